@@ -1,0 +1,48 @@
+/*
+ * cleanup.h - release what a scope owns when the scope ends.
+ *
+ * Every owning local carries CLEANUP(fn) and is initialised where it is declared.
+ * Ownership leaves a scope only through TAKE_PTR or TAKE_FD, so searching for
+ * TAKE_ finds every hand-over.
+ */
+#pragma once
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CLEANUP(fn) __attribute__((cleanup(fn)))
+
+/* Define fn_p(), which CLEANUP can call with the address of a pointer. */
+#define DEFINE_CLEANUP(type, fn)           \
+	static inline void fn##_p(type *p) \
+	{                                  \
+		fn(*p);                    \
+	}
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+#define AUTO_FREE  CLEANUP(cleanup_free)
+#define AUTO_CLOSE CLEANUP(cleanup_close)
+
+#define TAKE_PTR(p)                       \
+	({                                \
+		__auto_type taken_ = (p); \
+		(p) = NULL;               \
+		taken_;                   \
+	})
+
+#define TAKE_FD(fd)                \
+	({                         \
+		int taken_ = (fd); \
+		(fd) = -1;         \
+		taken_;            \
+	})

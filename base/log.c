@@ -1,0 +1,89 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/hex.h"
+#include "base/utf8.h"
+
+/* What Linux writes to a pipe in one piece (PIPE_BUF); a longer line could be torn. */
+#define LINE_SIZE 4096
+
+static _Atomic int level_most = LOG_INFO;
+
+void log_set_level(enum log_level most)
+{
+	atomic_store_explicit(&level_most, (int)most, memory_order_relaxed);
+}
+
+bool log_enabled(enum log_level level)
+{
+	return (int)level <= atomic_load_explicit(&level_most, memory_order_relaxed);
+}
+
+/* Copy `text` with what a terminal might obey made visible; returns the new length of `line`. */
+static size_t append_shown(char line[LINE_SIZE], size_t len, const char *text, bool cut)
+{
+	static const char mark[] = "...";
+	const size_t end = LINE_SIZE - sizeof(mark); /* leaves room for mark and newline */
+	size_t left = strlen(text), n;
+
+	while (left > 0) {
+		n = utf8_printable(text, left);
+		if (len + (n > 0 ? n : 4) > end) {
+			cut = true;
+			break;
+		}
+		if (n > 0) {
+			memcpy(line + len, text, n);
+			len += n;
+		} else {
+			n = 1;
+			line[len] = '\\';
+			line[len + 1] = 'x';
+			hex_encode(text, 1, line + len + 2);
+			len += 4;
+		}
+		text += n;
+		left -= n;
+	}
+	if (cut) {
+		memcpy(line + len, mark, sizeof(mark) - 1);
+		len += sizeof(mark) - 1;
+	}
+	return len;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	static const char *const prefix[] = {
+		[LOG_ERROR] = "error: ",
+		[LOG_WARN] = "warning: ",
+		[LOG_INFO] = "info: ",
+		[LOG_DEBUG] = "debug: ",
+	};
+	char text[LINE_SIZE] = "", line[LINE_SIZE];
+	int saved_errno = errno, n;
+	size_t len;
+	va_list ap;
+
+	if (!log_enabled(level))
+		return;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+
+	len = strlen(prefix[level]);
+	memcpy(line, prefix[level], len);
+	len = append_shown(line, len, text, n >= (int)sizeof(text));
+	line[len++] = '\n';
+	IGNORE_RESULT(fdio_write(STDERR_FILENO, line, len), "there is nowhere left to complain");
+	errno = saved_errno;
+}

@@ -1,0 +1,154 @@
+#include "base/path.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/hex.h"
+#include "base/utf8.h"
+
+bool path_name_valid(const char *name, size_t len)
+{
+	if (len == 0 || len > PATH_NAME_MAX)
+		return false;
+	if (memchr(name, '/', len) || memchr(name, '\0', len))
+		return false;
+	return !(name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')));
+}
+
+char *path_join(const char *dir, const char *name)
+{
+	const size_t dlen = strlen(dir), nlen = strlen(name);
+	const size_t slash = dlen > 0 && dir[dlen - 1] != '/';
+	char *p = malloc(dlen + slash + nlen + 1);
+
+	if (!p)
+		return NULL;
+	memcpy(p, dir, dlen);
+	if (slash)
+		p[dlen] = '/';
+	memcpy(p + dlen + slash, name, nlen + 1);
+	return p;
+}
+
+/* Walk `path` from the clean directory out[0..len), "" being the root; returns the new length. */
+static size_t append_clean(char *out, size_t len, const char *path)
+{
+	size_t n;
+
+	for (; *path != '\0'; path += n) {
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n == 0 || (n == 1 && path[0] == '.'))
+			continue;
+		if (n == 2 && path[0] == '.' && path[1] == '.') {
+			while (len > 0 && out[--len] != '/')
+				;
+			continue;
+		}
+		out[len++] = '/';
+		memcpy(out + len, path, n);
+		len += n;
+	}
+	return len;
+}
+
+char *path_clean(const char *cwd, const char *path)
+{
+	/* Each part can gain a leading slash; the root alone needs one, and all need a NUL. */
+	char *out = malloc(strlen(cwd) + strlen(path) + 3);
+	size_t len = 0;
+
+	if (!out)
+		return NULL;
+	if (path[0] != '/')
+		len = append_clean(out, len, cwd);
+	len = append_clean(out, len, path);
+	if (len == 0)
+		out[len++] = '/';
+	out[len] = '\0';
+	return out;
+}
+
+bool path_is_below(const char *path, const char *dir)
+{
+	const size_t n = strlen(dir);
+
+	assert(path[0] == '/' && dir[0] == '/');
+	if (n == 1)
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] != '\0' ? slash + 1 : path;
+}
+
+/* What mkdir() says of a directory that exists differs (macOS: EISDIR for "/"), so ask stat(). */
+static int make_dir(const char *path, mode_t mode, struct err *err)
+{
+	struct stat st;
+	int mkdir_errno;
+
+	if (mkdir(path, mode) == 0)
+		return 0;
+	mkdir_errno = errno;
+	if (stat(path, &st) == 0) {
+		if (S_ISDIR(st.st_mode))
+			return 0;
+		return err_set(err, -ENOTDIR, "'%s' is not a directory", path);
+	}
+	errno = mkdir_errno;
+	return err_sys(err, "creating directory '%s'", path);
+}
+
+int path_make_dirs(const char *path, mode_t mode, struct err *err)
+{
+	AUTO_FREE char *part = strdup(path);
+	char *end;
+	int r;
+
+	if (!part)
+		return err_nomem(err);
+	for (end = part + strspn(part, "/"); *end != '\0'; end += strspn(end, "/")) {
+		end += strcspn(end, "/");
+		if (*end == '\0')
+			break;
+		*end = '\0';
+		r = make_dir(part, mode, err);
+		if (r < 0)
+			return r;
+		*end = '/';
+	}
+	return make_dir(part, mode, err);
+}
+
+int path_append_shown(struct buf *out, const char *name, size_t len)
+{
+	const size_t start = out->len;
+	char escaped[5] = "\\x";
+	size_t n;
+	int r;
+
+	for (; len > 0; name += n, len -= n) {
+		n = name[0] == '\\' ? 0 : utf8_printable(name, len);
+		if (n > 0) {
+			r = buf_append(out, name, n);
+		} else {
+			n = 1;
+			hex_encode(name, 1, escaped + 2);
+			r = buf_append_str(out, escaped);
+		}
+		if (r < 0) {
+			out->len = start;
+			return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * path.h - names and paths as strings; only path_make_dirs() touches the disk.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define PATH_NAME_MAX 255 /* bytes in one name, as Linux and macOS have it */
+
+/* One component that can stand in a directory: 1..255 bytes, no '/' or NUL, not "." or "..". */
+bool path_name_valid(const char *name, size_t len);
+
+/* `dir` + "/" + `name`, without doubling the slash.  Owned by the caller; NULL when out of memory. */
+NODISCARD char *path_join(const char *dir, const char *name);
+
+/*
+ * Make `path` absolute (below `cwd`) and lexically clean: no "//", "." or ".." left.
+ * ".." is resolved by text alone, symlinks are not looked at.  Owned; NULL when out of memory.
+ */
+NODISCARD char *path_clean(const char *cwd, const char *path);
+
+/* Is `path` the directory `dir` or below it?  Both clean and absolute. */
+bool path_is_below(const char *path, const char *dir);
+
+/* The last component of a clean path, borrowed; "/" for the root. */
+const char *path_base(const char *path);
+
+/* mkdir -p with `mode` for what is missing. */
+NODISCARD int path_make_dirs(const char *path, mode_t mode, struct err *err);
+
+/*
+ * Append `name` for showing: printable UTF-8 as it is; control bytes, backslash and bytes
+ * that are no UTF-8 as \xNN.
+ */
+NODISCARD int path_append_shown(struct buf *out, const char *name, size_t len);

@@ -1,0 +1,47 @@
+#include "base/utf8.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One valid sequence (RFC 3629: shortest form, no surrogates, up to U+10FFFF), or 0. */
+static size_t decode(const unsigned char *s, size_t len, uint32_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	uint32_t c;
+	size_t n, i;
+
+	if (len == 0)
+		return 0;
+	if (s[0] < 0x80) {
+		*ret = s[0];
+		return 1;
+	}
+	n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	if (s[0] < 0xc2 || s[0] > 0xf4 || n > len)
+		return 0;
+	c = s[0] & (0xffU >> (n + 1));
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3fU);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+static bool unsafe(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x061c ||
+	       (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
+}
+
+size_t utf8_printable(const char *s, size_t len)
+{
+	uint32_t c = 0;
+	size_t n = decode((const unsigned char *)s, len, &c);
+
+	return n > 0 && !unsafe(c) ? n : 0;
+}

@@ -1,0 +1,13 @@
+/*
+ * utf8.h - which bytes may be shown to a person as they are.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * The length of the character that starts at `s`, if it is valid UTF-8 and safe to
+ * print: no control character (C0, DEL, C1), no line separator and nothing that
+ * turns the writing direction, with which one name could pose as another.  Else 0.
+ */
+size_t utf8_printable(const char *s, size_t len);
