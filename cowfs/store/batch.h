@@ -1,0 +1,45 @@
+/*
+ * batch.h - objects and refs written together.
+ *
+ * Objects go in bottom-up: an object may name only objects put through the same
+ * batch, or reachable from a ref that stays until the batch has ended.  Then what
+ * a batch names can neither be missing nor be swept by a gc that runs beside it.
+ *
+ *   - batch_commit() makes the refs of the batch visible in one step, after every
+ *     object they reach.  Before that, or if it fails, none of them is.
+ *   - A put that meets an existing id compares the bytes, and refuses (-EEXIST)
+ *     rather than let two contents share an id.
+ *   - Objects beyond BATCH_PENDING_MAX of memory are written out early, without a
+ *     name; should the batch never be committed, gc takes them.
+ *
+ * Several threads may put into one batch at once; begin, commit and abandon
+ * belong to one of them.  Several batches may be open at once.
+ */
+#pragma once
+
+#include "cowfs/store/object.h"
+#include "cowfs/store/store.h"
+
+#define BATCH_PENDING_MAX ((size_t)16 << 20)
+
+struct batch;
+
+enum batch_durability {
+	BATCH_SAFE,    /* survives the death of the process; power loss may take it, whole */
+	BATCH_DURABLE, /* survives power loss once batch_commit() has returned 0 */
+};
+
+NODISCARD int batch_begin(struct store *s, struct batch **ret, struct err *err);
+
+/* On failure nothing of the batch is visible and it is still open: commit again, or end it. */
+NODISCARD int batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
+
+/* Ends the batch, committed or not; NULL is fine. */
+void batch_end(struct batch *b);
+DEFINE_CLEANUP(struct batch *, batch_end)
+
+struct store *batch_store(const struct batch *b);
+
+/* Store a copy of the bytes and name it in *ret_id.  1 if it is new, 0 if it was there already. */
+NODISCARD int batch_put(struct batch *b, enum object_kind kind, const void *data, size_t len,
+			struct object_id *ret_id, struct err *err);

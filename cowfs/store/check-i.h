@@ -1,0 +1,47 @@
+/*
+ * check-i.h - private to check: what is wrong so far, and the walk that says whose it is.
+ */
+#pragma once
+
+#include "cowfs/store/check.h"
+#include "cowfs/store/store-i.h"
+
+/* An object found damaged or missing, by id and kind. */
+struct bad_object {
+	struct object_ref what; /* its key in check.bad */
+	size_t finding;         /* index in report.findings */
+};
+
+struct check {
+	struct store *store;
+	bool begun;        /* counted in store->checks */
+	struct reader *rd; /* stands in one read transaction per database */
+	struct check_report report;
+	struct map bad; /* struct bad_object, owned */
+	check_progress_fn progress;
+	void *progress_ctx;
+};
+
+/* Note something wrong; its index in *ret. */
+NODISCARD int check_add(struct check *c, const char *what, const char *why, size_t *ret,
+			struct err *err);
+NODISCARD int check_add_about(struct check *c, enum object_kind kind, const struct object_id *id,
+			      const char *why, size_t *ret, struct err *err);
+
+/* The same, and the object is bad for whoever names it. */
+NODISCARD int check_add_object(struct check *c, enum object_kind kind, const struct object_id *id,
+			       const char *why, size_t *ret, struct err *err);
+
+/* Another path that leads to a finding. */
+NODISCARD int check_add_path(struct check *c, size_t finding, const char *path, size_t len,
+			     struct err *err);
+
+struct bad_object *check_bad(const struct check *c, enum object_kind kind,
+			     const struct object_id *id);
+
+/* Walk everything the refs reach. */
+struct check_walk;
+NODISCARD int check_walk_new(struct check *c, struct check_walk **ret, struct err *err);
+void check_walk_free(struct check_walk *w); /* NULL is fine */
+DEFINE_CLEANUP(struct check_walk *, check_walk_free)
+NODISCARD int check_walk_ref(struct check_walk *w, const struct ref *ref, struct err *err);

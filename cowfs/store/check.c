@@ -1,0 +1,350 @@
+/*
+ * Two passes in one read transaction per database, begun while no writer is between
+ * its two commits: first every row by itself, then every ref with all it reaches
+ * (check-walk.c).  The second needs no content, only trees and recipes.
+ */
+#include "cowfs/store/check.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cowfs/store/check-i.h"
+#include "cowfs/store/recipe.h"
+#include "cowfs/store/tree-node.h"
+#include "cowfs/store/xattrs.h"
+
+#define PROGRESS_EVERY 1024 /* rows between two reports */
+
+/* --- findings --------------------------------------------------------------------------- */
+
+int check_add(struct check *c, const char *what, const char *why, size_t *ret, struct err *err)
+{
+	struct check_report *rep = &c->report;
+	struct check_finding *f;
+
+	f = reallocarray(rep->findings, rep->n_findings + 1, sizeof(*f));
+	if (!f)
+		return err_nomem(err);
+	rep->findings = f;
+	f += rep->n_findings;
+	*f = (struct check_finding){ 0 };
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	*ret = rep->n_findings++;
+	return 0;
+}
+
+int check_add_about(struct check *c, enum object_kind kind, const struct object_id *id,
+		    const char *why, size_t *ret, struct err *err)
+{
+	char hex[OBJECT_HEX_SIZE], what[64];
+
+	snprintf(what, sizeof(what), "%s %s", object_kind_name(kind), object_id_hex(id, hex));
+	return check_add(c, what, why, ret, err);
+}
+
+int check_add_object(struct check *c, enum object_kind kind, const struct object_id *id,
+		     const char *why, size_t *ret, struct err *err)
+{
+	AUTO_FREE struct bad_object *bad = calloc(1, sizeof(*bad));
+	void *there = NULL;
+	int r;
+
+	if (!bad)
+		return err_nomem(err);
+	r = check_add_about(c, kind, id, why, &bad->finding, err);
+	if (r < 0)
+		return r;
+	*ret = bad->finding;
+	bad->what = (struct object_ref){ .id = *id, .kind = kind };
+	r = map_add(&c->bad, &bad->what, bad, &there);
+	if (r < 0)
+		return err_nomem(err);
+	if (r == 0)
+		TAKE_PTR(bad);
+	return 0;
+}
+
+struct bad_object *check_bad(const struct check *c, enum object_kind kind,
+			     const struct object_id *id)
+{
+	struct object_ref key = { .id = *id, .kind = kind };
+
+	return map_get(&c->bad, &key);
+}
+
+int check_add_path(struct check *c, size_t finding, const char *path, size_t len, struct err *err)
+{
+	struct check_finding *f = &c->report.findings[finding];
+	CLEANUP(buf_done) struct buf shown = BUF_INIT;
+	char **paths, *copy;
+
+	f->n_paths++;
+	if (f->n_kept == CHECK_PATHS_MAX)
+		return 0;
+	if (path_append_shown(&shown, path, len) < 0 || !buf_str(&shown))
+		return err_nomem(err);
+	paths = reallocarray(f->paths, f->n_kept + 1, sizeof(*paths));
+	if (!paths)
+		return err_nomem(err);
+	f->paths = paths;
+	copy = strdup(buf_str(&shown));
+	if (!copy)
+		return err_nomem(err);
+	paths[f->n_kept++] = copy;
+	return 0;
+}
+
+void check_report_done(struct check_report *r)
+{
+	for (size_t i = 0; i < r->n_findings; i++) {
+		for (size_t k = 0; k < r->findings[i].n_kept; k++)
+			free(r->findings[i].paths[k]);
+		free(r->findings[i].paths);
+	}
+	free(r->findings);
+	*r = (struct check_report){ 0 };
+}
+
+/* --- rows ------------------------------------------------------------------------------- */
+
+/* Is the object of the form its kind has? */
+static int verify_form(enum object_kind kind, const struct buf *raw, struct err *why)
+{
+	struct recipe_node recipe;
+	struct tree_node node;
+	int r;
+
+	switch (kind) {
+	case OBJECT_CHUNK:
+		return 0;
+	case OBJECT_RECIPE:
+		return recipe_decode(raw->data, raw->len, &recipe, why);
+	case OBJECT_TREE:
+		r = tree_node_open(raw->data, raw->len, &node, why);
+		return r < 0 ? r : tree_node_verify(&node, why);
+	case OBJECT_XATTRS:
+		return xattrs_verify(raw->data, raw->len, why);
+	}
+	return err_set(why, -EBADMSG, "unknown kind %d", (int)kind);
+}
+
+/* A row of either table: seq, id, sum, data, kind. */
+static int verify_row(struct check *c, struct db_query *q, enum object_kind *ret_kind,
+		      struct object_id *ret_id, struct err *why)
+{
+	const int64_t stored_kind = query_int(q, 4);
+	const enum object_kind kind = (enum object_kind)stored_kind;
+	struct object_id actual;
+	const void *id, *packed;
+	size_t id_len, len;
+	int r;
+
+	*ret_id = (struct object_id){ 0 };
+	*ret_kind = (enum object_kind)0;
+	if (stored_kind < 1 || stored_kind > OBJECT_KINDS)
+		return err_set(why, -EBADMSG, "unknown kind %lld", (long long)stored_kind);
+	*ret_kind = kind;
+	r = query_blob(q, 1, &id, &id_len, why);
+	if (r < 0)
+		return r;
+	if (id_len != OBJECT_ID_SIZE)
+		return err_set(why, -EBADMSG, "its id has %zu bytes", id_len);
+	memcpy(ret_id->b, id, OBJECT_ID_SIZE);
+	r = query_blob(q, 3, &packed, &len, why);
+	if (r < 0)
+		return r;
+	if (object_row_sum(query_int(q, 0), kind, ret_id, packed, len) != (uint64_t)query_int(q, 2))
+		return err_set(why, -EBADMSG, "the row does not match its checksum");
+	r = object_unpack(c->rd->codec, packed, len, object_kind_max(kind), &c->rd->raw, why);
+	if (r < 0)
+		return r;
+	c->report.bytes += c->rd->raw.len;
+	actual = object_id_of(&c->store->key, kind, c->rd->raw.data, c->rd->raw.len);
+	if (!object_id_equal(&actual, ret_id))
+		return err_set(why, -EBADMSG, "its bytes do not match its id");
+	return verify_form(kind, &c->rd->raw, why);
+}
+
+static int scan_table(struct check *c, enum table t, uint64_t total, struct err *err)
+{
+	static const char *const sql[TABLES] = {
+		[TABLE_META] = "SELECT seq, id, sum, data, kind FROM object ORDER BY seq",
+		[TABLE_CHUNKS] = "SELECT seq, id, sum, data, 1 FROM chunk ORDER BY seq",
+	};
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	size_t finding;
+	int r;
+
+	r = db_query(c->rd->db[t], sql[t], &q, err);
+	if (r < 0)
+		return r;
+	while ((r = query_step(q, err)) > 0) {
+		struct err why = { 0 };
+		enum object_kind kind;
+		struct object_id id;
+
+		c->report.objects++;
+		r = verify_row(c, q, &kind, &id, &why);
+		if (r == -EBADMSG)
+			r = check_add_object(c, kind, &id, why.msg, &finding, err);
+		else if (r < 0)
+			return err_set(err, r, "%s", why.msg);
+		if (r < 0)
+			return r;
+		if (c->progress && c->report.objects % PROGRESS_EVERY == 0)
+			c->progress(c->report.objects, total, c->progress_ctx);
+	}
+	return r;
+}
+
+/* --- files and refs --------------------------------------------------------------------- */
+
+static int on_complaint(const char *complaint, void *ctx, struct err *err)
+{
+	struct check *c = ctx;
+	size_t finding;
+
+	return check_add(c, "database", complaint, &finding, err);
+}
+
+/* What SQLite cannot read is a finding too; only trouble of our own ends the check. */
+static int as_finding(struct check *c, int r, const char *what, const struct err *why,
+		      struct err *err)
+{
+	size_t finding;
+
+	if (r != -EBADMSG && r != -EIO)
+		return r < 0 ? err_set(err, r, "%s", why->msg) : 0;
+	return check_add(c, what, why->msg, &finding, err);
+}
+
+static int check_file(struct check *c, enum table t, uint64_t total, struct err *err)
+{
+	static const char *const name[TABLES] = { "meta.db", "chunks.db" };
+	struct schema_identity identity;
+	struct err why = { 0 };
+	int r;
+
+	r = db_verify(c->rd->db[t], on_complaint, c, &why);
+	r = as_finding(c, r, name[t], &why, err);
+	if (r < 0)
+		return r;
+	r = schema_identity(c->rd->db[t], &identity, &why);
+	r = as_finding(c, r, name[t], &why, err);
+	if (r < 0)
+		return r;
+	r = scan_table(c, t, total, &why);
+	return as_finding(c, r, name[t], &why, err);
+}
+
+struct ref_visit {
+	struct check *check;
+	struct check_walk *walk;
+};
+
+static int on_ref(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
+{
+	struct ref_visit *v = ctx;
+	struct check *c = v->check;
+	size_t finding;
+
+	c->report.refs++;
+	if (!ref)
+		return check_add(c, "ref", why->msg, &finding, err);
+	return check_walk_ref(v->walk, ref, err);
+}
+
+static int check_refs(struct check *c, struct err *err)
+{
+	CLEANUP(check_walk_free_p) struct check_walk *w = NULL;
+	struct ref_visit visit = { .check = c };
+	struct err why = { 0 };
+	int r;
+
+	r = check_walk_new(c, &w, err);
+	if (r < 0)
+		return r;
+	visit.walk = w;
+	r = ref_scan(c->rd->db[TABLE_META], on_ref, &visit, &why);
+	return as_finding(c, r, "meta.db", &why, err);
+}
+
+/* Both databases as of one moment, chunks not older than the names for them. */
+static int begin(struct check *c, struct err *err)
+{
+	struct store *s = c->store;
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->gc)
+		r = err_set(err, -EBUSY, "a gc of store '%s' is under way", s->path);
+	else
+		s->checks++;
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		return r;
+	c->begun = true;
+
+	pthread_mutex_lock(&s->write_lock);
+	r = db_begin_read(c->rd->db[TABLE_META], err);
+	if (r >= 0)
+		r = db_begin_read(c->rd->db[TABLE_CHUNKS], err);
+	pthread_mutex_unlock(&s->write_lock);
+	return r;
+}
+
+static void check_done(struct check *c)
+{
+	struct bad_object *bad;
+	size_t pos = 0;
+
+	for (int t = 0; t < TABLES && c->rd; t++)
+		db_rollback(c->rd->db[t]);
+	reader_give(c->rd);
+	if (c->begun) {
+		pthread_mutex_lock(&c->store->lock);
+		c->store->checks--;
+		pthread_mutex_unlock(&c->store->lock);
+	}
+	while ((bad = map_next(&c->bad, &pos)))
+		free(bad);
+	map_done(&c->bad);
+	check_report_done(&c->report);
+}
+
+int check_store(struct store *s, check_progress_fn progress, void *ctx, struct check_report *ret,
+		struct err *err)
+{
+	CLEANUP(check_done) struct check c = {
+		.store = s,
+		.bad = MAP_INIT(object_ref_hash, object_ref_equal),
+		.progress = progress,
+		.progress_ctx = ctx,
+	};
+	static const char *const count[TABLES] = { "SELECT count(*) FROM object",
+						   "SELECT count(*) FROM chunk" };
+	int64_t n[TABLES] = { 0 };
+	int r;
+
+	r = reader_take(s, &c.rd, err);
+	if (r >= 0)
+		r = begin(&c, err);
+	if (r < 0)
+		return r;
+	/* Only for the progress: a table that cannot be counted is found damaged below. */
+	for (int t = 0; t < TABLES; t++)
+		IGNORE_RESULT(db_int(c.rd->db[t], count[t], &n[t], NULL), "see above");
+	for (int t = 0; t < TABLES && r >= 0; t++)
+		r = check_file(&c, (enum table)t, (uint64_t)(n[0] + n[1]), err);
+	if (r >= 0)
+		r = check_refs(&c, err);
+	if (r < 0)
+		return r;
+	*ret = c.report;
+	c.report = (struct check_report){ 0 };
+	return 0;
+}

@@ -1,0 +1,38 @@
+/*
+ * check.h - is every byte of a store what it should be, and if not, whose is it?
+ *
+ * Reads every row of both databases, verifies checksum, packing, id and form, lets
+ * SQLite verify its own structure, then walks every ref and names the paths through
+ * which a damaged or missing object is reached.  Damage is a finding, not a failure:
+ * check_store() fails only if it could not look: -EBUSY while a gc is under way.
+ * Writers may go on beside it.
+ */
+#pragma once
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cowfs/store/store.h"
+
+#define CHECK_PATHS_MAX 64 /* paths kept per finding; n_paths counts all */
+
+struct check_finding {
+	char what[96]; /* "chunk 0123...", "ref snapshot 'abc'", "meta.db" */
+	char why[252]; /* the sentence */
+	char **paths;  /* owned; "snapshot NAME:PATH", bytes shown as path_append_shown() does */
+	size_t n_kept;
+	size_t n_paths;
+};
+
+struct check_report {
+	uint64_t objects; /* rows read, chunks included */
+	uint64_t bytes;   /* their unpacked bytes */
+	uint64_t refs;
+	struct check_finding *findings; /* owned */
+	size_t n_findings;
+};
+
+typedef void (*check_progress_fn)(uint64_t done, uint64_t total, void *ctx);
+
+NODISCARD int check_store(struct store *s, check_progress_fn progress, void *ctx,
+			  struct check_report *ret, struct err *err);
+void check_report_done(struct check_report *r);

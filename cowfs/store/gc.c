@@ -1,0 +1,437 @@
+/*
+ * Mark and sweep by row number.  A row's mark is a bit; rows are numbered upwards and
+ * no number is used twice while a process lives, so what is stored after gc_begin()
+ * lies above `limit` and is left alone.
+ *
+ * What protects a batch that runs beside it (invariant 5): every row that a batch
+ * meets is marked, under store->lock, before the batch may rely on it; a row that
+ * the sweep has passed is refused instead, and the batch stores its bytes anew.  By
+ * the rule of batch.h the objects it names are rows it met, or reachable from refs
+ * that were there when marking began.
+ *
+ * Deletions in chunks.db may reach the disk before meta.db's last commits do, so
+ * meta.db is synced before the first chunk goes: else a power cut could bring back
+ * a ref whose chunks are gone.
+ */
+#include "cowfs/store/gc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cowfs/store/recipe.h"
+#include "cowfs/store/store-i.h"
+#include "cowfs/store/tree-node.h"
+
+struct gc {
+	struct store *store;
+	enum gc_phase phase;
+	struct gc_progress progress;
+	int failed;               /* what a step returned: a mark may be missing, so none follows */
+	enum table table;         /* being swept */
+	int64_t limit[TABLES];    /* rows above it are younger than this gc */
+	struct buf marks[TABLES]; /* a bit per row up to limit: it stays; guarded by store->lock */
+	struct buf seen[TABLES];  /* likewise: this gc came by, and looks at it only once */
+	int64_t swept[TABLES];    /* rows up to here are decided; guarded by store->lock */
+	struct buf todo;          /* struct object_ref: marked, not yet looked into */
+	struct buf node;
+};
+
+/* Set the bit of a row; was it set before? */
+static bool set_bit(struct buf *bits, int64_t seq)
+{
+	uint8_t *byte = &bits->data[seq / 8], bit = (uint8_t)(1u << seq % 8);
+	bool was = *byte & bit;
+
+	*byte |= bit;
+	return was;
+}
+
+static bool has_bit(const struct buf *bits, int64_t seq)
+{
+	return bits->data[seq / 8] & 1u << seq % 8;
+}
+
+bool gc_keep(struct gc *g, struct row row)
+{
+	if (row.seq > g->limit[row.table])
+		return true;
+	if (row.seq <= g->swept[row.table])
+		return has_bit(&g->marks[row.table], row.seq);
+	set_bit(&g->marks[row.table], row.seq);
+	return true;
+}
+
+/* --- beginning and ending --------------------------------------------------------------- */
+
+static int add_target(struct gc *g, enum object_kind kind, const struct object_id *id,
+		      struct err *err)
+{
+	struct object_ref t = { .kind = kind, .id = *id };
+
+	return buf_append(&g->todo, &t, sizeof(t)) < 0 ? err_nomem(err) : 0;
+}
+
+static int add_root(const struct ref *ref, void *ctx, struct err *err)
+{
+	if (object_id_is_zero(&ref->root))
+		return 0;
+	return add_target(ctx, OBJECT_TREE, &ref->root, err);
+}
+
+static int attach(struct store *s, struct gc *g, struct err *err)
+{
+	int r = 0;
+
+	for (int t = 0; t < TABLES && r >= 0; t++) {
+		g->limit[t] = s->next_seq[t] - 1;
+		if (buf_append_zero(&g->marks[t], (size_t)g->limit[t] / 8 + 1) < 0 ||
+		    buf_append_zero(&g->seen[t], (size_t)g->limit[t] / 8 + 1) < 0)
+			r = err_nomem(err);
+	}
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->lock);
+	if (s->gc || s->checks) {
+		r = err_set(err, -EBUSY, "a %s of store '%s' is under way", s->gc ? "gc" : "check",
+			    s->path);
+	} else {
+		s->gc = g;
+		batches_keep(s, g);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int gc_begin(struct store *s, struct gc **ret, struct err *err)
+{
+	CLEANUP(gc_end_p) struct gc *g = NULL;
+	int r;
+
+	if (s->mode == STORE_READ)
+		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return err_nomem(err);
+	g->store = s;
+
+	/* No commit may fall between the list of batches and the list of refs. */
+	pthread_mutex_lock(&s->write_lock);
+	r = attach(s, g, err);
+	for (int k = 1; k <= REF_KINDS && r >= 0; k++)
+		r = ref_each(s, (enum ref_kind)k, NULL, 0, add_root, g, err);
+	pthread_mutex_unlock(&s->write_lock);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+void gc_end(struct gc *g)
+{
+	if (!g)
+		return;
+	pthread_mutex_lock(&g->store->lock);
+	if (g->store->gc == g) {
+		g->store->gc = NULL;
+		g->store->gcs_ended++;
+	}
+	pthread_mutex_unlock(&g->store->lock);
+	for (int t = 0; t < TABLES; t++) {
+		buf_done(&g->marks[t]);
+		buf_done(&g->seen[t]);
+	}
+	buf_done(&g->todo);
+	buf_done(&g->node);
+	free(g);
+}
+
+/* --- marking ---------------------------------------------------------------------------- */
+
+static int mark_entry(struct gc *g, const struct tree_entry *e, struct err *err)
+{
+	int r;
+
+	if (!object_id_is_zero(&e->xattrs)) {
+		r = add_target(g, OBJECT_XATTRS, &e->xattrs, err);
+		if (r < 0)
+			return r;
+	}
+	switch (e->form) {
+	case TREE_CHUNK:
+		return add_target(g, OBJECT_CHUNK, &e->id, err);
+	case TREE_RECIPE:
+		return add_target(g, OBJECT_RECIPE, &e->id, err);
+	case TREE_DIR:
+		return add_target(g, OBJECT_TREE, &e->id, err);
+	case TREE_NONE:
+	case TREE_LINK:
+		return 0;
+	}
+	return err_set(err, -EBADMSG, "tree entry of unknown form %d", (int)e->form);
+}
+
+static int mark_tree(struct gc *g, struct err *err)
+{
+	struct tree_node node;
+	struct tree_entry e;
+	struct tree_child c;
+	int r;
+
+	r = tree_node_open(g->node.data, g->node.len, &node, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < node.n && r >= 0; i++) {
+		if (node.level > 0) {
+			r = tree_node_child(&node, i, &c, err);
+			if (r >= 0)
+				r = add_target(g, OBJECT_TREE, &c.id, err);
+		} else {
+			r = tree_node_entry(&node, i, &e, err);
+			if (r >= 0)
+				r = mark_entry(g, &e, err);
+		}
+	}
+	return r;
+}
+
+static int mark_recipe(struct gc *g, struct err *err)
+{
+	struct recipe_node node;
+	int r;
+
+	r = recipe_decode(g->node.data, g->node.len, &node, err);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < node.n && r >= 0; i++)
+		if (!object_id_is_zero(&node.id[i]))
+			r = add_target(g, node.level ? OBJECT_RECIPE : OBJECT_CHUNK, &node.id[i],
+				       err);
+	return r;
+}
+
+/* 1 if there is something behind the object that this gc has not looked at. */
+static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t, struct err *err)
+{
+	bool is_leaf = t->kind == OBJECT_CHUNK || t->kind == OBJECT_XATTRS;
+	struct row row;
+	int r;
+
+	r = reader_find(rd, t->kind, &t->id, &row, err);
+	if (r < 0)
+		return r;
+	/* Missing, but nothing lies behind it: a matter for check.  Else store_get() says so. */
+	if (r == 0)
+		return !is_leaf;
+	if (row.seq > g->limit[row.table] || set_bit(&g->seen[row.table], row.seq))
+		return 0;
+	pthread_mutex_lock(&g->store->lock);
+	set_bit(&g->marks[row.table], row.seq);
+	pthread_mutex_unlock(&g->store->lock);
+	g->progress.marked++;
+	return !is_leaf;
+}
+
+static int mark_one(struct gc *g, struct reader *rd, struct err *err)
+{
+	struct object_ref t;
+	int r;
+
+	g->todo.len -= sizeof(t);
+	memcpy(&t, g->todo.data + g->todo.len, sizeof(t));
+	r = mark_row(g, rd, &t, err);
+	if (r <= 0)
+		return r;
+	r = store_get(g->store, t.kind, &t.id, &g->node, err);
+	if (r == -ENOENT)
+		r = -EBADMSG;
+	if (r >= 0)
+		r = t.kind == OBJECT_TREE ? mark_tree(g, err) : mark_recipe(g, err);
+	return r < 0 ? err_wrap(err, r, "gc stopped before removing anything") : 0;
+}
+
+static int step_mark(struct gc *g, unsigned budget, struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	int r;
+
+	r = reader_take(g->store, &rd, err);
+	while (r >= 0 && budget-- > 0 && g->todo.len > 0)
+		r = mark_one(g, rd, err);
+	if (r < 0 || g->todo.len > 0)
+		return r;
+
+	pthread_mutex_lock(&g->store->write_lock);
+	r = db_sync_log(g->store->writer[TABLE_META], err); /* invariant 4 */
+	pthread_mutex_unlock(&g->store->write_lock);
+	if (r >= 0)
+		g->phase = GC_SWEEP;
+	return r;
+}
+
+/* --- sweeping --------------------------------------------------------------------------- */
+
+/* Rows to remove, found among the next `budget` ones. */
+struct victims {
+	struct buf seqs; /* int64_t */
+	uint64_t bytes;
+	int64_t last; /* the last row looked at */
+	bool end;
+};
+
+/* write_lock held */
+static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct err *err)
+{
+	static const char *const sql[TABLES] = {
+		[TABLE_META] = "SELECT seq, length(data) FROM object WHERE seq > ?1 AND seq <= ?2"
+			       " ORDER BY seq LIMIT ?3",
+		[TABLE_CHUNKS] = "SELECT seq, length(data) FROM chunk WHERE seq > ?1 AND seq <= ?2"
+				 " ORDER BY seq LIMIT ?3",
+	};
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	struct store *s = g->store;
+	unsigned n = 0;
+	int r;
+
+	r = db_query(s->writer[g->table], sql[g->table], &q, err);
+	if (r < 0)
+		return r;
+	query_bind_int(q, 0, g->swept[g->table]);
+	query_bind_int(q, 1, g->limit[g->table]);
+	query_bind_int(q, 2, budget);
+	v->last = g->swept[g->table];
+	while ((r = query_step(q, err)) > 0) {
+		int64_t seq = query_int(q, 0);
+		bool stays;
+
+		n++;
+		v->last = seq;
+		/* Decided once and for all: from here on a batch that meets the row is refused it. */
+		pthread_mutex_lock(&s->lock);
+		stays = has_bit(&g->marks[g->table], seq);
+		g->swept[g->table] = seq;
+		pthread_mutex_unlock(&s->lock);
+		if (stays)
+			continue;
+		if (buf_append(&v->seqs, &seq, sizeof(seq)) < 0)
+			return err_nomem(err);
+		v->bytes += (uint64_t)query_int(q, 1);
+	}
+	v->end = n < budget;
+	return r;
+}
+
+static int delete_rows(struct db *db, enum table t, const struct buf *seqs, struct err *err)
+{
+	static const char *const sql[TABLES] = {
+		[TABLE_META] = "DELETE FROM object WHERE seq = ?1",
+		[TABLE_CHUNKS] = "DELETE FROM chunk WHERE seq = ?1",
+	};
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	int64_t seq;
+	int r;
+
+	r = db_query(db, sql[t], &q, err);
+	for (size_t at = 0; at < seqs->len && r >= 0; at += sizeof(seq)) {
+		memcpy(&seq, seqs->data + at, sizeof(seq));
+		query_bind_int(q, 0, seq);
+		r = query_run(q, err);
+	}
+	return r;
+}
+
+/* write_lock held */
+static int sweep_some(struct gc *g, unsigned budget, struct err *err)
+{
+	CLEANUP(buf_done) struct buf seqs = BUF_INIT;
+	struct victims v = { 0 };
+	struct db *db = g->store->writer[g->table];
+	int r;
+
+	r = find_victims(g, budget, &v, err);
+	buf_swap(&seqs, &v.seqs);
+	if (r >= 0 && seqs.len > 0) {
+		r = db_begin_write(db, err);
+		if (r >= 0) {
+			r = delete_rows(db, g->table, &seqs, err);
+			if (r < 0)
+				db_rollback(db);
+			else
+				r = db_commit(db, err);
+		}
+	}
+	if (r < 0)
+		return r;
+	g->progress.swept += seqs.len / sizeof(int64_t);
+	g->progress.swept_bytes += v.bytes;
+	store_relieve_logs(g->store);
+	if (v.end && g->table == TABLE_META)
+		g->table = TABLE_CHUNKS;
+	else if (v.end)
+		g->phase = GC_SHRINK;
+	return 0;
+}
+
+/* Give free pages at the end of the files back.  write_lock held. */
+static int shrink_some(struct gc *g, unsigned budget, struct err *err)
+{
+	int64_t left = 0, more = 0;
+	char sql[64];
+	int r = 0;
+
+	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", budget);
+	for (int t = 0; t < TABLES && r >= 0; t++) {
+		struct db *db = g->store->writer[t];
+
+		r = db_exec(db, sql, err);
+		if (r >= 0)
+			r = db_int(db, "PRAGMA freelist_count", &more, err);
+		left += more;
+	}
+	store_relieve_logs(g->store);
+	if (r >= 0 && left == 0)
+		g->phase = GC_DONE;
+	return r;
+}
+
+int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *err)
+{
+	struct store *s = g->store;
+	int r = 0;
+
+	assert(budget > 0);
+	if (g->failed < 0)
+		return err_set(err, g->failed, "an earlier step of the gc failed");
+	switch (g->phase) {
+	case GC_MARK:
+		r = step_mark(g, budget, err);
+		break;
+	case GC_SWEEP:
+	case GC_SHRINK:
+		pthread_mutex_lock(&s->write_lock);
+		r = g->phase == GC_SWEEP ? sweep_some(g, budget, err) : shrink_some(g, budget, err);
+		pthread_mutex_unlock(&s->write_lock);
+		break;
+	case GC_DONE:
+		break;
+	}
+	g->failed = r;
+	g->progress.phase = g->phase;
+	*ret = g->progress;
+	return r < 0 ? r : g->phase != GC_DONE;
+}
+
+int gc_run(struct store *s, struct gc_progress *ret, struct err *err)
+{
+	CLEANUP(gc_end_p) struct gc *g = NULL;
+	int r;
+
+	r = gc_begin(s, &g, err);
+	if (r < 0)
+		return r;
+	do
+		r = gc_step(g, 1024, ret, err);
+	while (r > 0);
+	return r;
+}

@@ -1,0 +1,38 @@
+/*
+ * gc.h - free what no ref reaches, in small steps beside everything else.
+ *
+ * gc_step() marks or sweeps a bounded number of objects, so its caller decides how
+ * much of a moment it may take.  Batches that are open, begin or commit meanwhile
+ * lose nothing (batch.h says what they owe in return).  Interrupted anywhere, even
+ * by kill -9, it has freed some garbage and nothing else; the next gc starts afresh.
+ *
+ * A tree or recipe that cannot be read hides what it reaches: then nothing is
+ * swept and gc fails with -EBADMSG.
+ */
+#pragma once
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cowfs/store/store.h"
+
+struct gc;
+
+enum gc_phase { GC_MARK, GC_SWEEP, GC_SHRINK, GC_DONE };
+
+struct gc_progress {
+	enum gc_phase phase;
+	uint64_t marked;      /* objects found reachable so far */
+	uint64_t swept;       /* objects removed */
+	uint64_t swept_bytes; /* packed bytes they held */
+};
+
+/* -EBUSY if a gc or a check of this store is under way; -EROFS if the store is not open for writing. */
+NODISCARD int gc_begin(struct store *s, struct gc **ret, struct err *err);
+void gc_end(struct gc *g); /* at any time; NULL is fine */
+DEFINE_CLEANUP(struct gc *, gc_end)
+
+/* Look at up to `budget` objects.  1: there is more to do.  0: done.  After a failure only gc_end(). */
+NODISCARD int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *err);
+
+/* All of it. */
+NODISCARD int gc_run(struct store *s, struct gc_progress *ret, struct err *err);

@@ -1,0 +1,560 @@
+/*
+ * One directory: meta.db, chunks.db, and `lock`, on which the writer holds flock(2)
+ * for as long as it has the store open.  Readers, in this process or another, use
+ * read-only connections of their own; the two writing connections are the only ones
+ * that checkpoint, because SQLite before 3.51.3 can lose a page when two do.
+ */
+#include "cowfs/store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "cowfs/store/store-i.h"
+
+static const enum schema_file file_of[TABLES] = {
+	[TABLE_META] = SCHEMA_META,
+	[TABLE_CHUNKS] = SCHEMA_CHUNKS,
+};
+
+const char *store_path(const struct store *s)
+{
+	return s->path;
+}
+
+const struct object_key *store_key(const struct store *s)
+{
+	return &s->key;
+}
+
+static char *file_path(const struct store *s, enum schema_file f)
+{
+	return path_join(s->path, schema_file_name(f));
+}
+
+/* --- opening ---------------------------------------------------------------------------- */
+
+static int take_lock(struct store *s, struct err *err)
+{
+	AUTO_FREE char *path = path_join(s->path, "lock");
+	AUTO_CLOSE int fd = -1;
+	char pid[32];
+	ssize_t n;
+	int len;
+
+	if (!path)
+		return err_nomem(err);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_sys(err, "opening '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(err, "locking '%s'", path);
+		n = fdio_pread(fd, pid, sizeof(pid) - 1, 0);
+		pid[n > 0 ? n : 0] = '\0';
+		pid[strcspn(pid, "\n")] = '\0';
+		return err_set(err, -EBUSY, "store '%s' is in use by process %s", s->path,
+			       *pid ? pid : "(unknown)");
+	}
+	len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) < 0 || fdio_pwrite(fd, pid, (size_t)len, 0) < 0)
+		log_debug("cannot note the holder in '%s', continuing", path);
+	s->lock_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int exists(const char *path, bool *ret, struct err *err)
+{
+	struct stat st;
+
+	*ret = stat(path, &st) == 0;
+	if (!*ret && errno != ENOENT && errno != ENOTDIR)
+		return err_sys(err, "opening '%s'", path);
+	return 0;
+}
+
+/* A chunks.db without its meta.db is what a creation that was cut short leaves: then it is empty. */
+static int clear_half_made(const char *chunks, struct err *err)
+{
+	CLEANUP(db_close_p) struct db *db = NULL;
+	bool there = false;
+	int64_t n = 0;
+	int r;
+
+	r = exists(chunks, &there, err);
+	if (r < 0 || !there)
+		return r;
+	r = schema_probe(chunks, SCHEMA_CHUNKS, err);
+	if (r >= 0)
+		r = db_open(chunks, DB_READ, &db, err);
+	if (r >= 0)
+		r = db_int(db, "SELECT count(*) FROM (SELECT 1 FROM chunk LIMIT 1)", &n, err);
+	if (r < 0)
+		return r;
+	if (n > 0)
+		return err_set(err, -EBADMSG, "'%s' has content but its meta.db is missing",
+			       chunks);
+	return 0;
+}
+
+/* meta.db comes last: it is what makes the directory a store. */
+static int create_files(struct store *s, struct err *err)
+{
+	AUTO_FREE char *meta = file_path(s, SCHEMA_META), *chunks = file_path(s, SCHEMA_CHUNKS);
+	struct schema_identity identity;
+	bool there = false;
+	int r;
+
+	if (!meta || !chunks)
+		return err_nomem(err);
+	r = exists(meta, &there, err);
+	if (r < 0 || there)
+		return r;
+	r = clear_half_made(chunks, err);
+	if (r < 0)
+		return r;
+	r = sys_random(&identity, sizeof(identity));
+	if (r < 0)
+		return err_wrap(err, r, "making a secret for store '%s'", s->path);
+	r = schema_create(chunks, SCHEMA_CHUNKS, &identity, err);
+	if (r < 0)
+		return r;
+	return schema_create(meta, SCHEMA_META, &identity, err);
+}
+
+static int open_writer(struct store *s, enum table t, struct err *err)
+{
+	static const char *const max_seq[TABLES] = {
+		[TABLE_META] = "SELECT coalesce(max(seq), 0) FROM object",
+		[TABLE_CHUNKS] = "SELECT coalesce(max(seq), 0) FROM chunk",
+	};
+	AUTO_FREE char *path = file_path(s, file_of[t]);
+	int64_t max = 0;
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	r = db_open(path, DB_WRITE, &s->writer[t], err);
+	if (r < 0)
+		return r;
+	r = schema_upgrade(s->writer[t], file_of[t], err);
+	if (r < 0)
+		return r;
+	r = db_set_sync(s->writer[t], false, err);
+	if (r < 0)
+		return r;
+	r = db_int(s->writer[t], max_seq[t], &max, err);
+	if (r < 0)
+		return r;
+	if (max < 0 || max >= INT64_MAX / 2)
+		return err_set(err, -EBADMSG, "'%s' is damaged: row number %lld", path,
+			       (long long)max);
+	s->next_seq[t] = max + 1;
+	return 0;
+}
+
+static int read_identity(struct store *s, struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	struct schema_identity identity[TABLES];
+	int r;
+
+	r = reader_take(s, &rd, err);
+	if (r < 0)
+		return r;
+	for (int t = 0; t < TABLES; t++) {
+		r = schema_identity(rd->db[t], &identity[t], err);
+		if (r < 0)
+			return r;
+	}
+	if (memcmp(&identity[0], &identity[1], sizeof(identity[0])) != 0)
+		return err_set(err, -EBADMSG, "'%s' and '%s' belong to different stores",
+			       db_path(rd->db[TABLE_META]), db_path(rd->db[TABLE_CHUNKS]));
+	s->key = identity[0].key;
+	return 0;
+}
+
+static int probe_files(struct store *s, struct err *err)
+{
+	for (int f = 0; f < SCHEMA_FILES; f++) {
+		AUTO_FREE char *path = file_path(s, (enum schema_file)f);
+		int r;
+
+		if (!path)
+			return err_nomem(err);
+		r = schema_probe(path, (enum schema_file)f, err);
+		if (r == -ENOENT && f == SCHEMA_META)
+			return err_set(err, -ENOENT, "there is no store in '%s'", s->path);
+		if (r == -ENOENT)
+			return err_set(err, -EBADMSG, "store '%s' is damaged: '%s' is missing",
+				       s->path, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
+{
+	CLEANUP(store_close_p) struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_nomem(err);
+	s->mode = mode;
+	s->lock_fd = -1;
+	s->pending = MAP_INIT(object_ref_hash, object_ref_equal);
+	pthread_mutex_init(&s->pool_lock, NULL);
+	pthread_mutex_init(&s->write_lock, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	s->path = strdup(path);
+	if (!s->path)
+		return err_nomem(err);
+
+	if (mode == STORE_CREATE) {
+		r = path_make_dirs(path, 0700, err);
+		if (r < 0)
+			return r;
+	} else {
+		bool there = false;
+
+		/* Without this, taking the lock would leave a file in a directory that is no store. */
+		AUTO_FREE char *meta = file_path(s, SCHEMA_META);
+		if (!meta)
+			return err_nomem(err);
+		r = exists(meta, &there, err);
+		if (r < 0)
+			return r;
+		if (!there)
+			return err_set(err, -ENOENT, "there is no store in '%s'", path);
+	}
+	if (mode != STORE_READ) {
+		r = take_lock(s, err);
+		if (r < 0)
+			return r;
+	}
+	if (mode == STORE_CREATE) {
+		r = create_files(s, err);
+		if (r < 0)
+			return r;
+	}
+	r = probe_files(s, err);
+	if (r < 0)
+		return r;
+	if (mode != STORE_READ) {
+		r = codec_new(&s->write_codec, err);
+		for (int t = 0; t < TABLES && r >= 0; t++)
+			r = open_writer(s, (enum table)t, err);
+		if (r < 0)
+			return err_wrap(err, r, "store '%s'", path);
+	}
+	r = read_identity(s, err);
+	if (r < 0)
+		return err_wrap(err, r, "store '%s'", path);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+static void reader_free(struct reader *rd)
+{
+	if (!rd)
+		return;
+	for (int t = 0; t < TABLES; t++)
+		db_close(rd->db[t]);
+	codec_free(rd->codec);
+	buf_done(&rd->raw);
+	buf_done(&rd->packed);
+	free(rd);
+}
+DEFINE_CLEANUP(struct reader *, reader_free)
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	assert(!s->batches && !s->gc && s->pending.n == 0);
+	while (s->idle) {
+		struct reader *rd = s->idle;
+
+		s->idle = rd->next;
+		reader_free(rd);
+	}
+	/* Chunks before names, here too: closing moves a log into its database. */
+	db_close(s->writer[TABLE_CHUNKS]);
+	db_close(s->writer[TABLE_META]);
+	codec_free(s->write_codec);
+	map_done(&s->pending);
+	pthread_mutex_destroy(&s->pool_lock);
+	pthread_mutex_destroy(&s->write_lock);
+	pthread_mutex_destroy(&s->lock);
+	cleanup_close(&s->lock_fd);
+	free(s->path);
+	free(s);
+}
+
+/* --- readers ---------------------------------------------------------------------------- */
+
+int reader_take(struct store *s, struct reader **ret, struct err *err)
+{
+	CLEANUP(reader_free_p) struct reader *rd = NULL;
+	int r;
+
+	pthread_mutex_lock(&s->pool_lock);
+	rd = s->idle;
+	if (rd)
+		s->idle = rd->next;
+	pthread_mutex_unlock(&s->pool_lock);
+	if (!rd) {
+		rd = calloc(1, sizeof(*rd));
+		if (!rd)
+			return err_nomem(err);
+		rd->store = s;
+		r = codec_new(&rd->codec, err);
+		for (int t = 0; t < TABLES && r >= 0; t++) {
+			AUTO_FREE char *path = file_path(s, file_of[t]);
+
+			r = path ? db_open(path, DB_READ, &rd->db[t], err) : err_nomem(err);
+		}
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(rd);
+	return 0;
+}
+
+void reader_give(struct reader *rd)
+{
+	struct store *s;
+
+	if (!rd)
+		return;
+	s = rd->store;
+	pthread_mutex_lock(&s->pool_lock);
+	rd->next = s->idle;
+	s->idle = rd;
+	pthread_mutex_unlock(&s->pool_lock);
+}
+
+static const char find_object_sql[] = "SELECT seq FROM object WHERE id = ?1 AND kind = ?2";
+static const char find_chunk_sql[] = "SELECT seq FROM chunk WHERE id = ?1";
+static const char get_object_sql[] = "SELECT seq, data FROM object WHERE id = ?1 AND kind = ?2";
+static const char get_chunk_sql[] = "SELECT seq, data FROM chunk WHERE id = ?1";
+
+int object_damaged(struct err *err, enum object_kind kind, const struct object_id *id,
+		   const char *why)
+{
+	char hex[OBJECT_HEX_SIZE];
+
+	return err_set(err, -EBADMSG, "%s %s is damaged: %s", object_kind_name(kind),
+		       object_id_hex(id, hex), why);
+}
+
+/* 1 if a row was found, with the query standing on it. */
+static int seek_object(struct db *db, const char *object_sql, const char *chunk_sql,
+		       enum object_kind kind, const struct object_id *id, struct db_query **q,
+		       struct row *ret, struct err *err)
+{
+	int r;
+
+	r = db_query(db, kind == OBJECT_CHUNK ? chunk_sql : object_sql, q, err);
+	if (r < 0)
+		return r;
+	query_bind_blob(*q, 0, id->b, sizeof(id->b));
+	if (kind != OBJECT_CHUNK)
+		query_bind_int(*q, 1, kind);
+	r = query_step(*q, err);
+	if (r <= 0)
+		return r;
+	*ret = (struct row){ .table = table_of(kind), .seq = query_int(*q, 0) };
+	/* Rows are numbered from 1, and bitmaps are indexed by it. */
+	if (ret->seq < 1)
+		return object_damaged(err, kind, id, "its row has no number");
+	return 1;
+}
+
+int reader_find(struct reader *rd, enum object_kind kind, const struct object_id *id,
+		struct row *ret, struct err *err)
+{
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+
+	return seek_object(rd->db[table_of(kind)], find_object_sql, find_chunk_sql, kind, id, &q,
+			   ret, err);
+}
+
+int object_fetch(struct db *db, struct codec *codec, enum object_kind kind,
+		 const struct object_id *id, struct buf *out, struct row *ret_row, struct err *err)
+{
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	struct err why = { 0 };
+	const void *packed;
+	size_t len;
+	int r;
+
+	r = seek_object(db, get_object_sql, get_chunk_sql, kind, id, &q, ret_row, err);
+	if (r <= 0)
+		return r;
+	r = query_blob(q, 1, &packed, &len, &why);
+	if (r >= 0)
+		r = object_unpack(codec, packed, len, object_kind_max(kind), out, &why);
+	if (r == -EBADMSG)
+		return object_damaged(err, kind, id, why.msg);
+	if (r < 0)
+		return err_set(err, r, "%s", why.msg);
+	return 1;
+}
+
+int store_get(struct store *s, enum object_kind kind, const struct object_id *id, struct buf *out,
+	      struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	char hex[OBJECT_HEX_SIZE];
+	struct object_id actual;
+	struct row row;
+	int r;
+
+	buf_reset(out);
+	r = reader_take(s, &rd, err);
+	if (r < 0)
+		return r;
+	r = object_fetch(rd->db[table_of(kind)], rd->codec, kind, id, out, &row, err);
+	if (r < 0) {
+		buf_reset(out);
+		return r;
+	}
+	if (r == 0)
+		return err_set(err, -ENOENT, "%s %s is not in the store", object_kind_name(kind),
+			       object_id_hex(id, hex));
+	actual = object_id_of(&s->key, kind, out->data, out->len);
+	if (!object_id_equal(&actual, id)) {
+		buf_reset(out);
+		return object_damaged(err, kind, id, "its bytes do not match its id");
+	}
+	return 0;
+}
+
+int store_has(struct store *s, enum object_kind kind, const struct object_id *id, struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	struct row row;
+	int r;
+
+	r = reader_take(s, &rd, err);
+	if (r < 0)
+		return r;
+	return reader_find(rd, kind, id, &row, err);
+}
+
+/* --- sizes and logs --------------------------------------------------------------------- */
+
+static uint64_t size_on_disk(const char *path, const char *suffix)
+{
+	AUTO_FREE char *p = NULL;
+	struct stat st;
+
+	if (asprintf(&p, "%s%s", path, suffix) < 0) {
+		p = NULL;
+		return 0;
+	}
+	return stat(p, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
+{
+	static const char *const sql[TABLES][2] = {
+		[TABLE_META] = { "SELECT count(*) FROM object",
+				 "SELECT coalesce(sum(length(data)), 0) FROM object" },
+		[TABLE_CHUNKS] = { "SELECT count(*) FROM chunk",
+				   "SELECT coalesce(sum(length(data)), 0) FROM chunk" },
+	};
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	int64_t n[TABLES] = { 0 }, bytes[TABLES] = { 0 }, pages = 0, page_size = 0;
+	struct store_sizes sizes = { 0 };
+	int r;
+
+	r = reader_take(s, &rd, err);
+	if (r < 0)
+		return r;
+	for (int t = 0; t < TABLES; t++) {
+		const char *path = db_path(rd->db[t]);
+
+		r = db_int(rd->db[t], sql[t][0], &n[t], err);
+		if (r >= 0)
+			r = db_int(rd->db[t], sql[t][1], &bytes[t], err);
+		if (r >= 0)
+			r = db_int(rd->db[t], "PRAGMA freelist_count", &pages, err);
+		if (r >= 0)
+			r = db_int(rd->db[t], "PRAGMA page_size", &page_size, err);
+		if (r < 0)
+			return r;
+		sizes.free_bytes += (uint64_t)(pages * page_size);
+		sizes.file_bytes += size_on_disk(path, "") + size_on_disk(path, "-wal");
+	}
+	sizes.objects = (uint64_t)n[TABLE_META];
+	sizes.object_bytes = (uint64_t)bytes[TABLE_META];
+	sizes.chunks = (uint64_t)n[TABLE_CHUNKS];
+	sizes.chunk_bytes = (uint64_t)bytes[TABLE_CHUNKS];
+	*ret = sizes;
+	return 0;
+}
+
+static int checkpoint(struct store *s, bool all, struct err *err)
+{
+	static const enum table order[TABLES] = { TABLE_CHUNKS, TABLE_META };
+
+	for (int i = 0; i < TABLES; i++) {
+		struct db *db = s->writer[order[i]];
+		int r;
+
+		if (!all && db_log_bytes(db) <= STORE_LOG_MAX)
+			continue;
+		r = db_checkpoint(db, all, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void store_relieve_logs(struct store *s)
+{
+	struct err err = { 0 };
+
+	if (checkpoint(s, false, &err) < 0)
+		log_debug("%s, continuing", err.msg);
+}
+
+int store_sync_chunks(struct store *s, struct err *err)
+{
+	int r;
+
+	if (!s->chunks_unsynced)
+		return 0;
+	r = db_sync_log(s->writer[TABLE_CHUNKS], err);
+	if (r >= 0)
+		s->chunks_unsynced = false;
+	return r;
+}
+
+int store_checkpoint(struct store *s, struct err *err)
+{
+	int r;
+
+	if (s->mode == STORE_READ)
+		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
+	pthread_mutex_lock(&s->write_lock);
+	/* A checkpoint syncs only what readers let it move. */
+	r = store_sync_chunks(s, err);
+	if (r >= 0)
+		r = db_sync_log(s->writer[TABLE_META], err);
+	if (r >= 0)
+		r = checkpoint(s, true, err);
+	pthread_mutex_unlock(&s->write_lock);
+	return r;
+}

@@ -1,0 +1,69 @@
+/*
+ * store.h - a directory of immutable objects and the names for them.
+ *
+ * Two SQLite files: chunks.db holds file content, meta.db holds recipes, trees,
+ * attribute sets and refs.  Objects and refs are written through a batch (batch.h).
+ *
+ *   - What store_get() hands out has been checked against its id.  Damage is
+ *     -EBADMSG with a sentence, never data.
+ *   - One process at a time has a store open for writing; a second gets -EBUSY at
+ *     once, naming the holder.  Any number of processes may read beside it.
+ *   - A reader never sees a ref before all that it reaches.
+ *
+ * A struct store may be used by many threads at once.  On-disk: docs/format.md.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cowfs/store/object.h"
+
+struct store;
+
+enum store_mode {
+	STORE_READ,   /* an existing store, without taking it */
+	STORE_WRITE,  /* an existing store, to be its one writer */
+	STORE_CREATE, /* the same, made first if the directory holds none */
+};
+
+/*
+ * -ENOENT if there is no store, -EBUSY if another process writes it, -EPROTO if it
+ * was made by a later version (its files are then untouched), -EBADMSG if it is damaged.
+ */
+NODISCARD int store_open(const char *path, enum store_mode mode, struct store **ret,
+			 struct err *err);
+
+/* Every batch must have ended.  NULL is fine. */
+void store_close(struct store *s);
+DEFINE_CLEANUP(struct store *, store_close)
+
+const char *store_path(const struct store *s);
+const struct object_key *store_key(const struct store *s);
+
+/*
+ * Replace the content of `out` with an object.  -ENOENT if the store has no such
+ * object, -EBADMSG if what it has does not match the id; `out` is then empty.
+ */
+NODISCARD int store_get(struct store *s, enum object_kind kind, const struct object_id *id,
+			struct buf *out, struct err *err);
+
+/* 1 if the store has a row for the object, whatever its state; 0 if not. */
+NODISCARD int store_has(struct store *s, enum object_kind kind, const struct object_id *id,
+			struct err *err);
+
+struct store_sizes {
+	uint64_t chunks;       /* number of chunks */
+	uint64_t objects;      /* number of recipes, trees and attribute sets */
+	uint64_t chunk_bytes;  /* packed bytes of the chunks */
+	uint64_t object_bytes; /* packed bytes of the others */
+	uint64_t file_bytes;   /* what the store's files take, write-ahead logs included */
+	uint64_t free_bytes;   /* pages in them that hold nothing */
+};
+NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *err);
+
+/*
+ * Move what the write-ahead logs hold into the databases and make it durable.
+ * Commits do this by themselves when a log grows large; an owner calls it when idle.
+ */
+NODISCARD int store_checkpoint(struct store *s, struct err *err);

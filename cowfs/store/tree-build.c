@@ -1,0 +1,311 @@
+/*
+ * tree-build.c - cut a sorted list of entries into nodes, the same way every time.
+ *
+ * Where a node ends depends on what stands in it and on nothing before it, and mostly on
+ * a keyed hash of its last name.  So an entry that comes or goes moves the ends near it
+ * until one of the old ends is met again, and every node from there on is the same object
+ * as before.  The hash is keyed, so that nobody can choose names that are never cut; were
+ * it guessed, the upper limits would still hold.
+ *
+ * A level may not end in a branch of one child.  A branch that has reached its end is
+ * therefore put only when two more children have come: the first of them is held, and
+ * joins the full branch after all if it stays alone.
+ */
+#include "cowfs/store/tree.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "cowfs/store/tree-node.h"
+
+/*
+ * These decide which objects a directory is made of.  To change one changes the ids of
+ * large directories: nothing becomes unreadable, but nothing is shared with before.
+ *
+ * A leaf has 128 entries and then, on average, 250 more: nearly all directories are one
+ * object, and an edit in a huge one rewrites some 10 KiB once packed.  A branch has about
+ * 190 children, so three levels hold ten million names.  The byte limit is for long names
+ * and targets; a branch cannot reach it.
+ */
+#define LEAF_MIN       128
+#define LEAF_MAX       1024
+#define LEAF_CUT_BITS  0x00ffu /* of the name hash; all zero in one name of 256 */
+#define LEAF_BYTES_MAX ((size_t)192 << 10)
+
+#define BRANCH_MIN      64
+#define BRANCH_MAX      512
+#define BRANCH_CUT_BITS 0x7f00u /* other bits than a leaf's; all zero in one name of 128 */
+
+/* The nodes of one level: the one being filled, and what was put before it. */
+struct level {
+	struct tree_node_writer node;
+	char first[TREE_NAME_LEN_MAX]; /* the first name in `node` */
+	size_t first_len;
+	uint64_t entries; /* in all leaves of `node` */
+	struct tree_summary below;
+
+	bool full;              /* branch: `node` has reached its end */
+	bool holding;           /* branch: `held` comes behind `node` */
+	struct tree_child held; /* its name is held_name */
+	char held_name[TREE_NAME_LEN_MAX];
+
+	uint64_t n_put;
+	struct object_id put_id; /* of the last one */
+	struct tree_summary put_below;
+};
+
+struct tree_builder {
+	struct batch *batch;          /* borrowed */
+	const struct object_key *key; /* borrowed from the batch's store */
+	struct level levels[TREE_LEVEL_MAX + 1];
+	struct buf bytes;
+	char last[TREE_NAME_LEN_MAX]; /* the name added last */
+	size_t last_len;              /* 0: none yet */
+	int failed;                   /* what an earlier call for this directory returned */
+};
+
+int tree_builder_new(struct batch *b, struct tree_builder **ret, struct err *err)
+{
+	struct tree_builder *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return err_nomem(err);
+	t->batch = b;
+	t->key = store_key(batch_store(b));
+	for (unsigned i = 0; i <= TREE_LEVEL_MAX; i++)
+		t->levels[i].node.level = i;
+	*ret = t;
+	return 0;
+}
+
+void tree_builder_free(struct tree_builder *t)
+{
+	if (!t)
+		return;
+	for (unsigned i = 0; i <= TREE_LEVEL_MAX; i++)
+		tree_node_writer_done(&t->levels[i].node);
+	buf_done(&t->bytes);
+	free(t);
+}
+
+/* Forget the directory, keep the memory. */
+static void builder_reset(struct tree_builder *t)
+{
+	for (unsigned i = 0; i <= TREE_LEVEL_MAX; i++) {
+		struct level *l = &t->levels[i];
+
+		buf_reset(&l->node.records);
+		buf_reset(&l->node.heap);
+		l->node.n = 0;
+		l->entries = 0;
+		l->below = (struct tree_summary){ 0 };
+		l->full = false;
+		l->holding = false;
+		l->n_put = 0;
+	}
+	t->last_len = 0;
+	t->failed = 0;
+}
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* Count what one record stands for. */
+static void level_count(struct level *l, const char *name, size_t name_len, uint64_t entries,
+			const struct tree_summary *below)
+{
+	if (l->entries == 0) {
+		memcpy(l->first, name, name_len);
+		l->first_len = name_len;
+	}
+	l->entries += entries;
+	l->below.files = add_saturated(l->below.files, below->files);
+	l->below.bytes = add_saturated(l->below.bytes, below->bytes);
+	l->below.links = l->below.links || below->links;
+}
+
+static int append_child(struct tree_builder *t, struct level *l, const struct tree_child *c,
+			struct err *err)
+{
+	if (tree_node_add_child(&l->node, c) < 0)
+		return err_nomem(err);
+	level_count(l, c->name, c->name_len, c->entries, &c->below);
+	l->full = l->node.n >= BRANCH_MAX ||
+		  (l->node.n >= BRANCH_MIN &&
+		   (object_name_hash(t->key, c->name, c->name_len) & BRANCH_CUT_BITS) == 0);
+	return 0;
+}
+
+static int add_child(struct tree_builder *t, unsigned level, const struct tree_child *c,
+		     struct err *err);
+
+/* Put the node being filled and name it in the level above. */
+static int put_node(struct tree_builder *t, unsigned level, struct err *err)
+{
+	struct level *l = &t->levels[level];
+	struct tree_child c = {
+		.name = l->first,
+		.name_len = l->first_len,
+		.entries = l->entries,
+		.below = l->below,
+	};
+	int r;
+
+	buf_reset(&t->bytes);
+	if (tree_node_finish(&l->node, &t->bytes) < 0)
+		return err_nomem(err);
+	r = batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, &c.id, err);
+	if (r < 0)
+		return r;
+
+	l->n_put++;
+	l->put_id = c.id;
+	l->put_below = c.below;
+	l->entries = 0;
+	l->below = (struct tree_summary){ 0 };
+	l->full = false;
+	/* An empty directory has no name for a branch to know it by. */
+	return c.entries > 0 ? add_child(t, level + 1, &c, err) : 0;
+}
+
+/*
+ * Add a child to a branch.  put_node() calls it for the level above, no deeper than levels
+ * go: each has at most a sixty-fourth of the nodes below it, so all of them are never used.
+ */
+static int add_child(struct tree_builder *t, unsigned level, const struct tree_child *c,
+		     struct err *err)
+{
+	struct level *l = &t->levels[level];
+	int r;
+
+	assert(level <= TREE_LEVEL_MAX);
+	if (!l->full)
+		return append_child(t, l, c, err);
+	if (!l->holding) {
+		memcpy(l->held_name, c->name, c->name_len);
+		l->held = *c;
+		l->held.name = l->held_name;
+		l->holding = true;
+		return 0;
+	}
+
+	r = put_node(t, level, err);
+	if (r < 0)
+		return r;
+	l->holding = false;
+	r = append_child(t, l, &l->held, err);
+	if (r < 0)
+		return r;
+	return append_child(t, l, c, err);
+}
+
+static int add_entry(struct tree_builder *t, const struct tree_entry *e, struct err *err)
+{
+	const struct tree_summary file = {
+		.files = 1,
+		.bytes = e->size,
+		.links = e->form == TREE_LINK,
+	};
+	struct level *leaf = &t->levels[0];
+	size_t size = tree_node_writer_size(&leaf->node) + tree_node_entry_size(e);
+	int r;
+
+	if (leaf->node.n > 0 && size > LEAF_BYTES_MAX) {
+		r = put_node(t, 0, err);
+		if (r < 0)
+			return r;
+	}
+	if (tree_node_add_entry(&leaf->node, e) < 0)
+		return err_nomem(err);
+	level_count(leaf, e->name, e->name_len, 1, e->form == TREE_DIR ? &e->below : &file);
+
+	if (leaf->node.n >= LEAF_MAX ||
+	    (leaf->node.n >= LEAF_MIN &&
+	     (object_name_hash(t->key, e->name, e->name_len) & LEAF_CUT_BITS) == 0))
+		return put_node(t, 0, err);
+	return 0;
+}
+
+static int refuse_name(struct err *err, const struct tree_entry *e, const char *why)
+{
+	CLEANUP(buf_done) struct buf shown = BUF_INIT;
+	size_t len = e->name_len <= TREE_NAME_LEN_MAX ? e->name_len : TREE_NAME_LEN_MAX;
+	const char *text;
+
+	if (path_append_shown(&shown, e->name, len) < 0)
+		return err_nomem(err);
+	text = buf_str(&shown);
+	if (!text)
+		return err_nomem(err);
+	return err_set(err, -EINVAL, "%s: '%s'", why, text);
+}
+
+int tree_builder_add(struct tree_builder *t, const struct tree_entry *e, struct err *err)
+{
+	if (t->failed < 0)
+		return err_set(err, t->failed,
+			       "an earlier part of the directory could not be stored");
+	if (!path_name_valid(e->name, e->name_len))
+		return refuse_name(err, e, "a name that cannot stand in a directory");
+	if (t->last_len > 0 && tree_name_compare(t->last, t->last_len, e->name, e->name_len) >= 0)
+		return refuse_name(err, e, "a name that does not follow the one before");
+
+	t->failed = add_entry(t, e, err);
+	if (t->failed < 0)
+		return t->failed;
+	memcpy(t->last, e->name, e->name_len);
+	t->last_len = e->name_len;
+	return 0;
+}
+
+/* Put what is left of each level, up to the first that has a single node. */
+static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *err)
+{
+	struct level *l = &t->levels[0];
+	int r;
+
+	if (l->node.n > 0 || l->n_put == 0) {
+		r = put_node(t, 0, err);
+		if (r < 0)
+			return r;
+	}
+	while (l->n_put > 1) {
+		l++;
+		if (l->holding) {
+			r = append_child(t, l, &l->held, err);
+			if (r < 0)
+				return r;
+			l->holding = false;
+		}
+		r = put_node(t, l->node.level, err);
+		if (r < 0)
+			return r;
+	}
+	*ret_top = l;
+	return 0;
+}
+
+int tree_builder_finish(struct tree_builder *t, struct object_id *ret_id,
+			struct tree_summary *ret_below, struct err *err)
+{
+	struct level *top;
+	int r;
+
+	r = t->failed;
+	if (r < 0)
+		err_set(err, r, "an earlier part of the directory could not be stored");
+	else
+		r = put_rest(t, &top, err);
+	if (r == 0) {
+		*ret_id = top->put_id;
+		*ret_below = top->put_below;
+	}
+	builder_reset(t);
+	return r;
+}

@@ -1,0 +1,647 @@
+#include "cowfs/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/path.h"
+#include "cowfs/store/gc.h"
+#include "tests/lib/damage.h"
+#include "tests/lib/stock.h"
+
+static const enum store_mode modes[] = { STORE_READ, STORE_WRITE, STORE_CREATE };
+
+/* A closed store with stock_fill() in it. */
+static const char *filled_store(const char *name)
+{
+	const char *path = test_path(name);
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+
+	stock_fill(s);
+	return path;
+}
+
+static void check_refused(const char *path, enum store_mode mode, int code, const char *why)
+{
+	struct store *s = NULL;
+	struct err err = { 0 };
+
+	CHECK_EQ(store_open(path, mode, &s, &err), code);
+	CHECK_EQ(err.code, code);
+	CHECK_HAS(err.msg, why);
+	CHECK(!s);
+}
+
+static bool there(const char *dir, const char *name)
+{
+	AUTO_FREE char *path = path_join(dir, name);
+
+	CHECK(path);
+	return access(path, F_OK) == 0;
+}
+
+static void remove_file(const char *dir, const char *name)
+{
+	AUTO_FREE char *path = path_join(dir, name);
+
+	CHECK(path);
+	CHECK_EQ(unlink(path), 0);
+}
+
+static void copy_file(const char *from, const char *to, const char *name)
+{
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+
+	damage_read(from, name, &bytes);
+	damage_write(to, name, bytes.data, bytes.len);
+}
+
+/* --- making and opening ----------------------------------------------------------------------- */
+
+TEST(a_store_is_made_once_and_kept_by_every_further_create)
+{
+	const char *path = test_path("made");
+	struct object_key key;
+	struct object_id root;
+
+	{
+		CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+
+		CHECK_STR(store_path(s), path);
+		CHECK_EQ(stock_rows(s), 0);
+		key = *store_key(s);
+		root = stock_snapshot(s, "one", "text");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		CLEANUP(store_close_p) struct store *s = stock_open(path, modes[i]);
+
+		CHECK_MEM(store_key(s), sizeof(key), &key, sizeof(key));
+		CHECK(stock_has_snapshot(s, "one"));
+		CHECK(stock_root_is_whole(s, &root, "text"));
+	}
+}
+
+TEST(two_stores_have_two_keys)
+{
+	CLEANUP(store_close_p) struct store *a = stock_open(test_path("key-a"), STORE_CREATE);
+	CLEANUP(store_close_p) struct store *b = stock_open(test_path("key-b"), STORE_CREATE);
+
+	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
+		CHECK(memcmp(store_key(a)->secret[kind], store_key(b)->secret[kind],
+			     OBJECT_SECRET_SIZE) != 0);
+		CHECK(kind == 0 || memcmp(store_key(a)->secret[kind], store_key(a)->secret[0],
+					  OBJECT_SECRET_SIZE) != 0);
+	}
+}
+
+static mode_t mode_of(const char *dir, const char *name)
+{
+	AUTO_FREE char *path = path_join(dir, name);
+	struct stat st;
+
+	CHECK(path);
+	CHECK_EQ(lstat(path, &st), 0);
+	return st.st_mode & 07777;
+}
+
+TEST(what_a_store_makes_is_for_its_owner_alone)
+{
+	static const char *const files[] = { "meta.db",     "meta.db-wal",   "meta.db-shm",
+					     "chunks.db",   "chunks.db-wal", "chunks.db-shm",
+					     "lock" };
+	const mode_t old = umask(0);
+	const char *path = test_path("modes/a/b");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+
+	stock_fill(s);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		CHECK_EQ(mode_of(path, files[i]), 0600);
+	CHECK_EQ(mode_of(path, "."), 0700);
+	CHECK_EQ(mode_of(path, ".."), 0700);
+	umask(old);
+}
+
+TEST(a_closed_store_is_two_databases_and_a_lock)
+{
+	static const char want[] = "chunks.db lock meta.db ";
+	const char *path = filled_store("closed");
+	CLEANUP(buf_done) struct buf names = BUF_INIT;
+	static const char *const all[] = { "chunks.db",     "chunks.db-shm", "chunks.db-wal",
+					   "chunks.db.new", "lock",          "meta.db",
+					   "meta.db-shm",   "meta.db-wal",   "meta.db.new" };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (there(path, all[i]))
+			CHECK_EQ(buf_printf(&names, "%s ", all[i]), 0);
+	CHECK_MEM(names.data, names.len, want, strlen(want));
+}
+
+TEST(a_directory_without_a_store_is_refused_and_left_untouched)
+{
+	const char *empty = test_path("empty"), *full = test_path("full");
+
+	CHECK_EQ(mkdir(empty, 0700), 0);
+	CHECK_EQ(mkdir(full, 0700), 0);
+	damage_write(full, "letter", "dear all", 8);
+	for (size_t i = 0; i < 2; i++) {
+		CLEANUP(buf_done) struct buf before = BUF_INIT, after = BUF_INIT;
+
+		damage_survey(full, NULL, &before);
+		check_refused(empty, modes[i], -ENOENT, "no store in");
+		check_refused(full, modes[i], -ENOENT, full);
+		check_refused(test_path("nowhere"), modes[i], -ENOENT, "no store in");
+		check_refused(test_path("full/letter"), modes[i], -ENOENT, "no store in");
+		damage_survey(full, NULL, &after);
+		CHECK_MEM(after.data, after.len, before.data, before.len);
+		damage_survey(empty, NULL, &after);
+		CHECK_MEM(after.data, after.len, before.data, before.len);
+		CHECK(!there(test_dir(), "nowhere"));
+	}
+}
+
+TEST(a_store_is_made_beside_what_a_directory_holds_already)
+{
+	const char *path = test_path("beside");
+	CLEANUP(buf_done) struct buf letter = BUF_INIT;
+
+	CHECK_EQ(mkdir(path, 0700), 0);
+	damage_write(path, "letter", "dear all", 8);
+	store_close(stock_open(path, STORE_CREATE));
+	damage_read(path, "letter", &letter);
+	CHECK_MEM(letter.data, letter.len, "dear all", 8);
+}
+
+TEST(a_path_that_is_a_file_cannot_become_a_store)
+{
+	struct store *s = NULL;
+	struct err err = { 0 };
+
+	damage_write(test_dir(), "plain", "x", 1);
+	CHECK(store_open(test_path("plain"), STORE_CREATE, &s, &err) < 0);
+	CHECK_HAS(err.msg, "plain");
+}
+
+/* --- half a store ----------------------------------------------------------------------------- */
+
+TEST(a_creation_that_was_cut_short_is_done_again)
+{
+	const char *path = test_path("cut");
+	struct store *s = stock_open(path, STORE_CREATE);
+
+	store_close(s);
+	remove_file(path, "meta.db");
+	damage_write(path, "meta.db.new", "half", 4);
+	damage_write(path, "meta.db.new-wal", "half", 4);
+	damage_write(path, "chunks.db.new", "half", 4);
+	check_refused(path, STORE_READ, -ENOENT, "no store in");
+	check_refused(path, STORE_WRITE, -ENOENT, "no store in");
+
+	s = stock_open(path, STORE_CREATE);
+	stock_fill(s);
+	store_close(s);
+	CHECK(!there(path, "meta.db.new") && !there(path, "meta.db.new-wal"));
+	CHECK(!there(path, "chunks.db.new"));
+}
+
+/* Content went in and out, and the log of it is still there when the other half disappears. */
+TEST(the_log_of_a_lost_store_is_not_taken_for_that_of_the_new_one)
+{
+	const char *path = test_path("stale-log"), *kept = test_path("stale-kept");
+	struct check_report report;
+	struct store *s;
+
+	CHECK_EQ(mkdir(kept, 0700), 0);
+	s = stock_open(path, STORE_CREATE);
+	stock_fill(s);
+	stock_drop(s, "one");
+	{
+		CLEANUP(store_close_p) struct store *reader = stock_open(path, STORE_READ);
+		CLEANUP(buf_done) struct buf log = BUF_INIT;
+
+		damage_sql(path, "chunks.db", "DELETE FROM chunk; CREATE TABLE stale(x)");
+		damage_read(path, "chunks.db-wal", &log);
+		CHECK(log.len > 0);
+		copy_file(path, kept, "chunks.db");
+		damage_write(kept, "chunks.db-wal", log.data, log.len);
+	}
+	store_close(s);
+	remove_file(path, "meta.db");
+	copy_file(kept, path, "chunks.db");
+	copy_file(kept, path, "chunks.db-wal");
+
+	s = stock_open(path, STORE_CREATE);
+	CHECK_EQ(stock_rows(s), 0);
+	CHECK_EQ(damage_ask(path, "chunks.db",
+			    "SELECT count(*) FROM sqlite_schema WHERE name = 'stale'"),
+		 0);
+	stock_fill(s);
+	store_close(s);
+	s = stock_open(path, STORE_READ);
+	report = stock_check(s);
+	CHECK_EQ(report.n_findings, 0);
+	check_report_done(&report);
+	store_close(s);
+}
+
+TEST(content_without_its_names_is_refused_and_kept)
+{
+	const char *path = filled_store("nameless");
+	CLEANUP(buf_done) struct buf before = BUF_INIT, after = BUF_INIT;
+
+	remove_file(path, "meta.db");
+	damage_read(path, "chunks.db", &before);
+	check_refused(path, STORE_READ, -ENOENT, "no store in");
+	check_refused(path, STORE_WRITE, -ENOENT, "no store in");
+	check_refused(path, STORE_CREATE, -EBADMSG, "has content but its meta.db is missing");
+	CHECK(!there(path, "meta.db"));
+	damage_read(path, "chunks.db", &after);
+	CHECK_MEM(after.data, after.len, before.data, before.len);
+}
+
+TEST(names_without_their_content_are_refused_and_nothing_is_made_in_its_place)
+{
+	const char *path = filled_store("contentless");
+
+	remove_file(path, "chunks.db");
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		check_refused(path, modes[i], -EBADMSG, "chunks.db' is missing");
+		CHECK(!there(path, "chunks.db"));
+	}
+}
+
+TEST(a_file_of_another_store_is_refused)
+{
+	static const char *const files[] = { "meta.db", "chunks.db" };
+
+	for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+		const char *a = filled_store(f ? "swap-c" : "swap-m");
+		const char *b = filled_store(f ? "swap-c2" : "swap-m2");
+
+		copy_file(a, b, files[f]);
+		for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+			check_refused(b, modes[i], -EBADMSG, "belong to different stores");
+	}
+}
+
+TEST(the_two_files_cannot_stand_for_each_other)
+{
+	const char *path = filled_store("mixed-up");
+	CLEANUP(buf_done) struct buf chunks = BUF_INIT;
+
+	damage_read(path, "chunks.db", &chunks);
+	damage_write(path, "meta.db", chunks.data, chunks.len);
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		check_refused(path, modes[i], -EBADMSG, "meta.db");
+}
+
+/* --- one writer ------------------------------------------------------------------------------- */
+
+static double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void check_busy(const char *path, pid_t holder)
+{
+	const double start = seconds_now();
+	char who[32];
+
+	snprintf(who, sizeof(who), "process %ld", (long)holder);
+	check_refused(path, STORE_WRITE, -EBUSY, who);
+	check_refused(path, STORE_CREATE, -EBUSY, path);
+	CHECK(seconds_now() - start < 2);
+}
+
+TEST(a_second_writer_is_told_at_once_who_holds_the_store)
+{
+	const char *path = test_path("busy");
+	struct store *s = stock_open(path, STORE_CREATE);
+
+	stock_fill(s);
+	check_busy(path, getpid());
+	CHECK(stock_has_snapshot(s, "one"));
+	stock_snapshot(s, "later", "text");
+	store_close(s);
+	s = stock_open(path, STORE_WRITE);
+	CHECK(stock_has_snapshot(s, "later"));
+	store_close(s);
+}
+
+/* A process that has the store open, commits a snapshot "held" and waits to be killed. */
+static pid_t start_holder(const char *path)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK_EQ(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct store *s = stock_open(path, STORE_CREATE);
+
+		stock_snapshot(s, "held", "text");
+		CHECK_EQ(write(ready[1], "r", 1), 1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+TEST(the_store_is_free_again_when_its_holder_dies)
+{
+	const char *path = test_path("holder");
+	const pid_t pid = start_holder(path);
+	struct store *s;
+	int status;
+
+	check_busy(path, pid);
+	s = stock_open(path, STORE_READ);
+	CHECK(stock_has_snapshot(s, "held"));
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(stock_has_snapshot(s, "held"));
+	store_close(s);
+
+	s = stock_open(path, STORE_WRITE);
+	CHECK(stock_has_snapshot(s, "held"));
+	stock_snapshot(s, "after", "text");
+	check_busy(path, getpid());
+	store_close(s);
+}
+
+TEST(a_failed_open_does_not_keep_the_store)
+{
+	const char *path = filled_store("failed-open");
+	CLEANUP(buf_done) struct buf chunks = BUF_INIT;
+
+	damage_read(path, "chunks.db", &chunks);
+	damage_write(path, "chunks.db", "", 0);
+	check_refused(path, STORE_WRITE, -EBADMSG, "chunks.db");
+	damage_write(path, "chunks.db", chunks.data, chunks.len);
+	store_close(stock_open(path, STORE_WRITE));
+}
+
+/* --- readers ---------------------------------------------------------------------------------- */
+
+TEST(a_reader_beside_the_writer_sees_each_commit)
+{
+	const char *path = test_path("beside-writer");
+	CLEANUP(store_close_p) struct store *w = stock_open(path, STORE_CREATE);
+	CLEANUP(store_close_p) struct store *r = stock_open(path, STORE_READ);
+	CLEANUP(store_close_p) struct store *r2 = stock_open(path, STORE_READ);
+	struct object_id root;
+
+	CHECK(!stock_has_snapshot(r, "a"));
+	root = stock_snapshot(w, "a", "text");
+	CHECK(stock_has_snapshot(r, "a") && stock_has_snapshot(r2, "a"));
+	CHECK(stock_root_is_whole(r, &root, "text") && stock_root_is_whole(r2, &root, "text"));
+	stock_drop(w, "a");
+	CHECK(!stock_has_snapshot(r, "a"));
+}
+
+TEST(readers_outlive_the_writer)
+{
+	const char *path = test_path("outlive");
+	struct store *w = stock_open(path, STORE_CREATE);
+	CLEANUP(store_close_p) struct store *r = NULL;
+
+	stock_fill(w);
+	r = stock_open(path, STORE_READ);
+	CHECK(stock_has_snapshot(r, "one"));
+	store_close(w);
+	CHECK(stock_has_snapshot(r, "one"));
+	w = stock_open(path, STORE_WRITE);
+	stock_snapshot(w, "new", "text");
+	CHECK(stock_has_snapshot(r, "new"));
+	store_close(w);
+}
+
+TEST(a_store_open_for_reading_takes_no_changes)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(filled_store("read-only"), STORE_READ);
+	struct batch *b = NULL;
+	struct gc *g = NULL;
+	struct err err = { 0 };
+
+	CHECK_EQ(batch_begin(s, &b, &err), -EROFS);
+	CHECK_HAS(err.msg, "for reading only");
+	CHECK_EQ(gc_begin(s, &g, &err), -EROFS);
+	CHECK_EQ(store_checkpoint(s, &err), -EROFS);
+}
+
+struct getter {
+	struct store *store;
+	struct object_id id;
+	int failed;
+};
+
+static void *get_often(void *arg)
+{
+	struct getter *g = arg;
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+
+	for (int i = 0; i < 100; i++)
+		if (store_get(g->store, OBJECT_CHUNK, &g->id, &out, NULL) < 0 ||
+		    out.len != CHUNK_SIZE_MAX)
+			g->failed++;
+	return NULL;
+}
+
+TEST(many_threads_read_one_store)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("threads"), STORE_CREATE);
+	AUTO_FREE uint8_t *block = stock_block(1);
+	struct getter g[4];
+	pthread_t t[4];
+
+	stock_fill(s);
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		g[i] = (struct getter){ .store = s,
+					.id = object_id_of(store_key(s), OBJECT_CHUNK, block,
+							   CHUNK_SIZE_MAX) };
+		CHECK_EQ(pthread_create(&t[i], NULL, get_often, &g[i]), 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+		CHECK_EQ(g[i].failed, 0);
+	}
+}
+
+/* --- getting ---------------------------------------------------------------------------------- */
+
+static void check_get_fails(struct store *s, enum object_kind kind, const struct object_id *id,
+			    int code)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	char hex[OBJECT_HEX_SIZE];
+	struct err err = { 0 };
+
+	CHECK_EQ(buf_append_str(&out, "old"), 0);
+	CHECK_EQ(store_get(s, kind, id, &out, &err), code);
+	CHECK_EQ(err.code, code);
+	CHECK_HAS(err.msg, object_id_hex(id, hex));
+	CHECK_HAS(err.msg, object_kind_name(kind));
+	CHECK_EQ(out.len, 0);
+}
+
+TEST(what_was_put_is_handed_out_and_what_was_not_is_absent)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("get"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const struct object_id none = { { 1 } }, zero = { { 0 } };
+	struct err err = { 0 };
+
+	for (int k = 1; k <= OBJECT_KINDS; k++) {
+		const enum object_kind kind = (enum object_kind)k;
+		const struct object_id id = stock_put(b, kind, "bytes", 5);
+
+		check_get_fails(s, kind, &id, -ENOENT);
+		CHECK_EQ(store_has(s, kind, &id, &err), 0);
+	}
+	stock_commit(b);
+	for (int k = 1; k <= OBJECT_KINDS; k++) {
+		const enum object_kind kind = (enum object_kind)k;
+		const struct object_id id = object_id_of(store_key(s), kind, "bytes", 5);
+
+		CHECK_OK(store_get(s, kind, &id, &out, &err), &err);
+		CHECK_MEM(out.data, out.len, "bytes", 5);
+		CHECK_EQ(store_has(s, kind, &id, &err), 1);
+		check_get_fails(s, (enum object_kind)(k % OBJECT_KINDS + 1), &id, -ENOENT);
+		check_get_fails(s, kind, &none, -ENOENT);
+		check_get_fails(s, kind, &zero, -ENOENT);
+	}
+}
+
+TEST(an_object_of_no_bytes_is_an_object)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("nothing"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	struct object_id id;
+	struct err err = { 0 };
+
+	CHECK_EQ(batch_put(b, OBJECT_CHUNK, NULL, 0, &id, &err), 1);
+	CHECK_EQ(batch_put(b, OBJECT_CHUNK, NULL, 0, &id, &err), 0);
+	stock_commit(b);
+	CHECK_EQ(buf_append_str(&out, "old"), 0);
+	CHECK_OK(store_get(s, OBJECT_CHUNK, &id, &out, &err), &err);
+	CHECK_EQ(out.len, 0);
+}
+
+TEST(a_damaged_object_is_reported_and_not_handed_out)
+{
+	const char *path = filled_store("damage");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_WRITE);
+	const struct tree_entry readme = stock_entry(s, "one", "readme");
+	const struct tree_entry big = stock_entry(s, "one", "big");
+	const struct tree_entry src = stock_entry(s, "one", "src");
+	struct err err = { 0 };
+
+	damage_object(path, OBJECT_CHUNK, &readme.id);
+	check_get_fails(s, OBJECT_CHUNK, &readme.id, -EBADMSG);
+	damage_object(path, OBJECT_XATTRS, &readme.xattrs);
+	check_get_fails(s, OBJECT_XATTRS, &readme.xattrs, -EBADMSG);
+	damage_object(path, OBJECT_RECIPE, &big.id);
+	check_get_fails(s, OBJECT_RECIPE, &big.id, -EBADMSG);
+	damage_object(path, OBJECT_TREE, &src.id);
+	check_get_fails(s, OBJECT_TREE, &src.id, -EBADMSG);
+	CHECK_EQ(store_has(s, OBJECT_TREE, &src.id, &err), 1);
+}
+
+TEST(the_bytes_of_one_object_are_not_handed_out_for_another)
+{
+	const char *path = filled_store("exchanged");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_READ);
+	const struct tree_entry a = stock_entry(s, "one", "src/main.c");
+	const struct tree_entry b = stock_entry(s, "one", "src/lib/deep.c");
+	char hex_a[OBJECT_HEX_SIZE], hex_b[OBJECT_HEX_SIZE];
+
+	damage_sql(path, "chunks.db",
+		   "UPDATE chunk SET data = (SELECT data FROM chunk WHERE id = x'%s')"
+		   " WHERE id = x'%s'",
+		   object_id_hex(&a.id, hex_a), object_id_hex(&b.id, hex_b));
+	check_get_fails(s, OBJECT_CHUNK, &b.id, -EBADMSG);
+}
+
+TEST(a_row_number_that_cannot_be_is_damage)
+{
+	const char *path = filled_store("negative");
+	CLEANUP(store_close_p) struct store *s = NULL;
+	char hex[OBJECT_HEX_SIZE];
+	struct object_id id;
+
+	s = stock_open(path, STORE_WRITE);
+	id = stock_entry(s, "one", "src/main.c").id;
+	damage_sql(path, "chunks.db", "UPDATE chunk SET seq = -1000000 WHERE id = x'%s'",
+		   object_id_hex(&id, hex));
+	check_get_fails(s, OBJECT_CHUNK, &id, -EBADMSG);
+}
+
+TEST(row_numbers_that_are_used_up_keep_the_store_from_being_written)
+{
+	const char *path = filled_store("used-up");
+
+	damage_sql(path, "meta.db",
+		   "UPDATE object SET seq = 9223372036854775807"
+		   " WHERE seq = (SELECT max(seq) FROM object)");
+	check_refused(path, STORE_WRITE, -EBADMSG, "row number");
+	store_close(stock_open(path, STORE_READ));
+}
+
+/* --- sizes and logs --------------------------------------------------------------------------- */
+
+TEST(sizes_count_what_is_there)
+{
+	const char *path = test_path("sizes");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+	struct store_sizes before = stock_sizes(s), after;
+
+	CHECK_EQ(before.chunks + before.objects + before.chunk_bytes + before.object_bytes, 0);
+	CHECK(before.file_bytes > 0);
+	stock_fill(s);
+	after = stock_sizes(s);
+	CHECK_EQ(after.chunks, damage_ask(path, "chunks.db", "SELECT count(*) FROM chunk"));
+	CHECK_EQ(after.objects, damage_ask(path, "meta.db", "SELECT count(*) FROM object"));
+	CHECK_EQ(after.chunk_bytes,
+		 damage_ask(path, "chunks.db", "SELECT sum(length(data)) FROM chunk"));
+	CHECK_EQ(after.object_bytes,
+		 damage_ask(path, "meta.db", "SELECT sum(length(data)) FROM object"));
+	CHECK(after.file_bytes > before.file_bytes);
+}
+
+TEST(a_checkpoint_empties_the_logs)
+{
+	const char *path = test_path("checkpoint");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+	CLEANUP(store_close_p) struct store *r = stock_open(path, STORE_READ);
+	struct err err = { 0 };
+	struct stat st;
+
+	stock_fill(s);
+	CHECK(stock_has_snapshot(r, "one"));
+	CHECK_EQ(stat(test_path("checkpoint/chunks.db-wal"), &st), 0);
+	CHECK(st.st_size > 0);
+	CHECK_OK(store_checkpoint(s, &err), &err);
+	CHECK_EQ(stat(test_path("checkpoint/chunks.db-wal"), &st), 0);
+	CHECK_EQ(st.st_size, 0);
+	CHECK_EQ(stat(test_path("checkpoint/meta.db-wal"), &st), 0);
+	CHECK_EQ(st.st_size, 0);
+	CHECK(stock_has_snapshot(r, "one"));
+	stock_snapshot(s, "after", "text");
+	CHECK(stock_has_snapshot(r, "after"));
+}
+
+TEST_MAIN("store")

@@ -1,0 +1,446 @@
+#include "tests/lib/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "cowfs/store/tree-node.h"
+#include "tests/unit/tree-fixture.h"
+
+/* Where trees are cut, as docs/format.md has it. */
+#define LEAF_MIN       128
+#define LEAF_MAX       1024
+#define BRANCH_MIN     64
+#define BRANCH_MAX     512
+#define LEAF_BYTES_MAX (192 << 10)
+
+/* What a whole tree is made of, found by reading every node of it. */
+struct shape {
+	struct object_id *ids; /* owned, as are the others */
+	uint32_t *leaves;      /* entries of each, in order */
+	uint32_t *branches;    /* children of each */
+	size_t n_ids, n_leaves, n_branches;
+	size_t bytes_max; /* of the largest node */
+	unsigned level;   /* of the top */
+};
+
+static void shape_done(struct shape *sh)
+{
+	free(sh->ids);
+	free(sh->leaves);
+	free(sh->branches);
+}
+
+static void note(uint32_t **list, size_t *n, uint32_t value)
+{
+	*list = reallocarray(*list, *n + 1, sizeof(**list));
+	CHECK(*list);
+	(*list)[(*n)++] = value;
+}
+
+static void sum_up(struct tree_summary *sum, const struct tree_summary *more)
+{
+	sum->files += more->files;
+	sum->bytes += more->bytes;
+	sum->links = sum->links || more->links;
+}
+
+static struct tree_summary summary_of(const struct tree_entry *e)
+{
+	if (e->form == TREE_DIR)
+		return e->below;
+	return (struct tree_summary){ 1, e->size, e->form == TREE_LINK };
+}
+
+/* Every node is sound, and is what the record above it says. */
+static void walk(struct store *s, const struct object_id *id, unsigned level,
+		 const struct tree_child *want, struct shape *sh)
+{
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct tree_child sum = { 0 }, c;
+	struct tree_summary below;
+	struct tree_node node;
+	struct tree_entry e;
+	struct err err = { 0 };
+
+	CHECK_OK(store_get(s, OBJECT_TREE, id, &bytes, &err), &err);
+	CHECK_OK(tree_node_open(bytes.data, bytes.len, &node, &err), &err);
+	CHECK_OK(tree_node_verify(&node, &err), &err);
+	if (want)
+		CHECK_EQ(node.level, level);
+	else
+		sh->level = node.level;
+	sh->ids = reallocarray(sh->ids, sh->n_ids + 1, sizeof(*id));
+	CHECK(sh->ids);
+	sh->ids[sh->n_ids++] = *id;
+	if (bytes.len > sh->bytes_max)
+		sh->bytes_max = bytes.len;
+	if (node.level == 0)
+		note(&sh->leaves, &sh->n_leaves, node.n);
+	else
+		note(&sh->branches, &sh->n_branches, node.n);
+
+	for (uint32_t i = 0; i < node.n; i++) {
+		if (node.level == 0) {
+			CHECK_OK(tree_node_entry(&node, i, &e, &err), &err);
+			c = (struct tree_child){ .name = e.name, .name_len = e.name_len };
+			c.entries = 1;
+			below = summary_of(&e);
+		} else {
+			CHECK_OK(tree_node_child(&node, i, &c, &err), &err);
+			walk(s, &c.id, node.level - 1, &c, sh);
+			below = c.below;
+		}
+		if (want && i == 0)
+			CHECK_MEM(c.name, c.name_len, want->name, want->name_len);
+		sum.entries += c.entries;
+		sum_up(&sum.below, &below);
+	}
+	if (want) {
+		CHECK_EQ(sum.entries, want->entries);
+		CHECK_EQ(sum.below.files, want->below.files);
+		CHECK_EQ(sum.below.bytes, want->below.bytes);
+		CHECK_EQ(sum.below.links, want->below.links);
+	}
+}
+
+static struct shape shape_of(struct store *s, const struct object_id *id)
+{
+	struct shape sh = { 0 };
+
+	walk(s, id, 0, NULL, &sh);
+	CHECK(sh.bytes_max <= LEAF_BYTES_MAX);
+	return sh;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct object_id));
+}
+
+/* How many nodes of `now` are none of `before`. */
+static size_t new_nodes(struct shape *before, const struct shape *now)
+{
+	size_t n = 0;
+
+	qsort(before->ids, before->n_ids, sizeof(*before->ids), compare_ids);
+	for (size_t i = 0; i < now->n_ids; i++)
+		n += !bsearch(&now->ids[i], before->ids, before->n_ids, sizeof(*before->ids),
+			      compare_ids);
+	return n;
+}
+
+TEST(an_empty_directory_is_one_node_without_entries)
+{
+	CLEANUP(world_done) struct world w = world_new("empty");
+	const struct object_id tree = world_build(&w, NULL, 0);
+	CLEANUP(shape_done) struct shape sh = shape_of(w.s, &tree);
+
+	CHECK_EQ(sh.n_ids, 1);
+	CHECK_EQ(sh.leaves[0], 0);
+}
+
+enum hit { ANY, HIT, MISS };
+
+/* The i-th name in order that does, or does not, have the hash at which nodes are cut. */
+static void craft_name(const struct object_key *key, size_t i, enum hit leaf, enum hit branch,
+		       char name[24])
+{
+	for (unsigned salt = 0;; salt++) {
+		const int len = snprintf(name, 24, "%08zx-%x", i, salt);
+		const uint64_t h = object_name_hash(key, name, (size_t)len);
+		const bool ends_leaf = (h & 0xff) == 0, ends_branch = (h >> 8 & 0x7f) == 0;
+
+		if ((leaf == ANY || ends_leaf == (leaf == HIT)) &&
+		    (branch == ANY || ends_branch == (branch == HIT)))
+			return;
+	}
+}
+
+static void add_crafted(struct world *w, size_t i, enum hit leaf, enum hit branch)
+{
+	struct tree_entry e;
+	char name[24];
+
+	craft_name(store_key(w->s), i, leaf, branch, name);
+	e = sample_file(name, 1);
+	world_add(w, &e, 1);
+}
+
+static struct shape finish_shape(struct world *w)
+{
+	const struct object_id tree = world_finish(w, NULL);
+
+	world_commit(w);
+	return shape_of(w->s, &tree);
+}
+
+TEST(names_that_are_never_cut_fill_leaves_to_their_limit)
+{
+	CLEANUP(world_done) struct world w = world_new("never");
+	CLEANUP(shape_done) struct shape sh = { 0 };
+
+	for (size_t i = 0; i < 3 * LEAF_MAX + 1; i++)
+		add_crafted(&w, i, MISS, MISS);
+	sh = finish_shape(&w);
+	CHECK_EQ(sh.n_leaves, 4);
+	for (size_t i = 0; i < 3; i++)
+		CHECK_EQ(sh.leaves[i], LEAF_MAX);
+	CHECK_EQ(sh.leaves[3], 1);
+	CHECK_EQ(sh.level, 1);
+}
+
+TEST(names_that_are_always_cut_fill_leaves_to_their_least)
+{
+	CLEANUP(world_done) struct world w = world_new("always");
+	CLEANUP(shape_done) struct shape sh = { 0 };
+
+	for (size_t i = 0; i < 3 * LEAF_MIN; i++)
+		add_crafted(&w, i, HIT, ANY);
+	sh = finish_shape(&w);
+	CHECK_EQ(sh.n_leaves, 3);
+	for (size_t i = 0; i < 3; i++)
+		CHECK_EQ(sh.leaves[i], LEAF_MIN);
+}
+
+TEST(a_directory_that_ends_where_a_leaf_does_is_that_leaf)
+{
+	CLEANUP(world_done) struct world w = world_new("exact");
+	CLEANUP(shape_done) struct shape sh = { 0 };
+
+	for (size_t i = 0; i < LEAF_MIN; i++)
+		add_crafted(&w, i, i == LEAF_MIN - 1 ? HIT : ANY, ANY);
+	sh = finish_shape(&w);
+	CHECK_EQ(sh.level, 0);
+	CHECK_EQ(sh.leaves[0], LEAF_MIN);
+}
+
+TEST(long_targets_fill_leaves_to_192_kib)
+{
+	static char target[TREE_TARGET_LEN_MAX + 1];
+	CLEANUP(world_done) struct world w = world_new("targets");
+	CLEANUP(shape_done) struct shape sh = { 0 };
+	const size_t each = 128 + 8 + TREE_TARGET_LEN_MAX, fit = (LEAF_BYTES_MAX - 16) / each;
+	struct tree_entry e;
+	char name[16];
+
+	memset(target, 't', TREE_TARGET_LEN_MAX);
+	for (unsigned i = 0; i < 3 * fit; i++) {
+		snprintf(name, sizeof(name), "%08x", i);
+		e = sample_symlink(name, target);
+		world_add(&w, &e, 1);
+	}
+	sh = finish_shape(&w);
+	CHECK_EQ(sh.n_leaves, 3);
+	for (size_t i = 0; i < 3; i++)
+		CHECK_EQ(sh.leaves[i], fit);
+	CHECK_EQ(sh.bytes_max, 16 + fit * each);
+}
+
+/* Leaves of LEAF_MIN entries; the child numbered `cut`, and no other, ends its branch. */
+static struct shape crafted_leaves(struct world *w, size_t leaves, size_t cut)
+{
+	for (size_t i = 0; i < leaves * LEAF_MIN; i++) {
+		const bool first = i % LEAF_MIN == 0, last = i % LEAF_MIN == LEAF_MIN - 1;
+		const enum hit branch = i / LEAF_MIN == cut ? HIT : MISS;
+
+		add_crafted(w, i, last ? HIT : ANY, first ? branch : ANY);
+	}
+	return finish_shape(w);
+}
+
+TEST(a_branch_is_cut_after_its_least_and_never_leaves_one_child_over)
+{
+	static const struct {
+		size_t leaves, cut;
+		unsigned level;
+		size_t n_branches;
+		uint32_t last;
+	} cases[] = {
+		{ 1, 0, 0, 0, 0 },
+		{ 2, 0, 1, 1, 2 },
+		{ BRANCH_MIN, BRANCH_MIN - 2, 1, 1, BRANCH_MIN },
+		{ BRANCH_MIN, BRANCH_MIN - 1, 1, 1, BRANCH_MIN },
+		{ BRANCH_MIN + 1, BRANCH_MIN - 1, 1, 1, BRANCH_MIN + 1 },
+		{ BRANCH_MIN + 2, BRANCH_MIN - 1, 2, 3, 2 },
+		{ BRANCH_MIN + 3, BRANCH_MIN - 1, 2, 3, 3 },
+		{ BRANCH_MIN + 3, BRANCH_MIN, 2, 3, 2 },
+	};
+	CLEANUP(world_done) struct world w = world_new("branches");
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(shape_done) struct shape sh =
+		    crafted_leaves(&w, cases[i].leaves, cases[i].cut);
+
+		CHECK_EQ(sh.n_leaves, cases[i].leaves);
+		CHECK_EQ(sh.level, cases[i].level);
+		CHECK_EQ(sh.n_branches, cases[i].n_branches);
+		if (sh.n_branches > 0)
+			CHECK_EQ(sh.branches[sh.n_branches - 1], cases[i].last);
+	}
+}
+
+TEST(names_that_never_cut_a_branch_fill_it_to_its_limit)
+{
+	CLEANUP(world_done) struct world w = world_new("wide");
+	CLEANUP(shape_done) struct shape one = crafted_leaves(&w, BRANCH_MAX + 1, SIZE_MAX);
+	CLEANUP(shape_done) struct shape two = crafted_leaves(&w, BRANCH_MAX + 2, SIZE_MAX);
+
+	CHECK_EQ(one.level, 1);
+	CHECK_EQ(one.branches[0], BRANCH_MAX + 1);
+	CHECK_EQ(two.level, 2);
+	CHECK_EQ(two.n_branches, 3);
+	CHECK_EQ(two.branches[1], BRANCH_MAX);
+	CHECK_EQ(two.branches[2], 2);
+}
+
+#define MANY 100000
+
+/* MANY files with even numbers for names, but not number `without`, and with number `extra`. */
+static struct shape numbered_files(struct world *w, unsigned without, unsigned extra)
+{
+	char name[16];
+	struct tree_entry e = sample_file("-", 4096);
+
+	for (unsigned i = 0; i < 2 * MANY; i++) {
+		if (i != extra && (i % 2 != 0 || i == without))
+			continue;
+		e.name = name;
+		e.name_len = (size_t)snprintf(name, sizeof(name), "file-%06u", i);
+		e.ino = i;
+		world_add(w, &e, 1);
+	}
+	return finish_shape(w);
+}
+
+TEST(one_entry_more_or_less_in_a_large_directory_costs_few_objects)
+{
+	static const struct {
+		unsigned without, extra;
+	} edits[] = {
+		{ 0, UINT32_MAX },
+		{ UINT32_MAX, 1 },
+		{ MANY, UINT32_MAX },
+		{ UINT32_MAX, MANY / 2 + 1 },
+		{ 2 * MANY - 2, UINT32_MAX },
+		{ UINT32_MAX, 2 * MANY - 1 },
+	};
+	CLEANUP(world_done) struct world w = world_new("large");
+	CLEANUP(shape_done) struct shape before = numbered_files(&w, UINT32_MAX, UINT32_MAX);
+	size_t all = 0;
+
+	CHECK(before.n_ids > MANY / LEAF_MAX && before.n_ids < MANY / LEAF_MIN);
+	for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
+		CLEANUP(shape_done) struct shape after =
+		    numbered_files(&w, edits[i].without, edits[i].extra);
+		const size_t fresh = new_nodes(&before, &after);
+
+		/* One leaf, one branch, the top; now and then an end moves and some more follow. */
+		CHECK(fresh >= 2 && fresh <= 20);
+		all += fresh;
+	}
+	CHECK(all <= 60);
+}
+
+TEST(a_summary_counts_all_that_lies_below)
+{
+	CLEANUP(world_done) struct world w = world_new("summary");
+	struct tree_entry list[] = { sample_directory("d"), sample_file("f", 100),
+				     sample_entry("p", TREE_NONE, S_IFIFO), sample_link("q"),
+				     sample_symlink("s", "four") };
+	struct tree_summary below;
+
+	list[0].below = (struct tree_summary){ .files = 1000, .bytes = 5000 };
+	world_add(&w, list, 3);
+	world_finish(&w, &below);
+	CHECK_EQ(below.files, 1002);
+	CHECK_EQ(below.bytes, 5100);
+	CHECK(!below.links);
+
+	world_add(&w, list, 5);
+	world_finish(&w, &below);
+	CHECK_EQ(below.files, 1004);
+	CHECK_EQ(below.bytes, 5104);
+	CHECK(below.links);
+
+	list[0].below.links = true;
+	world_add(&w, list, 1);
+	world_finish(&w, &below);
+	CHECK(below.links);
+
+	world_finish(&w, &below);
+	CHECK(below.files == 0 && below.bytes == 0 && !below.links);
+}
+
+TEST(a_summary_too_large_to_count_stays_at_the_largest_number)
+{
+	CLEANUP(world_done) struct world w = world_new("saturated");
+	struct tree_entry list[] = { sample_directory("d"), sample_file("f", 100) };
+	struct tree_summary below;
+
+	list[0].below = (struct tree_summary){ .files = UINT64_MAX, .bytes = UINT64_MAX - 99 };
+	world_add(&w, list, 2);
+	world_finish(&w, &below);
+	CHECK(below.files == UINT64_MAX);
+	CHECK(below.bytes == UINT64_MAX);
+}
+
+TEST(names_that_cannot_be_added_are_refused_with_a_sentence)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+		const char *sentence;
+	} cases[] = {
+		{ "", 0, "cannot stand in a directory: ''" },
+		{ ".", 1, "cannot stand in a directory: '.'" },
+		{ "..", 2, "cannot stand in a directory: '..'" },
+		{ "x/y", 3, "cannot stand in a directory: 'x/y'" },
+		{ "x\0y", 3, "cannot stand in a directory: 'x\\x00y'" },
+		{ "m", 1, "does not follow the one before: 'm'" },
+		{ "l\x1b", 2, "does not follow the one before: 'l\\x1b'" },
+	};
+	CLEANUP(world_done) struct world w = world_new("names");
+	struct tree_entry e = sample_file("m", 1);
+	char longest[300];
+
+	world_add(&w, &e, 1);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = { 0 };
+
+		e.name = cases[i].name;
+		e.name_len = cases[i].len;
+		CHECK_EQ(tree_builder_add(w.t, &e, &err), -EINVAL);
+		CHECK_HAS(err.msg, cases[i].sentence);
+	}
+	memset(longest, 'x', sizeof(longest));
+	e.name = longest;
+	e.name_len = TREE_NAME_LEN_MAX + 1;
+	CHECK_EQ(tree_builder_add(w.t, &e, NULL), -EINVAL);
+	e.name_len = TREE_NAME_LEN_MAX;
+	world_add(&w, &e, 1);
+}
+
+TEST(an_entry_that_is_not_canonical_stops_the_program)
+{
+	CLEANUP(world_done) struct world w = world_new("assert");
+	struct tree_entry e = sample_file("f", 1);
+	int status;
+	pid_t pid;
+
+	e.data = 0;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		AUTO_CLOSE int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		dup2(quiet, STDERR_FILENO);
+		_exit(tree_builder_add(w.t, &e, NULL) < 0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TEST_MAIN("tree-build")
