@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* getentropy() refuses more than this in one call. */
@@ -52,4 +53,32 @@ const char *sys_errno_text(int errnum, char *text, size_t size)
 	if (rc != 0 && rc != ERANGE)
 		snprintf(text, size, "error %d", errnum);
 	return text;
+}
+
+/* A socket cannot be opened at all: EOPNOTSUPP, which differs from ENOTSUP here. */
+int sys_open_node(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_EVTONLY | O_SYMLINK | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EOPNOTSUPP ? -ENOTSUP : -errno;
+	return fd;
+}
+
+ssize_t sys_list_xattrs(int fd, char *names, size_t size)
+{
+	ssize_t n = flistxattr(fd, names, size, 0);
+
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : -errno;
+	return n;
+}
+
+ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size)
+{
+	ssize_t n = fgetxattr(fd, name, value, size, 0, 0);
+
+	if (n < 0)
+		return errno == ENOATTR ? -ENODATA : -errno;
+	return n;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/attr.h"
@@ -29,3 +30,18 @@ NODISCARD int sys_sync_data(int fd);
 
 /* What `errnum` means, written to `text` or constant; strerror() for any thread. */
 const char *sys_errno_text(int errnum, char *text, size_t size);
+
+/*
+ * A descriptor for looking at what bears a name, of any type, without opening it: good
+ * for fstat(2) and the functions below.  No symlink is followed.  A negative errno,
+ * -ENOTSUP for a type that this system cannot hold so.
+ */
+NODISCARD int sys_open_node(int dirfd, const char *name);
+
+/*
+ * The names of a file's extended attributes, each with its NUL; a file system without
+ * any has none.  Both answer with the length, and for size 0 with the length that is
+ * needed; -ERANGE if `size` is too small, -ENODATA if there is no such attribute.
+ */
+NODISCARD ssize_t sys_list_xattrs(int fd, char *names, size_t size);
+NODISCARD ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size);

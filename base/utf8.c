@@ -45,3 +45,10 @@ size_t utf8_printable(const char *s, size_t len)
 
 	return n > 0 && !unsafe(c) ? n : 0;
 }
+
+size_t utf8_valid(const char *s, size_t len)
+{
+	uint32_t c = 0;
+
+	return decode((const unsigned char *)s, len, &c);
+}

@@ -1,5 +1,5 @@
 /*
- * utf8.h - which bytes may be shown to a person as they are.
+ * utf8.h - which bytes are characters, and which of those may be shown to a person as they are.
  */
 #pragma once
 
@@ -11,3 +11,6 @@
  * turns the writing direction, with which one name could pose as another.  Else 0.
  */
 size_t utf8_printable(const char *s, size_t len);
+
+/* The length of the valid character that starts at `s`, safe to print or not; else 0. */
+size_t utf8_valid(const char *s, size_t len);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cowfs/store/check.h"
+#include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
 
 /* An object found damaged or missing, by id and kind. */

@@ -39,9 +39,9 @@ struct check_walk {
 	struct buf clean; /* a bit per row of meta.db: all below it is in order */
 	struct frame *stack;
 	size_t depth, cap;
-	struct buf path;    /* "snapshot NAME:a/b" */
-	uint64_t place;     /* rises with every place the walk comes to */
-	struct buf blamed;  /* uint64_t per finding: the place that was last blamed for it */
+	struct buf path;   /* "snapshot NAME:a/b" */
+	uint64_t place;    /* rises with every place the walk comes to */
+	struct buf blamed; /* uint64_t per finding: the place that was last blamed for it */
 
 	/* Of the ref being walked: */
 	struct root root;

@@ -3,11 +3,11 @@
  * unpacked last.  It forgets what it holds before it asks for another and keeps the
  * other only once that passed every check, so nothing that failed one is ever used.
  */
+#include "cowfs/store/content.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "cowfs/store/content.h"
 
 /* Holding no node or chunk: no file reaches that far. */
 #define NOTHING UINT64_MAX
@@ -84,7 +84,7 @@ static int load_node(struct content_reader *rd, unsigned level, uint64_t number,
 		     const struct object_id *id, struct err *err)
 {
 	struct held_node *h = &rd->held[level];
-	const uint64_t end = rd->c.size - 1;
+	const uint64_t last = rd->c.size - 1;
 	char hex[OBJECT_HEX_SIZE];
 	int r;
 
@@ -94,7 +94,7 @@ static int load_node(struct content_reader *rd, unsigned level, uint64_t number,
 			return err_nomem(err);
 	}
 	h->number = NOTHING;
-	r = store_get(rd->s, OBJECT_RECIPE, id, &rd->encoded, err);
+	r = store_require(rd->s, OBJECT_RECIPE, id, &rd->encoded, err);
 	if (r < 0)
 		return r;
 	r = recipe_decode(rd->encoded.data, rd->encoded.len, h->node, err);
@@ -103,8 +103,8 @@ static int load_node(struct content_reader *rd, unsigned level, uint64_t number,
 	if (h->node->level != level)
 		return err_set(err, -EBADMSG, "recipe %s has level %u where %u belongs",
 			       object_id_hex(id, hex), h->node->level, level);
-	if (number == recipe_node_number(level, end) &&
-	    h->node->n > recipe_slot_number(level, end) + 1)
+	if (number == recipe_node_number(level, last) &&
+	    h->node->n > recipe_slot_number(level, last) + 1)
 		return err_set(err, -EBADMSG,
 			       "recipe %s goes beyond the end of a file of %" PRIu64 " bytes",
 			       object_id_hex(id, hex), rd->c.size);
@@ -172,7 +172,7 @@ static int load_block(struct content_reader *rd, uint64_t start, struct err *err
 	}
 
 	rd->chunk_off = NOTHING;
-	r = store_get(rd->s, OBJECT_CHUNK, id, &rd->chunk, err);
+	r = store_require(rd->s, OBJECT_CHUNK, id, &rd->chunk, err);
 	if (r < 0)
 		return r;
 	if (rd->chunk.len != want)

@@ -7,12 +7,12 @@
  * when that block comes, one per level however far away it is, and a node exists
  * only once something has its place in it.  So a file of one block has none.
  */
+#include "cowfs/store/content.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "cowfs/store/content.h"
 
 /* Not an offset of a block: no file reaches that far. */
 #define NOWHERE UINT64_MAX

@@ -38,7 +38,10 @@ NODISCARD int content_writer_add(struct content_writer *w, const void *data, siz
 				 struct err *err);
 NODISCARD int content_writer_skip(struct content_writer *w, uint64_t hole, struct err *err);
 
-/* Give the content of all that was added; the writer is then as new and takes the next file. */
+/*
+ * Give the content of all that was added, or the failure that an earlier piece met.
+ * Either way the writer is then as new and takes the next file.
+ */
 NODISCARD int content_writer_finish(struct content_writer *w, struct content *ret, struct err *err);
 
 /* A whole file that is in memory already. */

@@ -7,6 +7,8 @@
 
 #include <sqlite3.h>
 
+#include "base/buf.h"
+
 #define DB_BUSY_MS     5000 /* a reader recovering the log may hold it for a moment */
 #define DB_QUERIES_MAX 24
 
@@ -24,6 +26,7 @@ struct db {
 	uint64_t log_pages;
 	uint64_t page_size;         /* learned at the first commit */
 	bool sync_known, sync_full; /* what db_set_sync() last said */
+	sqlite3_stmt *rollback;     /* ready, because it must not fail for want of memory */
 	unsigned n_queries;
 	struct db_query query[DB_QUERIES_MAX];
 };
@@ -111,18 +114,35 @@ static int configure(struct db *db, enum db_mode mode, struct err *err)
 		    err);
 	if (r < 0)
 		return r;
+	rc = sqlite3_prepare_v3(db->h, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &db->rollback,
+				NULL);
+	if (rc != SQLITE_OK)
+		return db_err(err, db, rc, "configuring");
 	sqlite3_wal_hook(db->h, on_commit, db);
 	return 0;
+}
+
+/* The URI that opens a file as one that nobody changes. */
+static int immutable_uri(const char *path, struct buf *out)
+{
+	int r = buf_append_str(out, *path == '/' ? "file://" : "file:");
+
+	for (; *path && r >= 0; path++)
+		r = strchr("%?#", *path) ? buf_printf(out, "%%%02x", (unsigned char)*path)
+					 : buf_append(out, path, 1);
+	return r < 0 ? r : buf_append_str(out, "?immutable=1");
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *err)
 {
 	static const int flags[] = {
+		[DB_PEEK] = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
 		[DB_READ] = SQLITE_OPEN_READONLY,
 		[DB_WRITE] = SQLITE_OPEN_READWRITE,
 		[DB_CREATE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 	};
 	CLEANUP(db_close_p) struct db *db = calloc(1, sizeof(*db));
+	CLEANUP(buf_done) struct buf uri = BUF_INIT;
 	int rc, r;
 
 	if (!db)
@@ -130,7 +150,9 @@ int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *er
 	db->path = strdup(path);
 	if (!db->path)
 		return err_nomem(err);
-	rc = sqlite3_open_v2(path, &db->h,
+	if (mode == DB_PEEK && (immutable_uri(path, &uri) < 0 || !buf_str(&uri)))
+		return err_nomem(err);
+	rc = sqlite3_open_v2(mode == DB_PEEK ? buf_str(&uri) : path, &db->h,
 			     flags[mode] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
 	if (rc != SQLITE_OK)
 		return db_err(err, db, rc, "opening");
@@ -151,6 +173,7 @@ void db_close(struct db *db)
 		assert(!db->query[i].busy);
 		sqlite3_finalize(db->query[i].stmt);
 	}
+	sqlite3_finalize(db->rollback);
 	rc = sqlite3_close(db->h);
 	assert(rc == SQLITE_OK); /* all statements are ours and finalized */
 	free(db->path);
@@ -217,9 +240,10 @@ int db_commit(struct db *db, struct err *err)
 void db_rollback(struct db *db)
 {
 	/* Some failures roll back by themselves, and then there is nothing left to do. */
-	if (!sqlite3_get_autocommit(db->h))
-		IGNORE_RESULT(db_exec(db, "ROLLBACK", NULL),
-			      "the failure that led here is reported");
+	if (!sqlite3_get_autocommit(db->h)) {
+		sqlite3_step(db->rollback);
+		sqlite3_reset(db->rollback);
+	}
 }
 
 int db_set_sync(struct db *db, bool full, struct err *err)

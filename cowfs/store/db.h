@@ -18,7 +18,12 @@
 struct db;
 struct db_query;
 
-enum db_mode { DB_READ, DB_WRITE, DB_CREATE };
+enum db_mode {
+	DB_PEEK, /* the file alone, without its log or locks: leaves nothing beside it */
+	DB_READ,
+	DB_WRITE,
+	DB_CREATE,
+};
 
 NODISCARD int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *err);
 void db_close(struct db *db); /* NULL is fine */

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "cowfs/store/recipe.h"
+#include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
 #include "cowfs/store/tree-node.h"
 
@@ -28,40 +29,14 @@ struct gc {
 	struct store *store;
 	enum gc_phase phase;
 	struct gc_progress progress;
-	int failed;               /* what a step returned: a mark may be missing, so none follows */
-	enum table table;         /* being swept */
-	int64_t limit[TABLES];    /* rows above it are younger than this gc */
-	struct buf marks[TABLES]; /* a bit per row up to limit: it stays; guarded by store->lock */
-	struct buf seen[TABLES];  /* likewise: this gc came by, and looks at it only once */
-	int64_t swept[TABLES];    /* rows up to here are decided; guarded by store->lock */
-	struct buf todo;          /* struct object_ref: marked, not yet looked into */
+	int failed;         /* what a step returned: a mark may be missing, so none follows */
+	enum table table;   /* being swept */
+	struct marks marks; /* guarded by store->lock */
+	struct marks seen;  /* rows this gc came by: it looks at each only once */
+	int64_t free_pages; /* left by the last step that shrank the files */
+	struct buf todo;    /* struct object_ref: marked, not yet looked into */
 	struct buf node;
 };
-
-/* Set the bit of a row; was it set before? */
-static bool set_bit(struct buf *bits, int64_t seq)
-{
-	uint8_t *byte = &bits->data[seq / 8], bit = (uint8_t)(1u << seq % 8);
-	bool was = *byte & bit;
-
-	*byte |= bit;
-	return was;
-}
-
-static bool has_bit(const struct buf *bits, int64_t seq)
-{
-	return bits->data[seq / 8] & 1u << seq % 8;
-}
-
-bool gc_keep(struct gc *g, struct row row)
-{
-	if (row.seq > g->limit[row.table])
-		return true;
-	if (row.seq <= g->swept[row.table])
-		return has_bit(&g->marks[row.table], row.seq);
-	set_bit(&g->marks[row.table], row.seq);
-	return true;
-}
 
 /* --- beginning and ending --------------------------------------------------------------- */
 
@@ -73,8 +48,16 @@ static int add_target(struct gc *g, enum object_kind kind, const struct object_i
 	return buf_append(&g->todo, &t, sizeof(t)) < 0 ? err_nomem(err) : 0;
 }
 
-static int add_root(const struct ref *ref, void *ctx, struct err *err)
+static int stopped(struct err *err, int code)
 {
+	return err_wrap(err, code, "gc stopped before removing anything");
+}
+
+/* A ref that cannot be read hides what it reaches, just as a tree does. */
+static int add_root(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
+{
+	if (!ref)
+		return err_set(err, -EBADMSG, "%s", why->msg);
 	if (object_id_is_zero(&ref->root))
 		return 0;
 	return add_target(ctx, OBJECT_TREE, &ref->root, err);
@@ -82,26 +65,39 @@ static int add_root(const struct ref *ref, void *ctx, struct err *err)
 
 static int attach(struct store *s, struct gc *g, struct err *err)
 {
-	int r = 0;
+	int64_t limit[TABLES];
+	int r;
 
-	for (int t = 0; t < TABLES && r >= 0; t++) {
-		g->limit[t] = s->next_seq[t] - 1;
-		if (buf_append_zero(&g->marks[t], (size_t)g->limit[t] / 8 + 1) < 0 ||
-		    buf_append_zero(&g->seen[t], (size_t)g->limit[t] / 8 + 1) < 0)
-			r = err_nomem(err);
-	}
+	for (int t = 0; t < TABLES; t++)
+		limit[t] = s->next_seq[t] - 1;
+	r = marks_init(&g->marks, limit, err);
+	if (r >= 0)
+		r = marks_init(&g->seen, limit, err);
 	if (r < 0)
-		return r;
+		return err_wrap(err, r, "store '%s'", s->path);
+
 	pthread_mutex_lock(&s->lock);
-	if (s->gc || s->checks) {
-		r = err_set(err, -EBUSY, "a %s of store '%s' is under way", s->gc ? "gc" : "check",
-			    s->path);
+	if (s->marks || s->checks) {
+		r = err_set(err, -EBUSY, "a %s of store '%s' is under way",
+			    s->marks ? "gc" : "check", s->path);
 	} else {
-		s->gc = g;
-		batches_keep(s, g);
+		s->marks = &g->marks;
+		batches_keep(s, &g->marks);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return r;
+}
+
+/* write_lock held */
+static int add_roots(struct store *s, struct gc *g, struct err *err)
+{
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
+	int r;
+
+	r = reader_take(s, &rd, err);
+	if (r >= 0)
+		r = ref_scan(rd->db[TABLE_META], add_root, g, err);
+	return r < 0 ? stopped(err, r) : 0;
 }
 
 int gc_begin(struct store *s, struct gc **ret, struct err *err)
@@ -119,8 +115,8 @@ int gc_begin(struct store *s, struct gc **ret, struct err *err)
 	/* No commit may fall between the list of batches and the list of refs. */
 	pthread_mutex_lock(&s->write_lock);
 	r = attach(s, g, err);
-	for (int k = 1; k <= REF_KINDS && r >= 0; k++)
-		r = ref_each(s, (enum ref_kind)k, NULL, 0, add_root, g, err);
+	if (r >= 0)
+		r = add_roots(s, g, err);
 	pthread_mutex_unlock(&s->write_lock);
 	if (r < 0)
 		return r;
@@ -133,15 +129,13 @@ void gc_end(struct gc *g)
 	if (!g)
 		return;
 	pthread_mutex_lock(&g->store->lock);
-	if (g->store->gc == g) {
-		g->store->gc = NULL;
+	if (g->store->marks == &g->marks) {
+		g->store->marks = NULL;
 		g->store->gcs_ended++;
 	}
 	pthread_mutex_unlock(&g->store->lock);
-	for (int t = 0; t < TABLES; t++) {
-		buf_done(&g->marks[t]);
-		buf_done(&g->seen[t]);
-	}
+	marks_done(&g->marks);
+	marks_done(&g->seen);
 	buf_done(&g->todo);
 	buf_done(&g->node);
 	free(g);
@@ -221,16 +215,32 @@ static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t,
 	r = reader_find(rd, t->kind, &t->id, &row, err);
 	if (r < 0)
 		return r;
-	/* Missing, but nothing lies behind it: a matter for check.  Else store_get() says so. */
+	/* Missing, but nothing lies behind it: a matter for check.  Else store_require() says so. */
 	if (r == 0)
 		return !is_leaf;
-	if (row.seq > g->limit[row.table] || set_bit(&g->seen[row.table], row.seq))
+	if (row.seq > g->seen.limit[row.table] || marks_set(&g->seen, row))
 		return 0;
 	pthread_mutex_lock(&g->store->lock);
-	set_bit(&g->marks[row.table], row.seq);
+	marks_set(&g->marks, row);
 	pthread_mutex_unlock(&g->store->lock);
 	g->progress.marked++;
 	return !is_leaf;
+}
+
+/* What a tree or recipe names. */
+static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err)
+{
+	char hex[OBJECT_HEX_SIZE];
+	int r;
+
+	r = store_require(g->store, t->kind, &t->id, &g->node, err);
+	if (r < 0)
+		return r;
+	r = t->kind == OBJECT_TREE ? mark_tree(g, err) : mark_recipe(g, err);
+	if (r < 0)
+		return err_wrap(err, r, "%s %s", object_kind_name(t->kind),
+				object_id_hex(&t->id, hex));
+	return 0;
 }
 
 static int mark_one(struct gc *g, struct reader *rd, struct err *err)
@@ -241,14 +251,7 @@ static int mark_one(struct gc *g, struct reader *rd, struct err *err)
 	g->todo.len -= sizeof(t);
 	memcpy(&t, g->todo.data + g->todo.len, sizeof(t));
 	r = mark_row(g, rd, &t, err);
-	if (r <= 0)
-		return r;
-	r = store_get(g->store, t.kind, &t.id, &g->node, err);
-	if (r == -ENOENT)
-		r = -EBADMSG;
-	if (r >= 0)
-		r = t.kind == OBJECT_TREE ? mark_tree(g, err) : mark_recipe(g, err);
-	return r < 0 ? err_wrap(err, r, "gc stopped before removing anything") : 0;
+	return r > 0 ? mark_behind(g, &t, err) : r;
 }
 
 static int step_mark(struct gc *g, unsigned budget, struct err *err)
@@ -276,7 +279,6 @@ static int step_mark(struct gc *g, unsigned budget, struct err *err)
 struct victims {
 	struct buf seqs; /* int64_t */
 	uint64_t bytes;
-	int64_t last; /* the last row looked at */
 	bool end;
 };
 
@@ -297,20 +299,18 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	r = db_query(s->writer[g->table], sql[g->table], &q, err);
 	if (r < 0)
 		return r;
-	query_bind_int(q, 0, g->swept[g->table]);
-	query_bind_int(q, 1, g->limit[g->table]);
+	query_bind_int(q, 0, g->marks.swept[g->table]);
+	query_bind_int(q, 1, g->marks.limit[g->table]);
 	query_bind_int(q, 2, budget);
-	v->last = g->swept[g->table];
 	while ((r = query_step(q, err)) > 0) {
 		int64_t seq = query_int(q, 0);
 		bool stays;
 
 		n++;
-		v->last = seq;
 		/* Decided once and for all: from here on a batch that meets the row is refused it. */
 		pthread_mutex_lock(&s->lock);
-		stays = has_bit(&g->marks[g->table], seq);
-		g->swept[g->table] = seq;
+		stays = marks_has(&g->marks, (struct row){ .table = g->table, .seq = seq });
+		g->marks.swept[g->table] = seq;
 		pthread_mutex_unlock(&s->lock);
 		if (stays)
 			continue;
@@ -390,8 +390,10 @@ static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 		left += more;
 	}
 	store_relieve_logs(g->store);
-	if (r >= 0 && left == 0)
+	/* A file may not be able to give more back. */
+	if (r >= 0 && (left == 0 || left == g->free_pages))
 		g->phase = GC_DONE;
+	g->free_pages = left;
 	return r;
 }
 
@@ -406,6 +408,8 @@ int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *
 	switch (g->phase) {
 	case GC_MARK:
 		r = step_mark(g, budget, err);
+		if (r < 0)
+			r = stopped(err, r);
 		break;
 	case GC_SWEEP:
 	case GC_SHRINK:

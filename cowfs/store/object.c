@@ -188,8 +188,8 @@ ssize_t object_packed_size(const void *packed, size_t len)
 int object_unpack(struct codec *c, const void *packed, size_t len, size_t max, struct buf *out,
 		  struct err *err)
 {
-	const uint8_t *body = (const uint8_t *)packed + PACK_HEADER;
 	ssize_t want = object_packed_size(packed, len);
+	const uint8_t *body;
 	size_t n;
 
 	buf_reset(out);
@@ -201,6 +201,7 @@ int object_unpack(struct codec *c, const void *packed, size_t len, size_t max, s
 			       max);
 	if (buf_reserve(out, (size_t)want + 1) < 0)
 		return err_nomem(err);
+	body = (const uint8_t *)packed + PACK_HEADER;
 	len -= PACK_HEADER;
 
 	if ((le32_load(packed) & 0xff) == PACK_RAW) {

@@ -1,86 +1,21 @@
 #include "cowfs/store/ref.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include <xxhash.h>
-
-#include "base/le.h"
-#include "base/path.h"
+#include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
-
-/* One change of a ref, waiting in a batch for its commit.  Name and value follow the struct. */
-struct ref_op {
-	struct ref_op *next;
-	bool delete;
-	enum ref_mode mode;
-	struct ref ref;
-	char bytes[];
-};
-
-const char *ref_kind_name(enum ref_kind kind)
-{
-	switch (kind) {
-	case REF_PROJECT:
-		return "project";
-	case REF_SNAPSHOT:
-		return "snapshot";
-	case REF_TAG:
-		return "tag";
-	case REF_CLONE:
-		return "clone";
-	}
-	return "ref of unknown kind";
-}
-
-static uint64_t ref_sum(const struct ref *ref)
-{
-	uint8_t head[4 + 8 + 8];
-	uint64_t h;
-
-	le32_store(head, ref->kind);
-	le64_store(head + 4, ref->name_len);
-	le64_store(head + 12, ref->value_len);
-	h = XXH3_64bits(head, sizeof(head));
-	h = XXH3_64bits_withSeed(ref->name, ref->name_len, h);
-	h = XXH3_64bits_withSeed(ref->root.b, sizeof(ref->root.b), h);
-	return XXH3_64bits_withSeed(ref->value, ref->value_len, h);
-}
-
-/* "what ref kind 'name': why", with the name made fit for showing. */
-static int ref_err(struct err *err, int code, const struct ref *ref, const char *why)
-{
-	CLEANUP(buf_done) struct buf shown = BUF_INIT;
-	const char *name = "?";
-
-	if (path_append_shown(&shown, ref->name, ref->name_len) == 0 && buf_str(&shown))
-		name = buf_str(&shown);
-	return err_set(err, code, "%s '%.120s' %s", ref_kind_name(ref->kind), name, why);
-}
-
-/* --- writing ---------------------------------------------------------------------------- */
 
 static int queue(struct batch *b, const struct ref *ref, bool delete, enum ref_mode mode,
 		 struct err *err)
 {
-	struct ref_op **at, *op;
+	struct ref_op *op;
+	int r;
 
-	assert(ref->name_len > 0 && ref->name_len <= REF_NAME_MAX);
-	assert(ref->value_len <= REF_VALUE_MAX);
-	op = malloc(sizeof(*op) + ref->name_len + ref->value_len);
-	if (!op)
-		return err_nomem(err);
-	*op = (struct ref_op){ .delete = delete, .mode = mode, .ref = *ref };
-	memcpy(op->bytes, ref->name, ref->name_len);
-	if (ref->value_len)
-		memcpy(op->bytes + ref->name_len, ref->value, ref->value_len);
-	op->ref.name = op->bytes;
-	op->ref.value = op->bytes + ref->name_len;
-	for (at = batch_ref_ops(b); *at; at = &(*at)->next)
-		;
-	*at = op;
-	return 0;
+	r = ref_op_new(ref, delete, mode, &op, err);
+	if (r >= 0)
+		batch_add_ref_op(b, op);
+	return r;
 }
 
 int ref_put(struct batch *b, const struct ref *ref, enum ref_mode mode, struct err *err)
@@ -94,113 +29,6 @@ int ref_delete(struct batch *b, enum ref_kind kind, const char *name, size_t nam
 	struct ref ref = { .kind = kind, .name = name, .name_len = name_len };
 
 	return queue(b, &ref, true, REF_REPLACE, err);
-}
-
-void ref_ops_free(struct ref_op *ops)
-{
-	while (ops) {
-		struct ref_op *next = ops->next;
-
-		free(ops);
-		ops = next;
-	}
-}
-
-static int require_tree(struct db *meta, const struct ref *ref, struct err *err)
-{
-	static const char sql[] = "SELECT 1 FROM object WHERE id = ?1 AND kind = ?2";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
-
-	r = db_query(meta, sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_blob(q, 0, ref->root.b, sizeof(ref->root.b));
-	query_bind_int(q, 1, OBJECT_TREE);
-	r = query_step(q, err);
-	if (r == 0)
-		return ref_err(err, -ENOENT, ref, "would name a tree that is not in the store");
-	return r < 0 ? r : 0;
-}
-
-static int apply_put(struct db *meta, const struct ref_op *op, struct err *err)
-{
-	static const char new_sql[] =
-	    "INSERT INTO ref(kind, name, root, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)";
-	static const char replace_sql[] =
-	    "INSERT OR REPLACE INTO ref(kind, name, root, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	const struct ref *ref = &op->ref;
-	int r;
-
-	if (!object_id_is_zero(&ref->root)) {
-		r = require_tree(meta, ref, err);
-		if (r < 0)
-			return r;
-	}
-	r = db_query(meta, op->mode == REF_NEW ? new_sql : replace_sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_int(q, 0, ref->kind);
-	query_bind_blob(q, 1, ref->name, ref->name_len);
-	query_bind_blob(q, 2, ref->root.b, sizeof(ref->root.b));
-	query_bind_blob(q, 3, ref->value, ref->value_len);
-	query_bind_int(q, 4, (int64_t)ref_sum(ref));
-	r = query_run(q, err);
-	return r == -EEXIST ? ref_err(err, r, ref, "exists already") : r;
-}
-
-static int apply_delete(struct db *meta, const struct ref_op *op, struct err *err)
-{
-	static const char sql[] = "DELETE FROM ref WHERE kind = ?1 AND name = ?2";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
-
-	r = db_query(meta, sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_int(q, 0, op->ref.kind);
-	query_bind_blob(q, 1, op->ref.name, op->ref.name_len);
-	r = query_run(q, err);
-	if (r >= 0 && db_changes(meta) == 0)
-		return ref_err(err, -ENOENT, &op->ref, "does not exist");
-	return r;
-}
-
-int ref_apply(struct db *meta, const struct ref_op *ops, struct err *err)
-{
-	int r = 0;
-
-	for (; ops && r >= 0; ops = ops->next)
-		r = ops->delete ? apply_delete(meta, ops, err) : apply_put(meta, ops, err);
-	return r;
-}
-
-/* --- reading ---------------------------------------------------------------------------- */
-
-/* The row the query stands on: name, root, value, sum. */
-static int read_row(struct db_query *q, enum ref_kind kind, struct ref *ret, struct err *err)
-{
-	struct ref ref = { .kind = kind };
-	const void *name, *root;
-	size_t root_len;
-	int r;
-
-	r = query_blob(q, 0, &name, &ref.name_len, err);
-	if (r >= 0)
-		r = query_blob(q, 1, &root, &root_len, err);
-	if (r >= 0)
-		r = query_blob(q, 2, &ref.value, &ref.value_len, err);
-	if (r < 0)
-		return r;
-	ref.name = name;
-	if (root_len != sizeof(ref.root.b) || ref.value_len > REF_VALUE_MAX)
-		return ref_err(err, -EBADMSG, &ref, "is damaged: a field has the wrong length");
-	memcpy(ref.root.b, root, sizeof(ref.root.b));
-	if ((uint64_t)query_int(q, 3) != ref_sum(&ref))
-		return ref_err(err, -EBADMSG, &ref, "is damaged: it does not match its checksum");
-	*ret = ref;
-	return 0;
 }
 
 int ref_get(struct store *s, enum ref_kind kind, const char *name, size_t name_len, struct ref *ret,
@@ -224,7 +52,7 @@ int ref_get(struct store *s, enum ref_kind kind, const char *name, size_t name_l
 	r = query_step(q, err);
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
-	r = read_row(q, kind, &ref, err);
+	r = ref_row_read(q, kind, &ref, err);
 	if (r < 0)
 		return r;
 	buf_reset(hold);
@@ -256,7 +84,7 @@ int ref_each(struct store *s, enum ref_kind kind, const char *prefix, size_t pre
 	query_bind_int(q, 0, kind);
 	query_bind_blob(q, 1, prefix, prefix_len);
 	while ((r = query_step(q, err)) > 0) {
-		r = read_row(q, kind, &ref, err);
+		r = ref_row_read(q, kind, &ref, err);
 		if (r < 0)
 			return r;
 		if (ref.name_len < prefix_len ||
@@ -264,34 +92,6 @@ int ref_each(struct store *s, enum ref_kind kind, const char *prefix, size_t pre
 			return 0;
 		r = fn(&ref, ctx, err);
 		if (r != 0)
-			return r;
-	}
-	return r;
-}
-
-int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err)
-{
-	static const char sql[] =
-	    "SELECT name, root, value, sum, kind FROM ref ORDER BY kind, name";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r;
-
-	r = db_query(meta, sql, &q, err);
-	if (r < 0)
-		return r;
-	while ((r = query_step(q, err)) > 0) {
-		const int64_t kind = query_int(q, 4);
-		struct err why = { 0 };
-		struct ref ref;
-
-		if (kind < 1 || kind > REF_KINDS)
-			r = err_set(&why, -EBADMSG, "a ref of unknown kind %lld", (long long)kind);
-		else
-			r = read_row(q, (enum ref_kind)kind, &ref, &why);
-		if (r < 0 && r != -EBADMSG)
-			return err_set(err, r, "%s", why.msg);
-		r = fn(r < 0 ? NULL : &ref, &why, ctx, err);
-		if (r < 0)
 			return r;
 	}
 	return r;

@@ -95,9 +95,7 @@ int root_get(struct store *s, const struct object_id *id, struct root *ret, stru
 	char hex[OBJECT_HEX_SIZE];
 	int r;
 
-	r = store_get(s, OBJECT_TREE, id, &bytes, err);
-	if (r == -ENOENT)
-		return err_set(err, -EBADMSG, "root %s is missing", object_id_hex(id, hex));
+	r = store_require(s, OBJECT_TREE, id, &bytes, err);
 	if (r < 0)
 		return r;
 	r = decode(&bytes, ret, err);

@@ -61,10 +61,25 @@ const char *schema_file_name(enum schema_file f)
 	return files[f].name;
 }
 
+/* Then all there is to know stands in the file itself, and a look at it need leave no log. */
+static int log_is_empty(const char *path, bool *ret, struct err *err)
+{
+	AUTO_FREE char *log = NULL;
+	struct stat st;
+
+	if (asprintf(&log, "%s-wal", path) < 0) {
+		log = NULL;
+		return err_nomem(err);
+	}
+	*ret = stat(log, &st) < 0 || st.st_size == 0;
+	return 0;
+}
+
 int schema_probe(const char *path, enum schema_file f, struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
 	int64_t application = 0, version = 0, foreign = 0;
+	bool alone = false;
 	struct stat st;
 	int r;
 
@@ -76,7 +91,9 @@ int schema_probe(const char *path, enum schema_file f, struct err *err)
 		return err_sys(err, "opening '%s'", path);
 	if (st.st_size == 0)
 		return err_set(err, -EBADMSG, "'%s' is damaged: the file is empty", path);
-	r = db_open(path, DB_READ, &db, err);
+	r = log_is_empty(path, &alone, err);
+	if (r >= 0)
+		r = db_open(path, alone ? DB_PEEK : DB_READ, &db, err);
 	if (r >= 0)
 		r = db_int(db, "PRAGMA application_id", &application, err);
 	if (r >= 0)
@@ -98,8 +115,8 @@ int schema_probe(const char *path, enum schema_file f, struct err *err)
 	if (r < 0)
 		return r;
 	if (foreign > 0)
-		return err_set(err, -EBADMSG, "'%s' holds triggers or views, which snap never makes",
-			       path);
+		return err_set(err, -EBADMSG,
+			       "'%s' holds triggers or views, which snap never makes", path);
 	return 0;
 }
 

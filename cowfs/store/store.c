@@ -20,11 +20,6 @@
 #include "base/sys.h"
 #include "cowfs/store/store-i.h"
 
-static const enum schema_file file_of[TABLES] = {
-	[TABLE_META] = SCHEMA_META,
-	[TABLE_CHUNKS] = SCHEMA_CHUNKS,
-};
-
 const char *store_path(const struct store *s)
 {
 	return s->path;
@@ -136,7 +131,8 @@ static int open_writer(struct store *s, enum table t, struct err *err)
 		[TABLE_META] = "SELECT coalesce(max(seq), 0) FROM object",
 		[TABLE_CHUNKS] = "SELECT coalesce(max(seq), 0) FROM chunk",
 	};
-	AUTO_FREE char *path = file_path(s, file_of[t]);
+	const enum schema_file f = (enum schema_file)t;
+	AUTO_FREE char *path = file_path(s, f);
 	int64_t max = 0;
 	int r;
 
@@ -145,7 +141,7 @@ static int open_writer(struct store *s, enum table t, struct err *err)
 	r = db_open(path, DB_WRITE, &s->writer[t], err);
 	if (r < 0)
 		return r;
-	r = schema_upgrade(s->writer[t], file_of[t], err);
+	r = schema_upgrade(s->writer[t], f, err);
 	if (r < 0)
 		return r;
 	r = db_set_sync(s->writer[t], false, err);
@@ -263,30 +259,12 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	return 0;
 }
 
-static void reader_free(struct reader *rd)
-{
-	if (!rd)
-		return;
-	for (int t = 0; t < TABLES; t++)
-		db_close(rd->db[t]);
-	codec_free(rd->codec);
-	buf_done(&rd->raw);
-	buf_done(&rd->packed);
-	free(rd);
-}
-DEFINE_CLEANUP(struct reader *, reader_free)
-
 void store_close(struct store *s)
 {
 	if (!s)
 		return;
-	assert(!s->batches && !s->gc && s->pending.n == 0);
-	while (s->idle) {
-		struct reader *rd = s->idle;
-
-		s->idle = rd->next;
-		reader_free(rd);
-	}
+	assert(!s->batches && !s->marks && s->pending.n == 0);
+	readers_close(s);
 	/* Chunks before names, here too: closing moves a log into its database. */
 	db_close(s->writer[TABLE_CHUNKS]);
 	db_close(s->writer[TABLE_META]);
@@ -300,116 +278,7 @@ void store_close(struct store *s)
 	free(s);
 }
 
-/* --- readers ---------------------------------------------------------------------------- */
-
-int reader_take(struct store *s, struct reader **ret, struct err *err)
-{
-	CLEANUP(reader_free_p) struct reader *rd = NULL;
-	int r;
-
-	pthread_mutex_lock(&s->pool_lock);
-	rd = s->idle;
-	if (rd)
-		s->idle = rd->next;
-	pthread_mutex_unlock(&s->pool_lock);
-	if (!rd) {
-		rd = calloc(1, sizeof(*rd));
-		if (!rd)
-			return err_nomem(err);
-		rd->store = s;
-		r = codec_new(&rd->codec, err);
-		for (int t = 0; t < TABLES && r >= 0; t++) {
-			AUTO_FREE char *path = file_path(s, file_of[t]);
-
-			r = path ? db_open(path, DB_READ, &rd->db[t], err) : err_nomem(err);
-		}
-		if (r < 0)
-			return r;
-	}
-	*ret = TAKE_PTR(rd);
-	return 0;
-}
-
-void reader_give(struct reader *rd)
-{
-	struct store *s;
-
-	if (!rd)
-		return;
-	s = rd->store;
-	pthread_mutex_lock(&s->pool_lock);
-	rd->next = s->idle;
-	s->idle = rd;
-	pthread_mutex_unlock(&s->pool_lock);
-}
-
-static const char find_object_sql[] = "SELECT seq FROM object WHERE id = ?1 AND kind = ?2";
-static const char find_chunk_sql[] = "SELECT seq FROM chunk WHERE id = ?1";
-static const char get_object_sql[] = "SELECT seq, data FROM object WHERE id = ?1 AND kind = ?2";
-static const char get_chunk_sql[] = "SELECT seq, data FROM chunk WHERE id = ?1";
-
-int object_damaged(struct err *err, enum object_kind kind, const struct object_id *id,
-		   const char *why)
-{
-	char hex[OBJECT_HEX_SIZE];
-
-	return err_set(err, -EBADMSG, "%s %s is damaged: %s", object_kind_name(kind),
-		       object_id_hex(id, hex), why);
-}
-
-/* 1 if a row was found, with the query standing on it. */
-static int seek_object(struct db *db, const char *object_sql, const char *chunk_sql,
-		       enum object_kind kind, const struct object_id *id, struct db_query **q,
-		       struct row *ret, struct err *err)
-{
-	int r;
-
-	r = db_query(db, kind == OBJECT_CHUNK ? chunk_sql : object_sql, q, err);
-	if (r < 0)
-		return r;
-	query_bind_blob(*q, 0, id->b, sizeof(id->b));
-	if (kind != OBJECT_CHUNK)
-		query_bind_int(*q, 1, kind);
-	r = query_step(*q, err);
-	if (r <= 0)
-		return r;
-	*ret = (struct row){ .table = table_of(kind), .seq = query_int(*q, 0) };
-	/* Rows are numbered from 1, and bitmaps are indexed by it. */
-	if (ret->seq < 1)
-		return object_damaged(err, kind, id, "its row has no number");
-	return 1;
-}
-
-int reader_find(struct reader *rd, enum object_kind kind, const struct object_id *id,
-		struct row *ret, struct err *err)
-{
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-
-	return seek_object(rd->db[table_of(kind)], find_object_sql, find_chunk_sql, kind, id, &q,
-			   ret, err);
-}
-
-int object_fetch(struct db *db, struct codec *codec, enum object_kind kind,
-		 const struct object_id *id, struct buf *out, struct row *ret_row, struct err *err)
-{
-	CLEANUP(query_end_p) struct db_query *q = NULL;
-	struct err why = { 0 };
-	const void *packed;
-	size_t len;
-	int r;
-
-	r = seek_object(db, get_object_sql, get_chunk_sql, kind, id, &q, ret_row, err);
-	if (r <= 0)
-		return r;
-	r = query_blob(q, 1, &packed, &len, &why);
-	if (r >= 0)
-		r = object_unpack(codec, packed, len, object_kind_max(kind), out, &why);
-	if (r == -EBADMSG)
-		return object_damaged(err, kind, id, why.msg);
-	if (r < 0)
-		return err_set(err, r, "%s", why.msg);
-	return 1;
-}
+/* --- reading ---------------------------------------------------------------------------- */
 
 int store_get(struct store *s, enum object_kind kind, const struct object_id *id, struct buf *out,
 	      struct err *err)
@@ -438,6 +307,14 @@ int store_get(struct store *s, enum object_kind kind, const struct object_id *id
 		return object_damaged(err, kind, id, "its bytes do not match its id");
 	}
 	return 0;
+}
+
+int store_require(struct store *s, enum object_kind kind, const struct object_id *id,
+		  struct buf *out, struct err *err)
+{
+	int r = store_get(s, kind, id, out, err);
+
+	return r == -ENOENT ? object_damaged(err, kind, id, "it is missing") : r;
 }
 
 int store_has(struct store *s, enum object_kind kind, const struct object_id *id, struct err *err)

@@ -48,6 +48,10 @@ const struct object_key *store_key(const struct store *s);
 NODISCARD int store_get(struct store *s, enum object_kind kind, const struct object_id *id,
 			struct buf *out, struct err *err);
 
+/* The same for an object that something names: then one that is missing is damage too, -EBADMSG. */
+NODISCARD int store_require(struct store *s, enum object_kind kind, const struct object_id *id,
+			    struct buf *out, struct err *err);
+
 /* 1 if the store has a row for the object, whatever its state; 0 if not. */
 NODISCARD int store_has(struct store *s, enum object_kind kind, const struct object_id *id,
 			struct err *err);

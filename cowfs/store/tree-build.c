@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "base/path.h"
 #include "cowfs/store/tree-node.h"
@@ -169,7 +168,6 @@ static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 	l->put_below = c.below;
 	l->entries = 0;
 	l->below = (struct tree_summary){ 0 };
-	l->full = false;
 	/* An empty directory has no name for a branch to know it by. */
 	return c.entries > 0 ? add_child(t, level + 1, &c, err) : 0;
 }
@@ -281,7 +279,6 @@ static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *
 			r = append_child(t, l, &l->held, err);
 			if (r < 0)
 				return r;
-			l->holding = false;
 		}
 		r = put_node(t, l->node.level, err);
 		if (r < 0)

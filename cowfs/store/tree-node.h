@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "cowfs/store/tree.h"
+#include "cowfs/store/tree-entry.h"
 
 #define TREE_LEVEL_MAX 8 /* 0 is a leaf */
 

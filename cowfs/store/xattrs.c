@@ -216,7 +216,7 @@ int xattrs_get(struct store *s, const struct object_id *id, struct buf *out, str
 		buf_reset(out);
 		return 0;
 	}
-	r = store_get(s, OBJECT_XATTRS, id, &set, err);
+	r = store_require(s, OBJECT_XATTRS, id, &set, err);
 	if (r < 0)
 		return r;
 	r = xattrs_verify(set.data, set.len, err);

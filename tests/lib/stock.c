@@ -186,8 +186,8 @@ bool stock_root_is_whole(struct store *s, const struct object_id *id, const char
 
 	return root_get(s, id, &root, NULL) >= 0 &&
 	       tree_lookup(s, &root.top.id, "file", 4, &e, &hold, NULL) >= 0 &&
-	       store_get(s, OBJECT_CHUNK, &e.id, &chunk, NULL) >= 0 &&
-	       chunk.len == strlen(text) && memcmp(chunk.data, text, chunk.len) == 0;
+	       store_get(s, OBJECT_CHUNK, &e.id, &chunk, NULL) >= 0 && chunk.len == strlen(text) &&
+	       memcmp(chunk.data, text, chunk.len) == 0;
 }
 
 uint8_t *stock_block(unsigned n)
@@ -197,6 +197,17 @@ uint8_t *stock_block(unsigned n)
 	CHECK(p);
 	memset(p, 'a' + (int)n, CHUNK_SIZE_MAX);
 	return p;
+}
+
+void stock_noise(uint8_t *block, uint64_t seed)
+{
+	struct test_rng rng = { .s = seed };
+
+	for (size_t at = 0; at < CHUNK_SIZE_MAX; at += 8) {
+		const uint64_t word = test_rand(&rng);
+
+		memcpy(block + at, &word, 8);
+	}
 }
 
 static struct tree_entry blocks_file(struct batch *b, const char *name, unsigned first,
@@ -236,7 +247,8 @@ static struct object_id put_project(struct batch *b, const char *readme)
 				    text_file(b, "readme", readme),
 				    directory(b, "src", src, 3),
 				    entry("sym", TREE_NONE, S_IFLNK | 0777) };
-	struct tree_entry hard = blocks_file(b, root_link_name(HARD_INO, hard_name), 3, 4, 0), links;
+	struct tree_entry hard = blocks_file(b, root_link_name(HARD_INO, hard_name), 3, 4, 0),
+			  links;
 	struct root root;
 
 	top[3].xattrs = xattr(b, "user.note", "n");
@@ -267,6 +279,25 @@ void stock_fill(struct store *s)
 	stock_name(b, REF_TAG, "v1", &one, REF_NEW);
 	stock_name(b, REF_CLONE, "work", &two, REF_NEW);
 	CHECK_OK(ref_put(b, &project, REF_NEW, &err), &err);
+	stock_commit(b);
+}
+
+void stock_fill_small(struct store *s)
+{
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	struct tree_entry top[] = { blocks_file(b, "big", 1, 1, 0), text_file(b, "small", "text") };
+	const struct ref tag = {
+		.kind = REF_TAG, .name = "t", .name_len = 1, .value = "v", .value_len = 1
+	};
+	struct object_id id;
+	struct root root;
+	struct err err = { 0 };
+
+	top[1].xattrs = xattr(b, "user.note", "n");
+	root = (struct root){ .top = directory(b, ROOT_TOP, top, ARRAY_LEN(top)) };
+	id = put_root(b, &root);
+	stock_name(b, REF_SNAPSHOT, "s", &id, REF_NEW);
+	CHECK_OK(ref_put(b, &tag, REF_NEW, &err), &err);
 	stock_commit(b);
 }
 
@@ -314,4 +345,23 @@ struct check_report stock_check(struct store *s)
 
 	CHECK_OK(check_store(s, NULL, NULL, &report, &err), &err);
 	return report;
+}
+
+void stock_check_clean(struct store *s)
+{
+	struct check_report report = stock_check(s);
+
+	if (report.n_findings > 0)
+		CHECK_STR(report.findings[0].why, "");
+	check_report_done(&report);
+}
+
+struct gc_progress stock_gc(struct store *s)
+{
+	struct gc_progress progress;
+	struct err err = { 0 };
+
+	CHECK_OK(gc_run(s, &progress, &err), &err);
+	CHECK_EQ(progress.phase, GC_DONE);
+	return progress;
 }

@@ -17,6 +17,7 @@
 
 #include "cowfs/store/batch.h"
 #include "cowfs/store/check.h"
+#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/store.h"
@@ -46,8 +47,15 @@ bool stock_has_snapshot(struct store *s, const char *name);
 /* Are the text, its directory and its root all there and what they should be? */
 bool stock_root_is_whole(struct store *s, const struct object_id *root, const char *text);
 
-uint8_t *stock_block(unsigned n); /* owned by the caller */
+uint8_t *stock_block(unsigned n);                /* owned by the caller */
+void stock_noise(uint8_t *block, uint64_t seed); /* CHUNK_SIZE_MAX bytes that do not compress */
 void stock_fill(struct store *s);
+
+/*
+ * As little as has a row of every sort: snapshot "s" with the files "big", twice block 1,
+ * and "small" with user.note; tag "t" without a root and with the value "v".
+ */
+void stock_fill_small(struct store *s);
 
 /* The entry at a path of a snapshot of stock_fill(); what it borrows is gone. */
 struct tree_entry stock_entry(struct store *s, const char *snapshot, const char *path);
@@ -55,4 +63,6 @@ struct object_id stock_root(struct store *s, const char *snapshot);
 
 struct store_sizes stock_sizes(struct store *s);
 struct check_report stock_check(struct store *s);
+void stock_check_clean(struct store *s); /* nothing was found */
+struct gc_progress stock_gc(struct store *s);
 uint64_t stock_rows(struct store *s); /* chunks and objects */

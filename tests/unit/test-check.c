@@ -66,8 +66,7 @@ static void check_paths(const struct check_finding *f, const char *want)
 }
 
 /* Path `p` in every ref of stock_fill() that has a root. */
-#define EVERYWHERE(p) \
-	"snapshot one:" p "\nsnapshot two:" p "\ntag v1:" p "\nclone work:" p "\n"
+#define EVERYWHERE(p) "snapshot one:" p "\nsnapshot two:" p "\ntag v1:" p "\nclone work:" p "\n"
 
 #define IN_ONE(p) "snapshot one:" p "\ntag v1:" p "\n"
 
@@ -255,8 +254,8 @@ TEST(a_damaged_top_or_root_is_named_by_its_refs)
 	check_paths(finding_of(&sc, OBJECT_TREE, &root), IN_ONE(""));
 }
 
-#define BOTH(ref)   ref ":hard\n" ref ":src/hard2\n"
-#define HARD_LINKS  BOTH("snapshot one") BOTH("snapshot two") BOTH("tag v1") BOTH("clone work")
+#define BOTH(ref)  ref ":hard\n" ref ":src/hard2\n"
+#define HARD_LINKS BOTH("snapshot one") BOTH("snapshot two") BOTH("tag v1") BOTH("clone work")
 
 TEST(a_damaged_file_with_several_names_is_named_by_all_of_them)
 {
@@ -301,11 +300,9 @@ TEST(a_name_whose_file_is_not_among_the_links_is_a_finding)
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("linkless"), STORE_CREATE);
 	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
 	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
-	const struct tree_entry lost = { .name = "lost",
-					 .name_len = 4,
-					 .form = TREE_LINK,
-					 .mode = S_IFREG,
-					 .ino = 5 };
+	const struct tree_entry lost = {
+		.name = "lost", .name_len = 4, .form = TREE_LINK, .mode = S_IFREG, .ino = 5
+	};
 	struct root root = { .top = { .name = ROOT_TOP,
 				      .name_len = strlen(ROOT_TOP),
 				      .form = TREE_DIR,
@@ -529,8 +526,9 @@ TEST(settings_that_changed_under_an_open_store_are_a_finding)
 {
 	CLEANUP(scene_done) struct scene sc = scene_open("setting");
 
-	damage_sql(sc.path, "chunks.db", "UPDATE setting SET value = zeroblob(16)"
-					 " WHERE name = CAST('store' AS BLOB)");
+	damage_sql(sc.path, "chunks.db",
+		   "UPDATE setting SET value = zeroblob(16)"
+		   " WHERE name = CAST('store' AS BLOB)");
 	look(&sc);
 	CHECK_EQ(sc.report.n_findings, 1);
 	CHECK_STR(sc.report.findings[0].what, "chunks.db");

@@ -90,11 +90,11 @@ TEST(a_missing_chunk_or_node_is_reported_by_its_id)
 	stock_commit(b);
 
 	check_read(rd, 0, 100, bytes, 100);
-	check_read_fails(rd, BLOCK, -ENOENT, "chunk abcd0000");
-	check_read_fails(top, 0, -ENOENT, "recipe abcd0000");
+	check_read_fails(rd, BLOCK, -EBADMSG, "chunk abcd0000");
+	check_read_fails(top, 0, -EBADMSG, "recipe abcd0000");
 	check_read(below, 0, 100, bytes, 100);
-	check_read_fails(below, NODE, -ENOENT, "recipe abcd0000");
-	CHECK_EQ(content_reader_seek_data(below, NODE, &found, &err), -ENOENT);
+	check_read_fails(below, NODE, -EBADMSG, "recipe abcd0000");
+	CHECK_EQ(content_reader_seek_data(below, NODE, &found, &err), -EBADMSG);
 	CHECK_HAS(err.msg, "recipe abcd0000");
 }
 

@@ -311,7 +311,7 @@ TEST(reading_on_within_a_block_asks_the_store_only_once)
 	damage_sql(store_path(s), "meta.db", "DELETE FROM object");
 	for (uint64_t off = 0; off < BLOCK; off += 4096)
 		check_read(rd, off, 4096, bytes + off, 4096);
-	check_read_fails(rd, BLOCK, -ENOENT, "chunk");
+	check_read_fails(rd, BLOCK, -EBADMSG, "chunk");
 }
 
 TEST_MAIN("content")

@@ -114,7 +114,7 @@ TEST(what_was_packed_unpacks_to_the_same_bytes_at_every_small_size)
 
 TEST(what_was_packed_unpacks_to_the_same_bytes_around_every_edge)
 {
-	static const size_t edges[] = { 1 * KIB,  4 * KIB,  32 * KIB,       64 * KIB,
+	static const size_t edges[] = { 1 * KIB,   4 * KIB,   32 * KIB,   64 * KIB,
 					128 * KIB, 256 * KIB, 1024 * KIB, OBJECT_SIZE_MAX - 1 };
 	CLEANUP(codec_free_p) struct codec *c = new_codec();
 	AUTO_FREE uint8_t *noise = mixed(OBJECT_SIZE_MAX, OBJECT_SIZE_MAX);
@@ -140,7 +140,9 @@ TEST(packing_appends_and_leaves_what_stood_before)
 
 TEST(bytes_that_do_not_compress_are_kept_as_they_are)
 {
-	static const size_t sizes[] = { 0, 1, 63, 64, 65, 4 * KIB, CHUNK_SIZE_MAX, OBJECT_SIZE_MAX };
+	static const size_t sizes[] = {
+		0, 1, 63, 64, 65, 4 * KIB, CHUNK_SIZE_MAX, OBJECT_SIZE_MAX
+	};
 	CLEANUP(codec_free_p) struct codec *c = new_codec();
 	CLEANUP(buf_done) struct buf packed = BUF_INIT;
 	AUTO_FREE uint8_t *noise = mixed(OBJECT_SIZE_MAX, OBJECT_SIZE_MAX);
@@ -218,8 +220,7 @@ TEST(a_header_that_is_cut_or_of_an_unknown_method_is_refused)
 
 TEST(a_header_that_lies_about_the_length_is_refused)
 {
-	static const size_t lies[] = { 0,    1,         99,         101,
-				       4096, 65536, OBJECT_SIZE_MAX, (1 << 24) - 1 };
+	static const size_t lies[] = { 0, 1, 99, 101, 4096, 65536, OBJECT_SIZE_MAX, (1 << 24) - 1 };
 	CLEANUP(codec_free_p) struct codec *c = new_codec();
 	AUTO_FREE uint8_t *noise = mixed(100, 100), *same = mixed(100, 0);
 	const uint8_t *const data[] = { noise, same };
@@ -290,8 +291,8 @@ TEST(anything_but_one_frame_is_refused)
 		size_t frames[3]; /* 0: a skippable one */
 		size_t n;
 	} cases[] = {
-		{ { 100, 100 }, 2 }, { { 100, 0 }, 2 },      { { 0, 100 }, 2 },
-		{ { 0 }, 1 },        { { 0, 0 }, 2 },        { { 50, 50, 100 }, 3 },
+		{ { 100, 100 }, 2 }, { { 100, 0 }, 2 }, { { 0, 100 }, 2 },
+		{ { 0 }, 1 },        { { 0, 0 }, 2 },   { { 50, 50, 100 }, 3 },
 	};
 	CLEANUP(codec_free_p) struct codec *c = new_codec();
 
@@ -356,8 +357,8 @@ TEST(ids_differ_by_content_length_kind_and_key)
 	for (size_t k = 0; k < ARRAY_LEN(keys); k++)
 		for (size_t d = 0; d < ARRAY_LEN(data); d++)
 			for (int kind = 1; kind <= OBJECT_KINDS; kind++)
-				ids[n++] = object_id_of(&keys[k], (enum object_kind)kind, data[d],
-							len[d]);
+				ids[n++] =
+				    object_id_of(&keys[k], (enum object_kind)kind, data[d], len[d]);
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < i; j++)
 			CHECK(!object_id_equal(&ids[i], &ids[j]));

@@ -211,7 +211,8 @@ static int on_ref(const struct ref *ref, void *ctx, struct err *err)
 	struct walk *w = ctx;
 
 	w->n++;
-	if (buf_append_u8(&w->names, '|') < 0 || buf_append(&w->names, ref->name, ref->name_len) < 0)
+	if (buf_append_u8(&w->names, '|') < 0 ||
+	    buf_append(&w->names, ref->name, ref->name_len) < 0)
 		return err_nomem(err);
 	return w->stop_after && (int)w->n == w->stop_after ? 42 : 0;
 }
@@ -232,8 +233,8 @@ static void check_each(struct store *s, const char *prefix, size_t prefix_len, c
 
 TEST(a_walk_goes_through_the_names_that_begin_so_in_the_order_of_their_bytes)
 {
-	static const char *const names[] = { "b", "a", "ab", "abc", "ac", "\377", "\377\377",
-					     "\376", "B", "b/1", "b/10", "b/2" };
+	static const char *const names[] = { "b",        "a",    "ab", "abc", "ac",   "\377",
+					     "\377\377", "\376", "B",  "b/1", "b/10", "b/2" };
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("walk"), STORE_CREATE);
 	const struct ref nul = make_ref(REF_TAG, "a\0z", 3, NULL, 0);
 
@@ -243,8 +244,7 @@ TEST(a_walk_goes_through_the_names_that_begin_so_in_the_order_of_their_bytes)
 	put_now(s, &nul, REF_NEW);
 	put_name(s, REF_CLONE, "abx");
 	put_name(s, REF_SNAPSHOT, "abx");
-	CHECK_EACH(s, "",
-		   "|B|a|a\0z|ab|abc|ac|b|b/1|b/10|b/2|\376|\377|\377\377");
+	CHECK_EACH(s, "", "|B|a|a\0z|ab|abc|ac|b|b/1|b/10|b/2|\376|\377|\377\377");
 	check_each(s, NULL, 0, "|B|a|a\0z|ab|abc|ac|b|b/1|b/10|b/2|\376|\377|\377\377",
 		   sizeof("|B|a|a\0z|ab|abc|ac|b|b/1|b/10|b/2|\376|\377|\377\377") - 1);
 	CHECK_EACH(s, "a", "|a|a\0z|ab|abc|ac");

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cowfs/store/root.h"
+#include "cowfs/store/tree-node.h"
 #include "tests/unit/tree-fixture.h"
 
 static struct root sample_root(const struct object_id *top, const struct object_id *links)
@@ -157,24 +158,46 @@ TEST(a_link_whose_file_is_missing_is_damage)
 	no_link(w.s, &odd, 77, "what stands among the links for inode 77 is not that file");
 }
 
-static void no_root(struct world *w, const struct tree_entry *list, size_t n, const char *sentence)
+static void is_no_root(struct world *w, const struct object_id *id, const char *sentence)
 {
-	const struct object_id id = world_build(w, list, n);
 	struct root root = { .top.ino = 1 };
 	struct err err = { 0 };
 
-	CHECK_EQ(root_get(w->s, &id, &root, &err), -EBADMSG);
+	CHECK_EQ(root_get(w->s, id, &root, &err), -EBADMSG);
 	CHECK_HAS(err.msg, sentence);
 	CHECK_EQ(root.top.ino, 1);
+}
+
+static void no_root(struct world *w, const struct tree_entry *list, size_t n, const char *sentence)
+{
+	const struct object_id id = world_build(w, list, n);
+
+	is_no_root(w, &id, sentence);
+}
+
+static struct object_id put_branch(struct world *w)
+{
+	CLEANUP(tree_node_writer_done) struct tree_node_writer node = { .level = 1 };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct tree_child c = { .name = ROOT_LINKS, .name_len = 5, .id = sample_id, .entries = 1 };
+	struct object_id id;
+
+	CHECK_EQ(tree_node_add_child(&node, &c), 0);
+	c.name = ROOT_TOP;
+	c.name_len = 3;
+	CHECK_EQ(tree_node_add_child(&node, &c), 0);
+	CHECK_EQ(tree_node_finish(&node, &bytes), 0);
+	id = stock_put(w->b, OBJECT_TREE, bytes.data, bytes.len);
+	world_commit(w);
+	return id;
 }
 
 TEST(a_tree_that_is_no_root_is_refused)
 {
 	CLEANUP(world_done) struct world w = world_new("other");
 	struct tree_entry links = { .name = ROOT_LINKS, .name_len = 5, .form = TREE_DIR };
+	const struct object_id branch = put_branch(&w);
 	struct tree_entry list[3];
-	struct err err = { 0 };
-	struct root root;
 
 	links.mode = S_IFDIR;
 	links.id = sample_other_id;
@@ -198,8 +221,8 @@ TEST(a_tree_that_is_no_root_is_refused)
 	list[0] = sample_file(ROOT_LINKS, 1);
 	no_root(&w, list, 2, "a root with more than its links beside it");
 
-	CHECK_EQ(root_get(w.s, &sample_id, &root, &err), -EBADMSG);
-	CHECK_HAS(err.msg, "is missing");
+	is_no_root(&w, &branch, "a directory, not a root");
+	is_no_root(&w, &sample_id, "is missing");
 }
 
 TEST_MAIN("root")

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/xattr.h>
 
 #include "base/sys.h"
 
@@ -44,6 +45,51 @@ TEST(file_times_have_one_name)
 	CHECK_EQ(stat(test_dir(), &st), 0);
 	CHECK_EQ(SYS_ST_MTIM(&st).tv_sec, st.st_mtime);
 	CHECK_EQ(SYS_ST_CTIM(&st).tv_sec, st.st_ctime);
+}
+
+TEST(a_node_can_be_held_without_opening_or_following_it)
+{
+	AUTO_CLOSE int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int link = -1, fifo = -1;
+	struct stat st;
+
+	CHECK_EQ(symlinkat("nowhere", dir, "link"), 0);
+	CHECK_EQ(mkfifoat(dir, "fifo", 0600), 0);
+	link = sys_open_node(dir, "link");
+	CHECK(link >= 0);
+	CHECK_EQ(fstat(link, &st), 0);
+	CHECK(S_ISLNK(st.st_mode));
+	fifo = sys_open_node(dir, "fifo");
+	CHECK(fifo >= 0);
+	CHECK_EQ(fstat(fifo, &st), 0);
+	CHECK(S_ISFIFO(st.st_mode));
+	CHECK_EQ(sys_list_xattrs(fifo, NULL, 0), 0);
+	CHECK_EQ(sys_open_node(dir, "absent"), -ENOENT);
+}
+
+TEST(extended_attributes_are_read_through_any_descriptor)
+{
+	AUTO_CLOSE int fd = open(test_path("attributes"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	AUTO_CLOSE int node = sys_open_node(AT_FDCWD, test_path("attributes"));
+	char names[64], value[8];
+
+	CHECK(fd >= 0 && node >= 0);
+	CHECK_EQ(sys_list_xattrs(fd, NULL, 0), 0);
+	if (fsetxattr(fd, "user.a", "12345", 5, 0) < 0)
+		TEST_SKIP("this file system has no extended attributes");
+	for (int i = 0; i < 2; i++) {
+		const int by = i == 0 ? fd : node;
+
+		CHECK_EQ(sys_list_xattrs(by, NULL, 0), 7);
+		CHECK_EQ(sys_list_xattrs(by, names, 3), -ERANGE);
+		CHECK_EQ(sys_list_xattrs(by, names, sizeof(names)), 7);
+		CHECK_STR(names, "user.a");
+		CHECK_EQ(sys_get_xattr(by, "user.a", NULL, 0), 5);
+		CHECK_EQ(sys_get_xattr(by, "user.a", value, 3), -ERANGE);
+		CHECK_EQ(sys_get_xattr(by, "user.a", value, sizeof(value)), 5);
+		CHECK_MEM(value, 5, "12345", 5);
+		CHECK_EQ(sys_get_xattr(by, "user.b", value, sizeof(value)), -ENODATA);
+	}
 }
 
 TEST_MAIN("sys")

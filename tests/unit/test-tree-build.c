@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "cowfs/store/tree-node.h"
+#include "tests/lib/damage.h"
 #include "tests/unit/tree-fixture.h"
 
 /* Where trees are cut, as docs/format.md has it. */
@@ -144,19 +145,26 @@ TEST(an_empty_directory_is_one_node_without_entries)
 
 enum hit { ANY, HIT, MISS };
 
-/* The i-th name in order that does, or does not, have the hash at which nodes are cut. */
+/* Are all of these bits zero, or, of a miss, all but one of them, which `i` chooses? */
+static bool bits_fit(uint64_t bits, unsigned width, enum hit want, size_t i)
+{
+	if (want == ANY)
+		return true;
+	return (bits & ((1u << width) - 1)) == (want == HIT ? 0 : 1u << i % width);
+}
+
+/* The i-th name in order, with or barely without the hash at which nodes are cut. */
 static void craft_name(const struct object_key *key, size_t i, enum hit leaf, enum hit branch,
 		       char name[24])
 {
-	for (unsigned salt = 0;; salt++) {
-		const int len = snprintf(name, 24, "%08zx-%x", i, salt);
-		const uint64_t h = object_name_hash(key, name, (size_t)len);
-		const bool ends_leaf = (h & 0xff) == 0, ends_branch = (h >> 8 & 0x7f) == 0;
+	uint64_t hash;
+	unsigned salt = 0;
 
-		if ((leaf == ANY || ends_leaf == (leaf == HIT)) &&
-		    (branch == ANY || ends_branch == (branch == HIT)))
-			return;
-	}
+	do {
+		const int len = snprintf(name, 24, "%08zx-%x", i, salt++);
+
+		hash = object_name_hash(key, name, (size_t)len);
+	} while (!bits_fit(hash, 8, leaf, i) || !bits_fit(hash >> 8, 7, branch, i / LEAF_MIN));
 }
 
 static void add_crafted(struct world *w, size_t i, enum hit leaf, enum hit branch)
@@ -183,7 +191,7 @@ TEST(names_that_are_never_cut_fill_leaves_to_their_limit)
 	CLEANUP(shape_done) struct shape sh = { 0 };
 
 	for (size_t i = 0; i < 3 * LEAF_MAX + 1; i++)
-		add_crafted(&w, i, MISS, MISS);
+		add_crafted(&w, i, MISS, ANY);
 	sh = finish_shape(&w);
 	CHECK_EQ(sh.n_leaves, 4);
 	for (size_t i = 0; i < 3; i++)
@@ -217,30 +225,41 @@ TEST(a_directory_that_ends_where_a_leaf_does_is_that_leaf)
 	CHECK_EQ(sh.leaves[0], LEAF_MIN);
 }
 
-TEST(long_targets_fill_leaves_to_192_kib)
+/* Symlinks with the longest target, so many that they fill three leaves of `fit` each. */
+static struct shape long_targets(struct world *w, size_t name_len, size_t fit)
 {
 	static char target[TREE_TARGET_LEN_MAX + 1];
-	CLEANUP(world_done) struct world w = world_new("targets");
-	CLEANUP(shape_done) struct shape sh = { 0 };
-	const size_t each = 128 + 8 + TREE_TARGET_LEN_MAX, fit = (LEAF_BYTES_MAX - 16) / each;
+	char name[TREE_NAME_LEN_MAX + 1];
 	struct tree_entry e;
-	char name[16];
 
 	memset(target, 't', TREE_TARGET_LEN_MAX);
-	for (unsigned i = 0; i < 3 * fit; i++) {
-		snprintf(name, sizeof(name), "%08x", i);
+	for (size_t i = 0; i < 3 * fit; i++) {
+		snprintf(name, sizeof(name), "%0*zx", (int)name_len, i);
 		e = sample_symlink(name, target);
-		world_add(&w, &e, 1);
+		world_add(w, &e, 1);
 	}
-	sh = finish_shape(&w);
-	CHECK_EQ(sh.n_leaves, 3);
-	for (size_t i = 0; i < 3; i++)
-		CHECK_EQ(sh.leaves[i], fit);
-	CHECK_EQ(sh.bytes_max, 16 + fit * each);
+	return finish_shape(w);
+}
+
+TEST(long_names_and_targets_fill_leaves_to_192_kib)
+{
+	const size_t name_len = 245, each = 128 + name_len + TREE_TARGET_LEN_MAX, fit = 44;
+	CLEANUP(world_done) struct world w = world_new("targets");
+	CLEANUP(shape_done) struct shape exact = long_targets(&w, name_len, fit);
+	CLEANUP(shape_done) struct shape over = long_targets(&w, name_len + 1, fit - 1);
+
+	CHECK_EQ(16 + fit * each, LEAF_BYTES_MAX);
+	CHECK_EQ(exact.n_leaves, 3);
+	CHECK_EQ(over.n_leaves, 3);
+	CHECK_EQ(exact.bytes_max, LEAF_BYTES_MAX);
+	for (size_t i = 0; i < 3; i++) {
+		CHECK_EQ(exact.leaves[i], fit);
+		CHECK_EQ(over.leaves[i], fit - 1);
+	}
 }
 
 /* Leaves of LEAF_MIN entries; the child numbered `cut`, and no other, ends its branch. */
-static struct shape crafted_leaves(struct world *w, size_t leaves, size_t cut)
+static void add_leaves(struct world *w, size_t leaves, size_t cut)
 {
 	for (size_t i = 0; i < leaves * LEAF_MIN; i++) {
 		const bool first = i % LEAF_MIN == 0, last = i % LEAF_MIN == LEAF_MIN - 1;
@@ -248,7 +267,20 @@ static struct shape crafted_leaves(struct world *w, size_t leaves, size_t cut)
 
 		add_crafted(w, i, last ? HIT : ANY, first ? branch : ANY);
 	}
-	return finish_shape(w);
+}
+
+/* Twice with one builder: how the first ended must not be seen in the second. */
+static struct shape crafted_leaves(struct world *w, size_t leaves, size_t cut)
+{
+	struct object_id first;
+	struct shape sh;
+
+	add_leaves(w, leaves, cut);
+	first = world_finish(w, NULL);
+	add_leaves(w, leaves, cut);
+	sh = finish_shape(w);
+	CHECK(object_id_equal(&sh.ids[0], &first));
+	return sh;
 }
 
 TEST(a_branch_is_cut_after_its_least_and_never_leaves_one_child_over)
@@ -261,7 +293,7 @@ TEST(a_branch_is_cut_after_its_least_and_never_leaves_one_child_over)
 	} cases[] = {
 		{ 1, 0, 0, 0, 0 },
 		{ 2, 0, 1, 1, 2 },
-		{ BRANCH_MIN, BRANCH_MIN - 2, 1, 1, BRANCH_MIN },
+		{ BRANCH_MIN + 1, BRANCH_MIN - 2, 1, 1, BRANCH_MIN + 1 },
 		{ BRANCH_MIN, BRANCH_MIN - 1, 1, 1, BRANCH_MIN },
 		{ BRANCH_MIN + 1, BRANCH_MIN - 1, 1, 1, BRANCH_MIN + 1 },
 		{ BRANCH_MIN + 2, BRANCH_MIN - 1, 2, 3, 2 },
@@ -294,6 +326,52 @@ TEST(names_that_never_cut_a_branch_fill_it_to_its_limit)
 	CHECK_EQ(two.n_branches, 3);
 	CHECK_EQ(two.branches[1], BRANCH_MAX);
 	CHECK_EQ(two.branches[2], 2);
+}
+
+/* The second call fails as the first did, until the directory is finished. */
+static void fails_at(struct world *w, const struct tree_entry *list, size_t n, size_t at)
+{
+	struct tree_summary below;
+	struct err err = { 0 };
+	struct object_id id;
+
+	world_add(w, list, at);
+	if (at < n) {
+		CHECK_EQ(tree_builder_add(w->t, &list[at], &err), -EBADMSG);
+		CHECK_EQ(tree_builder_add(w->t, &list[at + 1], &err), -EBADMSG);
+		CHECK_HAS(err.msg, "an earlier part of the directory could not be stored");
+	}
+	CHECK_EQ(tree_builder_finish(w->t, &id, &below, &err), -EBADMSG);
+}
+
+TEST(a_directory_that_could_not_be_stored_fails_and_the_next_one_does_not)
+{
+	static char names[3 * LEAF_MIN][24];
+	static struct tree_entry list[3 * LEAF_MIN];
+	CLEANUP(world_done) struct world w = world_new("failed");
+	CLEANUP(shape_done) struct shape sh = { 0 };
+	struct object_id tree, other, again;
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+		craft_name(store_key(w.s), i, HIT, ANY, names[i]);
+		list[i] = sample_file(names[i], 1);
+	}
+	tree = world_build(&w, list, ARRAY_LEN(list));
+	other = world_build(&w, list + 1, 2 * LEAF_MIN);
+	sh = shape_of(w.s, &tree);
+	CHECK_EQ(sh.n_ids, 4);
+
+	/* The top, which is put at the end, then the second leaf, then the first. */
+	for (size_t i = 0; i < 3; i++) {
+		static const size_t at[] = { 3 * LEAF_MIN, 2 * LEAF_MIN - 1, LEAF_MIN - 1 };
+		static const size_t node[] = { 0, 2, 1 };
+
+		damage_object(store_path(w.s), OBJECT_TREE, &sh.ids[node[i]]);
+		fails_at(&w, list, ARRAY_LEN(list), at[i]);
+		world_add(&w, list + 1, 2 * LEAF_MIN);
+		again = world_finish(&w, NULL);
+		CHECK(object_id_equal(&again, &other));
+	}
 }
 
 #define MANY 100000

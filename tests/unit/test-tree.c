@@ -257,6 +257,9 @@ TEST(the_same_entries_give_the_same_tree_whatever_came_before)
 	CHECK(!object_id_equal(&first, &again));
 	again = world_finish(&w, NULL);
 	CHECK(!object_id_equal(&first, &again));
+	world_add(&w, m.list, 10);
+	again = world_finish(&w, NULL);
+	CHECK(!object_id_equal(&first, &again));
 
 	world_add(&w, m.list, 1000);
 	CHECK_EQ(tree_builder_add(w.t, &bad, NULL), -EINVAL);
@@ -282,8 +285,6 @@ static struct object_id put_leaf(struct world *w, const char *const *names, size
 {
 	CLEANUP(tree_node_writer_done) struct tree_node_writer node = { 0 };
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	struct err err = { 0 };
-	struct object_id id;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct tree_entry e = sample_file(names[i], 1);
@@ -291,8 +292,7 @@ static struct object_id put_leaf(struct world *w, const char *const *names, size
 		CHECK_EQ(tree_node_add_entry(&node, &e), 0);
 	}
 	CHECK_EQ(tree_node_finish(&node, &bytes), 0);
-	CHECK_OK(batch_put(w->b, OBJECT_TREE, bytes.data, bytes.len, &id, &err), &err);
-	return id;
+	return stock_put(w->b, OBJECT_TREE, bytes.data, bytes.len);
 }
 
 static struct object_id put_branch(struct world *w, unsigned level, const struct object_id *good,
@@ -301,16 +301,13 @@ static struct object_id put_branch(struct world *w, unsigned level, const struct
 	CLEANUP(tree_node_writer_done) struct tree_node_writer node = { .level = level };
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	struct tree_child c = { .name = "a", .name_len = 1, .id = *good, .entries = 2 };
-	struct err err = { 0 };
-	struct object_id id;
 
 	CHECK_EQ(tree_node_add_child(&node, &c), 0);
 	c.name = "m";
 	c.id = *bad;
 	CHECK_EQ(tree_node_add_child(&node, &c), 0);
 	CHECK_EQ(tree_node_finish(&node, &bytes), 0);
-	CHECK_OK(batch_put(w->b, OBJECT_TREE, bytes.data, bytes.len, &id, &err), &err);
-	return id;
+	return stock_put(w->b, OBJECT_TREE, bytes.data, bytes.len);
 }
 
 /* What lies in the first child is found; the second cannot be entered, however often it is tried. */
@@ -361,7 +358,8 @@ TEST(nodes_that_do_not_fit_together_are_damage_and_not_a_missing_name)
 
 	world_commit(&w);
 	CHECK_OK(tree_lookup(w.s, &sound, "n", 1, &e, &hold, &err), &err);
-	second_is_damaged(w.s, &missing, 2, "tree 01000000000000000000000000000000 is missing");
+	second_is_damaged(w.s, &missing, 2,
+			  "tree 01000000000000000000000000000000 is damaged: it is missing");
 	second_is_damaged(w.s, &high, 2, "level 1 right below level 1");
 	second_is_damaged(w.s, &low, 4, "level 0 right below level 2");
 	second_is_damaged(w.s, &late, 2, "does not begin as its branch says");

@@ -57,4 +57,15 @@ TEST(what_a_terminal_or_an_eye_could_be_fooled_by_is_refused)
 	CHECK_EQ(utf8_printable("\0", 1), 0);
 }
 
+TEST(a_valid_character_is_measured_even_if_it_must_not_be_shown)
+{
+	CHECK_EQ(utf8_valid("\n", 1), 1);
+	CHECK_EQ(utf8_valid("\0", 1), 1);
+	CHECK_EQ(utf8_valid("\xc2\x9b", 2), 2);
+	CHECK_EQ(utf8_valid("\xe2\x80\xae", 3), 3);
+	CHECK_EQ(utf8_valid("\xe2\x80\xae", 2), 0);
+	CHECK_EQ(utf8_valid("\xed\xa0\x80", 3), 0);
+	CHECK_EQ(utf8_valid("", 0), 0);
+}
+
 TEST_MAIN("utf8")

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cowfs/store/tree.h"
+#include "tests/lib/stock.h"
 #include "tests/lib/test.h"
 
 /* Samples are canonical, and no field is zero that need not be. */
@@ -104,16 +105,14 @@ static inline void world_begin(struct world *w)
 {
 	struct err err = { 0 };
 
-	CHECK_OK(batch_begin(w->s, &w->b, &err), &err);
+	w->b = stock_begin(w->s);
 	CHECK_OK(tree_builder_new(w->b, &w->t, &err), &err);
 }
 
 static inline struct world world_new(const char *name)
 {
-	struct world w = { 0 };
-	struct err err = { 0 };
+	struct world w = { .s = stock_open(test_path(name), STORE_CREATE) };
 
-	CHECK_OK(store_open(test_path(name), STORE_CREATE, &w.s, &err), &err);
 	world_begin(&w);
 	return w;
 }
@@ -128,9 +127,7 @@ static inline void world_done(struct world *w)
 /* What was put so far can now be read. */
 static inline void world_commit(struct world *w)
 {
-	struct err err = { 0 };
-
-	CHECK_OK(batch_commit(w->b, BATCH_SAFE, &err), &err);
+	stock_commit(w->b);
 	tree_builder_free(w->t);
 	batch_end(w->b);
 	world_begin(w);

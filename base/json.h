@@ -1,0 +1,62 @@
+/*
+ * json.h - build one JSON value and print it on one line.
+ *
+ * A thin face of json-c.  A struct json_doc owns the whole; a struct json is a place
+ * in it, borrowed, passed by value.  Memory that ran out is remembered in the
+ * document and reported by json_print(), so building needs no checks.
+ *
+ * JSON is UTF-8 and bytes of ours need not be.  What a string holds is one of:
+ *
+ *   name  file names and paths, reversible: printable UTF-8 as it is; backslash,
+ *         control characters and bytes that are no UTF-8 as \xNN, two lower-case hex
+ *         digits each (path_append_shown() shows names to people the same way).
+ *         Every backslash begins such a group, so replacing each group by its byte
+ *         gives the name back.
+ *   text  for people: all valid UTF-8 as it is, a byte that is none as \xNN.
+ *   raw   bytes of any kind, as base64 (RFC 4648, padded).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+struct json_doc {
+	void *root; /* owned */
+	bool failed;
+};
+
+struct json {
+	struct json_doc *doc;
+	void *node; /* an object or an array; NULL once memory ran out */
+};
+
+/* Start a document that is an object. */
+struct json json_begin(struct json_doc *doc);
+void json_done(struct json_doc *doc);
+
+/* Members of an object.  A key given twice keeps the last value. */
+void json_set_null(struct json j, const char *key);
+void json_set_bool(struct json j, const char *key, bool v);
+void json_set_int(struct json j, const char *key, int64_t v);
+void json_set_uint(struct json j, const char *key, uint64_t v);
+void json_set_double(struct json j, const char *key, double v, int decimals);
+void json_set_text(struct json j, const char *key, const char *s); /* NULL: null */
+void json_set_name(struct json j, const char *key, const char *s); /* NULL: null */
+void json_set_text_len(struct json j, const char *key, const char *s, size_t len);
+void json_set_name_len(struct json j, const char *key, const char *s, size_t len);
+void json_set_raw(struct json j, const char *key, const void *data, size_t len);
+struct json json_set_object(struct json j, const char *key);
+struct json json_set_array(struct json j, const char *key);
+
+/* Elements of an array. */
+void json_add_text(struct json j, const char *s);
+void json_add_name(struct json j, const char *s);
+struct json json_add_object(struct json j);
+
+/* The whole, compact, and a newline.  -ENOMEM if building failed, or what writing failed with. */
+NODISCARD int json_print(const struct json_doc *doc, FILE *out, struct err *err);

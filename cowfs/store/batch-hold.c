@@ -1,0 +1,176 @@
+#include <errno.h>
+#include <string.h>
+
+#include "cowfs/store/batch-i.h"
+
+/* lock held */
+void pending_unref(struct store *s, struct pending *p)
+{
+	if (--p->refs > 0)
+		return;
+	if (!p->stored.seq)
+		map_remove(&s->pending, &p->what);
+	free(p);
+}
+
+/* The batch holds it no longer; its address may belong to another batch one day.  lock held */
+void batch_let_go(struct batch *b, struct pending *p)
+{
+	if (p->last == b)
+		p->last = NULL;
+	pending_unref(b->store, p);
+}
+
+void batches_keep(struct store *s, struct marks *m)
+{
+	for (struct batch *b = s->batches; b; b = b->next) {
+		for (size_t i = 0; i < b->n_touched; i++)
+			marks_keep(m, b->touched[i]);
+		for (size_t i = 0; i < b->n_held; i++)
+			if (b->held[i]->stored.seq)
+				marks_keep(m, b->held[i]->stored);
+	}
+}
+
+static int grow(void *array, size_t *cap, size_t n, size_t item)
+{
+	size_t want = *cap ? 2 * *cap : 64;
+	void *p;
+
+	if (n < *cap)
+		return 0;
+	p = reallocarray(*(void **)array, want, item);
+	if (!p)
+		return -ENOMEM;
+	*(void **)array = p;
+	*cap = want;
+	return 0;
+}
+
+/* lock held */
+int batch_hold(struct batch *b, struct pending *p)
+{
+	if (p->last == b)
+		return 0;
+	if (grow(&b->held, &b->cap_held, b->n_held, sizeof(struct pending *)) < 0)
+		return -ENOMEM;
+	b->held[b->n_held++] = p;
+	p->refs++;
+	p->last = b;
+	if (p->what.kind == OBJECT_CHUNK && !p->stored.seq)
+		b->pending_bytes += p->len;
+	return 0;
+}
+
+/* Depend on a row of the database.  lock held */
+static int touch(struct batch *b, struct row row)
+{
+	if (grow(&b->touched, &b->cap_touched, b->n_touched, sizeof(struct row)) < 0)
+		return -ENOMEM;
+	b->touched[b->n_touched++] = row;
+	return 0;
+}
+
+/*
+ * The same for a row found since `gcs_ended` gcs had ended.  1; 0 if a gc has given it up
+ * meanwhile, or may have; -ENOMEM.
+ */
+int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended)
+{
+	struct store *s = b->store;
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->gcs_ended == gcs_ended && (!s->marks || marks_keep(s->marks, row)))
+		r = touch(b, row) < 0 ? -ENOMEM : 1;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* lock held */
+static int hold_and_ref(struct batch *b, struct pending *p)
+{
+	if (batch_hold(b, p) < 0)
+		return -ENOMEM;
+	p->refs++;
+	return 0;
+}
+
+/*
+ * Is it pending?  1: held by this batch, and *ret a reference of the caller's.  0.  -ENOMEM.
+ * *ret_gcs_ended is for batch_touch_found().
+ */
+int batch_take_pending(struct batch *b, const struct object_ref *key, struct pending **ret,
+		       uint64_t *ret_gcs_ended)
+{
+	struct store *s = b->store;
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	*ret_gcs_ended = s->gcs_ended;
+	*ret = map_get(&s->pending, key);
+	if (*ret)
+		r = hold_and_ref(b, *ret) < 0 ? -ENOMEM : 1;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* Make it pending.  1: new.  0: another thread was faster, and *ret is as batch_take_pending() has it. */
+int batch_make_pending(struct batch *b, const struct object_ref *key, const struct buf *packed,
+		       struct pending **ret)
+{
+	struct store *s = b->store;
+	AUTO_FREE struct pending *p = malloc(sizeof(*p) + packed->len);
+	void *there = NULL;
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct pending){ .what = *key, .len = packed->len };
+	memcpy(p->packed, packed->data, p->len);
+
+	pthread_mutex_lock(&s->lock);
+	r = map_add(&s->pending, &p->what, p, &there);
+	if (r == 1) {
+		*ret = there;
+		r = hold_and_ref(b, there);
+	} else if (r == 0 && batch_hold(b, p) < 0) {
+		map_remove(&s->pending, &p->what);
+		r = -ENOMEM;
+	} else if (r == 0) {
+		TAKE_PTR(p);
+		r = 1;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void batch_settle(struct batch *b, struct pending **stored, const struct row *rows, size_t n)
+{
+	struct store *s = b->store;
+	size_t kept = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < n; i++) {
+		map_remove(&s->pending, &stored[i]->what);
+		stored[i]->stored = rows[i];
+		/* An insert that met an existing row relies on an old one.  invariant 5 */
+		if (s->marks)
+			marks_keep(s->marks, rows[i]);
+	}
+	b->pending_bytes = 0;
+	for (size_t i = 0; i < b->n_held; i++) {
+		struct pending *p = b->held[i];
+
+		/* Where memory is short the object itself goes on doing. */
+		if (p->stored.seq && touch(b, p->stored) == 0) {
+			batch_let_go(b, p);
+			continue;
+		}
+		if (p->what.kind == OBJECT_CHUNK && !p->stored.seq)
+			b->pending_bytes += p->len;
+		b->held[kept++] = p;
+	}
+	b->n_held = kept;
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,66 @@
+/*
+ * batch-i.h - private to the store: what a batch holds until it has ended.
+ *
+ * Objects that it put and that may not be in a database yet, and rows of the databases
+ * that it depends on.  Everything here is guarded by store->lock unless it says otherwise.
+ */
+#pragma once
+
+#include "cowfs/store/batch.h"
+#include "cowfs/store/ref-row-i.h"
+#include "cowfs/store/store-i.h"
+
+struct pending {
+	struct object_ref what;   /* its key in store->pending */
+	unsigned refs;            /* batches that hold it; */
+	const struct batch *last; /* the last that took it, so that one batch holds it about once */
+	struct row stored;        /* seq 0 until it is in the database; */
+	size_t len;
+	uint8_t packed[]; /* never changes */
+};
+struct batch {
+	struct store *store;
+	struct batch *next;
+	struct pending **held; /* objects it put that may not be in the database yet */
+	size_t n_held, cap_held;
+	struct row *touched; /* rows of the database that it depends on */
+	size_t n_touched, cap_touched;
+	size_t pending_bytes; /* packed bytes of held chunks that are not stored */
+
+	struct ref_op *ref_ops; /* the committing thread's own */
+	bool committed;
+};
+
+/* Hold a pending object.  -ENOMEM.  lock held. */
+NODISCARD int batch_hold(struct batch *b, struct pending *p);
+void batch_let_go(struct batch *b, struct pending *p);
+void pending_unref(struct store *s, struct pending *p);
+
+/*
+ * Is it pending?  1: held by this batch, and *ret a reference of the caller's.  0.  -ENOMEM.
+ * *ret_gcs_ended is for batch_touch_found().  Takes lock.
+ */
+NODISCARD int batch_take_pending(struct batch *b, const struct object_ref *key,
+				 struct pending **ret, uint64_t *ret_gcs_ended);
+
+/*
+ * Make an object pending, from its packed form.  1: new.  0: another thread was faster, and
+ * *ret is as batch_take_pending() has it.  -ENOMEM.  Takes lock.
+ */
+NODISCARD int batch_make_pending(struct batch *b, const struct object_ref *key,
+				 const struct buf *packed, struct pending **ret);
+
+/*
+ * Depend on a row found since `gcs_ended` gcs had ended.  1; 0 if a gc has given it up
+ * meanwhile, or may have; -ENOMEM.  Takes lock.
+ */
+NODISCARD int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended);
+
+/*
+ * A transaction is committed: these objects are in the database now, at these rows.  What
+ * is there, by this batch or another, needs no memory beyond the number of its row.  Takes lock.
+ */
+void batch_settle(struct batch *b, struct pending **stored, const struct row *rows, size_t n);
+
+/* Write the chunks that are pending in this batch.  write_lock held. */
+NODISCARD int batch_write_chunks(struct batch *b, struct err *err);

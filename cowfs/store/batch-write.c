@@ -1,0 +1,178 @@
+#include <assert.h>
+#include <errno.h>
+
+#include "cowfs/store/batch-i.h"
+
+/* Objects of one table that a transaction writes, with the rows they got. */
+struct writing {
+	struct pending **list; /* owned array of borrowed objects: the batch holds them */
+	struct row *rows;      /* owned */
+	size_t n;
+};
+
+static void writing_done(struct writing *w)
+{
+	free(w->list);
+	free(w->rows);
+}
+
+static int writing_collect(struct batch *b, enum table t, struct writing *w, struct err *err)
+{
+	struct store *s = b->store;
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	w->list = reallocarray(NULL, b->n_held + 1, sizeof(*w->list));
+	w->rows = reallocarray(NULL, b->n_held + 1, sizeof(*w->rows));
+	if (!w->list || !w->rows)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < b->n_held; i++)
+		if (table_of(b->held[i]->what.kind) == t && !b->held[i]->stored.seq)
+			w->list[w->n++] = b->held[i];
+	pthread_mutex_unlock(&s->lock);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+/* The insert met a row with this id after all: it must hold the same bytes. */
+static int keep_existing(struct store *s, struct pending *p, struct row *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf stored = BUF_INIT, ours = BUF_INIT;
+	int r;
+
+	r = object_unpack(s->write_codec, p->packed, p->len, OBJECT_SIZE_MAX, &ours, err);
+	if (r < 0)
+		return r;
+	r = object_fetch(s->writer[table_of(p->what.kind)], s->write_codec, p->what.kind,
+			 &p->what.id, &stored, ret, err);
+	if (r < 0)
+		return r;
+	assert(r == 1);
+	return object_compare(&s->key, &p->what, &stored, ours.data, ours.len, err);
+}
+
+static int insert(struct store *s, struct db_query *q, struct pending *p, struct row *ret,
+		  struct err *err)
+{
+	enum table t = table_of(p->what.kind);
+	int64_t seq = s->next_seq[t];
+	int r, at = 0;
+
+	query_bind_int(q, at++, seq);
+	if (t == TABLE_META)
+		query_bind_int(q, at++, p->what.kind);
+	query_bind_blob(q, at++, p->what.id.b, sizeof(p->what.id.b));
+	query_bind_int(q, at++,
+		       (int64_t)object_row_sum(seq, p->what.kind, &p->what.id, p->packed, p->len));
+	query_bind_blob(q, at++, p->packed, p->len);
+	r = query_run(q, err);
+	if (r < 0)
+		return r;
+	if (db_changes(s->writer[t]) == 0)
+		return keep_existing(s, p, ret, err);
+	s->next_seq[t]++;
+	*ret = (struct row){ .table = t, .seq = seq };
+	return 0;
+}
+
+/* Inside a transaction. */
+static int insert_all(struct store *s, enum table t, struct writing *w, struct err *err)
+{
+	static const char *const sql[TABLES] = {
+		[TABLE_META] = "INSERT INTO object(seq, kind, id, sum, data)"
+			       " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT(id, kind) DO NOTHING",
+		[TABLE_CHUNKS] = "INSERT INTO chunk(seq, id, sum, data)"
+				 " VALUES(?1, ?2, ?3, ?4) ON CONFLICT(id) DO NOTHING",
+	};
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	int r;
+
+	r = db_query(s->writer[t], sql[t], &q, err);
+	for (size_t i = 0; i < w->n && r >= 0; i++)
+		r = insert(s, q, w->list[i], &w->rows[i], err);
+	return r;
+}
+
+/* Write the chunks that are pending in this batch.  write_lock held. */
+int batch_write_chunks(struct batch *b, struct err *err)
+{
+	CLEANUP(writing_done) struct writing w = { 0 };
+	struct store *s = b->store;
+	struct db *db = s->writer[TABLE_CHUNKS];
+	int r;
+
+	r = writing_collect(b, TABLE_CHUNKS, &w, err);
+	if (r < 0)
+		return r;
+	if (w.n == 0) {
+		batch_settle(b, w.list, w.rows,
+			     w.n); /* another batch may have stored what this one holds */
+		return 0;
+	}
+	r = db_begin_write(db, err);
+	if (r < 0)
+		return r;
+	r = insert_all(s, TABLE_CHUNKS, &w, err);
+	if (r < 0) {
+		db_rollback(db);
+		return r;
+	}
+	r = db_commit(db, err);
+	if (r < 0)
+		return r;
+	s->chunks_unsynced = true;
+	batch_settle(b, w.list, w.rows, w.n);
+	store_relieve_logs(s);
+	return 0;
+}
+
+/* Objects and refs of meta.db.  write_lock held. */
+static int write_meta(struct batch *b, enum batch_durability durability, struct err *err)
+{
+	CLEANUP(writing_done) struct writing w = { 0 };
+	struct store *s = b->store;
+	struct db *db = s->writer[TABLE_META];
+	int r;
+
+	r = writing_collect(b, TABLE_META, &w, err);
+	if (r < 0 || (w.n == 0 && !b->ref_ops))
+		return r;
+	r = db_set_sync(db, durability == BATCH_DURABLE, err);
+	if (r < 0)
+		return r;
+	r = db_begin_write(db, err);
+	if (r < 0)
+		return r;
+	r = insert_all(s, TABLE_META, &w, err);
+	if (r >= 0)
+		r = ref_ops_apply(db, b->ref_ops, err);
+	if (r < 0) {
+		db_rollback(db);
+		return r;
+	}
+	r = db_commit(db, err);
+	if (r < 0)
+		return r;
+	batch_settle(b, w.list, w.rows, w.n);
+	return 0;
+}
+
+int batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
+{
+	struct store *s = b->store;
+	int r;
+
+	assert(!b->committed);
+	pthread_mutex_lock(&s->write_lock);
+	r = batch_write_chunks(b, err);
+	if (r >= 0)
+		r = store_sync_chunks(s,
+				      err); /* invariant 3: names after chunks, on the disk too */
+	if (r >= 0)
+		r = write_meta(b, durability, err);
+	if (r >= 0) {
+		b->committed = true;
+		store_relieve_logs(s);
+	}
+	pthread_mutex_unlock(&s->write_lock);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * marks-i.h - private to the store: the rows that a gc leaves alone.
+ *
+ * A bit per row up to the highest at its beginning; what is younger stays anyway.
+ * The sweep goes upwards and decides each row once: from then on a row without a
+ * mark is as good as gone.  Guarded by store->lock.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cowfs/store/row-i.h"
+
+struct marks {
+	int64_t limit[TABLES]; /* rows above it are younger */
+	struct buf bits[TABLES];
+	int64_t swept[TABLES]; /* rows up to here are decided */
+};
+
+NODISCARD int marks_init(struct marks *m, const int64_t limit[TABLES], struct err *err);
+void marks_done(struct marks *m);
+
+bool marks_set(struct marks *m, struct row row); /* was it set before?  row.seq <= limit */
+bool marks_has(const struct marks *m, struct row row);
+
+/* A batch met this row: keep it.  False if the sweep is past it and it was not marked. */
+bool marks_keep(struct marks *m, struct row row);

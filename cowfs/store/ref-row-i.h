@@ -1,0 +1,33 @@
+/*
+ * ref-row-i.h - private to the store: a ref as a row of meta.db, and changes of refs that
+ * wait in a batch.
+ */
+#pragma once
+
+#include "cowfs/store/db.h"
+#include "cowfs/store/ref.h"
+
+/* One change of a ref, with copies of all it needs.  Name and value follow the struct. */
+struct ref_op {
+	struct ref_op *next;
+	bool delete;
+	enum ref_mode mode;
+	struct ref ref;
+	char bytes[];
+};
+
+NODISCARD int ref_op_new(const struct ref *ref, bool delete, enum ref_mode mode,
+			 struct ref_op **ret, struct err *err);
+void ref_ops_free(struct ref_op *ops); /* the whole list */
+
+/* Write a list of changes in its order, inside the caller's transaction. */
+NODISCARD int ref_ops_apply(struct db *meta, const struct ref_op *ops, struct err *err);
+
+/* The row that a query of name, root, value, sum stands on; borrowed from it. */
+NODISCARD int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret,
+			   struct err *err);
+
+/* Every ref there is; a damaged one comes as NULL with the sentence. */
+typedef int (*ref_scan_fn)(const struct ref *ref, const struct err *why, void *ctx,
+			   struct err *err);
+NODISCARD int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err);
