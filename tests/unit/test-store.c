@@ -228,28 +228,18 @@ TEST(a_creation_that_was_cut_short_is_done_again)
 /* Content went in and out, and the log of it is still there when the other half disappears. */
 TEST(the_log_of_a_lost_store_is_not_taken_for_that_of_the_new_one)
 {
-	const char *path = test_path("stale-log"), *kept = test_path("stale-kept");
-	struct check_report report;
+	const char *path = test_path("stale-log");
+	CLEANUP(buf_done) struct buf log = BUF_INIT;
 	struct store *s;
 
-	CHECK_EQ(mkdir(kept, 0700), 0);
 	s = stock_open(path, STORE_CREATE);
 	stock_fill(s);
-	stock_drop(s, "one");
-	{
-		CLEANUP(store_close_p) struct store *reader = stock_open(path, STORE_READ);
-		CLEANUP(buf_done) struct buf log = BUF_INIT;
-
-		damage_sql(path, "chunks.db", "DELETE FROM chunk; CREATE TABLE stale(x)");
-		damage_read(path, "chunks.db-wal", &log);
-		CHECK(log.len > 0);
-		copy_file(path, kept, "chunks.db");
-		damage_write(kept, "chunks.db-wal", log.data, log.len);
-	}
+	damage_sql(path, "chunks.db", "DELETE FROM chunk; CREATE TABLE stale(x)");
+	damage_read(path, "chunks.db-wal", &log);
+	CHECK(log.len > 0);
 	store_close(s);
 	remove_file(path, "meta.db");
-	copy_file(kept, path, "chunks.db");
-	copy_file(kept, path, "chunks.db-wal");
+	damage_write(path, "chunks.db-wal", log.data, log.len);
 
 	s = stock_open(path, STORE_CREATE);
 	CHECK_EQ(stock_rows(s), 0);
@@ -259,9 +249,7 @@ TEST(the_log_of_a_lost_store_is_not_taken_for_that_of_the_new_one)
 	stock_fill(s);
 	store_close(s);
 	s = stock_open(path, STORE_READ);
-	report = stock_check(s);
-	CHECK_EQ(report.n_findings, 0);
-	check_report_done(&report);
+	stock_check_clean(s);
 	store_close(s);
 }
 
