@@ -27,7 +27,8 @@ struct batch {
 	size_t n_touched, cap_touched;
 	size_t pending_bytes; /* packed bytes of held chunks that are not stored */
 
-	struct ref_op *ref_ops; /* the committing thread's own */
+	struct ref_op *ref_ops; /* the committing thread's own, like the two below */
+	struct ref_op **ref_ops_end;
 	bool committed;
 };
 

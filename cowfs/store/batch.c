@@ -24,11 +24,8 @@ struct store *batch_store(const struct batch *b)
 
 void batch_add_ref_op(struct batch *b, struct ref_op *op)
 {
-	struct ref_op **at = &b->ref_ops;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = op;
+	*b->ref_ops_end = op;
+	b->ref_ops_end = &op->next;
 }
 
 int batch_begin(struct store *s, struct batch **ret, struct err *err)
@@ -41,6 +38,7 @@ int batch_begin(struct store *s, struct batch **ret, struct err *err)
 	if (!b)
 		return err_nomem(err);
 	b->store = s;
+	b->ref_ops_end = &b->ref_ops;
 	pthread_mutex_lock(&s->lock);
 	b->next = s->batches;
 	s->batches = b;

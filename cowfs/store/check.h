@@ -5,7 +5,8 @@
  * SQLite verify its own structure, then walks every ref and names the paths through
  * which a damaged or missing object is reached.  Damage is a finding, not a failure:
  * check_store() fails only if it could not look: -EBUSY while a gc is under way.
- * Writers may go on beside it.
+ * Writers of this process may go on beside it.  Another process's gc may not: what it
+ * removes between two looks would be reported as missing.
  */
 #pragma once
 

@@ -268,8 +268,11 @@ int schema_migrate(struct db *db, enum schema_file f, const struct schema_step *
 	int r;
 
 	r = db_int(db, "PRAGMA user_version", &have, err);
-	if (r < 0 || have >= version)
+	if (r < 0)
 		return r;
+	if (have > version)
+		return err_set(err, -EPROTO, "'%s' has format %lld, written by a later version",
+			       db_path(db), (long long)have);
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].to <= have || list[i].to > version)
 			continue;
