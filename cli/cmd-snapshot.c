@@ -1,0 +1,34 @@
+#include "cli/taken.h"
+
+struct snapshot_args {
+	const char *message;
+	const char *tag;
+};
+
+static const struct opt snapshot_opts[] = {
+	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
+	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static int snapshot_run(struct invocation *inv, struct err *err)
+{
+	const struct snapshot_args *args = inv->args;
+	struct engine_take_options options = { .message = args->message, .tag = args->tag };
+
+	return taken_run(inv, options, err);
+}
+
+const struct command cmd_snapshot = {
+	.name = "snapshot",
+	.group = "Snapshots",
+	.summary = "keep the project as it is now",
+	.opts = snapshot_opts,
+	.details =
+	    "Everything in the project's directory is kept, ignored and untracked files too.\n"
+	    "What the store has already costs no space again. When this returns, the snapshot\n"
+	    "survives power loss. -q prints its id alone.\n",
+	.examples = "snapshot -m 'before the upgrade' -t known-good\n",
+	.run = snapshot_run,
+};

@@ -1,0 +1,84 @@
+/*
+ * cmd.h - what a command of the command line is.
+ *
+ * Each cmd-NAME.c defines one `const struct command`; parsing, help and the list of
+ * commands read nothing else.  A command prints its result to inv->out, as JSON if
+ * inv->json says so, and then returns 0 or an exit code above it; or prints nothing
+ * and returns a negative errno with a sentence, which main() reports (fail.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "engine/engine.h"
+
+/* What the program's exit codes mean to whoever called it. */
+enum cmd_status {
+	CMD_OK = 0,
+	CMD_FAILED = 1,
+	CMD_USAGE = 2,
+	CMD_DIFFERENT = 3,
+	CMD_NOT_FOUND = 4,
+	CMD_CONFLICT = 5,
+	CMD_STALE = 6,
+	CMD_REFUSED = 7,
+	CMD_CHECK_FAILED = 8,
+	CMD_LIMIT = 9,
+	CMD_BUSY = 11,
+	CMD_DAMAGED = 12,
+	CMD_LACKING = 13, /* this machine, or this version, cannot */
+};
+
+#define CMD_ARGS_MAX  64 /* bytes for the options of any command */
+#define CMD_HINTS_MAX 4
+
+struct command;
+struct progress;
+
+struct invocation {
+	const struct command *command;
+	struct engine *engine; /* NULL if the command needs none */
+	const void *args;      /* the struct that the command's options fill */
+	char **words;
+	int n_words;
+
+	FILE *out;
+	bool json, quiet, color;
+	struct progress *progress; /* of a long act; ended before the result is printed */
+
+	const char *program;        /* the name it was called by, for hints */
+	const char *dir, *store;    /* as given with -C and --store, or NULL */
+	char *hints[CMD_HINTS_MAX]; /* owned */
+	size_t n_hints;
+};
+
+struct command {
+	const char *name;
+	const char *group; /* the heading it stands under in the overview */
+	const char *summary;
+	const char *words; /* "STATE[:PATH]"; NULL: takes none */
+	int min_words, max_words;
+	const struct opt *opts; /* NULL: none but the global ones */
+	const char *details; /* what help says beyond the summary; lines end with \n; may be NULL */
+	const char *examples; /* one a line, without the program's name; may be NULL */
+	bool no_engine;       /* runs without a store and a directory */
+	int (*run)(struct invocation *inv, struct err *err);
+};
+
+/* In the order of help; NULL ends. */
+extern const struct command *const commands[];
+
+/* The one of that name, or NULL and a sentence that suggests another. */
+const struct command *command_find(const char *name, struct err *err);
+
+/*
+ * Should the command fail, say what to run next: arguments of this program, to which
+ * its name and the -C and --store of this call are added.
+ */
+void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+extern const struct command cmd_check, cmd_gc, cmd_help, cmd_init, cmd_log, cmd_show, cmd_snapshot,
+    cmd_stats, cmd_version;

@@ -1,0 +1,162 @@
+#include "cli/fail.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/utf8.h"
+
+struct kind {
+	int code;
+	enum cmd_status status;
+	const char *name;
+	const char *hint; /* arguments that help with it, or NULL */
+};
+
+/* The one place where codes (docs/style.md "Errors", engine/engine.h) become exit codes. */
+static const struct kind kinds[] = {
+	{ -EINVAL, CMD_USAGE, "E_USAGE", NULL },
+	{ -ENOENT, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
+	{ -ENOTDIR, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },
+	{ -ENXIO, CMD_NOT_FOUND, "E_NO_PROJECT", "init" },
+	{ -ESTALE, CMD_STALE, "E_STALE", NULL },
+	{ -ECANCELED, CMD_REFUSED, "E_REFUSED", NULL },
+	{ -EDQUOT, CMD_LIMIT, "E_LIMIT", NULL },
+	{ -EBUSY, CMD_BUSY, "E_BUSY", NULL },
+	{ -EBADMSG, CMD_DAMAGED, "E_DAMAGED", "check" },
+	{ -ENOTSUP, CMD_LACKING, "E_MISSING", NULL },
+	/* A store of a later version: what is lacking is a newer program. */
+	{ -EPROTO, CMD_LACKING, "E_VERSION", "version" },
+	{ -EEXIST, CMD_FAILED, "E_EXISTS", NULL },
+	{ -EACCES, CMD_FAILED, "E_PERMISSION", NULL },
+	{ -EPERM, CMD_FAILED, "E_PERMISSION", NULL },
+	{ -EROFS, CMD_FAILED, "E_PERMISSION", NULL },
+	{ -ENOSPC, CMD_FAILED, "E_NO_SPACE", NULL },
+	{ -ENOMEM, CMD_FAILED, "E_NO_MEMORY", NULL },
+};
+
+static const struct kind *kind_of(int code)
+{
+	static const struct kind other = { 0, CMD_FAILED, "E_FAILED", NULL };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i].code == code)
+			return &kinds[i];
+	return &other;
+}
+
+/* --- hints ------------------------------------------------------------------------------ */
+
+/* As a shell reads it back as one word. */
+static int append_quoted(struct buf *b, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_./:@=,+-";
+	size_t n;
+
+	if (*word != '\0' && strspn(word, plain) == strlen(word))
+		return buf_append_str(b, word);
+	if (buf_append_u8(b, '\'') < 0)
+		return -ENOMEM;
+	for (; *word != '\0'; word += n) {
+		n = strcspn(word, "'");
+		if (buf_append(b, word, n) < 0)
+			return -ENOMEM;
+		if (word[n] == '\'' && buf_append_str(b, "'\\''") < 0)
+			return -ENOMEM;
+		n += word[n] == '\'';
+	}
+	return buf_append_u8(b, '\'');
+}
+
+static int append_option(struct buf *b, const char *option, const char *value)
+{
+	if (!value)
+		return 0;
+	return buf_append_str(b, option) < 0 ? -ENOMEM : append_quoted(b, value);
+}
+
+static bool is_printable(const char *s)
+{
+	size_t n = 1;
+
+	for (; *s != '\0' && n > 0; s += n)
+		n = utf8_printable(s, strlen(s));
+	return n > 0;
+}
+
+/* A hint that nobody could copy, or for which there is no memory, is not worth a word. */
+void cmd_hint(struct invocation *inv, const char *fmt, ...)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT;
+	AUTO_FREE char *args = NULL;
+	va_list ap;
+	int n;
+
+	if (inv->n_hints == CMD_HINTS_MAX)
+		return;
+	va_start(ap, fmt);
+	n = vasprintf(&args, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		args = NULL;
+		return;
+	}
+	if (buf_append_str(&b, inv->program) < 0 || append_option(&b, " -C ", inv->dir) < 0 ||
+	    append_option(&b, " --store ", inv->store) < 0 || buf_append_u8(&b, ' ') < 0 ||
+	    buf_append_str(&b, args) < 0 || !buf_str(&b) || !is_printable(buf_str(&b)))
+		return;
+	inv->hints[inv->n_hints] = strdup(buf_str(&b));
+	inv->n_hints += inv->hints[inv->n_hints] != NULL;
+}
+
+/* --- reporting -------------------------------------------------------------------------- */
+
+static void print_json(struct invocation *inv, const struct kind *kind, const char *sentence)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc), error, hints;
+	struct err err = { 0 };
+
+	json_set_text(j, "schema", "snap.error/1");
+	error = json_set_object(j, "error");
+	json_set_text(error, "code", kind->name);
+	json_set_text(error, "message", sentence);
+	hints = json_set_array(error, "hints");
+	for (size_t i = 0; i < inv->n_hints; i++)
+		json_add_text(hints, inv->hints[i]);
+	json_set_object(error, "data");
+	if (json_print(&doc, inv->out, &err) < 0)
+		log_error("%s", err.msg);
+}
+
+static void print_human(const struct invocation *inv, const char *sentence)
+{
+	log_error("%s", sentence);
+	for (size_t i = 0; i < inv->n_hints && !inv->quiet; i++)
+		fprintf(stderr, "hint: %s\n", inv->hints[i]);
+}
+
+int fail_report(struct invocation *inv, int r, const struct err *err)
+{
+	const struct kind *kind = kind_of(r);
+	char text[128];
+	const char *sentence = err->msg;
+
+	assert(r < 0);
+	if (err->code != r || *err->msg == '\0')
+		sentence = sys_errno_text(-r, text, sizeof(text));
+	if (kind->hint && !(inv->command && strcmp(inv->command->name, kind->hint) == 0))
+		cmd_hint(inv, "%s", kind->hint);
+	if (inv->json)
+		print_json(inv, kind, sentence);
+	else
+		print_human(inv, sentence);
+	return kind->status;
+}

@@ -1,0 +1,12 @@
+/*
+ * fail.h - what a failure is to the caller: an exit code, a name, a sentence, hints.
+ */
+#pragma once
+
+#include "cli/cmd.h"
+
+/*
+ * Report a failure: for people on stderr, and with --json as the one object of this
+ * call on inv->out.  Returns the exit code.  `r` is a negative errno.
+ */
+int fail_report(struct invocation *inv, int r, const struct err *err);

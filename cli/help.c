@@ -1,0 +1,173 @@
+#include "cli/help.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/typo.h"
+#include "cli/out.h"
+
+#define NAME_WIDTH 10
+
+const struct command *command_find(const char *name, struct err *err)
+{
+	struct typo typo = TYPO_INIT(name, strlen(name));
+
+	for (size_t i = 0; commands[i]; i++) {
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+		typo_offer(&typo, commands[i]->name);
+	}
+	if (typo.best)
+		err_set(err, -EINVAL, "unknown command '%s', did you mean '%s'?", name, typo.best);
+	else
+		err_set(err, -EINVAL, "unknown command '%s'", name);
+	return NULL;
+}
+
+/* As in "[-C DIR] [--json]". */
+static void print_usage_options(const struct opt *table, FILE *out)
+{
+	OPT_FOREACH(o, table)
+	{
+		if (o->short_name != '\0')
+			fprintf(out, " [-%c", o->short_name);
+		else
+			fprintf(out, " [--%s", o->long_name);
+		if (opt_takes_value(o))
+			fprintf(out, " %s", o->metavar);
+		fputc(']', out);
+	}
+}
+
+static void print_overview(const struct invocation *inv)
+{
+	FILE *out = inv->out;
+	const char *bold = out_style(inv, OUT_BOLD), *plain = out_style(inv, OUT_PLAIN);
+	const char *group = "";
+
+	fprintf(out, "usage: %s [OPTION]... COMMAND ...\n\n", inv->program);
+	fputs("Snapshots of whole project trees, ignored and untracked files included. A command\n"
+	      "works on the project that holds the current directory and needs no set-up.\n",
+	      out);
+	for (size_t i = 0; commands[i]; i++) {
+		if (strcmp(group, commands[i]->group) != 0)
+			fprintf(out, "\n%s%s%s\n", bold, commands[i]->group, plain);
+		group = commands[i]->group;
+		fprintf(out, "  %-*s%s\n", NAME_WIDTH, commands[i]->name, commands[i]->summary);
+	}
+	fprintf(out, "\n%sOptions%s, before or after the command\n", bold, plain);
+	opt_describe(global_opts, out);
+	fprintf(out, "\nMore about a command: %s help COMMAND\n", inv->program);
+}
+
+static void print_examples(const struct invocation *inv, const char *examples)
+{
+	FILE *out = inv->out;
+	size_t n;
+
+	fprintf(out, "\n%sExamples%s\n", out_style(inv, OUT_BOLD), out_style(inv, OUT_PLAIN));
+	for (; *examples != '\0'; examples += n + (examples[n] == '\n')) {
+		n = strcspn(examples, "\n");
+		fprintf(out, "  %s %.*s\n", inv->program, (int)n, examples);
+	}
+}
+
+static void print_command(const struct invocation *inv, const struct command *c)
+{
+	FILE *out = inv->out;
+
+	fprintf(out, "usage: %s %s", inv->program, c->name);
+	if (c->opts)
+		print_usage_options(c->opts, out);
+	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
+	fprintf(out, "%c%s.\n", toupper((unsigned char)c->summary[0]), c->summary + 1);
+	if (c->details)
+		fprintf(out, "\n%s", c->details);
+	if (c->opts) {
+		fprintf(out, "\n%sOptions%s\n", out_style(inv, OUT_BOLD),
+			out_style(inv, OUT_PLAIN));
+		opt_describe(c->opts, out);
+	}
+	if (c->examples)
+		print_examples(inv, c->examples);
+	fprintf(out, "\nOptions of every command: %s help\n", inv->program);
+}
+
+/* --- JSON ------------------------------------------------------------------------------- */
+
+static void describe_opts(struct json j, const struct opt *table)
+{
+	struct json list = json_set_array(j, "options");
+
+	if (!table)
+		return;
+	OPT_FOREACH(o, table)
+	{
+		const char letter[] = { o->short_name, '\0' };
+		struct json one = json_add_object(list);
+
+		json_set_text(one, "long", o->long_name);
+		json_set_text(one, "short", o->short_name != '\0' ? letter : NULL);
+		json_set_text(one, "value", o->metavar);
+		json_set_text(one, "help", o->help);
+	}
+}
+
+static void describe_command(struct json j, const struct command *c)
+{
+	json_set_text(j, "name", c->name);
+	json_set_text(j, "summary", c->summary);
+	json_set_text(j, "words", c->words);
+	json_set_text(j, "details", c->details);
+	describe_opts(j, c->opts);
+}
+
+static int print_json(const struct invocation *inv, const struct command *only, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc), list;
+
+	json_set_text(j, "schema", "snap.help/1");
+	describe_opts(j, global_opts);
+	list = json_set_array(j, "commands");
+	for (size_t i = 0; commands[i]; i++)
+		if (!only || only == commands[i])
+			describe_command(json_add_object(list), commands[i]);
+	return json_print(&doc, inv->out, err);
+}
+
+int help_print(const struct invocation *inv, const struct command *c, struct err *err)
+{
+	if (inv->json)
+		return print_json(inv, c, err);
+	if (c)
+		print_command(inv, c);
+	else
+		print_overview(inv);
+	return CMD_OK;
+}
+
+static int help_run(struct invocation *inv, struct err *err)
+{
+	const struct command *c = NULL;
+
+	if (inv->n_words > 0) {
+		c = command_find(inv->words[0], err);
+		if (!c) {
+			cmd_hint(inv, "help");
+			return -EINVAL;
+		}
+	}
+	return help_print(inv, c, err);
+}
+
+const struct command cmd_help = {
+	.name = "help",
+	.group = "Other",
+	.summary = "say what there is, or what a command does",
+	.words = "[COMMAND]",
+	.max_words = 1,
+	.no_engine = true,
+	.run = help_run,
+};

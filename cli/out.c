@@ -1,0 +1,185 @@
+#include "cli/out.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/utf8.h"
+
+#define NS_PER_S ((int64_t)1000000000)
+
+const char *out_style(const struct invocation *inv, enum out_style style)
+{
+	static const char *const code[] = {
+		[OUT_PLAIN] = "\033[0m",  [OUT_BOLD] = "\033[1m",  [OUT_DIM] = "\033[2m",
+		[OUT_ID] = "\033[33m",    [OUT_GOOD] = "\033[32m", [OUT_BAD] = "\033[1;31m",
+		[OUT_DIR] = "\033[1;34m", [OUT_LINK] = "\033[36m",
+	};
+
+	return inv->color ? code[style] : "";
+}
+
+/* --- numbers, times, names -------------------------------------------------------------- */
+
+char *out_count(uint64_t n, char text[OUT_COUNT_MAX])
+{
+	char digits[24];
+	const int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	char *to = text;
+
+	for (int i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return text;
+}
+
+void out_plural(FILE *out, uint64_t n, const char *one, const char *many)
+{
+	char text[OUT_COUNT_MAX];
+
+	fprintf(out, "%s %s", out_count(n, text), n == 1 ? one : many);
+}
+
+/* Seconds and nanoseconds of a time before 1970 too. */
+static time_t split(int64_t ns, uint32_t *ret_ns)
+{
+	int64_t s = ns / NS_PER_S, rest = ns % NS_PER_S;
+
+	if (rest < 0) {
+		s--;
+		rest += NS_PER_S;
+	}
+	*ret_ns = (uint32_t)rest;
+	return (time_t)s;
+}
+
+char *out_minute(int64_t s, char text[OUT_TIME_MAX])
+{
+	time_t t = (time_t)s;
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm) || strftime(text, OUT_TIME_MAX, "%Y-%m-%d %H:%M", &tm) == 0)
+		snprintf(text, OUT_TIME_MAX, "%16" PRId64, s);
+	return text;
+}
+
+char *out_when(int64_t ns, char text[OUT_TIME_MAX])
+{
+	static const struct {
+		int64_t below, unit;
+		const char *name;
+	} steps[] = {
+		{ 60, 1, "second" },
+		{ 60 * 60, 60, "minute" },
+		{ 24 * 60 * 60, 60 * 60, "hour" },
+		{ 7 * 24 * 60 * 60, 24 * 60 * 60, "day" },
+	};
+	uint32_t unused;
+	time_t t = split(ns, &unused);
+	int64_t age = time(NULL) - t, n;
+
+	if (age >= 0 && age < 2)
+		return strcpy(text, "just now");
+	for (size_t i = 0; i < ARRAY_LEN(steps) && age >= 0; i++) {
+		if (age >= steps[i].below)
+			continue;
+		n = age / steps[i].unit;
+		snprintf(text, OUT_TIME_MAX, "%" PRId64 " %s%s ago", n, steps[i].name,
+			 n == 1 ? "" : "s");
+		return text;
+	}
+	return out_minute(t, text);
+}
+
+char *out_rfc3339(int64_t s, uint32_t ns, char text[OUT_TIME_MAX])
+{
+	time_t t = (time_t)s;
+	struct tm tm;
+	size_t n;
+
+	/* Four digits are all that RFC 3339 has for a year. */
+	if (!gmtime_r(&t, &tm) || tm.tm_year > 9999 - 1900 || tm.tm_year < -1900)
+		return NULL;
+	n = strftime(text, OUT_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, OUT_TIME_MAX - n, ".%03" PRIu32 "Z", ns / 1000000 % 1000);
+	return text;
+}
+
+void out_name(FILE *out, const char *name)
+{
+	CLEANUP(buf_done) struct buf shown = BUF_INIT;
+
+	if (path_append_shown(&shown, name, strlen(name)) < 0)
+		fputs("(out of memory)", out);
+	else
+		fwrite(shown.data, 1, shown.len, out);
+}
+
+void out_text(FILE *out, const char *text, const char *indent)
+{
+	bool begins = true;
+	size_t n;
+
+	for (; *text != '\0'; text += n) {
+		if (begins)
+			fputs(indent, out);
+		begins = *text == '\n';
+		n = begins || *text == '\t' ? 1 : utf8_printable(text, strlen(text));
+		if (n > 0) {
+			fwrite(text, 1, n, out);
+		} else {
+			n = 1;
+			fprintf(out, "\\x%02x", (unsigned char)*text);
+		}
+	}
+	if (!begins)
+		fputc('\n', out);
+}
+
+/* --- JSON ------------------------------------------------------------------------------- */
+
+struct json out_json_begin(const struct invocation *inv, struct json_doc *doc)
+{
+	struct json j = json_begin(doc);
+	char schema[64];
+
+	snprintf(schema, sizeof(schema), "snap.%s/1", inv->command->name);
+	json_set_text(j, "schema", schema);
+	return j;
+}
+
+void out_json_time(struct json j, const char *key, int64_t ns)
+{
+	char text[OUT_TIME_MAX];
+	uint32_t rest;
+	time_t s = split(ns, &rest);
+
+	json_set_text(j, key, out_rfc3339(s, rest, text));
+}
+
+void out_json_id(struct json j, const char *key, const char *id)
+{
+	json_set_text(j, key, *id != '\0' ? id : NULL);
+}
+
+void out_json_snapshot(struct json j, const struct engine_snapshot *s)
+{
+	struct json tags;
+
+	out_json_id(j, "snapshot", s->id);
+	out_json_id(j, "parent", s->parent);
+	out_json_time(j, "time", s->created);
+	json_set_text(j, "message", s->message);
+	tags = json_set_array(j, "tags");
+	for (size_t i = 0; i < s->n_tags; i++)
+		json_add_name(tags, s->tags[i]);
+	json_set_name(j, "origin", s->clone ? s->clone : ".");
+	json_set_uint(j, "files", s->files);
+	json_set_uint(j, "bytes", s->bytes);
+}

@@ -1,0 +1,40 @@
+/*
+ * out.h - how results look: to people, and to programs.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/json.h"
+#include "cli/cmd.h"
+#include "engine/history.h"
+
+enum out_style { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_ID, OUT_GOOD, OUT_BAD, OUT_DIR, OUT_LINK };
+
+/* What switches a terminal to the style; "" where no colour is wanted. */
+const char *out_style(const struct invocation *inv, enum out_style style);
+
+#define OUT_COUNT_MAX  32
+#define OUT_TIME_MAX   40
+#define OUT_SHORT_ID   8  /* digits of an id that people are shown */
+#define OUT_SIZE_WIDTH 10 /* of a size in a column: "1023.9 KiB" */
+
+char *out_count(uint64_t n, char text[OUT_COUNT_MAX]); /* "12,345" */
+char *out_when(int64_t ns, char text[OUT_TIME_MAX]);   /* "2 minutes ago", "2025-03-01 14:05" */
+char *out_minute(int64_t s, char text[OUT_TIME_MAX]);  /* "2025-03-01 14:05", local */
+char *out_rfc3339(int64_t s, uint32_t ns, char text[OUT_TIME_MAX]); /* "2025-03-01T13:05:00.123Z" */
+
+/* A name for people, escaped as json.h has names. */
+void out_name(FILE *out, const char *name);
+
+/* Lines that a person wrote, each behind `indent`; what could drive a terminal shows as \xNN. */
+void out_text(FILE *out, const char *text, const char *indent);
+
+/* "1 file", "12,345 files". */
+void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
+
+/* Start the answer of a command: an object with its schema. */
+struct json out_json_begin(const struct invocation *inv, struct json_doc *doc);
+void out_json_time(struct json j, const char *key, int64_t ns);
+void out_json_id(struct json j, const char *key, const char *id);       /* "" is null */
+void out_json_snapshot(struct json j, const struct engine_snapshot *s); /* its members */

@@ -1,0 +1,54 @@
+/*
+ * engine.h - a store, the projects in it, and where a command was given.
+ *
+ * The verbs of the product are in the headers beside this one: history.h takes and
+ * lists snapshots, show.h looks into them, upkeep.h keeps the store in order.  They
+ * take and fill plain structs and print nothing; cli and mcp are two ways of saying
+ * them.  Nobody above engine/ sees the store itself, so that a verb can one day ask
+ * the process that owns it.
+ *
+ * What codes mean to a caller, beside docs/style.md: -ENXIO there is no project
+ * here, -ECANCELED refused by a rule of ours with nothing changed, -EPROTO the store
+ * was made by a later version.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define ENGINE_ID_SIZE 17 /* 16 hex digits and a NUL: a project or a snapshot; "" is none */
+
+struct engine;
+
+struct engine_options {
+	const char *dir; /* where the command is given; NULL: where the process is */
+	const char
+	    *store; /* NULL: $SNAPCOW_STORE, $XDG_DATA_HOME/snapcow or ~/.local/share/snapcow */
+};
+
+/* Opens no store yet: each verb takes it for no more than it needs. */
+NODISCARD int engine_open(const struct engine_options *options, struct engine **ret,
+			  struct err *err);
+void engine_close(struct engine *e); /* NULL is fine */
+DEFINE_CLEANUP(struct engine *, engine_close)
+
+const char *engine_dir(const struct engine *e);        /* absolute, without symlinks */
+const char *engine_store_path(const struct engine *e); /* absolute and clean */
+
+/* How far a long act is; what is not known is 0. */
+struct engine_progress {
+	const char *doing; /* "reading", "checking" */
+	uint64_t files, bytes;
+	uint64_t done, total; /* in a unit of the act's own */
+};
+
+typedef void (*engine_progress_fn)(const struct engine_progress *p, void *ctx);
+
+/* Where an act reports to; an empty one is fine. */
+struct engine_watch {
+	engine_progress_fn fn;
+	void *ctx;
+};

@@ -1,0 +1,231 @@
+#include "engine/upkeep.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cowfs/store/check.h"
+#include "cowfs/store/gc.h"
+#include "cowfs/store/root.h"
+#include "engine/engine-i.h"
+
+/* --- stats ------------------------------------------------------------------------------ */
+
+struct census {
+	struct store *store;
+	struct engine_stats stats;
+};
+
+static int count_project(const struct project *p, void *ctx, struct err *err)
+{
+	(void)p;
+	(void)err;
+	((struct census *)ctx)->stats.projects++;
+	return 0;
+}
+
+static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct census *c = ctx;
+
+	(void)err;
+	c->stats.snapshots++;
+	c->stats.logical += s->bytes;
+	return 0;
+}
+
+static int count_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	(void)t;
+	(void)err;
+	((struct census *)ctx)->stats.tags++;
+	return 0;
+}
+
+static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+{
+	struct census *c = ctx;
+	struct root root;
+	int r;
+
+	r = root_get(c->store, &clone->root, &root, err);
+	if (r < 0)
+		return err_wrap(err, engine_as_damage(err, r), "clone '%s'", clone->name);
+	c->stats.clones++;
+	c->stats.logical += root.top.below.bytes + root.in_links.bytes;
+	return 0;
+}
+
+int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
+{
+	struct census c = { 0 };
+	struct store_sizes sizes = { 0 };
+	int r;
+
+	r = engine_store(e, STORE_READ, &c.store, err);
+	if (r >= 0)
+		r = project_each(c.store, count_project, &c, err);
+	if (r >= 0)
+		r = snapshot_each(c.store, count_snapshot, &c, err);
+	if (r >= 0)
+		r = tag_each(c.store, count_tag, &c, err);
+	if (r >= 0)
+		r = clone_each(c.store, count_clone, &c, err);
+	if (r >= 0)
+		r = store_sizes(c.store, &sizes, err);
+	if (r < 0)
+		return r;
+	c.stats.chunks = sizes.chunks;
+	c.stats.objects = sizes.objects;
+	c.stats.stored = sizes.chunk_bytes + sizes.object_bytes;
+	c.stats.disk = sizes.file_bytes;
+	c.stats.free = sizes.free_bytes;
+	*ret = c.stats;
+	return 0;
+}
+
+/* --- check ------------------------------------------------------------------------------ */
+
+void engine_check_done(struct engine_check *c)
+{
+	for (size_t i = 0; i < c->n_damage; i++) {
+		struct engine_damage *d = &c->damage[i];
+
+		for (size_t k = 0; k < d->n_paths; k++)
+			free(d->paths[k]);
+		free(d->paths);
+		free(d->object);
+		free(d->why);
+	}
+	free(c->damage);
+	*c = (struct engine_check){ 0 };
+}
+
+/* The paths change owner; the finding is left without them. */
+static int take_finding(struct check_finding *f, struct engine_damage *d, struct err *err)
+{
+	d->object = strdup(f->what);
+	d->why = strdup(f->why);
+	if (!d->object || !d->why)
+		return err_nomem(err);
+	d->paths = TAKE_PTR(f->paths);
+	d->n_paths = f->n_kept;
+	d->n_paths_all = f->n_paths;
+	f->n_kept = 0;
+	return 0;
+}
+
+static void on_check(uint64_t done, uint64_t total, void *ctx)
+{
+	const struct engine_watch *watch = ctx;
+	struct engine_progress p = { .doing = "checking", .done = done, .total = total };
+
+	watch->fn(&p, watch->ctx);
+}
+
+/*
+ * As its one writer if that can be had, so that nobody removes what is being looked
+ * at.  A store that can only be read has no writer; one too damaged to be written
+ * may still be readable.
+ */
+static int open_to_check(struct engine *e, struct store **ret, struct err *err)
+{
+	int r = engine_store(e, STORE_WRITE, ret, err);
+
+	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -EBADMSG)
+		r = engine_store(e, STORE_READ, ret, err);
+	return r;
+}
+
+int engine_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
+		 struct err *err)
+{
+	CLEANUP(check_report_done) struct check_report report = { 0 };
+	CLEANUP(engine_check_done) struct engine_check c = { 0 };
+	struct engine_watch w = *watch;
+	uint64_t start = engine_clock_ms();
+	struct store *s;
+	int r;
+
+	r = open_to_check(e, &s, err);
+	if (r >= 0)
+		r = check_store(s, w.fn ? on_check : NULL, &w, &report, err);
+	if (r < 0)
+		return r;
+	c.objects = report.objects;
+	c.bytes = report.bytes;
+	c.refs = report.refs;
+	if (report.n_findings > 0) {
+		c.damage = calloc(report.n_findings, sizeof(*c.damage));
+		if (!c.damage)
+			return err_nomem(err);
+	}
+	for (; c.n_damage < report.n_findings && r >= 0; c.n_damage++)
+		r = take_finding(&report.findings[c.n_damage], &c.damage[c.n_damage], err);
+	if (r < 0)
+		return r;
+	c.elapsed_ms = engine_clock_ms() - start;
+	*ret = c;
+	c = (struct engine_check){ 0 };
+	return 0;
+}
+
+/* --- gc --------------------------------------------------------------------------------- */
+
+#define GC_BUDGET 1024 /* objects between two reports */
+
+static int collect(struct store *s, const struct engine_watch *watch, struct gc_progress *ret,
+		   struct err *err)
+{
+	CLEANUP(gc_end_p) struct gc *g = NULL;
+	int r;
+
+	r = gc_begin(s, &g, err);
+	if (r < 0)
+		return r;
+	while ((r = gc_step(g, GC_BUDGET, ret, err)) > 0) {
+		struct engine_progress p = {
+			.doing = ret->phase == GC_MARK ? "marking" : "freeing",
+			.done = ret->phase == GC_MARK ? ret->marked : ret->swept,
+			.bytes = ret->swept_bytes,
+		};
+
+		if (watch->fn)
+			watch->fn(&p, watch->ctx);
+	}
+	return r;
+}
+
+int engine_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+	      struct err *err)
+{
+	uint64_t start = engine_clock_ms();
+	struct gc_progress progress = { 0 };
+	struct store_sizes before, after;
+	struct store *s;
+	int r;
+
+	r = engine_store(e, STORE_WRITE, &s, err);
+	/* The logs go first, so that before and after are measured alike. */
+	if (r >= 0)
+		r = store_checkpoint(s, err);
+	if (r >= 0)
+		r = store_sizes(s, &before, err);
+	if (r >= 0)
+		r = collect(s, watch, &progress, err);
+	if (r >= 0)
+		r = store_checkpoint(s, err);
+	if (r >= 0)
+		r = store_sizes(s, &after, err);
+	if (r < 0)
+		return r;
+	*ret = (struct engine_gc){
+		.kept = progress.marked,
+		.removed = progress.swept,
+		.freed = progress.swept_bytes,
+		.disk_before = before.file_bytes,
+		.disk_after = after.file_bytes,
+		.elapsed_ms = engine_clock_ms() - start,
+	};
+	return 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * upkeep.h - how a store is doing, and keeping it in order.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/engine.h"
+
+struct engine_stats {
+	uint64_t projects, snapshots, tags, clones;
+	uint64_t logical; /* bytes that all snapshots and clones show together */
+	uint64_t stored;  /* packed bytes that hold them, names and attributes included */
+	uint64_t chunks, objects;
+	uint64_t disk; /* what the store's files take */
+	uint64_t free; /* of that, what holds nothing */
+};
+
+/* -ENOENT if there is no store yet. */
+NODISCARD int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err);
+
+struct engine_damage {
+	char *object; /* what is damaged: "chunk 0123...", "meta.db" */
+	char *why;
+	char **
+	    paths; /* the first of those it belongs to: "snapshot ID:PATH", escaped as json.h has names */
+	size_t n_paths;
+	size_t n_paths_all;
+};
+
+struct engine_check {
+	uint64_t objects, bytes, refs;
+	struct engine_damage *damage;
+	size_t n_damage;
+	uint64_t elapsed_ms;
+};
+
+/*
+ * Verify every byte of the store.  Damage is a finding; this fails only if it could
+ * not look.  -EBUSY while another process writes the store: what it removes meanwhile
+ * would look like damage.
+ */
+NODISCARD int engine_check(struct engine *e, const struct engine_watch *watch,
+			   struct engine_check *ret, struct err *err);
+void engine_check_done(struct engine_check *c);
+
+struct engine_gc {
+	uint64_t kept, removed; /* objects */
+	uint64_t freed;         /* packed bytes that the removed ones held */
+	uint64_t disk_before, disk_after;
+	uint64_t elapsed_ms;
+};
+
+/* Free what no snapshot and no clone needs. */
+NODISCARD int engine_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+			struct err *err);

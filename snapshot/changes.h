@@ -1,0 +1,19 @@
+/*
+ * changes.h - how much two trees differ, at the cost of the difference.
+ *
+ * A name counts as changed if content, type, mode, owner, target, device number or
+ * extended attributes differ; times do not count.  A directory counts
+ * if its own attributes changed, or if it came or went with no files in it.
+ */
+#pragma once
+
+#include "cowfs/store/object.h"
+#include "cowfs/store/store.h"
+
+struct changes {
+	uint64_t added, modified, deleted;
+};
+
+/* Both are roots (root.h). */
+NODISCARD int changes_count(struct store *s, const struct object_id *from,
+			    const struct object_id *to, struct changes *ret, struct err *err);

@@ -1,0 +1,139 @@
+"""What the tests of the program share: a world of its own for each test, and TAP.
+
+The program under test is $SNAP_UNDER_TEST. Every test gets a temporary directory with a home,
+a store and a project in it, and nothing outside of it is ever written.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+SNAP = Path(os.environ["SNAP_UNDER_TEST"])
+TESTS = []
+
+
+def test(fn):
+    TESTS.append(fn)
+    return fn
+
+
+class Result:
+    def __init__(self, args, done):
+        self.args, self.status = args, done.returncode
+        self.out, self.err = done.stdout or b"", done.stderr or b""
+
+    def __str__(self):
+        return (f"snap {self.args}: status {self.status}\n"
+                f"stdout: {self.out[:2000]!r}\nstderr: {self.err[:2000]!r}")
+
+    def ends(self, status):
+        assert self.status == status, f"want status {status}\n{self}"
+        return self
+
+    def json(self, schema, *keys, status=0):
+        """The one object it printed, with that schema and at least those keys."""
+        self.ends(status)
+        assert self.out.count(b"\n") == 1 and self.out.endswith(b"\n"), f"not one line\n{self}"
+        got = json.loads(self.out)
+        assert got["schema"] == schema, f"want schema {schema}\n{self}"
+        missing = [k for k in keys if k not in got]
+        assert not missing, f"without {missing}\n{self}"
+        return got
+
+    def fails(self, status, *words):
+        """It failed as people are told: error, why, hints, and nothing on stdout."""
+        self.ends(status)
+        assert self.out == b"", f"something on stdout\n{self}"
+        lines = self.err.decode().splitlines()
+        assert lines and lines[0].startswith("error: "), f"no error line\n{self}"
+        assert all(line.startswith("hint: ") for line in lines[1:]), f"more than hints\n{self}"
+        for word in words:
+            assert word in self.err.decode(), f"without {word!r}\n{self}"
+        return self
+
+    def fails_json(self, status, code):
+        """It failed as programs are told."""
+        error = self.json("snap.error/1", "error", status=status)["error"]
+        assert error["code"] == code, f"want {code}\n{self}"
+        assert error["message"] and isinstance(error["hints"], list), str(self)
+        assert isinstance(error["data"], dict), str(self)
+        assert self.err == b"", f"something on stderr\n{self}"
+        return error
+
+
+class World:
+    """A home, a store, a project with a few files, and the program to use on them."""
+
+    def __init__(self, top):
+        self.top = Path(top).resolve()
+        self.home, self.store = self.top / "home", self.top / "store"
+        self.project = self.top / "work" / "project"
+        self.home.mkdir()
+        (self.project / "src").mkdir(parents=True)
+        (self.project / "README.md").write_text("first\n")
+        (self.project / "src" / "main.c").write_text("int main(void)\n{\n}\n")
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("SNAPCOW_", "XDG_")) and k not in ("NO_COLOR", "TERM")}
+        self.env.update(HOME=str(self.home), SNAPCOW_STORE=str(self.store), LC_ALL="C.UTF-8")
+
+    def snap(self, *args, cwd=None, env=None, program=SNAP, **more):
+        env = {k: v for k, v in {**self.env, **(env or {})}.items() if v is not None}
+        more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                "stdin": subprocess.DEVNULL, **more}
+        return Result(args, subprocess.run([program, *args], cwd=cwd or self.project, env=env,
+                                           timeout=120, check=False, **more))
+
+    def ok(self, *args, **more):
+        return self.snap(*args, **more).ends(0)
+
+    def take(self, *args):
+        """A snapshot; its id."""
+        return self.ok("-q", "snapshot", *args).out.decode().strip()
+
+
+def unescape(name):
+    """The bytes of a name, by the rule that base/json.h gives."""
+    out, rest = b"", name
+    while "\\" in rest:
+        before, _, rest = rest.partition("\\")
+        assert rest[0] == "x", name
+        out += before.encode() + bytes.fromhex(rest[1:3])
+        rest = rest[3:]
+    return out + rest.encode()
+
+
+def flip(path, needle):
+    """Damage one byte of `needle` where it stands in the file, as a bad disk would."""
+    data = bytearray(path.read_bytes())
+    at = data.find(needle)
+    assert at >= 0, f"{path.name} does not hold the bytes to damage"
+    data[at + len(needle) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def run_one(number, fn):
+    top = tempfile.mkdtemp(prefix="snap-cli-")
+    title = f"{number} - {fn.__name__}"
+    try:
+        fn(World(top))
+        print(f"ok {title}")
+        return True
+    except Exception:  # every way to fail is a failed test, and the next one is run
+        print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))
+        print(f"not ok {title}")
+        return False
+    finally:
+        sys.stdout.flush()
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def main():
+    wanted = [t for t in TESTS if not sys.argv[1:] or t.__name__ in sys.argv[1:]]
+    print(f"1..{len(wanted)}")
+    results = [run_one(i, t) for i, t in enumerate(wanted, 1)]
+    return 0 if all(results) else 1
