@@ -1,0 +1,399 @@
+"""The steps of tools/test: run each, count every check, print what failed and what was skipped.
+
+Nothing here decides silently: a step that cannot run is a failure or a skip with its reason.
+Children run in sessions of their own, and whatever they leave behind is re-parented to this
+process (PR_SET_CHILD_SUBREAPER), so an interrupt can end all of it.
+"""
+
+import argparse
+import ctypes
+import fnmatch
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sources import c_files
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / "build-test"
+LOGS = OUT / "logs"
+CRASHES = OUT / "crashes"
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+
+CLANG_FORMAT_MAJOR = 14  # versions disagree about the same .clang-format
+TIMEOUT_MULTIPLIER = 4  # for sanitizers on slow machines
+FUZZ_SECONDS, FUZZ_SECONDS_LONG = 10, 300
+
+BUILDS = {  # step: directory, compiler, options
+    "build asan": ("asan", "gcc", ["-Db_sanitize=address,undefined", "-Dwerror=true"]),
+    "build clang": ("clang", "clang", ["-Dwerror=true"]),
+    "build release": ("release", "gcc", ["-Dbuildtype=release", "-Dwerror=true"]),
+    "build fuzz": ("fuzz", "clang", ["-Dfuzz=true", "-Db_sanitize=address,undefined",
+                                     "-Db_lundef=false"]),
+}
+
+TAP_LINE = re.compile(r"^(not )?ok\b *(\d*) *(?:- )?([^#]*?) *(?:# *(skip|todo)\S* *(.*))?$", re.I)
+TAP_PLAN = re.compile(r"^1\.\.(\d+) *$", re.M)
+TAP_SKIP_ALL = re.compile(r"^1\.\.0 *# *skip\S* *(.*)$", re.I | re.M)
+
+
+class Report:
+    """What every check came to, and how long every step took."""
+
+    def __init__(self):
+        self.passed, self.failures, self.skips, self.steps = 0, [], [], []
+        self.durations = []  # of test programs: (seconds, name)
+        self.started = time.monotonic()
+        self.no_skip = os.environ.get("SNAP_TESTS_NO_SKIP") == "1"
+
+    def ok(self, n=1):
+        self.passed += n
+
+    def fail(self, what, why, detail=""):
+        self.failures.append((what, why, detail.rstrip()))
+
+    def skip(self, what, why):
+        if self.no_skip:
+            self.fail(what, f"skipped although SNAP_TESTS_NO_SKIP=1: {why}")
+        else:
+            self.skips.append((what, why))
+
+    def step(self, name, fn, *args):
+        print(f"[{time.monotonic() - self.started:4.0f} s] {name}", flush=True)
+        before = (self.passed, len(self.failures), len(self.skips))
+        start = time.monotonic()
+        try:
+            return fn(self, *args)
+        finally:
+            counts = [b - a for a, b in zip(before, (self.passed, len(self.failures),
+                                                     len(self.skips)))]
+            self.steps.append((name, *counts, time.monotonic() - start))
+
+    def finish(self):
+        width = max((len(s[0]) for s in self.steps), default=4)
+        print(f"\n{'step':{width}}  passed  failed  skipped     time")
+        for name, passed, failed, skipped, seconds in self.steps:
+            print(f"{name:{width}}  {passed:6}  {failed:6}  {skipped:7}  {seconds:5.1f} s")
+        print(f"{'':{width}}  {'':24}{time.monotonic() - self.started:5.1f} s")
+        slowest = sorted(self.durations, reverse=True)[:3]
+        if slowest:
+            print("slowest tests: " + ", ".join(f"{name} {s:.1f} s" for s, name in slowest))
+        for what, why, detail in self.failures:
+            print(f"\nFAILED {what}: {why}")
+            if detail:
+                print("    " + detail.replace("\n", "\n    "))
+        if self.skips:
+            print()
+        for what, why in self.skips:
+            print(f"skipped {what}: {why}")
+        print(f"\n{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped",
+              flush=True)
+        return 0 if self.passed and not self.failures else 1
+
+
+def spawn(cmd, log, env=None):
+    """Start `cmd` with its output going to the open file `log`."""
+    return subprocess.Popen([str(c) for c in cmd], stdin=subprocess.DEVNULL, stdout=log,
+                            stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
+                            env={**os.environ, **(env or {})})
+
+
+def run(name, cmd, env=None):
+    """Run `cmd` to its end; return its status and output, which is also kept in LOGS."""
+    path = LOGS / (name.replace(" ", "-") + ".log")
+    with open(path, "w+b") as log:
+        try:
+            status = spawn(cmd, log, env).wait()
+        except FileNotFoundError:
+            return 127, f"{cmd[0]}: command not found"
+    return status, path.read_text(errors="replace")
+
+
+def tail(text, lines=40):
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def relative(path):
+    return os.path.relpath(path, ROOT)
+
+
+def build(report, name):
+    folder, compiler, options = BUILDS[name]
+    if not shutil.which(compiler):
+        report.fail(name, f"{compiler} is not installed")
+        return False
+    status, out = run(name, ["tools/lib/build-dir", f"build-test/{folder}", *options,
+                             "-Db_colorout=never"], {"CC": compiler})
+    if status:
+        # Compilers explain first; ninja's last lines are about the other jobs.
+        at = max(out.rfind("\nFAILED: ", 0, out.find("\nFAILED: ") + 10), out.find("ERROR: "), 0)
+        lines = [line for line in out[at:].strip().splitlines() if " -MD -MQ " not in line]
+        report.fail(name, f"status {status}, log in {relative(LOGS)}/", "\n".join(lines[:40]))
+        return False
+    report.ok()
+    return True
+
+
+def selected_tests(patterns):
+    """Names of the tests that were asked for; None for all."""
+    if not patterns:
+        return None
+    out = subprocess.run(["meson", "introspect", "--tests", OUT / "asan"], capture_output=True,
+                         text=True, check=True).stdout
+    names = [t["name"] for t in json.loads(out)]
+    return [n for n in names if any(p in n or fnmatch.fnmatch(n, p) for p in patterns)]
+
+
+def count_test(report, test):
+    """Count one program of meson's log: its subtests if it speaks TAP, else the program."""
+    name = test["name"].split(" / ")[-1]
+    report.durations.append((test.get("duration", 0), name))
+    out = test.get("stdout", "")
+    detail = tail(out + "\n" + test.get("stderr", ""))
+    failed_before, seen, comments = len(report.failures), 0, []
+    for line in out.splitlines():
+        match = TAP_LINE.match(line)
+        if not match:
+            comments.append(line)
+            continue
+        seen += 1
+        bad, number, title, directive, reason = match.groups()
+        label = f"{name}: {title or reason or number}"
+        if directive:
+            report.skip(label, reason or f"no reason given ({directive.lower()})")
+        elif bad:
+            report.fail(label, "not ok", tail("\n".join(comments), 20))
+        else:
+            report.ok()
+        comments = []
+
+    result = test["result"]
+    if result in ("OK", "EXPECTEDFAIL"):
+        if not seen:
+            report.ok()
+    elif result == "SKIP" and not seen:
+        whole = TAP_SKIP_ALL.search(out)
+        if whole:
+            report.skip(name, whole.group(1) or "no reason given")
+        elif test.get("returncode") == 77:
+            report.skip(name, tail(out, 1) or "no reason given")
+        else:  # meson takes a program that said nothing for a skipped one
+            report.fail(name, "it reported no result", detail)
+    elif result != "SKIP" and (result == "TIMEOUT" or len(report.failures) == failed_before):
+        plan = TAP_PLAN.search(out)
+        report.fail(name, f"{result.lower()}, exit status {test.get('returncode')} after "
+                    f"{test.get('duration', 0):.0f} s, {seen} of "
+                    f"{plan.group(1) if plan else 'an unknown number of'} tests reported", detail)
+
+
+def tests(report, patterns):
+    names = selected_tests(patterns)
+    if names is not None and not names:
+        report.fail("tests", f"no test matches {' '.join(patterns)}")
+        return
+    log = OUT / "asan" / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    # A second build is not wanted; the step before this one has done it.
+    status, out = run("tests", ["meson", "test", "-C", "build-test/asan", "--no-rebuild",
+                                "--timeout-multiplier", TIMEOUT_MULTIPLIER, *(names or [])])
+    failed_before = len(report.failures)
+    counted = 0
+    if log.exists():
+        for line in log.read_text(errors="replace").splitlines():
+            count_test(report, json.loads(line))
+            counted += 1
+    if status and len(report.failures) == failed_before:
+        report.fail("tests", f"meson test ended with status {status}", tail(out))
+    elif not counted:
+        report.skip("tests", "no tests in this build")
+
+
+def formatting(report):
+    found = None
+    for name in (f"clang-format-{CLANG_FORMAT_MAJOR}", "clang-format"):
+        if shutil.which(name):
+            version = subprocess.run([name, "--version"], capture_output=True, text=True,
+                                     check=False).stdout
+            found = re.search(r"version (\d+)", version)
+            if found and int(found.group(1)) == CLANG_FORMAT_MAJOR:
+                break
+    else:
+        report.skip("format", f"needs clang-format {CLANG_FORMAT_MAJOR}, here is "
+                    + (found.group(1) if found else "none"))
+        return
+    files = c_files(ROOT)
+    if not files:
+        report.skip("format", "no C files")
+        return
+    _, out = run("format", [name, "--dry-run", "--ferror-limit=1", *files])
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: (?:warning|error):", out, re.M)))
+    if wrong:
+        report.fail("format", f"{len(wrong)} of {len(files)} files; to mend them: "
+                    f"{name} -i " + " ".join(wrong))
+    elif out.strip():
+        report.fail("format", "clang-format complained", tail(out))
+    else:
+        report.ok()
+
+
+def layers(report):
+    for name, args in (("layers", []), ("layers self-test", ["--self-test"])):
+        status, out = run(name, [sys.executable, "tools/check-layers.py", *args])
+        if status:
+            report.fail(name, f"{len(out.splitlines())} lines", tail(out))
+        else:
+            report.ok()
+
+
+def fuzz(report, seconds):
+    targets = sorted(p for p in (OUT / "fuzz" / "tests" / "fuzz").glob("fuzz-*")
+                     if p.is_file() and os.access(p, os.X_OK))
+    if not targets:
+        report.skip("fuzz", "no targets in this build")
+        return
+    waiting, running = list(targets), {}
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            target = waiting.pop(0)
+            running[fuzz_start(report, target, seconds)] = (target, time.monotonic())
+        for child, (target, start) in list(running.items()):
+            if child.poll() is not None:
+                fuzz_count(report, target, child.returncode)
+                del running[child]
+            elif time.monotonic() - start > seconds + 120:
+                child.kill()
+        time.sleep(0.1)
+
+
+def fuzz_start(report, target, seconds):
+    name = target.name
+    committed = CORPUS / name[len("fuzz-"):]
+    scratch, crashes = OUT / "corpus" / name, CRASHES / name
+    shutil.rmtree(scratch, ignore_errors=True)
+    if committed.is_dir() and any(committed.iterdir()):
+        shutil.copytree(committed, scratch)
+    else:
+        scratch.mkdir(parents=True)
+        report.skip(f"{name} corpus", f"{relative(committed)} has no inputs")
+    crashes.mkdir(parents=True, exist_ok=True)
+    for old in crashes.iterdir():
+        old.unlink()
+    with open(LOGS / f"{name}.log", "wb") as log:
+        return spawn([target, scratch, f"-max_total_time={seconds}", "-timeout=25",
+                      "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={crashes}/"],
+                     log)
+
+
+def fuzz_count(report, target, status):
+    out = (LOGS / f"{target.name}.log").read_text(errors="replace")
+    inputs = sorted(relative(p) for p in (CRASHES / target.name).iterdir())
+    if status == 0 and "Done " in out:
+        report.ok()
+    else:
+        where = f"input in {' '.join(inputs)}" if inputs else "no input was kept"
+        summary = re.findall(r"^(?:==\d+== ?ERROR|SUMMARY|.*runtime error):.*$", out, re.M)
+        report.fail(target.name, f"status {status}, {where}",
+                    "\n".join(summary[:4]) or tail(out, 20))
+
+
+def descendants():
+    """Process ids below this one, children of ended children included."""
+    parent = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_bytes()
+            except OSError:
+                continue
+            parent[int(entry)] = int(stat[stat.rindex(b")") + 2:].split()[1])
+    found, level = set(), {os.getpid()}
+    while level:
+        level = {pid for pid, ppid in parent.items() if ppid in level} - found
+        found |= level
+    return found
+
+
+def end_everything():
+    for sig, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+        deadline = time.monotonic() + patience
+        for pid in descendants():
+            try:
+                os.kill(pid, sig)
+            except OSError:
+                pass
+        while time.monotonic() < deadline and descendants():
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                pass
+            time.sleep(0.05)
+
+
+def interrupt(signum, _frame):
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, signal.SIG_IGN)
+    raise KeyboardInterrupt(signal.Signals(signum).name)
+
+
+def run_steps(report, opts):
+    if report.step("build asan", build, "build asan"):
+        report.step("tests", tests, opts.only)
+    else:
+        report.skip("tests", "the build they need failed")
+    if opts.only:
+        for name in ("format", "layers", "build clang", "build release", "fuzz"):
+            report.skip(name, "only some tests were asked for")
+        return
+    report.step("format", formatting)
+    report.step("layers", layers)
+    report.step("build clang", build, "build clang")
+    report.step("build release", build, "build release")
+    if not opts.fuzz_seconds:
+        report.skip("fuzz", "--fuzz-seconds 0")
+    elif report.step("build fuzz", build, "build fuzz"):
+        report.step("fuzz", fuzz, opts.fuzz_seconds)
+    else:
+        report.skip("fuzz", "the build they need failed")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--fuzz-seconds", type=int)
+    opts = parser.parse_args()
+    if opts.fuzz_seconds is None:
+        opts.fuzz_seconds = FUZZ_SECONDS_LONG if opts.long else FUZZ_SECONDS
+    if opts.long:
+        os.environ["SNAP_TESTS_LONG"] = "1"
+    # Undefined behaviour is a failure, not a remark.
+    os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
+    os.environ.setdefault("ASAN_OPTIONS", "strict_string_checks=1:detect_stack_use_after_return=1")
+    for folder in (LOGS, CRASHES):
+        folder.mkdir(parents=True, exist_ok=True)
+
+    pr_set_child_subreaper = 36  # linux/prctl.h
+    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, interrupt)
+
+    report = Report()
+    try:
+        run_steps(report, opts)
+    except KeyboardInterrupt as why:
+        end_everything()
+        report.fail("interrupted", str(why))
+        report.finish()
+        return 130
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
