@@ -10,9 +10,9 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "snapshot/changes.h"
 #include "engine/engine-i.h"
 #include "snapshot/capture.h"
+#include "snapshot/changes.h"
 
 void engine_snapshot_done(struct engine_snapshot *s)
 {

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "cowfs/store/root.h"
-#include "engine/engine-i.h"
 
 enum side { OLD, NEW, SIDES };
 
@@ -191,7 +190,7 @@ int changes_count(struct store *s, const struct object_id *from, const struct ob
 	while (r >= 0 && w.depth > 0)
 		r = step(&w, err);
 	if (r < 0)
-		return engine_as_damage(err, r);
+		return r;
 	*ret = w.changes;
 	return 0;
 }

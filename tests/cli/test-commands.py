@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 
-from snaptest import World, flip, main, test
+from snaptest import World, flip, main, sanitizer, test
 
 ID = r"[0-9a-f]{16}"
 SHORT = r"[0-9a-f]{8}"
@@ -417,6 +417,18 @@ def the_name_it_was_called_by_does_not_matter(w: World):
     assert w.ok("version", program=link).out == w.ok("version").out
     w.snap("log", program=link).fails(4, "hint: snap init\n")
     w.snap("log").fails(4, "hint: snapcow init\n")
+
+
+@test
+def no_command_leaks(w: World):
+    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
+    os.link(w.project / "README.md", w.project / "twin")
+    for args in (("snapshot", "-m", "first", "-t", "v1"), ("snapshot",), ("log", "--json"),
+                 ("show", "@"), ("show", "v1:", "--json"), ("show", "@:twin"), ("stats",),
+                 ("check", "--json"), ("gc",), ("help", "log")):
+        w.ok(*args, env=env)
+    w.snap("show", "@:nope", env=env).fails(4)
+    w.snap("snapshot", "-t", "v1", "--json", env=env).fails_json(1, "E_EXISTS")
 
 
 # --- colour ---------------------------------------------------------------------------------
