@@ -23,7 +23,7 @@ struct engine {
 NODISCARD int engine_store(struct engine *e, enum store_mode mode, struct store **ret,
 			   struct err *err);
 
-/* A missing object that something names is damage, not an answer. */
+/* A record that another one names is damage if it is missing, not an answer. */
 int engine_as_damage(struct err *err, int r);
 
 int64_t engine_now(void);       /* nanoseconds since 1970 */

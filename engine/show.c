@@ -36,7 +36,6 @@ static int failed(const struct look *l, int r, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 
-	r = engine_as_damage(err, r);
 	return err_wrap(err, r, "'%s' of snapshot %s", l->path,
 			catalog_id_hex(&l->snapshot.id, hex));
 }

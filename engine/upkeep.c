@@ -50,7 +50,7 @@ static int count_clone(const struct clone *clone, void *ctx, struct err *err)
 
 	r = root_get(c->store, &clone->root, &root, err);
 	if (r < 0)
-		return err_wrap(err, engine_as_damage(err, r), "clone '%s'", clone->name);
+		return err_wrap(err, r, "clone '%s'", clone->name);
 	c->stats.clones++;
 	c->stats.logical += root.top.below.bytes + root.in_links.bytes;
 	return 0;

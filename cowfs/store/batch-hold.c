@@ -57,8 +57,8 @@ int batch_hold(struct batch *b, struct pending *p)
 	b->held[b->n_held++] = p;
 	p->refs++;
 	p->last = b;
-	if (p->what.kind == OBJECT_CHUNK && !p->stored.seq)
-		b->pending_bytes += p->len;
+	if (!p->stored.seq)
+		b->pending_bytes[table_of(p->what.kind)] += p->len;
 	return 0;
 }
 
@@ -158,7 +158,7 @@ void batch_settle(struct batch *b, struct pending **stored, const struct row *ro
 		if (s->marks)
 			marks_keep(s->marks, rows[i]);
 	}
-	b->pending_bytes = 0;
+	memset(b->pending_bytes, 0, sizeof(b->pending_bytes));
 	for (size_t i = 0; i < b->n_held; i++) {
 		struct pending *p = b->held[i];
 
@@ -167,8 +167,8 @@ void batch_settle(struct batch *b, struct pending **stored, const struct row *ro
 			batch_let_go(b, p);
 			continue;
 		}
-		if (p->what.kind == OBJECT_CHUNK && !p->stored.seq)
-			b->pending_bytes += p->len;
+		if (!p->stored.seq)
+			b->pending_bytes[table_of(p->what.kind)] += p->len;
 		b->held[kept++] = p;
 	}
 	b->n_held = kept;

@@ -25,7 +25,7 @@ struct batch {
 	size_t n_held, cap_held;
 	struct row *touched; /* rows of the database that it depends on */
 	size_t n_touched, cap_touched;
-	size_t pending_bytes; /* packed bytes of held chunks that are not stored */
+	size_t pending_bytes[TABLES]; /* packed bytes of held objects that are not stored */
 
 	struct ref_op *ref_ops; /* the committing thread's own, like the two below */
 	struct ref_op **ref_ops_end;
@@ -63,5 +63,9 @@ NODISCARD int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_en
  */
 void batch_settle(struct batch *b, struct pending **stored, const struct row *rows, size_t n);
 
-/* Write the chunks that are pending in this batch.  write_lock held. */
-NODISCARD int batch_write_chunks(struct batch *b, struct err *err);
+/*
+ * Write what is pending of one table in this batch, to free memory.  It has no name yet, so
+ * in any order: a tree that is there before its chunks is garbage until somebody puts both.
+ * write_lock held.
+ */
+NODISCARD int batch_write_pending(struct batch *b, enum table t, struct err *err);

@@ -92,83 +92,68 @@ static int insert_all(struct store *s, enum table t, struct writing *w, struct e
 	return r;
 }
 
-/* Write the chunks that are pending in this batch.  write_lock held. */
-int batch_write_chunks(struct batch *b, struct err *err)
+/* Write what is pending of one table, and the refs with meta.db's.  write_lock held. */
+static int write_table(struct batch *b, enum table t, const struct ref_op *ref_ops, bool durable,
+		       struct err *err)
 {
 	CLEANUP(writing_done) struct writing w = { 0 };
 	struct store *s = b->store;
-	struct db *db = s->writer[TABLE_CHUNKS];
 	int r;
 
-	r = writing_collect(b, TABLE_CHUNKS, &w, err);
+	r = writing_collect(b, t, &w, err);
 	if (r < 0)
 		return r;
-	if (w.n == 0) {
-		batch_settle(b, w.list, w.rows,
-			     w.n); /* another batch may have stored what this one holds */
-		return 0;
+	if (w.n > 0 || ref_ops) {
+		r = store_begin_write(s, t, durable, err);
+		if (r < 0)
+			return r;
+		r = insert_all(s, t, &w, err);
+		if (r >= 0)
+			r = ref_ops_apply(s->writer[t], ref_ops, err);
+		if (r < 0) {
+			db_rollback(s->writer[t]);
+			return r;
+		}
+		r = store_commit(s, t, durable, err);
+		if (r < 0)
+			return r;
 	}
-	r = db_begin_write(db, err);
-	if (r < 0)
-		return r;
-	r = insert_all(s, TABLE_CHUNKS, &w, err);
-	if (r < 0) {
-		db_rollback(db);
-		return r;
-	}
-	r = db_commit(db, err);
-	if (r < 0)
-		return r;
-	s->chunks_unsynced = true;
+	/* Also with nothing to write: another batch may have stored what this one holds. */
 	batch_settle(b, w.list, w.rows, w.n);
-	store_relieve_logs(s);
 	return 0;
 }
 
-/* Objects and refs of meta.db.  write_lock held. */
-static int write_meta(struct batch *b, enum batch_durability durability, struct err *err)
+/* invariant 3: names after chunks, on the disk too */
+static int write_chunks(struct batch *b, struct err *err)
 {
-	CLEANUP(writing_done) struct writing w = { 0 };
-	struct store *s = b->store;
-	struct db *db = s->writer[TABLE_META];
-	int r;
+	int r = write_table(b, TABLE_CHUNKS, NULL, false, err);
 
-	r = writing_collect(b, TABLE_META, &w, err);
-	if (r < 0 || (w.n == 0 && !b->ref_ops))
-		return r;
-	r = db_set_sync(db, durability == BATCH_DURABLE, err);
-	if (r < 0)
-		return r;
-	r = db_begin_write(db, err);
-	if (r < 0)
-		return r;
-	r = insert_all(s, TABLE_META, &w, err);
+	return r < 0 ? r : store_sync(b->store, TABLE_CHUNKS, err);
+}
+
+int batch_write_pending(struct batch *b, enum table t, struct err *err)
+{
+	int r = write_table(b, t, NULL, false, err);
+
 	if (r >= 0)
-		r = ref_ops_apply(db, b->ref_ops, err);
-	if (r < 0) {
-		db_rollback(db);
-		return r;
-	}
-	r = db_commit(db, err);
-	if (r < 0)
-		return r;
-	batch_settle(b, w.list, w.rows, w.n);
-	return 0;
+		store_relieve_logs(b->store);
+	return r;
 }
 
 int batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
 {
+	const bool durable = durability == BATCH_DURABLE;
 	struct store *s = b->store;
 	int r;
 
 	assert(!b->committed);
 	pthread_mutex_lock(&s->write_lock);
-	r = batch_write_chunks(b, err);
+	r = write_chunks(b, err);
 	if (r >= 0)
-		r = store_sync_chunks(s,
-				      err); /* invariant 3: names after chunks, on the disk too */
-	if (r >= 0)
-		r = write_meta(b, durability, err);
+		r = write_table(b, TABLE_META, b->ref_ops, durable, err);
+	/* Nothing was new, perhaps: what it relies on may have been committed without waiting. */
+	if (r >= 0 && durable)
+		r = store_sync(s, TABLE_META, err);
 	if (r >= 0) {
 		b->committed = true;
 		store_relieve_logs(s);

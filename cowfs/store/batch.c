@@ -128,7 +128,7 @@ int batch_put(struct batch *b, enum object_kind kind, const void *data, size_t l
 	struct store *s = b->store;
 	struct object_ref key = { .kind = kind };
 	CLEANUP(reader_give_p) struct reader *rd = NULL;
-	bool full;
+	bool full = false;
 	int r, fresh;
 
 	assert(len <= object_kind_max(kind) && !b->committed);
@@ -139,17 +139,17 @@ int batch_put(struct batch *b, enum object_kind kind, const void *data, size_t l
 	fresh = put_with(b, rd, &key, data, len, err);
 	if (fresh < 0)
 		return fresh;
-	if (fresh && kind == OBJECT_CHUNK) {
+	if (fresh) {
 		pthread_mutex_lock(&s->lock);
-		full = b->pending_bytes > BATCH_PENDING_MAX;
+		full = b->pending_bytes[table_of(kind)] > BATCH_PENDING_MAX;
 		pthread_mutex_unlock(&s->lock);
-		if (full) {
-			pthread_mutex_lock(&s->write_lock);
-			r = batch_write_chunks(b, err);
-			pthread_mutex_unlock(&s->write_lock);
-			if (r < 0)
-				return r;
-		}
+	}
+	if (full) {
+		pthread_mutex_lock(&s->write_lock);
+		r = batch_write_pending(b, table_of(kind), err);
+		pthread_mutex_unlock(&s->write_lock);
+		if (r < 0)
+			return r;
 	}
 	*ret_id = key.id;
 	return fresh;

@@ -9,8 +9,13 @@
  *     object they reach.  Before that, or if it fails, none of them is.
  *   - A put that meets an existing id compares the bytes, and refuses (-EEXIST)
  *     rather than let two contents share an id.
- *   - Objects beyond BATCH_PENDING_MAX of memory are written out early, without a
- *     name; should the batch never be committed, gc takes them.
+ *   - Objects beyond BATCH_PENDING_MAX of memory, for chunks and for all others, are
+ *     written out early, without a name; should the batch never be committed, gc takes them.
+ *   - After a failed sync nothing more is written until the store has been opened again:
+ *     the kernel reports such a failure once, and what later syncs say means nothing.
+ *
+ * Any commit that has new chunks waits for the disk once, whatever its durability, so that
+ * no power cut can leave a name without its chunks: who commits often should group.
  *
  * Several threads may put into one batch at once; begin, commit and abandon
  * belong to one of them.  Several batches may be open at once.
@@ -31,7 +36,10 @@ enum batch_durability {
 
 NODISCARD int batch_begin(struct store *s, struct batch **ret, struct err *err);
 
-/* On failure nothing of the batch is visible and it is still open: commit again, or end it. */
+/*
+ * On failure nothing of the batch is visible and it is still open: commit again, or end it.
+ * After a crash it may turn up nevertheless, but then whole.
+ */
 NODISCARD int batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
 
 /* Ends the batch, committed or not; NULL is fine. */

@@ -11,6 +11,7 @@
 
 #define DB_BUSY_MS     5000 /* a reader recovering the log may hold it for a moment */
 #define DB_QUERIES_MAX 24
+#define DB_ROW_MAX     (6 << 20) /* the largest object, packed, and what stands beside it */
 
 struct db_query {
 	struct db *db;
@@ -27,6 +28,7 @@ struct db {
 	uint64_t page_size;         /* learned at the first commit */
 	bool sync_known, sync_full; /* what db_set_sync() last said */
 	sqlite3_stmt *rollback;     /* ready, because it must not fail for want of memory */
+	bool lost;                  /* a sync failed: nobody knows what the disk holds */
 	unsigned n_queries;
 	struct db_query query[DB_QUERIES_MAX];
 };
@@ -65,6 +67,8 @@ static int db_err(struct err *err, struct db *db, int rc, const char *doing)
 {
 	int code = errno_of(rc), sys = db->h ? sqlite3_system_errno(db->h) : 0;
 
+	if (rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC)
+		db->lost = true;
 	if (rc == SQLITE_IOERR_NOMEM)
 		code = -ENOMEM;
 	else if (sys && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_IOERR))
@@ -96,6 +100,8 @@ static int configure(struct db *db, enum db_mode mode, struct err *err)
 	int r, rc, on;
 
 	rc = sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	/* Else a damaged length would be believed before any code of ours sees the row. */
+	sqlite3_limit(db->h, SQLITE_LIMIT_LENGTH, DB_ROW_MAX);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_extended_result_codes(db->h, 1);
 	/* Untrusted bytes: no schema of a damaged file may call functions or lie about itself. */
@@ -223,8 +229,14 @@ int db_begin_read(struct db *db, struct err *err)
 	return r;
 }
 
+bool db_is_lost(const struct db *db)
+{
+	return db->lost;
+}
+
 int db_begin_write(struct db *db, struct err *err)
 {
+	assert(!db->lost);
 	return db_exec(db, "BEGIN IMMEDIATE", err);
 }
 
@@ -263,11 +275,20 @@ int db_sync_log(struct db *db, struct err *err)
 	sqlite3_file *log = NULL;
 	int rc;
 
+	assert(!db->lost);
 	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (rc != SQLITE_OK)
+		return db_err(err, db, rc, "finding the log of");
 	/* No log was written yet, or none since the last checkpoint, which synced it. */
-	if (rc == SQLITE_OK && log && log->pMethods)
-		rc = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
-	return rc == SQLITE_OK ? 0 : db_err(err, db, rc, "syncing the log of");
+	if (!log || !log->pMethods)
+		return 0;
+	errno = 0;
+	if (log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK)
+		return 0;
+	if (errno == 0)
+		errno = EIO;
+	db->lost = true;
+	return err_sys(err, "syncing the log of '%s'", db->path);
 }
 
 uint64_t db_log_bytes(const struct db *db)
@@ -279,10 +300,15 @@ int db_checkpoint(struct db *db, bool reset, struct err *err)
 {
 	int log = 0, done = 0, rc;
 
+	assert(!db->lost);
+	/* Whoever reads may go on: to wait for them here would make every commit wait. */
+	if (reset)
+		sqlite3_busy_timeout(db->h, 0);
 	rc = sqlite3_wal_checkpoint_v2(
 	    db->h, NULL, reset ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &log,
 	    &done);
-	/* Readers that stay in the log only put the rest off. */
+	if (reset)
+		sqlite3_busy_timeout(db->h, DB_BUSY_MS);
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
 		return db_err(err, db, rc, "moving the log into");
 	if (log >= 0)

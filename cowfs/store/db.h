@@ -40,7 +40,16 @@ NODISCARD int db_int(struct db *db, const char *sql, int64_t *ret, struct err *e
 NODISCARD int db_begin_read(struct db *db, struct err *err); /* everything after is of one moment */
 NODISCARD int db_begin_write(struct db *db, struct err *err); /* takes the write lock now */
 
-/* On failure the transaction has been rolled back. */
+/*
+ * A sync has failed.  The kernel reports that once and forgets, so what later ones say
+ * means nothing: no more may be written through this connection.
+ */
+bool db_is_lost(const struct db *db);
+
+/*
+ * On failure the transaction has been rolled back.  It may still stand in the log, complete,
+ * and come back when the log is recovered, unless another commit has overwritten it.
+ */
 NODISCARD int db_commit(struct db *db, struct err *err);
 void db_rollback(struct db *db); /* fine when there is nothing to roll back */
 
@@ -53,7 +62,7 @@ NODISCARD int db_sync_log(struct db *db, struct err *err);
 /* Bytes of write-ahead log not yet moved into the database, as of the last commit. */
 uint64_t db_log_bytes(const struct db *db);
 
-/* Move the log into the database, as far as readers allow; with `reset`, wait for them and empty it. */
+/* Move the log into the database, as far as readers allow; with `reset`, empty it if nobody reads. */
 NODISCARD int db_checkpoint(struct db *db, bool reset, struct err *err);
 
 /*

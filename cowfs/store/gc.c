@@ -266,7 +266,7 @@ static int step_mark(struct gc *g, unsigned budget, struct err *err)
 		return r;
 
 	pthread_mutex_lock(&g->store->write_lock);
-	r = db_sync_log(g->store->writer[TABLE_META], err); /* invariant 4 */
+	r = store_settle_names(g->store, err); /* invariant 4 */
 	pthread_mutex_unlock(&g->store->write_lock);
 	if (r >= 0)
 		g->phase = GC_SWEEP;
@@ -322,7 +322,8 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	return r;
 }
 
-static int delete_rows(struct db *db, enum table t, const struct buf *seqs, struct err *err)
+/* Inside a transaction. */
+static int delete_each(struct db *db, enum table t, const struct buf *seqs, struct err *err)
 {
 	static const char *const sql[TABLES] = {
 		[TABLE_META] = "DELETE FROM object WHERE seq = ?1",
@@ -341,26 +342,32 @@ static int delete_rows(struct db *db, enum table t, const struct buf *seqs, stru
 	return r;
 }
 
+static int delete_rows(struct store *s, enum table t, const struct buf *seqs, struct err *err)
+{
+	int r;
+
+	r = store_begin_write(s, t, false, err);
+	if (r < 0)
+		return r;
+	r = delete_each(s->writer[t], t, seqs, err);
+	if (r < 0) {
+		db_rollback(s->writer[t]);
+		return r;
+	}
+	return store_commit(s, t, false, err);
+}
+
 /* write_lock held */
 static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 {
 	CLEANUP(buf_done) struct buf seqs = BUF_INIT;
 	struct victims v = { 0 };
-	struct db *db = g->store->writer[g->table];
 	int r;
 
 	r = find_victims(g, budget, &v, err);
 	buf_swap(&seqs, &v.seqs);
-	if (r >= 0 && seqs.len > 0) {
-		r = db_begin_write(db, err);
-		if (r >= 0) {
-			r = delete_rows(db, g->table, &seqs, err);
-			if (r < 0)
-				db_rollback(db);
-			else
-				r = db_commit(db, err);
-		}
-	}
+	if (r >= 0 && seqs.len > 0)
+		r = delete_rows(g->store, g->table, &seqs, err);
 	if (r < 0)
 		return r;
 	g->progress.swept += seqs.len / sizeof(int64_t);
@@ -378,8 +385,9 @@ static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 {
 	int64_t left = 0, more = 0;
 	char sql[64];
-	int r = 0;
+	int r;
 
+	r = store_writable(g->store, err);
 	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", budget);
 	for (int t = 0; t < TABLES && r >= 0; t++) {
 		struct db *db = g->store->writer[t];

@@ -7,13 +7,12 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "cowfs/store/row-i.h"
 
 struct marks {
 	int64_t limit[TABLES]; /* rows above it are younger */
-	struct buf bits[TABLES];
+	uint8_t *bits[TABLES]; /* owned */
 	int64_t swept[TABLES]; /* rows up to here are decided */
 };
 

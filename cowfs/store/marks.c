@@ -14,7 +14,9 @@ int marks_init(struct marks *m, const int64_t limit[TABLES], struct err *err)
 				       (long long)limit[t], schema_file_name((enum schema_file)t));
 		}
 		m->limit[t] = limit[t];
-		if (buf_append_zero(&m->bits[t], (size_t)limit[t] / 8 + 1) < 0) {
+		/* calloc() touches no page: a row number that lies costs address space only. */
+		m->bits[t] = calloc((size_t)limit[t] / 8 + 1, 1);
+		if (!m->bits[t]) {
 			marks_done(m);
 			return err_nomem(err);
 		}
@@ -25,12 +27,13 @@ int marks_init(struct marks *m, const int64_t limit[TABLES], struct err *err)
 void marks_done(struct marks *m)
 {
 	for (int t = 0; t < TABLES; t++)
-		buf_done(&m->bits[t]);
+		free(m->bits[t]);
+	*m = (struct marks){ 0 };
 }
 
 bool marks_set(struct marks *m, struct row row)
 {
-	uint8_t *byte = &m->bits[row.table].data[row.seq / 8], bit = (uint8_t)(1u << row.seq % 8);
+	uint8_t *byte = &m->bits[row.table][row.seq / 8], bit = (uint8_t)(1u << row.seq % 8);
 	bool was = *byte & bit;
 
 	*byte |= bit;
@@ -39,7 +42,7 @@ bool marks_set(struct marks *m, struct row row)
 
 bool marks_has(const struct marks *m, struct row row)
 {
-	return m->bits[row.table].data[row.seq / 8] & 1u << row.seq % 8;
+	return m->bits[row.table][row.seq / 8] & 1u << row.seq % 8;
 }
 
 bool marks_keep(struct marks *m, struct row row)

@@ -15,42 +15,43 @@
 #define APPLICATION_META   0x736e706d
 #define APPLICATION_CHUNKS 0x736e7063
 
+#define SETTING_TABLE                                                      \
+	"CREATE TABLE setting(name BLOB PRIMARY KEY, value BLOB NOT NULL," \
+	" sum INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+
 static const struct {
 	const char *name;
 	uint32_t application;
-	const char *create;
+	const char *pragmas; /* what must be said before the first table is made */
+	const char *tables;  /* in the order of their names, as SQLite keeps them */
 } files[SCHEMA_FILES] = {
 	[SCHEMA_META] = {
 		.name = "meta.db",
 		.application = APPLICATION_META,
-		.create =
-			"PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
-			"BEGIN IMMEDIATE;"
-			"CREATE TABLE setting(name BLOB PRIMARY KEY, value BLOB NOT NULL,"
-			" sum INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+		.pragmas =
+			"PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;",
+		.tables =
 			"CREATE TABLE object(seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
 			" id BLOB NOT NULL, sum INTEGER NOT NULL, data BLOB NOT NULL) STRICT;"
 			"CREATE UNIQUE INDEX object_by_id ON object(id, kind);"
 			"CREATE TABLE ref(kind INTEGER NOT NULL, name BLOB NOT NULL, root BLOB NOT NULL,"
 			" value BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY(kind, name))"
 			" STRICT, WITHOUT ROWID;"
-			"PRAGMA application_id=0x736e706d; PRAGMA user_version=1;",
+			SETTING_TABLE,
 	},
 	[SCHEMA_CHUNKS] = {
 		.name = "chunks.db",
 		.application = APPLICATION_CHUNKS,
-		.create =
-			"PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
-			"BEGIN IMMEDIATE;"
-			"CREATE TABLE setting(name BLOB PRIMARY KEY, value BLOB NOT NULL,"
-			" sum INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+		.pragmas =
+			"PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;",
+		.tables =
 			"CREATE TABLE chunk(seq INTEGER PRIMARY KEY, id BLOB NOT NULL,"
 			" sum INTEGER NOT NULL, data BLOB NOT NULL) STRICT;"
 			"CREATE UNIQUE INDEX chunk_by_id ON chunk(id);"
-			"PRAGMA application_id=0x736e7063; PRAGMA user_version=1;",
+			SETTING_TABLE,
 	},
 };
-_Static_assert(SCHEMA_VERSION == 1, "a new version needs `create` and a step");
+_Static_assert(SCHEMA_VERSION == 1, "a new version needs its tables and a step");
 
 static const struct schema_step steps[] = {
 	{ .to = 1 }, /* the first format; nothing leads to it */
@@ -75,10 +76,38 @@ static int log_is_empty(const char *path, bool *ret, struct err *err)
 	return 0;
 }
 
+/*
+ * A store may come from elsewhere: a trigger would run by itself, and without an index every
+ * look-up would read the whole table.
+ */
+static int verify_tables(struct db *db, enum schema_file f, struct err *err)
+{
+	static const char sql[] =
+	    "SELECT CAST(group_concat(sql || ';', '') AS BLOB) FROM"
+	    " (SELECT sql FROM sqlite_schema WHERE sql NOT NULL ORDER BY name)";
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	const void *tables;
+	size_t len;
+	int r;
+
+	r = db_query(db, sql, &q, err);
+	if (r >= 0)
+		r = query_step(q, err);
+	if (r > 0)
+		r = query_blob(q, 0, &tables, &len, err);
+	if (r < 0)
+		return r;
+	if (len != strlen(files[f].tables) || memcmp(tables, files[f].tables, len) != 0)
+		return err_set(err, -EBADMSG,
+			       "'%s' is damaged: its tables are not those of format %d",
+			       db_path(db), SCHEMA_VERSION);
+	return 0;
+}
+
 int schema_probe(const char *path, enum schema_file f, struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
-	int64_t application = 0, version = 0, foreign = 0;
+	int64_t application = 0, version = 0, page_size = 1;
 	bool alone = false;
 	struct stat st;
 	int r;
@@ -98,8 +127,13 @@ int schema_probe(const char *path, enum schema_file f, struct err *err)
 		r = db_int(db, "PRAGMA application_id", &application, err);
 	if (r >= 0)
 		r = db_int(db, "PRAGMA user_version", &version, err);
+	if (r >= 0)
+		r = db_int(db, "PRAGMA page_size", &page_size, err);
 	if (r < 0)
 		return r;
+	/* With a log it may have grown by part of a page that the log will complete. */
+	if (alone && st.st_size % page_size != 0)
+		return err_set(err, -EBADMSG, "'%s' is damaged: it is cut off within a page", path);
 	if (application != files[f].application)
 		return err_set(err, -EBADMSG, "'%s' is damaged, or not a file of snap's", path);
 	if (version > SCHEMA_VERSION)
@@ -109,15 +143,7 @@ int schema_probe(const char *path, enum schema_file f, struct err *err)
 		    path, (long long)version, SCHEMA_VERSION);
 	if (version <= 0)
 		return err_set(err, -EBADMSG, "'%s' is damaged: it has no format version", path);
-	/* A store may come from elsewhere: what would run by itself has no place in it. */
-	r = db_int(db, "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index')",
-		   &foreign, err);
-	if (r < 0)
-		return r;
-	if (foreign > 0)
-		return err_set(err, -EBADMSG,
-			       "'%s' holds triggers or views, which snap never makes", path);
-	return 0;
+	return version < SCHEMA_VERSION ? 0 : verify_tables(db, f, err);
 }
 
 static uint64_t setting_sum(const char *name, const void *value, size_t len)
@@ -190,12 +216,21 @@ static int fill(const char *path, enum schema_file f, const struct schema_identi
 		struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
+	char header[96];
 	int r;
 
 	r = db_open(path, DB_CREATE, &db, err);
 	if (r < 0)
 		return r;
-	r = db_exec(db, files[f].create, err);
+	snprintf(header, sizeof(header), "PRAGMA application_id=%u; PRAGMA user_version=%d;",
+		 files[f].application, SCHEMA_VERSION);
+	r = db_exec(db, files[f].pragmas, err);
+	if (r >= 0)
+		r = db_begin_write(db, err);
+	if (r >= 0)
+		r = db_exec(db, files[f].tables, err);
+	if (r >= 0)
+		r = db_exec(db, header, err);
 	if (r >= 0)
 		r = put_setting(db, "store", identity->store, sizeof(identity->store), err);
 	if (r >= 0)

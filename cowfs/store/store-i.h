@@ -29,12 +29,13 @@ struct store {
 	pthread_mutex_t pool_lock; /* guards idle */
 	struct reader *idle;
 
-	/* Guards writer, write_codec, next_seq, chunks_unsynced: one transaction at a time. */
+	/* Guards writer, write_codec, next_seq, unsynced, meta_ghost: one transaction at a time. */
 	pthread_mutex_t write_lock;
 	struct db *writer[TABLES]; /* the only ones to write and checkpoint; NULL: reading */
 	struct codec *write_codec;
 	int64_t next_seq[TABLES]; /* never reused while the process lives: gc relies on it */
-	bool chunks_unsynced;     /* some chunk commit did not wait for the disk */
+	bool unsynced[TABLES];    /* some commit there did not wait for the disk */
+	bool meta_ghost; /* a commit failed there and may come back, unless another overwrites it */
 
 	pthread_mutex_t lock;  /* guards what follows, and the held and touched lists of batches */
 	struct map pending;    /* struct pending by object_ref: put, not yet in the database */
@@ -50,8 +51,20 @@ struct store {
  */
 void store_relieve_logs(struct store *s);
 
-/* Make every chunk committed so far durable.  write_lock held. */
-NODISCARD int store_sync_chunks(struct store *s, struct err *err);
+/*
+ * Every writing transaction begins, is committed and is synced through these: after a
+ * failed sync they refuse, because nobody knows what the disk holds.  write_lock held.
+ */
+NODISCARD int store_writable(struct store *s, struct err *err);
+NODISCARD int store_begin_write(struct store *s, enum table t, bool durable, struct err *err);
+NODISCARD int store_commit(struct store *s, enum table t, bool durable, struct err *err);
+NODISCARD int store_sync(struct store *s, enum table t, struct err *err); /* all commits so far */
+
+/*
+ * From here on no crash or power cut brings back refs that are not there now: what was
+ * committed is on the disk, and what failed to be committed is overwritten.  write_lock held.
+ */
+NODISCARD int store_settle_names(struct store *s, struct err *err);
 
 /* Takes a change of a ref, to be written with the commit. */
 struct ref_op;

@@ -144,7 +144,11 @@ static int open_writer(struct store *s, enum table t, struct err *err)
 	r = schema_upgrade(s->writer[t], f, err);
 	if (r < 0)
 		return r;
-	r = db_set_sync(s->writer[t], false, err);
+	/*
+	 * What a crash left in the log may come from a run whose last sync failed, and would
+	 * then be in memory only: written into the database it is synced anew.
+	 */
+	r = db_checkpoint(s->writer[t], false, err);
 	if (r < 0)
 		return r;
 	r = db_int(s->writer[t], max_seq[t], &max, err);
@@ -382,6 +386,75 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 	return 0;
 }
 
+int store_writable(struct store *s, struct err *err)
+{
+	for (int t = 0; t < TABLES; t++)
+		if (db_is_lost(s->writer[t]))
+			return err_set(
+			    err, -EIO,
+			    "'%s' could not be synced to the disk; nothing is written until"
+			    " the store has been closed and opened again",
+			    db_path(s->writer[t]));
+	return 0;
+}
+
+int store_begin_write(struct store *s, enum table t, bool durable, struct err *err)
+{
+	int r = store_writable(s, err);
+
+	if (r >= 0)
+		r = db_set_sync(s->writer[t], durable, err);
+	return r < 0 ? r : db_begin_write(s->writer[t], err);
+}
+
+int store_commit(struct store *s, enum table t, bool durable, struct err *err)
+{
+	int r = db_commit(s->writer[t], err);
+
+	if (t == TABLE_META)
+		s->meta_ghost = r < 0;
+	if (r >= 0)
+		s->unsynced[t] = !durable;
+	return r;
+}
+
+int store_sync(struct store *s, enum table t, struct err *err)
+{
+	int r = store_writable(s, err);
+
+	if (r < 0 || !s->unsynced[t])
+		return r;
+	r = db_sync_log(s->writer[t], err);
+	if (r >= 0)
+		s->unsynced[t] = false;
+	return r;
+}
+
+/* The version as it is: any commit does, and this one always has a page to write. */
+static int overwrite_ghost(struct store *s, struct err *err)
+{
+	char sql[64];
+	int r;
+
+	snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", SCHEMA_VERSION);
+	r = store_begin_write(s, TABLE_META, false, err);
+	if (r < 0)
+		return r;
+	r = db_exec(s->writer[TABLE_META], sql, err);
+	if (r < 0) {
+		db_rollback(s->writer[TABLE_META]);
+		return r;
+	}
+	return store_commit(s, TABLE_META, false, err);
+}
+
+int store_settle_names(struct store *s, struct err *err)
+{
+	int r = s->meta_ghost ? overwrite_ghost(s, err) : 0;
+
+	return r < 0 ? r : store_sync(s, TABLE_META, err);
+}
+
 static int checkpoint(struct store *s, bool all, struct err *err)
 {
 	static const enum table order[TABLES] = { TABLE_CHUNKS, TABLE_META };
@@ -403,20 +476,8 @@ void store_relieve_logs(struct store *s)
 {
 	struct err err = { 0 };
 
-	if (checkpoint(s, false, &err) < 0)
+	if (store_writable(s, &err) < 0 || checkpoint(s, false, &err) < 0)
 		log_debug("%s, continuing", err.msg);
-}
-
-int store_sync_chunks(struct store *s, struct err *err)
-{
-	int r;
-
-	if (!s->chunks_unsynced)
-		return 0;
-	r = db_sync_log(s->writer[TABLE_CHUNKS], err);
-	if (r >= 0)
-		s->chunks_unsynced = false;
-	return r;
 }
 
 int store_checkpoint(struct store *s, struct err *err)
@@ -427,9 +488,9 @@ int store_checkpoint(struct store *s, struct err *err)
 		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
 	pthread_mutex_lock(&s->write_lock);
 	/* A checkpoint syncs only what readers let it move. */
-	r = store_sync_chunks(s, err);
+	r = store_sync(s, TABLE_CHUNKS, err);
 	if (r >= 0)
-		r = db_sync_log(s->writer[TABLE_META], err);
+		r = store_sync(s, TABLE_META, err);
 	if (r >= 0)
 		r = checkpoint(s, true, err);
 	pthread_mutex_unlock(&s->write_lock);

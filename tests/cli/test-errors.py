@@ -148,6 +148,19 @@ def a_damaged_file_is_reported_with_its_path_and_not_handed_out(w: World):
 
 
 @test
+def content_that_is_gone_is_damage_and_no_missing_file(w: World):
+    w.take()
+    with contextlib.closing(sqlite3.connect(w.store / "chunks.db")) as db:
+        db.execute("DELETE FROM chunk")
+        db.commit()
+    w.snap("show", "@:README.md").fails(12, "'README.md'", "hint: snapcow check")
+    w.snap("show", "@:README.md", "--json").fails_json(12, "E_DAMAGED")
+    got = w.snap("check", "--json").json("snap.check/1", status=12)
+    assert {p.split(":")[1] for e in got["errors"] for p in e["paths"]} == {"README.md",
+                                                                          "src/main.c"}, got
+
+
+@test
 def a_missing_database_is_damage(w: World):
     w.take()
     (w.store / "chunks.db").unlink()
@@ -164,13 +177,18 @@ def a_file_that_is_no_database_is_damage(w: World):
         w.snap(name).fails(12, "meta.db")
 
 
-@test
-def a_parent_that_cannot_be_compared_does_not_stop_a_snapshot(w: World):
-    first = w.take()
+def lose_src(w):
+    """Make the tree of src disappear from the first snapshot."""
     with contextlib.closing(sqlite3.connect(w.store / "meta.db")) as db:
         # Trees go in from the bottom up, so the first is that of src; kind 3 is a tree.
         db.execute("DELETE FROM object WHERE seq = (SELECT min(seq) FROM object WHERE kind = 3)")
         db.commit()
+
+
+@test
+def a_parent_that_cannot_be_compared_does_not_stop_a_snapshot(w: World):
+    first = w.take()
+    lose_src(w)
     (w.project / "src" / "main.c").write_text("new\n")
     result = w.ok("snapshot", "--json")
     got = result.json("snap.snapshot/1")
@@ -282,7 +300,6 @@ def output_that_cannot_be_written_is_a_failure(w: World):
 @test
 def closed_streams_are_no_place_for_the_next_file(w: World):
     w.take()
-    before = (w.store / "lock").read_bytes()
 
     def without(*fds):
         def close():
@@ -292,10 +309,14 @@ def closed_streams_are_no_place_for_the_next_file(w: World):
 
     result = w.snap("log", **without(1)).ends(1)
     assert b"standard output" in result.err, str(result)
-    w.ok("snapshot", "-q", **without(0, 2))
     w.snap("snapshot", **without(0, 1, 2)).ends(1)
-    assert b"snapshot" not in (w.store / "lock").read_bytes(), before
     w.ok("check")
+    # A warning is due while the store is open, and its lock was the next file to be opened.
+    lose_src(w)
+    (w.project / "src" / "main.c").write_text("new\n")
+    w.ok("snapshot", **without(2))
+    lock = (w.store / "lock").read_bytes()
+    assert re.fullmatch(rb"\d+\n", lock), lock
 
 
 @test

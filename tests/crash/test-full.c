@@ -97,10 +97,6 @@ static void must_be_disk_trouble(int r, const struct err *err, size_t mode)
 	CHECK(err->msg[0] != '\0');
 }
 
-/* --- a batch ------------------------------------------------------------------------------ */
-
-enum after { AFTER_COMMIT_AGAIN, AFTER_CALM_CLOSE, AFTER_CLOSE_IN_TROUBLE, AFTERS };
-
 /* Chunks of several pages each, on top of what a small specimen has. */
 static int put_bulk(struct batch *b, struct err *err)
 {
@@ -117,15 +113,24 @@ static int put_bulk(struct batch *b, struct err *err)
 	return r;
 }
 
-/* The failed batch once more, as batch.h allows it. */
-static void commit_again(struct store *s, struct batch *b, bool was_put, uint64_t number)
+/* --- a batch ------------------------------------------------------------------------------ */
+
+enum after { AFTER_COMMIT_AGAIN, AFTER_CALM_CLOSE, AFTER_CLOSE_IN_TROUBLE, AFTERS };
+
+/* The failed batch once more, as batch.h allows it.  False if a sync had failed: then never. */
+static bool commit_again(struct store *s, struct batch *b, bool was_put, uint64_t number)
 {
 	struct err err = { 0 };
+	int r;
 
-	if (!was_put)
-		CHECK_OK(specimen_put(b, number, &err), &err);
-	CHECK_OK(batch_commit(b, BATCH_DURABLE, &err), &err);
+	r = was_put ? 0 : specimen_put(b, number, &err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_DURABLE, &err);
+	if (r == -EIO && strstr(err.msg, "closed and opened again"))
+		return false;
+	CHECK_OK(r, &err);
 	CHECK_EQ(specimen_find(s, number, &err), 1);
+	return true;
 }
 
 /* One attempt.  Did it meet the fault? */
@@ -158,7 +163,8 @@ static bool batch_at(const char *path, uint64_t n, size_t mode, enum batch_durab
 	CHECK(r >= 0 || met);
 	if (r < 0 && after == AFTER_COMMIT_AGAIN) {
 		CHECK_EQ(specimen_find(s, number, &err), 0);
-		commit_again(s, b, was_put, number);
+		if (!commit_again(s, b, was_put, number))
+			after = AFTER_CALM_CLOSE;
 	}
 	batch_end(TAKE_PTR(b));
 	if (s) {
@@ -292,7 +298,7 @@ static int stubborn_gc(struct store *s, size_t mode)
 	}
 	for (unsigned failures = 0; failures < 3;) {
 		err = (struct err){ 0 };
-		r = gc_step(g, 5, &progress, &err);
+		r = gc_step(g, 2, &progress, &err);
 		if (r == 0)
 			break;
 		if (r > 0)
@@ -303,6 +309,16 @@ static int stubborn_gc(struct store *s, size_t mode)
 		failures++;
 	}
 	return first;
+}
+
+static void leave_bulk(struct store *s)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(batch_begin(s, &b, &err), &err);
+	CHECK_OK(put_bulk(b, &err), &err);
+	CHECK_OK(batch_commit(b, BATCH_SAFE, &err), &err);
 }
 
 static bool gc_at(const char *path, uint64_t n, size_t mode)
@@ -316,6 +332,7 @@ static bool gc_at(const char *path, uint64_t n, size_t mode)
 	CHECK_OK(specimen_commit(s, kept, BATCH_SAFE, &err), &err);
 	CHECK_OK(specimen_commit(s, lost, BATCH_SAFE, &err), &err);
 	CHECK_OK(specimen_remove(s, lost, &err), &err);
+	leave_bulk(s);
 	arm(n, mode);
 	r = stubborn_gc(s, mode);
 	if (n % 2)
@@ -371,7 +388,9 @@ static bool checkpoint_at(const char *path, uint64_t n, size_t mode)
 	CHECK(r >= 0 || met);
 	if (s) {
 		CHECK_EQ(specimen_find(s, number, &err), 1);
-		CHECK_OK(store_checkpoint(s, &err), &err);
+		r = store_checkpoint(s, &err);
+		if (r < 0) /* a sync failed before, and that is not believed again */
+			CHECK_HAS(err.msg, "closed and opened again");
 		store_close(TAKE_PTR(s));
 	}
 
@@ -382,7 +401,7 @@ static bool checkpoint_at(const char *path, uint64_t n, size_t mode)
 	return met;
 }
 
-TEST(a_checkpoint_that_meets_a_full_disk_can_be_repeated)
+TEST(a_checkpoint_that_meets_a_full_disk_loses_nothing)
 {
 	for (size_t mode = 0; mode < ARRAY_LEN(modes); mode++) {
 		const char *path = store_dir("checkpoint", mode);
@@ -424,9 +443,9 @@ static void take_room(const char *path, size_t most)
 }
 
 /* Commit until there is no room; the number that found none. */
-static uint64_t commit_until_full(struct store *s, uint64_t number)
+static uint64_t commit_until_full(struct store *s, uint64_t first)
 {
-	for (;; number++) {
+	for (uint64_t number = first;; number++) {
 		struct err err = { 0 };
 		int r = specimen_commit(s, number, number % 2 ? BATCH_SAFE : BATCH_DURABLE, &err);
 
@@ -436,6 +455,7 @@ static uint64_t commit_until_full(struct store *s, uint64_t number)
 			CHECK_HAS(err.msg, "full");
 			return number;
 		}
+		CHECK(number - first < 1000);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "cowfs/store/xattrs.h"
 #include "tests/lib/stock.h"
 
 static int put_text(struct batch *b, const char *text)
@@ -175,6 +176,31 @@ static void put_noise(struct batch *b, int want)
 		stock_noise(block, i);
 		CHECK_EQ(batch_put(b, OBJECT_CHUNK, block, CHUNK_SIZE_MAX, &id, &err), want);
 	}
+}
+
+TEST(attribute_sets_beyond_the_limit_are_written_out_early_too)
+{
+	const char *path = test_path("early-sets");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	AUTO_FREE uint8_t *block = malloc(CHUNK_SIZE_MAX);
+	CLEANUP(buf_done) struct buf set = BUF_INIT;
+	struct xattr one = { .name = "user.x", .name_len = 6, .value_len = CHUNK_SIZE_MAX };
+	struct object_id id;
+	struct err err = { 0 };
+
+	CHECK(block);
+	for (size_t i = 0; i < NOISE_CHUNKS / 2; i++) {
+		stock_noise(block, i);
+		one.value = block;
+		CHECK_OK(xattrs_put(b, &one, 1, &id, &err), &err);
+	}
+	CHECK(stock_sizes(s).objects > 0);
+	CHECK(stock_sizes(s).objects < NOISE_CHUNKS / 2);
+	CHECK_EQ(xattrs_get(s, &id, &set, &err), -EBADMSG); /* the last still waits */
+	stock_commit(b);
+	CHECK_EQ(stock_sizes(s).objects, NOISE_CHUNKS / 2);
+	CHECK_OK(xattrs_get(s, &id, &set, &err), &err);
 }
 
 static void check_noise(struct store *s)

@@ -240,7 +240,7 @@ TEST(what_would_run_by_itself_is_refused)
 		const char *dir = new_store(i ? "view" : "trigger");
 
 		damage_sql(dir, "meta.db", "%s", sql[i]);
-		check_probe(dir, SCHEMA_META, -EBADMSG, "triggers or views");
+		check_probe(dir, SCHEMA_META, -EBADMSG, "its tables are not those of format 1");
 		check_open_refused(dir, -EBADMSG);
 	}
 }

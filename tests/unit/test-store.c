@@ -234,7 +234,8 @@ TEST(the_log_of_a_lost_store_is_not_taken_for_that_of_the_new_one)
 
 	s = stock_open(path, STORE_CREATE);
 	stock_fill(s);
-	damage_sql(path, "chunks.db", "DELETE FROM chunk; CREATE TABLE stale(x)");
+	damage_sql(path, "chunks.db",
+		   "DELETE FROM chunk; INSERT INTO setting VALUES(x'7374616c65', x'00', 0)");
 	damage_read(path, "chunks.db-wal", &log);
 	CHECK(log.len > 0);
 	store_close(s);
@@ -244,7 +245,7 @@ TEST(the_log_of_a_lost_store_is_not_taken_for_that_of_the_new_one)
 	s = stock_open(path, STORE_CREATE);
 	CHECK_EQ(stock_rows(s), 0);
 	CHECK_EQ(damage_ask(path, "chunks.db",
-			    "SELECT count(*) FROM sqlite_schema WHERE name = 'stale'"),
+			    "SELECT count(*) FROM setting WHERE name = x'7374616c65'"),
 		 0);
 	stock_fill(s);
 	store_close(s);
