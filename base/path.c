@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,14 +91,42 @@ const char *path_base(const char *path)
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/*
+ * Make durable that `path`, just made, is there.  A parent that we may write but not read
+ * cannot be opened; to sync the new directory instead carries its name along wherever
+ * both are in one journal, and nothing more can be done.
+ */
+static int sync_name(const char *path, struct err *err)
+{
+	AUTO_FREE char *parent = path_join(path, "..");
+	AUTO_CLOSE int fd = -1;
+
+	if (!parent)
+		return err_nomem(err);
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES)
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES ? 0 : err_sys(err, "opening the directory of '%s'", path);
+	/* Some file systems have nothing to sync in a directory. */
+	if (fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP)
+		return err_sys(err, "syncing the directory of '%s'", path);
+	return 0;
+}
+
 /* What mkdir() says of a directory that exists differs (macOS: EISDIR for "/"), so ask stat(). */
 static int make_dir(const char *path, mode_t mode, struct err *err)
 {
 	struct stat st;
-	int mkdir_errno;
+	int mkdir_errno, r;
 
-	if (mkdir(path, mode) == 0)
-		return 0;
+	if (mkdir(path, mode) == 0) {
+		r = sync_name(path, err);
+		/* Found by a later call, it would be taken for durable. */
+		if (r < 0)
+			rmdir(path);
+		return r;
+	}
 	mkdir_errno = errno;
 	if (stat(path, &st) == 0) {
 		if (S_ISDIR(st.st_mode))

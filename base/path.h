@@ -30,7 +30,11 @@ bool path_is_below(const char *path, const char *dir);
 /* The last component of a clean path, borrowed; "/" for the root. */
 const char *path_base(const char *path);
 
-/* mkdir -p with `mode` for what is missing. */
+/*
+ * mkdir -p with `mode` for what is missing.  What it makes survives power loss, but for
+ * directories in one that can be written and not read; what is in `path` is for the caller
+ * to sync.
+ */
 NODISCARD int path_make_dirs(const char *path, mode_t mode, struct err *err);
 
 /*

@@ -1,6 +1,5 @@
 #include "cowfs/store/ref-row-i.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -56,8 +55,14 @@ int ref_op_new(const struct ref *ref, bool delete, enum ref_mode mode, struct re
 {
 	struct ref_op *op;
 
-	assert(ref->name_len > 0 && ref->name_len <= REF_NAME_MAX);
-	assert(ref->value_len <= REF_VALUE_MAX);
+	if (ref->name_len == 0)
+		return err_set(err, -EINVAL, "the name of a %s is empty", ref_kind_name(ref->kind));
+	if (ref->name_len > REF_NAME_MAX)
+		return err_set(err, -EINVAL, "the name of a %s has %zu bytes, above %d",
+			       ref_kind_name(ref->kind), ref->name_len, REF_NAME_MAX);
+	if (ref->value_len > REF_VALUE_MAX)
+		return err_set(err, -EINVAL, "the value of a %s has %zu bytes, above %zu",
+			       ref_kind_name(ref->kind), ref->value_len, REF_VALUE_MAX);
 	op = malloc(sizeof(*op) + ref->name_len + ref->value_len);
 	if (!op)
 		return err_nomem(err);

@@ -38,7 +38,10 @@ enum ref_mode {
 	REF_REPLACE, /* takes the place of what was there, if anything */
 };
 
-/* Both take effect with batch_commit(), in the order of the calls; everything is copied. */
+/*
+ * Both take effect with batch_commit(), in the order of the calls; everything is copied.
+ * -EINVAL with a sentence for an empty name, or a name or value above its limit.
+ */
 NODISCARD int ref_put(struct batch *b, const struct ref *ref, enum ref_mode mode, struct err *err);
 NODISCARD int ref_delete(struct batch *b, enum ref_kind kind, const char *name, size_t name_len,
 			 struct err *err); /* the commit fails with -ENOENT if it is not there */

@@ -25,13 +25,23 @@
  *
  * A leaf has 128 entries and then, on average, 250 more: nearly all directories are one
  * object, and an edit in a huge one rewrites some 10 KiB once packed.  A branch has about
- * 190 children, so three levels hold ten million names.  The byte limit is for long names
- * and targets; a branch cannot reach it.
+ * 190 children, so three levels hold ten million names.
+ *
+ * Long targets would fill a leaf to its byte limit before its 128th entry, and an end by
+ * that limit depends on where the leaf began: no old end would be met again.  So a leaf of
+ * 24 KiB can also end behind a long entry, the likelier the longer this is: every byte over
+ * 256 is one chance in 32,768.  Leaves of long entries then have some 60 KiB, as those of
+ * ordinary ones do, and few meet the limit.  A branch cannot reach it.
  */
 #define LEAF_MIN       128
 #define LEAF_MAX       1024
 #define LEAF_CUT_BITS  0x00ffu /* of the name hash; all zero in one name of 256 */
+#define LEAF_BYTES_MIN ((size_t)24 << 10)
 #define LEAF_BYTES_MAX ((size_t)192 << 10)
+
+#define LONG_ENTRY     256 /* bytes of a leaf that no ordinary entry takes */
+#define LONG_CUT_SHIFT 16  /* other bits than the rest */
+#define LONG_CUT_BITS  0x7fffu
 
 #define BRANCH_MIN      64
 #define BRANCH_MAX      512
@@ -203,6 +213,22 @@ static int add_child(struct tree_builder *t, unsigned level, const struct tree_c
 	return append_child(t, l, c, err);
 }
 
+/* Does the leaf end behind `last`, the entry it got last? */
+static bool leaf_ends(const struct tree_builder *t, const struct tree_node_writer *leaf,
+		      const struct tree_entry *last)
+{
+	const size_t size = tree_node_entry_size(last);
+	uint64_t hash;
+
+	if (leaf->n >= LEAF_MAX)
+		return true;
+	hash = object_name_hash(t->key, last->name, last->name_len);
+	if (leaf->n >= LEAF_MIN && (hash & LEAF_CUT_BITS) == 0)
+		return true;
+	return size > LONG_ENTRY && tree_node_writer_size(leaf) >= LEAF_BYTES_MIN &&
+	       (hash >> LONG_CUT_SHIFT & LONG_CUT_BITS) < size - LONG_ENTRY;
+}
+
 static int add_entry(struct tree_builder *t, const struct tree_entry *e, struct err *err)
 {
 	const struct tree_summary file = {
@@ -223,11 +249,7 @@ static int add_entry(struct tree_builder *t, const struct tree_entry *e, struct 
 		return err_nomem(err);
 	level_count(leaf, e->name, e->name_len, 1, e->form == TREE_DIR ? &e->below : &file);
 
-	if (leaf->node.n >= LEAF_MAX ||
-	    (leaf->node.n >= LEAF_MIN &&
-	     (object_name_hash(t->key, e->name, e->name_len) & LEAF_CUT_BITS) == 0))
-		return put_node(t, 0, err);
-	return 0;
+	return leaf_ends(t, &leaf->node, e) ? put_node(t, 0, err) : 0;
 }
 
 static int refuse_name(struct err *err, const struct tree_entry *e, const char *why)

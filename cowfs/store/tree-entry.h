@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/bytes.h"
 #include "cowfs/store/content.h"
 #include "cowfs/store/object.h"
 
@@ -55,9 +56,7 @@ struct tree_entry {
 /* The order of names: by bytes, a name before those that it begins. */
 static inline int tree_name_compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return order != 0 ? order : (a_len > b_len) - (a_len < b_len);
+	return bytes_compare(a, a_len, b, b_len);
 }
 
 void tree_entry_set_content(struct tree_entry *e, const struct content *c);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "base/le.h"
 
 #define XATTRS_MAGIC       'X'
@@ -14,12 +15,8 @@
 static int compare_names(const void *va, const void *vb)
 {
 	const struct xattr *a = va, *b = vb;
-	const size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
-	const int order = memcmp(a->name, b->name, n);
 
-	if (order != 0)
-		return order;
-	return (a->name_len > b->name_len) - (a->name_len < b->name_len);
+	return bytes_compare(a->name, a->name_len, b->name, b->name_len);
 }
 
 static bool name_valid(const char *name, size_t len)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -109,6 +110,125 @@ TEST(make_dirs_makes_what_is_missing)
 	CHECK_OK(path_make_dirs("/", 0700, &err), &err);
 	CHECK_OK(path_make_dirs(test_path("x/y/z/deeper"), 0700, &err), &err);
 	CHECK_EQ(err.code, 0);
+}
+
+/* The linker puts this in the place of the module's call (--wrap). */
+int __wrap_fsync(int fd);
+
+static struct stat synced[8]; /* the first of them */
+static unsigned n_synced;
+static int fsync_errno; /* 0: it works */
+static unsigned fsync_fails_at;
+
+int __wrap_fsync(int fd)
+{
+	if (n_synced < ARRAY_LEN(synced))
+		CHECK_EQ(fstat(fd, &synced[n_synced]), 0);
+	if (++n_synced != fsync_fails_at)
+		return 0;
+	errno = fsync_errno;
+	return -1;
+}
+
+/* Let the n-th sync from now on fail; 0: none. */
+static void watch_syncs(unsigned fails_at, int errnum)
+{
+	n_synced = 0;
+	fsync_fails_at = fails_at;
+	fsync_errno = errnum;
+}
+
+static void check_synced(unsigned i, const char *path)
+{
+	struct stat st;
+
+	CHECK_EQ(stat(path, &st), 0);
+	CHECK(st.st_dev == synced[i].st_dev && st.st_ino == synced[i].st_ino);
+}
+
+TEST(make_dirs_syncs_the_parent_of_each_it_makes_and_no_other)
+{
+	struct err err = { 0 };
+
+	CHECK_OK(path_make_dirs(test_path("sync"), 0700, &err), &err);
+	watch_syncs(0, 0);
+	CHECK_OK(path_make_dirs(test_path("sync/a//b/c/"), 0700, &err), &err);
+	CHECK_EQ(n_synced, 3);
+	check_synced(0, test_path("sync"));
+	check_synced(1, test_path("sync/a"));
+	check_synced(2, test_path("sync/a/b"));
+	CHECK_OK(path_make_dirs(test_path("sync/a/b/c"), 0700, &err), &err);
+	CHECK_EQ(n_synced, 3);
+}
+
+TEST(a_directory_whose_name_cannot_be_synced_is_not_made)
+{
+	struct err err = { 0 };
+
+	watch_syncs(2, EIO);
+	CHECK_EQ(path_make_dirs(test_path("eio/a/b"), 0700, &err), -EIO);
+	CHECK_HAS(err.msg, "syncing the directory of '");
+	CHECK_HAS(err.msg, "/eio/a': Input/output error");
+	CHECK_EQ(access(test_path("eio"), F_OK), 0);
+	CHECK_EQ(access(test_path("eio/a"), F_OK), -1);
+
+	/* So the next call knows what is left to do. */
+	watch_syncs(0, 0);
+	CHECK_OK(path_make_dirs(test_path("eio/a/b"), 0700, &err), &err);
+	CHECK_EQ(n_synced, 2);
+}
+
+TEST(a_file_system_that_syncs_no_directories_is_no_failure)
+{
+	struct err err = { 0 };
+
+	watch_syncs(1, EINVAL);
+	CHECK_OK(path_make_dirs(test_path("einval"), 0700, &err), &err);
+	watch_syncs(1, ENOTSUP);
+	CHECK_OK(path_make_dirs(test_path("enotsup"), 0700, &err), &err);
+	CHECK_EQ(n_synced, 1);
+}
+
+/* In a child, as nobody if we are root: root may read everything. */
+static void make_below_unreadable(void)
+{
+	const char *dir = test_path("dark"), *new = test_path("dark/new");
+	struct err err = { 0 };
+
+	CHECK(geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0));
+	CHECK_EQ(mkdir(dir, 0300), 0);
+	CHECK_EQ(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), -1);
+	watch_syncs(0, 0);
+	CHECK_OK(path_make_dirs(new, 0700, &err), &err);
+	CHECK_EQ(n_synced, 1);
+	check_synced(0, new);
+	CHECK_OK(path_make_dirs(test_path("dark/shut"), 0300, &err), &err);
+	CHECK_EQ(n_synced, 1);
+
+	/* What is there is not opened: it need only be searched. */
+	CHECK_EQ(chmod(dir, 0100), 0);
+	CHECK_OK(path_make_dirs(new, 0700, &err), &err);
+	CHECK_EQ(n_synced, 1);
+	CHECK_OK(path_make_dirs(test_path("dark/new/deeper"), 0700, &err), &err);
+	CHECK_EQ(n_synced, 2);
+	check_synced(1, new);
+	CHECK_EQ(path_make_dirs(test_path("dark/other"), 0700, &err), -EACCES);
+}
+
+TEST(make_dirs_works_below_what_may_be_searched_and_not_read)
+{
+	int status;
+	pid_t pid;
+
+	CHECK_EQ(chmod(test_dir(), 0777), 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		make_below_unreadable();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
 }
 
 TEST(make_dirs_works_below_the_working_directory)

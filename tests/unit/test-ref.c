@@ -137,6 +137,36 @@ TEST(names_and_values_are_bytes_of_any_sort_up_to_their_limits)
 		check_got(s, &refs[i]);
 }
 
+TEST(an_empty_name_or_one_over_a_limit_is_refused_and_the_batch_goes_on)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("limits"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	AUTO_FREE char *bytes = calloc(1, REF_VALUE_MAX + 1);
+	const struct ref good = make_ref(REF_TAG, "n", 1, "v", 1);
+	const struct ref empty = make_ref(REF_TAG, bytes, 0, NULL, 0);
+	const struct ref nowhere = make_ref(REF_PROJECT, NULL, 0, NULL, 0);
+	const struct ref name = make_ref(REF_CLONE, bytes, REF_NAME_MAX + 1, NULL, 0);
+	const struct ref value = make_ref(REF_SNAPSHOT, "n", 1, bytes, REF_VALUE_MAX + 1);
+	struct err err = { 0 };
+
+	CHECK(bytes);
+	put(b, &good, REF_NEW);
+	CHECK_EQ(ref_put(b, &empty, REF_NEW, &err), -EINVAL);
+	CHECK_STR(err.msg, "the name of a tag is empty");
+	CHECK_EQ(ref_put(b, &nowhere, REF_REPLACE, &err), -EINVAL);
+	CHECK_EQ(ref_put(b, &name, REF_REPLACE, &err), -EINVAL);
+	CHECK_STR(err.msg, "the name of a clone has 4097 bytes, above 4096");
+	CHECK_EQ(ref_put(b, &value, REF_NEW, &err), -EINVAL);
+	CHECK_STR(err.msg, "the value of a snapshot has 1048577 bytes, above 1048576");
+	CHECK_EQ(ref_delete(b, REF_TAG, "", 0, &err), -EINVAL);
+	CHECK_STR(err.msg, "the name of a tag is empty");
+	CHECK_EQ(ref_delete(b, REF_TAG, bytes, REF_NAME_MAX + 1, &err), -EINVAL);
+	CHECK_STR(err.msg, "the name of a tag has 4097 bytes, above 4096");
+	stock_commit(b);
+	check_got(s, &good);
+	check_absent(s, REF_SNAPSHOT, "n", 1);
+}
+
 TEST(replacing_leaves_nothing_of_the_old)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("replace"), STORE_CREATE);

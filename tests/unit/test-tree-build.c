@@ -15,7 +15,13 @@
 #define LEAF_MAX       1024
 #define BRANCH_MIN     64
 #define BRANCH_MAX     512
+#define LEAF_BYTES_MIN (24 << 10)
 #define LEAF_BYTES_MAX (192 << 10)
+#define LONG_ENTRY     256
+#define LONG_CUT_BITS  0x7fffu
+
+#define HEADER 16
+#define RECORD 128
 
 /* What a whole tree is made of, found by reading every node of it. */
 struct shape {
@@ -225,36 +231,100 @@ TEST(a_directory_that_ends_where_a_leaf_does_is_that_leaf)
 	CHECK_EQ(sh.leaves[0], LEAF_MIN);
 }
 
-/* Symlinks with the longest target, so many that they fill three leaves of `fit` each. */
-static struct shape long_targets(struct world *w, size_t name_len, size_t fit)
-{
-	static char target[TREE_TARGET_LEN_MAX + 1];
-	char name[TREE_NAME_LEN_MAX + 1];
-	struct tree_entry e;
+/* Of the bits of a name's hash that decide behind a long entry: at least `from`, below `to`. */
+struct bounds {
+	uint32_t from, to;
+};
 
-	memset(target, 't', TREE_TARGET_LEN_MAX);
-	for (size_t i = 0; i < 3 * fit; i++) {
-		snprintf(name, sizeof(name), "%0*zx", (int)name_len, i);
-		e = sample_symlink(name, target);
-		world_add(w, &e, 1);
-	}
+/* The i-th name in order, of a symlink that takes `size` bytes. */
+static void add_long(struct world *w, size_t i, size_t name_len, size_t size, struct bounds b)
+{
+	char name[TREE_NAME_LEN_MAX + 1], target[TREE_TARGET_LEN_MAX + 1];
+	const size_t target_len = size - RECORD - name_len;
+	struct tree_entry e;
+	unsigned salt = 0;
+	uint64_t bits;
+
+	CHECK(target_len >= 1 && target_len < sizeof(target));
+	memset(target, 't', target_len);
+	target[target_len] = '\0';
+	do {
+		snprintf(name, sizeof(name), "%06zx%0*x", i, (int)name_len - 6, salt++);
+		bits = object_name_hash(store_key(w->s), name, name_len) >> 16 & LONG_CUT_BITS;
+	} while (bits < b.from || bits >= b.to);
+	e = sample_symlink(name, target);
+	world_add(w, &e, 1);
+}
+
+/* Three leaves of `fit`: the entry numbered `at` in each within its own bounds, the rest in `b`. */
+static struct shape long_leaves(struct world *w, size_t name_len, size_t size, size_t fit,
+				struct bounds b, size_t at, struct bounds own)
+{
+	for (size_t i = 0; i < 3 * fit; i++)
+		add_long(w, i, name_len, size, i % fit == at ? own : b);
 	return finish_shape(w);
+}
+
+static void check_leaves(const struct shape *sh, size_t n, uint32_t entries)
+{
+	CHECK_EQ(sh->n_leaves, n);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(sh->leaves[i], entries);
 }
 
 TEST(long_names_and_targets_fill_leaves_to_192_kib)
 {
-	const size_t name_len = 245, each = 128 + name_len + TREE_TARGET_LEN_MAX, fit = 44;
+	const size_t name_len = 245, each = RECORD + name_len + TREE_TARGET_LEN_MAX, fit = 44;
+	const uint32_t over = (uint32_t)each - LONG_ENTRY;
+	const struct bounds never = { over + 1, LONG_CUT_BITS + 1 };
 	CLEANUP(world_done) struct world w = world_new("targets");
-	CLEANUP(shape_done) struct shape exact = long_targets(&w, name_len, fit);
-	CLEANUP(shape_done) struct shape over = long_targets(&w, name_len + 1, fit - 1);
+	CLEANUP(shape_done) struct shape exact =
+	    long_leaves(&w, name_len, each, fit, never, 0, never);
+	CLEANUP(shape_done) struct shape more =
+	    long_leaves(&w, name_len + 1, each + 1, fit - 1, never, 0, never);
 
-	CHECK_EQ(16 + fit * each, LEAF_BYTES_MAX);
-	CHECK_EQ(exact.n_leaves, 3);
-	CHECK_EQ(over.n_leaves, 3);
+	CHECK_EQ(HEADER + fit * each, LEAF_BYTES_MAX);
 	CHECK_EQ(exact.bytes_max, LEAF_BYTES_MAX);
-	for (size_t i = 0; i < 3; i++) {
-		CHECK_EQ(exact.leaves[i], fit);
-		CHECK_EQ(over.leaves[i], fit - 1);
+	check_leaves(&exact, 3, fit);
+	check_leaves(&more, 3, fit - 1);
+}
+
+TEST(a_leaf_of_24_kib_ends_behind_a_long_entry_of_a_fitting_name)
+{
+	const size_t each = 2456, fit = 10, less_each = 599, less_fit = 41;
+	const uint32_t over = (uint32_t)each - LONG_ENTRY;
+	const struct bounds always = { 0, over - 1 }, never = { over + 1, LONG_CUT_BITS + 1 };
+	const struct bounds just = { over - 1, over }, just_not = { over, over + 1 };
+	const struct bounds less_always = { 0, (uint32_t)less_each - LONG_ENTRY };
+	CLEANUP(world_done) struct world w = world_new("long");
+	CLEANUP(shape_done) struct shape exact =
+	    long_leaves(&w, 20, each, fit, always, fit - 1, just);
+	CLEANUP(shape_done) struct shape less =
+	    long_leaves(&w, 20, less_each, less_fit + 1, less_always, 0, less_always);
+	CLEANUP(shape_done) struct shape not =
+	    long_leaves(&w, 20, each, fit, never, fit - 1, just_not);
+
+	CHECK_EQ(HEADER + fit * each, LEAF_BYTES_MIN);
+	check_leaves(&exact, 3, fit);
+	CHECK_EQ(HEADER + less_fit * less_each, LEAF_BYTES_MIN - 1);
+	check_leaves(&less, 3, less_fit + 1);
+	check_leaves(&not, 1, 3 * fit);
+}
+
+TEST(an_entry_of_256_bytes_is_not_long_and_one_of_257_is)
+{
+	const struct bounds least = { 0, 1 }, rest = { 1, LONG_CUT_BITS + 1 };
+	CLEANUP(world_done) struct world w = world_new("not-long");
+
+	CHECK(HEADER + 100 * LONG_ENTRY > LEAF_BYTES_MIN);
+	for (size_t more = 0; more < 2; more++) {
+		CLEANUP(shape_done) struct shape sh = { 0 };
+
+		for (size_t i = 0; i < LEAF_MIN - 1; i++)
+			add_long(&w, i, 20, LONG_ENTRY + more, i == 99 ? least : rest);
+		sh = finish_shape(&w);
+		CHECK_EQ(sh.n_leaves, 1 + more);
+		CHECK_EQ(sh.leaves[0], more ? 100 : LEAF_MIN - 1);
 	}
 }
 
@@ -420,6 +490,43 @@ TEST(one_entry_more_or_less_in_a_large_directory_costs_few_objects)
 		all += fresh;
 	}
 	CHECK(all <= 60);
+}
+
+/* Symlinks of this size with even numbers for names, and one with number `extra`. */
+static struct shape numbered_symlinks(struct world *w, size_t n, size_t size, unsigned extra)
+{
+	char name[16], target[TREE_TARGET_LEN_MAX + 1];
+	struct tree_entry e;
+
+	memset(target, 't', sizeof(target));
+	target[size - RECORD - 8] = '\0';
+	for (unsigned i = 0; i < 2 * n; i++) {
+		if (i % 2 != 0 && i != extra)
+			continue;
+		snprintf(name, sizeof(name), "%08u", i);
+		e = sample_symlink(name, target);
+		world_add(w, &e, 1);
+	}
+	return finish_shape(w);
+}
+
+TEST(one_entry_more_among_long_ones_costs_few_objects_too)
+{
+	static const size_t sizes[] = { 300, 800, 1500, 3000, 4136 };
+	const size_t n = 20000;
+	CLEANUP(world_done) struct world w = world_new("large-long");
+
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		CLEANUP(shape_done) struct shape before =
+		    numbered_symlinks(&w, n, sizes[i], UINT32_MAX);
+		CLEANUP(shape_done) struct shape first = numbered_symlinks(&w, n, sizes[i], 1);
+		CLEANUP(shape_done) struct shape amid = numbered_symlinks(&w, n, sizes[i], n + 1);
+
+		/* On average well below the limit. */
+		CHECK(before.n_leaves > n * sizes[i] / (LEAF_BYTES_MAX / 5 * 4));
+		CHECK(new_nodes(&before, &first) <= 20);
+		CHECK(new_nodes(&before, &amid) <= 20);
+	}
 }
 
 TEST(a_summary_counts_all_that_lies_below)
