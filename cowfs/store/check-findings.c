@@ -21,25 +21,75 @@ int check_add(struct check *c, const char *what, const char *why, size_t *ret, s
 	return 0;
 }
 
+struct said {
+	size_t finding;
+	char text[]; /* its key in check.said */
+};
+
+int check_add_once(struct check *c, const char *what, const char *why, size_t *ret, struct err *err)
+{
+	const size_t size = strlen(what) + strlen(why) + sizeof(": ");
+	AUTO_FREE struct said *said = malloc(sizeof(*said) + size);
+	void *there = NULL;
+	int r;
+
+	if (!said)
+		return err_nomem(err);
+	snprintf(said->text, size, "%s: %s", what, why);
+	r = map_add(&c->said, said->text, said, &there);
+	if (r < 0)
+		return err_nomem(err);
+	if (r > 0) {
+		*ret = ((const struct said *)there)->finding;
+		return 0;
+	}
+	r = check_add(c, what, why, &said->finding, err);
+	if (r < 0) {
+		map_remove(&c->said, said->text);
+		return r;
+	}
+	*ret = TAKE_PTR(said)->finding;
+	return 0;
+}
+
+void check_said_done(struct check *c)
+{
+	size_t pos = 0;
+	void *said;
+
+	while ((said = map_next(&c->said, &pos)))
+		free(said);
+	map_done(&c->said);
+}
+
+/* "chunk 0123..." */
+static const char *name_object(enum object_kind kind, const struct object_id *id, char what[64])
+{
+	char hex[OBJECT_HEX_SIZE];
+
+	snprintf(what, 64, "%s %s", object_kind_name(kind), object_id_hex(id, hex));
+	return what;
+}
+
 int check_add_about(struct check *c, enum object_kind kind, const struct object_id *id,
 		    const char *why, size_t *ret, struct err *err)
 {
-	char hex[OBJECT_HEX_SIZE], what[64];
+	char what[64];
 
-	snprintf(what, sizeof(what), "%s %s", object_kind_name(kind), object_id_hex(id, hex));
-	return check_add(c, what, why, ret, err);
+	return check_add_once(c, name_object(kind, id, what), why, ret, err);
 }
 
 int check_add_object(struct check *c, enum object_kind kind, const struct object_id *id,
 		     const char *why, size_t *ret, struct err *err)
 {
 	AUTO_FREE struct bad_object *bad = calloc(1, sizeof(*bad));
+	char what[64];
 	void *there = NULL;
 	int r;
 
 	if (!bad)
 		return err_nomem(err);
-	r = check_add_about(c, kind, id, why, &bad->finding, err);
+	r = check_add(c, name_object(kind, id, what), why, &bad->finding, err);
 	if (r < 0)
 		return r;
 	*ret = bad->finding;

@@ -18,7 +18,9 @@ struct check {
 	bool begun;        /* counted in store->checks */
 	struct reader *rd; /* stands in one read transaction per database */
 	struct check_report report;
-	struct map bad; /* struct bad_object, owned */
+	struct map bad;       /* struct bad_object, owned */
+	struct map said;      /* struct said by its text, owned: findings of check_add_once() */
+	struct buf chunk_len; /* uint32_t per row of chunks.db; 0, or too short: not known */
 	check_progress_fn progress;
 	void *progress_ctx;
 };
@@ -26,12 +28,18 @@ struct check {
 /* Note something wrong; its index in *ret. */
 NODISCARD int check_add(struct check *c, const char *what, const char *why, size_t *ret,
 			struct err *err);
+
+/* The same once for all that say it: the index of the first. */
+NODISCARD int check_add_once(struct check *c, const char *what, const char *why, size_t *ret,
+			     struct err *err);
 NODISCARD int check_add_about(struct check *c, enum object_kind kind, const struct object_id *id,
 			      const char *why, size_t *ret, struct err *err);
 
-/* The same, and the object is bad for whoever names it. */
+/* Note something, and the object is bad for whoever names it. */
 NODISCARD int check_add_object(struct check *c, enum object_kind kind, const struct object_id *id,
 			       const char *why, size_t *ret, struct err *err);
+
+void check_said_done(struct check *c);
 
 /* Another path that leads to a finding. */
 NODISCARD int check_add_path(struct check *c, size_t finding, const char *path, size_t len,

@@ -1,7 +1,8 @@
 /*
  * Two passes in one read transaction per database, begun while no writer is between
  * its two commits: first every row by itself, then every ref with all it reaches
- * (check-walk.c).  The second needs no content, only trees and recipes.
+ * (check-walk.c).  The second needs no content, only trees, recipes and the lengths of
+ * chunks.
  */
 #include "cowfs/store/check.h"
 
@@ -16,6 +17,9 @@
 #include "cowfs/store/xattrs.h"
 
 #define PROGRESS_EVERY 1024 /* rows between two reports */
+
+/* Rows whose lengths are kept: a damaged row number must not cost more than 256 MiB. */
+#define LENGTHS_MAX ((int64_t)1 << 26)
 
 /* --- rows ------------------------------------------------------------------------------- */
 
@@ -77,6 +81,21 @@ static int verify_row(struct check *c, struct db_query *q, enum object_kind *ret
 	return verify_form(kind, &c->rd->raw, why);
 }
 
+/* The walk wants to know how long chunks are, and would have to unpack them again. */
+static int note_length(struct check *c, int64_t seq, struct err *err)
+{
+	const uint32_t len = (uint32_t)c->rd->raw.len;
+	const size_t at = (size_t)seq * sizeof(len);
+
+	/* Rows come in rising order. */
+	if (seq < 0 || seq >= LENGTHS_MAX || at < c->chunk_len.len)
+		return 0;
+	if (buf_append_zero(&c->chunk_len, at - c->chunk_len.len) < 0 ||
+	    buf_append(&c->chunk_len, &len, sizeof(len)) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
 static int scan_table(struct check *c, enum table t, uint64_t total, struct err *err)
 {
 	static const char *const sql[TABLES] = {
@@ -101,6 +120,8 @@ static int scan_table(struct check *c, enum table t, uint64_t total, struct err 
 			r = check_add_object(c, kind, &id, why.msg, &finding, err);
 		else if (r < 0)
 			return err_set(err, r, "%s", why.msg);
+		else if (t == TABLE_CHUNKS)
+			r = note_length(c, query_int(q, 0), err);
 		if (r < 0)
 			return r;
 		if (c->progress && c->report.objects % PROGRESS_EVERY == 0)
@@ -221,6 +242,8 @@ static void check_done(struct check *c)
 	while ((bad = map_next(&c->bad, &pos)))
 		free(bad);
 	map_done(&c->bad);
+	check_said_done(c);
+	buf_done(&c->chunk_len);
 	check_report_done(&c->report);
 }
 
@@ -230,6 +253,7 @@ int check_store(struct store *s, check_progress_fn progress, void *ctx, struct c
 	CLEANUP(check_done) struct check c = {
 		.store = s,
 		.bad = MAP_INIT(object_ref_hash, object_ref_equal),
+		.said = MAP_INIT(map_hash_str, map_equal_str),
 		.progress = progress,
 		.progress_ctx = ctx,
 	};

@@ -3,7 +3,8 @@
  *
  * Reads every row of both databases, verifies checksum, packing, id and form, lets
  * SQLite verify its own structure, then walks every ref and names the paths through
- * which a damaged or missing object is reached.  Damage is a finding, not a failure:
+ * which a damaged or missing object is reached, or one that does not fit those that
+ * name it.  Damage is a finding, not a failure:
  * check_store() fails only if it could not look: -EBUSY while a gc is under way.
  * Writers of this process may go on beside it.  Another process's gc may not: what it
  * removes between two looks would be reported as missing.
@@ -14,7 +15,12 @@
 #include "base/err.h"
 #include "cowfs/store/store.h"
 
-#define CHECK_PATHS_MAX 64 /* paths kept per finding; n_paths counts all */
+/*
+ * Paths kept per finding; n_paths counts on.  A directory in which something is wrong is
+ * walked at most this often for one ref, so if it has more places there, n_paths is a
+ * lower bound.
+ */
+#define CHECK_PATHS_MAX 64
 
 struct check_finding {
 	char what[96]; /* "chunk 0123...", "ref snapshot 'abc'", "meta.db" */

@@ -56,14 +56,14 @@ int root_put(struct batch *b, const struct root *root, struct object_id *ret_id,
 }
 
 /* What root_put() wrote and nothing else. */
-static int decode(const struct buf *bytes, struct root *ret, struct err *err)
+int root_decode(const void *data, size_t len, struct root *ret, struct err *err)
 {
 	struct tree_entry links, want;
 	struct root root = { 0 };
 	struct tree_node node;
 	int r;
 
-	r = tree_node_open(bytes->data, bytes->len, &node, err);
+	r = tree_node_open(data, len, &node, err);
 	if (r < 0)
 		return r;
 	if (node.level != 0 || node.n < 1 || node.n > 2)
@@ -98,7 +98,7 @@ int root_get(struct store *s, const struct object_id *id, struct root *ret, stru
 	r = store_require(s, OBJECT_TREE, id, &bytes, err);
 	if (r < 0)
 		return r;
-	r = decode(&bytes, ret, err);
+	r = root_decode(bytes.data, bytes.len, ret, err);
 	if (r < 0)
 		return err_wrap(err, r, "root %s", object_id_hex(id, hex));
 	return 0;

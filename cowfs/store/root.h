@@ -26,6 +26,8 @@ const char *root_link_name(uint64_t ino, char name[ROOT_LINK_NAME_SIZE]);
 
 NODISCARD int root_put(struct batch *b, const struct root *root, struct object_id *ret_id,
 		       struct err *err);
+/* From the bytes of its object; what *ret holds does not borrow from them. */
+NODISCARD int root_decode(const void *data, size_t len, struct root *ret, struct err *err);
 NODISCARD int root_get(struct store *s, const struct object_id *id, struct root *ret,
 		       struct err *err);
 
