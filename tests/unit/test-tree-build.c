@@ -513,7 +513,7 @@ static struct shape numbered_symlinks(struct world *w, size_t n, size_t size, un
 TEST(one_entry_more_among_long_ones_costs_few_objects_too)
 {
 	static const size_t sizes[] = { 300, 800, 1500, 3000, 4136 };
-	const size_t n = 20000;
+	const size_t n = 5000;
 	CLEANUP(world_done) struct world w = world_new("large-long");
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
