@@ -6,30 +6,23 @@
 #include <sys/stat.h>
 
 #include "base/hex.h"
-#include "base/le.h"
 #include "cowfs/store/check.h"
 #include "cowfs/store/content.h"
+#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
 #include "cowfs/store/xattrs.h"
+#include "tests/crash/body.h"
 #include "tests/lib/test.h"
 
 #define POOL_SIZE     48
-#define PIECE_MAX     8192
 #define WIDE_ENTRIES  1200 /* more than a node of a tree can hold */
 #define LINK_INO      0x4c696e6b
 #define LINK_NAMES    2
 #define DEPTH_MAX     2
 #define XATTR_LIST    3
 #define XATTR_VAL_LEN 700
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-	struct test_rng rng = { a ^ b * 0x9e3779b97f4a7c15ULL };
-
-	return test_rand(&rng);
-}
 
 static int differs(struct err *err, uint64_t number, const char *what)
 {
@@ -53,139 +46,6 @@ int specimen_number(const char *name, size_t len, uint64_t *ret)
 		v = v << 8 | be[i];
 	*ret = v;
 	return 0;
-}
-
-/* --- bodies: the bytes of a file ---------------------------------------------------------- */
-
-struct body {
-	uint64_t seed;
-	uint64_t size;
-	bool noise; /* does not compress */
-};
-
-static struct body body_of(uint64_t seed, bool small)
-{
-	static const uint64_t most[] = { 0, 40, 4000, CHUNK_SIZE_MAX, 4 * CHUNK_SIZE_MAX };
-	struct test_rng rng = { seed };
-	uint64_t max = most[test_rand(&rng) % (small ? 3 : ARRAY_LEN(most))];
-
-	return (struct body){
-		.seed = seed,
-		.size = max ? 1 + test_rand(&rng) % max : 0,
-		.noise = test_rand(&rng) % 2,
-	};
-}
-
-/* Small specimens have one file of several blocks too. */
-static struct body link_body(uint64_t seed)
-{
-	return (
-	    struct body){ .seed = seed, .size = 2 * CHUNK_SIZE_MAX + seed % 999, .noise = false };
-}
-
-static bool is_hole(const struct body *y, uint64_t block)
-{
-	return y->size > 2 * CHUNK_SIZE_MAX && mix(y->seed, ~block) % 4 == 0;
-}
-
-/* `off` is a multiple of 8. */
-static void body_fill(const struct body *y, uint64_t off, uint8_t *out, size_t len)
-{
-	uint8_t word[8];
-
-	for (size_t at = 0; at < len; at += 8, off += 8) {
-		size_t n = len - at < 8 ? len - at : 8;
-
-		if (is_hole(y, off / CHUNK_SIZE_MAX))
-			le64_store(word, 0);
-		else
-			le64_store(word, mix(y->seed, y->noise ? off : off / 8 % 5) | 1);
-		memcpy(out + at, word, n);
-	}
-}
-
-/* How much to take at once from `off` on: a multiple of 8, or what is left of the block or file. */
-static size_t piece_at(const struct body *y, uint64_t off)
-{
-	uint64_t n = (1 + mix(y->seed, off) % (PIECE_MAX / 8)) * 8;
-	uint64_t block_left = CHUNK_SIZE_MAX - off % CHUNK_SIZE_MAX;
-
-	if (n > block_left)
-		n = block_left;
-	return (size_t)(n > y->size - off ? y->size - off : n);
-}
-
-static int body_stream(struct batch *b, const struct body *y, struct content *ret, struct err *err)
-{
-	CLEANUP(content_writer_free_p) struct content_writer *w = NULL;
-	uint8_t piece[PIECE_MAX];
-	size_t n;
-	int r;
-
-	r = content_writer_new(b, &w, err);
-	for (uint64_t off = 0; off < y->size && r >= 0; off += n) {
-		n = piece_at(y, off);
-		if (is_hole(y, off / CHUNK_SIZE_MAX)) {
-			r = content_writer_skip(w, n, err);
-		} else {
-			body_fill(y, off, piece, n);
-			r = content_writer_add(w, piece, n, err);
-		}
-	}
-	return r < 0 ? r : content_writer_finish(w, ret, err);
-}
-
-static int body_put(struct batch *b, const struct body *y, struct content *ret, struct err *err)
-{
-	uint8_t piece[PIECE_MAX];
-
-	if (y->size > sizeof(piece))
-		return body_stream(b, y, ret, err);
-	body_fill(y, 0, piece, (size_t)y->size);
-	return content_put(b, piece, (size_t)y->size, ret, err);
-}
-
-static int body_compare(struct content_reader *rd, const struct body *y, uint64_t off, size_t len,
-			struct err *err)
-{
-	uint8_t have[PIECE_MAX], want[PIECE_MAX];
-	ssize_t n;
-
-	n = content_reader_read(rd, off, have, len, err);
-	if (n < 0)
-		return (int)n;
-	body_fill(y, off, want, len);
-	return (size_t)n == len && memcmp(have, want, len) == 0;
-}
-
-/* 1: every byte.  0: not so. */
-static int body_verify(struct store *s, const struct body *y, const struct content *c,
-		       struct err *err)
-{
-	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
-	uint64_t off;
-	size_t n;
-	int r;
-
-	if (c->size != y->size)
-		return 0;
-	r = content_reader_new(s, c, &rd, err);
-	if (r < 0)
-		return r;
-	for (off = 0; off < y->size; off += n) {
-		n = piece_at(y, off);
-		r = body_compare(rd, y, off, n, err);
-		if (r <= 0)
-			return r;
-	}
-	/* Once more somewhere, against the order. */
-	for (unsigned i = 0; i < 3 && y->size > 0; i++) {
-		off = mix(y->seed, ~i) % y->size & ~7ULL;
-		r = body_compare(rd, y, off, piece_at(y, off), err);
-		if (r <= 0)
-			return r;
-	}
-	return 1;
 }
 
 /* --- attribute sets ----------------------------------------------------------------------- */
@@ -267,8 +127,8 @@ static struct dir_plan dir_plan_of(uint64_t seed, unsigned depth, bool small)
 {
 	struct dir_plan d = { .seed = seed, .depth = depth, .small = small };
 
-	d.wide = depth > 0 && mix(seed, 3) % 64 == 0;
-	d.n = d.wide ? WIDE_ENTRIES : small ? 3 : 2 + (unsigned)(mix(seed, 4) % 8);
+	d.wide = depth > 0 && body_mix(seed, 3) % 64 == 0;
+	d.n = d.wide ? WIDE_ENTRIES : small ? 3 : 2 + (unsigned)(body_mix(seed, 4) % 8);
 	if (depth == 0)
 		d.n += LINK_NAMES;
 	return d;
@@ -278,7 +138,7 @@ static struct plan plan_of(const struct dir_plan *d, unsigned i)
 {
 	static const enum sort sorts[] = { SORT_FILE, SORT_DIR,     SORT_FILE,
 					   SORT_FILE, SORT_SYMLINK, SORT_FIFO };
-	struct test_rng rng = { mix(d->seed, i) };
+	struct test_rng rng = { body_mix(d->seed, i) };
 	struct plan p = { .small = d->small };
 
 	p.sort = sorts[test_rand(&rng) % ARRAY_LEN(sorts)];
@@ -410,7 +270,7 @@ static int put_links(struct batch *b, uint64_t number, struct root *root, struct
 	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
 	struct plan p = link_plan(number);
 	struct tree_entry e = link_entry(&p);
-	struct body y = link_body(p.seed);
+	struct body y = body_of_blocks(p.seed);
 	struct content c;
 	int r;
 
@@ -591,7 +451,7 @@ static int verify_link(struct verifying *v, const struct root *root)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
 	struct plan p = link_plan(v->number);
-	struct body y = link_body(p.seed);
+	struct body y = body_of_blocks(p.seed);
 	struct tree_entry e, want;
 	struct content c;
 	int r;
@@ -642,6 +502,21 @@ int specimen_find(struct store *s, uint64_t number, struct err *err)
 		return differs(err, number, "the value of its ref");
 	r = specimen_verify(s, number, &ref.root, err);
 	return r < 0 ? r : 1;
+}
+
+int specimen_store_empties(struct store *s, struct err *err)
+{
+	struct gc_progress progress;
+	struct store_sizes sizes;
+	int r;
+
+	r = gc_run(s, &progress, err);
+	if (r >= 0)
+		r = store_sizes(s, &sizes, err);
+	if (r < 0 || sizes.objects + sizes.chunks == 0)
+		return r;
+	return err_set(err, -EILSEQ, "gc leaves %" PRIu64 " objects that no ref reaches",
+		       sizes.objects + sizes.chunks);
 }
 
 int specimen_store_sound(struct store *s, struct err *err)

@@ -43,3 +43,6 @@ NODISCARD int specimen_verify(struct store *s, uint64_t number, const struct obj
 
 /* check_store() finds nothing; -EILSEQ with its first finding otherwise. */
 NODISCARD int specimen_store_sound(struct store *s, struct err *err);
+
+/* Once every ref is gone, gc leaves nothing; -EILSEQ otherwise. */
+NODISCARD int specimen_store_empties(struct store *s, struct err *err);
