@@ -62,17 +62,40 @@ static int errno_of(int rc)
 	}
 }
 
+/*
+ * What the system said, if it can have been about this failure.  SQLite keeps the number of
+ * an earlier one, and an -ENOENT from there would read as "not in the store".
+ */
+static int system_code(struct db *db, int rc)
+{
+	const int sys = db->h ? sqlite3_system_errno(db->h) : 0;
+
+	switch (sys) {
+	case ENOSPC:
+	case EDQUOT:
+	case EROFS:
+	case EACCES:
+	case EMFILE:
+	case ENFILE:
+		return -sys;
+	case ENOENT:
+		return (rc & 0xff) == SQLITE_CANTOPEN ? -ENOENT : -EIO;
+	default:
+		return -EIO;
+	}
+}
+
 /* The one place where SQLite's codes become ours. */
 static int db_err(struct err *err, struct db *db, int rc, const char *doing)
 {
-	int code = errno_of(rc), sys = db->h ? sqlite3_system_errno(db->h) : 0;
+	int code = errno_of(rc);
 
 	if (rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC)
 		db->lost = true;
 	if (rc == SQLITE_IOERR_NOMEM)
 		code = -ENOMEM;
-	else if (sys && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_IOERR))
-		code = -sys;
+	else if ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_IOERR)
+		code = system_code(db, rc);
 	/* A message of SQLite's may quote SQL, but it never spans lines. */
 	return err_set(err, code, "%s '%s': %s", doing, db->path,
 		       db->h ? sqlite3_errmsg(db->h) : sqlite3_errstr(rc));
