@@ -3,7 +3,6 @@
 
 #include "cowfs/store/batch-i.h"
 
-/* lock held */
 void pending_unref(struct store *s, struct pending *p)
 {
 	if (--p->refs > 0)
@@ -13,9 +12,9 @@ void pending_unref(struct store *s, struct pending *p)
 	free(p);
 }
 
-/* The batch holds it no longer; its address may belong to another batch one day.  lock held */
 void batch_let_go(struct batch *b, struct pending *p)
 {
+	/* The address of this batch may be another's one day. */
 	if (p->last == b)
 		p->last = NULL;
 	pending_unref(b->store, p);
@@ -48,7 +47,7 @@ static int grow(void *array, size_t *cap, size_t n, size_t item)
 }
 
 /* lock held */
-int batch_hold(struct batch *b, struct pending *p)
+static int hold(struct batch *b, struct pending *p)
 {
 	if (p->last == b)
 		return 0;
@@ -71,10 +70,6 @@ static int touch(struct batch *b, struct row row)
 	return 0;
 }
 
-/*
- * The same for a row found since `gcs_ended` gcs had ended.  1; 0 if a gc has given it up
- * meanwhile, or may have; -ENOMEM.
- */
 int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended)
 {
 	struct store *s = b->store;
@@ -90,16 +85,12 @@ int batch_touch_found(struct batch *b, struct row row, uint64_t gcs_ended)
 /* lock held */
 static int hold_and_ref(struct batch *b, struct pending *p)
 {
-	if (batch_hold(b, p) < 0)
+	if (hold(b, p) < 0)
 		return -ENOMEM;
 	p->refs++;
 	return 0;
 }
 
-/*
- * Is it pending?  1: held by this batch, and *ret a reference of the caller's.  0.  -ENOMEM.
- * *ret_gcs_ended is for batch_touch_found().
- */
 int batch_take_pending(struct batch *b, const struct object_ref *key, struct pending **ret,
 		       uint64_t *ret_gcs_ended)
 {
@@ -115,7 +106,6 @@ int batch_take_pending(struct batch *b, const struct object_ref *key, struct pen
 	return r;
 }
 
-/* Make it pending.  1: new.  0: another thread was faster, and *ret is as batch_take_pending() has it. */
 int batch_make_pending(struct batch *b, const struct object_ref *key, const struct buf *packed,
 		       struct pending **ret)
 {
@@ -134,7 +124,7 @@ int batch_make_pending(struct batch *b, const struct object_ref *key, const stru
 	if (r == 1) {
 		*ret = there;
 		r = hold_and_ref(b, there);
-	} else if (r == 0 && batch_hold(b, p) < 0) {
+	} else if (r == 0 && hold(b, p) < 0) {
 		map_remove(&s->pending, &p->what);
 		r = -ENOMEM;
 	} else if (r == 0) {

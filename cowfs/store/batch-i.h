@@ -12,12 +12,13 @@
 
 struct pending {
 	struct object_ref what;   /* its key in store->pending */
-	unsigned refs;            /* batches that hold it; */
+	unsigned refs;            /* batches that hold it, and threads that compare with it */
 	const struct batch *last; /* the last that took it, so that one batch holds it about once */
-	struct row stored;        /* seq 0 until it is in the database; */
+	struct row stored;        /* seq 0 until it is in the database */
 	size_t len;
 	uint8_t packed[]; /* never changes */
 };
+
 struct batch {
 	struct store *store;
 	struct batch *next;
@@ -32,8 +33,7 @@ struct batch {
 	bool committed;
 };
 
-/* Hold a pending object.  -ENOMEM.  lock held. */
-NODISCARD int batch_hold(struct batch *b, struct pending *p);
+/* The batch holds it no longer.  lock held. */
 void batch_let_go(struct batch *b, struct pending *p);
 void pending_unref(struct store *s, struct pending *p);
 

@@ -2,9 +2,9 @@
  * How a put travels.  The id is looked up among the pending objects, then in the
  * database; a hit is compared byte by byte.  A miss is packed in the calling thread
  * and becomes a `struct pending`, shared by all batches that put the same bytes.
- * A batch writes its pending objects at its commit, chunks alone when they take too
- * much memory: in one transaction on chunks.db, synced, then one on meta.db that
- * holds recipes, trees, attribute sets and refs.  A crash between the two leaves
+ * A batch writes its pending objects at its commit: in one transaction on chunks.db,
+ * synced, then one on meta.db that holds recipes, trees, attribute sets and refs;
+ * without refs and earlier those that take too much memory.  A crash between the two leaves
  * chunks without a name, which gc takes, never a name without its chunks.
  *
  * An object leaves `pending` only after the transaction that stored it, so at any
