@@ -1,0 +1,145 @@
+/*
+ * What is left out, what is refused, and what is told.
+ */
+#include "snapshot/capture.h"
+
+#include <sys/wait.h>
+
+#include "tests/unit/capture-fixture.h"
+
+TEST(an_excluded_directory_is_left_out_by_whatever_name_it_is_met)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("exclude");
+	const char *const exclude[] = { test_path("exclude/a/store"), test_path("exclude/alias"),
+					test_path("exclude/not-there") };
+	const struct capture_options options = { .exclude = exclude, .n_exclude = 3 };
+
+	scene_mkdir(&sc, "a");
+	scene_mkdir(&sc, "a/store");
+	scene_mkdir(&sc, "a/store/below");
+	scene_mkdir(&sc, "b");
+	scene_mkdir(&sc, "b/store");
+	scene_mkdir(&sc, "real");
+	CHECK_EQ(symlinkat("real", sc.fd, "alias"), 0);
+	scene_capture_with(&sc, &options);
+	CHECK(scene_has(&sc, "a"));
+	CHECK(!scene_has(&sc, "a/store"));
+	CHECK(scene_has(&sc, "b/store"));
+	CHECK(scene_has(&sc, "alias"));
+	CHECK(!scene_has(&sc, "real"));
+	CHECK_EQ(sc.stats.dirs, 4);
+}
+
+TEST(what_is_excluded_must_be_a_directory_below)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("exclude-wrong");
+	const char *exclude[] = { test_path("exclude-wrong/f") };
+	const struct capture_options options = { .exclude = exclude, .n_exclude = 1 };
+
+	scene_text(&sc, "f", "text");
+	scene_fails(&sc, &options, -ENOTDIR, "only a directory can be left out");
+	exclude[0] = sc.path;
+	scene_fails(&sc, &options, -EINVAL, "is itself to be left out");
+}
+
+static void tell(const struct capture_stats *so_far, void *ctx)
+{
+	uint64_t *last = ctx, now = so_far->files + so_far->dirs;
+
+	CHECK(now > *last);
+	*last = now;
+}
+
+TEST(progress_is_told_now_and_then)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("progress");
+	uint64_t last = 0;
+	const struct capture_options options = { .progress = tell, .progress_ctx = &last };
+	char name[16];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		CHECK_EQ(symlinkat("x", sc.fd, name), 0);
+	}
+	scene_capture_with(&sc, &options);
+	CHECK(last > 500 && last <= 1001);
+}
+
+/* --- what cannot be captured ------------------------------------------------------------ */
+
+TEST(only_a_directory_can_be_captured_and_no_symlink_to_one)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("top");
+
+	scene_text(&sc, "file", "text");
+	CHECK_EQ(symlinkat("sub", sc.fd, "link"), 0);
+	scene_mkdir(&sc, "sub");
+	sc.path = test_path("top/file");
+	scene_fails(&sc, NULL, -ENOTDIR, "top/file': cannot be opened: Not a directory");
+	sc.path = test_path("top/link");
+	scene_fails(&sc, NULL, -ENOTDIR, "top/link'");
+	sc.path = test_path("top/absent");
+	scene_fails(&sc, NULL, -ENOENT, "top/absent': cannot be opened: No such file");
+}
+
+/* Run in a child, as nobody if we are root: root may read everything. */
+static void as_nobody(void (*fn)(void))
+{
+	pid_t pid;
+	int status;
+
+	CHECK_EQ(chmod(test_dir(), 0777), 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0));
+		fn();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void capture_unreadable(void)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("unreadable");
+
+	scene_mkdir(&sc, "d");
+	scene_text(&sc, "d/se\ncret", "text");
+	scene_capture(&sc);
+	CHECK_EQ(fchmodat(sc.fd, "d/se\ncret", 0, 0), 0);
+	scene_fails(&sc, NULL, -EACCES, "unreadable/d/se\\x0acret': cannot be opened: Permission");
+	CHECK_EQ(unlinkat(sc.fd, "d/se\ncret", 0), 0);
+	CHECK_EQ(fchmodat(sc.fd, "d", 0, 0), 0);
+	scene_fails(&sc, NULL, -EACCES, "unreadable/d': cannot be opened: Permission denied");
+	CHECK_EQ(fchmodat(sc.fd, "d", 0755, 0), 0);
+}
+
+TEST(what_cannot_be_read_fails_the_capture_with_its_path)
+{
+	as_nobody(capture_unreadable);
+}
+
+static void capture_unreadable_far_down(void)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("far");
+	char path[512];
+
+	snprintf(path, sizeof(path), "%0200d", 0);
+	scene_mkdir(&sc, path);
+	snprintf(path, sizeof(path), "%0200d/%0200d", 0, 0);
+	scene_mkdir(&sc, path);
+	snprintf(path, sizeof(path), "%0200d/%0200d/f", 0, 0);
+	scene_text(&sc, path, "text");
+	CHECK_EQ(fchmodat(sc.fd, path, 0, 0), 0);
+	scene_fails(&sc, NULL, -EACCES, "'.../f': cannot be opened: Permission denied");
+}
+
+TEST(of_a_path_too_long_for_a_sentence_the_end_is_shown)
+{
+	as_nobody(capture_unreadable_far_down);
+}
+
+/* --- several file systems --------------------------------------------------------------- */
+
+TEST_MAIN("capture-refuse")
