@@ -121,14 +121,6 @@ void map_done(struct map *m)
 	*m = MAP_INIT(m->hash, m->equal);
 }
 
-void map_clear(struct map *m)
-{
-	if (m->n_slots > 0)
-		memset(m->slots, 0, m->n_slots * sizeof(*m->slots));
-	m->n = 0;
-	m->n_used = 0;
-}
-
 static struct map_slot *find(const struct map *m, uint64_t hash, const void *key)
 {
 	const size_t mask = m->n_slots - 1;

@@ -33,8 +33,7 @@ struct map {
 uint64_t map_hash_str(const void *key);
 bool map_equal_str(const void *a, const void *b);
 
-void map_done(struct map *m);
-void map_clear(struct map *m); /* empty, memory kept */
+void map_done(struct map *m); /* frees; the map is then empty and usable */
 
 void *map_get(const struct map *m, const void *key); /* NULL if absent */
 

@@ -229,17 +229,21 @@ TEST(a_version_that_never_was_is_damage)
 	}
 }
 
-TEST(what_would_run_by_itself_is_refused)
+TEST(tables_other_than_ours_are_refused)
 {
-	static const char *const sql[] = {
-		"CREATE TRIGGER t AFTER INSERT ON ref BEGIN DELETE FROM ref; END",
-		"CREATE VIEW v AS SELECT * FROM ref",
+	static const struct {
+		const char *name, *sql;
+	} changes[] = {
+		{ "trigger", "CREATE TRIGGER t AFTER INSERT ON ref BEGIN DELETE FROM ref; END" },
+		{ "view", "CREATE VIEW v AS SELECT * FROM ref" },
+		{ "index", "DROP INDEX object_by_id" },
+		{ "table", "CREATE TABLE more(x)" },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(sql); i++) {
-		const char *dir = new_store(i ? "view" : "trigger");
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		const char *dir = new_store(changes[i].name);
 
-		damage_sql(dir, "meta.db", "%s", sql[i]);
+		damage_sql(dir, "meta.db", "%s", changes[i].sql);
 		check_probe(dir, SCHEMA_META, -EBADMSG, "its tables are not those of format 1");
 		check_open_refused(dir, -EBADMSG);
 	}

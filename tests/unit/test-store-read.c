@@ -219,6 +219,22 @@ TEST(a_row_number_that_cannot_be_is_damage)
 
 /* --- sizes and logs --------------------------------------------------------------------------- */
 
+TEST(a_row_longer_than_any_object_is_refused_before_it_is_read)
+{
+	const char *path = test_path("long-row");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	const struct object_id id = stock_put_text(b, "text");
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	struct err err = { 0 };
+
+	stock_commit(b);
+	damage_sql(path, "chunks.db", "UPDATE chunk SET data = zeroblob(64 << 20)");
+	CHECK_EQ(store_get(s, OBJECT_CHUNK, &id, &out, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "too big");
+	CHECK_EQ(out.len, 0);
+}
+
 TEST(sizes_count_what_is_there)
 {
 	const char *path = test_path("sizes");
