@@ -1,0 +1,287 @@
+#include "cowfs/store/cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "tests/lib/damage.h"
+#include "tests/lib/stock.h"
+
+#define ROOMY ((size_t)64 << 20)
+
+static struct cache *new_cache(struct store *s, size_t chunk_bytes, size_t meta_bytes)
+{
+	const struct cache_limits limits = { .chunk_bytes = chunk_bytes, .meta_bytes = meta_bytes };
+	struct cache *c = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(cache_new(s, &limits, &c, &err), &err);
+	return c;
+}
+
+static const struct cached *load(struct cache *c, enum object_kind kind, const struct object_id *id)
+{
+	const struct cached *o = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(cache_load(c, kind, id, &o, &err), &err);
+	return o;
+}
+
+static bool has(struct cache *c, enum object_kind kind, const struct object_id *id)
+{
+	CLEANUP(cached_unref_p) const struct cached *o = cache_find(c, kind, id);
+
+	return o != NULL;
+}
+
+static size_t held(struct cache *c)
+{
+	const struct cache_stats stats = cache_stats(c);
+
+	return stats.chunk_bytes + stats.meta_bytes;
+}
+
+#define TEXTS 200
+
+static struct object_id texts[TEXTS]; /* of the last store that texts_store() made */
+
+static const char *text_no(unsigned i)
+{
+	static _Thread_local char text[32];
+
+	snprintf(text, sizeof(text), "text number %u", i);
+	return text;
+}
+
+static struct store *texts_store(const char *name)
+{
+	struct store *s = stock_open(test_path(name), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+
+	for (unsigned i = 0; i < TEXTS; i++)
+		texts[i] = stock_put_text(b, text_no(i));
+	stock_commit(b);
+	return s;
+}
+
+TEST(what_was_loaded_is_found_and_is_what_was_put)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("found");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	const char *text = text_no(7);
+
+	CHECK(!has(c, OBJECT_CHUNK, &texts[7]));
+	for (int i = 0; i < 2; i++) {
+		CLEANUP(cached_unref_p) const struct cached *o = load(c, OBJECT_CHUNK, &texts[7]);
+
+		CHECK_MEM(o->data, o->len, text, strlen(text));
+		CHECK(object_id_equal(&o->what.id, &texts[7]) && o->what.kind == OBJECT_CHUNK);
+		CHECK(has(c, OBJECT_CHUNK, &texts[7]));
+	}
+	CHECK(has(c, OBJECT_CHUNK, &texts[7]));
+	CHECK_EQ(cache_stats(c).loaded, 1);
+	CHECK_EQ(cache_stats(c).found, 4);
+	CHECK(cache_store(c) == s);
+}
+
+TEST(an_object_of_another_kind_under_the_same_id_is_another)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("kinds");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+
+	cached_unref(load(c, OBJECT_CHUNK, &texts[0]));
+	CHECK(!has(c, OBJECT_TREE, &texts[0]));
+}
+
+TEST(what_is_missing_or_damaged_is_not_handed_out)
+{
+	const char *path = test_path("bad");
+	struct object_id id, none = { .b = { 1 } };
+	const struct cached *o = NULL;
+	struct err err = { 0 };
+
+	{
+		CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+		CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+
+		id = stock_put_text(b, "text");
+		stock_commit(b);
+	}
+	damage_object(path, OBJECT_CHUNK, &id);
+
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_READ);
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	CHECK_EQ(cache_load(c, OBJECT_CHUNK, &id, &o, &err), -EBADMSG);
+	CHECK_EQ(cache_load(c, OBJECT_TREE, &none, &o, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "it is missing");
+	CHECK(!o);
+	CHECK_EQ(held(c), 0);
+}
+
+/* Nearly the oldest: which shards they fall into is left to chance. */
+TEST(over_budget_old_ones_go_first)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("oldest");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, 8 << 10, ROOMY);
+	unsigned kept_old = 0, kept_new = 0;
+
+	for (unsigned i = 0; i < TEXTS; i++)
+		cached_unref(load(c, OBJECT_CHUNK, &texts[i]));
+	CHECK(held(c) <= 8 << 10 && held(c) > 7 << 10);
+	for (unsigned i = 0; i < TEXTS / 4; i++) {
+		kept_old += has(c, OBJECT_CHUNK, &texts[i]);
+		kept_new += has(c, OBJECT_CHUNK, &texts[TEXTS - 1 - i]);
+	}
+	CHECK(kept_new > 20);
+	CHECK(kept_old < 8);
+}
+
+TEST(finding_something_makes_it_young_again)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("young");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, 16 << 10, ROOMY);
+
+	for (unsigned i = 0; i < TEXTS; i++) {
+		cached_unref(load(c, OBJECT_CHUNK, &texts[i]));
+		CHECK(has(c, OBJECT_CHUNK, &texts[0]));
+	}
+}
+
+TEST(what_is_referenced_stays_whatever_the_budget)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("referenced");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, 0, 0);
+	const struct cached *o[TEXTS];
+
+	for (unsigned i = 0; i < TEXTS; i++)
+		o[i] = load(c, OBJECT_CHUNK, &texts[i]);
+	cache_drop(c);
+	for (unsigned i = 0; i < TEXTS; i++) {
+		CHECK(has(c, OBJECT_CHUNK, &texts[i]));
+		CHECK_MEM(o[i]->data, o[i]->len, text_no(i), strlen(text_no(i)));
+		CHECK(cached_ref(o[i]) == o[i]);
+		cached_unref(o[i]);
+		CHECK(has(c, OBJECT_CHUNK, &texts[i]));
+		cached_unref(o[i]);
+		CHECK(!has(c, OBJECT_CHUNK, &texts[i]));
+	}
+	CHECK_EQ(held(c), 0);
+}
+
+TEST(chunks_do_not_drive_out_trees)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("apart");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, 1000, ROOMY);
+	struct object_id root = stock_snapshot(s, "s", "text");
+
+	cached_unref(load(c, OBJECT_TREE, &root));
+	for (unsigned i = 0; i < TEXTS; i++)
+		cached_unref(load(c, OBJECT_CHUNK, &texts[i]));
+	CHECK(has(c, OBJECT_TREE, &root));
+	CHECK(cache_stats(c).chunk_bytes <= 1000);
+}
+
+TEST(dropping_forgets_all_that_nobody_references)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("drop");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	struct object_id root = stock_snapshot(s, "s", "text");
+
+	CLEANUP(cached_unref_p) const struct cached *kept = load(c, OBJECT_CHUNK, &texts[3]);
+	cached_unref(load(c, OBJECT_TREE, &root));
+	for (unsigned i = 0; i < TEXTS; i++)
+		cached_unref(load(c, OBJECT_CHUNK, &texts[i]));
+	cache_drop(c);
+	for (unsigned i = 0; i < TEXTS; i++)
+		CHECK_EQ(has(c, OBJECT_CHUNK, &texts[i]), i == 3);
+	CHECK(!has(c, OBJECT_TREE, &root));
+	CHECK_EQ(cache_stats(c).meta_bytes, 0);
+	CHECK_MEM(kept->data, kept->len, text_no(3), strlen(text_no(3)));
+}
+
+TEST(an_object_of_no_bytes_can_be_held)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("empty"), STORE_CREATE);
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	struct object_id id;
+
+	{
+		CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+
+		id = stock_put(b, OBJECT_CHUNK, "", 0);
+		stock_commit(b);
+	}
+	CLEANUP(cached_unref_p) const struct cached *o = load(c, OBJECT_CHUNK, &id);
+	CHECK_EQ(o->len, 0);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define TURNS   4000
+
+struct user {
+	struct cache *cache;
+	struct test_rng rng;
+	unsigned wrong;
+};
+
+static bool is_text(const struct cached *o, unsigned i)
+{
+	const char *text = text_no(i);
+
+	return o->len == strlen(text) && memcmp(o->data, text, o->len) == 0;
+}
+
+/* Keeps a few references at any time, and now and then empties the cache. */
+static void *use(void *arg)
+{
+	struct user *u = arg;
+	const struct cached *kept[8] = { 0 };
+	unsigned number[8] = { 0 };
+
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		const unsigned slot = turn % ARRAY_LEN(kept), i = test_rand(&u->rng) % TEXTS;
+		struct err err = { 0 };
+
+		if (kept[slot] && !is_text(kept[slot], number[slot]))
+			u->wrong++;
+		cached_unref(kept[slot]);
+		number[slot] = i;
+		kept[slot] = cache_find(u->cache, OBJECT_CHUNK, &texts[i]);
+		if (!kept[slot] &&
+		    cache_load(u->cache, OBJECT_CHUNK, &texts[i], &kept[slot], &err) < 0)
+			u->wrong++;
+		if (turn % 16 == 0 && kept[slot])
+			cached_unref(cached_ref(kept[slot]));
+		if (turn % 512 == 0)
+			cache_drop(u->cache);
+	}
+	for (size_t slot = 0; slot < ARRAY_LEN(kept); slot++)
+		cached_unref(kept[slot]);
+	return NULL;
+}
+
+TEST(threads_share_one_copy_and_lose_nothing)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("threads");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, 20 << 10, ROOMY);
+	struct user u[THREADS];
+	pthread_t t[THREADS];
+	uint64_t seed = test_seed();
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		u[i] = (struct user){ .cache = c, .rng = { seed + i } };
+		CHECK_EQ(pthread_create(&t[i], NULL, use, &u[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+		CHECK_EQ(u[i].wrong, 0);
+	}
+	CHECK(held(c) <= 20 << 10);
+	cache_drop(c);
+	CHECK_EQ(held(c), 0);
+}
+
+TEST_MAIN("cache")
