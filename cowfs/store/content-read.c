@@ -32,8 +32,7 @@ struct place {
 	unsigned slot;
 };
 
-/* Do form, size and id go together?  They may come from a damaged tree. */
-static bool content_plausible(const struct content *c)
+bool content_plausible(const struct content *c)
 {
 	if (c->size > INT64_MAX || object_id_is_zero(&c->id) != (c->form == CONTENT_HOLE))
 		return false;

@@ -27,6 +27,9 @@ struct content {
 
 bool content_equal(const struct content *a, const struct content *b);
 
+/* Do form, size and id go together?  They may come from a damaged tree. */
+bool content_plausible(const struct content *c);
+
 /* Takes a file's bytes in order, in pieces of any size, in constant memory. */
 struct content_writer;
 

@@ -62,7 +62,7 @@ int recipe_encode(const struct recipe_node *node, struct buf *out)
 	return 0;
 }
 
-int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct err *err)
+int recipe_view(const void *data, size_t len, struct recipe_view *ret, struct err *err)
 {
 	static const struct object_id hole;
 	const uint8_t *p = data;
@@ -85,8 +85,20 @@ int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct 
 	if (memcmp(p + len - OBJECT_ID_SIZE, hole.b, OBJECT_ID_SIZE) == 0)
 		return err_set(err, -EBADMSG, "recipe ends in a hole");
 
-	ret->level = level;
-	ret->n = n;
-	memcpy(ret->id, p + RECIPE_HEADER_SIZE, (size_t)n * OBJECT_ID_SIZE);
+	*ret = (struct recipe_view){ .level = level, .n = n, .ids = p + RECIPE_HEADER_SIZE };
+	return 0;
+}
+
+int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct err *err)
+{
+	struct recipe_view v;
+	int r;
+
+	r = recipe_view(data, len, &v, err);
+	if (r < 0)
+		return r;
+	ret->level = v.level;
+	ret->n = v.n;
+	memcpy(ret->id, v.ids, (size_t)v.n * OBJECT_ID_SIZE);
 	return 0;
 }

@@ -36,3 +36,22 @@ unsigned recipe_slot_number(unsigned level, uint64_t off);
 NODISCARD int recipe_encode(const struct recipe_node *node, struct buf *out);
 /* -EBADMSG with a sentence unless the bytes are exactly what recipe_encode() writes. */
 NODISCARD int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct err *err);
+
+/* A node read where it lies, without a copy of its ids. */
+struct recipe_view {
+	unsigned level;
+	unsigned n;
+	const uint8_t *ids; /* borrowed from the bytes it was made of */
+};
+
+/* As recipe_decode(). */
+NODISCARD int recipe_view(const void *data, size_t len, struct recipe_view *ret, struct err *err);
+
+static inline struct object_id recipe_view_id(const struct recipe_view *v, unsigned slot)
+{
+	struct object_id id = { { 0 } };
+
+	if (slot < v->n)
+		memcpy(id.b, v->ids + (size_t)slot * OBJECT_ID_SIZE, OBJECT_ID_SIZE);
+	return id;
+}

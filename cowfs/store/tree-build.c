@@ -10,6 +10,11 @@
  * A level may not end in a branch of one child.  A branch that has reached its end is
  * therefore put only when two more children have come: the first of them is held, and
  * joins the full branch after all if it stays alone.
+ *
+ * A node of an older tree is taken over where it begins: nothing is then pending on its
+ * level or below.  Of a branch that was taken over only its record is at hand.  It ended
+ * where it did of itself, so it is full, and so is the last branch of each level within it;
+ * should a single child be held behind one of these at the end, it is read after all.
  */
 #include "cowfs/store/tree.h"
 
@@ -17,7 +22,7 @@
 #include <errno.h>
 
 #include "base/path.h"
-#include "cowfs/store/tree-node.h"
+#include "cowfs/store/tree-build-i.h"
 
 /*
  * These decide which objects a directory is made of.  To change one changes the ids of
@@ -47,26 +52,36 @@
 #define BRANCH_MAX      512
 #define BRANCH_CUT_BITS 0x7f00u /* other bits than a leaf's; all zero in one name of 128 */
 
+/* What the last node of a level is, as long as it may still change. */
+enum last_node {
+	BUILT,  /* `node`, being filled */
+	TAKEN,  /* `taken_id`, of an older tree; `node` is empty */
+	WITHIN, /* the last of its level in the one taken over on a level above; all else is empty */
+};
+
 /* The nodes of one level: the one being filled, and what was put before it. */
 struct level {
 	struct tree_node_writer node;
 	char first[TREE_NAME_LEN_MAX]; /* the first name in `node` */
 	size_t first_len;
-	uint64_t entries; /* in all leaves of `node` */
+	uint64_t entries; /* in all leaves of `node`; 0: nothing is pending */
 	struct tree_summary below;
 
+	enum last_node last;
+	struct object_id taken_id;
 	bool full;              /* branch: `node` has reached its end */
 	bool holding;           /* branch: `held` comes behind `node` */
 	struct tree_child held; /* its name is held_name */
 	char held_name[TREE_NAME_LEN_MAX];
 
-	uint64_t n_put;
+	uint64_t n_put;          /* what a node that was taken over has on a level counts as two */
 	struct object_id put_id; /* of the last one */
 	struct tree_summary put_below;
 };
 
 struct tree_builder {
 	struct batch *batch;          /* borrowed */
+	struct cache *cache;          /* borrowed; where nodes that were taken over are read */
 	const struct object_key *key; /* borrowed from the batch's store */
 	struct level levels[TREE_LEVEL_MAX + 1];
 	struct buf bytes;
@@ -86,6 +101,18 @@ int tree_builder_new(struct batch *b, struct tree_builder **ret, struct err *err
 	for (unsigned i = 0; i <= TREE_LEVEL_MAX; i++)
 		t->levels[i].node.level = i;
 	*ret = t;
+	return 0;
+}
+
+int tree_builder_new_over(struct batch *b, struct cache *c, struct tree_builder **ret,
+			  struct err *err)
+{
+	int r;
+
+	r = tree_builder_new(b, ret, err);
+	if (r < 0)
+		return r;
+	(*ret)->cache = c;
 	return 0;
 }
 
@@ -110,6 +137,7 @@ static void builder_reset(struct tree_builder *t)
 		l->node.n = 0;
 		l->entries = 0;
 		l->below = (struct tree_summary){ 0 };
+		l->last = BUILT;
 		l->full = false;
 		l->holding = false;
 		l->n_put = 0;
@@ -133,7 +161,7 @@ static void level_count(struct level *l, const char *name, size_t name_len, uint
 		memcpy(l->first, name, name_len);
 		l->first_len = name_len;
 	}
-	l->entries += entries;
+	l->entries = add_saturated(l->entries, entries);
 	l->below.files = add_saturated(l->below.files, below->files);
 	l->below.bytes = add_saturated(l->below.bytes, below->bytes);
 	l->below.links = l->below.links || below->links;
@@ -154,7 +182,21 @@ static int append_child(struct tree_builder *t, struct level *l, const struct tr
 static int add_child(struct tree_builder *t, unsigned level, const struct tree_child *c,
 		     struct err *err);
 
-/* Put the node being filled and name it in the level above. */
+/* The id of the node being filled, which is put unless it was taken over. */
+static int store_node(struct tree_builder *t, struct level *l, struct object_id *ret_id,
+		      struct err *err)
+{
+	if (l->last == TAKEN) {
+		*ret_id = l->taken_id;
+		return 0;
+	}
+	buf_reset(&t->bytes);
+	if (tree_node_finish(&l->node, &t->bytes) < 0)
+		return err_nomem(err);
+	return batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, ret_id, err);
+}
+
+/* Put the last node and name it in the level above, unless it is named there already. */
 static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 {
 	struct level *l = &t->levels[level];
@@ -166,10 +208,12 @@ static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 	};
 	int r;
 
-	buf_reset(&t->bytes);
-	if (tree_node_finish(&l->node, &t->bytes) < 0)
-		return err_nomem(err);
-	r = batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, &c.id, err);
+	l->full = false;
+	if (l->last == WITHIN) {
+		l->last = BUILT;
+		return 0;
+	}
+	r = store_node(t, l, &c.id, err);
 	if (r < 0)
 		return r;
 
@@ -178,21 +222,24 @@ static int put_node(struct tree_builder *t, unsigned level, struct err *err)
 	l->put_below = c.below;
 	l->entries = 0;
 	l->below = (struct tree_summary){ 0 };
+	l->last = BUILT;
 	/* An empty directory has no name for a branch to know it by. */
 	return c.entries > 0 ? add_child(t, level + 1, &c, err) : 0;
 }
 
 /*
- * Add a child to a branch.  put_node() calls it for the level above, no deeper than levels
- * go: each has at most a sixty-fourth of the nodes below it, so all of them are never used.
+ * Add a child to a branch.  put_node() calls it for the level above.  Each level has at most
+ * a sixty-fourth of the nodes below it, so all are never used, unless an older tree is damaged.
  */
 static int add_child(struct tree_builder *t, unsigned level, const struct tree_child *c,
 		     struct err *err)
 {
-	struct level *l = &t->levels[level];
+	struct level *l;
 	int r;
 
-	assert(level <= TREE_LEVEL_MAX);
+	if (level > TREE_LEVEL_MAX)
+		return err_set(err, -EBADMSG, "a tree of more than %u levels", TREE_LEVEL_MAX);
+	l = &t->levels[level];
 	if (!l->full)
 		return append_child(t, l, c, err);
 	if (!l->holding) {
@@ -284,13 +331,155 @@ int tree_builder_add(struct tree_builder *t, const struct tree_entry *e, struct 
 	return 0;
 }
 
+/*
+ * Put what is full on the levels up to this one, as at least two nodes follow on each below
+ * it.  1 if a node of this level begins here, else 0.
+ */
+static int settle(struct tree_builder *t, unsigned level, struct err *err)
+{
+	int r;
+
+	if (t->levels[0].entries > 0)
+		return 0;
+	for (unsigned i = 1; i <= level; i++) {
+		const struct level *l = &t->levels[i];
+
+		if (l->holding || (l->entries > 0 && !l->full))
+			return 0;
+		if (l->full) {
+			r = put_node(t, i, err);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 1;
+}
+
+static int take(struct tree_builder *t, unsigned level, const struct tree_child *c, struct err *err)
+{
+	struct level *l = &t->levels[level];
+	int r;
+
+	r = settle(t, level, err);
+	if (r <= 0)
+		return r;
+	for (unsigned i = 0; i < level; i++) {
+		t->levels[i].n_put += 2;
+		t->levels[i].last = i > 0 ? WITHIN : BUILT;
+		t->levels[i].full = i > 0;
+	}
+	level_count(l, c->name, c->name_len, c->entries, &c->below);
+	l->last = TAKEN;
+	l->taken_id = c->id;
+	l->full = level > 0;
+	if (level == 0) {
+		r = put_node(t, 0, err);
+		if (r < 0)
+			return r;
+	}
+	memcpy(t->last, c->name, c->name_len);
+	t->last_len = c->name_len;
+	return 1;
+}
+
+int tree_builder_take(struct tree_builder *t, unsigned level, const struct tree_child *c,
+		      struct err *err)
+{
+	int r;
+
+	assert(t->cache && level < TREE_LEVEL_MAX && t->failed == 0);
+	assert(t->last_len == 0 ||
+	       tree_name_compare(t->last, t->last_len, c->name, c->name_len) < 0);
+	r = take(t, level, c, err);
+	if (r < 0)
+		t->failed = r;
+	return r;
+}
+
+int tree_builder_read(struct tree_builder *t, const struct object_id *id,
+		      const struct cached **ret_hold, struct tree_node *ret, struct err *err)
+{
+	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
+	char hex[OBJECT_HEX_SIZE];
+	struct tree_node node;
+	int r;
+
+	r = cache_load(t->cache, OBJECT_TREE, id, &hold, err);
+	if (r < 0)
+		return r;
+	r = tree_node_open(hold->data, hold->len, &node, err);
+	if (r == 0)
+		r = tree_node_verify(&node, err);
+	if (r < 0)
+		return err_wrap(err, r, "tree %s", object_id_hex(id, hex));
+	*ret = node;
+	*ret_hold = TAKE_PTR(hold);
+	return 0;
+}
+
+/*
+ * Fill a branch that was taken over with its children.  If the last node below it is within
+ * it, that one is taken over instead, and follows again.
+ */
+static int reopen(struct tree_builder *t, unsigned level, struct err *err)
+{
+	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
+	struct level *l = &t->levels[level], *lower = l - 1;
+	struct tree_node node;
+	struct tree_child c;
+	int r;
+
+	r = tree_builder_read(t, &l->taken_id, &hold, &node, err);
+	if (r < 0)
+		return r;
+	if (node.level != level)
+		return err_set(err, -EBADMSG, "a tree node of level %u where %u belongs",
+			       node.level, level);
+	l->entries = 0;
+	l->below = (struct tree_summary){ 0 };
+	l->last = BUILT;
+	for (uint32_t i = 0; i < node.n; i++) {
+		r = tree_node_child(&node, i, &c, err);
+		if (r < 0)
+			return r;
+		if (i == node.n - 1 && lower->last == WITHIN)
+			break;
+		r = append_child(t, l, &c, err);
+		if (r < 0)
+			return r;
+	}
+	if (lower->last == WITHIN) {
+		level_count(lower, c.name, c.name_len, c.entries, &c.below);
+		lower->last = TAKEN;
+		lower->taken_id = c.id;
+	}
+	return 0;
+}
+
+/* Let the held child join the branch before it, wherever that is. */
+static int join_held(struct tree_builder *t, unsigned level, struct err *err)
+{
+	struct level *l = &t->levels[level];
+	unsigned taken = level;
+	int r;
+
+	while (t->levels[taken].last == WITHIN)
+		taken++;
+	for (; l->last != BUILT; taken--) {
+		r = reopen(t, taken, err);
+		if (r < 0)
+			return r;
+	}
+	return append_child(t, l, &l->held, err);
+}
+
 /* Put what is left of each level, up to the first that has a single node. */
 static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *err)
 {
 	struct level *l = &t->levels[0];
 	int r;
 
-	if (l->node.n > 0 || l->n_put == 0) {
+	if (l->entries > 0 || l->n_put == 0) {
 		r = put_node(t, 0, err);
 		if (r < 0)
 			return r;
@@ -298,7 +487,7 @@ static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *
 	while (l->n_put > 1) {
 		l++;
 		if (l->holding) {
-			r = append_child(t, l, &l->held, err);
+			r = join_held(t, l->node.level, err);
 			if (r < 0)
 				return r;
 		}

@@ -32,6 +32,7 @@ static void check_same(const struct recipe_node *a, const struct recipe_node *b)
 static void check_refused(const void *data, size_t len, const char *why)
 {
 	static const struct recipe_node before = { .level = 77, .n = 77 };
+	struct recipe_view view = { .level = 77, .n = 77 };
 	struct recipe_node node = before;
 	struct err err = { 0 };
 
@@ -39,6 +40,11 @@ static void check_refused(const void *data, size_t len, const char *why)
 	CHECK_EQ(err.code, -EBADMSG);
 	CHECK_HAS(err.msg, why);
 	CHECK_MEM(&node, sizeof(node), &before, sizeof(before));
+
+	err = (struct err){ 0 };
+	CHECK_EQ(recipe_view(data, len, &view, &err), -EBADMSG);
+	CHECK_HAS(err.msg, why);
+	CHECK_EQ(view.n, 77);
 }
 
 TEST(the_level_rises_exactly_where_the_level_below_is_full)
@@ -146,6 +152,25 @@ TEST(what_was_encoded_decodes_to_the_same_node)
 			CHECK_OK(recipe_decode(out.data, out.len, &back, &err), &err);
 			check_same(&back, &node);
 		}
+	}
+}
+
+TEST(a_view_names_what_the_node_names_and_holes_behind_it)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const struct recipe_node node = some_node(3, 100, 7);
+	struct recipe_view view;
+	struct err err = { 0 };
+
+	CHECK_EQ(recipe_encode(&node, &out), 0);
+	CHECK_OK(recipe_view(out.data, out.len, &view, &err), &err);
+	CHECK_EQ(view.level, 3);
+	CHECK_EQ(view.n, 100);
+	for (unsigned slot = 0; slot < RECIPE_FANOUT; slot++) {
+		const struct object_id id = recipe_view_id(&view, slot);
+
+		CHECK(object_id_equal(&id, &node.id[slot]));
+		CHECK(slot < 100 || object_id_is_zero(&id));
 	}
 }
 
