@@ -115,6 +115,7 @@ static int build(struct capture *c, struct dir *d, struct err *err)
 	struct tree_entry *self = &d->item->node.e;
 	int r;
 
+	self->nlink = 2;
 	for (size_t i = 0; i < d->n_items; i++) {
 		const struct linked *l = d->items[i].linked;
 		const struct tree_entry *named = &d->items[i].node.e;
@@ -123,6 +124,7 @@ static int build(struct capture *c, struct dir *d, struct err *err)
 
 		e.name = named->name;
 		e.name_len = named->name_len;
+		self->nlink += e.form == TREE_DIR;
 		flaw = tree_entry_flaw(&e);
 		if (flaw)
 			return dir_stack_fail(&c->stack, d, e.name,

@@ -3,11 +3,14 @@
 
 #include "cowfs/store/batch-i.h"
 
-/* Objects of one table that a transaction writes, with the rows they got. */
+/* What a transaction writes: objects of one table, with the rows they got, and refs. */
 struct writing {
 	struct pending **list; /* owned array of borrowed objects: the batch holds them */
 	struct row *rows;      /* owned */
 	size_t n;
+	uint64_t bytes; /* packed */
+	enum table table;
+	const struct ref_op *ref_ops; /* borrowed */
 };
 
 static void writing_done(struct writing *w)
@@ -27,8 +30,10 @@ static int writing_collect(struct batch *b, enum table t, struct writing *w, str
 	if (!w->list || !w->rows)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < b->n_held; i++)
-		if (table_of(b->held[i]->what.kind) == t && !b->held[i]->stored.seq)
+		if (table_of(b->held[i]->what.kind) == t && !b->held[i]->stored.seq) {
 			w->list[w->n++] = b->held[i];
+			w->bytes += b->held[i]->len;
+		}
 	pthread_mutex_unlock(&s->lock);
 	return r < 0 ? err_nomem(err) : 0;
 }
@@ -74,8 +79,7 @@ static int insert(struct store *s, struct db_query *q, struct pending *p, struct
 	return 0;
 }
 
-/* Inside a transaction. */
-static int insert_all(struct store *s, enum table t, struct writing *w, struct err *err)
+static int insert_all(struct store *s, struct writing *w, struct err *err)
 {
 	static const char *const sql[TABLES] = {
 		[TABLE_META] = "INSERT INTO object(seq, kind, id, sum, data)"
@@ -86,35 +90,37 @@ static int insert_all(struct store *s, enum table t, struct writing *w, struct e
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	int r;
 
-	r = db_query(s->writer[t], sql[t], &q, err);
+	r = db_query(s->writer[w->table], sql[w->table], &q, err);
 	for (size_t i = 0; i < w->n && r >= 0; i++)
 		r = insert(s, q, w->list[i], &w->rows[i], err);
 	return r;
+}
+
+/* Inside a transaction. */
+static int write_all(struct store *s, void *ctx, struct err *err)
+{
+	struct writing *w = ctx;
+	int r = insert_all(s, w, err);
+
+	return r < 0 ? r : ref_ops_apply(s->writer[w->table], w->ref_ops, err);
 }
 
 /* Write what is pending of one table, and the refs with meta.db's.  write_lock held. */
 static int write_table(struct batch *b, enum table t, const struct ref_op *ref_ops, bool durable,
 		       struct err *err)
 {
-	CLEANUP(writing_done) struct writing w = { 0 };
-	struct store *s = b->store;
+	CLEANUP(writing_done) struct writing w = { .table = t, .ref_ops = ref_ops };
+	struct store_change change = {
+		.table = t, .durable = durable, .write = write_all, .ctx = &w
+	};
 	int r;
 
 	r = writing_collect(b, t, &w, err);
 	if (r < 0)
 		return r;
+	change.bytes = w.bytes;
 	if (w.n > 0 || ref_ops) {
-		r = store_begin_write(s, t, durable, err);
-		if (r < 0)
-			return r;
-		r = insert_all(s, t, &w, err);
-		if (r >= 0)
-			r = ref_ops_apply(s->writer[t], ref_ops, err);
-		if (r < 0) {
-			db_rollback(s->writer[t]);
-			return r;
-		}
-		r = store_commit(s, t, durable, err);
+		r = store_write(b->store, &change, err);
 		if (r < 0)
 			return r;
 	}

@@ -2,7 +2,7 @@
  * batch.h - objects and refs written together.
  *
  * Objects go in bottom-up: an object may name only objects put through the same
- * batch, or reachable from a ref that stays until the batch has ended.  Then what
+ * batch, or reachable from a ref or pin that stays until the batch has ended.  Then what
  * a batch names can neither be missing nor be swept by a gc that runs beside it.
  *
  *   - batch_commit() makes the refs of the batch visible in one step, after every
@@ -11,6 +11,8 @@
  *     rather than let two contents share an id.
  *   - Objects beyond BATCH_PENDING_MAX of memory, for chunks and for all others, are
  *     written out early, without a name; should the batch never be committed, gc takes them.
+ *   - What finds the disk full (-ENOSPC) has moved the logs into the databases and tried
+ *     again.  New objects find it full a little early, so that removing things still can make room.
  *   - After a failed sync nothing more is written until the store has been opened again:
  *     the kernel reports such a failure once, and what later syncs say means nothing.
  *

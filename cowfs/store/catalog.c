@@ -3,7 +3,9 @@
  * and the fields of its record in their order on disk.  Writing, reading and freeing
  * follow the table, so a new field is one line in it.
  *
- * A record is a version byte and the fields, nothing between or behind them.
+ * A record is a version byte and the fields, nothing between or behind them.  A field that
+ * came with a later version of its kind stands behind the older ones; in a record of an
+ * older version it is not there, and reads as zero.
  */
 #include "cowfs/store/catalog.h"
 
@@ -18,9 +20,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 
-#define RECORD_VERSION 1
-#define TEXT_MAX       ((size_t)64 << 10)
-#define NO_ROOT        SIZE_MAX
+#define TEXT_MAX ((size_t)64 << 10)
+#define NO_ROOT  SIZE_MAX
 
 /* The longest row of the table has seven fields. */
 #define FIELDS_MAX 8
@@ -35,10 +36,12 @@ enum field_type {
 
 struct field {
 	enum field_type type;
-	size_t offset; /* in the struct of its kind */
+	size_t offset;   /* in the struct of its kind */
+	uint8_t version; /* the first that has it; 0: all */
 };
 
 struct kind {
+	uint8_t version;   /* of the records that are written */
 	size_t size;       /* of the struct */
 	struct field name; /* what the ref is called: FIELD_ID in hex, or FIELD_TEXT */
 	size_t root;       /* offset of a struct object_id, or NO_ROOT */
@@ -47,6 +50,7 @@ struct kind {
 
 static const struct kind kinds[REF_KINDS + 1] = {
 	[REF_PROJECT] = {
+		.version = 1,
 		.size = sizeof(struct project),
 		.name = { FIELD_ID, offsetof(struct project, id) },
 		.root = NO_ROOT,
@@ -56,6 +60,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
+		.version = 1,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -70,6 +75,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_TAG] = {
+		.version = 1,
 		.size = sizeof(struct tag),
 		.name = { FIELD_TEXT, offsetof(struct tag, name) },
 		.root = NO_ROOT,
@@ -78,6 +84,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
+		.version = 2,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -87,6 +94,8 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, created) },
 			{ FIELD_NUMBER, offsetof(struct clone, expires) },
 			{ FIELD_NUMBER, offsetof(struct clone, quota) },
+			{ FIELD_NUMBER, offsetof(struct clone, next_ino), 2 },
+			{ FIELD_NUMBER, offsetof(struct clone, grown), 2 },
 		},
 	},
 };
@@ -211,7 +220,7 @@ static int record_put(struct batch *b, enum ref_kind kind, const void *record, e
 		memcpy(&ref.root, (const char *)record + k->root, sizeof(ref.root));
 		assert(!object_id_is_zero(&ref.root));
 	}
-	if (buf_append_u8(&value, RECORD_VERSION) < 0)
+	if (buf_append_u8(&value, k->version) < 0)
 		return err_nomem(err);
 	for (const struct field *f = k->fields; f->type != FIELD_END; f++) {
 		r = write_field(&value, f, record, err);
@@ -331,11 +340,13 @@ static int read_value(const struct ref *ref, const struct kind *k, void *record,
 
 	if (!version)
 		return cut_off(err);
-	if (*version > RECORD_VERSION)
+	if (*version > k->version)
 		return err_set(err, -EBADMSG, "record of a later version");
-	if (*version < RECORD_VERSION)
+	if (*version < 1)
 		return err_set(err, -EBADMSG, "record of no version");
 	for (const struct field *f = k->fields; f->type != FIELD_END; f++) {
+		if (f->version > *version)
+			continue;
 		r = read_field(&c, f, record, err);
 		if (r < 0)
 			return r;

@@ -58,8 +58,10 @@ struct clone {
 	struct catalog_id base; /* the snapshot it started from */
 	struct catalog_id project;
 	int64_t created;
-	int64_t expires; /* 0: never */
-	uint64_t quota;  /* bytes; 0: none */
+	int64_t expires;   /* 0: never */
+	uint64_t quota;    /* bytes; 0: none */
+	uint64_t next_ino; /* the lowest inode number it may give to something new; 0: none yet */
+	int64_t grown;     /* bytes of data by which it has grown since it was made */
 };
 
 void project_done(struct project *p);

@@ -70,6 +70,7 @@ static int sum_up(struct seen_node *n, const struct tree_node *node, uint32_t fr
 							 .bytes = e.size,
 							 .links = e.form == TREE_LINK };
 		count(n, 1, &e.below);
+		n->dirs += e.form == TREE_DIR;
 		*ret_name = e.name;
 		*ret_len = e.name_len;
 	}
@@ -80,7 +81,11 @@ int seen_node_add(struct check_walk *w, int64_t seq, const struct tree_node *nod
 		  struct seen_node **ret, struct err *err)
 {
 	AUTO_FREE struct seen_node *n = NULL;
-	struct seen_node sum = { .seq = seq, .level = (uint8_t)node->level };
+	struct seen_node sum = {
+		.seq = seq,
+		.level = (uint8_t)node->level,
+		.counted = node->level == 0,
+	};
 	const char *first = "", *last = "";
 	size_t first_len = 0, last_len = 0;
 	void *there = NULL;
@@ -134,6 +139,11 @@ const char *node_claim_flaw(const struct node_claim *claim, const struct seen_no
 	else if (say && n->below.links != say->links)
 		err_set(why, -EBADMSG, "it has %s hard links, unlike what is said above it",
 			n->below.links ? "some" : "no");
+	else if (claim->nlink && n->counted && claim->nlink != n->dirs + 2)
+		err_set(why, -EBADMSG,
+			"it has %" PRIu64 " directories, unlike the %" PRIu32
+			" links said above it",
+			n->dirs, claim->nlink);
 	else
 		return NULL;
 	return why->msg;

@@ -19,12 +19,14 @@ struct seen_node {
 	int64_t seq; /* of its row: the key in check_walk.nodes */
 	uint64_t entries;
 	struct tree_summary below;
+	uint64_t dirs;                 /* names of directories in all its leaves, once `counted` */
 	const struct seen_node *right; /* branch: its last child, once walked */
 	uint64_t links_no;             /* nothing wrong at or below it with these links */
 	uint64_t round;                /* in which it was walked last, */
 	uint8_t walks;                 /* and how often in that round */
 	uint8_t level;
-	bool clean; /* nothing wrong at or below it, and no links */
+	bool clean;   /* nothing wrong at or below it, and no links */
+	bool counted; /* leaf: always; branch: if all below it could be walked */
 	uint8_t first_len, last_len;
 	char names[]; /* the first name; leaf: and the last */
 };
@@ -34,6 +36,7 @@ struct node_claim {
 	const struct tree_summary *below; /* NULL: nothing */
 	const struct tree_child *child;   /* the record of a branch, or NULL: a whole directory */
 	unsigned level;                   /* with `child`: the level it must have */
+	uint32_t nlink;                   /* a whole directory: its links; 0: nothing */
 };
 
 struct check_walk;
@@ -75,9 +78,14 @@ struct frame {
 	uint32_t i;
 	struct seen_node *seen;
 	const struct seen_node *before; /* branch: the child walked last, or NULL */
-	size_t path_len;                /* of the directory it belongs to */
-	bool trouble;                   /* something at or below it is wrong */
-	bool linked;                    /* some file at or below it has several names */
+	struct object_id id;
+	size_t path_len;    /* of the directory it belongs to */
+	bool whole;         /* a whole directory, not the child of a branch */
+	uint32_t nlink;     /* if whole: its links, still to be compared with `dirs`, or 0 */
+	uint64_t dirs;      /* branch: directories in the children that are counted, */
+	uint32_t n_counted; /* and the number of those */
+	bool trouble;       /* something at or below it is wrong */
+	bool linked;        /* some file at or below it has several names */
 };
 
 struct check_walk {

@@ -125,6 +125,17 @@ static int compare(struct check_walk *w, const struct object_id *id, const struc
 	return r < 0 ? r : 1;
 }
 
+/* What a child of the topmost branch adds to it. */
+static void count_child(struct check_walk *w, const struct seen_node *n)
+{
+	struct frame *f = &w->stack[w->depth - 1];
+
+	if (!n->counted)
+		return;
+	f->dirs += n->dirs;
+	f->n_counted++;
+}
+
 /* Come to a node: on the stack with it, unless there is nothing to be found. */
 static int enter(struct check_walk *w, const struct object_id *id, const struct node_claim *claim,
 		 struct err *err)
@@ -157,8 +168,11 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 		w->stack[w->depth - 1].before = n;
 	else if (w->in_links)
 		w->links.top = n;
-	if (may_skip(w, n))
+	if (may_skip(w, n)) {
+		if (claim->child)
+			count_child(w, n);
 		return 0;
+	}
 	if (!loaded) {
 		r = load(w, id, row.seq, f, err);
 		if (r <= 0)
@@ -166,6 +180,11 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 	}
 	f->i = 0;
 	f->before = NULL;
+	f->id = *id;
+	f->whole = !claim->child;
+	f->nlink = n->counted ? 0 : claim->nlink;
+	f->dirs = 0;
+	f->n_counted = 0;
 	f->path_len = w->path.len;
 	f->trouble = false;
 	f->linked = false;
@@ -173,23 +192,45 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 	return 0;
 }
 
+/* The directories in a branch are known when all below it was walked. */
+static int leave_branch(struct check_walk *w, struct frame *f, struct err *err)
+{
+	const struct node_claim claim = { .nlink = f->nlink };
+	int r;
+
+	f->seen->right = f->before;
+	if (f->n_counted < f->node.n)
+		return 0;
+	f->seen->dirs = f->dirs;
+	f->seen->counted = true;
+	r = compare(w, &f->id, &claim, f->seen, err);
+	return r < 0 ? r : 0;
+}
+
 /* All records of the topmost node were walked. */
-static void leave(struct check_walk *w)
+static int leave(struct check_walk *w, struct err *err)
 {
 	struct frame *f = &w->stack[--w->depth];
+	int r;
 
-	if (f->node.level > 0)
-		f->seen->right = f->before;
 	if (w->depth > 0) {
 		f[-1].trouble = f[-1].trouble || f->trouble;
 		f[-1].linked = f[-1].linked || f->linked;
 	}
+	if (f->node.level > 0) {
+		r = leave_branch(w, f, err);
+		if (r < 0)
+			return r;
+	}
+	if (!f->whole)
+		count_child(w, f->seen);
 	if (f->trouble || w->in_links)
-		return;
+		return 0;
 	if (f->linked)
 		f->seen->links_no = w->links.no;
 	else
 		f->seen->clean = true;
+	return 0;
 }
 
 static int walk_child(struct check_walk *w, struct frame *f, struct err *err)
@@ -216,7 +257,7 @@ static int walk_child(struct check_walk *w, struct frame *f, struct err *err)
 
 static int walk_entry(struct check_walk *w, const struct tree_entry *e, struct err *err)
 {
-	const struct node_claim claim = { .below = &e->below };
+	const struct node_claim claim = { .below = &e->below, .nlink = e->nlink };
 	struct row row;
 	int r;
 
@@ -247,10 +288,8 @@ static int step(struct check_walk *w, struct err *err)
 
 	w->place++;
 	w->path.len = f->path_len;
-	if (f->i == f->node.n) {
-		leave(w);
-		return 0;
-	}
+	if (f->i == f->node.n)
+		return leave(w, err);
 	if (f->node.level > 0)
 		return walk_child(w, f, err);
 	r = tree_node_entry(&f->node, f->i++, &e, err);
@@ -270,15 +309,14 @@ static int step(struct check_walk *w, struct err *err)
 }
 
 static int walk_tree(struct check_walk *w, const struct object_id *id,
-		     const struct tree_summary *below, struct err *err)
+		     const struct node_claim *claim, struct err *err)
 {
-	const struct node_claim claim = { .below = below };
 	int r;
 
 	w->depth = 0;
 	w->place++;
 	w->round++;
-	r = enter(w, id, &claim, err);
+	r = enter(w, id, claim, err);
 	while (r >= 0 && w->depth > 0)
 		r = step(w, err);
 	return r;
@@ -287,6 +325,7 @@ static int walk_tree(struct check_walk *w, const struct object_id *id,
 /* Have the files with several names of this root at hand. */
 static int walk_links(struct check_walk *w, struct err *err)
 {
+	const struct node_claim nothing = { 0 };
 	const struct object_id *id = &w->root.links;
 	int r = 0;
 
@@ -295,7 +334,7 @@ static int walk_links(struct check_walk *w, struct err *err)
 	check_links_begin(&w->links);
 	if (!object_id_is_zero(id)) {
 		w->in_links = true;
-		r = walk_tree(w, id, NULL, err);
+		r = walk_tree(w, id, &nothing, err);
 		w->in_links = false;
 	}
 	if (r >= 0)
@@ -307,6 +346,7 @@ static int walk_root(struct check_walk *w, const struct object_id *id, struct er
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	const struct node_claim in_links = { .below = &w->root.in_links };
+	struct node_claim top = { .below = &w->root.top.below };
 	struct err why = { 0 };
 	struct row row;
 	int r;
@@ -336,7 +376,8 @@ static int walk_root(struct check_walk *w, const struct object_id *id, struct er
 		if (r < 0)
 			return r;
 	}
-	return walk_tree(w, &w->root.top.id, &w->root.top.below, err);
+	top.nlink = w->root.top.nlink;
+	return walk_tree(w, &w->root.top.id, &top, err);
 }
 
 int check_walk_ref(struct check_walk *w, const struct ref *ref, struct err *err)

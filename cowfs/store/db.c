@@ -10,6 +10,7 @@
 #include "base/buf.h"
 
 #define DB_BUSY_MS     5000 /* a reader recovering the log may hold it for a moment */
+#define DB_EMPTY_MS    500  /* how long db_empty_log() waits for readers */
 #define DB_QUERIES_MAX 24
 #define DB_ROW_MAX     (6 << 20) /* the largest object, packed, and what stands beside it */
 
@@ -24,7 +25,7 @@ struct db_query {
 struct db {
 	sqlite3 *h;
 	char *path;
-	uint64_t log_pages;
+	_Atomic uint64_t log_pages;
 	uint64_t page_size;         /* learned at the first commit */
 	bool sync_known, sync_full; /* what db_set_sync() last said */
 	sqlite3_stmt *rollback;     /* ready, because it must not fail for want of memory */
@@ -137,10 +138,13 @@ static int configure(struct db *db, enum db_mode mode, struct err *err)
 		rc = sqlite3_db_config(db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, &on);
 	if (rc != SQLITE_OK)
 		return db_err(err, db, rc, "configuring");
-	r = db_exec(db,
-		    "PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY;"
-		    "PRAGMA cell_size_check=1; PRAGMA mmap_size=0; PRAGMA cache_size=-8192;",
-		    err);
+	r = db_exec(
+	    db,
+	    "PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY;"
+	    "PRAGMA cell_size_check=1; PRAGMA mmap_size=0; PRAGMA cache_size=-8192;"
+	    /* Some builds write zeros over what is removed, and removing takes room then. */
+	    "PRAGMA secure_delete=OFF;",
+	    err);
 	if (r < 0)
 		return r;
 	rc = sqlite3_prepare_v3(db->h, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &db->rollback,
@@ -319,24 +323,71 @@ uint64_t db_log_bytes(const struct db *db)
 	return db->log_pages * db->page_size;
 }
 
-int db_checkpoint(struct db *db, bool reset, struct err *err)
+static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
 {
 	int log = 0, done = 0, rc;
 
 	assert(!db->lost);
-	/* Whoever reads may go on: to wait for them here would make every commit wait. */
-	if (reset)
-		sqlite3_busy_timeout(db->h, 0);
-	rc = sqlite3_wal_checkpoint_v2(
-	    db->h, NULL, reset ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &log,
-	    &done);
-	if (reset)
-		sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	sqlite3_busy_timeout(db->h, wait_ms);
+	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, &log, &done);
+	sqlite3_busy_timeout(db->h, DB_BUSY_MS);
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
 		return db_err(err, db, rc, "moving the log into");
 	if (log >= 0)
 		db->log_pages = (uint64_t)(log - done);
 	return 0;
+}
+
+int db_checkpoint(struct db *db, bool reset, struct err *err)
+{
+	/* Whoever reads may go on: to wait for them here would make every commit wait. */
+	return reset ? move_log(db, SQLITE_CHECKPOINT_TRUNCATE, 0, err)
+		     : move_log(db, SQLITE_CHECKPOINT_PASSIVE, DB_BUSY_MS, err);
+}
+
+int db_empty_log(struct db *db, struct err *err)
+{
+	return move_log(db, SQLITE_CHECKPOINT_TRUNCATE, DB_EMPTY_MS, err);
+}
+
+/* Its length is whole pages at any moment, also if the process dies here. */
+static int lengthen(sqlite3_file *f, int64_t have, int64_t want)
+{
+	static const char zeros[4096];
+	int rc;
+
+	rc = f->pMethods->xTruncate(f, want);
+	for (int64_t at = have, n; rc == SQLITE_OK && at < want; at += n) {
+		n = want - at < (int64_t)sizeof(zeros) ? want - at : (int64_t)sizeof(zeros);
+		rc = f->pMethods->xWrite(f, zeros, (int)n, at);
+	}
+	/* What it took is given back; should that fail, the file is longer than it need be. */
+	if (rc != SQLITE_OK)
+		f->pMethods->xTruncate(f, have);
+	return rc;
+}
+
+int db_reserve(struct db *db, struct err *err)
+{
+	sqlite3_file *f = NULL;
+	int64_t pages = 0, page_size = 0;
+	sqlite3_int64 have = 0;
+	int r, rc;
+
+	r = db_int(db, "PRAGMA page_count", &pages, err);
+	if (r >= 0)
+		r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r < 0)
+		return r;
+	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &f);
+	if (rc == SQLITE_OK)
+		rc = f->pMethods->xFileSize(f, &have);
+	if (rc == SQLITE_OK && have < pages * page_size)
+		rc = lengthen(f, have, pages * page_size);
+	/* None of these calls leaves a sentence at the connection. */
+	return rc == SQLITE_OK ? 0
+			       : err_set(err, errno_of(rc), "making room in '%s': %s", db->path,
+					 sqlite3_errstr(rc));
 }
 
 static int prepare(struct db *db, const char *sql, struct db_query **ret, struct err *err)

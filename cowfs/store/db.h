@@ -62,8 +62,17 @@ NODISCARD int db_sync_log(struct db *db, struct err *err);
 /* Bytes of write-ahead log not yet moved into the database, as of the last commit. */
 uint64_t db_log_bytes(const struct db *db);
 
+/*
+ * Take room on the disk for all pages of the transaction under way, in the file that the log
+ * is moved into: then that can be done on a full disk too.
+ */
+NODISCARD int db_reserve(struct db *db, struct err *err);
+
 /* Move the log into the database, as far as readers allow; with `reset`, empty it if nobody reads. */
 NODISCARD int db_checkpoint(struct db *db, bool reset, struct err *err);
+
+/* The same with `reset`, waiting a moment for those who read now. */
+NODISCARD int db_empty_log(struct db *db, struct err *err);
 
 /*
  * A statement, ready to bind: parameters and columns count from 0.  Bound memory is

@@ -63,6 +63,11 @@ static int add_root(const struct ref *ref, const struct err *why, void *ctx, str
 	return add_target(ctx, OBJECT_TREE, &ref->root, err);
 }
 
+static int add_pin(const struct object_ref *what, void *ctx, struct err *err)
+{
+	return add_target(ctx, what->kind, &what->id, err);
+}
+
 static int attach(struct store *s, struct gc *g, struct err *err)
 {
 	int64_t limit[TABLES];
@@ -97,6 +102,11 @@ static int add_roots(struct store *s, struct gc *g, struct err *err)
 	r = reader_take(s, &rd, err);
 	if (r >= 0)
 		r = ref_scan(rd->db[TABLE_META], add_root, g, err);
+	if (r >= 0) {
+		pthread_mutex_lock(&s->lock);
+		r = pins_each(s, add_pin, g, err);
+		pthread_mutex_unlock(&s->lock);
+	}
 	return r < 0 ? stopped(err, r) : 0;
 }
 
@@ -112,7 +122,7 @@ int gc_begin(struct store *s, struct gc **ret, struct err *err)
 		return err_nomem(err);
 	g->store = s;
 
-	/* No commit may fall between the list of batches and the list of refs. */
+	/* No commit may fall between the lists of batches, refs and pins. */
 	pthread_mutex_lock(&s->write_lock);
 	r = attach(s, g, err);
 	if (r >= 0)
@@ -322,39 +332,45 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	return r;
 }
 
-/* Inside a transaction. */
-static int delete_each(struct db *db, enum table t, const struct buf *seqs, struct err *err)
+struct deletion {
+	enum table table;
+	const int64_t *seqs; /* borrowed */
+	size_t n;
+};
+
+static int delete_each(struct store *s, void *ctx, struct err *err)
 {
 	static const char *const sql[TABLES] = {
 		[TABLE_META] = "DELETE FROM object WHERE seq = ?1",
 		[TABLE_CHUNKS] = "DELETE FROM chunk WHERE seq = ?1",
 	};
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int64_t seq;
+	const struct deletion *d = ctx;
 	int r;
 
-	r = db_query(db, sql[t], &q, err);
-	for (size_t at = 0; at < seqs->len && r >= 0; at += sizeof(seq)) {
-		memcpy(&seq, seqs->data + at, sizeof(seq));
-		query_bind_int(q, 0, seq);
+	r = db_query(s->writer[d->table], sql[d->table], &q, err);
+	for (size_t i = 0; i < d->n && r >= 0; i++) {
+		query_bind_int(q, 0, d->seqs[i]);
 		r = query_run(q, err);
 	}
 	return r;
 }
 
+/* In one transaction, or in as many as a full disk makes of it.  write_lock held. */
 static int delete_rows(struct store *s, enum table t, const struct buf *seqs, struct err *err)
 {
-	int r;
+	const size_t n = seqs->len / sizeof(int64_t);
+	struct deletion d = { .table = t, .n = n };
+	const struct store_change change = { .table = t, .write = delete_each, .ctx = &d };
+	int r = 0;
 
-	r = store_begin_write(s, t, false, err);
-	if (r < 0)
-		return r;
-	r = delete_each(s->writer[t], t, seqs, err);
-	if (r < 0) {
-		db_rollback(s->writer[t]);
-		return r;
+	for (size_t done = 0; done < n && r >= 0; done += d.n) {
+		d.seqs = (const int64_t *)seqs->data + done;
+		d.n = d.n < n - done ? d.n : n - done;
+		while (store_is_full(r = store_write(s, &change, err)) && d.n > 1)
+			d.n /= 2;
 	}
-	return store_commit(s, t, false, err);
+	return r;
 }
 
 /* write_lock held */
@@ -380,21 +396,36 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 	return 0;
 }
 
+/* One database; `ctx` is the statement. */
+static int shrink_meta(struct store *s, void *ctx, struct err *err)
+{
+	return db_exec(s->writer[TABLE_META], ctx, err);
+}
+
+static int shrink_chunks(struct store *s, void *ctx, struct err *err)
+{
+	return db_exec(s->writer[TABLE_CHUNKS], ctx, err);
+}
+
 /* Give free pages at the end of the files back.  write_lock held. */
 static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 {
-	int64_t left = 0, more = 0;
 	char sql[64];
-	int r;
+	const struct store_change changes[TABLES] = {
+		{ .table = TABLE_META, .write = shrink_meta, .ctx = sql },
+		{ .table = TABLE_CHUNKS, .write = shrink_chunks, .ctx = sql },
+	};
+	int64_t left = 0, more = 0;
+	int r = 0;
 
-	r = store_writable(g->store, err);
 	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", budget);
 	for (int t = 0; t < TABLES && r >= 0; t++) {
-		struct db *db = g->store->writer[t];
-
-		r = db_exec(db, sql, err);
+		r = store_write(g->store, &changes[t], err);
+		/* Moving pages takes room too; without any, the free ones stay to be used again. */
+		if (store_is_full(r))
+			r = 0;
 		if (r >= 0)
-			r = db_int(db, "PRAGMA freelist_count", &more, err);
+			r = db_int(g->store->writer[t], "PRAGMA freelist_count", &more, err);
 		left += more;
 	}
 	store_relieve_logs(g->store);

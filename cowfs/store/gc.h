@@ -1,5 +1,5 @@
 /*
- * gc.h - free what no ref reaches, in small steps beside everything else.
+ * gc.h - free what no ref and no pin (pin.h) reaches, in small steps beside everything else.
  *
  * gc_step() marks or sweeps a bounded number of objects, so its caller decides how
  * much of a moment it may take.  Batches that are open, begin or commit meanwhile

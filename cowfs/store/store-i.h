@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/map.h"
@@ -20,6 +21,9 @@
 /* The log of a database is moved into it when a commit leaves more than this. */
 #define STORE_LOG_MAX ((uint64_t)64 << 20)
 
+/* Where less is free, each commit makes sure that its log can be moved into the database. */
+#define STORE_ROOM_PLENTY (4 * STORE_LOG_MAX)
+
 struct store {
 	char *path;
 	enum store_mode mode;
@@ -29,17 +33,22 @@ struct store {
 	pthread_mutex_t pool_lock; /* guards idle */
 	struct reader *idle;
 
-	/* Guards writer, write_codec, next_seq, unsynced, meta_ghost: one transaction at a time. */
+	/*
+	 * Guards writer, write_codec, next_seq, unsynced, meta_ghost, reserved: one transaction
+	 * at a time.
+	 */
 	pthread_mutex_t write_lock;
 	struct db *writer[TABLES]; /* the only ones to write and checkpoint; NULL: reading */
 	struct codec *write_codec;
 	int64_t next_seq[TABLES]; /* never reused while the process lives: gc relies on it */
 	bool unsynced[TABLES];    /* some commit there did not wait for the disk */
+	bool reserved;            /* there may be a file that only holds room */
 	bool meta_ghost; /* a commit failed there and may come back, unless another overwrites it */
 
 	pthread_mutex_t lock;  /* guards what follows, and the held and touched lists of batches */
 	struct map pending;    /* struct pending by object_ref: put, not yet in the database */
 	struct batch *batches; /* open ones */
+	struct map pins;       /* struct pin by object_ref, owned: roots of every gc */
 	struct marks *marks;   /* of the gc under way, or NULL */
 	uint64_t gcs_ended;    /* a row found before one ended may be gone after it */
 	unsigned checks;       /* under way: they and a gc exclude each other */
@@ -51,13 +60,29 @@ struct store {
  */
 void store_relieve_logs(struct store *s);
 
+static inline bool store_is_full(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT;
+}
+
+/* Remove the file that holds room, if there is one.  write_lock held, or still opening. */
+void store_drop_reserve(struct store *s);
+
+/* A transaction.  `write` may be called twice: what finds no room is tried again when some was made. */
+struct store_change {
+	enum table table;
+	bool durable;
+	uint64_t bytes; /* of new objects; 0: there is nothing new, it may make room */
+	int (*write)(struct store *s, void *ctx, struct err *err);
+	void *ctx;
+};
+
 /*
- * Every writing transaction begins, is committed and is synced through these: after a
- * failed sync they refuse, because nobody knows what the disk holds.  write_lock held.
+ * Every transaction is written and synced through these: after a failed sync they refuse,
+ * because nobody knows what the disk holds.  write_lock held.
  */
 NODISCARD int store_writable(struct store *s, struct err *err);
-NODISCARD int store_begin_write(struct store *s, enum table t, bool durable, struct err *err);
-NODISCARD int store_commit(struct store *s, enum table t, bool durable, struct err *err);
+NODISCARD int store_write(struct store *s, const struct store_change *c, struct err *err);
 NODISCARD int store_sync(struct store *s, enum table t, struct err *err); /* all commits so far */
 
 /*
@@ -72,3 +97,8 @@ void batch_add_ref_op(struct batch *b, struct ref_op *op);
 
 /* Mark every row that open batches depend on.  lock held. */
 void batches_keep(struct store *s, struct marks *m);
+
+/* Visit what is pinned (pin.h).  lock held. */
+typedef int (*pin_fn)(const struct object_ref *what, void *ctx, struct err *err);
+NODISCARD int pins_each(struct store *s, pin_fn fn, void *ctx, struct err *err);
+void pins_done(struct store *s);

@@ -212,6 +212,7 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	s->mode = mode;
 	s->lock_fd = -1;
 	s->pending = MAP_INIT(object_ref_hash, object_ref_equal);
+	s->pins = MAP_INIT(object_ref_hash, object_ref_equal);
 	pthread_mutex_init(&s->pool_lock, NULL);
 	pthread_mutex_init(&s->write_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
@@ -250,6 +251,8 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	if (r < 0)
 		return r;
 	if (mode != STORE_READ) {
+		/* Opening makes files, and what a crash left in the logs is moved. */
+		store_drop_reserve(s);
 		r = codec_new(&s->write_codec, err);
 		for (int t = 0; t < TABLES && r >= 0; t++)
 			r = open_writer(s, (enum table)t, err);
@@ -274,6 +277,7 @@ void store_close(struct store *s)
 	db_close(s->writer[TABLE_META]);
 	codec_free(s->write_codec);
 	map_done(&s->pending);
+	pins_done(s);
 	pthread_mutex_destroy(&s->pool_lock);
 	pthread_mutex_destroy(&s->write_lock);
 	pthread_mutex_destroy(&s->lock);
@@ -386,75 +390,6 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 	return 0;
 }
 
-int store_writable(struct store *s, struct err *err)
-{
-	for (int t = 0; t < TABLES; t++)
-		if (db_is_lost(s->writer[t]))
-			return err_set(
-			    err, -EIO,
-			    "'%s' could not be synced to the disk; nothing is written until"
-			    " the store has been closed and opened again",
-			    db_path(s->writer[t]));
-	return 0;
-}
-
-int store_begin_write(struct store *s, enum table t, bool durable, struct err *err)
-{
-	int r = store_writable(s, err);
-
-	if (r >= 0)
-		r = db_set_sync(s->writer[t], durable, err);
-	return r < 0 ? r : db_begin_write(s->writer[t], err);
-}
-
-int store_commit(struct store *s, enum table t, bool durable, struct err *err)
-{
-	int r = db_commit(s->writer[t], err);
-
-	if (t == TABLE_META)
-		s->meta_ghost = r < 0;
-	if (r >= 0)
-		s->unsynced[t] = !durable;
-	return r;
-}
-
-int store_sync(struct store *s, enum table t, struct err *err)
-{
-	int r = store_writable(s, err);
-
-	if (r < 0 || !s->unsynced[t])
-		return r;
-	r = db_sync_log(s->writer[t], err);
-	if (r >= 0)
-		s->unsynced[t] = false;
-	return r;
-}
-
-/* The version as it is: any commit does, and this one always has a page to write. */
-static int overwrite_ghost(struct store *s, struct err *err)
-{
-	char sql[64];
-	int r;
-
-	snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", SCHEMA_VERSION);
-	r = store_begin_write(s, TABLE_META, false, err);
-	if (r < 0)
-		return r;
-	r = db_exec(s->writer[TABLE_META], sql, err);
-	if (r < 0) {
-		db_rollback(s->writer[TABLE_META]);
-		return r;
-	}
-	return store_commit(s, TABLE_META, false, err);
-}
-
-int store_settle_names(struct store *s, struct err *err)
-{
-	int r = s->meta_ghost ? overwrite_ghost(s, err) : 0;
-
-	return r < 0 ? r : store_sync(s, TABLE_META, err);
-}
-
 static int checkpoint(struct store *s, bool all, struct err *err)
 {
 	static const enum table order[TABLES] = { TABLE_CHUNKS, TABLE_META };
@@ -478,6 +413,15 @@ void store_relieve_logs(struct store *s)
 
 	if (store_writable(s, &err) < 0 || checkpoint(s, false, &err) < 0)
 		log_debug("%s, continuing", err.msg);
+}
+
+uint64_t store_log_bytes(struct store *s)
+{
+	uint64_t sum = 0;
+
+	for (int t = 0; t < TABLES && s->mode != STORE_READ; t++)
+		sum += db_log_bytes(s->writer[t]);
+	return sum;
 }
 
 int store_checkpoint(struct store *s, struct err *err)

@@ -71,3 +71,6 @@ NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *
  * Commits do this by themselves when a log grows large; an owner calls it when idle.
  */
 NODISCARD int store_checkpoint(struct store *s, struct err *err);
+
+/* What the logs hold that the databases may yet have to grow by.  Never waits. */
+uint64_t store_log_bytes(struct store *s);

@@ -143,8 +143,8 @@ static const char *type_flaw(const struct tree_entry *e)
 		return "a device number of what is no device";
 	if (!dir && (below->files != 0 || below->bytes != 0 || below->links))
 		return "a summary of what is no directory";
-	if (dir && e->nlink != 0)
-		return "a directory with a number of names";
+	if (dir && e->nlink == 1)
+		return "a directory of one link";
 	if (!symlink && e->target_len != 0)
 		return "a target of what is no symlink";
 	if (!reg && !symlink && e->size != 0)

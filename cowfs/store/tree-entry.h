@@ -32,6 +32,9 @@ struct tree_summary {
  * Of a TREE_LINK entry only name, ino and the type bits of mode mean anything; all
  * else is zero.  Fields that do not fit the type are zero too: the encoding is
  * canonical, and tree_builder_add() asserts it.
+ *
+ * `nlink` of a directory is 2 and one for each directory in it, or 0: not known, as trees
+ * have it that were written before it was kept.
  */
 struct tree_entry {
 	const char *name; /* not terminated */
@@ -47,7 +50,7 @@ struct tree_entry {
 	struct object_id xattrs; /* zero: none */
 	uint64_t data;           /* regular file: bytes that are no hole */
 	uint64_t rdev;           /* device: its number, as st_rdev */
-	uint32_t nlink;          /* only in the links tree: how many names it has; else zero */
+	uint32_t nlink;          /* as st_nlink, of directories and in the links tree; else zero */
 	const char *target;      /* symlink: where it points; not terminated */
 	size_t target_len;
 	struct tree_summary below; /* directory */

@@ -306,6 +306,34 @@ TEST(files_with_several_names_inside_stand_once_among_the_links)
 	CHECK(sc.root.top.below.links);
 }
 
+static uint32_t links_of(struct scene *sc, const char *path)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+
+	return scene_entry(sc, path, &hold).nlink;
+}
+
+TEST(a_directory_has_two_links_and_one_for_each_directory_in_it)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("dir-links");
+
+	scene_mkdir(&sc, "none");
+	scene_mkdir(&sc, "two");
+	scene_mkdir(&sc, "two/a");
+	scene_mkdir(&sc, "two/a/deeper");
+	scene_mkdir(&sc, "two/b");
+	scene_text(&sc, "two/c", "text");
+	CHECK_EQ(symlinkat("a", sc.fd, "two/d"), 0);
+	/* A directory with such a name is put after all others. */
+	CHECK_EQ(linkat(sc.fd, "two/c", sc.fd, "two/a/c", 0), 0);
+	scene_capture(&sc);
+	CHECK_EQ(sc.root.top.nlink, 4);
+	CHECK_EQ(links_of(&sc, "none"), 2);
+	CHECK_EQ(links_of(&sc, "two"), 4);
+	CHECK_EQ(links_of(&sc, "two/a"), 3);
+	CHECK_EQ(links_of(&sc, "two/b"), 2);
+}
+
 TEST(a_file_whose_other_names_lie_outside_is_an_ordinary_one)
 {
 	CLEANUP(scene_done) struct scene sc = scene_new("outside");

@@ -82,6 +82,8 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.created = 1,
 		.expires = INT64_MAX,
 		.quota = UINT64_MAX - 1,
+		.next_ino = UINT64_MAX,
+		.grown = -5,
 	};
 }
 
@@ -203,6 +205,8 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK_EQ(got.created, 1);
 	CHECK_EQ(got.expires, INT64_MAX);
 	CHECK(got.quota == UINT64_MAX - 1);
+	CHECK(got.next_ino == UINT64_MAX);
+	CHECK_EQ(got.grown, -5);
 }
 
 TEST(what_is_not_there_is_enoent_without_a_sentence)
@@ -528,6 +532,59 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	refuses(&sh, v.data, v.len, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
+}
+
+/* As version 1 has it. */
+static struct buf old_clone_record(void)
+{
+	struct buf v = BUF_INIT;
+
+	CHECK_EQ(buf_append_u8(&v, 1), 0);
+	CHECK_EQ(buf_append(&v, id_a.b, sizeof(id_a.b)), 0);
+	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
+	CHECK_EQ(buf_append_u64(&v, 1), 0);
+	CHECK_EQ(buf_append_u64(&v, 2), 0);
+	CHECK_EQ(buf_append_u64(&v, 3), 0);
+	return v;
+}
+
+TEST(a_clone_written_before_it_had_inode_numbers_has_none)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-clone");
+	CLEANUP(buf_done) struct buf v = old_clone_record();
+	CLEANUP(clone_done) struct clone got = { .next_ino = 7, .grown = 7 };
+	struct err err = { 0 };
+
+	put_raw(&sh, REF_CLONE, "c", 1, &sh.root, v.data, v.len);
+	shelf_commit(&sh);
+	CHECK_OK(clone_get(sh.s, "c", &got, &err), &err);
+	CHECK(same_id(&got.base, &id_a) && same_id(&got.project, &id_c));
+	CHECK_EQ(got.quota, 3);
+	CHECK_EQ(got.next_ino, 0);
+	CHECK_EQ(got.grown, 0);
+}
+
+TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("own-fields");
+	CLEANUP(buf_done) struct buf v = old_clone_record();
+	struct clone got;
+	struct err err = { 0 };
+
+	CHECK_EQ(buf_append_u64(&v, 4), 0);
+	CHECK_EQ(buf_append_u64(&v, 5), 0);
+	put_raw(&sh, REF_CLONE, "one", 3, &sh.root, v.data, v.len);
+	v.data[0] = 2;
+	put_raw(&sh, REF_CLONE, "two", 3, &sh.root, v.data, v.len - 1);
+	v.data[0] = 3;
+	put_raw(&sh, REF_CLONE, "three", 5, &sh.root, v.data, v.len);
+	shelf_commit(&sh);
+	CHECK_EQ(clone_get(sh.s, "one", &got, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "16 bytes follow the record");
+	CHECK_EQ(clone_get(sh.s, "two", &got, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "the record is cut off");
+	CHECK_EQ(clone_get(sh.s, "three", &got, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "record of a later version");
 }
 
 TEST(a_text_that_is_too_long_cut_off_or_holds_a_NUL_is_refused)

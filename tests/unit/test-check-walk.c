@@ -498,6 +498,62 @@ TEST(a_directory_that_is_summed_up_wrongly_is_a_finding_at_every_depth)
 	}
 }
 
+TEST(a_directory_with_another_number_of_links_than_directories_in_it_is_a_finding)
+{
+	CLEANUP(scene_done) struct scene sc = scene_open("dir-links");
+	const struct tree_entry empty = directory(sc.b, "empty", NULL, 0);
+	struct tree_entry in[] = { directory(sc.b, "d", &empty, 1), file(sc.b, "f", "text") };
+	struct tree_entry top;
+
+	in[0].nlink = 3;
+	top = directory(sc.b, "top", in, 2);
+	put_snapshot(sc.b, "not-said", &top, NULL);
+	top.nlink = 3;
+	put_snapshot(sc.b, "right", &top, NULL);
+	in[0].nlink = 2;
+	top = directory(sc.b, "top", in, 2);
+	put_snapshot(sc.b, "wrong", &top, NULL);
+	commit_and_look(&sc);
+	check_only(&sc, "it has 1 directories, unlike the 2 links", "snapshot wrong:d\n");
+}
+
+/* Branches are cut into so many nodes that none of them shows the number by itself. */
+TEST(the_links_of_a_large_directory_are_compared_too)
+{
+	CLEANUP(scene_done) struct scene sc = scene_open("large-links");
+	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
+	struct tree_entry large = dir_entry("large"), in = directory(sc.b, "in", NULL, 0);
+	const struct tree_entry f = file(sc.b, "f", "text");
+	const uint32_t n = 20000;
+	struct err err = { 0 };
+
+	in.nlink = 2;
+	CHECK_OK(tree_builder_new(sc.b, &t, &err), &err);
+	for (uint32_t i = 0; i < n; i++) {
+		struct tree_entry e = i % 4 ? in : f;
+		char name[16];
+
+		e.name = name;
+		e.name_len = (size_t)snprintf(name, sizeof(name), "%08u", i);
+		CHECK_OK(tree_builder_add(t, &e, &err), &err);
+	}
+	CHECK_OK(tree_builder_finish(t, &large.id, &large.below, &err), &err);
+	large.nlink = n / 4 * 3 + 2;
+	put_snapshot(sc.b, "a-right", &large, NULL);
+	large.nlink++;
+	put_snapshot(sc.b, "b-wrong", &large, NULL);
+	commit_and_look(&sc);
+	check_only(&sc, "it has 15000 directories, unlike the 15003 links", "snapshot b-wrong:\n");
+
+	/* The first that names a directory comes to it before its nodes were counted. */
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(sc.store);
+	put_snapshot(b, "a-first", &large, NULL);
+	stock_commit(b);
+	look(&sc);
+	check_only(&sc, "it has 15000 directories, unlike the 15003 links",
+		   "snapshot a-first:\nsnapshot b-wrong:\n");
+}
+
 /* --- links ------------------------------------------------------------------------------------ */
 
 /* A snapshot whose name "link" leads to inode 5, with these links. */

@@ -139,7 +139,7 @@ TEST(fields_of_another_type_are_refused)
 	REFUSED(sock, e.size = 1, "a size of what is neither");
 	REFUSED(sample_device("b"), e.size = 1, "a size of what is neither");
 	REFUSED(sample_directory("d"), e.size = 4096, "a size of what is neither");
-	REFUSED(sample_directory("d"), e.nlink = 2, "a directory with a number of names");
+	REFUSED(sample_directory("d"), e.nlink = 1, "a directory of one link");
 	REFUSED(fifo, e.below.links = true, "a summary of what is no directory");
 	REFUSED(fifo, e.below.bytes = 1, "a summary of what is no directory");
 	REFUSED(sample_file("f", 1), (e.target = "t", e.target_len = 1),

@@ -1,0 +1,194 @@
+/*
+ * Transactions, and room for them.
+ *
+ * On a full disk removing must still be possible, for it is what makes room.  What is removed
+ * takes some in a log; a log gives its room back when it has been moved into its database, and
+ * that may have to grow.  So where room is short,
+ *
+ *   - every commit makes its database long enough for what it adds (db_reserve()), and a log can
+ *     be moved whatever happens later;
+ *   - what is new is refused while there is still room for what may come after it;
+ *   - a file without meaning holds a little more, for a disk that somebody else has filled.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "cowfs/store/store-i.h"
+
+#define RESERVE_NAME  "reserve"
+#define RESERVE_BYTES ((uint64_t)1 << 20)
+
+/* --- room ------------------------------------------------------------------------------- */
+
+/* Bytes that can still be written where the store lies; UINT64_MAX if nobody knows. */
+static uint64_t free_room(const struct store *s)
+{
+	struct statvfs fs;
+
+	if (statvfs(s->path, &fs) < 0 || fs.f_blocks == 0)
+		return UINT64_MAX;
+	return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+static void hold_reserve(struct store *s, uint64_t room)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_CLOSE int fd = -1;
+	static const char zeros[65536];
+
+	if (s->reserved || room >= STORE_ROOM_PLENTY || room < RESERVE_BYTES / 2 * 3)
+		return;
+	path = path_join(s->path, RESERVE_NAME);
+	if (path)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	s->reserved = true;
+	for (off_t at = 0; at < (off_t)RESERVE_BYTES; at += (off_t)sizeof(zeros))
+		if (fdio_pwrite(fd, zeros, sizeof(zeros), at) < 0)
+			break;
+}
+
+void store_drop_reserve(struct store *s)
+{
+	AUTO_FREE char *path = path_join(s->path, RESERVE_NAME);
+
+	if (path && (unlink(path) == 0 || errno == ENOENT))
+		s->reserved = false;
+}
+
+/*
+ * What is new needs room twice, in the log and in the database.  Some must be left for those
+ * who come after: for names when chunks find none, for removing when nothing else does.
+ */
+static int look_for_room(struct store *s, enum table t, uint64_t bytes, struct err *err)
+{
+	static const uint64_t left[TABLES] = {
+		[TABLE_META] = (uint64_t)512 << 10,
+		[TABLE_CHUNKS] = (uint64_t)2 << 20,
+	};
+
+	if (bytes == 0 || free_room(s) >= 2 * bytes + left[t])
+		return 0;
+	return err_set(err, -ENOSPC, "writing '%s': the disk is full", db_path(s->writer[t]));
+}
+
+/* --- transactions ----------------------------------------------------------------------- */
+
+int store_writable(struct store *s, struct err *err)
+{
+	for (int t = 0; t < TABLES; t++)
+		if (db_is_lost(s->writer[t]))
+			return err_set(
+			    err, -EIO,
+			    "'%s' could not be synced to the disk; nothing is written until"
+			    " the store has been closed and opened again",
+			    db_path(s->writer[t]));
+	return 0;
+}
+
+static int commit(struct store *s, enum table t, bool durable, struct err *err)
+{
+	const uint64_t room = free_room(s);
+	struct db *db = s->writer[t];
+	int r = 0;
+
+	if (room < STORE_ROOM_PLENTY)
+		r = db_reserve(db, err);
+	if (r < 0) {
+		db_rollback(db);
+		return r;
+	}
+	r = db_commit(db, err);
+	if (t == TABLE_META)
+		s->meta_ghost = r < 0;
+	if (r >= 0) {
+		s->unsynced[t] = !durable;
+		hold_reserve(s, room);
+	}
+	return r;
+}
+
+static int try_write(struct store *s, const struct store_change *c, struct err *err)
+{
+	struct db *db = s->writer[c->table];
+	int r;
+
+	r = look_for_room(s, c->table, c->bytes, err);
+	if (r >= 0)
+		r = store_writable(s, err);
+	if (r >= 0)
+		r = db_set_sync(db, c->durable, err);
+	if (r >= 0)
+		r = db_begin_write(db, err);
+	if (r < 0)
+		return r;
+	r = c->write(s, c->ctx, err);
+	if (r < 0) {
+		db_rollback(db);
+		return r;
+	}
+	return commit(s, c->table, c->durable, err);
+}
+
+/* Give the room of the logs back.  False if nothing more can be written. */
+static bool make_room(struct store *s)
+{
+	static const enum table order[TABLES] = { TABLE_CHUNKS, TABLE_META };
+	struct err err = { 0 };
+
+	if (store_writable(s, &err) < 0)
+		return false;
+	for (int i = 0; i < TABLES; i++)
+		if (db_empty_log(s->writer[order[i]], &err) < 0)
+			log_debug("%s, continuing", err.msg);
+	return store_writable(s, &err) >= 0;
+}
+
+int store_write(struct store *s, const struct store_change *c, struct err *err)
+{
+	int r = try_write(s, c, err);
+
+	if (!store_is_full(r) || !make_room(s))
+		return r;
+	/* For names only, and for removing: chunks would leave nothing of it. */
+	if (c->table == TABLE_META || c->bytes == 0)
+		store_drop_reserve(s);
+	r = try_write(s, c, err);
+	hold_reserve(s, free_room(s));
+	return r;
+}
+
+int store_sync(struct store *s, enum table t, struct err *err)
+{
+	int r = store_writable(s, err);
+
+	if (r < 0 || !s->unsynced[t])
+		return r;
+	r = db_sync_log(s->writer[t], err);
+	if (r >= 0)
+		s->unsynced[t] = false;
+	return r;
+}
+
+/* The version as it is: any commit does, and this one always has a page to write. */
+static int write_version(struct store *s, void *ctx, struct err *err)
+{
+	char sql[64];
+
+	snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", SCHEMA_VERSION);
+	return db_exec(s->writer[TABLE_META], sql, err);
+}
+
+int store_settle_names(struct store *s, struct err *err)
+{
+	const struct store_change ghost = { .table = TABLE_META, .write = write_version };
+	int r = s->meta_ghost ? store_write(s, &ghost, err) : 0;
+
+	return r < 0 ? r : store_sync(s, TABLE_META, err);
+}
