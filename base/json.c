@@ -206,17 +206,35 @@ void json_add_name(struct json j, const char *s)
 	place(j, NULL, new_name(s, strlen(s)), false);
 }
 
+static const char *as_text(const struct json_doc *doc, size_t *ret_len)
+{
+	if (doc->failed)
+		return NULL;
+	return json_object_to_json_string_length(
+	    doc->root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, ret_len);
+}
+
 int json_print(const struct json_doc *doc, FILE *out, struct err *err)
 {
-	const char *text = NULL;
 	size_t len = 0;
+	const char *text = as_text(doc, &len);
 
-	if (!doc->failed)
-		text = json_object_to_json_string_length(
-		    doc->root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
 	if (!text)
 		return err_nomem(err);
 	if (fwrite(text, 1, len, out) != len || fputc('\n', out) == EOF)
 		return err_sys(err, "writing JSON");
+	return 0;
+}
+
+int json_append(const struct json_doc *doc, struct buf *out, struct err *err)
+{
+	size_t len = 0;
+	const char *text = as_text(doc, &len);
+	char *to = text ? buf_extend(out, len + 1) : NULL;
+
+	if (!to)
+		return err_nomem(err);
+	memcpy(to, text, len);
+	to[len] = '\n';
 	return 0;
 }

@@ -1,9 +1,11 @@
 /*
- * json.h - build one JSON value and print it on one line.
+ * json.h - build one JSON value and print it on one line; read one that somebody else built.
  *
  * A thin face of json-c.  A struct json_doc owns the whole; a struct json is a place
  * in it, borrowed, passed by value.  Memory that ran out is remembered in the
- * document and reported by json_print(), so building needs no checks.
+ * document and reported by json_print(), so building needs no checks.  Reading needs
+ * none either: the first thing that is not as asked for is remembered with its sentence, and
+ * json_end() reports it.
  *
  * JSON is UTF-8 and bytes of ours need not be.  What a string holds is one of:
  *
@@ -23,16 +25,18 @@
 #include <stdio.h>
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/err.h"
 
 struct json_doc {
 	void *root; /* owned */
 	bool failed;
+	struct err wrong; /* of reading: the first thing that was */
 };
 
 struct json {
 	struct json_doc *doc;
-	void *node; /* an object or an array; NULL once memory ran out */
+	void *node; /* an object or an array; NULL once memory ran out or the text was not so */
 };
 
 /* Start a document that is an object. */
@@ -60,3 +64,39 @@ struct json json_add_object(struct json j);
 
 /* The whole, compact, and a newline.  -ENOMEM if building failed, or what writing failed with. */
 NODISCARD int json_print(const struct json_doc *doc, FILE *out, struct err *err);
+
+/* The same, appended to `out`. */
+NODISCARD int json_append(const struct json_doc *doc, struct buf *out, struct err *err);
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+/* Parse text[0..len), which is one object and nothing else; -EINVAL with a sentence if not. */
+NODISCARD int json_parse(struct json_doc *doc, const char *text, size_t len, struct json *ret,
+			 struct err *err);
+
+/*
+ * Members of an object that must be there and of that type; else the answer is false, 0,
+ * NULL or an empty place, and json_end() fails.
+ */
+bool json_get_bool(struct json j, const char *key);
+int64_t json_get_int(struct json j, const char *key);
+uint64_t json_get_uint(struct json j, const char *key);
+const char *json_get_text(struct json j, const char *key); /* borrowed; without a NUL in it */
+char *json_get_name(struct json j, const char *key);       /* the bytes it had; owned */
+struct json json_get_object(struct json j, const char *key);
+struct json json_get_array(struct json j, const char *key);
+
+/* The key is there and its value is not null. */
+bool json_has(struct json j, const char *key);
+
+/* The same where null or no such key is an answer too: NULL. */
+const char *json_get_text_or_null(struct json j, const char *key);
+char *json_get_name_or_null(struct json j, const char *key);
+
+/* Elements of an array. */
+size_t json_length(struct json array);
+struct json json_at_object(struct json array, size_t i);
+char *json_at_name(struct json array, size_t i); /* owned */
+
+/* 0 if all that was asked for was there; else -EINVAL (or -ENOMEM) and what was wrong first. */
+NODISCARD int json_end(const struct json_doc *doc, struct err *err);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
@@ -16,6 +17,7 @@
 #define LINE_SIZE 4096
 
 static _Atomic int level_most = LOG_INFO;
+static _Atomic bool stamps;
 
 void log_set_level(enum log_level most)
 {
@@ -25,6 +27,27 @@ void log_set_level(enum log_level most)
 bool log_enabled(enum log_level level)
 {
 	return (int)level <= atomic_load_explicit(&level_most, memory_order_relaxed);
+}
+
+void log_set_stamps(bool wanted)
+{
+	atomic_store_explicit(&stamps, wanted, memory_order_relaxed);
+}
+
+/* "2025-03-01T13:05:00.123Z " if lines are to have one. */
+static size_t stamp(char line[LINE_SIZE])
+{
+	struct timespec now;
+	struct tm tm;
+	size_t len;
+
+	if (!atomic_load_explicit(&stamps, memory_order_relaxed))
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	len = strftime(line, LINE_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+	return len +
+	       (size_t)snprintf(line + len, LINE_SIZE - len, ".%03ldZ ", now.tv_nsec / 1000000);
 }
 
 /* Copy `text` with what a terminal might obey made visible; returns the new length of `line`. */
@@ -80,8 +103,9 @@ void log_at(enum log_level level, const char *fmt, ...)
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 
-	len = strlen(prefix[level]);
-	memcpy(line, prefix[level], len);
+	len = stamp(line);
+	memcpy(line + len, prefix[level], strlen(prefix[level]));
+	len += strlen(prefix[level]);
 	len = append_shown(line, len, text, n >= (int)sizeof(text));
 	line[len++] = '\n';
 	IGNORE_RESULT(fdio_write(STDERR_FILENO, line, len), "there is nowhere left to complain");

@@ -17,6 +17,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_set_level(enum log_level most); /* LOG_INFO at start */
 bool log_enabled(enum log_level level);
+void log_set_stamps(bool wanted); /* begin each line with the time, for a file of lines */
 
 void log_at(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -2,11 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mach-o/dyld.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/param.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 /* getentropy() refuses more than this in one call. */
 #define ENTROPY_MAX 256
@@ -81,4 +89,103 @@ ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size)
 	if (n < 0)
 		return errno == ENOATTR ? -ENODATA : -errno;
 	return n;
+}
+
+/* --- processes and sockets -------------------------------------------------------------- */
+
+static int close_on_exec(int fd)
+{
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int sys_pipe(int fds[2])
+{
+	int r;
+
+	if (pipe(fds) < 0)
+		return -errno;
+	r = close_on_exec(fds[0]);
+	return r < 0 ? r : close_on_exec(fds[1]);
+}
+
+int sys_accept(int fd)
+{
+	int peer = accept(fd, NULL, NULL), r;
+
+	if (peer < 0)
+		return -errno;
+	r = close_on_exec(peer);
+	return r < 0 ? r : peer;
+}
+
+/* There is no name for an open directory here, so this thread goes there for the call. */
+static int at_socket(int dirfd, const char *name,
+		     int (*fn)(int, const struct sockaddr *, socklen_t))
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	int rc;
+
+	if (fd < 0 || close_on_exec(fd) < 0)
+		return -errno;
+	if (strlcpy(at.sun_path, name, sizeof(at.sun_path)) >= sizeof(at.sun_path))
+		return -ENAMETOOLONG;
+	if (pthread_fchdir_np(dirfd) < 0)
+		return -errno;
+	rc = fn(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
+	pthread_fchdir_np(-1);
+	return rc < 0 ? rc : TAKE_FD(fd);
+}
+
+int sys_listen_at(int dirfd, const char *name, int backlog)
+{
+	AUTO_CLOSE int fd = at_socket(dirfd, name, bind);
+
+	if (fd < 0)
+		return fd;
+	if (fchmodat(dirfd, name, 0600, 0) < 0 || listen(fd, backlog) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int sys_connect_at(int dirfd, const char *name)
+{
+	return at_socket(dirfd, name, connect);
+}
+
+int sys_peer_uid(int fd, uid_t *ret)
+{
+	gid_t unused;
+
+	return getpeereid(fd, ret, &unused) < 0 ? -errno : 0;
+}
+
+const char *sys_self_path(char *path, size_t size)
+{
+	uint32_t n = (uint32_t)size;
+
+	return _NSGetExecutablePath(path, &n) == 0 ? path : NULL;
+}
+
+void sys_close_from(int lowest)
+{
+	for (int fd = lowest, end = getdtablesize(); fd < end; fd++)
+		close(fd);
+}
+
+void sys_name_process(const char *name)
+{
+	pthread_setname_np(name);
+}
+
+int sys_each_mount(sys_mount_fn fn, void *ctx)
+{
+	struct statfs *list;
+	int n = getmntinfo(&list, MNT_NOWAIT), r = 0;
+
+	if (n == 0)
+		return -errno;
+	for (int i = 0; i < n && r == 0; i++)
+		r = fn(list[i].f_mntonname, (dev_t)list[i].f_fsid.val[0], ctx);
+	return r;
 }

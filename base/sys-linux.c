@@ -4,9 +4,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 int sys_random(void *data, size_t len)
 {
@@ -73,4 +79,132 @@ ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size)
 	if (n < 0 && errno == EBADF)
 		n = getxattr(proc_path(fd, path), name, value, size);
 	return n < 0 ? -errno : n;
+}
+
+/* --- processes and sockets -------------------------------------------------------------- */
+
+int sys_pipe(int fds[2])
+{
+	return pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int sys_accept(int fd)
+{
+	int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+
+	return peer < 0 ? -errno : peer;
+}
+
+/* A socket and the short name by which the kernel finds `name` in the directory. */
+static int socket_at(int dirfd, const char *name, struct sockaddr_un *ret)
+{
+	int fd, n;
+
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%s", dirfd, name);
+	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
+		return -ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int sys_listen_at(int dirfd, const char *name, int backlog)
+{
+	struct sockaddr_un at;
+	AUTO_CLOSE int fd = socket_at(dirfd, name, &at);
+
+	if (fd < 0)
+		return fd;
+	/* The mode counts from before there is a name: Linux takes it from the socket. */
+	if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    fchmodat(dirfd, name, 0600, 0) < 0 || listen(fd, backlog) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int sys_connect_at(int dirfd, const char *name)
+{
+	struct sockaddr_un at;
+	AUTO_CLOSE int fd = socket_at(dirfd, name, &at);
+
+	if (fd < 0)
+		return fd;
+	while (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return TAKE_FD(fd);
+}
+
+int sys_peer_uid(int fd, uid_t *ret)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	*ret = peer.uid;
+	return 0;
+}
+
+const char *sys_self_path(char *path, size_t size)
+{
+	static const char self[] = "/proc/self/exe";
+
+	(void)path;
+	(void)size;
+	return access(self, X_OK) == 0 ? self : NULL;
+}
+
+void sys_close_from(int lowest)
+{
+	if (close_range((unsigned)lowest, ~0u, 0) == 0)
+		return;
+	for (int fd = lowest, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++)
+		close(fd);
+}
+
+void sys_name_process(const char *name)
+{
+	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");
+}
+
+/* Blank, tab, newline and backslash stand in mountinfo as three octal digits. */
+static void unescape_octal(char *s)
+{
+	char *to = s;
+
+	while (*s != '\0') {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+		    s[3] >= '0' && s[3] <= '7') {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = '\0';
+}
+
+int sys_each_mount(sys_mount_fn fn, void *ctx)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	AUTO_FREE char *line = NULL, *path = NULL;
+	unsigned major, minor;
+	size_t size = 0;
+	int r = 0;
+
+	if (!f)
+		return -errno;
+	while (r == 0 && getline(&line, &size, f) > 0) {
+		free(path);
+		path = NULL;
+		if (sscanf(line, "%*d %*d %u:%u %*s %ms", &major, &minor, &path) != 3)
+			continue;
+		unescape_octal(path);
+		r = fn(path, makedev(major, minor), ctx);
+	}
+	if (r == 0 && ferror(f))
+		r = -EIO;
+	fclose(f);
+	return r;
 }

@@ -15,9 +15,11 @@
 #include "base/attr.h"
 
 #ifdef __APPLE__
+#define SYS_ST_ATIM(st) ((st)->st_atimespec)
 #define SYS_ST_MTIM(st) ((st)->st_mtimespec)
 #define SYS_ST_CTIM(st) ((st)->st_ctimespec)
 #else
+#define SYS_ST_ATIM(st) ((st)->st_atim)
 #define SYS_ST_MTIM(st) ((st)->st_mtim)
 #define SYS_ST_CTIM(st) ((st)->st_ctim)
 #endif
@@ -45,3 +47,32 @@ NODISCARD int sys_open_node(int dirfd, const char *name);
  */
 NODISCARD ssize_t sys_list_xattrs(int fd, char *names, size_t size);
 NODISCARD ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size);
+
+/* --- processes and sockets -------------------------------------------------------------- */
+
+/* pipe(2) and accept(2); all of them close on exec.  0 or a descriptor, or a negative errno. */
+NODISCARD int sys_pipe(int fds[2]);
+NODISCARD int sys_accept(int fd);
+
+/*
+ * A unix stream socket, bound or connected to a name in an open directory, however long
+ * the path of that is.  The descriptor or a negative errno; a bound one has mode 0600.
+ */
+NODISCARD int sys_listen_at(int dirfd, const char *name, int backlog);
+NODISCARD int sys_connect_at(int dirfd, const char *name);
+
+/* Who is at the other end of a connected unix socket. */
+NODISCARD int sys_peer_uid(int fd, uid_t *ret);
+
+/* A path by which the running program can be started again; NULL if there is none. */
+const char *sys_self_path(char *path, size_t size);
+
+void sys_close_from(int lowest); /* every descriptor from that one on */
+void sys_name_process(const char *name);
+
+/*
+ * Each mount that this process sees, in the order in which they were mounted; `path` is
+ * borrowed.  A non-zero answer of `fn` ends the walk and is returned.
+ */
+typedef int (*sys_mount_fn)(const char *path, dev_t dev, void *ctx);
+NODISCARD int sys_each_mount(sys_mount_fn fn, void *ctx);

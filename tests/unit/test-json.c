@@ -174,4 +174,195 @@ TEST(a_stream_that_takes_nothing_is_a_failure)
 	fclose(f);
 }
 
+/* --- reading ---------------------------------------------------------------------------- */
+
+static struct json parsed(struct json_doc *doc, const char *text)
+{
+	struct err err = { 0 };
+	struct json j;
+
+	CHECK_OK(json_parse(doc, text, strlen(text), &j, &err), &err);
+	return j;
+}
+
+TEST(every_kind_of_value_is_read_back)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = parsed(&doc, "{\"yes\":true,\"low\":-9223372036854775808,"
+				     "\"high\":18446744073709551615,\"text\":\"h\\u00e9\\n\","
+				     "\"list\":[{\"n\":1},\"x\\\\xff\"],\"sub\":{\"none\":null}}");
+	struct json list = json_get_array(j, "list"), sub = json_get_object(j, "sub");
+	AUTO_FREE char *name = NULL;
+	struct err err = { 0 };
+
+	CHECK(json_get_bool(j, "yes"));
+	CHECK(json_get_int(j, "low") == INT64_MIN);
+	CHECK(json_get_uint(j, "high") == UINT64_MAX);
+	CHECK_STR(json_get_text(j, "text"), "h\xc3\xa9\n");
+	CHECK_EQ(json_length(list), 2);
+	CHECK_EQ(json_get_uint(json_at_object(list, 0), "n"), 1);
+	name = json_at_name(list, 1);
+	CHECK_STR(name, "x\xff");
+	CHECK(!json_has(sub, "none"));
+	CHECK(!json_has(sub, "absent"));
+	CHECK(json_has(j, "yes"));
+	CHECK(json_get_text_or_null(sub, "none") == NULL);
+	CHECK(json_get_name_or_null(sub, "absent") == NULL);
+	CHECK_OK(json_end(&doc, &err), &err);
+}
+
+TEST(a_name_with_any_bytes_survives_being_written_and_read)
+{
+	CLEANUP(json_done) struct json_doc out = { 0 }, in = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *back = NULL;
+	struct err err = { 0 };
+	char name[256];
+	struct json j;
+
+	for (int i = 1; i < 256; i++)
+		name[i - 1] = (char)i;
+	name[255] = '\0';
+	json_set_name(json_begin(&out), "k", name);
+	CHECK_OK(json_append(&out, &text, &err), &err);
+	CHECK_EQ(text.data[text.len - 1], '\n');
+	CHECK_OK(json_parse(&in, (const char *)text.data, text.len - 1, &j, &err), &err);
+	back = json_get_name(j, "k");
+	CHECK_STR(back, name);
+	CHECK_OK(json_end(&in, &err), &err);
+}
+
+TEST(what_is_not_as_asked_for_is_said_of_the_first_thing)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "{}", "'k' is missing" },
+		{ "{\"k\":null}", "'k' is missing" },
+		{ "{\"k\":\"1\"}", "'k' is no number" },
+		{ "{\"k\":1.5}", "'k' is no number" },
+		{ "{\"k\":-1}", "'k' is negative" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct json j = parsed(&doc, cases[i].text);
+		struct err err = { 0 };
+
+		CHECK_EQ(json_get_uint(j, "k"), 0);
+		CHECK_EQ(json_get_uint(j, "later"), 0);
+		CHECK_EQ(json_end(&doc, &err), -EINVAL);
+		CHECK_STR(err.msg, cases[i].want);
+	}
+}
+
+TEST(each_type_is_told_from_the_others)
+{
+	static const char text[] = "{\"bool\":true,\"int\":1,\"text\":\"t\",\"list\":[],\"sub\":{},"
+				   "\"large\":9223372036854775808,\"nul\":\"a\\u0000b\"}";
+	static const struct {
+		const char *key;
+		char kind;
+		const char *want;
+	} cases[] = {
+		{ "int", 'b', "'int' is not true or false" },
+		{ "sub", 'a', "'sub' is no list" },
+		{ "list", 'o', "'list' is no object" },
+		{ "int", 't', "'int' is no string" },
+		{ "bool", 'n', "'bool' is no string" },
+		{ "large", 'i', "'large' is too large" },
+		{ "nul", 't', "'nul' has a zero byte in it" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct json j = parsed(&doc, text);
+		struct err err = { 0 };
+
+		switch (cases[i].kind) {
+		case 'b':
+			CHECK(!json_get_bool(j, cases[i].key));
+			break;
+		case 'a':
+			CHECK_EQ(json_length(json_get_array(j, cases[i].key)), 0);
+			break;
+		case 'o':
+			/* What is asked of an object that is none is as absent as it. */
+			CHECK_EQ(json_get_uint(json_get_object(j, cases[i].key), "n"), 0);
+			break;
+		case 't':
+			CHECK(json_get_text(j, cases[i].key) == NULL);
+			break;
+		case 'n':
+			CHECK(json_get_name(j, cases[i].key) == NULL);
+			break;
+		case 'i':
+			CHECK_EQ(json_get_int(j, cases[i].key), 0);
+			break;
+		}
+		CHECK_EQ(json_end(&doc, &err), -EINVAL);
+		CHECK_STR(err.msg, cases[i].want);
+	}
+}
+
+TEST(a_name_with_a_broken_escape_is_none)
+{
+	static const char *const cases[] = { "\\\\",    "\\\\x",   "\\\\x1",
+					     "\\\\xzz", "\\\\x00", "\\\\n41" };
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct err err = { 0 };
+		char text[64];
+
+		snprintf(text, sizeof(text), "{\"k\":\"a%s\"}", cases[i]);
+		CHECK(json_get_name(parsed(&doc, text), "k") == NULL);
+		CHECK_EQ(json_end(&doc, &err), -EINVAL);
+		CHECK_HAS(err.msg, "'k' is no name");
+	}
+}
+
+TEST(text_that_is_not_one_object_is_refused)
+{
+	static const char *const cases[] = {
+		"",
+		"{",
+		"[]",
+		"1",
+		"null",
+		"{\"a\":1",
+		"{}{}",
+		"{} x",
+		"{a:1}",
+		"{\"a\":1,}",
+		"{\"a\":\"\xff\"}",
+		"{\"a\"}",
+		"{\"a\":tru}",
+		"\"text\"",
+		"{\"a\":+1}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct err err = { 0 };
+		struct json j;
+
+		CHECK_EQ(json_parse(&doc, cases[i], strlen(cases[i]), &j, &err), -EINVAL);
+		CHECK_HAS(err.msg, "JSON at byte ");
+		CHECK(doc.root == NULL);
+	}
+}
+
+TEST(nesting_without_end_is_refused)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct err err = { 0 };
+	char text[4096];
+	struct json j;
+
+	for (size_t i = 0; i < sizeof(text); i += 5)
+		memcpy(text + i, "{\"a\":", sizeof(text) - i < 5 ? sizeof(text) - i : 5);
+	CHECK_EQ(json_parse(&doc, text, sizeof(text), &j, &err), -EINVAL);
+}
+
 TEST_MAIN("json")

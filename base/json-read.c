@@ -1,0 +1,249 @@
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/cleanup.h"
+#include "base/hex.h"
+#include "base/json.h"
+
+DEFINE_CLEANUP(struct json_tokener *, json_tokener_free)
+
+int json_parse(struct json_doc *doc, const char *text, size_t len, struct json *ret,
+	       struct err *err)
+{
+	CLEANUP(json_tokener_free_p) struct json_tokener *tok = json_tokener_new();
+	struct json_object *root;
+	enum json_tokener_error rc;
+
+	if (!tok)
+		return err_nomem(err);
+	if (len > INT_MAX)
+		return err_set(err, -EINVAL, "JSON of %zu bytes is too long", len);
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	root = json_tokener_parse_ex(tok, text, (int)len);
+	rc = json_tokener_get_error(tok);
+	if (rc != json_tokener_success || json_tokener_get_parse_end(tok) != len ||
+	    !json_object_is_type(root, json_type_object)) {
+		const char *why = "this is no object";
+
+		if (rc == json_tokener_continue)
+			why = "it ends too early";
+		else if (rc != json_tokener_success)
+			why = json_tokener_error_desc(rc);
+		json_object_put(root);
+		return err_set(err, -EINVAL, "JSON at byte %zu: %s",
+			       json_tokener_get_parse_end(tok), why);
+	}
+	*doc = (struct json_doc){ .root = root };
+	*ret = (struct json){ .doc = doc, .node = root };
+	return 0;
+}
+
+int json_end(const struct json_doc *doc, struct err *err)
+{
+	if (doc->wrong.code == 0)
+		return 0;
+	return err_set(err, doc->wrong.code, "%s", doc->wrong.msg);
+}
+
+/* --- finding ---------------------------------------------------------------------------- */
+
+/* What is asked for, for the sentence should it be wrong. */
+struct place {
+	struct json in;
+	const char *key; /* NULL: the element `at` */
+	size_t at;
+};
+
+static void complain(const struct place *p, int code, const char *what)
+{
+	if (p->in.doc->wrong.code != 0)
+		return;
+	if (p->key)
+		err_set(&p->in.doc->wrong, code, "'%s' %s", p->key, what);
+	else
+		err_set(&p->in.doc->wrong, code, "element %zu %s", p->at, what);
+}
+
+/* 1 if there is something that is not null. */
+static int find(const struct place *p, struct json_object **ret)
+{
+	*ret = NULL;
+	if (!p->in.node)
+		return 0;
+	if (p->key)
+		json_object_object_get_ex(p->in.node, p->key, ret);
+	else
+		*ret = json_object_array_get_idx(p->in.node, p->at);
+	return *ret != NULL;
+}
+
+static struct json_object *require(const struct place *p, enum json_type type)
+{
+	static const char *const wanted[] = {
+		[json_type_boolean] = "is not true or false", [json_type_int] = "is no number",
+		[json_type_object] = "is no object",          [json_type_array] = "is no list",
+		[json_type_string] = "is no string",
+	};
+	struct json_object *v;
+
+	if (!find(p, &v)) {
+		/* Inside of what is missing everything is; that was said already. */
+		if (p->in.node)
+			complain(p, -EINVAL, "is missing");
+		return NULL;
+	}
+	if (json_object_is_type(v, type))
+		return v;
+	complain(p, -EINVAL, wanted[type]);
+	return NULL;
+}
+
+static struct place member(struct json j, const char *key)
+{
+	return (struct place){ .in = j, .key = key };
+}
+
+bool json_has(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+	struct json_object *v;
+
+	return find(&p, &v);
+}
+
+/* --- values ----------------------------------------------------------------------------- */
+
+bool json_get_bool(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+
+	return json_object_get_boolean(require(&p, json_type_boolean));
+}
+
+/* json-c cuts a number to what fits; one that was cut reads as the limit of the other type. */
+int64_t json_get_int(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+	struct json_object *v = require(&p, json_type_int);
+	const int64_t n = json_object_get_int64(v);
+
+	if (n != INT64_MAX || json_object_get_uint64(v) == INT64_MAX)
+		return n;
+	complain(&p, -EINVAL, "is too large");
+	return 0;
+}
+
+uint64_t json_get_uint(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+	struct json_object *v = require(&p, json_type_int);
+
+	if (json_object_get_int64(v) >= 0)
+		return json_object_get_uint64(v);
+	complain(&p, -EINVAL, "is negative");
+	return 0;
+}
+
+static const char *text_at(const struct place *p)
+{
+	struct json_object *v = require(p, json_type_string);
+	const char *s = v ? json_object_get_string(v) : NULL;
+
+	if (!s || strlen(s) == (size_t)json_object_get_string_len(v))
+		return s;
+	complain(p, -EINVAL, "has a zero byte in it");
+	return NULL;
+}
+
+/* Each \xNN becomes its byte; nothing else begins with a backslash. */
+static char *name_at(const struct place *p)
+{
+	const char *s = text_at(p);
+	AUTO_FREE char *name = s ? strdup(s) : NULL;
+	char *to = name;
+
+	if (s && !name)
+		complain(p, -ENOMEM, "finds no memory");
+	if (!name)
+		return NULL;
+	while (*s != '\0') {
+		if (*s != '\\') {
+			*to++ = *s++;
+			continue;
+		}
+		if (s[1] != 'x' || strlen(s) < 4 || hex_decode(s + 2, 2, to, 1) < 0 ||
+		    *to == '\0') {
+			complain(p, -EINVAL, "is no name: a backslash begins no byte in it");
+			return NULL;
+		}
+		to++;
+		s += 4;
+	}
+	*to = '\0';
+	return TAKE_PTR(name);
+}
+
+const char *json_get_text(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+
+	return text_at(&p);
+}
+
+char *json_get_name(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+
+	return name_at(&p);
+}
+
+const char *json_get_text_or_null(struct json j, const char *key)
+{
+	return json_has(j, key) ? json_get_text(j, key) : NULL;
+}
+
+char *json_get_name_or_null(struct json j, const char *key)
+{
+	return json_has(j, key) ? json_get_name(j, key) : NULL;
+}
+
+/* --- containers ------------------------------------------------------------------------- */
+
+struct json json_get_object(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+
+	return (struct json){ .doc = j.doc, .node = require(&p, json_type_object) };
+}
+
+struct json json_get_array(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+
+	return (struct json){ .doc = j.doc, .node = require(&p, json_type_array) };
+}
+
+size_t json_length(struct json array)
+{
+	return array.node ? json_object_array_length(array.node) : 0;
+}
+
+struct json json_at_object(struct json array, size_t i)
+{
+	const struct place p = { .in = array, .at = i };
+
+	assert(i < json_length(array));
+	return (struct json){ .doc = array.doc, .node = require(&p, json_type_object) };
+}
+
+char *json_at_name(struct json array, size_t i)
+{
+	const struct place p = { .in = array, .at = i };
+
+	assert(i < json_length(array));
+	return name_at(&p);
+}
