@@ -1,0 +1,132 @@
+#include <errno.h>
+
+#include "base/sys.h"
+#include "cowfs/core/layer-i.h"
+
+int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *err)
+{
+	struct node *n;
+	int r;
+
+	pthread_mutex_lock(&l->lock);
+	r = node_get(l, node, &n);
+	if (r >= 0)
+		node_stat(n, ret);
+	pthread_mutex_unlock(&l->lock);
+	return r;
+}
+
+void node_kill_priv(struct node *n)
+{
+	if (!S_ISREG(n->mode))
+		return;
+	n->mode &= ~(uint32_t)S_ISUID;
+	/* Without the right to execute the bit means mandatory locking, not a group. */
+	if (n->mode & S_IXGRP)
+		n->mode &= ~(uint32_t)S_ISGID;
+}
+
+static int set_size(struct op *op, struct node *n, off_t size)
+{
+	const uint64_t before = n->file.data;
+	int64_t grown = 0;
+	int r;
+
+	if (size < 0)
+		return -EINVAL;
+	r = file_truncate(&n->file, (uint64_t)size, &grown);
+	layers_count(op->l->all, grown);
+	node_count_data(op->l, n, before);
+	if (r >= 0)
+		n->mtime = layer_now();
+	return r;
+}
+
+static void set_fields(struct node *n, const struct stat *st, unsigned set)
+{
+	if (set & LAYER_SET_MODE)
+		n->mode = (n->mode & S_IFMT) | (st->st_mode & 07777);
+	if (set & LAYER_SET_UID)
+		n->uid = st->st_uid;
+	if (set & LAYER_SET_GID)
+		n->gid = st->st_gid;
+	if (set & LAYER_KILL_PRIV)
+		node_kill_priv(n);
+	if (set & LAYER_SET_ATIME)
+		n->atime = SYS_ST_ATIM(st);
+	if (set & LAYER_SET_MTIME)
+		n->mtime = SYS_ST_MTIM(st);
+	n->ctime = set & LAYER_SET_CTIME ? SYS_ST_CTIM(st) : layer_now();
+}
+
+static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned set,
+		    struct stat *ret)
+{
+	struct node *n;
+	int r;
+
+	r = set & LAYER_SET_SIZE ? node_get_file(op->l, id, &n) : node_get(op->l, id, &n);
+	if (r >= 0)
+		r = op_may_change(op);
+	if (r >= 0 && (set & LAYER_SET_SIZE))
+		r = set_size(op, n, st->st_size);
+	if (r < 0)
+		return r;
+	set_fields(n, st, set);
+	node_mark(op->l, n);
+	node_stat(n, ret);
+	return 0;
+}
+
+int layer_setattr(struct layer *l, const struct layer_call *call, uint64_t node,
+		  const struct stat *st, unsigned set, struct stat *ret, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	do
+		r = set_attr(&op, node, st, set, ret);
+	while (op_again(&op, &r));
+	return r;
+}
+
+int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
+{
+	uint64_t quota, used;
+	int r;
+
+	r = layers_statvfs(l->all, ret);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&l->lock);
+	quota = l->record.quota;
+	used = l->grown > 0 ? (uint64_t)l->grown : 0;
+	pthread_mutex_unlock(&l->lock);
+	ret->f_namemax = TREE_NAME_LEN_MAX;
+	if (quota > 0) {
+		const fsblkcnt_t all = quota / ret->f_frsize;
+		const fsblkcnt_t left = used < quota ? (quota - used) / ret->f_frsize : 0;
+
+		ret->f_blocks = all;
+		ret->f_bfree = left < ret->f_bfree ? left : ret->f_bfree;
+		ret->f_bavail = left < ret->f_bavail ? left : ret->f_bavail;
+	}
+	return 0;
+}
+
+void layer_usage(struct layer *l, struct layer_usage *ret)
+{
+	struct node *n;
+
+	pthread_mutex_lock(&l->lock);
+	*ret = (struct layer_usage){
+		.quota = l->record.quota,
+		.used = l->grown > 0 ? (uint64_t)l->grown : 0,
+		.nodes = l->nodes.n,
+		.changed = l->marked,
+	};
+	for (size_t pos = 0; l->marked && (n = map_next(&l->nodes, &pos));)
+		if (S_ISREG(n->mode))
+			ret->dirty += file_memory(&n->file);
+	pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,171 @@
+#include "cowfs/core/difference-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void difference_done(struct difference *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		for (size_t k = 0; k < d->dirs[i].n; k++)
+			free(d->dirs[i].names[k]);
+		free(d->dirs[i].names);
+		free(d->dirs[i].name);
+	}
+	free(d->dirs);
+	*d = (struct difference){ 0 };
+}
+
+/* Make room for one more of an array. */
+static int grow(void *array, size_t n, size_t *cap, size_t size)
+{
+	const size_t wanted = *cap ? 2 * *cap : 16;
+	void *bigger;
+
+	if (n < *cap)
+		return 0;
+	bigger = reallocarray(*(void **)array, wanted, size);
+	if (!bigger)
+		return -ENOMEM;
+	*(void **)array = bigger;
+	*cap = wanted;
+	return 0;
+}
+
+static int add_name(struct difference *d, size_t which, const struct tree_entry *e, struct err *err)
+{
+	struct different_dir *dir = &d->dirs[which];
+
+	if (grow(&dir->names, dir->n, &dir->cap, sizeof(*dir->names)) < 0)
+		return err_nomem(err);
+	dir->names[dir->n] = strndup(e->name, e->name_len);
+	if (!dir->names[dir->n])
+		return err_nomem(err);
+	dir->n++;
+	return 0;
+}
+
+static int add_dir(struct difference *d, size_t in, const char *name, size_t name_len,
+		   const struct object_id *from, const struct tree_entry *to, struct err *err)
+{
+	struct different_dir *dir;
+
+	if (grow(&d->dirs, d->n, &d->cap, sizeof(*d->dirs)) < 0)
+		return err_nomem(err);
+	dir = &d->dirs[d->n];
+	*dir = (struct different_dir){ .in = in, .from = *from, .to = *to };
+	dir->to.name = NULL;
+	dir->to.target = NULL;
+	if (name) {
+		dir->name = strndup(name, name_len);
+		if (!dir->name)
+			return err_nomem(err);
+	}
+	d->n++;
+	return 0;
+}
+
+/* One side of a comparison: the entry it stands at. */
+struct side {
+	struct tree_iter *it;
+	struct tree_entry e;
+	bool at_end;
+};
+
+static void side_done(struct side *s)
+{
+	tree_iter_free(s->it);
+}
+
+static int side_step(struct side *s, struct err *err)
+{
+	int r = tree_iter_next(s->it, &s->e, err);
+
+	s->at_end = r == 0;
+	return r < 0 ? r : 0;
+}
+
+static int side_begin(struct side *s, struct store *store, const struct object_id *tree,
+		      struct err *err)
+{
+	int r;
+
+	s->at_end = true;
+	if (object_id_is_zero(tree))
+		return 0;
+	r = tree_iter_new(store, tree, &s->it, err);
+	return r < 0 ? r : side_step(s, err);
+}
+
+static int order(const struct side *a, const struct side *b)
+{
+	if (a->at_end || b->at_end)
+		return (int)a->at_end - (int)b->at_end;
+	return tree_name_compare(a->e.name, a->e.name_len, b->e.name, b->e.name_len);
+}
+
+static int compare_both(struct difference *d, size_t which, const struct tree_entry *a,
+			const struct tree_entry *b, struct err *err)
+{
+	if (tree_entry_equal(a, b))
+		return 0;
+	if (a->form == TREE_DIR && b->form == TREE_DIR)
+		return add_dir(d, which, a->name, a->name_len, &a->id, b, err);
+	return add_name(d, which, b, err);
+}
+
+static int compare_dir(struct difference *d, struct store *s, size_t which, struct err *err)
+{
+	CLEANUP(side_done) struct side a = { 0 };
+	CLEANUP(side_done) struct side b = { 0 };
+	int r, side;
+
+	if (object_id_equal(&d->dirs[which].from, &d->dirs[which].to.id))
+		return 0;
+	r = side_begin(&a, s, &d->dirs[which].from, err);
+	if (r >= 0)
+		r = side_begin(&b, s, &d->dirs[which].to.id, err);
+	while (r >= 0 && !(a.at_end && b.at_end)) {
+		side = order(&a, &b);
+		if (side == 0)
+			r = compare_both(d, which, &a.e, &b.e, err);
+		else
+			r = add_name(d, which, side < 0 ? &a.e : &b.e, err);
+		if (r >= 0 && side <= 0)
+			r = side_step(&a, err);
+		if (r >= 0 && side >= 0)
+			r = side_step(&b, err);
+	}
+	return r;
+}
+
+static int find(struct difference *d, struct store *s, struct err *err)
+{
+	struct tree_entry links = { .form = TREE_DIR, .id = d->to.links, .below = d->to.in_links };
+	int r;
+
+	r = add_dir(d, DIFFERENCE_TOP, NULL, 0, &d->from.top.id, &d->to.top, err);
+	if (r >= 0)
+		r = add_dir(d, DIFFERENCE_LINKS, NULL, 0, &d->from.links, &links, err);
+	for (size_t i = 0; r >= 0 && i < d->n; i++)
+		r = compare_dir(d, s, i, err);
+	return r;
+}
+
+int difference_find(struct store *s, const struct object_id *from, const struct object_id *to,
+		    struct difference *ret, struct err *err)
+{
+	CLEANUP(difference_done) struct difference d = { 0 };
+	int r;
+
+	r = root_get(s, from, &d.from, err);
+	if (r >= 0)
+		r = root_get(s, to, &d.to, err);
+	if (r >= 0)
+		r = find(&d, s, err);
+	if (r < 0)
+		return r;
+	*ret = d;
+	d = (struct difference){ 0 };
+	return 0;
+}

@@ -1,0 +1,385 @@
+/*
+ * io.c - the bytes of files: reading, writing, holes, copying.
+ *
+ * A read finds out under the lock where its bytes are and takes references; fetching
+ * chunks happens without it, and the answer points into what is held, uncopied.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cowfs/core/layer-i.h"
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+/* Never written; not const, so that it takes no space in the program. */
+static uint8_t zeros[LAYER_IO_MAX];
+
+/* What an answer points into. */
+struct held {
+	size_t n;
+	struct piece *pieces;          /* in the same memory */
+	const struct cached **objects; /* by piece; NULL where none is needed */
+	struct iovec *iov;
+};
+
+static struct held *held_new(size_t max)
+{
+	const size_t each = sizeof(struct piece) + sizeof(struct cached *) + sizeof(struct iovec);
+	struct held *h = calloc(1, sizeof(*h) + max * each);
+
+	if (!h)
+		return NULL;
+	h->pieces = (struct piece *)(h + 1);
+	h->objects = (const struct cached **)(h->pieces + max);
+	h->iov = (struct iovec *)(h->objects + max);
+	return h;
+}
+
+static void held_reset(struct held *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		block_unref(h->pieces[i].block);
+		cached_unref(h->objects[i]);
+		h->objects[i] = NULL;
+	}
+	h->n = 0;
+}
+
+static void held_free(struct held *h)
+{
+	if (!h)
+		return;
+	held_reset(h);
+	free(h);
+}
+DEFINE_CLEANUP(struct held *, held_free)
+
+void layer_bytes_done(struct layer_bytes *b)
+{
+	held_free(b->held);
+	*b = (struct layer_bytes){ 0 };
+}
+
+static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struct held *h)
+{
+	struct node *n;
+	int r;
+
+	r = node_get_file(op->l, id, &n);
+	if (r >= 0)
+		r = file_map(&n->file, op->l->cache, off, len, h->pieces, &h->n, &op->need);
+	return r;
+}
+
+static int find_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,
+		      size_t len, struct held *h, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	do
+		r = map_bytes(&op, id, off, len, h);
+	while (op_again(&op, &r));
+	return r;
+}
+
+static int check_chunk(const struct piece *p, const struct cached *o, struct err *err)
+{
+	char hex[OBJECT_HEX_SIZE];
+
+	if (o->len == p->chunk_len)
+		return 0;
+	return err_set(err, -EBADMSG, "chunk %s has %zu bytes where %zu belong",
+		       object_id_hex(&p->chunk, hex), o->len, p->chunk_len);
+}
+
+/* Without the lock. */
+static int fetch_chunk(struct layer *l, const struct layer_call *call, const struct piece *p,
+		       const struct cached **ret, struct err *err)
+{
+	int r = 0;
+
+	*ret = cache_find(l->cache, OBJECT_CHUNK, &p->chunk);
+	if (!*ret && !call->may_wait)
+		return -EAGAIN;
+	if (!*ret) {
+		layers_count_wait(l->all);
+		r = cache_load(l->cache, OBJECT_CHUNK, &p->chunk, ret, err);
+	}
+	return r < 0 ? r : check_chunk(p, *ret, err);
+}
+
+static int fetch_bytes(struct layer *l, const struct layer_call *call, struct held *h,
+		       struct layer_bytes *ret, struct err *err)
+{
+	int r;
+
+	ret->len = 0;
+	for (size_t i = 0; i < h->n; i++) {
+		const struct piece *p = &h->pieces[i];
+		const uint8_t *at = zeros;
+
+		if (p->block) {
+			at = p->block->data + p->at;
+		} else if (!object_id_is_zero(&p->chunk)) {
+			r = fetch_chunk(l, call, p, &h->objects[i], err);
+			if (r < 0)
+				return r;
+			at = h->objects[i]->data + p->at;
+		}
+		memcpy(&h->iov[i].iov_base, &at, sizeof(at));
+		h->iov[i].iov_len = p->len;
+		ret->len += p->len;
+	}
+	ret->iov = h->iov;
+	ret->n = (int)h->n;
+	return 0;
+}
+
+int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
+	       size_t len, struct layer_bytes *ret, struct err *err)
+{
+	CLEANUP(held_free_p) struct held *h = NULL;
+	int r;
+
+	if (len > LAYER_IO_MAX)
+		len = LAYER_IO_MAX;
+	h = held_new(FILE_PIECES(len));
+	if (!h)
+		return -ENOMEM;
+	/* Twice: a chunk may have been replaced and swept between looking and fetching. */
+	for (int tries = 0; tries < 2; tries++) {
+		held_reset(h);
+		r = find_bytes(l, call, node, off, len, h, err);
+		if (r < 0)
+			return r;
+		r = fetch_bytes(l, call, h, ret, err);
+		if (r != -EBADMSG)
+			break;
+	}
+	if (r >= 0)
+		ret->held = TAKE_PTR(h);
+	return r;
+}
+
+/* --- writing ---------------------------------------------------------------------------- */
+
+/* Would `len` more bytes from `off` on go beyond the quota? */
+static bool over_quota(const struct layer *l, const struct file *f, uint64_t off, uint64_t len)
+{
+	const uint64_t quota = l->record.quota, end = off + len;
+	uint64_t more = len;
+
+	if (quota == 0)
+		return false;
+	if (f->data >= f->size)
+		more = end > f->size ? end - f->size : 0;
+	if (more > len)
+		more = len;
+	return more > 0 && l->grown + (int64_t)more > (int64_t)quota;
+}
+
+static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *data, size_t len,
+		       bool kill_priv)
+{
+	struct layer *l = op->l;
+	int64_t grown = 0;
+	uint64_t before;
+	struct node *n;
+	int r;
+
+	r = node_get_file(l, id, &n);
+	if (r >= 0)
+		r = op_may_change(op);
+	if (r >= 0)
+		r = layers_room(l->all, len, &op->need);
+	if (r >= 0 && over_quota(l, &n->file, off, len))
+		r = -ENOSPC;
+	if (r < 0)
+		return r;
+	before = n->file.data;
+	r = file_write(&n->file, l->cache, off, data, len, &grown, &op->need);
+	layers_count(l->all, grown);
+	node_count_data(l, n, before);
+	if (r < 0)
+		return r;
+	if (kill_priv)
+		node_kill_priv(n);
+	node_touch(l, n, true);
+	return 0;
+}
+
+int layer_write(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
+		const void *data, size_t len, bool kill_priv, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	do
+		r = write_bytes(&op, node, off, data, len, kill_priv);
+	while (op_again(&op, &r));
+	return r;
+}
+
+/* --- holes ------------------------------------------------------------------------------ */
+
+static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, uint64_t len)
+{
+	const bool clears = flags & (LAYER_ALLOC_PUNCH | LAYER_ALLOC_ZERO);
+	const bool lengthens = !(flags & LAYER_ALLOC_KEEP_SIZE);
+	struct layer *l = op->l;
+	int64_t grown = 0, more = 0;
+	uint64_t before;
+	struct node *n;
+	int r;
+
+	r = node_get_file(l, id, &n);
+	if (r >= 0)
+		r = op_may_change(op);
+	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH))
+		r = layers_room(l->all, 0, &op->need);
+	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH) && over_quota(l, &n->file, off, len))
+		r = -ENOSPC;
+	if (r < 0)
+		return r;
+	before = n->file.data;
+	if (clears)
+		r = file_punch(&n->file, l->cache, off, len, &grown, &op->need);
+	if (r >= 0 && lengthens && off + len > n->file.size)
+		r = file_truncate(&n->file, off + len, &more);
+	layers_count(l->all, grown + more);
+	node_count_data(l, n, before);
+	if (r >= 0)
+		node_touch(l, n, true);
+	return r;
+}
+
+int layer_allocate(struct layer *l, const struct layer_call *call, uint64_t node, unsigned flags,
+		   uint64_t off, uint64_t len, struct err *err)
+{
+	const unsigned known = LAYER_ALLOC_KEEP_SIZE | LAYER_ALLOC_PUNCH | LAYER_ALLOC_ZERO;
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	if ((flags & ~known) || (flags & LAYER_ALLOC_PUNCH && !(flags & LAYER_ALLOC_KEEP_SIZE)))
+		return -EOPNOTSUPP;
+	if (len == 0)
+		return -EINVAL;
+	if (off > INT64_MAX || len > INT64_MAX - off)
+		return -EFBIG;
+	do
+		r = allocate(&op, node, flags, off, len);
+	while (op_again(&op, &r));
+	return r;
+}
+
+static int seek(struct op *op, uint64_t id, uint64_t off, bool hole, uint64_t *ret)
+{
+	struct node *n;
+	int r;
+
+	r = node_get_file(op->l, id, &n);
+	return r < 0 ? r : file_seek(&n->file, op->l->cache, off, hole, ret, &op->need);
+}
+
+int layer_seek(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
+	       bool hole, uint64_t *ret, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	do
+		r = seek(&op, node, off, hole, ret);
+	while (op_again(&op, &r));
+	return r;
+}
+
+/* --- copying ---------------------------------------------------------------------------- */
+
+/* A whole file into an empty one shares everything.  1 if that was done, 0 if it is not the case. */
+static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to_id,
+		 uint64_t to_off, size_t len, uint64_t *ret_size)
+{
+	struct layer *l = op->l;
+	struct file copy = { 0 };
+	struct node *from, *to;
+	int r;
+
+	r = node_get_file(l, from_id, &from);
+	if (r >= 0)
+		r = node_get_file(l, to_id, &to);
+	if (r >= 0)
+		r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (from == to || from_off > 0 || to_off > 0 || to->file.size > 0 ||
+	    len < from->file.size || from->file.size == 0)
+		return 0;
+	r = layers_room(l->all, 0, &op->need);
+	if (r >= 0 && over_quota(l, &to->file, 0, from->file.data))
+		r = -ENOSPC;
+	if (r >= 0)
+		r = file_share(&from->file, &copy);
+	if (r < 0)
+		return r;
+	layers_count(l->all, (int64_t)file_memory(&copy) - (int64_t)file_memory(&to->file));
+	node_unkeep(l, to);
+	file_done(&to->file);
+	to->file = copy;
+	node_keep(l, to); /* `from` may have no name, and end before this is persisted */
+	node_count_data(l, to, 0);
+	node_touch(l, to, true);
+	*ret_size = copy.size;
+	return 1;
+}
+
+static ssize_t copy_some(struct layer *l, const struct layer_call *call, uint64_t from,
+			 uint64_t from_off, uint64_t to, uint64_t to_off, size_t len,
+			 struct err *err)
+{
+	CLEANUP(layer_bytes_done) struct layer_bytes bytes = { 0 };
+	size_t done = 0;
+	int r;
+
+	r = layer_read(l, call, from, from_off, len, &bytes, err);
+	for (int i = 0; r >= 0 && i < bytes.n; i++) {
+		r = layer_write(l, call, to, to_off + done, bytes.iov[i].iov_base,
+				bytes.iov[i].iov_len, true, err);
+		done += r >= 0 ? bytes.iov[i].iov_len : 0;
+	}
+	return r < 0 && done == 0 ? r : (ssize_t)done;
+}
+
+ssize_t layer_copy(struct layer *l, const struct layer_call *call, uint64_t from, uint64_t from_off,
+		   uint64_t to, uint64_t to_off, size_t len, struct err *err)
+{
+	uint64_t size = 0;
+	ssize_t n, done = 0;
+	int r;
+
+	if (from_off > INT64_MAX || to_off > INT64_MAX || to_off + len > INT64_MAX)
+		return -EFBIG;
+	{
+		CLEANUP(op_end) struct op op = op_begin(l, call, err);
+
+		do
+			r = share(&op, from, from_off, to, to_off, len, &size);
+		while (op_again(&op, &r));
+	}
+	if (r != 0)
+		return r < 0 ? r : (ssize_t)size;
+	if (!call->may_wait)
+		return -EAGAIN;
+	/* Bounded, so that nobody waits long for one answer. */
+	while (len > 0 && done < (ssize_t)(16 * LAYER_IO_MAX)) {
+		n = copy_some(l, call, from, from_off + (uint64_t)done, to, to_off + (uint64_t)done,
+			      len < LAYER_IO_MAX ? len : LAYER_IO_MAX, err);
+		if (n <= 0)
+			return done > 0 ? done : n;
+		done += n;
+		len -= (size_t)n;
+	}
+	return done;
+}

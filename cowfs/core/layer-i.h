@@ -1,0 +1,283 @@
+/*
+ * layer-i.h - private to the core: nodes, entries, and how operations get what they lack.
+ *
+ * Lock order: layer->lock, then layers->lock, then the locks of the store and its cache.
+ * The store is never read or written with layer->lock held: an operation that lacks
+ * something returns -EAGAIN (need.h) to op_get(), which gets it without the lock.
+ *
+ * What follows is guarded by layer->lock unless it says otherwise.
+ *
+ * The links tree (root.h) is a directory here like any other, without a name: each file with
+ * several names has an entry in it, node->linked, and that entry holds its attributes.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "cowfs/core/file.h"
+#include "cowfs/core/layer.h"
+#include "cowfs/core/layers.h"
+#include "cowfs/core/need.h"
+#include "cowfs/store/catalog.h"
+#include "cowfs/store/tree.h"
+
+struct node;
+
+/*
+ * A name in a directory that is known here: because somebody has a reference to what is
+ * behind it, or because it differs from what is stored.  It stays, as a whiteout if need
+ * be, until what it says is persisted.
+ */
+struct entry {
+	struct node *dir;
+	struct node *node;        /* NULL: a whiteout, no such name */
+	struct entry *next, **at; /* in node->names */
+	struct entry *next_marked;
+	uint64_t changed; /* the generation it last changed in */
+	bool marked;      /* on dir->dir.marked */
+	bool stored;      /* the base of the directory has the name */
+	char name[];
+};
+
+struct dir {
+	struct object_id base;     /* a tree; zero: never stored, empty */
+	struct tree_summary below; /* of base */
+	struct map entries;        /* struct entry by name */
+	struct entry *marked;      /* those that differ from base, or hold something that does */
+	size_t hidden;             /* whiteouts of stored names */
+	size_t added;              /* names that are not stored */
+	struct listing *listing;   /* a listing under way, or NULL */
+	uint64_t version;          /* rises when names come or go */
+};
+
+struct node {
+	uint64_t id;
+	uint64_t refs; /* that callers were given */
+	unsigned pins; /* of ours, for as long as a freeze is under way */
+
+	struct entry *names;  /* empty: no name any more, or the top */
+	struct entry *linked; /* its entry in the links tree, or NULL */
+
+	uint64_t ino;
+	uint64_t rdev;
+	uint32_t mode, uid, gid, nlink;
+	struct timespec mtime, ctime, atime;
+	struct object_id xattrs; /* as stored */
+	struct buf *new_xattrs;  /* owned; the set if it is not stored; may be empty */
+	uint64_t changed;        /* the generation it last changed in */
+	struct object_ref *kept; /* owned; what is pinned in the store for it, or NULL */
+	bool stray;              /* on layer->strays */
+	struct node *next_stray;
+	struct node *next_dropped, *next_emptied; /* rollback.c */
+
+	union {
+		struct dir dir;   /* S_ISDIR */
+		struct file file; /* S_ISREG */
+		char *target;     /* S_ISLNK; owned */
+	};
+};
+
+struct layer {
+	struct layers *all;
+	struct cache *cache;
+	struct clone record; /* root: what is committed */
+
+	pthread_mutex_t lock;
+	pthread_cond_t calm; /* a persist or a rollback has ended */
+	struct map nodes;    /* struct node by id */
+	struct node *top, *links;
+	uint64_t next_node, next_ino;
+	int64_t grown; /* bytes of data since the clone was made, those without a name included */
+	int64_t loose; /* of that, in files without a name */
+	uint64_t generation;         /* rises with every freeze */
+	bool marked;                 /* something is not persisted, or not settled */
+	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
+	bool persisting;             /* one at a time */
+	bool switching;              /* a rollback: changes wait */
+	_Atomic int failed;          /* what the last persist failed with, or 0 */
+	uint64_t freezes;            /* begun */
+	uint64_t persisted;          /* the last freeze that was committed */
+	struct layer_state state;    /* of the last commit */
+	struct node *strays;         /* files without names that have dirty blocks */
+
+	struct layer *next;  /* guarded by all->lock, as what follows */
+	unsigned committers; /* threads of layers.c that work on it */
+	uint64_t round;      /* of the committer that had it last */
+};
+
+/* --- layers.c --------------------------------------------------------------------------- */
+
+struct cache *layers_cache(struct layers *ls);
+struct store *layers_store(struct layers *ls);
+
+/* Dirty memory grew or shrank. */
+void layers_count(struct layers *ls, int64_t grown);
+
+/* May a change that needs `bytes` more go on?  0, -ENOSPC, or -EAGAIN with NEED_ROOM. */
+NODISCARD int layers_room(struct layers *ls, size_t bytes, struct need *need);
+
+/* Until there is room or `l` cannot be persisted. */
+NODISCARD int layers_wait_room(struct layers *ls, struct layer *l);
+
+void layers_was_marked(struct layers *ls); /* a layer has something to persist that had nothing */
+bool layers_pressed(struct layers *ls);    /* memory is short */
+void layers_count_persist(struct layers *ls);
+void layers_count_wait(struct layers *ls);
+void layers_count_node(struct layers *ls, int n);
+int64_t layers_clock(void); /* monotonic ms */
+NODISCARD int layers_statvfs(struct layers *ls, struct statvfs *ret);
+
+/* --- layer.c: one operation ------------------------------------------------------------- */
+
+#define OP_HELD_MAX 24
+
+struct op {
+	struct layer *l;
+	const struct layer_call *call;
+	struct err *err;
+	struct need need;
+	const struct cached *held[OP_HELD_MAX]; /* what was needed or is borrowed from */
+	unsigned n_held;
+	struct listing *listing; /* owned; got for the operation */
+	int tries;               /* objects that could not be got */
+};
+
+/* Takes the lock; op_end() gives it back. */
+struct op op_begin(struct layer *l, const struct layer_call *call, struct err *err);
+void op_end(struct op *op);
+
+/*
+ * An operation returned *r.  True if it was -EAGAIN and what it lacked is here now: do it
+ * again.  Else *r is the answer.
+ */
+bool op_again(struct op *op, int *r);
+
+/* What every change asks first: 0, or -EAGAIN while a rollback is under way. */
+NODISCARD int op_may_change(struct op *op);
+
+/* The object if it is in memory, held until the operation ends; else -EAGAIN. */
+NODISCARD int op_object(struct op *op, enum object_kind kind, const struct object_id *id,
+			const struct cached **ret);
+
+struct timespec layer_now(void);
+
+/* Something is to be persisted. */
+void layer_mark(struct layer *l);
+
+/* A layer that layers.c does not know yet, or no more. */
+NODISCARD int layer_create(struct layers *ls, const char *clone, struct layer **ret,
+			   struct err *err);
+void layer_destroy(struct layer *l); /* NULL is fine */
+DEFINE_CLEANUP(struct layer *, layer_destroy)
+
+/* --- node.c ----------------------------------------------------------------------------- */
+
+NODISCARD int node_get(struct layer *l, uint64_t id, struct node **ret);      /* -ESTALE */
+NODISCARD int node_get_dir(struct layer *l, uint64_t id, struct node **ret);  /* -ENOTDIR */
+NODISCARD int node_get_file(struct layer *l, uint64_t id, struct node **ret); /* -EISDIR, -EINVAL */
+
+/* A new node, not in any directory.  `mode` says what it is. */
+NODISCARD int node_new(struct layer *l, uint32_t mode, struct node **ret);
+NODISCARD int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **ret);
+
+/* Free it if nobody needs it, and then the directories above it for which the same holds. */
+void node_release(struct layer *l, struct node *n);
+void node_destroy(struct layer *l, struct node *n); /* whatever refers to it */
+
+/* Its last name is gone: what it holds must outlive the refs of the store. */
+void node_orphan(struct layer *l, struct node *n);
+void node_keep(struct layer *l, struct node *n);
+void node_unkeep(struct layer *l, struct node *n);
+void node_leave_strays(struct layer *l, struct node *n);
+
+/* Its data was `before` bytes. */
+void node_count_data(struct layer *l, const struct node *n, uint64_t before);
+static inline bool node_has_no_name(const struct node *n)
+{
+	return !n->names && !n->linked;
+}
+
+void node_stat(const struct node *n, struct stat *ret);
+void node_found(struct node *n, struct layer_found *ret); /* and one reference */
+static inline bool node_is_dir(const struct node *n)
+{
+	return S_ISDIR(n->mode);
+}
+
+/* It changed: what holds its attributes must be persisted. */
+void node_mark(struct layer *l, struct node *n);
+
+/* The same, and its ctime is now; for a directory whose names changed also its mtime. */
+void node_kill_priv(struct node *n); /* attr.c: takes set-id bits away, as a write does */
+void node_touch(struct layer *l, struct node *n, bool mtime);
+
+/* --- dir.c ------------------------------------------------------------------------------ */
+
+/* The name, loaded if it is stored.  -ENOENT if there is none, or -EAGAIN. */
+NODISCARD int dir_find(struct op *op, struct node *dir, const char *name, struct entry **ret);
+
+/* The slot of a name for entry_set(): an entry that is there, or a new one that is a whiteout. */
+NODISCARD int dir_slot(struct op *op, struct node *dir, const char *name, struct entry **ret);
+
+/* 1 if it has no names, 0 if it has, or -EAGAIN. */
+NODISCARD int dir_is_empty(struct op *op, struct node *dir);
+
+bool dir_is_dead(const struct layer *l,
+		 const struct node *dir); /* has no name and is not the top */
+
+/* Make an entry name `n`, or nothing.  Keeps the lists, not the link counts. */
+void entry_set(struct layer *l, struct entry *e, struct node *n);
+void entry_mark(struct layer *l, struct entry *e);
+void entry_set_stored(struct entry *e, bool stored); /* its directory has another base now */
+
+/* Take an entry away that is as stored. */
+void entry_free(struct layer *l, struct entry *e);
+
+NODISCARD int name_check(const char *name);
+
+/* --- name.c ----------------------------------------------------------------------------- */
+
+/* A node that is new today, of whoever calls, for a place in `dir`. */
+NODISCARD int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node **ret);
+
+/* Forget a slot that was made and not used. */
+void slot_drop(struct layer *l, struct entry *e);
+
+/* Take a name from what has it; without other names and references that is freed. */
+void name_remove(struct layer *l, struct entry *e);
+
+/* `child` came to a directory (1) or left it (-1). */
+void dir_count_links(struct node *dir, const struct node *child, int n);
+
+/* --- lower.c ---------------------------------------------------------------------------- */
+
+/* A name in a stored tree, from memory.  *ret borrows until the operation ends. */
+NODISCARD int lower_find(struct op *op, const struct object_id *tree, const char *name,
+			 struct tree_entry *ret);
+
+/* How many names a stored tree has. */
+NODISCARD int lower_count(struct op *op, const struct object_id *tree, uint64_t *ret);
+
+/* --- list.c ----------------------------------------------------------------------------- */
+
+void listing_free(struct listing *li); /* NULL is fine */
+
+/* All names of a stored tree, from the cache and the store; without locks. */
+NODISCARD int listing_load(struct cache *c, const struct object_id *tree, struct listing **ret,
+			   struct err *err);
+
+/* --- freeze.c --------------------------------------------------------------------------- */
+
+/* What was changed, at one moment. */
+struct frozen;
+
+/* With the lock.  Also raises the generation. */
+NODISCARD int freeze_collect(struct layer *l, struct frozen **ret);
+
+/* Put all of it, bottom-up; without the lock. */
+NODISCARD int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret,
+			 struct err *err);
+
+/* With the lock: it is committed, or (`stored` false) not; frees it. */
+void freeze_settle(struct layer *l, struct frozen *f, bool stored);

@@ -1,0 +1,244 @@
+#include "cowfs/core/layer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cowfs/core/layer-i.h"
+
+/* --- one operation ---------------------------------------------------------------------- */
+
+struct op op_begin(struct layer *l, const struct layer_call *call, struct err *err)
+{
+	pthread_mutex_lock(&l->lock);
+	return (struct op){ .l = l, .call = call, .err = err };
+}
+
+void op_end(struct op *op)
+{
+	pthread_mutex_unlock(&op->l->lock);
+	while (op->n_held > 0)
+		cached_unref(op->held[--op->n_held]);
+	listing_free(op->listing);
+}
+
+/* What was held for an earlier try has served; the newest stay, in case memory is short. */
+static void hold(struct op *op, const struct cached *o)
+{
+	if (op->n_held == OP_HELD_MAX) {
+		cached_unref(op->held[0]);
+		memmove(op->held, op->held + 1, (OP_HELD_MAX - 1) * sizeof(op->held[0]));
+		op->n_held--;
+	}
+	op->held[op->n_held++] = o;
+}
+
+int op_object(struct op *op, enum object_kind kind, const struct object_id *id,
+	      const struct cached **ret)
+{
+	const struct cached *o = cache_find(op->l->cache, kind, id);
+
+	if (!o)
+		return need_object(&op->need, kind, id);
+	hold(op, o);
+	*ret = o;
+	return 0;
+}
+
+/* Without the lock. */
+static int get_object(struct op *op)
+{
+	const struct object_ref *what = &op->need.object;
+	const struct cached *o;
+	int r;
+
+	layers_count_wait(op->l->all);
+	r = cache_load(op->l->cache, what->kind, &what->id, &o, op->err);
+	if (r >= 0)
+		hold(op, o);
+	return r;
+}
+
+static int get(struct op *op)
+{
+	struct layer *l = op->l;
+	int r = 0;
+
+	switch (op->need.kind) {
+	case NEED_OBJECT:
+		pthread_mutex_unlock(&l->lock);
+		r = get_object(op);
+		pthread_mutex_lock(&l->lock);
+		/* What it was needed for may have been replaced, stored anew and swept meanwhile. */
+		if (r == -EBADMSG && op->tries++ == 0)
+			r = 0;
+		break;
+	case NEED_LISTING:
+		pthread_mutex_unlock(&l->lock);
+		listing_free(op->listing);
+		op->listing = NULL;
+		layers_count_wait(l->all);
+		r = listing_load(l->cache, &op->need.object.id, &op->listing, op->err);
+		pthread_mutex_lock(&l->lock);
+		break;
+	case NEED_ROOM:
+		pthread_mutex_unlock(&l->lock);
+		r = layers_wait_room(l->all, l);
+		pthread_mutex_lock(&l->lock);
+		break;
+	case NEED_CALM:
+		while (l->switching)
+			pthread_cond_wait(&l->calm, &l->lock);
+		break;
+	}
+	return r;
+}
+
+bool op_again(struct op *op, int *r)
+{
+	if (*r != -EAGAIN || !op->call->may_wait)
+		return false;
+	*r = get(op);
+	return *r >= 0;
+}
+
+int op_may_change(struct op *op)
+{
+	if (!op->l->switching)
+		return 0;
+	op->need = (struct need){ .kind = NEED_CALM };
+	return -EAGAIN;
+}
+
+struct timespec layer_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t;
+}
+
+/* --- opening and closing ---------------------------------------------------------------- */
+
+/* New numbers follow the clock, so no tree that was stored before has them. */
+static uint64_t first_ino(uint64_t at_least)
+{
+	const struct timespec now = layer_now();
+	const uint64_t us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	const uint64_t ino = (uint64_t)1 << 62 | us;
+
+	return ino > at_least ? ino : at_least;
+}
+
+static int make_links(struct layer *l, const struct root *root)
+{
+	struct tree_entry e = {
+		.form = TREE_DIR,
+		.mode = S_IFDIR,
+		.id = root->links,
+		.below = root->in_links,
+	};
+
+	return node_from_entry(l, &e, &l->links);
+}
+
+static int load_root(struct layer *l, struct err *err)
+{
+	struct root root;
+	int r;
+
+	r = root_get(layers_store(l->all), &l->record.root, &root, err);
+	if (r < 0)
+		return r;
+	l->state = (struct layer_state){
+		.id = l->record.root,
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
+	};
+	r = node_from_entry(l, &root.top, &l->top);
+	if (r >= 0)
+		r = make_links(l, &root);
+	if (r < 0)
+		return err_nomem(err);
+	assert(l->top->id == LAYER_ROOT);
+	l->top->refs = 1; /* the caller has it from the start and never forgets it */
+	l->links->refs = 1;
+	return 0;
+}
+
+static uint64_t hash_id(const void *key)
+{
+	const uint64_t *id = key;
+
+	return *id * 0x9e3779b97f4a7c15u;
+}
+
+static bool equal_id(const void *a, const void *b)
+{
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+void layer_destroy(struct layer *l)
+{
+	struct node *n;
+
+	if (!l)
+		return;
+	for (size_t pos = 0; (n = map_next(&l->nodes, &pos));)
+		node_destroy(l, n);
+	map_done(&l->nodes);
+	clone_done(&l->record);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->calm);
+	free(l);
+}
+
+int layer_create(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
+{
+	CLEANUP(layer_destroy_p) struct layer *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return err_nomem(err);
+	l->all = ls;
+	l->cache = layers_cache(ls);
+	l->generation = 1;
+	l->next_node = LAYER_ROOT;
+	l->nodes = MAP_INIT(hash_id, equal_id);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->calm, NULL);
+
+	r = clone_get(layers_store(ls), clone, &l->record, err);
+	if (r < 0)
+		return r == -ENOENT ? err_set(err, r, "there is no clone '%s'", clone) : r;
+	l->grown = l->record.grown;
+	l->next_ino = first_ino(l->record.next_ino);
+	r = load_root(l, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", clone);
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+const char *layer_name(const struct layer *l)
+{
+	return l->record.name;
+}
+
+void layer_set_quota(struct layer *l, uint64_t quota)
+{
+	pthread_mutex_lock(&l->lock);
+	l->record.quota = quota;
+	layer_mark(l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void layer_mark(struct layer *l)
+{
+	if (l->marked)
+		return;
+	l->marked = true;
+	l->dirty_since = layers_clock();
+	layers_was_marked(l->all);
+}

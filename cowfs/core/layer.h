@@ -1,0 +1,218 @@
+/*
+ * layer.h - a writable view over an immutable tree: a clone while it is in use.
+ *
+ * Knows nodes, names, whiteouts and blocks; knows nothing of FUSE.  Operations return
+ * what a Unix file system would: -ENOENT, -ENOTEMPTY, ...; permissions are the business of
+ * the caller.  Damage in the store is -EBADMSG with a sentence, else err is silent.
+ *
+ * A node is known by a number that is never used twice in the life of a layer.
+ * layer_lookup() and all that make something give the caller one reference to the
+ * node; layer_forget() gives back n.  A node without names lives until its last
+ * reference is gone.
+ *
+ * Everything is answered from memory where it is there.  With call->may_wait false, what
+ * would have to read the store or wait for room is -EAGAIN, with nothing changed.
+ *
+ * Thread-safe.  Lock order is in layer-i.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "cowfs/store/batch.h"
+#include "cowfs/store/root.h"
+
+#define LAYER_ROOT ((uint64_t)1)
+
+struct layer;
+
+struct layer_call {
+	uint32_t uid, gid; /* who asks: the owner of what is made */
+	bool may_wait;
+};
+
+struct layer_found {
+	uint64_t node;
+	struct stat st; /* st_ino is stable over mounts and snapshots; st_dev is 0 */
+};
+
+/* --- names ------------------------------------------------------------------------------ */
+
+NODISCARD int layer_lookup(struct layer *l, const struct layer_call *call, uint64_t dir,
+			   const char *name, struct layer_found *ret, struct err *err);
+void layer_forget(struct layer *l, uint64_t node, uint64_t n);
+
+/* Any type but symlinks; `mode` has the type, and the umask is in it already. */
+NODISCARD int layer_make(struct layer *l, const struct layer_call *call, uint64_t dir,
+			 const char *name, uint32_t mode, uint64_t rdev, struct layer_found *ret,
+			 struct err *err);
+NODISCARD int layer_symlink(struct layer *l, const struct layer_call *call, uint64_t dir,
+			    const char *name, const char *target, struct layer_found *ret,
+			    struct err *err);
+/* A regular file without a name; layer_link() may give it one. */
+NODISCARD int layer_make_nameless(struct layer *l, const struct layer_call *call, uint64_t dir,
+				  uint32_t mode, struct layer_found *ret, struct err *err);
+NODISCARD int layer_link(struct layer *l, const struct layer_call *call, uint64_t node,
+			 uint64_t dir, const char *name, struct layer_found *ret, struct err *err);
+NODISCARD int layer_unlink(struct layer *l, const struct layer_call *call, uint64_t dir,
+			   const char *name, struct err *err);
+NODISCARD int layer_rmdir(struct layer *l, const struct layer_call *call, uint64_t dir,
+			  const char *name, struct err *err);
+
+enum layer_rename_flags {
+	LAYER_RENAME_NOREPLACE = 1,
+	LAYER_RENAME_EXCHANGE = 2,
+	LAYER_RENAME_WHITEOUT = 4, /* leave a character device 0:0 behind, as overlayfs wants */
+};
+NODISCARD int layer_rename(struct layer *l, const struct layer_call *call, uint64_t dir,
+			   const char *name, uint64_t new_dir, const char *new_name, unsigned flags,
+			   struct err *err);
+
+NODISCARD int layer_readlink(struct layer *l, uint64_t node, char *target, size_t size,
+			     struct err *err); /* the length; terminated if it fits */
+
+/*
+ * Give each name of a directory from the cursor `off` on, 0 for the first; `next` is the cursor
+ * behind it.  Cursors stay good while names come and go, over persists and rollbacks.
+ * With `plus` every name but "." and ".." comes with node and attributes and one
+ * reference; else only node.st_ino and the type in st_mode are set.  `fill` must not call
+ * the layer; 1 means that it had no room and did not take the name.
+ */
+typedef int (*layer_fill_fn)(void *ctx, const char *name, const struct layer_found *found,
+			     uint64_t next);
+NODISCARD int layer_readdir(struct layer *l, const struct layer_call *call, uint64_t dir,
+			    uint64_t off, bool plus, layer_fill_fn fill, void *ctx,
+			    struct err *err);
+
+/* --- attributes ------------------------------------------------------------------------- */
+
+NODISCARD int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *err);
+
+enum layer_set {
+	LAYER_SET_MODE = 1,
+	LAYER_SET_UID = 2,
+	LAYER_SET_GID = 4,
+	LAYER_SET_SIZE = 8,
+	LAYER_SET_ATIME = 16,
+	LAYER_SET_MTIME = 32,
+	LAYER_SET_CTIME = 64,  /* else it becomes now */
+	LAYER_KILL_PRIV = 128, /* take set-id bits away, as a write by an ordinary user does */
+};
+
+/* Of `st` what `set` names. */
+NODISCARD int layer_setattr(struct layer *l, const struct layer_call *call, uint64_t node,
+			    const struct stat *st, unsigned set, struct stat *ret, struct err *err);
+
+NODISCARD int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err);
+
+/* `flags` as of setxattr(2): XATTR_CREATE, XATTR_REPLACE.  `size` 0 asks how long the answer is. */
+NODISCARD int layer_setxattr(struct layer *l, const struct layer_call *call, uint64_t node,
+			     const char *name, const void *value, size_t size, int flags,
+			     struct err *err);
+NODISCARD ssize_t layer_getxattr(struct layer *l, const struct layer_call *call, uint64_t node,
+				 const char *name, void *value, size_t size, struct err *err);
+NODISCARD ssize_t layer_listxattr(struct layer *l, const struct layer_call *call, uint64_t node,
+				  char *list, size_t size, struct err *err);
+NODISCARD int layer_removexattr(struct layer *l, const struct layer_call *call, uint64_t node,
+				const char *name, struct err *err);
+
+/* --- bytes ------------------------------------------------------------------------------ */
+
+#define LAYER_IO_MAX ((size_t)1 << 20)
+
+/* Bytes that are held for whoever asked; they do not change. */
+struct layer_bytes {
+	struct iovec *iov;
+	int n;
+	size_t len;
+	void *held; /* private */
+};
+
+/* Up to `len` (at most LAYER_IO_MAX) bytes; fewer only at the end of the file. */
+NODISCARD int layer_read(struct layer *l, const struct layer_call *call, uint64_t node,
+			 uint64_t off, size_t len, struct layer_bytes *ret, struct err *err);
+void layer_bytes_done(struct layer_bytes *b);
+
+/* All of it or an error: -ENOSPC (disk or quota), -EFBIG. */
+NODISCARD int layer_write(struct layer *l, const struct layer_call *call, uint64_t node,
+			  uint64_t off, const void *data, size_t len, bool kill_priv,
+			  struct err *err);
+
+enum layer_allocate {
+	LAYER_ALLOC_KEEP_SIZE = 1,
+	LAYER_ALLOC_PUNCH = 2,
+	LAYER_ALLOC_ZERO = 4,
+};
+NODISCARD int layer_allocate(struct layer *l, const struct layer_call *call, uint64_t node,
+			     unsigned flags, uint64_t off, uint64_t len, struct err *err);
+
+/* As lseek(2) with SEEK_DATA or SEEK_HOLE. */
+NODISCARD int layer_seek(struct layer *l, const struct layer_call *call, uint64_t node,
+			 uint64_t off, bool hole, uint64_t *ret, struct err *err);
+
+/* As copy_file_range(2): the number of bytes, which may be less than asked. */
+NODISCARD ssize_t layer_copy(struct layer *l, const struct layer_call *call, uint64_t from,
+			     uint64_t from_off, uint64_t to, uint64_t to_off, size_t len,
+			     struct err *err);
+
+/* --- states ----------------------------------------------------------------------------- */
+
+/*
+ * Everything that returned before this was called becomes objects and the root of the clone,
+ * in O(changed), while others go on.  `also` (or NULL) may add refs to the same batch; it is
+ * called without locks, once the new root is put and before the commit.
+ */
+struct layer_state {
+	struct object_id id;   /* a root (root.h) */
+	uint64_t files, bytes; /* what lies in it */
+};
+typedef int (*layer_also_fn)(struct batch *b, const struct layer_state *state, void *ctx,
+			     struct err *err);
+NODISCARD int layer_persist(struct layer *l, enum batch_durability durability, layer_also_fn also,
+			    void *ctx, struct layer_state *ret, struct err *err);
+
+/* fsync(2) of anything in it. */
+NODISCARD int layer_sync(struct layer *l, struct err *err);
+
+/* What whoever caches names and directories must drop. */
+struct layer_changed_name {
+	uint64_t dir;
+	char *name; /* owned */
+};
+struct layer_changes {
+	struct layer_changed_name *names;
+	size_t n_names;
+	uint64_t *dirs; /* whose listing or attributes changed; each once */
+	size_t n_dirs;
+};
+void layer_changes_done(struct layer_changes *c);
+
+/*
+ * Make the clone show another root, in O(difference), while it is in use.  What was there
+ * is persisted first, and `also` may name it in the batch that switches the clone: both happen or
+ * neither.  Directories keep their node; changed files and symlinks get a new one under
+ * their old st_ino; who has a file open that is gone or changed keeps it as it was.
+ */
+NODISCARD int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also,
+			     void *ctx, struct layer_changes *ret, struct err *err);
+
+struct layer_usage {
+	uint64_t dirty; /* bytes of content not persisted */
+	uint64_t quota; /* 0: none */
+	uint64_t used;  /* bytes that the clone has grown by since it was made */
+	uint64_t nodes; /* in memory */
+	bool changed;   /* something is not persisted */
+};
+void layer_usage(struct layer *l, struct layer_usage *ret);
+
+/* A new limit of growth in bytes; 0: none.  Part of the clone with the next persist. */
+void layer_set_quota(struct layer *l, uint64_t quota);
+
+const char *layer_name(const struct layer *l); /* of the clone */

@@ -1,0 +1,49 @@
+/*
+ * layers.h - the live clones of one store: what they share, and when they are persisted.
+ *
+ * All layers share one cache of stored objects, one budget of dirty memory, and one
+ * committer: a thread that persists a layer some time after it was changed, or earlier
+ * when the budget runs short.  Writers wait once the budget is gone.
+ */
+#pragma once
+
+#include "cowfs/core/layer.h"
+#include "cowfs/store/cache.h"
+#include "cowfs/store/store.h"
+
+struct layers;
+
+struct layers_options {
+	uint64_t
+	    dirty_max; /* bytes; writers wait beyond; 0: an eighth of the machine's memory, at most 2 GiB */
+	unsigned persist_ms; /* how long a change may stay in memory only; 0: 2000 */
+	uint64_t
+	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 64 MiB */
+	struct cache_limits cache; /* 0: sensible ones */
+};
+
+/* The store, open for writing, must outlive them. */
+NODISCARD int layers_new(struct store *s, const struct layers_options *options, struct layers **ret,
+			 struct err *err);
+void layers_free(struct layers *ls); /* every layer must be closed; NULL is fine */
+DEFINE_CLEANUP(struct layers *, layers_free)
+
+struct layers_stats {
+	uint64_t dirty; /* bytes of file content not persisted */
+	uint64_t nodes; /* in memory */
+	uint64_t persists;
+	uint64_t store_waits; /* operations that had to read the store */
+	uint64_t room_waits;  /* operations that had to wait for dirty memory */
+	struct cache_stats cache;
+};
+void layers_stats(struct layers *ls, struct layers_stats *ret);
+
+/* The live view of a clone.  At most one layer per clone.  -ENOENT if there is no such clone. */
+NODISCARD int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err);
+
+/* Persist and close.  On failure it is still open. */
+NODISCARD int layer_close(struct layer *l, struct err *err);
+
+/* Close without persisting: what was not persisted is lost.  For a clone that is being removed. */
+void layer_discard(struct layer *l);
+DEFINE_CLEANUP(struct layer *, layer_discard)

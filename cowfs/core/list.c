@@ -1,0 +1,356 @@
+/*
+ * list.c - the names of a directory, with cursors that stay good.
+ *
+ * Names are given in the order of a keyed hash, and the cursor behind a name is its
+ * hash: it means the same place whatever came or went meanwhile, after a persist, a
+ * rollback, even a restart.  Sorting by it takes all names at once: a listing, made when
+ * somebody begins at the top and used until he is through.  What is in it may be gone
+ * by the time it is given, so each name is looked up then.
+ *
+ * Should two names share a hash, the cursor behind the first is the place before both:
+ * one may then be given twice, but none is left out.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cowfs/core/layer-i.h"
+#include "cowfs/store/tree-node.h"
+
+#define CURSOR_DOT    1 /* behind "." */
+#define CURSOR_DOTDOT 2
+#define CURSOR_FIRST  3 /* the lowest of a name */
+
+struct item {
+	uint64_t cursor;
+	uint64_t ino;
+	uint32_t type; /* as in st_mode; 0: it is not stored, ask the directory */
+	uint32_t name; /* where it begins in `names` */
+};
+
+struct listing {
+	struct object_id tree; /* what the items were read of */
+	uint64_t version;      /* of the directory; 0: only what is stored */
+	struct item *items;
+	size_t n, cap;
+	struct buf names; /* each with its NUL */
+};
+
+void listing_free(struct listing *li)
+{
+	if (!li)
+		return;
+	free(li->items);
+	buf_done(&li->names);
+	free(li);
+}
+DEFINE_CLEANUP(struct listing *, listing_free)
+
+static uint64_t cursor_of(const struct object_key *key, const char *name, size_t len)
+{
+	const uint64_t c = object_name_hash(key, name, len) >> 1;
+
+	return c < CURSOR_FIRST ? c + CURSOR_FIRST : c;
+}
+
+static int add_name(struct listing *li, const struct object_key *key, const char *name, size_t len,
+		    uint64_t ino, uint32_t type)
+{
+	struct item *bigger;
+	size_t cap;
+
+	if (li->n == li->cap) {
+		cap = li->cap ? 2 * li->cap : 32;
+		bigger = reallocarray(li->items, cap, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		li->items = bigger;
+		li->cap = cap;
+	}
+	if (li->names.len > UINT32_MAX - len - 1)
+		return -EOVERFLOW;
+	li->items[li->n] = (struct item){
+		.cursor = cursor_of(key, name, len),
+		.ino = ino,
+		.type = type,
+		.name = (uint32_t)li->names.len,
+	};
+	if (buf_append(&li->names, name, len) < 0 || buf_append_u8(&li->names, 0) < 0)
+		return -ENOMEM;
+	li->n++;
+	return 0;
+}
+
+static const char *item_name(const struct listing *li, const struct item *it)
+{
+	return (const char *)li->names.data + it->name;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->cursor != y->cursor)
+		return x->cursor < y->cursor ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+/* --- what is stored --------------------------------------------------------------------- */
+
+static int add_leaf(struct listing *li, const struct object_key *key, const struct tree_node *node,
+		    struct err *err)
+{
+	struct tree_entry e;
+	int r = 0;
+
+	for (uint32_t i = 0; i < node->n && r >= 0; i++) {
+		r = tree_node_entry(node, i, &e, err);
+		if (r >= 0)
+			r = add_name(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
+	}
+	return r;
+}
+
+int listing_load(struct cache *c, const struct object_id *tree, struct listing **ret,
+		 struct err *err)
+{
+	CLEANUP(listing_free_p) struct listing *li = calloc(1, sizeof(*li));
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	const struct object_key *key = store_key(cache_store(c));
+	struct tree_entry e;
+	int r;
+
+	if (!li)
+		return -ENOMEM;
+	li->tree = *tree;
+	r = tree_iter_new(cache_store(c), tree, &it, err);
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
+		r = add_name(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(li);
+	return 0;
+}
+
+/* The stored names: of a small tree at once, of a large one as got by op_again(). */
+static int take_stored(struct op *op, const struct node *dir, struct listing **ret)
+{
+	CLEANUP(listing_free_p) struct listing *li = NULL;
+	const struct object_id *base = &dir->dir.base;
+	const struct cached *o;
+	struct tree_node node;
+	int r;
+
+	if (op->listing && object_id_equal(&op->listing->tree, base)) {
+		*ret = TAKE_PTR(op->listing);
+		return 0;
+	}
+	li = calloc(1, sizeof(*li));
+	if (!li)
+		return -ENOMEM;
+	li->tree = *base;
+	if (!object_id_is_zero(base)) {
+		r = op_object(op, OBJECT_TREE, base, &o);
+		if (r >= 0)
+			r = tree_node_open(o->data, o->len, &node, op->err);
+		if (r >= 0 && node.level > 0) {
+			op->need = (struct need){
+				.kind = NEED_LISTING,
+				.object = { .kind = OBJECT_TREE, .id = *base },
+			};
+			r = -EAGAIN;
+		}
+		if (r >= 0)
+			r = add_leaf(li, store_key(cache_store(op->l->cache)), &node, op->err);
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(li);
+	return 0;
+}
+
+/* --- with what is known here ------------------------------------------------------------ */
+
+static int add_known(struct op *op, const struct node *dir, struct listing *li)
+{
+	const struct object_key *key = store_key(cache_store(op->l->cache));
+	const struct entry *e;
+	int r = 0;
+
+	if (dir->dir.added == 0)
+		return 0;
+	for (size_t pos = 0; r >= 0 && (e = map_next(&dir->dir.entries, &pos));)
+		if (e->node && !e->stored)
+			r = add_name(li, key, e->name, strlen(e->name), 0, 0);
+	return r;
+}
+
+static int make_listing(struct op *op, struct node *dir)
+{
+	CLEANUP(listing_free_p) struct listing *li = NULL;
+	int r;
+
+	r = take_stored(op, dir, &li);
+	if (r >= 0)
+		r = add_known(op, dir, li);
+	if (r < 0)
+		return r;
+	if (li->n > 1)
+		qsort(li->items, li->n, sizeof(li->items[0]), compare_items);
+	li->version = dir->dir.version;
+	listing_free(dir->dir.listing);
+	dir->dir.listing = TAKE_PTR(li);
+	return 0;
+}
+
+/* From the top everybody gets what is there now; further down what there was will do. */
+static int need_listing(struct op *op, struct node *dir, uint64_t off)
+{
+	const struct listing *li = dir->dir.listing;
+
+	if (li && (off > CURSOR_DOTDOT || li->version == dir->dir.version))
+		return 0;
+	return make_listing(op, dir);
+}
+
+/* --- giving ----------------------------------------------------------------------------- */
+
+struct giving {
+	struct op *op;
+	struct node *dir;
+	bool plus;
+	layer_fill_fn fill;
+	void *ctx;
+	bool any; /* something was given, so failing must wait for the next call */
+};
+
+/* 1: no room. */
+static int give_dots(struct giving *g, uint64_t off)
+{
+	struct node *above = g->dir->names ? g->dir->names->dir : g->dir;
+	struct layer_found found = { .st.st_mode = S_IFDIR, .st.st_ino = g->dir->ino };
+
+	if (off < CURSOR_DOT) {
+		if (g->fill(g->ctx, ".", &found, CURSOR_DOT) > 0)
+			return 1;
+		g->any = true;
+	}
+	if (off < CURSOR_DOTDOT) {
+		found.st.st_ino = above->ino;
+		if (g->fill(g->ctx, "..", &found, CURSOR_DOTDOT) > 0)
+			return 1;
+		g->any = true;
+	}
+	return 0;
+}
+
+/* With node and attributes, and a reference if it was taken. */
+static int give_plus(struct giving *g, const char *name, uint64_t next)
+{
+	struct layer_found found;
+	struct entry *e;
+	int r;
+
+	r = dir_find(g->op, g->dir, name, &e);
+	if (r < 0)
+		return r;
+	node_found(e->node, &found);
+	r = g->fill(g->ctx, name, &found, next);
+	if (r > 0) {
+		e->node->refs--;
+		node_release(g->op->l, e->node);
+	}
+	return r;
+}
+
+static int give_plain(struct giving *g, const struct item *it, const char *name, uint64_t next)
+{
+	const struct entry *e = map_get(&g->dir->dir.entries, name);
+	struct layer_found found = { .st.st_mode = it->type, .st.st_ino = it->ino };
+
+	if (e) {
+		if (!e->node)
+			return -ENOENT;
+		found.st.st_mode = e->node->mode;
+		found.st.st_ino = e->node->ino;
+	} else if (it->type == 0) {
+		return -ENOENT;
+	}
+	return g->fill(g->ctx, name, &found, next);
+}
+
+/* The first item behind a cursor. */
+static size_t find_item(const struct listing *li, uint64_t off)
+{
+	size_t lo = 0, hi = li->n;
+
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+
+		if (li->items[mid].cursor <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint64_t cursor_behind(const struct listing *li, size_t i)
+{
+	const uint64_t cursor = li->items[i].cursor;
+
+	return i + 1 < li->n && li->items[i + 1].cursor == cursor ? cursor - 1 : cursor;
+}
+
+static int give_items(struct giving *g, uint64_t off)
+{
+	const struct listing *li = g->dir->dir.listing;
+	int r;
+
+	for (size_t i = find_item(li, off); i < li->n; i++) {
+		const struct item *it = &li->items[i];
+		const char *name = item_name(li, it);
+		const uint64_t next = cursor_behind(li, i);
+
+		r = g->plus ? give_plus(g, name, next) : give_plain(g, it, name, next);
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return g->any ? 0 : r;
+		if (r > 0)
+			return 0;
+		g->any = true;
+	}
+	if (!g->any) {
+		listing_free(g->dir->dir.listing);
+		g->dir->dir.listing = NULL;
+	}
+	return 0;
+}
+
+static int list(struct giving *g, uint64_t dir_id, uint64_t off)
+{
+	int r;
+
+	r = node_get_dir(g->op->l, dir_id, &g->dir);
+	if (r < 0 || dir_is_dead(g->op->l, g->dir))
+		return r < 0 ? r : 0;
+	r = need_listing(g->op, g->dir, off);
+	if (r < 0)
+		return r;
+	return give_dots(g, off) > 0 ? 0 : give_items(g, off);
+}
+
+int layer_readdir(struct layer *l, const struct layer_call *call, uint64_t dir, uint64_t off,
+		  bool plus, layer_fill_fn fill, void *ctx, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	struct giving g = { .op = &op, .plus = plus, .fill = fill, .ctx = ctx };
+	int r;
+
+	do
+		r = list(&g, dir, off);
+	while (op_again(&op, &r));
+	return r;
+}

@@ -1,0 +1,324 @@
+/*
+ * node.c - what callers know by number, and how long it lives.
+ *
+ * A node is in memory as long as somebody refers to it, or it differs from what is
+ * stored, or something below it does either.  When the last reason goes it is taken
+ * out of its directories, which may have been the last reason for those.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "cowfs/core/layer-i.h"
+#include "cowfs/store/pin.h"
+
+#define BLOCK_SIZE   4096 /* what space is counted in, as file systems do */
+#define IO_SIZE      ((size_t)64 << 10)
+#define SECTOR       512
+#define DIR_SIZE     4096
+#define NO_SUCH_NODE (-ESTALE)
+
+/* --- finding ---------------------------------------------------------------------------- */
+
+int node_get(struct layer *l, uint64_t id, struct node **ret)
+{
+	struct node *n = map_get(&l->nodes, &id);
+
+	if (!n)
+		return NO_SUCH_NODE;
+	*ret = n;
+	return 0;
+}
+
+int node_get_dir(struct layer *l, uint64_t id, struct node **ret)
+{
+	int r = node_get(l, id, ret);
+
+	return r >= 0 && !node_is_dir(*ret) ? -ENOTDIR : r;
+}
+
+int node_get_file(struct layer *l, uint64_t id, struct node **ret)
+{
+	int r = node_get(l, id, ret);
+
+	if (r < 0 || S_ISREG((*ret)->mode))
+		return r;
+	return node_is_dir(*ret) ? -EISDIR : -EINVAL;
+}
+
+/* --- making ----------------------------------------------------------------------------- */
+
+int node_new(struct layer *l, uint32_t mode, struct node **ret)
+{
+	static const struct content nothing = { .form = CONTENT_HOLE };
+	struct node *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->id = l->next_node;
+	n->mode = mode;
+	if (S_ISREG(mode))
+		file_init(&n->file, &nothing);
+	else if (S_ISDIR(mode))
+		n->dir.entries = MAP_INIT(map_hash_str, map_equal_str);
+	r = map_add(&l->nodes, &n->id, n, NULL);
+	if (r < 0) {
+		free(n);
+		return r;
+	}
+	l->next_node++;
+	layers_count_node(l->all, 1);
+	*ret = n;
+	return 0;
+}
+
+int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **ret)
+{
+	struct content content;
+	struct node *n;
+	int r;
+
+	r = node_new(l, e->mode, &n);
+	if (r < 0)
+		return r;
+	n->ino = e->ino;
+	n->rdev = e->rdev;
+	n->uid = e->uid;
+	n->gid = e->gid;
+	n->mtime = (struct timespec){ .tv_sec = e->mtime_s, .tv_nsec = e->mtime_ns };
+	n->ctime = (struct timespec){ .tv_sec = e->ctime_s, .tv_nsec = e->ctime_ns };
+	n->atime = n->mtime;
+	n->xattrs = e->xattrs;
+	n->nlink = e->nlink ? e->nlink : 1;
+	if (node_is_dir(n)) {
+		n->dir.base = e->id;
+		n->dir.below = e->below;
+	} else if (S_ISREG(e->mode)) {
+		content = tree_entry_content(e);
+		file_init(&n->file, &content);
+	} else if (S_ISLNK(e->mode)) {
+		n->target = strndup(e->target, e->target_len);
+		if (!n->target) {
+			node_destroy(l, n);
+			return -ENOMEM;
+		}
+	}
+	*ret = n;
+	return 0;
+}
+
+/* --- letting go ------------------------------------------------------------------------- */
+
+void node_keep(struct layer *l, struct node *n)
+{
+	const struct content *c = &n->file.base;
+	AUTO_FREE struct object_ref *what = NULL;
+
+	if (n->kept || !S_ISREG(n->mode) || c->form == CONTENT_HOLE)
+		return;
+	/* Without memory for it a gc may take the file from whoever has it open: he gets EIO. */
+	what = malloc(sizeof(*what));
+	if (!what)
+		return;
+	what->kind = c->form == CONTENT_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE;
+	what->id = c->id;
+	if (store_pin(layers_store(l->all), what->kind, &what->id, NULL) >= 0)
+		n->kept = TAKE_PTR(what);
+}
+
+void node_unkeep(struct layer *l, struct node *n)
+{
+	if (!n->kept)
+		return;
+	store_unpin(layers_store(l->all), n->kept->kind, &n->kept->id);
+	free(n->kept);
+	n->kept = NULL;
+}
+
+void node_count_data(struct layer *l, const struct node *n, uint64_t before)
+{
+	const int64_t more = (int64_t)(n->file.data - before);
+
+	l->grown += more;
+	if (node_has_no_name(n))
+		l->loose += more;
+}
+
+void node_orphan(struct layer *l, struct node *n)
+{
+	if (!S_ISREG(n->mode))
+		return;
+	l->loose += (int64_t)n->file.data;
+	node_keep(l, n);
+}
+
+void node_leave_strays(struct layer *l, struct node *n)
+{
+	struct node **at = &l->strays;
+
+	if (!n->stray)
+		return;
+	while (*at != n)
+		at = &(*at)->next_stray;
+	*at = n->next_stray;
+	n->stray = false;
+}
+
+void node_destroy(struct layer *l, struct node *n)
+{
+	struct entry *e;
+
+	map_remove(&l->nodes, &n->id);
+	layers_count_node(l->all, -1);
+	node_leave_strays(l, n);
+	if (n->new_xattrs)
+		buf_done(n->new_xattrs);
+	free(n->new_xattrs);
+	if (S_ISREG(n->mode)) {
+		node_unkeep(l, n);
+		if (node_has_no_name(n)) {
+			l->loose -= (int64_t)n->file.data;
+			l->grown -= (int64_t)n->file.data;
+		}
+		layers_count(l->all, -(int64_t)file_memory(&n->file));
+		file_done(&n->file);
+	} else if (node_is_dir(n)) {
+		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));)
+			free(e);
+		map_done(&n->dir.entries);
+		listing_free(n->dir.listing);
+	} else if (S_ISLNK(n->mode)) {
+		free(n->target);
+	}
+	free(n);
+}
+
+/* Is there a reason to keep it in memory? */
+static bool is_needed(const struct node *n)
+{
+	if (n->refs > 0 || n->pins > 0)
+		return true;
+	if (node_has_no_name(n))
+		return false;
+	if (node_is_dir(n) && n->dir.entries.n > 0)
+		return true;
+	if (n->linked && n->linked->marked)
+		return true;
+	for (const struct entry *e = n->names; e; e = e->next)
+		if (e->marked)
+			return true;
+	return false;
+}
+
+void node_release(struct layer *l, struct node *n)
+{
+	while (n && !is_needed(n)) {
+		/* Several names of one file may be in several directories, but then it is no directory. */
+		struct node *above = n->names ? n->names->dir : NULL;
+
+		while (n->names && n->names->next) {
+			struct node *other = n->names->next->dir;
+
+			entry_free(l, n->names->next);
+			if (other != above)
+				node_release(l, other);
+		}
+		if (n->names)
+			entry_free(l, n->names);
+		if (n->linked)
+			entry_free(l, n->linked);
+		node_destroy(l, n);
+		n = above;
+	}
+}
+
+void layer_forget(struct layer *l, uint64_t id, uint64_t n)
+{
+	struct node *node;
+
+	pthread_mutex_lock(&l->lock);
+	node = map_get(&l->nodes, &id);
+	if (node && node != l->top) {
+		node->refs -= n < node->refs ? n : node->refs;
+		if (node->refs == 0)
+			node_release(l, node);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* --- looking ---------------------------------------------------------------------------- */
+
+static uint64_t node_size(const struct node *n)
+{
+	if (S_ISREG(n->mode))
+		return n->file.size;
+	if (S_ISLNK(n->mode))
+		return strlen(n->target);
+	return node_is_dir(n) ? DIR_SIZE : 0;
+}
+
+void node_stat(const struct node *n, struct stat *ret)
+{
+	const uint64_t space = S_ISREG(n->mode) ? n->file.data : node_is_dir(n) ? DIR_SIZE : 0;
+
+	*ret = (struct stat){
+		.st_ino = n->ino,
+		.st_mode = n->mode,
+		.st_nlink = n->nlink,
+		.st_uid = n->uid,
+		.st_gid = n->gid,
+		.st_rdev = n->rdev,
+		.st_size = (off_t)node_size(n),
+		.st_blksize = IO_SIZE,
+		.st_blocks =
+		    (blkcnt_t)((space + BLOCK_SIZE - 1) / BLOCK_SIZE * (BLOCK_SIZE / SECTOR)),
+	};
+	SYS_ST_ATIM(ret) = n->atime;
+	SYS_ST_MTIM(ret) = n->mtime;
+	SYS_ST_CTIM(ret) = n->ctime;
+}
+
+void node_found(struct node *n, struct layer_found *ret)
+{
+	n->refs++;
+	ret->node = n->id;
+	node_stat(n, &ret->st);
+}
+
+/* --- changing --------------------------------------------------------------------------- */
+
+static void join_strays(struct layer *l, struct node *n)
+{
+	if (n->stray)
+		return;
+	n->stray = true;
+	n->next_stray = l->strays;
+	l->strays = n;
+}
+
+void node_mark(struct layer *l, struct node *n)
+{
+	n->changed = l->generation;
+	if (n->linked)
+		entry_mark(l, n->linked);
+	else if (n->names)
+		entry_mark(l, n->names);
+	else if (n == l->top)
+		layer_mark(l);
+	else if (S_ISREG(n->mode))
+		join_strays(l, n);
+	/* What has no name is not worth storing, unless its memory is wanted. */
+	if (n->stray && layers_pressed(l->all))
+		layer_mark(l);
+}
+
+void node_touch(struct layer *l, struct node *n, bool mtime)
+{
+	n->ctime = layer_now();
+	if (mtime)
+		n->mtime = n->ctime;
+	node_mark(l, n);
+}

@@ -1,0 +1,24 @@
+/*
+ * persist-i.h - private to the core: what persisting and rolling back share.
+ */
+#pragma once
+
+#include "cowfs/core/layer-i.h"
+
+struct persist {
+	struct layer *l;
+	enum batch_durability durability;
+	layer_also_fn also; /* or NULL */
+	void *ctx;
+
+	struct frozen *frozen;
+	struct layer_state state; /* what was frozen */
+	struct clone record;
+};
+
+/* One persist at a time.  With the lock. */
+void persist_take_turn(struct layer *l);
+void persist_end_turn(struct layer *l);
+
+/* Called and returning with the lock, which it lets go of meanwhile. */
+NODISCARD int persist_run(struct persist *p, struct err *err);

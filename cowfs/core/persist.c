@@ -1,0 +1,111 @@
+/*
+ * persist.c - a freeze and its commit, one at a time.
+ */
+#include <errno.h>
+
+#include "cowfs/core/persist-i.h"
+
+void persist_take_turn(struct layer *l)
+{
+	while (l->persisting)
+		pthread_cond_wait(&l->calm, &l->lock);
+	l->persisting = true;
+}
+
+void persist_end_turn(struct layer *l)
+{
+	l->persisting = false;
+	pthread_cond_broadcast(&l->calm);
+}
+
+/* What the clone will say of itself; its name is borrowed. */
+static struct clone next_record(const struct layer *l)
+{
+	struct clone record = l->record;
+
+	record.next_ino = l->next_ino;
+	record.grown = l->grown - l->loose;
+	return record;
+}
+
+static int put_all(struct persist *p, struct batch *b, struct err *err)
+{
+	int r;
+
+	r = freeze_put(p->frozen, b, &p->state, err);
+	if (r >= 0 && p->also)
+		r = p->also(b, &p->state, p->ctx, err);
+	if (r < 0)
+		return r;
+	p->record.root = p->state.id;
+	r = clone_put(b, &p->record, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(b, p->durability, err);
+}
+
+int persist_run(struct persist *p, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct layer *l = p->l;
+	uint64_t number;
+	int r;
+
+	r = freeze_collect(l, &p->frozen);
+	if (r < 0)
+		return err_nomem(err);
+	number = ++l->freezes;
+	p->record = next_record(l);
+	pthread_mutex_unlock(&l->lock);
+
+	r = batch_begin(layers_store(l->all), &b, err);
+	if (r >= 0)
+		r = put_all(p, b, err);
+
+	pthread_mutex_lock(&l->lock);
+	/* The batch is still open: it holds what a file without a name needs until that is pinned. */
+	freeze_settle(l, p->frozen, r >= 0);
+	l->failed = r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	l->record.root = p->record.root;
+	l->state = p->state;
+	l->persisted = number;
+	layers_count_persist(l->all);
+	return 0;
+}
+
+int layer_persist(struct layer *l, enum batch_durability durability, layer_also_fn also, void *ctx,
+		  struct layer_state *ret, struct err *err)
+{
+	struct persist p = { .l = l, .durability = durability, .also = also, .ctx = ctx };
+	int r = 0;
+
+	pthread_mutex_lock(&l->lock);
+	persist_take_turn(l);
+	if (l->marked || also || durability == BATCH_DURABLE)
+		r = persist_run(&p, err);
+	if (r >= 0)
+		*ret = l->state;
+	persist_end_turn(l);
+	pthread_mutex_unlock(&l->lock);
+	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
+}
+
+/* Whoever waits for a persist that began after his call needs none of his own. */
+int layer_sync(struct layer *l, struct err *err)
+{
+	struct persist p = { .l = l, .durability = BATCH_SAFE };
+	uint64_t number;
+	int r = 0;
+
+	pthread_mutex_lock(&l->lock);
+	number = l->freezes + 1;
+	while (l->persisting && l->persisted < number)
+		pthread_cond_wait(&l->calm, &l->lock);
+	if (l->marked && l->persisted < number) {
+		persist_take_turn(l);
+		r = persist_run(&p, err);
+		persist_end_turn(l);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return r;
+}

@@ -1,0 +1,324 @@
+/*
+ * rollback.c - a layer shows another root while it is in use.
+ *
+ * Changes wait from the moment that what is there is frozen to the moment that the other root is
+ * there, so nothing falls between the two.  Once all is persisted, what is in memory is as
+ * stored and has only to be told where the other root differs.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cowfs/core/difference-i.h"
+#include "cowfs/core/persist-i.h"
+
+void layer_changes_done(struct layer_changes *c)
+{
+	for (size_t i = 0; i < c->n_names; i++)
+		free(c->names[i].name);
+	free(c->names);
+	free(c->dirs);
+	*c = (struct layer_changes){ 0 };
+}
+
+struct switching {
+	struct layer *l;
+	struct difference *difference;
+	struct layer_changes changes;
+	size_t cap_names;
+	struct node **nodes;  /* by number of the different directory; NULL: not in memory */
+	struct node *dropped; /* without a name now; may be freed at the end */
+	struct node *emptied; /* directories among them whose names are still to be dropped */
+};
+
+/* --- preparing: all memory there is need for, so that nothing stops half way ------------- */
+
+static const struct node *linked_node(const struct switching *s, size_t i)
+{
+	const struct different_dir *links = &s->difference->dirs[DIFFERENCE_LINKS];
+	const struct entry *e = map_get(&s->l->links->dir.entries, links->names[i]);
+
+	return e ? e->node : NULL;
+}
+
+static size_t count_names(const struct switching *s)
+{
+	const struct difference *d = s->difference;
+	const struct node *n;
+	size_t sum = 0;
+
+	for (size_t i = 0; i < d->n; i++)
+		sum += d->dirs[i].n;
+	for (size_t i = 0; i < d->dirs[DIFFERENCE_LINKS].n; i++)
+		if ((n = linked_node(s, i)))
+			for (const struct entry *e = n->names; e; e = e->next)
+				sum++;
+	return sum;
+}
+
+/* Takes the string. */
+static void tell_name(struct switching *s, const struct node *dir, char *name)
+{
+	assert(s->changes.n_names < s->cap_names);
+	s->changes.names[s->changes.n_names++] =
+	    (struct layer_changed_name){ .dir = dir->id, .name = name };
+}
+
+/* A file with several names that is another now: each of its names in memory leads to a new node. */
+static int tell_links(struct switching *s)
+{
+	const struct node *n;
+
+	for (size_t i = 0; i < s->difference->dirs[DIFFERENCE_LINKS].n; i++)
+		if ((n = linked_node(s, i)))
+			for (const struct entry *e = n->names; e; e = e->next) {
+				char *name = strdup(e->name);
+
+				if (!name)
+					return -ENOMEM;
+				tell_name(s, e->dir, name);
+			}
+	return 0;
+}
+
+static struct node *find_dir(const struct switching *s, size_t which)
+{
+	const struct different_dir *d = &s->difference->dirs[which];
+	const struct entry *e;
+
+	if (which == DIFFERENCE_TOP)
+		return s->l->top;
+	if (which == DIFFERENCE_LINKS)
+		return s->l->links;
+	e = s->nodes[d->in] ? map_get(&s->nodes[d->in]->dir.entries, d->name) : NULL;
+	return e ? e->node : NULL;
+}
+
+static int prepare(struct switching *s)
+{
+	const size_t n = s->difference->n;
+
+	s->cap_names = count_names(s);
+	s->changes.names = calloc(s->cap_names + 1, sizeof(*s->changes.names));
+	s->changes.dirs = calloc(n + 1, sizeof(*s->changes.dirs));
+	s->nodes = calloc(n + 1, sizeof(struct node *));
+	if (!s->changes.names || !s->changes.dirs || !s->nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		s->nodes[i] = find_dir(s, i);
+	return tell_links(s);
+}
+
+static void switching_done(struct switching *s)
+{
+	free(s->nodes);
+	layer_changes_done(&s->changes);
+}
+
+/* --- dropping --------------------------------------------------------------------------- */
+
+/* What nobody refers to any more is freed once all is switched. */
+static void drop(struct switching *s, struct node *n)
+{
+	n->nlink = 0;
+	node_orphan(s->l, n);
+	n->pins++;
+	n->next_dropped = s->dropped;
+	s->dropped = n;
+	if (node_is_dir(n)) {
+		n->next_emptied = s->emptied;
+		s->emptied = n;
+	}
+}
+
+/* One name.  A file with several is dropped through the links tree, which differs then too. */
+static void drop_entry(struct switching *s, struct entry *e)
+{
+	struct node *n = e->node;
+
+	entry_free(s->l, e);
+	if (n && !n->linked)
+		drop(s, n);
+}
+
+static void drop_below(struct switching *s)
+{
+	struct entry *e;
+	struct node *n;
+
+	while ((n = s->emptied)) {
+		s->emptied = n->next_emptied;
+		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));)
+			drop_entry(s, e);
+	}
+}
+
+static void free_dropped(struct switching *s)
+{
+	struct node *n;
+
+	while ((n = s->dropped)) {
+		s->dropped = n->next_dropped;
+		n->pins--;
+		node_release(s->l, n);
+	}
+}
+
+/* --- switching -------------------------------------------------------------------------- */
+
+static void become(struct node *dir, const struct tree_entry *to)
+{
+	dir->mode = to->mode;
+	dir->uid = to->uid;
+	dir->gid = to->gid;
+	dir->ino = to->ino;
+	dir->nlink = to->nlink ? to->nlink : 1;
+	dir->mtime = (struct timespec){ .tv_sec = to->mtime_s, .tv_nsec = to->mtime_ns };
+	dir->ctime = (struct timespec){ .tv_sec = to->ctime_s, .tv_nsec = to->ctime_ns };
+	dir->xattrs = to->xattrs;
+}
+
+static void set_base(struct node *dir, const struct tree_entry *to)
+{
+	dir->dir.base = to->id;
+	dir->dir.below = to->below;
+	dir->dir.version++;
+	listing_free(dir->dir.listing);
+	dir->dir.listing = NULL;
+}
+
+static void switch_dir(struct switching *s, size_t which)
+{
+	struct different_dir *d = &s->difference->dirs[which];
+	struct node *dir = s->nodes[which];
+	struct entry *e;
+
+	s->changes.dirs[s->changes.n_dirs++] = dir->id;
+	become(dir, &d->to);
+	for (size_t i = 0; i < d->n; i++) {
+		e = map_get(&dir->dir.entries, d->names[i]);
+		if (e)
+			drop_entry(s, e);
+		tell_name(s, dir, TAKE_PTR(d->names[i]));
+	}
+	set_base(dir, &d->to);
+}
+
+static void switch_links(struct switching *s)
+{
+	const struct different_dir *d = &s->difference->dirs[DIFFERENCE_LINKS];
+	struct entry *e;
+	struct node *n;
+
+	for (size_t i = 0; i < d->n; i++) {
+		e = map_get(&s->l->links->dir.entries, d->names[i]);
+		if (!e)
+			continue;
+		n = e->node;
+		while (n->names)
+			entry_free(s->l, n->names);
+		entry_free(s->l, e);
+		drop(s, n);
+	}
+	set_base(s->l->links, &d->to);
+}
+
+static uint64_t root_bytes(const struct root *root)
+{
+	return root->top.below.bytes + root->in_links.bytes;
+}
+
+static void switch_all(struct switching *s)
+{
+	const struct difference *d = s->difference;
+	struct layer *l = s->l;
+
+	for (size_t i = 0; i < d->n; i++)
+		if (s->nodes[i] && i != DIFFERENCE_LINKS)
+			switch_dir(s, i);
+	switch_links(s);
+	drop_below(s);
+	free_dropped(s);
+	l->grown += (int64_t)root_bytes(&d->to) - (int64_t)root_bytes(&d->from);
+	l->state.files = d->to.top.below.files;
+	l->state.bytes = root_bytes(&d->to);
+}
+
+/* --- the whole -------------------------------------------------------------------------- */
+
+struct naming {
+	layer_also_fn also;
+	void *ctx;
+	struct clone record; /* as it is to be */
+	struct layer_state now;
+};
+
+/* What was there gets its names, and the clone its root: both or neither. */
+static int commit_names(struct layer *l, struct naming *nm, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r;
+
+	r = batch_begin(layers_store(l->all), &b, err);
+	if (r >= 0 && nm->also)
+		r = nm->also(b, &nm->now, nm->ctx, err);
+	if (r >= 0)
+		r = clone_put(b, &nm->record, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* With the lock, which it lets go of meanwhile; all is persisted and changes wait. */
+static int switch_root(struct layer *l, const struct object_id *root, struct naming *nm,
+		       struct layer_changes *ret, struct err *err)
+{
+	CLEANUP(difference_done) struct difference d = { 0 };
+	CLEANUP(switching_done) struct switching s = { .l = l, .difference = &d };
+	int r;
+
+	nm->now = l->state;
+	nm->record = l->record;
+	nm->record.root = *root;
+	nm->record.next_ino = l->next_ino;
+	pthread_mutex_unlock(&l->lock);
+	r = difference_find(layers_store(l->all), &nm->now.id, root, &d, err);
+	if (r >= 0) {
+		nm->record.grown += (int64_t)root_bytes(&d.to) - (int64_t)root_bytes(&d.from);
+		r = commit_names(l, nm, err);
+	}
+	pthread_mutex_lock(&l->lock);
+	if (r < 0)
+		return r;
+	r = prepare(&s);
+	if (r < 0) {
+		/* The clone still shows what it showed, and the next persist says so. */
+		layer_mark(l);
+		return err_nomem(err);
+	}
+	l->record.root = *root;
+	l->state.id = *root;
+	switch_all(&s);
+	*ret = s.changes;
+	s.changes = (struct layer_changes){ 0 };
+	return 0;
+}
+
+int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
+		   struct layer_changes *ret, struct err *err)
+{
+	struct naming nm = { .also = also, .ctx = ctx };
+	struct persist p = { .l = l, .durability = BATCH_SAFE };
+	int r = 0;
+
+	pthread_mutex_lock(&l->lock);
+	persist_take_turn(l);
+	l->switching = true;
+	if (l->marked)
+		r = persist_run(&p, err);
+	if (r >= 0)
+		r = switch_root(l, root, &nm, ret, err);
+	l->switching = false;
+	persist_end_turn(l);
+	pthread_mutex_unlock(&l->lock);
+	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
+}

@@ -1,0 +1,205 @@
+/*
+ * What a layer does when there is not enough of something: memory for dirty data, quota, disk.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "tests/lib/live.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static void fill_noise(uint8_t *data, size_t len, struct test_rng *rng)
+{
+	for (size_t i = 0; i + 8 <= len; i += 8) {
+		uint64_t v = test_rand(rng);
+
+		memcpy(data + i, &v, 8);
+	}
+}
+
+TEST(more_than_memory_can_hold_is_written_by_waiting)
+{
+	CLEANUP(live_close) struct live v = { .options.dirty_max = 8 * MIB };
+	struct test_rng rng = { .s = 7 };
+	struct layers_stats stats;
+	static uint8_t block[MIB];
+
+	live_open(&v, "waiting");
+	live_put(&v, "big", "");
+	for (uint64_t i = 0; i < 64; i++) {
+		fill_noise(block, sizeof(block), &rng);
+		CHECK_EQ(live_try_write(&v, "big", i * MIB, block, sizeof(block)), 0);
+		layers_stats(v.layers, &stats);
+		CHECK(stats.dirty <= 9 * MIB);
+	}
+	CHECK(stats.room_waits > 0);
+	live_reopen(&v);
+	{
+		CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+
+		live_get(&v, "big", &bytes);
+		CHECK_EQ(bytes.len, 64 * MIB);
+		rng.s = 7;
+		for (uint64_t i = 0; i < 64; i++) {
+			fill_noise(block, sizeof(block), &rng);
+			CHECK_MEM(bytes.data + i * MIB, MIB, block, MIB);
+		}
+	}
+}
+
+TEST(a_file_without_a_name_may_be_larger_than_memory_too)
+{
+	const struct layer_call call = { .may_wait = true };
+	CLEANUP(live_close) struct live v = { .options.dirty_max = 8 * MIB };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct test_rng rng = { .s = 9 };
+	struct layer_found found;
+	static uint8_t block[MIB];
+	struct err err = { 0 };
+
+	live_open(&v, "stray");
+	CHECK_EQ(layer_make_nameless(v.l, &call, LAYER_ROOT, S_IFREG | 0600, &found, NULL), 0);
+	for (uint64_t i = 0; i < 32; i++) {
+		fill_noise(block, sizeof(block), &rng);
+		CHECK_OK(layer_write(v.l, &call, found.node, i * MIB, block, MIB, false, &err),
+			 &err);
+	}
+	stock_gc(v.store);
+	live_get_node(&v, found.node, &bytes);
+	rng.s = 9;
+	for (uint64_t i = 0; i < 32; i++) {
+		fill_noise(block, sizeof(block), &rng);
+		CHECK_MEM(bytes.data + i * MIB, MIB, block, MIB);
+	}
+	live_drop(&v, found.node);
+}
+
+TEST(beyond_the_quota_there_is_no_space_until_something_goes)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	static uint8_t block[MIB];
+	struct layer_usage usage;
+	struct statvfs st;
+	uint64_t n = 0;
+
+	live_open(&v, "quota");
+	layer_set_quota(v.l, 4 * MIB);
+	live_put(&v, "f", "");
+	live_put(&v, "small", "x");
+	while (live_try_write(&v, "f", n * MIB, block, MIB) == 0)
+		n++;
+	CHECK_EQ(n, 3);
+	CHECK_EQ(live_try_write(&v, "f", n * MIB, block, MIB), -ENOSPC);
+	CHECK_EQ(live_try_write(&v, "f", 0, block, MIB), 0); /* in place */
+	CHECK_EQ(layer_statfs(v.l, &st, NULL), 0);
+	CHECK_EQ(st.f_blocks * st.f_frsize, 4 * MIB);
+	CHECK(st.f_bavail * st.f_frsize < MIB);
+	live_reopen(&v);
+	layer_usage(v.l, &usage);
+	CHECK_EQ(usage.quota, 4 * MIB);
+	CHECK_EQ(usage.used, 3 * MIB + 1);
+	CHECK_EQ(live_try_unlink(&v, "f"), 0);
+	live_put(&v, "g", "");
+	CHECK_EQ(live_try_write(&v, "g", 0, block, MIB), 0);
+}
+
+static const char *mount_disk(const char *name, size_t size)
+{
+	const char *dir = test_path(name);
+	char options[32];
+
+	CHECK(mkdir(dir, 0700) == 0);
+	snprintf(options, sizeof(options), "size=%zu", size);
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", dir, "tmpfs", MS_NODEV | MS_NOSUID, options) < 0)
+		TEST_SKIP("mounting a tmpfs needs CAP_SYS_ADMIN");
+	return dir;
+}
+
+static int write_file(struct live *v, unsigned number, const uint8_t *data, size_t len)
+{
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "f%u", number);
+	r = live_try_make(v, path, S_IFREG | 0644);
+	return r < 0 && r != -EEXIST ? r : live_try_write(v, path, 0, data, len);
+}
+
+TEST(on_a_full_disk_writers_are_told_and_deleting_makes_room)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 20 };
+	struct test_rng rng = { .s = 11 };
+	static uint8_t block[MIB];
+	unsigned n = 0, kept;
+	int r = 0;
+
+	mount_disk("full", 48 * MIB);
+	live_open(&v, "full/store");
+	while (n < 200 && r >= 0) {
+		fill_noise(block, sizeof(block), &rng);
+		r = write_file(&v, n, block, sizeof(block));
+		n += r >= 0;
+	}
+	CHECK_EQ(r, -ENOSPC);
+	CHECK(n > 8);
+	printf("# %u MiB fit on a disk of 48\n", n);
+	live_persist(&v);
+	stock_check_clean(v.store);
+
+	kept = n / 2;
+	for (unsigned i = kept; i < n; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "f%u", i);
+		CHECK_EQ(live_try_unlink(&v, path), 0);
+	}
+	for (int tries = 0; tries < 100 && (r = write_file(&v, n, block, sizeof(block))) < 0;
+	     tries++)
+		usleep(50000);
+	CHECK_EQ(r, 0);
+	live_reopen(&v);
+	rng.s = 11;
+	for (unsigned i = 0; i < kept; i++) {
+		CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+		char path[32];
+
+		fill_noise(block, sizeof(block), &rng);
+		snprintf(path, sizeof(path), "f%u", i);
+		live_get(&v, path, &bytes);
+		CHECK_MEM(bytes.data, bytes.len, block, sizeof(block));
+	}
+	stock_check_clean(v.store);
+	live_close(&v);
+	CHECK(umount2(test_path("full"), MNT_DETACH) == 0);
+}
+
+TEST(no_operation_waits_for_the_store_when_memory_has_it)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct layers_stats before, after;
+	char path[32], other[32];
+
+	live_open(&v, "memory");
+	live_mkdir(&v, "d");
+	live_reopen(&v);
+	free(live_names(&v, "d"));
+	layers_stats(v.layers, &before);
+	for (int i = 0; i < 200; i++) {
+		snprintf(path, sizeof(path), "d/f%d", i);
+		snprintf(other, sizeof(other), "d/g%d", i);
+		live_put(&v, path, path);
+		live_stat(&v, path);
+		CHECK_EQ(live_try_rename(&v, path, other, 0), 0);
+		if (i % 2)
+			CHECK_EQ(live_try_unlink(&v, other), 0);
+	}
+	layers_stats(v.layers, &after);
+	CHECK_EQ(after.store_waits, before.store_waits);
+	CHECK_EQ(after.persists, before.persists);
+}
+
+TEST_MAIN("layer-limits")
