@@ -178,6 +178,19 @@ void sys_name_process(const char *name)
 	pthread_setname_np(name);
 }
 
+void sys_lower_priority(void)
+{
+	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
+}
+
+void sys_gather_memory(void)
+{
+}
+
+void sys_return_memory(void)
+{
+}
+
 int sys_each_mount(sys_mount_fn fn, void *ctx)
 {
 	struct statfs *list;

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
@@ -166,6 +168,23 @@ void sys_close_from(int lowest)
 void sys_name_process(const char *name)
 {
 	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");
+}
+
+void sys_lower_priority(void)
+{
+	/* On Linux a thread has a priority of its own. */
+	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10),
+		      "then it works at that of others");
+}
+
+void sys_gather_memory(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+}
+
+void sys_return_memory(void)
+{
+	malloc_trim(0);
 }
 
 /* Blank, tab, newline and backslash stand in mountinfo as three octal digits. */

@@ -70,6 +70,13 @@ const char *sys_self_path(char *path, size_t size);
 void sys_close_from(int lowest); /* every descriptor from that one on */
 void sys_name_process(const char *name);
 
+/* This thread's work can wait when others want the processor. */
+void sys_lower_priority(void);
+
+/* Few places to take memory from: what many threads give back is then found again by all. */
+void sys_gather_memory(void);
+void sys_return_memory(void); /* what is free goes back to the system */
+
 /*
  * Each mount that this process sees, in the order in which they were mounted; `path` is
  * borrowed.  A non-zero answer of `fn` ends the walk and is returned.

@@ -21,6 +21,7 @@ struct different_dir {
 
 struct difference {
 	struct root from, to;
+	int64_t grown;              /* bytes of data that `to` has more */
 	struct different_dir *dirs; /* each behind the one it is in */
 	size_t n, cap;
 };

@@ -32,6 +32,64 @@ static int grow(void *array, size_t n, size_t *cap, size_t size)
 	return 0;
 }
 
+/* --- how much data there is --------------------------------------------------------------- */
+
+struct trees {
+	struct object_id *list; /* owned */
+	size_t n, cap;
+};
+
+static void trees_done(struct trees *t)
+{
+	free(t->list);
+}
+
+static int trees_add(struct trees *t, const struct object_id *id, struct err *err)
+{
+	if (grow(&t->list, t->n, &t->cap, sizeof(*t->list)) < 0)
+		return err_nomem(err);
+	t->list[t->n++] = *id;
+	return 0;
+}
+
+/* What is in one directory; those in it come to the list. */
+static int sum_dir(struct store *s, const struct object_id *id, struct trees *todo, int64_t *sum,
+		   struct err *err)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	struct tree_entry e;
+	int r;
+
+	r = tree_iter_new(s, id, &it, err);
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
+		*sum += (int64_t)e.data;
+		if (e.form == TREE_DIR)
+			r = trees_add(todo, &e.id, err);
+	}
+	return r;
+}
+
+/* An entry that comes (1) or goes (-1), with all below it; hard links count in their own tree. */
+static int count_data(struct difference *d, struct store *s, const struct tree_entry *e, int sign,
+		      struct err *err)
+{
+	CLEANUP(trees_done) struct trees todo = { 0 };
+	int64_t sum = (int64_t)e->data;
+	struct object_id id;
+	int r = 0;
+
+	if (e->form == TREE_DIR)
+		r = trees_add(&todo, &e->id, err);
+	while (r >= 0 && todo.n > 0) {
+		id = todo.list[--todo.n];
+		r = sum_dir(s, &id, &todo, &sum, err);
+	}
+	d->grown += sign * sum;
+	return r;
+}
+
+/* --- what differs ------------------------------------------------------------------------- */
+
 static int add_name(struct difference *d, size_t which, const struct tree_entry *e, struct err *err)
 {
 	struct different_dir *dir = &d->dirs[which];
@@ -104,14 +162,28 @@ static int order(const struct side *a, const struct side *b)
 	return tree_name_compare(a->e.name, a->e.name_len, b->e.name, b->e.name_len);
 }
 
-static int compare_both(struct difference *d, size_t which, const struct tree_entry *a,
-			const struct tree_entry *b, struct err *err)
+/* On one side only, or another file. */
+static int compare_names(struct difference *d, struct store *s, size_t which,
+			 const struct tree_entry *a, const struct tree_entry *b, struct err *err)
+{
+	int r;
+
+	r = add_name(d, which, a ? a : b, err);
+	if (r >= 0 && a)
+		r = count_data(d, s, a, -1, err);
+	if (r >= 0 && b)
+		r = count_data(d, s, b, 1, err);
+	return r;
+}
+
+static int compare_both(struct difference *d, struct store *s, size_t which,
+			const struct tree_entry *a, const struct tree_entry *b, struct err *err)
 {
 	if (tree_entry_equal(a, b))
 		return 0;
 	if (a->form == TREE_DIR && b->form == TREE_DIR)
 		return add_dir(d, which, a->name, a->name_len, &a->id, b, err);
-	return add_name(d, which, b, err);
+	return compare_names(d, s, which, a, b, err);
 }
 
 static int compare_dir(struct difference *d, struct store *s, size_t which, struct err *err)
@@ -128,9 +200,10 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 	while (r >= 0 && !(a.at_end && b.at_end)) {
 		side = order(&a, &b);
 		if (side == 0)
-			r = compare_both(d, which, &a.e, &b.e, err);
+			r = compare_both(d, s, which, &a.e, &b.e, err);
 		else
-			r = add_name(d, which, side < 0 ? &a.e : &b.e, err);
+			r = compare_names(d, s, which, side < 0 ? &a.e : NULL,
+					  side > 0 ? &b.e : NULL, err);
 		if (r >= 0 && side <= 0)
 			r = side_step(&a, err);
 		if (r >= 0 && side >= 0)

@@ -162,7 +162,9 @@ static int load(struct op *op, struct node *dir, const struct tree_entry *stored
 	struct node *n;
 	int r;
 
-	r = load_node(op, dir, stored, &n);
+	r = op_may_load(op);
+	if (r >= 0)
+		r = load_node(op, dir, stored, &n);
 	if (r < 0)
 		return r;
 	r = entry_new(dir, name, true, &e);

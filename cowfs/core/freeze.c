@@ -224,7 +224,7 @@ static int freeze_strays(struct frozen *f)
 			break;
 		f->strays[f->n_strays++].node = s;
 		s->pins++;
-		node_leave_strays(l, s);
+		node_leave_strays(s);
 	}
 	return r;
 }
@@ -372,18 +372,22 @@ int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret, struc
 
 /* --- settling --------------------------------------------------------------------------- */
 
+/* `reached`: what was stored of it is in the new root. */
 static void settle_file(struct layer *l, struct node *n, const struct file *frozen,
-			const struct content *stored)
+			const struct content *stored, bool reached)
 {
 	const uint64_t before = n->file.data;
 	int64_t grown = 0;
 
+	/* It was emptied since, and may stand on something else that is kept for it. */
+	if (n->file.low == 0)
+		return;
 	file_settle(&n->file, frozen, stored, &grown);
 	layers_count(l->all, grown);
 	node_count_data(l, n, before);
-	/* It stands on something else now, which a later persist may leave without a ref. */
-	node_unkeep(l, n);
-	if (node_has_no_name(n))
+	if (reached && !node_has_no_name(n))
+		node_unkeep(l, n);
+	else
 		node_keep(l, n);
 }
 
@@ -392,10 +396,12 @@ static void settle_node(struct layer *l, const struct frozen *f, const struct fr
 	struct node *n = fe->node;
 
 	if (fe->has_file)
-		settle_file(l, n, &fe->file, &fe->content);
-	else if (fe->record.form != TREE_LINK && !node_has_no_name(n))
+		settle_file(l, n, &fe->file, &fe->content, true);
+	if (fe->record.form == TREE_LINK || n->changed > f->generation)
+		return;
+	if (!node_has_no_name(n))
 		node_unkeep(l, n);
-	if (n->new_xattrs && n->changed <= f->generation && fe->record.form != TREE_LINK) {
+	if (n->new_xattrs) {
 		buf_done(n->new_xattrs);
 		free(n->new_xattrs);
 		n->new_xattrs = NULL;
@@ -454,11 +460,19 @@ static void release_entry(struct layer *l, struct frozen_entry *fe)
 	}
 }
 
+/* Nothing reaches the tree of hard links if there are none. */
+static void settle_base(const struct layer *l, const struct frozen_dir *d)
+{
+	static const struct object_id none;
+
+	d->node->dir.base = d->node == l->links && d->below.files == 0 ? none : d->id;
+	d->node->dir.below = d->below;
+}
+
 static void settle_dir(struct layer *l, struct frozen *f, struct frozen_dir *d, bool stored)
 {
 	if (stored) {
-		d->node->dir.base = d->id;
-		d->node->dir.below = d->below;
+		settle_base(l, d);
 		for (size_t i = 0; i < d->n; i++)
 			settle_entry(l, f, &d->list[i]);
 		sift_marked(l, f, d->node);
@@ -472,7 +486,7 @@ static void settle_dir(struct layer *l, struct frozen *f, struct frozen_dir *d, 
 static void settle_stray(struct layer *l, struct frozen_stray *s, bool stored)
 {
 	if (stored) {
-		settle_file(l, s->node, &s->file, &s->content);
+		settle_file(l, s->node, &s->file, &s->content, false);
 	} else if (node_has_no_name(s->node)) {
 		node_mark(l, s->node);
 	}
@@ -498,8 +512,9 @@ void freeze_settle(struct layer *l, struct frozen *f, bool stored)
 		settle_dir(l, f, &f->dirs[i], stored);
 	settle_top(l, f, stored);
 	if (stored)
-		l->marked =
-		    l->top->dir.marked || l->links->dir.marked || l->top->changed > f->generation;
+		l->marked = l->top->dir.marked || l->links->dir.marked ||
+			    l->top->changed > f->generation ||
+			    (l->strays && layers_pressed(l->all));
 	l->dirty_since = l->marked ? layers_clock() : 0;
 	frozen_free(f);
 }

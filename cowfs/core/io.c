@@ -11,6 +11,9 @@
 
 #include "cowfs/core/layer-i.h"
 
+/* For so many directories it is expected that whoever lists them reads the files. */
+#define READING_DIRS 8
+
 /* --- reading ---------------------------------------------------------------------------- */
 
 /* Never written; not const, so that it takes no space in the program. */
@@ -102,11 +105,11 @@ static int fetch_chunk(struct layer *l, const struct layer_call *call, const str
 	int r = 0;
 
 	*ret = cache_find(l->cache, OBJECT_CHUNK, &p->chunk);
-	if (!*ret && !call->may_wait)
+	if (!*ret && !call->may_wait && !layers_load_quickly(l->all))
 		return -EAGAIN;
 	if (!*ret) {
-		layers_count_wait(l->all);
-		r = cache_load(l->cache, OBJECT_CHUNK, &p->chunk, ret, err);
+		l->reading = READING_DIRS;
+		r = layers_load(l->all, OBJECT_CHUNK, &p->chunk, ret, err);
 	}
 	return r < 0 ? r : check_chunk(p, *ret, err);
 }
@@ -170,7 +173,7 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 static bool over_quota(const struct layer *l, const struct file *f, uint64_t off, uint64_t len)
 {
 	const uint64_t quota = l->record.quota, end = off + len;
-	uint64_t more = len;
+	uint64_t more = len, used;
 
 	if (quota == 0)
 		return false;
@@ -178,7 +181,8 @@ static bool over_quota(const struct layer *l, const struct file *f, uint64_t off
 		more = end > f->size ? end - f->size : 0;
 	if (more > len)
 		more = len;
-	return more > 0 && l->grown + (int64_t)more > (int64_t)quota;
+	used = l->grown > 0 ? (uint64_t)l->grown : 0;
+	return more > 0 && (used > quota || more > quota - used);
 }
 
 static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *data, size_t len,
@@ -314,7 +318,8 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 		r = op_may_change(op);
 	if (r < 0)
 		return r;
-	if (from == to || from_off > 0 || to_off > 0 || to->file.size > 0 ||
+	/* What is kept for `to` already may be needed by a persist that is under way. */
+	if (from == to || from_off > 0 || to_off > 0 || to->file.size > 0 || to->kept ||
 	    len < from->file.size || from->file.size == 0)
 		return 0;
 	r = layers_room(l->all, 0, &op->need);
@@ -325,11 +330,11 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	if (r < 0)
 		return r;
 	layers_count(l->all, (int64_t)file_memory(&copy) - (int64_t)file_memory(&to->file));
-	node_unkeep(l, to);
 	file_done(&to->file);
 	to->file = copy;
 	node_keep(l, to); /* `from` may have no name, and end before this is persisted */
 	node_count_data(l, to, 0);
+	node_kill_priv(to);
 	node_touch(l, to, true);
 	*ret_size = copy.size;
 	return 1;
@@ -359,7 +364,7 @@ ssize_t layer_copy(struct layer *l, const struct layer_call *call, uint64_t from
 	ssize_t n, done = 0;
 	int r;
 
-	if (from_off > INT64_MAX || to_off > INT64_MAX || to_off + len > INT64_MAX)
+	if (from_off > INT64_MAX || to_off > INT64_MAX || len > INT64_MAX - to_off)
 		return -EFBIG;
 	{
 		CLEANUP(op_end) struct op op = op_begin(l, call, err);

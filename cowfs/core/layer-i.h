@@ -66,9 +66,8 @@ struct node {
 	struct object_id xattrs; /* as stored */
 	struct buf *new_xattrs;  /* owned; the set if it is not stored; may be empty */
 	uint64_t changed;        /* the generation it last changed in */
-	struct object_ref *kept; /* owned; what is pinned in the store for it, or NULL */
-	bool stray;              /* on layer->strays */
-	struct node *next_stray;
+	struct kept *kept;       /* owned; what is pinned in the store for it, or NULL */
+	struct node *next_stray, **stray_at;      /* on layer->strays, or NULL */
 	struct node *next_dropped, *next_emptied; /* rollback.c */
 
 	union {
@@ -95,10 +94,12 @@ struct layer {
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
 	bool persisting;             /* one at a time */
 	bool switching;              /* a rollback: changes wait */
+	bool sealed;                 /* its end: what is not in memory waits too */
 	_Atomic int failed;          /* what the last persist failed with, or 0 */
 	uint64_t freezes;            /* begun */
 	uint64_t persisted;          /* the last freeze that was committed */
 	struct layer_state state;    /* of the last commit */
+	_Atomic unsigned reading; /* > 0: of late somebody read files that were not in memory */
 	struct node *strays;         /* files without names that have dirty blocks */
 
 	struct layer *next;  /* guarded by all->lock, as what follows */
@@ -109,7 +110,15 @@ struct layer {
 /* --- layers.c --------------------------------------------------------------------------- */
 
 struct cache *layers_cache(struct layers *ls);
+struct ahead *layers_ahead(struct layers *ls);
 struct store *layers_store(struct layers *ls);
+
+/* As cache_load(), and remembered as a wait for the store. */
+NODISCARD int layers_load(struct layers *ls, enum object_kind kind, const struct object_id *id,
+			  const struct cached **ret, struct err *err);
+
+/* Loading takes less time than leaving it to somebody else, as far as one can tell. */
+bool layers_load_quickly(struct layers *ls);
 
 /* Dirty memory grew or shrank. */
 void layers_count(struct layers *ls, int64_t grown);
@@ -141,6 +150,7 @@ struct op {
 	unsigned n_held;
 	struct listing *listing; /* owned; got for the operation */
 	int tries;               /* objects that could not be got */
+	bool has_turn;           /* no persist runs until the operation ends */
 };
 
 /* Takes the lock; op_end() gives it back. */
@@ -155,12 +165,16 @@ bool op_again(struct op *op, int *r);
 
 /* What every change asks first: 0, or -EAGAIN while a rollback is under way. */
 NODISCARD int op_may_change(struct op *op);
+NODISCARD int op_may_load(struct op *op); /* the same of everything that makes a node of a name */
 
 /* The object if it is in memory, held until the operation ends; else -EAGAIN. */
 NODISCARD int op_object(struct op *op, enum object_kind kind, const struct object_id *id,
 			const struct cached **ret);
 
 struct timespec layer_now(void);
+
+/* A number for the next new file that no tree has which was stored until now. */
+uint64_t layer_first_ino(uint64_t at_least);
 
 /* Something is to be persisted. */
 void layer_mark(struct layer *l);
@@ -187,9 +201,9 @@ void node_destroy(struct layer *l, struct node *n); /* whatever refers to it */
 
 /* Its last name is gone: what it holds must outlive the refs of the store. */
 void node_orphan(struct layer *l, struct node *n);
-void node_keep(struct layer *l, struct node *n);
+void node_keep(struct layer *l, struct node *n); /* as it is now, in the place of what was kept */
 void node_unkeep(struct layer *l, struct node *n);
-void node_leave_strays(struct layer *l, struct node *n);
+void node_leave_strays(struct node *n);
 
 /* Its data was `before` bytes. */
 void node_count_data(struct layer *l, const struct node *n, uint64_t before);

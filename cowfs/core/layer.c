@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cowfs/core/layer-i.h"
+#include "cowfs/core/persist-i.h"
 
 /* --- one operation ---------------------------------------------------------------------- */
 
@@ -17,6 +17,8 @@ struct op op_begin(struct layer *l, const struct layer_call *call, struct err *e
 
 void op_end(struct op *op)
 {
+	if (op->has_turn)
+		persist_end_turn(op->l);
 	pthread_mutex_unlock(&op->l->lock);
 	while (op->n_held > 0)
 		cached_unref(op->held[--op->n_held]);
@@ -53,10 +55,32 @@ static int get_object(struct op *op)
 	const struct cached *o;
 	int r;
 
-	layers_count_wait(op->l->all);
-	r = cache_load(op->l->cache, what->kind, &what->id, &o, op->err);
+	r = layers_load(op->l->all, what->kind, &what->id, &o, op->err);
 	if (r >= 0)
 		hold(op, o);
+	return r;
+}
+
+/*
+ * Where a directory is persisted faster than its names can be read, those that were read are
+ * always of another tree; whoever met that once keeps persists away while he reads.
+ */
+static int get_listing(struct op *op)
+{
+	struct layer *l = op->l;
+	int r;
+
+	if (op->listing && !op->has_turn) {
+		persist_take_turn(l);
+		op->has_turn = true;
+		return 0;
+	}
+	pthread_mutex_unlock(&l->lock);
+	listing_free(op->listing);
+	op->listing = NULL;
+	layers_count_wait(l->all);
+	r = listing_load(l->cache, &op->need.object.id, &op->listing, op->err);
+	pthread_mutex_lock(&l->lock);
 	return r;
 }
 
@@ -70,17 +94,9 @@ static int get(struct op *op)
 		pthread_mutex_unlock(&l->lock);
 		r = get_object(op);
 		pthread_mutex_lock(&l->lock);
-		/* What it was needed for may have been replaced, stored anew and swept meanwhile. */
-		if (r == -EBADMSG && op->tries++ == 0)
-			r = 0;
 		break;
 	case NEED_LISTING:
-		pthread_mutex_unlock(&l->lock);
-		listing_free(op->listing);
-		op->listing = NULL;
-		layers_count_wait(l->all);
-		r = listing_load(l->cache, &op->need.object.id, &op->listing, op->err);
-		pthread_mutex_lock(&l->lock);
+		r = get_listing(op);
 		break;
 	case NEED_ROOM:
 		pthread_mutex_unlock(&l->lock);
@@ -92,23 +108,38 @@ static int get(struct op *op)
 			pthread_cond_wait(&l->calm, &l->lock);
 		break;
 	}
-	return r;
+	/* What it was needed for may have been replaced, stored anew and swept meanwhile. */
+	return r == -EBADMSG && op->tries++ == 0 ? 0 : r;
+}
+
+static bool may_get(const struct op *op)
+{
+	return op->call->may_wait ||
+	       (op->need.kind == NEED_OBJECT && layers_load_quickly(op->l->all));
 }
 
 bool op_again(struct op *op, int *r)
 {
-	if (*r != -EAGAIN || !op->call->may_wait)
+	if (*r != -EAGAIN || !may_get(op))
 		return false;
 	*r = get(op);
 	return *r >= 0;
 }
 
-int op_may_change(struct op *op)
+static int wait_for_calm(struct op *op)
 {
-	if (!op->l->switching)
-		return 0;
 	op->need = (struct need){ .kind = NEED_CALM };
 	return -EAGAIN;
+}
+
+int op_may_change(struct op *op)
+{
+	return op->l->switching ? wait_for_calm(op) : 0;
+}
+
+int op_may_load(struct op *op)
+{
+	return op->l->sealed ? wait_for_calm(op) : 0;
 }
 
 struct timespec layer_now(void)
@@ -122,7 +153,7 @@ struct timespec layer_now(void)
 /* --- opening and closing ---------------------------------------------------------------- */
 
 /* New numbers follow the clock, so no tree that was stored before has them. */
-static uint64_t first_ino(uint64_t at_least)
+uint64_t layer_first_ino(uint64_t at_least)
 {
 	const struct timespec now = layer_now();
 	const uint64_t us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
@@ -213,7 +244,7 @@ int layer_create(struct layers *ls, const char *clone, struct layer **ret, struc
 	if (r < 0)
 		return r == -ENOENT ? err_set(err, r, "there is no clone '%s'", clone) : r;
 	l->grown = l->record.grown;
-	l->next_ino = first_ino(l->record.next_ino);
+	l->next_ino = layer_first_ino(l->record.next_ino);
 	r = load_root(l, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", clone);
@@ -230,7 +261,7 @@ void layer_set_quota(struct layer *l, uint64_t quota)
 {
 	pthread_mutex_lock(&l->lock);
 	l->record.quota = quota;
-	layer_mark(l);
+	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -11,7 +11,7 @@
  * reference is gone.
  *
  * Everything is answered from memory where it is there.  With call->may_wait false, what
- * would have to read the store or wait for room is -EAGAIN, with nothing changed.
+ * would have to wait for the disk or for room is -EAGAIN, with nothing changed.
  *
  * Thread-safe.  Lock order is in layer-i.h.
  */

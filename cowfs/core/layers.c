@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sys.h"
+#include "cowfs/core/ahead-i.h"
 #include "cowfs/core/layer-i.h"
 #include "cowfs/store/gc.h"
 
@@ -16,13 +18,25 @@
 /* Between two looks at how much the disk has left, though nothing came. */
 #define ROOM_MS 1000
 
+/*
+ * As long as the system has the store's files in memory an object is there in some 10 us: less
+ * than it takes to wake another thread, let alone two.
+ */
+#define QUICK_US 150
+
+/* Fewer are not worth giving memory back for. */
+#define MEMORY_NODES 10000
+
 struct layers {
 	struct store *store;
 	struct cache *cache;
+	struct ahead *ahead;
 	struct layers_options options;
 
 	_Atomic int64_t dirty;
 	_Atomic uint64_t nodes, persists, store_waits, room_waits;
+	_Atomic int64_t load_us;     /* what reading an object took of late */
+	_Atomic uint64_t nodes_high; /* since free memory was last given back */
 
 	/* When the disk was last looked at, and what was seen; stale values only cost another look. */
 	_Atomic int64_t room_at;    /* ms */
@@ -43,11 +57,23 @@ struct layers {
 	bool started;
 };
 
+static void wake_committer(struct layers *ls)
+{
+	pthread_mutex_lock(&ls->lock);
+	pthread_cond_signal(&ls->work);
+	pthread_mutex_unlock(&ls->lock);
+}
+
 /* --- counting --------------------------------------------------------------------------- */
 
 struct cache *layers_cache(struct layers *ls)
 {
 	return ls->cache;
+}
+
+struct ahead *layers_ahead(struct layers *ls)
+{
+	return ls->ahead;
 }
 
 struct store *layers_store(struct layers *ls)
@@ -63,6 +89,36 @@ int64_t layers_clock(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* --- loading ---------------------------------------------------------------------------- */
+
+static int64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int layers_load(struct layers *ls, enum object_kind kind, const struct object_id *id,
+		const struct cached **ret, struct err *err)
+{
+	const int64_t start = clock_us();
+	int64_t took;
+	int r;
+
+	ls->store_waits++;
+	r = cache_load(ls->cache, kind, id, ret, err);
+	took = clock_us() - start;
+	/* Two threads at once may lose one of two samples, which does no harm. */
+	ls->load_us += (took - ls->load_us) / 8;
+	return r;
+}
+
+bool layers_load_quickly(struct layers *ls)
+{
+	return ls->load_us < ls->options.quick_us;
+}
+
 void layers_count_persist(struct layers *ls)
 {
 	ls->persists++;
@@ -75,7 +131,13 @@ void layers_count_wait(struct layers *ls)
 
 void layers_count_node(struct layers *ls, int n)
 {
-	ls->nodes += (uint64_t)(int64_t)n;
+	const uint64_t nodes =
+	    atomic_fetch_add(&ls->nodes, (uint64_t)(int64_t)n) + (uint64_t)(int64_t)n;
+
+	if (nodes > ls->nodes_high)
+		ls->nodes_high = nodes;
+	else if (n < 0 && nodes == ls->nodes_high / 2)
+		wake_committer(ls);
 }
 
 void layers_stats(struct layers *ls, struct layers_stats *ret)
@@ -100,13 +162,6 @@ static uint64_t soft_limit(const struct layers *ls)
 bool layers_pressed(struct layers *ls)
 {
 	return (uint64_t)ls->dirty > soft_limit(ls);
-}
-
-static void wake_committer(struct layers *ls)
-{
-	pthread_mutex_lock(&ls->lock);
-	pthread_cond_signal(&ls->work);
-	pthread_mutex_unlock(&ls->lock);
 }
 
 void layers_was_marked(struct layers *ls)
@@ -299,22 +354,38 @@ static void end_round(struct layers *ls)
 	ls->rounds++;
 }
 
+/* Most of what was in memory is gone: so may its memory be.  lock held, but for that */
+static void give_memory_back(struct layers *ls)
+{
+	if (ls->nodes > ls->nodes_high / 2 || ls->nodes_high < MEMORY_NODES)
+		return;
+	ls->nodes_high = ls->nodes;
+	pthread_mutex_unlock(&ls->lock);
+	cache_drop(ls->cache);
+	sys_return_memory();
+	pthread_mutex_lock(&ls->lock);
+}
+
 static void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
 	struct layer *l;
 	int64_t wait;
 
+	sys_lower_priority();
 	pthread_mutex_lock(&ls->lock);
 	while (!ls->stop) {
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
+			give_memory_back(ls);
 			pthread_cond_broadcast(&ls->changed);
 			/* What failed, or grew meanwhile, has another try a little later. */
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
 				wait = 20;
-			wait_for_work(ls, wait);
+			/* The lock was let go of meanwhile, so a call to stop may have come. */
+			if (!ls->stop)
+				wait_for_work(ls, wait);
 			continue;
 		}
 		l->round = ls->rounds + 1;
@@ -347,14 +418,16 @@ static void fill_options(struct layers_options *o)
 	}
 	if (o->dirty_max < 8 * LAYER_IO_MAX)
 		o->dirty_max = 8 * LAYER_IO_MAX;
+	if (o->quick_us == 0)
+		o->quick_us = QUICK_US;
 	if (o->persist_ms == 0)
-		o->persist_ms = 2000;
+		o->persist_ms = 5000;
 	if (o->room_min == 0)
 		o->room_min = 64 * MIB;
 	if (o->cache.chunk_bytes == 0)
-		o->cache.chunk_bytes = 32 * MIB;
+		o->cache.chunk_bytes = 24 * MIB;
 	if (o->cache.meta_bytes == 0)
-		o->cache.meta_bytes = 48 * MIB;
+		o->cache.meta_bytes = 32 * MIB;
 }
 
 int layers_new(struct store *s, const struct layers_options *options, struct layers **ret,
@@ -368,6 +441,7 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 		return err_nomem(err);
 	ls->store = s;
 	ls->hopeless_at = UINT64_MAX;
+	ls->load_us = 1;
 	if (options)
 		ls->options = *options;
 	fill_options(&ls->options);
@@ -378,6 +452,8 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&ls->changed, NULL);
 	r = cache_new(s, &ls->options.cache, &ls->cache, err);
+	if (r >= 0)
+		r = ahead_new(ls->cache, &ls->ahead, err);
 	if (r < 0)
 		return r;
 	r = pthread_create(&ls->committer, NULL, committer_run, ls);
@@ -401,6 +477,7 @@ void layers_free(struct layers *ls)
 		pthread_mutex_unlock(&ls->lock);
 		pthread_join(ls->committer, NULL);
 	}
+	ahead_free(ls->ahead);
 	cache_free(ls->cache);
 	pthread_cond_destroy(&ls->work);
 	pthread_cond_destroy(&ls->changed);
@@ -410,6 +487,23 @@ void layers_free(struct layers *ls)
 
 /* --- one of them ------------------------------------------------------------------------ */
 
+/* Two of one clone would each persist without what the other did. */
+static int list_add(struct layers *ls, struct layer *l)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&ls->lock);
+	for (const struct layer *other = ls->list; other && r >= 0; other = other->next)
+		if (strcmp(layer_name(other), layer_name(l)) == 0)
+			r = -EBUSY;
+	if (r >= 0) {
+		l->next = ls->list;
+		ls->list = l;
+	}
+	pthread_mutex_unlock(&ls->lock);
+	return r;
+}
+
 int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
 {
 	CLEANUP(layer_destroy_p) struct layer *l = NULL;
@@ -418,10 +512,9 @@ int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct 
 	r = layer_create(ls, clone, &l, err);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&ls->lock);
-	l->next = ls->list;
-	ls->list = l;
-	pthread_mutex_unlock(&ls->lock);
+	r = list_add(ls, l);
+	if (r < 0)
+		return err_set(err, r, "clone '%s' is open already", clone);
 	*ret = TAKE_PTR(l);
 	return 0;
 }

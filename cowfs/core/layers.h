@@ -16,7 +16,9 @@ struct layers;
 struct layers_options {
 	uint64_t
 	    dirty_max; /* bytes; writers wait beyond; 0: an eighth of the machine's memory, at most 2 GiB */
-	unsigned persist_ms; /* how long a change may stay in memory only; 0: 2000 */
+	unsigned
+	    quick_us; /* a load that is expected to take less is not left to another thread; 0: 150 */
+	unsigned persist_ms; /* how long a change may stay in memory only; 0: 5000 */
 	uint64_t
 	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 64 MiB */
 	struct cache_limits cache; /* 0: sensible ones */
@@ -38,7 +40,7 @@ struct layers_stats {
 };
 void layers_stats(struct layers *ls, struct layers_stats *ret);
 
-/* The live view of a clone.  At most one layer per clone.  -ENOENT if there is no such clone. */
+/* The live view of a clone.  -ENOENT if there is no such clone, -EBUSY if it is open. */
 NODISCARD int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err);
 
 /* Persist and close.  On failure it is still open. */

@@ -4,8 +4,8 @@
  * Names are given in the order of a keyed hash, and the cursor behind a name is its
  * hash: it means the same place whatever came or went meanwhile, after a persist, a
  * rollback, even a restart.  Sorting by it takes all names at once: a listing, made when
- * somebody begins at the top and used until he is through.  What is in it may be gone
- * by the time it is given, so each name is looked up then.
+ * somebody begins at the top and used until he is through.  What is known to be gone by
+ * then is left out.
  *
  * Should two names share a hash, the cursor behind the first is the place before both:
  * one may then be given twice, but none is left out.
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cowfs/core/ahead-i.h"
 #include "cowfs/core/layer-i.h"
 #include "cowfs/store/tree-node.h"
 
@@ -25,7 +26,7 @@
 struct item {
 	uint64_t cursor;
 	uint64_t ino;
-	uint32_t type; /* as in st_mode; 0: it is not stored, ask the directory */
+	uint32_t type; /* as in st_mode */
 	uint32_t name; /* where it begins in `names` */
 };
 
@@ -182,7 +183,8 @@ static int add_known(struct op *op, const struct node *dir, struct listing *li)
 		return 0;
 	for (size_t pos = 0; r >= 0 && (e = map_next(&dir->dir.entries, &pos));)
 		if (e->node && !e->stored)
-			r = add_name(li, key, e->name, strlen(e->name), 0, 0);
+			r = add_name(li, key, e->name, strlen(e->name), e->node->ino,
+				     e->node->mode & S_IFMT);
 	return r;
 }
 
@@ -222,25 +224,32 @@ struct giving {
 	bool plus;
 	layer_fill_fn fill;
 	void *ctx;
-	bool any; /* something was given, so failing must wait for the next call */
+	uint64_t off; /* the cursor behind what was given */
+	bool any;     /* something was given, so failing must wait for the next call */
 };
 
+static void given(struct giving *g, uint64_t next)
+{
+	g->off = next;
+	g->any = true;
+}
+
 /* 1: no room. */
-static int give_dots(struct giving *g, uint64_t off)
+static int give_dots(struct giving *g)
 {
 	struct node *above = g->dir->names ? g->dir->names->dir : g->dir;
 	struct layer_found found = { .st.st_mode = S_IFDIR, .st.st_ino = g->dir->ino };
 
-	if (off < CURSOR_DOT) {
+	if (g->off < CURSOR_DOT) {
 		if (g->fill(g->ctx, ".", &found, CURSOR_DOT) > 0)
 			return 1;
-		g->any = true;
+		given(g, CURSOR_DOT);
 	}
-	if (off < CURSOR_DOTDOT) {
+	if (g->off < CURSOR_DOTDOT) {
 		found.st.st_ino = above->ino;
 		if (g->fill(g->ctx, "..", &found, CURSOR_DOTDOT) > 0)
 			return 1;
-		g->any = true;
+		given(g, CURSOR_DOTDOT);
 	}
 	return 0;
 }
@@ -274,8 +283,6 @@ static int give_plain(struct giving *g, const struct item *it, const char *name,
 			return -ENOENT;
 		found.st.st_mode = e->node->mode;
 		found.st.st_ino = e->node->ino;
-	} else if (it->type == 0) {
-		return -ENOENT;
 	}
 	return g->fill(g->ctx, name, &found, next);
 }
@@ -303,12 +310,12 @@ static uint64_t cursor_behind(const struct listing *li, size_t i)
 	return i + 1 < li->n && li->items[i + 1].cursor == cursor ? cursor - 1 : cursor;
 }
 
-static int give_items(struct giving *g, uint64_t off)
+static int give_items(struct giving *g)
 {
 	const struct listing *li = g->dir->dir.listing;
 	int r;
 
-	for (size_t i = find_item(li, off); i < li->n; i++) {
+	for (size_t i = find_item(li, g->off); i < li->n; i++) {
 		const struct item *it = &li->items[i];
 		const char *name = item_name(li, it);
 		const uint64_t next = cursor_behind(li, i);
@@ -316,11 +323,9 @@ static int give_items(struct giving *g, uint64_t off)
 		r = g->plus ? give_plus(g, name, next) : give_plain(g, it, name, next);
 		if (r == -ENOENT)
 			continue;
-		if (r < 0)
-			return g->any ? 0 : r;
-		if (r > 0)
-			return 0;
-		g->any = true;
+		if (r != 0)
+			return r < 0 ? r : 0;
+		given(g, next);
 	}
 	if (!g->any) {
 		listing_free(g->dir->dir.listing);
@@ -329,28 +334,58 @@ static int give_items(struct giving *g, uint64_t off)
 	return 0;
 }
 
-static int list(struct giving *g, uint64_t dir_id, uint64_t off)
+/*
+ * Who lists a directory often goes on into those in it, and if he reads files then the small ones
+ * of this are next.
+ */
+static void look_ahead(struct op *op, const struct node *dir)
+{
+	struct object_ref wanted[AHEAD_MAX];
+	const struct cached *o;
+	struct tree_node node;
+	struct tree_entry e;
+	size_t n = 0;
+
+	if (object_id_is_zero(&dir->dir.base) ||
+	    op_object(op, OBJECT_TREE, &dir->dir.base, &o) < 0 ||
+	    tree_node_open(o->data, o->len, &node, NULL) < 0 || node.level > 0)
+		return;
+	for (uint32_t i = 0; i < node.n && n < AHEAD_MAX; i++) {
+		if (tree_node_entry(&node, i, &e, NULL) < 0)
+			return;
+		if (e.form == TREE_DIR)
+			wanted[n++] = (struct object_ref){ .kind = OBJECT_TREE, .id = e.id };
+		else if (e.form == TREE_CHUNK && op->l->reading > 0)
+			wanted[n++] = (struct object_ref){ .kind = OBJECT_CHUNK, .id = e.id };
+	}
+	op->l->reading -= op->l->reading > 0;
+	ahead_want(layers_ahead(op->l->all), wanted, n);
+}
+
+static int list(struct giving *g, uint64_t dir_id)
 {
 	int r;
 
 	r = node_get_dir(g->op->l, dir_id, &g->dir);
 	if (r < 0 || dir_is_dead(g->op->l, g->dir))
 		return r < 0 ? r : 0;
-	r = need_listing(g->op, g->dir, off);
+	r = need_listing(g->op, g->dir, g->off);
 	if (r < 0)
 		return r;
-	return give_dots(g, off) > 0 ? 0 : give_items(g, off);
+	if (g->off == 0)
+		look_ahead(g->op, g->dir);
+	return give_dots(g) > 0 ? 0 : give_items(g);
 }
 
 int layer_readdir(struct layer *l, const struct layer_call *call, uint64_t dir, uint64_t off,
 		  bool plus, layer_fill_fn fill, void *ctx, struct err *err)
 {
 	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	struct giving g = { .op = &op, .plus = plus, .fill = fill, .ctx = ctx };
+	struct giving g = { .op = &op, .plus = plus, .fill = fill, .ctx = ctx, .off = off };
 	int r;
 
 	do
-		r = list(&g, dir, off);
+		r = list(&g, dir);
 	while (op_again(&op, &r));
-	return r;
+	return r < 0 && g.any ? 0 : r;
 }

@@ -269,7 +269,7 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 
 	if (nameless && S_ISREG(n->mode))
 		l->loose -= (int64_t)n->file.data;
-	node_leave_strays(l, n); /* what is pinned stays so until the name is persisted */
+	node_leave_strays(n); /* what is pinned stays so until the name is persisted */
 	n->nlink++;
 	if (in_links) {
 		entry_mark(l, n->names); /* it is stored as one of several from now on */

@@ -112,28 +112,43 @@ int node_from_entry(struct layer *l, const struct tree_entry *e, struct node **r
 
 /* --- letting go ------------------------------------------------------------------------- */
 
+struct kept {
+	struct object_ref list[2]; /* its content and its attributes */
+	size_t n;
+};
+
+static void keep_object(struct layer *l, struct kept *k, enum object_kind kind,
+			const struct object_id *id)
+{
+	if (store_pin(layers_store(l->all), kind, id, NULL) >= 0)
+		k->list[k->n++] = (struct object_ref){ .kind = kind, .id = *id };
+}
+
 void node_keep(struct layer *l, struct node *n)
 {
-	const struct content *c = &n->file.base;
-	AUTO_FREE struct object_ref *what = NULL;
+	const struct content *c = S_ISREG(n->mode) ? &n->file.base : NULL;
+	const bool has_content = c && c->form != CONTENT_HOLE;
+	const bool has_xattrs = !object_id_is_zero(&n->xattrs);
+	struct kept *k;
 
-	if (n->kept || !S_ISREG(n->mode) || c->form == CONTENT_HOLE)
+	if (!has_content && !has_xattrs)
 		return;
 	/* Without memory for it a gc may take the file from whoever has it open: he gets EIO. */
-	what = malloc(sizeof(*what));
-	if (!what)
+	k = calloc(1, sizeof(*k));
+	if (!k)
 		return;
-	what->kind = c->form == CONTENT_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE;
-	what->id = c->id;
-	if (store_pin(layers_store(l->all), what->kind, &what->id, NULL) >= 0)
-		n->kept = TAKE_PTR(what);
+	if (has_content)
+		keep_object(l, k, c->form == CONTENT_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE, &c->id);
+	if (has_xattrs)
+		keep_object(l, k, OBJECT_XATTRS, &n->xattrs);
+	node_unkeep(l, n);
+	n->kept = k;
 }
 
 void node_unkeep(struct layer *l, struct node *n)
 {
-	if (!n->kept)
-		return;
-	store_unpin(layers_store(l->all), n->kept->kind, &n->kept->id);
+	for (size_t i = 0; n->kept && i < n->kept->n; i++)
+		store_unpin(layers_store(l->all), n->kept->list[i].kind, &n->kept->list[i].id);
 	free(n->kept);
 	n->kept = NULL;
 }
@@ -149,22 +164,19 @@ void node_count_data(struct layer *l, const struct node *n, uint64_t before)
 
 void node_orphan(struct layer *l, struct node *n)
 {
-	if (!S_ISREG(n->mode))
-		return;
-	l->loose += (int64_t)n->file.data;
+	if (S_ISREG(n->mode))
+		l->loose += (int64_t)n->file.data;
 	node_keep(l, n);
 }
 
-void node_leave_strays(struct layer *l, struct node *n)
+void node_leave_strays(struct node *n)
 {
-	struct node **at = &l->strays;
-
-	if (!n->stray)
+	if (!n->stray_at)
 		return;
-	while (*at != n)
-		at = &(*at)->next_stray;
-	*at = n->next_stray;
-	n->stray = false;
+	*n->stray_at = n->next_stray;
+	if (n->next_stray)
+		n->next_stray->stray_at = n->stray_at;
+	n->stray_at = NULL;
 }
 
 void node_destroy(struct layer *l, struct node *n)
@@ -173,16 +185,12 @@ void node_destroy(struct layer *l, struct node *n)
 
 	map_remove(&l->nodes, &n->id);
 	layers_count_node(l->all, -1);
-	node_leave_strays(l, n);
+	node_leave_strays(n);
+	node_unkeep(l, n);
 	if (n->new_xattrs)
 		buf_done(n->new_xattrs);
 	free(n->new_xattrs);
 	if (S_ISREG(n->mode)) {
-		node_unkeep(l, n);
-		if (node_has_no_name(n)) {
-			l->loose -= (int64_t)n->file.data;
-			l->grown -= (int64_t)n->file.data;
-		}
 		layers_count(l->all, -(int64_t)file_memory(&n->file));
 		file_done(&n->file);
 	} else if (node_is_dir(n)) {
@@ -219,6 +227,10 @@ void node_release(struct layer *l, struct node *n)
 		/* Several names of one file may be in several directories, but then it is no directory. */
 		struct node *above = n->names ? n->names->dir : NULL;
 
+		if (S_ISREG(n->mode) && node_has_no_name(n)) {
+			l->loose -= (int64_t)n->file.data;
+			l->grown -= (int64_t)n->file.data;
+		}
 		while (n->names && n->names->next) {
 			struct node *other = n->names->next->dir;
 
@@ -292,10 +304,12 @@ void node_found(struct node *n, struct layer_found *ret)
 
 static void join_strays(struct layer *l, struct node *n)
 {
-	if (n->stray)
+	if (n->stray_at)
 		return;
-	n->stray = true;
 	n->next_stray = l->strays;
+	n->stray_at = &l->strays;
+	if (n->next_stray)
+		n->next_stray->stray_at = &n->next_stray;
 	l->strays = n;
 }
 
@@ -311,7 +325,7 @@ void node_mark(struct layer *l, struct node *n)
 	else if (S_ISREG(n->mode))
 		join_strays(l, n);
 	/* What has no name is not worth storing, unless its memory is wanted. */
-	if (n->stray && layers_pressed(l->all))
+	if (n->stray_at && layers_pressed(l->all))
 		layer_mark(l);
 }
 

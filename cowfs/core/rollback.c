@@ -12,6 +12,7 @@
 
 #include "cowfs/core/difference-i.h"
 #include "cowfs/core/persist-i.h"
+#include "cowfs/store/pin.h"
 
 void layer_changes_done(struct layer_changes *c)
 {
@@ -95,6 +96,25 @@ static struct node *find_dir(const struct switching *s, size_t which)
 	return e ? e->node : NULL;
 }
 
+/* What loses its last reference meanwhile is freed, so they are looked for when they are used. */
+static void find_dirs(struct switching *s)
+{
+	for (size_t i = 0; i < s->difference->n; i++) {
+		s->nodes[i] = find_dir(s, i);
+		if (s->nodes[i])
+			s->nodes[i]->pins++;
+	}
+}
+
+static void release_dirs(struct switching *s)
+{
+	for (size_t i = s->difference->n; i-- > 0;)
+		if (s->nodes[i]) {
+			s->nodes[i]->pins--;
+			node_release(s->l, s->nodes[i]);
+		}
+}
+
 static int prepare(struct switching *s)
 {
 	const size_t n = s->difference->n;
@@ -105,8 +125,6 @@ static int prepare(struct switching *s)
 	s->nodes = calloc(n + 1, sizeof(struct node *));
 	if (!s->changes.names || !s->changes.dirs || !s->nodes)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		s->nodes[i] = find_dir(s, i);
 	return tell_links(s);
 }
 
@@ -118,14 +136,23 @@ static void switching_done(struct switching *s)
 
 /* --- dropping --------------------------------------------------------------------------- */
 
-/* What nobody refers to any more is freed once all is switched. */
+/* Freed once all is switched, unless somebody refers to it. */
+static void set_aside(struct switching *s, struct node *n)
+{
+	if (n->pins > 0)
+		return;
+	n->pins = 1;
+	n->next_dropped = s->dropped;
+	s->dropped = n;
+}
+
 static void drop(struct switching *s, struct node *n)
 {
 	n->nlink = 0;
 	node_orphan(s->l, n);
-	n->pins++;
-	n->next_dropped = s->dropped;
-	s->dropped = n;
+	if (S_ISREG(n->mode))
+		s->l->grown += (int64_t)n->file.data; /* not with the root, but while it is open */
+	set_aside(s, n);
 	if (node_is_dir(n)) {
 		n->next_emptied = s->emptied;
 		s->emptied = n;
@@ -138,7 +165,9 @@ static void drop_entry(struct switching *s, struct entry *e)
 	struct node *n = e->node;
 
 	entry_free(s->l, e);
-	if (n && !n->linked)
+	if (n && n->linked)
+		set_aside(s, n);
+	else if (n)
 		drop(s, n);
 }
 
@@ -234,13 +263,16 @@ static void switch_all(struct switching *s)
 	const struct difference *d = s->difference;
 	struct layer *l = s->l;
 
+	find_dirs(s);
 	for (size_t i = 0; i < d->n; i++)
 		if (s->nodes[i] && i != DIFFERENCE_LINKS)
 			switch_dir(s, i);
 	switch_links(s);
 	drop_below(s);
 	free_dropped(s);
-	l->grown += (int64_t)root_bytes(&d->to) - (int64_t)root_bytes(&d->from);
+	release_dirs(s);
+	l->grown += d->grown;
+	l->next_ino = layer_first_ino(l->next_ino);
 	l->state.files = d->to.top.below.files;
 	l->state.bytes = root_bytes(&d->to);
 }
@@ -268,7 +300,10 @@ static int commit_names(struct layer *l, struct naming *nm, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* With the lock, which it lets go of meanwhile; all is persisted and changes wait. */
+/*
+ * With the lock, which it lets go of meanwhile; all is persisted and changes wait.  All memory is
+ * taken before the commit; what must be told then cannot become more, as nothing is loaded.
+ */
 static int switch_root(struct layer *l, const struct object_id *root, struct naming *nm,
 		       struct layer_changes *ret, struct err *err)
 {
@@ -280,27 +315,44 @@ static int switch_root(struct layer *l, const struct object_id *root, struct nam
 	nm->record = l->record;
 	nm->record.root = *root;
 	nm->record.next_ino = l->next_ino;
+	nm->record.grown = l->grown - l->loose;
 	pthread_mutex_unlock(&l->lock);
 	r = difference_find(layers_store(l->all), &nm->now.id, root, &d, err);
-	if (r >= 0) {
-		nm->record.grown += (int64_t)root_bytes(&d.to) - (int64_t)root_bytes(&d.from);
-		r = commit_names(l, nm, err);
-	}
 	pthread_mutex_lock(&l->lock);
+	if (r >= 0 && prepare(&s) < 0)
+		r = err_nomem(err);
 	if (r < 0)
 		return r;
-	r = prepare(&s);
-	if (r < 0) {
-		/* The clone still shows what it showed, and the next persist says so. */
-		layer_mark(l);
-		return err_nomem(err);
-	}
+	nm->record.grown += d.grown;
+
+	l->sealed = true;
+	pthread_mutex_unlock(&l->lock);
+	r = commit_names(l, nm, err);
+	pthread_mutex_lock(&l->lock);
+	l->sealed = false;
+	if (r < 0)
+		return r;
 	l->record.root = *root;
 	l->state.id = *root;
 	switch_all(&s);
 	*ret = s.changes;
 	s.changes = (struct layer_changes){ 0 };
 	return 0;
+}
+
+/* What was there is pinned until each file that somebody has open is. */
+static int switch_pinned(struct layer *l, const struct object_id *root, struct naming *nm,
+			 struct layer_changes *ret, struct err *err)
+{
+	const struct object_id before = l->state.id;
+	int r;
+
+	r = store_pin(layers_store(l->all), OBJECT_TREE, &before, err);
+	if (r < 0)
+		return r;
+	r = switch_root(l, root, nm, ret, err);
+	store_unpin(layers_store(l->all), OBJECT_TREE, &before);
+	return r;
 }
 
 int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
@@ -316,7 +368,7 @@ int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn 
 	if (l->marked)
 		r = persist_run(&p, err);
 	if (r >= 0)
-		r = switch_root(l, root, &nm, ret, err);
+		r = switch_pinned(l, root, &nm, ret, err);
 	l->switching = false;
 	persist_end_turn(l);
 	pthread_mutex_unlock(&l->lock);

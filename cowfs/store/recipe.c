@@ -91,7 +91,7 @@ int recipe_view(const void *data, size_t len, struct recipe_view *ret, struct er
 
 int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct err *err)
 {
-	struct recipe_view v;
+	struct recipe_view v = { 0 };
 	int r;
 
 	r = recipe_view(data, len, &v, err);

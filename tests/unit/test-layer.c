@@ -162,7 +162,7 @@ TEST(nothing_stays_in_memory_that_nobody_needs)
 TEST(what_would_wait_says_so_and_changes_nothing)
 {
 	const struct layer_call no_wait = { .uid = 1, .gid = 1 };
-	CLEANUP(live_close) struct live v = { 0 };
+	CLEANUP(live_close) struct live v = { .options.quick_us = 1 };
 	struct layer_found found;
 
 	live_open(&v, "wait");

@@ -156,4 +156,22 @@ TEST(lines_of_several_threads_never_mix)
 	CHECK_EQ(n, N_THREADS * N_LINES);
 }
 
+TEST(a_file_of_lines_has_the_time_of_each)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const char *path = test_path("stamps"), *text;
+	int n = 0;
+
+	capture_begin(path);
+	log_set_stamps(true);
+	log_info("with");
+	log_set_stamps(false);
+	log_info("without");
+	text = capture_end(path, &out);
+	CHECK_EQ(
+	    sscanf(text, "%*4d-%*2d-%*2dT%*2d:%*2d:%*2d.%*3dZ info: with\ninfo: without\n%n", &n),
+	    0);
+	CHECK_EQ(n, (int)strlen(text));
+}
+
 TEST_MAIN("log")

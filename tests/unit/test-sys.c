@@ -92,4 +92,76 @@ TEST(extended_attributes_are_read_through_any_descriptor)
 	}
 }
 
+/* --- processes and sockets -------------------------------------------------------------- */
+
+TEST(a_socket_is_found_by_its_name_in_a_directory_however_long_the_path)
+{
+	char path[256];
+	AUTO_CLOSE int dir = -1, server = -1, client = -1, peer = -1;
+	struct stat st;
+	uid_t uid;
+	char byte;
+
+	/* sockaddr_un holds 108 bytes. */
+	memset(path, 'x', sizeof(path));
+	path[200] = '\0';
+	CHECK_EQ(mkdir(test_path(path), 0700), 0);
+	dir = open(test_path(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(dir >= 0);
+	CHECK_EQ(sys_connect_at(dir, "socket"), -ENOENT);
+	server = sys_listen_at(dir, "socket", 4);
+	CHECK(server >= 0);
+	CHECK_EQ(fstatat(dir, "socket", &st, 0), 0);
+	CHECK(S_ISSOCK(st.st_mode));
+	CHECK_EQ(st.st_mode & 0777, 0600);
+	client = sys_connect_at(dir, "socket");
+	peer = sys_accept(server);
+	CHECK(client >= 0 && peer >= 0);
+	CHECK_EQ(write(client, "x", 1), 1);
+	CHECK_EQ(read(peer, &byte, 1), 1);
+	CHECK_EQ(sys_peer_uid(peer, &uid), 0);
+	CHECK_EQ(uid, geteuid());
+	CHECK_EQ(sys_listen_at(dir, "socket", 4), -EADDRINUSE);
+	for (const int *fd = (int[]){ server, client, peer, -1 }; *fd >= 0; fd++)
+		CHECK(fcntl(*fd, F_GETFD) & FD_CLOEXEC);
+	close(TAKE_FD(server));
+	CHECK_EQ(sys_connect_at(dir, "socket"), -ECONNREFUSED);
+}
+
+static int count_mount(const char *path, dev_t dev, void *ctx)
+{
+	struct stat st;
+
+	if (strcmp(path, "/") == 0 && stat("/", &st) == 0 && st.st_dev == dev)
+		++*(int *)ctx;
+	return 0;
+}
+
+static int stop_at_once(const char *path, dev_t dev, void *ctx)
+{
+	(void)path;
+	(void)dev;
+	++*(int *)ctx;
+	return 7;
+}
+
+TEST(mounts_are_told_with_their_device)
+{
+	int n = 0;
+
+	CHECK_EQ(sys_each_mount(count_mount, &n), 0);
+	CHECK(n >= 1);
+	n = 0;
+	CHECK_EQ(sys_each_mount(stop_at_once, &n), 7);
+	CHECK_EQ(n, 1);
+}
+
+TEST(the_program_finds_its_own_file)
+{
+	char path[4096];
+	const char *self = sys_self_path(path, sizeof(path));
+
+	CHECK(self && access(self, X_OK) == 0);
+}
+
 TEST_MAIN("sys")

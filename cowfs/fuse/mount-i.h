@@ -1,0 +1,72 @@
+/*
+ * mount-i.h - private to fuse/: what a mount is made of.
+ *
+ * Lock order: the watchdog's, then mount.lock.  No other lock is taken under either, and
+ * neither is held while a request is handled.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cowfs/fuse/mount.h"
+#include "cowfs/fuse/platform.h"
+#include "cowfs/fuse/pool.h"
+#include "cowfs/fuse/watchdog.h"
+#include "cowfs/fuse/wire.h"
+
+struct fuse_session;
+struct flight;
+
+/* Room for the largest request: a write of LAYER_IO_MAX bytes and what comes before them. */
+#define MOUNT_ROOM (LAYER_IO_MAX + 4096)
+
+struct mounts {
+	struct pool *pool;
+	struct watchdog *dog;
+	unsigned cpus;
+	atomic_uint spinning;       /* readers that poll their connection just now */
+	int load_fd;                /* owned: for platform_runnable() */
+	atomic_bool crowded;        /* as of the last look at it, */
+	_Atomic uint64_t load_next; /* and when the next is due */
+};
+
+struct mount {
+	struct mounts *all; /* borrowed */
+	struct layer *layer;
+	char *path; /* owned */
+	struct platform_id id;
+	struct fuse_session *se; /* owned; `fd` with it */
+	int fd;                  /* the connection */
+	int wake;                /* owned: readable when the reader must look at `stop` */
+	struct wire wire;
+	uint8_t *room; /* owned: MOUNT_ROOM bytes, for the request that is being read */
+
+	pthread_t reader;
+	bool unmounted;    /* by mount_close() */
+	atomic_bool stop;  /* the reader shall end, */
+	atomic_bool ended; /* the connection has */
+	_Atomic uint64_t
+	    begun; /* thread_now() when the reader began its present request; 0: none */
+	_Atomic uint64_t requests, deferred;
+
+	pthread_mutex_t lock;
+	pthread_cond_t quiet;        /* reader_gone, or no flights */
+	bool reader_gone;            /* guarded by lock */
+	struct flight *first, *last; /* requests that the pool has, oldest first; guarded by lock */
+	uint64_t landed;             /* when one of them was last answered; guarded by lock */
+	struct watched watched;
+};
+
+/* reader.c: answer the connection until it ends or `stop` is set. */
+NODISCARD int reader_start(struct mount *m, struct err *err);
+void reader_stop(struct mount *m);
+
+/* The first request of a connection says what both sides can do; it is answered right here. */
+NODISCARD int reader_greet(struct mount *m, struct err *err);
+
+/* How long a mount of mounts made from now on may hang; for tests. */
+extern unsigned mounts_watchdog_ms;
+
+/* End the connection: every program that waits for an answer, or asks, gets an error. */
+void mount_abort(struct mount *m);

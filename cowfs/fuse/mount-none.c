@@ -1,0 +1,51 @@
+/* mount.h where nothing can be mounted: every call that could do so says why not. */
+#include "cowfs/fuse/mount.h"
+
+#include "cowfs/fuse/mount-none-i.h"
+
+struct mounts {
+	char none; /* it can be made and freed like any other */
+};
+
+int mounts_new(struct mounts **ret, struct err *err)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret != NULL ? 0 : err_nomem(err);
+}
+
+void mounts_free(struct mounts *ms)
+{
+	free(ms);
+}
+
+int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *options,
+	       struct mount **ret, struct err *err)
+{
+	return mount_refuse(err);
+}
+
+int mount_close(struct mount *m, bool force, struct err *err)
+{
+	return mount_refuse(err);
+}
+
+bool mount_ended(const struct mount *m)
+{
+	return true;
+}
+
+int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err)
+{
+	return mount_refuse(err);
+}
+
+void mount_stats(const struct mount *m, struct mount_stats *ret)
+{
+	*ret = (struct mount_stats){ 0 };
+}
+
+/* A build that cannot mount has left no mount behind. */
+int mount_clear(const char *path, struct err *err)
+{
+	return 0;
+}

@@ -1,0 +1,258 @@
+#include "cowfs/fuse/mount.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "cowfs/fuse/mount-i.h"
+#include "cowfs/fuse/ops.h"
+#include "cowfs/fuse/thread.h"
+
+#define CLOSE_WAIT_S 30
+
+unsigned mounts_watchdog_ms = WATCHDOG_LIMIT_MS;
+
+/* --- all mounts of the process ---------------------------------------------------------- */
+
+PRINTF_LIKE(2, 0)
+static void log_libfuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char line[256];
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = '\0';
+	log_at(level <= FUSE_LOG_ERR ? LOG_WARN : LOG_DEBUG, "libfuse: %s", line);
+}
+
+int mounts_new(struct mounts **ret, struct err *err)
+{
+	CLEANUP(mounts_free_p) struct mounts *ms = calloc(1, sizeof(*ms));
+	int r;
+
+	if (ms == NULL)
+		return err_nomem(err);
+	fuse_set_log_func(log_libfuse);
+	ms->cpus = platform_cpus();
+	ms->load_fd = platform_load_open();
+	r = pool_new(&ms->pool, err);
+	if (r < 0)
+		return r;
+	r = watchdog_new(mounts_watchdog_ms, &ms->dog, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(ms);
+	return 0;
+}
+
+void mounts_free(struct mounts *ms)
+{
+	if (ms == NULL)
+		return;
+	watchdog_free(ms->dog);
+	pool_free(ms->pool);
+	if (ms->load_fd >= 0)
+		close(ms->load_fd);
+	free(ms);
+}
+
+/* --- one mount -------------------------------------------------------------------------- */
+
+static void mount_free(struct mount *m)
+{
+	if (m == NULL)
+		return;
+	if (m->se != NULL)
+		fuse_session_destroy(m->se); /* closes the connection */
+	if (m->wake >= 0)
+		close(m->wake);
+	if (m->room != NULL)
+		munmap(m->room, MOUNT_ROOM);
+	pthread_cond_destroy(&m->quiet);
+	pthread_mutex_destroy(&m->lock);
+	free(m->path);
+	free(m);
+}
+DEFINE_CLEANUP(struct mount *, mount_free)
+
+static ssize_t io_write(int fd, struct iovec *iov, int n, void *userdata)
+{
+	struct mount *m = userdata;
+
+	wire_amend(&m->wire, iov, n);
+	return writev(fd, iov, n);
+}
+
+/* libfuse insists on one, but reading is done by the reader. */
+static ssize_t io_read(int fd, void *data, size_t len, void *userdata)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+static int make_session(struct mount *m, struct err *err)
+{
+	char name[] = "snapcow";
+	char *argv[] = { name, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+
+	m->se = fuse_session_new(&args, &ops, sizeof(ops), m);
+	fuse_opt_free_args(&args); /* it puts a copy there */
+	return m->se != NULL ? 0 : err_set(err, -ENOMEM, "libfuse cannot make a session");
+}
+
+static int new_mount(struct mounts *ms, struct layer *l, const char *path, struct mount **ret,
+		     struct err *err)
+{
+	CLEANUP(mount_free_p) struct mount *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (m == NULL)
+		return err_nomem(err);
+	m->all = ms;
+	m->layer = l;
+	m->fd = -1;
+	pthread_mutex_init(&m->lock, NULL);
+	thread_cond_init(&m->quiet);
+	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (m->wake < 0)
+		return err_sys(err, "making an eventfd");
+	m->path = strdup(path);
+	if (m->path == NULL)
+		return err_nomem(err);
+	/* Pages are taken as requests need them; mostly the first one is enough. */
+	m->room =
+	    mmap(NULL, MOUNT_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m->room == MAP_FAILED) {
+		m->room = NULL;
+		return err_nomem(err);
+	}
+	madvise(m->room, MOUNT_ROOM, MADV_NOHUGEPAGE);
+	r = make_session(m, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+/* The connection becomes the session's. */
+static int connect_session(struct mount *m, int fd, struct err *err)
+{
+	static const struct fuse_custom_io io = { .writev = io_write, .read = io_read };
+	int r;
+
+	r = fuse_session_custom_io(m->se, &io, fd);
+	if (r < 0) {
+		close(fd);
+		return err_set(err, r, "libfuse does not take the connection");
+	}
+	m->fd = fd;
+	return 0;
+}
+
+int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *options,
+	       struct mount **ret, struct err *err)
+{
+	CLEANUP(mount_free_p) struct mount *m = NULL;
+	int r, fd;
+
+	r = new_mount(ms, l, options->path, &m, err);
+	if (r < 0)
+		return r;
+	r = platform_mount(options, &fd, &m->id, err);
+	if (r < 0)
+		return r;
+	r = connect_session(m, fd, err);
+	if (r == 0)
+		r = reader_greet(m, err);
+	if (r == 0)
+		r = reader_start(m, err);
+	if (r < 0) {
+		IGNORE_RESULT(platform_unmount(m->path, &m->id, true, NULL),
+			      "the first failure is the one to tell");
+		return err_wrap(err, r, "mounting at '%s'", options->path);
+	}
+	watchdog_add(ms->dog, m);
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+/* Wait until nobody works for this mount any more. */
+static int wait_quiet(struct mount *m, struct err *err)
+{
+	const uint64_t deadline = thread_now() + CLOSE_WAIT_S * 1000000000ull;
+	bool quiet;
+	int r = 0;
+
+	pthread_mutex_lock(&m->lock);
+	while (!(quiet = m->reader_gone && m->first == NULL) && r == 0)
+		r = thread_cond_wait_until(&m->quiet, &m->lock, deadline);
+	pthread_mutex_unlock(&m->lock);
+	if (!quiet)
+		return err_set(err, -EBUSY, "mount '%s' still answers a request", m->path);
+	return 0;
+}
+
+int mount_close(struct mount *m, bool force, struct err *err)
+{
+	int r;
+
+	if (!m->unmounted) {
+		r = platform_unmount(m->path, &m->id, force, err);
+		if (r < 0)
+			return r;
+		m->unmounted = true;
+	}
+	/* What is below in other mount namespaces, or still in use, ends with the connection. */
+	reader_stop(m);
+	r = wait_quiet(m, err);
+	if (r < 0)
+		return r;
+	watchdog_remove(m->all->dog, m);
+	pthread_join(m->reader, NULL);
+	mount_free(m);
+	return 0;
+}
+
+/*
+ * The connection is replaced by one to nowhere, under the same number: the kernel ends one that
+ * nobody has open any more, and whoever uses the number meanwhile reads its end.  That
+ * needs no privilege, no fusectl, and no lock that a hung thread might hold.
+ */
+void mount_abort(struct mount *m)
+{
+	const uint64_t one = 1;
+	char text[64];
+	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup3(null, m->fd, O_CLOEXEC) < 0) {
+		log_error("mount '%s' cannot be ended: %s", m->path,
+			  sys_errno_text(errno, text, sizeof(text)));
+		return;
+	}
+	atomic_store(&m->ended, true);
+	IGNORE_RESULT(write(m->wake, &one, sizeof(one)), "it can only be readable already");
+}
+
+bool mount_ended(const struct mount *m)
+{
+	return atomic_load(&m->ended);
+}
+
+void mount_stats(const struct mount *m, struct mount_stats *ret)
+{
+	ret->requests = atomic_load_explicit(&m->requests, memory_order_relaxed);
+	ret->deferred = atomic_load_explicit(&m->deferred, memory_order_relaxed);
+}
+
+int mount_clear(const char *path, struct err *err)
+{
+	return platform_clear(path, err);
+}

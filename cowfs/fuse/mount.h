@@ -1,0 +1,63 @@
+/*
+ * mount.h - show a layer at a mount point until it is unmounted.
+ *
+ * All mounts of a process share a pool of workers and a watchdog; each has a connection
+ * to the kernel and a thread that reads it.  That thread answers what memory can answer;
+ * the rest goes to the pool.  The process may run threads and must not fork, and must never
+ * touch a file below one of its own mounts.
+ *
+ * A process that dies leaves an aborted connection: programs on the mount get
+ * ENOTCONN, not a hang.  mount_clear() takes such a mount away.
+ */
+#pragma once
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cowfs/core/layer.h"
+
+struct mounts;
+struct mount;
+
+NODISCARD int mounts_new(struct mounts **ret, struct err *err);
+void mounts_free(struct mounts *ms); /* every mount must be closed; NULL is fine */
+DEFINE_CLEANUP(struct mounts *, mounts_free)
+
+struct mount_options {
+	const char *path;   /* an empty directory of ours */
+	const char *source; /* what mount(8) shows as the device */
+	bool
+	    others; /* let other users in, as their permissions allow (root may; users need user_allow_other) */
+	bool
+	    unchecked; /* the kernel checks no permissions: only for mounts nobody else can enter */
+};
+
+/*
+ * Mounted and answering when it returns 0.  -ENOTSUP with what is missing and how to get
+ * it (no /dev/fuse, no fusermount3, ...).
+ */
+NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *options,
+			 struct mount **ret, struct err *err);
+
+/*
+ * Unmount; what was given to a program and not yet taken is answered first.  -EBUSY if
+ * somebody uses it and `force` is not set; with it, users get ENOTCONN from then on.
+ */
+NODISCARD int mount_close(struct mount *m, bool force, struct err *err);
+
+/* Somebody else unmounted it, or the connection was aborted: only mount_close() is left to do. */
+bool mount_ended(const struct mount *m);
+
+/*
+ * Tell the kernel what a rollback changed.  Returns when it knows.  Never from a thread
+ * that answers requests, and with no lock held that a request needs.
+ */
+NODISCARD int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err);
+
+struct mount_stats {
+	uint64_t requests; /* answered by the thread that read them */
+	uint64_t deferred; /* handed to the pool */
+};
+void mount_stats(const struct mount *m, struct mount_stats *ret);
+
+/* Take a mount away that a dead process left at `path`; 0 also if there is none. */
+NODISCARD int mount_clear(const char *path, struct err *err);

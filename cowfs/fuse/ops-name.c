@@ -1,0 +1,169 @@
+#include "cowfs/fuse/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+
+void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct layer_found found = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	r = layer_lookup(ops_layer(req), &call, dir, name, &found, &err);
+	if (r == -ENOENT) {
+		/* Node 0 means "no such name" and is remembered; an ENOENT error would not be. */
+		const struct fuse_entry_param none = { .entry_timeout = OPS_TIMEOUT_S };
+
+		fuse_reply_entry(req, &none);
+		return;
+	}
+	reply_found(req, r, &found, &err);
+}
+
+void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n)
+{
+	layer_forget(ops_layer(req), node, n);
+	fuse_reply_none(req);
+}
+
+void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *list)
+{
+	struct layer *l = ops_layer(req);
+
+	for (size_t i = 0; i < count; i++)
+		layer_forget(l, list[i].ino, list[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev)
+{
+	const struct layer_call call = ops_call(req);
+	struct layer_found found = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	r = layer_make(ops_layer(req), &call, dir, name, mode, rdev, &found, &err);
+	reply_found(req, r, &found, &err);
+}
+
+void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev)
+{
+	make(req, dir, name, mode, rdev);
+}
+
+void op_mkdir(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode)
+{
+	make(req, dir, name, S_IFDIR | mode, 0);
+}
+
+void op_create(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode,
+	       struct fuse_file_info *fi)
+{
+	const struct layer_call call = ops_call(req);
+	struct layer *l = ops_layer(req);
+	struct layer_found found = { 0 };
+	struct fuse_entry_param e;
+	struct err err = { 0 };
+	int r;
+
+	r = layer_make(l, &call, dir, name, S_IFREG | (mode & 07777), 0, &found, &err);
+	/*
+	 * The kernel asked because it remembers that the name is not there, which a rollback
+	 * has changed and the announcement not yet reached it: ESTALE has it look again.
+	 */
+	if (r == -EEXIST && !(fi->flags & O_EXCL))
+		r = -ESTALE;
+	if (r < 0) {
+		reply_error(req, r, &err);
+		return;
+	}
+	e = reply_entry_of(&found);
+	fi->keep_cache = 1;
+	if (fuse_reply_create(req, &e, fi) < 0)
+		layer_forget(l, found.node, 1); /* as in reply_found() */
+}
+
+void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct layer_found found = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	r = layer_symlink(ops_layer(req), &call, dir, name, target, &found, &err);
+	reply_found(req, r, &found, &err);
+}
+
+void op_readlink(fuse_req_t req, fuse_ino_t node)
+{
+	char target[PATH_MAX];
+	struct err err = { 0 };
+	int r;
+
+	r = layer_readlink(ops_layer(req), node, target, sizeof(target), &err);
+	if (r >= (int)sizeof(target))
+		r = -ENAMETOOLONG;
+	if (r < 0)
+		reply_error(req, r, &err);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t dir, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct layer_found found = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	r = layer_link(ops_layer(req), &call, node, dir, name, &found, &err);
+	reply_found(req, r, &found, &err);
+}
+
+void op_unlink(fuse_req_t req, fuse_ino_t dir, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct err err = { 0 };
+
+	reply_done(req, layer_unlink(ops_layer(req), &call, dir, name, &err), &err);
+}
+
+void op_rmdir(fuse_req_t req, fuse_ino_t dir, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct err err = { 0 };
+
+	reply_done(req, layer_rmdir(ops_layer(req), &call, dir, name, &err), &err);
+}
+
+void op_rename(fuse_req_t req, fuse_ino_t dir, const char *name, fuse_ino_t new_dir,
+	       const char *new_name, unsigned flags)
+{
+	static const struct {
+		unsigned theirs, ours;
+	} known[] = {
+		{ RENAME_NOREPLACE, LAYER_RENAME_NOREPLACE },
+		{ RENAME_EXCHANGE, LAYER_RENAME_EXCHANGE },
+		{ RENAME_WHITEOUT, LAYER_RENAME_WHITEOUT },
+	};
+	const struct layer_call call = ops_call(req);
+	struct err err = { 0 };
+	unsigned ours = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (flags & known[i].theirs)
+			ours |= known[i].ours;
+		flags &= ~known[i].theirs;
+	}
+	if (flags != 0)
+		r = -EINVAL;
+	if (r == 0)
+		r = layer_rename(ops_layer(req), &call, dir, name, new_dir, new_name, ours, &err);
+	reply_done(req, r, &err);
+}

@@ -1,0 +1,107 @@
+/*
+ * The kernel passes on any name.  Which there are is for the file system to say, and here it is
+ * what ext4 says, but for one thing: POSIX ACLs are attributes that somebody must enforce and
+ * inherit.  Nobody does yet, and a list of permissions that is shown and not obeyed is a trap:
+ * to programs this is a file system without ACLs.  What a captured tree has of them stays
+ * in it.
+ */
+#include "cowfs/fuse/ops.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/cleanup.h"
+
+#define VALUE_MAX ((size_t)64 << 10) /* as the kernel has it, XATTR_SIZE_MAX and XATTR_LIST_MAX */
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* 0, or what a name that cannot be is answered with. */
+static int check_name(const char *name)
+{
+	static const char *const spaces[] = { "user.", "trusted.", "security." };
+
+	for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+		if (has_prefix(name, spaces[i]))
+			return name[strlen(spaces[i])] != '\0' ? 0 : -EINVAL;
+	return -EOPNOTSUPP;
+}
+
+void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
+		 int flags)
+{
+	const struct layer_call call = ops_call(req);
+	struct err err = { 0 };
+	int r;
+
+	r = check_name(name);
+	if (r == 0)
+		r = layer_setxattr(ops_layer(req), &call, node, name, value, size, flags, &err);
+	reply_done(req, r, &err);
+}
+
+void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
+{
+	const struct layer_call call = ops_call(req);
+	const size_t room = size < VALUE_MAX ? size : VALUE_MAX;
+	AUTO_FREE char *value = NULL;
+	struct err err = { 0 };
+	ssize_t n;
+
+	n = check_name(name);
+	if (n == 0 && room > 0)
+		value = malloc(room);
+	if (n == 0 && room > 0 && value == NULL)
+		n = -ENOMEM;
+	if (n == 0)
+		n = layer_getxattr(ops_layer(req), &call, node, name, value, room, &err);
+	reply_xattr(req, n, value, room, &err);
+}
+
+/* Keep the names that are one's to see, as ext4 does; their length. */
+static size_t keep_visible(const struct layer_call *call, char *list, size_t len)
+{
+	size_t kept = 0;
+
+	for (size_t at = 0, n; at < len; at += n) {
+		n = strlen(list + at) + 1;
+		if (check_name(list + at) < 0 ||
+		    (call->uid != 0 && has_prefix(list + at, "trusted.")))
+			continue;
+		memmove(list + kept, list + at, n);
+		kept += n;
+	}
+	return kept;
+}
+
+void op_listxattr(fuse_req_t req, fuse_ino_t node, size_t size)
+{
+	const struct layer_call call = ops_call(req);
+	AUTO_FREE char *list = malloc(VALUE_MAX);
+	struct err err = { 0 };
+	ssize_t n = -ENOMEM;
+
+	if (list != NULL)
+		n = layer_listxattr(ops_layer(req), &call, node, list, VALUE_MAX, &err);
+	if (n > 0)
+		n = (ssize_t)keep_visible(&call, list, (size_t)n);
+	if (n > 0 && size > 0 && (size_t)n > size)
+		n = -ERANGE;
+	reply_xattr(req, n, list, size, &err);
+}
+
+void op_removexattr(fuse_req_t req, fuse_ino_t node, const char *name)
+{
+	const struct layer_call call = ops_call(req);
+	struct err err = { 0 };
+	int r;
+
+	r = check_name(name);
+	if (r == 0)
+		r = layer_removexattr(ops_layer(req), &call, node, name, &err);
+	reply_done(req, r, &err);
+}

@@ -1,0 +1,93 @@
+/*
+ * ops.h - private to fuse/: the handlers, and how each of them answers.
+ *
+ * A handler unpacks a request, calls the layer and replies once; it decides nothing.  If the
+ * layer would have had to wait and this thread must not, reply_error() arranges for the
+ * request to be handled again (request.h), so -EAGAIN needs no case of its own.
+ */
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include "cowfs/core/layer.h"
+
+/* Nothing changes but through this mount, or with an announcement: the kernel may remember for long. */
+#define OPS_TIMEOUT_S 1e6
+
+/* What stdio and cp(1) make their buffers by. */
+#define OPS_BLOCK_SIZE 65536
+
+extern const struct fuse_lowlevel_ops ops;
+
+struct layer *ops_layer(fuse_req_t req);
+struct layer_call ops_call(fuse_req_t req);
+
+/* --- reply.c ---------------------------------------------------------------------------- */
+
+int reply_errno(int r, const struct err *err);                  /* r < 0: what a program is told */
+void reply_error(fuse_req_t req, int r, const struct err *err); /* likewise */
+void reply_done(fuse_req_t req, int r, const struct err *err);  /* r == 0, or a failure */
+void reply_attr(fuse_req_t req, int r, const struct stat *st, const struct err *err);
+
+/* A node that the layer gave a reference for, which becomes the kernel's. */
+void reply_found(fuse_req_t req, int r, const struct layer_found *found, const struct err *err);
+struct fuse_entry_param reply_entry_of(const struct layer_found *found);
+
+/* The length that was asked for, or as many bytes of `data`. */
+void reply_xattr(fuse_req_t req, ssize_t n, const void *data, size_t room, const struct err *err);
+
+/* --- ops-name.c ------------------------------------------------------------------------- */
+
+void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name);
+void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n);
+void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *list);
+void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev);
+void op_mkdir(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode);
+void op_create(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *name);
+void op_readlink(fuse_req_t req, fuse_ino_t node);
+void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t dir, const char *name);
+void op_unlink(fuse_req_t req, fuse_ino_t dir, const char *name);
+void op_rmdir(fuse_req_t req, fuse_ino_t dir, const char *name);
+void op_rename(fuse_req_t req, fuse_ino_t dir, const char *name, fuse_ino_t new_dir,
+	       const char *new_name, unsigned flags);
+
+/* --- ops-dir.c -------------------------------------------------------------------------- */
+
+void op_readdir(fuse_req_t req, fuse_ino_t dir, size_t size, off_t off, struct fuse_file_info *fi);
+void op_readdirplus(fuse_req_t req, fuse_ino_t dir, size_t size, off_t off,
+		    struct fuse_file_info *fi);
+
+/* --- ops-attr.c ------------------------------------------------------------------------- */
+
+void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi);
+void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *st, int set,
+		struct fuse_file_info *fi);
+void op_statfs(fuse_req_t req, fuse_ino_t node);
+
+/* --- ops-xattr.c ------------------------------------------------------------------------ */
+
+void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
+		 int flags);
+void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size);
+void op_listxattr(fuse_req_t req, fuse_ino_t node, size_t size);
+void op_removexattr(fuse_req_t req, fuse_ino_t node, const char *name);
+
+/* --- ops-file.c ------------------------------------------------------------------------- */
+
+void op_open(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi);
+void op_opendir(fuse_req_t req, fuse_ino_t dir, struct fuse_file_info *fi);
+void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t off, struct fuse_file_info *fi);
+void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off,
+	      struct fuse_file_info *fi);
+void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t len,
+		  struct fuse_file_info *fi);
+void op_lseek(fuse_req_t req, fuse_ino_t node, off_t off, int whence, struct fuse_file_info *fi);
+void op_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off,
+			struct fuse_file_info *from_fi, fuse_ino_t to, off_t to_off,
+			struct fuse_file_info *to_fi, size_t len, int flags);
+void op_fsync(fuse_req_t req, fuse_ino_t node, int data_only, struct fuse_file_info *fi);
+void op_ioctl(fuse_req_t req, fuse_ino_t node, unsigned cmd, void *arg, struct fuse_file_info *fi,
+	      unsigned flags, const void *in, size_t in_size, size_t out_size);

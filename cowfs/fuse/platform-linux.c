@@ -1,0 +1,338 @@
+#include "cowfs/fuse/platform.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/path.h"
+#include "cowfs/fuse/fusermount.h"
+
+#define DEVICE  "/dev/fuse"
+#define SUBTYPE "snapcow"
+#define FS_TYPE "fuse." SUBTYPE
+
+#ifndef STATX_MNT_ID_UNIQUE /* Linux 6.8 */
+#define STATX_MNT_ID_UNIQUE 0x4000u
+#endif
+#ifndef PR_SET_IO_FLUSHER /* Linux 5.6 */
+#define PR_SET_IO_FLUSHER 57
+#endif
+
+unsigned platform_cpus(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = CPU_COUNT(&set);
+	return n > 0 ? (unsigned)n : 1;
+}
+
+int platform_load_open(void)
+{
+	return open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+}
+
+unsigned platform_runnable(int load_fd)
+{
+	char text[64];
+	ssize_t n;
+	unsigned running;
+
+	n = pread(load_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : 0;
+}
+
+void platform_serve_thread(void)
+{
+	/* Root may; without it, a machine short of memory could wait for us while we wait for it. */
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+}
+
+/* --- which mount ------------------------------------------------------------------------ */
+
+/*
+ * AT_STATX_DONT_SYNC: nothing is asked of whoever answers the mount, be it ourselves, be it
+ * nobody.  Before Linux 6.8 the numbers of mounts are used again, so they count only
+ * together with that of the device.
+ */
+static int identify(const char *path, struct platform_id *ret)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, flags, STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &st) < 0)
+		return -errno;
+	ret->mount = st.stx_mnt_id;
+	ret->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+	return 0;
+}
+
+/* --- mounting --------------------------------------------------------------------------- */
+
+static int no_device(struct err *err)
+{
+	return err_set(err, -ENOTSUP,
+		       "there is no " DEVICE
+		       ": load the module with 'modprobe fuse', or give the container the device "
+		       "with '--device " DEVICE "'");
+}
+
+/*
+ * Without set-id programs and devices where others may enter: a tree may hold such files from
+ * a medium on which they meant nothing.  Where nobody but ourselves can enter they can
+ * give nobody anything, and the clone is as the directory was.
+ */
+static unsigned long mount_flags(const struct mount_options *o)
+{
+	return o->others || geteuid() != 0 ? MS_NOSUID | MS_NODEV : 0;
+}
+
+/* -EPERM: somebody with more rights must do it. */
+static int mount_here(const struct mount_options *o, int *ret_fd, struct err *err)
+{
+	AUTO_CLOSE int fd = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	char text[160];
+
+	if (fd < 0 && (errno == ENOENT || errno == ENODEV || errno == ENXIO))
+		return no_device(err);
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return -EPERM;
+	if (fd < 0)
+		return err_sys(err, "opening " DEVICE);
+	snprintf(text, sizeof(text), "fd=%d,rootmode=%o,user_id=%u,group_id=%u%s%s", fd, S_IFDIR,
+		 geteuid(), getegid(), o->unchecked ? "" : ",default_permissions",
+		 o->others ? ",allow_other" : "");
+	if (mount(o->source, o->path, FS_TYPE, mount_flags(o), text) < 0) {
+		if (errno == EPERM)
+			return -EPERM;
+		if (errno == ENODEV)
+			return no_device(err);
+		return err_sys(err, "mounting at '%s'", o->path);
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int append_escaped(struct buf *b, const char *s)
+{
+	int r = 0;
+
+	for (; *s != '\0' && r == 0; s++) {
+		if (*s == ',' || *s == '\\')
+			r = buf_append(b, "\\", 1);
+		if (r == 0)
+			r = buf_append(b, s, 1);
+	}
+	return r;
+}
+
+static int mount_by_helper(const struct mount_options *o, int *ret_fd, struct err *err)
+{
+	CLEANUP(buf_done) struct buf options = BUF_INIT;
+	const char *text;
+	int r;
+
+	r = buf_append_str(&options, "subtype=" SUBTYPE ",fsname=");
+	if (r == 0)
+		r = append_escaped(&options, o->source);
+	if (r == 0 && !o->unchecked)
+		r = buf_append_str(&options, ",default_permissions");
+	if (r == 0 && o->others)
+		r = buf_append_str(&options, ",allow_other");
+	text = r == 0 ? buf_str(&options) : NULL;
+	if (text == NULL)
+		return err_nomem(err);
+	r = fusermount_mount(o->path, text, ret_fd, err);
+	if (r < 0)
+		return r;
+	if (fcntl(*ret_fd, F_SETFL, O_NONBLOCK) == 0)
+		return 0;
+	r = err_sys(err, "setting up the connection");
+	close(*ret_fd);
+	return r;
+}
+
+int platform_mount(const struct mount_options *options, int *ret_fd, struct platform_id *ret_id,
+		   struct err *err)
+{
+	int r, fd;
+
+	r = mount_here(options, &fd, err);
+	if (r == -EPERM)
+		r = mount_by_helper(options, &fd, err);
+	if (r < 0)
+		return r;
+	r = identify(options->path, ret_id);
+	if (r < 0) {
+		close(fd);
+		umount2(options->path, MNT_DETACH);
+		return err_wrap(err, r, "looking at '%s'", options->path);
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* --- unmounting ------------------------------------------------------------------------- */
+
+static int unmount(const char *path, bool lazy, struct err *err)
+{
+	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
+		return 0;
+	if (errno == EINVAL || errno == ENOENT) /* not a mount any more */
+		return 0;
+	if (errno == EPERM)
+		return fusermount_unmount(path, lazy, err);
+	if (errno == EBUSY)
+		return err_set(err, -EBUSY, "'%s' is in use", path);
+	return err_sys(err, "unmounting '%s'", path);
+}
+
+int platform_unmount(const char *path, const struct platform_id *id, bool lazy, struct err *err)
+{
+	struct platform_id now;
+
+	/* Somebody may have unmounted it, and somebody else mounted there what is not ours. */
+	if (identify(path, &now) < 0 || now.mount != id->mount || now.dev != id->dev)
+		return 0;
+	return unmount(path, lazy, err);
+}
+
+/* --- what a dead process left ----------------------------------------------------------- */
+
+/* In mountinfo, blanks, newlines and backslashes are \ooo. */
+static bool shown_as(const char *shown, size_t len, const char *path)
+{
+	size_t i = 0;
+
+	for (; i < len && *path != '\0'; path++) {
+		unsigned char c = (unsigned char)shown[i++];
+
+		if (c == '\\' && i + 3 <= len) {
+			c = (unsigned char)((shown[i] - '0') << 6 | (shown[i + 1] - '0') << 3 |
+					    (shown[i + 2] - '0'));
+			i += 3;
+		}
+		if (c != (unsigned char)*path)
+			return false;
+	}
+	return i == len && *path == '\0';
+}
+
+/* The n-th of the words between blanks; NULL if there are fewer. */
+static const char *word(const char *line, int n, size_t *ret_len)
+{
+	for (; n > 0; n--) {
+		line += strcspn(line, " \n");
+		if (*line != ' ')
+			return NULL;
+		line++;
+	}
+	*ret_len = strcspn(line, " \n");
+	return line;
+}
+
+/* Does this line of mountinfo show a mount of ours at `path`? */
+static bool line_is(const char *line, const char *path)
+{
+	const char *at, *type;
+	size_t len, type_len;
+
+	at = word(line, 4, &len);
+	if (at == NULL || !shown_as(at, len, path))
+		return false;
+	type = strstr(at, " - ");
+	if (type == NULL)
+		return false;
+	type = word(type + 3, 0, &type_len);
+	return type_len == strlen(FS_TYPE) && memcmp(type, FS_TYPE, type_len) == 0;
+}
+
+/* Is what is mounted last at `path` one of ours?  1, 0 or a negative errno. */
+static int ours_at(const char *path, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const char *line;
+	bool ours = false;
+	size_t len;
+	int r;
+
+	r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", (size_t)64 << 20, &text, err);
+	if (r < 0)
+		return r;
+	line = buf_str(&text);
+	if (line == NULL)
+		return err_nomem(err);
+	for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *at = word(line, 4, &len);
+
+		if (at != NULL && shown_as(at, len, path))
+			ours = line_is(line, path);
+	}
+	return ours;
+}
+
+/* The path as mountinfo has it: the directory resolved, the last name as it is. */
+static int resolve(const char *path, char **ret, struct err *err)
+{
+	AUTO_FREE char *dir = path_clean("/", path), *real = NULL;
+	const char *base;
+	char *end;
+
+	if (dir == NULL)
+		return err_nomem(err);
+	base = path_base(dir);
+	end = strrchr(dir, '/');
+	if (base == dir || end == dir) { /* "/" and what lies in it */
+		*ret = TAKE_PTR(dir);
+		return 0;
+	}
+	*end = '\0';
+	real = realpath(dir, NULL);
+	if (real == NULL)
+		return -errno;
+	*ret = path_join(real, end + 1);
+	return *ret != NULL ? 0 : err_nomem(err);
+}
+
+int platform_clear(const char *path, struct err *err)
+{
+	AUTO_FREE char *real = NULL;
+	struct statfs st;
+	int r;
+
+	assert(path[0] == '/');
+	r = resolve(path, &real, err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_wrap(err, r, "looking for '%s'", path);
+	/* One may lie on another. */
+	while ((r = ours_at(real, err)) == 1) {
+		/* statfs(2) is the one question that the kernel never answers from memory. */
+		if (statfs(real, &st) == 0 || (errno != ENOTCONN && errno != ECONNABORTED))
+			return err_set(err, -EBUSY, "'%s' is mounted and somebody answers it",
+				       path);
+		r = unmount(real, true, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}

@@ -1,0 +1,45 @@
+/*
+ * platform.h - private to fuse/: getting a connection to the kernel, and getting rid of one.
+ *
+ * platform-linux.c implements it; platform-darwin.c refuses.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "cowfs/fuse/mount.h"
+
+/* Which mount: another one at the same path has another. */
+struct platform_id {
+	uint64_t mount, dev;
+};
+
+/*
+ * Mount at options->path and give the connection, close-on-exec and non-blocking; owned by
+ * the caller.  Root and who may mount in a user namespace of theirs do it themselves, others
+ * through fusermount3.
+ */
+NODISCARD int platform_mount(const struct mount_options *options, int *ret_fd,
+			     struct platform_id *ret_id, struct err *err);
+
+/*
+ * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not
+ * `lazy`; with it, who is in it stays in it.
+ */
+NODISCARD int platform_unmount(const char *path, const struct platform_id *id, bool lazy,
+			       struct err *err);
+
+/* Take away what is mounted at `path` if it is ours and nobody answers it.  -EBUSY if somebody does. */
+NODISCARD int platform_clear(const char *path, struct err *err);
+
+unsigned platform_cpus(void); /* that we may run on */
+
+/* How many threads of the whole machine run or could; 0 if that is not known. */
+int platform_load_open(void); /* -1 if it cannot be known */
+unsigned platform_runnable(int load_fd);
+
+/* The calling thread answers requests: memory it asks for must not wait for a mount of ours. */
+void platform_serve_thread(void);

@@ -1,0 +1,39 @@
+/*
+ * request.h - private to fuse/: one request, from the bytes that were read to its answer.
+ *
+ * A request is handled at most twice: by the reader, which must not wait, and, if the layer
+ * would have had to, once more from the start by a worker that may.  The first
+ * time has then changed nothing and answered nothing.
+ *
+ * Requests may so overtake each other.  The kernel does not mind: it has at most one
+ * request under way where order matters (it holds a lock of the inode, the directory or the
+ * page until the answer), and a FORGET counts only what was answered before it was sent.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct mount;
+
+/* What the thread at hand is handling. */
+struct request {
+	struct mount *mount;
+	void *bytes;
+	size_t len;
+	bool may_wait;
+	bool later; /* it must be handled by somebody who may wait; nothing was answered */
+};
+
+/* The one being handled by the calling thread. */
+struct request *request_current(void);
+
+/* In the reader: answer it, or have the pool do so. */
+void request_take(struct mount *m, void *bytes, size_t len);
+
+/* How long the oldest request that the pool has is without an answer and without any other
+ * having been answered since, in nanoseconds. */
+uint64_t request_stalled(struct mount *m, uint64_t now);

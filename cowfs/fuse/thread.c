@@ -1,0 +1,57 @@
+#include "cowfs/fuse/thread.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <time.h>
+
+int thread_start(pthread_t *ret, const char *name, size_t stack, void *(*run)(void *), void *arg)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int rc;
+
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		return -rc;
+	rc = pthread_attr_setstacksize(&attr, stack);
+	assert(rc == 0);
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(ret, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc == 0)
+		pthread_setname_np(*ret, name);
+	return -rc;
+}
+
+uint64_t thread_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void thread_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline)
+{
+	const struct timespec t = {
+		.tv_sec = (time_t)(deadline / 1000000000),
+		.tv_nsec = (long)(deadline % 1000000000),
+	};
+
+	return -pthread_cond_timedwait(cond, lock, &t);
+}

@@ -1,0 +1,242 @@
+#include "cowfs/fuse/wire.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/fuse.h>
+#include <string.h>
+
+#include "cowfs/core/layer.h"
+#include "cowfs/fuse/mount-i.h"
+#include "cowfs/fuse/ops.h"
+#include "cowfs/fuse/request.h"
+
+#if FUSE_KERNEL_MINOR_VERSION < 38
+#error "linux/fuse.h is older than Linux 6.2"
+#endif
+
+/* Of linux/fuse.h 7.40 (Linux 6.10). */
+#define WIRE_NO_EXPORT_SUPPORT (1ull << 38)
+
+static enum fuse_opcode opcode(const void *bytes)
+{
+	const struct fuse_in_header *in = bytes;
+
+	return in->opcode;
+}
+
+bool wire_is_init(const void *bytes)
+{
+	return opcode(bytes) == FUSE_INIT;
+}
+
+bool wire_always_waits(const void *bytes)
+{
+	return opcode(bytes) == FUSE_FSYNC || opcode(bytes) == FUSE_FSYNCDIR;
+}
+
+enum pool_lane wire_lane(const void *bytes)
+{
+	switch ((unsigned)opcode(bytes)) {
+	case FUSE_LOOKUP:
+	case FUSE_GETATTR:
+	case FUSE_READLINK:
+	case FUSE_READ:
+	case FUSE_READDIR:
+	case FUSE_READDIRPLUS:
+	case FUSE_GETXATTR:
+	case FUSE_LISTXATTR:
+	case FUSE_LSEEK:
+	case FUSE_STATFS:
+		return POOL_SHORT;
+	default: /* it changes something: it may wait until older changes are stored */
+		return POOL_PATIENT;
+	}
+}
+
+bool wire_write_kills_priv(const struct request *rq)
+{
+	const struct fuse_in_header *in = rq->bytes;
+	const struct fuse_write_in *arg = (const void *)(in + 1);
+
+	assert(in->opcode == FUSE_WRITE);
+	return (arg->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------- */
+
+static int send_out(struct mount *m, uint64_t unique, int error, const void *data, size_t len)
+{
+	struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + len),
+		.error = error,
+		.unique = unique,
+	};
+	const struct iovec iov[] = {
+		{ .iov_base = &out, .iov_len = sizeof(out) },
+		{ .iov_base = (void *)(uintptr_t)data, .iov_len = len },
+	};
+
+	return writev(m->fd, iov, len > 0 ? 2 : 1) < 0 ? -errno : 0;
+}
+
+void wire_refuse(struct mount *m, const void *bytes, int errnum)
+{
+	const struct fuse_in_header *in = bytes;
+
+	IGNORE_RESULT(send_out(m, in->unique, -errnum, NULL, 0),
+		      "it fails when the connection is gone, and who asked has gone with it");
+}
+
+static void note_init(struct wire *w, const struct fuse_in_header *in)
+{
+	const struct fuse_init_in *arg = (const void *)(in + 1);
+
+	w->init = in->unique;
+	w->offered = arg->flags;
+	if (arg->flags & FUSE_INIT_EXT)
+		w->offered |= (uint64_t)arg->flags2 << 32;
+}
+
+void wire_amend(struct wire *w, const struct iovec *iov, int n)
+{
+	const uint64_t want = FUSE_HANDLE_KILLPRIV_V2 | WIRE_NO_EXPORT_SUPPORT;
+	const struct fuse_out_header *out = iov[0].iov_base;
+	struct fuse_init_out *arg;
+	uint64_t flags;
+
+	if (w->init == 0 || out->unique != w->init)
+		return;
+	w->init = 0;
+	if (out->error != 0 || n != 2 || iov[1].iov_len < sizeof(*arg))
+		return;
+	arg = iov[1].iov_base;
+	flags = want & w->offered;
+	arg->flags |= (uint32_t)flags;
+	if (w->offered & FUSE_INIT_EXT) {
+		arg->flags |= FUSE_INIT_EXT;
+		arg->flags2 |= (uint32_t)(flags >> 32);
+	}
+	w->kills_priv = (arg->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
+}
+
+/* --- O_TMPFILE -------------------------------------------------------------------------- */
+
+static struct fuse_attr attr_of(const struct stat *st)
+{
+	return (struct fuse_attr){
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.blocks = (uint64_t)st->st_blocks,
+		.atime = (uint64_t)st->st_atim.tv_sec,
+		.mtime = (uint64_t)st->st_mtim.tv_sec,
+		.ctime = (uint64_t)st->st_ctim.tv_sec,
+		.atimensec = (uint32_t)st->st_atim.tv_nsec,
+		.mtimensec = (uint32_t)st->st_mtim.tv_nsec,
+		.ctimensec = (uint32_t)st->st_ctim.tv_nsec,
+		.mode = st->st_mode,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.rdev = (uint32_t)st->st_rdev,
+		.blksize = OPS_BLOCK_SIZE,
+	};
+}
+
+static void make_nameless(struct request *rq)
+{
+	const struct fuse_in_header *in = rq->bytes;
+	const struct fuse_create_in *arg = (const void *)(in + 1);
+	const struct layer_call call = {
+		.uid = in->uid,
+		.gid = in->gid,
+		.may_wait = rq->may_wait,
+	};
+	struct {
+		struct fuse_entry_out entry;
+		struct fuse_open_out open;
+	} out = { 0 };
+	struct mount *m = rq->mount;
+	struct layer_found found;
+	struct err err = { 0 };
+	int r;
+
+	r = layer_make_nameless(m->layer, &call, in->nodeid, S_IFREG | (arg->mode & 07777), &found,
+				&err);
+	if (r == -EAGAIN && !rq->may_wait) {
+		rq->later = true;
+		return;
+	}
+	if (r < 0) {
+		wire_refuse(m, rq->bytes, reply_errno(r, &err));
+		return;
+	}
+	out.entry.nodeid = found.node;
+	out.entry.attr = attr_of(&found.st);
+	out.entry.attr_valid = (uint64_t)OPS_TIMEOUT_S;
+	out.open.open_flags = FOPEN_KEEP_CACHE;
+	if (send_out(m, in->unique, 0, &out, sizeof(out)) < 0)
+		layer_forget(m->layer, found.node, 1); /* the kernel never took it */
+}
+
+bool wire_handle(struct request *rq)
+{
+	const struct fuse_in_header *in = rq->bytes;
+
+	switch ((unsigned)in->opcode) {
+	case FUSE_INIT:
+		note_init(&rq->mount->wire, in);
+		return false;
+	case FUSE_TMPFILE:
+		make_nameless(rq);
+		return true;
+	case FUSE_INTERRUPT:
+		/* Nothing here can be interrupted; told so, the kernel asks no more. */
+		wire_refuse(rq->mount, rq->bytes, ENOSYS);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- notifications ---------------------------------------------------------------------- */
+
+/* By hand: libfuse's functions for it change their arguments from one release to the next. */
+static int notify(struct mount *m, enum fuse_notify_code code, struct iovec *iov, int n)
+{
+	struct fuse_out_header out = { .len = sizeof(out), .error = (int)code };
+
+	iov[0] = (struct iovec){ .iov_base = &out, .iov_len = sizeof(out) };
+	for (int i = 1; i < n; i++)
+		out.len += (uint32_t)iov[i].iov_len;
+	if (writev(m->fd, iov, n) >= 0 || errno == ENOENT)
+		return 0;
+	return -errno;
+}
+
+int wire_expire(struct mount *m, uint64_t dir, const char *name)
+{
+	struct fuse_notify_inval_entry_out arg = {
+		.parent = dir,
+		.namelen = (uint32_t)strlen(name),
+		.flags = FUSE_EXPIRE_ONLY,
+	};
+	struct iovec iov[] = {
+		{ 0 },
+		{ .iov_base = &arg, .iov_len = sizeof(arg) },
+		{ .iov_base = (void *)(uintptr_t)name, .iov_len = arg.namelen + 1 },
+	};
+
+	return notify(m, FUSE_NOTIFY_INVAL_ENTRY, iov, ARRAY_LEN(iov));
+}
+
+int wire_invalidate(struct mount *m, uint64_t node)
+{
+	struct fuse_notify_inval_inode_out arg = { .ino = node };
+	struct iovec iov[] = {
+		{ 0 },
+		{ .iov_base = &arg, .iov_len = sizeof(arg) },
+	};
+
+	return notify(m, FUSE_NOTIFY_INVAL_INODE, iov, ARRAY_LEN(iov));
+}

@@ -1,0 +1,46 @@
+/*
+ * wire.h - private to fuse/: what libfuse 3.14 cannot say to the kernel, said in the kernel's words.
+ *
+ * Requests are looked at before libfuse sees them, and its answer to the first of them is
+ * amended on its way out.  wire-linux.c is the only file that knows the kernel's structures.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/attr.h"
+#include "cowfs/fuse/pool.h"
+
+struct mount;
+struct request;
+
+/* What the first request of a connection brought. */
+struct wire {
+	uint64_t init;    /* number of that request; 0 once it was answered */
+	uint64_t offered; /* flags of the kernel */
+	bool kills_priv;  /* set-id bits are ours to take away when a file is written */
+};
+
+/* Answer a request that libfuse does not know.  True: it needs nothing more. */
+bool wire_handle(struct request *rq);
+
+/* Answer with an error, without libfuse. */
+void wire_refuse(struct mount *m, const void *bytes, int errnum);
+
+/* Before an answer goes out. */
+void wire_amend(struct wire *w, const struct iovec *iov, int n);
+
+bool wire_is_init(const void *bytes);
+bool wire_always_waits(const void *bytes);            /* never answered from memory */
+enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
+bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */
+
+/*
+ * Have the kernel ask again for a name, or for the attributes, listing and pages of a node.
+ * What is in use stays: files that are open, directories that somebody is in.  0 also if it
+ * remembered nothing; a negative errno if the connection is gone.
+ */
+NODISCARD int wire_expire(struct mount *m, uint64_t dir, const char *name);
+NODISCARD int wire_invalidate(struct mount *m, uint64_t node);
