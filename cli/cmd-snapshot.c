@@ -15,7 +15,11 @@ _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX"
 static int snapshot_run(struct invocation *inv, struct err *err)
 {
 	const struct snapshot_args *args = inv->args;
-	struct engine_take_options options = { .message = args->message, .tag = args->tag };
+	struct engine_take_options options = {
+		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
+		.message = args->message,
+		.tag = args->tag,
+	};
 
 	return taken_run(inv, options, err);
 }
@@ -23,12 +27,15 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 const struct command cmd_snapshot = {
 	.name = "snapshot",
 	.group = "Snapshots",
-	.summary = "keep the project as it is now",
+	.summary = "keep the project or a clone as it is now",
+	.words = "[CLONE]",
+	.max_words = 1,
 	.opts = snapshot_opts,
 	.details =
-	    "Everything in the project's directory is kept, ignored and untracked files too.\n"
+	    "Everything in the project's directory is kept, ignored and untracked files too. Of a\n"
+	    "clone, all that was written before, also by programs that are still running in it.\n"
 	    "What the store has already costs no space again. When this returns, the snapshot\n"
 	    "survives power loss. -q prints its id alone.\n",
-	.examples = "snapshot -m 'before the upgrade' -t known-good\n",
+	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try\n",
 	.run = snapshot_run,
 };

@@ -33,6 +33,9 @@ static const struct kind kinds[] = {
 	{ -ENOTSUP, CMD_LACKING, "E_MISSING", NULL },
 	/* A store of a later version: what is lacking is a newer program. */
 	{ -EPROTO, CMD_LACKING, "E_VERSION", "version" },
+	/* A daemon of another version: what is lacking is its end. */
+	{ -EPROTONOSUPPORT, CMD_BUSY, "E_VERSION", "stop" },
+	{ -ECONNRESET, CMD_FAILED, "E_DAEMON", NULL },
 	{ -EEXIST, CMD_FAILED, "E_EXISTS", NULL },
 	{ -EACCES, CMD_FAILED, "E_PERMISSION", NULL },
 	{ -EPERM, CMD_FAILED, "E_PERMISSION", NULL },

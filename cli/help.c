@@ -14,7 +14,8 @@ const struct command *command_find(const char *name, struct err *err)
 	struct typo typo = TYPO_INIT(name, strlen(name));
 
 	for (size_t i = 0; commands[i]; i++) {
-		if (strcmp(commands[i]->name, name) == 0)
+		if (strcmp(commands[i]->name, name) == 0 ||
+		    (commands[i]->alias && strcmp(commands[i]->alias, name) == 0))
 			return commands[i];
 		typo_offer(&typo, commands[i]->name);
 	}
@@ -47,9 +48,11 @@ static void print_overview(const struct invocation *inv)
 	const char *group = "";
 
 	fprintf(out, "usage: %s [OPTION]... COMMAND ...\n\n", inv->program);
-	fputs("Snapshots of whole project trees, ignored and untracked files included. A command\n"
-	      "works on the project that holds the current directory and needs no set-up.\n",
-	      out);
+	fputs(
+	    "Snapshots and writable clones of whole project trees, ignored and untracked files\n"
+	    "included. A command works on the project that holds the current directory and needs\n"
+	    "no set-up.\n",
+	    out);
 	for (size_t i = 0; commands[i]; i++) {
 		if (strcmp(group, commands[i]->group) != 0)
 			fprintf(out, "\n%s%s%s\n", bold, commands[i]->group, plain);
@@ -117,6 +120,7 @@ static void describe_opts(struct json j, const struct opt *table)
 static void describe_command(struct json j, const struct command *c)
 {
 	json_set_text(j, "name", c->name);
+	json_set_text(j, "alias", c->alias);
 	json_set_text(j, "summary", c->summary);
 	json_set_text(j, "words", c->words);
 	json_set_text(j, "details", c->details);

@@ -15,10 +15,12 @@
 #include "cli/fail.h"
 #include "cli/help.h"
 #include "cli/progress.h"
+#include "engine/daemon.h"
 
 const struct command *const commands[] = {
-	&cmd_init,  &cmd_snapshot, &cmd_log,  &cmd_show,    &cmd_stats,
-	&cmd_check, &cmd_gc,       &cmd_help, &cmd_version, NULL,
+	&cmd_clone,  &cmd_list,  &cmd_status, &cmd_rm,    &cmd_init,    &cmd_snapshot,
+	&cmd_log,    &cmd_show,  &cmd_stats,  &cmd_check, &cmd_gc,      &cmd_mount,
+	&cmd_umount, &cmd_start, &cmd_stop,   &cmd_help,  &cmd_version, NULL,
 };
 
 struct global_args {
@@ -257,6 +259,9 @@ int main(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
+	/* Nobody types this: it is how a command starts the daemon. */
+	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
+		return daemon_main(argc, argv);
 	fill_closed_streams();
 	setlocale(LC_TIME, "");
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */

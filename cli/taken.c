@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "engine/clone.h"
 
 static int print_json(const struct invocation *inv, const struct engine_taken *t, struct err *err)
 {
@@ -15,7 +16,10 @@ static int print_json(const struct invocation *inv, const struct engine_taken *t
 	json_set_text(j, "project_id", t->snapshot.project);
 	json_set_bool(j, "registered", t->registered);
 	out_json_snapshot(j, &t->snapshot);
-	json_set_uint(j, "dirs", t->dirs);
+	if (t->snapshot.clone)
+		json_set_null(j, "dirs");
+	else
+		json_set_uint(j, "dirs", t->dirs);
 	if (t->compared) {
 		json_set_uint(j, "changed", t->added + t->modified + t->deleted);
 		json_set_uint(j, "added", t->added);
@@ -74,6 +78,18 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 		print_changes(inv, t);
 }
 
+static void hint(struct invocation *inv, int r, const char *clone)
+{
+	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
+
+	if (here)
+		cmd_hint(inv, "snapshot %s", here);
+	else if (r == -ECANCELED)
+		cmd_hint(inv, "init .");
+	else if (r == -ENOENT && clone)
+		cmd_hint(inv, "list --all");
+}
+
 int taken_run(struct invocation *inv, struct engine_take_options options, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
@@ -82,8 +98,7 @@ int taken_run(struct invocation *inv, struct engine_take_options options, struct
 	options.watch = progress_watch(inv->progress);
 	r = engine_take(inv->engine, &options, &taken, err);
 	progress_done(inv->progress);
-	if (r == -ECANCELED)
-		cmd_hint(inv, "init .");
+	hint(inv, r, options.clone);
 	if (r < 0)
 		return r;
 	if (inv->json)

@@ -9,12 +9,23 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 
+struct host;
+
+/* In cowfsd there is one for each question, which borrows all that it has. */
 struct engine {
 	char *dir;
+	char *home; /* of who asks, without symlinks; NULL: none */
 	char *store_path;
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */
+
+	struct host *host;                         /* in cowfsd: what it owns; else NULL */
+	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
+	void *warn_ctx;
 };
+
+/* We went on, and who asked should know. */
+void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
  * The store, open for at least `mode`; borrowed until the engine closes or another
@@ -22,6 +33,9 @@ struct engine {
  */
 NODISCARD int engine_store(struct engine *e, enum store_mode mode, struct store **ret,
 			   struct err *err);
+
+/* Without opening it; what is in the way of telling counts as one, and is said by who opens it. */
+bool engine_has_store(const struct engine *e);
 
 /* A record that another one names is damage if it is missing, not an answer. */
 int engine_as_damage(struct err *err, int r);
@@ -35,14 +49,25 @@ uint64_t engine_clock_ms(void); /* for measuring */
 NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
 			      struct err *err);
 
+/* -ENXIO, and that there is none where the command was given. */
+int engine_no_project(const struct engine *e, struct err *err);
+
+/* The same for the engine's directory; what is in a clone belongs to the clone's project. */
+NODISCARD int project_around(struct engine *e, struct store *s, struct project *ret,
+			     struct err *err);
+
 /* The store, for reading, and the project that holds the engine's directory; -ENXIO if there is none. */
 NODISCARD int engine_project(struct engine *e, struct store **ret_store, struct project *ret,
 			     struct err *err);
 
+/* The directory that the user named, as a path that stays the same from wherever it is named. */
+NODISCARD int project_named(struct engine *e, const char *named, char **ret, struct err *err);
+
 /*
  * The project that a command works on, registered or not: an id of zero means that
- * it is new.  `s` may be NULL: nothing is registered yet.  `named` is the directory the user gave, or NULL: by the rule of where
- * the command was given, which never picks "/" or the home directory (-ECANCELED).
+ * it is new.  `s` may be NULL: nothing is registered yet.  `named` is what project_named()
+ * gave, or NULL: by the rule of where the command was given, which never picks "/" or
+ * the home directory (-ECANCELED), nor what is in a clone.
  */
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);
@@ -52,12 +77,32 @@ bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b);
 
 /* --- history.c -------------------------------------------------------------------------- */
 
-/* The snapshots of a project (`clone` NULL) or a clone, newest first. */
-NODISCARD int history_load(struct store *s, const struct catalog_id *project, const char *clone,
-			   struct engine_history *ret, struct err *err);
+/* The snapshots of a project (`clone` NULL) or a clone, newest first, without tags. */
+NODISCARD int history_load(struct store *s, const struct catalog_id *project,
+			   const struct clone *clone, struct engine_history *ret, struct err *err);
+
+/* The newest of a project, by its record.  -ENOENT if there is none. */
+NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
+			     struct snapshot *ret, struct err *err);
 
 /* Copy a record of the catalog, without tags. */
 NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct err *err);
+
+/* --- take.c ----------------------------------------------------------------------------- */
+
+/* engine_take(), done here.  `reuse`: a state that the parent has already needs no other snapshot. */
+NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
+			    struct engine_taken *ret, struct err *err);
+
+/* --- upkeep.c --------------------------------------------------------------------------- */
+
+/* engine_check() and engine_gc(), done here. */
+struct engine_check;
+struct engine_gc;
+NODISCARD int upkeep_check(struct engine *e, const struct engine_watch *watch,
+			   struct engine_check *ret, struct err *err);
+NODISCARD int upkeep_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+			struct err *err);
 
 /* --- tag.c ------------------------------------------------------------------------------ */
 
@@ -74,6 +119,40 @@ NODISCARD int tag_append(struct engine_snapshot *s, const char *name, struct err
 
 /* Give each snapshot of `list` its tags. */
 NODISCARD int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err);
+
+/* --- words.c ---------------------------------------------------------------------------- */
+
+#define CLONE_NAME_MAX 64
+
+/* May the user give a clone this name?  -EINVAL with a sentence if not. */
+NODISCARD int clone_check_name(const char *name, struct err *err);
+
+/* Two friendly words; another clone may have them. */
+NODISCARD int words_pick(char name[CLONE_NAME_MAX + 1], struct err *err);
+
+/* --- clone-find.c ----------------------------------------------------------------------- */
+
+/* -ENOENT with a sentence if there is none. */
+NODISCARD int clone_find(struct store *s, const char *name, struct clone *ret, struct err *err);
+
+/* The name of the clone that holds the engine's directory, owned; NULL: none does. */
+char *clone_here(struct engine *e);
+
+/* engine_clone() and the others of clone.h, done here. */
+struct engine_clone_options;
+struct engine_clones;
+struct engine_clone;
+struct engine_overview;
+struct engine_removed;
+NODISCARD int clone_make(struct engine *e, const struct engine_clone_options *options,
+			 struct engine_clones *ret, struct err *err);
+NODISCARD int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
+NODISCARD int clone_status(struct engine *e, const char *name, struct engine_clone *ret_clone,
+			   struct engine_overview *ret_project, struct err *err);
+NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
+			   struct engine_removed *ret, struct err *err);
+NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);
+NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struct err *err);
 
 /* --- state.c ---------------------------------------------------------------------------- */
 

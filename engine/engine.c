@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/path.h"
 #include "engine/engine-i.h"
 
@@ -56,6 +58,19 @@ static int find_store(const char *dir, const char *named, char **ret, struct err
 	return *ret ? 0 : err_nomem(err);
 }
 
+/* The home directory is no project by itself, by whatever path it is called. */
+static char *find_home(void)
+{
+	const char *home = env_path("HOME", true);
+
+	return home ? realpath(home, NULL) : NULL;
+}
+
+const char *engine_version(void)
+{
+	return SNAP_VERSION;
+}
+
 int engine_open(const struct engine_options *options, struct engine **ret, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *e = calloc(1, sizeof(*e));
@@ -68,6 +83,7 @@ int engine_open(const struct engine_options *options, struct engine **ret, struc
 		r = find_store(e->dir, options->store, &e->store_path, err);
 	if (r < 0)
 		return r;
+	e->home = find_home();
 	*ret = TAKE_PTR(e);
 	return 0;
 }
@@ -78,6 +94,7 @@ void engine_close(struct engine *e)
 		return;
 	store_close(e->store);
 	free(e->dir);
+	free(e->home);
 	free(e->store_path);
 	free(e);
 }
@@ -108,6 +125,26 @@ int engine_store(struct engine *e, enum store_mode mode, struct store **ret, str
 	}
 	*ret = e->store;
 	return 0;
+}
+
+bool engine_has_store(const struct engine *e)
+{
+	AUTO_FREE char *meta = path_join(e->store_path, "meta.db");
+
+	return !meta || access(meta, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+void engine_warn(struct engine *e, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_warn("%s", text);
+	if (e->warn)
+		e->warn(text, e->warn_ctx);
 }
 
 int engine_as_damage(struct err *err, int r)

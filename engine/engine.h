@@ -2,14 +2,18 @@
  * engine.h - a store, the projects in it, and where a command was given.
  *
  * The verbs of the product are in the headers beside this one: history.h takes and
- * lists snapshots, show.h looks into them, upkeep.h keeps the store in order.  They
- * take and fill plain structs and print nothing; cli and mcp are two ways of saying
- * them.  Nobody above engine/ sees the store itself, so that a verb can one day ask
- * the process that owns it.
+ * lists snapshots, show.h looks into them, clone.h makes and mounts clones, upkeep.h keeps
+ * the store in order, service.h steers the daemon.  They take and fill plain structs and print
+ * nothing; cli and mcp are two ways of saying them.
+ *
+ * One process owns a store: cowfsd (daemon.h).  A verb that writes, or that must know what is
+ * live, asks it over its socket, starting it if need be, and so must be called from a
+ * process with one thread; a verb that only looks at what is stored reads the store itself.
  *
  * What codes mean to a caller, beside docs/style.md: -ENXIO there is no project
  * here, -ECANCELED refused by a rule of ours with nothing changed, -EPROTO the store
- * was made by a later version.
+ * was made by a later version, -EPROTONOSUPPORT a cowfsd of another version is at work,
+ * -ECONNRESET it died while it worked on the verb.
  */
 #pragma once
 
@@ -18,6 +22,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+
+const char *engine_version(void); /* of this program */
 
 #define ENGINE_ID_SIZE 17 /* 16 hex digits and a NUL: a project or a snapshot; "" is none */
 

@@ -22,7 +22,8 @@ void engine_snapshot_done(struct engine_snapshot *s);
 /* --- taking ----------------------------------------------------------------------------- */
 
 struct engine_take_options {
-	const char *dir; /* the project, named; NULL: the one that holds the engine's directory */
+	const char *dir;   /* the project, named; NULL: the one that holds the engine's directory */
+	const char *clone; /* take it of that instead; NULL: of the project */
 	const char *message; /* NULL: none */
 	const char *tag;     /* NULL: none */
 	struct engine_watch watch;
@@ -32,7 +33,7 @@ struct engine_taken {
 	struct engine_snapshot snapshot;
 	char *project;   /* owned; its path */
 	bool registered; /* the project is new to the store */
-	uint64_t dirs;
+	uint64_t dirs;   /* of a project */
 	/*
 	 * Against the parent.  Counts names of what is no directory; a directory counts
 	 * if its own attributes changed, or if it came or went with no files in it.
@@ -43,9 +44,9 @@ struct engine_taken {
 };
 
 /*
- * Capture a project, which needs no preparation, and keep it as a snapshot.  Once
- * this returns 0 the snapshot survives power loss; on failure there is none.
- * -EEXIST if the project has such a tag already.
+ * Capture a project, which needs no preparation, or take a clone as it is now, and keep
+ * that as a snapshot.  Once this returns 0 the snapshot survives power loss; on failure
+ * there is none.  -EEXIST if the project has such a tag already.
  */
 NODISCARD int engine_take(struct engine *e, const struct engine_take_options *options,
 			  struct engine_taken *ret, struct err *err);

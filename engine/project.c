@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "engine/engine-i.h"
+#include "engine/host-i.h"
 
 bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b)
 {
@@ -62,6 +62,11 @@ static int no_project(const char *dir, struct err *err)
 	return err_set(err, -ENXIO, "'%s' is in no project that has snapshots", dir);
 }
 
+int engine_no_project(const struct engine *e, struct err *err)
+{
+	return no_project(e->dir, err);
+}
+
 int project_holding(struct store *s, const char *dir, struct project *ret, struct err *err)
 {
 	int r = find_registered(s, dir, false, ret, err);
@@ -69,6 +74,20 @@ int project_holding(struct store *s, const char *dir, struct project *ret, struc
 	if (r == 0)
 		return no_project(dir, err);
 	return r < 0 ? r : 0;
+}
+
+int project_around(struct engine *e, struct store *s, struct project *ret, struct err *err)
+{
+	AUTO_FREE char *name = clone_here(e);
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r;
+
+	r = name ? clone_get(s, name, &clone, err) : -ENOENT;
+	if (r == -ENOENT)
+		return project_holding(s, e->dir, ret, err);
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(s, &clone.project, ret, err));
+	return r;
 }
 
 int engine_project(struct engine *e, struct store **ret_store, struct project *ret, struct err *err)
@@ -80,7 +99,7 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 	if (r == -ENOENT)
 		return no_project(e->dir, err);
 	if (r >= 0)
-		r = project_holding(s, e->dir, ret, err);
+		r = project_around(e, s, ret, err);
 	if (r >= 0)
 		*ret_store = s;
 	return r;
@@ -89,14 +108,11 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 /* --- not registered yet ----------------------------------------------------------------- */
 
 /* What may be a project only if someone says so, by the name to call it; NULL for all else. */
-static const char *too_wide(const char *dir)
+static const char *too_wide(const struct engine *e, const char *dir)
 {
-	const char *home = getenv("HOME");
-	AUTO_FREE char *real = home && *home == '/' ? realpath(home, NULL) : NULL;
-
 	if (strcmp(dir, "/") == 0)
 		return "the root of all";
-	return real && strcmp(dir, real) == 0 ? "your home directory" : NULL;
+	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
 }
 
 /* Git's own mark: a repository, or a file that leads to one. */
@@ -111,7 +127,7 @@ static bool is_work_tree(const char *dir)
 }
 
 /* Cut `dir` down to the work tree that holds it; unchanged if there is none. */
-static int to_work_tree(char *dir, struct err *err)
+static int to_work_tree(const struct engine *e, char *dir, struct err *err)
 {
 	AUTO_FREE char *up = strdup(dir);
 
@@ -119,7 +135,7 @@ static int to_work_tree(char *dir, struct err *err)
 		return err_nomem(err);
 	while (strcmp(up, "/") != 0) {
 		/* Someone's dot files in git do not make all of the home directory one project. */
-		if (!too_wide(up) && is_work_tree(up)) {
+		if (!too_wide(e, up) && is_work_tree(up)) {
 			strcpy(dir, up);
 			return 0;
 		}
@@ -130,8 +146,7 @@ static int to_work_tree(char *dir, struct err *err)
 	return 0;
 }
 
-/* The directory the user named, as a path that stays the same from wherever it is named. */
-static int named_dir(struct engine *e, const char *named, char **ret, struct err *err)
+int project_named(struct engine *e, const char *named, char **ret, struct err *err)
 {
 	AUTO_FREE char *path = named[0] == '/' ? strdup(named) : path_join(e->dir, named);
 	AUTO_FREE char *real = NULL;
@@ -148,32 +163,47 @@ static int named_dir(struct engine *e, const char *named, char **ret, struct err
 	return 0;
 }
 
+/* In cowfsd nothing of a directory may be touched before it is known not to be its own. */
+static int may_read(struct engine *e, const char *dir, struct err *err)
+{
+	return e->host ? host_may_read(e->host, dir, err) : 0;
+}
+
+/* By the rule of where the command was given. */
+static int choose_around(struct engine *e, char *dir, struct err *err)
+{
+	int r = to_work_tree(e, dir, err);
+
+	if (r >= 0 && too_wide(e, dir))
+		return err_set(err, -ECANCELED,
+			       "'%s' is %s, which is a project only if you name it", dir,
+			       too_wide(e, dir));
+	return r;
+}
+
 int project_choose(struct engine *e, struct store *s, const char *named, struct project *ret,
 		   struct err *err)
 {
 	CLEANUP(project_done) struct project p = { 0 };
-	AUTO_FREE char *dir = NULL;
+	AUTO_FREE char *dir = strdup(named ? named : e->dir);
 	int r;
 
-	if (named)
-		r = named_dir(e, named, &dir, err);
-	else
-		r = (dir = strdup(e->dir)) ? 0 : err_nomem(err);
-	if (r < 0)
-		return r;
-	r = s ? find_registered(s, dir, named != NULL, &p, err) : 0;
+	if (!dir)
+		return err_nomem(err);
+	r = may_read(e, dir, err);
+	if (r >= 0 && s)
+		r = find_registered(s, dir, named != NULL, &p, err);
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		r = named ? 0 : to_work_tree(dir, err);
+		r = named ? 0 : choose_around(e, dir, err);
 		if (r < 0)
 			return r;
-		if (!named && too_wide(dir))
-			return err_set(err, -ECANCELED,
-				       "'%s' is %s, which is a project only if you name it", dir,
-				       too_wide(dir));
 		p.path = TAKE_PTR(dir);
 	}
+	r = may_read(e, p.path, err);
+	if (r < 0)
+		return r;
 	*ret = p;
 	p = (struct project){ 0 };
 	return 0;

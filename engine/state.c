@@ -55,7 +55,7 @@ static int resolve_tag(struct engine *e, struct store *s, const char *text, stru
 	AUTO_FREE char *full = NULL;
 	int r;
 
-	r = project_holding(s, e->dir, &project, err);
+	r = project_around(e, s, &project, err);
 	if (r == -ENXIO)
 		return -ENOENT;
 	if (r < 0)

@@ -137,7 +137,7 @@ static int open_to_check(struct engine *e, struct store **ret, struct err *err)
 	return r;
 }
 
-int engine_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
+int upkeep_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
 		 struct err *err)
 {
 	CLEANUP(check_report_done) struct check_report report = { 0 };
@@ -196,7 +196,7 @@ static int collect(struct store *s, const struct engine_watch *watch, struct gc_
 	return r;
 }
 
-int engine_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+int upkeep_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
 	      struct err *err)
 {
 	uint64_t start = engine_clock_ms();

@@ -77,8 +77,10 @@ static int new_slot(struct op *op, uint64_t dir_id, const char *name, struct nod
 		r = layers_room(op->l->all, 0, &op->need);
 	if (r >= 0)
 		r = dir_slot(op, *ret_dir, name, ret);
-	if (r >= 0 && (*ret)->node)
+	if (r >= 0 && (*ret)->node) {
+		node_release(op->l, (*ret)->node); /* it was perhaps loaded only to be seen */
 		r = -EEXIST;
+	}
 	return r;
 }
 
@@ -228,17 +230,18 @@ int layer_make_nameless(struct layer *l, const struct layer_call *call, uint64_t
 
 /* --- links ------------------------------------------------------------------------------ */
 
-/* A place in the links tree; another number if a file there has this one. */
-static int link_slot(struct op *op, struct node *n, struct entry **ret)
+/* A place in the links tree for *ino, or for another number if a file there has this one. */
+static int link_slot(struct op *op, uint64_t *ino, struct entry **ret)
 {
 	char name[ROOT_LINK_NAME_SIZE];
 	int r;
 
 	for (;;) {
-		r = dir_slot(op, op->l->links, root_link_name(n->ino, name), ret);
+		r = dir_slot(op, op->l->links, root_link_name(*ino, name), ret);
 		if (r < 0 || !(*ret)->node)
 			return r;
-		n->ino = op->l->next_ino++;
+		node_release(op->l, (*ret)->node);
+		*ino = op->l->next_ino++;
 	}
 }
 
@@ -248,6 +251,7 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 	struct entry *e, *in_links = NULL;
 	struct layer *l = op->l;
 	struct node *dir, *n;
+	uint64_t ino;
 	bool nameless;
 	int r;
 
@@ -259,8 +263,9 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 	if (r < 0)
 		return r;
 	nameless = node_has_no_name(n);
+	ino = n->ino;
 	if (!nameless && !n->linked) {
-		r = link_slot(op, n, &in_links);
+		r = link_slot(op, &ino, &in_links);
 		if (r < 0) {
 			slot_drop(l, e);
 			return r;
@@ -271,6 +276,7 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 		l->loose -= (int64_t)n->file.data;
 	node_leave_strays(n); /* what is pinned stays so until the name is persisted */
 	n->nlink++;
+	n->ino = ino;
 	if (in_links) {
 		entry_mark(l, n->names); /* it is stored as one of several from now on */
 		entry_set(l, in_links, n);
@@ -325,10 +331,12 @@ static int unlink_name(struct op *op, uint64_t dir_id, const char *name)
 		r = op_may_change(op);
 	if (r >= 0)
 		r = dir_find(op, dir, name, &e);
-	if (r >= 0 && node_is_dir(e->node))
-		r = -EISDIR;
 	if (r < 0)
 		return r;
+	if (node_is_dir(e->node)) {
+		node_release(op->l, e->node);
+		return -EISDIR;
+	}
 	name_remove(op->l, e);
 	node_touch(op->l, dir, true);
 	return 0;
@@ -360,12 +368,13 @@ static int remove_dir(struct op *op, uint64_t dir_id, const char *name)
 		r = op_may_change(op);
 	if (r >= 0)
 		r = dir_find(op, dir, name, &e);
-	if (r >= 0 && !node_is_dir(e->node))
-		r = -ENOTDIR;
-	if (r >= 0)
-		r = dir_is_empty(op, e->node);
-	if (r <= 0)
+	if (r < 0)
+		return r;
+	r = node_is_dir(e->node) ? dir_is_empty(op, e->node) : -ENOTDIR;
+	if (r <= 0) {
+		node_release(op->l, e->node);
 		return r < 0 ? r : -ENOTEMPTY;
+	}
 	name_remove(op->l, e);
 	node_touch(op->l, dir, true);
 	return 0;

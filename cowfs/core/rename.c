@@ -91,9 +91,6 @@ static int apply(struct op *op, struct renaming *rn)
 	struct node *from_dir = rn->from->dir, *to_dir = rn->to->dir, *whiteout = NULL;
 	int r = 0;
 
-	/* Two names of one file: POSIX wants both to stay. */
-	if (rn->from->node == rn->to->node)
-		return 0;
 	if (rn->flags & LAYER_RENAME_WHITEOUT)
 		r = node_make(op, from_dir, S_IFCHR, &whiteout);
 	if (r < 0)
@@ -105,6 +102,18 @@ static int apply(struct op *op, struct renaming *rn)
 	node_touch(op->l, from_dir, true);
 	node_touch(op->l, to_dir, true);
 	return 0;
+}
+
+/* What was loaded and not changed after all. */
+static void leave(struct layer *l, struct renaming *rn)
+{
+	struct node *from = rn->from->node, *to = rn->to ? rn->to->node : NULL;
+
+	if (rn->to)
+		slot_drop(l, rn->to);
+	node_release(l, from);
+	if (to && to != from)
+		node_release(l, to);
 }
 
 static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_t new_dir_id,
@@ -123,15 +132,16 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 		r = -ENOENT;
 	if (r >= 0)
 		r = dir_find(op, dir, name, &rn.from);
-	if (r >= 0)
-		r = dir_slot(op, new_dir, new_name, &rn.to);
 	if (r < 0)
 		return r;
-	r = check(op, &rn);
+	r = dir_slot(op, new_dir, new_name, &rn.to);
 	if (r >= 0)
+		r = check(op, &rn);
+	/* Two names of one file: POSIX wants both to stay. */
+	if (r >= 0 && rn.from->node != rn.to->node)
 		r = apply(op, &rn);
-	if (r < 0)
-		slot_drop(op->l, rn.to);
+	if (r < 0 || rn.from->node == rn.to->node)
+		leave(op->l, &rn);
 	return r;
 }
 

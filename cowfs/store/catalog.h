@@ -37,7 +37,8 @@ struct project {
 struct snapshot {
 	struct catalog_id id;
 	struct object_id root;
-	struct catalog_id parent;  /* the one before it of the same origin, or none */
+	struct catalog_id
+	    parent; /* the one before it of the same origin, a clone's base for its first, or none */
 	struct catalog_id project; /* whose directory it shows */
 	char *clone;   /* owned; the clone it was taken of, or NULL: of the project itself */
 	char *message; /* owned; may be empty */

@@ -1,12 +1,15 @@
 """What the tests of the program share: a world of its own for each test, and TAP.
 
 The program under test is $SNAP_UNDER_TEST. Every test gets a temporary directory with a home,
-a store and a project in it, and nothing outside of it is ever written.
+a store and a project in it, and nothing outside of it is ever written. No daemon and no mount
+outlives its test.
 """
 
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +33,10 @@ def sanitizer(variable, *more):
 def test(fn):
     TESTS.append(fn)
     return fn
+
+
+class Skip(Exception):
+    """Why a test cannot be run here."""
 
 
 class Result:
@@ -103,9 +110,63 @@ class World:
     def ok(self, *args, **more):
         return self.snap(*args, **more).ends(0)
 
+    def stop(self):
+        """End the daemon, so that the store can be looked at and damaged behind its back."""
+        self.ok("-q", "stop", "--force")
+
+    def daemons(self):
+        """The process ids of all daemons that serve a store of this test."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == b"cowfsd" and words[1].startswith(os.fsencode(self.top) + b"/"):
+                found.append(int(entry.name))
+        return found
+
+    def mounts(self):
+        """The mount points below this test's directory."""
+        lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+        points = [line.split()[4] for line in lines]
+        return [p for p in points if p.startswith(f"{self.top}/")]
+
+    def end(self):
+        """End what is left; what should not have been is an error."""
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGTERM)
+            if not gone(pid, 20):
+                os.kill(pid, signal.SIGKILL)
+                gone(pid, 20)
+                raise AssertionError(f"cowfsd {pid} did not end when asked to")
+        for log in self.store.glob("cowfsd.log*"):
+            text = log.read_text(errors="replace")
+            assert "Sanitizer" not in text and "runtime error" not in text, text[-8000:]
+        left = self.mounts()
+        for point in left:
+            subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL)
+        assert not left, f"still mounted: {left}"
+
     def take(self, *args):
         """A snapshot; its id."""
         return self.ok("-q", "snapshot", *args).out.decode().strip()
+
+
+def gone(pid, seconds):
+    """Wait until that process has ended."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(fd)
 
 
 def unescape(name):
@@ -131,17 +192,21 @@ def flip(path, needle):
 def run_one(number, fn):
     top = tempfile.mkdtemp(prefix="snap-cli-")
     title = f"{number} - {fn.__name__}"
-    try:
-        fn(World(top))
-        print(f"ok {title}")
-        return True
-    except Exception:  # every way to fail is a failed test, and the next one is run
-        print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))
-        print(f"not ok {title}")
-        return False
-    finally:
-        sys.stdout.flush()
-        shutil.rmtree(top, ignore_errors=True)
+    world = World(top)
+    why, skipped = None, ""
+    for step in (lambda: fn(world), world.end):
+        try:
+            step()
+        except Skip as skip:
+            skipped = f" # SKIP {skip}"
+        except Exception:  # every way to fail is a failed test, and the next one is run
+            why = (why or "") + traceback.format_exc()
+    if why:
+        print("# " + why.rstrip().replace("\n", "\n# "))
+    print(f"{'not ok' if why else 'ok'} {title}{skipped}")
+    sys.stdout.flush()
+    shutil.rmtree(top, ignore_errors=True)
+    return not why
 
 
 def main():

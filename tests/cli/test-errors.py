@@ -141,6 +141,7 @@ def a_damaged_file_is_reported_with_its_path_and_not_handed_out(w: World):
     blob = os.urandom(4000)
     (w.project / "src" / "blob").write_bytes(blob)
     w.take()
+    w.stop()
     flip(w.store / "chunks.db", blob[100:164])
     w.snap("show", "@:src/blob").fails(12, "'src/blob'", "chunk", "hint: snapcow check")
     w.snap("show", "@:src/blob", "--json").fails_json(12, "E_DAMAGED")
@@ -150,6 +151,7 @@ def a_damaged_file_is_reported_with_its_path_and_not_handed_out(w: World):
 @test
 def content_that_is_gone_is_damage_and_no_missing_file(w: World):
     w.take()
+    w.stop()
     with contextlib.closing(sqlite3.connect(w.store / "chunks.db")) as db:
         db.execute("DELETE FROM chunk")
         db.commit()
@@ -163,6 +165,7 @@ def content_that_is_gone_is_damage_and_no_missing_file(w: World):
 @test
 def a_missing_database_is_damage(w: World):
     w.take()
+    w.stop()
     (w.store / "chunks.db").unlink()
     for args in (("log",), ("show", "@"), ("snapshot",), ("check",), ("gc",), ("stats",)):
         w.snap(*args).fails(12, "chunks.db")
@@ -172,6 +175,7 @@ def a_missing_database_is_damage(w: World):
 @test
 def a_file_that_is_no_database_is_damage(w: World):
     w.take()
+    w.stop()
     (w.store / "meta.db").write_bytes(b"not a database at all " * 200)
     for name in ("log", "snapshot", "check"):
         w.snap(name).fails(12, "meta.db")
@@ -179,6 +183,7 @@ def a_file_that_is_no_database_is_damage(w: World):
 
 def lose_src(w):
     """Make the tree of src disappear from the first snapshot."""
+    w.stop()
     with contextlib.closing(sqlite3.connect(w.store / "meta.db")) as db:
         # Trees go in from the bottom up, so the first is that of src; kind 3 is a tree.
         db.execute("DELETE FROM object WHERE seq = (SELECT min(seq) FROM object WHERE kind = 3)")
@@ -201,6 +206,7 @@ def a_parent_that_cannot_be_compared_does_not_stop_a_snapshot(w: World):
 @test
 def a_store_in_use_is_busy_for_writers_and_open_to_readers(w: World):
     snapshot = w.take()
+    w.stop()
     with open(w.store / "lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.truncate(0)
@@ -218,6 +224,7 @@ def a_store_in_use_is_busy_for_writers_and_open_to_readers(w: World):
 @test
 def a_store_of_a_later_version_is_left_alone(w: World):
     w.take()
+    w.stop()
     path = w.store / "meta.db"
     with open(path, "r+b") as f:  # user_version: four bytes at offset 60 of an SQLite header
         f.seek(60)
@@ -233,6 +240,8 @@ def as_other(w):
     """How to run the program so that permissions count: root is someone else then."""
     if os.geteuid() != 0:
         return {}
+    if w.store.exists():
+        w.stop()
     program = w.top / "snapcow"  # where the build is may be closed to others
     shutil.copy(SNAP, program)
     w.top.chmod(0o755)
@@ -245,6 +254,7 @@ def as_other(w):
 def a_store_that_cannot_be_written_is_a_failure_and_stays_as_it_is(w: World):
     w.take()
     who = as_other(w)
+    shutil.rmtree(w.store / "run")
     for path in w.store.iterdir():
         path.chmod(0o400)
     w.store.chmod(0o500)

@@ -1,0 +1,82 @@
+#include "cli/clones.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/size.h"
+
+static void set_time_or_null(struct json j, const char *key, int64_t ns)
+{
+	if (ns != 0)
+		out_json_time(j, key, ns);
+	else
+		json_set_null(j, key);
+}
+
+void clones_set_json(struct json j, const struct engine_clone *c)
+{
+	json_set_name(j, "clone", c->name);
+	json_set_name(j, "path", c->path);
+	json_set_name(j, "project", c->project);
+	out_json_id(j, "base", c->base);
+	out_json_time(j, "created", c->created);
+	set_time_or_null(j, "expires", c->expires);
+	if (c->quota > 0)
+		json_set_uint(j, "quota", c->quota);
+	else
+		json_set_null(j, "quota");
+	json_set_bool(j, "mounted", c->mounted);
+}
+
+void clones_print_changes(FILE *out, const struct engine_clone *c)
+{
+	const struct {
+		uint64_t n;
+		const char *name;
+	} parts[] = {
+		{ c->added, "added" },
+		{ c->modified, "modified" },
+		{ c->deleted, "deleted" },
+	};
+	const char *between = "";
+	char count[OUT_COUNT_MAX];
+
+	if (!c->compared) {
+		fputs("not known", out);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		if (parts[i].n == 0)
+			continue;
+		fprintf(out, "%s%s %s", between, out_count(parts[i].n, count), parts[i].name);
+		between = ", ";
+	}
+	if (*between == '\0')
+		fputs("nothing", out);
+}
+
+char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX])
+{
+	char left[DURATION_TEXT_MAX];
+	struct timespec t;
+	int64_t ms;
+
+	if (c->expires == 0)
+		return strcpy(text, "never");
+	clock_gettime(CLOCK_REALTIME, &t);
+	ms = c->expires / 1000000 - ((int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000);
+	if (ms <= 0)
+		return strcpy(text, "now, once nobody uses it");
+	snprintf(text, CLONES_EXPIRY_MAX, "in %s",
+		 duration_format((uint64_t)ms / 1000 * 1000, left));
+	return text;
+}
+
+void clones_hint(struct invocation *inv, int r, const char *forced, const char *clone)
+{
+	if (r == -EBUSY && forced)
+		cmd_hint(inv, "%s %s", forced, clone);
+	else if (r == -ENOENT)
+		cmd_hint(inv, "list --all");
+}

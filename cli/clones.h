@@ -1,0 +1,20 @@
+/*
+ * clones.h - how clones look: to people, and to programs.
+ */
+#pragma once
+
+#include "cli/out.h"
+#include "engine/clone.h"
+
+/* Its members, as `clone`, `list` and `status` have them in common. */
+void clones_set_json(struct json j, const struct engine_clone *c);
+
+/* "3 added, 1 deleted", "nothing", or that it is not known. */
+void clones_print_changes(FILE *out, const struct engine_clone *c);
+
+/* "in 2h", "never", "now, once nobody uses it". */
+#define CLONES_EXPIRY_MAX 64
+char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX]);
+
+/* What helps if a verb on a clone failed with `r`; `forced` is what would do it by force. */
+void clones_hint(struct invocation *inv, int r, const char *forced, const char *clone);

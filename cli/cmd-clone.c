@@ -1,0 +1,109 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/clones.h"
+#include "cli/progress.h"
+
+struct clone_args {
+	const char *name, *from;
+	uint64_t count, ttl, quota;
+};
+
+static const struct opt clone_opts[] = {
+	OPT_STR('n', "name", "NAME", struct clone_args, name,
+		"call it that (default: two words nobody uses)"),
+	OPT_STR(0, "from", "STATE", struct clone_args, from,
+		"start from a snapshot or another clone (default: the project as it is now)"),
+	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
+	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
+		     "remove it after that time, once nobody uses it: 30m, 2h"),
+	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
+		 "let it grow by so much at most: 2G"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
+{
+	const struct clone_args *args = inv->args;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), list;
+
+	clones_set_json(j, &c->list[0]);
+	if (args->count > 0) {
+		list = json_set_array(j, "clones");
+		for (size_t i = 0; i < c->n; i++)
+			clones_set_json(json_add_object(list), &c->list[i]);
+	}
+	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+/* The path alone goes where `cd "$(snap clone)"` finds it. */
+static void print_human(const struct invocation *inv, const struct engine_clones *c)
+{
+	char time[DURATION_TEXT_MAX];
+
+	for (size_t i = 0; i < c->n; i++)
+		fprintf(inv->out, "%s\n", c->list[i].path);
+	if (inv->quiet)
+		return;
+	if (c->n == 1)
+		fprintf(stderr, "clone %s", c->list[0].name);
+	else
+		fprintf(stderr, "%zu clones", c->n);
+	fprintf(stderr, " of snapshot %.*s, in %s\n", OUT_SHORT_ID, c->list[0].base,
+		duration_format(c->elapsed_ms, time));
+}
+
+static void hint(struct invocation *inv, int r)
+{
+	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
+
+	if (here)
+		cmd_hint(inv, "clone --from %s", here);
+	else if (r == -ECANCELED)
+		cmd_hint(inv, "init .");
+	else if (r == -ENOENT)
+		cmd_hint(inv, "log");
+	else if (r == -EEXIST)
+		cmd_hint(inv, "list --all");
+}
+
+static int clone_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	const struct clone_args *args = inv->args;
+	const struct engine_clone_options options = {
+		.name = args->name,
+		.from = args->from,
+		.count = args->count,
+		.ttl_ms = args->ttl,
+		.quota = args->quota,
+		.watch = progress_watch(inv->progress),
+	};
+	int r;
+
+	r = engine_clone(inv->engine, &options, &clones, err);
+	progress_done(inv->progress);
+	hint(inv, r);
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, &clones, err);
+	print_human(inv, &clones);
+	return CMD_OK;
+}
+
+const struct command cmd_clone = {
+	.name = "clone",
+	.group = "Clones",
+	.summary = "make a writable clone of the project and print its path",
+	.opts = clone_opts,
+	.details =
+	    "The project is snapshotted first, unless --from names a snapshot or a clone. What is\n"
+	    "written in the clone changes neither the project nor any other clone.\n",
+	.examples =
+	    "clone -n try\nclone --from @-1 --ttl 2h\nclone --count 8 -n agent --quota 2G\n",
+	.run = clone_run,
+};

@@ -1,0 +1,8 @@
+#include "cli/service.h"
+
+void service_set_json(struct json j, const struct engine_service *s)
+{
+	json_set_text(j, "version", s->version);
+	json_set_int(j, "pid", s->pid);
+	json_set_uint(j, "mounted", s->mounted);
+}

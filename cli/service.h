@@ -1,0 +1,9 @@
+/*
+ * service.h - the daemon, told to programs.
+ */
+#pragma once
+
+#include "cli/out.h"
+#include "engine/service.h"
+
+void service_set_json(struct json j, const struct engine_service *s); /* its members */

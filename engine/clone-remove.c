@@ -1,0 +1,212 @@
+/*
+ * A clone's snapshots cannot be reached by its name once it is gone, so they go with it, but
+ * for those that something else names: a tag, or a clone that started from them.  What
+ * stays and had one of the others as its parent follows that one's parent then.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/clone.h"
+#include "engine/host-i.h"
+
+/* A snapshot of the clone. */
+struct old {
+	struct catalog_id id, parent;
+	bool kept;
+};
+
+struct removal {
+	struct store *store;
+	struct clone clone;
+	struct batch *batch;
+	struct old *list; /* owned */
+	size_t n, cap;
+};
+
+static void removal_done(struct removal *r)
+{
+	clone_done(&r->clone);
+	batch_end(r->batch);
+	free(r->list);
+}
+
+static struct old *find_old(const struct removal *r, const struct catalog_id *id)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (catalog_id_same(&r->list[i].id, id))
+			return &r->list[i];
+	return NULL;
+}
+
+static int collect_old(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct removal *r = ctx;
+
+	if (!s->clone || strcmp(s->clone, r->clone.name) != 0 || s->created <= r->clone.created ||
+	    !catalog_id_same(&s->project, &r->clone.project))
+		return 0;
+	if (r->n == r->cap) {
+		size_t cap = r->cap ? 2 * r->cap : 16;
+		struct old *list = reallocarray(r->list, cap, sizeof(*list));
+
+		if (!list)
+			return err_nomem(err);
+		r->list = list;
+		r->cap = cap;
+	}
+	r->list[r->n++] = (struct old){ .id = s->id, .parent = s->parent };
+	return 0;
+}
+
+static int keep_tagged(const struct tag *t, void *ctx, struct err *err)
+{
+	struct old *old = find_old(ctx, &t->snapshot);
+
+	(void)err;
+	if (old)
+		old->kept = true;
+	return 0;
+}
+
+static int keep_base(const struct clone *c, void *ctx, struct err *err)
+{
+	struct removal *r = ctx;
+	struct old *old = find_old(r, &c->base);
+
+	(void)err;
+	if (old && strcmp(c->name, r->clone.name) != 0)
+		old->kept = true;
+	return 0;
+}
+
+static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct removal *r = ctx;
+	const struct old *self = find_old(r, &s->id), *parent = find_old(r, &s->parent);
+	struct snapshot mended = *s;
+
+	if ((self && !self->kept) || !parent || parent->kept)
+		return 0;
+	for (; parent && !parent->kept; parent = find_old(r, &mended.parent))
+		mended.parent = parent->parent;
+	return snapshot_put(r->batch, &mended, REF_REPLACE, err);
+}
+
+static int remove_records(struct removal *r, struct engine_removed *ret, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	int x;
+
+	*ret = (struct engine_removed){ 0 };
+	x = snapshot_each(r->store, collect_old, r, err);
+	if (x >= 0 && r->n > 0)
+		x = tag_each(r->store, keep_tagged, r, err);
+	if (x >= 0 && r->n > 0)
+		x = clone_each(r->store, keep_base, r, err);
+	if (x >= 0)
+		x = batch_begin(r->store, &r->batch, err);
+	if (x >= 0 && r->n > 0)
+		x = snapshot_each(r->store, mend_parent, r, err);
+	for (size_t i = 0; i < r->n && x >= 0; i++) {
+		if (r->list[i].kept)
+			continue;
+		catalog_id_hex(&r->list[i].id, hex);
+		x = ref_delete(r->batch, REF_SNAPSHOT, hex, strlen(hex), err);
+		ret->snapshots++;
+	}
+	if (x >= 0)
+		x = ref_delete(r->batch, REF_CLONE, r->clone.name, strlen(r->clone.name), err);
+	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
+}
+
+static int remove_clone(struct host *h, const char *name, bool force, struct engine_removed *ret,
+			struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(removal_done) struct removal r = { .store = h->store };
+	int x;
+
+	x = turns_take(&h->turns, name, &turn, err);
+	if (x >= 0)
+		x = clone_find(h->store, name, &r.clone, err);
+	if (x >= 0)
+		x = live_end(h, name, LIVE_DISCARD, force, err);
+	return x < 0 ? x : remove_records(&r, ret, err);
+}
+
+int clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+		 struct err *err)
+{
+	return remove_clone(e->host, name, force, ret, err);
+}
+
+/* --- those whose time is over ----------------------------------------------------------- */
+
+#define BUSY_NS ((int64_t)5 * 1000000000) /* until one that is in use is looked at again */
+
+struct reaping {
+	int64_t now, next;
+	char **names; /* owned, and each of them */
+	size_t n;
+};
+
+static void reaping_done(struct reaping *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		free(r->names[i]);
+	free(r->names);
+}
+
+static int collect_expired(const struct clone *c, void *ctx, struct err *err)
+{
+	struct reaping *r = ctx;
+	char **names;
+
+	if (c->expires == 0)
+		return 0;
+	if (c->expires > r->now) {
+		r->next = c->expires < r->next ? c->expires : r->next;
+		return 0;
+	}
+	names = reallocarray(r->names, r->n + 1, sizeof(*names));
+	if (!names)
+		return err_nomem(err);
+	r->names = names;
+	names[r->n] = strdup(c->name);
+	return names[r->n] ? (r->n++, 0) : err_nomem(err);
+}
+
+void clone_reap(struct host *h)
+{
+	CLEANUP(reaping_done) struct reaping r = { .now = engine_now(), .next = INT64_MAX };
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int64_t due;
+	int x;
+
+	pthread_mutex_lock(&h->lock);
+	due = h->next_expiry;
+	if (due <= r.now)
+		h->next_expiry = INT64_MAX; /* who makes a clone meanwhile lowers it again */
+	pthread_mutex_unlock(&h->lock);
+	if (due > r.now)
+		return;
+	x = clone_each(h->store, collect_expired, &r, &err);
+	if (x < 0)
+		log_warn("looking for clones that expired: %s, continuing", err.msg);
+	for (size_t i = 0; i < r.n; i++) {
+		x = remove_clone(h, r.names[i], false, &removed, &err);
+		if (x >= 0)
+			log_info("clone '%s' expired and is removed", r.names[i]);
+		else if (x != -EBUSY && x != -ENOENT)
+			log_warn("removing an expired clone: %s, continuing", err.msg);
+		if (x < 0 && r.now + BUSY_NS < r.next)
+			r.next = r.now + BUSY_NS;
+	}
+	pthread_mutex_lock(&h->lock);
+	if (r.next < h->next_expiry)
+		h->next_expiry = r.next;
+	pthread_mutex_unlock(&h->lock);
+}

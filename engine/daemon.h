@@ -1,0 +1,15 @@
+/*
+ * daemon.h - cowfsd: the process that owns a store.
+ *
+ * The same program under another name.  Started by the first command that needs it, it
+ * serves the store until it is told to stop, or has had nothing to do for a while.
+ * docs/daemon.md says what it leaves where.
+ */
+#pragma once
+
+#define DAEMON_NAME     "cowfsd"
+#define DAEMON_READY_FD 3 /* where it says, once, that it is ready or why not */
+#define DAEMON_START_FD 4 /* locked until then, so that nobody starts another */
+
+/* The exit code.  Only for a process that was started under DAEMON_NAME. */
+int daemon_main(int argc, char **argv);

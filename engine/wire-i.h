@@ -1,0 +1,27 @@
+/*
+ * wire-i.h - verbs that cowfsd does for others.
+ *
+ * Each wire-NOUN.c has, side by side, the verb as the command line calls it (it asks) and as
+ * cowfsd serves it, so that a field is spelled once in each direction in one file.  Strings that
+ * may hold any bytes travel as names (json.h).
+ */
+#pragma once
+
+#include "base/json.h"
+#include "engine/control-i.h"
+#include "engine/engine-i.h"
+
+struct wire_verb {
+	const char *name;
+	/* Read the options, act, and describe the result in `answer`. */
+	int (*serve)(struct engine *e, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err);
+};
+
+extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_list, wire_status,
+    wire_remove, wire_mount, wire_umount;
+
+/* Ids and other short strings in the struct itself; "" travels as null. */
+void wire_set_short(struct json j, const char *key, const char *s);
+void wire_get_short(struct json j, const char *key, char *to, size_t size);
+#define WIRE_GET_SHORT(j, key, member) wire_get_short((j), (key), (member), sizeof(member))

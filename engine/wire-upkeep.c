@@ -1,0 +1,152 @@
+#include <errno.h>
+#include <string.h>
+
+#include "engine/upkeep.h"
+#include "engine/wire-i.h"
+
+/* --- gc --------------------------------------------------------------------------------- */
+
+int engine_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+	      struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct engine_gc gc;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, wire_gc.name);
+	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
+	if (r < 0)
+		return r;
+	gc = (struct engine_gc){
+		.kept = json_get_uint(answer, "kept"),
+		.removed = json_get_uint(answer, "removed"),
+		.freed = json_get_uint(answer, "freed"),
+		.disk_before = json_get_uint(answer, "disk_before"),
+		.disk_after = json_get_uint(answer, "disk_after"),
+		.elapsed_ms = json_get_uint(answer, "elapsed_ms"),
+	};
+	r = ask_end(&a, err);
+	if (r >= 0)
+		*ret = gc;
+	return r;
+}
+
+static int serve_gc(struct engine *e, const struct engine_watch *watch, struct json options,
+		    struct json answer, struct err *err)
+{
+	struct engine_gc gc;
+	int r = upkeep_gc(e, watch, &gc, err);
+
+	(void)options;
+	if (r < 0)
+		return r;
+	json_set_uint(answer, "kept", gc.kept);
+	json_set_uint(answer, "removed", gc.removed);
+	json_set_uint(answer, "freed", gc.freed);
+	json_set_uint(answer, "disk_before", gc.disk_before);
+	json_set_uint(answer, "disk_after", gc.disk_after);
+	json_set_uint(answer, "elapsed_ms", gc.elapsed_ms);
+	return 0;
+}
+
+const struct wire_verb wire_gc = { "gc", serve_gc };
+
+/* --- check ------------------------------------------------------------------------------ */
+
+static void set_damage(struct json j, const struct engine_damage *d)
+{
+	struct json paths;
+
+	json_set_name(j, "object", d->object);
+	json_set_name(j, "why", d->why);
+	json_set_uint(j, "n_paths_all", d->n_paths_all);
+	paths = json_set_array(j, "paths");
+	for (size_t i = 0; i < d->n_paths; i++)
+		json_add_name(paths, d->paths[i]);
+}
+
+static int get_damage(struct json j, struct engine_damage *d)
+{
+	struct json paths = json_get_array(j, "paths");
+	const size_t n = json_length(paths);
+
+	d->object = json_get_name(j, "object");
+	d->why = json_get_name(j, "why");
+	d->n_paths_all = json_get_uint(j, "n_paths_all");
+	d->paths = n > 0 ? calloc(n, sizeof(*d->paths)) : NULL;
+	if (n > 0 && !d->paths)
+		return -ENOMEM;
+	for (; d->n_paths < n; d->n_paths++)
+		d->paths[d->n_paths] = json_at_name(paths, d->n_paths);
+	return 0;
+}
+
+static int get_check(struct json j, struct engine_check *c)
+{
+	struct json list = json_get_array(j, "damage");
+	const size_t n = json_length(list);
+	int r = 0;
+
+	c->objects = json_get_uint(j, "objects");
+	c->bytes = json_get_uint(j, "bytes");
+	c->refs = json_get_uint(j, "refs");
+	c->elapsed_ms = json_get_uint(j, "elapsed_ms");
+	c->damage = n > 0 ? calloc(n, sizeof(*c->damage)) : NULL;
+	if (n > 0 && !c->damage)
+		return -ENOMEM;
+	for (; c->n_damage < n && r >= 0; c->n_damage++)
+		r = get_damage(json_at_object(list, c->n_damage), &c->damage[c->n_damage]);
+	return r;
+}
+
+/* A store that cannot be written has no daemon, and one too damaged for it may still be readable. */
+static bool check_ourselves(int r)
+{
+	return r == -EROFS || r == -EACCES || r == -EPERM || r == -EBADMSG;
+}
+
+int engine_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
+		 struct err *err)
+{
+	CLEANUP(engine_check_done) struct engine_check check = { 0 };
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, wire_check.name);
+	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
+	if (check_ourselves(r))
+		return upkeep_check(e, watch, ret, err);
+	if (r < 0)
+		return r;
+	r = get_check(answer, &check);
+	r = r < 0 ? err_nomem(err) : ask_end(&a, err);
+	if (r < 0)
+		return r;
+	*ret = check;
+	check = (struct engine_check){ 0 };
+	return 0;
+}
+
+static int serve_check(struct engine *e, const struct engine_watch *watch, struct json options,
+		       struct json answer, struct err *err)
+{
+	CLEANUP(engine_check_done) struct engine_check check = { 0 };
+	int r = upkeep_check(e, watch, &check, err);
+	struct json list;
+
+	(void)options;
+	if (r < 0)
+		return r;
+	json_set_uint(answer, "objects", check.objects);
+	json_set_uint(answer, "bytes", check.bytes);
+	json_set_uint(answer, "refs", check.refs);
+	json_set_uint(answer, "elapsed_ms", check.elapsed_ms);
+	list = json_set_array(answer, "damage");
+	for (size_t i = 0; i < check.n_damage; i++)
+		set_damage(json_add_object(list), &check.damage[i]);
+	return 0;
+}
+
+const struct wire_verb wire_check = { "check", serve_check };

@@ -1,0 +1,534 @@
+"""cowfsd: how it is started, found, asked, stopped, and what it leaves behind."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+from snaptest import SNAP, Skip, World, gone, main, test
+
+NOBODY = 65534
+CRASHED = b"ended unexpectedly"
+
+
+def pid_of(w):
+    got = w.ok("version", "--json").json("snap.version/1")
+    return got["daemon"]["pid"] if got["daemon"] else None
+
+
+def run_dir(w):
+    return w.store / "run"
+
+
+def wait_for(what, seconds=20):
+    """Ask again until it is so; what takes long on a busy machine is still right."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+class Line:
+    """A connection to the control socket, spoken by hand."""
+
+    def __init__(self, w, timeout=20):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.connect(str(run_dir(w) / "cowfsd.sock"))
+        self.file = self.socket.makefile("rwb")
+
+    def read(self):
+        line = self.file.readline()
+        return json.loads(line) if line else None
+
+    def send(self, *objects):
+        for o in objects:
+            self.file.write(o if isinstance(o, bytes) else json.dumps(o).encode() + b"\n")
+        self.file.flush()
+
+    def greet(self, version=None):
+        hello = self.read()["cowfsd"]
+        self.send({"client": {"protocol": hello["protocol"],
+                              "version": version or hello["version"]}})
+        return hello
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def question(w, verb, **options):
+    return {"ask": verb, "watch": False, "dir": str(w.project), "home": None, "options": options}
+
+
+# --- starting -------------------------------------------------------------------------------
+
+@test
+def the_first_command_that_needs_it_starts_it_and_the_next_ones_use_it(w: World):
+    assert pid_of(w) is None
+    w.snap("log").fails(4)
+    w.snap("gc").fails(4)
+    assert w.daemons() == [], "who only looks, or finds no store, starts none"
+    w.take()
+    pid = pid_of(w)
+    assert w.daemons() == [pid]
+    w.take()
+    w.ok("check")
+    w.ok("gc")
+    assert pid_of(w) == pid and w.daemons() == [pid]
+
+
+@test
+def of_many_commands_at_once_one_starts_it_and_all_of_them_work(w: World):
+    running = [subprocess.Popen([SNAP, "-q", "snapshot"], cwd=w.project, env=w.env,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+               for _ in range(8)]
+    done = [(p.communicate(timeout=120), p.returncode) for p in running]
+    assert all(code == 0 and err == b"" for (_, err), code in done), done
+    assert len({out for (out, _), _ in done}) == 8, "eight snapshots"
+    assert len(w.daemons()) == 1
+    assert (w.store / "cowfsd.log").read_text().count(": ready") == 1
+    assert len(w.ok("-q", "log").out.split()) == 8
+    got = w.ok("stats", "--json").json("snap.stats/1")
+    assert got["projects"] == 1, "registered once"
+
+
+@test
+def it_keeps_nothing_of_who_started_it(w: World):
+    reader, writer = os.pipe()
+    with contextlib.closing(os.fdopen(reader, "rb")) as pipe:
+        w.ok("start", pass_fds=[writer], umask=0)
+        os.close(writer)
+        assert pipe.read() == b"", "a descriptor of ours stayed open"
+    pid = pid_of(w)
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert os.getsid(pid) != os.getsid(0)
+    links = [os.readlink(f"/proc/{pid}/fd/{i}") for i in range(3)]
+    assert links == ["/dev/null", str(w.store / "cowfsd.log"), str(w.store / "cowfsd.log")], links
+    for path, want in ((run_dir(w), 0o700), (run_dir(w) / "cowfsd.sock", 0o600),
+                       (w.store / "cowfsd.log", 0o600)):
+        assert stat.S_IMODE(path.stat().st_mode) == want, path
+
+
+@test
+def a_store_with_a_long_path_or_open_to_others_has_one_too(w: World):
+    store = w.top / ("long" * 20) / ("name" * 20)
+    store.mkdir(parents=True)
+    store.chmod(0o755)
+    w.ok("--store", str(store), "init")
+    assert stat.S_IMODE((store / "run").stat().st_mode) == 0o700
+    w.ok("--store", str(store), "stop")
+
+
+@test
+def start_and_stop_say_what_they_did(w: World):
+    assert w.ok("stop").out == b"cowfsd was not running\n"
+    got = w.ok("start", "--json").json("snap.start/1", "started", "pid", "version", "mounted")
+    assert got["started"] is True and got["mounted"] == 0 and w.daemons() == [got["pid"]], got
+    again = w.ok("start", "--json").json("snap.start/1")
+    assert again["started"] is False and again["pid"] == got["pid"], again
+    assert b"runs already" in w.ok("start").out
+    stopped = w.ok("stop", "--json").json("snap.stop/1", "stopped")
+    assert stopped["stopped"] is True and stopped["pid"] == got["pid"], stopped
+    assert w.daemons() == [], "gone when stop returns"
+    assert w.ok("stop", "--json").json("snap.stop/1")["stopped"] is False
+
+
+@test
+def why_it_could_not_start_is_told_by_the_command(w: World):
+    w.take()
+    w.stop()
+    (run_dir(w) / "cowfsd").unlink()
+    (run_dir(w) / "cowfsd").mkdir()
+    w.snap("snapshot").fails(1, "run/cowfsd")
+    w.snap("snapshot", "--json").fails_json(1, "E_FAILED")
+    wait_for(lambda: not w.daemons())
+
+
+@test
+def nobody_starts_it_by_its_name(w: World):
+    done = subprocess.run(["cowfsd", str(w.store)], executable=SNAP, env=w.env, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and b"error: " in done.stderr, done
+
+
+# --- ending ---------------------------------------------------------------------------------
+
+@test
+def a_daemon_that_was_killed_is_mentioned_once_and_replaced(w: World):
+    first = w.take()
+    pid = pid_of(w)
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    assert (run_dir(w) / "cowfsd.sock").exists(), "a dead one leaves its socket"
+    result = w.ok("-q", "log")
+    assert CRASHED not in result.err, "who reads only has nothing to do with it"
+    result = w.ok("snapshot")
+    assert CRASHED in result.err and f"process {pid}".encode() in result.err, str(result)
+    assert str(w.store / "cowfsd.log").encode() in result.err, str(result)
+    result = w.ok("snapshot")
+    assert result.err == b"", str(result)
+    assert len(w.ok("-q", "log").out.split()) == 3 and first in w.ok("-q", "log").out.decode()
+    w.ok("check")
+
+
+@test
+def the_signal_that_killed_it_is_in_the_log(w: World):
+    w.take()
+    pid = pid_of(w)
+    os.kill(pid, signal.SIGBUS)
+    assert gone(pid, 20)
+    log = (w.store / "cowfsd.log").read_text()
+    if "Sanitizer" in log:
+        (w.store / "cowfsd.log").unlink()  # which has said all, and more
+    else:
+        assert "killed by SIGBUS\n" in log, log
+    assert CRASHED in w.ok("snapshot").err
+
+
+@test
+def a_command_that_dies_while_it_starts_one_leaves_no_second_one(w: World):
+    w.take()
+    w.stop()
+    with open(run_dir(w) / "cowfsd") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)  # as if one were about to end
+        first = subprocess.Popen([SNAP, "snapshot"], cwd=w.project, env=w.env)
+        wait_for(lambda: len(w.daemons()) == 1)
+        first.kill()
+        first.wait()
+        second = subprocess.Popen([SNAP, "-q", "snapshot"], cwd=w.project, env=w.env,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.3)
+        assert second.poll() is None and len(w.daemons()) == 1
+    out, err = second.communicate(timeout=60)
+    assert second.returncode == 0 and err == b"", (out, err)
+    assert len(w.daemons()) == 1
+
+
+@test
+def a_signal_ends_it_in_order(w: World):
+    w.take()
+    for sig in (signal.SIGTERM, signal.SIGINT):
+        pid = pid_of(w)
+        os.kill(pid, signal.SIGHUP)
+        os.kill(pid, sig)
+        assert gone(pid, 20)
+        assert not (run_dir(w) / "cowfsd.sock").exists()
+        assert w.ok("snapshot").err == b""
+
+
+@test
+def it_survives_its_death_in_the_midst_of_a_command(w: World):
+    w.take()
+    with contextlib.closing(sqlite3.connect(w.store / "meta.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")  # so that nothing can be committed
+        running = subprocess.Popen([SNAP, "snapshot"], cwd=w.project, env=w.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for(lambda: busy(w))
+        w.snap("stop").fails(11, "under way", "hint: snapcow stop --force")
+        os.kill(pid_of(w), signal.SIGKILL)
+        out, err = running.communicate(timeout=60)
+        db.execute("ROLLBACK")
+    assert running.returncode == 1 and out == b"" and CRASHED in err, (out, err)
+    assert len(w.ok("-q", "log").out.split()) == 1
+    assert CRASHED in w.ok("gc").err
+    w.ok("check")
+
+
+def busy(w):
+    line = Line(w)
+    hello = line.read()["cowfsd"]
+    line.close()
+    return hello["busy"]
+
+
+@test
+def it_leaves_by_itself_when_nobody_needs_it(w: World):
+    env = {"SNAPCOW_IDLE_S": "1"}
+    w.ok("snapshot", env=env)
+    pid = pid_of(w)
+    line = Line(w)
+    line.greet()
+    time.sleep(1.5)
+    assert w.daemons() == [pid], "somebody is connected"
+    line.close()
+    assert gone(pid, 20)
+    assert w.ok("snapshot", env=env).err == b"", "that is no crash"
+
+
+@test
+def it_leaves_when_its_store_is_gone(w: World):
+    w.ok("snapshot")
+    pid = pid_of(w)
+    w.store.rename(w.top / "moved")
+    assert w.ok("snapshot").err == b"", "a new store gets a daemon of its own"
+    assert gone(pid, 20)
+    assert len(w.daemons()) == 1
+    w.stop()
+    shutil.rmtree(w.store)
+    w.snap("log").fails(4)
+
+
+@test
+def a_log_that_grew_large_makes_room_and_one_old_one_is_kept(w: World):
+    log, old = w.store / "cowfsd.log", w.store / "cowfsd.log.1"
+    w.take()
+    assert log.read_text().count("\n") == 1 and not old.exists()
+    for mark in ("first", "second"):
+        w.stop()
+        with open(log, "a") as f:
+            f.write(f"{mark}\n" + "x" * (1 << 20) + "\n")
+        w.take()
+        assert mark in old.read_text() and log.stat().st_size < 1000, mark
+    assert "first" not in old.read_text()
+    assert sorted(p.name for p in w.store.glob("cowfsd.log*")) == [log.name, old.name]
+
+
+# --- versions -------------------------------------------------------------------------------
+
+class Impostor(threading.Thread):
+    """A daemon of another version, or of none."""
+
+    def __init__(self, w, hello):
+        super().__init__(daemon=True)
+        run_dir(w).mkdir(parents=True, mode=0o700, exist_ok=True)
+        self.asked, self.hello = [], hello
+        self.lock = open(run_dir(w) / "cowfsd", "a")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.path = run_dir(w) / "cowfsd.sock"
+        self.path.unlink(missing_ok=True)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.bind(str(self.path))
+        self.socket.listen(8)
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            with contextlib.suppress(BrokenPipeError), peer, peer.makefile("rwb") as f:
+                f.write(self.hello if isinstance(self.hello, bytes)
+                        else json.dumps({"cowfsd": self.hello}).encode() + b"\n")
+                f.flush()
+                f.readline()
+                line = f.readline()
+                if not line:
+                    continue
+                self.asked.append(json.loads(line))
+                self.end()
+                f.write(b'{"answer":{}}\n')
+                f.flush()
+                self.lock.close()
+                return
+
+    def end(self):
+        self.path.unlink(missing_ok=True)
+        self.socket.close()
+
+
+OLD = {"protocol": 1, "version": "0.0.1", "pid": 1, "busy": False, "mounted": 0, "new": [1]}
+
+
+@test
+def an_idle_daemon_of_another_version_is_replaced(w: World):
+    for hello in (OLD, {**OLD, "protocol": 99}):
+        impostor = Impostor(w, hello)
+        w.ok("snapshot")
+        impostor.join(20)
+        assert [q["ask"] for q in impostor.asked] == ["stop"], impostor.asked
+        assert impostor.asked[0]["options"]["force"] is False
+        w.stop()
+
+
+@test
+def a_busy_daemon_of_another_version_is_left_alone(w: World):
+    w.take()
+    w.stop()
+    for hello in ({**OLD, "busy": True}, {**OLD, "mounted": 2}):
+        impostor = Impostor(w, hello)
+        w.snap("snapshot").fails(11, "0.0.1", "hint: snapcow stop")
+        w.snap("gc", "--json").fails_json(11, "E_VERSION")
+        assert impostor.asked == []
+        got = w.ok("version", "--json").json("snap.version/1")
+        assert got["daemon"]["version"] == "0.0.1", got
+        w.ok("stop")
+        impostor.join(20)
+        assert [q["ask"] for q in impostor.asked] == ["stop"], impostor.asked
+    w.ok("snapshot")
+
+
+@test
+def a_greeting_that_is_none_is_a_failure_and_no_hang(w: World):
+    w.take()
+    w.stop()
+    for hello in (b"hello\n", b"{}\n", b'{"cowfsd":{"protocol":"x"}}\n', b"x" * (2 << 20)):
+        impostor = Impostor(w, hello)
+        result = w.snap("snapshot")
+        assert result.status in (1, 13) and b"control socket" in result.err, str(result)
+        impostor.end()
+        impostor.lock.close()
+
+
+@test
+def a_program_of_another_version_may_only_stop_it(w: World):
+    w.take()
+    line = Line(w)
+    line.greet("9.9.9")
+    line.send(question(w, "gc"))
+    error = line.read()["error"]
+    assert error["code"] == "EPROTONOSUPPORT" and "same version" in error["message"], error
+    line.send({"ask": "stop", "options": {"force": False}})
+    assert line.read() == {"answer": {}}
+    line.close()
+    wait_for(lambda: not w.daemons())
+
+
+# --- the protocol ---------------------------------------------------------------------------
+
+@test
+def what_is_no_question_gets_an_answer_and_hurts_nobody(w: World):
+    w.take()
+    pid = pid_of(w)
+    line = Line(w)
+    line.greet()
+    for odd, code in (({"ask": "frobnicate", "watch": False, "dir": "/", "options": {}}, "ENOTSUP"),
+                      ({"ask": 7}, "EINVAL"), ({}, "EINVAL"), ({"ask": "gc"}, "EINVAL"),
+                      ({**question(w, "gc"), "dir": "relative"}, "EINVAL"),
+                      ({**question(w, "gc"), "watch": "yes"}, "EINVAL"),
+                      ({**question(w, "gc"), "options": []}, "EINVAL"),
+                      (question(w, "list", all="all"), "EINVAL"),
+                      (question(w, "remove"), "EINVAL"),
+                      (question(w, "take", project="src"), "EINVAL"),
+                      (question(w, "mount", clone="../run"), "ENOENT"),
+                      (question(w, "remove", clone="..", force=True), "ENOENT"),
+                      ({"ask": "stop"}, "EINVAL")):
+        line.send(odd)
+        got = line.read()
+        assert got["error"]["code"] == code, (odd, got)
+    line.send(question(w, "gc"))
+    assert "kept" in line.read()["answer"]
+    line.close()
+    for garbage in (b"\n", b"\xff\xfe\n", b"[]\n", b'{"a":', b"x" * (3 << 20)):
+        line = Line(w)
+        line.greet()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            line.send(garbage)
+            line.socket.shutdown(socket.SHUT_WR)
+            assert line.read() is None, garbage
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            line.close()
+    assert pid_of(w) == pid
+    w.ok("check")
+
+
+@test
+def a_command_whose_caller_left_goes_on_to_its_end(w: World):
+    w.take()
+    line = Line(w)
+    line.greet()
+    line.send(question(w, "take", project=None, clone=None, message="alone", tag=None))
+    line.close()
+    wait_for(lambda: len(w.ok("-q", "log").out.split()) == 2)
+    assert b"alone" in w.ok("log").out
+
+
+@test
+def a_caller_that_does_not_listen_holds_nobody_up(w: World):
+    w.take()
+    lines = [Line(w) for _ in range(20)]
+    for line in lines:
+        line.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        line.greet()
+        line.send({**question(w, "check"), "watch": True})
+    w.ok("snapshot")
+    for line in lines:
+        line.close()
+    w.ok("stop", "--force")
+
+
+@test
+def progress_and_warnings_come_before_the_answer(w: World):
+    for i in range(3000):
+        (w.project / f"file{i}").write_text(str(i))
+    w.take()
+    line = Line(w)
+    line.greet()
+    line.send({**question(w, "take", project=None, clone=None, message=None, tag=None),
+               "watch": True})
+    got = [line.read()]
+    while "answer" not in got[-1]:
+        got.append(line.read())
+    assert all("progress" in g for g in got[:-1]), got
+    for g in got[:-1]:
+        assert set(g["progress"]) == {"doing", "files", "bytes", "done", "total"}, g
+    line.close()
+
+
+# --- other users ----------------------------------------------------------------------------
+
+def root_only():
+    if os.geteuid() != 0:
+        raise Skip("only root can be two users")
+
+
+def read_as(user, path):
+    """All that the socket says to a process of that user."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+                s.settimeout(20)
+                s.connect(path)
+                os.write(writer, s.makefile("rb").read())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as f:
+        said = f.read()
+    os.waitpid(pid, 0)
+    return said
+
+
+@test
+def another_user_is_refused_even_where_the_socket_is_open_to_all(w: World):
+    root_only()
+    w.take()
+    for path in (w.top, w.store, run_dir(w)):
+        path.chmod(0o755)
+    (run_dir(w) / "cowfsd.sock").chmod(0o666)
+    lines = read_as(NOBODY, str(run_dir(w) / "cowfsd.sock")).splitlines()
+    assert len(lines) == 1 and json.loads(lines[0])["error"]["code"] == "EACCES", lines
+    w.ok("snapshot")
+
+
+@test
+def a_daemon_of_another_user_is_not_trusted(w: World):
+    root_only()
+    w.take()
+    w.stop()
+    shutil.rmtree(run_dir(w))
+    impostor = Impostor(w, OLD)
+    os.chown(run_dir(w), NOBODY, NOBODY)
+    w.snap("snapshot").fails(1, f"user {NOBODY}")
+    w.snap("snapshot", "--json").fails_json(1, "E_PERMISSION")
+    assert impostor.asked == []
+    impostor.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

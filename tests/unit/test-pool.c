@@ -1,0 +1,145 @@
+#include "cowfs/fuse/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/lib/test.h"
+
+#define MANY 100
+
+/* The jobs of a test: how many began and ended; some wait while it is shut. */
+struct board {
+	pthread_mutex_t lock;
+	pthread_cond_t open;
+	bool shut;
+	atomic_int started, done;
+};
+
+struct task {
+	struct job job;
+	struct board *board;
+	bool waits;
+};
+
+static void run_task(struct job *j)
+{
+	struct task *t = (struct task *)j;
+	struct board *b = t->board;
+
+	b->started++;
+	pthread_mutex_lock(&b->lock);
+	while (t->waits && b->shut)
+		pthread_cond_wait(&b->open, &b->lock);
+	pthread_mutex_unlock(&b->lock);
+	b->done++;
+}
+
+static void add(struct pool *p, struct board *b, struct task *list, int n, enum pool_lane lane,
+		bool waits)
+{
+	for (int i = 0; i < n; i++) {
+		list[i] = (struct task){ .job.run = run_task, .board = b, .waits = waits };
+		pool_add(p, lane, &list[i].job);
+	}
+}
+
+static void board_init(struct board *b, bool shut)
+{
+	*b = (struct board){ .shut = shut };
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->open, NULL);
+}
+
+static void board_open(struct board *b)
+{
+	pthread_mutex_lock(&b->lock);
+	b->shut = false;
+	pthread_cond_broadcast(&b->open);
+	pthread_mutex_unlock(&b->lock);
+}
+
+static bool reaches(atomic_int *count, int want)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < 10000 && *count < want; i++)
+		nanosleep(&nap, NULL);
+	return *count >= want;
+}
+
+static struct pool *open_pool(void)
+{
+	struct pool *p = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(pool_new(&p, &err), &err);
+	return p;
+}
+
+TEST(what_was_added_is_run_before_the_pool_is_gone)
+{
+	struct pool *p = open_pool();
+	struct task shorts[MANY / 2], patient[MANY / 2];
+	struct board b;
+
+	board_init(&b, false);
+	add(p, &b, shorts, MANY / 2, POOL_SHORT, false);
+	add(p, &b, patient, MANY / 2, POOL_PATIENT, false);
+	pool_free(p);
+	CHECK_EQ(b.done, MANY);
+}
+
+TEST(patient_jobs_run_beside_each_other)
+{
+	struct pool *p = open_pool();
+	struct task list[10];
+	struct board b;
+
+	board_init(&b, true);
+	add(p, &b, list, 10, POOL_PATIENT, true);
+	CHECK(reaches(&b.started, 10));
+	CHECK_EQ(b.done, 0);
+	board_open(&b);
+	pool_free(p);
+	CHECK_EQ(b.done, 10);
+}
+
+TEST(a_short_job_finds_a_thread_however_many_patient_ones_wait)
+{
+	struct pool *p = open_pool();
+	struct task patient[MANY - 10], shorts[10];
+	struct board b;
+
+	board_init(&b, true);
+	add(p, &b, patient, MANY - 10, POOL_PATIENT, true);
+	CHECK(reaches(&b.started, 10));
+	add(p, &b, shorts, 10, POOL_SHORT, false);
+	CHECK(reaches(&b.done, 10));
+	board_open(&b);
+	pool_free(p);
+	CHECK_EQ(b.done, MANY);
+}
+
+TEST(a_short_job_that_waits_does_not_hold_up_patient_ones)
+{
+	struct pool *p = open_pool();
+	struct task patient[10], shorts[20];
+	struct board b;
+
+	board_init(&b, true);
+	add(p, &b, shorts, 20, POOL_SHORT, true);
+	add(p, &b, patient, 10, POOL_PATIENT, false);
+	CHECK(reaches(&b.done, 10));
+	board_open(&b);
+	pool_free(p);
+	CHECK_EQ(b.done, 30);
+}
+
+TEST(a_pool_without_work_ends_at_once)
+{
+	pool_free(open_pool());
+	pool_free(NULL);
+}
+
+TEST_MAIN("pool")
