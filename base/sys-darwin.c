@@ -191,6 +191,11 @@ void sys_return_memory(void)
 {
 }
 
+uint64_t sys_available_memory(void)
+{
+	return UINT64_MAX;
+}
+
 int sys_each_mount(sys_mount_fn fn, void *ctx)
 {
 	struct statfs *list;

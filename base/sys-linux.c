@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,6 +186,20 @@ void sys_gather_memory(void)
 void sys_return_memory(void)
 {
 	malloc_trim(0);
+}
+
+uint64_t sys_available_memory(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f) &&
+	       sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1)
+		continue;
+	if (f)
+		fclose(f);
+	return kib == UINT64_MAX ? kib : kib << 10;
 }
 
 /* Blank, tab, newline and backslash stand in mountinfo as three octal digits. */

@@ -77,6 +77,9 @@ void sys_lower_priority(void);
 void sys_gather_memory(void);
 void sys_return_memory(void); /* what is free goes back to the system */
 
+/* Bytes that new things could use before others had to make room; UINT64_MAX: nobody knows. */
+uint64_t sys_available_memory(void);
+
 /*
  * Each mount that this process sees, in the order in which they were mounted; `path` is
  * borrowed.  A non-zero answer of `fn` ends the walk and is returned.

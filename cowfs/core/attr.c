@@ -18,7 +18,7 @@ int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *
 
 void node_kill_priv(struct node *n)
 {
-	if (!S_ISREG(n->mode))
+	if (node_is_dir(n))
 		return;
 	n->mode &= ~(uint32_t)S_ISUID;
 	/* Without the right to execute the bit means mandatory locking, not a group. */
@@ -62,17 +62,22 @@ static void set_fields(struct node *n, const struct stat *st, unsigned set)
 static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned set,
 		    struct stat *ret)
 {
+	CLEANUP(xattr_set_free_p) struct buf *xattrs = NULL;
 	struct node *n;
 	int r;
 
 	r = set & LAYER_SET_SIZE ? node_get_file(op->l, id, &n) : node_get(op->l, id, &n);
 	if (r >= 0)
 		r = op_may_change(op);
+	if (r >= 0 && (set & LAYER_SET_MODE))
+		r = node_chmod_acl(op, n, st->st_mode, &xattrs);
 	if (r >= 0 && (set & LAYER_SET_SIZE))
 		r = set_size(op, n, st->st_size);
 	if (r < 0)
 		return r;
 	set_fields(n, st, set);
+	if (xattrs)
+		node_set_xattrs(n, TAKE_PTR(xattrs));
 	node_mark(op->l, n);
 	node_stat(n, ret);
 	return 0;

@@ -69,9 +69,11 @@ static int sum_dir(struct store *s, const struct object_id *id, struct trees *to
 	return r;
 }
 
-/* An entry that comes (1) or goes (-1), with all below it; hard links count in their own tree. */
-static int count_data(struct difference *d, struct store *s, const struct tree_entry *e, int sign,
-		      struct err *err)
+/*
+ * An entry that comes (1) or goes (-1), with all below it; hard links count in their own tree.
+ * Where a tree is damaged the sum is too small: that must not stand in the way of going back.
+ */
+static void count_data(struct difference *d, struct store *s, const struct tree_entry *e, int sign)
 {
 	CLEANUP(trees_done) struct trees todo = { 0 };
 	int64_t sum = (int64_t)e->data;
@@ -79,13 +81,12 @@ static int count_data(struct difference *d, struct store *s, const struct tree_e
 	int r = 0;
 
 	if (e->form == TREE_DIR)
-		r = trees_add(&todo, &e->id, err);
+		r = trees_add(&todo, &e->id, NULL);
 	while (r >= 0 && todo.n > 0) {
 		id = todo.list[--todo.n];
-		r = sum_dir(s, &id, &todo, &sum, err);
+		r = sum_dir(s, &id, &todo, &sum, NULL);
 	}
 	d->grown += sign * sum;
-	return r;
 }
 
 /* --- what differs ------------------------------------------------------------------------- */
@@ -166,14 +167,11 @@ static int order(const struct side *a, const struct side *b)
 static int compare_names(struct difference *d, struct store *s, size_t which,
 			 const struct tree_entry *a, const struct tree_entry *b, struct err *err)
 {
-	int r;
-
-	r = add_name(d, which, a ? a : b, err);
-	if (r >= 0 && a)
-		r = count_data(d, s, a, -1, err);
-	if (r >= 0 && b)
-		r = count_data(d, s, b, 1, err);
-	return r;
+	if (a)
+		count_data(d, s, a, -1);
+	if (b)
+		count_data(d, s, b, 1);
+	return add_name(d, which, a ? a : b, err);
 }
 
 static int compare_both(struct difference *d, struct store *s, size_t which,

@@ -229,6 +229,24 @@ int layer_write(struct layer *l, const struct layer_call *call, uint64_t node, u
 
 /* --- holes ------------------------------------------------------------------------------ */
 
+/* Space for all of it, as far as that is known now: nothing is taken before there are bytes. */
+static int may_allocate(struct op *op, const struct file *f, uint64_t off, uint64_t len)
+{
+	struct statvfs st;
+	int r;
+
+	r = layers_room(op->l->all, 0, &op->need);
+	if (r < 0)
+		return r;
+	if (over_quota(op->l, f, off, len))
+		return -ENOSPC;
+	/* What the file has already lies within; what is beyond that must find room. */
+	if (len > f->data && layers_statvfs(op->l->all, &st) >= 0 &&
+	    len - f->data > (uint64_t)st.f_bavail * st.f_frsize)
+		return -ENOSPC;
+	return 0;
+}
+
 static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, uint64_t len)
 {
 	const bool clears = flags & (LAYER_ALLOC_PUNCH | LAYER_ALLOC_ZERO);
@@ -243,9 +261,7 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	if (r >= 0)
 		r = op_may_change(op);
 	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH))
-		r = layers_room(l->all, 0, &op->need);
-	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH) && over_quota(l, &n->file, off, len))
-		r = -ENOSPC;
+		r = may_allocate(op, &n->file, off, len);
 	if (r < 0)
 		return r;
 	before = n->file.data;

@@ -80,7 +80,8 @@ struct node {
 struct layer {
 	struct layers *all;
 	struct cache *cache;
-	struct clone record; /* root: what is committed */
+	struct clone record; /* root: what is committed; without a name: a spare */
+	bool pinned;         /* record.root, in the store */
 
 	pthread_mutex_t lock;
 	pthread_cond_t calm; /* a persist or a rollback has ended */
@@ -98,8 +99,9 @@ struct layer {
 	_Atomic int failed;          /* what the last persist failed with, or 0 */
 	uint64_t freezes;            /* begun */
 	uint64_t persisted;          /* the last freeze that was committed */
+	uint64_t durable; /* the last one whose commit waited for the disk */
 	struct layer_state state;    /* of the last commit */
-	_Atomic unsigned reading; /* > 0: of late somebody read files that were not in memory */
+	_Atomic unsigned reading;    /* > 0: of late somebody read files that were not in memory */
 	struct node *strays;         /* files without names that have dirty blocks */
 
 	struct layer *next;  /* guarded by all->lock, as what follows */
@@ -163,7 +165,7 @@ void op_end(struct op *op);
  */
 bool op_again(struct op *op, int *r);
 
-/* What every change asks first: 0, or -EAGAIN while a rollback is under way. */
+/* What every change asks first: 0, -EROFS of a spare, or -EAGAIN while a rollback is under way. */
 NODISCARD int op_may_change(struct op *op);
 NODISCARD int op_may_load(struct op *op); /* the same of everything that makes a node of a name */
 
@@ -182,8 +184,21 @@ void layer_mark(struct layer *l);
 /* A layer that layers.c does not know yet, or no more. */
 NODISCARD int layer_create(struct layers *ls, const char *clone, struct layer **ret,
 			   struct err *err);
+NODISCARD int layer_create_spare(struct layers *ls, const struct object_id *root,
+				 struct layer **ret, struct err *err);
 void layer_destroy(struct layer *l); /* NULL is fine */
 DEFINE_CLEANUP(struct layer *, layer_destroy)
+
+/* What the store has of a clone becomes the layer's.  The second takes it. */
+NODISCARD int layer_find_record(struct layers *ls, const char *clone, struct clone *ret,
+				struct err *err);
+void layer_take_record(struct layer *l, struct clone *record);
+
+/* A layer that belongs to no clone yet: nothing in it changes. */
+static inline bool layer_is_spare(const struct layer *l)
+{
+	return !l->record.name;
+}
 
 /* --- node.c ----------------------------------------------------------------------------- */
 
@@ -263,6 +278,41 @@ void name_remove(struct layer *l, struct entry *e);
 
 /* `child` came to a directory (1) or left it (-1). */
 void dir_count_links(struct node *dir, const struct node *child, int n);
+
+/* --- xattr.c ---------------------------------------------------------------------------- */
+
+struct xattr;
+
+/* 1 and the attribute, borrowed until the operation ends; 0 if there is none; or -EAGAIN. */
+NODISCARD int node_find_xattr(struct op *op, const struct node *n, const char *name,
+			      struct xattr *ret);
+
+/* The set that it would have with this attribute, or (`value` NULL) without; or -EAGAIN. */
+NODISCARD int node_edit_xattrs(struct op *op, const struct node *n, const char *name,
+			       const void *value, size_t size, struct buf **ret);
+
+/* Give it that set, which it takes. */
+void node_set_xattrs(struct node *n, struct buf *set);
+
+NODISCARD int xattr_set_new(const struct xattr *list, size_t n, struct buf **ret);
+void xattr_set_free(struct buf *set); /* NULL is fine */
+DEFINE_CLEANUP(struct buf *, xattr_set_free)
+
+/* --- node-acl.c ------------------------------------------------------------------------- */
+
+/* Set one of the two lists; its mode goes with it. */
+NODISCARD int node_set_acl(struct op *op, struct node *n, const char *name, const void *acl,
+			   size_t len, int flags);
+
+/* The set that it must have with another mode; NULL if it has no list, and needs none. */
+NODISCARD int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct buf **ret);
+
+/*
+ * What is made in a directory gets: *mode becomes its mode, *ret the set of its attributes,
+ * or NULL if it has none.
+ */
+NODISCARD int node_inherit_acl(struct op *op, const struct node *dir, uint32_t *mode,
+			       struct buf **ret);
 
 /* --- lower.c ---------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cowfs/core/persist-i.h"
+#include "cowfs/store/pin.h"
 
 /* --- one operation ---------------------------------------------------------------------- */
 
@@ -134,6 +135,8 @@ static int wait_for_calm(struct op *op)
 
 int op_may_change(struct op *op)
 {
+	if (layer_is_spare(op->l))
+		return -EROFS;
 	return op->l->switching ? wait_for_calm(op) : 0;
 }
 
@@ -219,19 +222,21 @@ void layer_destroy(struct layer *l)
 	for (size_t pos = 0; (n = map_next(&l->nodes, &pos));)
 		node_destroy(l, n);
 	map_done(&l->nodes);
+	if (l->pinned)
+		store_unpin(layers_store(l->all), OBJECT_TREE, &l->record.root);
 	clone_done(&l->record);
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->calm);
 	free(l);
 }
 
-int layer_create(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
+/* Without a root. */
+static struct layer *layer_new(struct layers *ls)
 {
-	CLEANUP(layer_destroy_p) struct layer *l = calloc(1, sizeof(*l));
-	int r;
+	struct layer *l = calloc(1, sizeof(*l));
 
 	if (!l)
-		return err_nomem(err);
+		return NULL;
 	l->all = ls;
 	l->cache = layers_cache(ls);
 	l->generation = 1;
@@ -239,17 +244,60 @@ int layer_create(struct layers *ls, const char *clone, struct layer **ret, struc
 	l->nodes = MAP_INIT(hash_id, equal_id);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->calm, NULL);
+	return l;
+}
 
-	r = clone_get(layers_store(ls), clone, &l->record, err);
-	if (r < 0)
-		return r == -ENOENT ? err_set(err, r, "there is no clone '%s'", clone) : r;
+void layer_take_record(struct layer *l, struct clone *record)
+{
+	l->record = *record;
+	*record = (struct clone){ 0 };
 	l->grown = l->record.grown;
 	l->next_ino = layer_first_ino(l->record.next_ino);
+}
+
+int layer_find_record(struct layers *ls, const char *clone, struct clone *ret, struct err *err)
+{
+	int r = clone_get(layers_store(ls), clone, ret, err);
+
+	return r == -ENOENT ? err_set(err, r, "there is no clone '%s'", clone) : r;
+}
+
+int layer_create(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
+{
+	CLEANUP(layer_destroy_p) struct layer *l = layer_new(ls);
+	CLEANUP(clone_done) struct clone record = { 0 };
+	int r;
+
+	if (!l)
+		return err_nomem(err);
+	r = layer_find_record(ls, clone, &record, err);
+	if (r < 0)
+		return r;
+	layer_take_record(l, &record);
 	r = load_root(l, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", clone);
 	*ret = TAKE_PTR(l);
 	return 0;
+}
+
+int layer_create_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
+		       struct err *err)
+{
+	CLEANUP(layer_destroy_p) struct layer *l = layer_new(ls);
+	int r;
+
+	if (!l)
+		return err_nomem(err);
+	l->record.root = *root;
+	r = store_pin(layers_store(ls), OBJECT_TREE, root, err);
+	if (r < 0)
+		return r;
+	l->pinned = true;
+	r = load_root(l, err);
+	if (r >= 0)
+		*ret = TAKE_PTR(l);
+	return r;
 }
 
 const char *layer_name(const struct layer *l)

@@ -35,6 +35,7 @@ struct layer;
 
 struct layer_call {
 	uint32_t uid, gid; /* who asks: the owner of what is made */
+	uint32_t umask;    /* taken from what is made, unless a default ACL says what it gets */
 	bool may_wait;
 };
 
@@ -49,7 +50,7 @@ NODISCARD int layer_lookup(struct layer *l, const struct layer_call *call, uint6
 			   const char *name, struct layer_found *ret, struct err *err);
 void layer_forget(struct layer *l, uint64_t node, uint64_t n);
 
-/* Any type but symlinks; `mode` has the type, and the umask is in it already. */
+/* Any type but symlinks; `mode` has the type. */
 NODISCARD int layer_make(struct layer *l, const struct layer_call *call, uint64_t dir,
 			 const char *name, uint32_t mode, uint64_t rdev, struct layer_found *ret,
 			 struct err *err);
@@ -112,7 +113,14 @@ NODISCARD int layer_setattr(struct layer *l, const struct layer_call *call, uint
 
 NODISCARD int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err);
 
-/* `flags` as of setxattr(2): XATTR_CREATE, XATTR_REPLACE.  `size` 0 asks how long the answer is. */
+/*
+ * `flags` as of setxattr(2): XATTR_CREATE, XATTR_REPLACE.  `size` 0 asks how long the answer is.
+ * ACLs (acl.h) are attributes too, but what is none is -EINVAL, the mode follows the access
+ * list and the list the mode, and a list that says no more than a mode is not kept.
+ */
+enum layer_setxattr_flags {
+	LAYER_ACL_KILL_SGID = 1 << 16, /* with an access list: take the set-gid bit away */
+};
 NODISCARD int layer_setxattr(struct layer *l, const struct layer_call *call, uint64_t node,
 			     const char *name, const void *value, size_t size, int flags,
 			     struct err *err);
@@ -178,7 +186,10 @@ typedef int (*layer_also_fn)(struct batch *b, const struct layer_state *state, v
 NODISCARD int layer_persist(struct layer *l, enum batch_durability durability, layer_also_fn also,
 			    void *ctx, struct layer_state *ret, struct err *err);
 
-/* fsync(2) of anything in it. */
+/*
+ * fsync(2) of anything in it: survives the death of the process, and of a clone whose record
+ * says `strict` power loss too.
+ */
 NODISCARD int layer_sync(struct layer *l, struct err *err);
 
 /* What whoever caches names and directories must drop. */
@@ -197,8 +208,9 @@ void layer_changes_done(struct layer_changes *c);
 /*
  * Make the clone show another root, in O(difference), while it is in use.  What was there
  * is persisted first, and `also` may name it in the batch that switches the clone: both happen or
- * neither.  Directories keep their node; changed files and symlinks get a new one under
- * their old st_ino; who has a file open that is gone or changed keeps it as it was.
+ * neither; it must not call the layer.  Directories keep their node; changed files and symlinks
+ * get a new one under their old st_ino; who has a file open that is gone or changed keeps it
+ * as it was.
  */
 NODISCARD int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also,
 			     void *ctx, struct layer_changes *ret, struct err *err);

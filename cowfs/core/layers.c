@@ -12,6 +12,7 @@
 #include "cowfs/core/ahead-i.h"
 #include "cowfs/core/layer-i.h"
 #include "cowfs/store/gc.h"
+#include "cowfs/store/pin.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -34,7 +35,7 @@ struct layers {
 	struct layers_options options;
 
 	_Atomic int64_t dirty;
-	_Atomic uint64_t nodes, persists, store_waits, room_waits;
+	_Atomic uint64_t nodes, persists, removals, store_waits, room_waits;
 	_Atomic int64_t load_us;     /* what reading an object took of late */
 	_Atomic uint64_t nodes_high; /* since free memory was last given back */
 
@@ -43,7 +44,7 @@ struct layers {
 	_Atomic int64_t room_until; /* dirty bytes that are no cause for another look */
 	_Atomic bool tight;
 	_Atomic uint64_t hopeless_at; /* persists when nothing could be done about it */
-	uint64_t swept_at;            /* persists at the last gc of ours; the committer's own */
+	uint64_t swept_at; /* persists and removals at the last gc of ours; the committer's own */
 
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t work;  /* for the committer */
@@ -136,7 +137,7 @@ void layers_count_node(struct layers *ls, int n)
 
 	if (nodes > ls->nodes_high)
 		ls->nodes_high = nodes;
-	else if (n < 0 && nodes == ls->nodes_high / 2)
+	else if (n < 0 && nodes == ls->nodes_high / 2 && ls->nodes_high >= MEMORY_NODES)
 		wake_committer(ls);
 }
 
@@ -166,7 +167,14 @@ bool layers_pressed(struct layers *ls)
 
 void layers_was_marked(struct layers *ls)
 {
+	ls->hopeless_at = UINT64_MAX; /* it may have been a removal */
 	wake_committer(ls);
+}
+
+void layers_removed(struct layers *ls)
+{
+	ls->removals++;
+	ls->hopeless_at = UINT64_MAX;
 }
 
 void layers_count(struct layers *ls, int64_t grown)
@@ -304,9 +312,9 @@ static void make_room(struct layers *ls)
 	if (store_checkpoint(ls->store, &err) < 0)
 		log_debug("%s, continuing", err.msg);
 	look_at_disk(ls);
-	if (!ls->tight || ls->persists == ls->swept_at)
+	if (!ls->tight || ls->persists + ls->removals == ls->swept_at)
 		return;
-	ls->swept_at = ls->persists;
+	ls->swept_at = ls->persists + ls->removals;
 	if (gc_run(ls->store, &progress, &err) < 0)
 		log_warn("the disk is nearly full and gc failed: %s, continuing", err.msg);
 	else if (store_checkpoint(ls->store, &err) < 0)
@@ -487,21 +495,27 @@ void layers_free(struct layers *ls)
 
 /* --- one of them ------------------------------------------------------------------------ */
 
-/* Two of one clone would each persist without what the other did. */
+/* Two of one clone would each persist without what the other did.  lock held */
+static bool is_open(const struct layers *ls, const char *clone)
+{
+	for (const struct layer *l = ls->list; l; l = l->next)
+		if (!layer_is_spare(l) && strcmp(layer_name(l), clone) == 0)
+			return true;
+	return false;
+}
+
 static int list_add(struct layers *ls, struct layer *l)
 {
-	int r = 0;
+	bool taken;
 
 	pthread_mutex_lock(&ls->lock);
-	for (const struct layer *other = ls->list; other && r >= 0; other = other->next)
-		if (strcmp(layer_name(other), layer_name(l)) == 0)
-			r = -EBUSY;
-	if (r >= 0) {
+	taken = !layer_is_spare(l) && is_open(ls, layer_name(l));
+	if (!taken) {
 		l->next = ls->list;
 		ls->list = l;
 	}
 	pthread_mutex_unlock(&ls->lock);
-	return r;
+	return taken ? -EBUSY : 0;
 }
 
 int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err)
@@ -516,6 +530,48 @@ int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct 
 	if (r < 0)
 		return err_set(err, r, "clone '%s' is open already", clone);
 	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+int layer_open_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
+		     struct err *err)
+{
+	struct layer *l;
+	int r;
+
+	r = layer_create_spare(ls, root, &l, err);
+	if (r < 0)
+		return r;
+	IGNORE_RESULT(list_add(ls, l), "it has no name that could be taken");
+	*ret = l;
+	return 0;
+}
+
+int layer_adopt(struct layer *l, const char *clone, struct err *err)
+{
+	CLEANUP(clone_done) struct clone record = { 0 };
+	struct layers *ls = l->all;
+	const struct object_id root = l->record.root;
+	bool taken;
+	int r;
+
+	assert(layer_is_spare(l));
+	r = layer_find_record(ls, clone, &record, err);
+	if (r < 0)
+		return r;
+	if (!object_id_equal(&record.root, &root))
+		return err_set(err, -ESTALE, "clone '%s' starts from something else", clone);
+	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&ls->lock);
+	taken = is_open(ls, clone);
+	if (!taken)
+		layer_take_record(l, &record);
+	pthread_mutex_unlock(&ls->lock);
+	pthread_mutex_unlock(&l->lock);
+	if (taken)
+		return err_set(err, -EBUSY, "clone '%s' is open already", clone);
+	l->pinned = false;
+	store_unpin(ls->store, OBJECT_TREE, &root);
 	return 0;
 }
 
@@ -542,6 +598,7 @@ int layer_close(struct layer *l, struct err *err)
 	struct layer_state state;
 	int r;
 
+	assert(!layer_is_spare(l));
 	r = layer_persist(l, BATCH_DURABLE, NULL, NULL, &state, err);
 	if (r < 0)
 		return r;

@@ -40,8 +40,25 @@ struct layers_stats {
 };
 void layers_stats(struct layers *ls, struct layers_stats *ret);
 
+/* Something was removed from the store, so whoever found its disk full may try again. */
+void layers_removed(struct layers *ls);
+
 /* The live view of a clone.  -ENOENT if there is no such clone, -EBUSY if it is open. */
 NODISCARD int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err);
+
+/*
+ * A view of a root that belongs to no clone yet: all can be read, and nothing be changed
+ * (-EROFS) or persisted.  A ref must reach the root; it stays in the store, whatever
+ * becomes of that, until the spare is adopted or discarded, which is how one is closed.
+ */
+NODISCARD int layer_open_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
+			       struct err *err);
+
+/*
+ * It becomes the live view of that clone, with all that is in memory.  On failure it is still a
+ * spare: -ENOENT, -EBUSY as layer_open(), -ESTALE if the clone does not have its root.
+ */
+NODISCARD int layer_adopt(struct layer *l, const char *clone, struct err *err);
 
 /* Persist and close.  On failure it is still open. */
 NODISCARD int layer_close(struct layer *l, struct err *err);

@@ -188,14 +188,32 @@ static int add_known(struct op *op, const struct node *dir, struct listing *li)
 	return r;
 }
 
+/* What is gone already: once that is persisted nothing here would say so. */
+static void drop_hidden(const struct node *dir, struct listing *li)
+{
+	size_t n = 0;
+
+	if (dir->dir.hidden == 0)
+		return;
+	for (size_t i = 0; i < li->n; i++) {
+		const struct entry *e = map_get(&dir->dir.entries, item_name(li, &li->items[i]));
+
+		if (!e || e->node)
+			li->items[n++] = li->items[i];
+	}
+	li->n = n;
+}
+
 static int make_listing(struct op *op, struct node *dir)
 {
 	CLEANUP(listing_free_p) struct listing *li = NULL;
 	int r;
 
 	r = take_stored(op, dir, &li);
-	if (r >= 0)
-		r = add_known(op, dir, li);
+	if (r < 0)
+		return r;
+	drop_hidden(dir, li);
+	r = add_known(op, dir, li);
 	if (r < 0)
 		return r;
 	if (li->n > 1)

@@ -104,12 +104,16 @@ static void set_owner(const struct op *op, const struct node *dir, struct node *
 
 int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node **ret)
 {
+	CLEANUP(xattr_set_free_p) struct buf *xattrs = NULL;
 	struct node *n;
 	int r;
 
-	r = node_new(op->l, mode, &n);
+	r = node_inherit_acl(op, dir, &mode, &xattrs);
+	if (r >= 0)
+		r = node_new(op->l, mode, &n);
 	if (r < 0)
 		return r;
+	n->new_xattrs = TAKE_PTR(xattrs);
 	n->ino = op->l->next_ino++;
 	n->nlink = node_is_dir(n) ? 2 : 1;
 	n->mtime = n->ctime = n->atime = layer_now();

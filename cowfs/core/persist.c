@@ -69,6 +69,8 @@ int persist_run(struct persist *p, struct err *err)
 	l->record.root = p->record.root;
 	l->state = p->state;
 	l->persisted = number;
+	if (p->durability == BATCH_DURABLE)
+		l->durable = number;
 	layers_count_persist(l->all);
 	return 0;
 }
@@ -93,15 +95,19 @@ int layer_persist(struct layer *l, enum batch_durability durability, layer_also_
 /* Whoever waits for a persist that began after his call needs none of his own. */
 int layer_sync(struct layer *l, struct err *err)
 {
-	struct persist p = { .l = l, .durability = BATCH_SAFE };
+	struct persist p = { .l = l };
+	const uint64_t *done;
 	uint64_t number;
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
+	p.durability = l->record.strict ? BATCH_DURABLE : BATCH_SAFE;
+	done = l->record.strict ? &l->durable : &l->persisted;
 	number = l->freezes + 1;
-	while (l->persisting && l->persisted < number)
+	while (l->persisting && *done < number)
 		pthread_cond_wait(&l->calm, &l->lock);
-	if (l->marked && l->persisted < number) {
+	/* What the committer persisted meanwhile may not be on the disk yet. */
+	if (*done < number && (l->marked || *done < l->persisted)) {
 		persist_take_turn(l);
 		r = persist_run(&p, err);
 		persist_end_turn(l);

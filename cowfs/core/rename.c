@@ -120,7 +120,7 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 		       const char *new_name, unsigned flags)
 {
 	struct renaming rn = { .flags = flags };
-	struct node *dir, *new_dir;
+	struct node *dir, *new_dir, *from;
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
@@ -134,7 +134,10 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 		r = dir_find(op, dir, name, &rn.from);
 	if (r < 0)
 		return r;
+	from = rn.from->node;
+	from->pins++; /* another name of it may be loaded, in vain */
 	r = dir_slot(op, new_dir, new_name, &rn.to);
+	from->pins--;
 	if (r >= 0)
 		r = check(op, &rn);
 	/* Two names of one file: POSIX wants both to stay. */

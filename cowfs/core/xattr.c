@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include "base/bytes.h"
+#include "cowfs/core/acl.h"
 #include "cowfs/core/layer-i.h"
 
 /* The set of a node, borrowed until the operation ends; an empty one if it has none. */
@@ -37,20 +38,28 @@ static int find_set(struct op *op, const struct node *n, struct buf *ret)
 
 /* --- looking ---------------------------------------------------------------------------- */
 
+int node_find_xattr(struct op *op, const struct node *n, const char *name, struct xattr *ret)
+{
+	struct buf set;
+	int r;
+
+	r = find_set(op, n, &set);
+	if (r < 0)
+		return r;
+	return set.len > 0 && xattrs_find(&set, name, strlen(name), ret);
+}
+
 static ssize_t get_value(struct op *op, uint64_t id, const char *name, void *value, size_t size)
 {
 	struct xattr x;
 	struct node *n;
-	struct buf set;
 	int r;
 
 	r = node_get(op->l, id, &n);
 	if (r >= 0)
-		r = find_set(op, n, &set);
-	if (r < 0)
-		return r;
-	if (set.len == 0 || !xattrs_find(&set, name, strlen(name), &x))
-		return -ENODATA;
+		r = node_find_xattr(op, n, name, &x);
+	if (r <= 0)
+		return r < 0 ? r : -ENODATA;
 	if (size > 0 && x.value_len > size)
 		return -ERANGE;
 	if (size > 0)
@@ -132,24 +141,33 @@ static int list_set(const struct buf *set, struct xattr **ret, size_t *ret_n)
 	return 0;
 }
 
-static int put_set(struct op *op, struct node *n, const struct xattr *list, size_t n_list)
+int xattr_set_new(const struct xattr *list, size_t n, struct buf **ret)
 {
 	struct buf *set = calloc(1, sizeof(*set));
 	int r = set ? 0 : -ENOMEM;
 
-	if (r >= 0 && n_list > 0)
-		r = xattrs_encode(list, n_list, set, NULL);
+	if (r >= 0)
+		r = xattrs_encode(list, n, set, NULL);
 	if (r < 0) {
 		free(set);
 		return r == -E2BIG ? -ENOSPC : r;
 	}
-	if (n->new_xattrs)
-		buf_done(n->new_xattrs);
-	free(n->new_xattrs);
+	*ret = set;
+	return 0;
+}
+
+void xattr_set_free(struct buf *set)
+{
+	if (set)
+		buf_done(set);
+	free(set);
+}
+
+void node_set_xattrs(struct node *n, struct buf *set)
+{
+	xattr_set_free(n->new_xattrs);
 	n->new_xattrs = set;
 	n->xattrs = (struct object_id){ 0 };
-	node_touch(op->l, n, false);
-	return 0;
 }
 
 static size_t find_in(const struct xattr *list, size_t n, const char *name)
@@ -162,35 +180,87 @@ static size_t find_in(const struct xattr *list, size_t n, const char *name)
 	return i;
 }
 
-/* `value` NULL: take it away. */
-static int change(struct op *op, uint64_t id, const char *name, const void *value, size_t size,
-		  int flags)
+int node_edit_xattrs(struct op *op, const struct node *n, const char *name, const void *value,
+		     size_t size, struct buf **ret)
 {
 	AUTO_FREE struct xattr *list = NULL;
-	struct node *n;
 	struct buf set;
 	size_t n_list, i;
 	int r;
 
-	r = node_get(op->l, id, &n);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0)
-		r = find_set(op, n, &set);
+	r = find_set(op, n, &set);
 	if (r >= 0)
 		r = list_set(&set, &list, &n_list);
 	if (r < 0)
 		return r;
 	i = find_in(list, n_list, name);
-	if (i < n_list && (flags & XATTR_CREATE))
-		return -EEXIST;
-	if (i == n_list && (!value || (flags & XATTR_REPLACE)))
-		return -ENODATA;
-	if (!value)
-		list[i] = list[--n_list];
-	else
+	if (value) {
 		list[i] = (struct xattr){ name, strlen(name), value, size };
-	return put_set(op, n, list, i == n_list ? n_list + (value != NULL) : n_list);
+		n_list += i == n_list;
+	} else if (i < n_list) {
+		list[i] = list[--n_list];
+	}
+	return xattr_set_new(list, n_list, ret);
+}
+
+/* `value` NULL: take it away. */
+static int change(struct op *op, struct node *n, const char *name, const void *value, size_t size,
+		  int flags)
+{
+	struct buf *set;
+	struct xattr x;
+	int r;
+
+	r = node_find_xattr(op, n, name, &x);
+	if (r > 0 && (flags & XATTR_CREATE))
+		return -EEXIST;
+	if (r == 0 && (!value || (flags & XATTR_REPLACE)))
+		return -ENODATA;
+	if (r >= 0)
+		r = node_edit_xattrs(op, n, name, value, size, &set);
+	if (r < 0)
+		return r;
+	node_set_xattrs(n, set);
+	node_touch(op->l, n, false);
+	return 0;
+}
+
+/* Linux does not say whether a list was there. */
+static int take_away(struct op *op, struct node *n, const char *name)
+{
+	const int r = change(op, n, name, NULL, 0, 0);
+
+	return r == -ENODATA && acl_is_name(name) ? 0 : r;
+}
+
+static int set_value(struct op *op, uint64_t id, const char *name, const void *value, size_t size,
+		     int flags)
+{
+	struct node *n;
+	int r;
+
+	r = layers_room(op->l->all, 0, &op->need);
+	if (r >= 0)
+		r = node_get(op->l, id, &n);
+	if (r >= 0)
+		r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (!acl_is_name(name))
+		return change(op, n, name, value, size, flags);
+	return acl_is_empty(value, size) ? take_away(op, n, name)
+					 : node_set_acl(op, n, name, value, size, flags);
+}
+
+static int remove_value(struct op *op, uint64_t id, const char *name)
+{
+	struct node *n;
+	int r;
+
+	r = node_get(op->l, id, &n);
+	if (r >= 0)
+		r = op_may_change(op);
+	return r < 0 ? r : take_away(op, n, name);
 }
 
 int layer_setxattr(struct layer *l, const struct layer_call *call, uint64_t node, const char *name,
@@ -203,11 +273,9 @@ int layer_setxattr(struct layer *l, const struct layer_call *call, uint64_t node
 		return -ERANGE;
 	if (size > XATTR_VALUE_LEN_MAX)
 		return -E2BIG;
-	do {
-		r = layers_room(l->all, 0, &op.need);
-		if (r >= 0)
-			r = change(&op, node, name, value ? value : "", size, flags);
-	} while (op_again(&op, &r));
+	do
+		r = set_value(&op, node, name, value ? value : "", size, flags);
+	while (op_again(&op, &r));
 	return r;
 }
 
@@ -218,7 +286,7 @@ int layer_removexattr(struct layer *l, const struct layer_call *call, uint64_t n
 	int r;
 
 	do
-		r = change(&op, node, name, NULL, 0, 0);
+		r = remove_value(&op, node, name);
 	while (op_again(&op, &r));
 	return r;
 }

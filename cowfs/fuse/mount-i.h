@@ -34,7 +34,10 @@ struct mounts {
 struct mount {
 	struct mounts *all; /* borrowed */
 	struct layer *layer;
-	char *path; /* owned */
+	_Atomic(const char *) path; /* `at`, or words for nowhere */
+	char *at;                   /* owned; NULL: attached nowhere */
+	int tree;                   /* owned: the mount, as long as it is so; else -1 */
+	bool unchecked;             /* as mount_options has it */
 	struct platform_id id;
 	struct fuse_session *se; /* owned; `fd` with it */
 	int fd;                  /* the connection */

@@ -24,6 +24,16 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	return mount_refuse(err);
 }
 
+int mount_fd(const struct mount *m)
+{
+	return -1;
+}
+
+int mount_attach(struct mount *m, const struct mount_options *options, struct err *err)
+{
+	return mount_refuse(err);
+}
+
 int mount_close(struct mount *m, bool force, struct err *err)
 {
 	return mount_refuse(err);

@@ -77,7 +77,9 @@ static void mount_free(struct mount *m)
 		munmap(m->room, MOUNT_ROOM);
 	pthread_cond_destroy(&m->quiet);
 	pthread_mutex_destroy(&m->lock);
-	free(m->path);
+	if (m->tree >= 0)
+		close(m->tree);
+	free(m->at);
 	free(m);
 }
 DEFINE_CLEANUP(struct mount *, mount_free)
@@ -108,6 +110,20 @@ static int make_session(struct mount *m, struct err *err)
 	return m->se != NULL ? 0 : err_set(err, -ENOMEM, "libfuse cannot make a session");
 }
 
+/* `path` NULL: nowhere. */
+static int set_path(struct mount *m, const char *path, struct err *err)
+{
+	if (path == NULL) {
+		m->path = "(nowhere)";
+		return 0;
+	}
+	m->at = strdup(path);
+	if (m->at == NULL)
+		return err_nomem(err);
+	m->path = m->at;
+	return 0;
+}
+
 static int new_mount(struct mounts *ms, struct layer *l, const char *path, struct mount **ret,
 		     struct err *err)
 {
@@ -119,14 +135,15 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 	m->all = ms;
 	m->layer = l;
 	m->fd = -1;
+	m->tree = -1;
 	pthread_mutex_init(&m->lock, NULL);
 	thread_cond_init(&m->quiet);
 	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->wake < 0)
 		return err_sys(err, "making an eventfd");
-	m->path = strdup(path);
-	if (m->path == NULL)
-		return err_nomem(err);
+	r = set_path(m, path, err);
+	if (r < 0)
+		return r;
 	/* Pages are taken as requests need them; mostly the first one is enough. */
 	m->room =
 	    mmap(NULL, MOUNT_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -157,6 +174,14 @@ static int connect_session(struct mount *m, int fd, struct err *err)
 	return 0;
 }
 
+static int take_away(struct mount *m, bool force, struct err *err)
+{
+	if (m->at != NULL)
+		return platform_unmount(m->at, &m->id, force, err);
+	close(TAKE_FD(m->tree));
+	return 0;
+}
+
 int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *options,
 	       struct mount **ret, struct err *err)
 {
@@ -166,7 +191,11 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	r = new_mount(ms, l, options->path, &m, err);
 	if (r < 0)
 		return r;
-	r = platform_mount(options, &fd, &m->id, err);
+	m->unchecked = options->unchecked;
+	if (options->path != NULL)
+		r = platform_mount(options, &fd, &m->id, err);
+	else
+		r = platform_mount_nowhere(options, &fd, &m->tree, &m->id, err);
 	if (r < 0)
 		return r;
 	r = connect_session(m, fd, err);
@@ -175,12 +204,34 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	if (r == 0)
 		r = reader_start(m, err);
 	if (r < 0) {
-		IGNORE_RESULT(platform_unmount(m->path, &m->id, true, NULL),
-			      "the first failure is the one to tell");
-		return err_wrap(err, r, "mounting at '%s'", options->path);
+		IGNORE_RESULT(take_away(m, true, NULL), "the first failure is the one to tell");
+		return err_wrap(err, r, "mounting at '%s'", m->path);
 	}
 	watchdog_add(ms->dog, m);
 	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+int mount_fd(const struct mount *m)
+{
+	assert(m->at == NULL);
+	return m->tree;
+}
+
+int mount_attach(struct mount *m, const struct mount_options *options, struct err *err)
+{
+	AUTO_FREE char *at = strdup(options->path);
+	int r;
+
+	assert(m->at == NULL);
+	if (at == NULL)
+		return err_nomem(err);
+	r = platform_attach(m->tree, m->fd, options, &m->id, err);
+	if (r < 0)
+		return r;
+	close(TAKE_FD(m->tree)); /* else it were in use for ever */
+	m->at = TAKE_PTR(at);
+	m->path = m->at;
 	return 0;
 }
 
@@ -205,7 +256,7 @@ int mount_close(struct mount *m, bool force, struct err *err)
 	int r;
 
 	if (!m->unmounted) {
-		r = platform_unmount(m->path, &m->id, force, err);
+		r = take_away(m, force, err);
 		if (r < 0)
 			return r;
 		m->unmounted = true;

@@ -23,7 +23,7 @@ void mounts_free(struct mounts *ms); /* every mount must be closed; NULL is fine
 DEFINE_CLEANUP(struct mounts *, mounts_free)
 
 struct mount_options {
-	const char *path;   /* an empty directory of ours */
+	const char *path;   /* an empty directory of ours; NULL: nowhere for now */
 	const char *source; /* what mount(8) shows as the device */
 	bool
 	    others; /* let other users in, as their permissions allow (root may; users need user_allow_other) */
@@ -39,8 +39,22 @@ NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_
 			 struct mount **ret, struct err *err);
 
 /*
+ * A mount that is nowhere answers like any other, to who has a descriptor of it.  Only who may
+ * mount without fusermount3 can have one, else -ENOTSUP; should this process die, nothing
+ * is left of it.
+ */
+int mount_fd(const struct mount *m); /* of its top, as with O_PATH; borrowed until it is attached */
+
+/*
+ * Put it at options->path; all others but `source` are as mount_open() had them.  On failure it is
+ * still nowhere.  Before Linux 5.15 it keeps the source that it had.
+ */
+NODISCARD int mount_attach(struct mount *m, const struct mount_options *options, struct err *err);
+
+/*
  * Unmount; what was given to a program and not yet taken is answered first.  -EBUSY if
- * somebody uses it and `force` is not set; with it, users get ENOTCONN from then on.
+ * somebody uses it and `force` is not set; with it, users get ENOTCONN from then on.  One
+ * that is nowhere is never busy.
  */
 NODISCARD int mount_close(struct mount *m, bool force, struct err *err);
 

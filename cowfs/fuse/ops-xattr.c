@@ -1,9 +1,7 @@
 /*
  * The kernel passes on any name.  Which there are is for the file system to say, and here it is
- * what ext4 says, but for one thing: POSIX ACLs are attributes that somebody must enforce and
- * inherit.  Nobody does yet, and a list of permissions that is shown and not obeyed is a trap:
- * to programs this is a file system without ACLs.  What a captured tree has of them stays
- * in it.
+ * what ext4 says.  ACLs are attributes that the kernel asks for when it checks permissions;
+ * who inherits them and what they make of a mode is the layer's to know.
  */
 #include "cowfs/fuse/ops.h"
 
@@ -12,6 +10,9 @@
 
 #include "base/attr.h"
 #include "base/cleanup.h"
+#include "cowfs/core/acl.h"
+#include "cowfs/fuse/request.h"
+#include "cowfs/fuse/wire.h"
 
 #define VALUE_MAX ((size_t)64 << 10) /* as the kernel has it, XATTR_SIZE_MAX and XATTR_LIST_MAX */
 
@@ -28,19 +29,23 @@ static int check_name(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
 		if (has_prefix(name, spaces[i]))
 			return name[strlen(spaces[i])] != '\0' ? 0 : -EINVAL;
-	return -EOPNOTSUPP;
+	return acl_is_name(name) ? 0 : -EOPNOTSUPP;
 }
 
 void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
 		 int flags)
 {
+	const struct wire_setxattr set = wire_setxattr(request_current());
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
 	int r;
 
-	r = check_name(name);
+	if (set.kills_sgid)
+		flags |= LAYER_ACL_KILL_SGID;
+	r = check_name(set.name);
 	if (r == 0)
-		r = layer_setxattr(ops_layer(req), &call, node, name, value, size, flags, &err);
+		r = layer_setxattr(ops_layer(req), &call, node, set.name, set.value, size, flags,
+				   &err);
 	reply_done(req, r, &err);
 }
 

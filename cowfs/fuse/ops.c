@@ -22,6 +22,7 @@ struct layer_call ops_call(fuse_req_t req)
 	return (struct layer_call){
 		.uid = ctx->uid,
 		.gid = ctx->gid,
+		.umask = ctx->umask,
 		.may_wait = request_current()->may_wait,
 	};
 }
@@ -29,17 +30,21 @@ struct layer_call ops_call(fuse_req_t req)
 /*
  * Off: AUTO_INVAL_DATA and WRITEBACK_CACHE, because nobody but the kernel changes a file under one
  * node; ATOMIC_O_TRUNC, because without OPEN nobody would hear of O_TRUNC; splice, because
- * the bytes come from memory.  Measurements: docs/fuse.md.
+ * the bytes come from memory.  DONT_MASK, because a default ACL stands in the place of the umask.
+ * POSIX_ACL would have the kernel check permissions also where it shall not.  Measurements:
+ * docs/fuse.md.
  */
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
+	const struct mount *m = userdata;
 	const unsigned off = FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
 			     FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_POSIX_LOCKS |
 			     FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			     FUSE_CAP_SPLICE_MOVE;
 	const unsigned on = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
 			    FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
-			    FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA;
+			    FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+			    FUSE_CAP_DONT_MASK | (m->unchecked ? 0 : FUSE_CAP_POSIX_ACL);
 
 	conn->want = (conn->want & ~off) | (conn->capable & on);
 	conn->max_write = LAYER_IO_MAX;

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/sys.h"
 #include "cowfs/fuse/fusermount.h"
 
 #define DEVICE  "/dev/fuse"
@@ -73,16 +74,22 @@ void platform_serve_thread(void)
  * nobody.  Before Linux 6.8 the numbers of mounts are used again, so they count only
  * together with that of the device.
  */
-static int identify(const char *path, struct platform_id *ret)
+static int identify_at(int fd, const char *path, struct platform_id *ret)
 {
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+	const int flags =
+	    AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
 	struct statx st;
 
-	if (statx(AT_FDCWD, path, flags, STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &st) < 0)
+	if (statx(fd, path, flags, STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &st) < 0)
 		return -errno;
 	ret->mount = st.stx_mnt_id;
 	ret->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
 	return 0;
+}
+
+static int identify(const char *path, struct platform_id *ret)
+{
+	return identify_at(AT_FDCWD, path, ret);
 }
 
 /* --- mounting --------------------------------------------------------------------------- */
@@ -105,18 +112,27 @@ static unsigned long mount_flags(const struct mount_options *o)
 	return o->others || geteuid() != 0 ? MS_NOSUID | MS_NODEV : 0;
 }
 
-/* -EPERM: somebody with more rights must do it. */
+/* The connection, or -EPERM: somebody with more rights must do it. */
+static int open_device(struct err *err)
+{
+	const int fd = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
+		return no_device(err);
+	if (errno == EACCES || errno == EPERM)
+		return -EPERM;
+	return err_sys(err, "opening " DEVICE);
+}
+
 static int mount_here(const struct mount_options *o, int *ret_fd, struct err *err)
 {
-	AUTO_CLOSE int fd = open(DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	AUTO_CLOSE int fd = open_device(err);
 	char text[160];
 
-	if (fd < 0 && (errno == ENOENT || errno == ENODEV || errno == ENXIO))
-		return no_device(err);
-	if (fd < 0 && (errno == EACCES || errno == EPERM))
-		return -EPERM;
 	if (fd < 0)
-		return err_sys(err, "opening " DEVICE);
+		return fd;
 	snprintf(text, sizeof(text), "fd=%d,rootmode=%o,user_id=%u,group_id=%u%s%s", fd, S_IFDIR,
 		 geteuid(), getegid(), o->unchecked ? "" : ",default_permissions",
 		 o->others ? ",allow_other" : "");
@@ -187,6 +203,96 @@ int platform_mount(const struct mount_options *options, int *ret_fd, struct plat
 		return err_wrap(err, r, "looking at '%s'", options->path);
 	}
 	*ret_fd = fd;
+	return 0;
+}
+
+/* --- nowhere ---------------------------------------------------------------------------- */
+
+static bool set_string(int context, const char *key, const char *value)
+{
+	return fsconfig(context, FSCONFIG_SET_STRING, key, value, 0) == 0;
+}
+
+static bool set_number(int context, const char *key, unsigned value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	return set_string(context, key, text);
+}
+
+static bool set_flag(int context, const char *key, bool wanted)
+{
+	return !wanted || fsconfig(context, FSCONFIG_SET_FLAG, key, NULL, 0) == 0;
+}
+
+/* What mount_here() says in one string.  With errno. */
+static bool configure(int context, int fd, const struct mount_options *o)
+{
+	return set_string(context, "source", o->source) &&
+	       set_string(context, "subtype", SUBTYPE) && set_number(context, "fd", (unsigned)fd) &&
+	       set_string(context, "rootmode", "40000") &&
+	       set_number(context, "user_id", geteuid()) &&
+	       set_number(context, "group_id", getegid()) &&
+	       set_flag(context, "default_permissions", !o->unchecked) &&
+	       set_flag(context, "allow_other", o->others) &&
+	       fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0;
+}
+
+static int make_tree(const struct mount_options *o, int fd)
+{
+	AUTO_CLOSE int context = fsopen("fuse", FSOPEN_CLOEXEC);
+	const unsigned attr = mount_flags(o) != 0 ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV : 0;
+	int tree;
+
+	if (context < 0 || !configure(context, fd, o))
+		return -errno;
+	tree = fsmount(context, FSMOUNT_CLOEXEC, attr);
+	return tree < 0 ? -errno : tree;
+}
+
+/* Linux 5.2; a container may forbid the calls though it allows mount(2). */
+int platform_mount_nowhere(const struct mount_options *options, int *ret_fd, int *ret_tree,
+			   struct platform_id *ret_id, struct err *err)
+{
+	AUTO_CLOSE int fd = open_device(err), tree = -1;
+	char text[64];
+	int r;
+
+	if (fd == -EPERM)
+		return err_set(err, -ENOTSUP, "only root has mounts that are attached nowhere");
+	if (fd < 0)
+		return fd;
+	tree = make_tree(options, fd);
+	if (tree < 0)
+		return err_set(err, -ENOTSUP, "no mount that is attached nowhere: %s",
+			       sys_errno_text(-tree, text, sizeof(text)));
+	r = identify_at(tree, "", ret_id);
+	if (r < 0)
+		return err_wrap(err, r, "looking at a mount");
+	*ret_fd = TAKE_FD(fd);
+	*ret_tree = TAKE_FD(tree);
+	return 0;
+}
+
+/*
+ * A mount has its source for life; but a connection can be mounted again (Linux 5.15), and what
+ * the kernel knows of it belongs to the connection.
+ */
+int platform_attach(int tree, int fd, const struct mount_options *options,
+		    struct platform_id *ret_id, struct err *err)
+{
+	AUTO_CLOSE int renamed = make_tree(options, fd);
+	const int from = renamed >= 0 ? renamed : tree;
+	struct platform_id id;
+	int r;
+
+	r = identify_at(from, "", &id);
+	if (r < 0)
+		return err_wrap(err, r, "looking at a mount");
+	if (move_mount(from, "", AT_FDCWD, options->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_sys(err, "mounting at '%s'", options->path);
+	*ret_id = id;
 	return 0;
 }
 

@@ -26,6 +26,18 @@ NODISCARD int platform_mount(const struct mount_options *options, int *ret_fd,
 			     struct platform_id *ret_id, struct err *err);
 
 /*
+ * The same, but attached nowhere: *ret_tree, owned by the caller, is the mount, which goes
+ * with its last descriptor.  -ENOTSUP if it cannot be had without help or this kernel
+ * knows no such thing.
+ */
+NODISCARD int platform_mount_nowhere(const struct mount_options *options, int *ret_fd,
+				     int *ret_tree, struct platform_id *ret_id, struct err *err);
+
+/* Put what is there at options->path, under options->source where the kernel lets us. */
+NODISCARD int platform_attach(int tree, int fd, const struct mount_options *options,
+			      struct platform_id *ret_id, struct err *err);
+
+/*
  * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not
  * `lazy`; with it, who is in it stays in it.
  */

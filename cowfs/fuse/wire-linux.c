@@ -63,6 +63,20 @@ bool wire_write_kills_priv(const struct request *rq)
 	return (arg->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
 }
 
+struct wire_setxattr wire_setxattr(const struct request *rq)
+{
+	const struct fuse_in_header *in = rq->bytes;
+	const struct fuse_setxattr_in *arg = (const void *)(in + 1);
+	const bool is_long = rq->mount->wire.long_setxattr;
+	struct wire_setxattr ret;
+
+	assert(in->opcode == FUSE_SETXATTR);
+	ret.name = (const char *)arg + (is_long ? sizeof(*arg) : FUSE_COMPAT_SETXATTR_IN_SIZE);
+	ret.value = ret.name + strlen(ret.name) + 1;
+	ret.kills_sgid = is_long && (arg->setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID);
+	return ret;
+}
+
 /* --- answers ---------------------------------------------------------------------------- */
 
 static int send_out(struct mount *m, uint64_t unique, int error, const void *data, size_t len)
@@ -100,7 +114,7 @@ static void note_init(struct wire *w, const struct fuse_in_header *in)
 
 void wire_amend(struct wire *w, const struct iovec *iov, int n)
 {
-	const uint64_t want = FUSE_HANDLE_KILLPRIV_V2 | WIRE_NO_EXPORT_SUPPORT;
+	const uint64_t want = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | WIRE_NO_EXPORT_SUPPORT;
 	const struct fuse_out_header *out = iov[0].iov_base;
 	struct fuse_init_out *arg;
 	uint64_t flags;
@@ -118,6 +132,7 @@ void wire_amend(struct wire *w, const struct iovec *iov, int n)
 		arg->flags2 |= (uint32_t)(flags >> 32);
 	}
 	w->kills_priv = (arg->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
+	w->long_setxattr = (arg->flags & FUSE_SETXATTR_EXT) != 0;
 }
 
 /* --- O_TMPFILE -------------------------------------------------------------------------- */
@@ -150,6 +165,7 @@ static void make_nameless(struct request *rq)
 	const struct layer_call call = {
 		.uid = in->uid,
 		.gid = in->gid,
+		.umask = arg->umask,
 		.may_wait = rq->may_wait,
 	};
 	struct {

@@ -21,6 +21,14 @@ struct wire {
 	uint64_t init;    /* number of that request; 0 once it was answered */
 	uint64_t offered; /* flags of the kernel */
 	bool kills_priv;  /* set-id bits are ours to take away when a file is written */
+	bool long_setxattr;
+};
+
+/* Of a SETXATTR: it has a longer form, in which libfuse 3.14 does not find them. */
+struct wire_setxattr {
+	const char *name;
+	const void *value;
+	bool kills_sgid; /* the set-gid bit must go if this is an access ACL */
 };
 
 /* Answer a request that libfuse does not know.  True: it needs nothing more. */
@@ -36,6 +44,7 @@ bool wire_is_init(const void *bytes);
 bool wire_always_waits(const void *bytes);            /* never answered from memory */
 enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
 bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */
+struct wire_setxattr wire_setxattr(const struct request *rq);
 
 /*
  * Have the kernel ask again for a name, or for the attributes, listing and pages of a node.

@@ -23,8 +23,8 @@
 #define TEXT_MAX ((size_t)64 << 10)
 #define NO_ROOT  SIZE_MAX
 
-/* The longest row of the table has seven fields. */
-#define FIELDS_MAX 8
+/* One more than the longest row of the table has. */
+#define FIELDS_MAX 9
 
 enum field_type {
 	FIELD_END,
@@ -96,6 +96,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, quota) },
 			{ FIELD_NUMBER, offsetof(struct clone, next_ino), 2 },
 			{ FIELD_NUMBER, offsetof(struct clone, grown), 2 },
+			{ FIELD_NUMBER, offsetof(struct clone, strict), 2 },
 		},
 	},
 };

@@ -396,34 +396,40 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 	return 0;
 }
 
-/* One database; `ctx` is the statement. */
-static int shrink_meta(struct store *s, void *ctx, struct err *err)
+struct shrinking {
+	enum table table;
+	unsigned pages;
+};
+
+static int give_pages_back(struct store *s, void *ctx, struct err *err)
 {
-	return db_exec(s->writer[TABLE_META], ctx, err);
+	const struct shrinking *what = ctx;
+	char sql[64];
+
+	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", what->pages);
+	return db_exec(s->writer[what->table], sql, err);
 }
 
-static int shrink_chunks(struct store *s, void *ctx, struct err *err)
+/* Moving pages takes room too; without any, the free ones stay to be used again.  write_lock held. */
+static int shrink_file(struct gc *g, enum table t, unsigned budget, struct err *err)
 {
-	return db_exec(s->writer[TABLE_CHUNKS], ctx, err);
+	struct shrinking what = { .table = t, .pages = budget };
+	const struct store_change change = { .table = t, .write = give_pages_back, .ctx = &what };
+	int r;
+
+	while (store_is_full(r = store_write(g->store, &change, err)) && what.pages > 1)
+		what.pages /= 2;
+	return store_is_full(r) ? 0 : r;
 }
 
 /* Give free pages at the end of the files back.  write_lock held. */
 static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 {
-	char sql[64];
-	const struct store_change changes[TABLES] = {
-		{ .table = TABLE_META, .write = shrink_meta, .ctx = sql },
-		{ .table = TABLE_CHUNKS, .write = shrink_chunks, .ctx = sql },
-	};
 	int64_t left = 0, more = 0;
 	int r = 0;
 
-	snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%u)", budget);
 	for (int t = 0; t < TABLES && r >= 0; t++) {
-		r = store_write(g->store, &changes[t], err);
-		/* Moving pages takes room too; without any, the free ones stay to be used again. */
-		if (store_is_full(r))
-			r = 0;
+		r = shrink_file(g, t, budget, err);
 		if (r >= 0)
 			r = db_int(g->store->writer[t], "PRAGMA freelist_count", &more, err);
 		left += more;

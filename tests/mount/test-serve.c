@@ -381,10 +381,8 @@ TEST(set_id_bits_go_when_a_user_writes_and_stay_when_root_does)
 	stage_close(&s);
 }
 
-TEST(attributes_are_kept_and_access_lists_are_not_pretended)
+TEST(attributes_are_kept_and_listed)
 {
-	const uint32_t acl[] = { 2,          0x00060001, 0xffffffff, 0x00060004,
-				 0xffffffff, 0x00060020, 0xffffffff };
 	struct stage s = { 0 };
 	char have[64];
 
@@ -397,8 +395,63 @@ TEST(attributes_are_kept_and_access_lists_are_not_pretended)
 	CHECK_EQ(listxattr(stage_at(&s, "f"), NULL, 0), 10);
 	CHECK_EQ(listxattr(stage_at(&s, "f"), have, sizeof(have)), 10);
 	CHECK_STR(have, "user.note");
-	CHECK_EQ(setxattr(stage_at(&s, "f"), "system.posix_acl_access", acl, sizeof(acl), 0), -1);
-	CHECK_EQ(errno, EOPNOTSUPP);
+	stage_close(&s);
+}
+
+/* Owner and others as a mode would have it, one user, and the mask. */
+static const uint32_t read_by_nobody[] = { 2,          0x00060001, 0xffffffff, 0x00040002,
+					   NOBODY,     0x00000004, 0xffffffff, 0x00040010,
+					   0xffffffff, 0x00000020, 0xffffffff };
+
+static int read_it(const struct stage *s)
+{
+	const int fd = open(stage_at(s, "f"), O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? errno : close(fd);
+}
+
+TEST(an_access_list_is_obeyed)
+{
+	struct stage s = { 0 };
+
+	if (geteuid() != 0)
+		TEST_SKIP("only root can become another user");
+	stage_open_with(&s, "acl", &(struct mount_options){ .others = true });
+	stage_put(&s, "f", "text");
+	CHECK_EQ(chmod(stage_at(&s, "f"), 0600), 0);
+	CHECK_EQ(stage_as(NOBODY, read_it, &s), EACCES);
+	CHECK_EQ(setxattr(stage_at(&s, "f"), "system.posix_acl_access", read_by_nobody,
+			  sizeof(read_by_nobody), 0),
+		 0);
+	CHECK_EQ(stage_as(NOBODY, read_it, &s), 0);
+	CHECK_EQ(stage_as(NOBODY + 1, read_it, &s), EACCES);
+	stage_close(&s);
+}
+
+TEST(where_nothing_is_checked_an_access_list_is_kept_and_shown)
+{
+	struct stage s = { 0 };
+	struct stat st;
+	char have[64];
+
+	if (geteuid() != 0)
+		TEST_SKIP("only root can become another user");
+	stage_open_with(&s, "acl-unchecked",
+			&(struct mount_options){ .others = true, .unchecked = true });
+	stage_put(&s, "f", "text");
+	CHECK_EQ(setxattr(stage_at(&s, "f"), "system.posix_acl_access", read_by_nobody,
+			  sizeof(read_by_nobody), 0),
+		 0);
+	CHECK_EQ(getxattr(stage_at(&s, "f"), "system.posix_acl_access", have, sizeof(have)),
+		 sizeof(read_by_nobody));
+	CHECK_EQ(stat(stage_at(&s, "f"), &st), 0);
+	CHECK_EQ(st.st_mode & 0777, 0640);
+	CHECK_EQ(stage_as(NOBODY + 1, read_it, &s), 0);
+	umask(027);
+	CHECK_EQ(mkdir(stage_at(&s, "d"), 0777), 0);
+	umask(022);
+	CHECK_EQ(stat(stage_at(&s, "d"), &st), 0);
+	CHECK_EQ(st.st_mode & 0777, 0750);
 	stage_close(&s);
 }
 

@@ -84,6 +84,7 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.quota = UINT64_MAX - 1,
 		.next_ino = UINT64_MAX,
 		.grown = -5,
+		.strict = 1,
 	};
 }
 
@@ -207,6 +208,7 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK(got.quota == UINT64_MAX - 1);
 	CHECK(got.next_ino == UINT64_MAX);
 	CHECK_EQ(got.grown, -5);
+	CHECK_EQ(got.strict, 1);
 }
 
 TEST(what_is_not_there_is_enoent_without_a_sentence)

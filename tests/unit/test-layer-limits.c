@@ -106,6 +106,43 @@ TEST(beyond_the_quota_there_is_no_space_until_something_goes)
 	CHECK_EQ(live_try_write(&v, "g", 0, block, MIB), 0);
 }
 
+TEST(what_leaves_memory_still_counts_against_the_quota)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	static uint8_t block[MIB];
+	struct layer_usage usage;
+
+	live_open(&v, "evicted");
+	layer_set_quota(v.l, 4 * MIB);
+	live_put(&v, "f", "");
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK_EQ(live_try_write(&v, "f", i * MIB, block, MIB), 0);
+	live_persist(&v);
+	for (int i = 0; i < 5; i++)
+		live_stat(&v, "f");
+	layer_usage(v.l, &usage);
+	CHECK_EQ(usage.used, 3 * MIB);
+	live_put(&v, "g", "g");
+	CHECK_EQ(live_try_write(&v, "g", 0, block, MIB), 0);
+	CHECK_EQ(live_try_write(&v, "g", MIB, block, 1), -ENOSPC);
+}
+
+TEST(asking_for_all_there_can_be_is_beyond_any_quota)
+{
+	const struct layer_call call = { .may_wait = true };
+	CLEANUP(live_close) struct live v = { 0 };
+	uint64_t node;
+
+	live_open(&v, "all");
+	live_put(&v, "f", "f");
+	node = live_hold(&v, "f");
+	layer_set_quota(v.l, 4 * MIB);
+	CHECK_EQ(layer_allocate(v.l, &call, node, 0, 0, INT64_MAX, NULL), -ENOSPC);
+	layer_set_quota(v.l, UINT64_MAX);
+	CHECK_EQ(layer_allocate(v.l, &call, node, 0, 0, MIB, NULL), 0);
+	live_drop(&v, node);
+}
+
 static const char *mount_disk(const char *name, size_t size)
 {
 	const char *dir = test_path(name);
@@ -200,6 +237,37 @@ TEST(no_operation_waits_for_the_store_when_memory_has_it)
 	layers_stats(v.layers, &after);
 	CHECK_EQ(after.store_waits, before.store_waits);
 	CHECK_EQ(after.persists, before.persists);
+}
+
+TEST(what_is_refused_leaves_nothing_in_memory)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct layers_stats stats;
+
+	live_open(&v, "refused");
+	live_mkdir(&v, "d");
+	live_mkdir(&v, "d/e");
+	live_mkdir(&v, "full");
+	live_put(&v, "full/f", "f");
+	live_put(&v, "f", "f");
+	live_put(&v, "two", "two");
+	CHECK_EQ(live_try_link(&v, "two", "d/two"), 0);
+	live_reopen(&v);
+	CHECK_EQ(live_try_make(&v, "f", S_IFREG), -EEXIST);
+	CHECK_EQ(live_try_make(&v, "d/e", S_IFDIR), -EEXIST);
+	CHECK_EQ(live_try_link(&v, "f", "two"), -EEXIST);
+	CHECK_EQ(live_try_unlink(&v, "d/e"), -EISDIR);
+	CHECK_EQ(live_try_rmdir(&v, "f"), -ENOTDIR);
+	CHECK_EQ(live_try_rmdir(&v, "full"), -ENOTEMPTY);
+	CHECK_EQ(live_try_rename(&v, "f", "two", LAYER_RENAME_NOREPLACE), -EEXIST);
+	CHECK_EQ(live_try_rename(&v, "f", "d/e", 0), -EISDIR);
+	CHECK_EQ(live_try_rename(&v, "d/e", "full", 0), -ENOTEMPTY);
+	CHECK_EQ(live_try_rename(&v, "d", "d/e/d", 0), -EINVAL);
+	CHECK_EQ(live_try_rename(&v, "f", "no", LAYER_RENAME_EXCHANGE), -ENOENT);
+	CHECK_EQ(live_try_rename(&v, "two", "d/two", 0), 0);
+	CHECK_EQ(live_try_rename(&v, "two", "two", 0), 0);
+	layers_stats(v.layers, &stats);
+	CHECK_EQ(stats.nodes, 2);
 }
 
 TEST_MAIN("layer-limits")

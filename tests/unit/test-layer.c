@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "cowfs/store/catalog.h"
+
 static const struct layer_call call = { .uid = 1000, .gid = 1000, .may_wait = true };
 
 TEST(what_is_made_is_found_and_listed)
@@ -229,6 +231,54 @@ TEST(a_rename_does_what_posix_says)
 	live_reopen(&v);
 	CHECK(live_has(&v, "c", "a"));
 	stock_check_clean(v.store);
+}
+
+static bool synced; /* what the commits of a test were asked for */
+
+int __real_batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
+int __wrap_batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
+int __wrap_batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
+{
+	synced = durability == BATCH_DURABLE;
+	return __real_batch_commit(b, durability, err);
+}
+
+static void make_strict(struct live *v)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(v->store);
+	struct err err = { 0 };
+
+	CHECK_OK(clone_get(v->store, "work", &clone, &err), &err);
+	clone.strict = 1;
+	CHECK_OK(clone_put(b, &clone, REF_REPLACE, &err), &err);
+	stock_commit(b);
+}
+
+TEST(a_strict_clone_waits_for_the_disk_and_others_do_not)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct err err = { 0 };
+
+	live_open(&v, "strict");
+	live_put(&v, "f", "one");
+	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK(!synced);
+	make_strict(&v);
+	live_crash(&v);
+	live_put(&v, "f", "two");
+	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK(synced);
+	live_put(&v, "f", "three");
+	live_persist(&v); /* as the committer does */
+	CHECK(!synced);
+	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK(synced);
+	synced = false;
+	CHECK_OK(layer_sync(v.l, &err), &err); /* nothing left to do */
+	CHECK(!synced);
+	live_reopen(&v);
+	CHECK(live_has(&v, "f", "three"));
 }
 
 TEST_MAIN("layer")

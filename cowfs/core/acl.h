@@ -1,0 +1,42 @@
+/*
+ * acl.h - POSIX access control lists, as the bytes that Linux shows them as.
+ *
+ * The lists of a file are two of its extended attributes: the access list, which says more
+ * than its mode can, and for a directory the default list, which is for what will be made
+ * in it.  Nobody is checked here: this is how lists and modes are kept in step.
+ *
+ * Everything but acl_check() wants a list that acl_check() has found good.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+#define ACL_ACCESS  "system.posix_acl_access"
+#define ACL_DEFAULT "system.posix_acl_default"
+
+bool acl_is_name(const char *name); /* is it one of the two? */
+
+/* Good as Linux has it: 0, else -EINVAL. */
+NODISCARD int acl_check(const void *acl, size_t len);
+
+/* No entries at all: whoever sets this wants the list gone. */
+bool acl_is_empty(const void *acl, size_t len);
+
+/* The permissions of it that a mode shows, 0..0777: for the group, the mask if there is one. */
+uint32_t acl_mode(const void *acl, size_t len);
+
+/* Does acl_mode() say all of it? */
+bool acl_is_mode(const void *acl, size_t len);
+
+/* What chmod(2) makes of an access list. */
+void acl_chmod(void *acl, size_t len, uint32_t mode);
+
+/*
+ * Make a default list the access list of something new that was asked for with `mode`; the
+ * mode that it gets.  No more is granted than both of them grant.
+ */
+uint32_t acl_inherit(void *acl, size_t len, uint32_t mode);

@@ -1,0 +1,553 @@
+/*
+ * What changes while a layer is persisted: `also` is called when all is frozen and put and
+ * before anything is committed, so what a test does there falls right in between.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/xattr.h>
+
+#include "cowfs/store/catalog.h"
+#include "tests/lib/live.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct layer_call call = { .uid = 1000, .gid = 1000, .may_wait = true };
+
+typedef void (*change_fn)(struct live *v);
+
+struct between {
+	struct live *v;
+	change_fn change;
+};
+
+static int change_now(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	struct between *bt = ctx;
+
+	bt->change(bt->v);
+	return 0;
+}
+
+static void persist_and(struct live *v, change_fn change)
+{
+	struct between bt = { .v = v, .change = change };
+	struct layer_state state;
+	struct err err = { 0 };
+
+	CHECK_OK(layer_persist(v->l, BATCH_SAFE, change_now, &bt, &state, &err), &err);
+}
+
+static void set_xattr(struct live *v, const char *path, const char *name, const char *value)
+{
+	uint64_t node = live_hold(v, path);
+
+	CHECK_EQ(layer_setxattr(v->l, &call, node, name, value, strlen(value), 0, NULL), 0);
+	live_drop(v, node);
+}
+
+static void remove_xattr(struct live *v, const char *path, const char *name)
+{
+	uint64_t node = live_hold(v, path);
+
+	CHECK_EQ(layer_removexattr(v->l, &call, node, name, NULL), 0);
+	live_drop(v, node);
+}
+
+/* --- any change ------------------------------------------------------------------------- */
+
+static void write_again(struct live *v)
+{
+	CHECK_EQ(live_try_write(v, "dirty", 1, "DIRTY", 5), 0);
+	CHECK_EQ(live_try_write(v, "d/old", 100000, "x", 1), 0);
+}
+
+static void empty_and_write(struct live *v)
+{
+	live_put(v, "dirty", "anew");
+	live_put(v, "d/old", "anew");
+}
+
+static void cut(struct live *v)
+{
+	CHECK_EQ(live_try_truncate(v, "dirty", 2), 0);
+	CHECK_EQ(live_try_truncate(v, "dirty", 70000), 0);
+	CHECK_EQ(live_try_truncate(v, "d/old", 1), 0);
+}
+
+static void rename_files(struct live *v)
+{
+	CHECK_EQ(live_try_rename(v, "dirty", "d/dirty", 0), 0);
+	CHECK_EQ(live_try_rename(v, "d/old", "old", 0), 0);
+	CHECK_EQ(live_try_rename(v, "fresh/f", "d/old", 0), 0);
+}
+
+static void exchange(struct live *v)
+{
+	CHECK_EQ(live_try_rename(v, "dirty", "d", LAYER_RENAME_EXCHANGE), 0);
+	CHECK_EQ(live_try_rename(v, "fresh", "two", LAYER_RENAME_EXCHANGE), 0);
+}
+
+static void remove_files(struct live *v)
+{
+	CHECK_EQ(live_try_unlink(v, "dirty"), 0);
+	CHECK_EQ(live_try_unlink(v, "d/old"), 0);
+	CHECK_EQ(live_try_unlink(v, "two"), 0);
+}
+
+static void remove_dirs(struct live *v)
+{
+	CHECK_EQ(live_try_unlink(v, "fresh/f"), 0);
+	CHECK_EQ(live_try_rmdir(v, "fresh"), 0);
+	CHECK_EQ(live_try_unlink(v, "d/old"), 0);
+	CHECK_EQ(live_try_unlink(v, "d/e/two"), 0);
+	CHECK_EQ(live_try_rmdir(v, "d/e"), 0);
+	CHECK_EQ(live_try_rmdir(v, "d"), 0);
+}
+
+static void remove_and_make(struct live *v)
+{
+	remove_dirs(v);
+	live_mkdir(v, "fresh");
+	live_mkdir(v, "dirt");
+	live_put(v, "fresh/f", "another");
+	live_put(v, "gone", "is back");
+	live_mkdir(v, "d");
+	live_put(v, "d/old", "new");
+}
+
+static void move_dirs(struct live *v)
+{
+	CHECK_EQ(live_try_rename(v, "d/e", "fresh/e", 0), 0);
+	CHECK_EQ(live_try_rename(v, "d", "fresh/e/d", 0), 0);
+	live_put(v, "fresh/e/d/more", "more");
+	live_mkdir(v, "d");
+}
+
+static void one_more_link(struct live *v)
+{
+	CHECK_EQ(live_try_link(v, "dirty", "fresh/dirty"), 0);
+	CHECK_EQ(live_try_link(v, "d/old", "fresh/old"), 0);
+	CHECK_EQ(live_try_link(v, "two", "fresh/two"), 0);
+	CHECK_EQ(live_try_write(v, "fresh/two", 3, "links", 5), 0);
+}
+
+static void one_link_less(struct live *v)
+{
+	CHECK_EQ(live_try_unlink(v, "two"), 0);
+	CHECK_EQ(live_try_write(v, "d/e/two", 3, "left", 4), 0);
+}
+
+static void no_link_left(struct live *v)
+{
+	CHECK_EQ(live_try_unlink(v, "two"), 0);
+	CHECK_EQ(live_try_unlink(v, "d/e/two"), 0);
+	live_put(v, "two", "anew");
+}
+
+static void change_xattrs(struct live *v)
+{
+	set_xattr(v, "dirty", "user.new", "n");
+	set_xattr(v, "d", "user.dir", "d");
+	set_xattr(v, "two", "user.a", "other");
+	remove_xattr(v, "fresh/f", "user.a");
+	set_xattr(v, "", "user.top", "t");
+}
+
+static void change_only_attributes(struct live *v)
+{
+	static const char *const paths[] = { "", "d", "d/old", "dirty", "two", "fresh/f" };
+	struct stat st = { .st_mode = 0700 };
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		uint64_t node = live_hold(v, paths[i]);
+
+		CHECK_EQ(layer_setattr(v->l, &call, node, &st, LAYER_SET_MODE, &st, NULL), 0);
+		live_drop(v, node);
+	}
+}
+
+static const struct {
+	const char *name;
+	change_fn change;
+} changes[] = {
+	{ "write-again", write_again },
+	{ "empty-and-write", empty_and_write },
+	{ "cut", cut },
+	{ "rename-files", rename_files },
+	{ "exchange", exchange },
+	{ "remove-files", remove_files },
+	{ "remove-dirs", remove_dirs },
+	{ "remove-and-make", remove_and_make },
+	{ "move-dirs", move_dirs },
+	{ "one-more-link", one_more_link },
+	{ "one-link-less", one_link_less },
+	{ "no-link-left", no_link_left },
+	{ "xattrs", change_xattrs },
+	{ "attributes", change_only_attributes },
+};
+
+/* Stored things and changed ones, of every sort. */
+static void furnish(struct live *v)
+{
+	live_mkdir(v, "d");
+	live_mkdir(v, "d/e");
+	live_put(v, "d/old", "old");
+	live_put(v, "gone", "gone");
+	live_put(v, "two", "two");
+	CHECK_EQ(live_try_link(v, "two", "d/e/two"), 0);
+	set_xattr(v, "two", "user.a", "a");
+	live_persist(v);
+	live_put(v, "dirty", "dirty");
+	live_mkdir(v, "fresh");
+	live_put(v, "fresh/f", "f");
+	set_xattr(v, "fresh/f", "user.a", "a");
+	CHECK_EQ(live_try_write(v, "d/e/two", 0, "TWO", 3), 0);
+	CHECK_EQ(live_try_unlink(v, "gone"), 0);
+}
+
+static void check_stored(struct live *v, const struct buf *wanted)
+{
+	CLEANUP(buf_done) struct buf after = BUF_INIT;
+
+	live_crash(v);
+	live_dump(v, &after, true);
+	CHECK_STR((char *)after.data, (char *)wanted->data);
+	stock_check_clean(v->store);
+}
+
+static void check_change(const char *name, change_fn change)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(buf_done) struct buf frozen = BUF_INIT, after = BUF_INIT, again = BUF_INIT;
+	struct layers_stats stats;
+
+	live_open(&v, name);
+	furnish(&v);
+	live_dump(&v, &frozen, true);
+	persist_and(&v, change);
+	live_dump(&v, &after, true);
+	CHECK(strcmp((char *)after.data, (char *)frozen.data) != 0);
+	stock_gc(v.store);
+	live_persist(&v);
+	live_dump(&v, &again, true);
+	CHECK_STR((char *)again.data, (char *)after.data);
+	layers_stats(v.layers, &stats);
+	CHECK_EQ(stats.nodes, 2);
+	CHECK_EQ(stats.dirty, 0);
+	check_stored(&v, &after);
+}
+
+TEST(a_change_while_all_is_frozen_is_in_the_next_persist)
+{
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++)
+		check_change(changes[i].name, changes[i].change);
+}
+
+static void check_frozen(const char *name, change_fn change)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(buf_done) struct buf frozen = BUF_INIT;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s-frozen", name);
+	live_open(&v, path);
+	furnish(&v);
+	live_dump(&v, &frozen, true);
+	persist_and(&v, change);
+	stock_gc(v.store);
+	check_stored(&v, &frozen);
+}
+
+TEST(a_change_while_all_is_frozen_is_not_in_that_persist)
+{
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++)
+		check_frozen(changes[i].name, changes[i].change);
+}
+
+static int refuse(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	struct between *bt = ctx;
+
+	bt->change(bt->v);
+	return err_set(err, -EIO, "no");
+}
+
+static void check_failed(const char *name, change_fn change)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(buf_done) struct buf after = BUF_INIT, again = BUF_INIT;
+	struct between bt = { .v = &v, .change = change };
+	struct layer_state state;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s-failed", name);
+	live_open(&v, path);
+	furnish(&v);
+	CHECK_EQ(layer_persist(v.l, BATCH_SAFE, refuse, &bt, &state, NULL), -EIO);
+	live_dump(&v, &after, true);
+	stock_gc(v.store);
+	live_persist(&v);
+	live_dump(&v, &again, true);
+	CHECK_STR((char *)again.data, (char *)after.data);
+	check_stored(&v, &after);
+}
+
+TEST(a_persist_that_fails_takes_nothing_from_what_changed_before_or_meanwhile)
+{
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++)
+		check_failed(changes[i].name, changes[i].change);
+}
+
+static void set_quota(struct live *v)
+{
+	layer_set_quota(v->l, 5 * MIB);
+}
+
+TEST(a_quota_that_is_set_meanwhile_is_in_the_next_persist)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct layer_usage usage;
+
+	live_open(&v, "quota");
+	live_put(&v, "f", "f");
+	persist_and(&v, set_quota);
+	layer_usage(v.l, &usage);
+	CHECK(usage.changed);
+	live_persist(&v);
+	live_crash(&v);
+	layer_usage(v.l, &usage);
+	CHECK_EQ(usage.quota, 5 * MIB);
+}
+
+/* --- beside a gc -------------------------------------------------------------------------- */
+
+TEST(a_gc_after_a_persist_without_hard_links_leaves_the_next_one_all_it_needs)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+
+	live_open(&v, "no-links");
+	live_put(&v, "a", "a");
+	live_reopen(&v); /* nothing is in the cache */
+	live_put(&v, "a", "A");
+	live_persist(&v);
+	stock_gc(v.store);
+	live_put(&v, "b", "b");
+	live_persist(&v);
+	CHECK_EQ(live_try_link(&v, "a", "c"), 0);
+	live_persist(&v);
+	CHECK_EQ(live_try_unlink(&v, "a"), 0);
+	CHECK_EQ(live_try_unlink(&v, "c"), 0);
+	live_persist(&v);
+	stock_gc(v.store);
+	CHECK_EQ(live_try_link(&v, "b", "c"), 0);
+	live_reopen(&v);
+	CHECK(live_has(&v, "c", "b"));
+	stock_check_clean(v.store);
+}
+
+static struct layer *second; /* of another clone */
+static uint64_t nameless;
+
+static void open_second(struct live *v)
+{
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(v->store);
+	struct clone clone = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(clone_get(v->store, "work", &clone, &err), &err);
+	clone.name[0] = 'W';
+	CHECK_OK(clone_put(b, &clone, REF_NEW, &err), &err);
+	stock_commit(b);
+	CHECK_OK(layer_open(v->layers, clone.name, &second, &err), &err);
+	clone_done(&clone);
+}
+
+static void give_it_a_name(struct live *v)
+{
+	struct layer_found found;
+
+	CHECK_EQ(layer_link(v->l, &call, nameless, LAYER_ROOT, "named", &found, NULL), 0);
+	live_drop(v, found.node);
+}
+
+/* More than half of what may be dirty, so that it is stored without a name. */
+static void store_nameless(struct live *v)
+{
+	static uint8_t block[MIB];
+	struct err err = { 0 };
+
+	for (uint64_t i = 0; i < 33; i++) {
+		memset(block, (int)i + 1, sizeof(block));
+		CHECK_OK(layer_write(v->l, &call, nameless, i * MIB, block, MIB, false, &err),
+			 &err);
+	}
+	persist_and(v, give_it_a_name);
+}
+
+TEST(a_nameless_file_that_gets_its_name_while_it_is_stored_survives_a_gc)
+{
+	CLEANUP(live_close) struct live v = { .options = { .dirty_max = 64 * MIB,
+							   .persist_ms = 1000000 } };
+	struct between bt = { .v = &v, .change = store_nameless };
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	struct layer_state stored;
+	struct layer_found found;
+	struct err err = { 0 };
+
+	live_open(&v, "tmpfile");
+	CHECK_EQ(layer_make_nameless(v.l, &call, LAYER_ROOT, S_IFREG | 0600, &found, NULL), 0);
+	nameless = found.node;
+	/* The committer wants to store it too, and first waits for the other clone. */
+	open_second(&v);
+	layer_set_quota(second, 0);
+	CHECK_OK(layer_persist(second, BATCH_SAFE, change_now, &bt, &stored, &err), &err);
+	layer_discard(second);
+	stock_gc(v.store);
+	live_drop(&v, nameless);
+	live_persist(&v);
+	stock_check_clean(v.store);
+	live_crash(&v);
+	live_get(&v, "named", &bytes);
+	CHECK_EQ(bytes.len, 33 * MIB);
+	CHECK_EQ(bytes.data[32 * MIB], 33);
+}
+
+static void rewrite_nameless(struct live *v)
+{
+	static uint8_t block[MIB];
+	struct err err = { 0 };
+
+	for (uint64_t i = 0; i < 33; i++)
+		CHECK_OK(layer_write(v->l, &call, nameless, i * MIB, block, MIB, false, &err),
+			 &err);
+}
+
+static void store_and_rewrite(struct live *v)
+{
+	struct layer_usage usage;
+
+	rewrite_nameless(v);
+	persist_and(v, rewrite_nameless);
+	layer_usage(v->l, &usage);
+	CHECK(usage.changed);
+}
+
+TEST(a_nameless_file_that_is_rewritten_while_it_is_stored_is_stored_again)
+{
+	CLEANUP(live_close) struct live v = { .options = { .dirty_max = 64 * MIB,
+							   .persist_ms = 1000000 } };
+	struct between bt = { .v = &v, .change = store_and_rewrite };
+	struct layer_state stored;
+	struct layer_found found;
+	struct err err = { 0 };
+
+	live_open(&v, "rewritten");
+	CHECK_EQ(layer_make_nameless(v.l, &call, LAYER_ROOT, S_IFREG | 0600, &found, NULL), 0);
+	nameless = found.node;
+	open_second(&v);
+	layer_set_quota(second, 0);
+	CHECK_OK(layer_persist(second, BATCH_SAFE, change_now, &bt, &stored, &err), &err);
+	layer_discard(second);
+	live_drop(&v, nameless);
+}
+
+TEST(a_clone_is_open_once)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct err err = { 0 };
+
+	live_open(&v, "once");
+	CHECK_EQ(layer_open(v.layers, "work", &second, &err), -EBUSY);
+	CHECK_STR(err.msg, "clone 'work' is open already");
+}
+
+static uint64_t orphan, copy;
+
+static void copy_orphan(struct live *v)
+{
+	struct err err = { 0 };
+
+	CHECK_EQ(live_try_truncate(v, "copy", 0), 0);
+	CHECK_EQ(layer_copy(v->l, &call, orphan, 0, copy, 0, MIB, &err), 6);
+	live_drop(v, orphan);
+}
+
+static void check_copy(const char *name, const char *before, change_fn change)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+
+	live_open(&v, name);
+	live_put(&v, "from", "orphan");
+	live_persist(&v);
+	orphan = live_hold(&v, "from");
+	CHECK_EQ(live_try_unlink(&v, "from"), 0);
+	live_persist(&v);
+	live_put(&v, "copy", before);
+	copy = live_hold(&v, "copy");
+	persist_and(&v, change);
+	stock_gc(v.store);
+	live_drop(&v, copy);
+	live_persist(&v);
+	stock_check_clean(v.store);
+	live_crash(&v);
+	CHECK(live_has(&v, "copy", "orphan"));
+}
+
+TEST(a_copy_of_a_nameless_file_made_meanwhile_survives_a_gc)
+{
+	check_copy("copy-empty", "", copy_orphan);
+	check_copy("copy-over", "something", copy_orphan);
+}
+
+static void copy_another(struct live *v)
+{
+	struct err err = { 0 };
+
+	copy_orphan(v);
+	CHECK_EQ(live_try_truncate(v, "copy", 0), 0);
+	live_put(v, "another", "orphan");
+	orphan = live_hold(v, "another");
+	CHECK_EQ(layer_copy(v->l, &call, orphan, 0, copy, 0, MIB, &err), 6);
+	live_drop(v, orphan);
+}
+
+TEST(a_copy_over_a_copy_is_the_second)
+{
+	check_copy("copy-twice", "", copy_another);
+}
+
+TEST(the_attributes_of_a_nameless_file_survive_a_gc)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	static const char *const paths[] = { "file", "dir", "link" };
+	uint64_t nodes[ARRAY_LEN(paths)];
+	char value[16];
+
+	live_open(&v, "xattrs");
+	live_put(&v, "file", "file");
+	live_mkdir(&v, "dir");
+	CHECK_EQ(live_try_symlink(&v, "x", "link"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		set_xattr(&v, paths[i], "trusted.a", paths[i]);
+	live_reopen(&v);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		nodes[i] = live_hold(&v, paths[i]);
+	CHECK_EQ(live_try_unlink(&v, "file"), 0);
+	CHECK_EQ(live_try_rmdir(&v, "dir"), 0);
+	CHECK_EQ(live_try_unlink(&v, "link"), 0);
+	live_persist(&v);
+	stock_gc(v.store);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		struct err err = { 0 };
+		ssize_t len =
+		    layer_getxattr(v.l, &call, nodes[i], "trusted.a", value, sizeof(value), &err);
+
+		CHECK_OK((int)len, &err);
+		CHECK_MEM(value, (size_t)len, paths[i], strlen(paths[i]));
+		live_drop(&v, nodes[i]);
+	}
+	live_persist(&v);
+	CHECK(stock_gc(v.store).swept > 0);
+}
+
+TEST_MAIN("layer-freeze")
