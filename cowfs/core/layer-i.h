@@ -99,7 +99,7 @@ struct layer {
 	_Atomic int failed;          /* what the last persist failed with, or 0 */
 	uint64_t freezes;            /* begun */
 	uint64_t persisted;          /* the last freeze that was committed */
-	uint64_t durable; /* the last one whose commit waited for the disk */
+	uint64_t durable;            /* the last one whose commit waited for the disk */
 	struct layer_state state;    /* of the last commit */
 	_Atomic unsigned reading;    /* > 0: of late somebody read files that were not in memory */
 	struct node *strays;         /* files without names that have dirty blocks */
@@ -109,7 +109,7 @@ struct layer {
 	uint64_t round;      /* of the committer that had it last */
 };
 
-/* --- layers.c --------------------------------------------------------------------------- */
+/* --- budget.c --------------------------------------------------------------------------- */
 
 struct cache *layers_cache(struct layers *ls);
 struct ahead *layers_ahead(struct layers *ls);
@@ -139,7 +139,7 @@ void layers_count_node(struct layers *ls, int n);
 int64_t layers_clock(void); /* monotonic ms */
 NODISCARD int layers_statvfs(struct layers *ls, struct statvfs *ret);
 
-/* --- layer.c: one operation ------------------------------------------------------------- */
+/* --- op.c ------------------------------------------------------------------------------- */
 
 #define OP_HELD_MAX 24
 
@@ -180,6 +180,12 @@ uint64_t layer_first_ino(uint64_t at_least);
 
 /* Something is to be persisted. */
 void layer_mark(struct layer *l);
+
+/* One persist, rollback or listing of a large directory at a time.  With the lock. */
+void layer_take_turn(struct layer *l);
+void layer_end_turn(struct layer *l);
+
+/* --- layer.c ---------------------------------------------------------------------------- */
 
 /* A layer that layers.c does not know yet, or no more. */
 NODISCARD int layer_create(struct layers *ls, const char *clone, struct layer **ret,
@@ -241,6 +247,22 @@ void node_mark(struct layer *l, struct node *n);
 void node_kill_priv(struct node *n); /* attr.c: takes set-id bits away, as a write does */
 void node_touch(struct layer *l, struct node *n, bool mtime);
 
+/* --- entry.c ---------------------------------------------------------------------------- */
+
+/* A name that leads nowhere yet; `stored`: the base of the directory has it. */
+NODISCARD int entry_new(struct node *dir, const char *name, bool stored, struct entry **ret);
+
+/* Make it lead to `n`, or nowhere, which is no change: what is stored says so. */
+void entry_point(struct layer *l, struct entry *e, struct node *n);
+
+/* Make an entry name `n`, or nothing.  Keeps the lists, not the link counts. */
+void entry_set(struct layer *l, struct entry *e, struct node *n);
+void entry_mark(struct layer *l, struct entry *e);
+void entry_set_stored(struct entry *e, bool stored); /* its directory has another base now */
+
+/* Take an entry away that is as stored. */
+void entry_free(struct layer *l, struct entry *e);
+
 /* --- dir.c ------------------------------------------------------------------------------ */
 
 /* The name, loaded if it is stored.  -ENOENT if there is none, or -EAGAIN. */
@@ -254,14 +276,6 @@ NODISCARD int dir_is_empty(struct op *op, struct node *dir);
 
 bool dir_is_dead(const struct layer *l,
 		 const struct node *dir); /* has no name and is not the top */
-
-/* Make an entry name `n`, or nothing.  Keeps the lists, not the link counts. */
-void entry_set(struct layer *l, struct entry *e, struct node *n);
-void entry_mark(struct layer *l, struct entry *e);
-void entry_set_stored(struct entry *e, bool stored); /* its directory has another base now */
-
-/* Take an entry away that is as stored. */
-void entry_free(struct layer *l, struct entry *e);
 
 NODISCARD int name_check(const char *name);
 
@@ -279,9 +293,12 @@ void name_remove(struct layer *l, struct entry *e);
 /* `child` came to a directory (1) or left it (-1). */
 void dir_count_links(struct node *dir, const struct node *child, int n);
 
-/* --- xattr.c ---------------------------------------------------------------------------- */
+/* --- node-xattr.c ----------------------------------------------------------------------- */
 
 struct xattr;
+
+/* Its set, borrowed until the operation ends; an empty one if it has none; or -EAGAIN. */
+NODISCARD int node_xattrs(struct op *op, const struct node *n, struct buf *ret);
 
 /* 1 and the attribute, borrowed until the operation ends; 0 if there is none; or -EAGAIN. */
 NODISCARD int node_find_xattr(struct op *op, const struct node *n, const char *name,
@@ -322,14 +339,6 @@ NODISCARD int lower_find(struct op *op, const struct object_id *tree, const char
 
 /* How many names a stored tree has. */
 NODISCARD int lower_count(struct op *op, const struct object_id *tree, uint64_t *ret);
-
-/* --- list.c ----------------------------------------------------------------------------- */
-
-void listing_free(struct listing *li); /* NULL is fine */
-
-/* All names of a stored tree, from the cache and the store; without locks. */
-NODISCARD int listing_load(struct cache *c, const struct object_id *tree, struct listing **ret,
-			   struct err *err);
 
 /* --- freeze.c --------------------------------------------------------------------------- */
 

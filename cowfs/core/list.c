@@ -17,122 +17,7 @@
 
 #include "cowfs/core/ahead-i.h"
 #include "cowfs/core/layer-i.h"
-#include "cowfs/store/tree-node.h"
-
-#define CURSOR_DOT    1 /* behind "." */
-#define CURSOR_DOTDOT 2
-#define CURSOR_FIRST  3 /* the lowest of a name */
-
-struct item {
-	uint64_t cursor;
-	uint64_t ino;
-	uint32_t type; /* as in st_mode */
-	uint32_t name; /* where it begins in `names` */
-};
-
-struct listing {
-	struct object_id tree; /* what the items were read of */
-	uint64_t version;      /* of the directory; 0: only what is stored */
-	struct item *items;
-	size_t n, cap;
-	struct buf names; /* each with its NUL */
-};
-
-void listing_free(struct listing *li)
-{
-	if (!li)
-		return;
-	free(li->items);
-	buf_done(&li->names);
-	free(li);
-}
-DEFINE_CLEANUP(struct listing *, listing_free)
-
-static uint64_t cursor_of(const struct object_key *key, const char *name, size_t len)
-{
-	const uint64_t c = object_name_hash(key, name, len) >> 1;
-
-	return c < CURSOR_FIRST ? c + CURSOR_FIRST : c;
-}
-
-static int add_name(struct listing *li, const struct object_key *key, const char *name, size_t len,
-		    uint64_t ino, uint32_t type)
-{
-	struct item *bigger;
-	size_t cap;
-
-	if (li->n == li->cap) {
-		cap = li->cap ? 2 * li->cap : 32;
-		bigger = reallocarray(li->items, cap, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		li->items = bigger;
-		li->cap = cap;
-	}
-	if (li->names.len > UINT32_MAX - len - 1)
-		return -EOVERFLOW;
-	li->items[li->n] = (struct item){
-		.cursor = cursor_of(key, name, len),
-		.ino = ino,
-		.type = type,
-		.name = (uint32_t)li->names.len,
-	};
-	if (buf_append(&li->names, name, len) < 0 || buf_append_u8(&li->names, 0) < 0)
-		return -ENOMEM;
-	li->n++;
-	return 0;
-}
-
-static const char *item_name(const struct listing *li, const struct item *it)
-{
-	return (const char *)li->names.data + it->name;
-}
-
-static int compare_items(const void *a, const void *b)
-{
-	const struct item *x = a, *y = b;
-
-	if (x->cursor != y->cursor)
-		return x->cursor < y->cursor ? -1 : 1;
-	return x->name < y->name ? -1 : x->name > y->name;
-}
-
-/* --- what is stored --------------------------------------------------------------------- */
-
-static int add_leaf(struct listing *li, const struct object_key *key, const struct tree_node *node,
-		    struct err *err)
-{
-	struct tree_entry e;
-	int r = 0;
-
-	for (uint32_t i = 0; i < node->n && r >= 0; i++) {
-		r = tree_node_entry(node, i, &e, err);
-		if (r >= 0)
-			r = add_name(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
-	}
-	return r;
-}
-
-int listing_load(struct cache *c, const struct object_id *tree, struct listing **ret,
-		 struct err *err)
-{
-	CLEANUP(listing_free_p) struct listing *li = calloc(1, sizeof(*li));
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	const struct object_key *key = store_key(cache_store(c));
-	struct tree_entry e;
-	int r;
-
-	if (!li)
-		return -ENOMEM;
-	li->tree = *tree;
-	r = tree_iter_new(cache_store(c), tree, &it, err);
-	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
-		r = add_name(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(li);
-	return 0;
-}
+#include "cowfs/core/listing-i.h"
 
 /* The stored names: of a small tree at once, of a large one as got by op_again(). */
 static int take_stored(struct op *op, const struct node *dir, struct listing **ret)
@@ -163,7 +48,8 @@ static int take_stored(struct op *op, const struct node *dir, struct listing **r
 			r = -EAGAIN;
 		}
 		if (r >= 0)
-			r = add_leaf(li, store_key(cache_store(op->l->cache)), &node, op->err);
+			r = listing_add_leaf(li, store_key(cache_store(op->l->cache)), &node,
+					     op->err);
 		if (r < 0)
 			return r;
 	}
@@ -183,8 +69,8 @@ static int add_known(struct op *op, const struct node *dir, struct listing *li)
 		return 0;
 	for (size_t pos = 0; r >= 0 && (e = map_next(&dir->dir.entries, &pos));)
 		if (e->node && !e->stored)
-			r = add_name(li, key, e->name, strlen(e->name), e->node->ino,
-				     e->node->mode & S_IFMT);
+			r = listing_add(li, key, e->name, strlen(e->name), e->node->ino,
+					e->node->mode & S_IFMT);
 	return r;
 }
 
@@ -216,8 +102,7 @@ static int make_listing(struct op *op, struct node *dir)
 	r = add_known(op, dir, li);
 	if (r < 0)
 		return r;
-	if (li->n > 1)
-		qsort(li->items, li->n, sizeof(li->items[0]), compare_items);
+	listing_sort(li);
 	li->version = dir->dir.version;
 	listing_free(dir->dir.listing);
 	dir->dir.listing = TAKE_PTR(li);

@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "cowfs/core/layer-i.h"
+#include "cowfs/core/listing-i.h"
 #include "cowfs/store/pin.h"
 
 #define BLOCK_SIZE   4096 /* what space is counted in, as file systems do */

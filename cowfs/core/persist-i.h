@@ -16,9 +16,5 @@ struct persist {
 	struct clone record;
 };
 
-/* One persist at a time.  With the lock. */
-void persist_take_turn(struct layer *l);
-void persist_end_turn(struct layer *l);
-
 /* Called and returning with the lock, which it lets go of meanwhile. */
 NODISCARD int persist_run(struct persist *p, struct err *err);

@@ -5,19 +5,6 @@
 
 #include "cowfs/core/persist-i.h"
 
-void persist_take_turn(struct layer *l)
-{
-	while (l->persisting)
-		pthread_cond_wait(&l->calm, &l->lock);
-	l->persisting = true;
-}
-
-void persist_end_turn(struct layer *l)
-{
-	l->persisting = false;
-	pthread_cond_broadcast(&l->calm);
-}
-
 /* What the clone will say of itself; its name is borrowed. */
 static struct clone next_record(const struct layer *l)
 {
@@ -82,12 +69,12 @@ int layer_persist(struct layer *l, enum batch_durability durability, layer_also_
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
-	persist_take_turn(l);
+	layer_take_turn(l);
 	if (l->marked || also || durability == BATCH_DURABLE)
 		r = persist_run(&p, err);
 	if (r >= 0)
 		*ret = l->state;
-	persist_end_turn(l);
+	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }
@@ -108,9 +95,9 @@ int layer_sync(struct layer *l, struct err *err)
 		pthread_cond_wait(&l->calm, &l->lock);
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	if (*done < number && (l->marked || *done < l->persisted)) {
-		persist_take_turn(l);
+		layer_take_turn(l);
 		r = persist_run(&p, err);
-		persist_end_turn(l);
+		layer_end_turn(l);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return r;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cowfs/core/difference-i.h"
+#include "cowfs/core/listing-i.h"
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/pin.h"
 
@@ -363,14 +364,14 @@ int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn 
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
-	persist_take_turn(l);
+	layer_take_turn(l);
 	l->switching = true;
 	if (l->marked)
 		r = persist_run(&p, err);
 	if (r >= 0)
 		r = switch_pinned(l, root, &nm, ret, err);
 	l->switching = false;
-	persist_end_turn(l);
+	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }

@@ -1,0 +1,220 @@
+/*
+ * budget.c - what all layers share and may run short of: memory for what is dirty, room on the
+ * disk, time to load.
+ */
+#include <errno.h>
+
+#include "cowfs/core/layers-i.h"
+
+void layers_wake(struct layers *ls)
+{
+	pthread_mutex_lock(&ls->lock);
+	pthread_cond_signal(&ls->work);
+	pthread_mutex_unlock(&ls->lock);
+}
+
+/* --- counting --------------------------------------------------------------------------- */
+
+struct cache *layers_cache(struct layers *ls)
+{
+	return ls->cache;
+}
+
+struct ahead *layers_ahead(struct layers *ls)
+{
+	return ls->ahead;
+}
+
+struct store *layers_store(struct layers *ls)
+{
+	return ls->store;
+}
+
+int64_t layers_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- loading ---------------------------------------------------------------------------- */
+
+static int64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int layers_load(struct layers *ls, enum object_kind kind, const struct object_id *id,
+		const struct cached **ret, struct err *err)
+{
+	const int64_t start = clock_us();
+	int64_t took;
+	int r;
+
+	ls->store_waits++;
+	r = cache_load(ls->cache, kind, id, ret, err);
+	took = clock_us() - start;
+	/* Two threads at once may lose one of two samples, which does no harm. */
+	ls->load_us += (took - ls->load_us) / 8;
+	return r;
+}
+
+bool layers_load_quickly(struct layers *ls)
+{
+	return ls->load_us < ls->options.quick_us;
+}
+
+void layers_count_persist(struct layers *ls)
+{
+	ls->persists++;
+}
+
+void layers_count_wait(struct layers *ls)
+{
+	ls->store_waits++;
+}
+
+void layers_count_node(struct layers *ls, int n)
+{
+	const uint64_t nodes =
+	    atomic_fetch_add(&ls->nodes, (uint64_t)(int64_t)n) + (uint64_t)(int64_t)n;
+
+	if (nodes > ls->nodes_high)
+		ls->nodes_high = nodes;
+	else if (n < 0 && nodes == ls->nodes_high / 2 && ls->nodes_high >= MEMORY_NODES)
+		layers_wake(ls);
+}
+
+void layers_stats(struct layers *ls, struct layers_stats *ret)
+{
+	*ret = (struct layers_stats){
+		.dirty = (uint64_t)ls->dirty,
+		.nodes = ls->nodes,
+		.persists = ls->persists,
+		.store_waits = ls->store_waits,
+		.room_waits = ls->room_waits,
+		.cache = cache_stats(ls->cache),
+	};
+}
+
+/* --- room ------------------------------------------------------------------------------- */
+
+static uint64_t soft_limit(const struct layers *ls)
+{
+	return ls->options.dirty_max / 2;
+}
+
+bool layers_pressed(struct layers *ls)
+{
+	return (uint64_t)ls->dirty > soft_limit(ls);
+}
+
+void layers_was_marked(struct layers *ls)
+{
+	ls->hopeless_at = UINT64_MAX; /* it may have been a removal */
+	layers_wake(ls);
+}
+
+void layers_removed(struct layers *ls)
+{
+	ls->removals++;
+	ls->hopeless_at = UINT64_MAX;
+}
+
+void layers_count(struct layers *ls, int64_t grown)
+{
+	const int64_t before = atomic_fetch_add(&ls->dirty, grown);
+	const int64_t limit = (int64_t)soft_limit(ls), hard = (int64_t)ls->options.dirty_max;
+
+	if (before <= limit && before + grown > limit)
+		layers_wake(ls);
+	if (before > hard && before + grown <= hard) {
+		pthread_mutex_lock(&ls->lock);
+		pthread_cond_broadcast(&ls->changed);
+		pthread_mutex_unlock(&ls->lock);
+	}
+}
+
+int layers_statvfs(struct layers *ls, struct statvfs *ret)
+{
+	return statvfs(store_path(ls->store), ret) < 0 ? -errno : 0;
+}
+
+/* What must stay free for metadata and gc; on a small disk a twentieth of it. */
+static uint64_t room_min(const struct layers *ls, const struct statvfs *st)
+{
+	const uint64_t part = (uint64_t)st->f_blocks * st->f_frsize / 20;
+
+	return part < ls->options.room_min ? part : ls->options.room_min;
+}
+
+/*
+ * Dirty bytes have their place reserved, so that what was accepted can be persisted: once in a
+ * log, and once more where the log is moved to.
+ */
+void layers_look_at_disk(struct layers *ls)
+{
+	struct statvfs st;
+	int64_t left;
+
+	ls->room_at = layers_clock();
+	if (layers_statvfs(ls, &st) < 0)
+		return;
+	left = (int64_t)((uint64_t)st.f_bavail * st.f_frsize) -
+	       (int64_t)(room_min(ls, &st) + store_log_bytes(ls->store)) -
+	       2 * (ls->dirty + (int64_t)LAYER_IO_MAX);
+	ls->tight = left < 0;
+	/* A quarter of what is left may come before the next look. */
+	ls->room_until = ls->dirty + left / 4;
+}
+
+static bool is_full(struct layers *ls)
+{
+	return (uint64_t)ls->dirty > ls->options.dirty_max - LAYER_IO_MAX;
+}
+
+int layers_room(struct layers *ls, size_t bytes, struct need *need)
+{
+	if (ls->tight || ls->dirty + (int64_t)bytes > ls->room_until ||
+	    (bytes > 0 && layers_clock() - ls->room_at > ROOM_MS))
+		layers_look_at_disk(ls);
+	if (!ls->tight && (bytes == 0 || !is_full(ls)))
+		return 0;
+	/* Nothing has come or gone since the committer did what it could. */
+	if (ls->tight && ls->hopeless_at == ls->persists)
+		return -ENOSPC;
+	*need = (struct need){ .kind = NEED_ROOM };
+	return -EAGAIN;
+}
+
+/* The committer makes room; if two rounds of it persisted nothing it cannot. */
+int layers_wait_room(struct layers *ls, struct layer *l)
+{
+	uint64_t until, seen;
+	int r = 0;
+
+	ls->room_waits++;
+	pthread_mutex_lock(&ls->lock);
+	seen = ls->persists;
+	until = ls->rounds + 2;
+	ls->wanted++;
+	while ((ls->tight || is_full(ls)) && r >= 0 && !ls->stop) {
+		pthread_cond_signal(&ls->work);
+		pthread_cond_wait(&ls->changed, &ls->lock);
+		if (ls->rounds < until)
+			continue;
+		if (ls->persists == seen && (ls->tight || is_full(ls)))
+			r = l->failed < 0 ? l->failed : -ENOSPC;
+		seen = ls->persists;
+		until = ls->rounds + 2;
+	}
+	ls->wanted--;
+	if (r < 0)
+		ls->hopeless_at = ls->persists;
+	pthread_mutex_unlock(&ls->lock);
+	return r;
+}

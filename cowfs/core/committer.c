@@ -1,0 +1,144 @@
+/*
+ * committer.c - the thread that persists layers when it is time, or when something is short.
+ */
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "cowfs/core/layers-i.h"
+#include "cowfs/store/gc.h"
+
+static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
+{
+	const int64_t since = atomic_load(&l->dirty_since);
+	int64_t left;
+
+	if (since == 0)
+		return false;
+	left = since + ls->options.persist_ms - now;
+	if (left <= 0 || ls->wanted > 0 || layers_pressed(ls))
+		return true;
+	if (*ret_wait < 0 || left < *ret_wait)
+		*ret_wait = left;
+	return false;
+}
+
+/* One that is due and that this round has not had, or NULL and how long nothing is.  lock held. */
+static struct layer *next_due(struct layers *ls, uint64_t round, int64_t *ret_wait)
+{
+	const int64_t now = layers_clock();
+
+	*ret_wait = -1;
+	for (struct layer *l = ls->list; l; l = l->next)
+		if (l->round != round && is_due(ls, l, now, ret_wait))
+			return l;
+	return NULL;
+}
+
+/* Deleting makes room only once what was deleted is swept and the logs are moved. */
+static void make_room(struct layers *ls)
+{
+	struct gc_progress progress;
+	struct err err = { 0 };
+
+	layers_look_at_disk(ls);
+	if (!ls->tight)
+		return;
+	if (store_checkpoint(ls->store, &err) < 0)
+		log_debug("%s, continuing", err.msg);
+	layers_look_at_disk(ls);
+	if (!ls->tight || ls->persists + ls->removals == ls->swept_at)
+		return;
+	ls->swept_at = ls->persists + ls->removals;
+	if (gc_run(ls->store, &progress, &err) < 0)
+		log_warn("the disk is nearly full and gc failed: %s, continuing", err.msg);
+	else if (store_checkpoint(ls->store, &err) < 0)
+		log_debug("%s, continuing", err.msg);
+	layers_look_at_disk(ls);
+}
+
+static void commit_layer(struct layer *l)
+{
+	struct layer_state state;
+	struct err err = { 0 };
+
+	if (layer_persist(l, BATCH_SAFE, NULL, NULL, &state, &err) < 0)
+		log_warn("clone '%s' cannot be persisted: %s, trying again", layer_name(l),
+			 err.msg);
+}
+
+/* lock held; for `wait` ms, or until there is work if negative */
+static void wait_for_work(struct layers *ls, int64_t wait)
+{
+	struct timespec until;
+
+	if (wait < 0) {
+		pthread_cond_wait(&ls->work, &ls->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait / 1000;
+	until.tv_nsec += wait % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&ls->work, &ls->lock, &until);
+}
+
+/* lock held, but for what takes long */
+static void end_round(struct layers *ls)
+{
+	if (ls->wanted > 0 || ls->tight) {
+		pthread_mutex_unlock(&ls->lock);
+		make_room(ls);
+		pthread_mutex_lock(&ls->lock);
+	}
+	ls->rounds++;
+}
+
+/* Most of what was in memory is gone: so may its memory be.  lock held, but for that */
+static void give_memory_back(struct layers *ls)
+{
+	if (ls->nodes > ls->nodes_high / 2 || ls->nodes_high < MEMORY_NODES)
+		return;
+	ls->nodes_high = ls->nodes;
+	pthread_mutex_unlock(&ls->lock);
+	cache_drop(ls->cache);
+	sys_return_memory();
+	pthread_mutex_lock(&ls->lock);
+}
+
+void *committer_run(void *arg)
+{
+	struct layers *ls = arg;
+	struct layer *l;
+	int64_t wait;
+
+	sys_lower_priority();
+	pthread_mutex_lock(&ls->lock);
+	while (!ls->stop) {
+		l = next_due(ls, ls->rounds + 1, &wait);
+		if (!l) {
+			end_round(ls);
+			give_memory_back(ls);
+			pthread_cond_broadcast(&ls->changed);
+			/* What failed, or grew meanwhile, has another try a little later. */
+			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
+				wait = 20;
+			/* The lock was let go of meanwhile, so a call to stop may have come. */
+			if (!ls->stop)
+				wait_for_work(ls, wait);
+			continue;
+		}
+		l->round = ls->rounds + 1;
+		l->committers++;
+		pthread_mutex_unlock(&ls->lock);
+		commit_layer(l);
+		pthread_mutex_lock(&ls->lock);
+		l->committers--;
+		pthread_cond_broadcast(&ls->changed);
+	}
+	pthread_mutex_unlock(&ls->lock);
+	return NULL;
+}

@@ -1,0 +1,62 @@
+/*
+ * layers-i.h - private to the core: what budget, committer and layers share.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "cowfs/core/ahead-i.h"
+#include "cowfs/core/layer-i.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Between two looks at how much the disk has left, though nothing came. */
+#define ROOM_MS 1000
+
+/*
+ * As long as the system has the store's files in memory an object is there in some 10 us: less
+ * than it takes to wake another thread, let alone two.
+ */
+#define QUICK_US 150
+
+/* Fewer are not worth giving memory back for. */
+#define MEMORY_NODES 10000
+
+struct layers {
+	struct store *store;
+	struct cache *cache;
+	struct ahead *ahead;
+	struct layers_options options;
+
+	_Atomic int64_t dirty;
+	_Atomic uint64_t nodes, persists, removals, store_waits, room_waits;
+	_Atomic int64_t load_us;     /* what reading an object took of late */
+	_Atomic uint64_t nodes_high; /* since free memory was last given back */
+
+	/* When the disk was last looked at, and what was seen; stale values only cost another look. */
+	_Atomic int64_t room_at;    /* ms */
+	_Atomic int64_t room_until; /* dirty bytes that are no cause for another look */
+	_Atomic bool tight;
+	_Atomic uint64_t hopeless_at; /* persists when nothing could be done about it */
+	uint64_t swept_at; /* persists and removals at the last gc of ours; the committer's own */
+
+	pthread_mutex_t lock; /* guards what follows; a leaf */
+	pthread_cond_t work;  /* for the committer */
+	pthread_cond_t
+	    changed; /* dirty memory fell, a persist failed, or a committer let a layer go */
+	struct layer *list;
+	uint64_t rounds; /* of the committer, ended */
+	unsigned wanted; /* who waits for room */
+	bool stop;
+	pthread_t committer;
+	bool started;
+};
+
+/* --- budget.c --------------------------------------------------------------------------- */
+
+void layers_look_at_disk(struct layers *ls);
+void layers_wake(struct layers *ls); /* the committer has something to do */
+
+/* --- committer.c ------------------------------------------------------------------------ */
+
+void *committer_run(void *layers); /* a thread's own, until layers->stop */

@@ -1,0 +1,173 @@
+/*
+ * op.c - one operation of a layer: the lock, what it lacks, and doing it again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cowfs/core/layer-i.h"
+#include "cowfs/core/listing-i.h"
+
+struct op op_begin(struct layer *l, const struct layer_call *call, struct err *err)
+{
+	pthread_mutex_lock(&l->lock);
+	return (struct op){ .l = l, .call = call, .err = err };
+}
+
+void op_end(struct op *op)
+{
+	if (op->has_turn)
+		layer_end_turn(op->l);
+	pthread_mutex_unlock(&op->l->lock);
+	while (op->n_held > 0)
+		cached_unref(op->held[--op->n_held]);
+	listing_free(op->listing);
+}
+
+/* What was held for an earlier try has served; the newest stay, in case memory is short. */
+static void hold(struct op *op, const struct cached *o)
+{
+	if (op->n_held == OP_HELD_MAX) {
+		cached_unref(op->held[0]);
+		memmove(op->held, op->held + 1, (OP_HELD_MAX - 1) * sizeof(op->held[0]));
+		op->n_held--;
+	}
+	op->held[op->n_held++] = o;
+}
+
+int op_object(struct op *op, enum object_kind kind, const struct object_id *id,
+	      const struct cached **ret)
+{
+	const struct cached *o = cache_find(op->l->cache, kind, id);
+
+	if (!o)
+		return need_object(&op->need, kind, id);
+	hold(op, o);
+	*ret = o;
+	return 0;
+}
+
+/* Without the lock. */
+static int get_object(struct op *op)
+{
+	const struct object_ref *what = &op->need.object;
+	const struct cached *o;
+	int r;
+
+	r = layers_load(op->l->all, what->kind, &what->id, &o, op->err);
+	if (r >= 0)
+		hold(op, o);
+	return r;
+}
+
+/*
+ * Where a directory is persisted faster than its names can be read, those that were read are
+ * always of another tree; whoever met that once keeps persists away while he reads.
+ */
+static int get_listing(struct op *op)
+{
+	struct layer *l = op->l;
+	int r;
+
+	if (op->listing && !op->has_turn) {
+		layer_take_turn(l);
+		op->has_turn = true;
+		return 0;
+	}
+	pthread_mutex_unlock(&l->lock);
+	listing_free(op->listing);
+	op->listing = NULL;
+	layers_count_wait(l->all);
+	r = listing_load(l->cache, &op->need.object.id, &op->listing, op->err);
+	pthread_mutex_lock(&l->lock);
+	return r;
+}
+
+static int get(struct op *op)
+{
+	struct layer *l = op->l;
+	int r = 0;
+
+	switch (op->need.kind) {
+	case NEED_OBJECT:
+		pthread_mutex_unlock(&l->lock);
+		r = get_object(op);
+		pthread_mutex_lock(&l->lock);
+		break;
+	case NEED_LISTING:
+		r = get_listing(op);
+		break;
+	case NEED_ROOM:
+		pthread_mutex_unlock(&l->lock);
+		r = layers_wait_room(l->all, l);
+		pthread_mutex_lock(&l->lock);
+		break;
+	case NEED_CALM:
+		while (l->switching)
+			pthread_cond_wait(&l->calm, &l->lock);
+		break;
+	}
+	/* What it was needed for may have been replaced, stored anew and swept meanwhile. */
+	return r == -EBADMSG && op->tries++ == 0 ? 0 : r;
+}
+
+static bool may_get(const struct op *op)
+{
+	return op->call->may_wait ||
+	       (op->need.kind == NEED_OBJECT && layers_load_quickly(op->l->all));
+}
+
+bool op_again(struct op *op, int *r)
+{
+	if (*r != -EAGAIN || !may_get(op))
+		return false;
+	*r = get(op);
+	return *r >= 0;
+}
+
+static int wait_for_calm(struct op *op)
+{
+	op->need = (struct need){ .kind = NEED_CALM };
+	return -EAGAIN;
+}
+
+int op_may_change(struct op *op)
+{
+	if (layer_is_spare(op->l))
+		return -EROFS;
+	return op->l->switching ? wait_for_calm(op) : 0;
+}
+
+int op_may_load(struct op *op)
+{
+	return op->l->sealed ? wait_for_calm(op) : 0;
+}
+
+struct timespec layer_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t;
+}
+
+void layer_take_turn(struct layer *l)
+{
+	while (l->persisting)
+		pthread_cond_wait(&l->calm, &l->lock);
+	l->persisting = true;
+}
+
+void layer_end_turn(struct layer *l)
+{
+	l->persisting = false;
+	pthread_cond_broadcast(&l->calm);
+}
+
+void layer_mark(struct layer *l)
+{
+	if (l->marked)
+		return;
+	l->marked = true;
+	l->dirty_since = layers_clock();
+	layers_was_marked(l->all);
+}
