@@ -6,26 +6,6 @@
 #include "cowfs/fuse/ops.h"
 
 #include "cowfs/fuse/mount-i.h"
-#include "cowfs/fuse/request.h"
-
-struct layer *ops_layer(fuse_req_t req)
-{
-	const struct mount *m = fuse_req_userdata(req);
-
-	return m->layer;
-}
-
-struct layer_call ops_call(fuse_req_t req)
-{
-	const struct fuse_ctx *ctx = fuse_req_ctx(req);
-
-	return (struct layer_call){
-		.uid = ctx->uid,
-		.gid = ctx->gid,
-		.umask = ctx->umask,
-		.may_wait = request_current()->may_wait,
-	};
-}
 
 /*
  * Off: AUTO_INVAL_DATA and WRITEBACK_CACHE, because nobody but the kernel changes a file under one

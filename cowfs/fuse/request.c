@@ -1,6 +1,5 @@
 #include "cowfs/fuse/request.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -18,22 +17,14 @@ struct flight {
 	uint8_t bytes[]; /* a copy: the reader goes on with its room */
 };
 
-static _Thread_local struct request *current;
-
-struct request *request_current(void)
-{
-	assert(current != NULL);
-	return current;
-}
-
 static void handle(struct request *rq)
 {
 	const struct fuse_buf buf = { .size = rq->len, .mem = rq->bytes };
 
-	current = rq;
+	request_set_current(rq);
 	if (!wire_handle(rq))
 		fuse_session_process_buf(rq->mount->se, &buf);
-	current = NULL;
+	request_set_current(NULL);
 }
 
 static void add_flight(struct mount *m, struct flight *f)

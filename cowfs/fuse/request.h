@@ -30,6 +30,7 @@ struct request {
 
 /* The one being handled by the calling thread. */
 struct request *request_current(void);
+void request_set_current(struct request *rq); /* NULL: none any more */
 
 /* In the reader: answer it, or have the pool do so. */
 void request_take(struct mount *m, void *bytes, size_t len);
