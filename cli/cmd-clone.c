@@ -1,11 +1,12 @@
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "cli/clones.h"
 #include "cli/progress.h"
 
 struct clone_args {
-	const char *name, *from;
+	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
 };
 
@@ -19,6 +20,8 @@ static const struct opt clone_opts[] = {
 		     "remove it after that time, once nobody uses it: 30m, 2h"),
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
 		 "let it grow by so much at most: 2G"),
+	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
+		"safe, or strict: an fsync in it survives power loss"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -70,20 +73,35 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "list --all");
 }
 
+/* 1: strict. */
+static int read_durability(const char *given, struct err *err)
+{
+	if (!given || strcmp(given, "safe") == 0)
+		return 0;
+	if (strcmp(given, "strict") == 0)
+		return 1;
+	return err_set(err, -EINVAL, "option '--durability': '%s' is neither safe nor strict",
+		       given);
+}
+
 static int clone_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	const struct clone_args *args = inv->args;
+	const int strict = read_durability(args->durability, err);
 	const struct engine_clone_options options = {
 		.name = args->name,
 		.from = args->from,
 		.count = args->count,
 		.ttl_ms = args->ttl,
 		.quota = args->quota,
+		.strict = strict > 0,
 		.watch = progress_watch(inv->progress),
 	};
 	int r;
 
+	if (strict < 0)
+		return strict;
 	r = engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);
 	hint(inv, r);

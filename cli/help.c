@@ -1,5 +1,6 @@
 #include "cli/help.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -27,17 +28,29 @@ const struct command *command_find(const char *name, struct err *err)
 }
 
 /* As in "[-C DIR] [--json]". */
-static void print_usage_options(const struct opt *table, FILE *out)
+#define USAGE_WIDTH 90
+
+/* Behind `indent` columns; what does not fit goes on below, indented as much. */
+static void print_usage_options(const struct opt *table, int indent, FILE *out)
 {
+	int at = indent;
+
 	OPT_FOREACH(o, table)
 	{
-		if (o->short_name != '\0')
-			fprintf(out, " [-%c", o->short_name);
-		else
-			fprintf(out, " [--%s", o->long_name);
+		char word[64];
+		int len = o->short_name != '\0'
+			      ? snprintf(word, sizeof(word), " [-%c", o->short_name)
+			      : snprintf(word, sizeof(word), " [--%s", o->long_name);
+
 		if (opt_takes_value(o))
-			fprintf(out, " %s", o->metavar);
-		fputc(']', out);
+			len += snprintf(word + len, sizeof(word) - (size_t)len, " %s", o->metavar);
+		assert(len < (int)sizeof(word));
+		if (at + len + 1 > USAGE_WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		}
+		fprintf(out, "%s]", word);
+		at += len + 1;
 	}
 }
 
@@ -79,10 +92,11 @@ static void print_examples(const struct invocation *inv, const char *examples)
 static void print_command(const struct invocation *inv, const struct command *c)
 {
 	FILE *out = inv->out;
+	int indent;
 
-	fprintf(out, "usage: %s %s", inv->program, c->name);
+	indent = fprintf(out, "usage: %s %s", inv->program, c->name);
 	if (c->opts)
-		print_usage_options(c->opts, out);
+		print_usage_options(c->opts, indent, out);
 	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
 	fprintf(out, "%c%s.\n", toupper((unsigned char)c->summary[0]), c->summary + 1);
 	if (c->details)

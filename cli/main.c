@@ -16,6 +16,7 @@
 #include "cli/help.h"
 #include "cli/progress.h"
 #include "engine/daemon.h"
+#include "engine/walker.h"
 
 const struct command *const commands[] = {
 	&cmd_clone,  &cmd_list,  &cmd_status, &cmd_rm,    &cmd_init,    &cmd_snapshot,
@@ -259,9 +260,11 @@ int main(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
-	/* Nobody types this: it is how a command starts the daemon. */
+	/* Nobody types these: it is how a command starts the daemon, and that another process. */
 	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
 		return daemon_main(argc, argv);
+	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
+		return walker_main();
 	fill_closed_streams();
 	setlocale(LC_TIME, "");
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */

@@ -133,7 +133,11 @@ static int remove_clone(struct host *h, const char *name, bool force, struct eng
 		x = clone_find(h->store, name, &r.clone, err);
 	if (x >= 0)
 		x = live_end(h, name, LIVE_DISCARD, force, err);
-	return x < 0 ? x : remove_records(&r, ret, err);
+	if (x >= 0)
+		x = remove_records(&r, ret, err);
+	if (x >= 0)
+		live_removed(h);
+	return x;
 }
 
 int clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,

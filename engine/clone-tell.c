@@ -167,6 +167,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.created = c.created;
 	one.expires = c.expires;
 	one.quota = c.quota;
+	one.strict = c.strict;
 	one.stale = t->stale;
 	/* Of a clone that cannot be counted all else is still worth knowing. */
 	if (tell_content(t, &c, &one, &why) < 0)

@@ -164,22 +164,28 @@ static int put_all(struct making *m, struct err *err)
 				       ? now + (int64_t)m->options->ttl_ms * 1000000
 				       : 0,
 			.quota = m->options->quota,
+			.strict = m->options->strict,
 		};
 
 		c->created = record.created;
 		c->expires = record.expires;
 		c->quota = record.quota;
+		c->strict = record.strict;
 		r = clone_put(b, &record, REF_NEW, err);
 	}
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
-static int mount_one(struct host *h, const char *name, struct err *err)
+static int mount_one(struct making *m, size_t i, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct host *h = m->engine->host;
+	const char *name = m->clones.list[i].name;
 	int r = turns_take(&h->turns, name, &turn, err);
 
-	return r < 0 ? r : live_mount(h, name, err);
+	if (r < 0)
+		return r;
+	return i == 0 ? live_mount_first(h, name, &m->base.root, err) : live_mount(h, name, err);
 }
 
 /* They were made for nothing; nobody has seen them yet. */
@@ -198,7 +204,7 @@ static int mount_all(struct making *m, struct err *err)
 	int r = 0;
 
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
-		r = mount_one(m->engine->host, m->clones.list[i].name, err);
+		r = mount_one(m, i, err);
 		m->clones.list[i].mounted = r >= 0;
 	}
 	if (r < 0)
@@ -250,6 +256,7 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 	if (r < 0)
 		return r;
 	expect_expiry(e->host, m.clones.list[0].expires);
+	spare_follow(e->host->spare, &m.base);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };

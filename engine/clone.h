@@ -27,6 +27,7 @@ struct engine_clone {
 	int64_t created;           /* nanoseconds since 1970 */
 	int64_t expires;           /* 0: never */
 	uint64_t quota;            /* bytes it may grow by; 0: no limit */
+	bool strict;               /* an fsync in it survives power loss */
 	uint64_t used;             /* bytes it has grown by */
 	bool mounted;
 	bool compared;                     /* what follows is known */
@@ -53,6 +54,7 @@ struct engine_clone_options {
 	uint64_t count;   /* how many; above 1 a name gets "-1", "-2", ... */
 	uint64_t ttl_ms;  /* removed after that, once nobody uses it; 0: never */
 	uint64_t quota;   /* 0: no limit */
+	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
 	struct engine_watch watch;
 };
 

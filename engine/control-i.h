@@ -59,6 +59,9 @@ struct control_hello {
 	int64_t pid;
 	bool busy;        /* something is under way */
 	uint64_t mounted; /* clones */
+	/* From here on, what a daemon of another version may not say. */
+	char spare[16];        /* "none", "warming", "ready" */
+	uint64_t spares_taken; /* clones that were the spare one */
 };
 
 void control_set_hello(struct json j, const struct control_hello *hello);

@@ -115,6 +115,8 @@ void control_set_hello(struct json j, const struct control_hello *hello)
 	json_set_int(h, "pid", hello->pid);
 	json_set_bool(h, "busy", hello->busy);
 	json_set_uint(h, "mounted", hello->mounted);
+	json_set_text(h, "spare", hello->spare);
+	json_set_uint(h, "spares_taken", hello->spares_taken);
 }
 
 int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
@@ -127,11 +129,17 @@ int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
 		.mounted = json_get_uint(h, "mounted"),
 	};
 	const char *version = json_get_text(h, "version");
-	int r = json_end(j.doc, err);
+	const char *spare = json_get_text_or_null(h, "spare");
+	int r;
+
+	if (json_has(h, "spares_taken"))
+		hello.spares_taken = json_get_uint(h, "spares_taken");
+	r = json_end(j.doc, err);
 
 	if (r < 0)
 		return err_wrap(err, -EPROTO, "the greeting on the control socket");
 	snprintf(hello.version, sizeof(hello.version), "%s", version);
+	snprintf(hello.spare, sizeof(hello.spare), "%s", spare ? spare : "none");
 	*ret = hello;
 	return 0;
 }

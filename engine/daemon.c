@@ -419,8 +419,10 @@ static void serve(struct daemon *d)
 static void end(struct daemon *d)
 {
 	struct err err = { 0 };
-	bool drained = server_drain(&d->server, DRAIN_MS);
+	bool drained;
 
+	spare_end(d->host->spare);
+	drained = server_drain(&d->server, DRAIN_MS);
 	if (drained)
 		end_keeper(d);
 	/* What was mounted meanwhile by a command that was under way. */

@@ -14,6 +14,7 @@
 #include "cowfs/core/layers.h"
 #include "cowfs/fuse/mount.h"
 #include "engine/engine-i.h"
+#include "engine/spare-i.h"
 #include "engine/turns.h"
 
 /* A clone that is mounted.  What is in it belongs to who has the turn of its name. */
@@ -30,6 +31,7 @@ struct host {
 	char *clones; /* owned; where clones are mounted */
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
+	struct spare *spare;
 
 	pthread_mutex_t lock;  /* guards what follows; nothing is taken while it is held */
 	struct map live;       /* struct live by name */
@@ -42,6 +44,9 @@ struct host {
 NODISCARD int host_new(const char *dir, struct store *s, struct host **ret, struct err *err);
 void host_free(struct host *h); /* nothing may be mounted or under way; NULL is fine */
 DEFINE_CLEANUP(struct host *, host_free)
+
+/* Make `layers` and `mounts` if they are not there yet. */
+NODISCARD int host_serve(struct host *h, struct err *err);
 
 /*
  * May cowfsd read the files below `path`?  -ECANCELED if they are, or some of them are,
@@ -57,6 +62,13 @@ size_t live_count(struct host *h);
 
 /* 0 also if it is mounted already.  -ENOENT if there is no such clone. */
 NODISCARD int live_mount(struct host *h, const char *name, struct err *err);
+
+/* The same for a clone that was made just now from `root`: warm, if there is a spare of that. */
+NODISCARD int live_mount_first(struct host *h, const char *name, const struct object_id *root,
+			       struct err *err);
+
+/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
+bool live_for_others(void);
 
 enum live_end {
 	LIVE_KEEP,    /* the next daemon is to mount it again */
@@ -78,6 +90,9 @@ NODISCARD int live_end_all(struct host *h, bool force, struct err *err);
 
 /* Tidy up after mounts that somebody else took away. */
 void live_sweep(struct host *h);
+
+/* Something was removed from the store: tell those that wait for room. */
+void live_removed(struct host *h);
 
 /* --- acts on clones (clone.c) ------------------------------------------------------------- */
 

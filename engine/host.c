@@ -12,6 +12,7 @@
 int host_new(const char *dir, struct store *s, struct host **ret, struct err *err)
 {
 	struct host *h = calloc(1, sizeof(*h));
+	int r;
 
 	if (!h)
 		return err_nomem(err);
@@ -25,6 +26,11 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		host_free(h);
 		return err_nomem(err);
 	}
+	r = spare_new(h, &h->spare, err);
+	if (r < 0) {
+		host_free(h);
+		return r;
+	}
 	h->store = s;
 	*ret = h;
 	return 0;
@@ -35,6 +41,7 @@ void host_free(struct host *h)
 	if (!h)
 		return;
 	assert(h->live.n == 0);
+	spare_free(h->spare);
 	mounts_free(h->mounts);
 	layers_free(h->layers);
 	store_close(h->store);
@@ -44,6 +51,20 @@ void host_free(struct host *h)
 	free(h->clones);
 	free(h->dir);
 	free(h);
+}
+
+int host_serve(struct host *h, struct err *err)
+{
+	const struct layers_options options = { 0 };
+	int r = 0;
+
+	pthread_mutex_lock(&h->lock);
+	if (!h->layers)
+		r = layers_new(h->store, &options, &h->layers, err);
+	if (r >= 0 && !h->mounts)
+		r = mounts_new(&h->mounts, err);
+	pthread_mutex_unlock(&h->lock);
+	return r;
 }
 
 /* --- what may be read ------------------------------------------------------------------- */

@@ -52,13 +52,12 @@ char *live_path(struct host *h, const char *name)
 	return path_join(h->clones, name);
 }
 
-/* With its layer open and not mounted yet; -ENOENT if there is no such clone. */
-static int live_open(struct host *h, const char *name, struct live **ret, struct err *err)
+/* In the table, with no layer yet. */
+static int live_new(struct host *h, const char *name, struct live **ret, struct err *err)
 {
 	CLEANUP(live_free_p) struct live *l = calloc(1, sizeof(*l));
-	const struct layers_options options = { 0 };
 	void *other;
-	int r = 0;
+	int r;
 
 	if (!l)
 		return err_nomem(err);
@@ -67,23 +66,14 @@ static int live_open(struct host *h, const char *name, struct live **ret, struct
 	l->path = live_path(h, name);
 	if (!l->name || !l->path)
 		return err_nomem(err);
-	pthread_mutex_lock(&h->lock);
-	if (!h->layers)
-		r = layers_new(h->store, &options, &h->layers, err);
-	if (r >= 0 && !h->mounts)
-		r = mounts_new(&h->mounts, err);
-	if (r >= 0 && map_add(&h->live, l->name, l, &other) < 0)
-		r = err_nomem(err);
-	pthread_mutex_unlock(&h->lock);
+	r = host_serve(h, err);
 	if (r < 0)
 		return r;
-	r = layer_open(h->layers, name, &l->layer, err);
-	if (r < 0) {
-		pthread_mutex_lock(&h->lock);
-		map_remove(&h->live, name);
-		pthread_mutex_unlock(&h->lock);
-		return r;
-	}
+	pthread_mutex_lock(&h->lock);
+	r = map_add(&h->live, l->name, l, &other);
+	pthread_mutex_unlock(&h->lock);
+	if (r < 0)
+		return err_nomem(err);
 	*ret = TAKE_PTR(l);
 	return 0;
 }
@@ -99,17 +89,33 @@ static void live_drop(struct live *l)
 	live_free(l);
 }
 
+/* With its layer open and not mounted yet; -ENOENT if there is no such clone. */
+static int live_open(struct host *h, const char *name, struct live **ret, struct err *err)
+{
+	struct live *l;
+	int r;
+
+	r = live_new(h, name, &l, err);
+	if (r < 0)
+		return r;
+	r = layer_open(h->layers, name, &l->layer, err);
+	if (r < 0)
+		live_drop(l);
+	else
+		*ret = l;
+	return r;
+}
+
 /* --- mounting --------------------------------------------------------------------------- */
 
-/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
-static bool for_others(void)
+bool live_for_others(void)
 {
 	return geteuid() == 0;
 }
 
 static int make_mount_point(const struct live *l, struct err *err)
 {
-	const mode_t mode = for_others() ? 0755 : 0700;
+	const mode_t mode = live_for_others() ? 0755 : 0700;
 
 	if (mkdir(l->path, mode) == 0)
 		return 0;
@@ -134,10 +140,11 @@ static void remove_mount_point(const char *path)
 		log_warn("'%s' is not empty, continuing", path);
 }
 
+/* Mount it, or attach the mount that it has. */
 static int live_show(struct live *l, struct err *err)
 {
 	AUTO_FREE char *source = NULL;
-	struct mount_options options = { .path = l->path, .others = for_others() };
+	struct mount_options options = { .path = l->path, .others = live_for_others() };
 	int r;
 
 	if (asprintf(&source, "snapcow:%s", l->name) < 0) {
@@ -148,7 +155,10 @@ static int live_show(struct live *l, struct err *err)
 	r = make_mount_point(l, err);
 	if (r < 0)
 		return r;
-	r = mount_open(l->host->mounts, l->layer, &options, &l->mount, err);
+	if (l->mount)
+		r = mount_attach(l->mount, &options, err);
+	else
+		r = mount_open(l->host->mounts, l->layer, &options, &l->mount, err);
 	if (r < 0)
 		remove_mount_point(l->path);
 	return r;
@@ -184,6 +194,47 @@ int live_mount(struct host *h, const char *name, struct err *err)
 		live_drop(l);
 	}
 	return r < 0 ? err_wrap(err, r, "clone '%s'", name) : 0;
+}
+
+/* Nobody has seen the spare yet: on failure it goes, and nothing with it. */
+static int adopt_spare(struct host *h, const char *name, struct layer *layer, struct mount *mount,
+		       struct err *err)
+{
+	struct live *l = NULL;
+	int r;
+
+	r = live_new(h, name, &l, err);
+	if (r >= 0)
+		r = layer_adopt(layer, name, err);
+	if (r >= 0) {
+		l->layer = layer;
+		l->mount = mount;
+		r = live_show(l, err);
+	}
+	if (r >= 0)
+		return 0;
+	spare_drop(layer, mount);
+	if (l) {
+		l->layer = NULL;
+		l->mount = NULL;
+		live_drop(l);
+	}
+	return r;
+}
+
+int live_mount_first(struct host *h, const char *name, const struct object_id *root,
+		     struct err *err)
+{
+	struct layer *layer;
+	struct mount *mount;
+	struct err why = { 0 };
+
+	if (!live_find(h, name) && spare_take(h->spare, root, &layer, &mount)) {
+		if (adopt_spare(h, name, layer, mount, &why) >= 0)
+			return 0;
+		log_warn("clone '%s' is not the spare one: %s, continuing", name, why.msg);
+	}
+	return live_mount(h, name, err);
 }
 
 /* --- unmounting ------------------------------------------------------------------------- */
@@ -369,6 +420,14 @@ int live_end_all(struct host *h, bool force, struct err *err)
 			log_warn("mounting again: %s, continuing", why.msg);
 	}
 	return r < 0 ? r : 0;
+}
+
+void live_removed(struct host *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (h->layers)
+		layers_removed(h->layers);
+	pthread_mutex_unlock(&h->lock);
 }
 
 void live_sweep(struct host *h)

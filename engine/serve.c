@@ -279,6 +279,20 @@ static int answer_one(struct connection *c, struct json question, bool same, str
 
 /* --- connections ------------------------------------------------------------------------ */
 
+static void add_spare(struct server *s, struct control_hello *hello)
+{
+	static const char *const states[] = {
+		[SPARE_NONE] = "none",
+		[SPARE_WARMING] = "warming",
+		[SPARE_READY] = "ready",
+	};
+	struct spare_news news;
+
+	spare_news(s->host->spare, &news);
+	snprintf(hello->spare, sizeof(hello->spare), "%s", states[news.state]);
+	hello->spares_taken = news.taken;
+}
+
 static int send_hello(struct connection *c, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -290,6 +304,7 @@ static int send_hello(struct connection *c, struct err *err)
 	};
 
 	snprintf(hello.version, sizeof(hello.version), "%s", engine_version());
+	add_spare(s, &hello);
 	pthread_mutex_lock(&s->lock);
 	hello.busy = s->n_acts > 0;
 	pthread_mutex_unlock(&s->lock);

@@ -314,6 +314,9 @@ int take_snapshot(struct engine *e, const struct engine_take_options *options, b
 	if (r < 0)
 		return r;
 	compare(&t, &taken);
+	/* Who clones has a spare made of what it clones. */
+	if (!options->clone && !reuse)
+		spare_renew(e->host->spare, &t.snapshot);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;
 	taken = (struct engine_taken){ 0 };

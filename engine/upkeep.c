@@ -7,7 +7,7 @@
 #include "cowfs/store/check.h"
 #include "cowfs/store/gc.h"
 #include "cowfs/store/root.h"
-#include "engine/engine-i.h"
+#include "engine/host-i.h"
 
 /* --- stats ------------------------------------------------------------------------------ */
 
@@ -205,6 +205,7 @@ int upkeep_gc(struct engine *e, const struct engine_watch *watch, struct engine_
 	struct store *s;
 	int r;
 
+	spare_let_go(e->host->spare);
 	r = engine_store(e, STORE_WRITE, &s, err);
 	/* The logs go first, so that before and after are measured alike. */
 	if (r >= 0)

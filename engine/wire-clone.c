@@ -17,6 +17,7 @@ static void set_clone(struct json j, const struct engine_clone *c)
 	json_set_int(j, "created", c->created);
 	json_set_int(j, "expires", c->expires);
 	json_set_uint(j, "quota", c->quota);
+	json_set_bool(j, "strict", c->strict);
 	json_set_uint(j, "used", c->used);
 	json_set_bool(j, "mounted", c->mounted);
 	json_set_bool(j, "compared", c->compared);
@@ -41,6 +42,7 @@ static void get_clone(struct json j, struct engine_clone *c)
 	c->created = json_get_int(j, "created");
 	c->expires = json_get_int(j, "expires");
 	c->quota = json_get_uint(j, "quota");
+	c->strict = json_get_bool(j, "strict");
 	c->used = json_get_uint(j, "used");
 	c->mounted = json_get_bool(j, "mounted");
 	c->compared = json_get_bool(j, "compared");
@@ -125,6 +127,7 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	json_set_uint(a.options, "count", options->count);
 	json_set_uint(a.options, "ttl_ms", options->ttl_ms);
 	json_set_uint(a.options, "quota", options->quota);
+	json_set_bool(a.options, "strict", options->strict);
 	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, options, &start, err);
@@ -146,6 +149,7 @@ static int serve_clone(struct engine *e, const struct engine_watch *watch, struc
 		.count = json_get_uint(options, "count"),
 		.ttl_ms = json_get_uint(options, "ttl_ms"),
 		.quota = json_get_uint(options, "quota"),
+		.strict = json_get_bool(options, "strict"),
 		.watch = *watch,
 	};
 	int r = json_end(options.doc, err);

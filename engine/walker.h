@@ -1,0 +1,13 @@
+/*
+ * walker.h - the process that reads the directories of a spare clone (spare-i.h).
+ *
+ * The same program under another name.  It is no thread of cowfsd: one that waits for a mount of
+ * its own process cannot be killed.
+ */
+#pragma once
+
+#define WALKER_NAME "cowfsd-walk"
+#define WALKER_FD   3 /* the top of what it is to read */
+
+/* The exit code.  Only for a process that was started under WALKER_NAME. */
+int walker_main(void);

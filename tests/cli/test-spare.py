@@ -1,0 +1,393 @@
+"""The spare clone: warm before somebody asks, given to who clones the same, gone without a trace."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from snaptest import SNAP, Skip, World, gone, main, sanitizer, test
+
+NOBODY = 65534
+
+
+def needs_spare():
+    """Why there is no spare clone here, if so."""
+    if os.geteuid() != 0:
+        raise Skip("only root has a spare clone")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as e:
+        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:") and int(line.split()[1]) < 600 << 10:
+            raise Skip("there is too little memory for a spare clone")
+
+
+def spare_test(fn):
+    def run(w):
+        needs_spare()
+        try:
+            fn(w)
+        finally:
+            for pid in walkers(w):  # one that a test stopped and left
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    run.__name__ = fn.__name__
+    return test(run)
+
+
+def wait_for(what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def daemon(w):
+    return w.ok("version", "--json").json("snap.version/1")["daemon"]
+
+
+def ready(w):
+    """Wait until there is a spare that is all warm."""
+    wait_for(lambda: daemon(w)["spare"] == "ready")
+
+
+def clone(w, *args, **more):
+    """A clone; its path, and whether it was the spare."""
+    before = daemon(w)
+    got = w.ok("clone", "--json", *args, **more).json("snap.clone/1")
+    taken = daemon(w)["spares_taken"] - (before["spares_taken"] if before else 0)
+    return Path(got["path"]), taken
+
+
+def walkers(w):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"cowfsd-walk", os.fsencode(w.store)]:
+            found.append(int(entry.name))
+    return found
+
+
+def processes_on(w):
+    return walkers(w) + w.daemons()
+
+
+def tree(path):
+    """All that can be seen of it: names, types, modes, times, contents."""
+    seen = {}
+    for top, dirs, files in os.walk(path):
+        for name in [*dirs, *files]:
+            at = Path(top, name)
+            st = at.lstat()
+            data = at.read_bytes() if at.is_file() and not at.is_symlink() else None
+            seen[str(at.relative_to(path))] = (st.st_mode, st.st_ino, st.st_mtime_ns,
+                                               st.st_ctime_ns, st.st_size, data)
+    return seen
+
+
+def fill(w):
+    (w.project / "src" / "deep" / "er").mkdir(parents=True)
+    (w.project / "src" / "deep" / "er" / "f").write_text("deep")
+    (w.project / "link").symlink_to("README.md")
+    os.link(w.project / "README.md", w.project / "src" / "hard")
+    for i in range(40):
+        (w.project / f"dir{i}").mkdir()
+        for k in range(25):
+            (w.project / f"dir{i}" / f"f{k}").write_text(f"{i} {k}")
+
+
+# --- given out ------------------------------------------------------------------------------
+
+@spare_test
+def the_next_clone_of_the_same_state_is_the_spare_and_shows_it(w: World):
+    fill(w)
+    first, taken = clone(w, "-n", "first")
+    assert taken == 0, "there was none yet"
+    ready(w)
+    assert w.mounts() == [str(first)], "nobody sees it before"
+    assert daemon(w)["mounted"] == 1
+    second, taken = clone(w, "-n", "second")
+    assert taken == 1
+    assert tree(second) == tree(w.project)
+    assert second.stat().st_dev != first.stat().st_dev
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    one, two = ([line.split() for line in lines if f" {p} " in line] for p in (first, second))
+    assert len(one) == len(two) == 1 and one[0][2:] == two[0][2:], (one, two)
+    assert two[0][0] == "snapcow:second", two
+    ready(w)
+    assert clone(w)[1] == 1, "and the next one"
+
+
+@spare_test
+def what_is_done_in_it_is_kept_like_in_any_other(w: World):
+    w.ok("clone", "-n", "first")
+    ready(w)
+    path, taken = clone(w, "-n", "try", "--quota", "1M")
+    assert taken == 1
+    (path / "README.md").write_text("changed\n")
+    (path / "src" / "main.c").unlink()
+    (path / "new").mkdir()
+    (path / "new" / "file").write_text("new")
+    got = w.ok("status", "try", "--json").json("snap.status/1")
+    assert got["changed"] == {"added": 1, "modified": 1, "deleted": 1}, got
+    assert got["quota"] == 1 << 20, got
+    assert (w.store / "clones" / "first" / "README.md").read_text() == "first\n"
+    before = tree(path)
+    w.ok("umount", "try")
+    w.ok("mount", "try")
+    assert tree(path) == before
+    w.ok("stop")
+    w.ok("start")
+    assert tree(path) == before
+    ino = {p.name: p.stat().st_ino for p in w.project.rglob("*")}
+    assert (path / "new" / "file").stat().st_ino not in ino.values()
+    w.ok("rm", "try")
+    assert not path.exists()
+    w.ok("gc")
+    w.ok("check")
+
+
+@spare_test
+def it_can_be_removed_at_once(w: World):
+    w.ok("clone", "-n", "first")
+    for _ in range(3):
+        ready(w)
+        path, taken = clone(w, "-n", "try")
+        assert taken == 1
+        w.ok("rm", "try")
+        assert not path.exists()
+
+
+@spare_test
+def one_that_is_not_all_warm_is_given_too_and_its_walker_ends(w: World):
+    fill(w)
+    w.ok("clone", "-n", "first")
+    wait_for(lambda: stopped_walker(w))
+    path, taken = clone(w, "-n", "second")
+    assert taken == 1 and tree(path) == tree(w.project)
+    w.ok("rm", "second")
+
+
+def stopped_walker(w):
+    """Stop one in the midst of its work; if it was too fast, have another one started."""
+    for pid in walkers(w):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: daemon(w)["spare"] != "none")
+        return state(pid) == "T" and daemon(w)["spare"] == "warming"
+    if daemon(w)["spare"] == "ready":
+        w.ok("rm", clone(w)[0].name)
+    return False
+
+
+def state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+@spare_test
+def of_many_made_at_once_one_is_the_spare(w: World):
+    w.ok("clone", "-n", "first")
+    ready(w)
+    w.ok("clone", "-n", "some", "--count", "3")
+    assert daemon(w)["spares_taken"] == 1
+    for i in (1, 2, 3):
+        path = w.store / "clones" / f"some-{i}"
+        assert (path / "README.md").read_text() == "first\n"
+        (path / "README.md").write_text(str(i))
+    assert [(w.store / "clones" / f"some-{i}" / "README.md").read_text()
+            for i in (1, 2, 3)] == ["1", "2", "3"]
+
+
+@spare_test
+def who_comes_at_the_same_time_gets_another(w: World):
+    w.ok("clone", "-n", "first")
+    ready(w)
+    running = [subprocess.Popen([SNAP, "-q", "clone", "-n", f"c{i}", "--from", "@"],
+                                cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE) for i in range(6)]
+    for p in running:
+        out, err = p.communicate(timeout=60)
+        assert p.returncode == 0, (out, err)
+    assert daemon(w)["spares_taken"] == 1
+    for i in range(6):
+        path = w.store / "clones" / f"c{i}"
+        (path / "README.md").write_text(f"{i}")
+    assert [(w.store / "clones" / f"c{i}" / "README.md").read_text() for i in range(6)] \
+        == list("012345")
+
+
+# --- of what --------------------------------------------------------------------------------
+
+@spare_test
+def one_of_an_older_state_is_not_given(w: World):
+    w.ok("clone", "-n", "first")
+    ready(w)
+    (w.project / "README.md").write_text("second\n")
+    path, taken = clone(w, "-n", "second")
+    assert taken == 0 and (path / "README.md").read_text() == "second\n"
+    ready(w)
+    path, taken = clone(w, "-n", "third")
+    assert taken == 1 and (path / "README.md").read_text() == "second\n"
+    ready(w)
+    path, taken = clone(w, "-n", "fourth", "--from", "@-1")
+    assert taken == 0 and (path / "README.md").read_text() == "first\n"
+
+
+@spare_test
+def a_snapshot_of_the_project_renews_it(w: World):
+    w.take()
+    assert daemon(w)["spare"] == "none", "nobody clones here"
+    w.ok("clone", "-n", "first")
+    ready(w)
+    (w.project / "README.md").write_text("second\n")
+    w.take()
+    ready(w)
+    path, taken = clone(w, "--from", "@")
+    assert taken == 1 and (path / "README.md").read_text() == "second\n"
+
+
+@spare_test
+def a_clone_of_a_clone_has_one_too(w: World):
+    first, _ = clone(w, "-n", "first")
+    (first / "README.md").write_text("in the first\n")
+    clone(w, "-n", "second", "--from", "first")
+    ready(w)
+    path, taken = clone(w, "-n", "third", "--from", "first")
+    assert taken == 1 and (path / "README.md").read_text() == "in the first\n"
+
+
+# --- gone -----------------------------------------------------------------------------------
+
+@spare_test
+def stop_leaves_neither_process_nor_mount(w: World):
+    w.ok("clone", "-n", "first")
+    ready(w)
+    w.ok("umount", "first")
+    assert processes_on(w) == w.daemons() and len(w.daemons()) == 1
+    w.ok("stop")
+    assert processes_on(w) == [] and w.mounts() == []
+    w.ok("clone", "-n", "second")
+    wait_for(lambda: stopped_walker(w))
+    w.ok("stop")
+    assert processes_on(w) == []
+    assert w.ok("start").err == b"", "that was no crash"
+
+
+@spare_test
+def it_does_not_keep_the_daemon(w: World):
+    env = {"SNAPCOW_IDLE_S": "3"}
+    w.ok("clone", "-n", "first", env=env)
+    w.ok("umount", "first", env=env)
+    ready(w)
+    pid = w.daemons()[0]
+    assert gone(pid, 20)
+    assert processes_on(w) == [] and w.ok("start").err == b""
+
+
+@spare_test
+def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
+    fill(w)
+    w.ok("clone", "-n", "first")
+    w.ok("umount", "first")
+    wait_for(lambda: stopped_walker(w))
+    walker, pid = walkers(w)[0], w.daemons()[0]
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    os.kill(walker, signal.SIGCONT)
+    assert gone(walker, 20)
+    assert processes_on(w) == [] and w.mounts() == []
+    assert b"ended unexpectedly" in w.ok("list").err
+    w.ok("check")
+
+
+@spare_test
+def a_walker_that_is_killed_does_no_harm(w: World):
+    fill(w)
+    w.ok("clone", "-n", "first")
+    wait_for(lambda: stopped_walker(w))
+    os.kill(walkers(w)[0], signal.SIGKILL)
+    ready(w)
+    path, taken = clone(w)
+    assert taken == 1 and tree(path) == tree(w.project)
+
+
+@spare_test
+def nobody_starts_a_walker_by_its_name(w: World):
+    done = subprocess.run(["cowfsd-walk"], executable=SNAP, env=w.env, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and b"error: " in done.stderr, done
+
+
+@spare_test
+def nothing_of_it_leaks(w: World):
+    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
+    w.ok("start", env=env)
+    w.ok("clone", "-n", "first")
+    ready(w)
+    w.ok("clone", "-n", "second")
+    ready(w)
+    w.ok("stop")  # what the daemon lost shows in its log
+
+
+# --- beside others --------------------------------------------------------------------------
+
+@spare_test
+def a_gc_leaves_it_whole_while_its_snapshot_is_there(w: World):
+    fill(w)
+    w.ok("clone", "-n", "first")
+    ready(w)
+    w.ok("rm", "first")
+    w.ok("gc")
+    assert daemon(w)["spare"] == "ready"
+    path, taken = clone(w)
+    assert taken == 1 and tree(path) == tree(w.project)
+    w.ok("check")
+
+
+@spare_test
+def a_gc_frees_what_only_a_spare_holds(w: World):
+    first, _ = clone(w, "-n", "first")
+    (first / "large").write_bytes(os.urandom(1 << 20))
+    w.ok("clone", "-n", "second", "--from", "first")
+    ready(w)
+    w.ok("rm", "second")
+    w.ok("rm", "first")
+    got = w.ok("gc", "--json").json("snap.gc/1")
+    assert got["freed"] >= 1 << 20, got
+    assert daemon(w)["spare"] == "none"
+    w.ok("check")
+
+
+@spare_test
+def an_ordinary_user_has_none_and_does_not_miss_it(w: World):
+    program = w.top / "snapcow"
+    program.write_bytes(SNAP.read_bytes())
+    program.chmod(0o755)
+    w.top.chmod(0o755)
+    for path in (w.project, *w.project.rglob("*"), w.home):
+        os.chown(path, NOBODY, NOBODY)
+    who = {"program": program, "user": NOBODY, "group": NOBODY, "extra_groups": [],
+           "env": {"SNAPCOW_STORE": str(w.home / "store")}}
+    result = w.snap("clone", "-n", "first", **who)
+    if result.status != 0:
+        raise Skip(f"no clone for ordinary users: {result.err}")
+    time.sleep(1)
+    got = w.ok("version", "--json", **who).json("snap.version/1")["daemon"]
+    assert got["spare"] == "none", got
+    w.ok("clone", "-n", "second", **who)
+    w.ok("stop", **who)
+    assert "warn" not in (w.home / "store" / "cowfsd.log").read_text()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
