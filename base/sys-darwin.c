@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <mach-o/dyld.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -171,6 +172,12 @@ void sys_close_from(int lowest)
 {
 	for (int fd = lowest, end = getdtablesize(); fd < end; fd++)
 		close(fd);
+}
+
+void sys_wait_process(pid_t pid, int ms)
+{
+	for (; ms > 0 && kill(pid, 0) == 0; ms--)
+		usleep(1000);
 }
 
 void sys_name_process(const char *name)

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
@@ -164,6 +166,16 @@ void sys_close_from(int lowest)
 		return;
 	for (int fd = lowest, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++)
 		close(fd);
+}
+
+void sys_wait_process(pid_t pid, int ms)
+{
+	/* By number: glibc has a name for it since 2.36. */
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0)
+		poll(&p, 1, ms);
 }
 
 void sys_name_process(const char *name)

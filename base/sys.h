@@ -68,6 +68,10 @@ NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 const char *sys_self_path(char *path, size_t size);
 
 void sys_close_from(int lowest); /* every descriptor from that one on */
+
+/* Until a process that is no child of ours has let go of everything, but for `ms` at most. */
+void sys_wait_process(pid_t pid, int ms);
+
 void sys_name_process(const char *name);
 
 /* This thread's work can wait when others want the processor. */

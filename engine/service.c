@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "engine/control-i.h"
 #include "engine/engine-i.h"
+
+#define GONE_MS 5000
 
 static struct engine_service described(const struct control_hello *hello)
 {
@@ -63,5 +66,9 @@ int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct
 	if (r < 0)
 		return r;
 	*ret = described(&hello);
-	return ask_wait_gone(e, err);
+	r = ask_wait_gone(e, err);
+	/* It has let go of the store; until it has of all files their file system cannot be unmounted. */
+	if (r >= 0)
+		sys_wait_process((pid_t)hello.pid, GONE_MS);
+	return r;
 }

@@ -182,7 +182,7 @@ int layers_room(struct layers *ls, size_t bytes, struct need *need)
 	if (ls->tight || ls->dirty + (int64_t)bytes > ls->room_until ||
 	    (bytes > 0 && layers_clock() - ls->room_at > ROOM_MS))
 		layers_look_at_disk(ls);
-	if (!ls->tight && (bytes == 0 || !is_full(ls)))
+	if (!ls->tight && !is_full(ls))
 		return 0;
 	/* Nothing has come or gone since the committer did what it could. */
 	if (ls->tight && ls->hopeless_at == ls->persists)

@@ -91,6 +91,17 @@ void entry_set_stored(struct entry *e, bool stored)
 	count(e, 1);
 }
 
+/* What an entry that is not persisted takes, in memory and on the disk; most take less. */
+#define ENTRY_DIRTY 512
+
+void entry_unmark(struct layer *l, struct entry *e)
+{
+	if (!e->marked)
+		return;
+	e->marked = false;
+	layers_count(l->all, -ENTRY_DIRTY);
+}
+
 void entry_mark(struct layer *l, struct entry *e)
 {
 	e->changed = l->generation;
@@ -99,6 +110,7 @@ void entry_mark(struct layer *l, struct entry *e)
 		struct dir *d = &e->dir->dir;
 
 		e->marked = true;
+		layers_count(l->all, ENTRY_DIRTY);
 		e->next_marked = d->marked;
 		d->marked = e;
 		if (!e->dir->names)

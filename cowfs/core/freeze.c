@@ -437,7 +437,7 @@ static void sift_marked(struct layer *l, const struct frozen *f, struct node *di
 	for (; e; e = next) {
 		next = e->next_marked;
 		if (is_settled(l, f, e)) {
-			e->marked = false;
+			entry_unmark(l, e);
 			if (!e->node)
 				entry_free(l, e);
 			continue;

@@ -191,6 +191,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	struct layer *l = op->l;
 	int64_t grown = 0;
 	uint64_t before;
+	uint32_t mode;
 	struct node *n;
 	int r;
 
@@ -209,10 +210,11 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	node_count_data(l, n, before);
 	if (r < 0)
 		return r;
+	mode = n->mode;
 	if (kill_priv)
 		node_kill_priv(n);
 	node_touch(l, n, true);
-	return 0;
+	return n->mode != mode;
 }
 
 int layer_write(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,

@@ -258,6 +258,7 @@ void entry_point(struct layer *l, struct entry *e, struct node *n);
 /* Make an entry name `n`, or nothing.  Keeps the lists, not the link counts. */
 void entry_set(struct layer *l, struct entry *e, struct node *n);
 void entry_mark(struct layer *l, struct entry *e);
+void entry_unmark(struct layer *l, struct entry *e); /* who calls it has taken it off the list */
 void entry_set_stored(struct entry *e, bool stored); /* its directory has another base now */
 
 /* Take an entry away that is as stored. */

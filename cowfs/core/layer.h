@@ -148,7 +148,7 @@ NODISCARD int layer_read(struct layer *l, const struct layer_call *call, uint64_
 			 uint64_t off, size_t len, struct layer_bytes *ret, struct err *err);
 void layer_bytes_done(struct layer_bytes *b);
 
-/* All of it or an error: -ENOSPC (disk or quota), -EFBIG. */
+/* All of it or an error: -ENOSPC (disk or quota), -EFBIG.  1 if set-id bits went with it. */
 NODISCARD int layer_write(struct layer *l, const struct layer_call *call, uint64_t node,
 			  uint64_t off, const void *data, size_t len, bool kill_priv,
 			  struct err *err);

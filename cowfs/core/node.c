@@ -195,8 +195,10 @@ void node_destroy(struct layer *l, struct node *n)
 		layers_count(l->all, -(int64_t)file_memory(&n->file));
 		file_done(&n->file);
 	} else if (node_is_dir(n)) {
-		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));)
+		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));) {
+			entry_unmark(l, e);
 			free(e);
+		}
 		map_done(&n->dir.entries);
 		listing_free(n->dir.listing);
 	} else if (S_ISLNK(n->mode)) {

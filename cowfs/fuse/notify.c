@@ -15,7 +15,7 @@ int mount_announce(struct mount *m, const struct layer_changes *changes, struct 
 	for (size_t i = 0; i < changes->n_names && r == 0; i++)
 		r = wire_expire(m, changes->names[i].dir, changes->names[i].name);
 	for (size_t i = 0; i < changes->n_dirs && r == 0; i++)
-		r = wire_invalidate(m, changes->dirs[i]);
+		r = wire_invalidate(m, changes->dirs[i], false);
 	if (r < 0 && !mount_ended(m))
 		return err_wrap(err, r, "telling the kernel what changed below '%s'", m->path);
 	return 0; /* who is not connected remembers nothing */

@@ -36,6 +36,16 @@ void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t off, struct fus
 	layer_bytes_done(&bytes);
 }
 
+/*
+ * Set-id bits went with a write.  The kernel forgets size and times by itself, not the mode.  To
+ * drop attributes alone waits for nobody, so this may be done while answering.
+ */
+static void forget_mode(fuse_ino_t node)
+{
+	IGNORE_RESULT(wire_invalidate(request_current()->mount, node, true),
+		      "who is not connected remembers nothing");
+}
+
 void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off,
 	      struct fuse_file_info *fi)
 {
@@ -45,10 +55,13 @@ void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, of
 	int r;
 
 	r = layer_write(ops_layer(req), &call, node, (uint64_t)off, data, size, kill_priv, &err);
-	if (r < 0)
+	if (r < 0) {
 		reply_error(req, r, &err);
-	else
-		fuse_reply_write(req, size);
+		return;
+	}
+	if (r > 0)
+		forget_mode(node);
+	fuse_reply_write(req, size);
 }
 
 /*
@@ -66,7 +79,10 @@ static int kill_priv(fuse_req_t req, const struct layer_call *call, fuse_ino_t n
 	r = layer_getattr(ops_layer(req), node, &st, err);
 	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)))
 		return r;
-	return layer_setattr(ops_layer(req), call, node, &st, LAYER_KILL_PRIV, &st, err);
+	r = layer_setattr(ops_layer(req), call, node, &st, LAYER_KILL_PRIV, &st, err);
+	if (r >= 0)
+		forget_mode(node);
+	return r;
 }
 
 void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t len,

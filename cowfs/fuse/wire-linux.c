@@ -246,9 +246,9 @@ int wire_expire(struct mount *m, uint64_t dir, const char *name)
 	return notify(m, FUSE_NOTIFY_INVAL_ENTRY, iov, ARRAY_LEN(iov));
 }
 
-int wire_invalidate(struct mount *m, uint64_t node)
+int wire_invalidate(struct mount *m, uint64_t node, bool attributes_only)
 {
-	struct fuse_notify_inval_inode_out arg = { .ino = node };
+	struct fuse_notify_inval_inode_out arg = { .ino = node, .off = attributes_only ? -1 : 0 };
 	struct iovec iov[] = {
 		{ 0 },
 		{ .iov_base = &arg, .iov_len = sizeof(arg) },

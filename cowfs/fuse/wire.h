@@ -52,4 +52,4 @@ struct wire_setxattr wire_setxattr(const struct request *rq);
  * remembered nothing; a negative errno if the connection is gone.
  */
 NODISCARD int wire_expire(struct mount *m, uint64_t dir, const char *name);
-NODISCARD int wire_invalidate(struct mount *m, uint64_t node);
+NODISCARD int wire_invalidate(struct mount *m, uint64_t node, bool attributes_only);

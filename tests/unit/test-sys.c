@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 
@@ -162,6 +164,33 @@ TEST(the_program_finds_its_own_file)
 	const char *self = sys_self_path(path, sizeof(path));
 
 	CHECK(self && access(self, X_OK) == 0);
+}
+
+TEST(a_process_that_was_waited_for_holds_nothing_any_more)
+{
+	int held[2], leave[2];
+	pid_t pid;
+	char byte;
+
+	CHECK_EQ(sys_pipe(held), 0);
+	CHECK_EQ(sys_pipe(leave), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(leave[1]);
+		IGNORE_RESULT(read(leave[0], &byte, 1), "that it ends is all it says");
+		_exit(0);
+	}
+	close(held[1]);
+	CHECK_EQ(fcntl(held[0], F_SETFL, O_NONBLOCK), 0);
+	sys_wait_process(pid, 1);
+	CHECK(read(held[0], &byte, 1) < 0 && errno == EAGAIN);
+	close(leave[1]);
+	sys_wait_process(pid, 60000);
+	CHECK_EQ(read(held[0], &byte, 1), 0);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	sys_wait_process(pid, 60000);
+	close(held[0]);
+	close(leave[0]);
 }
 
 TEST_MAIN("sys")
