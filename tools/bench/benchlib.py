@@ -156,6 +156,16 @@ def table(header, rows):
         print("  ".join(cells).rstrip())
 
 
+def write_markdown(name, header, rows, lines=()):
+    """The same table for a page, and what stands below it."""
+    path = BUILD / "bench" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
+    text.insert(1, "|" + "---|" * len(header))
+    path.write_text("\n".join([*text, "", *(f"- {line}" for line in lines)]) + "\n")
+    print(f"table: {path.relative_to(ROOT)}")
+
+
 def mib(size):
     return f"{size / 2**20:.1f} MiB"
 

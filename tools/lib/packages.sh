@@ -5,7 +5,7 @@
 # Sourced by tools/quickstart and tools/test.  packages_install PURPOSE... makes
 # sure that everything for these purposes is there: silent if it was, one line if
 # something had to be installed, a message on stderr and status 1 if it cannot be
-# had.  May put a newer meson in front of PATH.  Purposes: build test fuzz bench.
+# had.  May put a newer meson in front of PATH.  Purposes: build test fuzz bench programs.
 
 PACKAGES_FUSE_MIN=3.14
 PACKAGES_MESON_MIN=1.0
@@ -18,9 +18,12 @@ packages_names() {
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
 			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev
 		;;
-	test) echo libcmocka-dev python3 sqlite3 clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 sqlite3 acl clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
-	bench) echo python3 zstd ;;
+	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
+	bench) echo python3 zstd git e2fsprogs fuse-overlayfs ;;
+	# What tests/programs runs on a clone; each is skipped where it is missing.
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs ;;
 	esac
 }
 
@@ -28,9 +31,10 @@ packages_names() {
 packages_commands() {
 	case $1 in
 	build) echo gcc meson ninja pkg-config fusermount3 ;;
-	test) echo python3 clang ;;
+	test) echo python3 setfacl clang ;;
 	fuzz) echo clang ;;
-	bench) echo python3 zstd ;;
+	bench) echo python3 zstd git mkfs.ext4 fuse-overlayfs ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
 	esac
 }
 
