@@ -72,9 +72,6 @@ NODISCARD int project_named(struct engine *e, const char *named, char **ret, str
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);
 
-bool catalog_id_is_zero(const struct catalog_id *id);
-bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b);
-
 /* --- history.c -------------------------------------------------------------------------- */
 
 /* The snapshots of a project (`clone` NULL) or a clone, newest first, without tags. */

@@ -48,6 +48,9 @@ DEFINE_CLEANUP(struct host *, host_free)
 /* Make `layers` and `mounts` if they are not there yet. */
 NODISCARD int host_serve(struct host *h, struct err *err);
 
+/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
+bool host_for_others(void);
+
 /*
  * May cowfsd read the files below `path`?  -ECANCELED if they are, or some of them are,
  * its own: it would ask itself.  Nothing there is touched to find out.
@@ -66,9 +69,6 @@ NODISCARD int live_mount(struct host *h, const char *name, struct err *err);
 /* The same for a clone that was made just now from `root`: warm, if there is a spare of that. */
 NODISCARD int live_mount_first(struct host *h, const char *name, const struct object_id *root,
 			       struct err *err);
-
-/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
-bool live_for_others(void);
 
 enum live_end {
 	LIVE_KEEP,    /* the next daemon is to mount it again */

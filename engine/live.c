@@ -108,14 +108,9 @@ static int live_open(struct host *h, const char *name, struct live **ret, struct
 
 /* --- mounting --------------------------------------------------------------------------- */
 
-bool live_for_others(void)
-{
-	return geteuid() == 0;
-}
-
 static int make_mount_point(const struct live *l, struct err *err)
 {
-	const mode_t mode = live_for_others() ? 0755 : 0700;
+	const mode_t mode = host_for_others() ? 0755 : 0700;
 
 	if (mkdir(l->path, mode) == 0)
 		return 0;
@@ -144,7 +139,7 @@ static void remove_mount_point(const char *path)
 static int live_show(struct live *l, struct err *err)
 {
 	AUTO_FREE char *source = NULL;
-	struct mount_options options = { .path = l->path, .others = live_for_others() };
+	struct mount_options options = { .path = l->path, .others = host_for_others() };
 	int r;
 
 	if (asprintf(&source, "snapcow:%s", l->name) < 0) {

@@ -6,18 +6,6 @@
 #include "base/path.h"
 #include "engine/host-i.h"
 
-bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b)
-{
-	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
-}
-
-bool catalog_id_is_zero(const struct catalog_id *id)
-{
-	static const struct catalog_id zero;
-
-	return catalog_id_same(id, &zero);
-}
-
 /* --- registered ------------------------------------------------------------------------- */
 
 struct search {

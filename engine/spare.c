@@ -135,7 +135,7 @@ void spare_drop(struct layer *layer, struct mount *mount)
 
 static int mount_spare(struct host *h, struct layer *layer, struct mount **ret, struct err *err)
 {
-	const struct mount_options options = { .source = "snapcow", .others = live_for_others() };
+	const struct mount_options options = { .source = "snapcow", .others = host_for_others() };
 
 	return mount_open(h->mounts, layer, &options, ret, err);
 }

@@ -109,13 +109,6 @@ union record {
 	struct clone clone;
 };
 
-static bool id_is_zero(const struct catalog_id *id)
-{
-	static const struct catalog_id zero;
-
-	return memcmp(id->b, zero.b, sizeof(zero.b)) == 0;
-}
-
 int catalog_id_new(struct catalog_id *ret, struct err *err)
 {
 	struct catalog_id id;
@@ -125,9 +118,21 @@ int catalog_id_new(struct catalog_id *ret, struct err *err)
 		r = sys_random(id.b, sizeof(id.b));
 		if (r < 0)
 			return err_wrap(err, r, "drawing a random id");
-	} while (id_is_zero(&id));
+	} while (catalog_id_is_zero(&id));
 	*ret = id;
 	return 0;
+}
+
+bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b)
+{
+	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+bool catalog_id_is_zero(const struct catalog_id *id)
+{
+	static const struct catalog_id zero;
+
+	return catalog_id_same(id, &zero);
 }
 
 char *catalog_id_hex(const struct catalog_id *id, char hex[CATALOG_HEX_SIZE])
@@ -199,7 +204,7 @@ static const char *ref_name_of(const struct kind *k, const void *record, char he
 
 	if (k->name.type == FIELD_TEXT)
 		return *text;
-	assert(!id_is_zero(at));
+	assert(!catalog_id_is_zero(at));
 	return catalog_id_hex(at, hex);
 }
 

@@ -24,6 +24,8 @@ struct catalog_id {
 };
 
 NODISCARD int catalog_id_new(struct catalog_id *ret, struct err *err);
+bool catalog_id_is_zero(const struct catalog_id *id);
+bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b);
 char *catalog_id_hex(const struct catalog_id *id, char hex[CATALOG_HEX_SIZE]);
 
 /* A real directory that snapshots are taken of.  Ref: its id in hex; no root. */

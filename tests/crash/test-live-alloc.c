@@ -392,7 +392,9 @@ static bool try_once(const struct attempt *a, uint64_t n)
 		CHECK_STR((char *)after.data, (char *)before->data);
 		CHECK_OK(a->run(), &why);
 	}
-	must_be_stored();
+	/* Comparing all of it is most of the work: for the first ones, and then for some. */
+	if (n <= 6 || n % 7 == 0 || refused == 0 || getenv("SNAP_TEST_EVERY"))
+		must_be_stored();
 	return refused > 0;
 }
 
