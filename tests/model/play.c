@@ -142,7 +142,7 @@ static void show_difference(const char *a, const char *b, const char *at, const 
 static int same_text(struct run *x, struct buf *a, struct buf *b, const char *at, const char *bt,
 		     const char *what)
 {
-	if (a->len == b->len && memcmp(a->data, b->data, a->len) == 0)
+	if (a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0))
 		return 0;
 	if (!x->play->quiet && buf_append_u8(a, 0) == 0 && buf_append_u8(b, 0) == 0)
 		show_difference((char *)a->data, (char *)b->data, at, bt);
