@@ -127,6 +127,7 @@ TEST(attached_it_is_a_mount_like_any_other_and_what_was_known_stays_known)
 	{
 		AUTO_CLOSE int user = open(stage_at(&s, "d"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+		CHECK(user >= 0);
 		CHECK_EQ(mount_close(s.m, false, &err), -EBUSY);
 		CHECK_HAS(err.msg, s.path);
 	}
