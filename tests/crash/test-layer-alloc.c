@@ -414,4 +414,4 @@ TEST(an_operation_without_memory_changes_nothing_and_can_be_tried_again)
 	buf_done(&at_begin);
 }
 
-TEST_MAIN("live-alloc")
+TEST_MAIN("layer-alloc")

@@ -156,4 +156,4 @@ TEST(what_was_synced_is_there_and_the_rest_is_a_prefix)
 	CHECK(synced > 0);
 }
 
-TEST_MAIN("live-kill")
+TEST_MAIN("layer-kill")
