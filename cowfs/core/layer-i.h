@@ -3,7 +3,7 @@
  *
  * Lock order: layer->lock, then layers->lock, then the locks of the store and its cache.
  * The store is never read or written with layer->lock held: an operation that lacks
- * something returns -EAGAIN (need.h) to op_get(), which gets it without the lock.
+ * something returns -EAGAIN (need.h) to op_again(), which gets it without the lock.
  *
  * What follows is guarded by layer->lock unless it says otherwise.
  *
@@ -243,8 +243,9 @@ static inline bool node_is_dir(const struct node *n)
 /* It changed: what holds its attributes must be persisted. */
 void node_mark(struct layer *l, struct node *n);
 
-/* The same, and its ctime is now; for a directory whose names changed also its mtime. */
 void node_kill_priv(struct node *n); /* attr.c: takes set-id bits away, as a write does */
+
+/* As node_mark(), and its ctime is now; for a directory whose names changed also its mtime. */
 void node_touch(struct layer *l, struct node *n, bool mtime);
 
 /* --- entry.c ---------------------------------------------------------------------------- */
