@@ -11,8 +11,7 @@
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
-#include "engine/host-i.h"
-#include "snapshot/capture.h"
+#include "engine/survey-i.h"
 #include "snapshot/changes.h"
 
 /* One snapshot on its way into the store. */
@@ -133,37 +132,18 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 
 /* --- of a project ----------------------------------------------------------------------- */
 
-static void on_capture(const struct capture_stats *so_far, void *ctx)
-{
-	const struct engine_watch *watch = ctx;
-	struct engine_progress p = {
-		.doing = "reading",
-		.files = so_far->files,
-		.bytes = so_far->bytes,
-	};
-
-	watch->fn(&p, watch->ctx);
-}
-
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
-	const char *const exclude[] = { t->engine->host->dir };
-	struct engine_watch watch = t->options->watch;
-	const struct capture_options options = {
-		.exclude = exclude,
-		.n_exclude = 1,
-		.progress = watch.fn ? on_capture : NULL,
-		.progress_ctx = &watch,
-	};
-	struct capture_stats stats = { 0 };
+	struct survey survey;
 	int r;
 
-	r = capture_directory(b, t->project.path, &options, &t->snapshot.root, &stats, err);
+	r = survey_project(t->engine, &t->project, b, &t->options->watch, &survey, err);
 	if (r < 0)
 		return r;
-	t->snapshot.files = stats.files;
-	t->snapshot.bytes = stats.bytes;
-	t->dirs = stats.dirs;
+	t->snapshot.root = survey.root;
+	t->snapshot.files = survey.files;
+	t->snapshot.bytes = survey.bytes;
+	t->dirs = survey.dirs;
 	return 0;
 }
 

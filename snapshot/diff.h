@@ -1,0 +1,57 @@
+/*
+ * diff.h - what differs between two trees, name by name, at the cost of the difference.
+ *
+ * Equal directories are skipped by their id, unread.  Content is compared by id too, which is
+ * exact (invariant 1), so no file is read.  Nothing is ignored but what was asked to be: inode
+ * numbers and ctimes never count, mtimes only if the caller wants them.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cowfs/store/root.h"
+#include "cowfs/store/store.h"
+
+/* In what the two sides of a name differ. */
+enum diff_what {
+	DIFF_TYPE = 1,    /* it is another type of file now; nothing else is then set */
+	DIFF_CONTENT = 2, /* bytes, target or device number */
+	DIFF_MODE = 4,    /* permission bits */
+	DIFF_OWNER = 8,   /* uid or gid */
+	DIFF_XATTRS = 16,
+	DIFF_LINKS = 32, /* it shares its file with other names than before; only if asked for */
+	DIFF_MTIME = 64, /* only if asked for */
+};
+
+/* Everything is borrowed for the call. */
+struct diff_entry {
+	const char *path; /* from the top; "" is the top itself */
+	/*
+	 * NULL on the side that lacks the name.  Of a file with several names these are the
+	 * attributes of the file, whose form is then never TREE_LINK.
+	 */
+	const struct tree_entry *before, *after;
+	bool before_linked, after_linked; /* it has several names */
+	unsigned what;                    /* enum diff_what; 0 if it came or went */
+};
+
+struct diff_options {
+	bool mtimes; /* a name that differs in its mtime alone is told too */
+	bool links;  /* and one whose other names changed */
+	/*
+	 * A directory that came or went is told together with all below it; without this it is
+	 * told alone, and with what it holds in its summary.
+	 */
+	bool deep;
+};
+
+/*
+ * In the order of a walk: a directory before what is in it, names by their bytes.  A name whose
+ * type changed from or to a directory is told once, with both sides; then, if `deep`, what is
+ * below the directory.  A non-zero answer of `fn` ends the walk and is returned.
+ */
+typedef int (*diff_fn)(const struct diff_entry *e, void *ctx, struct err *err);
+
+/* Both are roots (root.h), and stay reachable until this returns. */
+NODISCARD int diff_walk(struct store *s, const struct object_id *from, const struct object_id *to,
+			const struct diff_options *options, diff_fn fn, void *ctx, struct err *err);
