@@ -21,7 +21,7 @@ packages_names() {
 	test) echo libcmocka-dev python3 sqlite3 acl clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
-	bench) echo python3 zstd git e2fsprogs fuse-overlayfs ;;
+	bench) echo python3 zstd git e2fsprogs btrfs-progs fuse-overlayfs ;;
 	# What tests/programs runs on a clone; each is skipped where it is missing.
 	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs ;;
 	esac
@@ -33,7 +33,7 @@ packages_commands() {
 	build) echo gcc meson ninja pkg-config fusermount3 ;;
 	test) echo python3 setfacl clang ;;
 	fuzz) echo clang ;;
-	bench) echo python3 zstd git mkfs.ext4 fuse-overlayfs ;;
+	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs fuse-overlayfs ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
 	esac
 }
