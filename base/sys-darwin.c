@@ -180,6 +180,14 @@ void sys_wait_process(pid_t pid, int ms)
 		usleep(1000);
 }
 
+/* Nobody tells.  Then it counts as asleep. */
+int sys_look_at_task(pid_t id, struct sys_task *ret)
+{
+	(void)id;
+	*ret = (struct sys_task){ .asleep = true };
+	return 0;
+}
+
 void sys_name_process(const char *name)
 {
 	pthread_setname_np(name);

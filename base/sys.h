@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -71,6 +72,13 @@ void sys_close_from(int lowest); /* every descriptor from that one on */
 
 /* Until a process that is no child of ours has let go of everything, but for `ms` at most. */
 void sys_wait_process(pid_t pid, int ms);
+
+/* What any thread of the machine is doing; -ESRCH if there is none of that number. */
+struct sys_task {
+	bool asleep;      /* it waits for something other than a processor or a disk */
+	uint64_t user_ms; /* that it has run code of its own */
+};
+NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 
 void sys_name_process(const char *name);
 

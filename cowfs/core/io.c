@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cowfs/core/halves-i.h"
 #include "cowfs/core/layer-i.h"
 
 /* For so many directories it is expected that whoever lists them reads the files. */
@@ -197,7 +198,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 
 	r = node_get_file(l, id, &n);
 	if (r >= 0)
-		r = op_may_change(op);
+		r = op_may_write(op, id, off);
 	if (r >= 0)
 		r = layers_room(l->all, len, &op->need);
 	if (r >= 0 && over_quota(l, &n->file, off, len))
@@ -214,6 +215,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	if (kill_priv)
 		node_kill_priv(n);
 	node_touch(l, n, true);
+	halves_note(l, op->call, id, off, len);
 	return n->mode != mode;
 }
 

@@ -22,6 +22,7 @@
 #include "cowfs/store/catalog.h"
 #include "cowfs/store/tree.h"
 
+struct halves;
 struct node;
 
 /*
@@ -95,6 +96,7 @@ struct layer {
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
 	bool persisting;             /* one at a time */
 	bool switching;              /* a rollback: changes wait */
+	bool holding;                /* writes wait, but for pieces of those that have begun */
 	bool sealed;                 /* its end: what is not in memory waits too */
 	_Atomic int failed;          /* what the last persist failed with, or 0 */
 	uint64_t freezes;            /* begun */
@@ -102,7 +104,10 @@ struct layer {
 	uint64_t durable;            /* the last one whose commit waited for the disk */
 	struct layer_state state;    /* of the last commit */
 	_Atomic unsigned reading;    /* > 0: of late somebody read files that were not in memory */
-	struct node *strays;         /* files without names that have dirty blocks */
+	struct halves *halves;       /* owned; NULL until one is met */
+	layer_witness_fn witness;    /* or NULL */
+	void *witness_ctx;
+	struct node *strays; /* files without names that have dirty blocks */
 
 	struct layer *next;  /* guarded by all->lock, as what follows */
 	unsigned committers; /* threads of layers.c that work on it */
@@ -167,6 +172,7 @@ bool op_again(struct op *op, int *r);
 
 /* What every change asks first: 0, -EROFS of a spare, or -EAGAIN while a rollback is under way. */
 NODISCARD int op_may_change(struct op *op);
+NODISCARD int op_may_write(struct op *op, uint64_t node, uint64_t off); /* bytes of a file */
 NODISCARD int op_may_load(struct op *op); /* the same of everything that makes a node of a name */
 
 /* The object if it is in memory, held until the operation ends; else -EAGAIN. */

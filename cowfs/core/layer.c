@@ -79,6 +79,7 @@ void layer_destroy(struct layer *l)
 		store_unpin(layers_store(l->all), OBJECT_TREE, &l->record.root);
 	clone_done(&l->record);
 	pthread_mutex_destroy(&l->lock);
+	free(l->halves);
 	pthread_cond_destroy(&l->calm);
 	free(l);
 }

@@ -37,6 +37,8 @@ struct layer_call {
 	uint32_t uid, gid; /* who asks: the owner of what is made */
 	uint32_t umask;    /* taken from what is made, unless a default ACL says what it gets */
 	bool may_wait;
+	/* Of a write: the thread whose write(2) it is, or may be a piece of; 0: it is all of one. */
+	uint32_t writer;
 };
 
 struct layer_found {
@@ -153,6 +155,13 @@ NODISCARD int layer_write(struct layer *l, const struct layer_call *call, uint64
 			  uint64_t off, const void *data, size_t len, bool kill_priv,
 			  struct err *err);
 
+/*
+ * Who hands writes in may have one that the layer has not seen: has it, or might it have, one of
+ * that thread that goes on at `off`?  Not to be set or taken away while a state is taken.
+ */
+typedef bool (*layer_witness_fn)(void *ctx, uint32_t writer, uint64_t node, uint64_t off);
+void layer_set_witness(struct layer *l, layer_witness_fn fn, void *ctx); /* NULL: nobody */
+
 enum layer_allocate {
 	LAYER_ALLOC_KEEP_SIZE = 1,
 	LAYER_ALLOC_PUNCH = 2,
@@ -175,7 +184,8 @@ NODISCARD ssize_t layer_copy(struct layer *l, const struct layer_call *call, uin
 /*
  * Everything that returned before this was called becomes objects and the root of the clone,
  * in O(changed), while others go on.  `also` (or NULL) may add refs to the same batch; it is
- * called without locks, once the new root is put and before the commit.
+ * called without locks, once the new root is put and before the commit.  With it, the state
+ * holds no half of a write(2) either, save of one that is longer than some MiB.
  */
 struct layer_state {
 	struct object_id id;   /* a root (root.h) */

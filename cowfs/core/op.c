@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cowfs/core/halves-i.h"
 #include "cowfs/core/layer-i.h"
 #include "cowfs/core/listing-i.h"
 
@@ -102,7 +103,7 @@ static int get(struct op *op)
 		pthread_mutex_lock(&l->lock);
 		break;
 	case NEED_CALM:
-		while (l->switching)
+		while (l->switching || l->holding)
 			pthread_cond_wait(&l->calm, &l->lock);
 		break;
 	}
@@ -135,6 +136,15 @@ int op_may_change(struct op *op)
 	if (layer_is_spare(op->l))
 		return -EROFS;
 	return op->l->switching ? wait_for_calm(op) : 0;
+}
+
+int op_may_write(struct op *op, uint64_t node, uint64_t off)
+{
+	int r = op_may_change(op);
+
+	if (r >= 0 && op->l->holding && !halves_continues(op->l, op->call, node, off))
+		r = wait_for_calm(op);
+	return r;
 }
 
 int op_may_load(struct op *op)

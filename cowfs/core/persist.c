@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "cowfs/core/halves-i.h"
 #include "cowfs/core/persist-i.h"
 
 /* What the clone will say of itself; its name is borrowed. */
@@ -37,6 +38,7 @@ int persist_run(struct persist *p, struct err *err)
 	int r;
 
 	r = freeze_collect(l, &p->frozen);
+	halves_release(l);
 	if (r < 0)
 		return err_nomem(err);
 	number = ++l->freezes;
@@ -70,6 +72,9 @@ int layer_persist(struct layer *l, enum batch_durability durability, layer_also_
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
+	/* What nobody will look at as a state may hold half a write. */
+	if (also)
+		halves_hold(l);
 	if (l->marked || also || durability == BATCH_DURABLE)
 		r = persist_run(&p, err);
 	if (r >= 0)

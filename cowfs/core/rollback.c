@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cowfs/core/difference-i.h"
+#include "cowfs/core/halves-i.h"
 #include "cowfs/core/listing-i.h"
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/pin.h"
@@ -365,9 +366,11 @@ int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn 
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
+	halves_hold(l);
 	l->switching = true;
 	if (l->marked)
 		r = persist_run(&p, err);
+	halves_release(l);
 	if (r >= 0)
 		r = switch_pinned(l, root, &nm, ret, err);
 	l->switching = false;

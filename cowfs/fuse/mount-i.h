@@ -50,7 +50,8 @@ struct mount {
 	atomic_bool stop;  /* the reader shall end, */
 	atomic_bool ended; /* the connection has */
 	_Atomic uint64_t
-	    begun; /* thread_now() when the reader began its present request; 0: none */
+	    begun;             /* thread_now() when the reader began its present request; 0: none */
+	_Atomic uint64_t turn; /* of the reader: odd while it reads and handles a request */
 	_Atomic uint64_t requests, deferred;
 
 	pthread_mutex_t lock;

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
+#include "cowfs/fuse/request.h"
 #include "cowfs/fuse/thread.h"
 
 #define CLOSE_WAIT_S 30
@@ -207,6 +208,7 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 		IGNORE_RESULT(take_away(m, true, NULL), "the first failure is the one to tell");
 		return err_wrap(err, r, "mounting at '%s'", m->path);
 	}
+	layer_set_witness(l, request_witness, m);
 	watchdog_add(ms->dog, m);
 	*ret = TAKE_PTR(m);
 	return 0;
@@ -266,6 +268,7 @@ int mount_close(struct mount *m, bool force, struct err *err)
 	r = wait_quiet(m, err);
 	if (r < 0)
 		return r;
+	layer_set_witness(m->layer, NULL, NULL);
 	watchdog_remove(m->all->dog, m);
 	pthread_join(m->reader, NULL);
 	mount_free(m);

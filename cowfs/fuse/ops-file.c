@@ -49,11 +49,12 @@ static void forget_mode(fuse_ino_t node)
 void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off,
 	      struct fuse_file_info *fi)
 {
-	const struct layer_call call = ops_call(req);
+	struct layer_call call = ops_call(req);
 	const bool kill_priv = wire_write_kills_priv(request_current());
 	struct err err = { 0 };
 	int r;
 
+	call.writer = (uint32_t)fuse_req_ctx(req)->pid;
 	r = layer_write(ops_layer(req), &call, node, (uint64_t)off, data, size, kill_priv, &err);
 	if (r < 0) {
 		reply_error(req, r, &err);

@@ -150,14 +150,21 @@ static bool read_failed(struct reader *rd, int errnum)
 static bool read_one(struct reader *rd)
 {
 	struct mount *m = rd->m;
-	const ssize_t n = read(m->fd, m->room, MOUNT_ROOM);
+	int errnum = 0;
+	ssize_t n;
 
+	atomic_fetch_add(&m->turn, 1);
+	n = read(m->fd, m->room, MOUNT_ROOM);
 	if (n > 0) {
 		rd->failures = 0;
 		serve(rd, (size_t)n);
-		return true;
+	} else {
+		errnum = n == 0 ? ENODEV : errno;
 	}
-	switch (n == 0 ? ENODEV : errno) {
+	atomic_fetch_add(&m->turn, 1);
+	switch (errnum) {
+	case 0:
+		return true;
 	case EAGAIN:
 		if (!spin_more(rd))
 			wait_for_request(rd);
@@ -169,7 +176,7 @@ static bool read_one(struct reader *rd)
 	case ECONNABORTED:
 		return false;
 	default:
-		return read_failed(rd, errno);
+		return read_failed(rd, errnum);
 	}
 }
 

@@ -1,6 +1,7 @@
 #include "cowfs/fuse/request.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "cowfs/fuse/mount-i.h"
@@ -89,6 +90,29 @@ void request_take(struct mount *m, void *bytes, size_t len)
 		defer(m, bytes, len);
 	else
 		atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
+}
+
+/* Is there nothing to read, and nothing that was read and is being handled? */
+static bool all_read(struct mount *m)
+{
+	const uint64_t before = atomic_load(&m->turn);
+	struct pollfd fd = { .fd = m->fd, .events = POLLIN };
+
+	return before % 2 == 0 && poll(&fd, 1, 0) == 0 && atomic_load(&m->turn) == before;
+}
+
+bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off)
+{
+	struct mount *m = ctx;
+	bool found = false;
+
+	if (!all_read(m))
+		return true;
+	pthread_mutex_lock(&m->lock);
+	for (const struct flight *f = m->first; f != NULL && !found; f = f->after)
+		found = wire_thread(f->bytes) == writer && wire_write_at(f->bytes, node, off);
+	pthread_mutex_unlock(&m->lock);
+	return found;
 }
 
 uint64_t request_stalled(struct mount *m, uint64_t now)

@@ -35,6 +35,9 @@ void request_set_current(struct request *rq); /* NULL: none any more */
 /* In the reader: answer it, or have the pool do so. */
 void request_take(struct mount *m, void *bytes, size_t len);
 
+/* A layer_witness_fn; the context is the mount. */
+bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off);
+
 /* How long the oldest request that the pool has is without an answer and without any other
  * having been answered since, in nanoseconds. */
 uint64_t request_stalled(struct mount *m, uint64_t now);

@@ -55,7 +55,8 @@ def count_records(data, where):
         turn = turn or got
         assert (got, index) == (turn, number), f"{where}: record {index} where {number} belongs"
         body = data[at + HEAD.size:at + HEAD.size + length]
-        assert len(body) == length and zlib.crc32(body) == crc, f"{where}: record {index} is torn"
+        assert len(body) == length, f"{where}: of record {index} {len(body)} of {length} bytes, at {at} of {len(data)}"
+        assert zlib.crc32(body) == crc, f"{where}: record {index} is not what was written"
         at += HEAD.size + length
         number += 1
     return turn, number

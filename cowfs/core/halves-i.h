@@ -1,0 +1,28 @@
+/*
+ * halves-i.h - private to the core: writes that arrive in pieces.
+ *
+ * The kernel ends a request at a page that it does not have whole, so one write(2) that begins
+ * within such a page, as most that append do, is sent as two: the first ends with that page.  A state
+ * taken between them would show half of a record that its program wrote in one step.  So who takes
+ * a state holds new writes for a moment, lets those go on that have begun, and takes it
+ * when no thread can be between two pieces.
+ *
+ * That moment is bounded: a thread that does not come is not waited for, and of a write that
+ * goes on and on (beyond some MiB) a state may hold the first part.
+ */
+#pragma once
+
+#include "cowfs/core/layer-i.h"
+
+/* All of it with the lock. */
+
+/* A write was done; remember it if more may follow. */
+void halves_note(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
+		 size_t len);
+
+/* While writes are held: is this one the next piece of one that has begun? */
+bool halves_continues(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off);
+
+/* Hold writes and wait, without the lock meanwhile, until none is half done. */
+void halves_hold(struct layer *l);
+void halves_release(struct layer *l);
