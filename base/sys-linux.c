@@ -178,24 +178,45 @@ void sys_wait_process(pid_t pid, int ms)
 		poll(&p, 1, ms);
 }
 
-int sys_look_at_task(pid_t id, struct sys_task *ret)
+/* What the system tells of a task in a file of that name; terminated. */
+static int read_of_task(pid_t id, const char *file, char *text, size_t size)
 {
-	char path[64], text[1024];
-	unsigned long long ticks;
-	const char *p;
+	char path[64];
 	ssize_t n;
-	char state;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)id);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)id, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -ESRCH;
-	n = read(fd, text, sizeof(text) - 1);
+	n = read(fd, text, size - 1);
 	close(fd);
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = '\0';
+	return 0;
+}
+
+bool sys_task_is_root(pid_t id)
+{
+	char text[4096];
+	unsigned fsuid = 1;
+	const char *p;
+
+	if (read_of_task(id, "status", text, sizeof(text)) < 0)
+		return false;
+	p = strstr(text, "\nUid:");
+	return p && sscanf(p, "\nUid: %*u %*u %*u %u", &fsuid) == 1 && fsuid == 0;
+}
+
+int sys_look_at_task(pid_t id, struct sys_task *ret)
+{
+	unsigned long long ticks;
+	char text[1024], state;
+	const char *p;
+
+	if (read_of_task(id, "stat", text, sizeof(text)) < 0)
+		return -ESRCH;
 	/* The name may hold anything; behind the last bracket come the state and numbers. */
 	p = strrchr(text, ')');
 	if (!p ||

@@ -80,6 +80,9 @@ struct sys_task {
 };
 NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 
+/* May it do with files what only root may? */
+bool sys_task_is_root(pid_t id);
+
 void sys_name_process(const char *name);
 
 /* This thread's work can wait when others want the processor. */

@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 
+#include "base/sys.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/request.h"
@@ -37,4 +38,12 @@ struct layer_call ops_call(fuse_req_t req)
 		.umask = ctx->umask,
 		.may_wait = request_current()->may_wait,
 	};
+}
+
+/* Where ids may be mapped the kernel tells them only of who makes something. */
+bool ops_from_root(fuse_req_t req)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+
+	return ctx->uid == 0 || (ctx->uid == (uid_t)-1 && sys_task_is_root(ctx->pid));
 }

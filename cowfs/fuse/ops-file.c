@@ -75,10 +75,8 @@ static int kill_priv(fuse_req_t req, const struct layer_call *call, fuse_ino_t n
 	struct stat st;
 	int r;
 
-	if (call->uid == 0)
-		return 0;
 	r = layer_getattr(ops_layer(req), node, &st, err);
-	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)))
+	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)) || ops_from_root(req))
 		return r;
 	r = layer_setattr(ops_layer(req), call, node, &st, LAYER_KILL_PRIV, &st, err);
 	if (r >= 0)

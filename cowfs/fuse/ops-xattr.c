@@ -68,14 +68,14 @@ void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
 }
 
 /* Keep the names that are one's to see, as ext4 does; their length. */
-static size_t keep_visible(const struct layer_call *call, char *list, size_t len)
+static size_t keep_visible(fuse_req_t req, char *list, size_t len)
 {
 	size_t kept = 0;
 
 	for (size_t at = 0, n; at < len; at += n) {
 		n = strlen(list + at) + 1;
 		if (check_name(list + at) < 0 ||
-		    (call->uid != 0 && has_prefix(list + at, "trusted.")))
+		    (has_prefix(list + at, "trusted.") && !ops_from_root(req)))
 			continue;
 		memmove(list + kept, list + at, n);
 		kept += n;
@@ -93,7 +93,7 @@ void op_listxattr(fuse_req_t req, fuse_ino_t node, size_t size)
 	if (list != NULL)
 		n = layer_listxattr(ops_layer(req), &call, node, list, VALUE_MAX, &err);
 	if (n > 0)
-		n = (ssize_t)keep_visible(&call, list, (size_t)n);
+		n = (ssize_t)keep_visible(req, list, (size_t)n);
 	if (n > 0 && size > 0 && (size_t)n > size)
 		n = -ERANGE;
 	reply_xattr(req, n, list, size, &err);

@@ -17,6 +17,7 @@
 
 /* Of linux/fuse.h 7.40 (Linux 6.10). */
 #define WIRE_NO_EXPORT_SUPPORT (1ull << 38)
+#define WIRE_ALLOW_IDMAP       (1ull << 40)
 
 static enum fuse_opcode opcode(const void *bytes)
 {
@@ -127,7 +128,8 @@ static void note_init(struct wire *w, const struct fuse_in_header *in)
 
 void wire_amend(struct wire *w, const struct iovec *iov, int n)
 {
-	const uint64_t want = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | WIRE_NO_EXPORT_SUPPORT;
+	const uint64_t want = FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | WIRE_NO_EXPORT_SUPPORT |
+			      (w->maps_ids ? WIRE_ALLOW_IDMAP : 0);
 	const struct fuse_out_header *out = iov[0].iov_base;
 	struct fuse_init_out *arg;
 	uint64_t flags;

@@ -20,6 +20,7 @@ struct request;
 struct wire {
 	uint64_t init;    /* number of that request; 0 once it was answered */
 	uint64_t offered; /* flags of the kernel */
+	bool maps_ids;    /* set before: others may be shown it under other user ids */
 	bool kills_priv;  /* set-id bits are ours to take away when a file is written */
 	bool long_setxattr;
 };
