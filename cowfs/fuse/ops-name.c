@@ -48,6 +48,12 @@ static void make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, 
 	int r;
 
 	r = layer_make(ops_layer(req), &call, dir, name, mode, rdev, &found, &err);
+	/*
+	 * The kernel asked because it remembers that the name is not there, which a rollback
+	 * has changed and the announcement not yet reached it: ESTALE has it look again.
+	 */
+	if (r == -EEXIST)
+		r = -ESTALE;
 	reply_found(req, r, &found, &err);
 }
 
@@ -59,33 +65,6 @@ void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev
 void op_mkdir(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode)
 {
 	make(req, dir, name, S_IFDIR | mode, 0);
-}
-
-void op_create(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode,
-	       struct fuse_file_info *fi)
-{
-	const struct layer_call call = ops_call(req);
-	struct layer *l = ops_layer(req);
-	struct layer_found found = { 0 };
-	struct fuse_entry_param e;
-	struct err err = { 0 };
-	int r;
-
-	r = layer_make(l, &call, dir, name, S_IFREG | (mode & 07777), 0, &found, &err);
-	/*
-	 * The kernel asked because it remembers that the name is not there, which a rollback
-	 * has changed and the announcement not yet reached it: ESTALE has it look again.
-	 */
-	if (r == -EEXIST && !(fi->flags & O_EXCL))
-		r = -ESTALE;
-	if (r < 0) {
-		reply_error(req, r, &err);
-		return;
-	}
-	e = reply_entry_of(&found);
-	fi->keep_cache = 1;
-	if (fuse_reply_create(req, &e, fi) < 0)
-		layer_forget(l, found.node, 1); /* as in reply_found() */
 }
 
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *name)

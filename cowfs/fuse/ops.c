@@ -60,7 +60,6 @@ const struct fuse_lowlevel_ops ops = {
 	.getxattr = op_getxattr,
 	.listxattr = op_listxattr,
 	.removexattr = op_removexattr,
-	.create = op_create,
 	.ioctl = op_ioctl,
 	.fallocate = op_fallocate,
 	.readdirplus = op_readdirplus,

@@ -45,8 +45,6 @@ void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n);
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *list);
 void op_mknod(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, dev_t rdev);
 void op_mkdir(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode);
-void op_create(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode,
-	       struct fuse_file_info *fi);
 void op_symlink(fuse_req_t req, const char *target, fuse_ino_t dir, const char *name);
 void op_readlink(fuse_req_t req, fuse_ino_t node);
 void op_link(fuse_req_t req, fuse_ino_t node, fuse_ino_t dir, const char *name);
