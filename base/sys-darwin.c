@@ -204,6 +204,24 @@ void sys_lower_priority(void)
 	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 }
 
+unsigned sys_processors(void)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+int sys_load_open(void)
+{
+	return -1;
+}
+
+unsigned sys_runnable(int load_fd)
+{
+	(void)load_fd;
+	return 0;
+}
+
 void sys_gather_memory(void)
 {
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -237,6 +238,34 @@ void sys_lower_priority(void)
 	/* On Linux a thread has a priority of its own. */
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10),
 		      "then it works at that of others");
+}
+
+unsigned sys_processors(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = CPU_COUNT(&set);
+	return n > 0 ? (unsigned)n : 1;
+}
+
+int sys_load_open(void)
+{
+	return open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+}
+
+unsigned sys_runnable(int load_fd)
+{
+	char text[64];
+	ssize_t n;
+	unsigned running;
+
+	n = pread(load_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : 0;
 }
 
 void sys_gather_memory(void)

@@ -88,6 +88,15 @@ void sys_name_process(const char *name);
 /* This thread's work can wait when others want the processor. */
 void sys_lower_priority(void);
 
+unsigned sys_processors(void); /* that this process may use; at least 1 */
+
+/*
+ * Threads of the machine that run or could, this one too; 0: nobody knows.  The descriptor is
+ * for asking again and again; -1 is fine.
+ */
+int sys_load_open(void);
+unsigned sys_runnable(int load_fd);
+
 /* Few places to take memory from: what many threads give back is then found again by all. */
 void sys_gather_memory(void);
 void sys_return_memory(void); /* what is free goes back to the system */

@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
 		return daemon_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
-		return walker_main();
+		return walker_main(argc > 2);
 	fill_closed_streams();
 	setlocale(LC_TIME, "");
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */

@@ -60,7 +60,7 @@ struct control_hello {
 	bool busy;        /* something is under way */
 	uint64_t mounted; /* clones */
 	/* From here on, what a daemon of another version may not say. */
-	char spare[16];        /* "none", "warming", "ready" */
+	char spare[16];        /* "none", "warming", "ready", "warm" */
 	uint64_t spares_taken; /* clones that were the spare one */
 };
 

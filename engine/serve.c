@@ -285,6 +285,7 @@ static void add_spare(struct server *s, struct control_hello *hello)
 		[SPARE_NONE] = "none",
 		[SPARE_WARMING] = "warming",
 		[SPARE_READY] = "ready",
+		[SPARE_WARM] = "warm",
 	};
 	struct spare_news news;
 

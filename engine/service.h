@@ -12,7 +12,7 @@ struct engine_service {
 	int64_t pid;
 	bool busy;        /* something is under way */
 	uint64_t mounted; /* clones */
-	char spare[16];   /* a warm one for who clones next: "none", "warming", "ready" */
+	char spare[16];   /* a warm one for who clones next: "none", "warming", "ready", "warm" */
 	uint64_t spares_taken;
 };
 

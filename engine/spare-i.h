@@ -48,7 +48,8 @@ void spare_drop(struct layer *layer, struct mount *mount);
 enum spare_state {
 	SPARE_NONE,    /* of what is likely to be cloned next */
 	SPARE_WARMING, /* it can be taken, but is not all warm */
-	SPARE_READY,
+	SPARE_READY,   /* its names are known, */
+	SPARE_WARM,    /* and what is in small files, as far as memory allows */
 };
 
 struct spare_news {

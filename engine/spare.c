@@ -53,8 +53,9 @@ struct spare {
 	struct mount *mount;
 	struct object_id root;
 	struct catalog_id snapshot;
-	pid_t walker;  /* 0: it has ended */
-	uint64_t made; /* engine_clock_ms() */
+	pid_t walker;   /* 0: it has ended */
+	unsigned walks; /* that came to their end: names, then what is in small files */
+	uint64_t made;  /* engine_clock_ms() */
 	uint64_t taken;
 };
 
@@ -63,12 +64,12 @@ struct spare {
 extern char **environ;
 
 /* posix_spawn() and not fork(): the process has threads.  All other descriptors close. */
-static int start_walker(const char *store, int tree, pid_t *ret)
+static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 {
 	char self[PATH_MAX], name[] = WALKER_NAME;
 	const char *path = sys_self_path(self, sizeof(self));
 	AUTO_FREE char *of = strdup(store); /* for whoever looks at the list of processes */
-	char *argv[] = { name, of, NULL };
+	char word[] = "ahead", *argv[] = { name, of, ahead ? word : NULL, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -104,19 +105,24 @@ static void await_walker(struct spare *s)
 {
 	const pid_t walker = s->walker;
 	siginfo_t info;
-	int rc;
+	int rc, status;
 
 	pthread_mutex_unlock(&s->lock);
 	do
 		rc = waitid(P_PID, (id_t)walker, &info, WEXITED | WNOWAIT);
 	while (rc < 0 && errno == EINTR);
 	pthread_mutex_lock(&s->lock);
-	waitpid(walker, NULL, 0);
+	waitpid(walker, &status, 0);
 	s->walker = 0;
-	pthread_cond_broadcast(&s->changed);
-	if (s->layer)
-		log_debug("the spare clone is warm after %llu ms",
+	if (s->layer && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		log_debug("the spare clone is %s after %llu ms", s->walks == 0 ? "ready" : "warm",
 			  (unsigned long long)(engine_clock_ms() - s->made));
+		if (s->walks++ == 0 && !s->ending && !s->wish.open)
+			IGNORE_RESULT(
+			    start_walker(s->host->dir, mount_fd(s->mount), true, &s->walker),
+			    "then what is in files is read when it is wanted");
+	}
+	pthread_cond_broadcast(&s->changed);
 }
 
 /* --- making and dropping ---------------------------------------------------------------- */
@@ -172,7 +178,7 @@ static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
 	if (r >= 0)
 		r = mount_spare(h, layer, &mount, err);
 	if (r >= 0)
-		r = start_walker(h->dir, mount_fd(mount), ret_walker);
+		r = start_walker(h->dir, mount_fd(mount), false, ret_walker);
 	if (r < 0) {
 		spare_drop(layer, mount);
 		return r;
@@ -218,6 +224,7 @@ static void fulfil(struct spare *s)
 	s->layer = layer;
 	s->mount = mount;
 	s->walker = walker;
+	s->walks = 0;
 	s->root = w.root;
 	s->snapshot = w.snapshot;
 	s->made = engine_clock_ms();
@@ -443,8 +450,10 @@ void spare_news(struct spare *s, struct spare_news *ret)
 	pthread_mutex_lock(&s->lock);
 	if (s->wish.open || !s->layer)
 		ret->state = SPARE_NONE;
-	else
+	else if (s->walks == 0)
 		ret->state = s->walker != 0 ? SPARE_WARMING : SPARE_READY;
+	else
+		ret->state = s->walks == 1 ? SPARE_READY : SPARE_WARM;
 	ret->taken = s->taken;
 	pthread_mutex_unlock(&s->lock);
 }

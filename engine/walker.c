@@ -4,6 +4,10 @@
  * name is asked for here.
  *
  * That a name is missing must be known too: git looks for one in each directory.
+ *
+ * A second walk, which asks for nothing that is known by then, has small files read ahead: for
+ * those it is the number of requests that counts, and to read ahead waits for none.  Nobody
+ * knows that they will be wanted, so it stays within bounds and lets everybody else go first.
  */
 #include "engine/walker.h"
 
@@ -14,18 +18,29 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sys.h"
 
-#define ENTRIES_MAX 200000
+#define ENTRIES_MAX  200000
+#define SMALL        ((off_t)64 << 10)     /* bytes of a file that is read ahead, */
+#define AHEAD_MAX    ((uint64_t)256 << 20) /* of all of them, */
+#define MEMORY_SHARE 8                     /* and the part of free memory that they may take */
+#define LOOK_EVERY   32                    /* files, at whether others want the processors */
+#define PAUSE_NS     20000000
 
 struct walk {
 	char **dirs; /* owned, and each of them: paths from the top that are to be read */
 	size_t n, cap;
 	unsigned entries; /* seen */
+	bool ahead;       /* the second time: files are read ahead, */
+	uint64_t left;    /* so many bytes more, */
+	unsigned files;   /* and so many were */
+	int load_fd;
+	unsigned processors;
 };
 
 static bool push(struct walk *w, const char *dir, const char *name)
@@ -52,6 +67,34 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* While there is more to run than processors, somebody needs them for something. */
+static void let_others_go_first(const struct walk *w)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	while (sys_runnable(w->load_fd) > w->processors)
+		nanosleep(&pause, NULL);
+}
+
+/* False: that was enough. */
+static bool read_file(struct walk *w, int dir, const char *name, const struct stat *st)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (!S_ISREG(st->st_mode) || st->st_size == 0 || st->st_size > SMALL)
+		return true;
+	if ((uint64_t)st->st_size > w->left)
+		return false;
+	if (w->files++ % LOOK_EVERY == 0)
+		let_others_go_first(w);
+	w->left -= (uint64_t)st->st_size;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		IGNORE_RESULT(posix_fadvise(fd, 0, st->st_size, POSIX_FADV_WILLNEED),
+			      "then it is read when it is wanted");
+	return true;
+}
+
 /* False: there is no point in going on. */
 static bool read_names(struct walk *w, DIR *dir, const char *path)
 {
@@ -63,9 +106,12 @@ static bool read_names(struct walk *w, DIR *dir, const char *path)
 			continue;
 		if (++w->entries > ENTRIES_MAX ||
 		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    (S_ISDIR(st.st_mode) && !push(w, path, e->d_name)))
+		    (S_ISDIR(st.st_mode) && !push(w, path, e->d_name)) ||
+		    (w->ahead && !read_file(w, dirfd(dir), e->d_name, &st)))
 			return false;
 	}
+	if (w->ahead)
+		return true;
 	IGNORE_RESULT(fstatat(dirfd(dir), ".gitignore", &st, AT_SYMLINK_NOFOLLOW),
 		      "mostly there is none");
 	/* To list it was to use it: its time of access must be asked for again, and then its ACL. */
@@ -85,11 +131,24 @@ static bool read_dir(struct walk *w, const char *path)
 	return more;
 }
 
-/* It ends by itself when the mount is gone: nothing can be opened any more. */
-int walker_main(void)
+/* All of it; what is left of the list if it fails goes with the process. */
+static bool walk(struct walk *w)
 {
-	struct walk w = { 0 };
-	bool more;
+	bool more = read_dir(w, ".");
+
+	while (more && w->n > 0) {
+		AUTO_FREE char *path = w->dirs[--w->n];
+
+		more = read_dir(w, path);
+	}
+	return more;
+}
+
+/* It ends by itself when the mount is gone: nothing can be opened any more. */
+int walker_main(bool ahead)
+{
+	const uint64_t memory = sys_available_memory() / MEMORY_SHARE;
+	struct walk w = { .load_fd = -1 };
 
 	if (fcntl(WALKER_FD, F_SETFD, FD_CLOEXEC) < 0) {
 		log_error("this is started by cowfsd only");
@@ -97,12 +156,11 @@ int walker_main(void)
 	}
 	sys_name_process(WALKER_NAME);
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, 0, PRIO_MAX), "then it works at that of others");
-	more = read_dir(&w, ".");
-	while (more && w.n > 0) {
-		AUTO_FREE char *path = w.dirs[--w.n];
-
-		more = read_dir(&w, path);
+	if (ahead) {
+		w.ahead = true;
+		w.left = memory < AHEAD_MAX ? memory : AHEAD_MAX;
+		w.load_fd = sys_load_open();
+		w.processors = sys_processors();
 	}
-	/* What is left of the list goes with the process. */
-	_exit(more ? 0 : 1);
+	_exit(walk(&w) ? 0 : 1);
 }

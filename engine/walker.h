@@ -6,8 +6,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #define WALKER_NAME "cowfsd-walk"
 #define WALKER_FD   3 /* the top of what it is to read */
 
-/* The exit code.  Only for a process that was started under WALKER_NAME. */
-int walker_main(void);
+/*
+ * The exit code.  Only for a process that was started under WALKER_NAME.  `ahead`: names are
+ * known, and what is in small files is to be read.
+ */
+int walker_main(bool ahead);

@@ -26,7 +26,7 @@ struct mounts {
 	struct watchdog *dog;
 	unsigned cpus;
 	atomic_uint spinning;       /* readers that poll their connection just now */
-	int load_fd;                /* owned: for platform_runnable() */
+	int load_fd;                /* owned: for sys_runnable() */
 	atomic_bool crowded;        /* as of the last look at it, */
 	_Atomic uint64_t load_next; /* and when the next is due */
 };

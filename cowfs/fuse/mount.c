@@ -41,8 +41,8 @@ int mounts_new(struct mounts **ret, struct err *err)
 	if (ms == NULL)
 		return err_nomem(err);
 	fuse_set_log_func(log_libfuse);
-	ms->cpus = platform_cpus();
-	ms->load_fd = platform_load_open();
+	ms->cpus = sys_processors();
+	ms->load_fd = sys_load_open();
 	r = pool_new(&ms->pool, err);
 	if (r < 0)
 		return r;

@@ -33,34 +33,6 @@
 #define PR_SET_IO_FLUSHER 57
 #endif
 
-unsigned platform_cpus(void)
-{
-	cpu_set_t set;
-	int n = 0;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		n = CPU_COUNT(&set);
-	return n > 0 ? (unsigned)n : 1;
-}
-
-int platform_load_open(void)
-{
-	return open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-}
-
-unsigned platform_runnable(int load_fd)
-{
-	char text[64];
-	ssize_t n;
-	unsigned running;
-
-	n = pread(load_fd, text, sizeof(text) - 1, 0);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	return sscanf(text, "%*s %*s %*s %u/", &running) == 1 ? running : 0;
-}
-
 void platform_serve_thread(void)
 {
 	/* Root may; without it, a machine short of memory could wait for us while we wait for it. */

@@ -47,11 +47,5 @@ NODISCARD int platform_unmount(const char *path, const struct platform_id *id, b
 /* Take away what is mounted at `path` if it is ours and nobody answers it.  -EBUSY if somebody does. */
 NODISCARD int platform_clear(const char *path, struct err *err);
 
-unsigned platform_cpus(void); /* that we may run on */
-
-/* How many threads of the whole machine run or could; 0 if that is not known. */
-int platform_load_open(void); /* -1 if it cannot be known */
-unsigned platform_runnable(int load_fd);
-
 /* The calling thread answers requests: memory it asks for must not wait for a mount of ours. */
 void platform_serve_thread(void);

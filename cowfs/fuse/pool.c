@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "base/sys.h"
 #include "cowfs/fuse/platform.h"
 #include "cowfs/fuse/thread.h"
 
@@ -117,7 +118,7 @@ static int add_worker(struct pool *p)
 int pool_new(struct pool **ret, struct err *err)
 {
 	CLEANUP(pool_free_p) struct pool *p = calloc(1, sizeof(*p));
-	const unsigned cpus = platform_cpus();
+	const unsigned cpus = sys_processors();
 	int r;
 
 	if (p == NULL)

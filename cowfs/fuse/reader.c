@@ -66,7 +66,7 @@ static bool crowded(struct mounts *all, uint64_t now)
 	uint64_t next = atomic_load_explicit(&all->load_next, memory_order_relaxed);
 
 	if (now >= next && atomic_compare_exchange_strong(&all->load_next, &next, now + LOAD_NS))
-		atomic_store(&all->crowded, platform_runnable(all->load_fd) > all->cpus);
+		atomic_store(&all->crowded, sys_runnable(all->load_fd) > all->cpus);
 	return atomic_load_explicit(&all->crowded, memory_order_relaxed);
 }
 

@@ -52,7 +52,7 @@ def daemon(w):
 
 def ready(w):
     """Wait until there is a spare that is all warm."""
-    wait_for(lambda: daemon(w)["spare"] == "ready")
+    wait_for(lambda: daemon(w)["spare"] in ("ready", "warm"))
 
 
 def clone(w, *args, **more):
@@ -181,8 +181,11 @@ def stopped_walker(w):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
         wait_for(lambda: daemon(w)["spare"] != "none")
-        return state(pid) == "T" and daemon(w)["spare"] == "warming"
-    if daemon(w)["spare"] == "ready":
+        if state(pid) == "T" and daemon(w)["spare"] == "warming":
+            return True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)  # it was the second one, which reads files
+    if daemon(w)["spare"] in ("ready", "warm"):
         w.ok("rm", clone(w)[0].name)
     return False
 
@@ -273,7 +276,7 @@ def stop_leaves_neither_process_nor_mount(w: World):
     w.ok("clone", "-n", "first")
     ready(w)
     w.ok("umount", "first")
-    assert processes_on(w) == w.daemons() and len(w.daemons()) == 1
+    assert len(w.daemons()) == 1
     w.ok("stop")
     assert processes_on(w) == [] and w.mounts() == []
     w.ok("clone", "-n", "second")
@@ -348,7 +351,7 @@ def a_gc_leaves_it_whole_while_its_snapshot_is_there(w: World):
     ready(w)
     w.ok("rm", "first")
     w.ok("gc")
-    assert daemon(w)["spare"] == "ready"
+    assert daemon(w)["spare"] in ("ready", "warm")
     path, taken = clone(w)
     assert taken == 1 and tree(path) == tree(w.project)
     w.ok("check")
