@@ -1,0 +1,23 @@
+/*
+ * sha1.h - SHA-1 in pieces, for the names that git gives to contents.
+ *
+ * Good for agreeing with git and for nothing else: who wants to make two contents of one
+ * SHA-1 can.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA1_SIZE     20
+#define SHA1_HEX_SIZE (2 * SHA1_SIZE + 1)
+
+struct sha1 {
+	uint32_t h[5];
+	uint64_t len;      /* bytes so far */
+	uint8_t block[64]; /* len % 64 of them wait here */
+};
+
+void sha1_begin(struct sha1 *s);
+void sha1_add(struct sha1 *s, const void *data, size_t len);
+void sha1_end(struct sha1 *s, uint8_t digest[SHA1_SIZE]);

@@ -1,0 +1,35 @@
+#include "base/cquote.h"
+
+#include "tests/lib/test.h"
+
+static void check_quoted(const char *name, const char *want)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+
+	CHECK_EQ(cquote_append(&out, "a/", name), 0);
+	CHECK_STR(buf_str(&out), want);
+}
+
+TEST(a_plain_name_stands_as_it_is)
+{
+	check_quoted("src/main.c", "a/src/main.c");
+	check_quoted("with blank and 'quote'", "a/with blank and 'quote'");
+	check_quoted("gr\xc3\xbc\xc3\x9f\x65", "a/gr\xc3\xbc\xc3\x9f\x65");
+}
+
+TEST(what_would_end_a_line_or_a_quote_is_escaped)
+{
+	check_quoted("a\nb", "\"a/a\\nb\"");
+	check_quoted("\a\b\t\v\f\r\"\\", "\"a/\\a\\b\\t\\v\\f\\r\\\"\\\\\"");
+}
+
+TEST(control_bytes_and_what_is_no_utf8_are_octal)
+{
+	check_quoted("\001\033\177", "\"a/\\001\\033\\177\"");
+	check_quoted("\377x\xc3", "\"a/\\377x\\303\"");
+	/* A sign that turns the writing direction is no printable character. */
+	check_quoted("\xe2\x80\xae", "\"a/\\342\\200\\256\"");
+	check_quoted("\xc3\xa4\n", "\"a/\xc3\xa4\\n\"");
+}
+
+TEST_MAIN("cquote")
