@@ -53,6 +53,14 @@ static int advance(struct frame *f, enum side s, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* Of the directory whose path has that length. */
+static int unreadable(struct walk *w, size_t path_len, int r, struct err *err)
+{
+	if (path_len == 0)
+		return err_wrap(err, r, "the top directory");
+	return err_wrap(err, r, "directory '%.*s'", (int)path_len, (const char *)w->path.data);
+}
+
 /* Either may be NULL.  The path is that of the directory. */
 static int push(struct walk *w, const struct object_id *old, const struct object_id *new,
 		struct err *err)
@@ -78,7 +86,7 @@ static int push(struct walk *w, const struct object_id *old, const struct object
 		if (r >= 0)
 			r = advance(f, (enum side)s, err);
 	}
-	return r;
+	return r < 0 ? unreadable(w, f->path_len, r, err) : r;
 }
 
 static void pop(struct walk *w)
@@ -183,7 +191,7 @@ static int step(struct walk *w, struct err *err)
 	struct frame *f = &w->stack[w->depth - 1];
 	struct tree_entry e[SIDES];
 	bool has[SIDES];
-	int order, r;
+	int order, r, read;
 
 	if (f->end[OLD] && f->end[NEW]) {
 		pop(w);
@@ -207,9 +215,11 @@ static int step(struct walk *w, struct err *err)
 		return err_nomem(err);
 	r = tell(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
 	/* Of a directory nothing borrowed is used from here on, so the iterators may go on. */
-	for (int s = 0; s < SIDES && r == 0; s++)
-		if (has[s])
-			r = advance(f, (enum side)s, err);
+	for (int s = 0; s < SIDES && r == 0; s++) {
+		read = has[s] ? advance(f, (enum side)s, err) : 0;
+		if (read < 0)
+			return unreadable(w, f->path_len, read, err);
+	}
 	return r != 0 ? r : descend(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
 }
 
