@@ -36,6 +36,7 @@ OWNER = {
     r"(libfyaml/.+|libfyaml)\.h": "base",
     r"(fuse3?/.+|fuse|fuse_\w+)\.h": "cowfs/fuse",
     r"(git2/.+|git2)\.h": "snapshot",
+    r"(zlib|zconf)\.h": "snapshot",
     r"seccomp\.h": "runner",
     r"(cmocka|cmocka_\w+)\.h": "tests",
 }

@@ -16,9 +16,9 @@ packages_names() {
 	build)
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
-			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev
+			libgit2-dev libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev zlib1g-dev
 		;;
-	test) echo libcmocka-dev python3 sqlite3 acl clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 sqlite3 acl git clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs btrfs-progs fuse-overlayfs ;;
@@ -31,7 +31,7 @@ packages_names() {
 packages_commands() {
 	case $1 in
 	build) echo gcc meson ninja pkg-config fusermount3 ;;
-	test) echo python3 setfacl clang ;;
+	test) echo python3 setfacl git clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs fuse-overlayfs ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
@@ -40,7 +40,7 @@ packages_commands() {
 
 packages_modules() {
 	case $1 in
-	build) echo fuse3 libseccomp libxxhash sqlite3 libzstd json-c ;;
+	build) echo fuse3 libgit2 libseccomp libxxhash sqlite3 libzstd json-c zlib ;;
 	test) echo cmocka ;;
 	esac
 }

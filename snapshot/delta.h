@@ -1,0 +1,84 @@
+/*
+ * delta.h - the difference of two trees as git would tell it, and what git has no words for.
+ *
+ * Files are what a patch can say: regular files and symlinks that came, went, moved, or changed
+ * in content, in type or in whether they are executable.  Notes are the rest: owners, extended
+ * attributes, other mode bits, empty directories, devices, FIFOs and sockets.  A file that changed
+ * in both ways stands in both lists.  Of a name that came, its owner and mode are not told.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cowfs/store/content.h"
+#include "cowfs/store/object.h"
+#include "cowfs/store/store.h"
+
+/* As git's letters have it. */
+enum delta_status {
+	DELTA_ADDED = 'A',
+	DELTA_DELETED = 'D',
+	DELTA_MODIFIED = 'M',
+	DELTA_RENAMED = 'R',
+	DELTA_TYPE = 'T', /* a file became a symlink or the other way round */
+};
+
+/* A file on one side. */
+struct delta_side {
+	uint32_t mode;          /* as st_mode; 0: it is not there */
+	struct content content; /* of a regular file */
+	char *target;           /* of a symlink; owned */
+};
+
+struct delta_file {
+	enum delta_status status;
+	char *path;     /* owned; from the top */
+	char *old_path; /* owned; of what was renamed, else NULL */
+	struct delta_side before, after;
+	bool content;        /* the bytes differ */
+	unsigned similarity; /* of what was renamed: per cent */
+	bool refused;        /* no patch may name it: git keeps such names to itself */
+};
+
+/* What changed of a note. */
+enum delta_what {
+	DELTA_MODE = 1,
+	DELTA_OWNER = 2,
+	DELTA_XATTRS = 4,
+	DELTA_DEVICE = 8,     /* its number */
+	DELTA_DIRECTORY = 16, /* a directory without files came or went */
+	DELTA_SPECIAL = 32,   /* a device, FIFO or socket came or went */
+};
+
+struct delta_note {
+	enum delta_status status; /* added, deleted or modified */
+	char *path;               /* owned; "" is the top */
+	uint32_t mode;            /* of the newer side */
+	unsigned what;            /* enum delta_what */
+};
+
+struct delta {
+	struct delta_file *files; /* by path */
+	size_t n_files;
+	struct delta_note *notes; /* by path */
+	size_t n_notes;
+	size_t files_cap, notes_cap;
+};
+
+void delta_done(struct delta *d);
+
+struct delta_options {
+	const char *const *paths; /* clean, from the top: only these and what is below them */
+	size_t n_paths;           /* 0: all */
+	bool renames;             /* look for what moved */
+};
+
+/* Both are roots (root.h) and stay reachable until this returns.  -EBADMSG names the path. */
+NODISCARD int delta_find(struct store *s, const struct object_id *before,
+			 const struct object_id *after, const struct delta_options *options,
+			 struct delta *ret, struct err *err);
+
+/* The mode that git has for a file: 0100644, 0100755, 0120000. */
+uint32_t delta_git_mode(uint32_t mode);

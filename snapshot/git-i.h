@@ -1,0 +1,29 @@
+/*
+ * git-i.h - libgit2, loaded when it is first needed.
+ *
+ * It is not linked: with it come libraries for TLS, SSH and Kerberos, which would cost every
+ * command 2 ms to load and cowfsd the mapping of them, and its initialisation reads the system's
+ * certificates (docs/diff.md has the figures).  Who only lists what changed needs none of it.
+ */
+#pragma once
+
+#include <git2.h>
+#include <git2/sys/hashsig.h>
+
+#include "base/err.h"
+
+struct git {
+	__typeof__(&git_libgit2_init) init;
+	__typeof__(&git_error_last) error_last;
+	__typeof__(&git_diff_options_init) diff_options_init;
+	__typeof__(&git_diff_buffers) diff_buffers;
+	__typeof__(&git_hashsig_create) hashsig_create;
+	__typeof__(&git_hashsig_compare) hashsig_compare;
+	__typeof__(&git_hashsig_free) hashsig_free;
+};
+
+/* Initialised and never given back.  -ENOTSUP with a sentence if this machine has none. */
+NODISCARD int git_load(const struct git **ret, struct err *err);
+
+/* The failure that a function of it returned, with its own sentence; returns a code of ours. */
+int git_failed(const struct git *g, int rc, const char *doing, struct err *err);
