@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/utf8.h"
 #include "cli/out.h"
+#include "cli/progress.h"
 #include "engine/show.h"
 
 /* A larger file is not put into a JSON string; its plain bytes can be had without --json. */
@@ -90,8 +91,11 @@ static void print_snapshot(const struct invocation *inv, const struct engine_sna
 {
 	char minute[OUT_TIME_MAX], when[OUT_TIME_MAX], count[OUT_COUNT_MAX], size[SIZE_TEXT_MAX];
 
-	print_field(inv, "snapshot");
-	fprintf(inv->out, "%s%s%s\n", out_style(inv, OUT_ID), s->id, out_style(inv, OUT_PLAIN));
+	if (*s->id != '\0') {
+		print_field(inv, "snapshot");
+		fprintf(inv->out, "%s%s%s\n", out_style(inv, OUT_ID), s->id,
+			out_style(inv, OUT_PLAIN));
+	}
 	if (*s->parent != '\0') {
 		print_field(inv, "parent");
 		fprintf(inv->out, "%s\n", s->parent);
@@ -104,9 +108,9 @@ static void print_snapshot(const struct invocation *inv, const struct engine_sna
 		out_name(inv->out, s->clone);
 		fputc('\n', inv->out);
 	}
-	print_field(inv, "taken");
+	print_field(inv, *s->id != '\0' ? "taken" : "as of");
 	fprintf(inv->out, "%s (%s)\n", out_minute(s->created / 1000000000, minute),
-		out_when(s->created, when));
+		*s->id != '\0' ? out_when(s->created, when) : "now");
 	if (s->n_tags > 0)
 		print_field(inv, "tags");
 	for (size_t i = 0; i < s->n_tags; i++) {
@@ -166,6 +170,7 @@ static int on_snapshot(const struct engine_snapshot *s, const char *project, voi
 
 	(void)err;
 	sh->snapshot_found = true;
+	progress_done(sh->inv->progress);
 	if (sh->inv->json) {
 		out_json_snapshot(sh->j, s);
 		json_set_name(sh->j, "project", project);
@@ -240,6 +245,7 @@ static int show_run(struct invocation *inv, struct err *err)
 		.ctx = &sh,
 	};
 	char *state = inv->words[0], *colon = strchr(state, ':');
+	struct engine_watch watch;
 	int r;
 
 	if (colon) {
@@ -247,7 +253,8 @@ static int show_run(struct invocation *inv, struct err *err)
 		sh.path = colon + 1;
 	}
 	sh.j = out_json_begin(inv, &doc);
-	r = engine_show(inv->engine, state, sh.path, &sink, err);
+	watch = progress_watch(inv->progress);
+	r = engine_show(inv->engine, state, sh.path, &watch, &sink, err);
 	if (r == -ENOENT || r == -ENOTDIR)
 		cmd_hint(inv, "%s%s%s", sh.snapshot_found ? "show " : "log",
 			 sh.snapshot_found ? state : "", sh.snapshot_found ? ":" : "");
@@ -261,15 +268,16 @@ static int show_run(struct invocation *inv, struct err *err)
 const struct command cmd_show = {
 	.name = "show",
 	.group = "Snapshots",
-	.summary = "show a snapshot, or a file or directory as it was",
+	.summary = "show a state, or a file or directory as it was",
 	.words = "STATE[:PATH]",
 	.min_words = 1,
 	.max_words = 1,
 	.details =
 	    "STATE is `@` for the newest snapshot of the project, `@-1` for the one before, an id\n"
-	    "or the beginning of one, or a tag. PATH counts from the top of the project, or from\n"
+	    "or the beginning of one, a tag, the name of a clone for the clone as it is now, or\n"
+	    "`.` for the project as it is now. PATH counts from the top of the project, or from\n"
 	    "the current directory if it begins with `./`. A file is printed as it was, byte for\n"
 	    "byte; a directory is listed; `STATE:` lists the top.\n",
-	.examples = "show @\nshow @-1:src/main.c\nshow known-good:\n",
+	.examples = "show @\nshow @-1:src/main.c\nshow try:src\n",
 	.run = show_run,
 };

@@ -325,24 +325,32 @@ int ask_over(struct ask *a, struct engine *e, struct control *c, const struct en
 	return r < 0 ? r : listen_to(a, e, c, watch, ret, err);
 }
 
-int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
-	       const struct engine_watch *watch, struct json *ret, struct err *err)
+int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
+		const struct engine_watch *watch, struct control *c, struct json *ret,
+		struct err *err)
 {
-	CLEANUP(control_done) struct control c = CONTROL_INIT;
 	struct control_hello hello;
 	bool started;
 	int r = 0;
 
 	for (int i = 0; i < TRIES_MAX; i++) {
-		r = ask_connect(e, start, &c, &hello, &started, err);
+		r = ask_connect(e, start, c, &hello, &started, err);
 		if (r < 0)
 			return r;
-		r = ask_over(a, e, &c, watch, ret, err);
+		r = ask_over(a, e, c, watch, ret, err);
 		if (r != -ESHUTDOWN)
 			return r;
 		/* It was about to end when we came; the next one does it. */
 	}
 	return err_set(err, r, "cowfsd is stopping");
+}
+
+int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
+	       const struct engine_watch *watch, struct json *ret, struct err *err)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+
+	return ask_keeping(a, e, start, watch, &c, ret, err);
 }
 
 int ask_end(const struct ask *a, struct err *err)

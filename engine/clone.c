@@ -27,16 +27,20 @@ static int base_now(struct engine *e, const char *clone, const struct engine_wat
 static int find_base(struct engine *e, const struct engine_clone_options *options,
 		     struct snapshot *ret, struct err *err)
 {
-	CLEANUP(clone_done) struct clone source = { 0 };
+	CLEANUP(state_done) struct state state = { 0 };
 	const char *from = options->from;
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
 		return base_now(e, NULL, &options->watch, ret, err);
-	r = clone_check_name(from, NULL) < 0 ? -ENOENT : clone_get(e->store, from, &source, err);
-	if (r >= 0)
+	r = state_find(e, e->store, from, &state, err);
+	if (r < 0)
+		return r;
+	if (state.kind == STATE_CLONE)
 		return base_now(e, from, &options->watch, ret, err);
-	return r == -ENOENT ? state_resolve(e, e->store, from, ret, err) : r;
+	*ret = state.snapshot;
+	state.snapshot = (struct snapshot){ 0 };
+	return 0;
 }
 
 /* --- names ------------------------------------------------------------------------------ */

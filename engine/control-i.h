@@ -101,6 +101,10 @@ void ask_done(struct ask *a);
  */
 NODISCARD int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
 			 const struct engine_watch *watch, struct json *ret, struct err *err);
+/* The same, and the connection stays open: with it goes what cowfsd keeps for us (keep-i.h). */
+NODISCARD int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
+			  const struct engine_watch *watch, struct control *c, struct json *ret,
+			  struct err *err);
 NODISCARD int ask_end(const struct ask *a, struct err *err);
 
 /* The same over a connection that was greeted.  -ESHUTDOWN if it is about to end. */

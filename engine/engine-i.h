@@ -10,6 +10,7 @@
 #include "engine/history.h"
 
 struct host;
+struct kept;
 
 /* In cowfsd there is one for each question, which borrows all that it has. */
 struct engine {
@@ -19,7 +20,8 @@ struct engine {
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */
 
-	struct host *host;                         /* in cowfsd: what it owns; else NULL */
+	struct host *host;  /* in cowfsd: what it owns; else NULL */
+	struct kept **kept; /* in cowfsd: what stays until who asks has gone (keep-i.h) */
 	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
 	void *warn_ctx;
 };
@@ -159,3 +161,27 @@ NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struc
  */
 NODISCARD int state_resolve(struct engine *e, struct store *s, const char *text,
 			    struct snapshot *ret, struct err *err);
+
+enum state_kind {
+	STATE_PROJECT, /* now */
+	STATE_CLONE,   /* now */
+	STATE_SNAPSHOT,
+};
+
+/* Any state that a person can name. */
+struct state {
+	enum state_kind kind;
+	char *text;               /* owned; names the same from anywhere in the project */
+	struct project project;   /* whose it is */
+	struct clone clone;       /* of STATE_CLONE, as its record has it */
+	struct snapshot snapshot; /* of STATE_SNAPSHOT */
+};
+
+void state_done(struct state *s);
+
+/*
+ * The same for all that can be named: "." is the project now, and the name of a clone that clone
+ * now, also where a tag has that name.
+ */
+NODISCARD int state_find(struct engine *e, struct store *s, const char *text, struct state *ret,
+			 struct err *err);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "engine/keep-i.h"
 #include "engine/wire-i.h"
 
 #define BACKLOG         128
@@ -19,7 +20,7 @@
 
 static const struct wire_verb *const verbs[] = {
 	&wire_take,   &wire_gc,     &wire_check, &wire_clone,  &wire_list,
-	&wire_status, &wire_remove, &wire_mount, &wire_umount,
+	&wire_status, &wire_remove, &wire_mount, &wire_umount, &wire_hold,
 };
 
 struct connection {
@@ -27,6 +28,7 @@ struct connection {
 	struct control control;
 	struct connection *prev, *next; /* guarded by server->lock */
 	uint64_t reported;              /* when progress was sent last */
+	struct kept *kept;              /* until it ends */
 };
 
 /* --- what is under way ------------------------------------------------------------------ */
@@ -227,6 +229,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 		.store = h->store,
 		.mode = STORE_WRITE,
 		.host = h,
+		.kept = &c->kept,
 		.warn = send_warning,
 		.warn_ctx = c,
 	};
@@ -373,6 +376,7 @@ static void connection_free(struct connection *c)
 {
 	struct server *s = c->server;
 
+	keep_release(&c->kept);
 	pthread_mutex_lock(&s->lock);
 	/* Closed while it leaves the list: server_drain() must not meet the next owner of the number. */
 	control_done(&c->control);

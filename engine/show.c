@@ -7,37 +7,45 @@
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
-#include "engine/engine-i.h"
+#include "engine/hold-i.h"
 
 #define READ_SIZE ((size_t)256 << 10)
 
-/* One look into one snapshot. */
+/* One look into one state. */
 struct look {
 	struct engine *engine;
 	struct store *store;
 	const struct engine_show_sink *sink;
-	struct snapshot snapshot;
-	struct project project;
+	struct hold hold;
+	const struct state *state; /* which is held */
 	struct root root;
 	char *path; /* owned; from the top of the project, "" for the top */
-	struct buf hold[2];
+	struct buf found[2];
 };
 
 static void look_done(struct look *l)
 {
-	snapshot_done(&l->snapshot);
-	project_done(&l->project);
-	buf_done(&l->hold[0]);
-	buf_done(&l->hold[1]);
+	hold_done(&l->hold);
+	buf_done(&l->found[0]);
+	buf_done(&l->found[1]);
 	free(l->path);
+}
+
+/* "snapshot 0123456789abcdef", "clone try", "the project ." */
+static const char *kind_of(const struct look *l)
+{
+	static const char *const kinds[] = {
+		[STATE_PROJECT] = "the project",
+		[STATE_CLONE] = "clone",
+		[STATE_SNAPSHOT] = "snapshot",
+	};
+
+	return kinds[l->state->kind];
 }
 
 static int failed(const struct look *l, int r, struct err *err)
 {
-	char hex[CATALOG_HEX_SIZE];
-
-	return err_wrap(err, r, "'%s' of snapshot %s", l->path,
-			catalog_id_hex(&l->snapshot.id, hex));
+	return err_wrap(err, r, "'%s' of %s %s", l->path, kind_of(l), l->state->text);
 }
 
 /* --- paths ------------------------------------------------------------------------------ */
@@ -52,7 +60,7 @@ static bool from_here(const char *path)
 static int find_path(struct look *l, const char *path, struct err *err)
 {
 	AUTO_FREE char *clean = NULL;
-	const char *top = l->project.path;
+	const char *top = l->state->project.path;
 
 	if (!from_here(path) && path[0] != '/') {
 		clean = path_clean("/", path);
@@ -74,10 +82,8 @@ static int find_path(struct look *l, const char *path, struct err *err)
 
 static int not_there(const struct look *l, size_t len, struct err *err)
 {
-	char hex[CATALOG_HEX_SIZE];
-
-	return err_set(err, -ENOENT, "there is no '%.*s' in snapshot %s", (int)len, l->path,
-		       catalog_id_hex(&l->snapshot.id, hex));
+	return err_set(err, -ENOENT, "there is no '%.*s' in %s %s", (int)len, l->path, kind_of(l),
+		       l->state->text);
 }
 
 static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
@@ -91,14 +97,14 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 	for (; *p != '\0'; p += n + (p[n] == '/')) {
 		n = strcspn(p, "/");
 		if (ret->form != TREE_DIR)
-			return err_set(err, -ENOTDIR, "'%.*s' is not a directory in that snapshot",
+			return err_set(err, -ENOTDIR, "'%.*s' is not a directory there",
 				       (int)(p - l->path - 1), l->path);
 		/* A name too long to be one has no place in a tree either. */
 		if (!path_name_valid(p, n))
 			return not_there(l, (size_t)(p - l->path) + n, err);
 		hold = !hold;
 		dir = ret->id;
-		r = tree_lookup(l->store, &dir, p, n, ret, &l->hold[hold], err);
+		r = tree_lookup(l->store, &dir, p, n, ret, &l->found[hold], err);
 		if (r == -ENOENT)
 			return not_there(l, (size_t)(p - l->path) + n, err);
 		if (r < 0)
@@ -106,7 +112,7 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 	}
 	if (ret->form != TREE_LINK)
 		return 0;
-	r = root_link(l->store, &l->root, ret->ino, ret, &l->hold[!hold], err);
+	r = root_link(l->store, &l->root, ret->ino, ret, &l->found[!hold], err);
 	return r < 0 ? failed(l, r, err) : 0;
 }
 
@@ -190,13 +196,22 @@ static int send_bytes(struct look *l, const struct tree_entry *e, struct err *er
 static int tell_snapshot(struct look *l, struct err *err)
 {
 	CLEANUP(engine_snapshot_done) struct engine_snapshot s = { 0 };
+	const struct snapshot *record = &l->state->snapshot;
+	struct snapshot now = {
+		.project = l->state->project.id,
+		.clone = l->state->clone.name,
+		.message = (char[]){ "" },
+		.created = l->hold.held[0].time,
+		.files = l->root.top.below.files,
+		.bytes = l->root.top.below.bytes + l->root.in_links.bytes,
+	};
 	int r;
 
-	r = history_entry(&l->snapshot, &s, err);
-	if (r >= 0)
+	r = history_entry(l->state->kind == STATE_SNAPSHOT ? record : &now, &s, err);
+	if (r >= 0 && l->state->kind == STATE_SNAPSHOT)
 		r = tag_fill(l->store, &s, 1, err);
 	if (r >= 0)
-		r = l->sink->snapshot(&s, l->project.path, l->sink->ctx, err);
+		r = l->sink->snapshot(&s, l->state->project.path, l->sink->ctx, err);
 	return r;
 }
 
@@ -208,9 +223,6 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 	r = find_path(l, path, err);
 	if (r < 0)
 		return r;
-	r = root_get(l->store, &l->snapshot.root, &l->root, err);
-	if (r < 0)
-		return failed(l, r, err);
 	r = walk_to(l, &e, err);
 	if (r >= 0) {
 		const char *name = *l->path != '\0' ? path_base(l->path) : "";
@@ -224,10 +236,22 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 	return S_ISREG(e.mode) ? send_bytes(l, &e, err) : 0;
 }
 
-int engine_show(struct engine *e, const char *state, const char *path,
-		const struct engine_show_sink *sink, struct err *err)
+/* Of a snapshot alone it is not needed: what is said of that stands in its record. */
+static int read_root(struct look *l, const char *path, struct err *err)
 {
-	CLEANUP(look_done) struct look l = { .engine = e, .sink = sink };
+	int r;
+
+	if (!path && l->state->kind == STATE_SNAPSHOT)
+		return 0;
+	r = root_get(l->store, &l->hold.held[0].root, &l->root, err);
+	return r < 0 ? err_wrap(err, r, "the top of %s %s", kind_of(l), l->state->text) : 0;
+}
+
+int engine_show(struct engine *e, const char *state, const char *path,
+		const struct engine_watch *watch, const struct engine_show_sink *sink,
+		struct err *err)
+{
+	CLEANUP(look_done) struct look l = { .engine = e, .sink = sink, .hold = HOLD_INIT };
 	int r;
 
 	r = engine_store(e, STORE_READ, &l.store, err);
@@ -238,12 +262,16 @@ int engine_show(struct engine *e, const char *state, const char *path,
 		return engine_project(e, &l.store, &none, err);
 	}
 	if (r >= 0)
-		r = state_resolve(e, l.store, state, &l.snapshot, err);
+		r = state_find(e, l.store, state, &l.hold.states[0], err);
 	if (r < 0)
 		return r;
-	r = project_get(l.store, &l.snapshot.project, &l.project, err);
+	l.hold.n = 1;
+	l.state = &l.hold.states[0];
+	r = hold_open(e, &l.hold, watch, err);
+	if (r >= 0)
+		r = read_root(&l, path, err);
 	if (r < 0)
-		return engine_as_damage(err, r);
+		return r;
 	r = tell_snapshot(&l, err);
 	return r < 0 || !path ? r : tell_path(&l, path, err);
 }

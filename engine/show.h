@@ -1,5 +1,5 @@
 /*
- * show.h - what is in a snapshot: itself, its directories, its files.
+ * show.h - what is in a state: a snapshot, a clone now, the project now; its directories, its files.
  */
 #pragma once
 
@@ -26,6 +26,7 @@ struct engine_entry {
  * regular file.  A negative answer ends it and is returned.
  */
 struct engine_show_sink {
+	/* Of what is now its id is "", and it was created now. */
 	int (*snapshot)(const struct engine_snapshot *s, const char *project, void *ctx,
 			struct err *err);
 	int (*found)(const struct engine_entry *e, void *ctx, struct err *err);
@@ -41,4 +42,5 @@ struct engine_show_sink {
  * path, -EBADMSG naming the path if the store is damaged there.
  */
 NODISCARD int engine_show(struct engine *e, const char *state, const char *path,
-			  const struct engine_show_sink *sink, struct err *err);
+			  const struct engine_watch *watch, const struct engine_show_sink *sink,
+			  struct err *err);

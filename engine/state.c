@@ -67,6 +67,66 @@ static int resolve_tag(struct engine *e, struct store *s, const char *text, stru
 	return r < 0 ? r : engine_as_damage(err, snapshot_get(s, &tag.snapshot, ret, err));
 }
 
+void state_done(struct state *s)
+{
+	free(s->text);
+	project_done(&s->project);
+	clone_done(&s->clone);
+	snapshot_done(&s->snapshot);
+	*s = (struct state){ 0 };
+}
+
+/* What is left when the text is neither "." nor a clone's name. */
+static int find_snapshot(struct engine *e, struct store *s, const char *text, struct state *ret,
+			 struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	int r = state_resolve(e, s, text, &ret->snapshot, err);
+
+	if (r < 0)
+		return r;
+	ret->kind = STATE_SNAPSHOT;
+	ret->text = strdup(catalog_id_hex(&ret->snapshot.id, hex));
+	if (!ret->text)
+		return err_nomem(err);
+	return engine_as_damage(err, project_get(s, &ret->snapshot.project, &ret->project, err));
+}
+
+static int find_any(struct engine *e, struct store *s, const char *text, struct state *ret,
+		    struct err *err)
+{
+	int r;
+
+	if (strcmp(text, ".") == 0) {
+		ret->kind = STATE_PROJECT;
+		ret->text = strdup(text);
+		return ret->text ? project_around(e, s, &ret->project, err) : err_nomem(err);
+	}
+	r = clone_check_name(text, NULL) < 0 ? -ENOENT : clone_get(s, text, &ret->clone, err);
+	if (r == -ENOENT)
+		return find_snapshot(e, s, text, ret, err);
+	if (r < 0)
+		return r;
+	ret->kind = STATE_CLONE;
+	ret->text = strdup(text);
+	if (!ret->text)
+		return err_nomem(err);
+	return engine_as_damage(err, project_get(s, &ret->clone.project, &ret->project, err));
+}
+
+int state_find(struct engine *e, struct store *s, const char *text, struct state *ret,
+	       struct err *err)
+{
+	CLEANUP(state_done) struct state found = { 0 };
+	int r = find_any(e, s, text, &found, err);
+
+	if (r < 0)
+		return r;
+	*ret = found;
+	found = (struct state){ 0 };
+	return 0;
+}
+
 int state_resolve(struct engine *e, struct store *s, const char *text, struct snapshot *ret,
 		  struct err *err)
 {

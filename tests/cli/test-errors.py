@@ -64,9 +64,9 @@ def a_tag_that_would_read_as_something_else_is_usage(w: World):
 @test
 def a_state_that_is_none_is_usage(w: World):
     w.take()
-    for bad in ("", "@x", "@-", "@-1x", ".", ":README.md"):
+    for bad in ("", "@x", "@-", "@-1x", ":README.md"):
         w.snap("show", bad).fails(2)
-    w.snap("show", ".", "--json").fails_json(2, "E_USAGE")
+    w.snap("show", "@x", "--json").fails_json(2, "E_USAGE")
 
 
 # --- not found ------------------------------------------------------------------------------
