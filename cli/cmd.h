@@ -44,6 +44,7 @@ struct invocation {
 	const void *args;      /* the struct that the command's options fill */
 	char **words;
 	int n_words;
+	int n_before; /* how many of them came before "--" */
 
 	FILE *out;
 	bool json, quiet, color;
@@ -62,7 +63,9 @@ struct command {
 	const char *summary;
 	const char *words; /* "STATE[:PATH]"; NULL: takes none */
 	int min_words, max_words;
-	const struct opt *opts; /* NULL: none but the global ones */
+	bool takes_rest;            /* any number of words more behind "--" */
+	const struct opt *opts;     /* NULL: none but the global ones */
+	void (*preset)(void *args); /* defaults that are not zero; may be NULL */
 	const char *details; /* what help says beyond the summary; lines end with \n; may be NULL */
 	const char *examples; /* one a line, without the program's name; may be NULL */
 	bool no_engine;       /* runs without a store and a directory */
@@ -81,6 +84,6 @@ const struct command *command_find(const char *name, struct err *err);
  */
 void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-extern const struct command cmd_check, cmd_clone, cmd_gc, cmd_help, cmd_init, cmd_list, cmd_log,
-    cmd_mount, cmd_rm, cmd_show, cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_stop,
+extern const struct command cmd_check, cmd_clone, cmd_diff, cmd_gc, cmd_help, cmd_init, cmd_list,
+    cmd_log, cmd_mount, cmd_rm, cmd_show, cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_stop,
     cmd_umount, cmd_version;

@@ -30,8 +30,8 @@ const struct command *command_find(const char *name, struct err *err)
 /* As in "[-C DIR] [--json]". */
 #define USAGE_WIDTH 90
 
-/* Behind `indent` columns; what does not fit goes on below, indented as much. */
-static void print_usage_options(const struct opt *table, int indent, FILE *out)
+/* Behind `indent` columns; what does not fit goes on below, indented as much.  The column it ends in. */
+static int print_usage_options(const struct opt *table, int indent, FILE *out)
 {
 	int at = indent;
 
@@ -52,6 +52,7 @@ static void print_usage_options(const struct opt *table, int indent, FILE *out)
 		fprintf(out, "%s]", word);
 		at += len + 1;
 	}
+	return at;
 }
 
 static void print_overview(const struct invocation *inv)
@@ -92,11 +93,13 @@ static void print_examples(const struct invocation *inv, const char *examples)
 static void print_command(const struct invocation *inv, const struct command *c)
 {
 	FILE *out = inv->out;
-	int indent;
+	int indent, at;
 
-	indent = fprintf(out, "usage: %s %s", inv->program, c->name);
+	at = indent = fprintf(out, "usage: %s %s", inv->program, c->name);
 	if (c->opts)
-		print_usage_options(c->opts, indent, out);
+		at = print_usage_options(c->opts, indent, out);
+	if (c->words && at + 1 + (int)strlen(c->words) > USAGE_WIDTH)
+		fprintf(out, "\n%*s", indent, "");
 	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
 	fprintf(out, "%c%s.\n", toupper((unsigned char)c->summary[0]), c->summary + 1);
 	if (c->details)

@@ -19,9 +19,9 @@
 #include "engine/walker.h"
 
 const struct command *const commands[] = {
-	&cmd_clone,  &cmd_list,  &cmd_status, &cmd_rm,    &cmd_init,    &cmd_snapshot,
-	&cmd_log,    &cmd_show,  &cmd_stats,  &cmd_check, &cmd_gc,      &cmd_mount,
-	&cmd_umount, &cmd_start, &cmd_stop,   &cmd_help,  &cmd_version, NULL,
+	&cmd_clone, &cmd_list, &cmd_status, &cmd_rm,      &cmd_init, &cmd_snapshot, &cmd_log,
+	&cmd_show,  &cmd_diff, &cmd_stats,  &cmd_check,   &cmd_gc,   &cmd_mount,    &cmd_umount,
+	&cmd_start, &cmd_stop, &cmd_help,   &cmd_version, NULL,
 };
 
 struct global_args {
@@ -152,13 +152,14 @@ static bool asks_for_json(int argc, char **argv)
 static int count_words(const struct invocation *inv, struct err *err)
 {
 	const struct command *c = inv->command;
+	const int n = c->takes_rest ? inv->n_before : inv->n_words;
 
-	if (inv->n_words < c->min_words)
+	if (n < c->min_words)
 		return err_set(err, -EINVAL, "'%s' needs %s", c->name, c->words);
-	if (inv->n_words > c->max_words && c->max_words == 0)
+	if (n > c->max_words && c->max_words == 0)
 		return err_set(err, -EINVAL, "'%s' takes options only, not '%s'", c->name,
 			       inv->words[0]);
-	if (inv->n_words > c->max_words)
+	if (n > c->max_words)
 		return err_set(err, -EINVAL, "'%s' has one word too many: '%s'", c->name,
 			       inv->words[c->max_words]);
 	return 0;
@@ -198,6 +199,8 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 
 	asked = asks_for_json(argc, argv);
 	join_opts(inv->command->opts, table);
+	if (inv->command->preset)
+		inv->command->preset(args->own);
 	r = opt_parse(table, OPT_PERMUTE, argc - 1, argv + 1, args, &words, err);
 	/* What was given so far decides how the failure is told. */
 	if (take_globals(inv, &args->global, r < 0 ? NULL : err) < 0 && r >= 0)
@@ -209,6 +212,7 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 	}
 	inv->words = argv + 1;
 	inv->n_words = r < 0 ? 0 : words.n;
+	inv->n_before = r < 0 ? 0 : words.n_before;
 	inv->args = args->own;
 	if (r >= 0)
 		r = count_words(inv, err);

@@ -16,7 +16,7 @@ const char *out_style(const struct invocation *inv, enum out_style style)
 	static const char *const code[] = {
 		[OUT_PLAIN] = "\033[0m",  [OUT_BOLD] = "\033[1m",  [OUT_DIM] = "\033[2m",
 		[OUT_ID] = "\033[33m",    [OUT_GOOD] = "\033[32m", [OUT_BAD] = "\033[1;31m",
-		[OUT_DIR] = "\033[1;34m", [OUT_LINK] = "\033[36m",
+		[OUT_DIR] = "\033[1;34m", [OUT_LINK] = "\033[36m", [OUT_OLD] = "\033[31m",
 	};
 
 	return inv->color ? code[style] : "";

@@ -9,7 +9,17 @@
 #include "cli/cmd.h"
 #include "engine/history.h"
 
-enum out_style { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_ID, OUT_GOOD, OUT_BAD, OUT_DIR, OUT_LINK };
+enum out_style {
+	OUT_PLAIN,
+	OUT_BOLD,
+	OUT_DIM,
+	OUT_ID,
+	OUT_GOOD,
+	OUT_BAD,
+	OUT_DIR,
+	OUT_LINK,
+	OUT_OLD
+};
 
 /* What switches a terminal to the style; "" where no colour is wanted. */
 const char *out_style(const struct invocation *inv, enum out_style style);

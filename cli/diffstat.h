@@ -1,0 +1,23 @@
+/*
+ * diffstat.h - a line for each changed file, as `git diff --stat` has it.
+ */
+#pragma once
+
+#include "cli/cmd.h"
+#include "snapshot/delta.h"
+#include "snapshot/patch.h"
+
+struct diffstat_row {
+	char *name; /* owned; quoted */
+	struct patch_counts counts;
+};
+
+struct diffstat {
+	struct diffstat_row *rows; /* owned */
+	size_t n, cap;
+};
+
+void diffstat_done(struct diffstat *s);
+NODISCARD int diffstat_add(struct diffstat *s, const struct delta_file *f,
+			   const struct patch_counts *counts, struct err *err);
+void diffstat_print(const struct diffstat *s, const struct invocation *inv);
