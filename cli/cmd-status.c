@@ -1,31 +1,96 @@
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "cli/clones.h"
+#include "cli/progress.h"
+
+struct status_args {
+	bool fail_if_stale;
+};
+
+static const struct opt status_opts[] = {
+	OPT_FLAG(0, "fail-if-stale", struct status_args, fail_if_stale,
+		 "exit with 6 if the project changed, or if that cannot be told"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct status_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+#define JSON_PATHS_MAX 1000 /* of what changed in the clone or project itself */
+#define SHOWN_PATHS    10
+
+/* --- for programs ----------------------------------------------------------------------- */
+
+static const char *path_name(const struct engine_path *p)
+{
+	return *p->path != '\0' ? p->path : ".";
+}
+
+static void set_changed(struct json j, bool known, uint64_t added, uint64_t modified,
+			uint64_t deleted, const struct engine_paths *paths)
+{
+	struct json part, one;
+
+	if (!known) {
+		json_set_null(j, "changed");
+		json_set_null(j, "changed_paths");
+		json_set_bool(j, "truncated", false);
+		return;
+	}
+	part = json_set_object(j, "changed");
+	json_set_uint(part, "added", added);
+	json_set_uint(part, "modified", modified);
+	json_set_uint(part, "deleted", deleted);
+	part = json_set_array(j, "changed_paths");
+	for (size_t i = 0; i < paths->n && i < JSON_PATHS_MAX; i++) {
+		char status[2] = { paths->list[i].status };
+
+		one = json_add_object(part);
+		json_set_name(one, "path", path_name(&paths->list[i]));
+		json_set_text(one, "status", status);
+	}
+	json_set_bool(j, "truncated", paths->truncated || paths->n > JSON_PATHS_MAX);
+}
+
+/* A name that is twice in the list, as something else came in its place, is told once. */
+static bool is_repeated(const struct engine_paths *paths, size_t i)
+{
+	return i > 0 && strcmp(paths->list[i].path, paths->list[i - 1].path) == 0;
+}
+
+static void set_stale(struct json j, const struct engine_stale *s)
+{
+	struct json stale, all, both;
+
+	if (!s->known) {
+		json_set_null(j, "stale");
+		return;
+	}
+	stale = json_set_object(j, "stale");
+	json_set_uint(stale, "behind_ms", s->behind_ms);
+	json_set_uint(stale, "changed", s->paths);
+	all = json_set_array(stale, "paths");
+	both = json_set_array(stale, "both");
+	for (size_t i = 0; i < s->in_project.n; i++) {
+		if (is_repeated(&s->in_project, i))
+			continue;
+		json_add_name(all, path_name(&s->in_project.list[i]));
+		if (s->in_project.list[i].both)
+			json_add_name(both, path_name(&s->in_project.list[i]));
+	}
+	json_set_bool(stale, "truncated", s->in_project.truncated);
+	out_json_time(stale, "as_of", s->as_of);
+}
 
 static int print_clone_json(const struct invocation *inv, const struct engine_clone *c,
 			    struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc), part;
+	struct json j = out_json_begin(inv, &doc);
 
 	clones_set_json(j, c);
-	if (c->compared) {
-		part = json_set_object(j, "changed");
-		json_set_uint(part, "added", c->added);
-		json_set_uint(part, "modified", c->modified);
-		json_set_uint(part, "deleted", c->deleted);
-	} else {
-		json_set_null(j, "changed");
-	}
-	if (c->stale.known) {
-		part = json_set_object(j, "stale");
-		json_set_uint(part, "behind_ms", c->stale.behind_ms);
-		json_set_uint(part, "paths", c->stale.paths);
-		out_json_time(part, "as_of", c->stale.as_of);
-	} else {
-		json_set_null(j, "stale");
-	}
+	set_changed(j, c->compared, c->added, c->modified, c->deleted, &c->changed);
+	set_stale(j, &c->stale);
 	json_set_uint(j, "used", c->used);
 	json_set_null(j, "last_run");
 	return json_print(&doc, inv->out, err);
@@ -41,7 +106,7 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_null(j, "clone");
 	json_set_name(j, "project", o->path);
 	out_json_id(j, "base", o->newest);
-	json_set_null(j, "changed");
+	set_changed(j, o->compared, o->added, o->modified, o->deleted, &o->changed);
 	json_set_null(j, "stale");
 	json_set_null(j, "quota");
 	json_set_null(j, "used");
@@ -50,6 +115,8 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_uint(j, "mounted", o->mounted);
 	return json_print(&doc, inv->out, err);
 }
+
+/* --- for people ------------------------------------------------------------------------- */
 
 static void print_field(const struct invocation *inv, const char *name)
 {
@@ -63,9 +130,10 @@ static void print_name_field(const struct invocation *inv, const char *field, co
 	fputc('\n', inv->out);
 }
 
+/* "14m 2s, 3 paths changed in the project, 1 of them also here" */
 static void print_stale(const struct invocation *inv, const struct engine_stale *s)
 {
-	char when[OUT_TIME_MAX], behind[DURATION_TEXT_MAX];
+	char behind[DURATION_TEXT_MAX], count[OUT_COUNT_MAX];
 
 	print_field(inv, "behind");
 	if (!s->known) {
@@ -73,12 +141,40 @@ static void print_stale(const struct invocation *inv, const struct engine_stale 
 		return;
 	}
 	if (s->paths == 0) {
-		fputs("nothing", inv->out);
-	} else {
-		out_plural(inv->out, s->paths, "path", "paths");
-		fprintf(inv->out, ", %s", duration_format(s->behind_ms, behind));
+		fputs("nothing, the project is as it was\n", inv->out);
+		return;
 	}
-	fprintf(inv->out, ", as of the project's snapshot of %s\n", out_when(s->as_of, when));
+	fprintf(inv->out, "%s, ", duration_format(s->behind_ms, behind));
+	out_plural(inv->out, s->paths, "path", "paths");
+	fputs(" changed in the project", inv->out);
+	if (s->both > 0)
+		fprintf(inv->out, ", %s of them also here", out_count(s->both, count));
+	fputc('\n', inv->out);
+}
+
+/* The first of them, those that changed on both sides marked. */
+static void print_paths(const struct invocation *inv, const char *title,
+			const struct engine_paths *paths, uint64_t total)
+{
+	char count[OUT_COUNT_MAX];
+	size_t n = paths->n < SHOWN_PATHS ? paths->n : SHOWN_PATHS;
+
+	if (n == 0)
+		return;
+	fprintf(inv->out, "\n%s\n", title);
+	for (size_t i = 0; i < n; i++) {
+		const struct engine_path *p = &paths->list[i];
+		const enum out_style style = p->status == 'A'   ? OUT_GOOD
+					     : p->status == 'D' ? OUT_OLD
+								: OUT_ID;
+
+		fprintf(inv->out, "  %s%c%s  ", out_style(inv, style), p->status,
+			out_style(inv, OUT_PLAIN));
+		out_name(inv->out, path_name(p));
+		fputs(p->both ? "  (in both)\n" : "\n", inv->out);
+	}
+	if (total > n)
+		fprintf(inv->out, "  and %s more\n", out_count(total - n, count));
 }
 
 static void print_clone(const struct invocation *inv, const struct engine_clone *c)
@@ -108,10 +204,18 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	else
 		fputs(", no limit\n", inv->out);
 	print_stale(inv, &c->stale);
+	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);
+	print_paths(inv, "changed in the project", &c->stale.in_project, c->stale.paths);
 }
 
 static void print_project(const struct invocation *inv, const struct engine_overview *o)
 {
+	const struct engine_clone counts = {
+		.compared = o->compared,
+		.added = o->added,
+		.modified = o->modified,
+		.deleted = o->deleted,
+	};
 	char when[OUT_TIME_MAX];
 
 	print_name_field(inv, "project", o->path);
@@ -124,38 +228,51 @@ static void print_project(const struct invocation *inv, const struct engine_over
 	out_plural(inv->out, o->clones, "clone", "clones");
 	fputs(", ", inv->out);
 	fprintf(inv->out, "%llu mounted\n", (unsigned long long)o->mounted);
+	print_field(inv, "changed");
+	clones_print_changes(inv->out, &counts);
+	fputs(o->compared ? " since the newest\n" : "\n", inv->out);
+	print_paths(inv, "changed since the newest snapshot", &o->changed,
+		    o->added + o->modified + o->deleted);
 }
 
 static int status_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_clone_done) struct engine_clone clone = { 0 };
 	CLEANUP(engine_overview_done) struct engine_overview project = { 0 };
+	const struct status_args *args = inv->args;
+	struct engine_watch watch;
+	bool stale;
 	int r;
 
-	r = engine_status(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &clone, &project,
-			  err);
+	watch = progress_watch(inv->progress);
+	r = engine_status(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &watch, &clone,
+			  &project, err);
+	progress_done(inv->progress);
 	clones_hint(inv, r, NULL, NULL);
 	if (r < 0)
 		return r;
 	if (inv->json)
-		return clone.name ? print_clone_json(inv, &clone, err)
-				  : print_project_json(inv, &project, err);
-	if (clone.name)
+		r = clone.name ? print_clone_json(inv, &clone, err)
+			       : print_project_json(inv, &project, err);
+	else if (clone.name)
 		print_clone(inv, &clone);
 	else
 		print_project(inv, &project);
-	return CMD_OK;
+	stale = clone.name && (!clone.stale.known || clone.stale.paths > 0);
+	return r < 0 ? r : args->fail_if_stale && stale ? CMD_STALE : CMD_OK;
 }
 
 const struct command cmd_status = {
 	.name = "status",
 	.group = "Clones",
-	.summary = "say what changed in a clone and how far behind it is",
+	.summary = "say what changed, and how far a clone is behind its project",
 	.words = "[CLONE]",
 	.max_words = 1,
+	.opts = status_opts,
 	.details =
-	    "Without CLONE: of the clone that holds the current directory, else an overview of the\n"
-	    "project. What is known of the project is its newest snapshot.\n",
-	.examples = "status try\nstatus --json\n",
+	    "Without CLONE: of the clone that holds the current directory, else of the project,\n"
+	    "since its newest snapshot. The project is looked at as it is now; no snapshot is\n"
+	    "taken. `(in both)` marks what changed in the clone and in the project.\n",
+	.examples = "status try\nstatus try --fail-if-stale --json\n",
 	.run = status_run,
 };

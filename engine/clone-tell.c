@@ -5,6 +5,7 @@
 #include "cowfs/store/root.h"
 #include "engine/clone.h"
 #include "engine/host-i.h"
+#include "engine/stale-i.h"
 #include "snapshot/changes.h"
 
 /* Many clones have one project and one base: what was found of those is kept for the next. */
@@ -271,7 +272,8 @@ static int count_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
-static int overview(struct engine *e, struct engine_overview *ret, struct err *err)
+static int overview(struct engine *e, const struct engine_watch *watch, struct engine_overview *ret,
+		    struct err *err)
 {
 	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
@@ -285,19 +287,25 @@ static int overview(struct engine *e, struct engine_overview *ret, struct err *e
 		r = clone_each(e->store, count_clone, &tally, err);
 	if (r < 0)
 		return r;
+	stale_tell_project(e, &project, watch, &o);
 	o.path = TAKE_PTR(project.path);
 	*ret = o;
 	o = (struct engine_overview){ 0 };
 	return 0;
 }
 
-int clone_status(struct engine *e, const char *name, struct engine_clone *ret_clone,
-		 struct engine_overview *ret_project, struct err *err)
+int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+		 struct engine_clone *ret_clone, struct engine_overview *ret_project,
+		 struct err *err)
 {
 	CLEANUP(telling_done) struct telling t = { .engine = e };
 	AUTO_FREE char *here = name ? NULL : clone_here(e);
+	int r;
 
 	if (!name && !here)
-		return overview(e, ret_project, err);
-	return tell_one(&t, name ? name : here, ret_clone, err);
+		return overview(e, watch, ret_project, err);
+	r = tell_one(&t, name ? name : here, ret_clone, err);
+	if (r >= 0)
+		stale_tell_clone(e, &t.project, &t.base, watch, ret_clone);
+	return r;
 }

@@ -11,12 +11,35 @@
 
 #include "engine/engine.h"
 
-/* How far a clone's base is behind what is known of the project. */
+/* A name that changed. */
+struct engine_path {
+	char *path;  /* owned; from the top, which is "" */
+	char status; /* 'A', 'M', 'D' */
+	bool both;   /* of a clone and its project: in both since the clone was made */
+};
+
+#define ENGINE_PATHS_MAX 50000 /* that are told by name */
+
+struct engine_paths {
+	struct engine_path *list; /* owned; by path */
+	size_t n;
+	bool truncated; /* there are more */
+};
+
+void engine_paths_done(struct engine_paths *p);
+
+/*
+ * How far a clone's base is behind the project: in a list, behind its newest snapshot; in a status,
+ * behind the project as it is now.
+ */
 struct engine_stale {
-	bool known;         /* the project has a snapshot, and both can be read */
-	uint64_t behind_ms; /* from the base to the project's newest snapshot; 0: nothing changed */
+	bool known;         /* there is something to compare with, and both can be read */
+	uint64_t behind_ms; /* from the base to that; 0: nothing changed */
 	uint64_t paths;     /* that changed between the two */
-	int64_t as_of;      /* when the newest snapshot was taken; later changes are not known */
+	int64_t as_of;      /* later changes are not known */
+	/* Of a status alone. */
+	uint64_t both; /* of the paths, those that changed in the clone too */
+	struct engine_paths in_project;
 };
 
 struct engine_clone {
@@ -33,6 +56,7 @@ struct engine_clone {
 	bool compared;                     /* what follows is known */
 	uint64_t added, modified, deleted; /* since the base; counted as of a snapshot */
 	struct engine_stale stale;
+	struct engine_paths changed; /* since the base; of a status alone */
 };
 
 void engine_clone_done(struct engine_clone *c);
@@ -81,16 +105,21 @@ struct engine_overview {
 	char newest[ENGINE_ID_SIZE]; /* snapshot; "" if there is none */
 	int64_t newest_time;
 	uint64_t snapshots, clones, mounted;
+	bool compared;                     /* what follows is known */
+	uint64_t added, modified, deleted; /* from the newest snapshot to now */
+	struct engine_paths changed;
 };
 
 void engine_overview_done(struct engine_overview *o);
 
 /*
  * Of a clone, or (NULL) of the clone that holds the engine's directory, else of the
- * project: then *ret_clone stays empty, its name NULL.
+ * project: then *ret_clone stays empty, its name NULL.  The project is looked at as it is now, at the
+ * cost of a snapshot, and none is taken; if that fails a warning says why, and the rest is told.
  */
-NODISCARD int engine_status(struct engine *e, const char *clone, struct engine_clone *ret_clone,
-			    struct engine_overview *ret_project, struct err *err);
+NODISCARD int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
+			    struct engine_clone *ret_clone, struct engine_overview *ret_project,
+			    struct err *err);
 
 /* --- acting ----------------------------------------------------------------------------- */
 

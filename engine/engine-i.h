@@ -146,8 +146,9 @@ struct engine_removed;
 NODISCARD int clone_make(struct engine *e, const struct engine_clone_options *options,
 			 struct engine_clones *ret, struct err *err);
 NODISCARD int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
-NODISCARD int clone_status(struct engine *e, const char *name, struct engine_clone *ret_clone,
-			   struct engine_overview *ret_project, struct err *err);
+NODISCARD int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+			   struct engine_clone *ret_clone, struct engine_overview *ret_project,
+			   struct err *err);
 NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
 			   struct engine_removed *ret, struct err *err);
 NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);

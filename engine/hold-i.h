@@ -38,5 +38,10 @@ NODISCARD int hold_open(struct engine *e, struct hold *h, const struct engine_wa
 			struct err *err);
 
 /* In cowfsd: until the connection ends. */
+NODISCARD int hold_project(struct engine *e, const struct project *project,
+			   const struct engine_watch *watch, struct held *ret, struct err *err);
+NODISCARD int hold_clone(struct engine *e, const char *name, struct held *ret, struct err *err);
+
+/* The same for any state by its name. */
 NODISCARD int hold_state(struct engine *e, const char *text, const struct engine_watch *watch,
 			 struct held *ret, struct err *err);

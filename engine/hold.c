@@ -125,36 +125,62 @@ static int pin_project(struct engine *e, const struct project *project,
 
 /* --- any -------------------------------------------------------------------------------- */
 
+/* Hand it over to the connection. */
+static void keep(struct engine *e, struct pinned *p, int64_t time, struct held *ret)
+{
+	*ret = (struct held){ .root = p->root, .time = time };
+	keep_add(e->kept, &p->kept);
+}
+
+int hold_project(struct engine *e, const struct project *project, const struct engine_watch *watch,
+		 struct held *ret, struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	const int64_t now = engine_now();
+	int r = p ? pin_project(e, project, watch, p, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), now, ret);
+	return r;
+}
+
+int hold_clone(struct engine *e, const char *name, struct held *ret, struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	const int64_t now = engine_now();
+	int r = p ? pin_clone(e, name, p, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), now, ret);
+	return r;
+}
+
+static int hold_snapshot(struct engine *e, const struct snapshot *s, struct held *ret,
+			 struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	int r = p ? pin(p, &s->root, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), s->created, ret);
+	return r;
+}
+
 int hold_state(struct engine *e, const char *text, const struct engine_watch *watch,
 	       struct held *ret, struct err *err)
 {
-	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
 	CLEANUP(state_done) struct state state = { 0 };
-	struct held held;
-	int r;
+	int r = state_find(e, e->store, text, &state, err);
 
-	if (!p)
-		return err_nomem(err);
-	r = state_find(e, e->store, text, &state, err);
 	if (r < 0)
 		return r;
-	held.time = engine_now();
 	switch (state.kind) {
 	case STATE_PROJECT:
-		r = pin_project(e, &state.project, watch, p, err);
-		break;
+		return hold_project(e, &state.project, watch, ret, err);
 	case STATE_CLONE:
-		r = pin_clone(e, state.clone.name, p, err);
-		break;
+		return hold_clone(e, state.clone.name, ret, err);
 	case STATE_SNAPSHOT:
-		held.time = state.snapshot.created;
-		r = pin(p, &state.snapshot.root, err);
 		break;
 	}
-	if (r < 0)
-		return r;
-	held.root = p->root;
-	keep_add(e->kept, &TAKE_PTR(p)->kept);
-	*ret = held;
-	return 0;
+	return hold_snapshot(e, &state.snapshot, ret, err);
 }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/clone.h"
@@ -53,6 +54,49 @@ static void get_clone(struct json j, struct engine_clone *c)
 	c->stale.behind_ms = json_get_uint(stale, "behind_ms");
 	c->stale.paths = json_get_uint(stale, "paths");
 	c->stale.as_of = json_get_int(stale, "as_of");
+}
+
+/* Each is a string: the status, '*' if it changed in both places, and the path. */
+static void set_paths(struct json j, const char *key, const struct engine_paths *paths)
+{
+	const struct json object = json_set_object(j, key);
+	const struct json list = json_set_array(object, "list");
+
+	json_set_bool(object, "truncated", paths->truncated);
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct engine_path *p = &paths->list[i];
+		AUTO_FREE char *text = NULL;
+
+		if (asprintf(&text, "%c%c%s", p->status, p->both ? '*' : ' ', p->path) < 0)
+			text = NULL;
+		/* Without memory there will be none for the answer either. */
+		json_add_name(list, text ? text : "");
+	}
+}
+
+static int get_paths(struct json j, const char *key, struct engine_paths *ret)
+{
+	const struct json object = json_get_object(j, key);
+	const struct json list = json_get_array(object, "list");
+	const size_t n = json_length(list);
+
+	ret->truncated = json_get_bool(object, "truncated");
+	ret->list = n > 0 ? calloc(n, sizeof(*ret->list)) : NULL;
+	if (n > 0 && !ret->list)
+		return -ENOMEM;
+	for (; ret->n < n; ret->n++) {
+		AUTO_FREE char *text = json_at_name(list, ret->n);
+		struct engine_path *p = &ret->list[ret->n];
+
+		if (!text || strlen(text) < 2)
+			return -EPROTO;
+		p->status = text[0];
+		p->both = text[1] == '*';
+		p->path = strdup(text + 2);
+		if (!p->path)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static void set_clones(struct json j, const struct engine_clones *c)
@@ -210,10 +254,33 @@ static void get_overview(struct json j, struct engine_overview *o)
 	o->snapshots = json_get_uint(j, "snapshots");
 	o->clones = json_get_uint(j, "clones");
 	o->mounted = json_get_uint(j, "mounted");
+	o->compared = json_get_bool(j, "compared");
+	o->added = json_get_uint(j, "added");
+	o->modified = json_get_uint(j, "modified");
+	o->deleted = json_get_uint(j, "deleted");
 }
 
-int engine_status(struct engine *e, const char *clone, struct engine_clone *ret_clone,
-		  struct engine_overview *ret_project, struct err *err)
+/* Of what a list has too, and of what only a status has. */
+static int get_status(struct json answer, struct engine_clone *c, struct engine_overview *o)
+{
+	struct json j;
+	int r;
+
+	if (!json_has(answer, "clone")) {
+		j = json_get_object(answer, "project");
+		get_overview(j, o);
+		return get_paths(j, "changed_paths", &o->changed);
+	}
+	j = json_get_object(answer, "clone");
+	get_clone(j, c);
+	c->stale.both = json_get_uint(j, "both");
+	r = get_paths(j, "changed_paths", &c->changed);
+	return r < 0 ? r : get_paths(j, "project_paths", &c->stale.in_project);
+}
+
+int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
+		  struct engine_clone *ret_clone, struct engine_overview *ret_project,
+		  struct err *err)
 {
 	CLEANUP(engine_clone_done) struct engine_clone c = { 0 };
 	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
@@ -223,16 +290,13 @@ int engine_status(struct engine *e, const char *clone, struct engine_clone *ret_
 
 	ask_begin(&a, e, wire_status.name);
 	json_set_name(a.options, "clone", clone);
-	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
 	if (r == -ENOENT && !clone)
 		return engine_no_project(e, err);
 	if (r < 0)
 		return r;
-	if (json_has(answer, "clone"))
-		get_clone(json_get_object(answer, "clone"), &c);
-	else
-		get_overview(json_get_object(answer, "project"), &o);
-	r = ask_end(&a, err);
+	r = get_status(answer, &c, &o);
+	r = r == -ENOMEM ? err_nomem(err) : ask_end(&a, err);
 	if (r < 0)
 		return r;
 	*ret_clone = c;
@@ -251,13 +315,16 @@ static int serve_status(struct engine *e, const struct engine_watch *watch, stru
 	int r = json_end(options.doc, err);
 	struct json j;
 
-	(void)watch;
 	if (r >= 0)
-		r = clone_status(e, clone, &c, &o, err);
+		r = clone_status(e, clone, watch, &c, &o, err);
 	if (r < 0)
 		return r;
 	if (c.name) {
-		set_clone(json_set_object(answer, "clone"), &c);
+		j = json_set_object(answer, "clone");
+		set_clone(j, &c);
+		json_set_uint(j, "both", c.stale.both);
+		set_paths(j, "changed_paths", &c.changed);
+		set_paths(j, "project_paths", &c.stale.in_project);
 		return 0;
 	}
 	j = json_set_object(answer, "project");
@@ -267,6 +334,11 @@ static int serve_status(struct engine *e, const struct engine_watch *watch, stru
 	json_set_uint(j, "snapshots", o.snapshots);
 	json_set_uint(j, "clones", o.clones);
 	json_set_uint(j, "mounted", o.mounted);
+	json_set_bool(j, "compared", o.compared);
+	json_set_uint(j, "added", o.added);
+	json_set_uint(j, "modified", o.modified);
+	json_set_uint(j, "deleted", o.deleted);
+	set_paths(j, "changed_paths", &o.changed);
 	return 0;
 }
 

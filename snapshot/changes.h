@@ -17,3 +17,11 @@ struct changes {
 /* Both are roots (root.h). */
 NODISCARD int changes_count(struct store *s, const struct object_id *from,
 			    const struct object_id *to, struct changes *ret, struct err *err);
+
+/*
+ * The names that are counted, each with 'A', 'M' or 'D', in the order of a walk (diff.h); "" is the
+ * top.  The path is borrowed for the call.  An answer that is not 0 ends it and is returned.
+ */
+typedef int (*changes_fn)(const char *path, char status, void *ctx, struct err *err);
+NODISCARD int changes_each(struct store *s, const struct object_id *from,
+			   const struct object_id *to, changes_fn fn, void *ctx, struct err *err);

@@ -137,7 +137,10 @@ class World:
     def end(self):
         """End what is left; what should not have been is an error."""
         for pid in self.daemons():
-            os.kill(pid, signal.SIGTERM)
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:  # what it was about to start has its name for a moment
+                continue
             if not gone(pid, 20):
                 os.kill(pid, signal.SIGKILL)
                 gone(pid, 20)

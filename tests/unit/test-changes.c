@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "tests/lib/stock.h"
+#include "tests/unit/capture-fixture.h"
 
 /* A root whose first directory is this one, with these in it. */
 static struct object_id put_root(struct batch *b, struct tree_entry top,
@@ -80,6 +80,59 @@ TEST(the_links_of_a_directory_do_not_count)
 	stock_commit(b);
 	check_changes(s, &from, &to, 0, 0, 0);
 	check_changes(s, &to, &empty, 0, 0, 1);
+}
+
+/* --- by name ---------------------------------------------------------------------------- */
+
+static int list_name(const char *path, char status, void *ctx, struct err *err)
+{
+	(void)err;
+	CHECK_EQ(buf_printf(ctx, "%c /%s\n", status, path), 0);
+	return 0;
+}
+
+TEST(the_names_are_those_that_are_counted)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("by-name");
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	struct err err = { 0 };
+	struct object_id from;
+
+	scene_mkdir(&sc, "came");
+	CHECK_EQ(unlinkat(sc.fd, "came", AT_REMOVEDIR), 0);
+	scene_text(&sc, "gone", "a");
+	scene_text(&sc, "kept", "a");
+	scene_mkdir(&sc, "dir");
+	scene_mkdir(&sc, "dir/in");
+	scene_text(&sc, "dir/in/file", "a");
+	scene_text(&sc, "file", "a");
+	scene_capture(&sc);
+	from = sc.id;
+
+	CHECK_EQ(unlinkat(sc.fd, "gone", 0), 0);
+	scene_text(&sc, "kept", "b");
+	/* With a file: its empty directory does not count. */
+	scene_mkdir(&sc, "came");
+	scene_mkdir(&sc, "came/empty");
+	scene_text(&sc, "came/file", "a");
+	/* Without one: it counts once, whatever directories are in it. */
+	scene_mkdir(&sc, "hollow");
+	scene_mkdir(&sc, "hollow/in");
+	/* From a directory to a file, and the other way round. */
+	CHECK_EQ(unlinkat(sc.fd, "dir/in/file", 0), 0);
+	CHECK_EQ(unlinkat(sc.fd, "dir/in", AT_REMOVEDIR), 0);
+	CHECK_EQ(unlinkat(sc.fd, "dir", AT_REMOVEDIR), 0);
+	scene_text(&sc, "dir", "a");
+	CHECK_EQ(unlinkat(sc.fd, "file", 0), 0);
+	scene_mkdir(&sc, "file");
+	scene_text(&sc, "file/x", "a");
+	scene_capture(&sc);
+
+	CHECK_OK(changes_each(sc.s, &from, &sc.id, list_name, &out, &err), &err);
+	CHECK_STR(buf_str(&out), "A /came/file\nA /dir\nD /dir/in/file\nD /file\nA /file/x\n"
+				 "D /gone\nA /hollow\nM /kept\n");
+	check_changes(sc.s, &from, &sc.id, 4, 1, 3);
+	check_changes(sc.s, &sc.id, &from, 3, 1, 4);
 }
 
 TEST_MAIN("changes")
