@@ -5,6 +5,7 @@
 
 #include "base/cquote.h"
 #include "snapshot/git-i.h"
+#include "snapshot/lines-i.h"
 #include "snapshot/patch-i.h"
 #include "snapshot/text-i.h"
 
@@ -138,42 +139,47 @@ static int on_hunk(const git_diff_delta *delta, const git_diff_hunk *hunk, void 
 	return w->r;
 }
 
-/* A line that has no end gets one; that it had none is then said in the next. */
-static int say_content(struct writing *w, enum patch_part part, const git_diff_line *l)
+/* A line that has no end gets one, and the next says that it had none. */
+static int say_content(struct writing *w, enum patch_part part, const char *text, size_t len)
 {
+	static const char sign[] = {
+		[PATCH_SAME] = ' ', [PATCH_ADDED] = '+', [PATCH_REMOVED] = '-'
+	};
+	static const char mark[] = "\\ No newline at end of file\n";
+	const bool ends = len > 0 && text[len - 1] == '\n';
+	int r;
+
+	w->counts.added += part == PATCH_ADDED;
+	w->counts.removed += part == PATCH_REMOVED;
+	if (!w->to.fn)
+		return 0;
 	buf_reset(&w->line);
-	if (buf_append_u8(&w->line, (uint8_t)l->origin) < 0 ||
-	    buf_append(&w->line, l->content, l->content_len) < 0)
+	if (buf_append_u8(&w->line, (uint8_t)sign[part]) < 0 ||
+	    buf_append(&w->line, text, len) < 0 || (!ends && buf_append_u8(&w->line, '\n') < 0))
 		return err_nomem(w->err);
-	if (w->line.data[w->line.len - 1] != '\n' && buf_append_u8(&w->line, '\n') < 0)
-		return err_nomem(w->err);
-	return say_line(w, part);
+	r = say_line(w, part);
+	return r < 0 || ends ? r : patch_say(&w->to, PATCH_MARK, mark, strlen(mark), w->err);
 }
 
+/* What libgit2 says of missing ends is seen from the lines themselves. */
 static int on_line(const git_diff_delta *delta, const git_diff_hunk *hunk, const git_diff_line *l,
 		   void *ctx)
 {
-	static const char mark[] = "\\ No newline at end of file\n";
 	struct writing *w = ctx;
 
 	(void)delta;
 	(void)hunk;
-	w->counts.added += l->origin == GIT_DIFF_LINE_ADDITION;
-	w->counts.removed += l->origin == GIT_DIFF_LINE_DELETION;
-	if (!w->to.fn)
-		w->r = 0;
-	else if (l->origin == GIT_DIFF_LINE_ADDITION)
-		w->r = say_content(w, PATCH_ADDED, l);
+	w->r = 0;
+	if (l->origin == GIT_DIFF_LINE_ADDITION)
+		w->r = say_content(w, PATCH_ADDED, l->content, l->content_len);
 	else if (l->origin == GIT_DIFF_LINE_DELETION)
-		w->r = say_content(w, PATCH_REMOVED, l);
+		w->r = say_content(w, PATCH_REMOVED, l->content, l->content_len);
 	else if (l->origin == GIT_DIFF_LINE_CONTEXT)
-		w->r = say_content(w, PATCH_SAME, l);
-	else
-		w->r = patch_say(&w->to, PATCH_MARK, mark, strlen(mark), w->err);
+		w->r = say_content(w, PATCH_SAME, l->content, l->content_len);
 	return w->r;
 }
 
-static int say_hunks(struct writing *w)
+static int say_hunks_of_git(struct writing *w)
 {
 	const char *before = w->text[0].len > 0 ? (const char *)w->text[0].data : "";
 	const char *after = w->text[1].len > 0 ? (const char *)w->text[1].data : "";
@@ -193,6 +199,75 @@ static int say_hunks(struct writing *w)
 	if (w->r < 0)
 		return w->r;
 	return rc < 0 ? git_failed(g, rc, "comparing", w->err) : 0;
+}
+
+/* --- hunks of a small difference -------------------------------------------------------- */
+
+/* "-3,7": of no lines, the line before counts. */
+static int add_range(struct writing *w, char sign, size_t first, size_t n)
+{
+	const size_t shown = n > 0 ? first + 1 : first;
+
+	return n == 1 ? buf_printf(&w->line, "%c%zu", sign, shown)
+		      : buf_printf(&w->line, "%c%zu,%zu", sign, shown, n);
+}
+
+static int say_lines(struct writing *w, enum patch_part part, const struct line *list, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = say_content(w, part, list[i].text, list[i].len);
+	return r;
+}
+
+/* Blocks [first, last] with the lines around them. */
+static int say_hunk(struct writing *w, const struct lines *l, size_t first, size_t last)
+{
+	const struct lines_block *from = &l->blocks[first], *to = &l->blocks[last];
+	const size_t before = from->a < w->context ? from->a : w->context;
+	const size_t rest = l->n_a - to->a - to->n_a;
+	const size_t after = rest < w->context ? rest : w->context;
+	size_t at = from->a - before;
+	int r;
+
+	buf_reset(&w->line);
+	if (buf_append_str(&w->line, "@@ ") < 0 ||
+	    add_range(w, '-', at, to->a + to->n_a + after - at) < 0 ||
+	    buf_append_u8(&w->line, ' ') < 0 ||
+	    add_range(w, '+', from->b - before, to->b + to->n_b + after - (from->b - before)) < 0 ||
+	    buf_append_str(&w->line, " @@\n") < 0)
+		return err_nomem(w->err);
+	r = say_line(w, PATCH_HUNK);
+	for (size_t i = first; i <= last && r >= 0; i++) {
+		const struct lines_block *b = &l->blocks[i];
+
+		r = say_lines(w, PATCH_SAME, l->a + at, b->a - at);
+		if (r >= 0)
+			r = say_lines(w, PATCH_REMOVED, l->a + b->a, b->n_a);
+		if (r >= 0)
+			r = say_lines(w, PATCH_ADDED, l->b + b->b, b->n_b);
+		at = b->a + b->n_a;
+	}
+	return r < 0 ? r : say_lines(w, PATCH_SAME, l->a + at, after);
+}
+
+static int say_hunks(struct writing *w)
+{
+	CLEANUP(lines_done) struct lines l = { 0 };
+	int r = lines_compare(&w->text[0], &w->text[1], &l, w->err);
+
+	if (r <= 0)
+		return r < 0 ? r : say_hunks_of_git(w);
+	for (size_t i = 0, last; i < l.n && r >= 0; i = last + 1) {
+		/* Blocks whose surroundings meet stand in one hunk. */
+		for (last = i; last + 1 < l.n; last++)
+			if (l.blocks[last + 1].a - l.blocks[last].a - l.blocks[last].n_a >
+			    2 * (size_t)w->context)
+				break;
+		r = say_hunk(w, &l, i, last);
+	}
+	return r < 0 ? r : 0;
 }
 
 /* --- files ------------------------------------------------------------------------------ */

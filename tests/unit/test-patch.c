@@ -166,6 +166,60 @@ TEST(names_that_a_line_cannot_hold_are_quoted)
 	CHECK_HAS(buf_str(&t.text), "+++ b/with blank\t\n");
 }
 
+/* More than is searched for here, so libgit2 does it. */
+TEST(texts_that_have_little_in_common_are_compared_too)
+{
+	CLEANUP(two_done) struct two t = two_new("large");
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct patch_counts counts;
+	struct err err = { 0 };
+
+	for (int i = 0; i < 1000; i++)
+		CHECK_EQ(buf_printf(&text, "%s %d\n", i % 10 == 0 ? "same" : "old", i), 0);
+	scene_write(&t.scene, "f", text.data, text.len);
+	remember(&t);
+	buf_reset(&text);
+	for (int i = 0; i < 1000; i++)
+		CHECK_EQ(buf_printf(&text, "%s %d\n", i % 10 == 0 ? "same" : "new", i), 0);
+	scene_write(&t.scene, "f", text.data, text.len);
+	compare(&t);
+	CHECK_OK(patch_file(t.scene.s, &t.delta.files[0], 3, NULL, NULL, &counts, &err), &err);
+	CHECK_EQ(counts.added, 900);
+	CHECK_EQ(counts.removed, 900);
+}
+
+TEST(hunks_have_the_lines_around_them_and_meet_where_these_do)
+{
+	CLEANUP(two_done) struct two t = two_new("hunks");
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	for (int i = 1; i <= 30; i++)
+		CHECK_EQ(buf_printf(&text, "%d\n", i), 0);
+	scene_write(&t.scene, "f", text.data, text.len);
+	remember(&t);
+	buf_reset(&text);
+	for (int i = 1; i <= 30; i++)
+		if (i != 2 && i != 20)
+			CHECK_EQ(buf_printf(&text, i == 9 || i == 27 ? "%d x\n" : "%d\n", i), 0);
+	scene_write(&t.scene, "f", text.data, text.len);
+	compare(&t);
+	CHECK_HAS(buf_str(&t.text),
+		  "@@ -1,12 +1,11 @@\n 1\n-2\n 3\n 4\n 5\n 6\n 7\n 8\n-9\n+9 x\n"
+		  " 10\n 11\n 12\n@@ -17,14 +16,13 @@\n 17\n 18\n 19\n-20\n 21\n 22\n 23\n 24\n"
+		  " 25\n 26\n-27\n+27 x\n 28\n 29\n 30\n");
+}
+
+TEST(what_is_added_below_its_like_is_told_as_the_lower)
+{
+	CLEANUP(two_done) struct two t = two_new("below");
+
+	scene_text(&t.scene, "f", "f {\n}\n\ng {\n}\n");
+	remember(&t);
+	scene_text(&t.scene, "f", "f {\n}\n\nf {\n}\n\ng {\n}\n");
+	compare(&t);
+	CHECK_HAS(buf_str(&t.text), "@@ -1,5 +1,8 @@\n f {\n }\n \n+f {\n+}\n+\n g {\n }\n");
+}
+
 /* --- renames ---------------------------------------------------------------------------- */
 
 TEST(what_moved_unchanged_is_a_rename_without_content)
