@@ -8,7 +8,7 @@
 #include "base/typo.h"
 #include "cli/out.h"
 
-#define NAME_WIDTH 10
+#define NAME_WIDTH 12
 
 const struct command *command_find(const char *name, struct err *err)
 {
