@@ -135,9 +135,11 @@ static void describe_command(struct json j, const struct command *c)
 {
 	json_set_text(j, "name", c->name);
 	json_set_text(j, "alias", c->alias);
+	json_set_text(j, "group", c->group);
 	json_set_text(j, "summary", c->summary);
 	json_set_text(j, "words", c->words);
 	json_set_text(j, "details", c->details);
+	json_set_text(j, "examples", c->examples);
 	describe_opts(j, c->opts);
 }
 

@@ -18,12 +18,13 @@ packages_names() {
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
 			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev
 		;;
-	test) echo libcmocka-dev python3 sqlite3 acl clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs fuse-overlayfs ;;
-	# What tests/programs runs on a clone; each is skipped where it is missing.
-	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs ;;
+	# What tests/programs runs on a clone, and shells that tests/cli has complete; each is
+	# skipped where it is missing.
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish ;;
 	esac
 }
 
@@ -34,7 +35,7 @@ packages_commands() {
 	test) echo python3 setfacl clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 fuse-overlayfs ;;
-	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish ;;
 	esac
 }
 
