@@ -113,7 +113,7 @@ def look_at_clones(w, judge):
 
 def look_at_the_rest(w, judge):
     for args in (("stats",), ("check",), ("gc",), ("version",), ("help",), ("help", "log"),
-                 ("completion", "bash"), ("start",), ("start",)):
+                 ("completion", "bash"), ("doctor",), ("start",), ("start",)):
         judge(*args)
 
 
