@@ -19,7 +19,7 @@
 
 static const struct wire_verb *const verbs[] = {
 	&wire_take,   &wire_gc,     &wire_check, &wire_clone,  &wire_list,
-	&wire_status, &wire_remove, &wire_mount, &wire_umount,
+	&wire_status, &wire_remove, &wire_mount, &wire_umount, &wire_tag,
 };
 
 struct connection {

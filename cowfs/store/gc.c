@@ -29,8 +29,12 @@ struct gc {
 	struct store *store;
 	enum gc_phase phase;
 	struct gc_progress progress;
+	bool trial;            /* nothing goes, and no batch is refused a row */
+	gc_without_fn without; /* of a trial: refs that count as gone; NULL: none */
+	void *without_ctx;
 	int failed;         /* what a step returned: a mark may be missing, so none follows */
 	enum table table;   /* being swept */
+	int64_t at[TABLES]; /* rows up to here are swept */
 	struct marks marks; /* guarded by store->lock */
 	struct marks seen;  /* rows this gc came by: it looks at each only once */
 	int64_t free_pages; /* left by the last step that shrank the files */
@@ -56,11 +60,13 @@ static int stopped(struct err *err, int code)
 /* A ref that cannot be read hides what it reaches, just as a tree does. */
 static int add_root(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
 {
+	struct gc *g = ctx;
+
 	if (!ref)
 		return err_set(err, -EBADMSG, "%s", why->msg);
-	if (object_id_is_zero(&ref->root))
+	if (object_id_is_zero(&ref->root) || (g->without && g->without(ref, g->without_ctx)))
 		return 0;
-	return add_target(ctx, OBJECT_TREE, &ref->root, err);
+	return add_target(g, OBJECT_TREE, &ref->root, err);
 }
 
 static int add_pin(const struct object_ref *what, void *ctx, struct err *err)
@@ -110,16 +116,17 @@ static int add_roots(struct store *s, struct gc *g, struct err *err)
 	return r < 0 ? stopped(err, r) : 0;
 }
 
-int gc_begin(struct store *s, struct gc **ret, struct err *err)
+static int begin(struct store *s, const struct gc *how, struct gc **ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
 	int r;
 
 	if (s->mode == STORE_READ)
 		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
-	g = calloc(1, sizeof(*g));
+	g = malloc(sizeof(*g));
 	if (!g)
 		return err_nomem(err);
+	*g = *how;
 	g->store = s;
 
 	/* No commit may fall between the lists of batches, refs and pins. */
@@ -132,6 +139,19 @@ int gc_begin(struct store *s, struct gc **ret, struct err *err)
 		return r;
 	*ret = TAKE_PTR(g);
 	return 0;
+}
+
+int gc_begin(struct store *s, struct gc **ret, struct err *err)
+{
+	return begin(s, &(struct gc){ 0 }, ret, err);
+}
+
+int gc_begin_trial(struct store *s, gc_without_fn without, void *ctx, struct gc **ret,
+		   struct err *err)
+{
+	const struct gc how = { .trial = true, .without = without, .without_ctx = ctx };
+
+	return begin(s, &how, ret, err);
 }
 
 void gc_end(struct gc *g)
@@ -275,9 +295,11 @@ static int step_mark(struct gc *g, unsigned budget, struct err *err)
 	if (r < 0 || g->todo.len > 0)
 		return r;
 
-	pthread_mutex_lock(&g->store->write_lock);
-	r = store_settle_names(g->store, err); /* invariant 4 */
-	pthread_mutex_unlock(&g->store->write_lock);
+	if (!g->trial) {
+		pthread_mutex_lock(&g->store->write_lock);
+		r = store_settle_names(g->store, err); /* invariant 4 */
+		pthread_mutex_unlock(&g->store->write_lock);
+	}
 	if (r >= 0)
 		g->phase = GC_SWEEP;
 	return r;
@@ -309,7 +331,7 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	r = db_query(s->writer[g->table], sql[g->table], &q, err);
 	if (r < 0)
 		return r;
-	query_bind_int(q, 0, g->marks.swept[g->table]);
+	query_bind_int(q, 0, g->at[g->table]);
 	query_bind_int(q, 1, g->marks.limit[g->table]);
 	query_bind_int(q, 2, budget);
 	while ((r = query_step(q, err)) > 0) {
@@ -320,8 +342,10 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 		/* Decided once and for all: from here on a batch that meets the row is refused it. */
 		pthread_mutex_lock(&s->lock);
 		stays = marks_has(&g->marks, (struct row){ .table = g->table, .seq = seq });
-		g->marks.swept[g->table] = seq;
+		if (!g->trial)
+			g->marks.swept[g->table] = seq;
 		pthread_mutex_unlock(&s->lock);
+		g->at[g->table] = seq;
 		if (stays)
 			continue;
 		if (buf_append(&v->seqs, &seq, sizeof(seq)) < 0)
@@ -382,17 +406,18 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 
 	r = find_victims(g, budget, &v, err);
 	buf_swap(&seqs, &v.seqs);
-	if (r >= 0 && seqs.len > 0)
+	if (r >= 0 && seqs.len > 0 && !g->trial)
 		r = delete_rows(g->store, g->table, &seqs, err);
 	if (r < 0)
 		return r;
 	g->progress.swept += seqs.len / sizeof(int64_t);
 	g->progress.swept_bytes += v.bytes;
-	store_relieve_logs(g->store);
+	if (!g->trial)
+		store_relieve_logs(g->store);
 	if (v.end && g->table == TABLE_META)
 		g->table = TABLE_CHUNKS;
 	else if (v.end)
-		g->phase = GC_SHRINK;
+		g->phase = g->trial ? GC_DONE : GC_SHRINK;
 	return 0;
 }
 

@@ -112,7 +112,8 @@ def look_at_clones(w, judge):
 
 
 def look_at_the_rest(w, judge):
-    for args in (("stats",), ("check",), ("gc",), ("version",), ("help",), ("help", "log"),
+    for args in (("stats",), ("check",), ("gc",), ("gc", "--keep-last", "1", "--dry-run"), ("tag",),
+                 ("tag", "v2"), ("tag", "-d", "v2"), ("version",), ("help",), ("help", "log"),
                  ("completion", "bash"), ("doctor",), ("start",), ("start",)):
         judge(*args)
 
