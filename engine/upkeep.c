@@ -8,6 +8,7 @@
 #include "cowfs/store/check.h"
 #include "cowfs/store/gc.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/unshared.h"
 #include "engine/host-i.h"
 #include "engine/retain-i.h"
 
@@ -17,6 +18,21 @@ struct census {
 	struct store *store;
 	struct engine_stats stats;
 };
+
+void engine_stats_done(struct engine_stats *s)
+{
+	for (size_t i = 0; i < s->n_shares; i++) {
+		free(s->shares[i].clone);
+		free(s->shares[i].project);
+	}
+	free(s->shares);
+	*s = (struct engine_stats){ 0 };
+}
+
+static void census_done(struct census *c)
+{
+	engine_stats_done(&c->stats);
+}
 
 static int count_project(const struct project *p, void *ctx, struct err *err)
 {
@@ -44,23 +60,52 @@ static int count_tag(const struct tag *t, void *ctx, struct err *err)
 	return 0;
 }
 
-static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+/* What it started from is there as long as it is itself. */
+static int measure(struct store *s, const struct clone *clone, struct engine_share *ret,
+		   struct err *err)
 {
-	struct census *c = ctx;
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	struct unshared unshared;
 	struct root root;
 	int r;
 
-	r = root_get(c->store, &clone->root, &root, err);
+	r = root_get(s, &clone->root, &root, err);
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(s, &clone->project, &project, err));
+	if (r >= 0)
+		r = unshared_count(s, &clone->root, &base.root, &unshared, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", clone->name);
-	c->stats.clones++;
-	c->stats.logical += root.top.below.bytes + root.in_links.bytes;
-	return 0;
+	ret->logical = root.top.below.bytes + root.in_links.bytes;
+	ret->unshared = unshared.bytes;
+	ret->clone = strdup(clone->name);
+	ret->project = TAKE_PTR(project.path);
+	return ret->clone ? 0 : err_nomem(err);
+}
+
+static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+{
+	struct engine_stats *s = &((struct census *)ctx)->stats;
+	struct engine_share *list = reallocarray(s->shares, s->n_shares + 1, sizeof(*list));
+	int r;
+
+	if (!list)
+		return err_nomem(err);
+	s->shares = list;
+	list += s->n_shares++;
+	*list = (struct engine_share){ 0 };
+	r = measure(((struct census *)ctx)->store, clone, list, err);
+	s->clones++;
+	s->logical += list->logical;
+	return r;
 }
 
 int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 {
-	struct census c = { 0 };
+	CLEANUP(census_done) struct census c = { 0 };
 	struct store_sizes sizes = { 0 };
 	int r;
 
@@ -83,6 +128,7 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 	c.stats.disk = sizes.file_bytes;
 	c.stats.free = sizes.free_bytes;
 	*ret = c.stats;
+	c.stats = (struct engine_stats){ 0 };
 	return 0;
 }
 

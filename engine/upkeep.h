@@ -8,17 +8,29 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 
+/* How much of a clone is its own, as last persisted. */
+struct engine_share {
+	char *clone;      /* owned */
+	char *project;    /* owned; its path */
+	uint64_t logical; /* bytes that its files show */
+	uint64_t
+	    unshared; /* packed bytes stored for it and not for what it started from (unshared.h) */
+};
+
 struct engine_stats {
 	uint64_t projects, snapshots, tags, clones;
 	uint64_t logical; /* bytes that all snapshots and clones show together */
 	uint64_t stored;  /* packed bytes that hold them, names and attributes included */
 	uint64_t chunks, objects;
-	uint64_t disk; /* what the store's files take */
-	uint64_t free; /* of that, what holds nothing */
+	uint64_t disk;               /* what the store's files take */
+	uint64_t free;               /* of that, what holds nothing */
+	struct engine_share *shares; /* owned; one for each clone, by name */
+	size_t n_shares;
 };
 
 /* -ENOENT if there is no store yet. */
 NODISCARD int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err);
+void engine_stats_done(struct engine_stats *s);
 
 struct engine_damage {
 	char *object; /* what is damaged: "chunk 0123...", "meta.db" */

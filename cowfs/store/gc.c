@@ -20,10 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cowfs/store/recipe.h"
+#include "cowfs/store/behind.h"
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
-#include "cowfs/store/tree-node.h"
 
 struct gc {
 	struct store *store;
@@ -173,68 +172,6 @@ void gc_end(struct gc *g)
 
 /* --- marking ---------------------------------------------------------------------------- */
 
-static int mark_entry(struct gc *g, const struct tree_entry *e, struct err *err)
-{
-	int r;
-
-	if (!object_id_is_zero(&e->xattrs)) {
-		r = add_target(g, OBJECT_XATTRS, &e->xattrs, err);
-		if (r < 0)
-			return r;
-	}
-	switch (e->form) {
-	case TREE_CHUNK:
-		return add_target(g, OBJECT_CHUNK, &e->id, err);
-	case TREE_RECIPE:
-		return add_target(g, OBJECT_RECIPE, &e->id, err);
-	case TREE_DIR:
-		return add_target(g, OBJECT_TREE, &e->id, err);
-	case TREE_NONE:
-	case TREE_LINK:
-		return 0;
-	}
-	return err_set(err, -EBADMSG, "tree entry of unknown form %d", (int)e->form);
-}
-
-static int mark_tree(struct gc *g, struct err *err)
-{
-	struct tree_node node;
-	struct tree_entry e;
-	struct tree_child c;
-	int r;
-
-	r = tree_node_open(g->node.data, g->node.len, &node, err);
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; i < node.n && r >= 0; i++) {
-		if (node.level > 0) {
-			r = tree_node_child(&node, i, &c, err);
-			if (r >= 0)
-				r = add_target(g, OBJECT_TREE, &c.id, err);
-		} else {
-			r = tree_node_entry(&node, i, &e, err);
-			if (r >= 0)
-				r = mark_entry(g, &e, err);
-		}
-	}
-	return r;
-}
-
-static int mark_recipe(struct gc *g, struct err *err)
-{
-	struct recipe_node node;
-	int r;
-
-	r = recipe_decode(g->node.data, g->node.len, &node, err);
-	if (r < 0)
-		return r;
-	for (unsigned i = 0; i < node.n && r >= 0; i++)
-		if (!object_id_is_zero(&node.id[i]))
-			r = add_target(g, node.level ? OBJECT_RECIPE : OBJECT_CHUNK, &node.id[i],
-				       err);
-	return r;
-}
-
 /* 1 if there is something behind the object that this gc has not looked at. */
 static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t, struct err *err)
 {
@@ -257,6 +194,11 @@ static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t,
 	return !is_leaf;
 }
 
+static int add_behind(enum object_kind kind, const struct object_id *id, void *ctx, struct err *err)
+{
+	return add_target(ctx, kind, id, err);
+}
+
 /* What a tree or recipe names. */
 static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err)
 {
@@ -266,7 +208,7 @@ static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err
 	r = store_require(g->store, t->kind, &t->id, &g->node, err);
 	if (r < 0)
 		return r;
-	r = t->kind == OBJECT_TREE ? mark_tree(g, err) : mark_recipe(g, err);
+	r = behind_each(t->kind, g->node.data, g->node.len, add_behind, g, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s %s", object_kind_name(t->kind),
 				object_id_hex(&t->id, hex));

@@ -188,6 +188,41 @@ def snapshots_of_a_clone_that_is_gone_count_with_the_project(w: World):
     w.ok("check")
 
 
+# --- whose it is ------------------------------------------------------------------------------
+
+def shares(w):
+    got = w.ok("stats", "--json").json("snap.stats/1", "per_clone")["per_clone"]
+    return {one["clone"]: one for one in got}
+
+
+@test
+def stats_say_what_is_a_clones_own(w: World):
+    (w.project / "blob").write_bytes(os.urandom(200_000))
+    w.ok("clone", "-n", "same")
+    w.ok("clone", "-n", "more")
+    w.ok("clone", "-n", "moved")
+    clones = w.store / "clones"
+    (clones / "more" / "new").write_bytes(os.urandom(100_000))
+    (clones / "moved" / "deep" / "down").mkdir(parents=True)
+    (clones / "moved" / "blob").rename(clones / "moved" / "deep" / "down" / "blob")
+    w.stop()  # all is persisted then
+    gc(w)
+    got = shares(w)
+    assert got["same"]["private"] == 0 and got["same"]["logical"] == 200_025, got
+    assert 100_000 < got["more"]["private"] < 105_000, got
+    assert got["more"]["logical"] == 300_025, got
+    assert got["more"]["shared"] == 300_025 - got["more"]["private"], got
+    assert got["moved"]["private"] < 5000, "what only moved is stored once"
+    out = w.ok("stats").out.decode()
+    assert "CLONE " in out and "same    195.3 KiB         0 B\n" in out, out
+    # What is its own is what its removal frees.
+    before = w.ok("stats", "--json").json("snap.stats/1")["stored"]
+    w.ok("rm", "more")
+    freed = gc(w)["freed"]
+    assert freed == got["more"]["private"], (freed, got)
+    assert w.ok("stats", "--json").json("snap.stats/1")["stored"] == before - freed
+
+
 @test
 def a_rule_that_is_none_is_usage(w: World):
     w.take()
