@@ -63,7 +63,8 @@ struct command {
 	const char *words; /* "STATE[:PATH]"; NULL: takes none */
 	int min_words, max_words;
 	const struct opt *opts; /* NULL: none but the global ones */
-	const char *details; /* what help says beyond the summary; lines end with \n; may be NULL */
+	const char
+	    *details; /* what help says beyond the summary, in lines of any length; may be NULL */
 	const char *examples; /* one a line, without the program's name; may be NULL */
 	bool no_engine;       /* runs without a store and a directory */
 	int (*run)(struct invocation *inv, struct err *err);
