@@ -12,6 +12,7 @@
 #define MINUTE_MS (60 * SECOND_MS)
 #define HOUR_MS   (60 * MINUTE_MS)
 #define DAY_MS    (24 * HOUR_MS)
+#define WEEK_MS   (7 * DAY_MS)
 
 static const char size_units[] = "KMGTPE";
 
@@ -72,7 +73,8 @@ static const struct duration_unit {
 	const char *name;
 	uint64_t ms;
 } duration_units[] = {
-	{ "d", DAY_MS }, { "h", HOUR_MS }, { "m", MINUTE_MS }, { "s", SECOND_MS }, { "ms", 1 },
+	{ "w", WEEK_MS },   { "d", DAY_MS },    { "h", HOUR_MS },
+	{ "m", MINUTE_MS }, { "s", SECOND_MS }, { "ms", 1 },
 };
 
 /* The unit that `text` starts with, and its length; NULL if there is none. */
@@ -147,7 +149,7 @@ char *size_format(uint64_t bytes, char out[SIZE_TEXT_MAX])
 
 char *duration_format(uint64_t ms, char out[DURATION_TEXT_MAX])
 {
-	const struct duration_unit *u = duration_units;
+	const struct duration_unit *u = duration_units + 1; /* weeks are read, and not shown */
 	uint64_t rest;
 
 	if (ms < SECOND_MS) {

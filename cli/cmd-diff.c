@@ -372,10 +372,10 @@ const struct command cmd_diff = {
 	.opts = diff_opts,
 	.preset = diff_preset,
 	.details =
-	    "A state is a snapshot (`@`, an id, a tag), a clone now (its name) or the project now\n"
-	    "(`.`). Default: the clone here since it was made, else the project since its last\n"
-	    "snapshot. One that is a clone: since it was made; a snapshot: since then. The text is\n"
-	    "a patch that `git apply` takes; what it cannot say stands before it behind `#`.\n",
+	    "A state is a snapshot (`@`, an id, a tag), a clone now (its name) or the project now "
+	    "(`.`). One alone: since it was taken, or made. None: the clone here, else the project "
+	    "since its last snapshot. The text is a patch that `git apply` takes; what that cannot "
+	    "say stands before it behind `#`.",
 	.examples = "diff try --stat\ndiff @-1 @ -- src\ndiff try > fix.patch\n",
 	.run = diff_run,
 };

@@ -5,12 +5,32 @@
 #include "cli/progress.h"
 #include "engine/upkeep.h"
 
+struct gc_args {
+	uint64_t keep_last, keep_within;
+	bool dry_run;
+};
+
+static const struct opt gc_opts[] = {
+	OPT_U64(0, "keep-last", "N", struct gc_args, keep_last,
+		"remove older snapshots than the last N of each project"),
+	OPT_DURATION(0, "keep-within", "TIME", struct gc_args, keep_within,
+		     "remove snapshots that are older: 30d, 8w"),
+	OPT_FLAG('n', "dry-run", struct gc_args, dry_run, "say what would go, and remove nothing"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct gc_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
 static int print_json(const struct invocation *inv, const struct engine_gc *g, struct err *err)
 {
+	const struct gc_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc);
+	struct json j = out_json_begin(inv, &doc), list;
 
 	json_set_name(j, "store", engine_store_path(inv->engine));
+	json_set_bool(j, "dry_run", args->dry_run);
+	list = json_set_array(j, "snapshots");
+	for (size_t i = 0; i < g->forgotten.n; i++)
+		out_json_snapshot(json_add_object(list), &g->forgotten.list[i]);
 	json_set_uint(j, "removed", g->removed);
 	json_set_uint(j, "kept", g->kept);
 	json_set_uint(j, "freed", g->freed);
@@ -20,15 +40,34 @@ static int print_json(const struct invocation *inv, const struct engine_gc *g, s
 	return json_print(&doc, inv->out, err);
 }
 
+static void print_forgotten(const struct invocation *inv, const struct engine_snapshot *s)
+{
+	char when[OUT_TIME_MAX];
+
+	fprintf(inv->out, "snapshot %s%.*s%s  %s", out_style(inv, OUT_ID), OUT_SHORT_ID, s->id,
+		out_style(inv, OUT_PLAIN), out_when(s->created, when));
+	if (*s->message != '\0')
+		out_text(inv->out, s->message, "  ");
+	else
+		fputc('\n', inv->out);
+}
+
 static void print_human(const struct invocation *inv, const struct engine_gc *g)
 {
+	const struct gc_args *args = inv->args;
 	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
 
-	fputs("removed  ", inv->out);
+	for (size_t i = 0; i < g->forgotten.n; i++)
+		print_forgotten(inv, &g->forgotten.list[i]);
+	fprintf(inv->out, "%s  ", args->dry_run ? "would go" : "removed");
+	if (g->forgotten.n > 0) {
+		out_plural(inv->out, g->forgotten.n, "snapshot", "snapshots");
+		fputs(", ", inv->out);
+	}
 	out_plural(inv->out, g->removed, "object", "objects");
 	fprintf(inv->out, ", %s, in %s\n", size_format(g->freed, size),
 		duration_format(g->elapsed_ms, time));
-	fputs("kept     ", inv->out);
+	fputs(args->dry_run ? "stay      " : "kept     ", inv->out);
 	out_plural(inv->out, g->kept, "object", "objects");
 	fprintf(inv->out, "; the store takes %s", size_format(g->disk_after, size));
 	if (g->disk_before != g->disk_after)
@@ -38,11 +77,17 @@ static void print_human(const struct invocation *inv, const struct engine_gc *g)
 
 static int gc_run(struct invocation *inv, struct err *err)
 {
-	struct engine_watch watch = progress_watch(inv->progress);
-	struct engine_gc gc;
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
+	const struct gc_args *args = inv->args;
+	const struct engine_gc_options options = {
+		.keep_last = args->keep_last,
+		.keep_within_ms = args->keep_within,
+		.dry_run = args->dry_run,
+		.watch = progress_watch(inv->progress),
+	};
 	int r;
 
-	r = engine_gc(inv->engine, &watch, &gc, err);
+	r = engine_gc(inv->engine, &options, &gc, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");
@@ -59,6 +104,11 @@ const struct command cmd_gc = {
 	.name = "gc",
 	.group = "Store",
 	.summary = "free what no snapshot and no clone needs",
-	.details = "Safe at any time; interrupted, it has freed some of it and nothing else.\n",
+	.opts = gc_opts,
+	.details =
+	    "Without options no snapshot goes. With both --keep options one stays that either of\n"
+	    "them keeps; whatever they say, what a tag or a clone names stays, and the newest of\n"
+	    "each project. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
+	.examples = "gc\ngc --keep-last 20 --keep-within 30d --dry-run\n",
 	.run = gc_run,
 };

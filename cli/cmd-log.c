@@ -1,14 +1,18 @@
+#include <errno.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "cli/out.h"
+#include "cli/graph.h"
 
 struct log_args {
 	uint64_t count;
+	bool all, graph;
 };
 
 static const struct opt log_opts[] = {
 	OPT_U64('n', "count", "N", struct log_args, count, "list the newest N only"),
+	OPT_FLAG('a', "all", struct log_args, all, "those of the project and of all its clones"),
+	OPT_FLAG('g', "graph", struct log_args, graph, "the same, and draw what follows what"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -45,8 +49,30 @@ static void print_text(const struct invocation *inv, const struct engine_snapsho
 	}
 }
 
+/* What it was taken of is said where both are listed. */
+static void print_origin(const struct invocation *inv, const struct engine_snapshot *s)
+{
+	if (!s->clone)
+		return;
+	fprintf(inv->out, "  %s", out_style(inv, OUT_DIM));
+	out_name(inv->out, s->clone);
+	fputs(out_style(inv, OUT_PLAIN), inv->out);
+}
+
+static void print_row(const struct engine_snapshot *s, void *ctx)
+{
+	const struct invocation *inv = ctx;
+	char when[OUT_TIME_MAX];
+
+	fprintf(inv->out, "%s%.*s%s  %s", out_style(inv, OUT_ID), OUT_SHORT_ID, s->id,
+		out_style(inv, OUT_PLAIN), out_when(s->created, when));
+	print_origin(inv, s);
+	print_text(inv, s);
+}
+
 static void print_human(const struct invocation *inv, const struct engine_history *h, size_t n)
 {
+	const struct log_args *args = inv->args;
 	char when[OUT_TIME_MAX], count[OUT_COUNT_MAX], size[SIZE_TEXT_MAX];
 	int when_width = (int)strlen("TAKEN"), count_width = (int)strlen("FILES"), len;
 
@@ -66,6 +92,8 @@ static void print_human(const struct invocation *inv, const struct engine_histor
 			s->id, out_style(inv, OUT_PLAIN), when_width, out_when(s->created, when),
 			count_width, out_count(s->files, count), OUT_SIZE_WIDTH,
 			size_format(s->bytes, size));
+		if (args->all)
+			print_origin(inv, s);
 		print_text(inv, s);
 	}
 }
@@ -77,12 +105,23 @@ static int log_run(struct invocation *inv, struct err *err)
 	size_t n;
 	int r;
 
-	r = engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
+	if ((args->all || args->graph) && inv->n_words > 0) {
+		cmd_hint(inv, "log %s", inv->words[0]);
+		return err_set(err, -EINVAL, "'log --%s' is of all clones, not of '%s'",
+			       args->all ? "all" : "graph", inv->words[0]);
+	}
+	r = args->all || args->graph
+		? engine_log_all(inv->engine, &h, err)
+		: engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
+	if (r == -ENOENT)
+		cmd_hint(inv, "list --all");
 	if (r < 0)
 		return r;
 	n = args->count > 0 && args->count < h.n ? (size_t)args->count : h.n;
 	if (inv->json)
 		return print_json(inv, &h, n, err);
+	if (args->graph && !inv->quiet)
+		return graph_print(inv, h.list, n, print_row, inv, err);
 	if (!inv->quiet)
 		print_human(inv, &h, n);
 	for (size_t i = 0; i < n && inv->quiet; i++)
@@ -98,6 +137,6 @@ const struct command cmd_log = {
 	.max_words = 1,
 	.opts = log_opts,
 	.details = "`@` is the newest of them, `@-1` the one before. -q prints ids alone.\n",
-	.examples = "log\nlog -n 5 --json\n",
+	.examples = "log\nlog -n 5 --json\nlog --graph\n",
 	.run = log_run,
 };

@@ -1,15 +1,34 @@
+#include <errno.h>
 #include <inttypes.h>
 
 #include "cli/service.h"
 
+struct start_args {
+	bool foreground;
+};
+
+static const struct opt start_opts[] = {
+	OPT_FLAG(0, "foreground", struct start_args, foreground,
+		 "be the daemon in this process, and log to stderr"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct start_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
 static int start_run(struct invocation *inv, struct err *err)
 {
+	const struct start_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct engine_service s;
 	bool started;
 	struct json j;
 	int r;
 
+	if (args->foreground) {
+		r = engine_serve(inv->engine, err);
+		if (r == -EBUSY)
+			cmd_hint(inv, "stop");
+		return r;
+	}
 	r = engine_start(inv->engine, &s, &started, err);
 	if (r < 0)
 		return r;
@@ -29,6 +48,7 @@ const struct command cmd_start = {
 	.name = "start",
 	.group = "Daemon and mounts",
 	.summary = "start the daemon, which commands do by themselves",
+	.opts = start_opts,
 	.details =
 	    "Mounts again what was mounted when it ended. It leaves by itself when nothing is\n"
 	    "mounted and nobody asks for anything for five minutes.\n",

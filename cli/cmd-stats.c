@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "cli/out.h"
@@ -9,10 +10,16 @@ static double ratio(const struct engine_stats *s)
 	return s->stored > 0 ? (double)s->logical / (double)s->stored : 1;
 }
 
+/* Of what it shows, all but what is stored for it alone. */
+static uint64_t shared(const struct engine_share *of)
+{
+	return of->logical > of->unshared ? of->logical - of->unshared : 0;
+}
+
 static int print_json(const struct invocation *inv, const struct engine_stats *s, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc);
+	struct json j = out_json_begin(inv, &doc), list, one;
 
 	json_set_name(j, "store", engine_store_path(inv->engine));
 	json_set_uint(j, "projects", s->projects);
@@ -26,6 +33,17 @@ static int print_json(const struct invocation *inv, const struct engine_stats *s
 	json_set_uint(j, "objects", s->objects);
 	json_set_uint(j, "disk", s->disk);
 	json_set_uint(j, "free", s->free);
+	list = json_set_array(j, "per_clone");
+	for (size_t i = 0; i < s->n_shares; i++) {
+		const struct engine_share *of = &s->shares[i];
+
+		one = json_add_object(list);
+		json_set_name(one, "clone", of->clone);
+		json_set_name(one, "project", of->project);
+		json_set_uint(one, "logical", of->logical);
+		json_set_uint(one, "private", of->unshared);
+		json_set_uint(one, "shared", shared(of));
+	}
 	return json_print(&doc, inv->out, err);
 }
 
@@ -38,6 +56,27 @@ static void print_row(const struct invocation *inv, const char *name, const char
 		fprintf(inv->out, "  %s%s%s", out_style(inv, OUT_DIM), note,
 			out_style(inv, OUT_PLAIN));
 	fputc('\n', inv->out);
+}
+
+static void print_shares(const struct invocation *inv, const struct engine_stats *s)
+{
+	int width = (int)strlen("CLONE");
+	char size[SIZE_TEXT_MAX];
+
+	for (size_t i = 0; i < s->n_shares; i++)
+		if ((int)strlen(s->shares[i].clone) > width)
+			width = (int)strlen(s->shares[i].clone);
+	if (s->n_shares > 0)
+		fprintf(inv->out, "\n%s%-*s  %*s  %*s%s\n", out_style(inv, OUT_DIM), width, "CLONE",
+			OUT_SIZE_WIDTH, "SHOWS", OUT_SIZE_WIDTH, "ITS OWN",
+			out_style(inv, OUT_PLAIN));
+	for (size_t i = 0; i < s->n_shares; i++) {
+		const struct engine_share *of = &s->shares[i];
+
+		fprintf(inv->out, "%s%-*s%s  %*s", out_style(inv, OUT_ID), width, of->clone,
+			out_style(inv, OUT_PLAIN), OUT_SIZE_WIDTH, size_format(of->logical, size));
+		fprintf(inv->out, "  %*s\n", OUT_SIZE_WIDTH, size_format(of->unshared, size));
+	}
 }
 
 static void print_human(const struct invocation *inv, const struct engine_stats *s)
@@ -63,11 +102,12 @@ static void print_human(const struct invocation *inv, const struct engine_stats 
 	print_row(inv, "chunks", out_count(s->chunks, count), "pieces of file content");
 	print_row(inv, "objects", out_count(s->objects, count),
 		  "directories, lists of chunks, attributes");
+	print_shares(inv, s);
 }
 
 static int stats_run(struct invocation *inv, struct err *err)
 {
-	struct engine_stats stats;
+	CLEANUP(engine_stats_done) struct engine_stats stats = { 0 };
 	int r;
 
 	r = engine_stats(inv->engine, &stats, err);
@@ -85,6 +125,8 @@ const struct command cmd_stats = {
 	.name = "stats",
 	.group = "Store",
 	.summary = "say how much is stored, and what sharing saves",
-	.details = "Of the whole store, which may hold many projects.\n",
+	.details =
+	    "Of the whole store, which may hold many projects. What is a clone's own is stored for it\n"
+	    "and not for the snapshot it started from, packed, and counts what was persisted.\n",
 	.run = stats_run,
 };

@@ -66,7 +66,8 @@ struct command {
 	bool takes_rest;            /* any number of words more behind "--" */
 	const struct opt *opts;     /* NULL: none but the global ones */
 	void (*preset)(void *args); /* defaults that are not zero; may be NULL */
-	const char *details; /* what help says beyond the summary; lines end with \n; may be NULL */
+	const char
+	    *details; /* what help says beyond the summary, in lines of any length; may be NULL */
 	const char *examples; /* one a line, without the program's name; may be NULL */
 	bool no_engine;       /* runs without a store and a directory */
 	int (*run)(struct invocation *inv, struct err *err);
@@ -84,6 +85,6 @@ const struct command *command_find(const char *name, struct err *err);
  */
 void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-extern const struct command cmd_check, cmd_clone, cmd_diff, cmd_gc, cmd_help, cmd_init, cmd_list,
-    cmd_log, cmd_mount, cmd_rm, cmd_show, cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_stop,
-    cmd_umount, cmd_version;
+extern const struct command cmd_check, cmd_clone, cmd_completion, cmd_doctor, cmd_diff, cmd_gc,
+    cmd_help, cmd_init, cmd_list, cmd_log, cmd_mount, cmd_rm, cmd_show, cmd_snapshot, cmd_start,
+    cmd_stats, cmd_status, cmd_stop, cmd_tag, cmd_umount, cmd_version;

@@ -30,7 +30,7 @@ static const struct kind kinds[] = {
 	{ -EDQUOT, CMD_LIMIT, "E_LIMIT", NULL },
 	{ -EBUSY, CMD_BUSY, "E_BUSY", NULL },
 	{ -EBADMSG, CMD_DAMAGED, "E_DAMAGED", "check" },
-	{ -ENOTSUP, CMD_LACKING, "E_MISSING", NULL },
+	{ -ENOTSUP, CMD_LACKING, "E_MISSING", "doctor" },
 	/* A store of a later version: what is lacking is a newer program. */
 	{ -EPROTO, CMD_LACKING, "E_VERSION", "version" },
 	/* A daemon of another version: what is lacking is its end. */

@@ -8,7 +8,7 @@
 #include "base/typo.h"
 #include "cli/out.h"
 
-#define NAME_WIDTH 10
+#define NAME_WIDTH 12
 
 const struct command *command_find(const char *name, struct err *err)
 {
@@ -27,8 +27,24 @@ const struct command *command_find(const char *name, struct err *err)
 	return NULL;
 }
 
-/* As in "[-C DIR] [--json]". */
-#define USAGE_WIDTH 90
+#define WIDTH 80 /* of a terminal that nobody made wider */
+
+/* Words, filled into lines of that width, whatever lines they were written in. */
+static void print_filled(const char *text, FILE *out)
+{
+	size_t at = 0, n;
+
+	for (text += strspn(text, " \n"); *text != '\0'; text += strspn(text, " \n")) {
+		n = strcspn(text, " \n");
+		if (at > 0 && at + 1 + n > WIDTH) {
+			fputc('\n', out);
+			at = 0;
+		}
+		at += (size_t)fprintf(out, "%s%.*s", at > 0 ? " " : "", (int)n, text);
+		text += n;
+	}
+	fputc('\n', out);
+}
 
 /* Behind `indent` columns; what does not fit goes on below, indented as much.  The column it ends in. */
 static int print_usage_options(const struct opt *table, int indent, FILE *out)
@@ -45,7 +61,7 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 		if (opt_takes_value(o))
 			len += snprintf(word + len, sizeof(word) - (size_t)len, " %s", o->metavar);
 		assert(len < (int)sizeof(word));
-		if (at + len + 1 > USAGE_WIDTH) {
+		if (at + len + 1 > WIDTH) {
 			fprintf(out, "\n%*s", indent, "");
 			at = indent;
 		}
@@ -62,11 +78,10 @@ static void print_overview(const struct invocation *inv)
 	const char *group = "";
 
 	fprintf(out, "usage: %s [OPTION]... COMMAND ...\n\n", inv->program);
-	fputs(
-	    "Snapshots and writable clones of whole project trees, ignored and untracked files\n"
-	    "included. A command works on the project that holds the current directory and needs\n"
-	    "no set-up.\n",
-	    out);
+	print_filled("Snapshots and writable clones of whole project trees, ignored and untracked "
+		     "files included. A command works on the project that holds the current "
+		     "directory and needs no set-up.",
+		     out);
 	for (size_t i = 0; commands[i]; i++) {
 		if (strcmp(group, commands[i]->group) != 0)
 			fprintf(out, "\n%s%s%s\n", bold, commands[i]->group, plain);
@@ -98,12 +113,14 @@ static void print_command(const struct invocation *inv, const struct command *c)
 	at = indent = fprintf(out, "usage: %s %s", inv->program, c->name);
 	if (c->opts)
 		at = print_usage_options(c->opts, indent, out);
-	if (c->words && at + 1 + (int)strlen(c->words) > USAGE_WIDTH)
+	if (c->words && at + 1 + (int)strlen(c->words) > WIDTH)
 		fprintf(out, "\n%*s", indent, "");
 	fprintf(out, "%s%s\n\n", c->words ? " " : "", c->words ? c->words : "");
 	fprintf(out, "%c%s.\n", toupper((unsigned char)c->summary[0]), c->summary + 1);
-	if (c->details)
-		fprintf(out, "\n%s", c->details);
+	if (c->details) {
+		fputc('\n', out);
+		print_filled(c->details, out);
+	}
 	if (c->opts) {
 		fprintf(out, "\n%sOptions%s\n", out_style(inv, OUT_BOLD),
 			out_style(inv, OUT_PLAIN));
@@ -138,9 +155,11 @@ static void describe_command(struct json j, const struct command *c)
 {
 	json_set_text(j, "name", c->name);
 	json_set_text(j, "alias", c->alias);
+	json_set_text(j, "group", c->group);
 	json_set_text(j, "summary", c->summary);
 	json_set_text(j, "words", c->words);
 	json_set_text(j, "details", c->details);
+	json_set_text(j, "examples", c->examples);
 	describe_opts(j, c->opts);
 }
 

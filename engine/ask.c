@@ -187,6 +187,24 @@ static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
 	return launch_daemon(e->store_path, start == ASK_CREATE, lock_fd, err);
 }
 
+int ask_become(struct engine *e, struct err *err)
+{
+	AUTO_CLOSE int run_fd = -1, lock_fd = -1, other = -1;
+	int r;
+
+	r = prepare_store(e, ASK_CREATE, err);
+	if (r >= 0)
+		r = make_run_dir(e, &run_fd, err);
+	if (r >= 0)
+		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
+	if (r < 0)
+		return r;
+	r = connect_at(e, run_fd, &other, err);
+	if (r >= 0)
+		return err_set(err, -EBUSY, "store '%s' has a cowfsd already", e->store_path);
+	return r == -ESRCH ? launch_here(e->store_path, lock_fd, err) : r;
+}
+
 /* --- versions --------------------------------------------------------------------------- */
 
 static bool speaks_as_we_do(const struct control_hello *hello)

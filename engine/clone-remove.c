@@ -1,7 +1,6 @@
 /*
  * A clone's snapshots cannot be reached by its name once it is gone, so they go with it, but
- * for those that something else names: a tag, or a clone that started from them.  What
- * stays and had one of the others as its parent follows that one's parent then.
+ * for those that something else names (forget-i.h).
  */
 #include <errno.h>
 #include <stdint.h>
@@ -9,115 +8,49 @@
 
 #include "base/log.h"
 #include "engine/clone.h"
+#include "engine/forget-i.h"
 #include "engine/host-i.h"
 
-/* A snapshot of the clone. */
-struct old {
-	struct catalog_id id, parent;
-	bool kept;
-};
-
 struct removal {
-	struct store *store;
 	struct clone clone;
 	struct batch *batch;
-	struct old *list; /* owned */
-	size_t n, cap;
+	struct forget forget;
 };
 
 static void removal_done(struct removal *r)
 {
 	clone_done(&r->clone);
 	batch_end(r->batch);
-	free(r->list);
+	forget_done(&r->forget);
 }
 
-static struct old *find_old(const struct removal *r, const struct catalog_id *id)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (catalog_id_same(&r->list[i].id, id))
-			return &r->list[i];
-	return NULL;
-}
-
-static int collect_old(const struct snapshot *s, void *ctx, struct err *err)
+static int collect_own(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct removal *r = ctx;
 
 	if (!s->clone || strcmp(s->clone, r->clone.name) != 0 || s->created <= r->clone.created ||
 	    !catalog_id_same(&s->project, &r->clone.project))
 		return 0;
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? 2 * r->cap : 16;
-		struct old *list = reallocarray(r->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		r->list = list;
-		r->cap = cap;
-	}
-	r->list[r->n++] = (struct old){ .id = s->id, .parent = s->parent };
-	return 0;
+	return forget_add(&r->forget, s, err);
 }
 
-static int keep_tagged(const struct tag *t, void *ctx, struct err *err)
+/* host->snapshots held for writing */
+static int remove_records(struct host *h, struct removal *r, struct engine_removed *ret,
+			  struct err *err)
 {
-	struct old *old = find_old(ctx, &t->snapshot);
-
-	(void)err;
-	if (old)
-		old->kept = true;
-	return 0;
-}
-
-static int keep_base(const struct clone *c, void *ctx, struct err *err)
-{
-	struct removal *r = ctx;
-	struct old *old = find_old(r, &c->base);
-
-	(void)err;
-	if (old && strcmp(c->name, r->clone.name) != 0)
-		old->kept = true;
-	return 0;
-}
-
-static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
-{
-	struct removal *r = ctx;
-	const struct old *self = find_old(r, &s->id), *parent = find_old(r, &s->parent);
-	struct snapshot mended = *s;
-
-	if ((self && !self->kept) || !parent || parent->kept)
-		return 0;
-	for (; parent && !parent->kept; parent = find_old(r, &mended.parent))
-		mended.parent = parent->parent;
-	return snapshot_put(r->batch, &mended, REF_REPLACE, err);
-}
-
-static int remove_records(struct removal *r, struct engine_removed *ret, struct err *err)
-{
-	char hex[CATALOG_HEX_SIZE];
+	const char *name = r->clone.name;
 	int x;
 
 	*ret = (struct engine_removed){ 0 };
-	x = snapshot_each(r->store, collect_old, r, err);
-	if (x >= 0 && r->n > 0)
-		x = tag_each(r->store, keep_tagged, r, err);
-	if (x >= 0 && r->n > 0)
-		x = clone_each(r->store, keep_base, r, err);
+	x = snapshot_each(h->store, collect_own, r, err);
 	if (x >= 0)
-		x = batch_begin(r->store, &r->batch, err);
-	if (x >= 0 && r->n > 0)
-		x = snapshot_each(r->store, mend_parent, r, err);
-	for (size_t i = 0; i < r->n && x >= 0; i++) {
-		if (r->list[i].kept)
-			continue;
-		catalog_id_hex(&r->list[i].id, hex);
-		x = ref_delete(r->batch, REF_SNAPSHOT, hex, strlen(hex), err);
-		ret->snapshots++;
-	}
+		x = forget_settle(&r->forget, h->store, name, err);
 	if (x >= 0)
-		x = ref_delete(r->batch, REF_CLONE, r->clone.name, strlen(r->clone.name), err);
+		x = batch_begin(h->store, &r->batch, err);
+	if (x >= 0)
+		x = forget_put(&r->forget, r->batch, &ret->snapshots, err);
+	if (x >= 0)
+		x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
 
@@ -125,7 +58,7 @@ static int remove_clone(struct host *h, const char *name, bool force, struct eng
 			struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(removal_done) struct removal r = { .store = h->store };
+	CLEANUP(removal_done) struct removal r = { 0 };
 	int x;
 
 	x = turns_take(&h->turns, name, &turn, err);
@@ -133,8 +66,11 @@ static int remove_clone(struct host *h, const char *name, bool force, struct eng
 		x = clone_find(h->store, name, &r.clone, err);
 	if (x >= 0)
 		x = live_end(h, name, LIVE_DISCARD, force, err);
-	if (x >= 0)
-		x = remove_records(&r, ret, err);
+	if (x >= 0) {
+		pthread_rwlock_wrlock(&h->snapshots);
+		x = remove_records(h, &r, ret, err);
+		pthread_rwlock_unlock(&h->snapshots);
+	}
 	if (x >= 0)
 		live_removed(h);
 	return x;

@@ -149,7 +149,7 @@ static int begin(struct making *m, struct err *err)
 	return choose_names(m, err);
 }
 
-static int put_all(struct making *m, struct err *err)
+static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	const int64_t now = engine_now();
@@ -178,6 +178,25 @@ static int put_all(struct making *m, struct err *err)
 		r = clone_put(b, &record, REF_NEW, err);
 	}
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+/* What it starts from may have been forgotten since it was found. */
+static int put_all(struct making *m, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	struct host *h = m->engine->host;
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = snapshot_get(h->store, &m->base.id, &base, err);
+	if (r == -ENOENT)
+		r = err_set(err, r, "snapshot '%s' was removed just now",
+			    catalog_id_hex(&m->base.id, hex));
+	if (r >= 0)
+		r = put_records(m, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
 }
 
 static int mount_one(struct making *m, size_t i, struct err *err)

@@ -119,6 +119,9 @@ NODISCARD int ask_connect(struct engine *e, enum ask_start start, struct control
 NODISCARD int ask_greet(struct engine *e, struct control *c, struct control_hello *ret,
 			struct err *err);
 
+/* Become the daemon; -EBUSY if one runs.  Returns only if it cannot. */
+NODISCARD int ask_become(struct engine *e, struct err *err);
+
 /* Wait until the one that was asked to stop is gone. */
 NODISCARD int ask_wait_gone(struct engine *e, struct err *err);
 
@@ -130,3 +133,6 @@ NODISCARD int ask_wait_gone(struct engine *e, struct err *err);
  * caller die meanwhile, nobody else starts one.  The caller has one thread.
  */
 NODISCARD int launch_daemon(const char *store, bool create, int lock_fd, struct err *err);
+
+/* Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot. */
+NODISCARD int launch_here(const char *store, int lock_fd, struct err *err);

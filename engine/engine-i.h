@@ -98,10 +98,11 @@ NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *
 /* engine_check() and engine_gc(), done here. */
 struct engine_check;
 struct engine_gc;
+struct engine_gc_options;
 NODISCARD int upkeep_check(struct engine *e, const struct engine_watch *watch,
 			   struct engine_check *ret, struct err *err);
-NODISCARD int upkeep_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
-			struct err *err);
+NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
+			struct engine_gc *ret, struct err *err);
 
 /* --- tag.c ------------------------------------------------------------------------------ */
 
@@ -118,6 +119,15 @@ NODISCARD int tag_append(struct engine_snapshot *s, const char *name, struct err
 
 /* Give each snapshot of `list` its tags. */
 NODISCARD int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err);
+
+/* --- tag-edit.c ------------------------------------------------------------------------- */
+
+/* engine_tag_add() and engine_tag_delete(), done here. */
+struct engine_tags;
+NODISCARD int tag_add(struct engine *e, const char *name, const char *state,
+		      struct engine_tags *ret, struct err *err);
+NODISCARD int tag_delete(struct engine *e, const char *name, struct engine_tags *ret,
+			 struct err *err);
 
 /* --- words.c ---------------------------------------------------------------------------- */
 

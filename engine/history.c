@@ -65,6 +65,7 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 struct collect {
 	const struct catalog_id *project;
 	const struct clone *clone;
+	bool all; /* whatever they were taken of */
 	struct engine_history history;
 	size_t cap;
 };
@@ -81,10 +82,11 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	struct engine_snapshot *list;
 	int r;
 
-	if (!catalog_id_same(&s->project, c->project) || !s->clone != !c->clone)
+	if (!catalog_id_same(&s->project, c->project) || (!c->all && !s->clone != !c->clone))
 		return 0;
 	/* Tagged snapshots of an earlier clone of that name are not this one's. */
-	if (s->clone && (strcmp(s->clone, c->clone->name) != 0 || s->created <= c->clone->created))
+	if (!c->all && s->clone &&
+	    (strcmp(s->clone, c->clone->name) != 0 || s->created <= c->clone->created))
 		return 0;
 	if (h->n == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 16;
@@ -108,20 +110,25 @@ static int newest_first(const void *a, const void *b)
 	return (x->created < y->created) - (x->created > y->created);
 }
 
+static int load(struct store *s, struct collect *c, struct engine_history *ret, struct err *err)
+{
+	int r = snapshot_each(s, on_snapshot, c, err);
+
+	if (r < 0)
+		return r;
+	if (c->history.n > 0)
+		qsort(c->history.list, c->history.n, sizeof(*c->history.list), newest_first);
+	*ret = c->history;
+	c->history = (struct engine_history){ 0 };
+	return 0;
+}
+
 int history_load(struct store *s, const struct catalog_id *project, const struct clone *clone,
 		 struct engine_history *ret, struct err *err)
 {
 	CLEANUP(collect_done) struct collect c = { .project = project, .clone = clone };
-	int r;
 
-	r = snapshot_each(s, on_snapshot, &c, err);
-	if (r < 0)
-		return r;
-	if (c.history.n > 0)
-		qsort(c.history.list, c.history.n, sizeof(*c.history.list), newest_first);
-	*ret = c.history;
-	c.history = (struct engine_history){ 0 };
-	return 0;
+	return load(s, &c, ret, err);
 }
 
 struct newest {
@@ -172,6 +179,27 @@ int engine_log(struct engine *e, const char *clone, struct engine_history *ret, 
 	}
 	if (r >= 0)
 		r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
+	if (r >= 0)
+		r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	h.project = TAKE_PTR(project.path);
+	*ret = h;
+	h = (struct engine_history){ 0 };
+	return 0;
+}
+
+int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(collect_done) struct collect c = { .project = &project.id, .all = true };
+	struct store *s;
+	int r;
+
+	r = engine_project(e, &s, &project, err);
+	if (r >= 0)
+		r = load(s, &c, &h, err);
 	if (r >= 0)
 		r = tag_fill(s, h.list, h.n, err);
 	if (r < 0)

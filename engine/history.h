@@ -63,4 +63,7 @@ struct engine_history {
 /* Newest first.  `clone` NULL: those of the project itself. */
 NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_history *ret,
 			 struct err *err);
+
+/* The same of the project and of all its clones together. */
+NODISCARD int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err);
 void engine_history_done(struct engine_history *h);

@@ -32,6 +32,7 @@ struct host {
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct spare *spare;
+	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
 
 	pthread_mutex_t lock;  /* guards what follows; nothing is taken while it is held */
 	struct map live;       /* struct live by name */

@@ -18,6 +18,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		return err_nomem(err);
 	turns_init(&h->turns);
 	pthread_mutex_init(&h->lock, NULL);
+	pthread_rwlock_init(&h->snapshots, NULL);
 	h->live = MAP_INIT(map_hash_str, map_equal_str);
 	h->next_expiry = INT64_MIN; /* not known: look */
 	h->dir = strdup(dir);
@@ -48,6 +49,7 @@ void host_free(struct host *h)
 	map_done(&h->live);
 	turns_done(&h->turns);
 	pthread_mutex_destroy(&h->lock);
+	pthread_rwlock_destroy(&h->snapshots);
 	free(h->clones);
 	free(h->dir);
 	free(h);

@@ -134,3 +134,21 @@ int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
 	close(TAKE_FD(to));
 	return wait_ready(from, log, err);
 }
+
+int launch_here(const char *store, int lock_fd, struct err *err)
+{
+	char path[PATH_MAX];
+	const char *self = sys_self_path(path, sizeof(path));
+	AUTO_FREE char *store_arg = strdup(store);
+	AUTO_CLOSE int unread = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	char name[] = DAEMON_NAME, create_arg[] = "--create";
+	char *argv[] = { name, store_arg, create_arg, NULL };
+
+	if (!store_arg)
+		return err_nomem(err);
+	if (!self || unread < 0)
+		return err_set(err, -ENOTSUP,
+			       "cannot become cowfsd: this program does not find its own file "
+			       "(is /proc mounted?)");
+	become(self, argv, STDERR_FILENO, unread, lock_fd);
+}

@@ -49,6 +49,11 @@ int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started
 	return 0;
 }
 
+int engine_serve(struct engine *e, struct err *err)
+{
+	return ask_become(e, err);
+}
+
 /* The form of this question is the same in all versions. */
 int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct err *err)
 {

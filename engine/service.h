@@ -23,6 +23,9 @@ NODISCARD int engine_service(struct engine *e, struct engine_service *ret, struc
 NODISCARD int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started,
 			   struct err *err);
 
+/* Be the daemon, in this process.  Returns only if that cannot be: -EBUSY if one runs. */
+NODISCARD int engine_serve(struct engine *e, struct err *err);
+
 /*
  * Unmount every clone, persist all, and be gone when this returns; the next start mounts
  * them again.  -EBUSY, and nothing changed, if a clone is in use or something is under way and

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "cowfs/store/check.h"
 #include "cowfs/store/gc.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/unshared.h"
 #include "engine/host-i.h"
+#include "engine/retain-i.h"
 
 /* --- stats ------------------------------------------------------------------------------ */
 
@@ -15,6 +18,21 @@ struct census {
 	struct store *store;
 	struct engine_stats stats;
 };
+
+void engine_stats_done(struct engine_stats *s)
+{
+	for (size_t i = 0; i < s->n_shares; i++) {
+		free(s->shares[i].clone);
+		free(s->shares[i].project);
+	}
+	free(s->shares);
+	*s = (struct engine_stats){ 0 };
+}
+
+static void census_done(struct census *c)
+{
+	engine_stats_done(&c->stats);
+}
 
 static int count_project(const struct project *p, void *ctx, struct err *err)
 {
@@ -42,23 +60,52 @@ static int count_tag(const struct tag *t, void *ctx, struct err *err)
 	return 0;
 }
 
-static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+/* What it started from is there as long as it is itself. */
+static int measure(struct store *s, const struct clone *clone, struct engine_share *ret,
+		   struct err *err)
 {
-	struct census *c = ctx;
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	struct unshared unshared;
 	struct root root;
 	int r;
 
-	r = root_get(c->store, &clone->root, &root, err);
+	r = root_get(s, &clone->root, &root, err);
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(s, &clone->project, &project, err));
+	if (r >= 0)
+		r = unshared_count(s, &clone->root, &base.root, &unshared, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", clone->name);
-	c->stats.clones++;
-	c->stats.logical += root.top.below.bytes + root.in_links.bytes;
-	return 0;
+	ret->logical = root.top.below.bytes + root.in_links.bytes;
+	ret->unshared = unshared.bytes;
+	ret->clone = strdup(clone->name);
+	ret->project = TAKE_PTR(project.path);
+	return ret->clone ? 0 : err_nomem(err);
+}
+
+static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+{
+	struct engine_stats *s = &((struct census *)ctx)->stats;
+	struct engine_share *list = reallocarray(s->shares, s->n_shares + 1, sizeof(*list));
+	int r;
+
+	if (!list)
+		return err_nomem(err);
+	s->shares = list;
+	list += s->n_shares++;
+	*list = (struct engine_share){ 0 };
+	r = measure(((struct census *)ctx)->store, clone, list, err);
+	s->clones++;
+	s->logical += list->logical;
+	return r;
 }
 
 int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 {
-	struct census c = { 0 };
+	CLEANUP(census_done) struct census c = { 0 };
 	struct store_sizes sizes = { 0 };
 	int r;
 
@@ -81,6 +128,7 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 	c.stats.disk = sizes.file_bytes;
 	c.stats.free = sizes.free_bytes;
 	*ret = c.stats;
+	c.stats = (struct engine_stats){ 0 };
 	return 0;
 }
 
@@ -174,13 +222,28 @@ int upkeep_check(struct engine *e, const struct engine_watch *watch, struct engi
 
 #define GC_BUDGET 1024 /* objects between two reports */
 
-static int collect(struct store *s, const struct engine_watch *watch, struct gc_progress *ret,
-		   struct err *err)
+void engine_gc_done(struct engine_gc *gc)
+{
+	engine_history_done(&gc->forgotten);
+	*gc = (struct engine_gc){ 0 };
+}
+
+static bool is_forgotten(const struct ref *ref, void *ctx)
+{
+	struct catalog_id id;
+
+	return ref->kind == REF_SNAPSHOT && ref->name_len == CATALOG_HEX_SIZE - 1 &&
+	       hex_decode(ref->name, ref->name_len, id.b, sizeof(id.b)) >= 0 &&
+	       forget_goes(ctx, &id);
+}
+
+static int collect(struct store *s, struct forget *without, const struct engine_watch *watch,
+		   struct gc_progress *ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
 	int r;
 
-	r = gc_begin(s, &g, err);
+	r = without ? gc_begin_trial(s, is_forgotten, without, &g, err) : gc_begin(s, &g, err);
 	if (r < 0)
 		return r;
 	while ((r = gc_step(g, GC_BUDGET, ret, err)) > 0) {
@@ -196,37 +259,71 @@ static int collect(struct store *s, const struct engine_watch *watch, struct gc_
 	return r;
 }
 
-int upkeep_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+/* The records go first; what only they reached is then garbage like any other. */
+static int forget_some(struct host *h, const struct engine_gc_options *options, struct forget *f,
+		       struct engine_history *ret, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t gone;
+	int r;
+
+	r = retain_choose(h->store, options, f, ret, err);
+	if (r < 0 || options->dry_run || ret->n == 0)
+		return r;
+	r = batch_begin(h->store, &b, err);
+	if (r >= 0)
+		r = forget_put(f, b, &gone, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+static int forget_by_rule(struct host *h, const struct engine_gc_options *options, struct forget *f,
+			  struct engine_history *ret, struct err *err)
+{
+	int r;
+
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = forget_some(h, options, f, ret, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
+}
+
+int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct engine_gc *ret,
 	      struct err *err)
 {
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
+	CLEANUP(forget_done) struct forget forget = { 0 };
 	uint64_t start = engine_clock_ms();
 	struct gc_progress progress = { 0 };
 	struct store_sizes before, after;
 	struct store *s;
 	int r;
 
-	spare_let_go(e->host->spare);
 	r = engine_store(e, STORE_WRITE, &s, err);
-	/* The logs go first, so that before and after are measured alike. */
 	if (r >= 0)
-		r = store_checkpoint(s, err);
+		r = forget_by_rule(e->host, options, &forget, &gc.forgotten, err);
+	if (r < 0)
+		return r;
+	if (!options->dry_run)
+		spare_let_go(e->host->spare);
+	/* The logs go first, so that before and after are measured alike. */
+	r = store_checkpoint(s, err);
 	if (r >= 0)
 		r = store_sizes(s, &before, err);
 	if (r >= 0)
-		r = collect(s, watch, &progress, err);
+		r = collect(s, options->dry_run ? &forget : NULL, &options->watch, &progress, err);
 	if (r >= 0)
 		r = store_checkpoint(s, err);
 	if (r >= 0)
 		r = store_sizes(s, &after, err);
 	if (r < 0)
 		return r;
-	*ret = (struct engine_gc){
-		.kept = progress.marked,
-		.removed = progress.swept,
-		.freed = progress.swept_bytes,
-		.disk_before = before.file_bytes,
-		.disk_after = after.file_bytes,
-		.elapsed_ms = engine_clock_ms() - start,
-	};
+	gc.kept = progress.marked;
+	gc.removed = progress.swept;
+	gc.freed = progress.swept_bytes;
+	gc.disk_before = before.file_bytes;
+	gc.disk_after = after.file_bytes;
+	gc.elapsed_ms = engine_clock_ms() - start;
+	*ret = gc;
+	gc = (struct engine_gc){ 0 };
 	return 0;
 }

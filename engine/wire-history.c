@@ -4,7 +4,7 @@
 #include "engine/history.h"
 #include "engine/wire-i.h"
 
-static void set_snapshot(struct json j, const struct engine_snapshot *s)
+void wire_set_snapshot(struct json j, const struct engine_snapshot *s)
 {
 	struct json tags;
 
@@ -21,7 +21,7 @@ static void set_snapshot(struct json j, const struct engine_snapshot *s)
 		json_add_name(tags, s->tags[i]);
 }
 
-static int get_snapshot(struct json j, struct engine_snapshot *s)
+int wire_get_snapshot(struct json j, struct engine_snapshot *s)
 {
 	struct json tags = json_get_array(j, "tags");
 	const size_t n = json_length(tags);
@@ -54,7 +54,7 @@ static int get_taken(struct json j, struct engine_taken *t)
 	t->modified = json_get_uint(j, "modified");
 	t->deleted = json_get_uint(j, "deleted");
 	t->elapsed_ms = json_get_uint(j, "elapsed_ms");
-	return get_snapshot(json_get_object(j, "snapshot"), &t->snapshot);
+	return wire_get_snapshot(json_get_object(j, "snapshot"), &t->snapshot);
 }
 
 /* A store is made only once it is clear what goes into it. */
@@ -137,7 +137,7 @@ static int serve_take(struct engine *e, const struct engine_watch *watch, struct
 	json_set_uint(answer, "modified", taken.modified);
 	json_set_uint(answer, "deleted", taken.deleted);
 	json_set_uint(answer, "elapsed_ms", taken.elapsed_ms);
-	set_snapshot(json_set_object(answer, "snapshot"), &taken.snapshot);
+	wire_set_snapshot(json_set_object(answer, "snapshot"), &taken.snapshot);
 	return 0;
 }
 

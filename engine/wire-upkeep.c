@@ -6,39 +6,64 @@
 
 /* --- gc --------------------------------------------------------------------------------- */
 
-int engine_gc(struct engine *e, const struct engine_watch *watch, struct engine_gc *ret,
+static int get_forgotten(struct json list, struct engine_history *h)
+{
+	const size_t n = json_length(list);
+	int r = 0;
+
+	h->list = n > 0 ? calloc(n, sizeof(*h->list)) : NULL;
+	if (n > 0 && !h->list)
+		return -ENOMEM;
+	for (; h->n < n && r >= 0; h->n++)
+		r = wire_get_snapshot(json_at_object(list, h->n), &h->list[h->n]);
+	return r;
+}
+
+int engine_gc(struct engine *e, const struct engine_gc_options *options, struct engine_gc *ret,
 	      struct err *err)
 {
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
 	CLEANUP(ask_done) struct ask a;
-	struct engine_gc gc;
 	struct json answer;
 	int r;
 
 	ask_begin(&a, e, wire_gc.name);
-	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
+	json_set_uint(a.options, "keep_last", options->keep_last);
+	json_set_uint(a.options, "keep_within_ms", options->keep_within_ms);
+	json_set_bool(a.options, "dry_run", options->dry_run);
+	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
 	if (r < 0)
 		return r;
-	gc = (struct engine_gc){
-		.kept = json_get_uint(answer, "kept"),
-		.removed = json_get_uint(answer, "removed"),
-		.freed = json_get_uint(answer, "freed"),
-		.disk_before = json_get_uint(answer, "disk_before"),
-		.disk_after = json_get_uint(answer, "disk_after"),
-		.elapsed_ms = json_get_uint(answer, "elapsed_ms"),
-	};
-	r = ask_end(&a, err);
-	if (r >= 0)
-		*ret = gc;
-	return r;
+	gc.kept = json_get_uint(answer, "kept");
+	gc.removed = json_get_uint(answer, "removed");
+	gc.freed = json_get_uint(answer, "freed");
+	gc.disk_before = json_get_uint(answer, "disk_before");
+	gc.disk_after = json_get_uint(answer, "disk_after");
+	gc.elapsed_ms = json_get_uint(answer, "elapsed_ms");
+	r = get_forgotten(json_get_array(answer, "forgotten"), &gc.forgotten);
+	r = r < 0 ? err_nomem(err) : ask_end(&a, err);
+	if (r < 0)
+		return r;
+	*ret = gc;
+	gc = (struct engine_gc){ 0 };
+	return 0;
 }
 
 static int serve_gc(struct engine *e, const struct engine_watch *watch, struct json options,
 		    struct json answer, struct err *err)
 {
-	struct engine_gc gc;
-	int r = upkeep_gc(e, watch, &gc, err);
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
+	const struct engine_gc_options o = {
+		.keep_last = json_get_uint(options, "keep_last"),
+		.keep_within_ms = json_get_uint(options, "keep_within_ms"),
+		.dry_run = json_get_bool(options, "dry_run"),
+		.watch = *watch,
+	};
+	struct json list;
+	int r = json_end(options.doc, err);
 
-	(void)options;
+	if (r >= 0)
+		r = upkeep_gc(e, &o, &gc, err);
 	if (r < 0)
 		return r;
 	json_set_uint(answer, "kept", gc.kept);
@@ -47,6 +72,9 @@ static int serve_gc(struct engine *e, const struct engine_watch *watch, struct j
 	json_set_uint(answer, "disk_before", gc.disk_before);
 	json_set_uint(answer, "disk_after", gc.disk_after);
 	json_set_uint(answer, "elapsed_ms", gc.elapsed_ms);
+	list = json_set_array(answer, "forgotten");
+	for (size_t i = 0; i < gc.forgotten.n; i++)
+		wire_set_snapshot(json_add_object(list), &gc.forgotten.list[i]);
 	return 0;
 }
 

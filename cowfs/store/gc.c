@@ -20,17 +20,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cowfs/store/recipe.h"
+#include "cowfs/store/behind.h"
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
-#include "cowfs/store/tree-node.h"
 
 struct gc {
 	struct store *store;
 	enum gc_phase phase;
 	struct gc_progress progress;
+	bool trial;            /* nothing goes, and no batch is refused a row */
+	gc_without_fn without; /* of a trial: refs that count as gone; NULL: none */
+	void *without_ctx;
 	int failed;         /* what a step returned: a mark may be missing, so none follows */
 	enum table table;   /* being swept */
+	int64_t at[TABLES]; /* rows up to here are swept */
 	struct marks marks; /* guarded by store->lock */
 	struct marks seen;  /* rows this gc came by: it looks at each only once */
 	int64_t free_pages; /* left by the last step that shrank the files */
@@ -56,11 +59,13 @@ static int stopped(struct err *err, int code)
 /* A ref that cannot be read hides what it reaches, just as a tree does. */
 static int add_root(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
 {
+	struct gc *g = ctx;
+
 	if (!ref)
 		return err_set(err, -EBADMSG, "%s", why->msg);
-	if (object_id_is_zero(&ref->root))
+	if (object_id_is_zero(&ref->root) || (g->without && g->without(ref, g->without_ctx)))
 		return 0;
-	return add_target(ctx, OBJECT_TREE, &ref->root, err);
+	return add_target(g, OBJECT_TREE, &ref->root, err);
 }
 
 static int add_pin(const struct object_ref *what, void *ctx, struct err *err)
@@ -110,16 +115,17 @@ static int add_roots(struct store *s, struct gc *g, struct err *err)
 	return r < 0 ? stopped(err, r) : 0;
 }
 
-int gc_begin(struct store *s, struct gc **ret, struct err *err)
+static int begin(struct store *s, const struct gc *how, struct gc **ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
 	int r;
 
 	if (s->mode == STORE_READ)
 		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
-	g = calloc(1, sizeof(*g));
+	g = malloc(sizeof(*g));
 	if (!g)
 		return err_nomem(err);
+	*g = *how;
 	g->store = s;
 
 	/* No commit may fall between the lists of batches, refs and pins. */
@@ -132,6 +138,19 @@ int gc_begin(struct store *s, struct gc **ret, struct err *err)
 		return r;
 	*ret = TAKE_PTR(g);
 	return 0;
+}
+
+int gc_begin(struct store *s, struct gc **ret, struct err *err)
+{
+	return begin(s, &(struct gc){ 0 }, ret, err);
+}
+
+int gc_begin_trial(struct store *s, gc_without_fn without, void *ctx, struct gc **ret,
+		   struct err *err)
+{
+	const struct gc how = { .trial = true, .without = without, .without_ctx = ctx };
+
+	return begin(s, &how, ret, err);
 }
 
 void gc_end(struct gc *g)
@@ -152,68 +171,6 @@ void gc_end(struct gc *g)
 }
 
 /* --- marking ---------------------------------------------------------------------------- */
-
-static int mark_entry(struct gc *g, const struct tree_entry *e, struct err *err)
-{
-	int r;
-
-	if (!object_id_is_zero(&e->xattrs)) {
-		r = add_target(g, OBJECT_XATTRS, &e->xattrs, err);
-		if (r < 0)
-			return r;
-	}
-	switch (e->form) {
-	case TREE_CHUNK:
-		return add_target(g, OBJECT_CHUNK, &e->id, err);
-	case TREE_RECIPE:
-		return add_target(g, OBJECT_RECIPE, &e->id, err);
-	case TREE_DIR:
-		return add_target(g, OBJECT_TREE, &e->id, err);
-	case TREE_NONE:
-	case TREE_LINK:
-		return 0;
-	}
-	return err_set(err, -EBADMSG, "tree entry of unknown form %d", (int)e->form);
-}
-
-static int mark_tree(struct gc *g, struct err *err)
-{
-	struct tree_node node;
-	struct tree_entry e;
-	struct tree_child c;
-	int r;
-
-	r = tree_node_open(g->node.data, g->node.len, &node, err);
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; i < node.n && r >= 0; i++) {
-		if (node.level > 0) {
-			r = tree_node_child(&node, i, &c, err);
-			if (r >= 0)
-				r = add_target(g, OBJECT_TREE, &c.id, err);
-		} else {
-			r = tree_node_entry(&node, i, &e, err);
-			if (r >= 0)
-				r = mark_entry(g, &e, err);
-		}
-	}
-	return r;
-}
-
-static int mark_recipe(struct gc *g, struct err *err)
-{
-	struct recipe_node node;
-	int r;
-
-	r = recipe_decode(g->node.data, g->node.len, &node, err);
-	if (r < 0)
-		return r;
-	for (unsigned i = 0; i < node.n && r >= 0; i++)
-		if (!object_id_is_zero(&node.id[i]))
-			r = add_target(g, node.level ? OBJECT_RECIPE : OBJECT_CHUNK, &node.id[i],
-				       err);
-	return r;
-}
 
 /* 1 if there is something behind the object that this gc has not looked at. */
 static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t, struct err *err)
@@ -237,6 +194,11 @@ static int mark_row(struct gc *g, struct reader *rd, const struct object_ref *t,
 	return !is_leaf;
 }
 
+static int add_behind(enum object_kind kind, const struct object_id *id, void *ctx, struct err *err)
+{
+	return add_target(ctx, kind, id, err);
+}
+
 /* What a tree or recipe names. */
 static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err)
 {
@@ -246,7 +208,7 @@ static int mark_behind(struct gc *g, const struct object_ref *t, struct err *err
 	r = store_require(g->store, t->kind, &t->id, &g->node, err);
 	if (r < 0)
 		return r;
-	r = t->kind == OBJECT_TREE ? mark_tree(g, err) : mark_recipe(g, err);
+	r = behind_each(t->kind, g->node.data, g->node.len, add_behind, g, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s %s", object_kind_name(t->kind),
 				object_id_hex(&t->id, hex));
@@ -275,9 +237,11 @@ static int step_mark(struct gc *g, unsigned budget, struct err *err)
 	if (r < 0 || g->todo.len > 0)
 		return r;
 
-	pthread_mutex_lock(&g->store->write_lock);
-	r = store_settle_names(g->store, err); /* invariant 4 */
-	pthread_mutex_unlock(&g->store->write_lock);
+	if (!g->trial) {
+		pthread_mutex_lock(&g->store->write_lock);
+		r = store_settle_names(g->store, err); /* invariant 4 */
+		pthread_mutex_unlock(&g->store->write_lock);
+	}
 	if (r >= 0)
 		g->phase = GC_SWEEP;
 	return r;
@@ -309,7 +273,7 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 	r = db_query(s->writer[g->table], sql[g->table], &q, err);
 	if (r < 0)
 		return r;
-	query_bind_int(q, 0, g->marks.swept[g->table]);
+	query_bind_int(q, 0, g->at[g->table]);
 	query_bind_int(q, 1, g->marks.limit[g->table]);
 	query_bind_int(q, 2, budget);
 	while ((r = query_step(q, err)) > 0) {
@@ -320,8 +284,10 @@ static int find_victims(struct gc *g, unsigned budget, struct victims *v, struct
 		/* Decided once and for all: from here on a batch that meets the row is refused it. */
 		pthread_mutex_lock(&s->lock);
 		stays = marks_has(&g->marks, (struct row){ .table = g->table, .seq = seq });
-		g->marks.swept[g->table] = seq;
+		if (!g->trial)
+			g->marks.swept[g->table] = seq;
 		pthread_mutex_unlock(&s->lock);
+		g->at[g->table] = seq;
 		if (stays)
 			continue;
 		if (buf_append(&v->seqs, &seq, sizeof(seq)) < 0)
@@ -382,17 +348,18 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 
 	r = find_victims(g, budget, &v, err);
 	buf_swap(&seqs, &v.seqs);
-	if (r >= 0 && seqs.len > 0)
+	if (r >= 0 && seqs.len > 0 && !g->trial)
 		r = delete_rows(g->store, g->table, &seqs, err);
 	if (r < 0)
 		return r;
 	g->progress.swept += seqs.len / sizeof(int64_t);
 	g->progress.swept_bytes += v.bytes;
-	store_relieve_logs(g->store);
+	if (!g->trial)
+		store_relieve_logs(g->store);
 	if (v.end && g->table == TABLE_META)
 		g->table = TABLE_CHUNKS;
 	else if (v.end)
-		g->phase = GC_SHRINK;
+		g->phase = g->trial ? GC_DONE : GC_SHRINK;
 	return 0;
 }
 

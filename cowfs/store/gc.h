@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cowfs/store/ref.h"
 #include "cowfs/store/store.h"
 
 struct gc;
@@ -22,12 +23,21 @@ enum gc_phase { GC_MARK, GC_SWEEP, GC_SHRINK, GC_DONE };
 struct gc_progress {
 	enum gc_phase phase;
 	uint64_t marked;      /* objects found reachable so far */
-	uint64_t swept;       /* objects removed */
+	uint64_t swept;       /* objects removed, or in a trial those that would be */
 	uint64_t swept_bytes; /* packed bytes they held */
 };
 
 /* -EBUSY if a gc or a check of this store is under way; -EROFS if the store is not open for writing. */
 NODISCARD int gc_begin(struct store *s, struct gc **ret, struct err *err);
+
+/*
+ * A trial: as gc_begin(), but nothing is removed, and the refs for which `without` says so count
+ * as gone.  What it tells in the end a gc would free if nothing else happened meanwhile.
+ */
+typedef bool (*gc_without_fn)(const struct ref *ref, void *ctx);
+NODISCARD int gc_begin_trial(struct store *s, gc_without_fn without, void *ctx, struct gc **ret,
+			     struct err *err);
+
 void gc_end(struct gc *g); /* at any time; NULL is fine */
 DEFINE_CLEANUP(struct gc *, gc_end)
 

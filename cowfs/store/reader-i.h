@@ -26,6 +26,10 @@ DEFINE_CLEANUP(struct reader *, reader_give)
 NODISCARD int reader_find(struct reader *rd, enum object_kind kind, const struct object_id *id,
 			  struct row *ret, struct err *err);
 
+/* What it takes in the store, unverified.  1 found, 0 not there. */
+NODISCARD int reader_packed_size(struct reader *rd, enum object_kind kind,
+				 const struct object_id *id, uint64_t *ret, struct err *err);
+
 /*
  * Replace `out` with an object, unpacked but not compared with its id.  1 found, 0 not
  * there, or -EBADMSG.  `db` is the connection to use, so that a writer can ask its own.

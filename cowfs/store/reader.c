@@ -73,6 +73,9 @@ void reader_give(struct reader *rd)
 
 static const char find_object_sql[] = "SELECT seq FROM object WHERE id = ?1 AND kind = ?2";
 static const char find_chunk_sql[] = "SELECT seq FROM chunk WHERE id = ?1";
+static const char size_object_sql[] =
+    "SELECT seq, length(data) FROM object WHERE id = ?1 AND kind = ?2";
+static const char size_chunk_sql[] = "SELECT seq, length(data) FROM chunk WHERE id = ?1";
 static const char get_object_sql[] = "SELECT seq, data FROM object WHERE id = ?1 AND kind = ?2";
 static const char get_chunk_sql[] = "SELECT seq, data FROM chunk WHERE id = ?1";
 
@@ -115,6 +118,20 @@ int reader_find(struct reader *rd, enum object_kind kind, const struct object_id
 
 	return seek_object(rd->db[table_of(kind)], find_object_sql, find_chunk_sql, kind, id, &q,
 			   ret, err);
+}
+
+int reader_packed_size(struct reader *rd, enum object_kind kind, const struct object_id *id,
+		       uint64_t *ret, struct err *err)
+{
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	struct row unused;
+	int r;
+
+	r = seek_object(rd->db[table_of(kind)], size_object_sql, size_chunk_sql, kind, id, &q,
+			&unused, err);
+	if (r > 0)
+		*ret = (uint64_t)query_int(q, 1);
+	return r;
 }
 
 int object_fetch(struct db *db, struct codec *codec, enum object_kind kind,

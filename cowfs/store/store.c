@@ -260,6 +260,9 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 			return err_wrap(err, r, "store '%s'", path);
 	}
 	r = read_identity(s, err);
+	/* The databases are there: what SQLite could not make is the index of a log beside them. */
+	if (r == -ENOENT)
+		r = err_set(err, -EROFS, "it cannot be read where nothing can be written");
 	if (r < 0)
 		return err_wrap(err, r, "store '%s'", path);
 	*ret = TAKE_PTR(s);

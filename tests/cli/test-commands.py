@@ -429,7 +429,10 @@ def no_command_leaks(w: World):
     os.link(w.project / "README.md", w.project / "twin")
     for args in (("snapshot", "-m", "first", "-t", "v1"), ("snapshot",), ("log", "--json"),
                  ("show", "@"), ("show", "v1:", "--json"), ("show", "@:twin"), ("stats",),
-                 ("check", "--json"), ("gc",), ("help", "log")):
+                 ("check", "--json"), ("gc",), ("help", "log"), ("clone", "-n", "try"),
+                 ("log", "--graph"), ("tag", "v2"), ("tag", "--json"), ("tag", "-d", "v2"),
+                 ("stats", "--json"), ("gc", "--keep-last", "1", "--json"), ("doctor", "--json"),
+                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states")):
         w.ok(*args, env=env)
     w.snap("show", "@:nope", env=env).fails(4)
     w.snap("snapshot", "-t", "v1", "--json", env=env).fails_json(1, "E_EXISTS")

@@ -66,6 +66,58 @@ TEST(what_a_ref_shares_with_another_stays_when_it_goes)
 	stock_check_clean(s);
 }
 
+static bool is_work(const struct ref *ref, void *ctx)
+{
+	(void)ctx;
+	return ref->kind == REF_CLONE && ref->name_len == 4 && memcmp(ref->name, "work", 4) == 0;
+}
+
+TEST(a_trial_counts_what_would_go_and_removes_nothing)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("trial"), STORE_CREATE);
+	struct gc *g = NULL;
+	struct gc_progress trial, act;
+	struct err err = { 0 };
+	uint64_t rows;
+
+	stock_fill(s);
+	stock_drop(s, "two");
+	leave_garbage(s, "text");
+	rows = stock_rows(s);
+	CHECK_OK(gc_begin_trial(s, is_work, NULL, &g, &err), &err);
+	/* What nobody reaches is there for who stores it again, also behind the sweep. */
+	while (step(g, 1, &trial))
+		leave_garbage(s, "text");
+	gc_end(g);
+	CHECK_EQ(stock_rows(s), rows);
+	stock_check_clean(s);
+	drop(s, REF_CLONE, "work");
+	act = stock_gc(s);
+	CHECK_EQ(act.swept, 6);
+	CHECK_EQ(stock_rows(s), rows - 6);
+}
+
+TEST(a_trial_and_a_gc_tell_the_same)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("same"), STORE_CREATE);
+	struct gc *g = NULL;
+	struct gc_progress trial, act;
+	struct err err = { 0 };
+
+	stock_fill(s);
+	stock_drop(s, "two");
+	leave_garbage(s, "text");
+	CHECK_OK(gc_begin_trial(s, is_work, NULL, &g, &err), &err);
+	while (step(g, 2, &trial))
+		;
+	gc_end(g);
+	drop(s, REF_CLONE, "work");
+	act = stock_gc(s);
+	CHECK_EQ(trial.swept, act.swept);
+	CHECK_EQ(trial.swept_bytes, act.swept_bytes);
+	CHECK_EQ(trial.marked, act.marked);
+}
+
 TEST(without_refs_the_store_becomes_empty)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("none"), STORE_CREATE);

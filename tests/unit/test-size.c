@@ -101,6 +101,8 @@ TEST(durations_are_read_in_milliseconds)
 		{ "15m", 900000 },
 		{ "2h", 7200000 },
 		{ "7d", 604800000 },
+		{ "1w", 604800000 },
+		{ "2w1d", 1296000000 },
 		{ "1h30m", 5400000 },
 		{ "1m2s3ms", 62003 },
 		{ "0s", 0 },
@@ -119,10 +121,9 @@ TEST(durations_are_read_in_milliseconds)
 
 TEST(what_is_no_duration_is_refused)
 {
-	static const char *const bad[] = {
-		"",   "30",  "s",     "-1s",  "1 s",  "1.5h",   "1x",
-		"1S", "1sm", "30m1h", "1s1s", "1h30", "1h 30m", "1ms1s"
-	};
+	static const char *const bad[] = { "",     "30",   "s",      "-1s",   "1 s",
+					   "1.5h", "1x",   "1S",     "1sm",   "30m1h",
+					   "1s1s", "1h30", "1h 30m", "1ms1s", "1d1w" };
 	uint64_t v = 99;
 	size_t i;
 

@@ -16,25 +16,27 @@ packages_names() {
 	build)
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
-			libgit2-dev libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev zlib1g-dev
+			libgit2-dev libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev \
+			zlib1g-dev scdoc python3
 		;;
-	test) echo libcmocka-dev python3 sqlite3 acl git clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs btrfs-progs fuse-overlayfs ;;
-	# What tests/programs runs on a clone; each is skipped where it is missing.
-	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs ;;
+	# What tests/programs runs on a clone, and what tests/cli asks for an
+	# opinion; each is skipped where it is missing.
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc ;;
 	esac
 }
 
 # The same needs in terms that hold on every system.
 packages_commands() {
 	case $1 in
-	build) echo gcc meson ninja pkg-config fusermount3 ;;
+	build) echo gcc meson ninja pkg-config fusermount3 scdoc python3 ;;
 	test) echo python3 setfacl git clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs fuse-overlayfs ;;
-	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc ;;
 	esac
 }
 

@@ -1,0 +1,110 @@
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+
+#include "cli/out.h"
+#include "engine/doctor.h"
+
+#define NAME_WIDTH 13
+
+static int print_json(const struct invocation *inv, const struct engine_diagnosis *d,
+		      struct err *err)
+{
+	static const char *const level[] = {
+		[ENGINE_WELL] = "ok",
+		[ENGINE_WEAK] = "warning",
+		[ENGINE_ILL] = "error",
+	};
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), list, one;
+
+	json_set_bool(j, "ok", d->worst < ENGINE_ILL);
+	list = json_set_array(j, "checks");
+	for (size_t i = 0; i < d->n; i++) {
+		const struct engine_finding *f = &d->list[i];
+
+		one = json_add_object(list);
+		json_set_text(one, "name", f->name);
+		json_set_bool(one, "ok", f->health == ENGINE_WELL);
+		json_set_text(one, "level", level[f->health]);
+		json_set_name(one, "detail", f->detail);
+		json_set_name(one, "fix", *f->fix != '\0' ? f->fix : NULL);
+	}
+	return json_print(&doc, inv->out, err);
+}
+
+/* Can whoever reads this be shown more than ASCII? */
+static bool utf8_wanted(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool wanted;
+
+	if (locale == (locale_t)0)
+		return false;
+	wanted = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+	freelocale(locale);
+	return wanted;
+}
+
+static void print_finding(const struct invocation *inv, const struct engine_finding *f, bool utf8)
+{
+	static const struct {
+		enum out_style style;
+		const char *plain, *mark;
+	} looks[] = {
+		[ENGINE_WELL] = { OUT_GOOD, "ok", "✓" },
+		[ENGINE_WEAK] = { OUT_ID, "!!", "!" },
+		[ENGINE_ILL] = { OUT_BAD, "no", "✗" },
+	};
+	const char *mark = utf8 ? looks[f->health].mark : looks[f->health].plain;
+	const int width = utf8 ? 1 : 2;
+
+	fprintf(inv->out, "%s%s%s  %-*s", out_style(inv, looks[f->health].style), mark,
+		out_style(inv, OUT_PLAIN), NAME_WIDTH, f->name);
+	out_name(inv->out, f->detail);
+	fputc('\n', inv->out);
+	if (*f->fix != '\0') {
+		fprintf(inv->out, "%*sfix: ", width + 2 + NAME_WIDTH, "");
+		out_name(inv->out, f->fix);
+		fputc('\n', inv->out);
+	}
+}
+
+static void print_human(const struct invocation *inv, const struct engine_diagnosis *d)
+{
+	const bool utf8 = utf8_wanted();
+
+	/* With -q only what is not as it should be. */
+	for (size_t i = 0; i < d->n; i++)
+		if (!inv->quiet || d->list[i].health != ENGINE_WELL)
+			print_finding(inv, &d->list[i], utf8);
+}
+
+static int doctor_run(struct invocation *inv, struct err *err)
+{
+	const struct engine_options options = { .dir = inv->dir, .store = inv->store };
+	struct engine_diagnosis diagnosis;
+	int r = 0;
+
+	engine_doctor(&options, &diagnosis);
+	if (inv->json)
+		r = print_json(inv, &diagnosis, err);
+	else
+		print_human(inv, &diagnosis);
+	if (r < 0)
+		return r;
+	return diagnosis.worst == ENGINE_ILL ? CMD_LACKING : CMD_OK;
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.group = "Other",
+	.summary = "say what this machine can and cannot do, and how to mend it",
+	.details =
+	    "Looks at FUSE, at what sandboxes need, at the store, the daemon and its mounts, and\n"
+	    "changes nothing. The status is 13 if something is missing that everybody needs; -q\n"
+	    "prints only what is not as it should be.\n",
+	.examples = "doctor\ndoctor --json\n",
+	.no_engine = true,
+	.run = doctor_run,
+};

@@ -1,0 +1,44 @@
+/*
+ * complete.h - scripts by which shells complete our command lines.
+ *
+ * They are made of the tables that the parser reads: names of commands and options, choices, and
+ * what a word stands for by the name that help gives it.  Names of clones and states are asked for
+ * when they are wanted: `completion clones` and `completion states`, one a line, a tab and words
+ * about it behind each.
+ */
+#pragma once
+
+#include "cli/cmd.h"
+
+enum complete_kind {
+	COMPLETE_NOTHING, /* there is a word, and nobody can know it */
+	COMPLETE_CHOICES, /* "a|b|c" */
+	COMPLETE_CLONES,
+	COMPLETE_STATES,
+	COMPLETE_DIRS,
+	COMPLETE_FILES,
+	COMPLETE_COMMANDS,
+};
+
+/* What may stand in one place of a command line. */
+struct complete_slot {
+	enum complete_kind kind;
+	const char *text; /* what help calls it, text[0..len); borrowed */
+	size_t len;
+	bool more; /* and any number of times */
+	bool open; /* something may follow it in the same word */
+};
+
+/* The value of an option that takes one. */
+struct complete_slot complete_value(const struct opt *o);
+
+/* The next word of `*words`, which then points behind it; false at the end.  NULL is fine. */
+bool complete_next(const char **words, struct complete_slot *ret);
+
+/* Words of a slot of COMPLETE_CHOICES: the next of them, as above. */
+bool complete_choice(const char **at, const struct complete_slot *slot, const char **ret,
+		     size_t *ret_len);
+
+void complete_bash(FILE *out);
+void complete_zsh(FILE *out);
+void complete_fish(FILE *out);

@@ -1,0 +1,188 @@
+"""doctor: what it finds, where something is really missing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from snaptest import SNAP, Skip, World, gone, main, test
+
+NOBODY = 65534
+MACHINE = {"fuse", "fusermount3", "allow_other", "namespaces", "cgroups", "landlock", "seccomp"}
+STORE = {"memory", "store", "space", "daemon", "name"}
+
+
+def doctor(w, status=0, **more):
+    """The findings by name."""
+    got = w.snap("doctor", "--json", **more).json("snap.doctor/1", "ok", "checks", status=status)
+    assert got["ok"] == (status == 0), got
+    for one in got["checks"]:
+        assert one["ok"] == (one["level"] == "ok"), one
+        assert one["detail"] and (one["fix"] is None if one["ok"] else True), one
+    return {one["name"]: one for one in got["checks"]}
+
+
+def as_root():
+    if os.geteuid() != 0:
+        raise Skip("takes away devices and mounts, which takes root")
+
+
+def elsewhere(w, prepare, *args, namespace="-m"):
+    """The program in namespaces of its own, which `prepare` has changed."""
+    as_root()
+    program = w.top / "wrapped"
+    program.write_text(f"#!/bin/sh\nexec unshare {namespace} sh -ec '{prepare}; exec \"$@\"' sh "
+                       f"'{SNAP}' \"$@\"\n")
+    program.chmod(0o755)
+    return w.snap(*args, program=program)
+
+
+def finding(result, name, status):
+    got = result.json("snap.doctor/1", "checks", status=status)
+    return next(one for one in got["checks"] if one["name"] == name)
+
+
+@test
+def everything_is_looked_at_and_nothing_is_changed(w: World):
+    found = doctor(w, status=0 if os.geteuid() == 0 else doctor_status(w))
+    assert MACHINE | STORE <= set(found), found
+    assert not w.store.exists() and not w.daemons()
+
+
+def doctor_status(w):
+    return w.snap("doctor").status
+
+
+@test
+def people_see_a_mark_a_name_and_the_fix_below(w: World):
+    env = {"PATH": "/nowhere"}
+    lines = w.snap("doctor", env=env).out.decode().splitlines()
+    assert any(line.startswith("✓  seccomp      ") for line in lines), lines
+    at = next(i for i, line in enumerate(lines) if line[3:].startswith("name "))
+    assert lines[at].startswith("!  name         'snapcow' is not on PATH"), lines
+    assert lines[at + 1].startswith(" " * 16 + "fix: "), lines
+    plain = w.snap("doctor", env={**env, "LC_ALL": "C"}).out
+    assert b"ok  seccomp      " in plain and plain.isascii(), plain
+    quiet = w.snap("-q", "doctor", env=env).out.decode()
+    assert "✓" not in quiet and "!  name" in quiet, quiet
+
+
+@test
+def who_owns_the_short_name_is_told(w: World):
+    bin_dir = w.top / "bin"
+    bin_dir.mkdir()
+    (bin_dir / "snapcow").symlink_to(SNAP)
+    env = {"PATH": f"{bin_dir}:/usr/bin:/bin"}
+    if not shutil.which("snap", path=env["PATH"]):
+        assert "nobody" in doctor(w, env=env)["name"]["detail"]
+    (bin_dir / "snap").symlink_to("snapcow")
+    assert "'snap' and 'snapcow' are this program" in doctor(w, env=env)["name"]["detail"]
+    (bin_dir / "snap").unlink()
+    (bin_dir / "snap").write_text("#!/bin/sh\n")
+    (bin_dir / "snap").chmod(0o755)
+    found = doctor(w, env=env)["name"]
+    assert found["ok"] and "another program" in found["detail"], found
+
+
+# --- the machine ------------------------------------------------------------------------------
+
+@test
+def without_the_device_the_status_is_13(w: World):
+    found = finding(elsewhere(w, "mount -t tmpfs none /dev", "doctor", "--json"), "fuse", 13)
+    assert found["level"] == "error" and "modprobe fuse" in found["fix"], found
+    result = elsewhere(w, "mount -t tmpfs none /dev", "doctor").ends(13)
+    assert "✗  fuse         there is no '/dev/fuse'" in result.out.decode(), str(result)
+
+
+@test
+def a_device_that_does_not_mount_is_found_out_by_trying(w: World):
+    found = finding(elsewhere(w, "mount --bind /dev/null /dev/fuse", "doctor", "--json"), "fuse", 13)
+    assert found["level"] == "error" and "mounting" in found["detail"], found
+
+
+@test
+def namespaces_that_are_forbidden_are_told_with_the_setting(w: World):
+    result = elsewhere(w, "echo 0 >/proc/sys/user/max_user_namespaces", "doctor", "--json",
+                       namespace="-Ur")
+    found = finding(result, "namespaces", result.status)
+    assert found["level"] == "warning", found
+    assert found["fix"] == "as root: sysctl -w user.max_user_namespaces=15000", found
+
+
+@test
+def a_user_needs_the_helper_and_root_does_not(w: World):
+    as_root()
+    env = {"PATH": "/nowhere"}
+    assert doctor(w, env=env)["fusermount3"]["level"] == "warning"
+    program = w.top / "snapcow"
+    shutil.copy(SNAP, program)
+    w.top.chmod(0o755)
+    who = {"program": program, "user": NOBODY, "group": NOBODY, "extra_groups": [], "env": env}
+    found = doctor(w, status=13, **who)
+    assert found["fusermount3"]["level"] == "error", found
+    assert "apt-get install fuse3" in found["fusermount3"]["fix"], found
+
+
+# --- the store and the daemon -----------------------------------------------------------------
+
+@test
+def a_store_that_is_damaged_or_newer_is_ill(w: World):
+    w.take()
+    assert "read and written" in doctor(w)["store"]["detail"]
+    w.stop()
+    path = w.store / "meta.db"
+    with open(path, "r+b") as f:  # user_version: four bytes at offset 60 of an SQLite header
+        f.seek(60)
+        f.write((99).to_bytes(4, "big"))
+    assert "later version" in doctor(w, status=13)["store"]["detail"]
+    path.write_bytes(b"no database" * 500)
+    found = doctor(w, status=13)["store"]
+    assert found["level"] == "error" and found["fix"] == "snapcow check", found
+
+
+@test
+def a_disk_that_is_nearly_full_is_told(w: World):
+    result = elsewhere(w, f"mkdir {w.store}; mount -t tmpfs -o size=64m none {w.store}",
+                       "doctor", "--json")
+    found = finding(result, "space", 0)
+    assert found["level"] == "warning" and "64.0 MiB" in found["detail"], found
+    w.store.rmdir()
+    result = elsewhere(w, f"mkdir {w.store}; mount -t tmpfs -o size=1m none {w.store}",
+                       "doctor", "--json")
+    assert finding(result, "space", 13)["level"] == "error"
+
+
+@test
+def mounts_of_a_daemon_that_died_are_told_and_the_fix_mends_them(w: World):
+    w.ok("clone", "-n", "try")
+    found = doctor(w)
+    assert found["mounts"]["ok"] and "1," in found["mounts"]["detail"], found
+    assert "process" in found["daemon"]["detail"], found
+    pid = w.daemons()[0]
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    found = doctor(w)["mounts"]
+    assert found["level"] == "warning" and "clones/try" in found["detail"], found
+    assert found["fix"] == "snapcow start", found
+    w.ok(*found["fix"].split()[1:])
+    assert doctor(w)["mounts"]["ok"]
+
+
+@test
+def a_directory_that_is_gone_does_not_silence_it(w: World):
+    lost = w.top / "lost"
+    lost.mkdir()
+    done = subprocess.run(["sh", "-c", f"cd '{lost}' && rmdir '{lost}' && exec '{SNAP}' doctor"],
+                          env=w.env, stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 13 and "No such file" in done.stdout.decode(), done
+
+
+@test
+def what_a_machine_lacks_leads_to_the_doctor(w: World):
+    prepare = "mount -t tmpfs none /dev; mknod /dev/null c 1 3"
+    elsewhere(w, prepare, "clone").fails(13, "/dev/fuse", "hint: snapcow doctor")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

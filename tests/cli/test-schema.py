@@ -1,0 +1,176 @@
+"""Every command's --json against its schema in docs/schema: what it prints, and nothing else."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from snaptest import Skip, World, flip, main, test
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schema"
+
+# Not settled yet: their schemas say what holds at least.
+LOOSE = {"diff", "rollback", "status"}
+
+# Schemas that are there before their commands.
+AWAITED = {"diff", "rollback"}
+
+
+def load():
+    if not jsonschema:
+        raise Skip("the Python package jsonschema is not installed")
+    files = sorted(FOLDER.glob("*.json"))
+    return {f.name.removeprefix("snap.").removesuffix(".1.json"): json.loads(f.read_bytes())
+            for f in files}
+
+
+def commands(w):
+    return {c["name"] for c in w.ok("help", "--json").json("snap.help/1")["commands"]}
+
+
+def objects_in(schema):
+    """Every description of an object in a schema."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object" and "properties" in schema:
+            yield schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from objects_in(part)
+
+
+class Judge:
+    """Runs commands and holds what they print against their schemas."""
+
+    def __init__(self, w):
+        self.world, self.used = w, set()
+        self.schemas = {name: jsonschema.Draft202012Validator(s) for name, s in load().items()}
+
+    def __call__(self, *args, status=0, name=None, **more):
+        result = self.world.snap(*args, "--json", **more).ends(status)
+        assert result.out.count(b"\n") == 1, f"not one line\n{result}"
+        got = json.loads(result.out)
+        name = name or ("error" if status and not (args[0] == "check" and status == 12) else args[0])
+        assert got["schema"] == f"snap.{name}/1", str(result)
+        wrong = [f"{e.json_path}: {e.message}" for e in self.schemas[name].iter_errors(got)]
+        assert not wrong, "\n".join([*wrong, str(result)])
+        self.used.add(name)
+        return got
+
+
+@test
+def every_command_has_a_schema_and_every_schema_a_command(w: World):
+    schemas = load()
+    there = commands(w)
+    assert there | {"error"} <= set(schemas), f"no schema for {there - set(schemas)}"
+    orphans = set(schemas) - there - {"error"} - AWAITED
+    assert not orphans, f"no command for {orphans}"
+
+
+@test
+def every_schema_is_one_and_leaves_nothing_open(w: World):
+    for name, schema in load().items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["$id"] == f"snap.{name}/1" == schema["properties"]["schema"]["const"], name
+        if name in LOOSE:
+            continue
+        for part in objects_in(schema):
+            assert part["additionalProperties"] is False, f"{name} leaves something open: {part}"
+
+
+def look_at_snapshots(w, judge):
+    (w.project / "link").symlink_to("README.md")
+    (w.project / "blob").write_bytes(b"\xff\x00")
+    judge("init")
+    judge("snapshot", "-m", "message", "-t", "v1")
+    judge("log")
+    judge("show", "@")
+    judge("show", "@:")
+    judge("show", "@:README.md")
+    judge("show", "@:blob")
+    judge("show", "@:link")
+    judge("status")
+
+
+def look_at_clones(w, judge):
+    judge("clone", "-n", "try", "--ttl", "1h", "--quota", "1G")
+    judge("clone", "--count", "2", "-n", "many", "--durability", "strict")
+    (w.store / "clones" / "try" / "new").write_text("new")
+    judge("list")
+    judge("ls", "--all", name="list")
+    judge("status", "try")
+    judge("snapshot", "try")
+    judge("log", "try")
+    judge("umount", "many-1")
+    judge("mount", "many-1")
+    judge("rm", "many-1", "many-2")
+
+
+def look_at_the_rest(w, judge):
+    for args in (("stats",), ("check",), ("gc",), ("gc", "--keep-last", "1", "--dry-run"), ("tag",),
+                 ("tag", "v2"), ("tag", "-d", "v2"), ("version",), ("help",), ("help", "log"),
+                 ("completion", "bash"), ("doctor",), ("start",), ("start",)):
+        judge(*args)
+
+
+def look_at_what_is_new(w, judge, there):
+    """Commands that come from elsewhere, as soon as they are there."""
+    for name, calls in {"diff": (("diff",), ("diff", "try"), ("diff", "@", "try")),
+                        "rollback": (("rollback", "try"), ("rollback",))}.items():
+        for args in calls if name in there else ():
+            judge(*args)
+
+
+@test
+def what_every_command_prints_is_what_its_schema_says(w: World):
+    judge = Judge(w)
+    there = commands(w)
+    look_at_snapshots(w, judge)
+    look_at_clones(w, judge)
+    look_at_the_rest(w, judge)
+    look_at_what_is_new(w, judge, there)
+    judge("rm", "try")
+    judge("stop")
+    judge("stop")
+    judge("version")
+    judge("log", "nope", status=4)
+    left = there | {"error"}
+    assert judge.used >= left, f"nothing was printed by {left - judge.used}"
+
+
+@test
+def what_a_failing_command_prints_is_what_the_schema_says(w: World):
+    judge = Judge(w)
+    judge("log", status=4)
+    judge("log", "--bogus", status=2)
+    judge("frobnicate", status=2)
+    judge("snapshot", cwd=w.home, status=7)
+    judge("show", "@", "-C", os.fsencode(w.top) + b"/\xff", status=4)
+    w.take("-t", "v1")
+    judge("snapshot", "-t", "v1", status=1)
+    judge("clone", "-n", "try")
+    judge("clone", "-n", "try", status=1)
+    with open(w.store / "clones" / "try" / "README.md", "rb"):
+        judge("umount", "try", status=11)
+        judge("stop", status=11)
+
+
+@test
+def what_a_damaged_store_prints_is_what_the_schema_says(w: World):
+    judge = Judge(w)
+    blob = os.urandom(4000)
+    (w.project / "blob").write_bytes(blob)
+    w.take()
+    w.stop()
+    flip(w.store / "chunks.db", blob[100:164])
+    assert judge("check", status=12)["errors"]
+    judge("show", "@:blob", status=12)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
