@@ -11,11 +11,15 @@
 /* --- what it starts from ---------------------------------------------------------------- */
 
 /* As it is now, for the state of a clone or (NULL) of the project. */
-static int base_now(struct engine *e, const char *clone, const struct engine_watch *watch,
+static int base_now(struct engine *e, const char *clone, const struct engine_clone_options *of,
 		    struct snapshot *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options options = { .clone = clone, .watch = *watch };
+	const struct engine_take_options options = {
+		.clone = clone,
+		.skip_unreadable = of->skip_unreadable,
+		.watch = of->watch,
+	};
 	int r;
 
 	r = take_snapshot(e, &options, true, &taken, err);
@@ -32,10 +36,10 @@ static int find_base(struct engine *e, const struct engine_clone_options *option
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
-		return base_now(e, NULL, &options->watch, ret, err);
+		return base_now(e, NULL, options, ret, err);
 	r = clone_check_name(from, NULL) < 0 ? -ENOENT : clone_get(e->store, from, &source, err);
 	if (r >= 0)
-		return base_now(e, from, &options->watch, ret, err);
+		return base_now(e, from, options, ret, err);
 	return r == -ENOENT ? state_resolve(e, e->store, from, ret, err) : r;
 }
 
