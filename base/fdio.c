@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -175,7 +176,8 @@ static int open_parent(int dirfd, const char *name, const char **ret_base, struc
 	return fd;
 }
 
-static int write_new(int dir, const char *temp, const void *data, size_t len, mode_t mode)
+static int write_new(int dir, const char *temp, const void *data, size_t len, mode_t mode,
+		     bool durable)
 {
 	AUTO_CLOSE int fd = -1;
 	int r;
@@ -184,15 +186,15 @@ static int write_new(int dir, const char *temp, const void *data, size_t len, mo
 	if (fd < 0)
 		return -errno;
 	r = fdio_write(fd, data, len);
-	if (r == 0)
+	if (r == 0 && durable)
 		r = sys_sync_data(fd);
 	if (r < 0)
 		unlinkat(dir, temp, 0);
 	return r;
 }
 
-int fdio_replace_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
-		      struct err *err)
+static int replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
+		   bool durable, struct err *err)
 {
 	AUTO_CLOSE int dir = -1;
 	const char *base = NULL;
@@ -208,7 +210,7 @@ int fdio_replace_file(int dirfd, const char *name, const void *data, size_t len,
 		return err_wrap(err, r, "naming a temporary file");
 	snprintf(temp, sizeof(temp), ".tmp-%016llx", (unsigned long long)unique);
 
-	r = write_new(dir, temp, data, len, mode);
+	r = write_new(dir, temp, data, len, mode, durable);
 	if (r < 0) {
 		errno = -r;
 		return err_sys(err, "writing '%s'", name);
@@ -218,7 +220,19 @@ int fdio_replace_file(int dirfd, const char *name, const void *data, size_t len,
 		unlinkat(dir, temp, 0);
 		return r;
 	}
-	if (fsync(dir) < 0)
+	if (durable && fsync(dir) < 0)
 		return err_sys(err, "syncing the directory of '%s'", name);
 	return 0;
+}
+
+int fdio_replace_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
+		      struct err *err)
+{
+	return replace(dirfd, name, data, len, mode, true, err);
+}
+
+int fdio_swap_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
+		   struct err *err)
+{
+	return replace(dirfd, name, data, len, mode, false, err);
 }

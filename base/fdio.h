@@ -31,3 +31,10 @@ NODISCARD int fdio_read_file(int dirfd, const char *name, size_t max, struct buf
  */
 NODISCARD int fdio_replace_file(int dirfd, const char *name, const void *data, size_t len,
 				mode_t mode, struct err *err);
+
+/*
+ * The same without waiting for the disk, for what can be had again: after power loss the file may
+ * be there and hold anything.
+ */
+NODISCARD int fdio_swap_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
+			     struct err *err);

@@ -1,5 +1,6 @@
 #include "base/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mach-o/dyld.h>
@@ -65,6 +66,27 @@ const char *sys_errno_text(int errnum, char *text, size_t size)
 }
 
 /* A socket cannot be opened at all: EOPNOTSUPP, which differs from ENOTSUP here. */
+/* There is no public way to list by the descriptor itself; a stream takes a copy of it. */
+int sys_each_name(int fd, sys_name_fn fn, void *ctx)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0), r = 0;
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *e;
+
+	if (!stream) {
+		r = -errno;
+		cleanup_close(&copy);
+		return r;
+	}
+	for (errno = 0; r == 0 && (e = readdir(stream)); errno = 0)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = fn(e->d_name, e->d_type, ctx);
+	if (r == 0)
+		r = -errno;
+	closedir(stream);
+	return r;
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_EVTONLY | O_SYMLINK | O_NONBLOCK | O_CLOEXEC);

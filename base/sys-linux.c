@@ -1,5 +1,6 @@
 #include "base/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -56,6 +57,26 @@ int sys_open_node(int dirfd, const char *name)
 	int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int sys_each_name(int fd, sys_name_fn fn, void *ctx)
+{
+	char names[32 << 10] __attribute__((aligned(8)));
+	ssize_t n;
+	int r = 0;
+
+	while (r == 0 && (n = getdents64(fd, names, sizeof(names))) != 0) {
+		if (n < 0)
+			return -errno;
+		for (ssize_t at = 0; at < n && r == 0;) {
+			const struct dirent64 *e = (const void *)(names + at);
+
+			at += e->d_reclen;
+			if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+				r = fn(e->d_name, e->d_type, ctx);
+		}
+	}
+	return r;
 }
 
 /* The kernel refuses an O_PATH descriptor itself with EBADF, and takes it by this name. */

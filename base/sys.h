@@ -49,6 +49,14 @@ NODISCARD int sys_open_node(int dirfd, const char *name);
 NODISCARD ssize_t sys_list_xattrs(int fd, char *names, size_t size);
 NODISCARD ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size);
 
+/*
+ * Each name in a directory that was opened just now, in no order, without "." and ".."; `type` is
+ * a DT_ of <dirent.h>, and DT_UNKNOWN says nothing.  A non-zero answer of `fn` ends the walk and
+ * is returned.
+ */
+typedef int (*sys_name_fn)(const char *name, unsigned char type, void *ctx);
+NODISCARD int sys_each_name(int fd, sys_name_fn fn, void *ctx);
+
 /* --- processes and sockets -------------------------------------------------------------- */
 
 /* pipe(2) and accept(2); all of them close on exec.  0 or a descriptor, or a negative errno. */

@@ -8,6 +8,7 @@
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
+	bool skip_unreadable;
 };
 
 static const struct opt clone_opts[] = {
@@ -22,6 +23,8 @@ static const struct opt clone_opts[] = {
 		 "let it grow by so much at most: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"safe, or strict: an fsync in it survives power loss"),
+	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
+		 "leave out what cannot be read of the project"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -67,6 +70,8 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "clone --from %s", here);
 	else if (r == -ECANCELED)
 		cmd_hint(inv, "init .");
+	else if (r == -EACCES)
+		cmd_hint(inv, "clone --skip-unreadable");
 	else if (r == -ENOENT)
 		cmd_hint(inv, "log");
 	else if (r == -EEXIST)
@@ -96,6 +101,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.ttl_ms = args->ttl,
 		.quota = args->quota,
 		.strict = strict > 0,
+		.skip_unreadable = args->skip_unreadable,
 		.watch = progress_watch(inv->progress),
 	};
 	int r;

@@ -1,8 +1,23 @@
 #include "cli/taken.h"
 
+struct init_args {
+	bool skip_unreadable;
+};
+
+static const struct opt init_opts[] = {
+	OPT_FLAG(0, "skip-unreadable", struct init_args, skip_unreadable,
+		 "leave out what cannot be read, and say so"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct init_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
 static int init_run(struct invocation *inv, struct err *err)
 {
-	struct engine_take_options options = { .dir = inv->n_words > 0 ? inv->words[0] : NULL };
+	const struct init_args *args = inv->args;
+	struct engine_take_options options = {
+		.dir = inv->n_words > 0 ? inv->words[0] : NULL,
+		.skip_unreadable = args->skip_unreadable,
+	};
 
 	return taken_run(inv, options, err);
 }
@@ -13,6 +28,7 @@ const struct command cmd_init = {
 	.summary = "register a project and take its first snapshot",
 	.words = "[DIR]",
 	.max_words = 1,
+	.opts = init_opts,
 	.details =
 	    "Never needed: the first snapshot does the same. DIR is taken as it is, also inside\n"
 	    "of another project; without it, the project is the git work tree that holds the\n"

@@ -3,11 +3,14 @@
 struct snapshot_args {
 	const char *message;
 	const char *tag;
+	bool skip_unreadable;
 };
 
 static const struct opt snapshot_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
 	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
+	OPT_FLAG(0, "skip-unreadable", struct snapshot_args, skip_unreadable,
+		 "leave out what cannot be read, and say so"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -19,6 +22,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
 		.message = args->message,
 		.tag = args->tag,
+		.skip_unreadable = args->skip_unreadable,
 	};
 
 	return taken_run(inv, options, err);
@@ -35,7 +39,8 @@ const struct command cmd_snapshot = {
 	    "Everything in the project's directory is kept, ignored and untracked files too. Of a\n"
 	    "clone, all that was written before, also by programs that are still running in it.\n"
 	    "What the store has already costs no space again. When this returns, the snapshot\n"
-	    "survives power loss. -q prints its id alone.\n",
+	    "survives power loss. -q prints its id alone. A file .snapignore names what is to be\n"
+	    "left out of the project, by the rules of .gitignore.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try\n",
 	.run = snapshot_run,
 };

@@ -47,6 +47,19 @@ static void draw_amount(const struct progress *p, const struct engine_progress *
 			size_format(now->bytes * 1000 / elapsed, rate));
 }
 
+#define BAR_WIDTH 24
+
+static void draw_bar(const struct progress *p, const struct engine_progress *now)
+{
+	const double share = now->done < now->total ? (double)now->done / now->total : 1;
+	const int full = (int)(share * BAR_WIDTH);
+
+	fputs("  [", p->to);
+	for (int i = 0; i < BAR_WIDTH; i++)
+		fputc(i < full ? '=' : i == full ? '>' : ' ', p->to);
+	fprintf(p->to, "] %3d%%", (int)(share * 100));
+}
+
 static void draw_share(const struct progress *p, const struct engine_progress *now,
 		       uint64_t elapsed)
 {
@@ -58,8 +71,10 @@ static void draw_share(const struct progress *p, const struct engine_progress *n
 			fprintf(p->to, "  %s objects", out_count(now->done, done));
 		return;
 	}
-	fprintf(p->to, "  %d%%  %s of %s objects", (int)(100.0 * now->done / now->total),
-		out_count(now->done, done), out_count(now->total, total));
+	draw_bar(p, now);
+	if (now->files == 0)
+		fprintf(p->to, "  %s of %s objects", out_count(now->done, done),
+			out_count(now->total, total));
 	if (now->done > 0 && now->done <= now->total) {
 		ms = (uint64_t)((double)elapsed / now->done * (now->total - now->done));
 		fprintf(p->to, "  %s left", duration_format(ms / 1000 * 1000, left));

@@ -10,7 +10,7 @@
 static int print_json(const struct invocation *inv, const struct engine_taken *t, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = out_json_begin(inv, &doc);
+	struct json j = out_json_begin(inv, &doc), list, one;
 
 	json_set_name(j, "project", t->project);
 	json_set_text(j, "project_id", t->snapshot.project);
@@ -32,6 +32,12 @@ static int print_json(const struct invocation *inv, const struct engine_taken *t
 		json_set_null(j, "deleted");
 	}
 	json_set_uint(j, "elapsed_ms", t->elapsed_ms);
+	list = json_set_array(j, "skipped");
+	for (size_t i = 0; i < t->n_skipped; i++) {
+		one = json_add_object(list);
+		json_set_name(one, "path", t->skipped[i].path);
+		json_set_name(one, "why", t->skipped[i].why);
+	}
 	return json_print(&doc, inv->out, err);
 }
 
@@ -78,7 +84,7 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 		print_changes(inv, t);
 }
 
-static void hint(struct invocation *inv, int r, const char *clone)
+static void hint(struct invocation *inv, int r, const struct engine_take_options *options)
 {
 	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
 
@@ -86,8 +92,10 @@ static void hint(struct invocation *inv, int r, const char *clone)
 		cmd_hint(inv, "snapshot %s", here);
 	else if (r == -ECANCELED)
 		cmd_hint(inv, "init .");
-	else if (r == -ENOENT && clone)
+	else if (r == -ENOENT && options->clone)
 		cmd_hint(inv, "list --all");
+	else if (r == -EACCES && !options->clone)
+		cmd_hint(inv, "snapshot --skip-unreadable");
 }
 
 int taken_run(struct invocation *inv, struct engine_take_options options, struct err *err)
@@ -98,7 +106,7 @@ int taken_run(struct invocation *inv, struct engine_take_options options, struct
 	options.watch = progress_watch(inv->progress);
 	r = engine_take(inv->engine, &options, &taken, err);
 	progress_done(inv->progress);
-	hint(inv, r, options.clone);
+	hint(inv, r, &options);
 	if (r < 0)
 		return r;
 	if (inv->json)

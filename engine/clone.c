@@ -11,11 +11,15 @@
 /* --- what it starts from ---------------------------------------------------------------- */
 
 /* As it is now, for the state of a clone or (NULL) of the project. */
-static int base_now(struct engine *e, const char *clone, const struct engine_watch *watch,
+static int base_now(struct engine *e, const char *clone, const struct engine_clone_options *of,
 		    struct snapshot *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options options = { .clone = clone, .watch = *watch };
+	const struct engine_take_options options = {
+		.clone = clone,
+		.skip_unreadable = of->skip_unreadable,
+		.watch = of->watch,
+	};
 	int r;
 
 	r = take_snapshot(e, &options, true, &taken, err);
@@ -32,12 +36,12 @@ static int find_base(struct engine *e, const struct engine_clone_options *option
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
-		return base_now(e, NULL, &options->watch, ret, err);
+		return base_now(e, NULL, options, ret, err);
 	r = state_find(e, e->store, from, &state, err);
 	if (r < 0)
 		return r;
 	if (state.kind == STATE_CLONE)
-		return base_now(e, from, &options->watch, ret, err);
+		return base_now(e, from, options, ret, err);
 	*ret = state.snapshot;
 	state.snapshot = (struct snapshot){ 0 };
 	return 0;

@@ -79,6 +79,7 @@ struct engine_clone_options {
 	uint64_t ttl_ms;  /* removed after that, once nobody uses it; 0: never */
 	uint64_t quota;   /* 0: no limit */
 	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
+	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };
 

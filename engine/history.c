@@ -19,6 +19,11 @@ void engine_snapshot_done(struct engine_snapshot *s)
 void engine_taken_done(struct engine_taken *t)
 {
 	engine_snapshot_done(&t->snapshot);
+	for (size_t i = 0; i < t->n_skipped; i++) {
+		free(t->skipped[i].path);
+		free(t->skipped[i].why);
+	}
+	free(t->skipped);
 	free(t->project);
 	*t = (struct engine_taken){ 0 };
 }

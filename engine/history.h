@@ -24,9 +24,16 @@ void engine_snapshot_done(struct engine_snapshot *s);
 struct engine_take_options {
 	const char *dir;   /* the project, named; NULL: the one that holds the engine's directory */
 	const char *clone; /* take it of that instead; NULL: of the project */
-	const char *message; /* NULL: none */
-	const char *tag;     /* NULL: none */
+	const char *message;  /* NULL: none */
+	const char *tag;      /* NULL: none */
+	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
 	struct engine_watch watch;
+};
+
+/* What was left out of a snapshot since it could not be read. */
+struct engine_skipped {
+	char *path; /* owned; from the top of the project */
+	char *why;  /* owned */
 };
 
 struct engine_taken {
@@ -39,7 +46,10 @@ struct engine_taken {
 	 * if its own attributes changed, or if it came or went with no files in it.
 	 */
 	uint64_t added, modified, deleted;
-	bool compared; /* those are known: there is a parent, and it can be read */
+	bool compared;                  /* those are known: there is a parent, and it can be read */
+	struct engine_skipped *skipped; /* owned; in the order of paths */
+	size_t n_skipped;
+	uint64_t skipped_more; /* beyond those listed */
 	uint64_t elapsed_ms;
 };
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/host-i.h"
+#include "snapshot/capture.h"
 
 struct survey {
 	struct object_id root;
@@ -17,3 +18,21 @@ struct survey {
 /* The caller has the turn of the project's path. */
 NODISCARD int survey_project(struct engine *e, const struct project *p, struct batch *b,
 			     const struct engine_watch *watch, struct survey *ret, struct err *err);
+
+/* --- for who keeps it as a snapshot ------------------------------------------------------- */
+
+struct survey_options {
+	bool skip_unreadable;
+	struct engine_watch watch;
+};
+
+/* The same with all that came of it, which is to be given back whether it succeeds or not. */
+NODISCARD int survey_capture(struct engine *e, const struct project *p, struct batch *b,
+			     const struct survey_options *options, struct captured *ret,
+			     struct err *err);
+
+/*
+ * A snapshot of the project that has this root was committed: let the next survey profit.  What
+ * hinders that is no failure.
+ */
+void survey_keep(struct engine *e, const struct project *p, const struct captured *c);

@@ -1,42 +1,182 @@
+/*
+ * Signatures belong to a root.  They are used only as long as a snapshot of the project has that
+ * root, and it is pinned while they are: what the capture takes over from them can then not be
+ * swept before the batch names it.
+ */
 #include "engine/survey-i.h"
 
-#include "snapshot/capture.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+
+#define SIGNATURES_DIR "signatures"
+
+/* --- signatures ------------------------------------------------------------------------- */
+
+/* Where those of a project are; -1 if there is no such directory and it could not be made. */
+static int open_dir(struct engine *e, bool make)
+{
+	AUTO_FREE char *path = path_join(e->host->dir, SIGNATURES_DIR);
+
+	if (!path)
+		return -1;
+	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int load(struct engine *e, const struct project *p, struct store *s, struct signatures **ret,
+		struct err *err)
+{
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	AUTO_CLOSE int dir = open_dir(e, false);
+	char name[CATALOG_HEX_SIZE];
+	int r;
+
+	if (dir < 0)
+		return err_set(err, -ENOENT, "there are none");
+	r = fdio_read_file(dir, catalog_id_hex(&p->id, name), SIGNATURES_MAX, &bytes, err);
+	return r < 0 ? r : signatures_decode(&bytes, store_key(s), ret, err);
+}
+
+struct holder {
+	const struct catalog_id *project;
+	const struct object_id *root;
+};
+
+static int find_holder(const struct snapshot *s, void *ctx, struct err *err)
+{
+	const struct holder *h = ctx;
+
+	(void)err;
+	return catalog_id_same(&s->project, h->project) && object_id_equal(&s->root, h->root);
+}
+
+/* 1 if a snapshot of the project holds that root. */
+static int is_held(struct store *s, const struct project *p, const struct object_id *root,
+		   struct err *err)
+{
+	struct holder h = { .project = &p->id, .root = root };
+
+	return snapshot_each(s, find_holder, &h, err);
+}
+
+/* Held before and after, it was held in the moment in which it was pinned. */
+static int pin(struct batch *b, const struct project *p, const struct object_id *root,
+	       struct err *err)
+{
+	struct store *s = batch_store(b);
+	int r = is_held(s, p, root, err);
+
+	if (r > 0)
+		r = batch_pin(b, root, err);
+	if (r >= 0)
+		r = is_held(s, p, root, err);
+	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
+}
+
+/* Those of the last capture; NULL: everything is to be read. */
+static struct signatures *find_known(struct engine *e, const struct project *p, struct batch *b)
+{
+	struct signatures *known = NULL;
+	struct err err = { 0 };
+	int r;
+
+	if (catalog_id_is_zero(&p->id))
+		return NULL;
+	r = load(e, p, batch_store(b), &known, &err);
+	if (r >= 0)
+		r = pin(b, p, &known->root, &err);
+	if (r >= 0)
+		return known;
+	log_debug("'%s': all of it is read, without signatures: %s", p->path, err.msg);
+	signatures_free(known);
+	return NULL;
+}
+
+void survey_keep(struct engine *e, const struct project *p, const struct captured *c)
+{
+	AUTO_CLOSE int dir = -1;
+	char name[CATALOG_HEX_SIZE];
+	struct err err = { 0 };
+	int r;
+
+	if (!c->signatures)
+		return;
+	dir = open_dir(e, true);
+	if (dir < 0)
+		r = err_sys(&err, "'" SIGNATURES_DIR "'");
+	else
+		r = fdio_swap_file(dir, catalog_id_hex(&p->id, name), c->signatures->bytes.data,
+				   c->signatures->bytes.len, 0600, &err);
+	if (r < 0)
+		log_warn("signatures of '%s': %s, continuing: the next snapshot reads more than "
+			 "it need",
+			 p->path, err.msg);
+}
+
+/* --- surveys ---------------------------------------------------------------------------- */
+
+struct teller {
+	struct engine_watch watch;
+	uint64_t total; /* names there were last time; 0: nobody knows */
+};
 
 static void on_capture(const struct capture_stats *so_far, void *ctx)
 {
-	const struct engine_watch *watch = ctx;
+	const struct teller *t = ctx;
+	const uint64_t done = so_far->files + so_far->dirs;
 	struct engine_progress p = {
 		.doing = "reading",
 		.files = so_far->files,
 		.bytes = so_far->bytes,
 	};
 
-	watch->fn(&p, watch->ctx);
+	if (t->total > 0) {
+		p.total = done > t->total ? done : t->total;
+		p.done = done;
+	}
+	t->watch.fn(&p, t->watch.ctx);
+}
+
+int survey_capture(struct engine *e, const struct project *p, struct batch *b,
+		   const struct survey_options *options, struct captured *ret, struct err *err)
+{
+	CLEANUP(signatures_free_p) struct signatures *known = find_known(e, p, b);
+	const char *const exclude[] = { e->host->dir };
+	struct teller teller = { .watch = options->watch, .total = known ? known->names : 0 };
+	const struct capture_options o = {
+		.exclude = exclude,
+		.n_exclude = ARRAY_LEN(exclude),
+		.known = known,
+		.skip_unreadable = options->skip_unreadable,
+		.progress = options->watch.fn ? on_capture : NULL,
+		.progress_ctx = &teller,
+	};
+
+	return capture_directory(b, p->path, &o, ret, err);
 }
 
 int survey_project(struct engine *e, const struct project *p, struct batch *b,
 		   const struct engine_watch *watch, struct survey *ret, struct err *err)
 {
-	const char *const exclude[] = { e->host->dir };
-	struct engine_watch to = *watch;
-	const struct capture_options options = {
-		.exclude = exclude,
-		.n_exclude = 1,
-		.progress = to.fn ? on_capture : NULL,
-		.progress_ctx = &to,
-	};
-	struct capture_stats stats = { 0 };
-	struct object_id root;
+	const struct survey_options options = { .watch = *watch };
+	CLEANUP(captured_done) struct captured c = { 0 };
 	int r;
 
-	r = capture_directory(b, p->path, &options, &root, &stats, err);
+	r = survey_capture(e, p, b, &options, &c, err);
 	if (r < 0)
 		return r;
 	*ret = (struct survey){
-		.root = root,
-		.files = stats.files,
-		.dirs = stats.dirs,
-		.bytes = stats.bytes,
+		.root = c.root,
+		.files = c.stats.files,
+		.dirs = c.stats.dirs,
+		.bytes = c.stats.bytes,
 	};
 	return 0;
 }

@@ -14,6 +14,8 @@
 #include "engine/survey-i.h"
 #include "snapshot/changes.h"
 
+#define WARNINGS_MAX 100 /* of files that cannot be read; answers name more */
+
 /* One snapshot on its way into the store. */
 struct taking {
 	struct engine *engine;
@@ -24,9 +26,9 @@ struct taking {
 	struct clone clone;       /* its name NULL: of the project itself */
 	struct snapshot snapshot; /* its strings are borrowed */
 	struct snapshot parent;   /* all zero: none */
-	uint64_t dirs;
-	bool is_new;  /* the project */
-	bool is_same; /* as the parent, which is to be used */
+	struct captured captured; /* of a project */
+	bool is_new;              /* the project */
+	bool is_same;             /* as the parent, which is to be used */
 };
 
 static void taking_done(struct taking *t)
@@ -34,6 +36,7 @@ static void taking_done(struct taking *t)
 	project_done(&t->project);
 	clone_done(&t->clone);
 	snapshot_done(&t->parent);
+	captured_done(&t->captured);
 }
 
 /* --- tags ------------------------------------------------------------------------------- */
@@ -132,18 +135,31 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 
 /* --- of a project ----------------------------------------------------------------------- */
 
+/* Of a failure the first is told already. */
+static void tell_unread(const struct taking *t, int r)
+{
+	const struct capture_report *unread = &t->captured.unread;
+
+	for (size_t i = r < 0; i < unread->n && i < WARNINGS_MAX; i++)
+		engine_warn(t->engine, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
+			    r < 0 ? "" : ", left out");
+}
+
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
-	struct survey survey;
+	const struct survey_options options = {
+		.skip_unreadable = t->options->skip_unreadable,
+		.watch = t->options->watch,
+	};
 	int r;
 
-	r = survey_project(t->engine, &t->project, b, &t->options->watch, &survey, err);
+	r = survey_capture(t->engine, &t->project, b, &options, &t->captured, err);
+	tell_unread(t, r);
 	if (r < 0)
 		return r;
-	t->snapshot.root = survey.root;
-	t->snapshot.files = survey.files;
-	t->snapshot.bytes = survey.bytes;
-	t->dirs = survey.dirs;
+	t->snapshot.root = t->captured.root;
+	t->snapshot.files = t->captured.stats.files;
+	t->snapshot.bytes = t->captured.stats.bytes;
 	return 0;
 }
 
@@ -173,6 +189,8 @@ static int take_project(struct taking *t, struct err *err)
 		r = put(t, b, err);
 	if (r >= 0 && !t->is_same)
 		r = batch_commit(b, BATCH_DURABLE, err);
+	if (r >= 0)
+		survey_keep(e, &t->project, &t->captured);
 	return r;
 }
 
@@ -236,15 +254,38 @@ static int take_clone(struct taking *t, struct err *err)
 
 /* --- either ----------------------------------------------------------------------------- */
 
-static int describe(const struct taking *t, struct engine_taken *ret, struct err *err)
+/* The paths that were left out are the answer's from here on. */
+static int describe_skipped(struct taking *t, struct engine_taken *ret, struct err *err)
+{
+	struct capture_report *unread = &t->captured.unread;
+
+	ret->skipped_more = unread->more;
+	if (unread->n == 0)
+		return 0;
+	ret->skipped = calloc(unread->n, sizeof(*ret->skipped));
+	if (!ret->skipped)
+		return err_nomem(err);
+	for (; ret->n_skipped < unread->n; ret->n_skipped++) {
+		struct capture_unread *one = &unread->list[ret->n_skipped];
+
+		ret->skipped[ret->n_skipped].path = TAKE_PTR(one->path);
+		ret->skipped[ret->n_skipped].why = TAKE_PTR(one->why);
+	}
+	return 0;
+}
+
+static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 {
 	int r;
 
 	ret->registered = t->is_new;
-	ret->dirs = t->dirs;
+	ret->dirs = t->captured.stats.dirs;
 	ret->project = strdup(t->project.path);
 	if (!ret->project)
 		return err_nomem(err);
+	r = describe_skipped(t, ret, err);
+	if (r < 0)
+		return r;
 	r = history_entry(t->is_same ? &t->parent : &t->snapshot, &ret->snapshot, err);
 	if (r >= 0 && t->options->tag)
 		r = tag_append(&ret->snapshot, t->options->tag, err);

@@ -172,6 +172,7 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	json_set_uint(a.options, "ttl_ms", options->ttl_ms);
 	json_set_uint(a.options, "quota", options->quota);
 	json_set_bool(a.options, "strict", options->strict);
+	json_set_bool(a.options, "skip_unreadable", options->skip_unreadable);
 	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, options, &start, err);
@@ -194,6 +195,7 @@ static int serve_clone(struct engine *e, const struct engine_watch *watch, struc
 		.ttl_ms = json_get_uint(options, "ttl_ms"),
 		.quota = json_get_uint(options, "quota"),
 		.strict = json_get_bool(options, "strict"),
+		.skip_unreadable = json_get_bool(options, "skip_unreadable"),
 		.watch = *watch,
 	};
 	int r = json_end(options.doc, err);

@@ -44,8 +44,41 @@ int wire_get_snapshot(struct json j, struct engine_snapshot *s)
 
 /* --- take ------------------------------------------------------------------------------- */
 
+static void set_skipped(struct json j, const struct engine_taken *t)
+{
+	struct json list = json_set_array(j, "skipped"), one;
+
+	for (size_t i = 0; i < t->n_skipped; i++) {
+		one = json_add_object(list);
+		json_set_name(one, "path", t->skipped[i].path);
+		json_set_name(one, "why", t->skipped[i].why);
+	}
+	json_set_uint(j, "skipped_more", t->skipped_more);
+}
+
+static int get_skipped(struct json j, struct engine_taken *t)
+{
+	struct json list = json_get_array(j, "skipped"), one;
+	const size_t n = json_length(list);
+
+	t->skipped_more = json_get_uint(j, "skipped_more");
+	t->skipped = n > 0 ? calloc(n, sizeof(*t->skipped)) : NULL;
+	if (n > 0 && !t->skipped)
+		return -ENOMEM;
+	for (; t->n_skipped < n; t->n_skipped++) {
+		one = json_at_object(list, t->n_skipped);
+		t->skipped[t->n_skipped].path = json_get_name(one, "path");
+		t->skipped[t->n_skipped].why = json_get_name(one, "why");
+	}
+	return 0;
+}
+
 static int get_taken(struct json j, struct engine_taken *t)
 {
+	int r = get_skipped(j, t);
+
+	if (r < 0)
+		return r;
 	t->project = json_get_name(j, "project");
 	t->registered = json_get_bool(j, "registered");
 	t->dirs = json_get_uint(j, "dirs");
@@ -98,6 +131,7 @@ int engine_take(struct engine *e, const struct engine_take_options *options,
 	json_set_name(a.options, "clone", options->clone);
 	json_set_name(a.options, "message", options->message);
 	json_set_name(a.options, "tag", options->tag);
+	json_set_bool(a.options, "skip_unreadable", options->skip_unreadable);
 	r = ask_to_take(e, &a, options, project, &answer, err);
 	if (r < 0)
 		return r;
@@ -119,7 +153,12 @@ static int serve_take(struct engine *e, const struct engine_watch *watch, struct
 	AUTO_FREE char *message = json_get_name_or_null(options, "message");
 	AUTO_FREE char *tag = json_get_name_or_null(options, "tag");
 	const struct engine_take_options o = {
-		.dir = project, .clone = clone, .message = message, .tag = tag, .watch = *watch
+		.dir = project,
+		.clone = clone,
+		.message = message,
+		.tag = tag,
+		.skip_unreadable = json_get_bool(options, "skip_unreadable"),
+		.watch = *watch,
 	};
 	int r = json_end(options.doc, err);
 
@@ -137,6 +176,7 @@ static int serve_take(struct engine *e, const struct engine_watch *watch, struct
 	json_set_uint(answer, "modified", taken.modified);
 	json_set_uint(answer, "deleted", taken.deleted);
 	json_set_uint(answer, "elapsed_ms", taken.elapsed_ms);
+	set_skipped(answer, &taken);
 	wire_set_snapshot(json_set_object(answer, "snapshot"), &taken.snapshot);
 	return 0;
 }

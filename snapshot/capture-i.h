@@ -1,17 +1,29 @@
 /*
- * capture-i.h - private to capture: nodes, the directories being walked, and identity.
+ * capture-i.h - private to capture: nodes, directories, links, numbers, and the walk.
+ *
+ * capture.c is the whole, capture-walk.c the threads, capture-take.c what a thread does with a
+ * name, capture-put.c what becomes of a directory of which everything is known; the others are
+ * what these stand on.
  */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/map.h"
 #include "cowfs/store/content.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
+#include "snapshot/capture.h"
+#include "snapshot/ignore.h"
 
-/* It was not one thing while it was looked at: look again. */
-#define NODE_CHANGED 1
+/*
+ * What reading something may answer beside 0 and a failure of ours: it was not one thing while it
+ * was looked at, look again; or it cannot be read, and err says why, not whose it is.
+ */
+#define NODE_CHANGED    1
+#define NODE_UNREADABLE 2
 
 /* --- capture-node.c: what bears a name -> what a tree says of it -------------------------- */
 
@@ -26,26 +38,32 @@ struct node_reader {
 NODISCARD int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err);
 void node_reader_done(struct node_reader *nr);
 
+struct dir;
+
 struct node {
 	struct tree_entry e; /* without a name */
-	char *target;        /* owned; e.target is this */
+	struct signature_stat stat;
+	bool trusted;    /* nothing can have changed since that the stat does not show */
+	struct dir *dir; /* of a directory, until it is put */
+	uint64_t record; /* of a directory, once it is put: its signatures */
+	char *target;    /* owned; e.target is this */
 };
 
-void node_done(struct node *n);
+void node_free(struct node *n); /* NULL is fine */
+DEFINE_CLEANUP(struct node *, node_free)
 
 /*
- * Anything but a directory, content and all.  `st` is what fstatat(2) said of the name.
- * NODE_CHANGED if the name now stands for something else or the file did not hold still.
- * Sentences do not say whose they are.
+ * Anything but a directory, content and all.  `st` is what fstatat(2) said of the name, `home`
+ * the device of the top.  With `patience` a file that is being written is taken too, if it can be.
  */
 NODISCARD int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
-			struct node *ret, struct err *err);
+			dev_t home, bool patience, struct node **ret, struct err *err);
 
-/* An open directory, without what is in it. */
-NODISCARD int node_read_dir(struct node_reader *nr, int fd, struct stat *ret_st, struct node *ret,
-			    struct err *err);
+/* An open directory, without what is in it.  With the stat of `old` its attributes are taken over. */
+NODISCARD int node_read_dir(struct node_reader *nr, int fd, dev_t home, signature_at old,
+			    struct stat *ret_st, struct node **ret, struct err *err);
 
-/* --- capture-link.c: which file is which -------------------------------------------------- */
+/* --- capture-link.c: files with several names ---------------------------------------------- */
 
 /* Which file of the machine. */
 struct file_id {
@@ -58,78 +76,210 @@ static inline struct file_id file_id_of(const struct stat *st)
 	return (struct file_id){ .dev = st->st_dev, .ino = st->st_ino };
 }
 
-bool file_id_equal(const void *a, const void *b);
+bool file_id_equal(const struct file_id *a, const struct file_id *b);
 
-/* A file with several names. */
+/* A file with several names.  After the walk only one thread looks at it. */
 struct linked {
 	struct file_id id; /* its key in links.files */
-	struct node node;
-	uint32_t names; /* found so far */
+	struct node *node; /* owned; what was read, or NULL: `old` */
+	signature_at old;  /* one of its names among the signatures; borrowed */
+	bool being_read;   /* all guarded by links.lock */
+	uint32_t names;    /* found so far */
+	uint64_t ino;      /* that it is given */
 };
 
 struct links {
-	struct map files;   /* struct linked by file_id, owned */
-	struct map inos;    /* uint64_t, owned: every inode number given so far */
-	uint64_t spare_ino; /* to be given next in place of a taken one */
+	pthread_mutex_t lock;   /* guards what follows; a leaf */
+	pthread_cond_t changed; /* something was read, or could not be */
+	struct map files;       /* struct linked by file_id, owned */
+	uint64_t bytes;         /* in them */
 };
 
 void links_init(struct links *t);
 void links_done(struct links *t);
 
-/* Give a file its inode number: *ino as it is, or a spare one if that is taken. */
-NODISCARD int links_give_ino(struct links *t, uint64_t *ino, struct err *err);
+/* The file as it is known: 1 if it has that stat, 0 if somebody must read it, which is then the caller. */
+NODISCARD int links_find(struct links *t, const struct file_id *id,
+			 const struct signature_stat *stat, signature_at old, struct linked **ret,
+			 struct err *err);
 
-struct linked *links_find(const struct links *t, const struct file_id *id); /* NULL if absent */
-NODISCARD int links_add(struct links *t, const struct file_id *id, struct linked **ret,
-			struct err *err); /* its node has only the inode number */
+/* What the caller read of it, or NULL: it could not.  Takes `n`. */
+void links_read(struct links *t, struct linked *l, struct node *n);
+
+/* It has one name more. */
+void links_count(struct links *t, struct linked *l);
+
+/* As it would stand alone, without a name; everything is borrowed. */
+void linked_signature(const struct linked *l, struct signature *ret);
 
 /* Put the tree of all that were found under more than one name. */
 NODISCARD int links_put(const struct links *t, struct tree_builder *builder, struct root *root,
 			struct err *err);
 
-/* --- capture-dir.c: the way from the top to where the walk is ------------------------------ */
+/* --- capture-dir.c: directories being walked ----------------------------------------------- */
+
+enum item_kind {
+	ITEM_ABSENT, /* left out, gone, or not looked at yet */
+	ITEM_FILE,   /* anything but a directory */
+	ITEM_LINKED, /* one name of a file that has several */
+	ITEM_DIR,
+};
 
 /* What stands under a name. */
 struct item {
-	struct node node;      /* of a linked file the name alone */
-	struct linked *linked; /* borrowed, or NULL */
+	const char *name; /* ends with a NUL; behind it stands its type as it was listed */
+	signature_at old; /* its signature of last time; NULL: it has none */
+	union {
+		struct node *node; /* owned; what was read; NULL: it is as `old` says */
+		struct linked *linked;
+	};
+	uint64_t ino; /* that it is given */
+	enum item_kind kind;
+	uint16_t name_len;
 };
 
 struct dir {
 	struct dir *parent; /* NULL: the top */
-	struct dir *child;  /* the one being walked */
 	struct item *item;  /* what it is in its parent */
-	int fd;             /* -1: closed for now */
 	struct file_id id;  /* by which it is known when it is opened again */
 	size_t depth;       /* 0: the top */
 
-	struct buf names;      /* each with its NUL */
-	const char **sorted;   /* owned; into names */
-	size_t n_sorted, next; /* next: to be taken */
-	struct item *items;    /* owned; room for n_sorted */
+	struct buf names;   /* each with its NUL and its type */
+	struct item *items; /* owned; in order */
 	size_t n_items;
+	uint32_t *dirs; /* owned; which of them are directories */
+	size_t n_dirs;
 
-	bool waits; /* it or one below has a linked file */
+	uint64_t old_record; /* its signatures of last time */
+	uint32_t n_old;      /* names in them */
+	bool has_old;
+	atomic_bool waits; /* it or one below has a name of which not all is known before the end */
+	struct ignore *ignore; /* owned; the rules that it holds, or NULL */
+	bool ruled;            /* it or one above holds some */
+
+	atomic_size_t pending; /* its own listing, and directories in it that are not finished */
+
+	/* Guarded by walk.lock. */
+	int fd;                    /* -1: closed for now */
+	unsigned users;            /* of the descriptor */
+	size_t next_dir;           /* of `dirs`, to be entered */
+	struct dir *below;         /* in the list of those with directories to be entered */
+	struct dir *newer, *older; /* among those open */
+	struct dir *prev, *next;   /* of all that there are */
 	struct dir *next_waiting;
 };
 
 NODISCARD int dir_open(int parent_fd,
 		       const char *name); /* follows no symlink; or a negative errno */
-NODISCARD int dir_list_names(struct dir *d, struct err *err);
-void dir_free(struct dir *d); /* NULL is fine */
+NODISCARD int dir_list_names(struct dir *d, int fd, struct err *err);
+unsigned char item_type(const struct item *item); /* DT_ of <dirent.h>, as it was listed */
+void dir_free(struct dir *d);                     /* NULL is fine */
 DEFINE_CLEANUP(struct dir *, dir_free)
 
-struct dir_stack {
-	const char *path; /* of the top */
-	struct dir *at;   /* the deepest; owned, with those above it */
-	size_t n_open;    /* of them with a descriptor */
+/* The path of a name in `d`, or of `d` for NULL, from the top: "" is the top itself. */
+NODISCARD int dir_append_path(const struct dir *d, const char *name, struct buf *out);
+
+/* Put before the sentence whose it is. */
+int dir_fail(const char *top, const struct dir *d, const char *name, int code, struct err *err);
+
+/* --- capture-unread.c ---------------------------------------------------------------------- */
+
+struct unread {
+	pthread_mutex_t lock; /* guards what follows; a leaf */
+	struct capture_report report;
 };
 
-void dir_stack_done(struct dir_stack *s);
-void dir_stack_push(struct dir_stack *s, struct dir *d); /* takes `d` */
-struct dir *dir_stack_pop(struct dir_stack *s);          /* owned by the caller, closed */
-NODISCARD int dir_stack_reopen(struct dir_stack *s, struct err *err); /* the deepest */
+void unread_init(struct unread *u);
+void unread_done(struct unread *u);
+NODISCARD int unread_add(struct unread *u, const struct dir *d, const char *name,
+			 const struct err *why, struct err *err);
 
-/* Say of a failure whose it is: of a name in `d`, or of `d`, or of the top if there is none. */
-int dir_stack_fail(const struct dir_stack *s, const struct dir *d, const char *name, int code,
-		   struct err *err);
+/* In the order of paths; *ret is the caller's. */
+void unread_take(struct unread *u, struct capture_report *ret);
+
+/* The failure of a capture that could not read those. */
+int unread_fail(const struct capture_report *r, const char *top, struct err *err);
+
+/* --- capture-walk.c: threads ---------------------------------------------------------------- */
+
+struct walk;
+
+struct worker {
+	struct walk *walk;
+	pthread_t thread;
+	struct node_reader reader;
+	struct tree_builder *builder; /* owned */
+	struct buf record;            /* scratch */
+	struct buf path;              /* of the directory being listed, for its rules */
+	struct buf inos;              /* uint64_t: numbers met, but those of linked files */
+	_Atomic uint64_t files, dirs, bytes;
+};
+
+struct walk {
+	const struct capture_options *options;
+	const char *path; /* of the top */
+	struct batch *batch;
+	const struct signatures *known; /* or NULL */
+	struct file_id *exclude;        /* owned */
+	size_t n_exclude;
+	bool careful; /* inode numbers are given at the end; all directories wait for that */
+	dev_t home;   /* the device of the top */
+	struct signatures_draft *draft; /* owned */
+	struct links links;
+	struct unread unread;
+	struct item top;
+
+	struct worker *workers; /* owned */
+	unsigned n_workers;
+
+	pthread_mutex_t lock; /* guards what follows, and those fields of struct dir; a leaf */
+	pthread_cond_t more;  /* there is something to do, or nothing any more */
+	pthread_cond_t end;   /* nothing any more */
+	unsigned n_idle;      /* threads that wait for more */
+	struct dir *stack;    /* those with directories to be entered; the last found first */
+	struct dir *newest, *oldest; /* open, not in use and not the top */
+	size_t n_open;
+	bool ended;
+	struct err failure;  /* the first; its code 0: none */
+	struct dir *dirs;    /* owned: all that there are */
+	struct dir *waiting; /* those of them that wait for the end, lower ones first */
+	struct dir **waiting_end;
+};
+
+NODISCARD int walk_init(struct walk *w, struct batch *b, const char *path,
+			const struct capture_options *options, const struct signatures *known,
+			bool careful, struct err *err);
+void walk_done(struct walk *w);
+NODISCARD int walk_run(struct walk *w, struct err *err);
+void walk_stats(const struct walk *w, struct capture_stats *ret);
+
+/* Enter a directory among all that there are; take it out and free it. */
+void walk_add(struct walk *w, struct dir *d);
+void walk_drop(struct walk *w, struct dir *d);
+
+/* A descriptor of the directory, good until walk_unuse(). */
+NODISCARD int walk_use(struct walk *w, struct dir *d, int *ret_fd, struct err *err);
+void walk_unuse(struct walk *w, struct dir *d);
+
+/* --- capture-take.c: names ------------------------------------------------------------------ */
+
+/* List a directory that was opened just now and take what is no directory in it.  Takes `fd`. */
+NODISCARD int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd,
+		       struct dir **ret, struct err *err);
+
+/* A directory that was listed: enter it.  *ret is NULL if it is none any more. */
+NODISCARD int take_listed_dir(struct worker *k, struct dir *parent, struct item *item,
+			      struct dir **ret, struct err *err);
+
+/* --- capture-put.c: directories of which everything is known --------------------------------- */
+
+/* Give the tree and the signatures of a directory to what it is in its parent. */
+NODISCARD int put_dir(struct worker *k, struct dir *d, struct err *err);
+
+/* --- capture-ino.c: inode numbers ------------------------------------------------------------ */
+
+/* 1 if two things that are not one file have the same. */
+NODISCARD int inos_clash(const struct walk *w, struct err *err);
+
+/* Give every name of a careful walk its number.  1 if some are not those on disk. */
+NODISCARD int inos_give(struct walk *w, struct err *err);

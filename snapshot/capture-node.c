@@ -5,6 +5,11 @@
  * twice in a row.  What was the same both times was so from the end of the first
  * reading to the start of the second, whatever the clock says.
  *
+ * A file that is never left alone, such as a log, is at last read to its end twice: what was
+ * the same both times was the whole file in the moment in which its end was met first.
+ *
+ * A fresh file is not trusted later either: one more write within the tick would not show.
+ *
  * One thing cannot be seen: a store through a shared mapping into a page that is
  * dirty already changes no time.
  */
@@ -20,7 +25,10 @@
 #include "base/sys.h"
 #include "cowfs/store/xattrs.h"
 
-#define READ_SIZE (4 * CHUNK_SIZE_MAX)
+#define READ_SIZE ((ssize_t)(4 * CHUNK_SIZE_MAX))
+
+/* By which a file may grow while it is read. */
+#define GROWTH_MAX ((uint64_t)16 * READ_SIZE)
 
 /* In these many bytes st_blocks counts, whatever the block size. */
 #define STAT_BLOCK 512
@@ -48,10 +56,18 @@ void node_reader_done(struct node_reader *nr)
 	buf_done(&nr->values);
 }
 
-void node_done(struct node *n)
+void node_free(struct node *n)
 {
+	if (!n)
+		return;
 	free(n->target);
-	*n = (struct node){ 0 };
+	free(n);
+}
+
+/* The failure is the file's and not ours. */
+static int unreadable(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE ? code : NODE_UNREADABLE;
 }
 
 static void set_attributes(struct tree_entry *e, const struct stat *st)
@@ -128,7 +144,7 @@ static int read_values(struct node_reader *nr, int fd, struct xattr *list, size_
 		if (len == -ENODATA || len == -ENOTSUP)
 			continue;
 		if (len < 0)
-			return err_wrap(err, (int)len, "attribute '%s'", name);
+			return unreadable(err_wrap(err, (int)len, "attribute '%s'", name));
 		list[n++] = (struct xattr){
 			.name = name,
 			.name_len = strlen(name),
@@ -152,13 +168,13 @@ static int read_xattrs(struct node_reader *nr, int fd, struct object_id *ret_id,
 	buf_reset(&nr->values);
 	len = append_xattr(fd, NULL, &nr->names);
 	if (len < 0)
-		return err_wrap(err, (int)len, "its attributes cannot be listed");
+		return unreadable(err_wrap(err, (int)len, "its attributes cannot be listed"));
 	if (len == 0) {
 		*ret_id = (struct object_id){ 0 };
 		return 0;
 	}
 	if (nr->names.data[nr->names.len - 1] != '\0')
-		return err_set(err, -EIO, "its list of attributes has no end");
+		return unreadable(err_set(err, -EIO, "its list of attributes has no end"));
 
 	for (size_t i = 0; i < nr->names.len; i++)
 		n += nr->names.data[i] == '\0';
@@ -166,9 +182,10 @@ static int read_xattrs(struct node_reader *nr, int fd, struct object_id *ret_id,
 	if (!list)
 		return err_nomem(err);
 	r = read_values(nr, fd, list, &n, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
-	return xattrs_put(nr->batch, list, n, ret_id, err);
+	r = xattrs_put(nr->batch, list, n, ret_id, err);
+	return r == -E2BIG || r == -EINVAL ? unreadable(r) : r < 0 ? r : 0;
 }
 
 /* --- regular files ---------------------------------------------------------------------- */
@@ -180,11 +197,11 @@ static int add_range(struct node_reader *nr, int fd, uint64_t at, uint64_t end, 
 	int r;
 
 	while (at < end) {
-		const size_t want = end - at < READ_SIZE ? (size_t)(end - at) : READ_SIZE;
+		const size_t want = end - at < (uint64_t)READ_SIZE ? (size_t)(end - at) : READ_SIZE;
 
 		n = fdio_pread(fd, nr->block, want, (off_t)at);
 		if (n < 0)
-			return err_wrap(err, (int)n, "cannot be read");
+			return unreadable(err_wrap(err, (int)n, "cannot be read"));
 		if (n == 0)
 			return NODE_CHANGED;
 		r = content_writer_add(nr->writer, nr->block, (size_t)n, err);
@@ -207,7 +224,7 @@ static int find_data(int fd, uint64_t at, uint64_t size, uint64_t *ret_data, uin
 	else if (data < 0 && (errno == EINVAL || errno == ENOTSUP))
 		data = (off_t)at;
 	else if (data < 0)
-		return err_sys(err, "cannot be searched for holes");
+		return unreadable(err_sys(err, "cannot be searched for holes"));
 
 	hole = lseek(fd, data, SEEK_HOLE);
 	*ret_data = (uint64_t)data < size ? (uint64_t)data : size;
@@ -222,7 +239,7 @@ static int add_sparse(struct node_reader *nr, int fd, uint64_t size, struct err 
 
 	for (uint64_t at = 0; at < size; at = hole) {
 		r = find_data(fd, at, size, &data, &hole, err);
-		if (r < 0)
+		if (r != 0)
 			return r;
 		r = content_writer_skip(nr->writer, data - at, err);
 		if (r < 0)
@@ -234,46 +251,113 @@ static int add_sparse(struct node_reader *nr, int fd, uint64_t size, struct err 
 	return 0;
 }
 
+/* Whatever came of it, the writer then takes the next file. */
+static int finish_content(struct node_reader *nr, int added, struct content *ret, struct err *err)
+{
+	struct err ignored = { 0 };
+	int r = content_writer_finish(nr->writer, ret, added == 0 ? err : &ignored);
+
+	return added != 0 || r >= 0 ? added : r;
+}
+
 static int read_content(struct node_reader *nr, int fd, const struct stat *st, struct content *ret,
 			struct err *err)
 {
 	const uint64_t size = (uint64_t)st->st_size;
-	int added, r;
+	int added;
 
 	if ((uint64_t)st->st_blocks * STAT_BLOCK < size)
 		added = add_sparse(nr, fd, size, err);
 	else
 		added = add_range(nr, fd, 0, size, err);
-	if (added < 0)
-		return added;
-	r = content_writer_finish(nr->writer, ret, err);
-	return r < 0 ? r : added;
+	return finish_content(nr, added, ret, err);
 }
 
-static int read_version(struct node_reader *nr, int fd, struct tree_entry *ret, struct err *err)
+static int examine(int fd, struct stat *ret, struct err *err)
+{
+	return fstat(fd, ret) < 0 ? unreadable(err_sys(err, "cannot be examined")) : 0;
+}
+
+static int read_version(struct node_reader *nr, int fd, struct tree_entry *ret, struct stat *ret_st,
+			struct err *err)
 {
 	struct tree_entry e = { 0 };
-	struct stat before, after;
+	struct stat before;
 	struct content content;
 	int r;
 
-	if (fstat(fd, &before) < 0)
-		return err_sys(err, "cannot be examined");
-	r = read_content(nr, fd, &before, &content, err);
+	r = examine(fd, &before, err);
+	if (r == 0)
+		r = read_content(nr, fd, &before, &content, err);
+	if (r == 0)
+		r = read_xattrs(nr, fd, &e.xattrs, err);
+	if (r == 0)
+		r = examine(fd, ret_st, err);
 	if (r != 0)
 		return r;
-	r = read_xattrs(nr, fd, &e.xattrs, err);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &after) < 0)
-		return err_sys(err, "cannot be examined");
-	if (!same_version(&before, &after))
+	if (!same_version(&before, ret_st))
 		return NODE_CHANGED;
-	set_attributes(&e, &after);
+	set_attributes(&e, ret_st);
 	tree_entry_set_content(&e, &content);
 	*ret = e;
 	return 0;
 }
+
+/* --- files that are never left alone ----------------------------------------------------- */
+
+/* Read to the end, which is where less comes than was asked for; NODE_CHANGED if that is after `max`. */
+static int read_to_end(struct node_reader *nr, int fd, uint64_t max, struct content *ret,
+		       struct err *err)
+{
+	uint64_t at = 0;
+	ssize_t n = READ_SIZE;
+	int r = 0;
+
+	while (r == 0 && n == READ_SIZE) {
+		n = fdio_pread(fd, nr->block, READ_SIZE, (off_t)at);
+		if (n < 0)
+			r = unreadable(err_wrap(err, (int)n, "cannot be read"));
+		else if (at > max)
+			r = NODE_CHANGED;
+		else
+			r = content_writer_add(nr->writer, nr->block, (size_t)n, err);
+		at += READ_SIZE;
+	}
+	return finish_content(nr, r, ret, err);
+}
+
+static int read_restless(struct node_reader *nr, int fd, struct tree_entry *ret,
+			 struct stat *ret_st, struct err *err)
+{
+	struct tree_entry e = { 0 };
+	struct content first, second;
+	struct stat before;
+	int r;
+
+	r = examine(fd, &before, err);
+	if (r == 0)
+		r = read_to_end(nr, fd, (uint64_t)before.st_size + GROWTH_MAX, &first, err);
+	if (r == 0) {
+		r = add_range(nr, fd, 0, first.size, err);
+		r = finish_content(nr, r, &second, err);
+	}
+	if (r == 0)
+		r = read_xattrs(nr, fd, &e.xattrs, err);
+	if (r == 0)
+		r = examine(fd, ret_st, err);
+	if (r != 0)
+		return r;
+	if (!content_equal(&first, &second) || before.st_mode != ret_st->st_mode ||
+	    before.st_uid != ret_st->st_uid || before.st_gid != ret_st->st_gid)
+		return NODE_CHANGED;
+	ret_st->st_size = (off_t)first.size;
+	set_attributes(&e, ret_st);
+	tree_entry_set_content(&e, &first);
+	*ret = e;
+	return 0;
+}
+
+/* --- regular files, at one moment --------------------------------------------------------- */
 
 /* Could something have been written since `since` without a new ctime? */
 static bool is_fresh(const struct tree_entry *e, const struct timespec *since)
@@ -286,32 +370,49 @@ static bool is_fresh(const struct tree_entry *e, const struct timespec *since)
 	       FRESH_NS;
 }
 
+static int read_still(struct node_reader *nr, int fd, const struct timespec *start, struct node *n,
+		      struct stat *ret_st, struct err *err)
+{
+	struct tree_entry again;
+	int r;
+
+	r = read_version(nr, fd, &n->e, ret_st, err);
+	if (r != 0)
+		return r;
+	n->trusted = !is_fresh(&n->e, start);
+	if (n->trusted)
+		return 0;
+	r = read_version(nr, fd, &again, ret_st, err);
+	if (r != 0)
+		return r;
+	return tree_entry_equal(&n->e, &again) ? 0 : NODE_CHANGED;
+}
+
 static int read_regular(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
-			struct tree_entry *ret, struct err *err)
+			bool patience, struct node *n, struct stat *ret_st, struct err *err)
 {
 	/* Should a FIFO have taken the name's place, opening must not wait for its other end. */
 	AUTO_CLOSE int fd =
 	    openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct tree_entry again;
 	struct timespec start;
 	struct stat now;
 	int r;
 
 	if (fd < 0)
-		return is_race(errno) ? NODE_CHANGED : err_sys(err, "cannot be opened");
-	if (fstat(fd, &now) < 0)
-		return err_sys(err, "cannot be examined");
+		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be opened"));
+	r = examine(fd, &now, err);
+	if (r != 0)
+		return r;
 	if (!S_ISREG(now.st_mode) || now.st_dev != st->st_dev || now.st_ino != st->st_ino)
 		return NODE_CHANGED;
 
 	clock_gettime(CLOCK_REALTIME, &start);
-	r = read_version(nr, fd, ret, err);
-	if (r != 0 || !is_fresh(ret, &start))
-		return r;
-	r = read_version(nr, fd, &again, err);
-	if (r != 0)
-		return r;
-	return tree_entry_equal(ret, &again) ? 0 : NODE_CHANGED;
+	r = read_still(nr, fd, &start, n, ret_st, err);
+	if (r == NODE_CHANGED && patience) {
+		n->trusted = false;
+		r = read_restless(nr, fd, &n->e, ret_st, err);
+	}
+	return r;
 }
 
 /* --- everything else -------------------------------------------------------------------- */
@@ -325,7 +426,7 @@ static int read_target(int dirfd, const char *name, struct node *n, struct err *
 	if (len < 0 && errno == EINVAL)
 		return NODE_CHANGED;
 	if (len < 0)
-		return is_race(errno) ? NODE_CHANGED : err_sys(err, "cannot be read");
+		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be read"));
 	n->target = malloc((size_t)len + 1);
 	if (!n->target)
 		return err_nomem(err);
@@ -340,21 +441,25 @@ static int read_special(struct node_reader *nr, int dirfd, const char *name, con
 			struct node *n, struct err *err)
 {
 	AUTO_CLOSE int fd = sys_open_node(dirfd, name);
+	struct timespec start;
 	struct stat now;
 	int r;
 
+	clock_gettime(CLOCK_REALTIME, &start);
 	if (fd < 0 && fd != -ENOTSUP)
-		return is_race(-fd) ? NODE_CHANGED : err_wrap(err, fd, "cannot be opened");
+		return is_race(-fd) ? NODE_CHANGED
+				    : unreadable(err_wrap(err, fd, "cannot be opened"));
 	if (fd >= 0) {
 		r = read_xattrs(nr, fd, &n->e.xattrs, err);
-		if (r < 0)
+		if (r == 0)
+			r = examine(fd, &now, err);
+		if (r != 0)
 			return r;
-		if (fstat(fd, &now) < 0)
-			return err_sys(err, "cannot be examined");
 		if (!same_version(st, &now))
 			return NODE_CHANGED;
 	}
 	set_attributes(&n->e, st);
+	n->trusted = !is_fresh(&n->e, &start);
 	if (!S_ISLNK(st->st_mode))
 		return 0;
 
@@ -362,39 +467,64 @@ static int read_special(struct node_reader *nr, int dirfd, const char *name, con
 	if (r != 0)
 		return r;
 	if (fstatat(dirfd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
-		return is_race(errno) ? NODE_CHANGED : err_sys(err, "cannot be examined");
+		return is_race(errno) ? NODE_CHANGED
+				      : unreadable(err_sys(err, "cannot be examined"));
 	return same_version(st, &now) ? 0 : NODE_CHANGED;
 }
 
 int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
-	      struct node *ret, struct err *err)
+	      dev_t home, bool patience, struct node **ret, struct err *err)
 {
-	CLEANUP(node_done) struct node n = { 0 };
+	CLEANUP(node_free_p) struct node *n = calloc(1, sizeof(*n));
+	struct stat now = *st;
+	const char *flaw;
 	int r;
 
+	if (!n)
+		return err_nomem(err);
 	if (S_ISREG(st->st_mode))
-		r = read_regular(nr, dirfd, name, st, &n.e, err);
+		r = read_regular(nr, dirfd, name, st, patience, n, &now, err);
 	else
-		r = read_special(nr, dirfd, name, st, &n, err);
+		r = read_special(nr, dirfd, name, st, n, err);
 	if (r != 0)
 		return r;
-	*ret = n;
-	n.target = NULL;
+	n->e.name = name;
+	n->e.name_len = strlen(name);
+	flaw = tree_entry_flaw(&n->e);
+	if (flaw)
+		return unreadable(err_set(err, -ENOTSUP, "cannot be stored: %s", flaw));
+	signature_stat_set(&n->stat, &now, home);
+	*ret = TAKE_PTR(n);
 	return 0;
 }
 
-int node_read_dir(struct node_reader *nr, int fd, struct stat *ret_st, struct node *ret,
-		  struct err *err)
+/* Its tree is not known yet. */
+int node_read_dir(struct node_reader *nr, int fd, dev_t home, signature_at old, struct stat *ret_st,
+		  struct node **ret, struct err *err)
 {
-	struct node n = { .e.form = TREE_DIR };
+	CLEANUP(node_free_p) struct node *n = calloc(1, sizeof(*n));
+	struct timespec start;
+	struct signature s;
 	int r;
 
-	if (fstat(fd, ret_st) < 0)
-		return err_sys(err, "cannot be examined");
-	set_attributes(&n.e, ret_st);
-	r = read_xattrs(nr, fd, &n.e.xattrs, err);
-	if (r < 0)
+	if (!n)
+		return err_nomem(err);
+	clock_gettime(CLOCK_REALTIME, &start);
+	r = examine(fd, ret_st, err);
+	if (r != 0)
 		return r;
-	*ret = n;
-	return 0;
+	n->e.form = TREE_DIR;
+	set_attributes(&n->e, ret_st);
+	signature_stat_set(&n->stat, ret_st, home);
+	if (old && signature_holds(old, &n->stat)) {
+		signature_decode(old, &s);
+		n->e.xattrs = s.e.xattrs;
+		n->trusted = true;
+	} else {
+		r = read_xattrs(nr, fd, &n->e.xattrs, err);
+		n->trusted = !is_fresh(&n->e, &start);
+	}
+	if (r == 0)
+		*ret = TAKE_PTR(n);
+	return r;
 }

@@ -28,8 +28,9 @@ struct batch {
 	size_t n_touched, cap_touched;
 	size_t pending_bytes[TABLES]; /* packed bytes of held objects that are not stored */
 
-	struct ref_op *ref_ops; /* the committing thread's own, like the two below */
+	struct ref_op *ref_ops; /* the committing thread's own, like those below */
 	struct ref_op **ref_ops_end;
+	struct buf pinned; /* struct object_id: trees */
 	bool committed;
 };
 

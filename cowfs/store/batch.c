@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "cowfs/store/batch-i.h"
+#include "cowfs/store/pin.h"
 
 struct store *batch_store(const struct batch *b)
 {
@@ -47,6 +48,29 @@ int batch_begin(struct store *s, struct batch **ret, struct err *err)
 	return 0;
 }
 
+int batch_pin(struct batch *b, const struct object_id *tree, struct err *err)
+{
+	int r;
+
+	if (buf_reserve(&b->pinned, sizeof(*tree)) < 0)
+		return err_nomem(err);
+	r = store_pin(b->store, OBJECT_TREE, tree, err);
+	if (r >= 0)
+		IGNORE_RESULT(buf_append(&b->pinned, tree, sizeof(*tree)), "there is room");
+	return r;
+}
+
+static void unpin_all(struct batch *b)
+{
+	struct object_id tree;
+
+	for (size_t at = 0; at < b->pinned.len; at += sizeof(tree)) {
+		memcpy(&tree, b->pinned.data + at, sizeof(tree));
+		store_unpin(b->store, OBJECT_TREE, &tree);
+	}
+	buf_done(&b->pinned);
+}
+
 void batch_end(struct batch *b)
 {
 	struct batch **at;
@@ -62,6 +86,7 @@ void batch_end(struct batch *b)
 	for (size_t i = 0; i < b->n_held; i++)
 		batch_let_go(b, b->held[i]);
 	pthread_mutex_unlock(&s->lock);
+	unpin_all(b);
 	ref_ops_free(b->ref_ops);
 	free(b->held);
 	free(b->touched);

@@ -50,6 +50,9 @@ DEFINE_CLEANUP(struct batch *, batch_end)
 
 struct store *batch_store(const struct batch *b);
 
+/* Pin a tree (pin.h) until the batch has ended, so that objects of the batch may name what it reaches. */
+NODISCARD int batch_pin(struct batch *b, const struct object_id *tree, struct err *err);
+
 /* Store a copy of the bytes and name it in *ret_id.  1 if it is new, 0 if it was there already. */
 NODISCARD int batch_put(struct batch *b, enum object_kind kind, const void *data, size_t len,
 			struct object_id *ret_id, struct err *err);

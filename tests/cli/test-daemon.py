@@ -437,7 +437,8 @@ def a_command_whose_caller_left_goes_on_to_its_end(w: World):
     w.take()
     line = Line(w)
     line.greet()
-    line.send(question(w, "take", project=None, clone=None, message="alone", tag=None))
+    line.send(question(w, "take", project=None, clone=None, message="alone", tag=None,
+                       skip_unreadable=False))
     line.close()
     wait_for(lambda: len(w.ok("-q", "log").out.split()) == 2)
     assert b"alone" in w.ok("log").out
@@ -464,7 +465,8 @@ def progress_and_warnings_come_before_the_answer(w: World):
     w.take()
     line = Line(w)
     line.greet()
-    line.send({**question(w, "take", project=None, clone=None, message=None, tag=None),
+    line.send({**question(w, "take", project=None, clone=None, message=None, tag=None,
+                          skip_unreadable=False),
                "watch": True})
     got = [line.read()]
     while "answer" not in got[-1]:

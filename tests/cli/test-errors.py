@@ -254,7 +254,8 @@ def as_other(w):
 def a_store_that_cannot_be_written_is_a_failure_and_stays_as_it_is(w: World):
     w.take()
     who = as_other(w)
-    shutil.rmtree(w.store / "run")
+    for name in ("run", "signatures"):
+        shutil.rmtree(w.store / name)
     for path in w.store.iterdir():
         path.chmod(0o400)
     w.store.chmod(0o500)

@@ -21,6 +21,9 @@ struct scene {
 	struct object_id id; /* of the last capture, and what it gave */
 	struct root root;
 	struct capture_stats stats;
+	struct signatures *known; /* owned; for the next capture, if it is to use them */
+	struct capture_report unread;
+	bool incremental; /* captures use and keep `known` */
 };
 
 static inline struct scene scene_new(const char *name)
@@ -39,6 +42,8 @@ static inline struct scene scene_new(const char *name)
 static inline void scene_done(struct scene *sc)
 {
 	cleanup_close(&sc->fd);
+	signatures_free(sc->known);
+	capture_report_done(&sc->unread);
 	store_close(sc->s);
 }
 
@@ -63,14 +68,29 @@ static inline void scene_mkdir(struct scene *sc, const char *path)
 static inline int scene_try(struct scene *sc, const struct capture_options *options,
 			    struct err *err)
 {
-	static const struct capture_options none;
 	CLEANUP(batch_end_p) struct batch *b = stock_begin(sc->s);
+	CLEANUP(captured_done) struct captured c = { 0 };
+	struct capture_options o = { 0 };
 	int r;
 
-	r = capture_directory(b, sc->path, options ? options : &none, &sc->id, &sc->stats, err);
+	if (options)
+		o = *options;
+	if (sc->incremental)
+		o.known = sc->known;
+	r = capture_directory(b, sc->path, &o, &c, err);
+	capture_report_done(&sc->unread);
+	sc->unread = c.unread;
+	c.unread = (struct capture_report){ 0 };
 	if (r < 0)
 		return r;
+	sc->id = c.root;
+	sc->stats = c.stats;
+	stock_name(b, REF_SNAPSHOT, "captured", &c.root, REF_REPLACE);
 	stock_commit(b);
+	if (sc->incremental && c.signatures) {
+		signatures_free(sc->known);
+		sc->known = TAKE_PTR(c.signatures);
+	}
 	CHECK_OK(root_get(sc->s, &sc->id, &sc->root, err), err);
 	return 0;
 }

@@ -337,4 +337,20 @@ TEST(a_name_that_cannot_be_a_file_is_refused)
 	CHECK_EQ(count_names(test_path("names")), 0);
 }
 
+TEST(a_file_is_swapped_in_one_step_too)
+{
+	CLEANUP(buf_done) struct buf got = BUF_INIT;
+	struct err err = { 0 };
+	struct stat st;
+
+	CHECK_OK(fdio_swap_file(AT_FDCWD, test_path("swapped"), "old", 3, 0600, &err), &err);
+	CHECK_OK(fdio_swap_file(AT_FDCWD, test_path("swapped"), "new!", 4, 0600, &err), &err);
+	CHECK_OK(fdio_read_file(AT_FDCWD, test_path("swapped"), 100, &got, &err), &err);
+	CHECK_MEM(got.data, got.len, "new!", 4);
+	CHECK_EQ(stat(test_path("swapped"), &st), 0);
+	CHECK_EQ(st.st_mode & 0777, 0600);
+	CHECK_EQ(fdio_swap_file(AT_FDCWD, test_path("no/such"), "x", 1, 0600, &err), -ENOENT);
+	CHECK_HAS(err.msg, "no/such");
+}
+
 TEST_MAIN("fdio")

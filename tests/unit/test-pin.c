@@ -52,6 +52,21 @@ TEST(of_what_is_around_a_pinned_file_nothing_stays)
 	stock_check_clean(s);
 }
 
+TEST(what_a_batch_pinned_stays_until_it_ends)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("batch"), STORE_CREATE);
+	const struct object_id root = stock_snapshot(s, "a", "text");
+	struct batch *b = stock_begin(s);
+	struct err err = { 0 };
+
+	CHECK_OK(batch_pin(b, &root, &err), &err);
+	CHECK_OK(batch_pin(b, &root, &err), &err);
+	stock_drop(s, "a");
+	CHECK_EQ(stock_gc(s).swept, 0);
+	batch_end(b);
+	CHECK_EQ(stock_gc(s).swept, 3);
+}
+
 TEST(pins_are_counted)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("counted"), STORE_CREATE);

@@ -1,7 +1,10 @@
 #include "tests/lib/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -47,6 +50,37 @@ TEST(file_times_have_one_name)
 	CHECK_EQ(stat(test_dir(), &st), 0);
 	CHECK_EQ(SYS_ST_MTIM(&st).tv_sec, st.st_mtime);
 	CHECK_EQ(SYS_ST_CTIM(&st).tv_sec, st.st_ctime);
+}
+
+static int count_name(const char *name, unsigned char type, void *ctx)
+{
+	unsigned *seen = ctx;
+
+	CHECK(type == DT_DIR || type == DT_UNKNOWN);
+	CHECK_EQ(name[0], 'd');
+	seen[atoi(name + 1)]++;
+	return atoi(name + 1) == 3000 ? 7 : 0;
+}
+
+TEST(each_name_of_a_directory_is_listed_once)
+{
+	AUTO_CLOSE int fd = -1, again = -1;
+	static unsigned seen[3001];
+	char name[16];
+
+	CHECK_EQ(mkdir(test_path("many"), 0755), 0);
+	fd = open(test_path("many"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "d%d", i);
+		CHECK_EQ(mkdirat(fd, name, 0755), 0);
+	}
+	CHECK_EQ(sys_each_name(fd, count_name, seen), 0);
+	for (int i = 0; i < 3000; i++)
+		CHECK_EQ(seen[i], 1);
+	CHECK_EQ(mkdirat(fd, "d3000", 0755), 0);
+	again = open(test_path("many"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK_EQ(sys_each_name(again, count_name, seen), 7);
+	CHECK_EQ(sys_each_name(-1, count_name, seen), -EBADF);
 }
 
 TEST(a_node_can_be_held_without_opening_or_following_it)

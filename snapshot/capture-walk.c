@@ -1,0 +1,510 @@
+/*
+ * Threads, and who does what.  The unit of work is a directory: it is opened and listed, and what
+ * is no directory in it is taken.  The directories in it are then there for any thread, those found
+ * last first: so few are open or in memory at a time.  Who finishes the last directory of another
+ * one puts the tree of that, and goes on upwards.
+ *
+ * Whether a file with several names has more than one of them in here is known only at the end,
+ * so a directory with such a name waits for the end, and with it those above.
+ *
+ * A directory is held by its descriptor while there are directories in it to be entered.  Of those
+ * not in use DIR_FDS_MAX stay open beside the top; the one used least recently is closed, and
+ * opened again step by step from one above it that is open.  Each step must lead to the directory
+ * that was there before; ".." would lead wherever somebody moved it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "snapshot/capture-i.h"
+
+#define DIR_FDS_MAX 32
+#define PROGRESS_MS 100
+
+/* --- descriptors ------------------------------------------------------------------------ */
+
+/* The list holds who is open and idle; the top stays out of it, and so open. */
+static void list_remove(struct walk *w, struct dir *d)
+{
+	if (d->newer)
+		d->newer->older = d->older;
+	else
+		w->newest = d->older;
+	if (d->older)
+		d->older->newer = d->newer;
+	else
+		w->oldest = d->newer;
+	d->newer = d->older = NULL;
+	w->n_open--;
+}
+
+static void list_add(struct walk *w, struct dir *d)
+{
+	d->older = w->newest;
+	if (w->newest)
+		w->newest->newer = d;
+	else
+		w->oldest = d;
+	w->newest = d;
+	w->n_open++;
+}
+
+/* With the lock. */
+static void use(struct walk *w, struct dir *d)
+{
+	if (d->users++ == 0 && d->parent)
+		list_remove(w, d);
+}
+
+static void unuse(struct walk *w, struct dir *d)
+{
+	struct dir *old;
+
+	assert(d->users > 0);
+	if (--d->users > 0 || !d->parent)
+		return;
+	if (d->next_dir == d->n_dirs) {
+		close(TAKE_FD(d->fd));
+		return;
+	}
+	list_add(w, d);
+	if (w->n_open > DIR_FDS_MAX) {
+		old = w->oldest;
+		list_remove(w, old);
+		close(TAKE_FD(old->fd));
+	}
+}
+
+void walk_unuse(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	unuse(w, d);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int moved(struct err *err)
+{
+	return err_set(err, -ESTALE, "was moved while it was captured");
+}
+
+/* Open a directory again, from the one above. */
+static int reopen(int above, const struct dir *d, struct err *err)
+{
+	AUTO_CLOSE int fd = dir_open(above, d->item->name);
+	struct file_id id;
+	struct stat st;
+
+	if (fd == -ENOENT || fd == -ENOTDIR)
+		return moved(err);
+	if (fd < 0)
+		return err_wrap(err, fd, "cannot be opened again");
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "cannot be examined");
+	id = file_id_of(&st);
+	return file_id_equal(&d->id, &id) ? TAKE_FD(fd) : moved(err);
+}
+
+/* The one nearest to `d` that is open, in use now; and the one in it on the way to `d`. */
+static struct dir *use_nearest(struct walk *w, struct dir *d, struct dir **ret_next)
+{
+	*ret_next = NULL;
+	for (; d->fd < 0; d = d->parent)
+		*ret_next = d;
+	use(w, d);
+	return d;
+}
+
+int walk_use(struct walk *w, struct dir *d, int *ret_fd, struct err *err)
+{
+	struct dir *above, *next;
+	int fd, r = 0;
+
+	pthread_mutex_lock(&w->lock);
+	above = use_nearest(w, d, &next);
+	while (above != d) {
+		fd = above->fd;
+		pthread_mutex_unlock(&w->lock);
+		r = reopen(fd, next, err);
+		pthread_mutex_lock(&w->lock);
+		if (r >= 0 && next->fd >= 0) {
+			close(r); /* somebody was faster */
+		} else if (r >= 0) {
+			next->fd = r;
+			/* As `use` finds it. */
+			if (next->users == 0)
+				list_add(w, next);
+		}
+		unuse(w, above);
+		if (r < 0)
+			break;
+		above = use_nearest(w, d, &next);
+	}
+	if (r >= 0)
+		*ret_fd = d->fd;
+	pthread_mutex_unlock(&w->lock);
+	return r < 0 ? dir_fail(w->path, next, NULL, r, err) : 0;
+}
+
+/* --- which there are ------------------------------------------------------------------------ */
+
+void walk_add(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	d->next = w->dirs;
+	if (d->next)
+		d->next->prev = d;
+	w->dirs = d;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void walk_drop(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	if (d->next)
+		d->next->prev = d->prev;
+	if (d->prev)
+		d->prev->next = d->next;
+	else
+		w->dirs = d->next;
+	pthread_mutex_unlock(&w->lock);
+	dir_free(d);
+}
+
+/* --- what there is to do ------------------------------------------------------------------ */
+
+/* With the lock. */
+static void set_ended(struct walk *w)
+{
+	w->ended = true;
+	pthread_cond_broadcast(&w->more);
+	pthread_cond_signal(&w->end);
+}
+
+static void fail(struct walk *w, int code, const struct err *err)
+{
+	pthread_mutex_lock(&w->lock);
+	if (w->failure.code == 0)
+		w->failure = *err;
+	w->failure.code = w->failure.code ? w->failure.code : code;
+	set_ended(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* There are directories in it to be entered. */
+static void offer(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	d->below = w->stack;
+	w->stack = d;
+	if (w->n_idle > 0)
+		pthread_cond_broadcast(&w->more);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Wait for a directory to be entered; false: there is none any more. */
+static bool next_dir(struct walk *w, struct dir **ret_parent, struct item **ret)
+{
+	struct dir *d;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->ended && !w->stack) {
+		w->n_idle++;
+		pthread_cond_wait(&w->more, &w->lock);
+		w->n_idle--;
+	}
+	d = w->ended ? NULL : w->stack;
+	if (d) {
+		*ret_parent = d;
+		*ret = &d->items[d->dirs[d->next_dir++]];
+		if (d->next_dir == d->n_dirs)
+			w->stack = d->below;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return d != NULL;
+}
+
+static void keep_waiting(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	if (d->parent)
+		d->parent->waits = true;
+	*w->waiting_end = d;
+	w->waiting_end = &d->next_waiting;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void end(struct walk *w)
+{
+	pthread_mutex_lock(&w->lock);
+	set_ended(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* One of the things that `d` waited for is done; if it was the last, go up. */
+static int leave(struct worker *k, struct dir *d, struct err *err)
+{
+	struct dir *parent;
+	int r;
+
+	for (; d && atomic_fetch_sub(&d->pending, 1) == 1; d = parent) {
+		parent = d->parent;
+		if (d->waits || k->walk->careful) {
+			keep_waiting(k->walk, d);
+		} else {
+			r = put_dir(k, d, err);
+			if (r < 0)
+				return r;
+			walk_drop(k->walk, d);
+		}
+		if (!parent)
+			end(k->walk);
+	}
+	return 0;
+}
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+static int enter(struct worker *k, struct dir *parent, struct item *item, struct err *err)
+{
+	struct dir *d = NULL;
+	int r;
+
+	r = take_listed_dir(k, parent, item, &d, err);
+	if (r < 0)
+		return r;
+	if (!d)
+		return leave(k, parent, err);
+	if (d->n_dirs > 0)
+		offer(k->walk, d);
+	return leave(k, d, err);
+}
+
+static void *work(void *ctx)
+{
+	struct worker *k = ctx;
+	struct dir *parent;
+	struct item *item;
+
+	while (next_dir(k->walk, &parent, &item)) {
+		struct err err = { 0 };
+		int r = enter(k, parent, item, &err);
+
+		if (r < 0)
+			fail(k->walk, r, &err);
+	}
+	return NULL;
+}
+
+void walk_stats(const struct walk *w, struct capture_stats *ret)
+{
+	struct capture_stats s = { 0 };
+
+	for (unsigned i = 0; i < w->n_workers; i++) {
+		s.files += atomic_load_explicit(&w->workers[i].files, memory_order_relaxed);
+		s.dirs += atomic_load_explicit(&w->workers[i].dirs, memory_order_relaxed);
+		s.bytes += atomic_load_explicit(&w->workers[i].bytes, memory_order_relaxed);
+	}
+	s.bytes += w->links.bytes;
+	*ret = s;
+}
+
+static void tell(struct walk *w)
+{
+	struct capture_stats s;
+
+	if (!w->options->progress)
+		return;
+	pthread_mutex_lock(&w->links.lock);
+	walk_stats(w, &s);
+	pthread_mutex_unlock(&w->links.lock);
+	w->options->progress(&s, w->options->progress_ctx);
+}
+
+/* The caller's thread says how far the others are. */
+static void watch(struct walk *w)
+{
+	struct timespec until;
+	bool ended = false;
+
+	while (!ended) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += PROGRESS_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_mutex_lock(&w->lock);
+		while (!w->ended && pthread_cond_timedwait(&w->end, &w->lock, &until) != ETIMEDOUT)
+			;
+		ended = w->ended;
+		pthread_mutex_unlock(&w->lock);
+		tell(w);
+	}
+}
+
+static int run_workers(struct walk *w, struct err *err)
+{
+	unsigned n;
+	int rc = 0;
+
+	for (n = 0; n < w->n_workers && rc == 0; n++)
+		rc = pthread_create(&w->workers[n].thread, NULL, work, &w->workers[n]);
+	if (rc != 0) {
+		n--;
+		err_set(err, -rc, "starting a thread");
+		fail(w, -rc, err);
+	}
+	watch(w);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(w->workers[i].thread, NULL);
+	return -rc;
+}
+
+/* --- the whole -------------------------------------------------------------------------- */
+
+static int enter_top(struct walk *w, struct err *err)
+{
+	int fd = dir_open(AT_FDCWD, w->path), r;
+	struct dir *d = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return dir_fail(w->path, NULL, NULL, err_wrap(err, fd, "cannot be opened"), err);
+	if (fstat(fd, &st) == 0)
+		w->home = st.st_dev;
+	r = take_dir(&w->workers[0], NULL, &w->top, fd, &d, err);
+	if (r < 0)
+		return r;
+	if (r == NODE_CHANGED)
+		err_set(err, -ENOENT, "was removed");
+	if (r > 0)
+		return dir_fail(w->path, NULL, NULL, err->code, err);
+	if (!d)
+		return dir_fail(w->path, NULL, NULL,
+				err_set(err, -EINVAL, "is itself to be left out"), err);
+	if (d->n_dirs > 0)
+		offer(w, d);
+	return leave(&w->workers[0], d, err);
+}
+
+int walk_run(struct walk *w, struct err *err)
+{
+	int r = enter_top(w, err);
+
+	if (r >= 0 && !w->ended)
+		r = run_workers(w, err);
+	else if (r >= 0)
+		tell(w);
+	if (r >= 0 && w->failure.code < 0) {
+		*err = w->failure;
+		r = err->code;
+	}
+	return r;
+}
+
+static int find_excluded(struct walk *w, struct err *err)
+{
+	const struct capture_options *o = w->options;
+	struct stat st;
+
+	if (o->n_exclude == 0)
+		return 0;
+	w->exclude = calloc(o->n_exclude, sizeof(*w->exclude));
+	if (!w->exclude)
+		return err_nomem(err);
+	for (size_t i = 0; i < o->n_exclude; i++) {
+		const char *path = o->exclude[i];
+
+		if (stat(path, &st) < 0) {
+			if (errno != ENOENT)
+				return err_sys(err, "'%s': cannot be examined", path);
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode))
+			return err_set(err, -ENOTDIR, "'%s': only a directory can be left out",
+				       path);
+		w->exclude[w->n_exclude++] = file_id_of(&st);
+	}
+	return 0;
+}
+
+static int worker_init(struct worker *k, struct walk *w, struct err *err)
+{
+	int r;
+
+	k->walk = w;
+	r = node_reader_init(&k->reader, w->batch, err);
+	return r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
+}
+
+static void worker_done(struct worker *k)
+{
+	node_reader_done(&k->reader);
+	tree_builder_free(k->builder);
+	buf_done(&k->record);
+	buf_done(&k->path);
+	buf_done(&k->inos);
+}
+
+static unsigned count_threads(unsigned wanted)
+{
+	const unsigned n = wanted ? wanted : sys_processors();
+
+	return n > CAPTURE_THREADS_MAX ? CAPTURE_THREADS_MAX : n;
+}
+
+int walk_init(struct walk *w, struct batch *b, const char *path,
+	      const struct capture_options *options, const struct signatures *known, bool careful,
+	      struct err *err)
+{
+	const unsigned n = count_threads(options->threads);
+	int r;
+
+	*w = (struct walk){
+		.options = options,
+		.path = path,
+		.batch = b,
+		.careful = careful,
+		.known = known,
+		.top = { .name = ROOT_TOP, .name_len = strlen(ROOT_TOP) },
+	};
+	w->waiting_end = &w->waiting;
+	links_init(&w->links);
+	unread_init(&w->unread);
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->more, NULL);
+	pthread_cond_init(&w->end, NULL);
+	if (known)
+		w->top.old = signatures_top(known);
+	w->workers = calloc(n, sizeof(*w->workers));
+	if (!w->workers)
+		return err_nomem(err);
+	r = find_excluded(w, err);
+	if (r >= 0)
+		r = signatures_draft_new(known, &w->draft, err);
+	for (unsigned i = 0; r >= 0 && i < n; i++) {
+		r = worker_init(&w->workers[i], w, err);
+		w->n_workers++;
+	}
+	return r;
+}
+
+void walk_done(struct walk *w)
+{
+	while (w->dirs)
+		walk_drop(w, w->dirs);
+	if (w->top.kind != ITEM_ABSENT)
+		node_free(w->top.node);
+	for (unsigned i = 0; i < w->n_workers; i++)
+		worker_done(&w->workers[i]);
+	free(w->workers);
+	signatures_draft_free(w->draft);
+	links_done(&w->links);
+	unread_done(&w->unread);
+	free(w->exclude);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->more);
+	pthread_cond_destroy(&w->end);
+}

@@ -1,0 +1,33 @@
+/*
+ * ignore.h - which names a file of rules leaves out.
+ *
+ * The rules are git's for .gitignore: a pattern a line, `#` begins a comment, `!` takes back what
+ * an earlier line left out, a slash at the end stands for a directory, one elsewhere ties the
+ * pattern to the directory that holds the file; `*`, `?`, `[...]`, a `**` between slashes, and a
+ * backslash before what is meant literally.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define IGNORE_FILE     ".snapignore"
+#define IGNORE_SIZE_MAX ((size_t)1 << 20)
+
+struct ignore;
+
+enum ignore_verdict {
+	IGNORE_SILENT, /* no rule speaks of it */
+	IGNORE_OUT,
+	IGNORE_IN,
+};
+
+NODISCARD int ignore_parse(const void *text, size_t len, struct ignore **ret, struct err *err);
+void ignore_free(struct ignore *ig); /* NULL is fine */
+DEFINE_CLEANUP(struct ignore *, ignore_free)
+
+/* `path` is seen from the directory that holds the rules, without a slash at either end. */
+enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool is_dir);

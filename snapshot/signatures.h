@@ -1,0 +1,110 @@
+/*
+ * signatures.h - what the last capture of a directory saw, so that the next one reads only what
+ * changed.
+ *
+ * For every directory its names in order, each with what stat(2) showed and with what came of it
+ * in the tree.  All of it belongs to one root of one store; who uses it sees to it that this root
+ * stays reachable.  Signatures save work and hold nothing that is not in the tree: lost or
+ * damaged ones cost time alone.
+ *
+ * The bytes are verified when they are taken in; after that nothing here fails but for memory.
+ * On-disk: docs/capture.md, "Signatures".
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "cowfs/store/tree-entry.h"
+
+#define SIGNATURES_VERSION 1
+#define SIGNATURES_MAX     ((size_t)1 << 30)
+
+/* What stat(2) says, as bytes that are equal exactly if nothing was seen to change. */
+#define SIGNATURE_STAT_SIZE 72
+
+struct signature_stat {
+	uint8_t b[SIGNATURE_STAT_SIZE];
+};
+
+/*
+ * `home` is the device of the top.  Its number may be another one after the next boot, so it does
+ * not count; those of other devices do.
+ */
+void signature_stat_set(struct signature_stat *s, const struct stat *st, dev_t home);
+
+struct signatures {
+	struct buf bytes;
+	struct object_id root; /* what they belong to */
+	uint64_t names;        /* of everything, the top too */
+	bool renumbered;       /* some names got other inode numbers than they have on disk */
+	size_t top;            /* where the entry of the top is */
+};
+
+void signatures_free(struct signatures *s); /* NULL is fine */
+DEFINE_CLEANUP(struct signatures *, signatures_free)
+
+/* Takes the bytes if it succeeds.  -EBADMSG, with what is wrong, unless they are whole and sound. */
+NODISCARD int signatures_decode(struct buf *bytes, const struct object_key *key,
+				struct signatures **ret, struct err *err);
+
+/* The same but for the sum, which nobody can guess: what a fuzzer tries. */
+NODISCARD int signatures_verify(struct signatures *s, struct err *err);
+
+/* --- looking ---------------------------------------------------------------------------- */
+
+/* One name, decoded; everything is borrowed from the bytes. */
+struct signature {
+	const struct signature_stat *stat;
+	struct tree_entry e; /* of a file with several names the file, not TREE_LINK */
+	bool trusted;        /* who has the same stat has not changed since */
+	bool linked;         /* it stands among the links of the root */
+	uint64_t record;     /* of a directory: where its names are */
+};
+
+/* Where a name stands. */
+typedef const uint8_t *signature_at;
+
+signature_at signatures_top(const struct signatures *s);
+void signature_decode(signature_at at, struct signature *ret);
+const char *signature_name(signature_at at, size_t *ret_len);
+bool signature_holds(signature_at at, const struct signature_stat *stat); /* and is trusted */
+uint64_t signature_record(signature_at at);                               /* of a directory */
+size_t signature_size(signature_at at);                                   /* in bytes */
+
+/* The names of a directory, in order. */
+struct signature_iter {
+	signature_at next;
+	uint32_t left;
+};
+
+struct signature_iter signatures_names(const struct signatures *s, uint64_t record);
+void signature_iter_step(struct signature_iter *it);
+
+/* --- writing ---------------------------------------------------------------------------- */
+
+/*
+ * Signatures in the making.  Directories are added below ones first, by any thread; those that
+ * did not change are named in the old ones.
+ */
+struct signatures_draft;
+
+#define SIGNATURES_OLD ((uint64_t)1 << 63) /* in the number of a record: it is among the old ones */
+
+NODISCARD int signatures_draft_new(const struct signatures *old, struct signatures_draft **ret,
+				   struct err *err);    /* `old`: borrowed, or NULL */
+void signatures_draft_free(struct signatures_draft *d); /* NULL is fine */
+DEFINE_CLEANUP(struct signatures_draft *, signatures_draft_free)
+
+/* A record is made of these, and of `n` entries behind them. */
+NODISCARD int signature_append_count(struct buf *out, uint32_t n);
+NODISCARD int signature_append(struct buf *out, const struct signature *s);
+NODISCARD int signature_append_old(struct buf *out, signature_at at, uint64_t record);
+
+NODISCARD int signatures_draft_add(struct signatures_draft *d, const struct buf *record,
+				   uint64_t *ret_record);
+
+/* The same directory gives the same bytes, in whatever order it was added.  -EFBIG if they are too many. */
+NODISCARD int signatures_finish(struct signatures_draft *d, const struct signature *top,
+				const struct object_id *root, bool renumbered,
+				const struct object_key *key, struct signatures **ret,
+				struct err *err);
