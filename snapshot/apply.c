@@ -172,11 +172,13 @@ static int run(struct acting *a, struct err *err)
 			acting_note(a, a->stage, "is left for the next command to clear away");
 		return 0;
 	}
+	a->report->unfinished = stay;
 	if (stay)
 		return err_wrap(err, r, "all is done, but could not be made durable");
 	if (r == -ESTALE)
 		tell_conflicts(a, err);
-	if (take_back(a, &why) < 0)
+	a->report->unfinished = take_back(a, &why) < 0;
+	if (a->report->unfinished)
 		return err_set(
 		    err, r == -ESTALE ? -EIO : r,
 		    "%.100s; taking it back failed, and the next command tries again: %s", err->msg,

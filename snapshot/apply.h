@@ -33,6 +33,7 @@ struct apply_note {
 struct apply_report {
 	struct apply_note *notes; /* owned */
 	size_t n;
+	bool unfinished; /* it failed, and there is something for apply_recover() to do */
 };
 
 void apply_report_done(struct apply_report *r);

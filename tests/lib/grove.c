@@ -334,12 +334,19 @@ bool grove_is(struct grove *g, const struct object_id *root)
 	const struct object_id now = grove_capture(g);
 	CLEANUP(plan_done) struct plan p = grove_plan(g, &now, root);
 
+	return plan_is_empty(&p);
+}
+
+void grove_explain(struct grove *g, const struct object_id *root)
+{
+	const struct object_id now = grove_capture(g);
+	CLEANUP(plan_done) struct plan p = grove_plan(g, &now, root);
+
 	for (size_t i = 0; i < p.n_dirs; i++)
 		if (p.dirs[i].act != PLAN_TOUCH || p.dirs[i].what != 0)
 			show(&p.dirs[i]);
 	for (size_t i = 0; i < p.n_files; i++)
 		show(&p.files[i]);
-	return plan_is_empty(&p);
 }
 
 static bool has_stage(struct grove *g)

@@ -38,8 +38,9 @@ struct object_id grove_capture(struct grove *g);
 struct plan grove_plan(struct grove *g, const struct object_id *now,
 		       const struct object_id *wanted);
 
-/* Is the directory what the root says, times and links included?  Prints what differs. */
+/* Is the directory what the root says, times and links included? */
 bool grove_is(struct grove *g, const struct object_id *root);
+void grove_explain(struct grove *g, const struct object_id *root); /* prints what differs */
 
 /* No journal and no stage is left. */
 bool grove_is_tidy(struct grove *g);

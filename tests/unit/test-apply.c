@@ -68,6 +68,7 @@ TEST(random_trees_become_each_other)
 		apply(&g, &one);
 		if (!grove_is(&g, &one)) {
 			printf("# seed %llu\n", (unsigned long long)(seed + i));
+			grove_explain(&g, &one);
 			CHECK(false);
 		}
 	}
