@@ -19,7 +19,7 @@ struct wire_verb {
 };
 
 extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_list, wire_status,
-    wire_remove, wire_mount, wire_umount;
+    wire_remove, wire_mount, wire_rollback, wire_umount;
 
 /* Ids and other short strings in the struct itself; "" travels as null. */
 void wire_set_short(struct json j, const char *key, const char *s);
