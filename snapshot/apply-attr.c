@@ -103,7 +103,7 @@ static int set_xattrs(struct acting *a, int fd, const struct object_id *id, stru
 
 /* --- all of them ------------------------------------------------------------------------ */
 
-int attr_set(struct acting *a, int fd, const struct tree_entry *e, struct err *err)
+int attr_set_but_mtime(struct acting *a, int fd, const struct tree_entry *e, struct err *err)
 {
 	const mode_t mode = e->mode & MODE_BITS;
 	struct stat st;
@@ -121,7 +121,14 @@ int attr_set(struct acting *a, int fd, const struct tree_entry *e, struct err *e
 		return r;
 	if (fstat(fd, &st) < 0 || ((st.st_mode & MODE_BITS) != mode && fchmod(fd, mode) < 0))
 		return err_sys(err, "setting its mode");
-	return attr_set_mtime(fd, e, err);
+	return 0;
+}
+
+int attr_set(struct acting *a, int fd, const struct tree_entry *e, struct err *err)
+{
+	int r = attr_set_but_mtime(a, fd, e, err);
+
+	return r < 0 ? r : attr_set_mtime(fd, e, err);
 }
 
 int attr_set_at(struct acting *a, const char *slot, const struct tree_entry *e, struct err *err)

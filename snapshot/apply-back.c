@@ -93,7 +93,6 @@ static int back_change(struct acting *a, size_t i, const struct where *w, struct
 {
 	const struct plan_step *s = &a->plan->files[i];
 	AUTO_CLOSE int file = -1;
-	struct tree_entry e;
 	struct stat st;
 	int r;
 
@@ -102,17 +101,9 @@ static int back_change(struct acting *a, size_t i, const struct where *w, struct
 	file = openat(w->fd, step_name(s), APPLY_OPEN);
 	if (file < 0 || fstat(file, &st) < 0)
 		return -errno;
-	/* Whatever attributes it has by now, its bytes are those of before. */
-	e = s->before;
-	e.mode = st.st_mode;
-	e.uid = st.st_uid;
-	e.gid = st.st_gid;
-	if (!sign_matches(&st, &e, false)) {
-		e.mtime_s = s->after.mtime_s;
-		e.mtime_ns = s->after.mtime_ns;
-		if (!sign_matches(&st, &e, false))
-			return -ESTALE;
-	}
+	/* Of another size or time than ours, it was written to by somebody else. */
+	if (!sign_same_bytes(&st, &s->before) && !sign_same_bytes(&st, &s->after))
+		return -ESTALE;
 	r = attr_set(a, file, &s->before, err);
 	if (r >= 0 && fsync(file) < 0)
 		r = -errno;

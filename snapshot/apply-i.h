@@ -65,6 +65,9 @@ NODISCARD int dir_open_path(struct acting *a, const char *path, size_t len, stru
 /* Attributes as captured; `ctime` only where nothing of ours can have touched the file. */
 bool sign_matches(const struct stat *st, const struct tree_entry *e, bool with_ctime);
 
+/* Of a regular file: size and mtime say that nothing was written, whatever its mode and owner. */
+bool sign_same_bytes(const struct stat *st, const struct tree_entry *e);
+
 /* What was moved into the stage: is it what the plan expected, to the last byte that may be in doubt? */
 NODISCARD int sign_displaced(struct acting *a, const struct plan_step *s, const char *slot,
 			     struct err *err); /* 1, or 0 if not */
@@ -76,6 +79,8 @@ NODISCARD int sign_check_all(struct acting *a, struct err *err);
 
 /* Of an open regular file or directory: exactly those of the entry, mtime last. */
 NODISCARD int attr_set(struct acting *a, int fd, const struct tree_entry *e, struct err *err);
+NODISCARD int attr_set_but_mtime(struct acting *a, int fd, const struct tree_entry *e,
+				 struct err *err);
 
 /* Of anything else, in the stage. */
 NODISCARD int attr_set_at(struct acting *a, const char *slot, const struct tree_entry *e,

@@ -35,6 +35,14 @@ bool sign_matches(const struct stat *st, const struct tree_entry *e, bool with_c
 	return !with_ctime || (c->tv_sec == e->ctime_s && c->tv_nsec == (long)e->ctime_ns);
 }
 
+bool sign_same_bytes(const struct stat *st, const struct tree_entry *e)
+{
+	const struct timespec *m = &SYS_ST_MTIM(st);
+
+	return m->tv_sec == e->mtime_s && m->tv_nsec == (long)e->mtime_ns &&
+	       (uint64_t)st->st_size == e->size;
+}
+
 /* --- content ---------------------------------------------------------------------------- */
 
 /* Could it have been written after it was captured, and bear the same times? */

@@ -145,7 +145,14 @@ static int do_change(struct acting *a, size_t i, struct err *err)
 		return err_sys(err, "opening '%s'", s->path);
 	if (fstat(file, &st) < 0 || st.st_ino != s->old_ino)
 		return conflict(a, s, "changed meanwhile");
-	r = attr_set(a, file, &s->after, err);
+	r = attr_set_but_mtime(a, file, &s->after, err);
+	if (r >= 0 && fstat(file, &st) < 0)
+		r = err_sys(err, "looking at it");
+	/* A time of ours would hide an edit that came just before it. */
+	if (r >= 0 && !sign_same_bytes(&st, &s->before))
+		return conflict(a, s, "changed meanwhile");
+	if (r >= 0)
+		r = attr_set_mtime(file, &s->after, err);
 	if (r >= 0 && fsync(file) < 0)
 		r = err_sys(err, "syncing it");
 	return r < 0 ? err_wrap(err, r, "'%s'", s->path) : 0;

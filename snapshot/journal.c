@@ -105,6 +105,8 @@ int journal_put(struct store *s, const struct journal *j, struct err *err)
 	if (dir < 0)
 		return dir;
 	r = encode(s, j, &bytes, err);
+	if (r >= 0 && bytes.len > JOURNAL_MAX)
+		r = err_set(err, -EFBIG, "too much changes at once");
 	if (r >= 0)
 		r = fdio_replace_file(dir, j->id, bytes.data, bytes.len, 0600, err);
 	return r < 0 ? err_wrap(err, r, "journal") : 0;

@@ -51,6 +51,12 @@ def picture(top):
     return seen, sorted(sorted(g) for g in groups.values() if len(g) > 1)
 
 
+def find_ls(top):
+    """Inode numbers, blocks and link counts too."""
+    return sorted(subprocess.run(["find", ".", "-ls"], cwd=top, check=True, env={"LC_ALL": "C"},
+                                 stdout=subprocess.PIPE).stdout.splitlines())
+
+
 def fill(top):
     (top / "docs").mkdir()
     (top / "docs" / "a.txt").write_text("a\n")
@@ -358,7 +364,7 @@ def what_a_daemon_left_half_done_is_taken_back_by_the_next_command(w):
 def a_clone_goes_back_while_it_is_in_use_without_a_remount(w):
     fill(w.project)
     path = clone(w, "try")
-    fresh = picture(path)
+    fresh, listed = picture(path), find_ls(path)
     mounted = os.stat(path).st_dev
     wreck(path)
     with open(path / "README.md") as f, open(path / "new" / "file") as g:
@@ -366,6 +372,7 @@ def a_clone_goes_back_while_it_is_in_use_without_a_remount(w):
         assert f.read() == "second\n" and g.read() == "new\n"
     assert got["clone"] == "try" and got["saved"] and got["changed"] > 5, got
     assert picture(path) == fresh and os.stat(path).st_dev == mounted
+    assert find_ls(path) == listed
     # What was kept can be had again, and is in the clone's own history.
     log = w.ok("log", "try", "--json").json("snap.log/1")["snapshots"]
     assert log[0]["snapshot"] == got["saved"], log
