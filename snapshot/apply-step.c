@@ -280,8 +280,6 @@ int step_all(struct acting *a, struct err *err)
 			r = do_mkdir(a, i, err);
 	for (size_t i = 0; i < p->n_files && r >= 0; i++)
 		r = do_file(a, i, err);
-	if (r >= 0)
-		r = check_displaced(a, err);
 	for (size_t i = p->n_dirs; i > 0 && r >= 0; i--) {
 		if (p->dirs[i - 1].act == PLAN_REMOVE)
 			continue;
@@ -294,5 +292,5 @@ int step_all(struct acting *a, struct err *err)
 		if (r < 0)
 			r = err_wrap(err, r, "syncing '%s'", a->journal.project);
 	}
-	return r;
+	return r < 0 ? r : check_displaced(a, err);
 }

@@ -31,7 +31,7 @@ void grove_text(struct grove *g, const char *path, const char *text);
 bool grove_has(struct grove *g, const char *path);
 char *grove_read(struct grove *g, const char *path); /* owned; NULL: there is none */
 
-/* What the directory is now; kept by a ref. */
+/* What the directory is now; the last four are kept by refs. */
 struct object_id grove_capture(struct grove *g);
 
 /* A plan from what it is, just captured, to the root. */

@@ -8,7 +8,27 @@
 
 #include "tests/lib/grove.h"
 
-#define SEEDS 300
+#define SEEDS 200
+
+/* No sync reaches the disk (--wrap): nobody cuts the power here, and it would take minutes. */
+int __wrap_fsync(int fd);
+int __wrap_sys_sync_data(int fd);
+int __wrap_sys_sync_all(int fd);
+
+int __wrap_fsync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+int __wrap_sys_sync_data(int fd)
+{
+	return fd < 0 ? -EBADF : 0;
+}
+
+int __wrap_sys_sync_all(int fd)
+{
+	return fd < 0 ? -EBADF : 0;
+}
 
 static void apply(struct grove *g, const struct object_id *wanted)
 {
