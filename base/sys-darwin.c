@@ -114,6 +114,35 @@ ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size)
 	return n;
 }
 
+int sys_set_xattr(int fd, const char *name, const void *value, size_t size)
+{
+	return fsetxattr(fd, name, value, size, 0, 0) < 0 ? -errno : 0;
+}
+
+int sys_remove_xattr(int fd, const char *name)
+{
+	if (fremovexattr(fd, name, 0) == 0)
+		return 0;
+	return errno == ENOATTR ? -ENODATA : -errno;
+}
+
+int sys_rename_new(int dirfd, const char *name, int new_dirfd, const char *new_name)
+{
+	return renameatx_np(dirfd, name, new_dirfd, new_name, RENAME_EXCL) < 0 ? -errno : 0;
+}
+
+int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other_name)
+{
+	return renameatx_np(dirfd, name, other_dirfd, other_name, RENAME_SWAP) < 0 ? -errno : 0;
+}
+
+/* sync(2) only begins it; what has to come first on the disk is then waited for. */
+int sys_sync_all(int fd)
+{
+	sync();
+	return sys_sync_data(fd);
+}
+
 /* --- processes and sockets -------------------------------------------------------------- */
 
 static int close_on_exec(int fd)

@@ -108,6 +108,50 @@ ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+int sys_set_xattr(int fd, const char *name, const void *value, size_t size)
+{
+	int rc = fsetxattr(fd, name, value, size, 0);
+	char path[32];
+
+	if (rc < 0 && errno == EBADF)
+		rc = setxattr(proc_path(fd, path), name, value, size, 0);
+	return rc < 0 ? -errno : 0;
+}
+
+int sys_remove_xattr(int fd, const char *name)
+{
+	int rc = fremovexattr(fd, name);
+	char path[32];
+
+	if (rc < 0 && errno == EBADF)
+		rc = removexattr(proc_path(fd, path), name);
+	return rc < 0 ? -errno : 0;
+}
+
+/* A file system that lacks a flag says EINVAL. */
+static int rename_with(int dirfd, const char *name, int new_dirfd, const char *new_name,
+		       unsigned flags)
+{
+	if (renameat2(dirfd, name, new_dirfd, new_name, flags) == 0)
+		return 0;
+	return errno == EINVAL || errno == ENOSYS ? -ENOTSUP : -errno;
+}
+
+int sys_rename_new(int dirfd, const char *name, int new_dirfd, const char *new_name)
+{
+	return rename_with(dirfd, name, new_dirfd, new_name, RENAME_NOREPLACE);
+}
+
+int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other_name)
+{
+	return rename_with(dirfd, name, other_dirfd, other_name, RENAME_EXCHANGE);
+}
+
+int sys_sync_all(int fd)
+{
+	return syncfs(fd) < 0 ? -errno : 0;
+}
+
 /* --- processes and sockets -------------------------------------------------------------- */
 
 int sys_pipe(int fds[2])

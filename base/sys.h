@@ -57,6 +57,20 @@ NODISCARD ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t si
 typedef int (*sys_name_fn)(const char *name, unsigned char type, void *ctx);
 NODISCARD int sys_each_name(int fd, sys_name_fn fn, void *ctx);
 
+/* Both may change what such a descriptor stands for; 0 or a negative errno. */
+NODISCARD int sys_set_xattr(int fd, const char *name, const void *value, size_t size);
+NODISCARD int sys_remove_xattr(int fd, const char *name);
+
+/*
+ * rename(2) that replaces nothing (-EEXIST), and one by which two names change places.
+ * -ENOTSUP if the file system cannot, with nothing changed.
+ */
+NODISCARD int sys_rename_new(int dirfd, const char *name, int new_dirfd, const char *new_name);
+NODISCARD int sys_exchange(int dirfd, const char *name, int other_dirfd, const char *other_name);
+
+/* Make all durable that was written to the file system of an open file. */
+NODISCARD int sys_sync_all(int fd);
+
 /* --- processes and sockets -------------------------------------------------------------- */
 
 /* pipe(2) and accept(2); all of them close on exec.  0 or a descriptor, or a negative errno. */

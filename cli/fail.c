@@ -121,10 +121,11 @@ void cmd_hint(struct invocation *inv, const char *fmt, ...)
 
 /* --- reporting -------------------------------------------------------------------------- */
 
-static void print_json(struct invocation *inv, const struct kind *kind, const char *sentence)
+static void print_json(struct invocation *inv, const struct kind *kind, const char *sentence,
+		       fail_data_fn fill, const void *ctx)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = json_begin(&doc), error, hints;
+	struct json j = json_begin(&doc), error, hints, data;
 	struct err err = { 0 };
 
 	json_set_text(j, "schema", "snap.error/1");
@@ -134,7 +135,9 @@ static void print_json(struct invocation *inv, const struct kind *kind, const ch
 	hints = json_set_array(error, "hints");
 	for (size_t i = 0; i < inv->n_hints; i++)
 		json_add_text(hints, inv->hints[i]);
-	json_set_object(error, "data");
+	data = json_set_object(error, "data");
+	if (fill)
+		fill(data, ctx);
 	if (json_print(&doc, inv->out, &err) < 0)
 		log_error("%s", err.msg);
 }
@@ -158,8 +161,19 @@ int fail_report(struct invocation *inv, int r, const struct err *err)
 	if (kind->hint && !(inv->command && strcmp(inv->command->name, kind->hint) == 0))
 		cmd_hint(inv, "%s", kind->hint);
 	if (inv->json)
-		print_json(inv, kind, sentence);
+		print_json(inv, kind, sentence, NULL, NULL);
 	else
 		print_human(inv, sentence);
 	return kind->status;
+}
+
+int fail_conflict(struct invocation *inv, const struct err *err, fail_data_fn fill, const void *ctx)
+{
+	static const struct kind conflict = { 0, CMD_CONFLICT, "E_CONFLICT", NULL };
+
+	if (inv->json)
+		print_json(inv, &conflict, err->msg, fill, ctx);
+	else
+		print_human(inv, err->msg);
+	return conflict.status;
 }

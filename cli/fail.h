@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/json.h"
 #include "cli/cmd.h"
 
 /*
@@ -10,3 +11,8 @@
  * call on inv->out.  Returns the exit code.  `r` is a negative errno.
  */
 int fail_report(struct invocation *inv, int r, const struct err *err);
+
+/* The same for a conflict, of which `fill` says more in the object's "data". */
+typedef void (*fail_data_fn)(struct json data, const void *ctx);
+int fail_conflict(struct invocation *inv, const struct err *err, fail_data_fn fill,
+		  const void *ctx);

@@ -272,7 +272,10 @@ static void tell_dead(const struct daemon *d, const struct dead *dead, int mount
 /* Mount what was mounted, unless that may be what killed the one before. */
 static int recover(struct daemon *d, struct err *word, const struct dead *dead, struct err *err)
 {
-	int n = dead->starting ? 0 : live_recover(d->host, err);
+	int n;
+
+	rollback_recover_all(d->host);
+	n = dead->starting ? 0 : live_recover(d->host, err);
 
 	if (n >= 0 && dead->pid != 0)
 		tell_dead(d, dead, n, word);

@@ -164,6 +164,14 @@ NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
 NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);
 NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struct err *err);
 
+/* --- rollback.c ------------------------------------------------------------------------- */
+
+/* engine_rollback(), done here. */
+struct engine_rollback_options;
+struct engine_rolled;
+NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+			  struct engine_rolled *ret, struct err *err);
+
 /* --- state.c ---------------------------------------------------------------------------- */
 
 /*

@@ -13,6 +13,7 @@
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "snapshot/apply.h"
 
 #define SIGNATURES_DIR "signatures"
 
@@ -144,6 +145,19 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 	t->watch.fn(&p, t->watch.ctx);
 }
 
+/* What is half changed is nothing to capture. */
+static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	int r = apply_recover(e->host->store, p->path, &report, err);
+
+	if (r > 0)
+		engine_warn(e, "an interrupted change of '%s' was ended", p->path);
+	for (size_t i = 0; i < report.n; i++)
+		engine_warn(e, "'%s' %s", report.notes[i].path, report.notes[i].why);
+	return r;
+}
+
 int survey_capture(struct engine *e, const struct project *p, struct batch *b,
 		   const struct survey_options *options, struct captured *ret, struct err *err)
 {
@@ -158,8 +172,9 @@ int survey_capture(struct engine *e, const struct project *p, struct batch *b,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,
 	};
+	int r = end_interrupted(e, p, err);
 
-	return capture_directory(b, p->path, &o, ret, err);
+	return r < 0 ? r : capture_directory(b, p->path, &o, ret, err);
 }
 
 int survey_project(struct engine *e, const struct project *p, struct batch *b,

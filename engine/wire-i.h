@@ -19,7 +19,7 @@ struct wire_verb {
 };
 
 extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_hold, wire_list,
-    wire_status, wire_remove, wire_mount, wire_umount, wire_tag;
+    wire_status, wire_remove, wire_mount, wire_rollback, wire_umount, wire_tag;
 
 /* A snapshot as both ends tell it; `s` is empty before it is got, and to be released after. */
 void wire_set_snapshot(struct json j, const struct engine_snapshot *s);

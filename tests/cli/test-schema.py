@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schema"
 LOOSE = {"diff", "rollback", "status"}
 
 # Schemas that are there before their commands.
-AWAITED = {"diff", "rollback"}
+AWAITED = set()
 
 
 def load():

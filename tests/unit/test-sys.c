@@ -227,4 +227,42 @@ TEST(a_process_that_was_waited_for_holds_nothing_any_more)
 	close(leave[0]);
 }
 
+TEST(a_rename_replaces_nothing_and_two_names_change_places)
+{
+	AUTO_CLOSE int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat a, b, st;
+
+	close(openat(dir, "swap-a", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	CHECK_EQ(symlinkat("nowhere", dir, "swap-b"), 0);
+	CHECK_EQ(fstatat(dir, "swap-a", &a, AT_SYMLINK_NOFOLLOW), 0);
+	CHECK_EQ(fstatat(dir, "swap-b", &b, AT_SYMLINK_NOFOLLOW), 0);
+
+	CHECK_EQ(sys_rename_new(dir, "swap-a", dir, "swap-b"), -EEXIST);
+	CHECK_EQ(sys_exchange(dir, "swap-a", dir, "swap-b"), 0);
+	CHECK_EQ(fstatat(dir, "swap-a", &st, AT_SYMLINK_NOFOLLOW), 0);
+	CHECK_EQ(st.st_ino, b.st_ino);
+	CHECK_EQ(sys_exchange(dir, "swap-a", dir, "swap-none"), -ENOENT);
+	CHECK_EQ(sys_rename_new(dir, "swap-b", dir, "swap-c"), 0);
+	CHECK_EQ(fstatat(dir, "swap-c", &st, AT_SYMLINK_NOFOLLOW), 0);
+	CHECK_EQ(st.st_ino, a.st_ino);
+	CHECK_EQ(sys_sync_all(dir), 0);
+	CHECK_EQ(sys_sync_all(-1), -EBADF);
+}
+
+TEST(attributes_are_set_and_taken_away_also_of_what_cannot_be_opened)
+{
+	AUTO_CLOSE int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int file = openat(dir, "marked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	AUTO_CLOSE int node = sys_open_node(dir, "marked");
+	char value[8];
+
+	if (sys_set_xattr(file, "user.a", "one", 3) == -ENOTSUP)
+		TEST_SKIP("no attributes on this file system");
+	CHECK_EQ(sys_set_xattr(node, "user.b", "two", 3), 0);
+	CHECK_EQ(sys_get_xattr(node, "user.a", value, sizeof(value)), 3);
+	CHECK_EQ(sys_remove_xattr(node, "user.a"), 0);
+	CHECK_EQ(sys_remove_xattr(file, "user.a"), -ENODATA);
+	CHECK_EQ(sys_get_xattr(file, "user.b", value, sizeof(value)), 3);
+}
+
 TEST_MAIN("sys")

@@ -1,0 +1,157 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/fail.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "engine/rollback.h"
+
+struct rollback_args {
+	bool dry_run;
+	bool no_git;
+	bool yes;
+};
+
+static const struct opt rollback_opts[] = {
+	OPT_FLAG('n', "dry-run", struct rollback_args, dry_run, "only say what would change"),
+	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
+	OPT_FLAG('y', "yes", struct rollback_args, yes,
+		 "for scripts; there is no question to answer"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct rollback_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static const char *status_word(char status)
+{
+	return status == 'A' ? "added" : status == 'D' ? "deleted" : "modified";
+}
+
+static int print_json(const struct invocation *inv, const struct engine_rolled *r, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), paths, at;
+
+	json_set_name(j, "clone", r->clone);
+	json_set_name(j, "project", r->project);
+	out_json_id(j, "to", r->to);
+	out_json_id(j, "saved", r->saved);
+	json_set_bool(j, "dry_run", r->dry_run);
+	json_set_uint(j, "changed", r->changed);
+	paths = json_set_array(j, "paths");
+	for (size_t i = 0; i < r->n_paths; i++) {
+		at = json_add_object(paths);
+		json_set_name(at, "path", r->paths[i].path);
+		json_set_text(at, "status", status_word(r->paths[i].status));
+	}
+	json_set_bool(j, "truncated", r->n_paths < r->changed);
+	json_set_uint(j, "elapsed_ms", r->elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+static void print_id(const struct invocation *inv, const char *before, const char *id)
+{
+	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
+		out_style(inv, OUT_PLAIN));
+}
+
+static void print_human(const struct invocation *inv, const struct engine_rolled *r)
+{
+	char time[DURATION_TEXT_MAX];
+
+	for (size_t i = 0; r->dry_run && i < r->n_paths; i++) {
+		fprintf(inv->out, "%c ", r->paths[i].status);
+		out_name(inv->out, r->paths[i].path);
+		fputc('\n', inv->out);
+	}
+	print_id(inv, r->dry_run ? "would go back to " : "back at ", r->to);
+	fputs("  ", inv->out);
+	out_plural(inv->out, r->changed, "path", "paths");
+	fprintf(inv->out, " %s, in %s\n", r->dry_run ? "would change" : "changed",
+		duration_format(r->elapsed_ms, time));
+	if (r->saved[0] == '\0')
+		return;
+	print_id(inv, "  what was there is ", r->saved);
+	fputc('\n', inv->out);
+}
+
+static void fill_conflicts(struct json data, const void *ctx)
+{
+	const struct engine_rolled *r = ctx;
+	struct json list = json_set_array(data, "conflicts"), at;
+
+	for (size_t i = 0; i < r->n_conflicts; i++) {
+		at = json_add_object(list);
+		json_set_name(at, "path", r->conflicts[i].path);
+		json_set_text(at, "why", r->conflicts[i].why);
+	}
+	out_json_id(data, "to", r->to);
+	out_json_id(data, "saved", r->saved);
+}
+
+static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
+{
+	const struct engine_rolled_path *first = &r->conflicts[0];
+	struct err err = { 0 };
+
+	if (r->n_conflicts == 1)
+		err_set(&err, -ESTALE, "nothing is rolled back: '%s' %s", first->path, first->why);
+	else
+		err_set(&err, -ESTALE, "nothing is rolled back: '%s' %s, and %zu more like it",
+			first->path, first->why, r->n_conflicts - 1);
+	cmd_hint(inv, "rollback %.*s", OUT_SHORT_ID, r->to);
+	return fail_conflict(inv, &err, fill_conflicts, r);
+}
+
+static void hint(struct invocation *inv, int r)
+{
+	if (r == -ENOENT)
+		cmd_hint(inv, "log");
+}
+
+static int rollback_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
+	const struct rollback_args *args = inv->args;
+	const struct engine_rollback_options options = {
+		.first = inv->n_words > 0 ? inv->words[0] : NULL,
+		.second = inv->n_words > 1 ? inv->words[1] : NULL,
+		.no_git = args->no_git,
+		.dry_run = args->dry_run,
+		.watch = progress_watch(inv->progress),
+	};
+	int r;
+
+	r = engine_rollback(inv->engine, &options, &rolled, err);
+	progress_done(inv->progress);
+	hint(inv, r);
+	if (r < 0)
+		return r;
+	if (rolled.n_conflicts > 0)
+		return tell_conflicts(inv, &rolled);
+	if (inv->json)
+		return print_json(inv, &rolled, err);
+	if (inv->quiet && rolled.saved[0] != '\0')
+		fprintf(inv->out, "%s\n", rolled.saved);
+	else if (!inv->quiet)
+		print_human(inv, &rolled);
+	return CMD_OK;
+}
+
+const struct command cmd_rollback = {
+	.name = "rollback",
+	.group = "Snapshots",
+	.summary = "put the project or a clone back to a snapshot",
+	.words = "[CLONE] [SNAPSHOT]",
+	.max_words = 2,
+	.opts = rollback_opts,
+	.details =
+	    "Without SNAPSHOT: to the last one. Without CLONE: the clone that holds the current\n"
+	    "directory, else the project. A single word is a clone if there is one of that name,\n"
+	    "else a snapshot. What is there is kept as a snapshot first, so nothing is asked; -q\n"
+	    "prints its id alone. A clone goes back while programs use it. A project goes back all\n"
+	    "of it or not at all: what somebody edits meanwhile is a conflict (exit code 5), and\n"
+	    "nothing changes. Ignored and untracked files go back too, and so does .git, unless\n"
+	    "--no-git says otherwise.\n",
+	.examples = "rollback\nrollback --dry-run @-1\nrollback try known-good\n",
+	.run = rollback_run,
+};

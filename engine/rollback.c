@@ -1,0 +1,467 @@
+/*
+ * What is there is compared with what is wanted before anything is kept or changed: going back to
+ * what is there already makes no snapshot.  Both roots are pinned meanwhile, so nothing that
+ * runs beside it can take them away.
+ */
+#include "engine/rollback.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cowfs/store/pin.h"
+#include "engine/survey-i.h"
+#include "snapshot/apply.h"
+
+#define GIT ".git"
+
+struct rolling {
+	struct engine *engine;
+	const struct engine_rollback_options *options;
+	struct store *store;
+	struct project project;
+	struct clone clone;     /* its name NULL: the project itself */
+	struct snapshot to;     /* what is wanted */
+	struct snapshot newest; /* of the same origin; all zero: none */
+	struct snapshot
+	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
+	struct object_id now;
+	struct plan plan;
+	struct engine_rolled result;
+};
+
+static void path_done(struct engine_rolled_path *p)
+{
+	free(p->path);
+	free(p->why);
+}
+
+void engine_rolled_done(struct engine_rolled *r)
+{
+	for (size_t i = 0; i < r->n_paths; i++)
+		path_done(&r->paths[i]);
+	for (size_t i = 0; i < r->n_conflicts; i++)
+		path_done(&r->conflicts[i]);
+	free(r->paths);
+	free(r->conflicts);
+	free(r->clone);
+	free(r->project);
+	*r = (struct engine_rolled){ 0 };
+}
+
+static void rolling_done(struct rolling *g)
+{
+	project_done(&g->project);
+	clone_done(&g->clone);
+	snapshot_done(&g->to);
+	snapshot_done(&g->newest);
+	plan_done(&g->plan);
+	engine_rolled_done(&g->result);
+}
+
+/* --- what is meant ---------------------------------------------------------------------- */
+
+/* 1 if it is the name of a clone, whose record is then known. */
+static int is_clone(struct rolling *g, const char *word, struct err *err)
+{
+	int r =
+	    clone_check_name(word, NULL) < 0 ? -ENOENT : clone_get(g->store, word, &g->clone, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+/* Which clone, if any; the word that is left names the snapshot. */
+static int choose(struct rolling *g, const char **ret_state, struct err *err)
+{
+	const struct engine_rollback_options *o = g->options;
+	AUTO_FREE char *here = clone_here(g->engine);
+	int r = 0;
+
+	*ret_state = o->second;
+	if (o->second)
+		return clone_find(g->store, o->first, &g->clone, err);
+	if (o->first)
+		r = is_clone(g, o->first, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*ret_state = o->first;
+	return here ? clone_find(g->store, here, &g->clone, err) : 0;
+}
+
+static int find_project(struct rolling *g, struct err *err)
+{
+	int r;
+
+	if (g->clone.name)
+		return engine_as_damage(err,
+					project_get(g->store, &g->clone.project, &g->project, err));
+	r = project_around(g->engine, g->store, &g->project, err);
+	return r < 0 ? r : host_may_read(g->engine->host, g->project.path, err);
+}
+
+static int find_newest(struct rolling *g, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	int r;
+
+	r = history_load(g->store, &g->project.id, g->clone.name ? &g->clone : NULL, &h, err);
+	if (r >= 0 && h.n > 0)
+		r = snapshot_find(g->store, h.list[0].id, &g->newest, err);
+	else if (r >= 0 && g->clone.name)
+		r = snapshot_get(g->store, &g->clone.base, &g->newest, err);
+	return engine_as_damage(err, r);
+}
+
+static int find_wanted(struct rolling *g, const char *state, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	if (!state && catalog_id_is_zero(&g->newest.id))
+		return err_set(err, -ENOENT, "'%s' has no snapshot yet", g->project.path);
+	if (state)
+		r = state_resolve(g->engine, g->store, state, &g->to, err);
+	else
+		r = engine_as_damage(err, snapshot_get(g->store, &g->newest.id, &g->to, err));
+	if (r < 0)
+		return r;
+	if (!catalog_id_same(&g->to.project, &g->project.id))
+		return err_set(err, -EINVAL, "snapshot %s is of another project than '%s'",
+			       catalog_id_hex(&g->to.id, hex), g->project.path);
+	return 0;
+}
+
+/* --- what would change ------------------------------------------------------------------ */
+
+static int add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
+		    const char *why)
+{
+	struct engine_rolled_path *more, *p;
+
+	if (*n == ENGINE_ROLLED_PATHS_MAX)
+		return 0;
+	/* Grown by doubling, whenever the number is a power of two. */
+	if ((*n & (*n - 1)) == 0) {
+		more = reallocarray(*list, *n ? 2 * *n : 1, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		*list = more;
+	}
+	p = &(*list)[(*n)++];
+	*p = (struct engine_rolled_path){
+		.path = strdup(path),
+		.status = status,
+		.why = why ? strdup(why) : NULL,
+	};
+	return p->path && (p->why || !why) ? 0 : -ENOMEM;
+}
+
+static int list_step(const struct plan_step *s, void *ctx)
+{
+	struct engine_rolled *r = ctx;
+
+	return add_path(&r->paths, &r->n_paths, s->path,
+			s->act == PLAN_CREATE   ? 'A'
+			: s->act == PLAN_REMOVE ? 'D'
+						: 'M',
+			NULL);
+}
+
+/* From `now` to what is wanted. */
+static int compare(struct rolling *g, int64_t as_of, struct err *err)
+{
+	static const char *const git[] = { GIT };
+	const struct plan_options options = {
+		.leave = git,
+		.n_leave = g->options->no_git ? ARRAY_LEN(git) : 0,
+		.as_of = as_of,
+	};
+	int r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);
+
+	if (r < 0)
+		return r;
+	g->result.changed = plan_count(&g->plan);
+	return plan_each(&g->plan, list_step, &g->result) < 0 ? err_nomem(err) : 0;
+}
+
+/* --- keeping what is there -------------------------------------------------------------- */
+
+/* The record of what is there, but for its tree; none if the newest snapshot has that already. */
+static int name_saved(struct rolling *g, char *message, struct err *err)
+{
+	struct snapshot *s = &g->saved;
+
+	*s = (struct snapshot){
+		.created = engine_now(),
+		.parent = g->newest.id,
+		.project = g->project.id,
+		.clone = g->clone.name,
+		.message = message,
+	};
+	if (s->created <= g->newest.created)
+		s->created = g->newest.created + 1;
+	if (s->created <= g->clone.created)
+		s->created = g->clone.created + 1;
+	return catalog_id_new(&s->id, err);
+}
+
+static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
+		     uint64_t files, uint64_t bytes, struct err *err)
+{
+	const bool known =
+	    !catalog_id_is_zero(&g->newest.id) && object_id_equal(&g->newest.root, root);
+
+	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
+	if (known)
+		return 0;
+	g->saved.root = *root;
+	g->saved.files = files;
+	g->saved.bytes = bytes;
+	return snapshot_put(b, &g->saved, REF_NEW, err);
+}
+
+/* --- a clone ---------------------------------------------------------------------------- */
+
+static int put_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
+}
+
+static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mount,
+			struct err *err)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	struct layer_state state;
+	struct err why = { 0 };
+	int r;
+
+	r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	g->now = state.id;
+	r = compare(g, 0, err);
+	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
+		return r;
+	r = layer_rollback(layer, &g->to.root, put_state, g, &changes, err);
+	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
+		engine_warn(g->engine,
+			    "clone '%s' is rolled back, but programs may see what was there: %s",
+			    g->clone.name, why.msg);
+	return r;
+}
+
+/* One that is not mounted is opened for the while. */
+static int switch_stored(struct rolling *g, struct err *err)
+{
+	struct host *h = g->engine->host;
+	struct layer *layer;
+	int r, end;
+
+	r = host_serve(h, err);
+	if (r >= 0)
+		r = layer_open(h->layers, g->clone.name, &layer, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	r = switch_layer(g, layer, NULL, err);
+	end = layer_close(layer, r < 0 ? NULL : err);
+	if (end < 0)
+		layer_discard(layer); /* nothing was written to it */
+	return r < 0 ? r : end;
+}
+
+static int roll_clone(struct rolling *g, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct host *h = g->engine->host;
+	struct clone found = { 0 };
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, g->clone.name, &turn, err);
+	/* Who had the turn before may have removed it. */
+	if (r >= 0)
+		r = clone_find(g->store, g->clone.name, &found, err);
+	clone_done(&found);
+	if (r < 0)
+		return r;
+	live = live_find(h, g->clone.name);
+	return live ? switch_layer(g, live->layer, live->mount, err) : switch_stored(g, err);
+}
+
+/* --- the project ------------------------------------------------------------------------ */
+
+static int save_project(struct rolling *g, const struct survey *survey, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r;
+
+	r = batch_begin(g->store, &b, err);
+	if (r >= 0)
+		r = put_saved(g, b, &survey->root, survey->files, survey->bytes, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* Nothing was changed, so nothing need be kept; and the last snapshot is still the last. */
+static void drop_saved(struct rolling *g)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct err err = { 0 };
+	int r;
+
+	if (object_id_is_zero(&g->saved.root))
+		return; /* there was one of it before */
+	r = batch_begin(g->store, &b, &err);
+	if (r >= 0)
+		r = ref_delete(b, REF_SNAPSHOT, g->result.saved, strlen(g->result.saved), &err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, &err);
+	if (r < 0)
+		engine_warn(g->engine, "snapshot %s is left: %s, continuing", g->result.saved,
+			    err.msg);
+	else
+		g->result.saved[0] = '\0';
+}
+
+static void on_progress(uint64_t done, uint64_t total, void *ctx)
+{
+	const struct engine_watch *watch = ctx;
+	const struct engine_progress p = { .doing = "writing", .done = done, .total = total };
+
+	watch->fn(&p, watch->ctx);
+}
+
+/* A conflict is a result: then nothing was changed. */
+static int write_project(struct rolling *g, struct err *err)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct engine_watch watch = g->options->watch;
+	const struct apply_options options = {
+		.progress = watch.fn ? on_progress : NULL,
+		.progress_ctx = &watch,
+	};
+	struct engine_rolled *res = &g->result;
+	int r = apply_plan(g->store, g->project.path, &g->plan, &options, &report, err), added = 0;
+
+	if (r >= 0)
+		for (size_t i = 0; i < report.n; i++)
+			engine_warn(g->engine, "'%s' %s", report.notes[i].path,
+				    report.notes[i].why);
+	else if (!report.unfinished)
+		drop_saved(g);
+	if (r != -ESTALE || report.n == 0)
+		return r;
+	for (size_t i = 0; i < report.n && added >= 0; i++)
+		added = add_path(&res->conflicts, &res->n_conflicts, report.notes[i].path, '!',
+				 report.notes[i].why);
+	return added < 0 ? err_nomem(err) : 0;
+}
+
+static int change_project(struct rolling *g, const struct survey *survey, int64_t as_of,
+			  struct err *err)
+{
+	int r = compare(g, as_of, err);
+
+	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
+		return r;
+	r = save_project(g, survey, err);
+	return r < 0 ? r : write_project(g, err);
+}
+
+static int roll_project(struct rolling *g, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const int64_t as_of = engine_now();
+	struct survey survey;
+	int r;
+
+	r = turns_take(&g->engine->host->turns, g->project.path, &turn, err);
+	if (r >= 0)
+		r = batch_begin(g->store, &b, err);
+	if (r >= 0)
+		r = survey_project(g->engine, &g->project, b, &g->options->watch, &survey, err);
+	if (r >= 0)
+		r = store_pin(g->store, OBJECT_TREE, &survey.root, err);
+	if (r < 0)
+		return r;
+	g->now = survey.root;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = change_project(g, &survey, as_of, err);
+	store_unpin(g->store, OBJECT_TREE, &survey.root);
+	return r;
+}
+
+void rollback_recover_all(struct host *h)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	int r = apply_recover(h->store, NULL, &report, &err);
+
+	if (r < 0)
+		log_error("%s", err.msg);
+	if (r > 0)
+		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
+	for (size_t i = 0; i < report.n; i++)
+		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
+}
+
+/* --- either ----------------------------------------------------------------------------- */
+
+static int roll(struct rolling *g, const char *state, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	AUTO_FREE char *message = NULL;
+	int r;
+
+	r = find_project(g, err);
+	if (r >= 0)
+		r = find_newest(g, err);
+	if (r >= 0)
+		r = find_wanted(g, state, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&message, "before rollback to %s", catalog_id_hex(&g->to.id, hex)) < 0) {
+		message = NULL;
+		return err_nomem(err);
+	}
+	r = name_saved(g, message, err);
+	if (r >= 0)
+		r = store_pin(g->store, OBJECT_TREE, &g->to.root, err);
+	if (r < 0)
+		return r;
+	r = g->clone.name ? roll_clone(g, err) : roll_project(g, err);
+	store_unpin(g->store, OBJECT_TREE, &g->to.root);
+	return r;
+}
+
+int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+		struct engine_rolled *ret, struct err *err)
+{
+	CLEANUP(rolling_done) struct rolling g = { .engine = e, .options = options };
+	const uint64_t start = engine_clock_ms();
+	const char *state;
+	int r;
+
+	r = engine_store(e, STORE_WRITE, &g.store, err);
+	if (r >= 0)
+		r = choose(&g, &state, err);
+	if (r >= 0 && g.clone.name && options->no_git)
+		r = err_set(err, -EINVAL, "option '--no-git' is for projects, not for clone '%s'",
+			    g.clone.name);
+	if (r >= 0)
+		r = roll(&g, state, err);
+	if (r < 0)
+		return r;
+	catalog_id_hex(&g.to.id, g.result.to);
+	g.result.dry_run = options->dry_run;
+	g.result.clone = g.clone.name ? strdup(g.clone.name) : NULL;
+	g.result.project = strdup(g.project.path);
+	if (!g.result.project || (g.clone.name && !g.result.clone))
+		return err_nomem(err);
+	g.result.elapsed_ms = engine_clock_ms() - start;
+	*ret = g.result;
+	g.result = (struct engine_rolled){ 0 };
+	return 0;
+}

@@ -1,0 +1,236 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "snapshot/apply-i.h"
+
+#define COPY_SIZE (4 * CHUNK_SIZE_MAX)
+
+const char *slot_name(char kind, size_t step, char name[SLOT_SIZE])
+{
+	snprintf(name, SLOT_SIZE, "%c%zu", kind, step);
+	return name;
+}
+
+/* --- one file --------------------------------------------------------------------------- */
+
+/* Bytes from `at` up to `end`. */
+static int copy_range(struct content_reader *rd, int fd, uint64_t at, uint64_t end, uint8_t *block,
+		      struct err *err)
+{
+	ssize_t n;
+	int r;
+
+	while (at < end) {
+		const size_t want = end - at < COPY_SIZE ? (size_t)(end - at) : COPY_SIZE;
+
+		n = content_reader_read(rd, at, block, want, err);
+		if (n <= 0)
+			return n < 0 ? (int)n
+				     : err_set(err, -EBADMSG, "its content ends too early");
+		r = fdio_pwrite(fd, block, (size_t)n, (off_t)at);
+		if (r < 0)
+			return err_wrap(err, r, "writing it");
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int copy_content(struct acting *a, int fd, const struct tree_entry *e, struct err *err)
+{
+	const struct content c = tree_entry_content(e);
+	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
+	AUTO_FREE uint8_t *block = malloc(COPY_SIZE);
+	uint64_t data = 0, hole;
+	int r;
+
+	if (!block)
+		return err_nomem(err);
+	r = content_reader_new(a->store, &c, &rd, err);
+	while (r >= 0) {
+		r = content_reader_seek_data(rd, data, &data, err);
+		if (r == -ENXIO)
+			break;
+		if (r >= 0)
+			r = content_reader_seek_hole(rd, data, &hole, err);
+		if (r >= 0)
+			r = copy_range(rd, fd, data, hole, block, err);
+		data = hole;
+	}
+	if (r < 0 && r != -ENXIO)
+		return r;
+	return ftruncate(fd, (off_t)e->size) < 0 ? err_sys(err, "writing it") : 0;
+}
+
+static int make_regular(struct acting *a, const char *slot, const struct tree_entry *e,
+			struct err *err)
+{
+	AUTO_CLOSE int fd =
+	    openat(a->stage_fd, slot, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, "making it");
+	r = copy_content(a, fd, e, err);
+	if (r >= 0)
+		r = attr_set(a, fd, e, err);
+	if (r >= 0 && a->sync_each && fsync(fd) < 0)
+		r = err_sys(err, "syncing it");
+	return r;
+}
+
+static int make_other(struct acting *a, const char *slot, const struct tree_entry *e,
+		      struct err *err)
+{
+	char target[TREE_TARGET_LEN_MAX + 1];
+	int rc;
+
+	if (S_ISLNK(e->mode)) {
+		memcpy(target, e->target, e->target_len);
+		target[e->target_len] = '\0';
+		rc = symlinkat(target, a->stage_fd, slot);
+	} else {
+		rc = mknodat(a->stage_fd, slot, (e->mode & S_IFMT) | 0600, (dev_t)e->rdev);
+	}
+	return rc < 0 ? err_sys(err, "making it") : attr_set_at(a, slot, e, err);
+}
+
+/* One more name of a file that stays: it must still be what the tree says. */
+static int link_anchor(struct acting *a, const struct plan_step *s, const char *slot,
+		       struct err *err)
+{
+	const char *slash = strrchr(s->anchor, '/');
+	const size_t len = slash ? (size_t)(slash - s->anchor) : 0;
+	AUTO_CLOSE int dir = dir_open_path(a, s->anchor, len, err);
+	struct stat st;
+
+	if (dir == -ESTALE) {
+		acting_note(a, s->anchor, "was removed meanwhile");
+		return dir;
+	}
+	if (dir < 0)
+		return dir;
+	if (linkat(dir, slash ? slash + 1 : s->anchor, a->stage_fd, slot, 0) < 0 && errno != ENOENT)
+		return err_sys(err, "linking it to '%s'", s->anchor);
+	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !sign_matches(&st, &s->after, false)) {
+		acting_note(a, s->anchor, "changed meanwhile");
+		return -ESTALE;
+	}
+	return 0;
+}
+
+static int make_slot(struct acting *a, size_t i, struct err *err)
+{
+	struct plan_step *s = &a->plan->files[i];
+	char slot[SLOT_SIZE], first[SLOT_SIZE];
+	struct stat st;
+	int r;
+
+	slot_name('n', i, slot);
+	if (s->first != i)
+		r = linkat(a->stage_fd, slot_name('n', s->first, first), a->stage_fd, slot, 0) < 0
+			? err_sys(err, "linking it")
+			: 0;
+	else if (s->anchor)
+		r = link_anchor(a, s, slot, err);
+	else if (S_ISREG(s->after.mode))
+		r = make_regular(a, slot, &s->after, err);
+	else
+		r = make_other(a, slot, &s->after, err);
+	if (r == -ESTALE)
+		return r;
+	if (r >= 0 && fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = err_sys(err, "looking at it");
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", s->path);
+	s->new_ino = st.st_ino;
+	return 0;
+}
+
+/* --- all of them ------------------------------------------------------------------------ */
+
+int stage_open(struct acting *a, struct err *err)
+{
+	struct stat st;
+
+	a->stage_fd = openat(a->top_fd, a->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (a->stage_fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", a->stage);
+	if (fstat(a->stage_fd, &st) < 0)
+		return err_sys(err, "opening '%s'", a->stage);
+	return st.st_dev == a->dev ? 0 : err_set(err, -EXDEV, "'%s' is mounted", a->stage);
+}
+
+static bool needs_slot(const struct plan_step *s)
+{
+	return s->act == PLAN_CREATE || s->act == PLAN_REPLACE;
+}
+
+int stage_make(struct acting *a, struct err *err)
+{
+	const struct plan *p = a->plan;
+	int r = dir_to_change(a, 0, err); /* the top comes first */
+
+	if (r < 0)
+		return r;
+	if (mkdirat(a->top_fd, a->stage, 0700) < 0)
+		return err_sys(err, "making '%s' in '%s'", a->stage, a->journal.project);
+	r = stage_open(a, err);
+	for (size_t i = 0; i < p->n_files && r >= 0; i++) {
+		if (needs_slot(&p->files[i]))
+			r = make_slot(a, i, err);
+		acting_progress(a);
+	}
+	if (r < 0)
+		return r;
+	if (!a->sync_each)
+		r = sys_sync_all(a->top_fd);
+	else if (fsync(a->stage_fd) < 0 || fsync(a->top_fd) < 0)
+		r = -errno;
+	return r < 0 ? err_wrap(err, r, "syncing '%s'", a->stage) : 0;
+}
+
+/* Ours, or verified to be in the store: then it may go. */
+static int may_go(struct acting *a, size_t i, const char *slot, struct err *err)
+{
+	const struct plan_step *s = &a->plan->files[i];
+	struct stat st;
+
+	if (a->journal.state == JOURNAL_STAGING)
+		return 1;
+	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 1 : err_sys(err, "'%s/%s'", a->stage, slot);
+	if (s->new_ino != 0 && st.st_ino == s->new_ino)
+		return sign_matches(&st, &s->after, false);
+	return sign_displaced(a, s, slot, err);
+}
+
+int stage_clear(struct acting *a, struct err *err)
+{
+	static const char kinds[] = { 'n', 'o' };
+	char slot[SLOT_SIZE];
+	int r;
+
+	for (size_t i = 0; i < 2 * a->plan->n_files && a->stage_fd >= 0; i++) {
+		slot_name(kinds[i % 2], i / 2, slot);
+		r = may_go(a, i / 2, slot, err);
+		if (r < 0)
+			return r;
+		if (r > 0 && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
+			return err_sys(err, "removing '%s/%s'", a->stage, slot);
+	}
+	if (a->stage_fd >= 0)
+		close(TAKE_FD(a->stage_fd));
+	if (unlinkat(a->top_fd, a->stage, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return err_sys(err, "removing '%s'", a->stage);
+	acting_note(a, a->stage, "is left: it holds files that somebody changed meanwhile");
+	return 0;
+}

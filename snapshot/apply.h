@@ -1,0 +1,58 @@
+/*
+ * apply.h - make a real directory look like a tree, all of it or nothing.
+ *
+ * The most dangerous thing this program does.  What it promises (docs/apply.md says how):
+ *
+ *   - Nothing is overwritten or removed but what the plan expects to be there.  A file that
+ *     somebody changed meanwhile is a conflict: everything is taken back, and its path is told.
+ *   - Whatever fails, or whoever dies, at any moment: the directory is then as it was, or is so
+ *     after apply_recover(); or else all of it is as wanted, and survives power loss.
+ *   - No symlink is followed, nothing outside of the directory is touched, and no other
+ *     file system that is mounted below it.
+ *
+ * What the plan starts from must be in the store, durably and by a ref that stays: what is
+ * displaced is removed in the end.  One act on a directory at a time; the caller sees to it.
+ */
+#pragma once
+
+#include "snapshot/plan.h"
+
+typedef void (*apply_progress_fn)(uint64_t done, uint64_t total, void *ctx);
+
+struct apply_options {
+	apply_progress_fn progress; /* or NULL */
+	void *progress_ctx;
+};
+
+/* Paths from the top, owned, each with a sentence's end: what is the matter with it. */
+struct apply_note {
+	char *path;
+	const char *why; /* constant: "changed meanwhile", ... */
+};
+
+struct apply_report {
+	struct apply_note *notes; /* owned */
+	size_t n;
+	bool unfinished; /* it failed, and there is something for apply_recover() to do */
+};
+
+void apply_report_done(struct apply_report *r);
+
+/*
+ * Do what `plan` says to the directory `path`.  -ESTALE if something was not as expected: `ret`
+ * then tells what, and nothing is changed.  After any other failure nothing is changed either,
+ * save for what cannot be taken back, which `ret` tells and a later apply_recover() tries again.
+ * With 0, `ret` may tell of directories that stay because they hold what was never captured.
+ */
+NODISCARD int apply_plan(struct store *s, const char *path, struct plan *plan,
+			 const struct apply_options *options, struct apply_report *ret,
+			 struct err *err);
+
+/*
+ * Finish or take back what a dead process was doing to the directory `path` or (NULL) to any.
+ * Before anything else touches it; costs next to nothing if there is no such thing.  The number of
+ * acts that were found and ended; `ret` tells what could not be brought back, because somebody
+ * has changed it since.  Edits are left in place; what was there before the act is in the store.
+ */
+NODISCARD int apply_recover(struct store *s, const char *path, struct apply_report *ret,
+			    struct err *err);

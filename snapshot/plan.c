@@ -1,0 +1,405 @@
+#include "snapshot/plan-i.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "cowfs/store/root.h"
+
+void plan_step_done(struct plan_step *s)
+{
+	free(s->path);
+	free(s->anchor);
+	/* They are declared for who reads entries; the plan made these itself. */
+	free((char *)(uintptr_t)s->before.target);
+	free((char *)(uintptr_t)s->after.target);
+}
+
+void plan_done(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_dirs; i++)
+		plan_step_done(&p->dirs[i]);
+	for (size_t i = 0; i < p->n_files; i++)
+		plan_step_done(&p->files[i]);
+	free(p->dirs);
+	free(p->files);
+	*p = (struct plan){ 0 };
+}
+
+static void making_done(struct plan_making *m)
+{
+	plan_done(&m->plan);
+	for (size_t i = 0; i < m->n_kept; i++)
+		free(m->kept[i]);
+	free(m->kept);
+	map_done(&m->known);
+}
+
+int plan_path_compare(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	/* The end of a path and the end of one of its names come before all other bytes. */
+	if (*a == '\0' || *b == '\0')
+		return (*a != '\0') - (*b != '\0');
+	if (*a == '/' || *b == '/')
+		return (*a != '/') - (*b != '/');
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+/* Is `path` the directory `dir`, or below it?  Both from the top. */
+static bool is_below(const char *path, const char *dir)
+{
+	const size_t len = strlen(dir);
+
+	return len == 0 ||
+	       (strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/'));
+}
+
+/* --- steps ------------------------------------------------------------------------------ */
+
+static int copy_entry(struct tree_entry *to, const struct tree_entry *from)
+{
+	char *target = NULL;
+
+	if (from->target_len > 0) {
+		target = malloc(from->target_len);
+		if (!target)
+			return -ENOMEM;
+		memcpy(target, from->target, from->target_len);
+	}
+	*to = *from;
+	to->name = NULL;
+	to->name_len = 0;
+	to->below = (struct tree_summary){ 0 };
+	to->target = target;
+	return 0;
+}
+
+/* The next place in one of the two lists. */
+static struct plan_step *next_step(struct plan_step **list, size_t n, size_t *cap)
+{
+	struct plan_step *more;
+	size_t want;
+
+	if (n == *cap) {
+		want = *cap ? 2 * *cap : 32;
+		more = reallocarray(*list, want, sizeof(*more));
+		if (!more)
+			return NULL;
+		*list = more;
+		*cap = want;
+	}
+	(*list)[n] = (struct plan_step){ .dir = PLAN_NONE, .first = PLAN_NONE };
+	return &(*list)[n];
+}
+
+/* Either side may be NULL. */
+static int fill_step(struct plan_step *s, const char *path, const struct tree_entry *before,
+		     const struct tree_entry *after)
+{
+	s->path = strdup(path);
+	if (!s->path || (before && copy_entry(&s->before, before) < 0) ||
+	    (after && copy_entry(&s->after, after) < 0))
+		return -ENOMEM;
+	if (before && after)
+		s->act = PLAN_CHANGE;
+	else
+		s->act = before ? PLAN_REMOVE : PLAN_CREATE;
+	return 0;
+}
+
+static int add_dir(struct plan_making *m, const char *path, const struct tree_entry *before,
+		   const struct tree_entry *after, unsigned what)
+{
+	struct plan *p = &m->plan;
+	struct plan_step *s = next_step(&p->dirs, p->n_dirs, &m->cap_dirs);
+	void *existing;
+
+	if (!s)
+		return -ENOMEM;
+	p->n_dirs++;
+	s->what = what;
+	if (fill_step(s, path, before, after) < 0 ||
+	    map_add(&m->known, s->path, s->path, &existing) < 0)
+		return -ENOMEM;
+	if (s->act == PLAN_CHANGE && (what & ~(unsigned)DIFF_MTIME) == 0)
+		s->act = PLAN_TOUCH;
+	return 0;
+}
+
+static int add_file(struct plan_making *m, const struct diff_entry *e,
+		    const struct tree_entry *before, const struct tree_entry *after)
+{
+	struct plan *p = &m->plan;
+	struct plan_step *s = next_step(&p->files, p->n_files, &m->cap_files);
+
+	if (!s)
+		return -ENOMEM;
+	p->n_files++;
+	s->what = before && after ? e->what : 0;
+	s->before_linked = before && e->before_linked;
+	s->after_linked = after && e->after_linked;
+	return fill_step(s, e->path, before, after);
+}
+
+static const struct tree_entry *if_dir(const struct tree_entry *e, bool dir)
+{
+	return e && (e->form == TREE_DIR) == dir ? e : NULL;
+}
+
+static int keep(struct plan_making *m, const char *path)
+{
+	char **more = reallocarray(m->kept, m->n_kept + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	m->kept = more;
+	more[m->n_kept] = strdup(path);
+	return more[m->n_kept] ? (m->n_kept++, 0) : -ENOMEM;
+}
+
+bool plan_leaves(const struct plan_options *o, const char *path)
+{
+	for (size_t i = 0; i < o->n_leave; i++)
+		if (is_below(path, o->leave[i]))
+			return true;
+	return false;
+}
+
+static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
+{
+	struct plan_making *m = ctx;
+	const struct tree_entry *dir[] = { if_dir(e->before, true), if_dir(e->after, true) };
+	const struct tree_entry *file[] = { if_dir(e->before, false), if_dir(e->after, false) };
+	int r = 0;
+
+	if (plan_leaves(m->options, e->path))
+		return e->before && keep(m, e->path) < 0 ? err_nomem(err) : 0;
+	if (dir[0] || dir[1])
+		r = add_dir(m, e->path, dir[0], dir[1], dir[0] && dir[1] ? e->what : 0);
+	if (r >= 0 && (file[0] || file[1]))
+		r = add_file(m, e, file[0], file[1]);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+/* --- directories ------------------------------------------------------------------------ */
+
+static int compare_steps(const void *a, const void *b)
+{
+	return plan_path_compare(((const struct plan_step *)a)->path,
+				 ((const struct plan_step *)b)->path);
+}
+
+/* The attributes of a directory that both roots have alike. */
+static int look_up(struct plan_making *m, const char *path, struct tree_entry *ret,
+		   struct buf hold[2], struct err *err)
+{
+	struct object_id dir;
+	struct root root;
+	size_t n, i = 0;
+	int r;
+
+	r = root_get(m->store, &m->plan.to, &root, err);
+	if (r < 0)
+		return r;
+	*ret = root.top;
+	for (const char *p = path; *p != '\0'; p += n + (p[n] == '/')) {
+		n = strcspn(p, "/");
+		dir = ret->id;
+		i = !i;
+		r = tree_lookup(m->store, &dir, p, n, ret, &hold[i], err);
+		if (r >= 0 && ret->form != TREE_DIR)
+			r = -ENOENT;
+		if (r == -ENOENT)
+			return err_set(err, -EBADMSG, "directory '%s' is not in the tree", path);
+		if (r < 0)
+			return err_wrap(err, r, "'%s'", path);
+	}
+	return 0;
+}
+
+/* A directory that stays as it is, and whose times must too. */
+static int need_dir(struct plan_making *m, const char *path, size_t len, struct err *err)
+{
+	AUTO_FREE char *dir = strndup(path, len);
+	struct buf hold[2] = { BUF_INIT, BUF_INIT };
+	struct tree_entry e;
+	int r;
+
+	if (!dir)
+		return err_nomem(err);
+	if (map_get(&m->known, dir))
+		return 0;
+	r = look_up(m, dir, &e, hold, err);
+	if (r >= 0 && add_dir(m, dir, &e, &e, 0) < 0)
+		r = err_nomem(err);
+	buf_done(&hold[0]);
+	buf_done(&hold[1]);
+	return r;
+}
+
+static size_t parent_len(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+/* The directories in which names come, go or change places, and the top, which holds the stage. */
+static int need_dirs(struct plan_making *m, struct err *err)
+{
+	const struct plan *p = &m->plan;
+	const size_t n = p->n_dirs;
+	int r = 0;
+
+	if (plan_is_empty(p))
+		return 0;
+	for (size_t i = 0; i < p->n_files && r >= 0; i++)
+		r = need_dir(m, p->files[i].path, parent_len(p->files[i].path), err);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		if (p->dirs[i].act == PLAN_CREATE || p->dirs[i].act == PLAN_REMOVE)
+			r = need_dir(m, p->dirs[i].path, parent_len(p->dirs[i].path), err);
+	return r < 0 ? r : need_dir(m, "", 0, err);
+}
+
+/* What holds something that is left alone stays, too. */
+static int keep_above(struct plan_making *m, struct err *err)
+{
+	struct plan *p = &m->plan;
+
+	for (size_t k = 0; k < m->n_kept; k++) {
+		for (size_t i = 0; i < p->n_dirs; i++) {
+			struct plan_step *d = &p->dirs[i];
+
+			if (d->act != PLAN_REMOVE || !is_below(m->kept[k], d->path))
+				continue;
+			d->act = PLAN_TOUCH;
+			d->after = d->before;
+		}
+		for (size_t i = 0; i < p->n_files; i++)
+			if (p->files[i].act == PLAN_CREATE &&
+			    is_below(m->kept[k], p->files[i].path))
+				return err_set(err, -ECANCELED,
+					       "'%s' is to become a file, but '%s' is left alone",
+					       p->files[i].path, m->kept[k]);
+	}
+	return 0;
+}
+
+/* --- the whole -------------------------------------------------------------------------- */
+
+/* A regular file of which only attributes differ stays the file that it is. */
+static void decide(struct plan_step *s)
+{
+	if (s->act == PLAN_CHANGE &&
+	    (!S_ISREG(s->after.mode) || (s->what & (DIFF_TYPE | DIFF_CONTENT | DIFF_LINKS)) != 0))
+		s->act = PLAN_REPLACE;
+}
+
+static int find_dir(const struct plan *p, struct plan_step *s, struct err *err)
+{
+	AUTO_FREE char *parent = strndup(s->path, parent_len(s->path));
+	const struct plan_step key = { .path = parent }, *found;
+
+	if (!parent)
+		return err_nomem(err);
+	found = bsearch(&key, p->dirs, p->n_dirs, sizeof(key), compare_steps);
+	assert(found); /* need_dirs() */
+	s->dir = (size_t)(found - p->dirs);
+	return 0;
+}
+
+/* In which of them each name comes, goes or changes. */
+static int find_dirs(struct plan *p, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_files && r >= 0; i++)
+		r = find_dir(p, &p->files[i], err);
+	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)
+		if (p->dirs[i].act == PLAN_CREATE || p->dirs[i].act == PLAN_REMOVE)
+			r = find_dir(p, &p->dirs[i], err);
+	return r;
+}
+
+int plan_make(struct store *s, const struct object_id *now, const struct object_id *wanted,
+	      const struct plan_options *options, struct plan *ret, struct err *err)
+{
+	CLEANUP(making_done) struct plan_making m = {
+		.store = s,
+		.options = options,
+		.plan = { .from = *now, .to = *wanted, .as_of = options->as_of },
+		.known = MAP_INIT(map_hash_str, map_equal_str),
+	};
+	const struct diff_options all = { .mtimes = true, .links = true, .deep = true };
+	struct plan *p = &m.plan;
+	int r;
+
+	r = diff_walk(s, now, wanted, &all, on_difference, &m, err);
+	if (r >= 0)
+		r = plan_link(&m, err);
+	if (r >= 0)
+		r = keep_above(&m, err);
+	if (r >= 0)
+		r = need_dirs(&m, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p->n_files; i++)
+		decide(&p->files[i]);
+	if (p->n_dirs > 0)
+		qsort(p->dirs, p->n_dirs, sizeof(*p->dirs), compare_steps);
+	r = find_dirs(p, err);
+	if (r < 0)
+		return r;
+	*ret = *p;
+	*p = (struct plan){ 0 };
+	return 0;
+}
+
+bool plan_is_empty(const struct plan *p)
+{
+	return p->n_dirs == 0 && p->n_files == 0;
+}
+
+static bool counts(const struct plan_step *s)
+{
+	return s->act != PLAN_TOUCH &&
+	       (s->act == PLAN_REMOVE || s->act == PLAN_CREATE || s->what != DIFF_MTIME);
+}
+
+int plan_each(const struct plan *p, plan_fn fn, void *ctx)
+{
+	size_t d = 0, f = 0;
+	int r = 0;
+
+	while (r == 0 && (d < p->n_dirs || f < p->n_files)) {
+		const bool dir =
+		    f == p->n_files ||
+		    (d < p->n_dirs && plan_path_compare(p->dirs[d].path, p->files[f].path) <= 0);
+		const struct plan_step *s = dir ? &p->dirs[d++] : &p->files[f++];
+
+		if (counts(s))
+			r = fn(s, ctx);
+	}
+	return r;
+}
+
+static int count_step(const struct plan_step *s, void *ctx)
+{
+	(void)s;
+	*(uint64_t *)ctx += 1;
+	return 0;
+}
+
+uint64_t plan_count(const struct plan *p)
+{
+	uint64_t n = 0;
+
+	IGNORE_RESULT(plan_each(p, count_step, &n), "it never ends the walk");
+	return n;
+}

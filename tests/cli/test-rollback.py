@@ -1,0 +1,493 @@
+"""rollback: of clones in use and of real projects, through the program."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from snaptest import Skip, gone, main, test
+
+NOBODY = 65534
+KEYS = ("to", "saved", "changed", "paths", "dry_run", "elapsed_ms")
+
+
+def needs_fuse():
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as e:
+        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
+
+
+def rollback(w, *args, **more):
+    return w.ok("rollback", "--json", *args, **more).json("snap.rollback/1", *KEYS)
+
+
+def clone(w, name, *args):
+    needs_fuse()
+    got = w.ok("clone", "--json", "-n", name, *args).json("snap.clone/1", "path")
+    return Path(got["path"])
+
+
+def picture(top):
+    """All that rollback promises to bring back: types, modes, owners, times, bytes, links."""
+    seen, groups = {}, {}
+    for dirpath, dirs, files in os.walk(top):
+        for name in [".", *files, *(d for d in dirs if (Path(dirpath) / d).is_symlink())]:
+            path = Path(dirpath) / name
+            st = path.lstat()
+            what = (stat.filemode(st.st_mode), st.st_uid, st.st_gid, st.st_mtime_ns)
+            if stat.S_ISREG(st.st_mode):
+                what += (hashlib.sha256(path.read_bytes()).hexdigest(),)
+                groups.setdefault(st.st_ino, []).append(str(path.relative_to(top)))
+            elif stat.S_ISLNK(st.st_mode):
+                what += (os.readlink(path),)
+            seen[str(path.relative_to(top))] = what
+    return seen, sorted(sorted(g) for g in groups.values() if len(g) > 1)
+
+
+def find_ls(top):
+    """Inode numbers, blocks and link counts too."""
+    return sorted(subprocess.run(["find", ".", "-ls"], cwd=top, check=True, env={"LC_ALL": "C"},
+                                 stdout=subprocess.PIPE).stdout.splitlines())
+
+
+def fill(top):
+    (top / "docs").mkdir()
+    (top / "docs" / "a.txt").write_text("a\n")
+    os.link(top / "docs" / "a.txt", top / "docs" / "b.txt")
+    (top / "run.sh").write_text("#!/bin/sh\n")
+    (top / "run.sh").chmod(0o755)
+    (top / "link").symlink_to("docs/a.txt")
+    os.mkfifo(top / "fifo")
+    (top / ".git").mkdir()
+    (top / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+
+
+def wreck(top):
+    (top / "docs" / "a.txt").unlink()
+    (top / "README.md").write_text("second\n")
+    (top / "run.sh").chmod(0o600)
+    (top / "link").unlink()
+    (top / "link").mkdir()
+    (top / "link" / "x").write_text("x")
+    (top / "new").mkdir()
+    (top / "new" / "file").write_text("new\n")
+    (top / "fifo").unlink()
+    (top / ".git" / "HEAD").write_text("ref: refs/heads/other\n")
+
+
+# --- of a project ---------------------------------------------------------------------------
+
+@test
+def a_project_goes_back_to_all_that_it_was(w):
+    fill(w.project)
+    first = w.take()
+    before = picture(w.project)
+    wreck(w.project)
+    wrecked = picture(w.project)
+    got = rollback(w)
+    assert got["to"] == first and got["clone"] is None and got["dry_run"] is False, got
+    assert picture(w.project) == before
+    status = {p["path"]: p["status"] for p in got["paths"]}
+    assert status["new/file"] == "deleted" and status["docs/a.txt"] == "added", status
+    assert status["README.md"] == "modified" and got["changed"] == len(got["paths"]), got
+    log = w.ok("log", "--json").json("snap.log/1")["snapshots"]
+    assert log[0]["snapshot"] == got["saved"], log
+    assert log[0]["message"] == f"before rollback to {first}", log
+    # And forth again, to what was kept.
+    again = rollback(w, got["saved"])
+    assert again["to"] == got["saved"] and picture(w.project) == wrecked
+
+
+@test
+def a_dry_run_of_a_project_changes_and_keeps_nothing(w):
+    fill(w.project)
+    w.take()
+    wreck(w.project)
+    before = picture(w.project)
+    got = rollback(w, "--dry-run")
+    assert got["dry_run"] is True and got["saved"] is None and got["changed"] > 5, got
+    assert picture(w.project) == before
+    assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
+    text = w.ok("rollback", "-n").out.decode()
+    assert "D new/file\n" in text and "M README.md\n" in text and "would go back" in text, text
+    done = rollback(w)
+    assert done["paths"] == got["paths"] and done["changed"] == got["changed"], done
+
+
+@test
+def going_back_to_what_is_there_changes_and_keeps_nothing(w):
+    fill(w.project)
+    w.take()
+    for _ in range(2):
+        got = rollback(w)
+        assert got["changed"] == 0 and got["saved"] is None and got["paths"] == [], got
+    wreck(w.project)
+    rollback(w, "@")
+    assert rollback(w, "@-1")["changed"] == 0
+
+
+@test
+def no_git_leaves_git_as_it_is(w):
+    fill(w.project)
+    w.take()
+    wreck(w.project)
+    got = rollback(w, "--no-git")
+    assert not any(p["path"].startswith(".git") for p in got["paths"]), got
+    assert (w.project / ".git" / "HEAD").read_text() == "ref: refs/heads/other\n"
+    assert (w.project / "README.md").read_text() == "first\n"
+    rollback(w, "@-1")
+    assert (w.project / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+
+
+@test
+def a_tag_an_id_and_a_beginning_of_one_name_the_snapshot(w):
+    first = w.take("-t", "good")
+    for word in ("good", first, first[:8]):
+        (w.project / "README.md").write_text(f"for {word}\n")
+        assert rollback(w, word)["to"] == first
+        assert (w.project / "README.md").read_text() == "first\n"
+
+
+@test
+def quiet_prints_the_id_of_what_was_kept_alone(w):
+    w.take()
+    (w.project / "README.md").write_text("second\n")
+    kept = w.ok("-q", "rollback", "--yes").out.decode().strip()
+    w.ok("rollback", kept)
+    assert (w.project / "README.md").read_text() == "second\n"
+    assert w.ok("-q", "rollback", kept).out == b""
+
+
+@test
+def files_that_are_open_keep_what_they_were(w):
+    w.take()
+    (w.project / "README.md").write_text("second\n")
+    with open(w.project / "README.md") as f:
+        rollback(w)
+        assert f.read() == "second\n"
+    assert (w.project / "README.md").read_text() == "first\n"
+
+
+@test
+def readers_of_a_project_see_the_old_or_the_new_and_never_nothing(w):
+    old, new = "old\n" * 5000, "new\n" * 6000
+    path = w.project / "data"
+    path.write_text(old)
+    first = w.take()
+    path.write_text(new)
+    second = w.take()
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            try:
+                text = path.read_text()
+            except OSError as e:
+                text = str(e)
+            if text not in (old, new):
+                wrong.append(text[:80])
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for _ in range(10):
+            rollback(w, first)
+            rollback(w, second)
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong, wrong[:3]
+
+
+@test
+def what_cannot_be_replaced_takes_all_back_and_leaves_no_snapshot(w):
+    w.take()
+    (w.project / "README.md").write_text("second\n")
+    # Immutable: even root cannot rename it.
+    if subprocess.run(["chattr", "+i", w.project / "README.md"], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("this file system has no immutable files")
+    try:
+        (w.project / "another").write_text("x")
+        before = picture(w.project)
+        w.snap("rollback").fails(1, "README.md")
+        assert picture(w.project) == before
+        assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
+    finally:
+        subprocess.run(["chattr", "-i", w.project / "README.md"], check=True)
+    rollback(w)
+    assert (w.project / "README.md").read_text() == "first\n"
+
+
+@test
+def an_edit_meanwhile_is_a_conflict_and_stays(w):
+    for i in range(300):
+        (w.project / f"f{i}").write_text("first\n")
+    first = w.take()
+    conflicts = 0
+    for _ in range(20):
+        for i in range(300):
+            (w.project / f"f{i}").write_text("second\n")
+        act = subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "--json", "rollback", first],
+                               cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
+        while act.poll() is None and not list(w.project.glob(".snapcow-stage-*")):
+            pass
+        (w.project / "f299").write_text("edited\n")
+        said = json.loads(act.communicate()[0])
+        assert (w.project / "f299").read_text() == "edited\n"
+        if act.returncode == 0:
+            continue  # it was done before the edit
+        assert act.returncode == 5 and said["error"]["code"] == "E_CONFLICT", said
+        assert said["error"]["data"]["conflicts"][0]["path"] == "f299", said
+        assert (w.project / "f0").read_text() == "second\n"
+        assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) >= 1
+        conflicts += 1
+    assert conflicts > 0, "no edit came in between"
+
+
+@test
+def an_ordinary_user_goes_back_through_read_only_directories(w):
+    if os.geteuid() != 0:
+        raise Skip("only root can be another user")
+    program = w.top / "snap"
+    shutil.copy(os.environ["SNAP_UNDER_TEST"], program)
+    w.top.chmod(0o755)
+    locked = w.project / "locked"
+    locked.mkdir()
+    (locked / "file").write_text("one")
+    (locked / "file").chmod(0o444)
+    for path in (w.project, *w.project.rglob("*"), w.home):
+        os.chown(path, NOBODY, NOBODY)
+    locked.chmod(0o555)
+    who = {"program": program, "user": NOBODY, "group": NOBODY, "extra_groups": [],
+           "env": {"SNAPCOW_STORE": str(w.home / "store")}}
+    w.ok("snapshot", **who)
+    before = picture(w.project)
+    (locked / "file").unlink()
+    (locked / "more").write_text("more")
+    os.chown(locked / "more", NOBODY, NOBODY)
+    w.ok("rollback", **who)
+    assert picture(w.project) == before
+    # What belongs to somebody else is refused before anything changes.
+    (w.project / "README.md").write_text("second\n")
+    (w.project / "src" / "main.c").write_text("changed\n")
+    os.chown(w.project / "src", 1, 1)
+    now = picture(w.project)
+    w.snap("rollback", **who).fails(1, "src", "belongs to user 1")
+    assert picture(w.project) == now
+    os.chown(w.project / "src", NOBODY, NOBODY)
+    w.ok("stop", **who)
+
+
+@test
+def a_mount_below_the_project_is_not_changed(w):
+    if os.geteuid() != 0:
+        raise Skip("only root mounts")
+    (w.project / "mnt").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", w.project / "mnt"], check=True)
+    try:
+        (w.project / "mnt" / "f").write_text("one")
+        w.take()
+        (w.project / "mnt" / "f").write_text("two")
+        (w.project / "README.md").write_text("second\n")
+        w.snap("rollback").fails(1, "mnt", "another file system")
+        assert (w.project / "README.md").read_text() == "second\n"
+        assert (w.project / "mnt" / "f").read_text() == "two"
+    finally:
+        subprocess.run(["umount", w.project / "mnt"], check=True)
+
+
+@test
+def a_full_disk_leaves_the_project_as_it_was(w):
+    if os.geteuid() != 0:
+        raise Skip("only root mounts")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", w.project], check=True)
+    try:
+        (w.project / "big").write_bytes(os.urandom(1200000))
+        (w.project / "small").write_text("one")
+        first = w.take()
+        (w.project / "big").write_bytes(os.urandom(1300000))
+        (w.project / "small").write_text("two")
+        before = picture(w.project)
+        w.snap("rollback").fails(1, "big", "No space left")
+        assert picture(w.project) == before
+        (w.project / "big").unlink()
+        rollback(w, first)
+        assert (w.project / "small").read_text() == "one"
+    finally:
+        w.stop()
+        subprocess.run(["umount", w.project], check=True)
+
+
+@test
+def what_a_daemon_left_half_done_is_taken_back_by_the_next_command(w):
+    fill(w.project)
+    w.take()
+    wreck(w.project)
+    before = picture(w.project)
+    for i in range(400):
+        (w.project / f"f{i}").write_text(f"{i}\n")
+    before = picture(w.project)
+    for _ in range(6):
+        pid = w.ok("version", "--json").json("snap.version/1")["daemon"]
+        if pid is None:
+            w.ok("start")
+            pid = w.ok("version", "--json").json("snap.version/1")["daemon"]
+        act = subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "rollback"], cwd=w.project,
+                               env=w.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # When the stage or the journal shows up it is at work; if it was faster, it is done.
+        while act.poll() is None and not list(w.project.glob(".snapcow-stage-*")):
+            pass
+        os.kill(pid["pid"], signal.SIGKILL)
+        assert gone(pid["pid"], 20)
+        act.wait()
+        w.ok("start")
+        assert not list(w.project.glob(".snapcow-stage-*")), "a stage is left"
+        assert not list((w.store / "journal").iterdir()), "a journal is left"
+        if picture(w.project) != before:
+            got = rollback(w)
+            assert got["changed"] == 0, got
+            break
+
+
+# --- of a clone -----------------------------------------------------------------------------
+
+@test
+def a_clone_goes_back_while_it_is_in_use_without_a_remount(w):
+    fill(w.project)
+    path = clone(w, "try")
+    fresh, listed = picture(path), find_ls(path)
+    mounted = os.stat(path).st_dev
+    wreck(path)
+    with open(path / "README.md") as f, open(path / "new" / "file") as g:
+        got = rollback(w, "try")
+        assert f.read() == "second\n" and g.read() == "new\n"
+    assert got["clone"] == "try" and got["saved"] and got["changed"] > 5, got
+    assert picture(path) == fresh and os.stat(path).st_dev == mounted
+    assert find_ls(path) == listed
+    # What was kept can be had again, and is in the clone's own history.
+    log = w.ok("log", "try", "--json").json("snap.log/1")["snapshots"]
+    assert log[0]["snapshot"] == got["saved"], log
+    rollback(w, "try", got["saved"])
+    assert (path / "README.md").read_text() == "second\n"
+    assert (w.project / "README.md").read_text() == "first\n"
+
+
+@test
+def readers_in_a_clone_see_the_old_or_the_new_and_no_mixture(w):
+    path = clone(w, "try")
+    old, new = b"o" * 300000, b"n" * 200000
+    (path / "data").write_bytes(old)
+    first = w.take("try")
+    (path / "data").write_bytes(new)
+    second = w.take("try")
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            with open(path / "data", "rb") as f:
+                got = f.read()
+            if got not in (old, new):
+                wrong.append((len(got), set(got)))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(20):
+            rollback(w, "try", first)
+            assert (path / "data").read_bytes() == old
+            rollback(w, "try", second)
+            assert (path / "data").read_bytes() == new
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    assert not wrong, wrong[:3]
+
+
+@test
+def a_clone_that_is_not_mounted_goes_back_too(w):
+    path = clone(w, "try")
+    (path / "README.md").write_text("second\n")
+    w.ok("umount", "try")
+    got = rollback(w, "try")
+    assert got["saved"] and got["changed"] == 1, got
+    w.ok("mount", "try")
+    assert (path / "README.md").read_text() == "first\n"
+    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@test
+def a_dry_run_of_a_clone_changes_nothing(w):
+    path = clone(w, "try")
+    (path / "README.md").write_text("second\n")
+    got = rollback(w, "try", "--dry-run")
+    assert got["paths"] == [{"path": "README.md", "status": "modified"}], got
+    assert got["saved"] is None and (path / "README.md").read_text() == "second\n"
+    assert rollback(w, "try")["changed"] == 1
+    assert rollback(w, "try", "@")["changed"] == 0
+
+
+@test
+def inside_a_clone_it_is_the_clone_that_goes_back(w):
+    path = clone(w, "try")
+    (path / "README.md").write_text("second\n")
+    (w.project / "README.md").write_text("of the project\n")
+    got = rollback(w, cwd=path / "src")
+    assert got["clone"] == "try" and (path / "README.md").read_text() == "first\n", got
+    assert (w.project / "README.md").read_text() == "of the project\n"
+    got = rollback(w, got["saved"], cwd=path)
+    assert got["clone"] == "try" and (path / "README.md").read_text() == "second\n", got
+
+
+@test
+def a_single_word_is_a_clone_before_it_is_a_tag(w):
+    w.take("-t", "try")
+    path = clone(w, "try")
+    (path / "README.md").write_text("second\n")
+    (w.project / "README.md").write_text("second\n")
+    assert rollback(w, "try")["clone"] == "try"
+    assert (w.project / "README.md").read_text() == "second\n"
+
+
+# --- nonsense -------------------------------------------------------------------------------
+
+@test
+def what_makes_no_sense_to_roll_back_is_said(w):
+    w.snap("rollback").fails(4)
+    w.take()
+    w.snap("rollback", "nothing").fails(4, "there is no snapshot 'nothing'")
+    w.snap("rollback", "none", "@").fails(4, "there is no clone 'none'")
+    w.snap("rollback", ".").fails(2, "not a snapshot")
+    w.snap("rollback", "").fails(2)
+    w.snap("rollback", "a", "b", "c").fails(2)
+    w.snap("rollback", "@-9").fails(4)
+    w.snap("--json", "rollback", "nothing").fails_json(4, "E_NOT_FOUND")
+
+
+@test
+def no_git_is_not_for_clones(w):
+    clone(w, "try")
+    w.snap("rollback", "try", "--no-git").fails(2, "--no-git")
+
+
+@test
+def a_snapshot_of_another_project_is_refused(w):
+    w.take()
+    other = w.top / "work" / "other"
+    other.mkdir()
+    (other / "f").write_text("f")
+    theirs = w.ok("-q", "snapshot", cwd=other).out.decode().strip()
+    w.snap("rollback", theirs).fails(2, "another project")
+
+
+sys.exit(main())

@@ -1,0 +1,491 @@
+/*
+ * Every call by which apply changes or promises something, one after the other, fails, or is the
+ * last one of its process, or finds that somebody edits the project just then.  Afterwards the
+ * project must be exactly what it was or exactly what was wanted, and no edit may be lost.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "tests/lib/grove.h"
+
+#define KILLED 77
+
+/* --- in the place of the originals (--wrap) --------------------------------------------- */
+
+static struct {
+	unsigned long n, at;
+	int code;             /* fail with this errno, or */
+	bool die;             /* end the process, or */
+	void (*hook)(void *); /* let somebody do something, and go on */
+	void *ctx;
+	bool armed;
+	bool no_exchange; /* a file system without it */
+} fault;
+
+static bool meets(void)
+{
+	if (!fault.armed || ++fault.n != fault.at)
+		return false;
+	if (fault.die)
+		_exit(KILLED);
+	if (fault.hook) {
+		fault.armed = false;
+		fault.hook(fault.ctx);
+		fault.armed = true;
+		return false;
+	}
+	errno = fault.code;
+	return true;
+}
+
+#define WRAP(type, name, params, args, failed) \
+	type __real_##name params;             \
+	type __wrap_##name params;             \
+	type __wrap_##name params              \
+	{                                      \
+		if (meets())                   \
+			return failed;         \
+		return __real_##name args;     \
+	}
+
+WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d), -1)
+WRAP(int, linkat, (int a, const char *b, int c, const char *d, int e), (a, b, c, d, e), -1)
+WRAP(int, unlinkat, (int a, const char *b, int c), (a, b, c), -1)
+WRAP(int, mkdirat, (int a, const char *b, mode_t c), (a, b, c), -1)
+WRAP(int, symlinkat, (const char *a, int b, const char *c), (a, b, c), -1)
+WRAP(int, mknodat, (int a, const char *b, mode_t c, dev_t d), (a, b, c, d), -1)
+WRAP(int, fchmod, (int a, mode_t b), (a, b), -1)
+WRAP(int, fchown, (int a, uid_t b, gid_t c), (a, b, c), -1)
+WRAP(int, futimens, (int a, const struct timespec *b), (a, b), -1)
+WRAP(int, ftruncate64, (int a, off_t b), (a, b), -1)
+WRAP(int, fstatat64, (int a, const char *b, struct stat *c, int d), (a, b, c, d), -1)
+WRAP(int, sys_set_xattr, (int a, const char *b, const void *c, size_t d), (a, b, c, d), -errno)
+WRAP(int, fdio_pwrite, (int a, const void *b, size_t c, off_t d), (a, b, c, d), -errno)
+WRAP(int, fdio_write, (int a, const void *b, size_t c), (a, b, c), -errno)
+
+/* No sync reaches the real disk: what is tried is the death of a process, not of the machine. */
+#define WRAP_SYNC(name, failed)              \
+	int __wrap_##name(int fd);           \
+	int __wrap_##name(int fd)            \
+	{                                    \
+		(void)fd;                    \
+		return meets() ? failed : 0; \
+	}
+
+WRAP_SYNC(fsync, -1)
+WRAP_SYNC(sys_sync_data, -errno)
+WRAP_SYNC(sys_sync_all, -errno)
+
+int __real_sys_exchange(int a, const char *b, int c, const char *d);
+int __wrap_sys_exchange(int a, const char *b, int c, const char *d);
+int __real_sys_rename_new(int a, const char *b, int c, const char *d);
+int __wrap_sys_rename_new(int a, const char *b, int c, const char *d);
+
+int __wrap_sys_exchange(int a, const char *b, int c, const char *d)
+{
+	if (meets())
+		return -errno;
+	return fault.no_exchange ? -ENOTSUP : __real_sys_exchange(a, b, c, d);
+}
+
+int __wrap_sys_rename_new(int a, const char *b, int c, const char *d)
+{
+	if (meets())
+		return -errno;
+	return fault.no_exchange ? -ENOTSUP : __real_sys_rename_new(a, b, c, d);
+}
+
+/* When it was decided that there is no way back. */
+static unsigned long decided_at;
+
+struct journal;
+int __real_journal_set_state(struct store *s, struct journal *j, int state, struct err *err);
+int __wrap_journal_set_state(struct store *s, struct journal *j, int state, struct err *err);
+
+int __wrap_journal_set_state(struct store *s, struct journal *j, int state, struct err *err)
+{
+	decided_at = fault.n;
+	return __real_journal_set_state(s, j, state, err);
+}
+
+/* --- one try ---------------------------------------------------------------------------- */
+
+struct yard {
+	struct grove g;
+	struct object_id wanted, before;
+};
+
+static void keep(struct grove *g, const char *name, const struct object_id *root)
+{
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(g->s);
+	struct err err = { 0 };
+
+	stock_name(b, REF_SNAPSHOT, name, root, REF_REPLACE);
+	CHECK_OK(batch_commit(b, BATCH_SAFE, &err), &err);
+}
+
+static struct yard yard_new(const char *name)
+{
+	struct yard y = { .g = grove_new(name) };
+
+	grove_plant(&y.g, false);
+	y.wanted = grove_capture(&y.g);
+	keep(&y.g, "wanted", &y.wanted);
+	return y;
+}
+
+static void yard_done(struct yard *y)
+{
+	fault.armed = false;
+	fault.no_exchange = false;
+	grove_done(&y->g);
+}
+
+static void plant(struct yard *y)
+{
+	grove_plant(&y->g, true);
+	y->before = grove_capture(&y->g); /* which keeps the last four */
+}
+
+static void arm(unsigned long at)
+{
+	fault.n = 0;
+	fault.at = at;
+	fault.armed = true;
+}
+
+static int try_apply(struct yard *y, struct store *s, struct apply_report *report, struct err *err)
+{
+	const struct plan_options options = { .as_of = y->g.as_of };
+	CLEANUP(plan_done) struct plan p = { 0 };
+	unsigned long at = fault.at;
+	int r;
+
+	CHECK_OK(plan_make(s, &y->before, &y->wanted, &options, &p, err), err);
+	arm(at);
+	r = apply_plan(s, y->g.path, &p, NULL, report, err);
+	fault.armed = false;
+	return r;
+}
+
+enum end { BEFORE, WANTED, EITHER };
+
+/* Once it is recovered from, the project must be at that end, and nothing else be left of it. */
+static void check_recovered(struct yard *y, unsigned long at, enum end end)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	bool ok;
+
+	CHECK(apply_recover(y->g.s, y->g.path, &report, &err) >= 0);
+	for (size_t i = 0; i < report.n; i++)
+		printf("# '%s' %s\n", report.notes[i].path, report.notes[i].why);
+	CHECK_EQ(report.n, 0);
+	CHECK(grove_is_tidy(&y->g));
+	ok = (end != WANTED && grove_is(&y->g, &y->before)) ||
+	     (end != BEFORE && grove_is(&y->g, &y->wanted));
+	if (!ok) {
+		printf("# at call %lu\n", at);
+		grove_explain(&y->g, end == WANTED ? &y->wanted : &y->before);
+		CHECK(false);
+	}
+}
+
+static bool fail_at(struct yard *y, unsigned long at, int code)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	bool reached;
+	int r;
+
+	plant(y);
+	fault.code = code;
+	fault.at = at;
+	r = try_apply(y, y->g.s, &report, &err);
+	reached = fault.n >= at;
+	if (r < 0)
+		CHECK(err.code == r && err.msg[0] != '\0');
+	check_recovered(y, at, r < 0 ? BEFORE : WANTED);
+	return reached;
+}
+
+TEST(whichever_call_fails_the_project_is_as_it_was_or_as_wanted)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("fail");
+	unsigned long at = 1;
+
+	while (fail_at(&y, at, at % 2 ? EIO : ENOSPC))
+		at++;
+	printf("# %lu calls\n", at);
+	CHECK(at > 100);
+}
+
+static bool kill_at(struct yard *y, unsigned long at)
+{
+	int status;
+	pid_t pid;
+
+	plant(y);
+	store_close(y->g.s);
+	y->g.s = NULL;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		struct store *s = stock_open(y->g.store_path, STORE_READ);
+		struct apply_report report = { 0 };
+		struct err err = { 0 };
+
+		fault.die = true;
+		fault.at = at;
+		_exit(try_apply(y, s, &report, &err) < 0 ? 1 : 0);
+	}
+	CHECK(pid > 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	y->g.s = stock_open(y->g.store_path, STORE_WRITE);
+	check_recovered(y, at, EITHER);
+	return WEXITSTATUS(status) == KILLED;
+}
+
+TEST(wherever_it_is_killed_recovery_finishes_it_or_takes_it_back)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("kill");
+	unsigned long at = 1;
+
+	while (kill_at(&y, at))
+		at++;
+	CHECK(at > 100);
+}
+
+TEST(without_exchange_of_names_a_kill_leaves_nothing_half_done)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("apart");
+	unsigned long at = 1;
+
+	fault.no_exchange = true;
+	while (kill_at(&y, at))
+		at++;
+	CHECK(at > 100);
+}
+
+/* Killed, and the one that recovers is killed too. */
+TEST(recovery_that_is_killed_is_recovered_from)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("twice");
+	struct test_rng rng = { .s = test_seed() };
+
+	for (int i = 0; i < 60; i++) {
+		int status;
+		pid_t pid;
+
+		plant(&y);
+		store_close(y.g.s);
+		y.g.s = NULL;
+		for (int life = 0; life < 3; life++) {
+			const unsigned long at = 60 + test_rand(&rng) % 120;
+
+			fflush(stdout);
+			pid = fork();
+			if (pid == 0) {
+				struct store *s = stock_open(y.g.store_path, STORE_READ);
+				struct apply_report report = { 0 };
+				struct err err = { 0 };
+
+				fault.die = true;
+				fault.at = life == 0 ? at : at % 40;
+				if (life == 0)
+					_exit(try_apply(&y, s, &report, &err) < 0);
+				arm(fault.at);
+				_exit(apply_recover(s, NULL, &report, &err) < 0);
+			}
+			CHECK_EQ(waitpid(pid, &status, 0), pid);
+		}
+		y.g.s = stock_open(y.g.store_path, STORE_WRITE);
+		check_recovered(&y, (unsigned long)i, EITHER);
+	}
+}
+
+/* --- somebody else ---------------------------------------------------------------------- */
+
+/* An edit as an editor does it: a new file over the old one; or as a shell does it: in place. */
+struct edit {
+	struct yard *y;
+	const char *path;
+	bool in_place;
+	bool done;
+};
+
+static void edit(void *ctx)
+{
+	struct edit *e = ctx;
+	struct grove *g = &e->y->g;
+	struct stat st;
+
+	e->done = fstatat(g->fd, e->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!e->done)
+		return;
+	grove_text(g, e->in_place ? e->path : ".edit", "my edit");
+	if (!e->in_place)
+		CHECK_EQ(__real_renameat(g->fd, ".edit", g->fd, e->path), 0);
+}
+
+/* At its path, or kept in a stage that was left and told. */
+static bool edit_is_there(struct yard *y, const char *path)
+{
+	AUTO_FREE char *text = grove_read(&y->g, path);
+
+	return text && strcmp(text, "my edit") == 0;
+}
+
+static bool edit_at(struct yard *y, unsigned long at, const char *path, bool in_place)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct edit e = { .y = y, .path = path, .in_place = in_place };
+	struct err err = { 0 };
+	bool reached;
+	int r;
+
+	plant(y);
+	fault.hook = edit;
+	fault.ctx = &e;
+	fault.at = at;
+	r = try_apply(y, y->g.s, &report, &err);
+	reached = fault.n >= at;
+	fault.hook = NULL;
+	CHECK(r == 0 || r == -ESTALE);
+	if (r < 0)
+		CHECK(report.n > 0);
+	/* Edited before it landed: a conflict, and the edit stands.  Afterwards: it stands on ours. */
+	if (e.done && !edit_is_there(y, path)) {
+		printf("# '%s' edited at call %lu, result %d (%s)\n", path, at, r, err.msg);
+		CHECK(false);
+	}
+	return reached;
+}
+
+static void edit_everywhere(const char *name, const char *path, bool in_place)
+{
+	CLEANUP(yard_done) struct yard y = yard_new(name);
+	unsigned long at = 1;
+
+	while (edit_at(&y, at, path, in_place))
+		at++;
+	CHECK(at > 100);
+}
+
+TEST(a_file_edited_at_any_moment_keeps_its_edit)
+{
+	edit_everywhere("edit-new", "dir/sub/deep", false);
+	edit_everywhere("edit-here", "dir/sub/deep", true);
+}
+
+TEST(a_file_to_be_removed_that_is_edited_at_any_moment_keeps_its_edit)
+{
+	edit_everywhere("edit-gone", "new/file", true);
+	edit_everywhere("edit-gone-new", "new/file", false);
+}
+
+TEST(a_file_whose_mode_is_to_change_keeps_an_edit)
+{
+	edit_everywhere("edit-mode", "mode", true);
+}
+
+/* Who has the file open writes to it, wherever it is by then. */
+static void append(void *ctx)
+{
+	CHECK_EQ(write(*(int *)ctx, "more", 4), 4);
+}
+
+static bool append_at(struct yard *y, unsigned long at, const char *path)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	AUTO_FREE char *text = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct err err = { 0 };
+	bool reached;
+	int r;
+
+	plant(y);
+	fd = openat(y->g.fd, path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	CHECK(fd >= 0);
+	fault.hook = append;
+	fault.ctx = &fd;
+	fault.at = at;
+	decided_at = 0;
+	r = try_apply(y, y->g.s, &report, &err);
+	reached = fault.n >= at;
+	fault.hook = NULL;
+	text = grove_read(&y->g, path);
+	/* The last look takes a call or two for each file; after it, nobody can know. */
+	if (reached && (decided_at == 0 || at + 40 < decided_at)) {
+		CHECK_EQ(r, -ESTALE);
+		CHECK_HAS(text, "more");
+	}
+	return reached;
+}
+
+TEST(what_is_written_to_a_displaced_file_that_is_open_is_not_lost)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("append");
+	unsigned long at = 1;
+
+	while (append_at(&y, at, "dir/sub/deep"))
+		at++;
+	CHECK(at > 250);
+}
+
+/* A directory is swapped for a symlink to one outside, in which all names are free. */
+static void swap(void *ctx)
+{
+	struct yard *y = ctx;
+
+	if (__real_renameat(y->g.fd, "dir", y->g.fd, "../moved") == 0)
+		CHECK_EQ(__real_symlinkat("../outside", y->g.fd, "dir"), 0);
+}
+
+static bool swap_at(struct yard *y, unsigned long at, const struct object_id *outside,
+		    struct grove *out)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	char path[512];
+	bool reached;
+
+	plant(y);
+	fault.hook = swap;
+	fault.ctx = y;
+	fault.at = at;
+	IGNORE_RESULT(try_apply(y, y->g.s, &report, &err), "what it says is not asked here");
+	reached = fault.n >= at;
+	fault.hook = NULL;
+	CHECK(grove_is(out, outside));
+	snprintf(path, sizeof(path), "rm -rf '%s/../moved' '%s/'.snapcow-stage-* '%s'/journal/*",
+		 y->g.path, y->g.path, y->g.store_path);
+	CHECK_EQ(system(path), 0);
+	return reached;
+}
+
+TEST(a_symlink_put_in_place_of_a_directory_leads_nowhere)
+{
+	CLEANUP(yard_done) struct yard y = yard_new("swap");
+	CLEANUP(grove_done) struct grove out = grove_new("outside");
+	struct object_id outside;
+	unsigned long at = 1;
+
+	CHECK_EQ(mkdirat(out.fd, "sub", 0755), 0);
+	grove_text(&out, "sub/other", "not yours");
+	outside = grove_capture(&out);
+	keep(&out, "outside", &outside);
+	while (swap_at(&y, at, &outside, &out))
+		at++;
+	CHECK(at > 100);
+}
+
+TEST_MAIN("apply-fault")
