@@ -1,0 +1,205 @@
+/*
+ * init-linux.c - process 1 of a run: builds its world, starts it, reaps, forwards, ends it.
+ *
+ * It is a fork of the caller that never execs: not dumpable, and with memory that belongs to
+ * the user namespace outside, so that no process inside can look into it, trace it or see it
+ * in /proc.  It has no handler for any signal, and process 1 is deaf to all others: what it
+ * is told comes down the line.  When it ends, for whatever reason, the kernel kills every
+ * other process of the namespace before anybody can wait for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "runner/sandbox-i.h"
+
+/* The caller's word that ids are mapped, and the trees that come with it. */
+static int wait_for_go(struct run *run, struct err *err)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+	int r = line_receive(run->line, &msg, fds, &n_fds);
+
+	if (r == 0)
+		_exit(125); /* the caller gave up, and has said why itself */
+	if (r < 0)
+		return err_wrap(err, r, "waiting for the ids of the run");
+	for (size_t i = 0, next = 0; i < run->spec->n_mounts && next < n_fds; i++) {
+		if (run->spec->mounts[i].kind == SANDBOX_BIND && run->spec->mounts[i].owned)
+			run->trees[i] = fds[next++];
+	}
+	run->walls = msg.walls;
+	return 0;
+}
+
+static int build_world(struct run *run, struct err *err)
+{
+	int r;
+
+	r = wait_for_go(run, err);
+	if (r == 0)
+		r = ns_become(run, err);
+	if (r == 0)
+		r = ns_settle(run, err);
+	if (r == 0)
+		r = mounts_enter(run, err);
+	return r;
+}
+
+/* What the helper does is its own affair, behind the walls of the command. */
+NORETURN static void helper_main(struct run *run, int ready)
+{
+	const struct sandbox_spec *spec = run->spec;
+	struct err err = { 0 };
+	int r, fd;
+
+	r = limits_apply(run, &err);
+	if (r == 0)
+		r = caps_bound(&err);
+	if (r == 0)
+		r = landlock_enter(run, &err);
+	if (r == 0)
+		r = caps_drop(&err);
+	if (r == 0)
+		r = seccomp_enter(&err);
+	if (r < 0)
+		line_give_up(run->line, &err, false);
+	/* Everything but what it is given: 3 is its descriptor, 4 says that it is ready. */
+	fd = fcntl(spec->helper_fd, F_DUPFD_CLOEXEC, 5);
+	ready = fcntl(ready, F_DUPFD_CLOEXEC, 5);
+	if (fd < 0 || ready < 0 || dup2(fd, 3) < 0 || dup2(ready, 4) < 0)
+		_exit(125);
+	syscall(SYS_close_range, 5, ~0u, 0);
+	_exit(spec->helper(spec->helper_ctx, 3, 4) < 0 ? 125 : 0);
+}
+
+static int start_helper(struct run *run, struct err *err)
+{
+	int ready[2];
+	char end;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return err_sys(err, "making a pipe to the helper of the run");
+	pid = fork();
+	if (pid == 0) {
+		close(ready[0]);
+		helper_main(run, ready[1]);
+	}
+	close(ready[1]);
+	if (pid < 0) {
+		close(ready[0]);
+		return err_sys(err, "starting the helper of the run");
+	}
+	while (read(ready[0], &end, 1) < 0 && errno == EINTR)
+		;
+	close(ready[0]);
+	return 0;
+}
+
+/* Everyone who has ended; true once the command is among them. */
+static bool reap(pid_t command, int *ret_status)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == command) {
+			*ret_status = status;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void obey(struct run *run, pid_t command)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+
+	if (line_receive(run->line, &msg, fds, &n_fds) <= 0)
+		_exit(125); /* whoever watched is gone, and with us all the others */
+	if (msg.kind == LINE_SIGNAL)
+		kill(-command, msg.value);
+	else if (msg.kind == LINE_END)
+		kill(-1, msg.value);
+}
+
+NORETURN static void tend(struct run *run, pid_t command, int children)
+{
+	struct pollfd fds[] = {
+		{ .fd = run->line, .events = POLLIN },
+		{ .fd = children, .events = POLLIN },
+	};
+	struct line_msg ended = { .kind = LINE_ENDED };
+
+	for (;;) {
+		struct signalfd_siginfo info;
+
+		if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
+			_exit(125);
+		if (fds[1].revents && read(children, &info, sizeof(info)) >= 0 &&
+		    reap(command, &ended.value))
+			break;
+		if (fds[0].revents)
+			obey(run, command);
+	}
+	IGNORE_RESULT(line_send(run->line, &ended, NULL, 0), "nobody is left to be told");
+	_exit(0);
+}
+
+/* Keep the line and one more, as 0 and 1. */
+static int keep(struct run *run, int *fd)
+{
+	int line = fcntl(run->line, F_DUPFD_CLOEXEC, 3), other = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+
+	if (line < 0 || other < 0 || dup2(line, 0) < 0 || dup2(other, 1) < 0)
+		return -errno;
+	if (syscall(SYS_close_range, 2, ~0u, 0) < 0)
+		return -errno;
+	run->line = 0;
+	*fd = 1;
+	return 0;
+}
+
+void init_main(struct run *run)
+{
+	struct err err = { 0 };
+	sigset_t all;
+	int r, children;
+	pid_t command = -1;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	r = build_world(run, &err);
+	if (r == 0 && run->spec->helper)
+		r = start_helper(run, &err);
+	if (r < 0)
+		line_give_up(run->line, &err, false);
+
+	sigemptyset(&all);
+	sigaddset(&all, SIGCHLD);
+	children = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	command = children < 0 ? -1 : fork();
+	if (command == 0)
+		child_main(run);
+	if (command < 0) {
+		IGNORE_RESULT(err_sys(&err, "starting the first process of the run"),
+			      "it is told next");
+		line_give_up(run->line, &err, false);
+	}
+	if (keep(run, &children) < 0 || caps_bound(&err) < 0 || caps_drop(&err) < 0)
+		_exit(125);
+	tend(run, command, children);
+}
