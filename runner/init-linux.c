@@ -3,8 +3,8 @@
  *
  * It is a fork of the caller that never execs: not dumpable, and with memory that belongs to
  * the user namespace outside, so that no process inside can look into it, trace it or see it
- * in /proc.  It has no handler for any signal, and process 1 is deaf to all others: what it
- * is told comes down the line.  When it ends, for whatever reason, the kernel kills every
+ * in /proc.  It blocks all signals, and process 1 is deaf to SIGKILL and SIGSTOP from inside:
+ * what it is told comes down the line.  When it ends, for whatever reason, the kernel kills every
  * other process of the namespace before anybody can wait for it.
  */
 #include <errno.h>
@@ -74,13 +74,14 @@ NORETURN static void helper_main(struct run *run, int ready)
 		r = seccomp_enter(&err);
 	if (r < 0)
 		line_give_up(run->line, &err, false);
-	/* Everything but what it is given: 3 is its descriptor, 4 says that it is ready. */
-	fd = fcntl(spec->helper_fd, F_DUPFD_CLOEXEC, 5);
-	ready = fcntl(ready, F_DUPFD_CLOEXEC, 5);
-	if (fd < 0 || ready < 0 || dup2(fd, 3) < 0 || dup2(ready, 4) < 0)
+	/* Nothing but what it is given: 0 is its descriptor, 1 says that it is ready. */
+	fd = fcntl(spec->helper_fd, F_DUPFD_CLOEXEC, 3);
+	ready = fcntl(ready, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0 || ready < 0 || dup2(fd, 0) < 0 || dup2(ready, 1) < 0)
 		_exit(125);
-	syscall(SYS_close_range, 5, ~0u, 0);
-	_exit(spec->helper(spec->helper_ctx, 3, 4) < 0 ? 125 : 0);
+	if (syscall(SYS_close_range, 2, ~0u, 0) < 0)
+		_exit(125);
+	_exit(spec->helper(spec->helper_ctx, 0, 1) < 0 ? 125 : 0);
 }
 
 static int start_helper(struct run *run, struct err *err)

@@ -89,6 +89,11 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct err 
 	return 0;
 }
 
+unsigned int ns_outside(unsigned int id)
+{
+	return ID_BASE + id;
+}
+
 /*
  * Root is nobody outside: its ids begin at ID_BASE there, and what it may touch of files is
  * what idmapped mounts give it.  An ordinary user stays who it is, and can map no one else.

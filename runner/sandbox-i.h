@@ -69,6 +69,7 @@ struct run {
 /* The init in all its namespaces: 0 in it, its pid (in run->init, too) outside. */
 NODISCARD int ns_clone(struct run *run, struct err *err);
 NODISCARD int ns_map_ids(struct run *run, struct err *err);
+unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outside */
 
 /* --- ns-linux.c: by the init -------------------------------------------------------------- */
 

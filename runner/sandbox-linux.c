@@ -70,6 +70,15 @@ static int open_pipe(int *ret_read, int *ret_write, struct err *err)
 	return 0;
 }
 
+/* A pipe that the run owns, so that it can open /dev/stdout, which is its pipe by name. */
+static int give_pipe(const struct run *run, int fd, struct err *err)
+{
+	if (run->privileged &&
+	    fchown(fd, ns_outside(run->spec->uid), ns_outside(run->spec->gid)) < 0)
+		return err_sys(err, "giving the run its pipes");
+	return 0;
+}
+
 static int open_channels(struct run *run, struct err *err)
 {
 	int ends[2], r = 0;
@@ -86,6 +95,8 @@ static int open_channels(struct run *run, struct err *err)
 		r = open_pipe(&run->our[1], &run->their[1], err);
 	if (r == 0)
 		r = open_pipe(&run->our[2], &run->their[2], err);
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = run->their[i] < 0 ? 0 : give_pipe(run, run->their[i], err);
 	return r;
 }
 
