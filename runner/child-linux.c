@@ -1,9 +1,10 @@
 /*
  * child-linux.c - from fork to exec: the last doors, in the order in which they can be shut.
  *
- * Each step needs what a later one takes away, so the order is fixed: the terminal needs
- * setsid; rlimits and the bounding set need capabilities; Landlock needs no_new_privs and
- * opens files; the filter comes last, since it would refuse most of the above.
+ * Each step needs what a later one takes away, so the order is fixed: the terminal needs a
+ * session; the bounding set needs capabilities; Landlock needs no_new_privs and opens files;
+ * the filter would refuse most of these; and the limits, which it allows to lower, are the
+ * command's and not ours, so they come last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,8 +113,6 @@ static int close_doors(struct run *run, struct err *err)
 	if (r == 0)
 		r = take_stdio(run, err);
 	if (r == 0)
-		r = limits_apply(run, err);
-	if (r == 0)
 		r = caps_bound(err);
 	if (r == 0)
 		r = landlock_enter(run, err);
@@ -123,6 +122,8 @@ static int close_doors(struct run *run, struct err *err)
 		r = enter_cwd(run->spec->cwd, err);
 	if (r == 0)
 		r = seccomp_enter(err);
+	if (r == 0)
+		r = limits_apply(run, err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_CAPS) | WALL_BIT(WALL_SECCOMP);
 	return r;
 }

@@ -42,6 +42,19 @@ static int wait_for_go(struct run *run, struct err *err)
 	return 0;
 }
 
+/* Entering groups takes the kernel longer than all the rest, so the root was built meanwhile. */
+static int wait_for_start(struct run *run, struct err *err)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+	int r = line_receive(run->line, &msg, fds, &n_fds);
+
+	if (r == 0)
+		_exit(125);
+	return r < 0 ? err_wrap(err, r, "waiting for the cgroups of the run") : 0;
+}
+
 static int build_world(struct run *run, struct err *err)
 {
 	int r;
@@ -53,6 +66,10 @@ static int build_world(struct run *run, struct err *err)
 		r = ns_settle(run, err);
 	if (r == 0)
 		r = mounts_enter(run, err);
+	if (r == 0)
+		r = wait_for_start(run, err);
+	if (r == 0)
+		r = ns_hide_groups(err);
 	return r;
 }
 
@@ -63,15 +80,15 @@ NORETURN static void helper_main(struct run *run, int ready)
 	struct err err = { 0 };
 	int r, fd;
 
-	r = limits_apply(run, &err);
-	if (r == 0)
-		r = caps_bound(&err);
+	r = caps_bound(&err);
 	if (r == 0)
 		r = landlock_enter(run, &err);
 	if (r == 0)
 		r = caps_drop(&err);
 	if (r == 0)
 		r = seccomp_enter(&err);
+	if (r == 0)
+		r = limits_apply(run, &err);
 	if (r < 0)
 		line_give_up(run->line, &err, false);
 	/* Nothing but what it is given: 0 is its descriptor, 1 says that it is ready. */

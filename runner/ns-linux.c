@@ -163,11 +163,16 @@ int ns_settle(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
 
-	if (unshare(CLONE_NEWCGROUP) < 0)
-		return err_sys(err, "making the cgroup namespace of the run");
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
 	if (spec->net == SANDBOX_NET_NONE)
 		return raise_loopback(err);
+	return 0;
+}
+
+int ns_hide_groups(struct err *err)
+{
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, "making the cgroup namespace of the run");
 	return 0;
 }

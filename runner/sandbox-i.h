@@ -18,6 +18,7 @@
 
 enum line_kind {
 	LINE_GO, /* to the init: ids are mapped; with the trees that only the caller could make */
+	LINE_START,  /* to the init: it is in its cgroups, and what it starts will be */
 	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
 	LINE_END,    /* to the init: pass `value` on to every process */
 	LINE_TTY,    /* to the caller: the master of the terminal */
@@ -48,6 +49,7 @@ NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
 struct run {
 	const struct sandbox_spec *spec;
 	struct cgroup *cgroup; /* owned; NULL if no limit needs one */
+	unsigned int held;     /* CGROUP_ bits: what the groups bound and count */
 	uint32_t walls;        /* in force so far */
 
 	bool privileged; /* the caller may map any ids and make idmapped mounts */
@@ -74,7 +76,8 @@ unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outs
 /* --- ns-linux.c: by the init -------------------------------------------------------------- */
 
 NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
-NODISCARD int ns_settle(struct run *run, struct err *err); /* host name, loopback, cgroups */
+NODISCARD int ns_settle(struct run *run, struct err *err); /* host name, loopback */
+NODISCARD int ns_hide_groups(struct err *err);             /* once it is in its cgroups */
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 
@@ -98,11 +101,11 @@ NODISCARD int proc_mask(int root, int empty_dir, int empty_file, struct err *err
 /* --- by the child, in this order ---------------------------------------------------------- */
 
 NODISCARD int tty_open(struct run *run, struct err *err);
-NODISCARD int limits_apply(const struct run *run, struct err *err);
 NODISCARD int caps_bound(struct err *err); /* nothing can be gained again; what there is stays */
 NODISCARD int landlock_enter(struct run *run, struct err *err);
 NODISCARD int caps_drop(struct err *err);
 NODISCARD int seccomp_enter(struct err *err);
+NODISCARD int limits_apply(const struct run *run, struct err *err);
 
 NORETURN void child_main(struct run *run);
 NORETURN void init_main(struct run *run);

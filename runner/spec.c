@@ -9,7 +9,8 @@
 
 #include "base/path.h"
 
-#define ID_MAX 65536 /* ids inside are below this: so many are mapped for root */
+#define LIMIT_MAX (UINT64_MAX >> 18)
+#define ID_MAX    65536 /* ids inside are below this: so many are mapped for root */
 
 static const char *const names[] = {
 	[WALL_USER] = "user",         [WALL_MOUNT] = "mount",     [WALL_PID] = "pid",
@@ -111,6 +112,20 @@ static int check_walls(const struct sandbox_spec *spec, struct err *err)
 	return 0;
 }
 
+/* What is multiplied or added to later must leave room for it. */
+static int check_limits(const struct sandbox_limits *l, struct err *err)
+{
+	const uint64_t all[] = { l->mem,    l->cpus_milli, l->pids,   l->wall_ms, l->grace_ms,
+				 l->cpu_ms, l->fsize,      l->nofile, l->output,  l->tmp };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (all[i] > LIMIT_MAX)
+			return err_set(err, -EINVAL, "%llu is more than any limit of a run can be",
+				       (unsigned long long)all[i]);
+	}
+	return 0;
+}
+
 int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 {
 	int r;
@@ -120,6 +135,8 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 		r = check_words("environment", spec->env, err);
 	if (r == 0)
 		r = check_walls(spec, err);
+	if (r == 0)
+		r = check_limits(&spec->limits, err);
 	if (r < 0)
 		return r;
 
