@@ -14,12 +14,14 @@
 
 /* A group of ours in one hierarchy. */
 struct cgroup_dir {
-	int parent; /* the caller's group; owned, as the next */
+	int parent; /* the caller's group; owned, as the next two */
 	int fd;
+	int entry; /* what a process writes "0" to, to be in it; -1 if it is cloned into it */
 	unsigned int serves; /* bits of CGROUP_, those of its controllers that a run needs */
 };
 
 struct cgroup_manager {
+	const char *entry; /* the file of a group for that, or NULL */
 	/* Which controllers a child of this group could have: CGROUP_ bits, or why none. */
 	int (*offers)(int parent, const char *controllers, struct err *why);
 	/* Write the limits that this directory serves. */

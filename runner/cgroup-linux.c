@@ -191,6 +191,7 @@ void cgroup_close(struct cgroup *g)
 	for (size_t i = 0; i < g->n_dirs; i++) {
 		g->manager->kill(&g->dirs[i]);
 		close(g->dirs[i].fd);
+		cleanup_close(&g->dirs[i].entry);
 		remove_group(g->dirs[i].parent, g->name);
 		close(g->dirs[i].parent);
 	}
@@ -201,13 +202,16 @@ DEFINE_CLEANUP(struct cgroup *, cgroup_close)
 /* A group of ours in the hierarchy of this place; takes `parent`. */
 static int add_dir(struct cgroup *g, int parent, unsigned int serves, struct err *why)
 {
-	AUTO_CLOSE int own = parent, fd = -1;
+	AUTO_CLOSE int own = parent, fd = -1, entry = -1;
+	const char *door = g->manager->entry;
 
 	sweep(parent);
 	if (mkdirat(parent, g->name, 0755) < 0)
 		return err_sys(why, "making a cgroup below that of the caller");
 	fd = openat(parent, g->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
+	if (fd >= 0 && door)
+		entry = openat(fd, door, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || (door && entry < 0)) {
 		int r = err_sys(why, "opening a cgroup that was made");
 
 		unlinkat(parent, g->name, AT_REMOVEDIR);
@@ -216,6 +220,7 @@ static int add_dir(struct cgroup *g, int parent, unsigned int serves, struct err
 	g->dirs[g->n_dirs++] = (struct cgroup_dir){
 		.parent = TAKE_FD(own),
 		.fd = TAKE_FD(fd),
+		.entry = TAKE_FD(entry),
 		.serves = serves,
 	};
 	return 0;
@@ -292,13 +297,16 @@ int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct 
 	return 0;
 }
 
-int cgroup_enter(struct cgroup *g, pid_t pid, struct err *err)
+int cgroup_clone_fd(const struct cgroup *g)
+{
+	return g && g->n_dirs > 0 && g->dirs[0].entry < 0 ? g->dirs[0].fd : -1;
+}
+
+int cgroup_join(const struct cgroup *g, struct err *err)
 {
 	for (size_t i = 0; i < g->n_dirs; i++) {
-		int r = cgroup_write_u64(g->dirs[i].fd, "cgroup.procs", (uint64_t)pid, err);
-
-		if (r < 0)
-			return r;
+		if (g->dirs[i].entry >= 0 && write(g->dirs[i].entry, "0", 1) < 0)
+			return err_sys(err, "entering the cgroups of the run");
 	}
 	return 0;
 }

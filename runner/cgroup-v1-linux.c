@@ -64,4 +64,5 @@ static void v1_kill(const struct cgroup_dir *dir)
 	(void)dir;
 }
 
-const struct cgroup_manager cgroup_v1 = { v1_offers, v1_apply, v1_use, v1_kill };
+/* "tasks", which moves one thread: who moves only itself so takes no lock of all groups. */
+const struct cgroup_manager cgroup_v1 = { "tasks", v1_offers, v1_apply, v1_use, v1_kill };

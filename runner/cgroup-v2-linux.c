@@ -93,4 +93,4 @@ static void v2_kill(const struct cgroup_dir *dir)
 		      "before 5.14 there is none; the pid namespace has ended them already");
 }
 
-const struct cgroup_manager cgroup_v2 = { v2_offers, v2_apply, v2_use, v2_kill };
+const struct cgroup_manager cgroup_v2 = { NULL, v2_offers, v2_apply, v2_use, v2_kill };

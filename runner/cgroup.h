@@ -41,7 +41,14 @@ enum cgroup_holds { CGROUP_MEMORY = 1, CGROUP_PIDS = 2, CGROUP_CPU = 4, CGROUP_C
  */
 NODISCARD int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct err *why);
 
-NODISCARD int cgroup_enter(struct cgroup *g, pid_t pid, struct err *err);
+/*
+ * How a process gets into them: it is cloned into the descriptor, if there is one, and calls
+ * cgroup_join() itself in any case.  Being moved by another waits for all processors to have
+ * passed a quiet moment, which takes milliseconds.
+ */
+int cgroup_clone_fd(const struct cgroup *g); /* borrowed; -1: none */
+NODISCARD int cgroup_join(const struct cgroup *g, struct err *err);
+
 void cgroup_use(const struct cgroup *g, struct cgroup_use *ret);
 
 /* Kill what is in it, and remove it.  NULL is fine. */

@@ -42,19 +42,6 @@ static int wait_for_go(struct run *run, struct err *err)
 	return 0;
 }
 
-/* Entering groups takes the kernel longer than all the rest, so the root was built meanwhile. */
-static int wait_for_start(struct run *run, struct err *err)
-{
-	struct line_msg msg;
-	int fds[LINE_FDS_MAX];
-	size_t n_fds;
-	int r = line_receive(run->line, &msg, fds, &n_fds);
-
-	if (r == 0)
-		_exit(125);
-	return r < 0 ? err_wrap(err, r, "waiting for the cgroups of the run") : 0;
-}
-
 static int build_world(struct run *run, struct err *err)
 {
 	int r;
@@ -66,10 +53,6 @@ static int build_world(struct run *run, struct err *err)
 		r = ns_settle(run, err);
 	if (r == 0)
 		r = mounts_enter(run, err);
-	if (r == 0)
-		r = wait_for_start(run, err);
-	if (r == 0)
-		r = ns_hide_groups(err);
 	return r;
 }
 

@@ -56,8 +56,13 @@ int ns_clone(struct run *run, struct err *err)
 		.pidfd = (uintptr_t)&run->init_fd,
 		.exit_signal = SIGCHLD,
 	};
+	int group = cgroup_clone_fd(run->cgroup);
 	long pid;
 
+	if (group >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)group;
+	}
 	if (run->spec->net == SANDBOX_NET_NONE)
 		args.flags |= CLONE_NEWNET;
 
@@ -162,17 +167,15 @@ static int raise_loopback(struct err *err)
 int ns_settle(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
+	int r = run->cgroup ? cgroup_join(run->cgroup, err) : 0;
 
+	if (r < 0)
+		return r;
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, "making the cgroup namespace of the run");
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
 	if (spec->net == SANDBOX_NET_NONE)
 		return raise_loopback(err);
-	return 0;
-}
-
-int ns_hide_groups(struct err *err)
-{
-	if (unshare(CLONE_NEWCGROUP) < 0)
-		return err_sys(err, "making the cgroup namespace of the run");
 	return 0;
 }

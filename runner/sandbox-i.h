@@ -18,7 +18,6 @@
 
 enum line_kind {
 	LINE_GO, /* to the init: ids are mapped; with the trees that only the caller could make */
-	LINE_START,  /* to the init: it is in its cgroups, and what it starts will be */
 	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
 	LINE_END,    /* to the init: pass `value` on to every process */
 	LINE_TTY,    /* to the caller: the master of the terminal */
@@ -76,8 +75,7 @@ unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outs
 /* --- ns-linux.c: by the init -------------------------------------------------------------- */
 
 NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
-NODISCARD int ns_settle(struct run *run, struct err *err); /* host name, loopback */
-NODISCARD int ns_hide_groups(struct err *err);             /* once it is in its cgroups */
+NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name, loopback */
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 

@@ -165,18 +165,6 @@ static int say_go(struct run *run, struct err *err)
 	return r < 0 ? err_wrap(err, r, "starting the run") : 0;
 }
 
-/* An init that could not go on has said why, and watch_run() will hear it. */
-static int say_start(struct run *run, struct err *err)
-{
-	struct line_msg start = { .kind = LINE_START };
-	int r;
-
-	r = run->cgroup ? cgroup_enter(run->cgroup, run->init, err) : 0;
-	if (r == 0)
-		r = line_send(run->line, &start, NULL, 0);
-	return r == -EPIPE || r == -ESRCH ? 0 : r;
-}
-
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
 	CLEANUP(run_done) struct run run;
@@ -213,8 +201,6 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 		r = idmap_trees(&run, err);
 	if (r == 0)
 		r = say_go(&run, err);
-	if (r == 0)
-		r = say_start(&run, err);
 	if (r < 0)
 		return r;
 	close_trees(&run);

@@ -196,7 +196,6 @@ static bool on_line(struct watch *w)
 		w->status = msg.value;
 		break;
 	case LINE_GO:
-	case LINE_START:
 	case LINE_SIGNAL:
 	case LINE_END:
 		break;
