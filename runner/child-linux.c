@@ -2,9 +2,8 @@
  * child-linux.c - from fork to exec: the last doors, in the order in which they can be shut.
  *
  * Each step needs what a later one takes away, so the order is fixed: the terminal needs a
- * session; the bounding set needs capabilities; Landlock needs no_new_privs and opens files;
- * the filter would refuse most of these; and the limits, which it allows to lower, are the
- * command's and not ours, so they come last.
+ * session; keys and files are asked for before the filter and Landlock refuse them; and the
+ * limits, which the filter allows to lower, are the command's and not ours, so they come last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -34,41 +31,6 @@ static void reset_signals(void)
 		sigaction(sig, &plain, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/*
- * A terminal of the run's own instance of devpts, so that its name means something inside.
- * The caller gets the other side.
- */
-int tty_open(struct run *run, struct err *err)
-{
-	AUTO_CLOSE int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC), slave = -1;
-	struct line_msg msg = { .kind = LINE_TTY };
-	struct winsize size;
-	int unlocked = 0, r;
-
-	if (master < 0)
-		return err_sys(err, "opening the terminal of the run");
-	if (ioctl(master, TIOCSPTLCK, &unlocked) < 0)
-		return err_sys(err, "unlocking the terminal of the run");
-	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave < 0)
-		return err_sys(err, "opening the other side of the terminal of the run");
-	if (run->spec->in_fd >= 0 && ioctl(run->spec->in_fd, TIOCGWINSZ, &size) == 0)
-		ioctl(slave, TIOCSWINSZ, &size);
-	if (ioctl(slave, TIOCSCTTY, 0) < 0)
-		return err_sys(err, "making the terminal of the run its own");
-	r = line_send(run->line, &msg, &master, 1);
-	if (r < 0)
-		return err_wrap(err, r, "handing out the terminal of the run");
-	for (int i = 0; i < 3; i++) {
-		if (run->their[i] >= 0)
-			close(run->their[i]);
-		run->their[i] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
-		if (run->their[i] < 0)
-			return err_sys(err, "copying the terminal of the run");
-	}
-	return 0;
 }
 
 static int take_stdio(struct run *run, struct err *err)
@@ -113,18 +75,14 @@ static int close_doors(struct run *run, struct err *err)
 	if (r == 0)
 		r = take_stdio(run, err);
 	if (r == 0)
-		r = caps_bound(err);
-	if (r == 0)
 		r = landlock_enter(run, err);
-	if (r == 0)
-		r = caps_drop(err);
 	if (r == 0)
 		r = enter_cwd(run->spec->cwd, err);
 	if (r == 0)
 		r = seccomp_enter(err);
 	if (r == 0)
 		r = limits_apply(run, err);
-	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_CAPS) | WALL_BIT(WALL_SECCOMP);
+	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
 	return r;
 }
 

@@ -53,6 +53,12 @@ static int build_world(struct run *run, struct err *err)
 		r = ns_settle(run, err);
 	if (r == 0)
 		r = mounts_enter(run, err);
+	/* Before anybody is forked: what they inherit is nothing, and we need none any more. */
+	if (r == 0)
+		r = caps_bound(err);
+	if (r == 0)
+		r = caps_drop(err);
+	run->walls |= WALL_BIT(WALL_CAPS);
 	return r;
 }
 
@@ -63,11 +69,7 @@ NORETURN static void helper_main(struct run *run, int ready)
 	struct err err = { 0 };
 	int r, fd;
 
-	r = caps_bound(&err);
-	if (r == 0)
-		r = landlock_enter(run, &err);
-	if (r == 0)
-		r = caps_drop(&err);
+	r = landlock_enter(run, &err);
 	if (r == 0)
 		r = seccomp_enter(&err);
 	if (r == 0)
@@ -200,7 +202,7 @@ void init_main(struct run *run)
 			      "it is told next");
 		line_give_up(run->line, &err, false);
 	}
-	if (keep(run, &children) < 0 || caps_bound(&err) < 0 || caps_drop(&err) < 0)
+	if (keep(run, &children) < 0)
 		_exit(125);
 	tend(run, command, children);
 }

@@ -94,6 +94,31 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct err 
 	return 0;
 }
 
+/* Does a map of /proc/self have all ids of a run by root? */
+static bool map_covers(const char *path)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const char *line;
+
+	if (fdio_read_file(AT_FDCWD, path, 65536, &text, NULL) < 0)
+		return false;
+	for (line = buf_str(&text); line && *line; line = strchr(line, '\n')) {
+		unsigned long long first, outside, count;
+
+		line += *line == '\n';
+		if (sscanf(line, "%llu %llu %llu", &first, &outside, &count) == 3 &&
+		    first <= ID_BASE && ID_BASE + ID_COUNT <= first + count)
+			return true;
+	}
+	return false;
+}
+
+bool ns_is_privileged(void)
+{
+	return geteuid() == 0 && map_covers("/proc/self/uid_map") &&
+	       map_covers("/proc/self/gid_map");
+}
+
 unsigned int ns_outside(unsigned int id)
 {
 	return ID_BASE + id;

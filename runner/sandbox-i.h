@@ -69,6 +69,8 @@ struct run {
 
 /* The init in all its namespaces: 0 in it, its pid (in run->init, too) outside. */
 NODISCARD int ns_clone(struct run *run, struct err *err);
+/* Root, and of a user namespace that has ids to give away; one that has none is as any user. */
+bool ns_is_privileged(void);
 NODISCARD int ns_map_ids(struct run *run, struct err *err);
 unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outside */
 
@@ -96,12 +98,15 @@ NODISCARD int dev_build(int root, struct err *err);
 NODISCARD int proc_mount(struct err *err); /* not attached yet */
 NODISCARD int proc_mask(int root, int empty_dir, int empty_file, struct err *err);
 
+/* --- caps-linux.c: by the init, for all that it forks ------------------------------------- */
+
+NODISCARD int caps_bound(struct err *err); /* nothing can be gained again; what there is stays */
+NODISCARD int caps_drop(struct err *err);
+
 /* --- by the child, in this order ---------------------------------------------------------- */
 
 NODISCARD int tty_open(struct run *run, struct err *err);
-NODISCARD int caps_bound(struct err *err); /* nothing can be gained again; what there is stays */
 NODISCARD int landlock_enter(struct run *run, struct err *err);
-NODISCARD int caps_drop(struct err *err);
 NODISCARD int seccomp_enter(struct err *err);
 NODISCARD int limits_apply(const struct run *run, struct err *err);
 

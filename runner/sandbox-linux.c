@@ -17,7 +17,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 {
 	*run = (struct run){
 		.spec = spec,
-		.privileged = geteuid() == 0,
+		.privileged = ns_is_privileged(),
 		.init_fd = -1,
 		.line = -1,
 		.far_line = -1,
