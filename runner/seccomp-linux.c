@@ -1,10 +1,8 @@
 /*
  * seccomp-linux.c - compile the table, and enter it.
  *
- * libseccomp knows the numbers of the calls; the program is our own.  Two reasons, both
- * measured or tried: libseccomp cannot say "these values are allowed, others EPERM, and calls
- * that are not listed ENOSYS" of one argument, and it takes longer to build its program than
- * all other walls of a run take together.
+ * libseccomp knows the numbers of the calls; the program is our own, since libseccomp cannot
+ * say of one argument "these values are allowed, others EPERM" beside a default of ENOSYS.
  *
  * All numbers are cut into spans with the same answer, and found by halving: a call costs
  * seven or eight comparisons.
