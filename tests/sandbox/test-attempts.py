@@ -135,6 +135,17 @@ for title, wanted in FAMILIES.items():
 
 
 @test
+def each_wall_hides_the_init_alone(box):
+    """Landlock keeps a run from looking into it; so does its not being dumpable."""
+    names = list(FAMILIES["the_init_is_out_of_reach"])
+    host = Host(box)
+    control(box, host, names)
+    got = parse_attempts(box.run("./attempts", *names, options=[
+        "--lack", "landlock_create_ruleset", "--allow-missing", "landlock"]).ends(0).out.decode())
+    assert set(got.values()) == HIDDEN, got
+
+
+@test
 def nothing_that_the_program_knows_gets_through(box):
     host = Host(box)
     got = parse_attempts(box.run("./attempts", options=host.options()).ends(0).out.decode())

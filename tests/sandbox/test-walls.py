@@ -83,6 +83,18 @@ def a_run_by_root_is_no_root_outside(box):
 
 
 @test
+def supplementary_groups_are_dropped(box):
+    if not is_root():
+        raise Skip("an ordinary user cannot drop them, which docs/sandbox.md says")
+    _, words = box.words([], ["sh", "-c", "grep Groups: /proc/self/status"])
+    with_groups = ["setpriv", "--groups", "4,24,27"]
+    control = box.outside(*with_groups, "grep", "Groups:", "/proc/self/status")
+    assert control.stdout.split()[1:] == [b"4", b"24", b"27"], control
+    got = box.outside(*with_groups, *words, env=box.env)
+    assert got.returncode == 0 and got.stdout.split() == [b"Groups:"], got
+
+
+@test
 def files_of_root_stay_root_s_on_disk(box):
     if not is_root():
         raise Skip("only root has files of root")
