@@ -79,7 +79,7 @@ static int close_doors(struct run *run, struct err *err)
 	if (r == 0)
 		r = enter_cwd(run->spec->cwd, err);
 	if (r == 0)
-		r = seccomp_enter(err);
+		r = seccomp_enter(run, err);
 	if (r == 0)
 		r = limits_apply(run, err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
@@ -140,7 +140,7 @@ void child_main(struct run *run)
 	ready.walls = run->walls;
 	r = line_send(run->line, &ready, NULL, 0);
 	if (r < 0)
-		_exit(125);
+		line_leave(125);
 
 	/* CLOEXEC rather than close: the line must outlive this to say that exec failed. */
 	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {

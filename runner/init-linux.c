@@ -71,7 +71,7 @@ NORETURN static void helper_main(struct run *run, int ready)
 
 	r = landlock_enter(run, &err);
 	if (r == 0)
-		r = seccomp_enter(&err);
+		r = seccomp_enter(run, &err);
 	if (r == 0)
 		r = limits_apply(run, &err);
 	if (r < 0)

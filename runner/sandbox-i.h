@@ -40,6 +40,9 @@ NODISCARD int line_send(int line, const struct line_msg *msg, const int *fds, si
 /* 1 and a message, 0 at the end of the line, or a negative errno.  The caller owns the fds. */
 NODISCARD int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds);
 
+/* _exit() behind a filter of somebody else's, which may forbid even that; libc would try for ever. */
+NORETURN void line_leave(int status);
+
 /* Tell the caller why, and end this process. */
 NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
 
@@ -107,7 +110,7 @@ NODISCARD int caps_drop(struct err *err);
 
 NODISCARD int tty_open(struct run *run, struct err *err);
 NODISCARD int landlock_enter(struct run *run, struct err *err);
-NODISCARD int seccomp_enter(struct err *err);
+NODISCARD int seccomp_enter(const struct run *run, struct err *err);
 NODISCARD int limits_apply(const struct run *run, struct err *err);
 
 NORETURN void child_main(struct run *run);

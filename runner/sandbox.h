@@ -124,6 +124,14 @@ struct sandbox_spec {
 	struct sandbox_limits limits;
 	uint32_t may_miss; /* bits of walls, of SANDBOX_MAY_MISS only */
 
+	/*
+	 * struct sock_filters in the place of our own list of system calls (oci.h makes them
+	 * from a profile), or NULL.  What comes after it is prlimit64, sendmsg, close_range
+	 * and execve: a filter without these runs nothing.
+	 */
+	const void *filter;
+	size_t filter_len; /* bytes */
+
 	int in_fd; /* read by us and passed on; -1: nothing to read */
 	sandbox_output_fn output;
 	void *output_ctx;

@@ -193,19 +193,29 @@ int seccomp_compile(uint32_t arch, struct buf *out, struct err *err)
 	return c->failed ? err_nomem(err) : 0;
 }
 
-int seccomp_enter(struct err *err)
+static int compile_own(struct buf *code, struct err *err)
+{
+#if defined(__x86_64__)
+	return seccomp_compile(AUDIT_ARCH_X86_64, code, err);
+#elif defined(__aarch64__)
+	return seccomp_compile(AUDIT_ARCH_AARCH64, code, err);
+#else
+	return seccomp_compile(0, code, err);
+#endif
+}
+
+int seccomp_enter(const struct run *run, struct err *err)
 {
 	CLEANUP(buf_done) struct buf code = BUF_INIT;
 	struct sock_fprog prog;
 	int r;
 
-#if defined(__x86_64__)
-	r = seccomp_compile(AUDIT_ARCH_X86_64, &code, err);
-#elif defined(__aarch64__)
-	r = seccomp_compile(AUDIT_ARCH_AARCH64, &code, err);
-#else
-	r = seccomp_compile(0, &code, err);
-#endif
+	if (run->spec->filter) {
+		r = buf_append(&code, run->spec->filter, run->spec->filter_len);
+		r = r < 0 ? err_nomem(err) : 0;
+	} else {
+		r = compile_own(&code, err);
+	}
 	if (r < 0)
 		return r;
 	prog.filter = (struct sock_filter *)(void *)code.data;

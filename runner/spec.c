@@ -9,8 +9,9 @@
 
 #include "base/path.h"
 
-#define LIMIT_MAX (UINT64_MAX >> 18)
-#define ID_MAX    65536 /* ids inside are below this: so many are mapped for root */
+#define FILTER_MAX (4096 * 8) /* BPF_MAXINSNS of the kernel */
+#define LIMIT_MAX  (UINT64_MAX >> 18)
+#define ID_MAX     65536 /* ids inside are below this: so many are mapped for root */
 
 static const char *const names[] = {
 	[WALL_USER] = "user",         [WALL_MOUNT] = "mount",     [WALL_PID] = "pid",
@@ -151,6 +152,9 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 		return err_set(err, -EINVAL, "user %u is none that a run can be", spec->uid);
 	if (spec->gid >= ID_MAX && spec->gid != getegid())
 		return err_set(err, -EINVAL, "group %u is none that a run can be", spec->gid);
+	if (spec->filter &&
+	    (spec->filter_len % 8 != 0 || spec->filter_len == 0 || spec->filter_len > FILTER_MAX))
+		return err_set(err, -EINVAL, "a filter of %zu bytes is none", spec->filter_len);
 	if (spec->n_mounts > SANDBOX_MOUNTS_MAX)
 		return err_set(err, -EINVAL, "%zu mounts are more than a run can have",
 			       spec->n_mounts);

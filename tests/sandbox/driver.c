@@ -22,6 +22,7 @@
 #include "base/opt.h"
 #include "base/size.h"
 #include "runner/layout.h"
+#include "runner/oci.h"
 #include "runner/sandbox.h"
 
 #define ENV_MAX 64
@@ -33,6 +34,7 @@ struct driver {
 	size_t n_env;
 	const char *result;
 	scmp_filter_ctx lacks;
+	struct buf filter;
 };
 
 NORETURN static void die(const char *what, const char *why)
@@ -62,6 +64,18 @@ static void add_lack(struct driver *d, char *text)
 	if (seccomp_rule_add(d->lacks, SCMP_ACT_ERRNO(code), seccomp_syscall_resolve_name(text),
 			     0) != 0)
 		die(text, "cannot be made to lack");
+}
+
+static void read_profile(struct driver *d, const char *path)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct err err = { 0 };
+
+	if (fdio_read_file(AT_FDCWD, path, 1 << 20, &text, &err) < 0 ||
+	    oci_compile((const char *)text.data, text.len, &d->filter, &err) < 0)
+		die(path, err.msg);
+	d->spec.filter = d->filter.data;
+	d->spec.filter_len = d->filter.len;
 }
 
 /* PATH, or HOST:GUEST. */
@@ -138,6 +152,8 @@ static bool other_option(struct driver *d, const char *name, char *value)
 		d->spec.hostname = value;
 	else if (strcmp(name, "--result") == 0)
 		d->result = value;
+	else if (strcmp(name, "--profile") == 0)
+		read_profile(d, value);
 	else if (strcmp(name, "--lack") == 0)
 		add_lack(d, value);
 	else if (strcmp(name, "--allow-missing") == 0)
@@ -247,5 +263,6 @@ int main(int argc, char **argv)
 	r = sandbox_run(&d.spec, &res, &err);
 	if (d.result)
 		write_result(&d, &res, r, &err);
+	buf_done(&d.filter);
 	return status_of(r, &res, &err);
 }

@@ -41,7 +41,7 @@ STEP(tty_open, (struct run * run, struct err *err), (run, err))
 STEP(caps_bound, (struct err * err), (err))
 STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
 STEP(caps_drop, (struct err * err), (err))
-STEP(seccomp_enter, (struct err * err), (err))
+STEP(seccomp_enter, (const struct run *run, struct err *err), (run, err))
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
