@@ -205,7 +205,6 @@ static int add_dir(struct cgroup *g, int parent, unsigned int serves, struct err
 	AUTO_CLOSE int own = parent, fd = -1, entry = -1;
 	const char *door = g->manager->entry;
 
-	sweep(parent);
 	if (mkdirat(parent, g->name, 0755) < 0)
 		return err_sys(why, "making a cgroup below that of the caller");
 	fd = openat(parent, g->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,6 +248,9 @@ static int visit(const struct cgroup_place *place, void *ctx)
 		return 0;
 	}
 	offers = s->g->manager->offers(parent, place->controllers, s->why);
+	/* Also where nothing is wanted this time: what is left there was wanted once. */
+	if (offers > 0)
+		sweep(parent);
 	serves = offers > 0 ? (unsigned int)offers & s->wanted & ~s->held : 0;
 	if (serves == 0) {
 		close(parent);

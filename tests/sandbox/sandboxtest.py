@@ -151,8 +151,8 @@ def parse_attempts(text):
     return {name: int(code) for name, code in (line.split() for line in text.splitlines())}
 
 
-def groups():
-    """Our groups in the cgroups of this process, by path."""
+def groups(owner=None):
+    """Groups in the cgroups of this process that this one made, or whose maker is gone."""
     found = []
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -163,7 +163,9 @@ def groups():
                     kind == "cgroup" and controllers
                     and controllers.split(",")[0] in m[-1].split(",")):
                 found += Path(m[4] + path).glob("snap-run-*")
-    return found
+    makers = [(g, int(g.name.split("-")[3])) for g in found]
+    return [g for g, pid in makers
+            if (pid == owner if owner else not Path(f"/proc/{pid}").exists())]
 
 
 def can_group():

@@ -133,6 +133,30 @@ TEST(a_run_leaves_no_descriptor)
 	CHECK_EQ(count_fds(), before);
 }
 
+TEST(a_source_that_is_not_what_it_was_is_refused)
+{
+	const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
+	AUTO_CLOSE int was = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct sandbox_mount m = { SANDBOX_BIND, "/usr", was, "/shown" };
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = &m;
+	spec.n_mounts = 1;
+	/* The control gets as far as exec: there is no program in that root. */
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -ENOENT);
+	CHECK(res.exec_failed);
+	m.host = "/etc";
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -ESTALE);
+	CHECK_HAS(err.msg, "'/etc' is not what it was");
+	CHECK(!res.exec_failed);
+}
+
 /* --- the helper ----------------------------------------------------------------------------- */
 
 /* Says who it is, through the one descriptor that it has. */
