@@ -104,7 +104,8 @@ typedef int (*sandbox_output_fn)(void *ctx, enum sandbox_stream stream, const vo
 
 /*
  * Runs inside beside the command, behind the same walls but for exec: it has `fd` and
- * nothing else, and ends with the run.  The command starts when it has closed `ready_fd`.
+ * nothing else, blocks all signals, and ends with the run.  The command starts when it has
+ * closed `ready_fd`.
  */
 typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd);
 

@@ -144,6 +144,12 @@ def endless_output_is_cut(box):
 
 
 @test
+def a_run_goes_before_the_host_when_memory_ends(box):
+    (score,) = map(int, box.sh("cat /proc/self/oom_score_adj").ends(0).lines())
+    assert score >= max(200, int(Path("/proc/self/oom_score_adj").read_text())), score
+
+
+@test
 def core_files_are_not_made(box):
     got = box.sh("ulimit -c; ulimit -H -c").ends(0)
     assert got.lines() == ["0", "0"], str(got)
