@@ -89,7 +89,8 @@ NORETURN static void helper_main(struct run *run, int ready)
 static int start_helper(struct run *run, struct err *err)
 {
 	int ready[2];
-	char end;
+	char byte;
+	ssize_t n;
 	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) < 0)
@@ -104,9 +105,12 @@ static int start_helper(struct run *run, struct err *err)
 		close(ready[0]);
 		return err_sys(err, "starting the helper of the run");
 	}
-	while (read(ready[0], &end, 1) < 0 && errno == EINTR)
-		;
+	do {
+		n = read(ready[0], &byte, 1);
+	} while (n < 0 && errno == EINTR);
 	close(ready[0]);
+	if (n != 1)
+		return err_set(err, -EIO, "the helper of the run ended before it was ready");
 	return 0;
 }
 
@@ -162,17 +166,60 @@ NORETURN static void tend(struct run *run, pid_t command, int children)
 	_exit(0);
 }
 
-/* Keep the line and one more, as 0 and 1. */
-static int keep(struct run *run, int *fd)
+/* Keep these descriptors, as 0, 1, 2, and no others. */
+static int keep(int *const fds[3], struct err *err)
 {
-	int line = fcntl(run->line, F_DUPFD_CLOEXEC, 3), other = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+	int copies[3];
 
-	if (line < 0 || other < 0 || dup2(line, 0) < 0 || dup2(other, 1) < 0)
-		return -errno;
-	if (syscall(SYS_close_range, 2, ~0u, 0) < 0)
-		return -errno;
-	run->line = 0;
-	*fd = 1;
+	for (int i = 0; i < 3; i++) {
+		copies[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 3);
+		if (copies[i] < 0)
+			return err_sys(err, "keeping what the init of the run needs");
+	}
+	for (int i = 0; i < 3; i++) {
+		if (dup2(copies[i], i) < 0)
+			return err_sys(err, "keeping what the init of the run needs");
+		*fds[i] = i;
+	}
+	if (syscall(SYS_close_range, 3, ~0u, 0) < 0)
+		return err_sys(err, "closing the descriptors of the run's init");
+	return 0;
+}
+
+/* The child waits until its init stands: a byte, or the end if that failed. */
+NORETURN static void child_when_ready(struct run *run, int begin)
+{
+	char byte;
+
+	if (read(begin, &byte, 1) != 1)
+		_exit(125);
+	child_main(run);
+}
+
+/* Fork the child, and be no more than what tends it. */
+static int start_child(struct run *run, int *children, pid_t *ret, struct err *err)
+{
+	int begin[2];
+	int *const kept[] = { &run->line, children, &begin[1] };
+	pid_t pid;
+	int r;
+
+	if (pipe2(begin, O_CLOEXEC) < 0)
+		return err_sys(err, "making a pipe to the first process of the run");
+	pid = fork();
+	if (pid == 0) {
+		close(begin[1]);
+		child_when_ready(run, begin[0]);
+	}
+	if (pid < 0)
+		return err_sys(err, "starting the first process of the run");
+	r = keep(kept, err);
+	if (r < 0)
+		return r;
+	if (write(begin[1], "", 1) != 1)
+		return err_sys(err, "starting the first process of the run");
+	close(begin[1]);
+	*ret = pid;
 	return 0;
 }
 
@@ -188,21 +235,14 @@ void init_main(struct run *run)
 	r = build_world(run, &err);
 	if (r == 0 && run->spec->helper)
 		r = start_helper(run, &err);
-	if (r < 0)
-		line_give_up(run->line, &err, false);
-
 	sigemptyset(&all);
 	sigaddset(&all, SIGCHLD);
-	children = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-	command = children < 0 ? -1 : fork();
-	if (command == 0)
-		child_main(run);
-	if (command < 0) {
-		IGNORE_RESULT(err_sys(&err, "starting the first process of the run"),
-			      "it is told next");
+	children = r == 0 ? signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+	if (r == 0 && children < 0)
+		r = err_sys(&err, "watching the processes of the run");
+	if (r == 0)
+		r = start_child(run, &children, &command, &err);
+	if (r < 0)
 		line_give_up(run->line, &err, false);
-	}
-	if (keep(run, &children) < 0)
-		_exit(125);
 	tend(run, command, children);
 }

@@ -68,6 +68,25 @@ int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds)
 	return n == sizeof(*ret) ? 1 : -EBADMSG;
 }
 
+int line_say_go(struct run *run, struct err *err)
+{
+	struct line_msg go = { .kind = LINE_GO, .walls = run->walls };
+	int fds[LINE_FDS_MAX];
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < run->spec->n_mounts; i++) {
+		if (run->trees[i] < 0)
+			continue;
+		if (n == LINE_FDS_MAX)
+			return err_set(err, -EINVAL, "a run can have no more than %d owned mounts",
+				       LINE_FDS_MAX);
+		fds[n++] = run->trees[i];
+	}
+	r = line_send(run->line, &go, fds, n);
+	return r < 0 ? err_wrap(err, r, "starting the run") : 0;
+}
+
 void line_leave(int status)
 {
 	syscall(SYS_exit_group, status);

@@ -68,6 +68,9 @@ struct run {
 	int trees[SANDBOX_MOUNTS_MAX];
 };
 
+/* Everything is ready for the init: let it go on. */
+NODISCARD int line_say_go(struct run *run, struct err *err);
+
 /* --- ns-linux.c: by the caller ------------------------------------------------------------ */
 
 /* The init in all its namespaces: 0 in it, its pid (in run->init, too) outside. */
@@ -118,5 +121,5 @@ NORETURN void init_main(struct run *run);
 
 /* --- watch-linux.c: by the caller --------------------------------------------------------- */
 
-/* Until the init is gone and everything it wrote has been passed on. */
+/* Let the init go on, until it is gone and everything it wrote has been passed on. */
 NODISCARD int watch_run(struct run *run, struct sandbox_result *ret, struct err *err);

@@ -30,7 +30,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 
 static void close_trees(struct run *run)
 {
-	for (size_t i = 0; i < run->spec->n_mounts; i++) {
+	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++) {
 		cleanup_close(&run->trees[i]);
 		run->trees[i] = -1;
 	}
@@ -145,26 +145,6 @@ static int bound_by_groups(struct run *run, struct err *err)
 	return 0;
 }
 
-/* Everything is ready for the init: let it go on. */
-static int say_go(struct run *run, struct err *err)
-{
-	struct line_msg go = { .kind = LINE_GO, .walls = run->walls };
-	int fds[LINE_FDS_MAX];
-	size_t n = 0;
-	int r;
-
-	for (size_t i = 0; i < run->spec->n_mounts; i++) {
-		if (run->trees[i] < 0)
-			continue;
-		if (n == LINE_FDS_MAX)
-			return err_set(err, -EINVAL, "a run can have no more than %d owned mounts",
-				       LINE_FDS_MAX);
-		fds[n++] = run->trees[i];
-	}
-	r = line_send(run->line, &go, fds, n);
-	return r < 0 ? err_wrap(err, r, "starting the run") : 0;
-}
-
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
 	CLEANUP(run_done) struct run run;
@@ -199,10 +179,5 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 	r = ns_map_ids(&run, err);
 	if (r == 0)
 		r = idmap_trees(&run, err);
-	if (r == 0)
-		r = say_go(&run, err);
-	if (r < 0)
-		return r;
-	close_trees(&run);
-	return watch_run(&run, ret, err);
+	return r < 0 ? r : watch_run(&run, ret, err);
 }

@@ -105,7 +105,7 @@ typedef int (*sandbox_output_fn)(void *ctx, enum sandbox_stream stream, const vo
 /*
  * Runs inside beside the command, behind the same walls but for exec: it has `fd` and
  * nothing else, blocks all signals, and ends with the run.  The command starts when it has
- * closed `ready_fd`.
+ * written a byte to `ready_fd`, and nothing starts if it ends before that.
  */
 typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd);
 

@@ -286,7 +286,10 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 	CLEANUP(watch_done) struct watch w = { .run = run, .ret = ret, .signals = -1, .clock = -1 };
 	int r;
 
+	/* All that can fail here has not, when the init hears that it may go on. */
 	r = watch_open(&w, err);
+	if (r == 0)
+		r = line_say_go(run, err);
 	if (r == 0)
 		r = watch_loop(&w, err);
 	if (r == 0)

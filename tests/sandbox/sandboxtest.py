@@ -75,6 +75,7 @@ class Box:
         self.project.mkdir()
         shutil.copy(ATTEMPTS, self.project / "attempts")
         self.reports = 0
+        self.callers = []  # process ids of who called the sandbox
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("SNAPCOW_")}
         self.env.update(ASAN_OPTIONS=sanitizer("ASAN_OPTIONS", "detect_leaks=0"),
                         UBSAN_OPTIONS=sanitizer("UBSAN_OPTIONS", "halt_on_error=1"))
@@ -91,8 +92,15 @@ class Box:
         """A command in the sandbox."""
         report, words = self.words(options, command, system)
         more = {"stdin": subprocess.DEVNULL, **more}
-        done = subprocess.run(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=180, check=False, **more)
+        with subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              **more) as process:
+            self.callers.append(process.pid)
+            try:
+                out, err = process.communicate(timeout=180)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        done = subprocess.CompletedProcess(words, process.returncode, out, err)
         text = report.read_text() if report.exists() else "null"
         assert b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr, done.stderr
         return Run(words, done, json.loads(text))
@@ -106,8 +114,10 @@ class Box:
     def start(self, *command, options=(), **more):
         """The same without waiting for its end."""
         _, words = self.words(options, command)
-        return subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        self.callers.append(process.pid)
+        return process
 
     def outside(self, *command, **more):
         """The control."""
@@ -151,8 +161,8 @@ def parse_attempts(text):
     return {name: int(code) for name, code in (line.split() for line in text.splitlines())}
 
 
-def groups(owner=None):
-    """Groups in the cgroups of this process that this one made, or whose maker is gone."""
+def groups(callers):
+    """Groups in the cgroups of this process that these processes made."""
     found = []
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -163,9 +173,7 @@ def groups(owner=None):
                     kind == "cgroup" and controllers
                     and controllers.split(",")[0] in m[-1].split(",")):
                 found += Path(m[4] + path).glob("snap-run-*")
-    makers = [(g, int(g.name.split("-")[3])) for g in found]
-    return [g for g, pid in makers
-            if (pid == owner if owner else not Path(f"/proc/{pid}").exists())]
+    return [g for g in found if int(g.name.split("-")[3]) in callers]
 
 
 def can_group():

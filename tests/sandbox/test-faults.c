@@ -31,6 +31,7 @@ static int injected(struct err *err, const char *step)
 STEP(ns_clone, (struct run * run, struct err *err), (run, err))
 STEP(ns_map_ids, (struct run * run, struct err *err), (run, err))
 STEP(idmap_trees, (struct run * run, struct err *err), (run, err))
+STEP(line_say_go, (struct run * run, struct err *err), (run, err))
 STEP(ns_become, (struct run * run, struct err *err), (run, err))
 STEP(ns_settle, (struct run * run, struct err *err), (run, err))
 STEP(mounts_enter, (struct run * run, struct err *err), (run, err))
@@ -45,9 +46,9 @@ STEP(seccomp_enter, (const struct run *run, struct err *err), (run, err))
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
-	"ns_clone",     "ns_map_ids",     "idmap_trees", "ns_become",     "ns_settle",
-	"mounts_enter", "proc_mount",     "proc_mask",   "dev_build",     "tty_open",
-	"caps_bound",   "landlock_enter", "caps_drop",   "seccomp_enter", "limits_apply",
+	"ns_clone",       "ns_map_ids", "line_say_go",   "idmap_trees",  "ns_become", "ns_settle",
+	"mounts_enter",   "proc_mount", "proc_mask",     "dev_build",    "tty_open",  "caps_bound",
+	"landlock_enter", "caps_drop",  "seccomp_enter", "limits_apply",
 };
 
 static int count_fds(void)
@@ -168,9 +169,8 @@ static int help(void *ctx, int fd, int ready)
 	for (int i = 0; i < 64; i++)
 		n += fcntl(i, F_GETFD) >= 0;
 	snprintf(text, sizeof(text), "%s %d %d", (const char *)ctx, (int)getpid(), n);
-	if (write(fd, text, strlen(text) + 1) < 0)
+	if (write(fd, text, strlen(text) + 1) < 0 || write(ready, "", 1) < 0)
 		return -errno;
-	close(ready);
 	pause();
 	return 0;
 }
@@ -204,6 +204,41 @@ TEST(a_helper_runs_inside_before_the_command_and_ends_with_it)
 	CHECK_STR(text, "helping 2 2");
 	close(ends[0]);
 	close(ends[1]);
+}
+
+static int help_not(void *ctx, int fd, int ready)
+{
+	(void)ctx;
+	(void)fd;
+	close(ready);
+	return 0;
+}
+
+TEST(without_its_helper_no_command_runs)
+{
+	const char *const argv[] = { "sh", "-c", "echo ran > /mark/ran", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	struct sandbox_mount mark = {
+		SANDBOX_BIND, test_dir(), -1, "/mark", .writable = true, .owned = true,
+	};
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, &err), &err);
+	CHECK_OK(layout_add(l, &mark, &err), &err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.helper = help_not;
+	spec.helper_fd = 2;
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -EIO);
+	CHECK_HAS(err.msg, "the helper of the run");
+	CHECK_EQ(access(test_path("ran"), F_OK), -1);
 }
 
 TEST_MAIN("sandbox-faults")

@@ -23,7 +23,7 @@ def memory_that_runs_out_kills_inside_the_group_only(box):
     # The same amount fits where there is more, and this process is still here.
     fits = "x = bytearray(80 << 20); print(len(x))"
     assert box.python(fits, options=["--mem", 256 * M]).ends(0).lines() == [str(80 << 20)]
-    assert groups() == [], groups()
+    assert groups(box.callers) == [], groups(box.callers)
 
 
 @test
@@ -183,13 +183,13 @@ def a_caller_that_is_killed_takes_everything_with_it(box):
     assert caller.stdout.readline() == b"up\n"
     (init,) = Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split()
     eventually("two sleepers", lambda: len(processes(marker)) >= 2)
-    assert len(groups(caller.pid)) == (2 if can_group() else 0), groups(caller.pid)
+    assert len(groups([caller.pid])) == (2 if can_group() else 0), groups([caller.pid])
     caller.kill()
     caller.wait()
     eventually("the run is gone", lambda: processes(marker) == [] and not Path(f"/proc/{init}").exists())
     # What only a live caller could remove, the next one does.
     box.sh("true", options=options).ends(0)
-    assert groups() == [], groups()
+    assert groups(box.callers) == [], groups(box.callers)
 
 
 @test
@@ -231,7 +231,8 @@ def many_runs_leave_nothing(box):
     words = [box.words(options, ["true"])[1] for _ in range(30)]
     runs = [subprocess.Popen(w, env=box.env, stdin=subprocess.DEVNULL) for w in words]
     assert all(r.wait(120) == 0 for r in runs)
-    assert groups() == [] and Path("/proc/self/mountinfo").read_text() == before, groups()
+    assert groups([r.pid for r in runs]) == [], groups([r.pid for r in runs])
+    assert Path("/proc/self/mountinfo").read_text() == before
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
  * test-spec.c - what a spec may say, and what is said of one that may not.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "runner/layout.h"
@@ -131,6 +132,7 @@ TEST(numbers_too_large_to_reckon_with_are_refused)
 	spec = fine();
 	spec.n_mounts = SANDBOX_MOUNTS_MAX + 1;
 	refused(&spec, "mounts are more");
+	CHECK(fcntl(0, F_GETFD) >= 0); /* nothing that was never opened is closed */
 	spec = fine();
 	spec.hostname = "";
 	refused(&spec, "host name");
