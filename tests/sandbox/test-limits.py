@@ -110,7 +110,7 @@ def time_that_is_up_ends_a_run(box):
 def who_ignores_the_end_is_ended_with_all_it_started(box):
     script = ("trap '' TERM HUP INT; (setsid sh -c \"trap '' TERM; echo deep; sleep 600; sleep 600\" &) ;"
               " sleep 600; sleep 600")
-    got = box.sh(script, options=["--wall", 500, "--grace", 200]).ends(124)
+    got = box.sh(script, options=["--wall", 3000, "--grace", 200]).ends(124)
     assert got.lines() == ["deep"] and got.report["signal"] == signal.SIGKILL, str(got)
 
 
