@@ -1,0 +1,307 @@
+/*
+ * mounts-linux.c - the root of a run: built on a tmpfs, by descriptor, and pivoted into.
+ *
+ * The host's tree is still in reach while this runs, as the copy that came with the mount
+ * namespace; it is detached as a whole at the end, so nothing that was not put into the new
+ * root is there, not even in mountinfo.  No path is built from parts and opened again: a
+ * source is opened once, without following symlinks, and a target is walked to name by name
+ * beneath the new root (CVE-2019-19921, CVE-2021-30465 and their kin are races between two
+ * lookups of one name).
+ *
+ * One tmpfs holds the root and all that is fresh.  The root's own mount is made read-only
+ * last; each fresh directory has a mount of its own over itself that stays writable.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "runner/mount-api.h"
+#include "runner/sandbox-i.h"
+
+#define PLAIN   (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+#define BENEATH (RESOLVE_BENEATH | PLAIN)
+
+#define TREE  (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH)
+#define TAMED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+int mounts_open_host(const struct sandbox_mount *m, struct err *err)
+{
+	AUTO_CLOSE int fd = mount_openat2(AT_FDCWD, m->host, O_PATH | O_NOFOLLOW, PLAIN);
+	struct stat is, was;
+
+	if (fd < 0 && errno == ELOOP)
+		return err_set(err, -ELOOP, "'%s' has a symlink in it, and is not followed",
+			       m->host);
+	if (fd < 0)
+		return err_sys(err, "opening '%s' to show it to the run", m->host);
+	if (fstat(fd, &is) < 0)
+		return err_sys(err, "looking at '%s'", m->host);
+	if (S_ISLNK(is.st_mode))
+		return err_set(err, -ELOOP, "'%s' is a symlink, and is not followed", m->host);
+	if (m->host_fd < 0)
+		return TAKE_FD(fd);
+
+	if (fstat(m->host_fd, &was) < 0)
+		return err_sys(err, "looking at what '%s' was", m->host);
+	if (is.st_dev != was.st_dev || is.st_ino != was.st_ino)
+		return err_set(err, -ESTALE, "'%s' is not what it was when the run was asked for",
+			       m->host);
+	return TAKE_FD(fd);
+}
+
+/* One name further down; what is missing is made.  Descriptor or -errno. */
+static int step_down(int at, const char *name, bool dir)
+{
+	int fd = mount_openat2(at, name, O_PATH | O_NOFOLLOW, BENEATH);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	if (dir && mkdirat(at, name, 0755) < 0)
+		return -errno;
+	if (!dir) {
+		AUTO_CLOSE int made =
+		    openat(at, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+		if (made < 0)
+			return -errno;
+	}
+	fd = mount_openat2(at, name, O_PATH | O_NOFOLLOW, BENEATH);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The directory that `guest` stands in, and its last name in *ret_name. */
+static int open_parent(int root, const char *guest, const char **ret_name, struct err *err)
+{
+	AUTO_CLOSE int at = mount_openat2(root, ".", O_PATH, BENEATH);
+	char name[PATH_NAME_MAX + 1];
+	const char *rest = guest + 1, *slash;
+
+	if (at < 0)
+		return err_sys(err, "opening the root of the run");
+	while ((slash = strchr(rest, '/'))) {
+		int next;
+
+		memcpy(name, rest, (size_t)(slash - rest));
+		name[slash - rest] = '\0';
+		next = step_down(at, name, true);
+		if (next < 0)
+			return err_wrap(err, next, "making '%s' in the root of the run", guest);
+		close(at);
+		at = next;
+		rest = slash + 1;
+	}
+	*ret_name = rest;
+	return TAKE_FD(at);
+}
+
+int mounts_target(int root, const char *guest, bool dir, struct err *err)
+{
+	const char *name;
+	AUTO_CLOSE int at = open_parent(root, guest, &name, err), fd = -1;
+	struct stat st;
+
+	if (at < 0)
+		return at;
+	fd = step_down(at, name, dir);
+	if (fd < 0)
+		return err_wrap(err, fd, "making '%s' in the root of the run", guest);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "looking at '%s' of the run", guest);
+	if (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode) != dir)
+		return err_set(err, dir ? -ENOTDIR : -EISDIR,
+			       "'%s' of the run is no %s to mount on", guest,
+			       dir ? "directory" : "file");
+	return TAKE_FD(fd);
+}
+
+/* Give a tree that is nowhere yet its attributes, with all below it, and attach it. */
+static int attach(int tree, int target, uint64_t attrs, const char *guest, struct err *err)
+{
+	struct mount_attr attr = { .attr_set = attrs, .propagation = MOUNT_PRIVATE };
+
+	if (mount_set(tree, AT_RECURSIVE, &attr) < 0)
+		return err_sys(err, "closing the mount '%s' of the run", guest);
+	if (mount_attach(tree, target) < 0)
+		return err_sys(err, "mounting '%s' of the run", guest);
+	return 0;
+}
+
+static int bind(int root, const struct sandbox_mount *m, int given, struct err *err)
+{
+	uint64_t attrs = TAMED | (m->writable ? 0 : MOUNT_ATTR_RDONLY);
+	AUTO_CLOSE int source = given < 0 ? mounts_open_host(m, err) : -1;
+	AUTO_CLOSE int made = -1, target = -1;
+	struct stat st;
+
+	if (given < 0 && source < 0)
+		return source;
+	if (given < 0) {
+		made = mount_open_tree(source, "", TREE | AT_RECURSIVE);
+		if (made < 0)
+			return err_sys(err, "cloning the mount of '%s'", m->host);
+	}
+	if (fstat(given < 0 ? made : given, &st) < 0)
+		return err_sys(err, "looking at '%s'", m->host);
+	target = mounts_target(root, m->guest, S_ISDIR(st.st_mode), err);
+	if (target < 0)
+		return target;
+	return attach(given < 0 ? made : given, target, attrs, m->guest, err);
+}
+
+/* A directory of the root's tmpfs, under a mount of its own that stays writable. */
+static int fresh(int root, const char *guest, mode_t mode, struct err *err)
+{
+	AUTO_CLOSE int target = mounts_target(root, guest, true, err), tree = -1;
+
+	if (target < 0)
+		return target;
+	tree = mount_open_tree(target, "", TREE);
+	if (tree < 0)
+		return err_sys(err, "cloning the mount of '%s' of the run", guest);
+	if (fchmodat(tree, ".", mode, 0) < 0)
+		return err_sys(err, "opening '%s' of the run to its users", guest);
+	return attach(tree, target, TAMED, guest, err);
+}
+
+static int hide(int root, const char *guest, int empty_dir, int empty_file, struct err *err)
+{
+	AUTO_CLOSE int target = mount_openat2(root, guest + 1, O_PATH | O_NOFOLLOW, BENEATH);
+	AUTO_CLOSE int tree = -1;
+	struct stat st;
+
+	if (target < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (target < 0)
+		return err_sys(err, "looking for '%s' of the run to hide it", guest);
+	if (fstat(target, &st) < 0)
+		return err_sys(err, "looking at '%s' of the run", guest);
+	/* What a symlink leads to is hidden by its own name, or is not in the root at all. */
+	if (S_ISLNK(st.st_mode))
+		return 0;
+	tree = mount_open_tree(S_ISDIR(st.st_mode) ? empty_dir : empty_file, "", TREE);
+	if (tree < 0)
+		return err_sys(err, "making the mask of '%s' of the run", guest);
+	return attach(tree, target, TAMED | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, guest, err);
+}
+
+static int add_link(int root, const struct sandbox_mount *m, struct err *err)
+{
+	const char *name;
+	AUTO_CLOSE int at = open_parent(root, m->guest, &name, err);
+
+	if (at < 0)
+		return at;
+	if (symlinkat(m->host, at, name) < 0)
+		return err_sys(err, "making the symlink '%s' of the run", m->guest);
+	return 0;
+}
+
+static int add(struct run *run, int root, size_t i, int empty_dir, int empty_file, struct err *err)
+{
+	const struct sandbox_mount *m = &run->spec->mounts[i];
+
+	switch (m->kind) {
+	case SANDBOX_BIND:
+		return bind(root, m, run->trees[i], err);
+	case SANDBOX_FRESH:
+		return fresh(root, m->guest, 0777 | S_ISVTX, err);
+	case SANDBOX_HIDE:
+		return hide(root, m->guest, empty_dir, empty_file, err);
+	case SANDBOX_LINK:
+		return add_link(root, m, err);
+	}
+	return err_set(err, -EINVAL, "'%s' is no kind of mount", m->guest);
+}
+
+/* The tmpfs, attached over the host's root, where nothing looks for it by name. */
+static int make_root(const struct sandbox_spec *spec, struct err *err)
+{
+	AUTO_CLOSE int fs = mount_fs_open("tmpfs"), root = -1, slash = -1;
+	struct mount_attr private = { .propagation = MOUNT_PRIVATE };
+	char size[32];
+
+	slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (slash < 0)
+		return err_sys(err, "opening '/'");
+	if (mount_set(slash, AT_RECURSIVE, &private) < 0)
+		return err_sys(err, "making the mounts of the run its own");
+
+	snprintf(size, sizeof(size), "%llu", (unsigned long long)spec->limits.tmp);
+	if (fs < 0 || mount_fs_set(fs, "mode", "0755") < 0 || mount_fs_set(fs, "size", size) < 0)
+		return err_sys(err, "preparing the tmpfs of the run");
+	root = mount_fs_make(fs, TAMED);
+	if (root < 0)
+		return err_sys(err, "making the tmpfs of the run");
+	if (mount_attach(root, slash) < 0)
+		return err_sys(err, "mounting the tmpfs of the run");
+	return TAKE_FD(root);
+}
+
+static int pivot(int root, struct err *err)
+{
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	if (fchdir(root) < 0)
+		return err_sys(err, "entering the root of the run");
+	/* The old root ends up on top of the new one, and is the one that "." unmounts. */
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return err_sys(err, "making the root of the run its root");
+	if (syscall(SYS_umount2, ".", MOUNT_DETACH) < 0)
+		return err_sys(err, "leaving the root of the host");
+	if (chdir("/") < 0)
+		return err_sys(err, "entering the root of the run");
+	if (mount_set(root, 0, &closed) < 0)
+		return err_sys(err, "closing the root of the run");
+	return 0;
+}
+
+static int attach_proc(int root, int proc, struct err *err)
+{
+	AUTO_CLOSE int target = mounts_target(root, "/proc", true, err);
+
+	if (target < 0)
+		return target;
+	if (mount_attach(proc, target) < 0)
+		return err_sys(err, "mounting '/proc' of the run");
+	return 0;
+}
+
+int mounts_enter(struct run *run, struct err *err)
+{
+	AUTO_CLOSE int proc = proc_mount(err), root = -1, empty_dir = -1, empty_file = -1;
+	int r;
+
+	/* First of all: the kernel gives a new /proc only to who can see a whole old one. */
+	if (proc < 0)
+		return proc;
+	root = make_root(run->spec, err);
+	if (root < 0)
+		return root;
+	empty_dir = mounts_target(root, "/.empty", true, err);
+	if (empty_dir < 0)
+		return empty_dir;
+	empty_file = mounts_target(root, "/.nothing", false, err);
+	if (empty_file < 0)
+		return empty_file;
+	if (fchmodat(root, ".empty", 0, 0) < 0 || fchmodat(root, ".nothing", 0, 0) < 0)
+		return err_sys(err, "closing the masks of the run");
+
+	r = attach_proc(root, proc, err);
+	if (r == 0)
+		r = proc_mask(root, empty_dir, empty_file, err);
+	if (r == 0)
+		r = dev_build(root, err);
+	if (r == 0)
+		r = fresh(root, "/dev/shm", 0777 | S_ISVTX, err);
+	for (size_t i = 0; r == 0 && i < run->spec->n_mounts; i++)
+		r = add(run, root, i, empty_dir, empty_file, err);
+	if (r < 0)
+		return r;
+
+	if (unlinkat(root, ".empty", AT_REMOVEDIR) < 0 || unlinkat(root, ".nothing", 0) < 0)
+		return err_sys(err, "removing the names of the masks of the run");
+	return pivot(root, err);
+}

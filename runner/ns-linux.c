@@ -1,0 +1,218 @@
+/*
+ * ns-linux.c - the namespaces of a run, and who it is in them.
+ *
+ * All namespaces are made by one clone3(), so there is no moment at which the init is
+ * in some and not in others.  The cgroup namespace alone is made later: it shows as
+ * its root the group that the process is in when it is made.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "runner/sandbox-i.h"
+
+#define OOM_SCORE "200" /* of 1000: as if it used a fifth of the memory more than it does */
+
+#define ID_COUNT 65536
+#define ID_BASE  524288 /* where ids of a run by root begin outside; no account is given such */
+
+/* What a kernel says that was told to make no user namespaces, and what to do then. */
+static int explain_clone(struct err *err, bool privileged)
+{
+	int code = -errno;
+
+	if (code == -ENOSYS)
+		return err_set(err, -ENOTSUP,
+			       "making the namespaces of the run: this kernel has no clone3");
+	if (code == -ENOSPC)
+		return err_set(err, code,
+			       "making the namespaces of the run: user.max_user_namespaces and "
+			       "its kin allow no more");
+	if (code == -EPERM && !privileged)
+		return err_set(err, code,
+			       "making the namespaces of the run: user namespaces are not allowed "
+			       "here (kernel.unprivileged_userns_clone, "
+			       "kernel.apparmor_restrict_unprivileged_userns)");
+	errno = -code;
+	return err_sys(err, "making the namespaces of the run");
+}
+
+int ns_clone(struct run *run, struct err *err)
+{
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+			 CLONE_NEWUTS,
+		.pidfd = (uintptr_t)&run->init_fd,
+		.exit_signal = SIGCHLD,
+	};
+	int group = cgroup_clone_fd(run->cgroup);
+	long pid;
+
+	if (group >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)group;
+	}
+	if (run->spec->net == SANDBOX_NET_NONE)
+		args.flags |= CLONE_NEWNET;
+
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		return explain_clone(err, run->privileged);
+	if (pid == 0)
+		return 0;
+
+	run->init = (pid_t)pid;
+	run->walls |= WALL_BIT(WALL_USER) | WALL_BIT(WALL_MOUNT) | WALL_BIT(WALL_PID) |
+		      WALL_BIT(WALL_IPC) | WALL_BIT(WALL_UTS) | WALL_BIT(WALL_CGROUPNS);
+	if (run->spec->net == SANDBOX_NET_NONE)
+		run->walls |= WALL_BIT(WALL_NET);
+	return (int)pid;
+}
+
+static int write_proc(pid_t pid, const char *name, const char *text, struct err *err)
+{
+	AUTO_CLOSE int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "opening '%s'", path);
+	if (write(fd, text, strlen(text)) < 0)
+		return err_sys(err, "writing '%s' to '%s'", text, path);
+	return 0;
+}
+
+/* Does a map of /proc/self have all ids of a run by root? */
+static bool map_covers(const char *path)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const char *line;
+
+	if (fdio_read_file(AT_FDCWD, path, 65536, &text, NULL) < 0)
+		return false;
+	for (line = buf_str(&text); line && *line; line = strchr(line, '\n')) {
+		unsigned long long first, outside, count;
+
+		line += *line == '\n';
+		if (sscanf(line, "%llu %llu %llu", &first, &outside, &count) == 3 &&
+		    first <= ID_BASE && ID_BASE + ID_COUNT <= first + count)
+			return true;
+	}
+	return false;
+}
+
+bool ns_is_privileged(void)
+{
+	return geteuid() == 0 && map_covers("/proc/self/uid_map") &&
+	       map_covers("/proc/self/gid_map");
+}
+
+unsigned int ns_outside(unsigned int id)
+{
+	return ID_BASE + id;
+}
+
+/*
+ * When the whole machine runs out of memory, a run goes before anything of the host's.  It can
+ * take that back, down to the caller's own score: for accidents, not against attacks.
+ */
+static void give_way(pid_t pid)
+{
+	IGNORE_RESULT(write_proc(pid, "oom_score_adj", OOM_SCORE, NULL), "no wall hangs on it");
+}
+
+/*
+ * Root is nobody outside: its ids begin at ID_BASE there, and what it may touch of files is
+ * what idmapped mounts give it.  An ordinary user stays who it is, and can map no one else.
+ */
+int ns_map_ids(struct run *run, struct err *err)
+{
+	char uids[64], gids[64];
+	int r;
+
+	give_way(run->init);
+	if (run->privileged) {
+		snprintf(uids, sizeof(uids), "0 %u %u", ID_BASE, ID_COUNT);
+		snprintf(gids, sizeof(gids), "0 %u %u", ID_BASE, ID_COUNT);
+	} else {
+		if (run->spec->uid != geteuid() || run->spec->gid != getegid())
+			return err_set(err, -EPERM,
+				       "only root can run a command as user %u and group %u",
+				       run->spec->uid, run->spec->gid);
+		snprintf(uids, sizeof(uids), "%u %u 1", geteuid(), geteuid());
+		snprintf(gids, sizeof(gids), "%u %u 1", getegid(), getegid());
+		r = write_proc(run->init, "setgroups", "deny", err);
+		if (r < 0)
+			return r;
+	}
+	r = write_proc(run->init, "gid_map", gids, err);
+	if (r == 0)
+		r = write_proc(run->init, "uid_map", uids, err);
+	return r;
+}
+
+int ns_become(struct run *run, struct err *err)
+{
+	const struct sandbox_spec *spec = run->spec;
+
+	if (run->privileged && setgroups(0, NULL) < 0)
+		return err_sys(err, "dropping supplementary groups");
+	if (getgroups(0, NULL) == 0)
+		run->walls |= WALL_BIT(WALL_GROUPS);
+	if (setresgid(spec->gid, spec->gid, spec->gid) < 0)
+		return err_sys(err, "becoming group %u", spec->gid);
+	if (setresuid(spec->uid, spec->uid, spec->uid) < 0)
+		return err_sys(err, "becoming user %u", spec->uid);
+
+	/* After the ids, whose change would undo both. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(err, "closing the memory of the run's init to others");
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return err_sys(err, "tying the run's init to who watches it");
+	return 0;
+}
+
+static int raise_loopback(struct err *err)
+{
+	struct ifreq lo = { .ifr_name = "lo" };
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return err_sys(err, "opening a socket to raise the loopback interface");
+	if (ioctl(fd, SIOCGIFFLAGS, &lo) < 0)
+		return err_sys(err, "looking at the loopback interface");
+	lo.ifr_flags = (short)(lo.ifr_flags | IFF_UP);
+	if (ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+		return err_sys(err, "raising the loopback interface");
+	return 0;
+}
+
+int ns_settle(struct run *run, struct err *err)
+{
+	const struct sandbox_spec *spec = run->spec;
+	int r = run->cgroup ? cgroup_join(run->cgroup, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, "making the cgroup namespace of the run");
+	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
+		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
+	if (spec->net == SANDBOX_NET_NONE)
+		return raise_loopback(err);
+	return 0;
+}

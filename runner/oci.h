@@ -1,0 +1,15 @@
+/*
+ * oci.h - a filter from a profile in the JSON of OCI and Docker, in the place of our own list.
+ *
+ * Rules for who has a capability are left out, those for who has not are kept: a run has
+ * none.  Names that libseccomp does not know are left out too, as they are by runc; then the
+ * default of the profile holds for them.  Another architecture's calls are deadly, whatever
+ * the profile says.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Append the struct sock_filters.  -EINVAL with a sentence for what is no such profile. */
+NODISCARD int oci_compile(const char *text, size_t len, struct buf *out, struct err *err);

@@ -1,0 +1,87 @@
+/*
+ * proc-linux.c - the /proc of a run: its own processes, and of the kernel what programs need.
+ *
+ * hidepid=4 shows only processes that the looker could trace.  The init, and whatever else
+ * of ours is in there, is not dumpable and has the memory of a process outside: it is not
+ * in /proc at all, so /proc/1/exe, which led runc to its own binary (CVE-2019-5736), is no
+ * name.
+ */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "runner/mount-api.h"
+#include "runner/sandbox-i.h"
+
+/* What tells of the machine or commands it.  Those that this kernel lacks are skipped. */
+static const char *const masked[] = {
+	"acpi",         "asound",        "bus",         "config.gz",     "driver",
+	"fs",           "interrupts",    "iomem",       "ioports",       "irq",
+	"kallsyms",     "kcore",         "key-users",   "keys",          "kmsg",
+	"kpagecgroup",  "kpagecount",    "kpageflags",  "latency_stats", "modules",
+	"pagetypeinfo", "sched_debug",   "scsi",        "slabinfo",      "sysrq-trigger",
+	"sysvipc",      "timer_list",    "timer_stats", "tty",           "vmallocinfo",
+	"mtrr",         "dynamic_debug",
+};
+
+#define MASK (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
+
+int proc_mount(struct err *err)
+{
+	AUTO_CLOSE int fs = mount_fs_open("proc"), proc = -1;
+
+	if (fs < 0 || mount_fs_set(fs, "hidepid", "4") < 0)
+		return err_sys(err, "preparing the /proc of the run");
+	proc = mount_fs_make(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (proc < 0 && errno == EPERM)
+		return err_set(
+		    err, -EPERM,
+		    "making the /proc of the run: the /proc here has parts covered, as in "
+		    "a container, and the kernel then gives no whole one");
+	if (proc < 0)
+		return err_sys(err, "making the /proc of the run");
+	return TAKE_FD(proc);
+}
+
+static int cover(int target, int with, const char *name, struct err *err)
+{
+	struct mount_attr attr = { .attr_set = MASK, .propagation = MOUNT_PRIVATE };
+	AUTO_CLOSE int tree =
+	    mount_open_tree(with, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+	if (tree < 0 || mount_set(tree, 0, &attr) < 0 || mount_attach(tree, target) < 0)
+		return err_sys(err, "covering '/proc/%s' of the run", name);
+	return 0;
+}
+
+int proc_mask(int root, int empty_dir, int empty_file, struct err *err)
+{
+	AUTO_CLOSE int proc = mount_openat2(root, "proc", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
+	int r = 0;
+
+	if (proc < 0)
+		return err_sys(err, "opening '/proc' of the run");
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(masked); i++) {
+		/* A directory refuses O_NOFOLLOW never and O_DIRECTORY tells the two apart. */
+		AUTO_CLOSE int dir =
+		    openat(proc, masked[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		AUTO_CLOSE int file = -1;
+
+		if (dir >= 0) {
+			r = cover(dir, empty_dir, masked[i], err);
+			continue;
+		}
+		file = openat(proc, masked[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (file >= 0)
+			r = cover(file, empty_file, masked[i], err);
+		else if (errno != ENOENT)
+			r = err_sys(err, "looking at '/proc/%s' of the run", masked[i]);
+	}
+	if (r == 0) {
+		AUTO_CLOSE int sys = openat(proc, "sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (sys < 0)
+			return err_sys(err, "opening '/proc/sys' of the run");
+		r = cover(sys, sys, "sys", err);
+	}
+	return r;
+}

@@ -1,0 +1,125 @@
+/*
+ * sandbox-i.h - the steps of a run, for the files of runner/ only.
+ *
+ * Three processes.  The caller stays outside and watches.  It clones the init, process 1
+ * of the new namespaces, which builds the root and then only reaps and forwards.  The init
+ * forks the child, which closes the last doors and becomes the command.  They speak
+ * through one socket, the line; its end is how each learns that the other is dead.
+ *
+ * Every step returns 0 or a negative errno with a sentence, and is called from
+ * sandbox-linux.c, init-linux.c or child-linux.c in an order that docs/sandbox.md explains.
+ */
+#pragma once
+
+#include "runner/cgroup.h"
+#include "runner/sandbox.h"
+
+/* --- the line: line-linux.c --------------------------------------------------------------- */
+
+enum line_kind {
+	LINE_GO, /* to the init: ids are mapped; with the trees that only the caller could make */
+	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
+	LINE_END,    /* to the init: pass `value` on to every process */
+	LINE_TTY,    /* to the caller: the master of the terminal */
+	LINE_WALLS,  /* to the caller: exec is next, and these stand */
+	LINE_FAILED, /* to the caller: `err`; `value` is 1 if it was exec itself */
+	LINE_ENDED,  /* to the caller: `value` is what wait(2) said of the command */
+};
+
+struct line_msg {
+	enum line_kind kind;
+	int value;
+	uint32_t walls;
+	struct err err;
+};
+
+#define LINE_FDS_MAX 64
+
+NODISCARD int line_send(int line, const struct line_msg *msg, const int *fds, size_t n_fds);
+
+/* 1 and a message, 0 at the end of the line, or a negative errno.  The caller owns the fds. */
+NODISCARD int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds);
+
+/* _exit() behind a filter of somebody else's, which may forbid even that; libc would try for ever. */
+NORETURN void line_leave(int status);
+
+/* Tell the caller why, and end this process. */
+NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
+
+/* --- a run in the making ------------------------------------------------------------------ */
+
+struct run {
+	const struct sandbox_spec *spec;
+	struct cgroup *cgroup; /* owned; NULL if no limit needs one */
+	unsigned int held;     /* CGROUP_ bits: what the groups bound and count */
+	uint32_t walls;        /* in force so far */
+
+	bool privileged; /* the caller may map any ids and make idmapped mounts */
+	pid_t init;      /* 0 once it is reaped */
+	int init_fd;     /* its pidfd; owned, as all the others */
+	int line;        /* our end of the line: the caller's, or in the init and child theirs */
+	int far_line;    /* the other end, until the clone */
+
+	/* Ends of pipes: [0] stdin, [1] stdout, [2] stderr.  With a terminal our[0] is its master. */
+	int our[3];
+	int their[3];
+
+	/* Trees with their ids mapped, by place in spec->mounts; -1 where there is none. */
+	int trees[SANDBOX_MOUNTS_MAX];
+};
+
+/* Everything is ready for the init: let it go on. */
+NODISCARD int line_say_go(struct run *run, struct err *err);
+
+/* --- ns-linux.c: by the caller ------------------------------------------------------------ */
+
+/* The init in all its namespaces: 0 in it, its pid (in run->init, too) outside. */
+NODISCARD int ns_clone(struct run *run, struct err *err);
+/* Root, and of a user namespace that has ids to give away; one that has none is as any user. */
+bool ns_is_privileged(void);
+NODISCARD int ns_map_ids(struct run *run, struct err *err);
+unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outside */
+
+/* --- ns-linux.c: by the init -------------------------------------------------------------- */
+
+NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
+NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name, loopback */
+
+/* --- idmap-linux.c: by the caller --------------------------------------------------------- */
+
+/* Clone each owned mount with the ids of the init's user namespace. */
+NODISCARD int idmap_trees(struct run *run, struct err *err);
+
+/* --- mounts-linux.c, dev-linux.c, proc-linux.c: by the init ------------------------------- */
+
+NODISCARD int mounts_enter(struct run *run, struct err *err); /* builds the root, pivots into it */
+
+/* What `host` is, without following any symlink; -ESTALE if it is not `fd` any more. */
+NODISCARD int mounts_open_host(const struct sandbox_mount *m, struct err *err);
+
+/* Below `root`, made if missing, as a directory or an empty file; a descriptor to mount on. */
+NODISCARD int mounts_target(int root, const char *guest, bool dir, struct err *err);
+
+NODISCARD int dev_build(int root, struct err *err);
+NODISCARD int proc_mount(struct err *err); /* not attached yet */
+NODISCARD int proc_mask(int root, int empty_dir, int empty_file, struct err *err);
+
+/* --- caps-linux.c: by the init, for all that it forks ------------------------------------- */
+
+NODISCARD int caps_bound(struct err *err); /* nothing can be gained again; what there is stays */
+NODISCARD int caps_drop(struct err *err);
+
+/* --- by the child, in this order ---------------------------------------------------------- */
+
+NODISCARD int tty_open(struct run *run, struct err *err);
+NODISCARD int landlock_enter(struct run *run, struct err *err);
+NODISCARD int seccomp_enter(const struct run *run, struct err *err);
+NODISCARD int limits_apply(const struct run *run, struct err *err);
+
+NORETURN void child_main(struct run *run);
+NORETURN void init_main(struct run *run);
+
+/* --- watch-linux.c: by the caller --------------------------------------------------------- */
+
+/* Let the init go on, until it is gone and everything it wrote has been passed on. */
+NODISCARD int watch_run(struct run *run, struct sandbox_result *ret, struct err *err);

@@ -1,0 +1,183 @@
+/*
+ * sandbox-linux.c - the sequence, top to bottom, nothing else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "runner/sandbox-i.h"
+
+static void run_init(struct run *run, const struct sandbox_spec *spec)
+{
+	*run = (struct run){
+		.spec = spec,
+		.privileged = ns_is_privileged(),
+		.init_fd = -1,
+		.line = -1,
+		.far_line = -1,
+		.our = { -1, -1, -1 },
+		.their = { -1, -1, -1 },
+	};
+	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++)
+		run->trees[i] = -1;
+}
+
+static void close_trees(struct run *run)
+{
+	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++) {
+		cleanup_close(&run->trees[i]);
+		run->trees[i] = -1;
+	}
+}
+
+static void run_done(struct run *run)
+{
+	if (run->init > 0) {
+		kill(run->init, SIGKILL);
+		while (waitpid(run->init, NULL, __WALL) < 0 && errno == EINTR)
+			;
+	}
+	cgroup_close(run->cgroup);
+	close_trees(run);
+	for (int i = 0; i < 3; i++) {
+		cleanup_close(&run->our[i]);
+		cleanup_close(&run->their[i]);
+	}
+	cleanup_close(&run->init_fd);
+	cleanup_close(&run->line);
+	cleanup_close(&run->far_line);
+}
+
+/* Pipes whose ends for the run are all above 2, so that none is in the way of another. */
+static int open_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_sys(err, "making the pipes of the run");
+	*ret_read = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
+	*ret_write = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+	close(ends[0]);
+	close(ends[1]);
+	if (*ret_read < 0 || *ret_write < 0)
+		return err_sys(err, "making the pipes of the run");
+	return 0;
+}
+
+/* A pipe that the run owns, so that it can open /dev/stdout, which is its pipe by name. */
+static int give_pipe(const struct run *run, int fd, struct err *err)
+{
+	if (run->privileged &&
+	    fchown(fd, ns_outside(run->spec->uid), ns_outside(run->spec->gid)) < 0)
+		return err_sys(err, "giving the run its pipes");
+	return 0;
+}
+
+static int open_channels(struct run *run, struct err *err)
+{
+	int ends[2], r = 0;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return err_sys(err, "making the line to the run");
+	run->line = ends[0];
+	run->far_line = ends[1];
+	if (run->spec->tty)
+		return 0;
+	if (run->spec->in_fd >= 0)
+		r = open_pipe(&run->their[0], &run->our[0], err);
+	if (r == 0)
+		r = open_pipe(&run->our[1], &run->their[1], err);
+	if (r == 0)
+		r = open_pipe(&run->our[2], &run->their[2], err);
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = run->their[i] < 0 ? 0 : give_pipe(run, run->their[i], err);
+	return r;
+}
+
+/* A limit asked for by name that no group holds is an error, unless that may be. */
+static int demand(const struct run *run, enum sandbox_wall wall, bool held, const char *asked,
+		  const struct err *why, struct err *err)
+{
+	if (held || (run->spec->may_miss & WALL_BIT(wall)))
+		return 0;
+	return err_set(err, -ENOTSUP, "the %s of the run cannot be limited here: %s", asked,
+		       why->msg[0] ? why->msg : "no cgroup can be made");
+}
+
+static int bound_by_groups(struct run *run, struct err *err)
+{
+	const struct sandbox_limits *l = &run->spec->limits;
+	struct cgroup_limits limits = {
+		.mem = l->mem,
+		.pids = l->pids,
+		.cpus_milli = l->cpus_milli,
+		.count_cpu = l->cpu_ms > 0,
+	};
+	struct err why = { 0 };
+	int held, r = 0;
+
+	if (limits.mem == 0 && limits.pids == 0 && limits.cpus_milli == 0 && !limits.count_cpu)
+		return 0;
+	held = cgroup_open(&limits, &run->cgroup, &why);
+	if (held < 0)
+		return err_wrap(err, held, "%s", why.msg);
+	if (l->mem > 0 && !l->mem_is_default)
+		r = demand(run, WALL_MEMORY, held & CGROUP_MEMORY, "memory", &why, err);
+	if (r == 0 && l->cpus_milli > 0)
+		r = demand(run, WALL_CPU, held & CGROUP_CPU, "share of the processors", &why, err);
+	if (r < 0)
+		return r;
+
+	run->held = (unsigned int)held;
+	if (held & CGROUP_MEMORY)
+		run->walls |= WALL_BIT(WALL_MEMORY);
+	if (held & CGROUP_CPU)
+		run->walls |= WALL_BIT(WALL_CPU);
+	/* Without a group RLIMIT_NPROC counts for the user namespace, which is the run. */
+	if (l->pids > 0)
+		run->walls |= WALL_BIT(WALL_PIDS);
+	return 0;
+}
+
+int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
+{
+	CLEANUP(run_done) struct run run;
+	int r;
+
+	*ret = (struct sandbox_result){ 0 };
+	run_init(&run, spec);
+	r = sandbox_spec_check(spec, err);
+	if (r == 0)
+		r = open_channels(&run, err);
+	if (r == 0)
+		r = bound_by_groups(&run, err);
+	if (r < 0)
+		return r;
+
+	r = ns_clone(&run, err);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		/* From here on this is the init: it keeps its end of the line, and never returns. */
+		close(run.line);
+		run.line = TAKE_FD(run.far_line);
+		init_main(&run);
+	}
+	close(TAKE_FD(run.far_line));
+	for (int i = 0; i < 3; i++) {
+		int fd = TAKE_FD(run.their[i]);
+
+		cleanup_close(&fd);
+	}
+
+	r = ns_map_ids(&run, err);
+	if (r == 0)
+		r = idmap_trees(&run, err);
+	return r < 0 ? r : watch_run(&run, ret, err);
+}

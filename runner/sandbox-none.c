@@ -1,0 +1,14 @@
+/*
+ * sandbox-none.c - for systems without the walls: refuses.
+ */
+#include <errno.h>
+
+#include "runner/sandbox.h"
+
+int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
+{
+	(void)spec;
+	*ret = (struct sandbox_result){ 0 };
+	return err_set(err, -ENOTSUP,
+		       "this system cannot run a command in a sandbox: that needs Linux");
+}

@@ -1,0 +1,174 @@
+/*
+ * sandbox.h - run one command where it can hurt nothing.
+ *
+ * A struct sandbox_spec says what the command may see and use; sandbox_run()
+ * builds exactly that or runs nothing.  There is no best effort: a namespace,
+ * filter or limit that cannot be set up, or that this build lacks, is an error,
+ * unless the spec itself names that wall as one that may be missing.
+ *
+ * When sandbox_run() returns, every process of the run is gone, with its mounts
+ * and its cgroups; so they are within a moment when the caller is killed.
+ *
+ * A failed step in the child comes back as a struct err through a close-on-exec
+ * socket.  Call from a process with one thread.  The rules this keeps, and what
+ * it does not promise: docs/sandbox.md.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+#define SANDBOX_MOUNTS_MAX 256
+#define SANDBOX_WORDS_MAX  65536 /* of argv, and of the environment */
+
+/* What stands between the command and the host; the result lists those in force. */
+enum sandbox_wall {
+	WALL_USER,     /* user namespace: no id of it is a privileged one outside */
+	WALL_MOUNT,    /* mount namespace with a root of its own */
+	WALL_PID,      /* pid namespace, so that nothing outlives the run */
+	WALL_NET,      /* network namespace with nothing but loopback */
+	WALL_IPC,      /* System V and POSIX queues of its own */
+	WALL_UTS,      /* host name of its own */
+	WALL_CGROUPNS, /* does not see where its cgroups lie */
+	WALL_GROUPS,   /* no supplementary group; an ordinary user who has some cannot drop them */
+	WALL_IDMAP,    /* files of root stay root's on disk, though the run is not root */
+	WALL_CAPS,     /* no capability, now or ever again */
+	WALL_SECCOMP,  /* list of allowed system calls */
+	WALL_LANDLOCK, /* second list of files; no signal or abstract socket to the outside */
+	WALL_RLIMITS,  /* limits of each process: files, file size, processor time, data */
+	WALL_MEMORY,   /* memory of all of it together, by cgroup */
+	WALL_PIDS,     /* number of processes, by cgroup or by the user namespace's own count */
+	WALL_CPU,      /* share of the processors, by cgroup */
+	SANDBOX_N_WALLS,
+};
+
+#define WALL_BIT(w) (1u << (w))
+
+/* Those a spec may name as missing; without any of the others there is no sandbox. */
+#define SANDBOX_MAY_MISS \
+	(WALL_BIT(WALL_LANDLOCK) | WALL_BIT(WALL_MEMORY) | WALL_BIT(WALL_PIDS) | WALL_BIT(WALL_CPU))
+
+const char *sandbox_wall_name(enum sandbox_wall w);
+int sandbox_wall_find(const char *name); /* the wall, or -1 */
+
+enum sandbox_mount_kind {
+	SANDBOX_BIND,  /* `host` is seen at `guest`, with all that is mounted below it */
+	SANDBOX_FRESH, /* an empty directory that ends with the run, writable by it */
+	SANDBOX_HIDE,  /* `guest`, if it is there by then, is empty and closed */
+	SANDBOX_LINK,  /* `guest` is a symlink that says `host` */
+};
+
+struct sandbox_mount {
+	enum sandbox_mount_kind kind;
+	const char *host; /* BIND: absolute, clean, without a symlink in it */
+	int host_fd;      /* BIND: what `host` must still be, or -1 */
+	const char
+	    *guest;    /* absolute and clean; what is missing of it is made, not through symlinks */
+	bool writable; /* BIND: else read-only with all below */
+	bool owned;    /* BIND: the ids on it mean inside what they mean on disk (WALL_IDMAP) */
+};
+
+/* 0 is no limit, everywhere. */
+struct sandbox_limits {
+	uint64_t mem;        /* bytes, of the whole run */
+	uint64_t cpus_milli; /* thousandths of a processor */
+	uint64_t pids;       /* processes and threads, the run's init among them */
+	uint64_t wall_ms;
+	uint64_t grace_ms; /* between SIGTERM and SIGKILL when time is up */
+	uint64_t
+	    cpu_ms; /* processor time, of the whole run where a cgroup counts it, else of each process */
+	uint64_t fsize;  /* bytes in a file */
+	uint64_t nofile; /* open files of a process */
+	uint64_t output; /* bytes of stdout and stderr together; what comes after is dropped */
+	uint64_t tmp;    /* bytes in all of SANDBOX_FRESH and /dev/shm together */
+
+	/*
+	 * Limits that nobody asked for by name: where no cgroup can be had, memory is then
+	 * bounded by RLIMIT_DATA of each process and WALL_MEMORY is not in force.  Without
+	 * this a limit that no cgroup holds is an error.
+	 */
+	bool mem_is_default;
+};
+
+enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST };
+enum sandbox_stream { SANDBOX_OUT, SANDBOX_ERR };
+
+/* What the run wrote, as it comes; with a terminal all of it is SANDBOX_OUT.  < 0 ends the run. */
+typedef int (*sandbox_output_fn)(void *ctx, enum sandbox_stream stream, const void *data,
+				 size_t len);
+
+/*
+ * Runs inside beside the command, behind the same walls but for exec: it has `fd` and
+ * nothing else, blocks all signals, and ends with the run.  The command starts when it has
+ * written a byte to `ready_fd`, and nothing starts if it ends before that.
+ */
+typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd);
+
+struct sandbox_spec {
+	const char *const *argv; /* NULL at the end; argv[0] is looked up in PATH of `env` */
+	const char *const *env;  /* NULL at the end; exactly this */
+	const char *cwd;         /* inside */
+	const char *hostname;
+	const struct sandbox_mount *mounts; /* in this order */
+	size_t n_mounts;
+
+	/* Inside.  An ordinary user can be nobody else; root may be any below 65536. */
+	uid_t uid;
+	gid_t gid;
+
+	enum sandbox_net net;
+	struct sandbox_limits limits;
+	uint32_t may_miss; /* bits of walls, of SANDBOX_MAY_MISS only */
+
+	/*
+	 * struct sock_filters in the place of our own list of system calls (oci.h makes them
+	 * from a profile), or NULL.  What comes after it is prlimit64, sendmsg, close_range
+	 * and execve: a filter without these runs nothing.
+	 */
+	const void *filter;
+	size_t filter_len; /* bytes */
+
+	int in_fd; /* read by us and passed on; -1: nothing to read */
+	sandbox_output_fn output;
+	void *output_ctx;
+
+	bool tty; /* a terminal of its own; in_fd says how large, if it is one */
+
+	sandbox_helper_fn helper; /* NULL: none */
+	void *helper_ctx;
+	int helper_fd;
+};
+
+struct sandbox_result {
+	bool exec_failed; /* everything stood but the program could not be started */
+	int exit_code;    /* of the command, 128 + signal if one ended it */
+	int signal;       /* 0 if it ended by itself */
+	bool timed_out;
+	bool oom_killed;
+	bool truncated;
+	const char *limit; /* the one that ended or cut it: "memory", "time", ...; NULL for none */
+	uint32_t walls;    /* bits of those in force */
+	uint64_t duration_ms;
+	uint64_t cpu_ms;
+	uint64_t max_rss; /* bytes, of its largest process */
+	uint64_t max_mem; /* bytes, of the whole run; 0 where nobody counts */
+};
+
+/* A spec for the caller: its ids, no limits, nothing to see. */
+void sandbox_spec_init(struct sandbox_spec *spec);
+
+/* Whether it can mean anything: -EINVAL with a sentence if not.  Touches nothing. */
+NODISCARD int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err);
+
+/*
+ * 0 when the command ran, however it ended.  A negative errno when it did not:
+ * nothing of it was started, unless the reason is that `output` said so.  With
+ * ret->exec_failed it is what exec failed with.
+ */
+NODISCARD int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret,
+			  struct err *err);

@@ -1,0 +1,16 @@
+/*
+ * seccomp-code.h - the table as a program for the kernel.
+ */
+#pragma once
+
+#include <linux/filter.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/*
+ * Append the struct sock_filters that judge the calls of `arch`, an AUDIT_ARCH_ of x86_64 or
+ * aarch64; -ENOTSUP for any other.  Calls of another architecture than that are answered
+ * with death.
+ */
+NODISCARD int seccomp_compile(uint32_t arch, struct buf *out, struct err *err);

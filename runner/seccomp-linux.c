@@ -1,0 +1,226 @@
+/*
+ * seccomp-linux.c - compile the table, and enter it.
+ *
+ * libseccomp knows the numbers of the calls; the program is our own, since libseccomp cannot
+ * say of one argument "these values are allowed, others EPERM" beside a default of ENOSYS.
+ *
+ * All numbers are cut into spans with the same answer, and found by halving: a call costs
+ * seven or eight comparisons.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "runner/sandbox-i.h"
+#include "runner/seccomp-code.h"
+#include "runner/seccomp-table.h"
+
+#define X32_FIRST 0x40000000u /* numbers of the x32 ABI, which passes as x86_64 */
+#define X32_LAST  0xfffffffeu /* -1 is a call that a tracer skipped */
+
+/* From `first` up to the next span. */
+struct span {
+	uint32_t first;
+	enum seccomp_verdict says;
+	const struct seccomp_judged *judged; /* decides instead, if there is one */
+};
+
+struct call {
+	uint32_t number;
+	enum seccomp_verdict says;
+	const struct seccomp_judged *judged;
+};
+
+#define CALLS_MAX 640
+
+struct compiler {
+	uint32_t scmp_arch;
+	struct call calls[CALLS_MAX];
+	size_t n_calls;
+	struct span spans[2 * CALLS_MAX + 4];
+	size_t n_spans;
+	struct buf *out;
+	bool failed;
+};
+
+static void add_call(struct compiler *c, const char *name, enum seccomp_verdict says,
+		     const struct seccomp_judged *judged)
+{
+	int number = seccomp_syscall_resolve_name_arch(c->scmp_arch, name);
+
+	/* Negative: this architecture does not have it, or this libseccomp not know it. */
+	if (number < 0)
+		return;
+	if (c->n_calls == CALLS_MAX) {
+		c->failed = true;
+		return;
+	}
+	c->calls[c->n_calls++] =
+	    (struct call){ .number = (uint32_t)number, .says = says, .judged = judged };
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void add_span(struct compiler *c, uint32_t first, enum seccomp_verdict says,
+		     const struct seccomp_judged *judged)
+{
+	struct span *last = c->n_spans > 0 ? &c->spans[c->n_spans - 1] : NULL;
+
+	if (last && last->first == first)
+		*last = (struct span){ first, says, judged };
+	else if (!last || last->says != says || last->judged || judged)
+		c->spans[c->n_spans++] = (struct span){ first, says, judged };
+}
+
+static void cut_spans(struct compiler *c)
+{
+	qsort(c->calls, c->n_calls, sizeof(c->calls[0]), by_number);
+	add_span(c, 0, SECCOMP_SAYS_ENOSYS, NULL);
+	for (size_t i = 0; i < c->n_calls; i++) {
+		add_span(c, c->calls[i].number, c->calls[i].says, c->calls[i].judged);
+		if (i + 1 == c->n_calls || c->calls[i + 1].number != c->calls[i].number + 1)
+			add_span(c, c->calls[i].number + 1, SECCOMP_SAYS_ENOSYS, NULL);
+	}
+	if (c->scmp_arch == SCMP_ARCH_X86_64) {
+		add_span(c, X32_FIRST, SECCOMP_SAYS_KILL, NULL);
+		add_span(c, X32_LAST + 1, SECCOMP_SAYS_ENOSYS, NULL);
+	}
+}
+
+/* --- code --------------------------------------------------------------------------------- */
+
+static size_t emit(struct compiler *c, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
+{
+	struct sock_filter f = { .code = code, .jt = yes, .jf = no, .k = k };
+
+	if (buf_append(c->out, &f, sizeof(f)) < 0)
+		c->failed = true;
+	return c->out->len / sizeof(f) - 1;
+}
+
+static void emit_load(struct compiler *c, size_t offset)
+{
+	emit(c, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+}
+
+static void emit_verdict(struct compiler *c, enum seccomp_verdict says)
+{
+	static const uint32_t action[] = {
+		[SECCOMP_SAYS_ALLOW] = SECCOMP_RET_ALLOW,
+		[SECCOMP_SAYS_EPERM] = SECCOMP_RET_ERRNO | EPERM,
+		[SECCOMP_SAYS_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
+		[SECCOMP_SAYS_EAFNOSUPPORT] = SECCOMP_RET_ERRNO | EAFNOSUPPORT,
+		[SECCOMP_SAYS_KILL] = SECCOMP_RET_KILL_PROCESS,
+	};
+
+	emit(c, BPF_RET | BPF_K, 0, 0, action[says]);
+}
+
+static void emit_judged(struct compiler *c, const struct seccomp_judged *judged)
+{
+	for (unsigned int i = 0; i < judged->n_cases; i++) {
+		const struct seccomp_case *one = &judged->cases[i];
+
+		/* Both architectures are little-endian: the low half stands first. */
+		emit_load(c, offsetof(struct seccomp_data, args) + one->arg * sizeof(uint64_t));
+		emit(c, BPF_ALU | BPF_AND | BPF_K, 0, 0, one->mask);
+		emit(c, BPF_JMP | BPF_JEQ | BPF_K, one->unless ? 1 : 0, one->unless ? 0 : 1,
+		     one->value);
+		emit_verdict(c, one->then);
+	}
+	emit_verdict(c, judged->otherwise);
+}
+
+/* Halve [from, to) until one span is left.  Its depth is that of a tree of at most 1,284. */
+static void emit_search(struct compiler *c, size_t from, size_t to)
+{
+	size_t mid = from + (to - from) / 2, jump;
+
+	if (to - from == 1) {
+		if (c->spans[from].judged)
+			emit_judged(c, c->spans[from].judged);
+		else
+			emit_verdict(c, c->spans[from].says);
+		return;
+	}
+	emit(c, BPF_JMP | BPF_JGE | BPF_K, 0, 1, c->spans[mid].first);
+	jump = emit(c, BPF_JMP | BPF_JA, 0, 0, 0);
+	emit_search(c, from, mid);
+	if (!c->failed) {
+		struct sock_filter *code = (struct sock_filter *)(void *)c->out->data;
+
+		code[jump].k = (uint32_t)(c->out->len / sizeof(*code) - jump - 1);
+	}
+	emit_search(c, mid, to);
+}
+
+int seccomp_compile(uint32_t arch, struct buf *out, struct err *err)
+{
+	AUTO_FREE struct compiler *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_nomem(err);
+	if (arch != AUDIT_ARCH_X86_64 && arch != AUDIT_ARCH_AARCH64)
+		return err_set(err, -ENOTSUP,
+			       "the list of system calls is for x86_64 and aarch64, not for %#x",
+			       arch);
+	c->out = out;
+	c->scmp_arch = arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
+	for (size_t i = 0; i < seccomp_n_allowed; i++)
+		add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
+	for (size_t i = 0; i < seccomp_n_refused; i++)
+		add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
+	for (size_t i = 0; i < seccomp_n_judged; i++)
+		add_call(c, seccomp_judged[i].call, SECCOMP_SAYS_ALLOW, &seccomp_judged[i]);
+	cut_spans(c);
+
+	emit_load(c, offsetof(struct seccomp_data, arch));
+	emit(c, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, arch);
+	emit_verdict(c, SECCOMP_SAYS_KILL);
+	emit_load(c, offsetof(struct seccomp_data, nr));
+	emit_search(c, 0, c->n_spans);
+	return c->failed ? err_nomem(err) : 0;
+}
+
+static int compile_own(struct buf *code, struct err *err)
+{
+#if defined(__x86_64__)
+	return seccomp_compile(AUDIT_ARCH_X86_64, code, err);
+#elif defined(__aarch64__)
+	return seccomp_compile(AUDIT_ARCH_AARCH64, code, err);
+#else
+	return seccomp_compile(0, code, err);
+#endif
+}
+
+int seccomp_enter(const struct run *run, struct err *err)
+{
+	CLEANUP(buf_done) struct buf code = BUF_INIT;
+	struct sock_fprog prog;
+	int r;
+
+	if (run->spec->filter) {
+		r = buf_append(&code, run->spec->filter, run->spec->filter_len);
+		r = r < 0 ? err_nomem(err) : 0;
+	} else {
+		r = compile_own(&code, err);
+	}
+	if (r < 0)
+		return r;
+	prog.filter = (struct sock_filter *)(void *)code.data;
+	prog.len = (unsigned short)(code.len / sizeof(struct sock_filter));
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+		return err_sys(err, "entering the list of system calls of the run");
+	return 0;
+}

@@ -1,0 +1,174 @@
+/*
+ * seccomp-table.c - the list, for x86_64 and aarch64 alike.
+ *
+ * Allowed is what build tools, interpreters, databases and debuggers of one's own children
+ * were seen to use and what acts on the run itself only.  The names are those of libseccomp;
+ * what only one of the two architectures has stands among the others.
+ */
+#include "runner/seccomp-table.h"
+
+#include <linux/sched.h>
+#include <sys/socket.h>
+
+#include "base/attr.h"
+
+/* clang-format off */
+const char *const seccomp_allowed[] = {
+	/* files by name */
+	"access", "chdir", "chmod", "chown", "creat", "faccessat", "faccessat2", "fchdir", "fchmod",
+	"fchmodat", "fchmodat2", "fchown", "fchownat", "fstat", "fstatfs", "futimesat", "getcwd",
+	"getdents", "getdents64", "inotify_add_watch", "inotify_init", "inotify_init1",
+	"inotify_rm_watch", "lchown", "link", "linkat", "lstat", "mkdir", "mkdirat", "mknod",
+	"mknodat", "newfstatat", "open", "openat", "openat2", "readlink", "readlinkat", "rename",
+	"renameat", "renameat2", "rmdir", "stat", "statfs", "statx", "symlink", "symlinkat",
+	"truncate", "umask", "unlink", "unlinkat", "ustat", "utime", "utimensat", "utimes",
+	"fgetxattr", "flistxattr", "fremovexattr", "fsetxattr", "getxattr", "lgetxattr",
+	"listxattr", "llistxattr", "lremovexattr", "lsetxattr", "removexattr", "setxattr",
+	/* files by descriptor */
+	"close", "close_range", "copy_file_range", "dup", "dup2", "dup3", "fadvise64", "fallocate",
+	"fcntl", "fdatasync", "flock", "fsync", "ftruncate", "lseek", "pread64", "preadv", "preadv2",
+	"pwrite64", "pwritev", "pwritev2", "read", "readahead", "readv", "sendfile", "splice",
+	"sync", "sync_file_range", "syncfs", "tee", "write", "writev", "cachestat",
+	"io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit",
+	/* waiting */
+	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_ctl_old", "epoll_pwait",
+	"epoll_pwait2", "epoll_wait", "epoll_wait_old", "eventfd", "eventfd2", "pipe", "pipe2",
+	"poll", "ppoll", "pselect6", "select", "signalfd", "signalfd4", "timerfd_create",
+	"timerfd_gettime", "timerfd_settime",
+	/* memory */
+	"brk", "madvise", "membarrier", "memfd_create", "mincore", "mlock", "mlock2", "mlockall",
+	"mmap", "mprotect", "mremap", "msync", "munlock", "munlockall", "munmap", "pkey_alloc",
+	"pkey_free", "pkey_mprotect", "get_mempolicy", "mseal", "map_shadow_stack",
+	/* processes and threads */
+	"arch_prctl", "capget", "capset", "execve", "execveat", "exit", "exit_group", "fork",
+	"futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue", "get_robust_list",
+	"get_thread_area", "getcpu", "getegid", "geteuid", "getgid", "getgroups", "getpgid",
+	"getpgrp", "getpid", "getppid", "getpriority", "getresgid", "getresuid", "getrlimit",
+	"getrusage", "getsid", "gettid", "getuid", "ioprio_get", "ioprio_set", "kill",
+	"pidfd_open", "pidfd_send_signal", "prctl", "prlimit64", "restart_syscall", "rseq",
+	"sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr",
+	"sched_getparam", "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity",
+	"sched_setattr", "sched_setparam", "sched_setscheduler", "sched_yield", "seccomp",
+	"set_robust_list", "set_thread_area", "set_tid_address", "setfsgid", "setfsuid", "setgid",
+	"setgroups", "setpgid", "setpriority", "setregid", "setresgid", "setresuid", "setreuid",
+	"setrlimit", "setsid", "setuid", "tgkill", "time", "times", "tkill", "uname", "sysinfo",
+	"vfork", "wait4", "waitid", "landlock_create_ruleset", "landlock_add_rule",
+	"landlock_restrict_self",
+	/* signals */
+	"alarm", "getitimer", "pause", "rt_sigaction", "rt_sigpending", "rt_sigprocmask",
+	"rt_sigqueueinfo", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "rt_tgsigqueueinfo",
+	"setitimer", "sigaltstack",
+	/* time, to read and to wait for */
+	"clock_getres", "clock_gettime", "clock_nanosleep", "gettimeofday", "nanosleep",
+	"timer_create", "timer_delete", "timer_getoverrun", "timer_gettime", "timer_settime",
+	/* sockets that exist */
+	"accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
+	"listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt",
+	"shutdown",
+	/* System V and POSIX queues, of the run's own namespace */
+	"mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
+	"msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop", "shmat",
+	"shmctl", "shmdt", "shmget",
+	"getrandom",
+};
+
+const char *const seccomp_refused[] = {
+	/* mounts and roots */
+	"chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount",
+	"open_tree", "pivot_root", "umount", "umount2", "listmount", "statmount",
+	/* ways around the names of files */
+	"fanotify_init", "fanotify_mark", "lookup_dcookie", "name_to_handle_at", "open_by_handle_at",
+	/* other processes */
+	"kcmp", "pidfd_getfd", "process_madvise", "process_vm_readv", "process_vm_writev", "setns",
+	/* keys: the caller's are not those of a run */
+	"add_key", "keyctl", "request_key",
+	/* parts of the kernel that had more holes than uses here */
+	"bpf", "io_uring_enter", "io_uring_register", "io_uring_setup", "perf_event_open",
+	"userfaultfd", "vmsplice", "remap_file_pages",
+	/* memory of other nodes */
+	"mbind", "migrate_pages", "move_pages", "set_mempolicy", "set_mempolicy_home_node",
+	/* the machine */
+	"_sysctl", "acct", "adjtimex", "clock_adjtime", "clock_settime", "create_module",
+	"delete_module", "finit_module", "get_kernel_syms", "init_module", "ioperm", "iopl",
+	"kexec_file_load", "kexec_load", "modify_ldt", "nfsservctl", "query_module", "quotactl",
+	"quotactl_fd", "reboot", "setdomainname", "sethostname", "settimeofday", "stime", "swapoff",
+	"swapon", "sysfs", "syslog", "uselib", "vhangup", "vserver",
+};
+/* clang-format on */
+
+#define ALL_BITS 0xffffffffu
+
+#define NEW_NAMESPACES                                                                 \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
+/* Numbers of <linux/ptrace.h>, <linux/personality.h> and <asm-generic/ioctls.h>. */
+#define TRACE_ATTACH    16
+#define TRACE_SEIZE     0x4206
+#define NO_RANDOMIZE    0x0040000
+#define ASK_PERSONALITY 0xffffffffu
+#define PUSH_INPUT      0x5412 /* TIOCSTI */
+#define CONSOLE_TRICKS  0x541c /* TIOCLINUX */
+
+const struct seccomp_judged seccomp_judged[] = {
+	{
+	    .call = "clone", /* its first argument on both architectures is the flags */
+	    .n_cases = 1,
+	    .cases = { { 0, NEW_NAMESPACES, 0, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EPERM,
+	},
+	{
+	    /* Its flags lie in memory, where a filter cannot look; libc then takes clone. */
+	    .call = "clone3",
+	    .otherwise = SECCOMP_SAYS_ENOSYS,
+	},
+	{
+	    .call = "unshare",
+	    .n_cases = 1,
+	    .cases = { { 0, NEW_NAMESPACES | CLONE_NEWTIME, 0, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EPERM,
+	},
+	{
+	    .call = "ioctl",
+	    .n_cases = 2,
+	    .cases = { { 1, ALL_BITS, PUSH_INPUT, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    /* A debugger may start its program, and trace what asked to be. */
+	    .call = "ptrace",
+	    .n_cases = 2,
+	    .cases = { { 0, ALL_BITS, TRACE_ATTACH, .then = SECCOMP_SAYS_EPERM },
+		       { 0, ALL_BITS, TRACE_SEIZE, .then = SECCOMP_SAYS_EPERM } },
+	    .otherwise = SECCOMP_SAYS_ALLOW,
+	},
+	{
+	    .call = "personality",
+	    .n_cases = 3,
+	    .cases = { { 0, ALL_BITS, 0, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, NO_RANDOMIZE, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, ASK_PERSONALITY, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EPERM,
+	},
+	{
+	    .call = "socket",
+	    .n_cases = 5,
+	    .cases = { { 0, ALL_BITS, AF_UNIX, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, AF_INET, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, AF_INET6, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, AF_NETLINK, true, SECCOMP_SAYS_EAFNOSUPPORT },
+		       { 2, ALL_BITS, 0 /* NETLINK_ROUTE */, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EAFNOSUPPORT,
+	},
+	{
+	    .call = "socketpair",
+	    .n_cases = 1,
+	    .cases = { { 0, ALL_BITS, AF_UNIX, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EAFNOSUPPORT,
+	},
+};
+
+const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);
+const size_t seccomp_n_refused = ARRAY_LEN(seccomp_refused);
+const size_t seccomp_n_judged = ARRAY_LEN(seccomp_judged);

@@ -1,0 +1,49 @@
+/*
+ * seccomp-table.h - which system calls a run may make, as data.
+ *
+ * A call that is in no list here fails with ENOSYS: it is newer than the list, and libc
+ * falls back.  Names that an architecture does not have mean nothing for it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum seccomp_verdict {
+	SECCOMP_SAYS_ALLOW,
+	SECCOMP_SAYS_EPERM,        /* known, and not for a run */
+	SECCOMP_SAYS_ENOSYS,       /* as if the kernel did not have it */
+	SECCOMP_SAYS_EAFNOSUPPORT, /* as if the kernel had no such sockets */
+	SECCOMP_SAYS_KILL,
+};
+
+/*
+ * If the low 32 bits of the argument, masked, are the value (or, with `unless`, are not),
+ * this is the verdict.  The kernel looks at no more of these arguments than that: a filter
+ * that compares all 64 bits is passed by setting an upper one (CVE-2019-10063).
+ */
+struct seccomp_case {
+	unsigned int arg;
+	uint32_t mask;
+	uint32_t value;
+	bool unless;
+	enum seccomp_verdict then;
+};
+
+#define SECCOMP_CASES_MAX 6
+
+/* A call that is judged by its arguments: by the first case that holds, else as said last. */
+struct seccomp_judged {
+	const char *call;
+	unsigned int n_cases;
+	struct seccomp_case cases[SECCOMP_CASES_MAX];
+	enum seccomp_verdict otherwise;
+};
+
+extern const char *const seccomp_allowed[]; /* whatever their arguments */
+extern const size_t seccomp_n_allowed;
+extern const char *const seccomp_refused[]; /* with EPERM, whatever their arguments */
+extern const size_t seccomp_n_refused;
+extern const struct seccomp_judged seccomp_judged[];
+extern const size_t seccomp_n_judged;

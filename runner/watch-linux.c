@@ -1,0 +1,311 @@
+/*
+ * watch-linux.c - what the caller does while a run lives: pass on, count, end it in time.
+ *
+ * One loop over descriptors: the line, the init's pidfd, our signals, a timer, and the
+ * streams (pump-linux.c).  It ends when the init has: by then the kernel has killed and
+ * reaped every process of the run, so nothing can be written any more and the streams
+ * are read to their end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "runner/pump.h"
+#include "runner/sandbox-i.h"
+
+#define DEFAULT_GRACE_MS 2000
+#define CPU_LOOK_MS      100 /* how often processor time is looked at, if it is limited */
+
+enum { AT_LINE, AT_INIT, AT_SIGNALS, AT_CLOCK, AT_STREAMS, N_PLACES = AT_STREAMS + PUMP_PLACES };
+
+struct watch {
+	struct run *run;
+	struct sandbox_result *ret;
+	struct pump pump;
+	int signals, clock; /* owned */
+	sigset_t mask;      /* the caller's, to be restored, with what it did at SIGPIPE */
+	struct sigaction pipe;
+	bool restore;
+	uint64_t begun;    /* ms, as all times here */
+	uint64_t deadline; /* 0: none */
+	bool ending;       /* SIGTERM is sent, and SIGKILL is next */
+	bool known;        /* how the command ended */
+	int status;
+	struct err failed; /* why it was never started */
+	bool at_exec;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void watch_done(struct watch *w)
+{
+	cleanup_close(&w->signals);
+	cleanup_close(&w->clock);
+	if (w->restore) {
+		sigaction(SIGPIPE, &w->pipe, NULL);
+		sigprocmask(SIG_SETMASK, &w->mask, NULL);
+	}
+}
+
+static int set_clock(struct watch *w, struct err *err)
+{
+	uint64_t next = w->deadline, now = now_ms();
+	struct itimerspec t = { 0 };
+
+	if (w->run->spec->limits.cpu_ms > 0 && !w->ending &&
+	    (next == 0 || next > now + CPU_LOOK_MS))
+		next = now + CPU_LOOK_MS;
+	t.it_value.tv_sec = (time_t)(next / 1000);
+	t.it_value.tv_nsec = (long)(next % 1000) * 1000000;
+	if (timerfd_settime(w->clock, TFD_TIMER_ABSTIME, &t, NULL) < 0)
+		return err_sys(err, "setting the clock of the run");
+	return 0;
+}
+
+static int watch_open(struct watch *w, struct err *err)
+{
+	const struct sandbox_limits *l = &w->run->spec->limits;
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t mine;
+
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGINT);
+	sigaddset(&mine, SIGTERM);
+	sigaddset(&mine, SIGHUP);
+	sigaddset(&mine, SIGQUIT);
+	sigaddset(&mine, SIGUSR1);
+	sigaddset(&mine, SIGUSR2);
+	if (w->run->spec->tty)
+		sigaddset(&mine, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &mine, &w->mask);
+	sigaction(SIGPIPE, &ignore, &w->pipe);
+	w->restore = true;
+
+	w->signals = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (w->signals < 0)
+		return err_sys(err, "waiting for signals to pass on");
+	w->clock = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (w->clock < 0)
+		return err_sys(err, "making the clock of the run");
+	w->begun = now_ms();
+	w->deadline = l->wall_ms > 0 ? w->begun + l->wall_ms : 0;
+	pump_init(&w->pump, w->run);
+	return set_clock(w, err);
+}
+
+static void kill_all(struct watch *w)
+{
+	syscall(SYS_pidfd_send_signal, w->run->init_fd, SIGKILL, NULL, 0);
+}
+
+/* SIGTERM to all of it now, SIGKILL when the grace is over. */
+static void begin_end(struct watch *w, const char *limit)
+{
+	uint64_t grace = w->run->spec->limits.grace_ms;
+	struct line_msg end = { .kind = LINE_END, .value = SIGTERM };
+
+	w->ret->limit = limit;
+	w->ending = true;
+	w->deadline = now_ms() + (grace > 0 ? grace : DEFAULT_GRACE_MS);
+	if (line_send(w->run->line, &end, NULL, 0) < 0)
+		kill_all(w);
+}
+
+static int on_clock(struct watch *w, struct err *err)
+{
+	uint64_t most = w->run->spec->limits.cpu_ms, ticks;
+	struct cgroup_use use = { 0 };
+
+	if (read(w->clock, &ticks, sizeof(ticks)) < 0)
+		return 0;
+	if (w->deadline > 0 && now_ms() >= w->deadline) {
+		if (w->ending) {
+			kill_all(w);
+			w->deadline = 0;
+		} else {
+			w->ret->timed_out = true;
+			begin_end(w, "time");
+		}
+	} else if (most > 0 && !w->ending && w->run->cgroup) {
+		cgroup_use(w->run->cgroup, &use);
+		if (use.cpu_ms >= most)
+			begin_end(w, "cpu");
+	}
+	return set_clock(w, err);
+}
+
+static void on_signal(struct watch *w)
+{
+	struct signalfd_siginfo info;
+	struct line_msg pass = { .kind = LINE_SIGNAL };
+
+	if (read(w->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGWINCH) {
+		pump_resize(&w->pump);
+		return;
+	}
+	pass.value = (int)info.ssi_signo;
+	IGNORE_RESULT(line_send(w->run->line, &pass, NULL, 0),
+		      "a run that is gone needs no signal");
+}
+
+/* What the init and the child have to say; true at the end of the line. */
+static bool on_line(struct watch *w)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+
+	if (line_receive(w->run->line, &msg, fds, &n_fds) <= 0)
+		return true;
+	switch (msg.kind) {
+	case LINE_TTY:
+		if (n_fds == 1)
+			pump_take_terminal(&w->pump, fds[0]);
+		break;
+	case LINE_WALLS:
+		w->ret->walls = msg.walls;
+		break;
+	case LINE_FAILED:
+		/* The first is the one that counts. */
+		if (w->failed.code == 0) {
+			w->failed = msg.err;
+			w->at_exec = msg.value;
+		}
+		break;
+	case LINE_ENDED:
+		w->known = true;
+		w->status = msg.value;
+		break;
+	case LINE_GO:
+	case LINE_SIGNAL:
+	case LINE_END:
+		break;
+	}
+	return false;
+}
+
+/* Until the init has ended. */
+static int watch_loop(struct watch *w, struct err *err)
+{
+	struct pollfd at[N_PLACES];
+	bool line_open = true;
+	int r;
+
+	for (;;) {
+		at[AT_LINE] = (struct pollfd){ line_open ? w->run->line : -1, POLLIN, 0 };
+		at[AT_INIT] = (struct pollfd){ w->run->init_fd, POLLIN, 0 };
+		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
+		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
+		pump_places(&w->pump, &at[AT_STREAMS]);
+		if (poll(at, N_PLACES, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "waiting for the run");
+		}
+		if (at[AT_LINE].revents && on_line(w))
+			line_open = false;
+		if (at[AT_SIGNALS].revents)
+			on_signal(w);
+		r = at[AT_CLOCK].revents ? on_clock(w, err) : 0;
+		if (r == 0)
+			r = pump_move(&w->pump, &at[AT_STREAMS], err);
+		if (r < 0)
+			return r;
+		if (at[AT_INIT].revents)
+			break;
+	}
+	while (line_open && !on_line(w))
+		;
+	return 0;
+}
+
+static uint64_t timeval_ms(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_usec / 1000;
+}
+
+/* What wait(2) and the groups know when all is over. */
+static int settle(struct watch *w, struct err *err)
+{
+	struct run *run = w->run;
+	struct cgroup_use use = { 0 };
+	struct rusage usage;
+	int status;
+
+	while (wait4(run->init, &status, __WALL, &usage) < 0) {
+		if (errno != EINTR)
+			return err_sys(err, "waiting for the init of the run");
+	}
+	run->init = 0;
+	w->ret->duration_ms = now_ms() - w->begun;
+	w->ret->cpu_ms = timeval_ms(usage.ru_utime) + timeval_ms(usage.ru_stime);
+	w->ret->max_rss = (uint64_t)usage.ru_maxrss * 1024;
+	if (run->cgroup)
+		cgroup_use(run->cgroup, &use);
+	w->ret->max_mem = use.mem_peak;
+	w->ret->oom_killed = use.oom_kills > 0;
+	if (!w->known)
+		w->status = WIFSIGNALED(status) ? status : SIGKILL;
+	w->ret->signal = WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
+	w->ret->exit_code = WIFSIGNALED(w->status) ? 128 + w->ret->signal : WEXITSTATUS(w->status);
+
+	if (use.oom_kills > 0)
+		w->ret->limit = "memory";
+	else if (!w->ret->limit && w->ret->signal == SIGXCPU)
+		w->ret->limit = "cpu";
+	else if (!w->ret->limit && w->ret->signal == SIGXFSZ)
+		w->ret->limit = "fsize";
+	else if (!w->ret->limit && use.forks_refused > 0)
+		w->ret->limit = "pids";
+	else if (!w->ret->limit && w->ret->truncated)
+		w->ret->limit = "output";
+	return 0;
+}
+
+int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
+{
+	CLEANUP(watch_done) struct watch w = { .run = run, .ret = ret, .signals = -1, .clock = -1 };
+	int r;
+
+	/* All that can fail here has not, when the init hears that it may go on. */
+	r = watch_open(&w, err);
+	if (r == 0)
+		r = line_say_go(run, err);
+	if (r == 0)
+		r = watch_loop(&w, err);
+	if (r == 0)
+		r = pump_drain(&w.pump, err);
+	ret->truncated = w.pump.truncated;
+	if (r == 0)
+		r = settle(&w, err);
+	if (r < 0)
+		return r;
+	if (w.failed.code == 0 && ret->walls == 0)
+		return err_set(err, -EIO, "the run ended before it was set up%s",
+			       ret->oom_killed ? ": memory ran out" : "");
+	if (w.failed.code == 0)
+		return 0;
+	ret->exec_failed = w.at_exec;
+	if (err)
+		*err = w.failed;
+	return w.failed.code;
+}

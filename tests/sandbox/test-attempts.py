@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Dozens of things a run must not be able to do, each tried inside and outside."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from sandboxtest import EACCES, ENOENT, ENOSYS, EPERM, main, parse_attempts, test  # noqa: E402
+
+EAFNOSUPPORT, ESRCH, ECONNREFUSED = 97, 3, 111
+HIDDEN = {ENOENT}
+CLOSED = {EACCES}
+
+# How each ends inside. Who only root gets through for outside is in ROOT_ONLY.
+FAMILIES = {
+    "the_init_is_out_of_reach": {
+        name: HIDDEN for name in ("init_exe", "init_exe_link", "init_root", "init_cwd", "init_fd",
+                                  "init_mem", "init_environ", "init_cmdline", "init_maps")},
+    "secrets_of_the_host_are_not_there": {"shadow": CLOSED, "host_file": HIDDEN},
+    "the_kernel_s_settings_are_closed": {
+        name: CLOSED for name in ("core_pattern", "net_sysctl", "hostname_sysctl",
+                                  "proc_kallsyms", "proc_kmsg", "proc_keys", "proc_timer_list",
+                                  "proc_interrupts", "proc_slabinfo")},
+    "there_are_no_devices_but_harmless_ones": {
+        **{name: HIDDEN for name in ("sys", "dev_kmsg", "dev_fuse", "dev_console", "dev_loop",
+                                     "dev_userfaultfd")},
+        "make_device": {EPERM}},
+    "there_are_no_further_namespaces": {
+        **{name: {EPERM} for name in ("unshare_user", "unshare_time", "clone_user",
+                                      "clone_user_net", "setns")},
+        "clone3_user": {ENOSYS}},
+    "nothing_can_be_mounted": {
+        name: {EPERM} for name in ("mount", "umount", "pivot_root", "chroot", "fsopen", "fspick",
+                                   "open_tree", "move_mount", "mount_setattr",
+                                   "open_by_handle")},
+    "other_processes_cannot_be_entered": {
+        name: {EPERM} for name in ("attach", "seize", "vm_read", "getfd", "kcmp")},
+    "keys_are_not_for_runs": {name: {EPERM} for name in ("keyctl", "add_key", "request_key")},
+    "the_kernel_s_engines_are_closed": {
+        name: {EPERM} for name in ("bpf", "perf", "userfaultfd", "io_uring", "vmsplice",
+                                   "fanotify", "mbind", "move_pages", "migrate_pages",
+                                   "set_mempolicy", "personality")},
+    "the_machine_cannot_be_commanded": {
+        name: {EPERM} for name in ("syslog", "acct", "swapon", "swapoff", "quotactl", "reboot",
+                                   "sethostname", "setdomainname", "clock_set", "adjtimex")},
+    "only_listed_families_of_sockets_exist": {
+        **{name: {EAFNOSUPPORT} for name in ("vsock", "packet", "netlink_uevent",
+                                             "netlink_netfilter", "netlink_audit")},
+        "raw_ip": {EPERM}},
+    "a_terminal_takes_no_pushed_input": {
+        name: {EPERM} for name in ("push_input", "push_input_high", "console_tricks")},
+    "the_host_s_processes_and_sockets_are_not_there": {
+        "host_pid": {ESRCH}, "abstract": {ECONNREFUSED, EPERM}, "port": {ECONNREFUSED}},
+    "no_capability_can_come_back": {"bounding_set": {EPERM}},
+}
+
+# Not even tried outside, where they would do harm or the kernel here lacks them.
+NO_CONTROL = {"modprobe_path", "proc_pageflags", "kexec", "init_module", "delete_module", "alg",
+              "xdp", "init_stop", "init_kill"}
+
+# Where the control is one of the weaker sandboxes rather than the host itself.
+IN_WEAK_SANDBOX = {"init_exe", "init_exe_link", "init_root", "init_cwd", "init_fd", "init_mem",
+                   "init_environ", "init_cmdline", "init_maps"}
+
+ROOT_ONLY = {"shadow", "core_pattern", "net_sysctl", "hostname_sysctl", "proc_kmsg",
+             "proc_timer_list", "proc_slabinfo", "dev_kmsg", "dev_fuse", "dev_console", "dev_loop",
+             "dev_userfaultfd", "make_device", "unshare_time", "setns", "mount", "umount",
+             "pivot_root", "chroot", "fsopen", "fspick", "open_tree", "move_mount",
+             "mount_setattr", "open_by_handle", "bpf", "perf", "userfaultfd", "fanotify",
+             "syslog", "acct", "swapon", "swapoff", "quotactl", "reboot", "sethostname",
+             "setdomainname", "clock_set", "adjtimex", "packet", "netlink_netfilter",
+             "netlink_audit", "raw_ip", "push_input", "push_input_high", "bounding_set",
+             "proc_keys", "host_pid"}
+
+
+class Host:
+    """Something outside that could be reached: a process, two sockets, a file."""
+
+    def __init__(self, box):
+        self.file = box.top / "host-file"
+        self.file.write_text("of the host\n")
+        self.abstract = socket.socket(socket.AF_UNIX)
+        name = f"snap-attempt-{os.getpid()}"
+        self.abstract.bind("\0" + name)
+        self.abstract.listen()
+        self.tcp = socket.socket()
+        self.tcp.bind(("127.0.0.1", 0))
+        self.tcp.listen()
+        self.vars = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name,
+                     "HOST_PORT": str(self.tcp.getsockname()[1]), "HOST_FILE": str(self.file)}
+
+    def options(self):
+        return [word for k, v in self.vars.items() for word in ("--env", f"{k}={v}")]
+
+
+def control(box, host, names):
+    """How they end outside: all must get through, or fail for another reason than permission."""
+    weak = [n for n in names if n in IN_WEAK_SANDBOX]
+    plain = [n for n in names if n not in IN_WEAK_SANDBOX | NO_CONTROL
+             and (os.geteuid() == 0 or n not in ROOT_ONLY)]
+    env = {**os.environ, **host.vars}
+    got = {}
+    if weak:
+        done = box.outside("unshare", "-Urmpf", "--mount-proc", "./attempts", *weak, env=env)
+        got.update(parse_attempts(done.stdout.decode()))
+    if plain:
+        # What it mounts is to be gone with it.
+        own = ["unshare", "-m"] if os.geteuid() == 0 else []
+        done = box.outside(*own, "./attempts", *plain, env=env)
+        got.update(parse_attempts(done.stdout.decode()))
+    assert set(got) == set(weak + plain), got
+    stopped = {n: c for n, c in got.items() if c in (EPERM, ENOSYS, EACCES)}
+    assert not stopped, f"the control itself was stopped: {stopped}"
+    return got
+
+
+def family(title, wanted):
+    def run(box):
+        host = Host(box)
+        names = list(wanted)
+        control(box, host, names)
+        got = parse_attempts(box.run("./attempts", *names,
+                                     options=host.options()).ends(0).out.decode())
+        assert set(got) == set(names), got
+        open_ = {n: got[n] for n in names if got[n] not in wanted[n]}
+        assert not open_, f"not as it should be: {open_}"
+    run.__name__ = title
+    return test(run)
+
+
+for title, wanted in FAMILIES.items():
+    family(title, wanted)
+
+
+@test
+def each_wall_hides_the_init_alone(box):
+    """Landlock keeps a run from looking into it; so does its not being dumpable."""
+    names = list(FAMILIES["the_init_is_out_of_reach"])
+    host = Host(box)
+    control(box, host, names)
+    got = parse_attempts(box.run("./attempts", *names, options=[
+        "--lack", "landlock_create_ruleset", "--allow-missing", "landlock"]).ends(0).out.decode())
+    assert set(got.values()) == HIDDEN, got
+
+
+@test
+def nothing_that_the_program_knows_gets_through(box):
+    host = Host(box)
+    got = parse_attempts(box.run("./attempts", options=host.options()).ends(0).out.decode())
+    assert len(got) > 80, got
+    through = [n for n, c in got.items() if c in (0, 253, 254, 255)]
+    assert not through, through
+
+
+@test
+def the_network_of_the_host_does_not_open_its_abstract_sockets(box):
+    host = Host(box)
+    got = parse_attempts(box.run("./attempts", "abstract", "port", "host_pid",
+                                 options=["--net-host", *host.options()]).ends(0).out.decode())
+    # Its ports are what was asked for; the abstract names are Landlock's to close.
+    assert got["port"] == 0 and got["abstract"] == EPERM and got["host_pid"] == ESRCH, got
+
+
+@test
+def a_run_s_own_binary_is_not_ours(box):
+    """The trick of CVE-2019-5736: a script whose interpreter is who execs it."""
+    script = box.project / "trick"
+    script.write_text("#!/proc/self/exe\n")
+    script.chmod(0o755)
+    # A shell that becomes itself again finds only a comment to obey.
+    done = box.outside("sh", "-c", "exec ./trick")
+    assert done.returncode == 0, done
+    got = box.run("./trick")
+    assert got.report["exec_failed"] and got.status == 126, str(got)
+    assert b"Permission denied" in got.err, str(got)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+/*
+ * test-faults.c - every step of the set-up made to fail: nothing runs, and the sentence comes back.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runner/layout.h"
+#include "runner/sandbox-i.h"
+#include "tests/lib/test.h"
+
+static const char *failing = ""; /* the step that does */
+
+static int injected(struct err *err, const char *step)
+{
+	return err_set(err, -EDOM, "injected into %s", step);
+}
+
+/* In the place of each step, one that fails when it is told to. */
+#define STEP(name, params, args)                                                                \
+	int __real_##name params;                                                               \
+	int __wrap_##name params;                                                               \
+	int __wrap_##name params                                                                \
+	{                                                                                       \
+		return strcmp(failing, #name) == 0 ? injected(err, #name) : __real_##name args; \
+	}
+
+STEP(ns_clone, (struct run * run, struct err *err), (run, err))
+STEP(ns_map_ids, (struct run * run, struct err *err), (run, err))
+STEP(idmap_trees, (struct run * run, struct err *err), (run, err))
+STEP(line_say_go, (struct run * run, struct err *err), (run, err))
+STEP(ns_become, (struct run * run, struct err *err), (run, err))
+STEP(ns_settle, (struct run * run, struct err *err), (run, err))
+STEP(mounts_enter, (struct run * run, struct err *err), (run, err))
+STEP(proc_mount, (struct err * err), (err))
+STEP(proc_mask, (int root, int dir, int file, struct err *err), (root, dir, file, err))
+STEP(dev_build, (int root, struct err *err), (root, err))
+STEP(tty_open, (struct run * run, struct err *err), (run, err))
+STEP(caps_bound, (struct err * err), (err))
+STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
+STEP(caps_drop, (struct err * err), (err))
+STEP(seccomp_enter, (const struct run *run, struct err *err), (run, err))
+STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
+
+static const char *const steps[] = {
+	"ns_clone",       "ns_map_ids", "line_say_go",   "idmap_trees",  "ns_become", "ns_settle",
+	"mounts_enter",   "proc_mount", "proc_mask",     "dev_build",    "tty_open",  "caps_bound",
+	"landlock_enter", "caps_drop",  "seccomp_enter", "limits_apply",
+};
+
+static int count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Run something that leaves a mark if it runs. */
+static int leave_mark(bool tty, struct sandbox_result *res, struct err *err)
+{
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	const char *const argv[] = { "sh", "-c", "echo ran > /mark/ran", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	struct sandbox_mount mark = {
+		SANDBOX_BIND, test_dir(), -1, "/mark", .writable = true, .owned = true,
+	};
+	struct sandbox_spec spec;
+
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, err), err);
+	CHECK_OK(layout_add(l, &mark, err), err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.tty = tty;
+	return sandbox_run(&spec, res, err);
+}
+
+static void need_namespaces(void)
+{
+	struct sandbox_result res;
+	struct err err = { 0 };
+
+	failing = "";
+	if (leave_mark(false, &res, &err) < 0)
+		TEST_SKIP(err.msg);
+	CHECK_EQ(access(test_path("ran"), F_OK), 0);
+	unlink(test_path("ran"));
+}
+
+TEST(a_step_that_fails_means_that_nothing_runs)
+{
+	need_namespaces();
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		struct sandbox_result res;
+		struct err err = { 0 };
+		char want[64];
+		int before = count_fds();
+
+		if (geteuid() != 0 && strcmp(steps[i], "idmap_trees") == 0)
+			continue;
+		failing = steps[i];
+		snprintf(want, sizeof(want), "injected into %s", steps[i]);
+		CHECK_EQ(leave_mark(true, &res, &err), -EDOM);
+		CHECK_STR(err.msg, want);
+		CHECK(!res.exec_failed);
+		CHECK_EQ(res.walls, 0);
+		CHECK_EQ(access(test_path("ran"), F_OK), -1);
+		/* And nothing is left of it. */
+		CHECK_EQ(count_fds(), before);
+		CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1);
+		CHECK_EQ(errno, ECHILD);
+	}
+	failing = "";
+}
+
+TEST(a_run_leaves_no_descriptor)
+{
+	struct sandbox_result res;
+	struct err err = { 0 };
+	int before = count_fds();
+
+	need_namespaces();
+	for (int i = 0; i < 3; i++)
+		CHECK_OK(leave_mark(i == 1, &res, &err), &err);
+	CHECK_EQ(count_fds(), before);
+}
+
+TEST(a_source_that_is_not_what_it_was_is_refused)
+{
+	const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
+	AUTO_CLOSE int was = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct sandbox_mount m = { SANDBOX_BIND, "/usr", was, "/shown" };
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = &m;
+	spec.n_mounts = 1;
+	/* The control gets as far as exec: there is no program in that root. */
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -ENOENT);
+	CHECK(res.exec_failed);
+	m.host = "/etc";
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -ESTALE);
+	CHECK_HAS(err.msg, "'/etc' is not what it was");
+	CHECK(!res.exec_failed);
+}
+
+/* --- the helper ----------------------------------------------------------------------------- */
+
+/* Says who it is, through the one descriptor that it has. */
+static int help(void *ctx, int fd, int ready)
+{
+	char text[64];
+	int n = 0;
+
+	for (int i = 0; i < 64; i++)
+		n += fcntl(i, F_GETFD) >= 0;
+	snprintf(text, sizeof(text), "%s %d %d", (const char *)ctx, (int)getpid(), n);
+	if (write(fd, text, strlen(text) + 1) < 0 || write(ready, "", 1) < 0)
+		return -errno;
+	pause();
+	return 0;
+}
+
+TEST(a_helper_runs_inside_before_the_command_and_ends_with_it)
+{
+	const char *const argv[] = { "sh", "-c", "test ! -e /proc/2", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	char word[] = "helping", text[64] = "";
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+	int ends[2];
+
+	need_namespaces();
+	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, &err), &err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.helper = help;
+	spec.helper_ctx = word;
+	spec.helper_fd = ends[1];
+	CHECK_OK(sandbox_run(&spec, &res, &err), &err);
+	/* The command does not even see it. */
+	CHECK_EQ(res.exit_code, 0);
+	CHECK(read(ends[0], text, sizeof(text)) > 0);
+	CHECK_STR(text, "helping 2 2");
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static int help_not(void *ctx, int fd, int ready)
+{
+	(void)ctx;
+	(void)fd;
+	close(ready);
+	return 0;
+}
+
+TEST(without_its_helper_no_command_runs)
+{
+	const char *const argv[] = { "sh", "-c", "echo ran > /mark/ran", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	struct sandbox_mount mark = {
+		SANDBOX_BIND, test_dir(), -1, "/mark", .writable = true, .owned = true,
+	};
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, &err), &err);
+	CHECK_OK(layout_add(l, &mark, &err), &err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.helper = help_not;
+	spec.helper_fd = 2;
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -EIO);
+	CHECK_HAS(err.msg, "the helper of the run");
+	CHECK_EQ(access(test_path("ran"), F_OK), -1);
+}
+
+TEST_MAIN("sandbox-faults")

@@ -1,0 +1,234 @@
+/*
+ * test-filter.c - the list of system calls, as the kernel would read it, on both architectures.
+ *
+ * What the tries in test-attempts show of this machine's architecture is shown here of the
+ * other too: the program is run by a small interpreter of the instructions it may have.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <sys/socket.h>
+
+#include "runner/seccomp-code.h"
+#include "runner/seccomp-table.h"
+#include "tests/lib/test.h"
+
+#define REFUSED (SECCOMP_RET_ERRNO | EPERM)
+#define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS)
+#define FAMILY  (SECCOMP_RET_ERRNO | EAFNOSUPPORT)
+
+static const struct arch {
+	uint32_t audit, scmp;
+} arches[] = {
+	{ AUDIT_ARCH_X86_64, SCMP_ARCH_X86_64 },
+	{ AUDIT_ARCH_AARCH64, SCMP_ARCH_AARCH64 },
+};
+
+static uint32_t run(const struct buf *code, const struct seccomp_data *data)
+{
+	const struct sock_filter *f = (const struct sock_filter *)(const void *)code->data;
+	size_t n = code->len / sizeof(*f);
+	uint32_t a = 0;
+
+	for (size_t pc = 0; pc < n; pc++) {
+		switch (f[pc].code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			CHECK(f[pc].k % 4 == 0 && f[pc].k < sizeof(*data));
+			memcpy(&a, (const char *)data + f[pc].k, 4);
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= f[pc].k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			pc += a == f[pc].k ? f[pc].jt : f[pc].jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			pc += a >= f[pc].k ? f[pc].jt : f[pc].jf;
+			break;
+		case BPF_JMP | BPF_JA:
+			pc += f[pc].k;
+			break;
+		case BPF_RET | BPF_K:
+			return f[pc].k;
+		default:
+			CHECK(!"an instruction that it may not have");
+		}
+	}
+	CHECK(!"ran off its end");
+	return 0;
+}
+
+static void compile(uint32_t arch, struct buf *code)
+{
+	struct err err = { 0 };
+
+	CHECK_OK(seccomp_compile(arch, code, &err), &err);
+	CHECK(code->len / sizeof(struct sock_filter) <= BPF_MAXINSNS);
+}
+
+/* -1 if this architecture has no such call. */
+static int number(const struct arch *arch, const char *name)
+{
+	int nr = seccomp_syscall_resolve_name_arch(arch->scmp, name);
+
+	return nr < 0 ? -1 : nr;
+}
+
+static void expect(const struct arch *arch, const struct buf *code, const char *name,
+		   const uint64_t args[6], uint32_t want)
+{
+	struct seccomp_data data = { .nr = number(arch, name), .arch = arch->audit };
+	uint32_t got;
+
+	if (data.nr < 0)
+		return;
+	memcpy(data.args, args, sizeof(data.args));
+	got = run(code, &data);
+	if (got != want)
+		print_message("# %s of %#x: %#x, not %#x\n", name, arch->audit, got, want);
+	CHECK_EQ(got, want);
+}
+
+#define EXPECT(name, want, ...) expect(arch, &code, name, (uint64_t[6]){ __VA_ARGS__ }, want)
+
+TEST(listed_calls_are_judged_as_listed)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		const struct arch *arch = &arches[i];
+		CLEANUP(buf_done) struct buf code = BUF_INIT;
+		size_t known = 0;
+
+		compile(arch->audit, &code);
+		for (size_t k = 0; k < seccomp_n_allowed; k++) {
+			EXPECT(seccomp_allowed[k], SECCOMP_RET_ALLOW, 0);
+			known += number(arch, seccomp_allowed[k]) >= 0;
+		}
+		for (size_t k = 0; k < seccomp_n_refused; k++)
+			EXPECT(seccomp_refused[k], REFUSED, 0);
+		CHECK(known > 200);
+	}
+}
+
+TEST(no_call_is_listed_twice)
+{
+	for (size_t i = 0; i < seccomp_n_allowed; i++) {
+		for (size_t k = i + 1; k < seccomp_n_allowed; k++)
+			CHECK(strcmp(seccomp_allowed[i], seccomp_allowed[k]) != 0);
+		for (size_t k = 0; k < seccomp_n_refused; k++)
+			CHECK(strcmp(seccomp_allowed[i], seccomp_refused[k]) != 0);
+		for (size_t k = 0; k < seccomp_n_judged; k++)
+			CHECK(strcmp(seccomp_allowed[i], seccomp_judged[k].call) != 0);
+	}
+}
+
+TEST(calls_that_nobody_knows_do_not_exist)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		CLEANUP(buf_done) struct buf code = BUF_INIT;
+		struct seccomp_data data = { .arch = arches[i].audit };
+
+		compile(arches[i].audit, &code);
+		for (data.nr = 470; data.nr < 5000; data.nr++)
+			CHECK_EQ(run(&code, &data), UNKNOWN);
+		data.nr = -1;
+		CHECK_EQ(run(&code, &data), UNKNOWN);
+	}
+}
+
+TEST(calls_of_another_architecture_are_deadly)
+{
+	static const uint32_t others[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_RISCV64, 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		CLEANUP(buf_done) struct buf code = BUF_INIT;
+		struct seccomp_data data = { .arch = arches[1 - i].audit, .nr = 1 };
+
+		compile(arches[i].audit, &code);
+		CHECK_EQ(run(&code, &data), SECCOMP_RET_KILL_PROCESS);
+		for (size_t k = 0; k < ARRAY_LEN(others); k++) {
+			data.arch = others[k];
+			CHECK_EQ(run(&code, &data), SECCOMP_RET_KILL_PROCESS);
+		}
+	}
+}
+
+TEST(calls_of_x32_are_deadly)
+{
+	CLEANUP(buf_done) struct buf code = BUF_INIT;
+	struct seccomp_data data = { .arch = AUDIT_ARCH_X86_64 };
+
+	compile(AUDIT_ARCH_X86_64, &code);
+	for (int nr = 0; nr < 600; nr++) {
+		data.nr = (int)(0x40000000u + (uint32_t)nr);
+		CHECK_EQ(run(&code, &data), SECCOMP_RET_KILL_PROCESS);
+	}
+}
+
+TEST(arguments_are_judged_by_their_low_half)
+{
+	const uint64_t high = 1ULL << 32;
+
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		const struct arch *arch = &arches[i];
+		CLEANUP(buf_done) struct buf code = BUF_INIT;
+
+		compile(arch->audit, &code);
+		EXPECT("ioctl", REFUSED, 0, 0x5412);
+		EXPECT("ioctl", REFUSED, 0, 0x5412 | high);
+		EXPECT("ioctl", REFUSED, 0, 0x541c | high << 8);
+		EXPECT("ioctl", SECCOMP_RET_ALLOW, 0, 0x5401);
+		EXPECT("socket", SECCOMP_RET_ALLOW, AF_UNIX | high, SOCK_STREAM, 0);
+		EXPECT("socket", FAMILY, 40 | high, SOCK_STREAM, 0);
+		EXPECT("clone", REFUSED, CLONE_NEWUSER | high);
+	}
+}
+
+TEST(namespaces_families_and_tracing_are_judged)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		const struct arch *arch = &arches[i];
+		CLEANUP(buf_done) struct buf code = BUF_INIT;
+		static const uint64_t flags[] = { CLONE_NEWNS,    CLONE_NEWUTS, CLONE_NEWIPC,
+						  CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
+						  CLONE_NEWCGROUP };
+
+		compile(arch->audit, &code);
+		for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
+			EXPECT("clone", REFUSED, flags[k] | 17);
+			EXPECT("unshare", REFUSED, flags[k]);
+		}
+		EXPECT("unshare", REFUSED, CLONE_NEWTIME);
+		EXPECT("unshare", SECCOMP_RET_ALLOW, CLONE_FILES);
+		EXPECT("clone", SECCOMP_RET_ALLOW, CLONE_VM | CLONE_THREAD | CLONE_SIGHAND);
+		EXPECT("clone", SECCOMP_RET_ALLOW, 17);
+		EXPECT("clone3", UNKNOWN, 0);
+		for (uint64_t family = 0; family < 64; family++) {
+			bool listed = family == AF_UNIX || family == AF_INET ||
+				      family == AF_INET6 || family == AF_NETLINK;
+
+			EXPECT("socket", listed ? SECCOMP_RET_ALLOW : FAMILY, family, SOCK_RAW, 0);
+			EXPECT("socketpair", family == AF_UNIX ? SECCOMP_RET_ALLOW : FAMILY,
+			       family);
+		}
+		for (uint64_t protocol = 1; protocol < 32; protocol++)
+			EXPECT("socket", FAMILY, AF_NETLINK, SOCK_RAW, protocol);
+		EXPECT("ptrace", SECCOMP_RET_ALLOW, 0);
+		EXPECT("ptrace", REFUSED, 16);
+		EXPECT("ptrace", REFUSED, 0x4206);
+		EXPECT("personality", SECCOMP_RET_ALLOW, 0xffffffff);
+		EXPECT("personality", REFUSED, 6);
+	}
+}
+
+TEST(another_machine_has_no_list)
+{
+	CLEANUP(buf_done) struct buf code = BUF_INIT;
+	struct err err = { 0 };
+
+	CHECK_EQ(seccomp_compile(AUDIT_ARCH_RISCV64, &code, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "x86_64 and aarch64");
+}
+
+TEST_MAIN("sandbox-filter")

@@ -1,0 +1,158 @@
+/*
+ * test-spec.c - what a spec may say, and what is said of one that may not.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runner/layout.h"
+#include "runner/sandbox.h"
+#include "tests/lib/test.h"
+
+static const char *const argv[] = { "true", NULL };
+static const char *const env[] = { NULL };
+
+static struct sandbox_spec fine(void)
+{
+	struct sandbox_spec spec;
+
+	sandbox_spec_init(&spec);
+	spec.argv = argv;
+	spec.env = env;
+	return spec;
+}
+
+static void refused(const struct sandbox_spec *spec, const char *word)
+{
+	struct sandbox_result res;
+	struct err err = { 0 };
+
+	CHECK_EQ(sandbox_spec_check(spec, &err), -EINVAL);
+	CHECK_HAS(err.msg, word);
+	/* And it is looked at before anything is done. */
+	CHECK_EQ(sandbox_run(spec, &res, &err), -EINVAL);
+	CHECK_EQ(res.walls, 0);
+}
+
+static void mount_refused(struct sandbox_mount m, const char *word)
+{
+	struct sandbox_spec spec = fine();
+
+	spec.mounts = &m;
+	spec.n_mounts = 1;
+	refused(&spec, word);
+}
+
+TEST(a_spec_as_it_begins_lacks_only_a_command)
+{
+	struct sandbox_spec spec = fine();
+	struct err err = { 0 };
+
+	CHECK_OK(sandbox_spec_check(&spec, &err), &err);
+	sandbox_spec_init(&spec);
+	refused(&spec, "the run has no command");
+	spec.argv = argv;
+	refused(&spec, "the run has no environment");
+}
+
+TEST(an_empty_command_is_none)
+{
+	const char *const none[] = { NULL }, *const empty[] = { "", NULL };
+	struct sandbox_spec spec = fine();
+
+	spec.argv = none;
+	refused(&spec, "the run has no command");
+	spec.argv = empty;
+	refused(&spec, "the run has no command");
+}
+
+TEST(paths_of_a_spec_are_absolute_and_clean)
+{
+	static const char *const wrong[] = { "",     "a",     "./a",   "/a/",  "//a",
+					     "/a/.", "/../a", "/a/..", "/a//b" };
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct sandbox_spec spec = fine();
+
+		spec.cwd = wrong[i];
+		refused(&spec, "to work in");
+		mount_refused((struct sandbox_mount){ SANDBOX_FRESH, .guest = wrong[i] },
+			      "to mount at");
+		mount_refused((struct sandbox_mount){ SANDBOX_BIND, wrong[i], -1, "/a" },
+			      "path to mount");
+	}
+	mount_refused((struct sandbox_mount){ SANDBOX_BIND, NULL, -1, "/a" }, "path to mount");
+	mount_refused((struct sandbox_mount){ SANDBOX_BIND, "/a", -1, NULL }, "to mount at");
+	mount_refused((struct sandbox_mount){ SANDBOX_LINK, "", -1, "/a" }, "says nothing");
+}
+
+TEST(proc_dev_sys_and_the_root_are_not_for_mounts)
+{
+	static const char *const wrong[] = { "/", "/proc", "/proc/sys", "/dev/null",
+					     "/sys/kernel" };
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		mount_refused((struct sandbox_mount){ SANDBOX_HIDE, .guest = wrong[i] }, "mount");
+}
+
+TEST(only_walls_that_may_be_missing_can_be_named)
+{
+	struct sandbox_spec spec = fine();
+	struct err err = { 0 };
+
+	spec.may_miss = SANDBOX_MAY_MISS;
+	CHECK_OK(sandbox_spec_check(&spec, &err), &err);
+	spec.may_miss = WALL_BIT(WALL_SECCOMP);
+	refused(&spec, "there is no sandbox without the wall 'seccomp'");
+	spec.may_miss = WALL_BIT(WALL_USER) | WALL_BIT(WALL_MEMORY);
+	refused(&spec, "'user'");
+	spec.may_miss = 1u << SANDBOX_N_WALLS;
+	refused(&spec, "no such wall");
+}
+
+TEST(every_wall_has_a_name_and_is_found_by_it)
+{
+	for (int w = 0; w < SANDBOX_N_WALLS; w++)
+		CHECK_EQ(sandbox_wall_find(sandbox_wall_name((enum sandbox_wall)w)), w);
+	CHECK_EQ(sandbox_wall_find("moat"), -1);
+}
+
+TEST(numbers_too_large_to_reckon_with_are_refused)
+{
+	struct sandbox_spec spec = fine();
+
+	spec.limits.wall_ms = UINT64_MAX;
+	refused(&spec, "more than any limit");
+	spec = fine();
+	spec.limits.cpus_milli = UINT64_MAX >> 1;
+	refused(&spec, "more than any limit");
+	spec = fine();
+	spec.uid = 70000;
+	refused(&spec, "user 70000");
+	spec = fine();
+	spec.n_mounts = SANDBOX_MOUNTS_MAX + 1;
+	refused(&spec, "mounts are more");
+	CHECK(fcntl(0, F_GETFD) >= 0); /* nothing that was never opened is closed */
+	spec = fine();
+	spec.hostname = "";
+	refused(&spec, "host name");
+}
+
+TEST(a_layout_keeps_copies_and_has_an_end)
+{
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	char host[] = "/a", guest[] = "/b";
+	struct sandbox_mount m = { SANDBOX_BIND, host, -1, guest };
+	struct err err = { 0 };
+
+	CHECK_OK(layout_add(l, &m, &err), &err);
+	host[1] = guest[1] = 'x';
+	CHECK_STR(l->mounts[0].host, "/a");
+	CHECK_STR(l->mounts[0].guest, "/b");
+	while (l->n < SANDBOX_MOUNTS_MAX)
+		CHECK_OK(layout_add(l, &m, &err), &err);
+	CHECK_EQ(layout_add(l, &m, &err), -E2BIG);
+	CHECK_HAS(err.msg, "no more than");
+}
+
+TEST_MAIN("sandbox-spec")
