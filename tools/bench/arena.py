@@ -147,3 +147,8 @@ class Asking:
                 raise SystemExit(f"error: {verb}: {line['error']['message']}")
             if "answer" in line:
                 return (time.monotonic() - start) * 1000, line["answer"]
+
+    def clone(self, name, snapshot):
+        """A clone of that name; milliseconds."""
+        return self.ask("clone", name=name, **{"from": snapshot}, count=1, ttl_ms=0, quota=0,
+                        strict=False, skip_unreadable=False)[0]
