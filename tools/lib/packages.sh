@@ -18,7 +18,7 @@ packages_names() {
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
 			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev
 		;;
-	test) echo libcmocka-dev python3 sqlite3 acl clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 sqlite3 acl curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs btrfs-progs fuse-overlayfs ;;
@@ -31,7 +31,7 @@ packages_names() {
 packages_commands() {
 	case $1 in
 	build) echo gcc meson ninja pkg-config fusermount3 ;;
-	test) echo python3 setfacl clang ;;
+	test) echo python3 setfacl curl openssl ip clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs fuse-overlayfs ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs ;;
