@@ -16,7 +16,7 @@ packages_names() {
 	build)
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
-			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev
+			libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev libfyaml-dev
 		;;
 	test) echo libcmocka-dev python3 sqlite3 acl curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
@@ -40,7 +40,7 @@ packages_commands() {
 
 packages_modules() {
 	case $1 in
-	build) echo fuse3 libseccomp libxxhash sqlite3 libzstd json-c ;;
+	build) echo fuse3 libseccomp libxxhash sqlite3 libzstd json-c libfyaml ;;
 	test) echo cmocka ;;
 	esac
 }
