@@ -276,3 +276,34 @@ bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t por
 			return true;
 	return false;
 }
+
+/* --- comparing -------------------------------------------------------------------------- */
+
+static bool covers(const struct allow_rule *outer, const struct allow_rule *inner)
+{
+	if (inner->low < outer->low || inner->high > outer->high)
+		return false;
+	if (inner->host[0] == '\0')
+		return has_addr(outer, &inner->range.first) &&
+		       inner->range.bits >= outer->range.bits;
+	if (inner->below && outer->below && strcmp(inner->host, outer->host) == 0)
+		return true;
+	return (!inner->below || outer->below) && has_name(outer, inner->host);
+}
+
+bool allow_within(const struct allow *inner, const struct allow *outer)
+{
+	if (inner->mode == NET_NONE || inner->mode == NET_LOOPBACK || outer->mode == NET_HOST)
+		return true;
+	if (inner->mode == NET_HOST || outer->mode != NET_LIST)
+		return false;
+	for (size_t i = 0; i < inner->n; i++) {
+		size_t k = 0;
+
+		while (k < outer->n && !covers(&outer->rules[k], &inner->rules[i]))
+			k++;
+		if (k == outer->n)
+			return false;
+	}
+	return true;
+}

@@ -67,3 +67,6 @@ bool allow_has_name(const struct allow *a, const char *canonical);
 
 /* Is the address itself in the list, with that port?  Then a listed name may lead to it. */
 bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t port);
+
+/* Does `inner` allow nothing that `outer` does not?  Each of its rules must lie within one there. */
+bool allow_within(const struct allow *inner, const struct allow *outer);

@@ -131,6 +131,31 @@ TEST(a_rule_that_is_none_is_named_with_the_reason)
 	}
 }
 
+static bool within(const char *inner, const char *outer)
+{
+	CLEANUP(allow_done) struct allow a = ALLOW_INIT, b = ALLOW_INIT;
+
+	CHECK_OK(allow_parse(inner, &a, NULL), NULL);
+	CHECK_OK(allow_parse(outer, &b, NULL), NULL);
+	return allow_within(&a, &b);
+}
+
+TEST(a_list_lies_within_another_if_each_rule_does)
+{
+	CHECK(within("none", "none") && within("loopback", "none") && within("host", "host"));
+	CHECK(within("a.example:1", "host") && !within("host", "a.example:1"));
+	CHECK(!within("a.example:1", "none") && !within("host", "none"));
+	CHECK(within("a.example:5", "b.example:1,a.example:1-9"));
+	CHECK(!within("a.example:5-10", "a.example:1-9"));
+	CHECK(!within("a.example:5,c.example:5", "a.example:5"));
+	CHECK(within("x.a.example:1", "*.a.example:1") &&
+	      within("*.x.a.example:1", "*.a.example:1"));
+	CHECK(within("*.a.example:1", "*.a.example:1") && !within("a.example:1", "*.a.example:1"));
+	CHECK(!within("*.a.example:1", "a.example:1") && !within("*.b.example:1", "*.a.example:1"));
+	CHECK(within("10.1.0.0/16:1", "10.0.0.0/8:1") && !within("10.0.0.0/8:1", "10.1.0.0/16:1"));
+	CHECK(!within("10.1.0.1:1", "a.example:1") && !within("a.example:1", "10.0.0.0/8:1"));
+}
+
 TEST(addresses_that_are_not_of_the_open_internet_are_known)
 {
 	static const char *const closed[] = {
