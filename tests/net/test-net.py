@@ -26,6 +26,10 @@ def test(fn):
     return fn
 
 
+class Skip(Exception):
+    """Why a test cannot be run here."""
+
+
 # --- inside ---------------------------------------------------------------------------------
 
 class Conn:
@@ -197,8 +201,9 @@ def act_many(target, n):
 
 
 def act_hold(target, n):
-    """What the last of so many connections gets while the others are there."""
-    return [tunnel(target) for _ in range(int(n))][-1][1]
+    """What each of so many connections gets while the others are there."""
+    held = [tunnel(target) for _ in range(int(n))]
+    return [head for _, head in held]
 
 
 def act_slow(target, text):
@@ -291,6 +296,16 @@ def a_listed_name_works_through_connect_socks_and_plain_http(w):
     status, out, err, refusals = w.run("ok.example:443",
                                        ["curl", "-sS", "-k", "https://ok.example/s"])
     assert "path=/s" in out and refusals == [], (out, err)
+
+
+@test
+def an_ordinary_user_has_the_same_network(w):
+    status, out, err, refusals = w.run("ok.example:80", [
+        "sh", "-c", "curl -sS http://ok.example/u && curl -sS http://other.example/"], user=True)
+    if status == 125 and "unshare" in err:
+        raise Skip("this machine gives an ordinary user no namespaces")
+    assert f"at=::ffff:{SERVER} host=ok.example path=/u" in out, (status, out, err)
+    assert rules(refusals) == ["host"], refusals
 
 
 @test
@@ -396,10 +411,9 @@ def of_several_addresses_only_the_open_ones_are_tried(w):
 @test
 def a_name_keeps_the_addresses_it_had_first(w):
     before = ASKED.count("rebind.example")
-    got, refusals = act(w, "rebind.example:80", "twice", "http://rebind.example/1",
-                        "http://rebind.example/2")
-    assert got == ["HTTP/1.1 200 OK"] * 2, got
-    got, refusals = act(w, "rebind.example:80,ok.example:80", "connect", "rebind.example:80")
+    got, refusals = act(w, "rebind.example:80", "hold", "rebind.example:80", 3)
+    assert all(" 200 " in head for head in got) and not refusals, (got, refusals)
+    got, refusals = act(w, "rebind.example:80", "connect", "rebind.example:80")
     # A new run asks anew, and now the answer is the loopback of the host.
     assert " 403 " in got and rules(refusals) == ["address"], (got, refusals)
     assert ASKED.count("rebind.example") - before == 4, "A and AAAA, once for each run"
@@ -573,10 +587,10 @@ def a_hundred_connections_at_once_are_served(w):
 def one_connection_too_many_is_refused(w):
     got, refusals = act(w, "ok.example:7001", "hold", "ok.example:7001", 3,
                         options=("--connections", "3"))
-    assert " 200 " in got and not refusals
+    assert " 200 " in got[-1] and not refusals
     got, refusals = act(w, "ok.example:7001", "hold", "ok.example:7001", 4,
                         options=("--connections", "3"))
-    assert " 403 " in got and rules(refusals) == ["limit"], (got, refusals)
+    assert " 403 " in got[-1] and rules(refusals) == ["limit"], (got, refusals)
 
 
 @test
@@ -651,6 +665,9 @@ def main():
         try:
             fn(world)
             print(f"ok {i} - {fn.__name__}")
+        except Skip as skip:
+            failed += bool(os.environ.get("SNAP_TESTS_NO_SKIP"))
+            print(f"ok {i} - {fn.__name__} # SKIP {skip}")
         except Exception:  # every way to fail is a failed test, and the next one is run
             failed += 1
             print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))

@@ -21,6 +21,7 @@ import threading
 from pathlib import Path
 
 NETBOX = os.environ.get("SNAP_NETBOX", "")
+NOBODY = 65534
 SERVER, OTHER, OWN = "93.184.216.34", "93.184.216.35", "93.184.216.1"
 SERVER6, PRIVATE, CGNAT = "2606:2800:220::34", "10.9.9.9", "100.64.9.9"
 
@@ -204,7 +205,7 @@ class World:
         sh("umount /etc/resolv.conf /etc/hosts /etc/nsswitch.conf")
         sh(f"rm -rf {self.dir}")
 
-    def run(self, net, command, *options, leaks=False):
+    def run(self, net, command, *options, leaks=False, user=False):
         """A command inside: its status, what it printed, and the refusals.
 
         Looking for leaks takes seconds on some machines, so one test does it for all.
@@ -214,8 +215,14 @@ class World:
         asan = [given] if given else []
         asan += ["exitcode=99", f"detect_leaks={int(leaks)}"]
         events = self.dir / f"events-{self.count}"
+        events.touch()
+        who = []
+        if user:
+            os.chmod(self.dir, 0o755)
+            os.chown(events, NOBODY, NOBODY)
+            who = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         done = subprocess.run(
-            [NETBOX, "--net", net, "--events", events, "--resolv", self.resolv, *options, "--",
+            [*who, NETBOX, "--net", net, "--events", events, "--resolv", self.resolv, *options, "--",
              *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             timeout=60, check=False, env={**os.environ, "ASAN_OPTIONS": ":".join(asan)})
         err = done.stderr.decode(errors="replace")
