@@ -21,11 +21,6 @@ static const struct opt rollback_opts[] = {
 };
 _Static_assert(sizeof(struct rollback_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static const char *status_word(char status)
-{
-	return status == 'A' ? "added" : status == 'D' ? "deleted" : "modified";
-}
-
 static int print_json(const struct invocation *inv, const struct engine_rolled *r, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -41,7 +36,7 @@ static int print_json(const struct invocation *inv, const struct engine_rolled *
 	for (size_t i = 0; i < r->n_paths; i++) {
 		at = json_add_object(paths);
 		json_set_name(at, "path", r->paths[i].path);
-		json_set_text(at, "status", status_word(r->paths[i].status));
+		json_set_text(at, "status", out_status(r->paths[i].status));
 	}
 	json_set_bool(j, "truncated", r->n_paths < r->changed);
 	json_set_uint(j, "elapsed_ms", r->elapsed_ms);

@@ -43,11 +43,9 @@ static void set_changed(struct json j, bool known, uint64_t added, uint64_t modi
 	json_set_uint(part, "deleted", deleted);
 	part = json_set_array(j, "changed_paths");
 	for (size_t i = 0; i < paths->n && i < JSON_PATHS_MAX; i++) {
-		char status[2] = { paths->list[i].status };
-
 		one = json_add_object(part);
 		json_set_name(one, "path", path_name(&paths->list[i]));
-		json_set_text(one, "status", status);
+		json_set_text(one, "status", out_status(paths->list[i].status));
 	}
 	json_set_bool(j, "truncated", paths->truncated || paths->n > JSON_PATHS_MAX);
 }

@@ -39,6 +39,11 @@ char *out_count(uint64_t n, char text[OUT_COUNT_MAX])
 	return text;
 }
 
+const char *out_status(char letter)
+{
+	return letter == 'A' ? "added" : letter == 'D' ? "deleted" : "modified";
+}
+
 void out_plural(FILE *out, uint64_t n, const char *one, const char *many)
 {
 	char text[OUT_COUNT_MAX];

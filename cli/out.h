@@ -40,6 +40,9 @@ void out_name(FILE *out, const char *name);
 /* Lines that a person wrote, each behind `indent`; what could drive a terminal shows as \xNN. */
 void out_text(FILE *out, const char *text, const char *indent);
 
+/* What became of a path, by its letter: "added" for A, "deleted" for D, "modified" for M. */
+const char *out_status(char letter);
+
 /* "1 file", "12,345 files". */
 void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
 

@@ -20,7 +20,7 @@ WORDS = {
 }
 
 # They say the same whatever the directory and the store.
-ANYWHERE = {"completion", "doctor", "help", "version"}
+ANYWHERE = {"completion", "doctor", "help", "profile", "version"}
 
 # What they are told must be one of these (docs/man/snapcow-exit-codes.7.scd).
 CODES = {

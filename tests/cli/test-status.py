@@ -30,8 +30,8 @@ def paths_that_changed_in_the_project_are_told_as_they_are_now(w):
     (path / "only").write_text("here\n")
     got = status(w, "try")
     assert got["stale"]["both"] == ["README.md"], got
-    assert got["changed_paths"] == [{"path": "README.md", "status": "M"},
-                                    {"path": "only", "status": "A"}], got
+    assert got["changed_paths"] == [{"path": "README.md", "status": "modified"},
+                                    {"path": "only", "status": "added"}], got
     assert got["truncated"] is False
     # Looking takes no snapshot, and what was taken back is no change.
     assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
@@ -73,7 +73,7 @@ def a_name_that_is_something_else_now_is_one_path(w):
         (top / "README.md").mkdir()
     got = status(w, "try")
     assert got["stale"]["paths"] == ["README.md"] == got["stale"]["both"], got
-    assert [p["status"] for p in got["changed_paths"]] == ["D", "A"], got
+    assert [p["status"] for p in got["changed_paths"]] == ["deleted", "added"], got
 
 
 @test
@@ -118,9 +118,9 @@ def a_project_tells_what_changed_since_its_last_snapshot(w):
     (w.project / "src" / "main.c").unlink()
     got = status(w)
     assert got["changed"] == {"added": 1, "modified": 1, "deleted": 1}, got
-    assert got["changed_paths"] == [{"path": "README.md", "status": "M"},
-                                    {"path": "src/main.c", "status": "D"},
-                                    {"path": "src/new.c", "status": "A"}], got
+    assert got["changed_paths"] == [{"path": "README.md", "status": "modified"},
+                                    {"path": "src/main.c", "status": "deleted"},
+                                    {"path": "src/new.c", "status": "added"}], got
     text = w.ok("status").out.decode()
     assert "changed  1 added, 1 modified, 1 deleted since the newest\n" in text, text
     assert "  D  src/main.c\n" in text, text
@@ -131,7 +131,7 @@ def metadata_counts_as_a_change(w):
     w.take()
     (w.project / "README.md").chmod(0o600)
     os.utime(w.project / "src" / "main.c", (1, 1))
-    assert status(w)["changed_paths"] == [{"path": "README.md", "status": "M"}]
+    assert status(w)["changed_paths"] == [{"path": "README.md", "status": "modified"}]
 
 
 if __name__ == "__main__":

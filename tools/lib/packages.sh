@@ -17,9 +17,9 @@ packages_names() {
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
 			libgit2-dev libseccomp-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev \
-			zlib1g-dev scdoc python3
+			zlib1g-dev libfyaml-dev scdoc python3
 		;;
-	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git clang 'clang-format-14|clang-format' ;;
+	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
 	bench) echo python3 zstd git e2fsprogs btrfs-progs fuse-overlayfs ;;
@@ -33,7 +33,7 @@ packages_names() {
 packages_commands() {
 	case $1 in
 	build) echo gcc meson ninja pkg-config fusermount3 scdoc python3 ;;
-	test) echo python3 setfacl git clang ;;
+	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs fuse-overlayfs ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc ;;
@@ -42,7 +42,7 @@ packages_commands() {
 
 packages_modules() {
 	case $1 in
-	build) echo fuse3 libgit2 libseccomp libxxhash sqlite3 libzstd json-c zlib ;;
+	build) echo fuse3 libgit2 libseccomp libxxhash sqlite3 libzstd json-c zlib libfyaml ;;
 	test) echo cmocka ;;
 	esac
 }

@@ -1,0 +1,46 @@
+/*
+ * yaml.h - read a YAML document that a person wrote, and say where in it each thing stands.
+ *
+ * A thin face of libfyaml.  The document owns everything, a struct yaml is a place in it,
+ * passed by value.  Plain YAML only: aliases, anchors and tags are refused, and so are a second
+ * document and a key given twice.  Every scalar is text; what it means is the reader's affair.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+#define YAML_MAX (256 * 1024) /* bytes in a document */
+
+struct yaml_doc {
+	void *doc; /* owned */
+};
+
+struct yaml {
+	void *node;
+};
+
+enum yaml_kind { YAML_TEXT, YAML_LIST, YAML_MAP, YAML_NOTHING /* no value, or null */ };
+
+/*
+ * -EINVAL with "NAME:LINE:COLUMN: why" for what is no such document; `name` is what the person
+ * calls the file.  An empty document is YAML_NOTHING.
+ */
+NODISCARD int yaml_parse(struct yaml_doc *doc, const char *name, const char *text, size_t len,
+			 struct yaml *ret, struct err *err);
+void yaml_done(struct yaml_doc *doc); /* of one that is all zero, too */
+
+enum yaml_kind yaml_kind(struct yaml y);
+
+/* The text of a YAML_TEXT, borrowed; it holds no NUL. */
+const char *yaml_text(struct yaml y);
+
+/* Each in turn: start with *iter = NULL; false at the end. */
+bool yaml_next_pair(struct yaml map, void **iter, struct yaml *ret_key, struct yaml *ret_value);
+bool yaml_next_item(struct yaml list, void **iter, struct yaml *ret);
+
+/* Where it begins, counted from 1; of a list or map, where the first text in it does; else 0. */
+void yaml_place(struct yaml y, int *ret_line, int *ret_column);

@@ -1,0 +1,70 @@
+/*
+ * http.h - requests of HTTP/1, read so that no server could read another one in them.
+ *
+ * Strict where readers are known to differ: lines end with CR LF, no folded lines, no blank
+ * before a colon, one length, one host.  What is not so is -EBADMSG, and the connection ends.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+#define HTTP_HEAD_MAX 16384
+
+/* Bytes that somebody else owns. */
+struct http_span {
+	const char *at;
+	size_t len;
+};
+
+enum http_framing { HTTP_NO_BODY, HTTP_LENGTH, HTTP_CHUNKED };
+
+struct http_head {
+	struct http_span method, target, version;
+	struct http_span host; /* of the Host header; len 0 if it has none */
+	enum http_framing framing;
+	uint64_t length; /* of the body, for HTTP_LENGTH */
+	bool upgrade;    /* asks for another protocol on this connection */
+	size_t len;      /* of the head, with its empty line */
+};
+
+/* 1 and a head, borrowed from `data`; 0 if it is not all there yet; -EBADMSG. */
+NODISCARD int http_parse_head(const char *data, size_t len, struct http_head *ret);
+
+/* Is this the beginning of a request?  1 yes, -1 no, 0 if it is too short to tell. */
+int http_sniff(const char *data, size_t len);
+
+/*
+ * "host", "host:80", "[::1]:80".  The host is whatever stands before the last colon, without
+ * brackets, for others to judge.  False if there is none, or a port that is none.
+ */
+bool http_split_authority(struct http_span authority, uint16_t default_port,
+			  struct http_span *ret_host, uint16_t *ret_port);
+
+/* "http://authority/path": the path may be empty.  False for anything else. */
+bool http_split_uri(struct http_span uri, struct http_span *ret_authority,
+		    struct http_span *ret_path);
+
+/*
+ * Append the head as a server gets it that is no proxy: with the path, a Host that says
+ * `authority`, and without what was meant for us or would change the protocol.
+ */
+NODISCARD int http_rewrite(const char *data, const struct http_head *head,
+			   struct http_span authority, struct http_span path, struct buf *out);
+
+/* Where a body ends. */
+struct http_body {
+	enum http_framing framing;
+	uint64_t left;
+	int state;       /* of reading chunks */
+	unsigned digits; /* of a chunk's length, or bytes of a line */
+	bool done;
+};
+
+void http_body_init(struct http_body *b, const struct http_head *head);
+
+/* How many of the bytes are the body's, `done` once it has ended; -EBADMSG. */
+NODISCARD ssize_t http_body_take(struct http_body *b, const char *data, size_t len);

@@ -1,0 +1,162 @@
+#include "runner/net/judge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runner/net/hello.h"
+#include "runner/net/relay.h"
+
+void judge_init(struct judge *j, const char *host)
+{
+	*j = (struct judge){ .host = host, .stage = host ? JUDGE_FIRST : JUDGE_PASS };
+	j->first_request = true;
+}
+
+static int refuse(struct judge *j, enum net_rule rule, const char *other, size_t len)
+{
+	j->rule = rule;
+	snprintf(j->other, sizeof(j->other), "%.*s", (int)len, other);
+	return -ECANCELED;
+}
+
+static bool is_host(const struct judge *j, const char *name, size_t len)
+{
+	char canonical[ALLOW_HOST_MAX + 1];
+
+	return allow_canonical(name, len, canonical) && strcmp(canonical, j->host) == 0;
+}
+
+static bool is_authority(const struct judge *j, struct http_span authority)
+{
+	struct http_span host;
+	uint16_t port;
+
+	return http_split_authority(authority, 1, &host, &port) && is_host(j, host.at, host.len);
+}
+
+/* Where the request wants to go, if it says so in its first line; servers heed that first. */
+static struct http_span named_in_target(const struct http_head *head)
+{
+	struct http_span t = head->target, path, authority = { 0 };
+	const char *scheme = memchr(t.at, ':', t.len);
+
+	if (head->method.len == 7 && strncmp(head->method.at, "CONNECT", 7) == 0)
+		return t;
+	if (t.at[0] == '/' || t.at[0] == '*')
+		return authority;
+	if (!http_split_uri(t, &authority, &path))
+		authority = t;
+	if (scheme && t.len > 8 && strncmp(t.at, "https://", 8) == 0) {
+		authority = (struct http_span){ t.at + 8, t.len - 8 };
+		path.at = memchr(authority.at, '/', authority.len);
+		authority.len = path.at ? (size_t)(path.at - authority.at) : authority.len;
+	}
+	return authority;
+}
+
+static int judge_head(struct judge *j, struct buf *in, struct buf *out)
+{
+	static const char unreadable[] = "(a request that cannot be read)";
+	struct http_span named;
+	struct http_head head;
+	int r;
+
+	r = http_parse_head((const char *)in->data, in->len, &head);
+	if (r < 0)
+		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
+	if (r == 0)
+		return 0;
+	named = named_in_target(&head);
+	if (named.len > 0 && !is_authority(j, named))
+		return refuse(j, NET_RULE_HTTP, named.at, named.len);
+	if (head.host.len > 0 && !is_authority(j, head.host))
+		return refuse(j, NET_RULE_HTTP, head.host.at, head.host.len);
+	http_body_init(&j->body, &head);
+	/* Only the first answer is known to be the answer to this request. */
+	j->stage = head.upgrade && j->first_request ? JUDGE_UPGRADE : JUDGE_BODY;
+	j->first_request = false;
+	return relay_pass(in, out, head.len);
+}
+
+static int judge_first(struct judge *j, const struct buf *in)
+{
+	char name[HELLO_NAME_MAX + 1];
+
+	const int http = http_sniff((const char *)in->data, in->len);
+
+	if (http >= 0) {
+		j->stage = http > 0 ? JUDGE_HEAD : JUDGE_FIRST;
+		return 0;
+	}
+	switch (hello_read(in->data, in->len, name)) {
+	case HELLO_MORE:
+		return 0;
+	case HELLO_OTHER:
+		j->stage = JUDGE_PASS;
+		return 0;
+	case HELLO_BAD:
+		return refuse(j, NET_RULE_SNI, "(a hello that cannot be read)", 29);
+	case HELLO_READ:
+		if (name[0] != '\0' && !is_host(j, name, strlen(name)))
+			return refuse(j, NET_RULE_SNI, name, strlen(name));
+		j->stage = JUDGE_PASS;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* The upgrade has happened only if the server says 101; else requests go on. */
+static void hear_reply(struct judge *j)
+{
+	if (j->reply_len < sizeof(j->reply))
+		return;
+	j->stage =
+	    memcmp(j->reply, "HTTP/1.1 101", sizeof(j->reply)) == 0 ? JUDGE_PASS : JUDGE_BODY;
+}
+
+int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof)
+{
+	enum judge_stage before;
+	ssize_t n;
+	int r = 0;
+
+	do {
+		before = j->stage;
+		switch (j->stage) {
+		case JUDGE_FIRST:
+			r = in->len > 0 ? judge_first(j, in) : 0;
+			break;
+		case JUDGE_HEAD:
+			r = in->len > 0 ? judge_head(j, in, out) : 0;
+			break;
+		case JUDGE_BODY:
+			n = http_body_take(&j->body, (const char *)in->data, in->len);
+			r = n < 0 ? refuse(j, NET_RULE_HTTP, "(a body without an end)", 23)
+				  : relay_pass(in, out, (size_t)n);
+			if (r == 0 && j->body.done)
+				j->stage = JUDGE_HEAD;
+			break;
+		case JUDGE_UPGRADE:
+			hear_reply(j);
+			break;
+		case JUDGE_PASS:
+			r = relay_pass(in, out, in->len);
+			break;
+		}
+	} while (r == 0 && j->stage != before);
+	/* What was not understood by the end goes nowhere. */
+	if (r == 0 && eof && j->stage != JUDGE_PASS && j->stage != JUDGE_UPGRADE)
+		buf_reset(in);
+	return r;
+}
+
+int judge_server(struct judge *j, struct buf *in, struct buf *out)
+{
+	const size_t room = sizeof(j->reply) - j->reply_len, n = in->len < room ? in->len : room;
+
+	if (n > 0)
+		memcpy(j->reply + j->reply_len, in->data, n);
+	j->reply_len += n;
+	return relay_pass(in, out, in->len);
+}

@@ -1,0 +1,39 @@
+/*
+ * judge.h - is what a client says meant for the host that its connection is for?
+ *
+ * Looks at the beginning of TLS (which host SNI names) and at every request of plain HTTP
+ * (Host, and the address if it is a whole one).  Other protocols pass unread, and so does what
+ * TLS has made secret: who shares a server with an allowed host can be reached through it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "runner/net/allow.h"
+#include "runner/net/http.h"
+#include "runner/net/refusal.h"
+
+enum judge_stage {
+	JUDGE_FIRST, /* nothing is known yet */
+	JUDGE_HEAD,  /* of an HTTP request */
+	JUDGE_BODY,
+	JUDGE_UPGRADE, /* the client wants another protocol; the server has not said yet */
+	JUDGE_PASS,
+};
+
+struct judge {
+	const char *host; /* canonical, borrowed */
+	enum judge_stage stage;
+	struct http_body body;
+	bool first_request;
+	char reply[12]; /* how the server began: "HTTP/1.1 101" */
+	size_t reply_len;
+	enum net_rule rule;         /* of a refusal */
+	char other[NET_HOST_SHOWN]; /* whom the client asked for instead */
+};
+
+/* A NULL host: nothing is looked at. */
+void judge_init(struct judge *j, const char *host);
+
+/* As filters of a relay.  -ECANCELED is a refusal, with rule and other. */
+NODISCARD int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof);
+NODISCARD int judge_server(struct judge *j, struct buf *in, struct buf *out);

@@ -1,0 +1,69 @@
+/*
+ * proxy-i.h - what the two files of the proxy share: names on the one side, connections on
+ * the other.
+ */
+#pragma once
+
+#include "runner/net/ask.h"
+#include "runner/net/judge.h"
+#include "runner/net/lookup.h"
+#include "runner/net/proxy.h"
+#include "runner/net/relay.h"
+
+#define PROXY_NAMES_MAX   1024 /* different ones in the life of a proxy */
+#define PROXY_LOOKUPS_MAX 32   /* at once */
+#define PROXY_EVENTS_MAX  1000
+
+/* A name that was asked for, and where it leads for the rest of the run. */
+struct pin {
+	struct proxy *proxy;
+	struct pin *next;
+	char host[ALLOW_HOST_MAX + 1];
+	bool looking; /* the lookup is under way */
+	uint64_t deadline;
+	struct lookup lookup;
+	struct addr addrs[LOOKUP_ADDRS_MAX];
+	size_t n;
+};
+
+struct conn {
+	struct proxy *proxy;
+	struct conn *next;
+	bool dead; /* freed at the end of the step */
+	uint32_t id;
+	struct allow_target target;
+	uint16_t port;
+	struct pin *pin;   /* that it waits for or has its addresses from; NULL for an address */
+	size_t next_addr;  /* of the pin's */
+	uint64_t deadline; /* 0: none */
+	struct loop_watch outer;
+	bool relaying;
+	struct relay relay;
+	struct judge judge;
+};
+
+struct proxy {
+	struct proxy_options options;
+	struct loop loop;
+	struct loop_watch asks;
+	bool ended;
+	struct pin *pins;
+	unsigned n_pins, n_looking;
+	struct conn *conns;
+	unsigned n_conns;
+	uint64_t refused, connected;
+};
+
+/* --- proxy.c ---------------------------------------------------------------------------- */
+
+/* Tell who wants to know and, unless it has a connection already, who asked. */
+void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail);
+void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd);
+
+/* --- proxy-conn.c ----------------------------------------------------------------------- */
+
+/* The target is allowed by name: look it up, connect, relay. */
+void conn_start(struct conn *c);
+void conn_end(struct conn *c);
+void conn_overdue(struct conn *c);
+void pin_overdue(struct pin *pin);

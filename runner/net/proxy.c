@@ -1,0 +1,276 @@
+#include "runner/net/proxy.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "runner/net/proxy-i.h"
+
+#define ASKS_PER_STEP 64
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+/* A bridge that does not read its answers has lost the connection; nothing waits for it. */
+static void send_answer(struct proxy *p, const struct answer *answer, int fd)
+{
+	unsigned char bytes[ANSWER_MAX];
+	struct iovec iov = { .iov_base = bytes, .iov_len = answer_encode(answer, bytes) };
+	_Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	IGNORE_RESULT(sendmsg(p->asks.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT),
+		      "who asked has gone, or reads nothing");
+}
+
+void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd)
+{
+	struct answer answer = { .status = status, .id = c->id };
+
+	snprintf(answer.sentence, sizeof(answer.sentence), "%s", sentence);
+	send_answer(c->proxy, &answer, fd);
+}
+
+static void tell(struct proxy *p, const struct net_refusal *refusal)
+{
+	if (p->refused++ < PROXY_EVENTS_MAX && p->options.refused)
+		p->options.refused(p->options.refused_ctx, refusal);
+}
+
+static void refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule)
+{
+	struct answer answer = { .status = ASK_REFUSED, .id = ask->id };
+	struct net_refusal refusal;
+
+	net_refusal_init(&refusal, rule, ask->host, ask->host_len, ask->port, "");
+	net_refusal_explain(&refusal, answer.sentence, sizeof(answer.sentence));
+	tell(p, &refusal);
+	send_answer(p, &answer, -1);
+}
+
+void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
+{
+	char sentence[ASK_SENTENCE_MAX + 1];
+	struct net_refusal refusal;
+
+	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
+	tell(c->proxy, &refusal);
+	if (!c->relaying)
+		proxy_answer(c, ASK_REFUSED,
+			     net_refusal_explain(&refusal, sentence, sizeof(sentence)), -1);
+}
+
+/* --- asks --------------------------------------------------------------------------------- */
+
+static void take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target)
+{
+	struct conn *c = NULL;
+
+	if (p->n_conns < p->options.connections)
+		c = calloc(1, sizeof(*c));
+	if (!c) {
+		refuse_ask(p, ask, NET_RULE_LIMIT);
+		return;
+	}
+	*c = (struct conn){
+		.proxy = p, .next = p->conns, .id = ask->id, .target = *target, .port = ask->port
+	};
+	c->outer.fd = -1;
+	p->conns = c;
+	p->n_conns++;
+	conn_start(c);
+}
+
+static void take_name(struct proxy *p, const struct ask *ask)
+{
+	struct answer answer = { .status = ASK_OK, .id = ask->id };
+	char name[ALLOW_HOST_MAX + 1];
+
+	if (!allow_canonical(ask->host, ask->host_len, name))
+		refuse_ask(p, ask, NET_RULE_NAME);
+	else if (!allow_has_name(p->options.allow, name))
+		refuse_ask(p, ask, NET_RULE_HOST);
+	else
+		send_answer(p, &answer, -1);
+}
+
+static void take_ask(struct proxy *p, const struct ask *ask)
+{
+	struct allow_target target = { 0 };
+
+	if (ask->kind == ASK_NAME) {
+		take_name(p, ask);
+		return;
+	}
+	switch (allow_ask(p->options.allow, ask->host, ask->host_len, ask->port, &target)) {
+	case ALLOW_YES:
+		take_open(p, ask, &target);
+		break;
+	case ALLOW_NO_HOST:
+		refuse_ask(p, ask, target.literal ? NET_RULE_LITERAL : NET_RULE_HOST);
+		break;
+	case ALLOW_NO_PORT:
+		refuse_ask(p, ask, NET_RULE_PORT);
+		break;
+	case ALLOW_NO_NAME:
+		refuse_ask(p, ask, NET_RULE_NAME);
+		break;
+	}
+}
+
+/* A bridge that speaks nonsense is no bridge of ours, and gets nothing more. */
+static void on_asks(struct loop_watch *w)
+{
+	struct proxy *p = w->owner;
+	unsigned char bytes[ASK_MAX + 1];
+	struct ask ask;
+	ssize_t n;
+
+	for (int i = 0; i < ASKS_PER_STEP && !p->ended; i++) {
+		n = recv(w->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0 || (size_t)n > sizeof(bytes) || ask_decode(bytes, (size_t)n, &ask) < 0)
+			p->ended = true;
+		else
+			take_ask(p, &ask);
+	}
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+int proxy_socketpair(int *ret_outside, int *ret_inside, struct err *err)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return err_sys(err, "making a socket between the run and its proxy");
+	*ret_outside = fds[0];
+	*ret_inside = fds[1];
+	return 0;
+}
+
+static void set_defaults(struct proxy_options *o)
+{
+	o->connections = o->connections ? o->connections : 256;
+	o->lookup_ms = o->lookup_ms ? o->lookup_ms : 10000;
+	o->connect_ms = o->connect_ms ? o->connect_ms : 10000;
+	o->hello_ms = o->hello_ms ? o->hello_ms : 30000;
+}
+
+int proxy_open(const struct proxy_options *options, int fd, struct proxy **ret, struct err *err)
+{
+	CLEANUP(proxy_close_p) struct proxy *p = NULL;
+	AUTO_CLOSE int asks = fd;
+	int r;
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_nomem(err);
+	p->options = *options;
+	set_defaults(&p->options);
+	p->asks = (struct loop_watch){ .fd = TAKE_FD(asks), .ready = on_asks, .owner = p };
+	r = loop_open(&p->loop, err);
+	if (r < 0)
+		return r;
+	r = loop_watch(&p->loop, &p->asks, EPOLLIN);
+	if (r < 0)
+		return err_wrap(err, r, "waiting for what the run asks of its proxy");
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
+static void free_dead(struct proxy *p)
+{
+	struct conn **at = &p->conns, *c;
+
+	while ((c = *at)) {
+		if (!c->dead) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		relay_done(&c->relay);
+		free(c);
+		p->n_conns--;
+	}
+}
+
+void proxy_close(struct proxy *p)
+{
+	struct pin *pin;
+
+	if (!p)
+		return;
+	for (struct conn *c = p->conns; c; c = c->next)
+		conn_end(c);
+	free_dead(p);
+	while ((pin = p->pins)) {
+		p->pins = pin->next;
+		if (pin->looking)
+			lookup_stop(&pin->lookup, &p->loop);
+		free(pin);
+	}
+	loop_stop(&p->loop, &p->asks);
+	loop_close(&p->loop);
+	free(p);
+}
+
+int proxy_fd(const struct proxy *p)
+{
+	return p->loop.fd;
+}
+
+static void look_at_clock(struct proxy *p)
+{
+	const uint64_t now = loop_now();
+
+	for (struct pin *pin = p->pins; pin; pin = pin->next) {
+		if (pin->looking && pin->deadline <= now)
+			pin_overdue(pin);
+		else if (pin->looking)
+			loop_wake(&p->loop, pin->deadline);
+	}
+	for (struct conn *c = p->conns; c; c = c->next) {
+		if (!c->dead && c->deadline != 0 && c->deadline <= now)
+			conn_overdue(c);
+		else if (!c->dead && c->deadline != 0)
+			loop_wake(&p->loop, c->deadline);
+	}
+}
+
+int proxy_step(struct proxy *p, struct err *err)
+{
+	int r = loop_step(&p->loop, 0, err);
+
+	if (r < 0)
+		return r;
+	look_at_clock(p);
+	free_dead(p);
+	if (p->ended)
+		loop_stop(&p->loop, &p->asks);
+	return p->ended ? 1 : 0;
+}
+
+uint64_t proxy_refused(const struct proxy *p)
+{
+	return p->refused;
+}
+
+uint64_t proxy_connected(const struct proxy *p)
+{
+	return p->connected;
+}

@@ -1,0 +1,51 @@
+/*
+ * proxy.h - makes the connections that a run asks for, if the list allows them.
+ *
+ * Lives outside.  What is inside asks through one socket (ask.h) and is trusted with nothing:
+ * here the name and port are checked against the list, the name is looked up and pinned for
+ * as long as the proxy lives, its addresses are checked, and what the client says first is
+ * compared with what it asked for (judge.h).  Every refusal is an event.
+ *
+ * One loop, no threads; each lookup is a short-lived child.  The caller waits for
+ * proxy_fd() to be readable and calls proxy_step(), which never blocks.
+ */
+#pragma once
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "runner/net/allow.h"
+#include "runner/net/refusal.h"
+
+struct proxy;
+
+typedef void (*net_refusal_fn)(void *ctx, const struct net_refusal *refusal);
+
+/* 0 stands for the default, in brackets. */
+struct proxy_options {
+	const struct allow *allow; /* borrowed as long as the proxy lives */
+	net_refusal_fn refused;    /* NULL: nobody wants to know */
+	void *refused_ctx;
+	unsigned connections; /* at once [256] */
+	uint64_t lookup_ms;   /* for a name [10 s] */
+	uint64_t connect_ms;  /* for each address of it [10 s] */
+	uint64_t hello_ms;    /* from the first byte to a whole hello or request [30 s] */
+};
+
+/*
+ * The two ends of what a proxy and a bridge speak through.  Close on exec; neither blocks.
+ */
+NODISCARD int proxy_socketpair(int *ret_outside, int *ret_inside, struct err *err);
+
+/* Takes `fd`, the end outside, whether it fails or not. */
+NODISCARD int proxy_open(const struct proxy_options *options, int fd, struct proxy **ret,
+			 struct err *err);
+void proxy_close(struct proxy *p); /* with all its connections and children; NULL is fine */
+DEFINE_CLEANUP(struct proxy *, proxy_close)
+
+int proxy_fd(const struct proxy *p);
+
+/* 0, or 1 when nobody is left inside; a failure is of the whole proxy. */
+NODISCARD int proxy_step(struct proxy *p, struct err *err);
+
+uint64_t proxy_refused(const struct proxy *p);   /* how many so far; not each became an event */
+uint64_t proxy_connected(const struct proxy *p); /* how many connections were made */

@@ -1,0 +1,114 @@
+/*
+ * Everything that strangers say to the network of a run; the first byte chooses the reader.
+ * What decodes encodes to itself; whatever a client says, and however it is cut, what the judge
+ * lets pass is a beginning of it.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "runner/net/ask.h"
+#include "runner/net/dns.h"
+#include "runner/net/judge.h"
+#include "runner/net/socks.h"
+#include "tests/fuzz/fuzz.h"
+
+static void fuzz_frames(const uint8_t *data, size_t len)
+{
+	unsigned char again[ANSWER_MAX];
+	struct answer answer;
+	struct ask ask;
+
+	if (ask_decode(data, len, &ask) == 0)
+		FUZZ_CHECK(ask_encode(&ask, again) == len && memcmp(again, data, len) == 0);
+	if (answer_decode(data, len, &answer) == 0)
+		FUZZ_CHECK(answer_encode(&answer, again) == len && memcmp(again, data, len) == 0);
+}
+
+static void fuzz_dns(const uint8_t *data, size_t len)
+{
+	const struct addr addr = { 4, { 127, 64, 0, 1 } };
+	unsigned char out[DNS_MAX];
+	struct dns_question q, again;
+
+	if (dns_parse(data, len, &q) < 0)
+		return;
+	FUZZ_CHECK(q.packet_len <= len && strlen(q.name) > 0);
+	FUZZ_CHECK(dns_answer(&q, DNS_NO_ERROR, &addr, out) >= q.packet_len);
+	FUZZ_CHECK(dns_parse(q.packet, q.packet_len, &again) == 0 && again.type == q.type);
+}
+
+static void fuzz_socks(const uint8_t *data, size_t len)
+{
+	struct socks_request q;
+	bool open;
+	int n = socks_parse_greeting(data, len, &open);
+
+	FUZZ_CHECK(n <= 0 || (size_t)n <= len);
+	n = socks_parse_request(data, len, &q);
+	FUZZ_CHECK(n <= 0 || ((size_t)n <= len && q.host_len > 0 && q.host_len < sizeof(q.host)));
+}
+
+static void fuzz_judge(const uint8_t *data, size_t len, size_t piece)
+{
+	CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
+	struct judge j;
+	int r = 0;
+
+	judge_init(&j, "a.example");
+	for (size_t at = 0; at < len && r == 0; at += piece) {
+		const size_t n = len - at < piece ? len - at : piece;
+
+		FUZZ_CHECK(buf_append(&in, data + at, n) == 0);
+		r = judge_client(&j, &in, &out, at + n == len);
+		FUZZ_CHECK(r == 0 || r == -ECANCELED);
+		FUZZ_CHECK(out.len <= at + n &&
+			   (out.len == 0 || memcmp(out.data, data, out.len) == 0));
+	}
+}
+
+static void fuzz_rewrite(const char *data, size_t len)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	struct http_span authority, path, host;
+	struct http_head head, again;
+	uint16_t port;
+
+	if (http_parse_head(data, len, &head) <= 0 ||
+	    !http_split_uri(head.target, &authority, &path) ||
+	    !http_split_authority(authority, 80, &host, &port))
+		return;
+	/* A server reads one request of the same length and kind in it, for that host. */
+	FUZZ_CHECK(http_rewrite(data, &head, authority, path, &out) == 0);
+	if (http_parse_head((const char *)out.data, out.len, &again) <= 0)
+		return; /* longer than a head may be, by its new beginning */
+	FUZZ_CHECK(again.len == out.len && again.framing == head.framing &&
+		   again.length == head.length && !again.upgrade);
+	FUZZ_CHECK(again.host.len == authority.len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (len == 0)
+		return 0;
+	switch (data[0] % 6) {
+	case 0:
+		fuzz_frames(data + 1, len - 1);
+		break;
+	case 1:
+		fuzz_dns(data + 1, len - 1);
+		break;
+	case 2:
+		fuzz_socks(data + 1, len - 1);
+		break;
+	case 3:
+		fuzz_judge(data + 1, len - 1, len);
+		break;
+	case 4:
+		fuzz_judge(data + 1, len - 1, 1);
+		break;
+	case 5:
+		fuzz_rewrite((const char *)data + 1, len - 1);
+		break;
+	}
+	return 0;
+}
