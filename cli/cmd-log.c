@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "cli/graph.h"
+#include "cli/pager.h"
 
 struct log_args {
 	uint64_t count;
@@ -101,6 +102,7 @@ static void print_human(const struct invocation *inv, const struct engine_histor
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
 	const struct log_args *args = inv->args;
 	size_t n;
 	int r;
@@ -120,13 +122,15 @@ static int log_run(struct invocation *inv, struct err *err)
 	n = args->count > 0 && args->count < h.n ? (size_t)args->count : h.n;
 	if (inv->json)
 		return print_json(inv, &h, n, err);
-	if (args->graph && !inv->quiet)
-		return graph_print(inv, h.list, n, print_row, inv, err);
 	if (!inv->quiet)
+		pager_begin(&pager, inv);
+	if (args->graph && !inv->quiet)
+		r = graph_print(inv, h.list, n, print_row, inv, err);
+	else if (!inv->quiet)
 		print_human(inv, &h, n);
 	for (size_t i = 0; i < n && inv->quiet; i++)
 		fprintf(inv->out, "%s\n", h.list[i].id);
-	return CMD_OK;
+	return pager_was_left(&pager) ? CMD_OK : r;
 }
 
 const struct command cmd_log = {

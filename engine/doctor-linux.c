@@ -10,22 +10,18 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <linux/magic.h>
 #include <linux/seccomp.h>
 
 #include "base/buf.h"
 #include "base/fdio.h"
-#include "base/path.h"
 #include "base/sys.h"
 #include "engine/doctor-i.h"
-
-#define CGROUPS "/sys/fs/cgroup"
+#include "runner/cgroup.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444 /* of all architectures; Linux 5.13 */
@@ -209,69 +205,32 @@ static void look_at_namespaces(struct engine_diagnosis *d)
 
 /* --- cgroups ---------------------------------------------------------------------------- */
 
-static bool is_cgroup2(const char *path)
-{
-	struct statfs st;
-
-	return statfs(path, &st) == 0 && st.f_type == CGROUP2_SUPER_MAGIC;
-}
-
-/* The directory of our own group, owned; NULL: it is not known. */
-static char *own_cgroup(void)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	const char *line;
-	AUTO_FREE char *path = NULL;
-
-	if (fdio_read_file(AT_FDCWD, "/proc/self/cgroup", 65536, &text, NULL) < 0 ||
-	    !buf_str(&text))
-		return NULL;
-	line = strstr(buf_str(&text), "0::/");
-	path = line ? strndup(line + 4, strcspn(line + 4, "\n")) : NULL;
-	return path ? path_join(CGROUPS, path) : NULL;
-}
-
-/* What of memory, pids and cpu a group below `dir` could be limited in; the number that is missing. */
-static int missing_controllers(const char *dir, char *names, size_t size)
-{
-	static const char *const wanted[] = { "cpu", "memory", "pids" };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	AUTO_FREE char *path = path_join(dir, "cgroup.controllers");
-	const char *have = "";
-	int n = 0;
-
-	if (path && fdio_read_file(AT_FDCWD, path, 4096, &text, NULL) >= 0 && buf_str(&text))
-		have = buf_str(&text);
-	*names = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-		if (strstr(have, wanted[i]))
-			continue;
-		snprintf(names + strlen(names), size - strlen(names), "%s%s", n ? ", " : "",
-			 wanted[i]);
-		n++;
-	}
-	return n;
-}
-
+/* Which limits a run could be held to: groups for it are made, and removed. */
 static void look_at_cgroups(struct engine_diagnosis *d)
 {
-	AUTO_FREE char *own = own_cgroup();
-	char missing[64];
+	static const struct {
+		int bit;
+		const char *name;
+	} wanted[] = { { CGROUP_MEMORY, "memory" },
+		       { CGROUP_PIDS, "processes" },
+		       { CGROUP_CPU, "cpu" } };
+	const struct cgroup_limits limits = { .mem = 64 << 20, .pids = 16, .cpus_milli = 1000 };
+	char missing[64] = "";
+	struct cgroup *group = NULL;
+	struct err why = { 0 };
+	int holds = cgroup_open(&limits, &group, &why);
 
-	if (!is_cgroup2(CGROUPS))
-		doctor_finds(d, ENGINE_WEAK, "cgroups",
-			     "boot with systemd.unified_cgroup_hierarchy=1",
-			     "no version 2 at '" CGROUPS "': sandboxes have no limit of memory");
-	else if (!own || access(own, W_OK) < 0)
+	cgroup_close(group);
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+		if (holds < 0 || !(holds & wanted[i].bit))
+			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
+				 "%s%s", *missing != '\0' ? ", " : "", wanted[i].name);
+	if (*missing == '\0')
+		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited");
+	else
 		doctor_finds(d, ENGINE_WEAK, "cgroups",
 			     "use it through systemd-run --user --scope -p Delegate=yes",
-			     "'%.120s' is not delegated to you", own ? own : CGROUPS);
-	else if (missing_controllers(own, missing, sizeof(missing)) > 0)
-		doctor_finds(d, ENGINE_WEAK, "cgroups",
-			     "as root: systemctl edit user@.service, add Delegate=cpu memory pids",
-			     "version 2, without %s", missing);
-	else
-		doctor_well(d, "cgroups", "version 2, with cpu, memory, pids");
+			     "they cannot limit %s of a run: %.120s", missing, why.msg);
 }
 
 /* --- walls of a sandbox ----------------------------------------------------------------- */
