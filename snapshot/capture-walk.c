@@ -60,29 +60,30 @@ static void use(struct walk *w, struct dir *d)
 		list_remove(w, d);
 }
 
-static void unuse(struct walk *w, struct dir *d)
+/* With the lock.  A descriptor that is to be closed without it, or -1. */
+static int unuse(struct walk *w, struct dir *d)
 {
 	struct dir *old;
 
 	assert(d->users > 0);
 	if (--d->users > 0 || !d->parent)
-		return;
-	if (d->next_dir == d->n_dirs) {
-		close(TAKE_FD(d->fd));
-		return;
-	}
+		return -1;
+	if (d->next_dir == d->n_dirs)
+		return TAKE_FD(d->fd);
 	list_add(w, d);
-	if (w->n_open > DIR_FDS_MAX) {
-		old = w->oldest;
-		list_remove(w, old);
-		close(TAKE_FD(old->fd));
-	}
+	if (w->n_open <= DIR_FDS_MAX)
+		return -1;
+	old = w->oldest;
+	list_remove(w, old);
+	return TAKE_FD(old->fd);
 }
 
 void walk_unuse(struct walk *w, struct dir *d)
 {
+	AUTO_CLOSE int fd = -1;
+
 	pthread_mutex_lock(&w->lock);
-	unuse(w, d);
+	fd = unuse(w, d);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -138,7 +139,7 @@ int walk_use(struct walk *w, struct dir *d, int *ret_fd, struct err *err)
 			if (next->users == 0)
 				list_add(w, next);
 		}
-		unuse(w, above);
+		cleanup_close(&(int){ unuse(w, above) });
 		if (r < 0)
 			break;
 		above = use_nearest(w, d, &next);
@@ -455,6 +456,16 @@ static unsigned count_threads(unsigned wanted)
 	return n > CAPTURE_THREADS_MAX ? CAPTURE_THREADS_MAX : n;
 }
 
+/* It is held for moments, so who waits had better not sleep. */
+static void walk_init_lock(struct walk *w)
+{
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+	w->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+#else
+	pthread_mutex_init(&w->lock, NULL);
+#endif
+}
+
 int walk_init(struct walk *w, struct batch *b, const char *path,
 	      const struct capture_options *options, const struct signatures *known, bool careful,
 	      struct err *err)
@@ -473,7 +484,7 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	w->waiting_end = &w->waiting;
 	links_init(&w->links);
 	unread_init(&w->unread);
-	pthread_mutex_init(&w->lock, NULL);
+	walk_init_lock(w);
 	pthread_cond_init(&w->more, NULL);
 	pthread_cond_init(&w->end, NULL);
 	if (known)
