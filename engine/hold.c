@@ -98,7 +98,7 @@ static int pin_clone(struct engine *e, const char *name, struct pinned *p, struc
 	r = pin_unchanged(e, name, live, p, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return layer_persist(live->layer, BATCH_SAFE, pin_state, p, &state, err);
+	return layer_look(live->layer, pin_state, p, &state, err);
 }
 
 /* --- projects --------------------------------------------------------------------------- */

@@ -197,6 +197,13 @@ NODISCARD int layer_persist(struct layer *l, enum batch_durability durability, l
 			    void *ctx, struct layer_state *ret, struct err *err);
 
 /*
+ * The same state, to be looked at: what the clone has committed stays as it was, and nothing waits
+ * for the disk.  Nobody but `also` keeps it: with a pin (pin.h), set there.
+ */
+NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_state *ret,
+			 struct err *err);
+
+/*
  * fsync(2) of anything in it: survives the death of the process, and of a clone whose record
  * says `strict` power loss too.
  */

@@ -10,6 +10,7 @@ struct persist {
 	enum batch_durability durability;
 	layer_also_fn also; /* or NULL */
 	void *ctx;
+	bool looks; /* nothing becomes of it: the clone stays at what was committed */
 
 	struct frozen *frozen;
 	struct layer_state state; /* what was frozen */

@@ -25,6 +25,8 @@ static int put_all(struct persist *p, struct batch *b, struct err *err)
 		r = p->also(b, &p->state, p->ctx, err);
 	if (r < 0)
 		return r;
+	if (p->looks)
+		return batch_commit(b, BATCH_SAFE, err);
 	p->record.root = p->state.id;
 	r = clone_put(b, &p->record, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, p->durability, err);
@@ -51,7 +53,9 @@ int persist_run(struct persist *p, struct err *err)
 
 	pthread_mutex_lock(&l->lock);
 	/* The batch is still open: it holds what a file without a name needs until that is pinned. */
-	freeze_settle(l, p->frozen, r >= 0);
+	freeze_settle(l, p->frozen, r >= 0 && !p->looks);
+	if (p->looks)
+		return r;
 	l->failed = r < 0 ? r : 0;
 	if (r < 0)
 		return r;
@@ -82,6 +86,24 @@ int layer_persist(struct layer *l, enum batch_durability durability, layer_also_
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
+}
+
+int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_state *ret,
+	       struct err *err)
+{
+	struct persist p = { .l = l, .also = also, .ctx = ctx, .looks = true };
+	int r;
+
+	pthread_mutex_lock(&l->lock);
+	layer_take_turn(l);
+	halves_hold(l);
+	r = persist_run(&p, err);
+	layer_end_turn(l);
+	pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", layer_name(l));
+	*ret = p.state;
+	return 0;
 }
 
 /* Whoever waits for a persist that began after his call needs none of his own. */

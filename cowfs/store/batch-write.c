@@ -129,12 +129,14 @@ static int write_table(struct batch *b, enum table t, const struct ref_op *ref_o
 	return 0;
 }
 
-/* invariant 3: names after chunks, on the disk too */
-static int write_chunks(struct batch *b, struct err *err)
+/* invariant 3: names after chunks, on the disk too.  Without a name nothing need wait. */
+static int write_chunks(struct batch *b, bool durable, struct err *err)
 {
 	int r = write_table(b, TABLE_CHUNKS, NULL, false, err);
 
-	return r < 0 ? r : store_sync(b->store, TABLE_CHUNKS, err);
+	if (r < 0 || (!b->ref_ops && !durable))
+		return r;
+	return store_sync(b->store, TABLE_CHUNKS, err);
 }
 
 int batch_write_pending(struct batch *b, enum table t, struct err *err)
@@ -154,7 +156,7 @@ int batch_commit(struct batch *b, enum batch_durability durability, struct err *
 
 	assert(!b->committed);
 	pthread_mutex_lock(&s->write_lock);
-	r = write_chunks(b, err);
+	r = write_chunks(b, durable, err);
 	if (r >= 0)
 		r = write_table(b, TABLE_META, b->ref_ops, durable, err);
 	/* Nothing was new, perhaps: what it relies on may have been committed without waiting. */

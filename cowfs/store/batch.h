@@ -16,7 +16,7 @@
  *   - After a failed sync nothing more is written until the store has been opened again:
  *     the kernel reports such a failure once, and what later syncs say means nothing.
  *
- * Any commit that has new chunks waits for the disk once, whatever its durability, so that
+ * A commit that has refs and new chunks waits for the disk once, whatever its durability, so that
  * no power cut can leave a name without its chunks: who commits often should group.
  *
  * Several threads may put into one batch at once; begin, commit and abandon

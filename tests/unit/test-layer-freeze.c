@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 
 #include "cowfs/store/catalog.h"
+#include "cowfs/store/pin.h"
 #include "tests/lib/live.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -548,6 +549,48 @@ TEST(the_attributes_of_a_nameless_file_survive_a_gc)
 	}
 	live_persist(&v);
 	CHECK(stock_gc(v.store).swept > 0);
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+static int pin_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	return store_pin(batch_store(b), OBJECT_TREE, &state->id, err);
+}
+
+TEST(who_looks_sees_what_is_written_and_persists_nothing)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct layer_state seen, again;
+	struct object_id root;
+	struct err err = { 0 };
+
+	live_open(&v, "look");
+	live_put(&v, "kept", "persisted");
+	root = live_persist(&v);
+	live_put(&v, "kept", "written since");
+	live_put(&v, "new", "and this");
+
+	CHECK_OK(layer_look(v.l, pin_state, NULL, &seen, &err), &err);
+	CHECK(!object_id_equal(&seen.id, &root));
+	CHECK_EQ(seen.files, 2);
+	CHECK_OK(layer_look(v.l, pin_state, NULL, &again, &err), &err);
+	CHECK(object_id_equal(&seen.id, &again.id));
+
+	/* A gc beside it takes nothing of what is pinned, and the next persist finds it there. */
+	stock_gc(v.store);
+	CHECK(store_has(v.store, OBJECT_TREE, &seen.id, &err) == 1);
+	root = live_persist(&v);
+	CHECK(object_id_equal(&seen.id, &root));
+	store_unpin(v.store, OBJECT_TREE, &seen.id);
+	store_unpin(v.store, OBJECT_TREE, &seen.id);
+
+	live_put(&v, "new", "looked at, never persisted");
+	CHECK_OK(layer_look(v.l, pin_state, NULL, &seen, &err), &err);
+	store_unpin(v.store, OBJECT_TREE, &seen.id);
+	live_crash(&v);
+	CHECK(live_has(&v, "kept", "written since"));
+	CHECK(live_has(&v, "new", "and this"));
 }
 
 TEST_MAIN("layer-freeze")
