@@ -175,6 +175,7 @@ static int compare(struct rolling *g, int64_t as_of, struct err *err)
 	const struct plan_options options = {
 		.leave = git,
 		.n_leave = g->options->no_git ? ARRAY_LEN(git) : 0,
+		.leave_ignored = !g->clone.name,
 		.as_of = as_of,
 	};
 	int r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);

@@ -288,6 +288,39 @@ def an_ordinary_user_goes_back_through_read_only_directories(w):
 
 
 @test
+def what_the_rules_of_a_snapshot_left_out_of_it_is_not_removed(w):
+    (w.project / ".snapignore").write_text("data/\n*.key\n!open.key\n")
+    (w.project / "src" / ".snapignore").write_text("*.o\n")
+    first = w.take()
+    (w.project / ".snapignore").unlink()
+    (w.project / "src" / ".snapignore").write_text("")
+    stays = ["data/deep/x", "a.key", "src/main.o", "new/b.key"]
+    goes = ["open.key", "main.o", "new/file", "gone/file"]
+    for name in stays + goes:
+        (w.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (w.project / name).write_text(name)
+    before = {name: (w.project / name).stat() for name in (*stays, "new", "data")}
+    got = rollback(w, first)
+    assert {p["path"] for p in got["paths"]} == {
+        ".snapignore", "src/.snapignore", "gone", *goes}, got
+    for name in stays:
+        assert (w.project / name).read_text() == name
+    for name, st in before.items():
+        assert (w.project / name).stat().st_mtime_ns == st.st_mtime_ns, name
+    assert not any((w.project / name).exists() for name in (*goes, "gone"))
+    # And a directory that holds such a thing does not give way to a file.
+    (w.project / "data").rename(w.project / "kept")
+    (w.project / "data").write_text("a file, of which no rule speaks")
+    second = w.take()
+    (w.project / "data").unlink()
+    (w.project / "data").mkdir()
+    (w.project / "data" / "a.key").write_text("key")
+    (w.project / ".snapignore").unlink()
+    w.snap("rollback", second).fails(7, "'data' is to become a file", "'data/a.key' is left alone")
+    assert (w.project / "data" / "a.key").read_text() == "key"
+
+
+@test
 def a_mount_below_the_project_is_not_changed(w):
     if os.geteuid() != 0:
         raise Skip("only root mounts")
