@@ -182,8 +182,10 @@ static int is_left(struct plan_making *m, const struct diff_entry *e, struct err
 {
 	if (plan_leaves(m->options, e->path))
 		return 1;
-	if (!m->options->leave_ignored || !e->before || e->after)
+	if (!e->before || e->after)
 		return 0;
+	if (m->options->leave_unwanted || !m->options->leave_ignored)
+		return m->options->leave_unwanted;
 	return plan_rules_leave_out(&m->rules, e->path, e->before->form == TREE_DIR, err);
 }
 

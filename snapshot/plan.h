@@ -61,6 +61,7 @@ struct plan_options {
 	 * wanted then says nothing.
 	 */
 	bool leave_ignored;
+	bool leave_unwanted; /* nothing that is there goes */
 	int64_t as_of;
 };
 

@@ -320,6 +320,61 @@ def what_the_rules_of_a_snapshot_left_out_of_it_is_not_removed(w):
     assert (w.project / "data" / "a.key").read_text() == "key"
 
 
+def as_nobody(w):
+    """The program run by somebody to whom not everything is readable."""
+    if os.geteuid() != 0:
+        raise Skip("only root can be another user")
+    program, store = w.top / "snap", w.home / "store"
+    shutil.copy(os.environ["SNAP_UNDER_TEST"], program)
+    w.top.chmod(0o755)
+    for path in (w.project, *w.project.rglob("*"), w.home):
+        os.chown(path, NOBODY, NOBODY)
+    return lambda *args: w.ok(*args, program=program, user=NOBODY, group=NOBODY, extra_groups=[],
+                              env={"SNAPCOW_STORE": str(store)})
+
+
+@test
+def what_a_snapshot_could_not_read_is_not_removed(w):
+    snap = as_nobody(w)
+    closed = [w.project / "closed" / "a", w.project / "src" / "se\ncret", w.project / "odd\udcff"]
+    closed[0].parent.mkdir(mode=0o700)
+    for path in closed:
+        path.write_text("precious")
+        path.chmod(0o600)
+    needs_fuse()
+    snap("snapshot", "--skip-unreadable", "-t", "first")
+    snap("clone", "-n", "c", "--from", "first")
+    snap("snapshot", "c", "-t", "second")
+    for path in (*closed, closed[0].parent):
+        os.chown(path, NOBODY, NOBODY)
+    for tag in ("first", "second"):
+        (w.project / "new").write_text("new")
+        os.chown(w.project / "new", NOBODY, NOBODY)
+        snap("rollback", tag)
+        assert not (w.project / "new").exists()
+        assert all(path.read_text() == "precious" for path in closed), tag
+    snap("rm", "c")
+    snap("stop")
+
+
+@test
+def of_more_than_a_snapshot_can_tell_nothing_is_removed(w):
+    snap = as_nobody(w)
+    closed = [w.project / f"closed-{i}" for i in range(1001)]
+    for path in closed:
+        path.write_text("precious")
+        path.chmod(0o600)
+    snap("-q", "snapshot", "--skip-unreadable")
+    for path in (*closed, w.project / "new"):
+        path.write_text("precious")
+        os.chown(path, NOBODY, NOBODY)
+    (w.project / "README.md").write_text("second")
+    snap("rollback")
+    assert all(path.exists() for path in (*closed, w.project / "new"))
+    assert (w.project / "README.md").read_text() == "first\n"
+    snap("stop")
+
+
 @test
 def a_mount_below_the_project_is_not_changed(w):
     if os.geteuid() != 0:
