@@ -390,6 +390,12 @@ static int write_project(struct rolling *g, struct err *err)
 		for (size_t i = 0; i < report.n; i++)
 			engine_warn(g->engine, "'%s' %s", report.notes[i].path,
 				    report.notes[i].why);
+	else if (report.astray)
+		engine_warn(
+		    g->engine,
+		    "not all could be taken back, as somebody has changed it meanwhile; what "
+		    "was there is snapshot %s",
+		    g->result.saved);
 	else if (!report.unfinished)
 		drop_saved(g);
 	if (r != -ESTALE || report.n == 0)

@@ -164,6 +164,7 @@ static int run(struct acting *a, struct err *err)
 {
 	struct err why = { 0 };
 	bool stay = false;
+	size_t told;
 	int r = act(a, &stay, err);
 
 	if (r >= 0) {
@@ -177,7 +178,9 @@ static int run(struct acting *a, struct err *err)
 		return err_wrap(err, r, "all is done, but could not be made durable");
 	if (r == -ESTALE)
 		tell_conflicts(a, err);
+	told = a->report->n;
 	a->report->unfinished = take_back(a, &why) < 0;
+	a->report->astray = a->report->n > told || told == NOTES_MAX;
 	if (a->report->unfinished)
 		return err_set(
 		    err, r == -ESTALE ? -EIO : r,

@@ -254,6 +254,34 @@ def an_edit_meanwhile_is_a_conflict_and_stays(w):
 
 
 @test
+def what_cannot_be_taken_back_is_in_a_snapshot_that_stays(w):
+    """Who writes to a file that the rollback put there keeps that; the one before it is kept too."""
+    for i in range(300):
+        (w.project / f"f{i}").write_text("first\n")
+    first = w.take()
+    astray = 0
+    for n in range(20):
+        for i in range(300):
+            (w.project / f"f{i}").write_text(f"second {n}\n")
+        act = subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "--json", "rollback", first],
+                               cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+        while act.poll() is None and (w.project / "f0").read_text() != "first\n":
+            pass
+        (w.project / "f99").write_text("edited\n")
+        with open(w.project / "f0", "a") as f:
+            f.write("more\n")
+        said = act.communicate()[1].decode()
+        if act.returncode != 5 or (w.project / "f0").read_text() != "first\nmore\n":
+            continue  # it was done, or not begun
+        newest = w.ok("log", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
+        assert newest in said, said
+        assert w.ok("show", f"{newest}:f0").out.decode() == f"second {n}\n"
+        astray += 1
+    assert astray > 0, "no edit came in between"
+
+
+@test
 def an_ordinary_user_goes_back_through_read_only_directories(w):
     if os.geteuid() != 0:
         raise Skip("only root can be another user")

@@ -70,6 +70,48 @@ TEST(one_of_every_kind_becomes_what_it_was_and_back_again)
 	CHECK(grove_is(&g, &one));
 }
 
+/* Somebody who writes to two files in the middle of the act. */
+struct meddler {
+	struct grove *grove;
+	const char *landed, *next; /* the second is a conflict, the first is ours by then */
+};
+
+static void meddle(uint64_t done, uint64_t total, void *ctx)
+{
+	const struct meddler *m = ctx;
+
+	if (done != total)
+		return;
+	grove_text(m->grove, m->landed, "written into what we made");
+	grove_text(m->grove, m->next, "edited");
+}
+
+TEST(that_something_could_not_be_brought_back_is_told)
+{
+	for (int ours = 0; ours < 2; ours++) {
+		CLEANUP(grove_done) struct grove g = grove_new(ours ? "astray" : "intact");
+		CLEANUP(apply_report_done) struct apply_report report = { 0 };
+		CLEANUP(plan_done) struct plan p = { 0 };
+		struct meddler m = { &g, ours ? "a" : "z", "z" };
+		struct apply_options options = { .progress = meddle, .progress_ctx = &m };
+		struct object_id one, two;
+		struct err err = { 0 };
+
+		grove_text(&g, "a", "old");
+		grove_text(&g, "z", "old");
+		one = grove_capture(&g);
+		name(&g, "one", &one);
+		grove_text(&g, "a", "what no one has but us");
+		grove_text(&g, "z", "newer");
+		two = grove_capture(&g);
+		name(&g, "two", &two);
+		p = grove_plan(&g, &two, &one);
+		CHECK_EQ(apply_plan(g.s, g.path, &p, &options, &report, &err), -ESTALE);
+		CHECK(!report.unfinished);
+		CHECK_EQ(report.astray, ours != 0);
+	}
+}
+
 TEST(random_trees_become_each_other)
 {
 	CLEANUP(grove_done) struct grove g = grove_new("random");
