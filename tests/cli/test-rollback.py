@@ -422,6 +422,38 @@ def a_mount_below_the_project_is_not_changed(w):
 
 
 @test
+def what_is_mounted_from_elsewhere_on_the_same_disk_is_not_changed(w):
+    if os.geteuid() != 0:
+        raise Skip("only root mounts")
+    outside, alone = w.top / "outside", w.top / "alone"
+    (outside / "d").mkdir(parents=True)
+    for path in (outside / "f", alone, w.project / "file"):
+        path.write_text("one")
+    (w.project / "mnt").mkdir()
+    for source, at in ((outside, "mnt"), (alone, "file")):
+        subprocess.run(["mount", "--bind", source, w.project / at], check=True)
+    try:
+        w.take()
+        (outside / "d").rmdir()
+        w.snap("rollback").fails(1, "mnt", "mounted in it")
+        assert not (outside / "d").exists()
+        (outside / "d").mkdir()
+        (outside / "f").chmod(0o600)
+        w.snap("rollback").fails(1, "mnt", "mounted in it")
+        assert stat.S_IMODE((outside / "f").stat().st_mode) == 0o600
+        (outside / "f").chmod(0o644)
+        w.take()
+        alone.chmod(0o600)
+        w.snap("rollback").fails(1, "file", "cross-device")
+        assert stat.S_IMODE(alone.stat().st_mode) == 0o600
+        assert not list((w.store / "journal").iterdir())
+        w.take()
+    finally:
+        for at in ("mnt", "file"):
+            subprocess.run(["umount", w.project / at], check=True)
+
+
+@test
 def a_full_disk_leaves_the_project_as_it_was(w):
     if os.geteuid() != 0:
         raise Skip("only root mounts")
