@@ -248,6 +248,8 @@ struct recovery {
 	struct store *store;
 	struct apply_report *report;
 	int n;
+	bool all;         /* directories: what is the matter with one must not harm another */
+	struct err first; /* failure then */
 };
 
 static int recover_one(struct journal *j, void *ctx, struct err *err)
@@ -272,20 +274,30 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 		r = stage_open(&a, err);
 	if (r >= 0)
 		r = a.journal.state == JOURNAL_DONE ? clear(&a, true, err) : take_back(&a, err);
-	if (r < 0)
-		return err_wrap(err, r,
-				"'%s' was left half changed, and journal '%s' cannot be taken back",
-				a.journal.project, a.journal.id);
+	if (r < 0) {
+		r = err_wrap(err, r,
+			     "'%s' was left half changed, and journal '%s' cannot be taken back",
+			     a.journal.project, a.journal.id);
+		if (!rec->all)
+			return r;
+		if (rec->first.code == 0)
+			rec->first = *err;
+		return 0;
+	}
 	rec->n++;
 	return 0;
 }
 
 int apply_recover(struct store *s, const char *path, struct apply_report *ret, struct err *err)
 {
-	struct recovery rec = { .store = s, .report = ret };
+	struct recovery rec = { .store = s, .report = ret, .all = !path };
 	int r;
 
 	*ret = (struct apply_report){ 0 };
 	r = journal_each(s, path, recover_one, &rec, err);
+	if (r >= 0 && rec.first.code < 0) {
+		*err = rec.first;
+		r = err->code;
+	}
 	return r < 0 ? r : rec.n;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "snapshot/journal.h"
 #include "tests/lib/grove.h"
 
 #define SEEDS 200
@@ -110,6 +111,51 @@ TEST(that_something_could_not_be_brought_back_is_told)
 		CHECK(!report.unfinished);
 		CHECK_EQ(report.astray, ours != 0);
 	}
+}
+
+static void leave_journal(struct grove *g, const char *path)
+{
+	CLEANUP(journal_done) struct journal j = { .state = JOURNAL_STAGING };
+	struct object_id one, two;
+	struct err err = { 0 };
+
+	grove_text(g, "file", "one");
+	one = grove_capture(g);
+	name(g, "one", &one);
+	grove_text(g, "file", "another");
+	two = grove_capture(g);
+	j.plan = grove_plan(g, &one, &two);
+	j.project = strdup(path);
+	CHECK(j.project);
+	CHECK_OK(journal_name(&j, &err), &err);
+	CHECK_OK(journal_put(g->s, &j, &err), &err);
+}
+
+static int count_journal(struct journal *j, void *ctx, struct err *err)
+{
+	(void)j;
+	(void)err;
+	(*(int *)ctx)++;
+	return 0;
+}
+
+TEST(a_directory_that_is_gone_keeps_no_other_from_being_recovered)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("recover");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	int left = 0;
+
+	for (int i = 0; i < 4; i++) {
+		leave_journal(&g, "/nonexistent/project");
+		leave_journal(&g, g.path);
+	}
+	CHECK_EQ(apply_recover(g.s, NULL, &report, &err), -ENOENT);
+	CHECK_HAS(err.msg, "'/nonexistent/project' was left half changed");
+	CHECK_OK(journal_each(g.s, g.path, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 0);
+	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 4);
 }
 
 TEST(random_trees_become_each_other)
