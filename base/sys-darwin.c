@@ -96,6 +96,13 @@ int sys_open_node(int dirfd, const char *name)
 	return fd;
 }
 
+int sys_open_here(int dirfd, const char *name, int flags)
+{
+	int fd = openat(dirfd, name, flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
 ssize_t sys_list_xattrs(int fd, char *names, size_t size)
 {
 	ssize_t n = flistxattr(fd, names, size, 0);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
@@ -56,6 +57,17 @@ int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
+	return fd < 0 ? -errno : fd;
+}
+
+int sys_open_here(int dirfd, const char *name, int flags)
+{
+	const struct open_how how = { .flags = (uint64_t)flags, .resolve = RESOLVE_NO_XDEV };
+	int fd = (int)syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+
+	/* Before Linux 5.6, or behind a filter that knows no newer call. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		fd = openat(dirfd, name, flags);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -42,6 +42,12 @@ const char *sys_errno_text(int errnum, char *text, size_t size);
 NODISCARD int sys_open_node(int dirfd, const char *name);
 
 /*
+ * openat(2) of a name in a directory, which enters no mount, also none of the same file system:
+ * -EXDEV where one is.  A system that cannot tell opens it.
+ */
+NODISCARD int sys_open_here(int dirfd, const char *name, int flags);
+
+/*
  * The names of a file's extended attributes, each with its NUL; a file system without
  * any has none.  Both answer with the length, and for size 0 with the length that is
  * needed; -ERANGE if `size` is too small, -ENODATA if there is no such attribute.

@@ -168,16 +168,58 @@ static int list_step(const struct plan_step *s, void *ctx)
 			NULL);
 }
 
+/* Paths that a project keeps as they are. */
+struct leaving {
+	char *lacks;       /* owned; those that the snapshot is without */
+	const char **list; /* owned */
+	size_t n;
+};
+
+static void leaving_done(struct leaving *l)
+{
+	free(l->lacks);
+	free(l->list);
+}
+
+static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
+{
+	size_t n = 2;
+
+	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
+	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
+		n++;
+	l->list = calloc(n, sizeof(*l->list));
+	if (!l->lacks || !l->list)
+		return err_nomem(err);
+	if (g->options->no_git)
+		l->list[l->n++] = GIT;
+	for (char *p = l->lacks, *next; p && *p != '\0'; p = next) {
+		next = strstr(p, "//");
+		if (next) {
+			*next = '\0';
+			next += 2;
+		}
+		l->list[l->n++] = p;
+	}
+	return 0;
+}
+
 /* From `now` to what is wanted. */
 static int compare(struct rolling *g, int64_t as_of, struct err *err)
 {
-	static const char *const git[] = { GIT };
-	const struct plan_options options = {
-		.leave = git,
-		.n_leave = g->options->no_git ? ARRAY_LEN(git) : 0,
+	CLEANUP(leaving_done) struct leaving leaving = { 0 };
+	struct plan_options options = {
+		.leave_ignored = !g->clone.name,
 		.as_of = as_of,
 	};
-	int r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);
+	int r = find_left(g, &leaving, err);
+
+	options.leave = leaving.list;
+	options.n_leave = leaving.n;
+	options.leave_unwanted =
+	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
+	if (r >= 0)
+		r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);
 
 	if (r < 0)
 		return r;
@@ -198,6 +240,7 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 		.project = g->project.id,
 		.clone = g->clone.name,
 		.message = message,
+		.lacks = g->clone.name ? g->newest.lacks : NULL,
 	};
 	if (s->created <= g->newest.created)
 		s->created = g->newest.created + 1;
@@ -347,6 +390,12 @@ static int write_project(struct rolling *g, struct err *err)
 		for (size_t i = 0; i < report.n; i++)
 			engine_warn(g->engine, "'%s' %s", report.notes[i].path,
 				    report.notes[i].why);
+	else if (report.astray)
+		engine_warn(
+		    g->engine,
+		    "not all could be taken back, as somebody has changed it meanwhile; what "
+		    "was there is snapshot %s",
+		    g->result.saved);
 	else if (!report.unfinished)
 		drop_saved(g);
 	if (r != -ESTALE || report.n == 0)

@@ -27,6 +27,7 @@ struct taking {
 	struct snapshot snapshot; /* its strings are borrowed */
 	struct snapshot parent;   /* all zero: none */
 	struct captured captured; /* of a project */
+	struct buf lacks;         /* what it could not read; snapshot.lacks is this */
 	bool is_new;              /* the project */
 	bool is_same;             /* as the parent, which is to be used */
 };
@@ -37,6 +38,7 @@ static void taking_done(struct taking *t)
 	clone_done(&t->clone);
 	snapshot_done(&t->parent);
 	captured_done(&t->captured);
+	buf_done(&t->lacks);
 }
 
 /* --- tags ------------------------------------------------------------------------------- */
@@ -112,6 +114,8 @@ static int prepare(struct taking *t, struct err *err)
 	snap->parent = t->parent.id;
 	snap->project = t->project.id;
 	snap->clone = t->clone.name;
+	/* What a clone started without, its snapshots are without. */
+	snap->lacks = t->clone.name ? t->parent.lacks : NULL;
 	return catalog_id_new(&snap->id, err);
 }
 
@@ -145,6 +149,30 @@ static void tell_unread(const struct taking *t, int r)
 			    r < 0 ? "" : ", left out");
 }
 
+/* For who goes back to it: what was left out is then not to be removed. */
+static int name_lacks(struct taking *t, struct err *err)
+{
+	const struct capture_report *unread = &t->captured.unread;
+	struct buf *out = &t->lacks;
+	bool all = unread->more == 0;
+	int r = 0;
+
+	for (size_t i = 0; i < unread->n && all && r >= 0; i++) {
+		r = buf_append_str(out, i > 0 ? "//" : "");
+		if (r >= 0)
+			r = buf_append_str(out, unread->list[i].path);
+		all = out->len <= SNAPSHOT_LACKS_MAX;
+	}
+	if (!all) {
+		buf_reset(out);
+		r = buf_append_str(out, SNAPSHOT_LACKS_MORE);
+	}
+	if (r < 0 || !buf_str(out))
+		return err_nomem(err);
+	t->snapshot.lacks = out->len > 0 ? (char *)out->data : NULL;
+	return 0;
+}
+
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct survey_options options = {
@@ -160,7 +188,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	t->snapshot.root = t->captured.root;
 	t->snapshot.files = t->captured.stats.files;
 	t->snapshot.bytes = t->captured.stats.bytes;
-	return 0;
+	return name_lacks(t, err);
 }
 
 static int take_project(struct taking *t, struct err *err)

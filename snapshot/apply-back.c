@@ -98,9 +98,11 @@ static int back_change(struct acting *a, size_t i, const struct where *w, struct
 
 	if (s->first != i || !is(&w->at, s->old_ino))
 		return 0;
-	file = openat(w->fd, step_name(s), APPLY_OPEN);
+	file = sys_open_here(w->fd, step_name(s), APPLY_OPEN);
+	if (file == -EXDEV)
+		return 0; /* the way there was refused, too */
 	if (file < 0 || fstat(file, &st) < 0)
-		return -errno;
+		return file < 0 ? file : -errno;
 	/* Of another size or time than ours, it was written to by somebody else. */
 	if (!sign_same_bytes(&st, &s->before) && !sign_same_bytes(&st, &s->after))
 		return -ESTALE;

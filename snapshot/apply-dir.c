@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "snapshot/apply-i.h"
 
 void dir_forget(struct acting *a)
@@ -19,11 +20,17 @@ void dir_forget(struct acting *a)
 
 static int step_down(int fd, const char *name)
 {
-	int next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int next = sys_open_here(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (next >= 0)
-		return next;
-	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? -ESTALE : -errno;
+	return next == -ENOENT || next == -ENOTDIR || next == -ELOOP ? -ESTALE : next;
+}
+
+static int other_mount(const char *path, size_t len, struct err *err)
+{
+	return err_set(err, -EXDEV,
+		       "'%.*s' is on another file system than the project, or mounted in it, which "
+		       "this cannot change",
+		       (int)len, path);
 }
 
 int dir_open_path(struct acting *a, const char *path, size_t len, struct err *err)
@@ -45,6 +52,8 @@ int dir_open_path(struct acting *a, const char *path, size_t len, struct err *er
 		memcpy(name, p, n);
 		name[n] = '\0';
 		next = step_down(fd, name);
+		if (next == -EXDEV)
+			return other_mount(path, len, err);
 		if (next < 0)
 			return next == -ESTALE
 				   ? next
@@ -54,10 +63,7 @@ int dir_open_path(struct acting *a, const char *path, size_t len, struct err *er
 		if (fstat(fd, &st) < 0)
 			return err_sys(err, "'%.*s'", (int)len, path);
 		if (st.st_dev != a->dev)
-			return err_set(err, -EXDEV,
-				       "'%.*s' is on another file system than the project, which "
-				       "this cannot change",
-				       (int)len, path);
+			return other_mount(path, len, err);
 	}
 	return TAKE_FD(fd);
 }

@@ -140,9 +140,9 @@ static int do_change(struct acting *a, size_t i, struct err *err)
 	fd = expect(a, s, err);
 	if (fd < 0)
 		return fd;
-	file = openat(fd, step_name(s), APPLY_OPEN);
+	file = sys_open_here(fd, step_name(s), APPLY_OPEN);
 	if (file < 0)
-		return err_sys(err, "opening '%s'", s->path);
+		return err_wrap(err, file, "opening '%s'", s->path);
 	if (fstat(file, &st) < 0 || st.st_ino != s->old_ino)
 		return conflict(a, s, "changed meanwhile");
 	r = attr_set_but_mtime(a, file, &s->after, err);

@@ -164,6 +164,7 @@ static int run(struct acting *a, struct err *err)
 {
 	struct err why = { 0 };
 	bool stay = false;
+	size_t told;
 	int r = act(a, &stay, err);
 
 	if (r >= 0) {
@@ -177,7 +178,9 @@ static int run(struct acting *a, struct err *err)
 		return err_wrap(err, r, "all is done, but could not be made durable");
 	if (r == -ESTALE)
 		tell_conflicts(a, err);
+	told = a->report->n;
 	a->report->unfinished = take_back(a, &why) < 0;
+	a->report->astray = a->report->n > told || told == NOTES_MAX;
 	if (a->report->unfinished)
 		return err_set(
 		    err, r == -ESTALE ? -EIO : r,
@@ -245,6 +248,8 @@ struct recovery {
 	struct store *store;
 	struct apply_report *report;
 	int n;
+	bool all;         /* directories: what is the matter with one must not harm another */
+	struct err first; /* failure then */
 };
 
 static int recover_one(struct journal *j, void *ctx, struct err *err)
@@ -269,20 +274,30 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 		r = stage_open(&a, err);
 	if (r >= 0)
 		r = a.journal.state == JOURNAL_DONE ? clear(&a, true, err) : take_back(&a, err);
-	if (r < 0)
-		return err_wrap(err, r,
-				"'%s' was left half changed, and journal '%s' cannot be taken back",
-				a.journal.project, a.journal.id);
+	if (r < 0) {
+		r = err_wrap(err, r,
+			     "'%s' was left half changed, and journal '%s' cannot be taken back",
+			     a.journal.project, a.journal.id);
+		if (!rec->all)
+			return r;
+		if (rec->first.code == 0)
+			rec->first = *err;
+		return 0;
+	}
 	rec->n++;
 	return 0;
 }
 
 int apply_recover(struct store *s, const char *path, struct apply_report *ret, struct err *err)
 {
-	struct recovery rec = { .store = s, .report = ret };
+	struct recovery rec = { .store = s, .report = ret, .all = !path };
 	int r;
 
 	*ret = (struct apply_report){ 0 };
 	r = journal_each(s, path, recover_one, &rec, err);
+	if (r >= 0 && rec.first.code < 0) {
+		*err = rec.first;
+		r = err->code;
+	}
 	return r < 0 ? r : rec.n;
 }

@@ -34,6 +34,11 @@ struct apply_report {
 	struct apply_note *notes; /* owned */
 	size_t n;
 	bool unfinished; /* it failed, and there is something for apply_recover() to do */
+	/*
+	 * It failed, and a file of ours that somebody wrote to stays in place of the one that was
+	 * there.  That is now in the store alone, so what the plan started from must stay.
+	 */
+	bool astray;
 };
 
 void apply_report_done(struct apply_report *r);

@@ -35,6 +35,7 @@ static void making_done(struct plan_making *m)
 		free(m->kept[i]);
 	free(m->kept);
 	map_done(&m->known);
+	plan_rules_done(&m->rules);
 }
 
 int plan_path_compare(const char *a, const char *b)
@@ -154,13 +155,18 @@ static const struct tree_entry *if_dir(const struct tree_entry *e, bool dir)
 
 static int keep(struct plan_making *m, const char *path)
 {
-	char **more = reallocarray(m->kept, m->n_kept + 1, sizeof(*more));
+	const size_t cap = m->cap_kept ? 2 * m->cap_kept : 16;
+	char **more;
 
-	if (!more)
-		return -ENOMEM;
-	m->kept = more;
-	more[m->n_kept] = strdup(path);
-	return more[m->n_kept] ? (m->n_kept++, 0) : -ENOMEM;
+	if (m->n_kept == m->cap_kept) {
+		more = reallocarray(m->kept, cap, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		m->kept = more;
+		m->cap_kept = cap;
+	}
+	m->kept[m->n_kept] = strdup(path);
+	return m->kept[m->n_kept] ? (m->n_kept++, 0) : -ENOMEM;
 }
 
 bool plan_leaves(const struct plan_options *o, const char *path)
@@ -171,15 +177,27 @@ bool plan_leaves(const struct plan_options *o, const char *path)
 	return false;
 }
 
+/* 1 if it is left alone, whatever is wanted. */
+static int is_left(struct plan_making *m, const struct diff_entry *e, struct err *err)
+{
+	if (plan_leaves(m->options, e->path))
+		return 1;
+	if (!e->before || e->after)
+		return 0;
+	if (m->options->leave_unwanted || !m->options->leave_ignored)
+		return m->options->leave_unwanted;
+	return plan_rules_leave_out(&m->rules, e->path, e->before->form == TREE_DIR, err);
+}
+
 static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 {
 	struct plan_making *m = ctx;
 	const struct tree_entry *dir[] = { if_dir(e->before, true), if_dir(e->after, true) };
 	const struct tree_entry *file[] = { if_dir(e->before, false), if_dir(e->after, false) };
-	int r = 0;
+	int r = is_left(m, e, err);
 
-	if (plan_leaves(m->options, e->path))
-		return e->before && keep(m, e->path) < 0 ? err_nomem(err) : 0;
+	if (r != 0)
+		return r < 0 ? r : e->before && keep(m, e->path) < 0 ? err_nomem(err) : 0;
 	if (dir[0] || dir[1])
 		r = add_dir(m, e->path, dir[0], dir[1], dir[0] && dir[1] ? e->what : 0);
 	if (r >= 0 && (file[0] || file[1]))
@@ -267,28 +285,55 @@ static int need_dirs(struct plan_making *m, struct err *err)
 	return r < 0 ? r : need_dir(m, "", 0, err);
 }
 
+static struct plan_step *find_step(struct plan_step *list, size_t n, char *path)
+{
+	const struct plan_step key = { .path = path };
+
+	return n > 0 ? bsearch(&key, list, n, sizeof(key), compare_steps) : NULL;
+}
+
+/* `above` is `kept`, or leads there. */
+static int keep_one(struct plan *p, char *above, const char *kept, struct err *err)
+{
+	struct plan_step *d = find_step(p->dirs, p->n_dirs, above);
+	const struct plan_step *f = find_step(p->files, p->n_files, above);
+
+	if (f && f->act == PLAN_CREATE)
+		return err_set(err, -ECANCELED, "'%s' is to become a file, but '%s' is left alone",
+			       above, kept);
+	if (d && d->act == PLAN_REMOVE) {
+		d->act = PLAN_TOUCH;
+		d->after = d->before;
+	}
+	return 0;
+}
+
+/* False if nothing is left. */
+static bool cut_last(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		*slash = '\0';
+	return slash != NULL;
+}
+
 /* What holds something that is left alone stays, too. */
 static int keep_above(struct plan_making *m, struct err *err)
 {
-	struct plan *p = &m->plan;
+	AUTO_FREE char *above = NULL;
+	int r = 0;
 
-	for (size_t k = 0; k < m->n_kept; k++) {
-		for (size_t i = 0; i < p->n_dirs; i++) {
-			struct plan_step *d = &p->dirs[i];
-
-			if (d->act != PLAN_REMOVE || !is_below(m->kept[k], d->path))
-				continue;
-			d->act = PLAN_TOUCH;
-			d->after = d->before;
-		}
-		for (size_t i = 0; i < p->n_files; i++)
-			if (p->files[i].act == PLAN_CREATE &&
-			    is_below(m->kept[k], p->files[i].path))
-				return err_set(err, -ECANCELED,
-					       "'%s' is to become a file, but '%s' is left alone",
-					       p->files[i].path, m->kept[k]);
+	for (size_t k = 0; k < m->n_kept && r >= 0; k++) {
+		free(above);
+		above = strdup(m->kept[k]);
+		if (!above)
+			return err_nomem(err);
+		do {
+			r = keep_one(&m->plan, above, m->kept[k], err);
+		} while (r >= 0 && cut_last(above));
 	}
-	return 0;
+	return r;
 }
 
 /* --- the whole -------------------------------------------------------------------------- */
@@ -335,12 +380,15 @@ int plan_make(struct store *s, const struct object_id *now, const struct object_
 		.options = options,
 		.plan = { .from = *now, .to = *wanted, .as_of = options->as_of },
 		.known = MAP_INIT(map_hash_str, map_equal_str),
+		.rules.dirs = MAP_INIT(map_hash_str, map_equal_str),
 	};
 	const struct diff_options all = { .mtimes = true, .links = true, .deep = true };
 	struct plan *p = &m.plan;
 	int r;
 
-	r = diff_walk(s, now, wanted, &all, on_difference, &m, err);
+	r = plan_rules_open(&m.rules, s, wanted, err);
+	if (r >= 0)
+		r = diff_walk(s, now, wanted, &all, on_difference, &m, err);
 	if (r >= 0)
 		r = plan_link(&m, err);
 	if (r >= 0)

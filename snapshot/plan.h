@@ -56,6 +56,12 @@ struct plan {
 struct plan_options {
 	const char *const *leave; /* paths left alone with all below them */
 	size_t n_leave;
+	/*
+	 * What is there stays if the rules (ignore.h) in what is wanted leave it out: that it is not
+	 * wanted then says nothing.
+	 */
+	bool leave_ignored;
+	bool leave_unwanted; /* nothing that is there goes */
 	int64_t as_of;
 };
 

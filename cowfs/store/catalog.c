@@ -60,7 +60,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 1,
+		.version = 2,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -72,6 +72,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct snapshot, created) },
 			{ FIELD_NUMBER, offsetof(struct snapshot, files) },
 			{ FIELD_NUMBER, offsetof(struct snapshot, bytes) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, lacks), 2 },
 		},
 	},
 	[REF_TAG] = {

@@ -46,7 +46,15 @@ struct snapshot {
 	char *message; /* owned; may be empty */
 	int64_t created;
 	uint64_t files, bytes; /* what lies in it */
+	/*
+	 * Owned; what was there but could not be read and was left out, or NULL: nothing.  Paths
+	 * from the top with "//" between them; SNAPSHOT_LACKS_MORE: too many to be told.
+	 */
+	char *lacks;
 };
+
+#define SNAPSHOT_LACKS_MORE "/"
+#define SNAPSHOT_LACKS_MAX  ((size_t)60 << 10) /* bytes */
 
 /* A name for a snapshot.  Ref: the name; no root, the snapshot has it. */
 struct tag {

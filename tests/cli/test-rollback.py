@@ -254,6 +254,34 @@ def an_edit_meanwhile_is_a_conflict_and_stays(w):
 
 
 @test
+def what_cannot_be_taken_back_is_in_a_snapshot_that_stays(w):
+    """Who writes to a file that the rollback put there keeps that; the one before it is kept too."""
+    for i in range(300):
+        (w.project / f"f{i}").write_text("first\n")
+    first = w.take()
+    astray = 0
+    for n in range(20):
+        for i in range(300):
+            (w.project / f"f{i}").write_text(f"second {n}\n")
+        act = subprocess.Popen([os.environ["SNAP_UNDER_TEST"], "--json", "rollback", first],
+                               cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+        while act.poll() is None and (w.project / "f0").read_text() != "first\n":
+            pass
+        (w.project / "f99").write_text("edited\n")
+        with open(w.project / "f0", "a") as f:
+            f.write("more\n")
+        said = act.communicate()[1].decode()
+        if act.returncode != 5 or (w.project / "f0").read_text() != "first\nmore\n":
+            continue  # it was done, or not begun
+        newest = w.ok("log", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
+        assert newest in said, said
+        assert w.ok("show", f"{newest}:f0").out.decode() == f"second {n}\n"
+        astray += 1
+    assert astray > 0, "no edit came in between"
+
+
+@test
 def an_ordinary_user_goes_back_through_read_only_directories(w):
     if os.geteuid() != 0:
         raise Skip("only root can be another user")
@@ -288,6 +316,94 @@ def an_ordinary_user_goes_back_through_read_only_directories(w):
 
 
 @test
+def what_the_rules_of_a_snapshot_left_out_of_it_is_not_removed(w):
+    (w.project / ".snapignore").write_text("data/\n*.key\n!open.key\n")
+    (w.project / "src" / ".snapignore").write_text("*.o\n")
+    first = w.take()
+    (w.project / ".snapignore").unlink()
+    (w.project / "src" / ".snapignore").write_text("")
+    stays = ["data/deep/x", "a.key", "src/main.o", "new/b.key"]
+    goes = ["open.key", "main.o", "new/file", "gone/file"]
+    for name in stays + goes:
+        (w.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (w.project / name).write_text(name)
+    before = {name: (w.project / name).stat() for name in (*stays, "new", "data")}
+    got = rollback(w, first)
+    assert {p["path"] for p in got["paths"]} == {
+        ".snapignore", "src/.snapignore", "gone", *goes}, got
+    for name in stays:
+        assert (w.project / name).read_text() == name
+    for name, st in before.items():
+        assert (w.project / name).stat().st_mtime_ns == st.st_mtime_ns, name
+    assert not any((w.project / name).exists() for name in (*goes, "gone"))
+    # And a directory that holds such a thing does not give way to a file.
+    (w.project / "data").rename(w.project / "kept")
+    (w.project / "data").write_text("a file, of which no rule speaks")
+    second = w.take()
+    (w.project / "data").unlink()
+    (w.project / "data").mkdir()
+    (w.project / "data" / "a.key").write_text("key")
+    (w.project / ".snapignore").unlink()
+    w.snap("rollback", second).fails(7, "'data' is to become a file", "'data/a.key' is left alone")
+    assert (w.project / "data" / "a.key").read_text() == "key"
+
+
+def as_nobody(w):
+    """The program run by somebody to whom not everything is readable."""
+    if os.geteuid() != 0:
+        raise Skip("only root can be another user")
+    program, store = w.top / "snap", w.home / "store"
+    shutil.copy(os.environ["SNAP_UNDER_TEST"], program)
+    w.top.chmod(0o755)
+    for path in (w.project, *w.project.rglob("*"), w.home):
+        os.chown(path, NOBODY, NOBODY)
+    return lambda *args: w.ok(*args, program=program, user=NOBODY, group=NOBODY, extra_groups=[],
+                              env={"SNAPCOW_STORE": str(store)})
+
+
+@test
+def what_a_snapshot_could_not_read_is_not_removed(w):
+    snap = as_nobody(w)
+    closed = [w.project / "closed" / "a", w.project / "src" / "se\ncret", w.project / "odd\udcff"]
+    closed[0].parent.mkdir(mode=0o700)
+    for path in closed:
+        path.write_text("precious")
+        path.chmod(0o600)
+    needs_fuse()
+    snap("snapshot", "--skip-unreadable", "-t", "first")
+    snap("clone", "-n", "c", "--from", "first")
+    snap("snapshot", "c", "-t", "second")
+    for path in (*closed, closed[0].parent):
+        os.chown(path, NOBODY, NOBODY)
+    for tag in ("first", "second"):
+        (w.project / "new").write_text("new")
+        os.chown(w.project / "new", NOBODY, NOBODY)
+        snap("rollback", tag)
+        assert not (w.project / "new").exists()
+        assert all(path.read_text() == "precious" for path in closed), tag
+    snap("rm", "c")
+    snap("stop")
+
+
+@test
+def of_more_than_a_snapshot_can_tell_nothing_is_removed(w):
+    snap = as_nobody(w)
+    closed = [w.project / f"closed-{i}" for i in range(1001)]
+    for path in closed:
+        path.write_text("precious")
+        path.chmod(0o600)
+    snap("-q", "snapshot", "--skip-unreadable")
+    for path in (*closed, w.project / "new"):
+        path.write_text("precious")
+        os.chown(path, NOBODY, NOBODY)
+    (w.project / "README.md").write_text("second")
+    snap("rollback")
+    assert all(path.exists() for path in (*closed, w.project / "new"))
+    assert (w.project / "README.md").read_text() == "first\n"
+    snap("stop")
+
+
+@test
 def a_mount_below_the_project_is_not_changed(w):
     if os.geteuid() != 0:
         raise Skip("only root mounts")
@@ -303,6 +419,38 @@ def a_mount_below_the_project_is_not_changed(w):
         assert (w.project / "mnt" / "f").read_text() == "two"
     finally:
         subprocess.run(["umount", w.project / "mnt"], check=True)
+
+
+@test
+def what_is_mounted_from_elsewhere_on_the_same_disk_is_not_changed(w):
+    if os.geteuid() != 0:
+        raise Skip("only root mounts")
+    outside, alone = w.top / "outside", w.top / "alone"
+    (outside / "d").mkdir(parents=True)
+    for path in (outside / "f", alone, w.project / "file"):
+        path.write_text("one")
+    (w.project / "mnt").mkdir()
+    for source, at in ((outside, "mnt"), (alone, "file")):
+        subprocess.run(["mount", "--bind", source, w.project / at], check=True)
+    try:
+        w.take()
+        (outside / "d").rmdir()
+        w.snap("rollback").fails(1, "mnt", "mounted in it")
+        assert not (outside / "d").exists()
+        (outside / "d").mkdir()
+        (outside / "f").chmod(0o600)
+        w.snap("rollback").fails(1, "mnt", "mounted in it")
+        assert stat.S_IMODE((outside / "f").stat().st_mode) == 0o600
+        (outside / "f").chmod(0o644)
+        w.take()
+        alone.chmod(0o600)
+        w.snap("rollback").fails(1, "file", "cross-device")
+        assert stat.S_IMODE(alone.stat().st_mode) == 0o600
+        assert not list((w.store / "journal").iterdir())
+        w.take()
+    finally:
+        for at in ("mnt", "file"):
+            subprocess.run(["umount", w.project / at], check=True)
 
 
 @test

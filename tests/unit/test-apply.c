@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "snapshot/journal.h"
 #include "tests/lib/grove.h"
 
 #define SEEDS 200
@@ -68,6 +69,93 @@ TEST(one_of_every_kind_becomes_what_it_was_and_back_again)
 	CHECK(grove_is(&g, &two));
 	apply(&g, &one);
 	CHECK(grove_is(&g, &one));
+}
+
+/* Somebody who writes to two files in the middle of the act. */
+struct meddler {
+	struct grove *grove;
+	const char *landed, *next; /* the second is a conflict, the first is ours by then */
+};
+
+static void meddle(uint64_t done, uint64_t total, void *ctx)
+{
+	const struct meddler *m = ctx;
+
+	if (done != total)
+		return;
+	grove_text(m->grove, m->landed, "written into what we made");
+	grove_text(m->grove, m->next, "edited");
+}
+
+TEST(that_something_could_not_be_brought_back_is_told)
+{
+	for (int ours = 0; ours < 2; ours++) {
+		CLEANUP(grove_done) struct grove g = grove_new(ours ? "astray" : "intact");
+		CLEANUP(apply_report_done) struct apply_report report = { 0 };
+		CLEANUP(plan_done) struct plan p = { 0 };
+		struct meddler m = { &g, ours ? "a" : "z", "z" };
+		struct apply_options options = { .progress = meddle, .progress_ctx = &m };
+		struct object_id one, two;
+		struct err err = { 0 };
+
+		grove_text(&g, "a", "old");
+		grove_text(&g, "z", "old");
+		one = grove_capture(&g);
+		name(&g, "one", &one);
+		grove_text(&g, "a", "what no one has but us");
+		grove_text(&g, "z", "newer");
+		two = grove_capture(&g);
+		name(&g, "two", &two);
+		p = grove_plan(&g, &two, &one);
+		CHECK_EQ(apply_plan(g.s, g.path, &p, &options, &report, &err), -ESTALE);
+		CHECK(!report.unfinished);
+		CHECK_EQ(report.astray, ours != 0);
+	}
+}
+
+static void leave_journal(struct grove *g, const char *path)
+{
+	CLEANUP(journal_done) struct journal j = { .state = JOURNAL_STAGING };
+	struct object_id one, two;
+	struct err err = { 0 };
+
+	grove_text(g, "file", "one");
+	one = grove_capture(g);
+	name(g, "one", &one);
+	grove_text(g, "file", "another");
+	two = grove_capture(g);
+	j.plan = grove_plan(g, &one, &two);
+	j.project = strdup(path);
+	CHECK(j.project);
+	CHECK_OK(journal_name(&j, &err), &err);
+	CHECK_OK(journal_put(g->s, &j, &err), &err);
+}
+
+static int count_journal(struct journal *j, void *ctx, struct err *err)
+{
+	(void)j;
+	(void)err;
+	(*(int *)ctx)++;
+	return 0;
+}
+
+TEST(a_directory_that_is_gone_keeps_no_other_from_being_recovered)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("recover");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	int left = 0;
+
+	for (int i = 0; i < 4; i++) {
+		leave_journal(&g, "/nonexistent/project");
+		leave_journal(&g, g.path);
+	}
+	CHECK_EQ(apply_recover(g.s, NULL, &report, &err), -ENOENT);
+	CHECK_HAS(err.msg, "'/nonexistent/project' was left half changed");
+	CHECK_OK(journal_each(g.s, g.path, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 0);
+	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 4);
 }
 
 TEST(random_trees_become_each_other)

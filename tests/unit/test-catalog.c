@@ -47,6 +47,7 @@ static void shelf_commit(struct shelf *sh)
 
 static char path[] = "/home/a b/\xff\n", message[] = "before the\nstep \xe2\x82\xac";
 static char clone_name[] = "try-1", tag_name[] = "v1.0/\xff", empty[] = "";
+static char lacks[] = "a b//c/\xff";
 
 static const struct catalog_id id_a = { { 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77 } };
 static const struct catalog_id id_b = { { 0, 0x11, 0x22, 0x3f, 0xff, 0xff, 0xff, 0xff } };
@@ -69,6 +70,7 @@ static struct snapshot sample_snapshot(const struct shelf *sh, const struct cata
 		.created = INT64_MIN,
 		.files = 3,
 		.bytes = UINT64_MAX,
+		.lacks = lacks,
 	};
 }
 
@@ -156,6 +158,7 @@ TEST(a_snapshot_comes_back_as_it_was)
 	CHECK_EQ(got.created, INT64_MIN);
 	CHECK_EQ(got.files, 3);
 	CHECK(got.bytes == UINT64_MAX);
+	CHECK_STR(got.lacks, lacks);
 }
 
 TEST(a_snapshot_of_the_project_itself_names_no_clone)
@@ -428,7 +431,7 @@ static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;
 
-	CHECK_EQ(buf_append_u8(&v, 1), 0);
+	CHECK_EQ(buf_append_u8(&v, 2), 0);
 	CHECK_EQ(buf_append(&v, id_b.b, sizeof(id_b.b)), 0);
 	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
 	CHECK_EQ(buf_append_u32(&v, 5), 0);
@@ -438,6 +441,8 @@ static struct buf sample_record(void)
 	CHECK_EQ(buf_append_u64(&v, (uint64_t)INT64_MIN), 0);
 	CHECK_EQ(buf_append_u64(&v, 3), 0);
 	CHECK_EQ(buf_append_u64(&v, UINT64_MAX), 0);
+	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(lacks)), 0);
+	CHECK_EQ(buf_append_str(&v, lacks), 0);
 	return v;
 }
 
@@ -530,7 +535,7 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("version");
 	CLEANUP(buf_done) struct buf v = sample_record();
 
-	v.data[0] = 2;
+	v.data[0] = 3;
 	refuses(&sh, v.data, v.len, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
@@ -564,6 +569,21 @@ TEST(a_clone_written_before_it_had_inode_numbers_has_none)
 	CHECK_EQ(got.quota, 3);
 	CHECK_EQ(got.next_ino, 0);
 	CHECK_EQ(got.grown, 0);
+}
+
+TEST(a_snapshot_written_before_it_told_what_it_lacks_lacks_nothing)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-snapshot");
+	CLEANUP(buf_done) struct buf v = sample_record();
+	CLEANUP(snapshot_done) struct snapshot got = { 0 };
+	struct err err = { 0 };
+
+	v.data[0] = 1;
+	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks));
+	shelf_commit(&sh);
+	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
+	CHECK_STR(got.message, message);
+	CHECK(!got.lacks);
 }
 
 TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
