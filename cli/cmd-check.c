@@ -5,8 +5,20 @@
 #include "cli/progress.h"
 #include "engine/upkeep.h"
 
+struct check_args {
+	bool repair;
+};
+
+static const struct opt check_opts[] = {
+	OPT_FLAG(0, "repair", struct check_args, repair,
+		 "set aside what is damaged, and store again what is still to be had"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct check_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
 static int print_json(const struct invocation *inv, const struct engine_check *c, struct err *err)
 {
+	const struct check_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), list;
 
@@ -27,14 +39,19 @@ static int print_json(const struct invocation *inv, const struct engine_check *c
 			json_add_text(paths, d->paths[k]);
 		json_set_uint(one, "n_paths", d->n_paths_all);
 	}
+	if (args->repair) {
+		struct json repaired = json_set_object(j, "repaired");
+
+		json_set_uint(repaired, "mended", c->mended);
+		json_set_uint(repaired, "restored", c->n_restored);
+		json_set_uint(repaired, "set_aside", c->set_aside);
+	}
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
 
-static void print_damage(const struct invocation *inv, const struct engine_damage *d)
+static void print_paths(const struct invocation *inv, const struct engine_damage *d)
 {
-	fprintf(inv->out, "%sdamaged%s  %s: %s\n", out_style(inv, OUT_BAD),
-		out_style(inv, OUT_PLAIN), d->object, d->why);
 	for (size_t i = 0; i < d->n_paths; i++)
 		fprintf(inv->out, "         %s\n", d->paths[i]);
 	if (d->n_paths_all > d->n_paths) {
@@ -43,12 +60,52 @@ static void print_damage(const struct invocation *inv, const struct engine_damag
 	}
 }
 
+static void print_repaired(const struct invocation *inv, const struct engine_check *c)
+{
+	for (size_t i = 0; i < c->n_restored; i++) {
+		fprintf(inv->out, "%srestored%s %s: from ", out_style(inv, OUT_GOOD),
+			out_style(inv, OUT_PLAIN), c->restored[i].object);
+		out_name(inv->out, c->restored[i].from);
+		fputc('\n', inv->out);
+		print_paths(inv, &c->restored[i]);
+	}
+	if (c->mended > 0) {
+		fprintf(inv->out, "%smended%s   ", out_style(inv, OUT_GOOD),
+			out_style(inv, OUT_PLAIN));
+		out_plural(inv->out, c->mended, "object", "objects");
+		fputs(" whose content was right\n", inv->out);
+	}
+	if (c->set_aside > 0) {
+		fputs("aside    ", inv->out);
+		out_plural(inv->out, c->set_aside, "damaged object", "damaged objects");
+		fputs(", in '", inv->out);
+		out_name(inv->out, engine_store_path(inv->engine));
+		fputs("/damaged'\n", inv->out);
+	}
+}
+
+/* What a repair could not bring back. */
+static void print_advice(const struct invocation *inv)
+{
+	fprintf(
+	    inv->out,
+	    "\nThe files above are lost in those snapshots and clones, unless a project gets them\n"
+	    "back and %s check --repair is run again; all other files there are whole. To let go\n"
+	    "of them: %s snapshot, then %s gc --keep-last 1; for a clone %s rm CLONE.\n",
+	    inv->program, inv->program, inv->program, inv->program);
+}
+
 static void print_human(const struct invocation *inv, const struct engine_check *c)
 {
+	const struct check_args *args = inv->args;
 	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
 
-	for (size_t i = 0; i < c->n_damage; i++)
-		print_damage(inv, &c->damage[i]);
+	print_repaired(inv, c);
+	for (size_t i = 0; i < c->n_damage; i++) {
+		fprintf(inv->out, "%sdamaged%s  %s: %s\n", out_style(inv, OUT_BAD),
+			out_style(inv, OUT_PLAIN), c->damage[i].object, c->damage[i].why);
+		print_paths(inv, &c->damage[i]);
+	}
 	fputs("checked  ", inv->out);
 	out_plural(inv->out, c->objects, "object", "objects");
 	fprintf(inv->out, ", %s, in %s: ", size_format(c->bytes, size),
@@ -59,15 +116,23 @@ static void print_human(const struct invocation *inv, const struct engine_check 
 	else
 		out_plural(inv->out, c->n_damage, "is damaged", "are damaged");
 	fputc('\n', inv->out);
+	if (c->n_damage > 0 && args->repair)
+		print_advice(inv);
+	else if (c->n_damage > 0)
+		fprintf(inv->out, "What can be repaired, %s check --repair does.\n", inv->program);
 }
 
 static int check_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_check_done) struct engine_check check = { 0 };
-	struct engine_watch watch = progress_watch(inv->progress);
+	const struct check_args *args = inv->args;
+	const struct engine_check_options options = {
+		.repair = args->repair,
+		.watch = progress_watch(inv->progress),
+	};
 	int r;
 
-	r = engine_check(inv->engine, &watch, &check, err);
+	r = engine_check(inv->engine, &options, &check, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");
@@ -86,8 +151,12 @@ const struct command cmd_check = {
 	.name = "check",
 	.group = "Store",
 	.summary = "verify every byte of the store",
+	.opts = check_opts,
 	.details =
 	    "Names each damaged object and the files it belongs to. The status is 0 if all is in\n"
-	    "order and 12 if not. -q prints nothing.\n",
+	    "order and 12 if not. -q prints nothing. --repair keeps a copy of what is damaged in\n"
+	    "'damaged' in the store, then reads every project and mounted clone, so that what is\n"
+	    "still there comes back in old snapshots too; it removes no snapshot and no clone.\n",
+	.examples = "check\ncheck --repair\n",
 	.run = check_run,
 };

@@ -99,7 +99,8 @@ NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *
 struct engine_check;
 struct engine_gc;
 struct engine_gc_options;
-NODISCARD int upkeep_check(struct engine *e, const struct engine_watch *watch,
+struct engine_check_options;
+NODISCARD int upkeep_check(struct engine *e, const struct engine_check_options *options,
 			   struct engine_check *ret, struct err *err);
 NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
 			struct engine_gc *ret, struct err *err);

@@ -36,3 +36,6 @@ NODISCARD int survey_capture(struct engine *e, const struct project *p, struct b
  * hinders that is no failure.
  */
 void survey_keep(struct engine *e, const struct project *p, const struct captured *c);
+
+/* Nothing of what it profits from may be relied on any more: the next survey reads everything. */
+NODISCARD int survey_forget(struct engine *e, const struct project *p, struct err *err);

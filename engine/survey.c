@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
@@ -119,6 +120,16 @@ void survey_keep(struct engine *e, const struct project *p, const struct capture
 		log_warn("signatures of '%s': %s, continuing: the next snapshot reads more than "
 			 "it need",
 			 p->path, err.msg);
+}
+
+int survey_forget(struct engine *e, const struct project *p, struct err *err)
+{
+	AUTO_CLOSE int dir = open_dir(e, false);
+	char name[CATALOG_HEX_SIZE];
+
+	if ((dir < 0 || unlinkat(dir, catalog_id_hex(&p->id, name), 0) < 0) && errno != ENOENT)
+		return err_sys(err, "removing the signatures of '%s'", p->path);
+	return 0;
 }
 
 /* --- surveys ---------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "cowfs/store/unshared.h"
 #include "engine/host-i.h"
 #include "engine/retain-i.h"
+#include "engine/upkeep-i.h"
 
 /* --- stats ------------------------------------------------------------------------------ */
 
@@ -134,23 +135,29 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 
 /* --- check ------------------------------------------------------------------------------ */
 
-void engine_check_done(struct engine_check *c)
+static void free_damage(struct engine_damage *list, size_t n)
 {
-	for (size_t i = 0; i < c->n_damage; i++) {
-		struct engine_damage *d = &c->damage[i];
+	for (size_t i = 0; i < n; i++) {
+		struct engine_damage *d = &list[i];
 
 		for (size_t k = 0; k < d->n_paths; k++)
 			free(d->paths[k]);
 		free(d->paths);
 		free(d->object);
 		free(d->why);
+		free(d->from);
 	}
-	free(c->damage);
+	free(list);
+}
+
+void engine_check_done(struct engine_check *c)
+{
+	free_damage(c->damage, c->n_damage);
+	free_damage(c->restored, c->n_restored);
 	*c = (struct engine_check){ 0 };
 }
 
-/* The paths change owner; the finding is left without them. */
-static int take_finding(struct check_finding *f, struct engine_damage *d, struct err *err)
+int upkeep_take_finding(struct check_finding *f, struct engine_damage *d, struct err *err)
 {
 	d->object = strdup(f->what);
 	d->why = strdup(f->why);
@@ -185,19 +192,28 @@ static int open_to_check(struct engine *e, struct store **ret, struct err *err)
 	return r;
 }
 
-int upkeep_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
-		 struct err *err)
+int upkeep_look(struct store *s, const struct engine_watch *watch, struct check_report *ret,
+		struct err *err)
+{
+	struct engine_watch w = *watch;
+
+	return check_store(s, w.fn ? on_check : NULL, &w, ret, err);
+}
+
+int upkeep_check(struct engine *e, const struct engine_check_options *options,
+		 struct engine_check *ret, struct err *err)
 {
 	CLEANUP(check_report_done) struct check_report report = { 0 };
 	CLEANUP(engine_check_done) struct engine_check c = { 0 };
-	struct engine_watch w = *watch;
 	uint64_t start = engine_clock_ms();
 	struct store *s;
 	int r;
 
-	r = open_to_check(e, &s, err);
+	r = options->repair ? engine_store(e, STORE_WRITE, &s, err) : open_to_check(e, &s, err);
 	if (r >= 0)
-		r = check_store(s, w.fn ? on_check : NULL, &w, &report, err);
+		r = upkeep_look(s, &options->watch, &report, err);
+	if (r >= 0 && options->repair && report.n_findings > 0)
+		r = upkeep_repair(e, &options->watch, &report, &c, err);
 	if (r < 0)
 		return r;
 	c.objects = report.objects;
@@ -209,7 +225,7 @@ int upkeep_check(struct engine *e, const struct engine_watch *watch, struct engi
 			return err_nomem(err);
 	}
 	for (; c.n_damage < report.n_findings && r >= 0; c.n_damage++)
-		r = take_finding(&report.findings[c.n_damage], &c.damage[c.n_damage], err);
+		r = upkeep_take_finding(&report.findings[c.n_damage], &c.damage[c.n_damage], err);
 	if (r < 0)
 		return r;
 	c.elapsed_ms = engine_clock_ms() - start;

@@ -39,13 +39,28 @@ struct engine_damage {
 	    paths; /* the first of those it belongs to: "snapshot ID:PATH", escaped as json.h has names */
 	size_t n_paths;
 	size_t n_paths_all;
+	char *
+	    from; /* owned; "project '/p'", "clone 'c'": what it came back from; NULL: it did not */
 };
 
 struct engine_check {
 	uint64_t objects, bytes, refs;
-	struct engine_damage *damage;
+	struct engine_damage *damage; /* owned; after a repair, what is left of it */
 	size_t n_damage;
+	struct engine_damage *restored; /* owned; what a repair brought back */
+	size_t n_restored;
+	uint64_t mended;    /* rows that a repair put right by themselves */
+	uint64_t set_aside; /* rows that it took out of the databases */
 	uint64_t elapsed_ms;
+};
+
+struct engine_check_options {
+	/*
+	 * Set aside what is damaged, and store again what projects and mounted clones still have of
+	 * it.  No snapshot, tag or clone goes.
+	 */
+	bool repair;
+	struct engine_watch watch;
 };
 
 /*
@@ -53,7 +68,7 @@ struct engine_check {
  * not look.  -EBUSY while another process writes the store: what it removes meanwhile
  * would look like damage.
  */
-NODISCARD int engine_check(struct engine *e, const struct engine_watch *watch,
+NODISCARD int engine_check(struct engine *e, const struct engine_check_options *options,
 			   struct engine_check *ret, struct err *err);
 void engine_check_done(struct engine_check *c);
 

@@ -88,6 +88,7 @@ static void set_damage(struct json j, const struct engine_damage *d)
 
 	json_set_name(j, "object", d->object);
 	json_set_name(j, "why", d->why);
+	json_set_name(j, "from", d->from);
 	json_set_uint(j, "n_paths_all", d->n_paths_all);
 	paths = json_set_array(j, "paths");
 	for (size_t i = 0; i < d->n_paths; i++)
@@ -101,6 +102,7 @@ static int get_damage(struct json j, struct engine_damage *d)
 
 	d->object = json_get_name(j, "object");
 	d->why = json_get_name(j, "why");
+	d->from = json_get_name_or_null(j, "from");
 	d->n_paths_all = json_get_uint(j, "n_paths_all");
 	d->paths = n > 0 ? calloc(n, sizeof(*d->paths)) : NULL;
 	if (n > 0 && !d->paths)
@@ -110,32 +112,43 @@ static int get_damage(struct json j, struct engine_damage *d)
 	return 0;
 }
 
-static int get_check(struct json j, struct engine_check *c)
+static int get_damages(struct json list, struct engine_damage **ret, size_t *ret_n)
 {
-	struct json list = json_get_array(j, "damage");
 	const size_t n = json_length(list);
 	int r = 0;
+
+	*ret = n > 0 ? calloc(n, sizeof(**ret)) : NULL;
+	if (n > 0 && !*ret)
+		return -ENOMEM;
+	for (; *ret_n < n && r >= 0; (*ret_n)++)
+		r = get_damage(json_at_object(list, *ret_n), &(*ret)[*ret_n]);
+	return r;
+}
+
+static int get_check(struct json j, struct engine_check *c)
+{
+	int r;
 
 	c->objects = json_get_uint(j, "objects");
 	c->bytes = json_get_uint(j, "bytes");
 	c->refs = json_get_uint(j, "refs");
+	c->mended = json_get_uint(j, "mended");
+	c->set_aside = json_get_uint(j, "set_aside");
 	c->elapsed_ms = json_get_uint(j, "elapsed_ms");
-	c->damage = n > 0 ? calloc(n, sizeof(*c->damage)) : NULL;
-	if (n > 0 && !c->damage)
-		return -ENOMEM;
-	for (; c->n_damage < n && r >= 0; c->n_damage++)
-		r = get_damage(json_at_object(list, c->n_damage), &c->damage[c->n_damage]);
+	r = get_damages(json_get_array(j, "damage"), &c->damage, &c->n_damage);
+	if (r >= 0)
+		r = get_damages(json_get_array(j, "restored"), &c->restored, &c->n_restored);
 	return r;
 }
 
 /* A store that cannot be written has no daemon, and one too damaged for it may still be readable. */
-static bool check_ourselves(int r)
+static bool check_ourselves(const struct engine_check_options *options, int r)
 {
-	return r == -EROFS || r == -EACCES || r == -EPERM || r == -EBADMSG;
+	return !options->repair && (r == -EROFS || r == -EACCES || r == -EPERM || r == -EBADMSG);
 }
 
-int engine_check(struct engine *e, const struct engine_watch *watch, struct engine_check *ret,
-		 struct err *err)
+int engine_check(struct engine *e, const struct engine_check_options *options,
+		 struct engine_check *ret, struct err *err)
 {
 	CLEANUP(engine_check_done) struct engine_check check = { 0 };
 	CLEANUP(ask_done) struct ask a;
@@ -143,9 +156,10 @@ int engine_check(struct engine *e, const struct engine_watch *watch, struct engi
 	int r;
 
 	ask_begin(&a, e, wire_check.name);
-	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
-	if (check_ourselves(r))
-		return upkeep_check(e, watch, ret, err);
+	json_set_bool(a.options, "repair", options->repair);
+	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
+	if (check_ourselves(options, r))
+		return upkeep_check(e, options, ret, err);
 	if (r < 0)
 		return r;
 	r = get_check(answer, &check);
@@ -157,23 +171,34 @@ int engine_check(struct engine *e, const struct engine_watch *watch, struct engi
 	return 0;
 }
 
+static void set_damages(struct json list, const struct engine_damage *damage, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		set_damage(json_add_object(list), &damage[i]);
+}
+
 static int serve_check(struct engine *e, const struct engine_watch *watch, struct json options,
 		       struct json answer, struct err *err)
 {
 	CLEANUP(engine_check_done) struct engine_check check = { 0 };
-	int r = upkeep_check(e, watch, &check, err);
-	struct json list;
+	const struct engine_check_options o = {
+		.repair = json_get_bool(options, "repair"),
+		.watch = *watch,
+	};
+	int r = json_end(options.doc, err);
 
-	(void)options;
+	if (r >= 0)
+		r = upkeep_check(e, &o, &check, err);
 	if (r < 0)
 		return r;
 	json_set_uint(answer, "objects", check.objects);
 	json_set_uint(answer, "bytes", check.bytes);
 	json_set_uint(answer, "refs", check.refs);
+	json_set_uint(answer, "mended", check.mended);
+	json_set_uint(answer, "set_aside", check.set_aside);
 	json_set_uint(answer, "elapsed_ms", check.elapsed_ms);
-	list = json_set_array(answer, "damage");
-	for (size_t i = 0; i < check.n_damage; i++)
-		set_damage(json_add_object(list), &check.damage[i]);
+	set_damages(json_set_array(answer, "damage"), check.damage, check.n_damage);
+	set_damages(json_set_array(answer, "restored"), check.restored, check.n_restored);
 	return 0;
 }
 

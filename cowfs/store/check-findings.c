@@ -94,6 +94,7 @@ int check_add_object(struct check *c, enum object_kind kind, const struct object
 		return r;
 	*ret = bad->finding;
 	bad->what = (struct object_ref){ .id = *id, .kind = kind };
+	c->report.findings[bad->finding].object = bad->what;
 	r = map_add(&c->bad, &bad->what, bad, &there);
 	if (r < 0)
 		return err_nomem(err);
@@ -140,5 +141,6 @@ void check_report_done(struct check_report *r)
 		free(r->findings[i].paths);
 	}
 	free(r->findings);
+	free(r->rows);
 	*r = (struct check_report){ 0 };
 }

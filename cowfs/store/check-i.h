@@ -25,6 +25,27 @@ struct check {
 	void *progress_ctx;
 };
 
+/* --- rows (check-row.c) ----------------------------------------------------------------- */
+
+/* What check_row() wants of a row. */
+#define CHECK_ROW_META   "seq, id, sum, data, kind"
+#define CHECK_ROW_CHUNKS "seq, id, sum, data, 1"
+
+struct checked_row {
+	enum object_kind kind; /* 0: it has none */
+	struct object_id id;   /* zero: it has none */
+	const void *packed;    /* borrowed from the query; NULL: there is nothing to be had */
+	size_t len;
+	bool unpacked; /* its bytes are in `raw`, right or wrong */
+	bool right;    /* they are those that its id names, whatever the checksum says */
+};
+
+/* The row that the query stands on.  -EBADMSG, and why, unless all of it is as it should be. */
+NODISCARD int check_row(const struct object_key *key, struct codec *codec, struct db_query *q,
+			struct buf *raw, struct checked_row *ret, struct err *why);
+
+/* --- findings (check-findings.c) -------------------------------------------------------- */
+
 /* Note something wrong; its index in *ret. */
 NODISCARD int check_add(struct check *c, const char *what, const char *why, size_t *ret,
 			struct err *err);

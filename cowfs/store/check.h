@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cowfs/store/object.h"
 #include "cowfs/store/store.h"
 
 /*
@@ -28,6 +29,14 @@ struct check_finding {
 	char **paths;  /* owned; "snapshot NAME:PATH", bytes shown as path_append_shown() does */
 	size_t n_kept;
 	size_t n_paths;
+	struct object_ref
+	    object; /* which is damaged or missing; kind 0: it is about something else */
+};
+
+/* A row that is not what it should be. */
+struct check_row {
+	bool is_chunk; /* it stands in chunks.db */
+	int64_t seq;
 };
 
 struct check_report {
@@ -36,6 +45,9 @@ struct check_report {
 	uint64_t refs;
 	struct check_finding *findings; /* owned */
 	size_t n_findings;
+	struct check_row *rows; /* owned; for repair_store(): what some findings are about */
+	size_t n_rows;
+	bool torn; /* a database itself is damaged, not only what is in it */
 };
 
 typedef void (*check_progress_fn)(uint64_t done, uint64_t total, void *ctx);

@@ -1,5 +1,5 @@
 /*
- * marks-i.h - private to the store: the rows that a gc leaves alone.
+ * marks-i.h - private to the store: the rows that a gc, or a repair, leaves alone.
  *
  * A bit per row up to the highest at its beginning; what is younger stays anyway.
  * The sweep goes upwards and decides each row once: from then on a row without a
@@ -21,6 +21,10 @@ void marks_done(struct marks *m);
 
 bool marks_set(struct marks *m, struct row row); /* was it set before?  row.seq <= limit */
 bool marks_has(const struct marks *m, struct row row);
+
+/* For who takes a few rows and no others: all are set, then those cleared.  1 <= row.seq <= limit */
+void marks_set_all(struct marks *m);
+void marks_clear(struct marks *m, struct row row);
 
 /* A batch met this row: keep it.  False if the sweep is past it and it was not marked. */
 bool marks_keep(struct marks *m, struct row row);

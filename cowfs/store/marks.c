@@ -1,6 +1,7 @@
 #include "cowfs/store/marks-i.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define ROWS_MAX ((int64_t)1 << 34) /* a damaged row number must not cost all memory */
 
@@ -43,6 +44,17 @@ bool marks_set(struct marks *m, struct row row)
 bool marks_has(const struct marks *m, struct row row)
 {
 	return m->bits[row.table][row.seq / 8] & 1u << row.seq % 8;
+}
+
+void marks_set_all(struct marks *m)
+{
+	for (int t = 0; t < TABLES; t++)
+		memset(m->bits[t], 0xff, (size_t)m->limit[t] / 8 + 1);
+}
+
+void marks_clear(struct marks *m, struct row row)
+{
+	m->bits[row.table][row.seq / 8] &= (uint8_t) ~(1u << row.seq % 8);
 }
 
 bool marks_keep(struct marks *m, struct row row)

@@ -164,6 +164,10 @@ def what_a_damaged_store_prints_is_what_the_schema_says(w: World):
     flip(w.store / "chunks.db", blob[100:164])
     assert judge("check", status=12)["errors"]
     judge("show", "@:blob", status=12)
+    (w.project / "blob").unlink()
+    assert judge("check", "--repair", status=12)["repaired"]["set_aside"] == 1
+    (w.project / "blob").write_bytes(blob)
+    assert judge("check", "--repair")["repaired"]["restored"] == 1
 
 
 if __name__ == "__main__":

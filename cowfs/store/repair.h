@@ -1,0 +1,35 @@
+/*
+ * repair.h - take damaged rows out of the way of what could replace them.
+ *
+ * A put of the bytes that a row should hold is refused as long as the row holds others.  So a
+ * row whose content is damaged is copied to a file in `damaged/` and removed; who has the same
+ * content can put it again.  One whose content is right, with only its checksum wrong, gets
+ * the right one.  Refs are never touched, and nothing that is sound is: what was damaged before
+ * is missing after, for the same paths.
+ *
+ * Interrupted anywhere, by kill -9 or power loss, each database is as it was or repaired, and no
+ * row is gone whose bytes are not in `damaged/`.
+ *
+ * Batches may be open beside it and lose nothing.  A row that one of them found sound and relies
+ * on stays; the next repair gets it.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "cowfs/store/check.h"
+
+#define REPAIR_DIR "damaged" /* in the store's directory */
+
+struct repair_report {
+	uint64_t mended;    /* rows that got their checksum */
+	uint64_t set_aside; /* rows that went to `damaged/` */
+	uint64_t left;      /* rows that an open batch relies on */
+};
+
+/*
+ * Repair the rows that a check found.  Each is looked at again: one that is sound or gone by now
+ * is no matter.  -EBUSY if a gc or a check of this store is under way, -EROFS if it is not open
+ * for writing, -EBADMSG if a database itself is damaged: to write to it could make it worse.
+ */
+NODISCARD int repair_store(struct store *s, const struct check_report *found,
+			   struct repair_report *ret, struct err *err);
