@@ -41,6 +41,7 @@ struct walk {
 	unsigned files;   /* and so many were */
 	int load_fd;
 	unsigned processors;
+	pid_t parent;
 };
 
 static bool push(struct walk *w, const char *dir, const char *name)
@@ -72,7 +73,8 @@ static void let_others_go_first(const struct walk *w)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
-	while (sys_runnable(w->load_fd) > w->processors)
+	/* Whoever started it may die meanwhile: then there is nothing to be read any more. */
+	while (sys_runnable(w->load_fd) > w->processors && getppid() == w->parent)
 		nanosleep(&pause, NULL);
 }
 
@@ -161,6 +163,7 @@ int walker_main(bool ahead)
 		w.left = memory < AHEAD_MAX ? memory : AHEAD_MAX;
 		w.load_fd = sys_load_open();
 		w.processors = sys_processors();
+		w.parent = getppid();
 	}
 	_exit(walk(&w) ? 0 : 1);
 }
