@@ -332,6 +332,50 @@ TEST(beside_a_gc_in_a_store_that_is_only_read_or_torn_nothing_is_repaired)
 	gc_end(g);
 }
 
+static void repair_beside_a_check(uint64_t done, uint64_t total, void *ctx)
+{
+	struct err err = { 0 };
+
+	(void)done;
+	(void)total;
+	CHECK_EQ(try_repair(whose->store, false, &err), -EBUSY);
+	CHECK_HAS(err.msg, "a check of store");
+	++*(int *)ctx;
+}
+
+static void check_beside(struct patient *p)
+{
+	struct check_report report;
+	struct err err = { 0 };
+
+	CHECK_EQ(check_store(p->store, NULL, NULL, &report, &err), -EBUSY);
+}
+
+TEST(a_check_and_a_repair_exclude_each_other)
+{
+	CLEANUP(patient_done) struct patient p = patient_new("exclude", OBJECT_CHUNK);
+	CLEANUP(check_report_done) struct check_report report = { 0 };
+	struct batch *b = stock_begin(p.store);
+	struct err err = { 0 };
+	char text[32];
+	int calls = 0;
+
+	/* So many rows that it tells how far it is. */
+	for (int i = 0; i < 1100; i++) {
+		snprintf(text, sizeof(text), "row %d", i);
+		stock_put_text(b, text);
+	}
+	stock_commit(b);
+	batch_end(b);
+	whose = &p;
+	CHECK_OK(check_store(p.store, repair_beside_a_check, &calls, &report, &err), &err);
+	CHECK_EQ(calls, 1);
+	damage(&p);
+	meanwhile = check_beside;
+	CHECK_EQ(repair(&p).set_aside, 1);
+	meanwhile = NULL;
+}
+
 TEST(what_cannot_be_set_aside_is_not_removed)
 {
 	CLEANUP(patient_done) struct patient p = patient_new("in-the-way", OBJECT_CHUNK);
