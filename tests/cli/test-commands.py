@@ -450,7 +450,7 @@ def colour_is_for_terminals_unless_asked_for(w: World):
     for env, want in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
                       ({"TERM": "xterm", "NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
         ours, theirs = os.openpty()
-        w.ok("log", env=env, stdout=theirs)
+        w.ok("log", env={**env, "PAGER": "cat"}, stdout=theirs)
         os.close(theirs)
         assert (b"\033[" in os.read(ours, 65536)) == want, env
         os.close(ours)
