@@ -26,7 +26,7 @@ from snaptest import Skip, gone, sanitizer, test  # noqa: E402,F401
 
 DRIVER = Path(os.environ["SNAP_SANDBOX_DRIVER"])
 ATTEMPTS = Path(os.environ["SNAP_SANDBOX_ATTEMPTS"])
-INSIDE = "/work/project"  # where the project of a test is seen by its runs
+INSIDE = "/srv/project"  # where the project of a test is seen by its runs
 EPERM, ENOENT, ENOSYS, EACCES = 1, 2, 38, 13
 
 
