@@ -126,6 +126,8 @@ class Box:
                               stdin=subprocess.DEVNULL, **more)
 
     def end(self):
+        with contextlib.suppress(AssertionError):  # one that was killed takes its moment to go
+            eventually("all are gone", lambda: not processes(str(self.top)), seconds=5)
         left = processes(str(self.top))
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -143,6 +145,14 @@ def processes(marker):
             if marker.encode() in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return found
+
+
+def has_ended(pid):
+    """Gone, or waiting for a parent that may never ask: not ours any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def is_root():

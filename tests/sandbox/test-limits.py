@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from sandboxtest import Skip, can_group, eventually, groups, main, processes, test  # noqa: E402
+from sandboxtest import (Skip, can_group, eventually, groups, has_ended, main,  # noqa: E402
+                         processes, test)
 
 HOG = "x = []\nwhile True: x.append(bytearray(1 << 20))"
 M = 1 << 20
@@ -186,7 +187,7 @@ def a_caller_that_is_killed_takes_everything_with_it(box):
     assert len(groups([caller.pid])) == (2 if can_group() else 0), groups([caller.pid])
     caller.kill()
     caller.wait()
-    eventually("the run is gone", lambda: processes(marker) == [] and not Path(f"/proc/{init}").exists())
+    eventually("the run is gone", lambda: processes(marker) == [] and has_ended(init))
     # What only a live caller could remove, the next one does.
     box.sh("true", options=options).ends(0)
     assert groups(box.callers) == [], groups(box.callers)
