@@ -273,6 +273,7 @@ def a_clone_of_a_clone_has_one_too(w: World):
 
 @spare_test
 def stop_leaves_neither_process_nor_mount(w: World):
+    fill(w)
     w.ok("clone", "-n", "first")
     ready(w)
     w.ok("umount", "first")
