@@ -100,7 +100,7 @@ int signature_append(struct buf *out, const struct signature *s)
 	fixed[ENTRY_FORM - SIGNATURE_STAT_SIZE] = (uint8_t)e->form;
 	fixed[ENTRY_FLAGS - SIGNATURE_STAT_SIZE] = flags;
 	fixed[ENTRY_NAME_LEN - SIGNATURE_STAT_SIZE] = (uint8_t)e->name_len;
-	le16_store(fixed + ENTRY_TARGET_LEN - SIGNATURE_STAT_SIZE, (uint16_t)e->target_len);
+	le16_store(fixed + (ENTRY_TARGET_LEN - SIGNATURE_STAT_SIZE), (uint16_t)e->target_len);
 	r = buf_append(out, s->stat->b, SIGNATURE_STAT_SIZE);
 	if (r >= 0)
 		r = buf_append(out, fixed, sizeof(fixed));

@@ -77,7 +77,7 @@ static int open_mapped(const char *path, int ns)
 	return -errno;
 }
 
-static void as_ordinary(int fd)
+static NORETURN void as_ordinary(int fd)
 {
 	struct stat st;
 	int file;
