@@ -39,6 +39,19 @@ class Skip(Exception):
     """Why a test cannot be run here."""
 
 
+def needs_fuse(somebody_else=False):
+    """Why nothing can be mounted here, by us or by an ordinary user, if so."""
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as e:
+        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
+    if somebody_else:
+        if os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
+            raise Skip("/dev/fuse is closed to other users")
+        if not shutil.which("fusermount3"):
+            raise Skip("there is no fusermount3")
+
+
 class Result:
     def __init__(self, args, done):
         self.args, self.status = args, done.returncode

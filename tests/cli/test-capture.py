@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from snaptest import Skip, main, test  # noqa: E402
+from snaptest import Skip, main, needs_fuse, test  # noqa: E402
 
 
 def need(program):
@@ -196,6 +196,7 @@ def snapignore_leaves_out_what_git_ignores_by_the_same_rules(w):
 def what_cannot_be_read_fails_the_snapshot_or_is_left_out_and_told(w):
     if os.geteuid() != 0:
         raise Skip("only root can be somebody else")
+    needs_fuse(somebody_else=True)
     uid = 65534  # to root nothing is unreadable
     for path in (w.top, w.top / "work"):
         os.chmod(path, 0o755)

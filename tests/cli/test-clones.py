@@ -11,18 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, main, sanitizer, test
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, sanitizer, test
 
 NOBODY = 65534
 ID = r"[0-9a-f]{16}"
-
-
-def needs_fuse():
-    """Why nothing can be mounted here, if so."""
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
-    except OSError as e:
-        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
 
 
 def mounted_test(fn):
@@ -617,11 +609,7 @@ def neither_commands_on_clones_nor_the_daemon_leak(w: World):
 def an_ordinary_user_has_clones_too(w: World):
     if os.geteuid() != 0:
         raise Skip("all other tests are this one")
-    needs_fuse()
-    if os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
-        raise Skip("/dev/fuse is closed to other users")
-    if not shutil.which("fusermount3"):
-        raise Skip("there is no fusermount3")
+    needs_fuse(somebody_else=True)
     program = w.top / "snapcow"
     shutil.copy(SNAP, program)
     w.top.chmod(0o755)

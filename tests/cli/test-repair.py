@@ -8,13 +8,12 @@ import sys
 import threading
 from pathlib import Path
 
-from snaptest import Skip, World, flip, main, test
+from snaptest import Skip, World, flip, main, needs_fuse, test
 
 
 def mounted(w, name):
     """A clone in use; where it is."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        raise Skip("there is no FUSE here")
+    needs_fuse()
     return Path(w.ok("-q", "clone", "-n", name).out.decode().strip())
 
 

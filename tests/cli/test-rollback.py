@@ -11,17 +11,10 @@ import sys
 import threading
 from pathlib import Path
 
-from snaptest import Skip, gone, main, test
+from snaptest import Skip, gone, main, needs_fuse, test
 
 NOBODY = 65534
 KEYS = ("to", "saved", "changed", "paths", "dry_run", "elapsed_ms")
-
-
-def needs_fuse():
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
-    except OSError as e:
-        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
 
 
 def rollback(w, *args, **more):
@@ -285,6 +278,7 @@ def what_cannot_be_taken_back_is_in_a_snapshot_that_stays(w):
 def an_ordinary_user_goes_back_through_read_only_directories(w):
     if os.geteuid() != 0:
         raise Skip("only root can be another user")
+    needs_fuse(somebody_else=True)
     program = w.top / "snap"
     shutil.copy(os.environ["SNAP_UNDER_TEST"], program)
     w.top.chmod(0o755)
@@ -352,6 +346,7 @@ def as_nobody(w):
     """The program run by somebody to whom not everything is readable."""
     if os.geteuid() != 0:
         raise Skip("only root can be another user")
+    needs_fuse(somebody_else=True)
     program, store = w.top / "snap", w.home / "store"
     shutil.copy(os.environ["SNAP_UNDER_TEST"], program)
     w.top.chmod(0o755)

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, main, sanitizer, test
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, sanitizer, test
 
 NOBODY = 65534
 
@@ -17,10 +17,7 @@ def needs_spare():
     """Why there is no spare clone here, if so."""
     if os.geteuid() != 0:
         raise Skip("only root has a spare clone")
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
-    except OSError as e:
-        raise Skip(f"/dev/fuse cannot be opened: {e.strerror}") from e
+    needs_fuse()
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:") and int(line.split()[1]) < 600 << 10:
             raise Skip("there is too little memory for a spare clone")
