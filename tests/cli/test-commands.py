@@ -436,9 +436,14 @@ def no_command_leaks(w: World):
                  ("check", "--json"), ("gc",), ("help", "log"), ("clone", "-n", "try"),
                  ("log", "--graph"), ("tag", "v2"), ("tag", "--json"), ("tag", "-d", "v2"),
                  ("stats", "--json"), ("gc", "--keep-last", "1", "--json"), ("doctor", "--json"),
-                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states")):
+                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states"),
+                 ("run", "--json", "--", "true"), ("run", "try", "--", "true"), ("runs",),
+                 ("runs", "--json"), ("logs",), ("logs", "--json"), ("ps",), ("status", "try"),
+                 ("list", "--json")):
         w.ok(*args, env=env)
     w.snap("show", "@:nope", env=env).fails(4)
+    w.snap("run", "--", "no-such-program", env=env).fails(127)
+    w.snap("run", "-w", "nope", "--", "true", env=env).fails(125)
     w.snap("snapshot", "-t", "v1", "--json", env=env).fails_json(1, "E_EXISTS")
 
 

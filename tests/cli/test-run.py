@@ -42,13 +42,10 @@ def clone(w, name="try", *args):
     return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
 
 
-def cgroups():
-    """Those of any run that are there now."""
-    found = []
-    for top in Path("/sys/fs/cgroup").glob("*"):
-        with contextlib.suppress(OSError):
-            found += [str(p) for p in top.rglob("snapcow-*")]
-    return sorted(found)
+def cgroups(makers):
+    """Those that these processes made and that are still there; the maker is in the name."""
+    return [top for top, _, _ in os.walk("/sys/fs/cgroup")
+            if "/snap-run-" in top and int(Path(top).name.split("-")[3]) in makers]
 
 
 def start(w, *args, **more):
@@ -544,12 +541,16 @@ def secrets_are_in_the_run_and_nowhere_else(w):
 def many_in_a_row_leave_nothing(w):
     sh(w, "true")
     daemon = livetest.daemon_pid(w)
-    before = (cgroups(), w.mounts(), len(os.listdir(f"/proc/{daemon}/fd")))
+    before = len(os.listdir(f"/proc/{daemon}/fd"))
+    makers = set()
     for _ in range(20):
-        w.ok("run", "--", "sh", "-c", "echo x > x; sleep 100 &")
-    assert clones(w) == []
-    until(lambda: (cgroups(), w.mounts(), len(os.listdir(f"/proc/{daemon}/fd"))) == before)
+        process = start(w, "--", "sh", "-c", "echo x > x; sleep 100 &")
+        assert process.communicate(timeout=60) == (b"", b"") and process.returncode == 0
+        makers.add(process.pid)
+    assert clones(w) == [] and cgroups(makers) == [] and w.mounts() == []
     assert list((w.store / "clones").iterdir()) == []
+    # A spare clone may come and go meanwhile; what twenty runs left would be more.
+    until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) < before + 10)
 
 
 @live_test
@@ -575,7 +576,6 @@ def a_signal_is_passed_on_and_the_clone_goes(w):
 
 @live_test
 def killing_it_leaves_nothing(w):
-    before = cgroups()
     marker = "sleep 123456.5"
     process = start(w, "--", "sh", "-c", f"echo ready; {marker} & {marker}")
     assert line_of(process) == b"ready\n"
@@ -591,7 +591,7 @@ def killing_it_leaves_nothing(w):
     until(lambda: clones(w) == [])
     until(lambda: w.mounts() == [] or not os.listdir(w.store / "clones"))
     w.ok("run", "--", "true")  # what could not be removed is removed by the next one
-    assert cgroups() == before
+    assert cgroups({process.pid}) == []
     runs = w.ok("runs", "--json").json("snap.runs/1")["runs"]
     assert runs[1]["state"] == "lost" and runs[1]["exit_code"] is None, runs[1]
 
