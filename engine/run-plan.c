@@ -420,7 +420,7 @@ int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_
 	const struct place at = { .plan = p, .engine = e, .stage = stage };
 	int r;
 
-	p->clone_fd = open(stage->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	p->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->clone_fd < 0)
 		return err_sys(err, "opening clone '%s'", stage->clone);
 	r = choose_cwd(&at, o->workdir, err);
