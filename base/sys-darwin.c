@@ -246,6 +246,13 @@ int sys_look_at_task(pid_t id, struct sys_task *ret)
 	return 0;
 }
 
+int sys_look_at_tree(pid_t id, struct sys_tree *ret)
+{
+	(void)id;
+	*ret = (struct sys_tree){ 0 };
+	return -ENOTSUP;
+}
+
 bool sys_task_is_root(pid_t id)
 {
 	(void)id;

@@ -305,6 +305,91 @@ int sys_look_at_task(pid_t id, struct sys_task *ret)
 	return 0;
 }
 
+/* One line of the table of all processes. */
+struct process {
+	pid_t id, parent;
+	uint64_t memory, cpu_ms;
+	bool counted;
+};
+
+static int look_at_process(pid_t id, struct process *ret)
+{
+	const unsigned long long tick = (unsigned long long)sysconf(_SC_CLK_TCK);
+	unsigned long long user, kernel, of_children[2], pages;
+	char text[1024];
+	const char *p;
+	int parent;
+
+	if (read_of_task(id, "stat", text, sizeof(text)) < 0)
+		return -ESRCH;
+	p = strrchr(text, ')');
+	if (!p || sscanf(p,
+			 ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d "
+			 "%*d %*d %*u %*u %llu",
+			 &parent, &user, &kernel, &of_children[0], &of_children[1], &pages) != 6)
+		return -ESRCH;
+	*ret = (struct process){
+		.id = id,
+		.parent = parent,
+		.memory = pages * (uint64_t)sysconf(_SC_PAGESIZE),
+		.cpu_ms = (user + kernel + of_children[0] + of_children[1]) * 1000 / tick,
+	};
+	return 0;
+}
+
+/* All there are; the number, or a negative errno. */
+static ssize_t list_processes(struct process **ret)
+{
+	DIR *dir = opendir("/proc");
+	struct process *list = NULL, *more;
+	struct dirent *e;
+	size_t n = 0;
+
+	if (!dir)
+		return -errno;
+	while ((e = readdir(dir))) {
+		const int id = atoi(e->d_name);
+
+		if (id <= 0)
+			continue;
+		more = n % 64 == 0 ? reallocarray(list, n + 64, sizeof(*list)) : list;
+		if (!more)
+			break;
+		list = more;
+		n += look_at_process(id, &list[n]) >= 0;
+	}
+	closedir(dir);
+	*ret = list;
+	return (ssize_t)n;
+}
+
+int sys_look_at_tree(pid_t id, struct sys_tree *ret)
+{
+	AUTO_FREE struct process *list = NULL;
+	const ssize_t n = list_processes(&list);
+	bool more = true;
+
+	*ret = (struct sys_tree){ 0 };
+	if (n < 0)
+		return (int)n;
+	for (ssize_t i = 0; i < n; i++)
+		list[i].counted = list[i].id == id;
+	/* Parents come in no order before their children: until nobody is added. */
+	while (more) {
+		more = false;
+		for (ssize_t i = 0; i < n; i++)
+			for (ssize_t k = 0; !list[i].counted && k < n; k++)
+				if (list[k].counted && list[k].id == list[i].parent)
+					list[i].counted = more = true;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		ret->processes += list[i].counted;
+		ret->memory += list[i].counted ? list[i].memory : 0;
+		ret->cpu_ms += list[i].counted ? list[i].cpu_ms : 0;
+	}
+	return ret->processes > 0 ? 0 : -ESRCH;
+}
+
 void sys_name_process(const char *name)
 {
 	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");

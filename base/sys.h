@@ -108,6 +108,14 @@ struct sys_task {
 };
 NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 
+/* What a process and all that descend from it use; -ESRCH if it is gone, -ENOTSUP if nobody knows. */
+struct sys_tree {
+	uint64_t processes;
+	uint64_t memory; /* bytes that are resident, shared ones each time */
+	uint64_t cpu_ms; /* with that of children that have ended */
+};
+NODISCARD int sys_look_at_tree(pid_t id, struct sys_tree *ret);
+
 /* May it do with files what only root may? */
 bool sys_task_is_root(pid_t id);
 

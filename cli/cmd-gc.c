@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "engine/run.h"
 #include "engine/upkeep.h"
 
 struct gc_args {
@@ -20,7 +21,8 @@ static const struct opt gc_opts[] = {
 };
 _Static_assert(sizeof(struct gc_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static int print_json(const struct invocation *inv, const struct engine_gc *g, struct err *err)
+static int print_json(const struct invocation *inv, const struct engine_gc *g, uint64_t runs,
+		      struct err *err)
 {
 	const struct gc_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -31,6 +33,7 @@ static int print_json(const struct invocation *inv, const struct engine_gc *g, s
 	list = json_set_array(j, "snapshots");
 	for (size_t i = 0; i < g->forgotten.n; i++)
 		out_json_snapshot(json_add_object(list), &g->forgotten.list[i]);
+	json_set_uint(j, "runs", runs);
 	json_set_uint(j, "removed", g->removed);
 	json_set_uint(j, "kept", g->kept);
 	json_set_uint(j, "freed", g->freed);
@@ -52,7 +55,7 @@ static void print_forgotten(const struct invocation *inv, const struct engine_sn
 		fputc('\n', inv->out);
 }
 
-static void print_human(const struct invocation *inv, const struct engine_gc *g)
+static void print_human(const struct invocation *inv, const struct engine_gc *g, uint64_t runs)
 {
 	const struct gc_args *args = inv->args;
 	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
@@ -62,6 +65,10 @@ static void print_human(const struct invocation *inv, const struct engine_gc *g)
 	fprintf(inv->out, "%s  ", args->dry_run ? "would go" : "removed");
 	if (g->forgotten.n > 0) {
 		out_plural(inv->out, g->forgotten.n, "snapshot", "snapshots");
+		fputs(", ", inv->out);
+	}
+	if (runs > 0) {
+		out_plural(inv->out, runs, "run", "runs");
 		fputs(", ", inv->out);
 	}
 	out_plural(inv->out, g->removed, "object", "objects");
@@ -85,18 +92,21 @@ static int gc_run(struct invocation *inv, struct err *err)
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
+	uint64_t runs = 0;
 	int r;
 
 	r = engine_gc(inv->engine, &options, &gc, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");
+	if (r >= 0)
+		r = engine_runs_prune(inv->engine, args->dry_run, &runs, err);
 	if (r < 0)
 		return r;
 	if (inv->json)
-		return print_json(inv, &gc, err);
+		return print_json(inv, &gc, runs, err);
 	if (!inv->quiet)
-		print_human(inv, &gc);
+		print_human(inv, &gc, runs);
 	return CMD_OK;
 }
 
@@ -108,7 +118,7 @@ const struct command cmd_gc = {
 	.details =
 	    "Without options no snapshot goes. With both --keep options one stays that either of\n"
 	    "them keeps; whatever they say, what a tag or a clone names stays, and the newest of\n"
-	    "each project. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
+	    "each project. Records of runs go beyond the last 100, and after 14 days. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
 	.examples = "gc\ngc --keep-last 20 --keep-within 30d --dry-run\n",
 	.run = gc_run,
 };

@@ -2,6 +2,7 @@
 
 #include "base/size.h"
 #include "cli/clones.h"
+#include "cli/runs.h"
 
 struct list_args {
 	bool all;
@@ -13,7 +14,7 @@ static const struct opt list_opts[] = {
 };
 _Static_assert(sizeof(struct list_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static void set_json(struct json j, const struct engine_clone *c)
+static void set_json(struct json j, const struct engine_clone *c, const struct engine_runs *runs)
 {
 	clones_set_json(j, c);
 	if (c->compared) {
@@ -29,18 +30,23 @@ static void set_json(struct json j, const struct engine_clone *c)
 		json_set_bool(j, "stale", c->stale.paths > 0);
 	else
 		json_set_null(j, "stale");
-	json_set_uint(j, "runs", 0);
+	json_set_uint(j, "runs", runs_count(runs, c));
 }
 
 static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
 {
+	const struct engine_runs_options options = { .all = true };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), list;
+	int r = engine_runs(inv->engine, &options, &runs, err);
 
+	if (r < 0)
+		return r;
 	json_set_name(j, "project", c->project);
 	list = json_set_array(j, "clones");
 	for (size_t i = 0; i < c->n; i++)
-		set_json(json_add_object(list), &c->list[i]);
+		set_json(json_add_object(list), &c->list[i], &runs);
 	return json_print(&doc, inv->out, err);
 }
 

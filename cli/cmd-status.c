@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "cli/clones.h"
 #include "cli/progress.h"
+#include "cli/runs.h"
 
 struct status_args {
 	bool fail_if_stale;
@@ -18,6 +19,7 @@ _Static_assert(sizeof(struct status_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 #define JSON_PATHS_MAX 1000 /* of what changed in the clone or project itself */
 #define SHOWN_PATHS    10
+#define SHOWN_COMMAND  60 /* bytes */
 
 /* --- for programs ----------------------------------------------------------------------- */
 
@@ -80,8 +82,21 @@ static void set_stale(struct json j, const struct engine_stale *s)
 	out_json_time(stale, "as_of", s->as_of);
 }
 
+static void set_last_run(struct json j, const struct engine_runs *runs)
+{
+	struct json last;
+
+	if (runs->n == 0) {
+		json_set_null(j, "last_run");
+		return;
+	}
+	last = json_set_object(j, "last_run");
+	runs_set_json(last, &runs->list[0]);
+	runs_set_changed(last, &runs->list[0]);
+}
+
 static int print_clone_json(const struct invocation *inv, const struct engine_clone *c,
-			    struct err *err)
+			    const struct engine_runs *runs, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
@@ -90,7 +105,7 @@ static int print_clone_json(const struct invocation *inv, const struct engine_cl
 	set_changed(j, c->compared, c->added, c->modified, c->deleted, &c->changed);
 	set_stale(j, &c->stale);
 	json_set_uint(j, "used", c->used);
-	json_set_null(j, "last_run");
+	set_last_run(j, runs);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -175,7 +190,21 @@ static void print_paths(const struct invocation *inv, const char *title,
 		fprintf(inv->out, "  and %s more\n", out_count(total - n, count));
 }
 
-static void print_clone(const struct invocation *inv, const struct engine_clone *c)
+static void print_last_run(const struct invocation *inv, const struct engine_runs *runs)
+{
+	char when[OUT_TIME_MAX], outcome[OUT_COUNT_MAX];
+
+	if (runs->n == 0)
+		return;
+	print_field(inv, "last run");
+	fprintf(inv->out, "%s, %s, %s: ", runs->list[0].id, out_when(runs->list[0].started, when),
+		runs_outcome(&runs->list[0], outcome));
+	runs_print_command(inv->out, &runs->list[0], SHOWN_COMMAND);
+	fputc('\n', inv->out);
+}
+
+static void print_clone(const struct invocation *inv, const struct engine_clone *c,
+			const struct engine_runs *runs)
 {
 	char when[OUT_TIME_MAX], expiry[CLONES_EXPIRY_MAX], used[SIZE_TEXT_MAX];
 	char quota[SIZE_TEXT_MAX];
@@ -202,6 +231,7 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	else
 		fputs(", no limit\n", inv->out);
 	print_stale(inv, &c->stale);
+	print_last_run(inv, runs);
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);
 	print_paths(inv, "changed in the project", &c->stale.in_project, c->stale.paths);
 }
@@ -238,6 +268,8 @@ static int status_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_clone_done) struct engine_clone clone = { 0 };
 	CLEANUP(engine_overview_done) struct engine_overview project = { 0 };
 	const struct status_args *args = inv->args;
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	struct engine_runs_options of_clone = { 0 };
 	struct engine_watch watch;
 	bool stale;
 	int r;
@@ -247,13 +279,20 @@ static int status_run(struct invocation *inv, struct err *err)
 			  &project, err);
 	progress_done(inv->progress);
 	clones_hint(inv, r, NULL, NULL);
+	if (r >= 0 && clone.name) {
+		of_clone.clone = clone.name;
+		r = engine_runs(inv->engine, &of_clone, &runs, err);
+		/* Of another clone that had its name nothing is said here. */
+		if (r >= 0 && runs_count(&runs, &clone) == 0)
+			engine_runs_done(&runs);
+	}
 	if (r < 0)
 		return r;
 	if (inv->json)
-		r = clone.name ? print_clone_json(inv, &clone, err)
+		r = clone.name ? print_clone_json(inv, &clone, &runs, err)
 			       : print_project_json(inv, &project, err);
 	else if (clone.name)
-		print_clone(inv, &clone);
+		print_clone(inv, &clone, &runs);
 	else
 		print_project(inv, &project);
 	stale = clone.name && (!clone.stale.known || clone.stale.paths > 0);

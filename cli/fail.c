@@ -177,3 +177,15 @@ int fail_conflict(struct invocation *inv, const struct err *err, fail_data_fn fi
 		print_human(inv, err->msg);
 	return conflict.status;
 }
+
+int fail_sandbox(struct invocation *inv, const struct err *err)
+{
+	static const struct kind refused = { 0, CMD_NO_SANDBOX, "E_SANDBOX", NULL };
+
+	cmd_hint(inv, "doctor");
+	if (inv->json)
+		print_json(inv, &refused, err->msg, NULL, NULL);
+	else
+		print_human(inv, err->msg);
+	return refused.status;
+}

@@ -343,6 +343,15 @@ int ask_over(struct ask *a, struct engine *e, struct control *c, const struct en
 	return r < 0 ? r : listen_to(a, e, c, watch, ret, err);
 }
 
+int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret, struct err *err)
+{
+	int r;
+
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", false);
+	r = control_write(c->fd, &a->question, true, err);
+	return r < 0 ? r : listen_to(a, e, c, NULL, ret, err);
+}
+
 int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 		const struct engine_watch *watch, struct control *c, struct json *ret,
 		struct err *err)

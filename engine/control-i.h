@@ -111,6 +111,10 @@ NODISCARD int ask_end(const struct ask *a, struct err *err);
 NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 
+/* One more question over a connection that ask_keeping() left open. */
+NODISCARD int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret,
+			struct err *err);
+
 /* Connect to one of our version, starting it if need be. */
 NODISCARD int ask_connect(struct engine *e, enum ask_start start, struct control *c,
 			  struct control_hello *ret, bool *ret_started, struct err *err);

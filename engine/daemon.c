@@ -25,6 +25,7 @@
 #include "base/sys.h"
 #include "engine/control-i.h"
 #include "engine/serve-i.h"
+#include "engine/stage-i.h"
 
 #define IDLE_S       300
 #define TICK_MS      5000             /* between two looks around */
@@ -275,6 +276,7 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 	int n;
 
 	rollback_recover_all(d->host);
+	stage_sweep(d->host);
 	n = dead->starting ? 0 : live_recover(d->host, err);
 
 	if (n >= 0 && dead->pid != 0)

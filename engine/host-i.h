@@ -17,6 +17,8 @@
 #include "engine/spare-i.h"
 #include "engine/turns.h"
 
+struct staged;
+
 /* A clone that is mounted.  What is in it belongs to who has the turn of its name. */
 struct live {
 	struct host *host;
@@ -38,7 +40,8 @@ struct host {
 	struct map live;       /* struct live by name */
 	struct layers *layers; /* both NULL until the first clone is mounted */
 	struct mounts *mounts;
-	int64_t next_expiry; /* when the first clone expires; INT64_MAX: none does */
+	struct staged *staged; /* clones that runs use (stage.c) */
+	int64_t next_expiry;   /* when the first clone expires; INT64_MAX: none does */
 };
 
 /* Takes the store when it succeeds. */

@@ -8,6 +8,12 @@
 
 #include "engine/clone.h"
 #include "engine/engine-i.h"
+#include "snapshot/changes.h"
+
+/* The names that differ between two roots, by path and bounded, and how many there are. */
+NODISCARD int stale_compare(struct engine *e, const struct object_id *from,
+			    const struct object_id *to, struct engine_paths *ret,
+			    struct changes *ret_counts, struct err *err);
 
 /* In cowfsd, who holds no turn. */
 void stale_tell_clone(struct engine *e, const struct project *project, const struct snapshot *base,

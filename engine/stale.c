@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/hold-i.h"
-#include "snapshot/changes.h"
 
 /* All names that changed between two roots. */
 struct names {
@@ -73,6 +72,19 @@ static struct engine_paths take_paths(struct names *n)
 	taken = *p;
 	*p = (struct engine_paths){ 0 };
 	return taken;
+}
+
+int stale_compare(struct engine *e, const struct object_id *from, const struct object_id *to,
+		  struct engine_paths *ret, struct changes *ret_counts, struct err *err)
+{
+	CLEANUP(names_done) struct names n = { 0 };
+	int r = find_names(e, from, to, &n, err);
+
+	if (r < 0)
+		return r;
+	*ret_counts = n.counts;
+	*ret = take_paths(&n);
+	return 0;
 }
 
 /* Both are sorted; a name that is twice in one, as something else came in its place, counts once. */

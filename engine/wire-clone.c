@@ -56,49 +56,6 @@ static void get_clone(struct json j, struct engine_clone *c)
 	c->stale.as_of = json_get_int(stale, "as_of");
 }
 
-/* Each is a string: the status, '*' if it changed in both places, and the path. */
-static void set_paths(struct json j, const char *key, const struct engine_paths *paths)
-{
-	const struct json object = json_set_object(j, key);
-	const struct json list = json_set_array(object, "list");
-
-	json_set_bool(object, "truncated", paths->truncated);
-	for (size_t i = 0; i < paths->n; i++) {
-		const struct engine_path *p = &paths->list[i];
-		AUTO_FREE char *text = NULL;
-
-		if (asprintf(&text, "%c%c%s", p->status, p->both ? '*' : ' ', p->path) < 0)
-			text = NULL;
-		/* Without memory there will be none for the answer either. */
-		json_add_name(list, text ? text : "");
-	}
-}
-
-static int get_paths(struct json j, const char *key, struct engine_paths *ret)
-{
-	const struct json object = json_get_object(j, key);
-	const struct json list = json_get_array(object, "list");
-	const size_t n = json_length(list);
-
-	ret->truncated = json_get_bool(object, "truncated");
-	ret->list = n > 0 ? calloc(n, sizeof(*ret->list)) : NULL;
-	if (n > 0 && !ret->list)
-		return -ENOMEM;
-	for (; ret->n < n; ret->n++) {
-		AUTO_FREE char *text = json_at_name(list, ret->n);
-		struct engine_path *p = &ret->list[ret->n];
-
-		if (!text || strlen(text) < 2)
-			return -EPROTO;
-		p->status = text[0];
-		p->both = text[1] == '*';
-		p->path = strdup(text + 2);
-		if (!p->path)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static void set_clones(struct json j, const struct engine_clones *c)
 {
 	struct json list = json_set_array(j, "clones");
@@ -271,13 +228,13 @@ static int get_status(struct json answer, struct engine_clone *c, struct engine_
 	if (!json_has(answer, "clone")) {
 		j = json_get_object(answer, "project");
 		get_overview(j, o);
-		return get_paths(j, "changed_paths", &o->changed);
+		return wire_get_paths(j, "changed_paths", &o->changed);
 	}
 	j = json_get_object(answer, "clone");
 	get_clone(j, c);
 	c->stale.both = json_get_uint(j, "both");
-	r = get_paths(j, "changed_paths", &c->changed);
-	return r < 0 ? r : get_paths(j, "project_paths", &c->stale.in_project);
+	r = wire_get_paths(j, "changed_paths", &c->changed);
+	return r < 0 ? r : wire_get_paths(j, "project_paths", &c->stale.in_project);
 }
 
 int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
@@ -325,8 +282,8 @@ static int serve_status(struct engine *e, const struct engine_watch *watch, stru
 		j = json_set_object(answer, "clone");
 		set_clone(j, &c);
 		json_set_uint(j, "both", c.stale.both);
-		set_paths(j, "changed_paths", &c.changed);
-		set_paths(j, "project_paths", &c.stale.in_project);
+		wire_set_paths(j, "changed_paths", &c.changed);
+		wire_set_paths(j, "project_paths", &c.stale.in_project);
 		return 0;
 	}
 	j = json_set_object(answer, "project");
@@ -340,7 +297,7 @@ static int serve_status(struct engine *e, const struct engine_watch *watch, stru
 	json_set_uint(j, "added", o.added);
 	json_set_uint(j, "modified", o.modified);
 	json_set_uint(j, "deleted", o.deleted);
-	set_paths(j, "changed_paths", &o.changed);
+	wire_set_paths(j, "changed_paths", &o.changed);
 	return 0;
 }
 

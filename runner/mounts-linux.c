@@ -151,14 +151,36 @@ static int bind(int root, const struct sandbox_mount *m, int given, struct err *
 	return attach(given < 0 ? made : given, target, attrs, m->guest, err);
 }
 
+/*
+ * The directory to show at `target`: itself, if it is of the root's tmpfs.  Where something of the
+ * host is bound there already, a directory in that would be the host's, and be opened to the run: one
+ * of the tmpfs is mounted over it instead.
+ */
+static int fresh_source(int root, int target, const char *guest, struct err *err)
+{
+	char name[64];
+	struct stat is, own;
+
+	if (fstat(target, &is) < 0 || fstat(root, &own) < 0)
+		return err_sys(err, "looking at '%s' of the run", guest);
+	if (is.st_dev == own.st_dev)
+		return fcntl(target, F_DUPFD_CLOEXEC, 3);
+	snprintf(name, sizeof(name), "/.fresh-%llx-%llx", (unsigned long long)is.st_dev,
+		 (unsigned long long)is.st_ino);
+	return mounts_target(root, name, true, err);
+}
+
 /* A directory of the root's tmpfs, under a mount of its own that stays writable. */
 static int fresh(int root, const char *guest, mode_t mode, struct err *err)
 {
-	AUTO_CLOSE int target = mounts_target(root, guest, true, err), tree = -1;
+	AUTO_CLOSE int target = mounts_target(root, guest, true, err), source = -1, tree = -1;
 
 	if (target < 0)
 		return target;
-	tree = mount_open_tree(target, "", TREE);
+	source = fresh_source(root, target, guest, err);
+	if (source < 0)
+		return source;
+	tree = mount_open_tree(source, "", TREE);
 	if (tree < 0)
 		return err_sys(err, "cloning the mount of '%s' of the run", guest);
 	if (fchmodat(tree, ".", mode, 0) < 0)

@@ -104,7 +104,7 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&l->lock);
-	quota = l->record.quota;
+	quota = layer_limit(l);
 	used = l->grown > 0 ? (uint64_t)l->grown : 0;
 	pthread_mutex_unlock(&l->lock);
 	ret->f_namemax = TREE_NAME_LEN_MAX;
@@ -128,6 +128,7 @@ void layer_usage(struct layer *l, struct layer_usage *ret)
 		.quota = l->record.quota,
 		.used = l->grown > 0 ? (uint64_t)l->grown : 0,
 		.nodes = l->nodes.n,
+		.refused = l->refused,
 		.changed = l->marked,
 	};
 	for (size_t pos = 0; l->marked && (n = map_next(&l->nodes, &pos));)

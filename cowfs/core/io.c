@@ -170,11 +170,12 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 
 /* --- writing ---------------------------------------------------------------------------- */
 
-/* Would `len` more bytes from `off` on go beyond the quota? */
-static bool over_quota(const struct layer *l, const struct file *f, uint64_t off, uint64_t len)
+/* Would `len` more bytes from `off` on go beyond what the clone may grow by? */
+static bool over_quota(struct layer *l, const struct file *f, uint64_t off, uint64_t len)
 {
-	const uint64_t quota = l->record.quota, end = off + len;
+	const uint64_t quota = layer_limit(l), end = off + len;
 	uint64_t more = len, used;
+	bool over;
 
 	if (quota == 0)
 		return false;
@@ -183,7 +184,9 @@ static bool over_quota(const struct layer *l, const struct file *f, uint64_t off
 	if (more > len)
 		more = len;
 	used = l->grown > 0 ? (uint64_t)l->grown : 0;
-	return more > 0 && (used > quota || more > quota - used);
+	over = more > 0 && (used > quota || more > quota - used);
+	l->refused += over;
+	return over;
 }
 
 static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *data, size_t len,

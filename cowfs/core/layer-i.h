@@ -91,6 +91,8 @@ struct layer {
 	uint64_t next_node, next_ino;
 	int64_t grown; /* bytes of data since the clone was made, those without a name included */
 	int64_t loose; /* of that, in files without a name */
+	uint64_t ceiling;            /* of `grown`, for now; 0: none */
+	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
 	uint64_t generation;         /* rises with every freeze */
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
@@ -210,6 +212,14 @@ void layer_take_record(struct layer *l, struct clone *record);
 static inline bool layer_is_spare(const struct layer *l)
 {
 	return !l->record.name;
+}
+
+/* How much it may have grown by; 0: no limit.  The caller has the lock. */
+static inline uint64_t layer_limit(const struct layer *l)
+{
+	const uint64_t quota = l->record.quota, ceiling = l->ceiling;
+
+	return quota == 0 || (ceiling > 0 && ceiling < quota) ? ceiling : quota;
 }
 
 /* --- node.c ----------------------------------------------------------------------------- */

@@ -166,3 +166,10 @@ void layer_set_quota(struct layer *l, uint64_t quota)
 	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
 }
+
+void layer_set_ceiling(struct layer *l, uint64_t ceiling)
+{
+	pthread_mutex_lock(&l->lock);
+	l->ceiling = ceiling;
+	pthread_mutex_unlock(&l->lock);
+}

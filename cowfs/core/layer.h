@@ -237,11 +237,16 @@ struct layer_usage {
 	uint64_t quota; /* 0: none */
 	uint64_t used;  /* bytes that the clone has grown by since it was made */
 	uint64_t nodes; /* in memory */
-	bool changed;   /* something is not persisted */
+	uint64_t
+	    refused;  /* changes that it had no room for, of its own limits, since it was opened */
+	bool changed; /* something is not persisted */
 };
 void layer_usage(struct layer *l, struct layer_usage *ret);
 
 /* A new limit of growth in bytes; 0: none.  Part of the clone with the next persist. */
 void layer_set_quota(struct layer *l, uint64_t quota);
+
+/* A second limit of the same kind, which ends with the layer; the lower one counts.  0: none. */
+void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */

@@ -386,6 +386,10 @@ def version_is_the_same_however_it_is_asked_for(w: World):
     assert w.ok("--version", "--json").json("snap.version/1") == got
 
 
+# Lines of help: all that a run may see and use has an option.
+LONG = {"run": 60}
+
+
 @test
 def help_knows_every_command_and_fits_a_screen(w: World):
     overview = w.ok("help")
@@ -394,7 +398,7 @@ def help_knows_every_command_and_fits_a_screen(w: World):
     names = [c["name"] for c in got["commands"]]
     assert {"clone", "list", "status", "rm", "init", "snapshot", "log", "show", "stats", "check",
             "gc", "mount", "umount", "start", "stop", "help", "version"} <= set(names), names
-    for page, most in [(overview, 60)] + [(w.ok("help", n), 24) for n in names]:
+    for page, most in [(overview, 60)] + [(w.ok("help", n), LONG.get(n, 24)) for n in names]:
         lines = page.out.decode().splitlines()
         assert len(lines) <= most, page
         assert max(map(len, lines)) <= 90, page
@@ -432,9 +436,14 @@ def no_command_leaks(w: World):
                  ("check", "--json"), ("gc",), ("help", "log"), ("clone", "-n", "try"),
                  ("log", "--graph"), ("tag", "v2"), ("tag", "--json"), ("tag", "-d", "v2"),
                  ("stats", "--json"), ("gc", "--keep-last", "1", "--json"), ("doctor", "--json"),
-                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states")):
+                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states"),
+                 ("run", "--json", "--", "true"), ("run", "try", "--", "true"), ("runs",),
+                 ("runs", "--json"), ("logs",), ("logs", "--json"), ("ps",), ("status", "try"),
+                 ("list", "--json")):
         w.ok(*args, env=env)
     w.snap("show", "@:nope", env=env).fails(4)
+    w.snap("run", "--", "no-such-program", env=env).fails(127)
+    w.snap("run", "-w", "nope", "--", "true", env=env).fails(125)
     w.snap("snapshot", "-t", "v1", "--json", env=env).fails_json(1, "E_EXISTS")
 
 

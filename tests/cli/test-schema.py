@@ -46,7 +46,7 @@ class Judge:
         self.schemas = {name: jsonschema.Draft202012Validator(s) for name, s in load().items()}
 
     def __call__(self, *args, status=0, name=None, **more):
-        result = self.world.snap(*args, "--json", **more).ends(status)
+        result = self.world.snap(args[0], "--json", *args[1:], **more).ends(status)
         assert result.out.count(b"\n") == 1, f"not one line\n{result}"
         got = json.loads(result.out)
         name = name or ("error" if status and not (args[0] == "check" and status == 12) else args[0])
@@ -128,6 +128,12 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     look_at_clones(w, judge)
     look_at_the_rest(w, judge)
     look_at_differences(w, judge)
+    judge("run", "try", "--", "sh", "-c", "echo out; echo err >&2; echo new > more")
+    judge("run", "--", "/no/such/program", status=127, name="run")
+    judge("runs")
+    judge("logs")
+    judge("ps")
+    judge("status", "try")
     judge("rm", "try")
     judge("stop")
     judge("stop")

@@ -285,6 +285,19 @@ def a_fresh_folder_ends_with_its_run(box):
 
 
 @test
+def a_fresh_folder_never_is_one_of_the_host(box):
+    """A home in /opt, say, is there already when it is to be made."""
+    sub = box.project / "sub"
+    sub.mkdir()
+    (sub / "mine").write_text("mine")
+    sub.chmod(0o700)
+    opts = ["--ro", f"{box.project}:/data", "--fresh", "/data/sub"]
+    got = box.sh("ls -A /data/sub; touch /data/sub/x && echo written", options=opts).ends(0)
+    assert got.lines() == ["written"], str(got)
+    assert [p.name for p in sub.iterdir()] == ["mine"] and sub.stat().st_mode & 0o777 == 0o700
+
+
+@test
 def fresh_folders_have_a_size(box):
     got = box.sh("head -c 4M /dev/zero > /tmp/x || echo full; head -c 4M /dev/zero > x && echo fits",
                  options=["--tmp", "1M"]).ends(0)

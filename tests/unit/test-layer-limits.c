@@ -50,6 +50,35 @@ TEST(more_than_memory_can_hold_is_written_by_waiting)
 	}
 }
 
+TEST(the_lower_of_quota_and_ceiling_counts_and_what_it_refuses_is_counted)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	static const uint8_t block[MIB];
+	struct layer_usage usage;
+
+	live_open(&v, "ceiling");
+	live_put(&v, "f", "");
+	layer_set_ceiling(v.l, 2 * MIB);
+	CHECK_EQ(live_try_write(&v, "f", 0, block, MIB), 0);
+	layer_usage(v.l, &usage);
+	CHECK_EQ(usage.refused, 0);
+	CHECK_EQ(live_try_write(&v, "f", MIB, block, MIB), 0);
+	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, 1), -ENOSPC);
+	layer_set_quota(v.l, 3 * MIB);
+	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, 1), -ENOSPC);
+	layer_usage(v.l, &usage);
+	CHECK_EQ(usage.refused, 2);
+	CHECK_EQ(usage.quota, 3 * MIB);
+	layer_set_ceiling(v.l, 0);
+	CHECK_EQ(live_try_write(&v, "f", 2 * MIB, block, MIB), 0);
+	layer_set_ceiling(v.l, 9 * MIB);
+	CHECK_EQ(live_try_write(&v, "f", 3 * MIB, block, 1), -ENOSPC);
+	layer_set_quota(v.l, 0);
+	CHECK_EQ(live_try_write(&v, "f", 3 * MIB, block, 1), 0);
+	live_reopen(&v);
+	CHECK_EQ(live_try_write(&v, "f", 9 * MIB, block, MIB), 0); /* it was not the clone's */
+}
+
 TEST(a_file_without_a_name_may_be_larger_than_memory_too)
 {
 	const struct layer_call call = { .may_wait = true };

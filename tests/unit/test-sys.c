@@ -265,4 +265,25 @@ TEST(attributes_are_set_and_taken_away_also_of_what_cannot_be_opened)
 	CHECK_EQ(sys_get_xattr(file, "user.b", value, sizeof(value)), 3);
 }
 
+TEST(a_process_is_counted_with_its_children)
+{
+	struct sys_tree alone, both;
+	pid_t child;
+
+	CHECK_EQ(sys_look_at_tree(getpid(), &alone), 0);
+	CHECK(alone.processes >= 1 && alone.memory > 0);
+	child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	CHECK_EQ(sys_look_at_tree(getpid(), &both), 0);
+	CHECK_EQ(both.processes, alone.processes + 1);
+	CHECK(both.memory > alone.memory);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CHECK_EQ(sys_look_at_tree(child, &both), -ESRCH);
+}
+
 TEST_MAIN("sys")

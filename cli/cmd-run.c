@@ -1,0 +1,271 @@
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "cli/fail.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/runs.h"
+#include "engine/run.h"
+
+struct run_args {
+	const char *net, *workdir, *profile, *cpus;
+	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
+	struct opt_list ro, rw, hide, env, pass_env, secret, allow_missing;
+	bool tty, no_snapshot, keep, rm;
+};
+
+static const struct opt run_opts[] = {
+	OPT_SIZE(0, "mem", "SIZE", struct run_args, mem, "memory of all of it together (1G)"),
+	OPT_STR(0, "cpus", "N", struct run_args, cpus, "processors it may use: 1.5 (all)"),
+	OPT_U64(0, "pids", "N", struct run_args, pids, "processes and threads (512)"),
+	OPT_DURATION(0, "time", "TIME", struct run_args, time, "how long it may take (10m)"),
+	OPT_SIZE(0, "disk", "SIZE", struct run_args, disk, "how much the clone may grow (4G)"),
+	OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"),
+	OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),
+	OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),
+	OPT_STR(0, "net", "none|loopback|host", struct run_args, net,
+		"the network it has: none but its own (none, loopback), or the host's"),
+	OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"),
+	OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),
+	OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),
+	OPT_LIST('e', "env", "NAME=VALUE", struct run_args, env, "set a variable"),
+	OPT_LIST(0, "pass-env", "NAME", struct run_args, pass_env,
+		 "pass a variable of this environment on"),
+	OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,
+		 "pass one on, or a file's content, and show *** wherever it is printed"),
+	OPT_STR('w', "workdir", "DIR", struct run_args, workdir,
+		"where it starts (default: here, as the run sees it)"),
+	OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),
+	OPT_STR(0, "profile", "NAME", struct run_args, profile, "take what a profile says"),
+	OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,
+		 "run without it where this machine has none: landlock, memory, pids, cpu"),
+	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
+		 "take no snapshot of the clone before"),
+	OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),
+	OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),
+	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static void preset(void *to)
+{
+	struct run_args *args = to;
+	struct engine_run_limits l;
+
+	engine_run_limits_init(&l);
+	args->mem = UINT64_MAX; /* by default, which is not the same as by name */
+	args->pids = l.pids;
+	args->time = l.time_ms;
+	args->disk = l.disk;
+	args->fsize = l.fsize;
+	args->nofile = l.nofile;
+	args->output = l.output;
+}
+
+/* --- what was asked for ----------------------------------------------------------------- */
+
+static struct engine_list list_of(const struct opt_list *l)
+{
+	return (struct engine_list){ .items = l->items, .n = l->n };
+}
+
+/* Thousandths of a processor. */
+static int read_cpus(const char *text, uint64_t *ret, struct err *err)
+{
+	char *end = NULL;
+	double n;
+
+	if (!text)
+		return 0;
+	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
+	if (!end || end == text || *end != '\0' || !(n >= 0.001 && n <= 10000))
+		return err_set(err, -EINVAL, "option '--cpus': '%s' is no number of processors",
+			       text);
+	*ret = (uint64_t)(n * 1000 + 0.5);
+	return 0;
+}
+
+static int check(const struct invocation *inv, struct err *err)
+{
+	const struct run_args *args = inv->args;
+	const bool named = inv->n_before > 0;
+
+	if (inv->n_words == inv->n_before)
+		return err_set(err, -EINVAL, "'run' needs -- and a command behind it");
+	if (args->profile)
+		return err_set(err, -ENOTSUP,
+			       "option '--profile': there are no profiles in this "
+			       "version");
+	if (args->rm && !named)
+		return err_set(err, -EINVAL,
+			       "option '--rm' is for a clone that is named: the one "
+			       "that is made for a run is removed anyway");
+	if (args->keep && named)
+		return err_set(
+		    err, -EINVAL,
+		    "option '--keep' is for the clone that is made for a run: '%s' stays "
+		    "anyway",
+		    inv->words[0]);
+	if (args->ttl > 0 && !args->keep)
+		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
+	if (args->tty && inv->json)
+		return err_set(err, -EINVAL, "options '--tty' and '--json' exclude each other");
+	return 0;
+}
+
+static void end_progress(void *ctx)
+{
+	progress_done(ctx);
+}
+
+static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
+{
+	const struct run_args *args = inv->args;
+	struct engine_run_limits defaults;
+
+	engine_run_limits_init(&defaults);
+	*o = (struct engine_run_options){
+		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
+		.limits = {
+			.mem = args->mem == UINT64_MAX ? defaults.mem : args->mem,
+			.pids = args->pids,
+			.time_ms = args->time,
+			.disk = args->disk,
+			.fsize = args->fsize,
+			.nofile = args->nofile,
+			.output = args->output,
+		},
+		.mem_by_name = args->mem != UINT64_MAX,
+		.net = args->net,
+		.workdir = args->workdir,
+		.ro = list_of(&args->ro),
+		.rw = list_of(&args->rw),
+		.hide = list_of(&args->hide),
+		.env = list_of(&args->env),
+		.pass_env = list_of(&args->pass_env),
+		.secrets = list_of(&args->secret),
+		.allow_missing = list_of(&args->allow_missing),
+		.no_snapshot = args->no_snapshot,
+		.keep = args->keep,
+		.remove = args->rm,
+		.ttl_ms = args->ttl,
+		.tty = args->tty,
+		.in_fd = STDIN_FILENO,
+		.out_fd = inv->json ? -1 : fileno(inv->out),
+		.err_fd = inv->json ? -1 : STDERR_FILENO,
+		.watch = progress_watch(inv->progress),
+		.begins = end_progress,
+		.begins_ctx = inv->progress,
+	};
+	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
+}
+
+/* --- what came of it -------------------------------------------------------------------- */
+
+static int print_json(const struct invocation *inv, const struct engine_run *r, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	runs_set_json(j, r);
+	json_set_text_len(j, "stdout", (const char *)r->out.data, r->out.len);
+	json_set_text_len(j, "stderr", (const char *)r->err.data, r->err.len);
+	runs_set_changed(j, r);
+	return json_print(&doc, inv->out, err);
+}
+
+/* The command has had its say; what it does not know itself is added. */
+static void tell(const struct invocation *inv, const struct engine_run *r)
+{
+	char text[DURATION_TEXT_MAX], size[SIZE_TEXT_MAX];
+
+	if (r->problem)
+		log_error("%s", r->problem);
+	if (inv->quiet)
+		return;
+	if (strcmp(r->limit, "time") == 0)
+		log_warn("the run was ended after %s (--time)",
+			 duration_format(r->limits.time_ms, text));
+	else if (strcmp(r->limit, "memory") == 0)
+		log_warn("the run had no more than %s of memory (--mem)",
+			 size_format(r->limits.mem, size));
+	else if (strcmp(r->limit, "disk") == 0)
+		log_warn("the clone could not grow by more than %s (--disk)",
+			 size_format(r->limits.disk, size));
+	else if (*r->limit != '\0')
+		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
+	if (r->made && !r->removed)
+		fprintf(stderr, "clone %s\n", r->clone);
+}
+
+static void hint(struct invocation *inv, int r)
+{
+	if (r == -ENOENT && inv->n_before > 0)
+		cmd_hint(inv, "list --all");
+	else if (r == -ECANCELED)
+		cmd_hint(inv, "init .");
+}
+
+static int run_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	AUTO_FREE const char **argv = NULL;
+	struct engine_run_options options;
+	int r;
+
+	r = read_options(inv, &options, err);
+	if (r >= 0)
+		r = check(inv, err);
+	if (r < 0)
+		return r;
+	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));
+	if (!argv)
+		return err_nomem(err);
+	for (int i = inv->n_before; i < inv->n_words; i++)
+		argv[i - inv->n_before] = inv->words[i];
+	options.argv = argv;
+
+	r = engine_run(inv->engine, &options, &run, err);
+	progress_done(inv->progress);
+	hint(inv, r);
+	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
+		return fail_sandbox(inv, err);
+	if (r == -EPIPE && run.state == ENGINE_RUN_ENDED)
+		return run.exit_code;
+	if (r < 0)
+		return r;
+	if (inv->json)
+		r = print_json(inv, &run, err);
+	else
+		tell(inv, &run);
+	return r < 0 ? r : run.exit_code;
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.group = "Runs",
+	.summary = "run a command in a sandbox on a clone",
+	.words = "[CLONE] -- COMMAND...",
+	.max_words = 1,
+	.takes_rest = true,
+	.opts = run_opts,
+	.preset = preset,
+	.details =
+	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
+	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
+	    "an empty /tmp and home, and no network. Before it a snapshot of CLONE is taken, so\n"
+	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none.\n"
+	    "\n"
+	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
+	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
+	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
+		    "run --json --secret TOKEN -- ./deploy --dry-run\n",
+	.run = run_run,
+};

@@ -1,0 +1,22 @@
+/*
+ * runs.h - how runs are told: the members that `run`, `runs` and `ps` have in common.
+ */
+#pragma once
+
+#include "cli/out.h"
+#include "engine/run.h"
+
+/* Its members; of one that runs, what is not known yet is null. */
+void runs_set_json(struct json j, const struct engine_run *r);
+
+/* "changed": counts, and in a result the paths too. */
+void runs_set_changed(struct json j, const struct engine_run *r);
+
+/* Its words as a shell would take them, as far as they fit. */
+void runs_print_command(FILE *out, const struct engine_run *r, size_t most);
+
+/* How many of them were on that clone, and not on one that had its name before. */
+uint64_t runs_count(const struct engine_runs *runs, const struct engine_clone *c);
+
+/* How it ended, in a word or two. */
+const char *runs_outcome(const struct engine_run *r, char text[OUT_COUNT_MAX]);

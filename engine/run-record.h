@@ -1,0 +1,43 @@
+/*
+ * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .out and .err.
+ *
+ * Who runs it writes it: cowfsd has no part in it.  The record is there from the start and is replaced in
+ * one step at the end; as long as ID.out is locked the run, or something of it, is alive.
+ */
+#pragma once
+
+#include "engine/run.h"
+
+#define RUN_RECORD_DIR     "runs"
+#define RUN_RECORD_LOG_MAX ((uint64_t)16 << 20) /* bytes of each stream */
+
+struct run_record {
+	int dir_fd;
+	int log_fd[2]; /* of stdout and stderr */
+	uint64_t logged[2];
+	bool truncated;
+};
+
+#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .log_fd = { -1, -1 } })
+
+void run_record_done(struct run_record *r);
+
+/* An id that no run has had, as far as chance goes. */
+NODISCARD int run_record_pick(char id[ENGINE_RUN_ID_SIZE], struct err *err);
+
+NODISCARD int run_record_begin(const char *store, const struct engine_run *run,
+			       struct run_record *ret, struct err *err);
+void run_record_log(struct run_record *r, int stream, const void *data, size_t len);
+NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
+
+bool run_record_is_live(const char *store, const char *id);
+
+/* As it is on disk; one that says it runs and does not is ENGINE_RUN_LOST. */
+NODISCARD int run_record_read(const char *store, const char *id, struct engine_run *ret,
+			      struct err *err);
+
+/* Each id there is, in no order.  A non-zero answer ends it and is returned. */
+typedef int (*run_record_fn)(const char *id, void *ctx);
+NODISCARD int run_record_each(const char *store, run_record_fn fn, void *ctx, struct err *err);
+
+void run_record_remove(const char *store, const char *id);

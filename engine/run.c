@@ -1,0 +1,331 @@
+/*
+ * The order of a run: what was asked for is checked; cowfsd makes the clone ready; the record is
+ * begun; the command runs; cowfsd tells what changed; the record is ended.  Whatever fails after the
+ * second step leaves the clone to cowfsd, which takes it away when our connection ends.
+ */
+#include "engine/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+
+#include "base/log.h"
+#include "engine/run-output.h"
+#include "engine/run-plan.h"
+
+#define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
+#define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
+
+void engine_run_done(struct engine_run *r)
+{
+	for (size_t i = 0; i < r->argv.n; i++)
+		free(r->argv.list[i]);
+	for (size_t i = 0; i < r->env.n; i++)
+		free(r->env.list[i]);
+	free(r->argv.list);
+	free(r->env.list);
+	free(r->clone);
+	free(r->project);
+	free(r->cwd);
+	free(r->net);
+	free(r->problem);
+	engine_paths_done(&r->changed);
+	buf_done(&r->out);
+	buf_done(&r->err);
+	*r = (struct engine_run){ 0 };
+}
+
+/* One run on its way. */
+struct running {
+	struct engine *engine;
+	const struct engine_run_options *options;
+	struct control control;
+	struct stage stage;
+	struct run_plan plan;
+	struct run_record record;
+	struct run_output output;
+	struct engine_run run;
+};
+
+static void running_done(struct running *r)
+{
+	run_output_done(&r->output);
+	run_record_done(&r->record);
+	run_plan_done(&r->plan);
+	stage_done(&r->stage);
+	control_done(&r->control);
+	engine_run_done(&r->run);
+}
+
+/* --- before ----------------------------------------------------------------------------- */
+
+static int stage(struct running *r, struct err *err)
+{
+	const struct engine_run_options *o = r->options;
+	const uint64_t time = o->limits.time_ms;
+	const struct stage_options options = {
+		.run = r->run.id,
+		.clone = o->clone,
+		.keep = o->keep,
+		.remove = o->remove,
+		.no_snapshot = o->no_snapshot,
+		.disk = o->limits.disk,
+		.ttl_ms = o->keep                         ? o->ttl_ms
+			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
+							  : TTL_MAX_MS,
+		.watch = o->watch,
+	};
+
+	return stage_ask(r->engine, &options, &r->control, &r->stage, err);
+}
+
+/* Names only of the environment, and of the words what is no secret. */
+static int describe_words(struct running *r, struct err *err)
+{
+	const char *const *argv = r->options->argv;
+	struct engine_strings *a = &r->run.argv, *v = &r->run.env;
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	a->list = calloc(n + 1, sizeof(*a->list));
+	v->list = calloc(r->plan.env.n + 1, sizeof(*v->list));
+	if (!a->list || !v->list)
+		return err_nomem(err);
+	for (; a->n < n; a->n++) {
+		a->list[a->n] = scrub_text(&r->plan.secrets, argv[a->n]);
+		if (!a->list[a->n])
+			return err_nomem(err);
+	}
+	for (; v->n < r->plan.env.n; v->n++) {
+		const char *entry = r->plan.env.list[v->n];
+
+		v->list[v->n] = strndup(entry, strcspn(entry, "="));
+		if (!v->list[v->n])
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+static int describe(struct running *r, struct err *err)
+{
+	struct engine_run *run = &r->run;
+
+	run->state = ENGINE_RUN_RUNNING;
+	run->clone = strdup(r->stage.clone);
+	run->project = strdup(r->stage.project);
+	run->cwd = strdup(r->plan.cwd);
+	run->net = strdup(r->options->net ? r->options->net : "none");
+	if (!run->clone || !run->project || !run->cwd || !run->net)
+		return err_nomem(err);
+	memcpy(run->before, r->stage.before, sizeof(run->before));
+	run->made = !r->options->clone;
+	run->limits = r->options->limits;
+	run->pid = getpid();
+	run->started = engine_now();
+	return describe_words(r, err);
+}
+
+static int prepare(struct running *r, struct err *err)
+{
+	int x;
+
+	x = run_plan_check(&r->plan, r->options, err);
+	if (x >= 0)
+		x = run_record_pick(r->run.id, err);
+	if (x >= 0)
+		x = stage(r, err);
+	if (x >= 0)
+		x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, err);
+	if (x >= 0)
+		x = describe(r, err);
+	if (x >= 0)
+		x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
+	return x;
+}
+
+/* --- during ----------------------------------------------------------------------------- */
+
+/* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
+struct raw {
+	int fd;
+	struct termios was;
+};
+
+static void raw_begin(struct raw *raw, int fd)
+{
+	struct termios now;
+
+	raw->fd = -1;
+	if (fd < 0 || tcgetattr(fd, &raw->was) < 0)
+		return;
+	now = raw->was;
+	cfmakeraw(&now);
+	if (tcsetattr(fd, TCSADRAIN, &now) == 0)
+		raw->fd = fd;
+}
+
+static void raw_end(struct raw *raw)
+{
+	if (raw->fd >= 0)
+		tcsetattr(raw->fd, TCSADRAIN, &raw->was);
+	raw->fd = -1;
+}
+
+static void begin_output(struct running *r)
+{
+	const struct engine_run_options *o = r->options;
+	const uint64_t time = o->limits.time_ms;
+
+	r->output = (struct run_output){
+		.streams = { { .scrub = &r->plan.secrets }, { .scrub = &r->plan.secrets } },
+		.record = &r->record,
+		.fds = { o->out_fd, o->err_fd },
+		.captured = { &r->run.out, &r->run.err },
+		.deadline_ms = time > 0 ? engine_clock_ms() + time : 0,
+	};
+	r->plan.spec.output = run_output_take;
+	r->plan.spec.output_ctx = &r->output;
+}
+
+static int execute(struct running *r, struct sandbox_result *result, struct err *err)
+{
+	CLEANUP(raw_end) struct raw raw = { .fd = -1 };
+	int x, held;
+
+	begin_output(r);
+	if (r->options->begins)
+		r->options->begins(r->options->begins_ctx);
+	if (r->options->tty)
+		raw_begin(&raw, r->options->in_fd);
+	x = sandbox_run(&r->plan.spec, result, err);
+	held = run_output_end(&r->output);
+	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
+}
+
+/* --- after ------------------------------------------------------------------------------ */
+
+static void take_walls(struct engine_run *run, uint32_t walls)
+{
+	_Static_assert(SANDBOX_N_WALLS <= ENGINE_WALLS_MAX, "a place for every wall");
+
+	for (unsigned i = 0; i < SANDBOX_N_WALLS; i++)
+		if (walls & WALL_BIT(i))
+			run->walls[run->n_walls++] = sandbox_wall_name((enum sandbox_wall)i);
+}
+
+static int take_problem(struct engine_run *run, const struct scrub *secrets, const struct err *why)
+{
+	run->problem = scrub_text(secrets, why->msg);
+	return run->problem ? 0 : -ENOMEM;
+}
+
+/* A reader of the output that kept us until the time was over is no other ending than that. */
+static bool ran_out_of_time(const struct running *r, const struct sandbox_result *result)
+{
+	return result->timed_out || r->output.failed == -ETIMEDOUT;
+}
+
+static void take_result(struct running *r, const struct sandbox_result *result, int x,
+			const struct err *why)
+{
+	struct engine_run *run = &r->run;
+
+	run->state = x < 0 && !result->exec_failed && r->output.failed == 0 ? ENGINE_RUN_REFUSED
+									    : ENGINE_RUN_ENDED;
+	run->ended = engine_now();
+	run->timed_out = ran_out_of_time(r, result);
+	run->exit_code = run->state == ENGINE_RUN_REFUSED      ? 125
+			 : result->exec_failed && x == -ENOENT ? 127
+			 : result->exec_failed                 ? 126
+			 : run->timed_out                      ? 124
+			 : r->output.failed == -EPIPE          ? 128 + SIGPIPE
+							       : result->exit_code;
+	run->signal = result->signal;
+	run->oom_killed = result->oom_killed;
+	snprintf(run->limit, sizeof(run->limit), "%s",
+		 result->limit    ? result->limit
+		 : run->timed_out ? "time"
+				  : "");
+	take_walls(run, result->walls);
+	run->duration_ms = result->duration_ms;
+	run->cpu_ms = result->cpu_ms;
+	run->max_rss = result->max_rss;
+	run->max_mem = result->max_mem;
+	run->truncated = result->truncated || r->output.truncated;
+	if (x < 0 && take_problem(run, &r->plan.secrets, why) < 0)
+		log_warn("out of memory, continuing");
+}
+
+/* What cowfsd has to say of it.  Without it the run has still been run. */
+static void settle(struct running *r)
+{
+	CLEANUP(stage_end_done) struct stage_end end = { 0 };
+	struct engine_run *run = &r->run;
+	struct err err = { 0 };
+
+	close(r->plan.clone_fd);
+	r->plan.clone_fd = -1;
+	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
+		log_warn("what the run changed is not known: %s, continuing", err.msg);
+		return;
+	}
+	run->compared = end.compared;
+	run->added = end.added;
+	run->modified = end.modified;
+	run->deleted = end.deleted;
+	run->changed = end.changed;
+	run->removed = end.removed;
+	end.changed = (struct engine_paths){ 0 };
+	if (end.full && *run->limit == '\0')
+		strcpy(run->limit, "disk");
+}
+
+/* If cowfsd died meanwhile, another one can still do what is left to do. */
+static void clear_away(struct running *r)
+{
+	const bool goes = r->options->clone ? r->options->remove : !r->options->keep;
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int x;
+
+	if (!goes || r->run.compared || r->run.removed)
+		return;
+	x = engine_remove(r->engine, r->stage.clone, false, &removed, &err);
+	if (x < 0 && x != -ENOENT)
+		log_warn("removing clone '%s': %s, continuing", r->stage.clone, err.msg);
+	r->run.removed = x >= 0 || x == -ENOENT;
+}
+
+int engine_run(struct engine *e, const struct engine_run_options *options, struct engine_run *ret,
+	       struct err *err)
+{
+	CLEANUP(running_done) struct running r = {
+		.engine = e,
+		.options = options,
+		.control = CONTROL_INIT,
+		.plan = RUN_PLAN_INIT,
+		.record = RUN_RECORD_INIT,
+	};
+	struct sandbox_result result = { 0 };
+	struct err kept = { 0 };
+	int x;
+
+	assert(!e->host);
+	x = prepare(&r, err);
+	if (x < 0)
+		return x;
+	x = execute(&r, &result, err);
+	take_result(&r, &result, x, err);
+	settle(&r);
+	clear_away(&r);
+	if (run_record_end(&r.record, &r.run, &kept) < 0)
+		log_warn("%s, continuing", kept.msg);
+	*ret = r.run;
+	r.run = (struct engine_run){ 0 };
+	/* That the program could not be executed, or that time was up, is a result. */
+	return result.exec_failed || ret->timed_out ? 0 : x;
+}

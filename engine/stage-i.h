@@ -1,0 +1,64 @@
+/*
+ * stage-i.h - a clone made ready for a run, and what the run did to it.
+ *
+ * What is staged hangs on the connection of who asked: whichever way that ends, by kill -9 too, the
+ * run's limit of growth ends with it, and a clone that was made for the run is removed.
+ */
+#pragma once
+
+#include "engine/clone.h"
+#include "engine/control-i.h"
+
+struct host;
+
+#define STAGE_NAME     "run-" /* the name of a clone that is made for a run begins so, ... */
+#define STAGE_RUN_SIZE 13     /* ... and ends with the run's id: 12 hex digits and a NUL */
+
+struct stage_options {
+	const char *run;   /* its id */
+	const char *clone; /* NULL: make one */
+	bool keep;         /* the one that is made stays, under a name that people can say */
+	bool remove;       /* the one that is named goes */
+	bool no_snapshot;  /* of the one that is named */
+	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
+	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */
+	struct engine_watch watch;
+};
+
+struct stage {
+	char *clone;                 /* owned, as are the others */
+	char *path;                  /* where it is mounted */
+	char *project;               /* its path */
+	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
+};
+
+void stage_done(struct stage *s);
+
+/* What became of it. */
+struct stage_end {
+	bool compared; /* what follows is known */
+	uint64_t added, modified, deleted;
+	struct engine_paths changed;
+	bool full;    /* it had no room for some of it */
+	bool removed; /* there is no such clone any more */
+};
+
+void stage_end_done(struct stage_end *s);
+
+/* --- the command's side (wire-stage.c): two questions over one connection ----------------- */
+
+NODISCARD int stage_ask(struct engine *e, const struct stage_options *options, struct control *c,
+			struct stage *ret, struct err *err);
+NODISCARD int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret,
+			    struct err *err);
+
+/* --- in cowfsd (stage.c) ------------------------------------------------------------------ */
+
+NODISCARD int stage_begin(struct engine *e, const struct stage_options *options, struct stage *ret,
+			  struct err *err);
+
+/* Of what this connection staged last; -ENOENT if that is nothing. */
+NODISCARD int stage_end(struct engine *e, struct stage_end *ret, struct err *err);
+
+/* Remove the clones of runs of which nothing is left: their cowfsd died with them. */
+void stage_sweep(struct host *h);

@@ -1,0 +1,672 @@
+"""run, runs, logs, ps: commands in a sandbox on a clone, at the project's own path."""
+
+import contextlib
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import kill_daemon, live_test, needs_fuse  # noqa: E402,F401
+from snaptest import SNAP, Skip, gone  # noqa: E402
+
+MIB = 1 << 20
+
+
+def run(w, *args, status=0, **more):
+    """What --json says of a run."""
+    result = w.snap("run", "--json", *args, **more)
+    return result.json(
+        "snap.run/1", "run", "clone", "before", "exit_code", "signal", "timed_out", "oom_killed",
+        "limit", "isolation", "duration_ms", "cpu_ms", "max_rss", "stdout", "stderr", "truncated",
+        "changed", status=result.status if status is None else status)
+
+
+def sh(w, script, *args, status=0, **more):
+    return run(w, *args, "--", "sh", "-c", script, status=status, **more)
+
+
+def clones(w):
+    return [c["clone"] for c in w.ok("list", "--json", "--all").json("snap.list/1")["clones"]]
+
+
+def clone(w, name="try", *args):
+    return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
+
+
+def cgroups(makers):
+    """Those that these processes made and that are still there; the maker is in the name."""
+    return [top for top, _, _ in os.walk("/sys/fs/cgroup")
+            if "/snap-run-" in top and int(Path(top).name.split("-")[3]) in makers]
+
+
+def start(w, *args, **more):
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
+            "cwd": w.project, "env": w.env, **more}
+    return subprocess.Popen([SNAP, "run", *args], **more)
+
+
+def line_of(process):
+    """The next line it prints."""
+    ready, _, _ = select.select([process.stdout], [], [], 60)
+    assert ready, "it says nothing"
+    return process.stdout.readline()
+
+
+def until(what, seconds=60):
+    """Wait for what comes by itself, however long this machine takes."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"still not so: {what}"
+        time.sleep(0.05)
+
+
+# --- what it sees -----------------------------------------------------------------------------
+
+@live_test
+def the_clone_is_at_the_projects_own_path_and_the_project_is_untouched(w):
+    got = sh(w, "pwd; cat README.md; echo changed > README.md; rm -r src; echo new > new")
+    assert got["stdout"] == f"{w.project}\nfirst\n", got
+    assert got["changed"]["paths"] == [{"path": "README.md", "status": "M"},
+                                       {"path": "new", "status": "A"},
+                                       {"path": "src/main.c", "status": "D"}], got["changed"]
+    assert (w.project / "README.md").read_text() == "first\n"
+    assert (w.project / "src" / "main.c").exists() and not (w.project / "new").exists()
+    assert clones(w) == [], "a clone that was made for a run goes with it"
+
+
+@live_test
+def files_of_the_clone_belong_to_who_owns_the_project(w):
+    got = sh(w, "stat -c '%u %g' README.md; id -u; echo x > new && stat -c %u new && chmod 600 new")
+    uid, gid = os.getuid(), os.getgid()
+    assert got["stdout"] == f"{uid} {gid}\n{uid}\n{uid}\n", got
+    path = clone(w)
+    sh(w, "mkdir d && echo x > d/f", "try")
+    assert (path / "d" / "f").stat().st_uid == uid, "and to the same on the clone outside"
+
+
+@live_test
+def it_starts_where_the_command_was_given(w):
+    assert run(w, "--", "pwd", cwd=w.project / "src")["stdout"] == f"{w.project}/src\n"
+    path = clone(w)
+    (path / "only-here").mkdir()
+    assert run(w, "try", "--", "pwd", cwd=path / "only-here")["stdout"] \
+        == f"{w.project}/only-here\n"
+    assert run(w, "try", "--", "pwd", cwd=w.top)["stdout"] == f"{w.project}\n"
+    assert run(w, "-w", "src", "--", "pwd")["stdout"] == f"{w.project}/src\n"
+    assert run(w, "--workdir", "/tmp", "--", "pwd")["stdout"] == "/tmp\n"
+    error = w.snap("run", "--json", "-w", "nope", "--", "pwd").fails_json(125, "E_SANDBOX")
+    assert "nope" in error["message"], error
+
+
+@live_test
+def home_and_tmp_are_its_own_and_empty(w):
+    (w.home / "secret").write_text("secret")
+    (w.top / "beside").write_text("beside")
+    got = sh(w, 'ls -A "$HOME"; ls -A /var/tmp; echo x > "$HOME/f"; echo x > /tmp/f; '
+                f"echo $HOME; ls {w.top}")
+    assert got["stdout"].splitlines()[0] == str(w.home), got
+    assert "secret" not in got["stdout"] and "beside" not in got["stdout"], got
+    assert not (w.home / "f").exists() and not Path("/tmp/f").exists()
+
+
+@live_test
+def the_store_and_other_clones_are_out_of_sight(w):
+    clone(w, "neighbour")
+    got = sh(w, f"cat {w.store}/meta.db; ls {w.store} {w.store}/clones; cat /proc/self/mountinfo")
+    assert "neighbour" not in got["stdout"] and str(w.store) not in got["stdout"], got
+    # Also where a directory around it is shown.
+    got = sh(w, f"ls -A {w.top}; ls -A {w.store}; ls -A {w.store}/run; echo x > new",
+             "--ro", str(w.top))
+    assert "work" in got["stdout"] and "clones" not in got["stdout"], got
+    assert "cowfsd" not in got["stdout"] and got["changed"]["added"] == 1, got
+    assert not (w.project / "new").exists(), "the clone covers the project there too"
+    for path in (w.store, w.store / "clones" / "neighbour"):
+        w.snap("run", "--ro", str(path), "--", "true").fails(7, "store")
+    w.snap("run", "--rw", str(w.top), "--", "true").fails(7, "store")
+    w.snap("run", "--rw", str(w.project.parent), "--", "true").fails(7, "project")
+
+
+@live_test
+def the_environment_is_what_is_allowed_and_what_is_asked_for(w):
+    env = {"MINE": "mine", "OTHER": "other", "LC_TIME": "C", "TERM": "dumb", "TZ": "UTC"}
+    text = run(w, "--env", "GIVEN=a b", "-e", "TZ=CET", "--pass-env", "OTHER", "--pass-env",
+               "UNSET", "--", "env", env=env)["stdout"]
+    got = dict(line.split("=", 1) for line in text.splitlines())
+    assert got["GIVEN"] == "a b" and got["OTHER"] == "other" and got["TZ"] == "CET", got
+    assert got["LC_TIME"] == "C" and got["TERM"] == "dumb" and got["HOME"] == str(w.home), got
+    assert not {"MINE", "UNSET", "SNAPCOW_STORE", "ASAN_OPTIONS"} & set(got), got
+    for bad in (("--env", "X"), ("--env", "=x"), ("--pass-env", "A=b"), ("--pass-env", "")):
+        w.snap("run", *bad, "--", "true").fails(2, bad[0])
+
+
+@live_test
+def paths_are_granted_and_hidden(w):
+    data = w.top / "data"
+    data.mkdir()
+    (data / "f").write_text("data")
+    got = sh(w, f"cat {data}/f; echo x > {data}/new", "--ro", str(data), status=2)
+    assert got["stdout"] == "data" and not (data / "new").exists(), got
+    sh(w, f"echo x > {data}/new", "--rw", str(data))
+    assert (data / "new").stat().st_uid == os.getuid()
+    got = sh(w, "cat README.md; ls src; echo x > README.md", "--hide", "src", "--ro", "README.md",
+             status=2)
+    assert got["stdout"] == "first\n", got
+    w.snap("run", "--ro", "/no/such", "--", "true").fails(4, "/no/such")
+
+
+@live_test
+def there_is_no_network_unless_it_is_asked_for(w):
+    show = "cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"
+    assert sh(w, show)["stdout"] == "lo\n"
+    assert sh(w, show, "--net", "loopback")["stdout"] == "lo\n"
+    got = sh(w, show, "--net", "host")
+    assert "net" not in got["isolation"]["walls"] and got["net"] == "host", got
+    assert "net" in sh(w, "true")["isolation"]["walls"]
+    w.snap("run", "--net", "example.org:443", "--", "true").fails(13, "example.org:443")
+    w.snap("run", "--net", "bogus", "--", "true").fails(2, "bogus")
+    w.snap("run", "--profile", "strict", "--", "true").fails(13, "--profile")
+
+
+# --- how it ends ------------------------------------------------------------------------------
+
+@live_test
+def it_ends_as_the_command_does(w):
+    for script, status in (("true", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137),
+                           ("kill -15 $$", 143)):
+        assert w.snap("run", "--", "sh", "-c", script).status == status, script
+    got = sh(w, "kill -9 $$", status=137)
+    assert got["signal"] == 9 and not got["oom_killed"] and got["limit"] is None, got
+
+
+@live_test
+def what_cannot_be_executed_is_told_as_shells_do(w):
+    w.snap("run", "--", "/no/such/program").fails(127, "/no/such/program")
+    w.snap("run", "--", "no-such-program").fails(127, "no-such-program")
+    w.snap("run", "--", "./README.md").fails(126, "README.md")
+    got = run(w, "--", "no-such-program", status=127)
+    assert got["exit_code"] == 127 and "no-such-program" in got["problem"], got
+    assert clones(w) == []
+
+
+@live_test
+def a_word_that_is_missing_is_usage(w):
+    w.snap("run").fails(2, "--")
+    w.snap("run", "try").fails(2, "--")
+    w.snap("run", "a", "b", "--", "true").fails(2)
+    w.snap("run", "--rm", "--", "true").fails(2, "--rm")
+    w.snap("run", "try", "--keep", "--", "true").fails(2, "--keep")
+    w.snap("run", "--ttl", "1h", "--", "true").fails(2, "--keep")
+    w.snap("run", "--cpus", "x", "--", "true").fails(2, "--cpus")
+    w.snap("run", "--allow-missing", "user", "--", "true").fails(2, "user")
+    w.snap("run", "--json", "--tty", "--", "true").fails_json(2, "E_USAGE")
+    w.snap("run", "nope", "--", "true").fails(4)
+    assert not w.store.exists(), "nothing of this makes a store"
+    w.take()
+    w.snap("run", "nope", "--", "true").fails(4, "'nope'", "hint: snapcow list --all")
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+@live_test
+def time_is_limited(w):
+    got = sh(w, "sleep 600", "--time", "300ms", status=124)
+    assert got["timed_out"] and got["limit"] == "time", got
+    result = w.snap("run", "--time", "300ms", "--", "sleep", "600").ends(124)
+    assert b"--time" in result.err, str(result)
+    # Who ignores being asked is ended all the same, with all of its children.
+    sh(w, "trap '' TERM; (trap '' TERM; sleep 600) & sleep 600", "--time", "300ms", status=124)
+
+
+@live_test
+def a_reader_who_does_not_read_keeps_nothing_alive(w):
+    process = start(w, "--time", "500ms", "--", "sh", "-c", "while :; do echo yyyyyyyyyyyyyyyy; done")
+    assert gone(process.pid, 60), "it waits for a reader"
+    process.communicate()
+    assert process.returncode == 124, process.returncode
+    assert clones(w) == []
+
+
+@live_test
+def memory_is_limited(w):
+    hog = ("import sys\nx = []\n"
+           "while True: x.append(bytearray(1 << 20)); x[-1][::4096] = b'x' * 256")
+    got = run(w, "--mem", "64M", "--allow-missing", "memory", "--", "/usr/bin/python3", "-c", hog,
+              status=None)
+    assert got["exit_code"] != 0, got
+    if "memory" not in got["isolation"]["walls"]:
+        raise Skip("no cgroup can be had: memory is bounded for each process only")
+    assert got["oom_killed"] and got["limit"] == "memory" and got["exit_code"] == 137, got
+
+
+@live_test
+def processes_are_limited(w):
+    got = sh(w, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 5 & done; wait",
+             "--pids", "8", status=None)
+    assert "ork" in got["stderr"], got
+
+
+@live_test
+def growth_of_the_clone_is_limited(w):
+    big = "head -c 8388608 /dev/zero > big"
+    got = sh(w, big, "--disk", "4M", status=1)
+    assert got["limit"] == "disk", got
+    sh(w, big, "--disk", "16M")
+    path = clone(w)
+    sh(w, big, "try", "--disk", "16M")
+    assert (path / "big").stat().st_size == 8 * MIB
+    # It is growth that counts, and only as long as the run lasts.
+    got = sh(w, "head -c 8388608 /dev/zero > more", "try", "--disk", "4M", status=1)
+    assert got["limit"] == "disk", got
+    (path / "outside").write_bytes(b"x" * 8 * MIB)
+    sh(w, "head -c 2097152 /dev/zero > little", "try", "--disk", "4M")
+    result = w.snap("run", "--disk", "1M", "--", "sh", "-c", big)
+    assert b"--disk" in result.err, str(result)
+
+
+@live_test
+def files_and_descriptors_are_limited(w):
+    got = sh(w, "head -c 8388608 /dev/zero > big; ulimit -n", "--fsize", "1M", "--nofile", "77")
+    assert got["stdout"] == "77\n" and got["changed"]["added"] == 1, got
+    got = run(w, "--fsize", "1M", "--", "head", "-c", "8388608", "/dev/zero")
+    assert got["limit"] is None, "a pipe is no file"
+
+
+@live_test
+def output_is_bounded(w):
+    got = sh(w, "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert len(got["stdout"]) == MIB and got["truncated"], len(got["stdout"])
+    assert got["logged"]["stdout"] == 3000000 and not got["logged"]["truncated"], got["logged"]
+    got = sh(w, "head -c 3000000 /dev/zero | tr '\\0' x", "--output", "1000")
+    assert len(got["stdout"]) == 1000 and got["limit"] == "output" and got["truncated"], got["limit"]
+    got = sh(w, "head -c 20000000 /dev/zero | tr '\\0' x")
+    assert got["logged"] == {"stdout": 16 * MIB, "stderr": 0, "truncated": True}, got["logged"]
+    text = w.ok("run", "--", "sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x").out
+    assert len(text) == 3000000, "what is passed on is not what a result holds"
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+@live_test
+def streams_are_passed_on_apart(w):
+    result = w.ok("run", "--", "sh", "-c", "cat; echo bad >&2", stdin=None, input=b"in\xff\n")
+    assert result.out == b"in\xff\n" and result.err == b"bad\n", str(result)
+    assert w.ok("run", "--", "cat").out == b"", "without input there is an end of it"
+    got = run(w, "--", "cat", stdin=None, input=b"a\xffb")
+    assert got["stdout"] == "a\\xffb", got["stdout"]
+
+
+@live_test
+def a_reader_who_leaves_early_ends_it(w):
+    process = start(w, "--", "sh", "-c", "while :; do echo y; done")
+    line_of(process)
+    process.stdout.close()
+    assert gone(process.pid, 60)
+    assert process.wait() == 141 and process.stderr.read() == b"", process.returncode
+    process.stderr.close()
+    assert clones(w) == []
+
+
+@live_test
+def a_terminal_of_its_own_is_given(w):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(w.project)
+        os.execve(SNAP, [SNAP, "run", "--tty", "--", "sh", "-c",
+                         "test -t 0 && test -t 1 && test -t 2 && stty size && tty && read x && "
+                         "echo got $x"], w.env)
+    text = b""
+    with contextlib.suppress(OSError):
+        while b"/dev/pts" not in text:
+            text += os.read(master, 4096)
+        os.write(master, b"hello\n")
+        while True:
+            text += os.read(master, 4096)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(master)
+    assert status == 0 and b"got hello" in text, (status, text)
+    result = w.snap("run", "--", "sh", "-c", "test -t 1")
+    assert result.status == 1, "and only if it was asked for"
+
+
+# --- named clones -----------------------------------------------------------------------------
+
+@live_test
+def a_snapshot_is_taken_before_and_rollback_undoes_the_run(w):
+    path = clone(w)
+    (path / "mine").write_text("mine")
+    got = sh(w, "rm -rf * .[a-z]*; echo ruin > ruin", "try")
+    assert got["before"] and not (path / "mine").exists() and (path / "ruin").exists(), got
+    w.ok("rollback", "try")
+    assert (path / "mine").read_text() == "mine" and not (path / "ruin").exists()
+    assert (path / "src" / "main.c").exists()
+
+
+@live_test
+def a_snapshot_that_would_be_the_same_is_not_taken_again(w):
+    clone(w)
+    first = sh(w, "true", "try")["before"]
+    assert sh(w, "true", "try")["before"] == first, "nothing changed"
+    base = w.ok("status", "--json", "try").json("snap.status/1")["base"]
+    assert first == base
+    sh(w, "echo x > x", "try")
+    second = sh(w, "true", "try")["before"]
+    assert second != first
+    log = w.ok("log", "--json", "try").json("snap.log/1")["snapshots"]
+    assert [s["snapshot"] for s in log] == [second] and "before run" in log[0]["message"], log
+
+
+@live_test
+def without_a_snapshot_the_changes_are_told_all_the_same(w):
+    path = clone(w)
+    (path / "before").write_text("x")
+    got = sh(w, "echo x > x", "try", "--no-snapshot")
+    assert got["before"] is None and got["changed"]["paths"] == [{"path": "x", "status": "A"}], got
+    assert w.ok("log", "--json", "try").json("snap.log/1")["snapshots"] == []
+
+
+@live_test
+def clones_are_kept_and_removed_as_asked(w):
+    got = sh(w, "echo x > x", "--keep")
+    assert clones(w) == [got["clone"]] and got["kept"], got
+    assert (w.store / "clones" / got["clone"] / "x").exists()
+    assert not got["clone"].startswith("run-"), "a clone that stays has a name that can be said"
+    got = sh(w, "cat x", got["clone"], "--rm")
+    assert got["stdout"] == "x\n" and not got["kept"] and clones(w) == [], got
+    result = w.ok("run", "--keep", "--ttl", "1h", "--", "true")
+    listed = w.ok("list", "--json").json("snap.list/1")["clones"][0]
+    assert listed["clone"].encode() in result.err and listed["expires"], (listed, str(result))
+
+
+@live_test
+def two_runs_on_one_clone_see_each_others_files(w):
+    clone(w)
+    first = start(w, "try", "--", "sh", "-c", "echo ready; until [ -e stop ]; do sleep 0.05; done")
+    assert line_of(first) == b"ready\n"
+    sh(w, "echo x > stop", "try")
+    assert gone(first.pid, 60) and first.wait() == 0
+    first.communicate()
+
+
+@live_test
+def a_clone_in_use_is_neither_removed_nor_unmounted(w):
+    clone(w)
+    first = start(w, "try", "--", "sh", "-c", "echo ready; until [ -e stop ]; do sleep 0.05; done")
+    assert line_of(first) == b"ready\n"
+    w.snap("rm", "try").fails(11, "in use")
+    w.snap("umount", "try").fails(11, "in use")
+    w.snap("stop").fails(11, "in use")
+    result = w.ok("run", "--rm", "try", "--", "sh", "-c", "echo x > stop")
+    assert gone(first.pid, 60) and first.wait() == 0
+    first.communicate()
+    assert b"in use" in result.err or clones(w) == [], str(result)
+
+
+# --- records ----------------------------------------------------------------------------------
+
+@live_test
+def every_run_is_recorded(w):
+    clone(w)
+    first = sh(w, "echo out; echo err >&2; exit 3", "try", status=3)
+    second = sh(w, "echo other")
+    runs = w.ok("runs", "--json").json("snap.runs/1", "runs")["runs"]
+    assert [r["run"] for r in runs] == [second["run"], first["run"]], runs
+    assert runs[1]["exit_code"] == 3 and runs[1]["command"][0] == "sh", runs[1]
+    assert runs[1]["before"] == first["before"] and runs[1]["clone"] == "try"
+    assert runs[1]["isolation"] == first["isolation"] and "PATH" in runs[1]["env"]
+    assert [r["run"] for r in w.ok("runs", "--json", "try").json("snap.runs/1")["runs"]] \
+        == [first["run"]]
+    assert w.ok("-q", "runs", "-n", "1").out.decode().split() == [second["run"]]
+    text = w.ok("runs").out.decode()
+    assert "echo other" in text and "COMMAND" in text, text
+    assert w.ok("logs", first["run"]).out == b"out\n"
+    assert w.ok("logs", first["run"][:6], "--stderr").out == b"err\n"
+    assert w.ok("logs").out == b"other\n", "the newest, if none is named"
+    got = w.ok("logs", "--json", first["run"]).json("snap.logs/1", "stdout", "stderr")
+    assert (got["stdout"], got["stderr"]) == ("out\n", "err\n"), got
+    w.snap("logs", "zzz").fails(4, "'zzz'")
+    w.snap("logs", "").fails(2)
+    for path in (w.store / "runs").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600, path
+    assert (w.store / "runs").stat().st_mode & 0o777 == 0o700
+
+
+@live_test
+def lists_and_states_know_of_runs(w):
+    clone(w)
+    listed = w.ok("list", "--json").json("snap.list/1")["clones"][0]
+    assert listed["runs"] == 0
+    assert w.ok("status", "--json", "try").json("snap.status/1")["last_run"] is None
+    sh(w, "true", "try")
+    got = sh(w, "exit 4", "try", status=4)
+    assert w.ok("list", "--json").json("snap.list/1")["clones"][0]["runs"] == 2
+    last = w.ok("status", "--json", "try").json("snap.status/1")["last_run"]
+    assert last["run"] == got["run"] and last["exit_code"] == 4, last
+    assert b"last run" in w.ok("status", "try").out
+
+
+@live_test
+def what_runs_now_is_shown_and_can_be_followed(w):
+    clone(w)
+    assert w.ok("ps", "--json").json("snap.ps/1", "runs")["runs"] == []
+    first = start(w, "try", "--time", "1h", "--", "sh", "-c",
+                  "echo ready; until [ -e stop ]; do sleep 0.05; done; echo done")
+    assert line_of(first) == b"ready\n"
+    runs = w.ok("ps", "--json").json("snap.ps/1", "runs")["runs"]
+    assert len(runs) == 1 and runs[0]["state"] == "running" and runs[0]["pid"] == first.pid, runs
+    assert runs[0]["use"]["processes"] >= 1 and runs[0]["use"]["memory"] > 0, runs
+    assert 0 < runs[0]["left_ms"] <= 3600000 and runs[0]["exit_code"] is None, runs
+    assert runs[0]["run"].encode() in w.ok("ps").out
+    follow = subprocess.Popen([SNAP, "logs", "--follow", runs[0]["run"]], cwd=w.project, env=w.env,
+                              stdout=subprocess.PIPE)
+    assert line_of(follow) == b"ready\n"
+    sh(w, "echo x > stop", "try")
+    assert follow.communicate(timeout=60)[0] == b"done\n" and follow.returncode == 0
+    first.communicate(timeout=60)
+    assert w.ok("ps", "--json").json("snap.ps/1", "runs")["runs"] == []
+
+
+@live_test
+def records_are_kept_by_rule(w):
+    sh(w, "echo first")
+    ids = []
+    record = next((w.store / "runs").glob("*.json"))
+    known = json.loads(record.read_text())
+    for i in range(120):
+        ids.append(f"{i:012x}")
+        known["started"] -= 10 ** 9
+        (w.store / "runs" / f"{ids[-1]}.json").write_text(json.dumps(known))
+        (w.store / "runs" / f"{ids[-1]}.out").write_text("")
+    known["started"] -= 15 * 86400 * 10 ** 9
+    old = w.store / "runs" / f"{'f' * 12}.json"
+    got = w.ok("gc", "--json", "--dry-run").json("snap.gc/1", "runs")
+    assert got["runs"] == 21 and len(list((w.store / "runs").glob("*.json"))) == 121, got
+    assert w.ok("gc", "--json").json("snap.gc/1", "runs")["runs"] == 21
+    left = w.ok("runs", "--json").json("snap.runs/1")["runs"]
+    assert len(left) == 100 and left[0]["run"] == record.stem, len(left)
+    assert not (w.store / "runs" / f"{ids[-1]}.out").exists()
+    old.write_text(json.dumps(known))
+    for extra in (w.store / "runs").glob("0000000000[1-9a-f]*"):
+        extra.unlink()
+    assert w.ok("gc", "--json").json("snap.gc/1", "runs")["runs"] == 1
+    assert not old.exists()
+
+
+@live_test
+def a_damaged_record_does_not_hide_the_others(w):
+    got = sh(w, "true")
+    (w.store / "runs" / "0123456789ab.json").write_text('{"version":1,"state":"ended"')
+    result = w.ok("runs", "--json")
+    assert [r["run"] for r in result.json("snap.runs/1")["runs"]] == [got["run"]]
+    assert b"0123456789ab" in result.err, str(result)
+
+
+# --- secrets ----------------------------------------------------------------------------------
+
+@live_test
+def secrets_are_in_the_run_and_nowhere_else(w):
+    secret = "s3cr3t-value-of-token"
+    token = w.top / "token"
+    token.write_text("from-a-file\n")
+    script = (f'test "$TOKEN" = {secret} && test "$FILED" = from-a-file && echo "<$TOKEN>" && '
+              'echo "$FILED" >&2 && printf s3cr3t- && sleep 0.2 && printf value-of-token && '
+              'sleep 0.2 && printf "\\ns3cr3t-no\\ns3cr3t-val"')
+    got = sh(w, script, "--secret", "TOKEN", "--secret", f"FILED={token}", env={"TOKEN": secret})
+    assert got["stdout"] == "<***>\n***\ns3cr3t-no\ns3cr3t-val", got["stdout"]
+    assert got["stderr"] == "***\n", got["stderr"]
+    assert secret not in json.dumps(got) and "***" in got["command"][2], got["command"]
+    for path in (w.store / "runs").iterdir():
+        assert secret.encode() not in path.read_bytes(), path
+    result = w.ok("run", "--secret", "TOKEN", "--", "sh", "-c", "echo $TOKEN",
+                  env={"TOKEN": secret})
+    assert result.out == b"***\n", str(result)
+    error = w.snap("run", "--json", "--secret", "TOKEN", "--", secret, env={"TOKEN": secret})
+    assert error.status == 127 and secret.encode() not in error.out + error.err, str(error)
+    w.snap("run", "--secret", "UNSET", "--", "true").fails(2, "'UNSET'")
+    w.snap("run", "--secret", "X=/no/such", "--", "true").fails(4, "/no/such")
+    w.snap("run", "--secret", "SHORT", "--", "true", env={"SHORT": "abc"}).fails(2, "'SHORT'")
+
+
+# --- lifetimes --------------------------------------------------------------------------------
+
+@live_test
+def many_in_a_row_leave_nothing(w):
+    sh(w, "true")
+    daemon = livetest.daemon_pid(w)
+    before = len(os.listdir(f"/proc/{daemon}/fd"))
+    makers = set()
+    for _ in range(20):
+        process = start(w, "--", "sh", "-c", "echo x > x; sleep 100 &")
+        assert process.communicate(timeout=60) == (b"", b"") and process.returncode == 0
+        makers.add(process.pid)
+    assert clones(w) == [] and cgroups(makers) == [] and w.mounts() == []
+    assert list((w.store / "clones").iterdir()) == []
+    # A spare clone may come and go meanwhile; what twenty runs left would be more.
+    until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) < before + 10)
+
+
+@live_test
+def several_at_once_do_not_disturb_each_other(w):
+    processes = [start(w, "--", "sh", "-c", f"echo {i} > which; sleep 0.2; cat which")
+                 for i in range(8)]
+    for i, process in enumerate(processes):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0 and out == f"{i}\n".encode(), (out, err)
+    assert clones(w) == []
+
+
+@live_test
+def a_signal_is_passed_on_and_the_clone_goes(w):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = start(w, "--", "sh", "-c", "echo ready; exec sleep 600")
+        assert line_of(process) == b"ready\n"
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == 128 + number, process.returncode
+        assert clones(w) == []
+
+
+@live_test
+def killing_it_leaves_nothing(w):
+    marker = "sleep 123456.5"
+    process = start(w, "--", "sh", "-c", f"echo ready; {marker} & {marker}")
+    assert line_of(process) == b"ready\n"
+    assert len(clones(w)) == 1
+    process.kill()
+    process.communicate(timeout=60)
+
+    def alive():
+        return subprocess.run(["pgrep", "-f", "^" + marker], check=False,
+                              stdout=subprocess.DEVNULL).returncode == 0
+
+    until(lambda: not alive())
+    until(lambda: clones(w) == [])
+    until(lambda: w.mounts() == [] or not os.listdir(w.store / "clones"))
+    w.ok("run", "--", "true")  # what could not be removed is removed by the next one
+    assert cgroups({process.pid}) == []
+    runs = w.ok("runs", "--json").json("snap.runs/1")["runs"]
+    assert runs[1]["state"] == "lost" and runs[1]["exit_code"] is None, runs[1]
+
+
+@live_test
+def killing_the_daemon_and_it_leaves_nothing(w):
+    process = start(w, "--", "sh", "-c", "echo ready; exec sleep 600")
+    assert line_of(process) == b"ready\n"
+    os.kill(process.pid, signal.SIGSTOP)
+    kill_daemon(w)
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: clones(w) == [])
+    assert list((w.store / "clones").iterdir()) == []
+
+
+@live_test
+def a_daemon_that_dies_does_not_take_the_result_with_it(w):
+    process = start(w, "--json", "--", "sh", "-c", "sleep 1000")
+    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"] != [])
+    kill_daemon(w)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    got = json.loads(out)
+    assert got["signal"] == 15 and got["changed"] is None and b"not known" in err, (got, err)
+    assert clones(w) == []
+
+
+# --- real work --------------------------------------------------------------------------------
+
+@live_test
+def a_c_project_is_built_and_tested(w):
+    if not shutil.which("make") or not Path("/usr/bin/cc").exists():
+        raise Skip("make or cc is not installed")
+    (w.project / "src" / "main.c").write_text("int main(void)\n{\n\treturn 0;\n}\n")
+    (w.project / "Makefile").write_text("prog: src/main.c\n\tcc -o $@ $<\n"
+                                        "test: prog\n\t./prog && echo passed\n")
+    got = run(w, "--", "make", "test")
+    assert got["stdout"].endswith("passed\n") and got["changed"]["added"] == 1, got
+
+
+@live_test
+def python_is_tested_in_a_virtual_environment(w):
+    if subprocess.run(["/usr/bin/python3", "-c", "import venv, ensurepip"], check=False,
+                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("python3-venv is not installed")
+    (w.project / "test_it.py").write_text("import unittest, sys\n\n\n"
+                                          "class T(unittest.TestCase):\n"
+                                          "    def test_it(self):\n"
+                                          "        self.assertIn('venv', sys.prefix)\n")
+    sh(w, "/usr/bin/python3 -m venv venv && venv/bin/python -m unittest -v && venv/bin/pip --version")
+
+
+@live_test
+def node_runs_its_tests(w):
+    if not Path("/usr/bin/node").exists():
+        raise Skip("node is not installed")
+    (w.project / "it.test.js").write_text(
+        "const test = require('node:test');\nconst assert = require('node:assert');\n"
+        "test('it', () => assert.strictEqual(1 + 1, 2));\n")
+    got = run(w, "--mem", "2G", "--allow-missing", "memory", "--", "/usr/bin/node", "--test")
+    assert "pass 1" in got["stdout"], got
+
+
+@live_test
+def git_commits_inside(w):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", "."], cwd=w.project, check=True, env=w.env)
+    path = clone(w)
+    got = run(w, "try", "--", *git, "commit", "-q", "--allow-empty", "-m", "inside")
+    assert got["exit_code"] == 0, got
+    assert run(w, "try", "--", "git", "log", "--format=%s")["stdout"] == "inside\n"
+    assert (path / ".git" / "logs" / "HEAD").exists()
+    assert not (w.project / ".git" / "logs" / "HEAD").exists()
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
