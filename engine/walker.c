@@ -6,8 +6,10 @@
  * That a name is missing must be known too: git looks for one in each directory.
  *
  * A second walk, which asks for nothing that is known by then, has small files read ahead: for
- * those it is the number of requests that counts, and to read ahead waits for none.  Nobody
- * knows that they will be wanted, so it stays within bounds and lets everybody else go first.
+ * those it is the number of requests that counts, and to read ahead waits for none.  A third
+ * one asks for attributes again: to the kernel a file that was read has another time of access,
+ * and the next stat() of it would be a request.  Nobody knows that any of this will be wanted,
+ * so it stays within bounds and lets everybody else go first.
  */
 #include "engine/walker.h"
 
@@ -29,17 +31,16 @@
 #define SMALL        ((off_t)64 << 10)     /* bytes of a file that is read ahead, */
 #define AHEAD_MAX    ((uint64_t)256 << 20) /* of all of them, */
 #define MEMORY_SHARE 8                     /* and the part of free memory that they may take */
-#define LOOK_EVERY   32                    /* files, at whether others want the processors */
+#define LOOK_EVERY   32                    /* names, at whether others want the processors */
 #define PAUSE_NS     20000000
 
 struct walk {
 	char **dirs; /* owned, and each of them: paths from the top that are to be read */
 	size_t n, cap;
 	unsigned entries; /* seen */
-	bool ahead;       /* the second time: files are read ahead, */
-	uint64_t left;    /* so many bytes more, */
-	unsigned files;   /* and so many were */
-	int load_fd;
+	bool ahead;       /* files are read ahead, */
+	uint64_t left;    /* so many bytes more */
+	int load_fd;      /* -1: others are not waited for */
 	unsigned processors;
 	pid_t parent;
 };
@@ -87,8 +88,6 @@ static bool read_file(struct walk *w, int dir, const char *name, const struct st
 		return true;
 	if ((uint64_t)st->st_size > w->left)
 		return false;
-	if (w->files++ % LOOK_EVERY == 0)
-		let_others_go_first(w);
 	w->left -= (uint64_t)st->st_size;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
@@ -106,6 +105,8 @@ static bool read_names(struct walk *w, DIR *dir, const char *path)
 	while ((e = readdir(dir))) {
 		if (is_dots(e->d_name))
 			continue;
+		if (w->load_fd >= 0 && w->entries % LOOK_EVERY == 0)
+			let_others_go_first(w);
 		if (++w->entries > ENTRIES_MAX ||
 		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    (S_ISDIR(st.st_mode) && !push(w, path, e->d_name)) ||
@@ -133,16 +134,19 @@ static bool read_dir(struct walk *w, const char *path)
 	return more;
 }
 
-/* All of it; what is left of the list if it fails goes with the process. */
 static bool walk(struct walk *w)
 {
-	bool more = read_dir(w, ".");
+	bool more;
 
+	w->entries = 0;
+	more = read_dir(w, ".");
 	while (more && w->n > 0) {
 		AUTO_FREE char *path = w->dirs[--w->n];
 
 		more = read_dir(w, path);
 	}
+	while (w->n > 0)
+		free(w->dirs[--w->n]);
 	return more;
 }
 
@@ -164,6 +168,8 @@ int walker_main(bool ahead)
 		w.load_fd = sys_load_open();
 		w.processors = sys_processors();
 		w.parent = getppid();
+		walk(&w); /* as far as that goes */
+		w.ahead = false;
 	}
 	_exit(walk(&w) ? 0 : 1);
 }

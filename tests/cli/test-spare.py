@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,8 +49,13 @@ def daemon(w):
 
 
 def ready(w):
-    """Wait until there is a spare that is all warm."""
+    """Wait until there is a spare whose names are known."""
     wait_for(lambda: daemon(w)["spare"] in ("ready", "warm"))
+
+
+def warm(w):
+    """Wait until what is in its files is known too, for which it lets others go first."""
+    wait_for(lambda: daemon(w)["spare"] == "warm", seconds=100)
 
 
 def clone(w, *args, **more):
@@ -120,6 +126,40 @@ def the_next_clone_of_the_same_state_is_the_spare_and_shows_it(w: World):
     assert two[0][0] == "snapcow:second", two
     ready(w)
     assert clone(w)[1] == 1, "and the next one"
+
+
+def requests(w):
+    """How often the daemon has read something from the kernel, at most."""
+    (pid,) = w.daemons()
+    return int(re.search(r"syscr: (\d+)", Path(f"/proc/{pid}/io").read_text())[1])
+
+
+def content(path):
+    """Without the question whether it is a terminal, which is always a request."""
+    fd = os.open(path, os.O_RDONLY)
+    os.read(fd, 4096)
+    os.close(fd)
+
+
+@spare_test
+def of_a_warm_one_the_kernel_knows_names_attributes_and_contents(w: World):
+    for i in range(4):
+        (w.project / f"dir{i}").mkdir()
+        for k in range(300):
+            (w.project / f"dir{i}" / f"f{k}").write_text(f"{i} {k}")
+    clone(w)
+    warm(w)
+    path, taken = clone(w)
+    assert taken == 1
+    warm(w)  # the next one is: nobody walks any more
+    files = [Path(top, name) for top, _, names in os.walk(path) for name in names]
+    assert len(files) > 1200, "all of it"
+    for what in (os.lstat, content):
+        before = requests(w)
+        for file in files:
+            what(file)
+        count = requests(w) - before
+        assert count < len(files) / 4, f"{count} requests for {len(files)} files: {what}"
 
 
 @spare_test
