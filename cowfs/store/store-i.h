@@ -24,11 +24,15 @@
 /* Where less is free, each commit makes sure that its log can be moved into the database. */
 #define STORE_ROOM_PLENTY (4 * STORE_LOG_MAX)
 
+struct cache;
+
 struct store {
 	char *path;
 	enum store_mode mode;
 	int lock_fd; /* holds the store for writing; -1 when reading */
 	struct object_key key;
+
+	_Atomic(struct cache *) cache; /* borrowed; the one that trees are read through, or NULL */
 
 	pthread_mutex_t pool_lock; /* guards idle */
 	struct reader *idle;

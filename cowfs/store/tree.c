@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "cowfs/store/cache.h"
 #include "cowfs/store/tree-node.h"
 
 /* Who names a node relies on it being there, so a missing one is damage. */
@@ -18,7 +19,7 @@ static int load_node(struct store *s, const struct object_id *id, struct buf *by
 	char hex[OBJECT_HEX_SIZE];
 	int r;
 
-	r = store_require(s, OBJECT_TREE, id, bytes, err);
+	r = cache_require(s, OBJECT_TREE, id, bytes, err);
 	if (r < 0)
 		return r;
 	r = tree_node_open(bytes->data, bytes->len, ret, err);
