@@ -87,7 +87,7 @@ static int clear_half_made(const char *chunks, struct err *err)
 	r = exists(chunks, &there, err);
 	if (r < 0 || !there)
 		return r;
-	r = schema_probe(chunks, SCHEMA_CHUNKS, err);
+	r = schema_probe(chunks, SCHEMA_CHUNKS, NULL, err);
 	if (r >= 0)
 		r = db_open(chunks, DB_READ, &db, err);
 	if (r >= 0)
@@ -182,15 +182,29 @@ static int read_identity(struct store *s, struct err *err)
 	return 0;
 }
 
+struct opened {
+	struct db *db[SCHEMA_FILES]; /* NULL: not that one */
+};
+
+static void opened_done(struct opened *o)
+{
+	for (int f = 0; f < SCHEMA_FILES; f++)
+		db_close(o->db[f]);
+}
+
+/* A command that only reads goes on with the connections that it looked through. */
 static int probe_files(struct store *s, struct err *err)
 {
+	CLEANUP(opened_done) struct opened opened = { 0 };
+	int r;
+
 	for (int f = 0; f < SCHEMA_FILES; f++) {
 		AUTO_FREE char *path = file_path(s, (enum schema_file)f);
-		int r;
 
 		if (!path)
 			return err_nomem(err);
-		r = schema_probe(path, (enum schema_file)f, err);
+		r = schema_probe(path, (enum schema_file)f,
+				 s->mode == STORE_READ ? &opened.db[f] : NULL, err);
 		if (r == -ENOENT && f == SCHEMA_META)
 			return err_set(err, -ENOENT, "there is no store in '%s'", s->path);
 		if (r == -ENOENT)
@@ -199,7 +213,8 @@ static int probe_files(struct store *s, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return opened.db[SCHEMA_META] && opened.db[SCHEMA_CHUNKS] ? reader_add(s, opened.db, err)
+								  : 0;
 }
 
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
