@@ -11,6 +11,7 @@
 
 #include "base/fdio.h"
 #include "snapshot/capture-i.h"
+#include "snapshot/journal.h"
 
 #define ATTEMPTS         8 /* at one name, with pauses of 1, 2, 4, ... ms between */
 #define PATIENT_ATTEMPTS 4 /* the last of them */
@@ -421,6 +422,11 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	struct err why = { 0 };
 	int fd, r;
 
+	/* What is being done to a project in this one is nobody's content. */
+	if (journal_is_stage(item->name)) {
+		item->kind = ITEM_ABSENT;
+		return 0;
+	}
 	r = walk_use(k->walk, parent, &fd, err);
 	if (r < 0)
 		return r;

@@ -247,6 +247,32 @@ def reads_of(w, *args):
 
 
 @test
+def the_stage_of_a_project_in_the_project_is_not_captured(w):
+    inner = w.project / "inner"
+    stage = inner / ".snapcow-stage-0123456789abcdef"
+    stage.mkdir(parents=True)
+    (stage / "n0").write_text("half")
+    (inner / "kept").write_text("kept")
+    near = [inner / ".snapcow-stage-0123456789ABCDEF", inner / ".snapcow-stage-0"]
+    for path in near:
+        path.mkdir()
+        (path / "file").write_text("somebody's")
+    (w.project / ".snapcow-stage-fedcba9876543210").write_text("a file is no stage")
+    first = w.take()
+    names = w.ok("show", "@:inner").out.decode()
+    assert stage.name not in names, names
+    assert all(path.name in names for path in near) and "kept" in names, names
+    assert b"is no stage" in w.ok("show", "@:.snapcow-stage-fedcba9876543210").out
+    # It comes and goes without a change, and going back does not touch it.
+    shutil.rmtree(stage)
+    assert w.ok("--json", "snapshot").json("snap.snapshot/1")["changed"] == 0
+    stage.mkdir()
+    (inner / "kept").write_text("changed")
+    w.ok("rollback", first)
+    assert (inner / "kept").read_text() == "kept" and stage.is_dir()
+
+
+@test
 def a_second_snapshot_reads_only_what_changed(w):
     size = 8 << 20
     (w.project / "large").write_bytes(os.urandom(size))

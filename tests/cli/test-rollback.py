@@ -504,6 +504,30 @@ def what_a_daemon_left_half_done_is_taken_back_by_the_next_command(w):
 # --- of a clone -----------------------------------------------------------------------------
 
 @test
+def a_journal_that_cannot_be_read_is_the_business_of_its_project_alone(w):
+    other = w.top / "work" / "other"
+    other.mkdir()
+    (other / "file").write_text("one")
+    ours, theirs = w.take(), w.ok("--json", "snapshot", cwd=other)
+    theirs = theirs.json("snap.snapshot/1")["snapshot"]
+    w.stop()
+    name = "0123456789abcdef"
+    (w.store / "journal").mkdir(exist_ok=True)
+    (w.store / "journal" / name).write_text("damaged")
+    (w.project / f".snapcow-stage-{name}").mkdir()
+    w.snap("snapshot").fails(12, f"journal/{name}", "does not begin like one")
+    w.snap("rollback", ours).fails(12, f"journal/{name}")
+    w.ok("snapshot", cwd=other)
+    (other / "file").write_text("two")
+    w.ok("rollback", theirs, cwd=other)
+    assert (other / "file").read_text() == "one"
+    assert (w.store / "journal" / name).exists()
+    # Without a stage nothing was begun.
+    (w.project / f".snapcow-stage-{name}").rmdir()
+    w.ok("snapshot")
+
+
+@test
 def a_clone_goes_back_while_it_is_in_use_without_a_remount(w):
     fill(w.project)
     path = clone(w, "try")
