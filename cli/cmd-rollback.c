@@ -9,12 +9,15 @@
 struct rollback_args {
 	bool dry_run;
 	bool no_git;
+	bool skip_unreadable;
 	bool yes;
 };
 
 static const struct opt rollback_opts[] = {
 	OPT_FLAG('n', "dry-run", struct rollback_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
+	OPT_FLAG(0, "skip-unreadable", struct rollback_args, skip_unreadable,
+		 "leave what cannot be read of the project as it is"),
 	OPT_FLAG('y', "yes", struct rollback_args, yes,
 		 "for scripts; there is no question to answer"),
 	OPT_END,
@@ -101,6 +104,8 @@ static void hint(struct invocation *inv, int r)
 {
 	if (r == -ENOENT)
 		cmd_hint(inv, "log");
+	else if (r == -EACCES)
+		cmd_hint(inv, "rollback --skip-unreadable");
 }
 
 static int rollback_run(struct invocation *inv, struct err *err)
@@ -111,6 +116,7 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		.first = inv->n_words > 0 ? inv->words[0] : NULL,
 		.second = inv->n_words > 1 ? inv->words[1] : NULL,
 		.no_git = args->no_git,
+		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
@@ -147,6 +153,6 @@ const struct command cmd_rollback = {
 	    "of it or not at all: what somebody edits meanwhile is a conflict (exit code 5), and\n"
 	    "nothing changes. Ignored and untracked files go back too, and so does .git, unless\n"
 	    "--no-git says otherwise.\n",
-	.examples = "rollback\nrollback --dry-run @-1\nrollback try known-good\n",
+	.examples = "rollback --dry-run @-1\nrollback try known-good\n",
 	.run = rollback_run,
 };

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/utf8.h"
 #include "cli/out.h"
+#include "cli/pager.h"
 #include "cli/progress.h"
 #include "engine/show.h"
 
@@ -20,6 +21,7 @@ struct shower {
 	bool is_file;
 	struct json j, entries; /* with --json */
 	struct buf content;
+	struct pager pager;
 };
 
 static const char *type_name(uint32_t mode)
@@ -171,6 +173,8 @@ static int on_snapshot(const struct engine_snapshot *s, const char *project, voi
 	(void)err;
 	sh->snapshot_found = true;
 	progress_done(sh->inv->progress);
+	if (!sh->path)
+		pager_begin(&sh->pager, sh->inv);
 	if (sh->inv->json) {
 		out_json_snapshot(sh->j, s);
 		json_set_name(sh->j, "project", project);
@@ -185,6 +189,7 @@ static int on_found(const struct engine_entry *e, void *ctx, struct err *err)
 	struct shower *sh = ctx;
 	struct json entry;
 
+	pager_begin(&sh->pager, sh->inv);
 	if (!sh->inv->json) {
 		if (!S_ISREG(e->mode) && !S_ISDIR(e->mode))
 			print_line(sh->inv, e);
@@ -230,13 +235,14 @@ static int on_bytes(const void *data, size_t len, void *ctx, struct err *err)
 
 static void shower_done(struct shower *sh)
 {
+	pager_end(&sh->pager);
 	buf_done(&sh->content);
 }
 
 static int show_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(shower_done) struct shower sh = { .inv = inv };
+	CLEANUP(shower_done) struct shower sh = { .inv = inv, .pager.saved = -1 };
 	const struct engine_show_sink sink = {
 		.snapshot = on_snapshot,
 		.found = on_found,
@@ -258,6 +264,8 @@ static int show_run(struct invocation *inv, struct err *err)
 	if (r == -ENOENT || r == -ENOTDIR)
 		cmd_hint(inv, "%s%s%s", sh.snapshot_found ? "show " : "log",
 			 sh.snapshot_found ? state : "", sh.snapshot_found ? ":" : "");
+	if (pager_was_left(&sh.pager))
+		return CMD_OK;
 	if (r < 0 || !inv->json)
 		return r;
 	if (sh.is_file)

@@ -344,6 +344,8 @@ static void *keep_house(void *arg)
 		turn_log(d);
 		live_sweep(d->host);
 		clone_reap(d->host);
+		if (!server_is_busy(&d->server))
+			store_tidy(d->host->store);
 		at = next_look(d);
 		until = (struct timespec){ .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
 		pthread_mutex_lock(&d->lock);

@@ -27,6 +27,8 @@ struct rolling {
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
 	struct object_id now;
+	struct captured captured; /* of a project: what is there */
+	struct buf lacks;         /* what of that could not be read; saved.lacks is this */
 	struct plan plan;
 	struct engine_rolled result;
 };
@@ -56,6 +58,8 @@ static void rolling_done(struct rolling *g)
 	clone_done(&g->clone);
 	snapshot_done(&g->to);
 	snapshot_done(&g->newest);
+	captured_done(&g->captured);
+	buf_done(&g->lacks);
 	plan_done(&g->plan);
 	engine_rolled_done(&g->result);
 }
@@ -183,7 +187,8 @@ static void leaving_done(struct leaving *l)
 
 static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
 {
-	size_t n = 2;
+	const struct capture_report *unread = &g->captured.unread;
+	size_t n = 2 + unread->n;
 
 	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
 	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
@@ -193,6 +198,8 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 		return err_nomem(err);
 	if (g->options->no_git)
 		l->list[l->n++] = GIT;
+	for (size_t i = 0; i < unread->n; i++)
+		l->list[l->n++] = unread->list[i].path;
 	for (char *p = l->lacks, *next; p && *p != '\0'; p = next) {
 		next = strstr(p, "//");
 		if (next) {
@@ -249,11 +256,18 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 	return catalog_id_new(&s->id, err);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
 		     uint64_t files, uint64_t bytes, struct err *err)
 {
-	const bool known =
-	    !catalog_id_is_zero(&g->newest.id) && object_id_equal(&g->newest.root, root);
+	/* One that does not lack the same would have what is unknown removed by who goes back to it. */
+	const bool known = !catalog_id_is_zero(&g->newest.id) &&
+			   object_id_equal(&g->newest.root, root) &&
+			   same_text(g->newest.lacks, g->saved.lacks);
 
 	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
 	if (known)
@@ -334,14 +348,17 @@ static int roll_clone(struct rolling *g, struct err *err)
 
 /* --- the project ------------------------------------------------------------------------ */
 
-static int save_project(struct rolling *g, const struct survey *survey, struct err *err)
+static int save_project(struct rolling *g, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct capture_stats *stats = &g->captured.stats;
 	int r;
 
-	r = batch_begin(g->store, &b, err);
+	r = survey_lacks(&g->captured, &g->lacks, &g->saved.lacks, err);
 	if (r >= 0)
-		r = put_saved(g, b, &survey->root, survey->files, survey->bytes, err);
+		r = batch_begin(g->store, &b, err);
+	if (r >= 0)
+		r = put_saved(g, b, &g->now, stats->files, stats->bytes, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
@@ -406,14 +423,13 @@ static int write_project(struct rolling *g, struct err *err)
 	return added < 0 ? err_nomem(err) : 0;
 }
 
-static int change_project(struct rolling *g, const struct survey *survey, int64_t as_of,
-			  struct err *err)
+static int change_project(struct rolling *g, int64_t as_of, struct err *err)
 {
 	int r = compare(g, as_of, err);
 
 	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
 		return r;
-	r = save_project(g, survey, err);
+	r = save_project(g, err);
 	return r < 0 ? r : write_project(g, err);
 }
 
@@ -421,24 +437,28 @@ static int roll_project(struct rolling *g, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct survey_options options = {
+		.skip_unreadable = g->options->skip_unreadable,
+		.watch = g->options->watch,
+	};
 	const int64_t as_of = engine_now();
-	struct survey survey;
 	int r;
 
 	r = turns_take(&g->engine->host->turns, g->project.path, &turn, err);
 	if (r >= 0)
 		r = batch_begin(g->store, &b, err);
 	if (r >= 0)
-		r = survey_project(g->engine, &g->project, b, &g->options->watch, &survey, err);
+		r = survey_capture(g->engine, &g->project, b, &options, &g->captured, err);
+	survey_tell_unread(g->engine, &g->captured, r);
+	g->now = g->captured.root;
 	if (r >= 0)
-		r = store_pin(g->store, OBJECT_TREE, &survey.root, err);
+		r = store_pin(g->store, OBJECT_TREE, &g->now, err);
 	if (r < 0)
 		return r;
-	g->now = survey.root;
 	r = batch_commit(b, BATCH_SAFE, err);
 	if (r >= 0)
-		r = change_project(g, &survey, as_of, err);
-	store_unpin(g->store, OBJECT_TREE, &survey.root);
+		r = change_project(g, as_of, err);
+	store_unpin(g->store, OBJECT_TREE, &g->now);
 	return r;
 }
 
@@ -496,9 +516,9 @@ int rollback_do(struct engine *e, const struct engine_rollback_options *options,
 	r = engine_store(e, STORE_WRITE, &g.store, err);
 	if (r >= 0)
 		r = choose(&g, &state, err);
-	if (r >= 0 && g.clone.name && options->no_git)
-		r = err_set(err, -EINVAL, "option '--no-git' is for projects, not for clone '%s'",
-			    g.clone.name);
+	if (r >= 0 && g.clone.name && (options->no_git || options->skip_unreadable))
+		r = err_set(err, -EINVAL, "option '--%s' is for projects, not for clone '%s'",
+			    options->no_git ? "no-git" : "skip-unreadable", g.clone.name);
 	if (r >= 0)
 		r = roll(&g, state, err);
 	if (r < 0)

@@ -18,8 +18,9 @@ struct engine_rollback_options {
 	 * and a snapshot.
 	 */
 	const char *first, *second;
-	bool no_git;  /* of a project: leave '.git' as it is */
-	bool dry_run; /* only say what would change */
+	bool no_git;          /* of a project: leave '.git' as it is */
+	bool skip_unreadable; /* of a project: leave what cannot be read as it is */
+	bool dry_run;         /* only say what would change */
 	struct engine_watch watch;
 };
 

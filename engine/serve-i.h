@@ -49,6 +49,9 @@ void server_accept(struct server *s);
 /* Milliseconds since somebody was connected or a clone was mounted; 0: right now. */
 uint64_t server_idle_ms(struct server *s);
 
+/* Is somebody waiting for an answer? */
+bool server_is_busy(struct server *s);
+
 /*
  * Unmount all and let nobody in any more: the main thread is woken.  On failure, as when
  * something is in use and `force` is not set, all is as before.

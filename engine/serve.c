@@ -146,6 +146,16 @@ uint64_t server_idle_ms(struct server *s)
 	return ms;
 }
 
+bool server_is_busy(struct server *s)
+{
+	bool busy;
+
+	pthread_mutex_lock(&s->lock);
+	busy = s->n_acts > 0;
+	pthread_mutex_unlock(&s->lock);
+	return busy;
+}
+
 bool server_drain(struct server *s, unsigned ms)
 {
 	struct timespec until;

@@ -31,6 +31,15 @@ NODISCARD int survey_capture(struct engine *e, const struct project *p, struct b
 			     const struct survey_options *options, struct captured *ret,
 			     struct err *err);
 
+/* Warn of what could not be read; of a failure the first is told already. */
+void survey_tell_unread(struct engine *e, const struct captured *c, int r);
+
+/*
+ * What the record of its snapshot is to say of that, for who goes back to it: what was left out is
+ * then not to be removed.  It stands in `hold`; NULL: nothing is lacking.
+ */
+NODISCARD int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err);
+
 /*
  * A snapshot of the project that has this root was committed: let the next survey profit.  What
  * hinders that is no failure.

@@ -17,6 +17,7 @@
 #include "snapshot/apply.h"
 
 #define SIGNATURES_DIR "signatures"
+#define WARNINGS_MAX   100 /* of files that cannot be read; answers name more */
 
 /* --- signatures ------------------------------------------------------------------------- */
 
@@ -204,5 +205,38 @@ int survey_project(struct engine *e, const struct project *p, struct batch *b,
 		.dirs = c.stats.dirs,
 		.bytes = c.stats.bytes,
 	};
+	return 0;
+}
+
+/* --- what could not be read ------------------------------------------------------------- */
+
+void survey_tell_unread(struct engine *e, const struct captured *c, int r)
+{
+	const struct capture_report *unread = &c->unread;
+
+	for (size_t i = r < 0; i < unread->n && i < WARNINGS_MAX; i++)
+		engine_warn(e, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
+			    r < 0 ? "" : ", left out");
+}
+
+int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err)
+{
+	const struct capture_report *unread = &c->unread;
+	bool all = unread->more == 0;
+	int r = 0;
+
+	for (size_t i = 0; i < unread->n && all && r >= 0; i++) {
+		r = buf_append_str(hold, i > 0 ? "//" : "");
+		if (r >= 0)
+			r = buf_append_str(hold, unread->list[i].path);
+		all = hold->len <= SNAPSHOT_LACKS_MAX;
+	}
+	if (!all) {
+		buf_reset(hold);
+		r = buf_append_str(hold, SNAPSHOT_LACKS_MORE);
+	}
+	if (r < 0 || !buf_str(hold))
+		return err_nomem(err);
+	*ret = hold->len > 0 ? (char *)hold->data : NULL;
 	return 0;
 }

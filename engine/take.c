@@ -14,8 +14,6 @@
 #include "engine/survey-i.h"
 #include "snapshot/changes.h"
 
-#define WARNINGS_MAX 100 /* of files that cannot be read; answers name more */
-
 /* One snapshot on its way into the store. */
 struct taking {
 	struct engine *engine;
@@ -139,40 +137,6 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 
 /* --- of a project ----------------------------------------------------------------------- */
 
-/* Of a failure the first is told already. */
-static void tell_unread(const struct taking *t, int r)
-{
-	const struct capture_report *unread = &t->captured.unread;
-
-	for (size_t i = r < 0; i < unread->n && i < WARNINGS_MAX; i++)
-		engine_warn(t->engine, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
-			    r < 0 ? "" : ", left out");
-}
-
-/* For who goes back to it: what was left out is then not to be removed. */
-static int name_lacks(struct taking *t, struct err *err)
-{
-	const struct capture_report *unread = &t->captured.unread;
-	struct buf *out = &t->lacks;
-	bool all = unread->more == 0;
-	int r = 0;
-
-	for (size_t i = 0; i < unread->n && all && r >= 0; i++) {
-		r = buf_append_str(out, i > 0 ? "//" : "");
-		if (r >= 0)
-			r = buf_append_str(out, unread->list[i].path);
-		all = out->len <= SNAPSHOT_LACKS_MAX;
-	}
-	if (!all) {
-		buf_reset(out);
-		r = buf_append_str(out, SNAPSHOT_LACKS_MORE);
-	}
-	if (r < 0 || !buf_str(out))
-		return err_nomem(err);
-	t->snapshot.lacks = out->len > 0 ? (char *)out->data : NULL;
-	return 0;
-}
-
 static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct survey_options options = {
@@ -182,13 +146,13 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	int r;
 
 	r = survey_capture(t->engine, &t->project, b, &options, &t->captured, err);
-	tell_unread(t, r);
+	survey_tell_unread(t->engine, &t->captured, r);
 	if (r < 0)
 		return r;
 	t->snapshot.root = t->captured.root;
 	t->snapshot.files = t->captured.stats.files;
 	t->snapshot.bytes = t->captured.stats.bytes;
-	return name_lacks(t, err);
+	return survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
 }
 
 static int take_project(struct taking *t, struct err *err)

@@ -65,6 +65,7 @@ int engine_rollback(struct engine *e, const struct engine_rollback_options *opti
 	json_set_name(a.options, "first", options->first);
 	json_set_name(a.options, "second", options->second);
 	json_set_bool(a.options, "no_git", options->no_git);
+	json_set_bool(a.options, "skip_unreadable", options->skip_unreadable);
 	json_set_bool(a.options, "dry_run", options->dry_run);
 	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
 	if (r < 0)
@@ -88,6 +89,7 @@ static int serve_rollback(struct engine *e, const struct engine_watch *watch, st
 		.first = first,
 		.second = second,
 		.no_git = json_get_bool(options, "no_git"),
+		.skip_unreadable = json_get_bool(options, "skip_unreadable"),
 		.dry_run = json_get_bool(options, "dry_run"),
 		.watch = *watch,
 	};

@@ -33,6 +33,10 @@ struct node_reader {
 	struct content_writer *writer; /* owned */
 	uint8_t *block;                /* owned */
 	struct buf names, values;      /* of extended attributes */
+
+	int file;               /* the regular file that is open, or -1 */
+	struct stat file_stat;  /* what fstat(2) said of it */
+	struct timespec before; /* and when that had not been asked yet */
 };
 
 NODISCARD int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err);
@@ -53,8 +57,17 @@ void node_free(struct node *n); /* NULL is fine */
 DEFINE_CLEANUP(struct node *, node_free)
 
 /*
- * Anything but a directory, content and all.  `st` is what fstatat(2) said of the name, `home`
- * the device of the top.  With `patience` a file that is being written is taken too, if it can be.
+ * Open a regular file that node_read() is to read next, and tell what fstat(2) says of it: who
+ * knows that a name is to be read saves asking by name.  NODE_CHANGED if it is something else.
+ */
+NODISCARD int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
+			struct err *err);
+void node_close(struct node_reader *nr); /* if there is one open */
+
+/*
+ * Anything but a directory, content and all.  `st` is what node_open() or fstatat(2) said of the
+ * name, `home` the device of the top.  With `patience` a file that is being written is taken too,
+ * if it can be.  A regular file stays open until node_close().
  */
 NODISCARD int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
 			dev_t home, bool patience, struct node **ret, struct err *err);

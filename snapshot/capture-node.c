@@ -41,7 +41,7 @@
 
 int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err)
 {
-	*nr = (struct node_reader){ .batch = b };
+	*nr = (struct node_reader){ .batch = b, .file = -1 };
 	nr->block = malloc(READ_SIZE);
 	if (!nr->block)
 		return err_nomem(err);
@@ -50,6 +50,7 @@ int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err)
 
 void node_reader_done(struct node_reader *nr)
 {
+	node_close(nr);
 	content_writer_free(nr->writer);
 	free(nr->block);
 	buf_done(&nr->names);
@@ -278,24 +279,22 @@ static int examine(int fd, struct stat *ret, struct err *err)
 	return fstat(fd, ret) < 0 ? unreadable(err_sys(err, "cannot be examined")) : 0;
 }
 
-static int read_version(struct node_reader *nr, int fd, struct tree_entry *ret, struct stat *ret_st,
-			struct err *err)
+/* `before` is what it was when it was looked at last. */
+static int read_version(struct node_reader *nr, int fd, const struct stat *before,
+			struct tree_entry *ret, struct stat *ret_st, struct err *err)
 {
 	struct tree_entry e = { 0 };
-	struct stat before;
 	struct content content;
 	int r;
 
-	r = examine(fd, &before, err);
-	if (r == 0)
-		r = read_content(nr, fd, &before, &content, err);
+	r = read_content(nr, fd, before, &content, err);
 	if (r == 0)
 		r = read_xattrs(nr, fd, &e.xattrs, err);
 	if (r == 0)
 		r = examine(fd, ret_st, err);
 	if (r != 0)
 		return r;
-	if (!same_version(&before, ret_st))
+	if (!same_version(before, ret_st))
 		return NODE_CHANGED;
 	set_attributes(&e, ret_st);
 	tree_entry_set_content(&e, &content);
@@ -370,47 +369,68 @@ static bool is_fresh(const struct tree_entry *e, const struct timespec *since)
 	       FRESH_NS;
 }
 
-static int read_still(struct node_reader *nr, int fd, const struct timespec *start, struct node *n,
-		      struct stat *ret_st, struct err *err)
+static int read_still(struct node_reader *nr, struct node *n, struct stat *ret_st, struct err *err)
 {
 	struct tree_entry again;
+	struct stat first;
 	int r;
 
-	r = read_version(nr, fd, &n->e, ret_st, err);
+	r = read_version(nr, nr->file, &nr->file_stat, &n->e, ret_st, err);
 	if (r != 0)
 		return r;
-	n->trusted = !is_fresh(&n->e, start);
+	n->trusted = !is_fresh(&n->e, &nr->before);
 	if (n->trusted)
 		return 0;
-	r = read_version(nr, fd, &again, ret_st, err);
+	first = *ret_st;
+	r = read_version(nr, nr->file, &first, &again, ret_st, err);
 	if (r != 0)
 		return r;
 	return tree_entry_equal(&n->e, &again) ? 0 : NODE_CHANGED;
 }
 
+int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
+	      struct err *err)
+{
+	int r;
+
+	node_close(nr);
+	clock_gettime(CLOCK_REALTIME, &nr->before);
+	/* Should a FIFO have taken the name's place, opening must not wait for its other end. */
+	nr->file = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (nr->file < 0)
+		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be opened"));
+	r = examine(nr->file, &nr->file_stat, err);
+	if (r == 0 && !S_ISREG(nr->file_stat.st_mode))
+		r = NODE_CHANGED;
+	if (r != 0)
+		node_close(nr);
+	else
+		*ret = nr->file_stat;
+	return r;
+}
+
+void node_close(struct node_reader *nr)
+{
+	cleanup_close(&nr->file);
+	nr->file = -1;
+}
+
 static int read_regular(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
 			bool patience, struct node *n, struct stat *ret_st, struct err *err)
 {
-	/* Should a FIFO have taken the name's place, opening must not wait for its other end. */
-	AUTO_CLOSE int fd =
-	    openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct timespec start;
 	struct stat now;
-	int r;
+	int r = 0;
 
-	if (fd < 0)
-		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be opened"));
-	r = examine(fd, &now, err);
+	if (nr->file < 0)
+		r = node_open(nr, dirfd, name, &now, err);
 	if (r != 0)
 		return r;
-	if (!S_ISREG(now.st_mode) || now.st_dev != st->st_dev || now.st_ino != st->st_ino)
+	if (nr->file_stat.st_dev != st->st_dev || nr->file_stat.st_ino != st->st_ino)
 		return NODE_CHANGED;
-
-	clock_gettime(CLOCK_REALTIME, &start);
-	r = read_still(nr, fd, &start, n, ret_st, err);
+	r = read_still(nr, n, ret_st, err);
 	if (r == NODE_CHANGED && patience) {
 		n->trusted = false;
-		r = read_restless(nr, fd, &n->e, ret_st, err);
+		r = read_restless(nr, nr->file, &n->e, ret_st, err);
 	}
 	return r;
 }

@@ -11,6 +11,7 @@
 
 #include "base/fdio.h"
 #include "snapshot/capture-i.h"
+#include "snapshot/journal.h"
 
 #define ATTEMPTS         8 /* at one name, with pauses of 1, 2, 4, ... ms between */
 #define PATIENT_ATTEMPTS 4 /* the last of them */
@@ -96,6 +97,7 @@ static int try_name(struct worker *k, struct dir *d, struct item *item, int fd, 
 		    struct err *err)
 {
 	struct stat st;
+	int r;
 
 	if (fstatat(fd, item->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
@@ -103,10 +105,31 @@ static int try_name(struct worker *k, struct dir *d, struct item *item, int fd, 
 		err_sys(err, "cannot be examined");
 		return NODE_UNREADABLE;
 	}
-	if (!S_ISDIR(st.st_mode))
-		return take_file(k, d, item, fd, &st, patience, err);
-	item->kind = ITEM_DIR;
-	return 0;
+	if (S_ISDIR(st.st_mode)) {
+		item->kind = ITEM_DIR;
+		return 0;
+	}
+	r = take_file(k, d, item, fd, &st, patience, err);
+	node_close(&k->reader);
+	return r;
+}
+
+/*
+ * A file of which nothing is known is read in any case, so it is opened at once and not asked for
+ * by name first.  Whatever that meets, NODE_CHANGED has the name looked at as any other.
+ */
+static int try_new_file(struct worker *k, struct dir *d, struct item *item, int fd, struct err *err)
+{
+	struct err ignored = { 0 };
+	struct stat st;
+	int r;
+
+	if (item->old || item_type(item) != DT_REG ||
+	    node_open(&k->reader, fd, item->name, &st, &ignored) != 0)
+		return NODE_CHANGED;
+	r = take_file(k, d, item, fd, &st, false, err);
+	node_close(&k->reader);
+	return r;
 }
 
 static void pause_before(unsigned attempt)
@@ -146,7 +169,7 @@ static int finish_name(struct worker *k, struct dir *d, struct item *item, int r
 static int take_name(struct worker *k, struct dir *d, struct item *item, int fd, struct err *err)
 {
 	struct err why = { 0 };
-	int r = NODE_CHANGED;
+	int r = try_new_file(k, d, item, fd, &why);
 
 	for (unsigned i = 0; i < ATTEMPTS && r == NODE_CHANGED; i++) {
 		pause_before(i);
@@ -399,6 +422,11 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	struct err why = { 0 };
 	int fd, r;
 
+	/* What is being done to a project in this one is nobody's content. */
+	if (journal_is_stage(item->name)) {
+		item->kind = ITEM_ABSENT;
+		return 0;
+	}
 	r = walk_use(k->walk, parent, &fd, err);
 	if (r < 0)
 		return r;

@@ -53,6 +53,21 @@ static int advance(struct frame *f, enum side s, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* To the next name of each side that has one, where both go on over what is the same. */
+static int advance_sides(const struct walk *w, struct frame *f, const bool goes[SIDES],
+			 struct err *err)
+{
+	int r = 0;
+
+	/* A file with several names may differ though its entry does not. */
+	if (goes[OLD] && goes[NEW] && f->it[OLD] && f->it[NEW] &&
+	    object_id_equal(&w->root[OLD].links, &w->root[NEW].links))
+		tree_iter_skip_same(f->it[OLD], f->it[NEW]);
+	for (int s = 0; s < SIDES && r >= 0; s++)
+		r = goes[s] ? advance(f, (enum side)s, err) : 0;
+	return r;
+}
+
 /* Of the directory whose path has that length. */
 static int unreadable(struct walk *w, size_t path_len, int r, struct err *err)
 {
@@ -66,6 +81,7 @@ static int push(struct walk *w, const struct object_id *old, const struct object
 		struct err *err)
 {
 	const struct object_id *const id[SIDES] = { old, new };
+	const bool both[SIDES] = { true, true };
 	struct frame *f;
 	int r = 0;
 
@@ -80,12 +96,11 @@ static int push(struct walk *w, const struct object_id *old, const struct object
 	}
 	f = &w->stack[w->depth++];
 	*f = (struct frame){ .path_len = w->path.len };
-	for (int s = 0; s < SIDES && r >= 0; s++) {
+	for (int s = 0; s < SIDES && r >= 0; s++)
 		if (id[s])
 			r = tree_iter_new(w->store, id[s], &f->it[s], err);
-		if (r >= 0)
-			r = advance(f, (enum side)s, err);
-	}
+	if (r >= 0)
+		r = advance_sides(w, f, both, err);
 	return r < 0 ? unreadable(w, f->path_len, r, err) : r;
 }
 
@@ -215,11 +230,9 @@ static int step(struct walk *w, struct err *err)
 		return err_nomem(err);
 	r = tell(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
 	/* Of a directory nothing borrowed is used from here on, so the iterators may go on. */
-	for (int s = 0; s < SIDES && r == 0; s++) {
-		read = has[s] ? advance(f, (enum side)s, err) : 0;
-		if (read < 0)
-			return unreadable(w, f->path_len, read, err);
-	}
+	read = r == 0 ? advance_sides(w, f, has, err) : 0;
+	if (read < 0)
+		return unreadable(w, f->path_len, read, err);
 	return r != 0 ? r : descend(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
 }
 

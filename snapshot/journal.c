@@ -35,6 +35,20 @@ const char *journal_stage(const struct journal *j, char name[JOURNAL_STAGE_SIZE]
 	return name;
 }
 
+/* Others, as what a crash left beside a journal, are none. */
+static bool is_id(const char *name)
+{
+	return strlen(name) == JOURNAL_ID_SIZE - 1 &&
+	       strspn(name, "0123456789abcdef") == JOURNAL_ID_SIZE - 1;
+}
+
+bool journal_is_stage(const char *name)
+{
+	const size_t len = sizeof(JOURNAL_STAGE_PREFIX) - 1;
+
+	return strncmp(name, JOURNAL_STAGE_PREFIX, len) == 0 && is_id(name + len);
+}
+
 int journal_name(struct journal *j, struct err *err)
 {
 	uint64_t n;
@@ -171,26 +185,52 @@ static int decode(struct store *s, const uint8_t *data, size_t len, struct journ
 	return plan_decode(data + head + path_len, len - head - path_len, &j->plan, err);
 }
 
-/* Others, as what a crash left beside a journal, are none. */
-static bool is_id(const char *name)
-{
-	return strlen(name) == JOURNAL_ID_SIZE - 1 &&
-	       strspn(name, "0123456789abcdef") == JOURNAL_ID_SIZE - 1;
-}
-
-static int visit(struct store *s, int dir, const char *name, const char *project, journal_fn fn,
-		 void *ctx, struct err *err)
+static int load(struct store *s, int dir, const char *name, struct journal *j, struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	CLEANUP(journal_done) struct journal j = { 0 };
 	int r;
 
 	r = fdio_read_file(dir, name, JOURNAL_MAX, &bytes, err);
 	if (r >= 0)
-		r = decode(s, bytes.data, bytes.len, &j, err);
+		r = decode(s, bytes.data, bytes.len, j, err);
 	if (r < 0)
 		return err_wrap(err, r, "journal '%s/" JOURNAL_DIR "/%s'", store_path(s), name);
+	snprintf(j->id, sizeof(j->id), "%s", name);
+	return 0;
+}
+
+/*
+ * Is that journal about the directory?  It need not be readable to tell: before there is a stage
+ * nothing was changed, and the stage goes last.
+ */
+static bool is_staged_in(const char *project, const char *name)
+{
+	struct journal j = { 0 };
+	char stage[JOURNAL_STAGE_SIZE];
+	AUTO_FREE char *path = NULL;
+	struct stat st;
+
 	snprintf(j.id, sizeof(j.id), "%s", name);
+	path = path_join(project, journal_stage(&j, stage));
+	return !path || lstat(path, &st) == 0 || errno != ENOENT;
+}
+
+/* One that cannot be read is told in `unread`. */
+static int visit(struct store *s, int dir, const char *name, const char *project, journal_fn fn,
+		 void *ctx, struct err *unread, struct err *err)
+{
+	CLEANUP(journal_done) struct journal j = { 0 };
+	struct err why = { 0 };
+	int r = load(s, dir, name, &j, &why);
+
+	/* Somebody has ended it since it was listed. */
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		if (unread->code == 0 && (!project || is_staged_in(project, name)))
+			*unread = why;
+		return 0;
+	}
 	if (project && strcmp(project, j.project) != 0)
 		return 0;
 	return fn(&j, ctx, err);
@@ -206,6 +246,7 @@ int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,
 {
 	AUTO_CLOSE int dir = open_dir(s, false, err), copy = -1;
 	CLEANUP(close_stream) DIR *stream = NULL;
+	struct err unread = { 0 };
 	struct dirent *e;
 	int r = 0;
 
@@ -218,6 +259,8 @@ int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,
 	copy = -1; /* the stream closes it */
 	while (r == 0 && (e = readdir(stream)))
 		if (is_id(e->d_name))
-			r = visit(s, dir, e->d_name, project, fn, ctx, err);
-	return r;
+			r = visit(s, dir, e->d_name, project, fn, ctx, &unread, err);
+	if (r != 0 || unread.code == 0)
+		return r;
+	return err_set(err, unread.code, "%s", unread.msg);
 }

@@ -45,9 +45,13 @@ NODISCARD int journal_set_state(struct store *s, struct journal *j, enum journal
 
 NODISCARD int journal_remove(struct store *s, const struct journal *j, struct err *err);
 
+/* Is this the name of a stage, of whichever act? */
+bool journal_is_stage(const char *name);
+
 /*
- * Each journal, in no order, of the directory `project` or (NULL) of all.  One that cannot be
- * read ends the walk with -EBADMSG and its name.  A non-zero answer of `fn` ends it too.
+ * Each journal, in no order, of the directory `project` or (NULL) of all.  A non-zero answer of
+ * `fn` ends the walk.  One that cannot be read is of a directory that holds its stage, and no
+ * other's business: after all others it is -EBADMSG with its name.
  */
 typedef int (*journal_fn)(struct journal *j, void *ctx, struct err *err);
 NODISCARD int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,

@@ -138,7 +138,7 @@ static void side_done(struct side *s)
 
 static int side_step(struct side *s, struct err *err)
 {
-	int r = tree_iter_next(s->it, &s->e, err);
+	int r = s->it ? tree_iter_next(s->it, &s->e, err) : 0;
 
 	s->at_end = r == 0;
 	return r < 0 ? r : 0;
@@ -147,13 +147,8 @@ static int side_step(struct side *s, struct err *err)
 static int side_begin(struct side *s, struct store *store, const struct object_id *tree,
 		      struct err *err)
 {
-	int r;
-
 	s->at_end = true;
-	if (object_id_is_zero(tree))
-		return 0;
-	r = tree_iter_new(store, tree, &s->it, err);
-	return r < 0 ? r : side_step(s, err);
+	return object_id_is_zero(tree) ? 0 : tree_iter_new(store, tree, &s->it, err);
 }
 
 static int order(const struct side *a, const struct side *b)
@@ -161,6 +156,17 @@ static int order(const struct side *a, const struct side *b)
 	if (a->at_end || b->at_end)
 		return (int)a->at_end - (int)b->at_end;
 	return tree_name_compare(a->e.name, a->e.name_len, b->e.name, b->e.name_len);
+}
+
+/* To the next names, and over what is the same on both sides. */
+static int both_step(struct side *a, struct side *b, struct err *err)
+{
+	int r;
+
+	if (a->it && b->it)
+		tree_iter_skip_same(a->it, b->it);
+	r = side_step(a, err);
+	return r < 0 ? r : side_step(b, err);
 }
 
 /* On one side only, or another file. */
@@ -195,6 +201,8 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 	r = side_begin(&a, s, &d->dirs[which].from, err);
 	if (r >= 0)
 		r = side_begin(&b, s, &d->dirs[which].to.id, err);
+	if (r >= 0)
+		r = both_step(&a, &b, err);
 	while (r >= 0 && !(a.at_end && b.at_end)) {
 		side = order(&a, &b);
 		if (side == 0)
@@ -202,10 +210,8 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 		else
 			r = compare_names(d, s, which, side < 0 ? &a.e : NULL,
 					  side > 0 ? &b.e : NULL, err);
-		if (r >= 0 && side <= 0)
-			r = side_step(&a, err);
-		if (r >= 0 && side >= 0)
-			r = side_step(&b, err);
+		if (r >= 0)
+			r = side == 0 ? both_step(&a, &b, err) : side_step(side < 0 ? &a : &b, err);
 	}
 	return r;
 }

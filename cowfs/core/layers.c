@@ -65,6 +65,7 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 		r = ahead_new(ls->cache, &ls->ahead, err);
 	if (r < 0)
 		return r;
+	cache_share(ls->cache);
 	r = pthread_create(&ls->committer, NULL, committer_run, ls);
 	if (r != 0)
 		return err_set(err, -r, "no thread for the committer: %s", strerror(r));

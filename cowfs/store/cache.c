@@ -8,7 +8,7 @@
  * who gives its last reference back queues it again; so no turn is wasted twice on what
  * cannot go.  Over budget, shards take turns, one lock at a time.
  *
- * References and both bits are one word.  It goes from no reference to one under the shard's
+ * References and bits are one word.  It goes from no reference to one under the shard's
  * lock only, so what is seen there without any can be freed.
  *
  * Bytes are compared with their id when they are read, and no further: readers of tree nodes
@@ -23,16 +23,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "cowfs/store/store-i.h"
+
 #define SHARDS      16
 #define BUCKETS_MIN 64
 
 enum pool { POOL_CHUNKS, POOL_META };
 #define POOLS 2
 
-/* The word of an object: two bits, and references in the bits above. */
+/* The word of an object: three bits, and references in the bits above. */
 #define QUEUED  1u
 #define USED    2u
-#define ONE_REF 4u
+#define SOUND   4u
+#define ONE_REF 8u
 
 struct link {
 	struct link *prev, *next;
@@ -258,8 +261,11 @@ int cache_new(struct store *s, const struct cache_limits *limits, struct cache *
 
 void cache_free(struct cache *c)
 {
+	struct cache *shared = c;
+
 	if (!c)
 		return;
+	atomic_compare_exchange_strong(&c->store->cache, &shared, NULL);
 	cache_drop(c);
 	for (int i = 0; i < SHARDS; i++) {
 		assert(c->shards[i].n == 0);
@@ -317,6 +323,16 @@ const struct cached *cached_ref(const struct cached *pub)
 	return pub;
 }
 
+bool cached_is_sound(const struct cached *pub)
+{
+	return atomic_load_explicit(&object_behind(pub)->word, memory_order_relaxed) & SOUND;
+}
+
+void cached_set_sound(const struct cached *pub)
+{
+	atomic_fetch_or_explicit(&object_behind(pub)->word, SOUND, memory_order_relaxed);
+}
+
 /* Give the last reference back of an object that is in no queue, unless it has another by now. */
 static void unref_and_queue(struct object *o)
 {
@@ -372,14 +388,34 @@ const struct cached *cache_find(struct cache *c, enum object_kind kind, const st
 	return o ? &o->pub : NULL;
 }
 
+/* With one reference, and entered nowhere yet; NULL without memory. */
+static struct object *object_new(struct cache *c, enum object_kind kind, const struct object_id *id,
+				 const void *data, size_t len)
+{
+	struct object *o = malloc(sizeof(*o) + len);
+
+	if (!o)
+		return NULL;
+	o->pub = (struct cached){
+		.what = { .id = *id, .kind = kind },
+		.data = o->bytes,
+		.len = len,
+	};
+	o->cache = c;
+	atomic_init(&o->word, ONE_REF);
+	if (len > 0)
+		memcpy(o->bytes, data, len);
+	return o;
+}
+
 /* Enter it, unless another thread was faster: then that thread's is taken.  Takes `o`. */
-static struct object *enter(struct cache *c, struct object *o)
+static struct object *enter(struct cache *c, struct object *o, bool loaded)
 {
 	struct shard *sh = shard_of(c, &o->pub.what.id);
 	struct object *there;
 
 	pthread_mutex_lock(&sh->lock);
-	sh->loaded++;
+	sh->loaded += loaded;
 	there = table_find(sh, o->pub.what.kind, &o->pub.what.id);
 	if (there)
 		take(there);
@@ -407,18 +443,44 @@ int cache_load(struct cache *c, enum object_kind kind, const struct object_id *i
 	r = store_require(c->store, kind, id, &bytes, err);
 	if (r < 0)
 		return r;
-	o = malloc(sizeof(*o) + bytes.len);
+	o = object_new(c, kind, id, bytes.data, bytes.len);
 	if (!o)
 		return err_nomem(err);
-	o->pub = (struct cached){
-		.what = { .id = *id, .kind = kind },
-		.data = o->bytes,
-		.len = bytes.len,
-	};
-	o->cache = c;
-	atomic_init(&o->word, ONE_REF);
-	if (bytes.len > 0)
-		memcpy(o->bytes, bytes.data, bytes.len);
-	*ret = &enter(c, o)->pub;
+	*ret = &enter(c, o, true)->pub;
 	return 0;
+}
+
+void cache_add(struct cache *c, enum object_kind kind, const struct object_id *id, const void *data,
+	       size_t len)
+{
+	struct object *o = object_new(c, kind, id, data, len);
+
+	if (!o)
+		return;
+	o = enter(c, o, false);
+	cached_set_sound(&o->pub);
+	cached_unref(&o->pub);
+}
+
+/* --- for all who read the store ------------------------------------------------------------ */
+
+void cache_share(struct cache *c)
+{
+	atomic_store(&c->store->cache, c);
+}
+
+int cache_require(struct store *s, enum object_kind kind, const struct object_id *id,
+		  struct buf *out, struct err *err)
+{
+	CLEANUP(cached_unref_p) const struct cached *o = NULL;
+	struct cache *c = atomic_load(&s->cache);
+	int r;
+
+	if (!c)
+		return store_require(s, kind, id, out, err);
+	buf_reset(out);
+	r = cache_load(c, kind, id, &o, err);
+	if (r < 0)
+		return r;
+	return buf_append(out, o->data, o->len) < 0 ? err_nomem(err) : 0;
 }

@@ -1,7 +1,8 @@
 /*
  * cache.h - objects of a store in memory, unpacked and checked, shared by all who read them.
  *
- * What it holds never changes, so a reference may be kept as long as it is useful.
+ * What it holds never changes, so a reference may be kept as long as it is useful.  It may
+ * hold what the store has no more, or has not yet: that an object is here proves nothing.
  * Chunks have a budget of their own: a stream of file content does not drive out the
  * trees that every look-up needs.  What is referenced counts, and stays whatever the budget says.
  *
@@ -40,9 +41,31 @@ const struct cached *cache_find(struct cache *c, enum object_kind kind, const st
 NODISCARD int cache_load(struct cache *c, enum object_kind kind, const struct object_id *id,
 			 const struct cached **ret, struct err *err);
 
+/*
+ * Enter what was just put, and is sound as who put it made it: the directories of a clone that
+ * were changed are changed again, and compared with what they were.  Where there is no memory
+ * for it, it is read when it is needed.
+ */
+void cache_add(struct cache *c, enum object_kind kind, const struct object_id *id, const void *data,
+	       size_t len);
+
+/*
+ * From here on trees of the store are read through this cache (tree.h, root.h), whoever reads
+ * them.  It may be freed when nobody does any more.
+ */
+void cache_share(struct cache *c);
+
+/* As store_require(), through the cache that is shared if there is one. */
+NODISCARD int cache_require(struct store *s, enum object_kind kind, const struct object_id *id,
+			    struct buf *out, struct err *err);
+
 const struct cached *cached_ref(const struct cached *o);
 void cached_unref(const struct cached *o); /* NULL is fine */
 DEFINE_CLEANUP(const struct cached *, cached_unref)
+
+/* Was it found to obey all rules of its kind?  It never changes, so once is enough. */
+bool cached_is_sound(const struct cached *o);
+void cached_set_sound(const struct cached *o);
 
 /* Forget all that nobody references. */
 void cache_drop(struct cache *c);

@@ -5,6 +5,11 @@
  * Rule for data that does not compress: zstd level 1 finds that out by itself at
  * memory speed, so there is no guessing beforehand; the frame is kept only if it
  * saves a sixteenth, because reading it costs a decompression for ever.
+ *
+ * Trees and recipes are mostly ids, numbers and names.  There level -1, which leaves what it
+ * finds no match for as it is, saves as much (0.42 of small nodes with either, 0.29 instead
+ * of 0.28 of large ones) in half the time both ways, and every change of a clone packs some.
+ * Chunks would take a seventh more room.
  */
 #include "cowfs/store/object.h"
 
@@ -19,9 +24,10 @@
 
 enum { PACK_RAW = 0, PACK_ZSTD = 1 };
 
-#define PACK_HEADER   4
-#define PACK_LEVEL    1
-#define PACK_TRY_FROM 64 /* a frame's own overhead eats what fewer bytes could save */
+#define PACK_HEADER      4
+#define PACK_LEVEL_CHUNK 1
+#define PACK_LEVEL_META  (-1)
+#define PACK_TRY_FROM    64 /* a frame's own overhead eats what fewer bytes could save */
 
 _Static_assert(OBJECT_SECRET_SIZE >= XXH3_SECRET_SIZE_MIN, "XXH3 wants a longer secret");
 _Static_assert(OBJECT_SIZE_MAX < 1u << 24, "the length has three bytes");
@@ -113,7 +119,6 @@ uint64_t object_row_sum(int64_t seq, enum object_kind kind, const struct object_
 int codec_new(struct codec **ret, struct err *err)
 {
 	CLEANUP(codec_free_p) struct codec *c = calloc(1, sizeof(*c));
-	size_t rc;
 
 	if (!c)
 		return err_nomem(err);
@@ -121,8 +126,6 @@ int codec_new(struct codec **ret, struct err *err)
 	c->unpack = ZSTD_createDCtx();
 	if (!c->pack || !c->unpack)
 		return err_nomem(err);
-	rc = ZSTD_CCtx_setParameter(c->pack, ZSTD_c_compressionLevel, PACK_LEVEL);
-	assert(!ZSTD_isError(rc));
 	*ret = TAKE_PTR(c);
 	return 0;
 }
@@ -141,7 +144,16 @@ static void put_header(uint8_t *p, unsigned method, size_t len)
 	le32_store(p, (uint32_t)len << 8 | method);
 }
 
-int object_pack(struct codec *c, const void *data, size_t len, struct buf *out, struct err *err)
+static void set_level(struct codec *c, enum object_kind kind)
+{
+	const int level = kind == OBJECT_CHUNK ? PACK_LEVEL_CHUNK : PACK_LEVEL_META;
+	const size_t rc = ZSTD_CCtx_setParameter(c->pack, ZSTD_c_compressionLevel, level);
+
+	assert(!ZSTD_isError(rc));
+}
+
+int object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
+		struct buf *out, struct err *err)
 {
 	size_t room = len < PACK_TRY_FROM ? len : ZSTD_compressBound(len);
 	uint8_t *p;
@@ -153,6 +165,7 @@ int object_pack(struct codec *c, const void *data, size_t len, struct buf *out, 
 	p = out->data + out->len;
 
 	if (len >= PACK_TRY_FROM) {
+		set_level(c, kind);
 		n = ZSTD_compress2(c->pack, p + PACK_HEADER, room, data, len);
 		if (ZSTD_isError(n)) {
 			/* Room was given by ZSTD_compressBound(), so only memory can be short. */

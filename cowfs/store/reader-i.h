@@ -22,6 +22,9 @@ NODISCARD int reader_take(struct store *s, struct reader **ret, struct err *err)
 void reader_give(struct reader *rd); /* NULL is fine */
 DEFINE_CLEANUP(struct reader *, reader_give)
 
+/* Add one to the pool that takes over connections which are open already. */
+NODISCARD int reader_add(struct store *s, struct db *db[TABLES], struct err *err);
+
 /* Where an object is.  1 found, 0 not there. */
 NODISCARD int reader_find(struct reader *rd, enum object_kind kind, const struct object_id *id,
 			  struct row *ret, struct err *err);

@@ -29,33 +29,59 @@ void readers_close(struct store *s)
 	}
 }
 
+static int open_missing(struct reader *rd, enum table t, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+
+	if (rd->db[t])
+		return 0;
+	path = path_join(rd->store->path, schema_file_name((enum schema_file)t));
+	return path ? db_open(path, DB_READ, &rd->db[t], err) : err_nomem(err);
+}
+
+/* Takes the connections of `db` that there are. */
+static int reader_new(struct store *s, struct db *db[TABLES], struct reader **ret, struct err *err)
+{
+	CLEANUP(reader_free_p) struct reader *rd = calloc(1, sizeof(*rd));
+	int r;
+
+	if (!rd)
+		return err_nomem(err);
+	rd->store = s;
+	for (int t = 0; t < TABLES; t++)
+		rd->db[t] = TAKE_PTR(db[t]);
+	r = codec_new(&rd->codec, err);
+	for (int t = 0; t < TABLES && r >= 0; t++)
+		r = open_missing(rd, (enum table)t, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(rd);
+	return 0;
+}
+
 int reader_take(struct store *s, struct reader **ret, struct err *err)
 {
-	CLEANUP(reader_free_p) struct reader *rd = NULL;
-	int r;
+	struct db *none[TABLES] = { 0 };
+	struct reader *rd;
 
 	pthread_mutex_lock(&s->pool_lock);
 	rd = s->idle;
 	if (rd)
 		s->idle = rd->next;
 	pthread_mutex_unlock(&s->pool_lock);
-	if (!rd) {
-		rd = calloc(1, sizeof(*rd));
-		if (!rd)
-			return err_nomem(err);
-		rd->store = s;
-		r = codec_new(&rd->codec, err);
-		for (int t = 0; t < TABLES && r >= 0; t++) {
-			AUTO_FREE char *path =
-			    path_join(s->path, schema_file_name((enum schema_file)t));
-
-			r = path ? db_open(path, DB_READ, &rd->db[t], err) : err_nomem(err);
-		}
-		if (r < 0)
-			return r;
-	}
-	*ret = TAKE_PTR(rd);
+	if (!rd)
+		return reader_new(s, none, ret, err);
+	*ret = rd;
 	return 0;
+}
+
+int reader_add(struct store *s, struct db *db[TABLES], struct err *err)
+{
+	struct reader *rd = NULL;
+	int r = reader_new(s, db, &rd, err);
+
+	reader_give(rd);
+	return r;
 }
 
 void reader_give(struct reader *rd)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "cowfs/store/cache.h"
 #include "cowfs/store/tree-node.h"
 
 const char *root_link_name(uint64_t ino, char name[ROOT_LINK_NAME_SIZE])
@@ -95,7 +96,7 @@ int root_get(struct store *s, const struct object_id *id, struct root *ret, stru
 	char hex[OBJECT_HEX_SIZE];
 	int r;
 
-	r = store_require(s, OBJECT_TREE, id, &bytes, err);
+	r = cache_require(s, OBJECT_TREE, id, &bytes, err);
 	if (r < 0)
 		return r;
 	r = root_decode(bytes.data, bytes.len, ret, err);

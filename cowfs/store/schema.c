@@ -104,7 +104,7 @@ static int verify_tables(struct db *db, enum schema_file f, struct err *err)
 	return 0;
 }
 
-int schema_probe(const char *path, enum schema_file f, struct err *err)
+int schema_probe(const char *path, enum schema_file f, struct db **ret, struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
 	int64_t application = 0, version = 0, page_size = 1;
@@ -143,7 +143,10 @@ int schema_probe(const char *path, enum schema_file f, struct err *err)
 		    path, (long long)version, SCHEMA_VERSION);
 	if (version <= 0)
 		return err_set(err, -EBADMSG, "'%s' is damaged: it has no format version", path);
-	return version < SCHEMA_VERSION ? 0 : verify_tables(db, f, err);
+	r = version < SCHEMA_VERSION ? 0 : verify_tables(db, f, err);
+	if (r >= 0 && ret)
+		*ret = alone ? NULL : TAKE_PTR(db);
+	return r;
 }
 
 static uint64_t setting_sum(const char *name, const void *value, size_t len)

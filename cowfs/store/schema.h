@@ -27,8 +27,11 @@ struct schema_identity {
 /*
  * Look at the file's header.  0: a database of ours, of this version or an earlier
  * one.  -ENOENT: no such file.  -EPROTO: a later version.  -EBADMSG: not what it should be.
+ *
+ * Where a log had to be read too, a connection was opened for it: *ret owns it then, unless
+ * `ret` is NULL, and is NULL otherwise.
  */
-NODISCARD int schema_probe(const char *path, enum schema_file f, struct err *err);
+NODISCARD int schema_probe(const char *path, enum schema_file f, struct db **ret, struct err *err);
 
 /* Make a database at `path`, complete and durable under its name or not there at all. */
 NODISCARD int schema_create(const char *path, enum schema_file f,

@@ -18,17 +18,29 @@
 #include "cowfs/store/ref.h"
 #include "cowfs/store/store.h"
 
-/* The log of a database is moved into it when a commit leaves more than this. */
-#define STORE_LOG_MAX ((uint64_t)64 << 20)
+/*
+ * The log of a database is moved into it when nobody waits for it (store_tidy()) if it has
+ * more than the one, and by the commit that leaves more than the other.  To move it is to
+ * write all of it once more, and to wait for the disk.
+ */
+#define STORE_LOG_QUIET ((uint64_t)32 << 20)
+#define STORE_LOG_MAX   ((uint64_t)256 << 20)
+
+/* The same where room is short. */
+#define STORE_LOG_SHORT ((uint64_t)64 << 20)
 
 /* Where less is free, each commit makes sure that its log can be moved into the database. */
 #define STORE_ROOM_PLENTY (4 * STORE_LOG_MAX)
+
+struct cache;
 
 struct store {
 	char *path;
 	enum store_mode mode;
 	int lock_fd; /* holds the store for writing; -1 when reading */
 	struct object_key key;
+
+	_Atomic(struct cache *) cache; /* borrowed; the one that trees are read through, or NULL */
 
 	pthread_mutex_t pool_lock; /* guards idle */
 	struct reader *idle;
@@ -55,7 +67,7 @@ struct store {
 };
 
 /*
- * Move the logs into the databases if they grew beyond STORE_LOG_MAX.  What cannot be
+ * Move the logs into the databases if they grew beyond what a commit may leave.  What cannot be
  * moved now is moved after the next commit: no data depends on it.  write_lock held.
  */
 void store_relieve_logs(struct store *s);
@@ -64,6 +76,9 @@ static inline bool store_is_full(int r)
 {
 	return r == -ENOSPC || r == -EDQUOT;
 }
+
+/* Bytes that can still be written where the store lies; UINT64_MAX if nobody knows. */
+uint64_t store_room(const struct store *s);
 
 /* Remove the file that holds room, if there is one.  write_lock held, or still opening. */
 void store_drop_reserve(struct store *s);

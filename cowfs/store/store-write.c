@@ -25,8 +25,7 @@
 
 /* --- room ------------------------------------------------------------------------------- */
 
-/* Bytes that can still be written where the store lies; UINT64_MAX if nobody knows. */
-static uint64_t free_room(const struct store *s)
+uint64_t store_room(const struct store *s)
 {
 	struct statvfs fs;
 
@@ -73,7 +72,7 @@ static int look_for_room(struct store *s, enum table t, uint64_t bytes, struct e
 		[TABLE_CHUNKS] = (uint64_t)2 << 20,
 	};
 
-	if (bytes == 0 || free_room(s) >= 2 * bytes + left[t])
+	if (bytes == 0 || store_room(s) >= 2 * bytes + left[t])
 		return 0;
 	return err_set(err, -ENOSPC, "writing '%s': the disk is full", db_path(s->writer[t]));
 }
@@ -94,7 +93,7 @@ int store_writable(struct store *s, struct err *err)
 
 static int commit(struct store *s, enum table t, bool durable, struct err *err)
 {
-	const uint64_t room = free_room(s);
+	const uint64_t room = store_room(s);
 	struct db *db = s->writer[t];
 	int r = 0;
 
@@ -160,7 +159,7 @@ int store_write(struct store *s, const struct store_change *c, struct err *err)
 	if (c->table == TABLE_META || c->bytes == 0)
 		store_drop_reserve(s);
 	r = try_write(s, c, err);
-	hold_reserve(s, free_room(s));
+	hold_reserve(s, store_room(s));
 	return r;
 }
 

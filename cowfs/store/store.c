@@ -87,7 +87,7 @@ static int clear_half_made(const char *chunks, struct err *err)
 	r = exists(chunks, &there, err);
 	if (r < 0 || !there)
 		return r;
-	r = schema_probe(chunks, SCHEMA_CHUNKS, err);
+	r = schema_probe(chunks, SCHEMA_CHUNKS, NULL, err);
 	if (r >= 0)
 		r = db_open(chunks, DB_READ, &db, err);
 	if (r >= 0)
@@ -182,15 +182,29 @@ static int read_identity(struct store *s, struct err *err)
 	return 0;
 }
 
+struct opened {
+	struct db *db[SCHEMA_FILES]; /* NULL: not that one */
+};
+
+static void opened_done(struct opened *o)
+{
+	for (int f = 0; f < SCHEMA_FILES; f++)
+		db_close(o->db[f]);
+}
+
+/* A command that only reads goes on with the connections that it looked through. */
 static int probe_files(struct store *s, struct err *err)
 {
+	CLEANUP(opened_done) struct opened opened = { 0 };
+	int r;
+
 	for (int f = 0; f < SCHEMA_FILES; f++) {
 		AUTO_FREE char *path = file_path(s, (enum schema_file)f);
-		int r;
 
 		if (!path)
 			return err_nomem(err);
-		r = schema_probe(path, (enum schema_file)f, err);
+		r = schema_probe(path, (enum schema_file)f,
+				 s->mode == STORE_READ ? &opened.db[f] : NULL, err);
 		if (r == -ENOENT && f == SCHEMA_META)
 			return err_set(err, -ENOENT, "there is no store in '%s'", s->path);
 		if (r == -ENOENT)
@@ -199,7 +213,8 @@ static int probe_files(struct store *s, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return opened.db[SCHEMA_META] && opened.db[SCHEMA_CHUNKS] ? reader_add(s, opened.db, err)
+								  : 0;
 }
 
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
@@ -393,7 +408,8 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 	return 0;
 }
 
-static int checkpoint(struct store *s, bool all, struct err *err)
+/* Of those logs that have more than `most` bytes. */
+static int checkpoint(struct store *s, uint64_t most, bool reset, struct err *err)
 {
 	static const enum table order[TABLES] = { TABLE_CHUNKS, TABLE_META };
 
@@ -401,21 +417,39 @@ static int checkpoint(struct store *s, bool all, struct err *err)
 		struct db *db = s->writer[order[i]];
 		int r;
 
-		if (!all && db_log_bytes(db) <= STORE_LOG_MAX)
+		if (!reset && db_log_bytes(db) <= most)
 			continue;
-		r = db_checkpoint(db, all, err);
+		r = db_checkpoint(db, reset, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-void store_relieve_logs(struct store *s)
+static void relieve(struct store *s, uint64_t most)
 {
 	struct err err = { 0 };
 
-	if (store_writable(s, &err) < 0 || checkpoint(s, false, &err) < 0)
+	if (store_writable(s, &err) < 0 || checkpoint(s, most, false, &err) < 0)
 		log_debug("%s, continuing", err.msg);
+}
+
+void store_relieve_logs(struct store *s)
+{
+	uint64_t most = STORE_LOG_MAX;
+
+	if (store_log_bytes(s) > STORE_LOG_SHORT && store_room(s) < STORE_ROOM_PLENTY)
+		most = STORE_LOG_SHORT;
+	relieve(s, most);
+}
+
+void store_tidy(struct store *s)
+{
+	if (store_log_bytes(s) <= STORE_LOG_QUIET)
+		return;
+	pthread_mutex_lock(&s->write_lock);
+	relieve(s, STORE_LOG_QUIET);
+	pthread_mutex_unlock(&s->write_lock);
 }
 
 uint64_t store_log_bytes(struct store *s)
@@ -439,7 +473,7 @@ int store_checkpoint(struct store *s, struct err *err)
 	if (r >= 0)
 		r = store_sync(s, TABLE_META, err);
 	if (r >= 0)
-		r = checkpoint(s, true, err);
+		r = checkpoint(s, 0, true, err);
 	pthread_mutex_unlock(&s->write_lock);
 	return r;
 }

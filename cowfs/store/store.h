@@ -67,9 +67,12 @@ struct store_sizes {
 NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *err);
 
 /*
- * Move what the write-ahead logs hold into the databases and make it durable.
- * Commits do this by themselves when a log grows large; an owner calls it when idle.
+ * Move what the write-ahead logs hold into the databases if it is much.  An owner calls it now
+ * and then, so that a commit does so only if a log grows very large.
  */
+void store_tidy(struct store *s);
+
+/* Move all that the write-ahead logs hold into the databases, and make it durable. */
 NODISCARD int store_checkpoint(struct store *s, struct err *err);
 
 /* What the logs hold that the databases may yet have to grow by.  Never waits. */

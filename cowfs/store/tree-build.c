@@ -186,6 +186,8 @@ static int add_child(struct tree_builder *t, unsigned level, const struct tree_c
 static int store_node(struct tree_builder *t, struct level *l, struct object_id *ret_id,
 		      struct err *err)
 {
+	int r;
+
 	if (l->last == TAKEN) {
 		*ret_id = l->taken_id;
 		return 0;
@@ -193,7 +195,10 @@ static int store_node(struct tree_builder *t, struct level *l, struct object_id 
 	buf_reset(&t->bytes);
 	if (tree_node_finish(&l->node, &t->bytes) < 0)
 		return err_nomem(err);
-	return batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, ret_id, err);
+	r = batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, ret_id, err);
+	if (r >= 0 && t->cache)
+		cache_add(t->cache, OBJECT_TREE, ret_id, t->bytes.data, t->bytes.len);
+	return r;
 }
 
 /* Put the last node and name it in the level above, unless it is named there already. */
@@ -269,6 +274,8 @@ static bool leaf_ends(const struct tree_builder *t, const struct tree_node_write
 
 	if (leaf->n >= LEAF_MAX)
 		return true;
+	if (leaf->n < LEAF_MIN && size <= LONG_ENTRY)
+		return false;
 	hash = object_name_hash(t->key, last->name, last->name_len);
 	if (leaf->n >= LEAF_MIN && (hash & LEAF_CUT_BITS) == 0)
 		return true;
@@ -408,10 +415,11 @@ int tree_builder_read(struct tree_builder *t, const struct object_id *id,
 	if (r < 0)
 		return r;
 	r = tree_node_open(hold->data, hold->len, &node, err);
-	if (r == 0)
+	if (r == 0 && !cached_is_sound(hold))
 		r = tree_node_verify(&node, err);
 	if (r < 0)
 		return err_wrap(err, r, "tree %s", object_id_hex(id, hex));
+	cached_set_sound(hold);
 	*ret = node;
 	*ret_hold = TAKE_PTR(hold);
 	return 0;

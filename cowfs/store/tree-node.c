@@ -45,10 +45,11 @@ enum { C_RESERVED = 48, CHILD_SIZE = 64 };
 
 static bool all_zero(const uint8_t *p, size_t len)
 {
+	uint8_t any = 0;
+
 	for (size_t i = 0; i < len; i++)
-		if (p[i] != 0)
-			return false;
-	return true;
+		any |= p[i];
+	return any == 0;
 }
 
 static size_t record_size(unsigned level)
@@ -237,8 +238,8 @@ int tree_node_child(const struct tree_node *node, uint32_t i, struct tree_child 
 
 int tree_node_verify(const struct tree_node *node, struct err *err)
 {
-	struct tree_entry e;
-	struct tree_child c;
+	struct tree_entry e = { 0 };
+	struct tree_child c = { 0 };
 	const char *name, *before = NULL;
 	size_t name_len, before_len = 0;
 	int r;
@@ -289,6 +290,19 @@ int tree_node_find(const struct tree_node *node, const char *name, size_t name_l
 	*ret_i = low;
 	*ret_equal = false;
 	return 0;
+}
+
+bool tree_node_same(const struct tree_node *a, uint32_t i, const struct tree_node *b, uint32_t k)
+{
+	const uint8_t *x = record_at(a, i), *y = record_at(b, k);
+	struct part p, q;
+
+	assert(i < a->n && k < b->n);
+	/* Where the names end depends on what stands before; all else must be the same. */
+	return a->level == b->level &&
+	       memcmp(x + R_NAME_LEN, y + R_NAME_LEN, record_size(a->level) - R_NAME_LEN) == 0 &&
+	       !record_part(a, i, &p) && !record_part(b, k, &q) && p.rest_len == q.rest_len &&
+	       memcmp(p.name, q.name, p.name_len + p.rest_len) == 0;
 }
 
 void tree_node_writer_done(struct tree_node_writer *w)

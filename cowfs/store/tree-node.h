@@ -41,6 +41,9 @@ NODISCARD int tree_node_entry(const struct tree_node *node, uint32_t i, struct t
 NODISCARD int tree_node_child(const struct tree_node *node, uint32_t i, struct tree_child *ret,
 			      struct err *err);
 
+/* Does a record of one node say the same, to the byte, as one of the other? */
+bool tree_node_same(const struct tree_node *a, uint32_t i, const struct tree_node *b, uint32_t k);
+
 /*
  * The first record whose name is not below `name`; n if there is none.  *ret_equal
  * says whether it is the name itself.

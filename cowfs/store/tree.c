@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "cowfs/store/cache.h"
 #include "cowfs/store/tree-node.h"
 
 /* Who names a node relies on it being there, so a missing one is damage. */
@@ -18,7 +19,7 @@ static int load_node(struct store *s, const struct object_id *id, struct buf *by
 	char hex[OBJECT_HEX_SIZE];
 	int r;
 
-	r = store_require(s, OBJECT_TREE, id, bytes, err);
+	r = cache_require(s, OBJECT_TREE, id, bytes, err);
 	if (r < 0)
 		return r;
 	r = tree_node_open(bytes->data, bytes->len, ret, err);
@@ -170,17 +171,38 @@ int tree_iter_seek(struct tree_iter *it, const char *name, size_t name_len, stru
 	return tree_node_find(&step->node, name, name_len, &step->next, &equal, err);
 }
 
+/* Where something is left to give; the top if there is nothing. */
+static struct step *step_up(struct tree_iter *it)
+{
+	struct step *step = &it->steps[it->depth - 1];
+
+	for (; it->depth > 1 && step->next == step->node.n; step--)
+		it->depth--;
+	return step;
+}
+
+void tree_iter_skip_same(struct tree_iter *a, struct tree_iter *b)
+{
+	for (;;) {
+		struct step *x = step_up(a), *y = step_up(b);
+
+		if (x->next == x->node.n || y->next == y->node.n ||
+		    !tree_node_same(&x->node, x->next, &y->node, y->next))
+			return;
+		x->next++;
+		y->next++;
+	}
+}
+
 int tree_iter_next(struct tree_iter *it, struct tree_entry *ret, struct err *err)
 {
 	int r;
 
 	for (;;) {
-		struct step *step = &it->steps[it->depth - 1];
+		struct step *step = step_up(it);
 
 		if (step->next == step->node.n) {
-			if (it->depth == 1)
-				return 0;
-			it->depth--;
+			return 0;
 		} else if (step->node.level > 0) {
 			r = step_down(it, err);
 			if (r < 0)

@@ -50,5 +50,11 @@ DEFINE_CLEANUP(struct tree_iter *, tree_iter_free)
 NODISCARD int tree_iter_seek(struct tree_iter *it, const char *name, size_t name_len,
 			     struct err *err);
 
+/*
+ * Pass over what comes next in both and is the same to the byte: entries without decoding
+ * them, and whole nodes of large directories unread.
+ */
+void tree_iter_skip_same(struct tree_iter *a, struct tree_iter *b);
+
 /* 1 and the next entry, borrowed until the next call; 0 at the end. */
 NODISCARD int tree_iter_next(struct tree_iter *it, struct tree_entry *ret, struct err *err);

@@ -143,6 +143,43 @@ def in_a_fresh_clone_git_reads_no_file_and_make_has_nothing_to_do(w):
     assert built.returncode == 0, "make would build it again"
 
 
+NINJA = """
+rule cp
+  command = cp $in $out
+rule cat
+  command = cat $in > $out
+  depfile = $out.d
+  deps = gcc
+"""
+
+
+@test
+def in_a_fresh_clone_ninja_has_no_work_to_do(w):
+    need("ninja")
+    needs_fuse()
+    parts = range(200)
+    lines = [f"build out/{i}.o: cp src/{i}.c" for i in parts]
+    lines.append("build out/all: cat " + " ".join(f"out/{i}.o" for i in parts))
+    (w.project / "build.ninja").write_text(NINJA + "\n".join(lines) + "\n")
+    for i in parts:
+        (w.project / "src" / f"{i}.c").write_text(f"part {i}\n")
+    (w.project / "out").mkdir()
+    (w.project / "out" / "all.d").write_text("out/all: src/0.c\n")
+    subprocess.run(["ninja"], cwd=w.project, check=True, stdout=subprocess.DEVNULL)
+
+    def ninja(path):
+        return subprocess.run(["ninja", "-n", "-d", "explain"], cwd=path, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+    assert b"no work to do" in ninja(w.project)
+    w.take()
+    path = Path(w.ok("--json", "clone", "-n", "c").json("snap.clone/1")["path"])
+    assert b"no work to do" in ninja(path), ninja(path)
+    (path / "src" / "7.c").write_text("another\n")
+    assert b"no work to do" not in ninja(path)
+
+
+
 # --- what is left out ------------------------------------------------------------------------------
 
 ATOMS = ["a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "[a-c]", "\\a", "a*", "*b", "x.o", "*.o",
@@ -190,6 +227,32 @@ def snapignore_leaves_out_what_git_ignores_by_the_same_rules(w):
         theirs = {p for p in everything if p not in ignored and not p.startswith(".")}
         assert ours == theirs, (rules, sorted(ours ^ theirs)[:10])
         w.ok("-q", "rm", f"c{i}")
+
+
+@test
+def the_stage_of_a_project_in_the_project_is_not_captured(w):
+    inner = w.project / "inner"
+    stage = inner / ".snapcow-stage-0123456789abcdef"
+    stage.mkdir(parents=True)
+    (stage / "n0").write_text("half")
+    (inner / "kept").write_text("kept")
+    near = [inner / ".snapcow-stage-0123456789ABCDEF", inner / ".snapcow-stage-0"]
+    for path in near:
+        path.mkdir()
+        (path / "file").write_text("somebody's")
+    (w.project / ".snapcow-stage-fedcba9876543210").write_text("a file is no stage")
+    first = w.take()
+    names = w.ok("show", "@:inner").out.decode()
+    assert stage.name not in names, names
+    assert all(path.name in names for path in near) and "kept" in names, names
+    assert b"is no stage" in w.ok("show", "@:.snapcow-stage-fedcba9876543210").out
+    # It comes and goes without a change, and going back does not touch it.
+    shutil.rmtree(stage)
+    assert w.ok("--json", "snapshot").json("snap.snapshot/1")["changed"] == 0
+    stage.mkdir()
+    (inner / "kept").write_text("changed")
+    w.ok("rollback", first)
+    assert (inner / "kept").read_text() == "kept" and stage.is_dir()
 
 
 @test

@@ -353,6 +353,28 @@ def a_terminal_gets_colours_and_a_pager(w):
 
 
 @test
+def what_show_prints_goes_through_the_pager_too(w):
+    clone(w)
+    (w.project / "long").write_text("".join(f"line {i}\n" for i in range(1000)))
+    w.take()
+    pager = fake_pager(w, f"cat > {w.top}/paged; echo left")
+    for state, want in (("@:long", b"line 999\n"), ("@:", b"long"), ("@", b"files")):
+        status, shown, err = on_terminal(w, "show", state, env={"PAGER": pager})
+        assert (status, shown, err) == (0, b"left\r\n", b""), (state, shown, err)
+        assert want in (w.top / "paged").read_bytes(), state
+    (w.top / "paged").unlink()
+    assert on_terminal(w, "show", "@:long", env={"PAGER": "cat"})[1].count(b"\n") == 1000
+    assert b"line 999" in w.ok("show", "@:long", env={"PAGER": pager}).out
+    assert on_terminal(w, "show", "@:nowhere", env={"PAGER": pager})[0] == 4
+    assert not (w.top / "paged").exists()
+    (w.project / "long").write_text("some line of text\n" * 200000)
+    w.take()
+    early = fake_pager(w, "head -n 1; exec 0<&-; exit 0")
+    assert on_terminal(w, "show", "@:long", env={"PAGER": early}) == (
+        0, b"some line of text\r\n", b"")
+
+
+@test
 def the_exit_code_is_that_of_the_command_not_of_the_pager(w):
     clone(w)
     pager = fake_pager(w, "cat > /dev/null; exit 9")

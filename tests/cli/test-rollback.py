@@ -381,6 +381,57 @@ def what_a_snapshot_could_not_read_is_not_removed(w):
 
 
 @test
+def what_cannot_be_read_now_fails_the_rollback_or_stays_as_it_is(w):
+    snap = as_nobody(w)
+    snap("snapshot", "-t", "first")
+    closed = w.project / "src" / "closed"
+    closed.write_text("precious")
+    closed.chmod(0o600)
+    (w.project / "README.md").write_text("second\n")
+    readme = (w.project / "README.md").stat()
+    failed = w.snap("rollback", "first", program=w.top / "snap", user=NOBODY, group=NOBODY,
+                    extra_groups=[], env={"SNAPCOW_STORE": str(w.home / "store")})
+    failed.fails(1, "src/closed", "Permission denied", "rollback --skip-unreadable")
+    assert (w.project / "README.md").stat() == readme
+    went = snap("rollback", "--skip-unreadable", "first")
+    assert b"src/closed" in went.err and b"left out" in went.err, went
+    assert (w.project / "README.md").read_text() == "first\n"
+    assert closed.read_text() == "precious"
+    # What was kept does not have it either, and so does not want it gone.
+    os.chown(closed, NOBODY, NOBODY)
+    snap("rollback", "@")
+    assert (w.project / "README.md").read_text() == "second\n"
+    assert closed.read_text() == "precious"
+    snap("stop")
+
+
+@test
+def what_only_lacks_something_is_kept_apart_from_what_lacks_nothing(w):
+    snap = as_nobody(w)
+    snap("snapshot", "-t", "empty")
+    (w.project / "new").write_text("new")
+    os.chown(w.project / "new", NOBODY, NOBODY)
+    snap("snapshot", "-t", "newest")
+    closed = w.project / "closed"
+    closed.write_text("precious")
+    closed.chmod(0o600)
+    snap("rollback", "--skip-unreadable", "empty")
+    os.chown(closed, NOBODY, NOBODY)
+    # The same content as 'newest', which would have it removed.
+    snap("rollback", "@")
+    assert (w.project / "new").exists() and closed.read_text() == "precious"
+    snap("stop")
+
+
+@test
+def a_clone_has_nothing_that_cannot_be_read(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "try")
+    w.snap("rollback", "--skip-unreadable", "try").fails(2, "'--skip-unreadable'", "clone 'try'")
+
+
+@test
 def of_more_than_a_snapshot_can_tell_nothing_is_removed(w):
     snap = as_nobody(w)
     closed = [w.project / f"closed-{i}" for i in range(1001)]
@@ -446,6 +497,30 @@ def what_is_mounted_from_elsewhere_on_the_same_disk_is_not_changed(w):
     finally:
         for at in ("mnt", "file"):
             subprocess.run(["umount", w.project / at], check=True)
+
+
+@test
+def a_journal_that_cannot_be_read_is_the_business_of_its_project_alone(w):
+    other = w.top / "work" / "other"
+    other.mkdir()
+    (other / "file").write_text("one")
+    ours, theirs = w.take(), w.ok("--json", "snapshot", cwd=other)
+    theirs = theirs.json("snap.snapshot/1")["snapshot"]
+    w.stop()
+    name = "0123456789abcdef"
+    (w.store / "journal").mkdir(exist_ok=True)
+    (w.store / "journal" / name).write_text("damaged")
+    (w.project / f".snapcow-stage-{name}").mkdir()
+    w.snap("snapshot").fails(12, f"journal/{name}", "does not begin like one")
+    w.snap("rollback", ours).fails(12, f"journal/{name}")
+    w.ok("snapshot", cwd=other)
+    (other / "file").write_text("two")
+    w.ok("rollback", theirs, cwd=other)
+    assert (other / "file").read_text() == "one"
+    assert (w.store / "journal" / name).exists()
+    # Without a stage nothing was begun.
+    (w.project / f".snapcow-stage-{name}").rmdir()
+    w.ok("snapshot")
 
 
 @test

@@ -241,6 +241,31 @@ TEST(a_batch_larger_than_memory_allows_is_written_early_and_commits_whole)
 	check_noise(r);
 }
 
+TEST(a_commit_leaves_a_large_log_to_who_tidies_up_and_that_leaves_small_ones)
+{
+	const char *path = test_path("tidy");
+	CLEANUP(store_close_p) struct store *s = stock_open(path, STORE_CREATE);
+	uint64_t log;
+
+	{
+		CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+
+		put_noise(b, 1);
+		stock_commit(b);
+	}
+	log = store_log_bytes(s);
+	CHECK(log > (uint64_t)NOISE_CHUNKS * CHUNK_SIZE_MAX);
+	store_tidy(s);
+	CHECK_EQ(store_log_bytes(s), 0);
+	check_noise(s);
+
+	stock_snapshot(s, "a", "text");
+	log = store_log_bytes(s);
+	CHECK(log > 0);
+	store_tidy(s);
+	CHECK_EQ(store_log_bytes(s), log);
+}
+
 TEST(what_an_abandoned_batch_wrote_early_is_garbage)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("early"), STORE_CREATE);

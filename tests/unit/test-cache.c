@@ -216,6 +216,78 @@ TEST(an_object_of_no_bytes_can_be_held)
 	CHECK_EQ(o->len, 0);
 }
 
+TEST(what_was_put_is_found_without_the_store)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("added"), STORE_CREATE);
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+	const struct object_id id = { .b = { 7 } };
+
+	for (int i = 0; i < 2; i++)
+		cache_add(c, OBJECT_TREE, &id, "leaf", 4);
+	CLEANUP(cached_unref_p) const struct cached *o = load(c, OBJECT_TREE, &id);
+	CHECK_MEM(o->data, o->len, "leaf", 4);
+	CHECK(cached_is_sound(o));
+	CHECK_EQ(cache_stats(c).loaded, 0);
+	CHECK(!has(c, OBJECT_CHUNK, &id));
+}
+
+TEST(what_was_put_obeys_the_budget)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("much"), STORE_CREATE);
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, 20 << 10);
+	static const uint8_t node[1 << 10];
+
+	for (unsigned i = 1; i < 200; i++) {
+		const struct object_id id = { .b = { (uint8_t)i } };
+
+		cache_add(c, OBJECT_TREE, &id, node, sizeof(node));
+	}
+	CHECK(held(c) > 10 << 10 && held(c) <= 20 << 10);
+}
+
+TEST(what_was_loaded_is_sound_once_somebody_says_so)
+{
+	CLEANUP(store_close_p) struct store *s = texts_store("sound");
+	CLEANUP(cache_free_p) struct cache *c = new_cache(s, ROOMY, ROOMY);
+
+	for (int i = 0; i < 2; i++) {
+		CLEANUP(cached_unref_p) const struct cached *o = load(c, OBJECT_CHUNK, &texts[1]);
+
+		CHECK_EQ(cached_is_sound(o), i > 0);
+		cached_set_sound(o);
+	}
+	cache_drop(c);
+	CLEANUP(cached_unref_p) const struct cached *o = load(c, OBJECT_CHUNK, &texts[1]);
+	CHECK(!cached_is_sound(o));
+}
+
+TEST(trees_are_read_through_the_cache_that_is_shared_as_long_as_it_is)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("shared"), STORE_CREATE);
+	struct cache *c = new_cache(s, ROOMY, ROOMY), *other = new_cache(s, ROOMY, ROOMY);
+	const struct object_id id = stock_snapshot(s, "a", "text");
+	struct err err = { 0 };
+	struct root root;
+
+	CHECK_OK(root_get(s, &id, &root, &err), &err);
+	CHECK_EQ(cache_stats(c).loaded, 0);
+	cache_share(c);
+	cache_free(other); /* it was not shared */
+	for (int i = 0; i < 2; i++)
+		CHECK(stock_root_is_whole(s, &id, "text"));
+	CHECK(has(c, OBJECT_TREE, &id) && has(c, OBJECT_TREE, &root.top.id));
+	CHECK_EQ(cache_stats(c).loaded, 2);
+
+	damage_remove(store_path(s), OBJECT_TREE, &id);
+	CHECK_OK(root_get(s, &id, &root, &err), &err);
+	cache_drop(c);
+	CHECK_EQ(root_get(s, &id, &root, &err), -EBADMSG);
+	cache_free(c);
+	err = (struct err){ 0 };
+	CHECK_EQ(root_get(s, &id, &root, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "it is missing");
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 #define THREADS 4

@@ -34,7 +34,7 @@ static int probe(const char *dir, enum schema_file f, struct err *err)
 	AUTO_FREE char *path = file_in(dir, f);
 
 	*err = (struct err){ 0 };
-	return schema_probe(path, f, err);
+	return schema_probe(path, f, NULL, err);
 }
 
 static void check_probe(const char *dir, enum schema_file f, int code, const char *why)

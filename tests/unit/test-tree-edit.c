@@ -468,6 +468,27 @@ TEST(one_change_in_a_large_directory_reads_and_puts_a_handful_of_nodes)
 	check_row(&row);
 }
 
+TEST(what_an_edit_put_the_next_one_need_not_read)
+{
+	CLEANUP(world_done) struct world w = world_new("again");
+	CLEANUP(row_done) struct row row = row_new(&w, ORDINARY, 2000);
+	uint64_t loaded = 0;
+
+	fill_row(&row, 2000);
+	count_anew(row.c);
+	for (unsigned i = 0; i < 3; i++) {
+		CLEANUP(list_done) struct edit_list l = list_new(&row);
+
+		change(&row, &l, 1000, 100 + i);
+		edit_row(&row, &l);
+		if (i == 0)
+			loaded = cache_stats(row.c).loaded;
+	}
+	CHECK(loaded > 0);
+	CHECK_EQ(cache_stats(row.c).loaded, loaded);
+	check_row(&row);
+}
+
 /* Edit one name and expect a failure that says this. */
 static void edit_fails(struct row *row, size_t i, int code, const char *why)
 {

@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "cowfs/store/tree-node.h"
+#include "tests/lib/damage.h"
 #include "tests/unit/tree-fixture.h"
 
 static void sum_up(struct tree_summary *sum, const struct tree_summary *more)
@@ -366,6 +367,90 @@ TEST(nodes_that_do_not_fit_together_are_damage_and_not_a_missing_name)
 	second_is_damaged(w.s, &early, 2, "does not begin as its branch says");
 	second_is_damaged(w.s, &hollow, 2, "does not begin as its branch says");
 	CHECK_EQ(tree_lookup(w.s, &nowhere, "a", 1, &e, &hold, &err), -EBADMSG);
+}
+
+/* The names that one walk of both finds to differ, from where they last were the same. */
+static size_t count_different(struct store *s, const struct object_id *a, const struct object_id *b,
+			      bool skip)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *x = NULL;
+	CLEANUP(tree_iter_free_p) struct tree_iter *y = NULL;
+	struct err err = { 0 };
+	struct tree_entry e, f;
+	int has_e = 0, has_f = 0, order = 0;
+	size_t n = 0;
+
+	CHECK_OK(tree_iter_new(s, a, &x, &err), &err);
+	CHECK_OK(tree_iter_new(s, b, &y, &err), &err);
+	for (;;) {
+		if (order == 0 && skip)
+			tree_iter_skip_same(x, y);
+		has_e = order <= 0 ? tree_iter_next(x, &e, &err) : has_e;
+		has_f = order >= 0 ? tree_iter_next(y, &f, &err) : has_f;
+		CHECK(has_e >= 0 && has_f >= 0);
+		if (!has_e && !has_f)
+			return n;
+		order = !has_e   ? 1
+			: !has_f ? -1
+				 : tree_name_compare(e.name, e.name_len, f.name, f.name_len);
+		n += order != 0 || !tree_entry_equal(&e, &f);
+	}
+}
+
+/* The model with some entries changed, and some of it gone. */
+static struct object_id put_varied(struct world *w, const struct model *m, struct test_rng *rng,
+				   unsigned one_in, size_t *ret_varied)
+{
+	*ret_varied = 0;
+	for (size_t i = 0; i < m->n; i++) {
+		struct tree_entry e = m->list[i];
+		const bool vary = one_in > 0 && test_rand(rng) % one_in == 0;
+
+		*ret_varied += vary;
+		if (vary && test_rand(rng) % 2 == 0)
+			continue;
+		if (vary)
+			e.ino++;
+		world_add(w, &e, 1);
+	}
+	return world_finish(w, NULL);
+}
+
+TEST(what_is_skipped_as_the_same_is_the_same_and_nothing_else)
+{
+	static const size_t sizes[] = { 0, 1, 2, 300, 5000, 5000, 5000 };
+	static const unsigned one_in[] = { 0, 1, 3, 50, 0, 500, 5000 };
+	CLEANUP(world_done) struct world w = world_new("skip");
+	struct test_rng rng = { test_seed() };
+
+	for (size_t round = 0; round < ARRAY_LEN(sizes); round++) {
+		CLEANUP(model_done) struct model m = model_new(&rng, sizes[round]);
+		struct object_id a, b;
+		size_t varied;
+
+		world_add(&w, m.list, m.n);
+		a = world_finish(&w, NULL);
+		b = put_varied(&w, &m, &rng, one_in[round], &varied);
+		world_commit(&w);
+		CHECK_EQ(count_different(w.s, &a, &b, false), varied);
+		CHECK_EQ(count_different(w.s, &a, &b, true), varied);
+		CHECK_EQ(count_different(w.s, &b, &a, true), varied);
+	}
+}
+
+TEST(nodes_that_both_directories_have_are_not_read)
+{
+	static const char *const names[] = { "a", "b", "m", "n", "m", "o" };
+	CLEANUP(world_done) struct world w = world_new("unread");
+	const struct object_id ab = put_leaf(&w, names, 2), mn = put_leaf(&w, names + 2, 2);
+	const struct object_id mo = put_leaf(&w, names + 4, 2);
+	const struct object_id one = put_branch(&w, 1, &ab, &mn);
+	const struct object_id two = put_branch(&w, 1, &ab, &mo);
+
+	world_commit(&w);
+	CHECK_EQ(count_different(w.s, &one, &two, false), 2);
+	damage_remove(store_path(w.s), OBJECT_TREE, &ab);
+	CHECK_EQ(count_different(w.s, &one, &two, true), 2);
 }
 
 TEST_MAIN("tree")
