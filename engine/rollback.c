@@ -446,7 +446,7 @@ void rollback_recover_all(struct host *h)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
 	struct err err = { 0 };
-	int r = apply_recover(h->store, NULL, &report, &err);
+	int r = apply_recover(h->store, NULL, NULL, &report, &err);
 
 	if (r < 0)
 		log_error("%s", err.msg);

@@ -160,7 +160,7 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	int r = apply_recover(e->host->store, p->path, &report, err);
+	int r = apply_recover(e->host->store, p->path, NULL, &report, err);
 
 	if (r > 0)
 		engine_warn(e, "an interrupted change of '%s' was ended", p->path);

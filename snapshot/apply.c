@@ -106,6 +106,17 @@ static int clear(struct acting *a, bool wanted, struct err *err)
 	return r < 0 ? r : journal_remove(a->store, &a->journal, err);
 }
 
+/* It is done, and somebody may want to know before the journal forgets. */
+static int settle(struct acting *a, struct err *err)
+{
+	const struct apply_options *o = a->options;
+	int r = 0;
+
+	if (o && o->landed)
+		r = o->landed(a->journal.project, &a->plan->from, &a->plan->to, o->landed_ctx, err);
+	return r < 0 ? r : clear(a, true, err);
+}
+
 static int take_back(struct acting *a, struct err *err)
 {
 	int r = a->journal.state == JOURNAL_ACTING ? step_back_all(a, err) : 0;
@@ -169,7 +180,7 @@ static int run(struct acting *a, struct err *err)
 
 	if (r >= 0) {
 		/* It is done; what is left to tidy up, the next command finds by the journal. */
-		if (clear(a, true, &why) < 0)
+		if (settle(a, &why) < 0)
 			acting_note(a, a->stage, "is left for the next command to clear away");
 		return 0;
 	}
@@ -246,6 +257,7 @@ int apply_plan(struct store *s, const char *path, struct plan *plan,
 
 struct recovery {
 	struct store *store;
+	const struct apply_options *options;
 	struct apply_report *report;
 	int n;
 	bool all;         /* directories: what is the matter with one must not harm another */
@@ -257,6 +269,7 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	struct recovery *rec = ctx;
 	CLEANUP(acting_done) struct acting a = {
 		.store = rec->store,
+		.options = rec->options,
 		.report = rec->report,
 		.journal = *j,
 		.top_fd = -1,
@@ -273,7 +286,7 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	if (r >= 0)
 		r = stage_open(&a, err);
 	if (r >= 0)
-		r = a.journal.state == JOURNAL_DONE ? clear(&a, true, err) : take_back(&a, err);
+		r = a.journal.state == JOURNAL_DONE ? settle(&a, err) : take_back(&a, err);
 	if (r < 0) {
 		r = err_wrap(err, r,
 			     "'%s' was left half changed, and journal '%s' cannot be taken back",
@@ -288,9 +301,10 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	return 0;
 }
 
-int apply_recover(struct store *s, const char *path, struct apply_report *ret, struct err *err)
+int apply_recover(struct store *s, const char *path, const struct apply_options *options,
+		  struct apply_report *ret, struct err *err)
 {
-	struct recovery rec = { .store = s, .report = ret, .all = !path };
+	struct recovery rec = { .store = s, .options = options, .report = ret, .all = !path };
 	int r;
 
 	*ret = (struct apply_report){ 0 };
