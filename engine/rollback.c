@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cowfs/store/pin.h"
-#include "engine/survey-i.h"
-#include "snapshot/apply.h"
+#include "engine/land-i.h"
 
 #define GIT ".git"
 
@@ -31,20 +29,10 @@ struct rolling {
 	struct engine_rolled result;
 };
 
-static void path_done(struct engine_rolled_path *p)
-{
-	free(p->path);
-	free(p->why);
-}
-
 void engine_rolled_done(struct engine_rolled *r)
 {
-	for (size_t i = 0; i < r->n_paths; i++)
-		path_done(&r->paths[i]);
-	for (size_t i = 0; i < r->n_conflicts; i++)
-		path_done(&r->conflicts[i]);
-	free(r->paths);
-	free(r->conflicts);
+	landing_free_paths(r->paths, r->n_paths);
+	landing_free_paths(r->conflicts, r->n_conflicts);
 	free(r->clone);
 	free(r->project);
 	*r = (struct engine_rolled){ 0 };
@@ -134,38 +122,15 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 
 /* --- what would change ------------------------------------------------------------------ */
 
-static int add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
-		    const char *why)
-{
-	struct engine_rolled_path *more, *p;
-
-	if (*n == ENGINE_ROLLED_PATHS_MAX)
-		return 0;
-	/* Grown by doubling, whenever the number is a power of two. */
-	if ((*n & (*n - 1)) == 0) {
-		more = reallocarray(*list, *n ? 2 * *n : 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		*list = more;
-	}
-	p = &(*list)[(*n)++];
-	*p = (struct engine_rolled_path){
-		.path = strdup(path),
-		.status = status,
-		.why = why ? strdup(why) : NULL,
-	};
-	return p->path && (p->why || !why) ? 0 : -ENOMEM;
-}
-
 static int list_step(const struct plan_step *s, void *ctx)
 {
 	struct engine_rolled *r = ctx;
 
-	return add_path(&r->paths, &r->n_paths, s->path,
-			s->act == PLAN_CREATE   ? 'A'
-			: s->act == PLAN_REMOVE ? 'D'
-						: 'M',
-			NULL);
+	return landing_add_path(&r->paths, &r->n_paths, s->path,
+				s->act == PLAN_CREATE   ? 'A'
+				: s->act == PLAN_REMOVE ? 'D'
+							: 'M',
+				NULL);
 }
 
 /* Paths that a project keeps as they are. */
@@ -334,126 +299,36 @@ static int roll_clone(struct rolling *g, struct err *err)
 
 /* --- the project ------------------------------------------------------------------------ */
 
-static int save_project(struct rolling *g, const struct survey *survey, struct err *err)
-{
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r;
-
-	r = batch_begin(g->store, &b, err);
-	if (r >= 0)
-		r = put_saved(g, b, &survey->root, survey->files, survey->bytes, err);
-	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
-}
-
-/* Nothing was changed, so nothing need be kept; and the last snapshot is still the last. */
-static void drop_saved(struct rolling *g)
-{
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct err err = { 0 };
-	int r;
-
-	if (object_id_is_zero(&g->saved.root))
-		return; /* there was one of it before */
-	r = batch_begin(g->store, &b, &err);
-	if (r >= 0)
-		r = ref_delete(b, REF_SNAPSHOT, g->result.saved, strlen(g->result.saved), &err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, &err);
-	if (r < 0)
-		engine_warn(g->engine, "snapshot %s is left: %s, continuing", g->result.saved,
-			    err.msg);
-	else
-		g->result.saved[0] = '\0';
-}
-
-static void on_progress(uint64_t done, uint64_t total, void *ctx)
-{
-	const struct engine_watch *watch = ctx;
-	const struct engine_progress p = { .doing = "writing", .done = done, .total = total };
-
-	watch->fn(&p, watch->ctx);
-}
-
 /* A conflict is a result: then nothing was changed. */
-static int write_project(struct rolling *g, struct err *err)
+static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct engine_watch watch = g->options->watch;
-	const struct apply_options options = {
-		.progress = watch.fn ? on_progress : NULL,
-		.progress_ctx = &watch,
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	const struct landing_act act = {
+		.receipt = { .kind = RECEIPT_ROLLBACK },
+		.message = g->saved.message,
+		.after = &g->to,
+		.watch = g->options->watch,
 	};
-	struct engine_rolled *res = &g->result;
-	int r = apply_plan(g->store, g->project.path, &g->plan, &options, &report, err), added = 0;
-
-	if (r >= 0)
-		for (size_t i = 0; i < report.n; i++)
-			engine_warn(g->engine, "'%s' %s", report.notes[i].path,
-				    report.notes[i].why);
-	else if (report.astray)
-		engine_warn(
-		    g->engine,
-		    "not all could be taken back, as somebody has changed it meanwhile; what "
-		    "was there is snapshot %s",
-		    g->result.saved);
-	else if (!report.unfinished)
-		drop_saved(g);
-	if (r != -ESTALE || report.n == 0)
-		return r;
-	for (size_t i = 0; i < report.n && added >= 0; i++)
-		added = add_path(&res->conflicts, &res->n_conflicts, report.notes[i].path, '!',
-				 report.notes[i].why);
-	return added < 0 ? err_nomem(err) : 0;
-}
-
-static int change_project(struct rolling *g, const struct survey *survey, int64_t as_of,
-			  struct err *err)
-{
-	int r = compare(g, as_of, err);
+	int r = compare(g, landing->as_of, err);
 
 	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
 		return r;
-	r = save_project(g, survey, err);
-	return r < 0 ? r : write_project(g, err);
+	r = landing_act(landing, &g->plan, &act, &landed, err);
+	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));
+	memcpy(g->result.receipt, landed.receipt, sizeof(g->result.receipt));
+	g->result.conflicts = TAKE_PTR(landed.conflicts);
+	g->result.n_conflicts = landed.n_conflicts;
+	landed.n_conflicts = 0;
+	return r;
 }
 
 static int roll_project(struct rolling *g, struct err *err)
 {
-	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	const int64_t as_of = engine_now();
-	struct survey survey;
-	int r;
+	CLEANUP(landing_close) struct landing landing;
+	int r = landing_open(&landing, g->engine, &g->project, &g->options->watch, err);
 
-	r = turns_take(&g->engine->host->turns, g->project.path, &turn, err);
-	if (r >= 0)
-		r = batch_begin(g->store, &b, err);
-	if (r >= 0)
-		r = survey_project(g->engine, &g->project, b, &g->options->watch, &survey, err);
-	if (r >= 0)
-		r = store_pin(g->store, OBJECT_TREE, &survey.root, err);
-	if (r < 0)
-		return r;
-	g->now = survey.root;
-	r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = change_project(g, &survey, as_of, err);
-	store_unpin(g->store, OBJECT_TREE, &survey.root);
-	return r;
-}
-
-void rollback_recover_all(struct host *h)
-{
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct err err = { 0 };
-	int r = apply_recover(h->store, NULL, NULL, &report, &err);
-
-	if (r < 0)
-		log_error("%s", err.msg);
-	if (r > 0)
-		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
-	for (size_t i = 0; i < report.n; i++)
-		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
+	g->now = landing.now.root;
+	return r < 0 ? r : change_project(g, &landing, err);
 }
 
 /* --- either ----------------------------------------------------------------------------- */
