@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
 #include "engine/hold-i.h"
 #include "engine/land-i.h"
 #include "engine/promote-i.h"
@@ -33,7 +34,7 @@ struct promoting {
 	struct ignore *paths, *excludes;
 	struct landing landing;
 	struct merge merge;
-	struct object_id pinned; /* the merged tree; zero: not yet */
+	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
 	struct plan plan;
 	int64_t now;
 	char *checks; /* what options->checks says */
@@ -44,6 +45,8 @@ static void promoting_done(struct promoting *p)
 {
 	if (!object_id_is_zero(&p->pinned))
 		store_unpin(p->store, OBJECT_TREE, &p->pinned);
+	if (!object_id_is_zero(&p->pinned_base))
+		store_unpin(p->store, OBJECT_TREE, &p->pinned_base);
 	if (p->landing.engine)
 		landing_close(&p->landing);
 	plan_done(&p->plan);
@@ -198,6 +201,19 @@ static bool takes(const char *path, void *ctx)
 	       (!p->excludes || !is_named(p->excludes, path));
 }
 
+/* Nobody may take it away meanwhile; who did so just now has left no snapshot of it. */
+static int pin_base(struct promoting *p, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	int r = store_pin(p->store, OBJECT_TREE, &p->base.root, err);
+
+	if (r < 0)
+		return r;
+	p->pinned_base = p->base.root;
+	r = snapshot_get(p->store, &p->base.id, &still, err);
+	return r == -ENOENT ? err_set(err, r, "a snapshot that is needed was removed just now") : r;
+}
+
 /* --- the merged tree -------------------------------------------------------------------- */
 
 static int merge_all(struct promoting *p, struct err *err)
@@ -292,19 +308,25 @@ static int tell_changes(struct promoting *p, struct err *err)
 
 /* --- landing ---------------------------------------------------------------------------- */
 
-static void fill_after(struct promoting *p, struct snapshot *after, char *message)
+static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
 {
+	struct root root;
+	int r = root_get(p->store, &p->merge.root, &root, err);
+
+	if (r < 0)
+		return r;
 	*after = (struct snapshot){
 		.root = p->merge.root,
 		.parent = p->landing.newest.id,
 		.project = p->project.id,
 		.message = message,
 		.created = engine_now(),
-		.files = p->landing.now.files,
-		.bytes = p->landing.now.bytes,
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
 	};
 	if (after->created <= p->landing.newest.created)
 		after->created = p->landing.newest.created + 1;
+	return 0;
 }
 
 static struct receipt receipt_of(struct promoting *p)
@@ -327,8 +349,9 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	struct snapshot after;
 	int r;
 
-	fill_after(p, &after, message);
-	r = pending_put(p->engine, &after, &receipt, err);
+	r = fill_after(p, &after, message, err);
+	if (r >= 0)
+		r = pending_put(p->engine, &after, &receipt, err);
 	free(receipt.who);
 	if (r >= 0)
 		catalog_id_hex(&after.id, p->result.after);
@@ -368,7 +391,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
-	fill_after(p, &after, message);
+	r = fill_after(p, &after, message, err);
+	if (r < 0)
+		return r;
 	if (pending) {
 		after.id = *pending_snapshot(pending);
 		act.pending = *pending_receipt(pending);
@@ -419,6 +444,8 @@ static int promote(struct promoting *p, struct err *err)
 	int r;
 
 	r = p->options->undo ? find_undone(p, err) : find_clone(p, err);
+	if (r >= 0)
+		r = pin_base(p, err);
 	if (r >= 0)
 		r = host_may_read(p->engine->host, p->project.path, err);
 	if (r >= 0)
