@@ -33,6 +33,7 @@ static int print_json(const struct invocation *inv, const struct engine_rolled *
 	json_set_name(j, "project", r->project);
 	out_json_id(j, "to", r->to);
 	out_json_id(j, "saved", r->saved);
+	out_json_id(j, "receipt", r->receipt);
 	json_set_bool(j, "dry_run", r->dry_run);
 	json_set_uint(j, "changed", r->changed);
 	paths = json_set_array(j, "paths");
@@ -97,7 +98,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
 		err_set(&err, -ESTALE, "nothing is rolled back: '%s' %s, and %zu more like it",
 			first->path, first->why, r->n_conflicts - 1);
 	cmd_hint(inv, "rollback %.*s", OUT_SHORT_ID, r->to);
-	return fail_conflict(inv, &err, fill_conflicts, r);
+	return fail_with(inv, CMD_CONFLICT, &err, fill_conflicts, r);
 }
 
 static void hint(struct invocation *inv, int r)

@@ -167,15 +167,24 @@ int fail_report(struct invocation *inv, int r, const struct err *err)
 	return kind->status;
 }
 
-int fail_conflict(struct invocation *inv, const struct err *err, fail_data_fn fill, const void *ctx)
+int fail_with(struct invocation *inv, enum cmd_status status, const struct err *err,
+	      fail_data_fn fill, const void *ctx)
 {
-	static const struct kind conflict = { 0, CMD_CONFLICT, "E_CONFLICT", NULL };
+	static const struct kind kinds_by_status[] = {
+		{ 0, CMD_CONFLICT, "E_CONFLICT", NULL },
+		{ 0, CMD_REFUSED, "E_REFUSED", NULL },
+		{ 0, CMD_CHECK_FAILED, "E_CHECK_FAILED", NULL },
+		{ 0, CMD_FAILED, "E_FAILED", NULL },
+	};
+	const struct kind *kind = kinds_by_status;
 
+	while (kind->status != status && kind->status != CMD_FAILED)
+		kind++;
 	if (inv->json)
-		print_json(inv, &conflict, err->msg, fill, ctx);
+		print_json(inv, kind, err->msg, fill, ctx);
 	else
 		print_human(inv, err->msg);
-	return conflict.status;
+	return kind->status;
 }
 
 int fail_sandbox(struct invocation *inv, const struct err *err)

@@ -24,6 +24,7 @@
 #include "base/size.h"
 #include "base/sys.h"
 #include "engine/control-i.h"
+#include "engine/land-i.h"
 #include "engine/serve-i.h"
 #include "engine/stage-i.h"
 
@@ -275,7 +276,7 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 {
 	int n;
 
-	rollback_recover_all(d->host);
+	landing_recover_all(d->host);
 	stage_sweep(d->host);
 	n = dead->starting ? 0 : live_recover(d->host, err);
 

@@ -93,7 +93,7 @@ NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *re
 NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
 			    struct engine_taken *ret, struct err *err);
 
-/* --- upkeep.c --------------------------------------------------------------------------- */
+/* --- check.c, gc.c ---------------------------------------------------------------------- */
 
 /* engine_check() and engine_gc(), done here. */
 struct engine_check;

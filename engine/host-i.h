@@ -98,11 +98,6 @@ void live_sweep(struct host *h);
 /* Something was removed from the store: tell those that wait for room. */
 void live_removed(struct host *h);
 
-/* --- acts on projects (rollback.c) -------------------------------------------------------- */
-
-/* End what a dead daemon was doing to real directories; what cannot be ended is in the log. */
-void rollback_recover_all(struct host *h);
-
 /* --- acts on clones (clone.c) ------------------------------------------------------------- */
 
 /* Remove the clones whose time is over and that nobody uses. */

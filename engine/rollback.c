@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cowfs/store/pin.h"
-#include "engine/survey-i.h"
-#include "snapshot/apply.h"
+#include "engine/land-i.h"
 
 #define GIT ".git"
 
@@ -27,26 +25,15 @@ struct rolling {
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
 	struct object_id now;
-	struct captured captured; /* of a project: what is there */
-	struct buf lacks;         /* what of that could not be read; saved.lacks is this */
+	const struct capture_report *unread; /* of a project: what could not be read; or NULL */
 	struct plan plan;
 	struct engine_rolled result;
 };
 
-static void path_done(struct engine_rolled_path *p)
-{
-	free(p->path);
-	free(p->why);
-}
-
 void engine_rolled_done(struct engine_rolled *r)
 {
-	for (size_t i = 0; i < r->n_paths; i++)
-		path_done(&r->paths[i]);
-	for (size_t i = 0; i < r->n_conflicts; i++)
-		path_done(&r->conflicts[i]);
-	free(r->paths);
-	free(r->conflicts);
+	landing_free_paths(r->paths, r->n_paths);
+	landing_free_paths(r->conflicts, r->n_conflicts);
 	free(r->clone);
 	free(r->project);
 	*r = (struct engine_rolled){ 0 };
@@ -58,8 +45,6 @@ static void rolling_done(struct rolling *g)
 	clone_done(&g->clone);
 	snapshot_done(&g->to);
 	snapshot_done(&g->newest);
-	captured_done(&g->captured);
-	buf_done(&g->lacks);
 	plan_done(&g->plan);
 	engine_rolled_done(&g->result);
 }
@@ -138,38 +123,15 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 
 /* --- what would change ------------------------------------------------------------------ */
 
-static int add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
-		    const char *why)
-{
-	struct engine_rolled_path *more, *p;
-
-	if (*n == ENGINE_ROLLED_PATHS_MAX)
-		return 0;
-	/* Grown by doubling, whenever the number is a power of two. */
-	if ((*n & (*n - 1)) == 0) {
-		more = reallocarray(*list, *n ? 2 * *n : 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		*list = more;
-	}
-	p = &(*list)[(*n)++];
-	*p = (struct engine_rolled_path){
-		.path = strdup(path),
-		.status = status,
-		.why = why ? strdup(why) : NULL,
-	};
-	return p->path && (p->why || !why) ? 0 : -ENOMEM;
-}
-
 static int list_step(const struct plan_step *s, void *ctx)
 {
 	struct engine_rolled *r = ctx;
 
-	return add_path(&r->paths, &r->n_paths, s->path,
-			s->act == PLAN_CREATE   ? 'A'
-			: s->act == PLAN_REMOVE ? 'D'
-						: 'M',
-			NULL);
+	return landing_add_path(&r->paths, &r->n_paths, s->path,
+				s->act == PLAN_CREATE   ? 'A'
+				: s->act == PLAN_REMOVE ? 'D'
+							: 'M',
+				NULL);
 }
 
 /* Paths that a project keeps as they are. */
@@ -187,8 +149,7 @@ static void leaving_done(struct leaving *l)
 
 static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
 {
-	const struct capture_report *unread = &g->captured.unread;
-	size_t n = 2 + unread->n;
+	size_t n = 2 + (g->unread ? g->unread->n : 0);
 
 	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
 	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
@@ -198,8 +159,8 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 		return err_nomem(err);
 	if (g->options->no_git)
 		l->list[l->n++] = GIT;
-	for (size_t i = 0; i < unread->n; i++)
-		l->list[l->n++] = unread->list[i].path;
+	for (size_t i = 0; g->unread && i < g->unread->n; i++)
+		l->list[l->n++] = g->unread->list[i].path;
 	for (char *p = l->lacks, *next; p && *p != '\0'; p = next) {
 		next = strstr(p, "//");
 		if (next) {
@@ -256,18 +217,11 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 	return catalog_id_new(&s->id, err);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
 		     uint64_t files, uint64_t bytes, struct err *err)
 {
-	/* One that does not lack the same would have what is unknown removed by who goes back to it. */
-	const bool known = !catalog_id_is_zero(&g->newest.id) &&
-			   object_id_equal(&g->newest.root, root) &&
-			   same_text(g->newest.lacks, g->saved.lacks);
+	const bool known =
+	    !catalog_id_is_zero(&g->newest.id) && object_id_equal(&g->newest.root, root);
 
 	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
 	if (known)
@@ -348,132 +302,41 @@ static int roll_clone(struct rolling *g, struct err *err)
 
 /* --- the project ------------------------------------------------------------------------ */
 
-static int save_project(struct rolling *g, struct err *err)
-{
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	const struct capture_stats *stats = &g->captured.stats;
-	int r;
-
-	r = survey_lacks(&g->captured, &g->lacks, &g->saved.lacks, err);
-	if (r >= 0)
-		r = batch_begin(g->store, &b, err);
-	if (r >= 0)
-		r = put_saved(g, b, &g->now, stats->files, stats->bytes, err);
-	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
-}
-
-/* Nothing was changed, so nothing need be kept; and the last snapshot is still the last. */
-static void drop_saved(struct rolling *g)
-{
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct err err = { 0 };
-	int r;
-
-	if (object_id_is_zero(&g->saved.root))
-		return; /* there was one of it before */
-	r = batch_begin(g->store, &b, &err);
-	if (r >= 0)
-		r = ref_delete(b, REF_SNAPSHOT, g->result.saved, strlen(g->result.saved), &err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, &err);
-	if (r < 0)
-		engine_warn(g->engine, "snapshot %s is left: %s, continuing", g->result.saved,
-			    err.msg);
-	else
-		g->result.saved[0] = '\0';
-}
-
-static void on_progress(uint64_t done, uint64_t total, void *ctx)
-{
-	const struct engine_watch *watch = ctx;
-	const struct engine_progress p = { .doing = "writing", .done = done, .total = total };
-
-	watch->fn(&p, watch->ctx);
-}
-
 /* A conflict is a result: then nothing was changed. */
-static int write_project(struct rolling *g, struct err *err)
+static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct engine_watch watch = g->options->watch;
-	const struct apply_options options = {
-		.progress = watch.fn ? on_progress : NULL,
-		.progress_ctx = &watch,
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	const struct landing_act act = {
+		.receipt = { .kind = RECEIPT_ROLLBACK },
+		.message = g->saved.message,
+		.after = &g->to,
+		.watch = g->options->watch,
 	};
-	struct engine_rolled *res = &g->result;
-	int r = apply_plan(g->store, g->project.path, &g->plan, &options, &report, err), added = 0;
-
-	if (r >= 0)
-		for (size_t i = 0; i < report.n; i++)
-			engine_warn(g->engine, "'%s' %s", report.notes[i].path,
-				    report.notes[i].why);
-	else if (report.astray)
-		engine_warn(
-		    g->engine,
-		    "not all could be taken back, as somebody has changed it meanwhile; what "
-		    "was there is snapshot %s",
-		    g->result.saved);
-	else if (!report.unfinished)
-		drop_saved(g);
-	if (r != -ESTALE || report.n == 0)
-		return r;
-	for (size_t i = 0; i < report.n && added >= 0; i++)
-		added = add_path(&res->conflicts, &res->n_conflicts, report.notes[i].path, '!',
-				 report.notes[i].why);
-	return added < 0 ? err_nomem(err) : 0;
-}
-
-static int change_project(struct rolling *g, int64_t as_of, struct err *err)
-{
-	int r = compare(g, as_of, err);
+	int r = compare(g, landing->as_of, err);
 
 	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
 		return r;
-	r = save_project(g, err);
-	return r < 0 ? r : write_project(g, err);
+	r = landing_act(landing, &g->plan, &act, &landed, err);
+	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));
+	memcpy(g->result.receipt, landed.receipt, sizeof(g->result.receipt));
+	g->result.conflicts = TAKE_PTR(landed.conflicts);
+	g->result.n_conflicts = landed.n_conflicts;
+	landed.n_conflicts = 0;
+	return r;
 }
 
 static int roll_project(struct rolling *g, struct err *err)
 {
-	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(landing_close) struct landing landing;
 	const struct survey_options options = {
 		.skip_unreadable = g->options->skip_unreadable,
 		.watch = g->options->watch,
 	};
-	const int64_t as_of = engine_now();
-	int r;
+	int r = landing_open(&landing, g->engine, &g->project, &options, err);
 
-	r = turns_take(&g->engine->host->turns, g->project.path, &turn, err);
-	if (r >= 0)
-		r = batch_begin(g->store, &b, err);
-	if (r >= 0)
-		r = survey_capture(g->engine, &g->project, b, &options, &g->captured, err);
-	survey_tell_unread(g->engine, &g->captured, r);
-	g->now = g->captured.root;
-	if (r >= 0)
-		r = store_pin(g->store, OBJECT_TREE, &g->now, err);
-	if (r < 0)
-		return r;
-	r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = change_project(g, as_of, err);
-	store_unpin(g->store, OBJECT_TREE, &g->now);
-	return r;
-}
-
-void rollback_recover_all(struct host *h)
-{
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct err err = { 0 };
-	int r = apply_recover(h->store, NULL, &report, &err);
-
-	if (r < 0)
-		log_error("%s", err.msg);
-	if (r > 0)
-		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
-	for (size_t i = 0; i < report.n; i++)
-		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
+	g->now = landing.now.root;
+	g->unread = &landing.now.unread;
+	return r < 0 ? r : change_project(g, &landing, err);
 }
 
 /* --- either ----------------------------------------------------------------------------- */

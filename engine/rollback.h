@@ -34,10 +34,11 @@ struct engine_rolled_path {
 #define ENGINE_ROLLED_PATHS_MAX 10000 /* that are listed; all are counted */
 
 struct engine_rolled {
-	char *clone;                /* owned; NULL: the project */
-	char *project;              /* owned; its path */
-	char to[ENGINE_ID_SIZE];    /* snapshot */
-	char saved[ENGINE_ID_SIZE]; /* the one that holds what was there; "": nothing changed */
+	char *clone;                  /* owned; NULL: the project */
+	char *project;                /* owned; its path */
+	char to[ENGINE_ID_SIZE];      /* snapshot */
+	char saved[ENGINE_ID_SIZE];   /* the one that holds what was there; "": nothing changed */
+	char receipt[ENGINE_ID_SIZE]; /* of a project that was changed: by which it is undone */
 	bool dry_run;
 	uint64_t changed; /* paths; times alone do not count */
 	struct engine_rolled_path *paths;

@@ -69,6 +69,7 @@ static int stage(struct running *r, struct err *err)
 	const struct stage_options options = {
 		.run = r->run.id,
 		.clone = o->clone,
+		.from = o->from,
 		.keep = o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,

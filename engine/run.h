@@ -36,7 +36,8 @@ struct engine_list {
 };
 
 struct engine_run_options {
-	const char *clone;       /* NULL: one that is made for it, and removed after it */
+	const char *clone;       /* NULL: one that is made for it, and removed after it, */
+	const char *from;        /* of this snapshot; NULL: of the project now */
 	const char *const *argv; /* NULL at the end */
 	struct engine_run_limits limits;
 	bool mem_by_name; /* that one was asked for: it must be held for all of the run together */

@@ -16,7 +16,8 @@ struct host;
 
 struct stage_options {
 	const char *run;   /* its id */
-	const char *clone; /* NULL: make one */
+	const char *clone; /* NULL: make one, */
+	const char *from;  /* of this snapshot; NULL: of the project now */
 	bool keep;         /* the one that is made stays, under a name that people can say */
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */

@@ -233,6 +233,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
 		.name = o->keep ? NULL : name,
+		.from = o->from,
 		.ttl_ms = o->ttl_ms,
 		.watch = o->watch,
 	};

@@ -14,6 +14,7 @@
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "engine/receipt-i.h"
 #include "snapshot/apply.h"
 
 #define SIGNATURES_DIR "signatures"
@@ -161,7 +162,11 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	int r = apply_recover(e->host->store, p->path, &report, err);
+	const struct apply_options options = {
+		.landed = receipt_landed,
+		.landed_ctx = e->host->store,
+	};
+	int r = apply_recover(e->host->store, p->path, &options, &report, err);
 
 	if (r > 0)
 		engine_warn(e, "an interrupted change of '%s' was ended", p->path);

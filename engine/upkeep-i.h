@@ -1,5 +1,5 @@
 /*
- * upkeep-i.h - what upkeep and repair share.
+ * upkeep-i.h - what checking and repairing share.
  */
 #pragma once
 
@@ -7,6 +7,7 @@
 #include "engine/engine-i.h"
 #include "engine/upkeep.h"
 
+/* (damage.c) */
 NODISCARD int upkeep_look(struct store *s, const struct engine_watch *watch,
 			  struct check_report *ret, struct err *err);
 

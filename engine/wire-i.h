@@ -20,8 +20,8 @@ struct wire_verb {
 };
 
 extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_hold, wire_list,
-    wire_stage, wire_stage_end, wire_status, wire_remove, wire_mount, wire_rollback, wire_umount,
-    wire_tag;
+    wire_stage, wire_stage_end, wire_status, wire_promote, wire_remove, wire_mount, wire_rollback,
+    wire_umount, wire_tag;
 
 /* A snapshot as both ends tell it; `s` is empty before it is got, and to be released after. */
 void wire_set_snapshot(struct json j, const struct engine_snapshot *s);
@@ -30,6 +30,13 @@ NODISCARD int wire_get_snapshot(struct json j, struct engine_snapshot *s);
 /* Names that changed; `ret` is empty before, and to be released after. */
 void wire_set_paths(struct json j, const char *key, const struct engine_paths *paths);
 NODISCARD int wire_get_paths(struct json j, const char *key, struct engine_paths *ret);
+
+/* Paths with a word on each; the same. */
+struct engine_rolled_path;
+void wire_set_notes(struct json j, const char *key, const struct engine_rolled_path *list,
+		    size_t n);
+NODISCARD int wire_get_notes(struct json j, const char *key, struct engine_rolled_path **ret,
+			     size_t *ret_n);
 
 /* Ids and other short strings in the struct itself; "" travels as null. */
 void wire_set_short(struct json j, const char *key, const char *s);

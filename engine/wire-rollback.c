@@ -4,8 +4,7 @@
 #include "engine/rollback.h"
 #include "engine/wire-i.h"
 
-static void set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
-		      size_t n)
+void wire_set_notes(struct json j, const char *key, const struct engine_rolled_path *list, size_t n)
 {
 	struct json array = json_set_array(j, key), at;
 	char status[2] = "";
@@ -19,7 +18,7 @@ static void set_paths(struct json j, const char *key, const struct engine_rolled
 	}
 }
 
-static int get_paths(struct json j, const char *key, struct engine_rolled_path **ret, size_t *ret_n)
+int wire_get_notes(struct json j, const char *key, struct engine_rolled_path **ret, size_t *ret_n)
 {
 	struct json array = json_get_array(j, key), at;
 	const size_t n = json_length(array);
@@ -45,12 +44,13 @@ static int get_rolled(struct json j, struct engine_rolled *r)
 	r->project = json_get_name(j, "project");
 	WIRE_GET_SHORT(j, "to", r->to);
 	WIRE_GET_SHORT(j, "saved", r->saved);
+	WIRE_GET_SHORT(j, "receipt", r->receipt);
 	r->dry_run = json_get_bool(j, "dry_run");
 	r->changed = json_get_uint(j, "changed");
 	r->elapsed_ms = json_get_uint(j, "elapsed_ms");
-	if (get_paths(j, "paths", &r->paths, &r->n_paths) < 0)
+	if (wire_get_notes(j, "paths", &r->paths, &r->n_paths) < 0)
 		return -ENOMEM;
-	return get_paths(j, "conflicts", &r->conflicts, &r->n_conflicts);
+	return wire_get_notes(j, "conflicts", &r->conflicts, &r->n_conflicts);
 }
 
 int engine_rollback(struct engine *e, const struct engine_rollback_options *options,
@@ -105,11 +105,12 @@ static int serve_rollback(struct engine *e, const struct engine_watch *watch, st
 	json_set_name(answer, "project", rolled.project);
 	wire_set_short(answer, "to", rolled.to);
 	wire_set_short(answer, "saved", rolled.saved);
+	wire_set_short(answer, "receipt", rolled.receipt);
 	json_set_bool(answer, "dry_run", rolled.dry_run);
 	json_set_uint(answer, "changed", rolled.changed);
 	json_set_uint(answer, "elapsed_ms", rolled.elapsed_ms);
-	set_paths(answer, "paths", rolled.paths, rolled.n_paths);
-	set_paths(answer, "conflicts", rolled.conflicts, rolled.n_conflicts);
+	wire_set_notes(answer, "paths", rolled.paths, rolled.n_paths);
+	wire_set_notes(answer, "conflicts", rolled.conflicts, rolled.n_conflicts);
 	return 0;
 }
 

@@ -44,6 +44,7 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct control *c
 	ask_begin(&a, e, wire_stage.name);
 	json_set_text(a.options, "run", o->run);
 	json_set_name(a.options, "clone", o->clone);
+	json_set_name(a.options, "from", o->from);
 	json_set_bool(a.options, "keep", o->keep);
 	json_set_bool(a.options, "remove", o->remove);
 	json_set_bool(a.options, "no_snapshot", o->no_snapshot);
@@ -63,9 +64,11 @@ static int serve_stage(struct engine *e, const struct engine_watch *watch, struc
 {
 	CLEANUP(stage_done) struct stage stage = { 0 };
 	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
+	AUTO_FREE char *from = json_get_name_or_null(options, "from");
 	const struct stage_options o = {
 		.run = json_get_text(options, "run"),
 		.clone = clone,
+		.from = from,
 		.keep = json_get_bool(options, "keep"),
 		.remove = json_get_bool(options, "remove"),
 		.no_snapshot = json_get_bool(options, "no_snapshot"),

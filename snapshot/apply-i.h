@@ -13,6 +13,7 @@
 #include "snapshot/journal.h"
 
 #define SLOT_SIZE 24
+#define NOTES_MAX 1000 /* paths that are told */
 
 /* For a file that may have been swapped for anything. */
 #define APPLY_OPEN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -34,6 +35,8 @@ struct acting {
 	int fd;
 	uint64_t done, total;
 };
+
+/* --- apply-acting.c: what all of it shares ------------------------------------------------ */
 
 void acting_done(struct acting *a);
 

@@ -11,12 +11,6 @@
 
 #define COPY_SIZE (4 * CHUNK_SIZE_MAX)
 
-const char *slot_name(char kind, size_t step, char name[SLOT_SIZE])
-{
-	snprintf(name, SLOT_SIZE, "%c%zu", kind, step);
-	return name;
-}
-
 /* --- one file --------------------------------------------------------------------------- */
 
 /* Bytes from `at` up to `end`. */

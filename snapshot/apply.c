@@ -23,56 +23,7 @@
 #include "base/sys.h"
 #include "snapshot/apply-i.h"
 
-#define NOTES_MAX     1000
 #define SYNC_EACH_MAX 64 /* files; with more of them one sync of all is faster */
-
-/* --- what is shared --------------------------------------------------------------------- */
-
-void apply_report_done(struct apply_report *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		free(r->notes[i].path);
-	free(r->notes);
-	*r = (struct apply_report){ 0 };
-}
-
-void acting_note(struct acting *a, const char *path, const char *why)
-{
-	struct apply_report *r = a->report;
-	struct apply_note *more;
-
-	if (r->n == NOTES_MAX)
-		return;
-	more = reallocarray(r->notes, r->n + 1, sizeof(*more));
-	if (!more)
-		return;
-	r->notes = more;
-	more[r->n] = (struct apply_note){ .path = strdup(path), .why = why };
-	r->n += more[r->n].path != NULL;
-}
-
-void acting_progress(struct acting *a)
-{
-	a->done++;
-	if (a->options && a->options->progress)
-		a->options->progress(a->done < a->total ? a->done : a->total, a->total,
-				     a->options->progress_ctx);
-}
-
-void acting_done(struct acting *a)
-{
-	dir_forget(a);
-	cleanup_close(&a->stage_fd);
-	cleanup_close(&a->top_fd);
-	journal_done(&a->journal);
-}
-
-const char *step_name(const struct plan_step *s)
-{
-	const char *slash = strrchr(s->path, '/');
-
-	return slash ? slash + 1 : s->path;
-}
 
 static int open_top(struct acting *a, struct err *err)
 {
@@ -104,6 +55,17 @@ static int clear(struct acting *a, bool wanted, struct err *err)
 	if (r >= 0 && fsync(a->top_fd) < 0)
 		r = err_sys(err, "syncing '%s'", a->journal.project);
 	return r < 0 ? r : journal_remove(a->store, &a->journal, err);
+}
+
+/* It is done, and somebody may want to know before the journal forgets. */
+static int settle(struct acting *a, struct err *err)
+{
+	const struct apply_options *o = a->options;
+	int r = 0;
+
+	if (o && o->landed)
+		r = o->landed(a->journal.project, &a->plan->from, &a->plan->to, o->landed_ctx, err);
+	return r < 0 ? r : clear(a, true, err);
 }
 
 static int take_back(struct acting *a, struct err *err)
@@ -169,7 +131,7 @@ static int run(struct acting *a, struct err *err)
 
 	if (r >= 0) {
 		/* It is done; what is left to tidy up, the next command finds by the journal. */
-		if (clear(a, true, &why) < 0)
+		if (settle(a, &why) < 0)
 			acting_note(a, a->stage, "is left for the next command to clear away");
 		return 0;
 	}
@@ -246,6 +208,7 @@ int apply_plan(struct store *s, const char *path, struct plan *plan,
 
 struct recovery {
 	struct store *store;
+	const struct apply_options *options;
 	struct apply_report *report;
 	int n;
 	bool all;         /* directories: what is the matter with one must not harm another */
@@ -257,6 +220,7 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	struct recovery *rec = ctx;
 	CLEANUP(acting_done) struct acting a = {
 		.store = rec->store,
+		.options = rec->options,
 		.report = rec->report,
 		.journal = *j,
 		.top_fd = -1,
@@ -273,7 +237,7 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	if (r >= 0)
 		r = stage_open(&a, err);
 	if (r >= 0)
-		r = a.journal.state == JOURNAL_DONE ? clear(&a, true, err) : take_back(&a, err);
+		r = a.journal.state == JOURNAL_DONE ? settle(&a, err) : take_back(&a, err);
 	if (r < 0) {
 		r = err_wrap(err, r,
 			     "'%s' was left half changed, and journal '%s' cannot be taken back",
@@ -288,9 +252,10 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	return 0;
 }
 
-int apply_recover(struct store *s, const char *path, struct apply_report *ret, struct err *err)
+int apply_recover(struct store *s, const char *path, const struct apply_options *options,
+		  struct apply_report *ret, struct err *err)
 {
-	struct recovery rec = { .store = s, .report = ret, .all = !path };
+	struct recovery rec = { .store = s, .options = options, .report = ret, .all = !path };
 	int r;
 
 	*ret = (struct apply_report){ 0 };

@@ -19,9 +19,18 @@
 
 typedef void (*apply_progress_fn)(uint64_t done, uint64_t total, void *ctx);
 
+/*
+ * The directory `path` is now as wanted, from one root to another, for good: the moment to write
+ * that down.  If that fails, or whoever does it dies, apply_recover() asks again.
+ */
+typedef int (*apply_landed_fn)(const char *path, const struct object_id *from,
+			       const struct object_id *to, void *ctx, struct err *err);
+
 struct apply_options {
 	apply_progress_fn progress; /* or NULL */
 	void *progress_ctx;
+	apply_landed_fn landed; /* or NULL */
+	void *landed_ctx;
 };
 
 /* Paths from the top, owned, each with a sentence's end: what is the matter with it. */
@@ -56,8 +65,8 @@ NODISCARD int apply_plan(struct store *s, const char *path, struct plan *plan,
 /*
  * Finish or take back what a dead process was doing to the directory `path` or (NULL) to any.
  * Before anything else touches it; costs next to nothing if there is no such thing.  The number of
- * acts that were found and ended; `ret` tells what could not be brought back, because somebody
+ * acts that were found and ended; of `options` (or NULL) only `landed` counts.  `ret` tells what could not be brought back, because somebody
  * has changed it since.  Edits are left in place; what was there before the act is in the store.
  */
-NODISCARD int apply_recover(struct store *s, const char *path, struct apply_report *ret,
-			    struct err *err);
+NODISCARD int apply_recover(struct store *s, const char *path, const struct apply_options *options,
+			    struct apply_report *ret, struct err *err);

@@ -12,9 +12,8 @@ void plan_step_done(struct plan_step *s)
 {
 	free(s->path);
 	free(s->anchor);
-	/* They are declared for who reads entries; the plan made these itself. */
-	free((char *)(uintptr_t)s->before.target);
-	free((char *)(uintptr_t)s->after.target);
+	tree_entry_done(&s->before);
+	tree_entry_done(&s->after);
 }
 
 void plan_done(struct plan *p)
@@ -63,24 +62,6 @@ static bool is_below(const char *path, const char *dir)
 
 /* --- steps ------------------------------------------------------------------------------ */
 
-static int copy_entry(struct tree_entry *to, const struct tree_entry *from)
-{
-	char *target = NULL;
-
-	if (from->target_len > 0) {
-		target = malloc(from->target_len);
-		if (!target)
-			return -ENOMEM;
-		memcpy(target, from->target, from->target_len);
-	}
-	*to = *from;
-	to->name = NULL;
-	to->name_len = 0;
-	to->below = (struct tree_summary){ 0 };
-	to->target = target;
-	return 0;
-}
-
 /* The next place in one of the two lists. */
 static struct plan_step *next_step(struct plan_step **list, size_t n, size_t *cap)
 {
@@ -104,8 +85,8 @@ static int fill_step(struct plan_step *s, const char *path, const struct tree_en
 		     const struct tree_entry *after)
 {
 	s->path = strdup(path);
-	if (!s->path || (before && copy_entry(&s->before, before) < 0) ||
-	    (after && copy_entry(&s->after, after) < 0))
+	if (!s->path || (before && tree_entry_copy(before, &s->before) < 0) ||
+	    (after && tree_entry_copy(after, &s->after) < 0))
 		return -ENOMEM;
 	if (before && after)
 		s->act = PLAN_CHANGE;

@@ -24,7 +24,7 @@
 #define NO_ROOT  SIZE_MAX
 
 /* One more than the longest row of the table has. */
-#define FIELDS_MAX 9
+#define FIELDS_MAX 14
 
 enum field_type {
 	FIELD_END,
@@ -100,6 +100,27 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, strict), 2 },
 		},
 	},
+	[REF_RECEIPT] = {
+		.version = 1,
+		.size = sizeof(struct receipt),
+		.name = { FIELD_ID, offsetof(struct receipt, id) },
+		.root = NO_ROOT,
+		.fields = {
+			{ FIELD_NUMBER, offsetof(struct receipt, kind) },
+			{ FIELD_NUMBER, offsetof(struct receipt, state) },
+			{ FIELD_ID, offsetof(struct receipt, project) },
+			{ FIELD_ID, offsetof(struct receipt, before) },
+			{ FIELD_ID, offsetof(struct receipt, after) },
+			{ FIELD_ID, offsetof(struct receipt, base) },
+			{ FIELD_ID, offsetof(struct receipt, undoes) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, clone) },
+			{ FIELD_TEXT, offsetof(struct receipt, who) },
+			{ FIELD_NUMBER, offsetof(struct receipt, uid) },
+			{ FIELD_NUMBER, offsetof(struct receipt, created) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, sha256) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, checks) },
+		},
+	},
 };
 
 /* Room for a struct of any kind. */
@@ -108,6 +129,7 @@ union record {
 	struct snapshot snapshot;
 	struct tag tag;
 	struct clone clone;
+	struct receipt receipt;
 };
 
 int catalog_id_new(struct catalog_id *ret, struct err *err)
@@ -413,6 +435,7 @@ struct visit {
 		snapshot_fn snapshot;
 		tag_fn tag;
 		clone_fn clone;
+		receipt_fn receipt;
 	} fn;
 	void *ctx;
 };
@@ -429,6 +452,8 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		return v->fn.tag(&record->tag, v->ctx, err);
 	case REF_CLONE:
 		return v->fn.clone(&record->clone, v->ctx, err);
+	case REF_RECEIPT:
+		return v->fn.receipt(&record->receipt, v->ctx, err);
 	}
 	assert(!"a ref of no kind");
 	return -EINVAL;
@@ -474,6 +499,11 @@ void clone_done(struct clone *c)
 	record_done(REF_CLONE, c);
 }
 
+void receipt_done(struct receipt *r)
+{
+	record_done(REF_RECEIPT, r);
+}
+
 int project_put(struct batch *b, const struct project *p, enum ref_mode mode, struct err *err)
 {
 	return record_put(b, REF_PROJECT, p, mode, err);
@@ -492,6 +522,11 @@ int tag_put(struct batch *b, const struct tag *t, enum ref_mode mode, struct err
 int clone_put(struct batch *b, const struct clone *c, enum ref_mode mode, struct err *err)
 {
 	return record_put(b, REF_CLONE, c, mode, err);
+}
+
+int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode, struct err *err)
+{
+	return record_put(b, REF_RECEIPT, r, mode, err);
 }
 
 int project_get(struct store *s, const struct catalog_id *id, struct project *ret, struct err *err)
@@ -519,6 +554,13 @@ int clone_get(struct store *s, const char *name, struct clone *ret, struct err *
 	return record_get(s, REF_CLONE, name, ret, err);
 }
 
+int receipt_get(struct store *s, const struct catalog_id *id, struct receipt *ret, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	return record_get(s, REF_RECEIPT, catalog_id_hex(id, hex), ret, err);
+}
+
 int project_each(struct store *s, project_fn fn, void *ctx, struct err *err)
 {
 	return record_each(s, REF_PROJECT, (struct visit){ { .project = fn }, ctx }, err);
@@ -537,6 +579,11 @@ int tag_each(struct store *s, tag_fn fn, void *ctx, struct err *err)
 int clone_each(struct store *s, clone_fn fn, void *ctx, struct err *err)
 {
 	return record_each(s, REF_CLONE, (struct visit){ { .clone = fn }, ctx }, err);
+}
+
+int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err)
+{
+	return record_each(s, REF_RECEIPT, (struct visit){ { .receipt = fn }, ctx }, err);
 }
 
 /* The one snapshot whose name begins as wanted. */

@@ -1,5 +1,5 @@
 /*
- * catalog.h - what the refs of a store mean: projects, snapshots, tags and clones.
+ * catalog.h - what the refs of a store mean: projects, snapshots, tags, clones and receipts.
  *
  * Each is one ref (ref.h) whose value is a small versioned record.  Reading gives a
  * struct that owns its strings; writing goes through a batch and takes effect with
@@ -76,10 +76,40 @@ struct clone {
 	uint64_t strict;   /* not 0: an fsync in it survives power loss */
 };
 
+enum receipt_kind {
+	RECEIPT_PROMOTION = 1,
+	RECEIPT_ROLLBACK = 2,
+	RECEIPT_UNDO = 3,
+};
+
+enum receipt_state {
+	RECEIPT_BEGUN = 1, /* of which nobody knows yet that it was done */
+	RECEIPT_DONE = 2,
+	RECEIPT_UNDONE = 3, /* done, and taken back by a later one */
+};
+
+/* A change of a real directory: what was there before it, and after.  Ref: its id in hex; no root. */
+struct receipt {
+	struct catalog_id id;
+	uint64_t kind;  /* enum receipt_kind */
+	uint64_t state; /* enum receipt_state */
+	struct catalog_id project;
+	struct catalog_id before, after; /* snapshots */
+	struct catalog_id base;          /* that a clone started from; or none */
+	struct catalog_id undoes;        /* the receipt that this one takes back; or none */
+	char *clone;                     /* owned; whose changes they were, or NULL */
+	char *who;                       /* owned; the name of who did it */
+	uint64_t uid;
+	int64_t created;
+	char *sha256; /* owned; in hex, of what changed (docs/promote.md); or NULL */
+	char *checks; /* owned; a JSON array of what was run on it first; or NULL */
+};
+
 void project_done(struct project *p);
 void snapshot_done(struct snapshot *s);
 void tag_done(struct tag *t);
 void clone_done(struct clone *c);
+void receipt_done(struct receipt *r);
 
 NODISCARD int project_put(struct batch *b, const struct project *p, enum ref_mode mode,
 			  struct err *err);
@@ -88,6 +118,8 @@ NODISCARD int snapshot_put(struct batch *b, const struct snapshot *s, enum ref_m
 NODISCARD int tag_put(struct batch *b, const struct tag *t, enum ref_mode mode, struct err *err);
 NODISCARD int clone_put(struct batch *b, const struct clone *c, enum ref_mode mode,
 			struct err *err);
+NODISCARD int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode,
+			  struct err *err);
 
 /* -ENOENT if there is none, -EBADMSG if its record is not one. */
 NODISCARD int project_get(struct store *s, const struct catalog_id *id, struct project *ret,
@@ -96,6 +128,8 @@ NODISCARD int snapshot_get(struct store *s, const struct catalog_id *id, struct 
 			   struct err *err);
 NODISCARD int tag_get(struct store *s, const char *name, struct tag *ret, struct err *err);
 NODISCARD int clone_get(struct store *s, const char *name, struct clone *ret, struct err *err);
+NODISCARD int receipt_get(struct store *s, const struct catalog_id *id, struct receipt *ret,
+			  struct err *err);
 
 /*
  * By a prefix of the id's hex digits.  -ENOENT if none has it, -EINVAL with a
@@ -109,8 +143,10 @@ typedef int (*project_fn)(const struct project *p, void *ctx, struct err *err);
 typedef int (*snapshot_fn)(const struct snapshot *s, void *ctx, struct err *err);
 typedef int (*tag_fn)(const struct tag *t, void *ctx, struct err *err);
 typedef int (*clone_fn)(const struct clone *c, void *ctx, struct err *err);
+typedef int (*receipt_fn)(const struct receipt *r, void *ctx, struct err *err);
 
 NODISCARD int project_each(struct store *s, project_fn fn, void *ctx, struct err *err);
 NODISCARD int snapshot_each(struct store *s, snapshot_fn fn, void *ctx, struct err *err);
 NODISCARD int tag_each(struct store *s, tag_fn fn, void *ctx, struct err *err);
 NODISCARD int clone_each(struct store *s, clone_fn fn, void *ctx, struct err *err);
+NODISCARD int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err);

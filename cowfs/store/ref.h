@@ -19,8 +19,9 @@ enum ref_kind {
 	REF_SNAPSHOT = 2,
 	REF_TAG = 3,
 	REF_CLONE = 4,
+	REF_RECEIPT = 5,
 };
-#define REF_KINDS 4
+#define REF_KINDS 5
 
 struct ref {
 	enum ref_kind kind;

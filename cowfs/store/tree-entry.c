@@ -1,6 +1,8 @@
 #include "cowfs/store/tree-entry.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -49,6 +51,30 @@ struct content tree_entry_content(const struct tree_entry *e)
 static bool bytes_equal(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	return a_len == b_len && (a_len == 0 || memcmp(a, b, a_len) == 0);
+}
+
+int tree_entry_copy(const struct tree_entry *e, struct tree_entry *ret)
+{
+	char *target = NULL;
+
+	if (e->target_len > 0) {
+		target = malloc(e->target_len);
+		if (!target)
+			return -ENOMEM;
+		memcpy(target, e->target, e->target_len);
+	}
+	*ret = *e;
+	ret->name = NULL;
+	ret->name_len = 0;
+	ret->below = (struct tree_summary){ 0 };
+	ret->target = target;
+	return 0;
+}
+
+void tree_entry_done(struct tree_entry *e)
+{
+	free((char *)(uintptr_t)e->target);
+	e->target = NULL;
 }
 
 bool tree_entry_equal(const struct tree_entry *a, const struct tree_entry *b)

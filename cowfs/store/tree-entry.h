@@ -65,6 +65,13 @@ static inline int tree_name_compare(const char *a, size_t a_len, const char *b, 
 void tree_entry_set_content(struct tree_entry *e, const struct content *c);
 struct content tree_entry_content(const struct tree_entry *e);
 
+/*
+ * A copy that borrows nothing: without name and summary, its target owned until
+ * tree_entry_done().  -ENOMEM, and *ret is as it was.
+ */
+NODISCARD int tree_entry_copy(const struct tree_entry *e, struct tree_entry *ret);
+void tree_entry_done(struct tree_entry *e); /* of such a copy, or of zeros */
+
 /* Same name and same everything, summaries included. */
 bool tree_entry_equal(const struct tree_entry *a, const struct tree_entry *b);
 

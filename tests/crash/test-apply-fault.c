@@ -184,7 +184,7 @@ static void check_recovered(struct yard *y, unsigned long at, enum end end)
 	struct err err = { 0 };
 	bool ok;
 
-	CHECK(apply_recover(y->g.s, y->g.path, &report, &err) >= 0);
+	CHECK(apply_recover(y->g.s, y->g.path, NULL, &report, &err) >= 0);
 	for (size_t i = 0; i < report.n; i++)
 		printf("# '%s' %s\n", report.notes[i].path, report.notes[i].why);
 	CHECK_EQ(report.n, 0);
@@ -303,7 +303,7 @@ TEST(recovery_that_is_killed_is_recovered_from)
 				if (life == 0)
 					_exit(try_apply(&y, s, &report, &err) < 0);
 				arm(fault.at);
-				_exit(apply_recover(s, NULL, &report, &err) < 0);
+				_exit(apply_recover(s, NULL, NULL, &report, &err) < 0);
 			}
 			CHECK_EQ(waitpid(pid, &status, 0), pid);
 		}

@@ -41,7 +41,7 @@ extern char **environ;
 /* git ARGS... in a directory; its exit code.  What it says goes to `log`. */
 static inline int patch_git(const char *dir, const char *log, const char *const *args)
 {
-	const char *argv[16] = { "git", "-C", dir };
+	const char *argv[32] = { "git", "-C", dir };
 	posix_spawn_file_actions_t actions;
 	size_t n = 3;
 	pid_t pid;

@@ -150,12 +150,61 @@ TEST(a_directory_that_is_gone_keeps_no_other_from_being_recovered)
 		leave_journal(&g, "/nonexistent/project");
 		leave_journal(&g, g.path);
 	}
-	CHECK_EQ(apply_recover(g.s, NULL, &report, &err), -ENOENT);
+	CHECK_EQ(apply_recover(g.s, NULL, NULL, &report, &err), -ENOENT);
 	CHECK_HAS(err.msg, "'/nonexistent/project' was left half changed");
 	CHECK_OK(journal_each(g.s, g.path, count_journal, &left, &err), &err);
 	CHECK_EQ(left, 0);
 	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
 	CHECK_EQ(left, 4);
+}
+
+/* Says no so many times, and counts. */
+struct listener {
+	int refuses, heard;
+	struct object_id from, to;
+};
+
+static int on_landed(const char *path, const struct object_id *from, const struct object_id *to,
+		     void *ctx, struct err *err)
+{
+	struct listener *l = ctx;
+
+	(void)path;
+	l->heard++;
+	l->from = *from;
+	l->to = *to;
+	return l->refuses-- > 0 ? err_set(err, -EIO, "not now") : 0;
+}
+
+TEST(that_it_is_done_is_told_until_somebody_has_heard_it)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("landed");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	CLEANUP(plan_done) struct plan plan = { 0 };
+	struct listener l = { .refuses = 1 };
+	const struct apply_options options = { .landed = on_landed, .landed_ctx = &l };
+	struct object_id one, two;
+	struct err err = { 0 };
+	int left = 0;
+
+	grove_text(&g, "file", "one");
+	one = grove_capture(&g);
+	name(&g, "one", &one);
+	grove_text(&g, "file", "another");
+	two = grove_capture(&g);
+	name(&g, "two", &two);
+	plan = grove_plan(&g, &two, &one);
+	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
+	CHECK_EQ(l.heard, 1);
+	CHECK(object_id_equal(&l.from, &two) && object_id_equal(&l.to, &one));
+	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 1);
+	apply_report_done(&report);
+	CHECK_EQ(apply_recover(g.s, NULL, &options, &report, &err), 1);
+	CHECK_EQ(l.heard, 2);
+	left = 0;
+	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
+	CHECK_EQ(left, 0);
 }
 
 TEST(random_trees_become_each_other)

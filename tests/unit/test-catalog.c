@@ -214,6 +214,47 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK_EQ(got.strict, 1);
 }
 
+TEST(a_receipt_comes_back_as_it_was)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("receipt");
+	CLEANUP(receipt_done) struct receipt got = { 0 }, bare = { 0 };
+	struct err err = { 0 };
+	static char who[] = "root", sum[] = "00ff", checks[] = "[]";
+	struct receipt r = {
+		.id = id_a,
+		.kind = RECEIPT_PROMOTION,
+		.state = RECEIPT_BEGUN,
+		.project = id_b,
+		.before = id_c,
+		.after = id_a,
+		.base = id_b,
+		.undoes = id_c,
+		.clone = clone_name,
+		.who = who,
+		.uid = 1000,
+		.created = -7,
+		.sha256 = sum,
+		.checks = checks,
+	};
+
+	CHECK(receipt_put(sh.b, &r, REF_NEW, &err) == 0);
+	r.id = id_b;
+	r.clone = r.sha256 = r.checks = NULL;
+	CHECK(receipt_put(sh.b, &r, REF_NEW, &err) == 0);
+	shelf_commit(&sh);
+	CHECK(receipt_get(sh.s, &id_a, &got, &err) == 0);
+	CHECK(got.kind == RECEIPT_PROMOTION && got.state == RECEIPT_BEGUN && got.uid == 1000);
+	CHECK(catalog_id_same(&got.project, &id_b) && catalog_id_same(&got.before, &id_c));
+	CHECK(catalog_id_same(&got.after, &id_a) && catalog_id_same(&got.base, &id_b));
+	CHECK(catalog_id_same(&got.undoes, &id_c) && got.created == -7);
+	CHECK_STR(got.clone, clone_name);
+	CHECK_STR(got.who, who);
+	CHECK_STR(got.sha256, sum);
+	CHECK_STR(got.checks, checks);
+	CHECK(receipt_get(sh.s, &id_b, &bare, &err) == 0);
+	CHECK(!bare.clone && !bare.sha256 && !bare.checks);
+}
+
 TEST(what_is_not_there_is_enoent_without_a_sentence)
 {
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("absent");

@@ -448,7 +448,7 @@ TEST(a_ref_to_a_tree_that_is_no_root_is_a_finding)
 
 TEST(a_row_of_an_unknown_kind_is_a_finding)
 {
-	static const char *const kinds[] = { "0",   "5",          "-1",
+	static const char *const kinds[] = { "0",   "6",          "-1",
 					     "259", "4294967299", "kind + 4294967296" };
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {

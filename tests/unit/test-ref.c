@@ -413,6 +413,7 @@ TEST(every_kind_has_a_name)
 	CHECK_STR(ref_kind_name(REF_SNAPSHOT), "snapshot");
 	CHECK_STR(ref_kind_name(REF_TAG), "tag");
 	CHECK_STR(ref_kind_name(REF_CLONE), "clone");
+	CHECK_STR(ref_kind_name(REF_RECEIPT), "receipt");
 	CHECK_STR(ref_kind_name((enum ref_kind)9), "ref of unknown kind");
 }
 

@@ -240,4 +240,22 @@ TEST(content_goes_into_an_entry_and_comes_out_the_same)
 	}
 }
 
+TEST(a_copy_borrows_nothing)
+{
+	char target[] = "to";
+	struct tree_entry e = sample_symlink("l", target), dir = sample_directory("d");
+	struct tree_entry copy = { 0 }, empty = { 0 };
+
+	CHECK_EQ(tree_entry_copy(&e, &copy), 0);
+	target[0] = 'x';
+	CHECK_MEM(copy.target, copy.target_len, "to", 2);
+	CHECK(!copy.name && copy.name_len == 0);
+	CHECK_EQ(copy.mode, e.mode);
+	tree_entry_done(&copy);
+	CHECK_EQ(tree_entry_copy(&dir, &copy), 0);
+	CHECK(!copy.target && copy.below.files == 0);
+	tree_entry_done(&copy);
+	tree_entry_done(&empty);
+}
+
 TEST_MAIN("tree-entry")

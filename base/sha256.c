@@ -1,0 +1,106 @@
+/* FIPS 180-4, section 6.2. */
+#include "base/sha256.h"
+
+#include <string.h>
+
+static const uint32_t constants[64] = {
+	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+	0xc67178f2,
+};
+
+void sha256_begin(struct sha256 *s)
+{
+	*s = (struct sha256){ .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+				     0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
+}
+
+static uint32_t rotate(uint32_t v, int by)
+{
+	return v >> by | v << (32 - by);
+}
+
+static uint32_t load(const uint8_t *b)
+{
+	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static void stretch(uint32_t w[64], const uint8_t *block)
+{
+	for (int t = 0; t < 16; t++)
+		w[t] = load(block + 4 * (size_t)t);
+	for (int t = 16; t < 64; t++) {
+		const uint32_t a = w[t - 15], b = w[t - 2];
+
+		w[t] = w[t - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[t - 7] +
+		       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+	}
+}
+
+static void work(struct sha256 *s, const uint8_t *block)
+{
+	uint32_t w[64], v[8];
+
+	stretch(w, block);
+	memcpy(v, s->h, sizeof(v));
+	for (int t = 0; t < 64; t++) {
+		const uint32_t a = v[0], e = v[4];
+		const uint32_t one = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+				     ((e & v[5]) ^ (~e & v[6])) + constants[t] + w[t];
+		const uint32_t two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
+				     ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+
+		memmove(v + 1, v, 7 * sizeof(v[0]));
+		v[4] += one;
+		v[0] = one + two;
+	}
+	for (int i = 0; i < 8; i++)
+		s->h[i] += v[i];
+}
+
+void sha256_add(struct sha256 *s, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	const size_t waiting = s->len % sizeof(s->block);
+	const size_t missing = sizeof(s->block) - waiting;
+
+	if (len == 0)
+		return;
+	s->len += len;
+	if (waiting > 0) {
+		const size_t n = len < missing ? len : missing;
+
+		memcpy(s->block + waiting, p, n);
+		if (n < missing)
+			return;
+		work(s, s->block);
+		p += n;
+		len -= n;
+	}
+	for (; len >= sizeof(s->block); p += sizeof(s->block), len -= sizeof(s->block))
+		work(s, p);
+	if (len > 0)
+		memcpy(s->block, p, len);
+}
+
+void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])
+{
+	const uint64_t bits = s->len * 8;
+	static const uint8_t pad[64] = { 0x80 };
+	const size_t waiting = s->len % sizeof(s->block);
+	uint8_t length[8];
+
+	for (int i = 0; i < 8; i++)
+		length[i] = (uint8_t)(bits >> (56 - 8 * i));
+	sha256_add(s, pad, waiting < 56 ? 56 - waiting : 120 - waiting);
+	sha256_add(s, length, sizeof(length));
+	for (int i = 0; i < 32; i++)
+		digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
+}

@@ -1,0 +1,20 @@
+/*
+ * sha256.h - SHA-256 in pieces, for what is told to others: nobody can make two contents of one.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA256_SIZE     32
+#define SHA256_HEX_SIZE (2 * SHA256_SIZE + 1)
+
+struct sha256 {
+	uint32_t h[8];
+	uint64_t len;      /* bytes so far */
+	uint8_t block[64]; /* len % 64 of them wait here */
+};
+
+void sha256_begin(struct sha256 *s);
+void sha256_add(struct sha256 *s, const void *data, size_t len);
+void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE]);

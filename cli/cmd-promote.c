@@ -1,0 +1,137 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/promotions.h"
+#include "snapshot/guard.h"
+
+struct promote_args {
+	struct opt_list check, path, exclude, allow;
+	const char *conflict, *markers;
+	bool dry_run, rules, yes;
+};
+
+static const struct opt promote_opts[] = {
+	OPT_LIST(0, "check", "COMMAND", struct promote_args, check,
+		 "run it in a sandbox on the merged tree first; it must end with 0"),
+	OPT_LIST(0, "path", "PATTERN", struct promote_args, path,
+		 "only what this names, as in .gitignore"),
+	OPT_LIST(0, "exclude", "PATTERN", struct promote_args, exclude, "not what this names"),
+	OPT_STR(0, "conflict", "HOW", struct promote_args, conflict,
+		"stop (default), ours, theirs or markers"),
+	OPT_STR(0, "markers", "STYLE", struct promote_args, markers,
+		"merge (default), diff3 or zdiff3"),
+	OPT_LIST(0, "allow", "PATH", struct promote_args, allow, "let the guard pass it"),
+	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
+	OPT_FLAG(0, "rules", struct promote_args, rules, "list what the guard holds, and why"),
+	OPT_FLAG('y', "yes", struct promote_args, yes,
+		 "for scripts; there is no question to answer"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct promote_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static struct engine_list list_of(const struct opt_list *l)
+{
+	return (struct engine_list){ .items = l->items, .n = l->n };
+}
+
+/* --- rules ------------------------------------------------------------------------------ */
+
+static void print_patterns(FILE *out, const char *patterns)
+{
+	for (const char *p = patterns; p && *p; p++)
+		fputc(*p == '\n' ? ' ' : *p, out);
+}
+
+static int list_rules(const struct invocation *inv, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json array, at;
+	size_t n;
+	const struct guard_rule *rules = guard_rules(&n);
+
+	if (inv->json) {
+		array = json_set_array(out_json_begin(inv, &doc), "rules");
+		for (size_t i = 0; i < n; i++) {
+			at = json_add_object(array);
+			json_set_text(at, "name", rules[i].name);
+			json_set_text(at, "patterns", rules[i].patterns);
+			json_set_text(at, "why", rules[i].why);
+		}
+		return json_print(&doc, inv->out, err);
+	}
+	for (size_t i = 0; i < n; i++) {
+		fprintf(inv->out, "%s%s%s: %s\n", out_style(inv, OUT_BOLD), rules[i].name,
+			out_style(inv, OUT_PLAIN), rules[i].why);
+		if (!rules[i].patterns)
+			continue;
+		fprintf(inv->out, "    %s", out_style(inv, OUT_DIM));
+		print_patterns(inv->out, rules[i].patterns);
+		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
+	}
+	return CMD_OK;
+}
+
+/* --- checks ----------------------------------------------------------------------------- */
+
+static void on_check(const char *command, const struct engine_run *run, void *ctx)
+{
+	struct invocation *inv = ctx;
+	char time[DURATION_TEXT_MAX];
+
+	progress_done(inv->progress);
+	if (!run || inv->json || inv->quiet)
+		return;
+	fprintf(inv->out, "%s%s%s  ", out_style(inv, run->exit_code ? OUT_BAD : OUT_GOOD),
+		run->exit_code ? "✗" : "✓", out_style(inv, OUT_PLAIN));
+	out_name(inv->out, command);
+	fprintf(inv->out, "  %s\n", duration_format(run->duration_ms, time));
+	fflush(inv->out);
+}
+
+static int promote_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	const struct promote_args *args = inv->args;
+	struct engine_promote_options options = {
+		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
+		.checks = list_of(&args->check),
+		.paths = list_of(&args->path),
+		.excludes = list_of(&args->exclude),
+		.allow = list_of(&args->allow),
+		.dry_run = args->dry_run,
+		.watch = progress_watch(inv->progress),
+		.checking = on_check,
+		.checking_ctx = inv,
+	};
+	int r;
+
+	if (args->rules)
+		return list_rules(inv, err);
+	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
+				 &options.style, err);
+	if (r >= 0)
+		r = engine_promote(inv->engine, &options, &p, err);
+	progress_done(inv->progress);
+	if (r == -ENOENT)
+		cmd_hint(inv, "list");
+	return r < 0 ? r : promotions_tell(inv, &p, err);
+}
+
+const struct command cmd_promote = {
+	.name = "promote",
+	.group = "Changes",
+	.summary = "let the project take a clone's changes",
+	.words = "[CLONE]",
+	.max_words = 1,
+	.opts = promote_opts,
+	.details =
+	    "What the clone changed since it was made is merged with what the project is now, and\n"
+	    "lands all of it or not at all; nobody's edits are overwritten. A conflict (5), a path\n"
+	    "that the guard holds (7) or a check that fails (8) changes nothing. The project's .git\n"
+	    "is left alone. `undo` takes it back.\n",
+	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
+		    "promote --path src/ --allow .github/workflows/ci.yml try\n",
+	.run = promote_run,
+};

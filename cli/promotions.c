@@ -1,0 +1,317 @@
+#include "cli/promotions.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/fail.h"
+#include "cli/out.h"
+#include "snapshot/guard.h"
+
+#define SHOWN_MAX 20 /* paths of each sort that people are shown */
+
+int promotions_read_ways(const char *on_conflict, const char *style, enum merge_on_conflict *ret,
+			 enum merge_style *ret_style, struct err *err)
+{
+	static const char *const ways[] = { "stop", "ours", "theirs", "markers" };
+	static const char *const styles[] = { "merge", "diff3", "zdiff3" };
+	size_t way = 0, look = 0;
+
+	while (on_conflict && way < ARRAY_LEN(ways) && strcmp(on_conflict, ways[way]) != 0)
+		way++;
+	while (style && look < ARRAY_LEN(styles) && strcmp(style, styles[look]) != 0)
+		look++;
+	if (way == ARRAY_LEN(ways))
+		return err_set(err, -EINVAL,
+			       "option '--conflict': '%s' is none of stop, ours, theirs, markers",
+			       on_conflict);
+	if (look == ARRAY_LEN(styles))
+		return err_set(err, -EINVAL,
+			       "option '--markers': '%s' is none of merge, diff3, zdiff3", style);
+	*ret = (enum merge_on_conflict)way;
+	*ret_style = (enum merge_style)look;
+	return 0;
+}
+
+/* --- for programs ----------------------------------------------------------------------- */
+
+static const char *shown(const char *path)
+{
+	return *path != '\0' ? path : ".";
+}
+
+static void set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
+		      size_t n, const char *why)
+{
+	struct json array = json_set_array(j, key), at;
+
+	for (size_t i = 0; i < n; i++) {
+		at = json_add_object(array);
+		json_set_name(at, "path", shown(list[i].path));
+		if (list[i].status != '!')
+			json_set_text(at, "status", out_status(list[i].status));
+		if (why)
+			json_set_text(at, why, list[i].why);
+	}
+}
+
+static void set_conflicts(struct json j, const struct engine_promotion *p)
+{
+	struct json array = json_set_array(j, "conflicts"), at;
+
+	for (size_t i = 0; i < p->n_conflicts; i++) {
+		const struct engine_conflict *c = &p->conflicts[i];
+
+		at = json_add_object(array);
+		json_set_name(at, "path", shown(c->path));
+		json_set_text(at, "kind", c->kind);
+		json_set_uint(at, "hunks", c->hunks);
+		json_set_bool(at, "settled", c->settled);
+		json_set_name(at, "base", c->sides[0]);
+		json_set_name(at, "ours", c->sides[1]);
+		json_set_name(at, "theirs", c->sides[2]);
+	}
+}
+
+static void set_checks(struct json j, const struct engine_promotion *p)
+{
+	struct json array = json_set_array(j, "checks"), at;
+
+	for (size_t i = 0; i < p->n_checks; i++) {
+		at = json_add_object(array);
+		json_set_name(at, "cmd", p->checks[i].command);
+		json_set_int(at, "exit_code", p->checks[i].exit_code);
+		json_set_text(at, "run", p->checks[i].run);
+		json_set_uint(at, "duration_ms", p->checks[i].duration_ms);
+	}
+}
+
+static void set_all(struct json j, const void *ctx)
+{
+	const struct engine_promotion *p = ctx;
+
+	out_json_id(j, "promotion", p->id);
+	if (p->undone[0] != '\0')
+		json_set_text(j, "undone", p->undone);
+	json_set_name(j, "clone", p->clone);
+	json_set_name(j, "project", p->project);
+	out_json_id(j, "before", p->before);
+	out_json_id(j, "after", p->after);
+	out_json_id(j, "sha256", p->sha256);
+	json_set_bool(j, "dry_run", p->dry_run);
+	set_paths(j, "changed", p->paths, p->n_paths, NULL);
+	json_set_bool(j, "truncated", p->n_paths < p->changed);
+	json_set_uint(j, "merged", p->merged);
+	set_conflicts(j, p);
+	set_paths(j, "held", p->held, p->n_held, "rule");
+	set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
+	set_paths(j, "left", p->left, p->n_left, NULL);
+	set_checks(j, p);
+	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
+}
+
+/* --- for people ------------------------------------------------------------------------- */
+
+static void print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
+			size_t n)
+{
+	static const char style[] = { 'A', 'M', 'D' };
+	static const enum out_style styles[] = { OUT_GOOD, OUT_PLAIN, OUT_BAD };
+
+	for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
+		const char *at = memchr(style, list[i].status, sizeof(style));
+
+		fprintf(inv->out, "  %s%c ", out_style(inv, at ? styles[at - style] : OUT_PLAIN),
+			list[i].status);
+		out_name(inv->out, shown(list[i].path));
+		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
+	}
+	if (n > SHOWN_MAX)
+		fprintf(inv->out, "  and %zu more\n", n - SHOWN_MAX);
+}
+
+static void print_id(const struct invocation *inv, const char *before, const char *id)
+{
+	fprintf(inv->out, "%s%s%.*s%s", before, out_style(inv, OUT_ID), OUT_SHORT_ID, id,
+		out_style(inv, OUT_PLAIN));
+}
+
+static void print_head(const struct invocation *inv, const struct engine_promotion *p)
+{
+	const bool undo = p->undone[0] != '\0';
+	char time[DURATION_TEXT_MAX];
+
+	if (p->dry_run)
+		fputs(undo ? "would undo  " : "would promote  ", inv->out);
+	else
+		print_id(inv, undo ? "undone  " : "promoted  ", p->id);
+	fputs(p->dry_run ? "" : "  ", inv->out);
+	out_plural(inv->out, p->changed, "path", "paths");
+	if (p->merged > 0) {
+		fputs(", ", inv->out);
+		out_plural(inv->out, p->merged, "text", "texts");
+		fputs(" merged from both sides", inv->out);
+	}
+	fprintf(inv->out, ", in %s\n", duration_format(p->elapsed_ms, time));
+}
+
+/* Of a dry run: what would stand in the way. */
+static void print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
+{
+	for (size_t i = 0; i < p->n_conflicts; i++) {
+		const struct engine_conflict *c = &p->conflicts[i];
+
+		fprintf(inv->out, "  %s%s%s ", out_style(inv, OUT_BAD),
+			c->settled ? "settled:" : "conflict:", out_style(inv, OUT_PLAIN));
+		out_name(inv->out, shown(c->path));
+		fprintf(inv->out, " (%s)\n", c->kind);
+	}
+	for (size_t i = 0; i < p->n_held; i++) {
+		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
+			out_style(inv, OUT_PLAIN));
+		out_name(inv->out, p->held[i].path);
+		fprintf(inv->out, " (%s)\n", p->held[i].why);
+	}
+}
+
+static void print_human(const struct invocation *inv, const struct engine_promotion *p)
+{
+	if (p->changed == 0) {
+		fprintf(inv->out, "nothing to %s\n", p->undone[0] ? "undo" : "promote");
+	} else {
+		print_head(inv, p);
+		print_paths(inv, p->paths, p->n_paths);
+	}
+	if (p->dry_run || p->n_conflicts > 0)
+		print_obstacles(inv, p);
+	for (size_t i = 0; i < p->n_left; i++) {
+		fputs("  left alone: ", inv->out);
+		out_name(inv->out, p->left[i].path);
+		fputs(", which is git's own\n", inv->out);
+	}
+	if (p->before[0] != '\0' && p->changed > 0) {
+		print_id(inv, "  before it ", p->before);
+		print_id(inv, ", after it ", p->after);
+		fputc('\n', inv->out);
+	}
+}
+
+/* --- what stood in the way -------------------------------------------------------------- */
+
+static const char *why_of(const char *rule)
+{
+	size_t n;
+	const struct guard_rule *rules = guard_rules(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(rules[i].name, rule) == 0)
+			return rules[i].why;
+	return "a rule of yours holds it";
+}
+
+static const struct engine_conflict *first_open(const struct engine_promotion *p, size_t *ret_n)
+{
+	const struct engine_conflict *first = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < p->n_conflicts; i++)
+		if (!p->conflicts[i].settled) {
+			first = first ? first : &p->conflicts[i];
+			++*ret_n;
+		}
+	return first;
+}
+
+static void more(struct err *err, size_t n)
+{
+	const size_t len = strlen(err->msg);
+
+	if (n > 1)
+		snprintf(err->msg + len, sizeof(err->msg) - len, ", and %zu more", n - 1);
+}
+
+static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
+{
+	const char *act = p->undone[0] ? "undone" : "promoted";
+	struct err err = { 0 };
+	size_t n;
+	const struct engine_conflict *c = first_open(p, &n);
+
+	err_set(&err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, shown(c->path), c->kind);
+	more(&err, n);
+	if (p->undone[0])
+		cmd_hint(inv, "undo --conflict markers %.*s", OUT_SHORT_ID, p->undone);
+	else
+		cmd_hint(inv, "promote --conflict markers %s", p->clone);
+	for (size_t i = 0; i < 3; i += 2)
+		if (c->sides[i])
+			cmd_hint(inv, "show %s", c->sides[i]);
+	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+}
+
+static int tell_held(struct invocation *inv, const struct engine_promotion *p)
+{
+	const struct engine_rolled_path *h = &p->held[0];
+	struct err err = { 0 };
+
+	err_set(&err, -ECANCELED, "nothing is promoted: '%s' is held by rule '%s': %s", h->path,
+		h->why, why_of(h->why));
+	more(&err, p->n_held);
+	cmd_hint(inv, "promote --allow %s %s", h->path, p->clone);
+	cmd_hint(inv, "promote --rules");
+	return fail_with(inv, CMD_REFUSED, &err, set_all, p);
+}
+
+static int tell_check(struct invocation *inv, const struct engine_promotion *p)
+{
+	const struct engine_checked *c = &p->checks[p->n_checks - 1];
+	struct err err = { 0 };
+
+	err_set(&err, -ECANCELED, "nothing is promoted: check '%.100s' ended with %d", c->command,
+		c->exit_code);
+	cmd_hint(inv, "logs %s", c->run);
+	return fail_with(inv, CMD_CHECK_FAILED, &err, set_all, p);
+}
+
+static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
+{
+	const char *act = p->undone[0] ? "undone" : "promoted";
+	struct err err = { 0 };
+
+	if (p->n_meanwhile > 0)
+		err_set(&err, -ESTALE, "nothing is %s: '%s' %s", act, p->meanwhile[0].path,
+			p->meanwhile[0].why);
+	else
+		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
+	more(&err, p->n_meanwhile);
+	if (!p->undone[0])
+		cmd_hint(inv, "promote %s", p->clone);
+	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+}
+
+int promotions_tell(struct invocation *inv, const struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+
+	switch (p->dry_run ? ENGINE_PROMOTED : p->end) {
+	case ENGINE_CONFLICTS:
+		return tell_conflicts(inv, p);
+	case ENGINE_HELD:
+		return tell_held(inv, p);
+	case ENGINE_CHECK_FAILED:
+		return tell_check(inv, p);
+	case ENGINE_MOVED:
+		return tell_moved(inv, p);
+	case ENGINE_PROMOTED:
+		break;
+	}
+	if (inv->json) {
+		set_all(out_json_begin(inv, &doc), p);
+		return json_print(&doc, inv->out, err);
+	}
+	if (inv->quiet && p->id[0] != '\0')
+		fprintf(inv->out, "%s\n", p->id);
+	else if (!inv->quiet)
+		print_human(inv, p);
+	return CMD_OK;
+}

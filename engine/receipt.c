@@ -1,0 +1,216 @@
+#include "engine/receipt-i.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/host-i.h"
+
+#define NAME_ROOM 4096
+
+/* Who has no name is told by number. */
+static char *user_name(void)
+{
+	char room[NAME_ROOM], number[24];
+	struct passwd pw, *found = NULL;
+
+	snprintf(number, sizeof(number), "%u", (unsigned)geteuid());
+	if (getpwuid_r(geteuid(), &pw, room, sizeof(room), &found) != 0 || !found ||
+	    found->pw_name[0] == '\0')
+		return strdup(number);
+	return strdup(found->pw_name);
+}
+
+int receipt_begin(struct batch *b, struct receipt *r, struct err *err)
+{
+	int x = catalog_id_new(&r->id, err);
+
+	if (x < 0)
+		return x;
+	r->state = RECEIPT_BEGUN;
+	r->created = engine_now();
+	r->uid = geteuid();
+	r->who = user_name();
+	return r->who ? receipt_put(b, r, REF_NEW, err) : err_nomem(err);
+}
+
+/* --- the end of one --------------------------------------------------------------------- */
+
+struct search {
+	struct store *store;
+	const struct object_id *from, *to;
+	struct catalog_id found; /* the newest; zero: none */
+	int64_t created;
+};
+
+/* 1 if the snapshot has that tree; one that is missing has not. */
+static int has_root(struct store *s, const struct catalog_id *id, const struct object_id *root,
+		    struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot snapshot = { 0 };
+	int r = snapshot_get(s, id, &snapshot, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : object_id_equal(&snapshot.root, root);
+}
+
+static int is_it(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct search *s = ctx;
+	int x;
+
+	if (r->state != RECEIPT_BEGUN ||
+	    (!catalog_id_is_zero(&s->found) && r->created < s->created))
+		return 0;
+	x = has_root(s->store, &r->before, s->from, err);
+	if (x > 0)
+		x = has_root(s->store, &r->after, s->to, err);
+	if (x > 0) {
+		s->found = r->id;
+		s->created = r->created;
+	}
+	return x < 0 ? x : 0;
+}
+
+/* In the batch: another state of it.  -ENOENT if it is gone, which is no harm. */
+static int set_state(struct batch *b, struct store *s, const struct catalog_id *id,
+		     enum receipt_state state, struct receipt *ret, struct err *err)
+{
+	int r = receipt_get(s, id, ret, err);
+
+	if (r < 0)
+		return r;
+	ret->state = state;
+	return receipt_put(b, ret, REF_REPLACE, err);
+}
+
+/* What it takes back is undone; and if that had been taking back something, this is done again. */
+static int mark_undone(struct batch *b, struct store *s, const struct catalog_id *id,
+		       struct err *err)
+{
+	CLEANUP(receipt_done) struct receipt target = { 0 }, again = { 0 };
+	int r = set_state(b, s, id, RECEIPT_UNDONE, &target, err);
+
+	if (r >= 0 && !catalog_id_is_zero(&target.undoes))
+		r = set_state(b, s, &target.undoes, RECEIPT_DONE, &again, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+int receipt_landed(const char *path, const struct object_id *from, const struct object_id *to,
+		   void *store, struct err *err)
+{
+	CLEANUP(receipt_done) struct receipt receipt = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct search search = { .store = store, .from = from, .to = to };
+	int r = receipt_each(store, is_it, &search, err);
+
+	(void)path; /* the trees tell */
+	if (r < 0 || catalog_id_is_zero(&search.found))
+		return r;
+	r = batch_begin(store, &b, err);
+	if (r >= 0)
+		r = set_state(b, store, &search.found, RECEIPT_DONE, &receipt, err);
+	if (r >= 0 && !catalog_id_is_zero(&receipt.undoes))
+		r = mark_undone(b, store, &receipt.undoes, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* --- finding ---------------------------------------------------------------------------- */
+
+struct wanted {
+	const struct catalog_id *project;
+	const char *word; /* NULL: the last */
+	struct catalog_id found;
+	int64_t created;
+	unsigned n;
+};
+
+static int look(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct wanted *w = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	(void)err;
+	if (r->state == RECEIPT_BEGUN || !catalog_id_same(&r->project, w->project))
+		return 0;
+	if (w->word ? strncmp(catalog_id_hex(&r->id, hex), w->word, strlen(w->word)) != 0
+		    : r->state != RECEIPT_DONE || r->kind == RECEIPT_UNDO ||
+			  (w->n > 0 && r->created < w->created))
+		return 0;
+	w->found = r->id;
+	w->created = r->created;
+	w->n++;
+	return 0;
+}
+
+int receipt_find(struct store *s, const struct project *p, const char *word, struct receipt *ret,
+		 struct err *err)
+{
+	struct wanted w = { .project = &p->id, .word = word };
+	CLEANUP(receipt_done) struct receipt found = { 0 };
+	int r = receipt_each(s, look, &w, err);
+
+	if (r < 0)
+		return r;
+	if (w.n == 0)
+		return word ? err_set(err, -ENOENT, "'%s' is no promotion or rollback of '%s'",
+				      word, p->path)
+			    : err_set(err, -ENOENT, "there is nothing to undo in '%s'", p->path);
+	if (word && w.n > 1)
+		return err_set(err, -EINVAL, "'%s' is the beginning of %u promotions", word, w.n);
+	r = receipt_get(s, &w.found, &found, err);
+	if (r < 0)
+		return r;
+	if (found.state == RECEIPT_UNDONE)
+		return err_set(err, -ENOENT, "'%s' was taken back already", word);
+	*ret = found;
+	found = (struct receipt){ 0 };
+	return 0;
+}
+
+/* --- what a dead daemon left ------------------------------------------------------------ */
+
+struct left {
+	struct batch *batch;
+	struct store *store;
+	unsigned n;
+};
+
+static int remove_left(const struct receipt *r, void *ctx, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot after = { 0 };
+	struct left *l = ctx;
+	char hex[CATALOG_HEX_SIZE];
+	int x = 0;
+
+	if (r->state != RECEIPT_BEGUN)
+		return 0;
+	l->n++;
+	/* A rollback leads to a snapshot that was there before it. */
+	if (r->kind != RECEIPT_ROLLBACK && snapshot_get(l->store, &r->after, &after, err) >= 0)
+		x = ref_delete(l->batch, REF_SNAPSHOT, catalog_id_hex(&r->after, hex),
+			       CATALOG_HEX_SIZE - 1, err);
+	if (x >= 0)
+		x = ref_delete(l->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex),
+			       CATALOG_HEX_SIZE - 1, err);
+	return x;
+}
+
+void receipt_sweep(struct host *h)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct left left = { .store = h->store };
+	struct err err = { 0 };
+	int r = batch_begin(h->store, &b, &err);
+
+	left.batch = b;
+	if (r >= 0)
+		r = receipt_each(h->store, remove_left, &left, &err);
+	if (r >= 0 && left.n > 0)
+		r = batch_commit(b, BATCH_SAFE, &err);
+	if (r < 0)
+		log_warn("clearing away what was begun and never done: %s, continuing", err.msg);
+}

@@ -1,0 +1,422 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/promote-i.h"
+#include "engine/wire-i.h"
+
+#define TRIES 3 /* as often what is checked may be overtaken by somebody's edits */
+
+void engine_promotion_done(struct engine_promotion *p)
+{
+	struct {
+		struct engine_rolled_path *list;
+		size_t n;
+	} lists[] = { { p->paths, p->n_paths },
+		      { p->held, p->n_held },
+		      { p->meanwhile, p->n_meanwhile },
+		      { p->left, p->n_left } };
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		for (size_t k = 0; k < lists[i].n; k++) {
+			free(lists[i].list[k].path);
+			free(lists[i].list[k].why);
+		}
+		free(lists[i].list);
+	}
+	for (size_t i = 0; i < p->n_conflicts; i++) {
+		free(p->conflicts[i].path);
+		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
+			free(p->conflicts[i].sides[k]);
+	}
+	free(p->conflicts);
+	for (size_t i = 0; i < p->n_checks; i++)
+		free(p->checks[i].command);
+	free(p->checks);
+	free(p->clone);
+	free(p->project);
+	*p = (struct engine_promotion){ 0 };
+}
+
+/* --- what travels ----------------------------------------------------------------------- */
+
+static const char *const sides[ENGINE_CONFLICT_SIDES] = { "base", "ours", "theirs" };
+
+static void set_conflicts(struct json j, const struct engine_promotion *p)
+{
+	struct json list = json_set_array(j, "conflicts"), at;
+
+	for (size_t i = 0; i < p->n_conflicts; i++) {
+		at = json_add_object(list);
+		json_set_name(at, "path", p->conflicts[i].path);
+		json_set_text(at, "kind", p->conflicts[i].kind);
+		json_set_uint(at, "hunks", p->conflicts[i].hunks);
+		json_set_bool(at, "settled", p->conflicts[i].settled);
+		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
+			json_set_name(at, sides[k], p->conflicts[i].sides[k]);
+	}
+}
+
+/* The kinds are ours: a text of theirs would have to be owned. */
+static const char *kind_of(const char *name)
+{
+	for (int k = 0; name && k <= MERGE_XATTRS; k++)
+		if (strcmp(name, merge_kind_name((enum merge_kind)k)) == 0)
+			return merge_kind_name((enum merge_kind)k);
+	return "unknown";
+}
+
+static int get_conflicts(struct json j, struct engine_promotion *p)
+{
+	struct json list = json_get_array(j, "conflicts"), at;
+	const size_t n = json_length(list);
+
+	p->conflicts = calloc(n + 1, sizeof(*p->conflicts));
+	if (!p->conflicts)
+		return -ENOMEM;
+	for (; p->n_conflicts < n; p->n_conflicts++) {
+		struct engine_conflict *c = &p->conflicts[p->n_conflicts];
+
+		at = json_at_object(list, p->n_conflicts);
+		c->path = json_get_name(at, "path");
+		c->kind = kind_of(json_get_text(at, "kind"));
+		c->hunks = (unsigned)json_get_uint(at, "hunks");
+		c->settled = json_get_bool(at, "settled");
+		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
+			c->sides[k] = json_get_name_or_null(at, sides[k]);
+	}
+	return 0;
+}
+
+static void set_promotion(struct json j, const struct engine_promotion *p, int64_t now)
+{
+	json_set_uint(j, "end", p->end);
+	json_set_name(j, "clone", p->clone);
+	json_set_name(j, "project", p->project);
+	wire_set_short(j, "id", p->id);
+	wire_set_short(j, "undone", p->undone);
+	wire_set_short(j, "before", p->before);
+	wire_set_short(j, "after", p->after);
+	wire_set_short(j, "sha256", p->sha256);
+	json_set_bool(j, "dry_run", p->dry_run);
+	json_set_uint(j, "changed", p->changed);
+	json_set_uint(j, "merged", p->merged);
+	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
+	json_set_int(j, "now", now);
+	set_conflicts(j, p);
+	wire_set_notes(j, "paths", p->paths, p->n_paths);
+	wire_set_notes(j, "held", p->held, p->n_held);
+	wire_set_notes(j, "meanwhile", p->meanwhile, p->n_meanwhile);
+	wire_set_notes(j, "left", p->left, p->n_left);
+}
+
+static int get_promotion(struct json j, struct engine_promotion *p, int64_t *now)
+{
+	int r;
+
+	p->end = (enum engine_promote_end)json_get_uint(j, "end");
+	p->clone = json_get_name_or_null(j, "clone");
+	p->project = json_get_name(j, "project");
+	WIRE_GET_SHORT(j, "id", p->id);
+	WIRE_GET_SHORT(j, "undone", p->undone);
+	WIRE_GET_SHORT(j, "before", p->before);
+	WIRE_GET_SHORT(j, "after", p->after);
+	WIRE_GET_SHORT(j, "sha256", p->sha256);
+	p->dry_run = json_get_bool(j, "dry_run");
+	p->changed = json_get_uint(j, "changed");
+	p->merged = json_get_uint(j, "merged");
+	p->elapsed_ms = json_get_uint(j, "elapsed_ms");
+	*now = json_get_int(j, "now");
+	r = get_conflicts(j, p);
+	if (r >= 0)
+		r = wire_get_notes(j, "paths", &p->paths, &p->n_paths);
+	if (r >= 0)
+		r = wire_get_notes(j, "held", &p->held, &p->n_held);
+	if (r >= 0)
+		r = wire_get_notes(j, "meanwhile", &p->meanwhile, &p->n_meanwhile);
+	return r < 0 ? r : wire_get_notes(j, "left", &p->left, &p->n_left);
+}
+
+static void set_list(struct json j, const char *key, const struct engine_list *list)
+{
+	struct json array = json_set_array(j, key);
+
+	for (size_t i = 0; i < list->n; i++)
+		json_add_name(array, list->items[i]);
+}
+
+static int get_list(struct json j, const char *key, struct engine_strings *ret)
+{
+	struct json array = json_get_array(j, key);
+	const size_t n = json_length(array);
+
+	ret->list = calloc(n + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return -ENOMEM;
+	for (; ret->n < n; ret->n++)
+		ret->list[ret->n] = json_at_name(array, ret->n);
+	return 0;
+}
+
+static void strings_done(struct engine_strings *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->list[i]);
+	free(s->list);
+}
+
+static struct engine_list as_list(const struct engine_strings *s)
+{
+	return (struct engine_list){ (const char *const *)s->list, s->n };
+}
+
+static void set_options(struct json j, const struct promote_options *o)
+{
+	const struct engine_promote_options *asked = o->asked;
+
+	json_set_bool(j, "undo", o->undo);
+	json_set_name(j, "receipt", o->receipt);
+	json_set_name(j, "clone", asked->clone);
+	json_set_uint(j, "on_conflict", asked->on_conflict);
+	json_set_uint(j, "style", asked->style);
+	json_set_bool(j, "dry_run", asked->dry_run);
+	json_set_bool(j, "check", o->check);
+	json_set_text(j, "checked", o->checked);
+	json_set_text(j, "checks", o->checks);
+	json_set_int(j, "now", o->now);
+	set_list(j, "paths", &asked->paths);
+	set_list(j, "excludes", &asked->excludes);
+	set_list(j, "allow", &asked->allow);
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+/* `c` NULL: nothing is left open.  One that is open is asked once more. */
+static int ask(struct engine *e, const struct promote_options *o, struct control *c, bool again,
+	       struct engine_promotion *ret, int64_t *ret_now, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion got = { 0 };
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, wire_promote.name);
+	set_options(a.options, o);
+	if (again)
+		r = ask_again(&a, e, c, &answer, err);
+	else if (c)
+		r = ask_keeping(&a, e, ASK_STORE, &o->asked->watch, c, &answer, err);
+	else
+		r = ask_daemon(&a, e, ASK_STORE, &o->asked->watch, &answer, err);
+	if (r < 0)
+		return r;
+	r = get_promotion(answer, &got, ret_now);
+	r = r < 0 ? err_nomem(err) : ask_end(&a, err);
+	if (r < 0)
+		return r;
+	*ret = got;
+	got = (struct engine_promotion){ 0 };
+	return 0;
+}
+
+int engine_undo(struct engine *e, const struct engine_undo_options *options,
+		struct engine_promotion *ret, struct err *err)
+{
+	const struct engine_promote_options asked = {
+		.on_conflict = options->on_conflict,
+		.style = options->style,
+		.dry_run = options->dry_run,
+		.watch = options->watch,
+	};
+	const struct promote_options o = { .asked = &asked,
+					   .undo = true,
+					   .receipt = options->what };
+	int64_t now;
+
+	return ask(e, &o, NULL, false, ret, &now, err);
+}
+
+/* --- checks ----------------------------------------------------------------------------- */
+
+static int run_check(struct engine *e, const struct engine_promote_options *o, const char *command,
+		     const char *tree, struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	struct engine_run_options options = {
+		.from = tree,
+		.argv = argv,
+		.workdir = p->project,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+	};
+	struct engine_checked *c = &p->checks[p->n_checks];
+	int r;
+
+	engine_run_limits_init(&options.limits);
+	if (o->checking)
+		o->checking(command, NULL, o->checking_ctx);
+	r = engine_run(e, &options, &run, err);
+	if (r < 0)
+		return err_wrap(err, r, "check '%.100s'", command);
+	if (o->checking)
+		o->checking(command, &run, o->checking_ctx);
+	*c = (struct engine_checked){
+		.command = strdup(command),
+		.exit_code = run.exit_code,
+		.duration_ms = run.duration_ms,
+	};
+	memcpy(c->run, run.id, sizeof(c->run));
+	p->n_checks += c->command != NULL;
+	return c->command ? run.exit_code : err_nomem(err);
+}
+
+/* All of them, up to the first that fails. */
+static int run_checks(struct engine *e, const struct engine_promote_options *o,
+		      struct engine_promotion *p, struct err *err)
+{
+	int r = 0;
+
+	p->checks = calloc(o->checks.n + 1, sizeof(*p->checks));
+	if (!p->checks)
+		return err_nomem(err);
+	for (size_t i = 0; i < o->checks.n && r == 0; i++)
+		r = run_check(e, o, o->checks.items[i], p->after, p, err);
+	if (r > 0)
+		p->end = ENGINE_CHECK_FAILED;
+	return r;
+}
+
+static int checks_json(const struct engine_promotion *p, struct buf *out, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json list = json_set_array(json_begin(&doc), "checks"), at;
+
+	for (size_t i = 0; i < p->n_checks; i++) {
+		at = json_add_object(list);
+		json_set_name(at, "cmd", p->checks[i].command);
+		json_set_int(at, "exit_code", p->checks[i].exit_code);
+		json_set_text(at, "run", p->checks[i].run);
+		json_set_uint(at, "duration_ms", p->checks[i].duration_ms);
+	}
+	return json_append(&doc, out, err);
+}
+
+/* What was merged is checked, and lands if it is still the same. */
+static int land_checked(struct engine *e, struct promote_options *o, struct control *c,
+			struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(buf_done) struct buf json = BUF_INIT;
+	struct engine_promotion landed = { 0 };
+	char tree[ENGINE_ID_SIZE];
+	int r = run_checks(e, o->asked, p, err);
+
+	memcpy(tree, p->after, sizeof(tree));
+	p->after[0] = '\0';
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = checks_json(p, &json, err);
+	if (r < 0)
+		return r;
+	o->check = false;
+	o->checked = tree;
+	o->checks = buf_str(&json);
+	r = ask(e, o, c, true, &landed, &o->now, err);
+	o->checked = o->checks = NULL;
+	if (r < 0)
+		return r;
+	landed.checks = TAKE_PTR(p->checks);
+	landed.n_checks = p->n_checks;
+	p->n_checks = 0;
+	engine_promotion_done(p);
+	*p = landed;
+	return 0;
+}
+
+static int promote_once(struct engine *e, const struct engine_promote_options *options,
+			struct engine_promotion *ret, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	struct promote_options o = { .asked = options };
+	int r;
+
+	o.check = options->checks.n > 0 && !options->dry_run;
+	r = ask(e, &o, o.check ? &c : NULL, false, &p, &o.now, err);
+	if (r >= 0 && o.check && p.end == ENGINE_PROMOTED && p.after[0] != '\0')
+		r = land_checked(e, &o, &c, &p, err);
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = (struct engine_promotion){ 0 };
+	return 0;
+}
+
+int engine_promote(struct engine *e, const struct engine_promote_options *options,
+		   struct engine_promotion *ret, struct err *err)
+{
+	int r = promote_once(e, options, ret, err);
+
+	for (int i = 1; i < TRIES && r >= 0 && ret->end == ENGINE_MOVED; i++) {
+		engine_promotion_done(ret);
+		r = promote_once(e, options, ret, err);
+	}
+	return r;
+}
+
+/* --- serving ---------------------------------------------------------------------------- */
+
+static int get_lists(struct json j, struct engine_strings lists[3])
+{
+	int r = get_list(j, "paths", &lists[0]);
+
+	if (r >= 0)
+		r = get_list(j, "excludes", &lists[1]);
+	return r < 0 ? r : get_list(j, "allow", &lists[2]);
+}
+
+static int serve_promote(struct engine *e, const struct engine_watch *watch, struct json options,
+			 struct json answer, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	CLEANUP(strings_done) struct engine_strings paths = { 0 }, excludes = { 0 }, allow = { 0 };
+	struct engine_strings lists[3] = { { 0 } };
+	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
+	AUTO_FREE char *receipt = json_get_name_or_null(options, "receipt");
+	struct engine_promote_options asked = {
+		.clone = clone,
+		.on_conflict = (enum merge_on_conflict)json_get_uint(options, "on_conflict"),
+		.style = (enum merge_style)json_get_uint(options, "style"),
+		.dry_run = json_get_bool(options, "dry_run"),
+		.watch = *watch,
+	};
+	const struct promote_options o = {
+		.asked = &asked,
+		.receipt = receipt,
+		.undo = json_get_bool(options, "undo"),
+		.check = json_get_bool(options, "check"),
+		.checked = json_get_text_or_null(options, "checked"),
+		.checks = json_get_text_or_null(options, "checks"),
+		.now = json_get_int(options, "now"),
+	};
+	int64_t now = 0;
+	int r = get_lists(options, lists);
+
+	paths = lists[0];
+	excludes = lists[1];
+	allow = lists[2];
+	asked.paths = as_list(&paths);
+	asked.excludes = as_list(&excludes);
+	asked.allow = as_list(&allow);
+	r = r < 0 ? err_nomem(err) : json_end(options.doc, err);
+	if (r >= 0 && (asked.on_conflict > MERGE_MARKERS || asked.style > MERGE_STYLE_ZDIFF3))
+		r = err_set(err, -EINVAL, "there is no such way to merge");
+	if (r >= 0)
+		r = promote_do(e, &o, &p, &now, err);
+	if (r >= 0)
+		set_promotion(answer, &p, now);
+	return r;
+}
+
+const struct wire_verb wire_promote = { "promote", serve_promote };

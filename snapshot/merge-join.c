@@ -1,0 +1,375 @@
+/*
+ * First every file that theirs changed is matched with what ours made of it, wherever it is now,
+ * and what has to go is taken out of the draft.  Then directories that theirs removed go if
+ * nothing is left in them, and those that it made come.  Only then do files get to their places,
+ * so who finds a place taken knows that it stays so.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/merge-i.h"
+#include "snapshot/merge-place-i.h"
+
+/* --- versions --------------------------------------------------------------------------- */
+
+static struct version version(const struct altered *a, const struct tree_entry *e, bool linked)
+{
+	return file_part(e) ? (struct version){ a->path, e, linked } : (struct version){ 0 };
+}
+
+/* What a side has of the file that `a` was in base. */
+static struct version now_of(const struct altered *a)
+{
+	const struct altered *at = a->to ? a->to : a;
+
+	return version(at, &at->after, at->after_linked);
+}
+
+static void versions_of(const struct merging *m, const struct altered *t,
+			struct version v[VERSIONS])
+{
+	const struct altered *o = side_get(&m->ours, t->path);
+
+	v[BASE] = version(t, &t->before, t->before_linked);
+	v[OURS] = o ? now_of(o) : v[BASE];
+	v[THEIRS] = now_of(t);
+}
+
+/* Did a side do more to a file than touch it? */
+static bool changed(const struct altered *a)
+{
+	return a && (a->to || altered_counts(a));
+}
+
+/* --- names of one file ------------------------------------------------------------------ */
+
+static uint64_t label(const struct version *v)
+{
+	return v->e && v->linked ? v->e->ino : 0;
+}
+
+/*
+ * Is the file that ours has under a number the one that theirs has?  A file system gives numbers
+ * again, so ours must at least hold what it held, or what theirs holds now.
+ */
+static int is_same_file(struct merging *m, const struct version *t, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	char name[ROOT_LINK_NAME_SIZE];
+	struct draft_group *g;
+	struct tree_entry b;
+	int r;
+
+	if (object_id_is_zero(&m->base.links))
+		return 0;
+	r = tree_lookup(m->store, &m->base.links, root_link_name(label(t), name), strlen(name), &b,
+			&hold, err);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = draft_group_of_ours(&m->draft, label(t), &g, err);
+	if (r < 0 || !g)
+		return r;
+	return merge_same_content(&g->was, &b) || merge_same_content(&g->was, t->e);
+}
+
+static int group_of_theirs(struct merging *m, const struct version *t, struct draft_group **ret,
+			   struct err *err)
+{
+	int r = is_same_file(m, t, err);
+
+	return r < 0 ? r : draft_group_of_theirs(&m->draft, label(t), r > 0, ret, err);
+}
+
+/* Whose names it has: those of the side that changed them, of ours if both did. */
+static bool names_are_theirs(const struct version v[VERSIONS])
+{
+	const uint64_t b = label(&v[BASE]), o = label(&v[OURS]), t = label(&v[THEIRS]);
+
+	return t != b && o == b;
+}
+
+/* --- what becomes of a file ------------------------------------------------------------- */
+
+static int clear_name(struct merging *m, const char *path, struct err *err)
+{
+	struct draft_name *n;
+	int r = draft_find(&m->draft, path, &n, NULL, err);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r >= 0 && !dir_part(&n->now))
+		draft_clear(n);
+	return r;
+}
+
+/* Where the merged file stands; *ret_clash is the path of a conflict of names, else NULL. */
+static const char *merged_path(const struct merging *m, const struct version v[VERSIONS],
+			       const char **ret_clash)
+{
+	const char *b = v[BASE].path, *o = v[OURS].path, *t = v[THEIRS].path;
+	const struct altered *other = b ? side_get(&m->theirs, o) : NULL;
+
+	*ret_clash = NULL;
+	if (!b || strcmp(o, t) == 0)
+		return o;
+	/*
+	 * If theirs has another file where ours has this one, and that one is wanted there, this one
+	 * goes back to its own place.  One that was added tells of the conflict itself.
+	 */
+	if (merge_wants_theirs(m) && other && file_part(&other->after)) {
+		*ret_clash = other->from ? o : NULL;
+		return t;
+	}
+	if (strcmp(b, t) == 0)
+		return o;
+	if (strcmp(b, o) == 0)
+		return t;
+	*ret_clash = merge_wants_theirs(m) ? t : o;
+	return *ret_clash;
+}
+
+/* Ours and theirs have it. */
+static int settle_both(struct merging *m, struct places *p, const struct version v[VERSIONS],
+		       struct err *err)
+{
+	const bool theirs = names_are_theirs(v);
+	struct draft_group *g = NULL;
+	struct tree_entry e;
+	const char *clash, *path = merged_path(m, v, &clash);
+	bool done = false;
+	int r = 0;
+
+	if (clash)
+		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
+	if (r >= 0 && theirs && v[THEIRS].linked)
+		r = group_of_theirs(m, &v[THEIRS], &g, err);
+	else if (r >= 0 && !theirs && v[OURS].linked)
+		r = draft_group_of_ours(&m->draft, v[OURS].e->ino, &g, err);
+	if (r < 0)
+		return r;
+	/* What was merged under another name of the same two files need not be again. */
+	done = g && !theirs && v[THEIRS].linked && g->theirs == v[THEIRS].e->ino;
+	if (done)
+		e = g->now;
+	else
+		r = merge_file(m, path, v, &e, err);
+	if (r >= 0 && g && !done && (!theirs || !g->known)) {
+		r = draft_group_set(g, &e, err);
+		g->known = true;
+	}
+	if (r >= 0 && g && !theirs && v[THEIRS].linked)
+		r = draft_group_meets(&m->draft, g, v[THEIRS].e->ino, err);
+	if (r >= 0 && strcmp(path, v[OURS].path) != 0)
+		r = clear_name(m, v[OURS].path, err);
+	return r < 0 ? r : places_add(p, path, v, &e, g, err);
+}
+
+/* Theirs has it and ours does not. */
+static int settle_theirs(struct merging *m, struct places *p, const char *path,
+			 const struct version v[VERSIONS], struct err *err)
+{
+	struct draft_group *g = NULL;
+	int r = 0;
+
+	if (v[THEIRS].linked) {
+		r = group_of_theirs(m, &v[THEIRS], &g, err);
+		if (r >= 0 && g->now.mode == 0)
+			r = draft_group_set(g, v[THEIRS].e, err);
+	}
+	return r < 0 ? r : places_add(p, path, v, v[THEIRS].e, g, err);
+}
+
+/* Theirs removed it. */
+static int settle_removed(struct merging *m, const struct altered *o, const struct altered *t,
+			  const struct version v[VERSIONS], struct err *err)
+{
+	int r = 0;
+
+	if (changed(o)) {
+		/* What theirs has in its place will find it there. */
+		if (dir_part(&t->after))
+			return 0;
+		r = merge_add_conflict(m, o->to ? MERGE_RENAME_DELETE : MERGE_EDIT_DELETE,
+				       v[OURS].path, v, err);
+		if (r < 0 || !merge_wants_theirs(m))
+			return r;
+	}
+	return clear_name(m, v[OURS].path, err);
+}
+
+/* A file that was in base. */
+static int settle_known(struct merging *m, struct places *p, const struct altered *t,
+			struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, t->path);
+	struct version v[VERSIONS];
+	int r;
+
+	versions_of(m, t, v);
+	if (v[OURS].e && v[THEIRS].e)
+		return settle_both(m, p, v, err);
+	if (v[OURS].e)
+		return settle_removed(m, o, t, v, err);
+	if (!v[THEIRS].e || !changed(t))
+		return 0;
+	/* A directory that ours has in its place will be found there. */
+	if (!dir_part(&o->after)) {
+		r = merge_add_conflict(m, t->to ? MERGE_RENAME_DELETE : MERGE_DELETE_EDIT,
+				       v[THEIRS].path, v, err);
+		if (r < 0 || !merge_wants_theirs(m))
+			return r;
+	}
+	return settle_theirs(m, p, v[THEIRS].path, v, err);
+}
+
+/* A file that theirs made; not one that it renamed. */
+static int settle_new(struct merging *m, struct places *p, const struct altered *t, struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, t->path);
+	struct version v[VERSIONS] = { [THEIRS] = version(t, &t->after, t->after_linked) };
+	AUTO_FREE char *moved = NULL;
+	int r;
+
+	if (o)
+		v[OURS] = version(o, &o->after, o->after_linked);
+	if (v[OURS].e && !o->from)
+		return settle_both(m, p, v, err);
+	if (v[OURS].e) {
+		r = merge_add_conflict(m, MERGE_RENAME_ADD, t->path, v, err);
+		if (r < 0 || !merge_wants_theirs(m))
+			return r;
+	}
+	r = side_follow_dir(&m->ours, t->path, &moved, err);
+	return r < 0 ? r : settle_theirs(m, p, moved ? moved : t->path, v, err);
+}
+
+/* What ours made in a directory that theirs renamed goes with it. */
+static int settle_moved(struct merging *m, struct places *p, const struct altered *o,
+			struct err *err)
+{
+	struct version v[VERSIONS] = { [OURS] = version(o, &o->after, o->after_linked) };
+	AUTO_FREE char *moved = NULL;
+	struct draft_group *g = NULL;
+	int r;
+
+	if (o->before.mode != 0 || o->from)
+		return 0;
+	r = side_follow_dir(&m->theirs, o->path, &moved, err);
+	if (r < 0 || !moved)
+		return r;
+	if (dir_part(&o->after))
+		return place_dir(m, moved, o, err);
+	if (o->after_linked)
+		r = draft_group_of_ours(&m->draft, o->after.ino, &g, err);
+	if (r >= 0)
+		r = clear_name(m, o->path, err);
+	return r < 0 ? r : places_add(p, moved, v, v[OURS].e, g, err);
+}
+
+/* --- directories ------------------------------------------------------------------------ */
+
+/* If nothing is left in it. */
+static int remove_dir(struct merging *m, const char *path, struct err *err)
+{
+	struct draft_name *n;
+	int r = draft_find(&m->draft, path, &n, NULL, err);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0 || !dir_part(&n->now))
+		return r;
+	r = draft_is_empty(&m->draft, n, path, err);
+	if (r > 0)
+		draft_clear(n);
+	return r;
+}
+
+static int change_dir(struct merging *m, const struct altered *t, struct err *err)
+{
+	struct version v[VERSIONS] = {
+		[BASE] = { t->path, &t->before, false },
+		[OURS] = { .path = t->path },
+		[THEIRS] = { t->path, &t->after, false },
+	};
+	struct draft_name *n;
+	struct tree_entry e;
+	int r = draft_find(&m->draft, t->path, &n, NULL, err);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0 || !dir_part(&n->now))
+		return r;
+	v[OURS].e = &n->now;
+	r = merge_dir(m, v, &e, err);
+	return r < 0 ? r : draft_set(n, &e, NULL, err);
+}
+
+/* Those that ours made, if theirs renamed the one they were in, and those that theirs removed. */
+static int remove_dirs(struct merging *m, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = m->ours.n; i > 0 && r >= 0 && !m->options->no_renames; i--) {
+		const struct altered *o = &m->ours.list[i - 1];
+		AUTO_FREE char *moved = NULL;
+
+		if (o->before.mode != 0 || !dir_part(&o->after))
+			continue;
+		r = side_follow_dir(&m->theirs, o->path, &moved, err);
+		if (r >= 0 && moved)
+			r = remove_dir(m, o->path, err);
+	}
+	for (size_t i = m->theirs.n; i > 0 && r >= 0; i--) {
+		const struct altered *t = &m->theirs.list[i - 1];
+
+		if (dir_part(&t->before) && !dir_part(&t->after))
+			r = remove_dir(m, t->path, err);
+	}
+	return r;
+}
+
+static int make_dir(struct merging *m, const struct altered *t, struct err *err)
+{
+	AUTO_FREE char *moved = NULL;
+	int r = side_follow_dir(&m->ours, t->path, &moved, err);
+
+	return r < 0 ? r : place_dir(m, moved ? moved : t->path, t, err);
+}
+
+static int join_dirs(struct merging *m, struct err *err)
+{
+	const struct altered *t;
+	int r = remove_dirs(m, err);
+
+	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
+		t = &m->theirs.list[i];
+		if (!dir_part(&t->after))
+			continue;
+		if (dir_part(&t->before))
+			r = change_dir(m, t, err);
+		else
+			r = make_dir(m, t, err);
+	}
+	return r < 0 ? r : 0;
+}
+
+int merge_join(struct merging *m, struct err *err)
+{
+	CLEANUP(places_done) struct places p = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
+		const struct altered *t = &m->theirs.list[i];
+
+		if (file_part(&t->before))
+			r = settle_known(m, &p, t, err);
+		else if (file_part(&t->after) && !t->from)
+			r = settle_new(m, &p, t, err);
+	}
+	for (size_t i = 0; i < m->ours.n && r >= 0 && !m->options->no_renames; i++)
+		r = settle_moved(m, &p, &m->ours.list[i], err);
+	if (r >= 0)
+		r = join_dirs(m, err);
+	return r < 0 ? r : places_fill(m, &p, err);
+}

@@ -1,0 +1,217 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "snapshot/merge-place-i.h"
+
+#define NS_PER_S 1000000000
+
+void places_done(struct places *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->list[i].path);
+		tree_entry_done(&p->list[i].e);
+	}
+	free(p->list);
+}
+
+int places_add(struct places *p, const char *path, const struct version v[VERSIONS],
+	       const struct tree_entry *e, struct draft_group *group, struct err *err)
+{
+	struct place *to;
+
+	if (p->n == p->cap) {
+		const size_t cap = p->cap ? 2 * p->cap : 32;
+
+		to = reallocarray(p->list, cap, sizeof(*to));
+		if (!to)
+			return err_nomem(err);
+		p->list = to;
+		p->cap = cap;
+	}
+	to = &p->list[p->n++];
+	*to = (struct place){ .path = strdup(path), .group = group };
+	memcpy(to->v, v, sizeof(to->v));
+	if (!to->path || tree_entry_copy(e, &to->e) < 0)
+		return err_nomem(err);
+	to->e.nlink = 0;
+	return 0;
+}
+
+/* --- the way there ---------------------------------------------------------------------- */
+
+/* A directory with nothing in it yet. */
+static struct tree_entry as_new(const struct tree_entry *dir)
+{
+	struct tree_entry e = *dir;
+
+	e.id = (struct object_id){ { 0 } };
+	e.below = (struct tree_summary){ 0 };
+	e.nlink = 2;
+	return e;
+}
+
+/* A directory that theirs made, or one that ours removed with something in it that is wanted after all. */
+static struct tree_entry new_dir(const struct merging *m, const char *path)
+{
+	const struct altered *t = side_get(&m->theirs, path), *o = side_get(&m->ours, path);
+	struct tree_entry e;
+
+	if (t && dir_part(&t->after))
+		return as_new(&t->after);
+	if (o && dir_part(&o->before))
+		return as_new(&o->before);
+	/* Neither side has it: files were moved into it.  It is like the top. */
+	e = as_new(&m->draft.root.top);
+	e.ino = 0;
+	e.xattrs = (struct object_id){ { 0 } };
+	e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
+	e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);
+	return e;
+}
+
+static bool is_told(const struct merging *m, const char *path)
+{
+	for (size_t i = 0; i < m->result.n_conflicts; i++)
+		if (m->result.conflicts[i].kind == MERGE_DIR_FILE &&
+		    strcmp(m->result.conflicts[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* What is no directory is in the way of `what`; once for all that is to be below it. */
+static int tell_file_in_the_way(struct merging *m, const char *path, const struct version *what,
+				struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, path), *t = side_get(&m->theirs, path);
+	struct version v[VERSIONS] = { [THEIRS] = *what };
+
+	if (is_told(m, path))
+		return 0;
+	if (o && o->after.mode != 0)
+		v[OURS] = (struct version){ path, &o->after, o->after_linked };
+	else if (t && t->before.mode != 0)
+		v[OURS] = (struct version){ path, &t->before, t->before_linked };
+	if (t && t->before.mode != 0)
+		v[BASE] = (struct version){ path, &t->before, t->before_linked };
+	else if (o && o->before.mode != 0)
+		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+	if (t && t->after.mode != 0)
+		v[THEIRS] = (struct version){ path, &t->after, t->after_linked };
+	return merge_add_conflict(m, MERGE_DIR_FILE, path, v, err);
+}
+
+/*
+ * 1 and the name, with all directories above it made; 0 if something else is in the way of
+ * one of them and stays.
+ */
+static int make_way(struct merging *m, const char *path, const struct version *what,
+		    struct draft_name **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf up = BUF_INIT;
+	struct draft_name *n;
+	struct tree_entry dir;
+	size_t stop;
+	int r, found;
+
+	while ((found = draft_find(&m->draft, path, ret, &stop, err)) < 0) {
+		if (found != -ENOENT && found != -ENOTDIR)
+			return found;
+		buf_reset(&up);
+		if (buf_append(&up, path, stop) < 0 || !buf_str(&up))
+			return err_nomem(err);
+		r = draft_find(&m->draft, buf_str(&up), &n, NULL, err);
+		if (r >= 0 && found == -ENOTDIR)
+			r = tell_file_in_the_way(m, buf_str(&up), what, err);
+		if (r < 0)
+			return r;
+		if (found == -ENOTDIR && !merge_wants_theirs(m))
+			return 0;
+		dir = new_dir(m, buf_str(&up));
+		r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
+int place_dir(struct merging *m, const char *path, const struct altered *made, struct err *err)
+{
+	const struct version what = { made->path, &made->after, false };
+	const struct tree_entry dir = as_new(&made->after);
+	struct draft_name *n;
+	int r = make_way(m, path, &what, &n, err);
+
+	if (r <= 0 || dir_part(&n->now))
+		return r;
+	if (draft_is_there(n)) {
+		r = tell_file_in_the_way(m, path, &what, err);
+		if (r < 0 || !merge_wants_theirs(m))
+			return r;
+	}
+	return draft_make_dir(&m->draft, n, path, &dir, err);
+}
+
+/* --- the place -------------------------------------------------------------------------- */
+
+/* What ours has goes back to where ours has it. */
+static int stay(struct merging *m, const struct place *p, struct err *err)
+{
+	struct draft_name *n;
+	int r;
+
+	if (!p->v[OURS].e || strcmp(p->v[OURS].path, p->path) == 0)
+		return 0;
+	r = draft_find(&m->draft, p->v[OURS].path, &n, NULL, err);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	return r < 0 || draft_is_there(n) ? r : draft_set(n, &n->was, NULL, err);
+}
+
+static int tell_taken(struct merging *m, const struct place *p, const struct draft_name *n,
+		      struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, p->path);
+	struct version v[VERSIONS];
+	enum merge_kind kind = MERGE_RENAME_ADD;
+
+	memcpy(v, p->v, sizeof(v));
+	if (o && o->after.mode != 0)
+		v[OURS] = (struct version){ p->path, &o->after, o->after_linked };
+	if (dir_part(&n->now))
+		kind = MERGE_DIR_FILE;
+	else if (o && o->from)
+		kind = MERGE_RENAME_RENAME;
+	return merge_add_conflict(m, kind, p->path, v, err);
+}
+
+static int fill(struct merging *m, const struct place *p, struct err *err)
+{
+	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, p->path) == 0;
+	const struct version *what = &p->v[p->v[THEIRS].e ? THEIRS : OURS];
+	struct draft_name *n;
+	int r;
+
+	r = make_way(m, p->path, what, &n, err);
+	if (r == 0)
+		return stay(m, p, err);
+	if (r > 0 && draft_is_there(n) && !own) {
+		r = tell_taken(m, p, n, err);
+		if (r >= 0 && !merge_wants_theirs(m))
+			return stay(m, p, err);
+		if (r >= 0 && dir_part(&n->now))
+			r = draft_remove(&m->draft, n, p->path, err);
+	}
+	return r < 0 ? r : draft_set(n, &p->e, p->group, err);
+}
+
+int places_fill(struct merging *m, const struct places *p, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n && r >= 0; i++)
+		r = fill(m, &p->list[i], err);
+	return r < 0 ? r : 0;
+}

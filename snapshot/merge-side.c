@@ -1,0 +1,224 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/delta.h"
+#include "snapshot/merge-i.h"
+
+static void altered_done(struct altered *a)
+{
+	free(a->path);
+	tree_entry_done(&a->before);
+	tree_entry_done(&a->after);
+}
+
+void side_done(struct side *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		altered_done(&s->list[i]);
+	free(s->list);
+	map_done(&s->by_path);
+}
+
+struct altered *side_get(const struct side *s, const char *path)
+{
+	return map_get(&s->by_path, path);
+}
+
+const struct tree_entry *dir_part(const struct tree_entry *e)
+{
+	return e->mode != 0 && e->form == TREE_DIR ? e : NULL;
+}
+
+const struct tree_entry *file_part(const struct tree_entry *e)
+{
+	return e->mode != 0 && e->form != TREE_DIR ? e : NULL;
+}
+
+bool altered_counts(const struct altered *a)
+{
+	return a->before.mode == 0 || a->after.mode == 0 ||
+	       (a->what & ~(unsigned)(DIFF_LINKS | DIFF_MTIME)) != 0;
+}
+
+/* --- collecting ------------------------------------------------------------------------- */
+
+struct collecting {
+	struct side side;
+	merge_take_fn take;
+	void *take_ctx;
+};
+
+static void collecting_done(struct collecting *c)
+{
+	side_done(&c->side);
+}
+
+static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
+{
+	struct collecting *c = ctx;
+	struct side *s = &c->side;
+	struct altered *a;
+
+	if (c->take && !c->take(e->path, c->take_ctx))
+		return 0;
+	if (s->n == s->cap) {
+		const size_t cap = s->cap ? 2 * s->cap : 32;
+
+		a = reallocarray(s->list, cap, sizeof(*a));
+		if (!a)
+			return err_nomem(err);
+		s->list = a;
+		s->cap = cap;
+	}
+	a = &s->list[s->n++];
+	*a = (struct altered){
+		.path = strdup(e->path),
+		.before_linked = e->before_linked,
+		.after_linked = e->after_linked,
+		.what = e->what,
+	};
+	if (!a->path || (e->before && tree_entry_copy(e->before, &a->before) < 0) ||
+	    (e->after && tree_entry_copy(e->after, &a->after) < 0))
+		return err_nomem(err);
+	return 0;
+}
+
+int side_collect(struct store *s, const struct object_id *base, const struct object_id *root,
+		 merge_take_fn take, void *take_ctx, struct side *ret, struct err *err)
+{
+	static const struct diff_options all = { .mtimes = true, .links = true, .deep = true };
+	CLEANUP(collecting_done)
+	struct collecting c = { .side = SIDE_INIT, .take = take, .take_ctx = take_ctx };
+	void *existing;
+	int r;
+
+	r = diff_walk(s, base, root, &all, on_difference, &c, err);
+	/* Only now do they stay where they are. */
+	for (size_t i = 0; i < c.side.n && r >= 0; i++)
+		if (map_add(&c.side.by_path, c.side.list[i].path, &c.side.list[i], &existing) < 0)
+			r = err_nomem(err);
+	if (r < 0)
+		return r;
+	*ret = c.side;
+	c.side = SIDE_INIT;
+	return 0;
+}
+
+/* --- renames ---------------------------------------------------------------------------- */
+
+/* The length of the path of the directory above; 0: it is the top. */
+static size_t above(const char *path, size_t len)
+{
+	while (len > 0 && path[len - 1] != '/')
+		len--;
+	return len > 0 ? len - 1 : 0;
+}
+
+/* Is a directory above a path gone from the side?  `scratch` is for paths. */
+static int is_dir_gone(const struct side *s, const char *path, struct buf *scratch)
+{
+	for (size_t n = above(path, strlen(path)); n > 0; n = above(path, n)) {
+		const struct altered *a;
+
+		buf_reset(scratch);
+		if (buf_append(scratch, path, n) < 0 || !buf_str(scratch))
+			return -ENOMEM;
+		a = side_get(s, buf_str(scratch));
+		if (a && dir_part(&a->before) && !dir_part(&a->after))
+			return 1;
+	}
+	return 0;
+}
+
+/* 1 if the side lacks a file that the other side changed, or a directory that it put something in. */
+static int could_matter(const struct side *side, const struct side *other, struct err *err)
+{
+	CLEANUP(buf_done) struct buf scratch = BUF_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < other->n && r == 0; i++) {
+		const struct altered *o = &other->list[i], *a = side_get(side, o->path);
+
+		if (a && file_part(&a->before) && !file_part(&a->after) && altered_counts(o))
+			return 1;
+		if (o->before.mode == 0)
+			r = is_dir_gone(side, o->path, &scratch);
+	}
+	return r < 0 ? err_nomem(err) : r;
+}
+
+int side_find_renames(struct store *s, const struct object_id *base, const struct object_id *root,
+		      struct side *side, const struct side *other, struct err *err)
+{
+	CLEANUP(delta_done) struct delta d = { 0 };
+	int r = could_matter(side, other, err);
+
+	if (r > 0)
+		r = delta_find(s, base, root, &(struct delta_options){ .renames = true }, &d, err);
+	for (size_t i = 0; i < d.n_files && r >= 0; i++) {
+		struct altered *from, *to;
+
+		if (d.files[i].status != DELTA_RENAMED)
+			continue;
+		/* Of one that takes part only in half, each half is what it is by itself. */
+		from = side_get(side, d.files[i].old_path);
+		to = side_get(side, d.files[i].path);
+		if (from && to) {
+			from->to = to;
+			to->from = from;
+		}
+	}
+	return r < 0 ? r : 0;
+}
+
+static bool is_in(const char *path, const char *dir, size_t dir_len)
+{
+	return above(path, strlen(path)) == dir_len && strncmp(path, dir, dir_len) == 0;
+}
+
+/* Where the files went that were right in a directory: the first of them if all agree, else NULL. */
+static const struct altered *moved_together(const struct side *s, const char *dir, size_t len)
+{
+	const struct altered *first = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct altered *a = &s->list[i];
+
+		if (!a->to || !is_in(a->path, dir, len))
+			continue;
+		if (first && !is_in(a->to->path, first->to->path,
+				    above(first->to->path, strlen(first->to->path))))
+			return NULL;
+		first = a;
+	}
+	return first;
+}
+
+int side_follow_dir(const struct side *s, const char *path, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf to = BUF_INIT;
+	const struct altered *gone, *moved;
+	size_t n, to_len;
+
+	*ret = NULL;
+	for (n = above(path, strlen(path)); n > 0; n = above(path, n)) {
+		buf_reset(&to);
+		if (buf_append(&to, path, n) < 0 || !buf_str(&to))
+			return err_nomem(err);
+		gone = side_get(s, buf_str(&to));
+		if (gone && dir_part(&gone->after))
+			return 0;
+		moved = gone ? moved_together(s, path, n) : NULL;
+		if (!moved)
+			continue;
+		to_len = above(moved->to->path, strlen(moved->to->path));
+		buf_reset(&to);
+		if (buf_append(&to, moved->to->path, to_len) < 0 ||
+		    buf_append_str(&to, path + n + (to_len == 0)) < 0 || !buf_str(&to))
+			return err_nomem(err);
+		*ret = strdup(buf_str(&to));
+		return *ret ? 0 : err_nomem(err);
+	}
+	return 0;
+}

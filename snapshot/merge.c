@@ -1,0 +1,278 @@
+/*
+ * Two differences, base to ours and base to theirs, are joined by path: what only theirs
+ * changed is done to ours, what both changed is merged.  Names that theirs left alone are never
+ * looked at, and directories that neither side changed are never read.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "snapshot/merge-i.h"
+#include "snapshot/plan.h"
+
+const char *merge_kind_name(enum merge_kind kind)
+{
+	static const char *const names[] = {
+		[MERGE_CONTENT] = "content",
+		[MERGE_BINARY] = "binary",
+		[MERGE_TARGET] = "symlink",
+		[MERGE_ADD_ADD] = "add/add",
+		[MERGE_EDIT_DELETE] = "edit/delete",
+		[MERGE_DELETE_EDIT] = "delete/edit",
+		[MERGE_DIR_FILE] = "directory/file",
+		[MERGE_TYPE] = "type",
+		[MERGE_RENAME_RENAME] = "rename/rename",
+		[MERGE_RENAME_DELETE] = "rename/delete",
+		[MERGE_RENAME_ADD] = "rename/add",
+		[MERGE_MODE] = "mode",
+		[MERGE_OWNER] = "owner",
+		[MERGE_XATTRS] = "xattrs",
+	};
+
+	assert((size_t)kind < ARRAY_LEN(names));
+	return names[kind];
+}
+
+/* --- the result ------------------------------------------------------------------------- */
+
+static void side_of_conflict_done(struct merge_side *s)
+{
+	free(s->path);
+	tree_entry_done(&s->entry);
+}
+
+static void conflict_done(struct merge_conflict *c)
+{
+	free(c->path);
+	side_of_conflict_done(&c->base);
+	side_of_conflict_done(&c->ours);
+	side_of_conflict_done(&c->theirs);
+}
+
+void merge_done(struct merge *m)
+{
+	for (size_t i = 0; i < m->n_changes; i++)
+		free(m->changes[i].path);
+	for (size_t i = 0; i < m->n_conflicts; i++)
+		conflict_done(&m->conflicts[i]);
+	free(m->changes);
+	free(m->conflicts);
+	*m = (struct merge){ 0 };
+}
+
+int merge_add_change(struct merging *m, char status, const char *path, uint32_t mode,
+		     struct err *err)
+{
+	struct merge *to = &m->result;
+	struct merge_change *c;
+
+	if (to->n_changes == to->cap_changes) {
+		const size_t cap = to->cap_changes ? 2 * to->cap_changes : 32;
+
+		c = reallocarray(to->changes, cap, sizeof(*c));
+		if (!c)
+			return err_nomem(err);
+		to->changes = c;
+		to->cap_changes = cap;
+	}
+	c = &to->changes[to->n_changes];
+	*c = (struct merge_change){ .status = status, .path = strdup(path), .mode = mode };
+	if (!c->path)
+		return err_nomem(err);
+	to->n_changes++;
+	return 0;
+}
+
+static int fill_side(struct merge_side *to, const struct version *v)
+{
+	if (!v->e)
+		return 0;
+	to->path = strdup(v->path);
+	return to->path ? tree_entry_copy(v->e, &to->entry) : -ENOMEM;
+}
+
+int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path,
+		       const struct version v[VERSIONS], struct err *err)
+{
+	struct merge *to = &m->result;
+	const enum merge_on_conflict wish = m->options->on_conflict;
+	struct merge_conflict *c;
+
+	if (to->n_conflicts == to->cap_conflicts) {
+		const size_t cap = to->cap_conflicts ? 2 * to->cap_conflicts : 8;
+
+		c = reallocarray(to->conflicts, cap, sizeof(*c));
+		if (!c)
+			return err_nomem(err);
+		to->conflicts = c;
+		to->cap_conflicts = cap;
+	}
+	c = &to->conflicts[to->n_conflicts++];
+	*c = (struct merge_conflict){
+		.kind = kind,
+		.path = strdup(path),
+		.settled = wish == MERGE_OURS || wish == MERGE_THEIRS,
+	};
+	if (!c->path || fill_side(&c->base, &v[BASE]) < 0 || fill_side(&c->ours, &v[OURS]) < 0 ||
+	    fill_side(&c->theirs, &v[THEIRS]) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+struct merge_conflict *merge_last_conflict(struct merging *m)
+{
+	assert(m->result.n_conflicts > 0);
+	return &m->result.conflicts[m->result.n_conflicts - 1];
+}
+
+bool merge_wants_theirs(const struct merging *m)
+{
+	return m->options->on_conflict == MERGE_THEIRS;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+	return plan_path_compare(((const struct merge_change *)a)->path,
+				 ((const struct merge_change *)b)->path);
+}
+
+static int compare_conflicts(const void *a, const void *b)
+{
+	const struct merge_conflict *x = a, *y = b;
+	const int order = plan_path_compare(x->path, y->path);
+
+	return order != 0 ? order : (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static void sort_result(struct merge *m)
+{
+	if (m->n_changes > 0)
+		qsort(m->changes, m->n_changes, sizeof(*m->changes), compare_changes);
+	if (m->n_conflicts > 0)
+		qsort(m->conflicts, m->n_conflicts, sizeof(*m->conflicts), compare_conflicts);
+}
+
+/* --- merging ---------------------------------------------------------------------------- */
+
+static void merging_done(struct merging *m)
+{
+	side_done(&m->ours);
+	side_done(&m->theirs);
+	draft_done(&m->draft);
+	merge_done(&m->result);
+}
+
+static int find_renames(struct merging *m, const struct object_id *base,
+			const struct object_id *ours, const struct object_id *theirs,
+			struct err *err)
+{
+	int r = side_find_renames(m->store, base, ours, &m->ours, &m->theirs, err);
+
+	return r < 0 ? r : side_find_renames(m->store, base, theirs, &m->theirs, &m->ours, err);
+}
+
+int merge_trees(struct batch *b, const struct object_id *base, const struct object_id *ours,
+		const struct object_id *theirs, const struct merge_options *options,
+		struct merge *ret, struct err *err)
+{
+	CLEANUP(merging_done)
+	struct merging m = {
+		.batch = b,
+		.store = batch_store(b),
+		.options = options,
+		.ours = SIDE_INIT,
+		.theirs = SIDE_INIT,
+	};
+	int r;
+
+	r = root_get(m.store, base, &m.base, err);
+	if (r >= 0)
+		r = draft_init(&m.draft, m.store, ours, err);
+	if (r >= 0)
+		r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs,
+				 err);
+	if (r >= 0 && m.theirs.n > 0)
+		r = side_collect(m.store, base, ours, NULL, NULL, &m.ours, err);
+	if (r >= 0 && m.theirs.n > 0 && !options->no_renames)
+		r = find_renames(&m, base, ours, theirs, err);
+	if (r >= 0)
+		r = merge_join(&m, err);
+	if (r >= 0)
+		r = merge_write(&m, err);
+	if (r < 0)
+		return r;
+	sort_result(&m.result);
+	*ret = m.result;
+	m.result = (struct merge){ 0 };
+	return 0;
+}
+
+/* --- overlap ---------------------------------------------------------------------------- */
+
+static int overlap_of(struct store *s, const struct altered *a, const struct altered *b,
+		      struct err *err)
+{
+	static const struct merge_options counting = { .on_conflict = MERGE_STOP };
+	struct buf text[VERSIONS] = { BUF_INIT, BUF_INIT, BUF_INIT }, merged = BUF_INIT;
+	const struct tree_entry *const e[VERSIONS] = { &a->before, &a->after, &b->after };
+	unsigned hunks = 1;
+	int r = 1;
+
+	if (!file_part(e[OURS]) || !file_part(e[THEIRS]))
+		return a->after.mode == b->after.mode ? MERGE_SAME : MERGE_OVERLAP;
+	if (merge_same_content(e[OURS], e[THEIRS]))
+		return MERGE_SAME;
+	if (!(a->what & b->what & (DIFF_CONTENT | DIFF_TYPE)) && a->before.mode != 0)
+		return MERGE_APART;
+	for (int v = 0; v < VERSIONS && r > 0; v++) {
+		if (e[v]->mode != 0 && S_ISREG(e[v]->mode))
+			r = merge_text_load(s, e[v], &text[v], err);
+		else
+			r = v == BASE;
+	}
+	if (r > 0)
+		r = merge_text(text, &counting, &merged, &hunks, err);
+	for (int v = 0; v < VERSIONS; v++)
+		buf_done(&text[v]);
+	buf_done(&merged);
+	return r < 0 ? r : hunks > 0 ? MERGE_OVERLAP : MERGE_APART;
+}
+
+struct overlapping {
+	struct side a, b;
+};
+
+static void overlapping_done(struct overlapping *o)
+{
+	side_done(&o->a);
+	side_done(&o->b);
+}
+
+static bool is_dir_on_both(const struct altered *a)
+{
+	return !file_part(&a->before) && !file_part(&a->after);
+}
+
+int merge_overlap(struct store *s, const struct object_id *base, const struct object_id *a,
+		  const struct object_id *b, merge_overlap_fn fn, void *ctx, struct err *err)
+{
+	CLEANUP(overlapping_done) struct overlapping o = { .a = SIDE_INIT, .b = SIDE_INIT };
+	int r;
+
+	r = side_collect(s, base, a, NULL, NULL, &o.a, err);
+	if (r >= 0)
+		r = side_collect(s, base, b, NULL, NULL, &o.b, err);
+	for (size_t i = 0; i < o.a.n && r == 0; i++) {
+		const struct altered *x = &o.a.list[i], *y = side_get(&o.b, x->path);
+
+		if (!y || !altered_counts(x) || !altered_counts(y) ||
+		    (is_dir_on_both(x) && is_dir_on_both(y)))
+			continue;
+		r = overlap_of(s, x, y, err);
+		r = r < 0 ? err_wrap(err, r, "'%s'", x->path)
+			  : fn(x->path, (enum merge_overlap)r, ctx, err);
+	}
+	return r;
+}

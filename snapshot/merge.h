@@ -1,0 +1,124 @@
+/*
+ * merge.h - three-way merge of trees.
+ *
+ * Pure: reads three roots, writes one through the caller's batch, touches no directory.  What
+ * `theirs` changed since `base` is done to `ours`; what `theirs` left alone stays as it is in
+ * `ours`, whatever that is.  The cost is that of the two differences, not of the trees, and names and
+ * ids are all that is kept of them; three texts are in memory while they are merged.
+ *
+ * A conflict is a result, not a failure.  Every case is a row of the table in docs/merge.md, and
+ * a test of the same name.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cowfs/store/batch.h"
+#include "cowfs/store/object.h"
+#include "cowfs/store/tree-entry.h"
+
+/* What stands in the merged tree where both sides changed the same thing. */
+enum merge_on_conflict {
+	MERGE_STOP,    /* what ours has, whole: the caller means not to use the tree */
+	MERGE_OURS,    /* what ours has; of a text, where it conflicts */
+	MERGE_THEIRS,  /* what theirs has, likewise */
+	MERGE_MARKERS, /* of a text, both between markers; of anything else, what ours has */
+};
+
+/* How markers show a conflict; the last two show what was in base, too. */
+enum merge_style {
+	MERGE_STYLE_PLAIN,
+	MERGE_STYLE_DIFF3,
+	MERGE_STYLE_ZDIFF3,
+};
+
+enum merge_kind {
+	MERGE_CONTENT, /* a text that both changed, in the same place */
+	MERGE_BINARY,  /* a file that is no text, a device: both changed it */
+	MERGE_TARGET,  /* a symlink that leads to another place on either side */
+	MERGE_ADD_ADD,
+	MERGE_EDIT_DELETE,   /* ours changed what theirs removed */
+	MERGE_DELETE_EDIT,   /* and the other way round */
+	MERGE_DIR_FILE,      /* a directory on one side, no directory on the other */
+	MERGE_TYPE,          /* two other types of file */
+	MERGE_RENAME_RENAME, /* one file to two names, or two files to one */
+	MERGE_RENAME_DELETE, /* one side renamed what the other removed */
+	MERGE_RENAME_ADD,    /* to a name that the other side made, too */
+	MERGE_MODE,          /* permission bits */
+	MERGE_OWNER,         /* uid or gid */
+	MERGE_XATTRS,        /* one attribute of that name at least */
+};
+const char *merge_kind_name(enum merge_kind kind); /* "content", "edit/delete", ... */
+
+/* One of the three: what it is, and where; in that root it can be found by its path. */
+struct merge_side {
+	char *path;              /* owned; NULL: it is not there */
+	struct tree_entry entry; /* without name; its target is owned */
+};
+
+struct merge_conflict {
+	enum merge_kind kind;
+	char *path; /* owned; where it stands in the merged tree, or would */
+	struct merge_side base, ours, theirs;
+	unsigned hunks; /* of a text: places in it that conflict; else 0 */
+	bool settled;   /* the caller's wish decided it, so the merged tree may be used */
+};
+
+struct merge_change {
+	char status;   /* 'A', 'M', 'D' */
+	char *path;    /* owned; "" is the top */
+	uint32_t mode; /* as st_mode; of what went: as it was */
+};
+
+struct merge {
+	struct object_id root; /* readable when the batch has been committed */
+	/* From ours to the merged tree, directories too; times alone are not told.  In the order of a walk. */
+	struct merge_change *changes; /* owned */
+	size_t n_changes;
+	struct merge_conflict *conflicts; /* owned; in the order of a walk */
+	size_t n_conflicts;
+	size_t n_merged; /* texts that were put together from both sides, without a conflict */
+	size_t cap_changes, cap_conflicts;
+};
+
+void merge_done(struct merge *m);
+
+/* Does what theirs did to this path take part?  Asked with the path in theirs; of what went, in base. */
+typedef bool (*merge_take_fn)(const char *path, void *ctx);
+
+struct merge_options {
+	enum merge_on_conflict on_conflict;
+	enum merge_style style;
+	const char *label_base, *label_ours, *label_theirs; /* on markers; NULL: "base", ... */
+	bool no_renames;                                    /* follow none */
+	merge_take_fn take;                                 /* NULL: everything */
+	void *take_ctx;
+	int64_t now; /* nanoseconds since 1970: the mtime of bytes that neither side had */
+};
+
+/*
+ * All three are committed roots (root.h) that stay reachable until the batch has ended.  Nothing is
+ * visible until the caller commits.  -EBADMSG names the path; -ENOTSUP if two texts are to be
+ * merged and this machine has no libgit2.
+ */
+NODISCARD int merge_trees(struct batch *b, const struct object_id *base,
+			  const struct object_id *ours, const struct object_id *theirs,
+			  const struct merge_options *options, struct merge *ret, struct err *err);
+
+/* What two sides did to one path. */
+enum merge_overlap {
+	MERGE_SAME,    /* the same */
+	MERGE_APART,   /* it can be put together */
+	MERGE_OVERLAP, /* they would conflict */
+};
+
+/* In the order of a walk; the path is borrowed for the call.  An answer that is not 0 ends it and is returned. */
+typedef int (*merge_overlap_fn)(const char *path, enum merge_overlap overlap, void *ctx,
+				struct err *err);
+
+/* Each path that is no directory and that both changed, times apart.  Nothing is written; renames are not followed. */
+NODISCARD int merge_overlap(struct store *s, const struct object_id *base,
+			    const struct object_id *a, const struct object_id *b,
+			    merge_overlap_fn fn, void *ctx, struct err *err);
