@@ -81,23 +81,27 @@ static bool is_told(const struct merging *m, const char *path)
 	return false;
 }
 
-/* What is no directory is in the way of `what`; once for all that is to be below it. */
-static int tell_file_in_the_way(struct merging *m, const char *path, const struct version *what,
-				struct err *err)
+/*
+ * What is no directory is in the way of one; told once for all that is to be below it.  A side
+ * that has nothing there is told by what it has of `given`.
+ */
+static int tell_file_in_the_way(struct merging *m, const char *path,
+				const struct version given[VERSIONS], struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, path), *t = side_get(&m->theirs, path);
-	struct version v[VERSIONS] = { [THEIRS] = *what };
+	struct version v[VERSIONS];
 
 	if (is_told(m, path))
 		return 0;
+	memcpy(v, given, sizeof(v));
+	if (o && o->before.mode != 0)
+		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+	else if (t && t->before.mode != 0)
+		v[BASE] = (struct version){ path, &t->before, t->before_linked };
 	if (o && o->after.mode != 0)
 		v[OURS] = (struct version){ path, &o->after, o->after_linked };
-	else if (t && t->before.mode != 0)
-		v[OURS] = (struct version){ path, &t->before, t->before_linked };
-	if (t && t->before.mode != 0)
-		v[BASE] = (struct version){ path, &t->before, t->before_linked };
-	else if (o && o->before.mode != 0)
-		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+	else if (!o && t && t->before.mode != 0)
+		v[OURS] = v[BASE];
 	if (t && t->after.mode != 0)
 		v[THEIRS] = (struct version){ path, &t->after, t->after_linked };
 	return merge_add_conflict(m, MERGE_DIR_FILE, path, v, err);
@@ -107,7 +111,7 @@ static int tell_file_in_the_way(struct merging *m, const char *path, const struc
  * 1 and the name, with all directories above it made; 0 if something else is in the way of
  * one of them and stays.
  */
-static int make_way(struct merging *m, const char *path, const struct version *what,
+static int make_way(struct merging *m, const char *path, const struct version v[VERSIONS],
 		    struct draft_name **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf up = BUF_INIT;
@@ -124,7 +128,7 @@ static int make_way(struct merging *m, const char *path, const struct version *w
 			return err_nomem(err);
 		r = draft_find(&m->draft, buf_str(&up), &n, NULL, err);
 		if (r >= 0 && found == -ENOTDIR)
-			r = tell_file_in_the_way(m, buf_str(&up), what, err);
+			r = tell_file_in_the_way(m, buf_str(&up), v, err);
 		if (r < 0)
 			return r;
 		if (found == -ENOTDIR && !merge_wants_theirs(m))
@@ -139,15 +143,15 @@ static int make_way(struct merging *m, const char *path, const struct version *w
 
 int place_dir(struct merging *m, const char *path, const struct altered *made, struct err *err)
 {
-	const struct version what = { made->path, &made->after, false };
+	const struct version v[VERSIONS] = { [THEIRS] = { made->path, &made->after, false } };
 	const struct tree_entry dir = as_new(&made->after);
 	struct draft_name *n;
-	int r = make_way(m, path, &what, &n, err);
+	int r = make_way(m, path, v, &n, err);
 
 	if (r <= 0 || dir_part(&n->now))
 		return r;
 	if (draft_is_there(n)) {
-		r = tell_file_in_the_way(m, path, &what, err);
+		r = tell_file_in_the_way(m, path, v, err);
 		if (r < 0 || !merge_wants_theirs(m))
 			return r;
 	}
@@ -190,11 +194,10 @@ static int tell_taken(struct merging *m, const struct place *p, const struct dra
 static int fill(struct merging *m, const struct place *p, struct err *err)
 {
 	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, p->path) == 0;
-	const struct version *what = &p->v[p->v[THEIRS].e ? THEIRS : OURS];
 	struct draft_name *n;
 	int r;
 
-	r = make_way(m, p->path, what, &n, err);
+	r = make_way(m, p->path, p->v, &n, err);
 	if (r == 0)
 		return stay(m, p, err);
 	if (r > 0 && draft_is_there(n) && !own) {
