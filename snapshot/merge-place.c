@@ -53,23 +53,54 @@ static struct tree_entry as_new(const struct tree_entry *dir)
 	return e;
 }
 
-/* A directory that theirs made, or one that ours removed with something in it that is wanted after all. */
-static struct tree_entry new_dir(const struct merging *m, const char *path)
+/* A directory of theirs; -ENOENT if it has none there. */
+static int find_dir(const struct merging *m, const char *path, struct tree_entry *ret,
+		    struct err *err)
 {
-	const struct altered *t = side_get(&m->theirs, path), *o = side_get(&m->ours, path);
-	struct tree_entry e;
+	struct tree_entry e = m->theirs_root.top;
+	int r = 0;
 
-	if (t && dir_part(&t->after))
-		return as_new(&t->after);
-	if (o && dir_part(&o->before))
-		return as_new(&o->before);
-	/* Neither side has it: files were moved into it.  It is like the top. */
-	e = as_new(&m->draft.root.top);
-	e.ino = 0;
-	e.xattrs = (struct object_id){ { 0 } };
-	e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
-	e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);
-	return e;
+	for (size_t n; *path != '\0' && r >= 0; path += n + (path[n] == '/')) {
+		CLEANUP(buf_done) struct buf hold = BUF_INIT;
+		const struct object_id dir = e.id;
+
+		n = strcspn(path, "/");
+		r = tree_lookup(m->store, &dir, path, n, &e, &hold, err);
+		if (r >= 0 && e.form != TREE_DIR)
+			r = -ENOENT;
+	}
+	if (r >= 0)
+		*ret = e;
+	return r;
+}
+
+/*
+ * A directory that theirs has, whether that takes part or not; or one that ours removed, with
+ * something in it that is wanted after all.
+ */
+static int new_dir(const struct merging *m, const char *path, struct tree_entry *ret,
+		   struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, path);
+	struct tree_entry e;
+	int r = find_dir(m, path, &e, err);
+
+	if (r < 0 && r != -ENOENT)
+		return err_wrap(err, r, "directory '%s'", path);
+	if (r == -ENOENT && o && dir_part(&o->before)) {
+		e = o->before;
+	} else if (r == -ENOENT) {
+		/* Files were moved into it.  It is like the top. */
+		e = m->draft.root.top;
+		e.ino = 0;
+		e.xattrs = (struct object_id){ { 0 } };
+		e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
+		e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);
+	}
+	e.name = NULL;
+	e.name_len = 0;
+	*ret = as_new(&e);
+	return 0;
 }
 
 static bool is_told(const struct merging *m, const char *path)
@@ -133,8 +164,9 @@ static int make_way(struct merging *m, const char *path, const struct version v[
 			return r;
 		if (found == -ENOTDIR && !merge_wants_theirs(m))
 			return 0;
-		dir = new_dir(m, buf_str(&up));
-		r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
+		r = new_dir(m, buf_str(&up), &dir, err);
+		if (r >= 0)
+			r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
 		if (r < 0)
 			return r;
 	}

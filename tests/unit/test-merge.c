@@ -135,7 +135,7 @@ TEST(both_changed_the_same_lines)
 TEST(every_place_that_conflicts_is_counted)
 {
 	check(TREE(F("f", "x\n" TEN "x\n" TEN "x\n")), TREE(F("f", "a\n" TEN "a\n" TEN "a\n")),
-	      TREE(F("f", "b\n" TEN "b\n" TEN "<<<<<<< ours\n")),
+	      TREE(F("f", "b\n" TEN "b\n" TEN "<<<<<<< conflict-0\n")),
 	      "f a|1|2|3|4|5|6|7|8|9|a|1|2|3|4|5|6|7|8|9|a|\n", "content f 3 !\n");
 }
 
@@ -664,6 +664,14 @@ TEST(a_number_that_both_gave_to_a_new_file_is_two_files)
 	      "a 1 x2\nb 1 x2\nx x x2\ny x x2\n", "");
 }
 
+TEST(a_number_that_ours_gave_again_is_another_file)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("x", "x", .link = 5), F("y", "x", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      "c 1\nx x x2\ny x x2\n", "");
+}
+
 TEST(theirs_removed_one_of_several_names)
 {
 	const struct leaf *base =
@@ -704,6 +712,13 @@ TEST(only_what_is_taken_takes_part)
 		   TREE(D("src", 0700), F("src/a", "3"), F("lib/b", "3"), F("src/new/n", "n"),
 			F("lib/new", "n")),
 		   "lib/b 2\nlib/gone 1\nsrc/a 3\nsrc/new/n n\n", "");
+}
+
+TEST(one_of_several_names_that_is_taken_is_a_file_by_itself)
+{
+	check_with(&(struct merge_options){ .take = in_src }, NOTHING, NOTHING,
+		   TREE(D("src", 0700), F("src/a", "1", .link = 5), F("lib/a", "1", .link = 5)),
+		   "src/ 0700\nsrc/a 1\n", "");
 }
 
 TEST(half_a_rename_is_what_it_is_by_itself)
