@@ -2,9 +2,6 @@
  * Content, mode, owner and extended attributes are merged each by itself: that somebody made a
  * file executable is no reason to lose what another wrote into it.  The mtime follows the bytes.
  */
-#include <assert.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/bytes.h"

@@ -1,8 +1,6 @@
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "snapshot/merge-place-i.h"
 

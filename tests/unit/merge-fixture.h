@@ -299,7 +299,6 @@ static inline void describe_dir(struct store *s, const struct root *root, const 
 				const struct tree_entry *as, struct buf *out)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	CLEANUP(buf_done) struct buf own = BUF_INIT;
 	const bool usual = (as->mode & 07777) == 0755 && as->uid == 1000 && as->mtime_s == 100 &&
 			   object_id_is_zero(&as->xattrs);
 	struct err err = { 0 };

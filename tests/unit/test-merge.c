@@ -5,9 +5,6 @@
 
 #include <errno.h>
 
-#include "snapshot/diff.h"
-#include "snapshot/plan.h"
-#include "tests/lib/damage.h"
 #include "tests/unit/merge-fixture.h"
 
 #define TREE(...) ((const struct leaf[]){ __VA_ARGS__, LEAF_END })
