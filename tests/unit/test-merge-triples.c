@@ -79,8 +79,8 @@ static void add_random(struct test_rng *rng, struct world *w, const char *prefix
 	char path[64];
 	struct file *f;
 
-	snprintf(path, sizeof(path), "%s%s%u", dirs[below(rng, ARRAY_LEN(dirs))], prefix,
-		 (unsigned)below(rng, names));
+	CHECK((size_t)snprintf(path, sizeof(path), "%s%s%u", dirs[below(rng, ARRAY_LEN(dirs))],
+			       prefix, (unsigned)below(rng, names)) < sizeof(path));
 	f = add(w, path);
 	if (f)
 		fill(rng, f);
@@ -105,8 +105,8 @@ static void rename_file(struct test_rng *rng, struct world *w, struct file *f)
 	static const char *const dirs[] = { "", "d/", "e/", "r/" };
 	char path[64];
 
-	snprintf(path, sizeof(path), "%smoved%u", dirs[below(rng, ARRAY_LEN(dirs))],
-		 (unsigned)below(rng, 6));
+	CHECK((size_t)snprintf(path, sizeof(path), "%smoved%u", dirs[below(rng, ARRAY_LEN(dirs))],
+			       (unsigned)below(rng, 6)) < sizeof(path));
 	if (f->mode != 0120000 && is_free(w, path))
 		strcpy(f->path, path);
 }
@@ -115,7 +115,7 @@ static void replace_by_dir(struct test_rng *rng, struct world *w, struct file *f
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%.40s/in", f->path);
+	CHECK((size_t)snprintf(path, sizeof(path), "%.40s/in", f->path) < sizeof(path));
 	strcpy(f->path, path);
 	(void)w;
 	fill(rng, f);
@@ -323,13 +323,15 @@ static void list_dir(struct store *s, const char *dir, const struct object_id *t
 		char path[256], target[256], blob[SHA1_HEX_SIZE];
 		struct delta_side side = { .mode = e.mode };
 
-		snprintf(path, sizeof(path), "%s%.*s", dir, (int)e.name_len, e.name);
+		CHECK((size_t)snprintf(path, sizeof(path), "%s%.*s", dir, (int)e.name_len, e.name) <
+		      sizeof(path));
 		if (e.form == TREE_DIR) {
 			strcat(path, "/");
 			list_dir(s, path, &e.id, out);
 			continue;
 		}
-		snprintf(target, sizeof(target), "%.*s", (int)e.target_len, e.target);
+		CHECK((size_t)snprintf(target, sizeof(target), "%.*s", (int)e.target_len,
+				       e.target) < sizeof(target));
 		if (S_ISLNK(e.mode))
 			side.target = target;
 		else
@@ -416,7 +418,7 @@ static unsigned long clean, conflicted, ruled_out;
  */
 static void told_at(const char *path, char ret[128])
 {
-	snprintf(ret, 128, "%.*s", (int)strcspn(path, "~"), path);
+	CHECK(snprintf(ret, 128, "%.*s", (int)strcspn(path, "~"), path) < 128);
 	if (strncmp(ret, "q/", 2) == 0)
 		ret[0] = 'd';
 }
