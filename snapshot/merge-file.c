@@ -2,9 +2,6 @@
  * Content, mode, owner and extended attributes are merged each by itself: that somebody made a
  * file executable is no reason to lose what another wrote into it.  The mtime follows the bytes.
  */
-#include <assert.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/bytes.h"
@@ -230,12 +227,34 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 	return merge_same_content(ret, v[THEIRS].e) ? WHOSE_THEIRS : WHOSE_NEW;
 }
 
+/* All that is an edit, at once. */
+static bool is_untouched(const struct tree_entry *base, const struct tree_entry *e)
+{
+	return base && merge_same_content(base, e) && base->mode == e->mode &&
+	       base->uid == e->uid && base->gid == e->gid &&
+	       object_id_equal(&base->xattrs, &e->xattrs);
+}
+
+/* Two types, and so two files as a whole. */
+static int merge_types(struct merging *m, const char *path, const struct version v[VERSIONS],
+		       struct tree_entry *ret, struct err *err)
+{
+	if (is_untouched(v[BASE].e, v[THEIRS].e))
+		return WHOSE_OURS;
+	if (!is_untouched(v[BASE].e, v[OURS].e))
+		return clash_whole(m, v[BASE].e ? MERGE_TYPE : MERGE_ADD_ADD, path, v, ret, err);
+	take_content(v[THEIRS].e, ret);
+	return WHOSE_THEIRS;
+}
+
 static int merge_content(struct merging *m, const char *path, const struct version v[VERSIONS],
 			 struct tree_entry *ret, struct err *err)
 {
 	const struct tree_entry *b = v[BASE].e, *o = v[OURS].e, *t = v[THEIRS].e;
 
 	take_content(o, ret);
+	if (!same_type(o, t))
+		return merge_types(m, path, v, ret, err);
 	if (merge_same_content(o, t))
 		return WHOSE_BOTH;
 	if (b && merge_same_content(b, t))
@@ -244,8 +263,6 @@ static int merge_content(struct merging *m, const char *path, const struct versi
 		take_content(t, ret);
 		return WHOSE_THEIRS;
 	}
-	if (!same_type(o, t))
-		return clash_whole(m, b ? MERGE_TYPE : MERGE_ADD_ADD, path, v, ret, err);
 	if (S_ISREG(o->mode))
 		return merge_regular(m, path, v, ret, err);
 	return clash_whole(m,

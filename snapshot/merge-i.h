@@ -187,7 +187,8 @@ struct merging {
 	struct batch *batch;
 	struct store *store;
 	const struct merge_options *options;
-	struct root base; /* for its links */
+	struct root base;        /* for its links */
+	struct root theirs_root; /* for directories on the way to what takes part */
 	struct side ours, theirs;
 	struct draft draft;
 	struct merge result;

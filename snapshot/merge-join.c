@@ -129,6 +129,81 @@ static const char *merged_path(const struct merging *m, const struct version v[V
 	return *ret_clash;
 }
 
+/* Does a side have anything at a path?  `other` is the other one. */
+static int has(struct merging *m, const struct side *side, const struct side *other,
+	       const char *path, struct err *err)
+{
+	const struct altered *a = side_get(side, path), *b = side_get(other, path);
+	struct draft_name *n;
+	int r;
+
+	if (a)
+		return a->after.mode != 0;
+	if (b)
+		return b->before.mode != 0;
+	r = draft_find(&m->draft, path, &n, NULL, err);
+	return r == -ENOENT || r == -ENOTDIR ? 0 : r < 0 ? r : draft_is_there(n);
+}
+
+/*
+ * Where a directory that one side renamed takes a path of the other with it; *ret is NULL if
+ * it does not, or if that other side has something there itself.
+ */
+static int follow_dir(struct merging *m, const struct side *renamed, const struct side *other,
+		      const char *path, char **ret, struct err *err)
+{
+	AUTO_FREE char *moved = NULL;
+	int r;
+
+	*ret = NULL;
+	r = side_follow_dir(renamed, path, &moved, err);
+	if (r >= 0 && moved)
+		r = has(m, other, renamed, moved, err);
+	if (r == 0)
+		*ret = TAKE_PTR(moved);
+	return r < 0 ? r : 0;
+}
+
+/* Does a directory that the other side renamed take `from` to `to`? */
+static int leads_to(const struct side *renamed, const char *from, const char *to, struct err *err)
+{
+	AUTO_FREE char *moved = NULL;
+	int r = side_follow_dir(renamed, from, &moved, err);
+
+	return r < 0 ? r : moved && strcmp(moved, to) == 0;
+}
+
+/*
+ * merged_path(), with directories that were renamed: a file that one side moved into one that
+ * the other renamed goes on with that.  *ret_moved is then where; owned, else NULL.
+ */
+static int find_path(struct merging *m, const struct version v[VERSIONS], const char **ret,
+		     const char **ret_clash, char **ret_moved, struct err *err)
+{
+	const char *b = v[BASE].path, *o = v[OURS].path, *t = v[THEIRS].path;
+	int r = 0;
+
+	*ret_moved = NULL;
+	*ret = merged_path(m, v, ret_clash);
+	if (!b || strcmp(*ret, b) == 0 || strcmp(o, t) == 0)
+		return 0;
+	if (*ret_clash && strcmp(b, o) != 0 && strcmp(b, t) != 0) {
+		r = leads_to(&m->theirs, o, t, err);
+		if (r > 0)
+			*ret = t;
+		else if (r == 0 && (r = leads_to(&m->ours, t, o, err)) > 0)
+			*ret = o;
+		if (r != 0)
+			*ret_clash = NULL;
+		return r < 0 ? r : 0;
+	}
+	r = *ret == t ? follow_dir(m, &m->ours, &m->theirs, t, ret_moved, err)
+		      : follow_dir(m, &m->theirs, &m->ours, o, ret_moved, err);
+	if (*ret_moved)
+		*ret = *ret_moved;
+	return r;
+}
+
 /* Ours and theirs have it. */
 static int settle_both(struct merging *m, struct places *p, const struct version v[VERSIONS],
 		       struct err *err)
@@ -136,11 +211,12 @@ static int settle_both(struct merging *m, struct places *p, const struct version
 	const bool theirs = names_are_theirs(v);
 	struct draft_group *g = NULL;
 	struct tree_entry e;
-	const char *clash, *path = merged_path(m, v, &clash);
+	AUTO_FREE char *moved = NULL;
+	const char *clash, *path;
 	bool done = false;
-	int r = 0;
+	int r = find_path(m, v, &path, &clash, &moved, err);
 
-	if (clash)
+	if (r >= 0 && clash)
 		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
 	if (r >= 0 && theirs && v[THEIRS].linked)
 		r = group_of_theirs(m, &v[THEIRS], &g, err);
@@ -188,7 +264,7 @@ static int settle_removed(struct merging *m, const struct altered *o, const stru
 
 	if (changed(o)) {
 		/* What theirs has in its place will find it there. */
-		if (dir_part(&t->after))
+		if (dir_part(&t->after) && !o->to)
 			return 0;
 		r = merge_add_conflict(m, o->to ? MERGE_RENAME_DELETE : MERGE_EDIT_DELETE,
 				       v[OURS].path, v, err);
@@ -196,6 +272,15 @@ static int settle_removed(struct merging *m, const struct altered *o, const stru
 			return r;
 	}
 	return clear_name(m, v[OURS].path, err);
+}
+
+static int settle_new(struct merging *m, struct places *p, const struct altered *t,
+		      struct err *err);
+
+/* Did a side put a file of another type in its place?  Then it is not that which was there. */
+static bool is_replaced(const struct altered *a)
+{
+	return !a->to && (a->what & DIFF_TYPE);
 }
 
 /* A file that was in base. */
@@ -207,6 +292,13 @@ static int settle_known(struct merging *m, struct places *p, const struct altere
 	int r;
 
 	versions_of(m, t, v);
+	if (o && o->to && is_replaced(t)) {
+		v[THEIRS] = (struct version){ 0 };
+		r = settle_removed(m, o, t, v, err);
+		return r < 0 || !file_part(&t->after) ? r : settle_new(m, p, t, err);
+	}
+	if (o && t->to && is_replaced(o))
+		v[OURS] = (struct version){ 0 };
 	if (v[OURS].e && v[THEIRS].e)
 		return settle_both(m, p, v, err);
 	if (v[OURS].e)
@@ -214,7 +306,7 @@ static int settle_known(struct merging *m, struct places *p, const struct altere
 	if (!v[THEIRS].e || !changed(t))
 		return 0;
 	/* A directory that ours has in its place will be found there. */
-	if (!dir_part(&o->after)) {
+	if (!dir_part(&o->after) || t->to) {
 		r = merge_add_conflict(m, t->to ? MERGE_RENAME_DELETE : MERGE_DELETE_EDIT,
 				       v[THEIRS].path, v, err);
 		if (r < 0 || !merge_wants_theirs(m))
@@ -229,7 +321,7 @@ static int settle_new(struct merging *m, struct places *p, const struct altered 
 	const struct altered *o = side_get(&m->ours, t->path);
 	struct version v[VERSIONS] = { [THEIRS] = version(t, &t->after, t->after_linked) };
 	AUTO_FREE char *moved = NULL;
-	int r;
+	int r = 0;
 
 	if (o)
 		v[OURS] = version(o, &o->after, o->after_linked);
@@ -240,7 +332,8 @@ static int settle_new(struct merging *m, struct places *p, const struct altered 
 		if (r < 0 || !merge_wants_theirs(m))
 			return r;
 	}
-	r = side_follow_dir(&m->ours, t->path, &moved, err);
+	if (t->before.mode == 0)
+		r = follow_dir(m, &m->ours, &m->theirs, t->path, &moved, err);
 	return r < 0 ? r : settle_theirs(m, p, moved ? moved : t->path, v, err);
 }
 
@@ -253,9 +346,11 @@ static int settle_moved(struct merging *m, struct places *p, const struct altere
 	struct draft_group *g = NULL;
 	int r;
 
-	if (o->before.mode != 0 || o->from)
+	/* What theirs changed, too, has been seen to. */
+	if (o->before.mode != 0 || (o->from && side_get(&m->theirs, o->from->path)))
 		return 0;
-	r = side_follow_dir(&m->theirs, o->path, &moved, err);
+	r = dir_part(&o->after) ? side_follow_dir(&m->theirs, o->path, &moved, err)
+				: follow_dir(m, &m->theirs, &m->ours, o->path, &moved, err);
 	if (r < 0 || !moved)
 		return r;
 	if (dir_part(&o->after))
@@ -332,8 +427,10 @@ static int remove_dirs(struct merging *m, struct err *err)
 static int make_dir(struct merging *m, const struct altered *t, struct err *err)
 {
 	AUTO_FREE char *moved = NULL;
-	int r = side_follow_dir(&m->ours, t->path, &moved, err);
+	int r = 0;
 
+	if (t->before.mode == 0)
+		r = side_follow_dir(&m->ours, t->path, &moved, err);
 	return r < 0 ? r : place_dir(m, moved ? moved : t->path, t, err);
 }
 

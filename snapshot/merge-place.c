@@ -1,8 +1,6 @@
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "snapshot/merge-place-i.h"
 
@@ -53,23 +51,54 @@ static struct tree_entry as_new(const struct tree_entry *dir)
 	return e;
 }
 
-/* A directory that theirs made, or one that ours removed with something in it that is wanted after all. */
-static struct tree_entry new_dir(const struct merging *m, const char *path)
+/* A directory of theirs; -ENOENT if it has none there. */
+static int find_dir(const struct merging *m, const char *path, struct tree_entry *ret,
+		    struct err *err)
 {
-	const struct altered *t = side_get(&m->theirs, path), *o = side_get(&m->ours, path);
-	struct tree_entry e;
+	struct tree_entry e = m->theirs_root.top;
+	int r = 0;
 
-	if (t && dir_part(&t->after))
-		return as_new(&t->after);
-	if (o && dir_part(&o->before))
-		return as_new(&o->before);
-	/* Neither side has it: files were moved into it.  It is like the top. */
-	e = as_new(&m->draft.root.top);
-	e.ino = 0;
-	e.xattrs = (struct object_id){ { 0 } };
-	e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
-	e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);
-	return e;
+	for (size_t n; *path != '\0' && r >= 0; path += n + (path[n] == '/')) {
+		CLEANUP(buf_done) struct buf hold = BUF_INIT;
+		const struct object_id dir = e.id;
+
+		n = strcspn(path, "/");
+		r = tree_lookup(m->store, &dir, path, n, &e, &hold, err);
+		if (r >= 0 && e.form != TREE_DIR)
+			r = -ENOENT;
+	}
+	if (r >= 0)
+		*ret = e;
+	return r;
+}
+
+/*
+ * A directory that theirs has, whether that takes part or not; or one that ours removed, with
+ * something in it that is wanted after all.
+ */
+static int new_dir(const struct merging *m, const char *path, struct tree_entry *ret,
+		   struct err *err)
+{
+	const struct altered *o = side_get(&m->ours, path);
+	struct tree_entry e;
+	int r = find_dir(m, path, &e, err);
+
+	if (r < 0 && r != -ENOENT)
+		return err_wrap(err, r, "directory '%s'", path);
+	if (r == -ENOENT && o && dir_part(&o->before)) {
+		e = o->before;
+	} else if (r == -ENOENT) {
+		/* Files were moved into it.  It is like the top. */
+		e = m->draft.root.top;
+		e.ino = 0;
+		e.xattrs = (struct object_id){ { 0 } };
+		e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
+		e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);
+	}
+	e.name = NULL;
+	e.name_len = 0;
+	*ret = as_new(&e);
+	return 0;
 }
 
 static bool is_told(const struct merging *m, const char *path)
@@ -81,23 +110,27 @@ static bool is_told(const struct merging *m, const char *path)
 	return false;
 }
 
-/* What is no directory is in the way of `what`; once for all that is to be below it. */
-static int tell_file_in_the_way(struct merging *m, const char *path, const struct version *what,
-				struct err *err)
+/*
+ * What is no directory is in the way of one; told once for all that is to be below it.  A side
+ * that has nothing there is told by what it has of `given`.
+ */
+static int tell_file_in_the_way(struct merging *m, const char *path,
+				const struct version given[VERSIONS], struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, path), *t = side_get(&m->theirs, path);
-	struct version v[VERSIONS] = { [THEIRS] = *what };
+	struct version v[VERSIONS];
 
 	if (is_told(m, path))
 		return 0;
+	memcpy(v, given, sizeof(v));
+	if (o && o->before.mode != 0)
+		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+	else if (t && t->before.mode != 0)
+		v[BASE] = (struct version){ path, &t->before, t->before_linked };
 	if (o && o->after.mode != 0)
 		v[OURS] = (struct version){ path, &o->after, o->after_linked };
-	else if (t && t->before.mode != 0)
-		v[OURS] = (struct version){ path, &t->before, t->before_linked };
-	if (t && t->before.mode != 0)
-		v[BASE] = (struct version){ path, &t->before, t->before_linked };
-	else if (o && o->before.mode != 0)
-		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+	else if (!o && t && t->before.mode != 0)
+		v[OURS] = v[BASE];
 	if (t && t->after.mode != 0)
 		v[THEIRS] = (struct version){ path, &t->after, t->after_linked };
 	return merge_add_conflict(m, MERGE_DIR_FILE, path, v, err);
@@ -107,7 +140,7 @@ static int tell_file_in_the_way(struct merging *m, const char *path, const struc
  * 1 and the name, with all directories above it made; 0 if something else is in the way of
  * one of them and stays.
  */
-static int make_way(struct merging *m, const char *path, const struct version *what,
+static int make_way(struct merging *m, const char *path, const struct version v[VERSIONS],
 		    struct draft_name **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf up = BUF_INIT;
@@ -124,13 +157,14 @@ static int make_way(struct merging *m, const char *path, const struct version *w
 			return err_nomem(err);
 		r = draft_find(&m->draft, buf_str(&up), &n, NULL, err);
 		if (r >= 0 && found == -ENOTDIR)
-			r = tell_file_in_the_way(m, buf_str(&up), what, err);
+			r = tell_file_in_the_way(m, buf_str(&up), v, err);
 		if (r < 0)
 			return r;
 		if (found == -ENOTDIR && !merge_wants_theirs(m))
 			return 0;
-		dir = new_dir(m, buf_str(&up));
-		r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
+		r = new_dir(m, buf_str(&up), &dir, err);
+		if (r >= 0)
+			r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
 		if (r < 0)
 			return r;
 	}
@@ -139,15 +173,15 @@ static int make_way(struct merging *m, const char *path, const struct version *w
 
 int place_dir(struct merging *m, const char *path, const struct altered *made, struct err *err)
 {
-	const struct version what = { made->path, &made->after, false };
+	const struct version v[VERSIONS] = { [THEIRS] = { made->path, &made->after, false } };
 	const struct tree_entry dir = as_new(&made->after);
 	struct draft_name *n;
-	int r = make_way(m, path, &what, &n, err);
+	int r = make_way(m, path, v, &n, err);
 
 	if (r <= 0 || dir_part(&n->now))
 		return r;
 	if (draft_is_there(n)) {
-		r = tell_file_in_the_way(m, path, &what, err);
+		r = tell_file_in_the_way(m, path, v, err);
 		if (r < 0 || !merge_wants_theirs(m))
 			return r;
 	}
@@ -190,11 +224,10 @@ static int tell_taken(struct merging *m, const struct place *p, const struct dra
 static int fill(struct merging *m, const struct place *p, struct err *err)
 {
 	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, p->path) == 0;
-	const struct version *what = &p->v[p->v[THEIRS].e ? THEIRS : OURS];
 	struct draft_name *n;
 	int r;
 
-	r = make_way(m, p->path, what, &n, err);
+	r = make_way(m, p->path, p->v, &n, err);
 	if (r == 0)
 		return stay(m, p, err);
 	if (r > 0 && draft_is_there(n) && !own) {

@@ -172,53 +172,100 @@ int side_find_renames(struct store *s, const struct object_id *base, const struc
 	return r < 0 ? r : 0;
 }
 
-static bool is_in(const char *path, const char *dir, size_t dir_len)
+/* How many of the files that were below a directory went to another. */
+struct vote {
+	const char *to; /* borrowed; not terminated */
+	size_t len;
+	size_t n;
+};
+
+/*
+ * Where a file that was below a directory says that this went; false: it says nothing.  One that
+ * was in d/s and is in e/s says e.
+ */
+static bool says(const struct altered *a, const char *dir, size_t dir_len, struct vote *ret)
 {
-	return above(path, strlen(path)) == dir_len && strncmp(path, dir, dir_len) == 0;
+	size_t from = above(a->path, strlen(a->path));
+	size_t to = a->to ? above(a->to->path, strlen(a->to->path)) : 0;
+
+	if (!a->to || from < dir_len || strncmp(a->path, dir, dir_len) != 0 ||
+	    a->path[dir_len] != '/')
+		return false;
+	while (from > dir_len) {
+		const size_t up = above(a->path, from), up_to = above(a->to->path, to);
+
+		if (from - up != to - up_to ||
+		    strncmp(a->path + up, a->to->path + up_to, from - up) != 0)
+			return false;
+		from = up;
+		to = up_to;
+	}
+	*ret = (struct vote){ a->to->path, to, 1 };
+	return true;
 }
 
-/* Where the files went that were right in a directory: the first of them if all agree, else NULL. */
-static const struct altered *moved_together(const struct side *s, const char *dir, size_t len)
+static int count_vote(struct buf *votes, const struct vote *v)
 {
-	const struct altered *first = NULL;
+	struct vote *list = (struct vote *)(void *)votes->data;
+	const size_t n = votes->len / sizeof(*v);
 
-	for (size_t i = 0; i < s->n; i++) {
-		const struct altered *a = &s->list[i];
-
-		if (!a->to || !is_in(a->path, dir, len))
-			continue;
-		if (first && !is_in(a->to->path, first->to->path,
-				    above(first->to->path, strlen(first->to->path))))
-			return NULL;
-		first = a;
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].len == v->len && strncmp(list[i].to, v->to, v->len) == 0) {
+			list[i].n++;
+			return 0;
+		}
 	}
-	return first;
+	return buf_append(votes, v, sizeof(*v));
+}
+
+/* 1 and where most of a directory went; 0 if nothing says so; *ret_split if no place has the most. */
+static int moved_to(const struct side *s, const char *dir, size_t len, struct vote *ret,
+		    bool *ret_split)
+{
+	CLEANUP(buf_done) struct buf votes = BUF_INIT;
+	const struct vote *list;
+	struct vote v = { 0 };
+
+	for (size_t i = 0; i < s->n; i++)
+		if (says(&s->list[i], dir, len, &v) && count_vote(&votes, &v) < 0)
+			return -ENOMEM;
+	list = (const struct vote *)(const void *)votes.data;
+	*ret = (struct vote){ 0 };
+	for (size_t i = 0; i < votes.len / sizeof(v); i++) {
+		*ret_split = list[i].n == ret->n || (*ret_split && list[i].n < ret->n);
+		if (list[i].n > ret->n)
+			*ret = list[i];
+	}
+	return votes.len > 0 && !*ret_split;
 }
 
 int side_follow_dir(const struct side *s, const char *path, char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf to = BUF_INIT;
-	const struct altered *gone, *moved;
-	size_t n, to_len;
+	const struct altered *gone;
+	struct vote moved = { 0 };
+	bool split = false;
+	int r = 0;
+	size_t n;
 
 	*ret = NULL;
-	for (n = above(path, strlen(path)); n > 0; n = above(path, n)) {
+	for (n = above(path, strlen(path)); n > 0 && r == 0 && !split; n = above(path, n)) {
 		buf_reset(&to);
 		if (buf_append(&to, path, n) < 0 || !buf_str(&to))
 			return err_nomem(err);
 		gone = side_get(s, buf_str(&to));
-		if (gone && dir_part(&gone->after))
+		if (gone && (dir_part(&gone->after) || !dir_part(&gone->before)))
 			return 0;
-		moved = gone ? moved_together(s, path, n) : NULL;
-		if (!moved)
-			continue;
-		to_len = above(moved->to->path, strlen(moved->to->path));
-		buf_reset(&to);
-		if (buf_append(&to, moved->to->path, to_len) < 0 ||
-		    buf_append_str(&to, path + n + (to_len == 0)) < 0 || !buf_str(&to))
-			return err_nomem(err);
-		*ret = strdup(buf_str(&to));
-		return *ret ? 0 : err_nomem(err);
+		r = gone ? moved_to(s, path, n, &moved, &split) : 0;
+		if (r > 0)
+			break;
 	}
-	return 0;
+	if (r <= 0)
+		return r < 0 ? err_nomem(err) : 0;
+	buf_reset(&to);
+	if (buf_append(&to, moved.to, moved.len) < 0 ||
+	    buf_append_str(&to, path + n + (moved.len == 0)) < 0 || !buf_str(&to))
+		return err_nomem(err);
+	*ret = strdup(buf_str(&to));
+	return *ret ? 0 : err_nomem(err);
 }

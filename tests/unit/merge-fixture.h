@@ -137,8 +137,8 @@ static inline struct tree_entry leaf_at(struct batch *b, const struct leaf *list
 	char path[512];
 	struct tree_entry e;
 
-	snprintf(path, sizeof(path), "%.*s%s%.*s", (int)dir_len, dir, dir_len ? "/" : "",
-		 (int)name_len, name);
+	CHECK((size_t)snprintf(path, sizeof(path), "%.*s%s%.*s", (int)dir_len, dir,
+			       dir_len ? "/" : "", (int)name_len, name) < sizeof(path));
 	for (const struct leaf *l = list; l->path; l++) {
 		if (strcmp(l->path, path) != 0 || S_ISDIR(l->mode))
 			continue;
@@ -299,7 +299,6 @@ static inline void describe_dir(struct store *s, const struct root *root, const 
 				const struct tree_entry *as, struct buf *out)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	CLEANUP(buf_done) struct buf own = BUF_INIT;
 	const bool usual = (as->mode & 07777) == 0755 && as->uid == 1000 && as->mtime_s == 100 &&
 			   object_id_is_zero(&as->xattrs);
 	struct err err = { 0 };
@@ -314,8 +313,8 @@ static inline void describe_dir(struct store *s, const struct root *root, const 
 		char path[512];
 
 		any = true;
-		snprintf(path, sizeof(path), "%s%s%.*s", dir, *dir ? "/" : "", (int)e.name_len,
-			 e.name);
+		CHECK((size_t)snprintf(path, sizeof(path), "%s%s%.*s", dir, *dir ? "/" : "",
+				       (int)e.name_len, e.name) < sizeof(path));
 		nlink += e.form == TREE_DIR;
 		if (e.form == TREE_DIR)
 			describe_dir(s, root, path, &e, out);

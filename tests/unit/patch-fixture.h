@@ -38,8 +38,9 @@ static inline void patch_between(struct store *s, const struct object_id *before
 
 extern char **environ;
 
-/* git ARGS... in a directory; its exit code.  What it says goes to `log`. */
-static inline int patch_git(const char *dir, const char *log, const char *const *args)
+/* git ARGS... in a directory; its exit code.  It reads `in`; what it says goes to `log`. */
+static inline int patch_git_from(const char *dir, const char *in, const char *log,
+				 const char *const *args)
 {
 	const char *argv[32] = { "git", "-C", dir };
 	posix_spawn_file_actions_t actions;
@@ -53,12 +54,18 @@ static inline int patch_git(const char *dir, const char *log, const char *const 
 	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
 	setenv("HOME", test_dir(), 1);
 	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, in, O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	posix_spawn_file_actions_adddup2(&actions, 1, 2);
 	CHECK_EQ(posix_spawnp(&pid, "git", &actions, NULL, (char **)(uintptr_t)argv, environ), 0);
 	posix_spawn_file_actions_destroy(&actions);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static inline int patch_git(const char *dir, const char *log, const char *const *args)
+{
+	return patch_git_from(dir, "/dev/null", log, args);
 }
 
 static inline void patch_save(const char *path, const struct buf *text)

@@ -99,6 +99,36 @@ static int merge_by_git(struct texts *t, const struct merge_options *o)
 	return conflicts;
 }
 
+/* Made once more, with these options. */
+static void check_alike(struct texts *t, const struct merge_options *o, unsigned *ret_hunks)
+{
+	const int conflicts = merge_by_git(t, o);
+	struct err err = { 0 };
+
+	CHECK_OK(merge_text(t->of, o, &t->merged, ret_hunks, &err), &err);
+	CHECK_MEM(t->merged.data, t->merged.len, t->git.data, t->git.len);
+	if (o->on_conflict == MERGE_MARKERS)
+		CHECK_EQ(*ret_hunks, conflicts);
+}
+
+static const struct merge_options labels = {
+	.on_conflict = MERGE_MARKERS,
+	.label_ours = "project",
+	.label_base = "then",
+	.label_theirs = "a clone",
+};
+
+TEST(conflicts_without_a_word_between_them_are_one)
+{
+	CLEANUP(texts_done) struct texts t = { 0 };
+	unsigned hunks;
+
+	for (int v = 0; v < VERSIONS; v++)
+		CHECK_EQ(buf_printf(&t.of[v], "%d\n{\n}\n\n{\n}\n\n%d\n", v, v), 0);
+	check_alike(&t, &labels, &hunks);
+	CHECK_EQ(hunks, 1);
+}
+
 static unsigned long clean, marked, favoured;
 
 static void play(uint64_t seed, size_t n)
@@ -107,23 +137,13 @@ static void play(uint64_t seed, size_t n)
 							 MERGE_THEIRS };
 	CLEANUP(texts_done) struct texts t = { 0 };
 	struct test_rng rng = { seed + n };
-	struct merge_options o = {
-		.on_conflict = wishes[n % ARRAY_LEN(wishes)],
-		.style = (enum merge_style)(n % 3),
-		.label_ours = "project",
-		.label_base = "then",
-		.label_theirs = "a clone",
-	};
-	struct err err = { 0 };
+	struct merge_options o = labels;
 	unsigned hunks;
-	int conflicts;
 
+	o.on_conflict = wishes[n % ARRAY_LEN(wishes)];
+	o.style = (enum merge_style)(n % 3);
 	make_texts(&rng, &t);
-	conflicts = merge_by_git(&t, &o);
-	CHECK_OK(merge_text(t.of, &o, &t.merged, &hunks, &err), &err);
-	CHECK_MEM(t.merged.data, t.merged.len, t.git.data, t.git.len);
-	if (o.on_conflict == MERGE_MARKERS)
-		CHECK_EQ(hunks, conflicts);
+	check_alike(&t, &o, &hunks);
 	clean += hunks == 0;
 	marked += hunks > 0 && o.on_conflict == MERGE_MARKERS;
 	favoured += hunks > 0 && o.on_conflict != MERGE_MARKERS;

@@ -5,9 +5,6 @@
 
 #include <errno.h>
 
-#include "snapshot/diff.h"
-#include "snapshot/plan.h"
-#include "tests/lib/damage.h"
 #include "tests/unit/merge-fixture.h"
 
 #define TREE(...) ((const struct leaf[]){ __VA_ARGS__, LEAF_END })
@@ -98,6 +95,7 @@ static void check_wishes(const struct leaf *base, const struct leaf *ours,
 
 #define TEN  "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 #define TEN2 "1\n2a\n3\n4\n5\n6\n7\n8\n9\n"
+#define TEN3 "1\n2bb\n3\n4\n5\n6\n7\n8\n9\n"
 #define TEN5 "1\n2\n3\n4\n5c\n6\n7\n8\n9\n"
 #define TEN8 "1\n2\n3\n4\n5\n6\n7\n8b\n9\n"
 
@@ -134,7 +132,7 @@ TEST(both_changed_the_same_lines)
 TEST(every_place_that_conflicts_is_counted)
 {
 	check(TREE(F("f", "x\n" TEN "x\n" TEN "x\n")), TREE(F("f", "a\n" TEN "a\n" TEN "a\n")),
-	      TREE(F("f", "b\n" TEN "b\n" TEN "<<<<<<< ours\n")),
+	      TREE(F("f", "b\n" TEN "b\n" TEN "<<<<<<< conflict-0\n")),
 	      "f a|1|2|3|4|5|6|7|8|9|a|1|2|3|4|5|6|7|8|9|a|\n", "content f 3 !\n");
 }
 
@@ -357,6 +355,8 @@ TEST(ours_changed_it_and_theirs_its_type)
 {
 	check_wishes(TREE(F("f", "a")), TREE(F("f", "b")), TREE(SYM("f", "to")), "f b\n",
 		     "type f\n", "f b\n", "f -> to\n");
+	check_wishes(TREE(F("f", "a")), TREE(F("f", "a", .mode = S_IFREG | 0755)),
+		     TREE(SYM("f", "to")), "f a 0755\n", "type f\n", "f a 0755\n", "f -> to\n");
 }
 
 TEST(both_changed_where_a_symlink_leads)
@@ -491,6 +491,22 @@ TEST(ours_renamed_what_theirs_removed)
 		     "rename/delete b\n", "b 1|2|3|4|5|6|7|8|9|\n", "");
 }
 
+TEST(theirs_renamed_what_ours_replaced)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(SYM("a", "x")), TREE(F("b", TEN)), "a -> x\n",
+		     "rename/delete b\n", "a -> x\n", "a -> x\nb 1|2|3|4|5|6|7|8|9|\n");
+}
+
+TEST(ours_renamed_what_theirs_replaced)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(SYM("a", "x")),
+		     "a -> x\nb 1|2|3|4|5|6|7|8|9|\n", "rename/delete b\n",
+		     "a -> x\nb 1|2|3|4|5|6|7|8|9|\n", "a -> x\n");
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(F("a/x", "x")),
+		     "a/x x\nb 1|2|3|4|5|6|7|8|9|\n", "rename/delete b\n",
+		     "a/x x\nb 1|2|3|4|5|6|7|8|9|\n", "a/x x\n");
+}
+
 TEST(theirs_renamed_to_a_name_that_ours_added)
 {
 	check_wishes(TREE(F("a", TEN)), TREE(F("a", TEN2), F("b", "new\n")), TREE(F("b", TEN)),
@@ -518,6 +534,54 @@ TEST(ours_added_to_a_directory_that_theirs_renamed)
 	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/new", "n"), F("d/sub/deep", "x")),
 	      TREE(F("e/a", TEN), F("e/b", OTHER)),
 	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b k|l|m|n|o|p|q|r|s|\ne/new n\ne/sub/deep x\n", "");
+}
+
+TEST(ours_renamed_into_a_directory_that_theirs_renamed)
+{
+	check(TREE(F("d/a", TEN), F("d/b", TEN), F("c", OTHER)),
+	      TREE(F("d/a", TEN), F("d/b", TEN), F("d/c", OTHER)),
+	      TREE(F("e/a", TEN), F("e/b", TEN), F("c", OTHER)),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|\n", "");
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("d/a", TEN), F("d/c", OTHER)),
+	      TREE(F("e/a", TEN), F("c", OTHER "t\n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|t|\n", "");
+}
+
+TEST(theirs_renamed_into_a_directory_that_ours_renamed)
+{
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("e/a", TEN), F("c", OTHER "o\n")),
+	      TREE(F("d/a", TEN), F("d/c", OTHER)),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|o|\n", "");
+}
+
+TEST(each_renamed_it_otherwise_but_a_directory_leads_there)
+{
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("e/a", TEN), F("e/c", OTHER)),
+	      TREE(F("d/a", TEN), F("d/c", OTHER "t\n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|t|\n", "");
+}
+
+TEST(what_most_of_a_directory_says_counts)
+{
+	check(TREE(F("d/a", TEN), F("d/b", OTHER), F("d/s/c", "third\n")),
+	      TREE(F("e/a", TEN), F("f/b", OTHER), F("e/s/c", "third\n")),
+	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/s/c", "third\n"), F("d/new", "n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/new n\ne/s/c third|\nf/b k|l|m|n|o|p|q|r|s|\n", "");
+}
+
+TEST(theirs_added_to_a_directory_that_ours_renamed_and_added_to)
+{
+	check_wishes(TREE(F("d/a", TEN)), TREE(F("e/a", TEN), F("e/new", "o")),
+		     TREE(F("d/a", TEN), F("d/new", "t")), "e/a 1|2|3|4|5|6|7|8|9|\ne/new o\n",
+		     "rename/add e/new\n", "e/a 1|2|3|4|5|6|7|8|9|\ne/new o\n",
+		     "e/a 1|2|3|4|5|6|7|8|9|\ne/new t\n");
+}
+
+TEST(theirs_added_to_a_directory_that_ours_renamed_and_to_that)
+{
+	check(TREE(F("d/a", TEN)), TREE(F("e/a", TEN)),
+	      TREE(F("d/a", TEN), F("d/new", "t"), F("e/new", "u")),
+	      "d/new t\ne/a 1|2|3|4|5|6|7|8|9|\ne/new u\n", "");
 }
 
 TEST(a_directory_whose_files_went_two_ways_was_not_renamed)
@@ -597,6 +661,14 @@ TEST(a_number_that_both_gave_to_a_new_file_is_two_files)
 	      "a 1 x2\nb 1 x2\nx x x2\ny x x2\n", "");
 }
 
+TEST(a_number_that_ours_gave_again_is_another_file)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("x", "x", .link = 5), F("y", "x", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      "c 1\nx x x2\ny x x2\n", "");
+}
+
 TEST(theirs_removed_one_of_several_names)
 {
 	const struct leaf *base =
@@ -639,6 +711,13 @@ TEST(only_what_is_taken_takes_part)
 		   "lib/b 2\nlib/gone 1\nsrc/a 3\nsrc/new/n n\n", "");
 }
 
+TEST(one_of_several_names_that_is_taken_is_a_file_by_itself)
+{
+	check_with(&(struct merge_options){ .take = in_src }, NOTHING, NOTHING,
+		   TREE(D("src", 0700), F("src/a", "1", .link = 5), F("lib/a", "1", .link = 5)),
+		   "src/ 0700\nsrc/a 1\n", "");
+}
+
 TEST(half_a_rename_is_what_it_is_by_itself)
 {
 	check_with(&(struct merge_options){ .take = in_src }, TREE(F("src/a", TEN)),
@@ -673,18 +752,18 @@ TEST(a_conflict_names_all_three_sides)
 	const struct merge_conflict *c;
 	struct err err = { 0 };
 
-	CHECK_OK(try(&t, TREE(F("a", TEN)), TREE(F("b", TEN2)), TREE(SYM("a", "x")), NULL, &err),
+	CHECK_OK(try(&t, TREE(F("a", TEN)), TREE(F("b", TEN2)), TREE(F("a", TEN3)), NULL, &err),
 		 &err);
 	CHECK_EQ(t.merge.n_conflicts, 1);
 	c = &t.merge.conflicts[0];
-	CHECK_EQ(c->kind, MERGE_TYPE);
+	CHECK_EQ(c->kind, MERGE_CONTENT);
 	CHECK_STR(c->path, "b");
 	CHECK_STR(c->base.path, "a");
 	CHECK_STR(c->ours.path, "b");
 	CHECK_STR(c->theirs.path, "a");
-	CHECK(S_ISREG(c->base.entry.mode) && S_ISLNK(c->theirs.entry.mode));
+	CHECK_EQ(c->base.entry.size, strlen(TEN));
 	CHECK_EQ(c->ours.entry.size, strlen(TEN2));
-	CHECK_MEM(c->theirs.entry.target, c->theirs.entry.target_len, "x", 1);
+	CHECK_EQ(c->theirs.entry.size, strlen(TEN3));
 }
 
 TEST(where_theirs_changed_nothing_the_tree_is_that_of_ours)
