@@ -111,11 +111,6 @@ static int take_out(struct batch *b, enum ref_kind kind, const struct catalog_id
 	return ref_delete(b, kind, catalog_id_hex(id, hex), CATALOG_HEX_SIZE - 1, err);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static int put_before(struct landing *l, struct batch *b, const struct landing_act *act,
 		      struct puts *puts, struct catalog_id *ret, struct err *err)
 {
@@ -131,9 +126,7 @@ static int put_before(struct landing *l, struct batch *b, const struct landing_a
 	};
 	int r;
 
-	/* One that does not lack the same would have what is unknown removed by who goes back to it. */
-	if (!catalog_id_is_zero(&l->newest.id) && object_id_equal(&l->newest.root, &l->now.root) &&
-	    same_text(l->newest.lacks, l->lacking)) {
+	if (!catalog_id_is_zero(&l->newest.id) && object_id_equal(&l->newest.root, &l->now.root)) {
 		*ret = l->newest.id;
 		return 0;
 	}

@@ -406,24 +406,6 @@ def what_cannot_be_read_now_fails_the_rollback_or_stays_as_it_is(w):
 
 
 @test
-def what_only_lacks_something_is_kept_apart_from_what_lacks_nothing(w):
-    snap = as_nobody(w)
-    snap("snapshot", "-t", "empty")
-    (w.project / "new").write_text("new")
-    os.chown(w.project / "new", NOBODY, NOBODY)
-    snap("snapshot", "-t", "newest")
-    closed = w.project / "closed"
-    closed.write_text("precious")
-    closed.chmod(0o600)
-    snap("rollback", "--skip-unreadable", "empty")
-    os.chown(closed, NOBODY, NOBODY)
-    # The same content as 'newest', which would have it removed.
-    snap("rollback", "@")
-    assert (w.project / "new").exists() and closed.read_text() == "precious"
-    snap("stop")
-
-
-@test
 def a_clone_has_nothing_that_cannot_be_read(w):
     needs_fuse()
     w.take()
