@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fdio.h"
 #include "base/path.h"
 #include "runner/mount-api.h"
 #include "runner/sandbox-i.h"
@@ -221,6 +222,31 @@ static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 	return 0;
 }
 
+/* A file of the root's tmpfs that has no name there, but where it is mounted. */
+static int add_text(int root, const struct sandbox_mount *m, struct err *err)
+{
+	static const char name[] = ".text";
+	AUTO_CLOSE int target = mounts_target(root, m->guest, false, err), file = -1, tree = -1;
+	int r;
+
+	if (target < 0)
+		return target;
+	file = openat(root, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+	if (file < 0)
+		return err_sys(err, "making '%s' of the run", m->guest);
+	r = fdio_write(file, m->host, strlen(m->host));
+	if (r < 0)
+		return err_wrap(err, r, "writing '%s' of the run", m->guest);
+	tree = mount_open_tree(root, name, TREE);
+	if (tree < 0)
+		return err_sys(err, "cloning the mount of '%s' of the run", m->guest);
+	r = attach(tree, target, TAMED | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, m->guest, err);
+	/* Not before: what has no name cannot be attached. */
+	if (r == 0 && unlinkat(root, name, 0) < 0)
+		r = err_sys(err, "making '%s' of the run", m->guest);
+	return r;
+}
+
 static int add(struct run *run, int root, size_t i, int empty_dir, int empty_file, struct err *err)
 {
 	const struct sandbox_mount *m = &run->spec->mounts[i];
@@ -234,6 +260,8 @@ static int add(struct run *run, int root, size_t i, int empty_dir, int empty_fil
 		return hide(root, m->guest, empty_dir, empty_file, err);
 	case SANDBOX_LINK:
 		return add_link(root, m, err);
+	case SANDBOX_TEXT:
+		return add_text(root, m, err);
 	}
 	return err_set(err, -EINVAL, "'%s' is no kind of mount", m->guest);
 }

@@ -27,13 +27,22 @@
 #define DEFAULT_GRACE_MS 2000
 #define CPU_LOOK_MS      100 /* how often processor time is looked at, if it is limited */
 
-enum { AT_LINE, AT_INIT, AT_SIGNALS, AT_CLOCK, AT_STREAMS, N_PLACES = AT_STREAMS + PUMP_PLACES };
+enum {
+	AT_LINE,
+	AT_INIT,
+	AT_SIGNALS,
+	AT_CLOCK,
+	AT_BESIDE,
+	AT_STREAMS,
+	N_PLACES = AT_STREAMS + PUMP_PLACES,
+};
 
 struct watch {
 	struct run *run;
 	struct sandbox_result *ret;
 	struct pump pump;
 	int signals, clock; /* owned */
+	int beside;         /* the caller's, or -1 */
 	sigset_t mask;      /* the caller's, to be restored, with what it did at SIGPIPE */
 	struct sigaction pipe;
 	bool restore;
@@ -167,6 +176,16 @@ static void on_signal(struct watch *w)
 		      "a run that is gone needs no signal");
 }
 
+static int on_beside(struct watch *w, struct err *err)
+{
+	const struct sandbox_spec *spec = w->run->spec;
+	int r = spec->beside(spec->beside_ctx, err);
+
+	if (r > 0)
+		w->beside = -1;
+	return r < 0 ? r : 0;
+}
+
 /* What the init and the child have to say; true at the end of the line. */
 static bool on_line(struct watch *w)
 {
@@ -215,6 +234,7 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_INIT] = (struct pollfd){ w->run->init_fd, POLLIN, 0 };
 		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
+		at[AT_BESIDE] = (struct pollfd){ w->beside, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
 		if (poll(at, N_PLACES, -1) < 0) {
 			if (errno == EINTR)
@@ -226,6 +246,8 @@ static int watch_loop(struct watch *w, struct err *err)
 		if (at[AT_SIGNALS].revents)
 			on_signal(w);
 		r = at[AT_CLOCK].revents ? on_clock(w, err) : 0;
+		if (r == 0 && at[AT_BESIDE].revents)
+			r = on_beside(w, err);
 		if (r == 0)
 			r = pump_move(&w->pump, &at[AT_STREAMS], err);
 		if (r < 0)
@@ -283,7 +305,13 @@ static int settle(struct watch *w, struct err *err)
 
 int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 {
-	CLEANUP(watch_done) struct watch w = { .run = run, .ret = ret, .signals = -1, .clock = -1 };
+	CLEANUP(watch_done) struct watch w = {
+		.run = run,
+		.ret = ret,
+		.signals = -1,
+		.clock = -1,
+		.beside = run->spec->beside ? run->spec->beside_fd : -1,
+	};
 	int r;
 
 	/* All that can fail here has not, when the init hears that it may go on. */

@@ -106,6 +106,7 @@ static bool mount_option(struct driver *d, const char *name, char *value)
 		{ "--hide", { .kind = SANDBOX_HIDE } },
 		{ "--fresh", { .kind = SANDBOX_FRESH } },
 		{ "--link", { .kind = SANDBOX_LINK } },
+		{ "--text", { .kind = SANDBOX_TEXT } },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -175,6 +176,8 @@ static bool flag(struct driver *d, const char *name)
 		return true;
 	if (strcmp(name, "--net-host") == 0)
 		return d->spec.net = SANDBOX_NET_HOST, true;
+	if (strcmp(name, "--net-helper") == 0)
+		return d->spec.net = SANDBOX_NET_HELPER, true;
 	if (strcmp(name, "--stdin") == 0)
 		return d->spec.in_fd = 0, true;
 	if (strcmp(name, "--tty") == 0)
