@@ -5,22 +5,16 @@
  */
 #pragma once
 
-#include "engine/engine-i.h"
-#include "engine/run.h"
-#include "engine/scrub.h"
-#include "engine/stage-i.h"
-#include "runner/layout.h"
+#include "engine/run-env.h"
+#include "engine/run-view.h"
 
 struct run_plan {
 	struct sandbox_spec spec;
-	struct layout *layout;
-	struct engine_strings env; /* NAME=VALUE; its list ends with NULL */
-	char *cwd, *home;
-	struct scrub secrets;
-	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
+	struct run_env env;
+	struct run_view view;
 };
 
-#define RUN_PLAN_INIT ((struct run_plan){ .clone_fd = -1 })
+#define RUN_PLAN_INIT ((struct run_plan){ .view = RUN_VIEW_INIT })
 
 void run_plan_done(struct run_plan *p);
 

@@ -92,16 +92,16 @@ static int describe_words(struct running *r, struct err *err)
 	while (argv[n])
 		n++;
 	a->list = calloc(n + 1, sizeof(*a->list));
-	v->list = calloc(r->plan.env.n + 1, sizeof(*v->list));
+	v->list = calloc(r->plan.env.words.n + 1, sizeof(*v->list));
 	if (!a->list || !v->list)
 		return err_nomem(err);
 	for (; a->n < n; a->n++) {
-		a->list[a->n] = scrub_text(&r->plan.secrets, argv[a->n]);
+		a->list[a->n] = scrub_text(&r->plan.env.secrets, argv[a->n]);
 		if (!a->list[a->n])
 			return err_nomem(err);
 	}
-	for (; v->n < r->plan.env.n; v->n++) {
-		const char *entry = r->plan.env.list[v->n];
+	for (; v->n < r->plan.env.words.n; v->n++) {
+		const char *entry = r->plan.env.words.list[v->n];
 
 		v->list[v->n] = strndup(entry, strcspn(entry, "="));
 		if (!v->list[v->n])
@@ -117,7 +117,7 @@ static int describe(struct running *r, struct err *err)
 	run->state = ENGINE_RUN_RUNNING;
 	run->clone = strdup(r->stage.clone);
 	run->project = strdup(r->stage.project);
-	run->cwd = strdup(r->plan.cwd);
+	run->cwd = strdup(r->plan.view.cwd);
 	run->net = strdup(r->options->net ? r->options->net : "none");
 	if (!run->clone || !run->project || !run->cwd || !run->net)
 		return err_nomem(err);
@@ -181,7 +181,7 @@ static void begin_output(struct running *r)
 	const uint64_t time = o->limits.time_ms;
 
 	r->output = (struct run_output){
-		.streams = { { .scrub = &r->plan.secrets }, { .scrub = &r->plan.secrets } },
+		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },
 		.record = &r->record,
 		.fds = { o->out_fd, o->err_fd },
 		.captured = { &r->run.out, &r->run.err },
@@ -256,7 +256,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	run->max_rss = result->max_rss;
 	run->max_mem = result->max_mem;
 	run->truncated = result->truncated || r->output.truncated;
-	if (x < 0 && take_problem(run, &r->plan.secrets, why) < 0)
+	if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
 		log_warn("out of memory, continuing");
 }
 
@@ -267,8 +267,8 @@ static void settle(struct running *r)
 	struct engine_run *run = &r->run;
 	struct err err = { 0 };
 
-	close(r->plan.clone_fd);
-	r->plan.clone_fd = -1;
+	close(r->plan.view.clone_fd);
+	r->plan.view.clone_fd = -1;
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
 		log_warn("what the run changed is not known: %s, continuing", err.msg);
 		return;
