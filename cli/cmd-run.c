@@ -5,18 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/refusals.h"
 #include "cli/runs.h"
 #include "engine/run.h"
 
 struct run_args {
-	const char *net, *workdir, *profile, *cpus;
+	const char *workdir, *profile, *cpus;
 	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
-	struct opt_list ro, rw, hide, env, pass_env, secret, allow_missing;
+	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
 	bool tty, no_snapshot, keep, rm;
 };
 
@@ -29,8 +31,9 @@ static const struct opt run_opts[] = {
 	OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"),
 	OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),
 	OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),
-	OPT_STR(0, "net", "none|loopback|host", struct run_args, net,
-		"the network it has: none but its own (none, loopback), or the host's"),
+	OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,
+		 "the network it has: its own alone, the host's, or HOST:PORT,... for "
+		 "connections to these"),
 	OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"),
 	OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),
 	OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),
@@ -92,6 +95,22 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 	return 0;
 }
 
+/* Of several the list is that of all; NULL if there is none.  The caller owns it. */
+static int join_net(const struct opt_list *given, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf all = BUF_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < given->n && r >= 0; i++) {
+		r = i > 0 ? buf_append_u8(&all, ',') : 0;
+		if (r >= 0)
+			r = buf_append_str(&all, given->items[i]);
+	}
+	if (given->n > 0)
+		*ret = r >= 0 && buf_str(&all) ? strdup(buf_str(&all)) : NULL;
+	return given->n > 0 && !*ret ? err_nomem(err) : 0;
+}
+
 static int check(const struct invocation *inv, struct err *err)
 {
 	const struct run_args *args = inv->args;
@@ -143,7 +162,6 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			.output = args->output,
 		},
 		.mem_by_name = args->mem != UINT64_MAX,
-		.net = args->net,
 		.workdir = args->workdir,
 		.ro = list_of(&args->ro),
 		.rw = list_of(&args->rw),
@@ -201,6 +219,7 @@ static void tell(const struct invocation *inv, const struct engine_run *r)
 			 size_format(r->limits.disk, size));
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
+	refusals_print(r);
 	if (r->made && !r->removed)
 		fprintf(stderr, "clone %s\n", r->clone);
 }
@@ -217,12 +236,15 @@ static int run_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	AUTO_FREE const char **argv = NULL;
+	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
 	int r;
 
 	r = read_options(inv, &options, err);
 	if (r >= 0)
 		r = check(inv, err);
+	if (r >= 0)
+		r = join_net(&((const struct run_args *)inv->args)->net, &net, err);
 	if (r < 0)
 		return r;
 	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));
@@ -231,6 +253,7 @@ static int run_run(struct invocation *inv, struct err *err)
 	for (int i = inv->n_before; i < inv->n_words; i++)
 		argv[i - inv->n_before] = inv->words[i];
 	options.argv = argv;
+	options.net = net;
 
 	r = engine_run(inv->engine, &options, &run, err);
 	progress_done(inv->progress);
@@ -266,6 +289,7 @@ const struct command cmd_run = {
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
-		    "run --json --secret TOKEN -- ./deploy --dry-run\n",
+		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
+		    "run --net registry.npmjs.org:443 -- npm install\n",
 	.run = run_run,
 };

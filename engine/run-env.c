@@ -151,7 +151,8 @@ static int choose_home(struct run_env *e, struct err *err)
 	return e->home ? 0 : err_nomem(err);
 }
 
-int run_env_build(struct run_env *e, const struct engine_run_options *o, struct err *err)
+int run_env_build(struct run_env *e, const struct engine_run_options *o, struct engine_list ours,
+		  struct err *err)
 {
 	int r = choose_home(e, err);
 
@@ -163,6 +164,8 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o, struct 
 			r = env_set(e, *at, strcspn(*at, "="), strchr(*at, '=') + 1, err);
 	if (r >= 0)
 		r = env_set(e, "HOME", 4, e->home, err);
+	for (size_t i = 0; r >= 0 && i < ours.n; i++)
+		r = add_given(e, ours.items[i], err);
 	for (size_t i = 0; r >= 0 && i < o->pass_env.n; i++)
 		r = add_passed(e, o->pass_env.items[i], err);
 	for (size_t i = 0; r >= 0 && i < o->env.n; i++)

@@ -15,5 +15,6 @@ struct run_env {
 
 void run_env_done(struct run_env *e);
 
-/* -EINVAL or -ENOENT with a sentence that names the option. */
-NODISCARD int run_env_build(struct run_env *e, const struct engine_run_options *o, struct err *err);
+/* With `ours` (NAME=VALUE) unless the options say otherwise.  -EINVAL or -ENOENT with a sentence. */
+NODISCARD int run_env_build(struct run_env *e, const struct engine_run_options *o,
+			    struct engine_list ours, struct err *err);

@@ -9,6 +9,7 @@
 void run_plan_done(struct run_plan *p)
 {
 	run_view_done(&p->view);
+	run_net_done(&p->net);
 	run_env_done(&p->env);
 	*p = RUN_PLAN_INIT;
 }
@@ -23,24 +24,6 @@ void engine_run_limits_init(struct engine_run_limits *l)
 		.nofile = 4096,
 		.output = (uint64_t)1 << 30,
 	};
-}
-
-static int choose_net(struct run_plan *p, const char *net, struct err *err)
-{
-	p->spec.net = SANDBOX_NET_NONE;
-	if (!net || strcmp(net, "none") == 0 || strcmp(net, "loopback") == 0)
-		return 0;
-	if (strcmp(net, "host") == 0) {
-		p->spec.net = SANDBOX_NET_HOST;
-		return 0;
-	}
-	if (strchr(net, ':'))
-		return err_set(err, -ENOTSUP,
-			       "option '--net': connections to listed hosts ('%s') cannot be had "
-			       "in this version",
-			       net);
-	return err_set(err, -EINVAL, "option '--net': '%s' is not one of none, loopback, host",
-		       net);
 }
 
 static int choose_walls(struct run_plan *p, const struct engine_list *missing, struct err *err)
@@ -78,11 +61,11 @@ int run_plan_check(struct run_plan *p, const struct engine_run_options *o, struc
 		.output = l->output,
 		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
 	};
-	r = choose_net(p, o->net, err);
+	r = run_net_choose(&p->net, o->net, &p->spec, err);
 	if (r >= 0)
 		r = choose_walls(p, &o->allow_missing, err);
 	if (r >= 0)
-		r = run_env_build(&p->env, o, err);
+		r = run_env_build(&p->env, o, run_net_variables(&p->net), err);
 	if (r < 0)
 		return r;
 	p->spec.env = (const char *const *)p->env.words.list;
@@ -92,7 +75,7 @@ int run_plan_check(struct run_plan *p, const struct engine_run_options *o, struc
 int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
 		  const struct stage *stage, struct err *err)
 {
-	int r = run_view_build(&p->view, e, o, p->env.home, stage, err);
+	int r = run_view_build(&p->view, e, o, p->env.home, &p->net, stage, err);
 
 	if (r < 0)
 		return r;

@@ -6,15 +6,17 @@
 #pragma once
 
 #include "engine/run-env.h"
+#include "engine/run-net.h"
 #include "engine/run-view.h"
 
 struct run_plan {
 	struct sandbox_spec spec;
 	struct run_env env;
+	struct run_net net;
 	struct run_view view;
 };
 
-#define RUN_PLAN_INIT ((struct run_plan){ .view = RUN_VIEW_INIT })
+#define RUN_PLAN_INIT ((struct run_plan){ .net = RUN_NET_INIT, .view = RUN_VIEW_INIT })
 
 void run_plan_done(struct run_plan *p);
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "engine/run-refusal.h"
 #include "runner/sandbox.h"
 
 #define VERSION    1
@@ -104,6 +105,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_rss", r->max_rss);
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
+	run_refusals_set(j, &r->refusals);
 	json_set_bool(j, "compared", r->compared);
 	json_set_uint(j, "added", r->added);
 	json_set_uint(j, "modified", r->modified);
@@ -127,7 +129,7 @@ static void get_walls(struct json j, struct engine_run *r)
 	}
 }
 
-static void get_result(struct json j, struct engine_run *r)
+static int get_result(struct json j, struct engine_run *r)
 {
 	const char *problem = json_get_text_or_null(j, "problem");
 	const char *limit = json_get_text(j, "limit");
@@ -151,6 +153,7 @@ static void get_result(struct json j, struct engine_run *r)
 	r->logged[0] = json_get_uint(j, "logged_out");
 	r->logged[1] = json_get_uint(j, "logged_err");
 	r->log_truncated = json_get_bool(j, "log_truncated");
+	return run_refusals_get(j, &r->refusals);
 }
 
 static void set_record(struct json j, const struct engine_run *r)
@@ -204,8 +207,9 @@ static int get_record(struct json j, struct engine_run *r)
 	r->started = json_get_int(j, "started");
 	r->ended = json_get_int(j, "ended");
 	get_limits(json_get_object(j, "limits"), &r->limits);
-	get_result(json_get_object(j, "result"), r);
-	x = get_strings(j, "argv", &r->argv);
+	x = get_result(json_get_object(j, "result"), r);
+	if (x >= 0)
+		x = get_strings(j, "argv", &r->argv);
 	return x < 0 ? x : get_strings(j, "env", &r->env);
 }
 

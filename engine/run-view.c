@@ -20,6 +20,7 @@ struct place {
 	struct engine *engine;
 	const struct stage *stage;
 	const char *home;
+	const struct run_net *net;
 };
 
 static int add(const struct place *at, const struct sandbox_mount *m, struct err *err)
@@ -150,6 +151,8 @@ static int build_layout(const struct place *at, const struct engine_run_options 
 		r = add_clone(at, err);
 	if (r >= 0)
 		r = add_all_granted(at, o, false, err);
+	if (r >= 0)
+		r = run_net_show(at->net, at->view->layout, err);
 	for (size_t i = 0; r >= 0 && i < o->hide.n; i++)
 		r = add_hidden(at, o->hide.items[i], err);
 	return r < 0 ? r : hide_store(at, err);
@@ -174,9 +177,12 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 }
 
 int run_view_build(struct run_view *v, struct engine *e, const struct engine_run_options *o,
-		   const char *home, const struct stage *stage, struct err *err)
+		   const char *home, const struct run_net *net, const struct stage *stage,
+		   struct err *err)
 {
-	const struct place at = { .view = v, .engine = e, .stage = stage, .home = home };
+	const struct place at = {
+		.view = v, .engine = e, .stage = stage, .home = home, .net = net
+	};
 	int r;
 
 	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

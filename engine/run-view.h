@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/engine-i.h"
+#include "engine/run-net.h"
 #include "engine/run.h"
 #include "engine/stage-i.h"
 #include "runner/layout.h"
@@ -21,4 +22,4 @@ void run_view_done(struct run_view *v);
 /* -ECANCELED with a sentence for what no option can grant. */
 NODISCARD int run_view_build(struct run_view *v, struct engine *e,
 			     const struct engine_run_options *o, const char *home,
-			     const struct stage *stage, struct err *err);
+			     const struct run_net *net, const struct stage *stage, struct err *err);

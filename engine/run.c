@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "engine/run-output.h"
 #include "engine/run-plan.h"
+#include "engine/run-refusal.h"
 
 #define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
 #define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
@@ -32,6 +33,7 @@ void engine_run_done(struct engine_run *r)
 	free(r->cwd);
 	free(r->net);
 	free(r->problem);
+	run_refusals_done(&r->refusals);
 	engine_paths_done(&r->changed);
 	buf_done(&r->out);
 	buf_done(&r->err);
@@ -197,12 +199,16 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	int x, held;
 
 	begin_output(r);
+	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, &r->plan.spec, err);
+	if (x < 0)
+		return x;
 	if (r->options->begins)
 		r->options->begins(r->options->begins_ctx);
 	if (r->options->tty)
 		raw_begin(&raw, r->options->in_fd);
 	x = sandbox_run(&r->plan.spec, result, err);
 	held = run_output_end(&r->output);
+	run_net_done(&r->plan.net);
 	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
 }
 

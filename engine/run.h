@@ -40,7 +40,7 @@ struct engine_run_options {
 	const char *const *argv; /* NULL at the end */
 	struct engine_run_limits limits;
 	bool mem_by_name; /* that one was asked for: it must be held for all of the run together */
-	const char *net;  /* "none", "loopback" or "host"; NULL: none */
+	const char *net;  /* "none", "loopback", "host" or HOST:PORT,...; NULL: none */
 	const char *workdir;              /* from the engine's directory; NULL: that directory */
 	struct engine_list ro, rw, hide;  /* paths */
 	struct engine_list env;           /* NAME=VALUE */
@@ -71,6 +71,22 @@ struct engine_strings {
 	size_t n;
 };
 
+/* Something that the run wanted and did not get; all strings are owned. */
+struct engine_refusal {
+	char *kind;    /* "connection" */
+	char *what;    /* "evil.org:443" */
+	char *rule;    /* by which it was refused, in a word of docs/network.md */
+	char *flag;    /* what would allow it; "" if nothing would */
+	char *message; /* a sentence */
+	uint64_t count;
+};
+
+struct engine_refusals {
+	struct engine_refusal *list; /* owned; in the order in which they came up */
+	size_t n;
+	uint64_t more; /* that have no place in the list */
+};
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -93,6 +109,7 @@ struct engine_run {
 	size_t n_walls;
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
+	struct engine_refusals refusals;
 
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;

@@ -65,11 +65,13 @@ static int build_world(struct run *run, struct err *err)
 /* What the helper does is its own affair, behind the walls of the command. */
 NORETURN static void helper_main(struct run *run, int ready)
 {
-	const struct sandbox_spec *spec = run->spec;
+	struct sandbox_spec own = *run->spec, *spec = &own;
 	struct err err = { 0 };
 	int r, fd;
 	ssize_t said;
 
+	own.limits.nofile = 0; /* what it holds open for the command it bounds by itself */
+	run->spec = &own;
 	r = landlock_enter(run, &err);
 	if (r == 0)
 		r = seccomp_enter(run, &err);

@@ -182,7 +182,7 @@ NODISCARD int sandbox_spec_check(const struct sandbox_spec *spec, struct err *er
 
 /*
  * 0 when the command ran, however it ended.  A negative errno when it did not:
- * nothing of it was started, unless the reason is that `output` said so.  With
+ * nothing of it was started, unless the reason is that `output` or `beside` said so.  With
  * ret->exec_failed it is what exec failed with.
  */
 NODISCARD int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret,
