@@ -45,7 +45,8 @@ static const struct opt run_opts[] = {
 	OPT_STR('w', "workdir", "DIR", struct run_args, workdir,
 		"where it starts (default: here, as the run sees it)"),
 	OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),
-	OPT_STR(0, "profile", "NAME", struct run_args, profile, "take what a profile says"),
+	OPT_STR(0, "profile", "NAME", struct run_args, profile,
+		"take what a profile says, and the other options on top of it"),
 	OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,
 		 "run without it where this machine has none: landlock, memory, pids, cpu"),
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
@@ -60,16 +61,9 @@ _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 static void preset(void *to)
 {
 	struct run_args *args = to;
-	struct engine_run_limits l;
 
-	engine_run_limits_init(&l);
-	args->mem = UINT64_MAX; /* by default, which is not the same as by name */
-	args->pids = l.pids;
-	args->time = l.time_ms;
-	args->disk = l.disk;
-	args->fsize = l.fsize;
-	args->nofile = l.nofile;
-	args->output = l.output;
+	args->mem = args->pids = args->time = args->disk = args->fsize = args->nofile =
+	    args->output = args->ttl = ENGINE_UNSAID;
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
@@ -88,7 +82,7 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 	if (!text)
 		return 0;
 	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
-	if (!end || end == text || *end != '\0' || !(n >= 0.001 && n <= 10000))
+	if (!end || end == text || *end != '\0' || !(n == 0 || (n >= 0.001 && n <= 10000)))
 		return err_set(err, -EINVAL, "option '--cpus': '%s' is no number of processors",
 			       text);
 	*ret = (uint64_t)(n * 1000 + 0.5);
@@ -118,10 +112,6 @@ static int check(const struct invocation *inv, struct err *err)
 
 	if (inv->n_words == inv->n_before)
 		return err_set(err, -EINVAL, "'run' needs -- and a command behind it");
-	if (args->profile)
-		return err_set(err, -ENOTSUP,
-			       "option '--profile': there are no profiles in this "
-			       "version");
 	if (args->rm && !named)
 		return err_set(err, -EINVAL,
 			       "option '--rm' is for a clone that is named: the one "
@@ -132,7 +122,7 @@ static int check(const struct invocation *inv, struct err *err)
 		    "option '--keep' is for the clone that is made for a run: '%s' stays "
 		    "anyway",
 		    inv->words[0]);
-	if (args->ttl > 0 && !args->keep)
+	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && inv->json)
 		return err_set(err, -EINVAL, "options '--tty' and '--json' exclude each other");
@@ -147,13 +137,13 @@ static void end_progress(void *ctx)
 static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
 {
 	const struct run_args *args = inv->args;
-	struct engine_run_limits defaults;
 
-	engine_run_limits_init(&defaults);
 	*o = (struct engine_run_options){
 		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
+		.profile = args->profile,
 		.limits = {
-			.mem = args->mem == UINT64_MAX ? defaults.mem : args->mem,
+			.mem = args->mem,
+			.cpus_milli = ENGINE_UNSAID,
 			.pids = args->pids,
 			.time_ms = args->time,
 			.disk = args->disk,
@@ -161,7 +151,6 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			.nofile = args->nofile,
 			.output = args->output,
 		},
-		.mem_by_name = args->mem != UINT64_MAX,
 		.workdir = args->workdir,
 		.ro = list_of(&args->ro),
 		.rw = list_of(&args->rw),
@@ -226,9 +215,14 @@ static void tell(const struct invocation *inv, const struct engine_run *r)
 
 static void hint(struct invocation *inv, int r)
 {
+	const struct run_args *args = inv->args;
+
+	if (r == -ENOENT && args->profile)
+		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
 		cmd_hint(inv, "list --all");
-	else if (r == -ECANCELED)
+	/* Else it is a path that nobody can grant. */
+	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
 		cmd_hint(inv, "init .");
 }
 
@@ -284,7 +278,8 @@ const struct command cmd_run = {
 	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
 	    "an empty /tmp and home, and no network. Before it a snapshot of CLONE is taken, so\n"
-	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none.\n"
+	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none. What is not said\n"
+	    "is that of the profile 'default'.\n"
 	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",

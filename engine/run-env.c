@@ -151,25 +151,41 @@ static int choose_home(struct run_env *e, struct err *err)
 	return e->home ? 0 : err_nomem(err);
 }
 
-int run_env_build(struct run_env *e, const struct engine_run_options *o, struct engine_list ours,
-		  struct err *err)
+static int add_words(struct run_env *e, struct engine_list given, struct engine_list names,
+		     struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < names.n; i++)
+		r = add_passed(e, names.items[i], err);
+	for (size_t i = 0; r >= 0 && i < given.n; i++)
+		r = add_given(e, given.items[i], err);
+	return r;
+}
+
+static struct engine_list list_of(const struct engine_words *w)
+{
+	return (struct engine_list){ (const char *const *)w->list, w->n };
+}
+
+int run_env_build(struct run_env *e, const struct engine_run_options *o,
+		  const struct engine_profile *profile, struct engine_list ours, struct err *err)
 {
 	int r = choose_home(e, err);
 
 	if (r >= 0)
 		r = env_set(e, "PATH", 4, DEFAULT_PATH, err);
-
 	for (char **at = environ; r >= 0 && *at; at++)
 		if (is_passed(*at))
 			r = env_set(e, *at, strcspn(*at, "="), strchr(*at, '=') + 1, err);
 	if (r >= 0)
 		r = env_set(e, "HOME", 4, e->home, err);
-	for (size_t i = 0; r >= 0 && i < ours.n; i++)
-		r = add_given(e, ours.items[i], err);
-	for (size_t i = 0; r >= 0 && i < o->pass_env.n; i++)
-		r = add_passed(e, o->pass_env.items[i], err);
-	for (size_t i = 0; r >= 0 && i < o->env.n; i++)
-		r = add_given(e, o->env.items[i], err);
+	if (r >= 0)
+		r = add_words(e, ours, (struct engine_list){ 0 }, err);
+	if (r >= 0)
+		r = add_words(e, list_of(&profile->env), list_of(&profile->pass_env), err);
+	if (r >= 0)
+		r = add_words(e, o->env, o->pass_env, err);
 	for (size_t i = 0; r >= 0 && i < o->secrets.n; i++)
 		r = add_secret(e, o->secrets.items[i], err);
 	return r;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "engine/profile.h"
 #include "engine/run.h"
 #include "engine/scrub.h"
 
@@ -15,6 +16,10 @@ struct run_env {
 
 void run_env_done(struct run_env *e);
 
-/* With `ours` (NAME=VALUE) unless the options say otherwise.  -EINVAL or -ENOENT with a sentence. */
+/*
+ * With `ours` (NAME=VALUE) unless the profile or the options say otherwise.  -EINVAL or -ENOENT
+ * with a sentence.
+ */
 NODISCARD int run_env_build(struct run_env *e, const struct engine_run_options *o,
-			    struct engine_list ours, struct err *err);
+			    const struct engine_profile *profile, struct engine_list ours,
+			    struct err *err);

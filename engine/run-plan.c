@@ -11,19 +11,8 @@ void run_plan_done(struct run_plan *p)
 	run_view_done(&p->view);
 	run_net_done(&p->net);
 	run_env_done(&p->env);
+	run_terms_done(&p->terms);
 	*p = RUN_PLAN_INIT;
-}
-
-void engine_run_limits_init(struct engine_run_limits *l)
-{
-	*l = (struct engine_run_limits){
-		.mem = (uint64_t)1 << 30,
-		.pids = 512,
-		.time_ms = 600000,
-		.disk = (uint64_t)4 << 30,
-		.nofile = 4096,
-		.output = (uint64_t)1 << 30,
-	};
 }
 
 static int choose_walls(struct run_plan *p, const struct engine_list *missing, struct err *err)
@@ -41,18 +30,23 @@ static int choose_walls(struct run_plan *p, const struct engine_list *missing, s
 	return 0;
 }
 
-int run_plan_check(struct run_plan *p, const struct engine_run_options *o, struct err *err)
+int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
+		   struct err *err)
 {
-	const struct engine_run_limits *l = &o->limits;
-	int r;
+	const struct engine_run_limits *l = &p->terms.limits;
+	int r = run_terms_choose(&p->terms, e, o, err);
 
+	if (r < 0)
+		return r;
 	sandbox_spec_init(&p->spec);
-	p->spec.argv = o->argv;
+	p->spec.argv = p->terms.argv;
+	p->spec.filter = p->terms.filter.len > 0 ? p->terms.filter.data : NULL;
+	p->spec.filter_len = p->terms.filter.len;
 	p->spec.in_fd = o->in_fd;
 	p->spec.tty = o->tty;
 	p->spec.limits = (struct sandbox_limits){
 		.mem = l->mem,
-		.mem_is_default = !o->mem_by_name,
+		.mem_is_default = !p->terms.mem_by_name,
 		.cpus_milli = l->cpus_milli,
 		.pids = l->pids,
 		.wall_ms = l->time_ms,
@@ -61,11 +55,11 @@ int run_plan_check(struct run_plan *p, const struct engine_run_options *o, struc
 		.output = l->output,
 		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
 	};
-	r = run_net_choose(&p->net, o->net, &p->spec, err);
+	r = run_net_choose(&p->net, p->terms.net, &p->spec, err);
 	if (r >= 0)
 		r = choose_walls(p, &o->allow_missing, err);
 	if (r >= 0)
-		r = run_env_build(&p->env, o, run_net_variables(&p->net), err);
+		r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net), err);
 	if (r < 0)
 		return r;
 	p->spec.env = (const char *const *)p->env.words.list;
@@ -75,7 +69,10 @@ int run_plan_check(struct run_plan *p, const struct engine_run_options *o, struc
 int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
 		  const struct stage *stage, struct err *err)
 {
-	int r = run_view_build(&p->view, e, o, p->env.home, &p->net, stage, err);
+	const struct run_sight sight = {
+		.options = o, .profile = &p->terms.profile, .net = &p->net, .home = p->env.home
+	};
+	int r = run_view_build(&p->view, e, &sight, stage, err);
 
 	if (r < 0)
 		return r;

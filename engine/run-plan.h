@@ -7,10 +7,12 @@
 
 #include "engine/run-env.h"
 #include "engine/run-net.h"
+#include "engine/run-terms.h"
 #include "engine/run-view.h"
 
 struct run_plan {
 	struct sandbox_spec spec;
+	struct run_terms terms;
 	struct run_env env;
 	struct run_net net;
 	struct run_view view;
@@ -21,8 +23,8 @@ struct run_plan {
 void run_plan_done(struct run_plan *p);
 
 /* What can be told before there is a clone: -EINVAL, -ENOTSUP or -ENOENT with a sentence. */
-NODISCARD int run_plan_check(struct run_plan *p, const struct engine_run_options *o,
-			     struct err *err);
+NODISCARD int run_plan_check(struct run_plan *p, struct engine *e,
+			     const struct engine_run_options *o, struct err *err);
 
 /* The rest, for this clone. */
 NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,

@@ -166,6 +166,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	json_set_bool(j, "made", r->made);
 	json_set_bool(j, "removed", r->removed);
 	json_set_text(j, "before", r->before);
+	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_strings(j, "argv", &r->argv);
 	set_strings(j, "env", &r->env);
@@ -202,6 +203,7 @@ static int get_record(struct json j, struct engine_run *r)
 	r->made = json_get_bool(j, "made");
 	r->removed = json_get_bool(j, "removed");
 	snprintf(r->before, sizeof(r->before), "%s", before ? before : "");
+	r->profile = json_has(j, "profile") ? json_get_name_or_null(j, "profile") : NULL;
 	r->net = strdup(net ? net : "");
 	r->pid = (pid_t)json_get_int(j, "pid");
 	r->started = json_get_int(j, "started");

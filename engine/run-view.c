@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/path.h"
 
@@ -19,8 +21,7 @@ struct place {
 	struct run_view *view;
 	struct engine *engine;
 	const struct stage *stage;
-	const char *home;
-	const struct run_net *net;
+	const struct run_sight *sight;
 };
 
 static int add(const struct place *at, const struct sandbox_mount *m, struct err *err)
@@ -44,7 +45,7 @@ static int add_clone(const struct place *at, struct err *err)
 
 static int add_system(const struct place *at, struct err *err)
 {
-	const char *home = at->home;
+	const char *home = at->sight->home;
 	const struct sandbox_mount fresh = { .kind = SANDBOX_FRESH, .guest = home };
 	int r = layout_add_system(at->view->layout, err);
 
@@ -63,59 +64,107 @@ static char *find_host(const struct place *at, const char *path)
 	return path_clean(at->stage->path, path + strlen(project) + (path[strlen(project)] == '/'));
 }
 
-/* What no option can grant: the store, and to write what holds it or the project. */
-static int check_granted(const struct place *at, const char *given, const char *host, bool writable,
+/* A path of the host that somebody wants the run to see. */
+struct grant {
+	const char *by;    /* whom a sentence is to name: "option '--ro'" */
+	const char *host;  /* absolute and clean */
+	const char *guest; /* the same */
+	bool writable;
+	bool optional;
+};
+
+/* What nobody can grant: the store, and to write what holds it, or the project or a part of it. */
+static int check_granted(const struct place *at, const struct grant *g, const char *host,
 			 struct err *err)
 {
 	AUTO_FREE char *store = realpath(at->engine->store_path, NULL);
+	const char *project = at->stage->project;
 	const bool holds_store = store && path_is_below(store, host);
 
 	if (path_is_below(host, at->stage->path))
 		return 0;
 	if (store && path_is_below(host, store))
-		return err_set(err, -ECANCELED, "option '--%s': '%s' is in the store",
-			       writable ? "rw" : "ro", given);
-	if (writable && (holds_store || path_is_below(at->stage->project, host)))
-		return err_set(err, -ECANCELED, "option '--rw': '%s' holds %s, which no run writes",
-			       given, holds_store ? "the store" : "the project");
+		return err_set(err, -ECANCELED, "%s: '%s' is in the store", g->by, g->host);
+	if (g->writable && (holds_store || path_is_below(project, host)))
+		return err_set(err, -ECANCELED, "%s: '%s' holds %s, which no run writes", g->by,
+			       g->host, holds_store ? "the store" : "the project");
+	if (g->writable && path_is_below(host, project))
+		return err_set(err, -ECANCELED, "%s: '%s' is in the project, which no run writes",
+			       g->by, g->host);
 	return 0;
 }
 
 /* First those that the clone is to cover in part, then (`around` is false) those that cover it. */
-static int add_granted(const struct place *at, const char *given, bool writable, bool around,
-		       struct err *err)
+static int add_granted(const struct place *at, const struct grant *g, bool around, struct err *err)
 {
-	AUTO_FREE char *path = path_clean(at->engine->dir, given);
-	AUTO_FREE char *host = path ? find_host(at, path) : NULL;
+	AUTO_FREE char *host = find_host(at, g->host);
 	const struct sandbox_mount m = {
 		.kind = SANDBOX_BIND,
 		.host = host,
 		.host_fd = -1,
-		.guest = path,
-		.writable = writable,
+		.guest = g->guest,
+		.writable = g->writable,
 		.owned = true, /* who grants it means what is in it too */
 	};
-	int r;
+	int r = host && access(host, F_OK) == 0 ? 0 : -errno;
 
-	if (!path)
-		return err_nomem(err);
-	if (!host)
-		return err_sys(err, "option '--%s': '%s'", writable ? "rw" : "ro", given);
-	r = check_granted(at, given, host, writable, err);
-	if (r < 0 || around != path_is_below(at->stage->project, path))
+	if ((r == -ENOENT || r == -ENOTDIR) && g->optional)
+		return 0;
+	if (r < 0)
+		return err_sys(err, "%s: '%s'", g->by, g->host);
+	r = check_granted(at, g, host, err);
+	if (r < 0 || around != path_is_below(at->stage->project, g->guest))
 		return r;
 	return add(at, &m, err);
 }
 
-static int add_all_granted(const struct place *at, const struct engine_run_options *o, bool around,
-			   struct err *err)
+static int add_given(const struct place *at, const char *given, bool writable, bool around,
+		     struct err *err)
 {
+	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	const struct grant g = {
+		.by = writable ? "option '--rw'" : "option '--ro'",
+		.host = path,
+		.guest = path,
+		.writable = writable,
+	};
+
+	return path ? add_granted(at, &g, around, err) : err_nomem(err);
+}
+
+static int add_profile(const struct place *at, const struct engine_profile *p, bool around,
+		       struct err *err)
+{
+	AUTO_FREE char *by = NULL;
 	int r = 0;
 
+	if (asprintf(&by, "profile '%s'", p->name) < 0) {
+		by = NULL;
+		return err_nomem(err);
+	}
+	for (size_t i = 0; r >= 0 && i < p->n_mounts; i++) {
+		const struct grant g = {
+			.by = by,
+			.host = p->mounts[i].host,
+			.guest = p->mounts[i].guest,
+			.writable = p->mounts[i].writable,
+			.optional = p->mounts[i].optional,
+		};
+
+		r = add_granted(at, &g, around, err);
+	}
+	return r;
+}
+
+static int add_all_granted(const struct place *at, bool around, struct err *err)
+{
+	const struct engine_run_options *o = at->sight->options;
+	int r = add_profile(at, at->sight->profile, around, err);
+
 	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
-		r = add_granted(at, o->ro.items[i], false, around, err);
+		r = add_given(at, o->ro.items[i], false, around, err);
 	for (size_t i = 0; r >= 0 && i < o->rw.n; i++)
-		r = add_granted(at, o->rw.items[i], true, around, err);
+		r = add_given(at, o->rw.items[i], true, around, err);
 	return r;
 }
 
@@ -137,7 +186,20 @@ static int hide_store(const struct place *at, struct err *err)
 	return add_hidden(at, store, err);
 }
 
-static int build_layout(const struct place *at, const struct engine_run_options *o, struct err *err)
+static int add_all_hidden(const struct place *at, struct err *err)
+{
+	const struct engine_words *profile = &at->sight->profile->hide;
+	const struct engine_list *given = &at->sight->options->hide;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < profile->n; i++)
+		r = add_hidden(at, profile->list[i], err);
+	for (size_t i = 0; r >= 0 && i < given->n; i++)
+		r = add_hidden(at, given->items[i], err);
+	return r < 0 ? r : hide_store(at, err);
+}
+
+static int build_layout(const struct place *at, struct err *err)
 {
 	int r;
 
@@ -146,16 +208,14 @@ static int build_layout(const struct place *at, const struct engine_run_options 
 		return err_nomem(err);
 	r = add_system(at, err);
 	if (r >= 0)
-		r = add_all_granted(at, o, true, err);
+		r = add_all_granted(at, true, err);
 	if (r >= 0)
 		r = add_clone(at, err);
 	if (r >= 0)
-		r = add_all_granted(at, o, false, err);
+		r = add_all_granted(at, false, err);
 	if (r >= 0)
-		r = run_net_show(at->net, at->view->layout, err);
-	for (size_t i = 0; r >= 0 && i < o->hide.n; i++)
-		r = add_hidden(at, o->hide.items[i], err);
-	return r < 0 ? r : hide_store(at, err);
+		r = run_net_show(at->sight->net, at->view->layout, err);
+	return r < 0 ? r : add_all_hidden(at, err);
 }
 
 /* Where the command was given, as the run sees it: also if that is in the clone itself. */
@@ -176,18 +236,15 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 	return at->view->cwd ? 0 : err_nomem(err);
 }
 
-int run_view_build(struct run_view *v, struct engine *e, const struct engine_run_options *o,
-		   const char *home, const struct run_net *net, const struct stage *stage,
-		   struct err *err)
+int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
+		   const struct stage *stage, struct err *err)
 {
-	const struct place at = {
-		.view = v, .engine = e, .stage = stage, .home = home, .net = net
-	};
+	const struct place at = { .view = v, .engine = e, .stage = stage, .sight = sight };
 	int r;
 
 	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (v->clone_fd < 0)
 		return err_sys(err, "opening clone '%s'", stage->clone);
-	r = choose_cwd(&at, o->workdir, err);
-	return r < 0 ? r : build_layout(&at, o, err);
+	r = choose_cwd(&at, sight->options->workdir, err);
+	return r < 0 ? r : build_layout(&at, err);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/engine-i.h"
+#include "engine/profile.h"
 #include "engine/run-net.h"
 #include "engine/run.h"
 #include "engine/stage-i.h"
@@ -19,7 +20,14 @@ struct run_view {
 
 void run_view_done(struct run_view *v);
 
-/* -ECANCELED with a sentence for what no option can grant. */
-NODISCARD int run_view_build(struct run_view *v, struct engine *e,
-			     const struct engine_run_options *o, const char *home,
-			     const struct run_net *net, const struct stage *stage, struct err *err);
+/* What it is made of; all of it borrowed. */
+struct run_sight {
+	const struct engine_run_options *options;
+	const struct engine_profile *profile;
+	const struct run_net *net;
+	const char *home;
+};
+
+/* -ECANCELED with a sentence for what nobody can grant. */
+NODISCARD int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
+			     const struct stage *stage, struct err *err);

@@ -31,6 +31,7 @@ void engine_run_done(struct engine_run *r)
 	free(r->clone);
 	free(r->project);
 	free(r->cwd);
+	free(r->profile);
 	free(r->net);
 	free(r->problem);
 	run_refusals_done(&r->refusals);
@@ -67,15 +68,15 @@ static void running_done(struct running *r)
 static int stage(struct running *r, struct err *err)
 {
 	const struct engine_run_options *o = r->options;
-	const uint64_t time = o->limits.time_ms;
+	const uint64_t time = r->plan.terms.limits.time_ms;
 	const struct stage_options options = {
 		.run = r->run.id,
 		.clone = o->clone,
 		.keep = o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
-		.disk = o->limits.disk,
-		.ttl_ms = o->keep                         ? o->ttl_ms
+		.disk = r->plan.terms.limits.disk,
+		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
 							  : TTL_MAX_MS,
 		.watch = o->watch,
@@ -87,7 +88,7 @@ static int stage(struct running *r, struct err *err)
 /* Names only of the environment, and of the words what is no secret. */
 static int describe_words(struct running *r, struct err *err)
 {
-	const char *const *argv = r->options->argv;
+	const char *const *argv = r->plan.terms.argv;
 	struct engine_strings *a = &r->run.argv, *v = &r->run.env;
 	size_t n = 0;
 
@@ -120,12 +121,13 @@ static int describe(struct running *r, struct err *err)
 	run->clone = strdup(r->stage.clone);
 	run->project = strdup(r->stage.project);
 	run->cwd = strdup(r->plan.view.cwd);
-	run->net = strdup(r->options->net ? r->options->net : "none");
-	if (!run->clone || !run->project || !run->cwd || !run->net)
+	run->profile = strdup(r->plan.terms.profile.name);
+	run->net = strdup(r->plan.terms.net ? r->plan.terms.net : "none");
+	if (!run->clone || !run->project || !run->cwd || !run->profile || !run->net)
 		return err_nomem(err);
 	memcpy(run->before, r->stage.before, sizeof(run->before));
 	run->made = !r->options->clone;
-	run->limits = r->options->limits;
+	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
 	run->started = engine_now();
 	return describe_words(r, err);
@@ -135,7 +137,7 @@ static int prepare(struct running *r, struct err *err)
 {
 	int x;
 
-	x = run_plan_check(&r->plan, r->options, err);
+	x = run_plan_check(&r->plan, r->engine, r->options, err);
 	if (x >= 0)
 		x = run_record_pick(r->run.id, err);
 	if (x >= 0)
@@ -180,7 +182,7 @@ static void raw_end(struct raw *raw)
 static void begin_output(struct running *r)
 {
 	const struct engine_run_options *o = r->options;
-	const uint64_t time = o->limits.time_ms;
+	const uint64_t time = r->plan.terms.limits.time_ms;
 
 	r->output = (struct run_output){
 		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },

@@ -120,7 +120,6 @@ def there_is_no_network_unless_it_is_asked_for(w):
     assert "net" not in got["isolation"]["walls"] and got["net"] == "host", got
     assert "net" in sh(w, "true")["isolation"]["walls"]
     w.snap("run", "--net", "bogus", "--", "true").fails(2, "bogus")
-    w.snap("run", "--profile", "strict", "--", "true").fails(13, "--profile")
 
 
 # --- how it ends ------------------------------------------------------------------------------
