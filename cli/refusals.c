@@ -69,13 +69,21 @@ static void hint_net(const struct engine_run *run)
 		fprintf(stderr, "hint: " NET_FLAG "%s\n", buf_str(&b));
 }
 
+/* Programs try system calls that they can do without: of one that went well there is no word. */
+static bool is_worth_it(const struct engine_run *run, const struct engine_refusal *refusal)
+{
+	return run->exit_code != 0 || strcmp(refusal->kind, "call") != 0;
+}
+
 void refusals_print(const struct engine_run *run)
 {
 	const struct engine_refusals *r = &run->refusals;
-	uint64_t more = r->more;
+	uint64_t more = r->more, lines = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
-		if (i >= LINES_MAX)
+		if (!is_worth_it(run, &r->list[i]))
+			continue;
+		if (++lines > LINES_MAX)
 			more++;
 		else if (r->list[i].count > 1)
 			log_warn("%s (%llu times)", r->list[i].message,

@@ -1,8 +1,11 @@
 #include "engine/run-refusal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
 
 static void refusal_done(struct engine_refusal *r)
 {
@@ -68,6 +71,29 @@ int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 		return 0;
 	}
 	return keep(r, &one);
+}
+
+void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6])
+{
+	const struct scrub none = { 0 };
+	const bool is_socket = strcmp(call, "socket") == 0 || strcmp(call, "socketpair") == 0;
+	char kind[] = "call", rule[] = "filter", flag[] = "", what[64], sentence[128];
+	const struct engine_refusal refusal = {
+		.kind = kind, .what = what, .rule = rule, .flag = flag, .message = sentence
+	};
+
+	if (is_socket) {
+		snprintf(what, sizeof(what), "%s %u", call, (unsigned int)args[0]);
+		snprintf(sentence, sizeof(sentence),
+			 "sockets of family %u, or of that protocol, are not for runs",
+			 (unsigned int)args[0]);
+	} else {
+		snprintf(what, sizeof(what), "%s", call);
+		snprintf(sentence, sizeof(sentence),
+			 "the system call '%s', called like that, is not for runs", what);
+	}
+	if (run_refusals_add(ctx, &none, &refusal) < 0)
+		log_warn("out of memory: a refused system call is not kept, continuing");
 }
 
 void run_refusals_set(struct json j, const struct engine_refusals *r)

@@ -18,6 +18,9 @@ void run_refusals_done(struct engine_refusals *r);
 NODISCARD int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 			       const struct engine_refusal *refusal);
 
+/* A sandbox_refused_fn; `ctx` is the struct. */
+void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6]);
+
 /* As a record has them. */
 void run_refusals_set(struct json j, const struct engine_refusals *r);
 NODISCARD int run_refusals_get(struct json j, struct engine_refusals *ret);

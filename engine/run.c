@@ -201,6 +201,8 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	int x, held;
 
 	begin_output(r);
+	r->plan.spec.refused = run_refusals_take_call;
+	r->plan.spec.refused_ctx = &r->run.refusals;
 	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, &r->plan.spec, err);
 	if (x < 0)
 		return x;

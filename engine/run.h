@@ -75,9 +75,9 @@ struct engine_strings {
 
 /* Something that the run wanted and did not get; all strings are owned. */
 struct engine_refusal {
-	char *kind;    /* "connection" */
-	char *what;    /* "evil.org:443" */
-	char *rule;    /* by which it was refused, in a word of docs/network.md */
+	char *kind;    /* "connection", or "call" of the system */
+	char *what;    /* "evil.org:443"; "mount" */
+	char *rule;    /* by which it was refused, in a word of docs/network.md; or "filter" */
 	char *flag;    /* what would allow it; "" if nothing would */
 	char *message; /* a sentence */
 	uint64_t count;

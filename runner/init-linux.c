@@ -74,7 +74,7 @@ NORETURN static void helper_main(struct run *run, int ready)
 	run->spec = &own;
 	r = landlock_enter(run, &err);
 	if (r == 0)
-		r = seccomp_enter(run, &err);
+		r = seccomp_enter(run, false, &err);
 	if (r == 0)
 		r = limits_apply(run, &err);
 	if (r < 0)

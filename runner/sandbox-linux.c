@@ -19,6 +19,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 		.spec = spec,
 		.privileged = ns_is_privileged(),
 		.init_fd = -1,
+		.listener = -1,
 		.line = -1,
 		.far_line = -1,
 		.our = { -1, -1, -1 },

@@ -120,6 +120,14 @@ typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd, struct err *er
  */
 typedef int (*sandbox_beside_fn)(void *ctx, struct err *err);
 
+/*
+ * The list of system calls has refused one; `args` are what it was called with.  After
+ * SANDBOX_REFUSED_MAX of them no more are told.
+ */
+typedef void (*sandbox_refused_fn)(void *ctx, const char *call, const uint64_t args[6]);
+
+#define SANDBOX_REFUSED_MAX 1000
+
 struct sandbox_spec {
 	const char *const *argv; /* NULL at the end; argv[0] is looked up in PATH of `env` */
 	const char *const *env;  /* NULL at the end; exactly this */
@@ -153,6 +161,9 @@ struct sandbox_spec {
 	sandbox_helper_fn helper; /* NULL: none */
 	void *helper_ctx;
 	int helper_fd;
+
+	sandbox_refused_fn refused; /* NULL: nobody wants to know.  Not with a `filter` */
+	void *refused_ctx;
 
 	sandbox_beside_fn beside; /* NULL: nothing */
 	void *beside_ctx;

@@ -122,6 +122,27 @@ def there_is_no_network_unless_it_is_asked_for(w):
     w.snap("run", "--net", "bogus", "--", "true").fails(2, "bogus")
 
 
+@live_test
+def calls_that_were_refused_are_told(w):
+    act = ("import ctypes, socket, sys\nlibc = ctypes.CDLL(None)\n"
+           "[libc.mount(0, 0, 0, 0, 0) for i in range(3)]\n"
+           "libc.unshare(0x10000000)\n"
+           "try: socket.socket(17, 3)\nexcept OSError as e: print(e.errno)\n"
+           "sys.exit(int(sys.argv[1]))")
+    python = ("/usr/bin/python3", "-I", "-c", act)
+    got = run(w, "--", *python, "0")
+    seen = [(r["kind"], r["what"], r["rule"], r["flag"], r["count"]) for r in got["refusals"]]
+    assert seen == [("call", "mount", "filter", None, 3), ("call", "unshare", "filter", None, 1),
+                    ("call", "socket 17", "filter", None, 1)], seen
+    assert got["stdout"] == "97\n", "and are refused as ever"
+    assert w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["refusals"] == got["refusals"]
+    assert w.snap("run", "--", *python, "0").ends(0).err == b"", "of what went well no word"
+    result = w.snap("run", "--", *python, "3").ends(3)
+    assert b"warning: the system call 'mount'" in result.err, str(result)
+    assert b"(3 times)" in result.err and b"family 17" in result.err, str(result)
+    assert sh(w, "true")["refusals"] == []
+
+
 # --- how it ends ------------------------------------------------------------------------------
 
 @live_test

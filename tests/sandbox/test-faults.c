@@ -43,7 +43,7 @@ STEP(tty_open, (struct run * run, struct err *err), (run, err))
 STEP(caps_bound, (struct err * err), (err))
 STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
 STEP(caps_drop, (struct err * err), (err))
-STEP(seccomp_enter, (const struct run *run, struct err *err), (run, err))
+STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard, err))
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
@@ -246,6 +246,52 @@ TEST(without_its_helper_no_command_runs)
 	CHECK_EQ(sandbox_run(&spec, &res, &err), -EADDRINUSE);
 	CHECK_STR(err.msg, "port 53 is taken");
 	CHECK_EQ(access(test_path("ran"), F_OK), -1);
+}
+
+/* --- what is refused ------------------------------------------------------------------------ */
+
+static int heard;
+
+int __real_refused_hear(const struct sandbox_spec *spec, int listener);
+int __wrap_refused_hear(const struct sandbox_spec *spec, int listener);
+int __wrap_refused_hear(const struct sandbox_spec *spec, int listener)
+{
+	heard++;
+	return __real_refused_hear(spec, listener);
+}
+
+static void count_refused(void *ctx, const char *call, const uint64_t args[6])
+{
+	(void)call;
+	(void)args;
+	++*(int *)ctx;
+}
+
+TEST(who_refuses_nothing_is_not_listened_to)
+{
+	const char *const argv[] = { "sh", "-c", "sleep 0.1; exit 3", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+	int refused = 0;
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, &err), &err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.refused = count_refused;
+	spec.refused_ctx = &refused;
+	heard = 0;
+	CHECK_OK(sandbox_run(&spec, &res, &err), &err);
+	CHECK_EQ(res.exit_code, 3);
+	/* The end of the command is one event of the listener's, and not one to be asked about. */
+	CHECK_EQ(heard, 0);
+	CHECK_EQ(refused, 0);
 }
 
 /* --- beside it ------------------------------------------------------------------------------ */
