@@ -57,3 +57,9 @@ def until(what, seconds=60):
     while not what():
         assert time.monotonic() < end, f"still not so: {what}"
         time.sleep(0.05)
+
+
+def alive(command):
+    """Whether anything runs on this machine whose words begin so."""
+    return subprocess.run(["pgrep", "-f", "^" + command], check=False,
+                          stdout=subprocess.DEVNULL).returncode == 0
