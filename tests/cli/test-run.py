@@ -445,7 +445,7 @@ def records_are_kept_by_rule(w):
     sh(w, "echo first")
     ids = []
     record = next((w.store / "runs").glob("*.json"))
-    known = json.loads(record.read_text())
+    known = json.loads(record.read_text().splitlines()[-1])
     for i in range(120):
         ids.append(f"{i:012x}")
         known["started"] -= 10 ** 9
@@ -464,6 +464,23 @@ def records_are_kept_by_rule(w):
         extra.unlink()
     assert w.ok("gc", "--json").json("snap.gc/1", "runs")["runs"] == 1
     assert not old.exists()
+
+
+@live_test
+def a_record_is_its_last_whole_line(w):
+    got = sh(w, "echo out; exit 3", status=3)
+    record = w.store / "runs" / f"{got['run']}.json"
+    lines = record.read_bytes().splitlines(keepends=True)
+    assert [json.loads(line)["state"] for line in lines] == ["running", "ended"], lines
+    assert not record.with_suffix(".err").exists(), "of what nobody said there is no file"
+    assert w.ok("logs", got["run"], "--stderr").out == b""
+    # Cut off by a full disk, or by a death in the middle of it.
+    for cut, state in ((lines[0] + lines[1][:40], "lost"), (lines[0], "lost"), (b"", None)):
+        record.write_bytes(cut)
+        result = w.ok("runs", "--json")
+        runs = result.json("snap.runs/1")["runs"]
+        assert [r["state"] for r in runs] == ([state] if state else []), runs
+        assert result.err == b"", str(result)
 
 
 @live_test
