@@ -73,36 +73,37 @@ static int step_down(int at, const char *name, bool dir)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory that `guest` stands in, and its last name in *ret_name. */
-static int open_parent(int root, const char *guest, const char **ret_name, struct err *err)
+/*
+ * The directory that `guest` stands in, and its last name in *ret_name.  That is the root itself
+ * or *owned, which the caller closes.
+ */
+static int open_parent(int root, const char *guest, int *owned, const char **ret_name,
+		       struct err *err)
 {
-	AUTO_CLOSE int at = mount_openat2(root, ".", O_PATH, BENEATH);
 	char name[PATH_NAME_MAX + 1];
 	const char *rest = guest + 1, *slash;
+	int at = root;
 
-	if (at < 0)
-		return err_sys(err, "opening the root of the run");
 	while ((slash = strchr(rest, '/'))) {
-		int next;
-
 		memcpy(name, rest, (size_t)(slash - rest));
 		name[slash - rest] = '\0';
-		next = step_down(at, name, true);
-		if (next < 0)
-			return err_wrap(err, next, "making '%s' in the root of the run", guest);
-		close(at);
-		at = next;
+		at = step_down(at, name, true);
+		if (at < 0)
+			return err_wrap(err, at, "making '%s' in the root of the run", guest);
+		cleanup_close(owned);
+		*owned = at;
 		rest = slash + 1;
 	}
 	*ret_name = rest;
-	return TAKE_FD(at);
+	return at;
 }
 
 int mounts_target(int root, const char *guest, bool dir, struct err *err)
 {
+	AUTO_CLOSE int owned = -1, fd = -1;
 	const char *name;
-	AUTO_CLOSE int at = open_parent(root, guest, &name, err), fd = -1;
 	struct stat st;
+	int at = open_parent(root, guest, &owned, &name, err);
 
 	if (at < 0)
 		return at;
@@ -212,8 +213,9 @@ static int hide(int root, const char *guest, int empty_dir, int empty_file, stru
 
 static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 {
+	AUTO_CLOSE int owned = -1;
 	const char *name;
-	AUTO_CLOSE int at = open_parent(root, m->guest, &name, err);
+	int at = open_parent(root, m->guest, &owned, &name, err);
 
 	if (at < 0)
 		return at;
