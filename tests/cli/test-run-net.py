@@ -20,7 +20,7 @@ import livetest  # noqa: E402  (found through the line above)
 import world as internet  # noqa: E402
 from livetest import USER, live_test  # noqa: E402
 from runtest import clone, line_of, run, sh, start  # noqa: E402
-from snaptest import Skip  # noqa: E402
+from snaptest import Skip, sanitizer  # noqa: E402
 
 OK = "ok.example:80"
 
@@ -198,6 +198,16 @@ def secrets_are_no_part_of_what_is_told(w):
     assert secret not in json.dumps(got)
     for path in (w.store / "runs").iterdir():
         assert secret.encode() not in path.read_bytes(), path
+
+
+@live_test
+def a_run_with_a_list_leaks_nothing(w):
+    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
+    for _ in ("one that is refused and one that is not", "and the same read again"):
+        got = sh(w, "curl -s http://other.example/; curl -s http://ok.example/", "--net", OK,
+                 env=env)
+        assert len(got["refusals"]) == 1, got
+    w.ok("runs", "--json", env=env)
 
 
 @live_test
