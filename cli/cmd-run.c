@@ -5,18 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/refusals.h"
 #include "cli/runs.h"
 #include "engine/run.h"
 
 struct run_args {
-	const char *net, *workdir, *profile, *cpus;
+	const char *workdir, *profile, *cpus;
 	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
-	struct opt_list ro, rw, hide, env, pass_env, secret, allow_missing;
+	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
 	bool tty, no_snapshot, keep, rm;
 };
 
@@ -29,8 +31,9 @@ static const struct opt run_opts[] = {
 	OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"),
 	OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),
 	OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),
-	OPT_STR(0, "net", "none|loopback|host", struct run_args, net,
-		"the network it has: none but its own (none, loopback), or the host's"),
+	OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,
+		 "the network it has: its own alone, the host's, or HOST:PORT,... for "
+		 "connections to these"),
 	OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"),
 	OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),
 	OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),
@@ -42,7 +45,8 @@ static const struct opt run_opts[] = {
 	OPT_STR('w', "workdir", "DIR", struct run_args, workdir,
 		"where it starts (default: here, as the run sees it)"),
 	OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),
-	OPT_STR(0, "profile", "NAME", struct run_args, profile, "take what a profile says"),
+	OPT_STR(0, "profile", "NAME", struct run_args, profile,
+		"take what a profile says, and the other options on top of it"),
 	OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,
 		 "run without it where this machine has none: landlock, memory, pids, cpu"),
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
@@ -57,16 +61,9 @@ _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 static void preset(void *to)
 {
 	struct run_args *args = to;
-	struct engine_run_limits l;
 
-	engine_run_limits_init(&l);
-	args->mem = UINT64_MAX; /* by default, which is not the same as by name */
-	args->pids = l.pids;
-	args->time = l.time_ms;
-	args->disk = l.disk;
-	args->fsize = l.fsize;
-	args->nofile = l.nofile;
-	args->output = l.output;
+	args->mem = args->pids = args->time = args->disk = args->fsize = args->nofile =
+	    args->output = args->ttl = ENGINE_UNSAID;
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
@@ -85,11 +82,27 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 	if (!text)
 		return 0;
 	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
-	if (!end || end == text || *end != '\0' || !(n >= 0.001 && n <= 10000))
+	if (!end || end == text || *end != '\0' || !(n == 0 || (n >= 0.001 && n <= 10000)))
 		return err_set(err, -EINVAL, "option '--cpus': '%s' is no number of processors",
 			       text);
 	*ret = (uint64_t)(n * 1000 + 0.5);
 	return 0;
+}
+
+/* Of several the list is that of all; NULL if there is none.  The caller owns it. */
+static int join_net(const struct opt_list *given, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf all = BUF_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < given->n && r >= 0; i++) {
+		r = i > 0 ? buf_append_u8(&all, ',') : 0;
+		if (r >= 0)
+			r = buf_append_str(&all, given->items[i]);
+	}
+	if (given->n > 0)
+		*ret = r >= 0 && buf_str(&all) ? strdup(buf_str(&all)) : NULL;
+	return given->n > 0 && !*ret ? err_nomem(err) : 0;
 }
 
 static int check(const struct invocation *inv, struct err *err)
@@ -99,10 +112,6 @@ static int check(const struct invocation *inv, struct err *err)
 
 	if (inv->n_words == inv->n_before)
 		return err_set(err, -EINVAL, "'run' needs -- and a command behind it");
-	if (args->profile)
-		return err_set(err, -ENOTSUP,
-			       "option '--profile': there are no profiles in this "
-			       "version");
 	if (args->rm && !named)
 		return err_set(err, -EINVAL,
 			       "option '--rm' is for a clone that is named: the one "
@@ -113,7 +122,7 @@ static int check(const struct invocation *inv, struct err *err)
 		    "option '--keep' is for the clone that is made for a run: '%s' stays "
 		    "anyway",
 		    inv->words[0]);
-	if (args->ttl > 0 && !args->keep)
+	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && inv->json)
 		return err_set(err, -EINVAL, "options '--tty' and '--json' exclude each other");
@@ -128,13 +137,13 @@ static void end_progress(void *ctx)
 static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
 {
 	const struct run_args *args = inv->args;
-	struct engine_run_limits defaults;
 
-	engine_run_limits_init(&defaults);
 	*o = (struct engine_run_options){
 		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
+		.profile = args->profile,
 		.limits = {
-			.mem = args->mem == UINT64_MAX ? defaults.mem : args->mem,
+			.mem = args->mem,
+			.cpus_milli = ENGINE_UNSAID,
 			.pids = args->pids,
 			.time_ms = args->time,
 			.disk = args->disk,
@@ -142,8 +151,6 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			.nofile = args->nofile,
 			.output = args->output,
 		},
-		.mem_by_name = args->mem != UINT64_MAX,
-		.net = args->net,
 		.workdir = args->workdir,
 		.ro = list_of(&args->ro),
 		.rw = list_of(&args->rw),
@@ -201,15 +208,21 @@ static void tell(const struct invocation *inv, const struct engine_run *r)
 			 size_format(r->limits.disk, size));
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
+	refusals_print(r);
 	if (r->made && !r->removed)
 		fprintf(stderr, "clone %s\n", r->clone);
 }
 
 static void hint(struct invocation *inv, int r)
 {
+	const struct run_args *args = inv->args;
+
+	if (r == -ENOENT && args->profile)
+		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
 		cmd_hint(inv, "list --all");
-	else if (r == -ECANCELED)
+	/* Else it is a path that nobody can grant. */
+	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
 		cmd_hint(inv, "init .");
 }
 
@@ -217,12 +230,15 @@ static int run_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	AUTO_FREE const char **argv = NULL;
+	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
 	int r;
 
 	r = read_options(inv, &options, err);
 	if (r >= 0)
 		r = check(inv, err);
+	if (r >= 0)
+		r = join_net(&((const struct run_args *)inv->args)->net, &net, err);
 	if (r < 0)
 		return r;
 	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));
@@ -231,6 +247,7 @@ static int run_run(struct invocation *inv, struct err *err)
 	for (int i = inv->n_before; i < inv->n_words; i++)
 		argv[i - inv->n_before] = inv->words[i];
 	options.argv = argv;
+	options.net = net;
 
 	r = engine_run(inv->engine, &options, &run, err);
 	progress_done(inv->progress);
@@ -261,11 +278,13 @@ const struct command cmd_run = {
 	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
 	    "an empty /tmp and home, and no network. Before it a snapshot of CLONE is taken, so\n"
-	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none.\n"
+	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none. What is not said\n"
+	    "is that of the profile 'default'.\n"
 	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
-		    "run --json --secret TOKEN -- ./deploy --dry-run\n",
+		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
+		    "run --net registry.npmjs.org:443 -- npm install\n",
 	.run = run_run,
 };

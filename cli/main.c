@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -272,7 +271,6 @@ int main(int argc, char **argv)
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
 		return walker_main(argc > 2);
 	fill_closed_streams();
-	setlocale(LC_TIME, "");
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */
 	if (argc > 0 && strcmp(path_base(argv[0]), "snapcow") == 0)
 		inv.program = "snapcow";

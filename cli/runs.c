@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "cli/refusals.h"
 
 #define JSON_PATHS_MAX 1000
 
@@ -82,6 +83,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	list = json_set_array(j, "env");
 	for (size_t i = 0; i < r->env.n; i++)
 		json_add_name(list, r->env.list[i]);
+	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	out_json_time(j, "started", r->started);
@@ -91,6 +93,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	list = json_set_array(part, "walls");
 	for (size_t i = 0; i < r->n_walls; i++)
 		json_add_text(list, r->walls[i]);
+	refusals_set_json(j, &r->refusals);
 	part = json_set_object(j, "logged");
 	json_set_uint(part, "stdout", r->logged[0]);
 	json_set_uint(part, "stderr", r->logged[1]);

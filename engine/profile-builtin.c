@@ -16,6 +16,7 @@ static const struct {
 		     "pids: 512\n"
 		     "time: 10m\n"
 		     "disk: 4G\n"
+		     "nofile: 4096\n"
 		     "net: none\n" },
 	{ "node", "description: Node.js with the packages that npm has cached, offline\n"
 		  "extends: build\n"

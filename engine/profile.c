@@ -76,11 +76,21 @@ static void places_done(struct places *p)
 
 /* --- places ------------------------------------------------------------------------------- */
 
+static void find_user(struct engine *e, struct places *ret)
+{
+	const char *config = getenv("XDG_CONFIG_HOME");
+
+	ret->home = e->home;
+	if (config && *config == '/')
+		ret->user = path_join(config, "snapcow/profiles");
+	else if (e->home)
+		ret->user = path_join(e->home, ".config/snapcow/profiles");
+}
+
 /* Where there is no project, or only one that would have to be named, there are none of it. */
-static int find_places(struct engine *e, struct places *ret, struct err *err)
+static int find_project(struct engine *e, struct places *ret, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
-	const char *config = getenv("XDG_CONFIG_HOME");
 	struct store *s = NULL;
 	int r;
 
@@ -91,11 +101,6 @@ static int find_places(struct engine *e, struct places *ret, struct err *err)
 		ret->project = TAKE_PTR(project.path);
 	else if (r != -ECANCELED)
 		return err_wrap(err, r, "looking for the project of '%s'", e->dir);
-	ret->home = e->home;
-	if (config && *config == '/')
-		ret->user = path_join(config, "snapcow/profiles");
-	else if (e->home)
-		ret->user = path_join(e->home, ".config/snapcow/profiles");
 	return 0;
 }
 
@@ -274,6 +279,12 @@ static int load_base(const struct places *places, const struct profile_source *s
 	return r;
 }
 
+/* What everybody gets was not asked for by anybody. */
+static bool is_of_nobody(const struct engine_profile *p)
+{
+	return p->origin == PROFILE_BUILT_IN && strcmp(p->name, "default") == 0;
+}
+
 static int load(const struct places *places, enum engine_profile_origin from, const char *name,
 		int depth, struct engine_profile *ret, struct err *err)
 {
@@ -304,16 +315,28 @@ static int load(const struct places *places, enum engine_profile_origin from, co
 		r = profile_inherit(&src, &p, &base, err);
 	if (r < 0)
 		return r;
+	p.mem_said = base.mem_said || (src.said[KEY_MEM].line > 0 && !is_of_nobody(&p));
 	*ret = p;
 	p = (struct engine_profile){ 0 };
 	return 0;
 }
 
+/* What is built in has no paths of a project: for every run that names none, no store is opened. */
+static bool user_has(const struct places *places, const char *file)
+{
+	AUTO_CLOSE int folder = open_folder(places, PROFILE_USER);
+
+	return folder >= 0 && faccessat(folder, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int engine_profile(struct engine *e, const char *name, struct engine_profile *ret, struct err *err)
 {
 	CLEANUP(places_done) struct places places = { 0 };
-	int r = find_places(e, &places, err);
+	int r = 0;
 
+	find_user(e, &places);
+	if (name || user_has(&places, "default" SUFFIX))
+		r = find_project(e, &places, err);
 	if (r < 0)
 		return r;
 	/* Nobody gets a profile of the project without having named it. */
@@ -394,7 +417,8 @@ int engine_profiles(struct engine *e, struct engine_profiles *ret, struct err *e
 	CLEANUP(places_done) struct places places = { 0 };
 	int r;
 
-	r = find_places(e, &places, err);
+	find_user(e, &places);
+	r = find_project(e, &places, err);
 	if (r == 0)
 		r = add_folder(&places, PROFILE_PROJECT, &p, err);
 	if (r == 0)

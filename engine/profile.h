@@ -41,8 +41,9 @@ struct engine_profile {
 	uint64_t mem, disk, fsize;
 	uint64_t pids, nofile;
 	uint64_t time_ms, lifetime_ms; /* of a run; of the clone it makes */
-	char *net;                     /* as --net takes it */
-	char *seccomp;                 /* a file with a filter of its own; NULL: ours */
+	bool mem_said; /* `mem` is not what a run gets of which nobody says anything */
+	char *net;     /* as --net takes it */
+	char *seccomp; /* a file with a filter of its own; NULL: ours */
 	struct engine_profile_mount *mounts;
 	size_t n_mounts;
 	struct engine_words hide;       /* paths */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "engine/run-refusal.h"
 #include "runner/sandbox.h"
 
 #define VERSION    1
@@ -104,6 +105,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_rss", r->max_rss);
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
+	run_refusals_set(j, &r->refusals);
 	json_set_bool(j, "compared", r->compared);
 	json_set_uint(j, "added", r->added);
 	json_set_uint(j, "modified", r->modified);
@@ -127,7 +129,7 @@ static void get_walls(struct json j, struct engine_run *r)
 	}
 }
 
-static void get_result(struct json j, struct engine_run *r)
+static int get_result(struct json j, struct engine_run *r)
 {
 	const char *problem = json_get_text_or_null(j, "problem");
 	const char *limit = json_get_text(j, "limit");
@@ -151,6 +153,7 @@ static void get_result(struct json j, struct engine_run *r)
 	r->logged[0] = json_get_uint(j, "logged_out");
 	r->logged[1] = json_get_uint(j, "logged_err");
 	r->log_truncated = json_get_bool(j, "log_truncated");
+	return run_refusals_get(j, &r->refusals);
 }
 
 static void set_record(struct json j, const struct engine_run *r)
@@ -163,6 +166,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	json_set_bool(j, "made", r->made);
 	json_set_bool(j, "removed", r->removed);
 	json_set_text(j, "before", r->before);
+	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_strings(j, "argv", &r->argv);
 	set_strings(j, "env", &r->env);
@@ -199,13 +203,15 @@ static int get_record(struct json j, struct engine_run *r)
 	r->made = json_get_bool(j, "made");
 	r->removed = json_get_bool(j, "removed");
 	snprintf(r->before, sizeof(r->before), "%s", before ? before : "");
+	r->profile = json_has(j, "profile") ? json_get_name_or_null(j, "profile") : NULL;
 	r->net = strdup(net ? net : "");
 	r->pid = (pid_t)json_get_int(j, "pid");
 	r->started = json_get_int(j, "started");
 	r->ended = json_get_int(j, "ended");
 	get_limits(json_get_object(j, "limits"), &r->limits);
-	get_result(json_get_object(j, "result"), r);
-	x = get_strings(j, "argv", &r->argv);
+	x = get_result(json_get_object(j, "result"), r);
+	if (x >= 0)
+		x = get_strings(j, "argv", &r->argv);
 	return x < 0 ? x : get_strings(j, "env", &r->env);
 }
 
@@ -215,6 +221,7 @@ void run_record_done(struct run_record *r)
 {
 	cleanup_close(&r->log_fd[0]);
 	cleanup_close(&r->log_fd[1]);
+	cleanup_close(&r->fd);
 	cleanup_close(&r->dir_fd);
 	*r = RUN_RECORD_INIT;
 }
@@ -243,6 +250,7 @@ static int open_dir(const char *store, bool make, struct err *err)
 	return fd < 0 ? err_sys(err, "opening '%s'", path) : fd;
 }
 
+/* One line more.  The last that is whole counts, so one that is cut off changes nothing. */
 static int put(const struct run_record *r, const struct engine_run *run, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -252,9 +260,14 @@ static int put(const struct run_record *r, const struct engine_run *run, struct 
 	set_record(json_begin(&doc), run);
 	x = json_append(&doc, &text, err);
 	if (x >= 0)
-		x = fdio_swap_file(r->dir_fd, name_of(run->id, RECORD).text, text.data, text.len,
-				   0600, err);
+		x = fdio_write(r->fd, text.data, text.len);
 	return x < 0 ? err_wrap(err, x, "keeping the record of run %s", run->id) : 0;
+}
+
+static int make(int dir_fd, const char *id, int ending)
+{
+	return openat(dir_fd, name_of(id, ending).text,
+		      O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 }
 
 int run_record_begin(const char *store, const struct engine_run *run, struct run_record *ret,
@@ -266,16 +279,12 @@ int run_record_begin(const char *store, const struct engine_run *run, struct run
 	r.dir_fd = open_dir(store, true, err);
 	if (r.dir_fd < 0)
 		return r.dir_fd;
-	for (int i = 0; i < RECORD; i++) {
-		const struct name name = name_of(run->id, i);
-
-		r.log_fd[i] = openat(r.dir_fd, name.text,
-				     O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-		if (r.log_fd[i] < 0)
-			return err_sys(err, "making '" RUN_RECORD_DIR "/%s'", name.text);
-	}
-	if (flock(r.log_fd[0], LOCK_EX) < 0)
-		return err_sys(err, "locking the output of run %s", run->id);
+	memcpy(r.id, run->id, sizeof(r.id));
+	r.fd = make(r.dir_fd, r.id, RECORD);
+	if (r.fd < 0)
+		return err_sys(err, "making the record of run %s", run->id);
+	if (flock(r.fd, LOCK_EX) < 0)
+		return err_sys(err, "locking the record of run %s", run->id);
 	x = put(&r, run, err);
 	if (x < 0)
 		return x;
@@ -291,10 +300,13 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 
 	if (n < len)
 		r->truncated = true;
-	if (n == 0 || r->log_fd[stream] < 0)
+	if (n == 0)
 		return;
+	/* Of one that says nothing there is no file. */
+	if (r->log_fd[stream] < 0)
+		r->log_fd[stream] = make(r->dir_fd, r->id, stream);
 	/* The run is worth more than what is kept of it: a disk that is full ends the log alone. */
-	if (fdio_write(r->log_fd[stream], data, n) < 0) {
+	if (r->log_fd[stream] < 0 || fdio_write(r->log_fd[stream], data, n) < 0) {
 		log_warn("the output of the run cannot be kept any more, continuing");
 		r->truncated = true;
 		r->logged[stream] = RUN_RECORD_LOG_MAX;
@@ -309,7 +321,8 @@ int run_record_end(struct run_record *r, struct engine_run *run, struct err *err
 	int x;
 
 	for (int i = 0; i < RECORD; i++)
-		run->logged[i] = fstat(r->log_fd[i], &st) == 0 ? (uint64_t)st.st_size : 0;
+		run->logged[i] =
+		    r->log_fd[i] >= 0 && fstat(r->log_fd[i], &st) == 0 ? (uint64_t)st.st_size : 0;
 	run->log_truncated = r->truncated;
 	x = put(r, run, err);
 	run_record_done(r);
@@ -320,7 +333,8 @@ int run_record_end(struct run_record *r, struct engine_run *run, struct err *err
 
 static bool is_locked(int dir_fd, const char *id)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, name_of(id, 0).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO_CLOSE int fd =
+	    openat(dir_fd, name_of(id, RECORD).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
@@ -333,6 +347,25 @@ bool run_record_is_live(const char *store, const char *id)
 	return dir_fd >= 0 && is_locked(dir_fd, id);
 }
 
+/* The last line that is whole; of a file without an end of line, all of it. */
+static const char *last_line(const struct buf *text, size_t *ret_len)
+{
+	const char *data = (const char *)text->data;
+	size_t end = text->len, begin;
+
+	while (end > 0 && data[end - 1] != '\n')
+		end--;
+	if (end == 0) {
+		*ret_len = text->len;
+		return data;
+	}
+	begin = end - 1;
+	while (begin > 0 && data[begin - 1] != '\n')
+		begin--;
+	*ret_len = end - 1 - begin;
+	return data + begin;
+}
+
 int run_record_read(const char *store, const char *id, struct engine_run *ret, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
@@ -340,7 +373,9 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_CLOSE int dir_fd = open_dir(store, false, err);
 	struct err why = { 0 };
+	const char *line;
 	struct json j;
+	size_t len;
 	bool live;
 	int r;
 
@@ -351,8 +386,11 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 	r = fdio_read_file(dir_fd, name_of(id, RECORD).text, RECORD_MAX, &text, err);
 	if (r < 0)
 		return r;
+	if (text.len == 0)
+		return -ENOENT; /* it is just being begun, or never was */
 	snprintf(run.id, sizeof(run.id), "%s", id);
-	r = json_parse(&doc, (const char *)text.data, text.len, &j, &why);
+	line = last_line(&text, &len);
+	r = json_parse(&doc, line, len, &j, &why);
 	if (r >= 0)
 		r = get_record(j, &run);
 	if (r >= 0)

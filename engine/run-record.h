@@ -1,8 +1,9 @@
 /*
  * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .out and .err.
  *
- * Who runs it writes it: cowfsd has no part in it.  The record is there from the start and is replaced in
- * one step at the end; as long as ID.out is locked the run, or something of it, is alive.
+ * Who runs it writes it: cowfsd has no part in it.  The record is there from the start, with a line
+ * of what is known then, and gets a second one at the end; as long as it is locked the run, or
+ * something of it, is alive.  A stream of which nothing came has no file.
  */
 #pragma once
 
@@ -13,12 +14,14 @@
 
 struct run_record {
 	int dir_fd;
-	int log_fd[2]; /* of stdout and stderr */
+	int fd;        /* of the record; locked */
+	int log_fd[2]; /* of stdout and stderr; -1 as long as nothing came */
+	char id[ENGINE_RUN_ID_SIZE];
 	uint64_t logged[2];
 	bool truncated;
 };
 
-#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .log_fd = { -1, -1 } })
+#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = { -1, -1 } })
 
 void run_record_done(struct run_record *r);
 

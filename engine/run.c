@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "engine/run-output.h"
 #include "engine/run-plan.h"
+#include "engine/run-refusal.h"
 
 #define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
 #define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
@@ -30,8 +31,10 @@ void engine_run_done(struct engine_run *r)
 	free(r->clone);
 	free(r->project);
 	free(r->cwd);
+	free(r->profile);
 	free(r->net);
 	free(r->problem);
+	run_refusals_done(&r->refusals);
 	engine_paths_done(&r->changed);
 	buf_done(&r->out);
 	buf_done(&r->err);
@@ -65,7 +68,7 @@ static void running_done(struct running *r)
 static int stage(struct running *r, struct err *err)
 {
 	const struct engine_run_options *o = r->options;
-	const uint64_t time = o->limits.time_ms;
+	const uint64_t time = r->plan.terms.limits.time_ms;
 	const struct stage_options options = {
 		.run = r->run.id,
 		.clone = o->clone,
@@ -73,8 +76,8 @@ static int stage(struct running *r, struct err *err)
 		.keep = o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
-		.disk = o->limits.disk,
-		.ttl_ms = o->keep                         ? o->ttl_ms
+		.disk = r->plan.terms.limits.disk,
+		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
 							  : TTL_MAX_MS,
 		.watch = o->watch,
@@ -86,23 +89,23 @@ static int stage(struct running *r, struct err *err)
 /* Names only of the environment, and of the words what is no secret. */
 static int describe_words(struct running *r, struct err *err)
 {
-	const char *const *argv = r->options->argv;
+	const char *const *argv = r->plan.terms.argv;
 	struct engine_strings *a = &r->run.argv, *v = &r->run.env;
 	size_t n = 0;
 
 	while (argv[n])
 		n++;
 	a->list = calloc(n + 1, sizeof(*a->list));
-	v->list = calloc(r->plan.env.n + 1, sizeof(*v->list));
+	v->list = calloc(r->plan.env.words.n + 1, sizeof(*v->list));
 	if (!a->list || !v->list)
 		return err_nomem(err);
 	for (; a->n < n; a->n++) {
-		a->list[a->n] = scrub_text(&r->plan.secrets, argv[a->n]);
+		a->list[a->n] = scrub_text(&r->plan.env.secrets, argv[a->n]);
 		if (!a->list[a->n])
 			return err_nomem(err);
 	}
-	for (; v->n < r->plan.env.n; v->n++) {
-		const char *entry = r->plan.env.list[v->n];
+	for (; v->n < r->plan.env.words.n; v->n++) {
+		const char *entry = r->plan.env.words.list[v->n];
 
 		v->list[v->n] = strndup(entry, strcspn(entry, "="));
 		if (!v->list[v->n])
@@ -118,13 +121,14 @@ static int describe(struct running *r, struct err *err)
 	run->state = ENGINE_RUN_RUNNING;
 	run->clone = strdup(r->stage.clone);
 	run->project = strdup(r->stage.project);
-	run->cwd = strdup(r->plan.cwd);
-	run->net = strdup(r->options->net ? r->options->net : "none");
-	if (!run->clone || !run->project || !run->cwd || !run->net)
+	run->cwd = strdup(r->plan.view.cwd);
+	run->profile = strdup(r->plan.terms.profile.name);
+	run->net = strdup(r->plan.terms.net ? r->plan.terms.net : "none");
+	if (!run->clone || !run->project || !run->cwd || !run->profile || !run->net)
 		return err_nomem(err);
 	memcpy(run->before, r->stage.before, sizeof(run->before));
 	run->made = !r->options->clone;
-	run->limits = r->options->limits;
+	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
 	run->started = engine_now();
 	return describe_words(r, err);
@@ -134,7 +138,7 @@ static int prepare(struct running *r, struct err *err)
 {
 	int x;
 
-	x = run_plan_check(&r->plan, r->options, err);
+	x = run_plan_check(&r->plan, r->engine, r->options, err);
 	if (x >= 0)
 		x = run_record_pick(r->run.id, err);
 	if (x >= 0)
@@ -179,10 +183,10 @@ static void raw_end(struct raw *raw)
 static void begin_output(struct running *r)
 {
 	const struct engine_run_options *o = r->options;
-	const uint64_t time = o->limits.time_ms;
+	const uint64_t time = r->plan.terms.limits.time_ms;
 
 	r->output = (struct run_output){
-		.streams = { { .scrub = &r->plan.secrets }, { .scrub = &r->plan.secrets } },
+		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },
 		.record = &r->record,
 		.fds = { o->out_fd, o->err_fd },
 		.captured = { &r->run.out, &r->run.err },
@@ -198,12 +202,18 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	int x, held;
 
 	begin_output(r);
+	r->plan.spec.refused = run_refusals_take_call;
+	r->plan.spec.refused_ctx = &r->run.refusals;
+	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, &r->plan.spec, err);
+	if (x < 0)
+		return x;
 	if (r->options->begins)
 		r->options->begins(r->options->begins_ctx);
 	if (r->options->tty)
 		raw_begin(&raw, r->options->in_fd);
 	x = sandbox_run(&r->plan.spec, result, err);
 	held = run_output_end(&r->output);
+	run_net_done(&r->plan.net);
 	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
 }
 
@@ -257,7 +267,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	run->max_rss = result->max_rss;
 	run->max_mem = result->max_mem;
 	run->truncated = result->truncated || r->output.truncated;
-	if (x < 0 && take_problem(run, &r->plan.secrets, why) < 0)
+	if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
 		log_warn("out of memory, continuing");
 }
 
@@ -268,8 +278,8 @@ static void settle(struct running *r)
 	struct engine_run *run = &r->run;
 	struct err err = { 0 };
 
-	close(r->plan.clone_fd);
-	r->plan.clone_fd = -1;
+	close(r->plan.view.clone_fd);
+	r->plan.view.clone_fd = -1;
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
 		log_warn("what the run changed is not known: %s, continuing", err.msg);
 		return;

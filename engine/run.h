@@ -18,6 +18,8 @@
 #define ENGINE_RUN_ID_SIZE 13 /* 12 hex digits and a NUL */
 #define ENGINE_WALLS_MAX   32
 
+#define ENGINE_UNSAID UINT64_MAX /* of a limit: what the profile has */
+
 /* Of numbers 0 is no limit. */
 struct engine_run_limits {
 	uint64_t mem, cpus_milli, pids, time_ms;
@@ -26,7 +28,7 @@ struct engine_run_limits {
 	uint64_t output; /* bytes of both streams that are passed on */
 };
 
-/* What a run gets of which nothing is said. */
+/* Nothing is said. */
 void engine_run_limits_init(struct engine_run_limits *l);
 
 /* Strings that somebody else owns. */
@@ -39,10 +41,10 @@ struct engine_run_options {
 	const char *clone;       /* NULL: one that is made for it, and removed after it, */
 	const char *from;        /* of this snapshot; NULL: of the project now */
 	const char *const *argv; /* NULL at the end */
+	const char *profile;     /* NULL: what a run gets without one (profile.h) */
 	struct engine_run_limits limits;
-	bool mem_by_name; /* that one was asked for: it must be held for all of the run together */
-	const char *net;  /* "none", "loopback" or "host"; NULL: none */
-	const char *workdir;              /* from the engine's directory; NULL: that directory */
+	const char *net;     /* "none", "loopback", "host" or HOST:PORT,...; NULL: the profile's */
+	const char *workdir; /* from the engine's directory; NULL: that directory */
 	struct engine_list ro, rw, hide;  /* paths */
 	struct engine_list env;           /* NAME=VALUE */
 	struct engine_list pass_env;      /* names; one that is not set is passed over */
@@ -51,12 +53,12 @@ struct engine_run_options {
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
 	bool remove;                      /* the clone that is named */
-	uint64_t ttl_ms;                  /* of a clone that is kept; 0: for ever */
-	bool tty;                         /* a terminal of its own */
-	int in_fd;                        /* -1: nothing to read */
-	int out_fd, err_fd;               /* -1: into the result, as far as it goes */
-	struct engine_watch watch;        /* while the clone is made ready */
-	void (*begins)(void *ctx);        /* the command is next; NULL: who cares */
+	uint64_t ttl_ms;    /* of a clone that is kept; 0: for ever; ENGINE_UNSAID: the profile's */
+	bool tty;           /* a terminal of its own */
+	int in_fd;          /* -1: nothing to read */
+	int out_fd, err_fd; /* -1: into the result, as far as it goes */
+	struct engine_watch watch; /* while the clone is made ready */
+	void (*begins)(void *ctx); /* the command is next; NULL: who cares */
 	void *begins_ctx;
 };
 
@@ -72,6 +74,22 @@ struct engine_strings {
 	size_t n;
 };
 
+/* Something that the run wanted and did not get; all strings are owned. */
+struct engine_refusal {
+	char *kind;    /* "connection", or "call" of the system */
+	char *what;    /* "evil.org:443"; "mount" */
+	char *rule;    /* by which it was refused, in a word of docs/network.md; or "filter" */
+	char *flag;    /* what would allow it; "" if nothing would */
+	char *message; /* a sentence */
+	uint64_t count;
+};
+
+struct engine_refusals {
+	struct engine_refusal *list; /* owned; in the order in which they came up */
+	size_t n;
+	uint64_t more; /* that have no place in the list */
+};
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -81,7 +99,7 @@ struct engine_run {
 	char before[ENGINE_ID_SIZE];
 	struct engine_strings argv;
 	struct engine_strings env; /* names */
-	char *net;                 /* owned */
+	char *profile, *net;       /* owned */
 	struct engine_run_limits limits;
 	pid_t pid; /* of who runs it */
 	int64_t started, ended;
@@ -94,6 +112,7 @@ struct engine_run {
 	size_t n_walls;
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
+	struct engine_refusals refusals;
 
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;

@@ -163,13 +163,15 @@ int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stder
 	path = path_join(e->store_path, name);
 	if (!path)
 		return err_nomem(err);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return err_sys(err, "opening the output of run %s", run->id);
 	do {
 		/* What it wrote before it was found dead is read after that. */
 		live = follow && run_record_is_live(e->store_path, run->id);
-		r = pass_log(fd, fn, ctx, err);
+		if (fd < 0)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		/* One that says nothing has no file of it. */
+		if (fd < 0 && errno != ENOENT)
+			return err_sys(err, "opening the output of run %s", run->id);
+		r = fd >= 0 ? pass_log(fd, fn, ctx, err) : 0;
 		if (live && r == 0)
 			usleep(FOLLOW_US);
 	} while (r >= 0 && live);

@@ -272,8 +272,14 @@ static unsigned int wanted_bits(const struct cgroup_limits *l)
 int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct err *why)
 {
 	static const struct cgroup_manager *const managers[] = { &cgroup_v2, &cgroup_v1 };
+	CLEANUP(cgroup_map_done) struct cgroup_map map = { BUF_INIT, BUF_INIT };
+	char name[NAME_MAX_LEN];
+	int r = cgroup_map_read(&map);
 
 	*ret = NULL;
+	if (r < 0)
+		return err_wrap(why, r, "looking for the cgroups of the caller");
+	make_name(name);
 	for (size_t i = 0; i < ARRAY_LEN(managers); i++) {
 		CLEANUP(cgroup_close_p) struct cgroup *g = calloc(1, sizeof(*g));
 		struct search s = {
@@ -282,13 +288,12 @@ int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct 
 			.wanted = wanted_bits(limits),
 			.why = why,
 		};
-		int r;
 
 		if (!g)
 			return err_nomem(why);
 		g->manager = managers[i];
-		make_name(g->name);
-		r = cgroup_each_place(managers[i] == &cgroup_v2, visit, &s);
+		memcpy(g->name, name, sizeof(name));
+		r = cgroup_each_place(&map, managers[i] == &cgroup_v2, visit, &s);
 		if (r < 0)
 			return err_wrap(why, r, "looking for the cgroups of the caller");
 		if (s.held != 0) {

@@ -106,21 +106,28 @@ static int visit_line(char *line, const char *mountinfo, bool v2, cgroup_place_f
 	return r < 0 ? r : place.path ? fn(&place, ctx) : -ENOMEM;
 }
 
-int cgroup_each_place(bool v2, cgroup_place_fn fn, void *ctx)
+int cgroup_map_read(struct cgroup_map *map)
 {
-	CLEANUP(buf_done) struct buf mounts = BUF_INIT, groups = BUF_INIT;
-	const char *mountinfo;
-	AUTO_FREE char *text = NULL;
-	char *rest = NULL;
-	int r;
+	int r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", TEXT_MAX, &map->mounts, NULL);
 
-	r = fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", TEXT_MAX, &mounts, NULL);
 	if (r == 0)
-		r = fdio_read_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &groups, NULL);
-	if (r < 0)
-		return r;
-	mountinfo = buf_str(&mounts);
-	text = mountinfo && buf_str(&groups) ? strdup(buf_str(&groups)) : NULL;
+		r = fdio_read_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &map->groups, NULL);
+	return r;
+}
+
+void cgroup_map_done(struct cgroup_map *map)
+{
+	buf_done(&map->mounts);
+	buf_done(&map->groups);
+}
+
+int cgroup_each_place(struct cgroup_map *map, bool v2, cgroup_place_fn fn, void *ctx)
+{
+	const char *mountinfo = buf_str(&map->mounts), *groups = buf_str(&map->groups);
+	AUTO_FREE char *text = mountinfo && groups ? strdup(groups) : NULL;
+	char *rest = NULL;
+	int r = 0;
+
 	if (!text)
 		return -ENOMEM;
 	for (char *line = strtok_r(text, "\n", &rest); r == 0 && line;

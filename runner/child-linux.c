@@ -79,7 +79,7 @@ static int close_doors(struct run *run, struct err *err)
 	if (r == 0)
 		r = enter_cwd(run->spec->cwd, err);
 	if (r == 0)
-		r = seccomp_enter(run, err);
+		r = seccomp_enter(run, true, err);
 	if (r == 0)
 		r = limits_apply(run, err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
@@ -138,7 +138,7 @@ void child_main(struct run *run)
 		line_give_up(run->line, &err, false);
 
 	ready.walls = run->walls;
-	r = line_send(run->line, &ready, NULL, 0);
+	r = line_send(run->line, &ready, &run->listener, run->listener >= 0);
 	if (r < 0)
 		line_leave(125);
 

@@ -65,32 +65,53 @@ static int build_world(struct run *run, struct err *err)
 /* What the helper does is its own affair, behind the walls of the command. */
 NORETURN static void helper_main(struct run *run, int ready)
 {
-	const struct sandbox_spec *spec = run->spec;
+	struct sandbox_spec own = *run->spec, *spec = &own;
 	struct err err = { 0 };
 	int r, fd;
+	ssize_t said;
 
+	own.limits.nofile = 0; /* what it holds open for the command it bounds by itself */
+	run->spec = &own;
 	r = landlock_enter(run, &err);
 	if (r == 0)
-		r = seccomp_enter(run, &err);
+		r = seccomp_enter(run, false, &err);
 	if (r == 0)
 		r = limits_apply(run, &err);
 	if (r < 0)
 		line_give_up(run->line, &err, false);
-	/* Nothing but what it is given: 0 is its descriptor, 1 says that it is ready. */
+	/* Nothing but what it is given: 0 is its descriptor, 1 and 2 say that it is ready, or not. */
 	fd = fcntl(spec->helper_fd, F_DUPFD_CLOEXEC, 3);
 	ready = fcntl(ready, F_DUPFD_CLOEXEC, 3);
-	if (fd < 0 || ready < 0 || dup2(fd, 0) < 0 || dup2(ready, 1) < 0)
+	if (fd < 0 || ready < 0 || dup2(fd, 0) < 0 || dup2(ready, 1) < 0 || dup2(ready, 2) < 0)
 		_exit(125);
-	if (syscall(SYS_close_range, 2, ~0u, 0) < 0)
+	if (syscall(SYS_close_range, 3, ~0u, 0) < 0)
 		_exit(125);
-	_exit(spec->helper(spec->helper_ctx, 0, 1) < 0 ? 125 : 0);
+	if (spec->helper(spec->helper_ctx, 0, 1, &err) == 0)
+		_exit(0);
+	said = err.code < 0 ? write(2, &err, sizeof(err)) : 0;
+	_exit(said < 0 ? 126 : 125);
+}
+
+/* A byte if it is ready; if not, why, or nothing at all. */
+static int hear_helper(int ready, struct err *err)
+{
+	struct err why = { 0 };
+	ssize_t n;
+
+	do {
+		n = read(ready, &why, sizeof(why));
+	} while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return 0;
+	why.msg[sizeof(why.msg) - 1] = '\0';
+	if (n == sizeof(why) && why.code < 0)
+		return err_set(err, why.code, "%s", why.msg);
+	return err_set(err, -EIO, "the helper of the run ended before it was ready");
 }
 
 static int start_helper(struct run *run, struct err *err)
 {
-	int ready[2];
-	char byte;
-	ssize_t n;
+	int ready[2], r;
 	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) < 0)
@@ -105,13 +126,9 @@ static int start_helper(struct run *run, struct err *err)
 		close(ready[0]);
 		return err_sys(err, "starting the helper of the run");
 	}
-	do {
-		n = read(ready[0], &byte, 1);
-	} while (n < 0 && errno == EINTR);
+	r = hear_helper(ready[0], err);
 	close(ready[0]);
-	if (n != 1)
-		return err_set(err, -EIO, "the helper of the run ended before it was ready");
-	return 0;
+	return r;
 }
 
 /* Everyone who has ended; true once the command is among them. */

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fdio.h"
 #include "base/path.h"
 #include "runner/mount-api.h"
 #include "runner/sandbox-i.h"
@@ -72,36 +73,37 @@ static int step_down(int at, const char *name, bool dir)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory that `guest` stands in, and its last name in *ret_name. */
-static int open_parent(int root, const char *guest, const char **ret_name, struct err *err)
+/*
+ * The directory that `guest` stands in, and its last name in *ret_name.  That is the root itself
+ * or *owned, which the caller closes.
+ */
+static int open_parent(int root, const char *guest, int *owned, const char **ret_name,
+		       struct err *err)
 {
-	AUTO_CLOSE int at = mount_openat2(root, ".", O_PATH, BENEATH);
 	char name[PATH_NAME_MAX + 1];
 	const char *rest = guest + 1, *slash;
+	int at = root;
 
-	if (at < 0)
-		return err_sys(err, "opening the root of the run");
 	while ((slash = strchr(rest, '/'))) {
-		int next;
-
 		memcpy(name, rest, (size_t)(slash - rest));
 		name[slash - rest] = '\0';
-		next = step_down(at, name, true);
-		if (next < 0)
-			return err_wrap(err, next, "making '%s' in the root of the run", guest);
-		close(at);
-		at = next;
+		at = step_down(at, name, true);
+		if (at < 0)
+			return err_wrap(err, at, "making '%s' in the root of the run", guest);
+		cleanup_close(owned);
+		*owned = at;
 		rest = slash + 1;
 	}
 	*ret_name = rest;
-	return TAKE_FD(at);
+	return at;
 }
 
 int mounts_target(int root, const char *guest, bool dir, struct err *err)
 {
+	AUTO_CLOSE int owned = -1, fd = -1;
 	const char *name;
-	AUTO_CLOSE int at = open_parent(root, guest, &name, err), fd = -1;
 	struct stat st;
+	int at = open_parent(root, guest, &owned, &name, err);
 
 	if (at < 0)
 		return at;
@@ -211,14 +213,40 @@ static int hide(int root, const char *guest, int empty_dir, int empty_file, stru
 
 static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 {
+	AUTO_CLOSE int owned = -1;
 	const char *name;
-	AUTO_CLOSE int at = open_parent(root, m->guest, &name, err);
+	int at = open_parent(root, m->guest, &owned, &name, err);
 
 	if (at < 0)
 		return at;
 	if (symlinkat(m->host, at, name) < 0)
 		return err_sys(err, "making the symlink '%s' of the run", m->guest);
 	return 0;
+}
+
+/* A file of the root's tmpfs that has no name there, but where it is mounted. */
+static int add_text(int root, const struct sandbox_mount *m, struct err *err)
+{
+	static const char name[] = ".text";
+	AUTO_CLOSE int target = mounts_target(root, m->guest, false, err), file = -1, tree = -1;
+	int r;
+
+	if (target < 0)
+		return target;
+	file = openat(root, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+	if (file < 0)
+		return err_sys(err, "making '%s' of the run", m->guest);
+	r = fdio_write(file, m->host, strlen(m->host));
+	if (r < 0)
+		return err_wrap(err, r, "writing '%s' of the run", m->guest);
+	tree = mount_open_tree(root, name, TREE);
+	if (tree < 0)
+		return err_sys(err, "cloning the mount of '%s' of the run", m->guest);
+	r = attach(tree, target, TAMED | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, m->guest, err);
+	/* Not before: what has no name cannot be attached. */
+	if (r == 0 && unlinkat(root, name, 0) < 0)
+		r = err_sys(err, "making '%s' of the run", m->guest);
+	return r;
 }
 
 static int add(struct run *run, int root, size_t i, int empty_dir, int empty_file, struct err *err)
@@ -234,6 +262,8 @@ static int add(struct run *run, int root, size_t i, int empty_dir, int empty_fil
 		return hide(root, m->guest, empty_dir, empty_file, err);
 	case SANDBOX_LINK:
 		return add_link(root, m, err);
+	case SANDBOX_TEXT:
+		return add_text(root, m, err);
 	}
 	return err_set(err, -EINVAL, "'%s' is no kind of mount", m->guest);
 }

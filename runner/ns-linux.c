@@ -65,7 +65,7 @@ int ns_clone(struct run *run, struct err *err)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)group;
 	}
-	if (run->spec->net == SANDBOX_NET_NONE)
+	if (run->spec->net != SANDBOX_NET_HOST)
 		args.flags |= CLONE_NEWNET;
 
 	pid = syscall(SYS_clone3, &args, sizeof(args));
@@ -77,7 +77,7 @@ int ns_clone(struct run *run, struct err *err)
 	run->init = (pid_t)pid;
 	run->walls |= WALL_BIT(WALL_USER) | WALL_BIT(WALL_MOUNT) | WALL_BIT(WALL_PID) |
 		      WALL_BIT(WALL_IPC) | WALL_BIT(WALL_UTS) | WALL_BIT(WALL_CGROUPNS);
-	if (run->spec->net == SANDBOX_NET_NONE)
+	if (run->spec->net != SANDBOX_NET_HOST)
 		run->walls |= WALL_BIT(WALL_NET);
 	return (int)pid;
 }
@@ -201,6 +201,17 @@ static int raise_loopback(struct err *err)
 	return 0;
 }
 
+/* The bound is of the network namespace, which is the run's own. */
+static int open_ports(struct err *err)
+{
+	static const char path[] = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		return err_sys(err, "opening the ports of the run's loopback in '%s'", path);
+	return 0;
+}
+
 int ns_settle(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
@@ -212,7 +223,8 @@ int ns_settle(struct run *run, struct err *err)
 		return err_sys(err, "making the cgroup namespace of the run");
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
-	if (spec->net == SANDBOX_NET_NONE)
-		return raise_loopback(err);
-	return 0;
+	r = spec->net != SANDBOX_NET_HOST ? raise_loopback(err) : 0;
+	if (r == 0 && spec->net == SANDBOX_NET_HELPER)
+		r = open_ports(err);
+	return r;
 }

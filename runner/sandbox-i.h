@@ -60,6 +60,8 @@ struct run {
 	int line;        /* our end of the line: the caller's, or in the init and child theirs */
 	int far_line;    /* the other end, until the clone */
 
+	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
+
 	/* Ends of pipes: [0] stdin, [1] stdout, [2] stderr.  With a terminal our[0] is its master. */
 	int our[3];
 	int their[3];
@@ -113,11 +115,16 @@ NODISCARD int caps_drop(struct err *err);
 
 NODISCARD int tty_open(struct run *run, struct err *err);
 NODISCARD int landlock_enter(struct run *run, struct err *err);
-NODISCARD int seccomp_enter(const struct run *run, struct err *err);
+NODISCARD int seccomp_enter(struct run *run, bool heard, struct err *err);
 NODISCARD int limits_apply(const struct run *run, struct err *err);
 
 NORETURN void child_main(struct run *run);
 NORETURN void init_main(struct run *run);
+
+/* --- refused-linux.c: by the caller ------------------------------------------------------- */
+
+/* One call that was refused; < 0: there is nothing more to hear. */
+NODISCARD int refused_hear(const struct sandbox_spec *spec, int listener);
 
 /* --- watch-linux.c: by the caller --------------------------------------------------------- */
 

@@ -19,6 +19,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 		.spec = spec,
 		.privileged = ns_is_privileged(),
 		.init_fd = -1,
+		.listener = -1,
 		.line = -1,
 		.far_line = -1,
 		.our = { -1, -1, -1 },
@@ -61,6 +62,11 @@ static int open_pipe(int *ret_read, int *ret_write, struct err *err)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(err, "making the pipes of the run");
+	if (ends[0] > 2 && ends[1] > 2) {
+		*ret_read = ends[0];
+		*ret_write = ends[1];
+		return 0;
+	}
 	*ret_read = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
 	*ret_write = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
 	close(ends[0]);

@@ -61,6 +61,7 @@ enum sandbox_mount_kind {
 	SANDBOX_FRESH, /* an empty directory that ends with the run, writable by it */
 	SANDBOX_HIDE,  /* `guest`, if it is there by then, is empty and closed */
 	SANDBOX_LINK,  /* `guest` is a symlink that says `host` */
+	SANDBOX_TEXT,  /* `guest` is a file in which `host` stands, read-only */
 };
 
 struct sandbox_mount {
@@ -95,7 +96,11 @@ struct sandbox_limits {
 	bool mem_is_default;
 };
 
-enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST };
+enum sandbox_net {
+	SANDBOX_NET_NONE,   /* nothing but its own loopback */
+	SANDBOX_NET_HELPER, /* the same, on which every port may be listened on without privilege */
+	SANDBOX_NET_HOST,
+};
 enum sandbox_stream { SANDBOX_OUT, SANDBOX_ERR };
 
 /* What the run wrote, as it comes; with a terminal all of it is SANDBOX_OUT.  < 0 ends the run. */
@@ -105,9 +110,23 @@ typedef int (*sandbox_output_fn)(void *ctx, enum sandbox_stream stream, const vo
 /*
  * Runs inside beside the command, behind the same walls but for exec: it has `fd` and
  * nothing else, blocks all signals, and ends with the run.  The command starts when it has
- * written a byte to `ready_fd`, and nothing starts if it ends before that.
+ * written a byte to `ready_fd`, and nothing starts if it ends before that: why is in `err`.
  */
-typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd);
+typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd, struct err *err);
+
+/*
+ * Something of the caller's that goes on beside the run: called whenever its descriptor can be
+ * read, and must not block.  1: that was all; < 0 ends the run.
+ */
+typedef int (*sandbox_beside_fn)(void *ctx, struct err *err);
+
+/*
+ * The list of system calls has refused one; `args` are what it was called with.  After
+ * SANDBOX_REFUSED_MAX of them no more are told.
+ */
+typedef void (*sandbox_refused_fn)(void *ctx, const char *call, const uint64_t args[6]);
+
+#define SANDBOX_REFUSED_MAX 1000
 
 struct sandbox_spec {
 	const char *const *argv; /* NULL at the end; argv[0] is looked up in PATH of `env` */
@@ -142,6 +161,13 @@ struct sandbox_spec {
 	sandbox_helper_fn helper; /* NULL: none */
 	void *helper_ctx;
 	int helper_fd;
+
+	sandbox_refused_fn refused; /* NULL: nobody wants to know.  Not with a `filter` */
+	void *refused_ctx;
+
+	sandbox_beside_fn beside; /* NULL: nothing */
+	void *beside_ctx;
+	int beside_fd;
 };
 
 struct sandbox_result {
@@ -167,7 +193,7 @@ NODISCARD int sandbox_spec_check(const struct sandbox_spec *spec, struct err *er
 
 /*
  * 0 when the command ran, however it ended.  A negative errno when it did not:
- * nothing of it was started, unless the reason is that `output` said so.  With
+ * nothing of it was started, unless the reason is that `output` or `beside` said so.  With
  * ret->exec_failed it is what exec failed with.
  */
 NODISCARD int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret,

@@ -14,3 +14,6 @@
  * with death.
  */
 NODISCARD int seccomp_compile(uint32_t arch, struct buf *out, struct err *err);
+
+/* Let a listener hear of what it refuses with EPERM and EAFNOSUPPORT, and answer that. */
+void seccomp_tell(struct buf *code);

@@ -204,10 +204,44 @@ static int compile_own(struct buf *code, struct err *err)
 #endif
 }
 
-int seccomp_enter(const struct run *run, struct err *err)
+/* What is refused because it is known goes to who listens; what is unknown is just not there. */
+void seccomp_tell(struct buf *code)
+{
+	struct sock_filter *at = (struct sock_filter *)(void *)code->data;
+
+	for (size_t i = 0; i < code->len / sizeof(*at); i++) {
+		if (at[i].code == (BPF_RET | BPF_K) &&
+		    (at[i].k == (SECCOMP_RET_ERRNO | EPERM) ||
+		     at[i].k == (SECCOMP_RET_ERRNO | EAFNOSUPPORT)))
+			at[i].k = SECCOMP_RET_USER_NOTIF;
+	}
+}
+
+static int enter(struct buf *code, unsigned int flags)
+{
+	struct sock_fprog prog = {
+		.filter = (struct sock_filter *)(void *)code->data,
+		.len = (unsigned short)(code->len / sizeof(struct sock_filter)),
+	};
+
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+}
+
+/* The same list, heard.  False where that cannot be had: somebody outside listens already. */
+static bool enter_heard(struct run *run, const struct buf *code)
+{
+	CLEANUP(buf_done) struct buf told = BUF_INIT;
+
+	if (buf_append(&told, code->data, code->len) < 0)
+		return false;
+	seccomp_tell(&told);
+	run->listener = enter(&told, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	return run->listener >= 0;
+}
+
+int seccomp_enter(struct run *run, bool heard, struct err *err)
 {
 	CLEANUP(buf_done) struct buf code = BUF_INIT;
-	struct sock_fprog prog;
 	int r;
 
 	if (run->spec->filter) {
@@ -218,9 +252,9 @@ int seccomp_enter(const struct run *run, struct err *err)
 	}
 	if (r < 0)
 		return r;
-	prog.filter = (struct sock_filter *)(void *)code.data;
-	prog.len = (unsigned short)(code.len / sizeof(struct sock_filter));
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+	if (heard && run->spec->refused && !run->spec->filter && enter_heard(run, &code))
+		return 0;
+	if (enter(&code, 0) < 0)
 		return err_sys(err, "entering the list of system calls of the run");
 	return 0;
 }

@@ -46,6 +46,7 @@ void sandbox_spec_init(struct sandbox_spec *spec)
 		.gid = getegid(),
 		.in_fd = -1,
 		.helper_fd = -1,
+		.beside_fd = -1,
 	};
 }
 
@@ -97,6 +98,8 @@ static int check_mount(const struct sandbox_mount *m, struct err *err)
 			       m->host ? m->host : "");
 	if (m->kind == SANDBOX_LINK && (!m->host || !*m->host))
 		return err_set(err, -EINVAL, "the symlink '%s' of a run says nothing", m->guest);
+	if (m->kind == SANDBOX_TEXT && !m->host)
+		return err_set(err, -EINVAL, "the file '%s' of a run has no text", m->guest);
 	return 0;
 }
 

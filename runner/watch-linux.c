@@ -27,14 +27,26 @@
 #define DEFAULT_GRACE_MS 2000
 #define CPU_LOOK_MS      100 /* how often processor time is looked at, if it is limited */
 
-enum { AT_LINE, AT_INIT, AT_SIGNALS, AT_CLOCK, AT_STREAMS, N_PLACES = AT_STREAMS + PUMP_PLACES };
+enum {
+	AT_LINE,
+	AT_INIT,
+	AT_SIGNALS,
+	AT_CLOCK,
+	AT_BESIDE,
+	AT_REFUSED,
+	AT_STREAMS,
+	N_PLACES = AT_STREAMS + PUMP_PLACES,
+};
 
 struct watch {
 	struct run *run;
 	struct sandbox_result *ret;
 	struct pump pump;
 	int signals, clock; /* owned */
-	sigset_t mask;      /* the caller's, to be restored, with what it did at SIGPIPE */
+	int beside;         /* the caller's, or -1 */
+	int listener;       /* owned, or -1: what the list of calls refuses */
+	unsigned int refused;
+	sigset_t mask; /* the caller's, to be restored, with what it did at SIGPIPE */
 	struct sigaction pipe;
 	bool restore;
 	uint64_t begun;    /* ms, as all times here */
@@ -58,6 +70,7 @@ static void watch_done(struct watch *w)
 {
 	cleanup_close(&w->signals);
 	cleanup_close(&w->clock);
+	cleanup_close(&w->listener);
 	if (w->restore) {
 		sigaction(SIGPIPE, &w->pipe, NULL);
 		sigprocmask(SIG_SETMASK, &w->mask, NULL);
@@ -167,6 +180,26 @@ static void on_signal(struct watch *w)
 		      "a run that is gone needs no signal");
 }
 
+static int on_beside(struct watch *w, struct err *err)
+{
+	const struct sandbox_spec *spec = w->run->spec;
+	int r = spec->beside(spec->beside_ctx, err);
+
+	if (r > 0)
+		w->beside = -1;
+	return r < 0 ? r : 0;
+}
+
+/* Without POLLIN nobody is left who could ask. */
+static void on_refused(struct watch *w, short events)
+{
+	if ((events & POLLIN) && refused_hear(w->run->spec, w->listener) == 0 &&
+	    ++w->refused < SANDBOX_REFUSED_MAX)
+		return;
+	close(w->listener);
+	w->listener = -1;
+}
+
 /* What the init and the child have to say; true at the end of the line. */
 static bool on_line(struct watch *w)
 {
@@ -183,6 +216,8 @@ static bool on_line(struct watch *w)
 		break;
 	case LINE_WALLS:
 		w->ret->walls = msg.walls;
+		if (n_fds == 1)
+			w->listener = fds[0];
 		break;
 	case LINE_FAILED:
 		/* The first is the one that counts. */
@@ -215,6 +250,8 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_INIT] = (struct pollfd){ w->run->init_fd, POLLIN, 0 };
 		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
+		at[AT_BESIDE] = (struct pollfd){ w->beside, POLLIN, 0 };
+		at[AT_REFUSED] = (struct pollfd){ w->listener, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
 		if (poll(at, N_PLACES, -1) < 0) {
 			if (errno == EINTR)
@@ -225,7 +262,11 @@ static int watch_loop(struct watch *w, struct err *err)
 			line_open = false;
 		if (at[AT_SIGNALS].revents)
 			on_signal(w);
+		if (at[AT_REFUSED].revents)
+			on_refused(w, at[AT_REFUSED].revents);
 		r = at[AT_CLOCK].revents ? on_clock(w, err) : 0;
+		if (r == 0 && at[AT_BESIDE].revents)
+			r = on_beside(w, err);
 		if (r == 0)
 			r = pump_move(&w->pump, &at[AT_STREAMS], err);
 		if (r < 0)
@@ -283,7 +324,14 @@ static int settle(struct watch *w, struct err *err)
 
 int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 {
-	CLEANUP(watch_done) struct watch w = { .run = run, .ret = ret, .signals = -1, .clock = -1 };
+	CLEANUP(watch_done) struct watch w = {
+		.run = run,
+		.ret = ret,
+		.signals = -1,
+		.clock = -1,
+		.listener = -1,
+		.beside = run->spec->beside ? run->spec->beside_fd : -1,
+	};
 	int r;
 
 	/* All that can fail here has not, when the init hears that it may go on. */

@@ -72,13 +72,20 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 	}
 }
 
+char *net_refusal_target(const struct net_refusal *r, char *text, size_t size)
+{
+	if (r->port == 0)
+		snprintf(text, size, "%s", r->host);
+	else
+		with_port(text, size, r->host, r->port);
+	return text;
+}
+
 char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 {
 	char to[NET_HOST_SHOWN + 16];
 
-	with_port(to, sizeof(to), r->host, r->port);
-	if (r->port == 0)
-		snprintf(to, sizeof(to), "%s", r->host);
+	net_refusal_target(r, to, sizeof(to));
 	switch (r->rule) {
 	case NET_RULE_HOST:
 		snprintf(text, size, "'%s' is not in the list of allowed hosts", to);

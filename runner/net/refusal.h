@@ -36,5 +36,8 @@ struct net_refusal {
 void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *host, size_t len,
 		      uint16_t port, const char *detail);
 
+/* "evil.org:443", or without a port if only the name was asked for; returns `text`. */
+char *net_refusal_target(const struct net_refusal *r, char *text, size_t size);
+
 /* "'evil.org:443' is not in the list of allowed hosts"; returns `text`. */
 char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size);

@@ -4,69 +4,16 @@ import contextlib
 import json
 import os
 import pty
-import select
-import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from livetest import kill_daemon, live_test, needs_fuse  # noqa: E402,F401
+from livetest import live_test  # noqa: E402
+from runtest import MIB, clone, clones, line_of, run, sh, start  # noqa: E402
 from snaptest import SNAP, Skip, gone  # noqa: E402
-
-MIB = 1 << 20
-
-
-def run(w, *args, status=0, **more):
-    """What --json says of a run."""
-    result = w.snap("run", "--json", *args, **more)
-    return result.json(
-        "snap.run/1", "run", "clone", "before", "exit_code", "signal", "timed_out", "oom_killed",
-        "limit", "isolation", "duration_ms", "cpu_ms", "max_rss", "stdout", "stderr", "truncated",
-        "changed", status=result.status if status is None else status)
-
-
-def sh(w, script, *args, status=0, **more):
-    return run(w, *args, "--", "sh", "-c", script, status=status, **more)
-
-
-def clones(w):
-    return [c["clone"] for c in w.ok("list", "--json", "--all").json("snap.list/1")["clones"]]
-
-
-def clone(w, name="try", *args):
-    return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
-
-
-def cgroups(makers):
-    """Those that these processes made and that are still there; the maker is in the name."""
-    return [top for top, _, _ in os.walk("/sys/fs/cgroup")
-            if "/snap-run-" in top and int(Path(top).name.split("-")[3]) in makers]
-
-
-def start(w, *args, **more):
-    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
-            "cwd": w.project, "env": w.env, **more}
-    return subprocess.Popen([SNAP, "run", *args], **more)
-
-
-def line_of(process):
-    """The next line it prints."""
-    ready, _, _ = select.select([process.stdout], [], [], 60)
-    assert ready, "it says nothing"
-    return process.stdout.readline()
-
-
-def until(what, seconds=60):
-    """Wait for what comes by itself, however long this machine takes."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, f"still not so: {what}"
-        time.sleep(0.05)
 
 
 # --- what it sees -----------------------------------------------------------------------------
@@ -171,9 +118,28 @@ def there_is_no_network_unless_it_is_asked_for(w):
     got = sh(w, show, "--net", "host")
     assert "net" not in got["isolation"]["walls"] and got["net"] == "host", got
     assert "net" in sh(w, "true")["isolation"]["walls"]
-    w.snap("run", "--net", "example.org:443", "--", "true").fails(13, "example.org:443")
     w.snap("run", "--net", "bogus", "--", "true").fails(2, "bogus")
-    w.snap("run", "--profile", "strict", "--", "true").fails(13, "--profile")
+
+
+@live_test
+def calls_that_were_refused_are_told(w):
+    act = ("import ctypes, socket, sys\nlibc = ctypes.CDLL(None)\n"
+           "[libc.mount(0, 0, 0, 0, 0) for i in range(3)]\n"
+           "libc.unshare(0x10000000)\n"
+           "try: socket.socket(17, 3)\nexcept OSError as e: print(e.errno)\n"
+           "sys.exit(int(sys.argv[1]))")
+    python = ("/usr/bin/python3", "-I", "-c", act)
+    got = run(w, "--", *python, "0")
+    seen = [(r["kind"], r["what"], r["rule"], r["flag"], r["count"]) for r in got["refusals"]]
+    assert seen == [("call", "mount", "filter", None, 3), ("call", "unshare", "filter", None, 1),
+                    ("call", "socket 17", "filter", None, 1)], seen
+    assert got["stdout"] == "97\n", "and are refused as ever"
+    assert w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["refusals"] == got["refusals"]
+    assert w.snap("run", "--", *python, "0").ends(0).err == b"", "of what went well no word"
+    result = w.snap("run", "--", *python, "3").ends(3)
+    assert b"warning: the system call 'mount'" in result.err, str(result)
+    assert b"(3 times)" in result.err and b"family 17" in result.err, str(result)
+    assert sh(w, "true")["refusals"] == []
 
 
 # --- how it ends ------------------------------------------------------------------------------
@@ -479,7 +445,7 @@ def records_are_kept_by_rule(w):
     sh(w, "echo first")
     ids = []
     record = next((w.store / "runs").glob("*.json"))
-    known = json.loads(record.read_text())
+    known = json.loads(record.read_text().splitlines()[-1])
     for i in range(120):
         ids.append(f"{i:012x}")
         known["started"] -= 10 ** 9
@@ -498,6 +464,23 @@ def records_are_kept_by_rule(w):
         extra.unlink()
     assert w.ok("gc", "--json").json("snap.gc/1", "runs")["runs"] == 1
     assert not old.exists()
+
+
+@live_test
+def a_record_is_its_last_whole_line(w):
+    got = sh(w, "echo out; exit 3", status=3)
+    record = w.store / "runs" / f"{got['run']}.json"
+    lines = record.read_bytes().splitlines(keepends=True)
+    assert [json.loads(line)["state"] for line in lines] == ["running", "ended"], lines
+    assert not record.with_suffix(".err").exists(), "of what nobody said there is no file"
+    assert w.ok("logs", got["run"], "--stderr").out == b""
+    # Cut off by a full disk, or by a death in the middle of it.
+    for cut, state in ((lines[0] + lines[1][:40], "lost"), (lines[0], "lost"), (b"", None)):
+        record.write_bytes(cut)
+        result = w.ok("runs", "--json")
+        runs = result.json("snap.runs/1")["runs"]
+        assert [r["state"] for r in runs] == ([state] if state else []), runs
+        assert result.err == b"", str(result)
 
 
 @live_test
@@ -533,139 +516,6 @@ def secrets_are_in_the_run_and_nowhere_else(w):
     w.snap("run", "--secret", "UNSET", "--", "true").fails(2, "'UNSET'")
     w.snap("run", "--secret", "X=/no/such", "--", "true").fails(4, "/no/such")
     w.snap("run", "--secret", "SHORT", "--", "true", env={"SHORT": "abc"}).fails(2, "'SHORT'")
-
-
-# --- lifetimes --------------------------------------------------------------------------------
-
-@live_test
-def many_in_a_row_leave_nothing(w):
-    sh(w, "true")
-    daemon = livetest.daemon_pid(w)
-    before = len(os.listdir(f"/proc/{daemon}/fd"))
-    makers = set()
-    for _ in range(20):
-        process = start(w, "--", "sh", "-c", "echo x > x; sleep 100 &")
-        assert process.communicate(timeout=60) == (b"", b"") and process.returncode == 0
-        makers.add(process.pid)
-    assert clones(w) == [] and cgroups(makers) == [] and w.mounts() == []
-    assert list((w.store / "clones").iterdir()) == []
-    # A spare clone may come and go meanwhile; what twenty runs left would be more.
-    until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) < before + 10)
-
-
-@live_test
-def several_at_once_do_not_disturb_each_other(w):
-    processes = [start(w, "--", "sh", "-c", f"echo {i} > which; sleep 0.2; cat which")
-                 for i in range(8)]
-    for i, process in enumerate(processes):
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0 and out == f"{i}\n".encode(), (out, err)
-    assert clones(w) == []
-
-
-@live_test
-def a_signal_is_passed_on_and_the_clone_goes(w):
-    for number in (signal.SIGINT, signal.SIGTERM):
-        process = start(w, "--", "sh", "-c", "echo ready; exec sleep 600")
-        assert line_of(process) == b"ready\n"
-        process.send_signal(number)
-        process.communicate(timeout=60)
-        assert process.returncode == 128 + number, process.returncode
-        assert clones(w) == []
-
-
-@live_test
-def killing_it_leaves_nothing(w):
-    marker = "sleep 123456.5"
-    process = start(w, "--", "sh", "-c", f"echo ready; {marker} & {marker}")
-    assert line_of(process) == b"ready\n"
-    assert len(clones(w)) == 1
-    process.kill()
-    process.communicate(timeout=60)
-
-    def alive():
-        return subprocess.run(["pgrep", "-f", "^" + marker], check=False,
-                              stdout=subprocess.DEVNULL).returncode == 0
-
-    until(lambda: not alive())
-    until(lambda: clones(w) == [])
-    until(lambda: w.mounts() == [] or not os.listdir(w.store / "clones"))
-    w.ok("run", "--", "true")  # what could not be removed is removed by the next one
-    assert cgroups({process.pid}) == []
-    runs = w.ok("runs", "--json").json("snap.runs/1")["runs"]
-    assert runs[1]["state"] == "lost" and runs[1]["exit_code"] is None, runs[1]
-
-
-@live_test
-def killing_the_daemon_and_it_leaves_nothing(w):
-    process = start(w, "--", "sh", "-c", "echo ready; exec sleep 600")
-    assert line_of(process) == b"ready\n"
-    os.kill(process.pid, signal.SIGSTOP)
-    kill_daemon(w)
-    process.kill()
-    process.communicate(timeout=60)
-    until(lambda: clones(w) == [])
-    assert list((w.store / "clones").iterdir()) == []
-
-
-@live_test
-def a_daemon_that_dies_does_not_take_the_result_with_it(w):
-    process = start(w, "--json", "--", "sh", "-c", "sleep 1000")
-    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"] != [])
-    kill_daemon(w)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    got = json.loads(out)
-    assert got["signal"] == 15 and got["changed"] is None and b"not known" in err, (got, err)
-    assert clones(w) == []
-
-
-# --- real work --------------------------------------------------------------------------------
-
-@live_test
-def a_c_project_is_built_and_tested(w):
-    if not shutil.which("make") or not Path("/usr/bin/cc").exists():
-        raise Skip("make or cc is not installed")
-    (w.project / "src" / "main.c").write_text("int main(void)\n{\n\treturn 0;\n}\n")
-    (w.project / "Makefile").write_text("prog: src/main.c\n\tcc -o $@ $<\n"
-                                        "test: prog\n\t./prog && echo passed\n")
-    got = run(w, "--", "make", "test")
-    assert got["stdout"].endswith("passed\n") and got["changed"]["added"] == 1, got
-
-
-@live_test
-def python_is_tested_in_a_virtual_environment(w):
-    if subprocess.run(["/usr/bin/python3", "-c", "import venv, ensurepip"], check=False,
-                      stderr=subprocess.DEVNULL).returncode:
-        raise Skip("python3-venv is not installed")
-    (w.project / "test_it.py").write_text("import unittest, sys\n\n\n"
-                                          "class T(unittest.TestCase):\n"
-                                          "    def test_it(self):\n"
-                                          "        self.assertIn('venv', sys.prefix)\n")
-    sh(w, "/usr/bin/python3 -m venv venv && venv/bin/python -m unittest -v && venv/bin/pip --version")
-
-
-@live_test
-def node_runs_its_tests(w):
-    if not Path("/usr/bin/node").exists():
-        raise Skip("node is not installed")
-    (w.project / "it.test.js").write_text(
-        "const test = require('node:test');\nconst assert = require('node:assert');\n"
-        "test('it', () => assert.strictEqual(1 + 1, 2));\n")
-    got = run(w, "--mem", "2G", "--allow-missing", "memory", "--", "/usr/bin/node", "--test")
-    assert "pass 1" in got["stdout"], got
-
-
-@live_test
-def git_commits_inside(w):
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", "."], cwd=w.project, check=True, env=w.env)
-    path = clone(w)
-    got = run(w, "try", "--", *git, "commit", "-q", "--allow-empty", "-m", "inside")
-    assert got["exit_code"] == 0, got
-    assert run(w, "try", "--", "git", "log", "--format=%s")["stdout"] == "inside\n"
-    assert (path / ".git" / "logs" / "HEAD").exists()
-    assert not (w.project / ".git" / "logs" / "HEAD").exists()
 
 
 if __name__ == "__main__":

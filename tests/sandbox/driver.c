@@ -5,7 +5,8 @@
  *
  * What the run wrote goes to stdout and stderr; the result is written to FILE as JSON; the exit
  * status is as `snap run` has it.  --lack CALL makes a system call fail with ENOSYS
- * (CALL=ERRNO: with that) before anything is done, as on a machine that has it not.
+ * (CALL=ERRNO: with that; CALL=heard: with a listener) before anything is done, as on a machine
+ * that has it not.  What the filter refuses is told in the result, but with --untold.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct driver {
 	size_t n_env;
 	const char *result;
 	scmp_filter_ctx lacks;
+	char told[4096]; /* calls that were refused, a word each */
 	struct buf filter;
 };
 
@@ -56,13 +58,14 @@ static void add_lack(struct driver *d, char *text)
 {
 	char *equals = strchr(text, '=');
 	uint32_t code = equals ? (uint32_t)atoi(equals + 1) : ENOSYS;
+	bool heard = equals && strcmp(equals + 1, "heard") == 0;
 
 	if (equals)
 		*equals = '\0';
 	if (!d->lacks)
 		d->lacks = seccomp_init(SCMP_ACT_ALLOW);
-	if (seccomp_rule_add(d->lacks, SCMP_ACT_ERRNO(code), seccomp_syscall_resolve_name(text),
-			     0) != 0)
+	if (seccomp_rule_add(d->lacks, heard ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(code),
+			     seccomp_syscall_resolve_name(text), 0) != 0)
 		die(text, "cannot be made to lack");
 }
 
@@ -106,6 +109,7 @@ static bool mount_option(struct driver *d, const char *name, char *value)
 		{ "--hide", { .kind = SANDBOX_HIDE } },
 		{ "--fresh", { .kind = SANDBOX_FRESH } },
 		{ "--link", { .kind = SANDBOX_LINK } },
+		{ "--text", { .kind = SANDBOX_TEXT } },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -175,6 +179,10 @@ static bool flag(struct driver *d, const char *name)
 		return true;
 	if (strcmp(name, "--net-host") == 0)
 		return d->spec.net = SANDBOX_NET_HOST, true;
+	if (strcmp(name, "--net-helper") == 0)
+		return d->spec.net = SANDBOX_NET_HELPER, true;
+	if (strcmp(name, "--untold") == 0)
+		return d->spec.refused = NULL, true;
 	if (strcmp(name, "--stdin") == 0)
 		return d->spec.in_fd = 0, true;
 	if (strcmp(name, "--tty") == 0)
@@ -182,6 +190,15 @@ static bool flag(struct driver *d, const char *name)
 	if (strcmp(name, "--mem-is-default") == 0)
 		return d->spec.limits.mem_is_default = true;
 	return false;
+}
+
+static void tell(void *ctx, const char *call, const uint64_t args[6])
+{
+	struct driver *d = ctx;
+	size_t len = strlen(d->told);
+
+	snprintf(d->told + len, sizeof(d->told) - len, "%s%s(%llu)", len > 0 ? " " : "", call,
+		 (unsigned long long)args[0]);
 }
 
 static int pass_on(void *ctx, enum sandbox_stream stream, const void *data, size_t len)
@@ -210,6 +227,7 @@ static void write_result(const struct driver *d, const struct sandbox_result *re
 	json_set_bool(j, "oom_killed", res->oom_killed);
 	json_set_bool(j, "truncated", res->truncated);
 	json_set_text(j, "limit", res->limit);
+	json_set_text(j, "refused", d->told);
 	json_set_uint(j, "duration_ms", res->duration_ms);
 	json_set_uint(j, "cpu_ms", res->cpu_ms);
 	json_set_uint(j, "max_rss", res->max_rss);
@@ -252,6 +270,8 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	sandbox_spec_init(&d.spec);
+	d.spec.refused = tell;
+	d.spec.refused_ctx = &d;
 	d.spec.argv = (const char *const *)(const void *)parse(&d, argv + 1);
 	d.spec.env = d.env;
 	d.spec.mounts = layout->mounts;

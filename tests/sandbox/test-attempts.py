@@ -135,6 +135,44 @@ for title, wanted in FAMILIES.items():
 
 
 @test
+def what_is_refused_is_told_and_refused_all_the_same(box):
+    host = Host(box)
+    plain = box.run("./attempts", options=[*host.options(), "--untold"]).ends(0)
+    told = box.run("./attempts", options=host.options()).ends(0)
+    assert plain.report["refused"] == "" and len(told.report["refused"].split()) > 30, str(told)
+    seen = {word.partition("(")[0] for word in told.report["refused"].split()}
+    assert {"mount", "keyctl", "bpf", "unshare", "socket", "ptrace"} <= seen, seen
+    assert "clone3" not in seen, "what libc only tries is not worth a word"
+    # A process id is another one each time.
+    differ = {n for n, c in parse_attempts(told.out.decode()).items()
+              if parse_attempts(plain.out.decode())[n] != c}
+    assert not differ, differ
+
+
+@test
+def where_somebody_listens_already_the_list_is_the_same(box):
+    host = Host(box)
+    heard = ["--lack", "acct=heard", *host.options()]
+    plain = box.run("./attempts", options=[*host.options(), "--untold"]).ends(0)
+    got = box.run("./attempts", options=heard).ends(0)
+    assert got.report["refused"] == "" and "seccomp" in got.report["walls"], str(got)
+    assert parse_attempts(got.out.decode()) == parse_attempts(plain.out.decode()), str(got)
+
+
+@test
+def after_a_thousand_refusals_there_is_still_no_way_in(box):
+    act = ("import ctypes, collections\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+           "seen = collections.Counter()\n"
+           "for i in range(1500):\n"
+           "    assert libc.mount(0, 0, 0, 0, 0) == -1\n"
+           "    seen[ctypes.get_errno()] += 1\n"
+           "print(dict(seen))")
+    got = box.python(act).ends(0)
+    assert eval(got.out) == {EPERM: 1000, ENOSYS: 500}, str(got)
+    assert eval(box.python(act, options=["--untold"]).ends(0).out) == {EPERM: 1500}
+
+
+@test
 def each_wall_hides_the_init_alone(box):
     """Landlock keeps a run from looking into it; so does its not being dumpable."""
     names = list(FAMILIES["the_init_is_out_of_reach"])

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ STEP(tty_open, (struct run * run, struct err *err), (run, err))
 STEP(caps_bound, (struct err * err), (err))
 STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
 STEP(caps_drop, (struct err * err), (err))
-STEP(seccomp_enter, (const struct run *run, struct err *err), (run, err))
+STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard, err))
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
@@ -161,11 +162,12 @@ TEST(a_source_that_is_not_what_it_was_is_refused)
 /* --- the helper ----------------------------------------------------------------------------- */
 
 /* Says who it is, through the one descriptor that it has. */
-static int help(void *ctx, int fd, int ready)
+static int help(void *ctx, int fd, int ready, struct err *err)
 {
 	char text[64];
 	int n = 0;
 
+	(void)err;
 	for (int i = 0; i < 64; i++)
 		n += fcntl(i, F_GETFD) >= 0;
 	snprintf(text, sizeof(text), "%s %d %d", (const char *)ctx, (int)getpid(), n);
@@ -201,17 +203,17 @@ TEST(a_helper_runs_inside_before_the_command_and_ends_with_it)
 	/* The command does not even see it. */
 	CHECK_EQ(res.exit_code, 0);
 	CHECK(read(ends[0], text, sizeof(text)) > 0);
-	CHECK_STR(text, "helping 2 2");
+	CHECK_STR(text, "helping 2 3");
 	close(ends[0]);
 	close(ends[1]);
 }
 
-static int help_not(void *ctx, int fd, int ready)
+/* Ends without a word, or with one. */
+static int help_not(void *ctx, int fd, int ready, struct err *err)
 {
-	(void)ctx;
 	(void)fd;
 	close(ready);
-	return 0;
+	return ctx ? err_set(err, -EADDRINUSE, "port %s is taken", (const char *)ctx) : 0;
 }
 
 TEST(without_its_helper_no_command_runs)
@@ -225,6 +227,7 @@ TEST(without_its_helper_no_command_runs)
 	struct sandbox_result res;
 	struct sandbox_spec spec;
 	struct err err = { 0 };
+	char port[] = "53";
 
 	need_namespaces();
 	sandbox_spec_init(&spec);
@@ -239,6 +242,120 @@ TEST(without_its_helper_no_command_runs)
 	CHECK_EQ(sandbox_run(&spec, &res, &err), -EIO);
 	CHECK_HAS(err.msg, "the helper of the run");
 	CHECK_EQ(access(test_path("ran"), F_OK), -1);
+	spec.helper_ctx = port;
+	CHECK_EQ(sandbox_run(&spec, &res, &err), -EADDRINUSE);
+	CHECK_STR(err.msg, "port 53 is taken");
+	CHECK_EQ(access(test_path("ran"), F_OK), -1);
+}
+
+/* --- what is refused ------------------------------------------------------------------------ */
+
+static int heard;
+
+int __real_refused_hear(const struct sandbox_spec *spec, int listener);
+int __wrap_refused_hear(const struct sandbox_spec *spec, int listener);
+int __wrap_refused_hear(const struct sandbox_spec *spec, int listener)
+{
+	heard++;
+	return __real_refused_hear(spec, listener);
+}
+
+static void count_refused(void *ctx, const char *call, const uint64_t args[6])
+{
+	(void)call;
+	(void)args;
+	++*(int *)ctx;
+}
+
+TEST(who_refuses_nothing_is_not_listened_to)
+{
+	const char *const argv[] = { "sh", "-c", "sleep 0.1; exit 3", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	struct sandbox_result res;
+	struct sandbox_spec spec;
+	struct err err = { 0 };
+	int refused = 0;
+
+	need_namespaces();
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, &err), &err);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.refused = count_refused;
+	spec.refused_ctx = &refused;
+	heard = 0;
+	CHECK_OK(sandbox_run(&spec, &res, &err), &err);
+	CHECK_EQ(res.exit_code, 3);
+	/* The end of the command is one event of the listener's, and not one to be asked about. */
+	CHECK_EQ(heard, 0);
+	CHECK_EQ(refused, 0);
+}
+
+/* --- beside it ------------------------------------------------------------------------------ */
+
+struct beside {
+	int fd, calls, answer;
+};
+
+static int step_beside(void *ctx, struct err *err)
+{
+	struct beside *b = ctx;
+	char byte;
+
+	b->calls++;
+	if (b->answer < 0)
+		return err_set(err, b->answer, "what went on beside it has failed");
+	return read(b->fd, &byte, 1) == 1 ? 0 : 1;
+}
+
+/* The command writes into a pipe whose other end is what goes on beside it. */
+static int run_beside(struct beside *b, struct sandbox_result *res, struct err *err)
+{
+	const char *const argv[] = { "sh", "-c", "echo x > /mark/fifo; sleep 0.1; exit 3", NULL };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	CLEANUP(layout_free_p) struct layout *l = layout_new();
+	struct sandbox_mount mark = {
+		SANDBOX_BIND, test_dir(), -1, "/mark", .writable = true, .owned = true,
+	};
+	struct sandbox_spec spec;
+	int r;
+
+	sandbox_spec_init(&spec);
+	CHECK_OK(layout_add_system(l, err), err);
+	CHECK_OK(layout_add(l, &mark, err), err);
+	unlink(test_path("fifo"));
+	CHECK_EQ(mkfifo(test_path("fifo"), 0666), 0);
+	b->fd = open(test_path("fifo"), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	CHECK(b->fd >= 0);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = l->mounts;
+	spec.n_mounts = l->n;
+	spec.beside = step_beside;
+	spec.beside_ctx = b;
+	spec.beside_fd = b->fd;
+	r = sandbox_run(&spec, res, err);
+	close(b->fd);
+	return r;
+}
+
+TEST(what_goes_on_beside_a_run_is_called_when_it_has_something_to_do)
+{
+	struct sandbox_result res;
+	struct beside b = { 0 };
+	struct err err = { 0 };
+
+	need_namespaces();
+	CHECK_OK(run_beside(&b, &res, &err), &err);
+	CHECK_EQ(res.exit_code, 3);
+	CHECK_EQ(b.calls, 2); /* "x" and the end of its line */
+	b = (struct beside){ .answer = -EPROTO };
+	CHECK_EQ(run_beside(&b, &res, &err), -EPROTO);
+	CHECK_STR(err.msg, "what went on beside it has failed");
+	CHECK_EQ(b.calls, 1);
 }
 
 TEST_MAIN("sandbox-faults")

@@ -231,4 +231,43 @@ TEST(another_machine_has_no_list)
 	CHECK_HAS(err.msg, "x86_64 and aarch64");
 }
 
+TEST(what_is_heard_is_what_was_refused_and_nothing_else)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		CLEANUP(buf_done) struct buf plain = BUF_INIT, told = BUF_INIT;
+		struct seccomp_data data = { .arch = arches[i].audit };
+		unsigned int heard = 0;
+
+		compile(arches[i].audit, &plain);
+		compile(arches[i].audit, &told);
+		seccomp_tell(&told);
+		for (data.nr = 0; data.nr < 1024; data.nr++) {
+			for (data.args[0] = 0; data.args[0] < 64; data.args[0]++) {
+				uint32_t was = run(&plain, &data), is = run(&told, &data);
+				bool refused = was == (SECCOMP_RET_ERRNO | EPERM) ||
+					       was == (SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+
+				CHECK_EQ(is, refused ? SECCOMP_RET_USER_NOTIF : was);
+				heard += refused;
+			}
+		}
+		CHECK(heard > 1000);
+	}
+}
+
+/* Who answers in the place of the list knows the call, and not what of it was wrong. */
+TEST(only_sockets_are_refused_with_another_error)
+{
+	for (size_t i = 0; i < seccomp_n_judged; i++) {
+		const struct seccomp_judged *j = &seccomp_judged[i];
+		bool is_socket =
+		    strcmp(j->call, "socket") == 0 || strcmp(j->call, "socketpair") == 0;
+
+		for (unsigned int k = 0; k < j->n_cases; k++)
+			CHECK(j->cases[k].then !=
+			      (is_socket ? SECCOMP_SAYS_EPERM : SECCOMP_SAYS_EAFNOSUPPORT));
+		CHECK(j->otherwise != (is_socket ? SECCOMP_SAYS_EPERM : SECCOMP_SAYS_EAFNOSUPPORT));
+	}
+}
+
 TEST_MAIN("sandbox-filter")

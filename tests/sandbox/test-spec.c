@@ -84,6 +84,7 @@ TEST(paths_of_a_spec_are_absolute_and_clean)
 	mount_refused((struct sandbox_mount){ SANDBOX_BIND, NULL, -1, "/a" }, "path to mount");
 	mount_refused((struct sandbox_mount){ SANDBOX_BIND, "/a", -1, NULL }, "to mount at");
 	mount_refused((struct sandbox_mount){ SANDBOX_LINK, "", -1, "/a" }, "says nothing");
+	mount_refused((struct sandbox_mount){ SANDBOX_TEXT, NULL, -1, "/a" }, "has no text");
 }
 
 TEST(proc_dev_sys_and_the_root_are_not_for_mounts)

@@ -330,6 +330,29 @@ def a_run_has_a_name_queues_and_loopback_of_its_own(box):
 
 
 @test
+def a_text_of_ours_stands_in_a_file_that_nobody_changes(box):
+    (box.project / "covered").write_text("of the project")
+    got = box.sh(f"cat /new/file {INSIDE}/covered; ls -A /; echo x > /new/file; echo x > covered; "
+                 f"rm covered", options=["--text", "ours:/new/file",
+                                         "--text", f"too:{INSIDE}/covered"])
+    assert got.out.startswith(b"ourstoo") and b".text" not in got.out, str(got)
+    assert got.err.count(b"Read-only file system") == 2 and b"busy" in got.err, str(got)
+    assert (box.project / "covered").read_text() == "of the project"
+    box.run("true", options=["--text", f"x:{INSIDE}"]).refused("no file to mount on")
+
+
+@test
+def low_ports_of_its_loopback_are_opened_on_request(box):
+    act = "import socket; socket.create_server(('127.0.0.1', 53))"
+    box.python(act, options=["--net-helper"]).ends(0)
+    if not is_root():  # the control: elsewhere they are not
+        assert b"Permission" in box.outside("/usr/bin/python3", "-I", "-c", act).stderr
+    assert b"Permission" in box.python(act).ends(1).err
+    got = box.sh("cut -d: -f1 /proc/net/dev | tail -n +3", options=["--net-helper"])
+    assert got.out.split() == [b"lo"] and "net" in got.report["walls"], str(got)
+
+
+@test
 def the_environment_is_exactly_what_was_given(box):
     got = box.run("env", options=["--env", "A=b"], system=True)
     assert set(got.ends(0).lines()) == {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "A=b"}, str(got)

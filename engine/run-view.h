@@ -1,0 +1,33 @@
+/*
+ * run-view.h - what a run sees: the clone, the host's programs, what was granted and hidden.
+ */
+#pragma once
+
+#include "engine/engine-i.h"
+#include "engine/profile.h"
+#include "engine/run-net.h"
+#include "engine/run.h"
+#include "engine/stage-i.h"
+#include "runner/layout.h"
+
+struct run_view {
+	struct layout *layout; /* owned, as is the next */
+	char *cwd;             /* inside */
+	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
+};
+
+#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1 })
+
+void run_view_done(struct run_view *v);
+
+/* What it is made of; all of it borrowed. */
+struct run_sight {
+	const struct engine_run_options *options;
+	const struct engine_profile *profile;
+	const struct run_net *net;
+	const char *home;
+};
+
+/* -ECANCELED with a sentence for what nobody can grant. */
+NODISCARD int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
+			     const struct stage *stage, struct err *err);

@@ -1,0 +1,53 @@
+/*
+ * net-none.c - where there are no runs there is nobody to make connections for.
+ */
+#include <errno.h>
+
+#include "base/attr.h"
+#include "runner/net/bridge.h"
+#include "runner/net/proxy.h"
+
+static int refuse(struct err *err)
+{
+	return err_set(err, -ENOTSUP, "connections to listed hosts need Linux");
+}
+
+int proxy_socketpair(int *ret_outside, int *ret_inside, struct err *err)
+{
+	(void)ret_outside;
+	(void)ret_inside;
+	return refuse(err);
+}
+
+int proxy_open(const struct proxy_options *options, int fd, struct proxy **ret, struct err *err)
+{
+	(void)options;
+	(void)fd;
+	(void)ret;
+	return refuse(err);
+}
+
+void proxy_close(struct proxy *p)
+{
+	(void)p;
+}
+
+int proxy_fd(const struct proxy *p)
+{
+	(void)p;
+	return -1;
+}
+
+int proxy_step(struct proxy *p, struct err *err)
+{
+	(void)p;
+	return refuse(err);
+}
+
+int bridge_main(const struct bridge_options *options, int fd, int ready_fd, struct err *err)
+{
+	(void)options;
+	(void)fd;
+	(void)ready_fd;
+	return refuse(err);
+}

@@ -1,0 +1,65 @@
+"""What the tests of runs share: a run and what --json says of it, clones, waiting."""
+
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+
+from snaptest import SNAP
+
+MIB = 1 << 20
+
+
+def run(w, *args, status=0, **more):
+    """What --json says of a run."""
+    result = w.snap("run", "--json", *args, **more)
+    return result.json(
+        "snap.run/1", "run", "clone", "before", "exit_code", "signal", "timed_out", "oom_killed",
+        "limit", "isolation", "duration_ms", "cpu_ms", "max_rss", "stdout", "stderr", "truncated",
+        "changed", status=result.status if status is None else status)
+
+
+def sh(w, script, *args, status=0, **more):
+    return run(w, *args, "--", "sh", "-c", script, status=status, **more)
+
+
+def clones(w):
+    return [c["clone"] for c in w.ok("list", "--json", "--all").json("snap.list/1")["clones"]]
+
+
+def clone(w, name="try", *args):
+    return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
+
+
+def cgroups(makers):
+    """Those that these processes made and that are still there; the maker is in the name."""
+    return [top for top, _, _ in os.walk("/sys/fs/cgroup")
+            if "/snap-run-" in top and int(Path(top).name.split("-")[3]) in makers]
+
+
+def start(w, *args, **more):
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
+            "cwd": w.project, "env": w.env, **more}
+    return subprocess.Popen([SNAP, "run", *args], **more)
+
+
+def line_of(process):
+    """The next line it prints."""
+    ready, _, _ = select.select([process.stdout], [], [], 60)
+    assert ready, "it says nothing"
+    return process.stdout.readline()
+
+
+def until(what, seconds=60):
+    """Wait for what comes by itself, however long this machine takes."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"still not so: {what}"
+        time.sleep(0.05)
+
+
+def alive(command):
+    """Whether anything runs on this machine whose words begin so."""
+    return subprocess.run(["pgrep", "-f", "^" + command], check=False,
+                          stdout=subprocess.DEVNULL).returncode == 0

@@ -1,0 +1,197 @@
+"""Runs that want to take the machine down, and machines that lack a wall: what becomes of each.
+
+The same is tried on the sandbox alone in tests/sandbox; here it goes through the program, with a
+clone and a daemon that must outlive it.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test  # noqa: E402
+from runtest import MIB, alive, clone, clones, line_of, run, sh, start, until  # noqa: E402
+from snaptest import Skip  # noqa: E402
+
+# Of the kernel's headers; the same on x86_64 and aarch64.
+CLONE3, LANDLOCK_CREATE_RULESET = 435, 444
+EPERM, ENOSPC, ENOSYS = 1, 28, 38
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, MODE_FILTER = 22, 38, 2
+
+
+def is_fine(w):
+    """The host and the daemon go on, and nothing is left."""
+    assert len(w.daemons()) == 1 and clones(w) == [], clones(w)
+    assert sh(w, "echo fine")["stdout"] == "fine\n"
+
+
+# --- abuse ------------------------------------------------------------------------------------
+
+@live_test
+def a_fork_bomb_ends_with_its_run(w):
+    sleep = f"sleep 654321.{os.getpid()}"
+    bomb = "b() { b | b & }; b; " + sleep + "; while :; do :; done"
+    got = sh(w, bomb, "--pids", "64", "--time", "1s", status=124)
+    assert got["timed_out"] and got["limit"] == "time", got
+    assert not alive(sleep)
+    got = sh(w, "for i in $(seq 100); do sleep 20 & done; wait", "--pids", "32", status=None)
+    assert got["exit_code"] != 0 and "ork" in got["stderr"], got
+    if os.geteuid() == 0 and "memory" in got["isolation"]["walls"]:
+        assert got["limit"] == "pids", got  # where a group counts it
+    is_fine(w)
+
+
+@live_test
+def a_writer_of_ten_gigabytes_meets_the_end_of_the_clone(w):
+    write = "dd if=/dev/zero of={} bs=1M count=10240"
+    got = sh(w, write.format("big"), "--disk", "32M", status=1)
+    assert got["limit"] == "disk" and "No space left" in got["stderr"], got
+    # In many files, too; and what is gone again counts no more.
+    got = sh(w, "i=0; while head -c 1M /dev/zero > f$i; do i=$((i + 1)); done; rm f*; "
+                "head -c 8M /dev/zero > last", "--disk", "32M", status=0)
+    assert got["changed"]["added"] == 1, got["changed"]
+    # /tmp is memory, and no more of it than the run may have.
+    got = sh(w, write.format("/tmp/big"), "--mem", "64M", "--allow-missing", "memory", status=None)
+    assert got["exit_code"] != 0, got
+    is_fine(w)
+
+
+@live_test
+def a_memory_hog_is_ended_and_named(w):
+    hog = "x = []\nwhile True: x.append(bytearray(1 << 20))"
+    got = run(w, "--mem", "64M", "--allow-missing", "memory", "--", "/usr/bin/python3", "-I", "-c",
+              hog, status=None)
+    if "memory" in got["isolation"]["walls"]:
+        assert got["exit_code"] == 137 and got["oom_killed"] and got["limit"] == "memory", got
+    else:
+        assert got["exit_code"] == 1 and "MemoryError" in got["stderr"], got
+    is_fine(w)
+
+
+@live_test
+def endless_output_is_cut_and_kept_in_bounds(w):
+    got = sh(w, "yes", "--output", "2M", "--time", "1s", status=124)
+    assert len(got["stdout"]) == MIB and got["truncated"], len(got["stdout"])
+    assert got["logged"]["stdout"] == 2 * MIB, got["logged"]
+    result = w.snap("run", "--output", "2M", "--time", "1s", "--", "yes")
+    assert len(result.out) == 2 * MIB, len(result.out)
+    is_fine(w)
+
+
+@live_test
+def who_ignores_the_end_and_forks_twice_is_ended_too(w):
+    sleep = f"sleep 754321.{os.getpid()}"
+    script = (f"trap '' TERM HUP INT; (setsid sh -c \"trap '' TERM; echo deep; {sleep}; "
+              f"{sleep}\" &); {sleep}; {sleep}")
+    got = sh(w, script, "--time", "2s", status=124)
+    assert got["stdout"] == "deep\n" and got["signal"] == signal.SIGKILL, got
+    assert not alive(sleep)
+    is_fine(w)
+
+
+@live_test
+def who_stops_everything_is_ended_in_time(w):
+    got = sh(w, "kill -STOP $$", "--time", "1s", status=124)
+    assert got["limit"] == "time" and got["signal"] == signal.SIGKILL, got
+    sh(w, "sleep 600 & kill -STOP 1; kill -STOP -1; kill -STOP $$", "--time", "1s", status=124)
+    is_fine(w)
+
+
+@live_test
+def a_caller_that_is_stopped_ends_it_when_it_goes_on(w):
+    process = start(w, "--time", "500ms", "--", "sh", "-c", "echo ready; sleep 600")
+    assert line_of(process) == b"ready\n"
+    process.send_signal(signal.SIGSTOP)
+    is_stopped = Path(f"/proc/{process.pid}/stat")
+    until(lambda: is_stopped.read_text().rpartition(")")[2].split()[0] == "T")
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert process.returncode == 124, process.returncode
+    is_fine(w)
+
+
+# --- machines that lack something -------------------------------------------------------------
+
+def lacking(number, errno):
+    """For preexec_fn: that system call fails, as on a machine that has it not."""
+    code = b"".join(struct.pack("HBBI", *i) for i in (
+        (0x20, 0, 0, 0),                    # load the number
+        (0x15, 0, 1, number),               # is it that one?
+        (0x06, 0, 0, 0x00050000 | errno),   # then it fails
+        (0x06, 0, 0, 0x7FFF0000)))          # all others pass
+    held = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter():
+        assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        assert libc.prctl(PR_SET_SECCOMP, MODE_FILTER, program, 0, 0) == 0, held
+    return enter
+
+
+@contextlib.contextmanager
+def without_cgroups():
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "/sys/fs/cgroup"], check=True)
+
+
+@live_test
+def a_machine_without_user_namespaces_runs_nothing(w):
+    path = clone(w)
+    for errno, words in ((ENOSYS, "clone3"), (ENOSPC, "max_user_namespaces"),
+                         (EPERM, "namespaces of the run")):
+        result = w.snap("run", "--json", "try", "--", "touch", "ran",
+                        preexec_fn=lacking(CLONE3, errno))
+        error = result.fails_json(125, "E_SANDBOX")
+        assert words in error["message"] and error["hints"], error
+    w.snap("run", "try", "--", "touch", "ran", preexec_fn=lacking(CLONE3, EPERM)).fails(
+        125, "hint: snapcow doctor")
+    assert not (path / "ran").exists()
+    kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
+    assert kept["state"] == "refused" and kept["isolation"]["walls"] == [], kept
+    run(w, "try", "--", "touch", "ran")  # the control
+    assert (path / "ran").exists()
+
+
+@live_test
+def a_machine_without_landlock_runs_nothing_unless_that_is_said(w):
+    clone(w)
+    lack = lacking(LANDLOCK_CREATE_RULESET, ENOSYS)
+    error = w.snap("run", "--json", "try", "--", "true", preexec_fn=lack).fails_json(
+        125, "E_SANDBOX")
+    assert "Landlock" in error["message"], error
+    got = run(w, "try", "--allow-missing", "landlock", "--", "true", preexec_fn=lack)
+    walls = set(run(w, "try", "--", "true")["isolation"]["walls"])
+    assert walls - set(got["isolation"]["walls"]) == {"landlock"}, got["isolation"]
+
+
+@live_test
+def a_machine_without_cgroups_has_the_documented_walls(w):
+    if os.geteuid() == 0:
+        hidden = without_cgroups()
+    elif "memory" in run(w, "--", "true")["isolation"]["walls"]:
+        raise Skip("this user has cgroups, and cannot hide them")
+    else:
+        hidden = contextlib.nullcontext()
+    with hidden:
+        walls = run(w, "--", "true")["isolation"]["walls"]
+        assert not {"memory", "cpu"} & set(walls) and {"pids", "rlimits"} <= set(walls), walls
+        for args, words in ((("--mem", "1G"), "memory"), (("--cpus", "1"), "processors")):
+            error = w.snap("run", "--json", *args, "--", "true").fails_json(125, "E_SANDBOX")
+            assert words in error["message"] and "cannot be limited here" in error["message"], error
+            run(w, *args, "--allow-missing", "memory", "--allow-missing", "cpu", "--", "true")
+    is_fine(w)
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())

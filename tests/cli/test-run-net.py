@@ -1,0 +1,259 @@
+"""run --net HOST:PORT: connections to what is listed, from inside a whole sandbox.
+
+The internet is that of tests/net, in a network namespace of this program's own. What the list,
+the proxy and the bridge refuse is tested there; here, that a run is joined to them, that there
+is no way past them, and that what was refused is told. Each denial has a control.
+"""
+
+import encodings.idna  # noqa: F401  (sockets ask for it when it may be out of reach)
+import json
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "live"), str(HERE.parent / "net")]
+
+import livetest  # noqa: E402  (found through the line above)
+import world as internet  # noqa: E402
+from livetest import USER, live_test  # noqa: E402
+from runtest import clone, line_of, run, sh, start  # noqa: E402
+from snaptest import Skip, sanitizer  # noqa: E402
+
+OK = "ok.example:80"
+
+
+def connect(host, port):
+    """Without a word of proxies; says what the other end says first."""
+    return ("/usr/bin/python3", "-I", "-c",
+            f"import socket; c = socket.create_connection(('{host}', {port}), 20); "
+            "c.sendall(b'GET / HTTP/1.0\\r\\nHost: ok.example\\r\\n\\r\\n'); print(c.recv(4096))")
+
+
+def curl(*more):
+    return ("curl", "-sS", "--max-time", "30", *more)
+
+
+# --- what is listed ---------------------------------------------------------------------------
+
+@live_test
+def a_listed_host_is_reached_and_no_other(w):
+    got = run(w, "--net", OK, "--", *curl("http://ok.example/x"))
+    assert f"at=::ffff:{internet.SERVER} host=ok.example path=/x" in got["stdout"], got
+    assert got["net"] == OK and "net" in got["isolation"]["walls"] and got["refusals"] == [], got
+    got = run(w, "--net", OK, "--", *curl("-o", "/dev/null", "-w", "%{http_code}",
+                                         "http://other.example/"))
+    assert got["stdout"] == "403", got
+    got = run(w, "--net", f"{OK},other.example:80", "--", *curl("http://other.example/"))
+    assert f"at=::ffff:{internet.OTHER}" in got["stdout"], got  # the control
+
+
+@live_test
+def the_option_adds_up(w):
+    got = run(w, "--net", OK, "--net", "other.example:80", "--",
+              *curl("http://ok.example/", "http://other.example/"))
+    assert got["net"] == "ok.example:80,other.example:80" and got["stdout"].count("at=") == 2, got
+
+
+@live_test
+def programs_that_know_no_proxy_get_there_too(w):
+    got = run(w, "--net", OK, "--", *connect("ok.example", 80))
+    assert "200 OK" in got["stdout"], got
+    got = run(w, "--net", OK, "--", *connect("other.example", 80), status=1)
+    assert "gaierror" in got["stderr"], got
+    assert [r["what"] for r in got["refusals"]] == ["other.example"], got["refusals"]
+
+
+@live_test
+def tls_passes_with_the_name_it_was_asked_for(w):
+    args = ("--net", "ok.example:443", "--", *curl("-k", "https://ok.example/"))
+    assert "host=ok.example" in run(w, *args)["stdout"]
+    got = run(w, "--net", "ok.example:443", "--",
+              *curl("-k", "--connect-to", "other.example:443:ok.example:443",
+                    "https://other.example/"), status=None)
+    assert got["exit_code"] != 0 and got["refusals"][0]["rule"] == "sni", got
+
+
+@live_test
+def a_connection_lives_as_long_as_its_run_and_no_longer(w):
+    act = ("import socket, sys; c = socket.create_connection(('ok.example', 7001), 20); "
+           "print(c.recv(6).decode(), end='', flush=True); c.sendall(b'x' * 10); "
+           "print(len(c.recv(10)), flush=True); sys.stdin.read()")
+    process = start(w, "--net", "ok.example:7001", "--", "/usr/bin/python3", "-I", "-c", act,
+                    stdin=-1)
+    assert line_of(process) == b"hello\n" and line_of(process) == b"10\n"
+    process.communicate(timeout=60)
+    assert process.returncode == 0, process.returncode
+
+
+# --- no way past it ---------------------------------------------------------------------------
+
+@live_test
+def addresses_lead_nowhere(w):
+    for host, port in ((internet.SERVER, 80), (internet.OWN, 8080), (internet.PRIVATE, 80)):
+        got = run(w, "--net", OK, "--", *connect(host, port), status=1)
+        assert "unreachable" in got["stderr"], got
+        socket.create_connection((host, port), timeout=5).close()  # the control
+    got = run(w, "--net", OK, "--", *connect("127.0.0.1", 8080), status=1)
+    assert "ConnectionRefused" in got["stderr"], got
+    socket.create_connection(("127.0.0.1", 8080), timeout=5).close()
+
+
+@live_test
+def names_that_lead_home_are_refused(w):
+    for name, rule in (("loop.example", "address"), ("ten.example", "address"),
+                       ("own.example", "self"), ("meta.example", "address")):
+        got = run(w, "--net", f"{name}:8080", "--",
+                  *curl("-o", "/dev/null", "-w", "%{http_code}", f"http://{name}:8080/"))
+        assert got["stdout"] == "403" and got["refusals"][0]["rule"] == rule, got
+    flag = got["refusals"][0]["flag"]
+    assert flag == "--net meta.example:8080,169.254.169.254:8080", flag
+    got = run(w, "--net", f"ten.example:80,{internet.PRIVATE}:80", "--",
+              *curl("http://ten.example/"))
+    assert f"at=::ffff:{internet.PRIVATE}" in got["stdout"], got  # the control
+
+
+@live_test
+def the_walls_are_those_of_any_run(w):
+    script = ("cat /etc/resolv.conf /etc/hosts; cut -d: -f1 /proc/net/dev | tail -n +3; "
+              "grep Cap /proc/self/status; ls -A /proc | grep -c '^[0-9]'; echo x > /etc/hosts")
+    got = sh(w, script, "--net", OK, status=2)
+    text = got["stdout"].split()
+    assert got["stdout"].startswith("nameserver 127.0.0.1\n127.0.0.1 localhost\n"), got
+    assert text.count("lo") == 1 and text.count("0000000000000000") == 5, got
+    plain = sh(w, "true")
+    assert got["isolation"] == plain["isolation"], "one wall less, or more"
+    names = {"http_proxy", "HTTPS_PROXY", "all_proxy", "no_proxy"}
+    assert names <= set(got["env"]) and not names & set(plain["env"]), got["env"]
+    got = sh(w, "echo $http_proxy", "--net", OK, "--env", "http_proxy=mine")
+    assert got["stdout"] == "mine\n", "what is asked for comes last"
+
+
+@live_test
+def the_bridge_is_out_of_sight_and_out_of_reach(w):
+    fetch = " ".join(curl("http://ok.example/"))
+    got = sh(w, f"ls /proc | grep -x 2; kill -9 2; kill -9 -1; echo still here; {fetch}",
+             "--net", OK, status=None)
+    assert got["stdout"].startswith("still here\n"), got
+    # Where Landlock has no scope for signals it can be ended, and the network with it.
+    assert ("at=" in got["stdout"]) == (got["exit_code"] == 0), got
+    assert "at=" in got["stdout"] or "Failed to connect" in got["stderr"], got
+    # What the run may have open is not what the bridge may.
+    assert "at=" in sh(w, fetch, "--net", OK, "--nofile", "6")["stdout"]
+
+
+# --- what is told -----------------------------------------------------------------------------
+
+@live_test
+def what_was_refused_is_in_the_result_and_the_record(w):
+    got = sh(w, "for i in 1 2 3; do curl -s http://other.example/; done; curl -s http://1.2.3.4/; "
+                "curl -s http://ok.example:81/", "--net", OK, status=None)
+    seen = [(r["kind"], r["what"], r["rule"], r["flag"], r["count"]) for r in got["refusals"]]
+    assert seen == [
+        ("connection", "other.example:80", "host", "--net other.example:80", 3),
+        ("connection", "1.2.3.4:80", "literal", "--net 1.2.3.4:80", 1),
+        ("connection", "ok.example:81", "port", "--net ok.example:81", 1)], seen
+    assert "not in the list" in got["refusals"][0]["message"], got["refusals"]
+    kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
+    assert kept["refusals"] == got["refusals"] and kept["refusals_more"] == 0, kept
+
+
+@live_test
+def people_are_told_with_an_option_to_copy(w):
+    result = w.snap("run", "--net", OK, "--", "sh", "-c",
+                    "curl -s http://other.example/; curl -s http://other.example/ >&2; "
+                    f"{' '.join(connect('other.example', 80)[:2])} -c '"
+                    "import socket; socket.getaddrinfo(\"other.example\", 80)' 2>/dev/null; true")
+    lines = result.ends(0).err.decode().splitlines()[-3:]
+    assert lines[0] == ("warning: 'other.example:80' is not in the list of allowed hosts "
+                        "(2 times)"), str(result)
+    assert lines[1].startswith("warning: 'other.example' is not in the list"), str(result)
+    assert lines[2] == "hint: --net ok.example:80,other.example:80", str(result)
+    option = lines[2].removeprefix("hint: ").split()
+    got = run(w, *option, "--", *curl("http://other.example/"))
+    assert "at=" in got["stdout"], "and the hint is right"
+    result = w.snap("-q", "run", "--net", OK, "--", "curl", "-s", "http://other.example/")
+    assert b"hint" not in result.err and b"warning" not in result.err, str(result)
+
+
+@live_test
+def very_many_refusals_are_bounded(w):
+    act = ("import socket\nfor i in range(1100):\n"
+           "    try: socket.getaddrinfo(f'n{i}.example', 80, socket.AF_INET)\n"
+           "    except socket.gaierror: pass")
+    got = run(w, "--net", OK, "--", "/usr/bin/python3", "-I", "-c", act)
+    assert len(got["refusals"]) == 64 and got["refusals_more"] >= 900, got["refusals_more"]
+    result = w.snap("run", "--net", OK, "--", "/usr/bin/python3", "-I", "-c", act)
+    assert result.err.count(b"warning: ") == 6 and b"more that were refused" in result.err
+
+
+@live_test
+def secrets_are_no_part_of_what_is_told(w):
+    secret = "s3cr3t-value"
+    got = sh(w, 'curl -s "http://$TOKEN.other.example/"', "--net", OK, "--secret", "TOKEN",
+             env={"TOKEN": secret}, status=None)
+    assert got["refusals"][0]["what"] == "***.other.example:80", got["refusals"]
+    assert secret not in json.dumps(got)
+    for path in (w.store / "runs").iterdir():
+        assert secret.encode() not in path.read_bytes(), path
+
+
+@live_test
+def a_run_with_a_list_leaks_nothing(w):
+    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
+    for _ in ("one that is refused and one that is not", "and the same read again"):
+        got = sh(w, "curl -s http://other.example/; curl -s http://ok.example/", "--net", OK,
+                 env=env)
+        assert len(got["refusals"]) == 1, got
+    w.ok("runs", "--json", env=env)
+
+
+@live_test
+def what_is_no_list_is_usage(w):
+    for bad, words in (("bogus", "none, loopback, host"), ("ok.example", "none, loopback"),
+                       ("ok.example:0", "no port"), ("*.com:80", "top-level"),
+                       ("0.0.0.0/0:80", "too wide"), (f"{OK},", "empty rule")):
+        w.snap("run", "--net", bad, "--", "true").fails(2, "--net", words)
+    w.snap("run", "--net", "host", "--net", OK, "--", "true").fails(2, "--net")
+    assert not w.store.exists(), "nothing of this makes a store"
+
+
+@live_test
+def without_its_bridge_no_command_runs(w):
+    path = clone(w)
+    act = ("try", "--pids", "1", "--", "touch", "ran")
+    if "pids" not in run(w, "try", "--", "true")["isolation"]["walls"] or os.geteuid() != 0:
+        raise Skip("no cgroup can be had that would leave no room for it")
+    error = w.snap("run", "--json", "--net", OK, *act).fails_json(125, "E_SANDBOX")
+    assert "the helper of the run" in error["message"] and not (path / "ran").exists(), error
+
+
+# --- running ----------------------------------------------------------------------------------
+
+def main():
+    if os.geteuid() != 0:
+        livetest.skip_all("making network namespaces with a cable between them takes root")
+    for tool in ("ip", "unshare", "nsenter", "openssl", "curl"):
+        if not shutil.which(tool):
+            livetest.skip_all(f"'{tool}' is not installed")
+    if livetest.INSIDE not in os.environ:
+        os.environ[livetest.INSIDE] = "1"
+        os.execvp("unshare", ["unshare", "--net", "--mount", "--propagation", "private",
+                              sys.executable, "-B", *sys.argv])
+    net = internet.World()
+    os.chmod(net.dir, 0o755)
+    if USER:
+        shutil.chown(net.dir, livetest.ORDINARY)
+    try:
+        return livetest.main()
+    finally:
+        # The mounts go with the namespace.
+        net.servers.stdin.close()
+        net.servers.wait(20)
+        shutil.rmtree(net.dir, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
