@@ -32,10 +32,16 @@ def clone(w, name="try", *args):
     return Path(w.ok("-q", "clone", "-n", name, *args).out.decode().strip())
 
 
+def maker(process):
+    """What the name of a cgroup says of who made it: a number alone is soon another's."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return process.pid, int(fields[19])  # when it began, which is field 22 of all
+
+
 def cgroups(makers):
-    """Those that these processes made and that are still there; the maker is in the name."""
-    return [top for top, _, _ in os.walk("/sys/fs/cgroup")
-            if "/snap-run-" in top and int(Path(top).name.split("-")[3]) in makers]
+    """Those that these processes made and that are still there."""
+    found = [top for top, _, _ in os.walk("/sys/fs/cgroup") if "/snap-run-" in top]
+    return [top for top in found if tuple(map(int, Path(top).name.split("-")[3:5])) in makers]
 
 
 def start(w, *args, **more):
