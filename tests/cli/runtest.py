@@ -47,7 +47,8 @@ def cgroups(makers):
 def start(w, *args, **more):
     more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
             "cwd": w.project, "env": w.env, **more}
-    return subprocess.Popen([SNAP, "run", *args], **more)
+    # Unbuffered: a line that was read ahead would not be waited for in vain.
+    return subprocess.Popen([SNAP, "run", *args], bufsize=0, **more)
 
 
 def line_of(process):
