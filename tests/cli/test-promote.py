@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -247,7 +248,7 @@ def each_rule_of_the_guard_holds_its_own(w):
     assert (kept(w), picture(w.project)) == before
     w.snap("promote", "try").fails(7, "held by rule", "--allow", "promote --rules")
     rules = w.ok("promote", "--rules", "--json").json("snap.promote/1", "rules")["rules"]
-    assert {r["name"] for r in rules} == set(wanted.values()) | {"device"}, rules
+    assert {r["name"] for r in rules} == set(wanted.values()) | {"device", "capabilities"}, rules
     listed = w.ok("promote", "--rules").out.decode()
     assert all(f"{name}: " in listed for name in HELD), listed
     # Each by its name, or all that is in a directory.
@@ -280,6 +281,33 @@ def what_goes_and_what_was_there_before_is_held_too(w):
     # What the other side changed there is nobody's to hold.
     (w.project / ".github" / "workflows" / "ci.yml").write_text("of the project\n")
     promote(w, "try", "--exclude", ".github", "--exclude", "tool")
+
+
+@test
+def a_link_in_the_place_of_a_held_directory_is_held(w):
+    """An editor follows it, wherever the files then are."""
+    path = clone(w)
+    make(path / "innocent" / "tasks.json")
+    for name in (".vscode", ".github", ".husky", ".snap"):
+        (path / name).symlink_to("innocent")
+    data = refused(w, 7, "E_REFUSED", "promote", "try")
+    assert {p["path"] for p in data["held"]} == {".vscode", ".github", ".husky", ".snap"}, data
+
+
+@test
+def a_file_with_capabilities_is_held(w):
+    """It is as good as one that is set-id, and no bit of its mode tells."""
+    path = clone(w)
+    make(path / "plain" / "net", mode=0o755)
+    capability = struct.pack("<5I", 0x02000001, 1 << 12, 0, 0, 0)  # version 2, CAP_NET_ADMIN
+    try:
+        os.setxattr(path / "plain" / "net", "security.capability", capability)
+    except OSError as e:
+        raise Skip(f"no capabilities can be given here: {e.strerror}") from e
+    data = refused(w, 7, "E_REFUSED", "promote", "try")
+    assert [(p["path"], p["rule"]) for p in data["held"]] == [("plain/net", "capabilities")], data
+    promote(w, "try", "--allow", "plain/net")
+    assert os.getxattr(w.project / "plain" / "net", "security.capability") == capability
 
 
 # --- checks -----------------------------------------------------------------------------------
