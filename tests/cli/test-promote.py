@@ -355,22 +355,110 @@ def a_check_that_fails_changes_and_leaves_nothing(w):
     w.ok("check")
 
 
+WAIT = "until test -e go; do sleep 0.05; done; "
+
+
+def begin(w, *args):
+    """A promotion, up to where its check runs; and the clone that it runs on."""
+    act = subprocess.Popen([SNAP, "promote", "--json", *args], cwd=w.project, env=w.env,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return act, running(w, act)
+
+
+def running(w, act, but=None):
+    while act.poll() is None:
+        for run in w.ok("ps", "--json").json("snap.ps/1")["runs"]:
+            if run["clone"] != but:
+                return run["clone"]
+    raise AssertionError(act.communicate())
+
+
+def let_go(w, name):
+    (w.store / "clones" / name / "go").touch()
+
+
+@test
+def what_waits_for_its_check_is_no_state_of_the_project_yet(w):
+    """While a check runs somebody looks at the project, saves it, and makes a clone of it."""
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    (w.project / "mine").write_text("mine\n")
+    first = w.take("-m", "known")
+    act, name = begin(w, "try", "--check", WAIT + "false")
+    assert [s["snapshot"] for s in log(w)["snapshots"]][0] == first
+    assert json.loads(w.ok("rollback", "--json").out)["to"] == first
+    w.ok("clone", "-n", "other", "--from", "@")
+    (w.project / "README.md").write_text("third\n")
+    third = w.take("-m", "meanwhile")
+    let_go(w, name)
+    act.communicate()
+    assert act.returncode == 8
+    snapshots = log(w)["snapshots"]
+    assert [s["snapshot"] for s in snapshots][:2] == [third, first], snapshots
+    known = {s["snapshot"] for s in snapshots}
+    assert all(s["parent"] in known or s["parent"] is None for s in snapshots), snapshots
+    assert w.ok("status", "other", "--json").json("snap.status/1")["base"] in known
+    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@test
+def a_clone_of_what_is_being_checked_keeps_its_base(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    act, name = begin(w, "try", "--check", WAIT + "false")
+    base = w.ok("status", name, "--json").json("snap.status/1")["base"]
+    other = clone(w, "other", "--from", base)
+    let_go(w, name)
+    act.communicate()
+    assert act.returncode == 8 and (other / "README.md").read_text() == "second\n"
+    assert w.ok("status", "other", "--json").json("snap.status/1")["base"] == base
+    w.ok("diff", "other")
+    w.ok("rm", "other")
+
+
 @test
 def an_edit_during_a_check_is_merged_and_checked_again(w):
     (w.project / "both").write_text(text())
     path = clone(w)
     (path / "both").write_text(text(l3="of the clone"))
-    act = subprocess.Popen([SNAP, "promote", "try", "--json", "--check", "sleep 1; cat both"],
-                           cwd=w.project, env=w.env, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE)
-    while act.poll() is None and not w.ok("ps", "--json").json("snap.ps/1")["runs"]:
-        pass
+    act, name = begin(w, "try", "--check", WAIT + "cat both")
     (w.project / "both").write_text(text(l17="meanwhile"))
+    let_go(w, name)
+    let_go(w, running(w, act, but=name))
     got = json.loads(act.communicate()[0])
     assert act.returncode == 0, got
     assert (w.project / "both").read_text() == text(l3="of the clone", l17="meanwhile")
     checked = w.ok("logs", got["checks"][0]["run"]).out.decode()
     assert checked == (w.project / "both").read_text(), "what landed was not what was checked"
+    assert len(log(w)["receipts"]) == 1
+
+
+@test
+def a_change_in_the_clone_during_a_check_does_not_land_unchecked(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    act, name = begin(w, "try", "--check", WAIT + "cat README.md")
+    (path / "README.md").write_text("third\n")
+    let_go(w, name)
+    let_go(w, running(w, act, but=name))
+    got = json.loads(act.communicate()[0])
+    assert (w.project / "README.md").read_text() == "third\n", got
+    assert w.ok("logs", got["checks"][0]["run"]).out == b"third\n"
+
+
+@test
+def who_dies_while_a_check_runs_leaves_nothing(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    w.take()
+    before = kept(w), picture(w.project)
+    act, _ = begin(w, "try", "--check", WAIT)
+    act.kill()
+    act.communicate()
+    w.stop()
+    after = kept(w), picture(w.project)
+    assert after == before, (after[0], before[0])
+    assert not w.ok("ps", "--json").json("snap.ps/1")["runs"]
 
 
 # --- git --------------------------------------------------------------------------------------
