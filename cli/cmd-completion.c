@@ -75,6 +75,8 @@ static int completion_run(struct invocation *inv, struct err *err)
 		return print_names(inv, ENGINE_NAMES_CLONES);
 	if (strcmp(word, "states") == 0)
 		return print_names(inv, ENGINE_NAMES_STATES);
+	if (strcmp(word, "promotions") == 0)
+		return print_names(inv, ENGINE_NAMES_PROMOTIONS);
 	cmd_hint(inv, "help completion");
 	return err_set(err, -EINVAL, "there is no completion for '%s': bash, zsh and fish have one",
 		       word);

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "cli/graph.h"
 #include "cli/pager.h"
+#include "cli/receipts.h"
 
 struct log_args {
 	uint64_t count;
@@ -18,9 +19,21 @@ static const struct opt log_opts[] = {
 };
 _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static int print_json(const struct invocation *inv, const struct engine_history *h, size_t n,
+/* What rows are printed of. */
+struct view {
+	const struct invocation *inv;
+	struct engine_receipts receipts;
+};
+
+static void view_done(struct view *v)
+{
+	engine_receipts_done(&v->receipts);
+}
+
+static int print_json(const struct view *v, const struct engine_history *h, size_t n,
 		      struct err *err)
 {
+	const struct invocation *inv = v->inv;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), list;
 
@@ -28,11 +41,13 @@ static int print_json(const struct invocation *inv, const struct engine_history 
 	list = json_set_array(j, "snapshots");
 	for (size_t i = 0; i < n; i++)
 		out_json_snapshot(json_add_object(list), &h->list[i]);
+	receipts_set(j, &v->receipts, h->list, n);
 	return json_print(&doc, inv->out, err);
 }
 
-static void print_text(const struct invocation *inv, const struct engine_snapshot *s)
+static void print_text(const struct view *v, const struct engine_snapshot *s)
 {
+	const struct invocation *inv = v->inv;
 	const char *between = "  ";
 
 	for (size_t i = 0; i < s->n_tags; i++) {
@@ -42,12 +57,11 @@ static void print_text(const struct invocation *inv, const struct engine_snapsho
 		between = " ";
 	}
 	if (*s->message != '\0') {
-		AUTO_FREE char *line = strndup(s->message, strcspn(s->message, "\n"));
-
-		out_text(inv->out, line ? line : "(out of memory)", between);
-	} else {
-		fputc('\n', inv->out);
+		fputs(between, inv->out);
+		out_line(inv->out, s->message);
 	}
+	receipts_print(inv, &v->receipts, s);
+	fputc('\n', inv->out);
 }
 
 /* What it was taken of is said where both are listed. */
@@ -62,17 +76,19 @@ static void print_origin(const struct invocation *inv, const struct engine_snaps
 
 static void print_row(const struct engine_snapshot *s, void *ctx)
 {
-	const struct invocation *inv = ctx;
+	const struct view *v = ctx;
+	const struct invocation *inv = v->inv;
 	char when[OUT_TIME_MAX];
 
 	fprintf(inv->out, "%s%.*s%s  %s", out_style(inv, OUT_ID), OUT_SHORT_ID, s->id,
 		out_style(inv, OUT_PLAIN), out_when(s->created, when));
 	print_origin(inv, s);
-	print_text(inv, s);
+	print_text(v, s);
 }
 
-static void print_human(const struct invocation *inv, const struct engine_history *h, size_t n)
+static void print_human(const struct view *v, const struct engine_history *h, size_t n)
 {
+	const struct invocation *inv = v->inv;
 	const struct log_args *args = inv->args;
 	char when[OUT_TIME_MAX], count[OUT_COUNT_MAX], size[SIZE_TEXT_MAX];
 	int when_width = (int)strlen("TAKEN"), count_width = (int)strlen("FILES"), len;
@@ -95,13 +111,14 @@ static void print_human(const struct invocation *inv, const struct engine_histor
 			size_format(s->bytes, size));
 		if (args->all)
 			print_origin(inv, s);
-		print_text(inv, s);
+		print_text(v, s);
 	}
 }
 
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	CLEANUP(view_done) struct view v = { .inv = inv };
 	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
 	const struct log_args *args = inv->args;
 	size_t n;
@@ -117,17 +134,20 @@ static int log_run(struct invocation *inv, struct err *err)
 		: engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list --all");
+	/* What was done to a project was not done to a clone. */
+	if (r >= 0 && inv->n_words == 0)
+		r = engine_receipts(inv->engine, &v.receipts, err);
 	if (r < 0)
 		return r;
 	n = args->count > 0 && args->count < h.n ? (size_t)args->count : h.n;
 	if (inv->json)
-		return print_json(inv, &h, n, err);
+		return print_json(&v, &h, n, err);
 	if (!inv->quiet)
 		pager_begin(&pager, inv);
 	if (args->graph && !inv->quiet)
-		r = graph_print(inv, h.list, n, print_row, inv, err);
+		r = graph_print(inv, h.list, n, print_row, &v, err);
 	else if (!inv->quiet)
-		print_human(inv, &h, n);
+		print_human(&v, &h, n);
 	for (size_t i = 0; i < n && inv->quiet; i++)
 		fprintf(inv->out, "%s\n", h.list[i].id);
 	return pager_was_left(&pager) ? CMD_OK : r;
@@ -140,7 +160,9 @@ const struct command cmd_log = {
 	.words = "[CLONE]",
 	.max_words = 1,
 	.opts = log_opts,
-	.details = "`@` is the newest of them, `@-1` the one before. -q prints ids alone.\n",
+	.details =
+	    "`@` is the newest of them, `@-1` the one before. What a promotion, a rollback or an\n"
+	    "undo led to has its id in brackets, for `undo`. -q prints ids alone.\n",
 	.examples = "log\nlog -n 5 --json\nlog --graph\n",
 	.run = log_run,
 };

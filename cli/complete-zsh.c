@@ -22,6 +22,7 @@ static void print_slot(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_NOTHING] = " ",
 		[COMPLETE_CLONES] = "_snapcow_clones",
 		[COMPLETE_STATES] = "_snapcow_states",
+		[COMPLETE_PROMOTIONS] = "_snapcow_promotions",
 		[COMPLETE_DIRS] = "_files -/",
 		[COMPLETE_FILES] = "_files",
 		[COMPLETE_COMMANDS] = "_snapcow_commands",
@@ -113,6 +114,7 @@ static const char head[] =
     "}\n"
     "_snapcow_clones() { _snapcow_names clone clones }\n"
     "_snapcow_states() { _snapcow_names state states }\n"
+    "_snapcow_promotions() { _snapcow_names promotion promotions }\n"
     "\n";
 
 static const char tail[] =

@@ -12,7 +12,7 @@ static const struct {
 	{ "SNAPSHOT", true, COMPLETE_STATES },  { "A", true, COMPLETE_STATES },
 	{ "B", true, COMPLETE_STATES },         { "DIR", true, COMPLETE_DIRS },
 	{ "PATH", true, COMPLETE_FILES },       { "FILE", true, COMPLETE_FILES },
-	{ "COMMAND", true, COMPLETE_COMMANDS },
+	{ "COMMAND", true, COMPLETE_COMMANDS }, { "PROMOTION", true, COMPLETE_PROMOTIONS },
 };
 
 static enum complete_kind kind_of(const char *text, size_t len)

@@ -3,8 +3,8 @@
  *
  * They are made of the tables that the parser reads: names of commands and options, choices, and
  * what a word stands for by the name that help gives it.  Names of clones and states are asked for
- * when they are wanted: `completion clones` and `completion states`, one a line, a tab and words
- * about it behind each.
+ * when they are wanted: `completion clones`, `completion states` and `completion promotions`, one a
+ * line, a tab and words about it behind each.
  */
 #pragma once
 
@@ -15,6 +15,7 @@ enum complete_kind {
 	COMPLETE_CHOICES, /* "a|b|c" */
 	COMPLETE_CLONES,
 	COMPLETE_STATES,
+	COMPLETE_PROMOTIONS,
 	COMPLETE_DIRS,
 	COMPLETE_FILES,
 	COMPLETE_COMMANDS,

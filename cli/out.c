@@ -126,22 +126,33 @@ void out_name(FILE *out, const char *name)
 		fwrite(shown.data, 1, shown.len, out);
 }
 
+/* One character, and how long it was. */
+static size_t put_shown(FILE *out, const char *text)
+{
+	const size_t n = *text == '\n' || *text == '\t' ? 1 : utf8_printable(text, strlen(text));
+
+	if (n > 0)
+		fwrite(text, 1, n, out);
+	else
+		fprintf(out, "\\x%02x", (unsigned char)*text);
+	return n > 0 ? n : 1;
+}
+
+void out_line(FILE *out, const char *text)
+{
+	while (*text != '\0' && *text != '\n')
+		text += put_shown(out, text);
+}
+
 void out_text(FILE *out, const char *text, const char *indent)
 {
 	bool begins = true;
-	size_t n;
 
-	for (; *text != '\0'; text += n) {
+	while (*text != '\0') {
 		if (begins)
 			fputs(indent, out);
 		begins = *text == '\n';
-		n = begins || *text == '\t' ? 1 : utf8_printable(text, strlen(text));
-		if (n > 0) {
-			fwrite(text, 1, n, out);
-		} else {
-			n = 1;
-			fprintf(out, "\\x%02x", (unsigned char)*text);
-		}
+		text += put_shown(out, text);
 	}
 	if (!begins)
 		fputc('\n', out);

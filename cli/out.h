@@ -40,6 +40,9 @@ void out_name(FILE *out, const char *name);
 /* Lines that a person wrote, each behind `indent`; what could drive a terminal shows as \xNN. */
 void out_text(FILE *out, const char *text, const char *indent);
 
+/* The first line of it, without an end. */
+void out_line(FILE *out, const char *text);
+
 /* What became of a path, by its letter: "added" for A, "deleted" for D, "modified" for M. */
 const char *out_status(char letter);
 

@@ -27,12 +27,18 @@ void forget_done(struct forget *f);
 
 NODISCARD int forget_add(struct forget *f, const struct snapshot *s, struct err *err);
 
+/* The same by its id, if it is still there. */
+NODISCARD int forget_add_id(struct forget *f, struct store *s, const struct catalog_id *id,
+			    struct err *err);
+
 /*
  * Let those stay that something names; nothing may be added then.  What clone `except` started
  * from does not stay for its sake; NULL: every clone counts.
  */
 NODISCARD int forget_settle(struct forget *f, struct store *s, const char *except, struct err *err);
 
+/* It was added, and something names it. */
+bool forget_stays(const struct forget *f, const struct catalog_id *id);
 bool forget_goes(const struct forget *f, const struct catalog_id *id);
 
 /* Put it into a batch: once that is committed they are gone.  *ret is their number. */

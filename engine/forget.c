@@ -1,5 +1,6 @@
 #include "engine/forget-i.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,14 @@ int forget_add(struct forget *f, const struct snapshot *s, struct err *err)
 	return 0;
 }
 
+int forget_add_id(struct forget *f, struct store *s, const struct catalog_id *id, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot snapshot = { 0 };
+	int r = snapshot_get(s, id, &snapshot, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : forget_add(f, &snapshot, err);
+}
+
 static int by_id(const void *a, const void *b)
 {
 	const struct forget_one *x = a, *y = b;
@@ -36,6 +45,13 @@ static struct forget_one *find(const struct forget *f, const struct catalog_id *
 	const struct forget_one key = { .id = *id };
 
 	return f->n > 0 ? bsearch(&key, f->list, f->n, sizeof(*f->list), by_id) : NULL;
+}
+
+bool forget_stays(const struct forget *f, const struct catalog_id *id)
+{
+	const struct forget_one *one = find(f, id);
+
+	return one && one->stays;
 }
 
 bool forget_goes(const struct forget *f, const struct catalog_id *id)

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cowfs/store/pin.h"
+#include "engine/forget-i.h"
 #include "snapshot/apply.h"
 
 /* --- paths ------------------------------------------------------------------------------ */
@@ -101,14 +102,11 @@ struct puts {
 	struct catalog_id before, after, receipt; /* zero: not by us */
 };
 
-static int take_out(struct batch *b, enum ref_kind kind, const struct catalog_id *id,
-		    struct err *err)
+static int take_out(struct batch *b, const struct catalog_id *receipt, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 
-	if (catalog_id_is_zero(id))
-		return 0;
-	return ref_delete(b, kind, catalog_id_hex(id, hex), CATALOG_HEX_SIZE - 1, err);
+	return ref_delete(b, REF_RECEIPT, catalog_id_hex(receipt, hex), CATALOG_HEX_SIZE - 1, err);
 }
 
 static int put_before(struct landing *l, struct batch *b, const struct landing_act *act,
@@ -154,7 +152,7 @@ static int put_after(struct landing *l, struct batch *b, const struct landing_ac
 	if (after->created <= l->newest.created)
 		after->created = l->newest.created + 2;
 	if (waited)
-		r = take_out(b, REF_RECEIPT, &act->pending, err);
+		r = take_out(b, &act->pending, err);
 	else
 		r = catalog_id_new(&after->id, err);
 	if (!waited)
@@ -181,21 +179,39 @@ static int keep(struct landing *l, const struct landing_act *act, struct receipt
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* Nothing was changed, so nothing need be kept; and the last snapshot is still the last. */
-static void forget(struct landing *l, const struct landing_act *act, const struct puts *puts)
+static int forget_puts(struct store *s, const struct puts *puts, struct err *err)
 {
+	CLEANUP(forget_done) struct forget f = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct err err = { 0 };
-	int r = batch_begin(l->engine->store, &b, &err);
+	uint64_t unused;
+	int r = batch_begin(s, &b, err);
 
 	if (r >= 0)
-		r = take_out(b, REF_RECEIPT, &puts->receipt, &err);
+		r = take_out(b, &puts->receipt, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->after))
+		r = forget_add_id(&f, s, &puts->after, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->before))
+		r = forget_add_id(&f, s, &puts->before, err);
 	if (r >= 0)
-		r = take_out(b, REF_SNAPSHOT, &puts->after, &err);
+		r = forget_settle(&f, s, NULL, err);
 	if (r >= 0)
-		r = take_out(b, REF_SNAPSHOT, &puts->before, &err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, &err);
+		r = forget_put(&f, b, &unused, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+/*
+ * Nothing was changed, so nothing need be kept but what somebody has named meanwhile; and the last
+ * snapshot is still the last.
+ */
+static void forget(struct landing *l, const struct landing_act *act, const struct puts *puts)
+{
+	struct host *h = l->engine->host;
+	struct err err = { 0 };
+	int r;
+
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = forget_puts(h->store, puts, &err);
+	pthread_rwlock_unlock(&h->snapshots);
 	if (r < 0)
 		engine_warn(l->engine, "what was kept of '%s' is left: %s, continuing",
 			    l->project->path, err.msg);

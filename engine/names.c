@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/engine-i.h"
+#include "engine/receipts.h"
 
 #define ID_SHOWN 8 /* digits of an id, as lists show it */
 
@@ -49,6 +50,27 @@ static int tell_snapshots(struct store *s, const struct naming *n, struct err *e
 	return r;
 }
 
+static int tell_promotions(struct engine *e, const struct naming *n, struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	int r = engine_receipts(e, &all, err);
+
+	for (size_t i = 0; i < all.n && r >= 0; i++) {
+		AUTO_FREE char *about = NULL;
+		const struct engine_receipt *one = &all.list[i];
+		char id[ID_SHOWN + 1];
+
+		if (one->undone)
+			continue;
+		snprintf(id, sizeof(id), "%.*s", ID_SHOWN, one->id);
+		if (asprintf(&about, "%s%s%s", engine_receipt_kind_name(one->kind),
+			     one->clone ? " of " : "", one->clone ? one->clone : "") < 0)
+			about = NULL;
+		n->fn(id, about ? about : "", n->ctx);
+	}
+	return r;
+}
+
 int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, void *ctx,
 		 struct err *err)
 {
@@ -64,6 +86,8 @@ int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, vo
 	if (r < 0 && r != -ENXIO)
 		return r;
 	n.project = r >= 0 ? &project : NULL;
+	if (what == ENGINE_NAMES_PROMOTIONS)
+		return n.project ? tell_promotions(e, &n, err) : 0;
 	r = clone_each(s, on_clone, &n, err);
 	if (r >= 0 && what == ENGINE_NAMES_STATES && n.project)
 		r = tell_snapshots(s, &n, err);

@@ -8,8 +8,9 @@
 #include "engine/engine.h"
 
 enum engine_names {
-	ENGINE_NAMES_CLONES, /* of the project, or of the whole store where there is none */
-	ENGINE_NAMES_STATES, /* the same, and tags and snapshots of the project, newest first */
+	ENGINE_NAMES_CLONES,     /* of the project, or of the whole store where there is none */
+	ENGINE_NAMES_STATES,     /* the same, and tags and snapshots of the project, newest first */
+	ENGINE_NAMES_PROMOTIONS, /* what can be undone in the project, newest first */
 };
 
 /* `about` is for a person to tell them apart; both are borrowed for the call. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/forget-i.h"
 #include "engine/host-i.h"
 #include "engine/keep-i.h"
 #include "engine/promote-i.h"
@@ -10,38 +11,59 @@
 
 struct pending {
 	struct kept kept;
-	struct store *store;
+	struct host *host;
 	struct catalog_id snapshot, receipt;
 	bool landed;
 };
 
 /* In the batch, if it is still there. */
-static int drop(struct batch *b, struct store *s, enum ref_kind kind, const struct catalog_id *id,
-		struct err *err)
+static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
 {
-	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	CLEANUP(receipt_done) struct receipt receipt = { 0 };
 	char hex[CATALOG_HEX_SIZE];
-	struct ref ref;
-	int r;
+	int r = receipt_get(p->host->store, &p->receipt, &receipt, err);
 
-	catalog_id_hex(id, hex);
-	r = ref_get(s, kind, hex, strlen(hex), &ref, &hold, err);
-	return r == -ENOENT ? 0 : r < 0 ? r : ref_delete(b, kind, hex, strlen(hex), err);
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r
+		     : ref_delete(b, REF_RECEIPT, catalog_id_hex(&p->receipt, hex),
+				  CATALOG_HEX_SIZE - 1, err);
+}
+
+/*
+ * A clone may still have come of it: that of a check whose command was killed, or one that somebody
+ * made by its id.  Then both stay, in nobody's history, until a later start finds them unused.
+ */
+static int drop(struct pending *p, struct err *err)
+{
+	CLEANUP(forget_done) struct forget f = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t unused;
+	int r = batch_begin(p->host->store, &b, err);
+
+	if (r >= 0)
+		r = forget_add_id(&f, p->host->store, &p->snapshot, err);
+	if (r >= 0)
+		r = forget_settle(&f, p->host->store, NULL, err);
+	if (r < 0 || forget_stays(&f, &p->snapshot))
+		return r;
+	r = forget_put(&f, b, &unused, err);
+	if (r >= 0)
+		r = drop_receipt(p, b, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
 static void release(struct kept *k)
 {
 	struct pending *p = (struct pending *)k;
-	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct err err = { 0 };
-	int r = p->landed ? 0 : batch_begin(p->store, &b, &err);
+	int r = 0;
 
-	if (b && r >= 0)
-		r = drop(b, p->store, REF_SNAPSHOT, &p->snapshot, &err);
-	if (b && r >= 0)
-		r = drop(b, p->store, REF_RECEIPT, &p->receipt, &err);
-	if (b && r >= 0)
-		r = batch_commit(b, BATCH_SAFE, &err);
+	if (!p->landed) {
+		pthread_rwlock_wrlock(&p->host->snapshots);
+		r = drop(p, &err);
+		pthread_rwlock_unlock(&p->host->snapshots);
+	}
 	if (r < 0)
 		log_warn("what was to be checked is left: %s, continuing", err.msg);
 	free(p);
@@ -70,7 +92,7 @@ int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct 
 		return x;
 	*p = (struct pending){
 		.kept.release = release,
-		.store = e->store,
+		.host = e->host,
 		.snapshot = s->id,
 		.receipt = r->id,
 	};

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/xattrs.h"
 #include "engine/hold-i.h"
 #include "engine/land-i.h"
 #include "engine/promote-i.h"
@@ -37,7 +38,8 @@ struct promoting {
 	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
 	struct plan plan;
 	int64_t now;
-	char *checks; /* what options->checks says */
+	char *checks;    /* what options->checks says */
+	struct err *err; /* of a walk */
 	struct engine_promotion result;
 };
 
@@ -301,9 +303,43 @@ static int tell_changes(struct promoting *p, struct err *err)
 			r = landing_add_path(&res->held, &res->n_held, c->path, c->status,
 					     rule->name);
 	}
-	if (res->n_held > 0 && res->end == ENGINE_PROMOTED)
-		res->end = ENGINE_HELD;
 	return r < 0 ? err_nomem(err) : 0;
+}
+
+static int hold_capable(const struct plan_step *s, void *ctx)
+{
+	CLEANUP(buf_done) struct buf set = BUF_INIT;
+	struct promoting *p = ctx;
+	struct engine_promotion *res = &p->result;
+	const struct engine_list *allow = &p->options->asked->allow;
+	struct xattr unused;
+	int r;
+
+	if (s->act == PLAN_REMOVE || !S_ISREG(s->after.mode) ||
+	    object_id_is_zero(&s->after.xattrs) || guard_allowed(s->path, allow->items, allow->n))
+		return 0;
+	r = xattrs_get(p->store, &s->after.xattrs, &set, p->err);
+	if (r < 0)
+		return r;
+	if (!xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused))
+		return 0;
+	r = landing_add_path(&res->held, &res->n_held, s->path, s->act == PLAN_CREATE ? 'A' : 'M',
+			     GUARD_CAPABLE);
+	return r < 0 ? err_nomem(p->err) : 0;
+}
+
+/* What is to be done to the directory; and what only the plan tells of it. */
+static int plan_all(struct promoting *p, struct err *err)
+{
+	const struct plan_options options = { .as_of = p->landing.as_of };
+	int r = plan_make(p->store, &p->landing.now.root, &p->merge.root, &options, &p->plan, err);
+
+	p->err = err;
+	if (r >= 0 && p->guard)
+		r = plan_each(&p->plan, hold_capable, p);
+	if (r >= 0 && p->result.n_held > 0 && p->result.end == ENGINE_PROMOTED)
+		p->result.end = ENGINE_HELD;
+	return r;
 }
 
 /* --- landing ---------------------------------------------------------------------------- */
@@ -421,14 +457,10 @@ static int go(struct promoting *p, struct err *err)
 	AUTO_FREE char *before = NULL, *message = NULL;
 	const char *what = p->clone.name ? "promotion of" : "undo of";
 	const char *of = p->clone.name ? p->clone.name : p->result.undone;
-	const struct plan_options options = { .as_of = p->landing.as_of };
-	int r;
 
-	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run)
+	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run ||
+	    plan_is_empty(&p->plan))
 		return 0;
-	r = plan_make(p->store, &p->landing.now.root, &p->merge.root, &options, &p->plan, err);
-	if (r < 0 || plan_is_empty(&p->plan))
-		return r;
 	if (asprintf(&before, "before %s %s", what, of) < 0)
 		before = NULL;
 	if (asprintf(&message, "%s %s", what, of) < 0)
@@ -464,6 +496,8 @@ static int promote(struct promoting *p, struct err *err)
 		r = tell_conflicts(p, err);
 	if (r >= 0)
 		r = tell_changes(p, err);
+	if (r >= 0)
+		r = plan_all(p, err);
 	return r < 0 ? r : go(p, err);
 }
 

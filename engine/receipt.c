@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/forget-i.h"
 #include "engine/host-i.h"
 
 #define NAME_ROOM 4096
@@ -118,6 +119,48 @@ int receipt_landed(const char *path, const struct object_id *from, const struct 
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
+/* --- what is not yet ------------------------------------------------------------------ */
+
+/* A rollback leads to a snapshot that was there before it. */
+static bool is_unborn(const struct receipt *r)
+{
+	return r->state == RECEIPT_BEGUN && r->kind != RECEIPT_ROLLBACK;
+}
+
+void receipt_unborn_done(struct receipt_unborn *u)
+{
+	free(u->list);
+	*u = (struct receipt_unborn){ 0 };
+}
+
+static int add_unborn(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct receipt_unborn *u = ctx;
+	struct catalog_id *list;
+
+	if (!is_unborn(r))
+		return 0;
+	list = reallocarray(u->list, u->n + 1, sizeof(*list));
+	if (!list)
+		return err_nomem(err);
+	u->list = list;
+	u->list[u->n++] = r->after;
+	return 0;
+}
+
+int receipt_unborn_load(struct store *s, struct receipt_unborn *ret, struct err *err)
+{
+	return receipt_each(s, add_unborn, ret, err);
+}
+
+bool receipt_unborn_has(const struct receipt_unborn *u, const struct catalog_id *snapshot)
+{
+	for (size_t i = 0; i < u->n; i++)
+		if (catalog_id_same(&u->list[i], snapshot))
+			return true;
+	return false;
+}
+
 /* --- finding ---------------------------------------------------------------------------- */
 
 struct wanted {
@@ -176,37 +219,49 @@ int receipt_find(struct store *s, const struct project *p, const char *word, str
 struct left {
 	struct batch *batch;
 	struct store *store;
+	struct forget forget; /* snapshots of what never was */
 	unsigned n;
 };
 
+static void left_done(struct left *l)
+{
+	forget_done(&l->forget);
+}
+
+static int add_left(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct left *l = ctx;
+
+	return is_unborn(r) ? forget_add_id(&l->forget, l->store, &r->after, err) : 0;
+}
+
 static int remove_left(const struct receipt *r, void *ctx, struct err *err)
 {
-	CLEANUP(snapshot_done) struct snapshot after = { 0 };
 	struct left *l = ctx;
 	char hex[CATALOG_HEX_SIZE];
-	int x = 0;
 
-	if (r->state != RECEIPT_BEGUN)
+	if (r->state != RECEIPT_BEGUN || (is_unborn(r) && forget_stays(&l->forget, &r->after)))
 		return 0;
 	l->n++;
-	/* A rollback leads to a snapshot that was there before it. */
-	if (r->kind != RECEIPT_ROLLBACK && snapshot_get(l->store, &r->after, &after, err) >= 0)
-		x = ref_delete(l->batch, REF_SNAPSHOT, catalog_id_hex(&r->after, hex),
-			       CATALOG_HEX_SIZE - 1, err);
-	if (x >= 0)
-		x = ref_delete(l->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex),
-			       CATALOG_HEX_SIZE - 1, err);
-	return x;
+	return ref_delete(l->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex), CATALOG_HEX_SIZE - 1,
+			  err);
 }
 
 void receipt_sweep(struct host *h)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct left left = { .store = h->store };
+	CLEANUP(left_done) struct left left = { .store = h->store };
 	struct err err = { 0 };
+	uint64_t unused;
 	int r = batch_begin(h->store, &b, &err);
 
 	left.batch = b;
+	if (r >= 0)
+		r = receipt_each(h->store, add_left, &left, &err);
+	if (r >= 0)
+		r = forget_settle(&left.forget, h->store, NULL, &err);
+	if (r >= 0)
+		r = forget_put(&left.forget, b, &unused, &err);
 	if (r >= 0)
 		r = receipt_each(h->store, remove_left, &left, &err);
 	if (r >= 0 && left.n > 0)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/receipt-i.h"
+
 struct candidate {
 	struct catalog_id id, project;
 	int64_t created;
@@ -14,11 +16,13 @@ struct choosing {
 	struct store *store;
 	struct candidate *list; /* owned */
 	size_t n, cap;
+	struct receipt_unborn unborn;
 };
 
 static void choosing_done(struct choosing *c)
 {
 	free(c->list);
+	receipt_unborn_done(&c->unborn);
 }
 
 /* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
@@ -42,7 +46,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	struct choosing *c = ctx;
 	int r = has_clone(c->store, s, err);
 
-	if (r != 0)
+	if (r != 0 || receipt_unborn_has(&c->unborn, &s->id))
 		return r < 0 ? r : 0;
 	if (c->n == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 64;
@@ -153,7 +157,9 @@ int retain_choose(struct store *s, const struct engine_gc_options *options, stru
 
 	if (options->keep_last == 0 && options->keep_within_ms == 0)
 		return 0;
-	r = snapshot_each(s, on_snapshot, &c, err);
+	r = receipt_unborn_load(s, &c.unborn, err);
+	if (r >= 0)
+		r = snapshot_each(s, on_snapshot, &c, err);
 	if (r >= 0)
 		r = choose(&c, options, f, err);
 	if (r >= 0)

@@ -28,6 +28,7 @@ static const struct guard_rule rules[] = {
 	  "an assistant takes it for instructions, or runs what it names" },
 	{ "snap", ".snap/\n.snapignore\n", "it says what is captured, held and run here" },
 	{ "set-id", NULL, "whoever runs it becomes its owner" },
+	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may" },
 	{ "device", NULL, "it opens a device, not a file" },
 	{ "hidden-program", NULL, "an executable where few people look" },
 };
@@ -111,6 +112,8 @@ static bool holds_mode(const struct guard_rule *rule, const char *path, uint32_t
 {
 	if (strcmp(rule->name, "set-id") == 0)
 		return S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0;
+	if (strcmp(rule->name, GUARD_CAPABLE) == 0)
+		return false; /* no mode tells */
 	if (strcmp(rule->name, "device") == 0)
 		return S_ISCHR(mode) || S_ISBLK(mode);
 	return S_ISREG(mode) && (mode & 0111) != 0 && is_hidden(path);
@@ -122,7 +125,8 @@ const struct guard_rule *guard_match(const struct guard *g, const char *path, ui
 	for (size_t i = 0; i < ARRAY_LEN(rules) + g->n_more; i++) {
 		const struct guard_rule *rule = rule_at(g, i);
 
-		if (g->patterns[i] ? matches(g->patterns[i], path, S_ISDIR(mode))
+		/* Who follows a link finds a directory there, for all that we know. */
+		if (g->patterns[i] ? matches(g->patterns[i], path, S_ISDIR(mode) || S_ISLNK(mode))
 				   : status != 'D' && holds_mode(rule, path, mode))
 			return rule;
 	}

@@ -19,6 +19,10 @@ struct guard_rule {
 	const char *why;
 };
 
+/* The rule for files with capabilities: an attribute tells them, so the caller must look (GUARD_CAPABLE_XATTR). */
+#define GUARD_CAPABLE       "capabilities"
+#define GUARD_CAPABLE_XATTR "security.capability"
+
 /* Those that are always there. */
 const struct guard_rule *guard_rules(size_t *ret_n);
 

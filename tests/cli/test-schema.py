@@ -120,6 +120,28 @@ def look_at_differences(w, judge):
         judge(*args)
 
 
+def look_at_promotions(w, judge):
+    """Each end that a promotion can have, and each list that it can fill."""
+    judge("promote", "--rules")
+    judge("clone", "-n", "give")
+    path = w.store / "clones" / "give"
+    judge("promote", "give")
+    (path / "README.md").write_text("of the clone\n")
+    (path / ".envrc").write_text("export A=b\n")
+    judge("promote", "give", "--dry-run")
+    judge("promote", "give", status=7)
+    judge("promote", "give", "--allow", ".envrc", "--check", "false", status=8)
+    judge("promote", "give", "--allow", ".envrc", "--check", "true")
+    judge("log")
+    (w.project / "README.md").write_text("of the project\n")
+    judge("undo", status=5)
+    judge("undo", "--dry-run")
+    judge("undo", "--conflict", "theirs")
+    judge("undo")  # of the rollback before
+    judge("undo", status=4)
+    judge("rm", "give")
+
+
 @test
 def what_every_command_prints_is_what_its_schema_says(w: World):
     judge = Judge(w)
@@ -128,6 +150,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     look_at_clones(w, judge)
     look_at_the_rest(w, judge)
     look_at_differences(w, judge)
+    look_at_promotions(w, judge)
     judge("run", "try", "--", "sh", "-c", "echo out; echo err >&2; echo new > more")
     judge("run", "--", "/no/such/program", status=127, name="run")
     judge("runs")

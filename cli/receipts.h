@@ -1,0 +1,18 @@
+/*
+ * receipts.h - what was done to the project, beside the snapshots that it led to.
+ */
+#pragma once
+
+#include "cli/out.h"
+#include "engine/receipts.h"
+
+/* An array `receipts` of those that belong to one of these snapshots. */
+void receipts_set(struct json j, const struct engine_receipts *r,
+		  const struct engine_snapshot *list, size_t n);
+
+/*
+ * "  (9f8e7d6c, make test)" for each that led to this snapshot; of a rollback, which led to an older
+ * one, for the snapshot that it kept.
+ */
+void receipts_print(const struct invocation *inv, const struct engine_receipts *r,
+		    const struct engine_snapshot *s);
