@@ -116,7 +116,8 @@ def look_at_differences(w, judge):
     (w.project / "src" / "main.c").chmod(0o600)
     for args in (("diff",), ("diff", "try"), ("diff", "@", "try"), ("diff", "--patch"),
                  ("diff", "--stat"), ("status", "try"), ("status",), ("rollback", "try"),
-                 ("rollback", "--dry-run"), ("rollback",)):
+                 ("rollback", "--dry-run"), ("rollback",), ("rebase", "--dry-run", "try"),
+                 ("rebase", "try")):
         judge(*args)
 
 
