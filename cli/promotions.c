@@ -86,7 +86,7 @@ static void set_checks(struct json j, const struct engine_promotion *p)
 	}
 }
 
-static void set_all(struct json j, const void *ctx)
+void promotions_set_json(struct json j, const void *ctx)
 {
 	const struct engine_promotion *p = ctx;
 
@@ -253,7 +253,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	for (size_t i = 0; i < 3; i += 2)
 		if (c->sides[i])
 			cmd_hint(inv, "show %s", c->sides[i]);
-	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }
 
 static int tell_held(struct invocation *inv, const struct engine_promotion *p)
@@ -266,7 +266,7 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 	promotions_more(&err, p->n_held);
 	cmd_hint(inv, "promote --allow %s %s", h->path, p->clone);
 	cmd_hint(inv, "promote --rules");
-	return fail_with(inv, CMD_REFUSED, &err, set_all, p);
+	return fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
 }
 
 static int tell_check(struct invocation *inv, const struct engine_promotion *p)
@@ -277,7 +277,7 @@ static int tell_check(struct invocation *inv, const struct engine_promotion *p)
 	err_set(&err, -ECANCELED, "nothing is promoted: check '%.100s' ended with %d", c->command,
 		c->exit_code);
 	cmd_hint(inv, "logs %s", c->run);
-	return fail_with(inv, CMD_CHECK_FAILED, &err, set_all, p);
+	return fail_with(inv, CMD_CHECK_FAILED, &err, promotions_set_json, p);
 }
 
 static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
@@ -293,7 +293,7 @@ static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
 	promotions_more(&err, p->n_meanwhile);
 	if (!p->undone[0])
 		cmd_hint(inv, "promote %s", p->clone);
-	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }
 
 int promotions_tell(struct invocation *inv, const struct engine_promotion *p, struct err *err)
@@ -313,7 +313,7 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 		break;
 	}
 	if (inv->json) {
-		set_all(out_json_begin(inv, &doc), p);
+		promotions_set_json(out_json_begin(inv, &doc), p);
 		return json_print(&doc, inv->out, err);
 	}
 	if (inv->quiet && p->id[0] != '\0')

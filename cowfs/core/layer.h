@@ -265,7 +265,10 @@ void layer_usage(struct layer *l, struct layer_usage *ret);
 /* A new limit of growth in bytes; 0: none.  Part of the clone with the next persist. */
 void layer_set_quota(struct layer *l, uint64_t quota);
 
-/* A second limit of the same kind, which ends with the layer; the lower one counts.  0: none. */
+/* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
+void layer_set_expiry(struct layer *l, int64_t expires);
+
+/* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */

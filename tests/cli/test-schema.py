@@ -131,6 +131,8 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     look_at_differences(w, judge)
     judge("run", "try", "--", "sh", "-c", "echo out; echo err >&2; echo new > more")
     judge("run", "--", "/no/such/program", status=127, name="run")
+    for how in ("--discard", "--promote-if-ok", "--keep"):
+        judge("try", how, "--", "sh", "-c", "echo new > tried")
     judge("runs")
     judge("logs")
     judge("ps")
