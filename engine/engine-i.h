@@ -180,6 +180,13 @@ struct engine_rolled;
 NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
 			  struct engine_rolled *ret, struct err *err);
 
+/* --- radar.c ---------------------------------------------------------------------------- */
+
+/* engine_radar(), done here. */
+struct engine_radar;
+NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *ret,
+		       struct err *err);
+
 /* --- rebase.c --------------------------------------------------------------------------- */
 
 /* engine_rebase(), done here. */

@@ -115,7 +115,8 @@ def look_at_differences(w, judge):
     (w.project / "README.md").write_text("second\n")
     (w.project / "src" / "main.c").chmod(0o600)
     for args in (("diff",), ("diff", "try"), ("diff", "@", "try"), ("diff", "--patch"),
-                 ("diff", "--stat"), ("status", "try"), ("status",), ("rollback", "try"),
+                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"),
+                 ("status", "try", "--others"), ("rollback", "try"),
                  ("rollback", "--dry-run"), ("rollback",), ("rebase", "--dry-run", "try"),
                  ("rebase", "try")):
         judge(*args)
