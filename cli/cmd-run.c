@@ -12,53 +12,18 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/refusals.h"
+#include "cli/run-args.h"
 #include "cli/runs.h"
-#include "engine/run.h"
-
-struct run_args {
-	const char *workdir, *profile, *cpus;
-	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
-	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
-	bool tty, no_snapshot, keep, rm;
-};
-
 static const struct opt run_opts[] = {
-	OPT_SIZE(0, "mem", "SIZE", struct run_args, mem, "memory of all of it together (1G)"),
-	OPT_STR(0, "cpus", "N", struct run_args, cpus, "processors it may use: 1.5 (all)"),
-	OPT_U64(0, "pids", "N", struct run_args, pids, "processes and threads (512)"),
-	OPT_DURATION(0, "time", "TIME", struct run_args, time, "how long it may take (10m)"),
-	OPT_SIZE(0, "disk", "SIZE", struct run_args, disk, "how much the clone may grow (4G)"),
-	OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"),
-	OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),
-	OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),
-	OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,
-		 "the network it has: its own alone, the host's, or HOST:PORT,... for "
-		 "connections to these"),
-	OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"),
-	OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),
-	OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),
-	OPT_LIST('e', "env", "NAME=VALUE", struct run_args, env, "set a variable"),
-	OPT_LIST(0, "pass-env", "NAME", struct run_args, pass_env,
-		 "pass a variable of this environment on"),
-	OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,
-		 "pass one on, or a file's content, and show *** wherever it is printed"),
-	OPT_STR('w', "workdir", "DIR", struct run_args, workdir,
-		"where it starts (default: here, as the run sees it)"),
-	OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),
-	OPT_STR(0, "profile", "NAME", struct run_args, profile,
-		"take what a profile says, and the other options on top of it"),
-	OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,
-		 "run without it where this machine has none: landlock, memory, pids, cpu"),
+	RUN_OPTS,
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
 		 "take no snapshot of the clone before"),
-	OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),
-	OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-static void preset(void *to)
+void run_preset(void *to)
 {
 	struct run_args *args = to;
 
@@ -111,7 +76,8 @@ static int check(const struct invocation *inv, struct err *err)
 	const bool named = inv->n_before > 0;
 
 	if (inv->n_words == inv->n_before)
-		return err_set(err, -EINVAL, "'run' needs -- and a command behind it");
+		return err_set(err, -EINVAL, "'%s' needs -- and a command behind it",
+			       inv->command->name);
 	if (args->rm && !named)
 		return err_set(err, -EINVAL,
 			       "option '--rm' is for a clone that is named: the one "
@@ -176,20 +142,25 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 
 /* --- what came of it -------------------------------------------------------------------- */
 
+void run_set_json(struct json j, const struct engine_run *r)
+{
+	runs_set_json(j, r);
+	json_set_text_len(j, "stdout", (const char *)r->out.data, r->out.len);
+	json_set_text_len(j, "stderr", (const char *)r->err.data, r->err.len);
+	runs_set_changed(j, r);
+}
+
 static int print_json(const struct invocation *inv, const struct engine_run *r, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
 
-	runs_set_json(j, r);
-	json_set_text_len(j, "stdout", (const char *)r->out.data, r->out.len);
-	json_set_text_len(j, "stderr", (const char *)r->err.data, r->err.len);
-	runs_set_changed(j, r);
+	run_set_json(j, r);
 	return json_print(&doc, inv->out, err);
 }
 
 /* The command has had its say; what it does not know itself is added. */
-static void tell(const struct invocation *inv, const struct engine_run *r)
+void run_tell(const struct invocation *inv, const struct engine_run *r)
 {
 	char text[DURATION_TEXT_MAX], size[SIZE_TEXT_MAX];
 
@@ -209,8 +180,6 @@ static void tell(const struct invocation *inv, const struct engine_run *r)
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);
-	if (r->made && !r->removed)
-		fprintf(stderr, "clone %s\n", r->clone);
 }
 
 static void hint(struct invocation *inv, int r)
@@ -226,9 +195,10 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "init .");
 }
 
-static int run_run(struct invocation *inv, struct err *err)
+int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,
+	   struct err *err)
 {
-	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const struct run_args *args = inv->args;
 	AUTO_FREE const char **argv = NULL;
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
@@ -238,7 +208,7 @@ static int run_run(struct invocation *inv, struct err *err)
 	if (r >= 0)
 		r = check(inv, err);
 	if (r >= 0)
-		r = join_net(&((const struct run_args *)inv->args)->net, &net, err);
+		r = join_net(&args->net, &net, err);
 	if (r < 0)
 		return r;
 	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));
@@ -248,10 +218,19 @@ static int run_run(struct invocation *inv, struct err *err)
 		argv[i - inv->n_before] = inv->words[i];
 	options.argv = argv;
 	options.net = net;
+	options.waits = waits;
 
-	r = engine_run(inv->engine, &options, &run, err);
+	r = engine_run(inv->engine, &options, ret, err);
 	progress_done(inv->progress);
 	hint(inv, r);
+	return r;
+}
+
+static int run_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	int r = run_go(inv, NULL, &run, err);
+
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
 		return fail_sandbox(inv, err);
 	if (r == -EPIPE && run.state == ENGINE_RUN_ENDED)
@@ -261,7 +240,9 @@ static int run_run(struct invocation *inv, struct err *err)
 	if (inv->json)
 		r = print_json(inv, &run, err);
 	else
-		tell(inv, &run);
+		run_tell(inv, &run);
+	if (!inv->json && !inv->quiet && run.made && !run.removed)
+		fprintf(stderr, "clone %s\n", run.clone);
 	return r < 0 ? r : run.exit_code;
 }
 
@@ -273,7 +254,7 @@ const struct command cmd_run = {
 	.max_words = 1,
 	.takes_rest = true,
 	.opts = run_opts,
-	.preset = preset,
+	.preset = run_preset,
 	.details =
 	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"

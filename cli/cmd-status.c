@@ -4,15 +4,18 @@
 #include "base/size.h"
 #include "cli/clones.h"
 #include "cli/progress.h"
+#include "cli/radar.h"
 #include "cli/runs.h"
 
 struct status_args {
-	bool fail_if_stale;
+	bool fail_if_stale, others;
 };
 
 static const struct opt status_opts[] = {
 	OPT_FLAG(0, "fail-if-stale", struct status_args, fail_if_stale,
 		 "exit with 6 if the project changed, or if that cannot be told"),
+	OPT_FLAG(0, "others", struct status_args, others,
+		 "which other clones touch the same paths, and whether they would conflict"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct status_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -96,7 +99,8 @@ static void set_last_run(struct json j, const struct engine_runs *runs)
 }
 
 static int print_clone_json(const struct invocation *inv, const struct engine_clone *c,
-			    const struct engine_runs *runs, struct err *err)
+			    const struct engine_runs *runs, const struct engine_radar *radar,
+			    struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
@@ -106,12 +110,14 @@ static int print_clone_json(const struct invocation *inv, const struct engine_cl
 	set_stale(j, &c->stale);
 	json_set_uint(j, "used", c->used);
 	set_last_run(j, runs);
+	if (radar)
+		radar_set_json(j, radar);
 	return json_print(&doc, inv->out, err);
 }
 
 /* What a project has no answer to yet is null. */
 static int print_project_json(const struct invocation *inv, const struct engine_overview *o,
-			      struct err *err)
+			      const struct engine_radar *radar, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
@@ -126,6 +132,8 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_uint(j, "snapshots", o->snapshots);
 	json_set_uint(j, "clones", o->clones);
 	json_set_uint(j, "mounted", o->mounted);
+	if (radar)
+		radar_set_json(j, radar);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -269,6 +277,8 @@ static int status_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_overview_done) struct engine_overview project = { 0 };
 	const struct status_args *args = inv->args;
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	CLEANUP(engine_radar_done) struct engine_radar found = { 0 };
+	const struct engine_radar *radar = args->others ? &found : NULL;
 	struct engine_runs_options of_clone = { 0 };
 	struct engine_watch watch;
 	bool stale;
@@ -286,15 +296,19 @@ static int status_run(struct invocation *inv, struct err *err)
 		if (r >= 0 && runs_count(&runs, &clone) == 0)
 			engine_runs_done(&runs);
 	}
+	if (r >= 0 && radar)
+		r = engine_radar(inv->engine, clone.name, &found, err);
 	if (r < 0)
 		return r;
 	if (inv->json)
-		r = clone.name ? print_clone_json(inv, &clone, &runs, err)
-			       : print_project_json(inv, &project, err);
+		r = clone.name ? print_clone_json(inv, &clone, &runs, radar, err)
+			       : print_project_json(inv, &project, radar, err);
 	else if (clone.name)
 		print_clone(inv, &clone, &runs);
 	else
 		print_project(inv, &project);
+	if (!inv->json && radar)
+		radar_print(inv, radar, clone.name);
 	stale = clone.name && (!clone.stale.known || clone.stale.paths > 0);
 	return r < 0 ? r : args->fail_if_stale && stale ? CMD_STALE : CMD_OK;
 }
@@ -309,7 +323,12 @@ const struct command cmd_status = {
 	.details =
 	    "Without CLONE: of the clone that holds the current directory, else of the project,\n"
 	    "since its newest snapshot. The project is looked at as it is now; no snapshot is\n"
-	    "taken. `(in both)` marks what changed in the clone and in the project.\n",
-	.examples = "status try\nstatus try --fail-if-stale --json\n",
+	    "taken. `(in both)` marks what changed in the clone and in the project.\n"
+	    "\n"
+	    "With --others: `same` is a path in which two clones did the same, `apart` one that can\n"
+	    "be put together from both, `overlap` one that would conflict. Of two with different\n"
+	    "bases that is judged from the older: what the project did between the two counts as a\n"
+	    "change of the younger clone.\n",
+	.examples = "status try\nstatus try --fail-if-stale --json\nstatus try --others\n",
 	.run = status_run,
 };

@@ -33,7 +33,7 @@ enum cmd_status {
 	CMD_NO_SANDBOX = 125, /* of `run`: nothing ran */
 };
 
-#define CMD_ARGS_MAX  256 /* bytes for the options of any command */
+#define CMD_ARGS_MAX  384 /* bytes for the options of any command */
 #define CMD_HINTS_MAX 4
 
 struct command;
@@ -88,5 +88,5 @@ void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 extern const struct command cmd_check, cmd_clone, cmd_completion, cmd_doctor, cmd_diff, cmd_gc,
     cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs, cmd_mount, cmd_ps, cmd_profile, cmd_promote,
-    cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot, cmd_start, cmd_stats,
-    cmd_status, cmd_stop, cmd_tag, cmd_umount, cmd_undo, cmd_version;
+    cmd_rebase, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot, cmd_start,
+    cmd_stats, cmd_status, cmd_stop, cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version;

@@ -40,8 +40,8 @@ static const char *shown(const char *path)
 	return *path != '\0' ? path : ".";
 }
 
-static void set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
-		      size_t n, const char *why)
+void promotions_set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
+			  size_t n, const char *why)
 {
 	struct json array = json_set_array(j, key), at;
 
@@ -55,12 +55,12 @@ static void set_paths(struct json j, const char *key, const struct engine_rolled
 	}
 }
 
-static void set_conflicts(struct json j, const struct engine_promotion *p)
+void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n)
 {
 	struct json array = json_set_array(j, "conflicts"), at;
 
-	for (size_t i = 0; i < p->n_conflicts; i++) {
-		const struct engine_conflict *c = &p->conflicts[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct engine_conflict *c = &list[i];
 
 		at = json_add_object(array);
 		json_set_name(at, "path", shown(c->path));
@@ -86,7 +86,7 @@ static void set_checks(struct json j, const struct engine_promotion *p)
 	}
 }
 
-static void set_all(struct json j, const void *ctx)
+void promotions_set_json(struct json j, const void *ctx)
 {
 	const struct engine_promotion *p = ctx;
 
@@ -99,21 +99,21 @@ static void set_all(struct json j, const void *ctx)
 	out_json_id(j, "after", p->after);
 	out_json_id(j, "sha256", p->sha256);
 	json_set_bool(j, "dry_run", p->dry_run);
-	set_paths(j, "changed", p->paths, p->n_paths, NULL);
+	promotions_set_paths(j, "changed", p->paths, p->n_paths, NULL);
 	json_set_bool(j, "truncated", p->n_paths < p->changed);
 	json_set_uint(j, "merged", p->merged);
-	set_conflicts(j, p);
-	set_paths(j, "held", p->held, p->n_held, "rule");
-	set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
-	set_paths(j, "left", p->left, p->n_left, NULL);
+	promotions_set_conflicts(j, p->conflicts, p->n_conflicts);
+	promotions_set_paths(j, "held", p->held, p->n_held, "rule");
+	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
+	promotions_set_paths(j, "left", p->left, p->n_left, NULL);
 	set_checks(j, p);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
 }
 
 /* --- for people ------------------------------------------------------------------------- */
 
-static void print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
-			size_t n)
+void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
+			    size_t n)
 {
 	static const char style[] = { 'A', 'M', 'D' };
 	static const enum out_style styles[] = { OUT_GOOD, OUT_PLAIN, OUT_BAD };
@@ -155,17 +155,23 @@ static void print_head(const struct invocation *inv, const struct engine_promoti
 	fprintf(inv->out, ", in %s\n", duration_format(p->elapsed_ms, time));
 }
 
-/* Of a dry run: what would stand in the way. */
-static void print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
+void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,
+				size_t n)
 {
-	for (size_t i = 0; i < p->n_conflicts; i++) {
-		const struct engine_conflict *c = &p->conflicts[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct engine_conflict *c = &list[i];
 
 		fprintf(inv->out, "  %s%s%s ", out_style(inv, OUT_BAD),
 			c->settled ? "settled:" : "conflict:", out_style(inv, OUT_PLAIN));
 		out_name(inv->out, shown(c->path));
 		fprintf(inv->out, " (%s)\n", c->kind);
 	}
+}
+
+/* Of a dry run: what would stand in the way. */
+static void print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
+{
+	promotions_print_conflicts(inv, p->conflicts, p->n_conflicts);
 	for (size_t i = 0; i < p->n_held; i++) {
 		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
 			out_style(inv, OUT_PLAIN));
@@ -180,7 +186,7 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 		fprintf(inv->out, "nothing to %s\n", p->undone[0] ? "undo" : "promote");
 	} else {
 		print_head(inv, p);
-		print_paths(inv, p->paths, p->n_paths);
+		promotions_print_paths(inv, p->paths, p->n_paths);
 	}
 	if (p->dry_run || p->n_conflicts > 0)
 		print_obstacles(inv, p);
@@ -209,20 +215,21 @@ static const char *why_of(const char *rule)
 	return "a rule of yours holds it";
 }
 
-static const struct engine_conflict *first_open(const struct engine_promotion *p, size_t *ret_n)
+const struct engine_conflict *promotions_first_open(const struct engine_conflict *list, size_t n,
+						    size_t *ret_n)
 {
 	const struct engine_conflict *first = NULL;
 
 	*ret_n = 0;
-	for (size_t i = 0; i < p->n_conflicts; i++)
-		if (!p->conflicts[i].settled) {
-			first = first ? first : &p->conflicts[i];
+	for (size_t i = 0; i < n; i++)
+		if (!list[i].settled) {
+			first = first ? first : &list[i];
 			++*ret_n;
 		}
 	return first;
 }
 
-static void more(struct err *err, size_t n)
+void promotions_more(struct err *err, size_t n)
 {
 	const size_t len = strlen(err->msg);
 
@@ -235,10 +242,10 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
 	size_t n;
-	const struct engine_conflict *c = first_open(p, &n);
+	const struct engine_conflict *c = promotions_first_open(p->conflicts, p->n_conflicts, &n);
 
 	err_set(&err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, shown(c->path), c->kind);
-	more(&err, n);
+	promotions_more(&err, n);
 	if (p->undone[0])
 		cmd_hint(inv, "undo --conflict markers %.*s", OUT_SHORT_ID, p->undone);
 	else
@@ -246,7 +253,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	for (size_t i = 0; i < 3; i += 2)
 		if (c->sides[i])
 			cmd_hint(inv, "show %s", c->sides[i]);
-	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }
 
 static int tell_held(struct invocation *inv, const struct engine_promotion *p)
@@ -256,10 +263,10 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 
 	err_set(&err, -ECANCELED, "nothing is promoted: '%s' is held by rule '%s': %s", h->path,
 		h->why, why_of(h->why));
-	more(&err, p->n_held);
+	promotions_more(&err, p->n_held);
 	cmd_hint(inv, "promote --allow %s %s", h->path, p->clone);
 	cmd_hint(inv, "promote --rules");
-	return fail_with(inv, CMD_REFUSED, &err, set_all, p);
+	return fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
 }
 
 static int tell_check(struct invocation *inv, const struct engine_promotion *p)
@@ -270,7 +277,7 @@ static int tell_check(struct invocation *inv, const struct engine_promotion *p)
 	err_set(&err, -ECANCELED, "nothing is promoted: check '%.100s' ended with %d", c->command,
 		c->exit_code);
 	cmd_hint(inv, "logs %s", c->run);
-	return fail_with(inv, CMD_CHECK_FAILED, &err, set_all, p);
+	return fail_with(inv, CMD_CHECK_FAILED, &err, promotions_set_json, p);
 }
 
 static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
@@ -283,10 +290,10 @@ static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
 			p->meanwhile[0].why);
 	else
 		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
-	more(&err, p->n_meanwhile);
+	promotions_more(&err, p->n_meanwhile);
 	if (!p->undone[0])
 		cmd_hint(inv, "promote %s", p->clone);
-	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }
 
 int promotions_tell(struct invocation *inv, const struct engine_promotion *p, struct err *err)
@@ -306,7 +313,7 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 		break;
 	}
 	if (inv->json) {
-		set_all(out_json_begin(inv, &doc), p);
+		promotions_set_json(out_json_begin(inv, &doc), p);
 		return json_print(&doc, inv->out, err);
 	}
 	if (inv->quiet && p->id[0] != '\0')

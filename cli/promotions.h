@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/json.h"
 #include "cli/cmd.h"
 #include "engine/promote.h"
 
@@ -10,6 +11,27 @@
 NODISCARD int promotions_read_ways(const char *on_conflict, const char *style,
 				   enum merge_on_conflict *ret, enum merge_style *ret_style,
 				   struct err *err);
+
+/* --- what `rebase` tells in the same words -------------------------------------------------- */
+
+/* `why`: the name that the word on each goes by; NULL: there is none. */
+void promotions_set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
+			  size_t n, const char *why);
+void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n);
+void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
+			    size_t n);
+void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,
+				size_t n);
+
+/* The first that nothing settled, which there is, and their number. */
+const struct engine_conflict *promotions_first_open(const struct engine_conflict *list, size_t n,
+						    size_t *ret_n);
+void promotions_more(struct err *err, size_t n); /* ", and 2 more", if n is 3 */
+
+/* --- promote and undo ----------------------------------------------------------------------- */
+
+/* The members of the answer; `ctx` is a struct engine_promotion, as fail_with() hands it on. */
+void promotions_set_json(struct json j, const void *ctx);
 
 /* The answer, or what stood in the way; the exit code, or a negative errno. */
 NODISCARD int promotions_tell(struct invocation *inv, const struct engine_promotion *p,

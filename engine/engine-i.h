@@ -84,6 +84,13 @@ NODISCARD int history_load(struct store *s, const struct catalog_id *project,
 NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
 			     struct snapshot *ret, struct err *err);
 
+/* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
+NODISCARD int history_has_clone(struct store *store, const struct snapshot *s, struct err *err);
+
+/* Is this what it holds, and with that base (of a clone, else zero)?  A snapshot of id zero holds nothing. */
+bool history_holds(const struct snapshot *s, const struct object_id *root,
+		   const struct catalog_id *base);
+
 /* Copy a record of the catalog, without tags. */
 NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct err *err);
 
@@ -172,6 +179,21 @@ struct engine_rollback_options;
 struct engine_rolled;
 NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
 			  struct engine_rolled *ret, struct err *err);
+
+/* --- radar.c ---------------------------------------------------------------------------- */
+
+/* engine_radar(), done here. */
+struct engine_radar;
+NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *ret,
+		       struct err *err);
+
+/* --- rebase.c --------------------------------------------------------------------------- */
+
+/* engine_rebase(), done here. */
+struct engine_rebase_options;
+struct engine_rebased;
+NODISCARD int rebase_do(struct engine *e, const struct engine_rebase_options *options,
+			struct engine_rebased *ret, struct err *err);
 
 /* --- state.c ---------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /*
  * forget-i.h - snapshots that go: which, and what follows for those that stay.
  *
- * What a tag or a clone names stays.  What stays and had one that goes as its parent follows
- * that one's parent then.
+ * What a tag or a clone names stays, and the base of what a clone can go back to.  What stays and
+ * had one that goes as its parent follows that one's parent then.
  *
  * Who relies on a snapshot until it has named it holds host->snapshots for reading from a look
  * whether it is there to the commit; who forgets some holds it for writing from choosing them to

@@ -65,15 +65,19 @@ bool forget_goes(const struct forget *f, const struct catalog_id *id)
 
 struct naming {
 	struct forget *forget;
+	struct store *store;
 	const char *except;
+	bool more; /* one stays that did not before */
 };
 
-static void keep(const struct naming *n, const struct catalog_id *id)
+static void keep(struct naming *n, const struct catalog_id *id)
 {
 	struct forget_one *one = find(n->forget, id);
 
-	if (one)
-		one->stays = true;
+	if (!one || one->stays)
+		return;
+	one->stays = true;
+	n->more = true;
 }
 
 static int on_tag(const struct tag *t, void *ctx, struct err *err)
@@ -85,7 +89,7 @@ static int on_tag(const struct tag *t, void *ctx, struct err *err)
 
 static int on_clone(const struct clone *c, void *ctx, struct err *err)
 {
-	const struct naming *n = ctx;
+	struct naming *n = ctx;
 
 	(void)err;
 	if (!n->except || strcmp(c->name, n->except) != 0)
@@ -93,16 +97,39 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
+/* The clone that goes back to it gets its base again. */
+static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct naming *n = ctx;
+	int r;
+
+	if (!forget_goes(n->forget, &s->base) || forget_goes(n->forget, &s->id) ||
+	    (n->except && s->clone && strcmp(s->clone, n->except) == 0))
+		return 0;
+	r = history_has_clone(n->store, s, err);
+	if (r > 0)
+		keep(n, &s->base);
+	return r < 0 ? r : 0;
+}
+
 int forget_settle(struct forget *f, struct store *s, const char *except, struct err *err)
 {
-	struct naming n = { .forget = f, .except = except };
+	struct naming n = { .forget = f, .store = s, .except = except };
 	int r;
 
 	if (f->n == 0)
 		return 0;
 	qsort(f->list, f->n, sizeof(*f->list), by_id);
 	r = tag_each(s, on_tag, &n, err);
-	return r < 0 ? r : clone_each(s, on_clone, &n, err);
+	if (r >= 0)
+		r = clone_each(s, on_clone, &n, err);
+	/* What stays for the sake of one that stays has a base, too. */
+	do {
+		n.more = false;
+		if (r >= 0)
+			r = snapshot_each(s, on_snapshot, &n, err);
+	} while (r >= 0 && n.more);
+	return r;
 }
 
 /* --- what goes -------------------------------------------------------------------------- */

@@ -182,6 +182,28 @@ int history_newest(struct store *s, const struct catalog_id *project, struct sna
 	return n.found ? engine_as_damage(err, snapshot_get(s, &n.id, ret, err)) : -ENOENT;
 }
 
+int history_has_clone(struct store *store, const struct snapshot *s, struct err *err)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r;
+
+	if (!s->clone)
+		return 0;
+	r = clone_get(store, s->clone, &clone, err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	return catalog_id_same(&clone.project, &s->project) && s->created > clone.created;
+}
+
+bool history_holds(const struct snapshot *s, const struct object_id *root,
+		   const struct catalog_id *base)
+{
+	return !catalog_id_is_zero(&s->id) && object_id_equal(&s->root, root) &&
+	       (catalog_id_is_zero(&s->base) || catalog_id_same(&s->base, base));
+}
+
 int engine_log(struct engine *e, const char *clone, struct engine_history *ret, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };

@@ -15,12 +15,11 @@
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/xattrs.h"
+#include "engine/conflicts-i.h"
 #include "engine/hold-i.h"
 #include "engine/land-i.h"
 #include "engine/promote-i.h"
 #include "snapshot/ignore.h"
-
-#define GIT ".git"
 
 struct promoting {
 	struct engine *engine;
@@ -140,24 +139,6 @@ static int parse_patterns(const struct engine_list *list, struct ignore **ret, s
 
 /* --- what takes part -------------------------------------------------------------------- */
 
-/* Is it git's own, or in it?  Then `ret_len` bytes of the path are git's folder. */
-static bool is_git(const char *path, size_t *ret_len)
-{
-	const size_t len = strlen(GIT);
-	const char *at = path;
-
-	for (;;) {
-		if (strncmp(at, GIT, len) == 0 && (at[len] == '\0' || at[len] == '/')) {
-			*ret_len = (size_t)(at - path) + len;
-			return true;
-		}
-		at = strchr(at, '/');
-		if (!at)
-			return false;
-		at++;
-	}
-}
-
 static void tell_left(struct promoting *p, const char *path, size_t len)
 {
 	struct engine_promotion *res = &p->result;
@@ -194,7 +175,7 @@ static bool takes(const char *path, void *ctx)
 	struct promoting *p = ctx;
 	size_t len;
 
-	if (is_git(path, &len)) {
+	if (conflicts_is_git(path, &len)) {
 		/* What a rollback did to it is not for a merge to take back either. */
 		tell_left(p, path, len);
 		return false;
@@ -245,43 +226,20 @@ static int merge_all(struct promoting *p, struct err *err)
 	return batch_commit(b, BATCH_SAFE, err);
 }
 
-static char *side_name(const struct merge_side *side, const char *state)
-{
-	char *name = NULL;
-
-	if (side->path && asprintf(&name, "%s:%s", state, side->path) < 0)
-		return NULL;
-	return name;
-}
-
 static int tell_conflicts(struct promoting *p, struct err *err)
 {
 	struct engine_promotion *res = &p->result;
 	char base[CATALOG_HEX_SIZE], theirs[CATALOG_HEX_SIZE];
+	const struct conflict_names names = {
+		.base = catalog_id_hex(&p->base.id, base),
+		.ours = ".",
+		.theirs = p->clone.name ? p->clone.name : catalog_id_hex(&p->theirs.id, theirs),
+	};
+	int r = conflicts_tell(&p->merge, &names, &res->conflicts, &res->n_conflicts, err);
 
-	res->conflicts = calloc(p->merge.n_conflicts + 1, sizeof(*res->conflicts));
-	if (!res->conflicts)
-		return err_nomem(err);
-	catalog_id_hex(&p->base.id, base);
-	catalog_id_hex(&p->theirs.id, theirs);
-	for (size_t i = 0; i < p->merge.n_conflicts; i++) {
-		const struct merge_conflict *m = &p->merge.conflicts[i];
-		struct engine_conflict *c = &res->conflicts[res->n_conflicts++];
-
-		*c = (struct engine_conflict){
-			.path = strdup(m->path),
-			.kind = merge_kind_name(m->kind),
-			.hunks = m->hunks,
-			.settled = m->settled,
-			.sides = { side_name(&m->base, base), side_name(&m->ours, "."),
-				   side_name(&m->theirs, p->clone.name ? p->clone.name : theirs) },
-		};
-		if (!c->path)
-			return err_nomem(err);
-		if (!m->settled)
-			res->end = ENGINE_CONFLICTS;
-	}
-	return 0;
+	if (r > 0)
+		res->end = ENGINE_CONFLICTS;
+	return r < 0 ? r : 0;
 }
 
 /* A directory is told only for its own sake. */

@@ -25,26 +25,10 @@ static void choosing_done(struct choosing *c)
 	receipt_unborn_done(&c->unborn);
 }
 
-/* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
-static int has_clone(struct store *store, const struct snapshot *s, struct err *err)
-{
-	CLEANUP(clone_done) struct clone clone = { 0 };
-	int r;
-
-	if (!s->clone)
-		return 0;
-	r = clone_get(store, s->clone, &clone, err);
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	return catalog_id_same(&clone.project, &s->project) && s->created > clone.created;
-}
-
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct choosing *c = ctx;
-	int r = has_clone(c->store, s, err);
+	int r = history_has_clone(c->store, s, err);
 
 	if (r != 0 || receipt_unborn_has(&c->unborn, &s->id))
 		return r < 0 ? r : 0;

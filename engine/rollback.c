@@ -21,6 +21,8 @@ struct rolling {
 	struct project project;
 	struct clone clone;     /* its name NULL: the project itself */
 	struct snapshot to;     /* what is wanted */
+	struct snapshot base;   /* of a clone: what it has for a base now, ... */
+	struct snapshot rebase; /* ... and had when `to` was taken; all zero: the same */
 	struct snapshot newest; /* of the same origin; all zero: none */
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
@@ -44,6 +46,8 @@ static void rolling_done(struct rolling *g)
 	project_done(&g->project);
 	clone_done(&g->clone);
 	snapshot_done(&g->to);
+	snapshot_done(&g->base);
+	snapshot_done(&g->rebase);
 	snapshot_done(&g->newest);
 	plan_done(&g->plan);
 	engine_rolled_done(&g->result);
@@ -220,8 +224,9 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
 		     uint64_t files, uint64_t bytes, struct err *err)
 {
-	const bool known =
-	    !catalog_id_is_zero(&g->newest.id) && object_id_equal(&g->newest.root, root);
+	/* Only one of the clone's own brings its base back, too. */
+	const bool known = history_holds(&g->newest, root, &g->saved.base) &&
+			   (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
 
 	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
 	if (known)
@@ -243,6 +248,14 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 			struct err *err)
 {
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	const bool rebases = !catalog_id_is_zero(&g->rebase.id);
+	const struct layer_rebase how = {
+		.also = put_state,
+		.ctx = g,
+		.target = &g->to.root,
+		.from = &g->base,
+		.to = rebases ? &g->rebase : NULL,
+	};
 	struct layer_state state;
 	struct err why = { 0 };
 	int r;
@@ -252,9 +265,9 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 		return err_wrap(err, r, "clone '%s'", g->clone.name);
 	g->now = state.id;
 	r = compare(g, 0, err);
-	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
+	if (r < 0 || g->options->dry_run || (plan_is_empty(&g->plan) && !rebases))
 		return r;
-	r = layer_rollback(layer, &g->to.root, put_state, g, &changes, err);
+	r = layer_rebase(layer, &how, &changes, err);
 	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
 		engine_warn(g->engine,
 			    "clone '%s' is rolled back, but programs may see what was there: %s",
@@ -281,6 +294,22 @@ static int switch_stored(struct rolling *g, struct err *err)
 	return r < 0 ? r : end;
 }
 
+/* A snapshot of it from before a rebase is of no use with another base than it had. */
+static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
+{
+	const struct snapshot *to = &g->to;
+	int r;
+
+	g->saved.base = found->base;
+	if (!to->clone || strcmp(to->clone, found->name) != 0 || to->created <= found->created ||
+	    catalog_id_is_zero(&to->base) || catalog_id_same(&to->base, &found->base))
+		return 0;
+	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+	return r;
+}
+
 static int roll_clone(struct rolling *g, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -293,6 +322,8 @@ static int roll_clone(struct rolling *g, struct err *err)
 	/* Who had the turn before may have removed it. */
 	if (r >= 0)
 		r = clone_find(g->store, g->clone.name, &found, err);
+	if (r >= 0)
+		r = find_bases(g, &found, err);
 	clone_done(&found);
 	if (r < 0)
 		return r;

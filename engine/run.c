@@ -16,6 +16,7 @@
 #include "engine/run-output.h"
 #include "engine/run-plan.h"
 #include "engine/run-refusal.h"
+#include "engine/waiting-i.h"
 
 #define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
 #define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
@@ -74,10 +75,12 @@ static int stage(struct running *r, struct err *err)
 		.clone = o->clone,
 		.from = o->from,
 		.keep = o->keep,
+		.wait = o->waits && !o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
 		.disk = r->plan.terms.limits.disk,
 		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
+			  : o->waits                      ? TTL_MAX_MS
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
 							  : TTL_MAX_MS,
 		.watch = o->watch,
@@ -298,7 +301,8 @@ static void settle(struct running *r)
 /* If cowfsd died meanwhile, another one can still do what is left to do. */
 static void clear_away(struct running *r)
 {
-	const bool goes = r->options->clone ? r->options->remove : !r->options->keep;
+	const bool goes =
+	    r->options->clone ? r->options->remove : !r->options->keep && !r->options->waits;
 	struct engine_removed removed;
 	struct err err = { 0 };
 	int x;
@@ -309,6 +313,15 @@ static void clear_away(struct running *r)
 	if (x < 0 && x != -ENOENT)
 		log_warn("removing clone '%s': %s, continuing", r->stage.clone, err.msg);
 	r->run.removed = x >= 0 || x == -ENOENT;
+}
+
+/* From here on its clone hangs on the connection alone. */
+static int hand_over(struct running *r, struct err *err)
+{
+	if (!r->options->waits || r->run.state == ENGINE_RUN_REFUSED)
+		return 0;
+	return waiting_new(r->engine, r->stage.clone, r->options->keep, &r->control,
+			   r->options->waits, err);
 }
 
 int engine_run(struct engine *e, const struct engine_run_options *options, struct engine_run *ret,
@@ -323,7 +336,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	};
 	struct sandbox_result result = { 0 };
 	struct err kept = { 0 };
-	int x;
+	int x, handed;
 
 	assert(!e->host);
 	x = prepare(&r, err);
@@ -335,8 +348,11 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	clear_away(&r);
 	if (run_record_end(&r.record, &r.run, &kept) < 0)
 		log_warn("%s, continuing", kept.msg);
+	handed = hand_over(&r, x < 0 ? NULL : err);
 	*ret = r.run;
 	r.run = (struct engine_run){ 0 };
+	if (handed < 0 && x >= 0)
+		return handed;
 	/* That the program could not be executed, or that time was up, is a result. */
 	return result.exec_failed || ret->timed_out ? 0 : x;
 }

@@ -53,12 +53,13 @@ struct engine_run_options {
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
 	bool remove;                      /* the clone that is named */
-	uint64_t ttl_ms;    /* of a clone that is kept; 0: for ever; ENGINE_UNSAID: the profile's */
-	bool tty;           /* a terminal of its own */
-	int in_fd;          /* -1: nothing to read */
-	int out_fd, err_fd; /* -1: into the result, as far as it goes */
-	struct engine_watch watch; /* while the clone is made ready */
-	void (*begins)(void *ctx); /* the command is next; NULL: who cares */
+	uint64_t ttl_ms; /* of a clone that is kept; 0: for ever; ENGINE_UNSAID: the profile's */
+	struct engine_waiting **waits; /* the clone that is made waits there; NULL: it does not */
+	bool tty;                      /* a terminal of its own */
+	int in_fd;                     /* -1: nothing to read */
+	int out_fd, err_fd;            /* -1: into the result, as far as it goes */
+	struct engine_watch watch;     /* while the clone is made ready */
+	void (*begins)(void *ctx);     /* the command is next; NULL: who cares */
 	void *begins_ctx;
 };
 
@@ -133,6 +134,23 @@ void engine_run_done(struct engine_run *r);
  */
 NODISCARD int engine_run(struct engine *e, const struct engine_run_options *options,
 			 struct engine_run *ret, struct err *err);
+
+/* --- a clone that waits for a decision ----------------------------------------------------- */
+
+/*
+ * A clone that was made for a run and is there until somebody decides.  It hangs on a connection to
+ * cowfsd: if that ends first, by kill -9 too, it is removed; and should cowfsd die, it has a day to live.
+ */
+struct engine_waiting;
+
+/* It stays for good.  It need not be released then any less. */
+NODISCARD int engine_waiting_keep(struct engine_waiting *w, struct err *err);
+
+/* Remove it now. */
+NODISCARD int engine_waiting_discard(struct engine_waiting *w, struct err *err);
+void engine_waiting_free(
+    struct engine_waiting *w); /* what was not decided is removed; NULL is fine */
+DEFINE_CLEANUP(struct engine_waiting *, engine_waiting_free)
 
 /* --- looking back ------------------------------------------------------------------------- */
 

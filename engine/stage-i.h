@@ -19,6 +19,7 @@ struct stage_options {
 	const char *clone; /* NULL: make one, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	bool keep;         /* the one that is made stays, under a name that people can say */
+	bool wait;         /* the same, but only until stage_settle(), or the connection's end */
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */
 	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
@@ -53,6 +54,9 @@ NODISCARD int stage_ask(struct engine *e, const struct stage_options *options, s
 NODISCARD int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret,
 			    struct err *err);
 
+/* What waits is kept, or removed; over the same connection. */
+NODISCARD int stage_ask_settle(struct engine *e, struct control *c, bool keep, struct err *err);
+
 /* --- in cowfsd (stage.c) ------------------------------------------------------------------ */
 
 NODISCARD int stage_begin(struct engine *e, const struct stage_options *options, struct stage *ret,
@@ -60,6 +64,9 @@ NODISCARD int stage_begin(struct engine *e, const struct stage_options *options,
 
 /* Of what this connection staged last; -ENOENT if that is nothing. */
 NODISCARD int stage_end(struct engine *e, struct stage_end *ret, struct err *err);
+
+/* Of one that waits: it stays for good, or goes now.  -ENOENT if none does. */
+NODISCARD int stage_settle(struct engine *e, bool keep, struct err *err);
 
 /* Remove the clones of runs of which nothing is left: their cowfsd died with them. */
 void stage_sweep(struct host *h);

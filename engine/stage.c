@@ -19,6 +19,7 @@ struct staged {
 	uint64_t ceiling;        /* 0: the run has none */
 	uint64_t refused;        /* what the layer had refused by then */
 	bool made, remove;
+	bool waits;          /* for somebody's decision: stage_end() does not remove it */
 	struct staged *next; /* guarded by host->lock */
 };
 
@@ -196,6 +197,20 @@ static void compare(struct engine *e, const struct staged *s, struct stage_end *
 	ret->deleted = counts.deleted;
 }
 
+/* What somebody is shown before he decides is to be there when he has, also if we die meanwhile. */
+static int persist(const struct staged *s, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct layer_state state;
+	struct live *live;
+	int r = turns_take(&s->host->turns, s->name, &turn, err);
+
+	if (r < 0)
+		return r;
+	live = live_find(s->host, s->name);
+	return live ? layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err) : 0;
+}
+
 int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
 {
 	struct staged *s = staged_last(e);
@@ -207,11 +222,53 @@ int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
 	ret->full = ran_full(s);
 	compare(e, s, ret);
 	unbound(s);
+	if (s->waits)
+		return persist(s, err);
 	if (s->remove && take_away(s, &why) < 0)
 		engine_warn(e, "%s, so it stays", why.msg);
 	ret->removed = !s->name;
 	s->remove = false;
 	return 0;
+}
+
+/* It had a time to live, should nobody be left to remove it. */
+static int stay(struct staged *s, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	struct layer_state state;
+	struct live *live;
+	int r;
+
+	r = turns_take(&s->host->turns, s->name, &turn, err);
+	if (r >= 0)
+		r = clone_find(s->host->store, s->name, &clone, err);
+	if (r < 0)
+		return r;
+	live = live_find(s->host, s->name);
+	if (live) {
+		layer_set_expiry(live->layer, 0);
+		return layer_persist(live->layer, BATCH_DURABLE, NULL, NULL, &state, err);
+	}
+	clone.expires = 0;
+	r = batch_begin(s->host->store, &b, err);
+	if (r >= 0)
+		r = clone_put(b, &clone, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+int stage_settle(struct engine *e, bool keep, struct err *err)
+{
+	struct staged *s = staged_last(e);
+	int r;
+
+	if (!s || !s->name || !s->waits)
+		return err_set(err, -ENOENT, "no clone waits for a decision");
+	r = keep ? stay(s, err) : take_away(s, err);
+	if (r >= 0)
+		s->waits = s->remove = false;
+	return r;
 }
 
 /* --- beginning -------------------------------------------------------------------------- */
@@ -232,7 +289,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
-		.name = o->keep ? NULL : name,
+		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
 		.watch = o->watch,
@@ -251,6 +308,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	ret->project = TAKE_PTR(c->project);
 	s->made = true;
 	s->remove = !o->keep;
+	s->waits = o->wait;
 	return find_root(e, ret->before, &s->before, err);
 }
 

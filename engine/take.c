@@ -114,6 +114,7 @@ static int prepare(struct taking *t, struct err *err)
 	snap->clone = t->clone.name;
 	/* What a clone started without, its snapshots are without. */
 	snap->lacks = t->clone.name ? t->parent.lacks : NULL;
+	snap->base = t->clone.base;
 	return catalog_id_new(&snap->id, err);
 }
 
@@ -122,8 +123,7 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 {
 	int r = 0;
 
-	t->is_same = t->reuse && !catalog_id_is_zero(&t->parent.id) &&
-		     object_id_equal(&t->parent.root, &t->snapshot.root);
+	t->is_same = t->reuse && history_holds(&t->parent, &t->snapshot.root, &t->snapshot.base);
 	if (t->is_same)
 		return 0;
 	if (t->is_new)
@@ -253,7 +253,7 @@ static int take_clone(struct taking *t, struct err *err)
 	if (!live)
 		return take_stored(t, err);
 	/* Nothing to write, and so no wait for the disk. */
-	if (idle && object_id_equal(&t->clone.root, &t->parent.root)) {
+	if (idle && history_holds(&t->parent, &t->clone.root, &t->clone.base)) {
 		t->is_same = true;
 		return 0;
 	}

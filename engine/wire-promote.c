@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/conflicts-i.h"
 #include "engine/promote-i.h"
 #include "engine/wire-i.h"
 
@@ -24,12 +25,7 @@ void engine_promotion_done(struct engine_promotion *p)
 		}
 		free(lists[i].list);
 	}
-	for (size_t i = 0; i < p->n_conflicts; i++) {
-		free(p->conflicts[i].path);
-		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
-			free(p->conflicts[i].sides[k]);
-	}
-	free(p->conflicts);
+	conflicts_free(p->conflicts, p->n_conflicts);
 	for (size_t i = 0; i < p->n_checks; i++)
 		free(p->checks[i].command);
 	free(p->checks);
@@ -39,54 +35,6 @@ void engine_promotion_done(struct engine_promotion *p)
 }
 
 /* --- what travels ----------------------------------------------------------------------- */
-
-static const char *const sides[ENGINE_CONFLICT_SIDES] = { "base", "ours", "theirs" };
-
-static void set_conflicts(struct json j, const struct engine_promotion *p)
-{
-	struct json list = json_set_array(j, "conflicts"), at;
-
-	for (size_t i = 0; i < p->n_conflicts; i++) {
-		at = json_add_object(list);
-		json_set_name(at, "path", p->conflicts[i].path);
-		json_set_text(at, "kind", p->conflicts[i].kind);
-		json_set_uint(at, "hunks", p->conflicts[i].hunks);
-		json_set_bool(at, "settled", p->conflicts[i].settled);
-		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
-			json_set_name(at, sides[k], p->conflicts[i].sides[k]);
-	}
-}
-
-/* The kinds are ours: a text of theirs would have to be owned. */
-static const char *kind_of(const char *name)
-{
-	for (int k = 0; name && k <= MERGE_XATTRS; k++)
-		if (strcmp(name, merge_kind_name((enum merge_kind)k)) == 0)
-			return merge_kind_name((enum merge_kind)k);
-	return "unknown";
-}
-
-static int get_conflicts(struct json j, struct engine_promotion *p)
-{
-	struct json list = json_get_array(j, "conflicts"), at;
-	const size_t n = json_length(list);
-
-	p->conflicts = calloc(n + 1, sizeof(*p->conflicts));
-	if (!p->conflicts)
-		return -ENOMEM;
-	for (; p->n_conflicts < n; p->n_conflicts++) {
-		struct engine_conflict *c = &p->conflicts[p->n_conflicts];
-
-		at = json_at_object(list, p->n_conflicts);
-		c->path = json_get_name(at, "path");
-		c->kind = kind_of(json_get_text(at, "kind"));
-		c->hunks = (unsigned)json_get_uint(at, "hunks");
-		c->settled = json_get_bool(at, "settled");
-		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
-			c->sides[k] = json_get_name_or_null(at, sides[k]);
-	}
-	return 0;
-}
 
 static void set_promotion(struct json j, const struct engine_promotion *p, int64_t now)
 {
@@ -103,7 +51,7 @@ static void set_promotion(struct json j, const struct engine_promotion *p, int64
 	json_set_uint(j, "merged", p->merged);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
 	json_set_int(j, "now", now);
-	set_conflicts(j, p);
+	conflicts_set(j, p->conflicts, p->n_conflicts);
 	wire_set_notes(j, "paths", p->paths, p->n_paths);
 	wire_set_notes(j, "held", p->held, p->n_held);
 	wire_set_notes(j, "meanwhile", p->meanwhile, p->n_meanwhile);
@@ -127,7 +75,7 @@ static int get_promotion(struct json j, struct engine_promotion *p, int64_t *now
 	p->merged = json_get_uint(j, "merged");
 	p->elapsed_ms = json_get_uint(j, "elapsed_ms");
 	*now = json_get_int(j, "now");
-	r = get_conflicts(j, p);
+	r = conflicts_get(j, &p->conflicts, &p->n_conflicts);
 	if (r >= 0)
 		r = wire_get_notes(j, "paths", &p->paths, &p->n_paths);
 	if (r >= 0)

@@ -46,6 +46,7 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct control *c
 	json_set_name(a.options, "clone", o->clone);
 	json_set_name(a.options, "from", o->from);
 	json_set_bool(a.options, "keep", o->keep);
+	json_set_bool(a.options, "wait", o->wait);
 	json_set_bool(a.options, "remove", o->remove);
 	json_set_bool(a.options, "no_snapshot", o->no_snapshot);
 	json_set_uint(a.options, "disk", o->disk);
@@ -70,6 +71,7 @@ static int serve_stage(struct engine *e, const struct engine_watch *watch, struc
 		.clone = clone,
 		.from = from,
 		.keep = json_get_bool(options, "keep"),
+		.wait = json_get_bool(options, "wait"),
 		.remove = json_get_bool(options, "remove"),
 		.no_snapshot = json_get_bool(options, "no_snapshot"),
 		.disk = json_get_uint(options, "disk"),
@@ -143,3 +145,30 @@ static int serve_stage_end(struct engine *e, const struct engine_watch *watch, s
 }
 
 const struct wire_verb wire_stage_end = { "stage-end", serve_stage_end };
+
+/* --- stage_settle ----------------------------------------------------------------------- */
+
+int stage_ask_settle(struct engine *e, struct control *c, bool keep, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, wire_stage_settle.name);
+	json_set_bool(a.options, "keep", keep);
+	r = ask_again(&a, e, c, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}
+
+static int serve_stage_settle(struct engine *e, const struct engine_watch *watch,
+			      struct json options, struct json answer, struct err *err)
+{
+	const bool keep = json_get_bool(options, "keep");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : stage_settle(e, keep, err);
+}
+
+const struct wire_verb wire_stage_settle = { "stage-settle", serve_stage_settle };

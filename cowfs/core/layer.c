@@ -167,6 +167,14 @@ void layer_set_quota(struct layer *l, uint64_t quota)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void layer_set_expiry(struct layer *l, int64_t expires)
+{
+	pthread_mutex_lock(&l->lock);
+	l->record.expires = expires;
+	node_mark(l, l->top); /* also if a persist is under way */
+	pthread_mutex_unlock(&l->lock);
+}
+
 void layer_set_ceiling(struct layer *l, uint64_t ceiling)
 {
 	pthread_mutex_lock(&l->lock);

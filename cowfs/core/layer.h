@@ -27,6 +27,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "cowfs/store/batch.h"
+#include "cowfs/store/catalog.h"
 #include "cowfs/store/root.h"
 
 #define LAYER_ROOT ((uint64_t)1)
@@ -232,6 +233,24 @@ void layer_changes_done(struct layer_changes *c);
 NODISCARD int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also,
 			     void *ctx, struct layer_changes *ret, struct err *err);
 
+/*
+ * The same towards a root that is chosen when nothing changes any more: `choose` is given what is
+ * there then, persisted, and names the root, which must be committed and stay reachable until this
+ * returns.  Like `also` it is called without locks and must not call the layer; all writers wait for
+ * it, and if it fails nothing is changed.  From then on the clone has the base `to`
+ * instead of `from`, and has grown since that.  With `choose` NULL it is the root of `target`.
+ */
+struct layer_rebase {
+	int (*choose)(const struct layer_state *now, struct object_id *ret, void *ctx,
+		      struct err *err);
+	layer_also_fn also; /* or NULL */
+	void *ctx;
+	const struct object_id *target;
+	const struct snapshot *from, *to;
+};
+NODISCARD int layer_rebase(struct layer *l, const struct layer_rebase *how,
+			   struct layer_changes *ret, struct err *err);
+
 struct layer_usage {
 	uint64_t dirty; /* bytes of content not persisted */
 	uint64_t quota; /* 0: none */
@@ -246,7 +265,10 @@ void layer_usage(struct layer *l, struct layer_usage *ret);
 /* A new limit of growth in bytes; 0: none.  Part of the clone with the next persist. */
 void layer_set_quota(struct layer *l, uint64_t quota);
 
-/* A second limit of the same kind, which ends with the layer; the lower one counts.  0: none. */
+/* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
+void layer_set_expiry(struct layer *l, int64_t expires);
+
+/* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */

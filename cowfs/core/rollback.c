@@ -282,10 +282,11 @@ static void switch_all(struct switching *s)
 /* --- the whole -------------------------------------------------------------------------- */
 
 struct naming {
-	layer_also_fn also;
-	void *ctx;
-	struct clone record; /* as it is to be */
+	const struct layer_rebase *how; /* its bases NULL: the clone keeps the one it has */
+	struct object_id root;          /* to be shown */
+	struct clone record;            /* as it is to be */
 	struct layer_state now;
+	int64_t rebased; /* bytes of data that the new base has more */
 };
 
 /* What was there gets its names, and the clone its root: both or neither. */
@@ -295,37 +296,57 @@ static int commit_names(struct layer *l, struct naming *nm, struct err *err)
 	int r;
 
 	r = batch_begin(layers_store(l->all), &b, err);
-	if (r >= 0 && nm->also)
-		r = nm->also(b, &nm->now, nm->ctx, err);
+	if (r >= 0 && nm->how->also)
+		r = nm->how->also(b, &nm->now, nm->how->ctx, err);
 	if (r >= 0)
 		r = clone_put(b, &nm->record, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* What to show, and where that differs from what is there; without the lock. */
+static int find_target(struct layer *l, struct naming *nm, struct difference *ret, struct err *err)
+{
+	CLEANUP(difference_done) struct difference bases = { 0 };
+	const struct layer_rebase *how = nm->how;
+	struct store *s = layers_store(l->all);
+	int r = 0;
+
+	if (how->choose)
+		r = how->choose(&nm->now, &nm->root, how->ctx, err);
+	else
+		nm->root = *how->target;
+	if (r >= 0 && how->to)
+		r = difference_find(s, &how->from->root, &how->to->root, &bases, err);
+	nm->rebased = bases.grown;
+	return r < 0 ? r : difference_find(s, &nm->now.id, &nm->root, ret, err);
 }
 
 /*
  * With the lock, which it lets go of meanwhile; all is persisted and changes wait.  All memory is
  * taken before the commit; what must be told then cannot become more, as nothing is loaded.
  */
-static int switch_root(struct layer *l, const struct object_id *root, struct naming *nm,
-		       struct layer_changes *ret, struct err *err)
+static int switch_root(struct layer *l, struct naming *nm, struct layer_changes *ret,
+		       struct err *err)
 {
 	CLEANUP(difference_done) struct difference d = { 0 };
 	CLEANUP(switching_done) struct switching s = { .l = l, .difference = &d };
 	int r;
 
 	nm->now = l->state;
-	nm->record = l->record;
-	nm->record.root = *root;
-	nm->record.next_ino = l->next_ino;
-	nm->record.grown = l->grown - l->loose;
 	pthread_mutex_unlock(&l->lock);
-	r = difference_find(layers_store(l->all), &nm->now.id, root, &d, err);
+	r = find_target(l, nm, &d, err);
 	pthread_mutex_lock(&l->lock);
+	nm->record = l->record;
+	nm->record.root = nm->root;
+	nm->record.next_ino = l->next_ino;
+	if (nm->how->to)
+		nm->record.base = nm->how->to->id;
 	if (r >= 0 && prepare(&s) < 0)
 		r = err_nomem(err);
 	if (r < 0)
 		return r;
-	nm->record.grown += d.grown;
+	d.grown -= nm->rebased;
+	nm->record.grown = l->grown - l->loose + d.grown;
 
 	l->sealed = true;
 	pthread_mutex_unlock(&l->lock);
@@ -334,8 +355,9 @@ static int switch_root(struct layer *l, const struct object_id *root, struct nam
 	l->sealed = false;
 	if (r < 0)
 		return r;
-	l->record.root = *root;
-	l->state.id = *root;
+	l->record.root = nm->root;
+	l->record.base = nm->record.base;
+	l->state.id = nm->root;
 	switch_all(&s);
 	*ret = s.changes;
 	s.changes = (struct layer_changes){ 0 };
@@ -343,8 +365,8 @@ static int switch_root(struct layer *l, const struct object_id *root, struct nam
 }
 
 /* What was there is pinned until each file that somebody has open is. */
-static int switch_pinned(struct layer *l, const struct object_id *root, struct naming *nm,
-			 struct layer_changes *ret, struct err *err)
+static int switch_pinned(struct layer *l, struct naming *nm, struct layer_changes *ret,
+			 struct err *err)
 {
 	const struct object_id before = l->state.id;
 	int r;
@@ -352,15 +374,15 @@ static int switch_pinned(struct layer *l, const struct object_id *root, struct n
 	r = store_pin(layers_store(l->all), OBJECT_TREE, &before, err);
 	if (r < 0)
 		return r;
-	r = switch_root(l, root, nm, ret, err);
+	r = switch_root(l, nm, ret, err);
 	store_unpin(layers_store(l->all), OBJECT_TREE, &before);
 	return r;
 }
 
-int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
-		   struct layer_changes *ret, struct err *err)
+int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_changes *ret,
+		 struct err *err)
 {
-	struct naming nm = { .also = also, .ctx = ctx };
+	struct naming nm = { .how = how };
 	struct persist p = { .l = l, .durability = BATCH_SAFE };
 	int r = 0;
 
@@ -372,9 +394,17 @@ int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn 
 		r = persist_run(&p, err);
 	halves_release(l);
 	if (r >= 0)
-		r = switch_pinned(l, root, &nm, ret, err);
+		r = switch_pinned(l, &nm, ret, err);
 	l->switching = false;
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
+}
+
+int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
+		   struct layer_changes *ret, struct err *err)
+{
+	const struct layer_rebase how = { .also = also, .ctx = ctx, .target = root };
+
+	return layer_rebase(l, &how, ret, err);
 }

@@ -60,7 +60,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 2,
+		.version = 3,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -73,6 +73,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct snapshot, files) },
 			{ FIELD_NUMBER, offsetof(struct snapshot, bytes) },
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, lacks), 2 },
+			{ FIELD_ID, offsetof(struct snapshot, base), 3 },
 		},
 	},
 	[REF_TAG] = {

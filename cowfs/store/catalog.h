@@ -51,6 +51,8 @@ struct snapshot {
 	 * from the top with "//" between them; SNAPSHOT_LACKS_MORE: too many to be told.
 	 */
 	char *lacks;
+	/* Of a clone's: the base that the clone had then; zero: not known, or of the project itself. */
+	struct catalog_id base;
 };
 
 #define SNAPSHOT_LACKS_MORE "/"

@@ -115,8 +115,10 @@ def look_at_differences(w, judge):
     (w.project / "README.md").write_text("second\n")
     (w.project / "src" / "main.c").chmod(0o600)
     for args in (("diff",), ("diff", "try"), ("diff", "@", "try"), ("diff", "--patch"),
-                 ("diff", "--stat"), ("status", "try"), ("status",), ("rollback", "try"),
-                 ("rollback", "--dry-run"), ("rollback",)):
+                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"),
+                 ("status", "try", "--others"), ("rollback", "try"),
+                 ("rollback", "--dry-run"), ("rollback",), ("rebase", "--dry-run", "try"),
+                 ("rebase", "try")):
         judge(*args)
 
 
@@ -153,6 +155,8 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     look_at_promotions(w, judge)
     judge("run", "try", "--", "sh", "-c", "echo out; echo err >&2; echo new > more")
     judge("run", "--", "/no/such/program", status=127, name="run")
+    for how in ("--discard", "--promote-if-ok", "--keep"):
+        judge("try", how, "--", "sh", "-c", "echo new > tried")
     judge("runs")
     judge("logs")
     judge("ps")

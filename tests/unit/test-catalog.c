@@ -71,6 +71,7 @@ static struct snapshot sample_snapshot(const struct shelf *sh, const struct cata
 		.files = 3,
 		.bytes = UINT64_MAX,
 		.lacks = lacks,
+		.base = id_a,
 	};
 }
 
@@ -159,6 +160,7 @@ TEST(a_snapshot_comes_back_as_it_was)
 	CHECK_EQ(got.files, 3);
 	CHECK(got.bytes == UINT64_MAX);
 	CHECK_STR(got.lacks, lacks);
+	CHECK(same_id(&got.base, &id_a));
 }
 
 TEST(a_snapshot_of_the_project_itself_names_no_clone)
@@ -472,7 +474,7 @@ static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;
 
-	CHECK_EQ(buf_append_u8(&v, 2), 0);
+	CHECK_EQ(buf_append_u8(&v, 3), 0);
 	CHECK_EQ(buf_append(&v, id_b.b, sizeof(id_b.b)), 0);
 	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
 	CHECK_EQ(buf_append_u32(&v, 5), 0);
@@ -484,6 +486,7 @@ static struct buf sample_record(void)
 	CHECK_EQ(buf_append_u64(&v, UINT64_MAX), 0);
 	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(lacks)), 0);
 	CHECK_EQ(buf_append_str(&v, lacks), 0);
+	CHECK_EQ(buf_append(&v, id_a.b, sizeof(id_a.b)), 0);
 	return v;
 }
 
@@ -576,7 +579,7 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("version");
 	CLEANUP(buf_done) struct buf v = sample_record();
 
-	v.data[0] = 3;
+	v.data[0] = 4;
 	refuses(&sh, v.data, v.len, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
@@ -620,11 +623,26 @@ TEST(a_snapshot_written_before_it_told_what_it_lacks_lacks_nothing)
 	struct err err = { 0 };
 
 	v.data[0] = 1;
-	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks));
+	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.message, message);
 	CHECK(!got.lacks);
+}
+
+TEST(a_snapshot_written_before_clones_were_rebased_names_no_base)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-base");
+	CLEANUP(buf_done) struct buf v = sample_record();
+	CLEANUP(snapshot_done) struct snapshot got = { 0 };
+	struct err err = { 0 };
+
+	v.data[0] = 2;
+	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE);
+	shelf_commit(&sh);
+	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
+	CHECK_STR(got.lacks, lacks);
+	CHECK(catalog_id_is_zero(&got.base));
 }
 
 TEST(a_record_has_the_fields_of_its_own_version_and_no_others)

@@ -219,4 +219,88 @@ TEST(what_was_there_can_be_named_in_the_same_step)
 	CHECK(live_has(&v, "f", "f"));
 }
 
+/* --- towards another base --------------------------------------------------------------- */
+
+static const struct catalog_id new_base = { { 7, 7, 7 } };
+
+static bool has_new_base(struct live *v)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(clone_get(v->store, "work", &clone, &err), &err);
+	return catalog_id_same(&clone.base, &new_base);
+}
+
+TEST(a_clone_has_grown_since_the_base_that_it_got)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct snapshot from = { 0 }, to = { .id = new_base };
+	struct object_id both;
+	struct err err = { 0 };
+
+	live_open(&v, "rebased");
+	from.root = save(&v, "from");
+	put_bytes(&v, "theirs", 0, 4 * MIB);
+	to.root = save(&v, "to");
+	put_bytes(&v, "mine", 0, MIB);
+	both = save(&v, "both");
+	roll_back(&v, &from.root);
+	put_bytes(&v, "mine", 0, MIB);
+	CHECK_OK(layer_rebase(v.l,
+			      &(struct layer_rebase){ .target = &both, .from = &from, .to = &to },
+			      &changes, &err),
+		 &err);
+	CHECK_EQ(grown(&v), MIB);
+	CHECK(has_new_base(&v));
+	/* What is persisted later says the same. */
+	put_bytes(&v, "more", 0, MIB);
+	live_persist(&v);
+	live_reopen(&v);
+	CHECK_EQ(grown(&v), 2 * MIB);
+	CHECK(has_new_base(&v));
+}
+
+struct chooser {
+	struct live *v;
+	struct object_id now, to;
+	int answer;
+};
+
+/* Nobody can write while it is chosen what to show. */
+static int choose(const struct layer_state *now, struct object_id *ret, void *ctx, struct err *err)
+{
+	const struct layer_call no_wait = { .uid = 1000, .gid = 1000 };
+	struct chooser *c = ctx;
+	struct layer_found found;
+
+	c->now = now->id;
+	*ret = c->to;
+	CHECK_EQ(layer_make(c->v->l, &no_wait, LAYER_ROOT, "late", S_IFREG | 0644, 0, &found, NULL),
+		 -EAGAIN);
+	return c->answer < 0 ? err_set(err, c->answer, "no") : 0;
+}
+
+TEST(what_to_show_is_chosen_when_nothing_changes_any_more)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct chooser c = { .v = &v, .answer = -EIO };
+	struct layer_found found;
+	const struct layer_rebase how = { .choose = choose, .ctx = &c };
+	struct err err = { 0 };
+
+	live_open(&v, "chosen");
+	c.to = save(&v, "s");
+	live_put(&v, "f", "f");
+	CHECK_EQ(layer_rebase(v.l, &how, &changes, &err), -EIO);
+	CHECK(live_has(&v, "f", "f"));
+	c.answer = 0;
+	CHECK_OK(layer_rebase(v.l, &how, &changes, &err), &err);
+	CHECK_EQ(layer_lookup(v.l, &call, LAYER_ROOT, "f", &found, &err), -ENOENT);
+	roll_back(&v, &c.now);
+	CHECK(live_has(&v, "f", "f"));
+}
+
 TEST_MAIN("rollback-count")

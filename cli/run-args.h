@@ -1,0 +1,62 @@
+/*
+ * run-args.h - what can be said of a run on the command line, by `run` and by `try`.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "cli/cmd.h"
+#include "engine/run.h"
+
+struct run_args {
+	const char *workdir, *profile, *cpus;
+	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
+	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
+	bool tty, no_snapshot, keep, rm;
+};
+
+/* Of a struct that is, or begins with, struct run_args. */
+#define RUN_OPTS                                                                                   \
+	OPT_SIZE(0, "mem", "SIZE", struct run_args, mem, "memory of all of it together (1G)"),     \
+	    OPT_STR(0, "cpus", "N", struct run_args, cpus, "processors it may use: 1.5 (all)"),    \
+	    OPT_U64(0, "pids", "N", struct run_args, pids, "processes and threads (512)"),         \
+	    OPT_DURATION(0, "time", "TIME", struct run_args, time, "how long it may take (10m)"),  \
+	    OPT_SIZE(0, "disk", "SIZE", struct run_args, disk,                                     \
+		     "how much the clone may grow (4G)"),                                          \
+	    OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"), \
+	    OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),  \
+	    OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),  \
+	    OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,                         \
+		     "the network it has: its own alone, the host's, or HOST:PORT,... for "        \
+		     "connections to these"),                                                      \
+	    OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"), \
+	    OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),  \
+	    OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),         \
+	    OPT_LIST('e', "env", "NAME=VALUE", struct run_args, env, "set a variable"),            \
+	    OPT_LIST(0, "pass-env", "NAME", struct run_args, pass_env,                             \
+		     "pass a variable of this environment on"),                                    \
+	    OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,                          \
+		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
+	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
+		    "where it starts (default: here, as the run sees it)"),                        \
+	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
+	    OPT_STR(0, "profile", "NAME", struct run_args, profile,                                \
+		    "take what a profile says, and the other options on top of it"),               \
+	    OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,                   \
+		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \
+	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \
+	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time")
+
+void run_preset(void *args);
+
+/*
+ * Run what stands behind "--" as inv->args says, which is or begins with struct run_args.  What is
+ * wrong with that is -EINVAL with a sentence, and hints are given.  `waits` as engine_run_options has it.
+ */
+NODISCARD int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,
+		     struct err *err);
+
+/* What the command does not know itself, to people. */
+void run_tell(const struct invocation *inv, const struct engine_run *r);
+
+/* The members of its answer. */
+void run_set_json(struct json j, const struct engine_run *r);

@@ -1,0 +1,11 @@
+/*
+ * waiting-i.h - a clone that waits for a decision (run.h), for who made it.
+ */
+#pragma once
+
+#include "engine/control-i.h"
+#include "engine/run.h"
+
+/* Takes the connection that it hangs on, if it succeeds.  `kept`: the decision was made already. */
+NODISCARD int waiting_new(struct engine *e, const char *clone, bool kept, struct control *control,
+			  struct engine_waiting **ret, struct err *err);
