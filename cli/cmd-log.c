@@ -125,7 +125,7 @@ static int log_run(struct invocation *inv, struct err *err)
 	int r;
 
 	if ((args->all || args->graph) && inv->n_words > 0) {
-		cmd_hint(inv, "log %s", inv->words[0]);
+		cmd_hint_words(inv, "log", (const char *[]){ inv->words[0], NULL });
 		return err_set(err, -EINVAL, "'log --%s' is of all clones, not of '%s'",
 			       args->all ? "all" : "graph", inv->words[0]);
 	}

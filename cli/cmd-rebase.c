@@ -98,7 +98,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rebased *r
 	cmd_hint(inv, "rebase --conflict markers %s", r->clone);
 	for (size_t i = 0; i < ENGINE_CONFLICT_SIDES; i++)
 		if (c->sides[i])
-			cmd_hint(inv, "show %s", c->sides[i]);
+			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
 	return fail_with(inv, CMD_CONFLICT, &err, set_all, r);
 }
 

@@ -63,7 +63,7 @@ static int tag_run(struct invocation *inv, struct err *err)
 	if (r == -ENOENT)
 		cmd_hint(inv, args->remove ? "tag" : "log");
 	if (r == -EEXIST)
-		cmd_hint(inv, "tag --delete %s", inv->words[0]);
+		cmd_hint_words(inv, "tag --delete", (const char *[]){ inv->words[0], NULL });
 	if (r < 0)
 		return r;
 	if (inv->json)

@@ -86,6 +86,9 @@ const struct command *command_find(const char *name, struct err *err);
  */
 void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* The same with words behind the text that somebody else chose, a NULL at the end: each quoted. */
+void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words);
+
 extern const struct command cmd_check, cmd_clone, cmd_completion, cmd_doctor, cmd_diff, cmd_gc,
     cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs, cmd_mount, cmd_ps, cmd_profile, cmd_promote,
     cmd_rebase, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot, cmd_start,

@@ -85,6 +85,11 @@ static int append_option(struct buf *b, const char *option, const char *value)
 	return buf_append_str(b, option) < 0 ? -ENOMEM : append_quoted(b, value);
 }
 
+static int append_plain(struct buf *b, const char *text)
+{
+	return buf_append_u8(b, ' ') < 0 ? -ENOMEM : buf_append_str(b, text);
+}
+
 static bool is_printable(const char *s)
 {
 	size_t n = 1;
@@ -95,28 +100,41 @@ static bool is_printable(const char *s)
 }
 
 /* A hint that nobody could copy, or for which there is no memory, is not worth a word. */
-void cmd_hint(struct invocation *inv, const char *fmt, ...)
+void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
+	int r;
+
+	if (inv->n_hints == CMD_HINTS_MAX)
+		return;
+	r = buf_append_str(&b, inv->program);
+	if (r >= 0)
+		r = append_option(&b, " -C ", inv->dir);
+	if (r >= 0)
+		r = append_option(&b, " --store ", inv->store);
+	if (r >= 0)
+		r = append_plain(&b, text);
+	for (; r >= 0 && words && *words; words++)
+		r = append_option(&b, " ", *words);
+	if (r < 0 || !buf_str(&b) || !is_printable(buf_str(&b)))
+		return;
+	inv->hints[inv->n_hints] = strdup(buf_str(&b));
+	inv->n_hints += inv->hints[inv->n_hints] != NULL;
+}
+
+void cmd_hint(struct invocation *inv, const char *fmt, ...)
+{
 	AUTO_FREE char *args = NULL;
 	va_list ap;
 	int n;
 
-	if (inv->n_hints == CMD_HINTS_MAX)
-		return;
 	va_start(ap, fmt);
 	n = vasprintf(&args, fmt, ap);
 	va_end(ap);
-	if (n < 0) {
+	if (n < 0)
 		args = NULL;
-		return;
-	}
-	if (buf_append_str(&b, inv->program) < 0 || append_option(&b, " -C ", inv->dir) < 0 ||
-	    append_option(&b, " --store ", inv->store) < 0 || buf_append_u8(&b, ' ') < 0 ||
-	    buf_append_str(&b, args) < 0 || !buf_str(&b) || !is_printable(buf_str(&b)))
-		return;
-	inv->hints[inv->n_hints] = strdup(buf_str(&b));
-	inv->n_hints += inv->hints[inv->n_hints] != NULL;
+	if (args)
+		cmd_hint_words(inv, args, NULL);
 }
 
 /* --- reporting -------------------------------------------------------------------------- */

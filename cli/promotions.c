@@ -183,7 +183,10 @@ static void print_obstacles(const struct invocation *inv, const struct engine_pr
 static void print_human(const struct invocation *inv, const struct engine_promotion *p)
 {
 	if (p->changed == 0) {
-		fprintf(inv->out, "nothing to %s\n", p->undone[0] ? "undo" : "promote");
+		fputs(!p->undone[0] ? "nothing to promote\n"
+		      : p->dry_run  ? "nothing to undo\n"
+				    : "nothing is left of it: it counts as undone\n",
+		      inv->out);
 	} else {
 		print_head(inv, p);
 		promotions_print_paths(inv, p->paths, p->n_paths);
@@ -249,10 +252,11 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	if (p->undone[0])
 		cmd_hint(inv, "undo --conflict markers %.*s", OUT_SHORT_ID, p->undone);
 	else
-		cmd_hint(inv, "promote --conflict markers %s", p->clone);
+		cmd_hint_words(inv, "promote --conflict markers",
+			       (const char *[]){ p->clone, NULL });
 	for (size_t i = 0; i < 3; i += 2)
 		if (c->sides[i])
-			cmd_hint(inv, "show %s", c->sides[i]);
+			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
 	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }
 
@@ -264,7 +268,7 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 	err_set(&err, -ECANCELED, "nothing is promoted: '%s' is held by rule '%s': %s", h->path,
 		h->why, why_of(h->why));
 	promotions_more(&err, p->n_held);
-	cmd_hint(inv, "promote --allow %s %s", h->path, p->clone);
+	cmd_hint_words(inv, "promote --allow", (const char *[]){ h->path, p->clone, NULL });
 	cmd_hint(inv, "promote --rules");
 	return fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
 }

@@ -28,6 +28,7 @@ struct promoting {
 	struct project project;
 	struct clone clone;           /* its name NULL: an undo */
 	struct receipt undoes;        /* of an undo */
+	bool with_git;                /* of a rollback, that is */
 	struct snapshot base, theirs; /* `theirs` of an undo alone */
 	struct object_id theirs_root;
 	struct guard *guard;
@@ -101,15 +102,46 @@ static int find_state(struct promoting *p, const struct catalog_id *id, struct s
 	return r;
 }
 
+/* Does it, in the end, take back a rollback, or bring one back? */
+static int is_of_rollback(struct promoting *p, struct err *err)
+{
+	struct catalog_id next = p->undoes.undoes;
+	uint64_t kind = p->undoes.kind;
+	int r = 0;
+
+	while (kind == RECEIPT_UNDO && !catalog_id_is_zero(&next) && r >= 0) {
+		CLEANUP(receipt_done) struct receipt of = { 0 };
+
+		r = receipt_get(p->store, &next, &of, err);
+		kind = of.kind;
+		next = of.undoes;
+	}
+	p->with_git = kind == RECEIPT_ROLLBACK;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int find_project(struct promoting *p, struct err *err)
+{
+	AUTO_FREE char *here = p->options->receipt ? NULL : clone_here(p->engine);
+
+	if (here)
+		return err_set(err, -EINVAL,
+			       "this is clone '%s', and 'undo' is for projects: 'rollback' takes a "
+			       "clone back",
+			       here);
+	return project_around(p->engine, p->store, &p->project, err);
+}
+
+/* Only now that nobody else changes the project: an act that was interrupted has just been ended. */
 static int find_undone(struct promoting *p, struct err *err)
 {
 	struct held held;
 	char hex[CATALOG_HEX_SIZE];
 	int r;
 
-	r = project_around(p->engine, p->store, &p->project, err);
+	r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
 	if (r >= 0)
-		r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
+		r = is_of_rollback(p, err);
 	if (r >= 0)
 		r = find_state(p, &p->undoes.after, &p->base, err);
 	if (r >= 0)
@@ -175,8 +207,8 @@ static bool takes(const char *path, void *ctx)
 	struct promoting *p = ctx;
 	size_t len;
 
-	if (conflicts_is_git(path, &len)) {
-		/* What a rollback did to it is not for a merge to take back either. */
+	/* A rollback changes it, too: whoever takes that back wants it whole, or a conflict. */
+	if (!p->with_git && conflicts_is_git(path, &len)) {
 		tell_left(p, path, len);
 		return false;
 	}
@@ -242,33 +274,29 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* A directory is told only for its own sake. */
-static int tell_changes(struct promoting *p, struct err *err)
+/*
+ * The plan is what lands, so the plan is what is told and judged: a file changes under all of its
+ * names, and what a directory gives way to takes along all that was in it, whether or not the
+ * merge was to touch those.
+ */
+static const char *held_by(struct promoting *p, const struct plan_step *s, char status)
 {
-	struct engine_promotion *res = &p->result;
 	const struct engine_list *allow = &p->options->asked->allow;
-	int r = 0;
+	const uint32_t mode = status == 'D' ? s->before.mode : s->after.mode;
+	const struct guard_rule *rule;
 
-	res->merged = p->merge.n_merged;
-	for (size_t i = 0; i < p->merge.n_changes && r >= 0; i++) {
-		const struct merge_change *c = &p->merge.changes[i];
-		const struct guard_rule *rule =
-		    p->guard ? guard_match(p->guard, c->path, c->mode, c->status) : NULL;
-
-		res->changed++;
-		r = landing_add_path(&res->paths, &res->n_paths, c->path, c->status, NULL);
-		if (r >= 0 && rule && !guard_allowed(c->path, allow->items, allow->n))
-			r = landing_add_path(&res->held, &res->n_held, c->path, c->status,
-					     rule->name);
-	}
-	return r < 0 ? err_nomem(err) : 0;
+	if (guard_allowed(s->path, allow->items, allow->n))
+		return NULL;
+	rule = guard_match(p->guard, s->path, mode, status);
+	if (rule)
+		return rule->name;
+	return !S_ISDIR(mode) && !takes(s->path, p) ? GUARD_LEFT_OUT : NULL;
 }
 
-static int hold_capable(const struct plan_step *s, void *ctx)
+/* 1 if it may do what only root may. */
+static int is_capable(struct promoting *p, const struct plan_step *s)
 {
 	CLEANUP(buf_done) struct buf set = BUF_INIT;
-	struct promoting *p = ctx;
-	struct engine_promotion *res = &p->result;
 	const struct engine_list *allow = &p->options->asked->allow;
 	struct xattr unused;
 	int r;
@@ -279,24 +307,40 @@ static int hold_capable(const struct plan_step *s, void *ctx)
 	r = xattrs_get(p->store, &s->after.xattrs, &set, p->err);
 	if (r < 0)
 		return r;
-	if (!xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused))
-		return 0;
-	r = landing_add_path(&res->held, &res->n_held, s->path, s->act == PLAN_CREATE ? 'A' : 'M',
-			     GUARD_CAPABLE);
+	return xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused);
+}
+
+static int tell_step(const struct plan_step *s, void *ctx)
+{
+	struct promoting *p = ctx;
+	struct engine_promotion *res = &p->result;
+	const char status = s->act == PLAN_CREATE ? 'A' : s->act == PLAN_REMOVE ? 'D' : 'M';
+	const char *rule = p->guard ? held_by(p, s, status) : NULL;
+	int r = p->guard && !rule ? is_capable(p, s) : 0;
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		rule = GUARD_CAPABLE;
+	res->changed++;
+	r = landing_add_path(&res->paths, &res->n_paths, s->path, status, NULL);
+	if (r >= 0 && rule)
+		r = landing_add_path(&res->held, &res->n_held, s->path, status, rule);
 	return r < 0 ? err_nomem(p->err) : 0;
 }
 
-/* What is to be done to the directory; and what only the plan tells of it. */
 static int plan_all(struct promoting *p, struct err *err)
 {
 	const struct plan_options options = { .as_of = p->landing.as_of };
+	struct engine_promotion *res = &p->result;
 	int r = plan_make(p->store, &p->landing.now.root, &p->merge.root, &options, &p->plan, err);
 
 	p->err = err;
-	if (r >= 0 && p->guard)
-		r = plan_each(&p->plan, hold_capable, p);
-	if (r >= 0 && p->result.n_held > 0 && p->result.end == ENGINE_PROMOTED)
-		p->result.end = ENGINE_HELD;
+	res->merged = p->merge.n_merged;
+	if (r >= 0)
+		r = plan_each(&p->plan, tell_step, p);
+	if (r >= 0 && res->n_held > 0 && res->end == ENGINE_PROMOTED)
+		res->end = ENGINE_HELD;
 	return r;
 }
 
@@ -416,9 +460,10 @@ static int go(struct promoting *p, struct err *err)
 	const char *what = p->clone.name ? "promotion of" : "undo of";
 	const char *of = p->clone.name ? p->clone.name : p->result.undone;
 
-	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run ||
-	    plan_is_empty(&p->plan))
+	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run)
 		return 0;
+	if (plan_is_empty(&p->plan)) /* somebody took it back by hand, perhaps */
+		return p->options->undo ? receipt_undone(p->store, &p->undoes.id, err) : 0;
 	if (asprintf(&before, "before %s %s", what, of) < 0)
 		before = NULL;
 	if (asprintf(&message, "%s %s", what, of) < 0)
@@ -434,9 +479,7 @@ static int promote(struct promoting *p, struct err *err)
 	const struct survey_options survey = { .watch = o->watch };
 	int r;
 
-	r = p->options->undo ? find_undone(p, err) : find_clone(p, err);
-	if (r >= 0)
-		r = pin_base(p, err);
+	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
 	if (r >= 0)
 		r = host_may_read(p->engine->host, p->project.path, err);
 	if (r >= 0)
@@ -448,12 +491,14 @@ static int promote(struct promoting *p, struct err *err)
 		r = guard_new(p->options->rules, p->options->n_rules, &p->guard, err);
 	if (r >= 0)
 		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
+	if (r >= 0 && p->options->undo)
+		r = find_undone(p, err);
+	if (r >= 0)
+		r = pin_base(p, err);
 	if (r >= 0)
 		r = merge_all(p, err);
 	if (r >= 0)
 		r = tell_conflicts(p, err);
-	if (r >= 0)
-		r = tell_changes(p, err);
 	if (r >= 0)
 		r = plan_all(p, err);
 	return r < 0 ? r : go(p, err);

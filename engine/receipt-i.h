@@ -21,6 +21,9 @@ NODISCARD int receipt_begin(struct batch *b, struct receipt *r, struct err *err)
 NODISCARD int receipt_landed(const char *path, const struct object_id *from,
 			     const struct object_id *to, void *store, struct err *err);
 
+/* Nothing is left of what it did, without an act of ours. */
+NODISCARD int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err);
+
 /*
  * One that is done, by its id or the beginning of it; NULL: the last one that is not the taking back of
  * another.  -ENOENT with a sentence.

@@ -88,16 +88,32 @@ static int set_state(struct batch *b, struct store *s, const struct catalog_id *
 	return receipt_put(b, ret, REF_REPLACE, err);
 }
 
-/* What it takes back is undone; and if that had been taking back something, this is done again. */
+/* It is undone; what it had taken back is done again, what that had is undone again, and so on. */
 static int mark_undone(struct batch *b, struct store *s, const struct catalog_id *id,
 		       struct err *err)
 {
-	CLEANUP(receipt_done) struct receipt target = { 0 }, again = { 0 };
-	int r = set_state(b, s, id, RECEIPT_UNDONE, &target, err);
+	enum receipt_state state = RECEIPT_UNDONE;
+	struct catalog_id next = *id;
+	int r = 0;
 
-	if (r >= 0 && !catalog_id_is_zero(&target.undoes))
-		r = set_state(b, s, &target.undoes, RECEIPT_DONE, &again, err);
+	while (r >= 0 && !catalog_id_is_zero(&next)) {
+		CLEANUP(receipt_done) struct receipt target = { 0 };
+
+		r = set_state(b, s, &next, state, &target, err);
+		state = state == RECEIPT_DONE ? RECEIPT_UNDONE : RECEIPT_DONE;
+		next = target.undoes;
+	}
 	return r == -ENOENT ? 0 : r;
+}
+
+int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r = batch_begin(s, &b, err);
+
+	if (r >= 0)
+		r = mark_undone(b, s, id, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
 int receipt_landed(const char *path, const struct object_id *from, const struct object_id *to,

