@@ -9,7 +9,7 @@
 struct promote_args {
 	struct opt_list check, path, exclude, allow;
 	const char *conflict, *markers;
-	bool dry_run, rules, yes;
+	bool git, dry_run, rules, yes;
 };
 
 static const struct opt promote_opts[] = {
@@ -23,6 +23,8 @@ static const struct opt promote_opts[] = {
 	OPT_STR(0, "markers", "STYLE", struct promote_args, markers,
 		"merge (default), diff3 or zdiff3"),
 	OPT_LIST(0, "allow", "PATH", struct promote_args, allow, "let the guard pass it"),
+	OPT_FLAG(0, "git", struct promote_args, git,
+		 "bring commits made in the clone, as branches snap/CLONE/..."),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "rules", struct promote_args, rules, "list what the guard holds, and why"),
 	OPT_FLAG('y', "yes", struct promote_args, yes,
@@ -100,6 +102,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.paths = list_of(&args->path),
 		.excludes = list_of(&args->exclude),
 		.allow = list_of(&args->allow),
+		.git = args->git,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 		.checking = on_check,

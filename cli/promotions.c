@@ -86,6 +86,17 @@ static void set_checks(struct json j, const struct engine_promotion *p)
 	}
 }
 
+static void set_commits(struct json j, const struct engine_commits *c)
+{
+	struct json array = json_set_array(j, "git"), at;
+
+	for (size_t i = 0; i < c->n; i++) {
+		at = json_add_object(array);
+		json_set_name(at, "ref", c->list[i].ref);
+		json_set_name(at, "commit", c->list[i].commit);
+	}
+}
+
 void promotions_set_json(struct json j, const void *ctx)
 {
 	const struct engine_promotion *p = ctx;
@@ -107,6 +118,8 @@ void promotions_set_json(struct json j, const void *ctx)
 	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
 	promotions_set_paths(j, "left", p->left, p->n_left, NULL);
 	set_checks(j, p);
+	if (p->git)
+		set_commits(j, &p->commits);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
 }
 
@@ -198,6 +211,13 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 		out_name(inv->out, p->left[i].path);
 		fputs(", which is git's own\n", inv->out);
 	}
+	for (size_t i = 0; i < p->commits.n; i++) {
+		fputs(p->dry_run ? "  would bring " : "  brought ", inv->out);
+		out_name(inv->out, p->commits.list[i].ref);
+		fprintf(inv->out, " at %.12s\n", p->commits.list[i].commit);
+	}
+	if (p->git && p->commits.n == 0)
+		fputs("  no commit that the project lacks\n", inv->out);
 	if (p->before[0] != '\0' && p->changed > 0) {
 		print_id(inv, "  before it ", p->before);
 		print_id(inv, ", after it ", p->after);

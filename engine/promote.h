@@ -24,6 +24,7 @@ struct engine_promote_options {
 	struct engine_list allow;    /* paths that the guard lets pass, with all below them */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
+	bool git; /* commits made in the clone come into branches snap/CLONE/... */
 	bool dry_run;
 	struct engine_watch watch;
 	/* A check is about to run, or has run; NULL: who cares. */
@@ -47,6 +48,14 @@ struct engine_checked {
 	int exit_code;
 	char run[ENGINE_RUN_ID_SIZE];
 	uint64_t duration_ms;
+};
+
+/* Branches that came with git's own means. */
+struct engine_commits {
+	struct engine_branch {
+		char *ref, *commit; /* owned; as the project has it; an object's name */
+	} * list;                   /* owned */
+	size_t n;
 };
 
 enum engine_promote_end {
@@ -78,9 +87,12 @@ struct engine_promotion {
 	size_t n_left;
 	struct engine_checked *checks;
 	size_t n_checks;
+	bool git; /* what follows was asked for */
+	struct engine_commits commits;
 	uint64_t elapsed_ms;
 };
 
+void engine_commits_done(struct engine_commits *c);
 void engine_promotion_done(struct engine_promotion *p);
 
 /* Once it returns 0 with an id, the project has the changes, and that survives power loss. */

@@ -104,7 +104,8 @@ static int look(struct sweep *s, struct blip *b, struct err *err)
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	struct store *store = s->engine->store;
-	struct held held;
+	char hex[CATALOG_HEX_SIZE];
+	struct held held, base;
 	int r;
 
 	r = hold_clone(s->engine, b->name, &held, err);
@@ -112,6 +113,8 @@ static int look(struct sweep *s, struct blip *b, struct err *err)
 		r = clone_find(store, b->name, &clone, err);
 	if (r >= 0)
 		r = engine_as_damage(err, snapshot_get(store, &clone.base, &b->base, err));
+	if (r >= 0)
+		r = hold_state(s->engine, catalog_id_hex(&clone.base, hex), NULL, &base, err);
 	if (r < 0)
 		return r;
 	b->root = held.root;

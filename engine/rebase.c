@@ -64,6 +64,7 @@ static int find(struct rebasing *p, struct err *err)
 {
 	AUTO_FREE char *here = p->options->clone ? NULL : clone_here(p->engine);
 	const char *name = here ? here : p->options->clone;
+	char hex[CATALOG_HEX_SIZE];
 	struct held held;
 	int r;
 
@@ -75,6 +76,10 @@ static int find(struct rebasing *p, struct err *err)
 				     project_get(p->store, &p->clone.project, &p->project, err));
 	if (r >= 0)
 		r = engine_as_damage(err, snapshot_get(p->store, &p->clone.base, &p->base, err));
+	/* Another rebase of the clone and a gc may take it away meanwhile. */
+	if (r >= 0)
+		r = hold_state(p->engine, catalog_id_hex(&p->base.id, hex), &p->options->watch,
+			       &held, err);
 	if (r >= 0)
 		r = host_may_read(p->engine->host, p->project.path, err);
 	if (r >= 0)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/commits-i.h"
 #include "engine/conflicts-i.h"
 #include "engine/promote-i.h"
 #include "engine/wire-i.h"
@@ -29,6 +30,7 @@ void engine_promotion_done(struct engine_promotion *p)
 	for (size_t i = 0; i < p->n_checks; i++)
 		free(p->checks[i].command);
 	free(p->checks);
+	engine_commits_done(&p->commits);
 	free(p->clone);
 	free(p->project);
 	*p = (struct engine_promotion){ 0 };
@@ -301,8 +303,8 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 	return 0;
 }
 
-int engine_promote(struct engine *e, const struct engine_promote_options *options,
-		   struct engine_promotion *ret, struct err *err)
+static int promote_files(struct engine *e, const struct engine_promote_options *options,
+			 struct engine_promotion *ret, struct err *err)
 {
 	int r = promote_once(e, options, ret, err);
 
@@ -311,6 +313,29 @@ int engine_promote(struct engine *e, const struct engine_promote_options *option
 		r = promote_once(e, options, ret, err);
 	}
 	return r;
+}
+
+/* What can go wrong with commits does so before anything lands, but for the last step. */
+int engine_promote(struct engine *e, const struct engine_promote_options *options,
+		   struct engine_promotion *ret, struct err *err)
+{
+	CLEANUP(commits_done) struct commits commits = COMMITS_INIT;
+	int r = options->git ? commits_bundle(e, options->clone, &commits, err) : 0;
+
+	if (r >= 0)
+		r = promote_files(e, options, ret, err);
+	if (r < 0 || !options->git || ret->end != ENGINE_PROMOTED)
+		return r;
+	if (!options->dry_run)
+		r = commits_fetch(ret->project, ret->clone, &commits, err);
+	if (r < 0) {
+		engine_promotion_done(ret);
+		return err_wrap(err, r, "the files are promoted, but not the commits");
+	}
+	ret->git = true;
+	ret->commits = commits.told;
+	commits.told = (struct engine_commits){ 0 };
+	return 0;
 }
 
 /* --- serving ---------------------------------------------------------------------------- */
