@@ -146,8 +146,11 @@ static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
 
 	if (forget_goes(m->forget, &s->id) || !forget_goes(m->forget, &s->parent))
 		return 0;
-	while (forget_goes(m->forget, &mended.parent))
+	/* No more often than there are any: a damaged record may lead round in a circle. */
+	for (size_t i = 0; i < m->forget->n && forget_goes(m->forget, &mended.parent); i++)
 		mended.parent = find(m->forget, &mended.parent)->parent;
+	if (forget_goes(m->forget, &mended.parent))
+		mended.parent = (struct catalog_id){ 0 };
 	return snapshot_put(m->batch, &mended, REF_REPLACE, err);
 }
 
