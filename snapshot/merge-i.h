@@ -37,6 +37,7 @@ struct altered {
 	bool before_linked, after_linked;
 	unsigned what;             /* enum diff_what */
 	struct altered *from, *to; /* the other name, if it was renamed */
+	struct vote *vote;         /* owned; of a directory: where it went; NULL: not asked yet */
 };
 
 struct side {

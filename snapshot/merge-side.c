@@ -10,6 +10,7 @@ static void altered_done(struct altered *a)
 	free(a->path);
 	tree_entry_done(&a->before);
 	tree_entry_done(&a->after);
+	free(a->vote);
 }
 
 void side_done(struct side *s)
@@ -176,7 +177,8 @@ int side_find_renames(struct store *s, const struct object_id *base, const struc
 struct vote {
 	const char *to; /* borrowed; not terminated */
 	size_t len;
-	size_t n;
+	size_t n;   /* 0: nothing says that it went anywhere */
+	bool split; /* no place has the most */
 };
 
 /*
@@ -218,9 +220,7 @@ static int count_vote(struct buf *votes, const struct vote *v)
 	return buf_append(votes, v, sizeof(*v));
 }
 
-/* 1 and where most of a directory went; 0 if nothing says so; *ret_split if no place has the most. */
-static int moved_to(const struct side *s, const char *dir, size_t len, struct vote *ret,
-		    bool *ret_split)
+static int count_votes(const struct side *s, const char *dir, size_t len, struct vote *ret)
 {
 	CLEANUP(buf_done) struct buf votes = BUF_INIT;
 	const struct vote *list;
@@ -230,33 +230,50 @@ static int moved_to(const struct side *s, const char *dir, size_t len, struct vo
 		if (says(&s->list[i], dir, len, &v) && count_vote(&votes, &v) < 0)
 			return -ENOMEM;
 	list = (const struct vote *)(const void *)votes.data;
-	*ret = (struct vote){ 0 };
 	for (size_t i = 0; i < votes.len / sizeof(v); i++) {
-		*ret_split = list[i].n == ret->n || (*ret_split && list[i].n < ret->n);
+		const bool split = list[i].n == ret->n || (ret->split && list[i].n < ret->n);
+
 		if (list[i].n > ret->n)
 			*ret = list[i];
+		ret->split = split;
 	}
-	return votes.len > 0 && !*ret_split;
+	return 0;
+}
+
+/* 1 and where most of a directory went; 0 if nothing says so.  Asked once: it looks at all that changed. */
+static int moved_to(const struct side *s, struct altered *dir, struct vote *ret)
+{
+	int r = 0;
+
+	if (!dir->vote) {
+		dir->vote = calloc(1, sizeof(*dir->vote));
+		if (!dir->vote)
+			return -ENOMEM;
+		r = count_votes(s, dir->path, strlen(dir->path), dir->vote);
+	}
+	if (r < 0)
+		return r;
+	*ret = *dir->vote;
+	return ret->n > 0 && !ret->split;
 }
 
 int side_follow_dir(const struct side *s, const char *path, char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf to = BUF_INIT;
-	const struct altered *gone;
+	struct altered *gone;
 	struct vote moved = { 0 };
-	bool split = false;
 	int r = 0;
 	size_t n;
 
 	*ret = NULL;
-	for (n = above(path, strlen(path)); n > 0 && r == 0 && !split; n = above(path, n)) {
+	for (n = above(path, strlen(path)); n > 0 && r == 0 && !moved.split; n = above(path, n)) {
 		buf_reset(&to);
 		if (buf_append(&to, path, n) < 0 || !buf_str(&to))
 			return err_nomem(err);
 		gone = side_get(s, buf_str(&to));
 		if (gone && (dir_part(&gone->after) || !dir_part(&gone->before)))
 			return 0;
-		r = gone ? moved_to(s, path, n, &moved, &split) : 0;
+		r = gone ? moved_to(s, gone, &moved) : 0;
 		if (r > 0)
 			break;
 	}
