@@ -195,6 +195,14 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "init .");
 }
 
+int run_check(const struct invocation *inv, struct err *err)
+{
+	struct engine_run_options unused;
+	int r = read_options(inv, &unused, err);
+
+	return r < 0 ? r : check(inv, err);
+}
+
 int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,
 	   struct err *err)
 {

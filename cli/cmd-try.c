@@ -277,6 +277,8 @@ static int try_run(struct invocation *inv, struct err *err)
 	r = promotions_read_ways(t.args->conflict, t.args->markers, &t.options.on_conflict,
 				 &t.options.style, err);
 	if (r >= 0)
+		r = run_check(inv, err);
+	if (r >= 0)
 		r = check(&t, err);
 	if (r < 0) {
 		cmd_hint(inv, "help try");

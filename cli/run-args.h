@@ -48,6 +48,9 @@ struct run_args {
 
 void run_preset(void *args);
 
+/* What is wrong with what was said, if anything, before anything is done. */
+NODISCARD int run_check(const struct invocation *inv, struct err *err);
+
 /*
  * Run what stands behind "--" as inv->args says, which is or begins with struct run_args.  What is
  * wrong with that is -EINVAL with a sentence, and hints are given.  `waits` as engine_run_options has it.
