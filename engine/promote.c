@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
 #include "cowfs/store/xattrs.h"
 #include "engine/hold-i.h"
 #include "engine/land-i.h"
@@ -30,6 +31,7 @@ struct promoting {
 	struct receipt undoes;        /* of an undo */
 	struct snapshot base, theirs; /* `theirs` of an undo alone */
 	struct object_id theirs_root;
+	bool with_git; /* git's own takes part */
 	struct guard *guard;
 	struct ignore *paths, *excludes;
 	struct landing landing;
@@ -191,8 +193,7 @@ static bool takes(const char *path, void *ctx)
 	struct promoting *p = ctx;
 	size_t len;
 
-	if (is_git(path, &len)) {
-		/* What a rollback did to it is not for a merge to take back either. */
+	if (!p->with_git && is_git(path, &len)) {
 		tell_left(p, path, len);
 		return false;
 	}
@@ -202,7 +203,7 @@ static bool takes(const char *path, void *ctx)
 
 /* --- the merged tree -------------------------------------------------------------------- */
 
-static int merge_all(struct promoting *p, struct err *err)
+static int merge_once(struct promoting *p, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	const struct engine_promote_options *o = p->options->asked;
@@ -227,6 +228,35 @@ static int merge_all(struct promoting *p, struct err *err)
 		return r;
 	p->pinned = p->merge.root;
 	return batch_commit(b, BATCH_SAFE, err);
+}
+
+static bool conflicts_in_git(const struct promoting *p)
+{
+	size_t len;
+
+	for (size_t i = 0; i < p->merge.n_conflicts; i++)
+		if (is_git(p->merge.conflicts[i].path, &len))
+			return true;
+	return false;
+}
+
+/*
+ * A promotion leaves git's own alone; only a rollback changes it, and what that did is taken back with the
+ * rest, unless git was used in the same places since.
+ */
+static int merge_all(struct promoting *p, struct err *err)
+{
+	int r;
+
+	p->with_git = p->options->undo;
+	r = merge_once(p, err);
+	if (r < 0 || !p->with_git || !conflicts_in_git(p))
+		return r;
+	store_unpin(p->store, OBJECT_TREE, &p->pinned);
+	p->pinned = (struct object_id){ 0 };
+	merge_done(&p->merge);
+	p->with_git = false;
+	return merge_once(p, err);
 }
 
 static char *side_name(const struct merge_side *side, const char *state)
@@ -328,19 +358,25 @@ static int plan_all(struct promoting *p, struct err *err)
 
 /* --- landing ---------------------------------------------------------------------------- */
 
-static void fill_after(struct promoting *p, struct snapshot *after, char *message)
+static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
 {
+	struct root root;
+	int r = root_get(p->store, &p->merge.root, &root, err);
+
+	if (r < 0)
+		return r;
 	*after = (struct snapshot){
 		.root = p->merge.root,
 		.parent = p->landing.newest.id,
 		.project = p->project.id,
 		.message = message,
 		.created = engine_now(),
-		.files = p->landing.now.files,
-		.bytes = p->landing.now.bytes,
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
 	};
 	if (after->created <= p->landing.newest.created)
 		after->created = p->landing.newest.created + 1;
+	return 0;
 }
 
 static struct receipt receipt_of(struct promoting *p)
@@ -363,8 +399,9 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	struct snapshot after;
 	int r;
 
-	fill_after(p, &after, message);
-	r = pending_put(p->engine, &after, &receipt, err);
+	r = fill_after(p, &after, message, err);
+	if (r >= 0)
+		r = pending_put(p->engine, &after, &receipt, err);
 	free(receipt.who);
 	if (r >= 0)
 		catalog_id_hex(&after.id, p->result.after);
@@ -404,7 +441,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
-	fill_after(p, &after, message);
+	r = fill_after(p, &after, message, err);
+	if (r < 0)
+		return r;
 	if (pending) {
 		after.id = *pending_snapshot(pending);
 		act.pending = *pending_receipt(pending);
