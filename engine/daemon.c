@@ -276,8 +276,9 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 {
 	int n;
 
-	landing_recover_all(d->host);
+	/* In this order: what was to be checked goes once the clones of its checks are gone. */
 	stage_sweep(d->host);
+	landing_recover_all(d->host);
 	n = dead->starting ? 0 : live_recover(d->host, err);
 
 	if (n >= 0 && dead->pid != 0)

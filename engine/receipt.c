@@ -210,7 +210,11 @@ int receipt_find(struct store *s, const struct project *p, const char *word, str
 {
 	struct wanted w = { .project = &p->id, .word = word };
 	CLEANUP(receipt_done) struct receipt found = { 0 };
-	int r = receipt_each(s, look, &w, err);
+	int r;
+
+	if (word && *word == '\0')
+		return err_set(err, -EINVAL, "the name of the promotion is empty");
+	r = receipt_each(s, look, &w, err);
 
 	if (r < 0)
 		return r;

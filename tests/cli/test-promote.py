@@ -1,15 +1,16 @@
 """promote and undo: what reaches a project, what is held, and the way back."""
 
+import hashlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
-from promotetest import (ATTRIBUTE, change, clone, fill, has_attributes, holes, kept, log, picture,
-                         promote, refused, same, statuses, undo)
-from snaptest import SNAP, Skip, main, test
+from promotetest import (change, clone, daemon, fill, holes, kept, log, picture, promote, refused,
+                         same, statuses, undo)
+from snaptest import SNAP, Skip, gone, main, test
 
 LINES = [f"line {i}\n" for i in range(1, 21)]
 
@@ -355,7 +356,8 @@ def a_check_that_fails_changes_and_leaves_nothing(w):
     w.ok("check")
 
 
-WAIT = "until test -e go; do sleep 0.05; done; "
+# Until it is let go, or what it runs on is gone; which only a write tells, as the kernel knows the rest.
+WAIT = "while echo > beat && test ! -e go; do sleep 0.05; done; "
 
 
 def begin(w, *args):
@@ -461,6 +463,23 @@ def who_dies_while_a_check_runs_leaves_nothing(w):
     assert not w.ok("ps", "--json").json("snap.ps/1")["runs"]
 
 
+@test
+def cowfsd_that_dies_while_a_check_runs_leaves_nothing(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    w.take()
+    before = kept(w), picture(w.project)
+    act, _ = begin(w, "try", "--check", WAIT)
+    pid = daemon(w)
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    act.communicate()
+    assert act.returncode not in (0, None)
+    w.ok("start")
+    after = kept(w), picture(w.project)
+    assert after == before, (after[0], before[0])
+
+
 # --- git --------------------------------------------------------------------------------------
 
 def git(top, *args):
@@ -553,6 +572,46 @@ def undo_takes_back_one_after_the_other_and_any_by_its_id(w):
 
 
 @test
+def a_rollback_of_the_project_is_undone_exactly(w):
+    fill(w.project)
+    (w.project / ".git").mkdir()
+    (w.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    first = w.take()
+    change(w.project)
+    (w.project / ".git" / "HEAD").write_text("ref: refs/heads/other\n")
+    changed = picture(w.project)
+    rolled = w.ok("rollback", "--json").json("snap.rollback/1", "receipt")
+    assert rolled["to"] == first and rolled["receipt"], rolled
+    assert log(w)["receipts"][0]["kind"] == "rollback"
+    got = undo(w)
+    assert got["undone"] == rolled["receipt"], got
+    same(picture(w.project), changed)
+
+
+@test
+def git_that_was_used_since_a_rollback_is_a_conflict_of_its_undo(w):
+    git(w.project, "init", "-q")
+    git(w.project, "add", "-A")
+    git(w.project, "commit", "-qm", "first")
+    w.take()
+    (w.project / "README.md").write_text("second\n")
+    git(w.project, "commit", "-qam", "second")
+    w.ok("rollback")
+    (w.project / "other").write_text("other\n")
+    git(w.project, "add", "other")
+    git(w.project, "commit", "-qm", "another second")
+    head = git(w.project, "rev-parse", "HEAD")
+    before = picture(w.project)
+    data = refused(w, 5, "E_CONFLICT", "undo")
+    assert all(c["path"].startswith(".git/") for c in data["conflicts"]), data
+    same(picture(w.project), before)
+    undo(w, "--conflict", "ours")
+    assert (w.project / "README.md").read_text() == "second\n" and (w.project / "other").exists()
+    assert git(w.project, "rev-parse", "HEAD") == head
+    git(w.project, "fsck", "--strict")
+
+
+@test
 def what_was_left_out_by_forgetting_cannot_be_undone_and_says_so(w):
     path = clone(w)
     (path / "README.md").write_text("second\n")
@@ -590,7 +649,6 @@ def the_log_shows_receipts(w):
 
 @test
 def the_digest_is_the_one_that_is_documented(w):
-    import hashlib
     (w.project / "gone").write_text("gone\n")
     path = clone(w)
     (path / "gone").unlink()
@@ -609,7 +667,29 @@ def the_digest_is_the_one_that_is_documented(w):
     assert got["sha256"] == hashlib.sha256(b"".join(rows)).hexdigest(), got
 
 
+@test
+def the_files_of_what_came_of_it_are_counted(w):
+    path = clone(w)
+    (path / "a").write_text("12345")
+    (path / "src" / "main.c").unlink()
+    (path / "b").write_text("1")
+    promote(w, "try")
+    after = log(w)["snapshots"][0]
+    counted = w.ok("snapshot", "--json").json("snap.snapshot/1")
+    assert (after["files"], after["bytes"]) == (counted["files"], counted["bytes"]), after
+
+
 # --- nonsense ---------------------------------------------------------------------------------
+
+@test
+def what_makes_no_sense_to_promote_is_said(w):
+    w.snap("promote", "none").fails(4)
+    clone(w)
+    w.snap("promote", "none").fails(4, "'none'")
+    w.snap("promote", "none", "--json").fails_json(4, "E_NOT_FOUND")
+    w.snap("promote", "a", "b").fails(2)
+    w.snap("undo", "").fails(2)
+
 
 if __name__ == "__main__":
     sys.exit(main())
