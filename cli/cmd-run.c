@@ -76,8 +76,8 @@ static int check(const struct invocation *inv, struct err *err)
 	const bool named = inv->n_before > 0;
 
 	if (inv->n_words == inv->n_before)
-		return err_set(err, -EINVAL, "'%s' needs -- and a command behind it",
-			       inv->command->name);
+		return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
+			       inv->command->words);
 	if (args->rm && !named)
 		return err_set(err, -EINVAL,
 			       "option '--rm' is for a clone that is named: the one "

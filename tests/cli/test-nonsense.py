@@ -16,7 +16,7 @@ NOBODY = 65534
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
     "completion": ["bash"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
-    "run": ["--", "true"], "umount": ["try"],
+    "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
 }
 
 # They say the same whatever the directory and the store.
@@ -26,7 +26,7 @@ ANYWHERE = {"completion", "doctor", "help", "profile", "version"}
 CODES = {
     1: {"E_PERMISSION", "E_EXISTS", "E_NO_SPACE", "E_NO_MEMORY", "E_DAEMON", "E_FAILED"},
     2: {"E_USAGE"}, 4: {"E_NOT_FOUND", "E_NO_PROJECT"}, 5: {"E_CONFLICT"}, 6: {"E_STALE"},
-    7: {"E_REFUSED"}, 9: {"E_LIMIT"}, 11: {"E_BUSY", "E_VERSION"}, 12: {"E_DAMAGED"},
+    7: {"E_REFUSED"}, 8: {"E_CHECK_FAILED"}, 9: {"E_LIMIT"}, 11: {"E_BUSY", "E_VERSION"}, 12: {"E_DAMAGED"},
     13: {"E_MISSING", "E_VERSION"},
 }
 
