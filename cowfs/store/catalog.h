@@ -104,7 +104,7 @@ struct receipt {
 	uint64_t uid;
 	int64_t created;
 	char *sha256; /* owned; in hex, of what changed (docs/promote.md); or NULL */
-	char *checks; /* owned; a JSON array of what was run on it first; or NULL */
+	char *checks; /* owned; a JSON object: what was run on it first; or NULL */
 };
 
 void project_done(struct project *p);
