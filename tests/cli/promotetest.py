@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import json
 import os
 import stat
 from pathlib import Path
@@ -179,7 +178,7 @@ def change(top, n=40):
 class Watch:
     """Who opens or changes something in directories that are none of our business (fanotify)."""
 
-    FAN_EVENTS = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x08000000  # access ... open; of children
+    FAN_EVENTS = 0x1 | 0x2 | 0x8 | 0x10 | 0x20 | 0x08000000  # access, modify, close, open; of children
 
     def __init__(self, *folders):
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -215,7 +214,3 @@ class Watch:
 def daemon(w):
     got = w.ok("version", "--json").json("snap.version/1")["daemon"]
     return got["pid"] if got else None
-
-
-def decoded(done):
-    return json.loads(done)

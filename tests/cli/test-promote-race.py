@@ -1,0 +1,176 @@
+"""Promotion while others are at work in the project: nobody's edit is lost, nothing is half done.
+
+SNAP_TESTS_LONG=1 repeats each 200 times, which is what is promised; otherwise it is a few.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+from promotetest import Watch, clone, daemon, picture, same
+from snaptest import SNAP, main, test
+
+ROUNDS = 200 if os.environ.get("SNAP_TESTS_LONG") else 6
+LINES = [f"line {i}\n" for i in range(40)]
+
+
+def edited(**changed):
+    lines = list(LINES)
+    for key, value in changed.items():
+        lines[int(key[1:])] = f"{value}\n"
+    return "".join(lines)
+
+
+def begin(w, *args):
+    return subprocess.Popen([SNAP, "promote", "--json", *args], cwd=w.project, env=w.env,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+class Meanwhile:
+    """Does something again and again until it is told to end; how often it did."""
+
+    def __init__(self, act):
+        self.act, self.ended, self.count, self.failure = act, False, 0, None
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        try:
+            while not self.ended:
+                self.act(self.count)
+                self.count += 1
+        except OSError as e:
+            self.failure = e
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+        assert not self.failure, f"who works there was disturbed: {self.failure}"
+
+
+def no_strays(w):
+    assert not list(w.project.glob(".snapcow-stage-*")), "a stage is left"
+    journal = w.store / "journal"
+    assert not journal.exists() or not list(journal.iterdir()), "a journal is left"
+
+
+@test
+def of_two_at_once_each_lands_whole_or_not_at_all(w):
+    (w.project / "both").write_text(edited())
+    for i in range(ROUNDS):
+        for name, line in (("a", "l3"), ("b", "l30")):
+            path = clone(w, name)
+            (path / "both").write_text(edited(**{line: f"{name} {i}"}))
+            for k in range(20):
+                (path / f"{name}{k}").write_text(f"{name} {i}\n")
+        acts = {name: begin(w, name) for name in ("a", "b")}
+        for name, act in acts.items():
+            act.communicate(timeout=120)
+            seen = {(w.project / f"{name}{k}").read_text() if (w.project / f"{name}{k}").exists()
+                    else None for k in range(20)}
+            if act.returncode == 0:
+                assert seen == {f"{name} {i}\n"}, seen
+            else:
+                assert act.returncode == 5 and f"{name} {i}\n" not in seen, (act.returncode, seen)
+        text = (w.project / "both").read_text()
+        for name, act in acts.items():
+            assert (f"{name} {i}\n" in text) == (act.returncode == 0), text
+        no_strays(w)
+        w.ok("rm", "--force", "a", "b")
+        (w.project / "both").write_text(edited())
+
+
+@test
+def what_an_editor_saves_meanwhile_is_never_lost(w):
+    path = w.project / "text"
+    path.write_text(edited())
+
+    def save(n):
+        """As editors do: another file in its place; and what was there is looked at first."""
+        lines = path.read_text().splitlines(keepends=True)
+        lines[30] = f"editor {n}\n"
+        w.top.joinpath("saved").write_text("".join(lines))
+        os.replace(w.top / "saved", path)
+
+    for i in range(ROUNDS):
+        there = clone(w)
+        (there / "text").write_text(path.read_text().replace("line 3\n", f"clone {i}\n"))
+        for k in range(20):
+            (there / f"f{k}").write_text(f"{i}\n")
+        with Meanwhile(save) as editor:
+            act = begin(w, "try")
+            act.communicate(timeout=120)
+        text = path.read_text()
+        assert f"editor {editor.count - 1}\n" in text, (editor.count, text)
+        seen = {(w.project / f"f{k}").read_text() if (w.project / f"f{k}").exists() else None
+                for k in range(20)}
+        assert (f"{i}\n" in seen) == (act.returncode == 0) and len(seen) == 1, (act.returncode, seen)
+        no_strays(w)
+        w.ok("rm", "--force", "try")
+        path.write_text(edited())
+
+
+@test
+def a_directory_that_is_removed_meanwhile_stays_removed_or_gets_all(w):
+    target = w.project / "deep" / "er"
+    for i in range(ROUNDS):
+        target.mkdir(parents=True, exist_ok=True)
+        for k in range(30):
+            (target / f"f{k}").write_text("old\n")
+        there = clone(w)
+        for k in range(30):
+            (there / "deep" / "er" / f"f{k}").write_text(f"{i}\n")
+        act = begin(w, "try")
+        shutil.rmtree(w.project / "deep", ignore_errors=True)
+        act.communicate(timeout=120)
+        left = sorted(target.glob("*")) if target.exists() else []
+        # Who removes file by file may meet what has landed, or land may meet what is left: never the old.
+        assert act.returncode in (0, 5), act.returncode
+        assert act.returncode == 0 or all(p.read_text() == "old\n" for p in left), left
+        no_strays(w)
+        w.ok("rm", "--force", "try")
+
+
+@test
+def directories_that_become_links_lead_nowhere(w):
+    outside = w.top / "outside"
+    outside.mkdir()
+    for k in range(10):
+        (outside / f"f{k}").write_text("not yours\n")
+    before = picture(outside)
+    target, aside = w.project / "dir", w.project / "aside"
+    target.mkdir()
+    for k in range(10):
+        (target / f"f{k}").write_text("old\n")
+
+    watch = Watch(outside) if os.geteuid() == 0 else None
+
+    def swap(_):
+        os.rename(target, aside)
+        os.symlink(outside, target)
+        os.unlink(target)
+        os.rename(aside, target)
+
+    for i in range(ROUNDS):
+        there = clone(w)
+        for k in range(10):
+            (there / "dir" / f"f{k}").write_text(f"evil {i}\n")
+        (there / "dir" / "new").write_text("evil\n")
+        with Meanwhile(swap):
+            act = begin(w, "try")
+            act.communicate(timeout=120)
+        assert act.returncode in (0, 1, 5), act.returncode
+        same(picture(outside), before)
+        w.ok("rm", "--force", "try")
+    if watch:
+        assert daemon(w) not in watch.pids(), "cowfsd was there"
+        watch.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
