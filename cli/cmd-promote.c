@@ -4,6 +4,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
+#include "engine/rules.h"
 #include "snapshot/guard.h"
 
 struct promote_args {
@@ -46,32 +47,51 @@ static void print_patterns(FILE *out, const char *patterns)
 		fputc(*p == '\n' ? ' ' : *p, out);
 }
 
-static int list_rules(const struct invocation *inv, struct err *err)
+static void set_rules(struct json array, const struct guard_rule *rules, size_t n)
 {
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json array, at;
-	size_t n;
-	const struct guard_rule *rules = guard_rules(&n);
+	struct json at;
 
-	if (inv->json) {
-		array = json_set_array(out_json_begin(inv, &doc), "rules");
-		for (size_t i = 0; i < n; i++) {
-			at = json_add_object(array);
-			json_set_text(at, "name", rules[i].name);
-			json_set_text(at, "patterns", rules[i].patterns);
-			json_set_text(at, "why", rules[i].why);
-		}
-		return json_print(&doc, inv->out, err);
-	}
 	for (size_t i = 0; i < n; i++) {
-		fprintf(inv->out, "%s%s%s: %s\n", out_style(inv, OUT_BOLD), rules[i].name,
-			out_style(inv, OUT_PLAIN), rules[i].why);
+		at = json_add_object(array);
+		json_set_text(at, "name", rules[i].name);
+		json_set_text(at, "patterns", rules[i].patterns);
+		json_set_text(at, "why", rules[i].why);
+	}
+}
+
+static void print_rules(const struct invocation *inv, const struct guard_rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fprintf(inv->out, "%s%s%s: ", out_style(inv, OUT_BOLD), rules[i].name,
+			out_style(inv, OUT_PLAIN));
+		out_text(inv->out, rules[i].why, "");
 		if (!rules[i].patterns)
 			continue;
 		fprintf(inv->out, "    %s", out_style(inv, OUT_DIM));
 		print_patterns(inv->out, rules[i].patterns);
 		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
 	}
+}
+
+static int list_rules(const struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_rules_done) struct engine_rules more = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json array;
+	size_t n;
+	const struct guard_rule *rules = guard_rules(&n);
+	int r = engine_rules(inv->engine, &more, err);
+
+	if (r < 0)
+		return r;
+	if (inv->json) {
+		array = json_set_array(out_json_begin(inv, &doc), "rules");
+		set_rules(array, rules, n);
+		set_rules(array, more.list, more.n);
+		return json_print(&doc, inv->out, err);
+	}
+	print_rules(inv, rules, n);
+	print_rules(inv, more.list, more.n);
 	return CMD_OK;
 }
 

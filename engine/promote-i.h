@@ -13,8 +13,7 @@
 
 struct promote_options {
 	const struct engine_promote_options *asked;
-	const struct guard_rule *rules; /* more of them */
-	size_t n_rules;
+	const char *rules;   /* the user's file of more of them; NULL: none */
 	const char *receipt; /* of an undo: what to take back; NULL: the last */
 	bool undo;
 	bool check;          /* stop before landing, and keep what is to be checked */

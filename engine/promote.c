@@ -19,6 +19,7 @@
 #include "engine/hold-i.h"
 #include "engine/land-i.h"
 #include "engine/promote-i.h"
+#include "engine/rules-i.h"
 #include "snapshot/ignore.h"
 
 struct promoting {
@@ -31,6 +32,7 @@ struct promoting {
 	bool with_git;                /* of a rollback, that is */
 	struct snapshot base, theirs; /* `theirs` of an undo alone */
 	struct object_id theirs_root;
+	struct engine_rules rules;
 	struct guard *guard;
 	struct ignore *paths, *excludes;
 	struct landing landing;
@@ -55,6 +57,7 @@ static void promoting_done(struct promoting *p)
 	merge_done(&p->merge);
 	free(p->checks);
 	guard_free(p->guard);
+	engine_rules_done(&p->rules);
 	ignore_free(p->paths);
 	ignore_free(p->excludes);
 	snapshot_done(&p->base);
@@ -473,6 +476,15 @@ static int go(struct promoting *p, struct err *err)
 	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);
 }
 
+static int read_rules(struct promoting *p, struct err *err)
+{
+	int r = p->options->rules ? rules_read(&p->rules, p->options->rules, err) : 0;
+
+	if (r >= 0)
+		r = rules_read_project(&p->rules, p->project.path, err);
+	return r < 0 ? r : guard_new(p->rules.list, p->rules.n, &p->guard, err);
+}
+
 static int promote(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
@@ -488,7 +500,7 @@ static int promote(struct promoting *p, struct err *err)
 		r = parse_patterns(&o->excludes, &p->excludes, err);
 	/* What comes back was there before: nobody need name it again. */
 	if (r >= 0 && !p->options->undo)
-		r = guard_new(p->options->rules, p->options->n_rules, &p->guard, err);
+		r = read_rules(p, err);
 	if (r >= 0)
 		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
 	if (r >= 0 && p->options->undo)

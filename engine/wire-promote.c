@@ -5,6 +5,7 @@
 #include "engine/commits-i.h"
 #include "engine/conflicts-i.h"
 #include "engine/promote-i.h"
+#include "engine/rules-i.h"
 #include "engine/wire-i.h"
 
 #define TRIES 3 /* as often what is checked may be overtaken by somebody's edits */
@@ -126,6 +127,7 @@ static void set_options(struct json j, const struct promote_options *o)
 
 	json_set_bool(j, "undo", o->undo);
 	json_set_name(j, "receipt", o->receipt);
+	json_set_name(j, "rules", o->rules);
 	json_set_name(j, "clone", asked->clone);
 	json_set_uint(j, "on_conflict", asked->on_conflict);
 	json_set_uint(j, "style", asked->style);
@@ -289,7 +291,8 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	CLEANUP(control_done) struct control c = CONTROL_INIT;
-	struct promote_options o = { .asked = options };
+	AUTO_FREE char *rules = rules_of_user(e);
+	struct promote_options o = { .asked = options, .rules = rules };
 	int r;
 
 	o.check = options->checks.n > 0 && !options->dry_run;
@@ -357,6 +360,7 @@ static int serve_promote(struct engine *e, const struct engine_watch *watch, str
 	struct engine_strings lists[3] = { { 0 } };
 	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
 	AUTO_FREE char *receipt = json_get_name_or_null(options, "receipt");
+	AUTO_FREE char *rules = json_get_name_or_null(options, "rules");
 	struct engine_promote_options asked = {
 		.clone = clone,
 		.on_conflict = (enum merge_on_conflict)json_get_uint(options, "on_conflict"),
@@ -367,6 +371,7 @@ static int serve_promote(struct engine *e, const struct engine_watch *watch, str
 	const struct promote_options o = {
 		.asked = &asked,
 		.receipt = receipt,
+		.rules = rules,
 		.undo = json_get_bool(options, "undo"),
 		.check = json_get_bool(options, "check"),
 		.checked = json_get_text_or_null(options, "checked"),

@@ -258,6 +258,54 @@ def each_rule_of_the_guard_holds_its_own(w):
     assert (w.project / ".snap" / "guard.yaml").exists()
 
 
+RULES = """\
+- name: keys
+  paths: ["secrets/", "*.pem"]
+  why: whoever has them is us
+"""
+
+
+@test
+def rules_of_ones_own_hold_too(w):
+    config = w.home / ".config" / "snapcow"
+    config.mkdir(parents=True)
+    (config / "guard.yaml").write_text(RULES)
+    (w.project / ".snap").mkdir()
+    (w.project / ".snap" / "guard.yaml").write_text(RULES.replace("keys", "docs")
+                                                    .replace('"secrets/", "*.pem"', "README*"))
+    path = clone(w)
+    for name in ("secrets/a", "b.pem", "README.md", "plain"):
+        make(path / name)
+    make(path / ".snap" / "guard.yaml")  # what a clone says of it counts for nothing
+    data = refused(w, 7, "E_REFUSED", "promote", "try")
+    assert {p["path"]: p["rule"] for p in data["held"]} == {
+        "secrets": "keys", "secrets/a": "keys", "b.pem": "keys", "README.md": "docs",
+        ".snap/guard.yaml": "snap"}, data["held"]
+    names = [r["name"] for r in w.ok("promote", "--rules", "--json").json("snap.promote/1")["rules"]]
+    assert names[-2:] == ["keys", "docs"], names
+    assert "keys: whoever has them is us" in w.ok("promote", "--rules").out.decode()
+
+
+@test
+def a_rule_that_is_none_stops_every_promotion_and_says_where(w):
+    config = w.home / ".config" / "snapcow"
+    config.mkdir(parents=True)
+    path = clone(w)
+    make(path / "plain")
+    for text, where in (("name: x", ":1:1: this is a list of rules"),
+                        ("- name: x\n  why: y", ":1:3: a rule has name, paths and why"),
+                        ("- {name: x, why: y, paths: ['!z']}", "takes nothing back"),
+                        ("- {name: x, why: y, paths: []}", "names nothing"),
+                        ("- {name: x, why: y, paths: [z], more: 1}", "a rule has name"),
+                        ("- [", ":2:1: ")):
+        (config / "guard.yaml").write_text(text)
+        for args in (("promote", "try"), ("promote", "--rules")):
+            w.snap(*args).fails(2, "guard.yaml:", where)
+    assert not (w.project / "plain").exists()
+    (config / "guard.yaml").write_text("")
+    promote(w, "try")
+
+
 @test
 def what_is_allowed_by_a_directory_is_what_is_in_it(w):
     path = clone(w)
