@@ -204,7 +204,7 @@ def secrets_are_no_part_of_what_is_told(w):
 def a_run_with_a_list_leaks_nothing(w):
     env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
     for _ in ("one that is refused and one that is not", "and the same read again"):
-        got = sh(w, "curl -s http://other.example/; curl -s http://ok.example/", "--net", OK,
+        got = sh(w, "curl -s http://other.example/; curl -s http://ok.example/; true", "--net", OK,
                  env=env)
         assert len(got["refusals"]) == 1, got
     w.ok("runs", "--json", env=env)
