@@ -19,7 +19,7 @@ struct promote_options {
 	bool check;          /* stop before landing, and keep what is to be checked */
 	const char *checked; /* the snapshot that was; NULL: none */
 	int64_t now;         /* of the first question; 0: this is it */
-	const char *checks;  /* a JSON array, for the receipt; NULL: none */
+	const char *checks;  /* {"checks":[...]}, for the receipt; NULL: none */
 };
 
 /* `ret_now` is for the second question; with `check` ret->after names what is to be checked. */

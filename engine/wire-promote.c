@@ -4,6 +4,7 @@
 
 #include "engine/commits-i.h"
 #include "engine/conflicts-i.h"
+#include "engine/land-i.h"
 #include "engine/promote-i.h"
 #include "engine/rules-i.h"
 #include "engine/wire-i.h"
@@ -12,21 +13,10 @@
 
 void engine_promotion_done(struct engine_promotion *p)
 {
-	struct {
-		struct engine_rolled_path *list;
-		size_t n;
-	} lists[] = { { p->paths, p->n_paths },
-		      { p->held, p->n_held },
-		      { p->meanwhile, p->n_meanwhile },
-		      { p->left, p->n_left } };
-
-	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-		for (size_t k = 0; k < lists[i].n; k++) {
-			free(lists[i].list[k].path);
-			free(lists[i].list[k].why);
-		}
-		free(lists[i].list);
-	}
+	landing_free_paths(p->paths, p->n_paths);
+	landing_free_paths(p->held, p->n_held);
+	landing_free_paths(p->meanwhile, p->n_meanwhile);
+	landing_free_paths(p->left, p->n_left);
 	conflicts_free(p->conflicts, p->n_conflicts);
 	for (size_t i = 0; i < p->n_checks; i++)
 		free(p->checks[i].command);

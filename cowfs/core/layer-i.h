@@ -91,7 +91,7 @@ struct layer {
 	uint64_t next_node, next_ino;
 	int64_t grown; /* bytes of data since the clone was made, those without a name included */
 	int64_t loose; /* of that, in files without a name */
-	uint64_t ceiling;            /* of `grown`, for now; 0: none */
+	uint64_t ceiling;            /* of `grown`, while a run has one; 0: none */
 	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
 	uint64_t generation;         /* rises with every freeze */
 	bool marked;                 /* something is not persisted, or not settled */
