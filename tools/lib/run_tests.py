@@ -318,7 +318,8 @@ def fuzz_start(report, target, seconds):
     for old in crashes.iterdir():
         old.unlink()
     with open(LOGS / f"{name}.log", "wb") as log:
-        return spawn([target, scratch, f"-max_total_time={seconds}", "-timeout=25",
+        seed = 0 if os.environ.get("SNAP_TESTS_LONG") else 1
+        return spawn([target, scratch, f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=25",
                       "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={crashes}/"],
                      log)
 
