@@ -5,40 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/hex.h"
-#include "base/sys.h"
 #include "cowfs/store/record-i.h"
-
-int catalog_id_new(struct catalog_id *ret, struct err *err)
-{
-	struct catalog_id id;
-	int r;
-
-	do {
-		r = sys_random(id.b, sizeof(id.b));
-		if (r < 0)
-			return err_wrap(err, r, "drawing a random id");
-	} while (catalog_id_is_zero(&id));
-	*ret = id;
-	return 0;
-}
-
-bool catalog_id_same(const struct catalog_id *a, const struct catalog_id *b)
-{
-	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
-}
-
-bool catalog_id_is_zero(const struct catalog_id *id)
-{
-	static const struct catalog_id zero;
-
-	return catalog_id_same(id, &zero);
-}
-
-char *catalog_id_hex(const struct catalog_id *id, char hex[CATALOG_HEX_SIZE])
-{
-	return hex_encode(id->b, sizeof(id->b), hex);
-}
 
 static int record_put(struct batch *b, enum ref_kind kind, const void *record, enum ref_mode mode,
 		      struct err *err)
@@ -114,31 +81,6 @@ static int record_each(struct store *s, enum ref_kind kind, struct visit visit, 
 }
 
 /* --- by kind ---------------------------------------------------------------------------- */
-
-void project_done(struct project *p)
-{
-	record_done(REF_PROJECT, p);
-}
-
-void snapshot_done(struct snapshot *s)
-{
-	record_done(REF_SNAPSHOT, s);
-}
-
-void tag_done(struct tag *t)
-{
-	record_done(REF_TAG, t);
-}
-
-void clone_done(struct clone *c)
-{
-	record_done(REF_CLONE, c);
-}
-
-void receipt_done(struct receipt *r)
-{
-	record_done(REF_RECEIPT, r);
-}
 
 int project_put(struct batch *b, const struct project *p, enum ref_mode mode, struct err *err)
 {

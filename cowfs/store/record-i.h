@@ -1,12 +1,11 @@
 /*
- * record-i.h - the record of a project, snapshot, tag, clone or receipt as its ref keeps it.
- *
- * On disk: docs/format.md, "Catalog".
+ * record-i.h - a project, snapshot, tag, clone or receipt to the ref that keeps it, and back.
  */
 #pragma once
 
 #include "base/buf.h"
-#include "cowfs/store/catalog.h"
+#include "cowfs/store/record.h"
+#include "cowfs/store/ref.h"
 
 /* Room for a struct of any kind. */
 union record {

@@ -142,6 +142,31 @@ void record_done(enum ref_kind kind, void *record)
 		field_done(f, record);
 }
 
+void project_done(struct project *p)
+{
+	record_done(REF_PROJECT, p);
+}
+
+void snapshot_done(struct snapshot *s)
+{
+	record_done(REF_SNAPSHOT, s);
+}
+
+void tag_done(struct tag *t)
+{
+	record_done(REF_TAG, t);
+}
+
+void clone_done(struct clone *c)
+{
+	record_done(REF_CLONE, c);
+}
+
+void receipt_done(struct receipt *r)
+{
+	record_done(REF_RECEIPT, r);
+}
+
 /* --- writing ---------------------------------------------------------------------------- */
 
 static int write_text(struct buf *out, const char *text, struct err *err)

@@ -1,0 +1,97 @@
+/*
+ * record.h - what the refs of a store mean: projects, snapshots, tags, clones and receipts.
+ *
+ * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
+ * strings.  On disk: docs/format.md, "Catalog".
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "cowfs/store/catalog-id.h"
+#include "cowfs/store/object.h"
+
+/* A real directory that snapshots are taken of.  Ref: its id in hex; no root. */
+struct project {
+	struct catalog_id id;
+	char *path;      /* owned; clean and absolute */
+	int64_t created; /* nanoseconds since 1970 */
+};
+
+/* A tree that never changes.  Ref: its id in hex; root: the tree (root.h). */
+struct snapshot {
+	struct catalog_id id;
+	struct object_id root;
+	struct catalog_id
+	    parent; /* the one before it of the same origin, a clone's base for its first, or none */
+	struct catalog_id project; /* whose directory it shows */
+	char *clone;   /* owned; the clone it was taken of, or NULL: of the project itself */
+	char *message; /* owned; may be empty */
+	int64_t created;
+	uint64_t files, bytes; /* what lies in it */
+	/*
+	 * Owned; what was there but could not be read and was left out, or NULL: nothing.  Paths
+	 * from the top with "//" between them; SNAPSHOT_LACKS_MORE: too many to be told.
+	 */
+	char *lacks;
+	/* Of a clone's: the base that the clone had then; zero: not known, or of the project itself. */
+	struct catalog_id base;
+};
+
+#define SNAPSHOT_LACKS_MORE "/"
+#define SNAPSHOT_LACKS_MAX  ((size_t)60 << 10) /* bytes */
+
+/* A name for a snapshot.  Ref: the name; no root, the snapshot has it. */
+struct tag {
+	char *name; /* owned */
+	struct catalog_id snapshot;
+};
+
+/* A writable view.  Ref: its name; root: its tree as last persisted. */
+struct clone {
+	char *name; /* owned */
+	struct object_id root;
+	struct catalog_id base; /* the snapshot it started from */
+	struct catalog_id project;
+	int64_t created;
+	int64_t expires;   /* 0: never */
+	uint64_t quota;    /* bytes; 0: none */
+	uint64_t next_ino; /* the lowest inode number it may give to something new; 0: none yet */
+	int64_t grown;     /* bytes of data by which it has grown since it was made */
+	uint64_t strict;   /* not 0: an fsync in it survives power loss */
+};
+
+enum receipt_kind {
+	RECEIPT_PROMOTION = 1,
+	RECEIPT_ROLLBACK = 2,
+	RECEIPT_UNDO = 3,
+};
+
+enum receipt_state {
+	RECEIPT_BEGUN = 1, /* of which nobody knows yet that it was done */
+	RECEIPT_DONE = 2,
+	RECEIPT_UNDONE = 3, /* done, and taken back by a later one */
+};
+
+/* A change of a real directory: what was there before it, and after.  Ref: its id in hex; no root. */
+struct receipt {
+	struct catalog_id id;
+	uint64_t kind;  /* enum receipt_kind */
+	uint64_t state; /* enum receipt_state */
+	struct catalog_id project;
+	struct catalog_id before, after; /* snapshots */
+	struct catalog_id base;          /* that a clone started from; or none */
+	struct catalog_id undoes;        /* the receipt that this one takes back; or none */
+	char *clone;                     /* owned; whose changes they were, or NULL */
+	char *who;                       /* owned; the name of who did it */
+	uint64_t uid;
+	int64_t created;
+	char *sha256; /* owned; in hex, of what changed (docs/promote.md); or NULL */
+	char *checks; /* owned; a JSON object: what was run on it first; or NULL */
+};
+
+void project_done(struct project *p);
+void snapshot_done(struct snapshot *s);
+void tag_done(struct tag *t);
+void clone_done(struct clone *c);
+void receipt_done(struct receipt *r);
