@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/engine-i.h"
-#include "engine/receipt-i.h"
+#include "engine/unborn-i.h"
 
 void engine_snapshot_done(struct engine_snapshot *s)
 {
@@ -72,7 +72,7 @@ struct collect {
 	const struct catalog_id *project;
 	const struct clone *clone;
 	bool all; /* whatever they were taken of */
-	struct receipt_unborn unborn;
+	struct unborn unborn;
 	struct engine_history history;
 	size_t cap;
 };
@@ -80,7 +80,7 @@ struct collect {
 static void collect_done(struct collect *c)
 {
 	engine_history_done(&c->history);
-	receipt_unborn_done(&c->unborn);
+	unborn_done(&c->unborn);
 }
 
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
@@ -91,7 +91,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	int r;
 
 	if (!catalog_id_same(&s->project, c->project) || (!c->all && !s->clone != !c->clone) ||
-	    receipt_unborn_has(&c->unborn, &s->id))
+	    unborn_has(&c->unborn, &s->id))
 		return 0;
 	/* Tagged snapshots of an earlier clone of that name are not this one's. */
 	if (!c->all && s->clone &&
@@ -121,7 +121,7 @@ static int newest_first(const void *a, const void *b)
 
 static int load(struct store *s, struct collect *c, struct engine_history *ret, struct err *err)
 {
-	int r = receipt_unborn_load(s, &c->unborn, err);
+	int r = unborn_load(s, &c->unborn, err);
 
 	if (r >= 0)
 		r = snapshot_each(s, on_snapshot, c, err);
@@ -147,12 +147,12 @@ struct newest {
 	struct catalog_id id;
 	int64_t created;
 	bool found;
-	struct receipt_unborn unborn;
+	struct unborn unborn;
 };
 
 static void newest_done(struct newest *n)
 {
-	receipt_unborn_done(&n->unborn);
+	unborn_done(&n->unborn);
 }
 
 static int on_newer(const struct snapshot *s, void *ctx, struct err *err)
@@ -161,7 +161,7 @@ static int on_newer(const struct snapshot *s, void *ctx, struct err *err)
 
 	(void)err;
 	if (!catalog_id_same(&s->project, n->project) || s->clone ||
-	    (n->found && s->created <= n->created) || receipt_unborn_has(&n->unborn, &s->id))
+	    (n->found && s->created <= n->created) || unborn_has(&n->unborn, &s->id))
 		return 0;
 	n->found = true;
 	n->id = s->id;
@@ -173,7 +173,7 @@ int history_newest(struct store *s, const struct catalog_id *project, struct sna
 		   struct err *err)
 {
 	CLEANUP(newest_done) struct newest n = { .project = project };
-	int r = receipt_unborn_load(s, &n.unborn, err);
+	int r = unborn_load(s, &n.unborn, err);
 
 	if (r >= 0)
 		r = snapshot_each(s, on_newer, &n, err);

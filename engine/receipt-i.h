@@ -31,18 +31,5 @@ NODISCARD int receipt_undone(struct store *s, const struct catalog_id *id, struc
 NODISCARD int receipt_find(struct store *s, const struct project *p, const char *word,
 			   struct receipt *ret, struct err *err);
 
-/*
- * Snapshots of what a project is to become, while that waits for its checks or is being done: they
- * are in the store and in nobody's history, and none of them is the newest of a project.
- */
-struct receipt_unborn {
-	struct catalog_id *list; /* owned; few */
-	size_t n;
-};
-
-void receipt_unborn_done(struct receipt_unborn *u);
-NODISCARD int receipt_unborn_load(struct store *s, struct receipt_unborn *ret, struct err *err);
-bool receipt_unborn_has(const struct receipt_unborn *u, const struct catalog_id *snapshot);
-
 /* Remove those that stayed begun when their cowfsd died, with the snapshots of what never was. */
 void receipt_sweep(struct host *h);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/forget-i.h"
 #include "engine/host-i.h"
+#include "engine/unborn-i.h"
 
 #define NAME_ROOM 4096
 
@@ -135,48 +136,6 @@ int receipt_landed(const char *path, const struct object_id *from, const struct 
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* --- what is not yet ------------------------------------------------------------------ */
-
-/* A rollback leads to a snapshot that was there before it. */
-static bool is_unborn(const struct receipt *r)
-{
-	return r->state == RECEIPT_BEGUN && r->kind != RECEIPT_ROLLBACK;
-}
-
-void receipt_unborn_done(struct receipt_unborn *u)
-{
-	free(u->list);
-	*u = (struct receipt_unborn){ 0 };
-}
-
-static int add_unborn(const struct receipt *r, void *ctx, struct err *err)
-{
-	struct receipt_unborn *u = ctx;
-	struct catalog_id *list;
-
-	if (!is_unborn(r))
-		return 0;
-	list = reallocarray(u->list, u->n + 1, sizeof(*list));
-	if (!list)
-		return err_nomem(err);
-	u->list = list;
-	u->list[u->n++] = r->after;
-	return 0;
-}
-
-int receipt_unborn_load(struct store *s, struct receipt_unborn *ret, struct err *err)
-{
-	return receipt_each(s, add_unborn, ret, err);
-}
-
-bool receipt_unborn_has(const struct receipt_unborn *u, const struct catalog_id *snapshot)
-{
-	for (size_t i = 0; i < u->n; i++)
-		if (catalog_id_same(&u->list[i], snapshot))
-			return true;
-	return false;
-}
-
 /* --- finding ---------------------------------------------------------------------------- */
 
 struct wanted {
@@ -252,7 +211,7 @@ static int add_left(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct left *l = ctx;
 
-	return is_unborn(r) ? forget_add_id(&l->forget, l->store, &r->after, err) : 0;
+	return unborn_by(r) ? forget_add_id(&l->forget, l->store, &r->after, err) : 0;
 }
 
 static int remove_left(const struct receipt *r, void *ctx, struct err *err)
@@ -260,7 +219,7 @@ static int remove_left(const struct receipt *r, void *ctx, struct err *err)
 	struct left *l = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	if (r->state != RECEIPT_BEGUN || (is_unborn(r) && forget_stays(&l->forget, &r->after)))
+	if (r->state != RECEIPT_BEGUN || (unborn_by(r) && forget_stays(&l->forget, &r->after)))
 		return 0;
 	l->n++;
 	return ref_delete(l->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex), CATALOG_HEX_SIZE - 1,

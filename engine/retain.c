@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/receipt-i.h"
+#include "engine/unborn-i.h"
 
 struct candidate {
 	struct catalog_id id, project;
@@ -16,13 +16,13 @@ struct choosing {
 	struct store *store;
 	struct candidate *list; /* owned */
 	size_t n, cap;
-	struct receipt_unborn unborn;
+	struct unborn unborn;
 };
 
 static void choosing_done(struct choosing *c)
 {
 	free(c->list);
-	receipt_unborn_done(&c->unborn);
+	unborn_done(&c->unborn);
 }
 
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
@@ -30,7 +30,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	struct choosing *c = ctx;
 	int r = history_has_clone(c->store, s, err);
 
-	if (r != 0 || receipt_unborn_has(&c->unborn, &s->id))
+	if (r != 0 || unborn_has(&c->unborn, &s->id))
 		return r < 0 ? r : 0;
 	if (c->n == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 64;
@@ -141,7 +141,7 @@ int retain_choose(struct store *s, const struct engine_gc_options *options, stru
 
 	if (options->keep_last == 0 && options->keep_within_ms == 0)
 		return 0;
-	r = receipt_unborn_load(s, &c.unborn, err);
+	r = unborn_load(s, &c.unborn, err);
 	if (r >= 0)
 		r = snapshot_each(s, on_snapshot, &c, err);
 	if (r >= 0)
