@@ -82,6 +82,7 @@ struct client {
 struct bridge {
 	struct bridge_options options;
 	struct loop loop;
+	loop_fn connected; /* a listener has a client */
 	struct loop_watch asks, dns;
 	bool ended;
 	uint32_t last_id;
@@ -94,9 +95,9 @@ struct bridge {
 	struct datagram datagrams[BRIDGE_DATAGRAMS_MAX];
 };
 
-/* --- bridge.c --------------------------------------------------------------------------- */
+/* --- bridge-ends.c ---------------------------------------------------------------------- */
 
-/* 0, -EAGAIN, or what sending failed with.  The id of the ask is set here. */
+/* Of the proxy outside: 0, -EAGAIN, or what sending failed with.  The id of the ask is set here. */
 NODISCARD int bridge_ask(struct bridge *b, struct ask *ask);
 NODISCARD int bridge_listen(struct bridge *b, enum listener_kind kind, const struct addr *addr,
 			    uint16_t port, const struct alias *alias);

@@ -13,18 +13,6 @@
 
 /* --- the proxy outside -------------------------------------------------------------------- */
 
-int bridge_ask(struct bridge *b, struct ask *ask)
-{
-	unsigned char bytes[ASK_MAX];
-	size_t n;
-
-	ask->id = ++b->last_id;
-	n = ask_encode(ask, bytes);
-	if (send(b->asks.fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return -errno;
-	return 0;
-}
-
 /* One answer; 0 at the end, a negative errno if there is none now. */
 static ssize_t receive(int fd, struct answer *ret, int *ret_fd)
 {
@@ -80,41 +68,9 @@ static void on_answers(struct loop_watch *w)
 			client_send_ask(c);
 }
 
-/* --- listening ---------------------------------------------------------------------------- */
-
 static void on_connection(struct loop_watch *w)
 {
 	client_accept(w->owner);
-}
-
-int bridge_listen(struct bridge *b, enum listener_kind kind, const struct addr *addr, uint16_t port,
-		  const struct alias *alias)
-{
-	AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	AUTO_FREE struct listener *l = calloc(1, sizeof(*l));
-	struct sockaddr_storage at;
-	socklen_t len = addr_to_socket(addr, port, &at);
-	const int on = 1;
-	int r;
-
-	if (!l || b->n_listeners == BRIDGE_LISTENERS_MAX)
-		return -ENOMEM;
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, 128) < 0)
-		return -errno;
-	l->watch = (struct loop_watch){ .fd = fd, .ready = on_connection, .owner = l };
-	l->bridge = b;
-	l->kind = kind;
-	l->alias = alias;
-	l->port = port;
-	r = loop_watch(&b->loop, &l->watch, EPOLLIN);
-	if (r < 0)
-		return r;
-	l->next = b->listeners;
-	b->n_listeners++;
-	b->listeners = TAKE_PTR(l);
-	b->listeners->watch.fd = TAKE_FD(fd);
-	return 0;
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -193,7 +149,9 @@ static void look_at_clock(struct bridge *b)
 
 int bridge_main(const struct bridge_options *options, int fd, int ready_fd, struct err *err)
 {
-	CLEANUP(bridge_done) struct bridge b = { .options = *options, .dns.fd = -1 };
+	CLEANUP(bridge_done) struct bridge b = { .options = *options,
+						 .connected = on_connection,
+						 .dns.fd = -1 };
 	AUTO_CLOSE int ready = ready_fd;
 	int r;
 

@@ -1,6 +1,6 @@
 /*
- * proxy-i.h - what the two files of the proxy share: names on the one side, connections on
- * the other.
+ * proxy-i.h - what the files of the proxy share: asks and their answers on the one side,
+ * connections on the other.
  */
 #pragma once
 
@@ -54,11 +54,18 @@ struct proxy {
 	uint64_t refused, connected;
 };
 
-/* --- proxy.c ---------------------------------------------------------------------------- */
+/* --- proxy-tell.c ----------------------------------------------------------------------- */
+
+/*
+ * To the bridge, with a descriptor unless it is -1.  One that does not read its answers has lost the
+ * connection; nothing waits for it.
+ */
+void proxy_send(struct proxy *p, const struct answer *answer, int fd);
+void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd);
 
 /* Tell who wants to know and, unless it has a connection already, who asked. */
+void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule);
 void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail);
-void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd);
 
 /* --- proxy-conn.c ----------------------------------------------------------------------- */
 

@@ -6,72 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "runner/net/proxy-i.h"
 
 #define ASKS_PER_STEP 64
-
-/* --- answers ------------------------------------------------------------------------------ */
-
-/* A bridge that does not read its answers has lost the connection; nothing waits for it. */
-static void send_answer(struct proxy *p, const struct answer *answer, int fd)
-{
-	unsigned char bytes[ANSWER_MAX];
-	struct iovec iov = { .iov_base = bytes, .iov_len = answer_encode(answer, bytes) };
-	_Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	IGNORE_RESULT(sendmsg(p->asks.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT),
-		      "who asked has gone, or reads nothing");
-}
-
-void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd)
-{
-	struct answer answer = { .status = status, .id = c->id };
-
-	snprintf(answer.sentence, sizeof(answer.sentence), "%s", sentence);
-	send_answer(c->proxy, &answer, fd);
-}
-
-static void tell(struct proxy *p, const struct net_refusal *refusal)
-{
-	if (p->refused++ < PROXY_EVENTS_MAX && p->options.refused)
-		p->options.refused(p->options.refused_ctx, refusal);
-}
-
-static void refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule)
-{
-	struct answer answer = { .status = ASK_REFUSED, .id = ask->id };
-	struct net_refusal refusal;
-
-	net_refusal_init(&refusal, rule, ask->host, ask->host_len, ask->port, "");
-	net_refusal_explain(&refusal, answer.sentence, sizeof(answer.sentence));
-	tell(p, &refusal);
-	send_answer(p, &answer, -1);
-}
-
-void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
-{
-	char sentence[ASK_SENTENCE_MAX + 1];
-	struct net_refusal refusal;
-
-	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
-	tell(c->proxy, &refusal);
-	if (!c->relaying)
-		proxy_answer(c, ASK_REFUSED,
-			     net_refusal_explain(&refusal, sentence, sizeof(sentence)), -1);
-}
 
 /* --- asks --------------------------------------------------------------------------------- */
 
@@ -82,7 +20,7 @@ static void take_open(struct proxy *p, const struct ask *ask, const struct allow
 	if (p->n_conns < p->options.connections)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
-		refuse_ask(p, ask, NET_RULE_LIMIT);
+		proxy_refuse_ask(p, ask, NET_RULE_LIMIT);
 		return;
 	}
 	*c = (struct conn){
@@ -100,11 +38,11 @@ static void take_name(struct proxy *p, const struct ask *ask)
 	char name[ALLOW_HOST_MAX + 1];
 
 	if (!allow_canonical(ask->host, ask->host_len, name))
-		refuse_ask(p, ask, NET_RULE_NAME);
+		proxy_refuse_ask(p, ask, NET_RULE_NAME);
 	else if (!allow_has_name(p->options.allow, name))
-		refuse_ask(p, ask, NET_RULE_HOST);
+		proxy_refuse_ask(p, ask, NET_RULE_HOST);
 	else
-		send_answer(p, &answer, -1);
+		proxy_send(p, &answer, -1);
 }
 
 static void take_ask(struct proxy *p, const struct ask *ask)
@@ -120,13 +58,13 @@ static void take_ask(struct proxy *p, const struct ask *ask)
 		take_open(p, ask, &target);
 		break;
 	case ALLOW_NO_HOST:
-		refuse_ask(p, ask, target.literal ? NET_RULE_LITERAL : NET_RULE_HOST);
+		proxy_refuse_ask(p, ask, target.literal ? NET_RULE_LITERAL : NET_RULE_HOST);
 		break;
 	case ALLOW_NO_PORT:
-		refuse_ask(p, ask, NET_RULE_PORT);
+		proxy_refuse_ask(p, ask, NET_RULE_PORT);
 		break;
 	case ALLOW_NO_NAME:
-		refuse_ask(p, ask, NET_RULE_NAME);
+		proxy_refuse_ask(p, ask, NET_RULE_NAME);
 		break;
 	}
 }

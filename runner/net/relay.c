@@ -68,7 +68,7 @@ static int receive(struct relay_way *w, int fd)
 	return 0;
 }
 
-static int judge(struct relay *r, struct relay_way *w)
+static int filter(struct relay *r, struct relay_way *w)
 {
 	if (w->filter)
 		return w->filter(r->ctx, &w->in, &w->out, w->eof);
@@ -118,7 +118,7 @@ static int run_way(struct relay *r, int i)
 	if (r->side[i].fd >= 0 && wants_more(w))
 		ret = receive(w, r->side[i].fd);
 	if (ret == 0 && (w->in.len > 0 || w->eof))
-		ret = judge(r, w);
+		ret = filter(r, w);
 	if (ret == 0 && r->side[1 - i].fd >= 0)
 		deliver(w, r->side[1 - i].fd);
 	return ret;

@@ -1,0 +1,64 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "runner/net/proxy-i.h"
+
+void proxy_send(struct proxy *p, const struct answer *answer, int fd)
+{
+	unsigned char bytes[ANSWER_MAX];
+	struct iovec iov = { .iov_base = bytes, .iov_len = answer_encode(answer, bytes) };
+	_Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	IGNORE_RESULT(sendmsg(p->asks.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT),
+		      "who asked has gone, or reads nothing");
+}
+
+void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd)
+{
+	struct answer answer = { .status = status, .id = c->id };
+
+	snprintf(answer.sentence, sizeof(answer.sentence), "%s", sentence);
+	proxy_send(c->proxy, &answer, fd);
+}
+
+static void tell(struct proxy *p, const struct net_refusal *refusal)
+{
+	if (p->refused++ < PROXY_EVENTS_MAX && p->options.refused)
+		p->options.refused(p->options.refused_ctx, refusal);
+}
+
+void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule)
+{
+	struct answer answer = { .status = ASK_REFUSED, .id = ask->id };
+	struct net_refusal refusal;
+
+	net_refusal_init(&refusal, rule, ask->host, ask->host_len, ask->port, "");
+	net_refusal_explain(&refusal, answer.sentence, sizeof(answer.sentence));
+	tell(p, &refusal);
+	proxy_send(p, &answer, -1);
+}
+
+void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
+{
+	char sentence[ASK_SENTENCE_MAX + 1];
+	struct net_refusal refusal;
+
+	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
+	tell(c->proxy, &refusal);
+	if (!c->relaying)
+		proxy_answer(c, ASK_REFUSED,
+			     net_refusal_explain(&refusal, sentence, sizeof(sentence)), -1);
+}
