@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "snapshot/diff.h"
 
-static void side_done(struct delta_side *s)
+static void delta_side_done(struct delta_side *s)
 {
 	free(s->target);
 }
@@ -19,8 +19,8 @@ void delta_done(struct delta *d)
 	for (size_t i = 0; i < d->n_files; i++) {
 		free(d->files[i].path);
 		free(d->files[i].old_path);
-		side_done(&d->files[i].before);
-		side_done(&d->files[i].after);
+		delta_side_done(&d->files[i].before);
+		delta_side_done(&d->files[i].after);
 	}
 	for (size_t i = 0; i < d->n_notes; i++)
 		free(d->notes[i].path);

@@ -13,8 +13,11 @@ struct patch_out {
 	void *ctx;
 };
 
-NODISCARD int patch_say(const struct patch_out *to, enum patch_part part, const char *text,
-			size_t len, struct err *err);
+NODISCARD static inline int patch_say(const struct patch_out *to, enum patch_part part,
+				      const char *text, size_t len, struct err *err)
+{
+	return to->fn ? to->fn(part, text, len, to->ctx, err) : 0;
+}
 
 /* The name that git has for the content of one side; zeros if it is not there. */
 NODISCARD int patch_blob_id(struct store *s, const struct delta_side *side, char hex[SHA1_HEX_SIZE],

@@ -31,12 +31,6 @@ static void writing_done(struct writing *w)
 	buf_done(&w->line);
 }
 
-int patch_say(const struct patch_out *to, enum patch_part part, const char *text, size_t len,
-	      struct err *err)
-{
-	return to->fn ? to->fn(part, text, len, to->ctx, err) : 0;
-}
-
 /* --- headers ---------------------------------------------------------------------------- */
 
 static const struct delta_side nothing;
