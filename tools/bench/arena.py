@@ -22,9 +22,12 @@ def run(*argv, cwd=None, env=None, check=True):
 
 
 def timed(*argv, cwd=None, env=None):
-    """Milliseconds."""
+    """Milliseconds that a command takes, or a function."""
     start = time.monotonic()
-    run(*argv, cwd=cwd, env=env)
+    if callable(argv[0]):
+        argv[0]()
+    else:
+        run(*argv, cwd=cwd, env=env)
     return (time.monotonic() - start) * 1000
 
 
@@ -67,9 +70,12 @@ class Arena:
         return path
 
     def close(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        """Not to be interrupted."""
+        before = {number: signal.signal(number, signal.SIG_IGN)
+                  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         self.undo.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Store:

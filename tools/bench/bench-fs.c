@@ -5,6 +5,7 @@
  *   bench-fs meta DIR N                    N small files and directories made, moved, removed
  *   bench-fs burst DIR N                   N packages installed as npm does
  *   bench-fs sequential FILE SIZE REQUEST  write, write again, read
+ *   bench-fs reread FILE REQUEST           read twice; the second time is told
  *   bench-fs random FILE SIZE N [SEED]     N writes of 4 KiB into a file of that size
  *
  * Prints one line of JSON: microseconds an operation, or milliseconds in all (_ms).
@@ -341,25 +342,43 @@ static char *noise(size_t len)
 	return data;
 }
 
+/* The first time to warm up. */
+static void read_twice(int fd, char *data, uint64_t size, size_t request)
+{
+	double start = 0;
+	uint64_t off;
+	int turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		start = now_us();
+		for (off = 0; off < size; off += request)
+			if (pread(fd, data, request, (off_t)off) != (ssize_t)request)
+				die("read");
+	}
+	tell("read_ms", (now_us() - start) / 1e3);
+}
+
+static void reread(const char *path, size_t request)
+{
+	AUTO_FREE char *data = noise(request);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		die(path);
+	read_twice(fd, data, (uint64_t)st.st_size / request * request, request);
+}
+
 static void sequential(const char *path, uint64_t size, size_t request)
 {
 	AUTO_FREE char *data = noise(request);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	double start;
-	uint64_t off;
 
 	if (fd < 0)
 		die(path);
 	tell("write_ms", write_all(fd, data, size, request));
 	tell("rewrite_ms", write_all(fd, data, size, request));
-	for (off = 0; off < size; off += request) /* warm */
-		if (pread(fd, data, request, (off_t)off) != (ssize_t)request)
-			die("read");
-	start = now_us();
-	for (off = 0; off < size; off += request)
-		if (pread(fd, data, request, (off_t)off) != (ssize_t)request)
-			die("read");
-	tell("read_ms", (now_us() - start) / 1e3);
+	read_twice(fd, data, size, request);
 	close(fd);
 }
 
@@ -396,7 +415,7 @@ static void random_writes(const char *path, uint64_t size, unsigned n, uint64_t 
 NORETURN static void usage(void)
 {
 	fputs("usage: bench-fs walk|list|read|all TREE | meta|burst DIR N | "
-	      "sequential FILE SIZE REQUEST | random FILE SIZE N [SEED]\n",
+	      "sequential FILE SIZE REQUEST | reread FILE REQUEST | random FILE SIZE N [SEED]\n",
 	      stderr);
 	exit(2);
 }
@@ -421,6 +440,8 @@ int main(int argc, char **argv)
 		burst(argv[2], (unsigned)a);
 	else if (strcmp(what, "sequential") == 0 && a && b)
 		sequential(argv[2], a, (size_t)b);
+	else if (strcmp(what, "reread") == 0 && a)
+		reread(argv[2], (size_t)a);
 	else if (strcmp(what, "random") == 0 && a)
 		random_writes(argv[2], a, (unsigned)b, argc > 5 ? strtoull(argv[5], NULL, 10) : 1);
 	else

@@ -1,0 +1,22 @@
+"""What is measured: groups of parts, each part a function that adds its rows to a session."""
+
+from benches import fs_large, fs_read, fs_write, growth, runs, states, store
+from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
+
+
+class Group:
+    """Parts that share a disk, and the contestants that have a column of their own."""
+
+    def __init__(self, title, parts, columns=()):
+        self.title, self.parts, self.columns = title, parts, columns
+
+
+GROUPS = {
+    "store": Group("The store", store.PARTS),
+    "snapshot": Group("States", states.PARTS),
+    "fs": Group("A clone as a place to work in",
+                {**fs_read.PARTS, **fs_write.PARTS, **fs_large.PARTS},
+                [EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE]),
+    "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
+    "growth": Group("Growth", growth.PARTS),
+}

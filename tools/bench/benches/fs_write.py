@@ -1,0 +1,112 @@
+"""A clone that is worked in: small files, packages, whole trees, and a build."""
+
+import shutil
+
+import trees
+from arena import run, timed
+from benches.fs_read import loop
+from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY, places
+from row import at_most
+
+PACKAGES, FILES = 150, 2000
+
+SOURCE = trees.HERE.parents[1]
+SOURCES = (".c", ".h", "meson.build", "meson_options.txt")
+
+
+def meta(session):
+    rows = {
+        "stat": session.row("stat, warm", "us", at_most(1.1, EXT4)),
+        "open": session.row("open+read 4 KiB+close, warm", "us", at_most(1.1, EXT4)),
+        "missing": session.row("name that is not there, first time", "us"),
+        "create": session.row("create+write 4 KiB+close", "us", at_most(2.0, OVERLAY),
+                              at_most(0.5, FUSE_OVERLAY)),
+        **{verb: session.row(verb, "us", at_most(1.3, OVERLAY))
+           for verb in ("rename", "mkdir", "rmdir", "symlink")},
+        "unlink": session.row("unlink", "us", at_most(1.5, OVERLAY)),
+    }
+
+    def act(place):
+        with place.work() as work:
+            for what, value in loop(session, "meta", work, FILES).items():
+                rows[what].add(place.name, value)
+    take_part(session, "small files", act, rows.values(),
+              (EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE))
+
+
+def take_part(session, label, act, rows, names, count=None):
+    """Each of these places in turn."""
+    session.rounds(label, {name: lambda _, p=place: act(p)
+                           for name, place in places(session, *names).items()}, list(rows), count)
+
+
+def burst(session):
+    row = session.row(f"`npm ci`-like burst, {PACKAGES} packages", "ms", at_most(2.0, OVERLAY))
+
+    def act(place):
+        with place.work() as work:
+            row.add(place.name, loop(session, "burst", work, PACKAGES)["burst_ms"])
+    take_part(session, "burst", act, [row], (EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE))
+
+
+def remove(session):
+    row = session.row("`rm -rf` of the whole tree", "ms", at_most(1.5, OVERLAY))
+
+    def act(place):
+        with place.fresh(copied=True) as tree:
+            row.add(place.name, timed("sh", "-c", "rm -rf ./* ./.[!.]*", cwd=tree))
+            if any(tree.iterdir()):
+                raise SystemExit(f"error: rm -rf left something in {place.name}")
+    take_part(session, "rm -rf", act, [row], (EXT4, OVERLAY, FUSE_OVERLAY))
+
+
+def untar(session):
+    row = session.row("`tar x` of the whole tree", "ms", at_most(2.0, OVERLAY))
+    archive, empty = session.arena.path / "tree.tar", session.arena.fresh_dir("empty")
+    run("tar", "-C", session.tree(), "-cf", archive, ".")
+
+    def act(place):
+        with place.fresh(of=empty, copied=True) as tree:
+            row.add(place.name, timed("tar", "-C", tree, "-xf", archive))
+    take_part(session, "tar x", act, [row], (EXT4, OVERLAY, FUSE_OVERLAY, BARE))
+    archive.unlink()
+
+
+def copy_sources(target):
+    """What a build needs, as it is now, so that it is the same in all rounds."""
+    for path in SOURCE.rglob("*"):
+        inner = path.relative_to(SOURCE)
+        if inner.parts[0].startswith((".", "build")) or not path.name.endswith(SOURCES):
+            continue
+        if path.is_file():
+            (target / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target / inner)
+
+
+def compile(session):
+    row = session.row("compile of this project (`meson setup`, `ninja`)", "ms", at_most(1.05, EXT4))
+    for tool in ("meson", "ninja"):
+        if not shutil.which(tool):
+            row.skip(f"{tool} is not installed")
+            return
+    source = session.arena.fresh_dir("source")
+    copy_sources(source)
+    without = [f"-D{part}=false" for part in ("tests", "bench", "man", "completions", "systemd",
+                                              "snap_name")]
+    env = {"CCACHE_DISABLE": "1"}  # or who comes second has nothing to do
+
+    def build(top):
+        run("meson", "setup", *without, "-Dbuildtype=debug", top / "build", top / "source", env=env)
+        run("ninja", "-C", top / "build", env=env)
+
+    def act(place):
+        with place.work() as work:
+            shutil.copytree(source, work / "source")
+            row.add(place.name, timed(lambda: build(work)))
+    if session.opts.quick:
+        take_part(session, "compile", act, [row], (EXT4,), count=1)
+    else:
+        take_part(session, "compile", act, [row], (EXT4, OVERLAY, FUSE_OVERLAY, BARE))
+
+
+PARTS = {"meta": meta, "burst": burst, "remove": remove, "untar": untar, "compile": compile}
