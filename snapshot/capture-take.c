@@ -200,7 +200,17 @@ static struct item *find_item(struct dir *d, const char *name)
 	return NULL;
 }
 
-/* What is no file, or cannot be read, holds no rules; that it cannot be read is told when it is taken. */
+/* It is no file, or one that may not be read, which is told when it is taken; so it holds no rules. */
+static bool holds_no_rules(int code)
+{
+	return code == ENOENT || code == ELOOP || code == ENXIO || code == ENODEV ||
+	       code == EACCES || code == EPERM;
+}
+
+/*
+ * Any other failure ends the capture: what was to be left out, which may be large or secret, would
+ * be taken, and without a word if the file can be read a moment later or is known.
+ */
 static int read_rules(struct dir *d, int dirfd, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
@@ -210,15 +220,21 @@ static int read_rules(struct dir *d, int dirfd, struct err *err)
 	void *p;
 
 	fd = openat(dirfd, IGNORE_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 && holds_no_rules(errno))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, "cannot be opened");
+	if (!S_ISREG(st.st_mode))
 		return 0;
 	p = buf_extend(&text, IGNORE_SIZE_MAX + 1);
 	if (!p)
 		return err_nomem(err);
 	n = fdio_pread(fd, p, IGNORE_SIZE_MAX + 1, 0);
+	if (n < 0)
+		return err_wrap(err, (int)n, "cannot be read");
 	if (n > (ssize_t)IGNORE_SIZE_MAX)
 		return err_set(err, -EFBIG, "has more than %zu bytes", IGNORE_SIZE_MAX);
-	return n < 0 ? 0 : ignore_parse(text.data, (size_t)n, &d->ignore, err);
+	return ignore_parse(text.data, (size_t)n, &d->ignore, err);
 }
 
 static int prepare_rules(struct worker *k, struct dir *d, int fd, struct err *err)
@@ -408,12 +424,16 @@ static int try_dir(struct worker *k, struct dir *parent, struct item *item, int 
 	item->kind = ITEM_ABSENT;
 	if (child == -ENOENT || child == -ENOTDIR) {
 		r = try_name(k, parent, item, fd, patience, err);
+		if (r < 0)
+			return dir_fail(k->walk->path, parent, item->name, r, err);
 		return item->kind == ITEM_DIR ? NODE_CHANGED : r;
 	}
 	if (fstatat(fd, item->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_excluded(k->walk, &st))
 		return 0;
 	r = err_wrap(err, child, "cannot be opened");
-	return r == -EMFILE || r == -ENFILE || r == -ENOMEM ? r : NODE_UNREADABLE;
+	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+		return dir_fail(k->walk->path, parent, item->name, r, err);
+	return NODE_UNREADABLE;
 }
 
 int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, struct dir **ret,

@@ -166,15 +166,17 @@ static int decode(struct store *s, const uint8_t *data, size_t len, struct journ
 	const size_t head = HEAD_SIZE + 12;
 	struct object_id hash;
 	size_t path_len;
+	uint64_t state;
 
 	if (len < head || memcmp(data, MAGIC, strlen(MAGIC)) != 0)
 		return err_set(err, -EBADMSG, "it does not begin like one");
 	hash = object_id_of(store_key(s), OBJECT_TREE, data + HEAD_SIZE, len - HEAD_SIZE);
 	if (memcmp(hash.b, data + HASH_AT, OBJECT_ID_SIZE) != 0)
 		return err_set(err, -EBADMSG, "its bytes are not those that were written");
-	j->state = (enum journal_state)le64_load(data + STATE_AT);
-	if (j->state < JOURNAL_STAGING || j->state > JOURNAL_DONE)
+	state = le64_load(data + STATE_AT);
+	if (state < JOURNAL_STAGING || state > JOURNAL_DONE)
 		return err_set(err, -EBADMSG, "it has no such state");
+	j->state = (enum journal_state)state;
 	j->ino = le64_load(data + HEAD_SIZE);
 	path_len = le32_load(data + HEAD_SIZE + 8);
 	if (path_len == 0 || path_len > len - head || data[head] != '/')
@@ -257,9 +259,11 @@ int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,
 	if (!stream)
 		return err_sys(err, "listing journals");
 	copy = -1; /* the stream closes it */
-	while (r == 0 && (e = readdir(stream)))
+	for (errno = 0; r == 0 && (e = readdir(stream)); errno = 0)
 		if (is_id(e->d_name))
 			r = visit(s, dir, e->d_name, project, fn, ctx, &unread, err);
+	if (r == 0 && errno != 0)
+		return err_sys(err, "listing journals");
 	if (r != 0 || unread.code == 0)
 		return r;
 	return err_set(err, unread.code, "%s", unread.msg);

@@ -203,9 +203,6 @@ NODISCARD int merge_add_conflict(struct merging *m, enum merge_kind kind, const 
 				 const struct version v[VERSIONS], struct err *err);
 struct merge_conflict *merge_last_conflict(struct merging *m);
 
-NODISCARD int merge_add_change(struct merging *m, char status, const char *path, uint32_t mode,
-			       struct err *err);
-
 /* --- merge-file.c ----------------------------------------------------------------------- */
 
 /* Ours and theirs are there; a base that is not makes it an addition of both.  *ret borrows from `v`. */

@@ -92,70 +92,6 @@ static bool is_alone(const struct draft_group *g)
 	return g->was.mode == 0 && names_in_all(g) == 1;
 }
 
-/* --- what is told ----------------------------------------------------------------------- */
-
-/* The file behind what stands in a directory. */
-static int resolve(struct draft *d, const struct tree_entry *e, struct draft_group *g, bool was,
-		   struct tree_entry *ret, struct err *err)
-{
-	int r = 0;
-
-	if (!g && e->form == TREE_LINK)
-		r = need_group(d, e->ino, &g, err);
-	if (r >= 0)
-		*ret = !g ? *e : was ? g->was : g->now;
-	return r;
-}
-
-static bool differs(const struct tree_entry *a, const struct tree_entry *b)
-{
-	if (a->mode != b->mode || a->uid != b->uid || a->gid != b->gid ||
-	    !object_id_equal(&a->xattrs, &b->xattrs))
-		return true;
-	return a->form != TREE_DIR && a->form != TREE_LINK && !merge_same_content(a, b);
-}
-
-static int tell_change(struct merging *m, const struct draft_name *n, const char *path,
-		       struct err *err)
-{
-	struct tree_entry was = n->was, now = n->now;
-	int r;
-
-	if (was.mode == 0 && now.mode == 0)
-		return 0;
-	if (was.mode == 0)
-		return merge_add_change(m, 'A', path, now.mode, err);
-	r = resolve(&m->draft, &n->was, NULL, true, &was, err);
-	if (r >= 0 && now.mode == 0)
-		return merge_add_change(m, 'D', path, was.mode, err);
-	if (r >= 0)
-		r = resolve(&m->draft, &n->now, n->group, false, &now, err);
-	if (r < 0 || !differs(&was, &now))
-		return r;
-	return merge_add_change(m, 'M', path, now.mode, err);
-}
-
-static int tell_changes(struct merging *m, struct err *err)
-{
-	CLEANUP(buf_done) struct buf path = BUF_INIT;
-	const struct draft_name *n;
-	int r = tell_change(m, &m->draft.top, "", err);
-
-	for (size_t i = 0; i < m->draft.n_dirs; i++) {
-		const struct draft_dir *dir = m->draft.dirs[i];
-
-		for (size_t pos = 0; r >= 0 && (n = map_next(&dir->names, &pos));) {
-			buf_reset(&path);
-			if (buf_printf(&path, "%s%s%s", dir->path, dir->path[0] ? "/" : "",
-				       n->name) < 0 ||
-			    !buf_str(&path))
-				return err_nomem(err);
-			r = tell_change(m, n, buf_str(&path), err);
-		}
-	}
-	return r;
-}
-
 /* --- directories ------------------------------------------------------------------------ */
 
 /* What is to stand in the directory; its name is borrowed. */
@@ -345,8 +281,6 @@ int merge_write(struct merging *m, struct err *err)
 	r = cache_new(m->store, &limits, &w.cache, err);
 	if (r >= 0)
 		r = count_names(d, err);
-	if (r >= 0)
-		r = tell_changes(m, err);
 	if (r < 0)
 		return r;
 	if (d->n_dirs > 0)

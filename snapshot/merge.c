@@ -53,36 +53,10 @@ static void conflict_done(struct merge_conflict *c)
 
 void merge_done(struct merge *m)
 {
-	for (size_t i = 0; i < m->n_changes; i++)
-		free(m->changes[i].path);
 	for (size_t i = 0; i < m->n_conflicts; i++)
 		conflict_done(&m->conflicts[i]);
-	free(m->changes);
 	free(m->conflicts);
 	*m = (struct merge){ 0 };
-}
-
-int merge_add_change(struct merging *m, char status, const char *path, uint32_t mode,
-		     struct err *err)
-{
-	struct merge *to = &m->result;
-	struct merge_change *c;
-
-	if (to->n_changes == to->cap_changes) {
-		const size_t cap = to->cap_changes ? 2 * to->cap_changes : 32;
-
-		c = reallocarray(to->changes, cap, sizeof(*c));
-		if (!c)
-			return err_nomem(err);
-		to->changes = c;
-		to->cap_changes = cap;
-	}
-	c = &to->changes[to->n_changes];
-	*c = (struct merge_change){ .status = status, .path = strdup(path), .mode = mode };
-	if (!c->path)
-		return err_nomem(err);
-	to->n_changes++;
-	return 0;
 }
 
 static int fill_side(struct merge_side *to, const struct version *v)
@@ -132,26 +106,12 @@ bool merge_wants_theirs(const struct merging *m)
 	return m->options->on_conflict == MERGE_THEIRS;
 }
 
-static int compare_changes(const void *a, const void *b)
-{
-	return plan_path_compare(((const struct merge_change *)a)->path,
-				 ((const struct merge_change *)b)->path);
-}
-
 static int compare_conflicts(const void *a, const void *b)
 {
 	const struct merge_conflict *x = a, *y = b;
 	const int order = plan_path_compare(x->path, y->path);
 
 	return order != 0 ? order : (x->kind > y->kind) - (x->kind < y->kind);
-}
-
-static void sort_result(struct merge *m)
-{
-	if (m->n_changes > 0)
-		qsort(m->changes, m->n_changes, sizeof(*m->changes), compare_changes);
-	if (m->n_conflicts > 0)
-		qsort(m->conflicts, m->n_conflicts, sizeof(*m->conflicts), compare_conflicts);
 }
 
 /* --- merging ---------------------------------------------------------------------------- */
@@ -205,7 +165,9 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		r = merge_write(&m, err);
 	if (r < 0)
 		return r;
-	sort_result(&m.result);
+	if (m.result.n_conflicts > 0)
+		qsort(m.result.conflicts, m.result.n_conflicts, sizeof(*m.result.conflicts),
+		      compare_conflicts);
 	*ret = m.result;
 	m.result = (struct merge){ 0 };
 	return 0;

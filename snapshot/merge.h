@@ -66,21 +66,12 @@ struct merge_conflict {
 	bool settled;   /* the caller's wish decided it, so the merged tree may be used */
 };
 
-struct merge_change {
-	char status;   /* 'A', 'M', 'D' */
-	char *path;    /* owned; "" is the top */
-	uint32_t mode; /* as st_mode; of what went: as it was */
-};
-
 struct merge {
 	struct object_id root; /* readable when the batch has been committed */
-	/* From ours to the merged tree, directories too; times alone are not told.  In the order of a walk. */
-	struct merge_change *changes; /* owned */
-	size_t n_changes;
 	struct merge_conflict *conflicts; /* owned; in the order of a walk */
 	size_t n_conflicts;
 	size_t n_merged; /* texts that were put together from both sides, without a conflict */
-	size_t cap_changes, cap_conflicts;
+	size_t cap_conflicts;
 };
 
 void merge_done(struct merge *m);

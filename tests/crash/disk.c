@@ -32,17 +32,21 @@ uint64_t disk_calm(void)
 	return hits;
 }
 
-/* Does this call meet the fault? */
-static bool fails(bool is_write)
+static bool is_its_turn(void)
 {
-	unsigned long long n;
+	const unsigned long long n = ++calls;
 
-	if (!armed)
-		return false;
-	n = ++calls;
 	if (persists ? n < fail_at : n != fail_at)
 		return false;
 	hits++;
+	return true;
+}
+
+/* Does this call meet the fault? */
+static bool fails(bool is_write)
+{
+	if (!armed || kind == DISK_UNREADABLE || !is_its_turn())
+		return false;
 	if (kind == DISK_KILL || (kind == DISK_KILL_HALF && !is_write))
 		raise(SIGKILL);
 	errno = kind == DISK_BROKEN ? EIO : ENOSPC;
@@ -68,6 +72,8 @@ static int disk_close(sqlite3_file *f)
 
 static int disk_read(sqlite3_file *f, void *p, int n, sqlite3_int64 off)
 {
+	if (armed && kind == DISK_UNREADABLE && is_its_turn())
+		return SQLITE_IOERR_READ;
 	return real_of(f)->pMethods->xRead(real_of(f), p, n, off);
 }
 

@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 enum disk_fault {
-	DISK_FULL,      /* no room: nothing is written */
-	DISK_SHORT,     /* no room after the first half of a write */
-	DISK_BROKEN,    /* an I/O error: nothing is written */
-	DISK_KILL,      /* SIGKILL instead of the call */
-	DISK_KILL_HALF, /* SIGKILL after the first half of a write */
+	DISK_FULL,       /* no room: nothing is written */
+	DISK_SHORT,      /* no room after the first half of a write */
+	DISK_BROKEN,     /* an I/O error: nothing is written */
+	DISK_KILL,       /* SIGKILL instead of the call */
+	DISK_KILL_HALF,  /* SIGKILL after the first half of a write */
+	DISK_UNREADABLE, /* an I/O error of a read; reads are counted then, and nothing else */
 };
 
 /* Stand between SQLite and its files from now on.  Before the first store is opened. */

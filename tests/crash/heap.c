@@ -13,7 +13,7 @@
 static bool armed, persists;
 static uint64_t calls, fail_at, hits;
 static enum heap_whose victim;
-static int64_t blocks;
+static int64_t blocks, sqlite_blocks;
 static sqlite3_mem_methods sqlite_mem;
 
 void heap_fail_at(uint64_t n, enum heap_whose whose, bool onwards)
@@ -34,6 +34,11 @@ uint64_t heap_calm(void)
 }
 
 int64_t heap_live(void)
+{
+	return blocks + sqlite_blocks;
+}
+
+int64_t heap_ours(void)
 {
 	return blocks;
 }
@@ -216,7 +221,11 @@ size_t __wrap_ZSTD_compress2(ZSTD_CCtx *c, void *out, size_t room, const void *i
 
 static void *sqlite_malloc(int n)
 {
-	return refused(HEAP_SQLITE) ? NULL : given(sqlite_mem.xMalloc(n));
+	void *p = refused(HEAP_SQLITE) ? NULL : sqlite_mem.xMalloc(n);
+
+	if (p)
+		sqlite_blocks++;
+	return p;
 }
 
 static void *sqlite_realloc(void *p, int n)
@@ -227,7 +236,7 @@ static void *sqlite_realloc(void *p, int n)
 static void sqlite_free(void *p)
 {
 	if (p)
-		blocks--;
+		sqlite_blocks--;
 	sqlite_mem.xFree(p);
 }
 

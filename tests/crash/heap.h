@@ -25,5 +25,6 @@ void heap_fail_at(uint64_t n, enum heap_whose whose, bool onwards);
 /* No more failures.  Returns how many requests got nothing since heap_fail_at(). */
 uint64_t heap_calm(void);
 
-/* Blocks that have been given out and not returned. */
+/* Blocks that have been given out and not returned; of our own code only. */
 int64_t heap_live(void);
+int64_t heap_ours(void);

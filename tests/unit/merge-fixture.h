@@ -349,10 +349,3 @@ static inline void describe_conflicts(const struct merge *m, struct buf *out)
 	}
 	CHECK(buf_str(out) != NULL);
 }
-
-static inline void describe_changes(const struct merge *m, struct buf *out)
-{
-	for (size_t i = 0; i < m->n_changes; i++)
-		CHECK_EQ(buf_printf(out, "%c %s\n", m->changes[i].status, m->changes[i].path), 0);
-	CHECK(buf_str(out) != NULL);
-}

@@ -1,0 +1,269 @@
+/*
+ * Files that have another name than before, or several.  Each test is a row of the tables in docs/merge.md, under the same name.
+ */
+#include "snapshot/merge.h"
+
+#include "tests/unit/merge-trial.h"
+
+/* --- renames ------------------------------------------------------------------------------ */
+
+TEST(theirs_renamed_what_ours_changed)
+{
+	check(TREE(F("a", TEN)), TREE(F("a", TEN2)), TREE(F("d/b", TEN)),
+	      "d/b 1|2a|3|4|5|6|7|8|9|\n", "");
+	check(TREE(F("a", TEN)), TREE(F("a", TEN2)), TREE(F("d/b", TEN8)),
+	      "d/b 1|2a|3|4|5|6|7|8b|9| @900\n", "");
+}
+
+TEST(ours_renamed_what_theirs_changed)
+{
+	check(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(F("a", TEN8)), "b 1|2|3|4|5|6|7|8b|9|\n",
+	      "");
+	check(TREE(F("a", TEN)), TREE(F("b", TEN2)), TREE(F("a", TEN8)),
+	      "b 1|2a|3|4|5|6|7|8b|9| @900\n", "");
+}
+
+TEST(both_renamed_it_alike)
+{
+	check(TREE(F("a", TEN)), TREE(F("b", TEN2)), TREE(F("b", TEN8)),
+	      "b 1|2a|3|4|5|6|7|8b|9| @900\n", "");
+}
+
+TEST(each_renamed_it_otherwise)
+{
+	const struct leaf *base = TREE(F("a", TEN)), *ours = TREE(F("b", TEN2)),
+			  *theirs = TREE(F("c", TEN));
+
+	check(base, ours, theirs, "b 1|2a|3|4|5|6|7|8|9|\n", "rename/rename b !\n");
+	check_with(&(struct merge_options){ .on_conflict = MERGE_OURS }, base, ours, theirs,
+		   "b 1|2a|3|4|5|6|7|8|9|\n", "rename/rename b\n");
+	check_with(&(struct merge_options){ .on_conflict = MERGE_THEIRS }, base, ours, theirs,
+		   "c 1|2a|3|4|5|6|7|8|9|\n", "rename/rename c\n");
+}
+
+#define OTHER "k\nl\nm\nn\no\np\nq\nr\ns\n"
+
+TEST(two_files_were_renamed_to_one_name)
+{
+	const char *ours = "b k|l|m|n|o|p|q|r|s||\nc 1|2|3|4|5|6|7|8|9||\n";
+
+	check_wishes(TREE(F("a", TEN), F("b", OTHER)), TREE(F("b", OTHER "\n"), F("c", TEN)),
+		     TREE(F("a", TEN "\n"), F("c", OTHER)), ours, "rename/rename c\n", ours,
+		     "a 1|2|3|4|5|6|7|8|9||\nc k|l|m|n|o|p|q|r|s||\n");
+}
+
+TEST(theirs_renamed_what_ours_removed)
+{
+	check_wishes(TREE(F("a", TEN)), NOTHING, TREE(F("b", TEN)), "", "rename/delete b\n", "",
+		     "b 1|2|3|4|5|6|7|8|9|\n");
+}
+
+TEST(ours_renamed_what_theirs_removed)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), NOTHING, "b 1|2|3|4|5|6|7|8|9|\n",
+		     "rename/delete b\n", "b 1|2|3|4|5|6|7|8|9|\n", "");
+}
+
+TEST(theirs_renamed_what_ours_replaced)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(SYM("a", "x")), TREE(F("b", TEN)), "a -> x\n",
+		     "rename/delete b\n", "a -> x\n", "a -> x\nb 1|2|3|4|5|6|7|8|9|\n");
+}
+
+TEST(ours_renamed_what_theirs_replaced)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(SYM("a", "x")),
+		     "a -> x\nb 1|2|3|4|5|6|7|8|9|\n", "rename/delete b\n",
+		     "a -> x\nb 1|2|3|4|5|6|7|8|9|\n", "a -> x\n");
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(F("a/x", "x")),
+		     "a/x x\nb 1|2|3|4|5|6|7|8|9|\n", "rename/delete b\n",
+		     "a/x x\nb 1|2|3|4|5|6|7|8|9|\n", "a/x x\n");
+}
+
+TEST(theirs_renamed_to_a_name_that_ours_added)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(F("a", TEN2), F("b", "new\n")), TREE(F("b", TEN)),
+		     "a 1|2a|3|4|5|6|7|8|9|\nb new|\n", "rename/add b\n",
+		     "a 1|2a|3|4|5|6|7|8|9|\nb new|\n", "b 1|2a|3|4|5|6|7|8|9|\n");
+}
+
+TEST(ours_renamed_to_a_name_that_theirs_added)
+{
+	check_wishes(TREE(F("a", TEN)), TREE(F("b", TEN)), TREE(F("a", TEN8), F("b", "new\n")),
+		     "b 1|2|3|4|5|6|7|8b|9|\n", "rename/add b\n", "b 1|2|3|4|5|6|7|8b|9|\n",
+		     "a 1|2|3|4|5|6|7|8b|9|\nb new|\n");
+}
+
+TEST(theirs_added_to_a_directory_that_ours_renamed)
+{
+	check(TREE(F("d/a", TEN), F("d/b", OTHER)), TREE(F("e/a", TEN), F("e/b", OTHER)),
+	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/new", "n"), F("d/sub/deep", "x")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b k|l|m|n|o|p|q|r|s|\ne/new n\ne/sub/deep x\n", "");
+}
+
+TEST(ours_added_to_a_directory_that_theirs_renamed)
+{
+	check(TREE(F("d/a", TEN), F("d/b", OTHER)),
+	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/new", "n"), F("d/sub/deep", "x")),
+	      TREE(F("e/a", TEN), F("e/b", OTHER)),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b k|l|m|n|o|p|q|r|s|\ne/new n\ne/sub/deep x\n", "");
+}
+
+TEST(ours_renamed_into_a_directory_that_theirs_renamed)
+{
+	check(TREE(F("d/a", TEN), F("d/b", TEN), F("c", OTHER)),
+	      TREE(F("d/a", TEN), F("d/b", TEN), F("d/c", OTHER)),
+	      TREE(F("e/a", TEN), F("e/b", TEN), F("c", OTHER)),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|\n", "");
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("d/a", TEN), F("d/c", OTHER)),
+	      TREE(F("e/a", TEN), F("c", OTHER "t\n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|t|\n", "");
+}
+
+TEST(theirs_renamed_into_a_directory_that_ours_renamed)
+{
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("e/a", TEN), F("c", OTHER "o\n")),
+	      TREE(F("d/a", TEN), F("d/c", OTHER)),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|o|\n", "");
+}
+
+TEST(each_renamed_it_otherwise_but_a_directory_leads_there)
+{
+	check(TREE(F("d/a", TEN), F("c", OTHER)), TREE(F("e/a", TEN), F("e/c", OTHER)),
+	      TREE(F("d/a", TEN), F("d/c", OTHER "t\n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/c k|l|m|n|o|p|q|r|s|t|\n", "");
+}
+
+TEST(what_most_of_a_directory_says_counts)
+{
+	check(TREE(F("d/a", TEN), F("d/b", OTHER), F("d/s/c", "third\n")),
+	      TREE(F("e/a", TEN), F("f/b", OTHER), F("e/s/c", "third\n")),
+	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/s/c", "third\n"), F("d/new", "n")),
+	      "e/a 1|2|3|4|5|6|7|8|9|\ne/new n\ne/s/c third|\nf/b k|l|m|n|o|p|q|r|s|\n", "");
+}
+
+TEST(theirs_added_to_a_directory_that_ours_renamed_and_added_to)
+{
+	check_wishes(TREE(F("d/a", TEN)), TREE(F("e/a", TEN), F("e/new", "o")),
+		     TREE(F("d/a", TEN), F("d/new", "t")), "e/a 1|2|3|4|5|6|7|8|9|\ne/new o\n",
+		     "rename/add e/new\n", "e/a 1|2|3|4|5|6|7|8|9|\ne/new o\n",
+		     "e/a 1|2|3|4|5|6|7|8|9|\ne/new t\n");
+}
+
+TEST(theirs_added_to_a_directory_that_ours_renamed_and_to_that)
+{
+	check(TREE(F("d/a", TEN)), TREE(F("e/a", TEN)),
+	      TREE(F("d/a", TEN), F("d/new", "t"), F("e/new", "u")),
+	      "d/new t\ne/a 1|2|3|4|5|6|7|8|9|\ne/new u\n", "");
+}
+
+TEST(a_directory_whose_files_went_two_ways_was_not_renamed)
+{
+	check(TREE(F("d/a", TEN), F("d/b", OTHER)), TREE(F("e/a", TEN), F("f/b", OTHER)),
+	      TREE(F("d/a", TEN), F("d/b", OTHER), F("d/new", "n")),
+	      "d/new n\ne/a 1|2|3|4|5|6|7|8|9|\nf/b k|l|m|n|o|p|q|r|s|\n", "");
+}
+
+TEST(renames_are_not_followed_if_not_wanted)
+{
+	check_with(&(struct merge_options){ .no_renames = true }, TREE(F("a", TEN)),
+		   TREE(F("a", TEN2)), TREE(F("b", TEN)),
+		   "a 1|2a|3|4|5|6|7|8|9|\nb 1|2|3|4|5|6|7|8|9|\n", "edit/delete a !\n");
+}
+
+TEST(theirs_changed_the_case_of_a_name)
+{
+	check(TREE(F("readme", TEN)), TREE(F("readme", TEN2)), TREE(F("README", TEN)),
+	      "README 1|2a|3|4|5|6|7|8|9|\n", "");
+}
+
+TEST(names_of_any_bytes_are_merged)
+{
+	check(TREE(F("new\nline", TEN), F("\xff/\x01", "a")),
+	      TREE(F("new\nline", TEN2), F("\xff/\x01", "a")),
+	      TREE(F("new\nline", TEN8), F("\xff/\x01", "b")),
+	      "new\nline 1|2a|3|4|5|6|7|8b|9| @900\n\xff/\x01 b\n", "");
+}
+
+/* --- names of one file ---------------------------------------------------------------------- */
+
+TEST(theirs_changed_a_file_with_several_names)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+
+	check(base, base, TREE(F("a", "2", .link = 5), F("b", "2", .link = 5)), "a 2 x2\nb 2 x2\n",
+	      "");
+	check(base, TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      TREE(F("a", "2", .link = 5), F("b", "2", .link = 5)), "a 2 x3\nb 2 x3\nc 2 x3\n", "");
+}
+
+TEST(both_changed_a_file_with_several_names)
+{
+	check(TREE(F("a", TEN, .link = 5), F("b", TEN, .link = 5)),
+	      TREE(F("a", TEN2, .link = 5), F("b", TEN2, .link = 5)),
+	      TREE(F("a", TEN8, .link = 5), F("b", TEN8, .link = 5)),
+	      "a 1|2a|3|4|5|6|7|8b|9| @900 x2\nb 1|2a|3|4|5|6|7|8b|9| @900 x2\n", "");
+	check(TREE(F("a", "1\n", .link = 5), F("b", "1\n", .link = 5)),
+	      TREE(F("a", "2\n", .link = 5), F("b", "2\n", .link = 5)),
+	      TREE(F("a", "3\n", .link = 5), F("b", "3\n", .link = 5)), "a 2| x2\nb 2| x2\n",
+	      "content a 1 !\n");
+}
+
+TEST(theirs_gave_a_file_another_name)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("d/c", "1", .link = 5)),
+	      "a 1 x3\nb 1 x3\nd/c 1 x3\n", "");
+	check(TREE(F("a", TEN, .link = 0)), TREE(F("a", TEN2)),
+	      TREE(F("a", TEN, .link = 5), F("b", TEN, .link = 5)),
+	      "a 1|2a|3|4|5|6|7|8|9| x2\nb 1|2a|3|4|5|6|7|8|9| x2\n", "");
+}
+
+TEST(theirs_added_a_file_with_several_names)
+{
+	check(NOTHING, TREE(F("x", "x", .link = 9), F("y", "x", .link = 9)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      "a 1 x2\nb 1 x2\nx x x2\ny x x2\n", "");
+}
+
+TEST(a_number_that_both_gave_to_a_new_file_is_two_files)
+{
+	check(NOTHING, TREE(F("x", "x", .link = 5), F("y", "x", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      "a 1 x2\nb 1 x2\nx x x2\ny x x2\n", "");
+}
+
+TEST(a_number_that_ours_gave_again_is_another_file)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("x", "x", .link = 5), F("y", "x", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      "c 1\nx x x2\ny x x2\n", "");
+}
+
+TEST(theirs_removed_one_of_several_names)
+{
+	const struct leaf *base =
+	    TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5));
+
+	check(base, base, TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)), "a 1 x2\nb 1 x2\n",
+	      "");
+	check(base, base, NOTHING, "", "");
+}
+
+TEST(theirs_parted_the_names_of_a_file)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+
+	check(base, base, TREE(F("a", "2"), F("b", "1")), "a 2\nb 1\n", "");
+}
+
+TEST(ours_parted_the_names_of_a_file_that_theirs_changed)
+{
+	check(TREE(F("a", TEN, .link = 5), F("b", TEN, .link = 5)), TREE(F("a", TEN2), F("b", TEN)),
+	      TREE(F("a", TEN8, .link = 5), F("b", TEN8, .link = 5)),
+	      "a 1|2a|3|4|5|6|7|8b|9| @900\nb 1|2|3|4|5|6|7|8b|9|\n", "");
+}
+
+TRIAL_MAIN("merge-names")
