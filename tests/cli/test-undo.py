@@ -131,6 +131,11 @@ def names_that_parted_from_their_file_join_it_again(w: World):
     # The name that stays is not written anew.
     assert {n: (w.project / n).stat().st_ino for n in ("a1", "b1")} == numbers
     w.ok("undo")
+    # And again: they have other numbers now, which says nothing about who parted from whom.
+    w.ok("promote", "c")
+    assert (w.project / "a1").read_text() == "a1" and (w.project / "b1").stat().st_nlink == 1
+    assert (w.project / "a2").read_text() == "a file of its own"
+    w.ok("undo")
     for one, two in (("a1", "a2"), ("b1", "b2")):
         assert (w.project / one).samefile(w.project / two) and (w.project / two).read_text() == one
 
