@@ -71,6 +71,12 @@ bool sign_matches(const struct stat *st, const struct tree_entry *e, bool with_c
 /* Of a regular file: size and mtime say that nothing was written, whatever its mode and owner. */
 bool sign_same_bytes(const struct stat *st, const struct tree_entry *e);
 
+/*
+ * Has it names that are not in the tree?  Those are outside of the directory, or left out of it, and
+ * what is changed in place would change there, too.
+ */
+bool sign_is_shared(const struct stat *st, const struct plan_step *s);
+
 /* What was moved into the stage: is it what the plan expected, to the last byte that may be in doubt? */
 NODISCARD int sign_displaced(struct acting *a, const struct plan_step *s, const char *slot,
 			     struct err *err); /* 1, or 0 if not */

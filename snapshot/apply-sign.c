@@ -43,6 +43,11 @@ bool sign_same_bytes(const struct stat *st, const struct tree_entry *e)
 	       (uint64_t)st->st_size == e->size;
 }
 
+bool sign_is_shared(const struct stat *st, const struct plan_step *s)
+{
+	return st->st_nlink > (s->before_linked ? s->before.nlink : 1);
+}
+
 /* --- content ---------------------------------------------------------------------------- */
 
 /* Could it have been written after it was captured, and bear the same times? */
@@ -195,6 +200,8 @@ static int check_file(struct acting *a, struct plan_step *s, struct err *err)
 		acting_note(a, s->path, "was removed meanwhile");
 	else if (!sign_matches(&st, &s->before, true))
 		acting_note(a, s->path, "changed meanwhile");
+	if (s->act == PLAN_CHANGE && sign_is_shared(&st, s))
+		s->act = PLAN_REPLACE;
 	return 0;
 }
 

@@ -143,7 +143,7 @@ static int do_change(struct acting *a, size_t i, struct err *err)
 	file = sys_open_here(fd, step_name(s), APPLY_OPEN);
 	if (file < 0)
 		return err_wrap(err, file, "opening '%s'", s->path);
-	if (fstat(file, &st) < 0 || st.st_ino != s->old_ino)
+	if (fstat(file, &st) < 0 || st.st_ino != s->old_ino || sign_is_shared(&st, s))
 		return conflict(a, s, "changed meanwhile");
 	r = attr_set_but_mtime(a, file, &s->after, err);
 	if (r >= 0 && fstat(file, &st) < 0)

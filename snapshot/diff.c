@@ -191,6 +191,7 @@ static int tell(struct walk *w, const struct tree_entry *old, const struct tree_
 		r = root_link(w->store, &w->root[s], e[s].ino, &e[s], &w->hold[s], err);
 		if (r < 0)
 			return err_wrap(err, r, "'%s'", told.path);
+		*linked[s] = e[s].nlink > 1; /* the others may be gone since */
 	}
 	told.before = old ? &e[OLD] : NULL;
 	told.after = new ? &e[NEW] : NULL;

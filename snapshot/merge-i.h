@@ -23,6 +23,7 @@ struct version {
 	const char *path;
 	const struct tree_entry *e; /* NULL: it is not there */
 	bool linked;                /* it has several names; e->ino is theirs in common */
+	bool renumbered;            /* as struct altered has it; of `base` always false */
 };
 
 enum { BASE, OURS, THEIRS, VERSIONS };
@@ -35,6 +36,7 @@ struct altered {
 	/* Never of form TREE_LINK; targets owned; mode 0: it is not there. */
 	struct tree_entry before, after;
 	bool before_linked, after_linked;
+	bool renumbered;           /* its file has the names that it had, and another number */
 	unsigned what;             /* enum diff_what */
 	struct altered *from, *to; /* the other name, if it was renamed */
 	struct vote *vote;         /* owned; of a directory: where it went; NULL: not asked yet */

@@ -15,15 +15,17 @@
 
 static struct version version(const struct altered *a, const struct tree_entry *e, bool linked)
 {
-	return file_part(e) ? (struct version){ a->path, e, linked } : (struct version){ 0 };
+	return file_part(e) ? (struct version){ a->path, e, linked, false } : (struct version){ 0 };
 }
 
 /* What a side has of the file that `a` was in base. */
 static struct version now_of(const struct altered *a)
 {
 	const struct altered *at = a->to ? a->to : a;
+	struct version v = version(at, &at->after, at->after_linked);
 
-	return version(at, &at->after, at->after_linked);
+	v.renumbered = at->renumbered;
+	return v;
 }
 
 static void versions_of(const struct merging *m, const struct altered *t,
@@ -86,7 +88,7 @@ static bool names_are_theirs(const struct version v[VERSIONS])
 {
 	const uint64_t b = label(&v[BASE]), o = label(&v[OURS]), t = label(&v[THEIRS]);
 
-	return t != b && o == b;
+	return t != b && (o == b || v[OURS].renumbered);
 }
 
 /* --- what becomes of a file ------------------------------------------------------------- */

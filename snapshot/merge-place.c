@@ -124,15 +124,15 @@ static int tell_file_in_the_way(struct merging *m, const char *path,
 		return 0;
 	memcpy(v, given, sizeof(v));
 	if (o && o->before.mode != 0)
-		v[BASE] = (struct version){ path, &o->before, o->before_linked };
+		v[BASE] = (struct version){ path, &o->before, o->before_linked, false };
 	else if (t && t->before.mode != 0)
-		v[BASE] = (struct version){ path, &t->before, t->before_linked };
+		v[BASE] = (struct version){ path, &t->before, t->before_linked, false };
 	if (o && o->after.mode != 0)
-		v[OURS] = (struct version){ path, &o->after, o->after_linked };
+		v[OURS] = (struct version){ path, &o->after, o->after_linked, false };
 	else if (!o && t && t->before.mode != 0)
 		v[OURS] = v[BASE];
 	if (t && t->after.mode != 0)
-		v[THEIRS] = (struct version){ path, &t->after, t->after_linked };
+		v[THEIRS] = (struct version){ path, &t->after, t->after_linked, false };
 	return merge_add_conflict(m, MERGE_DIR_FILE, path, v, err);
 }
 
@@ -213,7 +213,7 @@ static int tell_taken(struct merging *m, const struct place *p, const struct dra
 
 	memcpy(v, p->v, sizeof(v));
 	if (o && o->after.mode != 0)
-		v[OURS] = (struct version){ p->path, &o->after, o->after_linked };
+		v[OURS] = (struct version){ p->path, &o->after, o->after_linked, false };
 	if (dir_part(&n->now))
 		kind = MERGE_DIR_FILE;
 	else if (o && o->from)

@@ -85,6 +85,46 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 	return 0;
 }
 
+static int by_numbers(const void *a, const void *b)
+{
+	const struct altered *x = *(struct altered *const *)a, *y = *(struct altered *const *)b;
+
+	if (x->before.ino != y->before.ino)
+		return x->before.ino < y->before.ino ? -1 : 1;
+	return (x->after.ino > y->after.ino) - (x->after.ino < y->after.ino);
+}
+
+/* These had one number before: have they, and they alone, one number now? */
+static bool are_all(struct altered *const *group, size_t n)
+{
+	return group[0]->after.ino == group[n - 1]->after.ino && group[0]->before.nlink == n &&
+	       group[0]->after.nlink == n;
+}
+
+/*
+ * Who writes a file anew under all of its names gives it another number.  That alone is no change
+ * of who shares it with whom.
+ */
+static int find_renumbered(struct side *s)
+{
+	AUTO_FREE struct altered **linked = calloc(s->n + 1, sizeof(struct altered *));
+	size_t n = 0;
+
+	if (!linked)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->list[i].before_linked && s->list[i].after_linked)
+			linked[n++] = &s->list[i];
+	qsort(linked, n, sizeof(*linked), by_numbers);
+	for (size_t at = 0, end; at < n; at = end) {
+		for (end = at + 1; end < n && linked[end]->before.ino == linked[at]->before.ino;)
+			end++;
+		for (size_t i = at; i < end && are_all(linked + at, end - at); i++)
+			linked[i]->renumbered = linked[i]->after.ino != linked[i]->before.ino;
+	}
+	return 0;
+}
+
 int side_collect(struct store *s, const struct object_id *base, const struct object_id *root,
 		 merge_take_fn take, void *take_ctx, struct side *ret, struct err *err)
 {
@@ -99,6 +139,8 @@ int side_collect(struct store *s, const struct object_id *base, const struct obj
 	for (size_t i = 0; i < c.side.n && r >= 0; i++)
 		if (map_add(&c.side.by_path, c.side.list[i].path, &c.side.list[i], &existing) < 0)
 			r = err_nomem(err);
+	if (r >= 0 && find_renumbered(&c.side) < 0)
+		r = err_nomem(err);
 	if (r < 0)
 		return r;
 	*ret = c.side;

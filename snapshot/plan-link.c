@@ -116,6 +116,30 @@ static void settle_group(struct plan *p, const struct name *group, size_t n,
 	}
 }
 
+/* Only that it had other names sets it apart from what it was. */
+static bool has_parted(const struct plan_step *s)
+{
+	return s->act == PLAN_CHANGE && !s->after_linked && s->what == DIFF_LINKS;
+}
+
+/*
+ * If all names of a file part, one of them stays with it: that one need not be written anew, and
+ * differs in nothing once the others are gone.
+ */
+static void settle_parted(struct plan *p, const struct name *group, size_t n)
+{
+	if (p->files[group[0].file].before.nlink != n)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct plan_step *s = &p->files[group[i].file];
+
+		if (has_parted(s)) {
+			s->what = 0;
+			return;
+		}
+	}
+}
+
 /* Leave out what does not differ after all. */
 static int drop_same(struct plan *p, struct err *err)
 {
@@ -131,6 +155,10 @@ static int drop_same(struct plan *p, struct err *err)
 	for (size_t at = 0, n; at < after.n; at += n) {
 		n = group_at(&after, at);
 		settle_group(p, &after.list[at], n, &before);
+	}
+	for (size_t at = 0, n; at < before.n; at += n) {
+		n = group_at(&before, at);
+		settle_parted(p, &before.list[at], n);
 	}
 	for (size_t i = 0; i < p->n_files; i++) {
 		struct plan_step *s = &p->files[i];

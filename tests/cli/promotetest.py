@@ -98,7 +98,8 @@ def picture(top, skip=()):
 def differs(a, b):
     """What makes two pictures differ, for the sentence of a test that fails."""
     names = {k for k in a[0].keys() | b[0].keys() if a[0].get(k) != b[0].get(k)}
-    return {k: (a[0].get(k), b[0].get(k)) for k in sorted(names)[:5]}, a[1] == b[1]
+    links = None if a[1] == b[1] else (a[1], b[1])
+    return {k: (a[0].get(k), b[0].get(k)) for k in sorted(names)[:5]}, links
 
 
 def same(a, b):

@@ -12,7 +12,7 @@ import threading
 from promotetest import Watch, clone, daemon, picture, same
 from snaptest import SNAP, main, test
 
-ROUNDS = 200 if os.environ.get("SNAP_TESTS_LONG") else 6
+ROUNDS = 200 if os.environ.get("SNAP_TESTS_LONG") else 10
 LINES = [f"line {i}\n" for i in range(40)]
 
 
@@ -85,17 +85,15 @@ def of_two_at_once_each_lands_whole_or_not_at_all(w):
         (w.project / "both").write_text(edited())
 
 
-@test
-def what_an_editor_saves_meanwhile_is_never_lost(w):
+def against_an_editor(w, put):
+    """It looks at what is there, changes a line and saves, again and again."""
     path = w.project / "text"
     path.write_text(edited())
 
     def save(n):
-        """As editors do: another file in its place; and what was there is looked at first."""
         lines = path.read_text().splitlines(keepends=True)
         lines[30] = f"editor {n}\n"
-        w.top.joinpath("saved").write_text("".join(lines))
-        os.replace(w.top / "saved", path)
+        put(path, "".join(lines))
 
     for i in range(ROUNDS):
         there = clone(w)
@@ -113,6 +111,21 @@ def what_an_editor_saves_meanwhile_is_never_lost(w):
         no_strays(w)
         w.ok("rm", "--force", "try")
         path.write_text(edited())
+
+
+@test
+def what_an_editor_saves_meanwhile_is_never_lost(w):
+    def put(path, text):
+        """Another file in its place, as most editors do."""
+        w.top.joinpath("saved").write_text(text)
+        os.replace(w.top / "saved", path)
+
+    against_an_editor(w, put)
+
+
+@test
+def what_an_editor_saves_in_place_meanwhile_is_never_lost(w):
+    against_an_editor(w, lambda path, text: path.write_text(text))
 
 
 @test
@@ -134,6 +147,68 @@ def a_directory_that_is_removed_meanwhile_stays_removed_or_gets_all(w):
         assert act.returncode == 0 or all(p.read_text() == "old\n" for p in left), left
         no_strays(w)
         w.ok("rm", "--force", "try")
+
+
+def git(top, *args):
+    return subprocess.run(["git", "-C", top, "-c", "user.name=n", "-c", "user.email=e@x", *args], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def two_branches(top):
+    """In which 30 files differ, one is the same, and one directory is of the second alone."""
+    git(top, "init", "-q", "-b", "one")
+    for branch in ("one", "two"):
+        if branch == "two":
+            git(top, "checkout", "-q", "-b", branch)
+            (top / "two").mkdir()
+            (top / "two" / "file").write_text("two\n")
+        for k in range(30):
+            (top / f"f{k}").write_text(edited(l30=f"{branch} {k}"))
+        (top / "same").write_text(edited())
+        git(top, "add", "-A")
+        git(top, "commit", "-q", "-m", branch)
+
+
+def no_half_of_a_branch(w, i, landed):
+    """Each file is the branch's own, or that with what the clone did to it."""
+    changed = {k: (w.project / k).read_text() for k in ("same", "f3")}
+    plain = {k: git(w.project, "show", f"HEAD:{k}").stdout.decode() for k in changed}
+    for k, text in changed.items():
+        assert text in (plain[k], plain[k].replace("line 3\n", f"clone {i}\n")), (k, text, plain[k])
+    status = git(w.project, "status", "--porcelain").stdout.decode().splitlines()
+    ours = {" M same", " M f3", "?? new/"}
+    assert set(status) <= (ours if landed else set()), (landed, status)
+    if landed:
+        assert {p.read_text() for p in (w.project / "new").iterdir()} == {f"{i}\n"}
+        assert len(list((w.project / "new").iterdir())) == 20 and changed["same"] != plain["same"]
+    fsck = git(w.project, "fsck", "--strict")
+    assert fsck.returncode == 0, fsck.stderr
+
+
+@test
+def a_branch_that_is_checked_out_meanwhile_is_whole(w):
+    two_branches(w.project)
+    landed = 0
+    for i in range(ROUNDS):
+        git(w.project, "checkout", "-q", "-f", ("one", "two")[i // 2 % 2])
+        there = clone(w)
+        # What differs between the branches, git does not carry from one to the other: then it stops there.
+        for name in ("same", "f3")[:1 + i % 2]:
+            (there / name).write_text((there / name).read_text().replace("line 3\n", f"clone {i}\n"))
+        (there / "new").mkdir()
+        for k in range(20):
+            (there / "new" / f"n{k}").write_text(f"{i}\n")
+        with Meanwhile(lambda n: git(w.project, "checkout", "-q", ("one", "two")[n % 2])):
+            act = begin(w, "try")
+            out, err = act.communicate(timeout=120)
+        assert act.returncode in (0, 5), (act.returncode, out, err)
+        landed += act.returncode == 0
+        no_half_of_a_branch(w, i, act.returncode == 0)
+        no_strays(w)
+        w.ok("rm", "--force", "try")
+        git(w.project, "checkout", "-q", "-f", "one")
+        git(w.project, "clean", "-fdq")
+    print(f"# {landed} of {ROUNDS} landed")
 
 
 @test

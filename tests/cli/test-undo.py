@@ -117,6 +117,30 @@ def back_and_forth_ends_where_it_should(w: World):
 
 
 @test
+def names_that_parted_from_their_file_join_it_again(w: World):
+    for one, two in (("a1", "a2"), ("b1", "b2")):
+        (w.project / one).write_text(one)
+        os.link(w.project / one, w.project / two)
+    numbers = {n: (w.project / n).stat().st_ino for n in ("a1", "b1")}
+    there = clone(w, "c")
+    (there / "a2").unlink()
+    (there / "a2").write_text("a file of its own")
+    (there / "b2").unlink()
+    got = w.ok("promote", "--json", "c").json("snap.promote/1")
+    assert {p["path"] for p in got["changed"]} == {"a2", "b2"}, got
+    # The name that stays is not written anew.
+    assert {n: (w.project / n).stat().st_ino for n in ("a1", "b1")} == numbers
+    w.ok("undo")
+    # And again: they have other numbers now, which says nothing about who parted from whom.
+    w.ok("promote", "c")
+    assert (w.project / "a1").read_text() == "a1" and (w.project / "b1").stat().st_nlink == 1
+    assert (w.project / "a2").read_text() == "a file of its own"
+    w.ok("undo")
+    for one, two in (("a1", "a2"), ("b1", "b2")):
+        assert (w.project / one).samefile(w.project / two) and (w.project / two).read_text() == one
+
+
+@test
 def what_was_taken_back_by_hand_is_in_nobodys_way(w: World):
     for name in ("first", "second"):
         (clone(w, name) / name).write_text(name)

@@ -259,6 +259,17 @@ TEST(theirs_parted_the_names_of_a_file)
 	check(base, base, TREE(F("a", "2"), F("b", "1")), "a 2\nb 1\n", "");
 }
 
+TEST(theirs_parted_the_names_of_a_file_that_ours_wrote_anew)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+	const struct leaf *ours = TREE(F("a", "1", .link = 6), F("b", "1", .link = 6));
+
+	check(base, ours, TREE(F("a", "1"), F("b", "1")), "a 1\nb 1\n", "");
+	check(base, ours, TREE(F("a", "1"), F("b", "2")), "a 1\nb 2\n", "");
+	check(base, TREE(F("a", "3", .link = 6), F("b", "3", .link = 6)),
+	      TREE(F("a", "1"), F("b", "1")), "a 3\nb 3\n", "");
+}
+
 TEST(ours_parted_the_names_of_a_file_that_theirs_changed)
 {
 	check(TREE(F("a", TEN, .link = 5), F("b", TEN, .link = 5)), TREE(F("a", TEN2), F("b", TEN)),
