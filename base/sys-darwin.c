@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <mach-o/dyld.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/param.h>
@@ -177,6 +179,9 @@ int sys_accept(int fd)
 	return r < 0 ? r : peer;
 }
 
+/* In the library since macOS 10.12, and in no header of it. */
+int pthread_fchdir_np(int fd);
+
 /* There is no name for an open directory here, so this thread goes there for the call. */
 static int at_socket(int dirfd, const char *name,
 		     int (*fn)(int, const struct sockaddr *, socklen_t))
@@ -269,6 +274,36 @@ void sys_lower_priority(void)
 	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 }
 
+void sys_cond_init(pthread_cond_t *cond)
+{
+	pthread_cond_init(cond, NULL);
+}
+
+/* Conditions know no clock but the one that can be set; what is left of the time is told instead. */
+int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until)
+{
+	struct timespec left;
+
+	clock_gettime(CLOCK_MONOTONIC, &left);
+	left.tv_sec = until->tv_sec - left.tv_sec;
+	left.tv_nsec = until->tv_nsec - left.tv_nsec;
+	if (left.tv_nsec < 0) {
+		left.tv_sec--;
+		left.tv_nsec += 1000000000;
+	}
+	if (left.tv_sec < 0)
+		return -ETIMEDOUT;
+	return -pthread_cond_timedwait_relative_np(cond, lock, &left);
+}
+
+void sys_read_ahead(int fd, off_t len)
+{
+	struct radvisory wanted = { .ra_offset = 0,
+				    .ra_count = len > INT_MAX ? INT_MAX : (int)len };
+
+	IGNORE_RESULT(fcntl(fd, F_RDADVISE, &wanted), "then it is read when it is wanted");
+}
+
 unsigned sys_processors(void)
 {
 	const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -310,4 +345,17 @@ int sys_each_mount(sys_mount_fn fn, void *ctx)
 	for (int i = 0; i < n && r == 0; i++)
 		r = fn(list[i].f_mntonname, (dev_t)list[i].f_fsid.val[0], ctx);
 	return r;
+}
+
+/* --- what lacks-darwin.h says of the C library ------------------------------------------ */
+
+void *reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(p, bytes);
 }

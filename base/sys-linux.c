@@ -402,6 +402,27 @@ void sys_lower_priority(void)
 		      "then it works at that of others");
 }
 
+void sys_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until)
+{
+	return -pthread_cond_timedwait(cond, lock, until);
+}
+
+void sys_read_ahead(int fd, off_t len)
+{
+	IGNORE_RESULT(posix_fadvise(fd, 0, len, POSIX_FADV_WILLNEED),
+		      "then it is read when it is wanted");
+}
+
 unsigned sys_processors(void)
 {
 	cpu_set_t set;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -123,6 +124,16 @@ void sys_name_process(const char *name);
 
 /* This thread's work can wait when others want the processor. */
 void sys_lower_priority(void);
+
+/*
+ * A condition whose waits with an end are by CLOCK_MONOTONIC, so that nobody who sets the clock
+ * prolongs them; the wait is 0, or -ETIMEDOUT from `until` on.
+ */
+void sys_cond_init(pthread_cond_t *cond);
+int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until);
+
+/* Have the first `len` bytes of a file read while we do something else, if the system likes. */
+void sys_read_ahead(int fd, off_t len);
 
 unsigned sys_processors(void); /* that this process may use; at least 1 */
 

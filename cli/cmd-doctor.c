@@ -36,12 +36,14 @@ static int print_json(const struct invocation *inv, const struct engine_diagnosi
 /* Can whoever reads this be shown more than ASCII? */
 static bool utf8_wanted(void)
 {
-	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0), before;
 	bool wanted;
 
 	if (locale == (locale_t)0)
 		return false;
-	wanted = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+	before = uselocale(locale);
+	wanted = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	uselocale(before);
 	freelocale(locale);
 	return wanted;
 }

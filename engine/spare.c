@@ -244,7 +244,7 @@ static bool wait_until(struct spare *s, uint64_t ms)
 		.tv_nsec = (long)(ms % 1000) * 1000000,
 	};
 
-	return pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT;
+	return sys_cond_wait_until(&s->changed, &s->lock, &until) != -ETIMEDOUT;
 }
 
 static uint64_t cpu_ms(void)
@@ -306,16 +306,12 @@ static void *spare_run(void *arg)
 int spare_new(struct host *h, struct spare **ret, struct err *err)
 {
 	struct spare *s = calloc(1, sizeof(*s));
-	pthread_condattr_t monotonic;
 
 	if (!s)
 		return err_nomem(err);
 	s->host = h;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	sys_cond_init(&s->changed);
 	*ret = s;
 	return 0;
 }

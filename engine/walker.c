@@ -91,8 +91,7 @@ static bool read_file(struct walk *w, int dir, const char *name, const struct st
 	w->left -= (uint64_t)st->st_size;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
-		IGNORE_RESULT(posix_fadvise(fd, 0, st->st_size, POSIX_FADV_WILLNEED),
-			      "then it is read when it is wanted");
+		sys_read_ahead(fd, st->st_size);
 	return true;
 }
 

@@ -83,7 +83,7 @@ static void wait_for_work(struct layers *ls, int64_t wait)
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000;
 	}
-	pthread_cond_timedwait(&ls->work, &ls->lock, &until);
+	sys_cond_wait_until(&ls->work, &ls->lock, &until);
 }
 
 /* lock held, but for what takes long */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "cowfs/core/layers-i.h"
 #include "cowfs/store/pin.h"
 
@@ -43,7 +44,6 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 	       struct err *err)
 {
 	CLEANUP(layers_free_p) struct layers *ls = calloc(1, sizeof(*ls));
-	pthread_condattr_t monotonic;
 	int r;
 
 	if (!ls)
@@ -55,10 +55,7 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 		ls->options = *options;
 	fill_options(&ls->options);
 	pthread_mutex_init(&ls->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&ls->work, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	sys_cond_init(&ls->work);
 	pthread_cond_init(&ls->changed, NULL);
 	r = cache_new(s, &ls->options.cache, &ls->cache, err);
 	if (r >= 0)

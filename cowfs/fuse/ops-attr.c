@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/attr.h"
+#include "base/sys.h"
 
 void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 {
@@ -41,9 +42,9 @@ static unsigned what_to_set(int theirs, struct stat *st)
 	if (theirs & (FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW)) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		if (theirs & FUSE_SET_ATTR_ATIME_NOW)
-			st->st_atim = now;
+			SYS_ST_ATIM(st) = now;
 		if (theirs & FUSE_SET_ATTR_MTIME_NOW)
-			st->st_mtim = now;
+			SYS_ST_MTIM(st) = now;
 	}
 	return ours;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cowfs/fuse/platform.h"
 #include "cowfs/fuse/request.h"
 #include "cowfs/fuse/wire.h"
 
@@ -89,16 +90,10 @@ void op_fallocate(fuse_req_t req, fuse_ino_t node, int mode, off_t off, off_t le
 {
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
-	unsigned flags = 0;
+	unsigned flags;
 	int r;
 
-	if (mode & FALLOC_FL_KEEP_SIZE)
-		flags |= LAYER_ALLOC_KEEP_SIZE;
-	if (mode & FALLOC_FL_PUNCH_HOLE)
-		flags |= LAYER_ALLOC_PUNCH;
-	if (mode & FALLOC_FL_ZERO_RANGE)
-		flags |= LAYER_ALLOC_ZERO;
-	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+	if (!platform_allocate_flags(mode, &flags))
 		r = -EOPNOTSUPP;
 	else
 		r = kill_priv(req, &call, node, &err);

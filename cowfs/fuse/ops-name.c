@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/attr.h"
+#include "cowfs/fuse/platform.h"
 
 void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
 {
@@ -123,26 +124,12 @@ void op_rmdir(fuse_req_t req, fuse_ino_t dir, const char *name)
 void op_rename(fuse_req_t req, fuse_ino_t dir, const char *name, fuse_ino_t new_dir,
 	       const char *new_name, unsigned flags)
 {
-	static const struct {
-		unsigned theirs, ours;
-	} known[] = {
-		{ RENAME_NOREPLACE, LAYER_RENAME_NOREPLACE },
-		{ RENAME_EXCHANGE, LAYER_RENAME_EXCHANGE },
-		{ RENAME_WHITEOUT, LAYER_RENAME_WHITEOUT },
-	};
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
-	unsigned ours = 0;
-	int r = 0;
+	int r = -EINVAL;
+	unsigned ours;
 
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		if (flags & known[i].theirs)
-			ours |= known[i].ours;
-		flags &= ~known[i].theirs;
-	}
-	if (flags != 0)
-		r = -EINVAL;
-	if (r == 0)
+	if (platform_rename_flags(flags, &ours))
 		r = layer_rename(ops_layer(req), &call, dir, name, new_dir, new_name, ours, &err);
 	reply_done(req, r, &err);
 }

@@ -20,6 +20,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "cowfs/core/layer.h"
 #include "cowfs/fuse/fusermount.h"
 
 #define DEVICE  "/dev/fuse"
@@ -32,6 +33,43 @@
 #ifndef PR_SET_IO_FLUSHER /* Linux 5.6 */
 #define PR_SET_IO_FLUSHER 57
 #endif
+
+struct flag {
+	unsigned theirs, ours;
+};
+
+static bool translate(unsigned theirs, const struct flag *known, size_t n, unsigned *ret_ours)
+{
+	*ret_ours = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (theirs & known[i].theirs)
+			*ret_ours |= known[i].ours;
+		theirs &= ~known[i].theirs;
+	}
+	return theirs == 0;
+}
+
+bool platform_rename_flags(unsigned theirs, unsigned *ret_ours)
+{
+	static const struct flag known[] = {
+		{ RENAME_NOREPLACE, LAYER_RENAME_NOREPLACE },
+		{ RENAME_EXCHANGE, LAYER_RENAME_EXCHANGE },
+		{ RENAME_WHITEOUT, LAYER_RENAME_WHITEOUT },
+	};
+
+	return translate(theirs, known, ARRAY_LEN(known), ret_ours);
+}
+
+bool platform_allocate_flags(int theirs, unsigned *ret_ours)
+{
+	static const struct flag known[] = {
+		{ FALLOC_FL_KEEP_SIZE, LAYER_ALLOC_KEEP_SIZE },
+		{ FALLOC_FL_PUNCH_HOLE, LAYER_ALLOC_PUNCH },
+		{ FALLOC_FL_ZERO_RANGE, LAYER_ALLOC_ZERO },
+	};
+
+	return translate((unsigned)theirs, known, ARRAY_LEN(known), ret_ours);
+}
 
 void platform_serve_thread(void)
 {

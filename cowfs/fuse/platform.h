@@ -49,3 +49,10 @@ NODISCARD int platform_clear(const char *path, struct err *err);
 
 /* The calling thread answers requests: memory it asks for must not wait for a mount of ours. */
 void platform_serve_thread(void);
+
+/*
+ * What the kernel asks of rename and fallocate, as LAYER_RENAME_ and LAYER_ALLOC_; false if there
+ * is something among it that a layer cannot do.
+ */
+bool platform_rename_flags(unsigned theirs, unsigned *ret_ours);
+bool platform_allocate_flags(int theirs, unsigned *ret_ours);

@@ -95,7 +95,7 @@ struct bridge {
 	struct datagram datagrams[BRIDGE_DATAGRAMS_MAX];
 };
 
-/* --- bridge-ends.c ---------------------------------------------------------------------- */
+/* --- bridge-ends-linux.c ---------------------------------------------------------------------- */
 
 /* Of the proxy outside: 0, -EAGAIN, or what sending failed with.  The id of the ask is set here. */
 NODISCARD int bridge_ask(struct bridge *b, struct ask *ask);

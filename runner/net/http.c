@@ -177,11 +177,20 @@ int http_sniff(const char *data, size_t len)
 
 /* --- addresses ---------------------------------------------------------------------------- */
 
+/* The last byte of a kind, or NULL. */
+static const char *last_of(struct http_span span, char byte)
+{
+	for (size_t i = span.len; i > 0; i--)
+		if (span.at[i - 1] == byte)
+			return span.at + i - 1;
+	return NULL;
+}
+
 bool http_split_authority(struct http_span authority, uint16_t default_port,
 			  struct http_span *ret_host, uint16_t *ret_port)
 {
-	const char *colon = memrchr(authority.at, ':', authority.len);
-	const char *bracket = memrchr(authority.at, ']', authority.len);
+	const char *colon = last_of(authority, ':');
+	const char *bracket = last_of(authority, ']');
 	struct http_span host = authority, digits;
 	uint64_t port = default_port;
 

@@ -54,7 +54,7 @@ struct proxy {
 	uint64_t refused, connected;
 };
 
-/* --- proxy-tell.c ----------------------------------------------------------------------- */
+/* --- proxy-tell-linux.c ----------------------------------------------------------------------- */
 
 /*
  * To the bridge, with a descriptor unless it is -1.  One that does not read its answers has lost the

@@ -227,6 +227,30 @@ TEST(a_process_that_was_waited_for_holds_nothing_any_more)
 	close(leave[0]);
 }
 
+/* By a clock that can be set, that end would have been long ago. */
+TEST(a_wait_ends_by_the_clock_that_nobody_sets)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct timespec until, now;
+	pthread_cond_t cond;
+	int r;
+
+	sys_cond_init(&cond);
+	pthread_mutex_lock(&lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	CHECK_EQ(sys_cond_wait_until(&cond, &lock, &until), -ETIMEDOUT);
+	until.tv_sec++;
+	do {
+		r = sys_cond_wait_until(&cond, &lock, &until);
+	} while (r == 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	CHECK_EQ(r, -ETIMEDOUT);
+	CHECK(now.tv_sec > until.tv_sec ||
+	      (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec));
+	pthread_mutex_unlock(&lock);
+	pthread_cond_destroy(&cond);
+}
+
 TEST(a_rename_replaces_nothing_and_two_names_change_places)
 {
 	AUTO_CLOSE int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

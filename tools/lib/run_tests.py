@@ -284,6 +284,16 @@ def layers(report):
             report.ok()
 
 
+def hardening(report):
+    program = OUT / "release" / "cli" / "snapcow"
+    for name, args in (("hardening", [program]), ("hardening self-test", ["--self-test"])):
+        status, out = run(name, ["tools/check-hardening", *args])
+        if status:
+            report.fail(name, f"status {status}", tail(out))
+        else:
+            report.ok()
+
+
 def fuzz(report, seconds):
     targets = sorted(p for p in (OUT / "fuzz" / "tests" / "fuzz").glob("fuzz-*")
                      if p.is_file() and os.access(p, os.X_OK))
@@ -382,13 +392,16 @@ def run_steps(report, opts):
     else:
         report.skip("tests", "the build they need failed")
     if opts.only:
-        for name in ("format", "layers", "build clang", "build release", "fuzz"):
+        for name in ("format", "layers", "build clang", "build release", "hardening", "fuzz"):
             report.skip(name, "only some tests were asked for")
         return
     report.step("format", formatting)
     report.step("layers", layers)
     report.step("build clang", build, "build clang")
-    report.step("build release", build, "build release")
+    if report.step("build release", build, "build release"):
+        report.step("hardening", hardening)
+    else:
+        report.skip("hardening", "the build it needs failed")
     if not opts.fuzz_seconds:
         report.skip("fuzz", "--fuzz-seconds 0")
     elif report.step("build fuzz", build, "build fuzz"):

@@ -1,5 +1,5 @@
 /*
- * seccomp-table.c - the list, for x86_64 and aarch64 alike.
+ * seccomp-table-linux.c - the list, for x86_64 and aarch64 alike.
  *
  * Allowed is what build tools, interpreters, databases and debuggers of one's own children
  * were seen to use and what acts on the run itself only.  The names are those of libseccomp;

@@ -1,0 +1,12 @@
+/*
+ * lacks-darwin.h - what the C library of macOS lacks and the others have.
+ *
+ * The build includes it before every file there, so that none has to know; sys-darwin.c
+ * has the functions.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* realloc(3) of n times size bytes, which fails where that is more than can be said. */
+void *reallocarray(void *p, size_t n, size_t size);
