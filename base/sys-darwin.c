@@ -103,6 +103,14 @@ int sys_open_here(int dirfd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int sys_open_below(int dirfd, const char *path, int flags)
+{
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	return -ENOTSUP;
+}
+
 ssize_t sys_list_xattrs(int fd, char *names, size_t size)
 {
 	ssize_t n = flistxattr(fd, names, size, 0);

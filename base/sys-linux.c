@@ -71,6 +71,19 @@ int sys_open_here(int dirfd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int sys_open_below(int dirfd, const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (uint64_t)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	int fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG))
+		return -ENOTSUP;
+	return fd < 0 ? -errno : fd;
+}
+
 int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 {
 	char names[32 << 10] __attribute__((aligned(8)));

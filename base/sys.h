@@ -48,6 +48,13 @@ NODISCARD int sys_open_node(int dirfd, const char *name);
 NODISCARD int sys_open_here(int dirfd, const char *name, int flags);
 
 /*
+ * The same of a path, however many names it has, which follows no symlink on its way and never
+ * leaves the directory: -ELOOP, -EXDEV.  -ENOTSUP where no single call promises all that, or takes
+ * a path of that length; who takes one name after the other then has to.
+ */
+NODISCARD int sys_open_below(int dirfd, const char *path, int flags);
+
+/*
  * The names of a file's extended attributes, each with its NUL; a file system without
  * any has none.  Both answer with the length, and for size 0 with the length that is
  * needed; -ERANGE if `size` is too small, -ENODATA if there is no such attribute.
