@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-static const uint32_t constants[64] = {
+#include "base/sha256-i.h"
+
+const uint32_t sha256_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
 	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
 	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
@@ -60,7 +62,7 @@ static void work(struct sha256 *s, const uint8_t *block)
 
 	stretch(w, block);
 	for (int t = 0; t < 64; t += 8) {
-		const uint32_t *k = constants + t, *in = w + t;
+		const uint32_t *k = sha256_constants + t, *in = w + t;
 
 		turn(a, b, c, &d, e, f, g, &h, k[0] + in[0]);
 		turn(h, a, b, &c, d, e, f, &g, k[1] + in[1]);
@@ -81,6 +83,14 @@ static void work(struct sha256 *s, const uint8_t *block)
 	s->h[7] += h;
 }
 
+static void take(struct sha256 *s, const uint8_t *data, size_t n)
+{
+	if (n == 0 || sha256_take(s->h, data, n))
+		return;
+	for (; n > 0; n--, data += sizeof(s->block))
+		work(s, data);
+}
+
 void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
 	const uint8_t *p = data;
@@ -96,14 +106,14 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 		memcpy(s->block + waiting, p, n);
 		if (n < missing)
 			return;
-		work(s, s->block);
+		take(s, s->block, 1);
 		p += n;
 		len -= n;
 	}
-	for (; len >= sizeof(s->block); p += sizeof(s->block), len -= sizeof(s->block))
-		work(s, p);
-	if (len > 0)
-		memcpy(s->block, p, len);
+	take(s, p, len / sizeof(s->block));
+	if (len % sizeof(s->block) > 0)
+		memcpy(s->block, p + len / sizeof(s->block) * sizeof(s->block),
+		       len % sizeof(s->block));
 }
 
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])

@@ -277,6 +277,11 @@ void sys_lower_priority(void)
 	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 }
 
+bool sys_has_sha256(void)
+{
+	return true; /* only builds for arm64 ask, and each of those has them */
+}
+
 unsigned sys_processors(void)
 {
 	const long n = sysconf(_SC_NPROCESSORS_ONLN);

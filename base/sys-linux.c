@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -413,6 +414,15 @@ void sys_lower_priority(void)
 	/* On Linux a thread has a priority of its own. */
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10),
 		      "then it works at that of others");
+}
+
+bool sys_has_sha256(void)
+{
+#ifdef HWCAP_SHA2
+	return getauxval(AT_HWCAP) & HWCAP_SHA2;
+#else
+	return false;
+#endif
 }
 
 unsigned sys_processors(void)

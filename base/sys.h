@@ -131,6 +131,8 @@ void sys_name_process(const char *name);
 /* This thread's work can wait when others want the processor. */
 void sys_lower_priority(void);
 
+bool sys_has_sha256(void); /* the processor has instructions for it that a build may use */
+
 unsigned sys_processors(void); /* that this process may use; at least 1 */
 
 /*
