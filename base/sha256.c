@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-static const uint32_t constants[64] = {
+#include "base/sha256-i.h"
+
+const uint32_t sha256_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
 	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
 	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
@@ -44,25 +46,49 @@ static void stretch(uint32_t w[64], const uint8_t *block)
 	}
 }
 
+/* One of the 64; the caller passes the eight words one place further each time, so none is moved. */
+static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
+			uint32_t g, uint32_t *h, uint32_t in)
+{
+	*h += (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + in;
+	*d += *h;
+	*h += (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
+}
+
 static void work(struct sha256 *s, const uint8_t *block)
 {
-	uint32_t w[64], v[8];
+	uint32_t w[64], a = s->h[0], b = s->h[1], c = s->h[2], d = s->h[3], e = s->h[4],
+			f = s->h[5], g = s->h[6], h = s->h[7];
 
 	stretch(w, block);
-	memcpy(v, s->h, sizeof(v));
-	for (int t = 0; t < 64; t++) {
-		const uint32_t a = v[0], e = v[4];
-		const uint32_t one = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-				     ((e & v[5]) ^ (~e & v[6])) + constants[t] + w[t];
-		const uint32_t two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-				     ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+	for (int t = 0; t < 64; t += 8) {
+		const uint32_t *k = sha256_constants + t, *in = w + t;
 
-		memmove(v + 1, v, 7 * sizeof(v[0]));
-		v[4] += one;
-		v[0] = one + two;
+		turn(a, b, c, &d, e, f, g, &h, k[0] + in[0]);
+		turn(h, a, b, &c, d, e, f, &g, k[1] + in[1]);
+		turn(g, h, a, &b, c, d, e, &f, k[2] + in[2]);
+		turn(f, g, h, &a, b, c, d, &e, k[3] + in[3]);
+		turn(e, f, g, &h, a, b, c, &d, k[4] + in[4]);
+		turn(d, e, f, &g, h, a, b, &c, k[5] + in[5]);
+		turn(c, d, e, &f, g, h, a, &b, k[6] + in[6]);
+		turn(b, c, d, &e, f, g, h, &a, k[7] + in[7]);
 	}
-	for (int i = 0; i < 8; i++)
-		s->h[i] += v[i];
+	s->h[0] += a;
+	s->h[1] += b;
+	s->h[2] += c;
+	s->h[3] += d;
+	s->h[4] += e;
+	s->h[5] += f;
+	s->h[6] += g;
+	s->h[7] += h;
+}
+
+static void take(struct sha256 *s, const uint8_t *data, size_t n)
+{
+	if (n == 0 || sha256_take(s->h, data, n))
+		return;
+	for (; n > 0; n--, data += sizeof(s->block))
+		work(s, data);
 }
 
 void sha256_add(struct sha256 *s, const void *data, size_t len)
@@ -80,14 +106,14 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 		memcpy(s->block + waiting, p, n);
 		if (n < missing)
 			return;
-		work(s, s->block);
+		take(s, s->block, 1);
 		p += n;
 		len -= n;
 	}
-	for (; len >= sizeof(s->block); p += sizeof(s->block), len -= sizeof(s->block))
-		work(s, p);
-	if (len > 0)
-		memcpy(s->block, p, len);
+	take(s, p, len / sizeof(s->block));
+	if (len % sizeof(s->block) > 0)
+		memcpy(s->block, p + len / sizeof(s->block) * sizeof(s->block),
+		       len % sizeof(s->block));
 }
 
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])

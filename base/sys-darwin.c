@@ -105,6 +105,14 @@ int sys_open_here(int dirfd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int sys_open_below(int dirfd, const char *path, int flags)
+{
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	return -ENOTSUP;
+}
+
 ssize_t sys_list_xattrs(int fd, char *names, size_t size)
 {
 	ssize_t n = flistxattr(fd, names, size, 0);
@@ -302,6 +310,11 @@ void sys_read_ahead(int fd, off_t len)
 				    .ra_count = len > INT_MAX ? INT_MAX : (int)len };
 
 	IGNORE_RESULT(fcntl(fd, F_RDADVISE, &wanted), "then it is read when it is wanted");
+}
+
+bool sys_has_sha256(void)
+{
+	return true; /* only builds for arm64 ask, and each of those has them */
 }
 
 unsigned sys_processors(void)

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -68,6 +69,19 @@ int sys_open_here(int dirfd, const char *name, int flags)
 	/* Before Linux 5.6, or behind a filter that knows no newer call. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = openat(dirfd, name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+int sys_open_below(int dirfd, const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (uint64_t)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	int fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG))
+		return -ENOTSUP;
 	return fd < 0 ? -errno : fd;
 }
 
@@ -421,6 +435,15 @@ void sys_read_ahead(int fd, off_t len)
 {
 	IGNORE_RESULT(posix_fadvise(fd, 0, len, POSIX_FADV_WILLNEED),
 		      "then it is read when it is wanted");
+}
+
+bool sys_has_sha256(void)
+{
+#ifdef HWCAP_SHA2
+	return getauxval(AT_HWCAP) & HWCAP_SHA2;
+#else
+	return false;
+#endif
 }
 
 unsigned sys_processors(void)

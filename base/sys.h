@@ -49,6 +49,13 @@ NODISCARD int sys_open_node(int dirfd, const char *name);
 NODISCARD int sys_open_here(int dirfd, const char *name, int flags);
 
 /*
+ * The same of a path, however many names it has, which follows no symlink on its way and never
+ * leaves the directory: -ELOOP, -EXDEV.  -ENOTSUP where no single call promises all that, or takes
+ * a path of that length; who takes one name after the other then has to.
+ */
+NODISCARD int sys_open_below(int dirfd, const char *path, int flags);
+
+/*
  * The names of a file's extended attributes, each with its NUL; a file system without
  * any has none.  Both answer with the length, and for size 0 with the length that is
  * needed; -ERANGE if `size` is too small, -ENODATA if there is no such attribute.
@@ -134,6 +141,8 @@ int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struc
 
 /* Have the first `len` bytes of a file read while we do something else, if the system likes. */
 void sys_read_ahead(int fd, off_t len);
+
+bool sys_has_sha256(void); /* the processor has instructions for it that a build may use */
 
 unsigned sys_processors(void); /* that this process may use; at least 1 */
 

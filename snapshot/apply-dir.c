@@ -1,10 +1,11 @@
 /*
- * A directory is reached from the top, one name at a time, by descriptors that follow no
- * symlink.  Whoever swaps a directory for a symlink, or for another directory, while we are at
+ * A directory is reached from the top each time, by a call that follows no symlink and enters no
+ * mount on the whole way.  Whoever swaps a directory for a symlink, or for another directory, while we are at
  * work gets an error from us, never a write somewhere else.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,12 +19,7 @@ void dir_forget(struct acting *a)
 	a->dir = PLAN_NONE;
 }
 
-static int step_down(int fd, const char *name)
-{
-	int next = sys_open_here(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return next == -ENOENT || next == -ENOTDIR || next == -ELOOP ? -ESTALE : next;
-}
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int other_mount(const char *path, size_t len, struct err *err)
 {
@@ -33,39 +29,64 @@ static int other_mount(const char *path, size_t len, struct err *err)
 		       (int)len, path);
 }
 
-int dir_open_path(struct acting *a, const char *path, size_t len, struct err *err)
+static bool is_other(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
+}
+
+/* One name after the other: the way of systems that cannot look at all of them in one call. */
+static int walk_down(struct acting *a, const char *path, size_t len)
 {
 	AUTO_CLOSE int fd = fcntl(a->top_fd, F_DUPFD_CLOEXEC, 0);
 	char name[TREE_NAME_LEN_MAX + 1];
-	struct stat st;
 	size_t n;
 	int next;
 
 	if (fd < 0)
-		return err_sys(err, "'%s'", a->journal.project);
+		return -errno;
 	for (const char *p = path, *end = path + len; p < end; p += n + 1) {
 		const char *slash = memchr(p, '/', (size_t)(end - p));
 
 		n = (size_t)((slash ? slash : end) - p);
 		if (n >= sizeof(name))
-			return err_set(err, -ENAMETOOLONG, "'%s'", path);
+			return -ENAMETOOLONG;
 		memcpy(name, p, n);
 		name[n] = '\0';
-		next = step_down(fd, name);
-		if (next == -EXDEV)
-			return other_mount(path, len, err);
+		next = sys_open_here(fd, name, DIR_FLAGS);
 		if (next < 0)
-			return next == -ESTALE
-				   ? next
-				   : err_wrap(err, next, "opening '%.*s'", (int)len, path);
+			return next;
 		close(fd);
 		fd = next;
-		if (fstat(fd, &st) < 0)
-			return err_sys(err, "'%.*s'", (int)len, path);
-		if (st.st_dev != a->dev)
-			return other_mount(path, len, err);
 	}
 	return TAKE_FD(fd);
+}
+
+static int open_below(struct acting *a, const char *path, size_t len)
+{
+	char whole[PATH_MAX];
+	int fd;
+
+	if (len == 0 || len >= sizeof(whole))
+		return walk_down(a, path, len);
+	memcpy(whole, path, len);
+	whole[len] = '\0';
+	fd = sys_open_below(a->top_fd, whole, DIR_FLAGS);
+	return fd == -ENOTSUP ? walk_down(a, path, len) : fd;
+}
+
+int dir_open_path(struct acting *a, const char *path, size_t len, struct stat *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = open_below(a, path, len);
+
+	if (fd == -EXDEV)
+		return other_mount(path, len, err);
+	if (fd < 0)
+		return is_other(fd) ? -ESTALE
+				    : err_wrap(err, fd, "opening '%.*s'", (int)len, path);
+	if (fstat(fd, ret) < 0)
+		return err_sys(err, "'%.*s'", (int)len, path);
+	/* A file system may hold others that are mounted nowhere. */
+	return ret->st_dev == a->dev ? TAKE_FD(fd) : other_mount(path, len, err);
 }
 
 int dir_at(struct acting *a, size_t dir, struct err *err)
@@ -78,12 +99,10 @@ int dir_at(struct acting *a, size_t dir, struct err *err)
 	if (a->dir == dir)
 		return a->fd;
 	dir_forget(a);
-	fd = dir_open_path(a, s->path, strlen(s->path), err);
+	fd = dir_open_path(a, s->path, strlen(s->path), &st, err);
 	if (fd < 0)
 		return fd;
 	a->fd = fd;
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "'%s'", s->path);
 	if (known != 0 && known != st.st_ino && !a->back)
 		return -ESTALE;
 	a->dir = dir;

@@ -60,8 +60,9 @@ void dir_forget(struct acting *a);
 /* The same, and its owner may make and remove names in it. */
 NODISCARD int dir_to_change(struct acting *a, size_t dir, struct err *err);
 
-/* The same for any path from the top; owned. */
-NODISCARD int dir_open_path(struct acting *a, const char *path, size_t len, struct err *err);
+/* The same for any path from the top, with what it is; owned. */
+NODISCARD int dir_open_path(struct acting *a, const char *path, size_t len, struct stat *ret,
+			    struct err *err);
 
 /* --- apply-sign.c: is it what it should be? ---------------------------------------------- */
 

@@ -100,8 +100,8 @@ static int link_anchor(struct acting *a, const struct plan_step *s, const char *
 {
 	const char *slash = strrchr(s->anchor, '/');
 	const size_t len = slash ? (size_t)(slash - s->anchor) : 0;
-	AUTO_CLOSE int dir = dir_open_path(a, s->anchor, len, err);
 	struct stat st;
+	AUTO_CLOSE int dir = dir_open_path(a, s->anchor, len, &st, err);
 
 	if (dir == -ESTALE) {
 		acting_note(a, s->anchor, "was removed meanwhile");

@@ -103,6 +103,26 @@ TEST(a_node_can_be_held_without_opening_or_following_it)
 	CHECK_EQ(sys_open_node(dir, "absent"), -ENOENT);
 }
 
+TEST(a_path_is_opened_only_if_it_stays_below_and_follows_no_symlink)
+{
+	AUTO_CLOSE int top = -1, fd = -1;
+
+	CHECK_EQ(mkdir(test_path("below"), 0700), 0);
+	CHECK_EQ(mkdir(test_path("below/a"), 0700), 0);
+	CHECK_EQ(mkdir(test_path("below/a/b"), 0700), 0);
+	CHECK_EQ(symlink("a", test_path("below/link")), 0);
+	top = open(test_path("below"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(top >= 0);
+	fd = sys_open_below(top, "a/b", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -ENOTSUP)
+		TEST_SKIP("no such call here");
+	CHECK(fd >= 0);
+	CHECK_EQ(sys_open_below(top, "link/b", O_RDONLY | O_CLOEXEC), -ELOOP);
+	CHECK_EQ(sys_open_below(top, "a/b/../../..", O_RDONLY | O_CLOEXEC), -EXDEV);
+	CHECK_EQ(sys_open_below(top, "/", O_RDONLY | O_CLOEXEC), -EXDEV);
+	CHECK_EQ(sys_open_below(top, "a/c", O_RDONLY | O_CLOEXEC), -ENOENT);
+}
+
 TEST(extended_attributes_are_read_through_any_descriptor)
 {
 	AUTO_CLOSE int fd = open(test_path("attributes"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
