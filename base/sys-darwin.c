@@ -89,6 +89,12 @@ int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 	return r;
 }
 
+bool sys_dir_times_tell(int fd)
+{
+	(void)fd;
+	return false;
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_EVTONLY | O_SYMLINK | O_NONBLOCK | O_CLOEXEC);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
@@ -103,6 +105,17 @@ int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 		}
 	}
 	return r;
+}
+
+/* Local ones.  FAT's top has no times, and of a server's the client knows what it last asked. */
+bool sys_dir_times_tell(int fd)
+{
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return false;
+	return st.f_type == EXT4_SUPER_MAGIC || st.f_type == XFS_SUPER_MAGIC ||
+	       (unsigned long)st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC;
 }
 
 /* The kernel refuses an O_PATH descriptor itself with EBADF, and takes it by this name. */

@@ -71,6 +71,12 @@ NODISCARD ssize_t sys_get_xattr(int fd, const char *name, void *value, size_t si
 typedef int (*sys_name_fn)(const char *name, unsigned char type, void *ctx);
 NODISCARD int sys_each_name(int fd, sys_name_fn fn, void *ctx);
 
+/*
+ * Does the file system of `fd` give a directory a new ctime with every name that comes, goes or is
+ * given to something else in it?  POSIX says so; false where that is not known to be kept.
+ */
+bool sys_dir_times_tell(int fd);
+
 /* Both may change what such a descriptor stands for; 0 or a negative errno. */
 NODISCARD int sys_set_xattr(int fd, const char *name, const void *value, size_t size);
 NODISCARD int sys_remove_xattr(int fd, const char *name);

@@ -36,13 +36,18 @@ void dir_free(struct dir *d)
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static int add_name(const char *name, unsigned char type, void *ctx)
+static int add(struct dir *d, const char *name, size_t len, unsigned char type)
 {
-	struct dir *d = ctx;
-	int r = buf_append(&d->names, name, strlen(name) + 1);
+	const char behind[] = { '\0', (char)type };
+	int r = buf_append(&d->names, name, len);
 
 	d->n_items++;
-	return r < 0 ? r : buf_append_u8(&d->names, type);
+	return r < 0 ? r : buf_append(&d->names, behind, sizeof(behind));
+}
+
+static int add_name(const char *name, unsigned char type, void *ctx)
+{
+	return add(ctx, name, strlen(name), type);
 }
 
 unsigned char item_type(const struct item *item)
@@ -55,20 +60,35 @@ static int compare_items(const void *a, const void *b)
 	return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
+/* For every name that was added. */
+static int make_items(struct dir *d, struct err *err)
+{
+	const char *name = (const char *)d->names.data;
+	const size_t n = d->n_items;
+
+	d->n_items = 0;
+	if (n == 0)
+		return 0;
+	d->items = calloc(n, sizeof(*d->items));
+	d->dirs = calloc(n, sizeof(*d->dirs));
+	if (!d->items || !d->dirs)
+		return err_nomem(err);
+	for (; d->n_items < n; d->n_items++) {
+		const size_t len = strlen(name);
+
+		d->items[d->n_items].name = name;
+		d->items[d->n_items].name_len = (uint16_t)len;
+		name += len + 2;
+	}
+	return 0;
+}
+
 /* In order, each once: a name that moved within the directory may have been listed twice. */
 static void sort_items(struct dir *d)
 {
-	const char *name = (const char *)d->names.data;
 	const size_t listed = d->n_items;
 	size_t n = 0;
 
-	for (size_t i = 0; i < listed; i++) {
-		const size_t len = strlen(name);
-
-		d->items[i].name = name;
-		d->items[i].name_len = (uint16_t)len;
-		name += len + 2;
-	}
 	qsort(d->items, listed, sizeof(*d->items), compare_items);
 	for (size_t i = 0; i < listed; i++)
 		if (i == 0 || strcmp(d->items[i].name, d->items[n - 1].name) != 0)
@@ -80,9 +100,9 @@ static void sort_items(struct dir *d)
 int dir_list_names(struct dir *d, int fd, struct err *err)
 {
 	int r = sys_each_name(fd, add_name, d);
-	const size_t n = d->n_items;
 
-	d->n_items = 0;
+	if (r < 0)
+		d->n_items = 0;
 	if (r == -ENOMEM)
 		return err_nomem(err);
 	if (r == -ENOENT)
@@ -91,15 +111,25 @@ int dir_list_names(struct dir *d, int fd, struct err *err)
 		err_wrap(err, r, "cannot be listed");
 		return NODE_UNREADABLE;
 	}
-	if (n == 0)
-		return 0;
-	d->items = calloc(n, sizeof(*d->items));
-	d->dirs = calloc(n, sizeof(*d->dirs));
-	if (!d->items || !d->dirs)
-		return err_nomem(err);
-	d->n_items = n;
-	sort_items(d);
-	return 0;
+	r = make_items(d, err);
+	if (r == 0 && d->n_items > 0)
+		sort_items(d);
+	return r;
+}
+
+int dir_recall_names(struct dir *d, struct signature_iter old, struct err *err)
+{
+	int r = 0;
+
+	for (; r >= 0 && old.left > 0; signature_iter_step(&old)) {
+		struct signature s;
+
+		signature_decode(old.next, &s);
+		r = add(d, s.e.name, s.e.name_len, IFTODT(s.e.mode));
+	}
+	if (r < 0)
+		d->n_items = 0;
+	return r < 0 ? err_nomem(err) : make_items(d, err);
 }
 
 /* --- saying where ----------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct node {
 	struct tree_entry e; /* without a name */
 	struct signature_stat stat;
 	bool trusted;    /* nothing can have changed since that the stat does not show */
+	bool whole;      /* of a directory, once it is put: no name in it was left out */
 	struct dir *dir; /* of a directory, until it is put */
 	uint64_t record; /* of a directory, once it is put: its signatures */
 	char *target;    /* owned; e.target is this */
@@ -185,6 +186,10 @@ struct dir {
 NODISCARD int dir_open(int parent_fd,
 		       const char *name); /* follows no symlink; or a negative errno */
 NODISCARD int dir_list_names(struct dir *d, int fd, struct err *err);
+
+/* The same without asking: the names that it had last time. */
+NODISCARD int dir_recall_names(struct dir *d, struct signature_iter old, struct err *err);
+
 unsigned char item_type(const struct item *item); /* DT_ of <dirent.h>, as it was listed */
 void dir_free(struct dir *d);                     /* NULL is fine */
 DEFINE_CLEANUP(struct dir *, dir_free)
@@ -235,8 +240,9 @@ struct walk {
 	const struct signatures *known; /* or NULL */
 	struct file_id *exclude;        /* owned */
 	size_t n_exclude;
-	bool careful; /* inode numbers are given at the end; all directories wait for that */
-	dev_t home;   /* the device of the top */
+	bool careful;    /* inode numbers are given at the end; all directories wait for that */
+	dev_t home;      /* the device of the top */
+	bool times_tell; /* there: no name comes or goes without the directory's ctime */
 	struct signatures_draft *draft; /* owned */
 	struct links links;
 	struct unread unread;

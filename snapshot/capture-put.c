@@ -18,6 +18,7 @@ static void describe(const struct item *item, struct signature *ret)
 			.stat = &item->node->stat,
 			.e = item->node->e,
 			.trusted = item->node->trusted,
+			.whole = item->node->whole,
 			.record = item->node->record,
 		};
 		ret->e.ino = item->ino;
@@ -59,10 +60,11 @@ static void compare_item(const struct walk *w, const struct item *item, struct s
 	describe(item, &now);
 	signature_decode(item->old, &old);
 	s->tree &= same_in_tree(&now, &old);
-	s->record &=
-	    s->tree && now.trusted == old.trusted && (now.record & ~SIGNATURES_OLD) == old.record &&
-	    (item->kind != ITEM_DIR || (now.record & SIGNATURES_OLD)) &&
-	    tree_entry_equal(&now.e, &old.e) && memcmp(now.stat, old.stat, sizeof(*now.stat)) == 0;
+	s->record &= s->tree && now.trusted == old.trusted && now.whole == old.whole &&
+		     (now.record & ~SIGNATURES_OLD) == old.record &&
+		     (item->kind != ITEM_DIR || (now.record & SIGNATURES_OLD)) &&
+		     tree_entry_equal(&now.e, &old.e) &&
+		     memcmp(now.stat, old.stat, sizeof(*now.stat)) == 0;
 }
 
 static struct sameness compare(const struct walk *w, const struct dir *d)
@@ -147,6 +149,15 @@ static void take_over(struct tree_entry *self, signature_at at)
 	self->nlink = old.e.nlink;
 }
 
+/* Does the record name all that was listed? */
+static bool is_whole(const struct dir *d)
+{
+	for (size_t i = 0; i < d->n_items; i++)
+		if (d->items[i].kind == ITEM_ABSENT)
+			return false;
+	return true;
+}
+
 int put_dir(struct worker *k, struct dir *d, struct err *err)
 {
 	const struct sameness same = compare(k->walk, d);
@@ -156,6 +167,7 @@ int put_dir(struct worker *k, struct dir *d, struct err *err)
 	int r = 0;
 
 	n->dir = NULL;
+	n->whole = is_whole(d);
 	if (same.tree)
 		take_over(&n->e, item->old);
 	else
@@ -169,7 +181,7 @@ int put_dir(struct worker *k, struct dir *d, struct err *err)
 	if (!same.record || !signature_holds(item->old, &n->stat))
 		return 0;
 	signature_decode(item->old, &old);
-	if (old.e.ino == item->ino) {
+	if (old.e.ino == item->ino && old.whole == n->whole) {
 		item->node = NULL;
 		node_free(n);
 	}

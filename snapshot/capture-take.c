@@ -344,6 +344,16 @@ static int take_names(struct worker *k, struct dir *d, int fd, struct err *err)
 
 #define DIR_EXCLUDED 3 /* beside NODE_CHANGED and NODE_UNREADABLE */
 
+/*
+ * Nobody adds, removes or replaces a name without changing the ctime, which is the same; and it was
+ * not so young when the names were listed that a change after that might not show.
+ */
+static bool has_old_names(const struct walk *w, const struct item *item, const struct stat *st)
+{
+	return w->times_tell && st->st_dev == w->home && item->old &&
+	       signature_is_whole(item->old) && signature_holds(item->old, &item->node->stat);
+}
+
 static int list(struct worker *k, struct dir *d, int fd, struct item *item, struct err *err)
 {
 	struct stat st;
@@ -356,6 +366,8 @@ static int list(struct worker *k, struct dir *d, int fd, struct item *item, stru
 		return DIR_EXCLUDED;
 	d->id = file_id_of(&st);
 	item->node->dir = d;
+	if (d->has_old && has_old_names(k->walk, item, &st))
+		return dir_recall_names(d, signatures_names(k->walk->known, d->old_record), err);
 	return dir_list_names(d, fd, err);
 }
 

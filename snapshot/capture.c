@@ -41,6 +41,7 @@ static int make_signatures(struct walk *w, bool renumbered, struct captured *c, 
 		.stat = &top->stat,
 		.e = top->e,
 		.trusted = top->trusted,
+		.whole = top->whole,
 		.record = top->record,
 	};
 	int r;

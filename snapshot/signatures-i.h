@@ -35,7 +35,8 @@ enum {
 	ENTRY_HAS_INO = 4,
 	ENTRY_HAS_XATTRS = 8,
 	ENTRY_LINKS_BELOW = 16,
-	ENTRY_FLAGS_KNOWN = 31,
+	ENTRY_WHOLE = 32,
+	ENTRY_FLAGS_KNOWN = 63,
 };
 
 /* Of a directory, last before its name. */

@@ -72,6 +72,8 @@ static uint8_t flags_of(const struct signature *s)
 		flags |= ENTRY_HAS_XATTRS;
 	if (e->below.links)
 		flags |= ENTRY_LINKS_BELOW;
+	if (s->whole)
+		flags |= ENTRY_WHOLE;
 	return flags;
 }
 

@@ -119,6 +119,7 @@ void signature_decode(signature_at at, struct signature *ret)
 		.stat = (const struct signature_stat *)at,
 		.trusted = !(flags & ENTRY_DOUBTED),
 		.linked = flags & ENTRY_LINKED,
+		.whole = flags & ENTRY_WHOLE,
 	};
 	struct tree_entry *e = &s.e;
 
@@ -159,6 +160,11 @@ void signature_decode(signature_at at, struct signature *ret)
 uint64_t signature_record(signature_at at)
 {
 	return le64_load(at + ENTRY_FIXED + optional_size(at) - ENTRY_DIR_SIZE + ENTRY_DIR_RECORD);
+}
+
+bool signature_is_whole(signature_at at)
+{
+	return at[ENTRY_FLAGS] & ENTRY_WHOLE;
 }
 
 /* --- records ---------------------------------------------------------------------------- */
@@ -233,6 +239,8 @@ static int verify_entry(const struct verifier *v, size_t at, struct err *err)
 		return bad(err, flaw);
 	if (p[ENTRY_FLAGS] & (S_ISDIR(s.e.mode) ? ENTRY_LINKED : ENTRY_LINKS_BELOW))
 		return bad(err, "links where there can be none");
+	if (s.whole && !S_ISDIR(s.e.mode))
+		return bad(err, "names where there can be none");
 	if ((p[ENTRY_FLAGS] & ENTRY_HAS_INO) && s.e.ino == le64_load(p + STAT_INO))
 		return bad(err, "an inode number given twice");
 	if ((p[ENTRY_FLAGS] & ENTRY_HAS_XATTRS) && object_id_is_zero(&s.e.xattrs))

@@ -58,6 +58,7 @@ struct signature {
 	struct tree_entry e; /* of a file with several names the file, not TREE_LINK */
 	bool trusted;        /* who has the same stat has not changed since */
 	bool linked;         /* it stands among the links of the root */
+	bool whole;          /* of a directory: it had these names and no others */
 	uint64_t record;     /* of a directory: where its names are */
 };
 
@@ -69,6 +70,7 @@ void signature_decode(signature_at at, struct signature *ret);
 const char *signature_name(signature_at at, size_t *ret_len);
 bool signature_holds(signature_at at, const struct signature_stat *stat); /* and is trusted */
 uint64_t signature_record(signature_at at);                               /* of a directory */
+bool signature_is_whole(signature_at at);                                 /* the same */
 size_t signature_size(signature_at at);                                   /* in bytes */
 
 /* The names of a directory, in order. */

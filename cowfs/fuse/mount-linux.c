@@ -254,14 +254,51 @@ static int wait_quiet(struct mount *m, struct err *err)
 	return 0;
 }
 
+/* What is left of a mount that is nowhere any more. */
+struct remains {
+	struct job job; /* first */
+	int fd;         /* owned; of its top */
+};
+
+static void remains_end(struct job *j)
+{
+	struct remains *left = (struct remains *)j;
+
+	close(left->fd);
+	free(left);
+}
+
+/*
+ * Whoever lets go of a mount last has to wait until the kernel has forgotten all that it knew of
+ * the files in it: milliseconds for some thousands.  A thread that nobody waits for had better do
+ * that.  The connection ends without it.
+ */
+static void end_later(struct mounts *ms, int fd)
+{
+	struct remains *left = fd < 0 ? NULL : malloc(sizeof(*left));
+
+	if (left == NULL) {
+		cleanup_close(&fd);
+		return;
+	}
+	*left = (struct remains){ .job.run = remains_end, .fd = fd };
+	pool_add(ms->pool, POOL_PATIENT, &left->job);
+}
+
 int mount_close(struct mount *m, bool force, struct err *err)
 {
-	int r;
+	struct mounts *all = m->all;
+	int r, left;
 
 	if (!m->unmounted) {
+		/* Without force nobody may hold it, ourselves included. */
+		if (force && m->at != NULL)
+			m->tree = platform_hold(m->at);
 		r = take_away(m, force, err);
-		if (r < 0)
+		if (r < 0) {
+			cleanup_close(&(int){ TAKE_FD(m->tree) });
 			return r;
+		}
 		m->unmounted = true;
 	}
 	/* What is below in other mount namespaces, or still in use, ends with the connection. */
@@ -272,7 +309,9 @@ int mount_close(struct mount *m, bool force, struct err *err)
 	layer_set_witness(m->layer, NULL, NULL);
 	watchdog_remove(m->all->dog, m);
 	pthread_join(m->reader, NULL);
+	left = TAKE_FD(m->tree);
 	mount_free(m);
+	end_later(all, left);
 	return 0;
 }
 

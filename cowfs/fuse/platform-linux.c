@@ -308,6 +308,11 @@ int platform_attach(int tree, int fd, const struct mount_options *options,
 
 /* --- unmounting ------------------------------------------------------------------------- */
 
+int platform_hold(const char *path)
+{
+	return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int unmount(const char *path, bool lazy, struct err *err)
 {
 	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)

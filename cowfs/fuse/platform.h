@@ -37,6 +37,9 @@ NODISCARD int platform_mount_nowhere(const struct mount_options *options, int *r
 NODISCARD int platform_attach(int tree, int fd, const struct mount_options *options,
 			      struct platform_id *ret_id, struct err *err);
 
+/* A descriptor of what is at `path`, asking nobody who serves it; negative if there can be none. */
+int platform_hold(const char *path);
+
 /*
  * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not
  * `lazy`; with it, who is in it stays in it.

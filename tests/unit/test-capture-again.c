@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "tests/unit/capture-fixture.h"
 
 /* What the linker objects in the place of the real ones (--wrap). */
@@ -17,8 +18,16 @@ int __real_batch_put(struct batch *b, enum object_kind kind, const void *data, s
 		     struct object_id *ret_id, struct err *err);
 int __wrap_batch_put(struct batch *b, enum object_kind kind, const void *data, size_t len,
 		     struct object_id *ret_id, struct err *err);
+int __real_sys_each_name(int fd, sys_name_fn fn, void *ctx);
+int __wrap_sys_each_name(int fd, sys_name_fn fn, void *ctx);
 
-static atomic_uint reads, objects;
+static atomic_uint reads, objects, listings;
+
+int __wrap_sys_each_name(int fd, sys_name_fn fn, void *ctx)
+{
+	listings++;
+	return __real_sys_each_name(fd, fn, ctx);
+}
 
 ssize_t __wrap_fdio_pread(int fd, void *data, size_t len, off_t off)
 {
@@ -69,6 +78,21 @@ static void capture_both(struct scene *sc)
 	scene_capture(sc);
 	whole = capture_whole(sc);
 	CHECK(object_id_equal(&whole, &sc->id));
+}
+
+/* Once with signatures, of what is no longer fresh, and only that counts as listed. */
+static void capture_again(struct scene *sc)
+{
+	struct object_id whole;
+	unsigned listed;
+
+	settle();
+	listings = 0;
+	scene_capture(sc);
+	listed = listings;
+	whole = capture_whole(sc);
+	CHECK(object_id_equal(&whole, &sc->id));
+	listings = listed;
 }
 
 static void fill(struct scene *sc)
@@ -167,6 +191,62 @@ TEST(rewrites_within_one_tick_of_the_clock_are_noticed)
 		scene_text(&sc, "f", text);
 		capture_both(&sc);
 	}
+}
+
+TEST(a_directory_that_did_not_change_is_not_listed)
+{
+	CLEANUP(scene_done) struct scene sc = scene_again("unlisted");
+
+	fill(&sc);
+	settle();
+	scene_capture(&sc);
+	scene_text(&sc, "a/one", "ONE");
+	capture_again(&sc);
+	CHECK_EQ(listings, 0);
+	CHECK_EQ(renameat(sc.fd, "a/one", sc.fd, "c/one"), 0);
+	capture_again(&sc);
+	CHECK_EQ(listings, 2);
+	CHECK_EQ(unlinkat(sc.fd, "c/three", 0), 0);
+	settle();
+	capture_both(&sc);
+}
+
+/* Nothing that is done to the file changes the directory that holds its name. */
+TEST(a_name_that_was_left_out_is_looked_for_again)
+{
+	CLEANUP(scene_done) struct scene sc = scene_again("left-out");
+
+	fill(&sc);
+	scene_text(&sc, ".snapignore", "two\n");
+	settle();
+	scene_capture(&sc);
+	CHECK_EQ(sc.stats.files, 6);
+	scene_text(&sc, ".snapignore", "\n");
+	capture_both(&sc);
+	CHECK_EQ(sc.stats.files, 8);
+	scene_text(&sc, ".snapignore", "three\n");
+	capture_both(&sc);
+	CHECK_EQ(sc.stats.files, 7);
+	settle();
+	capture_both(&sc);
+	CHECK_EQ(sc.stats.files, 7);
+}
+
+TEST(a_directory_that_was_fresh_when_it_was_listed_is_listed_again_once)
+{
+	CLEANUP(scene_done) struct scene sc = scene_again("fresh-directory");
+
+	fill(&sc);
+	settle();
+	scene_capture(&sc);
+	scene_text(&sc, "c/new", "new");
+	scene_capture(&sc);
+	settle();
+	listings = 0;
+	scene_capture(&sc);
+	CHECK_EQ(listings, 1);
+	scene_capture(&sc);
+	CHECK_EQ(listings, 1);
 }
 
 TEST(links_that_come_and_go_are_noticed)
