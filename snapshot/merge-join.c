@@ -123,6 +123,29 @@ static bool names_are_theirs(const struct version v[VERSIONS])
 	return t != b && o == b;
 }
 
+/*
+ * Which files of ours and of theirs are one is told by names that both have, whatever numbers
+ * they have by now: what was rolled back or undone has others.
+ */
+static int match_groups(struct merging *m, struct err *err)
+{
+	struct version v[VERSIONS];
+	struct draft_group *g;
+	int r = 0;
+
+	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
+		if (!file_part(&m->theirs.list[i].before))
+			continue;
+		versions_of(m, &m->theirs.list[i], v);
+		if (!label(&v[OURS]) || !label(&v[THEIRS]) || names_are_theirs(v))
+			continue;
+		r = draft_group_of_ours(&m->draft, label(&v[OURS]), &g, err);
+		if (r >= 0 && g)
+			r = draft_group_meets(&m->draft, g, label(&v[THEIRS]), err);
+	}
+	return r;
+}
+
 /* --- what becomes of a file ------------------------------------------------------------- */
 
 static int clear_name(struct merging *m, const char *path, struct err *err)
@@ -496,7 +519,7 @@ static int join_dirs(struct merging *m, struct err *err)
 int merge_join(struct merging *m, struct err *err)
 {
 	CLEANUP(places_done) struct places p = { 0 };
-	int r = 0;
+	int r = match_groups(m, err);
 
 	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
 		const struct altered *t = &m->theirs.list[i];

@@ -666,6 +666,13 @@ TEST(theirs_changed_a_file_and_one_of_its_names)
 	      "a 2 x2\nz 2 x2\n", "");
 }
 
+TEST(theirs_joined_a_name_to_a_file_that_has_another_number_in_ours)
+{
+	check(TREE(F("b", "x"), F("c", "1", .link = 5), F("z", "1", .link = 5)),
+	      TREE(F("b", "x"), F("c", "1", .link = 7), F("z", "1", .link = 7)),
+	      TREE(F("b", "2", .link = 5), F("z", "2", .link = 5)), "b 2 x2\nz 2 x2\n", "");
+}
+
 TEST(theirs_added_a_file_with_several_names)
 {
 	check(NOTHING, TREE(F("x", "x", .link = 9), F("y", "x", .link = 9)),
