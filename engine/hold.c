@@ -119,8 +119,8 @@ static int pin_project(struct engine *e, const struct project *project,
 	if (r >= 0)
 		r = survey_project(e, project, b, watch, &survey, err);
 	if (r >= 0)
-		r = pin(p, &survey.root, err);
-	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+		r = batch_commit(b, BATCH_SAFE, err);
+	return r < 0 ? r : pin(p, &survey.root, err);
 }
 
 /* --- any -------------------------------------------------------------------------------- */

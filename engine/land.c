@@ -65,9 +65,12 @@ static int look(struct landing *l, const struct survey_options *options, struct 
 	if (r >= 0)
 		r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
 	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	/* Not before: a gc looks into what is pinned.  Until the batch has ended, that keeps it. */
+	if (r >= 0)
 		r = store_pin(s, OBJECT_TREE, &l->now.root, err);
 	l->pinned = r >= 0;
-	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	return r;
 }
 
 int landing_open(struct landing *l, struct engine *e, const struct project *p,

@@ -254,11 +254,12 @@ static int merge_all(struct promoting *p, struct err *err)
 		r = merge_trees(b, &p->base.root, &p->landing.now.root, &p->theirs_root, &options,
 				&p->merge, err);
 	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
 		r = store_pin(p->store, OBJECT_TREE, &p->merge.root, err);
-	if (r < 0)
-		return r;
-	p->pinned = p->merge.root;
-	return batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		p->pinned = p->merge.root;
+	return r;
 }
 
 static int tell_conflicts(struct promoting *p, struct err *err)

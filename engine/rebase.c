@@ -172,12 +172,14 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 	if (r >= 0)
 		r = merge_trees(b, base, ours, &p->theirs, options, ret, err);
 	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
 		r = store_pin(p->store, OBJECT_TREE, &ret->root, err);
 	if (r < 0)
 		return r;
 	unpin(p);
 	p->merged = ret->root;
-	return batch_commit(b, BATCH_SAFE, err);
+	return 0;
 }
 
 /* From the project as it is to the clone, in git's folders alone: there the first merge left the project's. */

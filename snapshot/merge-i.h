@@ -94,11 +94,13 @@ NODISCARD int merge_text_load(struct store *s, const struct tree_entry *e, struc
 
 /* Names of one file in the merged tree. */
 struct draft_group {
-	uint64_t ino;    /* in the merged tree */
-	uint64_t theirs; /* in theirs, if it was merged with that or comes from there; else 0 */
+	uint64_t ino; /* in the merged tree */
+	uint64_t
+	    theirs; /* in theirs, if it is to be merged with that or comes from there; else 0 */
 	struct tree_entry was; /* in ours; mode 0: it is not among the links of ours */
 	struct tree_entry now; /* targets of both are owned */
 	bool known;            /* `now` comes of a file that ours has */
+	bool merged;           /* and has in it what theirs made of that */
 	int64_t names;         /* that came or went; counted when it is written */
 };
 

@@ -51,6 +51,20 @@ static uint64_t label(const struct version *v)
 	return v->e && v->linked ? v->e->ino : 0;
 }
 
+/* 1 and what base has under a number that several names have; 0 if it has none. */
+static int find_in_base(const struct merging *m, uint64_t ino, struct tree_entry *ret,
+			struct buf *hold, struct err *err)
+{
+	char name[ROOT_LINK_NAME_SIZE];
+	int r;
+
+	if (object_id_is_zero(&m->base.links))
+		return 0;
+	r = tree_lookup(m->store, &m->base.links, root_link_name(ino, name), strlen(name), ret,
+			hold, err);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
 /*
  * Is the file that ours has under a number the one that theirs has?  A file system gives numbers
  * again, so ours must at least hold what it held, or what theirs holds now.
@@ -58,17 +72,12 @@ static uint64_t label(const struct version *v)
 static int is_same_file(struct merging *m, const struct version *t, struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	char name[ROOT_LINK_NAME_SIZE];
 	struct draft_group *g;
 	struct tree_entry b;
-	int r;
+	int r = find_in_base(m, label(t), &b, &hold, err);
 
-	if (object_id_is_zero(&m->base.links))
-		return 0;
-	r = tree_lookup(m->store, &m->base.links, root_link_name(label(t), name), strlen(name), &b,
-			&hold, err);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+	if (r <= 0)
+		return r;
 	r = draft_group_of_ours(&m->draft, label(t), &g, err);
 	if (r < 0 || !g)
 		return r;
@@ -83,12 +92,60 @@ static int group_of_theirs(struct merging *m, const struct version *t, struct dr
 	return r < 0 ? r : draft_group_of_theirs(&m->draft, label(t), r > 0, ret, err);
 }
 
+/*
+ * A name that theirs gave to a file of ours may be the first to be met, or the only one that is
+ * left: what theirs made of the file is merged then.
+ */
+static int merge_group(struct merging *m, const char *path, const struct version *t,
+		       struct draft_group *g, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct version v[VERSIONS] = { [OURS] = { path, &g->was, true }, [THEIRS] = *t };
+	struct tree_entry b, e;
+	int r;
+
+	if (g->was.mode == 0 || g->merged)
+		return 0;
+	r = find_in_base(m, label(t), &b, &hold, err);
+	if (r > 0)
+		v[BASE] = (struct version){ path, &b, true };
+	if (r >= 0)
+		r = merge_file(m, path, v, &e, err);
+	if (r >= 0)
+		r = draft_group_set(g, &e, err);
+	g->merged = r >= 0;
+	return r;
+}
+
 /* Whose names it has: those of the side that changed them, of ours if both did. */
 static bool names_are_theirs(const struct version v[VERSIONS])
 {
 	const uint64_t b = label(&v[BASE]), o = label(&v[OURS]), t = label(&v[THEIRS]);
 
 	return t != b && (o == b || v[OURS].renumbered);
+}
+
+/*
+ * Which files of ours and of theirs are one is told by names that both have, whatever numbers
+ * they have by now: what was rolled back or undone has others.
+ */
+static int match_groups(struct merging *m, struct err *err)
+{
+	struct version v[VERSIONS];
+	struct draft_group *g;
+	int r = 0;
+
+	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
+		if (!file_part(&m->theirs.list[i].before))
+			continue;
+		versions_of(m, &m->theirs.list[i], v);
+		if (!label(&v[OURS]) || !label(&v[THEIRS]) || names_are_theirs(v))
+			continue;
+		r = draft_group_of_ours(&m->draft, label(&v[OURS]), &g, err);
+		if (r >= 0 && g)
+			r = draft_group_meets(&m->draft, g, label(&v[THEIRS]), err);
+	}
+	return r;
 }
 
 /* --- what becomes of a file ------------------------------------------------------------- */
@@ -226,8 +283,12 @@ static int settle_both(struct merging *m, struct places *p, const struct version
 		r = draft_group_of_ours(&m->draft, v[OURS].e->ino, &g, err);
 	if (r < 0)
 		return r;
+	if (g && theirs)
+		r = merge_group(m, path, &v[THEIRS], g, err);
+	if (r < 0)
+		return r;
 	/* What was merged under another name of the same two files need not be again. */
-	done = g && !theirs && v[THEIRS].linked && g->theirs == v[THEIRS].e->ino;
+	done = g && !theirs && v[THEIRS].linked && g->merged && g->theirs == v[THEIRS].e->ino;
 	if (done)
 		e = g->now;
 	else
@@ -236,8 +297,10 @@ static int settle_both(struct merging *m, struct places *p, const struct version
 		r = draft_group_set(g, &e, err);
 		g->known = true;
 	}
-	if (r >= 0 && g && !theirs && v[THEIRS].linked)
+	if (r >= 0 && g && !theirs && v[THEIRS].linked) {
 		r = draft_group_meets(&m->draft, g, v[THEIRS].e->ino, err);
+		g->merged |= g->theirs == v[THEIRS].e->ino;
+	}
 	if (r >= 0 && strcmp(path, v[OURS].path) != 0)
 		r = clear_name(m, v[OURS].path, err);
 	return r < 0 ? r : places_add(p, path, v, &e, g, err);
@@ -252,6 +315,8 @@ static int settle_theirs(struct merging *m, struct places *p, const char *path,
 
 	if (v[THEIRS].linked) {
 		r = group_of_theirs(m, &v[THEIRS], &g, err);
+		if (r >= 0)
+			r = merge_group(m, path, &v[THEIRS], g, err);
 		if (r >= 0 && g->now.mode == 0)
 			r = draft_group_set(g, v[THEIRS].e, err);
 	}
@@ -456,7 +521,7 @@ static int join_dirs(struct merging *m, struct err *err)
 int merge_join(struct merging *m, struct err *err)
 {
 	CLEANUP(places_done) struct places p = { 0 };
-	int r = 0;
+	int r = match_groups(m, err);
 
 	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
 		const struct altered *t = &m->theirs.list[i];

@@ -199,7 +199,8 @@ NODISCARD int layer_persist(struct layer *l, enum batch_durability durability, l
 
 /*
  * The same state, to be looked at: what the clone has committed stays as it was, and nothing waits
- * for the disk.  Nobody but `also` keeps it: with a pin (pin.h), set there.
+ * for the disk.  Nobody but `also` keeps it: with a pin (pin.h), set there; the batch is
+ * committed then.
  */
 NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_state *ret,
 			 struct err *err);

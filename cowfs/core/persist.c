@@ -21,12 +21,12 @@ static int put_all(struct persist *p, struct batch *b, struct err *err)
 	int r;
 
 	r = freeze_put(p->frozen, b, &p->state, err);
+	if (r >= 0 && p->looks)
+		r = batch_commit(b, BATCH_SAFE, err);
 	if (r >= 0 && p->also)
 		r = p->also(b, &p->state, p->ctx, err);
-	if (r < 0)
+	if (r < 0 || p->looks)
 		return r;
-	if (p->looks)
-		return batch_commit(b, BATCH_SAFE, err);
 	p->record.root = p->state.id;
 	r = clone_put(b, &p->record, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, p->durability, err);

@@ -3,8 +3,9 @@
  * somebody has open.
  *
  * A pin keeps an object and all that it reaches.  It is set while a ref or another pin still
- * reaches the object, and then it may be set at any time, beside a gc too.  Pins are in
- * memory only and end with store_close().
+ * reaches the object, or by who has committed it and not yet ended that batch; then it may be
+ * set at any time, beside a gc too.  One that is set before the commit lets a gc fail, which finds
+ * the object missing.  Pins are in memory only and end with store_close().
  */
 #pragma once
 

@@ -593,4 +593,31 @@ TEST(who_looks_sees_what_is_written_and_persists_nothing)
 	CHECK(live_has(&v, "new", "and this"));
 }
 
+/* A gc at the very moment in which it is pinned. */
+static int pin_and_clean(struct batch *b, const struct layer_state *state, void *ctx,
+			 struct err *err)
+{
+	int r = pin_state(b, state, ctx, err);
+
+	stock_gc(batch_store(b));
+	return r;
+}
+
+TEST(a_gc_finds_what_somebody_looks_at)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct layer_state seen;
+	struct err err = { 0 };
+
+	live_open(&v, "look-gc");
+	live_put(&v, "kept", "persisted");
+	live_persist(&v);
+	live_put(&v, "new", "looked at");
+	CHECK_OK(layer_look(v.l, pin_and_clean, NULL, &seen, &err), &err);
+	CHECK(store_has(v.store, OBJECT_TREE, &seen.id, &err) == 1);
+	stock_gc(v.store);
+	CHECK(store_has(v.store, OBJECT_TREE, &seen.id, &err) == 1);
+	store_unpin(v.store, OBJECT_TREE, &seen.id);
+}
+
 TEST_MAIN("layer-freeze")

@@ -220,6 +220,32 @@ TEST(theirs_gave_a_file_another_name)
 	      "a 1|2a|3|4|5|6|7|8|9| x2\nb 1|2a|3|4|5|6|7|8|9| x2\n", "");
 }
 
+TEST(theirs_changed_a_file_and_one_of_its_names)
+{
+	const struct leaf *base = TREE(F("b", "1", .link = 5), F("c", "1", .link = 5));
+	const struct leaf *kept = TREE(F("a", "2", .link = 5), F("b", "2", .link = 5));
+	const struct leaf *none = TREE(F("a", "2", .link = 5), F("z", "2", .link = 5));
+
+	/* Names that come before the one that stays, and names of which none stays. */
+	check(base, base, kept, "a 2 x2\nb 2 x2\n", "");
+	check(base, base, none, "a 2 x2\nz 2 x2\n", "");
+	check(base,
+	      TREE(F("b", "1", .link = 5, .mode = S_IFREG | 0600),
+		   F("c", "1", .link = 5, .mode = S_IFREG | 0600)),
+	      kept, "a 2 0600 x3\nb 2 0600 x3\nc 2 0600 x3\n", "edit/delete c !\n");
+	/* A file by itself that theirs made a name of that one. */
+	check(TREE(F("b", "1", .link = 5), F("c", "1", .link = 5), F("a", "x"), F("z", "x")),
+	      TREE(F("b", "1", .link = 5), F("c", "1", .link = 5), F("a", "x"), F("z", "x")), none,
+	      "a 2 x2\nz 2 x2\n", "");
+}
+
+TEST(theirs_joined_a_name_to_a_file_that_has_another_number_in_ours)
+{
+	check(TREE(F("b", "x"), F("c", "1", .link = 5), F("z", "1", .link = 5)),
+	      TREE(F("b", "x"), F("c", "1", .link = 7), F("z", "1", .link = 7)),
+	      TREE(F("b", "2", .link = 5), F("z", "2", .link = 5)), "b 2 x2\nz 2 x2\n", "");
+}
+
 TEST(theirs_added_a_file_with_several_names)
 {
 	check(NOTHING, TREE(F("x", "x", .link = 9), F("y", "x", .link = 9)),
