@@ -67,7 +67,7 @@ struct merge_conflict {
 };
 
 struct merge {
-	struct object_id root; /* readable when the batch has been committed */
+	struct object_id root;            /* readable when the batch has been committed */
 	struct merge_conflict *conflicts; /* owned; in the order of a walk */
 	size_t n_conflicts;
 	size_t n_merged; /* texts that were put together from both sides, without a conflict */
@@ -92,7 +92,7 @@ struct merge_options {
 /*
  * All three are committed roots (root.h) that stay reachable until the batch has ended.  Nothing is
  * visible until the caller commits.  -EBADMSG names the path; -ENOTSUP if two texts are to be
- * merged and this machine has no libgit2.
+ * merged, or compared to see whether one was renamed, and this machine has no libgit2.
  */
 NODISCARD int merge_trees(struct batch *b, const struct object_id *base,
 			  const struct object_id *ours, const struct object_id *theirs,

@@ -478,11 +478,6 @@ int64_t query_int(struct db_query *q, int col)
 	return sqlite3_column_int64(q->stmt, col);
 }
 
-bool query_is_int(struct db_query *q, int col)
-{
-	return sqlite3_column_type(q->stmt, col) == SQLITE_INTEGER;
-}
-
 int query_blob(struct db_query *q, int col, const void **ret, size_t *ret_len, struct err *err)
 {
 	const void *data;

@@ -92,7 +92,6 @@ NODISCARD int query_step(struct db_query *q, struct err *err);
 NODISCARD int query_run(struct db_query *q, struct err *err);
 
 int64_t query_int(struct db_query *q, int col);
-bool query_is_int(struct db_query *q, int col);
 
 /* Borrowed until the next step or end.  -EBADMSG if the column is no blob. */
 NODISCARD int query_blob(struct db_query *q, int col, const void **ret, size_t *ret_len,

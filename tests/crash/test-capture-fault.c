@@ -22,6 +22,7 @@ static struct {
 	unsigned long n, at;
 	int code;
 	bool by_name; /* only calls that are given a name: it may be gone */
+	bool reads;   /* every read of a file fails, and nothing else */
 	bool armed;
 } fault;
 
@@ -49,11 +50,20 @@ WRAP(int, stat64, (const char *a, struct stat *b), (a, b), false, -1)
 WRAP(int, fstatat64, (int a, const char *b, struct stat *c, int d), (a, b, c, d), true, -1)
 WRAP(off_t, lseek64, (int a, off_t b, int c), (a, b, c), false, -1)
 WRAP(ssize_t, readlinkat, (int a, const char *b, char *c, size_t d), (a, b, c, d), true, -1)
-WRAP(ssize_t, fdio_pread, (int a, void *b, size_t c, off_t d), (a, b, c, d), false, -errno)
 WRAP(int, sys_open_node, (int a, const char *b), (a, b), true, -errno)
 WRAP(ssize_t, sys_list_xattrs, (int a, char *b, size_t c), (a, b, c), false, -errno)
 WRAP(ssize_t, sys_get_xattr, (int a, const char *b, void *c, size_t d), (a, b, c, d), false, -errno)
 WRAP(int, sys_each_name, (int a, sys_name_fn b, void *c), (a, b, c), false, -errno)
+
+ssize_t __real_fdio_pread(int fd, void *data, size_t len, off_t off);
+ssize_t __wrap_fdio_pread(int fd, void *data, size_t len, off_t off);
+
+ssize_t __wrap_fdio_pread(int fd, void *data, size_t len, off_t off)
+{
+	if (fault.reads)
+		return -EIO;
+	return meets(false) ? -errno : __real_fdio_pread(fd, data, len, off);
+}
 
 int __real_openat64(int dirfd, const char *name, int flags, ...);
 int __wrap_openat64(int dirfd, const char *name, int flags, ...);
@@ -128,6 +138,7 @@ static struct yard yard_new(const char *name)
 static void yard_done(struct yard *y)
 {
 	fault.armed = false;
+	fault.reads = false;
 	signatures_free(y->known);
 	grove_done(&y->g);
 }
@@ -225,6 +236,44 @@ TEST(a_process_without_descriptors_captures_all_of_it_or_nothing)
 
 	fail_each(&y, EMFILE, y.known, false);
 	fail_each(&y, ENFILE, NULL, false);
+}
+
+#define UNREAD (CAPTURE_UNREAD_MAX + 10)
+
+/* In the order of paths, whichever was met first. */
+static void check_unread(const struct capture_report *r)
+{
+	CHECK_EQ(r->n, CAPTURE_UNREAD_MAX);
+	CHECK_EQ(r->n + r->more, UNREAD);
+	for (size_t i = 0; i < r->n; i++) {
+		CHECK_EQ(r->list[i].code, -EIO);
+		CHECK_HAS(r->list[i].why, "cannot be read");
+		CHECK(i == 0 || strcmp(r->list[i - 1].path, r->list[i].path) < 0);
+	}
+}
+
+TEST(of_very_many_that_cannot_be_read_the_first_are_told_and_the_others_counted)
+{
+	CLEANUP(yard_done) struct yard y = { .g = grove_new("many") };
+	CLEANUP(captured_done) struct captured failed = { 0 };
+	CLEANUP(captured_done) struct captured left_out = { 0 };
+	struct capture_options options = { .threads = 1 };
+	struct err err = { 0 };
+	char name[16], more[64];
+
+	for (unsigned i = 0; i < UNREAD; i++) {
+		snprintf(name, sizeof(name), "f%04u", i);
+		grove_text(&y.g, name, "text");
+	}
+	fault.reads = true;
+	CHECK_EQ(try(&y, &options, &failed, 1u << 20, &err), -EIO);
+	snprintf(more, sizeof(more), "and %d more cannot be read", UNREAD - 1);
+	CHECK_HAS(err.msg, more);
+	check_unread(&failed.unread);
+	options.skip_unreadable = true;
+	CHECK_OK(try(&y, &options, &left_out, 1u << 20, &err), &err);
+	check_unread(&left_out.unread);
+	CHECK_EQ(left_out.stats.files, 0);
 }
 
 static int only_removed(const char *path, char status, void *ctx, struct err *err)

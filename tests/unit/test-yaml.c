@@ -84,4 +84,14 @@ TEST(depth_is_bounded)
 	fails(text + 5000 - 40, "f.yaml");
 }
 
+TEST(a_document_over_the_limit_is_refused_unread)
+{
+	AUTO_FREE char *text = malloc(YAML_MAX + 2);
+
+	CHECK(text != NULL);
+	memset(text, ' ', YAML_MAX + 1);
+	text[YAML_MAX + 1] = '\0';
+	fails(text, "f.yaml: larger than");
+}
+
 TEST_MAIN("yaml")
