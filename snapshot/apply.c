@@ -64,7 +64,7 @@ static int settle(struct acting *a, struct err *err)
 	int r = 0;
 
 	if (o && o->landed)
-		r = o->landed(a->journal.project, &a->plan->from, &a->plan->to, o->landed_ctx, err);
+		r = o->landed(a->journal.project, a->plan, o->landed_ctx, err);
 	return r < 0 ? r : clear(a, true, err);
 }
 

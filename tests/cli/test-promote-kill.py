@@ -75,6 +75,7 @@ def whenever_cowfsd_is_killed_the_project_is_before_or_after(w):
     before = picture(w.project)
     calls = count(w)
     after = picture(w.project)
+    sha256 = log(w)["receipts"][0]["sha256"]
     undo(w)
     assert picture(w.project) == before != after
     points = [(name, n) for name, total in sorted(calls.items()) for n in range(1, total + 1)]
@@ -82,13 +83,13 @@ def whenever_cowfsd_is_killed_the_project_is_before_or_after(w):
         points = random.Random(6).sample(points, min(SAMPLE, len(points)))
     ends = {"before": 0, "after": 0, "not met": 0}
     for name, n in points:
-        ends[one(w, name, n, before, after)] += 1
+        ends[one(w, name, n, before, after, sha256)] += 1
     print(f"# {len(points)} of {sum(calls.values())} calls: {ends}")
     assert ends["before"] > 0, ends
     assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
 
 
-def one(w, name, n, before, after):
+def one(w, name, n, before, after, sha256):
     """Die there; say where that left the project, and bring it back."""
     where = f"{name} {n}"
     known = {r["receipt"] for r in log(w)["receipts"]}
@@ -104,6 +105,7 @@ def one(w, name, n, before, after):
     assert not strays(w), f"{where}: {strays(w)}"
     new = [r for r in log(w)["receipts"] if r["receipt"] not in known]
     assert len(new) == (now == after), f"{where}: {new}"
+    assert all(r["sha256"] == sha256 for r in new), f"{where}: {new}"
     if done.returncode == 0:
         assert now == after, f"{where}: it said that it was done: {done.stdout[:600]}"
     if now == after:
