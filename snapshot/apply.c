@@ -259,6 +259,8 @@ int apply_recover(struct store *s, const char *path, const struct apply_options 
 	int r;
 
 	*ret = (struct apply_report){ 0 };
+	if (!path)
+		journal_sweep(s);
 	r = journal_each(s, path, recover_one, &rec, err);
 	if (r >= 0 && rec.first.code < 0) {
 		*err = rec.first;

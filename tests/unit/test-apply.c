@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "snapshot/journal.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/grove.h"
@@ -157,6 +158,23 @@ TEST(a_directory_that_is_gone_keeps_no_other_from_being_recovered)
 	CHECK_EQ(left, 0);
 	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
 	CHECK_EQ(left, 4);
+}
+
+TEST(what_is_left_of_a_journal_that_was_being_written_is_swept_away)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("swept");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	char path[512];
+
+	leave_journal(&g, g.path);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_DIR "/" FDIO_TEMP_PREFIX "0123456789abcdef",
+		 g.store_path);
+	CHECK_EQ(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+	CHECK_EQ(apply_recover(g.s, g.path, NULL, &report, &err), 1);
+	CHECK_EQ(access(path, F_OK), 0); /* of another project's act, perhaps, just now */
+	CHECK_EQ(apply_recover(g.s, NULL, NULL, &report, &err), 0);
+	CHECK_EQ(access(path, F_OK), -1);
 }
 
 /* Says no so many times, and counts. */
