@@ -208,7 +208,7 @@ static int replace(int dirfd, const char *name, const void *data, size_t len, mo
 	r = sys_random(&unique, sizeof(unique));
 	if (r < 0)
 		return err_wrap(err, r, "naming a temporary file");
-	snprintf(temp, sizeof(temp), ".tmp-%016llx", (unsigned long long)unique);
+	snprintf(temp, sizeof(temp), FDIO_TEMP_PREFIX "%016llx", (unsigned long long)unique);
 
 	r = write_new(dir, temp, data, len, mode, durable);
 	if (r < 0) {

@@ -23,6 +23,9 @@ NODISCARD int fdio_pwrite(int fd, const void *data, size_t len, off_t off);
 NODISCARD int fdio_read_file(int dirfd, const char *name, size_t max, struct buf *out,
 			     struct err *err);
 
+/* How the name begins under which a file is written beside its place: a crash may leave one. */
+#define FDIO_TEMP_PREFIX ".tmp-"
+
 /*
  * Make `name` hold exactly these bytes, atomically and durably: written beside it,
  * synced, renamed over it, directory synced.  `mode` is subject to the umask.  On

@@ -42,6 +42,7 @@ struct landing_act {
 struct landed {
 	char receipt[ENGINE_ID_SIZE]; /* "": nothing was changed */
 	char before[ENGINE_ID_SIZE];
+	char sha256[SHA256_HEX_SIZE];         /* of what changed; "" of a rollback */
 	struct engine_rolled_path *conflicts; /* owned; somebody changed these meanwhile */
 	size_t n_conflicts;
 };

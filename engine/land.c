@@ -247,11 +247,13 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
 	struct engine_watch watch = act->watch;
+	struct receipt_landing landing = { .store = l->engine->store };
 	const struct apply_options options = {
 		.progress = watch.fn ? on_progress : NULL,
 		.progress_ctx = &watch,
 		.landed = receipt_landed,
-		.landed_ctx = l->engine->store,
+		.landed_ctx = &landing,
+		.sums = act->receipt.kind != RECEIPT_ROLLBACK,
 	};
 	int r = apply_plan(l->engine->store, l->project->path, plan, &options, &report, err);
 
@@ -259,6 +261,7 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 		for (size_t i = 0; i < report.n; i++)
 			engine_warn(l->engine, "'%s' %s", report.notes[i].path,
 				    report.notes[i].why);
+		memcpy(ret->sha256, landing.sha256, sizeof(ret->sha256));
 		return 0;
 	}
 	if (report.astray)
@@ -292,7 +295,8 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 void landing_recover_all(struct host *h)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	const struct apply_options options = { .landed = receipt_landed, .landed_ctx = h->store };
+	struct receipt_landing landing = { .store = h->store };
+	const struct apply_options options = { .landed = receipt_landed, .landed_ctx = &landing };
 	struct err err = { 0 };
 	int r = apply_recover(h->store, NULL, &options, &report, &err);
 

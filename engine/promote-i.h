@@ -30,7 +30,13 @@ NODISCARD int promote_do(struct engine *e, const struct promote_options *options
 
 struct plan;
 
-/* SHA-256, in hex, of what the plan changes: docs/promote.md. */
+/*
+ * What apply will not write, and so not sum up, as the bytes stay: before anything is touched, since
+ * they may be damaged.
+ */
+NODISCARD int promote_sum_rest(struct store *s, struct plan *plan, struct err *err);
+
+/* SHA-256, in hex, of what the plan changes: docs/promote.md.  What was not summed up yet is read. */
 NODISCARD int promote_digest(struct store *s, const struct plan *plan, char hex[65],
 			     struct err *err);
 

@@ -440,8 +440,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 		after.id = *pending_snapshot(pending);
 		act.pending = *pending_receipt(pending);
 	}
-	r = promote_digest(p->store, &p->plan, res->sha256, err);
-	act.receipt.sha256 = res->sha256;
+	r = promote_sum_rest(p->store, &p->plan, err);
 	if (r >= 0)
 		r = landing_act(&p->landing, &p->plan, &act, &landed, err);
 	res->meanwhile = TAKE_PTR(landed.conflicts);
@@ -451,6 +450,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 		res->end = ENGINE_MOVED;
 	memcpy(res->id, landed.receipt, sizeof(res->id));
 	memcpy(res->before, landed.before, sizeof(res->before));
+	memcpy(res->sha256, landed.sha256, sizeof(res->sha256));
 	if (pending && res->id[0] != '\0')
 		pending_landed(pending);
 	if (r >= 0 && res->id[0] != '\0')

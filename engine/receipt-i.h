@@ -7,19 +7,26 @@
  */
 #pragma once
 
+#include "base/sha256.h"
 #include "cowfs/store/catalog.h"
 
 struct host;
+struct plan;
 
 /* Give it an id, a time and who did it, and put it into the batch as begun; `who` is then owned. */
 NODISCARD int receipt_begin(struct batch *b, struct receipt *r, struct err *err);
 
+struct receipt_landing {
+	struct store *store;
+	char sha256[SHA256_HEX_SIZE]; /* out: of what changed; "": not of this kind */
+};
+
 /*
- * An apply_landed_fn, whose ctx is the store: the receipt of that act is done, and one that it
+ * An apply_landed_fn, whose ctx is a landing: the receipt of that act is done, and one that it
  * takes back is undone.
  */
-NODISCARD int receipt_landed(const char *path, const struct object_id *from,
-			     const struct object_id *to, void *store, struct err *err);
+NODISCARD int receipt_landed(const char *path, const struct plan *plan, void *landing,
+			     struct err *err);
 
 /* Nothing is left of what it did, without an act of ours. */
 NODISCARD int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err);

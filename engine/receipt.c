@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "engine/forget-i.h"
 #include "engine/host-i.h"
+#include "engine/promote-i.h"
 #include "engine/unborn-i.h"
+#include "snapshot/plan.h"
 
 #define NAME_ROOM 4096
 
@@ -117,20 +119,42 @@ int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-int receipt_landed(const char *path, const struct object_id *from, const struct object_id *to,
-		   void *store, struct err *err)
+/* A receipt without its digest is better than an act that is never over. */
+static int put_digest(struct receipt *r, const struct plan *plan, struct receipt_landing *landing)
 {
+	struct err why = { 0 };
+
+	if (r->kind == RECEIPT_ROLLBACK || r->sha256)
+		return 0;
+	if (promote_digest(landing->store, plan, landing->sha256, &why) < 0) {
+		log_warn("summing up what changed: %s, continuing without", why.msg);
+		landing->sha256[0] = '\0';
+		return 0;
+	}
+	r->sha256 = strdup(landing->sha256);
+	return r->sha256 ? 0 : -ENOMEM;
+}
+
+int receipt_landed(const char *path, const struct plan *plan, void *ctx, struct err *err)
+{
+	struct receipt_landing *landing = ctx;
+	struct store *store = landing->store;
 	CLEANUP(receipt_done) struct receipt receipt = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct search search = { .store = store, .from = from, .to = to };
+	struct search search = { .store = store, .from = &plan->from, .to = &plan->to };
 	int r = receipt_each(store, is_it, &search, err);
 
 	(void)path; /* the trees tell */
 	if (r < 0 || catalog_id_is_zero(&search.found))
 		return r;
-	r = batch_begin(store, &b, err);
+	r = receipt_get(store, &search.found, &receipt, err);
+	if (r >= 0 && put_digest(&receipt, plan, landing) < 0)
+		r = err_nomem(err);
 	if (r >= 0)
-		r = set_state(b, store, &search.found, RECEIPT_DONE, &receipt, err);
+		r = batch_begin(store, &b, err);
+	receipt.state = RECEIPT_DONE;
+	if (r >= 0)
+		r = receipt_put(b, &receipt, REF_REPLACE, err);
 	if (r >= 0 && !catalog_id_is_zero(&receipt.undoes))
 		r = mark_undone(b, store, &receipt.undoes, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);

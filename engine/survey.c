@@ -162,9 +162,10 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct receipt_landing landing = { .store = e->host->store };
 	const struct apply_options options = {
 		.landed = receipt_landed,
-		.landed_ctx = e->host->store,
+		.landed_ctx = &landing,
 	};
 	int r = apply_recover(e->host->store, p->path, &options, &report, err);
 

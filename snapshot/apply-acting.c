@@ -30,6 +30,11 @@ void acting_note(struct acting *a, const char *path, const char *why)
 void acting_progress(struct acting *a)
 {
 	a->done++;
+	acting_tell(a);
+}
+
+void acting_tell(struct acting *a)
+{
 	if (a->options && a->options->progress)
 		a->options->progress(a->done < a->total ? a->done : a->total, a->total,
 				     a->options->progress_ctx);

@@ -81,8 +81,7 @@ int dir_open_path(struct acting *a, const char *path, size_t len, struct stat *r
 	if (fd == -EXDEV)
 		return other_mount(path, len, err);
 	if (fd < 0)
-		return is_other(fd) ? -ESTALE
-				    : err_wrap(err, fd, "opening '%.*s'", (int)len, path);
+		return is_other(fd) ? -ESTALE : err_wrap(err, fd, "opening '%.*s'", (int)len, path);
 	if (fstat(fd, ret) < 0)
 		return err_sys(err, "'%.*s'", (int)len, path);
 	/* A file system may hold others that are mounted nowhere. */

@@ -33,7 +33,8 @@ struct acting {
 	bool sync_each;   /* few enough files to sync them one by one */
 	size_t dir;       /* open now as `fd`, among plan.dirs; PLAN_NONE: none */
 	int fd;
-	uint64_t done, total;
+	_Atomic uint64_t done;
+	uint64_t total;
 };
 
 /* --- apply-acting.c: what all of it shares ------------------------------------------------ */
@@ -42,7 +43,8 @@ void acting_done(struct acting *a);
 
 /* Tell of a path; memory that runs out is no reason to stop. */
 void acting_note(struct acting *a, const char *path, const char *why);
-void acting_progress(struct acting *a);
+void acting_progress(struct acting *a); /* one more is done */
+void acting_tell(struct acting *a);     /* how many are; from the caller's thread alone */
 
 /* Last part of a path. */
 const char *step_name(const struct plan_step *s);
@@ -106,6 +108,12 @@ NODISCARD int stage_open(struct acting *a, struct err *err);
 
 /* Remove it with what is known to be ours or to be in the store; anything else stays and is told. */
 NODISCARD int stage_clear(struct acting *a, struct err *err);
+
+/* --- apply-fill.c: those of them that are regular files ------------------------------------ */
+
+/* Is it one that is written, and no further name of a file that is? */
+bool fill_makes(const struct plan_step *s, size_t i);
+NODISCARD int fill_all(struct acting *a, struct err *err);
 
 /* --- apply-step.c: there ------------------------------------------------------------------ */
 

@@ -5,78 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fdio.h"
 #include "base/sys.h"
 #include "snapshot/apply-i.h"
 
-#define COPY_SIZE (4 * CHUNK_SIZE_MAX)
-
 /* --- one file --------------------------------------------------------------------------- */
-
-/* Bytes from `at` up to `end`. */
-static int copy_range(struct content_reader *rd, int fd, uint64_t at, uint64_t end, uint8_t *block,
-		      struct err *err)
-{
-	ssize_t n;
-	int r;
-
-	while (at < end) {
-		const size_t want = end - at < COPY_SIZE ? (size_t)(end - at) : COPY_SIZE;
-
-		n = content_reader_read(rd, at, block, want, err);
-		if (n <= 0)
-			return n < 0 ? (int)n
-				     : err_set(err, -EBADMSG, "its content ends too early");
-		r = fdio_pwrite(fd, block, (size_t)n, (off_t)at);
-		if (r < 0)
-			return err_wrap(err, r, "writing it");
-		at += (uint64_t)n;
-	}
-	return 0;
-}
-
-static int copy_content(struct acting *a, int fd, const struct tree_entry *e, struct err *err)
-{
-	const struct content c = tree_entry_content(e);
-	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
-	AUTO_FREE uint8_t *block = malloc(COPY_SIZE);
-	uint64_t data = 0, hole;
-	int r;
-
-	if (!block)
-		return err_nomem(err);
-	r = content_reader_new(a->store, &c, &rd, err);
-	while (r >= 0) {
-		r = content_reader_seek_data(rd, data, &data, err);
-		if (r == -ENXIO)
-			break;
-		if (r >= 0)
-			r = content_reader_seek_hole(rd, data, &hole, err);
-		if (r >= 0)
-			r = copy_range(rd, fd, data, hole, block, err);
-		data = hole;
-	}
-	if (r < 0 && r != -ENXIO)
-		return r;
-	return ftruncate(fd, (off_t)e->size) < 0 ? err_sys(err, "writing it") : 0;
-}
-
-static int make_regular(struct acting *a, const char *slot, const struct tree_entry *e,
-			struct err *err)
-{
-	AUTO_CLOSE int fd =
-	    openat(a->stage_fd, slot, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r;
-
-	if (fd < 0)
-		return err_sys(err, "making it");
-	r = copy_content(a, fd, e, err);
-	if (r >= 0)
-		r = attr_set(a, fd, e, err);
-	if (r >= 0 && a->sync_each && fsync(fd) < 0)
-		r = err_sys(err, "syncing it");
-	return r;
-}
 
 static int make_other(struct acting *a, const char *slot, const struct tree_entry *e,
 		      struct err *err)
@@ -133,8 +65,6 @@ static int make_slot(struct acting *a, size_t i, struct err *err)
 			: 0;
 	else if (s->anchor)
 		r = link_anchor(a, s, slot, err);
-	else if (S_ISREG(s->after.mode))
-		r = make_regular(a, slot, &s->after, err);
 	else
 		r = make_other(a, slot, &s->after, err);
 	if (r == -ESTALE)
@@ -176,7 +106,11 @@ int stage_make(struct acting *a, struct err *err)
 	if (mkdirat(a->top_fd, a->stage, 0700) < 0)
 		return err_sys(err, "making '%s' in '%s'", a->stage, a->journal.project);
 	r = stage_open(a, err);
+	if (r >= 0)
+		r = fill_all(a, err);
 	for (size_t i = 0; i < p->n_files && r >= 0; i++) {
+		if (fill_makes(&p->files[i], i))
+			continue;
 		if (needs_slot(&p->files[i]))
 			r = make_slot(a, i, err);
 		acting_progress(a);
@@ -190,7 +124,13 @@ int stage_make(struct acting *a, struct err *err)
 	return r < 0 ? err_wrap(err, r, "syncing '%s'", a->stage) : 0;
 }
 
-/* Ours, or verified to be in the store: then it may go. */
+/* Could a step have put something there? */
+static bool uses_slot(const struct plan_step *s, char kind)
+{
+	return kind == 'n' ? needs_slot(s) : s->act == PLAN_REMOVE || s->act == PLAN_REPLACE;
+}
+
+/* Ours, or verified to be in the store: then it may go.  0 also if there is nothing. */
 static int may_go(struct acting *a, size_t i, const char *slot, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
@@ -199,7 +139,7 @@ static int may_go(struct acting *a, size_t i, const char *slot, struct err *err)
 	if (a->journal.state == JOURNAL_STAGING)
 		return 1;
 	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 1 : err_sys(err, "'%s/%s'", a->stage, slot);
+		return errno == ENOENT ? 0 : err_sys(err, "'%s/%s'", a->stage, slot);
 	if (s->new_ino != 0 && st.st_ino == s->new_ino)
 		return sign_matches(&st, &s->after, false);
 	return sign_displaced(a, s, slot, err);
@@ -212,6 +152,8 @@ int stage_clear(struct acting *a, struct err *err)
 	int r;
 
 	for (size_t i = 0; i < 2 * a->plan->n_files && a->stage_fd >= 0; i++) {
+		if (!uses_slot(&a->plan->files[i / 2], kinds[i % 2]))
+			continue;
 		slot_name(kinds[i % 2], i / 2, slot);
 		r = may_go(a, i / 2, slot, err);
 		if (r < 0)

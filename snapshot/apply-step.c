@@ -230,7 +230,6 @@ static int check_displaced(struct acting *a, struct err *err)
 {
 	const struct plan *p = a->plan;
 	char slot[SLOT_SIZE];
-	struct stat st;
 	int r;
 
 	for (size_t i = 0; i < p->n_files; i++) {
@@ -238,8 +237,8 @@ static int check_displaced(struct acting *a, struct err *err)
 
 		if (s->act != PLAN_REMOVE && s->act != PLAN_REPLACE)
 			continue;
-		if (!step_look(a->stage_fd, slot_name('o', i, slot), &st))
-			slot_name('n', i, slot);
+		/* Two that changed places left the old one where the new one was. */
+		slot_name(s->act == PLAN_REMOVE || a->no_exchange ? 'o' : 'n', i, slot);
 		r = sign_displaced(a, s, slot, err);
 		if (r <= 0)
 			return r < 0 ? r : conflict(a, s, "changed meanwhile");

@@ -64,7 +64,7 @@ static int settle(struct acting *a, struct err *err)
 	int r = 0;
 
 	if (o && o->landed)
-		r = o->landed(a->journal.project, &a->plan->from, &a->plan->to, o->landed_ctx, err);
+		r = o->landed(a->journal.project, a->plan, o->landed_ctx, err);
 	return r < 0 ? r : clear(a, true, err);
 }
 
@@ -259,6 +259,8 @@ int apply_recover(struct store *s, const char *path, const struct apply_options 
 	int r;
 
 	*ret = (struct apply_report){ 0 };
+	if (!path)
+		journal_sweep(s);
 	r = journal_each(s, path, recover_one, &rec, err);
 	if (r >= 0 && rec.first.code < 0) {
 		*err = rec.first;

@@ -20,17 +20,18 @@
 typedef void (*apply_progress_fn)(uint64_t done, uint64_t total, void *ctx);
 
 /*
- * The directory `path` is now as wanted, from one root to another, for good: the moment to write
- * that down.  If that fails, or whoever does it dies, apply_recover() asks again.
+ * The directory `path` is now as the plan wants it, for good: the moment to write that down.  If
+ * that fails, or whoever does it dies, apply_recover() asks again, with the plan as it was kept.
  */
-typedef int (*apply_landed_fn)(const char *path, const struct object_id *from,
-			       const struct object_id *to, void *ctx, struct err *err);
+typedef int (*apply_landed_fn)(const char *path, const struct plan *plan, void *ctx,
+			       struct err *err);
 
 struct apply_options {
 	apply_progress_fn progress; /* or NULL */
 	void *progress_ctx;
 	apply_landed_fn landed; /* or NULL */
 	void *landed_ctx;
+	bool sums; /* the plan's steps get the SHA-256 of each content that is staged */
 };
 
 /* Paths from the top, owned, each with a sentence's end: what is the matter with it. */

@@ -158,6 +158,22 @@ int journal_remove(struct store *s, const struct journal *j, struct err *err)
 	return fsync(dir) < 0 ? err_sys(err, "removing journal '%s'", j->id) : 0;
 }
 
+static int sweep_name(const char *name, unsigned char type, void *dir)
+{
+	(void)type;
+	if (strncmp(name, FDIO_TEMP_PREFIX, strlen(FDIO_TEMP_PREFIX)) == 0)
+		unlinkat(*(int *)dir, name, 0);
+	return 0;
+}
+
+void journal_sweep(struct store *s)
+{
+	AUTO_CLOSE int dir = open_dir(s, false, NULL);
+
+	if (dir >= 0)
+		IGNORE_RESULT(sys_each_name(dir, sweep_name, &dir), "they are in nobody's way");
+}
+
 /* --- reading ---------------------------------------------------------------------------- */
 
 static int decode(struct store *s, const uint8_t *data, size_t len, struct journal *j,

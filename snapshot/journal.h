@@ -45,6 +45,9 @@ NODISCARD int journal_set_state(struct store *s, struct journal *j, enum journal
 
 NODISCARD int journal_remove(struct store *s, const struct journal *j, struct err *err);
 
+/* What a dead process left of one that it was writing goes; only while nobody writes any. */
+void journal_sweep(struct store *s);
+
 /* Is this the name of a stage, of whichever act? */
 bool journal_is_stage(const char *name);
 

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "base/sha256.h"
 #include "cowfs/store/store.h"
 #include "cowfs/store/tree-entry.h"
 #include "snapshot/diff.h"
@@ -44,6 +45,10 @@ struct plan_step {
 
 	/* Which files they are, as apply found and made them; 0: not known yet. */
 	uint64_t old_ino, new_ino;
+
+	/* Of the content that apply wrote, if it was asked to sum up. */
+	bool summed;
+	uint8_t sha256[SHA256_SIZE];
 };
 
 struct plan {

@@ -117,6 +117,7 @@ class Bench:
         else:
             promote(w, "try")
         self.after = picture(w.project)
+        self.sha256 = log(w)["receipts"][0]["sha256"]
         undo(w)
         same(picture(w.project), self.before)
         assert self.before != self.after
@@ -148,7 +149,9 @@ class Bench:
         state = self.which(where)
         journals = list((w.store / "journal").iterdir())
         assert not journals, f"{where}: {journals}"
-        new = [r["receipt"] for r in log(w)["receipts"] if r["receipt"] not in known]
+        receipts = [r for r in log(w)["receipts"] if r["receipt"] not in known]
+        assert all(r["sha256"] == self.sha256 for r in receipts), f"{where}: {receipts}"
+        new = [r["receipt"] for r in receipts]
         assert len(new) == (state == "after"), f"{where}: {new}, {state}"
         self.answer(where, done, state, new)
         if state == "after":

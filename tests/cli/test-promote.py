@@ -716,6 +716,32 @@ def the_digest_is_the_one_that_is_documented(w):
 
 
 @test
+def links_holes_and_modes_are_in_the_digest_too(w):
+    (w.project / "mode").write_text("stays\n")
+    (w.project / "mode").chmod(0o644)
+    (w.project / "kept").write_text("kept\n")
+    path = clone(w)
+    (path / "mode").chmod(0o600)
+    os.link(path / "kept", path / "kept-2")
+    (path / "new").write_text("twice\n")
+    os.link(path / "new", path / "new-2")
+    with open(path / "sparse", "wb") as f:
+        f.seek(1 << 20)
+        f.write(b"end")
+        f.truncate(3 << 20)
+    for name in ("new", "sparse", "kept"):
+        (path / name).chmod(0o644)
+    got = promote(w, "try")
+    letter = {"added": "A", "modified": "M"}
+    rows = [f"{letter[p['status']]} {0o100600 if p['path'] == 'mode' else 0o100644:o} "
+            f"{hashlib.sha256((w.project / p['path']).read_bytes()).hexdigest()} {p['path']}\0"
+            for p in got["changed"]]
+    assert {p["path"] for p in got["changed"]} >= {"mode", "kept-2", "new", "new-2", "sparse"}, got
+    assert got["sha256"] == hashlib.sha256("".join(rows).encode()).hexdigest(), got
+    assert [r["sha256"] for r in log(w)["receipts"]] == [got["sha256"]], log(w)
+
+
+@test
 def the_files_of_what_came_of_it_are_counted(w):
     path = clone(w)
     (path / "a").write_text("12345")

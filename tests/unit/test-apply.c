@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "snapshot/journal.h"
+#include "tests/lib/damage.h"
 #include "tests/lib/grove.h"
 
 #define SEEDS 200
@@ -158,21 +160,37 @@ TEST(a_directory_that_is_gone_keeps_no_other_from_being_recovered)
 	CHECK_EQ(left, 4);
 }
 
+TEST(what_is_left_of_a_journal_that_was_being_written_is_swept_away)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("swept");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	char path[512];
+
+	leave_journal(&g, g.path);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_DIR "/" FDIO_TEMP_PREFIX "0123456789abcdef",
+		 g.store_path);
+	CHECK_EQ(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+	CHECK_EQ(apply_recover(g.s, g.path, NULL, &report, &err), 1);
+	CHECK_EQ(access(path, F_OK), 0); /* of another project's act, perhaps, just now */
+	CHECK_EQ(apply_recover(g.s, NULL, NULL, &report, &err), 0);
+	CHECK_EQ(access(path, F_OK), -1);
+}
+
 /* Says no so many times, and counts. */
 struct listener {
 	int refuses, heard;
 	struct object_id from, to;
 };
 
-static int on_landed(const char *path, const struct object_id *from, const struct object_id *to,
-		     void *ctx, struct err *err)
+static int on_landed(const char *path, const struct plan *plan, void *ctx, struct err *err)
 {
 	struct listener *l = ctx;
 
 	(void)path;
 	l->heard++;
-	l->from = *from;
-	l->to = *to;
+	l->from = plan->from;
+	l->to = plan->to;
 	return l->refuses-- > 0 ? err_set(err, -EIO, "not now") : 0;
 }
 
@@ -205,6 +223,85 @@ TEST(that_it_is_done_is_told_until_somebody_has_heard_it)
 	left = 0;
 	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
 	CHECK_EQ(left, 0);
+}
+
+#define MANY 200 /* enough to be staged by several threads */
+
+/* What so many files are to become, and one with a hole; the directory is something else by then. */
+static struct plan plan_many(struct grove *g)
+{
+	struct object_id one, two;
+	char path[32], text[32];
+
+	for (int version = 0; version < 2; version++) {
+		for (int i = 0; i < MANY; i++) {
+			snprintf(path, sizeof(path), "f%03d", i);
+			snprintf(text, sizeof(text), "%d of %d", i, version);
+			grove_text(g, path, text);
+		}
+		if (version == 0) {
+			AUTO_CLOSE int fd = openat(g->fd, "f000", O_WRONLY | O_CLOEXEC);
+
+			CHECK(fd >= 0 && ftruncate(fd, 3 * CHUNK_SIZE_MAX) == 0);
+			one = grove_capture(g);
+			name(g, "one", &one);
+		}
+	}
+	two = grove_capture(g);
+	name(g, "two", &two);
+	return grove_plan(g, &two, &one);
+}
+
+static void sum_file(const char *path, uint8_t digest[SHA256_SIZE])
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct sha256 sum;
+	char room[4096];
+	ssize_t n;
+
+	CHECK(fd >= 0);
+	sha256_begin(&sum);
+	while ((n = read(fd, room, sizeof(room))) > 0)
+		sha256_add(&sum, room, (size_t)n);
+	sha256_end(&sum, digest);
+}
+
+TEST(what_is_staged_is_summed_up_as_it_lies_there_afterwards)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("sums");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	const struct apply_options options = { .sums = true };
+	const struct object_id wanted = plan.to;
+	uint8_t digest[SHA256_SIZE];
+	struct err err = { 0 };
+	char path[512];
+
+	CHECK_EQ(plan.n_files, MANY);
+	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
+	CHECK(grove_is(&g, &wanted));
+	for (size_t i = 0; i < plan.n_files; i++) {
+		snprintf(path, sizeof(path), "%s/%s", g.path, plan.files[i].path);
+		sum_file(path, digest);
+		CHECK(plan.files[i].summed);
+		CHECK(memcmp(plan.files[i].sha256, digest, SHA256_SIZE) == 0);
+	}
+}
+
+TEST(a_content_that_is_damaged_is_told_and_nothing_of_the_others_is_left)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("damaged");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	const struct object_id before = plan.from;
+	const struct content c = tree_entry_content(&plan.files[MANY / 2].after);
+	struct err err = { 0 };
+
+	damage_object(g.store_path, OBJECT_CHUNK, &c.id);
+	CHECK_EQ(apply_plan(g.s, g.path, &plan, NULL, &report, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "'f100'");
+	CHECK(grove_is_tidy(&g));
+	CHECK(grove_is(&g, &before));
 }
 
 TEST(random_trees_become_each_other)

@@ -216,6 +216,7 @@ def promote_some(session, project, count, most, peer, peer_ms):
         trees.write_some(session.clone_now(project, name), files, name)
         os.sync()
         row.add(peer, peer_ms(files))
+        os.sync()  # or we would have to write the peer's files, too: ours are durable at the end
         row.add(OURS, session.store.timed("promote", name, cwd=project))
         session.store.snap("rm", "--force", name, cwd=project)
     session.rounds(f"promote {len(files)}", {OURS: act}, [row])
