@@ -296,9 +296,8 @@ void ask_done(struct ask *a)
 	json_done(&a->reply);
 }
 
-/* Read until the answer comes. */
-static int listen_to(struct ask *a, struct engine *e, struct control *c,
-		     const struct engine_watch *watch, struct json *ret, struct err *err)
+int ask_hear(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,
+	     struct json *ret, struct err *err)
 {
 	struct json line;
 	int r;
@@ -340,7 +339,18 @@ int ask_over(struct ask *a, struct engine *e, struct control *c, const struct en
 	r = send_question(c, &a->question, err);
 	if (r == -EPIPE)
 		return -ESHUTDOWN;
-	return r < 0 ? r : listen_to(a, e, c, watch, ret, err);
+	return r < 0 ? r : ask_hear(a, e, c, watch, ret, err);
+}
+
+bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch, struct control *c)
+{
+	struct control_hello hello;
+	struct err ignored = { 0 };
+
+	if (ask_greet(e, c, &hello, &ignored) < 0 || !speaks_as_we_do(&hello))
+		return false;
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch->fn);
+	return send_question(c, &a->question, &ignored) >= 0;
 }
 
 int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret, struct err *err)
@@ -349,7 +359,7 @@ int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *r
 
 	json_set_bool((struct json){ &a->question, a->question.root }, "watch", false);
 	r = control_write(c->fd, &a->question, true, err);
-	return r < 0 ? r : listen_to(a, e, c, NULL, ret, err);
+	return r < 0 ? r : ask_hear(a, e, c, NULL, ret, err);
 }
 
 int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,

@@ -111,6 +111,15 @@ NODISCARD int ask_end(const struct ask *a, struct err *err);
 NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 
+/*
+ * Ask a daemon that runs, without waiting for the answer, for ask_hear() to give it.  False: it has
+ * to be asked in one of the other ways, which tell why.
+ */
+bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch,
+	       struct control *c);
+NODISCARD int ask_hear(struct ask *a, struct engine *e, struct control *c,
+		       const struct engine_watch *watch, struct json *ret, struct err *err);
+
 /* One more question over a connection that ask_keeping() left open. */
 NODISCARD int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret,
 			struct err *err);

@@ -66,8 +66,19 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	return sandbox_spec_check(&p->spec, err);
 }
 
+int run_plan_begin(struct run_plan *p, struct err *err)
+{
+	int r = run_view_begin(&p->view, err);
+
+	if (r < 0)
+		return r;
+	p->spec.mounts = p->view.system->mounts;
+	p->spec.n_mounts = p->view.system->n;
+	return 0;
+}
+
 int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
-		  const struct stage *stage, struct err *err)
+		  const struct stage *stage, struct sandbox_view *ret, struct err *err)
 {
 	const struct run_sight sight = {
 		.options = o, .profile = &p->terms.profile, .net = &p->net, .home = p->env.home
@@ -76,8 +87,10 @@ int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_
 
 	if (r < 0)
 		return r;
-	p->spec.cwd = p->view.cwd;
-	p->spec.mounts = p->view.layout->mounts;
-	p->spec.n_mounts = p->view.layout->n;
+	*ret = (struct sandbox_view){
+		.cwd = p->view.cwd,
+		.mounts = p->view.layout->mounts,
+		.n_mounts = p->view.layout->n,
+	};
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 void run_view_done(struct run_view *v)
 {
+	layout_free(v->system);
 	layout_free(v->layout);
 	free(v->cwd);
 	cleanup_close(&v->clone_fd);
@@ -43,14 +44,13 @@ static int add_clone(const struct place *at, struct err *err)
 	return add(at, &clone, err);
 }
 
-static int add_system(const struct place *at, struct err *err)
+static int add_home(const struct place *at, struct err *err)
 {
 	const char *home = at->sight->home;
 	const struct sandbox_mount fresh = { .kind = SANDBOX_FRESH, .guest = home };
-	int r = layout_add_system(at->view->layout, err);
 
-	if (r < 0 || strcmp(home, "/tmp") == 0 || path_is_below(home, at->stage->project))
-		return r;
+	if (strcmp(home, "/tmp") == 0 || path_is_below(home, at->stage->project))
+		return 0;
 	return add(at, &fresh, err);
 }
 
@@ -206,7 +206,7 @@ static int build_layout(const struct place *at, struct err *err)
 	at->view->layout = layout_new();
 	if (!at->view->layout)
 		return err_nomem(err);
-	r = add_system(at, err);
+	r = add_home(at, err);
 	if (r >= 0)
 		r = add_all_granted(at, true, err);
 	if (r >= 0)
@@ -234,6 +234,12 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 	else
 		at->view->cwd = TAKE_PTR(here);
 	return at->view->cwd ? 0 : err_nomem(err);
+}
+
+int run_view_begin(struct run_view *v, struct err *err)
+{
+	v->system = layout_new();
+	return v->system ? layout_add_system(v->system, err) : err_nomem(err);
 }
 
 int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,

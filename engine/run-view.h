@@ -11,7 +11,8 @@
 #include "runner/layout.h"
 
 struct run_view {
-	struct layout *layout; /* owned, as is the next */
+	struct layout *system; /* owned, as are the next: what is the same for every clone */
+	struct layout *layout; /* what comes after it */
 	char *cwd;             /* inside */
 	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
 };
@@ -27,6 +28,9 @@ struct run_sight {
 	const struct run_net *net;
 	const char *home;
 };
+
+/* What can be told before there is a clone. */
+NODISCARD int run_view_begin(struct run_view *v, struct err *err);
 
 /* -ECANCELED with a sentence for what nobody can grant. */
 NODISCARD int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,

@@ -1,7 +1,8 @@
 /*
- * The order of a run: what was asked for is checked; cowfsd makes the clone ready; the record is
- * begun; the command runs; cowfsd tells what changed; the record is ended.  Whatever fails after the
- * second step leaves the clone to cowfsd, which takes it away when our connection ends.
+ * The order of a run: what was asked for is checked; cowfsd makes the clone ready, and meanwhile the
+ * sandbox what it needs for any; the record is begun; the command runs; cowfsd tells what changed; the
+ * record is ended.  Whatever fails after the second step leaves the clone to cowfsd, which takes it
+ * away when our connection ends.
  */
 #include "engine/run.h"
 
@@ -42,12 +43,43 @@ void engine_run_done(struct engine_run *r)
 	*r = (struct engine_run){ 0 };
 }
 
+/* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
+struct raw {
+	int fd;
+	struct termios was;
+};
+
+static void raw_begin(struct raw *raw, int fd)
+{
+	struct termios now;
+
+	raw->fd = -1;
+	if (fd < 0 || tcgetattr(fd, &raw->was) < 0)
+		return;
+	now = raw->was;
+	cfmakeraw(&now);
+	if (tcsetattr(fd, TCSADRAIN, &now) == 0)
+		raw->fd = fd;
+}
+
+static void raw_end(struct raw *raw)
+{
+	if (raw->fd >= 0)
+		tcsetattr(raw->fd, TCSADRAIN, &raw->was);
+	raw->fd = -1;
+}
+
 /* One run on its way. */
 struct running {
 	struct engine *engine;
 	const struct engine_run_options *options;
 	struct control control;
+	struct stage_options staging;
+	struct stage_asking asking;
 	struct stage stage;
+	bool begun; /* the clone was asked for, */
+	bool ready; /* is there, and the record too */
+	struct raw raw;
 	struct run_plan plan;
 	struct run_record record;
 	struct run_output output;
@@ -59,18 +91,20 @@ static void running_done(struct running *r)
 	run_output_done(&r->output);
 	run_record_done(&r->record);
 	run_plan_done(&r->plan);
+	raw_end(&r->raw);
 	stage_done(&r->stage);
+	stage_asking_done(&r->asking);
 	control_done(&r->control);
 	engine_run_done(&r->run);
 }
 
 /* --- before ----------------------------------------------------------------------------- */
 
-static int stage(struct running *r, struct err *err)
+static struct stage_options staging_of(const struct running *r)
 {
 	const struct engine_run_options *o = r->options;
 	const uint64_t time = r->plan.terms.limits.time_ms;
-	const struct stage_options options = {
+	return (struct stage_options){
 		.run = r->run.id,
 		.clone = o->clone,
 		.from = o->from,
@@ -85,8 +119,6 @@ static int stage(struct running *r, struct err *err)
 							  : TTL_MAX_MS,
 		.watch = o->watch,
 	};
-
-	return stage_ask(r->engine, &options, &r->control, &r->stage, err);
 }
 
 /* Names only of the environment, and of the words what is no secret. */
@@ -137,6 +169,7 @@ static int describe(struct running *r, struct err *err)
 	return describe_words(r, err);
 }
 
+/* Ask for the clone, and do not wait for it. */
 static int prepare(struct running *r, struct err *err)
 {
 	int x;
@@ -144,44 +177,14 @@ static int prepare(struct running *r, struct err *err)
 	x = run_plan_check(&r->plan, r->engine, r->options, err);
 	if (x >= 0)
 		x = run_record_pick(r->run.id, err);
-	if (x >= 0)
-		x = stage(r, err);
-	if (x >= 0)
-		x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, err);
-	if (x >= 0)
-		x = describe(r, err);
-	if (x >= 0)
-		x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
-	return x;
+	if (x < 0)
+		return x;
+	r->staging = staging_of(r);
+	stage_ask_ahead(r->engine, &r->staging, &r->control, &r->asking);
+	return run_plan_begin(&r->plan, err);
 }
 
 /* --- during ----------------------------------------------------------------------------- */
-
-/* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
-struct raw {
-	int fd;
-	struct termios was;
-};
-
-static void raw_begin(struct raw *raw, int fd)
-{
-	struct termios now;
-
-	raw->fd = -1;
-	if (fd < 0 || tcgetattr(fd, &raw->was) < 0)
-		return;
-	now = raw->was;
-	cfmakeraw(&now);
-	if (tcsetattr(fd, TCSADRAIN, &now) == 0)
-		raw->fd = fd;
-}
-
-static void raw_end(struct raw *raw)
-{
-	if (raw->fd >= 0)
-		tcsetattr(raw->fd, TCSADRAIN, &raw->was);
-	raw->fd = -1;
-}
 
 static void begin_output(struct running *r)
 {
@@ -195,29 +198,77 @@ static void begin_output(struct running *r)
 		.captured = { &r->run.out, &r->run.err },
 		.deadline_ms = time > 0 ? engine_clock_ms() + time : 0,
 	};
-	r->plan.spec.output = run_output_take;
-	r->plan.spec.output_ctx = &r->output;
+}
+
+/* The clone is there, and the command is next. */
+static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
+{
+	int x;
+
+	r->begun = true;
+	x = stage_ask(r->engine, &r->staging, &r->asking, &r->control, &r->stage, err);
+	if (x >= 0)
+		x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, ret, err);
+	if (x >= 0)
+		x = describe(r, err);
+	if (x >= 0)
+		x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
+	if (x < 0)
+		return x;
+	r->ready = true;
+	if (r->options->begins)
+		r->options->begins(r->options->begins_ctx);
+	return 0;
+}
+
+static int show(void *ctx, struct sandbox_view *ret, struct err *err)
+{
+	struct running *r = ctx;
+	int x = begin(r, ret, err);
+
+	if (x < 0)
+		return x;
+	begin_output(r);
+	if (r->options->tty)
+		raw_begin(&r->raw, r->options->in_fd);
+	return 0;
 }
 
 static int execute(struct running *r, struct sandbox_result *result, struct err *err)
 {
-	CLEANUP(raw_end) struct raw raw = { .fd = -1 };
+	struct sandbox_spec *spec = &r->plan.spec;
 	int x, held;
 
-	begin_output(r);
-	r->plan.spec.refused = run_refusals_take_call;
-	r->plan.spec.refused_ctx = &r->run.refusals;
-	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, &r->plan.spec, err);
+	spec->output = run_output_take;
+	spec->output_ctx = &r->output;
+	spec->refused = run_refusals_take_call;
+	spec->refused_ctx = &r->run.refusals;
+	spec->view = show;
+	spec->view_ctx = r;
+	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, spec, err);
 	if (x < 0)
 		return x;
-	if (r->options->begins)
-		r->options->begins(r->options->begins_ctx);
-	if (r->options->tty)
-		raw_begin(&raw, r->options->in_fd);
-	x = sandbox_run(&r->plan.spec, result, err);
-	held = run_output_end(&r->output);
+	x = sandbox_run(spec, result, err);
+	raw_end(&r->raw);
+	held = r->ready ? run_output_end(&r->output) : 0;
 	run_net_done(&r->plan.net);
 	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
+}
+
+/*
+ * A sandbox that was refused before it asked for the clone is told of like any other: in a record, or
+ * not at all if there is no clone either.
+ */
+static int catch_up(struct running *r, struct err *err)
+{
+	struct sandbox_view unused;
+	struct err why = { 0 };
+	int x;
+
+	if (r->begun)
+		return r->ready ? 0 : err->code;
+	x = begin(r, &unused, &why);
+	return x < 0 ? err_set(err, x, "%s", why.msg) : 0;
 }
 
 /* --- after ------------------------------------------------------------------------------ */
@@ -333,16 +384,20 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 		.control = CONTROL_INIT,
 		.plan = RUN_PLAN_INIT,
 		.record = RUN_RECORD_INIT,
+		.raw = { .fd = -1 },
 	};
 	struct sandbox_result result = { 0 };
 	struct err kept = { 0 };
-	int x, handed;
+	int x, caught, handed;
 
 	assert(!e->host);
 	x = prepare(&r, err);
 	if (x < 0)
 		return x;
 	x = execute(&r, &result, err);
+	caught = catch_up(&r, err);
+	if (caught < 0)
+		return caught;
 	take_result(&r, &result, x, err);
 	settle(&r);
 	clear_away(&r);

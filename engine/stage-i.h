@@ -49,8 +49,22 @@ void stage_end_done(struct stage_end *s);
 
 /* --- the command's side (wire-stage.c): two questions over one connection ----------------- */
 
-NODISCARD int stage_ask(struct engine *e, const struct stage_options *options, struct control *c,
-			struct stage *ret, struct err *err);
+/* The first one, on its way. */
+struct stage_asking {
+	struct ask ask;
+	bool sent;
+};
+
+void stage_asking_done(struct stage_asking *a);
+
+/* Begin to ask: what can fail of it does so in stage_ask(). */
+void stage_ask_ahead(struct engine *e, const struct stage_options *options, struct control *c,
+		     struct stage_asking *a);
+
+/* The answer; the options are those of stage_ask_ahead(). */
+NODISCARD int stage_ask(struct engine *e, const struct stage_options *options,
+			struct stage_asking *a, struct control *c, struct stage *ret,
+			struct err *err);
 NODISCARD int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret,
 			    struct err *err);
 

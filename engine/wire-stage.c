@@ -33,31 +33,48 @@ static int get_stage(const struct ask *a, struct json answer, struct stage *ret,
 	return 0;
 }
 
-int stage_ask(struct engine *e, const struct stage_options *o, struct control *c, struct stage *ret,
-	      struct err *err)
+void stage_asking_done(struct stage_asking *a)
 {
-	CLEANUP(ask_done) struct ask a = { 0 };
+	ask_done(&a->ask);
+	*a = (struct stage_asking){ 0 };
+}
+
+void stage_ask_ahead(struct engine *e, const struct stage_options *o, struct control *c,
+		     struct stage_asking *asking)
+{
+	struct ask *a = &asking->ask;
+
+	ask_begin(a, e, wire_stage.name);
+	json_set_text(a->options, "run", o->run);
+	json_set_name(a->options, "clone", o->clone);
+	json_set_name(a->options, "from", o->from);
+	json_set_bool(a->options, "keep", o->keep);
+	json_set_bool(a->options, "wait", o->wait);
+	json_set_bool(a->options, "remove", o->remove);
+	json_set_bool(a->options, "no_snapshot", o->no_snapshot);
+	json_set_uint(a->options, "disk", o->disk);
+	json_set_uint(a->options, "ttl_ms", o->ttl_ms);
+	asking->sent = ask_ahead(a, e, &o->watch, c);
+}
+
+int stage_ask(struct engine *e, const struct stage_options *o, struct stage_asking *asking,
+	      struct control *c, struct stage *ret, struct err *err)
+{
+	struct ask *a = &asking->ask;
 	enum ask_start start;
 	struct json answer;
-	int r;
+	int r = -ESHUTDOWN;
 
-	ask_begin(&a, e, wire_stage.name);
-	json_set_text(a.options, "run", o->run);
-	json_set_name(a.options, "clone", o->clone);
-	json_set_name(a.options, "from", o->from);
-	json_set_bool(a.options, "keep", o->keep);
-	json_set_bool(a.options, "wait", o->wait);
-	json_set_bool(a.options, "remove", o->remove);
-	json_set_bool(a.options, "no_snapshot", o->no_snapshot);
-	json_set_uint(a.options, "disk", o->disk);
-	json_set_uint(a.options, "ttl_ms", o->ttl_ms);
-	r = ask_keeping(&a, e, ASK_RUNNING, &o->watch, c, &answer, err);
+	if (asking->sent)
+		r = ask_hear(a, e, c, &o->watch, &answer, err);
+	if (r == -ESHUTDOWN)
+		r = ask_keeping(a, e, ASK_RUNNING, &o->watch, c, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, o, &start, err);
 		if (r >= 0)
-			r = ask_keeping(&a, e, start, &o->watch, c, &answer, err);
+			r = ask_keeping(a, e, start, &o->watch, c, &answer, err);
 	}
-	return r < 0 ? r : get_stage(&a, answer, ret, err);
+	return r < 0 ? r : get_stage(a, answer, ret, err);
 }
 
 static int serve_stage(struct engine *e, const struct engine_watch *watch, struct json options,

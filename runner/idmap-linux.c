@@ -37,24 +37,27 @@ static int idmap_tree(const struct sandbox_mount *m, int userns, struct err *err
 	return TAKE_FD(tree);
 }
 
-int idmap_trees(struct run *run, struct err *err)
+int idmap_open(struct run *run, struct err *err)
 {
-	AUTO_CLOSE int userns = -1;
 	char path[64];
 
 	if (!run->privileged)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)run->init);
-	userns = open(path, O_RDONLY | O_CLOEXEC);
-	if (userns < 0)
-		return err_sys(err, "opening '%s'", path);
+	run->userns = open(path, O_RDONLY | O_CLOEXEC);
+	return run->userns < 0 ? err_sys(err, "opening '%s'", path) : 0;
+}
 
+int idmap_trees(struct run *run, struct err *err)
+{
+	if (!run->privileged)
+		return 0;
 	for (size_t i = 0; i < run->spec->n_mounts; i++) {
 		const struct sandbox_mount *m = &run->spec->mounts[i];
 
 		if (m->kind != SANDBOX_BIND || !m->owned)
 			continue;
-		run->trees[i] = idmap_tree(m, userns, err);
+		run->trees[i] = idmap_tree(m, run->userns, err);
 		if (run->trees[i] < 0)
 			return run->trees[i];
 		run->walls |= WALL_BIT(WALL_IDMAP);

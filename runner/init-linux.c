@@ -22,23 +22,45 @@
 #include "base/cleanup.h"
 #include "runner/sandbox-i.h"
 
-/* The caller's word that ids are mapped, and the trees that come with it. */
+/* The caller's word. */
+static int wait_for(struct run *run, enum line_kind kind, struct line_msg *msg, int *fds,
+		    size_t *n_fds, struct err *err)
+{
+	int r = line_receive(run->line, msg, fds, n_fds);
+
+	if (r == 0)
+		_exit(125); /* the caller gave up, and has said why itself */
+	if (r > 0 && msg->kind != kind)
+		r = -EBADMSG;
+	return r < 0 ? err_wrap(err, r, "waiting for the caller of the run") : 0;
+}
+
+static int wait_for_ids(struct run *run, struct err *err)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+
+	return wait_for(run, LINE_IDS, &msg, fds, &n_fds, err);
+}
+
+/* With what the run sees, and the trees of it that only the caller could make. */
 static int wait_for_go(struct run *run, struct err *err)
 {
 	struct line_msg msg;
 	int fds[LINE_FDS_MAX];
 	size_t n_fds;
-	int r = line_receive(run->line, &msg, fds, &n_fds);
+	int r = wait_for(run, LINE_GO, &msg, fds, &n_fds, err);
 
-	if (r == 0)
-		_exit(125); /* the caller gave up, and has said why itself */
 	if (r < 0)
-		return err_wrap(err, r, "waiting for the ids of the run");
+		return r;
+	if (run->room)
+		room_show(run->room, &run->own);
 	for (size_t i = 0, next = 0; i < run->spec->n_mounts && next < n_fds; i++) {
 		if (run->spec->mounts[i].kind == SANDBOX_BIND && run->spec->mounts[i].owned)
 			run->trees[i] = fds[next++];
 	}
-	run->walls = msg.walls;
+	run->walls |= msg.walls;
 	return 0;
 }
 
@@ -46,11 +68,15 @@ static int build_world(struct run *run, struct err *err)
 {
 	int r;
 
-	r = wait_for_go(run, err);
+	r = wait_for_ids(run, err);
 	if (r == 0)
 		r = ns_become(run, err);
 	if (r == 0)
 		r = ns_settle(run, err);
+	if (r == 0)
+		r = mounts_begin(run, err);
+	if (r == 0)
+		r = wait_for_go(run, err);
 	if (r == 0)
 		r = mounts_enter(run, err);
 	/* Before anybody is forked: what they inherit is nothing, and we need none any more. */

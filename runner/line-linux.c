@@ -48,12 +48,17 @@ int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds)
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes),
 	};
+	int resets = 0;
 	ssize_t n;
 
 	*n_fds = 0;
+	/*
+	 * ECONNRESET is told once, before what the other side still said: it ended without
+	 * having read all that we did.
+	 */
 	do {
 		n = recvmsg(line, &hdr, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
 	if (n < 0)
 		return errno == ECONNRESET ? 0 : -errno;
 	if (n == 0)
@@ -66,6 +71,14 @@ int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds)
 	}
 	ret->err.msg[sizeof(ret->err.msg) - 1] = '\0';
 	return n == sizeof(*ret) ? 1 : -EBADMSG;
+}
+
+int line_say_ids(struct run *run, struct err *err)
+{
+	const struct line_msg ids = { .kind = LINE_IDS };
+	int r = line_send(run->line, &ids, NULL, 0);
+
+	return r < 0 ? err_wrap(err, r, "starting the run") : 0;
 }
 
 int line_say_go(struct run *run, struct err *err)

@@ -249,23 +249,38 @@ static int add_text(int root, const struct sandbox_mount *m, struct err *err)
 	return r;
 }
 
-static int add(struct run *run, int root, size_t i, int empty_dir, int empty_file, struct err *err)
+static int add(struct run *run, size_t i, struct err *err)
 {
 	const struct sandbox_mount *m = &run->spec->mounts[i];
 
 	switch (m->kind) {
 	case SANDBOX_BIND:
-		return bind(root, m, run->trees[i], err);
+		return bind(run->root, m, run->trees[i], err);
 	case SANDBOX_FRESH:
-		return fresh(root, m->guest, 0777 | S_ISVTX, err);
+		return fresh(run->root, m->guest, 0777 | S_ISVTX, err);
 	case SANDBOX_HIDE:
-		return hide(root, m->guest, empty_dir, empty_file, err);
+		return hide(run->root, m->guest, run->empty_dir, run->empty_file, err);
 	case SANDBOX_LINK:
-		return add_link(root, m, err);
+		return add_link(run->root, m, err);
 	case SANDBOX_TEXT:
-		return add_text(root, m, err);
+		return add_text(run->root, m, err);
 	}
 	return err_set(err, -EINVAL, "'%s' is no kind of mount", m->guest);
+}
+
+/* In order; before the caller's word up to the first whose tree only the caller can make. */
+static int add_next(struct run *run, bool known, struct err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && run->n_mounted < run->spec->n_mounts; run->n_mounted++) {
+		const struct sandbox_mount *m = &run->spec->mounts[run->n_mounted];
+
+		if (!known && m->kind == SANDBOX_BIND && m->owned)
+			break;
+		r = add(run, run->n_mounted, err);
+	}
+	return r;
 }
 
 /* The tmpfs, attached over the host's root, where nothing looks for it by name. */
@@ -321,39 +336,51 @@ static int attach_proc(int root, int proc, struct err *err)
 	return 0;
 }
 
-int mounts_enter(struct run *run, struct err *err)
+static int make_masks(struct run *run, struct err *err)
 {
-	AUTO_CLOSE int proc = proc_mount(err), root = -1, empty_dir = -1, empty_file = -1;
+	run->empty_dir = mounts_target(run->root, "/.empty", true, err);
+	if (run->empty_dir < 0)
+		return run->empty_dir;
+	run->empty_file = mounts_target(run->root, "/.nothing", false, err);
+	if (run->empty_file < 0)
+		return run->empty_file;
+	if (fchmodat(run->root, ".empty", 0, 0) < 0 || fchmodat(run->root, ".nothing", 0, 0) < 0)
+		return err_sys(err, "closing the masks of the run");
+	return 0;
+}
+
+/* Its descriptors end with all others when the init has forked. */
+int mounts_begin(struct run *run, struct err *err)
+{
+	AUTO_CLOSE int proc = proc_mount(err);
 	int r;
 
 	/* First of all: the kernel gives a new /proc only to who can see a whole old one. */
 	if (proc < 0)
 		return proc;
-	root = make_root(run->spec, err);
-	if (root < 0)
-		return root;
-	empty_dir = mounts_target(root, "/.empty", true, err);
-	if (empty_dir < 0)
-		return empty_dir;
-	empty_file = mounts_target(root, "/.nothing", false, err);
-	if (empty_file < 0)
-		return empty_file;
-	if (fchmodat(root, ".empty", 0, 0) < 0 || fchmodat(root, ".nothing", 0, 0) < 0)
-		return err_sys(err, "closing the masks of the run");
+	run->root = make_root(run->spec, err);
+	if (run->root < 0)
+		return run->root;
+	r = make_masks(run, err);
+	if (r == 0)
+		r = attach_proc(run->root, proc, err);
+	if (r == 0)
+		r = proc_mask(run->root, run->empty_dir, run->empty_file, err);
+	if (r == 0)
+		r = dev_build(run->root, err);
+	if (r == 0)
+		r = fresh(run->root, "/dev/shm", 0777 | S_ISVTX, err);
+	return r < 0 ? r : add_next(run, false, err);
+}
 
-	r = attach_proc(root, proc, err);
-	if (r == 0)
-		r = proc_mask(root, empty_dir, empty_file, err);
-	if (r == 0)
-		r = dev_build(root, err);
-	if (r == 0)
-		r = fresh(root, "/dev/shm", 0777 | S_ISVTX, err);
-	for (size_t i = 0; r == 0 && i < run->spec->n_mounts; i++)
-		r = add(run, root, i, empty_dir, empty_file, err);
+int mounts_enter(struct run *run, struct err *err)
+{
+	int r = add_next(run, true, err);
+
 	if (r < 0)
 		return r;
-
-	if (unlinkat(root, ".empty", AT_REMOVEDIR) < 0 || unlinkat(root, ".nothing", 0) < 0)
+	if (unlinkat(run->root, ".empty", AT_REMOVEDIR) < 0 ||
+	    unlinkat(run->root, ".nothing", 0) < 0)
 		return err_sys(err, "removing the names of the masks of the run");
-	return pivot(root, err);
+	return pivot(run->root, err);
 }

@@ -17,7 +17,8 @@
 /* --- the line: line-linux.c --------------------------------------------------------------- */
 
 enum line_kind {
-	LINE_GO, /* to the init: ids are mapped; with the trees that only the caller could make */
+	LINE_IDS,    /* to the init: they are mapped */
+	LINE_GO,     /* to the init: all is known; with the trees that only the caller could make */
 	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
 	LINE_END,    /* to the init: pass `value` on to every process */
 	LINE_TTY,    /* to the caller: the master of the terminal */
@@ -48,8 +49,12 @@ NORETURN void line_give_up(int line, const struct err *err, bool at_exec);
 
 /* --- a run in the making ------------------------------------------------------------------ */
 
+struct room;
+
 struct run {
-	const struct sandbox_spec *spec;
+	const struct sandbox_spec *spec; /* `own`: the caller's, and what its view adds */
+	struct sandbox_spec own;
+	struct room *room;     /* owned; NULL if there is no view */
 	struct cgroup *cgroup; /* owned; NULL if no limit needs one */
 	unsigned int held;     /* CGROUP_ bits: what the groups bound and count */
 	uint32_t walls;        /* in force so far */
@@ -59,6 +64,7 @@ struct run {
 	int init_fd;     /* its pidfd; owned, as all the others */
 	int line;        /* our end of the line: the caller's, or in the init and child theirs */
 	int far_line;    /* the other end, until the clone */
+	int userns;      /* the init's, for who maps ids to it; -1 if nobody does */
 
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
 
@@ -66,12 +72,27 @@ struct run {
 	int our[3];
 	int their[3];
 
+	/* The init's, while it builds: the root, and what masks are made of. */
+	int root, empty_dir, empty_file;
+	size_t n_mounted; /* of the spec's mounts */
+
 	/* Trees with their ids mapped, by place in spec->mounts; -1 where there is none. */
 	int trees[SANDBOX_MOUNTS_MAX];
 };
 
+/* The init may take its ids, and begin. */
+NODISCARD int line_say_ids(struct run *run, struct err *err);
+
 /* Everything is ready for the init: let it go on. */
 NODISCARD int line_say_go(struct run *run, struct err *err);
+
+/* --- room-linux.c: what the caller's view adds, for both sides --------------------------- */
+
+NODISCARD int room_new(struct room **ret, struct err *err);
+void room_free(struct room *room); /* NULL is fine */
+NODISCARD int room_fill(struct room *room, const struct sandbox_spec *spec,
+			const struct sandbox_view *view, struct err *err);
+void room_show(const struct room *room, struct sandbox_spec *spec); /* once it is filled */
 
 /* --- ns-linux.c: by the caller ------------------------------------------------------------ */
 
@@ -89,12 +110,16 @@ NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 
+NODISCARD int idmap_open(struct run *run,
+			 struct err *err); /* that namespace, while the init lives */
+
 /* Clone each owned mount with the ids of the init's user namespace. */
 NODISCARD int idmap_trees(struct run *run, struct err *err);
 
 /* --- mounts-linux.c, dev-linux.c, proc-linux.c: by the init ------------------------------- */
 
-NODISCARD int mounts_enter(struct run *run, struct err *err); /* builds the root, pivots into it */
+NODISCARD int mounts_begin(struct run *run, struct err *err); /* the root, as far as it is known */
+NODISCARD int mounts_enter(struct run *run, struct err *err); /* the rest, and pivots into it */
 
 /* What `host` is, without following any symlink; -ESTALE if it is not `fd` any more. */
 NODISCARD int mounts_open_host(const struct sandbox_mount *m, struct err *err);

@@ -16,15 +16,20 @@
 static void run_init(struct run *run, const struct sandbox_spec *spec)
 {
 	*run = (struct run){
-		.spec = spec,
+		.own = *spec,
 		.privileged = ns_is_privileged(),
 		.init_fd = -1,
 		.listener = -1,
 		.line = -1,
 		.far_line = -1,
+		.userns = -1,
+		.root = -1,
+		.empty_dir = -1,
+		.empty_file = -1,
 		.our = { -1, -1, -1 },
 		.their = { -1, -1, -1 },
 	};
+	run->spec = &run->own;
 	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++)
 		run->trees[i] = -1;
 }
@@ -50,6 +55,8 @@ static void run_done(struct run *run)
 		cleanup_close(&run->our[i]);
 		cleanup_close(&run->their[i]);
 	}
+	room_free(run->room);
+	cleanup_close(&run->userns);
 	cleanup_close(&run->init_fd);
 	cleanup_close(&run->line);
 	cleanup_close(&run->far_line);
@@ -151,6 +158,49 @@ static int bound_by_groups(struct run *run, struct err *err)
 	return 0;
 }
 
+/* Who maps no ids has its init open all of it, which must be there when that is made. */
+static bool looks_early(const struct run *run)
+{
+	return run->spec->view && !run->privileged;
+}
+
+/* What the caller knows by now. */
+static int look(struct run *run, struct err *err)
+{
+	struct sandbox_view view = { 0 };
+	int r = run->spec->view(run->spec->view_ctx, &view, err);
+
+	for (size_t i = 0; r >= 0 && run->init > 0 && i < view.n_mounts; i++) {
+		const struct sandbox_mount *m = &view.mounts[i];
+
+		if (m->kind == SANDBOX_BIND && m->host_fd >= 0 && !m->owned)
+			r = err_set(err, -EINVAL, "'%s' cannot be compared by the run's init",
+				    m->host);
+	}
+	if (r >= 0)
+		r = room_fill(run->room, &run->own, &view, err);
+	if (r < 0)
+		return r;
+	room_show(run->room, &run->own);
+	return sandbox_spec_check(&run->own, err);
+}
+
+/* Outside, with an init that waits. */
+static int attend(struct run *run, struct sandbox_result *ret, struct err *err)
+{
+	int r = ns_map_ids(run, err);
+
+	if (r == 0)
+		r = idmap_open(run, err);
+	if (r == 0)
+		r = line_say_ids(run, err);
+	if (r == 0 && run->spec->view && !looks_early(run))
+		r = look(run, err);
+	if (r == 0)
+		r = idmap_trees(run, err);
+	return r < 0 ? r : watch_run(run, ret, err);
+}
+
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
 	CLEANUP(run_done) struct run run;
@@ -163,6 +213,10 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 		r = open_channels(&run, err);
 	if (r == 0)
 		r = bound_by_groups(&run, err);
+	if (r == 0 && spec->view)
+		r = room_new(&run.room, err);
+	if (r == 0 && looks_early(&run))
+		r = look(&run, err);
 	if (r < 0)
 		return r;
 
@@ -181,9 +235,5 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 
 		cleanup_close(&fd);
 	}
-
-	r = ns_map_ids(&run, err);
-	if (r == 0)
-		r = idmap_trees(&run, err);
-	return r < 0 ? r : watch_run(&run, ret, err);
+	return attend(&run, ret, err);
 }

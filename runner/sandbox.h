@@ -128,6 +128,20 @@ typedef void (*sandbox_refused_fn)(void *ctx, const char *call, const uint64_t a
 
 #define SANDBOX_REFUSED_MAX 1000
 
+/* What comes to be known of a spec only while the run begins. */
+struct sandbox_view {
+	const char *cwd;                    /* NULL: that of the spec */
+	const struct sandbox_mount *mounts; /* after those of the spec */
+	size_t n_mounts;
+};
+
+/*
+ * Asked for once, and all of it is copied.  For root the run's init is at work meanwhile on
+ * what it needs in any case: a mount that the caller opens only here can be shown by root if it is
+ * `owned`, and only such a one may have a `host_fd`.  < 0: nothing is run.
+ */
+typedef int (*sandbox_view_fn)(void *ctx, struct sandbox_view *ret, struct err *err);
+
 struct sandbox_spec {
 	const char *const *argv; /* NULL at the end; argv[0] is looked up in PATH of `env` */
 	const char *const *env;  /* NULL at the end; exactly this */
@@ -135,6 +149,8 @@ struct sandbox_spec {
 	const char *hostname;
 	const struct sandbox_mount *mounts; /* in this order */
 	size_t n_mounts;
+	sandbox_view_fn view; /* NULL: that is all */
+	void *view_ctx;
 
 	/* Inside.  An ordinary user can be nobody else; root may be any below 65536. */
 	uid_t uid;

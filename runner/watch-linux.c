@@ -230,6 +230,7 @@ static bool on_line(struct watch *w)
 		w->known = true;
 		w->status = msg.value;
 		break;
+	case LINE_IDS:
 	case LINE_GO:
 	case LINE_SIGNAL:
 	case LINE_END:
@@ -338,7 +339,8 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 	r = watch_open(&w, err);
 	if (r == 0)
 		r = line_say_go(run, err);
-	if (r == 0)
+	/* An init that has given up by now has said why. */
+	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		r = watch_loop(&w, err);
 	if (r == 0)
 		r = pump_drain(&w.pump, err);

@@ -122,10 +122,10 @@ int dir_recall_names(struct dir *d, struct signature_iter old, struct err *err)
 	int r = 0;
 
 	for (; r >= 0 && old.left > 0; signature_iter_step(&old)) {
-		struct signature s;
+		size_t len;
+		const char *name = signature_name(old.next, &len);
 
-		signature_decode(old.next, &s);
-		r = add(d, s.e.name, s.e.name_len, IFTODT(s.e.mode));
+		r = add(d, name, len, IFTODT(signature_mode(old.next)));
 	}
 	if (r < 0)
 		d->n_items = 0;

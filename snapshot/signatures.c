@@ -162,6 +162,11 @@ uint64_t signature_record(signature_at at)
 	return le64_load(at + ENTRY_FIXED + optional_size(at) - ENTRY_DIR_SIZE + ENTRY_DIR_RECORD);
 }
 
+uint32_t signature_mode(signature_at at)
+{
+	return le32_load(at + STAT_MODE);
+}
+
 bool signature_is_whole(signature_at at)
 {
 	return at[ENTRY_FLAGS] & ENTRY_WHOLE;

@@ -71,7 +71,8 @@ const char *signature_name(signature_at at, size_t *ret_len);
 bool signature_holds(signature_at at, const struct signature_stat *stat); /* and is trusted */
 uint64_t signature_record(signature_at at);                               /* of a directory */
 bool signature_is_whole(signature_at at);                                 /* the same */
-size_t signature_size(signature_at at);                                   /* in bytes */
+uint32_t signature_mode(signature_at at);
+size_t signature_size(signature_at at); /* in bytes */
 
 /* The names of a directory, in order. */
 struct signature_iter {

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "runner/layout.h"
 #include "runner/sandbox-i.h"
 #include "tests/lib/test.h"
@@ -31,10 +33,13 @@ static int injected(struct err *err, const char *step)
 
 STEP(ns_clone, (struct run * run, struct err *err), (run, err))
 STEP(ns_map_ids, (struct run * run, struct err *err), (run, err))
+STEP(idmap_open, (struct run * run, struct err *err), (run, err))
 STEP(idmap_trees, (struct run * run, struct err *err), (run, err))
+STEP(line_say_ids, (struct run * run, struct err *err), (run, err))
 STEP(line_say_go, (struct run * run, struct err *err), (run, err))
 STEP(ns_become, (struct run * run, struct err *err), (run, err))
 STEP(ns_settle, (struct run * run, struct err *err), (run, err))
+STEP(mounts_begin, (struct run * run, struct err *err), (run, err))
 STEP(mounts_enter, (struct run * run, struct err *err), (run, err))
 STEP(proc_mount, (struct err * err), (err))
 STEP(proc_mask, (int root, int dir, int file, struct err *err), (root, dir, file, err))
@@ -47,8 +52,9 @@ STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
-	"ns_clone",       "ns_map_ids", "line_say_go",   "idmap_trees",  "ns_become", "ns_settle",
-	"mounts_enter",   "proc_mount", "proc_mask",     "dev_build",    "tty_open",  "caps_bound",
+	"ns_clone",       "ns_map_ids", "idmap_open",    "line_say_ids", "line_say_go",
+	"idmap_trees",    "ns_become",  "ns_settle",     "mounts_begin", "mounts_enter",
+	"proc_mount",     "proc_mask",  "dev_build",     "tty_open",     "caps_bound",
 	"landlock_enter", "caps_drop",  "seccomp_enter", "limits_apply",
 };
 
@@ -63,8 +69,22 @@ static int count_fds(void)
 	return n;
 }
 
+/* What a run sees, told when it has begun. */
+struct late {
+	struct sandbox_view view;
+	int code; /* that is answered */
+};
+
+static int look_late(void *ctx, struct sandbox_view *ret, struct err *err)
+{
+	const struct late *late = ctx;
+
+	*ret = late->view;
+	return late->code < 0 ? err_set(err, late->code, "nothing to see") : 0;
+}
+
 /* Run something that leaves a mark if it runs. */
-static int leave_mark(bool tty, struct sandbox_result *res, struct err *err)
+static int leave_mark_with(bool tty, struct late *late, struct sandbox_result *res, struct err *err)
 {
 	CLEANUP(layout_free_p) struct layout *l = layout_new();
 	const char *const argv[] = { "sh", "-c", "echo ran > /mark/ran", NULL };
@@ -76,13 +96,25 @@ static int leave_mark(bool tty, struct sandbox_result *res, struct err *err)
 
 	sandbox_spec_init(&spec);
 	CHECK_OK(layout_add_system(l, err), err);
-	CHECK_OK(layout_add(l, &mark, err), err);
+	if (late) {
+		late->view.mounts = late->view.mounts ? late->view.mounts : &mark;
+		late->view.n_mounts = 1;
+		spec.view = look_late;
+		spec.view_ctx = late;
+	} else {
+		CHECK_OK(layout_add(l, &mark, err), err);
+	}
 	spec.argv = argv;
 	spec.env = env;
 	spec.mounts = l->mounts;
 	spec.n_mounts = l->n;
 	spec.tty = tty;
 	return sandbox_run(&spec, res, err);
+}
+
+static int leave_mark(bool tty, struct sandbox_result *res, struct err *err)
+{
+	return leave_mark_with(tty, NULL, res, err);
 }
 
 static void need_namespaces(void)
@@ -100,17 +132,19 @@ static void need_namespaces(void)
 TEST(a_step_that_fails_means_that_nothing_runs)
 {
 	need_namespaces();
-	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+	for (size_t i = 0; i < 2 * ARRAY_LEN(steps); i++) {
+		const char *step = steps[i / 2];
+		struct late late = { 0 };
 		struct sandbox_result res;
 		struct err err = { 0 };
 		char want[64];
 		int before = count_fds();
 
-		if (geteuid() != 0 && strcmp(steps[i], "idmap_trees") == 0)
+		if (geteuid() != 0 && strncmp(step, "idmap", 5) == 0)
 			continue;
-		failing = steps[i];
-		snprintf(want, sizeof(want), "injected into %s", steps[i]);
-		CHECK_EQ(leave_mark(true, &res, &err), -EDOM);
+		failing = step;
+		snprintf(want, sizeof(want), "injected into %s", step);
+		CHECK_EQ(leave_mark_with(true, i % 2 ? &late : NULL, &res, &err), -EDOM);
 		CHECK_STR(err.msg, want);
 		CHECK(!res.exec_failed);
 		CHECK_EQ(res.walls, 0);
@@ -121,6 +155,74 @@ TEST(a_step_that_fails_means_that_nothing_runs)
 		CHECK_EQ(errno, ECHILD);
 	}
 	failing = "";
+}
+
+TEST(what_a_run_sees_may_come_late)
+{
+	struct late late = { .view.cwd = "/mark" };
+	struct sandbox_result res;
+	struct err err = { 0 };
+	int before = count_fds();
+
+	need_namespaces();
+	CHECK_OK(leave_mark_with(false, &late, &res, &err), &err);
+	CHECK_EQ(res.exit_code, 0);
+	CHECK_EQ(access(test_path("ran"), F_OK), 0);
+	unlink(test_path("ran"));
+	CHECK_EQ(count_fds(), before);
+}
+
+TEST(what_a_run_is_to_see_and_cannot_be_shown_means_that_nothing_runs)
+{
+	AUTO_CLOSE int was = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const size_t size = (size_t)5 << 20;
+	const struct sandbox_mount wrong[] = {
+		{ SANDBOX_BIND, "/usr", -1, "not/absolute" },
+		{ SANDBOX_BIND, "/usr", was, "/shown" },
+		{ SANDBOX_TEXT, NULL, -1, "/shown" },
+	};
+	struct sandbox_mount large = { SANDBOX_TEXT, NULL, -1, "/shown" };
+	struct late none = { .code = -EDOM }, much = { .view.mounts = &large };
+	struct sandbox_result res;
+	struct err err = { 0 };
+	int before;
+
+	need_namespaces();
+	large.host = memset(buf_extend(&text, size), 'x', size);
+	((char *)text.data)[size - 1] = '\0';
+	before = count_fds();
+	CHECK_EQ(leave_mark_with(false, &none, &res, &err), -EDOM);
+	CHECK_STR(err.msg, "nothing to see");
+	CHECK_EQ(leave_mark_with(false, &much, &res, &err), -E2BIG);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct late late = { .view.mounts = &wrong[i] };
+
+		/* An ordinary user's init is made after that, and can compare. */
+		if (i != 1 || geteuid() == 0)
+			CHECK_EQ(leave_mark_with(false, &late, &res, &err), -EINVAL);
+	}
+	CHECK_EQ(access(test_path("ran"), F_OK), -1);
+	CHECK_EQ(count_fds(), before);
+	CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* As an init does that fails while its caller says that it may go on. */
+TEST(why_an_init_gave_up_is_heard_though_it_left_something_unread)
+{
+	const struct line_msg why = { .kind = LINE_FAILED, .value = 7 }, go = { .kind = LINE_GO };
+	struct line_msg heard = { 0 };
+	int ends[2], fds[LINE_FDS_MAX];
+	size_t n;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	CHECK_EQ(line_send(ends[0], &go, NULL, 0), 0);
+	CHECK_EQ(line_send(ends[1], &why, NULL, 0), 0);
+	close(ends[1]);
+	CHECK_EQ(line_receive(ends[0], &heard, fds, &n), 1);
+	CHECK_EQ(heard.value, 7);
+	CHECK_EQ(line_receive(ends[0], &heard, fds, &n), 0);
+	close(ends[0]);
 }
 
 TEST(a_run_leaves_no_descriptor)
