@@ -21,6 +21,9 @@
 /* How much fdio_read_file() asks for when the file's own size says nothing, as in /proc. */
 #define READ_STEP ((size_t)1 << 14)
 
+/* Of what is not yet in its place. */
+#define TEMP_PREFIX ".tmp-"
+
 #define AT_POSITION ((off_t)-1)
 
 static size_t at_most(size_t n, size_t max)
@@ -193,6 +196,11 @@ static int write_new(int dir, const char *temp, const void *data, size_t len, mo
 	return r;
 }
 
+bool fdio_is_temp(const char *name)
+{
+	return strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0;
+}
+
 static int replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
 		   bool durable, struct err *err)
 {
@@ -208,7 +216,7 @@ static int replace(int dirfd, const char *name, const void *data, size_t len, mo
 	r = sys_random(&unique, sizeof(unique));
 	if (r < 0)
 		return err_wrap(err, r, "naming a temporary file");
-	snprintf(temp, sizeof(temp), ".tmp-%016llx", (unsigned long long)unique);
+	snprintf(temp, sizeof(temp), TEMP_PREFIX "%016llx", (unsigned long long)unique);
 
 	r = write_new(dir, temp, data, len, mode, durable);
 	if (r < 0) {

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -38,3 +39,6 @@ NODISCARD int fdio_replace_file(int dirfd, const char *name, const void *data, s
  */
 NODISCARD int fdio_swap_file(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
 			     struct err *err);
+
+/* Is this what a process that died in the midst of either has left beside the file? */
+bool fdio_is_temp(const char *name);

@@ -260,6 +260,8 @@ int apply_recover(struct store *s, const char *path, const struct apply_options 
 
 	*ret = (struct apply_report){ 0 };
 	r = journal_each(s, path, recover_one, &rec, err);
+	if (r >= 0 && !path)
+		r = journal_sweep(s, err);
 	if (r >= 0 && rec.first.code < 0) {
 		*err = rec.first;
 		r = err->code;

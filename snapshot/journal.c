@@ -242,21 +242,44 @@ static void close_stream(DIR **stream)
 		closedir(*stream);
 }
 
-int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx, struct err *err)
+static int open_stream(int dir, DIR **ret, struct err *err)
 {
-	AUTO_CLOSE int dir = open_dir(s, false, err), copy = -1;
+	AUTO_CLOSE int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+
+	*ret = copy < 0 ? NULL : fdopendir(copy);
+	if (!*ret)
+		return err_sys(err, "listing journals");
+	copy = -1; /* the stream closes it */
+	return 0;
+}
+
+int journal_sweep(struct store *s, struct err *err)
+{
+	AUTO_CLOSE int dir = open_dir(s, false, err);
 	CLEANUP(close_stream) DIR *stream = NULL;
-	struct err unread = { 0 };
 	struct dirent *e;
-	int r = 0;
+	int r;
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	stream = copy < 0 ? NULL : fdopendir(copy);
-	if (!stream)
-		return err_sys(err, "listing journals");
-	copy = -1; /* the stream closes it */
+	r = open_stream(dir, &stream, err);
+	while (r >= 0 && (e = readdir(stream)))
+		if (fdio_is_temp(e->d_name) && unlinkat(dir, e->d_name, 0) < 0 && errno != ENOENT)
+			r = err_sys(err, "removing '" JOURNAL_DIR "/%s'", e->d_name);
+	return r;
+}
+
+int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx, struct err *err)
+{
+	AUTO_CLOSE int dir = open_dir(s, false, err);
+	CLEANUP(close_stream) DIR *stream = NULL;
+	struct err unread = { 0 };
+	struct dirent *e;
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	r = open_stream(dir, &stream, err);
 	while (r == 0 && (e = readdir(stream)))
 		if (is_id(e->d_name))
 			r = visit(s, dir, e->d_name, project, fn, ctx, &unread, err);

@@ -48,6 +48,9 @@ NODISCARD int journal_remove(struct store *s, const struct journal *j, struct er
 /* Is this the name of a stage, of whichever act? */
 bool journal_is_stage(const char *name);
 
+/* Remove what a crash left of one that was being put.  Nobody may be putting one meanwhile. */
+NODISCARD int journal_sweep(struct store *s, struct err *err);
+
 /*
  * Each journal, in no order, of the directory `project` or (NULL) of all.  A non-zero answer of
  * `fn` ends the walk.  One that cannot be read is of a directory that holds its stage, and no
