@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,8 @@ class Bench:
         new = [r["receipt"] for r in log(w)["receipts"] if r["receipt"] not in known]
         assert len(new) == (state == "after"), f"{where}: {new}, {state}"
         self.answer(where, done, state, new)
+        if fault == "kill" and done.returncode != 0:
+            says_what_is_open(where, json.loads(done.stdout)["error"])
         if state == "after":
             undo(w)
             assert self.which(where) == "before", f"{where}: after its undo"
@@ -179,6 +182,12 @@ def is_open(done):
     """It says itself that it does not know, or that all is done."""
     said = done.stdout + done.stderr
     return any(s in said for s in (b"ended unexpectedly", b"all is done", b"next command"))
+
+
+def says_what_is_open(where, error):
+    """Who only reads that cowfsd died would look at a project that may be half done."""
+    assert "not known yet" in error["message"] and "ended unexpectedly" in error["message"], f"{where}: {error}"
+    assert [h.split()[-1] for h in error["hints"]] == ["start", "log"], f"{where}: {error}"
 
 
 # --- all of them ------------------------------------------------------------------------------
@@ -262,6 +271,19 @@ def whichever_call_fails_with_eio_the_project_is_before_or_after(w):
 @test
 def whichever_call_finds_the_disk_full_the_project_is_before_or_after(w):
     walk(w, "ENOSPC")
+
+
+@test
+def what_a_clone_may_have_lost_with_cowfsd_is_said_with_its_promotion(w):
+    path, here = clone(w), picture(w.project)
+    (path / "README.md").write_text("not synced\n")
+    pid = daemon(w)
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid, 20)
+    done = w.ok("promote", "try", "--json")
+    assert b"may lack what was written in its last seconds" in done.err, done
+    changed = {p["path"] for p in done.json("snap.promote/1")["changed"]}
+    assert changed <= {"README.md"} and (changed or picture(w.project) == here), done
 
 
 if __name__ == "__main__":
