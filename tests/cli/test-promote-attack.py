@@ -375,7 +375,7 @@ def directories_that_change_places_with_links_lead_nowhere(w):
         with Traced(w), Swapper(*((target, link) if i % 2 else (target / "sub", link))):
             done = subprocess.run([SNAP, "promote", "--json", "try"], cwd=w.project, env=w.env, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-        assert done.returncode in (0, 1, 5), done
+        assert done.returncode in (0, 1, 5, 11), done  # 11: it changes while it is captured
         ends[done.returncode] = ends.get(done.returncode, 0) + 1
         w.ok("status")  # what could not be taken back for want of the directory is now
         if watch:
