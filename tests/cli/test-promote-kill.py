@@ -33,7 +33,7 @@ GROWING = ("openat", "pwrite64", "write", "renameat", "renameat2", "linkat", "mk
            "mknodat", "ftruncate", "fsync", "fdatasync", "syncfs", "fsetxattr", "setxattr", "fallocate")
 FAULTS = {"kill": ("signal=KILL", CHANGING), "EIO": ("error=EIO", CHANGING + LOOKING),
           "ENOSPC": ("error=ENOSPC", GROWING)}
-SAMPLE = {"kill": 22, "EIO": 16, "ENOSPC": 12}
+SAMPLE = {"kill": 18, "EIO": 12, "ENOSPC": 8}
 FOUND = [("kill", "renameat", 1), ("kill", "fdatasync", 2)]  # something was left there once: always tried
 CHANGES = 200
 
