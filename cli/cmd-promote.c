@@ -139,6 +139,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list");
+	promotions_hint_lost(inv, r);
 	return r < 0 ? r : promotions_tell(inv, &p, err);
 }
 

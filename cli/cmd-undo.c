@@ -37,6 +37,7 @@ static int undo_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "log");
+	promotions_hint_lost(inv, r);
 	return r < 0 ? r : promotions_tell(inv, &p, err);
 }
 

@@ -346,3 +346,12 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 		print_human(inv, p);
 	return CMD_OK;
 }
+
+/* The log is read by whoever asks for it; only cowfsd ends what was begun. */
+void promotions_hint_lost(struct invocation *inv, int r)
+{
+	if (r != -ECONNRESET)
+		return;
+	cmd_hint(inv, "start");
+	cmd_hint(inv, "log");
+}

@@ -33,6 +33,9 @@ void promotions_more(struct err *err, size_t n); /* ", and 2 more", if n is 3 */
 /* The members of the answer; `ctx` is a struct engine_promotion, as fail_with() hands it on. */
 void promotions_set_json(struct json j, const void *ctx);
 
+/* Where to learn what became of one during which cowfsd died. */
+void promotions_hint_lost(struct invocation *inv, int r);
+
 /* The answer, or what stood in the way; the exit code, or a negative errno. */
 NODISCARD int promotions_tell(struct invocation *inv, const struct engine_promotion *p,
 			      struct err *err);

@@ -262,7 +262,9 @@ static uint64_t idle_from_env(void)
 static void tell_dead(const struct daemon *d, const struct dead *dead, int mounted,
 		      struct err *word)
 {
-	const char *more = mounted > 0 ? ", its clones are mounted again" : "";
+	const char *more = mounted > 0 ? ", its clones are mounted again and may lack what was "
+					 "written in its last seconds"
+				       : "";
 
 	if (dead->starting)
 		more = " while it started, so no clone was mounted again";

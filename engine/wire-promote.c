@@ -134,6 +134,9 @@ static int ask(struct engine *e, const struct promote_options *o, struct control
 		r = ask_keeping(&a, e, ASK_STORE, &o->asked->watch, c, &answer, err);
 	else
 		r = ask_daemon(&a, e, ASK_STORE, &o->asked->watch, &answer, err);
+	if (r == -ECONNRESET && !o->asked->dry_run && !o->check)
+		return err_wrap(
+		    err, r, "whether it landed is not known yet, and the next cowfsd settles it");
 	if (r < 0)
 		return r;
 	r = get_promotion(answer, &got, ret_now);

@@ -6,7 +6,6 @@ project is compared before and after, times of change included. As root, and wit
 """
 
 import ctypes
-import json
 import os
 import re
 import shutil
@@ -375,14 +374,18 @@ def directories_that_change_places_with_links_lead_nowhere(w):
         with Traced(w), Swapper(*((target, link) if i % 2 else (target / "sub", link))):
             done = subprocess.run([SNAP, "promote", "--json", "try"], cwd=w.project, env=w.env, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-        assert done.returncode in (0, 1, 5), done
+        assert done.returncode in (0, 1, 5, 11), done  # 11: it changes while it is captured
         ends[done.returncode] = ends.get(done.returncode, 0) + 1
         w.ok("status")  # what could not be taken back for want of the directory is now
         if watch:
             assert daemon(w) not in watch.pids(), f"cowfsd was there: {done}"
         assert around(outside) == before, done
         assert kept(w)[3:] == ([], []), done
-        whole(target, i, json.loads(done.stdout), done.returncode)
+        # Where a directory was away at the very moment at which all was taken back, that is told.
+        if b"not all could be taken back" in done.stderr:
+            ends["told"] = ends.get("told", 0) + 1
+        else:
+            whole(target, i, done)
         w.ok("rm", "--force", "try")
         shutil.rmtree(target)
     if watch:
@@ -390,14 +393,14 @@ def directories_that_change_places_with_links_lead_nowhere(w):
     print(f"# {ends}")
 
 
-def whole(target, i, said, status):
+def whole(target, i, done):
     """All of it landed, or nothing."""
     texts = {p.read_text() for p in target.rglob("f*")}
-    if status == 0:
-        assert texts == {f"evil {i}\n"} and (target / "new").exists(), (texts, said)
+    if done.returncode == 0:
+        assert texts == {f"evil {i}\n"} and (target / "new").exists(), (texts, done)
     else:
-        assert texts == {"old\n"} and not (target / "new").exists(), (texts, said)
-        assert not (target / "made").exists() and (target / "sub" / "f3").exists(), said
+        assert texts == {"old\n"} and not (target / "new").exists(), (texts, done)
+        assert not (target / "made").exists() and (target / "sub" / "f3").exists(), done
 
 
 if __name__ == "__main__":

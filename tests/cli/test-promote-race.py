@@ -13,6 +13,7 @@ from promotetest import Watch, clone, daemon, picture, same
 from snaptest import SNAP, main, test
 
 ROUNDS = 200 if os.environ.get("SNAP_TESTS_LONG") else 10
+REFUSED = (5, 11)  # a conflict, or it changes faster than it can be captured
 LINES = [f"line {i}\n" for i in range(40)]
 
 
@@ -143,7 +144,7 @@ def a_directory_that_is_removed_meanwhile_stays_removed_or_gets_all(w):
         act.communicate(timeout=120)
         left = sorted(target.glob("*")) if target.exists() else []
         # Who removes file by file may meet what has landed, or land may meet what is left: never the old.
-        assert act.returncode in (0, 5), act.returncode
+        assert act.returncode in (0, *REFUSED), act.returncode
         assert act.returncode == 0 or all(p.read_text() == "old\n" for p in left), left
         no_strays(w)
         w.ok("rm", "--force", "try")
@@ -201,7 +202,7 @@ def a_branch_that_is_checked_out_meanwhile_is_whole(w):
         with Meanwhile(lambda n: git(w.project, "checkout", "-q", ("one", "two")[n % 2])):
             act = begin(w, "try")
             out, err = act.communicate(timeout=120)
-        assert act.returncode in (0, 5), (act.returncode, out, err)
+        assert act.returncode in (0, *REFUSED), (act.returncode, out, err)
         landed += act.returncode == 0
         no_half_of_a_branch(w, i, act.returncode == 0)
         no_strays(w)
@@ -239,7 +240,7 @@ def directories_that_become_links_lead_nowhere(w):
         with Meanwhile(swap):
             act = begin(w, "try")
             act.communicate(timeout=120)
-        assert act.returncode in (0, 1, 5), act.returncode
+        assert act.returncode in (0, 1, *REFUSED), act.returncode
         same(picture(outside), before)
         w.ok("rm", "--force", "try")
     if watch:

@@ -528,6 +528,23 @@ def cowfsd_that_dies_while_a_check_runs_leaves_nothing(w):
     assert after == before, (after[0], before[0])
 
 
+# --- times ------------------------------------------------------------------------------------
+
+@test
+def what_lands_bears_the_time_at_which_the_clone_wrote_it(w):
+    path = clone(w)
+    (path / "src" / "main.c").write_text("int main(void) { return 1; }\n")
+    (path / "new").write_text("new\n")
+    (w.project / "main.o").write_text("built since\n")
+    want = {n: (path / n).stat().st_mtime_ns for n in ("src/main.c", "new")}
+    os.utime(w.project / "main.o", ns=(max(want.values()) + 10**9,) * 2)
+    promote(w, "try")
+    assert {n: (w.project / n).stat().st_mtime_ns for n in want} == want
+    # As documented: to make, the object is newer than the source. To a capture it is another file all the same.
+    assert (w.project / "main.o").stat().st_mtime_ns > want["src/main.c"]
+    assert w.ok("diff", "--json", "@", ".").json("snap.diff/1")["files"] == []
+
+
 # --- git --------------------------------------------------------------------------------------
 
 def git(top, *args):
