@@ -222,10 +222,10 @@ class CloneActs:
         if got["exit_code"] != 0:
             raise Broken(f"the command failed\n{result}")
         self.counts.runs += 1
-        died = self.board.died_since(clone.seen)
+        seen = clone.seen
         self.settle(clone)
         node = clone.state.get(path)
-        if not died and (not node or node.data != path):
+        if clone.seen == seen and (not node or node.data != path):
             raise Broken(f"{clone.name} does not hold what was run in it\n{result}")
 
     def act_run_aside(self):
