@@ -56,7 +56,7 @@ class CloneActs:
         clone.unsure = True
         self.settle(clone)
 
-    # --- their lives --------------------------------------------------------------------------------
+    # --- their lives ---------------------------------------------------------------------
 
     def act_new_clone(self):
         """Of the project as it is now."""
@@ -118,7 +118,7 @@ class CloneActs:
         self.snap("umount", clone.name)
         self.settle(clone)
 
-    # --- back and forth ------------------------------------------------------------------------------
+    # --- back and forth ---------------------------------------------------------------------
 
     def act_take(self):
         """A snapshot, maybe while others write."""
@@ -208,7 +208,7 @@ class CloneActs:
         clone.anything = True
         return clone.picture()
 
-    # --- runs ------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------
 
     def act_run(self):
         """A command in the sandbox, on the clone."""

@@ -108,7 +108,7 @@ class ProjectActs:
         self.state = state
         self.counts.tries += 1
 
-    # --- all or nothing ---------------------------------------------------------------------------------
+    # --- all or nothing ---------------------------------------------------------------------
 
     def land(self, before, want, *words, ok=(0, 5)):
         """The result of a command that writes the project; None if that was disturbed and is settled."""
@@ -169,7 +169,7 @@ class ProjectActs:
             raise Broken(f"project: {why}")
         self.state = state
 
-    # --- a disk that is full -----------------------------------------------------------------------------
+    # --- a disk that is full ---------------------------------------------------------------------
 
     def no_room(self):
         """How a command may fail while the project's disk is full; it has changed nothing then."""

@@ -69,7 +69,7 @@ class Director:
             self.board.full += 1
         self.fulls += 1
 
-    # --- bits that flip -----------------------------------------------------------------------------------
+    # --- bits that flip ---------------------------------------------------------------------
 
     def flip(self):
         self.to_phase(QUIESCE)
@@ -147,7 +147,7 @@ class Director:
         if self.board.failed:
             raise Broken("a worker failed")
 
-    # --- cowfsd itself ---------------------------------------------------------------------------------------
+    # --- cowfsd itself ---------------------------------------------------------------------
 
     def watch(self):
         """Its descriptors and memory stay within bounds."""

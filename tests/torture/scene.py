@@ -16,9 +16,9 @@ from pathlib import Path
 
 STORE_MIB, PROJECT_MIB = 768, 24
 COMMAND_S = 300  # after which a command counts as hung
-STORE_NAMES = {"chunks.db", "chunks.db-shm", "chunks.db-wal", "clones", "cowfsd.log", "cowfsd.log.1", "journal",
-               "lock", "meta.db", "meta.db-shm", "meta.db-wal", "run", "runs", "signatures", "damaged",
-               "reserve"}
+STORE_NAMES = {"chunks.db", "chunks.db-shm", "chunks.db-wal", "clones", "cowfsd.log", "cowfsd.log.1",
+               "damaged", "journal", "lock", "meta.db", "meta.db-shm", "meta.db-wal", "reserve", "run",
+               "runs", "signatures"}
 
 
 class Broken(Exception):
@@ -82,7 +82,7 @@ class Scene:
         subprocess.run(["mount", *words], check=True, stderr=subprocess.PIPE)
         self.mounted.append(words[-1])
 
-    # --- the program --------------------------------------------------------------------------
+    # --- the program ---------------------------------------------------------------------
 
     def snap(self, *words, cwd, kill_after=None):
         """What became of a command; None if it was killed."""
@@ -150,7 +150,7 @@ class Scene:
                     subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"],
                                    check=False, stdout=f, stderr=f, stdin=subprocess.DEVNULL, timeout=120)
 
-    # --- what must be true at the end ------------------------------------------------------------
+    # --- what must be true at the end ---------------------------------------------------------------------
 
     def sanitizers_are_silent(self):
         for log in [*self.reports.iterdir(), *self.store.glob("cowfsd.log*")]:
@@ -162,7 +162,7 @@ class Scene:
                     raise Broken(f"in '{log.name}':\n{text[at:at + 6000]}")
 
     def nothing_is_left(self, own):
-        """No process, mount, stage, journal, temporary file or cgroup."""
+        """No process, mount, stage, journal or temporary file."""
         left = [f"process {p.name}: {words!r}" for p in Path("/proc").iterdir() if p.name.isdigit()
                 and int(p.name) not in own and (words := command_of(p))] if self.root else []
         lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()

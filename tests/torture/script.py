@@ -49,7 +49,7 @@ class Script:
             if step:
                 return (kind, *step)
 
-    # --- what to do it to -----------------------------------------------------------------
+    # --- what to do it to ---------------------------------------------------------------------
 
     def some(self, state, *kinds):
         found = sorted(p for p, n in state.items() if n.kind in kinds)
@@ -62,7 +62,7 @@ class Script:
         path = os.path.join(self.rng.choice(folders), self.rng.choice(NAMES))
         return None if path in state else path
 
-    # --- steps ----------------------------------------------------------------------------
+    # --- steps ---------------------------------------------------------------------
 
     def create(self, state):
         path = self.place(state)

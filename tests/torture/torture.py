@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 import traceback
-from pathlib import Path
 
 from board import COUNTS, Board
 from director import Director

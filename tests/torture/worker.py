@@ -66,7 +66,7 @@ class Worker(CloneActs, ProjectActs, StoreActs):
     def project(self):
         return picture(self.state)
 
-    # --- from the first to the last ---------------------------------------------------------------
+    # --- from the first to the last ---------------------------------------------------------------------
 
     def work(self):
         """The status of its process."""
@@ -109,7 +109,7 @@ class Worker(CloneActs, ProjectActs, StoreActs):
         while self.clones:
             self.insist(self.remove, self.clones[0])
 
-    # --- commands -----------------------------------------------------------------------------------
+    # --- commands ---------------------------------------------------------------------
 
     def snap(self, *words, ok=(0,), cwd=None, kill=False):
         """A command that ends with one of these, or that somebody disturbed (Interrupted)."""
@@ -145,7 +145,7 @@ class Worker(CloneActs, ProjectActs, StoreActs):
             time.sleep(0.002)
         return deaths
 
-    # --- steps ---------------------------------------------------------------------------------------
+    # --- steps ---------------------------------------------------------------------
 
     def steps(self, top, count):
         """In the project, where nothing may fail."""
@@ -187,7 +187,7 @@ class Worker(CloneActs, ProjectActs, StoreActs):
         clone.unsure = True
         raise Interrupted(f"{clone.name}: {step}: {error}")
 
-    # --- what is, and what should be ----------------------------------------------------------------
+    # --- what is, and what should be ---------------------------------------------------------------------
 
     def settle(self, clone, force=False):
         """Mounted, held, quiet, durable, and just what it should be."""
@@ -309,7 +309,7 @@ class Worker(CloneActs, ProjectActs, StoreActs):
         with contextlib.suppress(ValueError):
             self.snapshots.remove(snapshot)
 
-    # --- pauses ----------------------------------------------------------------------------------------
+    # --- pauses ---------------------------------------------------------------------
 
     def pause(self):
         """Quiet, while somebody damages the store; then look what is left of it."""
