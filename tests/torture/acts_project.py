@@ -4,7 +4,7 @@ import contextlib
 import os
 
 from kept import judge
-from merge import CLEAR, CONFLICT, UNCLEAR, foresee
+from merge import CLEAR, CONFLICT, UNCLEAR, changed, foresee, linked
 from scene import Broken, Interrupted
 from tree import differs, picture, scan, without
 
@@ -59,6 +59,8 @@ class ProjectActs:
             self.rng.choice((-1, -1, self.rng.randrange(len(self.promotions)))))
         before = self.project()
         verdict, want = foresee(became, before, was)
+        if verdict == CLEAR and linked((was, became), changed(was, became)):
+            verdict, want = UNCLEAR, None  # docs/promote.md, "Not there": names of one file
         gone = passes != self.board.passes
         result = self.land(before, want, "undo", "--json", receipt,
                            ok=(0, 1, 4, 5) if gone else (0, 5))
