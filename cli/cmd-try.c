@@ -135,11 +135,27 @@ static int promote(struct trying *t, struct err *err)
 	return r < 0 ? r : 1;
 }
 
+/* If cowfsd died before the end was told, the clone may hold a part of what was written. */
+static int discard_unknown(struct trying *t, struct err *err)
+{
+	int r = discard(t, err);
+
+	return r < 0
+		   ? r
+		   : err_set(err, -ECONNRESET,
+			     "nothing is promoted: cowfsd ended before it told what '%s' changed, "
+			     "and some of that may be lost",
+			     t->run.argv.list[0]);
+}
+
 /* Nobody is there to be asked what then: the hints name the clone, so it stays. */
 static int promote_or_keep(struct trying *t, struct err *err)
 {
-	int r = promote(t, err);
+	int r;
 
+	if (!t->run.compared)
+		return discard_unknown(t, err);
+	r = promote(t, err);
 	return r != 0 ? r : keep(t, err);
 }
 

@@ -270,7 +270,7 @@ int main(int argc, char **argv)
 	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
 		return daemon_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
-		return walker_main(argc > 2);
+		return walker_main(argc > 2 ? argv[2] : NULL);
 	fill_closed_streams();
 	/* Under Ubuntu `snap` may be another program, so hints name the one that was called. */
 	if (argc > 0 && strcmp(path_base(argv[0]), "snapcow") == 0)

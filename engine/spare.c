@@ -69,7 +69,7 @@ static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 	char self[PATH_MAX], name[] = WALKER_NAME;
 	const char *path = sys_self_path(self, sizeof(self));
 	AUTO_FREE char *of = strdup(store); /* for whoever looks at the list of processes */
-	char word[] = "ahead", *argv[] = { name, of, ahead ? word : NULL, NULL };
+	char parent[16], *argv[] = { name, of, ahead ? parent : NULL, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -77,6 +77,7 @@ static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 
 	if (!path || !of)
 		return -ENOMEM;
+	snprintf(parent, sizeof(parent), "%d", (int)getpid());
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -150,7 +151,7 @@ static bool walk(struct walk *w)
 }
 
 /* It ends by itself when the mount is gone: nothing can be opened any more. */
-int walker_main(bool ahead)
+int walker_main(const char *parent)
 {
 	const uint64_t memory = sys_available_memory() / MEMORY_SHARE;
 	struct walk w = { .load_fd = -1 };
@@ -161,12 +162,13 @@ int walker_main(bool ahead)
 	}
 	sys_name_process(WALKER_NAME);
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, 0, PRIO_MAX), "then it works at that of others");
-	if (ahead) {
+	if (parent) {
 		w.ahead = true;
 		w.left = memory < AHEAD_MAX ? memory : AHEAD_MAX;
 		w.load_fd = sys_load_open();
 		w.processors = sys_processors();
-		w.parent = getppid();
+		/* It may have died already: then getppid() tells somebody else's number. */
+		w.parent = (pid_t)strtol(parent, NULL, 10);
 		walk(&w); /* as far as that goes */
 		w.ahead = false;
 	}

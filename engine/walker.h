@@ -6,13 +6,12 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #define WALKER_NAME "cowfsd-walk"
 #define WALKER_FD   3 /* the top of what it is to read */
 
 /*
- * The exit code.  Only for a process that was started under WALKER_NAME.  `ahead`: names are
- * known, and what is in small files is to be read.
+ * The exit code.  Only for a process that was started under WALKER_NAME.  NULL: names are to be
+ * read; else they are known, and what is in small files is, while the process of this number
+ * (a text) is its parent.
  */
-int walker_main(bool ahead);
+int walker_main(const char *parent);

@@ -117,10 +117,14 @@ static int merge_group(struct merging *m, const char *path, const struct version
 	return r;
 }
 
-/* Whose names it has: those of the side that changed them, of ours if both did. */
+/*
+ * Whose names it has: those of the side that changed them, of ours if both did.  In base one that
+ * lost all of its other names in a merge still stands as one of several; it is a file by itself.
+ */
 static bool names_are_theirs(const struct version v[VERSIONS])
 {
-	const uint64_t b = label(&v[BASE]), o = label(&v[OURS]), t = label(&v[THEIRS]);
+	const uint64_t b = v[BASE].e && v[BASE].e->nlink > 1 ? label(&v[BASE]) : 0;
+	const uint64_t o = label(&v[OURS]), t = label(&v[THEIRS]);
 
 	return t != b && (o == b || v[OURS].renumbered);
 }

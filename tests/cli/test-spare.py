@@ -430,5 +430,27 @@ def an_ordinary_user_has_none_and_does_not_miss_it(w: World):
     assert "warn" not in (w.home / "store" / "cowfsd.log").read_text()
 
 
+@test
+def a_walker_whose_daemon_died_before_it_began_waits_for_nobody(w: World):
+    """It lets others go first, here such as never stop; but not for somebody who is gone."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+              for _ in range(os.cpu_count() + 2)]
+    try:
+        walker = subprocess.Popen(["cowfsd-walk", str(w.store), str(dead.pid)], executable=SNAP, env=w.env,
+                                  close_fds=False, stderr=subprocess.DEVNULL,
+                                  preexec_fn=lambda: os.dup2(os.open(w.project, os.O_RDONLY), 3))
+        try:
+            walker.wait(timeout=60)
+        finally:
+            walker.kill()
+            walker.wait()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 if __name__ == "__main__":
     sys.exit(main())

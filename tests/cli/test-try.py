@@ -256,6 +256,23 @@ def a_script_promotes_what_ended_well(w):
 
 
 @test
+def what_a_daemon_that_died_may_have_lost_is_not_promoted(w):
+    """The command ends well, but a part of what it wrote may have died with cowfsd."""
+    can_run(w)
+    with subprocess.Popen([SNAP, "try", "--promote-if-ok", "--", "sh", "-c",
+                           "echo second > README.md; echo ready; read word"], cwd=w.project, env=w.env,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"ready\n"
+        for pid in w.daemons():
+            os.kill(pid, 9)
+            gone(pid, 20)
+        _, said = child.communicate(b"go on\n", timeout=120)
+    assert child.returncode == 1 and b"error: nothing is promoted: cowfsd ended" in said, said
+    assert (w.project / "README.md").read_text() == "first\n" and clones(w) == []
+
+
+@test
 def a_script_is_told_all_of_it(w):
     can_run(w)
     got = w.ok("try", "--json", "--promote-if-ok", "--", *EDIT).json("snap.try/1", *KEYS)

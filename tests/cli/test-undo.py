@@ -141,6 +141,19 @@ def names_that_parted_from_their_file_join_it_again(w: World):
 
 
 @test
+def names_of_one_file_come_back_as_that(w: World):
+    one, two = w.project / "one", w.project / "two"
+    one.write_text("two names\n")
+    os.link(one, two)
+    there = clone(w, "c")
+    (there / "one").unlink()
+    (there / "two").write_text("one name\n")
+    w.ok("promote", "c")
+    w.ok("undo")
+    assert two.read_text() == "two names\n" and one.samefile(two)
+
+
+@test
 def what_was_taken_back_by_hand_is_in_nobodys_way(w: World):
     for name in ("first", "second"):
         (clone(w, name) / name).write_text(name)
