@@ -75,9 +75,11 @@ class Report:
     @staticmethod
     def below(section):
         """What does not fit into the table."""
-        lines = []
+        notes = {}  # what is to be said: of which rows
         for row in section.rows:
-            lines += [f"{row.name}: {note}" for note in dict.fromkeys(row.notes)]
+            for note in dict.fromkeys(row.notes):
+                notes.setdefault(note, []).append(row.name)
+        lines = [f"{note}: {'; '.join(names)}" for note, names in notes.items()]
         lines += [f"skipped {peer}: {why}" for peer, why in section.skipped.items()]
         lines += [f"the part '{part}' failed: {why}" for part, why in section.failed.items()]
         return [f"- {line}" for line in lines]
