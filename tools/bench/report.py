@@ -6,6 +6,10 @@ import machine
 from row import MET, OURS, SHORT
 
 
+def counted(number, noun):
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Section:
     """What a group of parts came to."""
 
@@ -26,6 +30,7 @@ class Report:
     def __init__(self, opts, where):
         self.opts, self.machine = opts, machine.describe(where)
         self.sections = []
+        self.interrupted = False
 
     def rows(self):
         return [row for section in self.sections for row in section.rows]
@@ -39,12 +44,14 @@ class Report:
         opts = self.opts
         lines = [f"{machine.sentence(self.machine)}.",
                  f"{opts.entries:,} entries, a large file of {opts.large >> 20:,} MiB, "
-                 f"{opts.rounds} rounds in turn after one to warm up; medians, the best in brackets; "
+                 f"{counted(opts.rounds, 'round')} in turn after one to warm up; medians, the best in brackets; "
                  f"a ratio is ours to the peer's, of medians and of the best. "
                  f"All of it took {self.seconds() / 60:.1f} minutes."]
         if opts.quick:
             lines.insert(0, "**Quick: few rounds and small trees, for a look; these are no figures "
                             "to keep.**")
+        if self.interrupted:
+            lines.insert(0, "**Interrupted: this is what was measured until then.**")
         return lines
 
     def table(self, section):
@@ -87,7 +94,7 @@ class Report:
     def summary(self):
         verdicts = [row.judge(target)["verdict"] for row in self.rows() for target in row.targets]
         met, short = verdicts.count(MET), verdicts.count(SHORT)
-        lines = [f"{len(verdicts)} targets: {met} met, {short} short, "
+        lines = [f"{counted(len(verdicts), 'target')}: {met} met, {short} short, "
                  f"{len(verdicts) - met - short} skipped."]
         far = sorted((row for row in self.rows() if row.shortfall() > 1),
                      key=lambda row: -row.shortfall())
@@ -110,9 +117,9 @@ class Report:
 
     def data(self):
         opts = self.opts
-        return {"machine": self.machine, "quick": opts.quick, "rounds": opts.rounds,
-                "entries": opts.entries, "sizes": opts.sizes, "large_bytes": opts.large,
-                "seconds": self.seconds(), "groups": [section.data() for section in self.sections]}
+        return {"machine": self.machine, "interrupted": self.interrupted, "quick": opts.quick,
+                "rounds": opts.rounds, "entries": opts.entries, "sizes": opts.sizes,
+                "large_bytes": opts.large, "seconds": self.seconds(), "groups": [section.data() for section in self.sections]}
 
     def json(self):
         return json.dumps(self.data(), indent=1) + "\n"
