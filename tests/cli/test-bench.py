@@ -148,8 +148,8 @@ def bench(w, *words):
 def one_command_measures_and_writes_table_figures_and_picture(w: World):
     needs_fuse()
     done = bench(w, "change", "clones", "--quick", "--rounds", "1", "--entries", "300",
-                 "--sizes", "100,300", "--no-loop", "--build", SNAP.parents[1], "--json", "out.json",
-                 "--markdown", "out.md", "--svg", "out.svg")
+                 "--sizes", "100,300", "--no-loop", "--build", SNAP.parents[1],
+                 "--json", "out.json", "--markdown", "out.md", "--svg", "out.svg")
     assert done.returncode == 0, done.stderr
     assert (w.top / "out.md").read_text() == done.stdout, done.stdout
     data = json.loads((w.top / "out.json").read_text())

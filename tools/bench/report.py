@@ -44,8 +44,8 @@ class Report:
         opts = self.opts
         lines = [f"{machine.sentence(self.machine)}.",
                  f"{opts.entries:,} entries, a large file of {opts.large >> 20:,} MiB, "
-                 f"{counted(opts.rounds, 'round')} in turn after one to warm up; medians, the best in brackets; "
-                 f"a ratio is ours to the peer's, of medians and of the best. "
+                 f"{counted(opts.rounds, 'round')} in turn after one to warm up; medians, the best "
+                 "in brackets; a ratio is ours to the peer's, of medians and of the best. "
                  f"All of it took {self.seconds() / 60:.1f} minutes."]
         if opts.quick:
             lines.insert(0, "**Quick: few rounds and small trees, for a look; these are no figures "
@@ -119,7 +119,8 @@ class Report:
         opts = self.opts
         return {"machine": self.machine, "interrupted": self.interrupted, "quick": opts.quick,
                 "rounds": opts.rounds, "entries": opts.entries, "sizes": opts.sizes,
-                "large_bytes": opts.large, "seconds": self.seconds(), "groups": [section.data() for section in self.sections]}
+                "large_bytes": opts.large, "seconds": self.seconds(),
+                "groups": [section.data() for section in self.sections]}
 
     def json(self):
         return json.dumps(self.data(), indent=1) + "\n"

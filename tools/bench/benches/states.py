@@ -123,7 +123,8 @@ def clone(session):
     """Of a captured tree: in cowfsd against btrfs's ioctl, and the whole command."""
     project, store = session.tree(), session.store
     snapshot = session.snapshot_of(project)
-    inside = session.row("clone of a captured tree, in cowfsd", "ms", at_most(1.0, "btrfs snapshot"))
+    inside = session.row("clone of a captured tree, in cowfsd", "ms",
+                         at_most(1.0, "btrfs snapshot"))
     whole = session.row("`snap clone --from SNAPSHOT`, whole command, mounted", "ms", at_most(10))
     rate = session.row("clones a second, whole commands one after the other", "/s", at_least(200),
                        rate=True)
