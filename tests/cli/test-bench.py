@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import xml.dom.minidom
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,8 +148,8 @@ def bench(w, *words):
 def one_command_measures_and_writes_table_figures_and_picture(w: World):
     needs_fuse()
     done = bench(w, "change", "clones", "--quick", "--rounds", "1", "--entries", "300",
-                 "--sizes", "100,300", "--no-loop", "--build", SNAP.parents[1], "--json", "out.json",
-                 "--markdown", "out.md", "--svg", "out.svg")
+                 "--sizes", "100,300", "--no-loop", "--build", SNAP.parents[1],
+                 "--json", "out.json", "--markdown", "out.md", "--svg", "out.svg")
     assert done.returncode == 0, done.stderr
     assert (w.top / "out.md").read_text() == done.stdout, done.stdout
     data = json.loads((w.top / "out.json").read_text())
@@ -178,6 +179,25 @@ def make_build_without_helpers(w):
     (w.top / "build" / "cli").mkdir(parents=True)
     (w.top / "build" / "cli" / SNAP.name).symlink_to(SNAP)
     return w.top / "build"
+
+
+@test
+def who_interrupts_gets_what_was_measured_and_nothing_stays(w: World):
+    needs_fuse()
+    words = ["change", "clones", "--rounds", "100000", "--entries", "300", "--sizes", "100,300",
+             "--no-loop", "--build", SNAP.parents[1], "--json", "out.json"]
+    with subprocess.Popen([BENCH / "run", *words], cwd=w.top, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**w.env, "SNAP_BENCH_DIR": str(w.top / "bench")}) as process:
+        while not list((w.top / "bench").glob("arena-*/store/clones/*")):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.terminate()
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, (process.returncode, err)
+    assert "Interrupted" in out.splitlines()[0], out
+    assert json.loads((w.top / "out.json").read_text())["interrupted"]
+    assert not list((w.top / "bench").glob("arena-*")) and not w.mounts(), err
 
 
 @test

@@ -1,5 +1,5 @@
 /*
- * bench-fs - the loops of tools/bench/fs: what one kind of operation costs in a directory.
+ * bench-fs - the loops of tools/bench/run fs: what one kind of operation costs in a directory.
  *
  *   bench-fs walk|list|read|all TREE       one pass over a tree: stat each, names, bytes, all three
  *   bench-fs meta DIR N                    N small files and directories made, moved, removed

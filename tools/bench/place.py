@@ -147,15 +147,15 @@ class Ours(Place):
     busy = False
 
     def wait_for_spare(self):
-        """Until a warm clone waits for who clones next; False if the machine is too busy for one,
-        of which once is enough to know."""
-        until = time.monotonic() + SPARE_SECONDS
-        while not self.busy:
-            if self.session.store.snap("start", cwd=self.source)["spare"] == "warm":
-                return True
-            self.busy = time.monotonic() > until
+        """Until a warm clone waits for who clones next; False if there is none, because the
+        machine is busy.  Who waited in vain once does not wait again."""
+        until = time.monotonic() + (0 if self.busy else SPARE_SECONDS)
+        while self.session.store.snap("start", cwd=self.source)["spare"] != "warm":
+            if time.monotonic() > until:
+                self.busy = True
+                return False
             time.sleep(0.05)
-        return False
+        return True
 
     @contextlib.contextmanager
     def fresh(self, of=None, copied=False):

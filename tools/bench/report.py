@@ -6,6 +6,10 @@ import machine
 from row import MET, OURS, SHORT
 
 
+def counted(number, noun):
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Section:
     """What a group of parts came to."""
 
@@ -26,6 +30,7 @@ class Report:
     def __init__(self, opts, where):
         self.opts, self.machine = opts, machine.describe(where)
         self.sections = []
+        self.interrupted = False
 
     def rows(self):
         return [row for section in self.sections for row in section.rows]
@@ -39,12 +44,14 @@ class Report:
         opts = self.opts
         lines = [f"{machine.sentence(self.machine)}.",
                  f"{opts.entries:,} entries, a large file of {opts.large >> 20:,} MiB, "
-                 f"{opts.rounds} rounds in turn after one to warm up; medians, the best in brackets; "
-                 f"a ratio is ours to the peer's, of medians and of the best. "
+                 f"{counted(opts.rounds, 'round')} in turn after one to warm up; medians, the best "
+                 "in brackets; a ratio is ours to the peer's, of medians and of the best. "
                  f"All of it took {self.seconds() / 60:.1f} minutes."]
         if opts.quick:
             lines.insert(0, "**Quick: few rounds and small trees, for a look; these are no figures "
                             "to keep.**")
+        if self.interrupted:
+            lines.insert(0, "**Interrupted: this is what was measured until then.**")
         return lines
 
     def table(self, section):
@@ -75,9 +82,11 @@ class Report:
     @staticmethod
     def below(section):
         """What does not fit into the table."""
-        lines = []
+        notes = {}  # what is to be said: of which rows
         for row in section.rows:
-            lines += [f"{row.name}: {note}" for note in dict.fromkeys(row.notes)]
+            for note in dict.fromkeys(row.notes):
+                notes.setdefault(note, []).append(row.name)
+        lines = [f"{note}: {'; '.join(names)}" for note, names in notes.items()]
         lines += [f"skipped {peer}: {why}" for peer, why in section.skipped.items()]
         lines += [f"the part '{part}' failed: {why}" for part, why in section.failed.items()]
         return [f"- {line}" for line in lines]
@@ -85,7 +94,7 @@ class Report:
     def summary(self):
         verdicts = [row.judge(target)["verdict"] for row in self.rows() for target in row.targets]
         met, short = verdicts.count(MET), verdicts.count(SHORT)
-        lines = [f"{len(verdicts)} targets: {met} met, {short} short, "
+        lines = [f"{counted(len(verdicts), 'target')}: {met} met, {short} short, "
                  f"{len(verdicts) - met - short} skipped."]
         far = sorted((row for row in self.rows() if row.shortfall() > 1),
                      key=lambda row: -row.shortfall())
@@ -108,9 +117,10 @@ class Report:
 
     def data(self):
         opts = self.opts
-        return {"machine": self.machine, "quick": opts.quick, "rounds": opts.rounds,
-                "entries": opts.entries, "sizes": opts.sizes, "large_bytes": opts.large,
-                "seconds": self.seconds(), "groups": [section.data() for section in self.sections]}
+        return {"machine": self.machine, "interrupted": self.interrupted, "quick": opts.quick,
+                "rounds": opts.rounds, "entries": opts.entries, "sizes": opts.sizes,
+                "large_bytes": opts.large, "seconds": self.seconds(),
+                "groups": [section.data() for section in self.sections]}
 
     def json(self):
         return json.dumps(self.data(), indent=1) + "\n"

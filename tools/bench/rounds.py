@@ -6,7 +6,7 @@ import time
 
 from row import OURS
 
-PATIENCE = 5  # seconds a turn, for who is no measure of anything
+PATIENCE = 10  # seconds a turn, for who is no measure of anything
 
 
 def say(text):

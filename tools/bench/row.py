@@ -56,7 +56,7 @@ class Row:
         return {who: len(values) for who, values in self.values.items()}
 
     def go_back(self, counts, keep=()):
-        """Forget what came since, which was to warm up; but of those in `keep` it is all there is."""
+        """Forget what came since, to warm up; but of those in `keep` it is all there is."""
         for who in list(self.values):
             if who in keep:
                 self.notes.append(f"{who} takes long and had one round")

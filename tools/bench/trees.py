@@ -61,10 +61,16 @@ def disk_bytes(path):
 
 
 def some_files(project, count):
-    """Text files from all over the tree."""
-    found = sorted(p.relative_to(project) for p in project.rglob("*.js")
-                   if p.is_file() and not p.is_symlink() and p.stat().st_size > 64)
-    return found[::max(1, len(found) // count)][:count]
+    """So many text files, or fewer, from all over the tree; the same ones each time."""
+    names = sorted(os.path.join(folder, name) for folder, _, inner in os.walk(project)
+                   for name in inner if name.endswith(".js"))
+    step = max(1, len(names) // count)
+    found = []
+    for at in range(0, len(names), step):
+        fit = (p for p in map(Path, names[at:at + step])
+               if not p.is_symlink() and p.stat().st_size > 64)
+        found += [p.relative_to(project) for p in [next(fit, None)] if p]
+    return found[:count]
 
 
 def write_some(top, files, stamp):

@@ -29,7 +29,6 @@ class Sized:
         self.session, self.entries, self.curves = session, entries, curves
         self.project = session.tree(entries)
         self.store = Store(session.arena, session.snapcow, f"growth-{entries}")
-        trees.warm(self.project)
         curves["first capture"].add(entries, self.store.timed("snapshot", cwd=self.project))
         self.snapshot = self.store.snap("snapshot", cwd=self.project)["snapshot"]
         self.asking = Asking(self.store, self.project)

@@ -123,7 +123,8 @@ def clone(session):
     """Of a captured tree: in cowfsd against btrfs's ioctl, and the whole command."""
     project, store = session.tree(), session.store
     snapshot = session.snapshot_of(project)
-    inside = session.row("clone of a captured tree, in cowfsd", "ms", at_most(1.0, "btrfs snapshot"))
+    inside = session.row("clone of a captured tree, in cowfsd", "ms",
+                         at_most(1.0, "btrfs snapshot"))
     whole = session.row("`snap clone --from SNAPSHOT`, whole command, mounted", "ms", at_most(10))
     rate = session.row("clones a second, whole commands one after the other", "/s", at_least(200),
                        rate=True)
@@ -208,18 +209,23 @@ def promote(session):
 
 def promote_some(session, project, count, most, peer, peer_ms):
     files = trees.some_files(project, count)
-    row = session.row(f"`snap promote` of {len(files):,} files in {session.opts.entries:,}", "ms",
-                      at_most(most, peer))
+    of = f"{len(files):,} files in {session.opts.entries:,}"
+    row = session.row(f"`snap promote` of {of}", "ms", at_most(most, peer))
+    undone = session.row(f"`snap undo` of {of}", "ms")
 
     def act(_):
         name = session.number("promote")
         trees.write_some(session.clone_now(project, name), files, name)
         os.sync()
-        row.add(peer, peer_ms(files))
-        os.sync()  # or we would have to write the peer's files, too: ours are durable at the end
+        value = peer_ms(files)
+        row.add(peer, value)
+        undone.add(peer, value)
+        os.sync()  # or we would write the peer's files as well: what we wrote is durable at the end
         row.add(OURS, session.store.timed("promote", name, cwd=project))
+        os.sync()
+        undone.add(OURS, session.store.timed("undo", cwd=project))
         session.store.snap("rm", "--force", name, cwd=project)
-    session.rounds(f"promote {len(files)}", {OURS: act}, [row])
+    session.rounds(f"promote {len(files)}", {OURS: act}, [row, undone])
 
 
 PARTS = {"capture": capture, "unchanged": unchanged, "clone": clone, "idle": idle,
