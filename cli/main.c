@@ -177,13 +177,13 @@ static int run_command(struct invocation *inv, struct err *err)
 	int r;
 
 	progress_init(&progress, stderr, !inv->quiet);
-	inv->progress = &progress;
 	if (!inv->command->no_engine) {
 		r = engine_open(&options, &engine, err);
 		if (r < 0)
 			return r;
 	}
 	inv->engine = engine;
+	inv->progress = &progress;
 	r = inv->command->run(inv, err);
 	inv->engine = NULL;
 	inv->progress = NULL;

@@ -26,8 +26,8 @@
 
 #define OOM_SCORE "200" /* of 1000: as if it used a fifth of the memory more than it does */
 
-#define ID_COUNT 65536
-#define ID_BASE  524288 /* where ids of a run by root begin outside; no account is given such */
+#define ID_COUNT 65536u
+#define ID_BASE  524288u /* where ids of a run by root begin outside; no account is given such */
 
 /* What a kernel says that was told to make no user namespaces, and what to do then. */
 static int explain_clone(struct err *err, bool privileged)

@@ -24,6 +24,7 @@ MAY_USE = {
     "engine": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", "snapshot", "runner"),
     "cli": ("base", "engine", "snapshot"),
     "tools/bench": ("base", "cowfs/store", "engine"),
+    "tools/macos-stubs": (),
     "tests": ANY,
 }
 

@@ -86,8 +86,8 @@ static int verify_tables(struct db *db, enum schema_file f, struct err *err)
 	    "SELECT CAST(group_concat(sql || ';', '') AS BLOB) FROM"
 	    " (SELECT sql FROM sqlite_schema WHERE sql NOT NULL ORDER BY name)";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	const void *tables;
-	size_t len;
+	const void *tables = NULL;
+	size_t len = 0;
 	int r;
 
 	r = db_query(db, sql, &q, err);

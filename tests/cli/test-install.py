@@ -69,6 +69,46 @@ def a_snap_of_somebody_else_is_never_touched(w: World):
     assert names(prefix / "share" / "bash-completion" / "completions") == {"snapcow"}
 
 
+def everything_below(folder):
+    return {str(p.relative_to(folder)) for p in folder.rglob("*")} if folder.is_dir() else set()
+
+
+def uninstall(build=BUILD):
+    done = subprocess.run([SOURCE / "tools" / "uninstall", build], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout.decode()
+
+
+@test
+def what_was_installed_can_be_taken_away_whole(w: World):
+    theirs = w.top / "dest" / str(prefix_of_build()).lstrip("/") / "share" / "man" / "man1" / "their.1"
+
+    def put_theirs(_):
+        theirs.parent.mkdir(parents=True)
+        theirs.write_text("theirs")
+
+    prefix = install(w, put_theirs)
+    assert "snap" in names(prefix / "bin")
+    status, said = uninstall()
+    assert status == 0, said
+    assert everything_below(prefix) == {"share", "share/man", "share/man/man1", "share/man/man1/their.1"}
+    status, said = uninstall()
+    assert status == 0 and "nothing was installed" in said, said
+    status, said = uninstall(w.top)
+    assert status == 2 and "is no build directory" in said, said
+
+
+@test
+def a_short_name_that_leads_elsewhere_by_now_stays(w: World):
+    prefix = install(w)
+    (prefix / "bin" / "snap").unlink()
+    (prefix / "bin" / "snap").symlink_to("/somewhere/else")
+    status, said = uninstall()
+    assert status == 1 and "Could not delete" in said, said
+    assert everything_below(prefix) == {"bin", "bin/snap"}, everything_below(prefix)
+    assert os.readlink(prefix / "bin" / "snap") == "/somewhere/else"
+
+
 def prefix_of_build():
     said = subprocess.run(["meson", "introspect", "--buildoptions", BUILD], stdout=subprocess.PIPE,
                           check=True).stdout

@@ -284,6 +284,18 @@ def layers(report):
             report.ok()
 
 
+def macos(report):
+    status, out = run("macos", ["tools/check-macos"])
+    last = tail(out, 1)
+    if status == 0:
+        report.ok()
+    elif status == 77:
+        report.skip("macos", last.removeprefix("skipped: "))
+    else:
+        wrong = [line for line in out.splitlines() if not line.startswith(("compiled ", "linux "))]
+        report.fail("macos", last, "\n".join(wrong[:40]))
+
+
 def hardening(report):
     program = OUT / "release" / "cli" / "snapcow"
     for name, args in (("hardening", [program]), ("hardening self-test", ["--self-test"])):
@@ -392,11 +404,13 @@ def run_steps(report, opts):
     else:
         report.skip("tests", "the build they need failed")
     if opts.only:
-        for name in ("format", "layers", "build clang", "build release", "hardening", "fuzz"):
+        for name in ("format", "layers", "macos", "build clang", "build release", "hardening",
+                     "fuzz"):
             report.skip(name, "only some tests were asked for")
         return
     report.step("format", formatting)
     report.step("layers", layers)
+    report.step("macos", macos)
     report.step("build clang", build, "build clang")
     if report.step("build release", build, "build release"):
         report.step("hardening", hardening)
