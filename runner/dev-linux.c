@@ -48,7 +48,7 @@ static int add_device(int root, const struct device *d, struct err *err)
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major, d->minor))
 		return err_set(err, -ENODEV, "'%s' is not the device it should be", d->host);
 
-	target = mounts_target(root, d->guest, false, err);
+	target = target_open(root, d->guest, false, err);
 	if (target < 0)
 		return target;
 	if (mount_set(tree, 0, &attr) < 0 || mount_attach(tree, target) < 0)
@@ -66,7 +66,7 @@ static int add_terminals(int root, struct err *err)
 	pts = mount_fs_make(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (pts < 0)
 		return err_sys(err, "making the terminals of the run");
-	target = mounts_target(root, "/dev/pts", true, err);
+	target = target_open(root, "/dev/pts", true, err);
 	if (target < 0)
 		return target;
 	if (mount_attach(pts, target) < 0)
@@ -76,7 +76,7 @@ static int add_terminals(int root, struct err *err)
 
 int dev_build(int root, struct err *err)
 {
-	AUTO_CLOSE int dev = mounts_target(root, "/dev", true, err);
+	AUTO_CLOSE int dev = target_open(root, "/dev", true, err);
 	int r = 0;
 
 	if (dev < 0)

@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
-#include "base/path.h"
 #include "runner/mount-api.h"
 #include "runner/sandbox-i.h"
 
@@ -53,72 +52,6 @@ int mounts_open_host(const struct sandbox_mount *m, struct err *err)
 	return TAKE_FD(fd);
 }
 
-/* One name further down; what is missing is made.  Descriptor or -errno. */
-static int step_down(int at, const char *name, bool dir)
-{
-	int fd = mount_openat2(at, name, O_PATH | O_NOFOLLOW, BENEATH);
-
-	if (fd >= 0 || errno != ENOENT)
-		return fd < 0 ? -errno : fd;
-	if (dir && mkdirat(at, name, 0755) < 0)
-		return -errno;
-	if (!dir) {
-		AUTO_CLOSE int made =
-		    openat(at, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
-
-		if (made < 0)
-			return -errno;
-	}
-	fd = mount_openat2(at, name, O_PATH | O_NOFOLLOW, BENEATH);
-	return fd < 0 ? -errno : fd;
-}
-
-/*
- * The directory that `guest` stands in, and its last name in *ret_name.  That is the root itself
- * or *owned, which the caller closes.
- */
-static int open_parent(int root, const char *guest, int *owned, const char **ret_name,
-		       struct err *err)
-{
-	char name[PATH_NAME_MAX + 1];
-	const char *rest = guest + 1, *slash;
-	int at = root;
-
-	while ((slash = strchr(rest, '/'))) {
-		memcpy(name, rest, (size_t)(slash - rest));
-		name[slash - rest] = '\0';
-		at = step_down(at, name, true);
-		if (at < 0)
-			return err_wrap(err, at, "making '%s' in the root of the run", guest);
-		cleanup_close(owned);
-		*owned = at;
-		rest = slash + 1;
-	}
-	*ret_name = rest;
-	return at;
-}
-
-int mounts_target(int root, const char *guest, bool dir, struct err *err)
-{
-	AUTO_CLOSE int owned = -1, fd = -1;
-	const char *name;
-	struct stat st;
-	int at = open_parent(root, guest, &owned, &name, err);
-
-	if (at < 0)
-		return at;
-	fd = step_down(at, name, dir);
-	if (fd < 0)
-		return err_wrap(err, fd, "making '%s' in the root of the run", guest);
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "looking at '%s' of the run", guest);
-	if (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode) != dir)
-		return err_set(err, dir ? -ENOTDIR : -EISDIR,
-			       "'%s' of the run is no %s to mount on", guest,
-			       dir ? "directory" : "file");
-	return TAKE_FD(fd);
-}
-
 /* Give a tree that is nowhere yet its attributes, with all below it, and attach it. */
 static int attach(int tree, int target, uint64_t attrs, const char *guest, struct err *err)
 {
@@ -147,7 +80,7 @@ static int bind(int root, const struct sandbox_mount *m, int given, struct err *
 	}
 	if (fstat(given < 0 ? made : given, &st) < 0)
 		return err_sys(err, "looking at '%s'", m->host);
-	target = mounts_target(root, m->guest, S_ISDIR(st.st_mode), err);
+	target = target_open(root, m->guest, S_ISDIR(st.st_mode), err);
 	if (target < 0)
 		return target;
 	return attach(given < 0 ? made : given, target, attrs, m->guest, err);
@@ -169,13 +102,13 @@ static int fresh_source(int root, int target, const char *guest, struct err *err
 		return fcntl(target, F_DUPFD_CLOEXEC, 3);
 	snprintf(name, sizeof(name), "/.fresh-%llx-%llx", (unsigned long long)is.st_dev,
 		 (unsigned long long)is.st_ino);
-	return mounts_target(root, name, true, err);
+	return target_open(root, name, true, err);
 }
 
 /* A directory of the root's tmpfs, under a mount of its own that stays writable. */
 static int fresh(int root, const char *guest, mode_t mode, struct err *err)
 {
-	AUTO_CLOSE int target = mounts_target(root, guest, true, err), source = -1, tree = -1;
+	AUTO_CLOSE int target = target_open(root, guest, true, err), source = -1, tree = -1;
 
 	if (target < 0)
 		return target;
@@ -215,7 +148,7 @@ static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 {
 	AUTO_CLOSE int owned = -1;
 	const char *name;
-	int at = open_parent(root, m->guest, &owned, &name, err);
+	int at = target_parent(root, m->guest, &owned, &name, err);
 
 	if (at < 0)
 		return at;
@@ -228,7 +161,7 @@ static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 static int add_text(int root, const struct sandbox_mount *m, struct err *err)
 {
 	static const char name[] = ".text";
-	AUTO_CLOSE int target = mounts_target(root, m->guest, false, err), file = -1, tree = -1;
+	AUTO_CLOSE int target = target_open(root, m->guest, false, err), file = -1, tree = -1;
 	int r;
 
 	if (target < 0)
@@ -327,7 +260,7 @@ static int pivot(int root, struct err *err)
 
 static int attach_proc(int root, int proc, struct err *err)
 {
-	AUTO_CLOSE int target = mounts_target(root, "/proc", true, err);
+	AUTO_CLOSE int target = target_open(root, "/proc", true, err);
 
 	if (target < 0)
 		return target;
@@ -338,10 +271,10 @@ static int attach_proc(int root, int proc, struct err *err)
 
 static int make_masks(struct run *run, struct err *err)
 {
-	run->empty_dir = mounts_target(run->root, "/.empty", true, err);
+	run->empty_dir = target_open(run->root, "/.empty", true, err);
 	if (run->empty_dir < 0)
 		return run->empty_dir;
-	run->empty_file = mounts_target(run->root, "/.nothing", false, err);
+	run->empty_file = target_open(run->root, "/.nothing", false, err);
 	if (run->empty_file < 0)
 		return run->empty_file;
 	if (fchmodat(run->root, ".empty", 0, 0) < 0 || fchmodat(run->root, ".nothing", 0, 0) < 0)

@@ -116,6 +116,18 @@ NODISCARD int idmap_open(struct run *run,
 /* Clone each owned mount with the ids of the init's user namespace. */
 NODISCARD int idmap_trees(struct run *run, struct err *err);
 
+/* --- target-linux.c: by the init ---------------------------------------------------------- */
+
+/*
+ * The directory that `guest` stands in below `root`, made if missing, and its last name in
+ * *ret_name.  That is the root itself or *owned, which the caller closes.
+ */
+NODISCARD int target_parent(int root, const char *guest, int *owned, const char **ret_name,
+			    struct err *err);
+
+/* Below `root`, made if missing, as a directory or an empty file; a descriptor to mount on. */
+NODISCARD int target_open(int root, const char *guest, bool dir, struct err *err);
+
 /* --- mounts-linux.c, dev-linux.c, proc-linux.c: by the init ------------------------------- */
 
 NODISCARD int mounts_begin(struct run *run, struct err *err); /* the root, as far as it is known */
@@ -123,9 +135,6 @@ NODISCARD int mounts_enter(struct run *run, struct err *err); /* the rest, and p
 
 /* What `host` is, without following any symlink; -ESTALE if it is not `fd` any more. */
 NODISCARD int mounts_open_host(const struct sandbox_mount *m, struct err *err);
-
-/* Below `root`, made if missing, as a directory or an empty file; a descriptor to mount on. */
-NODISCARD int mounts_target(int root, const char *guest, bool dir, struct err *err);
 
 NODISCARD int dev_build(int root, struct err *err);
 NODISCARD int proc_mount(struct err *err); /* not attached yet */
