@@ -199,6 +199,8 @@ struct merging {
 	struct merge result;
 };
 
+/* --- merge-conflict.c ------------------------------------------------------------------- */
+
 /* Does what theirs has take the place of what ours has? */
 bool merge_wants_theirs(const struct merging *m);
 
@@ -206,6 +208,7 @@ bool merge_wants_theirs(const struct merging *m);
 NODISCARD int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path,
 				 const struct version v[VERSIONS], struct err *err);
 struct merge_conflict *merge_last_conflict(struct merging *m);
+void merge_sort_conflicts(struct merge *m);
 
 /* --- merge-file.c ----------------------------------------------------------------------- */
 
