@@ -28,6 +28,24 @@ char *clone_here(struct engine *e)
 	return strndup(name, strcspn(name, "/"));
 }
 
+int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
+		struct clone *ret, struct err *err)
+{
+	AUTO_FREE char *here = name ? NULL : clone_here(e);
+
+	if (!name && !here)
+		return err_set(err, -EINVAL, "which clone is to be %s?", done);
+	return clone_find(s, name ? name : here, ret, err);
+}
+
+int clone_origin(struct store *s, const struct clone *c, struct project *ret,
+		 struct snapshot *ret_base, struct err *err)
+{
+	int r = engine_as_damage(err, project_get(s, &c->project, ret, err));
+
+	return r < 0 ? r : engine_as_damage(err, snapshot_get(s, &c->base, ret_base, err));
+}
+
 char *engine_clone_here(struct engine *e)
 {
 	return clone_here(e);

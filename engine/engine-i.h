@@ -155,6 +155,17 @@ NODISCARD int clone_find(struct store *s, const char *name, struct clone *ret, s
 /* The name of the clone that holds the engine's directory, owned; NULL: none does. */
 char *clone_here(struct engine *e);
 
+/*
+ * The one of that name, or (NULL) the one that holds the engine's directory.  -EINVAL if none does,
+ * with a sentence that asks which is to be "promoted", or whatever.
+ */
+NODISCARD int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
+			  struct clone *ret, struct err *err);
+
+/* What it was made of; that these are gone is damage. */
+NODISCARD int clone_origin(struct store *s, const struct clone *c, struct project *ret,
+			   struct snapshot *ret_base, struct err *err);
+
 /* engine_clone() and the others of clone.h, done here. */
 struct engine_clone_options;
 struct engine_clones;

@@ -72,21 +72,14 @@ static void promoting_done(struct promoting *p)
 
 static int find_clone(struct promoting *p, struct err *err)
 {
-	AUTO_FREE char *here = p->options->asked->clone ? NULL : clone_here(p->engine);
-	const char *name = here ? here : p->options->asked->clone;
 	struct held held;
 	int r;
 
-	if (!name)
-		return err_set(err, -EINVAL, "which clone is to be promoted?");
-	r = clone_find(p->store, name, &p->clone, err);
+	r = clone_meant(p->engine, p->store, p->options->asked->clone, "promoted", &p->clone, err);
 	if (r >= 0)
-		r = engine_as_damage(err,
-				     project_get(p->store, &p->clone.project, &p->project, err));
+		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	if (r >= 0)
-		r = engine_as_damage(err, snapshot_get(p->store, &p->clone.base, &p->base, err));
-	if (r >= 0)
-		r = hold_clone(p->engine, name, &held, err);
+		r = hold_clone(p->engine, p->clone.name, &held, err);
 	if (r >= 0)
 		p->theirs_root = held.root;
 	return r;

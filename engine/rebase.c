@@ -62,20 +62,13 @@ static void rebasing_done(struct rebasing *p)
 
 static int find(struct rebasing *p, struct err *err)
 {
-	AUTO_FREE char *here = p->options->clone ? NULL : clone_here(p->engine);
-	const char *name = here ? here : p->options->clone;
 	char hex[CATALOG_HEX_SIZE];
 	struct held held;
 	int r;
 
-	if (!name)
-		return err_set(err, -EINVAL, "which clone is to be rebased?");
-	r = clone_find(p->store, name, &p->clone, err);
+	r = clone_meant(p->engine, p->store, p->options->clone, "rebased", &p->clone, err);
 	if (r >= 0)
-		r = engine_as_damage(err,
-				     project_get(p->store, &p->clone.project, &p->project, err));
-	if (r >= 0)
-		r = engine_as_damage(err, snapshot_get(p->store, &p->clone.base, &p->base, err));
+		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	/* Another rebase of the clone and a gc may take it away meanwhile. */
 	if (r >= 0)
 		r = hold_state(p->engine, catalog_id_hex(&p->base.id, hex), &p->options->watch,
@@ -83,7 +76,7 @@ static int find(struct rebasing *p, struct err *err)
 	if (r >= 0)
 		r = host_may_read(p->engine->host, p->project.path, err);
 	if (r >= 0)
-		r = hold_clone(p->engine, name, &held, err);
+		r = hold_clone(p->engine, p->clone.name, &held, err);
 	if (r >= 0)
 		p->theirs = held.root;
 	return r;
