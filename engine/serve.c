@@ -19,10 +19,10 @@
 #define PROGRESS_MS     50 /* between two reports of one act */
 
 static const struct wire_verb *const verbs[] = {
-	&wire_take,    &wire_gc,        &wire_check,        &wire_clone,    &wire_list,
-	&wire_status,  &wire_remove,    &wire_mount,        &wire_rollback, &wire_umount,
-	&wire_promote, &wire_radar,     &wire_rebase,       &wire_hold,     &wire_tag,
-	&wire_stage,   &wire_stage_end, &wire_stage_settle,
+	&wire_take,    &wire_gc,        &wire_check,        &wire_clone,      &wire_list,
+	&wire_status,  &wire_remove,    &wire_mount,        &wire_rollback,   &wire_umount,
+	&wire_promote, &wire_radar,     &wire_rebase,       &wire_hold,       &wire_tag,
+	&wire_stage,   &wire_stage_end, &wire_stage_settle, &wire_stage_stay,
 };
 
 struct connection {

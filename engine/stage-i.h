@@ -71,6 +71,9 @@ NODISCARD int stage_ask_end(struct engine *e, struct control *c, struct stage_en
 /* What waits is kept, or removed; over the same connection. */
 NODISCARD int stage_ask_settle(struct engine *e, struct control *c, bool keep, struct err *err);
 
+/* The same of one whose cowfsd died: another one is asked that it stays. */
+NODISCARD int stage_ask_stay(struct engine *e, const char *clone, struct err *err);
+
 /* --- in cowfsd (stage.c) ------------------------------------------------------------------ */
 
 NODISCARD int stage_begin(struct engine *e, const struct stage_options *options, struct stage *ret,
@@ -81,6 +84,9 @@ NODISCARD int stage_end(struct engine *e, struct stage_end *ret, struct err *err
 
 /* Of one that waits: it stays for good, or goes now.  -ENOENT if none does. */
 NODISCARD int stage_settle(struct engine *e, bool keep, struct err *err);
+
+/* A clone that had a time to live has none any more. */
+NODISCARD int stage_stay(struct engine *e, const char *clone, struct err *err);
 
 /* Remove the clones of runs of which nothing is left: their cowfsd died with them. */
 void stage_sweep(struct host *h);

@@ -38,10 +38,15 @@ static void decided(struct engine_waiting *w)
 
 int engine_waiting_keep(struct engine_waiting *w, struct err *err)
 {
-	int r = w->clone ? stage_ask_settle(w->engine, &w->control, true, err) : 0;
+	struct err why = { 0 };
+	int r = w->clone ? stage_ask_settle(w->engine, &w->control, true, &why) : 0;
 
-	if (r >= 0)
-		decided(w);
+	/* If cowfsd died meanwhile, another one has it as it was. */
+	if (r < 0)
+		r = stage_ask_stay(w->engine, w->clone, err);
+	if (r < 0)
+		r = err_wrap(err, r, "keeping clone '%s' for more than a day", w->clone);
+	decided(w); /* what is to be kept nobody removes, whatever was heard */
 	return r;
 }
 

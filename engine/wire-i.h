@@ -20,8 +20,8 @@ struct wire_verb {
 };
 
 extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_hold, wire_list,
-    wire_stage, wire_stage_end, wire_stage_settle, wire_status, wire_promote, wire_radar,
-    wire_rebase, wire_remove, wire_mount, wire_rollback, wire_umount, wire_tag;
+    wire_stage, wire_stage_end, wire_stage_settle, wire_stage_stay, wire_status, wire_promote,
+    wire_radar, wire_rebase, wire_remove, wire_mount, wire_rollback, wire_umount, wire_tag;
 
 /* A snapshot as both ends tell it; `s` is empty before it is got, and to be released after. */
 void wire_set_snapshot(struct json j, const struct engine_snapshot *s);

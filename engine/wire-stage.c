@@ -189,3 +189,30 @@ static int serve_stage_settle(struct engine *e, const struct engine_watch *watch
 }
 
 const struct wire_verb wire_stage_settle = { "stage-settle", serve_stage_settle };
+
+/* --- stage_stay ------------------------------------------------------------------------- */
+
+int stage_ask_stay(struct engine *e, const char *clone, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, wire_stage_stay.name);
+	json_set_name(a.options, "clone", clone);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}
+
+static int serve_stage_stay(struct engine *e, const struct engine_watch *watch, struct json options,
+			    struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : stage_stay(e, clone, err);
+}
+
+const struct wire_verb wire_stage_stay = { "stage-stay", serve_stage_stay };

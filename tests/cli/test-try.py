@@ -231,6 +231,20 @@ def a_clone_can_be_decided_on_after_its_daemon_died(w):
     assert (w.project / "new").read_text() == "new\n"
 
 
+@test
+def a_clone_is_kept_for_good_after_its_daemon_died(w):
+    can_run(w)
+    t = Terminal(w, "try", "--", *EDIT).wait_for(QUESTION)
+    for pid in w.daemons():
+        os.kill(pid, 9)
+        gone(pid, 20)
+    t.press("k").ends(0)
+    [name] = clones(w)
+    status = w.ok("status", "--json", name).json("snap.status/1")
+    assert status["expires"] is None and status["changed"]["added"] == 1, status
+    w.ok("rm", name)
+
+
 # --- without one ---------------------------------------------------------------------------
 
 @test
