@@ -116,6 +116,8 @@ class ProjectActs:
         """The result of a command that writes the project; None if that was disturbed and is settled."""
         try:
             result = self.snap(*words, ok=ok + self.no_room(), kill=True)
+            if result.status == 1 and result.json()["error"]["code"] == "E_DAEMON":
+                raise Interrupted(str(result))  # it may have landed, whatever else it may fail for
             if result.status in self.no_room():
                 self.verify_project()
                 return None
