@@ -129,6 +129,14 @@ static bool names_are_theirs(const struct version v[VERSIONS])
 	return t != b && (o == b || v[OURS].renumbered);
 }
 
+static int match_group(struct merging *m, uint64_t ours, uint64_t theirs, struct err *err)
+{
+	struct draft_group *g;
+	int r = draft_group_of_ours(&m->draft, ours, &g, err);
+
+	return r < 0 || !g ? r : draft_group_meets(&m->draft, g, theirs, err);
+}
+
 /*
  * Which files of ours and of theirs are one is told by names that both have, whatever numbers
  * they have by now: what was rolled back or undone has others.
@@ -136,18 +144,21 @@ static bool names_are_theirs(const struct version v[VERSIONS])
 static int match_groups(struct merging *m, struct err *err)
 {
 	struct version v[VERSIONS];
-	struct draft_group *g;
 	int r = 0;
 
 	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
 		if (!file_part(&m->theirs.list[i].before))
 			continue;
 		versions_of(m, &m->theirs.list[i], v);
-		if (!label(&v[OURS]) || !label(&v[THEIRS]) || names_are_theirs(v))
-			continue;
-		r = draft_group_of_ours(&m->draft, label(&v[OURS]), &g, err);
-		if (r >= 0 && g)
-			r = draft_group_meets(&m->draft, g, label(&v[THEIRS]), err);
+		if (label(&v[OURS]) && label(&v[THEIRS]) && !names_are_theirs(v))
+			r = match_group(m, label(&v[OURS]), label(&v[THEIRS]), err);
+	}
+	/* A name that theirs left alone: its file has the number there that it has in base. */
+	for (size_t i = 0; i < m->ours.n && r >= 0; i++) {
+		const struct altered *o = &m->ours.list[i];
+
+		if (o->renumbered && !side_get(&m->theirs, o->path))
+			r = match_group(m, o->after.ino, o->before.ino, err);
 	}
 	return r;
 }

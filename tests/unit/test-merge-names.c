@@ -246,6 +246,17 @@ TEST(theirs_joined_a_name_to_a_file_that_has_another_number_in_ours)
 	      TREE(F("b", "2", .link = 5), F("z", "2", .link = 5)), "b 2 x2\nz 2 x2\n", "");
 }
 
+TEST(theirs_moved_a_name_of_a_file_that_has_another_number_in_ours)
+{
+	const struct leaf *base = TREE(F("b/a", "1", .link = 5), F("c", "1", .link = 5));
+	const struct leaf *ours = TREE(F("b/a", "1", .link = 7), F("c", "1", .link = 7));
+	const struct leaf *changed = TREE(F("b/a", "2", .link = 7), F("c", "2", .link = 7));
+	const struct leaf *theirs = TREE(F("c", "1", .link = 5), F("d/a", "1", .link = 5));
+
+	check(base, ours, theirs, "c 1 x2\nd/a 1 x2\n", "");
+	check(base, changed, theirs, "c 2 x2\nd/a 2 x2\n", "");
+}
+
 TEST(theirs_added_a_file_with_several_names)
 {
 	check(NOTHING, TREE(F("x", "x", .link = 9), F("y", "x", .link = 9)),
