@@ -121,8 +121,6 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 
 void layer_usage(struct layer *l, struct layer_usage *ret)
 {
-	struct node *n;
-
 	pthread_mutex_lock(&l->lock);
 	*ret = (struct layer_usage){
 		.quota = l->record.quota,
@@ -131,8 +129,5 @@ void layer_usage(struct layer *l, struct layer_usage *ret)
 		.refused = l->refused,
 		.changed = l->marked,
 	};
-	for (size_t pos = 0; l->marked && (n = map_next(&l->nodes, &pos));)
-		if (S_ISREG(n->mode))
-			ret->dirty += file_memory(&n->file);
 	pthread_mutex_unlock(&l->lock);
 }

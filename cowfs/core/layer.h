@@ -253,7 +253,6 @@ NODISCARD int layer_rebase(struct layer *l, const struct layer_rebase *how,
 			   struct layer_changes *ret, struct err *err);
 
 struct layer_usage {
-	uint64_t dirty; /* bytes of content not persisted */
 	uint64_t quota; /* 0: none */
 	uint64_t used;  /* bytes that the clone has grown by since it was made */
 	uint64_t nodes; /* in memory */
