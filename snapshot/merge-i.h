@@ -46,6 +46,7 @@ struct side {
 	struct altered *list; /* owned; in the order of a walk */
 	size_t n, cap;
 	struct map by_path;
+	bool left_out; /* something that does not take part */
 };
 
 #define SIDE_INIT ((struct side){ .by_path = MAP_INIT(map_hash_str, map_equal_str) })

@@ -61,8 +61,10 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 	struct side *s = &c->side;
 	struct altered *a;
 
-	if (c->take && !c->take(e->path, c->take_ctx))
+	if (c->take && !c->take(e->path, c->take_ctx)) {
+		s->left_out = true;
 		return 0;
+	}
 	if (s->n == s->cap) {
 		const size_t cap = s->cap ? 2 * s->cap : 32;
 

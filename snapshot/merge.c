@@ -50,6 +50,11 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	if (r >= 0)
 		r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs,
 				 err);
+	/* Where ours is base and all of theirs takes part there is nothing to put together. */
+	if (r >= 0 && object_id_equal(base, ours) && !m.theirs.left_out) {
+		ret->root = *theirs;
+		return 0;
+	}
 	if (r >= 0 && m.theirs.n > 0)
 		r = side_collect(m.store, base, ours, NULL, NULL, &m.ours, err);
 	if (r >= 0 && m.theirs.n > 0 && !options->no_renames)
