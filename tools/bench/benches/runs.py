@@ -28,6 +28,10 @@ def bubblewrap(project):
     return [*words, "--bind", str(project), str(project), "--chdir", str(project), *COMMAND]
 
 
+def p95(values):
+    return sorted(values)[int(len(values) * 0.95)]
+
+
 def start(session):
     kept = session.row("`snap run CLONE -- true`", "ms", at_most(1.5, BUBBLEWRAP))
     thrown = session.row("`snap run -- true`, throw-away clone", "ms", at_most(3.0, BUBBLEWRAP))
@@ -55,6 +59,9 @@ def start(session):
         session.skipped[BUBBLEWRAP] = "not installed"
     session.rounds("start of a run", {**acts, OURS: ours}, [kept, thrown],
                    count=session.opts.rounds * SHORT_ROUNDS, sync=False)
+    for row in kept, thrown:
+        row.notes.append("p95: " + ", ".join(f"{who} {p95(values):.2f} ms"
+                                             for who, values in row.values.items()))
 
 
 PARTS = {"start": start}
