@@ -67,7 +67,7 @@ class Traced:
             self.act.communicate()
         if kind:
             return
-        for line in self.path.read_text(errors="surrogateescape").splitlines():
+        for line in joined(self.path.read_text(errors="surrogateescape").splitlines()):
             self.judge(line)
         assert self.seen > 0, "it did nothing at all"
 
@@ -83,6 +83,20 @@ class Traced:
                 continue
             self.seen += 1
             assert is_below(target, self.roots), f"{target} is none of its business: {line}"
+
+
+def joined(lines):
+    """Calls that another thread's interrupted in the trace, with how they ended."""
+    begun = {}
+    for line in lines:
+        thread = line.split(None, 1)[0]
+        if line.endswith(" <unfinished ...>"):
+            begun[thread] = line.removesuffix(" <unfinished ...>")
+        elif resumed := re.match(r"\d+\s+<\.\.\. \w+ resumed>(.*)", line):
+            yield begun.pop(thread, thread) + resumed.group(1)
+        else:
+            yield line
+    yield from begun.values()
 
 
 def targets(call, rest):
