@@ -41,9 +41,9 @@ class CloneActs:
         finally:
             os.chdir("/")
         clone.step({**clone.state, os.fsencode(folder): Node("dir", 0o755)}, durable=True)
-        clone.writers.append(Writer(f"/proc/self/fd/{clone.fd}", folder, self.rng.getrandbits(32),
-                                    self.notes))
-        self.log(clone.name, "writer in", folder)
+        seed = self.rng.getrandbits(32)
+        clone.writers.append(Writer(f"/proc/self/fd/{clone.fd}", folder, seed, self.notes))
+        self.log(clone.name, "writer in", folder, "seed", seed)
 
     def excuse(self, clone, error):
         """A failure that somebody else is to blame for."""

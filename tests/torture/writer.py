@@ -84,11 +84,12 @@ class Writer:
     def finds(self, found, least, most):
         """Why what is in its folder is no prefix of that many steps; None if it is one."""
         script, state = Script(self.seed, notes=self.notes), {}
-        why = f"nothing between {least} and {most} steps"
+        why, earlier = f"nothing between {least} and {most} steps", ""
         for number in range(most + 1):
-            if number >= least:
-                why = differs(found, picture(state), self.doubt())
-                if why is None:
+            why = differs(found, picture(state), self.doubt())
+            if why is None:
+                if number >= least:
                     return None
+                earlier = f", but of {number}"
             state = apply(state, script.next(state))
-        return f"no prefix of {least} to {most} steps; after {most}: {why}"
+        return f"no prefix of {least} to {most} steps{earlier}; after {most}: {why}"
