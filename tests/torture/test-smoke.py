@@ -7,7 +7,7 @@ from pathlib import Path
 
 TORTURE = Path(__file__).resolve().parents[2] / "tools" / "torture"
 SANITIZERS = {"address,undefined": "asan", "address": "asan", "thread": "tsan"}
-MINUTES, SEED, WORKERS = "0.5", "1", "2"
+MINUTES, SEED, WORKERS = "0.25", "1", "2"
 
 
 def main():
