@@ -232,35 +232,31 @@ int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
 }
 
 /* It had a time to live, should nobody be left to remove it. */
-static int stay(struct host *h, const char *name, struct err *err)
+int stage_stay(struct engine *e, const char *clone, struct err *err)
 {
+	struct host *h = e->host;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(clone_done) struct clone c = { 0 };
 	struct layer_state state;
 	struct live *live;
 	int r;
 
-	r = turns_take(&h->turns, name, &turn, err);
+	r = turns_take(&h->turns, clone, &turn, err);
 	if (r >= 0)
-		r = clone_find(h->store, name, &clone, err);
+		r = clone_find(h->store, clone, &c, err);
 	if (r < 0)
 		return r;
-	live = live_find(h, name);
+	live = live_find(h, clone);
 	if (live) {
 		layer_set_expiry(live->layer, 0);
 		return layer_persist(live->layer, BATCH_DURABLE, NULL, NULL, &state, err);
 	}
-	clone.expires = 0;
+	c.expires = 0;
 	r = batch_begin(h->store, &b, err);
 	if (r >= 0)
-		r = clone_put(b, &clone, REF_REPLACE, err);
+		r = clone_put(b, &c, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
-}
-
-int stage_stay(struct engine *e, const char *clone, struct err *err)
-{
-	return stay(e->host, clone, err);
 }
 
 int stage_settle(struct engine *e, bool keep, struct err *err)
@@ -270,7 +266,7 @@ int stage_settle(struct engine *e, bool keep, struct err *err)
 
 	if (!s || !s->name || !s->waits)
 		return err_set(err, -ENOENT, "no clone waits for a decision");
-	r = keep ? stay(s->host, s->name, err) : take_away(s, err);
+	r = keep ? stage_stay(e, s->name, err) : take_away(s, err);
 	if (r >= 0)
 		s->waits = s->remove = false;
 	return r;
