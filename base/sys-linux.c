@@ -316,7 +316,7 @@ bool sys_task_is_root(pid_t id)
 
 int sys_look_at_task(pid_t id, struct sys_task *ret)
 {
-	unsigned long long ticks;
+	unsigned long long user, kernel;
 	char text[1024], state;
 	const char *p;
 
@@ -324,11 +324,11 @@ int sys_look_at_task(pid_t id, struct sys_task *ret)
 		return -ESRCH;
 	/* The name may hold anything; behind the last bracket come the state and numbers. */
 	p = strrchr(text, ')');
-	if (!p ||
-	    sscanf(p, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu", &state, &ticks) != 2)
+	if (!p || sscanf(p, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &state, &user,
+			 &kernel) != 3)
 		return -ESRCH;
 	ret->asleep = state != 'R' && state != 'D';
-	ret->user_ms = ticks * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK);
+	ret->cpu_ms = (user + kernel) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK);
 	return 0;
 }
 

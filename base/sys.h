@@ -117,8 +117,8 @@ void sys_wait_process(pid_t pid, int ms);
 
 /* What any thread of the machine is doing; -ESRCH if there is none of that number. */
 struct sys_task {
-	bool asleep;      /* it waits for something other than a processor or a disk */
-	uint64_t user_ms; /* that it has run code of its own */
+	bool asleep;     /* it waits for something other than a processor or a disk */
+	uint64_t cpu_ms; /* that it has run, in whole clock ticks (10 ms) */
 };
 NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 

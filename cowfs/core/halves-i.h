@@ -20,8 +20,11 @@
 void halves_note(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off,
 		 size_t len);
 
-/* While writes are held: is this one the next piece of one that has begun? */
-bool halves_continues(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off);
+/*
+ * While writes are held: is this one the next piece of one that has begun?  If not, what its thread
+ * had begun before is done.
+ */
+bool halves_let_in(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off);
 
 /* Hold writes and wait, without the lock meanwhile, until none is half done. */
 void halves_hold(struct layer *l);

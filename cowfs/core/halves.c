@@ -1,7 +1,8 @@
 /*
  * A piece that may have a successor ends at a page's end; of each thread the last one is kept if it
- * is of that kind.  Whether the thread is still at it is asked of the system: one that sleeps, and
- * not for an answer of ours, or has run code of its own since, has left the write(2).
+ * is of that kind.  Whether the thread is still at it is asked of the system and of who hands the
+ * pieces in: one that sleeps, and not for an answer, asks for something else, or has run for a
+ * while since, has left the write(2).
  */
 #include "cowfs/core/halves-i.h"
 
@@ -13,8 +14,8 @@
 #define HALVES      64
 #define PROBES      4
 #define PIECES_MAX  8    /* let in of one write while others are held */
-#define PATIENCE_MS 250  /* for all of them */
-#define FORGET_MS   1000 /* nobody is between two pieces that long */
+#define PATIENCE_MS 1000 /* nobody is between two pieces that long, on a busy machine either */
+#define BETWEEN_MS  10   /* a thread runs less between two; it is told in steps of that */
 #define LOOK_NS     100000
 
 struct half {
@@ -23,8 +24,8 @@ struct half {
 	uint64_t node, end;
 	int64_t when;
 	uint64_t serial; /* another one for each piece */
-	uint64_t user_ms;
-	bool looked_at; /* user_ms is known */
+	uint64_t cpu_ms;
+	bool looked_at; /* cpu_ms is known */
 };
 
 struct halves {
@@ -89,11 +90,16 @@ void halves_note(struct layer *l, const struct layer_call *call, uint64_t node, 
 	};
 }
 
-bool halves_continues(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off)
+bool halves_let_in(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off)
 {
-	const struct half *half = call->writer != 0 ? find(l, call->writer) : NULL;
+	struct half *half = call->writer != 0 ? find(l, call->writer) : NULL;
 
-	return half && half->node == node && half->end == off && half->pieces < PIECES_MAX;
+	if (!half)
+		return false;
+	if (half->node == node && half->end == off && half->pieces < PIECES_MAX)
+		return true;
+	half->writer = 0;
+	return false;
 }
 
 /* --- waiting ---------------------------------------------------------------------------- */
@@ -107,7 +113,7 @@ static size_t collect(struct layer *l, struct half list[HALVES])
 	for (size_t i = 0; l->halves && i < HALVES; i++) {
 		struct half *half = &l->halves->list[i];
 
-		if (half->writer != 0 && now - half->when > FORGET_MS)
+		if (half->writer != 0 && now - half->when > PATIENCE_MS)
 			half->writer = 0;
 		if (half->writer != 0)
 			list[n++] = *half;
@@ -115,20 +121,19 @@ static size_t collect(struct layer *l, struct half list[HALVES])
 	return n;
 }
 
-/* Has the thread left its write(2)?  That it sleeps must be seen before what it may wait for. */
 static bool has_left(const struct layer *l, struct half *half)
 {
 	struct sys_task task;
 
 	if (sys_look_at_task((pid_t)half->writer, &task) < 0)
 		return true;
-	if (task.asleep)
-		return !l->witness ||
-		       !l->witness(l->witness_ctx, half->writer, half->node, half->end);
-	if (half->looked_at && task.user_ms > half->user_ms)
+	if (l->witness ? l->witness(l->witness_ctx, half->writer, half->node, half->end)
+		       : task.asleep)
+		return true;
+	if (half->looked_at && task.cpu_ms > half->cpu_ms + BETWEEN_MS)
 		return true;
 	if (!half->looked_at)
-		half->user_ms = task.user_ms;
+		half->cpu_ms = task.cpu_ms;
 	half->looked_at = true;
 	return false;
 }
@@ -143,7 +148,7 @@ static void give_back(struct layer *l, const struct half *seen, bool left)
 	if (left)
 		half->writer = 0;
 	half->looked_at = seen->looked_at;
-	half->user_ms = seen->user_ms;
+	half->cpu_ms = seen->cpu_ms;
 }
 
 static void look(struct layer *l, struct half *list, size_t n)

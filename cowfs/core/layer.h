@@ -157,8 +157,9 @@ NODISCARD int layer_write(struct layer *l, const struct layer_call *call, uint64
 			  struct err *err);
 
 /*
- * Who hands writes in may have one that the layer has not seen: has it, or might it have, one of
- * that thread that goes on at `off`?  Not to be set or taken away while a state is taken.
+ * Of a write(2) the layer has seen pieces up to `off`.  Who hands them in may know for certain that
+ * the thread has left it: there is nothing of it that goes on there or is still to be answered, and
+ * it sleeps, or it asks for something else.  Not to be set or taken away while a state is taken.
  */
 typedef bool (*layer_witness_fn)(void *ctx, uint32_t writer, uint64_t node, uint64_t off);
 void layer_set_witness(struct layer *l, layer_witness_fn fn, void *ctx); /* NULL: nobody */

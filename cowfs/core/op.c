@@ -142,7 +142,7 @@ int op_may_write(struct op *op, uint64_t node, uint64_t off)
 {
 	int r = op_may_change(op);
 
-	if (r >= 0 && op->l->holding && !halves_continues(op->l, op->call, node, off))
+	if (r >= 0 && op->l->holding && !halves_let_in(op->l, op->call, node, off))
 		r = wait_for_calm(op);
 	return r;
 }

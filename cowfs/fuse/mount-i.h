@@ -59,6 +59,7 @@ struct mount {
 	bool reader_gone;            /* guarded by lock */
 	struct flight *first, *last; /* requests that the pool has, oldest first; guarded by lock */
 	uint64_t landed;             /* when one of them was last answered; guarded by lock */
+	uint64_t landings;           /* how many were; guarded by lock */
 	struct watched watched;
 };
 

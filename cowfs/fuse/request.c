@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/thread.h"
@@ -43,6 +44,7 @@ static void drop_flight(struct mount *m, struct flight *f)
 	*(f->before != NULL ? &f->before->after : &m->first) = f->after;
 	*(f->after != NULL ? &f->after->before : &m->last) = f->before;
 	m->landed = thread_now();
+	m->landings++;
 	if (m->first == NULL)
 		pthread_cond_broadcast(&m->quiet);
 	pthread_mutex_unlock(&m->lock);
@@ -92,27 +94,61 @@ void request_take(struct mount *m, void *bytes, size_t len)
 		atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
 }
 
-/* Is there nothing to read, and nothing that was read and is being handled? */
-static bool all_read(struct mount *m)
+/*
+ * Can this be asked for from within a write(2) that has come to `off`?  Its last piece stays here
+ * until it is answered, and bytes that are to be written may have to be read from a mapped file.
+ */
+static bool may_be_within(const void *bytes, uint64_t node, uint64_t off)
 {
-	const uint64_t before = atomic_load(&m->turn);
-	struct pollfd fd = { .fd = m->fd, .events = POLLIN };
-
-	return before % 2 == 0 && poll(&fd, 1, 0) == 0 && atomic_load(&m->turn) == before;
+	return wire_write_meets(bytes, node, off) || wire_lane(bytes) == POOL_SHORT;
 }
 
+/* What a thread was seen to wait for. */
+enum seen { SEEN_NOTHING, SEEN_WITHIN, SEEN_ELSEWHERE };
+
+static enum seen see_flight(struct mount *m, uint32_t writer, uint64_t node, uint64_t off,
+			    uint64_t *landings)
+{
+	enum seen seen = SEEN_NOTHING;
+
+	pthread_mutex_lock(&m->lock);
+	for (const struct flight *f = m->first; f != NULL && seen == SEEN_NOTHING; f = f->after)
+		if (wire_thread(f->bytes) == writer)
+			seen = may_be_within(f->bytes, node, off) ? SEEN_WITHIN : SEEN_ELSEWHERE;
+	*landings = m->landings;
+	pthread_mutex_unlock(&m->lock);
+	return seen;
+}
+
+static bool nothing_to_read(const struct mount *m)
+{
+	struct pollfd fd = { .fd = m->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 0;
+}
+
+/*
+ * A thread sleeps for another reason if it slept while we had nothing of it, and that is so if
+ * nothing was taken or answered between the looks before and after it.
+ */
 bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off)
 {
 	struct mount *m = ctx;
-	bool found = false;
+	const uint64_t turn = atomic_load(&m->turn);
+	uint64_t before, after;
+	struct sys_task task;
+	enum seen seen;
 
-	if (!all_read(m))
+	seen = see_flight(m, writer, node, off, &before);
+	if (seen != SEEN_NOTHING)
+		return seen == SEEN_ELSEWHERE;
+	if (turn % 2 != 0)
+		return false;
+	if (sys_look_at_task((pid_t)writer, &task) < 0)
 		return true;
-	pthread_mutex_lock(&m->lock);
-	for (const struct flight *f = m->first; f != NULL && !found; f = f->after)
-		found = wire_thread(f->bytes) == writer && wire_write_at(f->bytes, node, off);
-	pthread_mutex_unlock(&m->lock);
-	return found;
+	return task.asleep && nothing_to_read(m) &&
+	       see_flight(m, writer, node, off, &after) == SEEN_NOTHING && after == before &&
+	       atomic_load(&m->turn) == turn;
 }
 
 uint64_t request_stalled(struct mount *m, uint64_t now)

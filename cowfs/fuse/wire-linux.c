@@ -64,12 +64,13 @@ bool wire_write_kills_priv(const struct request *rq)
 	return (arg->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
 }
 
-bool wire_write_at(const void *bytes, uint64_t node, uint64_t off)
+bool wire_write_meets(const void *bytes, uint64_t node, uint64_t off)
 {
 	const struct fuse_in_header *in = bytes;
 	const struct fuse_write_in *arg = (const void *)(in + 1);
 
-	return in->opcode == FUSE_WRITE && in->nodeid == node && arg->offset == off;
+	return in->opcode == FUSE_WRITE && in->nodeid == node &&
+	       (arg->offset == off || arg->offset + arg->size == off);
 }
 
 uint32_t wire_thread(const void *bytes)

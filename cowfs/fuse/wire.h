@@ -42,11 +42,12 @@ void wire_refuse(struct mount *m, const void *bytes, int errnum);
 void wire_amend(struct wire *w, const struct iovec *iov, int n);
 
 bool wire_is_init(const void *bytes);
-bool wire_always_waits(const void *bytes);                          /* never answered from memory */
-enum pool_lane wire_lane(const void *bytes);                        /* if it has to wait */
-bool wire_write_kills_priv(const struct request *rq);               /* of a WRITE */
-bool wire_write_at(const void *bytes, uint64_t node, uint64_t off); /* is it a WRITE there? */
-uint32_t wire_thread(const void *bytes);                            /* who asks */
+bool wire_always_waits(const void *bytes);            /* never answered from memory */
+enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
+bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */
+uint32_t wire_thread(const void *bytes);              /* who asks */
+bool wire_write_meets(const void *bytes, uint64_t node,
+		      uint64_t off); /* a WRITE from there, or up to it? */
 struct wire_setxattr wire_setxattr(const struct request *rq);
 
 /*

@@ -5,17 +5,25 @@ share what has returned. A snapshot may hold more than had been counted when it 
 never less, and ends with a whole record.
 """
 
+import contextlib
 import mmap
 import os
+import shutil
 import signal
 import struct
+import subprocess
 import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from livetest import LONG, clone, is_clean, live_test, main, note
+from livetest import LONG, Skip, clone, is_clean, live_test, main, note
 
 WRITERS = 4
 SNAPSHOTS = 200
+AT_ONCE, ROUNDS_LATE = 4, 15
+LATE_US = 100000
+LOOK_US, ROUNDS_IDLE = 3000, 60
 RECORD_MAX = 12000  # bytes; most are unaligned and cross pages and blocks
 FILE_MAX = 2 << 20
 HEAD = struct.Struct("<IIII")  # round of the file, number, length, crc of the rest
@@ -62,42 +70,124 @@ def count_records(data, where):
     return turn, number
 
 
-@live_test
-def a_snapshot_beside_writers_has_all_that_returned_and_nothing_torn(w):
-    path = clone(w, "-n", "log")
-    counters = mmap.mmap(-1, 8 * WRITERS)
-    writers = []
-    rounds = SNAPSHOTS if LONG or os.environ.get("SNAP_SANITIZED", "none") == "none" else 60
-    try:
-        for i in range(WRITERS):
+class Writers:
+    """Processes that append, until the block is left."""
+
+    def __init__(self, path, count=WRITERS, policy=os.SCHED_OTHER):
+        self.counters, self.pids = mmap.mmap(-1, 8 * count), []
+        for i in range(count):
             pid = os.fork()
             if pid == 0:
                 try:
-                    append(path / f"records-{i}", counters, i)
+                    os.sched_setscheduler(0, policy, os.sched_param(0))
+                    append(path / f"records-{i}", self.counters, i)
                 finally:
                     os._exit(1)
-            writers.append(pid)
-        while any(struct.unpack_from("<Q", counters, 8 * i)[0] == 0 for i in range(WRITERS)):
+            self.pids.append(pid)
+
+    def __enter__(self):
+        while 0 in self.returned():
             pass
-        most = 0
-        for _ in range(rounds):
-            before = [struct.unpack_from("<Q", counters, 8 * i)[0] for i in range(WRITERS)]
-            taken = w.ok("snapshot", "log", "--json").json("snap.snapshot/1", "snapshot")
-            for i, packed in enumerate(before):
-                data = w.ok("show", f"{taken['snapshot']}:records-{i}").out
-                turn, number = count_records(data, f"snapshot {taken['snapshot']}, file {i}")
-                assert (turn, number) >= (packed >> 32, packed & 0xffffffff), \
-                    f"file {i}: {packed & 0xffffffff} of round {packed >> 32} had returned, " \
-                    f"and {number} of round {turn} are there"
-                most = max(most, number)
-        for pid in writers:
-            assert os.waitpid(pid, os.WNOHANG) == (0, 0), "a writer failed"
-        note(f"{rounds} snapshots, up to {most} records in a file")
-    finally:
-        for pid in writers:
+        return self
+
+    def __exit__(self, *why):
+        for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+
+    def returned(self):
+        return [struct.unpack_from("<Q", self.counters, 8 * i)[0] for i in range(len(self.pids))]
+
+    def still_write(self):
+        return all(os.waitpid(pid, os.WNOHANG) == (0, 0) for pid in self.pids)
+
+
+def verify(w, snapshot, before):
+    """How many records the longest file has."""
+    most = 0
+    for i, packed in enumerate(before):
+        data = w.ok("show", f"{snapshot}:records-{i}").out
+        turn, number = count_records(data, f"snapshot {snapshot}, file {i}")
+        assert (turn, number) >= (packed >> 32, packed & 0xffffffff), \
+            f"file {i}: {packed & 0xffffffff} of round {packed >> 32} had returned, " \
+            f"and {number} of round {turn} are there"
+        most = max(most, number)
+    return most
+
+
+@live_test
+def a_snapshot_beside_writers_has_all_that_returned_and_nothing_torn(w):
+    path = clone(w, "-n", "log")
+    rounds = SNAPSHOTS if LONG or os.environ.get("SNAP_SANITIZED", "none") == "none" else 60
+    with Writers(path) as writers:
+        most = 0
+        for _ in range(rounds):
+            before = writers.returned()
+            taken = w.ok("snapshot", "log", "--json").json("snap.snapshot/1", "snapshot")
+            most = max(most, verify(w, taken["snapshot"], before))
+        assert writers.still_write(), "a writer failed"
+    note(f"{rounds} snapshots, up to {most} records in a file")
     is_clean(w)
+
+
+@live_test
+def nothing_is_torn_however_late_the_kernel_is_answered(w):
+    """A write that had to wait for one snapshot is done, but not answered, when the next is taken."""
+    if os.geteuid() != 0 or not shutil.which("strace"):
+        raise Skip("cowfsd's answers are held up by strace, as root")
+    path = clone(w, "-n", "log")
+    with Writers(path, 2) as writers, late(w, "writev", LATE_US), ThreadPoolExecutor(AT_ONCE) as commands:
+        for _ in range(ROUNDS_LATE):
+            before = writers.returned()
+            asked = [commands.submit(w.ok, "snapshot", "log", "--json") for _ in range(AT_ONCE)]
+            for result in asked:
+                taken = result.result().json("snap.snapshot/1", "snapshot")
+                verify(w, taken["snapshot"], before)
+        assert writers.still_write(), "a writer failed"
+    is_clean(w)
+
+
+@live_test
+def nothing_is_torn_however_late_a_writer_gets_a_processor(w):
+    """It is answered while cowfsd looks whether it sleeps, and goes on some time afterwards."""
+    if os.geteuid() != 0 or not shutil.which("strace"):
+        raise Skip("cowfsd's looks are held up by strace, as root")
+    path = clone(w, "-n", "log")
+    with Hogs(), Writers(path, 2, os.SCHED_IDLE) as writers, late(w, "close", LOOK_US):
+        for _ in range(ROUNDS_IDLE):
+            before = writers.returned()
+            taken = w.ok("snapshot", "log", "--json").json("snap.snapshot/1", "snapshot")
+            verify(w, taken["snapshot"], before)
+        assert writers.still_write(), "a writer failed"
+    is_clean(w)
+
+
+class Hogs:
+    """As many as there are processors, so that who is idle has to wait for one."""
+
+    def __enter__(self):
+        self.list = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                     for _ in range(os.cpu_count())]
+
+    def __exit__(self, *why):
+        for hog in self.list:
+            hog.kill()
+            hog.wait()
+
+
+@contextlib.contextmanager
+def late(w, call, us):
+    """Every such call of cowfsd begins that late."""
+    (pid,) = w.daemons()
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(pid),
+                               "-e", f"trace={call}", "-e", f"inject={call}:delay_enter={us}"])
+    try:
+        while "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text():
+            assert tracer.poll() is None, "strace cannot trace cowfsd"
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
 
 
 if __name__ == "__main__":
