@@ -85,6 +85,9 @@ int inos_clash(const struct walk *w, struct err *err)
 	int r = gather_sorted(w, &inos, err);
 
 	list = (const uint64_t *)(const void *)inos.data;
+	/* Who lists a directory takes a name without a number for none. */
+	if (r == 0 && inos.len > 0)
+		r = list[0] == 0;
 	for (size_t i = 1; r == 0 && i < inos.len / sizeof(*list); i++)
 		r = list[i] == list[i - 1];
 	return r;
@@ -125,7 +128,7 @@ static uint64_t give(struct giver *g, uint64_t ino)
 	const size_t at = place_of(g, ino);
 	size_t spare;
 
-	if (!g->taken[at]) {
+	if (ino != 0 && !g->taken[at]) {
 		g->taken[at] = true;
 		return ino;
 	}

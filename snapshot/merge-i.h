@@ -197,6 +197,7 @@ struct merging {
 	struct root theirs_root; /* for directories on the way to what takes part */
 	struct side ours, theirs;
 	struct draft draft;
+	uint64_t made; /* directories that no side has */
 	struct merge result;
 };
 

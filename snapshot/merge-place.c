@@ -6,6 +6,12 @@
 
 #define NS_PER_S 1000000000
 
+/*
+ * From here on and by the clock are numbers of directories that no side has: above those of disks,
+ * below those that clones give, and others in each merge.
+ */
+#define MADE_INO (UINT64_C(1) << 61)
+
 void places_done(struct places *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -76,8 +82,7 @@ static int find_dir(const struct merging *m, const char *path, struct tree_entry
  * A directory that theirs has, whether that takes part or not; or one that ours removed, with
  * something in it that is wanted after all.
  */
-static int new_dir(const struct merging *m, const char *path, struct tree_entry *ret,
-		   struct err *err)
+static int new_dir(struct merging *m, const char *path, struct tree_entry *ret, struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, path);
 	struct tree_entry e;
@@ -90,7 +95,7 @@ static int new_dir(const struct merging *m, const char *path, struct tree_entry 
 	} else if (r == -ENOENT) {
 		/* Files were moved into it.  It is like the top. */
 		e = m->draft.root.top;
-		e.ino = 0;
+		e.ino = MADE_INO + (uint64_t)(m->options->now / 1000) + m->made++;
 		e.xattrs = (struct object_id){ { 0 } };
 		e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
 		e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);

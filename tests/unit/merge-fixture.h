@@ -313,6 +313,7 @@ static inline void describe_dir(struct store *s, const struct root *root, const 
 		char path[512];
 
 		any = true;
+		CHECK(e.ino != 0); /* who lists a directory would take the name for none */
 		CHECK((size_t)snprintf(path, sizeof(path), "%s%s%.*s", dir, *dir ? "/" : "",
 				       (int)e.name_len, e.name) < sizeof(path));
 		nlink += e.form == TREE_DIR;
