@@ -99,14 +99,18 @@ static struct tree_entry standing(const struct draft_name *n)
 {
 	struct tree_entry e = n->now;
 
-	if (n->group && is_alone(n->group))
+	if (n->group && is_alone(n->group)) {
+		/* In theirs it has other names, and a number that may be that of another file here. */
 		e = n->group->now;
-	else if (n->group)
+		e.ino = n->group->ino;
+		e.nlink = 0;
+	} else if (n->group) {
 		e = (struct tree_entry){
 			.form = TREE_LINK,
 			.mode = n->group->now.mode & S_IFMT,
 			.ino = n->group->ino,
 		};
+	}
 	e.name = n->name;
 	e.name_len = strlen(n->name);
 	return e;

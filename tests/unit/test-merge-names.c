@@ -279,6 +279,32 @@ TEST(a_number_that_ours_gave_again_is_another_file)
 	      "c 1\nx x x2\ny x x2\n", "");
 }
 
+static uint64_t number_of(const struct object_id *id, const char *name)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct err err = { 0 };
+	struct tree_entry e;
+	struct root root;
+
+	CHECK_OK(root_get(store, id, &root, &err), &err);
+	CHECK_OK(tree_lookup(store, &root.top.id, name, strlen(name), &e, &hold, &err), &err);
+	return e.ino;
+}
+
+TEST(one_name_that_is_left_of_a_file_of_theirs_has_a_number_of_its_own)
+{
+	CLEANUP(trial_done) struct trial t = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(try(&t, NOTHING,
+		     TREE(F("b/z", "z"), F("x", "x", .link = 5), F("y", "x", .link = 5)),
+		     TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)), NULL, &err),
+		 &err);
+	check_tree(&t.merge.root, "a 1\nb/z z\nx x x2\ny x x2\n");
+	CHECK_EQ(number_of(&t.merge.root, "x"), 5);
+	CHECK(number_of(&t.merge.root, "a") != 5);
+}
+
 TEST(theirs_removed_one_of_several_names)
 {
 	const struct leaf *base =
