@@ -12,14 +12,14 @@
 /* Whose something is. */
 enum whose { WHOSE_BOTH, WHOSE_OURS, WHOSE_THEIRS, WHOSE_NEW };
 
-static bool same_type(const struct tree_entry *a, const struct tree_entry *b)
+bool merge_same_type(const struct tree_entry *a, const struct tree_entry *b)
 {
 	return (a->mode & S_IFMT) == (b->mode & S_IFMT);
 }
 
 bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b)
 {
-	if (!same_type(a, b))
+	if (!merge_same_type(a, b))
 		return false;
 	if (S_ISREG(a->mode)) {
 		const struct content x = tree_entry_content(a), y = tree_entry_content(b);
@@ -253,7 +253,7 @@ static int merge_content(struct merging *m, const char *path, const struct versi
 	const struct tree_entry *b = v[BASE].e, *o = v[OURS].e, *t = v[THEIRS].e;
 
 	take_content(o, ret);
-	if (!same_type(o, t))
+	if (!merge_same_type(o, t))
 		return merge_types(m, path, v, ret, err);
 	if (merge_same_content(o, t))
 		return WHOSE_BOTH;
@@ -287,9 +287,12 @@ int merge_file(struct merging *m, const char *path, const struct version v[VERSI
 
 		merge_mtime(m, v, (enum whose)whose, &e);
 		/* Modes of two types say nothing of each other. */
-		if (same_type(v[OURS].e, v[THEIRS].e))
+		if (merge_same_type(v[OURS].e, v[THEIRS].e))
 			r = merge_attributes(m, path, v, &e, err);
 		else if (whose == WHOSE_THEIRS) {
+			e.ino = v[THEIRS].e->ino;
+			e.ctime_s = v[THEIRS].e->ctime_s;
+			e.ctime_ns = v[THEIRS].e->ctime_ns;
 			e.mode = v[THEIRS].e->mode;
 			e.uid = v[THEIRS].e->uid;
 			e.gid = v[THEIRS].e->gid;

@@ -221,6 +221,8 @@ NODISCARD int merge_file(struct merging *m, const char *path, const struct versi
 NODISCARD int merge_dir(struct merging *m, const struct version v[VERSIONS], struct tree_entry *ret,
 			struct err *err);
 
+bool merge_same_type(const struct tree_entry *a, const struct tree_entry *b);
+
 /* Are they the same but for times, number and names? */
 bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b);
 

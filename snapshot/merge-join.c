@@ -79,7 +79,7 @@ static int is_same_file(struct merging *m, const struct version *t, struct err *
 	if (r <= 0)
 		return r;
 	r = draft_group_of_ours(&m->draft, label(t), &g, err);
-	if (r < 0 || !g)
+	if (r < 0 || !g || !merge_same_type(&b, t->e))
 		return r;
 	return merge_same_content(&g->was, &b) || merge_same_content(&g->was, t->e);
 }
@@ -120,11 +120,13 @@ static int merge_group(struct merging *m, const char *path, const struct version
 /*
  * Whose names it has: those of the side that changed them, of ours if both did.  In base one that
  * lost all of its other names in a merge still stands as one of several; it is a file by itself.
+ * One of theirs that is left of several is still that file.
  */
 static bool names_are_theirs(const struct version v[VERSIONS])
 {
 	const uint64_t b = v[BASE].e && v[BASE].e->nlink > 1 ? label(&v[BASE]) : 0;
-	const uint64_t o = label(&v[OURS]), t = label(&v[THEIRS]);
+	const uint64_t o = label(&v[OURS]);
+	const uint64_t t = b == v[THEIRS].e->ino ? b : label(&v[THEIRS]);
 
 	return t != b && (o == b || v[OURS].renumbered);
 }
@@ -150,7 +152,8 @@ static int match_groups(struct merging *m, struct err *err)
 		if (!file_part(&m->theirs.list[i].before))
 			continue;
 		versions_of(m, &m->theirs.list[i], v);
-		if (label(&v[OURS]) && label(&v[THEIRS]) && !names_are_theirs(v))
+		if (label(&v[OURS]) && label(&v[THEIRS]) &&
+		    merge_same_type(v[OURS].e, v[THEIRS].e) && !names_are_theirs(v))
 			r = match_group(m, label(&v[OURS]), label(&v[THEIRS]), err);
 	}
 	/* A name that theirs left alone: its file has the number there that it has in base. */
@@ -278,44 +281,91 @@ static int find_path(struct merging *m, const struct version v[VERSIONS], const 
 	return r;
 }
 
-/* Ours and theirs have it. */
-static int settle_both(struct merging *m, struct places *p, const struct version v[VERSIONS],
-		       struct err *err)
+/* The file of which theirs has this as one of several names. */
+static int join_theirs(struct merging *m, const char *path, const struct version v[VERSIONS],
+		       struct draft_group **ret, struct err *err)
+{
+	int r = group_of_theirs(m, &v[THEIRS], ret, err);
+
+	if (r >= 0)
+		r = merge_group(m, path, &v[THEIRS], *ret, err);
+	if (r >= 0 && (*ret)->now.mode == 0)
+		r = draft_group_set(*ret, v[THEIRS].e, err);
+	return r;
+}
+
+/*
+ * Of two types only one can stay, and it is a file of its own side: what other names that has
+ * there are no names of this one.
+ */
+static int join_types(struct merging *m, const char *path, const struct version v[VERSIONS],
+		      struct tree_entry *e, struct draft_group **ret, struct err *err)
+{
+	int r = merge_file(m, path, v, e, err);
+
+	if (r < 0)
+		return r;
+	if (merge_same_type(e, v[THEIRS].e))
+		return v[THEIRS].linked ? join_theirs(m, path, v, ret, err) : 0;
+	return v[OURS].linked ? draft_group_of_ours(&m->draft, v[OURS].e->ino, ret, err) : 0;
+}
+
+/* The merged file in `e`, and in *ret the names that it has, if several. */
+static int join_names(struct merging *m, const char *path, const struct version v[VERSIONS],
+		      struct tree_entry *e, struct draft_group **ret, struct err *err)
 {
 	const bool theirs = names_are_theirs(v);
 	struct draft_group *g = NULL;
-	struct tree_entry e;
-	AUTO_FREE char *moved = NULL;
-	const char *clash, *path;
 	bool done = false;
-	int r = find_path(m, v, &path, &clash, &moved, err);
+	int r = 0;
 
-	if (r >= 0 && clash)
-		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
-	if (r >= 0 && theirs && v[THEIRS].linked)
+	if (theirs && v[THEIRS].linked)
 		r = group_of_theirs(m, &v[THEIRS], &g, err);
-	else if (r >= 0 && !theirs && v[OURS].linked)
+	else if (!theirs && v[OURS].linked)
 		r = draft_group_of_ours(&m->draft, v[OURS].e->ino, &g, err);
-	if (r < 0)
-		return r;
-	if (g && theirs)
+	if (r >= 0 && g && theirs)
 		r = merge_group(m, path, &v[THEIRS], g, err);
 	if (r < 0)
 		return r;
 	/* What was merged under another name of the same two files need not be again. */
 	done = g && !theirs && v[THEIRS].linked && g->merged && g->theirs == v[THEIRS].e->ino;
 	if (done)
-		e = g->now;
+		*e = g->now;
 	else
-		r = merge_file(m, path, v, &e, err);
+		r = merge_file(m, path, v, e, err);
 	if (r >= 0 && g && !done && (!theirs || !g->known)) {
-		r = draft_group_set(g, &e, err);
+		r = draft_group_set(g, e, err);
 		g->known = true;
 	}
 	if (r >= 0 && g && !theirs && v[THEIRS].linked) {
 		r = draft_group_meets(&m->draft, g, v[THEIRS].e->ino, err);
 		g->merged |= g->theirs == v[THEIRS].e->ino;
 	}
+	/* It leaves those that keep the number. */
+	if (theirs && !g && v[OURS].linked)
+		e->ino = v[THEIRS].e->ino;
+	*ret = g;
+	return r;
+}
+
+/* Ours and theirs have it. */
+static int settle_both(struct merging *m, struct places *p, const struct version v[VERSIONS],
+		       struct err *err)
+{
+	struct draft_group *g = NULL;
+	struct tree_entry e;
+	AUTO_FREE char *moved = NULL;
+	const char *clash, *path;
+	int r = find_path(m, v, &path, &clash, &moved, err);
+
+	if (r >= 0 && clash)
+		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
+	if (r < 0)
+		return r;
+	if (merge_same_type(v[OURS].e, v[THEIRS].e))
+		r = join_names(m, path, v, &e, &g, err);
+	else
+		r = join_types(m, path, v, &e, &g, err);
 	if (r >= 0 && strcmp(path, v[OURS].path) != 0)
 		r = clear_name(m, v[OURS].path, err);
 	return r < 0 ? r : places_add(p, path, v, &e, g, err);
@@ -326,15 +376,8 @@ static int settle_theirs(struct merging *m, struct places *p, const char *path,
 			 const struct version v[VERSIONS], struct err *err)
 {
 	struct draft_group *g = NULL;
-	int r = 0;
+	int r = v[THEIRS].linked ? join_theirs(m, path, v, &g, err) : 0;
 
-	if (v[THEIRS].linked) {
-		r = group_of_theirs(m, &v[THEIRS], &g, err);
-		if (r >= 0)
-			r = merge_group(m, path, &v[THEIRS], g, err);
-		if (r >= 0 && g->now.mode == 0)
-			r = draft_group_set(g, v[THEIRS].e, err);
-	}
 	return r < 0 ? r : places_add(p, path, v, v[THEIRS].e, g, err);
 }
 

@@ -305,6 +305,47 @@ TEST(one_name_that_is_left_of_a_file_of_theirs_has_a_number_of_its_own)
 	CHECK(number_of(&t.merge.root, "a") != 5);
 }
 
+TEST(a_number_that_theirs_gave_to_another_type_is_another_file)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("e", "1", .link = 5)),
+	      TREE(SYM("c", "x", .link = 5), SYM("d", "x", .link = 5)),
+	      "c -> x x2\nd -> x x2\ne 1 x1\n", "");
+}
+
+TEST(theirs_put_another_type_in_the_place_of_one_name)
+{
+	const struct leaf *ours = TREE(F("b", "1", .link = 5), F("c", "1", .link = 5));
+
+	check(TREE(F("b", "1")), ours, TREE(SYM("b", "x")), "b -> x\nc 1 x1\n", "");
+	check(TREE(F("b", "1"), F("d", "2")),
+	      TREE(F("b", "1", .link = 5), F("c", "1", .link = 5), F("d", "2")),
+	      TREE(SYM("b", "x", .link = 6), SYM("d", "x", .link = 6)),
+	      "b -> x x2\nc 1 x1\nd -> x x2\n", "");
+	check_wishes(TREE(F("c", "1")), ours, TREE(SYM("b", "x"), F("c", "1")), "b 1 x2\nc 1 x2\n",
+		     "add/add b\n", "b 1 x2\nc 1 x2\n", "b -> x\nc 1 x1\n");
+}
+
+TEST(ours_put_another_type_in_the_place_of_all_names)
+{
+	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
+	      TREE(SYM("a", "x", .link = 7), SYM("b", "x", .link = 7)),
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      "a -> x x2\nb -> x x2\nc 1\n", "");
+}
+
+TEST(theirs_left_one_name_to_a_file_that_ours_gave_another)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+	const struct leaf *ours =
+	    TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5));
+
+	check(base, ours, TREE(F("a", "1", .ino = 5)), "a 1 x2\nc 1 x2\n", "");
+	check(base, ours, TREE(F("a", "2", .ino = 5)), "a 2 x2\nc 2 x2\n", "");
+	check(base, ours, TREE(F("a", "2", .ino = 5), F("b", "3", .ino = 6)),
+	      "a 2 x2\nb 3\nc 2 x2\n", "");
+}
+
 TEST(theirs_removed_one_of_several_names)
 {
 	const struct leaf *base =
