@@ -94,6 +94,20 @@ TEST(ours_renamed_to_a_name_that_theirs_added)
 		     "a 1|2|3|4|5|6|7|8b|9|\nb new|\n");
 }
 
+TEST(theirs_made_a_directory_where_ours_renamed_to)
+{
+	const char *ours = "d/s 1|2|3|4|5|6|7|8b|9|\n";
+
+	check_wishes(TREE(F("e/s", TEN)), TREE(F("d/s", TEN)),
+		     TREE(F("e/s", TEN8), F("d/s/a", "x")), ours, "directory/file d/s\n", ours,
+		     "d/s/a x\ne/s 1|2|3|4|5|6|7|8b|9|\n");
+	/* It was one, and has more in it by now. */
+	check_with(&(struct merge_options){ .on_conflict = MERGE_THEIRS },
+		   TREE(F("e/s", TEN), F("d/s/a", "y")), TREE(F("d/s", TEN)),
+		   TREE(F("e/s", TEN8), F("d/s/a", "x")), "d/s/a x\ne/s 1|2|3|4|5|6|7|8b|9|\n",
+		   "directory/file d/s\ndelete/edit d/s/a\n");
+}
+
 TEST(theirs_added_to_a_directory_that_ours_renamed)
 {
 	check(TREE(F("d/a", TEN), F("d/b", OTHER)), TREE(F("e/a", TEN), F("e/b", OTHER)),
