@@ -6,6 +6,7 @@
  *   file    three versions of one file become one: content, then each attribute by itself
  *   draft   ours, with names put and removed, not yet written
  *   join    which versions belong together, and what becomes of them
+ *   names   which names are one file, where files have several
  *   place   and how that gets into the draft
  *   write   the draft becomes a root
  */
@@ -232,7 +233,27 @@ bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b);
 NODISCARD int merge_xattrs(struct batch *b, const struct object_id id[VERSIONS], bool theirs_first,
 			   struct object_id *ret, struct err *err);
 
+/* --- merge-names.c ---------------------------------------------------------------------- */
+
+/* Which files of ours and of theirs are one; before anything else. */
+NODISCARD int names_match(struct merging *m, struct err *err);
+
+/*
+ * Ours and theirs have it: the merged file in `e`, and in *ret the names that it has, NULL if no
+ * others.  `e` borrows from `v` or *ret, until that is changed.
+ */
+NODISCARD int names_join(struct merging *m, const char *path, const struct version v[VERSIONS],
+			 struct tree_entry *e, struct draft_group **ret, struct err *err);
+
+/* The file of which theirs has this as one of several names. */
+NODISCARD int names_join_theirs(struct merging *m, const char *path,
+				const struct version v[VERSIONS], struct draft_group **ret,
+				struct err *err);
+
 /* --- merge-join.c, merge-write.c -------------------------------------------------------- */
+
+/* What all three have of a file that theirs changed; all zero: it is not there. */
+void versions_of(const struct merging *m, const struct altered *t, struct version v[VERSIONS]);
 
 NODISCARD int merge_join(struct merging *m, struct err *err);
 NODISCARD int merge_write(struct merging *m, struct err *err);

@@ -253,6 +253,65 @@ TEST(theirs_changed_a_file_and_one_of_its_names)
 	      "a 2 x2\nz 2 x2\n", "");
 }
 
+TEST(theirs_joined_a_name_to_a_file_that_ours_changed)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+	const struct leaf *ours = TREE(F("a", "2", .link = 5), F("b", "2", .link = 5));
+
+	check(base, ours,
+	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      "a 2 x3\nb 2 x3\nc 2 x3\n", "");
+	check(base, ours, TREE(F("a", "1", .link = 5), F("c", "1", .link = 5)), "a 2 x2\nc 2 x2\n",
+	      "");
+}
+
+TEST(theirs_made_one_file_of_two_that_ours_changed)
+{
+	const char *both = "a 1|2a|3|4|5|6|7|8b|9| @900 x2\nz 1|2a|3|4|5|6|7|8b|9| @900 x2\n";
+
+	check(TREE(F("a", TEN), F("z", TEN)), TREE(F("a", TEN2), F("z", TEN8)),
+	      TREE(F("a", TEN, .link = 5), F("z", TEN, .link = 5)), both, "");
+	check_wishes(TREE(F("a", TEN), F("z", TEN)), TREE(F("a", TEN2), F("z", TEN3)),
+		     TREE(F("a", TEN, .link = 5), F("z", TEN, .link = 5)),
+		     "a 1|2a|3|4|5|6|7|8|9|\nz 1|2bb|3|4|5|6|7|8|9|\n", "content z 1\n",
+		     "a 1|2a|3|4|5|6|7|8|9|\nz 1|2bb|3|4|5|6|7|8|9|\n",
+		     "a 1|2a|3|4|5|6|7|8|9| x2\nz 1|2a|3|4|5|6|7|8|9| x2\n");
+}
+
+TEST(theirs_joined_a_name_that_ours_changed_to_another_file)
+{
+	const struct leaf *base =
+	    TREE(F("a", TEN), F("y", "9\n", .link = 5), F("z", "9\n", .link = 5));
+	const struct leaf *ours =
+	    TREE(F("a", TEN2), F("y", "9\n", .link = 5), F("z", "9\n", .link = 5));
+	const struct leaf *theirs =
+	    TREE(F("a", "9\n", .link = 5), F("y", "9\n", .link = 5), F("z", "9\n", .link = 5));
+	const char *stays = "a 1|2a|3|4|5|6|7|8|9|\ny 9| x2\nz 9| x2\n";
+
+	check_wishes(base, ours, theirs, stays, "content a 1\n", stays,
+		     "a 9| x3\ny 9| x3\nz 9| x3\n");
+}
+
+TEST(ours_made_one_file_of_two_that_theirs_changed)
+{
+	const struct leaf *base = TREE(F("a", TEN), F("z", TEN));
+	const struct leaf *ours = TREE(F("a", TEN, .link = 5), F("z", TEN, .link = 5));
+
+	check(base, ours, TREE(F("a", TEN2), F("z", TEN8)),
+	      "a 1|2a|3|4|5|6|7|8b|9| @900 x2\nz 1|2a|3|4|5|6|7|8b|9| @900 x2\n", "");
+	check(base, ours, TREE(F("a", TEN2), F("z", TEN3)),
+	      "a 1|2a|3|4|5|6|7|8|9| x2\nz 1|2a|3|4|5|6|7|8|9| x2\n", "content z 1 !\n");
+	check(TREE(F("a", TEN, .link = 6), F("b", TEN, .link = 6), F("y", TEN, .link = 7),
+		   F("z", TEN, .link = 7)),
+	      TREE(F("a", TEN, .link = 6), F("b", TEN, .link = 6), F("y", TEN, .link = 6),
+		   F("z", TEN, .link = 6)),
+	      TREE(F("a", TEN2, .link = 6), F("b", TEN2, .link = 6), F("y", TEN8, .link = 7),
+		   F("z", TEN8, .link = 7)),
+	      "a 1|2a|3|4|5|6|7|8b|9| @900 x4\nb 1|2a|3|4|5|6|7|8b|9| @900 x4\n"
+	      "y 1|2a|3|4|5|6|7|8b|9| @900 x4\nz 1|2a|3|4|5|6|7|8b|9| @900 x4\n",
+	      "");
+}
+
 TEST(theirs_joined_a_name_to_a_file_that_has_another_number_in_ours)
 {
 	check(TREE(F("b", "x"), F("c", "1", .link = 5), F("z", "1", .link = 5)),
