@@ -3,6 +3,7 @@
  *
  *   side    what one side changed since base, by path, with its renames
  *   text    three texts become one
+ *   fresh   what was put and may be asked for again
  *   file    three versions of one file become one: content, then each attribute by itself
  *   draft   ours, with names put and removed, not yet written
  *   join    which versions belong together, and what becomes of them
@@ -198,8 +199,22 @@ struct merging {
 	struct root theirs_root; /* for directories on the way to what takes part */
 	struct side ours, theirs;
 	struct draft draft;
+	struct map fresh; /* merge-fresh.c */
 	struct merge result;
 };
+
+/* --- merge-fresh.c ---------------------------------------------------------------------- */
+
+/*
+ * A batch shows nothing of itself, and a file with several names may be merged once more with what
+ * was made of another of them.  So what is put for such a file is kept: a text by the id of its
+ * content, as OBJECT_CHUNK, and a set of attributes.
+ */
+NODISCARD int fresh_keep(struct merging *m, enum object_kind kind, const struct object_id *id,
+			 const void *data, size_t len, struct err *err);
+const struct buf *fresh_get(const struct merging *m, enum object_kind kind,
+			    const struct object_id *id); /* NULL: it is in the store */
+void fresh_done(struct map *fresh);
 
 /* --- merge-conflict.c ------------------------------------------------------------------- */
 
@@ -229,8 +244,8 @@ bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b);
 
 /* --- merge-xattrs.c --------------------------------------------------------------------- */
 
-/* Attribute by attribute; `theirs_first`: whose they are where both changed one.  1 if some did, else 0. */
-NODISCARD int merge_xattrs(struct batch *b, const struct object_id id[VERSIONS], bool theirs_first,
+/* Attribute by attribute; 1 if both changed one, else 0.  `keep`: for fresh_get(). */
+NODISCARD int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool keep,
 			   struct object_id *ret, struct err *err);
 
 /* --- merge-names.c ---------------------------------------------------------------------- */

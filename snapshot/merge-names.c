@@ -88,7 +88,8 @@ static bool names_are_theirs(const struct version v[VERSIONS])
 {
 	const uint64_t b = v[BASE].e && v[BASE].e->nlink > 1 ? label(&v[BASE]) : 0;
 	const uint64_t o = label(&v[OURS]);
-	const uint64_t t = b == v[THEIRS].e->ino ? b : label(&v[THEIRS]);
+	const bool still = b == v[THEIRS].e->ino || v[THEIRS].renumbered;
+	const uint64_t t = still ? b : label(&v[THEIRS]);
 
 	return t != b && (o == b || v[OURS].renumbered);
 }

@@ -16,6 +16,7 @@ static void merging_done(struct merging *m)
 	side_done(&m->ours);
 	side_done(&m->theirs);
 	draft_done(&m->draft);
+	fresh_done(&m->fresh);
 	merge_done(&m->result);
 }
 
@@ -39,6 +40,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		.options = options,
 		.ours = SIDE_INIT,
 		.theirs = SIDE_INIT,
+		.fresh = MAP_INIT(object_ref_hash, object_ref_equal),
 	};
 	int r;
 

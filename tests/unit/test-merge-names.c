@@ -299,6 +299,14 @@ TEST(ours_made_one_file_of_two_that_theirs_changed)
 
 	check(base, ours, TREE(F("a", TEN2), F("z", TEN8)),
 	      "a 1|2a|3|4|5|6|7|8b|9| @900 x2\nz 1|2a|3|4|5|6|7|8b|9| @900 x2\n", "");
+	/* A third, of ours, so that what was merged is merged again. */
+	check(base,
+	      TREE(F("a", TEN5, .link = 5, .xattr = "user.o=1"),
+		   F("z", TEN5, .link = 5, .xattr = "user.o=1")),
+	      TREE(F("a", TEN2, .xattr = "user.a=1"), F("z", TEN8, .xattr = "user.z=1")),
+	      "a 1|2a|3|4|5c|6|7|8b|9| @900 user.a=1 user.o=1 user.z=1 x2\n"
+	      "z 1|2a|3|4|5c|6|7|8b|9| @900 user.a=1 user.o=1 user.z=1 x2\n",
+	      "");
 	check(base, ours, TREE(F("a", TEN2), F("z", TEN3)),
 	      "a 1|2a|3|4|5|6|7|8|9| x2\nz 1|2a|3|4|5|6|7|8|9| x2\n", "content z 1 !\n");
 	check(TREE(F("a", TEN, .link = 6), F("b", TEN, .link = 6), F("y", TEN, .link = 7),
@@ -405,6 +413,17 @@ TEST(ours_put_another_type_in_the_place_of_all_names)
 	      TREE(SYM("a", "x", .link = 7), SYM("b", "x", .link = 7)),
 	      TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
 	      "a -> x x2\nb -> x x2\nc 1\n", "");
+}
+
+TEST(theirs_wrote_anew_a_file_that_ours_gave_another_name)
+{
+	const struct leaf *base = TREE(F("a", "1", .link = 5), F("b", "1", .link = 5));
+	const struct leaf *theirs = TREE(F("a", "2", .link = 6), F("b", "2", .link = 6));
+
+	check(base, TREE(F("a", "1", .link = 5), F("b", "1", .link = 5), F("c", "1", .link = 5)),
+	      theirs, "a 2 x3\nb 2 x3\nc 2 x3\n", "");
+	check(base, TREE(F("a", "1", .link = 5), F("b", "x"), F("c", "1", .link = 5)),
+	      TREE(F("a", "1", .link = 6), F("b", "1", .link = 6)), "a 1 x2\nb x\nc 1 x2\n", "");
 }
 
 TEST(theirs_left_one_name_to_a_file_that_ours_gave_another)
