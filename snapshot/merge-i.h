@@ -9,6 +9,7 @@
  *   join    which versions belong together, and what becomes of them
  *   names   which names are one file, where files have several
  *   place   and how that gets into the draft
+ *   number  each file has an inode number of its own
  *   write   the draft becomes a root
  */
 #pragma once
@@ -135,12 +136,12 @@ struct draft {
 	size_t n_dirs, cap_dirs;
 	struct map groups;    /* struct draft_group by `ino`, owned */
 	struct map by_theirs; /* the same by `theirs` */
-	uint64_t next_ino;    /* for a group whose number is taken; counts down */
+	uint64_t next_ino;    /* for a file whose number is taken */
 };
 
 void draft_done(struct draft *d);
 NODISCARD int draft_init(struct draft *d, struct store *s, const struct object_id *ours,
-			 struct err *err);
+			 int64_t now, struct err *err);
 
 /*
  * A name, whether something is there now or not.  -ENOTDIR if the way there leads through what
@@ -185,6 +186,12 @@ NODISCARD int draft_group_of_theirs(struct draft *d, uint64_t ino, bool same,
 /* The file of a group has been merged with what theirs has under this number. */
 NODISCARD int draft_group_meets(struct draft *d, struct draft_group *g, uint64_t theirs,
 				struct err *err);
+
+/* Once they have been counted: how many names are left to it; and is there one of this number? */
+int64_t draft_group_names(const struct draft_group *g);
+bool draft_has_group(const struct draft *d, uint64_t ino);
+
+NODISCARD int draft_new_ino(struct draft *d, uint64_t *ret, struct err *err);
 
 /* Takes over attributes and content for all names of a group. */
 NODISCARD int draft_group_set(struct draft_group *g, const struct tree_entry *e, struct err *err);
@@ -264,6 +271,11 @@ NODISCARD int names_join(struct merging *m, const char *path, const struct versi
 NODISCARD int names_join_theirs(struct merging *m, const char *path,
 				const struct version v[VERSIONS], struct draft_group **ret,
 				struct err *err);
+
+/* --- merge-number.c --------------------------------------------------------------------- */
+
+/* No two files have one number; when names have been counted. */
+NODISCARD int merge_give_numbers(struct merging *m, struct err *err);
 
 /* --- merge-join.c, merge-write.c -------------------------------------------------------- */
 

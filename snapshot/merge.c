@@ -48,7 +48,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	if (r >= 0)
 		r = root_get(m.store, theirs, &m.theirs_root, err);
 	if (r >= 0)
-		r = draft_init(&m.draft, m.store, ours, err);
+		r = draft_init(&m.draft, m.store, ours, options->now, err);
 	if (r >= 0)
 		r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs,
 				 err);

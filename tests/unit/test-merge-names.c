@@ -386,6 +386,35 @@ TEST(one_name_that_is_left_of_a_file_of_theirs_has_a_number_of_its_own)
 	CHECK(number_of(&t.merge.root, "a") != 5);
 }
 
+TEST(each_file_has_a_number_of_its_own)
+{
+	CLEANUP(trial_done) struct trial a = { 0 };
+	CLEANUP(trial_done) struct trial b = { 0 };
+	CLEANUP(trial_done) struct trial c = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(
+	    try(&a, NOTHING, TREE(F("x", "x", .ino = 7)), TREE(F("y", "y", .ino = 7)), NULL, &err),
+	    &err);
+	check_tree(&a.merge.root, "x x\ny y\n");
+	CHECK_EQ(number_of(&a.merge.root, "x"), 7);
+	CHECK(number_of(&a.merge.root, "y") != 7);
+	/* Theirs moved a file and made another in its place. */
+	CHECK_OK(try(&b, TREE(F("x", "1", .ino = 7)), TREE(F("x", "1", .ino = 7), F("z", "z")),
+		     TREE(F("x", "2", .ino = 8), F("y", "1", .ino = 7)), NULL, &err),
+		 &err);
+	check_tree(&b.merge.root, "x 2\ny 1\nz z\n");
+	CHECK_EQ(number_of(&b.merge.root, "x"), 7);
+	CHECK(number_of(&b.merge.root, "y") != 7);
+	/* Or gave it another name. */
+	CHECK_OK(try(&c, TREE(F("x", "1", .ino = 7)), TREE(F("x", "1", .ino = 7), F("z", "z")),
+		     TREE(F("x", "2", .ino = 8), F("w", "1", .link = 7), F("y", "1", .link = 7)),
+		     NULL, &err),
+		 &err);
+	check_tree(&c.merge.root, "w 1 x2\nx 2\ny 1 x2\nz z\n");
+	CHECK(number_of(&c.merge.root, "x") != number_of(&c.merge.root, "y"));
+}
+
 TEST(a_number_that_theirs_gave_to_another_type_is_another_file)
 {
 	check(TREE(F("a", "1", .link = 5), F("b", "1", .link = 5)),
