@@ -100,6 +100,16 @@ static int each_single(struct draft *d, struct numbered *l, bool that_came)
 	return r;
 }
 
+/* Does a file with several names have its number?  1 or 0. */
+static int is_of_group(struct draft *d, const struct draft_name *n, struct err *err)
+{
+	struct draft_group *g = NULL;
+	/* Ours has no such two itself. */
+	int r = is_own(n) ? 0 : draft_group_of_ours(d, n->now.ino, &g, err);
+
+	return r < 0 ? r : draft_has_group(d, n->now.ino);
+}
+
 int merge_give_numbers(struct merging *m, struct err *err)
 {
 	struct draft *d = &m->draft;
@@ -119,7 +129,8 @@ int merge_give_numbers(struct merging *m, struct err *err)
 	for (size_t i = 0; i < l.n && r >= 0; i++) {
 		struct draft_name *n = l.list[i];
 
-		if (n->now.ino == last || draft_has_group(d, n->now.ino))
+		r = n->now.ino == last ? 1 : is_of_group(d, n, err);
+		if (r > 0)
 			r = draft_new_ino(d, &n->now.ino, err);
 		else
 			last = n->now.ino;

@@ -391,6 +391,7 @@ TEST(each_file_has_a_number_of_its_own)
 	CLEANUP(trial_done) struct trial a = { 0 };
 	CLEANUP(trial_done) struct trial b = { 0 };
 	CLEANUP(trial_done) struct trial c = { 0 };
+	CLEANUP(trial_done) struct trial d = { 0 };
 	struct err err = { 0 };
 
 	CHECK_OK(
@@ -406,7 +407,15 @@ TEST(each_file_has_a_number_of_its_own)
 	check_tree(&b.merge.root, "x 2\ny 1\nz z\n");
 	CHECK_EQ(number_of(&b.merge.root, "x"), 7);
 	CHECK(number_of(&b.merge.root, "y") != 7);
-	/* Or gave it another name. */
+	/* Ours gave another name to a file that theirs moved. */
+	CHECK_OK(try(&d, TREE(F("x", "1", .ino = 7)),
+		     TREE(F("w", "2", .link = 7), F("x", "2", .link = 7)),
+		     TREE(F("y", "1", .ino = 7)), &(struct merge_options){ .no_renames = true },
+		     &err),
+		 &err);
+	check_tree(&d.merge.root, "w 2 x2\nx 2 x2\ny 1\n");
+	CHECK(number_of(&d.merge.root, "x") != number_of(&d.merge.root, "y"));
+	/* Theirs gave it another name. */
 	CHECK_OK(try(&c, TREE(F("x", "1", .ino = 7)), TREE(F("x", "1", .ino = 7), F("z", "z")),
 		     TREE(F("x", "2", .ino = 8), F("w", "1", .link = 7), F("y", "1", .link = 7)),
 		     NULL, &err),
