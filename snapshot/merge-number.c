@@ -4,7 +4,7 @@
  * number are one to whoever looks (cp, diff and find do).  What ours has keeps its number, and the
  * rest gets another if it must.
  *
- * Not seen is what ours wrote anew without any change but the number.
+ * Not seen is a file that a side wrote anew with nothing but its number to tell it from the old one.
  */
 #include <errno.h>
 #include <stdlib.h>

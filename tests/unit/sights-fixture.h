@@ -136,10 +136,17 @@ static inline const char *sights_flaw(const struct sights *s, size_t at)
 		return "counts names and is not among the links";
 	if (a->link && a->e.nlink != sights_names(s, at))
 		return "has not as many names as it says";
+	return NULL;
+}
+
+static inline bool sights_share_number(const struct sights *s, size_t at)
+{
+	const struct sight *a = &s->list[at];
+
 	for (size_t i = 0; i < s->n; i++)
 		if (i != at && !(a->link && s->list[i].link) && s->list[i].e.ino == a->e.ino)
-			return "has the number of another file";
-	return NULL;
+			return true;
+	return false;
 }
 
 /* Each name, and of what others it is one; times of directories are not told. */

@@ -235,6 +235,24 @@ static void check_laws(struct store *s, const struct triple *t, size_t way)
 	}
 }
 
+/* Has a side another file at a name, with nothing to tell it from the one in base?  A merge sees none. */
+static bool hides_a_number(struct store *s, const struct triple *t, const struct object_id *root)
+{
+	CLEANUP(sights_done) struct sights base;
+	CLEANUP(sights_done) struct sights side;
+	bool hides = false;
+
+	sights_of(s, &t->base, &base);
+	sights_of(s, root, &side);
+	for (size_t i = 0; i < side.n; i++) {
+		const struct sight *a = &side.list[i], *b = sights_get(&base, a->path);
+
+		hides |=
+		    b && same_file(a, b) && a->e.mtime_s == b->e.mtime_s && a->e.ino != b->e.ino;
+	}
+	return hides;
+}
+
 static void check_merged(struct store *s, const struct triple *t, size_t way)
 {
 	CLEANUP(sights_done) struct sights seen;
@@ -245,6 +263,9 @@ static void check_merged(struct store *s, const struct triple *t, size_t way)
 		const char *flaw = sights_flaw(&seen, i);
 
 		links += seen.list[i].link && sights_first(&seen, i) == i;
+		if (!flaw && sights_share_number(&seen, i) && !hides_a_number(s, t, &t->ours) &&
+		    !hides_a_number(s, t, &t->theirs))
+			flaw = "has the number of another file";
 		if (flaw)
 			complain(s, t, way, seen.list[i].path, flaw);
 	}

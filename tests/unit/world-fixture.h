@@ -117,7 +117,7 @@ static inline void world_make(struct world *w, struct test_rng *rng, size_t path
 		.mode = S_IFREG | 0644,
 		.text =
 		    world_below(rng, 2) ? 1 : (unsigned)world_below(rng, ARRAY_LEN(world_texts)),
-		.mtime = 100 + (int64_t)world_below(rng, 3),
+		.mtime = 100 + w->n_files, /* so that it is not taken for the one before */
 	};
 	if (world_below(rng, 6) == 0) {
 		f->mode = S_IFLNK | 0777;
