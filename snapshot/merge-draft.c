@@ -73,7 +73,17 @@ static int replace(struct tree_entry *to, const struct tree_entry *e)
 	return 0;
 }
 
-int draft_init(struct draft *d, struct store *s, const struct object_id *ours, struct err *err)
+/*
+ * New numbers follow the clock, apart from those that clones give: no tree that was stored before
+ * has them.
+ */
+static uint64_t first_ino(int64_t now)
+{
+	return (uint64_t)3 << 61 | ((uint64_t)now / 1000 & (((uint64_t)1 << 61) - 1));
+}
+
+int draft_init(struct draft *d, struct store *s, const struct object_id *ours, int64_t now,
+	       struct err *err)
 {
 	int r;
 
@@ -81,7 +91,7 @@ int draft_init(struct draft *d, struct store *s, const struct object_id *ours, s
 		.store = s,
 		.groups = MAP_INIT(hash_ino, equal_ino),
 		.by_theirs = MAP_INIT(hash_ino, equal_ino),
-		.next_ino = INT64_MAX,
+		.next_ino = first_ino(now),
 	};
 	r = root_get(s, ours, &d->root, err);
 	if (r < 0)
@@ -357,7 +367,7 @@ static int free_ino(struct draft *d, uint64_t wanted, uint64_t *ret, struct err 
 	struct draft_group *g;
 	int r;
 
-	for (uint64_t ino = wanted;; ino = d->next_ino--) {
+	for (uint64_t ino = wanted;; ino = d->next_ino++) {
 		r = draft_group_of_ours(d, ino, &g, err);
 		if (r < 0)
 			return r;
@@ -366,6 +376,18 @@ static int free_ino(struct draft *d, uint64_t wanted, uint64_t *ret, struct err 
 			return 0;
 		}
 	}
+}
+
+bool draft_has_group(const struct draft *d, uint64_t ino)
+{
+	const struct draft_group *g = map_get(&d->groups, &ino);
+
+	return g && draft_group_names(g) > 0;
+}
+
+int draft_new_ino(struct draft *d, uint64_t *ret, struct err *err)
+{
+	return free_ino(d, d->next_ino++, ret, err);
 }
 
 int draft_group_meets(struct draft *d, struct draft_group *g, uint64_t theirs, struct err *err)
@@ -401,6 +423,11 @@ int draft_group_of_theirs(struct draft *d, uint64_t ino, bool same, struct draft
 	if (r >= 0)
 		*ret = g;
 	return r;
+}
+
+int64_t draft_group_names(const struct draft_group *g)
+{
+	return (g->was.mode != 0 ? (int64_t)g->was.nlink : 0) + g->names;
 }
 
 int draft_group_set(struct draft_group *g, const struct tree_entry *e, struct err *err)

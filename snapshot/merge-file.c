@@ -12,14 +12,14 @@
 /* Whose something is. */
 enum whose { WHOSE_BOTH, WHOSE_OURS, WHOSE_THEIRS, WHOSE_NEW };
 
-static bool same_type(const struct tree_entry *a, const struct tree_entry *b)
+bool merge_same_type(const struct tree_entry *a, const struct tree_entry *b)
 {
 	return (a->mode & S_IFMT) == (b->mode & S_IFMT);
 }
 
 bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b)
 {
-	if (!same_type(a, b))
+	if (!merge_same_type(a, b))
 		return false;
 	if (S_ISREG(a->mode)) {
 		const struct content x = tree_entry_content(a), y = tree_entry_content(b);
@@ -103,6 +103,11 @@ static void merge_mtime(const struct merging *m, const struct version v[VERSIONS
 	set_mtime(ret, from->mtime_s, from->mtime_ns);
 }
 
+static bool has_other_names(const struct version v[VERSIONS])
+{
+	return v[OURS].linked || v[THEIRS].linked;
+}
+
 /* Permission bits, owner, extended attributes; the type of *ret is as it should be. */
 static int merge_attributes(struct merging *m, const char *path, const struct version v[VERSIONS],
 			    struct tree_entry *ret, struct err *err)
@@ -128,7 +133,7 @@ static int merge_attributes(struct merging *m, const char *path, const struct ve
 		ret->xattrs = sets[OURS];
 		return 0;
 	}
-	r = merge_xattrs(m->batch, sets, merge_wants_theirs(m), &ret->xattrs, err);
+	r = merge_xattrs(m, sets, has_other_names(v), &ret->xattrs, err);
 	return r <= 0 ? r : merge_add_conflict(m, MERGE_XATTRS, path, v, err);
 }
 
@@ -174,21 +179,30 @@ static int load_texts(struct merging *m, const struct version v[VERSIONS], struc
 {
 	int r = 1;
 
-	for (int i = 0; i < VERSIONS && r > 0; i++)
-		if (v[i].e && S_ISREG(v[i].e->mode))
+	for (int i = 0; i < VERSIONS && r > 0; i++) {
+		const struct buf *kept;
+
+		if (!v[i].e || !S_ISREG(v[i].e->mode))
+			continue;
+		kept = fresh_get(m, OBJECT_CHUNK, &v[i].e->id);
+		if (!kept)
 			r = merge_text_load(m->store, v[i].e, &t->of[i], err);
+		else if (buf_append(&t->of[i], kept->data, kept->len) < 0)
+			r = err_nomem(err);
+	}
 	return r;
 }
 
-static int put_text(struct merging *m, const struct buf *text, struct tree_entry *ret,
+static int put_text(struct merging *m, const struct buf *text, bool keep, struct tree_entry *ret,
 		    struct err *err)
 {
 	struct content c;
 	int r = content_put(m->batch, text->data, text->len, &c, err);
 
-	if (r >= 0)
-		tree_entry_set_content(ret, &c);
-	return r;
+	if (r < 0)
+		return r;
+	tree_entry_set_content(ret, &c);
+	return keep ? fresh_keep(m, OBJECT_CHUNK, &ret->id, text->data, text->len, err) : 0;
 }
 
 /* Both changed a regular file, each in its way.  Whose it is then, or a negative errno. */
@@ -219,7 +233,7 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 	} else {
 		m->result.n_merged++;
 	}
-	r = put_text(m, &t.merged, ret, err);
+	r = put_text(m, &t.merged, has_other_names(v), ret, err);
 	if (r < 0)
 		return r;
 	if (merge_same_content(ret, v[OURS].e))
@@ -253,7 +267,7 @@ static int merge_content(struct merging *m, const char *path, const struct versi
 	const struct tree_entry *b = v[BASE].e, *o = v[OURS].e, *t = v[THEIRS].e;
 
 	take_content(o, ret);
-	if (!same_type(o, t))
+	if (!merge_same_type(o, t))
 		return merge_types(m, path, v, ret, err);
 	if (merge_same_content(o, t))
 		return WHOSE_BOTH;
@@ -287,9 +301,12 @@ int merge_file(struct merging *m, const char *path, const struct version v[VERSI
 
 		merge_mtime(m, v, (enum whose)whose, &e);
 		/* Modes of two types say nothing of each other. */
-		if (same_type(v[OURS].e, v[THEIRS].e))
+		if (merge_same_type(v[OURS].e, v[THEIRS].e))
 			r = merge_attributes(m, path, v, &e, err);
 		else if (whose == WHOSE_THEIRS) {
+			e.ino = v[THEIRS].e->ino;
+			e.ctime_s = v[THEIRS].e->ctime_s;
+			e.ctime_ns = v[THEIRS].e->ctime_ns;
 			e.mode = v[THEIRS].e->mode;
 			e.uid = v[THEIRS].e->uid;
 			e.gid = v[THEIRS].e->gid;

@@ -3,10 +3,13 @@
  *
  *   side    what one side changed since base, by path, with its renames
  *   text    three texts become one
+ *   fresh   what was put and may be asked for again
  *   file    three versions of one file become one: content, then each attribute by itself
  *   draft   ours, with names put and removed, not yet written
  *   join    which versions belong together, and what becomes of them
+ *   names   which names are one file, where files have several
  *   place   and how that gets into the draft
+ *   number  each file has an inode number of its own
  *   write   the draft becomes a root
  */
 #pragma once
@@ -133,12 +136,12 @@ struct draft {
 	size_t n_dirs, cap_dirs;
 	struct map groups;    /* struct draft_group by `ino`, owned */
 	struct map by_theirs; /* the same by `theirs` */
-	uint64_t next_ino;    /* for a group whose number is taken; counts down */
+	uint64_t next_ino;    /* for a file whose number is taken */
 };
 
 void draft_done(struct draft *d);
 NODISCARD int draft_init(struct draft *d, struct store *s, const struct object_id *ours,
-			 struct err *err);
+			 int64_t now, struct err *err);
 
 /*
  * A name, whether something is there now or not.  -ENOTDIR if the way there leads through what
@@ -184,6 +187,12 @@ NODISCARD int draft_group_of_theirs(struct draft *d, uint64_t ino, bool same,
 NODISCARD int draft_group_meets(struct draft *d, struct draft_group *g, uint64_t theirs,
 				struct err *err);
 
+/* Once they have been counted: how many names are left to it; and is there one of this number? */
+int64_t draft_group_names(const struct draft_group *g);
+bool draft_has_group(const struct draft *d, uint64_t ino);
+
+NODISCARD int draft_new_ino(struct draft *d, uint64_t *ret, struct err *err);
+
 /* Takes over attributes and content for all names of a group. */
 NODISCARD int draft_group_set(struct draft_group *g, const struct tree_entry *e, struct err *err);
 
@@ -197,9 +206,23 @@ struct merging {
 	struct root theirs_root; /* for directories on the way to what takes part */
 	struct side ours, theirs;
 	struct draft draft;
-	uint64_t made; /* directories that no side has */
+	struct map fresh; /* merge-fresh.c */
+	uint64_t made;    /* directories that no side has */
 	struct merge result;
 };
+
+/* --- merge-fresh.c ---------------------------------------------------------------------- */
+
+/*
+ * A batch shows nothing of itself, and a file with several names may be merged once more with what
+ * was made of another of them.  So what is put for such a file is kept: a text by the id of its
+ * content, as OBJECT_CHUNK, and a set of attributes.
+ */
+NODISCARD int fresh_keep(struct merging *m, enum object_kind kind, const struct object_id *id,
+			 const void *data, size_t len, struct err *err);
+const struct buf *fresh_get(const struct merging *m, enum object_kind kind,
+			    const struct object_id *id); /* NULL: it is in the store */
+void fresh_done(struct map *fresh);
 
 /* --- merge-conflict.c ------------------------------------------------------------------- */
 
@@ -222,16 +245,43 @@ NODISCARD int merge_file(struct merging *m, const char *path, const struct versi
 NODISCARD int merge_dir(struct merging *m, const struct version v[VERSIONS], struct tree_entry *ret,
 			struct err *err);
 
+bool merge_same_type(const struct tree_entry *a, const struct tree_entry *b);
+
 /* Are they the same but for times, number and names? */
 bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b);
 
 /* --- merge-xattrs.c --------------------------------------------------------------------- */
 
-/* Attribute by attribute; `theirs_first`: whose they are where both changed one.  1 if some did, else 0. */
-NODISCARD int merge_xattrs(struct batch *b, const struct object_id id[VERSIONS], bool theirs_first,
+/* Attribute by attribute; 1 if both changed one, else 0.  `keep`: for fresh_get(). */
+NODISCARD int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool keep,
 			   struct object_id *ret, struct err *err);
 
+/* --- merge-names.c ---------------------------------------------------------------------- */
+
+/* Which files of ours and of theirs are one; before anything else. */
+NODISCARD int names_match(struct merging *m, struct err *err);
+
+/*
+ * Ours and theirs have it: the merged file in `e`, and in *ret the names that it has, NULL if no
+ * others.  `e` borrows from `v` or *ret, until that is changed.
+ */
+NODISCARD int names_join(struct merging *m, const char *path, const struct version v[VERSIONS],
+			 struct tree_entry *e, struct draft_group **ret, struct err *err);
+
+/* The file of which theirs has this as one of several names. */
+NODISCARD int names_join_theirs(struct merging *m, const char *path,
+				const struct version v[VERSIONS], struct draft_group **ret,
+				struct err *err);
+
+/* --- merge-number.c --------------------------------------------------------------------- */
+
+/* No two files have one number; when names have been counted. */
+NODISCARD int merge_give_numbers(struct merging *m, struct err *err);
+
 /* --- merge-join.c, merge-write.c -------------------------------------------------------- */
+
+/* What all three have of a file that theirs changed; all zero: it is not there. */
+void versions_of(const struct merging *m, const struct altered *t, struct version v[VERSIONS]);
 
 NODISCARD int merge_join(struct merging *m, struct err *err);
 NODISCARD int merge_write(struct merging *m, struct err *err);

@@ -28,8 +28,7 @@ static struct version now_of(const struct altered *a)
 	return v;
 }
 
-static void versions_of(const struct merging *m, const struct altered *t,
-			struct version v[VERSIONS])
+void versions_of(const struct merging *m, const struct altered *t, struct version v[VERSIONS])
 {
 	const struct altered *o = side_get(&m->ours, t->path);
 
@@ -42,125 +41,6 @@ static void versions_of(const struct merging *m, const struct altered *t,
 static bool changed(const struct altered *a)
 {
 	return a && (a->to || altered_counts(a));
-}
-
-/* --- names of one file ------------------------------------------------------------------ */
-
-static uint64_t label(const struct version *v)
-{
-	return v->e && v->linked ? v->e->ino : 0;
-}
-
-/* 1 and what base has under a number that several names have; 0 if it has none. */
-static int find_in_base(const struct merging *m, uint64_t ino, struct tree_entry *ret,
-			struct buf *hold, struct err *err)
-{
-	char name[ROOT_LINK_NAME_SIZE];
-	int r;
-
-	if (object_id_is_zero(&m->base.links))
-		return 0;
-	r = tree_lookup(m->store, &m->base.links, root_link_name(ino, name), strlen(name), ret,
-			hold, err);
-	return r == -ENOENT ? 0 : r < 0 ? r : 1;
-}
-
-/*
- * Is the file that ours has under a number the one that theirs has?  A file system gives numbers
- * again, so ours must at least hold what it held, or what theirs holds now.
- */
-static int is_same_file(struct merging *m, const struct version *t, struct err *err)
-{
-	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	struct draft_group *g;
-	struct tree_entry b;
-	int r = find_in_base(m, label(t), &b, &hold, err);
-
-	if (r <= 0)
-		return r;
-	r = draft_group_of_ours(&m->draft, label(t), &g, err);
-	if (r < 0 || !g)
-		return r;
-	return merge_same_content(&g->was, &b) || merge_same_content(&g->was, t->e);
-}
-
-static int group_of_theirs(struct merging *m, const struct version *t, struct draft_group **ret,
-			   struct err *err)
-{
-	int r = is_same_file(m, t, err);
-
-	return r < 0 ? r : draft_group_of_theirs(&m->draft, label(t), r > 0, ret, err);
-}
-
-/*
- * A name that theirs gave to a file of ours may be the first to be met, or the only one that is
- * left: what theirs made of the file is merged then.
- */
-static int merge_group(struct merging *m, const char *path, const struct version *t,
-		       struct draft_group *g, struct err *err)
-{
-	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	struct version v[VERSIONS] = { [OURS] = { path, &g->was, true }, [THEIRS] = *t };
-	struct tree_entry b, e;
-	int r;
-
-	if (g->was.mode == 0 || g->merged)
-		return 0;
-	r = find_in_base(m, label(t), &b, &hold, err);
-	if (r > 0)
-		v[BASE] = (struct version){ path, &b, true };
-	if (r >= 0)
-		r = merge_file(m, path, v, &e, err);
-	if (r >= 0)
-		r = draft_group_set(g, &e, err);
-	g->merged = r >= 0;
-	return r;
-}
-
-/*
- * Whose names it has: those of the side that changed them, of ours if both did.  In base one that
- * lost all of its other names in a merge still stands as one of several; it is a file by itself.
- */
-static bool names_are_theirs(const struct version v[VERSIONS])
-{
-	const uint64_t b = v[BASE].e && v[BASE].e->nlink > 1 ? label(&v[BASE]) : 0;
-	const uint64_t o = label(&v[OURS]), t = label(&v[THEIRS]);
-
-	return t != b && (o == b || v[OURS].renumbered);
-}
-
-static int match_group(struct merging *m, uint64_t ours, uint64_t theirs, struct err *err)
-{
-	struct draft_group *g;
-	int r = draft_group_of_ours(&m->draft, ours, &g, err);
-
-	return r < 0 || !g ? r : draft_group_meets(&m->draft, g, theirs, err);
-}
-
-/*
- * Which files of ours and of theirs are one is told by names that both have, whatever numbers
- * they have by now: what was rolled back or undone has others.
- */
-static int match_groups(struct merging *m, struct err *err)
-{
-	struct version v[VERSIONS];
-	int r = 0;
-
-	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
-		if (!file_part(&m->theirs.list[i].before))
-			continue;
-		versions_of(m, &m->theirs.list[i], v);
-		if (label(&v[OURS]) && label(&v[THEIRS]) && !names_are_theirs(v))
-			r = match_group(m, label(&v[OURS]), label(&v[THEIRS]), err);
-	}
-	/* A name that theirs left alone: its file has the number there that it has in base. */
-	for (size_t i = 0; i < m->ours.n && r >= 0; i++) {
-		const struct altered *o = &m->ours.list[i];
-
-		if (o->renumbered && !side_get(&m->theirs, o->path))
-			r = match_group(m, o->after.ino, o->before.ino, err);
-	}
-	return r;
 }
 
 /* --- what becomes of a file ------------------------------------------------------------- */
@@ -282,40 +162,17 @@ static int find_path(struct merging *m, const struct version v[VERSIONS], const 
 static int settle_both(struct merging *m, struct places *p, const struct version v[VERSIONS],
 		       struct err *err)
 {
-	const bool theirs = names_are_theirs(v);
 	struct draft_group *g = NULL;
 	struct tree_entry e;
 	AUTO_FREE char *moved = NULL;
 	const char *clash, *path;
-	bool done = false;
 	int r = find_path(m, v, &path, &clash, &moved, err);
 
 	if (r >= 0 && clash)
 		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
-	if (r >= 0 && theirs && v[THEIRS].linked)
-		r = group_of_theirs(m, &v[THEIRS], &g, err);
-	else if (r >= 0 && !theirs && v[OURS].linked)
-		r = draft_group_of_ours(&m->draft, v[OURS].e->ino, &g, err);
 	if (r < 0)
 		return r;
-	if (g && theirs)
-		r = merge_group(m, path, &v[THEIRS], g, err);
-	if (r < 0)
-		return r;
-	/* What was merged under another name of the same two files need not be again. */
-	done = g && !theirs && v[THEIRS].linked && g->merged && g->theirs == v[THEIRS].e->ino;
-	if (done)
-		e = g->now;
-	else
-		r = merge_file(m, path, v, &e, err);
-	if (r >= 0 && g && !done && (!theirs || !g->known)) {
-		r = draft_group_set(g, &e, err);
-		g->known = true;
-	}
-	if (r >= 0 && g && !theirs && v[THEIRS].linked) {
-		r = draft_group_meets(&m->draft, g, v[THEIRS].e->ino, err);
-		g->merged |= g->theirs == v[THEIRS].e->ino;
-	}
+	r = names_join(m, path, v, &e, &g, err);
 	if (r >= 0 && strcmp(path, v[OURS].path) != 0)
 		r = clear_name(m, v[OURS].path, err);
 	return r < 0 ? r : places_add(p, path, v, &e, g, err);
@@ -326,15 +183,8 @@ static int settle_theirs(struct merging *m, struct places *p, const char *path,
 			 const struct version v[VERSIONS], struct err *err)
 {
 	struct draft_group *g = NULL;
-	int r = 0;
+	int r = v[THEIRS].linked ? names_join_theirs(m, path, v, &g, err) : 0;
 
-	if (v[THEIRS].linked) {
-		r = group_of_theirs(m, &v[THEIRS], &g, err);
-		if (r >= 0)
-			r = merge_group(m, path, &v[THEIRS], g, err);
-		if (r >= 0 && g->now.mode == 0)
-			r = draft_group_set(g, v[THEIRS].e, err);
-	}
 	return r < 0 ? r : places_add(p, path, v, v[THEIRS].e, g, err);
 }
 
@@ -536,7 +386,7 @@ static int join_dirs(struct merging *m, struct err *err)
 int merge_join(struct merging *m, struct err *err)
 {
 	CLEANUP(places_done) struct places p = { 0 };
-	int r = match_groups(m, err);
+	int r = names_match(m, err);
 
 	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
 		const struct altered *t = &m->theirs.list[i];

@@ -209,40 +209,54 @@ static int stay(struct merging *m, const struct place *p, struct err *err)
 	return r < 0 || draft_is_there(n) ? r : draft_set(n, &n->was, NULL, err);
 }
 
-static int tell_taken(struct merging *m, const struct place *p, const struct draft_name *n,
-		      struct err *err)
+static int tell_taken(struct merging *m, const struct place *p, const char *path,
+		      const struct draft_name *n, struct err *err)
 {
-	const struct altered *o = side_get(&m->ours, p->path);
+	const struct altered *o = side_get(&m->ours, path);
 	struct version v[VERSIONS];
 	enum merge_kind kind = MERGE_RENAME_ADD;
 
 	memcpy(v, p->v, sizeof(v));
 	if (o && o->after.mode != 0)
-		v[OURS] = (struct version){ p->path, &o->after, o->after_linked, false };
+		v[OURS] = (struct version){ path, &o->after, o->after_linked, false };
 	if (dir_part(&n->now))
 		kind = MERGE_DIR_FILE;
 	else if (o && o->from)
 		kind = MERGE_RENAME_RENAME;
-	return merge_add_conflict(m, kind, p->path, v, err);
+	return merge_add_conflict(m, kind, path, v, err);
+}
+
+/* 1 if a directory of theirs has its own place, as has been told by now; 0 if all is done. */
+static int fill_at(struct merging *m, const struct place *p, const char *path, struct err *err)
+{
+	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, path) == 0;
+	struct draft_name *n;
+	int r;
+
+	r = make_way(m, path, p->v, &n, err);
+	if (r == 0)
+		return stay(m, p, err);
+	if (r > 0 && own && dir_part(&n->now))
+		return 1;
+	if (r > 0 && draft_is_there(n) && !own) {
+		r = tell_taken(m, p, path, n, err);
+		if (r >= 0 && !merge_wants_theirs(m))
+			return stay(m, p, err);
+		if (r >= 0 && dir_part(&n->now))
+			r = draft_remove(&m->draft, n, path, err);
+	}
+	return r < 0 ? r : draft_set(n, &p->e, p->group, err);
 }
 
 static int fill(struct merging *m, const struct place *p, struct err *err)
 {
-	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, p->path) == 0;
-	struct draft_name *n;
-	int r;
+	const char *theirs = p->v[THEIRS].path;
+	int r = fill_at(m, p, p->path, err);
 
-	r = make_way(m, p->path, p->v, &n, err);
-	if (r == 0)
-		return stay(m, p, err);
-	if (r > 0 && draft_is_there(n) && !own) {
-		r = tell_taken(m, p, n, err);
-		if (r >= 0 && !merge_wants_theirs(m))
-			return stay(m, p, err);
-		if (r >= 0 && dir_part(&n->now))
-			r = draft_remove(&m->draft, n, p->path, err);
-	}
-	return r < 0 ? r : draft_set(n, &p->e, p->group, err);
+	/* Then it goes where theirs has it, if that is another place. */
+	if (r > 0 && theirs && strcmp(theirs, p->path) != 0)
+		r = fill_at(m, p, theirs, err);
+	return r;
 }
 
 int places_fill(struct merging *m, const struct places *p, struct err *err)

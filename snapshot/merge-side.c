@@ -96,11 +96,11 @@ static int by_numbers(const void *a, const void *b)
 	return (x->after.ino > y->after.ino) - (x->after.ino < y->after.ino);
 }
 
-/* These had one number before: have they, and they alone, one number now? */
+/* These had one number before: have they, and they alone, one number now?  A file keeps its type. */
 static bool are_all(struct altered *const *group, size_t n)
 {
 	return group[0]->after.ino == group[n - 1]->after.ino && group[0]->before.nlink == n &&
-	       group[0]->after.nlink == n;
+	       group[0]->after.nlink == n && merge_same_type(&group[0]->before, &group[0]->after);
 }
 
 /*

@@ -82,14 +82,9 @@ static int count_names(struct draft *d, struct err *err)
 	return r;
 }
 
-static int64_t names_in_all(const struct draft_group *g)
-{
-	return (g->was.mode != 0 ? (int64_t)g->was.nlink : 0) + g->names;
-}
-
 static bool is_alone(const struct draft_group *g)
 {
-	return g->was.mode == 0 && names_in_all(g) == 1;
+	return g->was.mode == 0 && draft_group_names(g) == 1;
 }
 
 /* --- directories ------------------------------------------------------------------------ */
@@ -99,14 +94,18 @@ static struct tree_entry standing(const struct draft_name *n)
 {
 	struct tree_entry e = n->now;
 
-	if (n->group && is_alone(n->group))
+	if (n->group && is_alone(n->group)) {
+		/* In theirs it has other names, and a number that may be that of another file here. */
 		e = n->group->now;
-	else if (n->group)
+		e.ino = n->group->ino;
+		e.nlink = 0;
+	} else if (n->group) {
 		e = (struct tree_entry){
 			.form = TREE_LINK,
 			.mode = n->group->now.mode & S_IFMT,
 			.ino = n->group->ino,
 		};
+	}
 	e.name = n->name;
 	e.name_len = strlen(n->name);
 	return e;
@@ -223,7 +222,7 @@ static int group_by_ino(const void *a, const void *b)
 static bool group_changed(const struct draft_group *g)
 {
 	if (g->was.mode == 0)
-		return names_in_all(g) > 1;
+		return draft_group_names(g) > 1;
 	return g->names != 0 || !tree_entry_equal(&g->was, &g->now);
 }
 
@@ -257,10 +256,10 @@ static int write_links(struct writing *w, struct root *root, struct err *err)
 		w->entry[i] = groups[i]->now;
 		w->entry[i].name = name;
 		w->entry[i].name_len = strlen(name);
-		w->entry[i].nlink = (uint32_t)names_in_all(groups[i]);
+		w->entry[i].nlink = (uint32_t)draft_group_names(groups[i]);
 		w->list[i] =
 		    (struct tree_change){ name, strlen(name),
-					  names_in_all(groups[i]) > 0 ? &w->entry[i] : NULL };
+					  draft_group_names(groups[i]) > 0 ? &w->entry[i] : NULL };
 	}
 	r = tree_edit(w->m->batch, w->cache, &d->root.links, w->list, n, &root->links,
 		      &root->in_links, err);
@@ -281,6 +280,8 @@ int merge_write(struct merging *m, struct err *err)
 	r = cache_new(m->store, &limits, &w.cache, err);
 	if (r >= 0)
 		r = count_names(d, err);
+	if (r >= 0)
+		r = merge_give_numbers(m, err);
 	if (r < 0)
 		return r;
 	if (d->n_dirs > 0)

@@ -63,16 +63,39 @@ static int merge_one(struct sets *s, const char *name, size_t len, bool theirs_f
 	return r < 0 ? r : clash;
 }
 
-int merge_xattrs(struct batch *b, const struct object_id id[VERSIONS], bool theirs_first,
+static int load(const struct merging *m, const struct object_id *id, struct buf *out,
+		struct err *err)
+{
+	const struct buf *kept = fresh_get(m, OBJECT_XATTRS, id);
+
+	if (!kept)
+		return xattrs_get(m->store, id, out, err);
+	return buf_append(out, kept->data, kept->len) < 0 ? err_nomem(err) : 0;
+}
+
+static int put(struct merging *m, const struct sets *s, bool keep, struct object_id *ret,
+	       struct err *err)
+{
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	int r = xattrs_put(m->batch, s->list, s->n, ret, err);
+
+	if (r < 0 || !keep)
+		return r;
+	r = xattrs_encode(s->list, s->n, &bytes, err);
+	return r < 0 ? r : fresh_keep(m, OBJECT_XATTRS, ret, bytes.data, bytes.len, err);
+}
+
+int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool keep,
 		 struct object_id *ret, struct err *err)
 {
 	CLEANUP(sets_done) struct sets s = { 0 };
+	const bool theirs_first = merge_wants_theirs(m);
 	struct xattr x;
 	bool clash = false;
 	int r = 0;
 
 	for (int v = 0; v < VERSIONS && r >= 0; v++)
-		r = xattrs_get(batch_store(b), &id[v], &s.bytes[v], err);
+		r = load(m, &id[v], &s.bytes[v], err);
 	for (int v = OURS; v < VERSIONS && r >= 0; v++) {
 		for (size_t pos = 0; r >= 0 && xattrs_next(&s.bytes[v], &pos, &x);) {
 			struct xattr seen;
@@ -84,6 +107,6 @@ int merge_xattrs(struct batch *b, const struct object_id id[VERSIONS], bool thei
 		}
 	}
 	if (r >= 0)
-		r = xattrs_put(b, s.list, s.n, ret, err);
+		r = put(m, &s, keep, ret, err);
 	return r < 0 ? r : clash;
 }

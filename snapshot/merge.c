@@ -16,6 +16,7 @@ static void merging_done(struct merging *m)
 	side_done(&m->ours);
 	side_done(&m->theirs);
 	draft_done(&m->draft);
+	fresh_done(&m->fresh);
 	merge_done(&m->result);
 }
 
@@ -39,6 +40,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		.options = options,
 		.ours = SIDE_INIT,
 		.theirs = SIDE_INIT,
+		.fresh = MAP_INIT(object_ref_hash, object_ref_equal),
 	};
 	int r;
 
@@ -46,7 +48,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	if (r >= 0)
 		r = root_get(m.store, theirs, &m.theirs_root, err);
 	if (r >= 0)
-		r = draft_init(&m.draft, m.store, ours, err);
+		r = draft_init(&m.draft, m.store, ours, options->now, err);
 	if (r >= 0)
 		r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs,
 				 err);

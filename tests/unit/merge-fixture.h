@@ -22,6 +22,7 @@ struct leaf {
 	uint32_t mode;    /* 0: S_IFREG | 0644 */
 	uint64_t hole;    /* bytes of nothing, instead of text */
 	uint64_t link;    /* number of a file with several names */
+	uint64_t ino;     /* of one that has no others; 0: by its path */
 	uint64_t rdev;
 	uint32_t uid, gid;
 	int64_t mtime;
@@ -36,9 +37,9 @@ struct leaf {
 	{                                               \
 		.path = (p), .text = (t), ##__VA_ARGS__ \
 	}
-#define SYM(p, t)                                                \
-	{                                                        \
-		.path = (p), .text = (t), .mode = S_IFLNK | 0777 \
+#define SYM(p, t, ...)                                                          \
+	{                                                                       \
+		.path = (p), .text = (t), .mode = S_IFLNK | 0777, ##__VA_ARGS__ \
 	}
 #define D(p, m, ...)                                              \
 	{                                                         \
@@ -78,7 +79,9 @@ static inline struct tree_entry leaf_entry(struct batch *b, const struct leaf *l
 		.mode = l->mode ? l->mode : S_IFREG | 0644,
 		.uid = l->uid ? l->uid : 1000,
 		.gid = l->gid ? l->gid : 1000,
-		.ino = l->link ? l->link : leaf_ino(l->path),
+		.ino = l->link  ? l->link
+		       : l->ino ? l->ino
+				: leaf_ino(l->path),
 		.mtime_s = l->mtime ? l->mtime : 100,
 		.ctime_s = 100,
 		.rdev = l->rdev,
@@ -210,9 +213,8 @@ static inline void leaf_links(struct batch *b, const struct leaf *list, struct r
 		CHECK_OK(tree_builder_finish(t, &root->links, &root->in_links, &err), &err);
 }
 
-static inline struct object_id leaf_tree(struct store *s, const char *name, const struct leaf *list)
+static inline struct object_id leaf_root(struct batch *b, const struct leaf *list)
 {
-	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
 	struct root root = { .top = leaf_dir(b, list, "", 0) };
 	struct object_id id;
 	struct err err = { 0 };
@@ -221,6 +223,14 @@ static inline struct object_id leaf_tree(struct store *s, const char *name, cons
 	root.top.name = ROOT_TOP;
 	root.top.name_len = strlen(ROOT_TOP);
 	CHECK_OK(root_put(b, &root, &id, &err), &err);
+	return id;
+}
+
+static inline struct object_id leaf_tree(struct store *s, const char *name, const struct leaf *list)
+{
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	const struct object_id id = leaf_root(b, list);
+
 	stock_name(b, REF_SNAPSHOT, name, &id, REF_REPLACE);
 	stock_commit(b);
 	return id;
@@ -289,7 +299,8 @@ static inline void describe_entry(struct store *s, const struct root *root, cons
 	if (e.mtime_s != 100)
 		CHECK_EQ(buf_printf(out, " @%lld", (long long)e.mtime_s), 0);
 	describe_xattrs(s, &e, out);
-	if (given->form == TREE_LINK)
+	/* One that is not among the links counts no names. */
+	if (given->form == TREE_LINK || (e.form != TREE_DIR && e.nlink != 0))
 		CHECK_EQ(buf_printf(out, " x%u", e.nlink), 0);
 	CHECK_EQ(buf_append_str(out, "\n"), 0);
 }

@@ -13,11 +13,10 @@
 
 /* Something of everything: merged texts, renames, links, attributes, directories, conflicts. */
 static const struct leaf base[] = {
-	F("a/text", TEXT),      F("a/moves", "x\n" TEXT),
-	F("h", "1", .link = 5), F("i", "1", .link = 5),
-	F("gone/f", "1"),       F("x", "1", .xattr = "user.a=1"),
-	F("both", "1\n"),       F("type", "1"),
-	D("d", 0755),           LEAF_END,
+	F("a/text", TEXT),       F("a/moves", "x\n" TEXT), F("h", "1", .link = 5),
+	F("i", "1", .link = 5),  F("gone/f", "1"),         F("x", "1", .xattr = "user.a=1"),
+	F("both", "1\n"),        F("type", "1"),           D("d", 0755),
+	F("l", TEXT, .link = 7), F("m", TEXT, .link = 7),  LEAF_END,
 };
 static const struct leaf ours[] = {
 	F("a/text", "o\n" TEXT),
@@ -29,6 +28,8 @@ static const struct leaf ours[] = {
 	F("both", "2\n"),
 	F("type", "2"),
 	D("d", 0755),
+	F("l", "o\n" TEXT, .link = 7, .xattr = "user.o=1"),
+	F("m", "o\n" TEXT, .link = 7, .xattr = "user.o=1"),
 	LEAF_END,
 };
 static const struct leaf theirs[] = {
@@ -42,6 +43,8 @@ static const struct leaf theirs[] = {
 	F("both", "3\n"),
 	SYM("type", "to"),
 	D("d", 0700),
+	F("l", TEXT "t\n", .link = 7, .xattr = "user.t=1"),
+	F("m", TEXT "t\n", .link = 7, .xattr = "user.t=1"),
 	LEAF_END,
 };
 
