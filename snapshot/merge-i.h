@@ -72,6 +72,12 @@ struct altered *side_get(const struct side *s, const char *path); /* NULL: it is
 const struct tree_entry *dir_part(const struct tree_entry *e);
 const struct tree_entry *file_part(const struct tree_entry *e);
 
+/* One entry of a difference as a version, if it is no directory; else all zero. */
+struct version version_of(const struct altered *a, const struct tree_entry *e, bool linked);
+
+/* What all three have of a file that theirs changed; all zero: it is not there. */
+void versions_of(const struct side *ours, const struct altered *t, struct version v[VERSIONS]);
+
 /* Did more than times and the number of its names change? */
 bool altered_counts(const struct altered *a);
 
@@ -279,9 +285,6 @@ NODISCARD int names_join_theirs(struct merging *m, const char *path,
 NODISCARD int merge_give_numbers(struct merging *m, struct err *err);
 
 /* --- merge-join.c, merge-write.c -------------------------------------------------------- */
-
-/* What all three have of a file that theirs changed; all zero: it is not there. */
-void versions_of(const struct merging *m, const struct altered *t, struct version v[VERSIONS]);
 
 NODISCARD int merge_join(struct merging *m, struct err *err);
 NODISCARD int merge_write(struct merging *m, struct err *err);

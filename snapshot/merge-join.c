@@ -13,30 +13,6 @@
 
 /* --- versions --------------------------------------------------------------------------- */
 
-static struct version version(const struct altered *a, const struct tree_entry *e, bool linked)
-{
-	return file_part(e) ? (struct version){ a->path, e, linked, false } : (struct version){ 0 };
-}
-
-/* What a side has of the file that `a` was in base. */
-static struct version now_of(const struct altered *a)
-{
-	const struct altered *at = a->to ? a->to : a;
-	struct version v = version(at, &at->after, at->after_linked);
-
-	v.renumbered = at->renumbered;
-	return v;
-}
-
-void versions_of(const struct merging *m, const struct altered *t, struct version v[VERSIONS])
-{
-	const struct altered *o = side_get(&m->ours, t->path);
-
-	v[BASE] = version(t, &t->before, t->before_linked);
-	v[OURS] = o ? now_of(o) : v[BASE];
-	v[THEIRS] = now_of(t);
-}
-
 /* Did a side do more to a file than touch it? */
 static bool changed(const struct altered *a)
 {
@@ -223,7 +199,7 @@ static int settle_known(struct merging *m, struct places *p, const struct altere
 	struct version v[VERSIONS];
 	int r;
 
-	versions_of(m, t, v);
+	versions_of(&m->ours, t, v);
 	if (o && o->to && is_replaced(t)) {
 		v[THEIRS] = (struct version){ 0 };
 		r = settle_removed(m, o, t, v, err);
@@ -251,12 +227,12 @@ static int settle_known(struct merging *m, struct places *p, const struct altere
 static int settle_new(struct merging *m, struct places *p, const struct altered *t, struct err *err)
 {
 	const struct altered *o = side_get(&m->ours, t->path);
-	struct version v[VERSIONS] = { [THEIRS] = version(t, &t->after, t->after_linked) };
+	struct version v[VERSIONS] = { [THEIRS] = version_of(t, &t->after, t->after_linked) };
 	AUTO_FREE char *moved = NULL;
 	int r = 0;
 
 	if (o)
-		v[OURS] = version(o, &o->after, o->after_linked);
+		v[OURS] = version_of(o, &o->after, o->after_linked);
 	if (v[OURS].e && !o->from)
 		return settle_both(m, p, v, err);
 	if (v[OURS].e) {
@@ -273,7 +249,7 @@ static int settle_new(struct merging *m, struct places *p, const struct altered 
 static int settle_moved(struct merging *m, struct places *p, const struct altered *o,
 			struct err *err)
 {
-	struct version v[VERSIONS] = { [OURS] = version(o, &o->after, o->after_linked) };
+	struct version v[VERSIONS] = { [OURS] = version_of(o, &o->after, o->after_linked) };
 	AUTO_FREE char *moved = NULL;
 	struct draft_group *g = NULL;
 	int r;

@@ -121,7 +121,7 @@ int names_match(struct merging *m, struct err *err)
 	for (size_t i = 0; i < m->theirs.n && r >= 0; i++) {
 		if (!file_part(&m->theirs.list[i].before))
 			continue;
-		versions_of(m, &m->theirs.list[i], v);
+		versions_of(&m->ours, &m->theirs.list[i], v);
 		if (label(&v[OURS]) && label(&v[THEIRS]) &&
 		    merge_same_type(v[OURS].e, v[THEIRS].e) && !names_are_theirs(v))
 			r = match(m, label(&v[OURS]), label(&v[THEIRS]), err);

@@ -330,3 +330,29 @@ int side_follow_dir(const struct side *s, const char *path, char **ret, struct e
 	*ret = strdup(buf_str(&to));
 	return *ret ? 0 : err_nomem(err);
 }
+
+/* --- what the three have ---------------------------------------------------------------- */
+
+struct version version_of(const struct altered *a, const struct tree_entry *e, bool linked)
+{
+	return file_part(e) ? (struct version){ a->path, e, linked, false } : (struct version){ 0 };
+}
+
+/* What a side has of the file that `a` was in base. */
+static struct version now_of(const struct altered *a)
+{
+	const struct altered *at = a->to ? a->to : a;
+	struct version v = version_of(at, &at->after, at->after_linked);
+
+	v.renumbered = at->renumbered;
+	return v;
+}
+
+void versions_of(const struct side *ours, const struct altered *t, struct version v[VERSIONS])
+{
+	const struct altered *o = side_get(ours, t->path);
+
+	v[BASE] = version_of(t, &t->before, t->before_linked);
+	v[OURS] = o ? now_of(o) : v[BASE];
+	v[THEIRS] = now_of(t);
+}
