@@ -138,7 +138,7 @@ static int put_with(struct batch *b, struct reader *rd, const struct object_ref 
 		return r;
 
 	buf_reset(&rd->packed);
-	r = object_pack(rd->codec, key->kind, data, len, &rd->packed, err);
+	r = object_pack(rd->codec, data, len, &rd->packed, err);
 	if (r < 0)
 		return r;
 	r = batch_make_pending(b, key, &rd->packed, &p);

@@ -24,10 +24,9 @@
 
 enum { PACK_RAW = 0, PACK_ZSTD = 1 };
 
-#define PACK_HEADER      4
-#define PACK_LEVEL_CHUNK 1
-#define PACK_LEVEL_META  (-1)
-#define PACK_TRY_FROM    64 /* a frame's own overhead eats what fewer bytes could save */
+#define PACK_HEADER   4
+#define PACK_LEVEL    (-1)
+#define PACK_TRY_FROM 64 /* a frame's own overhead eats what fewer bytes could save */
 
 _Static_assert(OBJECT_SECRET_SIZE >= XXH3_SECRET_SIZE_MIN, "XXH3 wants a longer secret");
 _Static_assert(OBJECT_SIZE_MAX < 1u << 24, "the length has three bytes");
@@ -124,7 +123,8 @@ int codec_new(struct codec **ret, struct err *err)
 		return err_nomem(err);
 	c->pack = ZSTD_createCCtx();
 	c->unpack = ZSTD_createDCtx();
-	if (!c->pack || !c->unpack)
+	if (!c->pack || !c->unpack ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(c->pack, ZSTD_c_compressionLevel, PACK_LEVEL)))
 		return err_nomem(err);
 	*ret = TAKE_PTR(c);
 	return 0;
@@ -144,16 +144,7 @@ static void put_header(uint8_t *p, unsigned method, size_t len)
 	le32_store(p, (uint32_t)len << 8 | method);
 }
 
-static void set_level(struct codec *c, enum object_kind kind)
-{
-	const int level = kind == OBJECT_CHUNK ? PACK_LEVEL_CHUNK : PACK_LEVEL_META;
-	const size_t rc = ZSTD_CCtx_setParameter(c->pack, ZSTD_c_compressionLevel, level);
-
-	assert(!ZSTD_isError(rc));
-}
-
-int object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
-		struct buf *out, struct err *err)
+int object_pack(struct codec *c, const void *data, size_t len, struct buf *out, struct err *err)
 {
 	size_t room = len < PACK_TRY_FROM ? len : ZSTD_compressBound(len);
 	uint8_t *p;
@@ -165,7 +156,6 @@ int object_pack(struct codec *c, enum object_kind kind, const void *data, size_t
 	p = out->data + out->len;
 
 	if (len >= PACK_TRY_FROM) {
-		set_level(c, kind);
 		n = ZSTD_compress2(c->pack, p + PACK_HEADER, room, data, len);
 		if (ZSTD_isError(n)) {
 			/* Room was given by ZSTD_compressBound(), so only memory can be short. */

@@ -92,8 +92,8 @@ DEFINE_CLEANUP(struct codec *, codec_free)
  * Append the packed form of an object to `out`: a method byte, three bytes of
  * length, then zstd or, where that saves less than a sixteenth, the bytes as they are.
  */
-NODISCARD int object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
-			  struct buf *out, struct err *err);
+NODISCARD int object_pack(struct codec *c, const void *data, size_t len, struct buf *out,
+			  struct err *err);
 
 /* The length an object has once unpacked; -EBADMSG if `packed` does not begin like one. */
 NODISCARD ssize_t object_packed_size(const void *packed, size_t len);

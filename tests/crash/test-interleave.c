@@ -17,10 +17,10 @@ static struct gc *meanwhile_gc;
 static uint64_t meanwhile_number;
 static meanwhile_fn while_packing, while_unpacking; /* called once, then forgotten */
 
-int __real_object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
-		       struct buf *out, struct err *err);
-int __wrap_object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
-		       struct buf *out, struct err *err);
+int __real_object_pack(struct codec *c, const void *data, size_t len, struct buf *out,
+		       struct err *err);
+int __wrap_object_pack(struct codec *c, const void *data, size_t len, struct buf *out,
+		       struct err *err);
 int __real_object_unpack(struct codec *c, const void *packed, size_t len, size_t max,
 			 struct buf *out, struct err *err);
 int __wrap_object_unpack(struct codec *c, const void *packed, size_t len, size_t max,
@@ -36,12 +36,12 @@ static void happen(meanwhile_fn *what)
 	fn();
 }
 
-int __wrap_object_pack(struct codec *c, enum object_kind kind, const void *data, size_t len,
-		       struct buf *out, struct err *err)
+int __wrap_object_pack(struct codec *c, const void *data, size_t len, struct buf *out,
+		       struct err *err)
 {
 	if (while_packing)
 		happen(&while_packing);
-	return __real_object_pack(c, kind, data, len, out, err);
+	return __real_object_pack(c, data, len, out, err);
 }
 
 int __wrap_object_unpack(struct codec *c, const void *packed, size_t len, size_t max,

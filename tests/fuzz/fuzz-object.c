@@ -24,7 +24,7 @@ static void unpack_within(const uint8_t *data, size_t len, size_t max)
 	if (r < 0)
 		return;
 	FUZZ_CHECK(out.len <= max && object_packed_size(data, len) == (ssize_t)out.len);
-	FUZZ_CHECK(object_pack(codec, OBJECT_CHUNK, out.data, out.len, &packed, NULL) == 0);
+	FUZZ_CHECK(object_pack(codec, out.data, out.len, &packed, NULL) == 0);
 	FUZZ_CHECK(object_unpack(codec, packed.data, packed.len, max, &again, NULL) == 0);
 	FUZZ_CHECK(again.len == out.len && memcmp(again.data, out.data, out.len) == 0);
 }

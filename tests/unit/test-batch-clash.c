@@ -169,7 +169,7 @@ static void plant(struct store *s, const struct object_id *id, const char *data)
 	struct err err = { 0 };
 
 	CHECK_OK(codec_new(&codec, &err), &err);
-	CHECK_OK(object_pack(codec, OBJECT_CHUNK, data, strlen(data), &packed, &err), &err);
+	CHECK_OK(object_pack(codec, data, strlen(data), &packed, &err), &err);
 	snprintf(sql, sizeof(sql),
 		 "INSERT INTO chunk(seq, id, sum, data) VALUES(1000, x'%s', %lld, ?1)",
 		 object_id_hex(id, hex),

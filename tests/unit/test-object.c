@@ -49,18 +49,12 @@ static uint8_t *mixed(size_t len, size_t noise)
 	return p;
 }
 
-static void pack_kind(struct codec *c, enum object_kind kind, const void *data, size_t len,
-		      struct buf *out)
+static void pack(struct codec *c, const void *data, size_t len, struct buf *out)
 {
 	struct err err = { 0 };
 
 	buf_reset(out);
-	CHECK_OK(object_pack(c, kind, data, len, out, &err), &err);
-}
-
-static void pack(struct codec *c, const void *data, size_t len, struct buf *out)
-{
-	pack_kind(c, OBJECT_CHUNK, data, len, out);
+	CHECK_OK(object_pack(c, data, len, out, &err), &err);
 }
 
 static bool is_raw(const struct buf *packed)
@@ -79,13 +73,12 @@ static int unpack(struct codec *c, const void *packed, size_t len, size_t max, s
 	return object_unpack(c, exact, len, max, out, err);
 }
 
-static void check_round_trip_of(struct codec *c, enum object_kind kind, const void *data,
-				size_t len)
+static void check_round_trip(struct codec *c, const void *data, size_t len)
 {
 	CLEANUP(buf_done) struct buf packed = BUF_INIT, out = BUF_INIT;
 	struct err err = { 0 };
 
-	pack_kind(c, kind, data, len, &packed);
+	pack(c, data, len, &packed);
 	CHECK_EQ(object_packed_size(packed.data, packed.len), len);
 	CHECK_OK(unpack(c, packed.data, packed.len, len, &out, &err), &err);
 	CHECK_MEM(out.data, out.len, data, len);
@@ -93,12 +86,6 @@ static void check_round_trip_of(struct codec *c, enum object_kind kind, const vo
 		CHECK_EQ(unpack(c, packed.data, packed.len, len - 1, &out, &err), -EBADMSG);
 		CHECK_EQ(out.len, 0);
 	}
-}
-
-static void check_round_trip(struct codec *c, const void *data, size_t len)
-{
-	check_round_trip_of(c, OBJECT_CHUNK, data, len);
-	check_round_trip_of(c, OBJECT_TREE, data, len);
 }
 
 /* `out` held something before, and holds nothing after. */
@@ -147,7 +134,7 @@ TEST(packing_appends_and_leaves_what_stood_before)
 	struct err err = { 0 };
 
 	CHECK_EQ(buf_append_str(&out, "before"), 0);
-	CHECK_OK(object_pack(c, OBJECT_CHUNK, "abc", 3, &out, &err), &err);
+	CHECK_OK(object_pack(c, "abc", 3, &out, &err), &err);
 	CHECK_MEM(out.data, out.len, "before\0\003\0\0abc", 6 + HEADER + 3);
 }
 
