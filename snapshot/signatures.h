@@ -74,6 +74,10 @@ bool signature_is_whole(signature_at at);                                 /* the
 uint32_t signature_mode(signature_at at);
 size_t signature_size(signature_at at); /* in bytes */
 
+/* A number that no other name has, below signatures_numbers(). */
+size_t signature_number(const struct signatures *s, signature_at at);
+size_t signatures_numbers(const struct signatures *s);
+
 /* The names of a directory, in order. */
 struct signature_iter {
 	signature_at next;
