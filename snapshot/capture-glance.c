@@ -94,23 +94,48 @@ static bool is_same_dir(struct glance *g, signature_at at)
 /* --- taking over ------------------------------------------------------------------------ */
 
 /* All that is in it counts as if it had been walked. */
-static int take_over(struct worker *k, signature_at at, struct capture_stats *stats)
+static void tally(const struct signatures *known, signature_at at, struct capture_stats *stats)
 {
-	const struct signatures *known = k->walk->known;
-	struct signature s;
-	int r;
+	struct signature_iter names = signatures_names(known, signature_record(at));
 
-	signature_decode(at, &s);
-	r = buf_append(&k->inos, &s.e.ino, sizeof(s.e.ino));
-	if (s.e.form != TREE_DIR) {
-		stats->files++;
-		stats->bytes += S_ISREG(s.e.mode) ? s.e.size : 0;
-		return r;
-	}
 	stats->dirs++;
-	for (struct signature_iter names = signatures_names(known, s.record);
-	     r >= 0 && names.left > 0; signature_iter_step(&names))
-		r = take_over(k, names.next, stats);
+	for (; names.left > 0; signature_iter_step(&names)) {
+		const uint32_t mode = signature_mode(names.next);
+
+		if (S_ISDIR(mode)) {
+			tally(known, names.next, stats);
+			continue;
+		}
+		stats->files++;
+		stats->bytes += S_ISREG(mode) ? signature_bytes(names.next) : 0;
+	}
+}
+
+static int append_inos(const struct signatures *known, signature_at at, struct buf *out)
+{
+	struct signature_iter names = signatures_names(known, signature_record(at));
+	int r = buf_append_u64(out, signature_ino(at));
+
+	for (; r >= 0 && names.left > 0; signature_iter_step(&names))
+		r = S_ISDIR(signature_mode(names.next))
+			? append_inos(known, names.next, out)
+			: buf_append_u64(out, signature_ino(names.next));
+	return r;
+}
+
+int glance_append_inos(const struct walk *w, struct buf *out)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < w->n_workers; i++) {
+		const struct buf *same = &w->workers[i].same;
+		signature_at at;
+
+		for (size_t p = 0; r >= 0 && p < same->len; p += sizeof(at)) {
+			memcpy(&at, same->data + p, sizeof(at));
+			r = append_inos(w->known, at, out);
+		}
+	}
 	return r;
 }
 
@@ -135,16 +160,15 @@ int glance_dir(struct worker *k, const struct dir *parent, struct item *item, in
 	       struct err *err)
 {
 	struct capture_stats stats = { 0 };
-	struct signature s;
 
 	/* Rules that changed may leave out what did not. */
 	if (!k->walk->marks || !item->old || parent->ruled || !is_same(k, item, fd))
 		return 0;
-	if (take_over(k, item->old, &stats) < 0)
+	if (buf_append(&k->same, &item->old, sizeof(item->old)) < 0)
 		return err_nomem(err);
+	tally(k->walk->known, item->old, &stats);
 	worker_count(k, &stats);
-	signature_decode(item->old, &s);
 	item->kind = ITEM_DIR;
-	item->ino = s.e.ino;
+	item->ino = signature_ino(item->old);
 	return 1;
 }

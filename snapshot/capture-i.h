@@ -230,6 +230,7 @@ struct worker {
 	struct buf record;            /* scratch */
 	struct buf path;              /* of the directory being listed, for its rules */
 	struct buf inos;              /* uint64_t: numbers met, but those of linked files */
+	struct buf same;              /* signature_at: directories whose trees were taken over */
 	_Atomic uint64_t files, dirs, bytes;
 };
 
@@ -292,6 +293,9 @@ void walk_unuse(struct walk *w, struct dir *d);
  */
 NODISCARD int glance_dir(struct worker *k, const struct dir *parent, struct item *item, int fd,
 			 struct err *err);
+
+/* The inode numbers in all that were taken over. */
+NODISCARD int glance_append_inos(const struct walk *w, struct buf *out);
 
 /* --- capture-take.c: names ------------------------------------------------------------------ */
 

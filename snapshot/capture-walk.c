@@ -461,6 +461,7 @@ static void worker_done(struct worker *k)
 	buf_done(&k->record);
 	buf_done(&k->path);
 	buf_done(&k->inos);
+	buf_done(&k->same);
 }
 
 static unsigned count_threads(unsigned wanted)

@@ -178,6 +178,16 @@ uint32_t signature_mode(signature_at at)
 	return le32_load(at + STAT_MODE);
 }
 
+uint64_t signature_bytes(signature_at at)
+{
+	return le64_load(at + STAT_SIZE);
+}
+
+uint64_t signature_ino(signature_at at)
+{
+	return le64_load(at[ENTRY_FLAGS] & ENTRY_HAS_INO ? at + ENTRY_FIXED : at + STAT_INO);
+}
+
 bool signature_is_whole(signature_at at)
 {
 	return at[ENTRY_FLAGS] & ENTRY_WHOLE;
