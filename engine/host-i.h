@@ -14,6 +14,7 @@
 #include "cowfs/core/layers.h"
 #include "cowfs/fuse/mount.h"
 #include "engine/engine-i.h"
+#include "engine/recall-i.h"
 #include "engine/spare-i.h"
 #include "engine/turns.h"
 
@@ -33,6 +34,7 @@ struct host {
 	char *clones; /* owned; where clones are mounted */
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
+	struct recall recall;
 	struct spare *spare;
 	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
 

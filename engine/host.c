@@ -17,6 +17,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 	if (!h)
 		return err_nomem(err);
 	turns_init(&h->turns);
+	recall_init(&h->recall);
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_rwlock_init(&h->snapshots, NULL);
 	h->live = MAP_INIT(map_hash_str, map_equal_str);
@@ -48,6 +49,7 @@ void host_free(struct host *h)
 	store_close(h->store);
 	map_done(&h->live);
 	turns_done(&h->turns);
+	recall_done(&h->recall);
 	pthread_mutex_destroy(&h->lock);
 	pthread_rwlock_destroy(&h->snapshots);
 	free(h->clones);

@@ -34,7 +34,18 @@ static int open_dir(struct engine *e, bool make)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int load(struct engine *e, const struct project *p, struct store *s, struct signatures **ret,
+/* Of the last capture. */
+struct known {
+	struct signatures *signatures; /* owned; NULL: everything is to be read */
+	struct stat file;              /* in which they are */
+};
+
+static void known_done(struct known *k)
+{
+	signatures_free(k->signatures);
+}
+
+static int load(struct engine *e, const struct project *p, struct store *s, struct known *ret,
 		struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
@@ -42,10 +53,14 @@ static int load(struct engine *e, const struct project *p, struct store *s, stru
 	char name[CATALOG_HEX_SIZE];
 	int r;
 
-	if (dir < 0)
+	catalog_id_hex(&p->id, name);
+	if (dir < 0 || fstatat(dir, name, &ret->file, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_set(err, -ENOENT, "there are none");
-	r = fdio_read_file(dir, catalog_id_hex(&p->id, name), SIGNATURES_MAX, &bytes, err);
-	return r < 0 ? r : signatures_decode(&bytes, store_key(s), ret, err);
+	ret->signatures = recall_take(&e->host->recall, &ret->file);
+	if (ret->signatures)
+		return 0;
+	r = fdio_read_file(dir, name, SIGNATURES_MAX, &bytes, err);
+	return r < 0 ? r : signatures_decode(&bytes, store_key(s), &ret->signatures, err);
 }
 
 struct holder {
@@ -84,23 +99,22 @@ static int pin(struct batch *b, const struct project *p, const struct object_id 
 	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
 }
 
-/* Those of the last capture; NULL: everything is to be read. */
-static struct signatures *find_known(struct engine *e, const struct project *p, struct batch *b)
+static struct known find_known(struct engine *e, const struct project *p, struct batch *b)
 {
-	struct signatures *known = NULL;
+	struct known known = { 0 };
 	struct err err = { 0 };
 	int r;
 
 	if (catalog_id_is_zero(&p->id))
-		return NULL;
+		return known;
 	r = load(e, p, batch_store(b), &known, &err);
 	if (r >= 0)
-		r = pin(b, p, &known->root, &err);
+		r = pin(b, p, &known.signatures->root, &err);
 	if (r >= 0)
 		return known;
 	log_debug("'%s': all of it is read, without signatures: %s", p->path, err.msg);
-	signatures_free(known);
-	return NULL;
+	signatures_free(TAKE_PTR(known.signatures));
+	return known;
 }
 
 void survey_keep(struct engine *e, const struct project *p, const struct captured *c)
@@ -179,20 +193,26 @@ static int end_interrupted(struct engine *e, const struct project *p, struct err
 int survey_capture(struct engine *e, const struct project *p, struct batch *b,
 		   const struct survey_options *options, struct captured *ret, struct err *err)
 {
-	CLEANUP(signatures_free_p) struct signatures *known = find_known(e, p, b);
+	CLEANUP(known_done) struct known known = find_known(e, p, b);
+	const struct signatures *s = known.signatures;
 	const char *const exclude[] = { e->host->dir };
-	struct teller teller = { .watch = options->watch, .total = known ? known->names : 0 };
+	struct teller teller = { .watch = options->watch, .total = s ? s->names : 0 };
 	const struct capture_options o = {
 		.exclude = exclude,
 		.n_exclude = ARRAY_LEN(exclude),
-		.known = known,
+		.known = s,
 		.skip_unreadable = options->skip_unreadable,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,
 	};
 	int r = end_interrupted(e, p, err);
 
-	return r < 0 ? r : capture_directory(b, p->path, &o, ret, err);
+	if (r >= 0)
+		r = capture_directory(b, p->path, &o, ret, err);
+	/* There are none better. */
+	if (r >= 0 && !ret->signatures)
+		recall_give(&e->host->recall, TAKE_PTR(known.signatures), &known.file);
+	return r;
 }
 
 int survey_project(struct engine *e, const struct project *p, struct batch *b,

@@ -230,6 +230,7 @@ struct worker {
 	struct buf record;            /* scratch */
 	struct buf path;              /* of the directory being listed, for its rules */
 	struct buf inos;              /* uint64_t: numbers met, but those of linked files */
+	struct buf same;              /* signature_at: directories whose trees were taken over */
 	_Atomic uint64_t files, dirs, bytes;
 };
 
@@ -243,6 +244,7 @@ struct walk {
 	bool careful;    /* inode numbers are given at the end; all directories wait for that */
 	dev_t home;      /* the device of the top */
 	bool times_tell; /* there: no name comes or goes without the directory's ctime */
+	uint8_t *marks;  /* owned; what glances saw of directories; NULL: none are cast */
 	struct signatures_draft *draft; /* owned */
 	struct links links;
 	struct unread unread;
@@ -272,6 +274,9 @@ void walk_done(struct walk *w);
 NODISCARD int walk_run(struct walk *w, struct err *err);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
 
+/* Is it what the caller wants to be left out? */
+bool walk_excludes(const struct walk *w, const struct stat *st);
+
 /* Enter a directory among all that there are; take it out and free it. */
 void walk_add(struct walk *w, struct dir *d);
 void walk_drop(struct walk *w, struct dir *d);
@@ -280,11 +285,26 @@ void walk_drop(struct walk *w, struct dir *d);
 NODISCARD int walk_use(struct walk *w, struct dir *d, int *ret_fd, struct err *err);
 void walk_unuse(struct walk *w, struct dir *d);
 
+/* --- capture-glance.c: trees that are as they were ------------------------------------------- */
+
+/*
+ * 1 if a directory that was listed in `parent`, which is open as `fd`, is as it was with all that
+ * is in it: it is taken over, and there is nothing to enter.  Else it is to be walked.
+ */
+NODISCARD int glance_dir(struct worker *k, const struct dir *parent, struct item *item, int fd,
+			 struct err *err);
+
+/* The inode numbers in all that were taken over. */
+NODISCARD int glance_append_inos(const struct walk *w, struct buf *out);
+
 /* --- capture-take.c: names ------------------------------------------------------------------ */
 
 /* List a directory that was opened just now and take what is no directory in it.  Takes `fd`. */
 NODISCARD int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd,
 		       struct dir **ret, struct err *err);
+
+/* So much more was seen. */
+void worker_count(struct worker *k, const struct capture_stats *more);
 
 /* A directory that was listed: enter it.  *ret is NULL if it is none any more. */
 NODISCARD int take_listed_dir(struct worker *k, struct dir *parent, struct item *item,

@@ -23,6 +23,8 @@ static int gather(const struct walk *w, struct buf *out)
 
 	for (unsigned i = 0; r >= 0 && i < w->n_workers; i++)
 		r = buf_append(out, w->workers[i].inos.data, w->workers[i].inos.len);
+	if (r >= 0)
+		r = glance_append_inos(w, out);
 	for (size_t pos = 0; r >= 0 && (l = map_next(&w->links.files, &pos));) {
 		const uint64_t ino = (uint64_t)l->id.ino;
 

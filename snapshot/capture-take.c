@@ -22,14 +22,11 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-static bool is_excluded(const struct walk *w, const struct stat *st)
+void worker_count(struct worker *k, const struct capture_stats *more)
 {
-	const struct file_id id = file_id_of(st);
-
-	for (size_t i = 0; i < w->n_exclude; i++)
-		if (file_id_equal(&w->exclude[i], &id))
-			return true;
-	return false;
+	count(&k->files, more->files);
+	count(&k->dirs, more->dirs);
+	count(&k->bytes, more->bytes);
 }
 
 static int keep_ino(struct worker *k, struct item *item, uint64_t ino, struct err *err)
@@ -362,7 +359,7 @@ static int list(struct worker *k, struct dir *d, int fd, struct item *item, stru
 	r = node_read_dir(&k->reader, fd, k->walk->home, item->old, &st, &item->node, err);
 	if (r != 0)
 		return r;
-	if (is_excluded(k->walk, &st))
+	if (walk_excludes(k->walk, &st))
 		return DIR_EXCLUDED;
 	d->id = file_id_of(&st);
 	item->node->dir = d;
@@ -440,7 +437,7 @@ static int try_dir(struct worker *k, struct dir *parent, struct item *item, int 
 			return dir_fail(k->walk->path, parent, item->name, r, err);
 		return item->kind == ITEM_DIR ? NODE_CHANGED : r;
 	}
-	if (fstatat(fd, item->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_excluded(k->walk, &st))
+	if (fstatat(fd, item->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && walk_excludes(k->walk, &st))
 		return 0;
 	r = err_wrap(err, child, "cannot be opened");
 	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
@@ -462,6 +459,11 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	r = walk_use(k->walk, parent, &fd, err);
 	if (r < 0)
 		return r;
+	r = glance_dir(k, parent, item, fd, err);
+	if (r != 0) {
+		walk_unuse(k->walk, parent);
+		return r < 0 ? r : 0;
+	}
 	r = NODE_CHANGED;
 	for (unsigned i = 0; i < ATTEMPTS && r == NODE_CHANGED; i++) {
 		pause_before(i);

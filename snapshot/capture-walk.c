@@ -376,6 +376,9 @@ static int enter_top(struct walk *w, struct err *err)
 	if (fstat(fd, &st) == 0)
 		w->home = st.st_dev;
 	w->times_tell = w->known && sys_dir_times_tell(fd);
+	/* Without them everything is walked. */
+	if (w->times_tell && !w->careful)
+		w->marks = calloc(signatures_numbers(w->known), sizeof(*w->marks));
 	r = take_dir(&w->workers[0], NULL, &w->top, fd, &d, err);
 	if (r < 0)
 		return r;
@@ -432,6 +435,16 @@ static int find_excluded(struct walk *w, struct err *err)
 	return 0;
 }
 
+bool walk_excludes(const struct walk *w, const struct stat *st)
+{
+	const struct file_id id = file_id_of(st);
+
+	for (size_t i = 0; i < w->n_exclude; i++)
+		if (file_id_equal(&w->exclude[i], &id))
+			return true;
+	return false;
+}
+
 static int worker_init(struct worker *k, struct walk *w, struct err *err)
 {
 	int r;
@@ -448,6 +461,7 @@ static void worker_done(struct worker *k)
 	buf_done(&k->record);
 	buf_done(&k->path);
 	buf_done(&k->inos);
+	buf_done(&k->same);
 }
 
 static unsigned count_threads(unsigned wanted)
@@ -516,6 +530,7 @@ void walk_done(struct walk *w)
 	links_done(&w->links);
 	unread_done(&w->unread);
 	free(w->exclude);
+	free(w->marks);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->more);
 	pthread_cond_destroy(&w->end);

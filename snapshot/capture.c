@@ -55,10 +55,17 @@ static int make_signatures(struct walk *w, bool renumbered, struct captured *c, 
 /* 1 if inode numbers clash: there is no root then, only signatures for another pass. */
 static int finish(struct walk *w, struct captured *c, struct err *err)
 {
-	const int others = w->careful ? inos_give(w, err) : inos_clash(w, err);
-	const bool clash = others > 0 && !w->careful;
-	int r = others;
+	int others, r;
+	bool clash;
 
+	/* All is as it was, and so are the numbers. */
+	if (!w->careful && !w->top.node) {
+		c->root = w->known->root;
+		return 0;
+	}
+	others = w->careful ? inos_give(w, err) : inos_clash(w, err);
+	clash = others > 0 && !w->careful;
+	r = others;
 	if (r >= 0)
 		r = put_waiting(w, err);
 	if (r >= 0 && !w->top.node) {

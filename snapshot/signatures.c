@@ -162,9 +162,30 @@ uint64_t signature_record(signature_at at)
 	return le64_load(at + ENTRY_FIXED + optional_size(at) - ENTRY_DIR_SIZE + ENTRY_DIR_RECORD);
 }
 
+/* Two are at least as far apart as their fixed parts are long. */
+size_t signature_number(const struct signatures *s, signature_at at)
+{
+	return (size_t)(at - s->bytes.data) / ENTRY_FIXED;
+}
+
+size_t signatures_numbers(const struct signatures *s)
+{
+	return s->bytes.len / ENTRY_FIXED + 1;
+}
+
 uint32_t signature_mode(signature_at at)
 {
 	return le32_load(at + STAT_MODE);
+}
+
+uint64_t signature_bytes(signature_at at)
+{
+	return le64_load(at + STAT_SIZE);
+}
+
+uint64_t signature_ino(signature_at at)
+{
+	return le64_load(at[ENTRY_FLAGS] & ENTRY_HAS_INO ? at + ENTRY_FIXED : at + STAT_INO);
 }
 
 bool signature_is_whole(signature_at at)

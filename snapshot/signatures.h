@@ -72,7 +72,13 @@ bool signature_holds(signature_at at, const struct signature_stat *stat); /* and
 uint64_t signature_record(signature_at at);                               /* of a directory */
 bool signature_is_whole(signature_at at);                                 /* the same */
 uint32_t signature_mode(signature_at at);
-size_t signature_size(signature_at at); /* in bytes */
+uint64_t signature_bytes(signature_at at); /* as stat(2) told */
+uint64_t signature_ino(signature_at at);   /* in the tree */
+size_t signature_size(signature_at at);    /* in bytes */
+
+/* A number that no other name has, below signatures_numbers(). */
+size_t signature_number(const struct signatures *s, signature_at at);
+size_t signatures_numbers(const struct signatures *s);
 
 /* The names of a directory, in order. */
 struct signature_iter {

@@ -109,6 +109,17 @@ static void give_memory_back(struct layers *ls)
 	pthread_mutex_lock(&ls->lock);
 }
 
+/* lock held, but while it works */
+static void free_closed(struct layers *ls)
+{
+	struct layer *l = ls->closed;
+
+	pthread_mutex_unlock(&ls->lock);
+	layer_destroy(l);
+	pthread_mutex_lock(&ls->lock);
+	ls->closed = NULL;
+}
+
 void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
@@ -118,6 +129,8 @@ void *committer_run(void *arg)
 	sys_lower_priority();
 	pthread_mutex_lock(&ls->lock);
 	while (!ls->stop) {
+		if (ls->closed)
+			free_closed(ls);
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
@@ -127,7 +140,7 @@ void *committer_run(void *arg)
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
 				wait = 20;
 			/* The lock was let go of meanwhile, so a call to stop may have come. */
-			if (!ls->stop)
+			if (!ls->stop && !ls->closed)
 				wait_for_work(ls, wait);
 			continue;
 		}

@@ -200,6 +200,7 @@ NODISCARD int layer_create(struct layers *ls, const char *clone, struct layer **
 			   struct err *err);
 NODISCARD int layer_create_spare(struct layers *ls, const struct object_id *root,
 				 struct layer **ret, struct err *err);
+void layer_unpin(struct layer *l);   /* its root, if it is pinned */
 void layer_destroy(struct layer *l); /* NULL is fine */
 DEFINE_CLEANUP(struct layer *, layer_destroy)
 

@@ -66,6 +66,13 @@ static bool equal_id(const void *a, const void *b)
 	return *(const uint64_t *)a == *(const uint64_t *)b;
 }
 
+void layer_unpin(struct layer *l)
+{
+	if (l->pinned)
+		store_unpin(layers_store(l->all), OBJECT_TREE, &l->record.root);
+	l->pinned = false;
+}
+
 void layer_destroy(struct layer *l)
 {
 	struct node *n;
@@ -75,8 +82,7 @@ void layer_destroy(struct layer *l)
 	for (size_t pos = 0; (n = map_next(&l->nodes, &pos));)
 		node_destroy(l, n);
 	map_done(&l->nodes);
-	if (l->pinned)
-		store_unpin(layers_store(l->all), OBJECT_TREE, &l->record.root);
+	layer_unpin(l);
 	clone_done(&l->record);
 	pthread_mutex_destroy(&l->lock);
 	free(l->halves);

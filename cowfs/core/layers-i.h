@@ -19,6 +19,9 @@
  */
 #define QUICK_US 150
 
+/* As many as this in a layer that is closed are left to the committer: some hundred us. */
+#define LATER_NODES 500
+
 /* Fewer are not worth giving memory back for. */
 #define MEMORY_NODES 10000
 
@@ -45,8 +48,9 @@ struct layers {
 	pthread_cond_t
 	    changed; /* dirty memory fell, a persist failed, or a committer let a layer go */
 	struct layer *list;
-	uint64_t rounds; /* of the committer, ended */
-	unsigned wanted; /* who waits for room */
+	struct layer *closed; /* owned; one of which only memory is left, or NULL */
+	uint64_t rounds;      /* of the committer, ended */
+	unsigned wanted;      /* who waits for room */
 	bool stop;
 	pthread_t committer;
 	bool started;

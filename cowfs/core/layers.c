@@ -84,6 +84,7 @@ void layers_free(struct layers *ls)
 		pthread_mutex_unlock(&ls->lock);
 		pthread_join(ls->committer, NULL);
 	}
+	layer_destroy(ls->closed);
 	ahead_free(ls->ahead);
 	cache_free(ls->cache);
 	pthread_cond_destroy(&ls->work);
@@ -174,22 +175,46 @@ int layer_adopt(struct layer *l, const char *clone, struct err *err)
 	return 0;
 }
 
+/* In which nothing was ever changed: it holds no more than memory, and no dirty memory. */
+static bool is_untouched(const struct layer *l)
+{
+	return !l->marked && l->freezes == 0;
+}
+
+/*
+ * Who closes a layer with thousands of nodes, as a clone that was a warm spare, would wait
+ * milliseconds for their memory to be freed.  The committer can do that; one at a time, so that
+ * memory is not given up more slowly than it is taken.  lock held.  False if the caller has to.
+ */
+static bool leave_to_committer(struct layers *ls, struct layer *l)
+{
+	if (ls->closed || l->nodes.n < LATER_NODES || !is_untouched(l))
+		return false;
+	ls->closed = l;
+	pthread_cond_signal(&ls->work);
+	return true;
+}
+
 void layer_discard(struct layer *l)
 {
 	struct layers *ls;
 	struct layer **at;
+	bool left;
 
 	if (!l)
 		return;
 	ls = l->all;
+	layer_unpin(l);
 	pthread_mutex_lock(&ls->lock);
 	for (at = &ls->list; *at != l;)
 		at = &(*at)->next;
 	*at = l->next;
 	while (l->committers > 0)
 		pthread_cond_wait(&ls->changed, &ls->lock);
+	left = leave_to_committer(ls, l);
 	pthread_mutex_unlock(&ls->lock);
-	layer_destroy(l);
+	if (!left)
+		layer_destroy(l);
 }
 
 int layer_close(struct layer *l, struct err *err)

@@ -63,6 +63,9 @@ NODISCARD int layer_adopt(struct layer *l, const char *clone, struct err *err);
 /* Persist and close.  On failure it is still open. */
 NODISCARD int layer_close(struct layer *l, struct err *err);
 
-/* Close without persisting: what was not persisted is lost.  For a clone that is being removed. */
+/*
+ * Close without persisting: what was not persisted is lost.  For a clone that is being removed.
+ * The memory of a large one in which nothing was changed is freed a moment later.
+ */
 void layer_discard(struct layer *l);
 DEFINE_CLEANUP(struct layer *, layer_discard)

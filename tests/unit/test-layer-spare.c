@@ -1,6 +1,9 @@
 /* A view of a root that becomes a clone later. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "cowfs/store/catalog.h"
 #include "tests/lib/live.h"
@@ -190,6 +193,139 @@ TEST(a_gc_leaves_the_root_of_a_spare_until_that_is_gone)
 	layer_discard(spare.l);
 	stock_gc(v.store);
 	CHECK(stock_rows(v.store) < rows);
+}
+
+/* --- with many nodes ------------------------------------------------------------------------ */
+
+/* What the linker puts in its place (--wrap): others than the test's thread wait while they are held. */
+void __real_layer_destroy(struct layer *l);
+void __wrap_layer_destroy(struct layer *l);
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	pthread_t test;
+	bool held;
+} others = { .lock = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER };
+
+void __wrap_layer_destroy(struct layer *l)
+{
+	pthread_mutex_lock(&others.lock);
+	while (others.held && !pthread_equal(pthread_self(), others.test))
+		pthread_cond_wait(&others.freed, &others.lock);
+	pthread_mutex_unlock(&others.lock);
+	__real_layer_destroy(l);
+}
+
+static void hold_others(bool held)
+{
+	pthread_mutex_lock(&others.lock);
+	others.test = pthread_self();
+	others.held = held;
+	pthread_cond_broadcast(&others.freed);
+	pthread_mutex_unlock(&others.lock);
+}
+
+#define MANY 600 /* more than who closes one waits for */
+
+static struct object_id fill_many(struct live *v, const char *name)
+{
+	char path[32];
+
+	live_open(v, name);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(path, sizeof(path), "%d", i);
+		live_put(v, path, path);
+	}
+	return save(v, "base");
+}
+
+static struct live open_known(struct live *v, const struct object_id *root)
+{
+	struct live spare = open_spare(v, root);
+	char path[32];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(path, sizeof(path), "%d", i);
+		live_hold(&spare, path);
+	}
+	return spare;
+}
+
+static uint64_t count_nodes(struct live *v)
+{
+	struct layers_stats stats;
+
+	layers_stats(v->layers, &stats);
+	return stats.nodes;
+}
+
+TEST(the_memory_of_a_large_one_is_freed_after_it_was_closed)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	const struct object_id root = fill_many(&v, "large");
+	const uint64_t own = count_nodes(&v);
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	hold_others(true);
+	for (int i = 0; i < 20; i++) {
+		struct live spare = open_known(&v, &root);
+
+		CHECK(count_nodes(&v) >= own + MANY);
+		layer_discard(spare.l);
+		CHECK(count_nodes(&v) <= own + MANY + 2); /* and not of two of them */
+	}
+	CHECK(count_nodes(&v) >= own + MANY);
+	hold_others(false);
+	while (count_nodes(&v) > own)
+		nanosleep(&moment, NULL);
+	layer_discard(open_known(&v, &root).l); /* and all ends at once */
+}
+
+TEST(what_a_large_one_pinned_is_free_when_it_was_closed)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	const struct object_id root = fill_many(&v, "large-gc");
+	struct live spare = open_known(&v, &root);
+	uint64_t rows;
+
+	for (int i = 0; i < MANY; i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "%d", i);
+		CHECK_EQ(live_try_unlink(&v, path), 0);
+	}
+	live_persist(&v);
+	stock_drop(v.store, "base");
+	stock_gc(v.store);
+	rows = stock_rows(v.store);
+	hold_others(true);
+	layer_discard(spare.l);
+	stock_gc(v.store);
+	CHECK(stock_rows(v.store) < rows);
+	hold_others(false);
+}
+
+TEST(a_large_one_that_was_changed_leaves_no_dirty_memory_when_it_was_closed)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	const struct object_id root = fill_many(&v, "large-dirty");
+	const uint64_t own = count_nodes(&v);
+	struct live spare = open_known(&v, &root);
+	struct layers_stats stats;
+	struct err err = { 0 };
+
+	put_clone(&v, "second", &root);
+	CHECK_OK(layer_adopt(spare.l, "second", &err), &err);
+	live_put(&spare, "7", "dirty");
+	layers_stats(v.layers, &stats);
+	CHECK(stats.dirty > 0);
+	hold_others(true);
+	layer_discard(spare.l);
+	layers_stats(v.layers, &stats);
+	CHECK_EQ(stats.dirty, 0);
+	CHECK_EQ(stats.nodes, own);
+	hold_others(false);
 }
 
 TEST_MAIN("layer-spare")

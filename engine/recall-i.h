@@ -1,0 +1,31 @@
+/*
+ * recall-i.h - the signatures that the last survey used, so that the next need not read and verify
+ * them again.
+ *
+ * They are found by the file that they came from: as long as nothing shows that it was replaced or
+ * written they are what is in it.  Who takes them has them alone, and gives them back.  They are
+ * those of one project and bounded; where there are none, their file is read as ever.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "snapshot/signatures.h"
+
+#define RECALL_MAX ((size_t)4 << 20) /* bytes; some 30,000 names */
+
+struct recall {
+	pthread_mutex_t lock;     /* guards what follows; a leaf */
+	struct signatures *known; /* owned; NULL: none, or taken */
+	struct stat file;         /* that they came from */
+};
+
+void recall_init(struct recall *r);
+void recall_done(struct recall *r);
+
+/* Those of this file; the caller's.  NULL: it is to be read. */
+NODISCARD struct signatures *recall_take(struct recall *r, const struct stat *file);
+
+/* Takes them; NULL is fine. */
+void recall_give(struct recall *r, struct signatures *known, const struct stat *file);
