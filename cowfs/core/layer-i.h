@@ -366,7 +366,7 @@ struct frozen;
 /* With the lock.  Also raises the generation. */
 NODISCARD int freeze_collect(struct layer *l, struct frozen **ret);
 
-/* Put all of it, bottom-up; without the lock. */
+/* freeze-put.c: put all of it, bottom-up; without the lock. */
 NODISCARD int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret,
 			 struct err *err);
 
