@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
+#include "cowfs/core/persist-i.h"
 #include "cowfs/store/gc.h"
 
 static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
@@ -59,10 +60,9 @@ static void make_room(struct layers *ls)
 
 static void commit_layer(struct layer *l)
 {
-	struct layer_state state;
 	struct err err = { 0 };
 
-	if (layer_persist(l, BATCH_SAFE, NULL, NULL, &state, &err) < 0)
+	if (persist_aside(l, &err) < 0)
 		log_warn("clone '%s' cannot be persisted: %s, trying again", layer_name(l),
 			 err.msg);
 }

@@ -1,8 +1,8 @@
 /*
  * freeze-i.h - private to freezing: what was changed, as it was.
  *
- * Directories stand in one list, each behind the one that it is in; from the end to
- * the beginning is bottom-up, however deep the tree.
+ * Directories stand in one list, each behind the one that it is in, and in the order of those; from
+ * the end to the beginning is bottom-up, however deep the tree.
  */
 #pragma once
 

@@ -1,9 +1,14 @@
 /*
  * freeze-put.c - what was frozen becomes objects, bottom-up.
+ *
+ * Bytes and attributes go first, then directories.  No file names another one, and of the directories
+ * behind the one that the last is in none is in another: those can be put in any order,
+ * so several threads do it where somebody waits for the end.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "cowfs/core/freeze-i.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree-edit.h"
@@ -64,12 +69,8 @@ static int put_dir(struct frozen *f, struct batch *b, size_t which, struct err *
 {
 	struct frozen_dir *d = &f->dirs[which];
 	struct tree_entry *record;
-	int r = 0;
+	int r = edit_tree(f, b, d, err);
 
-	for (size_t i = 0; i < d->n && r >= 0; i++)
-		r = put_entry(f, b, &d->list[i], err);
-	if (r >= 0)
-		r = edit_tree(f, b, d, err);
 	if (r >= 0 && which > LINKS) {
 		record = &f->dirs[d->in].list[d->at].record;
 		record->id = d->id;
@@ -102,13 +103,92 @@ static int put_root(struct frozen *f, struct batch *b, struct layer_state *ret, 
 	return 0;
 }
 
-int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret, struct err *err)
+/* --- all of it --------------------------------------------------------------------------- */
+
+struct putting {
+	struct frozen *f;
+	struct batch *b;
+	bool waited;
+	struct frozen_entry **bodies; /* owned; entries with bytes or attributes to put */
+	size_t n_bodies;
+	size_t first; /* of the directories that are being put */
+};
+
+static void putting_done(struct putting *p)
+{
+	free(p->bodies);
+}
+
+static int each(struct putting *p, size_t n, crew_fn fn, struct err *err)
+{
+	return crew_each(p->waited ? crew_size(n) : 1, n, fn, p, err);
+}
+
+static int put_stray_at(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	struct putting *p = ctx;
+	struct frozen_stray *s = &p->f->strays[i];
+
+	(void)member;
+	return file_store(&s->file, p->b, p->f->l->cache, &s->content, err);
+}
+
+static int put_body_at(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	struct putting *p = ctx;
+
+	(void)member;
+	return put_entry(p->f, p->b, p->bodies[i], err);
+}
+
+static int put_dir_at(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	struct putting *p = ctx;
+
+	(void)member;
+	return put_dir(p->f, p->b, p->first + i, err);
+}
+
+static int find_bodies(struct putting *p, struct err *err)
+{
+	const struct frozen *f = p->f;
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->dirs[i].n;
+	p->bodies = reallocarray(NULL, n + 1, sizeof(struct frozen_entry *));
+	if (!p->bodies)
+		return err_nomem(err);
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t j = 0; j < f->dirs[i].n; j++)
+			if (f->dirs[i].list[j].has_file || f->dirs[i].list[j].xattrs)
+				p->bodies[p->n_bodies++] = &f->dirs[i].list[j];
+	return 0;
+}
+
+/* Each time all those behind the one that the last is in. */
+static int put_dirs(struct putting *p, struct err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < f->n_strays && r >= 0; i++)
-		r = file_store(&f->strays[i].file, b, f->l->cache, &f->strays[i].content, err);
-	for (size_t i = f->n; i-- > 0 && r >= 0;)
-		r = put_dir(f, b, i, err);
+	for (size_t end = p->f->n; end > TOP + 1 && r >= 0; end = p->first) {
+		p->first = p->f->dirs[end - 1].in + 1;
+		r = each(p, end - p->first, put_dir_at, err);
+	}
+	return r < 0 ? r : put_dir(p->f, p->b, TOP, err);
+}
+
+int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_state *ret,
+	       struct err *err)
+{
+	CLEANUP(putting_done) struct putting p = { .f = f, .b = b, .waited = waited };
+	int r = find_bodies(&p, err);
+
+	if (r >= 0)
+		r = each(&p, f->n_strays, put_stray_at, err);
+	if (r >= 0)
+		r = each(&p, p.n_bodies, put_body_at, err);
+	if (r >= 0)
+		r = put_dirs(&p, err);
 	return r < 0 ? r : put_root(f, b, ret, err);
 }

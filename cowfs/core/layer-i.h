@@ -366,8 +366,11 @@ struct frozen;
 /* With the lock.  Also raises the generation. */
 NODISCARD int freeze_collect(struct layer *l, struct frozen **ret);
 
-/* freeze-put.c: put all of it, bottom-up; without the lock. */
-NODISCARD int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret,
+/*
+ * freeze-put.c: put all of it, bottom-up; without the lock.  `waited`: somebody waits for the end,
+ * so it may keep all processors busy if it is much.
+ */
+NODISCARD int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_state *ret,
 			 struct err *err);
 
 /* With the lock: it is committed, or (`stored` false) not; frees it. */
