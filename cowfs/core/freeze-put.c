@@ -3,7 +3,8 @@
  *
  * Bytes and attributes go first, then directories.  No file names another one, and of the directories
  * behind the one that the last is in none is in another: those can be put in any order,
- * so several threads do it where somebody waits for the end.
+ * so several threads do it where somebody waits for the end.  Who has begun without that looks
+ * every now and then whether somebody has come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -105,13 +106,16 @@ static int put_root(struct frozen *f, struct batch *b, struct layer_state *ret, 
 
 /* --- all of it --------------------------------------------------------------------------- */
 
+/* Things that are put, by who is not waited for, between two looks whether he is. */
+#define LOOK_EACH 256
+
 struct putting {
 	struct frozen *f;
 	struct batch *b;
 	bool waited;
 	struct frozen_entry **bodies; /* owned; entries with bytes or attributes to put */
 	size_t n_bodies;
-	size_t first; /* of the directories that are being put */
+	size_t from; /* what is put now begins there, in its list */
 };
 
 static void putting_done(struct putting *p)
@@ -119,15 +123,35 @@ static void putting_done(struct putting *p)
 	free(p->bodies);
 }
 
-static int each(struct putting *p, size_t n, crew_fn fn, struct err *err)
+/* Writers wait for whoever makes room. */
+static bool is_waited(const struct putting *p)
 {
-	return crew_each(p->waited ? crew_size(n) : 1, n, fn, p, err);
+	const struct layer *l = p->f->l;
+
+	return p->waited || l->waiting > 0 || layers_pressed(l->all);
+}
+
+/* Those of a list from `from` up to `end`. */
+static int each(struct putting *p, size_t from, size_t end, crew_fn fn, struct err *err)
+{
+	size_t n;
+	int r = 0;
+
+	for (p->from = from; p->from < end && r >= 0; p->from += n) {
+		const bool waited = is_waited(p);
+
+		n = end - p->from;
+		if (!waited && n > LOOK_EACH)
+			n = LOOK_EACH;
+		r = crew_each(waited ? crew_size(n) : 1, n, fn, p, err);
+	}
+	return r;
 }
 
 static int put_stray_at(unsigned member, size_t i, void *ctx, struct err *err)
 {
 	struct putting *p = ctx;
-	struct frozen_stray *s = &p->f->strays[i];
+	struct frozen_stray *s = &p->f->strays[p->from + i];
 
 	(void)member;
 	return file_store(&s->file, p->b, p->f->l->cache, &s->content, err);
@@ -138,7 +162,7 @@ static int put_body_at(unsigned member, size_t i, void *ctx, struct err *err)
 	struct putting *p = ctx;
 
 	(void)member;
-	return put_entry(p->f, p->b, p->bodies[i], err);
+	return put_entry(p->f, p->b, p->bodies[p->from + i], err);
 }
 
 static int put_dir_at(unsigned member, size_t i, void *ctx, struct err *err)
@@ -146,7 +170,7 @@ static int put_dir_at(unsigned member, size_t i, void *ctx, struct err *err)
 	struct putting *p = ctx;
 
 	(void)member;
-	return put_dir(p->f, p->b, p->first + i, err);
+	return put_dir(p->f, p->b, p->from + i, err);
 }
 
 static int find_bodies(struct putting *p, struct err *err)
@@ -169,11 +193,12 @@ static int find_bodies(struct putting *p, struct err *err)
 /* Each time all those behind the one that the last is in. */
 static int put_dirs(struct putting *p, struct err *err)
 {
+	size_t first, end;
 	int r = 0;
 
-	for (size_t end = p->f->n; end > TOP + 1 && r >= 0; end = p->first) {
-		p->first = p->f->dirs[end - 1].in + 1;
-		r = each(p, end - p->first, put_dir_at, err);
+	for (end = p->f->n; end > TOP + 1 && r >= 0; end = first) {
+		first = p->f->dirs[end - 1].in + 1;
+		r = each(p, first, end, put_dir_at, err);
 	}
 	return r < 0 ? r : put_dir(p->f, p->b, TOP, err);
 }
@@ -185,9 +210,9 @@ int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_stat
 	int r = find_bodies(&p, err);
 
 	if (r >= 0)
-		r = each(&p, f->n_strays, put_stray_at, err);
+		r = each(&p, 0, f->n_strays, put_stray_at, err);
 	if (r >= 0)
-		r = each(&p, p.n_bodies, put_body_at, err);
+		r = each(&p, 0, p.n_bodies, put_body_at, err);
 	if (r >= 0)
 		r = put_dirs(&p, err);
 	return r < 0 ? r : put_root(f, b, ret, err);

@@ -97,6 +97,7 @@ struct layer {
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
 	bool persisting;             /* one at a time */
+	_Atomic unsigned waiting;    /* for the end of that; read without the lock */
 	bool switching;              /* a rollback: changes wait */
 	bool holding;                /* writes wait, but for pieces of those that have begun */
 	bool sealed;                 /* its end: what is not in memory waits too */
@@ -191,6 +192,7 @@ void layer_mark(struct layer *l);
 
 /* One persist, rollback or listing of a large directory at a time.  With the lock. */
 void layer_take_turn(struct layer *l);
+void layer_await_turn(struct layer *l); /* somebody else's has ended, or something else has */
 void layer_end_turn(struct layer *l);
 
 /* --- layer.c ---------------------------------------------------------------------------- */
@@ -368,7 +370,7 @@ NODISCARD int freeze_collect(struct layer *l, struct frozen **ret);
 
 /*
  * freeze-put.c: put all of it, bottom-up; without the lock.  `waited`: somebody waits for the end,
- * so it may keep all processors busy if it is much.
+ * so it may keep all processors busy if it is much.  Else it does so once somebody does.
  */
 NODISCARD int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_state *ret,
 			 struct err *err);

@@ -20,8 +20,7 @@ static int put_all(struct persist *p, struct batch *b, struct err *err)
 {
 	int r;
 
-	/* Writers wait for whoever makes room. */
-	r = freeze_put(p->frozen, b, !p->unwaited || layers_pressed(p->l->all), &p->state, err);
+	r = freeze_put(p->frozen, b, !p->unwaited, &p->state, err);
 	if (r >= 0 && p->looks)
 		r = batch_commit(b, BATCH_SAFE, err);
 	if (r >= 0 && p->also)
@@ -135,7 +134,7 @@ int layer_sync(struct layer *l, struct err *err)
 	done = l->record.strict ? &l->durable : &l->persisted;
 	number = l->freezes + 1;
 	while (l->persisting && *done < number)
-		pthread_cond_wait(&l->calm, &l->lock);
+		layer_await_turn(l);
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	if (*done < number && (l->marked || *done < l->persisted)) {
 		layer_take_turn(l);

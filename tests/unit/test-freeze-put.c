@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "base/crew.h"
 #include "cowfs/core/persist-i.h"
@@ -17,7 +18,8 @@ static const struct layer_call call = { .uid = 1000, .gid = 1000, .may_wait = tr
 
 static pthread_t caller;
 static _Atomic unsigned n_puts, n_of_others;
-static unsigned fails_at; /* the number of the put; 0: none */
+static unsigned fails_at;      /* the number of the put; 0: none */
+static void (*at_first)(void); /* done by the first put */
 
 int __real_batch_put(struct batch *b, enum object_kind kind, const void *data, size_t len,
 		     struct object_id *ret_id, struct err *err);
@@ -29,7 +31,9 @@ int __wrap_batch_put(struct batch *b, enum object_kind kind, const void *data, s
 {
 	if (!pthread_equal(pthread_self(), caller))
 		n_of_others++;
-	if (++n_puts == fails_at)
+	if (++n_puts == 1 && at_first)
+		at_first();
+	if (n_puts == fails_at)
 		return err_set(err, -EIO, "the put that was to fail");
 	return __real_batch_put(b, kind, data, len, ret_id, err);
 }
@@ -193,6 +197,44 @@ TEST(who_waits_has_all_processors_and_nobody_else_has)
 	live_persist(&v);
 	CHECK(n_puts > 0);
 	CHECK_EQ(n_of_others, 0);
+	live_close(&v);
+}
+
+static struct live *begun;
+static pthread_t other;
+
+static void *look_too(void *unused)
+{
+	(void)unused;
+	root_of_look(begun);
+	return NULL;
+}
+
+static void have_it_waited_for(void)
+{
+	CHECK_EQ(pthread_create(&other, NULL, look_too, NULL), 0);
+	while (begun->l->waiting == 0)
+		usleep(1000);
+}
+
+TEST(who_comes_to_wait_for_what_was_begun_makes_it_faster)
+{
+	struct err err = { 0 };
+	struct live v;
+
+	open_many(&v, "freeze-comes");
+	make_dirs(&v);
+	make_many(&v, "text");
+	begun = &v;
+	count_from_here();
+	at_first = have_it_waited_for;
+	CHECK_OK(persist_aside(v.l, &err), &err);
+	at_first = NULL;
+	CHECK_EQ(pthread_join(other, NULL), 0);
+	/* Who waited found little left but the root. */
+	CHECK(n_puts > 2 * WIDE && n_puts < 4 * WIDE);
+	if (crew_size(n_puts) > 1)
+		CHECK(n_of_others > 10);
 	live_close(&v);
 }
 
