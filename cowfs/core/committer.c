@@ -9,14 +9,35 @@
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/gc.h"
 
+/*
+ * Many names were changed and then, for a sixteenth of the time that it may stay in memory, nothing:
+ * who did it has come to an end, and is likely to look at the result next.  So many are worth a
+ * commit of their own; and of a large file that is written, or of a few that change again and again,
+ * nothing is stored sooner than otherwise.
+ */
+#define MANY        1000
+#define QUIET_SHARE 16
+
+/* How long until it is due for that, or may be: they may become so many any moment. */
+static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_t now)
+{
+	const int64_t quiet = ls->options.persist_ms / QUIET_SHARE + 1;
+	const int64_t left = l->changed_at + quiet - now;
+
+	return left > 0 || l->marks >= MANY ? left : quiet;
+}
+
 static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
 {
 	const int64_t since = atomic_load(&l->dirty_since);
-	int64_t left;
+	int64_t left, quiet;
 
 	if (since == 0)
 		return false;
 	left = since + ls->options.persist_ms - now;
+	quiet = quiet_left(ls, l, now);
+	if (quiet < left)
+		left = quiet;
 	if (left <= 0 || ls->wanted > 0 || layers_pressed(ls))
 		return true;
 	if (*ret_wait < 0 || left < *ret_wait)

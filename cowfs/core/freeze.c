@@ -208,6 +208,7 @@ int freeze_collect(struct layer *l, struct frozen **ret)
 		return -ENOMEM;
 	f->l = l;
 	f->generation = l->generation++;
+	l->marks = 0;
 	r = collect(f);
 	if (r < 0) {
 		freeze_settle(l, f, false);

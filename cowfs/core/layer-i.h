@@ -94,6 +94,8 @@ struct layer {
 	uint64_t ceiling;            /* of `grown`, while a run has one; 0: none */
 	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
 	uint64_t generation;         /* rises with every freeze */
+	_Atomic uint64_t marks;      /* of entries, since the last freeze; read without the lock */
+	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
 	bool persisting;             /* one at a time */
