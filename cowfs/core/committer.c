@@ -118,23 +118,31 @@ static void end_round(struct layers *ls)
 	ls->rounds++;
 }
 
-/* Most of what was in memory is gone: so may its memory be.  lock held, but for that */
-static void give_memory_back(struct layers *ls)
+/*
+ * Most of what was in memory is gone: so may its memory be.  But what was just persisted is likely to
+ * be looked at next: then it is to be done later.  How long until then, or -1.  lock held, but for that
+ */
+static int64_t give_memory_back(struct layers *ls)
 {
+	const int64_t left = ls->worked_at + ls->options.persist_ms - layers_clock();
+
 	if (ls->nodes > ls->nodes_high / 2 || ls->nodes_high < MEMORY_NODES)
-		return;
+		return -1;
+	if (left > 0)
+		return left;
 	ls->nodes_high = ls->nodes;
 	pthread_mutex_unlock(&ls->lock);
 	cache_drop(ls->cache);
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);
+	return -1;
 }
 
 void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
 	struct layer *l;
-	int64_t wait;
+	int64_t wait, later;
 
 	sys_lower_priority();
 	pthread_mutex_lock(&ls->lock);
@@ -142,11 +150,13 @@ void *committer_run(void *arg)
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
-			give_memory_back(ls);
+			later = give_memory_back(ls);
 			pthread_cond_broadcast(&ls->changed);
 			/* What failed, or grew meanwhile, has another try a little later. */
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
 				wait = 20;
+			else if (later >= 0 && (wait < 0 || later < wait))
+				wait = later;
 			/* The lock was let go of meanwhile, so a call to stop may have come. */
 			if (!ls->stop)
 				wait_for_work(ls, wait);
@@ -158,6 +168,7 @@ void *committer_run(void *arg)
 		commit_layer(l);
 		pthread_mutex_lock(&ls->lock);
 		l->committers--;
+		ls->worked_at = layers_clock();
 		pthread_cond_broadcast(&ls->changed);
 	}
 	pthread_mutex_unlock(&ls->lock);
