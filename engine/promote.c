@@ -521,8 +521,11 @@ int promote_do(struct engine *e, const struct promote_options *options,
 	p.checks = options->checks ? strdup(options->checks) : NULL;
 	if (r >= 0 && options->checks && !p.checks)
 		r = err_nomem(err);
-	if (r >= 0)
+	if (r >= 0) {
+		spare_rest(e->host->spare);
 		r = promote(&p, err);
+		spare_rested(e->host->spare);
+	}
 	if (r < 0)
 		return r;
 	p.result.dry_run = options->asked->dry_run;

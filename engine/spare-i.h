@@ -35,6 +35,13 @@ void spare_follow(struct spare *s, const struct snapshot *base);
 /* A project has a new snapshot; if it is the one that was cloned last, that is what the next starts from. */
 void spare_renew(struct spare *s, const struct snapshot *newest);
 
+/*
+ * Somebody waits for something that keeps all processors busy: who warms the spare ends, and
+ * another follows when that is over and cowfsd has little to do.
+ */
+void spare_rest(struct spare *s);
+void spare_rested(struct spare *s);
+
 /* The spare of this root, taken by the caller; false if there is none. */
 bool spare_take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
 		struct mount **ret_mount);

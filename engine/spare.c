@@ -54,6 +54,8 @@ struct spare {
 	struct object_id root;
 	struct catalog_id snapshot;
 	pid_t walker;   /* 0: it has ended */
+	bool cut;       /* it was ended before its time, and another is to follow */
+	unsigned rests; /* who is not to be disturbed */
 	unsigned walks; /* that came to their end: names, then what is in small files */
 	uint64_t made;  /* engine_clock_ms() */
 	uint64_t taken;
@@ -226,6 +228,7 @@ static void fulfil(struct spare *s)
 	s->mount = mount;
 	s->walker = walker;
 	s->walks = 0;
+	s->cut = false;
 	s->root = w.root;
 	s->snapshot = w.snapshot;
 	s->made = engine_clock_ms();
@@ -271,7 +274,19 @@ static void wait_for_quiet(struct spare *s)
 		while (!s->ending && wait_until(s, until))
 			continue;
 		used = cpu_ms() - used;
-	} while (!s->ending && used * QUIET_SHARE >= QUIET_MS && until < patience);
+	} while (!s->ending &&
+		 (s->rests > 0 || (used * QUIET_SHARE >= QUIET_MS && until < patience)));
+}
+
+/* lock held, but while it waits */
+static void walk_on(struct spare *s)
+{
+	wait_for_quiet(s);
+	if (s->ending || s->wish.open || !s->layer)
+		return;
+	s->cut = false;
+	IGNORE_RESULT(start_walker(s->host->dir, mount_fd(s->mount), s->walks > 0, &s->walker),
+		      "then it is as warm as it was");
 }
 
 static void *spare_run(void *arg)
@@ -286,6 +301,8 @@ static void *spare_run(void *arg)
 			wait_for_quiet(s);
 			if (!s->ending)
 				fulfil(s);
+		} else if (s->cut && s->layer) {
+			walk_on(s);
 		} else if (!s->layer) {
 			pthread_cond_wait(&s->changed, &s->lock);
 		} else if (engine_clock_ms() < s->made + KEEP_MS) {
@@ -385,6 +402,22 @@ void spare_renew(struct spare *s, const struct snapshot *newest)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void spare_rest(struct spare *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->rests++;
+	s->cut |= s->walker != 0;
+	end_walker(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spare_rested(struct spare *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->rests--;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* lock held, but while it waits for the walker */
 static bool take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
 		 struct mount **ret_mount)
@@ -448,7 +481,7 @@ void spare_news(struct spare *s, struct spare_news *ret)
 	if (s->wish.open || !s->layer)
 		ret->state = SPARE_NONE;
 	else if (s->walks == 0)
-		ret->state = s->walker != 0 ? SPARE_WARMING : SPARE_READY;
+		ret->state = s->walker != 0 || s->cut ? SPARE_WARMING : SPARE_READY;
 	else
 		ret->state = s->walks == 1 ? SPARE_READY : SPARE_WARM;
 	ret->taken = s->taken;

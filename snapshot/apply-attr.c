@@ -50,11 +50,12 @@ static int list_names(int fd, struct buf *names, struct err *err)
 	return n < 0 ? err_wrap(err, (int)n, "listing its attributes") : 0;
 }
 
+/* 1 if there were others. */
 static int drop_others(int fd, const struct buf *wanted, struct err *err)
 {
 	CLEANUP(buf_done) struct buf names = BUF_INIT;
 	struct xattr unused;
-	int r = list_names(fd, &names, err);
+	int r = list_names(fd, &names, err), dropped = 0;
 
 	if (r < 0 || names.len == 0)
 		return r;
@@ -66,8 +67,9 @@ static int drop_others(int fd, const struct buf *wanted, struct err *err)
 		r = sys_remove_xattr(fd, name);
 		if (r < 0 && r != -ENODATA && r != -ENOTSUP)
 			return err_wrap(err, r, "removing its attribute '%s'", name);
+		dropped = 1;
 	}
-	return 0;
+	return dropped;
 }
 
 static bool has_value(int fd, const char *name, const struct xattr *x)
@@ -78,17 +80,19 @@ static bool has_value(int fd, const char *name, const struct xattr *x)
 	       memcmp(value, x->value, x->value_len) == 0;
 }
 
+/* 1 if that changed anything. */
 static int set_xattrs(struct acting *a, int fd, const struct object_id *id, struct err *err)
 {
 	CLEANUP(buf_done) struct buf wanted = BUF_INIT;
 	char name[XATTR_NAME_LEN_MAX + 1];
 	struct xattr x;
 	size_t pos = 0;
-	int r;
+	int r, changed;
 
 	r = xattrs_get(a->store, id, &wanted, err);
 	if (r >= 0)
 		r = drop_others(fd, &wanted, err);
+	changed = r;
 	while (r >= 0 && xattrs_next(&wanted, &pos, &x)) {
 		memcpy(name, x.name, x.name_len);
 		name[x.name_len] = '\0';
@@ -97,8 +101,9 @@ static int set_xattrs(struct acting *a, int fd, const struct object_id *id, stru
 		r = sys_set_xattr(fd, name, x.value, x.value_len);
 		if (r < 0)
 			r = err_wrap(err, r, "setting its attribute '%s'", name);
+		changed = 1;
 	}
-	return r;
+	return r < 0 ? r : changed;
 }
 
 /* --- all of them ------------------------------------------------------------------------ */
@@ -117,7 +122,7 @@ int attr_set_but_mtime(struct acting *a, int fd, const struct tree_entry *e, str
 	if ((st.st_mode & MODE_BITS) != mode && fchmod(fd, mode) < 0)
 		return err_sys(err, "setting its mode");
 	r = set_xattrs(a, fd, &e->xattrs, err);
-	if (r < 0)
+	if (r <= 0)
 		return r;
 	if (fstat(fd, &st) < 0 || ((st.st_mode & MODE_BITS) != mode && fchmod(fd, mode) < 0))
 		return err_sys(err, "setting its mode");

@@ -92,17 +92,16 @@ int dir_at(struct acting *a, size_t dir, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[dir];
 	const uint64_t known = s->act == PLAN_CREATE ? s->new_ino : s->old_ino;
-	struct stat st;
 	int fd;
 
 	if (a->dir == dir)
 		return a->fd;
 	dir_forget(a);
-	fd = dir_open_path(a, s->path, strlen(s->path), &st, err);
+	fd = dir_open_path(a, s->path, strlen(s->path), &a->dir_st, err);
 	if (fd < 0)
 		return fd;
 	a->fd = fd;
-	if (known != 0 && known != st.st_ino && !a->back)
+	if (known != 0 && known != a->dir_st.st_ino && !a->back)
 		return -ESTALE;
 	a->dir = dir;
 	return fd;

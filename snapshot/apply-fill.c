@@ -5,30 +5,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "base/fdio.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "snapshot/apply-i.h"
 
-#define COPY_SIZE   (4 * CHUNK_SIZE_MAX)
-#define THREADS_MAX 4 /* more wait for the directory that they share */
-
-struct fill {
-	struct acting *acting;
-	_Atomic size_t next; /* step */
-	pthread_mutex_t lock;
-	struct err failure; /* guarded by it; the first */
-	_Atomic bool failed;
-};
+#define COPY_SIZE (4 * CHUNK_SIZE_MAX)
 
 /* What a thread writes with. */
 struct pen {
 	struct acting *acting;
-	uint8_t *block; /* COPY_SIZE bytes, owned */
+	uint8_t *block; /* COPY_SIZE bytes, owned; made when first needed */
 	bool sums;
 	struct sha256 sum; /* of the file at hand, if `sums` */
 };
@@ -143,65 +133,34 @@ bool fill_makes(const struct plan_step *s, size_t i)
 	       S_ISREG(s->after.mode);
 }
 
-static void fail(struct fill *f, const struct err *err)
+static int fill_step(unsigned member, size_t i, void *ctx, struct err *err)
 {
-	pthread_mutex_lock(&f->lock);
-	if (f->failure.code == 0)
-		f->failure = *err;
-	pthread_mutex_unlock(&f->lock);
-	f->failed = true;
-}
+	struct pen *pen = (struct pen *)ctx + member;
+	struct acting *a = pen->acting;
+	int r;
 
-/* Only the caller's own thread says how far all of them are. */
-static void take_steps(struct fill *f, bool tells)
-{
-	struct acting *a = f->acting;
-	AUTO_FREE uint8_t *block = malloc(COPY_SIZE);
-	struct pen pen = {
-		.acting = a,
-		.block = block,
-		.sums = a->options && a->options->sums,
-	};
-	struct err err = { 0 };
-	size_t i;
-
-	if (!block) {
-		IGNORE_RESULT(err_nomem(&err), "it is kept");
-		fail(f, &err);
-	}
-	while (!f->failed && (i = f->next++) < a->plan->n_files) {
-		if (!fill_makes(&a->plan->files[i], i))
-			continue;
-		if (make_file(&pen, i, &err) < 0)
-			fail(f, &err);
-		a->done++;
-		if (tells)
-			acting_tell(a);
-	}
-}
-
-static void *run_thread(void *fill)
-{
-	take_steps(fill, false);
-	return NULL;
+	if (!fill_makes(&a->plan->files[i], i))
+		return 0;
+	if (!pen->block)
+		pen->block = malloc(COPY_SIZE);
+	r = pen->block ? make_file(pen, i, err) : err_nomem(err);
+	a->done++;
+	/* Only the caller's own thread says how far all of them are. */
+	if (member == 0)
+		acting_tell(a);
+	return r;
 }
 
 int fill_all(struct acting *a, struct err *err)
 {
-	struct fill f = { .acting = a, .lock = PTHREAD_MUTEX_INITIALIZER };
-	const unsigned processors = a->sync_each ? 1 : sys_processors();
-	const unsigned wanted = processors < THREADS_MAX ? processors : THREADS_MAX;
-	pthread_t threads[THREADS_MAX];
-	unsigned n = 0;
+	const size_t n = a->plan->n_files;
+	struct pen pens[CREW_MAX];
+	int r;
 
-	/* What cannot be started is done by those that run. */
-	while (n + 1 < wanted && pthread_create(&threads[n], NULL, run_thread, &f) == 0)
-		n++;
-	take_steps(&f, true);
-	while (n > 0)
-		pthread_join(threads[--n], NULL);
-	pthread_mutex_destroy(&f.lock);
-	if (!f.failed)
-		return 0;
-	return err_set(err, f.failure.code, "%s", f.failure.msg);
+	for (unsigned i = 0; i < CREW_MAX; i++)
+		pens[i] = (struct pen){ .acting = a, .sums = a->options && a->options->sums };
+	r = crew_each(a->sync_each ? 1 : crew_size(n), n, fill_step, pens, err);
+	for (unsigned i = 0; i < CREW_MAX; i++)
+		free(pens[i].block);
+	return r;
 }

@@ -33,6 +33,7 @@ struct acting {
 	bool sync_each;   /* few enough files to sync them one by one */
 	size_t dir;       /* open now as `fd`, among plan.dirs; PLAN_NONE: none */
 	int fd;
+	struct stat dir_st; /* of it, when it was opened */
 	_Atomic uint64_t done;
 	uint64_t total;
 };
@@ -83,6 +84,8 @@ bool sign_is_shared(const struct stat *st, const struct plan_step *s);
 /* What was moved into the stage: is it what the plan expected, to the last byte that may be in doubt? */
 NODISCARD int sign_displaced(struct acting *a, const struct plan_step *s, const char *slot,
 			     struct err *err); /* 1, or 0 if not */
+NODISCARD int sign_is_displaced(struct acting *a, const struct plan_step *s, const char *slot,
+				const struct stat *st, struct err *err); /* as it was looked at */
 
 /* All of the plan against the directory, before anything is done. */
 NODISCARD int sign_check_all(struct acting *a, struct err *err);

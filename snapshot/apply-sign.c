@@ -92,15 +92,21 @@ static int same_content(struct acting *a, const char *slot, const struct tree_en
 	return r < 0 ? r : same_bytes(rd, fd, e->size, err);
 }
 
+int sign_is_displaced(struct acting *a, const struct plan_step *s, const char *slot,
+		      const struct stat *st, struct err *err)
+{
+	if (st->st_ino != s->old_ino || !sign_matches(st, &s->before, false))
+		return 0;
+	return is_in_doubt(a, &s->before) ? same_content(a, slot, &s->before, err) : 1;
+}
+
 int sign_displaced(struct acting *a, const struct plan_step *s, const char *slot, struct err *err)
 {
 	struct stat st;
 
 	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "'%s'", s->path);
-	if (st.st_ino != s->old_ino || !sign_matches(&st, &s->before, false))
-		return 0;
-	return is_in_doubt(a, &s->before) ? same_content(a, slot, &s->before, err) : 1;
+	return sign_is_displaced(a, s, slot, &st, err);
 }
 
 /* --- all of it, beforehand -------------------------------------------------------------- */
@@ -129,31 +135,48 @@ static int foreign(const char *path, uint32_t uid, struct err *err)
 		       uid);
 }
 
+/* A directory of the plan that was opened just now, for the first time. */
+static int check_opened(struct acting *a, size_t i, struct err *err)
+{
+	struct plan_step *s = &a->plan->dirs[i];
+	const struct stat *st = &a->dir_st;
+
+	s->old_ino = st->st_ino;
+	if (geteuid() != 0 && st->st_uid != geteuid())
+		return foreign(s->path, st->st_uid, err);
+	if (s->act == PLAN_CHANGE && !sign_matches(st, &s->before, false))
+		acting_note(a, s->path, "has other attributes than a moment ago");
+	return 0;
+}
+
+/* dir_at(), which also checks it unless that was done. */
+static int checked_dir_at(struct acting *a, size_t i, struct err *err)
+{
+	int fd = dir_at(a, i, err), r;
+
+	if (fd < 0 || a->plan->dirs[i].old_ino != 0)
+		return fd;
+	r = check_opened(a, i, err);
+	return r < 0 ? r : fd;
+}
+
 static int check_dir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
-	struct stat st;
 	int fd;
 
 	if (s->act == PLAN_CREATE)
 		return geteuid() != 0 && s->after.uid != geteuid()
 			   ? foreign(s->path, s->after.uid, err)
 			   : 0;
-	fd = dir_at(a, i, err);
+	if (s->old_ino != 0)
+		return 0;
+	fd = checked_dir_at(a, i, err);
 	if (fd == -ESTALE) {
 		acting_note(a, s->path, "is gone");
 		return 0;
 	}
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "'%s'", s->path);
-	s->old_ino = st.st_ino;
-	if (geteuid() != 0 && st.st_uid != geteuid())
-		return foreign(s->path, st.st_uid, err);
-	if (s->act == PLAN_CHANGE && !sign_matches(&st, &s->before, false))
-		acting_note(a, s->path, "has other attributes than a moment ago");
-	return 0;
+	return fd < 0 ? fd : 0;
 }
 
 /* The place of something new: free, or to be freed by another step. */
@@ -183,7 +206,7 @@ static int check_file(struct acting *a, struct plan_step *s, struct err *err)
 		return foreign(s->path, s->before.uid, err);
 	if (in_new)
 		return 0;
-	fd = dir_at(a, s->dir, err);
+	fd = checked_dir_at(a, s->dir, err);
 	if (fd == -ESTALE)
 		return 0; /* told of the directory */
 	if (fd < 0)
@@ -210,10 +233,11 @@ int sign_check_all(struct acting *a, struct err *err)
 	struct plan *p = a->plan;
 	int r = 0;
 
-	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)
-		r = check_dir(a, i, err);
+	/* A directory is checked when it is opened for a file in it: few others are left then. */
 	for (size_t i = 0; i < p->n_files && r >= 0; i++)
 		r = check_file(a, &p->files[i], err);
+	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)
+		r = check_dir(a, i, err);
 	if (r < 0)
 		return r;
 	return a->report->n > 0 ? -ESTALE : 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "base/sys.h"
 #include "snapshot/apply-i.h"
 
@@ -142,25 +143,37 @@ static int may_go(struct acting *a, size_t i, const char *slot, struct err *err)
 		return errno == ENOENT ? 0 : err_sys(err, "'%s/%s'", a->stage, slot);
 	if (s->new_ino != 0 && st.st_ino == s->new_ino)
 		return sign_matches(&st, &s->after, false);
-	return sign_displaced(a, s, slot, err);
+	return sign_is_displaced(a, s, slot, &st, err);
+}
+
+static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
+{
+	char slot[SLOT_SIZE];
+	int r;
+
+	if (!uses_slot(&a->plan->files[i], kind))
+		return 0;
+	r = may_go(a, i, slot_name(kind, i, slot), err);
+	if (r > 0 && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
+		return err_sys(err, "removing '%s/%s'", a->stage, slot);
+	return r;
+}
+
+static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	int r = clear_slot(ctx, i, 'n', err);
+
+	(void)member;
+	return r < 0 ? r : clear_slot(ctx, i, 'o', err);
 }
 
 int stage_clear(struct acting *a, struct err *err)
 {
-	static const char kinds[] = { 'n', 'o' };
-	char slot[SLOT_SIZE];
-	int r;
+	const size_t n = a->stage_fd >= 0 ? a->plan->n_files : 0;
+	int r = crew_each(a->sync_each ? 1 : crew_size(n), n, clear_step, a, err);
 
-	for (size_t i = 0; i < 2 * a->plan->n_files && a->stage_fd >= 0; i++) {
-		if (!uses_slot(&a->plan->files[i / 2], kinds[i % 2]))
-			continue;
-		slot_name(kinds[i % 2], i / 2, slot);
-		r = may_go(a, i / 2, slot, err);
-		if (r < 0)
-			return r;
-		if (r > 0 && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
-			return err_sys(err, "removing '%s/%s'", a->stage, slot);
-	}
+	if (r < 0)
+		return r;
 	if (a->stage_fd >= 0)
 		close(TAKE_FD(a->stage_fd));
 	if (unlinkat(a->top_fd, a->stage, AT_REMOVEDIR) == 0 || errno == ENOENT)

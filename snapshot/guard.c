@@ -39,6 +39,7 @@ struct guard {
 	const struct guard_rule *more; /* borrowed */
 	size_t n_more;
 	struct ignore **patterns; /* owned; as many as there are rules in all */
+	char *free_dir;           /* owned; a directory that no pattern holds, or NULL */
 };
 
 const struct guard_rule *guard_rules(size_t *ret_n)
@@ -59,6 +60,7 @@ void guard_free(struct guard *g)
 	for (size_t i = 0; g->patterns && i < ARRAY_LEN(rules) + g->n_more; i++)
 		ignore_free(g->patterns[i]);
 	free(g->patterns);
+	free(g->free_dir);
 	free(g);
 }
 
@@ -86,12 +88,40 @@ int guard_new(const struct guard_rule *more, size_t n, struct guard **ret, struc
 	return 0;
 }
 
-/* It, or a directory above it. */
-static bool matches(const struct ignore *ig, const char *path, bool is_dir)
+/* How much of a path is the directory that is known to be free, or one above that; 0: nothing. */
+static size_t free_part(const struct guard *g, const char *path)
+{
+	const char *dir = g->free_dir;
+	size_t part = 0;
+
+	for (size_t i = 0; dir; i++) {
+		if ((dir[i] == '/' || dir[i] == '\0') && path[i] == '/')
+			part = i;
+		if (dir[i] == '\0' || dir[i] != path[i])
+			break;
+	}
+	return part;
+}
+
+/* What lies beside each other is asked for one after the other, mostly. */
+static void remember_free(struct guard *g, const char *path, size_t known)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || (size_t)(slash - path) == known)
+		return;
+	free(g->free_dir);
+	g->free_dir =
+	    strndup(path, (size_t)(slash - path)); /* without memory it is looked at again */
+}
+
+/* It, or a directory above it, but for those that are known to be free. */
+static bool matches(const struct ignore *ig, const char *path, size_t known, bool is_dir)
 {
 	char above[PATH_MAX];
 
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = strchr(known ? path + known + 1 : path, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
 		const size_t len = (size_t)(slash - path);
 
 		if (len >= sizeof(above))
@@ -120,17 +150,20 @@ static bool holds_mode(const struct guard_rule *rule, const char *path, uint32_t
 	return S_ISREG(mode) && (mode & 0111) != 0 && is_hidden(path);
 }
 
-const struct guard_rule *guard_match(const struct guard *g, const char *path, uint32_t mode,
-				     char status)
+const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t mode, char status)
 {
+	const size_t known = free_part(g, path);
+
 	for (size_t i = 0; i < ARRAY_LEN(rules) + g->n_more; i++) {
 		const struct guard_rule *rule = rule_at(g, i);
 
 		/* Who follows a link finds a directory there, for all that we know. */
-		if (g->patterns[i] ? matches(g->patterns[i], path, S_ISDIR(mode) || S_ISLNK(mode))
-				   : status != 'D' && holds_mode(rule, path, mode))
+		if (g->patterns[i]
+			? matches(g->patterns[i], path, known, S_ISDIR(mode) || S_ISLNK(mode))
+			: status != 'D' && holds_mode(rule, path, mode))
 			return rule;
 	}
+	remember_free(g, path, known);
 	return NULL;
 }
 

@@ -38,8 +38,7 @@ void guard_free(struct guard *g); /* NULL is fine */
 DEFINE_CLEANUP(struct guard *, guard_free)
 
 /* The first rule that holds a path which comes or changes, and then has this st_mode; or goes ('D'). */
-const struct guard_rule *guard_match(const struct guard *g, const char *path, uint32_t mode,
-				     char status);
+const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t mode, char status);
 
 /* Is `path` one of these, or in a directory that is? */
 bool guard_allowed(const char *path, const char *const *allowed, size_t n);

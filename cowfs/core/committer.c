@@ -6,16 +6,38 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
+#include "cowfs/core/persist-i.h"
 #include "cowfs/store/gc.h"
+
+/*
+ * Many names were changed and then, for a sixteenth of the time that it may stay in memory, nothing:
+ * who did it has come to an end, and is likely to look at the result next.  So many are worth a
+ * commit of their own; and of a large file that is written, or of a few that change again and again,
+ * nothing is stored sooner than otherwise.
+ */
+#define MANY        1000
+#define QUIET_SHARE 16
+
+/* How long until it is due for that, or may be: they may become so many any moment. */
+static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_t now)
+{
+	const int64_t quiet = ls->options.persist_ms / QUIET_SHARE + 1;
+	const int64_t left = l->changed_at + quiet - now;
+
+	return left > 0 || l->marks >= MANY ? left : quiet;
+}
 
 static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
 {
 	const int64_t since = atomic_load(&l->dirty_since);
-	int64_t left;
+	int64_t left, quiet;
 
 	if (since == 0)
 		return false;
 	left = since + ls->options.persist_ms - now;
+	quiet = quiet_left(ls, l, now);
+	if (quiet < left)
+		left = quiet;
 	if (left <= 0 || ls->wanted > 0 || layers_pressed(ls))
 		return true;
 	if (*ret_wait < 0 || left < *ret_wait)
@@ -59,10 +81,9 @@ static void make_room(struct layers *ls)
 
 static void commit_layer(struct layer *l)
 {
-	struct layer_state state;
 	struct err err = { 0 };
 
-	if (layer_persist(l, BATCH_SAFE, NULL, NULL, &state, &err) < 0)
+	if (persist_aside(l, &err) < 0)
 		log_warn("clone '%s' cannot be persisted: %s, trying again", layer_name(l),
 			 err.msg);
 }
@@ -97,16 +118,24 @@ static void end_round(struct layers *ls)
 	ls->rounds++;
 }
 
-/* Most of what was in memory is gone: so may its memory be.  lock held, but for that */
-static void give_memory_back(struct layers *ls)
+/*
+ * Most of what was in memory is gone: so may its memory be.  But what was just persisted is likely to
+ * be looked at next: then it is to be done later.  How long until then, or -1.  lock held, but for that
+ */
+static int64_t give_memory_back(struct layers *ls)
 {
+	const int64_t left = ls->worked_at + ls->options.persist_ms - layers_clock();
+
 	if (ls->nodes > ls->nodes_high / 2 || ls->nodes_high < MEMORY_NODES)
-		return;
+		return -1;
+	if (left > 0)
+		return left;
 	ls->nodes_high = ls->nodes;
 	pthread_mutex_unlock(&ls->lock);
 	cache_drop(ls->cache);
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);
+	return -1;
 }
 
 /* lock held, but while it works */
@@ -124,7 +153,7 @@ void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
 	struct layer *l;
-	int64_t wait;
+	int64_t wait, later;
 
 	sys_lower_priority();
 	pthread_mutex_lock(&ls->lock);
@@ -134,11 +163,13 @@ void *committer_run(void *arg)
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
-			give_memory_back(ls);
+			later = give_memory_back(ls);
 			pthread_cond_broadcast(&ls->changed);
 			/* What failed, or grew meanwhile, has another try a little later. */
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
 				wait = 20;
+			else if (later >= 0 && (wait < 0 || later < wait))
+				wait = later;
 			/* The lock was let go of meanwhile, so a call to stop may have come. */
 			if (!ls->stop && !ls->closed)
 				wait_for_work(ls, wait);
@@ -150,6 +181,7 @@ void *committer_run(void *arg)
 		commit_layer(l);
 		pthread_mutex_lock(&ls->lock);
 		l->committers--;
+		ls->worked_at = layers_clock();
 		pthread_cond_broadcast(&ls->changed);
 	}
 	pthread_mutex_unlock(&ls->lock);

@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,11 +106,13 @@ void entry_unmark(struct layer *l, struct entry *e)
 void entry_mark(struct layer *l, struct entry *e)
 {
 	e->changed = l->generation;
+	atomic_store_explicit(&l->changed_at, layers_clock(), memory_order_relaxed);
 	/* Up to the first that is marked: those above it are too. */
 	while (e && !e->marked) {
 		struct dir *d = &e->dir->dir;
 
 		e->marked = true;
+		atomic_fetch_add_explicit(&l->marks, 1, memory_order_relaxed);
 		layers_count(l->all, ENTRY_DIRTY);
 		e->next_marked = d->marked;
 		d->marked = e;

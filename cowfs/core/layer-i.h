@@ -94,9 +94,12 @@ struct layer {
 	uint64_t ceiling;            /* of `grown`, while a run has one; 0: none */
 	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
 	uint64_t generation;         /* rises with every freeze */
+	_Atomic uint64_t marks;      /* of entries, since the last freeze; read without the lock */
+	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
 	bool persisting;             /* one at a time */
+	_Atomic unsigned waiting;    /* for the end of that; read without the lock */
 	bool switching;              /* a rollback: changes wait */
 	bool holding;                /* writes wait, but for pieces of those that have begun */
 	bool sealed;                 /* its end: what is not in memory waits too */
@@ -191,6 +194,7 @@ void layer_mark(struct layer *l);
 
 /* One persist, rollback or listing of a large directory at a time.  With the lock. */
 void layer_take_turn(struct layer *l);
+void layer_await_turn(struct layer *l); /* somebody else's has ended, or something else has */
 void layer_end_turn(struct layer *l);
 
 /* --- layer.c ---------------------------------------------------------------------------- */
@@ -367,8 +371,11 @@ struct frozen;
 /* With the lock.  Also raises the generation. */
 NODISCARD int freeze_collect(struct layer *l, struct frozen **ret);
 
-/* Put all of it, bottom-up; without the lock. */
-NODISCARD int freeze_put(struct frozen *f, struct batch *b, struct layer_state *ret,
+/*
+ * freeze-put.c: put all of it, bottom-up; without the lock.  `waited`: somebody waits for the end,
+ * so it may keep all processors busy if it is much.  Else it does so once somebody does.
+ */
+NODISCARD int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_state *ret,
 			 struct err *err);
 
 /* With the lock: it is committed, or (`stored` false) not; frees it. */

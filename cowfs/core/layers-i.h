@@ -42,6 +42,7 @@ struct layers {
 	_Atomic bool tight;
 	_Atomic uint64_t hopeless_at; /* persists when nothing could be done about it */
 	uint64_t swept_at; /* persists and removals at the last gc of ours; the committer's own */
+	int64_t worked_at; /* ms, when it last persisted something; its own too */
 
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t work;  /* for the committer */

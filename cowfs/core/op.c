@@ -160,10 +160,17 @@ struct timespec layer_now(void)
 	return t;
 }
 
+void layer_await_turn(struct layer *l)
+{
+	l->waiting++;
+	pthread_cond_wait(&l->calm, &l->lock);
+	l->waiting--;
+}
+
 void layer_take_turn(struct layer *l)
 {
 	while (l->persisting)
-		pthread_cond_wait(&l->calm, &l->lock);
+		layer_await_turn(l);
 	l->persisting = true;
 }
 

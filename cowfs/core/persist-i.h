@@ -10,7 +10,8 @@ struct persist {
 	enum batch_durability durability;
 	layer_also_fn also; /* or NULL */
 	void *ctx;
-	bool looks; /* nothing becomes of it: the clone stays at what was committed */
+	bool looks;    /* nothing becomes of it: the clone stays at what was committed */
+	bool unwaited; /* nobody waits for it */
 
 	struct frozen *frozen;
 	struct layer_state state; /* what was frozen */
@@ -19,3 +20,6 @@ struct persist {
 
 /* Called and returning with the lock, which it lets go of meanwhile. */
 NODISCARD int persist_run(struct persist *p, struct err *err);
+
+/* layer_persist() for whom nobody waits, without also. */
+NODISCARD int persist_aside(struct layer *l, struct err *err);

@@ -20,7 +20,7 @@ static int put_all(struct persist *p, struct batch *b, struct err *err)
 {
 	int r;
 
-	r = freeze_put(p->frozen, b, &p->state, err);
+	r = freeze_put(p->frozen, b, !p->unwaited, &p->state, err);
 	if (r >= 0 && p->looks)
 		r = batch_commit(b, BATCH_SAFE, err);
 	if (r >= 0 && p->also)
@@ -68,24 +68,39 @@ int persist_run(struct persist *p, struct err *err)
 	return 0;
 }
 
-int layer_persist(struct layer *l, enum batch_durability durability, layer_also_fn also, void *ctx,
-		  struct layer_state *ret, struct err *err)
+static int persist_in_turn(struct persist *p, struct layer_state *ret, struct err *err)
 {
-	struct persist p = { .l = l, .durability = durability, .also = also, .ctx = ctx };
+	struct layer *l = p->l;
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
 	/* What nobody will look at as a state may hold half a write. */
-	if (also)
+	if (p->also)
 		halves_hold(l);
-	if (l->marked || also || durability == BATCH_DURABLE)
-		r = persist_run(&p, err);
+	if (l->marked || p->also || p->durability == BATCH_DURABLE)
+		r = persist_run(p, err);
 	if (r >= 0)
 		*ret = l->state;
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
+}
+
+int layer_persist(struct layer *l, enum batch_durability durability, layer_also_fn also, void *ctx,
+		  struct layer_state *ret, struct err *err)
+{
+	struct persist p = { .l = l, .durability = durability, .also = also, .ctx = ctx };
+
+	return persist_in_turn(&p, ret, err);
+}
+
+int persist_aside(struct layer *l, struct err *err)
+{
+	struct persist p = { .l = l, .durability = BATCH_SAFE, .unwaited = true };
+	struct layer_state state;
+
+	return persist_in_turn(&p, &state, err);
 }
 
 int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_state *ret,
@@ -119,7 +134,7 @@ int layer_sync(struct layer *l, struct err *err)
 	done = l->record.strict ? &l->durable : &l->persisted;
 	number = l->freezes + 1;
 	while (l->persisting && *done < number)
-		pthread_cond_wait(&l->calm, &l->lock);
+		layer_await_turn(l);
 	/* What the committer persisted meanwhile may not be on the disk yet. */
 	if (*done < number && (l->marked || *done < l->persisted)) {
 		layer_take_turn(l);

@@ -26,7 +26,7 @@ struct db {
 	sqlite3 *h;
 	char *path;
 	_Atomic uint64_t log_pages;
-	uint64_t page_size;         /* learned at the first commit */
+	_Atomic uint64_t page_size; /* learned at the first commit */
 	bool sync_known, sync_full; /* what db_set_sync() last said */
 	sqlite3_stmt *rollback;     /* ready, because it must not fail for want of memory */
 	bool lost;                  /* a sync failed: nobody knows what the disk holds */

@@ -235,6 +235,21 @@ def state(pid):
 
 
 @spare_test
+def who_promotes_has_the_processors_and_it_gets_warm_afterwards(w: World):
+    fill(w)
+    first, _ = clone(w, "-n", "first")
+    (first / "README.md").write_text("promoted")
+    wait_for(lambda: stopped_walker(w))
+    pids = [pid for pid in walkers(w) if state(pid) == "T"]
+    w.ok("promote", "first", "--dry-run")
+    wait_for(lambda: not any(state(pid) == "T" for pid in pids))
+    ready(w)
+    assert clone(w, "-n", "second")[1] == 1
+    w.ok("promote", "first")
+    assert (w.project / "README.md").read_text() == "promoted"
+
+
+@spare_test
 def of_many_made_at_once_one_is_the_spare(w: World):
     w.ok("clone", "-n", "first")
     ready(w)

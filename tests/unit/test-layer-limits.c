@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/live.h"
@@ -266,6 +267,42 @@ TEST(no_operation_waits_for_the_store_when_memory_has_it)
 	layers_stats(v.layers, &after);
 	CHECK_EQ(after.store_waits, before.store_waits);
 	CHECK_EQ(after.persists, before.persists);
+}
+
+static uint64_t persists(struct live *v)
+{
+	struct layers_stats stats;
+
+	layers_stats(v->layers, &stats);
+	return stats.persists;
+}
+
+/* The time that a change may stay in memory is long here, and what is tried takes a few seconds. */
+TEST(many_that_have_come_to_an_end_are_persisted_before_their_time)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 48000 };
+	const time_t start = time(NULL);
+	uint64_t before;
+	char path[32];
+
+	live_open(&v, "ended");
+	live_put(&v, "little", "little");
+	before = persists(&v);
+	for (int i = 0; i < 3000; i++)
+		CHECK_EQ(live_try_write(&v, "little", 0, &i, sizeof(i)), 0);
+	sleep(5);
+	if (time(NULL) - start > 40)
+		TEST_SKIP("this machine is too slow to tell");
+	CHECK_EQ(persists(&v), before);
+	for (int i = 0; i < 1100; i++) {
+		snprintf(path, sizeof(path), "f%d", i);
+		live_put(&v, path, path);
+	}
+	while (persists(&v) == before && time(NULL) - start < 40)
+		usleep(10000);
+	CHECK(persists(&v) > before);
+	live_crash(&v);
+	CHECK(live_has(&v, "f1099", "f1099"));
 }
 
 TEST(what_is_refused_leaves_nothing_in_memory)
