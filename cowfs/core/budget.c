@@ -103,9 +103,10 @@ void layers_stats(struct layers *ls, struct layers_stats *ret)
 
 /* --- room ------------------------------------------------------------------------------- */
 
+/* Beyond it the committer begins.  What is overwritten or removed before need never be stored. */
 static uint64_t soft_limit(const struct layers *ls)
 {
-	return ls->options.dirty_max / 2;
+	return ls->options.dirty_max - ls->options.dirty_max / 4;
 }
 
 bool layers_pressed(struct layers *ls)

@@ -371,13 +371,15 @@ static void give_it_a_name(struct live *v)
 	live_drop(v, found.node);
 }
 
-/* More than half of what may be dirty, so that it is stored without a name. */
+/* MiB: more than three quarters of what may be dirty, so that it is stored without a name. */
+#define MUCH 49
+
 static void store_nameless(struct live *v)
 {
 	static uint8_t block[MIB];
 	struct err err = { 0 };
 
-	for (uint64_t i = 0; i < 33; i++) {
+	for (uint64_t i = 0; i < MUCH; i++) {
 		memset(block, (int)i + 1, sizeof(block));
 		CHECK_OK(layer_write(v->l, &call, nameless, i * MIB, block, MIB, false, &err),
 			 &err);
@@ -409,8 +411,8 @@ TEST(a_nameless_file_that_gets_its_name_while_it_is_stored_survives_a_gc)
 	stock_check_clean(v.store);
 	live_crash(&v);
 	live_get(&v, "named", &bytes);
-	CHECK_EQ(bytes.len, 33 * MIB);
-	CHECK_EQ(bytes.data[32 * MIB], 33);
+	CHECK_EQ(bytes.len, MUCH * MIB);
+	CHECK_EQ(bytes.data[(MUCH - 1) * MIB], MUCH);
 }
 
 static void rewrite_nameless(struct live *v)
@@ -418,7 +420,7 @@ static void rewrite_nameless(struct live *v)
 	static uint8_t block[MIB];
 	struct err err = { 0 };
 
-	for (uint64_t i = 0; i < 33; i++)
+	for (uint64_t i = 0; i < MUCH; i++)
 		CHECK_OK(layer_write(v->l, &call, nameless, i * MIB, block, MIB, false, &err),
 			 &err);
 }
