@@ -37,11 +37,11 @@ def spare_test(fn):
     return test(run)
 
 
-def wait_for(what, seconds=30):
+def wait_for(what, seconds=30, pause=0.01):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def daemon(w):
@@ -55,7 +55,12 @@ def ready(w):
 
 def warm(w):
     """Wait until what is in its files is known too, for which it lets others go first."""
-    wait_for(lambda: daemon(w)["spare"] == "warm", seconds=100)
+    try:
+        wait_for(lambda: daemon(w)["spare"] == "warm", seconds=100, pause=0.3)  # to ask is work, too
+    except AssertionError:
+        if os.getloadavg()[0] < os.cpu_count():
+            raise
+        raise Skip("others wanted the processors for 100 s") from None
 
 
 def clone(w, *args, **more):
