@@ -142,7 +142,7 @@ struct draft {
 	size_t n_dirs, cap_dirs;
 	struct map groups;    /* struct draft_group by `ino`, owned */
 	struct map by_theirs; /* the same by `theirs` */
-	uint64_t next_ino;    /* for a file whose number is taken */
+	uint64_t next_ino;    /* for what has none, or one that is taken */
 };
 
 void draft_done(struct draft *d);
@@ -213,7 +213,6 @@ struct merging {
 	struct side ours, theirs;
 	struct draft draft;
 	struct map fresh; /* merge-fresh.c */
-	uint64_t made;    /* directories that no side has */
 	struct merge result;
 };
 

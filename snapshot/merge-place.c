@@ -6,12 +6,6 @@
 
 #define NS_PER_S 1000000000
 
-/*
- * From here on and by the clock are numbers of directories that no side has: above those of disks,
- * below those that clones give, and others in each merge.
- */
-#define MADE_INO (UINT64_C(1) << 61)
-
 void places_done(struct places *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -95,7 +89,9 @@ static int new_dir(struct merging *m, const char *path, struct tree_entry *ret, 
 	} else if (r == -ENOENT) {
 		/* Files were moved into it.  It is like the top. */
 		e = m->draft.root.top;
-		e.ino = MADE_INO + (uint64_t)(m->options->now / 1000) + m->made++;
+		r = draft_new_ino(&m->draft, &e.ino, err);
+		if (r < 0)
+			return r;
 		e.xattrs = (struct object_id){ { 0 } };
 		e.mtime_s = e.ctime_s = m->options->now / NS_PER_S;
 		e.mtime_ns = e.ctime_ns = (uint32_t)(m->options->now % NS_PER_S);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
@@ -105,6 +106,27 @@ static inline void scene_capture_with(struct scene *sc, const struct capture_opt
 static inline void scene_capture(struct scene *sc)
 {
 	scene_capture_with(sc, NULL);
+}
+
+/* Past the time in which a change might not show. */
+static inline void scene_settle(void)
+{
+	const struct timespec t = { .tv_nsec = 30000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* What one without signatures makes of it. */
+static inline struct object_id scene_capture_whole(struct scene *sc)
+{
+	struct object_id id = sc->id, whole;
+
+	sc->incremental = false;
+	scene_capture(sc);
+	sc->incremental = true;
+	whole = sc->id;
+	sc->id = id;
+	return whole;
 }
 
 /* The capture must fail with this code and sentence. */

@@ -50,33 +50,13 @@ static struct scene scene_again(const char *name)
 	return sc;
 }
 
-/* Past the time in which a change might not show. */
-static void settle(void)
-{
-	const struct timespec t = { .tv_nsec = 30000000 };
-
-	nanosleep(&t, NULL);
-}
-
-static struct object_id capture_whole(struct scene *sc)
-{
-	struct object_id id = sc->id, whole;
-
-	sc->incremental = false;
-	scene_capture(sc);
-	sc->incremental = true;
-	whole = sc->id;
-	sc->id = id;
-	return whole;
-}
-
 /* Capture with signatures; the same as one without. */
 static void capture_both(struct scene *sc)
 {
 	struct object_id whole;
 
 	scene_capture(sc);
-	whole = capture_whole(sc);
+	whole = scene_capture_whole(sc);
 	CHECK(object_id_equal(&whole, &sc->id));
 }
 
@@ -86,11 +66,11 @@ static void capture_again(struct scene *sc)
 	struct object_id whole;
 	unsigned listed;
 
-	settle();
+	scene_settle();
 	listings = 0;
 	scene_capture(sc);
 	listed = listings;
-	whole = capture_whole(sc);
+	whole = scene_capture_whole(sc);
 	CHECK(object_id_equal(&whole, &sc->id));
 	listings = listed;
 }
@@ -116,7 +96,7 @@ TEST(a_tree_in_which_nothing_changed_is_neither_read_nor_put)
 	struct object_id first;
 
 	fill(&sc);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	first = sc.id;
 	CHECK(sc.known != NULL);
@@ -136,10 +116,10 @@ TEST(of_a_tree_only_what_changed_is_read_and_only_directories_above_it_are_put)
 	CLEANUP(scene_done) struct scene sc = scene_again("changed");
 
 	fill(&sc);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	scene_text(&sc, "a/one", "ONE");
-	settle();
+	scene_settle();
 	reads = objects = 0;
 	scene_capture(&sc);
 	CHECK_EQ(reads, 1);
@@ -154,7 +134,7 @@ TEST(what_was_fresh_when_it_was_read_is_read_again_once)
 
 	fill(&sc);
 	scene_capture(&sc);
-	settle();
+	scene_settle();
 	reads = objects = 0;
 	scene_capture(&sc);
 	CHECK(reads > 0);
@@ -171,7 +151,7 @@ TEST(a_rewrite_of_the_same_size_and_times_is_noticed)
 	struct stat st;
 
 	scene_text(&sc, "f", "old");
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	CHECK_EQ(fstatat(sc.fd, "f", &st, 0), 0);
 	times[0] = st.st_atim;
@@ -198,7 +178,7 @@ TEST(a_directory_that_did_not_change_is_not_listed)
 	CLEANUP(scene_done) struct scene sc = scene_again("unlisted");
 
 	fill(&sc);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	scene_text(&sc, "a/one", "ONE");
 	capture_again(&sc);
@@ -207,7 +187,7 @@ TEST(a_directory_that_did_not_change_is_not_listed)
 	capture_again(&sc);
 	CHECK_EQ(listings, 2);
 	CHECK_EQ(unlinkat(sc.fd, "c/three", 0), 0);
-	settle();
+	scene_settle();
 	capture_both(&sc);
 }
 
@@ -218,7 +198,7 @@ TEST(a_name_that_was_left_out_is_looked_for_again)
 
 	fill(&sc);
 	scene_text(&sc, ".snapignore", "two\n");
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	CHECK_EQ(sc.stats.files, 6);
 	scene_text(&sc, ".snapignore", "\n");
@@ -227,7 +207,7 @@ TEST(a_name_that_was_left_out_is_looked_for_again)
 	scene_text(&sc, ".snapignore", "three\n");
 	capture_both(&sc);
 	CHECK_EQ(sc.stats.files, 7);
-	settle();
+	scene_settle();
 	capture_both(&sc);
 	CHECK_EQ(sc.stats.files, 7);
 }
@@ -237,11 +217,11 @@ TEST(a_directory_that_was_fresh_when_it_was_listed_is_listed_again_once)
 	CLEANUP(scene_done) struct scene sc = scene_again("fresh-directory");
 
 	fill(&sc);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	scene_text(&sc, "c/new", "new");
 	scene_capture(&sc);
-	settle();
+	scene_settle();
 	listings = 0;
 	scene_capture(&sc);
 	CHECK_EQ(listings, 1);
@@ -254,7 +234,7 @@ TEST(links_that_come_and_go_are_noticed)
 	CLEANUP(scene_done) struct scene sc = scene_again("links");
 
 	fill(&sc);
-	settle();
+	scene_settle();
 	capture_both(&sc);
 	CHECK_EQ(linkat(sc.fd, "a/one", sc.fd, "empty/one", 0), 0);
 	capture_both(&sc);
@@ -276,7 +256,7 @@ TEST(signatures_of_a_tree_are_the_same_bytes_however_they_came_about)
 	fill(&sc);
 	scene_capture(&sc);
 	scene_text(&sc, "c/more", "more");
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	scene_capture(&sc);
 	grown = TAKE_PTR(sc.known);
@@ -304,7 +284,7 @@ TEST(the_number_of_threads_changes_nothing)
 				CHECK_EQ(linkat(sc.fd, path, sc.fd, other, 0), 0);
 		}
 	}
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	first = sc.id;
 	for (int i = 0; i < 20; i++) {
@@ -426,7 +406,7 @@ TEST(after_any_changes_a_capture_with_signatures_gives_what_one_without_gives)
 		for (unsigned n = test_rand(&rng) % 4; n > 0; n--)
 			disturb(&sc, &rng);
 		if (test_rand(&rng) % 8 == 0)
-			settle();
+			scene_settle();
 		capture_both(&sc);
 		/* Through its bytes, as another process would have them. */
 		if (sc.known && test_rand(&rng) % 4 == 0) {

@@ -38,14 +38,6 @@ int __wrap_fstatat64(int dirfd, const char *path, struct stat *st, int flags)
 	return __real_fstatat64(dirfd, path, st, flags);
 }
 
-/* Past the time in which a change might not show. */
-static void settle(void)
-{
-	const struct timespec t = { .tv_nsec = 30000000 };
-
-	nanosleep(&t, NULL);
-}
-
 static struct scene scene_captured(const char *name)
 {
 	struct scene sc = scene_new(name);
@@ -60,21 +52,9 @@ static struct scene scene_captured(const char *name)
 	scene_text(&sc, "a/b/c/three", "three");
 	scene_text(&sc, "d/four", "four");
 	CHECK_EQ(symlinkat("one", sc.fd, "a/sym"), 0);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	return sc;
-}
-
-static struct object_id capture_whole(struct scene *sc)
-{
-	struct object_id id = sc->id, whole;
-
-	sc->incremental = false;
-	scene_capture(sc);
-	sc->incremental = true;
-	whole = sc->id;
-	sc->id = id;
-	return whole;
 }
 
 /* As one without signatures; `opened` directories are opened for it. */
@@ -85,7 +65,7 @@ static void capture_again(struct scene *sc, unsigned opened)
 	opens = 0;
 	scene_capture(sc);
 	CHECK_EQ(opens, opened);
-	whole = capture_whole(sc);
+	whole = scene_capture_whole(sc);
 	CHECK(object_id_equal(&whole, &sc->id));
 }
 
@@ -107,11 +87,11 @@ TEST(of_a_tree_only_what_leads_to_a_change_is_opened)
 
 	scene_text(&sc, "a/b/two", "TWO");
 	capture_again(&sc, 3); /* the top, a, a/b */
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	CHECK_EQ(fchmodat(sc.fd, "d", 0700, 0), 0);
 	capture_again(&sc, 2); /* the top, d */
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	CHECK_EQ(unlinkat(sc.fd, "a/b/c/three", 0), 0);
 	capture_again(&sc, 4);
@@ -131,7 +111,7 @@ TEST(a_tree_that_is_large_is_opened_and_what_is_small_in_it_is_not)
 		snprintf(path, sizeof(path), "large/%d/%d", i / 30, i);
 		scene_text(&sc, path, path);
 	}
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	capture_again(&sc, 2);
 	CHECK_EQ(sc.stats.files, 305);
@@ -149,7 +129,7 @@ TEST(a_tree_with_long_paths_is_captured_as_it_is)
 	}
 	CHECK_EQ(buf_append_str(&path, "/file"), 0);
 	scene_text(&sc, buf_str(&path), "deep");
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	opens = 0;
 	scene_capture(&sc);
@@ -163,13 +143,13 @@ TEST(rules_that_change_leave_out_what_did_not_change)
 	CLEANUP(scene_done) struct scene sc = scene_captured("rules");
 
 	scene_text(&sc, "a/.snapignore", "three\n");
-	settle();
+	scene_settle();
 	capture_again(&sc, 4); /* the top, a and all in it */
 	CHECK(!scene_has(&sc, "a/b/c/three"));
 	scene_text(&sc, "a/.snapignore", "fifth\n");
 	scene_capture(&sc);
 	CHECK(scene_has(&sc, "a/b/c/three"));
-	settle();
+	scene_settle();
 	capture_again(&sc, 4); /* doubted: the rules were fresh */
 	capture_again(&sc, 1);
 	scene_text(&sc, "a/.snapignore", "three\n");
@@ -197,7 +177,7 @@ TEST(a_file_gets_another_name_with_the_directory_that_it_is_in)
 
 	CHECK_EQ(mkdir(test_path("coming"), 0755), 0);
 	CHECK_EQ(linkat(sc.fd, "a/one", AT_FDCWD, test_path("coming/one"), 0), 0);
-	settle();
+	scene_settle();
 	capture_again(&sc, 2); /* the top, a */
 	CHECK_EQ(renameat(AT_FDCWD, test_path("coming"), sc.fd, "came"), 0);
 	capture_again(&sc, 3); /* the top, a, came */
@@ -230,10 +210,10 @@ TEST(a_directory_exchanged_for_a_symlink_during_a_glance_is_captured_as_one)
 
 	CHECK_EQ(mkdir(test_path("decoy"), 0755), 0);
 	scene_text(&sc, "../decoy/two", "2-2");
-	settle();
+	scene_settle();
 	capture_disturbed(&sc, "a/b/two", exchange_for_decoy);
 	CHECK(S_ISLNK(scene_entry(&sc, "a/b", &hold).mode));
-	whole = capture_whole(&sc);
+	whole = scene_capture_whole(&sc);
 	CHECK(object_id_equal(&whole, &sc.id));
 }
 
@@ -251,7 +231,7 @@ TEST(a_directory_moved_during_a_glance_is_captured_as_it_was_and_then_as_it_is)
 	struct object_id whole;
 
 	capture_disturbed(&sc, "a/b/two", move_and_point_to_it);
-	whole = capture_whole(&sc);
+	whole = scene_capture_whole(&sc);
 	CHECK(object_id_equal(&before, &sc.id) || object_id_equal(&whole, &sc.id));
 	scene_capture(&sc);
 	CHECK(object_id_equal(&whole, &sc.id));
@@ -267,7 +247,7 @@ TEST(what_is_written_during_a_glance_is_captured_now_or_the_next_time)
 	CLEANUP(scene_done) struct scene sc = scene_captured("written");
 
 	capture_disturbed(&sc, "a/b/two", write_what_was_seen);
-	settle();
+	scene_settle();
 	scene_capture(&sc);
 	capture_again(&sc, 1);
 }
