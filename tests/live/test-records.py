@@ -149,7 +149,7 @@ def nothing_is_torn_however_late_the_kernel_is_answered(w):
 
 @live_test
 def nothing_is_torn_however_late_a_writer_gets_a_processor(w):
-    """It is answered while cowfsd looks whether it sleeps, and goes on some time afterwards."""
+    """Between two pieces of a write it may have to wait for longer than cowfsd likes to."""
     if os.geteuid() != 0 or not shutil.which("strace"):
         raise Skip("cowfsd's looks are held up by strace, as root")
     path = clone(w, "-n", "log")
