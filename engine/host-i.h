@@ -37,6 +37,7 @@ struct host {
 	struct recall recall;
 	struct spare *spare;
 	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
+	_Atomic bool unswept;       /* apply_sweep() may find something */
 
 	pthread_mutex_t lock;  /* guards what follows; nothing is taken while it is held */
 	struct map live;       /* struct live by name */
@@ -56,6 +57,9 @@ NODISCARD int host_serve(struct host *h, struct err *err);
 
 /* Root's clones are open to whom their permissions let in, as any directory of root's is. */
 bool host_for_others(void);
+
+/* Remove what was replaced in projects and is in nobody's way, if there is any. */
+void host_sweep(struct host *h);
 
 /*
  * May cowfsd read the files below `path`?  -ECANCELED if they are, or some of them are,

@@ -2,12 +2,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/control-i.h"
+#include "snapshot/apply.h"
 
 int host_new(const char *dir, struct store *s, struct host **ret, struct err *err)
 {
@@ -22,6 +24,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 	pthread_rwlock_init(&h->snapshots, NULL);
 	h->live = MAP_INIT(map_hash_str, map_equal_str);
 	h->next_expiry = INT64_MIN; /* not known: look */
+	h->unswept = true;          /* by who was killed */
 	h->dir = strdup(dir);
 	h->clones = path_join(dir, CONTROL_CLONES);
 	if (!h->dir || !h->clones) {
@@ -55,6 +58,12 @@ void host_free(struct host *h)
 	free(h->clones);
 	free(h->dir);
 	free(h);
+}
+
+void host_sweep(struct host *h)
+{
+	if (atomic_exchange(&h->unswept, false))
+		apply_sweep(h->store);
 }
 
 /* --- what may be read ------------------------------------------------------------------- */

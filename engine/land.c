@@ -257,6 +257,8 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 	};
 	int r = apply_plan(l->engine->store, l->project->path, plan, &options, &report, err);
 
+	if (report.unswept)
+		l->engine->host->unswept = true;
 	if (r >= 0) {
 		for (size_t i = 0; i < report.n; i++)
 			engine_warn(l->engine, "'%s' %s", report.notes[i].path,

@@ -414,6 +414,7 @@ static void *connection_run(void *arg)
 	/* One who left before the answer has no need of it. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		log_warn("a connection ended: %s", err.code == r ? err.msg : "out of order");
+	host_sweep(c->server->host); /* nobody waits now */
 	connection_free(c);
 	return NULL;
 }

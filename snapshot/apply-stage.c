@@ -131,19 +131,24 @@ static bool uses_slot(const struct plan_step *s, char kind)
 	return kind == 'n' ? needs_slot(s) : s->act == PLAN_REMOVE || s->act == PLAN_REPLACE;
 }
 
-/* Ours, or verified to be in the store: then it may go.  0 also if there is nothing. */
-static int may_go(struct acting *a, size_t i, const char *slot, struct err *err)
+enum slot_end { SLOT_EMPTY, SLOT_GOES, SLOT_STAYS };
+
+/* It goes if it is ours, or verified to be in the store. */
+static int look_at_slot(struct acting *a, size_t i, const char *slot, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
 	struct stat st;
+	int r;
 
 	if (a->journal.state == JOURNAL_STAGING)
-		return 1;
+		return SLOT_GOES;
 	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "'%s/%s'", a->stage, slot);
+		return errno == ENOENT ? SLOT_EMPTY : err_sys(err, "'%s/%s'", a->stage, slot);
 	if (s->new_ino != 0 && st.st_ino == s->new_ino)
-		return sign_matches(&st, &s->after, false);
-	return sign_is_displaced(a, s, slot, &st, err);
+		r = sign_matches(&st, &s->after, false);
+	else
+		r = sign_is_displaced(a, s, slot, &st, err);
+	return r < 0 ? r : r > 0 ? SLOT_GOES : SLOT_STAYS;
 }
 
 static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
@@ -153,8 +158,8 @@ static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
 
 	if (!uses_slot(&a->plan->files[i], kind))
 		return 0;
-	r = may_go(a, i, slot_name(kind, i, slot), err);
-	if (r > 0 && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
+	r = look_at_slot(a, i, slot_name(kind, i, slot), err);
+	if (r == SLOT_GOES && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
 		return err_sys(err, "removing '%s/%s'", a->stage, slot);
 	return r;
 }
@@ -167,11 +172,45 @@ static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
 	return r < 0 ? r : clear_slot(ctx, i, 'o', err);
 }
 
+/* -EBUSY: something stays. */
+static int look_at_step(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	static const char kinds[] = { 'n', 'o' };
+	struct acting *a = ctx;
+	char slot[SLOT_SIZE];
+	int r = SLOT_EMPTY;
+
+	(void)member;
+	for (size_t k = 0; k < ARRAY_LEN(kinds) && r >= 0 && r != SLOT_STAYS; k++)
+		if (uses_slot(&a->plan->files[i], kinds[k]))
+			r = look_at_slot(a, i, slot_name(kinds[k], i, slot), err);
+	return r == SLOT_STAYS ? -EBUSY : r;
+}
+
+/* As a whole, if all may go that is in it, and at once is not fast. */
+static bool throw_away(struct acting *a)
+{
+	const size_t n = a->plan->n_files;
+	struct err unused = { 0 };
+
+	if (a->stage_fd < 0 || a->sync_each || a->journal.state != JOURNAL_DONE)
+		return false;
+	if (crew_each(crew_size(n), n, look_at_step, a, &unused) < 0 || !trash_take(a))
+		return false;
+	a->report->unswept = true;
+	close(TAKE_FD(a->stage_fd));
+	return true;
+}
+
 int stage_clear(struct acting *a, struct err *err)
 {
-	const size_t n = a->stage_fd >= 0 ? a->plan->n_files : 0;
-	int r = crew_each(a->sync_each ? 1 : crew_size(n), n, clear_step, a, err);
+	size_t n;
+	int r;
 
+	if (throw_away(a))
+		return 0;
+	n = a->stage_fd >= 0 ? a->plan->n_files : 0;
+	r = crew_each(a->sync_each ? 1 : crew_size(n), n, clear_step, a, err);
 	if (r < 0)
 		return r;
 	if (a->stage_fd >= 0)

@@ -49,6 +49,7 @@ struct apply_report {
 	 * there.  That is now in the store alone, so what the plan started from must stay.
 	 */
 	bool astray;
+	bool unswept; /* there is something for apply_sweep() to do */
 };
 
 void apply_report_done(struct apply_report *r);
@@ -62,6 +63,12 @@ void apply_report_done(struct apply_report *r);
 NODISCARD int apply_plan(struct store *s, const char *path, struct plan *plan,
 			 const struct apply_options *options, struct apply_report *ret,
 			 struct err *err);
+
+/*
+ * Remove what acts displaced and left for a time when nobody waits for them.  What cannot be removed
+ * is left for the next time.
+ */
+void apply_sweep(struct store *s);
 
 /*
  * Finish or take back what a dead process was doing to the directory `path` or (NULL) to any.

@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 
 from promotetest import (change, clone, daemon, fill, holes, kept, log, picture, promote, refused,
                          same, statuses, undo)
@@ -49,6 +50,35 @@ def all_that_a_clone_changed_reaches_the_project_and_goes_back_exactly(w):
     assert again["undone"] == back["promotion"]
     undo(w, again["promotion"])
     same(picture(w.project), before)
+
+
+def swept(w, seconds=20):
+    """Nothing is left of what promotions replaced."""
+    until = time.monotonic() + seconds
+    while any((w.store / "trash").iterdir()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@test
+def what_many_files_replaced_goes_to_the_store_and_is_gone_soon(w):
+    for i in range(100):
+        (w.project / f"f{i}").write_text(f"{i}\n")
+    path = clone(w)
+    for i in range(100):
+        (path / f"f{i}").write_text(f"{i} again\n")
+    promote(w, "try")
+    assert not list(w.project.glob(".snapcow-stage-*"))
+    assert swept(w), "after the answer"
+    # As if cowfsd had been killed after the answer.
+    w.ok("stop", "--force")
+    stage = w.store / "trash" / ".snapcow-stage-0123456789abcdef"
+    stage.mkdir()
+    (stage / "n1").write_text("replaced\n")
+    w.ok("start")
+    assert swept(w), "by the next one"
 
 
 @test
