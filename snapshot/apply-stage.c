@@ -131,9 +131,13 @@ static bool uses_slot(const struct plan_step *s, char kind)
 	return kind == 'n' ? needs_slot(s) : s->act == PLAN_REMOVE || s->act == PLAN_REPLACE;
 }
 
-enum slot_end { SLOT_EMPTY, SLOT_GOES, SLOT_STAYS };
+enum slot_end {
+	SLOT_EMPTY,
+	SLOT_GOES,      /* ours, or verified to be in the store */
+	SLOT_GOES_ONLY, /* the same, and its file with it: it has no other name */
+	SLOT_STAYS,
+};
 
-/* It goes if it is ours, or verified to be in the store. */
 static int look_at_slot(struct acting *a, size_t i, const char *slot, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
@@ -148,7 +152,16 @@ static int look_at_slot(struct acting *a, size_t i, const char *slot, struct err
 		r = sign_matches(&st, &s->after, false);
 	else
 		r = sign_is_displaced(a, s, slot, &st, err);
-	return r < 0 ? r : r > 0 ? SLOT_GOES : SLOT_STAYS;
+	if (r <= 0)
+		return r < 0 ? r : SLOT_STAYS;
+	return st.st_nlink == 1 ? SLOT_GOES_ONLY : SLOT_GOES;
+}
+
+static int remove_slot(struct acting *a, const char *slot, struct err *err)
+{
+	if (unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
+		return err_sys(err, "removing '%s/%s'", a->stage, slot);
+	return 0;
 }
 
 static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
@@ -159,9 +172,7 @@ static int clear_slot(struct acting *a, size_t i, char kind, struct err *err)
 	if (!uses_slot(&a->plan->files[i], kind))
 		return 0;
 	r = look_at_slot(a, i, slot_name(kind, i, slot), err);
-	if (r == SLOT_GOES && unlinkat(a->stage_fd, slot, 0) < 0 && errno != ENOENT)
-		return err_sys(err, "removing '%s/%s'", a->stage, slot);
-	return r;
+	return r == SLOT_GOES || r == SLOT_GOES_ONLY ? remove_slot(a, slot, err) : r;
 }
 
 static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
@@ -172,19 +183,29 @@ static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
 	return r < 0 ? r : clear_slot(ctx, i, 'o', err);
 }
 
-/* -EBUSY: something stays. */
-static int look_at_step(unsigned member, size_t i, void *ctx, struct err *err)
+/*
+ * -EBUSY: something stays.  A file with other names gets a new ctime when it loses one, which nobody
+ * should see who has had the answer: that is done at once.
+ */
+static int ready_slot(struct acting *a, size_t i, char kind, struct err *err)
 {
-	static const char kinds[] = { 'n', 'o' };
-	struct acting *a = ctx;
 	char slot[SLOT_SIZE];
-	int r = SLOT_EMPTY;
+	int r;
+
+	if (!uses_slot(&a->plan->files[i], kind))
+		return 0;
+	r = look_at_slot(a, i, slot_name(kind, i, slot), err);
+	if (r == SLOT_STAYS)
+		return -EBUSY;
+	return r == SLOT_GOES ? remove_slot(a, slot, err) : r;
+}
+
+static int ready_step(unsigned member, size_t i, void *ctx, struct err *err)
+{
+	int r = ready_slot(ctx, i, 'n', err);
 
 	(void)member;
-	for (size_t k = 0; k < ARRAY_LEN(kinds) && r >= 0 && r != SLOT_STAYS; k++)
-		if (uses_slot(&a->plan->files[i], kinds[k]))
-			r = look_at_slot(a, i, slot_name(kinds[k], i, slot), err);
-	return r == SLOT_STAYS ? -EBUSY : r;
+	return r < 0 ? r : ready_slot(ctx, i, 'o', err);
 }
 
 /* As a whole, if all may go that is in it, and at once is not fast. */
@@ -195,7 +216,7 @@ static bool throw_away(struct acting *a)
 
 	if (a->stage_fd < 0 || a->sync_each || a->journal.state != JOURNAL_DONE)
 		return false;
-	if (crew_each(crew_size(n), n, look_at_step, a, &unused) < 0 || !trash_take(a))
+	if (crew_each(crew_size(n), n, ready_step, a, &unused) < 0 || !trash_take(a))
 		return false;
 	a->report->unswept = true;
 	close(TAKE_FD(a->stage_fd));

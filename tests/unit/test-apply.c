@@ -253,6 +253,15 @@ static struct plan plan_many(struct grove *g)
 	return grove_plan(g, &two, &one);
 }
 
+/* The same, after something was done to the directory. */
+static struct plan plan_again(struct grove *g)
+{
+	const struct object_id now = grove_capture(g), one = stock_root(g->s, "one");
+
+	name(g, "two", &now);
+	return grove_plan(g, &now, &one);
+}
+
 static void sum_file(const char *path, uint8_t digest[SHA256_SIZE])
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -361,6 +370,31 @@ TEST(what_was_replaced_leaves_at_once_and_is_removed_when_nobody_waits)
 	CHECK_EQ(unlink(path), 0);
 	apply_sweep(g.s);
 	CHECK_EQ(look_into_trash(&g, "").n, 0);
+}
+
+TEST(a_file_that_keeps_another_name_loses_the_replaced_one_at_once)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("names");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+	struct stat before, after;
+	char path[512];
+
+	/* What it was captured as says one name; that there is one outside is nobody's business. */
+	snprintf(path, sizeof(path), "%s-outside", g.path);
+	CHECK_EQ(linkat(g.fd, "f011", AT_FDCWD, path, 0), 0);
+	plan_done(&plan);
+	plan = plan_again(&g);
+	CHECK_OK(apply_plan(g.s, g.path, &plan, NULL, &report, &err), &err);
+	CHECK(report.unswept);
+	CHECK_EQ(stat(path, &before), 0);
+	CHECK_EQ(before.st_nlink, 1);
+	apply_sweep(g.s);
+	CHECK_EQ(stat(path, &after), 0);
+	CHECK(after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+	      after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+	CHECK_EQ(unlink(path), 0);
 }
 
 static int find_stage(const char *name, unsigned char type, void *ctx)
