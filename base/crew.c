@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/spread.h"
 #include "base/sys.h"
 
 /* Things for a thread that are worth starting it. */
@@ -22,7 +23,7 @@ struct crew {
 struct member {
 	struct crew *crew;
 	unsigned number;
-	pthread_t thread;
+	struct spread thread;
 };
 
 static void fail(struct crew *c, int code, const struct err *err)
@@ -73,11 +74,11 @@ int crew_each(unsigned threads, size_t n, crew_fn fn, void *ctx, struct err *err
 	for (unsigned i = 0; i < CREW_MAX; i++)
 		members[i] = (struct member){ .crew = &c, .number = i };
 	for (started = 1; started < threads && started < CREW_MAX; started++)
-		if (pthread_create(&members[started].thread, NULL, work, &members[started]) != 0)
+		if (spread_start(&members[started].thread, started, work, &members[started]) < 0)
 			break;
 	work(&members[0]);
 	while (started > 1)
-		pthread_join(members[--started].thread, NULL);
+		spread_join(&members[--started].thread);
 	pthread_mutex_destroy(&c.lock);
 	if (c.failed && err)
 		*err = c.failure;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "base/spread.h"
 #include "cowfs/store/content.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
@@ -224,7 +225,7 @@ struct walk;
 
 struct worker {
 	struct walk *walk;
-	pthread_t thread;
+	struct spread thread;
 	struct node_reader reader;
 	struct tree_builder *builder; /* owned */
 	struct buf record;            /* scratch */

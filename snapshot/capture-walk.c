@@ -206,15 +206,18 @@ static void offer(struct walk *w, struct dir *d)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Wait for a directory to be entered; false: there is none any more. */
-static bool next_dir(struct walk *w, struct dir **ret_parent, struct item **ret)
+/* Wait for a directory to be entered, up to `until` or (NULL) for ever; false: there is none. */
+static bool next_dir(struct walk *w, const struct timespec *until, struct dir **ret_parent,
+		     struct item **ret)
 {
 	struct dir *d;
+	int rc = 0;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->ended && !w->stack) {
+	while (!w->ended && !w->stack && rc == 0) {
 		w->n_idle++;
-		pthread_cond_wait(&w->more, &w->lock);
+		rc = until ? pthread_cond_timedwait(&w->more, &w->lock, until)
+			   : pthread_cond_wait(&w->more, &w->lock);
 		w->n_idle--;
 	}
 	d = w->ended ? NULL : w->stack;
@@ -284,19 +287,45 @@ static int enter(struct worker *k, struct dir *parent, struct item *item, struct
 	return leave(k, d, err);
 }
 
-static void *work(void *ctx)
+static struct timespec in_a_while(void)
 {
-	struct worker *k = ctx;
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += PROGRESS_MS * 1000000L;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+static bool is_past(const struct timespec *t)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec > t->tv_sec || (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
+}
+
+/* Up to `until`, or (NULL) as long as there is anything to do. */
+static void work_until(struct worker *k, const struct timespec *until)
+{
 	struct dir *parent;
 	struct item *item;
 
-	while (next_dir(k->walk, &parent, &item)) {
+	while (next_dir(k->walk, until, &parent, &item)) {
 		struct err err = { 0 };
 		int r = enter(k, parent, item, &err);
 
 		if (r < 0)
 			fail(k->walk, r, &err);
+		if (until && is_past(until))
+			return;
 	}
+}
+
+static void *work(void *ctx)
+{
+	work_until(ctx, NULL);
 	return NULL;
 }
 
@@ -328,14 +357,11 @@ static void tell(struct walk *w)
 /* The caller's thread says how far the others are. */
 static void watch(struct walk *w)
 {
-	struct timespec until;
 	bool ended = false;
 
 	while (!ended) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += PROGRESS_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		const struct timespec until = in_a_while();
+
 		pthread_mutex_lock(&w->lock);
 		while (!w->ended && pthread_cond_timedwait(&w->end, &w->lock, &until) != ETIMEDOUT)
 			;
@@ -345,22 +371,50 @@ static void watch(struct walk *w)
 	}
 }
 
+static int start(struct worker *k, unsigned nth, struct err *err)
+{
+	int r = spread_start(&k->thread, nth, work, k);
+
+	if (r == 0)
+		return 0;
+	err_set(err, r, "starting a thread");
+	fail(k->walk, r, err);
+	return r;
+}
+
+static bool has_ended(struct walk *w)
+{
+	bool ended;
+
+	pthread_mutex_lock(&w->lock);
+	ended = w->ended;
+	pthread_mutex_unlock(&w->lock);
+	return ended;
+}
+
+/* The caller's thread is one of them, until it is time to say how far they are. */
 static int run_workers(struct walk *w, struct err *err)
 {
+	const struct timespec until = in_a_while();
+	bool lent = false;
 	unsigned n;
-	int rc = 0;
+	int r = 0;
 
-	for (n = 0; n < w->n_workers && rc == 0; n++)
-		rc = pthread_create(&w->workers[n].thread, NULL, work, &w->workers[n]);
-	if (rc != 0) {
+	for (n = 1; n < w->n_workers && r >= 0; n++)
+		r = start(&w->workers[n], n, err);
+	if (r < 0)
 		n--;
-		err_set(err, -rc, "starting a thread");
-		fail(w, -rc, err);
+	work_until(&w->workers[0], &until);
+	if (!has_ended(w)) {
+		r = start(&w->workers[0], 0, err);
+		lent = r >= 0;
 	}
 	watch(w);
-	for (unsigned i = 0; i < n; i++)
-		pthread_join(w->workers[i].thread, NULL);
-	return -rc;
+	if (lent)
+		spread_join(&w->workers[0].thread);
+	for (unsigned i = 1; i < n; i++)
+		spread_join(&w->workers[i].thread);
+	return r;
 }
 
 /* --- the whole -------------------------------------------------------------------------- */
