@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
@@ -134,27 +135,37 @@ static int connect_at(struct engine *e, int run_fd, int *ret, struct err *err)
 	return 0;
 }
 
-int ask_greet(struct engine *e, struct control *c, struct control_hello *ret, struct err *err)
+static int open_control(struct engine *e, struct control *c, struct err *err)
 {
-	CLEANUP(json_done) struct json_doc doc = { 0 };
 	AUTO_CLOSE int run_fd = -1;
-	struct json line;
 	int r;
 
 	control_done(c);
 	r = open_run_dir(e, &run_fd, err);
 	if (r == -ENOENT)
 		return -ESRCH;
-	if (r >= 0)
-		r = connect_at(e, run_fd, &c->fd, err);
-	if (r >= 0)
-		r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
+	return r < 0 ? r : connect_at(e, run_fd, &c->fd, err);
+}
+
+static int read_hello(struct control *c, struct control_hello *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json line;
+	int r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
+
 	if (r == 0)
 		return -ESRCH; /* it went before it said a word */
 	if (r < 0)
 		return r;
 	return json_has(line, "error") ? control_get_error(line, err)
 				       : control_get_hello(line, ret, err);
+}
+
+int ask_greet(struct engine *e, struct control *c, struct control_hello *ret, struct err *err)
+{
+	int r = open_control(e, c, err);
+
+	return r < 0 ? r : read_hello(c, ret, err);
 }
 
 /* --- starting --------------------------------------------------------------------------- */
@@ -296,12 +307,26 @@ void ask_done(struct ask *a)
 	json_done(&a->reply);
 }
 
+/* One of another version does nothing of what we ask for, nor does one that does not greet. */
+static int hear_hello(struct control *c)
+{
+	struct control_hello hello;
+	struct err ignored = { 0 };
+
+	if (!c->ungreeted)
+		return 0;
+	c->ungreeted = false;
+	return read_hello(c, &hello, &ignored) >= 0 && speaks_as_we_do(&hello) ? 0 : -ESHUTDOWN;
+}
+
 int ask_hear(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,
 	     struct json *ret, struct err *err)
 {
 	struct json line;
-	int r;
+	int r = hear_hello(c);
 
+	if (r < 0)
+		return r;
 	for (;;) {
 		json_done(&a->reply);
 		r = control_read(c, CONTROL_ANSWER_MAX, &a->reply, &line, err);
@@ -344,13 +369,17 @@ int ask_over(struct ask *a, struct engine *e, struct control *c, const struct en
 
 bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch, struct control *c)
 {
-	struct control_hello hello;
 	struct err ignored = { 0 };
 
-	if (ask_greet(e, c, &hello, &ignored) < 0 || !speaks_as_we_do(&hello))
+	if (open_control(e, c, &ignored) < 0)
 		return false;
+	c->ungreeted = true;
 	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch->fn);
-	return send_question(c, &a->question, &ignored) >= 0;
+	if (send_question(c, &a->question, &ignored) < 0)
+		return false;
+	/* The kernel takes it that who sends will wait, and leaves whom it woke behind us in line. */
+	sched_yield();
+	return true;
 }
 
 int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret, struct err *err)

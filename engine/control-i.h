@@ -31,9 +31,10 @@
 /* --- lines ------------------------------------------------------------------------------ */
 
 struct control {
-	int fd;        /* owned; -1: none */
-	struct buf in; /* what came and was not read yet */
-	size_t at;     /* of that, what was */
+	int fd;         /* owned; -1: none */
+	struct buf in;  /* what came and was not read yet */
+	size_t at;      /* of that, what was */
+	bool ungreeted; /* we asked before cowfsd has greeted us */
 };
 
 #define CONTROL_INIT ((struct control){ .fd = -1 })
@@ -112,8 +113,9 @@ NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 
 /*
- * Ask a daemon that runs, without waiting for the answer, for ask_hear() to give it.  False: it has
- * to be asked in one of the other ways, which tell why.
+ * Ask a daemon that runs, without waiting for its greeting or its answer, for ask_hear() to give
+ * that.  False, or -ESHUTDOWN of ask_hear(): nothing was begun, and it has to be asked in one of the
+ * other ways, which tell why.
  */
 bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch,
 	       struct control *c);
