@@ -256,8 +256,8 @@ static int act(struct connection *c, const char *name, struct json question, str
 		r = act_begin(c->server);
 	if (r < 0)
 		return r;
-	c->reported =
-	    engine_clock_ms(); /* who is answered at once need not be told how far it is */
+	/* Who is answered at once need not be told how far it is. */
+	c->reported = engine_clock_ms();
 	r = verb->serve(&e, &watch, options, answer, err);
 	act_end(c->server);
 	return r;

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from snaptest import SNAP, Skip, World, gone, main, test
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test
 
 NOBODY = 65534
 CRASHED = b"ended unexpectedly"
@@ -349,6 +349,18 @@ def an_idle_daemon_of_another_version_is_replaced(w: World):
         assert [q["ask"] for q in impostor.asked] == ["stop"], impostor.asked
         assert impostor.asked[0]["options"]["force"] is False
         w.stop()
+
+
+@test
+def a_run_does_not_believe_a_daemon_of_another_version(w: World):
+    """It asks before it is greeted, and the answer here is one."""
+    needs_fuse()
+    w.take()
+    w.stop()
+    impostor = Impostor(w, OLD)
+    w.ok("run", "--", "true")
+    impostor.join(20)
+    assert [q["ask"] for q in impostor.asked] == ["stage"], impostor.asked
 
 
 @test
