@@ -1,43 +1,45 @@
 #include "base/spread.h"
 
 #include <sched.h>
-#include <stdbool.h>
-#include <unistd.h>
+#include <string.h>
 
-/* Where this process may run: its first thread is never begun by us. */
-static bool get_allowed(cpu_set_t *ret)
-{
-	return sched_getaffinity(getpid(), sizeof(*ret), ret) == 0 && CPU_COUNT(ret) > 1;
-}
+_Static_assert(sizeof(cpu_set_t) == sizeof(((struct spread *)NULL)->allowed),
+	       "both are masks of the same processors");
 
-static void let_go(pthread_t thread)
+/* While `placed` is set and the lock is held it has not ended, so its name is no one else's. */
+static void let_go(struct spread *s)
 {
 	cpu_set_t allowed;
 
-	if (get_allowed(&allowed))
-		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);
+	pthread_mutex_lock(&s->lock);
+	if (s->placed) {
+		memcpy(&allowed, s->allowed, sizeof(allowed));
+		pthread_setaffinity_np(s->thread, sizeof(allowed), &allowed);
+	}
+	s->placed = false;
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void *begin(void *ctx)
 {
 	struct spread *s = ctx;
 
-	let_go(pthread_self());
+	let_go(s);
 	return s->run(s->arg);
 }
 
-/* The nth from the caller's, in a circle; -1: there is only one. */
-static int find_processor(unsigned nth)
+/* The nth from the caller's, in a circle; -1: there is no other. */
+static int find_processor(const cpu_set_t *allowed, unsigned nth)
 {
-	cpu_set_t allowed;
 	int cpu = sched_getcpu();
 
-	if (cpu < 0 || !get_allowed(&allowed))
+	nth %= (unsigned)CPU_COUNT(allowed);
+	if (cpu < 0 || nth == 0)
 		return -1;
-	for (nth %= (unsigned)CPU_COUNT(&allowed); nth > 0; nth--)
+	for (; nth > 0; nth--)
 		do
 			cpu = (cpu + 1) % CPU_SETSIZE;
-		while (!CPU_ISSET(cpu, &allowed));
+		while (!CPU_ISSET(cpu, allowed));
 	return cpu;
 }
 
@@ -51,17 +53,28 @@ static int start_on(struct spread *s, int cpu)
 	CPU_SET(cpu, &one);
 	pthread_attr_init(&attr);
 	rc = pthread_attr_setaffinity_np(&attr, sizeof(one), &one);
-	if (rc == 0)
+	if (rc == 0) {
+		pthread_mutex_lock(
+		    &s->lock); /* it needs its name, which may be set after it runs */
+		s->placed = true;
 		rc = pthread_create(&s->thread, &attr, begin, s);
+		s->placed = rc == 0;
+		pthread_mutex_unlock(&s->lock);
+	}
 	pthread_attr_destroy(&attr);
 	return -rc;
 }
 
 int spread_start(struct spread *s, unsigned nth, void *(*run)(void *), void *arg)
 {
-	const int cpu = find_processor(nth);
+	cpu_set_t allowed;
+	int cpu = -1;
 
-	*s = (struct spread){ .run = run, .arg = arg };
+	*s = (struct spread){ .run = run, .arg = arg, .lock = PTHREAD_MUTEX_INITIALIZER };
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+		memcpy(s->allowed, &allowed, sizeof(allowed));
+		cpu = find_processor(&allowed, nth);
+	}
 	if (cpu >= 0 && start_on(s, cpu) == 0)
 		return 0;
 	/* Nowhere else, or that one has just been taken away. */
@@ -71,6 +84,7 @@ int spread_start(struct spread *s, unsigned nth, void *(*run)(void *), void *arg
 void spread_join(struct spread *s)
 {
 	/* It may not have begun, behind somebody who does not let it: then elsewhere. */
-	let_go(s->thread);
+	let_go(s);
 	pthread_join(s->thread, NULL);
+	pthread_mutex_destroy(&s->lock);
 }

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 
@@ -15,9 +17,15 @@ struct spread {
 	pthread_t thread;
 	void *(*run)(void *);
 	void *arg;
+	pthread_mutex_t lock; /* guards what follows */
+	bool placed;          /* on one processor, until it has begun */
+	uint64_t allowed[16]; /* where it may go then, a bit for each: where the caller may */
 };
 
-/* The `nth` beside the caller's own thread, from 1; `s` must stay.  0 or a negative errno. */
+/*
+ * The `nth` beside the caller's own thread; 0 begins wherever the kernel likes.  `s` must stay where
+ * it is.  0 or a negative errno.
+ */
 NODISCARD int spread_start(struct spread *s, unsigned nth, void *(*run)(void *), void *arg);
 
 /* Wait for its end. */

@@ -58,8 +58,8 @@ NODISCARD int host_serve(struct host *h, struct err *err);
 /* Root's clones are open to whom their permissions let in, as any directory of root's is. */
 bool host_for_others(void);
 
-/* Remove what was replaced in projects and is in nobody's way, if there is any. */
-void host_sweep(struct host *h);
+/* Remove what was replaced in projects and is in nobody's way, if there is any, until `stop` says so. */
+void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
 
 /*
  * May cowfsd read the files below `path`?  -ECANCELED if they are, or some of them are,

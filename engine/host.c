@@ -60,10 +60,10 @@ void host_free(struct host *h)
 	free(h);
 }
 
-void host_sweep(struct host *h)
+void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx)
 {
 	if (atomic_exchange(&h->unswept, false))
-		apply_sweep(h->store);
+		apply_sweep(h->store, stop, ctx);
 }
 
 /* --- what may be read ------------------------------------------------------------------- */

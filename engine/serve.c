@@ -390,7 +390,6 @@ static void connection_free(struct connection *c)
 {
 	struct server *s = c->server;
 
-	keep_release(&c->kept);
 	pthread_mutex_lock(&s->lock);
 	/* Closed while it leaves the list: server_drain() must not meet the next owner of the number. */
 	control_done(&c->control);
@@ -407,6 +406,11 @@ static void connection_free(struct connection *c)
 	free(c);
 }
 
+static bool is_over(void *server)
+{
+	return server_has_ended(server);
+}
+
 static void *connection_run(void *arg)
 {
 	struct connection *c = arg;
@@ -416,7 +420,9 @@ static void *connection_run(void *arg)
 	/* One who left before the answer has no need of it. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		log_warn("a connection ended: %s", err.code == r ? err.msg : "out of order");
-	host_sweep(c->server->host); /* nobody waits now */
+	/* Nobody waits for this thread any more. */
+	keep_release(&c->kept);
+	host_sweep(c->server->host, is_over, c->server);
 	connection_free(c);
 	return NULL;
 }

@@ -55,15 +55,19 @@ const char *step_name(const struct plan_step *s)
 	return slash ? slash + 1 : s->path;
 }
 
-bool slot_is(const char *name)
-{
-	const size_t digits = name[0] == 'n' || name[0] == 'o' ? strspn(name + 1, "0123456789") : 0;
-
-	return digits > 0 && name[1 + digits] == '\0';
-}
-
 const char *slot_name(char kind, size_t step, char name[SLOT_SIZE])
 {
 	snprintf(name, SLOT_SIZE, "%c%zu", kind, step);
 	return name;
+}
+
+bool slot_parse(const char *name, char *ret_kind, size_t *ret_step)
+{
+	char again[SLOT_SIZE];
+
+	if (name[0] != 'n' && name[0] != 'o')
+		return false;
+	*ret_kind = name[0];
+	*ret_step = strtoul(name + 1, NULL, 10);
+	return strcmp(slot_name(*ret_kind, *ret_step, again), name) == 0;
 }

@@ -50,7 +50,7 @@ void acting_tell(struct acting *a);     /* how many are; from the caller's threa
 /* Last part of a path. */
 const char *step_name(const struct plan_step *s);
 const char *slot_name(char kind, size_t step, char name[SLOT_SIZE]);
-bool slot_is(const char *name); /* could it be one? */
+bool slot_parse(const char *name, char *ret_kind, size_t *ret_step);
 
 /* --- apply-dir.c: the way to a directory ------------------------------------------------- */
 
@@ -115,8 +115,11 @@ NODISCARD int stage_clear(struct acting *a, struct err *err);
 
 /* --- apply-trash.c: a stage that nobody needs any more ------------------------------------- */
 
-/* Move it to where apply_sweep() finds it; false, and it is where it was, if that cannot be done. */
+/* Move it to where apply_sweep() finds it; false if that cannot be done. */
 NODISCARD bool trash_take(struct acting *a);
+
+/* Put back what trash_take() of a dead process had not given a name to. */
+void trash_give_back(struct acting *a);
 
 /* --- apply-fill.c: those of them that are regular files ------------------------------------ */
 

@@ -208,6 +208,18 @@ static int ready_step(unsigned member, size_t i, void *ctx, struct err *err)
 	return r < 0 ? r : ready_slot(ctx, i, 'o', err);
 }
 
+/* 1 if it is no slot that a step of ours can have filled. */
+static int is_foreign(const char *name, unsigned char type, void *ctx)
+{
+	const struct plan *p = ((struct acting *)ctx)->plan;
+	size_t step;
+	char kind;
+
+	(void)type;
+	return !slot_parse(name, &kind, &step) || step >= p->n_files ||
+	       !uses_slot(&p->files[step], kind);
+}
+
 /* As a whole, if all may go that is in it, and at once is not fast. */
 static bool throw_away(struct acting *a)
 {
@@ -216,7 +228,8 @@ static bool throw_away(struct acting *a)
 
 	if (a->stage_fd < 0 || a->sync_each || a->journal.state != JOURNAL_DONE)
 		return false;
-	if (crew_each(crew_size(n), n, ready_step, a, &unused) < 0 || !trash_take(a))
+	if (crew_each(crew_size(n), n, ready_step, a, &unused) < 0 ||
+	    sys_each_name(a->stage_fd, is_foreign, a) != 0 || !trash_take(a))
 		return false;
 	a->report->unswept = true;
 	close(TAKE_FD(a->stage_fd));

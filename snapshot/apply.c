@@ -235,6 +235,8 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 	a.plan = &a.journal.plan;
 	r = open_top(&a, err);
 	if (r >= 0)
+		trash_give_back(&a);
+	if (r >= 0)
 		r = stage_open(&a, err);
 	if (r >= 0)
 		r = a.journal.state == JOURNAL_DONE ? settle(&a, err) : take_back(&a, err);

@@ -65,10 +65,11 @@ NODISCARD int apply_plan(struct store *s, const char *path, struct plan *plan,
 			 struct err *err);
 
 /*
- * Remove what acts displaced and left for a time when nobody waits for them.  What cannot be removed
- * is left for the next time.
+ * Remove what acts displaced and left for a time when nobody waits for them, until `stop` (or NULL)
+ * says so.  What is not removed is left for the next time.
  */
-void apply_sweep(struct store *s);
+typedef bool (*apply_stop_fn)(void *ctx);
+void apply_sweep(struct store *s, apply_stop_fn stop, void *ctx);
 
 /*
  * Finish or take back what a dead process was doing to the directory `path` or (NULL) to any.

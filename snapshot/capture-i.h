@@ -34,6 +34,8 @@ struct node_reader {
 	struct content_writer *writer; /* owned */
 	uint8_t *block;                /* owned */
 	struct buf names, values;      /* of extended attributes */
+	void (*pulse)(void *ctx);      /* called with each block of a file; or NULL */
+	void *pulse_ctx;
 
 	int file;               /* the regular file that is open, or -1 */
 	struct stat file_stat;  /* what fstat(2) said of it */
@@ -233,6 +235,8 @@ struct worker {
 	struct buf inos;              /* uint64_t: numbers met, but those of linked files */
 	struct buf same;              /* signature_at: directories whose trees were taken over */
 	_Atomic uint64_t files, dirs, bytes;
+	bool tells; /* it is the caller's thread, and somebody wants to know how far it is */
+	struct timespec due; /* when to say so */
 };
 
 struct walk {
@@ -256,7 +260,6 @@ struct walk {
 
 	pthread_mutex_t lock; /* guards what follows, and those fields of struct dir; a leaf */
 	pthread_cond_t more;  /* there is something to do, or nothing any more */
-	pthread_cond_t end;   /* nothing any more */
 	unsigned n_idle;      /* threads that wait for more */
 	struct dir *stack;    /* those with directories to be entered; the last found first */
 	struct dir *newest, *oldest; /* open, not in use and not the top */
@@ -274,6 +277,9 @@ NODISCARD int walk_init(struct walk *w, struct batch *b, const char *path,
 void walk_done(struct walk *w);
 NODISCARD int walk_run(struct walk *w, struct err *err);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
+
+/* Now and then: says how far all are, if that is for this one to say, and it is time to. */
+void walk_pulse(struct worker *k);
 
 /* Is it what the caller wants to be left out? */
 bool walk_excludes(const struct walk *w, const struct stat *st);

@@ -209,6 +209,8 @@ static int add_range(struct node_reader *nr, int fd, uint64_t at, uint64_t end, 
 		if (r < 0)
 			return r;
 		at += (uint64_t)n;
+		if (nr->pulse)
+			nr->pulse(nr->pulse_ctx);
 	}
 	return 0;
 }
@@ -321,6 +323,8 @@ static int read_to_end(struct node_reader *nr, int fd, uint64_t max, struct cont
 		else
 			r = content_writer_add(nr->writer, nr->block, (size_t)n, err);
 		at += READ_SIZE;
+		if (nr->pulse)
+			nr->pulse(nr->pulse_ctx);
 	}
 	return finish_content(nr, r, ret, err);
 }

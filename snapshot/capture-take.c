@@ -27,6 +27,7 @@ void worker_count(struct worker *k, const struct capture_stats *more)
 	count(&k->files, more->files);
 	count(&k->dirs, more->dirs);
 	count(&k->bytes, more->bytes);
+	walk_pulse(k);
 }
 
 static int keep_ino(struct worker *k, struct item *item, uint64_t ino, struct err *err)
@@ -84,6 +85,7 @@ static int take_file(struct worker *k, struct dir *d, struct item *item, int fd,
 	}
 	item->kind = ITEM_FILE;
 	count(&k->files, 1);
+	walk_pulse(k);
 	if (S_ISREG(st->st_mode))
 		count(&k->bytes, item->node ? item->node->e.size : (uint64_t)st->st_size);
 	return keep_ino(k, item, (uint64_t)st->st_ino, err);

@@ -175,6 +175,63 @@ void walk_drop(struct walk *w, struct dir *d)
 	dir_free(d);
 }
 
+/* --- how far it is ------------------------------------------------------------------------ */
+
+void walk_stats(const struct walk *w, struct capture_stats *ret)
+{
+	struct capture_stats s = { 0 };
+
+	for (unsigned i = 0; i < w->n_workers; i++) {
+		s.files += atomic_load_explicit(&w->workers[i].files, memory_order_relaxed);
+		s.dirs += atomic_load_explicit(&w->workers[i].dirs, memory_order_relaxed);
+		s.bytes += atomic_load_explicit(&w->workers[i].bytes, memory_order_relaxed);
+	}
+	s.bytes += w->links.bytes;
+	*ret = s;
+}
+
+static void tell(struct walk *w)
+{
+	struct capture_stats s;
+
+	if (!w->options->progress)
+		return;
+	pthread_mutex_lock(&w->links.lock);
+	walk_stats(w, &s);
+	pthread_mutex_unlock(&w->links.lock);
+	w->options->progress(&s, w->options->progress_ctx);
+}
+
+static struct timespec in_a_while(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += PROGRESS_MS * 1000000L;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+void walk_pulse(struct worker *k)
+{
+	struct timespec now;
+
+	if (!k->tells)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec < k->due.tv_sec ||
+	    (now.tv_sec == k->due.tv_sec && now.tv_nsec < k->due.tv_nsec))
+		return;
+	tell(k->walk);
+	k->due = in_a_while();
+}
+
+static void pulse(void *ctx)
+{
+	walk_pulse(ctx);
+}
+
 /* --- what there is to do ------------------------------------------------------------------ */
 
 /* With the lock. */
@@ -182,7 +239,6 @@ static void set_ended(struct walk *w)
 {
 	w->ended = true;
 	pthread_cond_broadcast(&w->more);
-	pthread_cond_signal(&w->end);
 }
 
 static void fail(struct walk *w, int code, const struct err *err)
@@ -206,19 +262,23 @@ static void offer(struct walk *w, struct dir *d)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Wait for a directory to be entered, up to `until` or (NULL) for ever; false: there is none. */
-static bool next_dir(struct walk *w, const struct timespec *until, struct dir **ret_parent,
-		     struct item **ret)
+/* Wait for a directory to be entered; false: there is none any more. */
+static bool next_dir(struct worker *k, struct dir **ret_parent, struct item **ret)
 {
+	struct walk *w = k->walk;
 	struct dir *d;
-	int rc = 0;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->ended && !w->stack && rc == 0) {
+	while (!w->ended && !w->stack) {
 		w->n_idle++;
-		rc = until ? pthread_cond_timedwait(&w->more, &w->lock, until)
-			   : pthread_cond_wait(&w->more, &w->lock);
+		if (k->tells)
+			pthread_cond_timedwait(&w->more, &w->lock, &k->due);
+		else
+			pthread_cond_wait(&w->more, &w->lock);
 		w->n_idle--;
+		pthread_mutex_unlock(&w->lock);
+		walk_pulse(k);
+		pthread_mutex_lock(&w->lock);
 	}
 	d = w->ended ? NULL : w->stack;
 	if (d) {
@@ -287,134 +347,35 @@ static int enter(struct worker *k, struct dir *parent, struct item *item, struct
 	return leave(k, d, err);
 }
 
-static struct timespec in_a_while(void)
+static void *work(void *ctx)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += PROGRESS_MS * 1000000L;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
-}
-
-static bool is_past(const struct timespec *t)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec > t->tv_sec || (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
-}
-
-/* Up to `until`, or (NULL) as long as there is anything to do. */
-static void work_until(struct worker *k, const struct timespec *until)
-{
+	struct worker *k = ctx;
 	struct dir *parent;
 	struct item *item;
 
-	while (next_dir(k->walk, until, &parent, &item)) {
+	while (next_dir(k, &parent, &item)) {
 		struct err err = { 0 };
 		int r = enter(k, parent, item, &err);
 
 		if (r < 0)
 			fail(k->walk, r, &err);
-		if (until && is_past(until))
-			return;
 	}
-}
-
-static void *work(void *ctx)
-{
-	work_until(ctx, NULL);
 	return NULL;
 }
 
-void walk_stats(const struct walk *w, struct capture_stats *ret)
+static void run_workers(struct walk *w)
 {
-	struct capture_stats s = { 0 };
-
-	for (unsigned i = 0; i < w->n_workers; i++) {
-		s.files += atomic_load_explicit(&w->workers[i].files, memory_order_relaxed);
-		s.dirs += atomic_load_explicit(&w->workers[i].dirs, memory_order_relaxed);
-		s.bytes += atomic_load_explicit(&w->workers[i].bytes, memory_order_relaxed);
-	}
-	s.bytes += w->links.bytes;
-	*ret = s;
-}
-
-static void tell(struct walk *w)
-{
-	struct capture_stats s;
-
-	if (!w->options->progress)
-		return;
-	pthread_mutex_lock(&w->links.lock);
-	walk_stats(w, &s);
-	pthread_mutex_unlock(&w->links.lock);
-	w->options->progress(&s, w->options->progress_ctx);
-}
-
-/* The caller's thread says how far the others are. */
-static void watch(struct walk *w)
-{
-	bool ended = false;
-
-	while (!ended) {
-		const struct timespec until = in_a_while();
-
-		pthread_mutex_lock(&w->lock);
-		while (!w->ended && pthread_cond_timedwait(&w->end, &w->lock, &until) != ETIMEDOUT)
-			;
-		ended = w->ended;
-		pthread_mutex_unlock(&w->lock);
-		tell(w);
-	}
-}
-
-static int start(struct worker *k, unsigned nth, struct err *err)
-{
-	int r = spread_start(&k->thread, nth, work, k);
-
-	if (r == 0)
-		return 0;
-	err_set(err, r, "starting a thread");
-	fail(k->walk, r, err);
-	return r;
-}
-
-static bool has_ended(struct walk *w)
-{
-	bool ended;
-
-	pthread_mutex_lock(&w->lock);
-	ended = w->ended;
-	pthread_mutex_unlock(&w->lock);
-	return ended;
-}
-
-/* The caller's thread is one of them, until it is time to say how far they are. */
-static int run_workers(struct walk *w, struct err *err)
-{
-	const struct timespec until = in_a_while();
-	bool lent = false;
+	struct worker *own = &w->workers[0];
 	unsigned n;
-	int r = 0;
 
-	for (n = 1; n < w->n_workers && r >= 0; n++)
-		r = start(&w->workers[n], n, err);
-	if (r < 0)
-		n--;
-	work_until(&w->workers[0], &until);
-	if (!has_ended(w)) {
-		r = start(&w->workers[0], 0, err);
-		lent = r >= 0;
-	}
-	watch(w);
-	if (lent)
-		spread_join(&w->workers[0].thread);
-	for (unsigned i = 1; i < n; i++)
-		spread_join(&w->workers[i].thread);
-	return r;
+	/* One that cannot be started is no failure: the others do its work. */
+	for (n = 1; n < w->n_workers; n++)
+		if (spread_start(&w->workers[n].thread, n, work, &w->workers[n]) < 0)
+			break;
+	work(own);
+	tell(w);
+	while (n > 1)
+		spread_join(&w->workers[--n].thread);
 }
 
 /* --- the whole -------------------------------------------------------------------------- */
@@ -450,10 +411,14 @@ static int enter_top(struct walk *w, struct err *err)
 
 int walk_run(struct walk *w, struct err *err)
 {
-	int r = enter_top(w, err);
+	int r;
+
+	w->workers[0].tells = w->options->progress != NULL;
+	w->workers[0].due = in_a_while();
+	r = enter_top(w, err);
 
 	if (r >= 0 && !w->ended)
-		r = run_workers(w, err);
+		run_workers(w);
 	else if (r >= 0)
 		tell(w);
 	if (r >= 0 && w->failure.code < 0) {
@@ -505,6 +470,8 @@ static int worker_init(struct worker *k, struct walk *w, struct err *err)
 
 	k->walk = w;
 	r = node_reader_init(&k->reader, w->batch, err);
+	k->reader.pulse = pulse;
+	k->reader.pulse_ctx = k;
 	return r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
 }
 
@@ -555,7 +522,6 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	unread_init(&w->unread);
 	walk_init_lock(w);
 	pthread_cond_init(&w->more, NULL);
-	pthread_cond_init(&w->end, NULL);
 	if (known)
 		w->top.old = signatures_top(known);
 	w->workers = calloc(n, sizeof(*w->workers));
@@ -587,5 +553,4 @@ void walk_done(struct walk *w)
 	free(w->marks);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->more);
-	pthread_cond_destroy(&w->end);
 }

@@ -153,6 +153,8 @@ class Bench:
         state = self.which(where)
         journals = list((w.store / "journal").iterdir())
         assert not journals, f"{where}: {journals}"
+        taken = list((w.store / "trash").glob("taken-*"))
+        assert not taken, f"{where}: {taken}"
         receipts = [r for r in log(w)["receipts"] if r["receipt"] not in known]
         assert all(r["sha256"] == self.sha256 for r in receipts), f"{where}: {receipts}"
         new = [r["receipt"] for r in receipts]

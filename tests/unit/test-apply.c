@@ -365,10 +365,10 @@ TEST(what_was_replaced_leaves_at_once_and_is_removed_when_nobody_waits)
 	/* What nobody knows there stays, and nothing else. */
 	snprintf(path, sizeof(path), "%s/trash/%s/not-ours", g.store_path, stages.name);
 	CHECK_EQ(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
-	apply_sweep(g.s);
+	apply_sweep(g.s, NULL, NULL);
 	CHECK_EQ(look_into_trash(&g, stages.name).n, 1);
 	CHECK_EQ(unlink(path), 0);
-	apply_sweep(g.s);
+	apply_sweep(g.s, NULL, NULL);
 	CHECK_EQ(look_into_trash(&g, "").n, 0);
 }
 
@@ -390,7 +390,7 @@ TEST(a_file_that_keeps_another_name_loses_the_replaced_one_at_once)
 	CHECK(report.unswept);
 	CHECK_EQ(stat(path, &before), 0);
 	CHECK_EQ(before.st_nlink, 1);
-	apply_sweep(g.s);
+	apply_sweep(g.s, NULL, NULL);
 	CHECK_EQ(stat(path, &after), 0);
 	CHECK(after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
 	      after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
@@ -435,6 +435,43 @@ TEST(what_is_written_to_a_displaced_file_in_the_last_moment_stays_and_is_told)
 	CHECK_HAS(report.notes[0].why, "somebody changed meanwhile");
 	snprintf(slot, sizeof(slot), "%s/n7", report.notes[0].path);
 	CHECK_EQ(faccessat(g.fd, slot, F_OK, 0), 0);
+}
+
+/* Somebody puts a file of theirs into the stage. */
+static int put_foreign(const char *path, const struct plan *plan, void *ctx, struct err *err)
+{
+	struct grove *g = ctx;
+	char stage[JOURNAL_STAGE_SIZE] = "", file[sizeof(stage) + 8];
+
+	(void)path;
+	(void)plan;
+	(void)err;
+	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
+	snprintf(file, sizeof(file), "%s/n200", stage); /* no step has that number */
+	grove_text(g, file, "theirs");
+	return 0;
+}
+
+TEST(a_stage_with_something_foreign_in_it_stays_and_is_told)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("foreign");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	const struct apply_options options = { .landed = put_foreign, .landed_ctx = &g };
+	struct err err = { 0 };
+	struct seen left = { 0 };
+
+	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
+	CHECK(!report.unswept);
+	CHECK_EQ(report.n, 1);
+	{
+		AUTO_CLOSE int fd =
+		    openat(g.fd, report.notes[0].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		CHECK_EQ(sys_each_name(fd, see, &left), 0);
+	}
+	CHECK_EQ(left.n, 1);
+	CHECK_STR(left.name, "n200");
 }
 
 /* Another directory has the stage's name when it is to go. */
