@@ -125,6 +125,45 @@ static void pause_us(long us)
 	nanosleep(&t, NULL);
 }
 
+/* --- how far it is ---------------------------------------------------------------------- */
+
+static void pass_time(struct scene *sc)
+{
+	(void)sc;
+	hook.clock_ahead++;
+}
+
+static void count_call(const struct capture_stats *so_far, void *ctx)
+{
+	(void)so_far;
+	(*(unsigned *)ctx)++;
+}
+
+TEST(how_far_it_is_is_told_within_a_directory_and_within_a_file)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("far");
+	const size_t len = 8 * 4 * CHUNK_SIZE_MAX;
+	AUTO_FREE char *large = calloc(1, len);
+	unsigned told = 0;
+	const struct capture_options options = { .progress = count_call, .progress_ctx = &told };
+	struct err err = { 0 };
+	char name[16];
+
+	CHECK(large);
+	memset(large, 'x', len);
+	scene_mkdir(&sc, "d");
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "d/%d", i);
+		scene_text(&sc, name, name);
+	}
+	scene_write(&sc, "d/large", large, len);
+	scene_settle();
+	hook.before_read = pass_time;
+	CHECK_OK(try_hooked(&sc, &options, &err), &err);
+	/* Each read took a second: of ten files, and eight of the large one. */
+	CHECK(told >= 18);
+}
+
 /* --- between listing and reading -------------------------------------------------------- */
 
 #define MANY 300
