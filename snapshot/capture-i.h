@@ -221,7 +221,7 @@ void unread_take(struct unread *u, struct capture_report *ret);
 /* The failure of a capture that could not read those. */
 int unread_fail(const struct capture_report *r, const char *top, struct err *err);
 
-/* --- capture-walk.c: threads ---------------------------------------------------------------- */
+/* --- capture-walk.c: what threads share ---------------------------------------------------------------- */
 
 struct walk;
 
@@ -275,11 +275,14 @@ NODISCARD int walk_init(struct walk *w, struct batch *b, const char *path,
 			const struct capture_options *options, const struct signatures *known,
 			bool careful, struct err *err);
 void walk_done(struct walk *w);
-NODISCARD int walk_run(struct walk *w, struct err *err);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
+void walk_tell(struct walk *w); /* how far it is */
 
 /* Now and then: says how far all are, if that is for this one to say, and it is time to. */
 void walk_pulse(struct worker *k);
+
+/* So much more was seen. */
+void worker_count(struct worker *k, const struct capture_stats *more);
 
 /* Is it what the caller wants to be left out? */
 bool walk_excludes(const struct walk *w, const struct stat *st);
@@ -310,9 +313,6 @@ NODISCARD int glance_append_inos(const struct walk *w, struct buf *out);
 NODISCARD int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd,
 		       struct dir **ret, struct err *err);
 
-/* So much more was seen. */
-void worker_count(struct worker *k, const struct capture_stats *more);
-
 /* A directory that was listed: enter it.  *ret is NULL if it is none any more. */
 NODISCARD int take_listed_dir(struct worker *k, struct dir *parent, struct item *item,
 			      struct dir **ret, struct err *err);
@@ -321,6 +321,10 @@ NODISCARD int take_listed_dir(struct worker *k, struct dir *parent, struct item 
 
 /* Give the tree and the signatures of a directory to what it is in its parent. */
 NODISCARD int put_dir(struct worker *k, struct dir *d, struct err *err);
+
+/* --- capture-run.c: threads ------------------------------------------------------------------ */
+
+NODISCARD int walk_run(struct walk *w, struct err *err);
 
 /* --- capture-ino.c: inode numbers ------------------------------------------------------------ */
 

@@ -16,20 +16,6 @@
 #define ATTEMPTS         8 /* at one name, with pauses of 1, 2, 4, ... ms between */
 #define PATIENT_ATTEMPTS 4 /* the last of them */
 
-static void count(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
-void worker_count(struct worker *k, const struct capture_stats *more)
-{
-	count(&k->files, more->files);
-	count(&k->dirs, more->dirs);
-	count(&k->bytes, more->bytes);
-	walk_pulse(k);
-}
-
 static int keep_ino(struct worker *k, struct item *item, uint64_t ino, struct err *err)
 {
 	item->ino = ino;
@@ -69,13 +55,14 @@ static int take_file(struct worker *k, struct dir *d, struct item *item, int fd,
 {
 	struct walk *w = k->walk;
 	struct signature_stat stat;
+	struct capture_stats seen = { .files = 1 };
 	int r;
 
 	signature_stat_set(&stat, st, w->home);
 	if (st->st_nlink > 1) {
 		r = take_linked(k, d, item, fd, st, &stat, patience, err);
 		if (r == 0)
-			count(&k->files, 1);
+			worker_count(k, &seen);
 		return r;
 	}
 	if (!item->old || !signature_holds(item->old, &stat)) {
@@ -84,10 +71,9 @@ static int take_file(struct worker *k, struct dir *d, struct item *item, int fd,
 			return r;
 	}
 	item->kind = ITEM_FILE;
-	count(&k->files, 1);
-	walk_pulse(k);
 	if (S_ISREG(st->st_mode))
-		count(&k->bytes, item->node ? item->node->e.size : (uint64_t)st->st_size);
+		seen.bytes = item->node ? item->node->e.size : (uint64_t)st->st_size;
+	worker_count(k, &seen);
 	return keep_ino(k, item, (uint64_t)st->st_ino, err);
 }
 
@@ -409,7 +395,7 @@ int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd, st
 			return dir_fail(k->walk->path, parent, parent ? item->name : NULL, r, err);
 		return r == DIR_EXCLUDED ? 0 : r;
 	}
-	count(&k->dirs, 1);
+	worker_count(k, &(struct capture_stats){ .dirs = 1 });
 	r = keep_ino(k, item, item->node->e.ino, err);
 	if (r >= 0)
 		r = prepare_rules(k, d, fd, err);
