@@ -63,14 +63,15 @@ char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX])
 	struct timespec t;
 	int64_t ms;
 
-	if (c->expires == 0)
-		return strcpy(text, "never");
 	clock_gettime(CLOCK_REALTIME, &t);
 	ms = c->expires / 1000000 - ((int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000);
-	if (ms <= 0)
-		return strcpy(text, "now, once nobody uses it");
-	snprintf(text, CLONES_EXPIRY_MAX, "in %s",
-		 duration_format((uint64_t)ms / 1000 * 1000, left));
+	if (c->expires == 0)
+		snprintf(text, CLONES_EXPIRY_MAX, "never");
+	else if (ms <= 0)
+		snprintf(text, CLONES_EXPIRY_MAX, "now, once nobody uses it");
+	else
+		snprintf(text, CLONES_EXPIRY_MAX, "in %s",
+			 duration_format((uint64_t)ms / 1000 * 1000, left));
 	return text;
 }
 
