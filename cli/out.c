@@ -89,8 +89,10 @@ char *out_when(int64_t ns, char text[OUT_TIME_MAX])
 	time_t t = split(ns, &unused);
 	int64_t age = time(NULL) - t, n;
 
-	if (age >= 0 && age < 2)
-		return strcpy(text, "just now");
+	if (age >= 0 && age < 2) {
+		snprintf(text, OUT_TIME_MAX, "just now");
+		return text;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(steps) && age >= 0; i++) {
 		if (age >= steps[i].below)
 			continue;

@@ -17,7 +17,8 @@ extern char **environ;
 
 static bool is_on_path(const char *name)
 {
-	AUTO_FREE char *path = getenv("PATH") ? strdup(getenv("PATH")) : NULL;
+	const char *given = getenv("PATH");
+	AUTO_FREE char *path = given ? strdup(given) : NULL;
 	char *rest = path;
 
 	for (const char *dir; path && (dir = strsep(&rest, ":"));) {

@@ -247,7 +247,6 @@ struct tally {
 static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct tally *t = ctx;
-	char hex[CATALOG_HEX_SIZE];
 
 	(void)err;
 	if (s->clone || !catalog_id_same(&s->project, t->project))
@@ -255,7 +254,7 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	t->to->snapshots++;
 	if (s->created > t->to->newest_time) {
 		t->to->newest_time = s->created;
-		strcpy(t->to->newest, catalog_id_hex(&s->id, hex));
+		catalog_id_hex(&s->id, t->to->newest);
 	}
 	return 0;
 }

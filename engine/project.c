@@ -124,12 +124,12 @@ static int to_work_tree(const struct engine *e, char *dir, struct err *err)
 	while (strcmp(up, "/") != 0) {
 		/* Someone's dot files in git do not make all of the home directory one project. */
 		if (!too_wide(e, up) && is_work_tree(up)) {
-			strcpy(dir, up);
+			memcpy(dir, up, strlen(up) + 1);
 			return 0;
 		}
 		*strrchr(up, '/') = '\0';
 		if (*up == '\0')
-			strcpy(up, "/");
+			memcpy(up, "/", sizeof("/"));
 	}
 	return 0;
 }

@@ -425,7 +425,7 @@ static int act(struct rebasing *p, struct err *err)
 	p->landing.turn = NULL;
 	r = switch_clone(p, saved, err);
 	if (r >= 0 && p->result.saved[0] != '\0')
-		strcpy(p->result.onto, hex);
+		catalog_id_hex(&p->onto.id, p->result.onto);
 	return r;
 }
 

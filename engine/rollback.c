@@ -367,7 +367,10 @@ static int roll_project(struct rolling *g, struct err *err)
 
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
-	return r < 0 ? r : change_project(g, &landing, err);
+	if (r >= 0)
+		r = change_project(g, &landing, err);
+	g->unread = NULL;
+	return r;
 }
 
 /* --- either ----------------------------------------------------------------------------- */

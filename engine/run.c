@@ -346,7 +346,7 @@ static void settle(struct running *r)
 	run->removed = end.removed;
 	end.changed = (struct engine_paths){ 0 };
 	if (end.full && *run->limit == '\0')
-		strcpy(run->limit, "disk");
+		snprintf(run->limit, sizeof(run->limit), "disk");
 }
 
 /* If cowfsd died meanwhile, another one can still do what is left to do. */

@@ -395,7 +395,7 @@ static int collect_left(const struct clone *c, void *ctx, struct err *err)
 	    strlen(c->name + len) != STAGE_RUN_SIZE - 1 || s->n == ARRAY_LEN(s->names))
 		return 0;
 	if (!run_record_is_live(s->host->dir, c->name + len))
-		strcpy(s->names[s->n++], c->name);
+		memcpy(s->names[s->n++], c->name, len + STAGE_RUN_SIZE);
 	return 0;
 }
 

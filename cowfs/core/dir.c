@@ -45,8 +45,8 @@ static int load_node(struct op *op, struct node *dir, const struct tree_entry *s
 static int load(struct op *op, struct node *dir, const struct tree_entry *stored, const char *name,
 		struct entry **ret)
 {
-	struct entry *e;
-	struct node *n;
+	struct entry *e = NULL;
+	struct node *n = NULL;
 	int r;
 
 	r = op_may_load(op);

@@ -24,11 +24,11 @@
 
 struct patch {
 	uint64_t number;
-	uint32_t lo, hi;            /* what it covers of the block */
-	bool merge;                 /* what is underneath comes first: */
-	const struct cached *under; /* a reference, or NULL: zeros */
-	uint32_t room;              /* bytes to take if the block is new, if more than it needs */
 	struct block *block;        /* where the bytes go */
+	const struct cached *under; /* if `merge`: a reference, or NULL: zeros */
+	uint32_t lo, hi;            /* what it covers of the block */
+	uint32_t room;              /* bytes to take if the block is new, if more than it needs */
+	bool merge;                 /* what is underneath comes first */
 	bool fresh;                 /* not in the list yet, and owned */
 	bool adds;                  /* there was no data */
 };

@@ -184,7 +184,7 @@ int fusermount_mount(const char *path, const char *options, int *ret_fd, struct 
 		(char[]){ "--" },    (char *)(uintptr_t)path, NULL,
 	};
 	AUTO_CLOSE int ours = -1, theirs = -1, fd = -1;
-	struct helper h;
+	struct helper h = { .said = -1 };
 	char said[160];
 	int fds[2], r, status;
 
@@ -216,7 +216,7 @@ int fusermount_unmount(const char *path, bool lazy, struct err *err)
 		(char *)(uintptr_t)path,
 		NULL,
 	};
-	struct helper h;
+	struct helper h = { .said = -1 };
 	char said[160];
 	int r;
 

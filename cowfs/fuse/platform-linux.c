@@ -199,7 +199,7 @@ static int mount_by_helper(const struct mount_options *o, int *ret_fd, struct er
 int platform_mount(const struct mount_options *options, int *ret_fd, struct platform_id *ret_id,
 		   struct err *err)
 {
-	int r, fd;
+	int r, fd = -1;
 
 	r = mount_here(options, &fd, err);
 	if (r == -EPERM)
@@ -445,6 +445,7 @@ int platform_clear(const char *path, struct err *err)
 		return 0;
 	if (r < 0)
 		return err_wrap(err, r, "looking for '%s'", path);
+	assert(real);
 	/* One may lie on another. */
 	while ((r = ours_at(real, err)) == 1) {
 		/* statfs(2) is the one question that the kernel never answers from memory. */

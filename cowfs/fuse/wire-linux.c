@@ -237,13 +237,14 @@ bool wire_handle(struct request *rq)
 static int notify(struct mount *m, enum fuse_notify_code code, struct iovec *iov, int n)
 {
 	struct fuse_out_header out = { .len = sizeof(out), .error = (int)code };
+	int r;
 
 	iov[0] = (struct iovec){ .iov_base = &out, .iov_len = sizeof(out) };
 	for (int i = 1; i < n; i++)
 		out.len += (uint32_t)iov[i].iov_len;
-	if (writev(m->fd, iov, n) >= 0 || errno == ENOENT)
-		return 0;
-	return -errno;
+	r = writev(m->fd, iov, n) < 0 && errno != ENOENT ? -errno : 0;
+	iov[0] = (struct iovec){ 0 };
+	return r;
 }
 
 int wire_expire(struct mount *m, uint64_t dir, const char *name)

@@ -99,6 +99,7 @@ int recipe_decode(const void *data, size_t len, struct recipe_node *ret, struct 
 		return r;
 	ret->level = v.level;
 	ret->n = v.n;
-	memcpy(ret->id, v.ids, (size_t)v.n * OBJECT_ID_SIZE);
+	if (v.n > 0)
+		memcpy(ret->id, v.ids, (size_t)v.n * OBJECT_ID_SIZE);
 	return 0;
 }

@@ -434,7 +434,7 @@ static int reopen(struct tree_builder *t, unsigned level, struct err *err)
 	CLEANUP(cached_unref_p) const struct cached *hold = NULL;
 	struct level *l = &t->levels[level], *lower = l - 1;
 	struct tree_node node;
-	struct tree_child c;
+	struct tree_child c = { 0 };
 	int r;
 
 	r = tree_builder_read(t, &l->taken_id, &hold, &node, err);
