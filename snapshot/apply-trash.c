@@ -21,7 +21,6 @@
 #define TRASH_DIR    "trash" /* in the store's directory */
 #define TAKEN_PREFIX "taken-"
 #define TAKEN_SIZE   (sizeof(TAKEN_PREFIX) + JOURNAL_ID_SIZE)
-#define OPEN_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int open_trash(struct store *s, bool make)
 {
@@ -32,7 +31,7 @@ static int open_trash(struct store *s, bool make)
 		return -ENOMEM;
 	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	fd = open(path, OPEN_FLAGS);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -102,12 +101,19 @@ static int remove_slot(const char *name, unsigned char type, void *ctx)
 static int remove_stage(const char *name, unsigned char type, void *ctx)
 {
 	const struct sweep *all = ctx;
-	AUTO_CLOSE int fd = journal_is_stage(name) ? openat(all->dir, name, OPEN_FLAGS) : -1;
-	struct sweep one = { .dir = fd, .stop = all->stop, .ctx = all->ctx };
-	int r = fd < 0 ? 0 : sys_each_name(fd, remove_slot, &one);
+	AUTO_CLOSE int fd = -1;
+	struct sweep one = *all;
+	int r;
 
 	(void)type;
-	if (fd >= 0 && r >= 0)
+	if (!journal_is_stage(name))
+		return 0;
+	fd = openat(all->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	one.dir = fd;
+	r = sys_each_name(fd, remove_slot, &one);
+	if (r >= 0)
 		unlinkat(all->dir, name, AT_REMOVEDIR);
 	return r == -ECANCELED ? r : 0;
 }

@@ -15,6 +15,7 @@
  */
 #include "snapshot/capture-i.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -179,6 +180,7 @@ static int read_xattrs(struct node_reader *nr, int fd, struct object_id *ret_id,
 
 	for (size_t i = 0; i < nr->names.len; i++)
 		n += nr->names.data[i] == '\0';
+	assert(n > 0);
 	list = calloc(n, sizeof(*list));
 	if (!list)
 		return err_nomem(err);
