@@ -18,7 +18,7 @@ STORE_MIB, PROJECT_MIB = 768, 24
 COMMAND_S = 300  # after which a command counts as hung
 STORE_NAMES = {"chunks.db", "chunks.db-shm", "chunks.db-wal", "clones", "cowfsd.log", "cowfsd.log.1",
                "damaged", "journal", "lock", "meta.db", "meta.db-shm", "meta.db-wal", "reserve", "run",
-               "runs", "signatures"}
+               "runs", "signatures", "trash"}
 
 
 class Broken(Exception):
@@ -171,7 +171,7 @@ class Scene:
                  if m.startswith(f"{self.top}/") and m not in own_mounts]
         for project in self.projects:
             left += [str(p) for p in project.glob(".snapcow-*")]
-        for folder in (self.store / "journal", self.store / "clones", self.tmp):
+        for folder in (self.store / "journal", self.store / "clones", self.store / "trash", self.tmp):
             left += [str(p) for p in folder.iterdir()] if folder.exists() else []
         left += [str(p) for p in self.store.iterdir() if p.name not in STORE_NAMES]
         if left:
