@@ -54,11 +54,27 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
+static bool shut; /* a directory was, and has not been entered */
+
+static int open_up(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)at;
+	shut |= type == FTW_DNR;
+	return type == FTW_D || type == FTW_DNR ? chmod(path, 0700) : 0;
+}
+
 static void remove_all(const struct grove *g, const char *path)
 {
 	char name[PATH_SIZE];
 
-	nftw(full(g, path, name), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	full(g, path, name);
+	do {
+		shut = false;
+		if (geteuid() != 0)
+			nftw(name, open_up, 16, FTW_PHYS);
+	} while (shut);
+	nftw(name, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void grove_clear(struct grove *g)
@@ -192,8 +208,15 @@ static void change_attribute(struct grove *g, const char *path, const struct sta
 	snprintf(value, sizeof(value), "%llu", (unsigned long long)test_rand(rng) % 10);
 	switch (test_rand(rng) % 5) {
 	case 0:
+		/* Who is not root goes on only where the mode lets him. */
 		if (!S_ISLNK(st->st_mode))
-			CHECK_EQ(fchmodat(g->fd, path, 0400 + test_rand(rng) % 0400, 0), 0);
+			CHECK_EQ(fchmodat(g->fd, path,
+					  (0400 + test_rand(rng) % 0400) |
+					      (geteuid() == 0         ? 0
+					       : S_ISDIR(st->st_mode) ? 0700
+								      : 0600),
+					  0),
+				 0);
 		break;
 	case 1:
 		CHECK_EQ(utimensat(g->fd, path, ts, AT_SYMLINK_NOFOLLOW), 0);
