@@ -54,9 +54,8 @@ static int start_on(struct spread *s, int cpu)
 	pthread_attr_init(&attr);
 	rc = pthread_attr_setaffinity_np(&attr, sizeof(one), &one);
 	if (rc == 0) {
-		pthread_mutex_lock(
-		    &s->lock); /* it needs its name, which may be set after it runs */
-		s->placed = true;
+		/* It waits for its name, which may be set after it runs. */
+		pthread_mutex_lock(&s->lock);
 		rc = pthread_create(&s->thread, &attr, begin, s);
 		s->placed = rc == 0;
 		pthread_mutex_unlock(&s->lock);

@@ -405,17 +405,25 @@ static int find_stage(const char *name, unsigned char type, void *ctx)
 	return 0;
 }
 
+/* A name in the stage that is in the way at the moment. */
+static void in_stage(struct grove *g, const char *name, char *path, size_t size)
+{
+	char stage[JOURNAL_STAGE_SIZE] = "";
+
+	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
+	snprintf(path, size, "%s/%s", stage, name);
+}
+
 /* Somebody who had a file open that was displaced, and writes to it when all is done. */
 static int write_late(const char *path, const struct plan *plan, void *ctx, struct err *err)
 {
 	struct grove *g = ctx;
-	char stage[JOURNAL_STAGE_SIZE] = "", slot[sizeof(stage) + 8];
+	char slot[JOURNAL_STAGE_SIZE + 8];
 
 	(void)path;
 	(void)plan;
 	(void)err;
-	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
-	snprintf(slot, sizeof(slot), "%s/n7", stage);
+	in_stage(g, "n7", slot, sizeof(slot));
 	grove_text(g, slot, "the last word");
 	return 0;
 }
@@ -441,13 +449,12 @@ TEST(what_is_written_to_a_displaced_file_in_the_last_moment_stays_and_is_told)
 static int put_foreign(const char *path, const struct plan *plan, void *ctx, struct err *err)
 {
 	struct grove *g = ctx;
-	char stage[JOURNAL_STAGE_SIZE] = "", file[sizeof(stage) + 8];
+	char file[JOURNAL_STAGE_SIZE + 8];
 
 	(void)path;
 	(void)plan;
 	(void)err;
-	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
-	snprintf(file, sizeof(file), "%s/n200", stage); /* no step has that number */
+	in_stage(g, "n200", file, sizeof(file)); /* no step has that number */
 	grove_text(g, file, "theirs");
 	return 0;
 }
