@@ -8,7 +8,7 @@
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
-	bool skip_unreadable;
+	bool private, skip_unreadable;
 };
 
 static const struct opt clone_opts[] = {
@@ -23,6 +23,8 @@ static const struct opt clone_opts[] = {
 		 "let it grow by so much at most: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"safe, or strict: an fsync in it survives power loss"),
+	OPT_FLAG(0, "private", struct clone_args, private,
+		 "for root alone, faster: no permissions are checked, and no run can use it"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -72,6 +74,8 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "init .");
 	else if (r == -EACCES)
 		cmd_hint(inv, "clone --skip-unreadable");
+	else if (r == -EPERM)
+		cmd_hint(inv, "clone");
 	else if (r == -ENOENT)
 		cmd_hint(inv, "log");
 	else if (r == -EEXIST)
@@ -101,6 +105,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.ttl_ms = args->ttl,
 		.quota = args->quota,
 		.strict = strict > 0,
+		.private = args->private,
 		.skip_unreadable = args->skip_unreadable,
 		.watch = progress_watch(inv->progress),
 	};

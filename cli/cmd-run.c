@@ -190,6 +190,8 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
 		cmd_hint(inv, "list --all");
+	if (r == -EPERM && inv->n_before > 0)
+		cmd_hint(inv, "clone --from %s", inv->words[0]);
 	/* Else it is a path that nobody can grant. */
 	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
 		cmd_hint(inv, "init .");

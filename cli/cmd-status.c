@@ -228,7 +228,8 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	print_field(inv, "expires");
 	fprintf(inv->out, "%s\n", clones_expiry(c, expiry));
 	print_field(inv, "mounted");
-	fprintf(inv->out, "%s\n", c->mounted ? "yes" : "no");
+	fprintf(inv->out, "%s%s\n", c->mounted ? "yes" : "no",
+		c->private ? ", for root alone" : "");
 	print_field(inv, "changed");
 	clones_print_changes(inv->out, c);
 	fputc('\n', inv->out);

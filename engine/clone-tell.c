@@ -169,6 +169,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.expires = c.expires;
 	one.quota = c.quota;
 	one.strict = c.strict;
+	one.private = c.private;
 	one.stale = t->stale;
 	/* Of a clone that cannot be counted all else is still worth knowing. */
 	if (tell_content(t, &c, &one, &why) < 0)

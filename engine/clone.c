@@ -144,6 +144,10 @@ static int begin(struct making *m, struct err *err)
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
+	if (m->options->private && !host_for_others())
+		return err_set(
+		    err, -EPERM,
+		    "only root can have a private clone: no permissions are checked in it");
 	if (m->options->ttl_ms > (uint64_t)(INT64_MAX - engine_now()) / 1000000)
 		return err_set(err, -EINVAL, "no clone lives that long");
 	m->clones.list = calloc(count, sizeof(*m->clones.list));
@@ -173,12 +177,14 @@ static int put_records(struct making *m, struct err *err)
 				       : 0,
 			.quota = m->options->quota,
 			.strict = m->options->strict,
+			.private = m->options->private,
 		};
 
 		c->created = record.created;
 		c->expires = record.expires;
 		c->quota = record.quota;
 		c->strict = record.strict;
+		c->private = record.private;
 		r = clone_put(b, &record, REF_NEW, err);
 	}
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
@@ -212,7 +218,9 @@ static int mount_one(struct making *m, size_t i, struct err *err)
 
 	if (r < 0)
 		return r;
-	return i == 0 ? live_mount_first(h, name, &m->base.root, err) : live_mount(h, name, err);
+	/* The spare one is open to others. */
+	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->base.root, err)
+					      : live_mount(h, name, err);
 }
 
 /* They were made for nothing; nobody has seen them yet. */

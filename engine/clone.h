@@ -51,6 +51,7 @@ struct engine_clone {
 	int64_t expires;           /* 0: never */
 	uint64_t quota;            /* bytes it may grow by; 0: no limit */
 	bool strict;               /* an fsync in it survives power loss */
+	bool private;              /* nobody but root may enter it */
 	uint64_t used;             /* bytes it has grown by */
 	bool mounted;
 	bool compared;                     /* what follows is known */
@@ -79,6 +80,7 @@ struct engine_clone_options {
 	uint64_t ttl_ms;  /* removed after that, once nobody uses it; 0: never */
 	uint64_t quota;   /* 0: no limit */
 	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
+	bool private; /* only root may enter it, and no permissions are checked; root alone can have one */
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };

@@ -139,7 +139,12 @@ static void remove_mount_point(const char *path)
 static int live_show(struct live *l, struct err *err)
 {
 	AUTO_FREE char *source = NULL;
-	struct mount_options options = { .path = l->path, .others = host_for_others() };
+	const bool private = layer_is_private(l->layer);
+	struct mount_options options = {
+		.path = l->path,
+		.others = host_for_others() && !private,
+		.unchecked = private,
+	};
 	int r;
 
 	if (asprintf(&source, "snapcow:%s", l->name) < 0) {

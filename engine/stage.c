@@ -326,6 +326,11 @@ static int stage_named(struct engine *e, const struct stage_options *o, struct s
 
 	snprintf(message, sizeof(message), "before run %s", o->run);
 	r = clone_find(e->store, o->clone, &clone, err);
+	if (r >= 0 && clone.private)
+		r = err_set(
+		    err, -EPERM,
+		    "clone '%s' is private: only root may enter it, and what runs in a sandbox is not root",
+		    o->clone);
 	if (r >= 0)
 		r = clone_mount(e, o->clone, &ret->path, err);
 	if (r >= 0)

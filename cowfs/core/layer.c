@@ -165,6 +165,11 @@ const char *layer_name(const struct layer *l)
 	return l->record.name;
 }
 
+bool layer_is_private(const struct layer *l)
+{
+	return l->record.private != 0;
+}
+
 void layer_set_quota(struct layer *l, uint64_t quota)
 {
 	pthread_mutex_lock(&l->lock);

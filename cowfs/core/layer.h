@@ -273,3 +273,4 @@ void layer_set_expiry(struct layer *l, int64_t expires);
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */
+bool layer_is_private(const struct layer *l);  /* as the clone is */

@@ -1,6 +1,8 @@
 #include "cowfs/fuse/ops.h"
 
+#include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/sys.h"
@@ -13,6 +15,23 @@ void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 
 	r = layer_getattr(ops_layer(req), node, &st, &err);
 	reply_attr(req, r, &st, &err);
+}
+
+/*
+ * Asked only where the kernel checks no permissions, by access(2) and chdir(2).  It is root who asks,
+ * to whom everything is allowed but to run what nobody may.
+ */
+void op_access(fuse_req_t req, fuse_ino_t node, int mask)
+{
+	struct err err = { 0 };
+	struct stat st;
+	int r = 0;
+
+	if (mask & X_OK)
+		r = layer_getattr(ops_layer(req), node, &st, &err);
+	if (r == 0 && (mask & X_OK) && S_ISREG(st.st_mode) && !(st.st_mode & 0111))
+		r = -EACCES;
+	reply_done(req, r, &err);
 }
 
 /* The kernel's words for what shall be set, in ours; "now" becomes a time in `st`. */

@@ -1,7 +1,6 @@
 /*
  * What is not in this table libfuse answers with ENOSYS, and the kernel asks once:
- * FLUSH and ACCESS (with default_permissions it checks itself), POLL, BMAP, locks (it keeps
- * them itself) and what is younger than libfuse, STATX.
+ * FLUSH, POLL, BMAP, locks (it keeps them itself) and what is younger than libfuse, STATX.
  */
 #include "cowfs/fuse/ops.h"
 
@@ -56,6 +55,7 @@ const struct fuse_lowlevel_ops ops = {
 	.readdir = op_readdir,
 	.fsyncdir = op_fsync,
 	.statfs = op_statfs,
+	.access = op_access,
 	.setxattr = op_setxattr,
 	.getxattr = op_getxattr,
 	.listxattr = op_listxattr,

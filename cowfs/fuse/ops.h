@@ -64,6 +64,7 @@ void op_readdirplus(fuse_req_t req, fuse_ino_t dir, size_t size, off_t off,
 void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi);
 void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *st, int set,
 		struct fuse_file_info *fi);
+void op_access(fuse_req_t req, fuse_ino_t node, int mask);
 void op_statfs(fuse_req_t req, fuse_ino_t node);
 
 /* --- ops-xattr.c ------------------------------------------------------------------------ */

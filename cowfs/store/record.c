@@ -84,7 +84,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
-		.version = 2,
+		.version = 3,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -97,6 +97,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, next_ino), 2 },
 			{ FIELD_NUMBER, offsetof(struct clone, grown), 2 },
 			{ FIELD_NUMBER, offsetof(struct clone, strict), 2 },
+			{ FIELD_NUMBER, offsetof(struct clone, private), 3 },
 		},
 	},
 	[REF_RECEIPT] = {

@@ -88,6 +88,7 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.next_ino = UINT64_MAX,
 		.grown = -5,
 		.strict = 1,
+		.private = 1,
 	};
 }
 
@@ -214,6 +215,7 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK(got.next_ino == UINT64_MAX);
 	CHECK_EQ(got.grown, -5);
 	CHECK_EQ(got.strict, 1);
+	CHECK_EQ(got.private, 1);
 }
 
 TEST(a_receipt_comes_back_as_it_was)
@@ -657,7 +659,7 @@ TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
 	put_raw(&sh, REF_CLONE, "one", 3, &sh.root, v.data, v.len);
 	v.data[0] = 2;
 	put_raw(&sh, REF_CLONE, "two", 3, &sh.root, v.data, v.len - 1);
-	v.data[0] = 3;
+	v.data[0] = 4;
 	put_raw(&sh, REF_CLONE, "three", 5, &sh.root, v.data, v.len);
 	shelf_commit(&sh);
 	CHECK_EQ(clone_get(sh.s, "one", &got, &err), -EBADMSG);
