@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from arena import run, unmount
-from row import OURS
+from row import OURS, PRIVATE
 
 EXT4, OVERLAY, FUSE_OVERLAY, BINDFS = "ext4", "overlayfs", "fuse-overlayfs", "bindfs"
 BARE = "bare FUSE"  # the floor: what FUSE costs without a file system behind it
@@ -144,6 +144,7 @@ class Bare(Place):
 
 class Ours(Place):
     name = OURS
+    words = ()  # to say to `snap clone`
     busy = False
 
     def wait_for_spare(self):
@@ -160,16 +161,20 @@ class Ours(Place):
     @contextlib.contextmanager
     def fresh(self, of=None, copied=False):
         project, name = of or self.source, self.number()
-        path = self.session.clone_of(project, name)
+        path = self.session.clone_of(project, name, *self.words)
         try:
             yield Path(path)
         finally:
             self.session.store.snap("rm", "--force", name, cwd=project, check=False)
 
 
+class Private(Ours):
+    name, words = PRIVATE, ("--private",)
+
+
 def why_not(kind):
     """What keeps that one from running here, or None."""
-    if kind in (OVERLAY, BARE) and os.geteuid() != 0:
+    if kind in (OVERLAY, BARE, PRIVATE) and os.geteuid() != 0:
         return "mounting it needs root"
     if kind in (FUSE_OVERLAY, BINDFS) and not shutil.which(kind):
         return "not installed"
@@ -186,7 +191,7 @@ def places(session, *names):
 
 def find(session):
     found = {}
-    for kind in (Plain, Overlay, FuseOverlay, Bind, Bare, Ours):
+    for kind in (Plain, Overlay, FuseOverlay, Bind, Bare, Private, Ours):
         why = why_not(kind.name)
         if why:
             session.skipped[kind.name] = why

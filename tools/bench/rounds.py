@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from row import OURS
+from row import OURS, PRIVATE
 
 PATIENCE = 10  # seconds a turn, for who is no measure of anything
 
@@ -20,7 +20,7 @@ def take_turns(label, count, acts, rows, sync=True):
     Who takes very long, and is named by no target of these rows, has that one round, which then
     counts, and sits out the others.
     """
-    needed = {OURS}.union(*(row.peers() for row in rows))
+    needed = {OURS, PRIVATE}.union(*(row.peers() for row in rows))
     running = dict(acts)
     before = [row.counts() for row in rows]
     for number in range(count + 1):

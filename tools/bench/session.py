@@ -88,9 +88,9 @@ class Session:
         return self.once(f"snapshot {project}",
                          lambda: self.store.snap("snapshot", cwd=project)["snapshot"])
 
-    def clone_of(self, project, name):
+    def clone_of(self, project, name, *words):
         """A clone of that project; where it is mounted."""
-        return Path(self.store.snap("clone", "-n", name, "--from", self.snapshot_of(project),
+        return Path(self.store.snap("clone", "-n", name, "--from", self.snapshot_of(project), *words,
                                     cwd=project)["path"])
 
     def clone_now(self, project, name):
