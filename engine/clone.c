@@ -178,6 +178,7 @@ static int put_records(struct making *m, struct err *err)
 			.quota = m->options->quota,
 			.strict = m->options->strict,
 			.private = m->options->private,
+			.run = m->options->run,
 		};
 
 		c->created = record.created;

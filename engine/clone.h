@@ -81,6 +81,7 @@ struct engine_clone_options {
 	uint64_t quota;   /* 0: no limit */
 	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
 	bool private; /* only root may enter it, and no permissions are checked; root alone can have one */
+	uint64_t run;         /* that it was made for and ends with; 0: none; in cowfsd alone */
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };

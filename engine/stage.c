@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -208,7 +209,10 @@ static int persist(const struct staged *s, struct err *err)
 	if (r < 0)
 		return r;
 	live = live_find(s->host, s->name);
-	return live ? layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err) : 0;
+	if (!live)
+		return 0;
+	layer_leave_run(live->layer);
+	return layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err);
 }
 
 int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
@@ -250,9 +254,11 @@ int stage_stay(struct engine *e, const char *clone, struct err *err)
 	live = live_find(h, clone);
 	if (live) {
 		layer_set_expiry(live->layer, 0);
+		layer_leave_run(live->layer);
 		return layer_persist(live->layer, BATCH_DURABLE, NULL, NULL, &state, err);
 	}
 	c.expires = 0;
+	c.run = 0;
 	r = batch_begin(h->store, &b, err);
 	if (r >= 0)
 		r = clone_put(b, &c, REF_REPLACE, err);
@@ -293,6 +299,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
+		.run = o->keep ? 0 : strtoull(o->run, NULL, 16),
 		.watch = o->watch,
 	};
 	struct engine_clone *c;
@@ -390,17 +397,33 @@ struct sweeping {
 	size_t n;
 };
 
-static int collect_left(const struct clone *c, void *ctx, struct err *err)
+/* One that bears the name of its run was never to stay; of others somebody may have to decide. */
+static bool is_left(const struct host *h, const struct clone *c)
 {
 	const size_t len = sizeof(STAGE_NAME) - 1;
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	char id[STAGE_RUN_SIZE];
+	int r;
+
+	if (c->expires == 0)
+		return false;
+	if (strncmp(c->name, STAGE_NAME, len) == 0 && strlen(c->name + len) == STAGE_RUN_SIZE - 1)
+		return !run_record_is_live(h->dir, c->name + len);
+	if (c->run == 0)
+		return false;
+	snprintf(id, sizeof(id), "%012llx", (unsigned long long)c->run & 0xffffffffffff);
+	r = run_record_read(h->dir, id, &run, NULL);
+	return r == -ENOENT ||
+	       (r >= 0 && (run.state == ENGINE_RUN_LOST || run.state == ENGINE_RUN_REFUSED));
+}
+
+static int collect_left(const struct clone *c, void *ctx, struct err *err)
+{
 	struct sweeping *s = ctx;
 
 	(void)err;
-	if (c->expires == 0 || strncmp(c->name, STAGE_NAME, len) != 0 ||
-	    strlen(c->name + len) != STAGE_RUN_SIZE - 1 || s->n == ARRAY_LEN(s->names))
-		return 0;
-	if (!run_record_is_live(s->host->dir, c->name + len))
-		memcpy(s->names[s->n++], c->name, len + STAGE_RUN_SIZE);
+	if (s->n < ARRAY_LEN(s->names) && is_left(s->host, c))
+		snprintf(s->names[s->n++], sizeof(s->names[0]), "%s", c->name);
 	return 0;
 }
 

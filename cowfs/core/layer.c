@@ -186,6 +186,14 @@ void layer_set_expiry(struct layer *l, int64_t expires)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void layer_leave_run(struct layer *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->record.run = 0;
+	node_mark(l, l->top); /* also if a persist is under way */
+	pthread_mutex_unlock(&l->lock);
+}
+
 void layer_set_ceiling(struct layer *l, uint64_t ceiling)
 {
 	pthread_mutex_lock(&l->lock);

@@ -269,6 +269,9 @@ void layer_set_quota(struct layer *l, uint64_t quota);
 /* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
 void layer_set_expiry(struct layer *l, int64_t expires);
 
+/* The clone ends with no run.  The same. */
+void layer_leave_run(struct layer *l);
+
 /* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 

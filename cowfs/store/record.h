@@ -60,6 +60,7 @@ struct clone {
 	int64_t grown;     /* bytes of data by which it has grown since it was made */
 	uint64_t strict;   /* not 0: an fsync in it survives power loss */
 	uint64_t private;  /* not 0: for root alone, whom no permission stops */
+	uint64_t run;      /* id of the run that it was made for and ends with; 0: none */
 };
 
 enum receipt_kind {

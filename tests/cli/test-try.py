@@ -219,6 +219,23 @@ def a_kill_at_any_moment_leaves_no_clone(w):
 
 
 @test
+def a_kill_of_the_daemon_and_it_leaves_no_clone(w):
+    """Nobody is left to remove it: the next daemon does, whether there was a record yet or not."""
+    can_run(w)
+    for recorded in (True, False):
+        with subprocess.Popen([SNAP, "try", "--promote-if-ok", "--", "sh", "-c", "echo ready; sleep 60"],
+                              cwd=w.project, env=w.env, stdout=subprocess.PIPE) as child:
+            assert child.stdout.readline() == b"ready\n"
+            for pid in w.daemons():
+                os.kill(pid, 9)
+                gone(pid, 20)
+            child.kill()
+        for path in [] if recorded else (w.store / "runs").iterdir():
+            path.unlink()
+        left_nothing(w)
+
+
+@test
 def a_clone_can_be_decided_on_after_its_daemon_died(w):
     can_run(w)
     for key, want in (("d", []), ("p", [])):
