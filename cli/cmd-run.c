@@ -182,7 +182,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	refusals_print(r);
 }
 
-static void hint(struct invocation *inv, int r)
+static void hint(struct invocation *inv, const struct engine_run *run, int r)
 {
 	const struct run_args *args = inv->args;
 
@@ -190,7 +190,7 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
 		cmd_hint(inv, "list --all");
-	if (r == -EPERM && inv->n_before > 0)
+	if (r == -EPERM && inv->n_before > 0 && run->state != ENGINE_RUN_REFUSED)
 		cmd_hint(inv, "clone --from %s", inv->words[0]);
 	/* Else it is a path that nobody can grant. */
 	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
@@ -232,7 +232,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 
 	r = engine_run(inv->engine, &options, ret, err);
 	progress_done(inv->progress);
-	hint(inv, r);
+	hint(inv, ret, r);
 	return r;
 }
 

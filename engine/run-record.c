@@ -318,15 +318,12 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 int run_record_end(struct run_record *r, struct engine_run *run, struct err *err)
 {
 	struct stat st;
-	int x;
 
 	for (int i = 0; i < RECORD; i++)
 		run->logged[i] =
 		    r->log_fd[i] >= 0 && fstat(r->log_fd[i], &st) == 0 ? (uint64_t)st.st_size : 0;
 	run->log_truncated = r->truncated;
-	x = put(r, run, err);
-	run_record_done(r);
-	return x;
+	return put(r, run, err);
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -337,6 +334,17 @@ static bool is_locked(int dir_fd, const char *id)
 	    openat(dir_fd, name_of(id, RECORD).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+uint64_t run_record_number(const char *id)
+{
+	return strtoull(id, NULL, 16);
+}
+
+void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE])
+{
+	snprintf(ret, ENGINE_RUN_ID_SIZE, "%0*llx", ENGINE_RUN_ID_SIZE - 1,
+		 (unsigned long long)number);
 }
 
 bool run_record_is_live(const char *store, const char *id)

@@ -2,8 +2,8 @@
  * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .out and .err.
  *
  * Who runs it writes it: cowfsd has no part in it.  The record is there from the start, with a line
- * of what is known then, and gets a second one at the end; as long as it is locked the run, or
- * something of it, is alive.  A stream of which nothing came has no file.
+ * of what is known then, and gets a second one at the end; as long as it is locked the run is alive, or
+ * somebody decides on what it did.  A stream of which nothing came has no file.
  */
 #pragma once
 
@@ -31,7 +31,12 @@ NODISCARD int run_record_pick(char id[ENGINE_RUN_ID_SIZE], struct err *err);
 NODISCARD int run_record_begin(const char *store, const struct engine_run *run,
 			       struct run_record *ret, struct err *err);
 void run_record_log(struct run_record *r, int stream, const void *data, size_t len);
+/* It stays locked until run_record_done(). */
 NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
+
+/* The id as a number, and back. */
+uint64_t run_record_number(const char *id);
+void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);
 
 bool run_record_is_live(const char *store, const char *id);
 

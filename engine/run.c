@@ -371,7 +371,7 @@ static int hand_over(struct running *r, struct err *err)
 {
 	if (!r->options->waits || r->run.state == ENGINE_RUN_REFUSED)
 		return 0;
-	return waiting_new(r->engine, r->stage.clone, r->options->keep, &r->control,
+	return waiting_new(r->engine, r->stage.clone, r->options->keep, &r->control, &r->record,
 			   r->options->waits, err);
 }
 

@@ -150,6 +150,15 @@ static int pass_log(int fd, engine_log_fn fn, void *ctx, struct err *err)
 	return r < 0 ? r : any;
 }
 
+/* One whose clone is being decided on is locked, and writes nothing any more. */
+static bool is_running(struct engine *e, const char *id)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+
+	return run_record_read(e->store_path, id, &run, NULL) >= 0 &&
+	       run.state == ENGINE_RUN_RUNNING;
+}
+
 int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stderr, bool follow,
 		   engine_log_fn fn, void *ctx, struct err *err)
 {
@@ -165,7 +174,7 @@ int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stder
 		return err_nomem(err);
 	do {
 		/* What it wrote before it was found dead is read after that. */
-		live = follow && run_record_is_live(e->store_path, run->id);
+		live = follow && is_running(e, run->id);
 		if (fd < 0)
 			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		/* One that says nothing has no file of it. */
@@ -210,7 +219,7 @@ int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err 
 	for (size_t i = 0; r >= 0 && i < runs.n; i++) {
 		const struct engine_run *run = &runs.list[i];
 
-		if (run->state == ENGINE_RUN_RUNNING ||
+		if (run_record_is_live(e->store_path, run->id) ||
 		    (i < ENGINE_RUNS_KEPT && run->started >= oldest))
 			continue;
 		if (!dry_run)

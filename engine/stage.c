@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -209,10 +208,7 @@ static int persist(const struct staged *s, struct err *err)
 	if (r < 0)
 		return r;
 	live = live_find(s->host, s->name);
-	if (!live)
-		return 0;
-	layer_leave_run(live->layer);
-	return layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err);
+	return live ? layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err) : 0;
 }
 
 int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
@@ -299,7 +295,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
-		.run = o->keep ? 0 : strtoull(o->run, NULL, 16),
+		.run = o->keep ? 0 : run_record_number(o->run),
 		.watch = o->watch,
 	};
 	struct engine_clone *c;
@@ -397,24 +393,15 @@ struct sweeping {
 	size_t n;
 };
 
-/* One that bears the name of its run was never to stay; of others somebody may have to decide. */
+/* Nobody who ran something in it, or decides on that, is alive. */
 static bool is_left(const struct host *h, const struct clone *c)
 {
-	const size_t len = sizeof(STAGE_NAME) - 1;
-	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	char id[STAGE_RUN_SIZE];
-	int r;
 
-	if (c->expires == 0)
-		return false;
-	if (strncmp(c->name, STAGE_NAME, len) == 0 && strlen(c->name + len) == STAGE_RUN_SIZE - 1)
-		return !run_record_is_live(h->dir, c->name + len);
 	if (c->run == 0)
 		return false;
-	snprintf(id, sizeof(id), "%012llx", (unsigned long long)c->run & 0xffffffffffff);
-	r = run_record_read(h->dir, id, &run, NULL);
-	return r == -ENOENT ||
-	       (r >= 0 && (run.state == ENGINE_RUN_LOST || run.state == ENGINE_RUN_REFUSED));
+	run_record_id(c->run, id);
+	return !run_record_is_live(h->dir, id);
 }
 
 static int collect_left(const struct clone *c, void *ctx, struct err *err)

@@ -4,8 +4,11 @@
 #pragma once
 
 #include "engine/control-i.h"
-#include "engine/run.h"
+#include "engine/run-record.h"
 
-/* Takes the connection that it hangs on, if it succeeds.  `kept`: the decision was made already. */
+/*
+ * Takes the connection that it hangs on, and the record of its run, which is locked until then, if it
+ * succeeds.  `kept`: the decision was made already.
+ */
 NODISCARD int waiting_new(struct engine *e, const char *clone, bool kept, struct control *control,
-			  struct engine_waiting **ret, struct err *err);
+			  struct run_record *record, struct engine_waiting **ret, struct err *err);

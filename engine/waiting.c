@@ -11,21 +11,28 @@ struct engine_waiting {
 	struct engine *engine;  /* borrowed */
 	char *clone;            /* owned; NULL: it is decided */
 	struct control control; /* that it hangs on */
+	struct run_record record;
 };
 
 int waiting_new(struct engine *e, const char *clone, bool kept, struct control *control,
-		struct engine_waiting **ret, struct err *err)
+		struct run_record *record, struct engine_waiting **ret, struct err *err)
 {
 	CLEANUP(engine_waiting_free_p) struct engine_waiting *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return err_nomem(err);
-	*w = (struct engine_waiting){ .engine = e, .control = CONTROL_INIT };
+	*w = (struct engine_waiting){
+		.engine = e,
+		.control = CONTROL_INIT,
+		.record = RUN_RECORD_INIT,
+	};
 	w->clone = kept ? NULL : strdup(clone);
 	if (!kept && !w->clone)
 		return err_nomem(err);
 	w->control = *control;
 	*control = CONTROL_INIT;
+	w->record = *record;
+	*record = RUN_RECORD_INIT;
 	*ret = TAKE_PTR(w);
 	return 0;
 }
@@ -75,5 +82,6 @@ void engine_waiting_free(struct engine_waiting *w)
 		log_warn("removing clone '%s': %s, continuing", w->clone, err.msg);
 	free(w->clone);
 	control_done(&w->control);
+	run_record_done(&w->record);
 	free(w);
 }

@@ -97,7 +97,8 @@ static int serve_stage(struct engine *e, const struct engine_watch *watch, struc
 	};
 	int r = json_end(options.doc, err);
 
-	if (r >= 0 && strlen(o.run) != STAGE_RUN_SIZE - 1)
+	if (r >= 0 && (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
+		       strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1))
 		r = err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
 	if (r >= 0)
 		r = stage_begin(e, &o, &stage, err);

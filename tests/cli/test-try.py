@@ -233,6 +233,18 @@ def a_kill_of_the_daemon_and_it_leaves_no_clone(w):
         for path in [] if recorded else (w.store / "runs").iterdir():
             path.unlink()
         left_nothing(w)
+    t = Terminal(w, "try", "--", *EDIT).wait_for(QUESTION)
+    for pid in w.daemons():
+        os.kill(pid, 9)
+        gone(pid, 20)
+    w.ok("list")  # its daemon leaves what is waited for alone
+    assert len(clones(w)) == 1
+    for pid in w.daemons():
+        os.kill(pid, 9)
+        gone(pid, 20)
+    t.child.kill()
+    t.child.wait()
+    left_nothing(w)
 
 
 @test
