@@ -66,6 +66,7 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 
 static void hint(struct invocation *inv, int r)
 {
+	const struct clone_args *args = inv->args;
 	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
 
 	if (here)
@@ -74,7 +75,7 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "init .");
 	else if (r == -EACCES)
 		cmd_hint(inv, "clone --skip-unreadable");
-	else if (r == -EPERM)
+	else if (r == -EPERM && args->private)
 		cmd_hint(inv, "clone");
 	else if (r == -ENOENT)
 		cmd_hint(inv, "log");

@@ -144,7 +144,7 @@ static int begin(struct making *m, struct err *err)
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
-	if (m->options->private && !host_for_others())
+	if (m->options->private && !host_is_root())
 		return err_set(
 		    err, -EPERM,
 		    "only root can have a private clone: no permissions are checked in it");

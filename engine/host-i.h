@@ -58,6 +58,9 @@ NODISCARD int host_serve(struct host *h, struct err *err);
 /* Root's clones are open to whom their permissions let in, as any directory of root's is. */
 bool host_for_others(void);
 
+/* Is this root to the kernel's eyes, in every id, so that only such can enter a mount of ours? */
+bool host_is_root(void);
+
 /* Remove what was replaced in projects and is in nobody's way, if there is any, until `stop` says so. */
 void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
 

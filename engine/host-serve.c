@@ -20,3 +20,8 @@ bool host_for_others(void)
 {
 	return geteuid() == 0;
 }
+
+bool host_is_root(void)
+{
+	return getuid() == 0 && geteuid() == 0 && getgid() == 0 && getegid() == 0;
+}

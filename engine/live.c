@@ -139,7 +139,7 @@ static void remove_mount_point(const char *path)
 static int live_show(struct live *l, struct err *err)
 {
 	AUTO_FREE char *source = NULL;
-	const bool private = layer_is_private(l->layer);
+	const bool private = layer_is_private(l->layer) && host_is_root();
 	struct mount_options options = {
 		.path = l->path,
 		.others = host_for_others() && !private,

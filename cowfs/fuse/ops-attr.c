@@ -18,8 +18,8 @@ void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 }
 
 /*
- * Asked only where the kernel checks no permissions, by access(2) and chdir(2).  It is root who asks,
- * to whom everything is allowed but to run what nobody may.
+ * Asked only where the kernel checks no permissions, by access(2) and chdir(2).  It is root who
+ * asks, to whom everything is allowed but to run what nobody may.
  */
 void op_access(fuse_req_t req, fuse_ino_t node, int mask)
 {
@@ -29,7 +29,7 @@ void op_access(fuse_req_t req, fuse_ino_t node, int mask)
 
 	if (mask & X_OK)
 		r = layer_getattr(ops_layer(req), node, &st, &err);
-	if (r == 0 && (mask & X_OK) && S_ISREG(st.st_mode) && !(st.st_mode & 0111))
+	if (r == 0 && (mask & X_OK) && !S_ISDIR(st.st_mode) && !(st.st_mode & 0111))
 		r = -EACCES;
 	reply_done(req, r, &err);
 }

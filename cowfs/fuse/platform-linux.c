@@ -112,15 +112,8 @@ static int no_device(struct err *err)
 		       "with '--device " DEVICE "'");
 }
 
-/*
- * Without set-id programs and devices where others may enter: a tree may hold such files from
- * a medium on which they meant nothing.  Where nobody but ourselves can enter they can
- * give nobody anything, and the clone is as the directory was.
- */
-static unsigned long mount_flags(const struct mount_options *o)
-{
-	return o->others || geteuid() != 0 ? MS_NOSUID | MS_NODEV : 0;
-}
+/* A tree may hold set-id programs and devices from a medium on which they meant nothing. */
+#define MOUNT_FLAGS (MS_NOSUID | MS_NODEV)
 
 /* The connection, or -EPERM: somebody with more rights must do it. */
 static int open_device(struct err *err)
@@ -146,7 +139,7 @@ static int mount_here(const struct mount_options *o, int *ret_fd, struct err *er
 	snprintf(text, sizeof(text), "fd=%d,rootmode=%o,user_id=%u,group_id=%u%s%s", fd, S_IFDIR,
 		 geteuid(), getegid(), o->unchecked ? "" : ",default_permissions",
 		 o->others ? ",allow_other" : "");
-	if (mount(o->source, o->path, FS_TYPE, mount_flags(o), text) < 0) {
+	if (mount(o->source, o->path, FS_TYPE, MOUNT_FLAGS, text) < 0) {
 		if (errno == EPERM)
 			return -EPERM;
 		if (errno == ENODEV)
@@ -252,12 +245,11 @@ static bool configure(int context, int fd, const struct mount_options *o)
 static int make_tree(const struct mount_options *o, int fd)
 {
 	AUTO_CLOSE int context = fsopen("fuse", FSOPEN_CLOEXEC);
-	const unsigned attr = mount_flags(o) != 0 ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV : 0;
 	int tree;
 
 	if (context < 0 || !configure(context, fd, o))
 		return -errno;
-	tree = fsmount(context, FSMOUNT_CLOEXEC, attr);
+	tree = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return tree < 0 ? -errno : tree;
 }
 

@@ -49,6 +49,7 @@ enum pool_lane wire_lane(const void *bytes)
 	case FUSE_LISTXATTR:
 	case FUSE_LSEEK:
 	case FUSE_STATFS:
+	case FUSE_ACCESS:
 		return POOL_SHORT;
 	default: /* it changes something: it may wait until older changes are stored */
 		return POOL_PATIENT;

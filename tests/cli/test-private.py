@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ mkdir plain sticky shared; chmod 1777 sticky; chmod 2775 shared; chgrp 12 shared
 echo secret >closed; chmod 0 closed; cat closed; echo more >>closed; cat closed
 echo text >program; ./program 2>/dev/null || echo "not run: $?"
 test -x program || echo "not to be run"; test -w closed && echo writable
+mkfifo pipe; test -x pipe || echo "no pipe is run"; test -x plain && echo "to be entered"; rm pipe
 chmod 755 program; printf '#!/bin/sh\necho ran\n' >program; ./program
 chmod 4755 program; echo '# more' >>program; stat -c '%a %u %g' program
 chown 1000:1000 program; stat -c '%a %u %g' program
@@ -77,7 +79,7 @@ def as_nobody(call, *args):
 @private_test
 def nobody_but_root_enters_by_any_way(w: World):
     path = clone(w, "-n", "mine")
-    assert is_private(path)
+    assert is_private(path) and {"nosuid", "nodev"} <= set(options(path)[0])
     (path / "open").write_text("for all")
     (path / "open").chmod(0o666)
     for at in (w.top, w.store, w.store / "clones"):
@@ -119,8 +121,27 @@ def root_meets_there_what_it_meets_in_a_plain_directory(w: World):
     assert "secret\nmore" in told[0][1] and "not run: 126" in told[0][1], told[0]
 
 
+def access_list(*entries):
+    """As an attribute has it: (tag, permissions, id)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in entries)
+
+
 @private_test
-def attributes_and_lists_are_kept(w: World):
+def access_lists_are_kept_and_inherited(w: World):
+    nobody = 0xffffffff
+    path = clone(w)
+    (path / "dir").mkdir()
+    given = access_list((1, 7, nobody), (2, 4, 1000), (4, 5, nobody), (16, 5, nobody), (32, 0, nobody))
+    os.setxattr(path / "dir", "system.posix_acl_default", given)
+    assert os.getxattr(path / "dir", "system.posix_acl_default") == given
+    (path / "dir" / "file").write_text("text")
+    assert (path / "dir" / "file").stat().st_mode & 0o777 == 0o640
+    got = os.getxattr(path / "dir" / "file", "system.posix_acl_access")
+    assert struct.pack("<HHI", 2, 4, 1000) in got
+
+
+@private_test
+def attributes_are_kept(w: World):
     path = clone(w)
     os.setxattr(path / "README.md", "user.note", b"kept")
     os.setxattr(path / "README.md", "trusted.note", b"kept too")

@@ -50,7 +50,8 @@ def meta(session):
     def act(place):
         with place.work() as work:
             for what, value in loop(session, "meta", work, FILES).items():
-                rows[what].add(place.name, value)
+                if place.name != PRIVATE or isinstance(rows[what], Pair):
+                    rows[what].add(place.name, value)
     take_part(session, "small files", act, rows.values(),
               (EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE, PRIVATE))
 
