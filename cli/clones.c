@@ -28,6 +28,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 		json_set_null(j, "quota");
 	json_set_text(j, "durability", c->strict ? "strict" : "safe");
 	json_set_bool(j, "private", c->private);
+	json_set_bool(j, "xattrs", !c->no_xattrs);
 	json_set_bool(j, "mounted", c->mounted);
 }
 

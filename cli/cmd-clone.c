@@ -8,7 +8,7 @@
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
-	bool private, skip_unreadable;
+	bool private, no_xattrs, skip_unreadable;
 };
 
 static const struct opt clone_opts[] = {
@@ -25,6 +25,9 @@ static const struct opt clone_opts[] = {
 		"safe, or strict: an fsync in it survives power loss"),
 	OPT_FLAG(0, "private", struct clone_args, private,
 		 "for root alone, faster: no permissions are checked, and no run can use it"),
+	OPT_FLAG(
+	    0, "no-xattrs", struct clone_args, no_xattrs,
+	    "a private one without extended attributes, faster still: none can be seen or set"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -107,6 +110,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.quota = args->quota,
 		.strict = strict > 0,
 		.private = args->private,
+		.no_xattrs = args->no_xattrs,
 		.skip_unreadable = args->skip_unreadable,
 		.watch = progress_watch(inv->progress),
 	};
@@ -114,6 +118,8 @@ static int clone_run(struct invocation *inv, struct err *err)
 
 	if (strict < 0)
 		return strict;
+	if (args->no_xattrs && !args->private)
+		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
 	r = engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);
 	hint(inv, r);

@@ -229,7 +229,9 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	fprintf(inv->out, "%s\n", clones_expiry(c, expiry));
 	print_field(inv, "mounted");
 	fprintf(inv->out, "%s%s\n", c->mounted ? "yes" : "no",
-		c->private ? ", for root alone" : "");
+		c->no_xattrs ? ", for root alone, without extended attributes"
+		: c->private ? ", for root alone"
+			     : "");
 	print_field(inv, "changed");
 	clones_print_changes(inv->out, c);
 	fputc('\n', inv->out);

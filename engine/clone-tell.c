@@ -170,6 +170,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.quota = c.quota;
 	one.strict = c.strict;
 	one.private = c.private;
+	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
 	/* Of a clone that cannot be counted all else is still worth knowing. */
 	if (tell_content(t, &c, &one, &why) < 0)

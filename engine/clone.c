@@ -144,6 +144,9 @@ static int begin(struct making *m, struct err *err)
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
+	if (m->options->no_xattrs && !m->options->private)
+		return err_set(err, -EINVAL,
+			       "only a private clone can do without extended attributes");
 	if (m->options->private && !host_is_root())
 		return err_set(
 		    err, -EPERM,
@@ -178,6 +181,7 @@ static int put_records(struct making *m, struct err *err)
 			.quota = m->options->quota,
 			.strict = m->options->strict,
 			.private = m->options->private,
+			.no_xattrs = m->options->no_xattrs,
 			.run = m->options->run,
 		};
 
@@ -186,6 +190,7 @@ static int put_records(struct making *m, struct err *err)
 		c->quota = record.quota;
 		c->strict = record.strict;
 		c->private = record.private;
+		c->no_xattrs = record.no_xattrs;
 		r = clone_put(b, &record, REF_NEW, err);
 	}
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);

@@ -51,7 +51,8 @@ struct engine_clone {
 	int64_t expires;           /* 0: never */
 	uint64_t quota;            /* bytes it may grow by; 0: no limit */
 	bool strict;               /* an fsync in it survives power loss */
-	bool private;              /* nobody but root may enter it */
+	bool private;              /* nobody but root may enter it, */
+	bool no_xattrs;            /* and extended attributes can be neither seen nor set */
 	uint64_t used;             /* bytes it has grown by */
 	bool mounted;
 	bool compared;                     /* what follows is known */
@@ -80,8 +81,9 @@ struct engine_clone_options {
 	uint64_t ttl_ms;  /* removed after that, once nobody uses it; 0: never */
 	uint64_t quota;   /* 0: no limit */
 	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
-	bool private; /* only root may enter it, and no permissions are checked; root alone can have one */
-	uint64_t run;         /* that it was made for and ends with; 0: none; in cowfsd alone */
+	bool private;     /* root alone may have it and enter it, and no permissions are checked */
+	bool no_xattrs;   /* of a private one: extended attributes can be neither seen nor set */
+	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };

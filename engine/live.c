@@ -144,6 +144,7 @@ static int live_show(struct live *l, struct err *err)
 		.path = l->path,
 		.others = host_for_others() && !private,
 		.unchecked = private,
+		.no_xattrs = private && layer_hides_xattrs(l->layer),
 	};
 	int r;
 

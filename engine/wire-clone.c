@@ -20,6 +20,7 @@ static void set_clone(struct json j, const struct engine_clone *c)
 	json_set_uint(j, "quota", c->quota);
 	json_set_bool(j, "strict", c->strict);
 	json_set_bool(j, "private", c->private);
+	json_set_bool(j, "no_xattrs", c->no_xattrs);
 	json_set_uint(j, "used", c->used);
 	json_set_bool(j, "mounted", c->mounted);
 	json_set_bool(j, "compared", c->compared);
@@ -46,6 +47,7 @@ static void get_clone(struct json j, struct engine_clone *c)
 	c->quota = json_get_uint(j, "quota");
 	c->strict = json_get_bool(j, "strict");
 	c->private = json_get_bool(j, "private");
+	c->no_xattrs = json_get_bool(j, "no_xattrs");
 	c->used = json_get_uint(j, "used");
 	c->mounted = json_get_bool(j, "mounted");
 	c->compared = json_get_bool(j, "compared");
@@ -132,6 +134,7 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	json_set_uint(a.options, "quota", options->quota);
 	json_set_bool(a.options, "strict", options->strict);
 	json_set_bool(a.options, "private", options->private);
+	json_set_bool(a.options, "no_xattrs", options->no_xattrs);
 	json_set_bool(a.options, "skip_unreadable", options->skip_unreadable);
 	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
 	if (r == -ESRCH) {
@@ -156,6 +159,7 @@ static int serve_clone(struct engine *e, const struct engine_watch *watch, struc
 		.quota = json_get_uint(options, "quota"),
 		.strict = json_get_bool(options, "strict"),
 		.private = json_get_bool(options, "private"),
+		.no_xattrs = json_get_bool(options, "no_xattrs"),
 		.skip_unreadable = json_get_bool(options, "skip_unreadable"),
 		.watch = *watch,
 	};

@@ -170,6 +170,11 @@ bool layer_is_private(const struct layer *l)
 	return l->record.private != 0;
 }
 
+bool layer_hides_xattrs(const struct layer *l)
+{
+	return l->record.no_xattrs != 0;
+}
+
 void layer_set_quota(struct layer *l, uint64_t quota)
 {
 	pthread_mutex_lock(&l->lock);

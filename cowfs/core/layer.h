@@ -276,4 +276,6 @@ void layer_leave_run(struct layer *l);
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */
-bool layer_is_private(const struct layer *l);  /* as the clone is */
+/* As the clone is. */
+bool layer_is_private(const struct layer *l);
+bool layer_hides_xattrs(const struct layer *l);

@@ -28,6 +28,13 @@ struct layer *ops_layer(fuse_req_t req)
 	return m->layer;
 }
 
+bool ops_hides_xattrs(fuse_req_t req)
+{
+	const struct mount *m = fuse_req_userdata(req);
+
+	return m->no_xattrs;
+}
+
 struct layer_call ops_call(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);

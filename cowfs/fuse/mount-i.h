@@ -36,8 +36,8 @@ struct mount {
 	struct layer *layer;
 	_Atomic(const char *) path; /* `at`, or words for nowhere */
 	char *at;                   /* owned; NULL: attached nowhere */
-	int tree;       /* owned: the mount, as long as it is so, and while it is closed; else -1 */
-	bool unchecked; /* as mount_options has it */
+	int tree; /* owned: the mount, as long as it is so, and while it is closed; else -1 */
+	bool unchecked, no_xattrs; /* as mount_options has it */
 	struct platform_id id;
 	struct fuse_session *se; /* owned; `fd` with it */
 	int fd;                  /* the connection */

@@ -193,6 +193,7 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	if (r < 0)
 		return r;
 	m->unchecked = options->unchecked;
+	m->no_xattrs = options->no_xattrs;
 	m->wire.maps_ids = !options->unchecked && geteuid() == 0;
 	if (options->path != NULL)
 		r = platform_mount(options, &fd, &m->id, err);

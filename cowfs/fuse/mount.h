@@ -29,6 +29,7 @@ struct mount_options {
 	    others; /* let other users in, as their permissions allow (root may; users need user_allow_other) */
 	bool
 	    unchecked; /* the kernel checks no permissions: only for mounts nobody else can enter */
+	bool no_xattrs; /* none can be seen or set, no ACL either: only with `unchecked` */
 };
 
 /*

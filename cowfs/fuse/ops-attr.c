@@ -75,9 +75,12 @@ void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *st, int set,
 	const unsigned ours = what_to_set(set, st);
 	struct err err = { 0 };
 	struct stat now;
-	int r;
+	int r = 0;
 
-	r = layer_setattr(ops_layer(req), &call, node, st, ours, &now, &err);
+	if (ours & (LAYER_SET_SIZE | LAYER_SET_UID | LAYER_SET_GID))
+		r = ops_drop_capability(req, node, &err);
+	if (r == 0)
+		r = layer_setattr(ops_layer(req), &call, node, st, ours, &now, &err);
 	reply_attr(req, r, &now, &err);
 }
 

@@ -56,7 +56,10 @@ void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, of
 	int r;
 
 	call.writer = (uint32_t)fuse_req_ctx(req)->pid;
-	r = layer_write(ops_layer(req), &call, node, (uint64_t)off, data, size, kill_priv, &err);
+	r = ops_drop_capability(req, node, &err);
+	if (r == 0)
+		r = layer_write(ops_layer(req), &call, node, (uint64_t)off, data, size, kill_priv,
+				&err);
 	if (r < 0) {
 		reply_error(req, r, &err);
 		return;
@@ -76,7 +79,9 @@ static int kill_priv(fuse_req_t req, const struct layer_call *call, fuse_ino_t n
 	struct stat st;
 	int r;
 
-	r = layer_getattr(ops_layer(req), node, &st, err);
+	r = ops_drop_capability(req, node, err);
+	if (r == 0)
+		r = layer_getattr(ops_layer(req), node, &st, err);
 	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)) || ops_from_root(req))
 		return r;
 	r = layer_setattr(ops_layer(req), call, node, &st, LAYER_KILL_PRIV, &st, err);

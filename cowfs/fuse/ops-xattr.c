@@ -21,15 +21,28 @@ static bool has_prefix(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* 0, or what a name that cannot be is answered with. */
-static int check_name(const char *name)
+/* 0, or what a name that cannot be is answered with: after ENOSYS the kernel asks for none again. */
+static int check_name(fuse_req_t req, const char *name)
 {
 	static const char *const spaces[] = { "user.", "trusted.", "security." };
 
+	if (ops_hides_xattrs(req))
+		return -ENOSYS;
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
 		if (has_prefix(name, spaces[i]))
 			return name[strlen(spaces[i])] != '\0' ? 0 : -EINVAL;
 	return acl_is_name(name) ? 0 : -EOPNOTSUPP;
+}
+
+int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err)
+{
+	const struct layer_call call = ops_call(req);
+	int r;
+
+	if (!ops_hides_xattrs(req))
+		return 0;
+	r = layer_removexattr(ops_layer(req), &call, node, "security.capability", err);
+	return r == -ENODATA ? 0 : r;
 }
 
 void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
@@ -42,7 +55,7 @@ void op_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *
 
 	if (set.kills_sgid)
 		flags |= LAYER_ACL_KILL_SGID;
-	r = check_name(set.name);
+	r = check_name(req, set.name);
 	if (r == 0)
 		r = layer_setxattr(ops_layer(req), &call, node, set.name, set.value, size, flags,
 				   &err);
@@ -57,7 +70,7 @@ void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
 	struct err err = { 0 };
 	ssize_t n;
 
-	n = check_name(name);
+	n = check_name(req, name);
 	if (n == 0 && room > 0)
 		value = malloc(room);
 	if (n == 0 && room > 0 && value == NULL)
@@ -74,7 +87,7 @@ static size_t keep_visible(fuse_req_t req, char *list, size_t len)
 
 	for (size_t at = 0, n; at < len; at += n) {
 		n = strlen(list + at) + 1;
-		if (check_name(list + at) < 0 ||
+		if (check_name(req, list + at) < 0 ||
 		    (has_prefix(list + at, "trusted.") && !ops_from_root(req)))
 			continue;
 		memmove(list + kept, list + at, n);
@@ -90,7 +103,9 @@ void op_listxattr(fuse_req_t req, fuse_ino_t node, size_t size)
 	struct err err = { 0 };
 	ssize_t n = -ENOMEM;
 
-	if (list != NULL)
+	if (ops_hides_xattrs(req))
+		n = -ENOSYS;
+	else if (list != NULL)
 		n = layer_listxattr(ops_layer(req), &call, node, list, VALUE_MAX, &err);
 	if (n > 0)
 		n = (ssize_t)keep_visible(req, list, (size_t)n);
@@ -105,7 +120,7 @@ void op_removexattr(fuse_req_t req, fuse_ino_t node, const char *name)
 	struct err err = { 0 };
 	int r;
 
-	r = check_name(name);
+	r = check_name(req, name);
 	if (r == 0)
 		r = layer_removexattr(ops_layer(req), &call, node, name, &err);
 	reply_done(req, r, &err);

@@ -23,6 +23,10 @@ extern const struct fuse_lowlevel_ops ops;
 struct layer *ops_layer(fuse_req_t req);
 struct layer_call ops_call(fuse_req_t req);
 bool ops_from_root(fuse_req_t req); /* who asks may do what only root may */
+bool ops_hides_xattrs(fuse_req_t req);
+
+/* Of a file whose content or owner changes.  The kernel sees to that where it sees attributes. */
+NODISCARD int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err);
 
 /* --- reply.c ---------------------------------------------------------------------------- */
 

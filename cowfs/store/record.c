@@ -98,6 +98,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, grown), 2 },
 			{ FIELD_NUMBER, offsetof(struct clone, strict), 2 },
 			{ FIELD_NUMBER, offsetof(struct clone, private), 3 },
+			{ FIELD_NUMBER, offsetof(struct clone, no_xattrs), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, run), 3 },
 		},
 	},

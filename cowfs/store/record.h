@@ -54,13 +54,14 @@ struct clone {
 	struct catalog_id base; /* the snapshot it started from */
 	struct catalog_id project;
 	int64_t created;
-	int64_t expires;   /* 0: never */
-	uint64_t quota;    /* bytes; 0: none */
-	uint64_t next_ino; /* the lowest inode number it may give to something new; 0: none yet */
-	int64_t grown;     /* bytes of data by which it has grown since it was made */
-	uint64_t strict;   /* not 0: an fsync in it survives power loss */
-	uint64_t private;  /* not 0: for root alone, whom no permission stops */
-	uint64_t run;      /* id of the run that it was made for and ends with; 0: none */
+	int64_t expires;    /* 0: never */
+	uint64_t quota;     /* bytes; 0: none */
+	uint64_t next_ino;  /* the lowest inode number it may give to something new; 0: none yet */
+	int64_t grown;      /* bytes of data by which it has grown since it was made */
+	uint64_t strict;    /* not 0: an fsync in it survives power loss */
+	uint64_t private;   /* not 0: for root alone, whom no permission stops */
+	uint64_t no_xattrs; /* not 0: private, and attributes can be neither seen nor set */
+	uint64_t run;       /* id of the run that it was made for and ends with; 0: none */
 };
 
 enum receipt_kind {

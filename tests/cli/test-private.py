@@ -1,5 +1,6 @@
 """Private clones: for root alone, with no permissions checked, and in all else like any other."""
 
+import errno
 import os
 import shutil
 import struct
@@ -121,6 +122,9 @@ def root_meets_there_what_it_meets_in_a_plain_directory(w: World):
     assert "secret\nmore" in told[0][1] and "not run: 126" in told[0][1], told[0]
 
 
+ANY = 0xffffffff  # the id of an entry that needs none
+
+
 def access_list(*entries):
     """As an attribute has it: (tag, permissions, id)."""
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in entries)
@@ -128,10 +132,9 @@ def access_list(*entries):
 
 @private_test
 def access_lists_are_kept_and_inherited(w: World):
-    nobody = 0xffffffff
     path = clone(w)
     (path / "dir").mkdir()
-    given = access_list((1, 7, nobody), (2, 4, 1000), (4, 5, nobody), (16, 5, nobody), (32, 0, nobody))
+    given = access_list((1, 7, ANY), (2, 4, 1000), (4, 5, ANY), (16, 5, ANY), (32, 0, ANY))
     os.setxattr(path / "dir", "system.posix_acl_default", given)
     assert os.getxattr(path / "dir", "system.posix_acl_default") == given
     (path / "dir" / "file").write_text("text")
@@ -150,6 +153,65 @@ def attributes_are_kept(w: World):
     w.ok("snapshot", path.name)
     again = Path(w.ok("clone", "--from", f"{path.name}@").out.decode().strip())
     assert os.getxattr(again / "README.md", "user.note") == b"kept"
+
+
+CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)  # cap_net_raw, in effect
+
+
+def capable(path):
+    return "security.capability" in os.listxattr(path)
+
+
+@private_test
+def without_attributes_none_is_seen_or_set_and_none_is_lost(w: World):
+    for name in ("README.md", "src/main.c"):
+        os.setxattr(w.project / name, "user.note", b"kept")
+    path = clone(w, "-n", "bare", "--no-xattrs")
+    for call in (lambda: os.setxattr(path / "README.md", "user.other", b"x"),
+                 lambda: os.getxattr(path / "README.md", "user.note"),
+                 lambda: os.listxattr(path / "README.md"),
+                 lambda: os.removexattr(path / "README.md", "user.note"),
+                 lambda: os.setxattr(path, "system.posix_acl_default", access_list(
+                     (1, 7, ANY), (4, 5, ANY), (32, 0, ANY)))):
+        try:
+            call()
+            raise AssertionError("there are attributes")
+        except OSError as e:
+            assert e.errno == errno.EOPNOTSUPP, e
+    (path / "README.md").write_text("changed\n")
+    w.ok("umount", "bare")
+    w.ok("mount", "bare")
+    assert w.ok("status", "bare", "--json").json("snap.status/1")["xattrs"] is False
+    assert b"without extended attributes" in w.ok("status", "bare").out
+    w.ok("promote", "bare")
+    assert (w.project / "README.md").read_text() == "changed\n"
+    for name in ("README.md", "src/main.c"):
+        assert os.getxattr(w.project / name, "user.note") == b"kept"
+
+
+@private_test
+def without_attributes_what_is_changed_has_no_capability_any_more(w: World):
+    changes = {"written": lambda p: p.write_text("other"), "cut": lambda p: os.truncate(p, 1),
+               "given": lambda p: os.chown(p, 1000, -1),
+               "filled": lambda p: subprocess.run(["fallocate", "-l", "9999", p], check=True),
+               "copied": lambda p: subprocess.run(["cp", p.parent / "other", p], check=True),
+               "left": lambda p: p.chmod(0o700), "read": lambda p: p.read_text()}
+    (w.project / "other").write_text("other")
+    for name in changes:
+        (w.project / name).write_text("program")
+        os.setxattr(w.project / name, "security.capability", CAPABILITY)
+    for words in ((), ("--no-xattrs",)):
+        path = clone(w, *words)
+        for name, change in changes.items():
+            change(path / name)
+        seen = Path(w.ok("clone", "--from", path.name).out.decode().strip())
+        kept = {name for name in changes if capable(seen / name)}
+        assert kept == {"left", "read"}, (words, kept)
+
+
+@test
+def only_a_private_clone_is_without_attributes(w: World):
+    w.snap("clone", "--no-xattrs").fails(2, "'--no-xattrs' needs '--private'")
 
 
 @private_test

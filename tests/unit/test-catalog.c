@@ -89,6 +89,7 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.grown = -5,
 		.strict = 1,
 		.private = 1,
+		.no_xattrs = 2,
 		.run = UINT64_MAX,
 	};
 }
@@ -217,6 +218,7 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK_EQ(got.grown, -5);
 	CHECK_EQ(got.strict, 1);
 	CHECK_EQ(got.private, 1);
+	CHECK_EQ(got.no_xattrs, 2);
 	CHECK(got.run == UINT64_MAX);
 }
 

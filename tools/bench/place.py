@@ -169,7 +169,7 @@ class Ours(Place):
 
 
 class Private(Ours):
-    name, words = PRIVATE, ("--private",)
+    name, words = PRIVATE, ("--private", "--no-xattrs")
 
 
 def why_not(kind):

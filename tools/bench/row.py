@@ -8,7 +8,7 @@ counts, so luck in one round meets no target. Where a fixed figure is asked for 
 import statistics
 
 OURS = "snap"
-PRIVATE = "private clone"  # ours too: what it needs is ours in a row of its own
+PRIVATE = "private clone"  # ours too, the fastest: what it needs is ours in a row of its own
 
 MET, SHORT, SKIPPED = "met", "short", "skipped"
 

@@ -15,11 +15,11 @@ SOURCES = (".c", ".h", "meson.build", "meson_options.txt")
 
 
 class Pair:
-    """A row, and one for a private clone beside the same peer."""
+    """A row, and one for a private clone without attributes beside the same peer."""
 
     def __init__(self, session, name, unit, *targets, private):
         self.row = session.row(name, unit, *targets)
-        self.private = session.row(f"{name}, in a private clone", unit, private)
+        self.private = session.row(f"{name}, private and without attributes", unit, private)
 
     def add(self, who, value):
         if who == PRIVATE:
