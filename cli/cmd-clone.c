@@ -15,7 +15,7 @@ static const struct opt clone_opts[] = {
 	OPT_STR('n', "name", "NAME", struct clone_args, name,
 		"call it that (default: two words nobody uses)"),
 	OPT_STR(0, "from", "STATE", struct clone_args, from,
-		"start from a snapshot or another clone (default: the project as it is now)"),
+		"start from a snapshot or clone (default: the project)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
 		     "remove it after that time, once nobody uses it: 30m, 2h"),
@@ -24,10 +24,9 @@ static const struct opt clone_opts[] = {
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
 		"safe, or strict: an fsync in it survives power loss"),
 	OPT_FLAG(0, "private", struct clone_args, private,
-		 "for root alone, faster: no permissions are checked, and no run can use it"),
-	OPT_FLAG(
-	    0, "no-xattrs", struct clone_args, no_xattrs,
-	    "a private one without extended attributes, faster still: none can be seen or set"),
+		 "for root alone, faster: no checks, and no runs in it"),
+	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
+		 "a private one without extended attributes, faster still"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -136,10 +135,7 @@ const struct command cmd_clone = {
 	.group = "Clones",
 	.summary = "make a writable clone of the project and print its path",
 	.opts = clone_opts,
-	.details =
-	    "The project is snapshotted first, unless --from names a snapshot or a clone. What is\n"
-	    "written in the clone changes neither the project nor any other clone.\n",
-	.examples =
-	    "clone -n try\nclone --from @-1 --ttl 2h\nclone --count 8 -n agent --quota 2G\n",
+	.details = "What is written in it changes neither the project nor any other clone.\n",
+	.examples = "clone --from @-1 --ttl 2h\nclone --count 8 -n agent --quota 2G\n",
 	.run = clone_run,
 };

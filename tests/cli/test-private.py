@@ -290,7 +290,7 @@ def an_ordinary_user_can_have_none(w: World):
         for path in (w.top, w.project, *w.project.rglob("*"), w.home):
             os.chown(path, NOBODY, NOBODY)
         more = {"program": w.top / "snap", "user": NOBODY, "group": NOBODY, "extra_groups": []}
-    w.snap("clone", "--private", **more).fails(1, "only root can have a private clone", "snap clone")
+    w.snap("clone", "--private", **more).fails(1, "only root can have a private clone", "hint: ", " clone")
     assert w.ok("list", "--all", "--json", **more).json("snap.list/1")["clones"] == []
 
 
