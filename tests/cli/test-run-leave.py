@@ -68,10 +68,10 @@ class Traces:
         assert livetest.daemon_pid(self.w) == self.daemon, "it is the same daemon"
         # The one clone that stands by for the next run may have come meanwhile.
         until(lambda: self.descriptors() <= self.before["fds"] + SPARE)
-        now = self.look()
         # One of somebody else's may go meanwhile, with the directory that it is mounted on.
-        more = [m for m in now["mounts"] if m not in self.before["mounts"]]
-        assert more == [] and now["tmp"] == [], (more, now["tmp"])
+        until(lambda: set(self.look()["mounts"]) <= set(self.before["mounts"]))
+        now = self.look()
+        assert now["tmp"] == [], now["tmp"]
         new = {name for name in now["store"] - self.before["store"] if "run" in name or "tmp" in name}
         assert not new, new
 
