@@ -95,10 +95,15 @@ const char *stage_dir(const char *name)
 
 void stage_mount(struct stage *s, const struct mount_options *options)
 {
+	const struct layer_call call = { .may_wait = true };
 	struct mount_options o = *options;
+	struct stat ours = { .st_uid = geteuid(), .st_gid = getegid() };
 	struct err err = { 0 };
 	int r;
 
+	CHECK_OK(layer_setattr(s->live.l, &call, LAYER_ROOT, &ours, LAYER_SET_UID | LAYER_SET_GID,
+			       &ours, &err),
+		 &err);
 	o.path = s->path;
 	o.source = "stage";
 	r = mount_open(s->mounts, s->live.l, &o, &s->m, &err);
@@ -112,17 +117,12 @@ void stage_mount(struct stage *s, const struct mount_options *options)
 
 void stage_open_with(struct stage *s, const char *name, const struct mount_options *options)
 {
-	const struct layer_call call = { .may_wait = true };
-	struct stat ours = { .st_uid = geteuid(), .st_gid = getegid() };
 	char dir[64];
 	struct err err = { 0 };
 
 	snprintf(dir, sizeof(dir), "%s-mnt", name);
 	s->path = stage_dir(dir);
 	live_open(&s->live, name);
-	CHECK_OK(layer_setattr(s->live.l, &call, LAYER_ROOT, &ours, LAYER_SET_UID | LAYER_SET_GID,
-			       &ours, &err),
-		 &err);
 	CHECK_OK(mounts_new(&s->mounts, &err), &err);
 	stage_mount(s, options);
 }
