@@ -144,9 +144,6 @@ static int begin(struct making *m, struct err *err)
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
-	if (m->options->no_xattrs && !m->options->private)
-		return err_set(err, -EINVAL,
-			       "only a private clone can do without extended attributes");
 	if (m->options->private && !host_is_root())
 		return err_set(
 		    err, -EPERM,
@@ -181,7 +178,7 @@ static int put_records(struct making *m, struct err *err)
 			.quota = m->options->quota,
 			.strict = m->options->strict,
 			.private = m->options->private,
-			.no_xattrs = m->options->no_xattrs,
+			.no_xattrs = m->options->private && m->options->no_xattrs,
 			.run = m->options->run,
 		};
 

@@ -36,11 +36,12 @@ static int check_name(fuse_req_t req, const char *name)
 
 int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err)
 {
-	const struct layer_call call = ops_call(req);
+	struct layer_call call;
 	int r;
 
 	if (!ops_hides_xattrs(req))
 		return 0;
+	call = ops_call(req);
 	r = layer_removexattr(ops_layer(req), &call, node, "security.capability", err);
 	return r == -ENODATA ? 0 : r;
 }

@@ -248,6 +248,16 @@ def a_kill_of_the_daemon_and_it_leaves_no_clone(w):
 
 
 @test
+def who_follows_its_output_does_not_wait_for_the_decision(w):
+    can_run(w)
+    t = Terminal(w, "try", "--", "sh", "-c", "echo said; echo new > new").wait_for(QUESTION)
+    run = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["run"]
+    assert w.ok("logs", "--follow", run).out == b"said\n"
+    t.press("d").ends(0)
+    left_nothing(w)
+
+
+@test
 def a_clone_can_be_decided_on_after_its_daemon_died(w):
     can_run(w)
     for key, want in (("d", []), ("p", [])):
