@@ -6,6 +6,7 @@
 # sure that everything for these purposes is there: silent if it was, one line if
 # something had to be installed, a message on stderr and status 1 if it cannot be
 # had.  May put a newer meson in front of PATH.  Purposes: build test fuzz bench programs.
+# packages_open_fuse does the same for the device that clones are mounted with.
 
 PACKAGES_FUSE_MIN=3.14
 PACKAGES_MESON_MIN=1.0
@@ -77,15 +78,21 @@ packages_candidate() {
 	echo "${1%%|*}" # let apt-get say that it does not know it
 }
 
-# Runs apt-get as root; its talk is shown only if it fails.
-packages_apt() {
-	local sudo=() log status=0
+# Runs a command as root; where nobody can type a password, none is asked for.
+packages_as_root() {
+	local sudo=()
 	if ((EUID != 0)); then
 		sudo=(sudo)
 		[[ -t 2 ]] || sudo=(sudo -n)
 	fi
+	"${sudo[@]}" "$@"
+}
+
+# Runs apt-get as root; its talk is shown only if it fails.
+packages_apt() {
+	local log status=0
 	log=$(mktemp)
-	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=120 "$@" \
+	packages_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=120 "$@" \
 		</dev/null >"$log" 2>&1 || status=$?
 	((status == 0)) || tail -n 15 "$log" >&2
 	rm -f "$log"
@@ -208,5 +215,16 @@ packages_install() {
 	if [[ " $* " == *' build '* ]]; then
 		packages_check_fuse || return 1
 		packages_check_meson || return 1
+	fi
+}
+
+# Distributions give everybody /dev/fuse; containers and small machines often do not, and without
+# it nobody but root has clones.
+packages_open_fuse() {
+	[[ -c /dev/fuse && $(stat -c %a /dev/fuse) != *66 ]] || return 0
+	if { ((EUID == 0)) || command -v sudo >/dev/null; } && packages_as_root chmod 0666 /dev/fuse; then
+		echo '/dev/fuse was for root only; it is for everybody now, as distributions have it'
+	else
+		packages_say '/dev/fuse is for root only; as root: chmod 0666 /dev/fuse'
 	fi
 }
