@@ -276,6 +276,6 @@ const struct command cmd_run = {
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
-		    "run --net registry.npmjs.org:443 -- npm install\n",
+		    "run --net packages.example.org:443 -- npm ci\n",
 	.run = run_run,
 };
