@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/sha1-i.h"
+
 void sha1_begin(struct sha1 *s)
 {
 	*s = (struct sha1){ .h = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 } };
@@ -18,12 +20,6 @@ static uint32_t load(const uint8_t *b)
 	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void store(uint8_t *b, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		b[i] = (uint8_t)(v >> (24 - 8 * i));
-}
-
 /* What is mixed in step `t`, of the three words of the state that are mixed. */
 static uint32_t mix(int t, uint32_t b, uint32_t c, uint32_t d)
 {
@@ -36,7 +32,7 @@ static uint32_t mix(int t, uint32_t b, uint32_t c, uint32_t d)
 	return (b ^ c ^ d) + 0xca62c1d6;
 }
 
-static void add_block(struct sha1 *s, const uint8_t *block)
+static void work(struct sha1 *s, const uint8_t *block)
 {
 	uint32_t w[80], v[5], next;
 
@@ -57,38 +53,24 @@ static void add_block(struct sha1 *s, const uint8_t *block)
 		s->h[i] += v[i];
 }
 
+static void take(void *digest, const uint8_t *data, size_t n)
+{
+	struct sha1 *s = digest;
+
+	if (sha1_take(s->h, data, n))
+		return;
+	for (; n > 0; n--, data += sizeof(s->blocks.block))
+		work(s, data);
+}
+
 void sha1_add(struct sha1 *s, const void *data, size_t len)
 {
-	const uint8_t *p = data;
-	size_t n;
-
-	while (len > 0) {
-		const size_t at = s->len % sizeof(s->block);
-
-		n = sizeof(s->block) - at < len ? sizeof(s->block) - at : len;
-		if (n == sizeof(s->block)) {
-			add_block(s, p);
-		} else {
-			memcpy(s->block + at, p, n);
-			if (at + n == sizeof(s->block))
-				add_block(s, s->block);
-		}
-		s->len += n;
-		p += n;
-		len -= n;
-	}
+	blocks_add(&s->blocks, data, len, take, s);
 }
 
 void sha1_end(struct sha1 *s, uint8_t digest[SHA1_SIZE])
 {
-	static const uint8_t pad[64] = { 0x80 };
-	const uint64_t bits = 8 * s->len;
-	uint8_t length[8];
-
-	sha1_add(s, pad, 1 + (119 - s->len % 64) % 64);
-	store(length, (uint32_t)(bits >> 32));
-	store(length + 4, (uint32_t)bits);
-	sha1_add(s, length, sizeof(length));
-	for (int i = 0; i < 5; i++)
-		store(digest + 4 * i, s->h[i]);
+	blocks_end(&s->blocks, take, s);
+	for (int i = 0; i < SHA1_SIZE; i++)
+		digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }

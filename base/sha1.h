@@ -9,13 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/blocks.h"
+
 #define SHA1_SIZE     20
 #define SHA1_HEX_SIZE (2 * SHA1_SIZE + 1)
 
 struct sha1 {
 	uint32_t h[5];
-	uint64_t len;      /* bytes so far */
-	uint8_t block[64]; /* len % 64 of them wait here */
+	struct blocks blocks;
 };
 
 void sha1_begin(struct sha1 *s);

@@ -32,7 +32,7 @@ bool sha256_take(uint32_t h[8], const uint8_t *data, size_t n)
 {
 	uint32x4_t state[2];
 
-	if (!sys_has_sha256())
+	if (!sys_has_sha())
 		return false;
 	state[0] = vld1q_u32(h);
 	state[1] = vld1q_u32(h + 4);

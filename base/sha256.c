@@ -83,50 +83,24 @@ static void work(struct sha256 *s, const uint8_t *block)
 	s->h[7] += h;
 }
 
-static void take(struct sha256 *s, const uint8_t *data, size_t n)
+static void take(void *digest, const uint8_t *data, size_t n)
 {
-	if (n == 0 || sha256_take(s->h, data, n))
+	struct sha256 *s = digest;
+
+	if (sha256_take(s->h, data, n))
 		return;
-	for (; n > 0; n--, data += sizeof(s->block))
+	for (; n > 0; n--, data += sizeof(s->blocks.block))
 		work(s, data);
 }
 
 void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
-	const uint8_t *p = data;
-	const size_t waiting = s->len % sizeof(s->block);
-	const size_t missing = sizeof(s->block) - waiting;
-
-	if (len == 0)
-		return;
-	s->len += len;
-	if (waiting > 0) {
-		const size_t n = len < missing ? len : missing;
-
-		memcpy(s->block + waiting, p, n);
-		if (n < missing)
-			return;
-		take(s, s->block, 1);
-		p += n;
-		len -= n;
-	}
-	take(s, p, len / sizeof(s->block));
-	if (len % sizeof(s->block) > 0)
-		memcpy(s->block, p + len / sizeof(s->block) * sizeof(s->block),
-		       len % sizeof(s->block));
+	blocks_add(&s->blocks, data, len, take, s);
 }
 
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])
 {
-	const uint64_t bits = s->len * 8;
-	static const uint8_t pad[64] = { 0x80 };
-	const size_t waiting = s->len % sizeof(s->block);
-	uint8_t length[8];
-
-	for (int i = 0; i < 8; i++)
-		length[i] = (uint8_t)(bits >> (56 - 8 * i));
-	sha256_add(s, pad, waiting < 56 ? 56 - waiting : 120 - waiting);
-	sha256_add(s, length, sizeof(length));
-	for (int i = 0; i < 32; i++)
+	blocks_end(&s->blocks, take, s);
+	for (int i = 0; i < SHA256_SIZE; i++)
 		digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }

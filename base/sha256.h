@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/blocks.h"
+
 #define SHA256_SIZE     32
 #define SHA256_HEX_SIZE (2 * SHA256_SIZE + 1)
 
 struct sha256 {
 	uint32_t h[8];
-	uint64_t len;      /* bytes so far */
-	uint8_t block[64]; /* len % 64 of them wait here */
+	struct blocks blocks;
 };
 
 void sha256_begin(struct sha256 *s);

@@ -318,7 +318,7 @@ void sys_read_ahead(int fd, off_t len)
 	IGNORE_RESULT(fcntl(fd, F_RDADVISE, &wanted), "then it is read when it is wanted");
 }
 
-bool sys_has_sha256(void)
+bool sys_has_sha(void)
 {
 	return true; /* only builds for arm64 ask, and each of those has them */
 }

@@ -65,8 +65,8 @@ static int hash_piece(const void *data, size_t len, void *ctx, struct err *err)
 	return 0;
 }
 
-int patch_blob_id(struct store *s, const struct delta_side *side, char hex[SHA1_HEX_SIZE],
-		  struct err *err)
+int patch_blob_id(struct store *s, const struct delta_side *side, const struct buf *loaded,
+		  char hex[SHA1_HEX_SIZE], struct err *err)
 {
 	uint8_t digest[SHA1_SIZE] = { 0 };
 	char header[32];
@@ -79,7 +79,10 @@ int patch_blob_id(struct store *s, const struct delta_side *side, char hex[SHA1_
 		sha1_add(&sum, header,
 			 (size_t)snprintf(header, sizeof(header), "blob %" PRIu64, size_of(side)) +
 			     1);
-		r = each_piece(s, side, hash_piece, &sum, err);
+		if (loaded->len == size_of(side))
+			sha1_add(&sum, loaded->data, loaded->len);
+		else
+			r = each_piece(s, side, hash_piece, &sum, err);
 		sha1_end(&sum, digest);
 	}
 	hex_encode(digest, sizeof(digest), hex);

@@ -63,10 +63,10 @@ static int add_names(struct writing *w, const char *before, const char *a, const
 static int add_index(struct writing *w)
 {
 	char old[SHA1_HEX_SIZE], new[SHA1_HEX_SIZE];
-	int r = patch_blob_id(w->to.store, w->before, old, w->err);
+	int r = patch_blob_id(w->to.store, w->before, &w->text[0], old, w->err);
 
 	if (r >= 0)
-		r = patch_blob_id(w->to.store, w->after, new, w->err);
+		r = patch_blob_id(w->to.store, w->after, &w->text[1], new, w->err);
 	if (r >= 0)
 		r = buf_printf(&w->line, "index %s..%s", old, new);
 	if (r >= 0 && w->before->mode != 0 && w->after->mode != 0 &&

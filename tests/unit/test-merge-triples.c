@@ -336,7 +336,7 @@ static void list_dir(struct store *s, const char *dir, const struct object_id *t
 			side.target = target;
 		else
 			side.content = tree_entry_content(&e);
-		CHECK_OK(patch_blob_id(s, &side, blob, &err), &err);
+		CHECK_OK(patch_blob_id(s, &side, &(struct buf){ 0 }, blob, &err), &err);
 		CHECK_EQ(buf_printf(out, "%06o %s\t%s", delta_git_mode(e.mode), blob, path), 0);
 		CHECK_EQ(buf_append_u8(out, '\0'), 0);
 	}

@@ -7,12 +7,12 @@
 /* Both ways (--wrap): with the processor's own instructions, where it has some, and without. */
 static bool plain;
 
-bool __real_sys_has_sha256(void);
-bool __wrap_sys_has_sha256(void);
+bool __real_sys_has_sha(void);
+bool __wrap_sys_has_sha(void);
 
-bool __wrap_sys_has_sha256(void)
+bool __wrap_sys_has_sha(void)
 {
-	return !plain && __real_sys_has_sha256();
+	return !plain && __real_sys_has_sha();
 }
 
 static void check_one_way(const char *text, size_t piece, size_t times, const char *want)
