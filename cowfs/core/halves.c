@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/sys.h"
 
 #define PAGE        4096 /* or a multiple, by the machine: then some are kept for nothing */
@@ -104,6 +105,16 @@ bool halves_let_in(struct layer *l, const struct layer_call *call, uint64_t node
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
+/* Nobody waits for it any more.  Who was seen to be at it may still be. */
+static void give_up(const struct layer *l, struct half *half)
+{
+	if (half->looked_at)
+		log_warn("clone '%s': thread %u did not get on with a write for a second, "
+			 "continuing; the state may hold a part of it",
+			 layer_name(l), half->writer);
+	half->writer = 0;
+}
+
 /* Copy those that are young enough to matter; how many. */
 static size_t collect(struct layer *l, struct half list[HALVES])
 {
@@ -113,8 +124,8 @@ static size_t collect(struct layer *l, struct half list[HALVES])
 	for (size_t i = 0; l->halves && i < HALVES; i++) {
 		struct half *half = &l->halves->list[i];
 
-		if (half->writer != 0 && now - half->when > PATIENCE_MS)
-			half->writer = 0;
+		if (half->writer != 0 && now - half->when >= PATIENCE_MS)
+			give_up(l, half);
 		if (half->writer != 0)
 			list[n++] = *half;
 	}

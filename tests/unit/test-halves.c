@@ -4,14 +4,26 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "tests/lib/live.h"
 
 #define PAGE 4096
 
 static const char zeros[2 * PAGE];
+
+/* Who is given up is told (--wrap). */
+static unsigned told;
+
+void __wrap_log_at(enum log_level level, const char *fmt, ...);
+
+void __wrap_log_at(enum log_level level, const char *fmt, ...)
+{
+	told += level == LOG_WARN && strstr(fmt, "did not get on with a write");
+}
 
 struct scene {
 	struct live v;
@@ -28,10 +40,12 @@ static void scene_open(struct scene *s, const char *name)
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
+		alarm(60); /* a test that fails does not end it */
 		for (;;)
 			pause();
 	}
 	s->writer = (uint32_t)pid;
+	told = 0;
 	live_open(&s->v, name);
 	live_put(&s->v, "file", "");
 	live_put(&s->v, "other", "");
@@ -93,6 +107,7 @@ TEST(a_state_waits_for_the_rest_of_a_write)
 	take_state(&s, send_the_rest);
 	CHECK_EQ(s.asked, 2);
 	CHECK_EQ(s.in_file, PAGE + 100);
+	CHECK_EQ(told, 0);
 	scene_close(&s);
 }
 
@@ -173,6 +188,7 @@ TEST(what_never_comes_is_not_waited_for_for_ever)
 	take_state(&s, count);
 	CHECK(s.asked > 1);
 	CHECK_EQ(s.in_file, PAGE);
+	CHECK_EQ(told, 1);
 	scene_close(&s);
 }
 
