@@ -278,7 +278,7 @@ static int find_similar(struct renames *r, struct store *s, struct err *err)
 /* --- both ------------------------------------------------------------------------------- */
 
 /* What came takes the place of both. */
-static void merge(struct renames *r)
+static void join_pairs(struct renames *r)
 {
 	struct delta *d = r->delta;
 	size_t kept = 0;
@@ -310,6 +310,6 @@ int delta_find_renames(struct store *s, struct delta *d, struct err *err)
 	find_exact(&r);
 	rc = find_similar(&r, s, err);
 	if (rc >= 0)
-		merge(&r);
+		join_pairs(&r);
 	return rc;
 }

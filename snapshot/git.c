@@ -34,8 +34,8 @@ static void load(void)
 	    !find(lib, "git_error_last", &g->error_last) ||
 	    !find(lib, "git_diff_options_init", &g->diff_options_init) ||
 	    !find(lib, "git_diff_buffers", &g->diff_buffers) ||
-	    !find(lib, "git_merge_file", &g->merge_file) ||
-	    !find(lib, "git_merge_file_result_free", &g->merge_file_result_free) ||
+	    !find(lib, "git_merge_file", &g->three_way) ||
+	    !find(lib, "git_merge_file_result_free", &g->three_way_free) ||
 	    !find(lib, "git_hashsig_create", &g->hashsig_create) ||
 	    !find(lib, "git_hashsig_compare", &g->hashsig_compare) ||
 	    !find(lib, "git_hashsig_free", &g->hashsig_free)) {

@@ -111,7 +111,7 @@ static void give_up(const struct layer *l, struct half *half)
 	if (half->looked_at)
 		log_warn("clone '%s': thread %u did not get on with a write for a second, "
 			 "continuing; the state may hold a part of it",
-			 layer_name(l), half->writer);
+			 l->record.name, half->writer);
 	half->writer = 0;
 }
 
