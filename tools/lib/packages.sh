@@ -23,7 +23,7 @@ packages_names() {
 	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
 	fuzz) echo clang ;; # and its runtime, see packages_fuzzer_runtime
 	# mkfs.ext4 makes the disk that all contestants share; the others are contestants.
-	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap ;;
+	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup ;;
 	# What tests/programs runs on a clone, and what tests/cli asks for an
 	# opinion; each is skipped where it is missing.
 	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc ;;
@@ -36,7 +36,7 @@ packages_commands() {
 	build) echo gcc meson ninja pkg-config fusermount3 scdoc python3 ;;
 	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
-	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap ;;
+	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg ;;
 	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc ;;
 	esac
 }
