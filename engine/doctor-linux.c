@@ -230,7 +230,8 @@ static void look_at_cgroups(struct engine_diagnosis *d)
 	else
 		doctor_finds(d, ENGINE_WEAK, "cgroups",
 			     "use it through systemd-run --user --scope -p Delegate=yes",
-			     "they cannot limit %s of a run: %.120s", missing, why.msg);
+			     "they cannot limit %s of a run%s%.120s", missing,
+			     *why.msg != '\0' ? ": " : "", why.msg);
 }
 
 /* --- walls of a sandbox ----------------------------------------------------------------- */

@@ -337,17 +337,14 @@ static int add_group(struct draft *d, uint64_t ino, struct draft_group **ret, st
 int draft_group_of_ours(struct draft *d, uint64_t ino, struct draft_group **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	char name[ROOT_LINK_NAME_SIZE];
 	struct draft_group *g = map_get(&d->groups, &ino);
 	struct tree_entry e;
-	int r = -ENOENT;
+	int r;
 
 	*ret = g && g->was.mode != 0 ? g : NULL;
 	if (g)
 		return 0;
-	if (!object_id_is_zero(&d->root.links))
-		r = tree_lookup(d->store, &d->root.links, root_link_name(ino, name), strlen(name),
-				&e, &hold, err);
+	r = root_find_link(d->store, &d->root, ino, &e, &hold, err);
 	if (r == -ENOENT)
 		return 0;
 	if (r >= 0)

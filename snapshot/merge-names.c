@@ -17,13 +17,8 @@ static uint64_t label(const struct version *v)
 static int find_in_base(const struct merging *m, uint64_t ino, struct tree_entry *ret,
 			struct buf *hold, struct err *err)
 {
-	char name[ROOT_LINK_NAME_SIZE];
-	int r;
+	int r = root_find_link(m->store, &m->base, ino, ret, hold, err);
 
-	if (object_id_is_zero(&m->base.links))
-		return 0;
-	r = tree_lookup(m->store, &m->base.links, root_link_name(ino, name), strlen(name), ret,
-			hold, err);
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 

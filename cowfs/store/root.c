@@ -105,17 +105,24 @@ int root_get(struct store *s, const struct object_id *id, struct root *ret, stru
 	return 0;
 }
 
+int root_find_link(struct store *s, const struct root *root, uint64_t ino, struct tree_entry *ret,
+		   struct buf *hold, struct err *err)
+{
+	char name[ROOT_LINK_NAME_SIZE];
+
+	if (object_id_is_zero(&root->links))
+		return -ENOENT;
+	root_link_name(ino, name);
+	return tree_lookup(s, &root->links, name, strlen(name), ret, hold, err);
+}
+
 int root_link(struct store *s, const struct root *root, uint64_t ino, struct tree_entry *ret,
 	      struct buf *hold, struct err *err)
 {
-	char name[ROOT_LINK_NAME_SIZE];
 	struct tree_entry e;
 	int r;
 
-	r = -ENOENT;
-	if (!object_id_is_zero(&root->links))
-		r = tree_lookup(s, &root->links, root_link_name(ino, name), strlen(name), &e, hold,
-				err);
+	r = root_find_link(s, root, ino, &e, hold, err);
 	if (r == -ENOENT)
 		return err_set(err, -EBADMSG,
 			       "the file with inode %" PRIu64 " is not among the links", ino);

@@ -31,6 +31,13 @@ NODISCARD int root_decode(const void *data, size_t len, struct root *ret, struct
 NODISCARD int root_get(struct store *s, const struct object_id *id, struct root *ret,
 		       struct err *err);
 
+/*
+ * What stands under a number in the links tree of `root`; *ret borrows from `hold`.  -ENOENT
+ * (without a sentence) if nothing does.
+ */
+NODISCARD int root_find_link(struct store *s, const struct root *root, uint64_t ino,
+			     struct tree_entry *ret, struct buf *hold, struct err *err);
+
 /* The file behind a TREE_LINK entry.  *ret borrows from `hold`; -EBADMSG if the links tree lacks it. */
 NODISCARD int root_link(struct store *s, const struct root *root, uint64_t ino,
 			struct tree_entry *ret, struct buf *hold, struct err *err);
