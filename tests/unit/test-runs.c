@@ -1,0 +1,101 @@
+#include "engine/run.h"
+
+#include <stdio.h>
+
+#include "engine/engine-i.h"
+#include "engine/run-record.h"
+#include "tests/lib/stock.h"
+
+static struct engine *open_engine(const char *name)
+{
+	const struct engine_options options = { .dir = test_dir(), .store = test_path(name) };
+	struct engine *e = NULL;
+	struct err err = { 0 };
+
+	store_close(stock_open(options.store, STORE_CREATE));
+	CHECK_OK(engine_open(&options, &e, &err), &err);
+	return e;
+}
+
+/* One that has ended and said something; who has what this gives keeps it locked. */
+static struct run_record record(struct engine *e, unsigned number, int64_t started)
+{
+	static char nothing[] = "";
+	struct engine_run run = {
+		.clone = nothing,
+		.project = nothing,
+		.cwd = nothing,
+		.net = nothing,
+		.started = started,
+	};
+	struct run_record held = RUN_RECORD_INIT;
+	struct err err = { 0 };
+
+	run_record_id(number, run.id);
+	CHECK_OK(run_record_begin(engine_store_path(e), &run, &held, &err), &err);
+	run_record_log(&held, 0, "said", 4);
+	run.state = ENGINE_RUN_ENDED;
+	CHECK_OK(run_record_end(&held, &run, &err), &err);
+	return held;
+}
+
+static bool has(struct engine *e, unsigned number, const char *ending)
+{
+	char id[ENGINE_RUN_ID_SIZE], path[4096];
+
+	run_record_id(number, id);
+	snprintf(path, sizeof(path), "%s/" RUN_RECORD_DIR "/%s%s", engine_store_path(e), id,
+		 ending);
+	return access(path, F_OK) == 0;
+}
+
+static bool is_whole(struct engine *e, unsigned number)
+{
+	return has(e, number, ".json") && has(e, number, ".out");
+}
+
+static uint64_t prune(struct engine *e, bool dry_run)
+{
+	struct err err = { 0 };
+	uint64_t n = 0;
+
+	CHECK_OK(engine_runs_prune(e, dry_run, &n, &err), &err);
+	return n;
+}
+
+TEST(a_record_that_somebody_holds_stays_however_old_it_is)
+{
+	CLEANUP(engine_close_p) struct engine *e = open_engine("old.store");
+	CLEANUP(run_record_done) struct run_record held = record(e, 1, 1);
+	struct run_record loose = record(e, 2, 1);
+
+	run_record_done(&loose);
+	CHECK_EQ(prune(e, true), 1);
+	CHECK(is_whole(e, 1) && is_whole(e, 2));
+	CHECK_EQ(prune(e, false), 1);
+	CHECK(is_whole(e, 1));
+	CHECK(!has(e, 2, ".json") && !has(e, 2, ".out"));
+	run_record_done(&held);
+	CHECK_EQ(prune(e, false), 1);
+	CHECK(!has(e, 1, ".json") && !has(e, 1, ".out"));
+}
+
+TEST(a_record_that_somebody_holds_stays_however_many_came_after_it)
+{
+	CLEANUP(engine_close_p) struct engine *e = open_engine("many.store");
+	const int64_t now = engine_now();
+	CLEANUP(run_record_done) struct run_record held = record(e, 1, now - 2);
+	struct run_record loose = record(e, 2, now - 1);
+
+	run_record_done(&loose);
+	for (unsigned i = 0; i < ENGINE_RUNS_KEPT; i++) {
+		loose = record(e, 3 + i, now + i);
+		run_record_done(&loose);
+	}
+	CHECK_EQ(prune(e, false), 1);
+	CHECK(is_whole(e, 1));
+	CHECK(!has(e, 2, ".json"));
+	CHECK(is_whole(e, 3) && is_whole(e, 2 + ENGINE_RUNS_KEPT));
+}
+
+TEST_MAIN("runs")
