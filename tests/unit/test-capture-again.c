@@ -264,37 +264,6 @@ TEST(signatures_of_a_tree_are_the_same_bytes_however_they_came_about)
 	CHECK_MEM(grown->bytes.data, grown->bytes.len, sc.known->bytes.data, sc.known->bytes.len);
 }
 
-TEST(the_number_of_threads_changes_nothing)
-{
-	CLEANUP(scene_done) struct scene sc = scene_new("threads");
-	static const unsigned threads[] = { 1, 2, 8 };
-	struct object_id first;
-	char path[64], other[64];
-
-	for (int i = 0; i < 30; i++) {
-		snprintf(path, sizeof(path), "%d", i);
-		scene_mkdir(&sc, path);
-		for (int j = 0; j < 10; j++) {
-			snprintf(path, sizeof(path), "%d/%d", i, j);
-			scene_mkdir(&sc, path);
-			snprintf(path, sizeof(path), "%d/%d/f", i, j);
-			scene_text(&sc, path, path);
-			snprintf(other, sizeof(other), "%d/link-%d", 29 - i, j);
-			if (j % 3 == 0 && i > 15)
-				CHECK_EQ(linkat(sc.fd, path, sc.fd, other, 0), 0);
-		}
-	}
-	scene_settle();
-	scene_capture(&sc);
-	first = sc.id;
-	for (int i = 0; i < 20; i++) {
-		const struct capture_options options = { .threads = threads[i % 3] };
-
-		scene_capture_with(&sc, &options);
-		CHECK(object_id_equal(&first, &sc.id));
-	}
-}
-
 /* --- what may happen to a tree, at random ----------------------------------------------------- */
 
 #define PLACES 7
