@@ -94,7 +94,7 @@ TEST(few_things_are_no_work_for_two)
 /* --- where no thread can be had ----------------------------------------------------------- */
 
 static bool refuses;
-static unsigned refused_after;
+static unsigned refused_after; /* from then on: one that is refused is asked for once more */
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg);
@@ -104,8 +104,9 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg)
 {
-	if (refuses && refused_after-- == 0)
+	if (refuses && refused_after == 0)
 		return EAGAIN;
+	refused_after--;
 	return __real_pthread_create(thread, attr, fn, arg);
 }
 
