@@ -20,17 +20,27 @@ struct where {
 	struct stat at, in_n, in_o; /* the name, and the slots; all zero: nothing there */
 };
 
+/* A stage that is gone had been cleared: all is back. */
+static int look_at_slot(const struct acting *a, const char *slot, struct stat *st)
+{
+	*st = (struct stat){ 0 };
+	return a->stage_fd < 0 ? 0 : step_look(a->stage_fd, slot, st);
+}
+
 static int find(struct acting *a, size_t i, struct where *w, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
+	int r;
 
 	w->fd = dir_to_change(a, s->dir, err);
 	if (w->fd < 0)
 		return w->fd;
-	step_look(w->fd, step_name(s), &w->at);
-	step_look(a->stage_fd, slot_name('n', i, w->n), &w->in_n);
-	step_look(a->stage_fd, slot_name('o', i, w->o), &w->in_o);
-	return 0;
+	r = step_look(w->fd, step_name(s), &w->at);
+	if (r >= 0)
+		r = look_at_slot(a, slot_name('n', i, w->n), &w->in_n);
+	if (r >= 0)
+		r = look_at_slot(a, slot_name('o', i, w->o), &w->in_o);
+	return r < 0 ? r : 0;
 }
 
 static bool is(const struct stat *st, uint64_t ino)
@@ -38,20 +48,29 @@ static bool is(const struct stat *st, uint64_t ino)
 	return st->st_nlink > 0 && ino != 0 && st->st_ino == ino;
 }
 
+/* 1 if what came into the slot is our file as we made it. */
+static int is_ours(const struct acting *a, const struct plan_step *s, const char *slot)
+{
+	struct stat st;
+	int r = step_look(a->stage_fd, slot, &st);
+
+	return r < 0 ? r : is(&st, s->new_ino) && sign_matches(&st, &s->after, false);
+}
+
 /* Our file goes back into its slot; if it is not ours any more once it is there, it returns. */
 static int withdraw(struct acting *a, size_t i, const struct where *w)
 {
 	const struct plan_step *s = &a->plan->files[i];
-	struct stat st;
+	int r;
 
 	/* A crash between the two halves of step_move_new(): one name too many. */
 	if (is(&w->in_n, s->new_ino))
 		return unlinkat(w->fd, step_name(s), 0) < 0 ? -errno : 0;
 	if (renameat(w->fd, step_name(s), a->stage_fd, w->n) < 0)
 		return -errno;
-	if (step_look(a->stage_fd, w->n, &st) && is(&st, s->new_ino) &&
-	    sign_matches(&st, &s->after, false))
-		return 0;
+	r = is_ours(a, s, w->n);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	IGNORE_RESULT(step_move_new(a->stage_fd, w->n, w->fd, step_name(s)),
 		      "stage_clear() sees to it");
 	return -ESTALE;
@@ -62,20 +81,19 @@ static int back_replace(struct acting *a, size_t i, const struct where *w)
 	const struct plan_step *s = &a->plan->files[i];
 	const char *old = is(&w->in_o, s->old_ino) ? w->o : is(&w->in_n, s->old_ino) ? w->n : NULL;
 	const bool ours = is(&w->at, s->new_ino);
-	struct stat st;
 	int r;
 
-	if (!old)
-		return 0; /* it was not displaced, or is back */
+	/* It was not displaced, or is back; perhaps by the first half of step_move_new() alone. */
+	if (!old || is(&w->at, s->old_ino))
+		return 0;
 	if (ours && !sign_matches(&w->at, &s->after, false))
 		return -ESTALE;
 	if (ours && old == w->n) {
 		r = sys_exchange(a->stage_fd, w->n, w->fd, step_name(s));
-		if (r < 0)
-			return r;
-		if (step_look(a->stage_fd, w->n, &st) && is(&st, s->new_ino) &&
-		    sign_matches(&st, &s->after, false))
-			return 0;
+		if (r >= 0)
+			r = is_ours(a, s, w->n);
+		if (r != 0)
+			return r < 0 ? r : 0;
 		/* Somebody was faster: what came into the stage is theirs. */
 		r = sys_exchange(a->stage_fd, w->n, w->fd, step_name(s));
 		return r < 0 ? r : -ESTALE;

@@ -131,8 +131,8 @@ NODISCARD int fill_all(struct acting *a, struct err *err);
 
 NODISCARD int step_all(struct acting *a, struct err *err);
 
-/* What bears a name; false, and all zero, if nothing does. */
-bool step_look(int fd, const char *name, struct stat *st);
+/* 1: what bears a name; 0, and all zero: nothing does. */
+NODISCARD int step_look(int fd, const char *name, struct stat *st);
 
 /* rename(2) that replaces nothing, also where the file system has no word for that. */
 NODISCARD int step_move_new(int from_fd, const char *from, int to_fd, const char *to);

@@ -16,10 +16,12 @@ static int conflict(struct acting *a, const struct plan_step *s, const char *why
 	return -ESTALE;
 }
 
-bool step_look(int fd, const char *name, struct stat *st)
+int step_look(int fd, const char *name, struct stat *st)
 {
 	*st = (struct stat){ 0 };
-	return fstatat(fd, name, st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (fstatat(fd, name, st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
 }
 
 /* rename(2) that replaces nothing, also where the file system has no word for that. */
@@ -39,16 +41,18 @@ int step_move_new(int from_fd, const char *from, int to_fd, const char *to)
 /* The directory, with the file in it that the plan expects. */
 static int expect(struct acting *a, const struct plan_step *s, struct err *err)
 {
-	int fd = dir_to_change(a, s->dir, err);
+	int fd = dir_to_change(a, s->dir, err), r;
 	struct stat st;
 
 	if (fd == -ESTALE)
 		return conflict(a, s, "is not where it was");
 	if (fd < 0)
 		return fd;
+	r = step_look(fd, step_name(s), &st);
+	if (r < 0)
+		return err_wrap(err, r, "looking at '%s'", s->path);
 	/* Another name of the same file may have been moved by us already. */
-	if (!step_look(fd, step_name(s), &st) || st.st_ino != s->old_ino ||
-	    !sign_matches(&st, &s->before, !s->before_linked))
+	if (r == 0 || st.st_ino != s->old_ino || !sign_matches(&st, &s->before, !s->before_linked))
 		return conflict(a, s, "changed meanwhile");
 	return fd;
 }
@@ -183,7 +187,7 @@ static int do_mkdir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
 	struct stat st;
-	int fd = dir_to_change(a, s->dir, err);
+	int fd = dir_to_change(a, s->dir, err), r;
 
 	if (fd == -ESTALE)
 		return conflict(a, s, "has lost its directory");
@@ -192,7 +196,10 @@ static int do_mkdir(struct acting *a, size_t i, struct err *err)
 	if (mkdirat(fd, step_name(s), 0700) < 0)
 		return errno == EEXIST ? conflict(a, s, "was made meanwhile")
 				       : err_sys(err, "making '%s'", s->path);
-	if (!step_look(fd, step_name(s), &st))
+	r = step_look(fd, step_name(s), &st);
+	if (r < 0)
+		return err_wrap(err, r, "looking at '%s'", s->path);
+	if (r == 0)
 		return conflict(a, s, "is gone");
 	s->new_ino = st.st_ino;
 	return 0;

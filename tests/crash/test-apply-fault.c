@@ -21,6 +21,7 @@
 
 static struct {
 	unsigned long n, at;
+	unsigned long back;   /* the decision fails, and so many calls later another one; 0: not */
 	int code;             /* fail with this errno, or */
 	bool die;             /* end the process, or */
 	void (*hook)(void *); /* let somebody do something, and go on */
@@ -121,6 +122,10 @@ int __wrap_journal_set_state(struct store *s, struct journal *j, int state, stru
 int __wrap_journal_set_state(struct store *s, struct journal *j, int state, struct err *err)
 {
 	decided_at = fault.n;
+	if (fault.back > 0) {
+		fault.at = decided_at + fault.back;
+		return err_set(err, -EIO, "deciding failed");
+	}
 	return __real_journal_set_state(s, j, state, err);
 }
 
@@ -155,6 +160,7 @@ static void yard_done(struct yard *y)
 {
 	fault.armed = false;
 	fault.no_exchange = fault.name_by_name = false;
+	fault.back = 0;
 	grove_done(&y->g);
 }
 
@@ -235,6 +241,38 @@ TEST(whichever_call_fails_the_project_is_as_it_was_or_as_wanted)
 		at++;
 	printf("# %lu calls\n", at);
 	CHECK(at > 100);
+}
+
+/* All is done and cannot be decided, so it is gone back; and one call of that fails. */
+static bool fail_back(struct yard *y, unsigned long nth)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct err err = { 0 };
+
+	plant(y);
+	fault.code = EIO;
+	fault.at = 0;
+	fault.back = nth;
+	CHECK_EQ(try_apply(y, y->g.s, &report, &err), -EIO);
+	CHECK_HAS(err.msg, "deciding failed");
+	CHECK(!report.astray);
+	CHECK_EQ(report.n, 0);
+	check_recovered(y, nth, BEFORE);
+	return fault.n >= fault.at;
+}
+
+TEST(whichever_call_of_going_back_fails_the_next_try_gets_there)
+{
+	for (int apart = 0; apart < 2; apart++) {
+		CLEANUP(yard_done) struct yard y = yard_new(apart ? "back-apart" : "back");
+		unsigned long nth = 1;
+
+		fault.no_exchange = apart != 0;
+		while (fail_back(&y, nth))
+			nth++;
+		printf("# %lu calls\n", nth);
+		CHECK(nth > 50);
+	}
 }
 
 static bool kill_at(struct yard *y, unsigned long at)
