@@ -10,29 +10,9 @@
 #include "base/sys.h"
 #include "snapshot/journal.h"
 #include "tests/lib/damage.h"
-#include "tests/lib/grove.h"
+#include "tests/unit/apply-fixture.h"
 
 #define SEEDS 200
-
-/* No sync reaches the disk (--wrap): nobody cuts the power here, and it would take minutes. */
-int __wrap_fsync(int fd);
-int __wrap_sys_sync_data(int fd);
-int __wrap_sys_sync_all(int fd);
-
-int __wrap_fsync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-int __wrap_sys_sync_data(int fd)
-{
-	return fd < 0 ? -EBADF : 0;
-}
-
-int __wrap_sys_sync_all(int fd)
-{
-	return fd < 0 ? -EBADF : 0;
-}
 
 static void apply(struct grove *g, const struct object_id *wanted)
 {
@@ -46,14 +26,6 @@ static void apply(struct grove *g, const struct object_id *wanted)
 	CHECK(grove_is_tidy(g));
 }
 
-static void name(struct grove *g, const char *as, const struct object_id *root)
-{
-	CLEANUP(batch_end_p) struct batch *b = stock_begin(g->s);
-
-	stock_name(b, REF_SNAPSHOT, as, root, REF_REPLACE);
-	stock_commit(b);
-}
-
 TEST(one_of_every_kind_becomes_what_it_was_and_back_again)
 {
 	CLEANUP(grove_done) struct grove g = grove_new("kinds");
@@ -61,10 +33,10 @@ TEST(one_of_every_kind_becomes_what_it_was_and_back_again)
 
 	grove_plant(&g, false);
 	one = grove_capture(&g);
-	name(&g, "one", &one);
+	keep(&g, "one", &one);
 	grove_plant(&g, true);
 	two = grove_capture(&g);
-	name(&g, "two", &two);
+	keep(&g, "two", &two);
 
 	apply(&g, &one);
 	CHECK(grove_is(&g, &one));
@@ -104,11 +76,11 @@ TEST(that_something_could_not_be_brought_back_is_told)
 		grove_text(&g, "a", "old");
 		grove_text(&g, "z", "old");
 		one = grove_capture(&g);
-		name(&g, "one", &one);
+		keep(&g, "one", &one);
 		grove_text(&g, "a", "what no one has but us");
 		grove_text(&g, "z", "newer");
 		two = grove_capture(&g);
-		name(&g, "two", &two);
+		keep(&g, "two", &two);
 		p = grove_plan(&g, &two, &one);
 		CHECK_EQ(apply_plan(g.s, g.path, &p, &options, &report, &err), -ESTALE);
 		CHECK(!report.unfinished);
@@ -124,7 +96,7 @@ static void leave_journal(struct grove *g, const char *path)
 
 	grove_text(g, "file", "one");
 	one = grove_capture(g);
-	name(g, "one", &one);
+	keep(g, "one", &one);
 	grove_text(g, "file", "another");
 	two = grove_capture(g);
 	j.plan = grove_plan(g, &one, &two);
@@ -208,10 +180,10 @@ TEST(that_it_is_done_is_told_until_somebody_has_heard_it)
 
 	grove_text(&g, "file", "one");
 	one = grove_capture(&g);
-	name(&g, "one", &one);
+	keep(&g, "one", &one);
 	grove_text(&g, "file", "another");
 	two = grove_capture(&g);
-	name(&g, "two", &two);
+	keep(&g, "two", &two);
 	plan = grove_plan(&g, &two, &one);
 	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
 	CHECK_EQ(l.heard, 1);
@@ -224,42 +196,6 @@ TEST(that_it_is_done_is_told_until_somebody_has_heard_it)
 	left = 0;
 	CHECK_OK(journal_each(g.s, NULL, count_journal, &left, &err), &err);
 	CHECK_EQ(left, 0);
-}
-
-#define MANY 200 /* enough to be staged by several threads */
-
-/* What so many files are to become, and one with a hole; the directory is something else by then. */
-static struct plan plan_many(struct grove *g)
-{
-	struct object_id one, two;
-	char path[32], text[32];
-
-	for (int version = 0; version < 2; version++) {
-		for (int i = 0; i < MANY; i++) {
-			snprintf(path, sizeof(path), "f%03d", i);
-			snprintf(text, sizeof(text), "%d of %d", i, version);
-			grove_text(g, path, text);
-		}
-		if (version == 0) {
-			AUTO_CLOSE int fd = openat(g->fd, "f000", O_WRONLY | O_CLOEXEC);
-
-			CHECK(fd >= 0 && ftruncate(fd, 3 * CHUNK_SIZE_MAX) == 0);
-			one = grove_capture(g);
-			name(g, "one", &one);
-		}
-	}
-	two = grove_capture(g);
-	name(g, "two", &two);
-	return grove_plan(g, &two, &one);
-}
-
-/* The same, after something was done to the directory. */
-static struct plan plan_again(struct grove *g)
-{
-	const struct object_id now = grove_capture(g), one = stock_root(g->s, "one");
-
-	name(g, "two", &now);
-	return grove_plan(g, &now, &one);
 }
 
 static void sum_file(const char *path, uint8_t digest[SHA256_SIZE])
@@ -312,207 +248,6 @@ TEST(a_content_that_is_damaged_is_told_and_nothing_of_the_others_is_left)
 	CHECK_HAS(err.msg, "'f100'");
 	CHECK(grove_is_tidy(&g));
 	CHECK(grove_is(&g, &before));
-}
-
-/* --- what was replaced ------------------------------------------------------------------ */
-
-struct seen {
-	char name[64]; /* of the last one that is no directory's own */
-	size_t n;
-};
-
-static int see(const char *name, unsigned char type, void *ctx)
-{
-	struct seen *s = ctx;
-
-	(void)type;
-	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->n++;
-	return 0;
-}
-
-/* Names in the store's trash, or in a stage there. */
-static struct seen look_into_trash(const struct grove *g, const char *stage)
-{
-	AUTO_CLOSE int store = open(g->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
-	struct seen s = { 0 };
-	char path[256];
-
-	snprintf(path, sizeof(path), "trash/%s", stage);
-	fd = openat(store, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	CHECK_EQ(sys_each_name(fd, see, &s), 0);
-	return s;
-}
-
-TEST(what_was_replaced_leaves_at_once_and_is_removed_when_nobody_waits)
-{
-	CLEANUP(grove_done) struct grove g = grove_new("trash");
-	CLEANUP(plan_done) struct plan plan = plan_many(&g);
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	const struct object_id wanted = plan.to;
-	struct err err = { 0 };
-	struct seen stages;
-	char path[512];
-
-	CHECK_OK(apply_plan(g.s, g.path, &plan, NULL, &report, &err), &err);
-	CHECK(report.unswept && report.n == 0);
-	CHECK(grove_is_tidy(&g) && grove_is(&g, &wanted));
-	stages = look_into_trash(&g, "");
-	CHECK_EQ(stages.n, 1);
-	CHECK_EQ(look_into_trash(&g, stages.name).n, MANY);
-
-	/* What nobody knows there stays, and nothing else. */
-	snprintf(path, sizeof(path), "%s/trash/%s/not-ours", g.store_path, stages.name);
-	CHECK_EQ(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
-	apply_sweep(g.s, NULL, NULL);
-	CHECK_EQ(look_into_trash(&g, stages.name).n, 1);
-	CHECK_EQ(unlink(path), 0);
-	apply_sweep(g.s, NULL, NULL);
-	CHECK_EQ(look_into_trash(&g, "").n, 0);
-}
-
-TEST(a_file_that_keeps_another_name_loses_the_replaced_one_at_once)
-{
-	CLEANUP(grove_done) struct grove g = grove_new("names");
-	CLEANUP(plan_done) struct plan plan = plan_many(&g);
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct err err = { 0 };
-	struct stat before, after;
-	char path[512];
-
-	/* What it was captured as says one name; that there is one outside is nobody's business. */
-	snprintf(path, sizeof(path), "%s-outside", g.path);
-	CHECK_EQ(linkat(g.fd, "f011", AT_FDCWD, path, 0), 0);
-	plan_done(&plan);
-	plan = plan_again(&g);
-	CHECK_OK(apply_plan(g.s, g.path, &plan, NULL, &report, &err), &err);
-	CHECK(report.unswept);
-	CHECK_EQ(stat(path, &before), 0);
-	CHECK_EQ(before.st_nlink, 1);
-	apply_sweep(g.s, NULL, NULL);
-	CHECK_EQ(stat(path, &after), 0);
-	CHECK(after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
-	      after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
-	CHECK_EQ(unlink(path), 0);
-}
-
-static int find_stage(const char *name, unsigned char type, void *ctx)
-{
-	(void)type;
-	if (journal_is_stage(name))
-		snprintf(ctx, JOURNAL_STAGE_SIZE, "%s", name);
-	return 0;
-}
-
-/* A name in the stage that is in the way at the moment. */
-static void in_stage(struct grove *g, const char *name, char *path, size_t size)
-{
-	char stage[JOURNAL_STAGE_SIZE] = "";
-
-	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
-	snprintf(path, size, "%s/%s", stage, name);
-}
-
-/* Somebody who had a file open that was displaced, and writes to it when all is done. */
-static int write_late(const char *path, const struct plan *plan, void *ctx, struct err *err)
-{
-	struct grove *g = ctx;
-	char slot[JOURNAL_STAGE_SIZE + 8];
-
-	(void)path;
-	(void)plan;
-	(void)err;
-	in_stage(g, "n7", slot, sizeof(slot));
-	grove_text(g, slot, "the last word");
-	return 0;
-}
-
-TEST(what_is_written_to_a_displaced_file_in_the_last_moment_stays_and_is_told)
-{
-	CLEANUP(grove_done) struct grove g = grove_new("late");
-	CLEANUP(plan_done) struct plan plan = plan_many(&g);
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	const struct apply_options options = { .landed = write_late, .landed_ctx = &g };
-	struct err err = { 0 };
-	char slot[512];
-
-	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
-	CHECK(!report.unswept);
-	CHECK_EQ(report.n, 1);
-	CHECK_HAS(report.notes[0].why, "somebody changed meanwhile");
-	snprintf(slot, sizeof(slot), "%s/n7", report.notes[0].path);
-	CHECK_EQ(faccessat(g.fd, slot, F_OK, 0), 0);
-}
-
-/* Somebody puts a file of theirs into the stage. */
-static int put_foreign(const char *path, const struct plan *plan, void *ctx, struct err *err)
-{
-	struct grove *g = ctx;
-	char file[JOURNAL_STAGE_SIZE + 8];
-
-	(void)path;
-	(void)plan;
-	(void)err;
-	in_stage(g, "n200", file, sizeof(file)); /* no step has that number */
-	grove_text(g, file, "theirs");
-	return 0;
-}
-
-TEST(a_stage_with_something_foreign_in_it_stays_and_is_told)
-{
-	CLEANUP(grove_done) struct grove g = grove_new("foreign");
-	CLEANUP(plan_done) struct plan plan = plan_many(&g);
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	const struct apply_options options = { .landed = put_foreign, .landed_ctx = &g };
-	struct err err = { 0 };
-	struct seen left = { 0 };
-
-	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
-	CHECK(!report.unswept);
-	CHECK_EQ(report.n, 1);
-	{
-		AUTO_CLOSE int fd =
-		    openat(g.fd, report.notes[0].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		CHECK_EQ(sys_each_name(fd, see, &left), 0);
-	}
-	CHECK_EQ(left.n, 1);
-	CHECK_STR(left.name, "n200");
-}
-
-/* Another directory has the stage's name when it is to go. */
-static int swap_stage(const char *path, const struct plan *plan, void *ctx, struct err *err)
-{
-	struct grove *g = ctx;
-	char stage[JOURNAL_STAGE_SIZE] = "", file[sizeof(stage) + 8];
-
-	(void)path;
-	(void)plan;
-	(void)err;
-	CHECK_EQ(sys_each_name(g->fd, find_stage, stage), 0);
-	CHECK_EQ(renameat(g->fd, stage, g->fd, "elsewhere"), 0);
-	CHECK_EQ(mkdirat(g->fd, stage, 0700), 0);
-	snprintf(file, sizeof(file), "%s/n7", stage);
-	grove_text(g, file, "not yours");
-	return 0;
-}
-
-TEST(another_directory_that_bears_the_stages_name_is_not_thrown_away)
-{
-	CLEANUP(grove_done) struct grove g = grove_new("swapped");
-	CLEANUP(plan_done) struct plan plan = plan_many(&g);
-	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	const struct apply_options options = { .landed = swap_stage, .landed_ctx = &g };
-	struct err err = { 0 };
-	char file[512];
-
-	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
-	CHECK(!report.unswept);
-	CHECK_EQ(report.n, 1);
-	snprintf(file, sizeof(file), "%s/n7", report.notes[0].path);
-	CHECK_EQ(faccessat(g.fd, file, F_OK, 0), 0);
-	CHECK_EQ(look_into_trash(&g, "").n, 0);
 }
 
 TEST(random_trees_become_each_other)
