@@ -67,6 +67,47 @@ TEST(what_was_replaced_leaves_at_once_and_is_removed_when_nobody_waits)
 	CHECK_EQ(look_into_trash(&g, "").n, 0);
 }
 
+static bool is_over(void *ctx)
+{
+	unsigned *more = ctx;
+
+	return (*more)-- == 0;
+}
+
+TEST(a_sweep_that_ends_half_way_leaves_the_rest_to_the_next_and_takes_nothing_else)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("half");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	const struct object_id wanted = plan.to;
+	unsigned more = MANY / 2;
+	struct err err = { 0 };
+	struct seen stages;
+	char theirs[512], stubborn[512];
+
+	CHECK_OK(apply_plan(g.s, g.path, &plan, NULL, &report, &err), &err);
+	stages = look_into_trash(&g, "");
+	apply_sweep(g.s, is_over, &more);
+	CHECK_EQ(look_into_trash(&g, stages.name).n, MANY - MANY / 2);
+
+	/* One that cannot be removed is in nobody's way; nor is what is no stage. */
+	snprintf(stubborn, sizeof(stubborn), "%s/trash/%s/n0", g.store_path, stages.name);
+	IGNORE_RESULT(unlink(stubborn), "it may be gone");
+	CHECK_EQ(mkdir(stubborn, 0700), 0);
+	snprintf(theirs, sizeof(theirs), "%s/trash/theirs", g.store_path);
+	CHECK_EQ(mkdir(theirs, 0700), 0);
+	snprintf(theirs, sizeof(theirs), "%s/trash/theirs/n7", g.store_path);
+	CHECK_EQ(close(open(theirs, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+	apply_sweep(g.s, NULL, NULL);
+	CHECK_EQ(look_into_trash(&g, stages.name).n, 1);
+	CHECK_EQ(rmdir(stubborn), 0);
+	apply_sweep(g.s, NULL, NULL);
+	CHECK_STR(look_into_trash(&g, "").name, "theirs");
+	CHECK_EQ(look_into_trash(&g, "").n, 1);
+	CHECK_EQ(access(theirs, F_OK), 0);
+	CHECK(grove_is(&g, &wanted));
+}
+
 TEST(a_file_that_keeps_another_name_loses_the_replaced_one_at_once)
 {
 	CLEANUP(grove_done) struct grove g = grove_new("names");
