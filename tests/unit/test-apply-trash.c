@@ -234,4 +234,38 @@ TEST(another_directory_that_bears_the_stages_name_is_not_thrown_away)
 	CHECK_EQ(look_into_trash(&g, "").n, 0);
 }
 
+/* What was taken into the trash finds no way back (--wrap). */
+static bool no_return;
+
+int __real_sys_rename_new(int from_fd, const char *from, int to_fd, const char *to);
+int __wrap_sys_rename_new(int from_fd, const char *from, int to_fd, const char *to);
+
+int __wrap_sys_rename_new(int from_fd, const char *from, int to_fd, const char *to)
+{
+	if (no_return && from_fd != to_fd && strncmp(from, "taken-", 6) == 0)
+		return -EEXIST;
+	return __real_sys_rename_new(from_fd, from, to_fd, to);
+}
+
+TEST(one_that_cannot_be_put_back_is_told_and_no_sweep_takes_it)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("no-return");
+	CLEANUP(plan_done) struct plan plan = plan_many(&g);
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	const struct apply_options options = { .landed = swap_stage, .landed_ctx = &g };
+	struct err err = { 0 };
+	struct seen taken;
+
+	no_return = true;
+	CHECK_OK(apply_plan(g.s, g.path, &plan, &options, &report, &err), &err);
+	no_return = false;
+	CHECK(!report.unswept);
+	CHECK_EQ(report.n, 1);
+	CHECK_HAS(report.notes[0].why, "is in the store's 'trash' now");
+	taken = look_into_trash(&g, "");
+	CHECK_EQ(taken.n, 1);
+	apply_sweep(g.s, NULL, NULL);
+	CHECK_STR(look_into_trash(&g, taken.name).name, "n7");
+}
+
 TEST_MAIN("apply-trash")

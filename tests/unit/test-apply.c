@@ -88,6 +88,73 @@ TEST(that_something_could_not_be_brought_back_is_told)
 	}
 }
 
+/* Names cannot change places any more (--wrap). */
+static bool stuck;
+
+int __real_sys_exchange(int a_fd, const char *a, int b_fd, const char *b);
+int __wrap_sys_exchange(int a_fd, const char *a, int b_fd, const char *b);
+
+int __wrap_sys_exchange(int a_fd, const char *a, int b_fd, const char *b)
+{
+	return stuck ? -EIO : __real_sys_exchange(a_fd, a, b_fd, b);
+}
+
+/* Before the last file: it is a conflict, and those before it cannot be taken back. */
+static void jam(uint64_t done, uint64_t total, void *ctx)
+{
+	if (done != total)
+		return;
+	grove_text(ctx, "z", "edited");
+	stuck = true;
+}
+
+static void holds(struct grove *g, const char *path, const char *text)
+{
+	AUTO_FREE char *have = grove_read(g, path);
+
+	CHECK_STR(have, text);
+}
+
+TEST(what_cannot_be_taken_back_is_told_and_loses_nothing_until_it_can)
+{
+	CLEANUP(grove_done) struct grove g = grove_new("stuck");
+	CLEANUP(apply_report_done) struct apply_report report = { 0 }, again = { 0 };
+	CLEANUP(plan_done) struct plan p = { 0 };
+	const struct apply_options options = { .progress = jam, .progress_ctx = &g };
+	struct object_id one, two;
+	struct err err = { 0 };
+	char slot[JOURNAL_STAGE_SIZE + 8];
+
+	grove_text(&g, "a", "new");
+	grove_text(&g, "z", "new");
+	one = grove_capture(&g);
+	keep(&g, "one", &one);
+	grove_text(&g, "a", "was there");
+	grove_text(&g, "z", "was there, too");
+	two = grove_capture(&g);
+	keep(&g, "two", &two);
+	p = grove_plan(&g, &two, &one);
+	CHECK_EQ(apply_plan(g.s, g.path, &p, &options, &report, &err), -EIO);
+	CHECK(report.unfinished && !report.astray);
+	CHECK_HAS(err.msg, "'z' changed meanwhile; taking it back failed, and the next command");
+	CHECK_HAS(err.msg, "taking 'a' back");
+	in_stage(&g, "n0", slot, sizeof(slot));
+	holds(&g, "a", "new");
+	holds(&g, slot, "was there");
+
+	CHECK_EQ(apply_recover(g.s, g.path, NULL, &again, &err), -EIO);
+	CHECK_HAS(err.msg, "was left half changed, and journal");
+	holds(&g, "a", "new");
+	holds(&g, slot, "was there");
+
+	stuck = false;
+	CHECK_EQ(apply_recover(g.s, g.path, NULL, &again, &err), 1);
+	CHECK_EQ(again.n, 0);
+	holds(&g, "a", "was there");
+	holds(&g, "z", "edited");
+	CHECK(grove_is_tidy(&g));
+}
+
 static void leave_journal(struct grove *g, const char *path)
 {
 	CLEANUP(journal_done) struct journal j = { .state = JOURNAL_STAGING };
