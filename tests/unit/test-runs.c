@@ -96,6 +96,9 @@ TEST(a_record_that_somebody_holds_stays_however_many_came_after_it)
 	CHECK(is_whole(e, 1));
 	CHECK(!has(e, 2, ".json"));
 	CHECK(is_whole(e, 3) && is_whole(e, 2 + ENGINE_RUNS_KEPT));
+	run_record_done(&held);
+	CHECK_EQ(prune(e, false), 1);
+	CHECK(!has(e, 1, ".json"));
 }
 
 TEST_MAIN("runs")
