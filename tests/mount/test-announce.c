@@ -166,8 +166,10 @@ TEST(a_connection_that_is_gone_needs_no_announcement)
 	struct err err = { 0 };
 
 	stage_open(&s, "gone");
-	if (umount(s.path) < 0)
+	if (umount(s.path) < 0) {
+		stage_close(&s);
 		TEST_SKIP("only root may unmount it by hand");
+	}
 	CHECK(stage_wait(stage_ended, &s));
 	CHECK_OK(mount_announce(s.m, &changes, &err), &err);
 	stage_close(&s);

@@ -110,8 +110,10 @@ TEST(who_unmounts_it_ends_the_mount)
 	stage_open(&s, "ended");
 	stage_put(&s, "f", "x");
 	CHECK(!mount_ended(s.m));
-	if (umount2(s.path, 0) < 0)
+	if (umount2(s.path, 0) < 0) {
+		stage_close(&s);
 		TEST_SKIP("only root may unmount it by hand");
+	}
 	CHECK(stage_wait(stage_ended, &s));
 	stage_close(&s);
 }
@@ -122,8 +124,10 @@ TEST(closing_leaves_alone_what_a_stranger_mounted_in_its_place)
 	struct statfs fs;
 
 	stage_open(&s, "stranger");
-	if (umount2(s.path, 0) < 0 || mount("none", s.path, "tmpfs", 0, NULL) < 0)
+	if (umount2(s.path, 0) < 0 || mount("none", s.path, "tmpfs", 0, NULL) < 0) {
+		stage_close(&s);
 		TEST_SKIP("only root may mount a tmpfs");
+	}
 	CHECK(stage_wait(stage_ended, &s));
 	stage_close(&s);
 
