@@ -8,12 +8,18 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+enum seccomp_part {
+	SECCOMP_WHOLE, /* the list: what it does not know does not exist */
+	SECCOMP_SETID, /* set-id bits alone, beside somebody else's list; the rest is allowed */
+};
+
 /*
  * Append the struct sock_filters that judge the calls of `arch`, an AUDIT_ARCH_ of x86_64 or
  * aarch64; -ENOTSUP for any other.  Calls of another architecture than that are answered
  * with death.
  */
-NODISCARD int seccomp_compile(uint32_t arch, struct buf *out, struct err *err);
+NODISCARD int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out,
+			      struct err *err);
 
 /* Let a listener hear of what it refuses with EPERM and EAFNOSUPPORT, and answer that. */
 void seccomp_tell(struct buf *code);

@@ -13,6 +13,7 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ struct call {
 
 struct compiler {
 	uint32_t scmp_arch;
+	enum seccomp_verdict unlisted;
 	struct call calls[CALLS_MAX];
 	size_t n_calls;
 	struct span spans[2 * CALLS_MAX + 4];
@@ -49,12 +51,23 @@ struct compiler {
 	bool failed;
 };
 
-static void add_call(struct compiler *c, const char *name, enum seccomp_verdict says,
-		     const struct seccomp_judged *judged)
+/*
+ * Negative: this architecture does not have it, or this libseccomp not know it.  That must not
+ * open what is judged beside a list that allows the rest; from 424 on a call has the same number
+ * everywhere.
+ */
+static int number_of(const struct compiler *c, const char *name)
 {
 	int number = seccomp_syscall_resolve_name_arch(c->scmp_arch, name);
 
-	/* Negative: this architecture does not have it, or this libseccomp not know it. */
+	return number < 0 && strcmp(name, "fchmodat2") == 0 ? 452 : number;
+}
+
+static void add_call(struct compiler *c, const char *name, enum seccomp_verdict says,
+		     const struct seccomp_judged *judged)
+{
+	int number = number_of(c, name);
+
 	if (number < 0)
 		return;
 	if (c->n_calls == CALLS_MAX) {
@@ -86,15 +99,15 @@ static void add_span(struct compiler *c, uint32_t first, enum seccomp_verdict sa
 static void cut_spans(struct compiler *c)
 {
 	qsort(c->calls, c->n_calls, sizeof(c->calls[0]), by_number);
-	add_span(c, 0, SECCOMP_SAYS_ENOSYS, NULL);
+	add_span(c, 0, c->unlisted, NULL);
 	for (size_t i = 0; i < c->n_calls; i++) {
 		add_span(c, c->calls[i].number, c->calls[i].says, c->calls[i].judged);
 		if (i + 1 == c->n_calls || c->calls[i + 1].number != c->calls[i].number + 1)
-			add_span(c, c->calls[i].number + 1, SECCOMP_SAYS_ENOSYS, NULL);
+			add_span(c, c->calls[i].number + 1, c->unlisted, NULL);
 	}
 	if (c->scmp_arch == SCMP_ARCH_X86_64) {
 		add_span(c, X32_FIRST, SECCOMP_SAYS_KILL, NULL);
-		add_span(c, X32_LAST + 1, SECCOMP_SAYS_ENOSYS, NULL);
+		add_span(c, X32_LAST + 1, c->unlisted, NULL);
 	}
 }
 
@@ -165,7 +178,22 @@ static void emit_search(struct compiler *c, size_t from, size_t to)
 	emit_search(c, mid, to);
 }
 
-int seccomp_compile(uint32_t arch, struct buf *out, struct err *err)
+static void add_judged(struct compiler *c, const struct seccomp_judged *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		add_call(c, all[i].call, SECCOMP_SAYS_ALLOW, &all[i]);
+}
+
+static void add_list(struct compiler *c)
+{
+	for (size_t i = 0; i < seccomp_n_allowed; i++)
+		add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
+	for (size_t i = 0; i < seccomp_n_refused; i++)
+		add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
+	add_judged(c, seccomp_judged, seccomp_n_judged);
+}
+
+int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, struct err *err)
 {
 	AUTO_FREE struct compiler *c = calloc(1, sizeof(*c));
 
@@ -177,12 +205,10 @@ int seccomp_compile(uint32_t arch, struct buf *out, struct err *err)
 			       arch);
 	c->out = out;
 	c->scmp_arch = arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
-	for (size_t i = 0; i < seccomp_n_allowed; i++)
-		add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
-	for (size_t i = 0; i < seccomp_n_refused; i++)
-		add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
-	for (size_t i = 0; i < seccomp_n_judged; i++)
-		add_call(c, seccomp_judged[i].call, SECCOMP_SAYS_ALLOW, &seccomp_judged[i]);
+	c->unlisted = part == SECCOMP_WHOLE ? SECCOMP_SAYS_ENOSYS : SECCOMP_SAYS_ALLOW;
+	add_judged(c, seccomp_setid, seccomp_n_setid);
+	if (part == SECCOMP_WHOLE)
+		add_list(c);
 	cut_spans(c);
 
 	emit_load(c, offsetof(struct seccomp_data, arch));
@@ -193,14 +219,14 @@ int seccomp_compile(uint32_t arch, struct buf *out, struct err *err)
 	return c->failed ? err_nomem(err) : 0;
 }
 
-static int compile_own(struct buf *code, struct err *err)
+static int compile_own(enum seccomp_part part, struct buf *code, struct err *err)
 {
 #if defined(__x86_64__)
-	return seccomp_compile(AUDIT_ARCH_X86_64, code, err);
+	return seccomp_compile(AUDIT_ARCH_X86_64, part, code, err);
 #elif defined(__aarch64__)
-	return seccomp_compile(AUDIT_ARCH_AARCH64, code, err);
+	return seccomp_compile(AUDIT_ARCH_AARCH64, part, code, err);
 #else
-	return seccomp_compile(0, code, err);
+	return seccomp_compile(0, part, code, err);
 #endif
 }
 
@@ -239,22 +265,38 @@ static bool enter_heard(struct run *run, const struct buf *code)
 	return run->listener >= 0;
 }
 
+static int enter_plain(struct buf *code, struct err *err)
+{
+	if (enter(code, 0) < 0)
+		return err_sys(err, "entering the list of system calls of the run");
+	return 0;
+}
+
+/* Ours first: theirs may not allow to enter another. */
+static int enter_theirs(const struct sandbox_spec *spec, struct err *err)
+{
+	CLEANUP(buf_done) struct buf own = BUF_INIT, theirs = BUF_INIT;
+	int r = compile_own(SECCOMP_SETID, &own, err);
+
+	if (r < 0)
+		return r;
+	if (buf_append(&theirs, spec->filter, spec->filter_len) < 0)
+		return err_nomem(err);
+	r = enter_plain(&own, err);
+	return r < 0 ? r : enter_plain(&theirs, err);
+}
+
 int seccomp_enter(struct run *run, bool heard, struct err *err)
 {
 	CLEANUP(buf_done) struct buf code = BUF_INIT;
 	int r;
 
-	if (run->spec->filter) {
-		r = buf_append(&code, run->spec->filter, run->spec->filter_len);
-		r = r < 0 ? err_nomem(err) : 0;
-	} else {
-		r = compile_own(&code, err);
-	}
+	if (run->spec->filter)
+		return enter_theirs(run->spec, err);
+	r = compile_own(SECCOMP_WHOLE, &code, err);
 	if (r < 0)
 		return r;
-	if (heard && run->spec->refused && !run->spec->filter && enter_heard(run, &code))
+	if (heard && run->spec->refused && enter_heard(run, &code))
 		return 0;
-	if (enter(&code, 0) < 0)
-		return err_sys(err, "entering the list of system calls of the run");
-	return 0;
+	return enter_plain(&code, err);
 }

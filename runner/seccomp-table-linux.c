@@ -15,15 +15,14 @@
 /* clang-format off */
 const char *const seccomp_allowed[] = {
 	/* files by name */
-	"access", "chdir", "chmod", "chown", "creat", "faccessat", "faccessat2", "fchdir", "fchmod",
-	"fchmodat", "fchmodat2", "fchown", "fchownat", "fstat", "fstatfs", "futimesat", "getcwd",
-	"getdents", "getdents64", "inotify_add_watch", "inotify_init", "inotify_init1",
-	"inotify_rm_watch", "lchown", "link", "linkat", "lstat", "mkdir", "mkdirat", "mknod",
-	"mknodat", "newfstatat", "open", "openat", "openat2", "readlink", "readlinkat", "rename",
-	"renameat", "renameat2", "rmdir", "stat", "statfs", "statx", "symlink", "symlinkat",
-	"truncate", "umask", "unlink", "unlinkat", "ustat", "utime", "utimensat", "utimes",
-	"fgetxattr", "flistxattr", "fremovexattr", "fsetxattr", "getxattr", "lgetxattr",
-	"listxattr", "llistxattr", "lremovexattr", "lsetxattr", "removexattr", "setxattr",
+	"access", "chdir", "chown", "faccessat", "faccessat2", "fchdir", "fchown", "fchownat",
+	"fstat", "fstatfs", "futimesat", "getcwd", "getdents", "getdents64", "inotify_add_watch",
+	"inotify_init", "inotify_init1", "inotify_rm_watch", "lchown", "link", "linkat", "lstat",
+	"newfstatat", "readlink", "readlinkat", "rename", "renameat", "renameat2", "rmdir", "stat",
+	"statfs", "statx", "symlink", "symlinkat", "truncate", "umask", "unlink", "unlinkat",
+	"ustat", "utime", "utimensat", "utimes", "fgetxattr", "flistxattr", "fremovexattr",
+	"fsetxattr", "getxattr", "lgetxattr", "listxattr", "llistxattr", "lremovexattr",
+	"lsetxattr", "removexattr", "setxattr",
 	/* files by descriptor */
 	"close", "close_range", "copy_file_range", "dup", "dup2", "dup3", "fadvise64", "fallocate",
 	"fcntl", "fdatasync", "flock", "fsync", "ftruncate", "lseek", "pread64", "preadv", "preadv2",
@@ -83,8 +82,7 @@ const char *const seccomp_refused[] = {
 	/* keys: the caller's are not those of a run */
 	"add_key", "keyctl", "request_key",
 	/* parts of the kernel that had more holes than uses here */
-	"bpf", "io_uring_enter", "io_uring_register", "io_uring_setup", "perf_event_open",
-	"userfaultfd", "vmsplice", "remap_file_pages",
+	"bpf", "perf_event_open", "userfaultfd", "vmsplice", "remap_file_pages",
 	/* memory of other nodes */
 	"mbind", "migrate_pages", "move_pages", "set_mempolicy", "set_mempolicy_home_node",
 	/* the machine */
@@ -109,6 +107,53 @@ const char *const seccomp_refused[] = {
 #define ASK_PERSONALITY 0xffffffffu
 #define PUSH_INPUT      0x5412 /* TIOCSTI */
 #define CONSOLE_TRICKS  0x541c /* TIOCLINUX */
+
+#define SETID      06000     /* S_ISUID | S_ISGID */
+#define MAKES_FILE 020000100 /* O_CREAT, and what O_TMPFILE has beside O_DIRECTORY */
+
+/* Its argument `at` is the mode. */
+#define NO_SETID(name, at)                                                       \
+	{                                                                        \
+		.call = name, .n_cases = 1,                                      \
+		.cases = { { at, SETID, 0, true, .then = SECCOMP_SAYS_EPERM } }, \
+		.otherwise = SECCOMP_SAYS_ALLOW,                                 \
+	}
+
+/* The same; the argument before it says whether a file is made, else nobody reads the mode. */
+#define NO_SETID_FILE(name, at)                                                   \
+	{                                                                         \
+		.call = name, .n_cases = 2,                                       \
+		.cases = { { (at)-1, MAKES_FILE, 0, .then = SECCOMP_SAYS_ALLOW }, \
+			   { at, SETID, 0, true, .then = SECCOMP_SAYS_EPERM } },  \
+		.otherwise = SECCOMP_SAYS_ALLOW,                                  \
+	}
+
+/*
+ * A run by root with a folder of the host to write to would leave a program there that makes
+ * anybody root.  mkdir is listed though today's kernels drop the bits there.
+ */
+const struct seccomp_judged seccomp_setid[] = {
+	NO_SETID("chmod", 1),
+	NO_SETID("fchmod", 1),
+	NO_SETID("fchmodat", 2),
+	NO_SETID("fchmodat2", 2),
+	NO_SETID("mkdir", 1),
+	NO_SETID("mkdirat", 2),
+	NO_SETID("mknod", 1),
+	NO_SETID("mknodat", 2),
+	NO_SETID("creat", 1),
+	NO_SETID_FILE("open", 2),
+	NO_SETID_FILE("openat", 3),
+	{
+	    /* Its mode lies in memory, where a filter cannot look; programs then take openat. */
+	    .call = "openat2",
+	    .otherwise = SECCOMP_SAYS_ENOSYS,
+	},
+	/* A ring opens files past every filter. */
+	{ .call = "io_uring_setup", .otherwise = SECCOMP_SAYS_EPERM },
+	{ .call = "io_uring_enter", .otherwise = SECCOMP_SAYS_EPERM },
+	{ .call = "io_uring_register", .otherwise = SECCOMP_SAYS_EPERM },
+};
 
 const struct seccomp_judged seccomp_judged[] = {
 	{
@@ -171,4 +216,5 @@ const struct seccomp_judged seccomp_judged[] = {
 
 const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);
 const size_t seccomp_n_refused = ARRAY_LEN(seccomp_refused);
+const size_t seccomp_n_setid = ARRAY_LEN(seccomp_setid);
 const size_t seccomp_n_judged = ARRAY_LEN(seccomp_judged);

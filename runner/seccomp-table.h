@@ -45,5 +45,7 @@ extern const char *const seccomp_allowed[]; /* whatever their arguments */
 extern const size_t seccomp_n_allowed;
 extern const char *const seccomp_refused[]; /* with EPERM, whatever their arguments */
 extern const size_t seccomp_n_refused;
-extern const struct seccomp_judged seccomp_judged[];
+extern const struct seccomp_judged seccomp_setid[]; /* that no filter in our place can lift */
+extern const size_t seccomp_n_setid;
+extern const struct seccomp_judged seccomp_judged[]; /* the others */
 extern const size_t seccomp_n_judged;

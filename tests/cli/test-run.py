@@ -111,6 +111,23 @@ def paths_are_granted_and_hidden(w):
 
 
 @live_test
+def nothing_set_id_is_left_behind(w):
+    """Root's run with a folder of the host to write to would leave a program that makes anybody root."""
+    data = w.top / "data"
+    data.mkdir()
+    (data / "tool").write_text("#!/bin/sh\n")
+    (data / "tool").chmod(0o755)
+    act = (f"chmod 4755 {data}/tool; chmod g+s {data}; chmod u+s README.md; chmod 1777 src; "
+           f"install -m 755 {data}/tool {data}/plain")
+    got = sh(w, act, "--rw", str(data))
+    assert got["stderr"].count("not permitted") == 3, got
+    assert not any(p.stat().st_mode & 0o6000 for p in (data, *data.iterdir())), got
+    assert (data / "plain").stat().st_mode & 0o777 == 0o755, got
+    (data / "tool").chmod(0o4755)  # the control
+    assert (data / "tool").stat().st_mode & 0o4000
+
+
+@live_test
 def there_is_no_network_unless_it_is_asked_for(w):
     show = "cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"
     assert sh(w, show)["stdout"] == "lo\n"

@@ -331,6 +331,88 @@ static int try_caps(void)
 #define RAW(...) told(syscall(__VA_ARGS__))
 
 /* X(name, how it ended) */
+/*
+ * Set-id bits, by every call that can set them; what a try made is removed again.  A name that
+ * is there already would be opened and not made.
+ */
+#define SETID_NAME "attempt-setid"
+
+static int after_setid(long r)
+{
+	struct stat st;
+	int fd, error = told(r);
+
+	if (error == 0 && r > 2) { /* a descriptor, perhaps of a file without a name */
+		fd = (int)r;
+		if (fstat(fd, &st) == 0 && !(st.st_mode & 06000))
+			error = 254;
+		close(fd);
+	}
+	unlink(SETID_NAME);
+	rmdir(SETID_NAME);
+	return error;
+}
+
+/* A plain file there, for what changes one. */
+static int setid_file(void)
+{
+	unlink(SETID_NAME);
+	return open(SETID_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+}
+
+static int try_setid_fchmod(mode_t bits)
+{
+	int fd = setid_file();
+	int r = after_setid(syscall(SYS_fchmod, fd, 0755 | bits));
+
+	close(fd);
+	return r;
+}
+
+static int try_setid_fchmodat(bool second)
+{
+	close(setid_file());
+	if (second)
+		return after_setid(syscall(452 /* fchmodat2 */, AT_FDCWD, SETID_NAME, 04755, 0));
+	return after_setid(syscall(SYS_fchmodat, AT_FDCWD, SETID_NAME, 04755));
+}
+
+static int try_setid_old(void)
+{
+#ifdef SYS_chmod
+	int r;
+
+	close(setid_file());
+	r = after_setid(syscall(SYS_chmod, SETID_NAME, 04755));
+	if (r == EPERM)
+		r = after_setid(syscall(SYS_creat, SETID_NAME, 04755));
+	if (r == EPERM)
+		r = after_setid(syscall(SYS_open, SETID_NAME, O_CREAT | O_RDWR, 04755));
+	if (r == EPERM)
+		r = after_setid(syscall(SYS_mknod, SETID_NAME, S_IFREG | 04755, 0));
+	return r;
+#else
+	return try_setid_fchmodat(false); /* an architecture without them */
+#endif
+}
+
+static int try_setid_openat2(void)
+{
+	uint64_t how[3] = { O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 04755, 0 };
+
+	return after_setid(syscall(SYS_openat2, AT_FDCWD, SETID_NAME, how, sizeof(how)));
+}
+
+static int try_setid_folder(void)
+{
+	if (mkdir(SETID_NAME, 0700) < 0)
+		return errno;
+	return after_setid(syscall(SYS_fchmodat, AT_FDCWD, SETID_NAME, 02755));
+}
+
+#define SETID_OPEN(name, flags) \
+	syscall(SYS_openat, AT_FDCWD, name, (flags) | O_RDWR | O_CLOEXEC, 04755)
+
 #define ATTEMPTS                                                                            \
 	X(init_exe, try_open("/proc/1/exe", O_RDONLY))                                      \
 	X(init_exe_link, try_readlink("/proc/1/exe"))                                       \
@@ -425,7 +507,19 @@ static int try_caps(void)
 	X(init_kill, told(kill(1, SIGKILL)))                                                \
 	X(abstract, try_abstract())                                                         \
 	X(port, try_port())                                                                 \
-	X(bounding_set, try_caps())
+	X(bounding_set, try_caps())                                                         \
+	X(setid_fchmod, try_setid_fchmod(04000))                                            \
+	X(setid_group, try_setid_fchmod(02000))                                             \
+	X(setid_fchmodat, try_setid_fchmodat(false))                                        \
+	X(setid_fchmodat2, try_setid_fchmodat(true))                                        \
+	X(setid_old, try_setid_old())                                                       \
+	X(setid_openat, after_setid(SETID_OPEN(SETID_NAME, O_CREAT | O_EXCL)))              \
+	X(setid_tmpfile, after_setid(SETID_OPEN(".", O_TMPFILE)))                           \
+	X(setid_openat2, try_setid_openat2())                                               \
+	X(setid_mknodat,                                                                    \
+	  after_setid(syscall(SYS_mknodat, AT_FDCWD, SETID_NAME, S_IFREG | 04755, 0)))      \
+	X(setid_folder, try_setid_folder())                                                 \
+	X(setid_mkdirat, after_setid(syscall(SYS_mkdirat, AT_FDCWD, SETID_NAME, 02755)))
 
 int main(int argc, char **argv)
 {

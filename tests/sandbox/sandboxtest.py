@@ -28,6 +28,9 @@ DRIVER = Path(os.environ["SNAP_SANDBOX_DRIVER"])
 ATTEMPTS = Path(os.environ["SNAP_SANDBOX_ATTEMPTS"])
 INSIDE = "/srv/project"  # where the project of a test is seen by its runs
 EPERM, ENOENT, ENOSYS, EACCES = 1, 2, 38, 13
+# Every call that can set those bits. Of openat2 the mode lies in memory.
+SETID = ("setid_fchmod", "setid_group", "setid_fchmodat", "setid_fchmodat2", "setid_old",
+         "setid_openat", "setid_tmpfile", "setid_mknodat", "setid_folder", "setid_mkdirat")
 
 
 class Run:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from sandboxtest import EACCES, ENOENT, ENOSYS, EPERM, main, parse_attempts, test  # noqa: E402
+from sandboxtest import EACCES, ENOENT, ENOSYS, EPERM, SETID, main, parse_attempts, test  # noqa: E402
 
 EAFNOSUPPORT, ESRCH, ECONNREFUSED = 97, 3, 111
 HIDDEN = {ENOENT}
@@ -54,6 +54,9 @@ FAMILIES = {
     "the_host_s_processes_and_sockets_are_not_there": {
         "host_pid": {ESRCH}, "abstract": {ECONNREFUSED, EPERM}, "port": {ECONNREFUSED}},
     "no_capability_can_come_back": {"bounding_set": {EPERM}},
+    "nothing_becomes_set_id": {
+        **{name: {EPERM} for name in SETID},
+        "setid_openat2": {ENOSYS}},
 }
 
 # Not even tried outside, where they would do harm or the kernel here lacks them.

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from sandboxtest import EPERM, main, parse_attempts, test  # noqa: E402
+from sandboxtest import ENOSYS, EPERM, SETID, main, parse_attempts, test  # noqa: E402
+
+EINVAL, EFAULT = 22, 14
 
 ALLOW, ERRNO = "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"
 
@@ -32,6 +34,16 @@ def a_profile_stands_in_the_place_of_the_list(box):
     got = parse_attempts(got.out.decode())
     assert got == {"kcmp": 0, "mount": EPERM, "shadow": 13}, got
     assert parse_attempts(box.run("./attempts", "kcmp").ends(0).out.decode())["kcmp"] == EPERM
+
+
+@test
+def no_profile_lets_a_run_set_set_id_bits(box):
+    names = [*SETID, "setid_openat2", "io_uring"]
+    outside = parse_attempts(box.outside("./attempts", *names).stdout.decode())
+    assert set(outside.values()) <= {0, EINVAL, EFAULT}, outside
+    got = parse_attempts(box.run("./attempts", *names, options=profile(box)).ends(0).out.decode())
+    assert got.pop("setid_openat2") == ENOSYS, got
+    assert set(got.values()) == {EPERM} and len(got) == len(SETID) + 1, got
 
 
 @test
