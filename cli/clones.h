@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/clone.h"
+#include "engine/api/clone.h"
 
 /* Its members, as `clone`, `list` and `status` have them in common. */
 void clones_set_json(struct json j, const struct engine_clone *c);

@@ -3,7 +3,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "engine/upkeep.h"
+#include "engine/api/upkeep.h"
 
 struct check_args {
 	bool repair;

@@ -3,7 +3,7 @@
 
 #include "cli/complete.h"
 #include "cli/out.h"
-#include "engine/names.h"
+#include "engine/api/names.h"
 
 static const struct {
 	const char *name;

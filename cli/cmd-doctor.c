@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/out.h"
-#include "engine/doctor.h"
+#include "engine/api/doctor.h"
 
 #define NAME_WIDTH 13
 

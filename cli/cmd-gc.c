@@ -3,8 +3,8 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "engine/run.h"
-#include "engine/upkeep.h"
+#include "engine/api/run.h"
+#include "engine/api/upkeep.h"
 
 struct gc_args {
 	uint64_t keep_last, keep_within;

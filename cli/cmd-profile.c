@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 #include "cli/out.h"
-#include "engine/profile.h"
+#include "engine/api/profile.h"
 
 static const char *const origins[] = {
 	[PROFILE_PROJECT] = "project",

@@ -4,7 +4,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
-#include "engine/rules.h"
+#include "engine/api/rules.h"
 #include "snapshot/guard.h"
 
 struct promote_args {

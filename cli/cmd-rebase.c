@@ -5,7 +5,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
-#include "engine/rebase.h"
+#include "engine/api/rebase.h"
 
 struct rebase_args {
 	const char *conflict, *markers;

@@ -4,7 +4,7 @@
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "engine/rollback.h"
+#include "engine/api/rollback.h"
 
 struct rollback_args {
 	bool dry_run;

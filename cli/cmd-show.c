@@ -9,7 +9,7 @@
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
-#include "engine/show.h"
+#include "engine/api/show.h"
 
 /* A larger file is not put into a JSON string; its plain bytes can be had without --json. */
 #define JSON_CONTENT_MAX ((size_t)16 << 20)

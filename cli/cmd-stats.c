@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 #include "cli/out.h"
-#include "engine/upkeep.h"
+#include "engine/api/upkeep.h"
 
 static double ratio(const struct engine_stats *s)
 {

@@ -1,7 +1,7 @@
 #include <errno.h>
 
 #include "cli/out.h"
-#include "engine/tag.h"
+#include "engine/api/tag.h"
 
 struct tag_args {
 	bool remove;

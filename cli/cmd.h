@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
-#include "engine/engine.h"
+#include "engine/api/engine.h"
 
 /* What the program's exit codes mean to whoever called it. */
 enum cmd_status {

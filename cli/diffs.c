@@ -11,7 +11,7 @@
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
-#include "engine/diff.h"
+#include "engine/api/diff.h"
 
 struct differ {
 	const struct invocation *inv;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/history.h"
+#include "engine/api/history.h"
 
 typedef void (*graph_row_fn)(const struct engine_snapshot *s, void *ctx);
 

@@ -14,8 +14,8 @@
 #include "cli/fail.h"
 #include "cli/help.h"
 #include "cli/progress.h"
-#include "engine/daemon.h"
-#include "engine/walker.h"
+#include "engine/api/daemon.h"
+#include "engine/api/walker.h"
 
 const struct command *const commands[] = {
 	&cmd_clone,   &cmd_list,   &cmd_status,   &cmd_rm,   &cmd_init,       &cmd_snapshot,

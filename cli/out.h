@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cli/cmd.h"
-#include "engine/history.h"
+#include "engine/api/history.h"
 
 enum out_style {
 	OUT_PLAIN,

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "engine/api/engine.h"
 
 struct progress {
 	FILE *to; /* NULL: nobody is looking */

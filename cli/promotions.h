@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cmd.h"
-#include "engine/promote.h"
+#include "engine/api/promote.h"
 
 /* The words of --conflict and --markers; -EINVAL with a sentence for another. */
 NODISCARD int promotions_read_ways(const char *on_conflict, const char *style,

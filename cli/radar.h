@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/radar.h"
+#include "engine/api/radar.h"
 
 /* "others": each pair that meets. */
 void radar_set_json(struct json j, const struct engine_radar *r);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/receipts.h"
+#include "engine/api/receipts.h"
 
 /* An array `receipts` of those that belong to one of these snapshots. */
 void receipts_set(struct json j, const struct engine_receipts *r,

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/run.h"
+#include "engine/api/run.h"
 
 void refusals_set_json(struct json j, const struct engine_refusals *r);
 

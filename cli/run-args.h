@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cmd.h"
-#include "engine/run.h"
+#include "engine/api/run.h"
 
 struct run_args {
 	const char *workdir, *profile, *cpus;

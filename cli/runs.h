@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/out.h"
-#include "engine/run.h"
+#include "engine/api/run.h"
 
 /* Its members; of one that runs, what is not known yet is null. */
 void runs_set_json(struct json j, const struct engine_run *r);

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "engine/clone.h"
+#include "engine/api/clone.h"
 
 static int print_json(const struct invocation *inv, const struct engine_taken *t, struct err *err)
 {

@@ -2,7 +2,7 @@
  * Whatever text a project brings as a profile is read, or refused in one sentence that names the
  * file; and what was read of it can be joined with a built-in one.
  */
-#include "engine/profile-i.h"
+#include "engine/run/profile-i.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

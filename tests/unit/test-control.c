@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "engine/control-i.h"
+#include "engine/wire/control-i.h"
 
 /* Two ends of one line. */
 struct ends {

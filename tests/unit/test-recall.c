@@ -1,4 +1,4 @@
-#include "engine/recall-i.h"
+#include "engine/host/recall-i.h"
 
 #include "base/sys.h"
 #include "tests/lib/test.h"

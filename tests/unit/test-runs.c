@@ -1,9 +1,9 @@
-#include "engine/run.h"
+#include "engine/api/run.h"
 
 #include <stdio.h>
 
-#include "engine/engine-i.h"
-#include "engine/run-record.h"
+#include "engine/find/engine-i.h"
+#include "engine/find/run-record.h"
 #include "tests/lib/stock.h"
 
 static struct engine *open_engine(const char *name)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/scrub.h"
+#include "engine/run/scrub.h"
 
 static void add(struct scrub *s, const char *value)
 {

@@ -1,12 +1,12 @@
-#include "engine/stage-i.h"
+#include "engine/act/stage-i.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/host-i.h"
-#include "engine/run-record.h"
+#include "engine/find/run-record.h"
+#include "engine/host/host-i.h"
 #include "tests/lib/stock.h"
 
 #define KILLED 77

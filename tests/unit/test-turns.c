@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/turns.h"
+#include "engine/host/turns.h"
 
 #define THREADS 6
 #define ROUNDS  300

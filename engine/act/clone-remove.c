@@ -1,0 +1,152 @@
+/*
+ * A clone's snapshots cannot be reached by its name once it is gone, so they go with it, but
+ * for those that something else names (forget-i.h).
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/act/forget-i.h"
+#include "engine/api/clone.h"
+#include "engine/host/host-i.h"
+
+struct removal {
+	struct clone clone;
+	struct batch *batch;
+	struct forget forget;
+};
+
+static void removal_done(struct removal *r)
+{
+	clone_done(&r->clone);
+	batch_end(r->batch);
+	forget_done(&r->forget);
+}
+
+static int collect_own(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct removal *r = ctx;
+
+	if (!s->clone || strcmp(s->clone, r->clone.name) != 0 || s->created <= r->clone.created ||
+	    !catalog_id_same(&s->project, &r->clone.project))
+		return 0;
+	return forget_add(&r->forget, s, err);
+}
+
+/* host->snapshots held for writing */
+static int remove_records(struct host *h, struct removal *r, struct engine_removed *ret,
+			  struct err *err)
+{
+	const char *name = r->clone.name;
+	int x;
+
+	*ret = (struct engine_removed){ 0 };
+	x = snapshot_each(h->store, collect_own, r, err);
+	if (x >= 0)
+		x = forget_settle(&r->forget, h->store, name, err);
+	if (x >= 0)
+		x = batch_begin(h->store, &r->batch, err);
+	if (x >= 0)
+		x = forget_put(&r->forget, r->batch, &ret->snapshots, err);
+	if (x >= 0)
+		x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
+	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
+}
+
+static int remove_clone(struct host *h, const char *name, bool force, struct engine_removed *ret,
+			struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(removal_done) struct removal r = { 0 };
+	int x;
+
+	x = turns_take(&h->turns, name, &turn, err);
+	if (x >= 0)
+		x = clone_find(h->store, name, &r.clone, err);
+	if (x >= 0)
+		x = live_end(h, name, LIVE_DISCARD, force, err);
+	if (x >= 0) {
+		pthread_rwlock_wrlock(&h->snapshots);
+		x = remove_records(h, &r, ret, err);
+		pthread_rwlock_unlock(&h->snapshots);
+	}
+	if (x >= 0)
+		live_removed(h);
+	return x;
+}
+
+int clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+		 struct err *err)
+{
+	return remove_clone(e->host, name, force, ret, err);
+}
+
+/* --- those whose time is over ----------------------------------------------------------- */
+
+#define BUSY_NS ((int64_t)5 * 1000000000) /* until one that is in use is looked at again */
+
+struct reaping {
+	int64_t now, next;
+	char **names; /* owned, and each of them */
+	size_t n;
+};
+
+static void reaping_done(struct reaping *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		free(r->names[i]);
+	free(r->names);
+}
+
+static int collect_expired(const struct clone *c, void *ctx, struct err *err)
+{
+	struct reaping *r = ctx;
+	char **names;
+
+	if (c->expires == 0)
+		return 0;
+	if (c->expires > r->now) {
+		r->next = c->expires < r->next ? c->expires : r->next;
+		return 0;
+	}
+	names = reallocarray(r->names, r->n + 1, sizeof(*names));
+	if (!names)
+		return err_nomem(err);
+	r->names = names;
+	names[r->n] = strdup(c->name);
+	return names[r->n] ? (r->n++, 0) : err_nomem(err);
+}
+
+void clone_reap(struct host *h)
+{
+	CLEANUP(reaping_done) struct reaping r = { .now = engine_now(), .next = INT64_MAX };
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int64_t due;
+	int x;
+
+	pthread_mutex_lock(&h->lock);
+	due = h->next_expiry;
+	if (due <= r.now)
+		h->next_expiry = INT64_MAX; /* who makes a clone meanwhile lowers it again */
+	pthread_mutex_unlock(&h->lock);
+	if (due > r.now)
+		return;
+	x = clone_each(h->store, collect_expired, &r, &err);
+	if (x < 0)
+		log_warn("looking for clones that expired: %s, continuing", err.msg);
+	for (size_t i = 0; i < r.n; i++) {
+		x = remove_clone(h, r.names[i], false, &removed, &err);
+		if (x >= 0)
+			log_info("clone '%s' expired and is removed", r.names[i]);
+		else if (x != -EBUSY && x != -ENOENT)
+			log_warn("removing an expired clone: %s, continuing", err.msg);
+		if (x < 0 && r.now + BUSY_NS < r.next)
+			r.next = r.now + BUSY_NS;
+	}
+	pthread_mutex_lock(&h->lock);
+	if (r.next < h->next_expiry)
+		h->next_expiry = r.next;
+	pthread_mutex_unlock(&h->lock);
+}

@@ -1,0 +1,312 @@
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cowfs/store/root.h"
+#include "engine/act/stale-i.h"
+#include "engine/api/clone.h"
+#include "engine/host/host-i.h"
+#include "snapshot/changes.h"
+
+/* Many clones have one project and one base: what was found of those is kept for the next. */
+struct telling {
+	struct engine *engine;
+	struct project project; /* id zero: not looked for yet */
+	struct snapshot newest; /* of that project; id zero: it has none */
+	struct snapshot base;
+	struct engine_stale stale; /* of that base */
+	struct engine_clones clones;
+	size_t cap;
+	const struct catalog_id *only; /* clones of that project; NULL: all */
+};
+
+static void telling_done(struct telling *t)
+{
+	project_done(&t->project);
+	snapshot_done(&t->newest);
+	snapshot_done(&t->base);
+	engine_clones_done(&t->clones);
+}
+
+static int find_project(struct telling *t, const struct catalog_id *id, struct err *err)
+{
+	struct store *s = t->engine->store;
+	int r;
+
+	if (catalog_id_same(&t->project.id, id))
+		return 0;
+	project_done(&t->project);
+	snapshot_done(&t->newest);
+	snapshot_done(&t->base);
+	t->project = (struct project){ 0 };
+	t->newest = t->base = (struct snapshot){ 0 };
+	r = engine_as_damage(err, project_get(s, id, &t->project, err));
+	if (r >= 0)
+		r = history_newest(s, id, &t->newest, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* What is known of the project is its newest snapshot. */
+static int measure_stale(struct telling *t, struct err *err)
+{
+	struct changes c = { 0 };
+	int r = 0;
+
+	t->stale = (struct engine_stale){ 0 };
+	if (catalog_id_is_zero(&t->newest.id))
+		return 0;
+	if (!object_id_equal(&t->base.root, &t->newest.root))
+		r = changes_count(t->engine->store, &t->base.root, &t->newest.root, &c, err);
+	if (r < 0)
+		return r;
+	t->stale.known = true;
+	t->stale.as_of = t->newest.created;
+	t->stale.paths = c.added + c.modified + c.deleted;
+	if (t->stale.paths > 0 && t->newest.created > t->base.created)
+		t->stale.behind_ms = (uint64_t)(t->newest.created - t->base.created) / 1000000;
+	return 0;
+}
+
+static int find_base(struct telling *t, const struct catalog_id *id, struct err *err)
+{
+	struct err why = { 0 };
+	int r;
+
+	if (catalog_id_same(&t->base.id, id))
+		return 0;
+	snapshot_done(&t->base);
+	t->base = (struct snapshot){ 0 };
+	r = engine_as_damage(err, snapshot_get(t->engine->store, id, &t->base, err));
+	if (r >= 0 && measure_stale(t, &why) < 0)
+		engine_warn(t->engine, "comparing with the project: %s, continuing", why.msg);
+	return r;
+}
+
+/* --- one clone -------------------------------------------------------------------------- */
+
+static int bytes_of(struct store *s, const struct object_id *id, uint64_t *ret, struct err *err)
+{
+	struct root root;
+	int r = root_get(s, id, &root, err);
+
+	if (r >= 0)
+		*ret = root.top.below.bytes + root.in_links.bytes;
+	return r;
+}
+
+/* Its root as of now; the turn is ours. */
+static int persist(struct live *live, struct object_id *root, struct err *err)
+{
+	struct layer_state state;
+	struct layer_usage usage;
+	int r;
+
+	layer_usage(live->layer, &usage);
+	if (!usage.changed)
+		return 0;
+	r = layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err);
+	if (r >= 0)
+		*root = state.id;
+	return r;
+}
+
+static int tell_content(struct telling *t, struct clone *c, struct engine_clone *ret,
+			struct err *err)
+{
+	struct live *live = live_find(t->engine->host, c->name);
+	struct store *s = t->engine->store;
+	struct changes changes;
+	struct layer_usage usage;
+	uint64_t bytes;
+	int r = 0;
+
+	if (live) {
+		r = persist(live, &c->root, err);
+		layer_usage(live->layer, &usage);
+		ret->used = usage.used;
+		ret->quota = usage.quota;
+		ret->mounted = live->mount && !mount_ended(live->mount);
+	} else {
+		r = bytes_of(s, &c->root, &bytes, err);
+		ret->used = r >= 0 && bytes > t->base.bytes ? bytes - t->base.bytes : 0;
+	}
+	if (r >= 0)
+		r = changes_count(s, &t->base.root, &c->root, &changes, err);
+	if (r < 0)
+		return r;
+	ret->compared = true;
+	ret->added = changes.added;
+	ret->modified = changes.modified;
+	ret->deleted = changes.deleted;
+	return 0;
+}
+
+/* -ENOENT if it has just been removed. */
+static int tell_one(struct telling *t, const char *name, struct engine_clone *ret, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone c = { 0 };
+	CLEANUP(engine_clone_done) struct engine_clone one = { 0 };
+	struct err why = { 0 };
+	int r;
+
+	r = turns_take(&t->engine->host->turns, name, &turn, err);
+	if (r >= 0)
+		r = clone_find(t->engine->store, name, &c, err);
+	if (r >= 0)
+		r = find_project(t, &c.project, err);
+	if (r >= 0)
+		r = find_base(t, &c.base, err);
+	if (r < 0)
+		return r;
+	one.name = strdup(name);
+	one.path = live_path(t->engine->host, name);
+	one.project = strdup(t->project.path);
+	if (!one.name || !one.path || !one.project)
+		return err_nomem(err);
+	catalog_id_hex(&c.base, one.base);
+	one.created = c.created;
+	one.expires = c.expires;
+	one.quota = c.quota;
+	one.strict = c.strict;
+	one.private = c.private;
+	one.no_xattrs = c.no_xattrs;
+	one.stale = t->stale;
+	/* Of a clone that cannot be counted all else is still worth knowing. */
+	if (tell_content(t, &c, &one, &why) < 0)
+		engine_warn(t->engine, "clone '%s': %s, continuing", name, why.msg);
+	*ret = one;
+	one = (struct engine_clone){ 0 };
+	return 0;
+}
+
+/* --- many ------------------------------------------------------------------------------- */
+
+/* The walk holds a connection to the store, so it only collects names. */
+static int collect_name(const struct clone *c, void *ctx, struct err *err)
+{
+	struct telling *t = ctx;
+	struct engine_clones *clones = &t->clones;
+
+	if (t->only && !catalog_id_same(&c->project, t->only))
+		return 0;
+	if (clones->n == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : 16;
+		struct engine_clone *list = reallocarray(clones->list, cap, sizeof(*list));
+
+		if (!list)
+			return err_nomem(err);
+		clones->list = list;
+		t->cap = cap;
+	}
+	clones->list[clones->n] = (struct engine_clone){ .name = strdup(c->name) };
+	return clones->list[clones->n++].name ? 0 : err_nomem(err);
+}
+
+int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+{
+	CLEANUP(telling_done) struct telling t = { .engine = e };
+	CLEANUP(project_done) struct project project = { 0 };
+	const uint64_t start = engine_clock_ms();
+	size_t kept = 0;
+	int r = 0;
+
+	if (!all) {
+		r = project_around(e, e->store, &project, err);
+		t.only = &project.id;
+	}
+	if (r >= 0)
+		r = clone_each(e->store, collect_name, &t, err);
+	for (size_t i = 0; i < t.clones.n && r >= 0; i++) {
+		struct engine_clone told = { 0 };
+
+		r = tell_one(&t, t.clones.list[i].name, &told, err);
+		if (r < 0 && r != -ENOENT)
+			break;
+		engine_clone_done(&t.clones.list[i]);
+		if (r >= 0)
+			t.clones.list[kept++] = told;
+		r = 0;
+	}
+	if (r < 0)
+		return r;
+	t.clones.n = kept;
+	t.clones.project = TAKE_PTR(project.path);
+	t.clones.elapsed_ms = engine_clock_ms() - start;
+	*ret = t.clones;
+	t.clones = (struct engine_clones){ 0 };
+	return 0;
+}
+
+/* --- status ----------------------------------------------------------------------------- */
+
+struct tally {
+	struct host *host;
+	const struct catalog_id *project;
+	struct engine_overview *to;
+};
+
+static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct tally *t = ctx;
+
+	(void)err;
+	if (s->clone || !catalog_id_same(&s->project, t->project))
+		return 0;
+	t->to->snapshots++;
+	if (s->created > t->to->newest_time) {
+		t->to->newest_time = s->created;
+		catalog_id_hex(&s->id, t->to->newest);
+	}
+	return 0;
+}
+
+static int count_clone(const struct clone *c, void *ctx, struct err *err)
+{
+	struct tally *t = ctx;
+
+	(void)err;
+	if (!catalog_id_same(&c->project, t->project))
+		return 0;
+	t->to->clones++;
+	t->to->mounted += live_find(t->host, c->name) != NULL;
+	return 0;
+}
+
+static int overview(struct engine *e, const struct engine_watch *watch, struct engine_overview *ret,
+		    struct err *err)
+{
+	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	struct tally tally = { .host = e->host, .project = &project.id, .to = &o };
+	int r;
+
+	r = project_around(e, e->store, &project, err);
+	if (r >= 0)
+		r = snapshot_each(e->store, count_snapshot, &tally, err);
+	if (r >= 0)
+		r = clone_each(e->store, count_clone, &tally, err);
+	if (r < 0)
+		return r;
+	stale_tell_project(e, &project, watch, &o);
+	o.path = TAKE_PTR(project.path);
+	*ret = o;
+	o = (struct engine_overview){ 0 };
+	return 0;
+}
+
+int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+		 struct engine_clone *ret_clone, struct engine_overview *ret_project,
+		 struct err *err)
+{
+	CLEANUP(telling_done) struct telling t = { .engine = e };
+	AUTO_FREE char *here = name ? NULL : clone_here(e);
+	int r;
+
+	if (!name && !here)
+		return overview(e, watch, ret_project, err);
+	r = tell_one(&t, name ? name : here, ret_clone, err);
+	if (r >= 0)
+		stale_tell_clone(e, &t.project, &t.base, watch, ret_clone);
+	return r;
+}

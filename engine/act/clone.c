@@ -1,0 +1,335 @@
+#include "engine/api/clone.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/host/host-i.h"
+
+/* --- what it starts from ---------------------------------------------------------------- */
+
+/* As it is now, for the state of a clone or (NULL) of the project. */
+static int base_now(struct engine *e, const char *clone, const struct engine_clone_options *of,
+		    struct snapshot *ret, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	const struct engine_take_options options = {
+		.clone = clone,
+		.skip_unreadable = of->skip_unreadable,
+		.watch = of->watch,
+	};
+	int r;
+
+	r = take_snapshot(e, &options, true, &taken, err);
+	if (r < 0)
+		return r;
+	return engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, ret, err));
+}
+
+static int find_base(struct engine *e, const struct engine_clone_options *options,
+		     struct snapshot *ret, struct err *err)
+{
+	CLEANUP(state_done) struct state state = { 0 };
+	const char *from = options->from;
+	int r;
+
+	if (!from || strcmp(from, ".") == 0)
+		return base_now(e, NULL, options, ret, err);
+	r = state_find(e, e->store, from, &state, err);
+	if (r < 0)
+		return r;
+	if (state.kind == STATE_CLONE)
+		return base_now(e, from, options, ret, err);
+	*ret = state.snapshot;
+	state.snapshot = (struct snapshot){ 0 };
+	return 0;
+}
+
+/* --- names ------------------------------------------------------------------------------ */
+
+/* Clones on their way into the store. */
+struct making {
+	struct engine *engine;
+	const struct engine_clone_options *options;
+	struct snapshot base;
+	struct project project;
+	struct engine_clones clones; /* named as soon as that is known */
+};
+
+static void making_done(struct making *m)
+{
+	snapshot_done(&m->base);
+	project_done(&m->project);
+	engine_clones_done(&m->clones);
+}
+
+/* 1 if no clone has it, neither in the store nor among those to be made. */
+static int is_free(const struct making *m, const char *name, struct err *err)
+{
+	CLEANUP(clone_done) struct clone other = { 0 };
+	int r;
+
+	for (size_t i = 0; i < m->clones.n; i++)
+		if (m->clones.list[i].name && strcmp(m->clones.list[i].name, name) == 0)
+			return 0;
+	r = clone_get(m->engine->store, name, &other, err);
+	return r == -ENOENT ? 1 : r < 0 ? r : 0;
+}
+
+#define WORDS_TRIES 16 /* before a number is added */
+
+static int invent_name(const struct making *m, char name[CLONE_NAME_MAX + 1], struct err *err)
+{
+	int r;
+
+	for (unsigned i = 0;; i++) {
+		r = words_pick(name, err);
+		if (r >= 0 && i >= WORDS_TRIES)
+			snprintf(name + strlen(name), CLONE_NAME_MAX + 1 - strlen(name), "-%u",
+				 i - WORDS_TRIES + 2);
+		if (r >= 0)
+			r = is_free(m, name, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+}
+
+static int given_name(const struct making *m, size_t i, char name[CLONE_NAME_MAX + 1],
+		      struct err *err)
+{
+	const char *given = m->options->name;
+	int r = clone_check_name(given, err);
+
+	if (r < 0)
+		return r;
+	if (m->clones.n == 1)
+		snprintf(name, CLONE_NAME_MAX + 1, "%s", given);
+	else if (snprintf(name, CLONE_NAME_MAX + 1, "%s-%zu", given, i + 1) > CLONE_NAME_MAX)
+		return err_set(err, -EINVAL, "the name '%s' leaves no room for '-%zu'", given,
+			       i + 1);
+	r = is_free(m, name, err);
+	if (r == 0)
+		return err_set(err, -EEXIST, "there is a clone '%s' already", name);
+	return r < 0 ? r : 0;
+}
+
+/* Before the work, so that a name that is taken costs nothing. */
+static int choose_names(struct making *m, struct err *err)
+{
+	char name[CLONE_NAME_MAX + 1];
+	int r;
+
+	for (size_t i = 0; i < m->clones.n; i++) {
+		struct engine_clone *c = &m->clones.list[i];
+
+		r = m->options->name ? given_name(m, i, name, err) : invent_name(m, name, err);
+		if (r < 0)
+			return r;
+		c->name = strdup(name);
+		c->path = live_path(m->engine->host, name);
+		if (!c->name || !c->path)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+/* --- making ----------------------------------------------------------------------------- */
+
+static int begin(struct making *m, struct err *err)
+{
+	const uint64_t count = m->options->count > 0 ? m->options->count : 1;
+
+	if (count > ENGINE_CLONES_MAX)
+		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
+			       ENGINE_CLONES_MAX);
+	if (m->options->private && !host_is_root())
+		return err_set(
+		    err, -EPERM,
+		    "only root can have a private clone: no permissions are checked in it");
+	if (m->options->ttl_ms > (uint64_t)(INT64_MAX - engine_now()) / 1000000)
+		return err_set(err, -EINVAL, "no clone lives that long");
+	m->clones.list = calloc(count, sizeof(*m->clones.list));
+	if (!m->clones.list)
+		return err_nomem(err);
+	m->clones.n = count;
+	return choose_names(m, err);
+}
+
+static int put_records(struct making *m, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const int64_t now = engine_now();
+	int r;
+
+	r = batch_begin(m->engine->store, &b, err);
+	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
+		struct engine_clone *c = &m->clones.list[i];
+		const struct clone record = {
+			.name = c->name,
+			.root = m->base.root,
+			.base = m->base.id,
+			.project = m->base.project,
+			.created = now,
+			.expires = m->options->ttl_ms > 0
+				       ? now + (int64_t)m->options->ttl_ms * 1000000
+				       : 0,
+			.quota = m->options->quota,
+			.strict = m->options->strict,
+			.private = m->options->private,
+			.no_xattrs = m->options->private && m->options->no_xattrs,
+			.run = m->options->run,
+		};
+
+		c->created = record.created;
+		c->expires = record.expires;
+		c->quota = record.quota;
+		c->strict = record.strict;
+		c->private = record.private;
+		c->no_xattrs = record.no_xattrs;
+		r = clone_put(b, &record, REF_NEW, err);
+	}
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+/* What it starts from may have been forgotten since it was found. */
+static int put_all(struct making *m, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	struct host *h = m->engine->host;
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = snapshot_get(h->store, &m->base.id, &base, err);
+	if (r == -ENOENT)
+		r = err_set(err, r, "snapshot '%s' was removed just now",
+			    catalog_id_hex(&m->base.id, hex));
+	if (r >= 0)
+		r = put_records(m, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
+}
+
+static int mount_one(struct making *m, size_t i, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct host *h = m->engine->host;
+	const char *name = m->clones.list[i].name;
+	int r = turns_take(&h->turns, name, &turn, err);
+
+	if (r < 0)
+		return r;
+	/* The spare one is open to others. */
+	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->base.root, err)
+					      : live_mount(h, name, err);
+}
+
+/* They were made for nothing; nobody has seen them yet. */
+static void unmake(struct making *m)
+{
+	struct engine_removed removed;
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < m->clones.n; i++)
+		if (clone_remove(m->engine, m->clones.list[i].name, true, &removed, &err) < 0)
+			log_warn("%s, continuing", err.msg);
+}
+
+static int mount_all(struct making *m, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
+		r = mount_one(m, i, err);
+		m->clones.list[i].mounted = r >= 0;
+	}
+	if (r < 0)
+		unmake(m);
+	return r;
+}
+
+static int describe(struct making *m, struct err *err)
+{
+	for (size_t i = 0; i < m->clones.n; i++) {
+		struct engine_clone *c = &m->clones.list[i];
+
+		c->project = strdup(m->project.path);
+		if (!c->project)
+			return err_nomem(err);
+		catalog_id_hex(&m->base.id, c->base);
+		c->compared = true;
+	}
+	m->clones.project = strdup(m->project.path);
+	return m->clones.project ? 0 : err_nomem(err);
+}
+
+static void expect_expiry(struct host *h, int64_t when)
+{
+	pthread_mutex_lock(&h->lock);
+	if (when != 0 && when < h->next_expiry)
+		h->next_expiry = when;
+	pthread_mutex_unlock(&h->lock);
+}
+
+int clone_make(struct engine *e, const struct engine_clone_options *options,
+	       struct engine_clones *ret, struct err *err)
+{
+	CLEANUP(making_done) struct making m = { .engine = e, .options = options };
+	const uint64_t start = engine_clock_ms();
+	int r;
+
+	r = begin(&m, err);
+	if (r >= 0)
+		r = find_base(e, options, &m.base, err);
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(e->store, &m.base.project, &m.project, err));
+	if (r >= 0)
+		r = describe(&m, err);
+	if (r >= 0)
+		r = put_all(&m, err);
+	if (r >= 0)
+		r = mount_all(&m, err);
+	if (r < 0)
+		return r;
+	expect_expiry(e->host, m.clones.list[0].expires);
+	spare_follow(e->host->spare, &m.base);
+	m.clones.elapsed_ms = engine_clock_ms() - start;
+	*ret = m.clones;
+	m.clones = (struct engine_clones){ 0 };
+	return 0;
+}
+
+/* --- mounting --------------------------------------------------------------------------- */
+
+int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	AUTO_FREE char *path = live_path(e->host, name);
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	r = turns_take(&e->host->turns, name, &turn, err);
+	if (r >= 0)
+		r = clone_find(e->store, name, &clone, err);
+	if (r >= 0)
+		r = live_mount(e->host, name, err);
+	if (r >= 0)
+		*ret_path = TAKE_PTR(path);
+	return r;
+}
+
+int clone_umount(struct engine *e, const char *name, bool force, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r;
+
+	r = turns_take(&e->host->turns, name, &turn, err);
+	if (r >= 0)
+		r = clone_find(e->store, name, &clone, err);
+	return r < 0 ? r : live_end(e->host, name, LIVE_UNMOUNT, force, err);
+}

@@ -1,0 +1,176 @@
+#include "engine/act/forget-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void forget_done(struct forget *f)
+{
+	free(f->list);
+	*f = (struct forget){ 0 };
+}
+
+int forget_add(struct forget *f, const struct snapshot *s, struct err *err)
+{
+	if (f->n == f->cap) {
+		size_t cap = f->cap ? 2 * f->cap : 16;
+		struct forget_one *list = reallocarray(f->list, cap, sizeof(*list));
+
+		if (!list)
+			return err_nomem(err);
+		f->list = list;
+		f->cap = cap;
+	}
+	f->list[f->n++] = (struct forget_one){ .id = s->id, .parent = s->parent };
+	return 0;
+}
+
+int forget_add_id(struct forget *f, struct store *s, const struct catalog_id *id, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot snapshot = { 0 };
+	int r = snapshot_get(s, id, &snapshot, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : forget_add(f, &snapshot, err);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct forget_one *x = a, *y = b;
+
+	return memcmp(x->id.b, y->id.b, sizeof(x->id.b));
+}
+
+static struct forget_one *find(const struct forget *f, const struct catalog_id *id)
+{
+	const struct forget_one key = { .id = *id };
+
+	return f->n > 0 ? bsearch(&key, f->list, f->n, sizeof(*f->list), by_id) : NULL;
+}
+
+bool forget_stays(const struct forget *f, const struct catalog_id *id)
+{
+	const struct forget_one *one = find(f, id);
+
+	return one && one->stays;
+}
+
+bool forget_goes(const struct forget *f, const struct catalog_id *id)
+{
+	const struct forget_one *one = find(f, id);
+
+	return one && !one->stays;
+}
+
+/* --- what stays ------------------------------------------------------------------------- */
+
+struct naming {
+	struct forget *forget;
+	struct store *store;
+	const char *except;
+	bool more; /* one stays that did not before */
+};
+
+static void keep(struct naming *n, const struct catalog_id *id)
+{
+	struct forget_one *one = find(n->forget, id);
+
+	if (!one || one->stays)
+		return;
+	one->stays = true;
+	n->more = true;
+}
+
+static int on_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	(void)err;
+	keep(ctx, &t->snapshot);
+	return 0;
+}
+
+static int on_clone(const struct clone *c, void *ctx, struct err *err)
+{
+	struct naming *n = ctx;
+
+	(void)err;
+	if (!n->except || strcmp(c->name, n->except) != 0)
+		keep(n, &c->base);
+	return 0;
+}
+
+/* The clone that goes back to it gets its base again. */
+static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct naming *n = ctx;
+	int r;
+
+	if (!forget_goes(n->forget, &s->base) || forget_goes(n->forget, &s->id) ||
+	    (n->except && s->clone && strcmp(s->clone, n->except) == 0))
+		return 0;
+	r = history_has_clone(n->store, s, err);
+	if (r > 0)
+		keep(n, &s->base);
+	return r < 0 ? r : 0;
+}
+
+int forget_settle(struct forget *f, struct store *s, const char *except, struct err *err)
+{
+	struct naming n = { .forget = f, .store = s, .except = except };
+	int r;
+
+	if (f->n == 0)
+		return 0;
+	qsort(f->list, f->n, sizeof(*f->list), by_id);
+	r = tag_each(s, on_tag, &n, err);
+	if (r >= 0)
+		r = clone_each(s, on_clone, &n, err);
+	/* What stays for the sake of one that stays has a base, too. */
+	do {
+		n.more = false;
+		if (r >= 0)
+			r = snapshot_each(s, on_snapshot, &n, err);
+	} while (r >= 0 && n.more);
+	return r;
+}
+
+/* --- what goes -------------------------------------------------------------------------- */
+
+struct mending {
+	const struct forget *forget;
+	struct batch *batch;
+};
+
+static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
+{
+	const struct mending *m = ctx;
+	struct snapshot mended = *s;
+
+	if (forget_goes(m->forget, &s->id) || !forget_goes(m->forget, &s->parent))
+		return 0;
+	/* No more often than there are any: a damaged record may lead round in a circle. */
+	for (size_t i = 0; i < m->forget->n && forget_goes(m->forget, &mended.parent); i++)
+		mended.parent = find(m->forget, &mended.parent)->parent;
+	if (forget_goes(m->forget, &mended.parent))
+		mended.parent = (struct catalog_id){ 0 };
+	return snapshot_put(m->batch, &mended, REF_REPLACE, err);
+}
+
+int forget_put(const struct forget *f, struct batch *b, uint64_t *ret, struct err *err)
+{
+	struct mending m = { .forget = f, .batch = b };
+	char hex[CATALOG_HEX_SIZE];
+	uint64_t gone = 0;
+	int r = 0;
+
+	if (f->n > 0)
+		r = snapshot_each(batch_store(b), mend_parent, &m, err);
+	for (size_t i = 0; i < f->n && r >= 0; i++) {
+		if (f->list[i].stays)
+			continue;
+		catalog_id_hex(&f->list[i].id, hex);
+		r = ref_delete(b, REF_SNAPSHOT, hex, strlen(hex), err);
+		gone++;
+	}
+	if (r >= 0)
+		*ret = gone;
+	return r;
+}

@@ -1,0 +1,118 @@
+#include "engine/api/upkeep.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "cowfs/store/gc.h"
+#include "engine/act/retain-i.h"
+#include "engine/host/host-i.h"
+
+#define GC_BUDGET 1024 /* objects between two reports */
+
+void engine_gc_done(struct engine_gc *gc)
+{
+	engine_history_done(&gc->forgotten);
+	*gc = (struct engine_gc){ 0 };
+}
+
+static bool is_forgotten(const struct ref *ref, void *ctx)
+{
+	struct catalog_id id;
+
+	return ref->kind == REF_SNAPSHOT && ref->name_len == CATALOG_HEX_SIZE - 1 &&
+	       hex_decode(ref->name, ref->name_len, id.b, sizeof(id.b)) >= 0 &&
+	       forget_goes(ctx, &id);
+}
+
+static int collect(struct store *s, struct forget *without, const struct engine_watch *watch,
+		   struct gc_progress *ret, struct err *err)
+{
+	CLEANUP(gc_end_p) struct gc *g = NULL;
+	int r;
+
+	r = without ? gc_begin_trial(s, is_forgotten, without, &g, err) : gc_begin(s, &g, err);
+	if (r < 0)
+		return r;
+	while ((r = gc_step(g, GC_BUDGET, ret, err)) > 0) {
+		struct engine_progress p = {
+			.doing = ret->phase == GC_MARK ? "marking" : "freeing",
+			.done = ret->phase == GC_MARK ? ret->marked : ret->swept,
+			.bytes = ret->swept_bytes,
+		};
+
+		if (watch->fn)
+			watch->fn(&p, watch->ctx);
+	}
+	return r;
+}
+
+/* The records go first; what only they reached is then garbage like any other. */
+static int forget_some(struct host *h, const struct engine_gc_options *options, struct forget *f,
+		       struct engine_history *ret, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t gone;
+	int r;
+
+	r = retain_choose(h->store, options, f, ret, err);
+	if (r < 0 || options->dry_run || ret->n == 0)
+		return r;
+	r = batch_begin(h->store, &b, err);
+	if (r >= 0)
+		r = forget_put(f, b, &gone, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+static int forget_by_rule(struct host *h, const struct engine_gc_options *options, struct forget *f,
+			  struct engine_history *ret, struct err *err)
+{
+	int r;
+
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = forget_some(h, options, f, ret, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
+}
+
+int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct engine_gc *ret,
+	      struct err *err)
+{
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
+	CLEANUP(forget_done) struct forget forget = { 0 };
+	uint64_t start = engine_clock_ms();
+	struct gc_progress progress = { 0 };
+	struct store_sizes before, after;
+	struct store *s;
+	int r;
+
+	r = engine_store(e, STORE_WRITE, &s, err);
+	if (r >= 0)
+		r = forget_by_rule(e->host, options, &forget, &gc.forgotten, err);
+	if (r < 0)
+		return r;
+	if (!options->dry_run)
+		spare_let_go(e->host->spare);
+	/* The logs go first, so that before and after are measured alike. */
+	r = store_checkpoint(s, err);
+	if (r >= 0)
+		r = store_sizes(s, &before, err);
+	if (r >= 0)
+		r = collect(s, options->dry_run ? &forget : NULL, &options->watch, &progress, err);
+	if (r >= 0)
+		r = store_checkpoint(s, err);
+	if (r >= 0)
+		r = store_sizes(s, &after, err);
+	if (r < 0)
+		return r;
+	gc.kept = progress.marked;
+	gc.removed = progress.swept;
+	gc.freed = progress.swept_bytes;
+	gc.disk_before = before.file_bytes;
+	gc.disk_after = after.file_bytes;
+	gc.elapsed_ms = engine_clock_ms() - start;
+	*ret = gc;
+	gc = (struct engine_gc){ 0 };
+	return 0;
+}

@@ -1,0 +1,186 @@
+/*
+ * A pin must be set while something else still reaches the root.  That of a project is in a batch
+ * that is not committed yet; that of a clone which has changes too; and of one that has none the
+ * ref is read again once the pin is set: the committer may have moved it meanwhile.
+ */
+#include "engine/act/hold-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cowfs/store/pin.h"
+#include "engine/act/survey-i.h"
+#include "engine/host/keep-i.h"
+
+struct pinned {
+	struct kept kept;
+	struct store *store;
+	struct object_id root; /* zero: nothing is pinned yet */
+};
+
+static void unpin(struct pinned *p)
+{
+	if (!object_id_is_zero(&p->root))
+		store_unpin(p->store, OBJECT_TREE, &p->root);
+	p->root = (struct object_id){ 0 };
+}
+
+static void pinned_free(struct pinned *p)
+{
+	if (p)
+		unpin(p);
+	free(p);
+}
+DEFINE_CLEANUP(struct pinned *, pinned_free)
+
+static void release(struct kept *k)
+{
+	pinned_free((struct pinned *)k);
+}
+
+static struct pinned *pinned_new(struct store *s)
+{
+	struct pinned *p = calloc(1, sizeof(*p));
+
+	if (p)
+		*p = (struct pinned){ .kept.release = release, .store = s };
+	return p;
+}
+
+static int pin(struct pinned *p, const struct object_id *root, struct err *err)
+{
+	int r = store_pin(p->store, OBJECT_TREE, root, err);
+
+	if (r >= 0)
+		p->root = *root;
+	return r;
+}
+
+/* --- clones ----------------------------------------------------------------------------- */
+
+static int pin_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	(void)b;
+	return pin(ctx, &state->id, err);
+}
+
+/* 1 if the root that the ref has is all there is of it, and pinned. */
+static int pin_unchanged(struct engine *e, const char *name, struct live *live, struct pinned *p,
+			 struct err *err)
+{
+	CLEANUP(clone_done) struct clone before = { 0 }, after = { 0 };
+	struct layer_usage usage;
+	int r;
+
+	r = clone_find(e->store, name, &before, err);
+	if (r >= 0)
+		r = pin(p, &before.root, err);
+	if (r < 0 || !live)
+		return r < 0 ? r : 1;
+	layer_usage(live->layer, &usage);
+	r = clone_find(e->store, name, &after, err);
+	if (r >= 0 && (usage.changed || !object_id_equal(&before.root, &after.root)))
+		unpin(p);
+	return r < 0 ? r : !object_id_is_zero(&p->root);
+}
+
+static int pin_clone(struct engine *e, const char *name, struct pinned *p, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct layer_state state;
+	struct live *live;
+	int r;
+
+	r = turns_take(&e->host->turns, name, &turn, err);
+	if (r < 0)
+		return r;
+	live = live_find(e->host, name);
+	r = pin_unchanged(e, name, live, p, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return layer_look(live->layer, pin_state, p, &state, err);
+}
+
+/* --- projects --------------------------------------------------------------------------- */
+
+static int pin_project(struct engine *e, const struct project *project,
+		       const struct engine_watch *watch, struct pinned *p, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct survey survey;
+	int r;
+
+	r = host_may_read(e->host, project->path, err);
+	if (r >= 0)
+		r = turns_take(&e->host->turns, project->path, &turn, err);
+	if (r >= 0)
+		r = batch_begin(e->store, &b, err);
+	if (r >= 0)
+		r = survey_project(e, project, b, watch, &survey, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	return r < 0 ? r : pin(p, &survey.root, err);
+}
+
+/* --- any -------------------------------------------------------------------------------- */
+
+/* Hand it over to the connection. */
+static void keep(struct engine *e, struct pinned *p, int64_t time, struct held *ret)
+{
+	*ret = (struct held){ .root = p->root, .time = time };
+	keep_add(e->kept, &p->kept);
+}
+
+int hold_project(struct engine *e, const struct project *project, const struct engine_watch *watch,
+		 struct held *ret, struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	const int64_t now = engine_now();
+	int r = p ? pin_project(e, project, watch, p, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), now, ret);
+	return r;
+}
+
+int hold_clone(struct engine *e, const char *name, struct held *ret, struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	const int64_t now = engine_now();
+	int r = p ? pin_clone(e, name, p, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), now, ret);
+	return r;
+}
+
+static int hold_snapshot(struct engine *e, const struct snapshot *s, struct held *ret,
+			 struct err *err)
+{
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	int r = p ? pin(p, &s->root, err) : err_nomem(err);
+
+	if (r >= 0)
+		keep(e, TAKE_PTR(p), s->created, ret);
+	return r;
+}
+
+int hold_state(struct engine *e, const char *text, const struct engine_watch *watch,
+	       struct held *ret, struct err *err)
+{
+	CLEANUP(state_done) struct state state = { 0 };
+	int r = state_find(e, e->store, text, &state, err);
+
+	if (r < 0)
+		return r;
+	switch (state.kind) {
+	case STATE_PROJECT:
+		return hold_project(e, &state.project, watch, ret, err);
+	case STATE_CLONE:
+		return hold_clone(e, state.clone.name, ret, err);
+	case STATE_SNAPSHOT:
+		break;
+	}
+	return hold_snapshot(e, &state.snapshot, ret, err);
+}

@@ -1,0 +1,62 @@
+/*
+ * land-i.h - a project becomes another tree: what rollback, promotion and undo share.
+ *
+ * It is looked at, and nobody else of ours touches it until the landing is closed.  Then what is there
+ * is kept as a snapshot, a receipt is begun, and the directory is changed by the journaled way of
+ * docs/apply.md, all of it or nothing.
+ */
+#pragma once
+
+#include "engine/act/receipt-i.h"
+#include "engine/act/survey-i.h"
+#include "engine/api/rollback.h"
+#include "snapshot/plan.h"
+
+struct landing {
+	struct engine *engine;
+	const struct project *project;
+	struct turn *turn;      /* owned, as is the next */
+	struct snapshot newest; /* of the project; all zero: none */
+	struct captured now;    /* its root is pinned, */
+	bool pinned;            /* or not yet */
+	struct buf lacks;       /* what of that could not be read: `lacking`, or NULL, is this */
+	char *lacking;
+	int64_t as_of;
+};
+
+/* Look at it.  To be closed whether this succeeds or not. */
+NODISCARD int landing_open(struct landing *l, struct engine *e, const struct project *p,
+			   const struct survey_options *options, struct err *err);
+void landing_close(struct landing *l);
+
+struct landing_act {
+	struct receipt receipt; /* what is known of it so far; strings are borrowed */
+	char *message;          /* borrowed; of the snapshot of what is there */
+	/* What it becomes.  Its strings are borrowed; without an id it is new, and gets one. */
+	struct snapshot *after;
+	/* The receipt under which `after` waited for its checks: now it gets its place.  Or zero. */
+	struct catalog_id pending;
+	struct engine_watch watch;
+};
+
+struct landed {
+	char receipt[ENGINE_ID_SIZE]; /* "": nothing was changed */
+	char before[ENGINE_ID_SIZE];
+	char sha256[SHA256_HEX_SIZE];         /* of what changed; "" of a rollback */
+	struct engine_rolled_path *conflicts; /* owned; somebody changed these meanwhile */
+	size_t n_conflicts;
+};
+
+void landed_done(struct landed *l);
+
+/* A conflict is a result: then nothing was changed, and nothing is kept. */
+NODISCARD int landing_act(struct landing *l, struct plan *plan, const struct landing_act *act,
+			  struct landed *ret, struct err *err);
+
+/* One more path that a person is told of, up to ENGINE_ROLLED_PATHS_MAX; -ENOMEM. */
+NODISCARD int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path,
+			       char status, const char *why);
+void landing_free_paths(struct engine_rolled_path *list, size_t n);
+
+/* End what a dead daemon was doing to real directories; what cannot be ended is in the log. */
+void landing_recover_all(struct host *h);

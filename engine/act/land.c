@@ -1,0 +1,313 @@
+#include "engine/act/land-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cowfs/store/pin.h"
+#include "engine/act/forget-i.h"
+#include "snapshot/apply.h"
+
+/* --- paths ------------------------------------------------------------------------------ */
+
+void landing_free_paths(struct engine_rolled_path *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].path);
+		free(list[i].why);
+	}
+	free(list);
+}
+
+int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
+		     const char *why)
+{
+	struct engine_rolled_path *more, *p;
+
+	if (*n == ENGINE_ROLLED_PATHS_MAX)
+		return 0;
+	/* Grown by doubling, whenever the number is a power of two. */
+	if ((*n & (*n - 1)) == 0) {
+		more = reallocarray(*list, *n ? 2 * *n : 1, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		*list = more;
+	}
+	p = &(*list)[(*n)++];
+	*p = (struct engine_rolled_path){
+		.path = strdup(path),
+		.status = status,
+		.why = why ? strdup(why) : NULL,
+	};
+	return p->path && (p->why || !why) ? 0 : -ENOMEM;
+}
+
+void landed_done(struct landed *l)
+{
+	landing_free_paths(l->conflicts, l->n_conflicts);
+	*l = (struct landed){ 0 };
+}
+
+/* --- looking ---------------------------------------------------------------------------- */
+
+static int look(struct landing *l, const struct survey_options *options, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct store *s = l->engine->store;
+	int r;
+
+	r = batch_begin(s, &b, err);
+	if (r >= 0) {
+		r = survey_capture(l->engine, l->project, b, options, &l->now, err);
+		survey_tell_unread(l->engine, &l->now, r);
+	}
+	if (r >= 0)
+		r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	/* Not before: a gc looks into what is pinned.  Until the batch has ended, that keeps it. */
+	if (r >= 0)
+		r = store_pin(s, OBJECT_TREE, &l->now.root, err);
+	l->pinned = r >= 0;
+	return r;
+}
+
+int landing_open(struct landing *l, struct engine *e, const struct project *p,
+		 const struct survey_options *options, struct err *err)
+{
+	int r;
+
+	*l = (struct landing){ .engine = e, .project = p };
+	r = turns_take(&e->host->turns, p->path, &l->turn, err);
+	if (r < 0)
+		return r;
+	l->as_of = engine_now();
+	r = history_newest(e->store, &p->id, &l->newest, err);
+	return r < 0 && r != -ENOENT ? r : look(l, options, err);
+}
+
+void landing_close(struct landing *l)
+{
+	if (l->pinned)
+		store_unpin(l->engine->store, OBJECT_TREE, &l->now.root);
+	captured_done(&l->now);
+	buf_done(&l->lacks);
+	snapshot_done(&l->newest);
+	turn_give(l->turn);
+	*l = (struct landing){ 0 };
+}
+
+/* --- keeping ---------------------------------------------------------------------------- */
+
+/* What was put, so that it can be taken out again. */
+struct puts {
+	struct catalog_id before, after, receipt; /* zero: not by us */
+};
+
+static int take_out(struct batch *b, const struct catalog_id *receipt, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	return ref_delete(b, REF_RECEIPT, catalog_id_hex(receipt, hex), CATALOG_HEX_SIZE - 1, err);
+}
+
+static int put_before(struct landing *l, struct batch *b, const struct landing_act *act,
+		      struct puts *puts, struct catalog_id *ret, struct err *err)
+{
+	struct snapshot s = {
+		.root = l->now.root,
+		.parent = l->newest.id,
+		.project = l->project->id,
+		.message = act->message,
+		.created = engine_now(),
+		.files = l->now.stats.files,
+		.bytes = l->now.stats.bytes,
+		.lacks = l->lacking,
+	};
+	int r;
+
+	if (!catalog_id_is_zero(&l->newest.id) && object_id_equal(&l->newest.root, &l->now.root)) {
+		*ret = l->newest.id;
+		return 0;
+	}
+	if (s.created <= l->newest.created)
+		s.created = l->newest.created + 1;
+	r = catalog_id_new(&s.id, err);
+	if (r >= 0)
+		r = snapshot_put(b, &s, REF_NEW, err);
+	*ret = puts->before = s.id;
+	return r;
+}
+
+static int put_after(struct landing *l, struct batch *b, const struct landing_act *act,
+		     const struct catalog_id *before, struct puts *puts, struct err *err)
+{
+	struct snapshot *after = act->after;
+	const bool waited = !catalog_id_is_zero(&act->pending);
+	int r = 0;
+
+	if (!catalog_id_is_zero(&after->id) && !waited)
+		return 0;
+	after->parent = *before;
+	after->project = l->project->id;
+	after->created = engine_now() + 1; /* later than the one before, in the same moment */
+	if (after->created <= l->newest.created)
+		after->created = l->newest.created + 2;
+	if (waited)
+		r = take_out(b, &act->pending, err);
+	else
+		r = catalog_id_new(&after->id, err);
+	if (!waited)
+		puts->after = after->id;
+	return r < 0 ? r : snapshot_put(b, after, waited ? REF_REPLACE : REF_NEW, err);
+}
+
+static int keep(struct landing *l, const struct landing_act *act, struct receipt *receipt,
+		struct puts *puts, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r;
+
+	receipt->project = l->project->id;
+	r = batch_begin(l->engine->store, &b, err);
+	if (r >= 0)
+		r = put_before(l, b, act, puts, &receipt->before, err);
+	if (r >= 0)
+		r = put_after(l, b, act, &receipt->before, puts, err);
+	receipt->after = act->after->id;
+	if (r >= 0)
+		r = receipt_begin(b, receipt, err);
+	puts->receipt = receipt->id;
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+static int forget_puts(struct store *s, const struct puts *puts, struct err *err)
+{
+	CLEANUP(forget_done) struct forget f = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t unused;
+	int r = batch_begin(s, &b, err);
+
+	if (r >= 0)
+		r = take_out(b, &puts->receipt, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->after))
+		r = forget_add_id(&f, s, &puts->after, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->before))
+		r = forget_add_id(&f, s, &puts->before, err);
+	if (r >= 0)
+		r = forget_settle(&f, s, NULL, err);
+	if (r >= 0)
+		r = forget_put(&f, b, &unused, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+/*
+ * Nothing was changed, so nothing need be kept but what somebody has named meanwhile; and the last
+ * snapshot is still the last.
+ */
+static void forget(struct landing *l, const struct landing_act *act, const struct puts *puts)
+{
+	struct host *h = l->engine->host;
+	struct err err = { 0 };
+	int r;
+
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = forget_puts(h->store, puts, &err);
+	pthread_rwlock_unlock(&h->snapshots);
+	if (r < 0)
+		engine_warn(l->engine, "what was kept of '%s' is left: %s, continuing",
+			    l->project->path, err.msg);
+	else if (!catalog_id_is_zero(&puts->after))
+		act->after->id = (struct catalog_id){ 0 };
+}
+
+/* --- acting ----------------------------------------------------------------------------- */
+
+static void on_progress(uint64_t done, uint64_t total, void *ctx)
+{
+	const struct engine_watch *watch = ctx;
+	const struct engine_progress p = { .doing = "writing", .done = done, .total = total };
+
+	watch->fn(&p, watch->ctx);
+}
+
+static int tell_conflicts(const struct apply_report *report, struct landed *ret, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < report->n && r >= 0; i++)
+		r = landing_add_path(&ret->conflicts, &ret->n_conflicts, report->notes[i].path, '!',
+				     report->notes[i].why);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+static int write_plan(struct landing *l, struct plan *plan, const struct landing_act *act,
+		      const struct puts *puts, struct landed *ret, struct err *err)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct engine_watch watch = act->watch;
+	struct receipt_landing landing = { .store = l->engine->store };
+	const struct apply_options options = {
+		.progress = watch.fn ? on_progress : NULL,
+		.progress_ctx = &watch,
+		.landed = receipt_landed,
+		.landed_ctx = &landing,
+		.sums = act->receipt.kind != RECEIPT_ROLLBACK,
+	};
+	int r = apply_plan(l->engine->store, l->project->path, plan, &options, &report, err);
+
+	if (report.unswept)
+		l->engine->host->unswept = true;
+	if (r >= 0) {
+		for (size_t i = 0; i < report.n; i++)
+			engine_warn(l->engine, "'%s' %s", report.notes[i].path,
+				    report.notes[i].why);
+		memcpy(ret->sha256, landing.sha256, sizeof(ret->sha256));
+		return 0;
+	}
+	if (report.astray)
+		engine_warn(
+		    l->engine,
+		    "not all could be taken back, as somebody has changed it meanwhile; what "
+		    "was there is snapshot %s",
+		    ret->before);
+	else if (!report.unfinished) {
+		forget(l, act, puts);
+		ret->before[0] = ret->receipt[0] = '\0';
+	}
+	return r == -ESTALE && report.n > 0 ? tell_conflicts(&report, ret, err) : r;
+}
+
+int landing_act(struct landing *l, struct plan *plan, const struct landing_act *act,
+		struct landed *ret, struct err *err)
+{
+	struct receipt receipt = act->receipt;
+	struct puts puts = { 0 };
+	int r = keep(l, act, &receipt, &puts, err);
+
+	free(receipt.who);
+	if (r < 0)
+		return r;
+	catalog_id_hex(&receipt.id, ret->receipt);
+	catalog_id_hex(&receipt.before, ret->before);
+	return write_plan(l, plan, act, &puts, ret, err);
+}
+
+void landing_recover_all(struct host *h)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct receipt_landing landing = { .store = h->store };
+	const struct apply_options options = { .landed = receipt_landed, .landed_ctx = &landing };
+	struct err err = { 0 };
+	int r = apply_recover(h->store, NULL, &options, &report, &err);
+
+	if (r < 0)
+		log_error("%s", err.msg);
+	if (r > 0)
+		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
+	for (size_t i = 0; i < report.n; i++)
+		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
+	if (r >= 0)
+		receipt_sweep(h);
+}

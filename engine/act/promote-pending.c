@@ -1,0 +1,132 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/act/forget-i.h"
+#include "engine/act/promote-i.h"
+#include "engine/act/receipt-i.h"
+#include "engine/host/host-i.h"
+#include "engine/host/keep-i.h"
+
+struct pending {
+	struct kept kept;
+	struct host *host;
+	struct catalog_id snapshot, receipt;
+	bool landed;
+};
+
+/* In the batch, if it is still there. */
+static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
+{
+	CLEANUP(receipt_done) struct receipt receipt = { 0 };
+	char hex[CATALOG_HEX_SIZE];
+	int r = receipt_get(p->host->store, &p->receipt, &receipt, err);
+
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r
+		     : ref_delete(b, REF_RECEIPT, catalog_id_hex(&p->receipt, hex),
+				  CATALOG_HEX_SIZE - 1, err);
+}
+
+/*
+ * A clone may still have come of it: that of a check whose command was killed, or one that somebody
+ * made by its id.  Then both stay, in nobody's history, until a later start finds them unused.
+ */
+static int drop(struct pending *p, struct err *err)
+{
+	CLEANUP(forget_done) struct forget f = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	uint64_t unused;
+	int r = batch_begin(p->host->store, &b, err);
+
+	if (r >= 0)
+		r = forget_add_id(&f, p->host->store, &p->snapshot, err);
+	if (r >= 0)
+		r = forget_settle(&f, p->host->store, NULL, err);
+	if (r < 0 || forget_stays(&f, &p->snapshot))
+		return r;
+	r = forget_put(&f, b, &unused, err);
+	if (r >= 0)
+		r = drop_receipt(p, b, err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+static void release(struct kept *k)
+{
+	struct pending *p = (struct pending *)k;
+	struct err err = { 0 };
+	int r = 0;
+
+	if (!p->landed) {
+		pthread_rwlock_wrlock(&p->host->snapshots);
+		r = drop(p, &err);
+		pthread_rwlock_unlock(&p->host->snapshots);
+	}
+	if (r < 0)
+		log_warn("what was to be checked is left: %s, continuing", err.msg);
+	free(p);
+}
+
+int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	AUTO_FREE struct pending *p = calloc(1, sizeof(*p));
+	struct pending *kept;
+	int x;
+
+	if (!p)
+		return err_nomem(err);
+	x = batch_begin(e->store, &b, err);
+	if (x >= 0)
+		x = catalog_id_new(&s->id, err);
+	if (x >= 0)
+		x = snapshot_put(b, s, REF_NEW, err);
+	r->after = s->id;
+	if (x >= 0)
+		x = receipt_begin(b, r, err);
+	if (x >= 0)
+		x = batch_commit(b, BATCH_SAFE, err);
+	if (x < 0)
+		return x;
+	*p = (struct pending){
+		.kept.release = release,
+		.host = e->host,
+		.snapshot = s->id,
+		.receipt = r->id,
+	};
+	kept = TAKE_PTR(p);
+	keep_add(e->kept, &kept->kept);
+	return 0;
+}
+
+int pending_find(struct engine *e, const char *id, struct pending **ret, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	for (struct kept *k = *e->kept; k; k = k->next) {
+		struct pending *p = (struct pending *)k;
+
+		if (k->release != release || strcmp(catalog_id_hex(&p->snapshot, hex), id) != 0)
+			continue;
+		*ret = p;
+		return 0;
+	}
+	return err_set(err, -ENOENT, "'%s' is nothing that was to be checked", id);
+}
+
+const struct catalog_id *pending_snapshot(const struct pending *p)
+{
+	return &p->snapshot;
+}
+
+const struct catalog_id *pending_receipt(const struct pending *p)
+{
+	return &p->receipt;
+}
+
+void pending_landed(struct pending *p)
+{
+	p->landed = true;
+}

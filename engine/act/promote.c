@@ -1,0 +1,541 @@
+/*
+ * A promotion and an undo are the same act: what happened between two states is done to the project.
+ * Of a promotion these are the clone's base and the clone now; of an undo what the receipt calls
+ * after and before.
+ */
+#include "engine/api/promote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
+#include "cowfs/store/xattrs.h"
+#include "engine/act/hold-i.h"
+#include "engine/act/land-i.h"
+#include "engine/act/promote-i.h"
+#include "engine/find/conflicts-i.h"
+#include "engine/find/rules-i.h"
+#include "snapshot/ignore.h"
+
+struct promoting {
+	struct engine *engine;
+	const struct promote_options *options;
+	struct store *store;
+	struct project project;
+	struct clone clone;           /* its name NULL: an undo */
+	struct receipt undoes;        /* of an undo */
+	bool with_git;                /* of a rollback, that is */
+	struct snapshot base, theirs; /* `theirs` of an undo alone */
+	struct object_id theirs_root;
+	struct engine_rules rules;
+	struct guard *guard;
+	struct ignore *paths, *excludes;
+	struct landing landing;
+	struct merge merge;
+	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
+	struct plan plan;
+	int64_t now;
+	char *checks;    /* what options->checks says */
+	struct err *err; /* of a walk */
+	struct engine_promotion result;
+};
+
+static void promoting_done(struct promoting *p)
+{
+	if (!object_id_is_zero(&p->pinned))
+		store_unpin(p->store, OBJECT_TREE, &p->pinned);
+	if (!object_id_is_zero(&p->pinned_base))
+		store_unpin(p->store, OBJECT_TREE, &p->pinned_base);
+	if (p->landing.engine)
+		landing_close(&p->landing);
+	plan_done(&p->plan);
+	merge_done(&p->merge);
+	free(p->checks);
+	guard_free(p->guard);
+	engine_rules_done(&p->rules);
+	ignore_free(p->paths);
+	ignore_free(p->excludes);
+	snapshot_done(&p->base);
+	snapshot_done(&p->theirs);
+	receipt_done(&p->undoes);
+	clone_done(&p->clone);
+	project_done(&p->project);
+	engine_promotion_done(&p->result);
+}
+
+/* --- what is meant ---------------------------------------------------------------------- */
+
+static int find_clone(struct promoting *p, struct err *err)
+{
+	struct held held;
+	int r;
+
+	r = clone_meant(p->engine, p->store, p->options->asked->clone, "promoted", &p->clone, err);
+	if (r >= 0)
+		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r >= 0)
+		r = hold_clone(p->engine, p->clone.name, &held, err);
+	if (r >= 0)
+		p->theirs_root = held.root;
+	return r;
+}
+
+/* A snapshot of a receipt, which somebody may have removed since. */
+static int find_state(struct promoting *p, const struct catalog_id *id, struct snapshot *ret,
+		      struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE], of[CATALOG_HEX_SIZE];
+	int r = snapshot_get(p->store, id, ret, err);
+
+	if (r == -ENOENT)
+		return err_set(err, r, "%s cannot be undone: its snapshot %s was removed",
+			       catalog_id_hex(&p->undoes.id, of), catalog_id_hex(id, hex));
+	return r;
+}
+
+/* Does it, in the end, take back a rollback, or bring one back? */
+static int is_of_rollback(struct promoting *p, struct err *err)
+{
+	struct catalog_id next = p->undoes.undoes;
+	uint64_t kind = p->undoes.kind;
+	int r = 0;
+
+	while (kind == RECEIPT_UNDO && !catalog_id_is_zero(&next) && r >= 0) {
+		CLEANUP(receipt_done) struct receipt of = { 0 };
+
+		r = receipt_get(p->store, &next, &of, err);
+		kind = of.kind;
+		next = of.undoes;
+	}
+	p->with_git = kind == RECEIPT_ROLLBACK;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int find_project(struct promoting *p, struct err *err)
+{
+	AUTO_FREE char *here = p->options->receipt ? NULL : clone_here(p->engine);
+
+	if (here)
+		return err_set(err, -EINVAL,
+			       "this is clone '%s', and 'undo' is for projects: 'rollback' takes a "
+			       "clone back",
+			       here);
+	return project_around(p->engine, p->store, &p->project, err);
+}
+
+/* Only now that nobody else changes the project: an act that was interrupted has just been ended. */
+static int find_undone(struct promoting *p, struct err *err)
+{
+	struct held held;
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
+	if (r >= 0)
+		r = is_of_rollback(p, err);
+	if (r >= 0)
+		r = find_state(p, &p->undoes.after, &p->base, err);
+	if (r >= 0)
+		r = find_state(p, &p->undoes.before, &p->theirs, err);
+	if (r >= 0)
+		r = hold_state(p->engine, catalog_id_hex(&p->theirs.id, hex),
+			       &p->options->asked->watch, &held, err);
+	if (r < 0)
+		return r;
+	p->theirs_root = p->theirs.root;
+	catalog_id_hex(&p->undoes.id, p->result.undone);
+	return 0;
+}
+
+static int parse_patterns(const struct engine_list *list, struct ignore **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	if (list->n == 0)
+		return 0;
+	for (size_t i = 0; i < list->n; i++)
+		if (buf_append(&text, list->items[i], strlen(list->items[i])) < 0 ||
+		    buf_append(&text, "\n", 1) < 0)
+			return err_nomem(err);
+	return ignore_parse(text.data, text.len, ret, err);
+}
+
+/* --- what takes part -------------------------------------------------------------------- */
+
+static void tell_left(struct promoting *p, const char *path, size_t len)
+{
+	struct engine_promotion *res = &p->result;
+	AUTO_FREE char *folder = strndup(path, len);
+
+	if (!folder)
+		return;
+	for (size_t i = 0; i < res->n_left; i++)
+		if (strcmp(res->left[i].path, folder) == 0)
+			return;
+	IGNORE_RESULT(landing_add_path(&res->left, &res->n_left, folder, 'M', NULL),
+		      "then it is not told");
+}
+
+/* It, or a directory above it, is named by a pattern. */
+static bool is_named(const struct ignore *patterns, const char *path)
+{
+	AUTO_FREE char *above = strdup(path);
+
+	if (!above)
+		return false;
+	if (ignore_match(patterns, path, false) == IGNORE_OUT)
+		return true;
+	for (char *slash = strrchr(above, '/'); slash; slash = strrchr(above, '/')) {
+		*slash = '\0';
+		if (ignore_match(patterns, above, true) == IGNORE_OUT)
+			return true;
+	}
+	return false;
+}
+
+static bool takes(const char *path, void *ctx)
+{
+	struct promoting *p = ctx;
+	size_t len;
+
+	/* A rollback changes it, too: whoever takes that back wants it whole, or a conflict. */
+	if (!p->with_git && conflicts_is_git(path, &len)) {
+		tell_left(p, path, len);
+		return false;
+	}
+	return (!p->paths || is_named(p->paths, path)) &&
+	       (!p->excludes || !is_named(p->excludes, path));
+}
+
+/* Nobody may take it away meanwhile; who did so just now has left no snapshot of it. */
+static int pin_base(struct promoting *p, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot still = { 0 };
+	int r = store_pin(p->store, OBJECT_TREE, &p->base.root, err);
+
+	if (r < 0)
+		return r;
+	p->pinned_base = p->base.root;
+	r = snapshot_get(p->store, &p->base.id, &still, err);
+	return r == -ENOENT ? err_set(err, r, "a snapshot that is needed was removed just now") : r;
+}
+
+/* --- the merged tree -------------------------------------------------------------------- */
+
+static int merge_all(struct promoting *p, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct engine_promote_options *o = p->options->asked;
+	const struct merge_options options = {
+		.on_conflict = o->on_conflict,
+		.style = o->style,
+		.label_base = "base",
+		.label_ours = "project",
+		.label_theirs = p->clone.name ? p->clone.name : "before",
+		.take = takes,
+		.take_ctx = p,
+		.now = p->now,
+	};
+	int r = batch_begin(p->store, &b, err);
+
+	if (r >= 0)
+		r = merge_trees(b, &p->base.root, &p->landing.now.root, &p->theirs_root, &options,
+				&p->merge, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(p->store, OBJECT_TREE, &p->merge.root, err);
+	if (r >= 0)
+		p->pinned = p->merge.root;
+	return r;
+}
+
+static int tell_conflicts(struct promoting *p, struct err *err)
+{
+	struct engine_promotion *res = &p->result;
+	char base[CATALOG_HEX_SIZE], theirs[CATALOG_HEX_SIZE];
+	const struct conflict_names names = {
+		.base = catalog_id_hex(&p->base.id, base),
+		.ours = ".",
+		.theirs = p->clone.name ? p->clone.name : catalog_id_hex(&p->theirs.id, theirs),
+	};
+	int r = conflicts_tell(&p->merge, &names, &res->conflicts, &res->n_conflicts, err);
+
+	if (r > 0)
+		res->end = ENGINE_CONFLICTS;
+	return r < 0 ? r : 0;
+}
+
+/*
+ * The plan is what lands, so the plan is what is told and judged: a file changes under all of its
+ * names, and what a directory gives way to takes along all that was in it, whether or not the
+ * merge was to touch those.
+ */
+static const char *held_by(struct promoting *p, const struct plan_step *s, char status)
+{
+	const struct engine_list *allow = &p->options->asked->allow;
+	const uint32_t mode = status == 'D' ? s->before.mode : s->after.mode;
+	const struct guard_rule *rule;
+
+	if (guard_allowed(s->path, allow->items, allow->n))
+		return NULL;
+	rule = guard_match(p->guard, s->path, mode, status);
+	if (rule)
+		return rule->name;
+	return !S_ISDIR(mode) && !takes(s->path, p) ? GUARD_LEFT_OUT : NULL;
+}
+
+/* 1 if it may do what only root may. */
+static int is_capable(struct promoting *p, const struct plan_step *s)
+{
+	CLEANUP(buf_done) struct buf set = BUF_INIT;
+	const struct engine_list *allow = &p->options->asked->allow;
+	struct xattr unused;
+	int r;
+
+	if (s->act == PLAN_REMOVE || !S_ISREG(s->after.mode) ||
+	    object_id_is_zero(&s->after.xattrs) || guard_allowed(s->path, allow->items, allow->n))
+		return 0;
+	r = xattrs_get(p->store, &s->after.xattrs, &set, p->err);
+	if (r < 0)
+		return r;
+	return xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused);
+}
+
+static int tell_step(const struct plan_step *s, void *ctx)
+{
+	struct promoting *p = ctx;
+	struct engine_promotion *res = &p->result;
+	const char status = s->act == PLAN_CREATE ? 'A' : s->act == PLAN_REMOVE ? 'D' : 'M';
+	const char *rule = p->guard ? held_by(p, s, status) : NULL;
+	int r = p->guard && !rule ? is_capable(p, s) : 0;
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		rule = GUARD_CAPABLE;
+	res->changed++;
+	r = landing_add_path(&res->paths, &res->n_paths, s->path, status, NULL);
+	if (r >= 0 && rule)
+		r = landing_add_path(&res->held, &res->n_held, s->path, status, rule);
+	return r < 0 ? err_nomem(p->err) : 0;
+}
+
+static int plan_all(struct promoting *p, struct err *err)
+{
+	const struct plan_options options = { .as_of = p->landing.as_of };
+	struct engine_promotion *res = &p->result;
+	int r = plan_make(p->store, &p->landing.now.root, &p->merge.root, &options, &p->plan, err);
+
+	p->err = err;
+	res->merged = p->merge.n_merged;
+	if (r >= 0)
+		r = plan_each(&p->plan, tell_step, p);
+	if (r >= 0 && res->n_held > 0 && res->end == ENGINE_PROMOTED)
+		res->end = ENGINE_HELD;
+	return r;
+}
+
+/* --- landing ---------------------------------------------------------------------------- */
+
+static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
+{
+	struct root root;
+	int r = root_get(p->store, &p->merge.root, &root, err);
+
+	if (r < 0)
+		return r;
+	*after = (struct snapshot){
+		.root = p->merge.root,
+		.parent = p->landing.newest.id,
+		.project = p->project.id,
+		.message = message,
+		.created = engine_now(),
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
+	};
+	if (after->created <= p->landing.newest.created)
+		after->created = p->landing.newest.created + 1;
+	return 0;
+}
+
+static struct receipt receipt_of(struct promoting *p)
+{
+	return (struct receipt){
+		.kind = p->clone.name ? RECEIPT_PROMOTION : RECEIPT_UNDO,
+		.project = p->project.id,
+		.before = p->landing.newest.id,
+		.base = p->base.id,
+		.undoes = p->undoes.id,
+		.clone = p->clone.name,
+		.checks = p->checks,
+	};
+}
+
+/* What is to be checked is not on disk yet: a snapshot holds it meanwhile. */
+static int hold_for_checks(struct promoting *p, char *message, struct err *err)
+{
+	struct receipt receipt = receipt_of(p);
+	struct snapshot after;
+	int r;
+
+	r = fill_after(p, &after, message, err);
+	if (r >= 0)
+		r = pending_put(p->engine, &after, &receipt, err);
+	free(receipt.who);
+	if (r >= 0)
+		catalog_id_hex(&after.id, p->result.after);
+	return r;
+}
+
+/* Is it what was checked?  *ret is NULL if it was to be checked by nobody. */
+static int find_checked(struct promoting *p, struct pending **ret, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot was = { 0 };
+	int r;
+
+	*ret = NULL;
+	if (!p->options->checked)
+		return 0;
+	r = pending_find(p->engine, p->options->checked, ret, err);
+	if (r >= 0)
+		r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
+	if (r >= 0 && !object_id_equal(&was.root, &p->merge.root))
+		p->result.end = ENGINE_MOVED;
+	return r;
+}
+
+static int land(struct promoting *p, char *before, char *message, struct err *err)
+{
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	struct engine_promotion *res = &p->result;
+	struct pending *pending;
+	struct snapshot after;
+	struct landing_act act = {
+		.receipt = receipt_of(p),
+		.message = before,
+		.after = &after,
+		.watch = p->options->asked->watch,
+	};
+	int r = find_checked(p, &pending, err);
+
+	if (r < 0 || res->end == ENGINE_MOVED)
+		return r;
+	r = fill_after(p, &after, message, err);
+	if (r < 0)
+		return r;
+	if (pending) {
+		after.id = *pending_snapshot(pending);
+		act.pending = *pending_receipt(pending);
+	}
+	r = promote_sum_rest(p->store, &p->plan, err);
+	if (r >= 0)
+		r = landing_act(&p->landing, &p->plan, &act, &landed, err);
+	res->meanwhile = TAKE_PTR(landed.conflicts);
+	res->n_meanwhile = landed.n_conflicts;
+	landed.n_conflicts = 0;
+	if (res->n_meanwhile > 0)
+		res->end = ENGINE_MOVED;
+	memcpy(res->id, landed.receipt, sizeof(res->id));
+	memcpy(res->before, landed.before, sizeof(res->before));
+	memcpy(res->sha256, landed.sha256, sizeof(res->sha256));
+	if (pending && res->id[0] != '\0')
+		pending_landed(pending);
+	if (r >= 0 && res->id[0] != '\0')
+		catalog_id_hex(&after.id, res->after);
+	return r;
+}
+
+static int go(struct promoting *p, struct err *err)
+{
+	AUTO_FREE char *before = NULL, *message = NULL;
+	const char *what = p->clone.name ? "promotion of" : "undo of";
+	const char *of = p->clone.name ? p->clone.name : p->result.undone;
+
+	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run)
+		return 0;
+	if (plan_is_empty(&p->plan)) /* somebody took it back by hand, perhaps */
+		return p->options->undo ? receipt_undone(p->store, &p->undoes.id, err) : 0;
+	if (asprintf(&before, "before %s %s", what, of) < 0)
+		before = NULL;
+	if (asprintf(&message, "%s %s", what, of) < 0)
+		message = NULL;
+	if (!before || !message)
+		return err_nomem(err);
+	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);
+}
+
+static int read_rules(struct promoting *p, struct err *err)
+{
+	int r = p->options->rules ? rules_read(&p->rules, p->options->rules, err) : 0;
+
+	if (r >= 0)
+		r = rules_read_project(&p->rules, p->project.path, err);
+	return r < 0 ? r : guard_new(p->rules.list, p->rules.n, &p->guard, err);
+}
+
+static int promote(struct promoting *p, struct err *err)
+{
+	const struct engine_promote_options *o = p->options->asked;
+	const struct survey_options survey = { .watch = o->watch };
+	int r;
+
+	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
+	if (r >= 0)
+		r = host_may_read(p->engine->host, p->project.path, err);
+	if (r >= 0)
+		r = parse_patterns(&o->paths, &p->paths, err);
+	if (r >= 0)
+		r = parse_patterns(&o->excludes, &p->excludes, err);
+	/* What comes back was there before: nobody need name it again. */
+	if (r >= 0 && !p->options->undo)
+		r = read_rules(p, err);
+	if (r >= 0)
+		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
+	if (r >= 0 && p->options->undo)
+		r = find_undone(p, err);
+	if (r >= 0)
+		r = pin_base(p, err);
+	if (r >= 0)
+		r = merge_all(p, err);
+	if (r >= 0)
+		r = tell_conflicts(p, err);
+	if (r >= 0)
+		r = plan_all(p, err);
+	return r < 0 ? r : go(p, err);
+}
+
+int promote_do(struct engine *e, const struct promote_options *options,
+	       struct engine_promotion *ret, int64_t *ret_now, struct err *err)
+{
+	CLEANUP(promoting_done) struct promoting p = { .engine = e, .options = options };
+	const uint64_t start = engine_clock_ms();
+	int r = engine_store(e, STORE_WRITE, &p.store, err);
+
+	p.now = options->now ? options->now : engine_now();
+	p.checks = options->checks ? strdup(options->checks) : NULL;
+	if (r >= 0 && options->checks && !p.checks)
+		r = err_nomem(err);
+	if (r >= 0) {
+		spare_rest(e->host->spare);
+		r = promote(&p, err);
+		spare_rested(e->host->spare);
+	}
+	if (r < 0)
+		return r;
+	p.result.dry_run = options->asked->dry_run;
+	p.result.clone = p.clone.name ? strdup(p.clone.name) : NULL;
+	p.result.project = strdup(p.project.path);
+	if (!p.result.project || (p.clone.name && !p.result.clone))
+		return err_nomem(err);
+	p.result.elapsed_ms = engine_clock_ms() - start;
+	*ret_now = p.now;
+	*ret = p.result;
+	p.result = (struct engine_promotion){ 0 };
+	return 0;
+}

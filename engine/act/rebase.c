@@ -1,0 +1,471 @@
+/*
+ * The merge is made twice at most.  Once while the clone goes on, which tells what stands in the way
+ * and is all there is of a dry run; and again, should the clone have changed by then, in the moment in
+ * which nothing can be written to it: so no write falls between what was merged and what is shown.
+ */
+#include "engine/api/rebase.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cowfs/store/pin.h"
+#include "engine/act/hold-i.h"
+#include "engine/act/land-i.h"
+#include "engine/find/conflicts-i.h"
+#include "snapshot/changes.h"
+
+struct rebasing {
+	struct engine *engine;
+	const struct engine_rebase_options *options;
+	struct store *store;
+	struct project project;
+	struct clone clone;
+	struct snapshot base, onto; /* that it has and gets; of `onto` the strings are borrowed */
+	struct snapshot newest;     /* of the clone; all zero: none */
+	struct snapshot saved;      /* the clone as it was; its strings are borrowed */
+	struct landing landing;     /* the project */
+	struct object_id theirs;    /* the clone, as it was merged */
+	struct object_id merged;    /* pinned; zero: not yet */
+	int64_t now;
+	struct engine_rebased result;
+};
+
+void engine_rebased_done(struct engine_rebased *r)
+{
+	landing_free_paths(r->paths, r->n_paths);
+	landing_free_paths(r->left, r->n_left);
+	conflicts_free(r->conflicts, r->n_conflicts);
+	free(r->clone);
+	free(r->project);
+	*r = (struct engine_rebased){ 0 };
+}
+
+static void unpin(struct rebasing *p)
+{
+	if (!object_id_is_zero(&p->merged))
+		store_unpin(p->store, OBJECT_TREE, &p->merged);
+	p->merged = (struct object_id){ 0 };
+}
+
+static void rebasing_done(struct rebasing *p)
+{
+	unpin(p);
+	if (p->landing.engine)
+		landing_close(&p->landing);
+	snapshot_done(&p->base);
+	snapshot_done(&p->newest);
+	clone_done(&p->clone);
+	project_done(&p->project);
+	engine_rebased_done(&p->result);
+}
+
+static int find(struct rebasing *p, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	struct held held;
+	int r;
+
+	r = clone_meant(p->engine, p->store, p->options->clone, "rebased", &p->clone, err);
+	if (r >= 0)
+		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	/* Another rebase of the clone and a gc may take it away meanwhile. */
+	if (r >= 0)
+		r = hold_state(p->engine, catalog_id_hex(&p->base.id, hex), &p->options->watch,
+			       &held, err);
+	if (r >= 0)
+		r = host_may_read(p->engine->host, p->project.path, err);
+	if (r >= 0)
+		r = hold_clone(p->engine, p->clone.name, &held, err);
+	if (r >= 0)
+		p->theirs = held.root;
+	return r;
+}
+
+/* --- git's own -------------------------------------------------------------------------- */
+
+/* Folders of git that changed. */
+struct folders {
+	struct engine_rolled_path *list; /* owned */
+	size_t n;
+};
+
+static void folders_done(struct folders *f)
+{
+	landing_free_paths(f->list, f->n);
+}
+
+static bool has_folder(const struct engine_rolled_path *list, size_t n, const char *path,
+		       size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(list[i].path) == len && memcmp(list[i].path, path, len) == 0)
+			return true;
+	return false;
+}
+
+static int add_folder(const char *path, char status, void *ctx, struct err *err)
+{
+	AUTO_FREE char *folder = NULL;
+	struct folders *f = ctx;
+	size_t len;
+
+	(void)status;
+	if (!conflicts_is_git(path, &len) || has_folder(f->list, f->n, path, len))
+		return 0;
+	folder = strndup(path, len);
+	if (!folder || landing_add_path(&f->list, &f->n, folder, 'M', NULL) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+/* Those that both sides changed: no index or ref can be merged by the line. */
+static int find_left(struct rebasing *p, struct err *err)
+{
+	CLEANUP(folders_done) struct folders ours = { 0 }, theirs = { 0 };
+	struct engine_rebased *res = &p->result;
+	int r;
+
+	r = changes_each(p->store, &p->base.root, &p->landing.now.root, add_folder, &ours, err);
+	if (r >= 0)
+		r = changes_each(p->store, &p->base.root, &p->theirs, add_folder, &theirs, err);
+	for (size_t i = 0; i < ours.n && r >= 0; i++) {
+		const char *path = ours.list[i].path;
+
+		if (has_folder(theirs.list, theirs.n, path, strlen(path)) &&
+		    landing_add_path(&res->left, &res->n_left, path, 'M', NULL) < 0)
+			r = err_nomem(err);
+	}
+	return r;
+}
+
+static bool is_left(const char *path, void *ctx)
+{
+	const struct rebasing *p = ctx;
+	size_t len;
+
+	return conflicts_is_git(path, &len) &&
+	       has_folder(p->result.left, p->result.n_left, path, len);
+}
+
+static bool is_not_left(const char *path, void *ctx)
+{
+	return !is_left(path, ctx);
+}
+
+/* --- the merged tree -------------------------------------------------------------------- */
+
+/* One merge, whose result is pinned in place of the one before. */
+static int merge_one(struct rebasing *p, const struct object_id *base, const struct object_id *ours,
+		     const struct merge_options *options, struct merge *ret, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r = batch_begin(p->store, &b, err);
+
+	if (r >= 0)
+		r = merge_trees(b, base, ours, &p->theirs, options, ret, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(p->store, OBJECT_TREE, &ret->root, err);
+	if (r < 0)
+		return r;
+	unpin(p);
+	p->merged = ret->root;
+	return 0;
+}
+
+/* From the project as it is to the clone, in git's folders alone: there the first merge left the project's. */
+static int bring_left(struct rebasing *p, struct err *err)
+{
+	CLEANUP(merge_done) struct merge m = { 0 };
+	const struct object_id first = p->merged;
+	const struct merge_options options = {
+		.on_conflict = MERGE_THEIRS,
+		.no_renames = true,
+		.take = is_left,
+		.take_ctx = p,
+		.now = p->now,
+	};
+
+	if (p->result.n_left == 0)
+		return 0;
+	return merge_one(p, &p->landing.now.root, &first, &options, &m, err);
+}
+
+static int tell_change(const char *path, char status, void *ctx, struct err *err)
+{
+	struct engine_rebased *res = ctx;
+
+	res->changed++;
+	return landing_add_path(&res->paths, &res->n_paths, path, status, NULL) < 0 ? err_nomem(err)
+										    : 0;
+}
+
+static int tell(struct rebasing *p, const struct merge *m, struct err *err)
+{
+	struct engine_rebased *res = &p->result;
+	char base[CATALOG_HEX_SIZE];
+	const struct conflict_names names = {
+		.base = catalog_id_hex(&p->base.id, base),
+		.ours = ".",
+		.theirs = p->clone.name,
+	};
+	int r = conflicts_tell(m, &names, &res->conflicts, &res->n_conflicts, err);
+
+	res->conflicted = r > 0;
+	res->merged = m->n_merged;
+	return r < 0 ? r : changes_each(p->store, &p->theirs, &p->merged, tell_change, res, err);
+}
+
+static int merge(struct rebasing *p, struct err *err)
+{
+	CLEANUP(merge_done) struct merge m = { 0 };
+	const struct merge_options options = {
+		.on_conflict = p->options->on_conflict,
+		.style = p->options->style,
+		.label_base = "base",
+		.label_ours = "project",
+		.label_theirs = p->clone.name,
+		.take = is_not_left,
+		.take_ctx = p,
+		.now = p->now,
+	};
+	int r;
+
+	engine_rebased_done(&p->result);
+	r = find_left(p, err);
+	if (r >= 0)
+		r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &m, err);
+	if (r >= 0)
+		r = bring_left(p, err);
+	return r < 0 ? r : tell(p, &m, err);
+}
+
+/* --- the clone -------------------------------------------------------------------------- */
+
+/* The project as it was merged becomes a snapshot, unless it is one already. */
+static int put_onto(struct rebasing *p, char *message, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct landing *l = &p->landing;
+	int r;
+
+	p->onto = l->newest;
+	if (history_holds(&l->newest, &l->now.root, &l->newest.base))
+		return 0;
+	p->onto = (struct snapshot){
+		.root = l->now.root,
+		.parent = l->newest.id,
+		.project = p->project.id,
+		.message = message,
+		.created = p->now > l->newest.created ? p->now : l->newest.created + 1,
+		.files = l->now.stats.files,
+		.bytes = l->now.stats.bytes,
+	};
+	r = catalog_id_new(&p->onto.id, err);
+	if (r >= 0)
+		r = batch_begin(p->store, &b, err);
+	if (r >= 0)
+		r = snapshot_put(b, &p->onto, REF_NEW, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* In the moment in which nothing is written. */
+static int choose(const struct layer_state *now, struct object_id *ret, void *ctx, struct err *err)
+{
+	struct rebasing *p = ctx;
+	int r = 0;
+
+	if (!object_id_equal(&now->id, &p->theirs)) {
+		p->theirs = now->id;
+		r = merge(p, err);
+	}
+	if (r >= 0 && p->result.conflicted)
+		r = err_set(err, -ECANCELED, "the clone was changed meanwhile, and that conflicts");
+	if (r >= 0)
+		*ret = p->merged;
+	return r;
+}
+
+static int put_saved(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	struct rebasing *p = ctx;
+	const bool known = p->newest.clone && history_holds(&p->newest, &state->id, &p->clone.base);
+
+	catalog_id_hex(known ? &p->newest.id : &p->saved.id, p->result.saved);
+	if (known)
+		return 0;
+	p->saved.root = state->id;
+	p->saved.files = state->files;
+	p->saved.bytes = state->bytes;
+	return snapshot_put(b, &p->saved, REF_NEW, err);
+}
+
+/* What the snapshot of what was there will say of itself, but for its tree; the turn is ours. */
+static int name_saved(struct rebasing *p, char *message, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	const int64_t now = engine_now();
+	int r;
+
+	r = history_load(p->store, &p->project.id, &p->clone, &h, err);
+	if (r >= 0 && h.n > 0)
+		r = engine_as_damage(err, snapshot_find(p->store, h.list[0].id, &p->newest, err));
+	if (r < 0)
+		return r;
+	p->saved = (struct snapshot){
+		.created = now > p->newest.created ? now : p->newest.created + 1,
+		.parent = h.n > 0 ? p->newest.id : p->clone.base,
+		.project = p->project.id,
+		.clone = p->clone.name,
+		.message = message,
+		.lacks = h.n > 0 ? p->newest.lacks : p->base.lacks,
+		.base = p->clone.base,
+	};
+	if (p->saved.created <= p->clone.created)
+		p->saved.created = p->clone.created + 1;
+	return catalog_id_new(&p->saved.id, err);
+}
+
+static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *mount,
+			struct err *err)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	const struct layer_rebase how = {
+		.choose = choose,
+		.also = put_saved,
+		.ctx = p,
+		.from = &p->base,
+		.to = &p->onto,
+	};
+	struct host *h = p->engine->host;
+	struct snapshot found = { 0 };
+	struct err why = { 0 };
+	int r;
+
+	/* From the look whether it is there to the commit that names it (forget-i.h). */
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = snapshot_get(p->store, &p->onto.id, &found, err);
+	if (r == -ENOENT)
+		r = err_set(err, r, "the snapshot to rebase onto was removed just now");
+	if (r >= 0)
+		r = layer_rebase(layer, &how, &changes, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	snapshot_done(&found);
+	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
+		engine_warn(p->engine,
+			    "clone '%s' is rebased, but programs may see what was there: %s",
+			    p->clone.name, why.msg);
+	/* A conflict is a result, also one of the last moment. */
+	return r == -ECANCELED && p->result.conflicted ? 0 : r;
+}
+
+/* One that is not mounted is opened for the while. */
+static int switch_stored(struct rebasing *p, struct err *err)
+{
+	struct host *h = p->engine->host;
+	struct layer *layer;
+	int r, end;
+
+	r = host_serve(h, err);
+	if (r >= 0)
+		r = layer_open(h->layers, p->clone.name, &layer, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", p->clone.name);
+	r = switch_layer(p, layer, NULL, err);
+	end = layer_close(layer, r < 0 ? NULL : err);
+	if (end < 0)
+		layer_discard(layer); /* nothing was written to it */
+	return r < 0 ? r : end;
+}
+
+static int switch_clone(struct rebasing *p, char *message, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone found = { 0 };
+	struct host *h = p->engine->host;
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, p->clone.name, &turn, err);
+	/* Who had the turn before may have removed it, or rebased it. */
+	if (r >= 0)
+		r = clone_find(p->store, p->clone.name, &found, err);
+	if (r >= 0 &&
+	    (found.created != p->clone.created || !catalog_id_same(&found.base, &p->clone.base)))
+		r = err_set(err, -EBUSY, "clone '%s' has got another base just now", found.name);
+	if (r >= 0)
+		r = name_saved(p, message, err);
+	if (r < 0)
+		return r;
+	live = live_find(h, p->clone.name);
+	return live ? switch_layer(p, live->layer, live->mount, err) : switch_stored(p, err);
+}
+
+/* --- the whole -------------------------------------------------------------------------- */
+
+static int act(struct rebasing *p, struct err *err)
+{
+	AUTO_FREE char *onto = NULL, *saved = NULL;
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	if (asprintf(&onto, "rebase of %s", p->clone.name) < 0)
+		onto = NULL;
+	r = onto ? put_onto(p, onto, err) : err_nomem(err);
+	if (r < 0)
+		return r;
+	if (asprintf(&saved, "before rebase onto %s", catalog_id_hex(&p->onto.id, hex)) < 0) {
+		saved = NULL;
+		return err_nomem(err);
+	}
+	/* Nobody takes a second turn while holding one. */
+	turn_give(p->landing.turn);
+	p->landing.turn = NULL;
+	r = switch_clone(p, saved, err);
+	if (r >= 0 && p->result.saved[0] != '\0')
+		catalog_id_hex(&p->onto.id, p->result.onto);
+	return r;
+}
+
+static int rebase(struct rebasing *p, struct err *err)
+{
+	const struct survey_options survey = { .watch = p->options->watch };
+	int r = find(p, err);
+
+	if (r >= 0)
+		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
+	if (r < 0)
+		return r;
+	p->now = engine_now();
+	if (object_id_equal(&p->landing.now.root, &p->base.root)) {
+		catalog_id_hex(&p->base.id, p->result.onto);
+		return 0;
+	}
+	r = merge(p, err);
+	return r < 0 || p->result.conflicted || p->options->dry_run ? r : act(p, err);
+}
+
+int rebase_do(struct engine *e, const struct engine_rebase_options *options,
+	      struct engine_rebased *ret, struct err *err)
+{
+	CLEANUP(rebasing_done) struct rebasing p = { .engine = e, .options = options };
+	const uint64_t start = engine_clock_ms();
+	int r = engine_store(e, STORE_WRITE, &p.store, err);
+
+	if (r >= 0)
+		r = rebase(&p, err);
+	if (r < 0)
+		return r;
+	p.result.dry_run = options->dry_run;
+	p.result.clone = strdup(p.clone.name);
+	p.result.project = strdup(p.project.path);
+	if (!p.result.clone || !p.result.project)
+		return err_nomem(err);
+	catalog_id_hex(&p.base.id, p.result.from);
+	p.result.elapsed_ms = engine_clock_ms() - start;
+	*ret = p.result;
+	p.result = (struct engine_rebased){ 0 };
+	return 0;
+}

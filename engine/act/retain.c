@@ -1,0 +1,152 @@
+#include "engine/act/retain-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/find/unborn-i.h"
+
+struct candidate {
+	struct catalog_id id, project;
+	int64_t created;
+	bool own; /* taken of the project itself */
+};
+
+struct choosing {
+	struct store *store;
+	struct candidate *list; /* owned */
+	size_t n, cap;
+	struct unborn unborn;
+};
+
+static void choosing_done(struct choosing *c)
+{
+	free(c->list);
+	unborn_done(&c->unborn);
+}
+
+static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct choosing *c = ctx;
+	int r = history_has_clone(c->store, s, err);
+
+	if (r != 0 || unborn_has(&c->unborn, &s->id))
+		return r < 0 ? r : 0;
+	if (c->n == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 64;
+		struct candidate *list = reallocarray(c->list, cap, sizeof(*list));
+
+		if (!list)
+			return err_nomem(err);
+		c->list = list;
+		c->cap = cap;
+	}
+	c->list[c->n++] = (struct candidate){
+		.id = s->id,
+		.project = s->project,
+		.created = s->created,
+		.own = !s->clone,
+	};
+	return 0;
+}
+
+/* A project's together, its newest first. */
+static int by_project_and_age(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	const int c = memcmp(x->project.b, y->project.b, sizeof(x->project.b));
+
+	return c != 0 ? c : (x->created < y->created) - (x->created > y->created);
+}
+
+/* What is not older stays; INT64_MAX: age keeps nothing. */
+static int64_t since(const struct engine_gc_options *o)
+{
+	const int64_t now = engine_now();
+
+	if (o->keep_within_ms == 0)
+		return INT64_MAX;
+	return o->keep_within_ms > (uint64_t)now / 1000000
+		   ? INT64_MIN
+		   : now - (int64_t)o->keep_within_ms * 1000000;
+}
+
+static int add(struct choosing *c, const struct candidate *one, struct forget *f, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	int r = engine_as_damage(err, snapshot_get(c->store, &one->id, &s, err));
+
+	return r < 0 ? r : forget_add(f, &s, err);
+}
+
+static int choose(struct choosing *c, const struct engine_gc_options *o, struct forget *f,
+		  struct err *err)
+{
+	const int64_t young = since(o);
+	size_t first = 0;
+	bool newest = false; /* of the project was seen */
+	int r = 0;
+
+	if (c->n > 0)
+		qsort(c->list, c->n, sizeof(*c->list), by_project_and_age);
+	for (size_t i = 0; i < c->n && r >= 0; i++) {
+		const struct candidate *one = &c->list[i];
+
+		if (!catalog_id_same(&one->project, &c->list[first].project)) {
+			first = i;
+			newest = false;
+		}
+		if (i - first < o->keep_last || one->created >= young || (one->own && !newest)) {
+			newest |= one->own;
+			continue;
+		}
+		r = add(c, one, f, err);
+	}
+	return r;
+}
+
+/* What goes, as it is told. */
+static int describe(struct choosing *c, const struct forget *f, struct engine_history *ret,
+		    struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	int r = 0;
+
+	h.list = calloc(f->n > 0 ? f->n : 1, sizeof(*h.list));
+	if (!h.list)
+		return err_nomem(err);
+	for (size_t i = 0; i < c->n && r >= 0; i++) {
+		CLEANUP(snapshot_done) struct snapshot s = { 0 };
+
+		if (!forget_goes(f, &c->list[i].id))
+			continue;
+		r = engine_as_damage(err, snapshot_get(c->store, &c->list[i].id, &s, err));
+		if (r >= 0)
+			r = history_entry(&s, &h.list[h.n], err);
+		if (r >= 0)
+			h.n++;
+	}
+	if (r < 0)
+		return r;
+	*ret = h;
+	h = (struct engine_history){ 0 };
+	return 0;
+}
+
+int retain_choose(struct store *s, const struct engine_gc_options *options, struct forget *f,
+		  struct engine_history *ret, struct err *err)
+{
+	CLEANUP(choosing_done) struct choosing c = { .store = s };
+	int r;
+
+	if (options->keep_last == 0 && options->keep_within_ms == 0)
+		return 0;
+	r = unborn_load(s, &c.unborn, err);
+	if (r >= 0)
+		r = snapshot_each(s, on_snapshot, &c, err);
+	if (r >= 0)
+		r = choose(&c, options, f, err);
+	if (r >= 0)
+		r = forget_settle(f, s, NULL, err);
+	return r < 0 ? r : describe(&c, f, ret, err);
+}

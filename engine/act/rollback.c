@@ -1,0 +1,433 @@
+/*
+ * What is there is compared with what is wanted before anything is kept or changed: going back to
+ * what is there already makes no snapshot.  Both roots are pinned meanwhile, so nothing that
+ * runs beside it can take them away.
+ */
+#include "engine/api/rollback.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cowfs/store/pin.h"
+#include "engine/act/land-i.h"
+
+#define GIT ".git"
+
+struct rolling {
+	struct engine *engine;
+	const struct engine_rollback_options *options;
+	struct store *store;
+	struct project project;
+	struct clone clone;     /* its name NULL: the project itself */
+	struct snapshot to;     /* what is wanted */
+	struct snapshot base;   /* of a clone: what it has for a base now, ... */
+	struct snapshot rebase; /* ... and had when `to` was taken; all zero: the same */
+	struct snapshot newest; /* of the same origin; all zero: none */
+	struct snapshot
+	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
+	struct object_id now;
+	const struct capture_report *unread; /* of a project: what could not be read; or NULL */
+	struct plan plan;
+	struct engine_rolled result;
+};
+
+void engine_rolled_done(struct engine_rolled *r)
+{
+	landing_free_paths(r->paths, r->n_paths);
+	landing_free_paths(r->conflicts, r->n_conflicts);
+	free(r->clone);
+	free(r->project);
+	*r = (struct engine_rolled){ 0 };
+}
+
+static void rolling_done(struct rolling *g)
+{
+	project_done(&g->project);
+	clone_done(&g->clone);
+	snapshot_done(&g->to);
+	snapshot_done(&g->base);
+	snapshot_done(&g->rebase);
+	snapshot_done(&g->newest);
+	plan_done(&g->plan);
+	engine_rolled_done(&g->result);
+}
+
+/* --- what is meant ---------------------------------------------------------------------- */
+
+/* 1 if it is the name of a clone, whose record is then known. */
+static int is_clone(struct rolling *g, const char *word, struct err *err)
+{
+	int r =
+	    clone_check_name(word, NULL) < 0 ? -ENOENT : clone_get(g->store, word, &g->clone, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+/* Which clone, if any; the word that is left names the snapshot. */
+static int choose(struct rolling *g, const char **ret_state, struct err *err)
+{
+	const struct engine_rollback_options *o = g->options;
+	AUTO_FREE char *here = clone_here(g->engine);
+	int r = 0;
+
+	*ret_state = o->second;
+	if (o->second)
+		return clone_find(g->store, o->first, &g->clone, err);
+	if (o->first)
+		r = is_clone(g, o->first, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*ret_state = o->first;
+	return here ? clone_find(g->store, here, &g->clone, err) : 0;
+}
+
+static int find_project(struct rolling *g, struct err *err)
+{
+	int r;
+
+	if (g->clone.name)
+		return engine_as_damage(err,
+					project_get(g->store, &g->clone.project, &g->project, err));
+	r = project_around(g->engine, g->store, &g->project, err);
+	return r < 0 ? r : host_may_read(g->engine->host, g->project.path, err);
+}
+
+static int find_newest(struct rolling *g, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	int r;
+
+	r = history_load(g->store, &g->project.id, g->clone.name ? &g->clone : NULL, &h, err);
+	if (r >= 0 && h.n > 0)
+		r = snapshot_find(g->store, h.list[0].id, &g->newest, err);
+	else if (r >= 0 && g->clone.name)
+		r = snapshot_get(g->store, &g->clone.base, &g->newest, err);
+	return engine_as_damage(err, r);
+}
+
+static int find_wanted(struct rolling *g, const char *state, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	if (!state && catalog_id_is_zero(&g->newest.id))
+		return err_set(err, -ENOENT, "'%s' has no snapshot yet", g->project.path);
+	if (state)
+		r = state_resolve(g->engine, g->store, state, &g->to, err);
+	else
+		r = engine_as_damage(err, snapshot_get(g->store, &g->newest.id, &g->to, err));
+	if (r < 0)
+		return r;
+	if (!catalog_id_same(&g->to.project, &g->project.id))
+		return err_set(err, -EINVAL, "snapshot %s is of another project than '%s'",
+			       catalog_id_hex(&g->to.id, hex), g->project.path);
+	return 0;
+}
+
+/* --- what would change ------------------------------------------------------------------ */
+
+static int list_step(const struct plan_step *s, void *ctx)
+{
+	struct engine_rolled *r = ctx;
+
+	return landing_add_path(&r->paths, &r->n_paths, s->path,
+				s->act == PLAN_CREATE   ? 'A'
+				: s->act == PLAN_REMOVE ? 'D'
+							: 'M',
+				NULL);
+}
+
+/* Paths that a project keeps as they are. */
+struct leaving {
+	char *lacks;       /* owned; those that the snapshot is without */
+	const char **list; /* owned */
+	size_t n;
+};
+
+static void leaving_done(struct leaving *l)
+{
+	free(l->lacks);
+	free(l->list);
+}
+
+static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
+{
+	size_t n = 2 + (g->unread ? g->unread->n : 0);
+
+	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
+	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
+		n++;
+	l->list = calloc(n, sizeof(*l->list));
+	if (!l->lacks || !l->list)
+		return err_nomem(err);
+	if (g->options->no_git)
+		l->list[l->n++] = GIT;
+	for (size_t i = 0; g->unread && i < g->unread->n; i++)
+		l->list[l->n++] = g->unread->list[i].path;
+	for (char *p = l->lacks, *next; p && *p != '\0'; p = next) {
+		next = strstr(p, "//");
+		if (next) {
+			*next = '\0';
+			next += 2;
+		}
+		l->list[l->n++] = p;
+	}
+	return 0;
+}
+
+/* From `now` to what is wanted. */
+static int compare(struct rolling *g, int64_t as_of, struct err *err)
+{
+	CLEANUP(leaving_done) struct leaving leaving = { 0 };
+	struct plan_options options = {
+		.leave_ignored = !g->clone.name,
+		.as_of = as_of,
+	};
+	int r = find_left(g, &leaving, err);
+
+	options.leave = leaving.list;
+	options.n_leave = leaving.n;
+	options.leave_unwanted =
+	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
+	if (r >= 0)
+		r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);
+
+	if (r < 0)
+		return r;
+	g->result.changed = plan_count(&g->plan);
+	return plan_each(&g->plan, list_step, &g->result) < 0 ? err_nomem(err) : 0;
+}
+
+/* --- keeping what is there -------------------------------------------------------------- */
+
+/* The record of what is there, but for its tree; none if the newest snapshot has that already. */
+static int name_saved(struct rolling *g, char *message, struct err *err)
+{
+	struct snapshot *s = &g->saved;
+
+	*s = (struct snapshot){
+		.created = engine_now(),
+		.parent = g->newest.id,
+		.project = g->project.id,
+		.clone = g->clone.name,
+		.message = message,
+		.lacks = g->clone.name ? g->newest.lacks : NULL,
+	};
+	if (s->created <= g->newest.created)
+		s->created = g->newest.created + 1;
+	if (s->created <= g->clone.created)
+		s->created = g->clone.created + 1;
+	return catalog_id_new(&s->id, err);
+}
+
+static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
+		     uint64_t files, uint64_t bytes, struct err *err)
+{
+	/* Only one of the clone's own brings its base back, too. */
+	const bool known = history_holds(&g->newest, root, &g->saved.base) &&
+			   (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
+
+	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
+	if (known)
+		return 0;
+	g->saved.root = *root;
+	g->saved.files = files;
+	g->saved.bytes = bytes;
+	return snapshot_put(b, &g->saved, REF_NEW, err);
+}
+
+/* --- a clone ---------------------------------------------------------------------------- */
+
+static int put_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
+}
+
+static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mount,
+			struct err *err)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	const bool rebases = !catalog_id_is_zero(&g->rebase.id);
+	const struct layer_rebase how = {
+		.also = put_state,
+		.ctx = g,
+		.target = &g->to.root,
+		.from = &g->base,
+		.to = rebases ? &g->rebase : NULL,
+	};
+	struct layer_state state;
+	struct err why = { 0 };
+	int r;
+
+	r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	g->now = state.id;
+	r = compare(g, 0, err);
+	if (r < 0 || g->options->dry_run || (plan_is_empty(&g->plan) && !rebases))
+		return r;
+	r = layer_rebase(layer, &how, &changes, err);
+	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
+		engine_warn(g->engine,
+			    "clone '%s' is rolled back, but programs may see what was there: %s",
+			    g->clone.name, why.msg);
+	return r;
+}
+
+/* One that is not mounted is opened for the while. */
+static int switch_stored(struct rolling *g, struct err *err)
+{
+	struct host *h = g->engine->host;
+	struct layer *layer;
+	int r, end;
+
+	r = host_serve(h, err);
+	if (r >= 0)
+		r = layer_open(h->layers, g->clone.name, &layer, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	r = switch_layer(g, layer, NULL, err);
+	end = layer_close(layer, r < 0 ? NULL : err);
+	if (end < 0)
+		layer_discard(layer); /* nothing was written to it */
+	return r < 0 ? r : end;
+}
+
+/* A snapshot of it from before a rebase is of no use with another base than it had. */
+static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
+{
+	const struct snapshot *to = &g->to;
+	int r;
+
+	g->saved.base = found->base;
+	if (!to->clone || strcmp(to->clone, found->name) != 0 || to->created <= found->created ||
+	    catalog_id_is_zero(&to->base) || catalog_id_same(&to->base, &found->base))
+		return 0;
+	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+	return r;
+}
+
+static int roll_clone(struct rolling *g, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct host *h = g->engine->host;
+	struct clone found = { 0 };
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, g->clone.name, &turn, err);
+	/* Who had the turn before may have removed it. */
+	if (r >= 0)
+		r = clone_find(g->store, g->clone.name, &found, err);
+	if (r >= 0)
+		r = find_bases(g, &found, err);
+	clone_done(&found);
+	if (r < 0)
+		return r;
+	live = live_find(h, g->clone.name);
+	return live ? switch_layer(g, live->layer, live->mount, err) : switch_stored(g, err);
+}
+
+/* --- the project ------------------------------------------------------------------------ */
+
+/* A conflict is a result: then nothing was changed. */
+static int change_project(struct rolling *g, struct landing *landing, struct err *err)
+{
+	CLEANUP(landed_done) struct landed landed = { 0 };
+	const struct landing_act act = {
+		.receipt = { .kind = RECEIPT_ROLLBACK },
+		.message = g->saved.message,
+		.after = &g->to,
+		.watch = g->options->watch,
+	};
+	int r = compare(g, landing->as_of, err);
+
+	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
+		return r;
+	r = landing_act(landing, &g->plan, &act, &landed, err);
+	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));
+	memcpy(g->result.receipt, landed.receipt, sizeof(g->result.receipt));
+	g->result.conflicts = TAKE_PTR(landed.conflicts);
+	g->result.n_conflicts = landed.n_conflicts;
+	landed.n_conflicts = 0;
+	return r;
+}
+
+static int roll_project(struct rolling *g, struct err *err)
+{
+	CLEANUP(landing_close) struct landing landing;
+	const struct survey_options options = {
+		.skip_unreadable = g->options->skip_unreadable,
+		.watch = g->options->watch,
+	};
+	int r = landing_open(&landing, g->engine, &g->project, &options, err);
+
+	g->now = landing.now.root;
+	g->unread = &landing.now.unread;
+	if (r >= 0)
+		r = change_project(g, &landing, err);
+	g->unread = NULL;
+	return r;
+}
+
+/* --- either ----------------------------------------------------------------------------- */
+
+static int roll(struct rolling *g, const char *state, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+	AUTO_FREE char *message = NULL;
+	int r;
+
+	r = find_project(g, err);
+	if (r >= 0)
+		r = find_newest(g, err);
+	if (r >= 0)
+		r = find_wanted(g, state, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&message, "before rollback to %s", catalog_id_hex(&g->to.id, hex)) < 0) {
+		message = NULL;
+		return err_nomem(err);
+	}
+	r = name_saved(g, message, err);
+	if (r >= 0)
+		r = store_pin(g->store, OBJECT_TREE, &g->to.root, err);
+	if (r < 0)
+		return r;
+	r = g->clone.name ? roll_clone(g, err) : roll_project(g, err);
+	store_unpin(g->store, OBJECT_TREE, &g->to.root);
+	return r;
+}
+
+int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+		struct engine_rolled *ret, struct err *err)
+{
+	CLEANUP(rolling_done) struct rolling g = { .engine = e, .options = options };
+	const uint64_t start = engine_clock_ms();
+	const char *state;
+	int r;
+
+	r = engine_store(e, STORE_WRITE, &g.store, err);
+	if (r >= 0)
+		r = choose(&g, &state, err);
+	if (r >= 0 && g.clone.name && (options->no_git || options->skip_unreadable))
+		r = err_set(err, -EINVAL, "option '--%s' is for projects, not for clone '%s'",
+			    options->no_git ? "no-git" : "skip-unreadable", g.clone.name);
+	if (r >= 0)
+		r = roll(&g, state, err);
+	if (r < 0)
+		return r;
+	catalog_id_hex(&g.to.id, g.result.to);
+	g.result.dry_run = options->dry_run;
+	g.result.clone = g.clone.name ? strdup(g.clone.name) : NULL;
+	g.result.project = strdup(g.project.path);
+	if (!g.result.project || (g.clone.name && !g.result.clone))
+		return err_nomem(err);
+	g.result.elapsed_ms = engine_clock_ms() - start;
+	*ret = g.result;
+	g.result = (struct engine_rolled){ 0 };
+	return 0;
+}

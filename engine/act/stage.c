@@ -1,0 +1,436 @@
+#include "engine/act/stage-i.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/act/hold-i.h"
+#include "engine/act/stale-i.h"
+#include "engine/find/run-record.h"
+#include "engine/host/host-i.h"
+#include "engine/host/keep-i.h"
+
+struct staged {
+	struct kept kept;
+	struct host *host;
+	char *name;              /* owned; NULL: it is gone */
+	struct object_id before; /* root of the clone when the run began */
+	uint64_t ceiling;        /* 0: the run has none */
+	uint64_t refused;        /* what the layer had refused by then */
+	bool made, remove;
+	bool waits;          /* for somebody's decision: stage_end() does not remove it */
+	struct staged *next; /* guarded by host->lock */
+};
+
+void stage_done(struct stage *s)
+{
+	free(s->clone);
+	free(s->path);
+	free(s->project);
+	*s = (struct stage){ 0 };
+}
+
+void stage_end_done(struct stage_end *s)
+{
+	engine_paths_done(&s->changed);
+	*s = (struct stage_end){ 0 };
+}
+
+/* --- limits of growth ------------------------------------------------------------------- */
+
+/*
+ * Runs that share a clone share its room: the highest ceiling counts, and none if one of them has
+ * none.  The caller has the turn of the name.
+ */
+static uint64_t common_ceiling(struct host *h, const char *name)
+{
+	uint64_t most = 0;
+	bool bounded = true;
+
+	pthread_mutex_lock(&h->lock);
+	for (struct staged *s = h->staged; s; s = s->next) {
+		if (!s->name || strcmp(s->name, name) != 0)
+			continue;
+		bounded &= s->ceiling > 0;
+		most = s->ceiling > most ? s->ceiling : most;
+	}
+	pthread_mutex_unlock(&h->lock);
+	return bounded ? most : 0;
+}
+
+static void link_staged(struct staged *s)
+{
+	pthread_mutex_lock(&s->host->lock);
+	s->next = s->host->staged;
+	s->host->staged = s;
+	pthread_mutex_unlock(&s->host->lock);
+}
+
+static void unlink_staged(struct staged *s)
+{
+	struct staged **at = &s->host->staged;
+
+	pthread_mutex_lock(&s->host->lock);
+	while (*at && *at != s)
+		at = &(*at)->next;
+	if (*at)
+		*at = s->next;
+	pthread_mutex_unlock(&s->host->lock);
+}
+
+static int bound(struct staged *s, uint64_t disk, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct layer_usage usage;
+	struct live *live;
+	int r;
+
+	r = turns_take(&s->host->turns, s->name, &turn, err);
+	if (r < 0)
+		return r;
+	live = live_find(s->host, s->name);
+	if (!live)
+		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
+	layer_usage(live->layer, &usage);
+	s->refused = usage.refused;
+	s->ceiling = disk > 0 && disk < UINT64_MAX - usage.used ? usage.used + disk : 0;
+	link_staged(s);
+	layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+	return 0;
+}
+
+static void unbound(struct staged *s)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct live *live;
+
+	unlink_staged(s);
+	if (!s->name || turns_take(&s->host->turns, s->name, &turn, NULL) < 0)
+		return;
+	live = live_find(s->host, s->name);
+	if (live)
+		layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+}
+
+/* --- ending ----------------------------------------------------------------------------- */
+
+/* One that was made for the run has no other user whose word would count. */
+static int take_away(struct staged *s, struct err *err)
+{
+	struct engine e = { .host = s->host, .store = s->host->store, .mode = STORE_WRITE };
+	struct engine_removed removed;
+	int r;
+
+	r = clone_remove(&e, s->name, s->made, &removed, err);
+	if (r >= 0 || r == -ENOENT) {
+		free(s->name);
+		s->name = NULL;
+		return 0;
+	}
+	return r;
+}
+
+static void staged_free(struct staged *s)
+{
+	if (!s)
+		return;
+	free(s->name);
+	free(s);
+}
+DEFINE_CLEANUP(struct staged *, staged_free)
+
+/* The connection ended: in order, after stage_end(), or not. */
+static void release(struct kept *k)
+{
+	struct staged *s = (struct staged *)k;
+	struct err err = { 0 };
+
+	unbound(s);
+	if (s->name && s->remove && take_away(s, &err) < 0)
+		log_warn("removing the clone of a run: %s, continuing", err.msg);
+	staged_free(s);
+}
+
+static struct staged *staged_last(struct engine *e)
+{
+	for (struct kept *k = *e->kept; k; k = k->next)
+		if (k->release == release)
+			return (struct staged *)k;
+	return NULL;
+}
+
+static bool ran_full(const struct staged *s)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct layer_usage usage;
+	struct live *live;
+
+	if (turns_take(&s->host->turns, s->name, &turn, NULL) < 0)
+		return false;
+	live = live_find(s->host, s->name);
+	if (!live)
+		return false;
+	layer_usage(live->layer, &usage);
+	return usage.refused > s->refused;
+}
+
+static void compare(struct engine *e, const struct staged *s, struct stage_end *ret)
+{
+	struct changes counts = { 0 };
+	struct err err = { 0 };
+	struct held now;
+	int r;
+
+	r = hold_clone(e, s->name, &now, &err);
+	if (r >= 0)
+		r = stale_compare(e, &s->before, &now.root, &ret->changed, &counts, &err);
+	if (r < 0) {
+		engine_warn(e,
+			    "comparing clone '%s' with what it was before the run: %s, continuing",
+			    s->name, err.msg);
+		return;
+	}
+	ret->compared = true;
+	ret->added = counts.added;
+	ret->modified = counts.modified;
+	ret->deleted = counts.deleted;
+}
+
+/* What somebody is shown before he decides is to be there when he has, also if we die meanwhile. */
+static int persist(const struct staged *s, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct layer_state state;
+	struct live *live;
+	int r = turns_take(&s->host->turns, s->name, &turn, err);
+
+	if (r < 0)
+		return r;
+	live = live_find(s->host, s->name);
+	return live ? layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err) : 0;
+}
+
+int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
+{
+	struct staged *s = staged_last(e);
+	struct err why = { 0 };
+
+	*ret = (struct stage_end){ 0 };
+	if (!s || !s->name)
+		return err_set(err, -ENOENT, "nothing is staged");
+	ret->full = ran_full(s);
+	compare(e, s, ret);
+	unbound(s);
+	if (s->waits)
+		return persist(s, err);
+	if (s->remove && take_away(s, &why) < 0)
+		engine_warn(e, "%s, so it stays", why.msg);
+	ret->removed = !s->name;
+	s->remove = false;
+	return 0;
+}
+
+/* It had a time to live, should nobody be left to remove it. */
+int stage_stay(struct engine *e, const char *clone, struct err *err)
+{
+	struct host *h = e->host;
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(clone_done) struct clone c = { 0 };
+	struct layer_state state;
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, clone, &turn, err);
+	if (r >= 0)
+		r = clone_find(h->store, clone, &c, err);
+	if (r < 0)
+		return r;
+	live = live_find(h, clone);
+	if (live) {
+		layer_set_expiry(live->layer, 0);
+		layer_leave_run(live->layer);
+		return layer_persist(live->layer, BATCH_DURABLE, NULL, NULL, &state, err);
+	}
+	c.expires = 0;
+	c.run = 0;
+	r = batch_begin(h->store, &b, err);
+	if (r >= 0)
+		r = clone_put(b, &c, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+int stage_settle(struct engine *e, bool keep, struct err *err)
+{
+	struct staged *s = staged_last(e);
+	int r;
+
+	if (!s || !s->name || !s->waits)
+		return err_set(err, -ENOENT, "no clone waits for a decision");
+	r = keep ? stage_stay(e, s->name, err) : take_away(s, err);
+	if (r >= 0)
+		s->waits = s->remove = false;
+	return r;
+}
+
+/* --- beginning -------------------------------------------------------------------------- */
+
+static int find_root(struct engine *e, const char *id, struct object_id *ret, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	int r = engine_as_damage(err, snapshot_find(e->store, id, &s, err));
+
+	if (r >= 0)
+		*ret = s.root;
+	return r;
+}
+
+static int stage_new(struct engine *e, const struct stage_options *o, struct staged *s,
+		     struct stage *ret, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
+	const struct engine_clone_options options = {
+		.name = o->keep || o->wait ? NULL : name,
+		.from = o->from,
+		.ttl_ms = o->ttl_ms,
+		.run = o->keep ? 0 : run_record_number(o->run),
+		.watch = o->watch,
+	};
+	struct engine_clone *c;
+	int r;
+
+	snprintf(name, sizeof(name), STAGE_NAME "%s", o->run);
+	r = clone_make(e, &options, &clones, err);
+	if (r < 0)
+		return r;
+	c = &clones.list[0];
+	memcpy(ret->before, c->base, sizeof(ret->before));
+	ret->clone = TAKE_PTR(c->name);
+	ret->path = TAKE_PTR(c->path);
+	ret->project = TAKE_PTR(c->project);
+	s->made = true;
+	s->remove = !o->keep;
+	s->waits = o->wait;
+	return find_root(e, ret->before, &s->before, err);
+}
+
+static int stage_named(struct engine *e, const struct stage_options *o, struct staged *s,
+		       struct stage *ret, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	char message[64];
+	const struct engine_take_options options = { .clone = o->clone, .message = message };
+	struct held held = { 0 };
+	int r;
+
+	snprintf(message, sizeof(message), "before run %s", o->run);
+	r = clone_find(e->store, o->clone, &clone, err);
+	if (r >= 0 && clone.private)
+		r = err_set(
+		    err, -EPERM,
+		    "clone '%s' is private: only root may enter it, and what runs in a sandbox is not root",
+		    o->clone);
+	if (r >= 0)
+		r = clone_mount(e, o->clone, &ret->path, err);
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(e->store, &clone.project, &project, err));
+	if (r >= 0 && o->no_snapshot)
+		r = hold_clone(e, o->clone, &held, err);
+	else if (r >= 0)
+		r = take_snapshot(e, &options, true, &taken, err);
+	if (r < 0)
+		return r;
+	s->before = held.root;
+	s->remove = o->remove;
+	memcpy(ret->before, taken.snapshot.id, sizeof(ret->before));
+	ret->clone = strdup(o->clone);
+	ret->project = TAKE_PTR(project.path);
+	if (!ret->clone)
+		return err_nomem(err);
+	return o->no_snapshot ? 0 : find_root(e, ret->before, &s->before, err);
+}
+
+int stage_begin(struct engine *e, const struct stage_options *o, struct stage *ret, struct err *err)
+{
+	CLEANUP(staged_free_p) struct staged *s = calloc(1, sizeof(*s));
+	CLEANUP(stage_done) struct stage stage = { 0 };
+	struct staged *kept;
+	int r;
+
+	if (!s)
+		return err_nomem(err);
+	*s = (struct staged){ .kept.release = release, .host = e->host };
+	r = o->clone ? stage_named(e, o, s, &stage, err) : stage_new(e, o, s, &stage, err);
+	if (stage.clone)
+		s->name = strdup(stage.clone);
+	if (r >= 0 && !s->name)
+		r = err_nomem(err);
+	if (r < 0 && !s->name)
+		return r;
+	/* From here on it ends with the connection, also if what follows fails. */
+	kept = TAKE_PTR(s);
+	keep_add(e->kept, &kept->kept);
+	if (r >= 0)
+		r = bound(kept, o->disk, err);
+	if (r < 0) {
+		kept->remove &= kept->made;
+		return r;
+	}
+	*ret = stage;
+	stage = (struct stage){ 0 };
+	return 0;
+}
+
+/* --- what a dead daemon left ------------------------------------------------------------ */
+
+struct sweeping {
+	struct host *host;
+	char names[64][CLONE_NAME_MAX + 1]; /* the rest has a time to live */
+	size_t n;
+};
+
+/* Nobody who ran something in it, or decides on that, is alive. */
+static bool is_left(const struct host *h, const struct clone *c)
+{
+	char id[STAGE_RUN_SIZE];
+
+	if (c->run == 0)
+		return false;
+	run_record_id(c->run, id);
+	return !run_record_is_live(h->dir, id);
+}
+
+static int collect_left(const struct clone *c, void *ctx, struct err *err)
+{
+	struct sweeping *s = ctx;
+
+	(void)err;
+	if (s->n < ARRAY_LEN(s->names) && is_left(s->host, c))
+		snprintf(s->names[s->n++], sizeof(s->names[0]), "%s", c->name);
+	return 0;
+}
+
+void stage_sweep(struct host *h)
+{
+	AUTO_FREE struct sweeping *s = calloc(1, sizeof(*s));
+	struct err err = { 0 };
+
+	if (!s)
+		return;
+	s->host = h;
+	if (clone_each(h->store, collect_left, s, &err) < 0)
+		log_warn("looking for clones of runs that died: %s, continuing", err.msg);
+	for (size_t i = 0; i < s->n; i++) {
+		struct engine e = { .host = h, .store = h->store, .mode = STORE_WRITE };
+		struct engine_removed removed;
+
+		if (clone_remove(&e, s->names[i], true, &removed, &err) < 0)
+			log_warn("%s, continuing", err.msg);
+		else
+			log_info("clone '%s' of a run that died is removed", s->names[i]);
+	}
+}

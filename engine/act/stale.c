@@ -1,0 +1,201 @@
+#include "engine/act/stale-i.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/act/hold-i.h"
+
+/* All names that changed between two roots. */
+struct names {
+	struct engine_paths paths;
+	size_t cap;
+	struct changes counts;
+};
+
+static void names_done(struct names *n)
+{
+	engine_paths_done(&n->paths);
+}
+
+static int add_name(const char *path, char status, void *ctx, struct err *err)
+{
+	struct names *n = ctx;
+	struct engine_path *list;
+
+	n->counts.added += status == 'A';
+	n->counts.modified += status == 'M';
+	n->counts.deleted += status == 'D';
+	if (n->paths.n == n->cap) {
+		const size_t cap = n->cap ? 2 * n->cap : 16;
+
+		list = reallocarray(n->paths.list, cap, sizeof(*list));
+		if (!list)
+			return err_nomem(err);
+		n->paths.list = list;
+		n->cap = cap;
+	}
+	n->paths.list[n->paths.n] = (struct engine_path){ .path = strdup(path), .status = status };
+	return n->paths.list[n->paths.n++].path ? 0 : err_nomem(err);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct engine_path *x = a, *y = b;
+	const int order = strcmp(x->path, y->path);
+
+	return order != 0 ? order : (y->status == 'D') - (x->status == 'D');
+}
+
+static int find_names(struct engine *e, const struct object_id *from, const struct object_id *to,
+		      struct names *n, struct err *err)
+{
+	int r = object_id_equal(from, to) ? 0 : changes_each(e->store, from, to, add_name, n, err);
+
+	if (r >= 0 && n->paths.n > 0)
+		qsort(n->paths.list, n->paths.n, sizeof(*n->paths.list), by_path);
+	return r;
+}
+
+static uint64_t total(const struct names *n)
+{
+	return n->counts.added + n->counts.modified + n->counts.deleted;
+}
+
+/* What is told by name is bounded; what is counted is not. */
+static struct engine_paths take_paths(struct names *n)
+{
+	struct engine_paths *p = &n->paths, taken;
+
+	for (; p->n > ENGINE_PATHS_MAX; p->truncated = true)
+		free(p->list[--p->n].path);
+	taken = *p;
+	*p = (struct engine_paths){ 0 };
+	return taken;
+}
+
+int stale_compare(struct engine *e, const struct object_id *from, const struct object_id *to,
+		  struct engine_paths *ret, struct changes *ret_counts, struct err *err)
+{
+	CLEANUP(names_done) struct names n = { 0 };
+	int r = find_names(e, from, to, &n, err);
+
+	if (r < 0)
+		return r;
+	*ret_counts = n.counts;
+	*ret = take_paths(&n);
+	return 0;
+}
+
+/* Both are sorted; a name that is twice in one, as something else came in its place, counts once. */
+static uint64_t mark_both(struct names *a, struct names *b)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0, j = 0; i < a->paths.n && j < b->paths.n;) {
+		struct engine_path *x = &a->paths.list[i], *y = &b->paths.list[j];
+		const int order = strcmp(x->path, y->path);
+
+		if (order == 0) {
+			n += !y->both;
+			x->both = y->both = true;
+		}
+		i += order <= 0;
+		j += order > 0;
+	}
+	for (size_t i = 1; i < b->paths.n; i++)
+		if (strcmp(b->paths.list[i].path, b->paths.list[i - 1].path) == 0)
+			b->paths.list[i].both = b->paths.list[i - 1].both;
+	return n;
+}
+
+/* --- clones ----------------------------------------------------------------------------- */
+
+static int compare_clone(struct engine *e, const struct snapshot *base, struct engine_clone *c,
+			 struct names *n, struct err *err)
+{
+	struct held held;
+	int r = hold_clone(e, c->name, &held, err);
+
+	if (r >= 0)
+		r = find_names(e, &base->root, &held.root, n, err);
+	if (r < 0)
+		return r;
+	c->compared = true;
+	c->added = n->counts.added;
+	c->modified = n->counts.modified;
+	c->deleted = n->counts.deleted;
+	return 0;
+}
+
+static int compare_project(struct engine *e, const struct project *project,
+			   const struct snapshot *base, const struct engine_watch *watch,
+			   struct engine_stale *stale, struct names *n, struct err *err)
+{
+	struct held held;
+	int r = hold_project(e, project, watch, &held, err);
+
+	if (r >= 0)
+		r = find_names(e, &base->root, &held.root, n, err);
+	if (r < 0)
+		return r;
+	stale->known = true;
+	stale->as_of = held.time;
+	stale->paths = total(n);
+	if (stale->paths > 0 && held.time > base->created)
+		stale->behind_ms = (uint64_t)(held.time - base->created) / 1000000;
+	return 0;
+}
+
+void stale_tell_clone(struct engine *e, const struct project *project, const struct snapshot *base,
+		      const struct engine_watch *watch, struct engine_clone *c)
+{
+	CLEANUP(names_done) struct names here = { 0 }, there = { 0 };
+	struct err err = { 0 };
+
+	if (compare_clone(e, base, c, &here, &err) < 0)
+		engine_warn(e, "clone '%s': %s, continuing", c->name, err.msg);
+	err = (struct err){ 0 };
+	c->stale = (struct engine_stale){ 0 };
+	if (compare_project(e, project, base, watch, &c->stale, &there, &err) < 0)
+		engine_warn(e, "comparing with the project as it is now: %s, continuing", err.msg);
+	else
+		c->stale.both = mark_both(&there, &here);
+	c->changed = take_paths(&here);
+	c->stale.in_project = take_paths(&there);
+}
+
+/* --- projects --------------------------------------------------------------------------- */
+
+static int compare_with_newest(struct engine *e, const struct project *project,
+			       const struct engine_watch *watch, struct engine_overview *o,
+			       struct names *n, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot newest = { 0 };
+	struct held held;
+	int r;
+
+	r = engine_as_damage(err, snapshot_find(e->store, o->newest, &newest, err));
+	if (r >= 0)
+		r = hold_project(e, project, watch, &held, err);
+	return r < 0 ? r : find_names(e, &newest.root, &held.root, n, err);
+}
+
+void stale_tell_project(struct engine *e, const struct project *project,
+			const struct engine_watch *watch, struct engine_overview *o)
+{
+	CLEANUP(names_done) struct names n = { 0 };
+	struct err err = { 0 };
+
+	if (*o->newest == '\0')
+		return;
+	if (compare_with_newest(e, project, watch, o, &n, &err) < 0) {
+		engine_warn(e, "comparing with the newest snapshot: %s, continuing", err.msg);
+		return;
+	}
+	o->compared = true;
+	o->added = n.counts.added;
+	o->modified = n.counts.modified;
+	o->deleted = n.counts.deleted;
+	o->changed = take_paths(&n);
+}

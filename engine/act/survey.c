@@ -1,0 +1,268 @@
+/*
+ * Signatures belong to a root.  They are used only as long as a snapshot of the project has that
+ * root, and it is pinned while they are: what the capture takes over from them can then not be
+ * swept before the batch names it.
+ */
+#include "engine/act/survey-i.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "engine/act/receipt-i.h"
+#include "snapshot/apply.h"
+
+#define SIGNATURES_DIR "signatures"
+#define WARNINGS_MAX   100 /* of files that cannot be read; answers name more */
+
+/* --- signatures ------------------------------------------------------------------------- */
+
+/* Where those of a project are; -1 if there is no such directory and it could not be made. */
+static int open_dir(struct engine *e, bool make)
+{
+	AUTO_FREE char *path = path_join(e->host->dir, SIGNATURES_DIR);
+
+	if (!path)
+		return -1;
+	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Of the last capture. */
+struct known {
+	struct signatures *signatures; /* owned; NULL: everything is to be read */
+	struct stat file;              /* in which they are */
+};
+
+static void known_done(struct known *k)
+{
+	signatures_free(k->signatures);
+}
+
+static int load(struct engine *e, const struct project *p, struct store *s, struct known *ret,
+		struct err *err)
+{
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	AUTO_CLOSE int dir = open_dir(e, false);
+	char name[CATALOG_HEX_SIZE];
+	int r;
+
+	catalog_id_hex(&p->id, name);
+	if (dir < 0 || fstatat(dir, name, &ret->file, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, -ENOENT, "there are none");
+	ret->signatures = recall_take(&e->host->recall, &ret->file);
+	if (ret->signatures)
+		return 0;
+	r = fdio_read_file(dir, name, SIGNATURES_MAX, &bytes, err);
+	return r < 0 ? r : signatures_decode(&bytes, store_key(s), &ret->signatures, err);
+}
+
+struct holder {
+	const struct catalog_id *project;
+	const struct object_id *root;
+};
+
+static int find_holder(const struct snapshot *s, void *ctx, struct err *err)
+{
+	const struct holder *h = ctx;
+
+	(void)err;
+	return catalog_id_same(&s->project, h->project) && object_id_equal(&s->root, h->root);
+}
+
+/* 1 if a snapshot of the project holds that root. */
+static int is_held(struct store *s, const struct project *p, const struct object_id *root,
+		   struct err *err)
+{
+	struct holder h = { .project = &p->id, .root = root };
+
+	return snapshot_each(s, find_holder, &h, err);
+}
+
+/* Held before and after, it was held in the moment in which it was pinned. */
+static int pin(struct batch *b, const struct project *p, const struct object_id *root,
+	       struct err *err)
+{
+	struct store *s = batch_store(b);
+	int r = is_held(s, p, root, err);
+
+	if (r > 0)
+		r = batch_pin(b, root, err);
+	if (r >= 0)
+		r = is_held(s, p, root, err);
+	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
+}
+
+static struct known find_known(struct engine *e, const struct project *p, struct batch *b)
+{
+	struct known known = { 0 };
+	struct err err = { 0 };
+	int r;
+
+	if (catalog_id_is_zero(&p->id))
+		return known;
+	r = load(e, p, batch_store(b), &known, &err);
+	if (r >= 0)
+		r = pin(b, p, &known.signatures->root, &err);
+	if (r >= 0)
+		return known;
+	log_debug("'%s': all of it is read, without signatures: %s", p->path, err.msg);
+	signatures_free(TAKE_PTR(known.signatures));
+	return known;
+}
+
+void survey_keep(struct engine *e, const struct project *p, const struct captured *c)
+{
+	AUTO_CLOSE int dir = -1;
+	char name[CATALOG_HEX_SIZE];
+	struct err err = { 0 };
+	int r;
+
+	if (!c->signatures)
+		return;
+	dir = open_dir(e, true);
+	if (dir < 0)
+		r = err_sys(&err, "'" SIGNATURES_DIR "'");
+	else
+		r = fdio_swap_file(dir, catalog_id_hex(&p->id, name), c->signatures->bytes.data,
+				   c->signatures->bytes.len, 0600, &err);
+	if (r < 0)
+		log_warn("signatures of '%s': %s, continuing: the next snapshot reads more than "
+			 "it need",
+			 p->path, err.msg);
+}
+
+int survey_forget(struct engine *e, const struct project *p, struct err *err)
+{
+	AUTO_CLOSE int dir = open_dir(e, false);
+	char name[CATALOG_HEX_SIZE];
+
+	if ((dir < 0 || unlinkat(dir, catalog_id_hex(&p->id, name), 0) < 0) && errno != ENOENT)
+		return err_sys(err, "removing the signatures of '%s'", p->path);
+	return 0;
+}
+
+/* --- surveys ---------------------------------------------------------------------------- */
+
+struct teller {
+	struct engine_watch watch;
+	uint64_t total; /* names there were last time; 0: nobody knows */
+};
+
+static void on_capture(const struct capture_stats *so_far, void *ctx)
+{
+	const struct teller *t = ctx;
+	const uint64_t done = so_far->files + so_far->dirs;
+	struct engine_progress p = {
+		.doing = "reading",
+		.files = so_far->files,
+		.bytes = so_far->bytes,
+	};
+
+	if (t->total > 0) {
+		p.total = done > t->total ? done : t->total;
+		p.done = done;
+	}
+	t->watch.fn(&p, t->watch.ctx);
+}
+
+/* What is half changed is nothing to capture. */
+static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
+{
+	CLEANUP(apply_report_done) struct apply_report report = { 0 };
+	struct receipt_landing landing = { .store = e->host->store };
+	const struct apply_options options = {
+		.landed = receipt_landed,
+		.landed_ctx = &landing,
+	};
+	int r = apply_recover(e->host->store, p->path, &options, &report, err);
+
+	if (r > 0)
+		engine_warn(e, "an interrupted change of '%s' was ended", p->path);
+	for (size_t i = 0; i < report.n; i++)
+		engine_warn(e, "'%s' %s", report.notes[i].path, report.notes[i].why);
+	return r;
+}
+
+int survey_capture(struct engine *e, const struct project *p, struct batch *b,
+		   const struct survey_options *options, struct captured *ret, struct err *err)
+{
+	CLEANUP(known_done) struct known known = find_known(e, p, b);
+	const struct signatures *s = known.signatures;
+	const char *const exclude[] = { e->host->dir };
+	struct teller teller = { .watch = options->watch, .total = s ? s->names : 0 };
+	const struct capture_options o = {
+		.exclude = exclude,
+		.n_exclude = ARRAY_LEN(exclude),
+		.known = s,
+		.skip_unreadable = options->skip_unreadable,
+		.progress = options->watch.fn ? on_capture : NULL,
+		.progress_ctx = &teller,
+	};
+	int r = end_interrupted(e, p, err);
+
+	if (r >= 0)
+		r = capture_directory(b, p->path, &o, ret, err);
+	/* There are none better. */
+	if (r >= 0 && !ret->signatures)
+		recall_give(&e->host->recall, TAKE_PTR(known.signatures), &known.file);
+	return r;
+}
+
+int survey_project(struct engine *e, const struct project *p, struct batch *b,
+		   const struct engine_watch *watch, struct survey *ret, struct err *err)
+{
+	const struct survey_options options = { .watch = *watch };
+	CLEANUP(captured_done) struct captured c = { 0 };
+	int r;
+
+	r = survey_capture(e, p, b, &options, &c, err);
+	if (r < 0)
+		return r;
+	*ret = (struct survey){
+		.root = c.root,
+		.files = c.stats.files,
+		.dirs = c.stats.dirs,
+		.bytes = c.stats.bytes,
+	};
+	return 0;
+}
+
+/* --- what could not be read ------------------------------------------------------------- */
+
+void survey_tell_unread(struct engine *e, const struct captured *c, int r)
+{
+	const struct capture_report *unread = &c->unread;
+
+	for (size_t i = r < 0; i < unread->n && i < WARNINGS_MAX; i++)
+		engine_warn(e, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
+			    r < 0 ? "" : ", left out");
+}
+
+int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err)
+{
+	const struct capture_report *unread = &c->unread;
+	bool all = unread->more == 0;
+	int r = 0;
+
+	for (size_t i = 0; i < unread->n && all && r >= 0; i++) {
+		r = buf_append_str(hold, i > 0 ? "//" : "");
+		if (r >= 0)
+			r = buf_append_str(hold, unread->list[i].path);
+		all = hold->len <= SNAPSHOT_LACKS_MAX;
+	}
+	if (!all) {
+		buf_reset(hold);
+		r = buf_append_str(hold, SNAPSHOT_LACKS_MORE);
+	}
+	if (r < 0 || !buf_str(hold))
+		return err_nomem(err);
+	*ret = hold->len > 0 ? (char *)hold->data : NULL;
+	return 0;
+}

@@ -1,0 +1,175 @@
+#include <errno.h>
+#include <string.h>
+
+#include "engine/api/tag.h"
+#include "engine/host/host-i.h"
+
+void engine_tags_done(struct engine_tags *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->list[i].name);
+	free(t->list);
+	free(t->project);
+	*t = (struct engine_tags){ 0 };
+}
+
+/* --- listing ---------------------------------------------------------------------------- */
+
+struct listing {
+	const struct project *project;
+	struct engine_tags tags;
+};
+
+static void listing_done(struct listing *l)
+{
+	engine_tags_done(&l->tags);
+}
+
+static int append(struct engine_tags *t, const char *name, const struct catalog_id *snapshot,
+		  struct err *err)
+{
+	struct engine_tag *list = reallocarray(t->list, t->n + 1, sizeof(*list));
+
+	if (!list)
+		return err_nomem(err);
+	t->list = list;
+	list += t->n;
+	list->name = strdup(name);
+	if (!list->name)
+		return err_nomem(err);
+	catalog_id_hex(snapshot, list->snapshot);
+	t->n++;
+	return 0;
+}
+
+static int on_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	const size_t own = CATALOG_HEX_SIZE - 1;
+	struct listing *l = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	catalog_id_hex(&l->project->id, hex);
+	if (strncmp(t->name, hex, own) != 0 || t->name[own] != '/')
+		return 0;
+	return append(&l->tags, t->name + own + 1, &t->snapshot, err);
+}
+
+int engine_tags(struct engine *e, struct engine_tags *ret, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(listing_done) struct listing l = { .project = &project };
+	struct store *s;
+	int r;
+
+	r = engine_project(e, &s, &project, err);
+	if (r >= 0)
+		r = tag_each(s, on_tag, &l, err);
+	if (r < 0)
+		return r;
+	l.tags.project = TAKE_PTR(project.path);
+	*ret = l.tags;
+	l.tags = (struct engine_tags){ 0 };
+	return 0;
+}
+
+/* --- changing --------------------------------------------------------------------------- */
+
+/* A tag on its way. */
+struct change {
+	struct project project;
+	struct batch *batch;
+	char *full; /* owned; its name in the catalog */
+	struct tag there;
+	struct engine_tags told;
+};
+
+static void change_done(struct change *c)
+{
+	project_done(&c->project);
+	batch_end(c->batch);
+	free(c->full);
+	tag_done(&c->there);
+	engine_tags_done(&c->told);
+}
+
+/* 1 if there is a tag of that name. */
+static int begin(struct engine *e, const char *name, struct change *c, struct err *err)
+{
+	int r = project_around(e, e->store, &c->project, err);
+
+	if (r < 0)
+		return r;
+	c->full = tag_full_name(&c->project.id, name);
+	if (!c->full)
+		return err_nomem(err);
+	r = batch_begin(e->store, &c->batch, err);
+	if (r >= 0)
+		r = tag_get(e->store, c->full, &c->there, err);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+static int commit(struct change *c, const char *name, const struct catalog_id *snapshot,
+		  struct engine_tags *ret, struct err *err)
+{
+	int r = append(&c->told, name, snapshot, err);
+
+	if (r >= 0)
+		r = batch_commit(c->batch, BATCH_DURABLE, err);
+	if (r < 0)
+		return r;
+	c->told.project = TAKE_PTR(c->project.path);
+	*ret = c->told;
+	c->told = (struct engine_tags){ 0 };
+	return 0;
+}
+
+/* host->snapshots held for reading */
+static int add(struct engine *e, const char *name, const char *state, struct engine_tags *ret,
+	       struct err *err)
+{
+	CLEANUP(change_done) struct change c = { 0 };
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct tag tag = { 0 };
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	r = begin(e, name, &c, err);
+	if (r > 0)
+		return err_set(err, -EEXIST, "tag '%s' is taken by snapshot %s", name,
+			       catalog_id_hex(&c.there.snapshot, hex));
+	if (r >= 0)
+		r = state_resolve(e, e->store, state, &s, err);
+	if (r >= 0 && !catalog_id_same(&s.project, &c.project.id))
+		r = err_set(err, -ENOENT, "snapshot '%s' is one of another project", state);
+	if (r < 0)
+		return r;
+	tag.name = c.full;
+	tag.snapshot = s.id;
+	r = tag_put(c.batch, &tag, REF_NEW, err);
+	return r < 0 ? r : commit(&c, name, &s.id, ret, err);
+}
+
+int tag_add(struct engine *e, const char *name, const char *state, struct engine_tags *ret,
+	    struct err *err)
+{
+	int r = tag_check_name(name, err);
+
+	if (r < 0)
+		return r;
+	pthread_rwlock_rdlock(&e->host->snapshots);
+	r = add(e, name, state, ret, err);
+	pthread_rwlock_unlock(&e->host->snapshots);
+	return r;
+}
+
+int tag_delete(struct engine *e, const char *name, struct engine_tags *ret, struct err *err)
+{
+	CLEANUP(change_done) struct change c = { 0 };
+	int r = begin(e, name, &c, err);
+
+	if (r == 0)
+		return err_set(err, -ENOENT, "this project has no tag '%s'", name);
+	if (r >= 0)
+		r = ref_delete(c.batch, REF_TAG, c.full, strlen(c.full), err);
+	return r < 0 ? r : commit(&c, name, &c.there.snapshot, ret, err);
+}

@@ -1,0 +1,354 @@
+/*
+ * The order of a history is that of its times.  A clock that was set back must not
+ * change which snapshot is the latest, so each is made later than its parent, and those of a
+ * clone later than the clone.
+ *
+ * A project is captured; a clone is persisted, with the snapshot's ref in the same batch.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cowfs/store/root.h"
+#include "engine/act/survey-i.h"
+#include "snapshot/changes.h"
+
+/* One snapshot on its way into the store. */
+struct taking {
+	struct engine *engine;
+	const struct engine_take_options *options;
+	bool reuse;
+	struct store *store;
+	struct project project;
+	struct clone clone;       /* its name NULL: of the project itself */
+	struct snapshot snapshot; /* its strings are borrowed */
+	struct snapshot parent;   /* all zero: none */
+	struct captured captured; /* of a project */
+	struct buf lacks;         /* what it could not read; snapshot.lacks is this */
+	bool is_new;              /* the project */
+	bool is_same;             /* as the parent, which is to be used */
+};
+
+static void taking_done(struct taking *t)
+{
+	project_done(&t->project);
+	clone_done(&t->clone);
+	snapshot_done(&t->parent);
+	captured_done(&t->captured);
+	buf_done(&t->lacks);
+}
+
+/* --- tags ------------------------------------------------------------------------------- */
+
+static int put_tag(struct batch *b, const struct taking *t, struct err *err)
+{
+	AUTO_FREE char *full = tag_full_name(&t->project.id, t->options->tag);
+	struct tag tag = { .name = full, .snapshot = t->snapshot.id };
+
+	return full ? tag_put(b, &tag, REF_NEW, err) : err_nomem(err);
+}
+
+/* Before the work, so that a name that is taken costs nothing. */
+static int check_tag(const struct taking *t, struct err *err)
+{
+	AUTO_FREE char *full = tag_full_name(&t->project.id, t->options->tag);
+	CLEANUP(tag_done) struct tag tag = { 0 };
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	if (!full)
+		return err_nomem(err);
+	r = tag_get(t->store, full, &tag, err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	return err_set(err, -EEXIST, "tag '%s' is taken by snapshot %s", t->options->tag,
+		       catalog_id_hex(&tag.snapshot, hex));
+}
+
+/* --- the record ------------------------------------------------------------------------- */
+
+/* The one before it; the first of a clone follows what the clone started from. */
+static int find_parent(struct taking *t, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	const struct clone *clone = t->clone.name ? &t->clone : NULL;
+	int r;
+
+	if (t->is_new)
+		return 0;
+	r = history_load(t->store, &t->project.id, clone, &h, err);
+	if (r >= 0 && h.n > 0)
+		r = snapshot_find(t->store, h.list[0].id, &t->parent, err);
+	else if (r >= 0 && clone)
+		r = snapshot_get(t->store, &clone->base, &t->parent, err);
+	return engine_as_damage(err, r);
+}
+
+/* What the snapshot will say of itself, but for its tree. */
+static int prepare(struct taking *t, struct err *err)
+{
+	struct snapshot *snap = &t->snapshot;
+	int r = 0;
+
+	t->is_new = catalog_id_is_zero(&t->project.id);
+	snap->created = engine_now();
+	if (t->is_new) {
+		t->project.created = snap->created;
+		r = catalog_id_new(&t->project.id, err);
+	}
+	if (r >= 0)
+		r = find_parent(t, err);
+	if (r >= 0 && t->options->tag)
+		r = check_tag(t, err);
+	if (r < 0)
+		return r;
+	if (snap->created <= t->parent.created)
+		snap->created = t->parent.created + 1;
+	if (snap->created <= t->clone.created)
+		snap->created = t->clone.created + 1;
+	snap->parent = t->parent.id;
+	snap->project = t->project.id;
+	snap->clone = t->clone.name;
+	/* What a clone started without, its snapshots are without. */
+	snap->lacks = t->clone.name ? t->parent.lacks : NULL;
+	snap->base = t->clone.base;
+	return catalog_id_new(&snap->id, err);
+}
+
+/* Its tree is known. */
+static int put(struct taking *t, struct batch *b, struct err *err)
+{
+	int r = 0;
+
+	t->is_same = t->reuse && history_holds(&t->parent, &t->snapshot.root, &t->snapshot.base);
+	if (t->is_same)
+		return 0;
+	if (t->is_new)
+		r = project_put(b, &t->project, REF_NEW, err);
+	if (r >= 0)
+		r = snapshot_put(b, &t->snapshot, REF_NEW, err);
+	if (r >= 0 && t->options->tag)
+		r = put_tag(b, t, err);
+	return r;
+}
+
+/* --- of a project ----------------------------------------------------------------------- */
+
+static int capture(struct taking *t, struct batch *b, struct err *err)
+{
+	const struct survey_options options = {
+		.skip_unreadable = t->options->skip_unreadable,
+		.watch = t->options->watch,
+	};
+	int r;
+
+	r = survey_capture(t->engine, &t->project, b, &options, &t->captured, err);
+	survey_tell_unread(t->engine, &t->captured, r);
+	if (r < 0)
+		return r;
+	t->snapshot.root = t->captured.root;
+	t->snapshot.files = t->captured.stats.files;
+	t->snapshot.bytes = t->captured.stats.bytes;
+	return survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
+}
+
+static int take_project(struct taking *t, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct engine *e = t->engine;
+	int r;
+
+	r = project_choose(e, t->store, t->options->dir, &t->project, err);
+	if (r >= 0)
+		r = turns_take(&e->host->turns, t->project.path, &turn, err);
+	/* Who had the turn before may have registered it. */
+	if (r >= 0 && catalog_id_is_zero(&t->project.id)) {
+		project_done(&t->project);
+		t->project = (struct project){ 0 };
+		r = project_choose(e, t->store, t->options->dir, &t->project, err);
+	}
+	if (r >= 0)
+		r = prepare(t, err);
+	if (r >= 0)
+		r = batch_begin(t->store, &b, err);
+	if (r >= 0)
+		r = capture(t, b, err);
+	if (r >= 0)
+		r = put(t, b, err);
+	if (r >= 0 && !t->is_same)
+		r = batch_commit(b, BATCH_DURABLE, err);
+	if (r >= 0)
+		survey_keep(e, &t->project, &t->captured);
+	return r;
+}
+
+/* --- of a clone ------------------------------------------------------------------------- */
+
+static int put_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	struct taking *t = ctx;
+
+	t->snapshot.root = state->id;
+	t->snapshot.files = state->files;
+	t->snapshot.bytes = state->bytes;
+	return put(t, b, err);
+}
+
+/* Nobody writes to it, so what is stored of it is all of it. */
+static int take_stored(struct taking *t, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct layer_state state = { .id = t->clone.root };
+	struct root root;
+	int r;
+
+	r = root_get(t->store, &t->clone.root, &root, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", t->clone.name);
+	state.files = root.top.below.files;
+	state.bytes = root.top.below.bytes + root.in_links.bytes;
+	r = batch_begin(t->store, &b, err);
+	if (r >= 0)
+		r = put_state(b, &state, t, err);
+	if (r >= 0 && !t->is_same)
+		r = batch_commit(b, BATCH_DURABLE, err);
+	return r;
+}
+
+/* Asked before the record is read: what was written by then is in the root that the record names. */
+static bool is_idle(const struct live *live)
+{
+	struct layer_usage usage;
+
+	layer_usage(live->layer, &usage);
+	return !usage.changed;
+}
+
+static int take_clone(struct taking *t, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct host *h = t->engine->host;
+	struct layer_state state;
+	struct live *live;
+	bool idle;
+	int r;
+
+	r = turns_take(&h->turns, t->options->clone, &turn, err);
+	if (r < 0)
+		return r;
+	live = live_find(h, t->options->clone);
+	idle = live && t->reuse && is_idle(live);
+	r = clone_find(t->store, t->options->clone, &t->clone, err);
+	if (r >= 0)
+		r = engine_as_damage(err,
+				     project_get(t->store, &t->clone.project, &t->project, err));
+	if (r >= 0)
+		r = prepare(t, err);
+	if (r < 0)
+		return r;
+	if (!live)
+		return take_stored(t, err);
+	/* Nothing to write, and so no wait for the disk. */
+	if (idle && history_holds(&t->parent, &t->clone.root, &t->clone.base)) {
+		t->is_same = true;
+		return 0;
+	}
+	r = layer_persist(live->layer, BATCH_DURABLE, put_state, t, &state, err);
+	return r < 0 ? err_wrap(err, r, "clone '%s'", t->clone.name) : 0;
+}
+
+/* --- either ----------------------------------------------------------------------------- */
+
+/* The paths that were left out are the answer's from here on. */
+static int describe_skipped(struct taking *t, struct engine_taken *ret, struct err *err)
+{
+	struct capture_report *unread = &t->captured.unread;
+
+	ret->skipped_more = unread->more;
+	if (unread->n == 0)
+		return 0;
+	ret->skipped = calloc(unread->n, sizeof(*ret->skipped));
+	if (!ret->skipped)
+		return err_nomem(err);
+	for (; ret->n_skipped < unread->n; ret->n_skipped++) {
+		struct capture_unread *one = &unread->list[ret->n_skipped];
+
+		ret->skipped[ret->n_skipped].path = TAKE_PTR(one->path);
+		ret->skipped[ret->n_skipped].why = TAKE_PTR(one->why);
+	}
+	return 0;
+}
+
+static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
+{
+	int r;
+
+	ret->registered = t->is_new;
+	ret->dirs = t->captured.stats.dirs;
+	ret->project = strdup(t->project.path);
+	if (!ret->project)
+		return err_nomem(err);
+	r = describe_skipped(t, ret, err);
+	if (r < 0)
+		return r;
+	r = history_entry(t->is_same ? &t->parent : &t->snapshot, &ret->snapshot, err);
+	if (r >= 0 && t->options->tag)
+		r = tag_append(&ret->snapshot, t->options->tag, err);
+	return r;
+}
+
+/* The snapshot is taken; that its parent cannot be read is no reason to deny it. */
+static void compare(const struct taking *t, struct engine_taken *taken)
+{
+	struct changes changes = { 0 };
+	struct err err = { 0 };
+
+	if (catalog_id_is_zero(&t->parent.id))
+		return;
+	if (!t->is_same &&
+	    changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0) {
+		engine_warn(t->engine, "comparing with the snapshot before: %s, continuing",
+			    err.msg);
+		return;
+	}
+	taken->added = changes.added;
+	taken->modified = changes.modified;
+	taken->deleted = changes.deleted;
+	taken->compared = true;
+}
+
+int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
+		  struct engine_taken *ret, struct err *err)
+{
+	AUTO_FREE char *message = strdup(options->message ? options->message : "");
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(taking_done) struct taking t = {
+		.engine = e, .options = options, .reuse = reuse, .snapshot.message = message
+	};
+	uint64_t start = engine_clock_ms();
+	int r;
+
+	if (!message)
+		return err_nomem(err);
+	r = options->tag ? tag_check_name(options->tag, err) : 0;
+	if (r >= 0)
+		r = engine_store(e, STORE_WRITE, &t.store, err);
+	if (r >= 0)
+		r = options->clone ? take_clone(&t, err) : take_project(&t, err);
+	if (r >= 0)
+		r = describe(&t, &taken, err);
+	if (r < 0)
+		return r;
+	compare(&t, &taken);
+	/* Who clones has a spare made of what it clones. */
+	if (!options->clone && !reuse)
+		spare_renew(e->host->spare, &t.snapshot);
+	taken.elapsed_ms = engine_clock_ms() - start;
+	*ret = taken;
+	taken = (struct engine_taken){ 0 };
+	return 0;
+}

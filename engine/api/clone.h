@@ -1,0 +1,148 @@
+/*
+ * clone.h - writable views of a project: making, finding, mounting and removing them.
+ *
+ * A clone starts as what a snapshot holds and is written without the project or any other
+ * clone noticing.  It is mounted in the store's directory, under its name; names are those of
+ * the whole store.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/api/engine.h"
+
+/* A name that changed. */
+struct engine_path {
+	char *path;  /* owned; from the top, which is "" */
+	char status; /* 'A', 'M', 'D' */
+	bool both;   /* of a clone and its project: in both since the clone was made */
+};
+
+#define ENGINE_PATHS_MAX 50000 /* that are told by name */
+
+struct engine_paths {
+	struct engine_path *list; /* owned; by path */
+	size_t n;
+	bool truncated; /* there are more */
+};
+
+void engine_paths_done(struct engine_paths *p);
+
+/*
+ * How far a clone's base is behind the project: in a list, behind its newest snapshot; in a status,
+ * behind the project as it is now.
+ */
+struct engine_stale {
+	bool known;         /* there is something to compare with, and both can be read */
+	uint64_t behind_ms; /* from the base to that; 0: nothing changed */
+	uint64_t paths;     /* that changed between the two */
+	int64_t as_of;      /* later changes are not known */
+	/* Of a status alone. */
+	uint64_t both; /* of the paths, those that changed in the clone too */
+	struct engine_paths in_project;
+};
+
+struct engine_clone {
+	char *name;                /* owned, as are the others */
+	char *path;                /* where it is mounted, or would be */
+	char *project;             /* its path */
+	char base[ENGINE_ID_SIZE]; /* the snapshot it started from */
+	int64_t created;           /* nanoseconds since 1970 */
+	int64_t expires;           /* 0: never */
+	uint64_t quota;            /* bytes it may grow by; 0: no limit */
+	bool strict;               /* an fsync in it survives power loss */
+	bool private;              /* nobody but root may enter it, */
+	bool no_xattrs;            /* and extended attributes can be neither seen nor set */
+	uint64_t used;             /* bytes it has grown by */
+	bool mounted;
+	bool compared;                     /* what follows is known */
+	uint64_t added, modified, deleted; /* since the base; counted as of a snapshot */
+	struct engine_stale stale;
+	struct engine_paths changed; /* since the base; of a status alone */
+};
+
+void engine_clone_done(struct engine_clone *c);
+
+struct engine_clones {
+	struct engine_clone *list; /* owned */
+	size_t n;
+	char *project; /* owned; whose they are, or NULL: of all */
+	uint64_t elapsed_ms;
+};
+
+void engine_clones_done(struct engine_clones *c);
+
+/* --- making ----------------------------------------------------------------------------- */
+
+struct engine_clone_options {
+	const char *name; /* NULL: two words that no other clone has */
+	const char *from; /* a snapshot or a clone; NULL or ".": the project, captured first */
+	uint64_t count;   /* how many; above 1 a name gets "-1", "-2", ... */
+	uint64_t ttl_ms;  /* removed after that, once nobody uses it; 0: never */
+	uint64_t quota;   /* 0: no limit */
+	bool strict;      /* an fsync in it is to survive power loss, not only the daemon's death */
+	bool private;     /* root alone may have it and enter it, and no permissions are checked */
+	bool no_xattrs;   /* of a private one: extended attributes can be neither seen nor set */
+	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
+	bool skip_unreadable; /* of the project: leave out what cannot be read */
+	struct engine_watch watch;
+};
+
+#define ENGINE_CLONES_MAX 1000 /* that can be made at once */
+
+/*
+ * Make clones and mount them: all of them or none.  -EEXIST if there is one of that name.
+ * A clone survives the death of the daemon; power loss may take it while nothing in it was synced.
+ */
+NODISCARD int engine_clone(struct engine *e, const struct engine_clone_options *options,
+			   struct engine_clones *ret, struct err *err);
+
+/* The name of the clone that holds the engine's directory, owned by the caller; NULL: none does. */
+char *engine_clone_here(struct engine *e);
+
+/* --- looking ---------------------------------------------------------------------------- */
+
+/* By name; `all`: of every project.  What was written before counts. */
+NODISCARD int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
+
+/* Of a project. */
+struct engine_overview {
+	char *path;                  /* owned */
+	char newest[ENGINE_ID_SIZE]; /* snapshot; "" if there is none */
+	int64_t newest_time;
+	uint64_t snapshots, clones, mounted;
+	bool compared;                     /* what follows is known */
+	uint64_t added, modified, deleted; /* from the newest snapshot to now */
+	struct engine_paths changed;
+};
+
+void engine_overview_done(struct engine_overview *o);
+
+/*
+ * Of a clone, or (NULL) of the clone that holds the engine's directory, else of the
+ * project: then *ret_clone stays empty, its name NULL.  The project is looked at as it is now, at the
+ * cost of a snapshot, and none is taken; if that fails a warning says why, and the rest is told.
+ */
+NODISCARD int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
+			    struct engine_clone *ret_clone, struct engine_overview *ret_project,
+			    struct err *err);
+
+/* --- acting ----------------------------------------------------------------------------- */
+
+struct engine_removed {
+	uint64_t snapshots; /* that went with it */
+};
+
+/*
+ * Take a clone away with what was written in it.  Its snapshots go too, but for those that
+ * have a tag or that another clone started from.  -EBUSY, and nothing changed, if somebody uses it
+ * and `force` is not set.
+ */
+NODISCARD int engine_remove(struct engine *e, const char *clone, bool force,
+			    struct engine_removed *ret, struct err *err);
+
+/* *ret_path is owned by the caller. */
+NODISCARD int engine_mount(struct engine *e, const char *clone, char **ret_path, struct err *err);
+
+/* What was written is kept.  -EBUSY if somebody uses it and `force` is not set. */
+NODISCARD int engine_umount(struct engine *e, const char *clone, bool force, struct err *err);

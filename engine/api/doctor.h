@@ -1,0 +1,32 @@
+/*
+ * doctor.h - what this machine and this store can do, and the way to what they cannot.
+ *
+ * Looks and tries, in processes of its own where a try would leave traces; changes nothing.
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+
+enum engine_health {
+	ENGINE_WELL,
+	ENGINE_WEAK, /* all works but what the finding names */
+	ENGINE_ILL,  /* something that every user needs does not work */
+};
+
+struct engine_finding {
+	const char *name; /* of what was looked at */
+	enum engine_health health;
+	char detail[200];
+	char fix[200]; /* what to type or do; "" if there is nothing to mend */
+};
+
+#define ENGINE_FINDINGS_MAX 24
+
+struct engine_diagnosis {
+	struct engine_finding list[ENGINE_FINDINGS_MAX];
+	size_t n;
+	enum engine_health worst;
+};
+
+/* Whatever is wrong is a finding, also with the directory and the store that `options` name. */
+void engine_doctor(const struct engine_options *options, struct engine_diagnosis *ret);

@@ -1,0 +1,79 @@
+/*
+ * history.h - the snapshots of a project: taking one, and listing them.
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+
+struct engine_snapshot {
+	char id[ENGINE_ID_SIZE];
+	char parent[ENGINE_ID_SIZE]; /* the one before it of the same origin, or "" */
+	char project[ENGINE_ID_SIZE];
+	char *clone;   /* owned; the clone it was taken of, or NULL: of the project */
+	char *message; /* owned; may be empty */
+	char **tags;   /* owned, and each of them */
+	size_t n_tags;
+	int64_t created; /* nanoseconds since 1970 */
+	uint64_t files, bytes;
+};
+
+void engine_snapshot_done(struct engine_snapshot *s);
+
+/* --- taking ----------------------------------------------------------------------------- */
+
+struct engine_take_options {
+	const char *dir;   /* the project, named; NULL: the one that holds the engine's directory */
+	const char *clone; /* take it of that instead; NULL: of the project */
+	const char *message;  /* NULL: none */
+	const char *tag;      /* NULL: none */
+	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
+	struct engine_watch watch;
+};
+
+/* What was left out of a snapshot since it could not be read. */
+struct engine_skipped {
+	char *path; /* owned; from the top of the project */
+	char *why;  /* owned */
+};
+
+struct engine_taken {
+	struct engine_snapshot snapshot;
+	char *project;   /* owned; its path */
+	bool registered; /* the project is new to the store */
+	uint64_t dirs;   /* of a project */
+	/*
+	 * Against the parent.  Counts names of what is no directory; a directory counts
+	 * if its own attributes changed, or if it came or went with no files in it.
+	 */
+	uint64_t added, modified, deleted;
+	bool compared;                  /* those are known: there is a parent, and it can be read */
+	struct engine_skipped *skipped; /* owned; in the order of paths */
+	size_t n_skipped;
+	uint64_t skipped_more; /* beyond those listed */
+	uint64_t elapsed_ms;
+};
+
+/*
+ * Capture a project, which needs no preparation, or take a clone as it is now, and keep
+ * that as a snapshot.  Once this returns 0 the snapshot survives power loss; on failure
+ * there is none.  -EEXIST if the project has such a tag already.
+ */
+NODISCARD int engine_take(struct engine *e, const struct engine_take_options *options,
+			  struct engine_taken *ret, struct err *err);
+void engine_taken_done(struct engine_taken *t);
+
+/* --- listing ---------------------------------------------------------------------------- */
+
+struct engine_history {
+	char *project; /* owned; its path */
+	struct engine_snapshot *list;
+	size_t n;
+};
+
+/* Newest first.  `clone` NULL: those of the project itself. */
+NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_history *ret,
+			 struct err *err);
+
+/* The same of the project and of all its clones together. */
+NODISCARD int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err);
+void engine_history_done(struct engine_history *h);

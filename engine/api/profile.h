@@ -1,0 +1,80 @@
+/*
+ * profile.h - what a run may use and see, under a name, so that nobody types it twice.
+ *
+ * A profile is YAML: in the project (.snap/profiles/NAME.yaml), of the user
+ * ($XDG_CONFIG_HOME/snapcow/profiles/NAME.yaml) or built in; the first that has the name counts.
+ * A run for which none is named gets "default" of the user or built in, never the project's.
+ *
+ * What is in a project may have been written by whoever is to be locked up.  So a profile of
+ * the project may only narrow the one it extends, which is the user's or built in: -ECANCELED
+ * with the place if it asks for more.  The rules: docs/profiles.md.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/api/engine.h"
+
+enum engine_profile_origin { PROFILE_PROJECT, PROFILE_USER, PROFILE_BUILT_IN };
+
+struct engine_profile_mount {
+	char *host;    /* absolute and clean */
+	char *guest;   /* the same */
+	bool writable; /* else read-only */
+	bool optional; /* without `host` there is no mount, and no error */
+};
+
+struct engine_words {
+	char **list; /* owned, with its strings */
+	size_t n;
+};
+
+/* All of it, with what it extends.  Of numbers 0 is no limit. */
+struct engine_profile {
+	char *name;
+	enum engine_profile_origin origin;
+	char *file;    /* NULL if it is built in */
+	char *extends; /* NULL: nothing */
+	char *description;
+	uint64_t cpus_milli; /* thousandths of a processor */
+	uint64_t mem, disk, fsize;
+	uint64_t pids, nofile;
+	uint64_t time_ms, lifetime_ms; /* of a run; of the clone it makes */
+	bool mem_said; /* `mem` is not what a run gets of which nobody says anything */
+	char *net;     /* as --net takes it */
+	char *seccomp; /* a file with a filter of its own; NULL: ours */
+	struct engine_profile_mount *mounts;
+	size_t n_mounts;
+	struct engine_words hide;       /* paths */
+	struct engine_words env;        /* NAME=VALUE, each name once */
+	struct engine_words pass_env;   /* names */
+	struct engine_words entrypoint; /* goes before the words of the command */
+};
+
+void engine_profile_done(struct engine_profile *p);
+
+/*
+ * The profile of that name; NULL: what a run gets without one.  -ENOENT with a sentence if there
+ * is none, -EINVAL with "FILE:LINE:COLUMN: ..." for one that cannot be read.
+ */
+NODISCARD int engine_profile(struct engine *e, const char *name, struct engine_profile *ret,
+			     struct err *err);
+
+/* One that could be named, also if it cannot be read. */
+struct engine_profile_entry {
+	char *name;
+	char *file; /* NULL if it is built in */
+	enum engine_profile_origin origin;
+	char *description;  /* "" if there is none, or it cannot be read */
+	struct err problem; /* code 0: none */
+};
+
+struct engine_profiles {
+	struct engine_profile_entry *list;
+	size_t n;
+};
+
+/* By name; each once, as a run would find it. */
+NODISCARD int engine_profiles(struct engine *e, struct engine_profiles *ret, struct err *err);
+void engine_profiles_done(struct engine_profiles *p);

@@ -1,0 +1,112 @@
+/*
+ * promote.h - the changes of a clone reach the project; and the way back.
+ *
+ * What the clone changed since its base is merged with what the project is now (docs/merge.md).  A
+ * conflict, or a path that the guard holds, is a result: nothing is changed then.  What lands does
+ * so all of it or not at all (docs/apply.md), with a snapshot before and after and a receipt, by which it
+ * can be undone.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/api/engine.h"
+#include "engine/api/rollback.h"
+#include "engine/api/run.h"
+#include "snapshot/merge.h"
+
+struct engine_promote_options {
+	const char *clone;         /* NULL: the one that holds the engine's directory */
+	struct engine_list checks; /* commands for a shell, run on exactly the merged tree first */
+	struct engine_list
+	    paths; /* patterns of .gitignore: only what they name; none: everything */
+	struct engine_list excludes; /* and not what these name */
+	struct engine_list allow;    /* paths that the guard lets pass, with all below them */
+	enum merge_on_conflict on_conflict;
+	enum merge_style style;
+	bool git; /* commits made in the clone come into branches snap/CLONE/... */
+	bool dry_run;
+	struct engine_watch watch;
+	/* A check is about to run, or has run; NULL: who cares. */
+	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
+	void *checking_ctx;
+};
+
+/* One of the three, by which it can be shown: STATE:PATH. */
+#define ENGINE_CONFLICT_SIDES 3 /* base, ours (the project), theirs (the clone) */
+
+struct engine_conflict {
+	char *path;                         /* owned; where it would stand */
+	const char *kind;                   /* merge_kind_name() */
+	unsigned hunks;                     /* of a text: places that conflict */
+	bool settled;                       /* as on_conflict says */
+	char *sides[ENGINE_CONFLICT_SIDES]; /* owned; NULL: it is not there */
+};
+
+struct engine_checked {
+	char *command; /* owned */
+	int exit_code;
+	char run[ENGINE_RUN_ID_SIZE];
+	uint64_t duration_ms;
+};
+
+/* Branches that came with git's own means. */
+struct engine_commits {
+	struct engine_branch {
+		char *ref, *commit; /* owned; as the project has it; an object's name */
+	} * list;                   /* owned */
+	size_t n;
+};
+
+enum engine_promote_end {
+	ENGINE_PROMOTED,     /* or nothing was to be done, or dry_run */
+	ENGINE_CONFLICTS,    /* both sides changed the same */
+	ENGINE_HELD,         /* by the guard */
+	ENGINE_CHECK_FAILED, /* the last of `checks` */
+	ENGINE_MOVED,        /* somebody changed the project meanwhile: see `meanwhile` */
+};
+
+struct engine_promotion {
+	enum engine_promote_end end;
+	char id[ENGINE_ID_SIZE];     /* of the receipt; "": nothing was changed */
+	char *clone, *project;       /* owned; of an undo, `clone` may be NULL */
+	char undone[ENGINE_ID_SIZE]; /* of an undo: the receipt that it takes back */
+	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
+	char sha256[65]; /* of what changed (docs/promote.md); "": none */
+	bool dry_run;
+	uint64_t changed, merged;         /* paths; and texts that came from both sides */
+	struct engine_rolled_path *paths; /* owned, as are the others */
+	size_t n_paths;
+	struct engine_conflict *conflicts;
+	size_t n_conflicts;
+	struct engine_rolled_path *held; /* `why`: the name of the rule */
+	size_t n_held;
+	struct engine_rolled_path *meanwhile;
+	size_t n_meanwhile;
+	struct engine_rolled_path *left; /* git's own, which is never merged */
+	size_t n_left;
+	struct engine_checked *checks;
+	size_t n_checks;
+	bool git; /* what follows was asked for */
+	struct engine_commits commits;
+	uint64_t elapsed_ms;
+};
+
+void engine_commits_done(struct engine_commits *c);
+void engine_promotion_done(struct engine_promotion *p);
+
+/* Once it returns 0 with an id, the project has the changes, and that survives power loss. */
+NODISCARD int engine_promote(struct engine *e, const struct engine_promote_options *options,
+			     struct engine_promotion *ret, struct err *err);
+
+struct engine_undo_options {
+	const char *what; /* a receipt, or the beginning of its id; NULL: the last */
+	enum merge_on_conflict on_conflict;
+	enum merge_style style;
+	bool dry_run;
+	struct engine_watch watch;
+};
+
+/* Take back a promotion or a rollback of the project; later edits stay, or are conflicts. */
+NODISCARD int engine_undo(struct engine *e, const struct engine_undo_options *options,
+			  struct engine_promotion *ret, struct err *err);

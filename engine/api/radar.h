@@ -1,0 +1,45 @@
+/*
+ * radar.h - which clones of a project are at work on the same paths.
+ *
+ * Two clones meet in a path that both changed since their own bases; git's own is left out, as a
+ * promotion leaves it.  Nothing is changed, and nobody is stopped to find out.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/api/engine.h"
+#include "snapshot/merge.h"
+
+struct engine_met {
+	char *path; /* owned */
+	enum merge_overlap overlap;
+};
+
+#define ENGINE_MET_MAX 1000 /* paths of two clones that are told by name */
+
+/* Two clones, and where they meet. */
+struct engine_meeting {
+	char *clone, *with; /* owned; `with` is the one that was asked about, if one was */
+	/*
+	 * What overlaps is judged from this base.  If the two have different ones it is the older, so that
+	 * what the project did between the two counts as a change of the clone with the younger one.
+	 */
+	char base[ENGINE_ID_SIZE];
+	bool bases_differ;
+	uint64_t same, apart, overlap; /* paths */
+	struct engine_met *met;        /* owned; by path */
+	size_t n;
+};
+
+struct engine_radar {
+	struct engine_meeting *list; /* owned; only those that meet */
+	size_t n;
+	uint64_t looked_at; /* other clones, or all if none was asked about */
+};
+
+void engine_radar_done(struct engine_radar *r);
+
+/* Of a clone, or (NULL) of the one that holds the engine's directory, else all of the project with each other. */
+NODISCARD int engine_radar(struct engine *e, const char *clone, struct engine_radar *ret,
+			   struct err *err);

@@ -1,0 +1,58 @@
+/*
+ * rollback.h - a clone or the project back to a snapshot.
+ *
+ * What is there is kept as a snapshot first, so going back loses nothing.  A clone goes back while it
+ * is in use.  A project is a real directory: it is changed by the journaled way of docs/apply.md,
+ * all of it or nothing, and what somebody edits meanwhile is a conflict, not a loss.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/api/engine.h"
+
+struct engine_rollback_options {
+	/*
+	 * NULL, NULL: the clone that holds the engine's directory, else its project, to the last
+	 * snapshot.  One word is a clone if there is one of that name, else a snapshot; two are a clone
+	 * and a snapshot.
+	 */
+	const char *first, *second;
+	bool no_git;          /* of a project: leave '.git' as it is */
+	bool skip_unreadable; /* of a project: leave what cannot be read as it is */
+	bool dry_run;         /* only say what would change */
+	struct engine_watch watch;
+};
+
+struct engine_rolled_path {
+	char *path; /* owned; from the top */
+	/* 'A', 'D', 'M': it comes, goes, changes.  Of conflicts: '!'. */
+	char status;
+	char *why; /* owned; of a conflict: what is the matter, else NULL */
+};
+
+#define ENGINE_ROLLED_PATHS_MAX 10000 /* that are listed; all are counted */
+
+struct engine_rolled {
+	char *clone;                  /* owned; NULL: the project */
+	char *project;                /* owned; its path */
+	char to[ENGINE_ID_SIZE];      /* snapshot */
+	char saved[ENGINE_ID_SIZE];   /* the one that holds what was there; "": nothing changed */
+	char receipt[ENGINE_ID_SIZE]; /* of a project that was changed: by which it is undone */
+	bool dry_run;
+	uint64_t changed; /* paths; times alone do not count */
+	struct engine_rolled_path *paths;
+	size_t n_paths;
+	struct engine_rolled_path *conflicts; /* then nothing was changed */
+	size_t n_conflicts;
+	uint64_t elapsed_ms;
+};
+
+void engine_rolled_done(struct engine_rolled *r);
+
+/*
+ * Once it returns 0 without conflicts, the clone or project is what the snapshot holds, and that
+ * survives power loss.  On failure all is as it was.
+ */
+NODISCARD int engine_rollback(struct engine *e, const struct engine_rollback_options *options,
+			      struct engine_rolled *ret, struct err *err);

@@ -1,0 +1,27 @@
+/*
+ * rules.h - rules of the guard that people wrote themselves, beside those that are built in.
+ *
+ * From the user's configuration (guard.yaml beside profiles/) and from the project's own
+ * '.snap/guard.yaml', never from that of a clone.  A list of maps:
+ *
+ *   - name: keys
+ *     paths: ["secrets/", "*.pem"]     # as in .gitignore
+ *     why: whoever has them is us
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+#include "snapshot/guard.h"
+
+struct engine_rules {
+	struct guard_rule *list; /* owned, with its strings */
+	size_t n;
+};
+
+void engine_rules_done(struct engine_rules *r);
+
+/*
+ * Those of the user, and of the project that holds the engine's directory, if one does.  -EINVAL with
+ * file, line and column for what is none: then nothing is to be promoted.
+ */
+NODISCARD int engine_rules(struct engine *e, struct engine_rules *ret, struct err *err);

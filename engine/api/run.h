@@ -1,0 +1,198 @@
+/*
+ * run.h - commands in a sandbox on a clone: running one, and what is known of those that ran.
+ *
+ * The command sees the clone at the project's own path and nothing else that it could change
+ * (docs/run.md).  It is run by the process that asks, which must have one thread; cowfsd only makes
+ * the clone ready and tells afterwards what changed.  Every run leaves a record and its output in
+ * the store's directory, until engine_runs_prune() finds it too old.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "engine/api/clone.h"
+#include "engine/api/engine.h"
+
+#define ENGINE_RUN_ID_SIZE 13 /* 12 hex digits and a NUL */
+#define ENGINE_WALLS_MAX   32
+
+#define ENGINE_UNSAID UINT64_MAX /* of a limit: what the profile has */
+
+/* Of numbers 0 is no limit. */
+struct engine_run_limits {
+	uint64_t mem, cpus_milli, pids, time_ms;
+	uint64_t disk; /* bytes that the clone may grow by */
+	uint64_t fsize, nofile;
+	uint64_t output; /* bytes of both streams that are passed on */
+};
+
+/* Nothing is said. */
+void engine_run_limits_init(struct engine_run_limits *l);
+
+/* Strings that somebody else owns. */
+struct engine_list {
+	const char *const *items;
+	size_t n;
+};
+
+struct engine_run_options {
+	const char *clone;       /* NULL: one that is made for it, and removed after it, */
+	const char *from;        /* of this snapshot; NULL: of the project now */
+	const char *const *argv; /* NULL at the end */
+	const char *profile;     /* NULL: what a run gets without one (profile.h) */
+	struct engine_run_limits limits;
+	const char *net;     /* "none", "loopback", "host" or HOST:PORT,...; NULL: the profile's */
+	const char *workdir; /* from the engine's directory; NULL: that directory */
+	struct engine_list ro, rw, hide;  /* paths */
+	struct engine_list env;           /* NAME=VALUE */
+	struct engine_list pass_env;      /* names; one that is not set is passed over */
+	struct engine_list secrets;       /* NAME, of the environment, or NAME=FILE */
+	struct engine_list allow_missing; /* walls */
+	bool no_snapshot;                 /* of a named clone */
+	bool keep;                        /* the clone that is made */
+	bool remove;                      /* the clone that is named */
+	uint64_t ttl_ms; /* of a clone that is kept; 0: for ever; ENGINE_UNSAID: the profile's */
+	struct engine_waiting **waits; /* the clone that is made waits there; NULL: it does not */
+	bool tty;                      /* a terminal of its own */
+	int in_fd;                     /* -1: nothing to read */
+	int out_fd, err_fd;            /* -1: into the result, as far as it goes */
+	struct engine_watch watch;     /* while the clone is made ready */
+	void (*begins)(void *ctx);     /* the command is next; NULL: who cares */
+	void *begins_ctx;
+};
+
+enum engine_run_state {
+	ENGINE_RUN_RUNNING,
+	ENGINE_RUN_ENDED,
+	ENGINE_RUN_REFUSED, /* the sandbox could not be set up, and nothing ran */
+	ENGINE_RUN_LOST,    /* whoever ran it was killed, and so was it */
+};
+
+struct engine_strings {
+	char **list; /* owned, with its strings */
+	size_t n;
+};
+
+/* Something that the run wanted and did not get; all strings are owned. */
+struct engine_refusal {
+	char *kind;    /* "connection", or "call" of the system */
+	char *what;    /* "evil.org:443"; "mount" */
+	char *rule;    /* by which it was refused, in a word of docs/network.md; or "filter" */
+	char *flag;    /* what would allow it; "" if nothing would */
+	char *message; /* a sentence */
+	uint64_t count;
+};
+
+struct engine_refusals {
+	struct engine_refusal *list; /* owned; in the order in which they came up */
+	size_t n;
+	uint64_t more; /* that have no place in the list */
+};
+
+struct engine_run {
+	char id[ENGINE_RUN_ID_SIZE];
+	enum engine_run_state state;
+	char *clone, *project, *cwd; /* owned */
+	bool made;                   /* the clone, for this run */
+	bool removed;                /* the clone, by the end of it */
+	char before[ENGINE_ID_SIZE];
+	struct engine_strings argv;
+	struct engine_strings env; /* names */
+	char *profile, *net;       /* owned */
+	struct engine_run_limits limits;
+	pid_t pid; /* of who runs it */
+	int64_t started, ended;
+
+	int exit_code; /* as `snap run` has it: 124 for time, 126 and 127 if it could not be executed */
+	int signal; /* 0: none ended it */
+	bool timed_out, oom_killed;
+	char limit[16];                      /* that ended or cut it; "": none */
+	const char *walls[ENGINE_WALLS_MAX]; /* that stood */
+	size_t n_walls;
+	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
+	char *problem; /* owned; why it could not be started, or NULL */
+	struct engine_refusals refusals;
+
+	bool compared; /* what follows is known */
+	uint64_t added, modified, deleted;
+	struct engine_paths changed; /* not of a record */
+
+	struct buf out, err; /* not of a record */
+	bool truncated;      /* some of it is missing there, or was not passed on */
+	uint64_t logged[2];  /* bytes of stdout and stderr that are kept */
+	bool log_truncated;  /* there was more */
+};
+
+void engine_run_done(struct engine_run *r);
+
+/*
+ * 0 when the command ran, however it ended, and also if it could not be executed (126, 127).  A
+ * failure with ret->state ENGINE_RUN_REFUSED is one of the sandbox; with any other nothing was
+ * begun, or who should get the output would not take it.
+ */
+NODISCARD int engine_run(struct engine *e, const struct engine_run_options *options,
+			 struct engine_run *ret, struct err *err);
+
+/* --- a clone that waits for a decision ----------------------------------------------------- */
+
+/*
+ * A clone that was made for a run and is there until somebody decides.  It hangs on a connection to
+ * cowfsd: if that ends first, by kill -9 too, it is removed; and should cowfsd die, it has a day to live.
+ */
+struct engine_waiting;
+
+/* It stays for good.  It need not be released then any less. */
+NODISCARD int engine_waiting_keep(struct engine_waiting *w, struct err *err);
+
+/* Remove it now. */
+NODISCARD int engine_waiting_discard(struct engine_waiting *w, struct err *err);
+void engine_waiting_free(
+    struct engine_waiting *w); /* what was not decided is removed; NULL is fine */
+DEFINE_CLEANUP(struct engine_waiting *, engine_waiting_free)
+
+/* --- looking back ------------------------------------------------------------------------- */
+
+struct engine_runs {
+	struct engine_run *list; /* owned; newest first */
+	size_t n;
+};
+
+void engine_runs_done(struct engine_runs *r);
+
+struct engine_runs_options {
+	const char *clone; /* NULL: all */
+	bool all;          /* of every project, else of the one here */
+	bool running;      /* those only */
+};
+
+NODISCARD int engine_runs(struct engine *e, const struct engine_runs_options *options,
+			  struct engine_runs *ret, struct err *err);
+
+/* One by its id or the beginning of it; NULL: the newest.  -ENOENT with a sentence if none is. */
+NODISCARD int engine_run_find(struct engine *e, const char *id, struct engine_run *ret,
+			      struct err *err);
+
+/*
+ * What is kept of its output, to `fn`, which ends it with a negative answer.  `follow`: and what
+ * comes, until the run has ended.
+ */
+typedef int (*engine_log_fn)(const void *data, size_t len, void *ctx, struct err *err);
+NODISCARD int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stderr,
+			     bool follow, engine_log_fn fn, void *ctx, struct err *err);
+
+/* What one that runs uses now. */
+struct engine_run_use {
+	bool known;
+	uint64_t processes, memory, cpu_ms;
+	uint64_t left_ms; /* 0: it has no limit of time */
+};
+
+void engine_run_look(const struct engine_run *run, struct engine_run_use *ret);
+
+#define ENGINE_RUNS_KEPT 100
+#define ENGINE_RUNS_DAYS 14
+
+/* Remove records and output of all but the last that are young enough; the number of those. */
+NODISCARD int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err *err);

@@ -1,0 +1,429 @@
+/*
+ * The command line's end of the control socket.
+ *
+ * Whoever finds no daemon takes the lock for starting one, looks again, and starts it:
+ * so of many at once one starts it and the others find it.  A daemon that is about to end
+ * answers nobody; its successor waits for the lock that it holds as long as it lives.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/find/engine-i.h"
+#include "engine/wire/control-i.h"
+
+#define TRIES_MAX  8   /* daemons that may be found ending before we give up */
+#define LOCK_MAX_S 120 /* that one may take to start or to end */
+
+/* --- the run directory ------------------------------------------------------------------ */
+
+static int open_run_dir(struct engine *e, int *ret, struct err *err)
+{
+	AUTO_FREE char *path = path_join(e->store_path, CONTROL_DIR);
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (!path)
+		return err_nomem(err);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? -ENOENT
+							   : err_sys(err, "opening '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "'%s'", path);
+	if (st.st_uid != geteuid())
+		return err_set(err, -EACCES, "store '%s' is served for user %u only", e->store_path,
+			       st.st_uid);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+static int make_run_dir(struct engine *e, int *ret, struct err *err)
+{
+	AUTO_FREE char *path = path_join(e->store_path, CONTROL_DIR);
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	r = path_make_dirs(path, 0700, err);
+	if (r >= 0)
+		r = open_run_dir(e, ret, err);
+	if (r == -ENOENT)
+		return err_set(err, r, "'%s' is gone", path);
+	if (r >= 0 && fchmod(*ret, 0700) < 0)
+		return err_sys(err, "'%s'", path);
+	return r;
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig; /* that it came ends the wait */
+}
+
+/* flock(2) knows no time limit; a signal does.  This process has one thread and no other alarm. */
+static int wait_lock(int fd, int how)
+{
+	const struct sigaction ours = { .sa_handler = on_alarm };
+	struct sigaction before;
+	int rc, code;
+
+	sigaction(SIGALRM, &ours, &before);
+	alarm(LOCK_MAX_S);
+	rc = flock(fd, how);
+	code = rc < 0 ? errno : 0;
+	alarm(0);
+	sigaction(SIGALRM, &before, NULL);
+	return -code;
+}
+
+/* Wait for a lock in the run directory; it ends with the descriptor. */
+static int lock_file(int run_fd, const char *name, int how, int *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = openat(run_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, "opening '" CONTROL_DIR "/%s'", name);
+	r = wait_lock(fd, how);
+	if (r == -EINTR)
+		return err_set(err, -ETIMEDOUT, "a cowfsd neither starts nor ends: it holds '%s'",
+			       name);
+	if (r < 0)
+		return err_set(err, r, "locking '" CONTROL_DIR "/%s'", name);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+int ask_wait_gone(struct engine *e, struct err *err)
+{
+	AUTO_CLOSE int run_fd = -1, fd = -1;
+	int r;
+
+	r = open_run_dir(e, &run_fd, err);
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : lock_file(run_fd, CONTROL_ALIVE, LOCK_SH, &fd, err);
+}
+
+/* --- connecting ------------------------------------------------------------------------- */
+
+static int connect_at(struct engine *e, int run_fd, int *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = sys_connect_at(run_fd, CONTROL_SOCKET);
+	uid_t uid;
+	int r;
+
+	/* No socket, or one that a dead daemon left, or one that is closing. */
+	if (fd == -ENOENT || fd == -ECONNREFUSED || fd == -ECONNRESET)
+		return -ESRCH;
+	if (fd < 0)
+		return err_set(err, fd, "cannot reach the cowfsd of store '%s'", e->store_path);
+	r = sys_peer_uid(fd, &uid);
+	if (r < 0)
+		return err_set(err, r, "cannot tell who serves store '%s'", e->store_path);
+	if (uid != geteuid())
+		return err_set(err, -EACCES, "store '%s' is served by user %u", e->store_path, uid);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+static int open_control(struct engine *e, struct control *c, struct err *err)
+{
+	AUTO_CLOSE int run_fd = -1;
+	int r;
+
+	control_done(c);
+	r = open_run_dir(e, &run_fd, err);
+	if (r == -ENOENT)
+		return -ESRCH;
+	return r < 0 ? r : connect_at(e, run_fd, &c->fd, err);
+}
+
+static int read_hello(struct control *c, struct control_hello *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json line;
+	int r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
+
+	if (r == 0)
+		return -ESRCH; /* it went before it said a word */
+	if (r < 0)
+		return r;
+	return json_has(line, "error") ? control_get_error(line, err)
+				       : control_get_hello(line, ret, err);
+}
+
+int ask_greet(struct engine *e, struct control *c, struct control_hello *ret, struct err *err)
+{
+	int r = open_control(e, c, err);
+
+	return r < 0 ? r : read_hello(c, ret, err);
+}
+
+/* --- starting --------------------------------------------------------------------------- */
+
+/* Nothing is made in a directory that holds no store, unless one is to be made. */
+static int prepare_store(struct engine *e, enum ask_start start, struct err *err)
+{
+	if (start == ASK_CREATE)
+		return path_make_dirs(e->store_path, 0700, err);
+	return engine_has_store(e)
+		   ? 0
+		   : err_set(err, -ENOENT, "there is no store in '%s'", e->store_path);
+}
+
+static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
+{
+	AUTO_CLOSE int run_fd = -1, lock_fd = -1, other = -1;
+	int r;
+
+	r = prepare_store(e, start, err);
+	if (r >= 0)
+		r = make_run_dir(e, &run_fd, err);
+	if (r >= 0)
+		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
+	if (r < 0)
+		return r;
+	r = connect_at(e, run_fd, &other, err);
+	if (r != -ESRCH)
+		return r; /* somebody was faster */
+	return launch_daemon(e->store_path, start == ASK_CREATE, lock_fd, err);
+}
+
+int ask_become(struct engine *e, struct err *err)
+{
+	AUTO_CLOSE int run_fd = -1, lock_fd = -1, other = -1;
+	int r;
+
+	r = prepare_store(e, ASK_CREATE, err);
+	if (r >= 0)
+		r = make_run_dir(e, &run_fd, err);
+	if (r >= 0)
+		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
+	if (r < 0)
+		return r;
+	r = connect_at(e, run_fd, &other, err);
+	if (r >= 0)
+		return err_set(err, -EBUSY, "store '%s' has a cowfsd already", e->store_path);
+	return r == -ESRCH ? launch_here(e->store_path, lock_fd, err) : r;
+}
+
+/* --- versions --------------------------------------------------------------------------- */
+
+static bool speaks_as_we_do(const struct control_hello *hello)
+{
+	return hello->protocol == CONTROL_PROTOCOL && strcmp(hello->version, engine_version()) == 0;
+}
+
+/* Say who we are and ask. */
+static int send_question(struct control *c, const struct json_doc *question, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc), client;
+	int r;
+
+	client = json_set_object(j, "client");
+	json_set_uint(client, "protocol", CONTROL_PROTOCOL);
+	json_set_text(client, "version", engine_version());
+	r = control_write(c->fd, &doc, true, err);
+	return r < 0 ? r : control_write(c->fd, question, true, err);
+}
+
+/*
+ * One of another version that has nothing to do makes room; the form of this question
+ * is the same in all versions.
+ */
+static int replace(struct engine *e, struct control *c, const struct control_hello *hello,
+		   struct err *err)
+{
+	CLEANUP(json_done) struct json_doc question = { 0 }, doc = { 0 };
+	struct json j, line;
+	int r = 0;
+
+	if (!hello->busy && hello->mounted == 0) {
+		j = json_begin(&question);
+		json_set_text(j, "ask", "stop");
+		json_set_bool(json_set_object(j, "options"), "force", false);
+		IGNORE_RESULT(send_question(c, &question, err), "one that just left is as good");
+		r = control_read(c, CONTROL_ANSWER_MAX, &doc, &line, err);
+		if (r == 0 || (r > 0 && !json_has(line, "error")))
+			return ask_wait_gone(e, err);
+	}
+	return err_set(err, -EPROTONOSUPPORT,
+		       "this is version %s, and cowfsd %s (process %" PRId64
+		       ") is at work on store '%s'",
+		       engine_version(), hello->version, hello->pid, e->store_path);
+}
+
+int ask_connect(struct engine *e, enum ask_start start, struct control *c,
+		struct control_hello *ret, bool *ret_started, struct err *err)
+{
+	int r;
+
+	*ret_started = false;
+	for (int i = 0; i < TRIES_MAX; i++) {
+		r = ask_greet(e, c, ret, err);
+		if (r >= 0 && speaks_as_we_do(ret))
+			return 0;
+		if (r >= 0) {
+			r = replace(e, c, ret, err);
+		} else if (r == -ESRCH && start != ASK_RUNNING) {
+			r = start_daemon(e, start, err);
+			*ret_started = true;
+		}
+		if (r < 0)
+			return r;
+	}
+	return err_set(err, -EAGAIN,
+		       "cowfsd ends as soon as it is started: see '%s/" CONTROL_LOG "'",
+		       e->store_path);
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+void ask_begin(struct ask *a, struct engine *e, const char *verb)
+{
+	struct json j;
+
+	*a = (struct ask){ .verb = verb };
+	j = json_begin(&a->question);
+	json_set_text(j, "ask", verb);
+	json_set_name(j, "dir", e->dir);
+	json_set_name(j, "home", e->home);
+	a->options = json_set_object(j, "options");
+}
+
+void ask_done(struct ask *a)
+{
+	json_done(&a->question);
+	json_done(&a->reply);
+}
+
+/* One of another version does nothing of what we ask for, nor does one that does not greet. */
+static int hear_hello(struct control *c)
+{
+	struct control_hello hello;
+	struct err ignored = { 0 };
+
+	if (!c->ungreeted)
+		return 0;
+	c->ungreeted = false;
+	return read_hello(c, &hello, &ignored) >= 0 && speaks_as_we_do(&hello) ? 0 : -ESHUTDOWN;
+}
+
+int ask_hear(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,
+	     struct json *ret, struct err *err)
+{
+	struct json line;
+	int r = hear_hello(c);
+
+	if (r < 0)
+		return r;
+	for (;;) {
+		json_done(&a->reply);
+		r = control_read(c, CONTROL_ANSWER_MAX, &a->reply, &line, err);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return err_set(err, -ECONNRESET,
+				       "cowfsd ended unexpectedly during '%s': see '%s/" CONTROL_LOG
+				       "'",
+				       a->verb, e->store_path);
+		if (json_has(line, "progress")) {
+			struct engine_progress p = control_get_progress(line);
+
+			if (watch && watch->fn)
+				watch->fn(&p, watch->ctx);
+		} else if (json_has(line, "warning")) {
+			AUTO_FREE char *text = json_get_name(line, "warning");
+
+			log_warn("%s", text ? text : "");
+		} else if (json_has(line, "error")) {
+			return control_get_error(line, err);
+		} else {
+			*ret = json_get_object(line, "answer");
+			return ask_end(a, err);
+		}
+	}
+}
+
+int ask_over(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,
+	     struct json *ret, struct err *err)
+{
+	int r;
+
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch && watch->fn);
+	r = send_question(c, &a->question, err);
+	if (r == -EPIPE)
+		return -ESHUTDOWN;
+	return r < 0 ? r : ask_hear(a, e, c, watch, ret, err);
+}
+
+bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch, struct control *c)
+{
+	struct err ignored = { 0 };
+
+	if (open_control(e, c, &ignored) < 0)
+		return false;
+	c->ungreeted = true;
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch->fn);
+	if (send_question(c, &a->question, &ignored) < 0)
+		return false;
+	/* The kernel takes it that who sends will wait, and leaves whom it woke behind us in line. */
+	sched_yield();
+	return true;
+}
+
+int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret, struct err *err)
+{
+	int r;
+
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", false);
+	r = control_write(c->fd, &a->question, true, err);
+	return r < 0 ? r : ask_hear(a, e, c, NULL, ret, err);
+}
+
+int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
+		const struct engine_watch *watch, struct control *c, struct json *ret,
+		struct err *err)
+{
+	struct control_hello hello;
+	bool started;
+	int r = 0;
+
+	for (int i = 0; i < TRIES_MAX; i++) {
+		r = ask_connect(e, start, c, &hello, &started, err);
+		if (r < 0)
+			return r;
+		r = ask_over(a, e, c, watch, ret, err);
+		if (r != -ESHUTDOWN)
+			return r;
+		/* It was about to end when we came; the next one does it. */
+	}
+	return err_set(err, r, "cowfsd is stopping");
+}
+
+int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
+	       const struct engine_watch *watch, struct json *ret, struct err *err)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+
+	return ask_keeping(a, e, start, watch, &c, ret, err);
+}
+
+int ask_end(const struct ask *a, struct err *err)
+{
+	struct err why = { 0 };
+
+	if (json_end(&a->reply, &why) < 0)
+		return err_set(err, -EPROTO, "the answer of cowfsd to '%s': %s", a->verb, why.msg);
+	return 0;
+}

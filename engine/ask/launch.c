@@ -1,0 +1,154 @@
+/*
+ * The daemon is this program under another name.  It is started through a process in
+ * between, which ends at once: then it is nobody's child, and cannot get a terminal.
+ *
+ * Exactly one struct err comes down a pipe: code 0 means ready, and a sentence with it is
+ * for the person to read.  The pipe closes by itself should cowfsd die before that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/api/daemon.h"
+#include "engine/wire/control-i.h"
+
+#define READY_MAX_MS 60000 /* one that comes back from a crash may have much to mount */
+
+NORETURN static void fail(int fd, const char *what)
+{
+	struct err err = { 0 };
+
+	err_sys(&err, "cannot start cowfsd: %s", what);
+	IGNORE_RESULT(fdio_write(fd, &err, sizeof(err)), "then the pipe ends without a word");
+	_exit(1);
+}
+
+/* What cowfsd starts with: no signals of ours, standard streams, and the pipe. */
+NORETURN static void become(const char *self, char *const argv[], int log_fd, int ready_fd,
+			    int lock_fd)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int log = fcntl(log_fd >= 0 ? log_fd : null, F_DUPFD_CLOEXEC, 16);
+	const int ready = fcntl(ready_fd, F_DUPFD_CLOEXEC, 16);
+	const int lock = fcntl(lock_fd, F_DUPFD_CLOEXEC, 16);
+	sigset_t none;
+
+	if (null < 0 || log < 0 || ready < 0 || lock < 0)
+		fail(ready_fd, "opening its streams");
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+	    dup2(log, STDERR_FILENO) < 0 || dup2(ready, DAEMON_READY_FD) < 0 ||
+	    dup2(lock, DAEMON_START_FD) < 0)
+		fail(ready, "opening its streams");
+	sys_close_from(DAEMON_START_FD + 1);
+	execv(self, argv);
+	fail(DAEMON_READY_FD, self);
+}
+
+static int spawn(const char *self, char *const argv[], int log_fd, int ready_fd, int lock_fd,
+		 struct err *err)
+{
+	pid_t between = fork();
+	int status;
+
+	if (between < 0)
+		return err_sys(err, "cannot start cowfsd");
+	if (between == 0) {
+		pid_t child;
+
+		setsid();
+		child = fork();
+		if (child < 0)
+			fail(ready_fd, "making a process");
+		if (child == 0)
+			become(self, argv, log_fd, ready_fd, lock_fd);
+		_exit(0);
+	}
+	while (waitpid(between, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "cannot start cowfsd");
+	return 0;
+}
+
+static int wait_ready(int fd, const char *log, struct err *err)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct err word;
+	ssize_t n;
+	int rc;
+
+	do
+		rc = poll(&p, 1, READY_MAX_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		return err_set(err, -ETIMEDOUT, "cowfsd is not ready after %d s: see '%s'",
+			       READY_MAX_MS / 1000, log);
+	n = fdio_read(fd, &word, sizeof(word));
+	if (n != sizeof(word))
+		return err_set(err, -EIO, "cowfsd ended before it was ready: see '%s'", log);
+	word.msg[sizeof(word.msg) - 1] = '\0';
+	if (word.code < 0)
+		return err_set(err, word.code, "%s", word.msg);
+	if (*word.msg != '\0')
+		log_warn("%s", word.msg);
+	return 0;
+}
+
+int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
+{
+	char path[PATH_MAX];
+	const char *self = sys_self_path(path, sizeof(path));
+	AUTO_FREE char *log = path_join(store, CONTROL_LOG);
+	AUTO_FREE char *store_arg = strdup(store);
+	char name[] = DAEMON_NAME, create_arg[] = "--create";
+	char *argv[] = { name, store_arg, create ? create_arg : NULL, NULL };
+	AUTO_CLOSE int log_fd = -1, from = -1, to = -1;
+	int fds[2], r;
+
+	if (!log || !store_arg)
+		return err_nomem(err);
+	if (!self)
+		return err_set(err, -ENOTSUP,
+			       "cannot start cowfsd: this program does not find its own file "
+			       "(is /proc mounted?)");
+	log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = sys_pipe(fds);
+	if (r < 0)
+		return err_set(err, r, "cannot start cowfsd: no pipe");
+	from = fds[0];
+	to = fds[1];
+	r = spawn(self, argv, log_fd, to, lock_fd, err);
+	if (r < 0)
+		return r;
+	close(TAKE_FD(to));
+	return wait_ready(from, log, err);
+}
+
+int launch_here(const char *store, int lock_fd, struct err *err)
+{
+	char path[PATH_MAX];
+	const char *self = sys_self_path(path, sizeof(path));
+	AUTO_FREE char *store_arg = strdup(store);
+	AUTO_CLOSE int unread = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	char name[] = DAEMON_NAME, create_arg[] = "--create";
+	char *argv[] = { name, store_arg, create_arg, NULL };
+
+	if (!store_arg)
+		return err_nomem(err);
+	if (!self || unread < 0)
+		return err_set(err, -ENOTSUP,
+			       "cannot become cowfsd: this program does not find its own file "
+			       "(is /proc mounted?)");
+	become(self, argv, STDERR_FILENO, unread, lock_fd);
+}

@@ -1,0 +1,79 @@
+#include "engine/api/service.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "engine/find/engine-i.h"
+#include "engine/wire/control-i.h"
+
+#define GONE_MS 5000
+
+static struct engine_service described(const struct control_hello *hello)
+{
+	struct engine_service s = {
+		.pid = hello->pid,
+		.busy = hello->busy,
+		.mounted = hello->mounted,
+		.spares_taken = hello->spares_taken,
+	};
+
+	memcpy(s.version, hello->version, sizeof(s.version));
+	memcpy(s.spare, hello->spare, sizeof(s.spare));
+	return s;
+}
+
+int engine_service(struct engine *e, struct engine_service *ret, struct err *err)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	struct control_hello hello;
+	int r = ask_greet(e, &c, &hello, err);
+
+	if (r >= 0)
+		*ret = described(&hello);
+	return r;
+}
+
+int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started, struct err *err)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	struct control_hello hello;
+	bool started;
+	int r;
+
+	r = ask_connect(e, ASK_CREATE, &c, &hello, &started, err);
+	if (r < 0)
+		return r;
+	*ret = described(&hello);
+	*ret_started = started;
+	return 0;
+}
+
+int engine_serve(struct engine *e, struct err *err)
+{
+	return ask_become(e, err);
+}
+
+/* The form of this question is the same in all versions. */
+int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct err *err)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	CLEANUP(ask_done) struct ask a;
+	struct control_hello hello;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, "stop");
+	json_set_bool(a.options, "force", force);
+	r = ask_greet(e, &c, &hello, err);
+	if (r >= 0)
+		r = ask_over(&a, e, &c, NULL, &answer, err);
+	if (r < 0)
+		return r;
+	*ret = described(&hello);
+	r = ask_wait_gone(e, err);
+	/* It has let go of the store; until it has of all files their file system cannot be unmounted. */
+	if (r >= 0)
+		sys_wait_process((pid_t)hello.pid, GONE_MS);
+	return r;
+}

@@ -1,0 +1,503 @@
+#include "engine/cowfsd/serve-i.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "engine/host/keep-i.h"
+#include "engine/wire/wire-i.h"
+
+#define BACKLOG         128
+#define CONNECTIONS_MAX 512
+#define PROGRESS_MS     50 /* between two reports of one act */
+
+static const struct wire_verb *const verbs[] = {
+	&wire_take,    &wire_gc,        &wire_check,        &wire_clone,      &wire_list,
+	&wire_status,  &wire_remove,    &wire_mount,        &wire_rollback,   &wire_umount,
+	&wire_promote, &wire_radar,     &wire_rebase,       &wire_hold,       &wire_tag,
+	&wire_stage,   &wire_stage_end, &wire_stage_settle, &wire_stage_stay,
+};
+
+struct connection {
+	struct server *server;
+	struct control control;
+	struct connection *prev, *next; /* guarded by server->lock */
+	uint64_t reported;              /* when progress was sent last */
+	struct kept *kept;              /* until it ends */
+};
+
+/* --- what is under way ------------------------------------------------------------------ */
+
+static void touch(struct server *s)
+{
+	s->last_used = engine_clock_ms();
+}
+
+/* Nothing begins while it is not clear whether the daemon stays. */
+static int act_begin(struct server *s)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->state == SERVE_CLOSING)
+		pthread_cond_wait(&s->changed, &s->lock);
+	if (s->state == SERVE_ENDED)
+		r = -ESHUTDOWN;
+	else
+		s->n_acts++;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static void act_end(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->n_acts--;
+	touch(s);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void server_wake(struct server *s)
+{
+	IGNORE_RESULT(write(s->wake_fd, "e", 1), "a pipe that is full wakes too");
+}
+
+/* Who comes now finds no socket and starts another daemon, which waits for this one to be gone. */
+static void set_state(struct server *s, enum serve_state state)
+{
+	if (state == SERVE_ENDED)
+		unlinkat(s->run_fd, CONTROL_SOCKET, 0);
+	pthread_mutex_lock(&s->lock);
+	s->state = state;
+	touch(s);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	if (state == SERVE_ENDED)
+		server_wake(s);
+}
+
+int server_end(struct server *s, bool force, struct err *err)
+{
+	size_t acts = 0;
+	bool ended;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->state == SERVE_CLOSING)
+		pthread_cond_wait(&s->changed, &s->lock);
+	ended = s->state == SERVE_ENDED;
+	if (!ended && !force)
+		acts = s->n_acts;
+	if (!ended && acts == 0)
+		s->state = SERVE_CLOSING;
+	pthread_mutex_unlock(&s->lock);
+	if (ended)
+		return 0;
+	if (acts > 0)
+		return err_set(err, -EBUSY, "cowfsd is at work: %zu %s under way", acts,
+			       acts == 1 ? "command is" : "commands are");
+	r = live_end_all(s->host, force, err);
+	set_state(s, r < 0 ? SERVE_OPEN : SERVE_ENDED);
+	return r;
+}
+
+bool server_end_idle(struct server *s)
+{
+	const size_t mounted = live_count(s->host);
+	bool idle;
+
+	pthread_mutex_lock(&s->lock);
+	idle = s->state == SERVE_OPEN && s->n_connections == 0 && mounted == 0;
+	if (idle)
+		s->state = SERVE_CLOSING;
+	pthread_mutex_unlock(&s->lock);
+	if (idle)
+		set_state(s, SERVE_ENDED);
+	return idle;
+}
+
+bool server_has_ended(struct server *s)
+{
+	bool ended;
+
+	pthread_mutex_lock(&s->lock);
+	ended = s->state == SERVE_ENDED;
+	pthread_mutex_unlock(&s->lock);
+	return ended;
+}
+
+uint64_t server_idle_ms(struct server *s)
+{
+	const size_t mounted = live_count(s->host);
+	uint64_t ms;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->n_connections > 0 || mounted > 0)
+		touch(s);
+	ms = engine_clock_ms() - s->last_used;
+	pthread_mutex_unlock(&s->lock);
+	return ms;
+}
+
+bool server_is_busy(struct server *s)
+{
+	bool busy;
+
+	pthread_mutex_lock(&s->lock);
+	busy = s->n_acts > 0;
+	pthread_mutex_unlock(&s->lock);
+	return busy;
+}
+
+bool server_drain(struct server *s, unsigned ms)
+{
+	struct timespec until;
+	bool empty;
+	int rc = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	pthread_mutex_lock(&s->lock);
+	/* Those that wait for a question get none any more; those at work can still answer. */
+	for (struct connection *c = s->connections; c; c = c->next)
+		shutdown(c->control.fd, SHUT_RD);
+	while (s->n_connections > 0 && rc == 0)
+		rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+	empty = s->n_connections == 0;
+	pthread_mutex_unlock(&s->lock);
+	return empty;
+}
+
+/* --- answering -------------------------------------------------------------------------- */
+
+/* Nobody who left early, and nobody who does not listen, stops an act. */
+static void send_aside(struct connection *c, const struct json_doc *doc)
+{
+	struct err ignored = { 0 };
+
+	IGNORE_RESULT(control_write(c->control.fd, doc, false, &ignored),
+		      "the act goes on without a listener");
+}
+
+static void send_progress(const struct engine_progress *p, void *ctx)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct connection *c = ctx;
+	const uint64_t now = engine_clock_ms();
+
+	if (now - c->reported < PROGRESS_MS)
+		return;
+	c->reported = now;
+	control_set_progress(json_begin(&doc), p);
+	send_aside(c, &doc);
+}
+
+static void send_warning(const char *text, void *ctx)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+
+	json_set_name(json_begin(&doc), "warning", text);
+	send_aside(ctx, &doc);
+}
+
+static int send_error(struct connection *c, int code, const struct err *why, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+
+	control_set_error(json_begin(&doc), code, why);
+	return control_write(c->control.fd, &doc, true, err);
+}
+
+static const struct wire_verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(verbs[i]->name, name) == 0)
+			return verbs[i];
+	return NULL;
+}
+
+static int act(struct connection *c, const char *name, struct json question, struct json answer,
+	       struct err *err)
+{
+	const struct wire_verb *verb = find_verb(name);
+	struct host *h = c->server->host;
+	AUTO_FREE char *dir = json_get_name(question, "dir");
+	AUTO_FREE char *home = json_get_name_or_null(question, "home");
+	const struct json options = json_get_object(question, "options");
+	const bool watched = json_get_bool(question, "watch");
+	const struct engine_watch watch = { .fn = watched ? send_progress : NULL, .ctx = c };
+	struct engine e = {
+		.dir = dir,
+		.home = home,
+		.store_path = h->dir,
+		.store = h->store,
+		.mode = STORE_WRITE,
+		.host = h,
+		.kept = &c->kept,
+		.warn = send_warning,
+		.warn_ctx = c,
+	};
+	int r;
+
+	if (!verb)
+		return err_set(err, -ENOTSUP, "cowfsd does not know how to '%s'", name);
+	r = json_end(question.doc, err);
+	if (r >= 0 && dir[0] != '/')
+		r = err_set(err, -EINVAL, "'dir' is not absolute");
+	if (r >= 0)
+		r = act_begin(c->server);
+	if (r < 0)
+		return r;
+	/* Who is answered at once need not be told how far it is. */
+	c->reported = engine_clock_ms();
+	r = verb->serve(&e, &watch, options, answer, err);
+	act_end(c->server);
+	return r;
+}
+
+static int stop(struct connection *c, struct json question, struct err *err)
+{
+	const bool force = json_get_bool(json_get_object(question, "options"), "force");
+	int r = json_end(question.doc, err);
+
+	return r < 0 ? r : server_end(c->server, force, err);
+}
+
+/* Negative if nothing more can be said. */
+static int answer_one(struct connection *c, struct json question, bool same, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json answer = json_set_object(json_begin(&doc), "answer");
+	const char *name = json_get_text(question, "ask");
+	struct err why = { 0 };
+	int r;
+
+	if (!name)
+		r = json_end(question.doc, &why);
+	else if (strcmp(name, "stop") == 0)
+		r = stop(c, question, &why);
+	else if (!same)
+		r = err_set(
+		    &why, -EPROTONOSUPPORT,
+		    "this is cowfsd %s: only a program of the same version can ask for '%s'",
+		    engine_version(), name);
+	else
+		r = act(c, name, question, answer, &why);
+	return r < 0 ? send_error(c, r, &why, err) : control_write(c->control.fd, &doc, true, err);
+}
+
+/* --- connections ------------------------------------------------------------------------ */
+
+static void add_spare(struct server *s, struct control_hello *hello)
+{
+	static const char *const states[] = {
+		[SPARE_NONE] = "none",
+		[SPARE_WARMING] = "warming",
+		[SPARE_READY] = "ready",
+		[SPARE_WARM] = "warm",
+	};
+	struct spare_news news;
+
+	spare_news(s->host->spare, &news);
+	snprintf(hello->spare, sizeof(hello->spare), "%s", states[news.state]);
+	hello->spares_taken = news.taken;
+}
+
+static int send_hello(struct connection *c, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct server *s = c->server;
+	struct control_hello hello = {
+		.protocol = CONTROL_PROTOCOL,
+		.pid = getpid(),
+		.mounted = live_count(s->host),
+	};
+
+	snprintf(hello.version, sizeof(hello.version), "%s", engine_version());
+	add_spare(s, &hello);
+	pthread_mutex_lock(&s->lock);
+	hello.busy = s->n_acts > 0;
+	pthread_mutex_unlock(&s->lock);
+	control_set_hello(json_begin(&doc), &hello);
+	return control_write(c->control.fd, &doc, true, err);
+}
+
+static int check_peer(struct connection *c, struct err *err)
+{
+	struct err why = { 0 };
+	uid_t uid;
+	int r = sys_peer_uid(c->control.fd, &uid);
+
+	if (r >= 0 && uid == geteuid())
+		return 0;
+	r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
+	IGNORE_RESULT(send_error(c, r, &why, NULL), "it is not owed an answer");
+	return err_set(err, r, "refused a connection of another user");
+}
+
+/* 1 if it is a program of our version, 0 if of another. */
+static int read_client(struct connection *c, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json line, client;
+	const char *version;
+	bool same;
+	int r;
+
+	r = control_read(&c->control, CONTROL_ASK_MAX, &doc, &line, err);
+	if (r <= 0)
+		return r < 0 ? r : -ENODATA;
+	client = json_get_object(line, "client");
+	version = json_get_text(client, "version");
+	same = json_get_uint(client, "protocol") == CONTROL_PROTOCOL && version &&
+	       strcmp(version, engine_version()) == 0;
+	r = json_end(&doc, err);
+	return r < 0 ? r : same;
+}
+
+static int converse(struct connection *c, struct err *err)
+{
+	struct json question;
+	int same, r;
+
+	r = check_peer(c, err);
+	if (r >= 0)
+		r = send_hello(c, err);
+	same = r < 0 ? r : read_client(c, err);
+	if (same < 0)
+		return same == -ENODATA ? 0 : same;
+	for (;;) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+
+		r = control_read(&c->control, CONTROL_ASK_MAX, &doc, &question, err);
+		if (r <= 0)
+			return r;
+		r = answer_one(c, question, same, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+static void connection_free(struct connection *c)
+{
+	struct server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	/* Closed while it leaves the list: server_drain() must not meet the next owner of the number. */
+	control_done(&c->control);
+	if (c->next)
+		c->next->prev = c->prev;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		s->connections = c->next;
+	s->n_connections--;
+	touch(s);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	free(c);
+}
+
+static bool is_over(void *server)
+{
+	return server_has_ended(server);
+}
+
+static void *connection_run(void *arg)
+{
+	struct connection *c = arg;
+	struct err err = { 0 };
+	int r = converse(c, &err);
+
+	/* One who left before the answer has no need of it. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		log_warn("a connection ended: %s", err.code == r ? err.msg : "out of order");
+	/* Nobody waits for this thread any more. */
+	keep_release(&c->kept);
+	host_sweep(c->server->host, is_over, c->server);
+	connection_free(c);
+	return NULL;
+}
+
+/* Enter it in the list, and give it a thread. */
+static int connection_start(struct server *s, struct connection *c)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	c->next = s->connections;
+	if (c->next)
+		c->next->prev = c;
+	s->connections = c;
+	s->n_connections++;
+	rc = s->n_connections > CONNECTIONS_MAX ? EAGAIN : 0;
+	pthread_mutex_unlock(&s->lock);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (rc == 0)
+		rc = pthread_create(&thread, &attr, connection_run, c);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+void server_accept(struct server *s)
+{
+	struct connection *c;
+	struct err why = { 0 };
+	int fd = sys_accept(s->fd), r;
+
+	if (fd < 0) {
+		if (fd != -EINTR && fd != -ECONNABORTED && fd != -EAGAIN)
+			log_warn("a connection could not be taken: %s, continuing", strerror(-fd));
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->server = s;
+	c->control = (struct control){ .fd = fd };
+	r = connection_start(s, c);
+	if (r >= 0)
+		return;
+	err_set(&why, -EAGAIN, "cowfsd has too much to do");
+	IGNORE_RESULT(send_error(c, -EAGAIN, &why, NULL), "it finds out by the end of the line");
+	connection_free(c);
+}
+
+/* --- beginning and end ------------------------------------------------------------------ */
+
+int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, struct err *err)
+{
+	*s = (struct server){ .host = h, .run_fd = run_fd, .wake_fd = wake_fd };
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	touch(s);
+	if (unlinkat(run_fd, CONTROL_SOCKET, 0) < 0 && errno != ENOENT)
+		return err_sys(err, "removing an old '" CONTROL_SOCKET "'");
+	s->fd = sys_listen_at(run_fd, CONTROL_SOCKET, BACKLOG);
+	if (s->fd < 0)
+		return err_set(err, s->fd, "making the control socket: %s", strerror(-s->fd));
+	if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(err, "the control socket");
+	return 0;
+}
+
+void server_done(struct server *s)
+{
+	assert(s->n_connections == 0);
+	cleanup_close(&s->fd);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+}

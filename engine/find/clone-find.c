@@ -1,0 +1,86 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "engine/api/clone.h"
+#include "engine/host/host-i.h"
+#include "engine/wire/control-i.h"
+
+int clone_find(struct store *s, const char *name, struct clone *ret, struct err *err)
+{
+	int r = clone_get(s, name, ret, err);
+
+	return r == -ENOENT ? err_set(err, r, "there is no clone '%s'", name) : r;
+}
+
+/* By the path alone: the directory may be on a mount of ours, which cowfsd must not touch. */
+char *clone_here(struct engine *e)
+{
+	AUTO_FREE char *real = e->host ? strdup(e->host->dir) : realpath(e->store_path, NULL);
+	AUTO_FREE char *clones = real ? path_join(real, CONTROL_CLONES) : NULL;
+	const char *name;
+
+	if (!clones || !path_is_below(e->dir, clones) || strcmp(e->dir, clones) == 0)
+		return NULL;
+	name = e->dir + strlen(clones) + 1;
+	return strndup(name, strcspn(name, "/"));
+}
+
+int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
+		struct clone *ret, struct err *err)
+{
+	AUTO_FREE char *here = name ? NULL : clone_here(e);
+
+	if (!name && !here)
+		return err_set(err, -EINVAL, "which clone is to be %s?", done);
+	return clone_find(s, name ? name : here, ret, err);
+}
+
+int clone_origin(struct store *s, const struct clone *c, struct project *ret,
+		 struct snapshot *ret_base, struct err *err)
+{
+	int r = engine_as_damage(err, project_get(s, &c->project, ret, err));
+
+	return r < 0 ? r : engine_as_damage(err, snapshot_get(s, &c->base, ret_base, err));
+}
+
+char *engine_clone_here(struct engine *e)
+{
+	return clone_here(e);
+}
+
+void engine_clone_done(struct engine_clone *c)
+{
+	free(c->name);
+	free(c->path);
+	free(c->project);
+	engine_paths_done(&c->changed);
+	engine_paths_done(&c->stale.in_project);
+	*c = (struct engine_clone){ 0 };
+}
+
+void engine_paths_done(struct engine_paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->list[i].path);
+	free(p->list);
+	*p = (struct engine_paths){ 0 };
+}
+
+void engine_clones_done(struct engine_clones *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		engine_clone_done(&c->list[i]);
+	free(c->list);
+	free(c->project);
+	*c = (struct engine_clones){ 0 };
+}
+
+void engine_overview_done(struct engine_overview *o)
+{
+	free(o->path);
+	engine_paths_done(&o->changed);
+	*o = (struct engine_overview){ 0 };
+}

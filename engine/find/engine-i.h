@@ -1,0 +1,240 @@
+/*
+ * engine-i.h - what the files of engine/ share: the store behind the verbs, and how
+ * projects, histories and states are found in it.
+ */
+#pragma once
+
+#include "cowfs/store/catalog.h"
+#include "cowfs/store/store.h"
+#include "engine/api/engine.h"
+#include "engine/api/history.h"
+
+struct host;
+struct kept;
+
+/* In cowfsd there is one for each question, which borrows all that it has. */
+struct engine {
+	char *dir;
+	char *home; /* of who asks, without symlinks; NULL: none */
+	char *store_path;
+	struct store *store;  /* NULL until a verb wants it */
+	enum store_mode mode; /* of `store` */
+
+	struct host *host;  /* in cowfsd: what it owns; else NULL */
+	struct kept **kept; /* in cowfsd: what stays until who asks has gone (keep-i.h) */
+	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
+	void *warn_ctx;
+};
+
+/* We went on, and who asked should know. */
+void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * The store, open for at least `mode`; borrowed until the engine closes or another
+ * call asks for more.  -ENOENT with a sentence if there is none yet.
+ */
+NODISCARD int engine_store(struct engine *e, enum store_mode mode, struct store **ret,
+			   struct err *err);
+
+/* Without opening it; what is in the way of telling counts as one, and is said by who opens it. */
+bool engine_has_store(const struct engine *e);
+
+/* A record that another one names is damage if it is missing, not an answer. */
+int engine_as_damage(struct err *err, int r);
+
+int64_t engine_now(void);       /* nanoseconds since 1970 */
+uint64_t engine_clock_ms(void); /* for measuring */
+
+/* --- project.c -------------------------------------------------------------------------- */
+
+/* The nearest registered project that holds `dir` (clean, absolute); -ENXIO if none does. */
+NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
+			      struct err *err);
+
+/* -ENXIO, and that there is none where the command was given. */
+int engine_no_project(const struct engine *e, struct err *err);
+
+/* The same for the engine's directory; what is in a clone belongs to the clone's project. */
+NODISCARD int project_around(struct engine *e, struct store *s, struct project *ret,
+			     struct err *err);
+
+/* The store, for reading, and the project that holds the engine's directory; -ENXIO if there is none. */
+NODISCARD int engine_project(struct engine *e, struct store **ret_store, struct project *ret,
+			     struct err *err);
+
+/* The directory that the user named, as a path that stays the same from wherever it is named. */
+NODISCARD int project_named(struct engine *e, const char *named, char **ret, struct err *err);
+
+/*
+ * The project that a command works on, registered or not: an id of zero means that
+ * it is new.  `s` may be NULL: nothing is registered yet.  `named` is what project_named()
+ * gave, or NULL: by the rule of where the command was given, which never picks "/" or
+ * the home directory (-ECANCELED), nor what is in a clone.
+ */
+NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
+			     struct project *ret, struct err *err);
+
+/* --- history.c -------------------------------------------------------------------------- */
+
+/* The snapshots of a project (`clone` NULL) or a clone, newest first, without tags. */
+NODISCARD int history_load(struct store *s, const struct catalog_id *project,
+			   const struct clone *clone, struct engine_history *ret, struct err *err);
+
+/* The newest of a project, by its record.  -ENOENT if there is none. */
+NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
+			     struct snapshot *ret, struct err *err);
+
+/* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
+NODISCARD int history_has_clone(struct store *store, const struct snapshot *s, struct err *err);
+
+/* Is this what it holds, and with that base (of a clone, else zero)?  A snapshot of id zero holds nothing. */
+bool history_holds(const struct snapshot *s, const struct object_id *root,
+		   const struct catalog_id *base);
+
+/* Copy a record of the catalog, without tags. */
+NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct err *err);
+
+/* --- take.c ----------------------------------------------------------------------------- */
+
+/* engine_take(), done here.  `reuse`: a state that the parent has already needs no other snapshot. */
+NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
+			    struct engine_taken *ret, struct err *err);
+
+/* --- check.c, gc.c ---------------------------------------------------------------------- */
+
+/* engine_check() and engine_gc(), done here. */
+struct engine_check;
+struct engine_gc;
+struct engine_gc_options;
+struct engine_check_options;
+NODISCARD int upkeep_check(struct engine *e, const struct engine_check_options *options,
+			   struct engine_check *ret, struct err *err);
+NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
+			struct engine_gc *ret, struct err *err);
+
+/* --- tag.c ------------------------------------------------------------------------------ */
+
+#define TAG_NAME_MAX 128
+
+/* May the user give a snapshot this name?  -EINVAL with a sentence if not. */
+NODISCARD int tag_check_name(const char *name, struct err *err);
+
+/* Names in the catalog are those of the whole store; a project's tags are its own. */
+NODISCARD char *tag_full_name(const struct catalog_id *project, const char *name);
+
+/* Add a tag to what is said of a snapshot. */
+NODISCARD int tag_append(struct engine_snapshot *s, const char *name, struct err *err);
+
+/* Give each snapshot of `list` its tags. */
+NODISCARD int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err);
+
+/* --- tag-edit.c ------------------------------------------------------------------------- */
+
+/* engine_tag_add() and engine_tag_delete(), done here. */
+struct engine_tags;
+NODISCARD int tag_add(struct engine *e, const char *name, const char *state,
+		      struct engine_tags *ret, struct err *err);
+NODISCARD int tag_delete(struct engine *e, const char *name, struct engine_tags *ret,
+			 struct err *err);
+
+/* --- words.c ---------------------------------------------------------------------------- */
+
+#define CLONE_NAME_MAX 64
+
+/* May the user give a clone this name?  -EINVAL with a sentence if not. */
+NODISCARD int clone_check_name(const char *name, struct err *err);
+
+/* Two friendly words; another clone may have them. */
+NODISCARD int words_pick(char name[CLONE_NAME_MAX + 1], struct err *err);
+
+/* --- clone-find.c ----------------------------------------------------------------------- */
+
+/* -ENOENT with a sentence if there is none. */
+NODISCARD int clone_find(struct store *s, const char *name, struct clone *ret, struct err *err);
+
+/* The name of the clone that holds the engine's directory, owned; NULL: none does. */
+char *clone_here(struct engine *e);
+
+/*
+ * The one of that name, or (NULL) the one that holds the engine's directory.  -EINVAL if none does,
+ * with a sentence that asks which is to be "promoted", or whatever.
+ */
+NODISCARD int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
+			  struct clone *ret, struct err *err);
+
+/* What it was made of; that these are gone is damage. */
+NODISCARD int clone_origin(struct store *s, const struct clone *c, struct project *ret,
+			   struct snapshot *ret_base, struct err *err);
+
+/* engine_clone() and the others of clone.h, done here. */
+struct engine_clone_options;
+struct engine_clones;
+struct engine_clone;
+struct engine_overview;
+struct engine_removed;
+NODISCARD int clone_make(struct engine *e, const struct engine_clone_options *options,
+			 struct engine_clones *ret, struct err *err);
+NODISCARD int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
+NODISCARD int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+			   struct engine_clone *ret_clone, struct engine_overview *ret_project,
+			   struct err *err);
+NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
+			   struct engine_removed *ret, struct err *err);
+NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);
+NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struct err *err);
+
+/* --- rollback.c ------------------------------------------------------------------------- */
+
+/* engine_rollback(), done here. */
+struct engine_rollback_options;
+struct engine_rolled;
+NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+			  struct engine_rolled *ret, struct err *err);
+
+/* --- radar.c ---------------------------------------------------------------------------- */
+
+/* engine_radar(), done here. */
+struct engine_radar;
+NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *ret,
+		       struct err *err);
+
+/* --- rebase.c --------------------------------------------------------------------------- */
+
+/* engine_rebase(), done here. */
+struct engine_rebase_options;
+struct engine_rebased;
+NODISCARD int rebase_do(struct engine *e, const struct engine_rebase_options *options,
+			struct engine_rebased *ret, struct err *err);
+
+/* --- state.c ---------------------------------------------------------------------------- */
+
+/*
+ * The snapshot that a person's words mean: "@", "@-1", "NAME@", an id or its
+ * beginning, a tag.  -ENOENT, -EINVAL or -ENXIO with a sentence.
+ */
+NODISCARD int state_resolve(struct engine *e, struct store *s, const char *text,
+			    struct snapshot *ret, struct err *err);
+
+enum state_kind {
+	STATE_PROJECT, /* now */
+	STATE_CLONE,   /* now */
+	STATE_SNAPSHOT,
+};
+
+/* Any state that a person can name. */
+struct state {
+	enum state_kind kind;
+	char *text;               /* owned; names the same from anywhere in the project */
+	struct project project;   /* whose it is */
+	struct clone clone;       /* of STATE_CLONE, as its record has it */
+	struct snapshot snapshot; /* of STATE_SNAPSHOT */
+};
+
+void state_done(struct state *s);
+
+/*
+ * The same for all that can be named: "." is the project now, and the name of a clone that clone
+ * now, also where a tag has that name.
+ */
+NODISCARD int state_find(struct engine *e, struct store *s, const char *text, struct state *ret,
+			 struct err *err);

@@ -1,0 +1,252 @@
+#include "engine/api/history.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/find/engine-i.h"
+#include "engine/find/unborn-i.h"
+
+void engine_snapshot_done(struct engine_snapshot *s)
+{
+	for (size_t i = 0; i < s->n_tags; i++)
+		free(s->tags[i]);
+	free(s->tags);
+	free(s->clone);
+	free(s->message);
+	*s = (struct engine_snapshot){ 0 };
+}
+
+void engine_taken_done(struct engine_taken *t)
+{
+	engine_snapshot_done(&t->snapshot);
+	for (size_t i = 0; i < t->n_skipped; i++) {
+		free(t->skipped[i].path);
+		free(t->skipped[i].why);
+	}
+	free(t->skipped);
+	free(t->project);
+	*t = (struct engine_taken){ 0 };
+}
+
+void engine_history_done(struct engine_history *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		engine_snapshot_done(&h->list[i]);
+	free(h->list);
+	free(h->project);
+	*h = (struct engine_history){ 0 };
+}
+
+/* --- listing ---------------------------------------------------------------------------- */
+
+static char *id_text(const struct catalog_id *id, char text[ENGINE_ID_SIZE])
+{
+	_Static_assert(ENGINE_ID_SIZE == CATALOG_HEX_SIZE, "one id, two names for its size");
+
+	text[0] = '\0';
+	return catalog_id_is_zero(id) ? text : catalog_id_hex(id, text);
+}
+
+int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct err *err)
+{
+	CLEANUP(engine_snapshot_done) struct engine_snapshot copy = {
+		.created = s->created,
+		.files = s->files,
+		.bytes = s->bytes,
+	};
+
+	id_text(&s->id, copy.id);
+	id_text(&s->parent, copy.parent);
+	id_text(&s->project, copy.project);
+	copy.message = strdup(s->message);
+	copy.clone = s->clone ? strdup(s->clone) : NULL;
+	if (!copy.message || (s->clone && !copy.clone))
+		return err_nomem(err);
+	*ret = copy;
+	copy = (struct engine_snapshot){ 0 };
+	return 0;
+}
+
+struct collect {
+	const struct catalog_id *project;
+	const struct clone *clone;
+	bool all; /* whatever they were taken of */
+	struct unborn unborn;
+	struct engine_history history;
+	size_t cap;
+};
+
+static void collect_done(struct collect *c)
+{
+	engine_history_done(&c->history);
+	unborn_done(&c->unborn);
+}
+
+static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct collect *c = ctx;
+	struct engine_history *h = &c->history;
+	struct engine_snapshot *list;
+	int r;
+
+	if (!catalog_id_same(&s->project, c->project) || (!c->all && !s->clone != !c->clone) ||
+	    unborn_has(&c->unborn, &s->id))
+		return 0;
+	/* Tagged snapshots of an earlier clone of that name are not this one's. */
+	if (!c->all && s->clone &&
+	    (strcmp(s->clone, c->clone->name) != 0 || s->created <= c->clone->created))
+		return 0;
+	if (h->n == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 16;
+
+		list = reallocarray(h->list, cap, sizeof(*list));
+		if (!list)
+			return err_nomem(err);
+		h->list = list;
+		c->cap = cap;
+	}
+	r = history_entry(s, &h->list[h->n], err);
+	if (r >= 0)
+		h->n++;
+	return r;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct engine_snapshot *x = a, *y = b;
+
+	return (x->created < y->created) - (x->created > y->created);
+}
+
+static int load(struct store *s, struct collect *c, struct engine_history *ret, struct err *err)
+{
+	int r = unborn_load(s, &c->unborn, err);
+
+	if (r >= 0)
+		r = snapshot_each(s, on_snapshot, c, err);
+	if (r < 0)
+		return r;
+	if (c->history.n > 0)
+		qsort(c->history.list, c->history.n, sizeof(*c->history.list), newest_first);
+	*ret = c->history;
+	c->history = (struct engine_history){ 0 };
+	return 0;
+}
+
+int history_load(struct store *s, const struct catalog_id *project, const struct clone *clone,
+		 struct engine_history *ret, struct err *err)
+{
+	CLEANUP(collect_done) struct collect c = { .project = project, .clone = clone };
+
+	return load(s, &c, ret, err);
+}
+
+struct newest {
+	const struct catalog_id *project;
+	struct catalog_id id;
+	int64_t created;
+	bool found;
+	struct unborn unborn;
+};
+
+static void newest_done(struct newest *n)
+{
+	unborn_done(&n->unborn);
+}
+
+static int on_newer(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct newest *n = ctx;
+
+	(void)err;
+	if (!catalog_id_same(&s->project, n->project) || s->clone ||
+	    (n->found && s->created <= n->created) || unborn_has(&n->unborn, &s->id))
+		return 0;
+	n->found = true;
+	n->id = s->id;
+	n->created = s->created;
+	return 0;
+}
+
+int history_newest(struct store *s, const struct catalog_id *project, struct snapshot *ret,
+		   struct err *err)
+{
+	CLEANUP(newest_done) struct newest n = { .project = project };
+	int r = unborn_load(s, &n.unborn, err);
+
+	if (r >= 0)
+		r = snapshot_each(s, on_newer, &n, err);
+	if (r < 0)
+		return r;
+	return n.found ? engine_as_damage(err, snapshot_get(s, &n.id, ret, err)) : -ENOENT;
+}
+
+int history_has_clone(struct store *store, const struct snapshot *s, struct err *err)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r;
+
+	if (!s->clone)
+		return 0;
+	r = clone_get(store, s->clone, &clone, err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	return catalog_id_same(&clone.project, &s->project) && s->created > clone.created;
+}
+
+bool history_holds(const struct snapshot *s, const struct object_id *root,
+		   const struct catalog_id *base)
+{
+	return !catalog_id_is_zero(&s->id) && object_id_equal(&s->root, root) &&
+	       (catalog_id_is_zero(&s->base) || catalog_id_same(&s->base, base));
+}
+
+int engine_log(struct engine *e, const char *clone, struct engine_history *ret, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(clone_done) struct clone c = { 0 };
+	struct store *s;
+	int r;
+
+	r = engine_project(e, &s, &project, err);
+	if (r >= 0 && clone) {
+		r = clone_get(s, clone, &c, err);
+		if (r == -ENOENT || (r >= 0 && !catalog_id_same(&c.project, &project.id)))
+			r = err_set(err, -ENOENT, "this project has no clone '%s'", clone);
+	}
+	if (r >= 0)
+		r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
+	if (r >= 0)
+		r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	h.project = TAKE_PTR(project.path);
+	*ret = h;
+	h = (struct engine_history){ 0 };
+	return 0;
+}
+
+int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(collect_done) struct collect c = { .project = &project.id, .all = true };
+	struct store *s;
+	int r;
+
+	r = engine_project(e, &s, &project, err);
+	if (r >= 0)
+		r = load(s, &c, &h, err);
+	if (r >= 0)
+		r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	h.project = TAKE_PTR(project.path);
+	*ret = h;
+	h = (struct engine_history){ 0 };
+	return 0;
+}

@@ -1,0 +1,95 @@
+#include "engine/api/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/api/receipts.h"
+#include "engine/find/engine-i.h"
+
+#define ID_SHOWN 8 /* digits of an id, as lists show it */
+
+struct naming {
+	const struct project *project; /* NULL: there is none here */
+	engine_name_fn fn;
+	void *ctx;
+};
+
+static int on_clone(const struct clone *c, void *ctx, struct err *err)
+{
+	const struct naming *n = ctx;
+
+	(void)err;
+	if (!n->project || catalog_id_same(&c->project, &n->project->id))
+		n->fn(c->name, "clone", n->ctx);
+	return 0;
+}
+
+static void tell_snapshot(const struct naming *n, const struct engine_snapshot *s)
+{
+	char id[ID_SHOWN + 1];
+
+	for (size_t i = 0; i < s->n_tags; i++)
+		n->fn(s->tags[i], *s->message != '\0' ? s->message : "tag", n->ctx);
+	snprintf(id, sizeof(id), "%.*s", ID_SHOWN, s->id);
+	n->fn(id, *s->message != '\0' ? s->message : "snapshot", n->ctx);
+}
+
+static int tell_snapshots(struct store *s, const struct naming *n, struct err *err)
+{
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	int r;
+
+	r = history_load(s, &n->project->id, NULL, &h, err);
+	if (r >= 0)
+		r = tag_fill(s, h.list, h.n, err);
+	if (r >= 0 && h.n > 0)
+		n->fn("@", "the newest snapshot", n->ctx);
+	for (size_t i = 0; i < h.n && r >= 0; i++)
+		tell_snapshot(n, &h.list[i]);
+	return r;
+}
+
+static int tell_promotions(struct engine *e, const struct naming *n, struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	int r = engine_receipts(e, &all, err);
+
+	for (size_t i = 0; i < all.n && r >= 0; i++) {
+		AUTO_FREE char *about = NULL;
+		const struct engine_receipt *one = &all.list[i];
+		char id[ID_SHOWN + 1];
+
+		if (one->undone)
+			continue;
+		snprintf(id, sizeof(id), "%.*s", ID_SHOWN, one->id);
+		if (asprintf(&about, "%s%s%s", engine_receipt_kind_name(one->kind),
+			     one->clone ? " of " : "", one->clone ? one->clone : "") < 0)
+			about = NULL;
+		n->fn(id, about ? about : "", n->ctx);
+	}
+	return r;
+}
+
+int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, void *ctx,
+		 struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	struct naming n = { .fn = fn, .ctx = ctx };
+	struct store *s;
+	int r;
+
+	r = engine_store(e, STORE_READ, &s, err);
+	if (r < 0)
+		return r;
+	r = project_around(e, s, &project, err);
+	if (r < 0 && r != -ENXIO)
+		return r;
+	n.project = r >= 0 ? &project : NULL;
+	if (what == ENGINE_NAMES_PROMOTIONS)
+		return n.project ? tell_promotions(e, &n, err) : 0;
+	r = clone_each(s, on_clone, &n, err);
+	if (r >= 0 && what == ENGINE_NAMES_STATES && n.project)
+		r = tell_snapshots(s, &n, err);
+	return r;
+}

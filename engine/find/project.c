@@ -1,0 +1,198 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "engine/host/host-i.h"
+
+/* --- registered ------------------------------------------------------------------------- */
+
+struct search {
+	const char *dir;
+	bool exact;           /* only the directory itself will do */
+	struct catalog_id id; /* of the nearest so far */
+	size_t path_len;      /* of its path; 0: none yet */
+};
+
+static int on_project(const struct project *p, void *ctx, struct err *err)
+{
+	struct search *search = ctx;
+	size_t len = strlen(p->path);
+
+	(void)err;
+	if (search->exact ? strcmp(search->dir, p->path) != 0
+			  : !path_is_below(search->dir, p->path))
+		return 0;
+	if (len > search->path_len) {
+		search->path_len = len;
+		search->id = p->id;
+	}
+	return 0;
+}
+
+/* 1 if there is one, 0 if not. */
+static int find_registered(struct store *s, const char *dir, bool exact, struct project *ret,
+			   struct err *err)
+{
+	struct search search = { .dir = dir, .exact = exact };
+	int r;
+
+	r = project_each(s, on_project, &search, err);
+	if (r < 0 || search.path_len == 0)
+		return r;
+	r = project_get(s, &search.id, ret, err);
+	return r < 0 ? engine_as_damage(err, r) : 1;
+}
+
+static int no_project(const char *dir, struct err *err)
+{
+	return err_set(err, -ENXIO, "'%s' is in no project that has snapshots", dir);
+}
+
+int engine_no_project(const struct engine *e, struct err *err)
+{
+	return no_project(e->dir, err);
+}
+
+int project_holding(struct store *s, const char *dir, struct project *ret, struct err *err)
+{
+	int r = find_registered(s, dir, false, ret, err);
+
+	if (r == 0)
+		return no_project(dir, err);
+	return r < 0 ? r : 0;
+}
+
+int project_around(struct engine *e, struct store *s, struct project *ret, struct err *err)
+{
+	AUTO_FREE char *name = clone_here(e);
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r;
+
+	r = name ? clone_get(s, name, &clone, err) : -ENOENT;
+	if (r == -ENOENT)
+		return project_holding(s, e->dir, ret, err);
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(s, &clone.project, ret, err));
+	return r;
+}
+
+int engine_project(struct engine *e, struct store **ret_store, struct project *ret, struct err *err)
+{
+	struct store *s;
+	int r;
+
+	r = engine_store(e, STORE_READ, &s, err);
+	if (r == -ENOENT)
+		return no_project(e->dir, err);
+	if (r >= 0)
+		r = project_around(e, s, ret, err);
+	if (r >= 0)
+		*ret_store = s;
+	return r;
+}
+
+/* --- not registered yet ----------------------------------------------------------------- */
+
+/* What may be a project only if someone says so, by the name to call it; NULL for all else. */
+static const char *too_wide(const struct engine *e, const char *dir)
+{
+	if (strcmp(dir, "/") == 0)
+		return "the root of all";
+	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
+}
+
+/* Git's own mark: a repository, or a file that leads to one. */
+static bool is_work_tree(const char *dir)
+{
+	AUTO_FREE char *git = path_join(dir, ".git"), *head = path_join(dir, ".git/HEAD");
+	struct stat st;
+
+	if (!git || !head || lstat(git, &st) < 0)
+		return false;
+	return S_ISREG(st.st_mode) || lstat(head, &st) == 0;
+}
+
+/* Cut `dir` down to the work tree that holds it; unchanged if there is none. */
+static int to_work_tree(const struct engine *e, char *dir, struct err *err)
+{
+	AUTO_FREE char *up = strdup(dir);
+
+	if (!up)
+		return err_nomem(err);
+	while (strcmp(up, "/") != 0) {
+		/* Someone's dot files in git do not make all of the home directory one project. */
+		if (!too_wide(e, up) && is_work_tree(up)) {
+			memcpy(dir, up, strlen(up) + 1);
+			return 0;
+		}
+		*strrchr(up, '/') = '\0';
+		if (*up == '\0')
+			memcpy(up, "/", sizeof("/"));
+	}
+	return 0;
+}
+
+int project_named(struct engine *e, const char *named, char **ret, struct err *err)
+{
+	AUTO_FREE char *path = named[0] == '/' ? strdup(named) : path_join(e->dir, named);
+	AUTO_FREE char *real = NULL;
+	struct stat st;
+
+	if (!path)
+		return err_nomem(err);
+	real = realpath(path, NULL);
+	if (!real || stat(real, &st) < 0)
+		return err_sys(err, "directory '%s'", named);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "'%s' is not a directory", named);
+	*ret = TAKE_PTR(real);
+	return 0;
+}
+
+/* In cowfsd nothing of a directory may be touched before it is known not to be its own. */
+static int may_read(struct engine *e, const char *dir, struct err *err)
+{
+	return e->host ? host_may_read(e->host, dir, err) : 0;
+}
+
+/* By the rule of where the command was given. */
+static int choose_around(struct engine *e, char *dir, struct err *err)
+{
+	int r = to_work_tree(e, dir, err);
+
+	if (r >= 0 && too_wide(e, dir))
+		return err_set(err, -ECANCELED,
+			       "'%s' is %s, which is a project only if you name it", dir,
+			       too_wide(e, dir));
+	return r;
+}
+
+int project_choose(struct engine *e, struct store *s, const char *named, struct project *ret,
+		   struct err *err)
+{
+	CLEANUP(project_done) struct project p = { 0 };
+	AUTO_FREE char *dir = strdup(named ? named : e->dir);
+	int r;
+
+	if (!dir)
+		return err_nomem(err);
+	r = may_read(e, dir, err);
+	if (r >= 0 && s)
+		r = find_registered(s, dir, named != NULL, &p, err);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		r = named ? 0 : choose_around(e, dir, err);
+		if (r < 0)
+			return r;
+		p.path = TAKE_PTR(dir);
+	}
+	r = may_read(e, p.path, err);
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = (struct project){ 0 };
+	return 0;
+}

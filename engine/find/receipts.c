@@ -1,0 +1,160 @@
+#include "engine/api/receipts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "engine/find/engine-i.h"
+
+const char *engine_receipt_kind_name(enum engine_receipt_kind kind)
+{
+	static const char *const names[] = {
+		[ENGINE_RECEIPT_PROMOTION] = "promotion",
+		[ENGINE_RECEIPT_ROLLBACK] = "rollback",
+		[ENGINE_RECEIPT_UNDO] = "undo",
+	};
+
+	return names[kind];
+}
+
+static void one_done(struct engine_receipt *r)
+{
+	for (size_t i = 0; i < r->n_checks; i++)
+		free(r->checks[i].command);
+	free(r->checks);
+	free(r->clone);
+	free(r->who);
+	free(r->sha256);
+	*r = (struct engine_receipt){ 0 };
+}
+
+void engine_receipts_done(struct engine_receipts *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		one_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_receipts){ 0 };
+}
+
+static void set_id(const struct catalog_id *id, char text[ENGINE_ID_SIZE])
+{
+	text[0] = '\0';
+	if (!catalog_id_is_zero(id))
+		catalog_id_hex(id, text);
+}
+
+/* {"checks":[...]}, as it was written when they had run. */
+static int read_checks(const char *text, struct engine_receipt *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json root, list, at;
+	const char *run;
+	size_t n;
+	int r = json_parse(&doc, text, strlen(text), &root, err);
+
+	if (r < 0)
+		return r;
+	list = json_get_array(root, "checks");
+	n = json_length(list);
+	ret->checks = calloc(n + 1, sizeof(*ret->checks));
+	if (!ret->checks)
+		return err_nomem(err);
+	for (; ret->n_checks < n; ret->n_checks++) {
+		struct engine_checked *c = &ret->checks[ret->n_checks];
+
+		at = json_at_object(list, ret->n_checks);
+		c->command = json_get_name(at, "cmd");
+		c->exit_code = (int)json_get_int(at, "exit_code");
+		c->duration_ms = json_get_uint(at, "duration_ms");
+		run = json_get_text(at, "run");
+		snprintf(c->run, sizeof(c->run), "%s", run ? run : "");
+	}
+	return json_end(&doc, err);
+}
+
+static int fill(const struct receipt *r, struct engine_receipt *ret, struct err *err)
+{
+	int x = 0;
+
+	*ret = (struct engine_receipt){
+		.kind = r->kind == RECEIPT_PROMOTION  ? ENGINE_RECEIPT_PROMOTION
+			: r->kind == RECEIPT_ROLLBACK ? ENGINE_RECEIPT_ROLLBACK
+						      : ENGINE_RECEIPT_UNDO,
+		.undone = r->state == RECEIPT_UNDONE,
+		.clone = r->clone ? strdup(r->clone) : NULL,
+		.who = strdup(r->who ? r->who : ""),
+		.uid = r->uid,
+		.created = r->created,
+		.sha256 = r->sha256 ? strdup(r->sha256) : NULL,
+	};
+	set_id(&r->id, ret->id);
+	set_id(&r->before, ret->before);
+	set_id(&r->after, ret->after);
+	set_id(&r->base, ret->base);
+	set_id(&r->undoes, ret->undoes);
+	if (!ret->who || (r->clone && !ret->clone) || (r->sha256 && !ret->sha256))
+		return err_nomem(err);
+	if (r->checks)
+		x = read_checks(r->checks, ret, err);
+	/* It is what we wrote: if it cannot be read, that is damage. */
+	return x < 0 && x != -ENOMEM
+		   ? err_set(err, -EBADMSG, "receipt %s: its checks are not readable", ret->id)
+		   : x;
+}
+
+struct collect {
+	const struct catalog_id *project;
+	struct engine_receipts all;
+	size_t cap;
+};
+
+static void collect_done(struct collect *c)
+{
+	engine_receipts_done(&c->all);
+}
+
+static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct collect *c = ctx;
+	struct engine_receipts *all = &c->all;
+
+	if (r->state == RECEIPT_BEGUN || !catalog_id_same(&r->project, c->project))
+		return 0;
+	if (all->n == c->cap) {
+		const size_t cap = c->cap ? 2 * c->cap : 16;
+		struct engine_receipt *list = reallocarray(all->list, cap, sizeof(*list));
+
+		if (!list)
+			return err_nomem(err);
+		all->list = list;
+		c->cap = cap;
+	}
+	return fill(r, &all->list[all->n++], err);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct engine_receipt *x = a, *y = b;
+
+	return (x->created < y->created) - (x->created > y->created);
+}
+
+int engine_receipts(struct engine *e, struct engine_receipts *ret, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(collect_done) struct collect c = { .project = &project.id };
+	struct store *s;
+	int r = engine_project(e, &s, &project, err);
+
+	if (r >= 0)
+		r = receipt_each(s, on_receipt, &c, err);
+	if (r < 0)
+		return r;
+	if (c.all.n > 0)
+		qsort(c.all.list, c.all.n, sizeof(*c.all.list), newest_first);
+	*ret = c.all;
+	c.all = (struct engine_receipts){ 0 };
+	return 0;
+}

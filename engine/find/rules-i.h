@@ -1,0 +1,16 @@
+/*
+ * rules-i.h - where rules are read from.
+ */
+#pragma once
+
+#include "engine/api/rules.h"
+#include "engine/find/engine-i.h"
+
+/* The user's, owned; NULL: there is no place for it. */
+char *rules_of_user(const struct engine *e);
+
+/* Add those of a file; one that is not there has none. */
+NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *err);
+
+/* Those of the project in this directory. */
+NODISCARD int rules_read_project(struct engine_rules *r, const char *project, struct err *err);

@@ -1,0 +1,177 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fdio.h"
+#include "base/path.h"
+#include "base/yaml.h"
+#include "engine/find/rules-i.h"
+
+#define USER_FILE    "snapcow/guard.yaml"
+#define PROJECT_FILE ".snap/guard.yaml"
+
+struct reading {
+	const char *name; /* of the file */
+	struct engine_rules *rules;
+	struct err *err;
+};
+
+static void rule_done(struct guard_rule *r)
+{
+	free((char *)(uintptr_t)r->name);
+	free((char *)(uintptr_t)r->patterns);
+	free((char *)(uintptr_t)r->why);
+}
+
+void engine_rules_done(struct engine_rules *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		rule_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_rules){ 0 };
+}
+
+static int complain(struct reading *rd, struct yaml at, const char *why)
+{
+	int line, column;
+
+	yaml_place(at, &line, &column);
+	return err_set(rd->err, -EINVAL, "%s:%d:%d: %s", rd->name, line, column, why);
+}
+
+/* A text, or a list of them: a line each. */
+static int read_patterns(struct reading *rd, struct yaml value, char **ret)
+{
+	CLEANUP(buf_done) struct buf lines = BUF_INIT;
+	void *iter = NULL;
+	struct yaml item;
+	int r = 0;
+
+	if (yaml_kind(value) != YAML_LIST)
+		return complain(rd, value, "'paths' is a list of patterns");
+	while (r >= 0 && yaml_next_item(value, &iter, &item)) {
+		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0' ||
+		    strchr("!#", yaml_text(item)[0]) || strchr(yaml_text(item), '\n'))
+			return complain(rd, item, "a pattern is a line that takes nothing back");
+		r = buf_append_str(&lines, yaml_text(item));
+		if (r >= 0)
+			r = buf_append_u8(&lines, '\n');
+	}
+	if (r >= 0 && lines.len == 0)
+		return complain(rd, value, "'paths' names nothing");
+	*ret = r >= 0 && buf_str(&lines) ? strdup(buf_str(&lines)) : NULL;
+	return *ret ? 0 : err_nomem(rd->err);
+}
+
+static int read_text(struct reading *rd, struct yaml value, char **ret)
+{
+	if (yaml_kind(value) != YAML_TEXT || *yaml_text(value) == '\0')
+		return complain(rd, value, "this is a text");
+	*ret = strdup(yaml_text(value));
+	return *ret ? 0 : err_nomem(rd->err);
+}
+
+static int read_pair(struct reading *rd, struct yaml key, struct yaml value, char *parts[3])
+{
+	static const char *const names[] = { "name", "paths", "why" };
+
+	if (yaml_kind(key) == YAML_TEXT)
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
+			if (strcmp(yaml_text(key), names[i]) == 0)
+				return i == 1 ? read_patterns(rd, value, &parts[i])
+					      : read_text(rd, value, &parts[i]);
+	return complain(rd, key, "a rule has name, paths and why");
+}
+
+static int add(struct reading *rd, char *parts[3])
+{
+	struct engine_rules *r = rd->rules;
+	struct guard_rule *more = reallocarray(r->list, r->n + 1, sizeof(*more));
+
+	if (!more)
+		return err_nomem(rd->err);
+	r->list = more;
+	r->list[r->n++] = (struct guard_rule){
+		.name = TAKE_PTR(parts[0]),
+		.patterns = TAKE_PTR(parts[1]),
+		.why = TAKE_PTR(parts[2]),
+	};
+	return 0;
+}
+
+static int read_rule(struct reading *rd, struct yaml rule)
+{
+	char *parts[3] = { NULL, NULL, NULL };
+	struct yaml key, value;
+	void *iter = NULL;
+	int r = 0;
+
+	if (yaml_kind(rule) != YAML_MAP)
+		return complain(rd, rule, "a rule has name, paths and why");
+	while (r >= 0 && yaml_next_pair(rule, &iter, &key, &value))
+		r = read_pair(rd, key, value, parts);
+	if (r >= 0 && (!parts[0] || !parts[1] || !parts[2]))
+		r = complain(rd, rule, "a rule has name, paths and why");
+	if (r >= 0)
+		r = add(rd, parts);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		free(parts[i]);
+	return r;
+}
+
+int rules_read(struct engine_rules *rules, const char *path, struct err *err)
+{
+	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct reading rd = { .name = path, .rules = rules, .err = err };
+	struct yaml top, item;
+	void *iter = NULL;
+	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r >= 0)
+		r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
+	if (r < 0 || yaml_kind(top) == YAML_NOTHING)
+		return r;
+	if (yaml_kind(top) != YAML_LIST)
+		return complain(&rd, top, "this is a list of rules");
+	while (r >= 0 && yaml_next_item(top, &iter, &item))
+		r = read_rule(&rd, item);
+	return r;
+}
+
+int rules_read_project(struct engine_rules *r, const char *project, struct err *err)
+{
+	AUTO_FREE char *path = path_join(project, PROJECT_FILE);
+
+	return path ? rules_read(r, path, err) : err_nomem(err);
+}
+
+char *rules_of_user(const struct engine *e)
+{
+	const char *config = getenv("XDG_CONFIG_HOME");
+
+	if (config && *config == '/')
+		return path_join(config, USER_FILE);
+	return e->home ? path_join(e->home, ".config/" USER_FILE) : NULL;
+}
+
+int engine_rules(struct engine *e, struct engine_rules *ret, struct err *err)
+{
+	CLEANUP(engine_rules_done) struct engine_rules rules = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	AUTO_FREE char *user = rules_of_user(e);
+	struct store *s;
+	int r = user ? rules_read(&rules, user, err) : 0;
+
+	if (r >= 0 && engine_has_store(e) && engine_project(e, &s, &project, NULL) >= 0)
+		r = rules_read_project(&rules, project.path, err);
+	if (r < 0)
+		return r;
+	*ret = rules;
+	rules = (struct engine_rules){ 0 };
+	return 0;
+}

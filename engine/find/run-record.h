@@ -1,0 +1,51 @@
+/*
+ * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .out and .err.
+ *
+ * Who runs it writes it: cowfsd has no part in it.  The record is there from the start, with a line
+ * of what is known then, and gets a second one at the end; as long as it is locked the run is alive, or
+ * somebody decides on what it did.  A stream of which nothing came has no file.
+ */
+#pragma once
+
+#include "engine/api/run.h"
+
+#define RUN_RECORD_DIR     "runs"
+#define RUN_RECORD_LOG_MAX ((uint64_t)16 << 20) /* bytes of each stream */
+
+struct run_record {
+	int dir_fd;
+	int fd;        /* of the record; locked */
+	int log_fd[2]; /* of stdout and stderr; -1 as long as nothing came */
+	char id[ENGINE_RUN_ID_SIZE];
+	uint64_t logged[2];
+	bool truncated;
+};
+
+#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = { -1, -1 } })
+
+void run_record_done(struct run_record *r);
+
+/* An id that no run has had, as far as chance goes. */
+NODISCARD int run_record_pick(char id[ENGINE_RUN_ID_SIZE], struct err *err);
+
+NODISCARD int run_record_begin(const char *store, const struct engine_run *run,
+			       struct run_record *ret, struct err *err);
+void run_record_log(struct run_record *r, int stream, const void *data, size_t len);
+/* It stays locked until run_record_done(). */
+NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
+
+/* The id as a number, and back. */
+uint64_t run_record_number(const char *id);
+void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);
+
+bool run_record_is_live(const char *store, const char *id);
+
+/* As it is on disk; one that says it runs and does not is ENGINE_RUN_LOST. */
+NODISCARD int run_record_read(const char *store, const char *id, struct engine_run *ret,
+			      struct err *err);
+
+/* Each id there is, in no order.  A non-zero answer ends it and is returned. */
+typedef int (*run_record_fn)(const char *id, void *ctx);
+NODISCARD int run_record_each(const char *store, run_record_fn fn, void *ctx, struct err *err);
+
+void run_record_remove(const char *store, const char *id);

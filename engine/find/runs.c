@@ -1,0 +1,230 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/find/engine-i.h"
+#include "engine/find/run-record.h"
+
+#define FOLLOW_US 50000 /* between two looks at output that grows */
+
+void engine_runs_done(struct engine_runs *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		engine_run_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_runs){ 0 };
+}
+
+/* --- listing ---------------------------------------------------------------------------- */
+
+struct listing {
+	struct engine *engine;
+	const struct engine_runs_options *options;
+	const char *project; /* NULL: of every one */
+	struct engine_runs runs;
+};
+
+static void listing_done(struct listing *l)
+{
+	engine_runs_done(&l->runs);
+}
+
+static bool is_wanted(const struct listing *l, const struct engine_run *run)
+{
+	const struct engine_runs_options *o = l->options;
+
+	return !(o->clone && strcmp(o->clone, run->clone) != 0) &&
+	       !(l->project && strcmp(l->project, run->project) != 0) &&
+	       !(o->running && run->state != ENGINE_RUN_RUNNING);
+}
+
+/* One that cannot be read, as one that was removed just now, does not hide the others. */
+static int list_one(const char *id, void *ctx)
+{
+	struct listing *l = ctx;
+	struct engine_runs *runs = &l->runs;
+	struct engine_run *list;
+	struct err err = { 0 };
+	int r;
+
+	list =
+	    runs->n % 64 == 0 ? reallocarray(runs->list, runs->n + 64, sizeof(*list)) : runs->list;
+	if (!list)
+		return -ENOMEM;
+	runs->list = list;
+	list[runs->n] = (struct engine_run){ 0 };
+	r = run_record_read(l->engine->store_path, id, &list[runs->n], &err);
+	if (r < 0 && r != -ENOENT)
+		log_warn("%s, continuing", err.msg);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (is_wanted(l, &list[runs->n]))
+		runs->n++;
+	else
+		engine_run_done(&list[runs->n]);
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct engine_run *x = a, *y = b;
+
+	return (x->started < y->started) - (x->started > y->started);
+}
+
+int engine_runs(struct engine *e, const struct engine_runs_options *options,
+		struct engine_runs *ret, struct err *err)
+{
+	CLEANUP(listing_done) struct listing l = { .engine = e, .options = options };
+	CLEANUP(project_done) struct project project = { 0 };
+	struct store *s;
+	int r;
+
+	/* Records are files of the store: where that cannot be read they are not looked for. */
+	r = engine_store(e, STORE_READ, &s, err);
+	if (r == -ENOENT && options->all)
+		return 0;
+	if (r >= 0 || r == -ENOENT)
+		r = options->all || options->clone ? r : engine_project(e, &s, &project, err);
+	l.project = project.path;
+	if (r >= 0)
+		r = run_record_each(e->store_path, list_one, &l, err);
+	if (r < 0)
+		return r;
+	if (l.runs.n > 0)
+		qsort(l.runs.list, l.runs.n, sizeof(*l.runs.list), by_start);
+	*ret = l.runs;
+	l.runs = (struct engine_runs){ 0 };
+	return 0;
+}
+
+/* --- one -------------------------------------------------------------------------------- */
+
+int engine_run_find(struct engine *e, const char *id, struct engine_run *ret, struct err *err)
+{
+	const struct engine_runs_options options = { .all = true };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	struct engine_run *found = NULL;
+	int r = engine_runs(e, &options, &runs, err);
+
+	if (r < 0)
+		return r;
+	if (!id && runs.n == 0)
+		return err_set(err, -ENOENT, "nothing was run yet");
+	if (id && *id == '\0')
+		return err_set(err, -EINVAL, "the id of the run is empty");
+	for (size_t i = 0; i < runs.n; i++) {
+		if (id && strncmp(runs.list[i].id, id, strlen(id)) != 0)
+			continue;
+		if (found && id)
+			return err_set(err, -EINVAL, "'%s' begins the ids of several runs", id);
+		found = found ? found : &runs.list[i];
+	}
+	if (!found)
+		return err_set(err, -ENOENT, "there is no run '%s'", id);
+	*ret = *found;
+	*found = (struct engine_run){ 0 };
+	return 0;
+}
+
+/* 1 if there was something. */
+static int pass_log(int fd, engine_log_fn fn, void *ctx, struct err *err)
+{
+	char data[65536];
+	bool any = false;
+	ssize_t n;
+	int r = 0;
+
+	while ((n = fdio_read(fd, data, sizeof(data))) > 0 && r >= 0) {
+		any = true;
+		r = fn(data, (size_t)n, ctx, err);
+	}
+	if (n < 0)
+		return err_set(err, (int)n, "reading the output of a run failed");
+	return r < 0 ? r : any;
+}
+
+/* One whose clone is being decided on is locked, and writes nothing any more. */
+static bool is_running(struct engine *e, const char *id)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+
+	return run_record_read(e->store_path, id, &run, NULL) >= 0 &&
+	       run.state == ENGINE_RUN_RUNNING;
+}
+
+int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stderr, bool follow,
+		   engine_log_fn fn, void *ctx, struct err *err)
+{
+	char name[64];
+	AUTO_FREE char *path = NULL;
+	AUTO_CLOSE int fd = -1;
+	bool live;
+	int r;
+
+	snprintf(name, sizeof(name), RUN_RECORD_DIR "/%s%s", run->id, of_stderr ? ".err" : ".out");
+	path = path_join(e->store_path, name);
+	if (!path)
+		return err_nomem(err);
+	do {
+		/* What it wrote before it was found dead is read after that. */
+		live = follow && is_running(e, run->id);
+		if (fd < 0)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		/* One that says nothing has no file of it. */
+		if (fd < 0 && errno != ENOENT)
+			return err_sys(err, "opening the output of run %s", run->id);
+		r = fd >= 0 ? pass_log(fd, fn, ctx, err) : 0;
+		if (live && r == 0)
+			usleep(FOLLOW_US);
+	} while (r >= 0 && live);
+	return r < 0 ? r : 0;
+}
+
+void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)
+{
+	const int64_t ran_ms = (engine_now() - run->started) / 1000000;
+	struct sys_tree tree;
+
+	*ret = (struct engine_run_use){ 0 };
+	if (run->limits.time_ms > 0)
+		ret->left_ms = ran_ms < (int64_t)run->limits.time_ms
+				   ? run->limits.time_ms - (uint64_t)ran_ms
+				   : 1;
+	if (sys_look_at_tree(run->pid, &tree) < 0)
+		return;
+	ret->known = true;
+	ret->processes =
+	    tree.processes > 2 ? tree.processes - 2 : 0; /* who runs it, and the init */
+	ret->memory = tree.memory;
+	ret->cpu_ms = tree.cpu_ms;
+}
+
+/* --- retention -------------------------------------------------------------------------- */
+
+int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err *err)
+{
+	const int64_t oldest = engine_now() - (int64_t)ENGINE_RUNS_DAYS * 86400 * 1000000000;
+	const struct engine_runs_options options = { .all = true };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	int r = engine_runs(e, &options, &runs, err);
+
+	*ret = 0;
+	for (size_t i = 0; r >= 0 && i < runs.n; i++) {
+		const struct engine_run *run = &runs.list[i];
+
+		if (run_record_is_live(e->store_path, run->id) ||
+		    (i < ENGINE_RUNS_KEPT && run->started >= oldest))
+			continue;
+		if (!dry_run)
+			run_record_remove(e->store_path, run->id);
+		(*ret)++;
+	}
+	return r;
+}

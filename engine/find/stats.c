@@ -1,0 +1,124 @@
+#include <string.h>
+
+#include "cowfs/store/root.h"
+#include "cowfs/store/unshared.h"
+#include "engine/api/upkeep.h"
+#include "engine/find/engine-i.h"
+
+struct census {
+	struct store *store;
+	struct engine_stats stats;
+};
+
+void engine_stats_done(struct engine_stats *s)
+{
+	for (size_t i = 0; i < s->n_shares; i++) {
+		free(s->shares[i].clone);
+		free(s->shares[i].project);
+	}
+	free(s->shares);
+	*s = (struct engine_stats){ 0 };
+}
+
+static void census_done(struct census *c)
+{
+	engine_stats_done(&c->stats);
+}
+
+static int count_project(const struct project *p, void *ctx, struct err *err)
+{
+	(void)p;
+	(void)err;
+	((struct census *)ctx)->stats.projects++;
+	return 0;
+}
+
+static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct census *c = ctx;
+
+	(void)err;
+	c->stats.snapshots++;
+	c->stats.logical += s->bytes;
+	return 0;
+}
+
+static int count_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	(void)t;
+	(void)err;
+	((struct census *)ctx)->stats.tags++;
+	return 0;
+}
+
+/* What it started from is there as long as it is itself. */
+static int measure(struct store *s, const struct clone *clone, struct engine_share *ret,
+		   struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	struct unshared unshared;
+	struct root root;
+	int r;
+
+	r = root_get(s, &clone->root, &root, err);
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
+	if (r >= 0)
+		r = engine_as_damage(err, project_get(s, &clone->project, &project, err));
+	if (r >= 0)
+		r = unshared_count(s, &clone->root, &base.root, &unshared, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", clone->name);
+	ret->logical = root.top.below.bytes + root.in_links.bytes;
+	ret->unshared = unshared.bytes;
+	ret->clone = strdup(clone->name);
+	ret->project = TAKE_PTR(project.path);
+	return ret->clone ? 0 : err_nomem(err);
+}
+
+static int count_clone(const struct clone *clone, void *ctx, struct err *err)
+{
+	struct engine_stats *s = &((struct census *)ctx)->stats;
+	struct engine_share *list = reallocarray(s->shares, s->n_shares + 1, sizeof(*list));
+	int r;
+
+	if (!list)
+		return err_nomem(err);
+	s->shares = list;
+	list += s->n_shares++;
+	*list = (struct engine_share){ 0 };
+	r = measure(((struct census *)ctx)->store, clone, list, err);
+	s->clones++;
+	s->logical += list->logical;
+	return r;
+}
+
+int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
+{
+	CLEANUP(census_done) struct census c = { 0 };
+	struct store_sizes sizes = { 0 };
+	int r;
+
+	r = engine_store(e, STORE_READ, &c.store, err);
+	if (r >= 0)
+		r = project_each(c.store, count_project, &c, err);
+	if (r >= 0)
+		r = snapshot_each(c.store, count_snapshot, &c, err);
+	if (r >= 0)
+		r = tag_each(c.store, count_tag, &c, err);
+	if (r >= 0)
+		r = clone_each(c.store, count_clone, &c, err);
+	if (r >= 0)
+		r = store_sizes(c.store, &sizes, err);
+	if (r < 0)
+		return r;
+	c.stats.chunks = sizes.chunks;
+	c.stats.objects = sizes.objects;
+	c.stats.stored = sizes.chunk_bytes + sizes.object_bytes;
+	c.stats.disk = sizes.file_bytes;
+	c.stats.free = sizes.free_bytes;
+	*ret = c.stats;
+	c.stats = (struct engine_stats){ 0 };
+	return 0;
+}

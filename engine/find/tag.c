@@ -1,0 +1,79 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/find/engine-i.h"
+
+#define HEX_DIGITS "0123456789abcdefABCDEF"
+
+/* A tag stands where a state stands, so it must not read as another kind of one. */
+int tag_check_name(const char *name, struct err *err)
+{
+	const size_t len = strlen(name);
+
+	if (len == 0)
+		return err_set(err, -EINVAL, "a tag needs a name");
+	if (len > TAG_NAME_MAX)
+		return err_set(err, -EINVAL, "tag '%.32s...' is longer than %d bytes", name,
+			       TAG_NAME_MAX);
+	if (name[0] == '-' || name[0] == '.')
+		return err_set(err, -EINVAL, "tag '%s' begins with '%c'", name, name[0]);
+	for (const char *c = name; *c != '\0'; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr(":@\\", *c))
+			return err_set(err, -EINVAL,
+				       "tag '%s' has a blank, ':', '@', backslash or control byte",
+				       name);
+	if (len == ENGINE_ID_SIZE - 1 && strspn(name, HEX_DIGITS) == len)
+		return err_set(err, -EINVAL, "tag '%s' looks like the id of a snapshot", name);
+	return 0;
+}
+
+char *tag_full_name(const struct catalog_id *project, const char *name)
+{
+	char hex[CATALOG_HEX_SIZE], *full;
+
+	return asprintf(&full, "%s/%s", catalog_id_hex(project, hex), name) < 0 ? NULL : full;
+}
+
+int tag_append(struct engine_snapshot *s, const char *name, struct err *err)
+{
+	char **tags = reallocarray(s->tags, s->n_tags + 1, sizeof(*tags));
+
+	if (!tags)
+		return err_nomem(err);
+	s->tags = tags;
+	tags[s->n_tags] = strdup(name);
+	if (!tags[s->n_tags])
+		return err_nomem(err);
+	s->n_tags++;
+	return 0;
+}
+
+struct fill {
+	struct engine_snapshot *list;
+	size_t n;
+};
+
+static int on_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	const struct fill *fill = ctx;
+	char hex[CATALOG_HEX_SIZE];
+	const size_t own = CATALOG_HEX_SIZE - 1;
+
+	catalog_id_hex(&t->snapshot, hex);
+	for (size_t i = 0; i < fill->n; i++) {
+		struct engine_snapshot *s = &fill->list[i];
+
+		if (strcmp(s->id, hex) == 0 && strncmp(t->name, s->project, own) == 0 &&
+		    t->name[own] == '/')
+			return tag_append(s, t->name + own + 1, err);
+	}
+	return 0;
+}
+
+int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err)
+{
+	struct fill fill = { .list = list, .n = n };
+
+	return n > 0 ? tag_each(s, on_tag, &fill, err) : 0;
+}

@@ -1,0 +1,42 @@
+#include "engine/find/unborn-i.h"
+
+#include <stdlib.h>
+
+bool unborn_by(const struct receipt *r)
+{
+	return r->state == RECEIPT_BEGUN && r->kind != RECEIPT_ROLLBACK;
+}
+
+void unborn_done(struct unborn *u)
+{
+	free(u->list);
+	*u = (struct unborn){ 0 };
+}
+
+static int add_unborn(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct unborn *u = ctx;
+	struct catalog_id *list;
+
+	if (!unborn_by(r))
+		return 0;
+	list = reallocarray(u->list, u->n + 1, sizeof(*list));
+	if (!list)
+		return err_nomem(err);
+	u->list = list;
+	u->list[u->n++] = r->after;
+	return 0;
+}
+
+int unborn_load(struct store *s, struct unborn *ret, struct err *err)
+{
+	return receipt_each(s, add_unborn, ret, err);
+}
+
+bool unborn_has(const struct unborn *u, const struct catalog_id *snapshot)
+{
+	for (size_t i = 0; i < u->n; i++)
+		if (catalog_id_same(&u->list[i], snapshot))
+			return true;
+	return false;
+}

@@ -1,0 +1,113 @@
+/*
+ * host-i.h - what cowfsd owns: a store, and the clones of it that are mounted.
+ *
+ * A clone is mounted from `clone` or `mount` until `umount` or `rm`.  Its directory in
+ * CONTROL_CLONES is the mark of that: a daemon that stops or dies leaves it there, and
+ * the next one mounts the clone again.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/map.h"
+#include "cowfs/core/layers.h"
+#include "cowfs/fuse/mount.h"
+#include "engine/find/engine-i.h"
+#include "engine/host/recall-i.h"
+#include "engine/host/spare-i.h"
+#include "engine/host/turns.h"
+
+struct staged;
+
+/* A clone that is mounted.  What is in it belongs to who has the turn of its name. */
+struct live {
+	struct host *host;
+	char *name; /* owned */
+	char *path; /* owned; where it is mounted */
+	struct layer *layer;
+	struct mount *mount; /* NULL: it could be neither persisted nor mounted again */
+};
+
+struct host {
+	char *dir;    /* owned; of the store, absolute and without symlinks */
+	char *clones; /* owned; where clones are mounted */
+	struct store *store;
+	struct turns turns; /* of clones by name, and of projects by path */
+	struct recall recall;
+	struct spare *spare;
+	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
+	_Atomic bool unswept;       /* apply_sweep() may find something */
+
+	pthread_mutex_t lock;  /* guards what follows; nothing is taken while it is held */
+	struct map live;       /* struct live by name */
+	struct layers *layers; /* both NULL until the first clone is mounted */
+	struct mounts *mounts;
+	struct staged *staged; /* clones that runs use (stage.c) */
+	int64_t next_expiry;   /* when the first clone expires; INT64_MAX: none does */
+};
+
+/* Takes the store when it succeeds. */
+NODISCARD int host_new(const char *dir, struct store *s, struct host **ret, struct err *err);
+void host_free(struct host *h); /* nothing may be mounted or under way; NULL is fine */
+DEFINE_CLEANUP(struct host *, host_free)
+
+/* Make `layers` and `mounts` if they are not there yet. */
+NODISCARD int host_serve(struct host *h, struct err *err);
+
+/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
+bool host_for_others(void);
+
+/* Is this root to the kernel's eyes, in every id, so that only such can enter a mount of ours? */
+bool host_is_root(void);
+
+/* Remove what was replaced in projects and is in nobody's way, if there is any, until `stop` says so. */
+void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
+
+/*
+ * May cowfsd read the files below `path`?  -ECANCELED if they are, or some of them are,
+ * its own: it would ask itself.  Nothing there is touched to find out.
+ */
+NODISCARD int host_may_read(struct host *h, const char *path, struct err *err);
+
+/* --- live clones; the caller has the turn of the name ------------------------------------- */
+
+struct live *live_find(struct host *h, const char *name);    /* NULL: not mounted */
+NODISCARD char *live_path(struct host *h, const char *name); /* where it is or would be; owned */
+size_t live_count(struct host *h);
+
+/* 0 also if it is mounted already.  -ENOENT if there is no such clone. */
+NODISCARD int live_mount(struct host *h, const char *name, struct err *err);
+
+/* The same for a clone that was made just now from `root`: warm, if there is a spare of that. */
+NODISCARD int live_mount_first(struct host *h, const char *name, const struct object_id *root,
+			       struct err *err);
+
+enum live_end {
+	LIVE_KEEP,    /* the next daemon is to mount it again */
+	LIVE_UNMOUNT, /* persisted */
+	LIVE_DISCARD, /* lost: the clone is being removed */
+};
+
+/* 0 also if it is not mounted.  -EBUSY if somebody uses it and `force` is not set. */
+NODISCARD int live_end(struct host *h, const char *name, enum live_end how, bool force,
+		       struct err *err);
+
+/* --- all of them; the caller has no turn -------------------------------------------------- */
+
+/* Mount what was mounted, take away what nobody needs; the number of clones mounted. */
+NODISCARD int live_recover(struct host *h, struct err *err);
+
+/* All, to be mounted again by the next daemon; or none, and -EBUSY naming those in use. */
+NODISCARD int live_end_all(struct host *h, bool force, struct err *err);
+
+/* Tidy up after mounts that somebody else took away. */
+void live_sweep(struct host *h);
+
+/* Something was removed from the store: tell those that wait for room. */
+void live_removed(struct host *h);
+
+/* --- acts on clones (clone.c) ------------------------------------------------------------- */
+
+/* Remove the clones whose time is over and that nobody uses. */
+void clone_reap(struct host *h);

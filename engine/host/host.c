@@ -1,0 +1,131 @@
+#include "engine/host/host-i.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/wire/control-i.h"
+#include "snapshot/apply.h"
+
+int host_new(const char *dir, struct store *s, struct host **ret, struct err *err)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return err_nomem(err);
+	turns_init(&h->turns);
+	recall_init(&h->recall);
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_rwlock_init(&h->snapshots, NULL);
+	h->live = MAP_INIT(map_hash_str, map_equal_str);
+	h->next_expiry = INT64_MIN; /* not known: look */
+	h->unswept = true;          /* by who was killed */
+	h->dir = strdup(dir);
+	h->clones = path_join(dir, CONTROL_CLONES);
+	if (!h->dir || !h->clones) {
+		host_free(h);
+		return err_nomem(err);
+	}
+	r = spare_new(h, &h->spare, err);
+	if (r < 0) {
+		host_free(h);
+		return r;
+	}
+	h->store = s;
+	*ret = h;
+	return 0;
+}
+
+void host_free(struct host *h)
+{
+	if (!h)
+		return;
+	assert(h->live.n == 0);
+	spare_free(h->spare);
+	mounts_free(h->mounts);
+	layers_free(h->layers);
+	store_close(h->store);
+	map_done(&h->live);
+	turns_done(&h->turns);
+	recall_done(&h->recall);
+	pthread_mutex_destroy(&h->lock);
+	pthread_rwlock_destroy(&h->snapshots);
+	free(h->clones);
+	free(h->dir);
+	free(h);
+}
+
+void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx)
+{
+	if (atomic_exchange(&h->unswept, false))
+		apply_sweep(h->store, stop, ctx);
+}
+
+/* --- what may be read ------------------------------------------------------------------- */
+
+/* Our mounts are those below `clones`; all others on the same devices show the same files. */
+struct survey {
+	const char *clones, *path;
+	dev_t *devs; /* owned */
+	size_t n, cap;
+	bool shown; /* some of it shows up in `path`, or the other way round */
+};
+
+static void survey_done(struct survey *s)
+{
+	free(s->devs);
+}
+
+static int add_own(const char *path, dev_t dev, void *ctx)
+{
+	struct survey *s = ctx;
+
+	if (!path_is_below(path, s->clones))
+		return 0;
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 64;
+		dev_t *devs = reallocarray(s->devs, cap, sizeof(*devs));
+
+		if (!devs)
+			return -ENOMEM;
+		s->devs = devs;
+		s->cap = cap;
+	}
+	s->devs[s->n++] = dev;
+	return 0;
+}
+
+static int find_shown(const char *path, dev_t dev, void *ctx)
+{
+	struct survey *s = ctx;
+
+	if (path_is_below(path, s->clones) ||
+	    (!path_is_below(path, s->path) && !path_is_below(s->path, path)))
+		return 0;
+	for (size_t i = 0; i < s->n; i++)
+		s->shown |= s->devs[i] == dev;
+	return 0;
+}
+
+int host_may_read(struct host *h, const char *path, struct err *err)
+{
+	CLEANUP(survey_done) struct survey s = { .clones = h->clones, .path = path };
+	int r;
+
+	if (path_is_below(path, h->dir))
+		return err_set(err, -ECANCELED, "'%s' is inside the store", path);
+	r = sys_each_mount(add_own, &s);
+	if (r >= 0 && s.n > 0)
+		r = sys_each_mount(find_shown, &s);
+	if (r < 0)
+		return err_set(err, r, "cannot tell what is mounted at '%s'", path);
+	if (s.shown)
+		return err_set(err, -ECANCELED, "a clone of this store is mounted at or in '%s'",
+			       path);
+	return 0;
+}

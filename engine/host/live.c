@@ -1,0 +1,454 @@
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "engine/host/host-i.h"
+
+#define NAMES_SHOWN 5 /* of clones in use, in a sentence */
+
+static void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	assert(!l->mount && !l->layer);
+	free(l->name);
+	free(l->path);
+	free(l);
+}
+
+DEFINE_CLEANUP(struct live *, live_free)
+
+/* --- the table -------------------------------------------------------------------------- */
+
+struct live *live_find(struct host *h, const char *name)
+{
+	struct live *l;
+
+	pthread_mutex_lock(&h->lock);
+	l = map_get(&h->live, name);
+	pthread_mutex_unlock(&h->lock);
+	return l;
+}
+
+size_t live_count(struct host *h)
+{
+	size_t n;
+
+	pthread_mutex_lock(&h->lock);
+	n = h->live.n;
+	pthread_mutex_unlock(&h->lock);
+	return n;
+}
+
+char *live_path(struct host *h, const char *name)
+{
+	return path_join(h->clones, name);
+}
+
+/* In the table, with no layer yet. */
+static int live_new(struct host *h, const char *name, struct live **ret, struct err *err)
+{
+	CLEANUP(live_free_p) struct live *l = calloc(1, sizeof(*l));
+	void *other;
+	int r;
+
+	if (!l)
+		return err_nomem(err);
+	l->host = h;
+	l->name = strdup(name);
+	l->path = live_path(h, name);
+	if (!l->name || !l->path)
+		return err_nomem(err);
+	r = host_serve(h, err);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&h->lock);
+	r = map_add(&h->live, l->name, l, &other);
+	pthread_mutex_unlock(&h->lock);
+	if (r < 0)
+		return err_nomem(err);
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+/* Its layer is closed. */
+static void live_drop(struct live *l)
+{
+	struct host *h = l->host;
+
+	pthread_mutex_lock(&h->lock);
+	map_remove(&h->live, l->name);
+	pthread_mutex_unlock(&h->lock);
+	live_free(l);
+}
+
+/* With its layer open and not mounted yet; -ENOENT if there is no such clone. */
+static int live_open(struct host *h, const char *name, struct live **ret, struct err *err)
+{
+	struct live *l;
+	int r;
+
+	r = live_new(h, name, &l, err);
+	if (r < 0)
+		return r;
+	r = layer_open(h->layers, name, &l->layer, err);
+	if (r < 0)
+		live_drop(l);
+	else
+		*ret = l;
+	return r;
+}
+
+/* --- mounting --------------------------------------------------------------------------- */
+
+static int make_mount_point(const struct live *l, struct err *err)
+{
+	const mode_t mode = host_for_others() ? 0755 : 0700;
+
+	if (mkdir(l->path, mode) == 0)
+		return 0;
+	if (errno == ENOENT && (mkdir(l->host->clones, mode) == 0 || errno == EEXIST) &&
+	    mkdir(l->path, mode) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_sys(err, "creating '%s'", l->path);
+	return mount_clear(l->path, err);
+}
+
+static void remove_mount_point(const char *path)
+{
+	struct err err = { 0 };
+
+	if (rmdir(path) == 0 || errno == ENOENT)
+		return;
+	/* What a dead daemon left there holds on to it. */
+	if (mount_clear(path, &err) < 0)
+		log_warn("%s, continuing", err.msg);
+	else if (rmdir(path) < 0 && errno != ENOENT)
+		log_warn("'%s' is not empty, continuing", path);
+}
+
+/* Mount it, or attach the mount that it has. */
+static int live_show(struct live *l, struct err *err)
+{
+	AUTO_FREE char *source = NULL;
+	const bool private = layer_is_private(l->layer) && host_is_root();
+	struct mount_options options = {
+		.path = l->path,
+		.others = host_for_others() && !private,
+		.unchecked = private,
+		.no_xattrs = private && layer_hides_xattrs(l->layer),
+	};
+	int r;
+
+	if (asprintf(&source, "snapcow:%s", l->name) < 0) {
+		source = NULL;
+		return err_nomem(err);
+	}
+	options.source = source;
+	r = make_mount_point(l, err);
+	if (r < 0)
+		return r;
+	if (l->mount)
+		r = mount_attach(l->mount, &options, err);
+	else
+		r = mount_open(l->host->mounts, l->layer, &options, &l->mount, err);
+	if (r < 0)
+		remove_mount_point(l->path);
+	return r;
+}
+
+/* Close a mount of which nothing is left. */
+static void live_bury(struct live *l)
+{
+	struct err err = { 0 };
+
+	if (mount_close(l->mount, true, &err) < 0)
+		log_warn("clone '%s': %s, continuing", l->name, err.msg);
+	l->mount = NULL;
+}
+
+int live_mount(struct host *h, const char *name, struct err *err)
+{
+	struct live *l = live_find(h, name);
+	struct err ignored = { 0 };
+	int r = 0;
+
+	if (l && l->mount && !mount_ended(l->mount))
+		return 0;
+	if (l && l->mount)
+		live_bury(l);
+	if (!l)
+		r = live_open(h, name, &l, err);
+	if (r < 0)
+		return r;
+	r = live_show(l, err);
+	if (r < 0 && layer_close(l->layer, &ignored) >= 0) {
+		l->layer = NULL;
+		live_drop(l);
+	}
+	return r < 0 ? err_wrap(err, r, "clone '%s'", name) : 0;
+}
+
+/* Nobody has seen the spare yet: on failure it goes, and nothing with it. */
+static int adopt_spare(struct host *h, const char *name, struct layer *layer, struct mount *mount,
+		       struct err *err)
+{
+	struct live *l = NULL;
+	int r;
+
+	r = live_new(h, name, &l, err);
+	if (r >= 0)
+		r = layer_adopt(layer, name, err);
+	if (r >= 0) {
+		l->layer = layer;
+		l->mount = mount;
+		r = live_show(l, err);
+	}
+	if (r >= 0)
+		return 0;
+	spare_drop(layer, mount);
+	if (l) {
+		l->layer = NULL;
+		l->mount = NULL;
+		live_drop(l);
+	}
+	return r;
+}
+
+int live_mount_first(struct host *h, const char *name, const struct object_id *root,
+		     struct err *err)
+{
+	struct layer *layer;
+	struct mount *mount;
+	struct err why = { 0 };
+
+	if (!live_find(h, name) && spare_take(h->spare, root, &layer, &mount)) {
+		if (adopt_spare(h, name, layer, mount, &why) >= 0)
+			return 0;
+		log_warn("clone '%s' is not the spare one: %s, continuing", name, why.msg);
+	}
+	return live_mount(h, name, err);
+}
+
+/* --- unmounting ------------------------------------------------------------------------- */
+
+/* What was changed must reach the store; if it cannot, the clone is shown as it was. */
+static int live_close(struct live *l, struct err *err)
+{
+	struct err again = { 0 };
+	int r = layer_close(l->layer, err);
+
+	if (r < 0 && live_show(l, &again) < 0)
+		log_error("clone '%s' cannot be persisted and not be mounted again: %s", l->name,
+			  again.msg);
+	if (r >= 0)
+		l->layer = NULL;
+	return r;
+}
+
+int live_end(struct host *h, const char *name, enum live_end how, bool force, struct err *err)
+{
+	struct live *l = live_find(h, name);
+	AUTO_FREE char *path = live_path(h, name);
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	if (l && l->mount) {
+		r = mount_close(l->mount, force, err);
+		if (r < 0)
+			return err_wrap(err, r, "clone '%s'", name);
+		l->mount = NULL;
+	}
+	if (l && how == LIVE_DISCARD) {
+		layer_discard(l->layer);
+		l->layer = NULL;
+	} else if (l) {
+		r = live_close(l, err);
+		if (r < 0)
+			return err_wrap(err, r, "clone '%s'", name);
+	}
+	if (l)
+		live_drop(l);
+	if (how != LIVE_KEEP)
+		remove_mount_point(path);
+	return 0;
+}
+
+/* --- all of them ------------------------------------------------------------------------ */
+
+struct names {
+	char **list; /* owned, and each of them */
+	size_t n;
+};
+
+static void names_done(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->list[i]);
+	free(names->list);
+}
+
+static int names_add(struct names *names, const char *name)
+{
+	char **list = reallocarray(names->list, names->n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	names->list = list;
+	list[names->n] = strdup(name);
+	return list[names->n] ? (int)++names->n : -ENOMEM;
+}
+
+static int live_names(struct host *h, struct names *ret, struct err *err)
+{
+	struct live *l;
+	size_t pos = 0;
+	int r = 0;
+
+	pthread_mutex_lock(&h->lock);
+	while (r >= 0 && (l = map_next(&h->live, &pos)))
+		r = names_add(ret, l->name);
+	pthread_mutex_unlock(&h->lock);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+/* The directories in `clones`, without looking into any of them. */
+static int marked_names(struct host *h, struct names *ret, struct err *err)
+{
+	DIR *dir = opendir(h->clones);
+	struct dirent *e;
+	int r = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : err_sys(err, "reading '%s'", h->clones);
+	while (r >= 0 && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = names_add(ret, e->d_name);
+	closedir(dir);
+	return r < 0 ? err_nomem(err) : 0;
+}
+
+static bool clone_is_known(struct host *h, const char *name)
+{
+	CLEANUP(clone_done) struct clone c = { 0 };
+
+	return clone_get(h->store, name, &c, NULL) != -ENOENT;
+}
+
+int live_recover(struct host *h, struct err *err)
+{
+	CLEANUP(names_done) struct names names = { 0 };
+	int r, n = 0;
+
+	r = marked_names(h, &names, err);
+	for (size_t i = 0; i < names.n && r >= 0; i++) {
+		AUTO_FREE char *path = live_path(h, names.list[i]);
+		struct err why = { 0 };
+
+		if (!path) {
+			r = err_nomem(err);
+		} else if (!clone_is_known(h, names.list[i])) {
+			remove_mount_point(path);
+		} else if (live_mount(h, names.list[i], &why) < 0) {
+			log_warn("mounting again: %s, continuing", why.msg);
+		} else {
+			n++;
+		}
+	}
+	return r < 0 ? r : n;
+}
+
+/* End one, and say in `busy` if it is in use. */
+static int end_one(struct host *h, const char *name, bool force, struct names *ended,
+		   struct names *busy, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	int r;
+
+	r = turns_take(&h->turns, name, &turn, err);
+	if (r >= 0)
+		r = live_end(h, name, LIVE_KEEP, force, err);
+	if (r == -EBUSY)
+		return names_add(busy, name) < 0 ? err_nomem(err) : 0;
+	if (r < 0 && force) {
+		/* Nothing more can be done for it, and whoever forces has been told. */
+		log_error("%s: what it had not persisted is lost", err->msg);
+		r = live_end(h, name, LIVE_DISCARD, true, err);
+	}
+	return r < 0 ? r : names_add(ended, name);
+}
+
+static int tell_busy(const struct names *busy, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < busy->n && i < NAMES_SHOWN && r >= 0; i++)
+		r = buf_printf(&text, "%s'%s'", i > 0 ? ", " : "", busy->list[i]);
+	if (r >= 0 && busy->n > NAMES_SHOWN)
+		r = buf_printf(&text, " and %zu more", busy->n - NAMES_SHOWN);
+	if (r < 0 || !buf_str(&text))
+		return err_nomem(err);
+	return err_set(err, -EBUSY, "in use: %s %s", busy->n == 1 ? "clone" : "clones",
+		       buf_str(&text));
+}
+
+int live_end_all(struct host *h, bool force, struct err *err)
+{
+	CLEANUP(names_done) struct names names = { 0 }, ended = { 0 }, busy = { 0 };
+	int r;
+
+	r = live_names(h, &names, err);
+	for (size_t i = 0; i < names.n && r >= 0; i++)
+		r = end_one(h, names.list[i], force, &ended, &busy, err);
+	if (r >= 0 && busy.n > 0)
+		r = tell_busy(&busy, err);
+	for (size_t i = 0; i < ended.n && r < 0; i++) {
+		CLEANUP(turn_give_p) struct turn *turn = NULL;
+		struct err why = { 0 };
+
+		if (turns_take(&h->turns, ended.list[i], &turn, &why) < 0 ||
+		    live_mount(h, ended.list[i], &why) < 0)
+			log_warn("mounting again: %s, continuing", why.msg);
+	}
+	return r < 0 ? r : 0;
+}
+
+void live_removed(struct host *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (h->layers)
+		layers_removed(h->layers);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void live_sweep(struct host *h)
+{
+	CLEANUP(names_done) struct names names = { 0 };
+	struct err err = { 0 };
+	int r = live_names(h, &names, &err);
+
+	for (size_t i = 0; i < names.n && r >= 0; i++) {
+		CLEANUP(turn_give_p) struct turn *turn = NULL;
+		struct live *l;
+
+		r = turns_take(&h->turns, names.list[i], &turn, &err);
+		l = r < 0 ? NULL : live_find(h, names.list[i]);
+		if (!l || !l->mount || !mount_ended(l->mount))
+			continue;
+		log_info("clone '%s' was unmounted by somebody else", l->name);
+		if (live_end(h, names.list[i], LIVE_UNMOUNT, true, &err) < 0)
+			log_warn("%s, continuing", err.msg);
+	}
+	if (r < 0)
+		log_warn("%s, continuing", err.msg);
+}

@@ -1,0 +1,489 @@
+/*
+ * One thread makes spares, waits for their walkers and gives spares up.  A walker is reaped
+ * with the lock held, so who holds it and sees one may end it.
+ */
+#include "engine/host/spare-i.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "engine/api/walker.h"
+#include "engine/host/host-i.h"
+
+#define KEEP_MS     600000 /* one that nobody takes */
+#define QUIET_MS    200    /* cowfsd must have done little for so long, */
+#define QUIET_SHARE 10     /* less than this part of it, */
+#define PATIENCE_MS 10000  /* unless this much time has passed */
+#define FILES_MAX   200000
+#define FILE_COST   4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
+#define MEMORY_MIN  ((uint64_t)512 << 20) /* that must be left */
+
+/* What there should be a spare of. */
+struct wish {
+	bool open; /* not fulfilled yet */
+	struct catalog_id snapshot, project;
+	struct object_id root;
+	uint64_t files;
+};
+
+struct spare {
+	struct host *host;
+
+	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool started, ending;
+	bool hopeless; /* this system has none */
+	struct wish wish;
+
+	struct layer *layer; /* owned, with `mount`; NULL: there is none */
+	struct mount *mount;
+	struct object_id root;
+	struct catalog_id snapshot;
+	pid_t walker;   /* 0: it has ended */
+	bool cut;       /* it was ended before its time, and another is to follow */
+	unsigned rests; /* who is not to be disturbed */
+	unsigned walks; /* that came to their end: names, then what is in small files */
+	uint64_t made;  /* engine_clock_ms() */
+	uint64_t taken;
+};
+
+/* --- the walker ------------------------------------------------------------------------- */
+
+extern char **environ;
+
+/* posix_spawn() and not fork(): the process has threads.  All other descriptors close. */
+static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
+{
+	char self[PATH_MAX], name[] = WALKER_NAME;
+	const char *path = sys_self_path(self, sizeof(self));
+	AUTO_FREE char *of = strdup(store); /* for whoever looks at the list of processes */
+	char parent[16], *argv[] = { name, of, ahead ? parent : NULL, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int rc;
+
+	if (!path || !of)
+		return -ENOMEM;
+	snprintf(parent, sizeof(parent), "%d", (int)getpid());
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawn_file_actions_init(&actions);
+	rc = posix_spawn_file_actions_adddup2(&actions, tree, WALKER_FD);
+	if (rc == 0)
+		rc = posix_spawn(ret, path, &actions, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -rc;
+}
+
+/* lock held */
+static void end_walker(struct spare *s)
+{
+	if (s->walker == 0)
+		return;
+	/* It can only die when it gets a processor. */
+	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)s->walker, 0), "then it takes longer");
+	kill(s->walker, SIGKILL);
+}
+
+/* lock held, but while it waits */
+static void await_walker(struct spare *s)
+{
+	const pid_t walker = s->walker;
+	siginfo_t info;
+	int rc, status;
+
+	pthread_mutex_unlock(&s->lock);
+	do
+		rc = waitid(P_PID, (id_t)walker, &info, WEXITED | WNOWAIT);
+	while (rc < 0 && errno == EINTR);
+	pthread_mutex_lock(&s->lock);
+	waitpid(walker, &status, 0);
+	s->walker = 0;
+	if (s->layer && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		log_debug("the spare clone is %s after %llu ms", s->walks == 0 ? "ready" : "warm",
+			  (unsigned long long)(engine_clock_ms() - s->made));
+		if (s->walks++ == 0 && !s->ending && !s->wish.open)
+			IGNORE_RESULT(
+			    start_walker(s->host->dir, mount_fd(s->mount), true, &s->walker),
+			    "then what is in files is read when it is wanted");
+	}
+	pthread_cond_broadcast(&s->changed);
+}
+
+/* --- making and dropping ---------------------------------------------------------------- */
+
+void spare_drop(struct layer *layer, struct mount *mount)
+{
+	struct err err = { 0 };
+
+	if (mount && mount_close(mount, true, &err) < 0) {
+		/* Somebody still works with the layer: both must stay. */
+		log_warn("a spare clone: %s, continuing", err.msg);
+		return;
+	}
+	layer_discard(layer);
+}
+
+static int mount_spare(struct host *h, struct layer *layer, struct mount **ret, struct err *err)
+{
+	const struct mount_options options = { .source = "snapcow", .others = host_for_others() };
+
+	return mount_open(h->mounts, layer, &options, ret, err);
+}
+
+/* The layer pins the root, which counts only if somebody named it at that time. */
+static int open_layer(struct host *h, const struct wish *w, struct layer **ret, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot named = { 0 };
+	CLEANUP(layer_discard_p) struct layer *layer = NULL;
+	int r;
+
+	r = host_serve(h, err);
+	if (r >= 0)
+		r = layer_open_spare(h->layers, &w->root, &layer, err);
+	if (r >= 0)
+		r = snapshot_get(h->store, &w->snapshot, &named, err);
+	if (r >= 0)
+		*ret = TAKE_PTR(layer);
+	return r;
+}
+
+static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
+		struct mount **ret_mount, pid_t *ret_walker, struct err *err)
+{
+	struct layer *layer = NULL;
+	struct mount *mount = NULL;
+	int r;
+
+	if (w->files > FILES_MAX)
+		return err_set(err, -EFBIG, "it has too many files");
+	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
+		return err_set(err, -ENOMEM, "memory is short");
+	r = open_layer(h, w, &layer, err);
+	if (r >= 0)
+		r = mount_spare(h, layer, &mount, err);
+	if (r >= 0)
+		r = start_walker(h->dir, mount_fd(mount), false, ret_walker);
+	if (r < 0) {
+		spare_drop(layer, mount);
+		return r;
+	}
+	*ret_layer = layer;
+	*ret_mount = mount;
+	return 0;
+}
+
+/* lock held, but while it closes it */
+static void give_up(struct spare *s)
+{
+	struct layer *layer = TAKE_PTR(s->layer);
+	struct mount *mount = TAKE_PTR(s->mount);
+
+	if (!layer)
+		return;
+	pthread_mutex_unlock(&s->lock);
+	spare_drop(layer, mount);
+	pthread_mutex_lock(&s->lock);
+}
+
+/* lock held, but while it works */
+static void fulfil(struct spare *s)
+{
+	const struct wish w = s->wish;
+	struct layer *layer = NULL;
+	struct mount *mount = NULL;
+	struct err err = { 0 };
+	pid_t walker = 0;
+	int r;
+
+	s->wish.open = false;
+	give_up(s);
+	pthread_mutex_unlock(&s->lock);
+	r = make(s->host, &w, &layer, &mount, &walker, &err);
+	pthread_mutex_lock(&s->lock);
+	if (r < 0) {
+		s->hopeless |= r == -ENOTSUP;
+		log_debug("no spare clone: %s", err.code == r ? err.msg : strerror(-r));
+		return;
+	}
+	s->layer = layer;
+	s->mount = mount;
+	s->walker = walker;
+	s->walks = 0;
+	s->cut = false;
+	s->root = w.root;
+	s->snapshot = w.snapshot;
+	s->made = engine_clock_ms();
+	/* Who came meanwhile saw neither it nor its walker. */
+	s->wish.open &= !object_id_equal(&s->wish.root, &w.root);
+	if (s->ending || s->wish.open)
+		end_walker(s);
+}
+
+/* --- the thread ------------------------------------------------------------------------- */
+
+/* lock held.  False if the time is over. */
+static bool wait_until(struct spare *s, uint64_t ms)
+{
+	const struct timespec until = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_nsec = (long)(ms % 1000) * 1000000,
+	};
+
+	return sys_cond_wait_until(&s->changed, &s->lock, &until) != -ETIMEDOUT;
+}
+
+static uint64_t cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/*
+ * Whoever got a clone just now is about to use it, and a walk at the same time would make both
+ * slow.  lock held; returns when there is little to do, or to be looked at.
+ */
+static void wait_for_quiet(struct spare *s)
+{
+	const uint64_t patience = engine_clock_ms() + PATIENCE_MS;
+	uint64_t used, until;
+
+	do {
+		used = cpu_ms();
+		until = engine_clock_ms() + QUIET_MS;
+		while (!s->ending && wait_until(s, until))
+			continue;
+		used = cpu_ms() - used;
+	} while (!s->ending &&
+		 (s->rests > 0 || (used * QUIET_SHARE >= QUIET_MS && until < patience)));
+}
+
+/* lock held, but while it waits */
+static void walk_on(struct spare *s)
+{
+	wait_for_quiet(s);
+	if (s->ending || s->wish.open || !s->layer)
+		return;
+	s->cut = false;
+	IGNORE_RESULT(start_walker(s->host->dir, mount_fd(s->mount), s->walks > 0, &s->walker),
+		      "then it is as warm as it was");
+}
+
+static void *spare_run(void *arg)
+{
+	struct spare *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->ending) {
+		if (s->walker != 0) {
+			await_walker(s);
+		} else if (s->wish.open) {
+			wait_for_quiet(s);
+			if (!s->ending)
+				fulfil(s);
+		} else if (s->cut && s->layer) {
+			walk_on(s);
+		} else if (!s->layer) {
+			pthread_cond_wait(&s->changed, &s->lock);
+		} else if (engine_clock_ms() < s->made + KEEP_MS) {
+			wait_until(s, s->made + KEEP_MS);
+		} else {
+			log_debug("nobody wanted the spare clone");
+			give_up(s);
+		}
+	}
+	if (s->walker != 0)
+		await_walker(s);
+	give_up(s);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* --- what others want of it ------------------------------------------------------------- */
+
+int spare_new(struct host *h, struct spare **ret, struct err *err)
+{
+	struct spare *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_nomem(err);
+	s->host = h;
+	pthread_mutex_init(&s->lock, NULL);
+	sys_cond_init(&s->changed);
+	*ret = s;
+	return 0;
+}
+
+void spare_end(struct spare *s)
+{
+	bool started;
+
+	pthread_mutex_lock(&s->lock);
+	s->ending = true;
+	started = s->started;
+	s->started = false;
+	end_walker(s);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	if (started)
+		pthread_join(s->thread, NULL);
+}
+
+void spare_free(struct spare *s)
+{
+	if (!s)
+		return;
+	spare_end(s);
+	assert(!s->layer);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* lock held */
+static void start(struct spare *s)
+{
+	if (!s->started && pthread_create(&s->thread, NULL, spare_run, s) == 0)
+		s->started = true;
+}
+
+/* lock held */
+static void want(struct spare *s, const struct snapshot *base)
+{
+	const bool there =
+	    s->layer && object_id_equal(&s->root, &base->root) && !mount_ended(s->mount);
+
+	s->wish = (struct wish){
+		.open = !there,
+		.snapshot = base->id,
+		.project = base->project,
+		.root = base->root,
+		.files = base->files,
+	};
+	if (!there)
+		end_walker(s);
+	start(s);
+	pthread_cond_broadcast(&s->changed);
+}
+
+void spare_follow(struct spare *s, const struct snapshot *base)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->ending && !s->hopeless)
+		want(s, base);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spare_renew(struct spare *s, const struct snapshot *newest)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->ending && !s->hopeless && catalog_id_same(&s->wish.project, &newest->project))
+		want(s, newest);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spare_rest(struct spare *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->rests++;
+	s->cut |= s->walker != 0;
+	end_walker(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spare_rested(struct spare *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->rests--;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* lock held, but while it waits for the walker */
+static bool take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
+		 struct mount **ret_mount)
+{
+	bool found;
+
+	for (;;) {
+		found = !s->ending && s->layer && object_id_equal(&s->root, root) &&
+			!mount_ended(s->mount);
+		if (!found || s->walker == 0)
+			break;
+		end_walker(s);
+		pthread_cond_wait(&s->changed, &s->lock);
+	}
+	if (found) {
+		*ret_layer = TAKE_PTR(s->layer);
+		*ret_mount = TAKE_PTR(s->mount);
+	}
+	return found;
+}
+
+bool spare_take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
+		struct mount **ret_mount)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	found = take(s, root, ret_layer, ret_mount);
+	if (found)
+		s->taken++;
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+void spare_let_go(struct spare *s)
+{
+	CLEANUP(snapshot_done) struct snapshot named = { 0 };
+	struct catalog_id snapshot;
+	struct object_id root;
+	struct layer *layer;
+	struct mount *mount;
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	snapshot = s->snapshot;
+	root = s->root;
+	found = s->layer != NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (!found || snapshot_get(s->host->store, &snapshot, &named, NULL) != -ENOENT)
+		return;
+	pthread_mutex_lock(&s->lock);
+	found = take(s, &root, &layer, &mount);
+	pthread_mutex_unlock(&s->lock);
+	if (found)
+		spare_drop(layer, mount);
+}
+
+void spare_news(struct spare *s, struct spare_news *ret)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->wish.open || !s->layer)
+		ret->state = SPARE_NONE;
+	else if (s->walks == 0)
+		ret->state = s->walker != 0 || s->cut ? SPARE_WARMING : SPARE_READY;
+	else
+		ret->state = s->walks == 1 ? SPARE_READY : SPARE_WARM;
+	ret->taken = s->taken;
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,176 @@
+/*
+ * What is listed comes with its attributes (READDIRPLUS), so that most names cost no request of
+ * their own.  The kernel lists so as long as somebody asks for attributes: that is why each
+ * name is asked for here.
+ *
+ * That a name is missing must be known too: git looks for one in each directory.
+ *
+ * A second walk, which asks for nothing that is known by then, has small files read ahead: for
+ * those it is the number of requests that counts, and to read ahead waits for none.  A third
+ * one asks for attributes again: to the kernel a file that was read has another time of access,
+ * and the next stat() of it would be a request.  Nobody knows that any of this will be wanted,
+ * so it stays within bounds and lets everybody else go first.
+ */
+#include "engine/api/walker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/sys.h"
+
+#define ENTRIES_MAX  200000
+#define SMALL        ((off_t)64 << 10)     /* bytes of a file that is read ahead, */
+#define AHEAD_MAX    ((uint64_t)256 << 20) /* of all of them, */
+#define MEMORY_SHARE 8                     /* and the part of free memory that they may take */
+#define LOOK_EVERY   32                    /* names, at whether others want the processors */
+#define PAUSE_NS     20000000
+
+struct walk {
+	char **dirs; /* owned, and each of them: paths from the top that are to be read */
+	size_t n, cap;
+	unsigned entries; /* seen */
+	bool ahead;       /* files are read ahead, */
+	uint64_t left;    /* so many bytes more */
+	int load_fd;      /* -1: others are not waited for */
+	unsigned processors;
+	pid_t parent;
+};
+
+static bool push(struct walk *w, const char *dir, const char *name)
+{
+	char *path;
+
+	if (w->n == w->cap) {
+		const size_t cap = w->cap ? 2 * w->cap : 64;
+		char **dirs = reallocarray(w->dirs, cap, sizeof(*dirs));
+
+		if (!dirs)
+			return false;
+		w->dirs = dirs;
+		w->cap = cap;
+	}
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return false;
+	w->dirs[w->n++] = path;
+	return true;
+}
+
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* While there is more to run than processors, somebody needs them for something. */
+static void let_others_go_first(const struct walk *w)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	/* Whoever started it may die meanwhile: then there is nothing to be read any more. */
+	while (sys_runnable(w->load_fd) > w->processors && getppid() == w->parent)
+		nanosleep(&pause, NULL);
+}
+
+/* False: that was enough. */
+static bool read_file(struct walk *w, int dir, const char *name, const struct stat *st)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (!S_ISREG(st->st_mode) || st->st_size == 0 || st->st_size > SMALL)
+		return true;
+	if ((uint64_t)st->st_size > w->left)
+		return false;
+	w->left -= (uint64_t)st->st_size;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		sys_read_ahead(fd, st->st_size);
+	return true;
+}
+
+/* False: there is no point in going on. */
+static bool read_names(struct walk *w, DIR *dir, const char *path)
+{
+	const struct dirent *e;
+	struct stat st;
+
+	while ((e = readdir(dir))) {
+		if (is_dots(e->d_name))
+			continue;
+		if (w->load_fd >= 0 && w->entries % LOOK_EVERY == 0)
+			let_others_go_first(w);
+		if (++w->entries > ENTRIES_MAX ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    (S_ISDIR(st.st_mode) && !push(w, path, e->d_name)) ||
+		    (w->ahead && !read_file(w, dirfd(dir), e->d_name, &st)))
+			return false;
+	}
+	if (w->ahead)
+		return true;
+	IGNORE_RESULT(fstatat(dirfd(dir), ".gitignore", &st, AT_SYMLINK_NOFOLLOW),
+		      "mostly there is none");
+	/* To list it was to use it: its time of access must be asked for again, and then its ACL. */
+	return fstat(dirfd(dir), &st) == 0 && faccessat(dirfd(dir), ".", R_OK | X_OK, 0) == 0;
+}
+
+static bool read_dir(struct walk *w, const char *path)
+{
+	const int fd = openat(WALKER_FD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	bool more;
+
+	if (!dir)
+		return false;
+	more = read_names(w, dir, path);
+	closedir(dir);
+	return more;
+}
+
+static bool walk(struct walk *w)
+{
+	bool more;
+
+	w->entries = 0;
+	more = read_dir(w, ".");
+	while (more && w->n > 0) {
+		AUTO_FREE char *path = w->dirs[--w->n];
+
+		more = read_dir(w, path);
+	}
+	while (w->n > 0)
+		free(w->dirs[--w->n]);
+	return more;
+}
+
+/* It ends by itself when the mount is gone: nothing can be opened any more. */
+int walker_main(const char *parent)
+{
+	const uint64_t memory = sys_available_memory() / MEMORY_SHARE;
+	struct walk w = { .load_fd = -1 };
+
+	if (fcntl(WALKER_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		log_error("this is started by cowfsd only");
+		return 2;
+	}
+	sys_name_process(WALKER_NAME);
+	IGNORE_RESULT(setpriority(PRIO_PROCESS, 0, PRIO_MAX), "then it works at that of others");
+	if (parent) {
+		w.ahead = true;
+		w.left = memory < AHEAD_MAX ? memory : AHEAD_MAX;
+		w.load_fd = sys_load_open();
+		w.processors = sys_processors();
+		/* It may have died already: then getppid() tells somebody else's number. */
+		w.parent = (pid_t)strtol(parent, NULL, 10);
+		walk(&w); /* as far as that goes */
+		w.ahead = false;
+	}
+	_exit(walk(&w) ? 0 : 1);
+}

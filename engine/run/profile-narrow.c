@@ -1,0 +1,164 @@
+/*
+ * What a profile inherits and, if it is the project's, what it may not ask for.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "engine/run/profile-i.h"
+#include "runner/net/allow.h"
+
+/* --- narrowing ---------------------------------------------------------------------------- */
+
+static int refuse(const struct profile_source *src, enum profile_key key,
+		  const struct engine_profile *base, const char *why, struct err *err)
+{
+	return err_set(err, -ECANCELED,
+		       "%s:%d:%d: '%s' %s '%s' has, and a profile of the project may only narrow",
+		       src->shown, src->said[key].line, src->said[key].column,
+		       profile_key_name(key), why, base->name);
+}
+
+static bool has_word(const struct engine_words *w, const char *word)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (strcmp(w->list[i], word) == 0)
+			return true;
+	return false;
+}
+
+static bool net_narrows(const char *inner, const char *outer)
+{
+	CLEANUP(allow_done) struct allow a = ALLOW_INIT, b = ALLOW_INIT;
+
+	return allow_parse(inner, &a, NULL) == 0 &&
+	       allow_parse(outer ? outer : "none", &b, NULL) == 0 && allow_within(&a, &b);
+}
+
+static bool mounts_narrow(const struct profile_source *src, const struct engine_profile *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].writable || !path_is_below(p->mounts[i].host, src->project))
+			return false;
+	return true;
+}
+
+int profile_narrows(const struct profile_source *src, const struct engine_profile *p,
+		    const struct engine_profile *base, struct err *err)
+{
+	struct engine_profile mine = *p, theirs = *base;
+
+	for (enum profile_key key = 0; key < PROFILE_N_KEYS; key++) {
+		const uint64_t *n = profile_number(&mine, key),
+			       *most = profile_number(&theirs, key);
+
+		if (n && src->said[key].line > 0 && *most > 0 && (*n == 0 || *n > *most))
+			return refuse(src, key, base, "is more than", err);
+	}
+	if (p->net && !net_narrows(p->net, base->net))
+		return refuse(src, KEY_NET, base, "allows more than", err);
+	if (p->seccomp)
+		return refuse(src, KEY_SECCOMP, base, "is another filter than", err);
+	if (!mounts_narrow(src, p))
+		return refuse(src, KEY_MOUNTS, base,
+			      "shows more than the project, or is writable, which is more than",
+			      err);
+	for (size_t i = 0; i < p->pass_env.n; i++)
+		if (!has_word(&base->pass_env, p->pass_env.list[i]))
+			return refuse(src, KEY_PASS_ENV, base, "names a variable more than", err);
+	return 0;
+}
+
+/* --- inheriting --------------------------------------------------------------------------- */
+
+static int join_words(struct engine_words *own, struct engine_words *base, struct err *err)
+{
+	struct engine_words all = { 0 }, none = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < base->n; i++)
+		if (!has_word(own, base->list[i]))
+			r = profile_add_word(&all, base->list[i], err);
+	for (size_t i = 0; r == 0 && i < own->n; i++)
+		r = profile_add_word(&all, own->list[i], err);
+	for (size_t i = 0; i < own->n; i++)
+		free(own->list[i]);
+	free(own->list);
+	*own = r == 0 ? all : none;
+	for (size_t i = 0; r < 0 && i < all.n; i++)
+		free(all.list[i]);
+	if (r < 0)
+		free(all.list);
+	return r;
+}
+
+static bool sets(const struct engine_words *env, const char *assignment)
+{
+	const size_t n = strcspn(assignment, "=") + 1;
+
+	for (size_t i = 0; i < env->n; i++)
+		if (strncmp(env->list[i], assignment, n) == 0)
+			return true;
+	return false;
+}
+
+/* What the profile sets itself is not set by what it extends. */
+static void drop_set(struct engine_words *base, const struct engine_words *own)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < base->n; i++) {
+		if (sets(own, base->list[i]))
+			free(base->list[i]);
+		else
+			base->list[n++] = base->list[i];
+	}
+	base->n = n;
+}
+
+static int join_mounts(struct engine_profile *p, struct engine_profile *base, struct err *err)
+{
+	struct engine_profile_mount *all;
+
+	if (base->n_mounts == 0)
+		return 0;
+	all = reallocarray(base->mounts, base->n_mounts + p->n_mounts, sizeof(*all));
+	if (!all)
+		return err_nomem(err);
+	if (p->n_mounts > 0)
+		memcpy(all + base->n_mounts, p->mounts, p->n_mounts * sizeof(*all));
+	free(p->mounts);
+	p->mounts = all;
+	p->n_mounts += base->n_mounts;
+	base->mounts = NULL;
+	base->n_mounts = 0;
+	return 0;
+}
+
+int profile_inherit(const struct profile_source *src, struct engine_profile *p,
+		    struct engine_profile *base, struct err *err)
+{
+	int r;
+
+	for (enum profile_key key = 0; key < PROFILE_N_KEYS; key++) {
+		uint64_t *n = profile_number(p, key);
+
+		if (n && src->said[key].line == 0)
+			*n = *profile_number(base, key);
+	}
+	if (!p->net)
+		p->net = TAKE_PTR(base->net);
+	if (src->said[KEY_SECCOMP].line == 0)
+		p->seccomp = TAKE_PTR(base->seccomp);
+	if (src->said[KEY_ENTRYPOINT].line == 0) {
+		p->entrypoint = base->entrypoint;
+		base->entrypoint = (struct engine_words){ 0 };
+	}
+	drop_set(&base->env, &p->env);
+	r = join_words(&p->env, &base->env, err);
+	if (r == 0)
+		r = join_words(&p->hide, &base->hide, err);
+	if (r == 0)
+		r = join_words(&p->pass_env, &base->pass_env, err);
+	return r == 0 ? join_mounts(p, base, err) : r;
+}

@@ -1,0 +1,25 @@
+/*
+ * run-env.h - the environment of a run: what is passed on of the caller's, what is asked for, and
+ * the secrets that nobody else may see.
+ */
+#pragma once
+
+#include "engine/api/profile.h"
+#include "engine/api/run.h"
+#include "engine/run/scrub.h"
+
+struct run_env {
+	struct engine_strings words; /* NAME=VALUE, each name once; its list ends with NULL */
+	char *home;                  /* owned; where an empty directory is to be */
+	struct scrub secrets;
+};
+
+void run_env_done(struct run_env *e);
+
+/*
+ * With `ours` (NAME=VALUE) unless the profile or the options say otherwise.  -EINVAL or -ENOENT
+ * with a sentence.
+ */
+NODISCARD int run_env_build(struct run_env *e, const struct engine_run_options *o,
+			    const struct engine_profile *profile, struct engine_list ours,
+			    struct err *err);

@@ -1,0 +1,136 @@
+#include "engine/run/run-net.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/run/run-refusal.h"
+
+#define PROXY "127.0.0.1:3128"
+_Static_assert(BRIDGE_PORT == 3128, "the variables name it");
+
+void run_net_done(struct run_net *n)
+{
+	proxy_close(n->proxy);
+	cleanup_close(&n->inside);
+	allow_done(&n->allow);
+	*n = RUN_NET_INIT;
+}
+
+int run_net_choose(struct run_net *n, const char *text, struct sandbox_spec *spec, struct err *err)
+{
+	int r = allow_parse(text ? text : "none", &n->allow, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "option '--net'");
+	spec->net = n->allow.mode == NET_HOST   ? SANDBOX_NET_HOST
+		    : n->allow.mode == NET_LIST ? SANDBOX_NET_HELPER
+						: SANDBOX_NET_NONE;
+	return 0;
+}
+
+struct engine_list run_net_variables(const struct run_net *n)
+{
+	static const char *const variables[] = {
+		"http_proxy=http://" PROXY,         "HTTP_PROXY=http://" PROXY,
+		"https_proxy=http://" PROXY,        "HTTPS_PROXY=http://" PROXY,
+		"all_proxy=socks5h://" PROXY,       "ALL_PROXY=socks5h://" PROXY,
+		"no_proxy=localhost,127.0.0.1,::1", "NO_PROXY=localhost,127.0.0.1,::1",
+	};
+
+	if (n->allow.mode != NET_LIST)
+		return (struct engine_list){ 0 };
+	return (struct engine_list){ variables, ARRAY_LEN(variables) };
+}
+
+/*
+ * The name may be a symlink, often into a folder that a run does not see: the text stands where it
+ * leads.  A host without the file needs none: libraries then ask 127.0.0.1 by themselves.
+ */
+static int show_text(struct layout *l, const char *name, const char *text, struct err *err)
+{
+	AUTO_FREE char *path = realpath(name, NULL);
+	const struct sandbox_mount m = { .kind = SANDBOX_TEXT, .host = text, .guest = path };
+
+	if (!path && errno == ENOENT)
+		return 0;
+	return path ? layout_add(l, &m, err) : err_sys(err, "looking for '%s'", name);
+}
+
+int run_net_show(const struct run_net *n, struct layout *l, struct err *err)
+{
+	int r;
+
+	if (n->allow.mode != NET_LIST)
+		return 0;
+	r = show_text(l, "/etc/resolv.conf", "nameserver 127.0.0.1\n", err);
+	/* The host's own would lead past the bridge, to where no run can go. */
+	return r < 0 ? r
+		     : show_text(l, "/etc/hosts",
+				 "127.0.0.1 localhost\n::1 localhost ip6-localhost\n", err);
+}
+
+static int be_bridge(void *ctx, int fd, int ready_fd, struct err *err)
+{
+	return bridge_main(ctx, fd, ready_fd, err);
+}
+
+/* Without a proxy the bridge ends too, and what is inside is refused every connection. */
+static int step_proxy(void *ctx, struct err *err)
+{
+	struct run_net *n = ctx;
+	int r = proxy_step(n->proxy, err);
+
+	if (r < 0)
+		log_warn("the run has no network any more: %s, continuing", err->msg);
+	if (r != 0)
+		proxy_close(TAKE_PTR(n->proxy));
+	return r != 0;
+}
+
+static void take_refusal(void *ctx, const struct net_refusal *refused)
+{
+	struct run_net *n = ctx;
+	char sentence[NET_HOST_SHOWN * 3], what[NET_HOST_SHOWN + 16], flag[NET_FLAG_MAX];
+	char kind[] = "connection", rule[16];
+	const struct engine_refusal refusal = {
+		.kind = kind, .what = what, .rule = rule, .flag = flag, .message = sentence
+	};
+
+	net_refusal_explain(refused, sentence, sizeof(sentence));
+	net_refusal_target(refused, what, sizeof(what));
+	snprintf(flag, sizeof(flag), "%s", refused->flag);
+	snprintf(rule, sizeof(rule), "%s", net_rule_name(refused->rule));
+	if (run_refusals_add(n->refusals, n->secrets, &refusal) < 0)
+		log_warn("out of memory: a refused connection is not kept, continuing");
+}
+
+int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_refusals *refusals,
+		 struct sandbox_spec *spec, struct err *err)
+{
+	const struct proxy_options options = { .allow = &n->allow,
+					       .refused = take_refusal,
+					       .refused_ctx = n };
+	int outside, r;
+
+	if (n->allow.mode != NET_LIST)
+		return 0;
+	n->secrets = secrets;
+	n->refusals = refusals;
+	n->bridge = (struct bridge_options){ .port = BRIDGE_PORT,
+					     .dns_port = BRIDGE_DNS_PORT,
+					     .allow = &n->allow };
+	r = proxy_socketpair(&outside, &n->inside, err);
+	if (r == 0)
+		r = proxy_open(&options, outside, &n->proxy, err);
+	if (r < 0)
+		return r;
+	spec->helper = be_bridge;
+	spec->helper_ctx = &n->bridge;
+	spec->helper_fd = n->inside;
+	spec->beside = step_proxy;
+	spec->beside_ctx = n;
+	spec->beside_fd = proxy_fd(n->proxy);
+	return 0;
+}

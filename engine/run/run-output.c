@@ -1,0 +1,116 @@
+#include "engine/run/run-output.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "engine/find/engine-i.h"
+
+#define LOOK_MS 100 /* how often one who waits looks whether it still should */
+
+void run_output_done(struct run_output *o)
+{
+	for (int i = 0; i < 2; i++)
+		scrub_stream_done(&o->streams[i]);
+	buf_done(&o->clean);
+}
+
+/* Signals that end the run are blocked while it lives, and wait for whoever reads them. */
+static bool is_to_end(void)
+{
+	sigset_t waiting;
+
+	return sigpending(&waiting) == 0 &&
+	       (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
+		sigismember(&waiting, SIGHUP) == 1 || sigismember(&waiting, SIGQUIT) == 1);
+}
+
+/* A reader that has stopped reading must not keep the run from its end. */
+static int wait_writable(const struct run_output *o, int fd)
+{
+	struct pollfd at = { .fd = fd, .events = POLLOUT };
+
+	for (;;) {
+		int n = poll(&at, 1, LOOK_MS);
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return 0; /* write(2) has the word */
+		if (is_to_end())
+			return -EINTR;
+		if (o->deadline_ms > 0 && engine_clock_ms() > o->deadline_ms)
+			return -ETIMEDOUT;
+	}
+}
+
+static int pass_on(struct run_output *o, int fd, const unsigned char *data, size_t len)
+{
+	while (len > 0) {
+		/* A pipe that can be written takes so much without waiting. */
+		const size_t most = len < PIPE_BUF ? len : PIPE_BUF;
+		ssize_t n;
+		int r = wait_writable(o, fd);
+
+		if (r < 0)
+			return r;
+		n = write(fd, data, most);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int capture(struct run_output *o, int stream, const unsigned char *data, size_t len)
+{
+	const size_t room = RUN_CAPTURE_MAX - o->captured[stream]->len;
+
+	if (len > room)
+		o->truncated = true;
+	return buf_append(o->captured[stream], data, len < room ? len : room);
+}
+
+static int distribute(struct run_output *o, int stream)
+{
+	const struct buf *clean = &o->clean;
+	int r;
+
+	if (clean->len == 0)
+		return 0;
+	run_record_log(o->record, stream, clean->data, clean->len);
+	if (o->fds[stream] >= 0)
+		r = pass_on(o, o->fds[stream], clean->data, clean->len);
+	else
+		r = capture(o, stream, clean->data, clean->len);
+	if (r < 0)
+		o->failed = r;
+	return r;
+}
+
+int run_output_take(void *ctx, enum sandbox_stream stream, const void *data, size_t len)
+{
+	struct run_output *o = ctx;
+	const int i = stream == SANDBOX_ERR;
+	int r;
+
+	buf_reset(&o->clean);
+	r = scrub_write(&o->streams[i], data, len, &o->clean);
+	return r < 0 ? r : distribute(o, i);
+}
+
+int run_output_end(struct run_output *o)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2 && r >= 0; i++) {
+		buf_reset(&o->clean);
+		r = scrub_end(&o->streams[i], &o->clean);
+		if (r >= 0)
+			r = distribute(o, i);
+	}
+	return r;
+}

@@ -1,0 +1,29 @@
+/*
+ * run-output.h - where the output of a run goes: scrubbed, to its log and on to who wants it.
+ */
+#pragma once
+
+#include "engine/find/run-record.h"
+#include "engine/run/scrub.h"
+#include "runner/sandbox.h"
+
+#define RUN_CAPTURE_MAX ((size_t)1 << 20) /* bytes of each stream that a result holds */
+
+struct run_output {
+	struct scrub_stream streams[2];
+	struct run_record *record; /* borrowed */
+	int fds[2];                /* where it goes on to; -1: into `captured` */
+	struct buf *captured[2];   /* borrowed */
+	uint64_t deadline_ms;      /* of engine_clock_ms(): nobody is waited for beyond; 0: none */
+	bool truncated;
+	int failed;       /* what passing it on failed with, or 0 */
+	struct buf clean; /* for one write after the other */
+};
+
+void run_output_done(struct run_output *o);
+
+/* A sandbox_output_fn; `ctx` is the struct. */
+int run_output_take(void *ctx, enum sandbox_stream stream, const void *data, size_t len);
+
+/* What was held back. */
+NODISCARD int run_output_end(struct run_output *o);

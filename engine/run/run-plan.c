@@ -1,0 +1,96 @@
+#include "engine/run/run-plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FRESH_MAX \
+	((uint64_t)1 << 30) /* bytes of all that ends with the run, where memory has no limit */
+
+void run_plan_done(struct run_plan *p)
+{
+	run_view_done(&p->view);
+	run_net_done(&p->net);
+	run_env_done(&p->env);
+	run_terms_done(&p->terms);
+	*p = RUN_PLAN_INIT;
+}
+
+static int choose_walls(struct run_plan *p, const struct engine_list *missing, struct err *err)
+{
+	for (size_t i = 0; i < missing->n; i++) {
+		const int wall = sandbox_wall_find(missing->items[i]);
+
+		if (wall < 0 || !(SANDBOX_MAY_MISS & WALL_BIT(wall)))
+			return err_set(err, -EINVAL,
+				       "option '--allow-missing': '%s' is no wall that may be "
+				       "missing (landlock, memory, pids, cpu)",
+				       missing->items[i]);
+		p->spec.may_miss |= WALL_BIT(wall);
+	}
+	return 0;
+}
+
+int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
+		   struct err *err)
+{
+	const struct engine_run_limits *l = &p->terms.limits;
+	int r = run_terms_choose(&p->terms, e, o, err);
+
+	if (r < 0)
+		return r;
+	sandbox_spec_init(&p->spec);
+	p->spec.argv = p->terms.argv;
+	p->spec.filter = p->terms.filter.len > 0 ? p->terms.filter.data : NULL;
+	p->spec.filter_len = p->terms.filter.len;
+	p->spec.in_fd = o->in_fd;
+	p->spec.tty = o->tty;
+	p->spec.limits = (struct sandbox_limits){
+		.mem = l->mem,
+		.mem_is_default = !p->terms.mem_by_name,
+		.cpus_milli = l->cpus_milli,
+		.pids = l->pids,
+		.wall_ms = l->time_ms,
+		.fsize = l->fsize,
+		.nofile = l->nofile,
+		.output = l->output,
+		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
+	};
+	r = run_net_choose(&p->net, p->terms.net, &p->spec, err);
+	if (r >= 0)
+		r = choose_walls(p, &o->allow_missing, err);
+	if (r >= 0)
+		r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net), err);
+	if (r < 0)
+		return r;
+	p->spec.env = (const char *const *)p->env.words.list;
+	return sandbox_spec_check(&p->spec, err);
+}
+
+int run_plan_begin(struct run_plan *p, struct err *err)
+{
+	int r = run_view_begin(&p->view, err);
+
+	if (r < 0)
+		return r;
+	p->spec.mounts = p->view.system->mounts;
+	p->spec.n_mounts = p->view.system->n;
+	return 0;
+}
+
+int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
+		  const struct stage *stage, struct sandbox_view *ret, struct err *err)
+{
+	const struct run_sight sight = {
+		.options = o, .profile = &p->terms.profile, .net = &p->net, .home = p->env.home
+	};
+	int r = run_view_build(&p->view, e, &sight, stage, err);
+
+	if (r < 0)
+		return r;
+	*ret = (struct sandbox_view){
+		.cwd = p->view.cwd,
+		.mounts = p->view.layout->mounts,
+		.n_mounts = p->view.layout->n,
+	};
+	return 0;
+}

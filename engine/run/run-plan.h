@@ -1,0 +1,35 @@
+/*
+ * run-plan.h - what a run sees and may use, put together from what was asked for.
+ *
+ * It borrows the options and the stage, and owns the rest of what the spec points to.
+ */
+#pragma once
+
+#include "engine/run/run-env.h"
+#include "engine/run/run-net.h"
+#include "engine/run/run-terms.h"
+#include "engine/run/run-view.h"
+
+struct run_plan {
+	struct sandbox_spec spec;
+	struct run_terms terms;
+	struct run_env env;
+	struct run_net net;
+	struct run_view view;
+};
+
+#define RUN_PLAN_INIT ((struct run_plan){ .net = RUN_NET_INIT, .view = RUN_VIEW_INIT })
+
+void run_plan_done(struct run_plan *p);
+
+/* What can be told before there is a clone, but for what is looked up on the host: -EINVAL, -ENOTSUP or -ENOENT with a sentence. */
+NODISCARD int run_plan_check(struct run_plan *p, struct engine *e,
+			     const struct engine_run_options *o, struct err *err);
+
+/* What of the host every run sees. */
+NODISCARD int run_plan_begin(struct run_plan *p, struct err *err);
+
+/* The rest, for this clone. */
+NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,
+			    const struct engine_run_options *o, const struct stage *stage,
+			    struct sandbox_view *ret, struct err *err);

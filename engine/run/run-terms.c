@@ -1,0 +1,100 @@
+#include "engine/run/run-terms.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "runner/oci.h"
+
+#define OUTPUT_DEFAULT ((uint64_t)1 << 30)
+#define FILTER_MAX     ((size_t)1 << 20) /* bytes of a file that says what a filter allows */
+
+void engine_run_limits_init(struct engine_run_limits *l)
+{
+	*l = (struct engine_run_limits){
+		.mem = ENGINE_UNSAID,
+		.cpus_milli = ENGINE_UNSAID,
+		.pids = ENGINE_UNSAID,
+		.time_ms = ENGINE_UNSAID,
+		.disk = ENGINE_UNSAID,
+		.fsize = ENGINE_UNSAID,
+		.nofile = ENGINE_UNSAID,
+		.output = ENGINE_UNSAID,
+	};
+}
+
+void run_terms_done(struct run_terms *t)
+{
+	engine_profile_done(&t->profile);
+	free(t->argv);
+	buf_done(&t->filter);
+	*t = (struct run_terms){ 0 };
+}
+
+static uint64_t said_or(uint64_t said, uint64_t otherwise)
+{
+	return said == ENGINE_UNSAID ? otherwise : said;
+}
+
+static void choose_limits(struct run_terms *t, const struct engine_run_limits *said)
+{
+	const struct engine_profile *p = &t->profile;
+
+	t->limits = (struct engine_run_limits){
+		.mem = said_or(said->mem, p->mem),
+		.cpus_milli = said_or(said->cpus_milli, p->cpus_milli),
+		.pids = said_or(said->pids, p->pids),
+		.time_ms = said_or(said->time_ms, p->time_ms),
+		.disk = said_or(said->disk, p->disk),
+		.fsize = said_or(said->fsize, p->fsize),
+		.nofile = said_or(said->nofile, p->nofile),
+		.output = said_or(said->output, OUTPUT_DEFAULT),
+	};
+	t->mem_by_name = said->mem != ENGINE_UNSAID || p->mem_said;
+}
+
+static int join_argv(struct run_terms *t, const char *const *command, struct err *err)
+{
+	const struct engine_words *first = &t->profile.entrypoint;
+	size_t n = 0;
+
+	while (command[n])
+		n++;
+	t->argv = calloc(first->n + n + 1, sizeof(*t->argv));
+	if (!t->argv)
+		return err_nomem(err);
+	for (size_t i = 0; i < first->n; i++)
+		t->argv[i] = first->list[i];
+	for (size_t i = 0; i < n; i++)
+		t->argv[first->n + i] = command[i];
+	return 0;
+}
+
+static int read_filter(struct run_terms *t, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const char *path = t->profile.seccomp;
+	int r;
+
+	if (!path)
+		return 0;
+	r = fdio_read_file(AT_FDCWD, path, FILTER_MAX, &text, err);
+	if (r >= 0)
+		r = oci_compile((const char *)text.data, text.len, &t->filter, err);
+	return r < 0 ? err_wrap(err, r, "profile '%s': filter '%s'", t->profile.name, path) : 0;
+}
+
+int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
+		     struct err *err)
+{
+	int r = engine_profile(e, o->profile, &t->profile, err);
+
+	if (r < 0)
+		return r;
+	choose_limits(t, &o->limits);
+	t->net = o->net ? o->net : t->profile.net;
+	t->ttl_ms = said_or(o->ttl_ms, t->profile.lifetime_ms);
+	r = join_argv(t, o->argv, err);
+	return r < 0 ? r : read_filter(t, err);
+}

@@ -1,0 +1,25 @@
+/*
+ * run-terms.h - on what terms a command runs: what its profile says, and what the options say
+ * instead of it or on top of it (docs/profiles.md).
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "engine/api/profile.h"
+#include "engine/api/run.h"
+
+struct run_terms {
+	struct engine_profile profile;
+	struct engine_run_limits limits; /* all of them said */
+	bool mem_by_name;  /* somebody asked for that one: it is held for all of the run together */
+	const char *net;   /* borrowed from the profile or the options */
+	uint64_t ttl_ms;   /* of a clone that is made and kept; 0: for ever */
+	const char **argv; /* owned; the entrypoint's words and the command's, which are borrowed */
+	struct buf filter; /* struct sock_filters; empty: our own list */
+};
+
+void run_terms_done(struct run_terms *t);
+
+/* `o` is borrowed for as long as the terms are.  Failures are those of engine_profile(). */
+NODISCARD int run_terms_choose(struct run_terms *t, struct engine *e,
+			       const struct engine_run_options *o, struct err *err);

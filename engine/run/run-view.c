@@ -1,0 +1,256 @@
+#include "engine/run/run-view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+void run_view_done(struct run_view *v)
+{
+	layout_free(v->system);
+	layout_free(v->layout);
+	free(v->cwd);
+	cleanup_close(&v->clone_fd);
+	*v = RUN_VIEW_INIT;
+}
+
+struct place {
+	struct run_view *view;
+	struct engine *engine;
+	const struct stage *stage;
+	const struct run_sight *sight;
+};
+
+static int add(const struct place *at, const struct sandbox_mount *m, struct err *err)
+{
+	return layout_add(at->view->layout, m, err);
+}
+
+static int add_clone(const struct place *at, struct err *err)
+{
+	const struct sandbox_mount clone = {
+		.kind = SANDBOX_BIND,
+		.host = at->stage->path,
+		.host_fd = at->view->clone_fd,
+		.guest = at->stage->project,
+		.writable = true,
+		.owned = true,
+	};
+
+	return add(at, &clone, err);
+}
+
+static int add_home(const struct place *at, struct err *err)
+{
+	const char *home = at->sight->home;
+	const struct sandbox_mount fresh = { .kind = SANDBOX_FRESH, .guest = home };
+
+	if (strcmp(home, "/tmp") == 0 || path_is_below(home, at->stage->project))
+		return 0;
+	return add(at, &fresh, err);
+}
+
+/* What lies in the project is the clone's: the project itself is never shown. */
+static char *find_host(const struct place *at, const char *path)
+{
+	const char *project = at->stage->project;
+
+	if (!path_is_below(path, project))
+		return realpath(path, NULL);
+	return path_clean(at->stage->path, path + strlen(project) + (path[strlen(project)] == '/'));
+}
+
+/* A path of the host that somebody wants the run to see. */
+struct grant {
+	const char *by;    /* whom a sentence is to name: "option '--ro'" */
+	const char *host;  /* absolute and clean */
+	const char *guest; /* the same */
+	bool writable;
+	bool optional;
+};
+
+/* What nobody can grant: the store, and to write what holds it, or the project or a part of it. */
+static int check_granted(const struct place *at, const struct grant *g, const char *host,
+			 struct err *err)
+{
+	AUTO_FREE char *store = realpath(at->engine->store_path, NULL);
+	const char *project = at->stage->project;
+	const bool holds_store = store && path_is_below(store, host);
+
+	if (path_is_below(host, at->stage->path))
+		return 0;
+	if (store && path_is_below(host, store))
+		return err_set(err, -ECANCELED, "%s: '%s' is in the store", g->by, g->host);
+	if (g->writable && (holds_store || path_is_below(project, host)))
+		return err_set(err, -ECANCELED, "%s: '%s' holds %s, which no run writes", g->by,
+			       g->host, holds_store ? "the store" : "the project");
+	if (g->writable && path_is_below(host, project))
+		return err_set(err, -ECANCELED, "%s: '%s' is in the project, which no run writes",
+			       g->by, g->host);
+	return 0;
+}
+
+/* First those that the clone is to cover in part, then (`around` is false) those that cover it. */
+static int add_granted(const struct place *at, const struct grant *g, bool around, struct err *err)
+{
+	AUTO_FREE char *host = find_host(at, g->host);
+	const struct sandbox_mount m = {
+		.kind = SANDBOX_BIND,
+		.host = host,
+		.host_fd = -1,
+		.guest = g->guest,
+		.writable = g->writable,
+		.owned = true, /* who grants it means what is in it too */
+	};
+	int r = host && access(host, F_OK) == 0 ? 0 : -errno;
+
+	if ((r == -ENOENT || r == -ENOTDIR) && g->optional)
+		return 0;
+	if (r < 0)
+		return err_sys(err, "%s: '%s'", g->by, g->host);
+	r = check_granted(at, g, host, err);
+	if (r < 0 || around != path_is_below(at->stage->project, g->guest))
+		return r;
+	return add(at, &m, err);
+}
+
+static int add_given(const struct place *at, const char *given, bool writable, bool around,
+		     struct err *err)
+{
+	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	const struct grant g = {
+		.by = writable ? "option '--rw'" : "option '--ro'",
+		.host = path,
+		.guest = path,
+		.writable = writable,
+	};
+
+	return path ? add_granted(at, &g, around, err) : err_nomem(err);
+}
+
+static int add_profile(const struct place *at, const struct engine_profile *p, bool around,
+		       struct err *err)
+{
+	AUTO_FREE char *by = NULL;
+	int r = 0;
+
+	if (asprintf(&by, "profile '%s'", p->name) < 0) {
+		by = NULL;
+		return err_nomem(err);
+	}
+	for (size_t i = 0; r >= 0 && i < p->n_mounts; i++) {
+		const struct grant g = {
+			.by = by,
+			.host = p->mounts[i].host,
+			.guest = p->mounts[i].guest,
+			.writable = p->mounts[i].writable,
+			.optional = p->mounts[i].optional,
+		};
+
+		r = add_granted(at, &g, around, err);
+	}
+	return r;
+}
+
+static int add_all_granted(const struct place *at, bool around, struct err *err)
+{
+	const struct engine_run_options *o = at->sight->options;
+	int r = add_profile(at, at->sight->profile, around, err);
+
+	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
+		r = add_given(at, o->ro.items[i], false, around, err);
+	for (size_t i = 0; r >= 0 && i < o->rw.n; i++)
+		r = add_given(at, o->rw.items[i], true, around, err);
+	return r;
+}
+
+static int add_hidden(const struct place *at, const char *given, struct err *err)
+{
+	AUTO_FREE char *path = path_clean(at->engine->dir, given);
+	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
+
+	return path ? add(at, &m, err) : err_nomem(err);
+}
+
+/* Whatever was granted around it: the store with its socket, and all other clones. */
+static int hide_store(const struct place *at, struct err *err)
+{
+	AUTO_FREE char *store = realpath(at->engine->store_path, NULL);
+
+	if (!store || path_is_below(at->stage->project, store))
+		return 0;
+	return add_hidden(at, store, err);
+}
+
+static int add_all_hidden(const struct place *at, struct err *err)
+{
+	const struct engine_words *profile = &at->sight->profile->hide;
+	const struct engine_list *given = &at->sight->options->hide;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < profile->n; i++)
+		r = add_hidden(at, profile->list[i], err);
+	for (size_t i = 0; r >= 0 && i < given->n; i++)
+		r = add_hidden(at, given->items[i], err);
+	return r < 0 ? r : hide_store(at, err);
+}
+
+static int build_layout(const struct place *at, struct err *err)
+{
+	int r;
+
+	at->view->layout = layout_new();
+	if (!at->view->layout)
+		return err_nomem(err);
+	r = add_home(at, err);
+	if (r >= 0)
+		r = add_all_granted(at, true, err);
+	if (r >= 0)
+		r = add_clone(at, err);
+	if (r >= 0)
+		r = add_all_granted(at, false, err);
+	if (r >= 0)
+		r = run_net_show(at->sight->net, at->view->layout, err);
+	return r < 0 ? r : add_all_hidden(at, err);
+}
+
+/* Where the command was given, as the run sees it: also if that is in the clone itself. */
+static int choose_cwd(const struct place *at, const char *workdir, struct err *err)
+{
+	const struct stage *s = at->stage;
+	const char *dir = at->engine->dir;
+	AUTO_FREE char *clone = realpath(s->path, NULL), *here = NULL;
+
+	if (clone && path_is_below(dir, clone))
+		here = path_clean(s->project, dir + strlen(clone) + (dir[strlen(clone)] == '/'));
+	else
+		here = strdup(path_is_below(dir, s->project) ? dir : s->project);
+	if (here && workdir)
+		at->view->cwd = path_clean(here, workdir);
+	else
+		at->view->cwd = TAKE_PTR(here);
+	return at->view->cwd ? 0 : err_nomem(err);
+}
+
+int run_view_begin(struct run_view *v, struct err *err)
+{
+	v->system = layout_new();
+	return v->system ? layout_add_system(v->system, err) : err_nomem(err);
+}
+
+int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
+		   const struct stage *stage, struct err *err)
+{
+	const struct place at = { .view = v, .engine = e, .stage = stage, .sight = sight };
+	int r;
+
+	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (v->clone_fd < 0)
+		return err_sys(err, "opening clone '%s'", stage->clone);
+	r = choose_cwd(&at, sight->options->workdir, err);
+	return r < 0 ? r : build_layout(&at, err);
+}

@@ -1,0 +1,37 @@
+/*
+ * run-view.h - what a run sees: the clone, the host's programs, what was granted and hidden.
+ */
+#pragma once
+
+#include "engine/act/stage-i.h"
+#include "engine/api/profile.h"
+#include "engine/api/run.h"
+#include "engine/find/engine-i.h"
+#include "engine/run/run-net.h"
+#include "runner/layout.h"
+
+struct run_view {
+	struct layout *system; /* owned, as are the next: what is the same for every clone */
+	struct layout *layout; /* what comes after it */
+	char *cwd;             /* inside */
+	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
+};
+
+#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1 })
+
+void run_view_done(struct run_view *v);
+
+/* What it is made of; all of it borrowed. */
+struct run_sight {
+	const struct engine_run_options *options;
+	const struct engine_profile *profile;
+	const struct run_net *net;
+	const char *home;
+};
+
+/* What can be told before there is a clone. */
+NODISCARD int run_view_begin(struct run_view *v, struct err *err);
+
+/* -ECANCELED with a sentence for what nobody can grant. */
+NODISCARD int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
+			     const struct stage *stage, struct err *err);

@@ -1,0 +1,413 @@
+/*
+ * The order of a run: what was asked for is checked; cowfsd makes the clone ready, and meanwhile the
+ * sandbox what it needs for any; the record is begun; the command runs; cowfsd tells what changed; the
+ * record is ended.  Whatever fails after the second step leaves the clone to cowfsd, which takes it
+ * away when our connection ends.
+ */
+#include "engine/api/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+
+#include "base/log.h"
+#include "engine/run/run-output.h"
+#include "engine/run/run-plan.h"
+#include "engine/run/run-refusal.h"
+#include "engine/run/waiting-i.h"
+
+#define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
+#define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
+
+void engine_run_done(struct engine_run *r)
+{
+	for (size_t i = 0; i < r->argv.n; i++)
+		free(r->argv.list[i]);
+	for (size_t i = 0; i < r->env.n; i++)
+		free(r->env.list[i]);
+	free(r->argv.list);
+	free(r->env.list);
+	free(r->clone);
+	free(r->project);
+	free(r->cwd);
+	free(r->profile);
+	free(r->net);
+	free(r->problem);
+	run_refusals_done(&r->refusals);
+	engine_paths_done(&r->changed);
+	buf_done(&r->out);
+	buf_done(&r->err);
+	*r = (struct engine_run){ 0 };
+}
+
+/* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
+struct raw {
+	int fd;
+	struct termios was;
+};
+
+static void raw_begin(struct raw *raw, int fd)
+{
+	struct termios now;
+
+	raw->fd = -1;
+	if (fd < 0 || tcgetattr(fd, &raw->was) < 0)
+		return;
+	now = raw->was;
+	cfmakeraw(&now);
+	if (tcsetattr(fd, TCSADRAIN, &now) == 0)
+		raw->fd = fd;
+}
+
+static void raw_end(struct raw *raw)
+{
+	if (raw->fd >= 0)
+		tcsetattr(raw->fd, TCSADRAIN, &raw->was);
+	raw->fd = -1;
+}
+
+/* One run on its way. */
+struct running {
+	struct engine *engine;
+	const struct engine_run_options *options;
+	struct control control;
+	struct stage_options staging;
+	struct stage_asking asking;
+	struct stage stage;
+	bool begun; /* the clone was asked for, */
+	bool ready; /* is there, and the record too */
+	struct raw raw;
+	struct run_plan plan;
+	struct run_record record;
+	struct run_output output;
+	struct engine_run run;
+};
+
+static void running_done(struct running *r)
+{
+	run_output_done(&r->output);
+	run_record_done(&r->record);
+	run_plan_done(&r->plan);
+	raw_end(&r->raw);
+	stage_done(&r->stage);
+	stage_asking_done(&r->asking);
+	control_done(&r->control);
+	engine_run_done(&r->run);
+}
+
+/* --- before ----------------------------------------------------------------------------- */
+
+static struct stage_options staging_of(const struct running *r)
+{
+	const struct engine_run_options *o = r->options;
+	const uint64_t time = r->plan.terms.limits.time_ms;
+	return (struct stage_options){
+		.run = r->run.id,
+		.clone = o->clone,
+		.from = o->from,
+		.keep = o->keep,
+		.wait = o->waits && !o->keep,
+		.remove = o->remove,
+		.no_snapshot = o->no_snapshot,
+		.disk = r->plan.terms.limits.disk,
+		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
+			  : o->waits                      ? TTL_MAX_MS
+			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
+							  : TTL_MAX_MS,
+		.watch = o->watch,
+	};
+}
+
+/* Names only of the environment, and of the words what is no secret. */
+static int describe_words(struct running *r, struct err *err)
+{
+	const char *const *argv = r->plan.terms.argv;
+	struct engine_strings *a = &r->run.argv, *v = &r->run.env;
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	a->list = calloc(n + 1, sizeof(*a->list));
+	v->list = calloc(r->plan.env.words.n + 1, sizeof(*v->list));
+	if (!a->list || !v->list)
+		return err_nomem(err);
+	for (; a->n < n; a->n++) {
+		a->list[a->n] = scrub_text(&r->plan.env.secrets, argv[a->n]);
+		if (!a->list[a->n])
+			return err_nomem(err);
+	}
+	for (; v->n < r->plan.env.words.n; v->n++) {
+		const char *entry = r->plan.env.words.list[v->n];
+
+		v->list[v->n] = strndup(entry, strcspn(entry, "="));
+		if (!v->list[v->n])
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+static int describe(struct running *r, struct err *err)
+{
+	struct engine_run *run = &r->run;
+
+	run->state = ENGINE_RUN_RUNNING;
+	run->clone = strdup(r->stage.clone);
+	run->project = strdup(r->stage.project);
+	run->cwd = strdup(r->plan.view.cwd);
+	run->profile = strdup(r->plan.terms.profile.name);
+	run->net = strdup(r->plan.terms.net ? r->plan.terms.net : "none");
+	if (!run->clone || !run->project || !run->cwd || !run->profile || !run->net)
+		return err_nomem(err);
+	memcpy(run->before, r->stage.before, sizeof(run->before));
+	run->made = !r->options->clone;
+	run->limits = r->plan.terms.limits;
+	run->pid = getpid();
+	run->started = engine_now();
+	return describe_words(r, err);
+}
+
+/* Ask for the clone, and do not wait for it. */
+static int prepare(struct running *r, struct err *err)
+{
+	int x;
+
+	x = run_plan_check(&r->plan, r->engine, r->options, err);
+	if (x >= 0)
+		x = run_record_pick(r->run.id, err);
+	if (x < 0)
+		return x;
+	r->staging = staging_of(r);
+	stage_ask_ahead(r->engine, &r->staging, &r->control, &r->asking);
+	return run_plan_begin(&r->plan, err);
+}
+
+/* --- during ----------------------------------------------------------------------------- */
+
+static void begin_output(struct running *r)
+{
+	const struct engine_run_options *o = r->options;
+	const uint64_t time = r->plan.terms.limits.time_ms;
+
+	r->output = (struct run_output){
+		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },
+		.record = &r->record,
+		.fds = { o->out_fd, o->err_fd },
+		.captured = { &r->run.out, &r->run.err },
+		.deadline_ms = time > 0 ? engine_clock_ms() + time : 0,
+	};
+}
+
+/* The clone is there, and the command is next. */
+static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
+{
+	int x;
+
+	r->begun = true;
+	x = stage_ask(r->engine, &r->staging, &r->asking, &r->control, &r->stage, err);
+	if (x >= 0)
+		x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, ret, err);
+	if (x >= 0)
+		x = describe(r, err);
+	if (x >= 0)
+		x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
+	if (x < 0)
+		return x;
+	r->ready = true;
+	if (r->options->begins)
+		r->options->begins(r->options->begins_ctx);
+	return 0;
+}
+
+static int show(void *ctx, struct sandbox_view *ret, struct err *err)
+{
+	struct running *r = ctx;
+	int x = begin(r, ret, err);
+
+	if (x < 0)
+		return x;
+	begin_output(r);
+	if (r->options->tty)
+		raw_begin(&r->raw, r->options->in_fd);
+	return 0;
+}
+
+static int execute(struct running *r, struct sandbox_result *result, struct err *err)
+{
+	struct sandbox_spec *spec = &r->plan.spec;
+	int x, held;
+
+	spec->output = run_output_take;
+	spec->output_ctx = &r->output;
+	spec->refused = run_refusals_take_call;
+	spec->refused_ctx = &r->run.refusals;
+	spec->view = show;
+	spec->view_ctx = r;
+	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, spec, err);
+	if (x < 0)
+		return x;
+	x = sandbox_run(spec, result, err);
+	raw_end(&r->raw);
+	held = r->ready ? run_output_end(&r->output) : 0;
+	run_net_done(&r->plan.net);
+	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
+}
+
+/*
+ * A sandbox that was refused before it asked for the clone is told of like any other: in a record, or
+ * not at all if there is no clone either.
+ */
+static int catch_up(struct running *r, struct err *err)
+{
+	struct sandbox_view unused;
+	struct err why = { 0 };
+	int x;
+
+	if (r->begun)
+		return r->ready ? 0 : err->code;
+	x = begin(r, &unused, &why);
+	return x < 0 ? err_set(err, x, "%s", why.msg) : 0;
+}
+
+/* --- after ------------------------------------------------------------------------------ */
+
+static void take_walls(struct engine_run *run, uint32_t walls)
+{
+	_Static_assert(SANDBOX_N_WALLS <= ENGINE_WALLS_MAX, "a place for every wall");
+
+	for (unsigned i = 0; i < SANDBOX_N_WALLS; i++)
+		if (walls & WALL_BIT(i))
+			run->walls[run->n_walls++] = sandbox_wall_name((enum sandbox_wall)i);
+}
+
+static int take_problem(struct engine_run *run, const struct scrub *secrets, const struct err *why)
+{
+	run->problem = scrub_text(secrets, why->msg);
+	return run->problem ? 0 : -ENOMEM;
+}
+
+/* A reader of the output that kept us until the time was over is no other ending than that. */
+static bool ran_out_of_time(const struct running *r, const struct sandbox_result *result)
+{
+	return result->timed_out || r->output.failed == -ETIMEDOUT;
+}
+
+static void take_result(struct running *r, const struct sandbox_result *result, int x,
+			const struct err *why)
+{
+	struct engine_run *run = &r->run;
+
+	run->state = x < 0 && !result->exec_failed && r->output.failed == 0 ? ENGINE_RUN_REFUSED
+									    : ENGINE_RUN_ENDED;
+	run->ended = engine_now();
+	run->timed_out = ran_out_of_time(r, result);
+	run->exit_code = run->state == ENGINE_RUN_REFUSED      ? 125
+			 : result->exec_failed && x == -ENOENT ? 127
+			 : result->exec_failed                 ? 126
+			 : run->timed_out                      ? 124
+			 : r->output.failed == -EPIPE          ? 128 + SIGPIPE
+							       : result->exit_code;
+	run->signal = result->signal;
+	run->oom_killed = result->oom_killed;
+	snprintf(run->limit, sizeof(run->limit), "%s",
+		 result->limit    ? result->limit
+		 : run->timed_out ? "time"
+				  : "");
+	take_walls(run, result->walls);
+	run->duration_ms = result->duration_ms;
+	run->cpu_ms = result->cpu_ms;
+	run->max_rss = result->max_rss;
+	run->max_mem = result->max_mem;
+	run->truncated = result->truncated || r->output.truncated;
+	if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
+		log_warn("out of memory, continuing");
+}
+
+/* What cowfsd has to say of it.  Without it the run has still been run. */
+static void settle(struct running *r)
+{
+	CLEANUP(stage_end_done) struct stage_end end = { 0 };
+	struct engine_run *run = &r->run;
+	struct err err = { 0 };
+
+	close(r->plan.view.clone_fd);
+	r->plan.view.clone_fd = -1;
+	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
+		log_warn("what the run changed is not known: %s, continuing", err.msg);
+		return;
+	}
+	run->compared = end.compared;
+	run->added = end.added;
+	run->modified = end.modified;
+	run->deleted = end.deleted;
+	run->changed = end.changed;
+	run->removed = end.removed;
+	end.changed = (struct engine_paths){ 0 };
+	if (end.full && *run->limit == '\0')
+		snprintf(run->limit, sizeof(run->limit), "disk");
+}
+
+/* If cowfsd died meanwhile, another one can still do what is left to do. */
+static void clear_away(struct running *r)
+{
+	const bool goes =
+	    r->options->clone ? r->options->remove : !r->options->keep && !r->options->waits;
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int x;
+
+	if (!goes || r->run.compared || r->run.removed)
+		return;
+	x = engine_remove(r->engine, r->stage.clone, false, &removed, &err);
+	if (x < 0 && x != -ENOENT)
+		log_warn("removing clone '%s': %s, continuing", r->stage.clone, err.msg);
+	r->run.removed = x >= 0 || x == -ENOENT;
+}
+
+/* From here on its clone hangs on the connection alone. */
+static int hand_over(struct running *r, struct err *err)
+{
+	if (!r->options->waits || r->run.state == ENGINE_RUN_REFUSED)
+		return 0;
+	return waiting_new(r->engine, r->stage.clone, r->options->keep, &r->control, &r->record,
+			   r->options->waits, err);
+}
+
+int engine_run(struct engine *e, const struct engine_run_options *options, struct engine_run *ret,
+	       struct err *err)
+{
+	CLEANUP(running_done) struct running r = {
+		.engine = e,
+		.options = options,
+		.control = CONTROL_INIT,
+		.plan = RUN_PLAN_INIT,
+		.record = RUN_RECORD_INIT,
+		.raw = { .fd = -1 },
+	};
+	struct sandbox_result result = { 0 };
+	struct err kept = { 0 };
+	int x, caught, handed;
+
+	assert(!e->host);
+	x = prepare(&r, err);
+	if (x < 0)
+		return x;
+	x = execute(&r, &result, err);
+	caught = catch_up(&r, err);
+	if (caught < 0)
+		return caught;
+	take_result(&r, &result, x, err);
+	settle(&r);
+	clear_away(&r);
+	if (run_record_end(&r.record, &r.run, &kept) < 0)
+		log_warn("%s, continuing", kept.msg);
+	handed = hand_over(&r, x < 0 ? NULL : err);
+	*ret = r.run;
+	r.run = (struct engine_run){ 0 };
+	if (handed < 0 && x >= 0)
+		return handed;
+	/* That the program could not be executed, or that time was up, is a result. */
+	return result.exec_failed || ret->timed_out ? 0 : x;
+}

@@ -1,0 +1,139 @@
+#include "engine/run/scrub.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define MASK "***"
+
+void scrub_done(struct scrub *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		buf_done(&s->values[i]);
+	free(s->values);
+	*s = (struct scrub){ 0 };
+}
+
+int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+{
+	struct buf *values;
+
+	if (len < SCRUB_SHORTEST)
+		return err_set(err, -EINVAL,
+			       "secret '%s' has less than %d bytes: nobody could tell it from the "
+			       "rest of the output",
+			       name, SCRUB_SHORTEST);
+	values = reallocarray(s->values, s->n + 1, sizeof(*values));
+	if (!values)
+		return err_nomem(err);
+	s->values = values;
+	values[s->n] = BUF_INIT;
+	if (buf_append(&values[s->n], value, len) < 0)
+		return err_nomem(err);
+	s->n++;
+	return 0;
+}
+
+void scrub_stream_done(struct scrub_stream *s)
+{
+	buf_done(&s->held);
+}
+
+/* The longest secret that `data` begins with, by its length; 0: none. */
+static size_t secret_at(const struct scrub *s, const unsigned char *data, size_t len)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct buf *v = &s->values[i];
+
+		if (v->len <= len && v->len > most && memcmp(v->data, data, v->len) == 0)
+			most = v->len;
+	}
+	return most;
+}
+
+/* All of `data` is the beginning of a secret that is longer. */
+static bool may_become_one(const struct scrub *s, const unsigned char *data, size_t len)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->values[i].len > len && memcmp(s->values[i].data, data, len) == 0)
+			return true;
+	return false;
+}
+
+/* How much of `data` can be no beginning of a secret. */
+static size_t harmless(const struct scrub *s, const unsigned char *data, size_t len)
+{
+	size_t least = len;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const unsigned char *at = memchr(data, s->values[i].data[0], least);
+
+		if (at)
+			least = (size_t)(at - data);
+	}
+	return least;
+}
+
+/* Pass on what is clear; the number of bytes that were looked at, fewer only if the rest may be one. */
+static ssize_t pass(const struct scrub *s, const unsigned char *data, size_t len, bool at_end,
+		    struct buf *out)
+{
+	size_t i = 0;
+
+	while (i < len) {
+		size_t n = harmless(s, data + i, len - i);
+
+		if (buf_append(out, data + i, n) < 0)
+			return -ENOMEM;
+		i += n;
+		if (i == len)
+			break;
+		/* A longer one may still come of what is one already. */
+		if (!at_end && may_become_one(s, data + i, len - i))
+			break;
+		n = secret_at(s, data + i, len - i);
+		if (n > 0 ? buf_append_str(out, MASK) < 0 : buf_append(out, data + i, 1) < 0)
+			return -ENOMEM;
+		i += n > 0 ? n : 1;
+	}
+	return (ssize_t)i;
+}
+
+static int push(struct scrub_stream *s, const void *data, size_t len, bool at_end, struct buf *out)
+{
+	CLEANUP(buf_done) struct buf rest = BUF_INIT;
+	ssize_t n;
+
+	if (s->scrub->n == 0)
+		return buf_append(out, data, len);
+	if (buf_append(&s->held, data, len) < 0)
+		return -ENOMEM;
+	n = pass(s->scrub, s->held.data, s->held.len, at_end, out);
+	if (n < 0 || buf_append(&rest, s->held.data + n, s->held.len - (size_t)n) < 0)
+		return -ENOMEM;
+	buf_swap(&s->held, &rest);
+	return 0;
+}
+
+int scrub_write(struct scrub_stream *s, const void *data, size_t len, struct buf *out)
+{
+	return push(s, data, len, false, out);
+}
+
+int scrub_end(struct scrub_stream *s, struct buf *out)
+{
+	return push(s, "", 0, true, out);
+}
+
+char *scrub_text(const struct scrub *s, const char *text)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+
+	if (s->n > 0 && pass(s, (const unsigned char *)text, strlen(text), true, &out) < 0)
+		return NULL;
+	return strdup(s->n == 0 ? text : buf_str(&out) ? buf_str(&out) : "");
+}

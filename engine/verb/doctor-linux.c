@@ -1,0 +1,265 @@
+/*
+ * What Linux lets us do is found out by doing it, in a child whose namespaces end with it:
+ * settings, security modules and containers forbid the same things in many ways.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/seccomp.h>
+
+#include "base/buf.h"
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "engine/verb/doctor-i.h"
+#include "runner/cgroup.h"
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444 /* of all architectures; Linux 5.13 */
+#endif
+#define LANDLOCK_ASK_VERSION 1 /* LANDLOCK_CREATE_RULESET_VERSION of linux/landlock.h */
+
+#define IN_A_CONTAINER "in a container: allow it there (--privileged, or --device and --cap-add)"
+
+/* --- trying ----------------------------------------------------------------------------- */
+
+/* Run `try` in a child; its failure comes back as ours. */
+static int in_child(int (*try)(struct err *err), struct err *err)
+{
+	struct err word = { 0 };
+	int fds[2], r;
+	ssize_t n;
+	pid_t pid;
+
+	r = sys_pipe(fds);
+	if (r < 0)
+		return err_set(err, r, "no pipe");
+	pid = fork();
+	if (pid == 0) {
+		IGNORE_RESULT(try(&word), "it is in the word");
+		IGNORE_RESULT(fdio_write(fds[1], &word, sizeof(word)), "then the pipe ends");
+		_exit(0);
+	}
+	close(fds[1]);
+	n = pid < 0 ? -1 : fdio_read(fds[0], &word, sizeof(word));
+	close(fds[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (n != sizeof(word))
+		return err_set(err, -EIO, "the process that was to try it died");
+	return word.code < 0 ? err_set(err, word.code, "%s", word.msg) : 0;
+}
+
+static int write_to(const char *path, const char *text, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		return err_sys(err, "writing '%s'", path);
+	return 0;
+}
+
+/* The first number in a file of /proc; `missing` if it has none. */
+static int setting(const char *path, int missing)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int v;
+
+	if (fdio_read_file(AT_FDCWD, path, 64, &text, NULL) < 0 || !buf_str(&text) ||
+	    sscanf(buf_str(&text), "%d", &v) != 1)
+		return missing;
+	return v;
+}
+
+/* --- FUSE ------------------------------------------------------------------------------- */
+
+static int try_fuse_mount(struct err *err)
+{
+	AUTO_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[64];
+
+	if (fd < 0)
+		return err_sys(err, "opening '/dev/fuse'");
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(err, "a mount namespace");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("snapcow", "/", "fuse", MS_NOSUID | MS_NODEV, options) < 0)
+		return err_sys(err, "mounting");
+	return 0;
+}
+
+static void look_at_device(struct engine_diagnosis *d)
+{
+	AUTO_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	struct utsname kernel = { 0 };
+	struct err err = { 0 };
+	const int code = fd < 0 ? errno : 0;
+	char text[128];
+
+	uname(&kernel);
+	if (code == ENOENT)
+		doctor_finds(d, ENGINE_ILL, "fuse", "as root: modprobe fuse; " IN_A_CONTAINER,
+			     "there is no '/dev/fuse'");
+	else if (code == EACCES)
+		doctor_finds(d, ENGINE_ILL, "fuse", "as root: chmod 0666 /dev/fuse",
+			     "'/dev/fuse' is closed to you");
+	else if (code != 0)
+		doctor_finds(d, ENGINE_ILL, "fuse", IN_A_CONTAINER, "'/dev/fuse': %s",
+			     sys_errno_text(code, text, sizeof(text)));
+	else if (geteuid() == 0 && in_child(try_fuse_mount, &err) < 0)
+		doctor_finds(d, ENGINE_ILL, "fuse", IN_A_CONTAINER, "%s", err.msg);
+	else
+		doctor_well(d, "fuse", "'/dev/fuse' opens%s, Linux %.40s",
+			    geteuid() == 0 ? " and mounts" : "", kernel.release);
+}
+
+static void look_at_helper(struct engine_diagnosis *d)
+{
+	/* Root mounts by itself. */
+	const enum engine_health lacking = geteuid() == 0 ? ENGINE_WEAK : ENGINE_ILL;
+	AUTO_FREE char *path = doctor_find_program("fusermount3");
+	struct stat st;
+
+	if (!path || stat(path, &st) < 0)
+		doctor_finds(d, lacking, "fusermount3", "as root: apt-get install fuse3",
+			     "not on PATH; it mounts for users other than root");
+	else if (st.st_uid != 0 || !(st.st_mode & S_ISUID))
+		doctor_finds(d, lacking, "fusermount3", "as root: chmod u+s fusermount3",
+			     "'%s' is not set-user-id root", path);
+	else
+		doctor_well(d, "fusermount3", "'%s'", path);
+}
+
+static bool has_line(const char *text, const char *line)
+{
+	const size_t len = strlen(line);
+
+	for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+		if (strncmp(text, line, len) == 0 && strchr("\n \t", text[len]))
+			return true;
+	return false;
+}
+
+static void look_at_fuse_conf(struct engine_diagnosis *d)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	bool on = false;
+
+	if (fdio_read_file(AT_FDCWD, "/etc/fuse.conf", 65536, &text, NULL) >= 0 && buf_str(&text))
+		on = has_line(buf_str(&text), "user_allow_other");
+	doctor_well(d, "allow_other", "%s",
+		    on ? "users may let others into their clones"
+		       : "clones of a user are for that user alone");
+}
+
+/* --- namespaces ------------------------------------------------------------------------- */
+
+/* To have the namespace is not enough: AppArmor may have taken what one could do in it. */
+static int try_user_namespace(struct err *err)
+{
+	const unsigned uid = geteuid();
+	char map[32];
+	int r;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return err_sys(err, "unshare");
+	snprintf(map, sizeof(map), "0 %u 1", uid);
+	r = write_to("/proc/self/uid_map", map, err);
+	if (r < 0)
+		return r;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(err, "mounts in it");
+	return 0;
+}
+
+static const char *fix_user_namespaces(void)
+{
+	if (setting("/proc/sys/user/max_user_namespaces", 1) == 0)
+		return "as root: sysctl -w user.max_user_namespaces=15000";
+	if (setting("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+		return "as root: sysctl -w kernel.unprivileged_userns_clone=1";
+	if (setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) != 0)
+		return "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+	return IN_A_CONTAINER;
+}
+
+static void look_at_namespaces(struct engine_diagnosis *d)
+{
+	struct err err = { 0 };
+
+	if (in_child(try_user_namespace, &err) < 0)
+		doctor_finds(d, ENGINE_WEAK, "namespaces", fix_user_namespaces(),
+			     "no user namespaces, which sandboxes need: %s", err.msg);
+	else
+		doctor_well(d, "namespaces", "user namespaces can be made and mounted in");
+}
+
+/* --- cgroups ---------------------------------------------------------------------------- */
+
+/* Which limits a run could be held to: groups for it are made, and removed. */
+static void look_at_cgroups(struct engine_diagnosis *d)
+{
+	static const struct {
+		int bit;
+		const char *name;
+	} wanted[] = { { CGROUP_MEMORY, "memory" },
+		       { CGROUP_PIDS, "processes" },
+		       { CGROUP_CPU, "cpu" } };
+	const struct cgroup_limits limits = { .mem = 64 << 20, .pids = 16, .cpus_milli = 1000 };
+	char missing[64] = "";
+	struct cgroup *group = NULL;
+	struct err why = { 0 };
+	int holds = cgroup_open(&limits, &group, &why);
+
+	cgroup_close(group);
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+		if (holds < 0 || !(holds & wanted[i].bit))
+			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
+				 "%s%s", *missing != '\0' ? ", " : "", wanted[i].name);
+	if (*missing == '\0')
+		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited");
+	else
+		doctor_finds(d, ENGINE_WEAK, "cgroups",
+			     "use it through systemd-run --user --scope -p Delegate=yes",
+			     "they cannot limit %s of a run%s%.120s", missing,
+			     *why.msg != '\0' ? ": " : "", why.msg);
+}
+
+/* --- walls of a sandbox ----------------------------------------------------------------- */
+
+static void look_at_walls(struct engine_diagnosis *d)
+{
+	const long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_ASK_VERSION);
+
+	if (abi > 0)
+		doctor_well(d, "landlock", "version %ld of its interface", abi);
+	else
+		doctor_finds(d, ENGINE_WEAK, "landlock",
+			     "boot with lsm=landlock,... on Linux 5.13 or later",
+			     "this kernel has it not: sandboxes have one wall less");
+	/* A filter at no address is refused for the address where there are filters at all. */
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT)
+		doctor_well(d, "seccomp", "filters of system calls work");
+	else
+		doctor_finds(d, ENGINE_WEAK, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
+			     "this kernel has no filters of system calls");
+}
+
+void doctor_look_at_system(struct engine_diagnosis *d)
+{
+	look_at_device(d);
+	look_at_helper(d);
+	look_at_fuse_conf(d);
+	look_at_namespaces(d);
+	look_at_cgroups(d);
+	look_at_walls(d);
+}
