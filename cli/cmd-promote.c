@@ -5,7 +5,7 @@
 #include "cli/progress.h"
 #include "cli/promotions.h"
 #include "engine/api/rules.h"
-#include "snapshot/guard.h"
+#include "snapshot/text/guard.h"
 
 struct promote_args {
 	struct opt_list check, path, exclude, allow;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "cli/cmd.h"
-#include "snapshot/delta.h"
-#include "snapshot/patch.h"
+#include "snapshot/diff/delta.h"
+#include "snapshot/patch/patch.h"
 
 struct diffstat_row {
 	char *name; /* owned; quoted */

@@ -6,7 +6,7 @@
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
-#include "snapshot/guard.h"
+#include "snapshot/text/guard.h"
 
 #define SHOWN_MAX 20 /* paths of each sort that people are shown */
 

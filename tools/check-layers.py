@@ -96,7 +96,7 @@ def violations(root, files):
 
 # What the self-test plants: file, the include on its second line, the complaint it must cause.
 PLANTED = [
-    ("snapshot/diff.c", '"cowfs/core/layer.h"', "snapshot may not use cowfs/core"),
+    ("snapshot/diff/diff.c", '"cowfs/core/layer.h"', "snapshot may not use cowfs/core"),
     ("snapshot/a.c", "<sqlite3.h>", "<sqlite3.h> belongs to cowfs/store"),
     ("engine/a.c", '"cowfs/store/db.h"', "cowfs/store/db.h is private to cowfs/store"),
     ("engine/b.c", '"cowfs/core/layer-i.h"', "cowfs/core/layer-i.h is private to cowfs/core"),
@@ -116,7 +116,7 @@ PLANTED = [
     ("cowfs/core/b.c", '"cowfs/core/layer-i.h"', None),
     ("cowfs/store/a.c", "<zstd.h>", None),
     ("runner/b.c", "<linux/seccomp.h>", None),
-    ("cli/b.c", '"snapshot/diff.h"', None),
+    ("cli/b.c", '"snapshot/diff/diff.h"', None),
     ("tools/bench/b.c", '"cowfs/store/store.h"', None),
     ("tests/unit/a.c", '"cowfs/store/db.h"', None),
 ]
@@ -124,7 +124,7 @@ PLANTED = [
 
 def self_test():
     headers = ["base/err.h", "cowfs/store/store.h", "cowfs/store/db.h", "cowfs/core/layer.h",
-               "cowfs/core/layer-i.h", "snapshot/diff.h", "runner/sandbox.h", "tests/lib/test.h"]
+               "cowfs/core/layer-i.h", "snapshot/diff/diff.h", "runner/sandbox.h", "tests/lib/test.h"]
     want = sorted(f"{path}:2: {why}" for path, _, why in PLANTED if why)
     with tempfile.TemporaryDirectory() as tmp:
         root = Path(tmp)

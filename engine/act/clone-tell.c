@@ -6,7 +6,7 @@
 #include "engine/act/stale-i.h"
 #include "engine/api/clone.h"
 #include "engine/host/host-i.h"
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 /* Many clones have one project and one base: what was found of those is kept for the next. */
 struct telling {

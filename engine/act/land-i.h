@@ -10,7 +10,7 @@
 #include "engine/act/receipt-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/api/rollback.h"
-#include "snapshot/plan.h"
+#include "snapshot/apply/plan.h"
 
 struct landing {
 	struct engine *engine;

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cowfs/store/pin.h"
 #include "engine/act/forget-i.h"
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 
 /* --- paths ------------------------------------------------------------------------------ */
 

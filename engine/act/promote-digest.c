@@ -11,7 +11,7 @@
 #include "base/hex.h"
 #include "base/sha256.h"
 #include "engine/act/promote-i.h"
-#include "snapshot/plan.h"
+#include "snapshot/apply/plan.h"
 
 #define PIECE ((size_t)1 << 18)
 

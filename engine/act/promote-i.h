@@ -9,7 +9,7 @@
 
 #include "engine/api/promote.h"
 #include "engine/find/engine-i.h"
-#include "snapshot/guard.h"
+#include "snapshot/text/guard.h"
 
 struct promote_options {
 	const struct engine_promote_options *asked;

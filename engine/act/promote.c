@@ -20,7 +20,7 @@
 #include "engine/act/promote-i.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/rules-i.h"
-#include "snapshot/ignore.h"
+#include "snapshot/text/ignore.h"
 
 struct promoting {
 	struct engine *engine;

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "engine/act/hold-i.h"
 #include "engine/find/conflicts-i.h"
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 /* A clone as it is now. */
 struct blip {

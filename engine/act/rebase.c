@@ -13,7 +13,7 @@
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/find/conflicts-i.h"
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 struct rebasing {
 	struct engine *engine;

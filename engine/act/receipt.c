@@ -12,7 +12,7 @@
 #include "engine/act/promote-i.h"
 #include "engine/find/unborn-i.h"
 #include "engine/host/host-i.h"
-#include "snapshot/plan.h"
+#include "snapshot/apply/plan.h"
 
 #define NAME_ROOM 4096
 

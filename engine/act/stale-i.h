@@ -8,7 +8,7 @@
 
 #include "engine/api/clone.h"
 #include "engine/find/engine-i.h"
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 /* The names that differ between two roots, by path and bounded, and how many there are. */
 NODISCARD int stale_compare(struct engine *e, const struct object_id *from,

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "engine/host/host-i.h"
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 struct survey {
 	struct object_id root;

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "engine/act/receipt-i.h"
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 
 #define SIGNATURES_DIR "signatures"
 #define WARNINGS_MAX   100 /* of files that cannot be read; answers name more */

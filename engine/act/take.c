@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "cowfs/store/root.h"
 #include "engine/act/survey-i.h"
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 /* One snapshot on its way into the store. */
 struct taking {

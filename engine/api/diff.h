@@ -4,8 +4,8 @@
 #pragma once
 
 #include "engine/api/engine.h"
-#include "snapshot/delta.h"
-#include "snapshot/patch.h"
+#include "snapshot/diff/delta.h"
+#include "snapshot/patch/patch.h"
 
 /* One of the two that are compared. */
 struct engine_state {

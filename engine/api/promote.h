@@ -13,7 +13,7 @@
 #include "engine/api/engine.h"
 #include "engine/api/rollback.h"
 #include "engine/api/run.h"
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 
 struct engine_promote_options {
 	const char *clone;         /* NULL: the one that holds the engine's directory */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "engine/api/engine.h"
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 
 struct engine_met {
 	char *path; /* owned */

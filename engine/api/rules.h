@@ -11,7 +11,7 @@
 #pragma once
 
 #include "engine/api/engine.h"
-#include "snapshot/guard.h"
+#include "snapshot/text/guard.h"
 
 struct engine_rules {
 	struct guard_rule *list; /* owned, with its strings */

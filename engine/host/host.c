@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/wire/control-i.h"
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 
 int host_new(const char *dir, struct store *s, struct host **ret, struct err *err)
 {

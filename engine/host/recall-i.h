@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "snapshot/signatures.h"
+#include "snapshot/capture/signatures.h"
 
 #define RECALL_MAX ((size_t)4 << 20) /* bytes; some 30,000 names */
 

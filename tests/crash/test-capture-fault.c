@@ -12,8 +12,8 @@
 
 #include "base/fdio.h"
 #include "base/sys.h"
-#include "snapshot/capture.h"
-#include "snapshot/changes.h"
+#include "snapshot/capture/capture.h"
+#include "snapshot/diff/changes.h"
 #include "tests/lib/grove.h"
 
 /* --- in the place of the originals (--wrap) --------------------------------------------- */

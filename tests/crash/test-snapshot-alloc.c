@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "snapshot/capture.h"
-#include "snapshot/changes.h"
-#include "snapshot/guard.h"
-#include "snapshot/ignore.h"
-#include "snapshot/journal.h"
-#include "snapshot/merge.h"
-#include "snapshot/patch.h"
+#include "snapshot/apply/journal.h"
+#include "snapshot/capture/capture.h"
+#include "snapshot/diff/changes.h"
+#include "snapshot/merge/merge.h"
+#include "snapshot/patch/patch.h"
+#include "snapshot/text/guard.h"
+#include "snapshot/text/ignore.h"
 #include "tests/crash/heap.h"
 #include "tests/lib/grove.h"
 

@@ -2,7 +2,7 @@
  * The input is a path, a line end, and rules: whatever they are, they can be read and have an
  * answer.
  */
-#include "snapshot/ignore.h"
+#include "snapshot/text/ignore.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * decode to the same plan.  They need not be those that came: what a reader does not look at is
  * written as zero.
  */
-#include "snapshot/plan.h"
+#include "snapshot/apply/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * Whatever bytes verify can be walked from the top to the last name, and hold as many names as
  * they say.
  */
-#include "snapshot/signatures.h"
+#include "snapshot/capture/signatures.h"
 #include "tests/fuzz/fuzz.h"
 
 static uint64_t count(const struct signatures *s, uint64_t record)

@@ -13,8 +13,8 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
-#include "snapshot/capture.h"
-#include "snapshot/journal.h"
+#include "snapshot/apply/journal.h"
+#include "snapshot/capture/capture.h"
 
 #define PATH_SIZE 512
 

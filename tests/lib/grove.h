@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 #include "tests/lib/stock.h"
 #include "tests/lib/test.h"
 

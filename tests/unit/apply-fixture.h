@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "snapshot/journal.h"
+#include "snapshot/apply/journal.h"
 #include "tests/lib/grove.h"
 
 /* No sync reaches the disk (--wrap): nobody cuts the power here, and it would take minutes. */

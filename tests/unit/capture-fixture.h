@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 #include "tests/lib/stock.h"
 #include "tests/lib/test.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "cowfs/store/xattrs.h"
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 #include "tests/lib/stock.h"
 #include "tests/lib/test.h"
 

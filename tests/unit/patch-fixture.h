@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
-#include "snapshot/patch.h"
+#include "snapshot/patch/patch.h"
 #include "tests/lib/test.h"
 
 static inline int patch_collect(enum patch_part part, const char *text, size_t len, void *ctx,

@@ -1,5 +1,5 @@
 /* What an act has replaced leaves the project at once, and the disk when nobody waits. */
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "snapshot/journal.h"
+#include "snapshot/apply/journal.h"
 #include "tests/unit/apply-fixture.h"
 
 struct seen {

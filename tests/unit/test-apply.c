@@ -1,4 +1,4 @@
-#include "snapshot/apply.h"
+#include "snapshot/apply/apply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 #include "base/fdio.h"
 #include "base/sys.h"
-#include "snapshot/journal.h"
+#include "snapshot/apply/journal.h"
 #include "tests/lib/damage.h"
 #include "tests/unit/apply-fixture.h"
 

@@ -2,7 +2,7 @@
  * Captures that use what an earlier one saw: whatever happened in between, the root is the one that
  * a capture without signatures gives, and what did not change is not read.
  */
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 #include <stdatomic.h>
 #include <sys/xattr.h>

@@ -2,7 +2,7 @@
  * Trees that are as they were are not opened, and that is all that a glance at them changes: whatever
  * happened before it or in the middle of it, the root is one that a capture without signatures gives.
  */
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -1,11 +1,11 @@
 /*
  * What is left out, what is refused, and what is told.
  */
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 #include <sys/wait.h>
 
-#include "snapshot/ignore.h"
+#include "snapshot/text/ignore.h"
 #include "tests/unit/capture-fixture.h"
 
 TEST(an_excluded_directory_is_left_out_by_whatever_name_it_is_met)

@@ -1,4 +1,4 @@
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 #include <dirent.h>
 #include <sched.h>

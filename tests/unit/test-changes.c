@@ -1,4 +1,4 @@
-#include "snapshot/changes.h"
+#include "snapshot/diff/changes.h"
 
 #include <sys/stat.h>
 

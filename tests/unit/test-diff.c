@@ -1,4 +1,4 @@
-#include "snapshot/diff.h"
+#include "snapshot/diff/diff.h"
 
 #include <sys/stat.h>
 

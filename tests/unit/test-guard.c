@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "snapshot/guard.h"
+#include "snapshot/text/guard.h"
 
 static const struct guard_rule more[] = {
 	{ "ours", "/vault/\nsecret*\nlib/**/keys\n", "it is ours" },

@@ -1,7 +1,7 @@
 /*
  * The table says what git says; tests/cli/test-capture.py compares with git itself, at random.
  */
-#include "snapshot/ignore.h"
+#include "snapshot/text/ignore.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "snapshot/journal.h"
+#include "snapshot/apply/journal.h"
 
 #include <dirent.h>
 #include <errno.h>

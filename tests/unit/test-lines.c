@@ -1,4 +1,4 @@
-#include "snapshot/lines-i.h"
+#include "snapshot/text/lines-i.h"
 
 #include "tests/lib/test.h"
 

@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 #include "tests/lib/damage.h"
 #include "tests/unit/edit-fixture.h"
 #include "tests/unit/merge-fixture.h"

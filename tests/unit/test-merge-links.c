@@ -6,7 +6,7 @@
  *
  * SNAP_TEST_ROUNDS says how many; a seed that fails is told, and SNAP_TEST_SEED begins with it.
  */
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 
 #include <stdio.h>
 

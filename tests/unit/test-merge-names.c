@@ -1,7 +1,7 @@
 /*
  * Files that have another name than before, or several.  Each test is a row of the tables in docs/merge.md, under the same name.
  */
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 
 #include "tests/unit/merge-trial.h"
 

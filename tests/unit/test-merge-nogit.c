@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 #include "tests/unit/merge-trial.h"
 
 /* In the place of the original (--wrap). */

@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 #include "tests/unit/merge-trial.h"
 
 static int note_overlap(const char *path, enum merge_overlap overlap, void *ctx, struct err *err)

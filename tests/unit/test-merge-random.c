@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "snapshot/merge.h"
+#include "snapshot/merge/merge.h"
 #include "tests/lib/grove.h"
 
 #define ROUNDS 40

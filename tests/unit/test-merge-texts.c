@@ -3,7 +3,7 @@
  * included, in every style and with every wish, and as many conflicts.  SNAP_TEST_SEED repeats
  * a run; SNAP_TEST_TRIPLES says how many (1,000).
  */
-#include "snapshot/merge-i.h"
+#include "snapshot/merge/merge-i.h"
 #include "tests/unit/patch-fixture.h"
 
 static size_t below(struct test_rng *rng, size_t n)

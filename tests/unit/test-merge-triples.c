@@ -6,7 +6,7 @@
  */
 #include "base/map.h"
 #include "base/path.h"
-#include "snapshot/patch-i.h"
+#include "snapshot/patch/patch-i.h"
 #include "tests/unit/merge-fixture.h"
 #include "tests/unit/patch-fixture.h"
 

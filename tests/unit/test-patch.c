@@ -1,4 +1,4 @@
-#include "snapshot/patch.h"
+#include "snapshot/patch/patch.h"
 
 #include <sys/stat.h>
 #include <sys/xattr.h>

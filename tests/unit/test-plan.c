@@ -1,4 +1,4 @@
-#include "snapshot/plan.h"
+#include "snapshot/apply/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>

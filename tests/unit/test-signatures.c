@@ -1,4 +1,4 @@
-#include "snapshot/signatures.h"
+#include "snapshot/capture/signatures.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,97 @@
+#include "snapshot/apply/plan-i.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void plan_step_done(struct plan_step *s)
+{
+	free(s->path);
+	free(s->anchor);
+	tree_entry_done(&s->before);
+	tree_entry_done(&s->after);
+}
+
+void plan_done(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_dirs; i++)
+		plan_step_done(&p->dirs[i]);
+	for (size_t i = 0; i < p->n_files; i++)
+		plan_step_done(&p->files[i]);
+	free(p->dirs);
+	free(p->files);
+	*p = (struct plan){ 0 };
+}
+
+int plan_path_compare(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	/* The end of a path and the end of one of its names come before all other bytes. */
+	if (*a == '\0' || *b == '\0')
+		return (*a != '\0') - (*b != '\0');
+	if (*a == '/' || *b == '/')
+		return (*a != '/') - (*b != '/');
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+/* Is `path` the directory `dir`, or below it?  Both from the top. */
+static bool is_below(const char *path, const char *dir)
+{
+	const size_t len = strlen(dir);
+
+	return len == 0 ||
+	       (strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/'));
+}
+
+bool plan_leaves(const struct plan_options *o, const char *path)
+{
+	for (size_t i = 0; i < o->n_leave; i++)
+		if (is_below(path, o->leave[i]))
+			return true;
+	return false;
+}
+
+bool plan_is_empty(const struct plan *p)
+{
+	return p->n_dirs == 0 && p->n_files == 0;
+}
+
+static bool counts(const struct plan_step *s)
+{
+	return s->act != PLAN_TOUCH &&
+	       (s->act == PLAN_REMOVE || s->act == PLAN_CREATE || s->what != DIFF_MTIME);
+}
+
+int plan_each(const struct plan *p, plan_fn fn, void *ctx)
+{
+	size_t d = 0, f = 0;
+	int r = 0;
+
+	while (r == 0 && (d < p->n_dirs || f < p->n_files)) {
+		const bool dir =
+		    f == p->n_files ||
+		    (d < p->n_dirs && plan_path_compare(p->dirs[d].path, p->files[f].path) <= 0);
+		const struct plan_step *s = dir ? &p->dirs[d++] : &p->files[f++];
+
+		if (counts(s))
+			r = fn(s, ctx);
+	}
+	return r;
+}
+
+static int count_step(const struct plan_step *s, void *ctx)
+{
+	(void)s;
+	*(uint64_t *)ctx += 1;
+	return 0;
+}
+
+uint64_t plan_count(const struct plan *p)
+{
+	uint64_t n = 0;
+
+	IGNORE_RESULT(plan_each(p, count_step, &n), "it never ends the walk");
+	return n;
+}

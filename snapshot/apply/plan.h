@@ -1,0 +1,94 @@
+/*
+ * plan.h - what has to be done to a directory so that it shows another tree.
+ *
+ * Pure: two roots are compared, nothing on disk is looked at, so a plan can be shown to a person
+ * before anything happens.  Each step says what is expected to be there, exactly as it was
+ * captured, and what is to be there; apply.h does it, and keeps it in its journal.
+ *
+ * Directories stand apart from all else: they are made before what is in them, taken away after
+ * it, and get their attributes last.  Among them are also those that stay as they are but whose
+ * times the act would change.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/sha256.h"
+#include "cowfs/store/store.h"
+#include "cowfs/store/tree-entry.h"
+#include "snapshot/diff/diff.h"
+
+enum plan_act {
+	PLAN_TOUCH,   /* of directories: only its times will have to be set again */
+	PLAN_CHANGE,  /* attributes, in place */
+	PLAN_REMOVE,  /* there is nothing afterwards */
+	PLAN_CREATE,  /* there was nothing */
+	PLAN_REPLACE, /* never of directories */
+};
+
+#define PLAN_NONE SIZE_MAX
+
+struct plan_step {
+	char *path; /* owned; from the top, "" is the top */
+	enum plan_act act;
+	unsigned what; /* enum diff_what */
+	/* Without names; targets are owned.  All zero where there is nothing. */
+	struct tree_entry before, after;
+	bool before_linked, after_linked;
+
+	/* The directory it is in, among plan.dirs; PLAN_NONE: of a directory that stays. */
+	size_t dir;
+
+	/* Files only. */
+	size_t first; /* the step that is the first name of the same file to be; often itself */
+	char *anchor; /* owned; of a first one: a name that stays and has that file; or NULL */
+
+	/* Which files they are, as apply found and made them; 0: not known yet. */
+	uint64_t old_ino, new_ino;
+
+	/* Of the content that apply wrote, if it was asked to sum up. */
+	bool summed;
+	uint8_t sha256[SHA256_SIZE];
+};
+
+struct plan {
+	struct plan_step *dirs, *files; /* owned; in the order of a walk */
+	size_t n_dirs, n_files;
+	struct object_id from, to; /* roots */
+	int64_t as_of;             /* when `from` began to be captured; nanoseconds since 1970 */
+};
+
+struct plan_options {
+	const char *const *leave; /* paths left alone with all below them */
+	size_t n_leave;
+	/*
+	 * What is there stays if the rules (ignore.h) in what is wanted leave it out: that it is not
+	 * wanted then says nothing.
+	 */
+	bool leave_ignored;
+	bool leave_unwanted; /* nothing that is there goes */
+	int64_t as_of;
+};
+
+/* From what the directory is, captured just now, to what is wanted; both roots stay reachable. */
+NODISCARD int plan_make(struct store *s, const struct object_id *now,
+			const struct object_id *wanted, const struct plan_options *options,
+			struct plan *ret, struct err *err);
+void plan_done(struct plan *p);
+
+bool plan_is_empty(const struct plan *p);
+
+/*
+ * Each path that a person would call changed, in the order of a walk; times alone are not that.
+ * A name that was a directory, or becomes one, is told twice.
+ */
+typedef int (*plan_fn)(const struct plan_step *step, void *ctx);
+NODISCARD int plan_each(const struct plan *p, plan_fn fn, void *ctx);
+uint64_t plan_count(const struct plan *p);
+
+/* The order of a walk: a directory before what is in it. */
+int plan_path_compare(const char *a, const char *b);
+
+/* Append all of it to `out`; and back, -EBADMSG with a sentence unless it is exactly one plan. */
+NODISCARD int plan_encode(const struct plan *p, struct buf *out, struct err *err);
+NODISCARD int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err);

@@ -1,0 +1,174 @@
+/*
+ * Whether a small tree below a directory is as it was, without opening, listing or remembering any
+ * of it: each name is looked at by its path from a directory above that is open.
+ *
+ * Such a path may lead elsewhere: a directory on it may have been replaced by a symlink a moment
+ * ago.  That costs nothing but the glance, because it is not the path that proves anything.  What
+ * proves it is what was met: a file of the device, number and ctime of its signature is that file,
+ * unchanged, however it was come by; and that it still bears its name, and is still in this tree,
+ * is told by the ctimes of the directories, each of which was met with its own signature likewise.
+ * Whatever differs in the least is left to the walk, which goes by descriptor.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "snapshot/capture/capture-i.h"
+
+#define GLANCE_FILES 128  /* in a tree that one thread looks at */
+#define GLANCE_PATH  1024 /* bytes of a path */
+
+/* What is known of a directory of last time. */
+enum { MARK_NONE, MARK_SAME, MARK_DIFFERS };
+
+struct glance {
+	struct walk *walk;
+	int fd; /* borrowed; where `path` begins */
+	size_t len;
+	char path[GLANCE_PATH];
+};
+
+/* Go to a name in the directory that `path` leads to.  False if it is too long. */
+static bool step_down(struct glance *g, signature_at at)
+{
+	size_t len;
+	const char *name = signature_name(at, &len);
+
+	if (g->len + len + 2 > sizeof(g->path))
+		return false;
+	if (g->len > 0)
+		g->path[g->len++] = '/';
+	memcpy(g->path + g->len, name, len);
+	g->len += len;
+	g->path[g->len] = '\0';
+	return true;
+}
+
+static bool look(const struct glance *g, signature_at at, struct stat *st)
+{
+	struct signature_stat stat;
+
+	if (fstatat(g->fd, g->path, st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	signature_stat_set(&stat, st, g->walk->home);
+	return signature_holds(at, &stat);
+}
+
+/* Of a file with several names more has to be known than that it is the same. */
+static bool is_same_file(const struct glance *g, signature_at at)
+{
+	struct stat st;
+
+	return look(g, at, &st) && st.st_nlink == 1;
+}
+
+static bool is_same_dir(struct glance *g, signature_at at);
+
+static bool is_same_name(struct glance *g, signature_at at)
+{
+	const size_t len = g->len;
+	bool same = step_down(g, at);
+
+	if (same)
+		same = S_ISDIR(signature_mode(at)) ? is_same_dir(g, at) : is_same_file(g, at);
+	g->len = len;
+	return same;
+}
+
+/* `path` leads to it. */
+static bool is_same_dir(struct glance *g, signature_at at)
+{
+	struct walk *w = g->walk;
+	uint8_t *mark = &w->marks[signature_number(w->known, at)];
+	struct signature_iter names;
+	struct stat st;
+	bool same = signature_is_whole(at) && look(g, at, &st) && st.st_dev == w->home &&
+		    !walk_excludes(w, &st);
+
+	names = signatures_names(w->known, signature_record(at));
+	for (; same && names.left > 0; signature_iter_step(&names))
+		same = is_same_name(g, names.next);
+	*mark = same ? MARK_SAME : MARK_DIFFERS;
+	return same;
+}
+
+/* --- taking over ------------------------------------------------------------------------ */
+
+/* All that is in it counts as if it had been walked. */
+static void tally(const struct signatures *known, signature_at at, struct capture_stats *stats)
+{
+	struct signature_iter names = signatures_names(known, signature_record(at));
+
+	stats->dirs++;
+	for (; names.left > 0; signature_iter_step(&names)) {
+		const uint32_t mode = signature_mode(names.next);
+
+		if (S_ISDIR(mode)) {
+			tally(known, names.next, stats);
+			continue;
+		}
+		stats->files++;
+		stats->bytes += S_ISREG(mode) ? signature_bytes(names.next) : 0;
+	}
+}
+
+static int append_inos(const struct signatures *known, signature_at at, struct buf *out)
+{
+	struct signature_iter names = signatures_names(known, signature_record(at));
+	int r = buf_append_u64(out, signature_ino(at));
+
+	for (; r >= 0 && names.left > 0; signature_iter_step(&names))
+		r = S_ISDIR(signature_mode(names.next))
+			? append_inos(known, names.next, out)
+			: buf_append_u64(out, signature_ino(names.next));
+	return r;
+}
+
+int glance_append_inos(const struct walk *w, struct buf *out)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < w->n_workers; i++) {
+		const struct buf *same = &w->workers[i].same;
+		signature_at at;
+
+		for (size_t p = 0; r >= 0 && p < same->len; p += sizeof(at)) {
+			memcpy(&at, same->data + p, sizeof(at));
+			r = append_inos(w->known, at, out);
+		}
+	}
+	return r;
+}
+
+static bool is_same(struct worker *k, const struct item *item, int fd)
+{
+	struct walk *w = k->walk;
+	struct glance g = { .walk = w, .fd = fd };
+	struct signature s;
+
+	switch (w->marks[signature_number(w->known, item->old)]) {
+	case MARK_SAME:
+		return true;
+	case MARK_DIFFERS:
+		return false;
+	}
+	signature_decode(item->old, &s);
+	return s.e.form == TREE_DIR && s.e.below.files <= GLANCE_FILES && !s.e.below.links &&
+	       is_same_name(&g, item->old);
+}
+
+int glance_dir(struct worker *k, const struct dir *parent, struct item *item, int fd,
+	       struct err *err)
+{
+	struct capture_stats stats = { 0 };
+
+	/* Rules that changed may leave out what did not. */
+	if (!k->walk->marks || !item->old || parent->ruled || !is_same(k, item, fd))
+		return 0;
+	if (buf_append(&k->same, &item->old, sizeof(item->old)) < 0)
+		return err_nomem(err);
+	tally(k->walk->known, item->old, &stats);
+	worker_count(k, &stats);
+	item->kind = ITEM_DIR;
+	item->ino = signature_ino(item->old);
+	return 1;
+}

@@ -1,0 +1,207 @@
+/*
+ * Threads, and who does what.  The unit of work is a directory: it is opened and listed, and what
+ * is no directory in it is taken.  The directories in it are then there for any thread, those found
+ * last first: so few are open or in memory at a time.  Who finishes the last directory of another
+ * one puts the tree of that, and goes on upwards.
+ *
+ * Whether a file with several names has more than one of them in here is known only at the end,
+ * so a directory with such a name waits for the end, and with it those above.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/sys.h"
+#include "snapshot/capture/capture-i.h"
+
+/* --- what there is to do ------------------------------------------------------------------ */
+
+/* With the lock. */
+static void set_ended(struct walk *w)
+{
+	w->ended = true;
+	pthread_cond_broadcast(&w->more);
+}
+
+static void fail(struct walk *w, int code, const struct err *err)
+{
+	pthread_mutex_lock(&w->lock);
+	if (w->failure.code == 0)
+		w->failure = *err;
+	w->failure.code = w->failure.code ? w->failure.code : code;
+	set_ended(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* There are directories in it to be entered. */
+static void offer(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	d->below = w->stack;
+	w->stack = d;
+	if (w->n_idle > 0)
+		pthread_cond_broadcast(&w->more);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Wait for a directory to be entered; false: there is none any more. */
+static bool next_dir(struct worker *k, struct dir **ret_parent, struct item **ret)
+{
+	struct walk *w = k->walk;
+	struct dir *d;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->ended && !w->stack) {
+		w->n_idle++;
+		if (k->tells)
+			pthread_cond_timedwait(&w->more, &w->lock, &k->due);
+		else
+			pthread_cond_wait(&w->more, &w->lock);
+		w->n_idle--;
+		pthread_mutex_unlock(&w->lock);
+		walk_pulse(k);
+		pthread_mutex_lock(&w->lock);
+	}
+	d = w->ended ? NULL : w->stack;
+	if (d) {
+		*ret_parent = d;
+		*ret = &d->items[d->dirs[d->next_dir++]];
+		if (d->next_dir == d->n_dirs)
+			w->stack = d->below;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return d != NULL;
+}
+
+static void keep_waiting(struct walk *w, struct dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	if (d->parent)
+		d->parent->waits = true;
+	*w->waiting_end = d;
+	w->waiting_end = &d->next_waiting;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void end(struct walk *w)
+{
+	pthread_mutex_lock(&w->lock);
+	set_ended(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* One of the things that `d` waited for is done; if it was the last, go up. */
+static int leave(struct worker *k, struct dir *d, struct err *err)
+{
+	struct dir *parent;
+	int r;
+
+	for (; d && atomic_fetch_sub(&d->pending, 1) == 1; d = parent) {
+		parent = d->parent;
+		if (d->waits || k->walk->careful) {
+			keep_waiting(k->walk, d);
+		} else {
+			r = put_dir(k, d, err);
+			if (r < 0)
+				return r;
+			walk_drop(k->walk, d);
+		}
+		if (!parent)
+			end(k->walk);
+	}
+	return 0;
+}
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+static int enter(struct worker *k, struct dir *parent, struct item *item, struct err *err)
+{
+	struct dir *d = NULL;
+	int r;
+
+	r = take_listed_dir(k, parent, item, &d, err);
+	if (r < 0)
+		return r;
+	if (!d)
+		return leave(k, parent, err);
+	if (d->n_dirs > 0)
+		offer(k->walk, d);
+	return leave(k, d, err);
+}
+
+static void *work(void *ctx)
+{
+	struct worker *k = ctx;
+	struct dir *parent;
+	struct item *item;
+
+	while (next_dir(k, &parent, &item)) {
+		struct err err = { 0 };
+		int r = enter(k, parent, item, &err);
+
+		if (r < 0)
+			fail(k->walk, r, &err);
+	}
+	return NULL;
+}
+
+static void run_workers(struct walk *w)
+{
+	struct worker *own = &w->workers[0];
+	unsigned n;
+
+	/* One that cannot be started is no failure: the others do its work. */
+	for (n = 1; n < w->n_workers; n++)
+		if (spread_start(&w->workers[n].thread, n, work, &w->workers[n]) < 0)
+			break;
+	work(own);
+	walk_tell(w);
+	while (n > 1)
+		spread_join(&w->workers[--n].thread);
+}
+
+/* --- the whole -------------------------------------------------------------------------- */
+
+static int enter_top(struct walk *w, struct err *err)
+{
+	int fd = dir_open(AT_FDCWD, w->path), r;
+	struct dir *d = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return dir_fail(w->path, NULL, NULL, err_wrap(err, fd, "cannot be opened"), err);
+	if (fstat(fd, &st) == 0)
+		w->home = st.st_dev;
+	w->times_tell = w->known && sys_dir_times_tell(fd);
+	/* Without them everything is walked. */
+	if (w->times_tell && !w->careful)
+		w->marks = calloc(signatures_numbers(w->known), sizeof(*w->marks));
+	r = take_dir(&w->workers[0], NULL, &w->top, fd, &d, err);
+	if (r < 0)
+		return r;
+	if (r == NODE_CHANGED)
+		err_set(err, -ENOENT, "was removed");
+	if (r > 0)
+		return dir_fail(w->path, NULL, NULL, err->code, err);
+	if (!d)
+		return dir_fail(w->path, NULL, NULL,
+				err_set(err, -EINVAL, "is itself to be left out"), err);
+	if (d->n_dirs > 0)
+		offer(w, d);
+	return leave(&w->workers[0], d, err);
+}
+
+int walk_run(struct walk *w, struct err *err)
+{
+	int r = enter_top(w, err);
+
+	if (r >= 0 && !w->ended)
+		run_workers(w);
+	else if (r >= 0)
+		walk_tell(w);
+	if (r >= 0 && w->failure.code < 0) {
+		*err = w->failure;
+		r = err->code;
+	}
+	return r;
+}

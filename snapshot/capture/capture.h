@@ -1,0 +1,80 @@
+/*
+ * capture.h - a real directory -> a root in the store.
+ *
+ * Everything is captured, hidden files and those that git ignores too: names, attributes,
+ * contents, holes, hard links, symlinks, special files, extended attributes.  Left out is what
+ * the caller excludes and what a file `.snapignore` names (ignore.h).  The walk goes by
+ * descriptor, follows no symlink, not even the last of the path, and goes on into file systems
+ * mounted below.  A file that changes while it is read is read again, so what is captured of it
+ * existed at one moment; what vanishes meanwhile was not there.
+ *
+ * With the signatures of an earlier capture (signatures.h) only what changed since is read, and
+ * what did not change is neither read from the store nor written to it.  The same directory gives
+ * the same root, with or without them.
+ *
+ * Nothing is skipped silently.  What cannot be read, or never holds still, fails the capture, after
+ * all else was looked at, or is left out and told if the caller wants that.
+ *
+ * Nothing is visible until the caller commits the batch.
+ */
+#pragma once
+
+#include "cowfs/store/batch.h"
+#include "cowfs/store/object.h"
+#include "cowfs/store/root.h"
+#include "snapshot/capture/signatures.h"
+
+#define CAPTURE_THREADS_MAX 8
+#define CAPTURE_UNREAD_MAX  1000 /* paths told */
+
+struct capture_stats {
+	uint64_t files; /* names of everything that is no directory */
+	uint64_t dirs;  /* the first one too */
+	uint64_t bytes; /* of regular files; one with several names counts once */
+};
+
+/* Called a few times a second, and at the end, in the thread that called capture_directory(). */
+typedef void (*capture_progress_fn)(const struct capture_stats *so_far, void *ctx);
+
+struct capture_options {
+	/* Absolute, clean paths of directories left out with all below them: the store. */
+	const char *const *exclude;
+	size_t n_exclude;
+	/* Of an earlier capture, whose root is reachable until the batch has ended; NULL: none. */
+	const struct signatures *known;
+	bool skip_unreadable;
+	unsigned threads;             /* 0: as many as there are processors */
+	capture_progress_fn progress; /* or NULL */
+	void *progress_ctx;
+};
+
+/* What could not be read. */
+struct capture_unread {
+	char *path; /* owned; from the top of the captured directory; bytes of any value */
+	char *why;  /* owned; without the path */
+	int code;   /* negative errno */
+};
+
+struct capture_report {
+	struct capture_unread *list; /* owned; in the order of paths */
+	size_t n;
+	uint64_t more; /* beyond those listed */
+};
+
+void capture_report_done(struct capture_report *r);
+
+struct captured {
+	struct object_id root;
+	struct capture_stats stats;
+	/* For the next capture; owned.  NULL: those that were given are as good, or it has too many names. */
+	struct signatures *signatures;
+	/* Told on failure too, as far as it is known. */
+	struct capture_report unread;
+};
+
+void captured_done(struct captured *c);
+
+/* *ret is to be given back whether it succeeds or not. */
+NODISCARD int capture_directory(struct batch *b, const char *path,
+				const struct capture_options *options, struct captured *ret,
+				struct err *err);

@@ -1,0 +1,97 @@
+#include "snapshot/diff/changes.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "snapshot/diff/diff.h"
+
+static uint64_t names(const struct tree_entry *e)
+{
+	return e->form == TREE_DIR && e->below.files > 0 ? e->below.files : 1;
+}
+
+static int count(const struct diff_entry *e, void *ctx, struct err *err)
+{
+	struct changes *c = ctx;
+
+	(void)err;
+	if (!e->before) {
+		c->added += names(e->after);
+	} else if (!e->after) {
+		c->deleted += names(e->before);
+	} else if (e->what == DIFF_TYPE &&
+		   (e->before->form == TREE_DIR || e->after->form == TREE_DIR)) {
+		c->deleted += names(e->before);
+		c->added += names(e->after);
+	} else {
+		c->modified++;
+	}
+	return 0;
+}
+
+int changes_count(struct store *s, const struct object_id *from, const struct object_id *to,
+		  struct changes *ret, struct err *err)
+{
+	struct changes c = { 0 };
+	int r = diff_walk(s, from, to, &(struct diff_options){ 0 }, count, &c, err);
+
+	if (r >= 0)
+		*ret = c;
+	return r;
+}
+
+/* --- names ------------------------------------------------------------------------------ */
+
+struct each {
+	changes_fn fn;
+	void *ctx;
+	struct buf within; /* a directory that came or went: below it only files count */
+	bool inside;
+};
+
+static void each_done(struct each *w)
+{
+	buf_done(&w->within);
+}
+
+static bool is_within(const struct each *w, const char *path)
+{
+	return w->inside && strncmp(path, (const char *)w->within.data, w->within.len) == 0 &&
+	       path[w->within.len] == '/';
+}
+
+/* One side of a name that is on that side alone, or is a directory on one of them. */
+static int tell_side(struct each *w, const char *path, const struct tree_entry *e, char status,
+		     struct err *err)
+{
+	if (e->form != TREE_DIR)
+		return w->fn(path, status, w->ctx, err);
+	if (is_within(w, path))
+		return 0;
+	buf_reset(&w->within);
+	if (buf_append_str(&w->within, path) < 0)
+		return err_nomem(err);
+	w->inside = true;
+	return e->below.files > 0 ? 0 : w->fn(path, status, w->ctx, err);
+}
+
+static int tell(const struct diff_entry *e, void *ctx, struct err *err)
+{
+	struct each *w = ctx;
+	int r = 0;
+
+	if (e->before && e->after &&
+	    (e->what != DIFF_TYPE || (e->before->form != TREE_DIR && e->after->form != TREE_DIR)))
+		return w->fn(e->path, 'M', w->ctx, err);
+	if (e->before)
+		r = tell_side(w, e->path, e->before, 'D', err);
+	return r == 0 && e->after ? tell_side(w, e->path, e->after, 'A', err) : r;
+}
+
+int changes_each(struct store *s, const struct object_id *from, const struct object_id *to,
+		 changes_fn fn, void *ctx, struct err *err)
+{
+	CLEANUP(each_done) struct each w = { .fn = fn, .ctx = ctx };
+
+	return diff_walk(s, from, to, &(struct diff_options){ .deep = true }, tell, &w, err);
+}

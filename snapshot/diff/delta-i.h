@@ -1,0 +1,15 @@
+/*
+ * delta-i.h - what the files behind delta.h share.
+ */
+#pragma once
+
+#include "snapshot/diff/delta.h"
+
+/*
+ * Make one renamed file of each that went and came again: with the same content, whatever
+ * their number; with similar content, if there are few enough to compare each with each.
+ */
+NODISCARD int delta_find_renames(struct store *s, struct delta *d, struct err *err);
+
+/* Would git apply refuse a patch that names this? */
+bool delta_refused(const char *path, uint32_t mode);

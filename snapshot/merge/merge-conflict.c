@@ -1,0 +1,113 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/apply/plan.h"
+#include "snapshot/merge/merge-i.h"
+
+const char *merge_kind_name(enum merge_kind kind)
+{
+	static const char *const names[] = {
+		[MERGE_CONTENT] = "content",
+		[MERGE_BINARY] = "binary",
+		[MERGE_TARGET] = "symlink",
+		[MERGE_ADD_ADD] = "add/add",
+		[MERGE_EDIT_DELETE] = "edit/delete",
+		[MERGE_DELETE_EDIT] = "delete/edit",
+		[MERGE_DIR_FILE] = "directory/file",
+		[MERGE_TYPE] = "type",
+		[MERGE_RENAME_RENAME] = "rename/rename",
+		[MERGE_RENAME_DELETE] = "rename/delete",
+		[MERGE_RENAME_ADD] = "rename/add",
+		[MERGE_MODE] = "mode",
+		[MERGE_OWNER] = "owner",
+		[MERGE_XATTRS] = "xattrs",
+	};
+
+	assert((size_t)kind < ARRAY_LEN(names));
+	return names[kind];
+}
+
+static void side_of_conflict_done(struct merge_side *s)
+{
+	free(s->path);
+	tree_entry_done(&s->entry);
+}
+
+static void conflict_done(struct merge_conflict *c)
+{
+	free(c->path);
+	side_of_conflict_done(&c->base);
+	side_of_conflict_done(&c->ours);
+	side_of_conflict_done(&c->theirs);
+}
+
+void merge_done(struct merge *m)
+{
+	for (size_t i = 0; i < m->n_conflicts; i++)
+		conflict_done(&m->conflicts[i]);
+	free(m->conflicts);
+	*m = (struct merge){ 0 };
+}
+
+static int fill_side(struct merge_side *to, const struct version *v)
+{
+	if (!v->e)
+		return 0;
+	to->path = strdup(v->path);
+	return to->path ? tree_entry_copy(v->e, &to->entry) : -ENOMEM;
+}
+
+int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path,
+		       const struct version v[VERSIONS], struct err *err)
+{
+	struct merge *to = &m->result;
+	const enum merge_on_conflict wish = m->options->on_conflict;
+	struct merge_conflict *c;
+
+	if (to->n_conflicts == to->cap_conflicts) {
+		const size_t cap = to->cap_conflicts ? 2 * to->cap_conflicts : 8;
+
+		c = reallocarray(to->conflicts, cap, sizeof(*c));
+		if (!c)
+			return err_nomem(err);
+		to->conflicts = c;
+		to->cap_conflicts = cap;
+	}
+	c = &to->conflicts[to->n_conflicts++];
+	*c = (struct merge_conflict){
+		.kind = kind,
+		.path = strdup(path),
+		.settled = wish == MERGE_OURS || wish == MERGE_THEIRS,
+	};
+	if (!c->path || fill_side(&c->base, &v[BASE]) < 0 || fill_side(&c->ours, &v[OURS]) < 0 ||
+	    fill_side(&c->theirs, &v[THEIRS]) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+struct merge_conflict *merge_last_conflict(struct merging *m)
+{
+	assert(m->result.n_conflicts > 0);
+	return &m->result.conflicts[m->result.n_conflicts - 1];
+}
+
+bool merge_wants_theirs(const struct merging *m)
+{
+	return m->options->on_conflict == MERGE_THEIRS;
+}
+
+static int compare_conflicts(const void *a, const void *b)
+{
+	const struct merge_conflict *x = a, *y = b;
+	const int order = plan_path_compare(x->path, y->path);
+
+	return order != 0 ? order : (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+void merge_sort_conflicts(struct merge *m)
+{
+	if (m->n_conflicts > 0)
+		qsort(m->conflicts, m->n_conflicts, sizeof(*m->conflicts), compare_conflicts);
+}

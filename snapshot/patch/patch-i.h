@@ -1,0 +1,32 @@
+/*
+ * patch-i.h - what the files behind patch.h share.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/sha1.h"
+#include "snapshot/patch/patch.h"
+
+/* Where the text of a patch goes. */
+struct patch_out {
+	struct store *store;
+	patch_fn fn; /* NULL: nowhere */
+	void *ctx;
+};
+
+NODISCARD static inline int patch_say(const struct patch_out *to, enum patch_part part,
+				      const char *text, size_t len, struct err *err)
+{
+	return to->fn ? to->fn(part, text, len, to->ctx, err) : 0;
+}
+
+/*
+ * The name that git has for the content of one side; zeros if it is not there.  `loaded` is what was
+ * read of it: all of it or nothing.
+ */
+NODISCARD int patch_blob_id(struct store *s, const struct delta_side *side,
+			    const struct buf *loaded, char hex[SHA1_HEX_SIZE], struct err *err);
+
+/* Both sides of a file as `GIT binary patch`. */
+NODISCARD int patch_binary(const struct patch_out *to, const struct delta_side *before,
+			   const struct delta_side *after, struct err *err);
