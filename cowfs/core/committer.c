@@ -7,7 +7,7 @@
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
 #include "cowfs/core/persist-i.h"
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 
 /*
  * Many names were changed and then, for a sixteenth of the time that it may stay in memory, nothing:

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hex.h"
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "engine/act/retain-i.h"
 #include "engine/host/host-i.h"
 

@@ -1,5 +1,5 @@
 /*
- * What is damaged is set aside (cowfs/store/repair.h), and then everything is put again that is
+ * What is damaged is set aside (cowfs/store/upkeep/repair.h), and then everything is put again that is
  * still to be had: each project is captured whole, as if nothing were known of it, into a batch
  * that names nothing, and mounted clones are persisted.  The same content has the same id, so
  * what the store lacks is back where it was missing, in old snapshots too; the rest of
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cowfs/store/repair.h"
+#include "cowfs/store/upkeep/repair.h"
 #include "engine/act/survey-i.h"
 #include "engine/act/upkeep-i.h"
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cowfs/store/check.h"
+#include "cowfs/store/upkeep/check.h"
 #include "engine/api/upkeep.h"
 #include "engine/find/engine-i.h"
 

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 
 #include "base/hex.h"
-#include "cowfs/store/check.h"
 #include "cowfs/store/content.h"
-#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
+#include "cowfs/store/upkeep/check.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "cowfs/store/xattrs.h"
 #include "tests/crash/body.h"
 #include "tests/lib/test.h"

@@ -14,11 +14,11 @@
 
 #include <sqlite3.h>
 
-#include "cowfs/store/check.h"
-#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree.h"
+#include "cowfs/store/upkeep/check.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/heap.h"
 #include "tests/crash/specimen.h"

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/specimen.h"
 #include "tests/lib/test.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/specimen.h"
 #include "tests/lib/test.h"

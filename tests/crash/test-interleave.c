@@ -3,7 +3,7 @@
  * program stand between the store and its packing of objects (--wrap), and act there as
  * another thread would.
  */
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/specimen.h"
 #include "tests/lib/test.h"

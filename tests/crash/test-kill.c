@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "base/fdio.h"
-#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/specimen.h"
 #include "tests/lib/test.h"

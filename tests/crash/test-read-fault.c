@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cowfs/store/check.h"
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/check.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/specimen.h"
 #include "tests/lib/test.h"

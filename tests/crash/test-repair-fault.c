@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "cowfs/store/repair.h"
+#include "cowfs/store/upkeep/repair.h"
 #include "tests/crash/disk.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"

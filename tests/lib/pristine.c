@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "cowfs/store/check.h"
+#include "cowfs/store/upkeep/check.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"
 

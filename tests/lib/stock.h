@@ -16,12 +16,12 @@
 #pragma once
 
 #include "cowfs/store/batch.h"
-#include "cowfs/store/check.h"
-#include "cowfs/store/gc.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/store.h"
 #include "cowfs/store/tree.h"
+#include "cowfs/store/upkeep/check.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/lib/test.h"
 
 #define STOCK_ODD_NAME "\001\377"

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/lib/stock.h"
 
 static inline struct gc *begin_gc(struct store *s)

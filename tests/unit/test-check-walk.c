@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "cowfs/store/check.h"
 #include "cowfs/store/recipe.h"
 #include "cowfs/store/tree-node.h"
+#include "cowfs/store/upkeep/check.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"
 

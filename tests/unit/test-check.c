@@ -1,10 +1,10 @@
-#include "cowfs/store/check.h"
+#include "cowfs/store/upkeep/check.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "cowfs/store/xattrs.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"

@@ -1,4 +1,4 @@
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-#include "cowfs/store/repair.h"
+#include "cowfs/store/upkeep/repair.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/fdio.h"
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 #include "tests/lib/damage.h"
 #include "tests/lib/stock.h"
 

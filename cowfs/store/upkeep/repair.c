@@ -6,7 +6,7 @@
  *
  * The bytes of a row are on the disk under another name before the transaction that removes it.
  */
-#include "cowfs/store/repair.h"
+#include "cowfs/store/upkeep/repair.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
-#include "cowfs/store/check-i.h"
+#include "cowfs/store/upkeep/check-i.h"
 
 /* What is to be done to a row. */
 struct cure {

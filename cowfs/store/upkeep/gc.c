@@ -13,7 +13,7 @@
  * meta.db is synced before the first chunk goes: else a power cut could bring back
  * a ref whose chunks are gone.
  */
-#include "cowfs/store/gc.h"
+#include "cowfs/store/upkeep/gc.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "cowfs/store/check-walk-i.h"
 #include "cowfs/store/recipe.h"
+#include "cowfs/store/upkeep/check-walk-i.h"
 
 struct seen_recipe {
 	struct recipe_key {

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cowfs/store/check-walk-i.h"
+#include "cowfs/store/upkeep/check-walk-i.h"
 
 /* 1 if the finding comes up for the first time here: a file may hold one block many times. */
 static int first_here(struct check_walk *w, size_t finding, struct err *err)

@@ -1,9 +1,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cowfs/store/check-i.h"
 #include "cowfs/store/recipe.h"
 #include "cowfs/store/tree-node.h"
+#include "cowfs/store/upkeep/check-i.h"
 #include "cowfs/store/xattrs.h"
 
 /* Is the object of the form its kind has? */

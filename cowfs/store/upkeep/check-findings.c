@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "cowfs/store/check-i.h"
+#include "cowfs/store/upkeep/check-i.h"
 
 int check_add(struct check *c, const char *what, const char *why, size_t *ret, struct err *err)
 {

@@ -4,14 +4,14 @@
  * (check-walk.c).  The second needs no content, only trees, recipes and the lengths of
  * chunks.
  */
-#include "cowfs/store/check.h"
+#include "cowfs/store/upkeep/check.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cowfs/store/check-i.h"
+#include "cowfs/store/upkeep/check-i.h"
 
 #define PROGRESS_EVERY 1024 /* rows between two reports */
 

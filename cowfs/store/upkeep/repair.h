@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "cowfs/store/check.h"
+#include "cowfs/store/upkeep/check.h"
 
 #define REPAIR_DIR "damaged" /* in the store's directory */
 

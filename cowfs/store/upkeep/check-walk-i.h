@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include "cowfs/store/check-i.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree-node.h"
+#include "cowfs/store/upkeep/check-i.h"
 
 /* --- check-node.c: tree nodes the walk came to ------------------------------------------ */
 

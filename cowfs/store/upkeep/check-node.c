@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cowfs/store/check-walk-i.h"
+#include "cowfs/store/upkeep/check-walk-i.h"
 
 _Static_assert(TREE_NAME_LEN_MAX <= UINT8_MAX && TREE_LEVEL_MAX <= UINT8_MAX &&
 		   CHECK_PATHS_MAX <= UINT8_MAX,

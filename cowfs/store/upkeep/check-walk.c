@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cowfs/store/check-walk-i.h"
+#include "cowfs/store/upkeep/check-walk-i.h"
 
 int check_walk_new(struct check *c, struct check_walk **ret, struct err *err)
 {

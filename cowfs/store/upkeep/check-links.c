@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cowfs/store/check-walk-i.h"
+#include "cowfs/store/upkeep/check-walk-i.h"
 
 static int by_ino(const void *a, const void *b)
 {

@@ -3,9 +3,9 @@
  */
 #pragma once
 
-#include "cowfs/store/check.h"
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
+#include "cowfs/store/upkeep/check.h"
 
 /* An object found damaged or missing, by id and kind. */
 struct bad_object {
