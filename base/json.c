@@ -137,7 +137,7 @@ static struct json_object *new_name(const char *s, size_t len)
 {
 	CLEANUP(buf_done) struct buf shown = BUF_INIT;
 
-	if (path_append_shown(&shown, s, len) < 0)
+	if (path_append_escaped(&shown, s, len) < 0)
 		return NULL;
 	return new_string(shown.len > 0 ? (const char *)shown.data : "", shown.len);
 }

@@ -11,7 +11,7 @@
  *
  *   name  file names and paths, reversible: printable UTF-8 as it is; backslash,
  *         control characters and bytes that are no UTF-8 as \xNN, two lower-case hex
- *         digits each (path_append_shown() shows names to people the same way).
+ *         digits each (path_append_shown() escapes more for people).
  *         Every backslash begins such a group, so replacing each group by its byte
  *         gives the name back.
  *   text  for people: all valid UTF-8 as it is, a byte that is none as \xNN.

@@ -58,7 +58,7 @@ static size_t append_shown(char line[LINE_SIZE], size_t len, const char *text, b
 	size_t left = strlen(text), n;
 
 	while (left > 0) {
-		n = utf8_printable(text, left);
+		n = utf8_visible(text, left);
 		if (len + (n > 0 ? n : 4) > end) {
 			cut = true;
 			break;

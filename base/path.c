@@ -158,7 +158,8 @@ int path_make_dirs(const char *path, mode_t mode, struct err *err)
 	return make_dir(part, mode, err);
 }
 
-int path_append_shown(struct buf *out, const char *name, size_t len)
+static int append_escaped(struct buf *out, const char *name, size_t len,
+			  size_t (*passes)(const char *, size_t))
 {
 	const size_t start = out->len;
 	char escaped[5] = "\\x";
@@ -166,7 +167,7 @@ int path_append_shown(struct buf *out, const char *name, size_t len)
 	int r;
 
 	for (; len > 0; name += n, len -= n) {
-		n = name[0] == '\\' ? 0 : utf8_printable(name, len);
+		n = name[0] == '\\' ? 0 : passes(name, len);
 		if (n > 0) {
 			r = buf_append(out, name, n);
 		} else {
@@ -180,4 +181,14 @@ int path_append_shown(struct buf *out, const char *name, size_t len)
 		}
 	}
 	return 0;
+}
+
+int path_append_escaped(struct buf *out, const char *name, size_t len)
+{
+	return append_escaped(out, name, len, utf8_printable);
+}
+
+int path_append_shown(struct buf *out, const char *name, size_t len)
+{
+	return append_escaped(out, name, len, utf8_visible);
 }

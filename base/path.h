@@ -38,7 +38,10 @@ const char *path_base(const char *path);
 NODISCARD int path_make_dirs(const char *path, mode_t mode, struct err *err);
 
 /*
- * Append `name` for showing: printable UTF-8 as it is; control bytes, backslash and bytes
+ * Append `name` for programs: printable UTF-8 as it is; control bytes, backslash and bytes
  * that are no UTF-8 as \xNN.
  */
+NODISCARD int path_append_escaped(struct buf *out, const char *name, size_t len);
+
+/* The same for people: characters that cannot be seen are escaped too (utf8_visible()). */
 NODISCARD int path_append_shown(struct buf *out, const char *name, size_t len);

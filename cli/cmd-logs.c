@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/runs.h"
+#include "cli/screen.h"
 
 struct logs_args {
 	bool follow, of_stderr;
@@ -17,11 +18,12 @@ _Static_assert(sizeof(struct logs_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 /* As it comes: who follows wants to see it now. */
 static int print_bytes(const void *data, size_t len, void *ctx, struct err *err)
 {
-	FILE *out = ctx;
+	struct screen *screen = ctx;
+	int r = screen_write(screen, data, len, err);
 
-	if (fwrite(data, 1, len, out) < len || fflush(out) == EOF)
+	if (r >= 0 && fflush(screen->out) == EOF)
 		return err_sys(err, "writing to standard output");
-	return 0;
+	return r;
 }
 
 static int keep_bytes(const void *data, size_t len, void *ctx, struct err *err)
@@ -51,6 +53,7 @@ static int print_json(const struct invocation *inv, const struct engine_run *run
 static int logs_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	CLEANUP(screen_done) struct screen screen = { 0 };
 	const struct logs_args *args = inv->args;
 	int r;
 
@@ -61,8 +64,10 @@ static int logs_run(struct invocation *inv, struct err *err)
 		return r;
 	if (inv->json)
 		return print_json(inv, &run, args->follow, err);
-	return engine_run_log(inv->engine, &run, args->of_stderr, args->follow, print_bytes,
-			      inv->out, err);
+	screen_begin(&screen, inv);
+	r = engine_run_log(inv->engine, &run, args->of_stderr, args->follow, print_bytes, &screen,
+			   err);
+	return r < 0 ? r : screen_flush(&screen, err);
 }
 
 const struct command cmd_logs = {
@@ -74,7 +79,7 @@ const struct command cmd_logs = {
 	.opts = logs_opts,
 	.details =
 	    "By the run's id or the beginning of it; without RUN, of the newest. Of each stream\n"
-	    "the first 16 MiB are kept.\n",
+	    "the first 16 MiB are kept. On a terminal control characters are shown, not obeyed.\n",
 	.examples = "logs\nlogs 3f9a --follow\nlogs 3f9a --stderr\n",
 	.run = logs_run,
 };

@@ -229,6 +229,9 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	options.argv = argv;
 	options.net = net;
 	options.waits = waits;
+	/* What a review begins with must not hide the rest of it. */
+	options.show_out = waits && !args->tty && isatty(options.out_fd);
+	options.show_err = waits && !args->tty && isatty(options.err_fd);
 
 	r = engine_run(inv->engine, &options, ret, err);
 	progress_done(inv->progress);

@@ -9,6 +9,7 @@
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
+#include "cli/screen.h"
 #include "engine/api/show.h"
 
 /* A larger file is not put into a JSON string; its plain bytes can be had without --json. */
@@ -22,6 +23,7 @@ struct shower {
 	struct json j, entries; /* with --json */
 	struct buf content;
 	struct pager pager;
+	struct screen screen;
 };
 
 static const char *type_name(uint32_t mode)
@@ -226,9 +228,7 @@ static int on_bytes(const void *data, size_t len, void *ctx, struct err *err)
 
 	if (sh->inv->json)
 		return buf_append(&sh->content, data, len) < 0 ? err_nomem(err) : 0;
-	if (fwrite(data, 1, len, sh->inv->out) != len)
-		return err_sys(err, "writing to standard output");
-	return 0;
+	return screen_write(&sh->screen, data, len, err);
 }
 
 /* --- the command ------------------------------------------------------------------------ */
@@ -236,6 +236,7 @@ static int on_bytes(const void *data, size_t len, void *ctx, struct err *err)
 static void shower_done(struct shower *sh)
 {
 	pager_end(&sh->pager);
+	screen_done(&sh->screen);
 	buf_done(&sh->content);
 }
 
@@ -259,8 +260,11 @@ static int show_run(struct invocation *inv, struct err *err)
 		sh.path = colon + 1;
 	}
 	sh.j = out_json_begin(inv, &doc);
+	screen_begin(&sh.screen, inv);
 	watch = progress_watch(inv->progress);
 	r = engine_show(inv->engine, state, sh.path, &watch, &sink, err);
+	if (r >= 0)
+		r = screen_flush(&sh.screen, err);
 	if (r == -ENOENT || r == -ENOTDIR)
 		cmd_hint(inv, "%s%s%s", sh.snapshot_found ? "show " : "log",
 			 sh.snapshot_found ? state : "", sh.snapshot_found ? ":" : "");
@@ -285,7 +289,8 @@ const struct command cmd_show = {
 	    "or the beginning of one, a tag, the name of a clone for the clone as it is now, or\n"
 	    "`.` for the project as it is now. PATH counts from the top of the project, or from\n"
 	    "the current directory if it begins with `./`. A file is printed as it was, byte for\n"
-	    "byte; a directory is listed; `STATE:` lists the top.\n",
+	    "byte, but on a terminal control and invisible characters are shown as `^[` and\n"
+	    "`<U+202E>`; a directory is listed; `STATE:` lists the top.\n",
 	.examples = "show @\nshow @-1:src/main.c\nshow try:src\n",
 	.run = show_run,
 };

@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/promotions.h"
 #include "cli/run-args.h"
+#include "cli/screen.h"
 
 struct try_args {
 	struct run_args run; /* first: RUN_OPTS fill it */
@@ -270,6 +271,8 @@ static int decide_for_people(struct trying *t, struct err *err)
 	FILE *out = inv->out;
 	int r;
 
+	if (t->args->run.tty)
+		screen_reset(inv);
 	run_tell(inv, &t->run);
 	if (!choice_possible(inv))
 		inv->out = stderr;

@@ -11,12 +11,14 @@
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
+#include "cli/screen.h"
 #include "engine/api/diff.h"
 
 struct differ {
 	const struct invocation *inv;
 	const struct diffs_options *args;
 	struct pager pager;
+	struct screen screen;
 	struct diffstat stat;
 	struct json j, files; /* with --json */
 	struct buf patch;     /* with --json --patch */
@@ -26,6 +28,7 @@ struct differ {
 static void differ_done(struct differ *d)
 {
 	pager_end(&d->pager);
+	screen_done(&d->screen);
 	diffstat_done(&d->stat);
 	buf_done(&d->patch);
 }
@@ -62,19 +65,22 @@ static const char *note_path(const struct delta_note *n)
 	return *n->path != '\0' ? n->path : ".";
 }
 
-static int print_quoted(const struct differ *d, const char *before, const char *name,
-			const char *after, struct err *err)
+static int print_quoted(struct differ *d, const char *before, const char *name, const char *after,
+			struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 
 	if (cquote_append(&text, "", name) < 0 || !buf_str(&text))
 		return err_nomem(err);
-	fprintf(d->inv->out, "%s%s%s", before, buf_str(&text), after);
+	fputs(before, d->inv->out);
+	if (screen_write(&d->screen, text.data, text.len, err) < 0)
+		return err->code;
+	fputs(after, d->inv->out);
 	return 0;
 }
 
 /* "# meta: modified src: mode, owner": git apply skips what comes before the first header. */
-static int print_note(const struct differ *d, const struct delta_note *n, struct err *err)
+static int print_note(struct differ *d, const struct delta_note *n, struct err *err)
 {
 	const char *between = ": ";
 	char before[40];
@@ -92,7 +98,7 @@ static int print_note(const struct differ *d, const struct delta_note *n, struct
 	return r;
 }
 
-static int print_notes(const struct differ *d, const struct delta *delta, struct err *err)
+static int print_notes(struct differ *d, const struct delta *delta, struct err *err)
 {
 	size_t refused = 0;
 	int r = 0;
@@ -211,7 +217,7 @@ static int on_begin(const struct engine_state *from, const struct engine_state *
 	return r;
 }
 
-static int print_name_status(const struct differ *d, const struct delta_file *f, struct err *err)
+static int print_name_status(struct differ *d, const struct delta_file *f, struct err *err)
 {
 	char before[16];
 	int r;
@@ -238,7 +244,7 @@ static int on_file(const struct delta_file *f, const struct patch_counts *counts
 	else if (d->args->name_status || d->inv->quiet)
 		r = print_name_status(d, f, err);
 	else if (d->args->stat)
-		r = diffstat_add(&d->stat, f, counts, err);
+		r = diffstat_add(&d->stat, f, counts, d->screen.escapes, err);
 	return r < 0 ? r : check_output(d, err);
 }
 
@@ -252,24 +258,27 @@ static int on_text(enum patch_part part, const char *text, size_t len, void *ctx
 	struct differ *d = ctx;
 	FILE *out = d->inv->out;
 	size_t n;
+	int r = 0;
 
 	if (d->inv->json)
 		return buf_append(&d->patch, text, len) < 0 ? err_nomem(err) : 0;
 	if (!d->inv->color || styles[part] == OUT_PLAIN) {
-		fwrite(text, 1, len, out);
-		return check_output(d, err);
+		r = screen_write(&d->screen, text, len, err);
+		return r < 0 ? r : check_output(d, err);
 	}
-	for (; len > 0; text += n, len -= n) {
+	for (; len > 0 && r >= 0; text += n, len -= n) {
 		const char *end = memchr(text, '\n', len);
 
 		n = end ? (size_t)(end - text) + 1 : len;
 		fputs(out_style(d->inv, styles[part]), out);
-		fwrite(text, 1, n - (end != NULL), out);
+		r = screen_write(&d->screen, text, n - (end != NULL), err);
+		if (r >= 0 && end)
+			r = screen_flush(&d->screen, err);
 		fputs(out_style(d->inv, OUT_PLAIN), out);
 		if (end)
 			fputc('\n', out);
 	}
-	return check_output(d, err);
+	return r < 0 ? r : check_output(d, err);
 }
 
 /* --- either ----------------------------------------------------------------------------- */
@@ -306,6 +315,7 @@ int diffs_print(struct invocation *inv, const struct diffs_options *options, boo
 	int r;
 
 	d.pager.saved = -1;
+	screen_begin(&d.screen, inv);
 	r = compare(inv, &d, err);
 	if (pager_was_left(&d.pager))
 		r = 0;

@@ -1,5 +1,6 @@
 #include "cli/diffstat.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/cquote.h"
+#include "base/visible.h"
 #include "cli/out.h"
 
 #define NAME_WIDTH_MAX 60
@@ -20,8 +22,19 @@ void diffstat_done(struct diffstat *s)
 	*s = (struct diffstat){ 0 };
 }
 
+static int make_visible(struct buf *name)
+{
+	CLEANUP(buf_done) struct buf shown = BUF_INIT;
+	struct visible v = { 0 };
+
+	if (visible_append(&v, name->data, name->len, &shown) < 0 || visible_end(&v, &shown) < 0)
+		return -ENOMEM;
+	buf_swap(name, &shown);
+	return 0;
+}
+
 int diffstat_add(struct diffstat *s, const struct delta_file *f, const struct patch_counts *counts,
-		 struct err *err)
+		 bool shows, struct err *err)
 {
 	CLEANUP(buf_done) struct buf name = BUF_INIT;
 	struct diffstat_row *rows;
@@ -38,7 +51,8 @@ int diffstat_add(struct diffstat *s, const struct delta_file *f, const struct pa
 	if (f->old_path &&
 	    (cquote_append(&name, "", f->old_path) < 0 || buf_append_str(&name, " => ") < 0))
 		return err_nomem(err);
-	if (cquote_append(&name, "", f->path) < 0 || !buf_str(&name))
+	if (cquote_append(&name, "", f->path) < 0 || (shows && make_visible(&name) < 0) ||
+	    !buf_str(&name))
 		return err_nomem(err);
 	s->rows[s->n] = (struct diffstat_row){ .name = strdup(buf_str(&name)), .counts = *counts };
 	return s->rows[s->n++].name ? 0 : err_nomem(err);

@@ -18,6 +18,7 @@ struct diffstat {
 };
 
 void diffstat_done(struct diffstat *s);
+/* `shows`: on a terminal, so with invisible characters made visible. */
 NODISCARD int diffstat_add(struct diffstat *s, const struct delta_file *f,
-			   const struct patch_counts *counts, struct err *err);
+			   const struct patch_counts *counts, bool shows, struct err *err);
 void diffstat_print(const struct diffstat *s, const struct invocation *inv);

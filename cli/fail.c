@@ -95,7 +95,7 @@ static bool is_printable(const char *s)
 	size_t n = 1;
 
 	for (; *s != '\0' && n > 0; s += n)
-		n = utf8_printable(s, strlen(s));
+		n = utf8_visible(s, strlen(s));
 	return n > 0;
 }
 

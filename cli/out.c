@@ -131,7 +131,7 @@ void out_name(FILE *out, const char *name)
 /* One character, and how long it was. */
 static size_t put_shown(FILE *out, const char *text)
 {
-	const size_t n = *text == '\n' || *text == '\t' ? 1 : utf8_printable(text, strlen(text));
+	const size_t n = *text == '\n' || *text == '\t' ? 1 : utf8_visible(text, strlen(text));
 
 	if (n > 0)
 		fwrite(text, 1, n, out);

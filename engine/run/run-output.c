@@ -15,6 +15,7 @@ void run_output_done(struct run_output *o)
 	for (int i = 0; i < 2; i++)
 		scrub_stream_done(&o->streams[i]);
 	buf_done(&o->clean);
+	buf_done(&o->shown);
 }
 
 /* Signals that end the run are blocked while it lives, and wait for whoever reads them. */
@@ -74,16 +75,33 @@ static int capture(struct run_output *o, int stream, const unsigned char *data, 
 	return buf_append(o->captured[stream], data, len < room ? len : room);
 }
 
-static int distribute(struct run_output *o, int stream)
+/* On to whoever reads it now. */
+static int print(struct run_output *o, int stream, bool ends)
+{
+	struct buf *out = &o->clean;
+	int r = 0;
+
+	if (o->shows[stream]) {
+		buf_reset(&o->shown);
+		r = visible_append(&o->visible[stream], out->data, out->len, &o->shown);
+		if (r >= 0 && ends)
+			r = visible_end(&o->visible[stream], &o->shown);
+		out = &o->shown;
+	}
+	return r < 0 ? r : pass_on(o, o->fds[stream], out->data, out->len);
+}
+
+static int distribute(struct run_output *o, int stream, bool ends)
 {
 	const struct buf *clean = &o->clean;
 	int r;
 
-	if (clean->len == 0)
+	if (clean->len == 0 && !(ends && o->shows[stream]))
 		return 0;
-	run_record_log(o->record, stream, clean->data, clean->len);
+	if (clean->len > 0)
+		run_record_log(o->record, stream, clean->data, clean->len);
 	if (o->fds[stream] >= 0)
-		r = pass_on(o, o->fds[stream], clean->data, clean->len);
+		r = print(o, stream, ends);
 	else
 		r = capture(o, stream, clean->data, clean->len);
 	if (r < 0)
@@ -99,7 +117,7 @@ int run_output_take(void *ctx, enum sandbox_stream stream, const void *data, siz
 
 	buf_reset(&o->clean);
 	r = scrub_write(&o->streams[i], data, len, &o->clean);
-	return r < 0 ? r : distribute(o, i);
+	return r < 0 ? r : distribute(o, i, false);
 }
 
 int run_output_end(struct run_output *o)
@@ -110,7 +128,7 @@ int run_output_end(struct run_output *o)
 		buf_reset(&o->clean);
 		r = scrub_end(&o->streams[i], &o->clean);
 		if (r >= 0)
-			r = distribute(o, i);
+			r = distribute(o, i, true);
 	}
 	return r;
 }

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/visible.h"
 #include "engine/find/run-record.h"
 #include "engine/run/scrub.h"
 #include "runner/sandbox.h"
@@ -13,11 +14,13 @@ struct run_output {
 	struct scrub_stream streams[2];
 	struct run_record *record; /* borrowed */
 	int fds[2];                /* where it goes on to; -1: into `captured` */
-	struct buf *captured[2];   /* borrowed */
-	uint64_t deadline_ms;      /* of engine_clock_ms(): nobody is waited for beyond; 0: none */
+	bool shows[2];             /* a person reads there: nothing in it is obeyed */
+	struct visible visible[2];
+	struct buf *captured[2]; /* borrowed */
+	uint64_t deadline_ms;    /* of engine_clock_ms(): nobody is waited for beyond; 0: none */
 	bool truncated;
-	int failed;       /* what passing it on failed with, or 0 */
-	struct buf clean; /* for one write after the other */
+	int failed;              /* what passing it on failed with, or 0 */
+	struct buf clean, shown; /* for one write after the other */
 };
 
 void run_output_done(struct run_output *o);

@@ -268,6 +268,15 @@ static void check_shown(const char *name, size_t len, const char *want)
 	CHECK_STR(buf_str(&b) + 1, want);
 }
 
+TEST(people_are_shown_what_they_could_not_see_and_programs_get_it)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT;
+
+	check_shown("ad\xe2\x80\x8bmin", 8, "ad\\xe2\\x80\\x8bmin");
+	CHECK_EQ(path_append_escaped(&b, "ad\xe2\x80\x8bmin\n", 9), 0);
+	CHECK_STR(buf_str(&b), "ad\xe2\x80\x8bmin\\x0a");
+}
+
 TEST(a_shown_name_is_printable_and_unambiguous)
 {
 	check_shown("plain name~", 11, "plain name~");
