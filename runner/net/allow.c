@@ -78,6 +78,18 @@ static int parse_port(const char *text, size_t len, uint16_t *ret)
 	return 0;
 }
 
+/* Takes "/tcp" off its end, if it is there. */
+static bool take_any(char *ports)
+{
+	static const char word[] = "/tcp";
+	size_t len = strlen(ports), n = strlen(word);
+
+	if (len < n || strcmp(ports + len - n, word) != 0)
+		return false;
+	ports[len - n] = '\0';
+	return true;
+}
+
 static int parse_ports(const char *text, struct allow_rule *rule)
 {
 	const char *dash = strchr(text, '-');
@@ -134,7 +146,7 @@ static int parse_host(const char *text, char *host, struct allow_rule *rule, str
 
 static int parse_rule(const char *text, size_t len, struct allow_rule *ret, struct err *err)
 {
-	char rule[ALLOW_HOST_MAX + 16], host[ALLOW_HOST_MAX + 16];
+	char rule[ALLOW_HOST_MAX + 24], host[ALLOW_HOST_MAX + 24];
 	char *colon;
 
 	if (len == 0)
@@ -149,7 +161,7 @@ static int parse_rule(const char *text, size_t len, struct allow_rule *ret, stru
 		return err_set(err, -EINVAL,
 			       "network rule '%s' has no port, as in 'example.org:443'", rule);
 	*colon = '\0';
-	*ret = (struct allow_rule){ 0 };
+	*ret = (struct allow_rule){ .any = take_any(colon + 1) };
 	if (parse_ports(colon + 1, ret) < 0)
 		return err_set(err, -EINVAL,
 			       "network rule '%s': '%s' is no port or range of ports (1-65535)",
@@ -232,6 +244,33 @@ static bool has_port(const struct allow_rule *rule, uint16_t port)
 	return port >= rule->low && port <= rule->high;
 }
 
+/* Where something else than HTTP is at home, and a list of hosts need not say so. */
+static bool is_other_port(uint16_t port)
+{
+	static const uint16_t ports[] = {
+		22,    /* ssh */
+		25,    /* smtp */
+		110,   /* pop3 */
+		143,   /* imap */
+		389,   /* ldap */
+		587,   /* smtp, of who sends */
+		873,   /* rsync */
+		1433,  /* SQL Server */
+		3306,  /* MySQL */
+		5432,  /* PostgreSQL */
+		5672,  /* AMQP */
+		6379,  /* Redis */
+		9418,  /* git */
+		11211, /* memcached */
+		27017, /* MongoDB */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
 bool allow_has_name(const struct allow *a, const char *canonical)
 {
 	for (size_t i = 0; i < a->n; i++)
@@ -244,7 +283,7 @@ enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len,
 			    struct allow_target *ret)
 {
 	struct allow_target target = { 0 };
-	bool other_port = false;
+	bool listed = false, other_port = false;
 
 	if (!allow_canonical(host, len, target.host)) {
 		if (len >= ADDR_TEXT_MAX || memchr(host, '\0', len))
@@ -256,16 +295,21 @@ enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len,
 		target.literal = true;
 		addr_format(&target.addr, target.host);
 	}
-	*ret = target;
+	target.any = target.literal || is_other_port(port);
 	for (size_t i = 0; i < a->n; i++) {
 		const struct allow_rule *rule = &a->rules[i];
 
 		if (target.literal ? !has_addr(rule, &target.addr) : !has_name(rule, target.host))
 			continue;
-		if (has_port(rule, port))
-			return ALLOW_YES;
+		if (has_port(rule, port)) {
+			listed = true;
+			target.any |= rule->any;
+		}
 		other_port = true;
 	}
+	*ret = target;
+	if (listed)
+		return ALLOW_YES;
 	return other_port ? ALLOW_NO_PORT : ALLOW_NO_HOST;
 }
 
@@ -286,6 +330,8 @@ static bool covers(const struct allow_rule *outer, const struct allow_rule *inne
 	if (inner->host[0] == '\0')
 		return has_addr(outer, &inner->range.first) &&
 		       inner->range.bits >= outer->range.bits;
+	if (inner->any && !outer->any)
+		return false;
 	if (inner->below && outer->below && strcmp(inner->host, outer->host) == 0)
 		return true;
 	return (!inner->below || outer->below) && has_name(outer, inner->host);

@@ -5,6 +5,7 @@
  *
  *   example.org:443          this name, on this port
  *   *.example.org:80-89      every name below it, not itself; a range of ports
+ *   db.example.org:7000/tcp  what is said there need be neither TLS nor HTTP, and is not read
  *   192.0.2.7:22             this address, also where a name leads to it
  *   10.1.0.0/16:5432         addresses; IPv6 in brackets, [2001:db8::/32]:443
  *
@@ -25,6 +26,7 @@ struct allow_rule {
 	bool below;                    /* names below `host`, not itself */
 	struct addr_range range;
 	uint16_t low, high; /* ports, both included */
+	bool any;           /* may speak anything */
 };
 
 enum net_mode { NET_NONE, NET_LOOPBACK, NET_HOST, NET_LIST };
@@ -56,6 +58,7 @@ struct allow_target {
 	bool literal; /* an address, in `addr`; else a name, in `host` */
 	struct addr addr;
 	char host[ALLOW_HOST_MAX + 1]; /* canonical name, or the address as text */
+	bool any; /* may speak anything: by its rule, by its port, or because it is an address */
 };
 
 /* May somebody connect to host[0..len) on that port?  `ret` is filled unless it is no name. */

@@ -70,16 +70,16 @@ static int parse_request_line(struct http_span line, struct http_head *head)
 		return -EBADMSG;
 	head->method = (struct http_span){ line.at, at };
 	head->target.at = line.at + ++at;
-	while (at < line.len && line.at[at] > 32)
+	while (at < line.len && line.at[at] > 32 && line.at[at] < 127)
 		at++;
 	head->target.len = (size_t)(line.at + at - head->target.at);
 	if (head->target.len == 0 || at == line.len || line.at[at] != ' ')
 		return -EBADMSG;
 	at++;
 	head->version = (struct http_span){ line.at + at, line.len - at };
-	if (!span_is(head->version, "HTTP/1.1") && !span_is(head->version, "HTTP/1.0"))
+	if (head->version.len != 8 || memcmp(head->version.at, "HTTP/1.", 7) != 0)
 		return -EBADMSG;
-	return 0;
+	return line.at[at + 7] == '0' || line.at[at + 7] == '1' ? 0 : -EBADMSG;
 }
 
 static int split_header(struct http_span line, struct http_span *name, struct http_span *value)
@@ -111,11 +111,15 @@ static int take_header(struct http_span name, struct http_span value, struct htt
 			return -EBADMSG;
 		head->framing = HTTP_LENGTH;
 	} else if (span_is(name, "transfer-encoding")) {
-		if (head->framing != HTTP_NO_BODY || !span_is(value, "chunked"))
+		/* Some servers of HTTP/1.0 read it, others go by the length that is not there. */
+		if (head->framing != HTTP_NO_BODY || !span_is(value, "chunked") ||
+		    span_is(head->version, "HTTP/1.0"))
 			return -EBADMSG;
 		head->framing = HTTP_CHUNKED;
 	} else if (span_is(name, "upgrade")) {
-		head->upgrade = true;
+		/* Asked for two of them a server has the choice. */
+		head->upgrade = !head->asks_upgrade && span_is(value, "websocket");
+		head->asks_upgrade = true;
 	}
 	return 0;
 }
@@ -154,25 +158,29 @@ int http_parse_head(const char *data, size_t len, struct http_head *ret)
 	return r;
 }
 
-int http_sniff(const char *data, size_t len)
+/* Whether "HTTP/" stands in the first line, as far as that is there. */
+static bool says_http(const char *data, size_t len)
 {
-	static const char *const methods[] = { "GET ",     "HEAD ",    "POST ",  "PUT ",
-					       "DELETE ",  "OPTIONS ", "PATCH ", "TRACE ",
-					       "CONNECT ", "PRI " };
-	int answer = -1;
+	static const char word[] = "HTTP/";
 
-	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-		const size_t n = strlen(methods[i]);
-
-		if (memcmp(data, methods[i], len < n ? len : n) != 0)
-			continue;
-		if (len <= n)
-			answer = 0;
-		/* Other protocols have a GET too, but no path behind it. */
-		else if (data[n] == '/' || data[n] == '*' || (data[n] | 32) == 'h' || n == 8)
-			return 1;
+	while (len > 0 && strchr("\r\n \t", data[0]) && data[0] != '\0') {
+		data++;
+		len--;
 	}
-	return answer;
+	for (size_t i = 0; i + 5 <= len && data[i] != '\n'; i++)
+		if (strncasecmp(data + i, word, 5) == 0)
+			return true;
+	return false;
+}
+
+enum http_first http_sniff(const char *data, size_t len)
+{
+	struct http_head head;
+	int r = http_parse_head(data, len, &head);
+
+	if (r >= 0)
+		return r > 0 ? HTTP_REQUEST : HTTP_MAYBE;
+	return says_http(data, len) ? HTTP_NO_REQUEST : HTTP_OTHER;
 }
 
 /* --- addresses ---------------------------------------------------------------------------- */
@@ -318,7 +326,7 @@ static int take_line_byte(struct http_body *b, char c, int next)
 		b->state = next;
 		return 0;
 	}
-	if (c == '\n' || c == '\0' || ++b->digits > LINE_MAX_BYTES)
+	if (((unsigned char)c < 32 && c != '\t') || c == 127 || ++b->digits > LINE_MAX_BYTES)
 		return -EBADMSG;
 	return 0;
 }

@@ -26,16 +26,28 @@ struct http_head {
 	struct http_span method, target, version;
 	struct http_span host; /* of the Host header; len 0 if it has none */
 	enum http_framing framing;
-	uint64_t length; /* of the body, for HTTP_LENGTH */
-	bool upgrade;    /* asks for another protocol on this connection */
-	size_t len;      /* of the head, with its empty line */
+	uint64_t length;   /* of the body, for HTTP_LENGTH */
+	bool asks_upgrade; /* for some other protocol on this connection */
+	bool upgrade;      /* and that is websocket, and nothing else */
+	size_t len;        /* of the head, with its empty line */
 };
 
 /* 1 and a head, borrowed from `data`; 0 if it is not all there yet; -EBADMSG. */
 NODISCARD int http_parse_head(const char *data, size_t len, struct http_head *ret);
 
-/* Is this the beginning of a request?  1 yes, -1 no, 0 if it is too short to tell. */
-int http_sniff(const char *data, size_t len);
+/*
+ * What kind of thing the first bytes of a client are.  Servers read requests in much that is none
+ * (blank lines before them, two spaces, no version): such things are HTTP_NO_REQUEST, never a
+ * protocol that could be let pass.
+ */
+enum http_first {
+	HTTP_MAYBE,      /* so far it could become a request */
+	HTTP_REQUEST,    /* it is one, with all of its head */
+	HTTP_NO_REQUEST, /* it will never be one, but says that it wants to be */
+	HTTP_OTHER,      /* nor does it say so */
+};
+
+enum http_first http_sniff(const char *data, size_t len);
 
 /*
  * "host", "host:80", "[::1]:80".  The host is whatever stands before the last colon, without

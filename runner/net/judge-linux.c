@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "runner/net/hello.h"
 #include "runner/net/relay.h"
@@ -41,9 +42,7 @@ static struct http_span named_in_target(const struct http_head *head)
 	struct http_span t = head->target, path, authority = { 0 };
 	const char *scheme = memchr(t.at, ':', t.len);
 
-	if (head->method.len == 7 && strncmp(head->method.at, "CONNECT", 7) == 0)
-		return t;
-	if (t.at[0] == '/' || t.at[0] == '*')
+	if (t.at[0] == '/' || (t.at[0] == '*' && t.len == 1))
 		return authority;
 	if (!http_split_uri(t, &authority, &path))
 		authority = t;
@@ -58,6 +57,7 @@ static struct http_span named_in_target(const struct http_head *head)
 static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 {
 	static const char unreadable[] = "(a request that cannot be read)";
+	static const char nobody[] = "(no host at all)";
 	struct http_span named;
 	struct http_head head;
 	int r;
@@ -67,10 +67,16 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
 	if (r == 0)
 		return 0;
+	/* What comes after a CONNECT would not be for this server. */
+	if (head.method.len == 7 && strncasecmp(head.method.at, "CONNECT", 7) == 0)
+		return refuse(j, NET_RULE_HTTP, head.target.at, head.target.len);
 	named = named_in_target(&head);
 	if (named.len > 0 && !is_authority(j, named))
 		return refuse(j, NET_RULE_HTTP, named.at, named.len);
-	if (head.host.len > 0 && !is_authority(j, head.host))
+	/* Without one a server answers for whichever host it has first. */
+	if (head.host.len == 0)
+		return refuse(j, NET_RULE_HTTP, nobody, strlen(nobody));
+	if (!is_authority(j, head.host))
 		return refuse(j, NET_RULE_HTTP, head.host.at, head.host.len);
 	http_body_init(&j->body, &head);
 	/* Only the first answer is known to be the answer to this request. */
@@ -79,22 +85,34 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 	return relay_pass(in, out, head.len);
 }
 
+/* No TLS: a request, or nothing that goes on. */
+static int judge_plain(struct judge *j, const struct buf *in)
+{
+	static const char unreadable[] = "(a request that cannot be read)";
+
+	switch (http_sniff((const char *)in->data, in->len)) {
+	case HTTP_MAYBE:
+		return 0;
+	case HTTP_REQUEST:
+		j->stage = JUDGE_HEAD;
+		return 0;
+	case HTTP_NO_REQUEST:
+		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
+	case HTTP_OTHER:
+		return refuse(j, NET_RULE_PROTOCOL, "", 0);
+	}
+	return -EINVAL;
+}
+
 static int judge_first(struct judge *j, const struct buf *in)
 {
 	char name[HELLO_NAME_MAX + 1];
 
-	const int http = http_sniff((const char *)in->data, in->len);
-
-	if (http >= 0) {
-		j->stage = http > 0 ? JUDGE_HEAD : JUDGE_FIRST;
-		return 0;
-	}
 	switch (hello_read(in->data, in->len, name)) {
 	case HELLO_MORE:
 		return 0;
 	case HELLO_OTHER:
-		j->stage = JUDGE_PASS;
-		return 0;
+		return judge_plain(j, in);
 	case HELLO_BAD:
 		return refuse(j, NET_RULE_SNI, "(a hello that cannot be read)", 29);
 	case HELLO_READ:

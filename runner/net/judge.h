@@ -2,8 +2,9 @@
  * judge.h - is what a client says meant for the host that its connection is for?
  *
  * Looks at the beginning of TLS (which host SNI names) and at every request of plain HTTP
- * (Host, and the address if it is a whole one).  Other protocols pass unread, and so does what
- * TLS has made secret: who shares a server with an allowed host can be reached through it.
+ * (Host, and the address if it is a whole one).  What is not certainly one of the two is
+ * refused, since a server may read a request in it that we do not.  What TLS has made secret
+ * passes unread: who shares a server with an allowed host can be reached through it.
  */
 #pragma once
 
@@ -31,7 +32,7 @@ struct judge {
 	char other[NET_HOST_SHOWN]; /* whom the client asked for instead */
 };
 
-/* A NULL host: nothing is looked at. */
+/* A NULL host: nothing is looked at, for addresses and for what may speak anything. */
 void judge_init(struct judge *j, const char *host);
 
 /* As filters of a relay.  -ECANCELED is a refusal, with rule and other. */

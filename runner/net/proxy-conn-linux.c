@@ -87,7 +87,7 @@ static void begin_relay(struct conn *c)
 	c->outer.fd = -1;
 	c->relay.way[0].filter = filter_client;
 	c->relay.way[1].filter = filter_server;
-	judge_init(&c->judge, c->target.literal ? NULL : c->target.host);
+	judge_init(&c->judge, c->target.any ? NULL : c->target.host);
 	proxy_answer(c, ASK_OK, "", pair[1]);
 	close(pair[1]);
 	c->relaying = true;

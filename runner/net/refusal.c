@@ -9,9 +9,11 @@
 #include "base/path.h"
 
 static const char *const names[NET_N_RULES] = {
-	[NET_RULE_HOST] = "host", [NET_RULE_PORT] = "port",       [NET_RULE_LITERAL] = "literal",
-	[NET_RULE_NAME] = "name", [NET_RULE_ADDRESS] = "address", [NET_RULE_SELF] = "self",
-	[NET_RULE_SNI] = "sni",   [NET_RULE_HTTP] = "http",       [NET_RULE_LIMIT] = "limit",
+	[NET_RULE_HOST] = "host",         [NET_RULE_PORT] = "port",
+	[NET_RULE_LITERAL] = "literal",   [NET_RULE_NAME] = "name",
+	[NET_RULE_ADDRESS] = "address",   [NET_RULE_SELF] = "self",
+	[NET_RULE_SNI] = "sni",           [NET_RULE_HTTP] = "http",
+	[NET_RULE_PROTOCOL] = "protocol", [NET_RULE_LIMIT] = "limit",
 };
 
 const char *net_rule_name(enum net_rule rule)
@@ -56,6 +58,9 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 	case NET_RULE_PORT:
 	case NET_RULE_LITERAL:
 		snprintf(r->flag, sizeof(r->flag), "--net %.370s", target);
+		break;
+	case NET_RULE_PROTOCOL:
+		snprintf(r->flag, sizeof(r->flag), "--net %.370s/tcp", target);
 		break;
 	case NET_RULE_ADDRESS:
 	case NET_RULE_SELF:
@@ -111,6 +116,9 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		break;
 	case NET_RULE_HTTP:
 		snprintf(text, size, "'%s': an HTTP request asks for '%s' there", to, r->detail);
+		break;
+	case NET_RULE_PROTOCOL:
+		snprintf(text, size, "'%s': what was said there is neither TLS nor HTTP", to);
 		break;
 	case NET_RULE_LIMIT:
 		snprintf(text, size, "'%s': too many connections at once", to);

@@ -7,15 +7,16 @@
 #include <stdint.h>
 
 enum net_rule {
-	NET_RULE_HOST,    /* no rule names the host */
-	NET_RULE_PORT,    /* the host is listed with other ports */
-	NET_RULE_LITERAL, /* an address instead of a name, and not listed */
-	NET_RULE_NAME,    /* what was asked for is no name of a host */
-	NET_RULE_ADDRESS, /* the name leads to an address that is not of the open internet */
-	NET_RULE_SELF,    /* the name leads to this machine */
-	NET_RULE_SNI,     /* TLS asks for another host than the connection is for */
-	NET_RULE_HTTP,    /* an HTTP request asks for another host, or cannot be read */
-	NET_RULE_LIMIT,   /* too many connections at once */
+	NET_RULE_HOST,     /* no rule names the host */
+	NET_RULE_PORT,     /* the host is listed with other ports */
+	NET_RULE_LITERAL,  /* an address instead of a name, and not listed */
+	NET_RULE_NAME,     /* what was asked for is no name of a host */
+	NET_RULE_ADDRESS,  /* the name leads to an address that is not of the open internet */
+	NET_RULE_SELF,     /* the name leads to this machine */
+	NET_RULE_SNI,      /* TLS asks for another host than the connection is for */
+	NET_RULE_HTTP,     /* an HTTP request asks for another host, or cannot be read */
+	NET_RULE_PROTOCOL, /* what was said is neither TLS nor HTTP */
+	NET_RULE_LIMIT,    /* too many connections at once */
 	NET_N_RULES,
 };
 

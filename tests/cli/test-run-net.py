@@ -81,7 +81,7 @@ def a_connection_lives_as_long_as_its_run_and_no_longer(w):
     act = ("import socket, sys; c = socket.create_connection(('ok.example', 7001), 20); "
            "print(c.recv(6).decode(), end='', flush=True); c.sendall(b'x' * 10); "
            "print(len(c.recv(10)), flush=True); sys.stdin.read()")
-    process = start(w, "--net", "ok.example:7001", "--", "/usr/bin/python3", "-I", "-c", act,
+    process = start(w, "--net", "ok.example:7001/tcp", "--", "/usr/bin/python3", "-I", "-c", act,
                     stdin=-1)
     assert line_of(process) == b"hello\n" and line_of(process) == b"10\n"
     process.communicate(timeout=60)

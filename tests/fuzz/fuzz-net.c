@@ -4,6 +4,7 @@
  * lets pass is a beginning of it.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "runner/net/ask.h"
@@ -48,6 +49,24 @@ static void fuzz_socks(const uint8_t *data, size_t len)
 	FUZZ_CHECK(n <= 0 || ((size_t)n <= len && q.host_len > 0 && q.host_len < sizeof(q.host)));
 }
 
+/* What has passed of plain HTTP is requests for that host, one after the other, the last one cut. */
+static void check_passed(const char *data, size_t len)
+{
+	struct http_body body;
+	struct http_head head;
+	ssize_t n;
+
+	while (len > 0) {
+		FUZZ_CHECK(http_parse_head(data, len, &head) == 1);
+		FUZZ_CHECK(head.host.len >= 9 && strncasecmp(head.host.at, "a.example", 9) == 0);
+		http_body_init(&body, &head);
+		n = http_body_take(&body, data + head.len, len - head.len);
+		FUZZ_CHECK(n >= 0);
+		data += head.len + (size_t)n;
+		len -= head.len + (size_t)n;
+	}
+}
+
 static void fuzz_judge(const uint8_t *data, size_t len, size_t piece)
 {
 	CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
@@ -64,6 +83,8 @@ static void fuzz_judge(const uint8_t *data, size_t len, size_t piece)
 		FUZZ_CHECK(out.len <= at + n &&
 			   (out.len == 0 || memcmp(out.data, data, out.len) == 0));
 	}
+	if (out.len > 0 && out.data[0] != 0x16)
+		check_passed((const char *)out.data, out.len);
 }
 
 static void fuzz_rewrite(const char *data, size_t len)

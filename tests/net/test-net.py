@@ -215,7 +215,7 @@ def act_slow(target, text):
 
 def act_upgrade(target, honest):
     c = opened(target)
-    c.say(b"GET / HTTP/1.1\r\nHost: ok.example\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+    c.say(b"GET / HTTP/1.1\r\nHost: ok.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
           + (b"" if honest == "yes" else b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"))
     first = c.answer()
     if honest != "yes":
@@ -491,6 +491,38 @@ def a_request_inside_a_tunnel_must_be_for_its_host(w):
 
 
 @test
+def what_a_server_may_read_as_a_request_is_judged_as_one(w):
+    """The server of this test reads all of them but the last; each is for a host that is not listed."""
+    evil = r"Host: evil.example\r\n\r\n"
+    for bad in (r"GET  / HTTP/1.1\r\n" + evil, r"\r\nGET / HTTP/1.1\r\n" + evil,
+                r"GET /\tHTTP/1.1\r\n" + evil, r"GET / HTTP/1.1\n" + evil,
+                r"PROPFIND / HTTP/1.1\r\n" + evil, r"QUERY / HTTP/1.1\r\n" + evil,
+                r"SEARCH / HTTP/1.1\r\n" + evil, r"PURGE / HTTP/1.1\r\n" + evil,
+                r"GET / HTTP/1.1\r\n\r\n", r"CONNECT ok.example:80 HTTP/1.1\r\nHost: ok.example\r\n\r\n"):
+        got, refusals = act(w, "ok.example:80", "in_tunnel", "ok.example:80", bad)
+        assert got[-1] == "" and rules(refusals) == ["http"], (bad, got, refusals)
+        assert refusals[0]["flag"] == "", refusals
+    got, refusals = act(w, "ok.example:80", "in_tunnel", "ok.example:80",
+                        r"GET  / HTTP/1.1\r\nHost: ok.example\r\n\r\n")
+    assert got == [""] and rules(refusals) == ["http"], "nor when it is for a listed one"
+    # The control: a server does read them, where nobody judges.
+    got, refusals = act(w, "ok.example:80/tcp", "in_tunnel", "ok.example:80",
+                        r"GET  / HTTP/1.1\r\n" + evil)
+    assert "200 OK" in got[0] and not refusals, got
+
+
+@test
+def what_is_neither_tls_nor_http_needs_a_rule_that_says_so(w):
+    for port, text in ((7001, r"\x00\x00\x00\x08\x04\xd2\x16\x2f"), (7001, "PING\\r\\n"),
+                       (7001, r"\x80\x2e\x01\x03\x01")):
+        target = f"ok.example:{port}"
+        got, refusals = act(w, target, "slow", target, text)
+        assert got == "hello\n" and rules(refusals) == ["protocol"], (text, got, refusals)
+        assert refusals[0]["flag"] == f"--net {target}/tcp", refusals
+        assert "neither TLS nor HTTP" in refusals[0]["sentence"], refusals
+
+
+@test
 def tls_must_ask_for_the_host_of_its_tunnel(w):
     for how in ([], ["pieces"]):
         got, refusals = act(w, "ok.example:443", "tls", "ok.example:443", "ok.example", *how)
@@ -567,19 +599,19 @@ def who_says_nothing_whole_is_closed(w):
 
 @test
 def a_server_that_speaks_first_is_heard(w):
-    got, _ = act(w, "ok.example:7001", "many", "ok.example:7001", 1)
+    got, _ = act(w, "ok.example:7001/tcp", "many", "ok.example:7001", 1)
     assert got == 1
 
 
 @test
 def large_transfers_and_a_half_closed_connection_arrive_whole(w):
-    got, refusals = act(w, "ok.example:7000", "large", "ok.example:7000", 64 << 20)
+    got, refusals = act(w, "ok.example:7000/tcp", "large", "ok.example:7000", 64 << 20)
     assert got == [True, 64 << 20] and not refusals, got
 
 
 @test
 def a_hundred_connections_at_once_are_served(w):
-    got, refusals = act(w, "ok.example:7001", "many", "ok.example:7001", 100)
+    got, refusals = act(w, "ok.example:7001/tcp", "many", "ok.example:7001", 100)
     assert got == 100 and not refusals
 
 

@@ -108,7 +108,7 @@ class Upgrade(socketserver.BaseRequestHandler):
 
     def handle(self):
         self.request.recv(1 << 16)
-        self.request.sendall(b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\n\r\n")
+        self.request.sendall(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n")
         while piece := self.request.recv(1 << 16):
             self.request.sendall(piece)
 

@@ -209,6 +209,41 @@ TEST(addresses_that_are_not_of_the_open_internet_are_known)
 	}
 }
 
+static bool may_speak_anything(const char *list, const char *host, uint16_t port)
+{
+	CLEANUP(allow_done) struct allow a = ALLOW_INIT;
+	struct allow_target target = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(allow_parse(list, &a, &err), &err);
+	CHECK_EQ(allow_ask(&a, host, strlen(host), port, &target), ALLOW_YES);
+	return target.any;
+}
+
+TEST(what_may_speak_anything_is_said_by_rule_or_known_by_port)
+{
+	CHECK(!may_speak_anything("a.org:7000", "a.org", 7000));
+	CHECK(may_speak_anything("a.org:7000/tcp", "a.org", 7000));
+	CHECK(may_speak_anything("*.a.org:1-7000/tcp", "b.a.org", 80));
+	CHECK(may_speak_anything("a.org:80,a.org:80-90/tcp", "a.org", 80));
+	CHECK(!may_speak_anything("a.org:80,a.org:81/tcp", "a.org", 80));
+	CHECK(may_speak_anything("a.org:22", "a.org", 22));
+	CHECK(may_speak_anything("[2001:db8::/32]:80/tcp", "2001:db8::1", 80));
+}
+
+TEST(speaking_anything_is_more_than_speaking_http)
+{
+	CLEANUP(allow_done) struct allow any = ALLOW_INIT, http = ALLOW_INIT;
+	struct err err = { 0 };
+
+	CHECK_OK(allow_parse("a.org:7000/tcp", &any, &err), &err);
+	CHECK_OK(allow_parse("a.org:7000", &http, &err), &err);
+	CHECK(allow_within(&http, &any));
+	CHECK(!allow_within(&any, &http));
+	CHECK_EQ(allow_parse("a.org:7000/udp", &http, &err), -EINVAL);
+	CHECK_HAS(err.msg, "no port");
+}
+
 TEST(a_refusal_names_the_flag_that_would_allow_it)
 {
 	struct net_refusal r;
@@ -222,6 +257,8 @@ TEST(a_refusal_names_the_flag_that_would_allow_it)
 	CHECK_STR(r.flag, "--net [::1]:443");
 	net_refusal_init(&r, NET_RULE_ADDRESS, "a.org", 5, 80, "10.0.0.1");
 	CHECK_STR(r.flag, "--net a.org:80,10.0.0.1:80");
+	net_refusal_init(&r, NET_RULE_PROTOCOL, "a.org", 5, 7000, "");
+	CHECK_STR(r.flag, "--net a.org:7000/tcp");
 	net_refusal_init(&r, NET_RULE_SNI, "a.org", 5, 443, "b.org");
 	CHECK_STR(r.flag, "");
 	CHECK_HAS(net_refusal_explain(&r, text, sizeof(text)), "b.org");

@@ -2,11 +2,13 @@
 #include "tests/lib/test.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "runner/net/ask.h"
 #include "runner/net/dns.h"
 #include "runner/net/hello.h"
 #include "runner/net/http.h"
+#include "runner/net/judge.h"
 #include "runner/net/socks.h"
 
 /* --- asks --------------------------------------------------------------------------------- */
@@ -255,14 +257,115 @@ TEST(a_chunked_body_that_could_end_elsewhere_is_not_read)
 	}
 }
 
+static enum http_first sniff(const char *text)
+{
+	return http_sniff(text, strlen(text));
+}
+
 TEST(http_is_told_from_what_only_begins_like_it)
 {
-	CHECK_EQ(http_sniff("G", 1), 0);
-	CHECK_EQ(http_sniff("GET ", 4), 0);
-	CHECK_EQ(http_sniff("GET /", 5), 1);
-	CHECK_EQ(http_sniff("GET key", 7), -1);
-	CHECK_EQ(http_sniff("CONNECT a", 9), 1);
-	CHECK_EQ(http_sniff("\x16\x03", 2), -1);
+	CHECK_EQ(sniff("G"), HTTP_MAYBE);
+	CHECK_EQ(sniff("GET "), HTTP_MAYBE);
+	CHECK_EQ(sniff("PROPFIND /x HTTP/1.1\r\nHost: a\r\n"), HTTP_MAYBE);
+	CHECK_EQ(sniff("PROPFIND /x HTTP/1.1\r\nHost: a\r\n\r\n"), HTTP_REQUEST);
+	CHECK_EQ(sniff("GET  / HTTP/1.1\r\n"), HTTP_NO_REQUEST);
+	CHECK_EQ(sniff("\r\nGET / HTTP/1.1\r\n"), HTTP_NO_REQUEST);
+	CHECK_EQ(sniff("get / http/1.1\r\n"), HTTP_NO_REQUEST);
+	CHECK_EQ(sniff("GET key\r\n"), HTTP_OTHER);
+	CHECK_EQ(sniff("*1\r\n$4\r\nPING\r\n"), HTTP_OTHER);
+	CHECK_EQ(sniff("\x16\x03"), HTTP_OTHER);
+}
+
+/* What a client says at once, to a server that says nothing. */
+static int judged(const char *text, struct judge *j, size_t *ret_passed)
+{
+	CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
+	int r;
+
+	judge_init(j, "a.example");
+	CHECK_EQ(buf_append(&in, text, strlen(text)), 0);
+	r = judge_client(j, &in, &out, false);
+	*ret_passed = out.len;
+	return r;
+}
+
+#define HOST "Host: a.example\r\n\r\n"
+
+TEST(only_a_request_for_the_allowed_host_passes)
+{
+	static const char *const good[] = {
+		"GET / HTTP/1.1\r\n" HOST,
+		"PROPFIND /x HTTP/1.1\r\n" HOST,
+		"QUERY /x HTTP/1.0\r\n" HOST,
+		"OPTIONS * HTTP/1.1\r\nHost: A.Example.:80\r\n\r\n",
+		"PURGE http://a.example/ HTTP/1.1\r\n" HOST,
+		"GET / HTTP/1.1\r\nUpgrade: h2c\r\n" HOST,
+	};
+	static const char *const bad[] = {
+		"GET  / HTTP/1.1\r\n" HOST,
+		"\r\nGET / HTTP/1.1\r\n" HOST,
+		"\nGET / HTTP/1.1\r\n" HOST,
+		"GET / HTTP/1.1 \r\n" HOST,
+		"GET /\r\n",
+		"GET / http/1.1\r\n" HOST,
+		"GET / HTTP/1.2\r\n" HOST,
+		"GET / HTTP/1.1\n" HOST,
+		"GET /\xc3\xa9 HTTP/1.1\r\n" HOST,
+		"GET /\tx HTTP/1.1\r\n" HOST,
+		"GET *x HTTP/1.1\r\n" HOST,
+		"GET / HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.0\r\n\r\n",
+		"PROPFIND / HTTP/1.1\r\nHost: b.example\r\n\r\n",
+		"QUERY / HTTP/1.1\r\nHost: b.example\r\n\r\n",
+		"SEARCH / HTTP/1.1\r\nHost: b.example\r\n\r\n",
+		"PURGE http://b.example/ HTTP/1.1\r\n" HOST,
+		"X / HTTP/1.1\r\nHost: a.example, b.example\r\n\r\n",
+		"X / HTTP/1.1\r\nHost: x@a.example\r\n\r\n",
+		"CONNECT a.example:80 HTTP/1.1\r\n" HOST,
+		"connect b.example:80 HTTP/1.1\r\n" HOST,
+		"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n" HOST,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	};
+	struct judge j;
+	size_t passed;
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		CHECK_EQ(judged(good[i], &j, &passed), 0);
+		CHECK_EQ(passed, strlen(good[i]));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK_EQ(judged(bad[i], &j, &passed), -ECANCELED);
+		CHECK(j.rule == NET_RULE_HTTP || j.rule == NET_RULE_PROTOCOL);
+		CHECK_EQ(passed, 0);
+	}
+}
+
+TEST(every_request_of_a_connection_is_judged)
+{
+	static const char first[] = "POST / HTTP/1.1\r\nContent-Length: 3\r\n" HOST "xyz";
+	char text[1024];
+	struct judge j;
+	size_t passed;
+
+	snprintf(text, sizeof(text), "%s%s%s", first, first,
+		 "PURGE / HTTP/1.1\r\nHost: b.example\r\n\r\n");
+	CHECK_EQ(judged(text, &j, &passed), -ECANCELED);
+	CHECK_EQ(passed, 2 * strlen(first));
+	CHECK_STR(j.other, "b.example");
+	snprintf(text, sizeof(text), "%s\r\n%s", first, first);
+	CHECK_EQ(judged(text, &j, &passed), -ECANCELED);
+	CHECK_EQ(passed, strlen(first));
+}
+
+TEST(another_protocol_is_told_apart_from_a_request_that_is_none)
+{
+	struct judge j;
+	size_t passed;
+
+	CHECK_EQ(judged("*1\r\n$4\r\nPING\r\n", &j, &passed), -ECANCELED);
+	CHECK_EQ(j.rule, NET_RULE_PROTOCOL);
+	CHECK_EQ(judged("GET  / HTTP/1.1\r\n" HOST, &j, &passed), -ECANCELED);
+	CHECK_EQ(j.rule, NET_RULE_HTTP);
 }
 
 TEST_MAIN("net-bytes")
