@@ -9,18 +9,8 @@
 
 #include "engine/api/promote.h"
 #include "engine/find/engine-i.h"
+#include "engine/wire/wire-i.h"
 #include "snapshot/text/guard.h"
-
-struct promote_options {
-	const struct engine_promote_options *asked;
-	const char *rules;   /* the user's file of more of them; NULL: none */
-	const char *receipt; /* of an undo: what to take back; NULL: the last */
-	bool undo;
-	bool check;          /* stop before landing, and keep what is to be checked */
-	const char *checked; /* the snapshot that was; NULL: none */
-	int64_t now;         /* of the first question; 0: this is it */
-	const char *checks;  /* {"checks":[...]}, for the receipt; NULL: none */
-};
 
 /* `ret_now` is for the second question; with `check` ret->after names what is to be checked. */
 NODISCARD int promote_do(struct engine *e, const struct promote_options *options,

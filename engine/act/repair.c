@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "cowfs/store/upkeep/repair.h"
+#include "engine/act/repair-i.h"
 #include "engine/act/survey-i.h"
-#include "engine/act/upkeep-i.h"
 
 struct mending {
 	struct engine *engine;

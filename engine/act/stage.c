@@ -23,20 +23,6 @@ struct staged {
 	struct staged *next; /* guarded by host->lock */
 };
 
-void stage_done(struct stage *s)
-{
-	free(s->clone);
-	free(s->path);
-	free(s->project);
-	*s = (struct stage){ 0 };
-}
-
-void stage_end_done(struct stage_end *s)
-{
-	engine_paths_done(&s->changed);
-	*s = (struct stage_end){ 0 };
-}
-
 /* --- limits of growth ------------------------------------------------------------------- */
 
 /*

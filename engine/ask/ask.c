@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
-#include "engine/wire/control-i.h"
 
 #define TRIES_MAX  8   /* daemons that may be found ending before we give up */
 #define LOCK_MAX_S 120 /* that one may take to start or to end */
@@ -426,4 +426,17 @@ int ask_end(const struct ask *a, struct err *err)
 	if (json_end(&a->reply, &why) < 0)
 		return err_set(err, -EPROTO, "the answer of cowfsd to '%s': %s", a->verb, why.msg);
 	return 0;
+}
+
+int ask_take(const struct ask *a, struct json answer, const struct fields *f, void *ret,
+	     struct err *err)
+{
+	int r;
+
+	memset(ret, 0, f->size);
+	r = fields_get(answer, f, ret);
+	r = r == -ENOMEM ? err_nomem(err) : ask_end(a, err);
+	if (r < 0)
+		fields_done(f, ret);
+	return r;
 }

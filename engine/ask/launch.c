@@ -20,7 +20,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/api/daemon.h"
-#include "engine/wire/control-i.h"
+#include "engine/ask/ask-i.h"
 
 #define READY_MAX_MS 60000 /* one that comes back from a crash may have much to mount */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
-#include "engine/wire/control-i.h"
 
 #define GONE_MS 5000
 

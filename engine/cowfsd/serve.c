@@ -11,18 +11,37 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "engine/cowfsd/verbs-i.h"
 #include "engine/host/keep-i.h"
-#include "engine/wire/wire-i.h"
+#include "engine/wire/control-i.h"
 
 #define BACKLOG         128
 #define CONNECTIONS_MAX 512
 #define PROGRESS_MS     50 /* between two reports of one act */
 
-static const struct wire_verb *const verbs[] = {
-	&wire_take,    &wire_gc,        &wire_check,        &wire_clone,      &wire_list,
-	&wire_status,  &wire_remove,    &wire_mount,        &wire_rollback,   &wire_umount,
-	&wire_promote, &wire_radar,     &wire_rebase,       &wire_hold,       &wire_tag,
-	&wire_stage,   &wire_stage_end, &wire_stage_settle, &wire_stage_stay,
+static const struct verb {
+	const char *name;
+	serve_fn *serve;
+} verbs[] = {
+	{ VERB_TAKE, serve_take },
+	{ VERB_GC, serve_gc },
+	{ VERB_CHECK, serve_check },
+	{ VERB_CLONE, serve_clone },
+	{ VERB_LIST, serve_list },
+	{ VERB_STATUS, serve_status },
+	{ VERB_REMOVE, serve_remove },
+	{ VERB_MOUNT, serve_mount },
+	{ VERB_ROLLBACK, serve_rollback },
+	{ VERB_UMOUNT, serve_umount },
+	{ VERB_PROMOTE, serve_promote },
+	{ VERB_RADAR, serve_radar },
+	{ VERB_REBASE, serve_rebase },
+	{ VERB_HOLD, serve_hold },
+	{ VERB_TAG, serve_tag },
+	{ VERB_STAGE, serve_stage },
+	{ VERB_STAGE_END, serve_stage_end },
+	{ VERB_STAGE_SETTLE, serve_stage_settle },
+	{ VERB_STAGE_STAY, serve_stage_stay },
 };
 
 struct connection {
@@ -216,18 +235,18 @@ static int send_error(struct connection *c, int code, const struct err *why, str
 	return control_write(c->control.fd, &doc, true, err);
 }
 
-static const struct wire_verb *find_verb(const char *name)
+static const struct verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (strcmp(verbs[i]->name, name) == 0)
-			return verbs[i];
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
 	return NULL;
 }
 
 static int act(struct connection *c, const char *name, struct json question, struct json answer,
 	       struct err *err)
 {
-	const struct wire_verb *verb = find_verb(name);
+	const struct verb *verb = find_verb(name);
 	struct host *h = c->server->host;
 	AUTO_FREE char *dir = json_get_name(question, "dir");
 	AUTO_FREE char *home = json_get_name_or_null(question, "home");

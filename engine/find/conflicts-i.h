@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include "base/json.h"
 #include "engine/api/promote.h"
 
 /* How the three states are named, so that STATE:PATH can be shown. */
@@ -15,10 +14,6 @@ struct conflict_names {
 NODISCARD int conflicts_tell(const struct merge *m, const struct conflict_names *names,
 			     struct engine_conflict **ret, size_t *ret_n, struct err *err);
 void conflicts_free(struct engine_conflict *list, size_t n);
-
-/* As both ends of the socket say them, under "conflicts". */
-void conflicts_set(struct json j, const struct engine_conflict *list, size_t n);
-NODISCARD int conflicts_get(struct json j, struct engine_conflict **ret, size_t *ret_n);
 
 /* Is it git's own, or in it?  Then `ret_len` bytes of the path are git's folder. */
 bool conflicts_is_git(const char *path, size_t *ret_len);

@@ -100,15 +100,11 @@ NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *re
 NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
 			    struct engine_taken *ret, struct err *err);
 
-/* --- check.c, gc.c ---------------------------------------------------------------------- */
+/* --- gc.c ------------------------------------------------------------------------------- */
 
-/* engine_check() and engine_gc(), done here. */
-struct engine_check;
+/* engine_gc(), done here. */
 struct engine_gc;
 struct engine_gc_options;
-struct engine_check_options;
-NODISCARD int upkeep_check(struct engine *e, const struct engine_check_options *options,
-			   struct engine_check *ret, struct err *err);
 NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
 			struct engine_gc *ret, struct err *err);
 

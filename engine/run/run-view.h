@@ -3,11 +3,11 @@
  */
 #pragma once
 
-#include "engine/act/stage-i.h"
 #include "engine/api/profile.h"
 #include "engine/api/run.h"
 #include "engine/find/engine-i.h"
 #include "engine/run/run-net.h"
+#include "engine/wire/wire-i.h"
 #include "runner/layout.h"
 
 struct run_view {

@@ -14,6 +14,7 @@
 #include <termios.h>
 
 #include "base/log.h"
+#include "engine/ask/ask-stage-i.h"
 #include "engine/run/run-output.h"
 #include "engine/run/run-plan.h"
 #include "engine/run/run-refusal.h"

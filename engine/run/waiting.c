@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/act/stage-i.h"
+#include "engine/ask/ask-stage-i.h"
 
 struct engine_waiting {
 	struct engine *engine;  /* borrowed */

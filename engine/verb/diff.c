@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "engine/act/hold-i.h"
+#include "engine/ask/ask-hold-i.h"
 
 /* --- which two -------------------------------------------------------------------------- */
 

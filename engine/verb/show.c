@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
-#include "engine/act/hold-i.h"
+#include "engine/ask/ask-hold-i.h"
 
 #define READ_SIZE ((size_t)256 << 10)
 

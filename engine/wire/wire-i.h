@@ -1,44 +1,140 @@
 /*
- * wire-i.h - verbs that cowfsd does for others.
+ * wire-i.h - the verbs that cowfsd does for others: their names, and what is asked and answered.
  *
- * Each wire-NOUN.c has, side by side, the verb as the command line calls it (it asks) and as
- * cowfsd serves it, so that a field is spelled once in each direction in one file.  Strings that
- * may hold any bytes travel as names (json.h).
+ * Each wire-NOUN.c has the tables of one noun (fields.h).  The command line asks in
+ * engine/ask/ask-NOUN.c, cowfsd serves in engine/cowfsd/serve-NOUN.c; both use the same table.
  */
 #pragma once
 
 #include "base/json.h"
+#include "cowfs/store/object.h"
 #include "engine/api/clone.h"
-#include "engine/find/engine-i.h"
-#include "engine/wire/control-i.h"
+#include "engine/api/history.h"
+#include "engine/wire/fields.h"
 
-struct wire_verb {
-	const char *name;
-	/* Read the options, act, and describe the result in `answer`. */
-	int (*serve)(struct engine *e, const struct engine_watch *watch, struct json options,
-		     struct json answer, struct err *err);
+#define VERB_CHECK        "check"
+#define VERB_CLONE        "clone"
+#define VERB_GC           "gc"
+#define VERB_HOLD         "hold"
+#define VERB_LIST         "list"
+#define VERB_MOUNT        "mount"
+#define VERB_PROMOTE      "promote"
+#define VERB_RADAR        "radar"
+#define VERB_REBASE       "rebase"
+#define VERB_REMOVE       "remove"
+#define VERB_ROLLBACK     "rollback"
+#define VERB_STAGE        "stage"
+#define VERB_STAGE_END    "stage-end"
+#define VERB_STAGE_SETTLE "stage-settle"
+#define VERB_STAGE_STAY   "stage-stay"
+#define VERB_STATUS       "status"
+#define VERB_TAG          "tag"
+#define VERB_TAKE         "take"
+#define VERB_UMOUNT       "umount"
+
+/* --- wire-clone.c ----------------------------------------------------------------------- */
+
+extern const struct fields wire_clone_options; /* struct engine_clone_options */
+extern const struct fields wire_clones;        /* struct engine_clones */
+extern const struct fields wire_clone;         /* struct engine_clone, as a list has it, */
+extern const struct fields wire_clone_more;    /* and what only a status has */
+extern const struct fields wire_overview;      /* struct engine_overview */
+extern const struct fields wire_removed;       /* struct engine_removed */
+
+/* --- wire-history.c --------------------------------------------------------------------- */
+
+extern const struct fields wire_take_options; /* struct engine_take_options */
+extern const struct fields wire_taken;        /* struct engine_taken */
+extern const struct fields wire_snapshot;     /* struct engine_snapshot */
+extern const struct fields wire_tag;          /* struct engine_tag */
+
+/* --- wire-hold.c ------------------------------------------------------------------------ */
+
+#define HOLD_MAX 2 /* states of one question */
+
+/* A state as of one moment. */
+struct held {
+	struct object_id root;
+	int64_t time;
 };
 
-extern const struct wire_verb wire_take, wire_gc, wire_check, wire_clone, wire_hold, wire_list,
-    wire_stage, wire_stage_end, wire_stage_settle, wire_stage_stay, wire_status, wire_promote,
-    wire_radar, wire_rebase, wire_remove, wire_mount, wire_rollback, wire_umount, wire_tag;
+void wire_set_held(struct json j, const struct held *h);
+NODISCARD int wire_get_held(struct json j, struct held *ret); /* -EINVAL: it is no root */
 
-/* A snapshot as both ends tell it; `s` is empty before it is got, and to be released after. */
-void wire_set_snapshot(struct json j, const struct engine_snapshot *s);
-NODISCARD int wire_get_snapshot(struct json j, struct engine_snapshot *s);
+/* --- wire-promote.c --------------------------------------------------------------------- */
 
-/* Names that changed; `ret` is empty before, and to be released after. */
-void wire_set_paths(struct json j, const char *key, const struct engine_paths *paths);
-NODISCARD int wire_get_paths(struct json j, const char *key, struct engine_paths *ret);
+/* Promotion and undo, as cowfsd is asked for them (engine/act/promote-i.h). */
+struct promote_options {
+	const struct engine_promote_options *asked;
+	const char *rules;   /* the user's file of more of them; NULL: none */
+	const char *receipt; /* of an undo: what to take back; NULL: the last */
+	bool undo;
+	bool check;          /* stop before landing, and keep what is to be checked */
+	const char *checked; /* the snapshot that was; NULL: none */
+	int64_t now;         /* of the first question; 0: this is it */
+	const char *checks;  /* {"checks":[...]}, for the receipt; NULL: none */
+};
 
-/* Paths with a word on each; the same. */
-struct engine_rolled_path;
-void wire_set_notes(struct json j, const char *key, const struct engine_rolled_path *list,
-		    size_t n);
-NODISCARD int wire_get_notes(struct json j, const char *key, struct engine_rolled_path **ret,
-			     size_t *ret_n);
+extern const struct fields wire_promote_options; /* all of it but for `asked` */
+extern const struct fields wire_promote_asked;   /* and that: struct engine_promote_options */
+extern const struct fields wire_promotion;       /* struct engine_promotion */
+extern const struct fields wire_rebase_options;  /* struct engine_rebase_options */
+extern const struct fields wire_rebased;         /* struct engine_rebased */
 
-/* Ids and other short strings in the struct itself; "" travels as null. */
-void wire_set_short(struct json j, const char *key, const char *s);
-void wire_get_short(struct json j, const char *key, char *to, size_t size);
-#define WIRE_GET_SHORT(j, key, member) wire_get_short((j), (key), (member), sizeof(member))
+/* --- wire-rollback.c -------------------------------------------------------------------- */
+
+extern const struct fields wire_rollback_options; /* struct engine_rollback_options */
+extern const struct fields wire_rolled;           /* struct engine_rolled */
+extern const struct fields wire_note;             /* struct engine_rolled_path */
+
+/* --- wire-radar.c ----------------------------------------------------------------------- */
+
+extern const struct fields wire_radar; /* struct engine_radar */
+
+/* --- wire-stage.c ----------------------------------------------------------------------- */
+
+#define STAGE_NAME     "run-" /* the name of a clone that is made for a run begins so, ... */
+#define STAGE_RUN_SIZE 13     /* ... and ends with the run's id: 12 hex digits and a NUL */
+
+/* A clone is to be made ready for a run (engine/act/stage-i.h). */
+struct stage_options {
+	const char *run;   /* its id */
+	const char *clone; /* NULL: make one, */
+	const char *from;  /* of this snapshot; NULL: of the project now */
+	bool keep;         /* the one that is made stays, under a name that people can say */
+	bool wait;         /* the same, but only until stage_settle(), or the connection's end */
+	bool remove;       /* the one that is named goes */
+	bool no_snapshot;  /* of the one that is named */
+	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
+	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */
+	struct engine_watch watch;
+};
+
+struct stage {
+	char *clone;                 /* owned, as are the others */
+	char *path;                  /* where it is mounted */
+	char *project;               /* its path */
+	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
+};
+
+void stage_done(struct stage *s);
+
+/* What became of it. */
+struct stage_end {
+	bool compared; /* what follows is known */
+	uint64_t added, modified, deleted;
+	struct engine_paths changed;
+	bool full;    /* it had no room for some of it */
+	bool removed; /* there is no such clone any more */
+};
+
+void stage_end_done(struct stage_end *s);
+
+extern const struct fields wire_stage_options, wire_stage, wire_stage_end;
+
+/* --- wire-upkeep.c ---------------------------------------------------------------------- */
+
+extern const struct fields wire_gc_options;    /* struct engine_gc_options */
+extern const struct fields wire_gc;            /* struct engine_gc */
+extern const struct fields wire_check_options; /* struct engine_check_options */
+extern const struct fields wire_check;         /* struct engine_check */

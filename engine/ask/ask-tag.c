@@ -1,7 +1,9 @@
-#include <errno.h>
-
 #include "engine/api/tag.h"
-#include "engine/wire/wire-i.h"
+
+#include <stdlib.h>
+
+#include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
 
 /* `state` NULL: delete it. */
 static int ask_to_tag(struct engine *e, const char *name, const char *state,
@@ -12,7 +14,7 @@ static int ask_to_tag(struct engine *e, const char *name, const char *state,
 	struct json answer;
 	int r;
 
-	ask_begin(&a, e, wire_tag.name);
+	ask_begin(&a, e, VERB_TAG);
 	json_set_name(a.options, "tag", name);
 	json_set_name(a.options, "state", state);
 	r = engine_has_store(e) ? 0 : engine_no_project(e, err);
@@ -25,9 +27,7 @@ static int ask_to_tag(struct engine *e, const char *name, const char *state,
 		return err_nomem(err);
 	tags.n = 1;
 	tags.project = json_get_name(answer, "project");
-	tags.list[0].name = json_get_name(answer, "tag");
-	WIRE_GET_SHORT(answer, "snapshot", tags.list[0].snapshot);
-	r = ask_end(&a, err);
+	r = ask_take(&a, answer, &wire_tag, &tags.list[0], err);
 	if (r < 0)
 		return r;
 	*ret = tags;
@@ -47,27 +47,3 @@ int engine_tag_delete(struct engine *e, const char *name, struct engine_tags *re
 {
 	return ask_to_tag(e, name, NULL, ret, err);
 }
-
-static int serve_tag(struct engine *e, const struct engine_watch *watch, struct json options,
-		     struct json answer, struct err *err)
-{
-	CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
-	AUTO_FREE char *name = json_get_name(options, "tag");
-	AUTO_FREE char *state = json_get_name_or_null(options, "state");
-	struct store *unused;
-	int r = json_end(options.doc, err);
-
-	(void)watch;
-	if (r >= 0)
-		r = engine_store(e, STORE_WRITE, &unused, err);
-	if (r >= 0)
-		r = state ? tag_add(e, name, state, &tags, err) : tag_delete(e, name, &tags, err);
-	if (r < 0)
-		return r;
-	json_set_name(answer, "project", tags.project);
-	json_set_name(answer, "tag", tags.list[0].name);
-	wire_set_short(answer, "snapshot", tags.list[0].snapshot);
-	return 0;
-}
-
-const struct wire_verb wire_tag = { "tag", serve_tag };

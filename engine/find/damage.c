@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/act/upkeep-i.h"
+#include "engine/find/upkeep-i.h"
 
 static void free_damage(struct engine_damage *list, size_t n)
 {

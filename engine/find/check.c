@@ -1,7 +1,8 @@
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/act/upkeep-i.h"
+#include "engine/find/upkeep-i.h"
 
 /*
  * As its one writer if that can be had, so that nobody removes what is being looked
@@ -18,7 +19,7 @@ static int open_to_check(struct engine *e, struct store **ret, struct err *err)
 }
 
 int upkeep_check(struct engine *e, const struct engine_check_options *options,
-		 struct engine_check *ret, struct err *err)
+		 upkeep_repair_fn *repair, struct engine_check *ret, struct err *err)
 {
 	CLEANUP(check_report_done) struct check_report report = { 0 };
 	CLEANUP(engine_check_done) struct engine_check c = { 0 };
@@ -26,11 +27,12 @@ int upkeep_check(struct engine *e, const struct engine_check_options *options,
 	struct store *s;
 	int r;
 
+	assert(!options->repair || repair);
 	r = options->repair ? engine_store(e, STORE_WRITE, &s, err) : open_to_check(e, &s, err);
 	if (r >= 0)
 		r = upkeep_look(s, &options->watch, &report, err);
 	if (r >= 0 && options->repair && report.n_findings > 0)
-		r = upkeep_repair(e, &options->watch, &report, &c, err);
+		r = repair(e, &options->watch, &report, &c, err);
 	if (r < 0)
 		return r;
 	c.objects = report.objects;

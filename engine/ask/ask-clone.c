@@ -1,0 +1,142 @@
+#include "engine/api/clone.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
+
+/* Only who captures the project may find that there is no store yet. */
+static int may_begin(struct engine *e, const struct engine_clone_options *options,
+		     enum ask_start *ret, struct err *err)
+{
+	CLEANUP(project_done) struct project unused = { 0 };
+
+	*ret = ASK_STORE;
+	if (options->from && strcmp(options->from, ".") != 0)
+		return 0;
+	*ret = ASK_CREATE;
+	return engine_has_store(e) ? 0 : project_choose(e, NULL, NULL, &unused, err);
+}
+
+int engine_clone(struct engine *e, const struct engine_clone_options *options,
+		 struct engine_clones *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	enum ask_start start;
+	struct json answer;
+	int r;
+
+	r = options->name ? clone_check_name(options->name, err) : 0;
+	if (r < 0)
+		return r;
+	ask_begin(&a, e, VERB_CLONE);
+	fields_set(a.options, &wire_clone_options, options);
+	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
+	if (r == -ESRCH) {
+		r = may_begin(e, options, &start, err);
+		if (r >= 0)
+			r = ask_daemon(&a, e, start, &options->watch, &answer, err);
+	}
+	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
+}
+
+int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_LIST);
+	json_set_bool(a.options, "all", all);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	if (r == -ENOENT && all) {
+		*ret = (struct engine_clones){ 0 };
+		return 0;
+	}
+	if (r == -ENOENT)
+		return engine_no_project(e, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
+}
+
+/* What a list has too, and what only a status has. */
+static int take_status(const struct ask *a, struct json answer, struct engine_clone *ret_clone,
+		       struct engine_overview *ret_project, struct err *err)
+{
+	struct json j;
+	int r;
+
+	*ret_clone = (struct engine_clone){ 0 };
+	*ret_project = (struct engine_overview){ 0 };
+	if (!json_has(answer, "clone"))
+		return ask_take(a, json_get_object(answer, "project"), &wire_overview, ret_project,
+				err);
+	j = json_get_object(answer, "clone");
+	r = fields_get(j, &wire_clone, ret_clone);
+	if (r >= 0)
+		r = fields_get(j, &wire_clone_more, ret_clone);
+	r = r == -ENOMEM ? err_nomem(err) : ask_end(a, err);
+	if (r < 0)
+		engine_clone_done(ret_clone);
+	return r;
+}
+
+int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
+		  struct engine_clone *ret_clone, struct engine_overview *ret_project,
+		  struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_STATUS);
+	json_set_name(a.options, "clone", clone);
+	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
+	if (r == -ENOENT && !clone)
+		return engine_no_project(e, err);
+	return r < 0 ? r : take_status(&a, answer, ret_clone, ret_project, err);
+}
+
+int engine_remove(struct engine *e, const char *clone, bool force, struct engine_removed *ret,
+		  struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_REMOVE);
+	json_set_name(a.options, "clone", clone);
+	json_set_bool(a.options, "force", force);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_removed, ret, err);
+}
+
+int engine_mount(struct engine *e, const char *clone, char **ret_path, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	AUTO_FREE char *path = NULL;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_MOUNT);
+	json_set_name(a.options, "clone", clone);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	if (r < 0)
+		return r;
+	path = json_get_name(answer, "path");
+	r = ask_end(&a, err);
+	if (r >= 0)
+		*ret_path = TAKE_PTR(path);
+	return r;
+}
+
+int engine_umount(struct engine *e, const char *clone, bool force, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+
+	ask_begin(&a, e, VERB_UMOUNT);
+	json_set_name(a.options, "clone", clone);
+	json_set_bool(a.options, "force", force);
+	return ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+}

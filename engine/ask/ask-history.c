@@ -1,0 +1,49 @@
+#include "engine/api/history.h"
+
+#include <errno.h>
+
+#include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
+
+/* A store is made only once it is clear what goes into it. */
+static int may_begin(struct engine *e, const char *project, struct err *err)
+{
+	CLEANUP(project_done) struct project unused = { 0 };
+
+	return engine_has_store(e) ? 0 : project_choose(e, NULL, project, &unused, err);
+}
+
+/* If one runs, it knows all; if not, a question that would be refused starts none. */
+static int ask_to_take(struct engine *e, struct ask *a, const struct engine_take_options *options,
+		       const char *project, struct json *ret, struct err *err)
+{
+	int r = ask_daemon(a, e, ASK_RUNNING, &options->watch, ret, err);
+
+	if (r != -ESRCH)
+		return r;
+	if (options->clone)
+		return ask_daemon(a, e, ASK_STORE, &options->watch, ret, err);
+	r = may_begin(e, project, err);
+	return r < 0 ? r : ask_daemon(a, e, ASK_CREATE, &options->watch, ret, err);
+}
+
+int engine_take(struct engine *e, const struct engine_take_options *options,
+		struct engine_taken *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct engine_take_options o = *options;
+	AUTO_FREE char *project = NULL;
+	struct json answer;
+	int r;
+
+	r = o.tag ? tag_check_name(o.tag, err) : 0;
+	if (r >= 0 && o.dir)
+		r = project_named(e, o.dir, &project, err);
+	if (r < 0)
+		return r;
+	o.dir = project;
+	ask_begin(&a, e, VERB_TAKE);
+	fields_set(a.options, &wire_take_options, &o);
+	r = ask_to_take(e, &a, &o, project, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_taken, ret, err);
+}

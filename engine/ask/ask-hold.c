@@ -1,0 +1,53 @@
+#include "engine/ask/ask-hold-i.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "engine/ask/ask-i.h"
+
+void hold_done(struct hold *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		state_done(&h->states[i]);
+	control_done(&h->control);
+}
+
+static int ask_to_hold(struct engine *e, struct hold *h, enum ask_start start,
+		       const struct engine_watch *watch, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer, list;
+	int r;
+
+	ask_begin(&a, e, VERB_HOLD);
+	list = json_set_array(a.options, "states");
+	for (size_t i = 0; i < h->n; i++)
+		json_add_name(list, h->states[i].text);
+	r = ask_keeping(&a, e, start, watch, &h->control, &answer, err);
+	if (r < 0)
+		return r;
+	list = json_get_array(answer, "states");
+	for (size_t i = 0; i < h->n && r >= 0; i++)
+		r = wire_get_held(json_at_object(list, i), &h->held[i]);
+	if (r < 0)
+		return err_set(err, -EPROTO, "the answer of cowfsd to '%s': no root", a.verb);
+	return ask_end(&a, err);
+}
+
+int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch, struct err *err)
+{
+	struct err why = { 0 };
+	bool live = false;
+
+	for (size_t i = 0; i < h->n; i++) {
+		live |= h->states[i].kind != STATE_SNAPSHOT;
+		h->held[i].root = h->states[i].snapshot.root;
+		h->held[i].time = h->states[i].snapshot.created;
+	}
+	if (live)
+		return ask_to_hold(e, h, ASK_STORE, watch, err);
+	/* One that cannot be asked, as one of another version, is no reason not to look. */
+	if (ask_to_hold(e, h, ASK_RUNNING, watch, &why) < 0 && why.code != 0)
+		log_debug("not held: %s", why.msg);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/*
+ * ask-i.h - the command line asks cowfsd, starting it if need be.
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+#include "engine/wire/control-i.h"
+#include "engine/wire/wire-i.h"
+
+enum ask_start {
+	ASK_RUNNING, /* -ESRCH without a sentence if none runs */
+	ASK_STORE,   /* start one if need be; -ENOENT if there is no store */
+	ASK_CREATE,  /* the same, and make the store */
+};
+
+/* One question and its answer. */
+struct ask {
+	struct json_doc question, reply;
+	struct json options; /* to be filled */
+	const char *verb;
+};
+
+/* The verb's options may be set in a->options. */
+void ask_begin(struct ask *a, struct engine *e, const char *verb);
+void ask_done(struct ask *a);
+
+/*
+ * Ask, pass progress on to `watch` (or NULL) and warnings to the log, and give the answer:
+ * borrowed from `a`, to be read and then judged by ask_end().
+ */
+NODISCARD int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
+			 const struct engine_watch *watch, struct json *ret, struct err *err);
+/* The same, and the connection stays open: with it goes what cowfsd keeps for us. */
+NODISCARD int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
+			  const struct engine_watch *watch, struct control *c, struct json *ret,
+			  struct err *err);
+NODISCARD int ask_end(const struct ask *a, struct err *err);
+
+/* Read the answer into the struct of that table, and judge it.  On failure the struct is empty. */
+NODISCARD int ask_take(const struct ask *a, struct json answer, const struct fields *f, void *ret,
+		       struct err *err);
+
+/* The same over a connection that was greeted.  -ESHUTDOWN if it is about to end. */
+NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
+		       const struct engine_watch *watch, struct json *ret, struct err *err);
+
+/*
+ * Ask a daemon that runs, without waiting for its greeting or its answer, for ask_hear() to give
+ * that.  False, or -ESHUTDOWN of ask_hear(): nothing was begun, and it has to be asked in one of the
+ * other ways, which tell why.
+ */
+bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch,
+	       struct control *c);
+NODISCARD int ask_hear(struct ask *a, struct engine *e, struct control *c,
+		       const struct engine_watch *watch, struct json *ret, struct err *err);
+
+/* One more question over a connection that ask_keeping() left open. */
+NODISCARD int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret,
+			struct err *err);
+
+/* Connect to one of our version, starting it if need be. */
+NODISCARD int ask_connect(struct engine *e, enum ask_start start, struct control *c,
+			  struct control_hello *ret, bool *ret_started, struct err *err);
+
+/* Connect and be greeted, whatever version answers.  -ESRCH if none runs. */
+NODISCARD int ask_greet(struct engine *e, struct control *c, struct control_hello *ret,
+			struct err *err);
+
+/* Become the daemon; -EBUSY if one runs.  Returns only if it cannot. */
+NODISCARD int ask_become(struct engine *e, struct err *err);
+
+/* Wait until the one that was asked to stop is gone. */
+NODISCARD int ask_wait_gone(struct engine *e, struct err *err);
+
+/* --- starting (launch.c) ---------------------------------------------------------------- */
+
+/*
+ * Start cowfsd and wait until it is ready.  Says what it has to say of the one before it.
+ * `lock_fd` holds the lock of CONTROL_START, which cowfsd shares until it is ready: should the
+ * caller die meanwhile, nobody else starts one.  The caller has one thread.
+ */
+NODISCARD int launch_daemon(const char *store, bool create, int lock_fd, struct err *err);
+
+/* Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot. */
+NODISCARD int launch_here(const char *store, int lock_fd, struct err *err);

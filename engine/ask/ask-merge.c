@@ -1,0 +1,42 @@
+#include "engine/api/radar.h"
+#include "engine/api/rebase.h"
+#include "engine/api/rollback.h"
+#include "engine/ask/ask-i.h"
+
+int engine_radar(struct engine *e, const char *clone, struct engine_radar *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_RADAR);
+	json_set_name(a.options, "clone", clone);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_radar, ret, err);
+}
+
+int engine_rebase(struct engine *e, const struct engine_rebase_options *options,
+		  struct engine_rebased *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_REBASE);
+	fields_set(a.options, &wire_rebase_options, options);
+	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_rebased, ret, err);
+}
+
+int engine_rollback(struct engine *e, const struct engine_rollback_options *options,
+		    struct engine_rolled *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_ROLLBACK);
+	fields_set(a.options, &wire_rollback_options, options);
+	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_rolled, ret, err);
+}

@@ -1,0 +1,86 @@
+#include "engine/ask/ask-stage-i.h"
+
+#include <errno.h>
+
+#include "engine/find/engine-i.h"
+
+/* Only who captures the project may find that there is no store yet. */
+static int may_begin(struct engine *e, const struct stage_options *o, enum ask_start *ret,
+		     struct err *err)
+{
+	CLEANUP(project_done) struct project unused = { 0 };
+
+	*ret = o->clone ? ASK_STORE : ASK_CREATE;
+	return o->clone || engine_has_store(e) ? 0 : project_choose(e, NULL, NULL, &unused, err);
+}
+
+void stage_asking_done(struct stage_asking *a)
+{
+	ask_done(&a->ask);
+	*a = (struct stage_asking){ 0 };
+}
+
+void stage_ask_ahead(struct engine *e, const struct stage_options *o, struct control *c,
+		     struct stage_asking *asking)
+{
+	struct ask *a = &asking->ask;
+
+	ask_begin(a, e, VERB_STAGE);
+	fields_set(a->options, &wire_stage_options, o);
+	asking->sent = ask_ahead(a, e, &o->watch, c);
+}
+
+int stage_ask(struct engine *e, const struct stage_options *o, struct stage_asking *asking,
+	      struct control *c, struct stage *ret, struct err *err)
+{
+	struct ask *a = &asking->ask;
+	enum ask_start start;
+	struct json answer;
+	int r = -ESHUTDOWN;
+
+	if (asking->sent)
+		r = ask_hear(a, e, c, &o->watch, &answer, err);
+	if (r == -ESHUTDOWN)
+		r = ask_keeping(a, e, ASK_RUNNING, &o->watch, c, &answer, err);
+	if (r == -ESRCH) {
+		r = may_begin(e, o, &start, err);
+		if (r >= 0)
+			r = ask_keeping(a, e, start, &o->watch, c, &answer, err);
+	}
+	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
+}
+
+int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_STAGE_END);
+	r = ask_again(&a, e, c, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_stage_end, ret, err);
+}
+
+int stage_ask_settle(struct engine *e, struct control *c, bool keep, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_STAGE_SETTLE);
+	json_set_bool(a.options, "keep", keep);
+	r = ask_again(&a, e, c, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}
+
+int stage_ask_stay(struct engine *e, const char *clone, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_STAGE_STAY);
+	json_set_name(a.options, "clone", clone);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}

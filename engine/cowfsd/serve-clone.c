@@ -1,0 +1,100 @@
+#include "engine/cowfsd/verbs-i.h"
+
+static void clone_options_done(struct engine_clone_options *o)
+{
+	fields_done(&wire_clone_options, o);
+}
+
+int serve_clone(struct engine *e, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	CLEANUP(clone_options_done) struct engine_clone_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_clone_options, &o, err);
+
+	if (r >= 0)
+		r = clone_make(e, &o, &clones, err);
+	if (r >= 0)
+		fields_set(answer, &wire_clones, &clones);
+	return r;
+}
+
+int serve_list(struct engine *e, const struct engine_watch *watch, struct json options,
+	       struct json answer, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	const bool all = json_get_bool(options, "all");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = clone_list(e, all, &clones, err);
+	if (r >= 0)
+		fields_set(answer, &wire_clones, &clones);
+	return r;
+}
+
+int serve_status(struct engine *e, const struct engine_watch *watch, struct json options,
+		 struct json answer, struct err *err)
+{
+	CLEANUP(engine_clone_done) struct engine_clone c = { 0 };
+	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
+	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
+	int r = json_end(options.doc, err);
+	struct json j;
+
+	if (r >= 0)
+		r = clone_status(e, clone, watch, &c, &o, err);
+	if (r < 0)
+		return r;
+	if (!c.name) {
+		fields_set(json_set_object(answer, "project"), &wire_overview, &o);
+		return 0;
+	}
+	j = json_set_object(answer, "clone");
+	fields_set(j, &wire_clone, &c);
+	fields_set(j, &wire_clone_more, &c);
+	return 0;
+}
+
+int serve_remove(struct engine *e, const struct engine_watch *watch, struct json options,
+		 struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	const bool force = json_get_bool(options, "force");
+	struct engine_removed removed;
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = clone_remove(e, clone, force, &removed, err);
+	if (r >= 0)
+		fields_set(answer, &wire_removed, &removed);
+	return r;
+}
+
+int serve_mount(struct engine *e, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone"), *path = NULL;
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = clone_mount(e, clone, &path, err);
+	if (r >= 0)
+		json_set_name(answer, "path", path);
+	return r;
+}
+
+int serve_umount(struct engine *e, const struct engine_watch *watch, struct json options,
+		 struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	const bool force = json_get_bool(options, "force");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : clone_umount(e, clone, force, err);
+}

@@ -1,0 +1,46 @@
+#include <errno.h>
+
+#include "engine/api/tag.h"
+#include "engine/cowfsd/verbs-i.h"
+
+static void take_options_done(struct engine_take_options *o)
+{
+	fields_done(&wire_take_options, o);
+}
+
+int serve_take(struct engine *e, const struct engine_watch *watch, struct json options,
+	       struct json answer, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(take_options_done) struct engine_take_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_take_options, &o, err);
+
+	if (r >= 0 && o.dir && o.dir[0] != '/')
+		r = err_set(err, -EINVAL, "'project' is not absolute");
+	if (r >= 0)
+		r = take_snapshot(e, &o, false, &taken, err);
+	if (r >= 0)
+		fields_set(answer, &wire_taken, &taken);
+	return r;
+}
+
+int serve_tag(struct engine *e, const struct engine_watch *watch, struct json options,
+	      struct json answer, struct err *err)
+{
+	CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
+	AUTO_FREE char *name = json_get_name(options, "tag");
+	AUTO_FREE char *state = json_get_name_or_null(options, "state");
+	struct store *unused;
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = engine_store(e, STORE_WRITE, &unused, err);
+	if (r >= 0)
+		r = state ? tag_add(e, name, state, &tags, err) : tag_delete(e, name, &tags, err);
+	if (r < 0)
+		return r;
+	json_set_name(answer, "project", tags.project);
+	fields_set(answer, &wire_tag, &tags.list[0]);
+	return 0;
+}

@@ -1,0 +1,111 @@
+#include <errno.h>
+
+#include "engine/act/promote-i.h"
+#include "engine/api/radar.h"
+#include "engine/api/rebase.h"
+#include "engine/api/rollback.h"
+#include "engine/cowfsd/verbs-i.h"
+
+static int check_way(enum merge_on_conflict on_conflict, enum merge_style style, struct err *err)
+{
+	if (on_conflict > MERGE_MARKERS || style > MERGE_STYLE_ZDIFF3)
+		return err_set(err, -EINVAL, "there is no such way to merge");
+	return 0;
+}
+
+/* --- promote ---------------------------------------------------------------------------- */
+
+static void promote_options_done(struct promote_options *o)
+{
+	fields_done(&wire_promote_options, o);
+}
+
+static void promote_asked_done(struct engine_promote_options *o)
+{
+	fields_done(&wire_promote_asked, o);
+}
+
+int serve_promote(struct engine *e, const struct engine_watch *watch, struct json options,
+		  struct json answer, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	CLEANUP(promote_asked_done) struct engine_promote_options asked = { .watch = *watch };
+	CLEANUP(promote_options_done) struct promote_options o = { .asked = &asked };
+	int64_t now = 0;
+	int r = fields_read(options, &wire_promote_options, &o, err);
+
+	if (r >= 0)
+		r = fields_read(options, &wire_promote_asked, &asked, err);
+	if (r >= 0)
+		r = check_way(asked.on_conflict, asked.style, err);
+	if (r >= 0)
+		r = promote_do(e, &o, &p, &now, err);
+	if (r < 0)
+		return r;
+	json_set_int(answer, "now", now);
+	fields_set(answer, &wire_promotion, &p);
+	return 0;
+}
+
+/* --- radar ------------------------------------------------------------------------------ */
+
+int serve_radar(struct engine *e, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	CLEANUP(engine_radar_done) struct engine_radar radar = { 0 };
+	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = radar_do(e, clone, &radar, err);
+	if (r >= 0)
+		fields_set(answer, &wire_radar, &radar);
+	return r;
+}
+
+/* --- rebase ----------------------------------------------------------------------------- */
+
+static void rebase_options_done(struct engine_rebase_options *o)
+{
+	fields_done(&wire_rebase_options, o);
+}
+
+int serve_rebase(struct engine *e, const struct engine_watch *watch, struct json options,
+		 struct json answer, struct err *err)
+{
+	CLEANUP(engine_rebased_done) struct engine_rebased rebased = { 0 };
+	CLEANUP(rebase_options_done) struct engine_rebase_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_rebase_options, &o, err);
+
+	if (r >= 0)
+		r = check_way(o.on_conflict, o.style, err);
+	if (r >= 0)
+		r = rebase_do(e, &o, &rebased, err);
+	if (r >= 0)
+		fields_set(answer, &wire_rebased, &rebased);
+	return r;
+}
+
+/* --- rollback --------------------------------------------------------------------------- */
+
+static void rollback_options_done(struct engine_rollback_options *o)
+{
+	fields_done(&wire_rollback_options, o);
+}
+
+int serve_rollback(struct engine *e, const struct engine_watch *watch, struct json options,
+		   struct json answer, struct err *err)
+{
+	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
+	CLEANUP(rollback_options_done) struct engine_rollback_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_rollback_options, &o, err);
+
+	if (r >= 0 && o.second && !o.first)
+		r = err_set(err, -EINVAL, "'second' comes after 'first'");
+	if (r >= 0)
+		r = rollback_do(e, &o, &rolled, err);
+	if (r >= 0)
+		fields_set(answer, &wire_rolled, &rolled);
+	return r;
+}

@@ -1,0 +1,63 @@
+#include <errno.h>
+#include <string.h>
+
+#include "engine/act/stage-i.h"
+#include "engine/cowfsd/verbs-i.h"
+
+static void stage_options_done(struct stage_options *o)
+{
+	fields_done(&wire_stage_options, o);
+}
+
+int serve_stage(struct engine *e, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	CLEANUP(stage_done) struct stage stage = { 0 };
+	CLEANUP(stage_options_done) struct stage_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_stage_options, &o, err);
+
+	if (r >= 0 && (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
+		       strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1))
+		r = err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
+	if (r >= 0)
+		r = stage_begin(e, &o, &stage, err);
+	if (r >= 0)
+		fields_set(answer, &wire_stage, &stage);
+	return r;
+}
+
+int serve_stage_end(struct engine *e, const struct engine_watch *watch, struct json options,
+		    struct json answer, struct err *err)
+{
+	CLEANUP(stage_end_done) struct stage_end end = { 0 };
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = stage_end(e, &end, err);
+	if (r >= 0)
+		fields_set(answer, &wire_stage_end, &end);
+	return r;
+}
+
+int serve_stage_settle(struct engine *e, const struct engine_watch *watch, struct json options,
+		       struct json answer, struct err *err)
+{
+	const bool keep = json_get_bool(options, "keep");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : stage_settle(e, keep, err);
+}
+
+int serve_stage_stay(struct engine *e, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : stage_stay(e, clone, err);
+}

@@ -1,0 +1,31 @@
+#include "engine/act/repair-i.h"
+#include "engine/api/upkeep.h"
+#include "engine/cowfsd/verbs-i.h"
+
+int serve_gc(struct engine *e, const struct engine_watch *watch, struct json options,
+	     struct json answer, struct err *err)
+{
+	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
+	struct engine_gc_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_gc_options, &o, err);
+
+	if (r >= 0)
+		r = upkeep_gc(e, &o, &gc, err);
+	if (r >= 0)
+		fields_set(answer, &wire_gc, &gc);
+	return r;
+}
+
+int serve_check(struct engine *e, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	CLEANUP(engine_check_done) struct engine_check check = { 0 };
+	struct engine_check_options o = { .watch = *watch };
+	int r = fields_read(options, &wire_check_options, &o, err);
+
+	if (r >= 0)
+		r = upkeep_check(e, &o, upkeep_repair, &check, err);
+	if (r >= 0)
+		fields_set(answer, &wire_check, &check);
+	return r;
+}

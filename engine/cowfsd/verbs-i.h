@@ -1,0 +1,29 @@
+/*
+ * verbs-i.h - what cowfsd does for others: read the options, act, and describe the result in `answer`.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "engine/find/engine-i.h"
+#include "engine/wire/wire-i.h"
+
+typedef int serve_fn(struct engine *e, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err);
+
+/* serve-clone.c */
+serve_fn serve_clone, serve_list, serve_status, serve_remove, serve_mount, serve_umount;
+
+/* serve-history.c */
+serve_fn serve_take, serve_tag;
+
+/* serve-hold.c */
+serve_fn serve_hold;
+
+/* serve-merge.c */
+serve_fn serve_promote, serve_radar, serve_rebase, serve_rollback;
+
+/* serve-stage.c */
+serve_fn serve_stage, serve_stage_end, serve_stage_settle, serve_stage_stay;
+
+/* serve-upkeep.c */
+serve_fn serve_gc, serve_check;

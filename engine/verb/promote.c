@@ -1,0 +1,209 @@
+#include "engine/api/promote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/ask/ask-i.h"
+#include "engine/find/rules-i.h"
+#include "engine/verb/commits-i.h"
+
+#define TRIES 3 /* as often what is checked may be overtaken by somebody's edits */
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+/* `c` NULL: nothing is left open.  One that is open is asked once more. */
+static int ask(struct engine *e, const struct promote_options *o, struct control *c, bool again,
+	       struct engine_promotion *ret, int64_t *ret_now, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_PROMOTE);
+	fields_set(a.options, &wire_promote_options, o);
+	fields_set(a.options, &wire_promote_asked, o->asked);
+	if (again)
+		r = ask_again(&a, e, c, &answer, err);
+	else if (c)
+		r = ask_keeping(&a, e, ASK_STORE, &o->asked->watch, c, &answer, err);
+	else
+		r = ask_daemon(&a, e, ASK_STORE, &o->asked->watch, &answer, err);
+	if (r == -ECONNRESET && !o->asked->dry_run && !o->check)
+		return err_wrap(
+		    err, r, "whether it landed is not known yet, and the next cowfsd settles it");
+	if (r < 0)
+		return r;
+	*ret_now = json_get_int(answer, "now");
+	return ask_take(&a, answer, &wire_promotion, ret, err);
+}
+
+int engine_undo(struct engine *e, const struct engine_undo_options *options,
+		struct engine_promotion *ret, struct err *err)
+{
+	const struct engine_promote_options asked = {
+		.on_conflict = options->on_conflict,
+		.style = options->style,
+		.dry_run = options->dry_run,
+		.watch = options->watch,
+	};
+	const struct promote_options o = { .asked = &asked,
+					   .undo = true,
+					   .receipt = options->what };
+	int64_t now;
+
+	return ask(e, &o, NULL, false, ret, &now, err);
+}
+
+/* --- checks ----------------------------------------------------------------------------- */
+
+static int run_check(struct engine *e, const struct engine_promote_options *o, const char *command,
+		     const char *tree, struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	struct engine_run_options options = {
+		.from = tree,
+		.argv = argv,
+		.workdir = p->project,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+	};
+	struct engine_checked *c = &p->checks[p->n_checks];
+	int r;
+
+	engine_run_limits_init(&options.limits);
+	if (o->checking)
+		o->checking(command, NULL, o->checking_ctx);
+	r = engine_run(e, &options, &run, err);
+	if (r < 0)
+		return err_wrap(err, r, "check '%.100s'", command);
+	if (o->checking)
+		o->checking(command, &run, o->checking_ctx);
+	*c = (struct engine_checked){
+		.command = strdup(command),
+		.exit_code = run.exit_code,
+		.duration_ms = run.duration_ms,
+	};
+	memcpy(c->run, run.id, sizeof(c->run));
+	p->n_checks += c->command != NULL;
+	return c->command ? run.exit_code : err_nomem(err);
+}
+
+/* All of them, up to the first that fails. */
+static int run_checks(struct engine *e, const struct engine_promote_options *o,
+		      struct engine_promotion *p, struct err *err)
+{
+	int r = 0;
+
+	p->checks = calloc(o->checks.n + 1, sizeof(*p->checks));
+	if (!p->checks)
+		return err_nomem(err);
+	for (size_t i = 0; i < o->checks.n && r == 0; i++)
+		r = run_check(e, o, o->checks.items[i], p->after, p, err);
+	if (r > 0)
+		p->end = ENGINE_CHECK_FAILED;
+	return r;
+}
+
+static int checks_json(const struct engine_promotion *p, struct buf *out, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json list = json_set_array(json_begin(&doc), "checks"), at;
+
+	for (size_t i = 0; i < p->n_checks; i++) {
+		at = json_add_object(list);
+		json_set_name(at, "cmd", p->checks[i].command);
+		json_set_int(at, "exit_code", p->checks[i].exit_code);
+		json_set_text(at, "run", p->checks[i].run);
+		json_set_uint(at, "duration_ms", p->checks[i].duration_ms);
+	}
+	return json_append(&doc, out, err);
+}
+
+/* What was merged is checked, and lands if it is still the same. */
+static int land_checked(struct engine *e, struct promote_options *o, struct control *c,
+			struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(buf_done) struct buf json = BUF_INIT;
+	struct engine_promotion landed = { 0 };
+	char tree[ENGINE_ID_SIZE];
+	int r = run_checks(e, o->asked, p, err);
+
+	memcpy(tree, p->after, sizeof(tree));
+	p->after[0] = '\0';
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = checks_json(p, &json, err);
+	if (r < 0)
+		return r;
+	o->check = false;
+	o->checked = tree;
+	o->checks = buf_str(&json);
+	r = ask(e, o, c, true, &landed, &o->now, err);
+	o->checked = o->checks = NULL;
+	if (r < 0)
+		return r;
+	landed.checks = TAKE_PTR(p->checks);
+	landed.n_checks = p->n_checks;
+	p->n_checks = 0;
+	engine_promotion_done(p);
+	*p = landed;
+	return 0;
+}
+
+static int promote_once(struct engine *e, const struct engine_promote_options *options,
+			struct engine_promotion *ret, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	AUTO_FREE char *rules = rules_of_user(e);
+	struct promote_options o = { .asked = options, .rules = rules };
+	int r;
+
+	o.check = options->checks.n > 0 && !options->dry_run;
+	r = ask(e, &o, o.check ? &c : NULL, false, &p, &o.now, err);
+	if (r >= 0 && o.check && p.end == ENGINE_PROMOTED && p.after[0] != '\0')
+		r = land_checked(e, &o, &c, &p, err);
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = (struct engine_promotion){ 0 };
+	return 0;
+}
+
+static int promote_files(struct engine *e, const struct engine_promote_options *options,
+			 struct engine_promotion *ret, struct err *err)
+{
+	int r = promote_once(e, options, ret, err);
+
+	for (int i = 1; i < TRIES && r >= 0 && ret->end == ENGINE_MOVED; i++) {
+		engine_promotion_done(ret);
+		r = promote_once(e, options, ret, err);
+	}
+	return r;
+}
+
+/* What can go wrong with commits does so before anything lands, but for the last step. */
+int engine_promote(struct engine *e, const struct engine_promote_options *options,
+		   struct engine_promotion *ret, struct err *err)
+{
+	CLEANUP(commits_done) struct commits commits = COMMITS_INIT;
+	int r = options->git ? commits_bundle(e, options->clone, &commits, err) : 0;
+
+	if (r >= 0)
+		r = promote_files(e, options, ret, err);
+	if (r < 0 || !options->git || ret->end != ENGINE_PROMOTED)
+		return r;
+	if (!options->dry_run)
+		r = commits_fetch(ret->project, ret->clone, &commits, err);
+	if (r < 0) {
+		engine_promotion_done(ret);
+		return err_wrap(err, r, "the files are promoted, but not the commits");
+	}
+	ret->git = true;
+	ret->commits = commits.told;
+	commits.told = (struct engine_commits){ 0 };
+	return 0;
+}

@@ -1,0 +1,324 @@
+#include "engine/wire/fields.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/api/clone.h"
+
+/* --- members ---------------------------------------------------------------------------- */
+
+static uint64_t load_uint(const struct field *f, const char *at)
+{
+	uint64_t wide;
+	uint32_t narrow;
+
+	if (f->size == sizeof(narrow)) {
+		memcpy(&narrow, at, sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&wide, at, sizeof(wide));
+	return wide;
+}
+
+static void store_uint(const struct field *f, char *at, uint64_t v)
+{
+	const uint32_t narrow = v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+
+	if (f->size == sizeof(narrow))
+		memcpy(at, &narrow, sizeof(narrow));
+	else
+		memcpy(at, &v, sizeof(v));
+}
+
+/* Members that are pointers have types of their own, so they are copied as bytes. */
+static void *load_pointer(const char *at)
+{
+	void *p;
+
+	memcpy(&p, at, sizeof(p));
+	return p;
+}
+
+static void store_pointer(char *at, const void *p)
+{
+	memcpy(at, &p, sizeof(p));
+}
+
+static size_t load_count(const struct field *f, const char *s)
+{
+	size_t n;
+
+	memcpy(&n, s + f->count_at, sizeof(n));
+	return n;
+}
+
+static void store_count(const struct field *f, char *s, size_t n)
+{
+	memcpy(s + f->count_at, &n, sizeof(n));
+}
+
+/* --- paths ------------------------------------------------------------------------------ */
+
+/* Each is a string: the status, '*' if it changed in both places, and the path. */
+static void set_paths(struct json j, const char *key, const struct engine_paths *paths)
+{
+	const struct json object = json_set_object(j, key);
+	const struct json list = json_set_array(object, "list");
+
+	json_set_bool(object, "truncated", paths->truncated);
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct engine_path *p = &paths->list[i];
+		AUTO_FREE char *text = NULL;
+
+		if (asprintf(&text, "%c%c%s", p->status, p->both ? '*' : ' ', p->path) < 0)
+			text = NULL;
+		/* Without memory there will be none for the answer either. */
+		json_add_name(list, text ? text : "");
+	}
+}
+
+static int get_paths(struct json j, const char *key, struct engine_paths *ret)
+{
+	const struct json object = json_get_object(j, key);
+	const struct json list = json_get_array(object, "list");
+	const size_t n = json_length(list);
+
+	ret->truncated = json_get_bool(object, "truncated");
+	ret->list = n > 0 ? calloc(n, sizeof(*ret->list)) : NULL;
+	if (n > 0 && !ret->list)
+		return -ENOMEM;
+	for (; ret->n < n; ret->n++) {
+		AUTO_FREE char *text = json_at_name(list, ret->n);
+		struct engine_path *p = &ret->list[ret->n];
+
+		if (!text || strlen(text) < 2)
+			return -EPROTO;
+		p->status = text[0];
+		p->both = text[1] == '*';
+		p->path = strdup(text + 2);
+		if (!p->path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* --- saying ----------------------------------------------------------------------------- */
+
+static void set_list(struct json j, const struct field *f, const char *s)
+{
+	const char *at = load_pointer(s + f->at);
+	const size_t n = load_count(f, s);
+	struct json array = json_set_array(j, f->key);
+
+	for (size_t i = 0; i < n; i++)
+		if (f->kind == FIELD_NAMES)
+			json_add_name(array, load_pointer(at + i * sizeof(char *)));
+		else
+			fields_set(json_add_object(array), f->of, at + i * f->of->size);
+}
+
+static void set_field(struct json j, const struct field *f, const char *s)
+{
+	const char *at = s + f->at;
+	const char letter[2] = { *at, '\0' };
+	int64_t number;
+
+	switch (f->kind) {
+	case FIELD_BOOL:
+		json_set_bool(j, f->key, *(const bool *)at);
+		break;
+	case FIELD_INT:
+		memcpy(&number, at, sizeof(number));
+		json_set_int(j, f->key, number);
+		break;
+	case FIELD_UINT:
+		json_set_uint(j, f->key, load_uint(f, at));
+		break;
+	case FIELD_CHAR:
+		json_set_text(j, f->key, letter);
+		break;
+	case FIELD_ID:
+		json_set_text(j, f->key, *at != '\0' ? at : NULL);
+		break;
+	case FIELD_NAME:
+	case FIELD_NAME_OR_NULL:
+		json_set_name(j, f->key, load_pointer(at));
+		break;
+	case FIELD_TEXT:
+	case FIELD_TEXT_OR_NULL:
+	case FIELD_WORD:
+		json_set_text(j, f->key, load_pointer(at));
+		break;
+	case FIELD_OBJECT:
+		fields_set(json_set_object(j, f->key), f->of, at);
+		break;
+	case FIELD_LIST:
+	case FIELD_NAMES:
+		set_list(j, f, s);
+		break;
+	case FIELD_PATHS:
+		set_paths(j, f->key, (const struct engine_paths *)at);
+		break;
+	}
+}
+
+void fields_set(struct json j, const struct fields *f, const void *from)
+{
+	for (size_t i = 0; i < f->n; i++)
+		set_field(j, &f->list[i], from);
+}
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+static int get_list(struct json j, const struct field *f, char *s)
+{
+	const size_t size = f->kind == FIELD_NAMES ? sizeof(char *) : f->of->size;
+	struct json array = json_get_array(j, f->key);
+	const size_t n = json_length(array);
+	char *list = n > 0 ? calloc(n, size) : NULL;
+	int r = 0;
+
+	if (n > 0 && !list)
+		return -ENOMEM;
+	store_pointer(s + f->at, list);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (f->kind == FIELD_NAMES)
+			store_pointer(list + i * size, json_at_name(array, i));
+		else
+			r = fields_get(json_at_object(array, i), f->of, list + i * size);
+		store_count(f, s, i + 1);
+	}
+	return r;
+}
+
+static int get_text(char *at, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	store_pointer(at, copy);
+	return text && !copy ? -ENOMEM : 0;
+}
+
+static int get_field(struct json j, const struct field *f, char *s)
+{
+	char *at = s + f->at;
+	const char *text;
+	int64_t number;
+
+	switch (f->kind) {
+	case FIELD_BOOL:
+		*(bool *)at = json_get_bool(j, f->key);
+		return 0;
+	case FIELD_INT:
+		number = json_get_int(j, f->key);
+		memcpy(at, &number, sizeof(number));
+		return 0;
+	case FIELD_UINT:
+		store_uint(f, at, json_get_uint(j, f->key));
+		return 0;
+	case FIELD_CHAR:
+		text = json_get_text(j, f->key);
+		*at = text ? text[0] : '?';
+		return 0;
+	case FIELD_ID:
+		text = json_get_text_or_null(j, f->key);
+		snprintf(at, f->size, "%s", text ? text : "");
+		return 0;
+	case FIELD_NAME:
+		store_pointer(at, json_get_name(j, f->key));
+		return 0;
+	case FIELD_NAME_OR_NULL:
+		store_pointer(at, json_get_name_or_null(j, f->key));
+		return 0;
+	case FIELD_TEXT:
+		return get_text(at, json_get_text(j, f->key));
+	case FIELD_TEXT_OR_NULL:
+		return get_text(at, json_get_text_or_null(j, f->key));
+	case FIELD_WORD:
+		store_pointer(at, f->word(json_get_text(j, f->key)));
+		return 0;
+	case FIELD_OBJECT:
+		return fields_get(json_get_object(j, f->key), f->of, at);
+	case FIELD_LIST:
+	case FIELD_NAMES:
+		return get_list(j, f, s);
+	case FIELD_PATHS:
+		return get_paths(j, f->key, (struct engine_paths *)at);
+	}
+	return 0;
+}
+
+int fields_get(struct json j, const struct fields *f, void *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->n && r >= 0; i++)
+		r = get_field(j, &f->list[i], to);
+	return r;
+}
+
+int fields_read(struct json j, const struct fields *f, void *to, struct err *err)
+{
+	int r = fields_get(j, f, to), wrong;
+
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	wrong = json_end(j.doc, err);
+	if (wrong >= 0 && r < 0)
+		return err_set(err, r, "a path that changed has no status");
+	return wrong;
+}
+
+/* --- freeing ---------------------------------------------------------------------------- */
+
+static void free_list(const struct field *f, char *s)
+{
+	char *list = load_pointer(s + f->at);
+	const size_t n = load_count(f, s);
+
+	for (size_t i = 0; i < n; i++)
+		if (f->kind == FIELD_NAMES)
+			free(load_pointer(list + i * sizeof(char *)));
+		else
+			fields_done(f->of, list + i * f->of->size);
+	free(list);
+	store_pointer(s + f->at, NULL);
+	store_count(f, s, 0);
+}
+
+void fields_done(const struct fields *fields, void *s)
+{
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct field *f = &fields->list[i];
+		char *at = (char *)s + f->at;
+
+		switch (f->kind) {
+		case FIELD_NAME:
+		case FIELD_NAME_OR_NULL:
+		case FIELD_TEXT:
+		case FIELD_TEXT_OR_NULL:
+			free(load_pointer(at));
+			store_pointer(at, NULL);
+			break;
+		case FIELD_OBJECT:
+			fields_done(f->of, at);
+			break;
+		case FIELD_LIST:
+		case FIELD_NAMES:
+			free_list(f, s);
+			break;
+		case FIELD_PATHS:
+			engine_paths_done((struct engine_paths *)at);
+			break;
+		case FIELD_BOOL:
+		case FIELD_INT:
+		case FIELD_UINT:
+		case FIELD_CHAR:
+		case FIELD_ID:
+		case FIELD_WORD:
+			break;
+		}
+	}
+}

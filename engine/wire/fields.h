@@ -1,0 +1,84 @@
+/*
+ * fields.h - what a struct says over the socket: each field once, for both directions.
+ *
+ * A table names the members of a struct that travel.  fields_set() writes them as members of a JSON
+ * object, fields_get() reads them back, and fields_done() frees what was read.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/json.h"
+
+enum field_kind {
+	FIELD_BOOL,
+	FIELD_INT,          /* int64_t */
+	FIELD_UINT,         /* of 4 or 8 bytes, enums too; one too large for it is its maximum */
+	FIELD_CHAR,         /* one letter */
+	FIELD_ID,           /* char[]; "" travels as null */
+	FIELD_NAME,         /* char *, any bytes (json.h); must be there */
+	FIELD_NAME_OR_NULL, /* the same; may be NULL */
+	FIELD_TEXT,         /* char *, for people; must be there */
+	FIELD_TEXT_OR_NULL,
+	FIELD_WORD,   /* const char *, one of a set that nobody owns */
+	FIELD_OBJECT, /* a struct in the struct */
+	FIELD_LIST,   /* T *, and a size_t that counts them */
+	FIELD_NAMES,  /* char **, the same */
+	FIELD_PATHS,  /* struct engine_paths */
+};
+
+struct field {
+	const char *key;
+	enum field_kind kind;
+	size_t at, size;                       /* of the member */
+	size_t count_at;                       /* of a list: where its length is */
+	const struct fields *of;               /* what a list or an object is made of */
+	const char *(*word)(const char *text); /* of FIELD_WORD: the one that is spelled so */
+};
+
+struct fields {
+	const struct field *list;
+	size_t n;
+	size_t size; /* of the struct */
+};
+
+#define FIELD_AS(kind_, type, key_, member)                                   \
+	{                                                                     \
+		.key = (key_), .kind = (kind_), .at = offsetof(type, member), \
+		.size = sizeof(((type *)NULL)->member)                        \
+	}
+/* One whose key is its name. */
+#define FIELD(kind_, type, member) FIELD_AS(kind_, type, #member, member)
+#define FIELD_WORD_OF(type, member, word_)                                                        \
+	{                                                                                         \
+		.key = #member, .kind = FIELD_WORD, .at = offsetof(type, member), .word = (word_) \
+	}
+#define FIELD_OF(type, key_, member, fields_)                                                      \
+	{                                                                                          \
+		.key = (key_), .kind = FIELD_OBJECT, .at = offsetof(type, member), .of = (fields_) \
+	}
+#define FIELD_LIST_OF(kind_, type, key_, member, count, fields_)              \
+	{                                                                     \
+		.key = (key_), .kind = (kind_), .at = offsetof(type, member), \
+		.count_at = offsetof(type, count), .of = (fields_)            \
+	}
+
+/* The table of a struct whose members are in `list_`. */
+#define FIELDS(type, list_)                                               \
+	{                                                                 \
+		(list_), sizeof(list_) / sizeof((list_)[0]), sizeof(type) \
+	}
+
+void fields_set(struct json j, const struct fields *f, const void *from);
+
+/*
+ * The members of `to` that the table does not name stay as they are.  -ENOMEM; what is wrong with
+ * the text is for json_end() to say.  In both cases fields_done() frees what was read.
+ */
+NODISCARD int fields_get(struct json j, const struct fields *f, void *to);
+
+/* The same and what json_end() says. */
+NODISCARD int fields_read(struct json j, const struct fields *f, void *to, struct err *err);
+
+/* Free what fields_get() gave, and leave the struct empty. */
+void fields_done(const struct fields *f, void *s);
