@@ -1,9 +1,7 @@
 /*
- * cgroup-linux.c - find where the caller is, make groups below, remove them.
+ * cgroup-linux.c - groups: their names, their files, their end.
  *
- * /proc/self/cgroup names the caller's group in each hierarchy, /proc/self/mountinfo where
- * the hierarchies are.  Version 2 is taken if it has the controllers, else version 1; on many
- * systems both are mounted and each controller is bound to one of them.
+ * Where they are made is decided in cgroup-find-linux.c.
  */
 #include "runner/cgroup.h"
 
@@ -23,17 +21,9 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "runner/cgroup-i.h"
-#include "runner/cgroup-place.h"
+#include "runner/scope.h"
 
-#define NAME_MAX_LEN 96
 #define REMOVE_TRIES 200 /* of 1 ms, then more: what was killed takes a moment to be gone */
-
-struct cgroup {
-	const struct cgroup_manager *manager;
-	char name[NAME_MAX_LEN];
-	struct cgroup_dir dirs[CGROUP_DIRS_MAX];
-	size_t n_dirs;
-};
 
 /* --- files of a group --------------------------------------------------------------------- */
 
@@ -131,11 +121,11 @@ static unsigned long long pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) < 0 ? 0 : (unsigned long long)st.st_ino;
 }
 
-static void make_name(char name[NAME_MAX_LEN])
+void cgroup_make_name(char name[CGROUP_NAME_MAX])
 {
 	static unsigned int count;
 
-	snprintf(name, NAME_MAX_LEN, "snap-run-%llu-%d-%llu-%u", pid_namespace(), (int)getpid(),
+	snprintf(name, CGROUP_NAME_MAX, "snap-run-%llu-%d-%llu-%u", pid_namespace(), (int)getpid(),
 		 (unsigned long long)start_of(getpid()), count++);
 }
 
@@ -151,8 +141,7 @@ static bool is_orphan(const char *name)
 	return ns == pid_namespace() && start_of(pid) != start;
 }
 
-/* What others of us that were killed could not remove.  A group with processes in it stays. */
-static void sweep(int parent)
+void cgroup_sweep(int parent)
 {
 	int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -195,24 +184,24 @@ void cgroup_close(struct cgroup *g)
 		remove_group(g->dirs[i].parent, g->name);
 		close(g->dirs[i].parent);
 	}
+	scope_close(g->scope);
 	free(g);
 }
-DEFINE_CLEANUP(struct cgroup *, cgroup_close)
 
-/* A group of ours in the hierarchy of this place; takes `parent`. */
-static int add_dir(struct cgroup *g, int parent, unsigned int serves, struct err *why)
+int cgroup_add(struct cgroup *g, int parent, unsigned int serves, struct err *why)
 {
 	AUTO_CLOSE int own = parent, fd = -1, entry = -1;
 	const char *door = g->manager->entry;
+	int r;
 
 	if (mkdirat(parent, g->name, 0755) < 0)
-		return err_sys(why, "making a cgroup below that of the caller");
+		return err_sys(why, "making a cgroup for the run");
 	fd = openat(parent, g->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && door)
 		entry = openat(fd, door, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || (door && entry < 0)) {
-		int r = err_sys(why, "opening a cgroup that was made");
-
+	r = fd < 0 || (door && entry < 0) ? err_sys(why, "opening a cgroup that was made")
+					  : g->manager->check(fd, why);
+	if (r < 0) {
 		unlinkat(parent, g->name, AT_REMOVEDIR);
 		return r;
 	}
@@ -222,86 +211,33 @@ static int add_dir(struct cgroup *g, int parent, unsigned int serves, struct err
 		.entry = TAKE_FD(entry),
 		.serves = serves,
 	};
-	return 0;
+	r = g->manager->apply(&g->dirs[g->n_dirs - 1], &g->limits, why);
+	if (r == 0)
+		g->held |= serves;
+	return r;
 }
 
-struct search {
-	struct cgroup *g;
-	const struct cgroup_limits *limits;
-	unsigned int wanted, held;
-	struct err *why;
-};
-
-/* One hierarchy that the caller is in: use it, if it has what is still wanted. */
-static int visit(const struct cgroup_place *place, void *ctx)
-{
-	struct search *s = ctx;
-	int parent, offers;
-	unsigned int serves;
-
-	if (s->g->n_dirs == CGROUP_DIRS_MAX)
-		return 0;
-	parent = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (parent < 0) {
-		IGNORE_RESULT(err_sys(s->why, "opening the cgroup '%s'", place->path),
-			      "it says why the limit does not hold");
-		return 0;
-	}
-	offers = s->g->manager->offers(parent, place->controllers, s->why);
-	/* Also where nothing is wanted this time: what is left there was wanted once. */
-	if (offers > 0)
-		sweep(parent);
-	serves = offers > 0 ? (unsigned int)offers & s->wanted & ~s->held : 0;
-	if (serves == 0) {
-		close(parent);
-		return 0;
-	}
-	if (add_dir(s->g, parent, serves, s->why) < 0)
-		return 0;
-	if (s->g->manager->apply(&s->g->dirs[s->g->n_dirs - 1], s->limits, s->why) == 0)
-		s->held |= serves;
-	return 0;
-}
-
-static unsigned int wanted_bits(const struct cgroup_limits *l)
+unsigned int cgroup_wanted(const struct cgroup_limits *l)
 {
 	return (l->mem > 0 ? CGROUP_MEMORY : 0) | (l->pids > 0 ? CGROUP_PIDS : 0) |
 	       (l->cpus_milli > 0 ? CGROUP_CPU : 0) | (l->count_cpu ? CGROUP_CPUACCT : 0);
 }
 
-int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct err *why)
+const char *cgroup_kind_name(enum cgroup_kind kind)
 {
-	static const struct cgroup_manager *const managers[] = { &cgroup_v2, &cgroup_v1 };
-	CLEANUP(cgroup_map_done) struct cgroup_map map = { BUF_INIT, BUF_INIT };
-	char name[NAME_MAX_LEN];
-	int r = cgroup_map_read(&map);
+	static const char *const names[] = {
+		[CGROUP_NONE] = "none",
+		[CGROUP_V1] = "v1",
+		[CGROUP_V2] = "v2",
+		[CGROUP_SCOPE] = "scope",
+	};
 
-	*ret = NULL;
-	if (r < 0)
-		return err_wrap(why, r, "looking for the cgroups of the caller");
-	make_name(name);
-	for (size_t i = 0; i < ARRAY_LEN(managers); i++) {
-		CLEANUP(cgroup_close_p) struct cgroup *g = calloc(1, sizeof(*g));
-		struct search s = {
-			.g = g,
-			.limits = limits,
-			.wanted = wanted_bits(limits),
-			.why = why,
-		};
+	return names[kind];
+}
 
-		if (!g)
-			return err_nomem(why);
-		g->manager = managers[i];
-		memcpy(g->name, name, sizeof(name));
-		r = cgroup_each_place(&map, managers[i] == &cgroup_v2, visit, &s);
-		if (r < 0)
-			return err_wrap(why, r, "looking for the cgroups of the caller");
-		if (s.held != 0) {
-			*ret = TAKE_PTR(g);
-			return (int)s.held;
-		}
-	}
-	return 0;
+enum cgroup_kind cgroup_kind(const struct cgroup *g)
+{
+	return g ? g->kind : CGROUP_NONE;
 }
 
 int cgroup_clone_fd(const struct cgroup *g)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,7 @@ static bool is_mount_of(char **fields, size_t n, const char *controllers)
 }
 
 int cgroup_locate(const char *mountinfo, const char *controllers, const char *group,
-		  struct buf *path)
+		  struct buf *path, struct buf *top)
 {
 	AUTO_FREE char *text = strdup(mountinfo);
 	char *rest = NULL;
@@ -78,7 +79,7 @@ int cgroup_locate(const char *mountinfo, const char *controllers, const char *gr
 		below = strcmp(root, "/") == 0 ? group : group + strlen(root);
 		if (buf_append_str(path, fields[4]) < 0 || buf_append_str(path, below) < 0)
 			return -ENOMEM;
-		return 0;
+		return top ? buf_append_str(top, fields[4]) : 0;
 	}
 	return -ENOENT;
 }
@@ -86,7 +87,7 @@ int cgroup_locate(const char *mountinfo, const char *controllers, const char *gr
 /* "ID:CONTROLLERS:PATH"; version 2 is the line with neither. */
 static int visit_line(char *line, const char *mountinfo, bool v2, cgroup_place_fn fn, void *ctx)
 {
-	CLEANUP(buf_done) struct buf path = BUF_INIT;
+	CLEANUP(buf_done) struct buf path = BUF_INIT, top = BUF_INIT;
 	char *controllers = strchr(line, ':');
 	char *group = controllers ? strchr(controllers + 1, ':') : NULL;
 	struct cgroup_place place;
@@ -98,12 +99,16 @@ static int visit_line(char *line, const char *mountinfo, bool v2, cgroup_place_f
 	*group++ = '\0';
 	if (v2 != (*controllers == '\0') || *group != '/')
 		return 0;
-	r = cgroup_locate(mountinfo, controllers, group, &path);
+	r = cgroup_locate(mountinfo, controllers, group, &path, &top);
 	if (r == -ENOENT)
 		return 0;
-	place = (struct cgroup_place){ .path = r < 0 ? NULL : buf_str(&path),
+	if (r < 0)
+		return r;
+	place = (struct cgroup_place){ .path = buf_str(&path),
+				       .top = buf_str(&top),
+				       .group = group,
 				       .controllers = controllers };
-	return r < 0 ? r : place.path ? fn(&place, ctx) : -ENOMEM;
+	return place.path && place.top ? fn(&place, ctx) : -ENOMEM;
 }
 
 int cgroup_map_read(struct cgroup_map *map)
@@ -113,6 +118,14 @@ int cgroup_map_read(struct cgroup_map *map)
 	if (r == 0)
 		r = fdio_read_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &map->groups, NULL);
 	return r;
+}
+
+int cgroup_groups_of(pid_t pid, struct buf *out)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	return fdio_read_file(AT_FDCWD, path, TEXT_MAX, out, NULL);
 }
 
 void cgroup_map_done(struct cgroup_map *map)

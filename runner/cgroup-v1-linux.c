@@ -8,11 +8,17 @@
 
 #define PERIOD_US 100000
 
-static int v1_offers(int parent, const char *controllers, struct err *why)
+static unsigned int v1_offers(int parent, const char *controllers)
 {
 	(void)parent;
+	return cgroup_controllers(controllers);
+}
+
+static int v1_check(int group, struct err *why)
+{
+	(void)group;
 	(void)why;
-	return (int)cgroup_controllers(controllers);
+	return 0;
 }
 
 static int apply_memory(int fd, uint64_t mem, struct err *err)
@@ -65,4 +71,4 @@ static void v1_kill(const struct cgroup_dir *dir)
 }
 
 /* "tasks", which moves one thread: who moves only itself so takes no lock of all groups. */
-const struct cgroup_manager cgroup_v1 = { "tasks", v1_offers, v1_apply, v1_use, v1_kill };
+const struct cgroup_manager cgroup_v1 = { "tasks", v1_offers, v1_check, v1_apply, v1_use, v1_kill };

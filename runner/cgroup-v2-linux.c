@@ -1,57 +1,172 @@
 /*
  * cgroup-v2-linux.c - one hierarchy for all controllers.
  *
- * A group has only the controllers that its parent passes on, and a parent that has processes
- * of its own passes none on (the root apart).  So a caller's group must be one that was
- * delegated to it and that it left, or must pass them on already: 'systemd-run --user --scope
- * -p Delegate=yes' gives such a one.
+ * A group has only the controllers that its parent passes on (cgroup.subtree_control), and a
+ * parent that has processes of its own must pass none on: with memory the kernel refuses that,
+ * with pids and cpu it makes the group a threaded domain, below which nothing can be started for
+ * as long as it lives.  So that file is written nowhere but in cgroup_v2_clear(), once the group
+ * is empty.  The root of the hierarchy is exempt, and is the host's: it is used as it is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/fdio.h"
 #include "runner/cgroup-i.h"
 
 #define PERIOD_US 100000
-#define LIST_MAX  4096
+#define LIST_MAX  (1u << 20)
+#define ROUNDS    50 /* of moving: while we do, others fork */
 
-static unsigned int read_controllers(int parent, const char *file)
+static int read_text(int group, const char *file, struct buf *out)
 {
-	char list[LIST_MAX];
-	struct buf text = BUF_INIT;
-	const char *s = NULL;
+	int r = fdio_read_file(group, file, LIST_MAX, out, NULL);
 
-	if (fdio_read_file(parent, file, sizeof(list) - 1, &text, NULL) == 0)
-		s = buf_str(&text);
-	snprintf(list, sizeof(list), "%s", s ? s : "");
-	buf_done(&text);
-	return cgroup_controllers(list);
+	return r < 0 ? r : buf_str(out) ? 0 : -ENOMEM;
 }
 
-static int v2_offers(int parent, const char *controllers, struct err *why)
+static unsigned int read_controllers(int group, const char *file)
 {
-	unsigned int has = read_controllers(parent, "cgroup.controllers");
-	unsigned int passes = read_controllers(parent, "cgroup.subtree_control");
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	return read_text(group, file, &text) < 0 ? 0 : cgroup_controllers(buf_str(&text));
+}
+
+unsigned int cgroup_v2_has(int group)
+{
+	return read_controllers(group, "cgroup.controllers");
+}
+
+/* Processor time is counted in every group, with or without a controller. */
+static unsigned int v2_offers(int parent, const char *controllers)
+{
+	(void)controllers;
+	return read_controllers(parent, "cgroup.subtree_control") | CGROUP_CPUACCT;
+}
+
+bool cgroup_v2_is_root(int group)
+{
+	return faccessat(group, "cgroup.type", F_OK, 0) < 0;
+}
+
+bool cgroup_v2_has_processes(int group)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	return read_text(group, "cgroup.procs", &text) < 0 || text.len > 0;
+}
+
+static int v2_check(int group, struct err *why)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = read_text(group, "cgroup.type", &text);
+
+	if (r < 0)
+		return err_wrap(why, r, "reading the type of a cgroup");
+	if (strcmp(buf_str(&text), "domain\n") != 0 && strcmp(buf_str(&text), "domain") != 0)
+		return err_set(
+		    why, -EOPNOTSUPP,
+		    "nothing can be started in a cgroup of type '%.*s': the one above is "
+		    "a threaded domain",
+		    (int)strcspn(buf_str(&text), "\n"), buf_str(&text));
+	return 0;
+}
+
+/* --- the root group of a container -------------------------------------------------------- */
+
+int cgroup_v2_is_ours(int group, struct err *why)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	bool first = false;
+	char *end;
+	int r = v2_check(group, why);
+
+	if (r < 0)
+		return r;
+	if (faccessat(group, "cgroup.procs", W_OK, AT_EACCESS) < 0 ||
+	    faccessat(group, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0 ||
+	    faccessat(group, ".", W_OK, AT_EACCESS) < 0)
+		return err_sys(why, "the root cgroup of this container cannot be written");
+	r = read_text(group, "cgroup.procs", &text);
+	if (r < 0)
+		return err_wrap(why, r, "reading the processes of a cgroup");
+	for (const char *at = buf_str(&text); *at; at = *end == '\n' ? end + 1 : end) {
+		const long pid = strtol(at, &end, 10);
+
+		if (end == at || pid == 0)
+			return err_set(
+			    why, -EXDEV,
+			    "the root cgroup here has processes of other pid namespaces");
+		first |= pid == 1;
+	}
+	return first ? 0 : err_set(why, -EXDEV, "the root cgroup here is not that of process 1");
+}
+
+/* One pass over those that are in it now. */
+static int move_all(int from, int to, struct err *why)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	char *rest = NULL, *list;
+	int r = read_text(from, "cgroup.procs", &text);
+
+	if (r < 0)
+		return err_wrap(why, r, "reading the processes of a cgroup");
+	list = (char *)text.data;
+	for (char *pid = strtok_r(list, "\n", &rest); pid; pid = strtok_r(NULL, "\n", &rest)) {
+		r = cgroup_write(to, "cgroup.procs", pid, why);
+		if (r < 0 && r != -ESRCH)
+			return r;
+	}
+	return 0;
+}
+
+static int pass_on(int group, struct err *why)
+{
 	static const struct {
 		unsigned int bit;
 		const char *text;
 	} all[] = { { CGROUP_MEMORY, "+memory" },
 		    { CGROUP_PIDS, "+pids" },
 		    { CGROUP_CPU, "+cpu" } };
+	const unsigned int has = cgroup_v2_has(group), passes = v2_offers(group, "");
+	int r = 0;
 
-	(void)controllers;
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		if (!(has & all[i].bit) || (passes & all[i].bit))
-			continue;
-		if (cgroup_write(parent, "cgroup.subtree_control", all[i].text, why) == 0)
-			passes |= all[i].bit;
+	/* Memory first: should a process have come back, that fails and leaves all as it was. */
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(all); i++) {
+		if ((has & all[i].bit) && !(passes & all[i].bit))
+			r = cgroup_v2_has_processes(group)
+				? -EBUSY
+				: cgroup_write(group, "cgroup.subtree_control", all[i].text, why);
 	}
-	if (passes & CGROUP_CPU)
-		passes |= CGROUP_CPUACCT;
-	return (int)passes;
+	return r;
 }
+
+int cgroup_v2_clear(int group, struct err *why)
+{
+	AUTO_CLOSE int leaf = -1;
+	int r = -EBUSY;
+
+	if (mkdirat(group, CGROUP_LEAF, 0755) < 0 && errno != EEXIST)
+		return err_sys(why, "making a cgroup for the processes of this container");
+	leaf = openat(group, CGROUP_LEAF, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (leaf < 0)
+		return err_sys(why, "opening the cgroup for the processes of this container");
+	for (int i = 0; r == -EBUSY && i < ROUNDS; i++) {
+		r = move_all(group, leaf, why);
+		if (r == 0)
+			r = pass_on(group, why);
+	}
+	return r == -EBUSY ? err_set(why, r, "the root cgroup of this container does not get empty")
+			   : r;
+}
+
+/* --- limits -------------------------------------------------------------------------------- */
 
 static int v2_apply(const struct cgroup_dir *dir, const struct cgroup_limits *limits,
 		    struct err *err)
@@ -77,6 +192,79 @@ static int v2_apply(const struct cgroup_dir *dir, const struct cgroup_limits *li
 	return r;
 }
 
+/* UINT64_MAX for "max", and where there is no such file. */
+static uint64_t limit_of(int group, const char *file)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	unsigned long long v;
+
+	return read_text(group, file, &text) == 0 && sscanf(buf_str(&text), "%llu", &v) == 1
+		   ? v
+		   : UINT64_MAX;
+}
+
+/* Up to a page less: the kernel cuts to whole ones. */
+static bool is_memory(int group, uint64_t mem)
+{
+	const uint64_t now = limit_of(group, "memory.max");
+
+	return now <= mem && mem - now < (uint64_t)sysconf(_SC_PAGESIZE) &&
+	       (faccessat(group, "memory.swap.max", F_OK, 0) < 0 ||
+		limit_of(group, "memory.swap.max") == 0);
+}
+
+/* "QUOTA PERIOD", of whatever period; within a hundredth. */
+static bool is_cpu(int group, uint64_t cpus_milli)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	unsigned long long quota, period;
+	uint64_t now;
+
+	if (read_text(group, "cpu.max", &text) < 0 ||
+	    sscanf(buf_str(&text), "%llu %llu", &quota, &period) != 2 || period == 0)
+		return false;
+	now = quota * 1000 / period;
+	return now <= cpus_milli + cpus_milli / 100 + 1 && now + now / 100 + 1 >= cpus_milli;
+}
+
+void cgroup_v2_lacks(const char *controller, struct err *why)
+{
+	if (geteuid() == 0)
+		err_set(why, -ENOTSUP,
+			"systemd has no '%s' controller to give; see cgroup_disable= of the "
+			"kernel's command line",
+			controller);
+	else
+		err_set(why, -ENOTSUP,
+			"the user's systemd has no '%s' controller to give; as root, put "
+			"'[Service] Delegate=cpu memory pids' into "
+			"/etc/systemd/system/user@.service.d/",
+			controller);
+}
+
+unsigned int cgroup_v2_holds(int group, const struct cgroup_limits *limits, unsigned int wanted,
+			     struct err *why)
+{
+	const struct {
+		unsigned int bit;
+		bool holds;
+		const char *name;
+	} all[] = {
+		{ CGROUP_MEMORY, is_memory(group, limits->mem), "memory" },
+		{ CGROUP_PIDS, limit_of(group, "pids.max") == limits->pids, "pids" },
+		{ CGROUP_CPU, is_cpu(group, limits->cpus_milli), "cpu" },
+	};
+	unsigned int held = wanted & CGROUP_CPUACCT;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if ((wanted & all[i].bit) && all[i].holds)
+			held |= all[i].bit;
+		else if (wanted & all[i].bit)
+			cgroup_v2_lacks(all[i].name, why);
+	}
+	return held;
+}
+
 static void v2_use(const struct cgroup_dir *dir, struct cgroup_use *ret)
 {
 	ret->mem = cgroup_read(dir->fd, "memory.current");
@@ -93,4 +281,4 @@ static void v2_kill(const struct cgroup_dir *dir)
 		      "before 5.14 there is none; the pid namespace has ended them already");
 }
 
-const struct cgroup_manager cgroup_v2 = { NULL, v2_offers, v2_apply, v2_use, v2_kill };
+const struct cgroup_manager cgroup_v2 = { NULL, v2_offers, v2_check, v2_apply, v2_use, v2_kill };

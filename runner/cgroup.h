@@ -1,9 +1,12 @@
 /*
- * cgroup.h - groups of our own that bound and count what a run uses.
+ * cgroup.h - groups of a run's own that bound and count what it uses.
  *
- * Only groups that we made, below the one that the caller is in, are ever written to; the
- * caller's own is only made a child in.  A group bears its maker in its name, so what a maker
- * that was killed left behind is found and removed by the next one.
+ * Only groups that are ours are ever written to.  With version 1 that is one that we make below
+ * the caller's.  With version 2 a group that has processes must not pass controllers on, so the
+ * caller's is left as it is: the run gets a scope from systemd, or, in a container whose root
+ * group is ours, a group beside the leaf into which the container's processes were moved, as
+ * container inits do.  A group bears its maker in its name, so what a maker that was killed left
+ * behind is found and removed by the next one.
  */
 #pragma once
 
@@ -34,22 +37,43 @@ struct cgroup_use {
 
 enum cgroup_holds { CGROUP_MEMORY = 1, CGROUP_PIDS = 2, CGROUP_CPU = 4, CGROUP_CPUACCT = 8 };
 
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2, CGROUP_SCOPE };
+
+const char *cgroup_kind_name(enum cgroup_kind kind); /* "none", "v1", "v2", "scope" */
+
 /*
- * Make groups for these limits.  The answer is which of them they hold: a set of CGROUP_
- * bits, 0 with *ret NULL where the caller may make none at all.  For each that they do not
- * hold, `why` says why not.
+ * Begin with groups for these limits: made at once, or by systemd, which is asked later.  *ret is
+ * NULL where there is no way to have any, and `why` says why not.
  */
 NODISCARD int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct err *why);
 
 /*
  * How a process gets into them: it is cloned into the descriptor, if there is one, and calls
  * cgroup_join() itself in any case.  Being moved by another waits for all processors to have
- * passed a quiet moment, which takes milliseconds.
+ * passed a quiet moment, which takes milliseconds: where systemd does it, that is asked for with
+ * cgroup_ask() as soon as there is a process, and other work is done meanwhile.
  */
 int cgroup_clone_fd(const struct cgroup *g); /* borrowed; -1: none */
 NODISCARD int cgroup_join(const struct cgroup *g, struct err *err);
+void cgroup_ask(struct cgroup *g, pid_t pid);
+void cgroup_nudge(struct cgroup *g); /* go on with that, without waiting */
+
+/*
+ * Wait until the process is in its groups.  The answer is which limits they hold, CGROUP_ bits,
+ * as read back from them; for each that they do not, `why` says why not.
+ */
+NODISCARD unsigned int cgroup_settle(struct cgroup *g, struct err *why);
+
+enum cgroup_kind cgroup_kind(const struct cgroup *g); /* NULL is CGROUP_NONE */
 
 void cgroup_use(const struct cgroup *g, struct cgroup_use *ret);
 
 /* Kill what is in it, and remove it.  NULL is fine. */
 void cgroup_close(struct cgroup *g);
+
+/*
+ * What cgroup_open() would come to, found out by looking: nothing is written or asked for.  The
+ * answer is the limits that could be held, CGROUP_ bits.
+ */
+NODISCARD unsigned int cgroup_look(const struct cgroup_limits *limits, enum cgroup_kind *ret,
+				   struct err *why);

@@ -61,6 +61,7 @@ static int wait_for_go(struct run *run, struct err *err)
 			run->trees[i] = fds[next++];
 	}
 	run->walls |= msg.walls;
+	run->held = (unsigned int)msg.value;
 	return 0;
 }
 
@@ -77,6 +78,8 @@ static int build_world(struct run *run, struct err *err)
 		r = mounts_begin(run, err);
 	if (r == 0)
 		r = wait_for_go(run, err);
+	if (r == 0)
+		r = ns_hide_cgroups(err);
 	if (r == 0)
 		r = mounts_enter(run, err);
 	/* Before anybody is forked: what they inherit is nothing, and we need none any more. */

@@ -117,5 +117,6 @@ int landlock_enter(struct run *run, struct err *err)
 	if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		return err_sys(err, "entering the Landlock rules of the run");
 	run->walls |= WALL_BIT(WALL_LANDLOCK);
+	run->landlock = abi;
 	return 0;
 }

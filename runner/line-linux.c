@@ -83,7 +83,7 @@ int line_say_ids(struct run *run, struct err *err)
 
 int line_say_go(struct run *run, struct err *err)
 {
-	struct line_msg go = { .kind = LINE_GO, .walls = run->walls };
+	struct line_msg go = { .kind = LINE_GO, .value = (int)run->held, .walls = run->walls };
 	int fds[LINE_FDS_MAX];
 	size_t n = 0;
 	int r;

@@ -212,6 +212,13 @@ static int open_ports(struct err *err)
 	return 0;
 }
 
+int ns_hide_cgroups(struct err *err)
+{
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, "making the cgroup namespace of the run");
+	return 0;
+}
+
 int ns_settle(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
@@ -219,8 +226,6 @@ int ns_settle(struct run *run, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (unshare(CLONE_NEWCGROUP) < 0)
-		return err_sys(err, "making the cgroup namespace of the run");
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys(err, "setting the host name of the run to '%s'", spec->hostname);
 	r = spec->net != SANDBOX_NET_HOST ? raise_loopback(err) : 0;

@@ -17,12 +17,13 @@
 /* --- the line: line-linux.c --------------------------------------------------------------- */
 
 enum line_kind {
-	LINE_IDS,    /* to the init: they are mapped */
-	LINE_GO,     /* to the init: all is known; with the trees that only the caller could make */
+	LINE_IDS, /* to the init: they are mapped */
+	LINE_GO,  /* to the init: all is known; with the trees that only the caller could make, and
+		      * in `value` the CGROUP_ bits that hold */
 	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
 	LINE_END,    /* to the init: pass `value` on to every process */
 	LINE_TTY,    /* to the caller: the master of the terminal */
-	LINE_WALLS,  /* to the caller: exec is next, and these stand */
+	LINE_WALLS,  /* to the caller: exec is next, and these stand; `value`: level of Landlock */
 	LINE_FAILED, /* to the caller: `err`; `value` is 1 if it was exec itself */
 	LINE_ENDED,  /* to the caller: `value` is what wait(2) said of the command */
 };
@@ -57,6 +58,7 @@ struct run {
 	struct room *room;     /* owned; NULL if there is no view */
 	struct cgroup *cgroup; /* owned; NULL if no limit needs one */
 	unsigned int held;     /* CGROUP_ bits: what the groups bound and count */
+	struct err unbounded;  /* why no group bounds the memory, where that may be */
 	uint32_t walls;        /* in force so far */
 
 	bool privileged; /* the caller may map any ids and make idmapped mounts */
@@ -66,6 +68,7 @@ struct run {
 	int far_line;    /* the other end, until the clone */
 	int userns;      /* the init's, for who maps ids to it; -1 if nobody does */
 
+	int landlock; /* level of the rules that were entered; 0: none */
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
 
 	/* Ends of pipes: [0] stdin, [1] stdout, [2] stderr.  With a terminal our[0] is its master. */
@@ -107,6 +110,7 @@ unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outs
 
 NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
 NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name, loopback */
+NODISCARD int ns_hide_cgroups(struct err *err);            /* once it is in them for good */
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 

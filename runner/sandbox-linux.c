@@ -113,7 +113,7 @@ static int open_channels(struct run *run, struct err *err)
 	return r;
 }
 
-/* A limit asked for by name that no group holds is an error, unless that may be. */
+/* A limit asked for by name that nothing holds is an error, unless the spec allows that. */
 static int demand(const struct run *run, enum sandbox_wall wall, bool held, const char *asked,
 		  const struct err *why, struct err *err)
 {
@@ -123,31 +123,20 @@ static int demand(const struct run *run, enum sandbox_wall wall, bool held, cons
 		       why->msg[0] ? why->msg : "no cgroup can be made");
 }
 
-static int bound_by_groups(struct run *run, struct err *err)
+/* What the groups hold, once that is known, against what was asked for. */
+static int judge_groups(struct run *run, unsigned int held, const struct err *why, struct err *err)
 {
 	const struct sandbox_limits *l = &run->spec->limits;
-	struct cgroup_limits limits = {
-		.mem = l->mem,
-		.pids = l->pids,
-		.cpus_milli = l->cpus_milli,
-		.count_cpu = l->cpu_ms > 0,
-	};
-	struct err why = { 0 };
-	int held, r = 0;
+	int r = 0;
 
-	if (limits.mem == 0 && limits.pids == 0 && limits.cpus_milli == 0 && !limits.count_cpu)
-		return 0;
-	held = cgroup_open(&limits, &run->cgroup, &why);
-	if (held < 0)
-		return err_wrap(err, held, "%s", why.msg);
 	if (l->mem > 0 && !l->mem_is_default)
-		r = demand(run, WALL_MEMORY, held & CGROUP_MEMORY, "memory", &why, err);
+		r = demand(run, WALL_MEMORY, held & CGROUP_MEMORY, "memory", why, err);
 	if (r == 0 && l->cpus_milli > 0)
-		r = demand(run, WALL_CPU, held & CGROUP_CPU, "share of the processors", &why, err);
+		r = demand(run, WALL_CPU, held & CGROUP_CPU, "share of the processors", why, err);
 	if (r < 0)
 		return r;
 
-	run->held = (unsigned int)held;
+	run->held = held;
 	if (held & CGROUP_MEMORY)
 		run->walls |= WALL_BIT(WALL_MEMORY);
 	if (held & CGROUP_CPU)
@@ -155,7 +144,42 @@ static int bound_by_groups(struct run *run, struct err *err)
 	/* Without a group RLIMIT_NPROC counts for the user namespace, which is the run. */
 	if (l->pids > 0)
 		run->walls |= WALL_BIT(WALL_PIDS);
+	if (l->mem > 0 && !(held & CGROUP_MEMORY))
+		run->unbounded = *why;
 	return 0;
+}
+
+/* Groups that can be had at once are; of those that systemd makes, nothing is known yet. */
+static int bound_by_groups(struct run *run, struct err *err)
+{
+	const struct sandbox_limits *l = &run->spec->limits;
+	const struct cgroup_limits limits = {
+		.mem = l->mem,
+		.pids = l->pids,
+		.cpus_milli = l->cpus_milli,
+		.count_cpu = l->cpu_ms > 0,
+	};
+	struct err why = { 0 };
+	int r;
+
+	if (limits.mem == 0 && limits.pids == 0 && limits.cpus_milli == 0 && !limits.count_cpu)
+		return 0;
+	r = cgroup_open(&limits, &run->cgroup, &why);
+	if (r < 0)
+		return err_wrap(err, r, "%s", why.msg);
+	if (cgroup_kind(run->cgroup) == CGROUP_SCOPE)
+		return 0;
+	return judge_groups(run, run->cgroup ? cgroup_settle(run->cgroup, &why) : 0, &why, err);
+}
+
+/* The init is in its scope, or systemd has said why not. */
+static int settle_scope(struct run *run, struct err *err)
+{
+	struct err why = { 0 };
+
+	if (cgroup_kind(run->cgroup) != CGROUP_SCOPE)
+		return 0;
+	return judge_groups(run, cgroup_settle(run->cgroup, &why), &why, err);
 }
 
 /* Who maps no ids has its init open all of it, which must be there when that is made. */
@@ -188,16 +212,24 @@ static int look(struct run *run, struct err *err)
 /* Outside, with an init that waits. */
 static int attend(struct run *run, struct sandbox_result *ret, struct err *err)
 {
-	int r = ns_map_ids(run, err);
+	int r;
 
+	/* First of all: systemd is at work on it meanwhile. */
+	if (run->cgroup)
+		cgroup_ask(run->cgroup, run->init);
+	r = ns_map_ids(run, err);
 	if (r == 0)
 		r = idmap_open(run, err);
 	if (r == 0)
 		r = line_say_ids(run, err);
+	if (r == 0 && run->cgroup)
+		cgroup_nudge(run->cgroup);
 	if (r == 0 && run->spec->view && !looks_early(run))
 		r = look(run, err);
 	if (r == 0)
 		r = idmap_trees(run, err);
+	if (r == 0)
+		r = settle_scope(run, err);
 	return r < 0 ? r : watch_run(run, ret, err);
 }
 
@@ -206,7 +238,7 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 	CLEANUP(run_done) struct run run;
 	int r;
 
-	*ret = (struct sandbox_result){ 0 };
+	*ret = (struct sandbox_result){ .cgroup = cgroup_kind_name(CGROUP_NONE) };
 	run_init(&run, spec);
 	r = sandbox_spec_check(spec, err);
 	if (r == 0)

@@ -9,7 +9,7 @@
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
 	(void)spec;
-	*ret = (struct sandbox_result){ 0 };
+	*ret = (struct sandbox_result){ .cgroup = "none" };
 	return err_set(err, -ENOTSUP,
 		       "this system cannot run a command in a sandbox: that needs Linux");
 }

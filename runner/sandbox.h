@@ -79,8 +79,8 @@ struct sandbox_limits {
 	uint64_t mem;        /* bytes, of the whole run */
 	uint64_t cpus_milli; /* thousandths of a processor */
 	uint64_t pids;       /* processes and threads, the run's init among them */
-	uint64_t wall_ms;
-	uint64_t grace_ms; /* between SIGTERM and SIGKILL when time is up */
+	uint64_t wall_ms;    /* from the moment at which all walls stand */
+	uint64_t grace_ms;   /* between SIGTERM and SIGKILL when time is up */
 	uint64_t
 	    cpu_ms; /* processor time, of the whole run where a cgroup counts it, else of each process */
 	uint64_t fsize;  /* bytes in a file */
@@ -193,8 +193,11 @@ struct sandbox_result {
 	bool timed_out;
 	bool oom_killed;
 	bool truncated;
-	const char *limit; /* the one that ended or cut it: "memory", "time", ...; NULL for none */
-	uint32_t walls;    /* bits of those in force */
+	const char *limit;  /* the one that ended or cut it: "memory", "time", ...; NULL for none */
+	uint32_t walls;     /* bits of those in force */
+	int landlock;       /* level of Landlock's interface that is in force; 0: none */
+	const char *cgroup; /* what holds the limits: "v1", "v2", "scope" of systemd, "none" */
+	struct err unbounded; /* why no cgroup bounds the memory, if that is so */
 	uint64_t duration_ms;
 	uint64_t cpu_ms;
 	uint64_t max_rss; /* bytes, of its largest process */

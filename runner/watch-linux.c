@@ -25,7 +25,8 @@
 #include "runner/sandbox-i.h"
 
 #define DEFAULT_GRACE_MS 2000
-#define CPU_LOOK_MS      100 /* how often processor time is looked at, if it is limited */
+#define SETUP_MS         300000 /* for the walls to stand, where a run has a limit of time at all */
+#define CPU_LOOK_MS      100    /* how often processor time is looked at, if it is limited */
 
 enum {
 	AT_LINE,
@@ -49,7 +50,7 @@ struct watch {
 	sigset_t mask; /* the caller's, to be restored, with what it did at SIGPIPE */
 	struct sigaction pipe;
 	bool restore;
-	uint64_t begun;    /* ms, as all times here */
+	uint64_t begun;    /* ms, as all times here: when the walls stood, or at first the set-up */
 	uint64_t deadline; /* 0: none */
 	bool ending;       /* SIGTERM is sent, and SIGKILL is next */
 	bool known;        /* how the command ended */
@@ -118,7 +119,7 @@ static int watch_open(struct watch *w, struct err *err)
 	if (w->clock < 0)
 		return err_sys(err, "making the clock of the run");
 	w->begun = now_ms();
-	w->deadline = l->wall_ms > 0 ? w->begun + l->wall_ms : 0;
+	w->deadline = l->wall_ms > 0 ? w->begun + SETUP_MS : 0;
 	pump_init(&w->pump, w->run);
 	return set_clock(w, err);
 }
@@ -152,6 +153,11 @@ static int on_clock(struct watch *w, struct err *err)
 		if (w->ending) {
 			kill_all(w);
 			w->deadline = 0;
+		} else if (w->ret->walls == 0) {
+			kill_all(w);
+			w->deadline = 0;
+			err_set(&w->failed, -ETIMEDOUT,
+				"the walls of the run did not stand after %d s", SETUP_MS / 1000);
 		} else {
 			w->ret->timed_out = true;
 			begin_end(w, "time");
@@ -200,6 +206,20 @@ static void on_refused(struct watch *w, short events)
 	w->listener = -1;
 }
 
+/* The walls stand, and the time of the run begins. */
+static void begin_time(struct watch *w, const struct line_msg *msg)
+{
+	const uint64_t most = w->run->spec->limits.wall_ms;
+
+	w->ret->walls = msg->walls;
+	w->ret->landlock = msg->value;
+	w->ret->cgroup = cgroup_kind_name(w->run->held ? cgroup_kind(w->run->cgroup) : CGROUP_NONE);
+	w->ret->unbounded = w->run->unbounded;
+	w->begun = now_ms();
+	if (!w->ending)
+		w->deadline = most > 0 ? w->begun + most : 0;
+}
+
 /* What the init and the child have to say; true at the end of the line. */
 static bool on_line(struct watch *w)
 {
@@ -215,7 +235,7 @@ static bool on_line(struct watch *w)
 			pump_take_terminal(&w->pump, fds[0]);
 		break;
 	case LINE_WALLS:
-		w->ret->walls = msg.walls;
+		begin_time(w, &msg);
 		if (n_fds == 1)
 			w->listener = fds[0];
 		break;
@@ -259,8 +279,12 @@ static int watch_loop(struct watch *w, struct err *err)
 				continue;
 			return err_sys(err, "waiting for the run");
 		}
-		if (at[AT_LINE].revents && on_line(w))
-			line_open = false;
+		if (at[AT_LINE].revents) {
+			line_open = !on_line(w);
+			r = set_clock(w, err);
+			if (r < 0)
+				return r;
+		}
 		if (at[AT_SIGNALS].revents)
 			on_signal(w);
 		if (at[AT_REFUSED].revents)

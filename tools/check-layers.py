@@ -39,6 +39,7 @@ OWNER = {
     r"(git2/.+|git2)\.h": "snapshot",
     r"(zlib|zconf)\.h": "snapshot",
     r"seccomp\.h": "runner",
+    r"systemd/.+\.h": "runner",
     r"(cmocka|cmocka_\w+)\.h": "tests",
 }
 

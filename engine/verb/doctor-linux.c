@@ -205,32 +205,49 @@ static void look_at_namespaces(struct engine_diagnosis *d)
 
 /* --- cgroups ---------------------------------------------------------------------------- */
 
-/* Which limits a run could be held to: groups for it are made, and removed. */
+static const char *fix_cgroups(unsigned int holds)
+{
+	if (access("/run/systemd/system", F_OK) < 0)
+		return IN_A_CONTAINER ", with cgroups of its own that can be written";
+	if (geteuid() != 0 && holds == 0)
+		return "log in by ssh or a console, or as root: loginctl enable-linger USER";
+	if (geteuid() != 0)
+		return "as root: '[Service] Delegate=cpu memory pids' in a file in "
+		       "/etc/systemd/system/user@.service.d, then log in again";
+	return "boot without cgroup_disable=";
+}
+
+/* Which limits a run could be held to, and by what; nothing is made for it. */
 static void look_at_cgroups(struct engine_diagnosis *d)
 {
 	static const struct {
-		int bit;
+		unsigned int bit;
 		const char *name;
 	} wanted[] = { { CGROUP_MEMORY, "memory" },
 		       { CGROUP_PIDS, "processes" },
 		       { CGROUP_CPU, "cpu" } };
+	static const char *const by[] = {
+		[CGROUP_NONE] = "",
+		[CGROUP_V1] = "by a cgroup (version 1) below that of the caller",
+		[CGROUP_V2] = "by a cgroup of this container",
+		[CGROUP_SCOPE] = "by a scope of systemd",
+	};
 	const struct cgroup_limits limits = { .mem = 64 << 20, .pids = 16, .cpus_milli = 1000 };
-	char missing[64] = "";
-	struct cgroup *group = NULL;
+	enum cgroup_kind kind;
 	struct err why = { 0 };
-	int holds = cgroup_open(&limits, &group, &why);
+	const unsigned int holds = cgroup_look(&limits, &kind, &why);
+	char missing[64] = "";
 
-	cgroup_close(group);
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-		if (holds < 0 || !(holds & wanted[i].bit))
+		if (!(holds & wanted[i].bit))
 			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
 				 "%s%s", *missing != '\0' ? ", " : "", wanted[i].name);
 	if (*missing == '\0')
-		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited");
+		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited, %s",
+			    by[kind]);
 	else
-		doctor_finds(d, ENGINE_WEAK, "cgroups",
-			     "use it through systemd-run --user --scope -p Delegate=yes",
-			     "they cannot limit %s of a run%s%.120s", missing,
+		doctor_finds(d, ENGINE_WEAK, "cgroups", fix_cgroups(holds),
+			     "they cannot limit %s of a run%s%.140s", missing,
 			     *why.msg != '\0' ? ": " : "", why.msg);
 }
 

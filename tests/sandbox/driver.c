@@ -219,6 +219,9 @@ static void write_result(const struct driver *d, const struct sandbox_result *re
 			json_add_text(walls, sandbox_wall_name((enum sandbox_wall)w));
 	}
 	json_set_int(j, "code", r);
+	json_set_int(j, "landlock", res->landlock);
+	json_set_text(j, "cgroup", res->cgroup);
+	json_set_text(j, "unbounded", res->unbounded.code < 0 ? res->unbounded.msg : NULL);
 	json_set_text(j, "error", r < 0 ? why->msg : NULL);
 	json_set_bool(j, "exec_failed", res->exec_failed);
 	json_set_int(j, "exit_code", res->exit_code);

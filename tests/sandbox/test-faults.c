@@ -16,18 +16,24 @@
 #include "tests/lib/test.h"
 
 static const char *failing = ""; /* the step that does */
+static const char *slow = "";    /* the step that takes longer than the run may */
+static uint64_t wall_ms;
+
+#define SLOW_MS 3200
 
 static int injected(struct err *err, const char *step)
 {
 	return err_set(err, -EDOM, "injected into %s", step);
 }
 
-/* In the place of each step, one that fails when it is told to. */
+/* In the place of each step, one that fails or takes its time when it is told to. */
 #define STEP(name, params, args)                                                                \
 	int __real_##name params;                                                               \
 	int __wrap_##name params;                                                               \
 	int __wrap_##name params                                                                \
 	{                                                                                       \
+		if (strcmp(slow, #name) == 0)                                                   \
+			usleep(SLOW_MS * 1000);                                                 \
 		return strcmp(failing, #name) == 0 ? injected(err, #name) : __real_##name args; \
 	}
 
@@ -39,6 +45,7 @@ STEP(line_say_ids, (struct run * run, struct err *err), (run, err))
 STEP(line_say_go, (struct run * run, struct err *err), (run, err))
 STEP(ns_become, (struct run * run, struct err *err), (run, err))
 STEP(ns_settle, (struct run * run, struct err *err), (run, err))
+STEP(ns_hide_cgroups, (struct err * err), (err))
 STEP(mounts_begin, (struct run * run, struct err *err), (run, err))
 STEP(mounts_enter, (struct run * run, struct err *err), (run, err))
 STEP(proc_mount, (struct err * err), (err))
@@ -52,10 +59,10 @@ STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
 
 static const char *const steps[] = {
-	"ns_clone",       "ns_map_ids", "idmap_open",    "line_say_ids", "line_say_go",
-	"idmap_trees",    "ns_become",  "ns_settle",     "mounts_begin", "mounts_enter",
-	"proc_mount",     "proc_mask",  "dev_build",     "tty_open",     "caps_bound",
-	"landlock_enter", "caps_drop",  "seccomp_enter", "limits_apply",
+	"ns_clone",     "ns_map_ids",     "idmap_open", "line_say_ids",    "line_say_go",
+	"idmap_trees",  "ns_become",      "ns_settle",  "ns_hide_cgroups", "mounts_begin",
+	"mounts_enter", "proc_mount",     "proc_mask",  "dev_build",       "tty_open",
+	"caps_bound",   "landlock_enter", "caps_drop",  "seccomp_enter",   "limits_apply",
 };
 
 static int count_fds(void)
@@ -109,6 +116,7 @@ static int leave_mark_with(bool tty, struct late *late, struct sandbox_result *r
 	spec.mounts = l->mounts;
 	spec.n_mounts = l->n;
 	spec.tty = tty;
+	spec.limits.wall_ms = wall_ms;
 	return sandbox_run(&spec, res, err);
 }
 
@@ -458,6 +466,23 @@ TEST(what_goes_on_beside_a_run_is_called_when_it_has_something_to_do)
 	CHECK_EQ(run_beside(&b, &res, &err), -EPROTO);
 	CHECK_STR(err.msg, "what went on beside it has failed");
 	CHECK_EQ(b.calls, 1);
+}
+
+TEST(the_time_of_a_run_begins_when_its_walls_stand)
+{
+	struct sandbox_result res;
+	struct err err = { 0 };
+
+	need_namespaces();
+	slow = "caps_bound";
+	wall_ms = SLOW_MS - 200;
+	CHECK_OK(leave_mark(false, &res, &err), &err);
+	slow = "";
+	wall_ms = 0;
+	CHECK(!res.timed_out);
+	CHECK_EQ(res.exit_code, 0);
+	CHECK(res.duration_ms < SLOW_MS);
+	CHECK_EQ(access(test_path("ran"), F_OK), 0);
 }
 
 TEST_MAIN("sandbox-faults")

@@ -33,6 +33,17 @@ def without_user_namespaces_nothing_runs(box):
 
 
 @test
+def where_no_key_can_be_reached_a_run_needs_none_of_its_own(box):
+    """As below the filters of Docker and nspawn, which a run inherits."""
+    calls = ["keyctl", "add_key", "request_key"]
+    every = [word for call in calls for word in ("--lack", f"{call}={EPERM}")]
+    assert box.run("echo", "ran", options=every).ends(0).lines() == ["ran"]
+    for one in range(2, len(every), 2):
+        box.run("echo", "ran", options=every[:one] + every[one + 2:]).refused("keys of its own")
+    lacking(box, f"keyctl={EPERM}").refused("keys of its own")
+
+
+@test
 def where_user_namespaces_are_used_up_nothing_runs(box):
     """For real: in a namespace whose root has forbidden more of them."""
     _, words = box.words([], ["echo", "ran"])

@@ -1,0 +1,61 @@
+/*
+ * scope.h - a cgroup from systemd: a transient scope around one process, with limits.
+ *
+ * Asked for over D-Bus, from the system's manager by root and from the user's own by anybody
+ * else.  In three steps, so that other work can be done meanwhile: scope_open() connects,
+ * scope_ask() sends the request, scope_wait() waits until the process has been moved.  None of
+ * the first two blocks.  The scope ends by itself with its last process.
+ *
+ * What was asked for is not always what one gets: a controller that the manager does not have
+ * itself is left out without a word.  Read the limits back from the group.
+ *
+ * libsystemd is loaded when the first scope is opened: a machine without systemd needs none.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+#define SCOPE_WAIT_MS 30000 /* how long a manager may take before it counts as silent */
+
+struct scope;
+
+/* How time passes and is waited for; a test has its own. */
+struct scope_clock {
+	uint64_t (*now_ms)(void *ctx);
+	int (*poll)(void *ctx, struct pollfd *fd, int ms); /* as poll(2) of one descriptor */
+	void *ctx;
+};
+
+struct scope_request {
+	const char *name;        /* of the unit; ends in ".scope" */
+	const char *description; /* for people who list units */
+	pid_t pid;               /* a child of ours, or ourselves */
+	uint64_t mem;            /* bytes; 0 is no limit, here and below */
+	uint64_t pids;
+	uint64_t cpus_milli;
+};
+
+/*
+ * A manager that could be asked: it answers on a socket, and knows processes by the numbers that
+ * we do.  `clock` NULL: the real one.  -ENOENT: no manager runs here; -EXDEV: it runs in another
+ * pid namespace, where our numbers mean other processes.
+ */
+NODISCARD int scope_open(const struct scope_clock *clock, struct scope **ret, struct err *why);
+NODISCARD int scope_ask(struct scope *s, const struct scope_request *request, struct err *why);
+
+/* Pass on what is ready to be passed on, without waiting. */
+void scope_nudge(struct scope *s);
+
+/* 0 when the scope stands.  -ETIMEDOUT if the manager has not said so within SCOPE_WAIT_MS. */
+NODISCARD int scope_wait(struct scope *s, struct err *why);
+
+/* The manager's process, whose own groups tell what it can give. */
+pid_t scope_manager_pid(const struct scope *s);
+
+void scope_close(struct scope *s); /* the connection; NULL is fine */
