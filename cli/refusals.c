@@ -46,6 +46,12 @@ static bool is_said_better(const struct engine_refusals *r, const char *rule)
 	return false;
 }
 
+/* Programs try system calls that they can do without: of one that went well there is no word. */
+static bool is_worth_it(const struct engine_run *run, const struct engine_refusal *refusal)
+{
+	return run->exit_code != 0 || strcmp(refusal->kind, "call") != 0;
+}
+
 /* The list as it was, and what was refused: an option that can be copied. */
 static void hint_net(const struct engine_run *run)
 {
@@ -54,9 +60,13 @@ static void hint_net(const struct engine_run *run)
 	int x = buf_append_str(&b, run->net);
 	bool any = false;
 
-	for (size_t i = 0; i < r->n && x >= 0; i++) {
+	/* What nobody has read nobody should allow: it is for the lines above, and no more. */
+	for (size_t i = 0, lines = 0; i < r->n && lines < LINES_MAX && x >= 0; i++) {
 		const char *rule = r->list[i].flag + strlen(NET_FLAG);
 
+		if (!is_worth_it(run, &r->list[i]))
+			continue;
+		lines++;
 		if (strncmp(r->list[i].flag, NET_FLAG, strlen(NET_FLAG)) != 0 ||
 		    is_said_better(r, rule))
 			continue;
@@ -67,12 +77,6 @@ static void hint_net(const struct engine_run *run)
 	}
 	if (any && x >= 0 && buf_str(&b))
 		fprintf(stderr, "hint: " NET_FLAG "%s\n", buf_str(&b));
-}
-
-/* Programs try system calls that they can do without: of one that went well there is no word. */
-static bool is_worth_it(const struct engine_run *run, const struct engine_refusal *refusal)
-{
-	return run->exit_code != 0 || strcmp(refusal->kind, "call") != 0;
 }
 
 void refusals_print(const struct engine_run *run)

@@ -3,8 +3,8 @@
  *
  * A call that the list forbids by name waits in the kernel until the caller has answered.  The
  * answer is an error, always: nothing here can let a call through, and nothing in the memory of
- * the run is looked at.  Who does not answer any more - because it is dead, or has heard enough -
- * closes the listener, and the kernel itself says ENOSYS from then on.
+ * the run is looked at.  When nobody answers any more, because the caller is dead, the kernel
+ * itself says ENOSYS.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -122,7 +122,7 @@ typedef int (*sandbox_beside_fn)(void *ctx, struct err *err);
 
 /*
  * The list of system calls has refused one; `args` are what it was called with.  After
- * SANDBOX_REFUSED_MAX of them no more are told.
+ * SANDBOX_REFUSED_MAX of them the run waits a millisecond for each.
  */
 typedef void (*sandbox_refused_fn)(void *ctx, const char *call, const uint64_t args[6]);
 

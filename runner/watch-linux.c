@@ -27,6 +27,7 @@
 #define DEFAULT_GRACE_MS 2000
 #define SETUP_MS         300000 /* for the walls to stand, where a run has a limit of time at all */
 #define CPU_LOOK_MS      100    /* how often processor time is looked at, if it is limited */
+#define REFUSED_PACE_MS  1      /* between two refusals, once there were very many */
 
 enum {
 	AT_LINE,
@@ -47,7 +48,8 @@ struct watch {
 	int beside;         /* the caller's, or -1 */
 	int listener;       /* owned, or -1: what the list of calls refuses */
 	unsigned int refused;
-	sigset_t mask; /* the caller's, to be restored, with what it did at SIGPIPE */
+	uint64_t hear_at; /* not before that; 0: at once */
+	sigset_t mask;    /* the caller's, to be restored, with what it did at SIGPIPE */
 	struct sigaction pipe;
 	bool restore;
 	uint64_t begun;    /* ms, as all times here: when the walls stood, or at first the set-up */
@@ -196,12 +198,17 @@ static int on_beside(struct watch *w, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Without POLLIN nobody is left who could ask. */
+/*
+ * Without POLLIN nobody is left who could ask.  Who is refused very often waits for it: a run must
+ * not keep its caller busy, nor make it stop counting.
+ */
 static void on_refused(struct watch *w, short events)
 {
-	if ((events & POLLIN) && refused_hear(w->run->spec, w->listener) == 0 &&
-	    ++w->refused < SANDBOX_REFUSED_MAX)
+	if ((events & POLLIN) && refused_hear(w->run->spec, w->listener) == 0) {
+		w->refused += w->refused < SANDBOX_REFUSED_MAX;
+		w->hear_at = w->refused < SANDBOX_REFUSED_MAX ? 0 : now_ms() + REFUSED_PACE_MS;
 		return;
+	}
 	close(w->listener);
 	w->listener = -1;
 }
@@ -263,7 +270,7 @@ static bool on_line(struct watch *w)
 static int watch_loop(struct watch *w, struct err *err)
 {
 	struct pollfd at[N_PLACES];
-	bool line_open = true;
+	bool line_open = true, pause;
 	int r;
 
 	for (;;) {
@@ -272,9 +279,10 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
 		at[AT_BESIDE] = (struct pollfd){ w->beside, POLLIN, 0 };
-		at[AT_REFUSED] = (struct pollfd){ w->listener, POLLIN, 0 };
+		pause = w->hear_at > now_ms() && w->listener >= 0;
+		at[AT_REFUSED] = (struct pollfd){ pause ? -1 : w->listener, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
-		if (poll(at, N_PLACES, -1) < 0) {
+		if (poll(at, N_PLACES, pause ? REFUSED_PACE_MS : -1) < 0) {
 			if (errno == EINTR)
 				continue;
 			return err_sys(err, "waiting for the run");

@@ -16,15 +16,10 @@ void scrub_done(struct scrub *s)
 	*s = (struct scrub){ 0 };
 }
 
-int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+static int add_value(struct scrub *s, const void *value, size_t len, struct err *err)
 {
 	struct buf *values;
 
-	if (len < SCRUB_SHORTEST)
-		return err_set(err, -EINVAL,
-			       "secret '%s' has less than %d bytes: nobody could tell it from the "
-			       "rest of the output",
-			       name, SCRUB_SHORTEST);
 	values = reallocarray(s->values, s->n + 1, sizeof(*values));
 	if (!values)
 		return err_nomem(err);
@@ -34,6 +29,58 @@ int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, 
 		return err_nomem(err);
 	s->n++;
 	return 0;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Cut the blanks off both ends. */
+static const char *trim(const char *text, size_t *len)
+{
+	while (*len > 0 && is_blank(text[*len - 1]))
+		--*len;
+	while (*len > 0 && is_blank(*text)) {
+		text++;
+		--*len;
+	}
+	return text;
+}
+
+/*
+ * A key of many lines is printed with other ends of them, behind a prefix, or in part: each of its
+ * lines is a secret too.  Of several, short ones are words that stand everywhere.
+ */
+static int add_lines(struct scrub *s, const char *value, size_t len, struct err *err)
+{
+	size_t inner_len = len, n, line_len;
+	const char *inner = trim(value, &inner_len), *end, *line;
+	const bool single = !memchr(inner, '\n', inner_len);
+	int r = 0;
+
+	for (; inner_len > 0 && r == 0; inner += n, inner_len -= n) {
+		end = memchr(inner, '\n', inner_len);
+		n = end ? (size_t)(end - inner) + 1 : inner_len;
+		line_len = n;
+		line = trim(inner, &line_len);
+		if (line_len < len && line_len >= (single ? SCRUB_SHORTEST : SCRUB_LINE_SHORTEST))
+			r = add_value(s, line, line_len, err);
+	}
+	return r;
+}
+
+int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+{
+	int r;
+
+	if (len < SCRUB_SHORTEST)
+		return err_set(err, -EINVAL,
+			       "secret '%s' has less than %d bytes: nobody could tell it from the "
+			       "rest of the output",
+			       name, SCRUB_SHORTEST);
+	r = add_value(s, value, len, err);
+	return r < 0 ? r : add_lines(s, value, len, err);
 }
 
 void scrub_stream_done(struct scrub_stream *s)

@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define SCRUB_SHORTEST 4 /* bytes; of a shorter one half of all output would be taken out */
+#define SCRUB_SHORTEST      4 /* bytes; of a shorter one half of all output would be taken out */
+#define SCRUB_LINE_SHORTEST 8 /* of a line of a secret that has several */
 
 struct scrub {
 	struct buf *values; /* owned */
@@ -19,7 +20,7 @@ struct scrub {
 
 void scrub_done(struct scrub *s);
 
-/* -EINVAL with a sentence that does not tell it, if it is too short. */
+/* And each of its lines.  -EINVAL with a sentence that does not tell it, if it is too short. */
 NODISCARD int scrub_add(struct scrub *s, const char *name, const void *value, size_t len,
 			struct err *err);
 

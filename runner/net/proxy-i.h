@@ -12,7 +12,8 @@
 
 #define PROXY_NAMES_MAX   1024 /* different ones in the life of a proxy */
 #define PROXY_LOOKUPS_MAX 32   /* at once */
-#define PROXY_EVENTS_MAX  1000
+#define PROXY_REFUSED_MAX 1000 /* after which asks wait */
+#define PROXY_PACE_MS     1
 
 /* A name that was asked for, and where it leads for the rest of the run. */
 struct pin {
@@ -47,6 +48,7 @@ struct proxy {
 	struct loop loop;
 	struct loop_watch asks;
 	bool ended;
+	uint64_t hear_at; /* asks are not read before that; 0: at once */
 	struct pin *pins;
 	unsigned n_pins, n_looking;
 	struct conn *conns;

@@ -77,7 +77,7 @@ static void on_asks(struct loop_watch *w)
 	struct ask ask;
 	ssize_t n;
 
-	for (int i = 0; i < ASKS_PER_STEP && !p->ended; i++) {
+	for (int i = 0; i < ASKS_PER_STEP && !p->ended && p->hear_at == 0; i++) {
 		n = recv(w->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
@@ -172,7 +172,17 @@ int proxy_fd(const struct proxy *p)
 	return p->loop.fd;
 }
 
-static void look_at_clock(struct proxy *p)
+/* Asks are read, or not for a moment. */
+static int pace(struct proxy *p, uint64_t now)
+{
+	if (p->hear_at <= now)
+		p->hear_at = 0;
+	else
+		loop_wake(&p->loop, p->hear_at);
+	return loop_watch(&p->loop, &p->asks, p->hear_at == 0 ? EPOLLIN : 0);
+}
+
+static int look_at_clock(struct proxy *p)
 {
 	const uint64_t now = loop_now();
 
@@ -188,6 +198,7 @@ static void look_at_clock(struct proxy *p)
 		else if (!c->dead && c->deadline != 0)
 			loop_wake(&p->loop, c->deadline);
 	}
+	return pace(p, now);
 }
 
 int proxy_step(struct proxy *p, struct err *err)
@@ -196,7 +207,9 @@ int proxy_step(struct proxy *p, struct err *err)
 
 	if (r < 0)
 		return r;
-	look_at_clock(p);
+	r = look_at_clock(p);
+	if (r < 0)
+		return err_wrap(err, r, "waiting for what the run asks of its proxy");
 	free_dead(p);
 	if (p->ended)
 		loop_stop(&p->loop, &p->asks);

@@ -34,10 +34,13 @@ void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, 
 	proxy_send(c->proxy, &answer, fd);
 }
 
+/* Who is refused very often waits for it: a run must not keep its caller busy, nor make it look away. */
 static void tell(struct proxy *p, const struct net_refusal *refusal)
 {
-	if (p->refused++ < PROXY_EVENTS_MAX && p->options.refused)
+	if (p->options.refused)
 		p->options.refused(p->options.refused_ctx, refusal);
+	if (++p->refused >= PROXY_REFUSED_MAX)
+		p->hear_at = loop_now() + PROXY_PACE_MS;
 }
 
 void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "runner/net/allow.h"
 
 static const char *const names[NET_N_RULES] = {
 	[NET_RULE_HOST] = "host",         [NET_RULE_PORT] = "port",
@@ -43,16 +44,43 @@ static void with_port(char *out, size_t size, const char *host, uint16_t port)
 		snprintf(out, size, "%s%.255s%s:%u", open, host, close, port);
 }
 
+/*
+ * A flag is an advice, and what asks may choose its words: it names what anybody could have on the
+ * open internet, and never this machine, its neighbours, or what only they could resolve.
+ */
+static bool may_be_offered(const char *host, size_t len)
+{
+	static const char *const local[] = { ".localhost", ".local",    ".internal", ".home.arpa",
+					     ".lan",       ".intranet", ".corp",     ".home" };
+	char text[ALLOW_HOST_MAX + 1];
+	struct addr addr;
+	size_t n;
+
+	if (!allow_canonical(host, len, text)) {
+		if (len >= sizeof(text) || memchr(host, '\0', len))
+			return false;
+		memcpy(text, host, len);
+		text[len] = '\0';
+		return addr_parse(text, &addr) == 0 && !addr_special(&addr);
+	}
+	n = strlen(text);
+	for (size_t i = 0; i < ARRAY_LEN(local); i++)
+		if (n > strlen(local[i]) && strcmp(text + n - strlen(local[i]), local[i]) == 0)
+			return false;
+	return strchr(text, '.') != NULL;
+}
+
 void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *host, size_t len,
 		      uint16_t port, const char *detail)
 {
-	char target[NET_HOST_SHOWN + 16], other[NET_HOST_SHOWN + 16];
+	char target[NET_HOST_SHOWN + 16];
 
 	*r = (struct net_refusal){ .rule = rule, .port = port };
 	show(r->host, sizeof(r->host), host, len);
 	show(r->detail, sizeof(r->detail), detail, strlen(detail));
 	with_port(target, sizeof(target), r->host, port);
-	with_port(other, sizeof(other), r->detail, port);
+	if (!may_be_offered(host, len))
+		return;
 	switch (rule) {
 	case NET_RULE_HOST:
 	case NET_RULE_PORT:
@@ -64,10 +92,6 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 		break;
 	case NET_RULE_ADDRESS:
 	case NET_RULE_SELF:
-		/* A long name leaves no room for the address; then there is no flag to copy. */
-		if (strlen(target) + strlen(other) + 8 < sizeof(r->flag))
-			snprintf(r->flag, sizeof(r->flag), "--net %.300s,%.60s", target, other);
-		break;
 	case NET_RULE_NAME:
 	case NET_RULE_SNI:
 	case NET_RULE_HTTP:

@@ -30,7 +30,8 @@ struct net_refusal {
 	char host[NET_HOST_SHOWN];   /* as asked for; what cannot be shown is escaped */
 	uint16_t port;               /* 0: only the name was asked for */
 	char detail[NET_HOST_SHOWN]; /* the address or the other host; "" if there is none */
-	char flag[NET_FLAG_MAX];     /* what would allow it; "" if nothing would */
+	char flag
+	    [NET_FLAG_MAX]; /* what would allow it; "" if nothing would, or nothing should be advised */
 };
 
 /* Fill in the host, with anything in it, and the flag that belongs to the rule. */

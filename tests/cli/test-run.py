@@ -128,6 +128,15 @@ def nothing_set_id_is_left_behind(w):
 
 
 @live_test
+def every_refusal_is_counted(w):
+    act = ("import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+           "for i in range(1500):\n    libc.mount(0, 0, 0, 0, 0)\n    assert ctypes.get_errno() == 1\n"
+           "libc.sethostname(0, 0)")
+    got = run(w, "--", "/usr/bin/python3", "-I", "-c", act)
+    assert {r["what"]: r["count"] for r in got["refusals"]} == {"mount": 1500, "sethostname": 1}, got
+
+
+@live_test
 def there_is_no_network_unless_it_is_asked_for(w):
     show = "cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"
     assert sh(w, show)["stdout"] == "lo\n"

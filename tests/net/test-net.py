@@ -395,7 +395,7 @@ def a_name_that_leads_to_a_closed_address_is_refused(w):
 def a_name_that_leads_to_this_machine_is_refused(w):
     got, refusals = act(w, "own.example:8080", "connect", "own.example:8080")
     assert " 403 " in got and rules(refusals) == ["self"], (got, refusals)
-    assert refusals[0]["flag"] == f"--net own.example:8080,{OWN}:8080"
+    assert refusals[0]["flag"] == "", "nobody is advised to open this machine"
     got, _ = act(w, f"own.example:8080,{OWN}:8080", "connect", "own.example:8080")
     assert " 200 " in got
 
@@ -517,7 +517,8 @@ def what_is_neither_tls_nor_http_needs_a_rule_that_says_so(w):
                        (7001, r"\x80\x2e\x01\x03\x01")):
         target = f"ok.example:{port}"
         got, refusals = act(w, target, "slow", target, text)
-        assert got == "hello\n" and rules(refusals) == ["protocol"], (text, got, refusals)
+        assert rules(refusals) == ["protocol"], (text, got, refusals)
+        assert got in ("", "hello\n"), "its own words may be faster, or not; ours never come back"
         assert refusals[0]["flag"] == f"--net {target}/tcp", refusals
         assert "neither TLS nor HTTP" in refusals[0]["sentence"], refusals
 

@@ -163,7 +163,7 @@ def where_somebody_listens_already_the_list_is_the_same(box):
 
 
 @test
-def after_a_thousand_refusals_there_is_still_no_way_in(box):
+def after_a_thousand_refusals_the_answer_is_the_same(box):
     act = ("import ctypes, collections\nlibc = ctypes.CDLL(None, use_errno=True)\n"
            "seen = collections.Counter()\n"
            "for i in range(1500):\n"
@@ -171,7 +171,7 @@ def after_a_thousand_refusals_there_is_still_no_way_in(box):
            "    seen[ctypes.get_errno()] += 1\n"
            "print(dict(seen))")
     got = box.python(act).ends(0)
-    assert eval(got.out) == {EPERM: 1000, ENOSYS: 500}, str(got)
+    assert eval(got.out) == {EPERM: 1500}, str(got)
     assert eval(box.python(act, options=["--untold"]).ends(0).out) == {EPERM: 1500}
 
 

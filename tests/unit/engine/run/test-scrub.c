@@ -86,6 +86,27 @@ TEST(a_secret_that_is_too_short_is_refused_and_not_told)
 	CHECK_EQ(scrub_add(&s, "PIN", "", 0, &err), -EINVAL);
 }
 
+TEST(a_secret_of_many_lines_is_taken_out_as_a_whole_and_by_its_lines)
+{
+	CLEANUP(scrub_done) struct scrub s = { 0 };
+
+	add(&s, "-----BEGIN KEY-----\nMIIEvQIBADAN\n  BgkqhkiG9w0B  \r\n}\nname\n");
+	for (size_t piece = 1; piece < 80; piece++) {
+		expect(&s, "a-----BEGIN KEY-----\nMIIEvQIBADAN\n  BgkqhkiG9w0B  \r\n}\nname\nb",
+		       piece, "a***b");
+		expect(&s, "> MIIEvQIBADAN\r\n> BgkqhkiG9w0B\r\n", piece, "> ***\r\n> ***\r\n");
+		expect(&s, "{ name } MIIEvQ", piece, "{ name } MIIEvQ");
+	}
+}
+
+TEST(the_end_of_a_line_is_no_part_of_a_secret)
+{
+	CLEANUP(scrub_done) struct scrub s = { 0 };
+
+	add(&s, "pass\n");
+	expect(&s, "pass, pass\n", 1, "***, ***");
+}
+
 TEST(a_word_is_scrubbed_as_a_whole)
 {
 	CLEANUP(scrub_done) struct scrub s = { 0 };

@@ -253,15 +253,39 @@ TEST(a_refusal_names_the_flag_that_would_allow_it)
 	CHECK_STR(r.flag, "--net evil.org:443");
 	CHECK_STR(net_refusal_explain(&r, text, sizeof(text)),
 		  "'evil.org:443' is not in the list of allowed hosts");
-	net_refusal_init(&r, NET_RULE_LITERAL, "::1", 3, 443, "");
-	CHECK_STR(r.flag, "--net [::1]:443");
-	net_refusal_init(&r, NET_RULE_ADDRESS, "a.org", 5, 80, "10.0.0.1");
-	CHECK_STR(r.flag, "--net a.org:80,10.0.0.1:80");
+	net_refusal_init(&r, NET_RULE_LITERAL, "2606:2800::1", 12, 443, "");
+	CHECK_STR(r.flag, "--net [2606:2800::1]:443");
 	net_refusal_init(&r, NET_RULE_PROTOCOL, "a.org", 5, 7000, "");
 	CHECK_STR(r.flag, "--net a.org:7000/tcp");
 	net_refusal_init(&r, NET_RULE_SNI, "a.org", 5, 443, "b.org");
 	CHECK_STR(r.flag, "");
 	CHECK_HAS(net_refusal_explain(&r, text, sizeof(text)), "b.org");
+}
+
+TEST(no_flag_leads_to_this_machine_or_its_neighbours)
+{
+	static const char *const never[] = {
+		"127.0.0.1",   "169.254.169.254",
+		"10.0.0.1",    "::1",
+		"fd00::1",     "0.0.0.0",
+		"localhost",   "metadata.google.internal",
+		"a.local",     "router",
+		"x.localhost", "a b.org",
+		"a.org,b",     "",
+		"--help",
+	};
+	struct net_refusal r;
+
+	for (size_t i = 0; i < ARRAY_LEN(never); i++) {
+		net_refusal_init(&r, NET_RULE_HOST, never[i], strlen(never[i]), 80, "");
+		CHECK_STR(r.flag, "");
+		net_refusal_init(&r, NET_RULE_LITERAL, never[i], strlen(never[i]), 80, "");
+		CHECK_STR(r.flag, "");
+	}
+	net_refusal_init(&r, NET_RULE_ADDRESS, "a.org", 5, 80, "10.0.0.1");
+	CHECK_STR(r.flag, "");
+	net_refusal_init(&r, NET_RULE_SELF, "a.org", 5, 80, "8.8.8.8");
+	CHECK_STR(r.flag, "");
 }
 
 TEST(a_refusal_shows_no_byte_that_could_drive_a_terminal)
