@@ -1,0 +1,180 @@
+"""What the guest does: enters every situation in turn, sends what the probe found, powers off.
+
+Runs as root in a system service. A result is one line of JSON on a port of the emulator, sent
+as soon as the situation has ended, so that it is kept whatever happens to the guest later.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, "/guest")
+
+import situations  # noqa: E402  (found through the line above)
+
+RUN = Path("/run/guest")
+PORT = Path("/dev/virtio-ports/results")
+PROBE = ["/usr/bin/python3", "-B", "/guest/probe.py"]
+PROBE_SECONDS = 900
+AFTER_SECONDS = 180
+LOGIN_PORT = {"root": "hvc1", "u": "hvc2"}
+SETTINGS = json.loads(Path("/guest/settings.json").read_text())
+STARTED = time.monotonic()
+
+
+def seconds_left():
+    return SETTINGS["minutes"] * 60 - (time.monotonic() - STARTED)
+
+
+def say(text):
+    print(f"guest: {time.monotonic() - STARTED:.0f} s: {text}", flush=True)
+
+
+def quiet(*words, seconds=60):
+    try:
+        return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=seconds, check=False).stdout
+    except subprocess.TimeoutExpired as late:
+        return f"{late.stdout or ''}\nstopped after {seconds} s"
+
+
+def command_line(one, words):
+    if one.enter[:1] == ["su"]:
+        return [*one.enter, shlex.join(words)]
+    return [*one.enter, *words]
+
+
+def log_in(one, words, seconds):
+    """A getty logs the user in; the shell's profile runs the words; the session ends with them."""
+    done, unit = RUN / "login-done", f"serial-getty@{LOGIN_PORT[one.login]}.service"
+    done.unlink(missing_ok=True)
+    script = RUN / "login"
+    script.write_text(f"#!/bin/sh\n{shlex.join(command_line(one, words))} >/run/guest/login-output 2>&1\n"
+                      "echo $? >/run/guest/login-done\n")
+    script.chmod(0o755)
+    quiet("systemctl", "start", unit)
+    deadline = time.monotonic() + seconds
+    while not done.exists() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    ended = done.exists()
+    quiet("systemctl", "stop", unit)
+    script.unlink()
+    output = RUN / "login-output"
+    said = output.read_text(errors="replace") if output.exists() else ""
+    return said if ended else f"{said}\nthe login did not end within {seconds:.0f} s"
+
+
+def enter(one, words, seconds):
+    """Run the words in a situation; what they print is for the transcript only."""
+    for stale in ("login-output", "login-done"):
+        (RUN / stale).unlink(missing_ok=True)
+    if one.login:
+        return log_in(one, words, seconds)
+    return quiet(*command_line(one, words), seconds=seconds)
+
+
+def afterwards(one, out):
+    """From outside, as the same user: do clones outlive the situation, and is anything left?"""
+    words = [*PROBE, "after", one.name, str(out)]
+    if one.user != "root":
+        number = situations.UID[one.user]
+        words = ["runuser", "-u", one.user, "--", "env", "-C", "/", f"HOME=/home/{one.user}", *(
+            [f"XDG_RUNTIME_DIR=/run/user/{number}"] if one.manager else []), *words]
+    return quiet(*words, seconds=AFTER_SECONDS)
+
+
+def clean(one):
+    """The next situation starts without a store, a daemon or a mount of this one."""
+    home = Path("/root" if one.user == "root" else f"/home/{one.user}")
+    with open("/proc/self/mounts") as mounts:
+        for line in mounts:
+            where, kind = line.split()[1:3]
+            if kind.startswith("fuse") and kind != "fusectl":
+                quiet("umount", "-l", where)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")[0]
+            if os.path.basename(name).startswith((b"cowfsd", b"snapcow")):
+                os.kill(int(pid), 9)
+        except OSError:
+            pass
+    shutil.rmtree(home / ".local" / "share" / "snapcow", ignore_errors=True)
+    quiet("systemctl", "reset-failed")
+
+
+def probe(one):
+    out = RUN / f"{one.name}.json"
+    seconds = min(PROBE_SECONDS, seconds_left())
+    said = enter(one, [*PROBE, "probe", one.name, str(out)], seconds)
+    if out.exists() and not one.container and json.loads(out.read_text()).get("left_mounted"):
+        said += afterwards(one, out)
+    found = json.loads(out.read_text()) if out.exists() else {"checks": {}, "commands": []}
+    if not found.get("ended"):
+        found["checks"]["probe"] = {"result": "fails", "why": "the probe did not end: " + said.strip()[-400:]}
+    found["said"] = said[-4000:]
+    return found
+
+
+def run_tests(one):
+    """The test programs in this situation; a user runs those that are not about becoming one."""
+    results = []
+    for test in SETTINGS["tests"]:
+        if "--user" in test["cmd"] and one.user != "root":
+            continue
+        if seconds_left() < 60:
+            results.append({"name": test["name"], "result": "not tried", "why": "the time was up"})
+            continue
+        out = RUN / "test.json"
+        out.unlink(missing_ok=True)
+        (RUN / "test-command.json").write_text(json.dumps(test))
+        said = enter(one, [*PROBE, "test", test["name"], str(out)], min(test["timeout"] * 6, seconds_left()))
+        one_result = json.loads(out.read_text()) if out.exists() else {
+            "name": test["name"], "result": "fails", "why": "it did not end: " + said.strip()[-400:]}
+        results.append(one_result)
+        say(f"{one.name}: {test['name']}: {one_result['result']} {one_result.get('why', '')[:200]}")
+        clean(one)
+    return results
+
+
+def facts():
+    return {"kernel": os.uname().release, "machine": os.uname().machine,
+            "systemd": quiet("systemctl", "--version").split("\n")[0],
+            "boot_seconds": float(Path("/proc/uptime").read_text().split()[0])}
+
+
+def main():
+    RUN.mkdir(mode=0o1777, exist_ok=True)
+    RUN.chmod(0o1777)
+    quiet("cp", "-a", "/guest/install/.", "/")
+    quiet("systemctl", "daemon-reload")
+    known = facts()
+    say(f"up, {known}")
+    with PORT.open("wb", buffering=0) as port:
+        for name in SETTINGS["situations"]:
+            one = situations.BY_NAME[name]
+            if seconds_left() < 60:
+                say(f"the time is up before {name}")
+                break
+            say(name)
+            begin = time.monotonic()
+            found = probe(one)
+            clean(one)
+            if SETTINGS["tests"] and one.tests:
+                found["tests"] = run_tests(one)
+            found.update(name=name, what=one.what, seconds=round(time.monotonic() - begin), **known,
+                         suite=SETTINGS["suite"], arch=SETTINGS["arch"], commit=SETTINGS["commit"])
+            line = json.dumps(found).encode() + b"\n"
+            while line:
+                line = line[port.write(line):]
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        subprocess.run(["systemctl", "poweroff", "--force"], check=False)

@@ -1,0 +1,411 @@
+"""One situation, looked at from inside: what the program does here, and what it leaves behind.
+
+usage: probe.py probe|after|test NAME OUT
+
+`probe` runs in the situation, `after` as the same user once it has ended, `test` runs one test
+program. What was found is written to OUT after every step, so that a probe that hangs tells how
+far it got. A check is ok or fails. A limit holds; where no manager can be asked, it may be refused
+with a reason (status 125) or said to be missing.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, "/guest")
+
+import situations  # noqa: E402  (found through the line above)
+
+CGROUPS = Path("/sys/fs/cgroup")
+OURS = re.compile(r"snap|cowfs")
+INSTALLED_UNITS = ("snapcow.service", "snapcow.socket")
+COMMAND_SECONDS = 120
+RESTART_SECONDS = 30  # emulated; a second on a machine
+MEASURED_RUNS = 5
+BURN_MARK = "snap-guest-burn"
+
+GROW_HEAP = "x = bytearray(b'1') * (300 << 20); print('grew')"
+GROW_MEMFD = """
+import os
+fd = os.memfd_create('x')
+for _ in range(300):
+    os.write(fd, b'1' * (1 << 20))
+print('grew')
+"""
+FORK = """
+import os, signal, time
+made = []
+try:
+    while len(made) < 60:
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(60)
+            os._exit(0)
+        made.append(pid)
+except OSError:
+    pass
+print('grew' if len(made) == 60 else f'stopped at {len(made)}')
+for pid in made:
+    os.kill(pid, signal.SIGKILL)
+"""
+BURN = f"""
+import time  # {BURN_MARK}
+begin, cpu = time.monotonic(), time.process_time()
+while time.process_time() - cpu < 1.5:
+    pass
+print('ratio', round((time.monotonic() - begin) / 1.5, 2))
+"""
+
+
+def read(path):
+    try:
+        return Path(path).read_text().strip()
+    except OSError as e:
+        return f"({e.strerror})"
+
+
+def group_path(pid="self"):
+    for line in read(f"/proc/{pid}/cgroup").splitlines():
+        if line.startswith("0::"):
+            return line[3:]
+    return None
+
+
+def group_facts(path):
+    folder = CGROUPS / path.lstrip("/")
+    return {"path": path, "type": read(folder / "cgroup.type"), "controllers": read(folder / "cgroup.controllers"),
+            "subtree_control": read(folder / "cgroup.subtree_control")}
+
+
+def our_groups():
+    """Groups whose name says that the program made them."""
+    return {os.path.join(at, name) for at, names, _ in os.walk(CGROUPS) for name in names if OURS.search(name)}
+
+
+def daemons():
+    """Process ids of cowfsd that belong to this user."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+            if os.path.basename(words[0]) == b"cowfsd" and os.stat(f"/proc/{pid}").st_uid == os.getuid():
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def manager_controllers(one):
+    """What the manager that this user can ask has to give."""
+    if not one.manager:
+        return []
+    unit = "" if os.getuid() == 0 else f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
+    return read(CGROUPS / unit / "cgroup.controllers").split()
+
+
+class Probe:
+    def __init__(self, name, out):
+        self.one, self.out = situations.BY_NAME[name], Path(out)
+        self.found = {"checks": {}, "commands": [], "ended": False}
+        if self.out.exists():
+            self.found = json.loads(self.out.read_text())
+        os.environ.setdefault("HOME", os.path.expanduser("~"))
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+    def save(self):
+        part = self.out.with_suffix(".part")
+        part.write_text(json.dumps(self.found))
+        part.rename(self.out)
+
+    def check(self, name, result, why=""):
+        if isinstance(result, bool):
+            result = "ok" if result else "fails"
+        self.found["checks"][name] = {"result": result, "why": why}
+        self.save()
+
+    def run(self, *words, seconds=COMMAND_SECONDS, watch=None):
+        """Run a command and put it into the transcript."""
+        begin = time.monotonic()
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, errors="replace", cwd=self.found.get("project", "/"))
+        if watch:
+            watch(child)
+        try:
+            out, err = child.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+            err += f"\nprobe: stopped after {seconds} s"
+        done = {"command": list(words), "status": child.returncode, "out": out[-3000:], "err": err[-2000:],
+                "ms": round((time.monotonic() - begin) * 1000)}
+        self.found["commands"].append(done)
+        self.save()
+        return {**done, "out": out}
+
+    def snap(self, *words, **more):
+        return self.run("snap", *words, **more)
+
+    def snap_json(self, *words):
+        try:
+            return json.loads(self.snap(*words, "--json")["out"])
+        except ValueError:
+            return {}
+
+    def make_project(self):
+        self.found["project"] = tempfile.mkdtemp(prefix="project-", dir=os.environ["HOME"])
+        project = Path(self.found["project"])
+        (project / "greet").write_text("hello\n")
+        self.run("sh", "-c", "git init -q && git config user.name a && git config user.email a@example.org && "
+                 "git add . && git commit -qm one")
+
+    # What is probed, in this order.
+
+    def probe(self):
+        self.found["group"] = before = group_facts(group_path())
+        self.make_project()
+        self.found["doctor"] = self.snap_json("doctor")
+        after = group_facts(group_path())
+        self.check("doctor-looks", after == before, f"doctor changed the caller's group: {before} is now {after}")
+        self.probe_run()
+        self.probe_limits()
+        self.check_doctor()
+        self.probe_promote()
+        self.measure()
+        self.check_own_group(before)
+        self.probe_restart()
+        self.check_groups("tree")
+        if self.one.container:
+            self.stop()
+        else:
+            self.leave_mounted()
+        self.found["ended"] = True
+        self.save()
+
+    def probe_run(self):
+        done = self.snap("run", "--", "true")
+        why = f"status {done['status']}: {done['err'].strip()}"
+        if not self.one.fuse:
+            refused = done["status"] not in (0, None) and "fuse" in done["err"]
+            self.check("run", "refused" if refused else "fails", why)
+        else:
+            self.check("run", done["status"] == 0, why)
+        result = self.snap_json("run", "--", "true") if done["status"] == 0 else {}
+        self.found["walls"] = result.get("isolation")
+
+    def judge_limit(self, name, done, stopped, controller, about):
+        """`stopped` says that the command ran and met the limit. A limit may be missing, with a word about
+        it, only where no manager can be asked for a scope, or one that does not have the controller."""
+        err = done["err"].strip()
+        why = f"status {done['status']}: {done['out'].strip()} {err}".strip()
+        if stopped:
+            self.check(name, "holds", why)
+        elif controller in manager_controllers(self.one) or done["status"] not in (0, 125) or not re.search(about, err):
+            self.check(name, "fails", why)
+        else:
+            self.check(name, "refused" if done["status"] == 125 else "said", why)
+
+    def probe_limits(self):
+        if not self.one.fuse:
+            return
+        for name, script in (("mem-heap", GROW_HEAP), ("mem-memfd", GROW_MEMFD)):
+            done = self.snap("run", "--mem", "64M", "--", "python3", "-c", script)
+            self.judge_limit(name, done, "grew" not in done["out"] and done["status"] in (1, 137), "memory",
+                             "memory|cgroup")
+        done = self.snap("run", "--pids", "20", "--", "python3", "-c", FORK)
+        self.judge_limit("pids", done, "stopped at" in done["out"], "pids", "process|pids|cgroup")
+        done = self.snap("run", "--cpus", "0.5", "--", "python3", "-c", BURN, watch=self.look_at_run)
+        ratio = re.search(r"ratio ([\d.]+)", done["out"])
+        self.judge_limit("cpus", done, bool(ratio) and float(ratio.group(1)) >= 1.6, "cpu", "cpu|processor|cgroup")
+
+    def look_at_run(self, child):
+        """Note the group of the command while it runs, and the limits that are set on it."""
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while child.poll() is None and time.monotonic() < deadline:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                words = read(f"/proc/{pid}/cmdline").split("\0")
+                if BURN_MARK in read(f"/proc/{pid}/cmdline") and words[0] == "python3":
+                    path = group_path(pid)
+                    if path is None:
+                        continue
+                    limits, at = [], CGROUPS / path.lstrip("/")
+                    while at != CGROUPS and at.is_relative_to(CGROUPS):
+                        limits.append({"group": at.name, **{k: read(at / k) for k in (
+                            "cgroup.type", "memory.max", "memory.swap.max", "pids.max", "cpu.max")}})
+                        at = at.parent
+                    self.found["group_of_run"] = {"path": path, "limits": limits}
+                    return
+            time.sleep(0.05)
+
+    def check_doctor(self):
+        """Does doctor promise what was seen, no more and no less?"""
+        checks, doctor = self.found["checks"], self.found["doctor"]
+        said = {c["name"]: c for c in doctor.get("checks", [])}
+        if not said:
+            self.check("doctor-true", False, "doctor --json printed no checks")
+            return
+        wrong = []
+        ran = checks["run"]["result"] == "ok"
+        if doctor["ok"] != ran:
+            wrong.append(f"doctor says ok={doctor['ok']}, and a run {'works' if ran else 'does not'}")
+        limits = {n: checks[n]["result"] for n in ("mem-heap", "mem-memfd", "pids", "cpus") if n in checks}
+        if limits:
+            hold = all(r == "holds" for r in limits.values())
+            cgroups = said.get("cgroups", {})
+            if cgroups.get("ok") != hold:
+                wrong.append(f"doctor says of cgroups: {cgroups.get('level')}, '{cgroups.get('detail')}'; "
+                             f"seen: {limits}")
+        self.check("doctor-true", not wrong, "; ".join(wrong))
+
+    def probe_promote(self):
+        if not self.one.fuse:
+            return
+        project, wrong = Path(self.found["project"]), []
+        self.snap("clone", "-n", "try")
+        path = self.snap("mount", "try")["out"].strip()
+        try:
+            (Path(path) / "new").write_text("new\n")
+        except OSError as e:
+            wrong.append(f"writing to the clone '{path}': {e.strerror}")
+        for words in (("promote", "--check", "test -e new", "try"), ("undo",)):
+            done = self.snap(*words)
+            if done["status"] != 0:
+                wrong.append(f"{words[0]}: status {done['status']}: {done['err'].strip()}")
+            there, want = (project / "new").exists(), words[0] == "promote"
+            if there != want:
+                wrong.append(f"after {words[0]} the new file is {'there' if there else 'not there'}")
+        self.snap("rm", "--force", "try")
+        self.check("promote", not wrong, "; ".join(wrong))
+
+    def measure(self):
+        """What a run costs here, beside what systemd takes for an empty scope."""
+        if self.found["checks"]["run"]["result"] != "ok" or not self.one.measured:
+            return
+        user = [] if os.getuid() == 0 else ["--user"]
+        commands = {"snap run": ["snap", "run", "--", "true"]}
+        if self.one.manager:
+            commands["systemd-run --scope"] = ["systemd-run", *user, "-q", "--scope", "true"]
+        cost = {}
+        for name, words in commands.items():
+            done = [self.run(*words) for _ in range(MEASURED_RUNS)]
+            if all(d["status"] == 0 for d in done):
+                cost[name] = round(statistics.median(d["ms"] for d in done))
+        self.found["cost_ms"] = cost
+
+    def readable(self, path):
+        return self.run("timeout", "5", "cat", f"{path}/greet")["status"] == 0
+
+    def probe_restart(self):
+        """cowfsd is killed: does the mount come back by itself?"""
+        if not self.one.fuse:
+            return
+        path = self.snap("clone", "-n", "stay")["out"].strip()
+        if not path or not self.readable(path):
+            self.check("restart", False, f"the clone '{path}' cannot be read")
+            return
+        self.found["left_mounted"] = path
+        victims = daemons()
+        self.found["daemon_group"] = [group_path(pid) for pid in victims]
+        if not victims:
+            self.check("restart", False, "there is no cowfsd to kill")
+            return
+        for pid in victims:
+            os.kill(pid, 9)
+        begin = time.monotonic()
+        while time.monotonic() - begin < RESTART_SECONDS:
+            if daemons() and self.readable(path):
+                self.check("restart", "ok", f"after {time.monotonic() - begin:.1f} s")
+                return
+            time.sleep(0.2)
+        self.snap("mount", "stay")
+        self.check("restart", False, f"not mounted again within {RESTART_SECONDS} s; after the next command it is "
+                   f"{'' if self.readable(path) else 'not '}readable")
+
+    def check_groups(self, name):
+        """No group of a run is left; that of a cowfsd that runs may be."""
+        alive = [str(CGROUPS / (group_path(p) or "/").lstrip("/")) for p in daemons()]
+        own = str(CGROUPS / self.found["group"]["path"].lstrip("/"))
+        expected = {g for g in our_groups() for a in [*alive, own] if a == g or a.startswith(g + "/")}
+        left = sorted(g for g in our_groups() - expected if not (self.one.container and g.endswith("/snap-leaf")))
+        self.check(name, "none" if not left else "fails", f"left behind: {' '.join(left)}" if left else "")
+
+    def check_own_group(self, before):
+        """As it was. In a container that is ours, all processes may have moved into a leaf."""
+        after = group_facts(group_path())
+        moved = self.one.container and after["path"].endswith("/snap-leaf") and after["type"] == "domain"
+        self.check("group", moved or after == before, f"the caller's group was {before}, is now {after}")
+
+    def check_units(self):
+        managers = [["systemctl"]]
+        if os.getuid() != 0:
+            managers = [["systemctl", "--user"]] if "XDG_RUNTIME_DIR" in os.environ else []
+        left = []
+        for manager in managers:
+            lines = self.run(*manager, "list-units", "--all", "--plain", "--no-legend")["out"].splitlines()
+            left += [line for line in lines if OURS.search(line.split()[0])
+                     and not line.split()[0].startswith(INSTALLED_UNITS) and ".slice" not in line.split()[0]
+                     and not line.split()[0].endswith((".mount", ".device"))]
+        self.check("units", "none" if not left else "fails", f"units left behind: {'; '.join(left)}" if left else "")
+
+    def leave_mounted(self):
+        self.found["daemon_group_left"] = [group_path(pid) for pid in daemons()]
+        if "left_mounted" not in self.found:
+            self.stop()
+
+    def stop(self):
+        done = self.snap("stop", "--force")
+        deadline = time.monotonic() + 10
+        while daemons() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if daemons():
+            self.check("stop", False, f"cowfsd still runs after stop: status {done['status']} {done['err']}")
+        self.check_groups("after-tree")
+        if not self.one.container:
+            self.check_units()
+        self.run("rm", "-rf", self.found["project"])
+
+    def after(self):
+        path = self.found["left_mounted"]
+        good = bool(daemons()) and self.readable(path)
+        self.check("outlives", good, "" if good else f"cowfsd {'runs' if daemons() else 'is gone'}, '{path}' cannot "
+                   f"be read; it was in {self.found.get('daemon_group_left')}")
+        self.stop()
+
+
+def run_test(name, out):
+    """One test program; its TAP is counted."""
+    test = json.loads(Path("/run/guest/test-command.json").read_text())
+    begin = time.monotonic()
+    done = subprocess.run(test["cmd"], env={**os.environ, **test["env"], "LC_ALL": "C.UTF-8"}, cwd="/tmp",
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    lines = done.stdout.splitlines()
+    skipped = [line for line in lines if re.match(r"(ok\b.*|1\.\.0 *)# *skip", line, re.I)]
+    passed = [line for line in lines if line.startswith("ok") and line not in skipped]
+    failed = [line for line in lines if line.startswith("not ok")]
+    result = "fails" if failed or done.returncode not in (0, 77) else "passed" if passed else "skipped"
+    why = "; ".join(failed) or (f"status {done.returncode}" if result == "fails" else "; ".join(skipped))
+    found = {"name": name, "result": result, "why": why[:1000], "passed": len(passed), "failed": len(failed),
+             "skipped": len(skipped), "seconds": round(time.monotonic() - begin),
+             "output": done.stdout[-6000:] if result == "fails" else ""}
+    part = Path(out).with_suffix(".part")
+    part.write_text(json.dumps(found))
+    part.rename(out)
+
+
+def main():
+    verb, name, out = sys.argv[1:]
+    if verb == "test":
+        run_test(name, out)
+    else:
+        probe = Probe(name, out)
+        {"probe": probe.probe, "after": probe.after}[verb]()
+
+
+if __name__ == "__main__":
+    main()

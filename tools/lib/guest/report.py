@@ -1,0 +1,102 @@
+"""Results of guests: read, judged, and printed as Markdown."""
+
+import json
+
+import situations
+
+# Column: the checks it stands for. A cell is the worst of them.
+COLUMNS = {
+    "run": ["run"],
+    "heap": ["mem-heap"],
+    "memfd": ["mem-memfd"],
+    "pids": ["pids"],
+    "cpus": ["cpus"],
+    "caller's group": ["group"],
+    "left behind": ["tree", "units", "after-tree"],
+    "doctor": ["doctor-looks", "doctor-true"],
+    "promote": ["promote"],
+    "restart": ["restart"],
+    "outlives": ["outlives"],
+}
+GOOD = ("ok", "holds", "refused", "said", "none")
+WORST = ("fails", "not tried", "said", "refused", "holds", "ok", "none")
+
+
+def load(folder):
+    meta = json.loads((folder / "guest.json").read_text())
+    found = {}
+    for one in situations.ALL:
+        path = folder / f"{one.name}.json"
+        if path.exists():
+            found[one.name] = json.loads(path.read_text())
+    return {"meta": meta, "found": found}
+
+
+def failures(one):
+    failed = [(name, c["why"]) for name, c in one["checks"].items() if c["result"] == "fails"]
+    return failed + [(t["name"], t.get("why", "")) for t in one.get("tests", []) if t["result"] == "fails"]
+
+
+def one_line(one):
+    failed = failures(one)
+    return f"{one['name']}: {one['seconds']} s, " + (
+        "all passed" if not failed else "; ".join(f"{name} FAILS: {why}" for name, why in failed))
+
+
+def all_passed(results):
+    asked, found = results["meta"]["asked"], results["found"]
+    return all(name in found and not failures(found[name]) for name in asked)
+
+
+def summary(results):
+    asked, found = results["meta"]["asked"], results["found"]
+    bad = [n for n in asked if n in found and failures(found[n])]
+    missing = [n for n in asked if n not in found]
+    return (f"{len(asked) - len(bad) - len(missing)} situations passed, {len(bad)} failed, "
+            f"{len(missing)} not tried{': ' + ' '.join(missing) if missing else ''}")
+
+
+def cell(one, names):
+    results = [one["checks"][n]["result"] for n in names if n in one["checks"]]
+    if not results:
+        return "not tried"
+    worst = min(results, key=WORST.index)
+    return f"**{worst}**" if worst == "fails" else worst
+
+
+def tests_cell(one):
+    tests = one.get("tests")
+    if tests is None:
+        return "not tried"
+    counts = {}
+    for test in tests:
+        counts[test["result"]] = counts.get(test["result"], 0) + 1
+    checks = sum(t.get("passed", 0) for t in tests)
+    words = [f"{n} {'**fail**' if kind == 'fails' else kind}" for kind, n in sorted(counts.items())]
+    return ", ".join(words) + f" ({checks} checks)"
+
+
+def table(results):
+    """One guest: what it is, a row for each situation, then why each failure failed."""
+    meta, found = results["meta"], results["found"]
+    first = next(iter(found.values()), {})
+    lines = [f"### {meta['suite']}, {meta['arch']}: Linux {first.get('kernel', 'not booted')}, "
+             f"{first.get('systemd', '')}, commit {meta['commit']}", "",
+             "| situation | " + " | ".join(COLUMNS) + " | test programs |",
+             "|---" * (len(COLUMNS) + 2) + "|"]
+    for one in situations.ALL:
+        result = found.get(one.name)
+        cells = [cell(result, names) for names in COLUMNS.values()] if result else ["not tried"] * len(COLUMNS)
+        lines.append(f"| {one.what} | " + " | ".join(cells) + f" | {tests_cell(result) if result else 'not tried'} |")
+    reasons = {}
+    for name, one in found.items():
+        for check, why in failures(one):
+            reasons.setdefault((check, " ".join(why.split())[:300].replace("|", "/")), []).append(name)
+    if reasons:
+        lines += ["", "Failed:", ""]
+        lines += [f"- `{check}` ({', '.join(names)}): {why}" for (check, why), names in reasons.items()]
+    costs = [(n, one["cost_ms"]) for n, one in found.items() if one.get("cost_ms")]
+    if costs:
+        lines += ["", "Median milliseconds, emulated: " + "; ".join(
+            f"{n}: " + ", ".join(f"{what} {ms}" for what, ms in cost.items()) for n, cost in costs) + "."]
+    return "\n".join(lines) + "\n"
