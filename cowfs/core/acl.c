@@ -166,3 +166,18 @@ uint32_t acl_inherit(void *acl, size_t len, uint32_t mode)
 	acl_chmod(acl, len, both);
 	return (mode & ~all) | both;
 }
+
+bool acl_map_ids(void *acl, size_t len, acl_map_fn map, const void *ctx)
+{
+	for (size_t i = 0; i < count(len); i++) {
+		uint8_t *e = (uint8_t *)acl + HEADER_SIZE + i * ENTRY_SIZE;
+		uint32_t id = le32_load(e + 4);
+
+		if (!(tag_of(e) & (TAG_USER | TAG_GROUP)))
+			continue;
+		if (!map(ctx, &id))
+			return false;
+		le32_store(e + 4, id);
+	}
+	return true;
+}

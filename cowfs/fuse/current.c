@@ -2,11 +2,14 @@
  * current.c - what the calling thread is handling, and for whom.
  */
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/sys.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/request.h"
+#include "cowfs/fuse/shift.h"
 
 static _Thread_local struct request *current;
 
@@ -47,10 +50,110 @@ struct layer_call ops_call(fuse_req_t req)
 	};
 }
 
+void ops_show(struct stat *st)
+{
+	const struct mount_shift *shift = &request_current()->mount->shift;
+
+	st->st_uid = shift_out(shift, st->st_uid);
+	st->st_gid = shift_out(shift, st->st_gid);
+}
+
 /* Where ids may be mapped the kernel tells them only of who makes something. */
 bool ops_from_root(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	const struct mount *m = fuse_req_userdata(req);
 
+	/* Whose ids are shifted is root at most where those are. */
+	if (m->shift.n > 0)
+		return false;
 	return ctx->uid == 0 || (ctx->uid == (uid_t)-1 && sys_task_is_root(ctx->pid));
+}
+
+/* --- references ------------------------------------------------------------------------- */
+
+/*
+ * When a mount ends the kernel forgets all nodes and does not say so.  Where the layer lives on, what
+ * it forgot must be known.
+ */
+struct known_node {
+	uint64_t node;
+	uint64_t n;
+};
+
+static uint64_t hash_node(const void *key)
+{
+	return *(const uint64_t *)key * 0x9e3779b97f4a7c15ull;
+}
+
+static bool equal_nodes(const void *a, const void *b)
+{
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+static int know(struct mount *m, uint64_t node)
+{
+	struct known_node *k;
+	void *other;
+
+	if (m->known.hash == NULL)
+		m->known = MAP_INIT(hash_node, equal_nodes);
+	k = map_get(&m->known, &node);
+	if (k != NULL) {
+		k->n++;
+		return 0;
+	}
+	k = malloc(sizeof(*k));
+	if (k == NULL)
+		return -ENOMEM;
+	*k = (struct known_node){ .node = node, .n = 1 };
+	if (map_add(&m->known, &k->node, k, &other) == 0)
+		return 0;
+	free(k);
+	return -ENOMEM;
+}
+
+int mount_know(struct mount *m, uint64_t node)
+{
+	int r;
+
+	if (!m->counts)
+		return 0;
+	pthread_mutex_lock(&m->lock);
+	r = know(m, node);
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+void mount_forget(struct mount *m, uint64_t node, uint64_t n)
+{
+	struct known_node *k;
+
+	if (m->counts) {
+		pthread_mutex_lock(&m->lock);
+		k = map_get(&m->known, &node);
+		n = k == NULL ? 0 : n < k->n ? n : k->n;
+		if (k != NULL)
+			k->n -= n;
+		if (k != NULL && k->n == 0)
+			free(map_remove(&m->known, &node));
+		pthread_mutex_unlock(&m->lock);
+	}
+	if (n > 0)
+		layer_forget(m->layer, node, n);
+}
+
+void mount_forget_all(struct mount *m)
+{
+	struct known_node *k;
+	size_t pos = 0;
+
+	if (m->known.hash == NULL)
+		return;
+	while ((k = map_next(&m->known, &pos)) != NULL) {
+		layer_forget(m->layer, k->node, k->n);
+		map_remove(&m->known, &k->node);
+		free(k);
+	}
+	map_done(&m->known);
 }

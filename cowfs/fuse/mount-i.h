@@ -1,14 +1,15 @@
 /*
  * mount-i.h - private to fuse/: what a mount is made of.
  *
- * Lock order: the watchdog's, then mount.lock.  No other lock is taken under either, and
- * neither is held while a request is handled.
+ * Lock order: the watchdog's, then mount.lock; mounts.mates_lock, then mates.lock or mount.lock.
+ * No other lock is taken under any of them, and none is held while a request is handled.
  */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/map.h"
 #include "cowfs/fuse/mount.h"
 #include "cowfs/fuse/platform.h"
 #include "cowfs/fuse/pool.h"
@@ -21,6 +22,18 @@ struct flight;
 /* Room for the largest request: a write of LAYER_IO_MAX bytes and what comes before them. */
 #define MOUNT_ROOM (LAYER_IO_MAX + 4096)
 
+/* Changes that other mounts of the layer made, for a thread that tells the kernel (mates.c). */
+struct mates {
+	struct mount *next; /* of those in mounts.mates; guarded by mates_lock */
+	bool joined;        /* guarded by mates_lock; what follows is there only then */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t change;          /* of what follows, which `lock` guards */
+	struct mate_news *first, *last; /* owned; oldest first */
+	size_t n;
+	bool telling, ending;
+};
+
 struct mounts {
 	struct pool *pool;
 	struct watchdog *dog;
@@ -29,6 +42,10 @@ struct mounts {
 	int load_fd;                /* owned: for sys_runnable() */
 	atomic_bool crowded;        /* as of the last look at it, */
 	_Atomic uint64_t load_next; /* and when the next is due */
+
+	pthread_rwlock_t mates_lock;
+	struct mount *mates; /* mounts that share their layer; guarded by mates_lock */
+	atomic_uint n_mates;
 };
 
 struct mount {
@@ -38,6 +55,10 @@ struct mount {
 	char *at;                   /* owned; NULL: attached nowhere */
 	int tree; /* owned: the mount, as long as it is so, and while it is closed; else -1 */
 	bool unchecked, no_xattrs; /* as mount_options has it */
+	struct mount_shift shift;  /* likewise */
+	bool counts;               /* `known` counts: the layer outlives this mount */
+	struct map known;          /* struct known_node by number; guarded by lock */
+	struct mates mates;
 	struct platform_id id;
 	struct fuse_session *se; /* owned; `fd` with it */
 	int fd;                  /* the connection */
@@ -69,6 +90,11 @@ void reader_stop(struct mount *m);
 
 /* The first request of a connection says what both sides can do; it is answered right here. */
 NODISCARD int reader_greet(struct mount *m, struct err *err);
+
+/* current.c: the references to nodes that the kernel holds through this mount. */
+NODISCARD int mount_know(struct mount *m, uint64_t node); /* one more */
+void mount_forget(struct mount *m, uint64_t node, uint64_t n);
+void mount_forget_all(struct mount *m); /* nobody works for it any more */
 
 /* How long a mount of mounts made from now on may hang; for tests. */
 extern unsigned mounts_watchdog_ms;

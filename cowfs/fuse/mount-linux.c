@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/request.h"
@@ -20,6 +21,7 @@
 #define CLOSE_WAIT_S 30
 
 unsigned mounts_watchdog_ms = WATCHDOG_LIMIT_MS;
+bool mounts_lack_idmap;
 
 /* --- all mounts of the process ---------------------------------------------------------- */
 
@@ -40,6 +42,7 @@ int mounts_new(struct mounts **ret, struct err *err)
 
 	if (ms == NULL)
 		return err_nomem(err);
+	pthread_rwlock_init(&ms->mates_lock, NULL);
 	fuse_set_log_func(log_libfuse);
 	ms->cpus = sys_processors();
 	ms->load_fd = sys_load_open();
@@ -59,6 +62,7 @@ void mounts_free(struct mounts *ms)
 		return;
 	watchdog_free(ms->dog);
 	pool_free(ms->pool);
+	pthread_rwlock_destroy(&ms->mates_lock);
 	if (ms->load_fd >= 0)
 		close(ms->load_fd);
 	free(ms);
@@ -194,7 +198,10 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 		return r;
 	m->unchecked = options->unchecked;
 	m->no_xattrs = options->no_xattrs;
-	m->wire.maps_ids = !options->unchecked && geteuid() == 0;
+	m->shift = options->shift;
+	m->counts = options->beside != NULL;
+	m->wire.maps_ids =
+	    !options->unchecked && options->shift.n == 0 && geteuid() == 0 && !mounts_lack_idmap;
 	if (options->path != NULL)
 		r = platform_mount(options, &fd, &m->id, err);
 	else
@@ -204,13 +211,17 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	r = connect_session(m, fd, err);
 	if (r == 0)
 		r = reader_greet(m, err);
+	if (r == 0 && options->beside != NULL)
+		r = mates_join(m, options->beside, err);
 	if (r == 0)
 		r = reader_start(m, err);
 	if (r < 0) {
+		mates_leave(m);
 		IGNORE_RESULT(take_away(m, true, NULL), "the first failure is the one to tell");
 		return err_wrap(err, r, "mounting at '%s'", m->path);
 	}
-	layer_set_witness(l, request_witness, m);
+	if (options->beside == NULL)
+		layer_set_witness(l, request_witness, m);
 	watchdog_add(ms->dog, m);
 	*ret = TAKE_PTR(m);
 	return 0;
@@ -302,18 +313,28 @@ int mount_close(struct mount *m, bool force, struct err *err)
 		}
 		m->unmounted = true;
 	}
+	mates_leave(m);
 	/* What is below in other mount namespaces, or still in use, ends with the connection. */
 	reader_stop(m);
 	r = wait_quiet(m, err);
 	if (r < 0)
 		return r;
-	layer_set_witness(m->layer, NULL, NULL);
+	if (m->counts)
+		mates_settle(m);
+	else
+		layer_set_witness(m->layer, NULL, NULL);
+	mount_forget_all(m);
 	watchdog_remove(m->all->dog, m);
 	pthread_join(m->reader, NULL);
 	left = TAKE_FD(m->tree);
 	mount_free(m);
 	end_later(all, left);
 	return 0;
+}
+
+bool mount_maps_ids(const struct mount *m)
+{
+	return m->wire.maps_ids;
 }
 
 bool mount_ended(const struct mount *m)

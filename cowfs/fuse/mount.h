@@ -22,6 +22,14 @@ NODISCARD int mounts_new(struct mounts **ret, struct err *err);
 void mounts_free(struct mounts *ms); /* every mount must be closed; NULL is fine */
 DEFINE_CLEANUP(struct mounts *, mounts_free)
 
+/*
+ * The ids 0 to `n` - 1 of the layer are `first` to `first` + `n` - 1 on the mount, as a user
+ * namespace with that map sees them; every other id is one that the namespace does not have.
+ */
+struct mount_shift {
+	uint32_t first, n; /* n is 0: ids are shown as they are */
+};
+
 struct mount_options {
 	const char *path;   /* an empty directory of ours; NULL: nowhere for now */
 	const char *source; /* what mount(8) shows as the device */
@@ -30,6 +38,13 @@ struct mount_options {
 	bool
 	    unchecked; /* the kernel checks no permissions: only for mounts nobody else can enter */
 	bool no_xattrs; /* none can be seen or set, no ACL either: only with `unchecked` */
+	struct mount_shift shift;
+	/*
+	 * A mount of the same layer, or NULL.  What changes through one of the two is announced on
+	 * the other within milliseconds, and all of it before mount_close() of either returns.
+	 * The one that is named must be closed last.
+	 */
+	struct mount *beside;
 };
 
 /*
@@ -59,6 +74,9 @@ NODISCARD int mount_attach(struct mount *m, const struct mount_options *options,
  */
 NODISCARD int mount_close(struct mount *m, bool force, struct err *err);
 
+/* Can it be shown once more under other user ids (Linux 6.12, mounts of root's)? */
+bool mount_maps_ids(const struct mount *m);
+
 /* Somebody else unmounted it, or the connection was aborted: only mount_close() is left to do. */
 bool mount_ended(const struct mount *m);
 
@@ -67,6 +85,9 @@ bool mount_ended(const struct mount *m);
  * that answers requests, and with no lock held that a request needs.
  */
 NODISCARD int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err);
+
+/* Mount from now on as on a kernel that maps no ids of FUSE mounts (before Linux 6.12); for tests. */
+extern bool mounts_lack_idmap;
 
 struct mount_stats {
 	uint64_t requests; /* answered by the thread that read them */

@@ -6,12 +6,13 @@
  * Directories are dropped even if none of their names was known to the kernel: it keeps
  * listings apart from names.
  */
-#include "cowfs/fuse/mount-i.h"
+#include "cowfs/fuse/mates.h"
 
 int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err)
 {
 	int r = 0;
 
+	mates_announce(m, changes);
 	for (size_t i = 0; i < changes->n_names && r == 0; i++)
 		r = wire_expire(m, changes->names[i].dir, changes->names[i].name);
 	for (size_t i = 0; i < changes->n_dirs && r == 0; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "cowfs/fuse/mount-i.h"
 
 /* Programs ask for 32 KiB; what a rare one asks more it gets with the next request. */
 #define LISTING_MAX ((size_t)256 << 10)
@@ -30,6 +31,10 @@ static int add_name(void *ctx, const char *name, const struct layer_found *found
 		n = fuse_add_direntry(list->req, at, room, name, &found->st, (off_t)next);
 	}
 	if (n > room)
+		return 1;
+	/* A name that comes without a node brings no reference. */
+	if (list->plus && found->node != 0 &&
+	    mount_know(fuse_req_userdata(list->req), found->node) < 0)
 		return 1;
 	list->len += n;
 	return 0;

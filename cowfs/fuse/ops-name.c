@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/attr.h"
-#include "cowfs/fuse/platform.h"
+#include "cowfs/fuse/mount-i.h"
 
 void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
 {
@@ -28,16 +28,16 @@ void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
 
 void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n)
 {
-	layer_forget(ops_layer(req), node, n);
+	mount_forget(fuse_req_userdata(req), node, n);
 	fuse_reply_none(req);
 }
 
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *list)
 {
-	struct layer *l = ops_layer(req);
+	struct mount *m = fuse_req_userdata(req);
 
 	for (size_t i = 0; i < count; i++)
-		layer_forget(l, list[i].ino, list[i].nlookup);
+		mount_forget(m, list[i].ino, list[i].nlookup);
 	fuse_reply_none(req);
 }
 

@@ -11,7 +11,9 @@
 #include "base/attr.h"
 #include "base/cleanup.h"
 #include "cowfs/core/acl.h"
+#include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/request.h"
+#include "cowfs/fuse/shift.h"
 #include "cowfs/fuse/wire.h"
 
 #define VALUE_MAX ((size_t)64 << 10) /* as the kernel has it, XATTR_SIZE_MAX and XATTR_LIST_MAX */
@@ -78,6 +80,8 @@ void op_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size)
 		n = -ENOMEM;
 	if (n == 0)
 		n = layer_getxattr(ops_layer(req), &call, node, name, value, room, &err);
+	if (n > 0 && room > 0 && acl_is_name(name))
+		shift_acl_out(&request_current()->mount->shift, value, (size_t)n);
 	reply_xattr(req, n, value, room, &err);
 }
 

@@ -22,6 +22,7 @@ extern const struct fuse_lowlevel_ops ops;
 
 struct layer *ops_layer(fuse_req_t req);
 struct layer_call ops_call(fuse_req_t req);
+void ops_show(struct stat *st);     /* have its owner be the one that users of the mount see */
 bool ops_from_root(fuse_req_t req); /* who asks may do what only root may */
 bool ops_hides_xattrs(fuse_req_t req);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/request.h"
 
 /* The sentence stops travelling here, so it is logged here.  Damage becomes EIO for the program. */
@@ -44,6 +45,7 @@ void reply_attr(fuse_req_t req, int r, const struct stat *st, const struct err *
 		return;
 	}
 	shown = *st;
+	ops_show(&shown);
 	shown.st_blksize = OPS_BLOCK_SIZE;
 	fuse_reply_attr(req, &shown, OPS_TIMEOUT_S);
 }
@@ -57,15 +59,21 @@ struct fuse_entry_param reply_entry_of(const struct layer_found *found)
 		.entry_timeout = OPS_TIMEOUT_S,
 	};
 
+	ops_show(&e.attr);
 	e.attr.st_blksize = OPS_BLOCK_SIZE;
 	return e;
 }
 
 void reply_found(fuse_req_t req, int r, const struct layer_found *found, const struct err *err)
 {
-	struct layer *l = ops_layer(req);
+	struct mount *m = fuse_req_userdata(req);
 	struct fuse_entry_param e;
 
+	if (r >= 0) {
+		r = mount_know(m, found->node);
+		if (r < 0)
+			layer_forget(m->layer, found->node, 1);
+	}
 	if (r < 0) {
 		reply_error(req, r, err);
 		return;
@@ -73,7 +81,7 @@ void reply_found(fuse_req_t req, int r, const struct layer_found *found, const s
 	e = reply_entry_of(found);
 	if (fuse_reply_entry(req, &e) < 0) {
 		/* The connection is gone, and the kernel never took the reference. */
-		layer_forget(l, found->node, 1);
+		mount_forget(m, found->node, 1);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/thread.h"
@@ -27,6 +28,8 @@ static void handle(struct request *rq)
 	if (!wire_handle(rq))
 		fuse_session_process_buf(rq->mount->se, &buf);
 	request_set_current(NULL);
+	if (!rq->later)
+		mates_tell(rq->mount, rq->bytes);
 }
 
 static void add_flight(struct mount *m, struct flight *f)
@@ -84,7 +87,12 @@ static void defer(struct mount *m, const void *bytes, size_t len)
 void request_take(struct mount *m, void *bytes, size_t len)
 {
 	struct request rq = { .mount = m, .bytes = bytes, .len = len };
+	int refused = m->shift.n > 0 ? wire_unshift(m, bytes, len) : 0;
 
+	if (refused != 0) {
+		wire_refuse(m, bytes, refused);
+		return;
+	}
 	rq.later = wire_always_waits(bytes);
 	if (!rq.later)
 		handle(&rq);
@@ -127,13 +135,21 @@ static bool nothing_to_read(const struct mount *m)
 	return poll(&fd, 1, 0) == 0;
 }
 
+/* A write(2) that has come to `off`. */
+struct writing {
+	uint32_t writer;
+	uint64_t node, off;
+};
+
 /*
  * A thread sleeps for another reason if it slept while we had nothing of it, and that is so if
  * nothing was taken or answered between the looks before and after it.
  */
-bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off)
+static bool has_left(struct mount *m, const void *ctx)
 {
-	struct mount *m = ctx;
+	const struct writing *w = ctx;
+	const uint32_t writer = w->writer;
+	const uint64_t node = w->node, off = w->off;
 	const uint64_t turn = atomic_load(&m->turn);
 	uint64_t before, after;
 	struct sys_task task;
@@ -149,6 +165,13 @@ bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off)
 	return task.asleep && nothing_to_read(m) &&
 	       see_flight(m, writer, node, off, &after) == SEEN_NOTHING && after == before &&
 	       atomic_load(&m->turn) == turn;
+}
+
+bool request_witness(void *ctx, uint32_t writer, uint64_t node, uint64_t off)
+{
+	const struct writing w = { .writer = writer, .node = node, .off = off };
+
+	return mates_all(ctx, has_left, &w);
 }
 
 uint64_t request_stalled(struct mount *m, uint64_t now)

@@ -6,10 +6,12 @@
 #include <linux/fuse.h>
 #include <string.h>
 
+#include "cowfs/core/acl.h"
 #include "cowfs/core/layer.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/request.h"
+#include "cowfs/fuse/shift.h"
 
 #if FUSE_KERNEL_MINOR_VERSION < 38
 #error "linux/fuse.h is older than Linux 6.2"
@@ -148,8 +150,119 @@ void wire_amend(struct wire *w, const struct iovec *iov, int n)
 		arg->flags |= FUSE_INIT_EXT;
 		arg->flags2 |= (uint32_t)(flags >> 32);
 	}
+	w->maps_ids = (flags & WIRE_ALLOW_IDMAP) != 0;
 	w->kills_priv = (arg->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
 	w->long_setxattr = (arg->flags & FUSE_SETXATTR_EXT) != 0;
+}
+
+/* --- what a request changes ------------------------------------------------------------- */
+
+static size_t add_name(struct wire_change *ret, uint64_t dir, const void *name)
+{
+	ret[0] = (struct wire_change){ .node = dir, .name = name };
+	ret[1] = (struct wire_change){ .node = dir, .name = "" };
+	return 2;
+}
+
+static size_t add_node(struct wire_change *ret, uint64_t node)
+{
+	ret[0] = (struct wire_change){ .node = node, .name = "" };
+	return 1;
+}
+
+static size_t add_rename(struct wire_change *ret, uint64_t dir, uint64_t new_dir, const char *name)
+{
+	size_t n = add_name(ret, dir, name);
+
+	return n + add_name(ret + n, new_dir, name + strlen(name) + 1);
+}
+
+size_t wire_changes(const void *bytes, struct wire_change ret[static WIRE_CHANGES_MAX])
+{
+	const struct fuse_in_header *in = bytes;
+	const char *body = (const char *)(in + 1);
+	const union {
+		struct fuse_rename_in rename;
+		struct fuse_link_in link;
+		struct fuse_copy_file_range_in copy;
+	} *arg = (const void *)body;
+
+	switch ((unsigned)in->opcode) {
+	case FUSE_MKNOD:
+		return add_name(ret, in->nodeid, body + sizeof(struct fuse_mknod_in));
+	case FUSE_MKDIR:
+		return add_name(ret, in->nodeid, body + sizeof(struct fuse_mkdir_in));
+	case FUSE_SYMLINK:
+	case FUSE_UNLINK:
+	case FUSE_RMDIR:
+		return add_name(ret, in->nodeid, body);
+	case FUSE_LINK:
+		return add_name(ret, in->nodeid, body + sizeof(arg->link)) +
+		       add_node(ret + 2, arg->link.oldnodeid);
+	case FUSE_RENAME:
+		return add_rename(ret, in->nodeid, arg->rename.newdir, body + sizeof(arg->rename));
+	case FUSE_RENAME2:
+		return add_rename(ret, in->nodeid, arg->rename.newdir,
+				  body + sizeof(struct fuse_rename2_in));
+	case FUSE_SETATTR:
+	case FUSE_WRITE:
+	case FUSE_FALLOCATE:
+	case FUSE_SETXATTR:
+	case FUSE_REMOVEXATTR:
+		return add_node(ret, in->nodeid);
+	case FUSE_COPY_FILE_RANGE:
+		return add_node(ret, arg->copy.nodeid_out);
+	default:
+		return 0;
+	}
+}
+
+/* --- ids -------------------------------------------------------------------------------- */
+
+/* The request makes something, whose owner is whoever asks. */
+static bool makes_something(enum fuse_opcode code)
+{
+	switch ((unsigned)code) {
+	case FUSE_MKNOD:
+	case FUSE_MKDIR:
+	case FUSE_SYMLINK:
+	case FUSE_CREATE:
+	case FUSE_TMPFILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int unshift_xattr(const struct mount *m, struct fuse_in_header *in, size_t len)
+{
+	const struct fuse_setxattr_in *arg = (const void *)(in + 1);
+	char *end = (char *)in + len, *value;
+	char *name = (char *)(in + 1) +
+		     (m->wire.long_setxattr ? sizeof(*arg) : FUSE_COMPAT_SETXATTR_IN_SIZE);
+
+	value = name < end ? memchr(name, '\0', (size_t)(end - name)) : NULL;
+	if (value == NULL || (size_t)(end - ++value) < arg->size)
+		return EINVAL;
+	return acl_is_name(name) ? shift_acl_in(&m->shift, value, arg->size) : 0;
+}
+
+int wire_unshift(const struct mount *m, void *bytes, size_t len)
+{
+	const struct mount_shift *shift = &m->shift;
+	struct fuse_in_header *in = bytes;
+	struct fuse_setattr_in *set = (struct fuse_setattr_in *)(in + 1);
+	bool ours = shift_in(shift, &in->uid) & shift_in(shift, &in->gid);
+
+	if (!ours && makes_something(in->opcode))
+		return EOVERFLOW;
+	if (in->opcode == FUSE_SETXATTR)
+		return unshift_xattr(m, in, len);
+	if (in->opcode != FUSE_SETATTR)
+		return 0;
+	ours = !(set->valid & FATTR_UID) || shift_in(shift, &set->uid);
+	ours &= !(set->valid & FATTR_GID) || shift_in(shift, &set->gid);
+	return ours ? 0 : EOVERFLOW;
 }
 
 /* --- O_TMPFILE -------------------------------------------------------------------------- */
@@ -200,16 +313,22 @@ static void make_nameless(struct request *rq)
 		rq->later = true;
 		return;
 	}
+	if (r == 0) {
+		r = mount_know(m, found.node);
+		if (r < 0)
+			layer_forget(m->layer, found.node, 1);
+	}
 	if (r < 0) {
 		wire_refuse(m, rq->bytes, reply_errno(r, &err));
 		return;
 	}
 	out.entry.nodeid = found.node;
+	ops_show(&found.st);
 	out.entry.attr = attr_of(&found.st);
 	out.entry.attr_valid = (uint64_t)OPS_TIMEOUT_S;
 	out.open.open_flags = FOPEN_KEEP_CACHE;
 	if (send_out(m, in->unique, 0, &out, sizeof(out)) < 0)
-		layer_forget(m->layer, found.node, 1); /* the kernel never took it */
+		mount_forget(m, found.node, 1); /* the kernel never took it */
 }
 
 bool wire_handle(struct request *rq)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
@@ -20,7 +21,7 @@ struct request;
 struct wire {
 	uint64_t init;    /* number of that request; 0 once it was answered */
 	uint64_t offered; /* flags of the kernel */
-	bool maps_ids;    /* set before: others may be shown it under other user ids */
+	bool maps_ids;    /* others may be shown it under other user ids: wanted, later granted */
 	bool kills_priv;  /* set-id bits are ours to take away when a file is written */
 	bool long_setxattr;
 };
@@ -31,6 +32,23 @@ struct wire_setxattr {
 	const void *value;
 	bool kills_sgid; /* the set-gid bit must go if this is an access ACL */
 };
+
+/* Something that a request may have changed. */
+struct wire_change {
+	uint64_t node;    /* a directory, if there is a name */
+	const char *name; /* in the request; "": the node itself, or what a directory lists */
+};
+
+#define WIRE_CHANGES_MAX 4
+
+/* How many; 0 for a request that only asks. */
+size_t wire_changes(const void *bytes, struct wire_change ret[static WIRE_CHANGES_MAX]);
+
+/*
+ * Have the ids in a request be those of the layer: who asks, the owner to be set, those in an ACL.
+ * Once for each request.  0, or the errno that it is to be refused with.
+ */
+NODISCARD int wire_unshift(const struct mount *m, void *bytes, size_t len);
 
 /* Answer a request that libfuse does not know.  True: it needs nothing more. */
 bool wire_handle(struct request *rq);

@@ -1,0 +1,26 @@
+/*
+ * mates.h - private to fuse/: mounts that show the same layer.
+ *
+ * Each has a connection of its own, and the kernel remembers for long what it was told through
+ * it.  So a change that comes through one is announced on the others.  A thread of each mount does
+ * that: an announcement waits for requests under way, and a thread that answers those must not.
+ */
+#pragma once
+
+#include "cowfs/fuse/mount-i.h"
+
+/* From now on both hear of each other's changes. */
+NODISCARD int mates_join(struct mount *m, struct mount *beside, struct err *err);
+
+/* The request has been handled: have the others told what it may have changed. */
+void mates_tell(struct mount *m, const void *bytes);
+void mates_announce(struct mount *m, const struct layer_changes *changes);
+
+/* Wait until the others were told what has been handled so far. */
+void mates_settle(struct mount *m);
+
+/* Hear and tell no more.  Its reader must still answer. */
+void mates_leave(struct mount *m);
+
+/* Is it so for this mount and every other of its layer? */
+bool mates_all(struct mount *m, bool (*is)(struct mount *m, const void *ctx), const void *ctx);

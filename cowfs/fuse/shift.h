@@ -1,0 +1,17 @@
+/*
+ * shift.h - private to fuse/: ids on a mount whose users have others than its layer.
+ *
+ * As an idmapped mount has it, for kernels that have none of FUSE: the owner of a file that the
+ * map does not cover is nobody that its users could be.
+ */
+#pragma once
+
+#include "cowfs/fuse/mount.h"
+
+/* From the layer to the mount.  Any id is something there. */
+uint32_t shift_out(const struct mount_shift *s, uint32_t id);
+void shift_acl_out(const struct mount_shift *s, void *acl, size_t len);
+
+/* From the mount to the layer; false, and nothing changed, for one that is not of the map. */
+bool shift_in(const struct mount_shift *s, uint32_t *id);
+NODISCARD int shift_acl_in(const struct mount_shift *s, void *acl, size_t len); /* 0 or an errno */
