@@ -6,6 +6,12 @@
 #include "runner/oci.h"
 #include "runner/sandbox.h"
 
+uint32_t sandbox_ids_outside(uint32_t *ret_n)
+{
+	*ret_n = 0;
+	return 0;
+}
+
 int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, struct err *err)
 {
 	(void)spec;

@@ -72,6 +72,8 @@ struct sandbox_mount {
 	    *guest;    /* absolute and clean; what is missing of it is made, not through symlinks */
 	bool writable; /* BIND: else read-only with all below */
 	bool owned;    /* BIND: the ids on it mean inside what they mean on disk (WALL_IDMAP) */
+	bool
+	    as_is; /* BIND, `owned`: by sandbox_ids_outside(), whoever serves it has seen to that */
 };
 
 /* 0 is no limit, everywhere. */
@@ -203,6 +205,12 @@ struct sandbox_result {
 	uint64_t max_rss; /* bytes, of its largest process */
 	uint64_t max_mem; /* bytes, of the whole run; 0 where nobody counts */
 };
+
+/*
+ * What the first *ret_n ids of a run of this caller's are outside; 0 of them if it maps none but the
+ * caller's own, to itself.  What shows a file under those ids has it `as_is`.
+ */
+uint32_t sandbox_ids_outside(uint32_t *ret_n);
 
 /* A spec for the caller: its ids, no limits, nothing to see. */
 void sandbox_spec_init(struct sandbox_spec *spec);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,9 @@
 #include "cowfs/fuse/thread.h"
 
 #define CLOSE_WAIT_S 30
+#define PROBE_MS     2000
 
 unsigned mounts_watchdog_ms = WATCHDOG_LIMIT_MS;
-bool mounts_lack_idmap;
 
 /* --- all mounts of the process ---------------------------------------------------------- */
 
@@ -66,6 +67,12 @@ void mounts_free(struct mounts *ms)
 	if (ms->load_fd >= 0)
 		close(ms->load_fd);
 	free(ms);
+}
+
+/* Are we to mount as on a kernel that maps no ids of FUSE mounts (before Linux 6.12)?  For tests. */
+static bool lacks_idmap(void)
+{
+	return getenv("SNAPCOW_NO_IDMAP") != NULL;
 }
 
 /* --- one mount -------------------------------------------------------------------------- */
@@ -201,7 +208,7 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	m->shift = options->shift;
 	m->counts = options->beside != NULL;
 	m->wire.maps_ids =
-	    !options->unchecked && options->shift.n == 0 && geteuid() == 0 && !mounts_lack_idmap;
+	    !options->unchecked && options->shift.n == 0 && geteuid() == 0 && !lacks_idmap();
 	if (options->path != NULL)
 		r = platform_mount(options, &fd, &m->id, err);
 	else
@@ -335,6 +342,26 @@ int mount_close(struct mount *m, bool force, struct err *err)
 bool mount_maps_ids(const struct mount *m)
 {
 	return m->wire.maps_ids;
+}
+
+int mount_probe_ids(struct err *err)
+{
+	const struct mount_options options = { .source = "snapcow", .others = true };
+	AUTO_CLOSE int fd = -1, tree = -1;
+	struct platform_id unused;
+	struct pollfd ready;
+	char bytes[8192]; /* FUSE_MIN_READ_BUFFER */
+	int r;
+
+	if (lacks_idmap())
+		return 0;
+	r = platform_mount_nowhere(&options, &fd, &tree, &unused, err);
+	if (r < 0)
+		return r;
+	ready = (struct pollfd){ .fd = fd, .events = POLLIN };
+	if (poll(&ready, 1, PROBE_MS) != 1 || read(fd, bytes, sizeof(bytes)) <= 0)
+		return err_set(err, -ENOTSUP, "the kernel does not speak to us");
+	return wire_is_init(bytes) && wire_offers_idmap(bytes);
 }
 
 bool mount_ended(const struct mount *m)

@@ -39,11 +39,14 @@ int mount_close(struct mount *m, bool force, struct err *err)
 	return mount_refuse(err);
 }
 
-bool mounts_lack_idmap;
-
 bool mount_maps_ids(const struct mount *m)
 {
 	return false;
+}
+
+int mount_probe_ids(struct err *err)
+{
+	return mount_refuse(err);
 }
 
 bool mount_ended(const struct mount *m)

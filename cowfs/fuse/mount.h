@@ -77,6 +77,12 @@ NODISCARD int mount_close(struct mount *m, bool force, struct err *err);
 /* Can it be shown once more under other user ids (Linux 6.12, mounts of root's)? */
 bool mount_maps_ids(const struct mount *m);
 
+/*
+ * The same of a mount that root would make here, found out by making one that is attached nowhere:
+ * 1, 0, or -ENOTSUP if it cannot be made.
+ */
+NODISCARD int mount_probe_ids(struct err *err);
+
 /* Somebody else unmounted it, or the connection was aborted: only mount_close() is left to do. */
 bool mount_ended(const struct mount *m);
 
@@ -85,9 +91,6 @@ bool mount_ended(const struct mount *m);
  * that answers requests, and with no lock held that a request needs.
  */
 NODISCARD int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err);
-
-/* Mount from now on as on a kernel that maps no ids of FUSE mounts (before Linux 6.12); for tests. */
-extern bool mounts_lack_idmap;
 
 struct mount_stats {
 	uint64_t requests; /* answered by the thread that read them */

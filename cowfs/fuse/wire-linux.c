@@ -120,14 +120,23 @@ void wire_refuse(struct mount *m, const void *bytes, int errnum)
 		      "it fails when the connection is gone, and who asked has gone with it");
 }
 
-static void note_init(struct wire *w, const struct fuse_in_header *in)
+static uint64_t offered(const struct fuse_in_header *in)
 {
 	const struct fuse_init_in *arg = (const void *)(in + 1);
+	const uint64_t more = arg->flags & FUSE_INIT_EXT ? arg->flags2 : 0;
 
+	return arg->flags | more << 32;
+}
+
+bool wire_offers_idmap(const void *bytes)
+{
+	return (offered(bytes) & WIRE_ALLOW_IDMAP) != 0;
+}
+
+static void note_init(struct wire *w, const struct fuse_in_header *in)
+{
 	w->init = in->unique;
-	w->offered = arg->flags;
-	if (arg->flags & FUSE_INIT_EXT)
-		w->offered |= (uint64_t)arg->flags2 << 32;
+	w->offered = offered(in);
 }
 
 void wire_amend(struct wire *w, const struct iovec *iov, int n)

@@ -60,6 +60,7 @@ void wire_refuse(struct mount *m, const void *bytes, int errnum);
 void wire_amend(struct wire *w, const struct iovec *iov, int n);
 
 bool wire_is_init(const void *bytes);
+bool wire_offers_idmap(const void *bytes);            /* of an INIT */
 bool wire_always_waits(const void *bytes);            /* never answered from memory */
 enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
 bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */

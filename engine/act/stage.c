@@ -14,7 +14,8 @@
 struct staged {
 	struct kept kept;
 	struct host *host;
-	char *name;              /* owned; NULL: it is gone */
+	char *name; /* owned; NULL: it is gone */
+	char run[STAGE_RUN_SIZE];
 	struct object_id before; /* root of the clone when the run began */
 	uint64_t ceiling;        /* 0: the run has none */
 	uint64_t refused;        /* what the layer had refused by then */
@@ -95,8 +96,32 @@ static void unbound(struct staged *s)
 	if (!s->name || turns_take(&s->host->turns, s->name, &turn, NULL) < 0)
 		return;
 	live = live_find(s->host, s->name);
-	if (live)
-		layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+	if (!live)
+		return;
+	layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+	live_view_close(live, s->run);
+}
+
+/* Where the run is to see it, if not where it is mounted. */
+static int show(struct staged *s, const struct stage_options *o, char **ret, struct err *err)
+{
+	const struct mount_shift shift = { .first = o->first_id, .n = o->ids };
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct live *live;
+	const char *path;
+	int r;
+
+	r = turns_take(&s->host->turns, s->name, &turn, err);
+	if (r < 0)
+		return r;
+	live = live_find(s->host, s->name);
+	if (!live)
+		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
+	r = live_view_open(live, s->run, &shift, &path, err);
+	if (r < 0 || !path)
+		return r;
+	*ret = strdup(path);
+	return *ret ? 0 : err_nomem(err);
 }
 
 /* --- ending ----------------------------------------------------------------------------- */
@@ -350,6 +375,7 @@ int stage_begin(struct engine *e, const struct stage_options *o, struct stage *r
 	if (!s)
 		return err_nomem(err);
 	*s = (struct staged){ .kept.release = release, .host = e->host };
+	snprintf(s->run, sizeof(s->run), "%s", o->run);
 	r = o->clone ? stage_named(e, o, s, &stage, err) : stage_new(e, o, s, &stage, err);
 	if (stage.clone)
 		s->name = strdup(stage.clone);
@@ -362,6 +388,8 @@ int stage_begin(struct engine *e, const struct stage_options *o, struct stage *r
 	keep_add(e->kept, &kept->kept);
 	if (r >= 0)
 		r = bound(kept, o->disk, err);
+	if (r >= 0)
+		r = show(kept, o, &stage.view, err);
 	if (r < 0) {
 		kept->remove &= kept->made;
 		return r;

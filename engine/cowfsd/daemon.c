@@ -278,6 +278,7 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 {
 	int n;
 
+	live_view_sweep(d->host);
 	/* In this order: what was to be checked goes once the clones of its checks are gone. */
 	stage_sweep(d->host);
 	landing_recover_all(d->host);

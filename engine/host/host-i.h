@@ -26,7 +26,8 @@ struct live {
 	char *name; /* owned */
 	char *path; /* owned; where it is mounted */
 	struct layer *layer;
-	struct mount *mount; /* NULL: it could be neither persisted nor mounted again */
+	struct mount *mount;     /* NULL: it could be neither persisted nor mounted again */
+	struct live_view *views; /* owned (live-view.c) */
 };
 
 struct host {
@@ -92,6 +93,16 @@ enum live_end {
 /* 0 also if it is not mounted.  -EBUSY if somebody uses it and `force` is not set. */
 NODISCARD int live_end(struct host *h, const char *name, enum live_end how, bool force,
 		       struct err *err);
+
+/*
+ * A mount of its own for a run whose ids are shifted, if the kernel cannot map those of the clone's
+ * mount: *ret_path is where, and NULL if the run can use that one.  Open until it is closed, or the
+ * clone is unmounted by force; meanwhile the clone is in use.
+ */
+NODISCARD int live_view_open(struct live *l, const char *run, const struct mount_shift *shift,
+			     const char **ret_path, struct err *err);
+void live_view_close(struct live *l, const char *run); /* NULL: all of them; none is fine */
+void live_view_sweep(struct host *h);                  /* those that a dead daemon left */
 
 /* --- all of them; the caller has no turn -------------------------------------------------- */
 

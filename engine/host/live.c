@@ -17,7 +17,7 @@ static void live_free(struct live *l)
 {
 	if (!l)
 		return;
-	assert(!l->mount && !l->layer);
+	assert(!l->mount && !l->layer && !l->views);
 	free(l->name);
 	free(l->path);
 	free(l);
@@ -170,6 +170,7 @@ static void live_bury(struct live *l)
 {
 	struct err err = { 0 };
 
+	live_view_close(l, NULL);
 	if (mount_close(l->mount, true, &err) < 0)
 		log_warn("clone '%s': %s, continuing", l->name, err.msg);
 	l->mount = NULL;
@@ -262,6 +263,10 @@ int live_end(struct host *h, const char *name, enum live_end how, bool force, st
 
 	if (!path)
 		return err_nomem(err);
+	if (l && l->views && !force)
+		return err_set(err, -EBUSY, "clone '%s': '%s' is in use", name, l->path);
+	if (l)
+		live_view_close(l, NULL);
 	if (l && l->mount) {
 		r = mount_close(l->mount, force, err);
 		if (r < 0)

@@ -9,12 +9,19 @@
 
 #include "base/path.h"
 
+void run_view_release(struct run_view *v)
+{
+	cleanup_close(&v->clone_fd);
+	cleanup_close(&v->shown_fd);
+	v->clone_fd = v->shown_fd = -1;
+}
+
 void run_view_done(struct run_view *v)
 {
 	layout_free(v->system);
 	layout_free(v->layout);
 	free(v->cwd);
-	cleanup_close(&v->clone_fd);
+	run_view_release(v);
 	*v = RUN_VIEW_INIT;
 }
 
@@ -30,15 +37,22 @@ static int add(const struct place *at, const struct sandbox_mount *m, struct err
 	return layout_add(at->view->layout, m, err);
 }
 
+/* Where the clone is for the run. */
+static const char *shown_at(const struct place *at)
+{
+	return at->stage->view ? at->stage->view : at->stage->path;
+}
+
 static int add_clone(const struct place *at, struct err *err)
 {
 	const struct sandbox_mount clone = {
 		.kind = SANDBOX_BIND,
-		.host = at->stage->path,
-		.host_fd = at->view->clone_fd,
+		.host = shown_at(at),
+		.host_fd = at->stage->view ? at->view->shown_fd : at->view->clone_fd,
 		.guest = at->stage->project,
 		.writable = true,
 		.owned = true,
+		.as_is = at->stage->view,
 	};
 
 	return add(at, &clone, err);
@@ -61,7 +75,7 @@ static char *find_host(const struct place *at, const char *path)
 
 	if (!path_is_below(path, project))
 		return realpath(path, NULL);
-	return path_clean(at->stage->path, path + strlen(project) + (path[strlen(project)] == '/'));
+	return path_clean(shown_at(at), path + strlen(project) + (path[strlen(project)] == '/'));
 }
 
 /* A path of the host that somebody wants the run to see. */
@@ -81,7 +95,7 @@ static int check_granted(const struct place *at, const struct grant *g, const ch
 	const char *project = at->stage->project;
 	const bool holds_store = store && path_is_below(store, host);
 
-	if (path_is_below(host, at->stage->path))
+	if (path_is_below(host, shown_at(at)))
 		return 0;
 	if (store && path_is_below(host, store))
 		return err_set(err, -ECANCELED, "%s: '%s' is in the store", g->by, g->host);
@@ -105,6 +119,7 @@ static int add_granted(const struct place *at, const struct grant *g, bool aroun
 		.guest = g->guest,
 		.writable = g->writable,
 		.owned = true, /* who grants it means what is in it too */
+		.as_is = at->stage->view && host && path_is_below(host, at->stage->view),
 	};
 	int r = host && access(host, F_OK) == 0 ? 0 : -errno;
 
@@ -251,6 +266,11 @@ int run_view_build(struct run_view *v, struct engine *e, const struct run_sight 
 	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (v->clone_fd < 0)
 		return err_sys(err, "opening clone '%s'", stage->clone);
+	if (stage->view) {
+		v->shown_fd = open(stage->view, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (v->shown_fd < 0)
+			return err_sys(err, "opening clone '%s' for the run", stage->clone);
+	}
 	r = choose_cwd(&at, sight->options->workdir, err);
 	return r < 0 ? r : build_layout(&at, err);
 }

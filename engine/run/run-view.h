@@ -15,11 +15,15 @@ struct run_view {
 	struct layout *layout; /* what comes after it */
 	char *cwd;             /* inside */
 	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
+	int shown_fd; /* of the mount that the run has of it for itself, or -1 */
 };
 
-#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1 })
+#define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1 })
 
 void run_view_done(struct run_view *v);
+
+/* The run is over: nothing of the clone is held any more. */
+void run_view_release(struct run_view *v);
 
 /* What it is made of; all of it borrowed. */
 struct run_sight {

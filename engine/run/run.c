@@ -105,6 +105,9 @@ static struct stage_options staging_of(const struct running *r)
 {
 	const struct engine_run_options *o = r->options;
 	const uint64_t time = r->plan.terms.limits.time_ms;
+	uint32_t ids;
+	const uint32_t first_id = sandbox_ids_outside(&ids);
+
 	return (struct stage_options){
 		.run = r->run.id,
 		.clone = o->clone,
@@ -118,6 +121,8 @@ static struct stage_options staging_of(const struct running *r)
 			  : o->waits                      ? TTL_MAX_MS
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
 							  : TTL_MAX_MS,
+		.first_id = first_id,
+		.ids = ids,
 		.watch = o->watch,
 	};
 }
@@ -334,8 +339,7 @@ static void settle(struct running *r)
 	struct engine_run *run = &r->run;
 	struct err err = { 0 };
 
-	close(r->plan.view.clone_fd);
-	r->plan.view.clone_fd = -1;
+	run_view_release(&r->plan.view);
 	if (stage_ask_end(r->engine, &r->control, &end, &err) < 0) {
 		log_warn("what the run changed is not known: %s, continuing", err.msg);
 		return;

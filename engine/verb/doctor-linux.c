@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "cowfs/fuse/mount.h"
 #include "engine/verb/doctor-i.h"
 #include "runner/cgroup.h"
 
@@ -120,6 +121,26 @@ static void look_at_device(struct engine_diagnosis *d)
 	else
 		doctor_well(d, "fuse", "'/dev/fuse' opens%s, Linux %.40s",
 			    geteuid() == 0 ? " and mounts" : "", kernel.release);
+}
+
+/* Under whose ids a run of root's sees a clone, which is not root outside. */
+static void look_at_ids(struct engine_diagnosis *d)
+{
+	struct err err = { 0 };
+	int r;
+
+	if (geteuid() != 0)
+		return;
+	r = mount_probe_ids(&err);
+	if (r > 0)
+		doctor_well(d, "idmap", "the kernel maps the ids of a clone for root's runs");
+	else if (r == 0)
+		doctor_well(d, "idmap",
+			    "cowfsd shifts the ids of a clone for root's runs, on a mount of "
+			    "their own: this kernel maps none of FUSE (Linux 6.12 does)");
+	else
+		doctor_finds(d, ENGINE_WEAK, "idmap", IN_A_CONTAINER,
+			     "it is not known how root's runs see a clone's ids: %.100s", err.msg);
 }
 
 static void look_at_helper(struct engine_diagnosis *d)
@@ -274,6 +295,7 @@ static void look_at_walls(struct engine_diagnosis *d)
 void doctor_look_at_system(struct engine_diagnosis *d)
 {
 	look_at_device(d);
+	look_at_ids(d);
 	look_at_helper(d);
 	look_at_fuse_conf(d);
 	look_at_namespaces(d);

@@ -107,12 +107,15 @@ struct stage_options {
 	bool no_snapshot;  /* of the one that is named */
 	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
 	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */
+	/* What ids 0 and up of the run are outside, and how many; 0 of them: what they are inside. */
+	uint32_t first_id, ids;
 	struct engine_watch watch;
 };
 
 struct stage {
 	char *clone;                 /* owned, as are the others */
 	char *path;                  /* where it is mounted */
+	char *view;                  /* where it is with the run's ids; NULL: map those of `path` */
 	char *project;               /* its path */
 	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
 };

@@ -6,6 +6,7 @@ void stage_done(struct stage *s)
 {
 	free(s->clone);
 	free(s->path);
+	free(s->view);
 	free(s->project);
 	*s = (struct stage){ 0 };
 }
@@ -26,13 +27,14 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_BOOL, struct stage_options, no_snapshot),
 	FIELD(FIELD_UINT, struct stage_options, disk),
 	FIELD(FIELD_UINT, struct stage_options, ttl_ms),
+	FIELD(FIELD_UINT, struct stage_options, first_id),
+	FIELD(FIELD_UINT, struct stage_options, ids),
 };
 const struct fields wire_stage_options = FIELDS(struct stage_options, wire_stage_options_fields);
 
 static const struct field wire_stage_fields[] = {
-	FIELD(FIELD_NAME, struct stage, clone),
-	FIELD(FIELD_NAME, struct stage, path),
-	FIELD(FIELD_NAME, struct stage, project),
+	FIELD(FIELD_NAME, struct stage, clone),        FIELD(FIELD_NAME, struct stage, path),
+	FIELD(FIELD_NAME_OR_NULL, struct stage, view), FIELD(FIELD_NAME, struct stage, project),
 	FIELD(FIELD_ID, struct stage, before),
 };
 const struct fields wire_stage = FIELDS(struct stage, wire_stage_fields);

@@ -10,6 +10,7 @@ from snaptest import SNAP, Skip, World, gone, main, test
 
 NOBODY = 65534
 MACHINE = {"fuse", "fusermount3", "allow_other", "namespaces", "cgroups", "landlock", "seccomp"}
+MACHINE |= {"idmap"} if os.geteuid() == 0 else set()
 STORE = {"memory", "store", "space", "daemon", "name"}
 
 

@@ -1,0 +1,143 @@
+/*
+ * A view is a second mount of a live clone, for one run of root's, on which ids are shifted to those
+ * of the run's user namespace.  It is needed where the kernel maps no ids of FUSE mounts.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "engine/host/host-i.h"
+#include "engine/wire/control-i.h"
+
+#define VIEWS CONTROL_DIR "/views" /* in the store's directory; one directory for each */
+
+struct live_view {
+	struct live_view *next;
+	char *run;  /* owned; the id of the run */
+	char *path; /* owned */
+	struct mount *mount;
+};
+
+static void view_free(struct live_view *v)
+{
+	if (!v)
+		return;
+	free(v->run);
+	free(v->path);
+	free(v);
+}
+DEFINE_CLEANUP(struct live_view *, view_free)
+
+static int view_new(const struct live *l, const char *run, struct live_view **ret, struct err *err)
+{
+	CLEANUP(view_free_p) struct live_view *v = calloc(1, sizeof(*v));
+	AUTO_FREE char *views = path_join(l->host->dir, VIEWS);
+
+	if (!v || !views)
+		return err_nomem(err);
+	v->run = strdup(run);
+	v->path = path_join(views, run);
+	if (!v->run || !v->path)
+		return err_nomem(err);
+	if (mkdir(views, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "creating '%s'", views);
+	if (mkdir(v->path, 0700) < 0)
+		return err_sys(err, "creating '%s'", v->path);
+	*ret = TAKE_PTR(v);
+	return 0;
+}
+
+static int view_mount(const struct live *l, struct live_view *v, const struct mount_shift *shift,
+		      struct err *err)
+{
+	AUTO_FREE char *source = NULL;
+	struct mount_options options = {
+		.path = v->path,
+		.others = true,
+		.shift = *shift,
+		.beside = l->mount,
+	};
+	int r;
+
+	if (asprintf(&source, "snapcow:%s", l->name) < 0) {
+		source = NULL;
+		return err_nomem(err);
+	}
+	options.source = source;
+	r = mount_open(l->host->mounts, l->layer, &options, &v->mount, err);
+	if (r < 0)
+		rmdir(v->path);
+	return r;
+}
+
+int live_view_open(struct live *l, const char *run, const struct mount_shift *shift,
+		   const char **ret_path, struct err *err)
+{
+	CLEANUP(view_free_p) struct live_view *v = NULL;
+	int r;
+
+	*ret_path = NULL;
+	if (shift->n == 0 || !l->mount || mount_maps_ids(l->mount))
+		return 0;
+	r = view_new(l, run, &v, err);
+	if (r >= 0)
+		r = view_mount(l, v, shift, err);
+	if (r < 0)
+		return err_wrap(err, r, "showing clone '%s' to a run", l->name);
+	*ret_path = v->path;
+	v->next = l->views;
+	l->views = TAKE_PTR(v);
+	return 0;
+}
+
+static void view_close(struct live_view *v)
+{
+	struct err err = { 0 };
+
+	if (mount_close(v->mount, true, &err) < 0)
+		log_warn("what a run saw of a clone: %s, continuing", err.msg);
+	else if (rmdir(v->path) < 0)
+		log_warn("'%s' is not removed, continuing", v->path);
+	view_free(v);
+}
+
+void live_view_close(struct live *l, const char *run)
+{
+	struct live_view **at = &l->views, *v;
+
+	while (*at && run && strcmp((*at)->run, run) != 0)
+		at = &(*at)->next;
+	while ((v = *at)) {
+		*at = v->next;
+		view_close(v);
+		if (run)
+			return;
+	}
+}
+
+void live_view_sweep(struct host *h)
+{
+	AUTO_FREE char *views = path_join(h->dir, VIEWS);
+	DIR *dir = views ? opendir(views) : NULL;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		AUTO_FREE char *path = NULL;
+		struct err err = { 0 };
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		path = path_join(views, e->d_name);
+		if (path && mount_clear(path, &err) < 0)
+			log_warn("%s, continuing", err.msg);
+		else if (path && rmdir(path) < 0)
+			log_warn("'%s' is not removed, continuing", path);
+	}
+	if (dir)
+		closedir(dir);
+}
