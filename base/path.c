@@ -84,6 +84,20 @@ bool path_is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+int path_compare(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	/* The end of a path and the end of one of its names come before all other bytes. */
+	if (*a == '\0' || *b == '\0')
+		return (*a != '\0') - (*b != '\0');
+	if (*a == '/' || *b == '/')
+		return (*a != '/') - (*b != '/');
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
 const char *path_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');

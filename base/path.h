@@ -27,6 +27,9 @@ NODISCARD char *path_clean(const char *cwd, const char *path);
 /* Is `path` the directory `dir` or below it?  Both clean and absolute. */
 bool path_is_below(const char *path, const char *dir);
 
+/* The order of a walk: a directory before what is in it. */
+int path_compare(const char *a, const char *b);
+
 /* The last component of a clean path, borrowed; "/" for the root. */
 const char *path_base(const char *path);
 

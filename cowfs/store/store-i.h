@@ -12,11 +12,11 @@
 #include "base/map.h"
 #include "cowfs/store/batch.h"
 #include "cowfs/store/db.h"
+#include "cowfs/store/marks-i.h"
 #include "cowfs/store/object.h"
 #include "cowfs/store/reader-i.h"
 #include "cowfs/store/ref.h"
 #include "cowfs/store/store.h"
-#include "cowfs/store/upkeep/marks-i.h"
 
 /*
  * The log of a database is moved into it when nobody waits for it (store_tidy()) if it has

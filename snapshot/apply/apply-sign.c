@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/path.h"
 #include "base/sys.h"
 #include "snapshot/apply/apply-i.h"
 
@@ -117,7 +118,7 @@ static const struct plan_step *find_step(const struct plan_step *list, size_t n,
 
 	while (lo < hi) {
 		const size_t mid = lo + (hi - lo) / 2;
-		const int order = plan_path_compare(list[mid].path, path);
+		const int order = path_compare(list[mid].path, path);
 
 		if (order == 0)
 			return &list[mid];

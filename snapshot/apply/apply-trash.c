@@ -106,7 +106,7 @@ static int remove_stage(const char *name, unsigned char type, void *ctx)
 	int r;
 
 	(void)type;
-	if (!journal_is_stage(name))
+	if (!stage_is_name(name))
 		return 0;
 	fd = openat(all->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)

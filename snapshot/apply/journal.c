@@ -31,22 +31,8 @@ void journal_done(struct journal *j)
 
 const char *journal_stage(const struct journal *j, char name[JOURNAL_STAGE_SIZE])
 {
-	snprintf(name, JOURNAL_STAGE_SIZE, JOURNAL_STAGE_PREFIX "%s", j->id);
+	snprintf(name, JOURNAL_STAGE_SIZE, STAGE_NAME_PREFIX "%s", j->id);
 	return name;
-}
-
-/* Others, as what a crash left beside a journal, are none. */
-static bool is_id(const char *name)
-{
-	return strlen(name) == JOURNAL_ID_SIZE - 1 &&
-	       strspn(name, "0123456789abcdef") == JOURNAL_ID_SIZE - 1;
-}
-
-bool journal_is_stage(const char *name)
-{
-	const size_t len = sizeof(JOURNAL_STAGE_PREFIX) - 1;
-
-	return strncmp(name, JOURNAL_STAGE_PREFIX, len) == 0 && is_id(name + len);
 }
 
 int journal_name(struct journal *j, struct err *err)
@@ -276,7 +262,7 @@ int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,
 		return err_sys(err, "listing journals");
 	copy = -1; /* the stream closes it */
 	for (errno = 0; r == 0 && (e = readdir(stream)); errno = 0)
-		if (is_id(e->d_name))
+		if (stage_is_id(e->d_name))
 			r = visit(s, dir, e->d_name, project, fn, ctx, &unread, err);
 	if (r == 0 && errno != 0)
 		return err_sys(err, "listing journals");

@@ -8,11 +8,11 @@
 #pragma once
 
 #include "snapshot/apply/plan.h"
+#include "snapshot/capture/stage-name.h"
 
-#define JOURNAL_DIR          "journal" /* in the store's directory */
-#define JOURNAL_STAGE_PREFIX ".snapcow-stage-"
-#define JOURNAL_ID_SIZE      17 /* 16 hex digits and a NUL */
-#define JOURNAL_STAGE_SIZE   (sizeof(JOURNAL_STAGE_PREFIX) + JOURNAL_ID_SIZE)
+#define JOURNAL_DIR        "journal" /* in the store's directory */
+#define JOURNAL_ID_SIZE    STAGE_ID_SIZE
+#define JOURNAL_STAGE_SIZE (sizeof(STAGE_NAME_PREFIX) + JOURNAL_ID_SIZE)
 
 enum journal_state {
 	JOURNAL_STAGING = 1, /* new content is being written aside; nothing else was touched */
@@ -47,9 +47,6 @@ NODISCARD int journal_remove(struct store *s, const struct journal *j, struct er
 
 /* What a dead process left of one that it was writing goes; only while nobody writes any. */
 void journal_sweep(struct store *s);
-
-/* Is this the name of a stage, of whichever act? */
-bool journal_is_stage(const char *name);
 
 /*
  * Each journal, in no order, of the directory `project` or (NULL) of all.  A non-zero answer of

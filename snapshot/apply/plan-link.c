@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "cowfs/store/root.h"
 #include "snapshot/apply/plan-i.h"
 
@@ -219,7 +220,7 @@ static bool is_planned(const struct plan *p, const char *path)
 
 	while (lo < hi) {
 		const size_t mid = lo + (hi - lo) / 2;
-		const int order = plan_path_compare(p->files[mid].path, path);
+		const int order = path_compare(p->files[mid].path, path);
 
 		if (order == 0)
 			return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "cowfs/store/root.h"
 
 static void making_done(struct plan_making *m)
@@ -139,8 +140,8 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 
 static int compare_steps(const void *a, const void *b)
 {
-	return plan_path_compare(((const struct plan_step *)a)->path,
-				 ((const struct plan_step *)b)->path);
+	return path_compare(((const struct plan_step *)a)->path,
+			    ((const struct plan_step *)b)->path);
 }
 
 /* The attributes of a directory that both roots have alike. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
+
 void plan_step_done(struct plan_step *s)
 {
 	free(s->path);
@@ -20,20 +22,6 @@ void plan_done(struct plan *p)
 	free(p->dirs);
 	free(p->files);
 	*p = (struct plan){ 0 };
-}
-
-int plan_path_compare(const char *a, const char *b)
-{
-	while (*a != '\0' && *a == *b) {
-		a++;
-		b++;
-	}
-	/* The end of a path and the end of one of its names come before all other bytes. */
-	if (*a == '\0' || *b == '\0')
-		return (*a != '\0') - (*b != '\0');
-	if (*a == '/' || *b == '/')
-		return (*a != '/') - (*b != '/');
-	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 }
 
 /* Is `path` the directory `dir`, or below it?  Both from the top. */
@@ -72,7 +60,7 @@ int plan_each(const struct plan *p, plan_fn fn, void *ctx)
 	while (r == 0 && (d < p->n_dirs || f < p->n_files)) {
 		const bool dir =
 		    f == p->n_files ||
-		    (d < p->n_dirs && plan_path_compare(p->dirs[d].path, p->files[f].path) <= 0);
+		    (d < p->n_dirs && path_compare(p->dirs[d].path, p->files[f].path) <= 0);
 		const struct plan_step *s = dir ? &p->dirs[d++] : &p->files[f++];
 
 		if (counts(s))

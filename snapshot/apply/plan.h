@@ -86,9 +86,6 @@ typedef int (*plan_fn)(const struct plan_step *step, void *ctx);
 NODISCARD int plan_each(const struct plan *p, plan_fn fn, void *ctx);
 uint64_t plan_count(const struct plan *p);
 
-/* The order of a walk: a directory before what is in it. */
-int plan_path_compare(const char *a, const char *b);
-
 /* Append all of it to `out`; and back, -EBADMSG with a sentence unless it is exactly one plan. */
 NODISCARD int plan_encode(const struct plan *p, struct buf *out, struct err *err);
 NODISCARD int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err);

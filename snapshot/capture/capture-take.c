@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/fdio.h"
-#include "snapshot/apply/journal.h"
 #include "snapshot/capture/capture-i.h"
+#include "snapshot/capture/stage-name.h"
 
 #define ATTEMPTS         8 /* at one name, with pauses of 1, 2, 4, ... ms between */
 #define PATIENT_ATTEMPTS 4 /* the last of them */
@@ -440,7 +440,7 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	int fd, r;
 
 	/* What is being done to a project in this one is nobody's content. */
-	if (journal_is_stage(item->name)) {
+	if (stage_is_name(item->name)) {
 		item->kind = ITEM_ABSENT;
 		return 0;
 	}

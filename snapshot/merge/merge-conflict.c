@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "snapshot/apply/plan.h"
 #include "snapshot/merge/merge-i.h"
 
@@ -101,7 +102,7 @@ bool merge_wants_theirs(const struct merging *m)
 static int compare_conflicts(const void *a, const void *b)
 {
 	const struct merge_conflict *x = a, *y = b;
-	const int order = plan_path_compare(x->path, y->path);
+	const int order = path_compare(x->path, y->path);
 
 	return order != 0 ? order : (x->kind > y->kind) - (x->kind < y->kind);
 }

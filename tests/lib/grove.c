@@ -379,8 +379,7 @@ static bool has_stage(struct grove *g)
 
 	CHECK(dir != NULL);
 	while ((e = readdir(dir)))
-		found |=
-		    strncmp(e->d_name, JOURNAL_STAGE_PREFIX, strlen(JOURNAL_STAGE_PREFIX)) == 0;
+		found |= strncmp(e->d_name, STAGE_NAME_PREFIX, strlen(STAGE_NAME_PREFIX)) == 0;
 	closedir(dir);
 	return found;
 }

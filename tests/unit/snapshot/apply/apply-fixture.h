@@ -79,7 +79,7 @@ static inline struct plan plan_again(struct grove *g)
 static inline int find_stage(const char *name, unsigned char type, void *ctx)
 {
 	(void)type;
-	if (journal_is_stage(name))
+	if (stage_is_name(name))
 		snprintf(ctx, JOURNAL_STAGE_SIZE, "%s", name);
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "cowfs/store/upkeep/marks-i.h"
+#include "cowfs/store/marks-i.h"
 
 #include <errno.h>
 

@@ -1,0 +1,17 @@
+/*
+ * stage-name.h - what apply calls the directory in which it works, inside of a project.
+ *
+ * A capture leaves it out, so its name is known here, below both.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#define STAGE_NAME_PREFIX ".snapcow-stage-" /* and an id */
+#define STAGE_ID_SIZE     17                /* 16 hex digits and a NUL */
+
+/* Others, as what a crash left beside a journal, are none. */
+bool stage_is_id(const char *name);
+
+/* Is this the name of a stage, of whichever act? */
+bool stage_is_name(const char *name);
