@@ -11,12 +11,6 @@
 
 #define GC_BUDGET 1024 /* objects between two reports */
 
-void engine_gc_done(struct engine_gc *gc)
-{
-	engine_history_done(&gc->forgotten);
-	*gc = (struct engine_gc){ 0 };
-}
-
 static bool is_forgotten(const struct ref *ref, void *ctx)
 {
 	struct catalog_id id;

@@ -11,15 +11,6 @@
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-void landing_free_paths(struct engine_rolled_path *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].path);
-		free(list[i].why);
-	}
-	free(list);
-}
-
 int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
 		     const char *why)
 {
@@ -45,7 +36,7 @@ int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *pa
 
 void landed_done(struct landed *l)
 {
-	landing_free_paths(l->conflicts, l->n_conflicts);
+	engine_rolled_paths_free(l->conflicts, l->n_conflicts);
 	*l = (struct landed){ 0 };
 }
 

@@ -25,23 +25,6 @@ struct sweep {
 	struct engine_radar result;
 };
 
-static void meeting_done(struct engine_meeting *m)
-{
-	for (size_t i = 0; i < m->n; i++)
-		free(m->met[i].path);
-	free(m->met);
-	free(m->clone);
-	free(m->with);
-}
-
-void engine_radar_done(struct engine_radar *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		meeting_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_radar){ 0 };
-}
-
 static void sweep_done(struct sweep *s)
 {
 	char *path;
@@ -146,7 +129,7 @@ struct pair {
 
 static void pair_done(struct pair *p)
 {
-	meeting_done(&p->meeting);
+	engine_meeting_done(&p->meeting);
 }
 
 static int on_overlap(const char *path, enum merge_overlap overlap, void *ctx, struct err *err)

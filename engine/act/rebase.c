@@ -31,16 +31,6 @@ struct rebasing {
 	struct engine_rebased result;
 };
 
-void engine_rebased_done(struct engine_rebased *r)
-{
-	landing_free_paths(r->paths, r->n_paths);
-	landing_free_paths(r->left, r->n_left);
-	conflicts_free(r->conflicts, r->n_conflicts);
-	free(r->clone);
-	free(r->project);
-	*r = (struct engine_rebased){ 0 };
-}
-
 static void unpin(struct rebasing *p)
 {
 	if (!object_id_is_zero(&p->merged))
@@ -92,7 +82,7 @@ struct folders {
 
 static void folders_done(struct folders *f)
 {
-	landing_free_paths(f->list, f->n);
+	engine_rolled_paths_free(f->list, f->n);
 }
 
 static bool has_folder(const struct engine_rolled_path *list, size_t n, const char *path,

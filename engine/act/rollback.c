@@ -32,15 +32,6 @@ struct rolling {
 	struct engine_rolled result;
 };
 
-void engine_rolled_done(struct engine_rolled *r)
-{
-	landing_free_paths(r->paths, r->n_paths);
-	landing_free_paths(r->conflicts, r->n_conflicts);
-	free(r->clone);
-	free(r->project);
-	*r = (struct engine_rolled){ 0 };
-}
-
 static void rolling_done(struct rolling *g)
 {
 	project_done(&g->project);

@@ -129,7 +129,7 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 /* One that was made for the run has no other user whose word would count. */
 static int take_away(struct staged *s, struct err *err)
 {
-	struct engine e = { .host = s->host, .store = s->host->store, .mode = STORE_WRITE };
+	struct engine e = host_engine(s->host);
 	struct engine_removed removed;
 	int r;
 
@@ -439,7 +439,7 @@ void stage_sweep(struct host *h)
 	if (clone_each(h->store, collect_left, s, &err) < 0)
 		log_warn("looking for clones of runs that died: %s, continuing", err.msg);
 	for (size_t i = 0; i < s->n; i++) {
-		struct engine e = { .host = h, .store = h->store, .mode = STORE_WRITE };
+		struct engine e = host_engine(h);
 		struct engine_removed removed;
 
 		if (clone_remove(&e, s->names[i], true, &removed, &err) < 0)

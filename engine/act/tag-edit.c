@@ -4,15 +4,6 @@
 #include "engine/api/tag.h"
 #include "engine/host/host-i.h"
 
-void engine_tags_done(struct engine_tags *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		free(t->list[i].name);
-	free(t->list);
-	free(t->project);
-	*t = (struct engine_tags){ 0 };
-}
-
 /* --- listing ---------------------------------------------------------------------------- */
 
 struct listing {

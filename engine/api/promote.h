@@ -92,6 +92,7 @@ struct engine_promotion {
 	uint64_t elapsed_ms;
 };
 
+void engine_conflicts_free(struct engine_conflict *list, size_t n);
 void engine_commits_done(struct engine_commits *c);
 void engine_promotion_done(struct engine_promotion *p);
 

@@ -1,17 +1,47 @@
+#include "engine/api/promote.h"
+
 #include <stdlib.h>
 
-#include "engine/act/land-i.h"
-#include "engine/api/promote.h"
-#include "engine/find/conflicts-i.h"
-#include "engine/verb/commits-i.h"
+#include "engine/api/radar.h"
+#include "engine/api/rebase.h"
+#include "engine/api/receipts.h"
+
+void engine_rolled_paths_free(struct engine_rolled_path *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].path);
+		free(list[i].why);
+	}
+	free(list);
+}
+
+void engine_conflicts_free(struct engine_conflict *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].path);
+		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
+			free(list[i].sides[k]);
+	}
+	free(list);
+}
+
+void engine_commits_done(struct engine_commits *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		free(c->list[i].ref);
+		free(c->list[i].commit);
+	}
+	free(c->list);
+	*c = (struct engine_commits){ 0 };
+}
 
 void engine_promotion_done(struct engine_promotion *p)
 {
-	landing_free_paths(p->paths, p->n_paths);
-	landing_free_paths(p->held, p->n_held);
-	landing_free_paths(p->meanwhile, p->n_meanwhile);
-	landing_free_paths(p->left, p->n_left);
-	conflicts_free(p->conflicts, p->n_conflicts);
+	engine_rolled_paths_free(p->paths, p->n_paths);
+	engine_rolled_paths_free(p->held, p->n_held);
+	engine_rolled_paths_free(p->meanwhile, p->n_meanwhile);
+	engine_rolled_paths_free(p->left, p->n_left);
+	engine_conflicts_free(p->conflicts, p->n_conflicts);
 	for (size_t i = 0; i < p->n_checks; i++)
 		free(p->checks[i].command);
 	free(p->checks);
@@ -19,4 +49,59 @@ void engine_promotion_done(struct engine_promotion *p)
 	free(p->clone);
 	free(p->project);
 	*p = (struct engine_promotion){ 0 };
+}
+
+void engine_rebased_done(struct engine_rebased *r)
+{
+	engine_rolled_paths_free(r->paths, r->n_paths);
+	engine_rolled_paths_free(r->left, r->n_left);
+	engine_conflicts_free(r->conflicts, r->n_conflicts);
+	free(r->clone);
+	free(r->project);
+	*r = (struct engine_rebased){ 0 };
+}
+
+void engine_rolled_done(struct engine_rolled *r)
+{
+	engine_rolled_paths_free(r->paths, r->n_paths);
+	engine_rolled_paths_free(r->conflicts, r->n_conflicts);
+	free(r->clone);
+	free(r->project);
+	*r = (struct engine_rolled){ 0 };
+}
+
+void engine_meeting_done(struct engine_meeting *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		free(m->met[i].path);
+	free(m->met);
+	free(m->clone);
+	free(m->with);
+}
+
+void engine_radar_done(struct engine_radar *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		engine_meeting_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_radar){ 0 };
+}
+
+void engine_receipt_done(struct engine_receipt *r)
+{
+	for (size_t i = 0; i < r->n_checks; i++)
+		free(r->checks[i].command);
+	free(r->checks);
+	free(r->clone);
+	free(r->who);
+	free(r->sha256);
+	*r = (struct engine_receipt){ 0 };
+}
+
+void engine_receipts_done(struct engine_receipts *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		engine_receipt_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_receipts){ 0 };
 }

@@ -38,6 +38,7 @@ struct engine_radar {
 	uint64_t looked_at; /* other clones, or all if none was asked about */
 };
 
+void engine_meeting_done(struct engine_meeting *m);
 void engine_radar_done(struct engine_radar *r);
 
 /* Of a clone, or (NULL) of the one that holds the engine's directory, else all of the project with each other. */

@@ -48,6 +48,7 @@ struct engine_rolled {
 	uint64_t elapsed_ms;
 };
 
+void engine_rolled_paths_free(struct engine_rolled_path *list, size_t n);
 void engine_rolled_done(struct engine_rolled *r);
 
 /*

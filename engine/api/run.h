@@ -126,6 +126,8 @@ struct engine_run {
 	bool log_truncated;  /* there was more */
 };
 
+void engine_refusal_done(struct engine_refusal *r);
+void engine_refusals_done(struct engine_refusals *r);
 void engine_run_done(struct engine_run *r);
 
 /*

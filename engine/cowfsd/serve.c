@@ -253,19 +253,14 @@ static int act(struct connection *c, const char *name, struct json question, str
 	const struct json options = json_get_object(question, "options");
 	const bool watched = json_get_bool(question, "watch");
 	const struct engine_watch watch = { .fn = watched ? send_progress : NULL, .ctx = c };
-	struct engine e = {
-		.dir = dir,
-		.home = home,
-		.store_path = h->dir,
-		.store = h->store,
-		.mode = STORE_WRITE,
-		.host = h,
-		.kept = &c->kept,
-		.warn = send_warning,
-		.warn_ctx = c,
-	};
+	struct engine e = host_engine(h);
 	int r;
 
+	e.dir = dir;
+	e.home = home;
+	e.kept = &c->kept;
+	e.warn = send_warning;
+	e.warn_ctx = c;
 	if (!verb)
 		return err_set(err, -ENOTSUP, "cowfsd does not know how to '%s'", name);
 	r = json_end(question.doc, err);

@@ -50,37 +50,3 @@ char *engine_clone_here(struct engine *e)
 {
 	return clone_here(e);
 }
-
-void engine_clone_done(struct engine_clone *c)
-{
-	free(c->name);
-	free(c->path);
-	free(c->project);
-	engine_paths_done(&c->changed);
-	engine_paths_done(&c->stale.in_project);
-	*c = (struct engine_clone){ 0 };
-}
-
-void engine_paths_done(struct engine_paths *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		free(p->list[i].path);
-	free(p->list);
-	*p = (struct engine_paths){ 0 };
-}
-
-void engine_clones_done(struct engine_clones *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		engine_clone_done(&c->list[i]);
-	free(c->list);
-	free(c->project);
-	*c = (struct engine_clones){ 0 };
-}
-
-void engine_overview_done(struct engine_overview *o)
-{
-	free(o->path);
-	engine_paths_done(&o->changed);
-	*o = (struct engine_overview){ 0 };
-}

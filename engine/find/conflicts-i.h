@@ -13,7 +13,6 @@ struct conflict_names {
 /* All of a merge; 1 if one of them is not settled.  To be freed whether it succeeds or not. */
 NODISCARD int conflicts_tell(const struct merge *m, const struct conflict_names *names,
 			     struct engine_conflict **ret, size_t *ret_n, struct err *err);
-void conflicts_free(struct engine_conflict *list, size_t n);
 
 /* Is it git's own, or in it?  Then `ret_len` bytes of the path are git's folder. */
 bool conflicts_is_git(const char *path, size_t *ret_len);

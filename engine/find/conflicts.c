@@ -24,16 +24,6 @@ bool conflicts_is_git(const char *path, size_t *ret_len)
 	}
 }
 
-void conflicts_free(struct engine_conflict *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].path);
-		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
-			free(list[i].sides[k]);
-	}
-	free(list);
-}
-
 static char *side_name(const struct merge_side *side, const char *state)
 {
 	char *name = NULL;

@@ -3,28 +3,6 @@
 
 #include "engine/find/upkeep-i.h"
 
-static void free_damage(struct engine_damage *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct engine_damage *d = &list[i];
-
-		for (size_t k = 0; k < d->n_paths; k++)
-			free(d->paths[k]);
-		free(d->paths);
-		free(d->object);
-		free(d->why);
-		free(d->from);
-	}
-	free(list);
-}
-
-void engine_check_done(struct engine_check *c)
-{
-	free_damage(c->damage, c->n_damage);
-	free_damage(c->restored, c->n_restored);
-	*c = (struct engine_check){ 0 };
-}
-
 int upkeep_take_finding(struct check_finding *f, struct engine_damage *d, struct err *err)
 {
 	d->object = strdup(f->what);

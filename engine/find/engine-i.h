@@ -22,6 +22,8 @@ struct engine {
 
 	struct host *host;  /* in cowfsd: what it owns; else NULL */
 	struct kept **kept; /* in cowfsd: what stays until who asks has gone (keep-i.h) */
+	/* In cowfsd: may this directory be read, or is it its own?  NULL: any may. */
+	int (*may_read)(struct engine *e, const char *dir, struct err *err);
 	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
 	void *warn_ctx;
 };

@@ -7,37 +7,6 @@
 #include "engine/find/engine-i.h"
 #include "engine/find/unborn-i.h"
 
-void engine_snapshot_done(struct engine_snapshot *s)
-{
-	for (size_t i = 0; i < s->n_tags; i++)
-		free(s->tags[i]);
-	free(s->tags);
-	free(s->clone);
-	free(s->message);
-	*s = (struct engine_snapshot){ 0 };
-}
-
-void engine_taken_done(struct engine_taken *t)
-{
-	engine_snapshot_done(&t->snapshot);
-	for (size_t i = 0; i < t->n_skipped; i++) {
-		free(t->skipped[i].path);
-		free(t->skipped[i].why);
-	}
-	free(t->skipped);
-	free(t->project);
-	*t = (struct engine_taken){ 0 };
-}
-
-void engine_history_done(struct engine_history *h)
-{
-	for (size_t i = 0; i < h->n; i++)
-		engine_snapshot_done(&h->list[i]);
-	free(h->list);
-	free(h->project);
-	*h = (struct engine_history){ 0 };
-}
-
 /* --- listing ---------------------------------------------------------------------------- */
 
 static char *id_text(const struct catalog_id *id, char text[ENGINE_ID_SIZE])

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "engine/host/host-i.h"
+#include "engine/find/engine-i.h"
 
 /* --- registered ------------------------------------------------------------------------- */
 
@@ -154,7 +154,7 @@ int project_named(struct engine *e, const char *named, char **ret, struct err *e
 /* In cowfsd nothing of a directory may be touched before it is known not to be its own. */
 static int may_read(struct engine *e, const char *dir, struct err *err)
 {
-	return e->host ? host_may_read(e->host, dir, err) : 0;
+	return e->may_read ? e->may_read(e, dir, err) : 0;
 }
 
 /* By the rule of where the command was given. */

@@ -19,25 +19,6 @@ const char *engine_receipt_kind_name(enum engine_receipt_kind kind)
 	return names[kind];
 }
 
-static void one_done(struct engine_receipt *r)
-{
-	for (size_t i = 0; i < r->n_checks; i++)
-		free(r->checks[i].command);
-	free(r->checks);
-	free(r->clone);
-	free(r->who);
-	free(r->sha256);
-	*r = (struct engine_receipt){ 0 };
-}
-
-void engine_receipts_done(struct engine_receipts *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		one_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_receipts){ 0 };
-}
-
 static void set_id(const struct catalog_id *id, char text[ENGINE_ID_SIZE])
 {
 	text[0] = '\0';

@@ -18,21 +18,6 @@ struct reading {
 	struct err *err;
 };
 
-static void rule_done(struct guard_rule *r)
-{
-	free((char *)(uintptr_t)r->name);
-	free((char *)(uintptr_t)r->patterns);
-	free((char *)(uintptr_t)r->why);
-}
-
-void engine_rules_done(struct engine_rules *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		rule_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_rules){ 0 };
-}
-
 static int complain(struct reading *rd, struct yaml at, const char *why)
 {
 	int line, column;

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
-#include "engine/run/run-refusal.h"
+#include "engine/find/refusals-i.h"
 #include "runner/sandbox.h"
 
 #define VERSION    1
@@ -105,7 +105,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_rss", r->max_rss);
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
-	run_refusals_set(j, &r->refusals);
+	refusals_set(j, &r->refusals);
 	json_set_bool(j, "compared", r->compared);
 	json_set_uint(j, "added", r->added);
 	json_set_uint(j, "modified", r->modified);
@@ -153,7 +153,7 @@ static int get_result(struct json j, struct engine_run *r)
 	r->logged[0] = json_get_uint(j, "logged_out");
 	r->logged[1] = json_get_uint(j, "logged_err");
 	r->log_truncated = json_get_bool(j, "log_truncated");
-	return run_refusals_get(j, &r->refusals);
+	return refusals_get(j, &r->refusals);
 }
 
 static void set_record(struct json j, const struct engine_run *r)

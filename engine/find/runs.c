@@ -13,14 +13,6 @@
 
 #define FOLLOW_US 50000 /* between two looks at output that grows */
 
-void engine_runs_done(struct engine_runs *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		engine_run_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_runs){ 0 };
-}
-
 /* --- listing ---------------------------------------------------------------------------- */
 
 struct listing {

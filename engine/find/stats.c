@@ -10,16 +10,6 @@ struct census {
 	struct engine_stats stats;
 };
 
-void engine_stats_done(struct engine_stats *s)
-{
-	for (size_t i = 0; i < s->n_shares; i++) {
-		free(s->shares[i].clone);
-		free(s->shares[i].project);
-	}
-	free(s->shares);
-	*s = (struct engine_stats){ 0 };
-}
-
 static void census_done(struct census *c)
 {
 	engine_stats_done(&c->stats);

@@ -71,6 +71,9 @@ void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
  */
 NODISCARD int host_may_read(struct host *h, const char *path, struct err *err);
 
+/* For what cowfsd does of its own accord, without anybody who asks. */
+struct engine host_engine(struct host *h);
+
 /* --- live clones; the caller has the turn of the name ------------------------------------- */
 
 struct live *live_find(struct host *h, const char *name);    /* NULL: not mounted */

@@ -28,46 +28,6 @@ struct places {
 	const char *home;
 };
 
-/* --- ends --------------------------------------------------------------------------------- */
-
-static void words_done(struct engine_words *w)
-{
-	for (size_t i = 0; i < w->n; i++)
-		free(w->list[i]);
-	free(w->list);
-}
-
-void engine_profile_done(struct engine_profile *p)
-{
-	free(p->name);
-	free(p->file);
-	free(p->extends);
-	free(p->description);
-	free(p->net);
-	free(p->seccomp);
-	for (size_t i = 0; i < p->n_mounts; i++) {
-		free(p->mounts[i].host);
-		free(p->mounts[i].guest);
-	}
-	free(p->mounts);
-	words_done(&p->hide);
-	words_done(&p->env);
-	words_done(&p->pass_env);
-	words_done(&p->entrypoint);
-	*p = (struct engine_profile){ 0 };
-}
-
-void engine_profiles_done(struct engine_profiles *p)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		free(p->list[i].name);
-		free(p->list[i].file);
-		free(p->list[i].description);
-	}
-	free(p->list);
-	*p = (struct engine_profiles){ 0 };
-}
-
 static void places_done(struct places *p)
 {
 	free(p->project);

@@ -6,44 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-
-static void refusal_done(struct engine_refusal *r)
-{
-	free(r->kind);
-	free(r->what);
-	free(r->rule);
-	free(r->flag);
-	free(r->message);
-}
-
-void run_refusals_done(struct engine_refusals *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		refusal_done(&r->list[i]);
-	free(r->list);
-	*r = (struct engine_refusals){ 0 };
-}
-
-static bool is_whole(const struct engine_refusal *r)
-{
-	return r->kind && r->what && r->rule && r->flag && r->message;
-}
-
-/* Takes what `one` owns, whether it fails or not. */
-static int keep(struct engine_refusals *r, struct engine_refusal *one)
-{
-	struct engine_refusal *list = NULL;
-
-	if (is_whole(one))
-		list = reallocarray(r->list, r->n + 1, sizeof(*list));
-	if (!list) {
-		refusal_done(one);
-		return -ENOMEM;
-	}
-	r->list = list;
-	list[r->n++] = *one;
-	return 0;
-}
+#include "engine/find/refusals-i.h"
 
 int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 		     const struct engine_refusal *refusal)
@@ -57,20 +20,20 @@ int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
 		.count = 1,
 	};
 
-	for (size_t i = 0; is_whole(&one) && i < r->n; i++) {
+	for (size_t i = 0; refusal_is_whole(&one) && i < r->n; i++) {
 		if (strcmp(r->list[i].kind, one.kind) == 0 &&
 		    strcmp(r->list[i].message, one.message) == 0) {
 			r->list[i].count++;
-			refusal_done(&one);
+			engine_refusal_done(&one);
 			return 0;
 		}
 	}
-	if (is_whole(&one) && r->n == RUN_REFUSALS_MAX) {
+	if (refusal_is_whole(&one) && r->n == RUN_REFUSALS_MAX) {
 		r->more++;
-		refusal_done(&one);
+		engine_refusal_done(&one);
 		return 0;
 	}
-	return keep(r, &one);
+	return refusals_keep(r, &one);
 }
 
 void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6])
@@ -94,54 +57,4 @@ void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6])
 	}
 	if (run_refusals_add(ctx, &none, &refusal) < 0)
 		log_warn("out of memory: a refused system call is not kept, continuing");
-}
-
-void run_refusals_set(struct json j, const struct engine_refusals *r)
-{
-	const struct json list = json_set_array(j, "refusals");
-
-	for (size_t i = 0; i < r->n; i++) {
-		const struct json one = json_add_object(list);
-
-		json_set_text(one, "kind", r->list[i].kind);
-		json_set_text(one, "what", r->list[i].what);
-		json_set_text(one, "rule", r->list[i].rule);
-		json_set_text(one, "flag", r->list[i].flag);
-		json_set_text(one, "message", r->list[i].message);
-		json_set_uint(one, "count", r->list[i].count);
-	}
-	json_set_uint(j, "refusals_more", r->more);
-}
-
-static char *get(struct json j, const char *key)
-{
-	const char *text = json_get_text(j, key);
-
-	return text ? strdup(text) : NULL;
-}
-
-int run_refusals_get(struct json j, struct engine_refusals *ret)
-{
-	struct json list;
-	int r = 0;
-
-	/* Records from before there were any are as good as one without. */
-	if (!json_has(j, "refusals"))
-		return 0;
-	list = json_get_array(j, "refusals");
-	for (size_t i = 0; r == 0 && i < json_length(list); i++) {
-		const struct json at = json_at_object(list, i);
-		struct engine_refusal one = {
-			.kind = get(at, "kind"),
-			.what = get(at, "what"),
-			.rule = get(at, "rule"),
-			.flag = get(at, "flag"),
-			.message = get(at, "message"),
-			.count = json_get_uint(at, "count"),
-		};
-
-		r = keep(ret, &one);
-	}
-	ret->more = json_get_uint(j, "refusals_more");
-	return r;
 }

@@ -6,13 +6,10 @@
  */
 #pragma once
 
-#include "base/json.h"
 #include "engine/api/run.h"
 #include "engine/run/scrub.h"
 
 #define RUN_REFUSALS_MAX 64
-
-void run_refusals_done(struct engine_refusals *r);
 
 /* All strings are borrowed; `flag` is "" if nothing would allow it.  -ENOMEM. */
 NODISCARD int run_refusals_add(struct engine_refusals *r, const struct scrub *secrets,
@@ -20,7 +17,3 @@ NODISCARD int run_refusals_add(struct engine_refusals *r, const struct scrub *se
 
 /* A sandbox_refused_fn; `ctx` is the struct. */
 void run_refusals_take_call(void *ctx, const char *call, const uint64_t args[6]);
-
-/* As a record has them. */
-void run_refusals_set(struct json j, const struct engine_refusals *r);
-NODISCARD int run_refusals_get(struct json j, struct engine_refusals *ret);

@@ -23,27 +23,6 @@
 #define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
 #define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
 
-void engine_run_done(struct engine_run *r)
-{
-	for (size_t i = 0; i < r->argv.n; i++)
-		free(r->argv.list[i]);
-	for (size_t i = 0; i < r->env.n; i++)
-		free(r->env.list[i]);
-	free(r->argv.list);
-	free(r->env.list);
-	free(r->clone);
-	free(r->project);
-	free(r->cwd);
-	free(r->profile);
-	free(r->net);
-	free(r->problem);
-	run_refusals_done(&r->refusals);
-	engine_paths_done(&r->changed);
-	buf_done(&r->out);
-	buf_done(&r->err);
-	*r = (struct engine_run){ 0 };
-}
-
 /* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
 struct raw {
 	int fd;

@@ -16,16 +16,6 @@
 #define HEADER_MAX ((size_t)1 << 20) /* of a bundle: what names its branches */
 #define HEADS      "refs/heads/"
 
-void engine_commits_done(struct engine_commits *c)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		free(c->list[i].ref);
-		free(c->list[i].commit);
-	}
-	free(c->list);
-	*c = (struct engine_commits){ 0 };
-}
-
 void commits_done(struct commits *c)
 {
 	engine_commits_done(&c->told);

@@ -1,0 +1,89 @@
+#include "engine/api/run.h"
+
+#include <stdlib.h>
+
+#include "engine/api/profile.h"
+
+void engine_refusal_done(struct engine_refusal *r)
+{
+	free(r->kind);
+	free(r->what);
+	free(r->rule);
+	free(r->flag);
+	free(r->message);
+}
+
+void engine_refusals_done(struct engine_refusals *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		engine_refusal_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_refusals){ 0 };
+}
+
+void engine_run_done(struct engine_run *r)
+{
+	for (size_t i = 0; i < r->argv.n; i++)
+		free(r->argv.list[i]);
+	for (size_t i = 0; i < r->env.n; i++)
+		free(r->env.list[i]);
+	free(r->argv.list);
+	free(r->env.list);
+	free(r->clone);
+	free(r->project);
+	free(r->cwd);
+	free(r->profile);
+	free(r->net);
+	free(r->problem);
+	engine_refusals_done(&r->refusals);
+	engine_paths_done(&r->changed);
+	buf_done(&r->out);
+	buf_done(&r->err);
+	*r = (struct engine_run){ 0 };
+}
+
+void engine_runs_done(struct engine_runs *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		engine_run_done(&r->list[i]);
+	free(r->list);
+	*r = (struct engine_runs){ 0 };
+}
+
+static void words_done(struct engine_words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->list[i]);
+	free(w->list);
+}
+
+void engine_profile_done(struct engine_profile *p)
+{
+	free(p->name);
+	free(p->file);
+	free(p->extends);
+	free(p->description);
+	free(p->net);
+	free(p->seccomp);
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		free(p->mounts[i].host);
+		free(p->mounts[i].guest);
+	}
+	free(p->mounts);
+	words_done(&p->hide);
+	words_done(&p->env);
+	words_done(&p->pass_env);
+	words_done(&p->entrypoint);
+	*p = (struct engine_profile){ 0 };
+}
+
+void engine_profiles_done(struct engine_profiles *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->list[i].name);
+		free(p->list[i].file);
+		free(p->list[i].description);
+	}
+	free(p->list);
+	*p = (struct engine_profiles){ 0 };
+}
