@@ -238,7 +238,7 @@ TEST(whichever_call_fails_the_project_is_as_it_was_or_as_wanted)
 	unsigned long at = 1;
 
 	while (fail_at(&y, at, at % 2 ? EIO : ENOSPC))
-		at++;
+		at += test_stride();
 	printf("# %lu calls\n", at);
 	CHECK(at > 100);
 }
@@ -269,7 +269,7 @@ TEST(whichever_call_of_going_back_fails_the_next_try_gets_there)
 
 		fault.no_exchange = apart != 0;
 		while (fail_back(&y, nth))
-			nth++;
+			nth += test_stride();
 		printf("# %lu calls\n", nth);
 		CHECK(nth > 50);
 	}
@@ -308,7 +308,7 @@ TEST(wherever_it_is_killed_recovery_finishes_it_or_takes_it_back)
 	unsigned long at = 1;
 
 	while (kill_at(&y, at))
-		at++;
+		at += test_stride();
 	CHECK(at > 100);
 }
 
@@ -319,7 +319,7 @@ TEST(without_exchange_of_names_a_kill_leaves_nothing_half_done)
 
 	fault.no_exchange = true;
 	while (kill_at(&y, at))
-		at++;
+		at += test_stride();
 	CHECK(at > 100);
 }
 
@@ -424,7 +424,7 @@ static void edit_everywhere(const char *name, const char *path, bool in_place)
 	unsigned long at = 1;
 
 	while (edit_at(&y, at, path, in_place))
-		at++;
+		at += test_stride();
 	CHECK(at > 100);
 }
 
@@ -485,7 +485,7 @@ TEST(what_is_written_to_a_displaced_file_that_is_open_is_not_lost)
 	unsigned long at = 1;
 
 	while (append_at(&y, at, "dir/sub/deep"))
-		at++;
+		at += test_stride();
 	CHECK(at > 200);
 }
 
@@ -534,7 +534,7 @@ static void swap_everywhere(const char *name, const char *outside_name, bool nam
 	y.outside = out.path;
 	fault.name_by_name = name_by_name;
 	while (swap_at(&y, at, &outside, &out))
-		at++;
+		at += test_stride();
 	CHECK(at > 100);
 }
 

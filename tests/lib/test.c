@@ -293,3 +293,14 @@ uint64_t test_seed(void)
 	say("seed: SNAP_TEST_SEED=%" PRIu64, seed);
 	return seed;
 }
+
+unsigned test_stride(void)
+{
+	static struct test_rng rng;
+
+	if (getenv("SNAP_TESTS_LONG"))
+		return 1;
+	if (rng.s == 0)
+		rng.s = test_seed() | 1;
+	return 1 + (unsigned)(test_rand(&rng) % 5);
+}

@@ -73,3 +73,9 @@ struct test_rng {
 };
 uint64_t test_rand(struct test_rng *r);
 uint64_t test_seed(void); /* from SNAP_TEST_SEED, else random; printed as a TAP comment */
+
+/*
+ * The step from one place to the next in a walk over every call that can fail.  With
+ * SNAP_TESTS_LONG it is 1; otherwise 1 to 5 by the seed, so each run tries another third.
+ */
+unsigned test_stride(void);

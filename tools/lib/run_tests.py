@@ -476,7 +476,7 @@ def main():
         os.environ["SNAP_TESTS_LONG"] = "1"
     # Undefined behaviour is a failure, not a remark.
     os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
-    opts.seed = os.environ.setdefault("SNAP_TEST_SEED", str(random.getrandbits(32)))
+    opts.seed = os.environ.get("SNAP_TEST_SEED", str(random.getrandbits(32)))
     print(f"seed {opts.seed}: SNAP_TEST_SEED={opts.seed} repeats this choice")
     for folder in (LOGS, CRASHES):
         folder.mkdir(parents=True, exist_ok=True)
