@@ -5,8 +5,7 @@
 
 #include "base/path.h"
 #include "engine/api/clone.h"
-#include "engine/host/host-i.h"
-#include "engine/wire/control-i.h"
+#include "engine/find/engine-i.h"
 
 int clone_find(struct store *s, const char *name, struct clone *ret, struct err *err)
 {
@@ -18,8 +17,8 @@ int clone_find(struct store *s, const char *name, struct clone *ret, struct err 
 /* By the path alone: the directory may be on a mount of ours, which cowfsd must not touch. */
 char *clone_here(struct engine *e)
 {
-	AUTO_FREE char *real = e->host ? strdup(e->host->dir) : realpath(e->store_path, NULL);
-	AUTO_FREE char *clones = real ? path_join(real, CONTROL_CLONES) : NULL;
+	AUTO_FREE char *real = e->host ? strdup(e->store_path) : realpath(e->store_path, NULL);
+	AUTO_FREE char *clones = real ? path_join(real, CLONES_DIR) : NULL;
 	const char *name;
 
 	if (!clones || !path_is_below(e->dir, clones) || strcmp(e->dir, clones) == 0)

@@ -9,14 +9,17 @@
 #include "engine/api/engine.h"
 #include "engine/api/history.h"
 
+/* In the store's directory: where clones are mounted, each in a directory of its name. */
+#define CLONES_DIR "clones"
+
 struct host;
 struct kept;
 
 /* In cowfsd there is one for each question, which borrows all that it has. */
 struct engine {
 	char *dir;
-	char *home; /* of who asks, without symlinks; NULL: none */
-	char *store_path;
+	char *home;           /* of who asks, without symlinks; NULL: none */
+	char *store_path;     /* in cowfsd without symlinks */
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */
 

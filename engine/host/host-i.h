@@ -2,7 +2,7 @@
  * host-i.h - what cowfsd owns: a store, and the clones of it that are mounted.
  *
  * A clone is mounted from `clone` or `mount` until `umount` or `rm`.  Its directory in
- * CONTROL_CLONES is the mark of that: a daemon that stops or dies leaves it there, and
+ * CLONES_DIR is the mark of that: a daemon that stops or dies leaves it there, and
  * the next one mounts the clone again.
  */
 #pragma once

@@ -26,7 +26,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 	h->next_expiry = INT64_MIN; /* not known: look */
 	h->unswept = true;          /* by who was killed */
 	h->dir = strdup(dir);
-	h->clones = path_join(dir, CONTROL_CLONES);
+	h->clones = path_join(dir, CLONES_DIR);
 	if (!h->dir || !h->clones) {
 		host_free(h);
 		return err_nomem(err);

@@ -88,7 +88,7 @@ static int find_top(struct engine *e, const struct state *state, char **ret, str
 {
 	AUTO_FREE char *here = clone_here(e);
 	AUTO_FREE char *real = here ? realpath(e->store_path, NULL) : NULL;
-	AUTO_FREE char *clones = real ? path_join(real, CONTROL_CLONES) : NULL;
+	AUTO_FREE char *clones = real ? path_join(real, CLONES_DIR) : NULL;
 
 	*ret = NULL;
 	if (here) {

@@ -198,7 +198,7 @@ static int on_mount(const char *path, dev_t dev, void *ctx)
 static void look_at_mounts(struct engine *e, uint64_t served, struct engine_diagnosis *d)
 {
 	AUTO_FREE char *real = realpath(e->store_path, NULL);
-	AUTO_FREE char *clones = real ? path_join(real, CONTROL_CLONES) : NULL;
+	AUTO_FREE char *clones = real ? path_join(real, CLONES_DIR) : NULL;
 	struct below b = { .clones = clones };
 
 	if (!clones)

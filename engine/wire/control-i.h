@@ -19,9 +19,8 @@
 #define CONTROL_ANSWER_MAX ((size_t)64 << 20) /* and of an answer */
 
 /* In the store's directory. */
-#define CONTROL_DIR    "run"
-#define CONTROL_LOG    "cowfsd.log"
-#define CONTROL_CLONES "clones" /* where clones are mounted, each in a directory of its name */
+#define CONTROL_DIR "run"
+#define CONTROL_LOG "cowfsd.log"
 
 /* In CONTROL_DIR. */
 #define CONTROL_SOCKET "cowfsd.sock"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "snapshot/apply/plan.h"
 #include "snapshot/merge/merge-i.h"
 
 const char *merge_kind_name(enum merge_kind kind)

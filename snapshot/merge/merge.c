@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "snapshot/apply/plan.h"
 #include "snapshot/merge/merge-i.h"
 
 static void merging_done(struct merging *m)

@@ -31,6 +31,26 @@ static void writing_done(struct writing *w)
 	buf_done(&w->line);
 }
 
+/*
+ * One side of a file, a symlink's text being where it points; a side that is not there is empty.  1 if
+ * it is text, 0 if not: too long or with a NUL in it; `out` is then not to be used.
+ */
+static int text_of_side(struct store *s, const struct delta_side *side, struct buf *out,
+			struct err *err)
+{
+	int r;
+
+	buf_reset(out);
+	if (S_ISLNK(side->mode))
+		return buf_append_str(out, side->target) < 0 ? err_nomem(err) : 1;
+	if (side->content.size > TEXT_MAX)
+		return 0;
+	r = text_load(s, &side->content, out, err);
+	if (r < 0)
+		return r;
+	return out->len == 0 || !memchr(out->data, '\0', out->len);
+}
+
 /* --- headers ---------------------------------------------------------------------------- */
 
 static const struct delta_side nothing;

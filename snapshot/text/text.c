@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "snapshot/text/text-i.h"
 
@@ -24,19 +23,4 @@ int text_load(struct store *s, const struct content *c, struct buf *out, struct 
 	if (n < 0)
 		return (int)n;
 	return (uint64_t)n == c->size ? 0 : err_set(err, -EBADMSG, "the content ends early");
-}
-
-int text_of_side(struct store *s, const struct delta_side *side, struct buf *out, struct err *err)
-{
-	int r;
-
-	buf_reset(out);
-	if (S_ISLNK(side->mode))
-		return buf_append_str(out, side->target) < 0 ? err_nomem(err) : 1;
-	if (side->content.size > TEXT_MAX)
-		return 0;
-	r = text_load(s, &side->content, out, err);
-	if (r < 0)
-		return r;
-	return out->len == 0 || !memchr(out->data, '\0', out->len);
 }
