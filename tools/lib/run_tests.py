@@ -311,8 +311,8 @@ def formatting(report):
         report.ok()
 
 
-def layers(report):
-    for name, args in (("layers", []), ("layers self-test", ["--self-test"])):
+def layers(report, folder):
+    for name, args in (("layers", ["--objects", OUT / folder]), ("layers self-test", ["--self-test"])):
         status, out = run(name, [sys.executable, "tools/check-layers.py", *args])
         if status:
             report.fail(name, f"{len(out.splitlines())} lines", tail(out))
@@ -446,7 +446,7 @@ def run_steps(report, opts):
             report.skip(name, "only some tests were asked for")
         return
     report.step("format", formatting)
-    report.step("layers", layers)
+    report.step("layers", layers, folder)
     if opts.quick:
         return
     report.step("macos", macos)
