@@ -46,6 +46,7 @@ static void set_profile(struct json j, const struct engine_profile *p)
 	set_limit(j, "pids", p->pids);
 	set_limit(j, "time_ms", p->time_ms);
 	set_limit(j, "disk", p->disk);
+	set_limit(j, "inodes", p->inodes);
 	set_limit(j, "fsize", p->fsize);
 	set_limit(j, "nofile", p->nofile);
 	set_limit(j, "lifetime_ms", p->lifetime_ms);
@@ -139,6 +140,7 @@ static void print_profile(const struct invocation *inv, const struct engine_prof
 	print_count(inv, "pids", p->pids);
 	print_duration(inv, "time", p->time_ms);
 	print_size(inv, "disk", p->disk);
+	print_count(inv, "inodes", p->inodes);
 	print_size(inv, "fsize", p->fsize);
 	print_count(inv, "nofile", p->nofile);
 	print_duration(inv, "lifetime", p->lifetime_ms);

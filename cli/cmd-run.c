@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,8 +28,8 @@ void run_preset(void *to)
 {
 	struct run_args *args = to;
 
-	args->mem = args->pids = args->time = args->disk = args->fsize = args->nofile =
-	    args->output = args->ttl = ENGINE_UNSAID;
+	args->mem = args->pids = args->time = args->disk = args->inodes = args->fsize =
+	    args->nofile = args->output = args->ttl = ENGINE_UNSAID;
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
@@ -113,6 +114,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			.pids = args->pids,
 			.time_ms = args->time,
 			.disk = args->disk,
+			.inodes = args->inodes,
 			.fsize = args->fsize,
 			.nofile = args->nofile,
 			.output = args->output,
@@ -177,6 +179,9 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	else if (strcmp(r->limit, "disk") == 0)
 		log_warn("the clone could not grow by more than %s (--disk)",
 			 size_format(r->limits.disk, size));
+	else if (strcmp(r->limit, "inodes") == 0)
+		log_warn("no more than %" PRIu64 " files and directories could be made (--inodes)",
+			 r->limits.inodes);
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);

@@ -9,7 +9,7 @@
 
 struct run_args {
 	const char *workdir, *profile, *cpus;
-	uint64_t mem, pids, time, disk, fsize, nofile, output, ttl;
+	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, ttl;
 	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
 	bool tty, no_snapshot, keep, rm;
 };
@@ -22,6 +22,8 @@ struct run_args {
 	    OPT_DURATION(0, "time", "TIME", struct run_args, time, "how long it may take (10m)"),  \
 	    OPT_SIZE(0, "disk", "SIZE", struct run_args, disk,                                     \
 		     "how much the clone may grow (4G)"),                                          \
+	    OPT_U64(0, "inodes", "N", struct run_args, inodes,                                     \
+		    "files and directories that it may make (1000000)"),                           \
 	    OPT_SIZE(0, "fsize", "SIZE", struct run_args, fsize, "how large a file may be (any)"), \
 	    OPT_U64(0, "nofile", "N", struct run_args, nofile, "open files of a process (4096)"),  \
 	    OPT_SIZE(0, "output", "SIZE", struct run_args, output, "how much it may print (1G)"),  \

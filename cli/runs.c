@@ -34,6 +34,7 @@ static void set_limits(struct json j, const struct engine_run_limits *l)
 	set_limit(j, "pids", l->pids);
 	set_limit(j, "time_ms", l->time_ms);
 	set_limit(j, "disk", l->disk);
+	set_limit(j, "inodes", l->inodes);
 	set_limit(j, "fsize", l->fsize);
 	set_limit(j, "nofile", l->nofile);
 	set_limit(j, "output", l->output);

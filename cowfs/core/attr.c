@@ -35,7 +35,7 @@ static int set_size(struct op *op, struct node *n, off_t size)
 	if (size < 0)
 		return -EINVAL;
 	r = file_truncate(&n->file, (uint64_t)size, &grown);
-	layers_count(op->l->all, grown);
+	layer_count(op->l, grown);
 	node_count_data(op->l, n, before);
 	if (r >= 0)
 		n->mtime = layer_now();
@@ -63,6 +63,7 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 		    struct stat *ret)
 {
 	CLEANUP(xattr_set_free_p) struct buf *xattrs = NULL;
+	size_t before = 0;
 	struct node *n;
 	int r;
 
@@ -70,14 +71,14 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 	if (r >= 0)
 		r = op_may_change(op);
 	if (r >= 0 && (set & LAYER_SET_MODE))
-		r = node_chmod_acl(op, n, st->st_mode, &xattrs);
+		r = node_chmod_acl(op, n, st->st_mode, &xattrs, &before);
 	if (r >= 0 && (set & LAYER_SET_SIZE))
 		r = set_size(op, n, st->st_size);
 	if (r < 0)
 		return r;
 	set_fields(n, st, set);
 	if (xattrs)
-		node_set_xattrs(n, TAKE_PTR(xattrs));
+		node_set_xattrs(op->l, n, TAKE_PTR(xattrs), before);
 	node_mark(op->l, n);
 	node_stat(n, ret);
 	return 0;
@@ -105,7 +106,7 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 		return r;
 	pthread_mutex_lock(&l->lock);
 	quota = layer_limit(l);
-	used = l->grown > 0 ? (uint64_t)l->grown : 0;
+	used = layer_charged(l);
 	pthread_mutex_unlock(&l->lock);
 	ret->f_namemax = TREE_NAME_LEN_MAX;
 	if (quota > 0) {
@@ -125,8 +126,11 @@ void layer_usage(struct layer *l, struct layer_usage *ret)
 	*ret = (struct layer_usage){
 		.quota = l->record.quota,
 		.used = l->grown > 0 ? (uint64_t)l->grown : 0,
+		.charged = layer_charged(l),
+		.inodes = l->inodes > 0 ? (uint64_t)l->inodes : 0,
 		.nodes = l->nodes.n,
 		.refused = l->refused,
+		.nodes_refused = l->nodes_refused,
 		.changed = l->marked,
 	};
 	pthread_mutex_unlock(&l->lock);

@@ -126,11 +126,26 @@ void layers_removed(struct layers *ls)
 	ls->hopeless_at = UINT64_MAX;
 }
 
-void layers_count(struct layers *ls, int64_t grown)
+/* Half of what was once there is gone, which was much. */
+static void count_high(struct layers *ls, int64_t before, int64_t now)
 {
+	const int64_t high = atomic_load_explicit(&ls->dirty_high, memory_order_relaxed);
+
+	if (now > high)
+		ls->dirty_high = now;
+	else if (high >= MEMORY_DIRTY && before > high / 2 && now <= high / 2)
+		layers_wake(ls);
+}
+
+void layer_count(struct layer *l, int64_t grown)
+{
+	struct layers *ls = l->all;
+	const int64_t own = atomic_load_explicit(&l->dirty, memory_order_relaxed);
 	const int64_t before = atomic_fetch_add(&ls->dirty, grown);
 	const int64_t limit = (int64_t)soft_limit(ls), hard = (int64_t)ls->options.dirty_max;
 
+	atomic_store_explicit(&l->dirty, own + grown, memory_order_relaxed);
+	count_high(ls, before, before + grown);
 	if (before <= limit && before + grown > limit)
 		layers_wake(ls);
 	if (before > hard && before + grown <= hard) {
@@ -173,17 +188,28 @@ void layers_look_at_disk(struct layers *ls)
 	ls->room_until = ls->dirty + left / 4;
 }
 
-static bool is_full(struct layers *ls)
+/* A clone that has little of it goes on where others have taken it all: a quarter is left for those. */
+#define SHARE_LITTLE 16
+#define SHARE_LEFT   4
+
+static bool is_full(const struct layer *l)
 {
-	return (uint64_t)ls->dirty > ls->options.dirty_max - LAYER_IO_MAX;
+	const struct layers *ls = l->all;
+	const uint64_t max = ls->options.dirty_max, all = (uint64_t)ls->dirty;
+
+	if (all <= max - LAYER_IO_MAX)
+		return false;
+	return (uint64_t)l->dirty > max / SHARE_LITTLE || all > max + max / SHARE_LEFT;
 }
 
-int layers_room(struct layers *ls, size_t bytes, struct need *need)
+int layers_room(struct layer *l, size_t bytes, struct need *need)
 {
+	struct layers *ls = l->all;
+
 	if (ls->tight || ls->dirty + (int64_t)bytes > ls->room_until ||
 	    (bytes > 0 && layers_clock() - ls->room_at > ROOM_MS))
 		layers_look_at_disk(ls);
-	if (!ls->tight && !is_full(ls))
+	if (!ls->tight && !is_full(l))
 		return 0;
 	/* Nothing has come or gone since the committer did what it could. */
 	if (ls->tight && ls->hopeless_at == ls->persists)
@@ -203,12 +229,12 @@ int layers_wait_room(struct layers *ls, struct layer *l)
 	seen = ls->persists;
 	until = ls->rounds + 2;
 	ls->wanted++;
-	while ((ls->tight || is_full(ls)) && r >= 0 && !ls->stop) {
+	while ((ls->tight || is_full(l)) && r >= 0 && !ls->stop) {
 		pthread_cond_signal(&ls->work);
 		pthread_cond_wait(&ls->changed, &ls->lock);
 		if (ls->rounds < until)
 			continue;
-		if (ls->persists == seen && (ls->tight || is_full(ls)))
+		if (ls->persists == seen && (ls->tight || is_full(l)))
 			r = l->failed < 0 ? l->failed : -ENOSPC;
 		seen = ls->persists;
 		until = ls->rounds + 2;

@@ -125,14 +125,18 @@ static void end_round(struct layers *ls)
 static int64_t give_memory_back(struct layers *ls)
 {
 	const int64_t left = ls->worked_at + ls->options.persist_ms - layers_clock();
+	const bool few = ls->nodes <= ls->nodes_high / 2 && ls->nodes_high >= MEMORY_NODES;
+	const bool clean = ls->dirty <= ls->dirty_high / 2 && ls->dirty_high >= MEMORY_DIRTY;
 
-	if (ls->nodes > ls->nodes_high / 2 || ls->nodes_high < MEMORY_NODES)
+	if (!few && !clean)
 		return -1;
 	if (left > 0)
 		return left;
 	ls->nodes_high = ls->nodes;
+	ls->dirty_high = ls->dirty;
 	pthread_mutex_unlock(&ls->lock);
-	cache_drop(ls->cache);
+	if (few)
+		cache_drop(ls->cache);
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);
 	return -1;

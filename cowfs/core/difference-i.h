@@ -22,6 +22,7 @@ struct different_dir {
 struct difference {
 	struct root from, to;
 	int64_t grown;              /* bytes of data that `to` has more */
+	int64_t meta, inodes;       /* the same of what charge.c counts */
 	struct different_dir *dirs; /* each behind the one it is in */
 	size_t n, cap;
 };

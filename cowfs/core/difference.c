@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cowfs/core/layer-i.h"
+
 void difference_done(struct difference *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
@@ -52,8 +54,33 @@ static int trees_add(struct trees *t, const struct object_id *id, struct err *er
 	return 0;
 }
 
+struct sum {
+	int64_t data, meta, inodes;
+};
+
+static int64_t xattrs_len(struct store *s, const struct object_id *id)
+{
+	CLEANUP(buf_done) struct buf set = BUF_INIT;
+
+	if (object_id_is_zero(id) || store_get(s, OBJECT_XATTRS, id, &set, NULL) < 0)
+		return 0;
+	return (int64_t)set.len;
+}
+
+/* One entry.  Of a file with several names the file itself is in the links tree. */
+static void sum_entry(struct store *s, const struct tree_entry *e, bool in_links, struct sum *sum)
+{
+	sum->data += (int64_t)e->data;
+	if (!in_links)
+		sum->meta += charge_of_name(e->name_len);
+	if (e->form == TREE_LINK)
+		return;
+	sum->inodes++;
+	sum->meta += charge_of_entry(e) + xattrs_len(s, &e->xattrs);
+}
+
 /* What is in one directory; those in it come to the list. */
-static int sum_dir(struct store *s, const struct object_id *id, struct trees *todo, int64_t *sum,
+static int sum_dir(struct store *s, const struct object_id *id, struct trees *todo, struct sum *sum,
 		   struct err *err)
 {
 	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
@@ -62,7 +89,7 @@ static int sum_dir(struct store *s, const struct object_id *id, struct trees *to
 
 	r = tree_iter_new(s, id, &it, err);
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
-		*sum += (int64_t)e.data;
+		sum_entry(s, &e, false, sum);
 		if (e.form == TREE_DIR)
 			r = trees_add(todo, &e.id, err);
 	}
@@ -73,20 +100,24 @@ static int sum_dir(struct store *s, const struct object_id *id, struct trees *to
  * An entry that comes (1) or goes (-1), with all below it; hard links count in their own tree.
  * Where a tree is damaged the sum is too small: that must not stand in the way of going back.
  */
-static void count_data(struct difference *d, struct store *s, const struct tree_entry *e, int sign)
+static void count_data(struct difference *d, struct store *s, const struct tree_entry *e,
+		       bool in_links, int sign)
 {
 	CLEANUP(trees_done) struct trees todo = { 0 };
-	int64_t sum = (int64_t)e->data;
+	struct sum sum = { 0 };
 	struct object_id id;
 	int r = 0;
 
+	sum_entry(s, e, in_links, &sum);
 	if (e->form == TREE_DIR)
 		r = trees_add(&todo, &e->id, NULL);
 	while (r >= 0 && todo.n > 0) {
 		id = todo.list[--todo.n];
 		r = sum_dir(s, &id, &todo, &sum, NULL);
 	}
-	d->grown += sign * sum;
+	d->grown += sign * sum.data;
+	d->meta += sign * sum.meta;
+	d->inodes += sign * sum.inodes;
 }
 
 /* --- what differs ------------------------------------------------------------------------- */
@@ -174,9 +205,9 @@ static int compare_names(struct difference *d, struct store *s, size_t which,
 			 const struct tree_entry *a, const struct tree_entry *b, struct err *err)
 {
 	if (a)
-		count_data(d, s, a, -1);
+		count_data(d, s, a, which == DIFFERENCE_LINKS, -1);
 	if (b)
-		count_data(d, s, b, 1);
+		count_data(d, s, b, which == DIFFERENCE_LINKS, 1);
 	return add_name(d, which, a ? a : b, err);
 }
 
@@ -185,8 +216,10 @@ static int compare_both(struct difference *d, struct store *s, size_t which,
 {
 	if (tree_entry_equal(a, b))
 		return 0;
-	if (a->form == TREE_DIR && b->form == TREE_DIR)
+	if (a->form == TREE_DIR && b->form == TREE_DIR) {
+		d->meta += xattrs_len(s, &b->xattrs) - xattrs_len(s, &a->xattrs);
 		return add_dir(d, which, a->name, a->name_len, &a->id, b, err);
+	}
 	return compare_names(d, s, which, a, b, err);
 }
 

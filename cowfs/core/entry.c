@@ -100,7 +100,7 @@ void entry_unmark(struct layer *l, struct entry *e)
 	if (!e->marked)
 		return;
 	e->marked = false;
-	layers_count(l->all, -ENTRY_DIRTY);
+	layer_count(l, -ENTRY_DIRTY);
 }
 
 void entry_mark(struct layer *l, struct entry *e)
@@ -113,7 +113,7 @@ void entry_mark(struct layer *l, struct entry *e)
 
 		e->marked = true;
 		atomic_fetch_add_explicit(&l->marks, 1, memory_order_relaxed);
-		layers_count(l->all, ENTRY_DIRTY);
+		layer_count(l, ENTRY_DIRTY);
 		e->next_marked = d->marked;
 		d->marked = e;
 		if (!e->dir->names)

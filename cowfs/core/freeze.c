@@ -231,7 +231,7 @@ static void settle_file(struct layer *l, struct node *n, const struct file *froz
 	if (n->file.low == 0)
 		return;
 	file_settle(&n->file, frozen, stored, &grown);
-	layers_count(l->all, grown);
+	layer_count(l, grown);
 	node_count_data(l, n, before);
 	if (reached && !node_has_no_name(n))
 		node_unkeep(l, n);
@@ -250,8 +250,8 @@ static void settle_node(struct layer *l, const struct frozen *f, const struct fr
 	if (!node_has_no_name(n))
 		node_unkeep(l, n);
 	if (n->new_xattrs) {
-		buf_done(n->new_xattrs);
-		free(n->new_xattrs);
+		layer_count(l, node_dirty_xattrs(n->new_xattrs, NULL));
+		xattr_set_free(n->new_xattrs);
 		n->new_xattrs = NULL;
 		n->xattrs = fe->record.xattrs;
 	}

@@ -183,7 +183,7 @@ static bool over_quota(struct layer *l, const struct file *f, uint64_t off, uint
 		more = end > f->size ? end - f->size : 0;
 	if (more > len)
 		more = len;
-	used = l->grown > 0 ? (uint64_t)l->grown : 0;
+	used = layer_charged(l);
 	over = more > 0 && (used > quota || more > quota - used);
 	l->refused += over;
 	return over;
@@ -203,14 +203,14 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	if (r >= 0)
 		r = op_may_write(op, id, off);
 	if (r >= 0)
-		r = layers_room(l->all, len, &op->need);
+		r = layers_room(l, len, &op->need);
 	if (r >= 0 && over_quota(l, &n->file, off, len))
 		r = -ENOSPC;
 	if (r < 0)
 		return r;
 	before = n->file.data;
 	r = file_write(&n->file, l->cache, off, data, len, &grown, &op->need);
-	layers_count(l->all, grown);
+	layer_count(l, grown);
 	node_count_data(l, n, before);
 	if (r < 0)
 		return r;
@@ -242,7 +242,7 @@ static int may_allocate(struct op *op, const struct file *f, uint64_t off, uint6
 	struct statvfs st;
 	int r;
 
-	r = layers_room(op->l->all, 0, &op->need);
+	r = layers_room(op->l, 0, &op->need);
 	if (r < 0)
 		return r;
 	if (over_quota(op->l, f, off, len))
@@ -276,7 +276,7 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 		r = file_punch(&n->file, l->cache, off, len, &grown, &op->need);
 	if (r >= 0 && lengthens && off + len > n->file.size)
 		r = file_truncate(&n->file, off + len, &more);
-	layers_count(l->all, grown + more);
+	layer_count(l, grown + more);
 	node_count_data(l, n, before);
 	if (r >= 0)
 		node_touch(l, n, true);
@@ -345,14 +345,14 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	if (from == to || from_off > 0 || to_off > 0 || to->file.size > 0 || to->kept ||
 	    len < from->file.size || from->file.size == 0)
 		return 0;
-	r = layers_room(l->all, 0, &op->need);
+	r = layers_room(l, 0, &op->need);
 	if (r >= 0 && over_quota(l, &to->file, 0, from->file.data))
 		r = -ENOSPC;
 	if (r >= 0)
 		r = file_share(&from->file, &copy);
 	if (r < 0)
 		return r;
-	layers_count(l->all, (int64_t)file_memory(&copy) - (int64_t)file_memory(&to->file));
+	layer_count(l, (int64_t)file_memory(&copy) - (int64_t)file_memory(&to->file));
 	file_done(&to->file);
 	to->file = copy;
 	node_keep(l, to); /* `from` may have no name, and end before this is persisted */

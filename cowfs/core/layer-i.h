@@ -54,8 +54,9 @@ struct dir {
 
 struct node {
 	uint64_t id;
-	uint64_t refs; /* that callers were given */
-	unsigned pins; /* of ours, for as long as a freeze is under way */
+	uint64_t refs;      /* that callers were given */
+	unsigned pins;      /* of ours, for as long as a freeze is under way */
+	uint32_t xattr_len; /* bytes of its attributes, as far as that is known (charge.c) */
 
 	struct entry *names;  /* empty: no name any more, or the top */
 	struct entry *linked; /* its entry in the links tree, or NULL */
@@ -91,8 +92,14 @@ struct layer {
 	uint64_t next_node, next_ino;
 	int64_t grown; /* bytes of data since the clone was made, those without a name included */
 	int64_t loose; /* of that, in files without a name */
-	uint64_t ceiling;            /* of `grown`, while a run has one; 0: none */
+	int64_t meta;  /* bytes of names and attributes since then (charge.c), the same */
+	int64_t loose_meta;          /* of that, of what has no name */
+	_Atomic int64_t dirty;       /* memory of it that is not persisted; read without the lock */
+	int64_t inodes;              /* made and not gone, since it was opened */
+	uint64_t ceiling;            /* of both together, while a run has one; 0: none */
+	uint64_t nodes_ceiling;      /* of `inodes`, the same */
 	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
+	uint64_t nodes_refused;      /* and that of the inodes */
 	uint64_t generation;         /* rises with every freeze */
 	_Atomic uint64_t marks;      /* of entries, since the last freeze; read without the lock */
 	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
@@ -132,11 +139,11 @@ NODISCARD int layers_load(struct layers *ls, enum object_kind kind, const struct
 /* Loading takes less time than leaving it to somebody else, as far as one can tell. */
 bool layers_load_quickly(struct layers *ls);
 
-/* Dirty memory grew or shrank. */
-void layers_count(struct layers *ls, int64_t grown);
+/* Dirty memory grew or shrank.  With the lock of the layer. */
+void layer_count(struct layer *l, int64_t grown);
 
 /* May a change that needs `bytes` more go on?  0, -ENOSPC, or -EAGAIN with NEED_ROOM. */
-NODISCARD int layers_room(struct layers *ls, size_t bytes, struct need *need);
+NODISCARD int layers_room(struct layer *l, size_t bytes, struct need *need);
 
 /* Until there is room or `l` cannot be persisted. */
 NODISCARD int layers_wait_room(struct layers *ls, struct layer *l);
@@ -148,6 +155,25 @@ void layers_count_wait(struct layers *ls);
 void layers_count_node(struct layers *ls, int n);
 int64_t layers_clock(void); /* monotonic ms */
 NODISCARD int layers_statvfs(struct layers *ls, struct statvfs *ret);
+
+/* --- charge.c --------------------------------------------------------------------------- */
+
+/* What counts against the limits: bytes of data, and of all else what is not free of charge. */
+uint64_t layer_charged(const struct layer *l);
+
+/* May so many inodes, and so many bytes that are no data, be added?  Else -ENOSPC, counted. */
+NODISCARD int charge_may(struct layer *l, unsigned nodes, size_t bytes);
+
+void charge_node(struct layer *l, const struct node *n, int sign); /* it came (1) or went (-1) */
+void charge_name(struct layer *l, const char *name, int sign);
+void charge_loose(struct layer *l, const struct node *n, int sign); /* without a name, or no more */
+void charge_xattrs(struct layer *l, struct node *n, size_t before, size_t now);
+void charge_learn_xattrs(struct layer *l,
+			 struct node *n); /* how long they are, if that is in memory */
+
+/* The same of what is stored; without its attributes. */
+int64_t charge_of_entry(const struct tree_entry *e);
+int64_t charge_of_name(size_t len);
 
 /* --- op.c ------------------------------------------------------------------------------- */
 
@@ -327,12 +353,23 @@ NODISCARD int node_xattrs(struct op *op, const struct node *n, struct buf *ret);
 NODISCARD int node_find_xattr(struct op *op, const struct node *n, const char *name,
 			      struct xattr *ret);
 
-/* The set that it would have with this attribute, or (`value` NULL) without; or -EAGAIN. */
+/* The set that it would have with this attribute, or (`value` NULL) without, and how long
+ * the one is that it has; -EAGAIN, or -ENOSPC if the clone may not grow by it. */
 NODISCARD int node_edit_xattrs(struct op *op, const struct node *n, const char *name,
-			       const void *value, size_t size, struct buf **ret);
+			       const void *value, size_t size, struct buf **ret,
+			       size_t *ret_before);
 
-/* Give it that set, which it takes. */
-void node_set_xattrs(struct node *n, struct buf *set);
+/*
+ * How dirty memory changes when one set takes the place of another; either may be NULL.  Twice:
+ * a freeze has a copy.
+ */
+static inline int64_t node_dirty_xattrs(const struct buf *before, const struct buf *now)
+{
+	return 2 * ((int64_t)(now ? now->len : 0) - (int64_t)(before ? before->len : 0));
+}
+
+/* Give it that set, which it takes; `before` is how long the one was that it had. */
+void node_set_xattrs(struct layer *l, struct node *n, struct buf *set, size_t before);
 
 NODISCARD int xattr_set_new(const struct xattr *list, size_t n, struct buf **ret);
 void xattr_set_free(struct buf *set); /* NULL is fine */
@@ -345,7 +382,8 @@ NODISCARD int node_set_acl(struct op *op, struct node *n, const char *name, cons
 			   size_t len, int flags);
 
 /* The set that it must have with another mode; NULL if it has no list, and needs none. */
-NODISCARD int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct buf **ret);
+NODISCARD int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct buf **ret,
+			     size_t *ret_before);
 
 /*
  * What is made in a directory gets: *mode becomes its mode, *ret the set of its attributes,

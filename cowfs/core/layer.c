@@ -112,6 +112,7 @@ void layer_take_record(struct layer *l, struct clone *record)
 	l->record = *record;
 	*record = (struct clone){ 0 };
 	l->grown = l->record.grown;
+	l->meta = l->record.meta;
 	l->next_ino = layer_first_ino(l->record.next_ino);
 }
 

@@ -254,12 +254,15 @@ NODISCARD int layer_rebase(struct layer *l, const struct layer_rebase *how,
 			   struct layer_changes *ret, struct err *err);
 
 struct layer_usage {
-	uint64_t quota; /* 0: none */
-	uint64_t used;  /* bytes that the clone has grown by since it was made */
-	uint64_t nodes; /* in memory */
+	uint64_t quota;   /* 0: none */
+	uint64_t used;    /* bytes of data that the clone has grown by since it was made */
+	uint64_t charged; /* those, and what its names and attributes take: what limits count */
+	uint64_t inodes;  /* made in it and not gone since it was opened */
+	uint64_t nodes;   /* in memory */
 	uint64_t
-	    refused;  /* changes that it had no room for, of its own limits, since it was opened */
-	bool changed; /* something is not persisted */
+	    refused; /* changes that it had no room for, of its own limits, since it was opened */
+	uint64_t nodes_refused; /* those that the limit of inodes did not allow */
+	bool changed;           /* something is not persisted */
 };
 void layer_usage(struct layer *l, struct layer_usage *ret);
 
@@ -274,6 +277,9 @@ void layer_leave_run(struct layer *l);
 
 /* A second limit of the same kind as the quota, which ends with the layer; the lower one counts.  0: none. */
 void layer_set_ceiling(struct layer *l, uint64_t ceiling);
+
+/* A limit of layer_usage.inodes, which ends with the layer too: beyond it -ENOSPC.  0: none. */
+void layer_set_nodes_ceiling(struct layer *l, uint64_t ceiling);
 
 const char *layer_name(const struct layer *l); /* of the clone */
 /* As the clone is. */

@@ -24,6 +24,7 @@
 
 /* Fewer are not worth giving memory back for. */
 #define MEMORY_NODES 10000
+#define MEMORY_DIRTY ((int64_t)64 << 20)
 
 struct layers {
 	struct store *store;
@@ -35,6 +36,7 @@ struct layers {
 	_Atomic uint64_t nodes, persists, removals, store_waits, room_waits;
 	_Atomic int64_t load_us;     /* what reading an object took of late */
 	_Atomic uint64_t nodes_high; /* since free memory was last given back */
+	_Atomic int64_t dirty_high;  /* the same */
 
 	/* When the disk was last looked at, and what was seen; stale values only cost another look. */
 	_Atomic int64_t room_at;    /* ms */

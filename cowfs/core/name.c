@@ -74,7 +74,7 @@ static int new_slot(struct op *op, uint64_t dir_id, const char *name, struct nod
 	if (r >= 0 && dir_is_dead(op->l, *ret_dir))
 		r = -ENOENT;
 	if (r >= 0)
-		r = layers_room(op->l->all, 0, &op->need);
+		r = layers_room(op->l, 0, &op->need);
 	if (r >= 0)
 		r = dir_slot(op, *ret_dir, name, ret);
 	if (r >= 0 && (*ret)->node) {
@@ -114,6 +114,10 @@ int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node 
 	if (r < 0)
 		return r;
 	n->new_xattrs = TAKE_PTR(xattrs);
+	if (n->new_xattrs) {
+		n->xattr_len = (uint32_t)n->new_xattrs->len;
+		layer_count(op->l, node_dirty_xattrs(NULL, n->new_xattrs));
+	}
 	n->ino = op->l->next_ino++;
 	n->nlink = node_is_dir(n) ? 2 : 1;
 	n->mtime = n->ctime = n->atime = layer_now();
@@ -147,7 +151,9 @@ static int make(struct op *op, uint64_t dir_id, const char *name, uint32_t mode,
 	r = new_slot(op, dir_id, name, &dir, &e);
 	if (r < 0)
 		return r;
-	r = node_make(op, dir, mode, &n);
+	r = charge_may(op->l, 1, strlen(name) + (target ? strlen(target) : 0));
+	if (r >= 0)
+		r = node_make(op, dir, mode, &n);
 	if (r >= 0 && target) {
 		n->target = strdup(target);
 		if (!n->target) {
@@ -161,6 +167,8 @@ static int make(struct op *op, uint64_t dir_id, const char *name, uint32_t mode,
 	}
 	n->rdev = S_ISCHR(mode) || S_ISBLK(mode) ? rdev : 0;
 	attach(op->l, e, n);
+	charge_node(op->l, n, 1);
+	charge_name(op->l, name, 1);
 	node_found(n, ret);
 	return 0;
 }
@@ -210,12 +218,16 @@ static int make_nameless(struct op *op, uint64_t dir_id, uint32_t mode, struct l
 	if (r >= 0 && dir_is_dead(op->l, dir))
 		r = -ENOENT;
 	if (r >= 0)
-		r = layers_room(op->l->all, 0, &op->need);
+		r = layers_room(op->l, 0, &op->need);
+	if (r >= 0)
+		r = charge_may(op->l, 1, 0);
 	if (r >= 0)
 		r = node_make(op, dir, mode, &n);
 	if (r < 0)
 		return r;
 	n->nlink = 0;
+	charge_node(op->l, n, 1);
+	charge_loose(op->l, n, 1);
 	node_found(n, ret);
 	return 0;
 }
@@ -268,16 +280,19 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 		return r;
 	nameless = node_has_no_name(n);
 	ino = n->ino;
-	if (!nameless && !n->linked) {
+	r = charge_may(l, 0, strlen(name));
+	if (r >= 0 && !nameless && !n->linked)
 		r = link_slot(op, &ino, &in_links);
-		if (r < 0) {
-			slot_drop(l, e);
-			return r;
-		}
+	if (r < 0) {
+		slot_drop(l, e);
+		return r;
 	}
 
 	if (nameless && S_ISREG(n->mode))
 		l->loose -= (int64_t)n->file.data;
+	if (nameless)
+		charge_loose(l, n, -1);
+	charge_name(l, name, 1);
 	node_leave_strays(n); /* what is pinned stays so until the name is persisted */
 	n->nlink++;
 	n->ino = ino;
@@ -313,6 +328,7 @@ void name_remove(struct layer *l, struct entry *e)
 {
 	struct node *n = e->node, *dir = e->dir;
 
+	charge_name(l, e->name, -1);
 	entry_set(l, e, NULL);
 	dir_count_links(dir, n, -1);
 	n->nlink = node_is_dir(n) ? 0 : n->nlink - 1;

@@ -37,6 +37,7 @@ int node_set_acl(struct op *op, struct node *n, const char *name, const void *ac
 	const bool access = strcmp(name, ACL_ACCESS) == 0;
 	uint32_t mode = n->mode;
 	struct buf *set;
+	size_t before;
 	int r;
 
 	if (S_ISLNK(n->mode))
@@ -51,16 +52,18 @@ int node_set_acl(struct op *op, struct node *n, const char *name, const void *ac
 		if (flags & LAYER_ACL_KILL_SGID)
 			mode &= ~(uint32_t)S_ISGID;
 	}
-	r = node_edit_xattrs(op, n, name, access && acl_is_mode(acl, len) ? NULL : acl, len, &set);
+	r = node_edit_xattrs(op, n, name, access && acl_is_mode(acl, len) ? NULL : acl, len, &set,
+			     &before);
 	if (r < 0)
 		return r;
 	n->mode = mode;
-	node_set_xattrs(n, set);
+	node_set_xattrs(op->l, n, set, before);
 	node_touch(op->l, n, false);
 	return 0;
 }
 
-int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct buf **ret)
+int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct buf **ret,
+		   size_t *ret_before)
 {
 	AUTO_FREE void *acl = NULL;
 	struct xattr now;
@@ -70,7 +73,7 @@ int node_chmod_acl(struct op *op, const struct node *n, uint32_t mode, struct bu
 	if (r <= 0)
 		return r;
 	acl_chmod(acl, now.value_len, mode);
-	return node_edit_xattrs(op, n, ACL_ACCESS, acl, now.value_len, ret);
+	return node_edit_xattrs(op, n, ACL_ACCESS, acl, now.value_len, ret, ret_before);
 }
 
 int node_inherit_acl(struct op *op, const struct node *dir, uint32_t *mode, struct buf **ret)

@@ -85,8 +85,10 @@ void xattr_set_free(struct buf *set)
 	free(set);
 }
 
-void node_set_xattrs(struct node *n, struct buf *set)
+void node_set_xattrs(struct layer *l, struct node *n, struct buf *set, size_t before)
 {
+	charge_xattrs(l, n, before, set->len);
+	layer_count(l, node_dirty_xattrs(n->new_xattrs, set));
 	xattr_set_free(n->new_xattrs);
 	n->new_xattrs = set;
 	n->xattrs = (struct object_id){ 0 };
@@ -103,13 +105,14 @@ static size_t find_in(const struct xattr *list, size_t n, const char *name)
 }
 
 int node_edit_xattrs(struct op *op, const struct node *n, const char *name, const void *value,
-		     size_t size, struct buf **ret)
+		     size_t size, struct buf **ret, size_t *ret_before)
 {
 	AUTO_FREE struct xattr *list = NULL;
 	struct buf set;
 	size_t n_list, i;
 	int r;
 
+	*ret = NULL;
 	r = node_xattrs(op, n, &set);
 	if (r >= 0)
 		r = list_set(&set, &list, &n_list);
@@ -122,5 +125,13 @@ int node_edit_xattrs(struct op *op, const struct node *n, const char *name, cons
 	} else if (i < n_list) {
 		list[i] = list[--n_list];
 	}
-	return xattr_set_new(list, n_list, ret);
+	*ret_before = set.len;
+	r = xattr_set_new(list, n_list, ret);
+	if (r >= 0 && (*ret)->len > set.len)
+		r = charge_may(op->l, 0, (*ret)->len - set.len);
+	if (r < 0) {
+		xattr_set_free(*ret);
+		*ret = NULL;
+	}
+	return r;
 }

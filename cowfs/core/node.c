@@ -167,6 +167,8 @@ void node_orphan(struct layer *l, struct node *n)
 {
 	if (S_ISREG(n->mode))
 		l->loose += (int64_t)n->file.data;
+	charge_learn_xattrs(l, n);
+	charge_loose(l, n, 1);
 	node_keep(l, n);
 }
 
@@ -188,11 +190,10 @@ void node_destroy(struct layer *l, struct node *n)
 	layers_count_node(l->all, -1);
 	node_leave_strays(n);
 	node_unkeep(l, n);
-	if (n->new_xattrs)
-		buf_done(n->new_xattrs);
-	free(n->new_xattrs);
+	layer_count(l, node_dirty_xattrs(n->new_xattrs, NULL));
+	xattr_set_free(n->new_xattrs);
 	if (S_ISREG(n->mode)) {
-		layers_count(l->all, -(int64_t)file_memory(&n->file));
+		layer_count(l, -(int64_t)file_memory(&n->file));
 		file_done(&n->file);
 	} else if (node_is_dir(n)) {
 		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));) {
@@ -233,6 +234,10 @@ void node_release(struct layer *l, struct node *n)
 		if (S_ISREG(n->mode) && node_has_no_name(n)) {
 			l->loose -= (int64_t)n->file.data;
 			l->grown -= (int64_t)n->file.data;
+		}
+		if (node_has_no_name(n) && n != l->top && n != l->links) {
+			charge_loose(l, n, -1);
+			charge_node(l, n, -1);
 		}
 		while (n->names && n->names->next) {
 			struct node *other = n->names->next->dir;

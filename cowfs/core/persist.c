@@ -13,6 +13,7 @@ static struct clone next_record(const struct layer *l)
 
 	record.next_ino = l->next_ino;
 	record.grown = l->grown - l->loose;
+	record.meta = l->meta - l->loose_meta;
 	return record;
 }
 

@@ -77,11 +77,15 @@ static void replace(struct layer *l, struct renaming *rn, struct node *whiteout)
 
 	if (rn->to->node)
 		name_remove(l, rn->to);
+	charge_name(l, rn->from->name, -1);
+	charge_name(l, rn->to->name, 1);
 	dir_count_links(rn->from->dir, n, -1);
 	entry_set(l, rn->from, NULL);
 	move(l, n, rn->to);
 	if (whiteout) {
 		entry_set(l, rn->from, whiteout);
+		charge_node(l, whiteout, 1);
+		charge_name(l, rn->from->name, 1);
 		node_mark(l, whiteout);
 	}
 }

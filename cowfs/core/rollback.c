@@ -154,6 +154,7 @@ static void drop(struct switching *s, struct node *n)
 	node_orphan(s->l, n);
 	if (S_ISREG(n->mode))
 		s->l->grown += (int64_t)n->file.data; /* not with the root, but while it is open */
+	charge_node(s->l, n, 1);                      /* the same */
 	set_aside(s, n);
 	if (node_is_dir(n)) {
 		n->next_emptied = s->emptied;
@@ -274,6 +275,8 @@ static void switch_all(struct switching *s)
 	free_dropped(s);
 	release_dirs(s);
 	l->grown += d->grown;
+	l->meta += d->meta;
+	l->inodes += d->inodes;
 	l->next_ino = layer_first_ino(l->next_ino);
 	l->state.files = d->to.top.below.files;
 	l->state.bytes = root_bytes(&d->to);
@@ -286,7 +289,8 @@ struct naming {
 	struct object_id root;          /* to be shown */
 	struct clone record;            /* as it is to be */
 	struct layer_state now;
-	int64_t rebased; /* bytes of data that the new base has more */
+	int64_t rebased,
+	    rebased_meta; /* bytes of data, and of all else, that the new base has more */
 };
 
 /* What was there gets its names, and the clone its root: both or neither. */
@@ -318,6 +322,7 @@ static int find_target(struct layer *l, struct naming *nm, struct difference *re
 	if (r >= 0 && how->to)
 		r = difference_find(s, &how->from->root, &how->to->root, &bases, err);
 	nm->rebased = bases.grown;
+	nm->rebased_meta = bases.meta;
 	return r < 0 ? r : difference_find(s, &nm->now.id, &nm->root, ret, err);
 }
 
@@ -347,6 +352,8 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 		return r;
 	d.grown -= nm->rebased;
 	nm->record.grown = l->grown - l->loose + d.grown;
+	d.meta -= nm->rebased_meta;
+	nm->record.meta = l->meta - l->loose_meta + d.meta;
 
 	l->sealed = true;
 	pthread_mutex_unlock(&l->lock);

@@ -93,6 +93,7 @@ static int change(struct op *op, struct node *n, const char *name, const void *v
 {
 	struct buf *set;
 	struct xattr x;
+	size_t before;
 	int r;
 
 	r = node_find_xattr(op, n, name, &x);
@@ -101,10 +102,10 @@ static int change(struct op *op, struct node *n, const char *name, const void *v
 	if (r == 0 && (!value || (flags & XATTR_REPLACE)))
 		return -ENODATA;
 	if (r >= 0)
-		r = node_edit_xattrs(op, n, name, value, size, &set);
+		r = node_edit_xattrs(op, n, name, value, size, &set, &before);
 	if (r < 0)
 		return r;
-	node_set_xattrs(n, set);
+	node_set_xattrs(op->l, n, set, before);
 	node_touch(op->l, n, false);
 	return 0;
 }
@@ -123,7 +124,7 @@ static int set_value(struct op *op, uint64_t id, const char *name, const void *v
 	struct node *n;
 	int r;
 
-	r = layers_room(op->l->all, 0, &op->need);
+	r = layers_room(op->l, 0, &op->need);
 	if (r >= 0)
 		r = node_get(op->l, id, &n);
 	if (r >= 0)

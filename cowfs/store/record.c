@@ -84,7 +84,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
-		.version = 3,
+		.version = 4,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -100,6 +100,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, private), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, no_xattrs), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, run), 3 },
+			{ FIELD_NUMBER, offsetof(struct clone, meta), 4 },
 		},
 	},
 	[REF_RECEIPT] = {

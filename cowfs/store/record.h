@@ -58,6 +58,7 @@ struct clone {
 	uint64_t quota;     /* bytes; 0: none */
 	uint64_t next_ino;  /* the lowest inode number it may give to something new; 0: none yet */
 	int64_t grown;      /* bytes of data by which it has grown since it was made */
+	int64_t meta;       /* and of inodes, names, targets and attributes */
 	uint64_t strict;    /* not 0: an fsync in it survives power loss */
 	uint64_t private;   /* not 0: for root alone, whom no permission stops */
 	uint64_t no_xattrs; /* not 0: private, and attributes can be neither seen nor set */

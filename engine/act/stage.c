@@ -16,9 +16,10 @@ struct staged {
 	struct host *host;
 	char *name; /* owned; NULL: it is gone */
 	char run[STAGE_RUN_SIZE];
-	struct object_id before; /* root of the clone when the run began */
-	uint64_t ceiling;        /* 0: the run has none */
-	uint64_t refused;        /* what the layer had refused by then */
+	struct object_id before;         /* root of the clone when the run began */
+	uint64_t ceiling;                /* 0: the run has none */
+	uint64_t inodes;                 /* the same of inodes */
+	uint64_t refused, nodes_refused; /* what the layer had refused by then */
 	bool made, remove;
 	bool waits;          /* for somebody's decision: stage_end() does not remove it */
 	struct staged *next; /* guarded by host->lock */
@@ -30,20 +31,23 @@ struct staged {
  * Runs that share a clone share its room: the highest ceiling counts, and none if one of them has
  * none.  The caller has the turn of the name.
  */
-static uint64_t common_ceiling(struct host *h, const char *name)
+static void set_ceilings(struct host *h, const char *name, struct layer *l)
 {
-	uint64_t most = 0;
-	bool bounded = true;
+	uint64_t most = 0, most_inodes = 0;
+	bool bounded = true, bounded_inodes = true;
 
 	pthread_mutex_lock(&h->lock);
 	for (struct staged *s = h->staged; s; s = s->next) {
 		if (!s->name || strcmp(s->name, name) != 0)
 			continue;
 		bounded &= s->ceiling > 0;
+		bounded_inodes &= s->inodes > 0;
 		most = s->ceiling > most ? s->ceiling : most;
+		most_inodes = s->inodes > most_inodes ? s->inodes : most_inodes;
 	}
 	pthread_mutex_unlock(&h->lock);
-	return bounded ? most : 0;
+	layer_set_ceiling(l, bounded ? most : 0);
+	layer_set_nodes_ceiling(l, bounded_inodes ? most_inodes : 0);
 }
 
 static void link_staged(struct staged *s)
@@ -66,7 +70,13 @@ static void unlink_staged(struct staged *s)
 	pthread_mutex_unlock(&s->host->lock);
 }
 
-static int bound(struct staged *s, uint64_t disk, struct err *err)
+/* A limit of what is to come, over what there is. */
+static uint64_t over(uint64_t there, uint64_t limit)
+{
+	return limit > 0 && limit < UINT64_MAX - there ? there + limit : 0;
+}
+
+static int bound(struct staged *s, const struct stage_options *o, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct layer_usage usage;
@@ -81,9 +91,11 @@ static int bound(struct staged *s, uint64_t disk, struct err *err)
 		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
 	layer_usage(live->layer, &usage);
 	s->refused = usage.refused;
-	s->ceiling = disk > 0 && disk < UINT64_MAX - usage.used ? usage.used + disk : 0;
+	s->nodes_refused = usage.nodes_refused;
+	s->ceiling = over(usage.charged, o->disk);
+	s->inodes = over(usage.inodes, o->inodes);
 	link_staged(s);
-	layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+	set_ceilings(s->host, s->name, live->layer);
 	return 0;
 }
 
@@ -98,7 +110,7 @@ static void unbound(struct staged *s)
 	live = live_find(s->host, s->name);
 	if (!live)
 		return;
-	layer_set_ceiling(live->layer, common_ceiling(s->host, s->name));
+	set_ceilings(s->host, s->name, live->layer);
 	live_view_close(live, s->run);
 }
 
@@ -171,19 +183,20 @@ static struct staged *staged_last(struct engine *e)
 	return NULL;
 }
 
-static bool ran_full(const struct staged *s)
+static void ran_full(const struct staged *s, struct stage_end *ret)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct layer_usage usage;
 	struct live *live;
 
 	if (turns_take(&s->host->turns, s->name, &turn, NULL) < 0)
-		return false;
+		return;
 	live = live_find(s->host, s->name);
 	if (!live)
-		return false;
+		return;
 	layer_usage(live->layer, &usage);
-	return usage.refused > s->refused;
+	ret->full = usage.refused > s->refused;
+	ret->no_inodes = usage.nodes_refused > s->nodes_refused;
 }
 
 static void compare(struct engine *e, const struct staged *s, struct stage_end *ret)
@@ -230,7 +243,7 @@ int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
 	*ret = (struct stage_end){ 0 };
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
-	ret->full = ran_full(s);
+	ran_full(s, ret);
 	compare(e, s, ret);
 	unbound(s);
 	if (s->waits)
@@ -387,7 +400,7 @@ int stage_begin(struct engine *e, const struct stage_options *o, struct stage *r
 	kept = TAKE_PTR(s);
 	keep_add(e->kept, &kept->kept);
 	if (r >= 0)
-		r = bound(kept, o->disk, err);
+		r = bound(kept, o, err);
 	if (r >= 0)
 		r = show(kept, o, &stage.view, err);
 	if (r < 0) {

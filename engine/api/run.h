@@ -23,7 +23,8 @@
 /* Of numbers 0 is no limit. */
 struct engine_run_limits {
 	uint64_t mem, cpus_milli, pids, time_ms;
-	uint64_t disk; /* bytes that the clone may grow by */
+	uint64_t disk;   /* bytes that the clone may grow by */
+	uint64_t inodes; /* files, directories and all else that may be made in it */
 	uint64_t fsize, nofile;
 	uint64_t output; /* bytes of both streams that are passed on */
 };

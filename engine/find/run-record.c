@@ -71,6 +71,7 @@ static void set_limits(struct json j, const struct engine_run_limits *l)
 	json_set_uint(j, "pids", l->pids);
 	json_set_uint(j, "time_ms", l->time_ms);
 	json_set_uint(j, "disk", l->disk);
+	json_set_uint(j, "inodes", l->inodes);
 	json_set_uint(j, "fsize", l->fsize);
 	json_set_uint(j, "nofile", l->nofile);
 	json_set_uint(j, "output", l->output);
@@ -83,6 +84,8 @@ static void get_limits(struct json j, struct engine_run_limits *l)
 	l->pids = json_get_uint(j, "pids");
 	l->time_ms = json_get_uint(j, "time_ms");
 	l->disk = json_get_uint(j, "disk");
+	if (json_has(j, "inodes")) /* else it is older than that limit */
+		l->inodes = json_get_uint(j, "inodes");
 	l->fsize = json_get_uint(j, "fsize");
 	l->nofile = json_get_uint(j, "nofile");
 	l->output = json_get_uint(j, "output");

@@ -10,12 +10,14 @@ static const struct {
 		   "mem: 4G\n"
 		   "pids: 2048\n"
 		   "time: 1h\n"
-		   "disk: 16G\n" },
+		   "disk: 16G\n"
+		   "inodes: 4000000\n" },
 	{ "default", "description: what a run gets that asks for nothing\n"
 		     "mem: 1G\n"
 		     "pids: 512\n"
 		     "time: 10m\n"
 		     "disk: 4G\n"
+		     "inodes: 1000000\n"
 		     "nofile: 4096\n"
 		     "net: none\n" },
 	{ "node", "description: Node.js with the packages that npm has cached, offline\n"
@@ -42,6 +44,7 @@ static const struct {
 		    "pids: 128\n"
 		    "time: 2m\n"
 		    "disk: 1G\n"
+		    "inodes: 100000\n"
 		    "fsize: 256M\n"
 		    "nofile: 256\n"
 		    "net: none\n" },

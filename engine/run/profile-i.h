@@ -16,6 +16,7 @@ enum profile_key {
 	KEY_CPU,
 	KEY_MEM,
 	KEY_DISK,
+	KEY_INODES,
 	KEY_FSIZE,
 	KEY_PIDS,
 	KEY_NOFILE,

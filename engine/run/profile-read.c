@@ -30,6 +30,7 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_CPU] = { "cpu", IS_CPUS, "a number of processors, as 2 or 0.5", AT(cpus_milli) },
 	[KEY_MEM] = { "mem", IS_SIZE, "a size, as 512M or 2G", AT(mem) },
 	[KEY_DISK] = { "disk", IS_SIZE, "a size, as 512M or 2G", AT(disk) },
+	[KEY_INODES] = { "inodes", IS_COUNT, "a number of files and directories", AT(inodes) },
 	[KEY_FSIZE] = { "fsize", IS_SIZE, "a size, as 512M or 2G", AT(fsize) },
 	[KEY_PIDS] = { "pids", IS_COUNT, "a number of processes", AT(pids) },
 	[KEY_NOFILE] = { "nofile", IS_COUNT, "a number of open files", AT(nofile) },

@@ -96,6 +96,7 @@ static struct stage_options staging_of(const struct running *r)
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,
 		.disk = r->plan.terms.limits.disk,
+		.inodes = r->plan.terms.limits.inodes,
 		.ttl_ms = o->keep                         ? r->plan.terms.ttl_ms
 			  : o->waits                      ? TTL_MAX_MS
 			  : time > 0 && time < TTL_MAX_MS ? time + TTL_SLACK_MS
@@ -330,6 +331,8 @@ static void settle(struct running *r)
 	run->changed = end.changed;
 	run->removed = end.removed;
 	end.changed = (struct engine_paths){ 0 };
+	if (end.no_inodes && *run->limit == '\0')
+		snprintf(run->limit, sizeof(run->limit), "inodes");
 	if (end.full && *run->limit == '\0')
 		snprintf(run->limit, sizeof(run->limit), "disk");
 }

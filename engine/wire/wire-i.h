@@ -106,6 +106,7 @@ struct stage_options {
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */
 	uint64_t disk;     /* bytes that it may grow by during the run; 0: no limit */
+	uint64_t inodes;   /* that may be made in it; 0: no limit */
 	uint64_t ttl_ms;   /* of the one that is made, should nobody be left to remove it */
 	/* What ids 0 and up of the run are outside, and how many; 0 of them: what they are inside. */
 	uint32_t first_id, ids;
@@ -127,8 +128,9 @@ struct stage_end {
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;
 	struct engine_paths changed;
-	bool full;    /* it had no room for some of it */
-	bool removed; /* there is no such clone any more */
+	bool full;      /* it had no room for some of it */
+	bool no_inodes; /* the same of files and directories */
+	bool removed;   /* there is no such clone any more */
 };
 
 void stage_end_done(struct stage_end *s);

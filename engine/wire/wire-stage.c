@@ -26,6 +26,7 @@ static const struct field wire_stage_options_fields[] = {
 	FIELD(FIELD_BOOL, struct stage_options, remove),
 	FIELD(FIELD_BOOL, struct stage_options, no_snapshot),
 	FIELD(FIELD_UINT, struct stage_options, disk),
+	FIELD(FIELD_UINT, struct stage_options, inodes),
 	FIELD(FIELD_UINT, struct stage_options, ttl_ms),
 	FIELD(FIELD_UINT, struct stage_options, first_id),
 	FIELD(FIELD_UINT, struct stage_options, ids),
@@ -40,9 +41,13 @@ static const struct field wire_stage_fields[] = {
 const struct fields wire_stage = FIELDS(struct stage, wire_stage_fields);
 
 static const struct field wire_stage_end_fields[] = {
-	FIELD(FIELD_BOOL, struct stage_end, compared), FIELD(FIELD_UINT, struct stage_end, added),
-	FIELD(FIELD_UINT, struct stage_end, modified), FIELD(FIELD_UINT, struct stage_end, deleted),
-	FIELD(FIELD_PATHS, struct stage_end, changed), FIELD(FIELD_BOOL, struct stage_end, full),
+	FIELD(FIELD_BOOL, struct stage_end, compared),
+	FIELD(FIELD_UINT, struct stage_end, added),
+	FIELD(FIELD_UINT, struct stage_end, modified),
+	FIELD(FIELD_UINT, struct stage_end, deleted),
+	FIELD(FIELD_PATHS, struct stage_end, changed),
+	FIELD(FIELD_BOOL, struct stage_end, full),
+	FIELD(FIELD_BOOL, struct stage_end, no_inodes),
 	FIELD(FIELD_BOOL, struct stage_end, removed),
 };
 const struct fields wire_stage_end = FIELDS(struct stage_end, wire_stage_end_fields);

@@ -52,6 +52,7 @@ mem: 3G
 pids: 7
 time: 1h30m
 disk: 2G
+inodes: 3000
 fsize: 1M
 nofile: 64
 lifetime: 2h
@@ -68,7 +69,7 @@ entrypoint: [nice, -n, "10"]
 """)
     got = show(w, "all")
     want = {"name": "all", "origin": "user", "extends": "strict", "cpu": 0.5, "mem": 3 << 30,
-            "pids": 7, "time_ms": 5_400_000, "disk": 2 << 30, "fsize": 1 << 20, "nofile": 64,
+            "pids": 7, "time_ms": 5_400_000, "disk": 2 << 30, "inodes": 3000, "fsize": 1 << 20, "nofile": 64,
             "lifetime_ms": 7_200_000, "net": "a.example:443,*.b.example:80-90",
             "seccomp": "/etc/filter.json", "hide": [f"{w.project}/secrets", "/opt/x"],
             "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"], "entrypoint": ["nice", "-n", "10"]}
