@@ -161,6 +161,18 @@ static int print_json(const struct invocation *inv, const struct engine_run *r, 
 	return json_print(&doc, inv->out, err);
 }
 
+static void tell_missing(const struct engine_run *r)
+{
+	for (size_t i = 0; i < r->missing.n; i++) {
+		if (strcmp(r->missing.list[i].wall, "memory") == 0)
+			log_warn("memory was limited for each process, not for all of the run: %s",
+				 r->missing.list[i].reason);
+		else
+			log_warn("the run was without the wall '%s': %s", r->missing.list[i].wall,
+				 r->missing.list[i].reason);
+	}
+}
+
 /* The command has had its say; what it does not know itself is added. */
 void run_tell(const struct invocation *inv, const struct engine_run *r)
 {
@@ -170,6 +182,8 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 		log_error("%s", r->problem);
 	if (inv->quiet)
 		return;
+	if (!r->problem)
+		tell_missing(r);
 	if (strcmp(r->limit, "time") == 0)
 		log_warn("the run was ended after %s (--time)",
 			 duration_format(r->limits.time_ms, text));

@@ -94,6 +94,15 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	list = json_set_array(part, "walls");
 	for (size_t i = 0; i < r->n_walls; i++)
 		json_add_text(list, r->walls[i]);
+	json_set_text(part, "cgroup", *r->cgroup != '\0' ? r->cgroup : NULL);
+	json_set_int(part, "landlock", r->landlock);
+	list = json_set_array(part, "missing");
+	for (size_t i = 0; i < r->missing.n; i++) {
+		struct json one = json_add_object(list);
+
+		json_set_text(one, "wall", r->missing.list[i].wall);
+		json_set_name(one, "reason", r->missing.list[i].reason);
+	}
 	refusals_set_json(j, &r->refusals);
 	part = json_set_object(j, "logged");
 	json_set_uint(part, "stdout", r->logged[0]);

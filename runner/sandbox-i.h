@@ -58,7 +58,8 @@ struct run {
 	struct room *room;     /* owned; NULL if there is no view */
 	struct cgroup *cgroup; /* owned; NULL if no limit needs one */
 	unsigned int held;     /* CGROUP_ bits: what the groups bound and count */
-	struct err unbounded;  /* why no group bounds the memory, where that may be */
+	uint32_t missing;      /* walls that may be missing, and are */
+	struct err unbounded;  /* why no group holds a limit, if that is among them */
 	uint32_t walls;        /* in force so far */
 
 	bool privileged; /* the caller may map any ids and make idmapped mounts */

@@ -113,14 +113,21 @@ static int open_channels(struct run *run, struct err *err)
 	return r;
 }
 
+static const char *why_or_default(const struct err *why)
+{
+	return why->msg[0] ? why->msg : "no cgroup can be made";
+}
+
 /* A limit asked for by name that nothing holds is an error, unless the spec allows that. */
 static int demand(const struct run *run, enum sandbox_wall wall, bool held, const char *asked,
 		  const struct err *why, struct err *err)
 {
 	if (held || (run->spec->may_miss & WALL_BIT(wall)))
 		return 0;
-	return err_set(err, -ENOTSUP, "the %s of the run cannot be limited here: %s", asked,
-		       why->msg[0] ? why->msg : "no cgroup can be made");
+	return err_set(err, -ENOTSUP,
+		       "the %s of the run cannot be limited here: %s; --allow-missing %s runs "
+		       "without it",
+		       asked, why_or_default(why), sandbox_wall_name(wall));
 }
 
 /* What the groups hold, once that is known, against what was asked for. */
@@ -145,7 +152,11 @@ static int judge_groups(struct run *run, unsigned int held, const struct err *wh
 	if (l->pids > 0)
 		run->walls |= WALL_BIT(WALL_PIDS);
 	if (l->mem > 0 && !(held & CGROUP_MEMORY))
-		run->unbounded = *why;
+		run->missing |= WALL_BIT(WALL_MEMORY);
+	if (l->cpus_milli > 0 && !(held & CGROUP_CPU))
+		run->missing |= WALL_BIT(WALL_CPU);
+	if (run->missing)
+		err_set(&run->unbounded, -ENOTSUP, "%s", why_or_default(why));
 	return 0;
 }
 

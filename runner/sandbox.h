@@ -174,6 +174,10 @@ struct sandbox_spec {
 	sandbox_output_fn output;
 	void *output_ctx;
 
+	void (*began)(
+	    void *ctx); /* all walls stand, and its time begins; NULL: nobody wants to know */
+	void *began_ctx;
+
 	bool tty; /* a terminal of its own; in_fd says how large, if it is one */
 
 	sandbox_helper_fn helper; /* NULL: none */
@@ -199,7 +203,9 @@ struct sandbox_result {
 	uint32_t walls;     /* bits of those in force */
 	int landlock;       /* level of Landlock's interface that is in force; 0: none */
 	const char *cgroup; /* what holds the limits: "v1", "v2", "scope" of systemd, "none" */
-	struct err unbounded; /* why no cgroup bounds the memory, if that is so */
+	uint32_t
+	    missing; /* bits of those that the spec asked for and let be missing, and that are */
+	struct err unbounded; /* why no cgroup holds a limit, if one is among these */
 	uint64_t duration_ms;
 	uint64_t cpu_ms;
 	uint64_t max_rss; /* bytes, of its largest process */

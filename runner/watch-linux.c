@@ -221,10 +221,15 @@ static void begin_time(struct watch *w, const struct line_msg *msg)
 	w->ret->walls = msg->walls;
 	w->ret->landlock = msg->value;
 	w->ret->cgroup = cgroup_kind_name(w->run->held ? cgroup_kind(w->run->cgroup) : CGROUP_NONE);
+	w->ret->missing = w->run->missing;
+	if (!(msg->walls & WALL_BIT(WALL_LANDLOCK)))
+		w->ret->missing |= WALL_BIT(WALL_LANDLOCK);
 	w->ret->unbounded = w->run->unbounded;
 	w->begun = now_ms();
 	if (!w->ending)
 		w->deadline = most > 0 ? w->begun + most : 0;
+	if (w->run->spec->began)
+		w->run->spec->began(w->run->spec->began_ctx);
 }
 
 /* What the init and the child have to say; true at the end of the line. */

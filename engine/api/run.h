@@ -93,6 +93,15 @@ struct engine_refusals {
 	uint64_t more; /* that have no place in the list */
 };
 
+/* Walls that a run may do without, and did. */
+struct engine_missing {
+	struct {
+		const char *wall;
+		char reason[252];
+	} list[4];
+	size_t n;
+};
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -113,6 +122,10 @@ struct engine_run {
 	char limit[16];                      /* that ended or cut it; "": none */
 	const char *walls[ENGINE_WALLS_MAX]; /* that stood */
 	size_t n_walls;
+	int landlock; /* level of its interface that was in force; 0: none */
+	char cgroup
+	    [8]; /* what held the limits: "v1", "v2", "scope" of systemd, "none"; "": unknown */
+	struct engine_missing missing; /* walls that stood not, though they were asked for */
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
 	struct engine_refusals refusals;

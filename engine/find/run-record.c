@@ -103,6 +103,15 @@ static void set_result(struct json j, const struct engine_run *r)
 	walls = json_set_array(j, "walls");
 	for (size_t i = 0; i < r->n_walls; i++)
 		json_add_text(walls, r->walls[i]);
+	json_set_int(j, "landlock", r->landlock);
+	json_set_text(j, "cgroup", r->cgroup);
+	walls = json_set_array(j, "missing");
+	for (size_t i = 0; i < r->missing.n; i++) {
+		struct json one = json_add_object(walls);
+
+		json_set_text(one, "wall", r->missing.list[i].wall);
+		json_set_name(one, "reason", r->missing.list[i].reason);
+	}
 	json_set_uint(j, "duration_ms", r->duration_ms);
 	json_set_uint(j, "cpu_ms", r->cpu_ms);
 	json_set_uint(j, "max_rss", r->max_rss);
@@ -132,6 +141,33 @@ static void get_walls(struct json j, struct engine_run *r)
 	}
 }
 
+/* Records of earlier versions have none of it. */
+static void get_isolation(struct json j, struct engine_run *r)
+{
+	struct engine_missing *m = &r->missing;
+	const char *cgroup;
+	struct json list;
+
+	if (!json_has(j, "missing"))
+		return;
+	cgroup = json_get_text(j, "cgroup");
+	snprintf(r->cgroup, sizeof(r->cgroup), "%s", cgroup ? cgroup : "");
+	r->landlock = (int)json_get_int(j, "landlock");
+	list = json_get_array(j, "missing");
+	for (size_t i = 0; i < json_length(list) && m->n < ARRAY_LEN(m->list); i++) {
+		const struct json one = json_at_object(list, i);
+		AUTO_FREE char *reason = json_get_name(one, "reason");
+		const char *name = json_get_text(one, "wall");
+		const int wall = name ? sandbox_wall_find(name) : -1;
+
+		if (wall < 0)
+			continue;
+		m->list[m->n].wall = sandbox_wall_name((enum sandbox_wall)wall);
+		snprintf(m->list[m->n++].reason, sizeof(m->list[0].reason), "%s",
+			 reason ? reason : "");
+	}
+}
+
 static int get_result(struct json j, struct engine_run *r)
 {
 	const char *problem = json_get_text_or_null(j, "problem");
@@ -143,6 +179,7 @@ static int get_result(struct json j, struct engine_run *r)
 	r->oom_killed = json_get_bool(j, "oom_killed");
 	snprintf(r->limit, sizeof(r->limit), "%s", limit ? limit : "");
 	get_walls(j, r);
+	get_isolation(j, r);
 	r->duration_ms = json_get_uint(j, "duration_ms");
 	r->cpu_ms = json_get_uint(j, "cpu_ms");
 	r->max_rss = json_get_uint(j, "max_rss");

@@ -175,7 +175,6 @@ static int prepare(struct running *r, struct err *err)
 static void begin_output(struct running *r)
 {
 	const struct engine_run_options *o = r->options;
-	const uint64_t time = r->plan.terms.limits.time_ms;
 
 	r->output = (struct run_output){
 		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },
@@ -183,8 +182,16 @@ static void begin_output(struct running *r)
 		.fds = { o->out_fd, o->err_fd },
 		.shows = { o->show_out, o->show_err },
 		.captured = { &r->run.out, &r->run.err },
-		.deadline_ms = time > 0 ? engine_clock_ms() + time : 0,
 	};
+}
+
+/* Nobody who reads the output is waited for beyond the time of the run. */
+static void begin_time(void *ctx)
+{
+	struct running *r = ctx;
+	const uint64_t time = r->plan.terms.limits.time_ms;
+
+	r->output.deadline_ms = time > 0 ? engine_clock_ms() + time : 0;
 }
 
 /* The clone is there, and the command is next. */
@@ -228,6 +235,8 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 
 	spec->output = run_output_take;
 	spec->output_ctx = &r->output;
+	spec->began = begin_time;
+	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
 	spec->view = show;
@@ -269,6 +278,21 @@ static void take_walls(struct engine_run *run, uint32_t walls)
 			run->walls[run->n_walls++] = sandbox_wall_name((enum sandbox_wall)i);
 }
 
+static void take_missing(struct engine_run *run, const struct sandbox_result *result)
+{
+	struct engine_missing *m = &run->missing;
+
+	for (unsigned i = 0; i < SANDBOX_N_WALLS && m->n < ARRAY_LEN(m->list); i++) {
+		if (!(result->missing & WALL_BIT(i)))
+			continue;
+		m->list[m->n].wall = sandbox_wall_name((enum sandbox_wall)i);
+		snprintf(m->list[m->n].reason, sizeof(m->list[0].reason), "%s",
+			 i == WALL_LANDLOCK ? "this kernel has no Landlock"
+					    : result->unbounded.msg);
+		m->n++;
+	}
+}
+
 static int take_problem(struct engine_run *run, const struct scrub *secrets, const struct err *why)
 {
 	run->problem = scrub_text(secrets, why->msg);
@@ -303,6 +327,9 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 		 : run->timed_out ? "time"
 				  : "");
 	take_walls(run, result->walls);
+	take_missing(run, result);
+	run->landlock = result->landlock;
+	snprintf(run->cgroup, sizeof(run->cgroup), "%s", result->cgroup ? result->cgroup : "none");
 	run->duration_ms = result->duration_ms;
 	run->cpu_ms = result->cpu_ms;
 	run->max_rss = result->max_rss;

@@ -23,6 +23,8 @@
 #include "cowfs/fuse/mount.h"
 #include "engine/verb/doctor-i.h"
 #include "runner/cgroup.h"
+#include "runner/layout.h"
+#include "runner/sandbox.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444 /* of all architectures; Linux 5.13 */
@@ -218,7 +220,7 @@ static void look_at_namespaces(struct engine_diagnosis *d)
 	struct err err = { 0 };
 
 	if (in_child(try_user_namespace, &err) < 0)
-		doctor_finds(d, ENGINE_WEAK, "namespaces", fix_user_namespaces(),
+		doctor_finds(d, ENGINE_ILL, "namespaces", fix_user_namespaces(),
 			     "no user namespaces, which sandboxes need: %s", err.msg);
 	else
 		doctor_well(d, "namespaces", "user namespaces can be made and mounted in");
@@ -281,15 +283,51 @@ static void look_at_walls(struct engine_diagnosis *d)
 	if (abi > 0)
 		doctor_well(d, "landlock", "version %ld of its interface", abi);
 	else
-		doctor_finds(d, ENGINE_WEAK, "landlock",
+		doctor_finds(d, ENGINE_ILL, "landlock",
 			     "boot with lsm=landlock,... on Linux 5.13 or later",
-			     "this kernel has it not: sandboxes have one wall less");
+			     "this kernel has none: runs need --allow-missing landlock");
 	/* A filter at no address is refused for the address where there are filters at all. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT)
 		doctor_well(d, "seccomp", "filters of system calls work");
 	else
-		doctor_finds(d, ENGINE_WEAK, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
+		doctor_finds(d, ENGINE_ILL, "seccomp", "use a kernel with CONFIG_SECCOMP_FILTER",
 			     "this kernel has no filters of system calls");
+}
+
+/* --- all of it -------------------------------------------------------------------------- */
+
+static int try_sandbox(struct err *err)
+{
+	CLEANUP(layout_free_p) struct layout *layout = layout_new();
+	const char *const argv[] = { "true", NULL }, *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	struct sandbox_result result;
+	struct sandbox_spec spec;
+	int r = layout ? layout_add_system(layout, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	sandbox_spec_init(&spec);
+	spec.argv = argv;
+	spec.env = env;
+	spec.mounts = layout->mounts;
+	spec.n_mounts = layout->n;
+	r = sandbox_run(&spec, &result, err);
+	return result.exec_failed ? 0 : r;
+}
+
+/* Whatever the other findings say: a run can start if one does. */
+static void look_at_sandbox(struct engine_diagnosis *d)
+{
+	struct err err = { 0 };
+
+	if (in_child(try_sandbox, &err) == 0)
+		doctor_well(d, "sandbox", "a command runs behind all walls but limits");
+	else
+		doctor_finds(d, ENGINE_ILL, "sandbox",
+			     strstr(err.msg, "/proc")
+				 ? "in Docker: --security-opt systempaths=unconfined"
+				 : "see the other findings",
+			     "no run can start: %.170s", err.msg);
 }
 
 void doctor_look_at_system(struct engine_diagnosis *d)
@@ -301,4 +339,5 @@ void doctor_look_at_system(struct engine_diagnosis *d)
 	look_at_namespaces(d);
 	look_at_cgroups(d);
 	look_at_walls(d);
+	look_at_sandbox(d);
 }

@@ -1,7 +1,9 @@
 """What the tests of runs share: a run and what --json says of it, clones, waiting."""
 
+import ctypes
 import os
 import select
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -9,6 +11,9 @@ from pathlib import Path
 from snaptest import SNAP
 
 MIB = 1 << 20
+# Of the kernel's headers; the same on x86_64 and aarch64.
+CLONE3, LANDLOCK_CREATE_RULESET = 435, 444
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, MODE_FILTER = 22, 38, 2
 
 
 def run(w, *args, status=0, **more):
@@ -70,3 +75,26 @@ def alive(command):
     """Whether anything runs on this machine whose words begin so."""
     return subprocess.run(["pgrep", "-f", "^" + command], check=False,
                           stdout=subprocess.DEVNULL).returncode == 0
+
+
+def lacking(number, errno):
+    """For preexec_fn: that system call fails, as on a machine that has it not."""
+    code = b"".join(struct.pack("HBBI", *i) for i in (
+        (0x20, 0, 0, 0),                    # load the number
+        (0x15, 0, 1, number),               # is it that one?
+        (0x06, 0, 0, 0x00050000 | errno),   # then it fails
+        (0x06, 0, 0, 0x7FFF0000)))          # all others pass
+    held = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter():
+        assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        assert libc.prctl(PR_SET_SECCOMP, MODE_FILTER, program, 0, 0) == 0, held
+    return enter
+
+
+def without_warning(text):
+    """What is on stderr but for the one line about memory, where no cgroup can be had."""
+    return b"".join(line for line in text.splitlines(keepends=True)
+                    if not line.startswith(b"warning: memory was limited for each process"))

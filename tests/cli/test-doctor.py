@@ -1,15 +1,20 @@
 """doctor: what it finds, where something is really missing."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from errno import ENOSYS
+from pathlib import Path
 
+from runtest import CLONE3, LANDLOCK_CREATE_RULESET, lacking
 from snaptest import SNAP, Skip, World, gone, main, test
 
 NOBODY = 65534
-MACHINE = {"fuse", "fusermount3", "allow_other", "namespaces", "cgroups", "landlock", "seccomp"}
+MACHINE = {"fuse", "fusermount3", "allow_other", "namespaces", "cgroups", "landlock", "seccomp",
+           "sandbox"}
 MACHINE |= {"idmap"} if os.geteuid() == 0 else set()
 STORE = {"memory", "store", "space", "daemon", "name"}
 
@@ -106,9 +111,45 @@ def a_device_that_does_not_mount_is_found_out_by_trying(w: World):
 def namespaces_that_are_forbidden_are_told_with_the_setting(w: World):
     result = elsewhere(w, "echo 0 >/proc/sys/user/max_user_namespaces", "doctor", "--json",
                        namespace="-Ur")
-    found = finding(result, "namespaces", result.status)
-    assert found["level"] == "warning", found
+    found = finding(result, "namespaces", 13)
+    assert found["level"] == "error", found
     assert found["fix"] == "as root: sysctl -w user.max_user_namespaces=15000", found
+
+
+@test
+def where_no_run_can_start_the_status_is_13(w: World):
+    as_root()
+    # The cover counts once it is locked, which a further user namespace sees to.
+    prepare = "mount -t tmpfs none /proc/fs; exec unshare -Urm \"$@\""
+    result = elsewhere(w, prepare, "doctor", "--json")
+    found = finding(result, "sandbox", 13)
+    assert found["level"] == "error" and "parts covered" in found["detail"], found
+    assert "systempaths=unconfined" in found["fix"], found
+    for call, name in ((LANDLOCK_CREATE_RULESET, "landlock"), (CLONE3, "sandbox")):
+        result = w.snap("doctor", "--json", preexec_fn=lacking(call, ENOSYS))
+        found = finding(result, name, 13)
+        assert found["level"] == "error" and found["fix"], found
+        assert finding(result, "sandbox", 13)["level"] == "error"
+
+
+def cgroup_state():
+    """Every directory of the caller's groups, with what version 2 says of itself."""
+    found = {}
+    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
+        dirs[:] = [d for d in dirs if not d.startswith("snap-run-")]
+        for name in ("cgroup.type", "cgroup.subtree_control"):
+            with contextlib.suppress(OSError):
+                found[top, name] = Path(top, name).read_text()
+    return found
+
+
+@test
+def the_groups_of_the_caller_are_looked_at_and_left_alone(w: World):
+    before = cgroup_state()
+    found = w.snap("doctor", "--json").json("snap.doctor/1", "checks", status=doctor_status(w))
+    cgroups = next(one for one in found["checks"] if one["name"] == "cgroups")
+    assert cgroups["ok"] or cgroups["fix"], cgroups
+    assert cgroup_state() == before
 
 
 @test

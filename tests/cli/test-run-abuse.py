@@ -5,10 +5,8 @@ clone and a daemon that must outlive it.
 """
 
 import contextlib
-import ctypes
 import os
 import signal
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
-from runtest import MIB, alive, clone, clones, line_of, run, sh, start, until  # noqa: E402
+from runtest import (  # noqa: E402
+    CLONE3, LANDLOCK_CREATE_RULESET, MIB, alive, clone, clones, lacking, line_of, run, sh, start, until)
 from snaptest import Skip  # noqa: E402
 
-# Of the kernel's headers; the same on x86_64 and aarch64.
-CLONE3, LANDLOCK_CREATE_RULESET = 435, 444
 EPERM, ENOSPC, ENOSYS = 1, 28, 38
-PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, MODE_FILTER = 22, 38, 2
 
 
 def is_fine(w):
@@ -137,23 +133,6 @@ def a_caller_that_is_stopped_ends_it_when_it_goes_on(w):
 
 # --- machines that lack something -------------------------------------------------------------
 
-def lacking(number, errno):
-    """For preexec_fn: that system call fails, as on a machine that has it not."""
-    code = b"".join(struct.pack("HBBI", *i) for i in (
-        (0x20, 0, 0, 0),                    # load the number
-        (0x15, 0, 1, number),               # is it that one?
-        (0x06, 0, 0, 0x00050000 | errno),   # then it fails
-        (0x06, 0, 0, 0x7FFF0000)))          # all others pass
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(held))
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def enter():
-        assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-        assert libc.prctl(PR_SET_SECCOMP, MODE_FILTER, program, 0, 0) == 0, held
-    return enter
-
-
 @contextlib.contextmanager
 def without_cgroups():
     subprocess.run(["mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"], check=True)
@@ -191,6 +170,9 @@ def a_machine_without_landlock_runs_nothing_unless_that_is_said(w):
     got = run(w, "try", "--allow-missing", "landlock", "--", "true", preexec_fn=lack)
     walls = set(run(w, "try", "--", "true")["isolation"]["walls"])
     assert walls - set(got["isolation"]["walls"]) == {"landlock"}, got["isolation"]
+    assert got["isolation"]["landlock"] == 0, got["isolation"]
+    assert {"wall": "landlock", "reason": "this kernel has no Landlock"} in \
+        got["isolation"]["missing"], got["isolation"]
 
 
 @live_test
@@ -204,6 +186,13 @@ def a_machine_without_cgroups_has_the_documented_walls(w):
     with hidden:
         walls = run(w, "--", "true")["isolation"]["walls"]
         assert not {"memory", "cpu"} & set(walls) and {"pids", "rlimits"} <= set(walls), walls
+        got = run(w, "--", "true")["isolation"]
+        assert got["cgroup"] == "none" and [m["wall"] for m in got["missing"]] == ["memory"], got
+        text = w.snap("run", "--", "true").ends(0).err.decode()
+        assert text == ("warning: memory was limited for each process, not for all of the run: "
+                        f"{got['missing'][0]['reason']}\n"), text
+        kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
+        assert kept["isolation"] == got, kept
         for args, words in ((("--mem", "1G"), "memory"), (("--cpus", "1"), "processors")):
             error = w.snap("run", "--json", *args, "--", "true").fails_json(125, "E_SANDBOX")
             assert words in error["message"] and "cannot be limited here" in error["message"], error
