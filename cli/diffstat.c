@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/cquote.h"
+#include "base/vec.h"
 #include "base/visible.h"
 #include "cli/out.h"
 
@@ -37,17 +38,9 @@ int diffstat_add(struct diffstat *s, const struct delta_file *f, const struct pa
 		 bool shows, struct err *err)
 {
 	CLEANUP(buf_done) struct buf name = BUF_INIT;
-	struct diffstat_row *rows;
 
-	if (s->n == s->cap) {
-		const size_t cap = s->cap ? 2 * s->cap : 16;
-
-		rows = reallocarray(s->rows, cap, sizeof(*rows));
-		if (!rows)
-			return err_nomem(err);
-		s->rows = rows;
-		s->cap = cap;
-	}
+	if (!VEC_ROOM(s->rows, s->n, s->cap))
+		return err_nomem(err);
 	if (f->old_path &&
 	    (cquote_append(&name, "", f->old_path) < 0 || buf_append_str(&name, " => ") < 0))
 		return err_nomem(err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/vec.h"
 
 struct graph {
 	FILE *out;
@@ -31,15 +32,8 @@ static int find_lane(struct graph *g, const char *id, size_t *ret, struct err *e
 			break;
 	if (i == g->n && id)
 		return find_lane(g, NULL, ret, err);
-	if (i == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 8;
-		const char **lanes = reallocarray(g->lanes, cap, sizeof(*lanes));
-
-		if (!lanes)
-			return err_nomem(err);
-		g->lanes = lanes;
-		g->cap = cap;
-	}
+	if (!VEC_ROOM(g->lanes, i, g->cap))
+		return err_nomem(err);
 	if (i == g->n)
 		g->lanes[g->n++] = NULL;
 	*ret = i;

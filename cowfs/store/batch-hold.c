@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/batch-i.h"
 
 void pending_unref(struct store *s, struct pending *p)
@@ -31,27 +32,12 @@ void batches_keep(struct store *s, struct marks *m)
 	}
 }
 
-static int grow(void *array, size_t *cap, size_t n, size_t item)
-{
-	size_t want = *cap ? 2 * *cap : 64;
-	void *p;
-
-	if (n < *cap)
-		return 0;
-	p = reallocarray(*(void **)array, want, item);
-	if (!p)
-		return -ENOMEM;
-	*(void **)array = p;
-	*cap = want;
-	return 0;
-}
-
 /* lock held */
 static int hold(struct batch *b, struct pending *p)
 {
 	if (p->last == b)
 		return 0;
-	if (grow(&b->held, &b->cap_held, b->n_held, sizeof(struct pending *)) < 0)
+	if (!VEC_ROOM(b->held, b->n_held, b->cap_held))
 		return -ENOMEM;
 	b->held[b->n_held++] = p;
 	p->refs++;
@@ -64,7 +50,7 @@ static int hold(struct batch *b, struct pending *p)
 /* Depend on a row of the database.  lock held */
 static int touch(struct batch *b, struct row row)
 {
-	if (grow(&b->touched, &b->cap_touched, b->n_touched, sizeof(struct row)) < 0)
+	if (!VEC_ROOM(b->touched, b->n_touched, b->cap_touched))
 		return -ENOMEM;
 	b->touched[b->n_touched++] = row;
 	return 0;

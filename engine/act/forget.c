@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void forget_done(struct forget *f)
 {
 	free(f->list);
@@ -12,15 +14,8 @@ void forget_done(struct forget *f)
 
 int forget_add(struct forget *f, const struct snapshot *s, struct err *err)
 {
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? 2 * f->cap : 16;
-		struct forget_one *list = reallocarray(f->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		f->list = list;
-		f->cap = cap;
-	}
+	if (!VEC_ROOM(f->list, f->n, f->cap))
+		return err_nomem(err);
 	f->list[f->n++] = (struct forget_one){ .id = s->id, .parent = s->parent };
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "engine/act/hold-i.h"
 #include "engine/find/conflicts-i.h"
 #include "snapshot/diff/changes.h"
@@ -49,15 +50,8 @@ static int collect(const struct clone *c, void *ctx, struct err *err)
 
 	if (!catalog_id_same(&c->project, &s->project))
 		return 0;
-	if (s->n == s->cap) {
-		const size_t cap = s->cap ? 2 * s->cap : 16;
-		struct blip *list = reallocarray(s->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		s->list = list;
-		s->cap = cap;
-	}
+	if (!VEC_ROOM(s->list, s->n, s->cap))
+		return err_nomem(err);
 	s->list[s->n] = (struct blip){
 		.name = strdup(c->name),
 		.paths = MAP_INIT(map_hash_str, map_equal_str),

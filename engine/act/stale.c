@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/act/hold-i.h"
 
 /* All names that changed between two roots. */
@@ -21,20 +22,12 @@ static void names_done(struct names *n)
 static int add_name(const char *path, char status, void *ctx, struct err *err)
 {
 	struct names *n = ctx;
-	struct engine_path *list;
 
 	n->counts.added += status == 'A';
 	n->counts.modified += status == 'M';
 	n->counts.deleted += status == 'D';
-	if (n->paths.n == n->cap) {
-		const size_t cap = n->cap ? 2 * n->cap : 16;
-
-		list = reallocarray(n->paths.list, cap, sizeof(*list));
-		if (!list)
-			return err_nomem(err);
-		n->paths.list = list;
-		n->cap = cap;
-	}
+	if (!VEC_ROOM(n->paths.list, n->paths.n, n->cap))
+		return err_nomem(err);
 	n->paths.list[n->paths.n] = (struct engine_path){ .path = strdup(path), .status = status };
 	return n->paths.list[n->paths.n++].path ? 0 : err_nomem(err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 
 const char *engine_receipt_kind_name(enum engine_receipt_kind kind)
@@ -103,15 +104,8 @@ static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
 
 	if (r->state == RECEIPT_BEGUN || !catalog_id_same(&r->project, c->project))
 		return 0;
-	if (all->n == c->cap) {
-		const size_t cap = c->cap ? 2 * c->cap : 16;
-		struct engine_receipt *list = reallocarray(all->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		all->list = list;
-		c->cap = cap;
-	}
+	if (!VEC_ROOM(all->list, all->n, c->cap))
+		return err_nomem(err);
 	return fill(r, &all->list[all->n++], err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/wire/control-i.h"
 #include "snapshot/apply/apply.h"
 
@@ -87,15 +88,8 @@ static int add_own(const char *path, dev_t dev, void *ctx)
 
 	if (!path_is_below(path, s->clones))
 		return 0;
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 64;
-		dev_t *devs = reallocarray(s->devs, cap, sizeof(*devs));
-
-		if (!devs)
-			return -ENOMEM;
-		s->devs = devs;
-		s->cap = cap;
-	}
+	if (!VEC_ROOM(s->devs, s->n, s->cap))
+		return -ENOMEM;
 	s->devs[s->n++] = dev;
 	return 0;
 }

@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "base/vec.h"
 
 #define ENTRIES_MAX  200000
 #define SMALL        ((off_t)64 << 10)     /* bytes of a file that is read ahead, */
@@ -50,15 +51,8 @@ static bool push(struct walk *w, const char *dir, const char *name)
 {
 	char *path;
 
-	if (w->n == w->cap) {
-		const size_t cap = w->cap ? 2 * w->cap : 64;
-		char **dirs = reallocarray(w->dirs, cap, sizeof(*dirs));
-
-		if (!dirs)
-			return false;
-		w->dirs = dirs;
-		w->cap = cap;
-	}
+	if (!VEC_ROOM(w->dirs, w->n, w->cap))
+		return false;
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return false;
 	w->dirs[w->n++] = path;

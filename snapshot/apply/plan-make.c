@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 
 static void making_done(struct plan_making *m)
@@ -23,17 +24,8 @@ static void making_done(struct plan_making *m)
 /* The next place in one of the two lists. */
 static struct plan_step *next_step(struct plan_step **list, size_t n, size_t *cap)
 {
-	struct plan_step *more;
-	size_t want;
-
-	if (n == *cap) {
-		want = *cap ? 2 * *cap : 32;
-		more = reallocarray(*list, want, sizeof(*more));
-		if (!more)
-			return NULL;
-		*list = more;
-		*cap = want;
-	}
+	if (!VEC_ROOM(*list, n, *cap))
+		return NULL;
 	(*list)[n] = (struct plan_step){ .dir = PLAN_NONE, .first = PLAN_NONE };
 	return &(*list)[n];
 }
@@ -94,16 +86,8 @@ static const struct tree_entry *if_dir(const struct tree_entry *e, bool dir)
 
 static int keep(struct plan_making *m, const char *path)
 {
-	const size_t cap = m->cap_kept ? 2 * m->cap_kept : 16;
-	char **more;
-
-	if (m->n_kept == m->cap_kept) {
-		more = reallocarray(m->kept, cap, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		m->kept = more;
-		m->cap_kept = cap;
-	}
+	if (!VEC_ROOM(m->kept, m->n_kept, m->cap_kept))
+		return -ENOMEM;
 	m->kept[m->n_kept] = strdup(path);
 	return m->kept[m->n_kept] ? (m->n_kept++, 0) : -ENOMEM;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "snapshot/diff/diff.h"
 
 static void delta_side_done(struct delta_side *s)
@@ -111,15 +112,8 @@ static int add_file(struct delta *d, enum delta_status status, const char *path,
 {
 	struct delta_file *f;
 
-	if (d->n_files == d->files_cap) {
-		const size_t cap = d->files_cap ? 2 * d->files_cap : 16;
-
-		f = reallocarray(d->files, cap, sizeof(*f));
-		if (!f)
-			return err_nomem(err);
-		d->files = f;
-		d->files_cap = cap;
-	}
+	if (!VEC_ROOM(d->files, d->n_files, d->files_cap))
+		return err_nomem(err);
 	f = &d->files[d->n_files++];
 	*f = (struct delta_file){ .status = status, .path = strdup(path), .content = content };
 	if (!f->path || take_side(before, &f->before) < 0 || take_side(after, &f->after) < 0)
@@ -133,15 +127,8 @@ static int add_note(struct delta *d, enum delta_status status, const char *path,
 {
 	struct delta_note *n;
 
-	if (d->n_notes == d->notes_cap) {
-		const size_t cap = d->notes_cap ? 2 * d->notes_cap : 16;
-
-		n = reallocarray(d->notes, cap, sizeof(*n));
-		if (!n)
-			return err_nomem(err);
-		d->notes = n;
-		d->notes_cap = cap;
-	}
+	if (!VEC_ROOM(d->notes, d->n_notes, d->notes_cap))
+		return err_nomem(err);
 	n = &d->notes[d->n_notes++];
 	*n = (struct delta_note){
 		.status = status, .path = strdup(path), .mode = mode, .what = what

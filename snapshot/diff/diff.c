@@ -5,6 +5,7 @@
  * name files that stand in the links trees and those differ.
  */
 #include "snapshot/diff/diff.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,15 +86,8 @@ static int push(struct walk *w, const struct object_id *old, const struct object
 	struct frame *f;
 	int r = 0;
 
-	if (w->depth == w->cap) {
-		size_t cap = w->cap ? 2 * w->cap : 16;
-
-		f = reallocarray(w->stack, cap, sizeof(*f));
-		if (!f)
-			return err_nomem(err);
-		w->stack = f;
-		w->cap = cap;
-	}
+	if (!VEC_ROOM(w->stack, w->depth, w->cap))
+		return err_nomem(err);
 	f = &w->stack[w->depth++];
 	*f = (struct frame){ .path_len = w->path.len };
 	for (int s = 0; s < SIDES && r >= 0; s++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "snapshot/merge/merge-i.h"
 
 const char *merge_kind_name(enum merge_kind kind)
@@ -66,15 +67,8 @@ int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path
 	const enum merge_on_conflict wish = m->options->on_conflict;
 	struct merge_conflict *c;
 
-	if (to->n_conflicts == to->cap_conflicts) {
-		const size_t cap = to->cap_conflicts ? 2 * to->cap_conflicts : 8;
-
-		c = reallocarray(to->conflicts, cap, sizeof(*c));
-		if (!c)
-			return err_nomem(err);
-		to->conflicts = c;
-		to->cap_conflicts = cap;
-	}
+	if (!VEC_ROOM(to->conflicts, to->n_conflicts, to->cap_conflicts))
+		return err_nomem(err);
 	c = &to->conflicts[to->n_conflicts++];
 	*c = (struct merge_conflict){
 		.kind = kind,

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/merge/merge-i.h"
 
 static uint64_t hash_ino(const void *key)
@@ -113,15 +114,8 @@ static int open_dir(struct draft *d, struct draft_name *n, const char *path, siz
 
 	if (n->dir)
 		return 0;
-	if (d->n_dirs == d->cap_dirs) {
-		const size_t cap = d->cap_dirs ? 2 * d->cap_dirs : 16;
-		struct draft_dir **more = reallocarray(d->dirs, cap, sizeof(struct draft_dir *));
-
-		if (!more)
-			return err_nomem(err);
-		d->dirs = more;
-		d->cap_dirs = cap;
-	}
+	if (!VEC_ROOM(d->dirs, d->n_dirs, d->cap_dirs))
+		return err_nomem(err);
 	dir = calloc(1, sizeof(*dir));
 	if (!dir)
 		return err_nomem(err);

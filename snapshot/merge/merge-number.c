@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/merge/merge-i.h"
 
 struct numbered {
@@ -37,15 +38,8 @@ static bool is_single(const struct draft_name *n)
 
 static int add(struct numbered *l, struct draft_name *n)
 {
-	if (l->n == l->cap) {
-		const size_t cap = l->cap ? 2 * l->cap : 64;
-		void *more = reallocarray(l->list, cap, sizeof(struct draft_name *));
-
-		if (!more)
-			return -ENOMEM;
-		l->list = more;
-		l->cap = cap;
-	}
+	if (!VEC_ROOM(l->list, l->n, l->cap))
+		return -ENOMEM;
 	l->list[l->n++] = n;
 	return 0;
 }

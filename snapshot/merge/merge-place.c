@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/merge/merge-place-i.h"
 
 #define NS_PER_S 1000000000
@@ -20,15 +21,8 @@ int places_add(struct places *p, const char *path, const struct version v[VERSIO
 {
 	struct place *to;
 
-	if (p->n == p->cap) {
-		const size_t cap = p->cap ? 2 * p->cap : 32;
-
-		to = reallocarray(p->list, cap, sizeof(*to));
-		if (!to)
-			return err_nomem(err);
-		p->list = to;
-		p->cap = cap;
-	}
+	if (!VEC_ROOM(p->list, p->n, p->cap))
+		return err_nomem(err);
 	to = &p->list[p->n++];
 	*to = (struct place){ .path = strdup(path), .group = group };
 	memcpy(to->v, v, sizeof(to->v));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/diff/delta.h"
 #include "snapshot/merge/merge-i.h"
 
@@ -65,15 +66,8 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 		s->left_out = true;
 		return 0;
 	}
-	if (s->n == s->cap) {
-		const size_t cap = s->cap ? 2 * s->cap : 32;
-
-		a = reallocarray(s->list, cap, sizeof(*a));
-		if (!a)
-			return err_nomem(err);
-		s->list = a;
-		s->cap = cap;
-	}
+	if (!VEC_ROOM(s->list, s->n, s->cap))
+		return err_nomem(err);
 	a = &s->list[s->n++];
 	*a = (struct altered){
 		.path = strdup(e->path),

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/vec.h"
 #include "cowfs/store/xattrs.h"
 #include "snapshot/merge/merge-i.h"
 
@@ -27,19 +28,10 @@ static bool same(const struct xattr *a, const struct xattr *b)
 
 static int want(struct sets *s, const struct xattr *x, struct err *err)
 {
-	struct xattr *more;
-
 	if (!x)
 		return 0;
-	if (s->n == s->cap) {
-		const size_t cap = s->cap ? 2 * s->cap : 16;
-
-		more = reallocarray(s->list, cap, sizeof(*more));
-		if (!more)
-			return err_nomem(err);
-		s->list = more;
-		s->cap = cap;
-	}
+	if (!VEC_ROOM(s->list, s->n, s->cap))
+		return err_nomem(err);
 	s->list[s->n++] = *x;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define LINES_MAX 100000 /* of a text */
 #define EDITS_MAX 400    /* lines that go or come, but for those where nothing else remains */
@@ -192,15 +193,8 @@ static int make_blocks(struct lines *l, const struct search *s, size_t from, str
 			j++;
 			continue;
 		}
-		if (l->n == cap) {
-			struct lines_block *more;
-
-			cap = cap ? 2 * cap : 16;
-			more = reallocarray(l->blocks, cap, sizeof(*more));
-			if (!more)
-				return err_nomem(err);
-			l->blocks = more;
-		}
+		if (!VEC_ROOM(l->blocks, l->n, cap))
+			return err_nomem(err);
 		l->blocks[l->n++] = block;
 	}
 	for (size_t i = l->n; i > 0; i--)

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/upkeep/check-walk-i.h"
 
 int check_walk_new(struct check *c, struct check_walk **ret, struct err *err)
@@ -49,17 +50,11 @@ void check_walk_free(struct check_walk *w)
 /* Room for one frame more. */
 static int reserve_frame(struct check_walk *w, struct err *err)
 {
-	const size_t cap = w->cap ? 2 * w->cap : 32;
-	struct frame *f;
+	const size_t had = w->cap;
 
-	if (w->depth < w->cap)
-		return 0;
-	f = reallocarray(w->stack, cap, sizeof(*f));
-	if (!f)
+	if (!VEC_ROOM(w->stack, w->depth, w->cap))
 		return err_nomem(err);
-	memset(f + w->cap, 0, (cap - w->cap) * sizeof(*f));
-	w->stack = f;
-	w->cap = cap;
+	memset(w->stack + had, 0, (w->cap - had) * sizeof(*w->stack));
 	return 0;
 }
 

@@ -1,0 +1,18 @@
+#include "base/vec.h"
+
+#include <stdlib.h>
+
+#define FIRST 16
+
+void *vec_more(void *list, size_t n, size_t *cap, size_t size)
+{
+	const size_t wanted = *cap > 0 ? 2 * *cap : FIRST;
+	void *more;
+
+	if (n < *cap)
+		return list;
+	more = reallocarray(list, wanted, size);
+	if (more)
+		*cap = wanted;
+	return more;
+}
