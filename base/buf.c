@@ -96,14 +96,6 @@ int buf_append_u8(struct buf *b, uint8_t v)
 	return buf_append(b, &v, 1);
 }
 
-int buf_append_u16(struct buf *b, uint16_t v)
-{
-	unsigned char bytes[2];
-
-	le16_store(bytes, v);
-	return buf_append(b, bytes, sizeof(bytes));
-}
-
 int buf_append_u32(struct buf *b, uint32_t v)
 {
 	unsigned char bytes[4];

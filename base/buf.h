@@ -34,7 +34,6 @@ NODISCARD int buf_append(struct buf *b, const void *data, size_t len);
 NODISCARD int buf_append_str(struct buf *b, const char *s); /* without the NUL */
 NODISCARD int buf_append_zero(struct buf *b, size_t n);
 NODISCARD int buf_append_u8(struct buf *b, uint8_t v);
-NODISCARD int buf_append_u16(struct buf *b, uint16_t v);
 NODISCARD int buf_append_u32(struct buf *b, uint32_t v);
 NODISCARD int buf_append_u64(struct buf *b, uint64_t v);
 NODISCARD int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

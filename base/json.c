@@ -176,11 +176,6 @@ void json_set_text_len(struct json j, const char *key, const char *s, size_t len
 	place(j, key, new_text(s, len), false);
 }
 
-void json_set_name_len(struct json j, const char *key, const char *s, size_t len)
-{
-	place(j, key, new_name(s, len), false);
-}
-
 void json_set_text(struct json j, const char *key, const char *s)
 {
 	place(j, key, s ? new_text(s, strlen(s)) : NULL, !s);

@@ -52,7 +52,6 @@ void json_set_double(struct json j, const char *key, double v, int decimals);
 void json_set_text(struct json j, const char *key, const char *s); /* NULL: null */
 void json_set_name(struct json j, const char *key, const char *s); /* NULL: null */
 void json_set_text_len(struct json j, const char *key, const char *s, size_t len);
-void json_set_name_len(struct json j, const char *key, const char *s, size_t len);
 void json_set_raw(struct json j, const char *key, const void *data, size_t len);
 struct json json_set_object(struct json j, const char *key);
 struct json json_set_array(struct json j, const char *key);

@@ -313,16 +313,6 @@ static void take(struct object *o)
 		atomic_fetch_or_explicit(&o->word, USED, memory_order_relaxed);
 }
 
-const struct cached *cached_ref(const struct cached *pub)
-{
-	unsigned before =
-	    atomic_fetch_add_explicit(&object_behind(pub)->word, ONE_REF, memory_order_relaxed);
-
-	assert(before >= ONE_REF && before < UINT32_MAX - ONE_REF);
-	(void)before;
-	return pub;
-}
-
 bool cached_is_sound(const struct cached *pub)
 {
 	return atomic_load_explicit(&object_behind(pub)->word, memory_order_relaxed) & SOUND;

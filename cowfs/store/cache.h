@@ -59,7 +59,6 @@ void cache_share(struct cache *c);
 NODISCARD int cache_require(struct store *s, enum object_kind kind, const struct object_id *id,
 			    struct buf *out, struct err *err);
 
-const struct cached *cached_ref(const struct cached *o);
 void cached_unref(const struct cached *o); /* NULL is fine */
 DEFINE_CLEANUP(const struct cached *, cached_unref)
 

@@ -153,24 +153,6 @@ static int step_down(struct tree_iter *it, struct err *err)
 	return 0;
 }
 
-int tree_iter_seek(struct tree_iter *it, const char *name, size_t name_len, struct err *err)
-{
-	struct step *step = it->steps;
-	bool equal;
-	int r;
-
-	it->depth = 1;
-	for (; step->node.level > 0; step++) {
-		r = find_child(&step->node, name, name_len, &step->next, err);
-		if (r < 0)
-			return r;
-		r = step_down(it, err);
-		if (r < 0)
-			return r;
-	}
-	return tree_node_find(&step->node, name, name_len, &step->next, &equal, err);
-}
-
 /* Where something is left to give; the top if there is nothing. */
 static struct step *step_up(struct tree_iter *it)
 {

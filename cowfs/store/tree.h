@@ -46,10 +46,6 @@ NODISCARD int tree_iter_new(struct store *s, const struct object_id *tree, struc
 void tree_iter_free(struct tree_iter *it); /* NULL is fine */
 DEFINE_CLEANUP(struct tree_iter *, tree_iter_free)
 
-/* Start again at the first name that is not below `name`. */
-NODISCARD int tree_iter_seek(struct tree_iter *it, const char *name, size_t name_len,
-			     struct err *err);
-
 /*
  * Pass over what comes next in both and is the same to the byte: entries without decoding
  * them, and whole nodes of large directories unread.

@@ -41,7 +41,6 @@ NODISCARD int engine_open(const struct engine_options *options, struct engine **
 void engine_close(struct engine *e); /* NULL is fine */
 DEFINE_CLEANUP(struct engine *, engine_close)
 
-const char *engine_dir(const struct engine *e);        /* absolute, without symlinks */
 const char *engine_store_path(const struct engine *e); /* absolute and clean */
 
 /* How far a long act is; what is not known is 0. */

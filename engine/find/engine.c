@@ -99,11 +99,6 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
-const char *engine_dir(const struct engine *e)
-{
-	return e->dir;
-}
-
 const char *engine_store_path(const struct engine *e)
 {
 	return e->store_path;

@@ -92,7 +92,6 @@ static void begin_relay(struct conn *c)
 	close(pair[1]);
 	c->relaying = true;
 	c->deadline = 0;
-	p->connected++;
 	run_relay(c);
 }
 

@@ -53,7 +53,7 @@ struct proxy {
 	unsigned n_pins, n_looking;
 	struct conn *conns;
 	unsigned n_conns;
-	uint64_t refused, connected;
+	uint64_t refused;
 };
 
 /* --- proxy-tell-linux.c ----------------------------------------------------------------------- */

@@ -215,13 +215,3 @@ int proxy_step(struct proxy *p, struct err *err)
 		loop_stop(&p->loop, &p->asks);
 	return p->ended ? 1 : 0;
 }
-
-uint64_t proxy_refused(const struct proxy *p)
-{
-	return p->refused;
-}
-
-uint64_t proxy_connected(const struct proxy *p)
-{
-	return p->connected;
-}

@@ -46,6 +46,3 @@ int proxy_fd(const struct proxy *p);
 
 /* 0, or 1 when nobody is left inside; a failure is of the whole proxy. */
 NODISCARD int proxy_step(struct proxy *p, struct err *err);
-
-uint64_t proxy_refused(const struct proxy *p);   /* how many so far; not each became an event */
-uint64_t proxy_connected(const struct proxy *p); /* how many connections were made */

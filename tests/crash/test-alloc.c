@@ -232,8 +232,6 @@ static int run_lookup(struct err *err)
 	if (r >= 0)
 		r = tree_iter_new(store, &top.id, &it, err);
 	if (r >= 0)
-		r = tree_iter_seek(it, "0001", 4, err);
-	if (r >= 0)
 		r = tree_iter_next(it, &e, err);
 	if (r >= 0)
 		r = store_has(store, OBJECT_TREE, &ref.root, err);

@@ -17,10 +17,9 @@ TEST(appended_bytes_come_out_in_order)
 
 TEST(integers_are_little_endian)
 {
-	static const unsigned char want[] = { 0x02, 0x01, 6, 5, 4, 3, 14, 13, 12, 11, 10, 9, 8, 7 };
+	static const unsigned char want[] = { 6, 5, 4, 3, 14, 13, 12, 11, 10, 9, 8, 7 };
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
 
-	CHECK_EQ(buf_append_u16(&b, 0x0102), 0);
 	CHECK_EQ(buf_append_u32(&b, 0x03040506), 0);
 	CHECK_EQ(buf_append_u64(&b, 0x0708090a0b0c0d0eULL), 0);
 	CHECK_MEM(b.data, b.len, want, sizeof(want));

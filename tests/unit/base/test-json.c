@@ -112,9 +112,7 @@ TEST(a_backslash_in_a_name_cannot_pose_as_an_escape)
 	json_set_name(j, "k", "\\xff");
 	json_set_name(j, "l", "\xff");
 	json_set_name(j, "m", "");
-	json_set_name_len(j, "n", "h\xc3\xa9llo", 3);
-	CHECK_STR(printed(&doc), "{\"k\":\"\\\\x5cxff\",\"l\":\"\\\\xff\",\"m\":\"\","
-				 "\"n\":\"h\xc3\xa9\"}\n");
+	CHECK_STR(printed(&doc), "{\"k\":\"\\\\x5cxff\",\"l\":\"\\\\xff\",\"m\":\"\"}\n");
 }
 
 TEST(raw_bytes_become_base64)

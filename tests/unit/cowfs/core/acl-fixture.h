@@ -17,8 +17,7 @@ static const struct {
 
 static inline void acl_put(struct buf *out, uint16_t tag, uint16_t perm, uint32_t id)
 {
-	CHECK_EQ(buf_append_u16(out, tag), 0);
-	CHECK_EQ(buf_append_u16(out, perm), 0);
+	CHECK_EQ(buf_append_u32(out, tag | (uint32_t)perm << 16), 0);
 	CHECK_EQ(buf_append_u32(out, id), 0);
 }
 

@@ -220,27 +220,7 @@ TEST(a_directory_gives_back_what_was_put_in)
 			size_t len = random_name(&rng, name, NULL, 0);
 
 			look_up(w.s, &tree, &m, name, len, &hold);
-			CHECK_OK(tree_iter_seek(it, name, len, &err), &err);
-			iterate(it, &m, model_find(&m, name, len), 3);
 		}
-		CHECK_OK(tree_iter_seek(it, "", 0, &err), &err);
-		iterate(it, &m, 0, SIZE_MAX);
-	}
-}
-
-TEST(a_seek_to_each_name_goes_on_from_there_to_the_end)
-{
-	CLEANUP(world_done) struct world w = world_new("seek");
-	struct test_rng rng = { test_seed() };
-	CLEANUP(model_done) struct model m = model_new(&rng, 1500);
-	const struct object_id tree = world_build(&w, m.list, m.n);
-	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
-	struct err err = { 0 };
-
-	CHECK_OK(tree_iter_new(w.s, &tree, &it, &err), &err);
-	for (size_t i = m.n; i-- > 0;) {
-		CHECK_OK(tree_iter_seek(it, m.list[i].name, m.list[i].name_len, &err), &err);
-		iterate(it, &m, i, i % 50 == 0 ? SIZE_MAX : 2);
 	}
 }
 
@@ -332,10 +312,6 @@ static void second_is_damaged(struct store *s, const struct object_id *tree, uns
 	CHECK_EQ(tree_iter_next(it, &e, &err), -EBADMSG);
 	CHECK_HAS(err.msg, sentence);
 	CHECK_EQ(tree_iter_next(it, &e, &err), -EBADMSG);
-	CHECK_EQ(tree_iter_seek(it, "z", 1, &err), -EBADMSG);
-	CHECK_OK(tree_iter_seek(it, "b", 1, &err), &err);
-	CHECK_EQ(tree_iter_next(it, &e, &err), 1);
-	CHECK_MEM(e.name, e.name_len, "b", 1);
 }
 
 TEST(nodes_that_do_not_fit_together_are_damage_and_not_a_missing_name)
