@@ -181,7 +181,12 @@ void cgroup_close(struct cgroup *g)
 		g->manager->kill(&g->dirs[i]);
 		close(g->dirs[i].fd);
 		cleanup_close(&g->dirs[i].entry);
-		remove_group(g->dirs[i].parent, g->name);
+		/*
+		 * systemd removes its own.  Gone before the kernel has told it that the group is
+		 * empty, the scope would stay active for good, and its group would come back.
+		 */
+		if (g->kind != CGROUP_SCOPE)
+			remove_group(g->dirs[i].parent, g->name);
 		close(g->dirs[i].parent);
 	}
 	scope_close(g->scope);
