@@ -27,7 +27,7 @@ OURS = re.compile(r"snap|cowfs")
 INSTALLED_UNITS = ("snapcow.service", "snapcow.socket")
 COMMAND_SECONDS = 120
 RESTART_SECONDS = 30  # emulated; a second on a machine
-MEASURED_RUNS = 5
+MEASURED_RUNS = 3
 BURN_MARK = "snap-guest-burn"
 
 GROW_HEAP = "x = bytearray(b'1') * (300 << 20); print('grew')"
@@ -153,7 +153,7 @@ class Probe:
 
     def snap_json(self, *words):
         try:
-            return json.loads(self.snap(*words, "--json")["out"])
+            return json.loads(self.snap("--json", *words)["out"])
         except ValueError:
             return {}
 
