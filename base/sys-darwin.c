@@ -238,6 +238,12 @@ int sys_peer_uid(int fd, uid_t *ret)
 	return getpeereid(fd, ret, &unused) < 0 ? -errno : 0;
 }
 
+int sys_peer_is_here(int fd)
+{
+	(void)fd;
+	return 1; /* there is but one place */
+}
+
 const char *sys_self_path(char *path, size_t size)
 {
 	uint32_t n = (uint32_t)size;

@@ -25,6 +25,8 @@
 
 #include "base/cleanup.h"
 
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which older headers do not have */
+
 int sys_random(void *data, size_t len)
 {
 	unsigned char *p = data;
@@ -218,6 +220,18 @@ static int socket_at(int dirfd, const char *name, struct sockaddr_un *ret)
 	return fd < 0 ? -errno : fd;
 }
 
+/* By its whole path, if that is short enough: who looks at the list of sockets can tell where it is. */
+static void name_plainly(int dirfd, const char *name, struct sockaddr_un *at)
+{
+	char link[32], path[sizeof(at->sun_path)];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	n = readlink(link, path, sizeof(path));
+	if (n > 0 && path[0] == '/' && (size_t)n + 1 + strlen(name) < sizeof(at->sun_path))
+		snprintf(at->sun_path, sizeof(at->sun_path), "%.*s/%s", (int)n, path, name);
+}
+
 int sys_listen_at(int dirfd, const char *name, int backlog)
 {
 	struct sockaddr_un at;
@@ -225,6 +239,7 @@ int sys_listen_at(int dirfd, const char *name, int backlog)
 
 	if (fd < 0)
 		return fd;
+	name_plainly(dirfd, name, &at);
 	/* The mode counts from before there is a name: Linux takes it from the socket. */
 	if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    fchmodat(dirfd, name, 0600, 0) < 0 || listen(fd, backlog) < 0)
@@ -254,6 +269,62 @@ int sys_peer_uid(int fd, uid_t *ret)
 		return -errno;
 	*ret = peer.uid;
 	return 0;
+}
+
+static int same_namespace(pid_t pid, const char *which)
+{
+	char path[64];
+	struct stat own, other;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", which);
+	if (stat(path, &own) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, which);
+	if (stat(path, &other) < 0)
+		return -errno;
+	return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+/* Of the peer itself, not of who has its number by now; kernels before 6.5 have no such option. */
+static int peer_pidfd(int fd, pid_t pid)
+{
+	int pidfd = -1;
+	socklen_t len = sizeof(pidfd);
+
+	if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &len) == 0)
+		return pidfd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
+int sys_peer_is_here(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	AUTO_CLOSE int pidfd = -1;
+	struct pollfd alive;
+	int r;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	/* A number that is none here is one of another namespace. */
+	if (peer.pid <= 0)
+		return 0;
+	pidfd = peer_pidfd(fd, peer.pid);
+	if (pidfd < 0)
+		return pidfd;
+	r = same_namespace(peer.pid, "user");
+	if (r > 0)
+		r = same_namespace(peer.pid, "mnt");
+	if (r < 0)
+		return r;
+	/* Looked at is the peer only if it lives yet, and its number with it. */
+	alive = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	if (poll(&alive, 1, 0) != 0)
+		return -ESRCH;
+	return r;
 }
 
 const char *sys_self_path(char *path, size_t size)

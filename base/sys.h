@@ -107,6 +107,12 @@ NODISCARD int sys_connect_at(int dirfd, const char *name);
 /* Who is at the other end of a connected unix socket. */
 NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 
+/*
+ * 1 if it is in our user and mount namespaces, 0 if it is elsewhere; -ESRCH if it is gone, or
+ * what else keeps us from telling.
+ */
+NODISCARD int sys_peer_is_here(int fd);
+
 /* A path by which the running program can be started again; NULL if there is none. */
 const char *sys_self_path(char *path, size_t size);
 

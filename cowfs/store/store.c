@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
@@ -217,6 +218,25 @@ static int probe_files(struct store *s, struct err *err)
 								  : 0;
 }
 
+int store_check_owner(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (geteuid() != 0)
+		return 0;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, "'%s'", path);
+	if (st.st_uid != 0)
+		return err_set(err, -EACCES, "store '%s' belongs to user %u: root does not use it",
+			       path, st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(
+		    err, -EACCES,
+		    "store '%s' can be written by others (mode %o): root does not use it", path,
+		    st.st_mode & 07777);
+	return 0;
+}
+
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
 {
 	CLEANUP(store_close_p) struct store *s = calloc(1, sizeof(*s));
@@ -235,6 +255,9 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	if (!s->path)
 		return err_nomem(err);
 
+	r = store_check_owner(path, err);
+	if (r < 0)
+		return r;
 	if (mode == STORE_CREATE) {
 		r = path_make_dirs(path, 0700, err);
 		if (r < 0)

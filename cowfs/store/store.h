@@ -34,6 +34,13 @@ enum store_mode {
 NODISCARD int store_open(const char *path, enum store_mode mode, struct store **ret,
 			 struct err *err);
 
+/*
+ * Whether root may use what is there: -EACCES with a sentence if it belongs to somebody else, or
+ * others may write in it, who could then lay out what root reads and follows.  0 for an ordinary
+ * user, and where nothing is.  store_open() asks this first.
+ */
+NODISCARD int store_check_owner(const char *path, struct err *err);
+
 /* Every batch must have ended.  NULL is fine. */
 void store_close(struct store *s);
 DEFINE_CLEANUP(struct store *, store_close)

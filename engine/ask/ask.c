@@ -30,9 +30,13 @@ static int open_run_dir(struct engine *e, int *ret, struct err *err)
 	AUTO_FREE char *path = path_join(e->store_path, CONTROL_DIR);
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
+	int r;
 
 	if (!path)
 		return err_nomem(err);
+	r = store_check_owner(e->store_path, err);
+	if (r < 0)
+		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT || errno == ENOTDIR ? -ENOENT
@@ -173,6 +177,10 @@ int ask_greet(struct engine *e, struct control *c, struct control_hello *ret, st
 /* Nothing is made in a directory that holds no store, unless one is to be made. */
 static int prepare_store(struct engine *e, enum ask_start start, struct err *err)
 {
+	int r = store_check_owner(e->store_path, err);
+
+	if (r < 0)
+		return r;
 	if (start == ASK_CREATE)
 		return path_make_dirs(e->store_path, 0700, err);
 	return engine_has_store(e)

@@ -350,11 +350,20 @@ static int check_peer(struct connection *c, struct err *err)
 	uid_t uid;
 	int r = sys_peer_uid(c->control.fd, &uid);
 
-	if (r >= 0 && uid == geteuid())
+	const bool is_user = r >= 0 && uid == geteuid();
+
+	/* Who is shown the socket in a sandbox has our number there too. */
+	if (is_user && sys_peer_is_here(c->control.fd) == 1)
 		return 0;
-	r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
+	if (is_user)
+		r = err_set(&why, -EACCES,
+			    "this cowfsd serves its own user and mount namespace only, "
+			    "not containers and sandboxes in it");
+	else
+		r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
 	IGNORE_RESULT(send_error(c, r, &why, NULL), "it is not owed an answer");
-	return err_set(err, r, "refused a connection of another user");
+	return err_set(err, r, "refused a connection of another %s",
+		       is_user ? "namespace" : "user");
 }
 
 /* 1 if it is a program of our version, 0 if of another. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "engine/run/run-cover.h"
 
 void run_view_release(struct run_view *v)
 {
@@ -211,7 +212,9 @@ static int add_all_hidden(const struct place *at, struct err *err)
 		r = add_hidden(at, profile->list[i], err);
 	for (size_t i = 0; r >= 0 && i < given->n; i++)
 		r = add_hidden(at, given->items[i], err);
-	return r < 0 ? r : hide_store(at, err);
+	if (r >= 0)
+		r = hide_store(at, err);
+	return r < 0 ? r : run_cover(at->view->layout, at->stage->path, at->stage->project, err);
 }
 
 static int build_layout(const struct place *at, struct err *err)

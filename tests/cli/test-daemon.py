@@ -37,6 +37,58 @@ def wait_for(what, seconds=20):
         time.sleep(0.02)
 
 
+@test
+def a_peer_from_another_namespace_is_not_served(w):
+    """In a sandbox that is shown the socket one has the same number, and is somebody else."""
+    w.ok("snapshot")
+    pid = pid_of(w)
+    ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+           "print(s.makefile().readline())")
+    words = [sys.executable, "-c", ask, str(run_dir(w) / "cowfsd.sock")]
+    assert "protocol" in subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
+    places = [["unshare", "-U", "-r"], ["unshare", "-U", "-r", "-m"]]
+    if os.geteuid() == 0:
+        places.append(["unshare", "-m"])
+    for place in places:
+        said = subprocess.run([*place, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
+        assert "namespace" in said and "protocol" not in said, (place, said)
+        env = {**w.env, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([*place, SNAP, "snapshot"], cwd=w.project, env=env, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == 1 and b"sandboxes" in done.stderr, (place, done)
+    assert pid_of(w) == pid, "and it goes on for its own"
+
+
+@test
+def root_uses_no_store_of_somebody_else(w):
+    """Who owns it, or may write in it, could lay out what root reads and follows."""
+    if os.geteuid() != 0:
+        raise Skip("only root can be led astray")
+    w.ok("snapshot")
+    w.ok("stop")
+    os.chmod(w.store, 0o755)
+    w.ok("log")
+    w.ok("stop")
+    for spoil, mend, words in (
+            (lambda: os.chown(w.store, NOBODY, NOBODY), lambda: os.chown(w.store, 0, 0), "belongs to user"),
+            (lambda: os.chmod(w.store, 0o777), lambda: os.chmod(w.store, 0o700), "written by others"),
+            (lambda: os.chmod(w.store, 0o770), lambda: os.chmod(w.store, 0o700), "written by others")):
+        spoil()
+        for act in (["log"], ["snapshot"], ["status"], ["gc"], ["check"], ["list"], ["start"], ["runs"],
+                    ["ps"], ["stats"], ["run", "--", "true"]):
+            result = w.snap(*act)
+            assert result.status == 1 and words in result.err.decode(), str(result)
+        mend()
+        w.ok("log")  # the control
+        w.ok("stop")
+    empty = w.top / "theirs"
+    empty.mkdir()
+    os.chown(empty, NOBODY, NOBODY)
+    result = w.snap("--store", str(empty), "snapshot")
+    assert result.status == 1 and b"belongs to user" in result.err, str(result)
+    assert not list(empty.iterdir()), "nothing was made there"
+
+
 class Line:
     """A connection to the control socket, spoken by hand."""
 

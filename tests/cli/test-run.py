@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,39 @@ def the_store_and_other_clones_are_out_of_sight(w):
         w.snap("run", "--ro", str(path), "--", "true").fails(7, "store")
     w.snap("run", "--rw", str(w.top), "--", "true").fails(7, "store")
     w.snap("run", "--rw", str(w.project.parent), "--", "true").fails(7, "project")
+
+
+@live_test
+def sockets_and_other_stores_below_a_grant_are_covered(w):
+    """A folder that is granted read-only does not keep anybody from connecting to what is in it."""
+    grant = w.top / "granted"
+    (grant / "deep").mkdir(parents=True)
+    (grant / "file").write_text("granted")
+    other = grant / "other-store"
+    w.ok("--store", str(other), "snapshot")
+    agent = socket.socket(socket.AF_UNIX)
+    agent.bind(str(grant / "deep" / "agent.sock"))
+    agent.listen()
+    act = ("import socket, sys\n"
+           "for path in sys.argv[1:]:\n"
+           "    try: socket.socket(socket.AF_UNIX).connect(path); print('connected')\n"
+           "    except OSError as e: print(type(e).__name__)")
+    paths = [str(grant / "deep" / "agent.sock"), str(other / "run" / "cowfsd.sock")]
+    words = ["/usr/bin/python3", "-I", "-c", act, *paths]
+    control = subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.split()
+    assert control == [b"connected"] * 2, control
+    for how in ("--ro", "--rw"):
+        got = run(w, how, str(grant), "--", *words)
+        assert "connected" not in got["stdout"] and len(got["stdout"].split()) == 2, got
+        got = sh(w, f"cat {grant}/file; ls {other}; ls {grant}", how, str(grant), status=None)
+        assert got["stdout"].startswith("granted") and "meta.db" not in got["stdout"], got
+    for path in (other, other / "run"):
+        w.snap("run", "--ro", str(path), "--", "true").fails(7, "store")
+    # One that is granted by its name is meant.
+    got = run(w, "--ro", paths[0], "--", *words[:-1])
+    assert got["stdout"] == "connected\n", got
+    w.ok("--store", str(other), "stop")
+    agent.close()
 
 
 @live_test

@@ -1,0 +1,138 @@
+#include "engine/run/run-cover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "engine/wire/control-i.h"
+
+#define SOCKETS "/proc/net/unix" /* of this network namespace, whoever's they are */
+
+struct cover {
+	struct layout *layout;
+	const char *clone; /* its path outside: what is in it is the run's own */
+	const char *project;
+	size_t n_granted; /* the first so many mounts of the layout */
+};
+
+static bool is_hidden(const struct layout *l, const char *guest)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->mounts[i].kind == SANDBOX_HIDE && path_is_below(guest, l->mounts[i].guest))
+			return true;
+	return false;
+}
+
+/* Wherever the run would see it; `store`: then nothing in it can be granted either. */
+static int cover_path(struct cover *c, const char *path, bool store, struct err *err)
+{
+	for (size_t i = 0; i < c->n_granted; i++) {
+		const struct sandbox_mount *m = &c->layout->mounts[i];
+		AUTO_FREE char *guest = NULL;
+		struct sandbox_mount hide = { .kind = SANDBOX_HIDE };
+		int r;
+
+		if (m->kind != SANDBOX_BIND || path_is_below(m->host, c->clone))
+			continue;
+		if (store && path_is_below(m->host, path))
+			return err_set(err, -ECANCELED, "'%s' is in the store '%s'", m->host, path);
+		if (!path_is_below(path, m->host) || strcmp(path, m->host) == 0)
+			continue;
+		guest = path_join(m->guest,
+				  path + strlen(m->host) + (path[strlen(m->host)] == '/' ? 1 : 0));
+		if (!guest)
+			return err_nomem(err);
+		/* The clone covers what is there. */
+		if (path_is_below(guest, c->project) || is_hidden(c->layout, guest))
+			continue;
+		hide.guest = guest;
+		r = layout_add(c->layout, &hide, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* "STORE/run/cowfsd.sock": cut to the store; else it is left as it is. */
+static bool cut_to_store(char *path)
+{
+	static const char end[] = "/" CONTROL_DIR "/" CONTROL_SOCKET;
+	const size_t len = strlen(path), n = strlen(end);
+
+	if (len <= n || strcmp(path + len - n, end) != 0)
+		return false;
+	path[len - n] = '\0';
+	return true;
+}
+
+static int cover_socket(struct cover *c, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = realpath(name, NULL);
+
+	return path ? cover_path(c, path, cut_to_store(path), err) : 0;
+}
+
+/* The last of eight words of a line; NULL if it has no name in the file system. */
+static char *name_in(char *line)
+{
+	char *at = line;
+
+	line[strcspn(line, "\n")] = '\0';
+	for (int i = 0; i < 7; i++) {
+		at += strspn(at, " ");
+		at += strcspn(at, " ");
+	}
+	at += strspn(at, " ");
+	return *at == '/' ? at : NULL;
+}
+
+static void close_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static int cover_sockets(struct cover *c, struct err *err)
+{
+	CLEANUP(close_file) FILE *f = fopen(SOCKETS, "re");
+	AUTO_FREE char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	if (!f)
+		return errno == ENOENT ? 0 : err_sys(err, "reading '" SOCKETS "'");
+	while (r >= 0 && getline(&line, &size, f) >= 0) {
+		const char *name = name_in(line);
+
+		r = name ? cover_socket(c, name, err) : 0;
+	}
+	return r;
+}
+
+static int cover_usual(struct cover *c, const char *variable, const char *below, struct err *err)
+{
+	const char *dir = getenv(variable);
+	AUTO_FREE char *path = dir && *dir == '/' ? path_join(dir, below) : NULL;
+	AUTO_FREE char *store = path ? realpath(path, NULL) : NULL;
+
+	return store ? cover_path(c, store, true, err) : 0;
+}
+
+int run_cover(struct layout *l, const char *clone, const char *project, struct err *err)
+{
+	struct cover c = { .layout = l, .clone = clone, .project = project, .n_granted = l->n };
+	bool any = false;
+	int r;
+
+	for (size_t i = 0; i < l->n; i++)
+		any |=
+		    l->mounts[i].kind == SANDBOX_BIND && strcmp(l->mounts[i].guest, project) != 0;
+	if (!any)
+		return 0;
+	r = cover_usual(&c, "XDG_DATA_HOME", "snapcow", err);
+	if (r >= 0)
+		r = cover_usual(&c, "HOME", ".local/share/snapcow", err);
+	return r < 0 ? r : cover_sockets(&c, err);
+}
