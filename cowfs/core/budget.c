@@ -95,6 +95,7 @@ void layers_stats(struct layers *ls, struct layers_stats *ret)
 		.dirty = (uint64_t)ls->dirty,
 		.nodes = ls->nodes,
 		.persists = ls->persists,
+		.sweeps = ls->sweeps,
 		.store_waits = ls->store_waits,
 		.room_waits = ls->room_waits,
 		.cache = cache_stats(ls->cache),

@@ -88,6 +88,32 @@ static void commit_layer(struct layer *l)
 			 err.msg);
 }
 
+/* lock held, but while it works */
+static void commit(struct layers *ls, struct layer *l)
+{
+	l->round = ls->rounds + 1;
+	l->committers++;
+	pthread_mutex_unlock(&ls->lock);
+	commit_layer(l);
+	pthread_mutex_lock(&ls->lock);
+	l->committers--;
+	ls->worked_at = layers_clock();
+	pthread_cond_broadcast(&ls->changed);
+}
+
+void committer_commit_due(struct layers *ls)
+{
+	const int64_t now = layers_clock();
+	int64_t wait = -1;
+
+	for (struct layer *l = ls->list; l; l = l->next)
+		if (!sweep_is_owed(l) && is_due(ls, l, now, &wait)) {
+			commit(ls, l);
+			ls->rounds++;
+			return;
+		}
+}
+
 /* lock held; for `wait` ms, or until there is work if negative */
 static void wait_for_work(struct layers *ls, int64_t wait)
 {
@@ -153,6 +179,12 @@ static void free_closed(struct layers *ls)
 	ls->closed = NULL;
 }
 
+/* Of two times to wait, of which -1 is never. */
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
@@ -167,26 +199,26 @@ void *committer_run(void *arg)
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
-			later = give_memory_back(ls);
+			if (!ls->stop && sweep_left(ls) == 0) {
+				sweep_run(ls, ls->sweep_wanted == 0);
+				continue;
+			}
+			later = sooner(give_memory_back(ls), sweep_left(ls));
 			pthread_cond_broadcast(&ls->changed);
 			/* What failed, or grew meanwhile, has another try a little later. */
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)
 				wait = 20;
-			else if (later >= 0 && (wait < 0 || later < wait))
-				wait = later;
+			else
+				wait = sooner(wait, later);
 			/* The lock was let go of meanwhile, so a call to stop may have come. */
 			if (!ls->stop && !ls->closed)
 				wait_for_work(ls, wait);
 			continue;
 		}
-		l->round = ls->rounds + 1;
-		l->committers++;
-		pthread_mutex_unlock(&ls->lock);
-		commit_layer(l);
-		pthread_mutex_lock(&ls->lock);
-		l->committers--;
-		ls->worked_at = layers_clock();
-		pthread_cond_broadcast(&ls->changed);
+		if (sweep_is_owed(l))
+			sweep_run(ls, false);
+		else
+			commit(ls, l);
 	}
 	pthread_mutex_unlock(&ls->lock);
 	return NULL;

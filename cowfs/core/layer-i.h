@@ -84,6 +84,7 @@ struct layer {
 	struct cache *cache;
 	struct clone record; /* root: what is committed; without a name: a spare */
 	bool pinned;         /* record.root, in the store */
+	bool kept;           /* it is closed, and the clone stays */
 
 	pthread_mutex_t lock;
 	pthread_cond_t calm; /* a persist or a rollback has ended */
@@ -93,7 +94,9 @@ struct layer {
 	int64_t grown; /* bytes of data since the clone was made, those without a name included */
 	int64_t loose; /* of that, in files without a name */
 	int64_t meta;  /* bytes of names and attributes since then (charge.c), the same */
-	int64_t loose_meta;          /* of that, of what has no name */
+	int64_t loose_meta;            /* of that, of what has no name */
+	_Atomic uint64_t appended;     /* to the store, since the last gc of ours (sweep.c) */
+	_Atomic uint64_t append_bound; /* of that, before a gc must come; 0: none */
 	_Atomic int64_t dirty;       /* memory of it that is not persisted; read without the lock */
 	int64_t inodes;              /* made and not gone, since it was opened */
 	uint64_t ceiling;            /* of both together, while a run has one; 0: none */
@@ -174,6 +177,12 @@ void charge_learn_xattrs(struct layer *l,
 /* The same of what is stored; without its attributes. */
 int64_t charge_of_entry(const struct tree_entry *e);
 int64_t charge_of_name(size_t len);
+
+/* --- sweep.c ---------------------------------------------------------------------------- */
+
+void sweep_charge(struct layer *l, uint64_t bytes); /* it appended so much */
+void sweep_bound(struct layer *l);                  /* its limits are others now */
+void sweep_await(struct layer *l);                  /* if it owes a gc; without the lock */
 
 /* --- op.c ------------------------------------------------------------------------------- */
 

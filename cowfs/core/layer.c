@@ -113,6 +113,7 @@ void layer_take_record(struct layer *l, struct clone *record)
 	*record = (struct clone){ 0 };
 	l->grown = l->record.grown;
 	l->meta = l->record.meta;
+	sweep_bound(l);
 	l->next_ino = layer_first_ino(l->record.next_ino);
 }
 
@@ -180,6 +181,7 @@ void layer_set_quota(struct layer *l, uint64_t quota)
 {
 	pthread_mutex_lock(&l->lock);
 	l->record.quota = quota;
+	sweep_bound(l);
 	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
 }
@@ -204,5 +206,6 @@ void layer_set_ceiling(struct layer *l, uint64_t ceiling)
 {
 	pthread_mutex_lock(&l->lock);
 	l->ceiling = ceiling;
+	sweep_bound(l);
 	pthread_mutex_unlock(&l->lock);
 }

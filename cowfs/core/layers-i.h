@@ -46,14 +46,21 @@ struct layers {
 	uint64_t swept_at; /* persists and removals at the last gc of ours; the committer's own */
 	int64_t worked_at; /* ms, when it last persisted something; its own too */
 
+	_Atomic uint64_t appended;      /* by all layers, since the last gc of ours (sweep.c) */
+	_Atomic int64_t appended_at;    /* ms, the last time */
+	_Atomic int64_t no_sweep_until; /* ms: it could not be done */
+	_Atomic uint64_t sweeps;        /* ended */
+
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t work;  /* for the committer */
 	pthread_cond_t
 	    changed; /* dirty memory fell, a persist failed, or a committer let a layer go */
 	struct layer *list;
-	struct layer *closed; /* owned; one of which only memory is left, or NULL */
-	uint64_t rounds;      /* of the committer, ended */
-	unsigned wanted;      /* who waits for room */
+	struct layer *closed;  /* owned; one of which only memory is left, or NULL */
+	uint64_t rounds;       /* of the committer, ended */
+	unsigned wanted;       /* who waits for room */
+	unsigned sweep_wanted; /* who waits for a gc */
+	bool unshrunk;         /* one has freed what the files have not given back */
 	bool stop;
 	pthread_t committer;
 	bool started;
@@ -67,3 +74,17 @@ void layers_wake(struct layers *ls); /* the committer has something to do */
 /* --- committer.c ------------------------------------------------------------------------ */
 
 void *committer_run(void *layers); /* a thread's own, until layers->stop */
+
+/* One layer, if one is due that does not owe a gc.  lock held, but while it works. */
+void committer_commit_due(struct layers *ls);
+
+/* --- sweep.c ---------------------------------------------------------------------------- */
+
+/* It has appended so much that a gc must come before it is persisted. */
+bool sweep_is_owed(const struct layer *l);
+
+/* A gc, in steps.  With the lock, which it lets go of meanwhile; the committer's own. */
+void sweep_run(struct layers *ls, bool shrink);
+
+/* How many ms until one is due, or -1.  lock held */
+int64_t sweep_left(struct layers *ls);

@@ -33,7 +33,9 @@ static void fill_options(struct layers_options *o)
 	if (o->persist_ms == 0)
 		o->persist_ms = 5000;
 	if (o->room_min == 0)
-		o->room_min = 64 * MIB;
+		o->room_min = 1024 * MIB;
+	if (o->garbage_min == 0)
+		o->garbage_min = 64 * MIB;
 	if (o->cache.chunk_bytes == 0)
 		o->cache.chunk_bytes = 24 * MIB;
 	if (o->cache.meta_bytes == 0)
@@ -205,6 +207,9 @@ void layer_discard(struct layer *l)
 		return;
 	ls = l->all;
 	layer_unpin(l);
+	/* Who removes the clone leaves what was its own behind. */
+	if (!l->kept && l->grown > 0)
+		sweep_charge(l, (uint64_t)l->grown);
 	pthread_mutex_lock(&ls->lock);
 	for (at = &ls->list; *at != l;)
 		at = &(*at)->next;
@@ -226,6 +231,7 @@ int layer_close(struct layer *l, struct err *err)
 	r = layer_persist(l, BATCH_DURABLE, NULL, NULL, &state, err);
 	if (r < 0)
 		return r;
+	l->kept = true;
 	layer_discard(l);
 	return 0;
 }

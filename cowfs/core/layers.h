@@ -20,7 +20,8 @@ struct layers_options {
 	    quick_us; /* a load that is expected to take less is not left to another thread; 0: 150 */
 	unsigned persist_ms; /* how long a change may stay in memory only; 0: 5000 */
 	uint64_t
-	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 64 MiB */
+	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 1 GiB, on a small disk a twentieth of it */
+	uint64_t garbage_min;      /* bytes that are worth a gc (sweep.c); 0: 64 MiB */
 	struct cache_limits cache; /* 0: sensible ones */
 };
 
@@ -34,6 +35,7 @@ struct layers_stats {
 	uint64_t dirty; /* bytes of file content not persisted */
 	uint64_t nodes; /* in memory */
 	uint64_t persists;
+	uint64_t sweeps;      /* of garbage, ended */
 	uint64_t store_waits; /* operations that had to read the store */
 	uint64_t room_waits;  /* operations that had to wait for dirty memory */
 	struct cache_stats cache;

@@ -53,6 +53,8 @@ int persist_run(struct persist *p, struct err *err)
 		r = put_all(p, b, err);
 
 	pthread_mutex_lock(&l->lock);
+	if (b)
+		sweep_charge(l, batch_appended(b));
 	/* The batch is still open: it holds what a file without a name needs until that is pinned. */
 	freeze_settle(l, p->frozen, r >= 0 && !p->looks);
 	if (p->looks)
@@ -130,6 +132,7 @@ int layer_sync(struct layer *l, struct err *err)
 	uint64_t number;
 	int r = 0;
 
+	sweep_await(l);
 	pthread_mutex_lock(&l->lock);
 	p.durability = l->record.strict ? BATCH_DURABLE : BATCH_SAFE;
 	done = l->record.strict ? &l->durable : &l->persisted;

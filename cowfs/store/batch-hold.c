@@ -114,6 +114,7 @@ int batch_make_pending(struct batch *b, const struct object_ref *key, const stru
 		map_remove(&s->pending, &p->what);
 		r = -ENOMEM;
 	} else if (r == 0) {
+		b->appended += p->len;
 		TAKE_PTR(p);
 		r = 1;
 	}

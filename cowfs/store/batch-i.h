@@ -28,6 +28,8 @@ struct batch {
 	size_t n_touched, cap_touched;
 	size_t pending_bytes[TABLES]; /* packed bytes of held objects that are not stored */
 
+	uint64_t appended; /* of all that were new */
+
 	struct ref_op *ref_ops; /* the committing thread's own, like those below */
 	struct ref_op **ref_ops_end;
 	struct buf pinned; /* struct object_id: trees */

@@ -23,6 +23,11 @@ struct store *batch_store(const struct batch *b)
 	return b->store;
 }
 
+uint64_t batch_appended(const struct batch *b)
+{
+	return b->appended;
+}
+
 void batch_add_ref_op(struct batch *b, struct ref_op *op)
 {
 	*b->ref_ops_end = op;

@@ -50,6 +50,9 @@ DEFINE_CLEANUP(struct batch *, batch_end)
 
 struct store *batch_store(const struct batch *b);
 
+/* Packed bytes of what it put that was new, so far.  From the thread that commits it. */
+uint64_t batch_appended(const struct batch *b);
+
 /* Pin a tree (pin.h) until the batch has ended, so that objects of the batch may name what it reaches. */
 NODISCARD int batch_pin(struct batch *b, const struct object_id *tree, struct err *err);
 

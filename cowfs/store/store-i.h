@@ -57,13 +57,16 @@ struct store {
 	bool reserved;            /* there may be a file that only holds room */
 	bool meta_ghost; /* a commit failed there and may come back, unless another overwrites it */
 
-	pthread_mutex_t lock;  /* guards what follows, and the held and touched lists of batches */
-	struct map pending;    /* struct pending by object_ref: put, not yet in the database */
-	struct batch *batches; /* open ones */
-	struct map pins;       /* struct pin by object_ref, owned: roots of every gc */
-	struct marks *marks;   /* of the gc under way, or NULL */
-	uint64_t gcs_ended;    /* a row found before one ended may be gone after it */
-	unsigned checks;       /* under way: they and a gc exclude each other */
+	pthread_mutex_t lock;   /* guards what follows, and the held and touched lists of batches */
+	struct map pending;     /* struct pending by object_ref: put, not yet in the database */
+	struct batch *batches;  /* open ones */
+	struct map pins;        /* struct pin by object_ref, owned: roots of every gc */
+	struct marks *marks;    /* of the gc under way, or NULL */
+	uint64_t gcs_ended;     /* a row found before one ended may be gone after it */
+	unsigned checks;        /* under way: they and a gc exclude each other */
+	bool aside;             /* the gc under way ends when somebody wants to do something else */
+	unsigned upkeep_wanted; /* who waits for that */
+	pthread_cond_t aside_gone;
 };
 
 /*
@@ -105,6 +108,13 @@ NODISCARD int store_sync(struct store *s, enum table t, struct err *err); /* all
  * committed is on the disk, and what failed to be committed is overwritten.  write_lock held.
  */
 NODISCARD int store_settle_names(struct store *s, struct err *err);
+
+/*
+ * Who begins a gc, a check or a repair: a gc that is done aside ends first, and none begins
+ * until upkeep_begun().  Without locks.
+ */
+void upkeep_begins(struct store *s);
+void upkeep_begun(struct store *s);
 
 /* Takes a change of a ref, to be written with the commit. */
 struct ref_op;

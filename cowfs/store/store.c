@@ -251,6 +251,7 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	pthread_mutex_init(&s->pool_lock, NULL);
 	pthread_mutex_init(&s->write_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->aside_gone, NULL);
 	s->path = strdup(path);
 	if (!s->path)
 		return err_nomem(err);
@@ -319,6 +320,7 @@ void store_close(struct store *s)
 	codec_free(s->write_codec);
 	map_done(&s->pending);
 	pins_done(s);
+	pthread_cond_destroy(&s->aside_gone);
 	pthread_mutex_destroy(&s->pool_lock);
 	pthread_mutex_destroy(&s->write_lock);
 	pthread_mutex_destroy(&s->lock);
@@ -390,6 +392,15 @@ static uint64_t size_on_disk(const char *path, const char *suffix)
 		return 0;
 	}
 	return stat(p, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+uint64_t store_file_bytes(struct store *s)
+{
+	uint64_t sum = 0;
+
+	for (int t = 0; t < TABLES; t++)
+		sum += size_on_disk(db_path(s->writer[t]), "");
+	return sum;
 }
 
 int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)

@@ -71,6 +71,9 @@ struct store_sizes {
 	uint64_t file_bytes;   /* what the store's files take, write-ahead logs included */
 	uint64_t free_bytes;   /* pages in them that hold nothing */
 };
+/* What the two files of a store that is open for writing take, without their logs. */
+uint64_t store_file_bytes(struct store *s);
+
 NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *err);
 
 /*

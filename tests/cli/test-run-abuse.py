@@ -77,6 +77,22 @@ def names_and_attributes_are_charged_like_bytes(w):
     is_fine(w)
 
 
+def store_bytes(w):
+    return sum(f.stat().st_blocks * 512 for f in w.store.glob("*.db*"))
+
+
+@live_test
+def what_is_written_again_and_again_leaves_no_garbage_behind(w):
+    rewrite = ("import os\nfd = os.open('f', os.O_RDWR | os.O_CREAT)\nfor i in range(16):\n"
+               " os.pwrite(fd, os.urandom(16 << 20), 0)\n os.fsync(fd)\n")
+    got = run(w, "--disk", "32M", "--", "/usr/bin/python3", "-I", "-c", rewrite)
+    assert got["limit"] is None, got
+    most = store_bytes(w)
+    assert most < 400 * MIB, most  # of which a log may have 256
+    until(lambda: store_bytes(w) < 32 * MIB)
+    is_fine(w)
+
+
 @live_test
 def a_memory_hog_is_ended_and_named(w):
     hog = "x = []\nwhile True: x.append(bytearray(1 << 20))"

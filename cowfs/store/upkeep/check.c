@@ -165,12 +165,14 @@ static int begin(struct check *c, struct err *err)
 	struct store *s = c->store;
 	int r = 0;
 
+	upkeep_begins(s);
 	pthread_mutex_lock(&s->lock);
 	if (s->marks)
 		r = err_set(err, -EBUSY, "a gc of store '%s' is under way", s->path);
 	else
 		s->checks++;
 	pthread_mutex_unlock(&s->lock);
+	upkeep_begun(s);
 	if (r < 0)
 		return r;
 	c->begun = true;

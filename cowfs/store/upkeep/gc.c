@@ -28,6 +28,7 @@ struct gc {
 	struct store *store;
 	enum gc_phase phase;
 	struct gc_progress progress;
+	bool aside;            /* as gc_begin_aside() has it */
 	bool trial;            /* nothing goes, and no batch is refused a row */
 	gc_without_fn without; /* of a trial: refs that count as gone; NULL: none */
 	void *without_ctx;
@@ -42,6 +43,32 @@ struct gc {
 };
 
 /* --- beginning and ending --------------------------------------------------------------- */
+
+void upkeep_begins(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->upkeep_wanted++;
+	while (s->marks && s->aside)
+		pthread_cond_wait(&s->aside_gone, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void upkeep_begun(struct store *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->upkeep_wanted--;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_unwanted(struct gc *g)
+{
+	bool yes;
+
+	pthread_mutex_lock(&g->store->lock);
+	yes = g->aside && g->store->upkeep_wanted > 0;
+	pthread_mutex_unlock(&g->store->lock);
+	return yes;
+}
 
 static int add_target(struct gc *g, enum object_kind kind, const struct object_id *id,
 		      struct err *err)
@@ -87,11 +114,14 @@ static int attach(struct store *s, struct gc *g, struct err *err)
 		return err_wrap(err, r, "store '%s'", s->path);
 
 	pthread_mutex_lock(&s->lock);
-	if (s->marks || s->checks) {
+	if (g->aside && s->upkeep_wanted > 0) {
+		r = err_set(err, -EBUSY, "somebody else looks after store '%s'", s->path);
+	} else if (s->marks || s->checks) {
 		r = err_set(err, -EBUSY, "a %s of store '%s' is under way",
 			    s->marks ? "gc" : "check", s->path);
 	} else {
 		s->marks = &g->marks;
+		s->aside = g->aside;
 		batches_keep(s, &g->marks);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -128,12 +158,16 @@ static int begin(struct store *s, const struct gc *how, struct gc **ret, struct 
 	*g = *how;
 	g->store = s;
 
+	if (!g->aside)
+		upkeep_begins(s);
 	/* No commit may fall between the lists of batches, refs and pins. */
 	pthread_mutex_lock(&s->write_lock);
 	r = attach(s, g, err);
 	if (r >= 0)
 		r = add_roots(s, g, err);
 	pthread_mutex_unlock(&s->write_lock);
+	if (!g->aside)
+		upkeep_begun(s);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(g);
@@ -143,6 +177,11 @@ static int begin(struct store *s, const struct gc *how, struct gc **ret, struct 
 int gc_begin(struct store *s, struct gc **ret, struct err *err)
 {
 	return begin(s, &(struct gc){ 0 }, ret, err);
+}
+
+int gc_begin_aside(struct store *s, struct gc **ret, struct err *err)
+{
+	return begin(s, &(struct gc){ .aside = true }, ret, err);
 }
 
 int gc_begin_trial(struct store *s, gc_without_fn without, void *ctx, struct gc **ret,
@@ -160,7 +199,9 @@ void gc_end(struct gc *g)
 	pthread_mutex_lock(&g->store->lock);
 	if (g->store->marks == &g->marks) {
 		g->store->marks = NULL;
+		g->store->aside = false;
 		g->store->gcs_ended++;
+		pthread_cond_broadcast(&g->store->aside_gone);
 	}
 	pthread_mutex_unlock(&g->store->lock);
 	marks_done(&g->marks);
@@ -417,6 +458,8 @@ int gc_step(struct gc *g, unsigned budget, struct gc_progress *ret, struct err *
 	assert(budget > 0);
 	if (g->failed < 0)
 		return err_set(err, g->failed, "an earlier step of the gc failed");
+	if (is_unwanted(g))
+		return err_set(err, -ECANCELED, "somebody else looks after the store");
 	switch (g->phase) {
 	case GC_MARK:
 		r = step_mark(g, budget, err);

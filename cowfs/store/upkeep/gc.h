@@ -31,6 +31,12 @@ struct gc_progress {
 NODISCARD int gc_begin(struct store *s, struct gc **ret, struct err *err);
 
 /*
+ * The same for whom nobody waits: as soon as somebody else wants a gc, a check or a repair, its
+ * steps fail with -ECANCELED, and he waits for its end.  So who steps must not wait for him.
+ */
+NODISCARD int gc_begin_aside(struct store *s, struct gc **ret, struct err *err);
+
+/*
  * A trial: as gc_begin(), but nothing is removed, and the refs for which `without` says so count
  * as gone.  What it tells in the end a gc would free if nothing else happened meanwhile.
  */

@@ -280,10 +280,12 @@ int repair_store(struct store *s, const struct check_report *found, struct repai
 		return err_set(err, -EBADMSG,
 			       "store '%s': a database itself is damaged; nothing was repaired",
 			       s->path);
+	upkeep_begins(s);
 	pthread_mutex_lock(&s->write_lock);
 	r = repair_rows(&p, err);
 	repair_done(&p);
 	pthread_mutex_unlock(&s->write_lock);
+	upkeep_begun(s);
 	if (r >= 0)
 		*ret = p.report;
 	return r;

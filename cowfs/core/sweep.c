@@ -1,0 +1,159 @@
+/*
+ * sweep.c - garbage goes by itself.
+ *
+ * What a layer persists takes the place of what it persisted before, and that stays in the store
+ * until a gc.  So each layer is charged for what it appends, until a gc has taken what of it
+ * nothing names any more:
+ *
+ *   - One that has a limit and has appended as much again, or garbage_min, waits for a gc before
+ *     it is persisted once more.
+ *   - When all together have appended a share of what the store takes, a gc follows as soon as
+ *     nothing else is to be done, and if it is four times as much, at once.
+ *
+ * The committer's thread does it, in small steps; between them it persists what is due.  Whoever
+ * wants a gc or a check of his own ends it (gc.h).
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "cowfs/core/layers-i.h"
+#include "cowfs/store/upkeep/gc.h"
+
+#define GARBAGE_SHARE 4   /* of what the store takes */
+#define GARBAGE_MUCH  4   /* times that: at once */
+#define GARBAGE_IDLE  4   /* part of garbage_min for which it is not worth the while */
+#define STEP          256 /* objects or pages */
+
+/* Where one could not be done another is not tried for so long. */
+#define AGAIN_MS 1000
+
+void sweep_bound(struct layer *l)
+{
+	const uint64_t limit = layer_limit(l), least = l->all->options.garbage_min;
+
+	l->append_bound = limit > 0 && limit < least ? least : limit;
+}
+
+bool sweep_is_owed(const struct layer *l)
+{
+	const uint64_t bound = l->append_bound;
+
+	return bound > 0 && l->appended > bound && layers_clock() >= l->all->no_sweep_until;
+}
+
+void sweep_charge(struct layer *l, uint64_t bytes)
+{
+	struct layers *ls = l->all;
+	const uint64_t least = ls->options.garbage_min / GARBAGE_IDLE;
+
+	l->appended += bytes;
+	ls->appended_at = layers_clock();
+	if (atomic_fetch_add(&ls->appended, bytes) + bytes > least || l->appended > least)
+		layers_wake(ls);
+}
+
+/* What there is counts no more, also if it cannot be done; what comes is for the next.  lock held */
+static void begin_anew(struct layers *ls)
+{
+	ls->appended = 0;
+	for (struct layer *l = ls->list; l; l = l->next)
+		l->appended = 0;
+}
+
+static void tell(const struct gc_progress *p)
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (p->swept > 0)
+		log_info("garbage: %" PRIu64 " objects of %s are gone, %" PRIu64 " stay", p->swept,
+			 size_format(p->swept_bytes, size), p->marked);
+}
+
+/* With `shrink` the files become shorter too; else what is free in them is used again. */
+static int work(struct layers *ls, struct gc *g, bool shrink, struct err *err)
+{
+	struct gc_progress progress = { 0 };
+	bool stop = false;
+	int r = 1;
+
+	while (r > 0 && !stop && (shrink || progress.phase != GC_SHRINK)) {
+		r = gc_step(g, STEP, &progress, err);
+		pthread_mutex_lock(&ls->lock);
+		committer_commit_due(ls);
+		stop = ls->stop;
+		pthread_mutex_unlock(&ls->lock);
+	}
+	if (r >= 0 && !stop)
+		tell(&progress);
+	return r < 0 ? r : stop ? -ECANCELED : 0;
+}
+
+void sweep_run(struct layers *ls, bool shrink)
+{
+	struct gc *g = NULL;
+	struct err err = { 0 };
+	int r;
+
+	begin_anew(ls);
+	pthread_mutex_unlock(&ls->lock);
+	r = gc_begin_aside(ls->store, &g, &err);
+	if (r >= 0)
+		r = work(ls, g, shrink, &err);
+	if (r >= 0 && shrink)
+		r = store_checkpoint(ls->store, &err);
+	/* Somebody else does one, or a check; else it must be repaired first. */
+	if (r < 0 && r != -EBUSY && r != -ECANCELED)
+		log_warn("garbage stays where it is: %s, continuing", err.msg);
+	gc_end(TAKE_PTR(g));
+	pthread_mutex_lock(&ls->lock);
+	if (r < 0)
+		ls->no_sweep_until = layers_clock() + AGAIN_MS;
+	else
+		ls->unshrunk = !shrink;
+	ls->sweeps++;
+	pthread_cond_broadcast(&ls->changed);
+}
+
+int64_t sweep_left(struct layers *ls)
+{
+	const uint64_t appended = ls->appended, least = ls->options.garbage_min / GARBAGE_IDLE;
+	const int64_t now = layers_clock();
+	int64_t left = ls->appended_at + ls->options.persist_ms - now;
+	uint64_t share;
+
+	if (ls->sweep_wanted > 0)
+		return 0;
+	if (appended <= least && !ls->unshrunk)
+		return -1;
+	share = store_file_bytes(ls->store) / GARBAGE_SHARE;
+	if (share < least)
+		share = least;
+	if (appended <= share && !ls->unshrunk)
+		return -1;
+	if (appended > GARBAGE_MUCH * share)
+		left = 0;
+	if (left < ls->no_sweep_until - now)
+		left = ls->no_sweep_until - now;
+	return left > 0 ? left : 0;
+}
+
+/* Without the lock of the layer.  Not for ever: another gc may go on, or one may fail. */
+void sweep_await(struct layer *l)
+{
+	struct layers *ls = l->all;
+	uint64_t seen;
+
+	if (!sweep_is_owed(l))
+		return;
+	pthread_mutex_lock(&ls->lock);
+	seen = ls->sweeps;
+	ls->sweep_wanted++;
+	while (ls->sweeps == seen && !ls->stop) {
+		pthread_cond_signal(&ls->work);
+		pthread_cond_wait(&ls->changed, &ls->lock);
+	}
+	ls->sweep_wanted--;
+	pthread_mutex_unlock(&ls->lock);
+}

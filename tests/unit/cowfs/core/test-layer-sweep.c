@@ -1,0 +1,164 @@
+/*
+ * Garbage that goes by itself: what a clone writes again and again does not fill the disk.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cowfs/store/upkeep/check.h"
+#include "cowfs/store/upkeep/gc.h"
+#include "tests/lib/live.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static void fill_noise(uint8_t *data, size_t len, struct test_rng *rng)
+{
+	for (size_t i = 0; i + 8 <= len; i += 8) {
+		uint64_t v = test_rand(rng);
+
+		memcpy(data + i, &v, 8);
+	}
+}
+
+static uint64_t stored(struct live *v)
+{
+	struct store_sizes sizes;
+	struct err err = { 0 };
+
+	CHECK_OK(store_sizes(v->store, &sizes, &err), &err);
+	return sizes.chunk_bytes;
+}
+
+/* A MiB that is another each time. */
+static void rewrite(struct live *v, const char *path, struct test_rng *rng)
+{
+	static uint8_t block[MIB];
+	struct err err = { 0 };
+
+	fill_noise(block, sizeof(block), rng);
+	CHECK_EQ(live_try_write(v, path, 0, block, sizeof(block)), 0);
+	CHECK_OK(layer_sync(v->l, &err), &err);
+}
+
+static void check_store_is_sound(struct live *v)
+{
+	CLEANUP(check_report_done) struct check_report report = { 0 };
+	struct err err = { 0 };
+
+	CHECK_OK(check_store(v->store, NULL, NULL, &report, &err), &err);
+	CHECK_EQ(report.n_findings, 0);
+}
+
+TEST(who_has_a_limit_leaves_no_more_garbage_than_that)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 1000000 };
+	struct test_rng rng = { .s = 3 };
+	struct layers_stats stats;
+
+	live_open(&v, "limit");
+	layer_set_ceiling(v.l, 2 * MIB);
+	live_put(&v, "f", "");
+	for (int i = 0; i < 60; i++) {
+		rewrite(&v, "f", &rng);
+		CHECK(stored(&v) <= 8 * MIB);
+	}
+	layers_stats(v.layers, &stats);
+	CHECK(stats.sweeps >= 8);
+	check_store_is_sound(&v);
+}
+
+TEST(without_one_it_goes_when_nothing_else_is_to_be_done)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 8 * MIB,
+					      .options.persist_ms = 50 };
+	struct test_rng rng = { .s = 4 };
+
+	live_open(&v, "idle");
+	live_put(&v, "f", "");
+	for (int i = 0; i < 20; i++)
+		rewrite(&v, "f", &rng);
+	while (stored(&v) > 9 * MIB)
+		usleep(1000);
+	check_store_is_sound(&v);
+}
+
+TEST(what_somebody_names_or_has_open_stays)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 20 };
+	CLEANUP(buf_done) struct buf open_one = BUF_INIT, bytes = BUF_INIT, named = BUF_INIT;
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct test_rng rng = { .s = 5 };
+	struct object_id root;
+	struct err err = { 0 };
+	uint64_t node;
+
+	live_open(&v, "named");
+	layer_set_ceiling(v.l, 4 * MIB);
+	live_put(&v, "f", "");
+	live_put(&v, "gone", "");
+	rewrite(&v, "f", &rng);
+	rewrite(&v, "gone", &rng);
+	live_get(&v, "gone", &open_one);
+	live_get(&v, "f", &named);
+	root = live_persist(&v);
+	b = stock_begin(v.store);
+	stock_name(b, REF_SNAPSHOT, "kept", &root, REF_REPLACE);
+	stock_commit(b);
+	node = live_hold(&v, "gone");
+	CHECK_EQ(live_try_unlink(&v, "gone"), 0);
+	for (int i = 0; i < 30; i++)
+		rewrite(&v, "f", &rng);
+	live_get_node(&v, node, &bytes);
+	CHECK_MEM(bytes.data, bytes.len, open_one.data, open_one.len);
+	live_drop(&v, node);
+	CHECK_OK(layer_rollback(v.l, &root, NULL, NULL, &changes, &err), &err);
+	buf_reset(&bytes);
+	live_get(&v, "f", &bytes);
+	CHECK_MEM(bytes.data, bytes.len, named.data, named.len);
+	check_store_is_sound(&v);
+}
+
+struct keeper {
+	struct store *store;
+	_Atomic bool stop;
+	unsigned gcs;
+};
+
+static void *gc_all_the_time(void *ctx)
+{
+	struct keeper *k = ctx;
+	struct gc_progress progress;
+	struct err err = { 0 };
+
+	while (!k->stop) {
+		CHECK_OK(gc_run(k->store, &progress, &err), &err);
+		k->gcs++;
+	}
+	return NULL;
+}
+
+TEST(who_wants_a_gc_of_his_own_has_it)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = MIB, .options.persist_ms = 1 };
+	struct test_rng rng = { .s = 6 };
+	struct keeper k = { 0 };
+	pthread_t thread;
+
+	live_open(&v, "own");
+	layer_set_ceiling(v.l, 2 * MIB);
+	k.store = v.store;
+	CHECK_EQ(pthread_create(&thread, NULL, gc_all_the_time, &k), 0);
+	live_put(&v, "f", "");
+	for (int i = 0; i < 60; i++)
+		rewrite(&v, "f", &rng);
+	k.stop = true;
+	pthread_join(thread, NULL);
+	CHECK(k.gcs > 0);
+	check_store_is_sound(&v);
+}
+
+TEST_MAIN("layer-sweep")
