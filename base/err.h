@@ -6,7 +6,7 @@
  * write.  Every function here accepts err == NULL and then only returns the code.
  *
  * Sentences are lower case, without full stop, subject in single quotes, what
- * failed before why.  House meanings of codes: docs/style.md, "Errors".
+ * failed before why.  House meanings of codes: docs/dev/style.md, "Errors".
  */
 #pragma once
 

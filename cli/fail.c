@@ -19,7 +19,7 @@ struct kind {
 	const char *hint; /* arguments that help with it, or NULL */
 };
 
-/* The one place where codes (docs/style.md "Errors", engine/api/engine.h) become exit codes. */
+/* The one place where codes (docs/dev/style.md "Errors", engine/api/engine.h) become exit codes. */
 static const struct kind kinds[] = {
 	{ -EINVAL, CMD_USAGE, "E_USAGE", NULL },
 	{ -ENOENT, CMD_NOT_FOUND, "E_NOT_FOUND", NULL },

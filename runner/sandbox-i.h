@@ -7,7 +7,7 @@
  * through one socket, the line; its end is how each learns that the other is dead.
  *
  * Every step returns 0 or a negative errno with a sentence, and is called from
- * sandbox-linux.c, init-linux.c or child-linux.c in an order that docs/sandbox.md explains.
+ * sandbox-linux.c, init-linux.c or child-linux.c in an order that docs/design/sandbox.md explains.
  */
 #pragma once
 

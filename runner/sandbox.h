@@ -11,7 +11,7 @@
  *
  * A failed step in the child comes back as a struct err through a close-on-exec
  * socket.  Call from a process with one thread.  The rules this keeps, and what
- * it does not promise: docs/sandbox.md.
+ * it does not promise: docs/design/sandbox.md.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says what points the wrong way: the table is below, the words for it are in docs/architecture.md.
+"""Says what points the wrong way: the table is below, the words for it are in docs/design/architecture.md.
 
 usage: tools/check-layers.py [--objects BUILD | --self-test]
 

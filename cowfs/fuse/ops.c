@@ -11,7 +11,7 @@
  * node; ATOMIC_O_TRUNC, because without OPEN nobody would hear of O_TRUNC; splice, because
  * the bytes come from memory.  DONT_MASK, because a default ACL stands in the place of the umask.
  * POSIX_ACL would have the kernel check permissions also where it shall not.  Measurements:
- * docs/fuse.md.
+ * docs/design/fuse.md.
  */
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {

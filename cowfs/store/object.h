@@ -7,7 +7,7 @@
  * per kind, so nobody outside can prepare two contents with one id, and a chunk
  * that happens to look like a tree is not taken for one.  Ids never leave the store.
  *
- * Pure: no I/O, no SQLite.  On-disk: docs/format.md, "Objects".
+ * Pure: no I/O, no SQLite.  On-disk: docs/reference/format.md, "Objects".
  */
 #pragma once
 

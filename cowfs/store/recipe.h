@@ -7,7 +7,7 @@
  * changed block costs one chunk and one small node per level, and a sparse
  * terabyte costs a handful of nodes.
  *
- * Pure: encoding and arithmetic.  On-disk: docs/format.md, "Recipe".
+ * Pure: encoding and arithmetic.  On-disk: docs/reference/format.md, "Recipe".
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  * record.h - what the refs of a store mean: projects, snapshots, tags, clones and receipts.
  *
  * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
- * strings.  On disk: docs/format.md, "Catalog".
+ * strings.  On disk: docs/reference/format.md, "Catalog".
  */
 #pragma once
 
@@ -90,7 +90,7 @@ struct receipt {
 	char *who;                       /* owned; the name of who did it */
 	uint64_t uid;
 	int64_t created;
-	char *sha256; /* owned; in hex, of what changed (docs/promote.md); or NULL */
+	char *sha256; /* owned; in hex, of what changed (docs/guide/promote.md); or NULL */
 	char *checks; /* owned; a JSON object: what was run on it first; or NULL */
 };
 

@@ -10,7 +10,7 @@
  *     once, naming the holder.  Any number of processes may read beside it.
  *   - A reader never sees a ref before all that it reaches.
  *
- * A struct store may be used by many threads at once.  On-disk: docs/format.md.
+ * A struct store may be used by many threads at once.  On-disk: docs/reference/format.md.
  */
 #pragma once
 

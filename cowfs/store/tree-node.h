@@ -5,7 +5,7 @@
  * targets in a heap behind them, so a name is found by halving, decoding nothing
  * else.  Every access is bounded by the bytes at hand, whatever they hold.
  *
- * Pure.  On-disk: docs/format.md, "Tree".
+ * Pure.  On-disk: docs/reference/format.md, "Tree".
  */
 #pragma once
 

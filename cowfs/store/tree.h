@@ -9,7 +9,7 @@
  * A file with several names (hard links) has one entry of form TREE_LINK per name
  * and its attributes once, in the links tree of the root (root.h).
  *
- * On-disk: docs/format.md, "Tree".
+ * On-disk: docs/reference/format.md, "Tree".
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  *
  * It is looked at, and nobody else of ours touches it until the landing is closed.  Then what is there
  * is kept as a snapshot, a receipt is begun, and the directory is changed by the journaled way of
- * docs/apply.md, all of it or nothing.
+ * docs/design/apply.md, all of it or nothing.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  *
  * The same program under another name.  Started by the first command that needs it, it
  * serves the store until it is told to stop, or has had nothing to do for a while.
- * docs/daemon.md says what it leaves where.
+ * docs/design/daemon.md says what it leaves where.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
  *
  * What is in a project may have been written by whoever is to be locked up.  So a profile of
  * the project may only narrow the one it extends, which is the user's or built in: -ECANCELED
- * with the place if it asks for more.  The rules: docs/profiles.md.
+ * with the place if it asks for more.  The rules: docs/reference/profiles.md.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
  * promote.h - the changes of a clone reach the project; and the way back.
  *
- * What the clone changed since its base is merged with what the project is now (docs/merge.md).  A
+ * What the clone changed since its base is merged with what the project is now (docs/design/merge.md).  A
  * conflict, or a path that the guard holds, is a result: nothing is changed then.  What lands does
- * so all of it or not at all (docs/apply.md), with a snapshot before and after and a receipt, by which it
+ * so all of it or not at all (docs/design/apply.md), with a snapshot before and after and a receipt, by which it
  * can be undone.
  */
 #pragma once
@@ -72,7 +72,7 @@ struct engine_promotion {
 	char *clone, *project;       /* owned; of an undo, `clone` may be NULL */
 	char undone[ENGINE_ID_SIZE]; /* of an undo: the receipt that it takes back */
 	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
-	char sha256[65]; /* of what changed (docs/promote.md); "": none */
+	char sha256[65]; /* of what changed (docs/guide/promote.md); "": none */
 	bool dry_run;
 	uint64_t changed, merged;         /* paths; and texts that came from both sides */
 	struct engine_rolled_path *paths; /* owned, as are the others */

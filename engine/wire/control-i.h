@@ -1,7 +1,7 @@
 /*
  * control-i.h - what the command line and cowfsd say to each other: lines of JSON.
  *
- * docs/daemon.md has the protocol.  Both ends are here, so that a word of it is spelled
+ * docs/design/daemon.md has the protocol.  Both ends are here, so that a word of it is spelled
  * once; what a verb asks and answers is in the wire-*.c file of its noun (wire-i.h).
  */
 #pragma once

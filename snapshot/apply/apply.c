@@ -1,5 +1,5 @@
 /*
- * The sequence, which docs/apply.md argues for:
+ * The sequence, which docs/design/apply.md argues for:
  *
  *   look     everything the plan expects is there, else nothing begins
  *   journal  STAGING, durable

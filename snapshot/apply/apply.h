@@ -1,7 +1,7 @@
 /*
  * apply.h - make a real directory look like a tree, all of it or nothing.
  *
- * The most dangerous thing this program does.  What it promises (docs/apply.md says how):
+ * The most dangerous thing this program does.  What it promises (docs/design/apply.md says how):
  *
  *   - Nothing is overwritten or removed but what the plan expects to be there.  A file that
  *     somebody changed meanwhile is a conflict: everything is taken back, and its path is told.

@@ -2,7 +2,7 @@
  * journal.h - what is being done to a real directory, so that nobody finds it half done.
  *
  * One file for each act, in the store's directory, there from before the first change until the
- * last trace of the act is gone.  docs/apply.md has its bytes and what each state means to who
+ * last trace of the act is gone.  docs/design/apply.md has its bytes and what each state means to who
  * finds it.
  */
 #pragma once

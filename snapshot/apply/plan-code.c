@@ -1,5 +1,5 @@
 /*
- * A plan as bytes: docs/apply.md, "The journal".  What is decoded was written by us and is
+ * A plan as bytes: docs/design/apply.md, "The journal".  What is decoded was written by us and is
  * guarded by a hash, but a journal decides what is renamed and removed in somebody's project, so
  * nothing of it is believed: every length and index is bounded before use.
  */

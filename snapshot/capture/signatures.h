@@ -8,7 +8,7 @@
  * damaged ones cost time alone.
  *
  * The bytes are verified when they are taken in; after that nothing here fails but for memory.
- * On-disk: docs/capture.md, "Signatures".
+ * On-disk: docs/design/capture.md, "Signatures".
  */
 #pragma once
 

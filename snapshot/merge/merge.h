@@ -6,7 +6,7 @@
  * `ours`, whatever that is.  The cost is that of the two differences, not of the trees, and names and
  * ids are all that is kept of them; three texts are in memory while they are merged.
  *
- * A conflict is a result, not a failure.  Every case is a row of the table in docs/merge.md, and
+ * A conflict is a result, not a failure.  Every case is a row of the table in docs/design/merge.md, and
  * a test of the same name.
  */
 #pragma once

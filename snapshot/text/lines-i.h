@@ -2,7 +2,7 @@
  * lines-i.h - two texts that differ in little, compared by lines.
  *
  * Most changes are small, and a small difference is found sooner than libgit2 is loaded
- * (docs/diff.md).  What is too different or too long for this is for libgit2, which knows how to
+ * (docs/design/diff.md).  What is too different or too long for this is for libgit2, which knows how to
  * be quick about it.
  */
 #pragma once

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who a run is, what it sees, what it holds: rule by rule of docs/sandbox.md."""
+"""Who a run is, what it sees, what it holds: rule by rule of docs/design/sandbox.md."""
 
 import fcntl
 import os
@@ -85,7 +85,7 @@ def a_run_by_root_is_no_root_outside(box):
 @test
 def supplementary_groups_are_dropped(box):
     if not is_root():
-        raise Skip("an ordinary user cannot drop them, which docs/sandbox.md says")
+        raise Skip("an ordinary user cannot drop them, which docs/design/sandbox.md says")
     _, words = box.words([], ["sh", "-c", "grep Groups: /proc/self/status"])
     with_groups = ["setpriv", "--groups", "4,24,27"]
     control = box.outside(*with_groups, "grep", "Groups:", "/proc/self/status")

@@ -1,6 +1,6 @@
 """What a three-way merge of pictures must give, where that can be foreseen without merging.
 
-docs/merge.md has the whole table. Here are the cases that are too simple to be wrong: one side
+docs/design/merge.md has the whole table. Here are the cases that are too simple to be wrong: one side
 changed nothing, or both changed other paths. Everything else is judged by what is promised of
 any merge: all or nothing, and what the receipt says.
 """

@@ -475,7 +475,7 @@ TEST(a_visit_ends_with_the_first_answer_that_is_not_zero)
 
 /* --- records that are none -------------------------------------------------------------- */
 
-/* The snapshot's record, as docs/format.md has it. */
+/* The snapshot's record, as docs/reference/format.md has it. */
 static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;

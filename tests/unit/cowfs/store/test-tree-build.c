@@ -10,7 +10,7 @@
 #include "tests/lib/damage.h"
 #include "tests/unit/cowfs/store/tree-fixture.h"
 
-/* Where trees are cut, as docs/format.md has it. */
+/* Where trees are cut, as docs/reference/format.md has it. */
 #define LEAF_MIN       128
 #define LEAF_MAX       1024
 #define BRANCH_MIN     64

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every row of the tables in docs/merge.md is a test of the files named after it, and every test there is a row."""
+"""Every row of the tables in docs/design/merge.md is a test of the files named after it, and every test there is a row."""
 
 import re
 import sys

@@ -1,5 +1,5 @@
 /*
- * Files that have another name than before, or several.  Each test is a row of the tables in docs/merge.md, under the same name.
+ * Files that have another name than before, or several.  Each test is a row of the tables in docs/design/merge.md, under the same name.
  */
 #include "snapshot/merge/merge.h"
 

@@ -1,7 +1,7 @@
 /*
  * Three random trees, merged here and by `git merge-tree`: the same paths conflict, and all
  * others are the same, by name, mode and content.  What is meant to differ stands in
- * docs/merge.md, "Compared with git", and is known here by rule.  SNAP_TEST_SEED repeats a
+ * docs/design/merge.md, "Compared with git", and is known here by rule.  SNAP_TEST_SEED repeats a
  * run; SNAP_TEST_TRIPLES says how many (1,000).
  */
 #include "base/map.h"

@@ -1,5 +1,5 @@
 /*
- * Each test is a row of the tables in docs/merge.md, under the same name.
+ * Each test is a row of the tables in docs/design/merge.md, under the same name.
  */
 #include "snapshot/merge/merge.h"
 
