@@ -189,6 +189,12 @@ static int decode(struct store *s, const uint8_t *data, size_t len, struct journ
 	return plan_decode(data + head + path_len, len - head - path_len, &j->plan, err);
 }
 
+/* `name` is one that stage_is_id() takes; the precision tells the compiler how long that can be. */
+static void set_id(struct journal *j, const char *name)
+{
+	snprintf(j->id, sizeof(j->id), "%.*s", JOURNAL_ID_SIZE - 1, name);
+}
+
 static int load(struct store *s, int dir, const char *name, struct journal *j, struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
@@ -199,7 +205,7 @@ static int load(struct store *s, int dir, const char *name, struct journal *j, s
 		r = decode(s, bytes.data, bytes.len, j, err);
 	if (r < 0)
 		return err_wrap(err, r, "journal '%s/" JOURNAL_DIR "/%s'", store_path(s), name);
-	snprintf(j->id, sizeof(j->id), "%s", name);
+	set_id(j, name);
 	return 0;
 }
 
@@ -214,7 +220,7 @@ static bool is_staged_in(const char *project, const char *name)
 	AUTO_FREE char *path = NULL;
 	struct stat st;
 
-	snprintf(j.id, sizeof(j.id), "%s", name);
+	set_id(&j, name);
 	path = path_join(project, journal_stage(&j, stage));
 	return !path || lstat(path, &st) == 0 || errno != ENOENT;
 }
