@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/core/layer-i.h"
 
 void difference_done(struct difference *d)
@@ -16,22 +17,6 @@ void difference_done(struct difference *d)
 	}
 	free(d->dirs);
 	*d = (struct difference){ 0 };
-}
-
-/* Make room for one more of an array. */
-static int grow(void *array, size_t n, size_t *cap, size_t size)
-{
-	const size_t wanted = *cap ? 2 * *cap : 16;
-	void *bigger;
-
-	if (n < *cap)
-		return 0;
-	bigger = reallocarray(*(void **)array, wanted, size);
-	if (!bigger)
-		return -ENOMEM;
-	*(void **)array = bigger;
-	*cap = wanted;
-	return 0;
 }
 
 /* --- how much data there is --------------------------------------------------------------- */
@@ -48,7 +33,7 @@ static void trees_done(struct trees *t)
 
 static int trees_add(struct trees *t, const struct object_id *id, struct err *err)
 {
-	if (grow(&t->list, t->n, &t->cap, sizeof(*t->list)) < 0)
+	if (!VEC_ROOM(t->list, t->n, t->cap))
 		return err_nomem(err);
 	t->list[t->n++] = *id;
 	return 0;
@@ -126,7 +111,7 @@ static int add_name(struct difference *d, size_t which, const struct tree_entry 
 {
 	struct different_dir *dir = &d->dirs[which];
 
-	if (grow(&dir->names, dir->n, &dir->cap, sizeof(*dir->names)) < 0)
+	if (!VEC_ROOM(dir->names, dir->n, dir->cap))
 		return err_nomem(err);
 	dir->names[dir->n] = strndup(e->name, e->name_len);
 	if (!dir->names[dir->n])
@@ -140,7 +125,7 @@ static int add_dir(struct difference *d, size_t in, const char *name, size_t nam
 {
 	struct different_dir *dir;
 
-	if (grow(&d->dirs, d->n, &d->cap, sizeof(*d->dirs)) < 0)
+	if (!VEC_ROOM(d->dirs, d->n, d->cap))
 		return err_nomem(err);
 	dir = &d->dirs[d->n];
 	*dir = (struct different_dir){ .in = in, .from = *from, .to = *to };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/core/freeze-i.h"
 #include "cowfs/store/root.h"
 
@@ -106,17 +107,8 @@ static int freeze_entry(struct layer *l, struct entry *e, struct frozen_entry *f
 
 static int add_dir(struct frozen *f, struct node *dir, size_t in, size_t at)
 {
-	struct frozen_dir *bigger;
-	size_t cap;
-
-	if (f->n == f->cap) {
-		cap = f->cap ? 2 * f->cap : 16;
-		bigger = reallocarray(f->dirs, cap, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		f->dirs = bigger;
-		f->cap = cap;
-	}
+	if (!VEC_ROOM(f->dirs, f->n, f->cap))
+		return -ENOMEM;
 	f->dirs[f->n++] = (struct frozen_dir){
 		.node = dir,
 		.base = dir->dir.base,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "cowfs/store/tree.h"
 
 void listing_free(struct listing *li)
@@ -26,17 +27,8 @@ static uint64_t cursor_of(const struct object_key *key, const char *name, size_t
 int listing_add(struct listing *li, const struct object_key *key, const char *name, size_t len,
 		uint64_t ino, uint32_t type)
 {
-	struct item *bigger;
-	size_t cap;
-
-	if (li->n == li->cap) {
-		cap = li->cap ? 2 * li->cap : 32;
-		bigger = reallocarray(li->items, cap, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		li->items = bigger;
-		li->cap = cap;
-	}
+	if (!VEC_ROOM(li->items, li->n, li->cap))
+		return -ENOMEM;
 	if (li->names.len > UINT32_MAX - len - 1)
 		return -EOVERFLOW;
 	li->items[li->n] = (struct item){

@@ -119,6 +119,7 @@ static void look_at_all(struct sweep *s)
 struct pair {
 	const struct blip *a, *b;
 	struct engine_meeting meeting;
+	size_t met_cap; /* of its list */
 };
 
 static void pair_done(struct pair *p)
@@ -130,7 +131,6 @@ static int on_overlap(const char *path, enum merge_overlap overlap, void *ctx, s
 {
 	struct pair *p = ctx;
 	struct engine_meeting *m = &p->meeting;
-	struct engine_met *met;
 
 	/* From the older base a path may differ that only the project changed. */
 	if (!map_get(&p->a->paths, path) || !map_get(&p->b->paths, path))
@@ -140,13 +140,8 @@ static int on_overlap(const char *path, enum merge_overlap overlap, void *ctx, s
 	m->overlap += overlap == MERGE_OVERLAP;
 	if (m->n == ENGINE_MET_MAX)
 		return 0;
-	/* Grown by doubling, whenever the number is a power of two. */
-	if ((m->n & (m->n - 1)) == 0) {
-		met = reallocarray(m->met, m->n ? 2 * m->n : 1, sizeof(*met));
-		if (!met)
-			return err_nomem(err);
-		m->met = met;
-	}
+	if (!VEC_ROOM(m->met, m->n, p->met_cap))
+		return err_nomem(err);
 	m->met[m->n] = (struct engine_met){ .path = strdup(path), .overlap = overlap };
 	return m->met[m->n++].path ? 0 : err_nomem(err);
 }
