@@ -183,8 +183,10 @@ static int visit_v2(const struct cgroup_place *place, void *ctx)
 	if (parent == -ENOENT)
 		*s->why = why;
 	if (strcmp(place->group, "/") == 0 && cgroup_v2_is_root(top)) {
+		const unsigned int offers = cgroup_v2.offers(top, "");
+
 		g->kind = CGROUP_V2;
-		use_group(s, TAKE_FD(top), cgroup_v2.offers(top, ""));
+		use_group(s, TAKE_FD(top), offers);
 	}
 	return 0;
 }

@@ -73,6 +73,25 @@ TEST(to_look_is_to_write_nothing)
 	is_as_it_was("/box");
 }
 
+/* A process there may pass controllers on to children; whether it does is the host's affair. */
+TEST(the_root_of_the_hierarchy_is_used_as_it_is)
+{
+	struct cgroup *g = NULL;
+	struct err why = { 0 };
+
+	begin_in("/other");
+	cgroupfs_call_from("/", "/");
+	cgroupfs_pass_on("/", "memory");
+	CHECK_OK(cgroup_open(&all, &g, &why), &why);
+	CHECK(g);
+	CHECK_EQ(cgroup_kind(g), CGROUP_V2);
+	CHECK_EQ(cgroup_settle(g, &why), CGROUP_MEMORY);
+	CHECK_STR(cgroupfs_read("/", "cgroup.subtree_control"), "memory");
+	cgroup_close(g);
+	CHECK_EQ(cgroupfs_count_below("/"), 1);
+	CHECK_STR(cgroupfs_read("/", "cgroup.subtree_control"), "memory");
+}
+
 /* --- a container whose root group is ours --------------------------------------------------- */
 
 TEST(in_a_container_of_ours_its_processes_go_into_a_leaf)
