@@ -13,7 +13,7 @@ struct gc_args {
 
 static const struct opt gc_opts[] = {
 	OPT_U64(0, "keep-last", "N", struct gc_args, keep_last,
-		"remove older snapshots than the last N of each project"),
+		"keep the last N snapshots of each project, and as many automatic ones"),
 	OPT_DURATION(0, "keep-within", "TIME", struct gc_args, keep_within,
 		     "remove snapshots that are older: 30d, 8w"),
 	OPT_FLAG('n', "dry-run", struct gc_args, dry_run, "say what would go, and remove nothing"),
@@ -117,8 +117,8 @@ const struct command cmd_gc = {
 	.opts = gc_opts,
 	.details =
 	    "Without options no snapshot goes. With both --keep options one stays that either of\n"
-	    "them keeps; whatever they say, what a tag or a clone names stays, and the newest of\n"
-	    "each project. Records of runs go beyond the last 100, and after 14 days. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
+	    "them keeps. Automatic ones are counted apart. Whatever the options say, what a tag or a\n"
+	    "clone names stays, and the newest of each project. Records of runs go beyond the last 100, and after 14 days. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
 	.examples = "gc\ngc --keep-last 20 --keep-within 30d --dry-run\n",
 	.run = gc_run,
 };

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -13,8 +14,10 @@ struct log_args {
 
 static const struct opt log_opts[] = {
 	OPT_U64('n', "count", "N", struct log_args, count, "list the newest N only"),
-	OPT_FLAG('a', "all", struct log_args, all, "those of the project and of all its clones"),
-	OPT_FLAG('g', "graph", struct log_args, graph, "the same, and draw what follows what"),
+	OPT_FLAG('a', "all", struct log_args, all,
+		 "automatic ones too; without CLONE also those of all clones"),
+	OPT_FLAG('g', "graph", struct log_args, graph,
+		 "all of the project and its clones, and draw what follows what"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -23,6 +26,7 @@ _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 struct view {
 	const struct invocation *inv;
 	struct engine_receipts receipts;
+	size_t folded; /* automatic snapshots that are not listed */
 };
 
 static void view_done(struct view *v)
@@ -34,6 +38,7 @@ static int print_json(const struct view *v, const struct engine_history *h, size
 		      struct err *err)
 {
 	const struct invocation *inv = v->inv;
+	const struct log_args *args = inv->args;
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc), list;
 
@@ -41,7 +46,9 @@ static int print_json(const struct view *v, const struct engine_history *h, size
 	list = json_set_array(j, "snapshots");
 	for (size_t i = 0; i < n; i++)
 		out_json_snapshot(json_add_object(list), &h->list[i]);
-	receipts_set(j, &v->receipts, h->list, n);
+	json_set_uint(j, "folded", v->folded);
+	/* Without a limit also those of acts whose snapshots are folded away. */
+	receipts_set(j, &v->receipts, h->list, args->count > 0 ? n : h->n);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -113,6 +120,36 @@ static void print_human(const struct view *v, const struct engine_history *h, si
 			print_origin(inv, s);
 		print_text(v, s);
 	}
+	if (v->folded == 0)
+		return;
+	fputs(out_style(inv, OUT_DIM), inv->out);
+	out_plural(inv->out, v->folded, "automatic snapshot", "automatic snapshots");
+	fprintf(inv->out, " not listed: log --all%s\n", out_style(inv, OUT_PLAIN));
+}
+
+static bool is_folded(const struct engine_snapshot *s)
+{
+	return s->automatic && s->n_tags == 0;
+}
+
+/* Move the automatic ones that nobody has given a name behind all others; each kind in its order. */
+static int fold(struct view *v, struct engine_history *h, struct err *err)
+{
+	struct engine_snapshot *list = calloc(h->n + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return err_nomem(err);
+	for (size_t i = 0; i < h->n; i++)
+		if (!is_folded(&h->list[i]))
+			list[n++] = h->list[i];
+	v->folded = h->n - n;
+	for (size_t i = 0; i < h->n; i++)
+		if (is_folded(&h->list[i]))
+			list[n++] = h->list[i];
+	free(h->list);
+	h->list = list;
+	return 0;
 }
 
 static int log_run(struct invocation *inv, struct err *err)
@@ -124,14 +161,15 @@ static int log_run(struct invocation *inv, struct err *err)
 	size_t n;
 	int r;
 
-	if ((args->all || args->graph) && inv->n_words > 0) {
-		cmd_hint_words(inv, "log", (const char *[]){ inv->words[0], NULL });
-		return err_set(err, -EINVAL, "'log --%s' is of all clones, not of '%s'",
-			       args->all ? "all" : "graph", inv->words[0]);
+	if (args->graph && inv->n_words > 0) {
+		cmd_hint_words(inv, "log --all", (const char *[]){ inv->words[0], NULL });
+		return err_set(err, -EINVAL, "'log --graph' is of all clones, not of '%s'",
+			       inv->words[0]);
 	}
-	r = args->all || args->graph
-		? engine_log_all(inv->engine, &h, err)
-		: engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
+	if (inv->n_words == 0 && (args->all || args->graph))
+		r = engine_log_all(inv->engine, &h, err);
+	else
+		r = engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list --all");
 	/* What was done to a project was not done to a clone. */
@@ -139,7 +177,12 @@ static int log_run(struct invocation *inv, struct err *err)
 		r = engine_receipts(inv->engine, &v.receipts, err);
 	if (r < 0)
 		return r;
-	n = args->count > 0 && args->count < h.n ? (size_t)args->count : h.n;
+	if (!args->all && !args->graph)
+		r = fold(&v, &h, err);
+	if (r < 0)
+		return r;
+	n = h.n - v.folded;
+	n = args->count > 0 && args->count < n ? (size_t)args->count : n;
 	if (inv->json)
 		return print_json(&v, &h, n, err);
 	if (!inv->quiet)
@@ -161,8 +204,10 @@ const struct command cmd_log = {
 	.max_words = 1,
 	.opts = log_opts,
 	.details =
-	    "`@` is the newest of them, `@-1` the one before. What a promotion, a rollback or an\n"
-	    "undo led to has its id in brackets, for `undo`. -q prints ids alone.\n",
-	.examples = "log\nlog -n 5 --json\nlog --graph\n",
+	    "`@` is the newest of them, `@-1` the one before. Automatic snapshots, taken before a\n"
+	    "rollback, a run or a promotion, and for a clone, are counted in the last line only, unless\n"
+	    "they have a tag; --all lists them. What a promotion, a rollback or an undo led to has its\n"
+	    "id in brackets, for `undo`. -q prints ids alone.\n",
+	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\n",
 	.run = log_run,
 };

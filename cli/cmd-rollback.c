@@ -104,7 +104,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
 static void hint(struct invocation *inv, int r)
 {
 	if (r == -ENOENT)
-		cmd_hint(inv, "log");
+		cmd_hint(inv, "log --all");
 	else if (r == -EACCES)
 		cmd_hint(inv, "rollback --skip-unreadable");
 }
@@ -147,12 +147,12 @@ const struct command cmd_rollback = {
 	.max_words = 2,
 	.opts = rollback_opts,
 	.details =
-	    "Without SNAPSHOT: to the last one. Without CLONE: the clone that holds the current\n"
-	    "directory, else the project. A single word is a clone if there is one of that name,\n"
-	    "else a snapshot. What is there is kept as a snapshot first, so nothing is asked; -q\n"
-	    "prints its id alone. A clone goes back while programs use it. A project goes back all\n"
+	    "Without SNAPSHOT: to the last that is not automatic, or a clone's base. Without CLONE:\n"
+	    "the clone that holds the current directory, else the project. A single word is a clone\n"
+	    "if there is one of that name, else a snapshot. What is there is saved first, so nothing\n"
+	    "is asked; -q prints its id alone. A clone goes back while programs use it. A project goes back all\n"
 	    "of it or not at all: what somebody edits meanwhile is a conflict (exit code 5), and\n"
-	    "nothing changes. Ignored and untracked files go back too, and so does .git, unless\n"
+	    "nothing changes. Ignored files go back too, and so does .git, unless\n"
 	    "--no-git says otherwise.\n",
 	.examples = "rollback --dry-run @-1\nrollback try known-good\n",
 	.run = rollback_run,

@@ -290,9 +290,9 @@ const struct command cmd_run = {
 	.details =
 	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
-	    "an empty /tmp and home, and no network. Before it a snapshot of CLONE is taken, so\n"
-	    "that `rollback CLONE` undoes all that it did. A limit of 0 is none. What is not said\n"
-	    "is that of the profile 'default'.\n"
+	    "an empty /tmp and home, and no network. Before it an automatic snapshot of CLONE\n"
+	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
+	    "of 0 is none. What is not said is that of the profile 'default'.\n"
 	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",

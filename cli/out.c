@@ -200,4 +200,5 @@ void out_json_snapshot(struct json j, const struct engine_snapshot *s)
 	json_set_name(j, "origin", s->clone ? s->clone : ".");
 	json_set_uint(j, "files", s->files);
 	json_set_uint(j, "bytes", s->bytes);
+	json_set_bool(j, "automatic", s->automatic);
 }

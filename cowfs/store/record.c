@@ -58,7 +58,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 3,
+		.version = 4,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -72,6 +72,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct snapshot, bytes) },
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, lacks), 2 },
 			{ FIELD_ID, offsetof(struct snapshot, base), 3 },
+			{ FIELD_NUMBER, offsetof(struct snapshot, made), 4 },
 		},
 	},
 	[REF_TAG] = {

@@ -18,6 +18,13 @@ struct project {
 	int64_t created; /* nanoseconds since 1970 */
 };
 
+/* Who wanted a snapshot. */
+enum snapshot_made {
+	SNAPSHOT_MADE_UNKNOWN = 0, /* written before records said so */
+	SNAPSHOT_MADE_BY_USER = 1,
+	SNAPSHOT_MADE_AUTOMATICALLY = 2, /* before a rollback, a run, ...: kept to go back to */
+};
+
 /* A tree that never changes.  Ref: its id in hex; root: the tree (root.h). */
 struct snapshot {
 	struct catalog_id id;
@@ -36,6 +43,7 @@ struct snapshot {
 	char *lacks;
 	/* Of a clone's: the base that the clone had then; zero: not known, or of the project itself. */
 	struct catalog_id base;
+	uint64_t made; /* enum snapshot_made */
 };
 
 #define SNAPSHOT_LACKS_MORE "/"

@@ -244,17 +244,21 @@ struct tally {
 	struct host *host;
 	const struct catalog_id *project;
 	struct engine_overview *to;
+	bool by_user; /* so is the newest that was seen */
 };
 
 static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
+	const bool by_user = !history_is_automatic(s);
 	struct tally *t = ctx;
 
 	(void)err;
 	if (s->clone || !catalog_id_same(&s->project, t->project))
 		return 0;
 	t->to->snapshots++;
-	if (s->created > t->to->newest_time) {
+	/* The last that somebody took; while there is none, the last automatic one. */
+	if (by_user != t->by_user ? by_user : s->created > t->to->newest_time) {
+		t->by_user = by_user;
 		t->to->newest_time = s->created;
 		catalog_id_hex(&s->id, t->to->newest);
 	}

@@ -115,6 +115,7 @@ static int put_before(struct landing *l, struct batch *b, const struct landing_a
 		.files = l->now.stats.files,
 		.bytes = l->now.stats.bytes,
 		.lacks = l->lacking,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	int r;
 

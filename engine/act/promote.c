@@ -358,6 +358,8 @@ static int fill_after(struct promoting *p, struct snapshot *after, char *message
 		.created = engine_now(),
 		.files = root.top.below.files,
 		.bytes = root.top.below.bytes + root.in_links.bytes,
+		/* What was promoted is what somebody wants; what he once rolled away from is not. */
+		.made = p->with_git ? SNAPSHOT_MADE_AUTOMATICALLY : SNAPSHOT_MADE_BY_USER,
 	};
 	if (after->created <= p->landing.newest.created)
 		after->created = p->landing.newest.created + 1;

@@ -252,6 +252,7 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		.created = p->now > l->newest.created ? p->now : l->newest.created + 1,
 		.files = l->now.stats.files,
 		.bytes = l->now.stats.bytes,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	r = catalog_id_new(&p->onto.id, err);
 	if (r >= 0)
@@ -312,6 +313,7 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 		.message = message,
 		.lacks = h.n > 0 ? p->newest.lacks : p->base.lacks,
 		.base = p->clone.base,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	if (p->saved.created <= p->clone.created)
 		p->saved.created = p->clone.created + 1;

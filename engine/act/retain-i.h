@@ -2,7 +2,8 @@
  * retain-i.h - which snapshots a gc with a rule leaves out.
  *
  * Those of projects, each project by itself, and those of clones that are no more; never one that
- * a tag or a clone names, nor the newest of a project.
+ * a tag or a clone names, nor the newest of a project.  Those that somebody asked for and automatic
+ * ones are counted apart.
  */
 #pragma once
 

@@ -10,6 +10,7 @@ struct candidate {
 	struct catalog_id id, project;
 	int64_t created;
 	bool own; /* taken of the project itself */
+	bool automatic;
 };
 
 struct choosing {
@@ -46,6 +47,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 		.project = s->project,
 		.created = s->created,
 		.own = !s->clone,
+		.automatic = history_is_automatic(s),
 	};
 	return 0;
 }
@@ -79,12 +81,19 @@ static int add(struct choosing *c, const struct candidate *one, struct forget *f
 	return r < 0 ? r : forget_add(f, &s, err);
 }
 
+/* How many of a kind were seen of a project, and whether its own newest was among them. */
+struct seen {
+	uint64_t n;
+	bool own;
+};
+
+/* Each kind is counted by itself: no automatic one takes the place of one that somebody wanted. */
 static int choose(struct choosing *c, const struct engine_gc_options *o, struct forget *f,
 		  struct err *err)
 {
 	const int64_t young = since(o);
+	struct seen seen[2] = { 0 }; /* those that somebody asked for, and automatic ones */
 	size_t first = 0;
-	bool newest = false; /* of the project was seen */
 	int r = 0;
 
 	if (c->n > 0)
@@ -92,12 +101,16 @@ static int choose(struct choosing *c, const struct engine_gc_options *o, struct 
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		const struct candidate *one = &c->list[i];
 
+		struct seen *of = &seen[one->automatic];
+
 		if (!catalog_id_same(&one->project, &c->list[first].project)) {
 			first = i;
-			newest = false;
+			seen[0] = seen[1] = (struct seen){ 0 };
 		}
-		if (i - first < o->keep_last || one->created >= young || (one->own && !newest)) {
-			newest |= one->own;
+		/* Newer than all that somebody asked for, it is what undo leads back to. */
+		if (of->n++ < o->keep_last || one->created >= young ||
+		    (one->own && !of->own && !seen[0].own)) {
+			of->own |= one->own;
 			continue;
 		}
 		r = add(c, one, f, err);

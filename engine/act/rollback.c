@@ -19,11 +19,12 @@ struct rolling {
 	const struct engine_rollback_options *options;
 	struct store *store;
 	struct project project;
-	struct clone clone;     /* its name NULL: the project itself */
-	struct snapshot to;     /* what is wanted */
-	struct snapshot base;   /* of a clone: what it has for a base now, ... */
-	struct snapshot rebase; /* ... and had when `to` was taken; all zero: the same */
-	struct snapshot newest; /* of the same origin; all zero: none */
+	struct clone clone;          /* its name NULL: the project itself */
+	struct snapshot to;          /* what is wanted */
+	struct snapshot base;        /* of a clone: what it has for a base now, ... */
+	struct snapshot rebase;      /* ... and had when `to` was taken; all zero: the same */
+	struct snapshot newest;      /* of the same origin; all zero: none */
+	char last[CATALOG_HEX_SIZE]; /* the newest that somebody asked for, else a clone's base */
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
 	struct object_id now;
@@ -94,7 +95,14 @@ static int find_newest(struct rolling *g, struct err *err)
 		r = snapshot_find(g->store, h.list[0].id, &g->newest, err);
 	else if (r >= 0 && g->clone.name)
 		r = snapshot_get(g->store, &g->clone.base, &g->newest, err);
-	return engine_as_damage(err, r);
+	if (r < 0)
+		return engine_as_damage(err, r);
+	history_keep_users(&h);
+	if (h.n > 0 && !h.list[0].automatic)
+		memcpy(g->last, h.list[0].id, sizeof(g->last));
+	else if (g->clone.name)
+		catalog_id_hex(&g->clone.base, g->last);
+	return 0;
 }
 
 static int find_wanted(struct rolling *g, const char *state, struct err *err)
@@ -104,10 +112,13 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 
 	if (!state && catalog_id_is_zero(&g->newest.id))
 		return err_set(err, -ENOENT, "'%s' has no snapshot yet", g->project.path);
+	if (!state && g->last[0] == '\0')
+		return err_set(err, -ENOENT, "'%s' has automatic snapshots only; name one to go to",
+			       g->project.path);
 	if (state)
 		r = state_resolve(g->engine, g->store, state, &g->to, err);
 	else
-		r = engine_as_damage(err, snapshot_get(g->store, &g->newest.id, &g->to, err));
+		r = engine_as_damage(err, snapshot_find(g->store, g->last, &g->to, err));
 	if (r < 0)
 		return r;
 	if (!catalog_id_same(&g->to.project, &g->project.id))
@@ -204,6 +215,7 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 		.clone = g->clone.name,
 		.message = message,
 		.lacks = g->clone.name ? g->newest.lacks : NULL,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	if (s->created <= g->newest.created)
 		s->created = g->newest.created + 1;

@@ -95,6 +95,7 @@ static int prepare(struct taking *t, struct err *err)
 
 	t->is_new = catalog_id_is_zero(&t->project.id);
 	snap->created = engine_now();
+	snap->made = t->reuse ? SNAPSHOT_MADE_AUTOMATICALLY : SNAPSHOT_MADE_BY_USER;
 	if (t->is_new) {
 		t->project.created = snap->created;
 		r = catalog_id_new(&t->project.id, err);

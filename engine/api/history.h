@@ -15,6 +15,7 @@ struct engine_snapshot {
 	size_t n_tags;
 	int64_t created; /* nanoseconds since 1970 */
 	uint64_t files, bytes;
+	bool automatic; /* nobody asked for it: taken before a rollback, a run, for a clone, ... */
 };
 
 void engine_snapshot_done(struct engine_snapshot *s);
@@ -70,7 +71,7 @@ struct engine_history {
 	size_t n;
 };
 
-/* Newest first.  `clone` NULL: those of the project itself. */
+/* Newest first, automatic ones too.  `clone` NULL: those of the project itself. */
 NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_history *ret,
 			 struct err *err);
 

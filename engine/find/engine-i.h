@@ -85,7 +85,13 @@ NODISCARD int project_choose(struct engine *e, struct store *s, const char *name
 NODISCARD int history_load(struct store *s, const struct catalog_id *project,
 			   const struct clone *clone, struct engine_history *ret, struct err *err);
 
-/* The newest of a project, by its record.  -ENOENT if there is none. */
+/* Leave out the automatic ones, as "@" and a bare rollback count; unless there are no others. */
+void history_keep_users(struct engine_history *h);
+
+/* Did nobody ask for it? */
+bool history_is_automatic(const struct snapshot *s);
+
+/* The newest of a project, automatic or not, by its record.  -ENOENT if there is none. */
 NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
 			     struct snapshot *ret, struct err *err);
 
@@ -101,7 +107,10 @@ NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *re
 
 /* --- take.c ----------------------------------------------------------------------------- */
 
-/* engine_take(), done here.  `reuse`: a state that the parent has already needs no other snapshot. */
+/*
+ * engine_take(), done here.  `reuse`: nobody asked for a snapshot, so it is an automatic one, and a
+ * state that the parent has already needs no other.
+ */
 NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
 			    struct engine_taken *ret, struct err *err);
 

@@ -9,6 +9,39 @@
 
 /* --- listing ---------------------------------------------------------------------------- */
 
+/* A record from before version 4 does not say: there the messages that only we give tell. */
+bool history_is_automatic(const struct snapshot *s)
+{
+	static const char *const ours[] = { "before rollback to ", "before promotion of ",
+					    "before undo of ",     "before rebase onto ",
+					    "before run ",         "rebase of " };
+
+	if (s->made != SNAPSHOT_MADE_UNKNOWN)
+		return s->made == SNAPSHOT_MADE_AUTOMATICALLY;
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+		if (strncmp(s->message, ours[i], strlen(ours[i])) == 0)
+			return true;
+	return false;
+}
+
+void history_keep_users(struct engine_history *h)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n; i++)
+		n += !h->list[i].automatic;
+	if (n == 0)
+		return;
+	n = 0;
+	for (size_t i = 0; i < h->n; i++) {
+		if (h->list[i].automatic)
+			engine_snapshot_done(&h->list[i]);
+		else
+			h->list[n++] = h->list[i];
+	}
+	h->n = n;
+}
+
 static char *id_text(const struct catalog_id *id, char text[ENGINE_ID_SIZE])
 {
 	_Static_assert(ENGINE_ID_SIZE == CATALOG_HEX_SIZE, "one id, two names for its size");
@@ -23,6 +56,7 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 		.created = s->created,
 		.files = s->files,
 		.bytes = s->bytes,
+		.automatic = history_is_automatic(s),
 	};
 
 	id_text(&s->id, copy.id);

@@ -10,6 +10,7 @@ static const struct field wire_snapshot_fields[] = {
 	FIELD(FIELD_INT, struct engine_snapshot, created),
 	FIELD(FIELD_UINT, struct engine_snapshot, files),
 	FIELD(FIELD_UINT, struct engine_snapshot, bytes),
+	FIELD(FIELD_BOOL, struct engine_snapshot, automatic),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_snapshot, "tags", tags, n_tags, NULL),
 };
 const struct fields wire_snapshot = FIELDS(struct engine_snapshot, wire_snapshot_fields);

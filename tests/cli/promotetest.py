@@ -37,7 +37,7 @@ def log(w):
 
 def kept(w):
     """All that a promotion could leave: snapshots, receipts, clones, journals, stages."""
-    got = log(w)
+    got = w.ok("log", "--all", "--json").json("snap.log/1", "snapshots", "receipts")
     clones = w.ok("list", "--json").json("snap.list/1", "clones")["clones"]
     journal = w.store / "journal"
     return ([s["snapshot"] for s in got["snapshots"]],

@@ -346,7 +346,7 @@ def a_terminal_gets_colours_and_a_pager(w):
     assert shown == b"left\r\n"
     status, shown, _ = on_terminal(w, "diff", "try", "--stat", env={"PAGER": pager})
     assert b"3 files changed" in (w.top / "paged").read_bytes()
-    for words in (("log",), ("log", "--graph")):
+    for words in (("log", "--all"), ("log", "--graph")):
         status, shown, _ = on_terminal(w, *words, env={"PAGER": pager})
         assert (status, shown) == (0, b"left\r\n"), shown
         assert b"just now" in (w.top / "paged").read_bytes()

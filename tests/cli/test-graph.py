@@ -58,8 +58,8 @@ def a_line_of_history_is_a_line(w: World):
 @test
 def the_graph_is_of_all_and_not_of_one(w: World):
     grown(w)
-    for flag in ("--graph", "--all"):
-        w.snap("log", flag, "a").fails(2, "'a'", "hint: snapcow log a")
+    w.snap("log", "--graph", "a").fails(2, "'a'", "hint: snapcow log --all a")
+    assert len(w.ok("-q", "log", "--all", "a").out.split()) == 2
     w.snap("log", "nope").fails(4, "'nope'", "hint: snapcow list --all")
     w.snap("log", "--graph", cwd=w.top).fails(4, "hint: snapcow init")
 

@@ -246,7 +246,7 @@ def a_spare_one_that_waits_is_for_others(w: World):
     while w.ok("start", "--json").json("snap.start/1")["spare"] not in ("ready", "warm"):
         assert time.monotonic() < until, "there is no spare clone"
         time.sleep(0.05)
-    snapshot = w.ok("log", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
+    snapshot = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
     assert is_private(clone(w, "--from", snapshot))
     assert w.ok("start", "--json").json("snap.start/1")["spare"] in ("ready", "warm")
     assert not is_private(w.ok("clone", "--from", snapshot).out.decode().strip())
@@ -255,11 +255,11 @@ def a_spare_one_that_waits_is_for_others(w: World):
 @private_test
 def no_run_uses_it_and_nothing_is_left_of_the_attempt(w: World):
     path = clone(w, "-n", "mine")
-    before = w.ok("log", "--json").json("snap.log/1")
+    before = w.ok("log", "--all", "--json").json("snap.log/1")
     w.snap("run", "mine", "--", "true").fails(1, "clone 'mine' is private", "not root",
                                              "clone --from mine")
     w.snap("run", "mine", "--rm", "--json", "--", "true").fails_json(1, "E_PERMISSION")
-    assert w.ok("log", "--json").json("snap.log/1") == before
+    assert w.ok("log", "--all", "--json").json("snap.log/1") == before
     assert path.is_dir() and w.ok("runs", "--json").json("snap.runs/1")["runs"] == []
     name = Path(w.ok("clone", "--from", "mine").out.decode().strip()).name
     w.ok("run", name, "--", "true")

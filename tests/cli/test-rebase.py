@@ -66,7 +66,8 @@ def a_clone_gets_what_the_project_got_and_keeps_its_changes(w):
     assert diff(w, "c") == {"both": "modified", "mine": "added"}
     status = w.ok("status", "--json", "c").json("snap.status/1", "stale")
     assert status["stale"]["changed"] == 0, status
-    log = w.ok("log", "--json").json("snap.log/1")["snapshots"]
+    log = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]
+    log = [s for s in log if s["origin"] == "."]
     assert log[0]["snapshot"] == got["onto"] and log[0]["message"] == "rebase of c", log
 
 
@@ -77,17 +78,17 @@ def a_rollback_takes_a_rebase_back_with_its_base(w):
     (w.project / "README.md").write_text("project\n")
     before = base(w, "c")
     got = rebase(w, "c")
-    log = w.ok("log", "--json", "c").json("snap.log/1")["snapshots"]
+    log = w.ok("log", "--all", "--json", "c").json("snap.log/1")["snapshots"]
     assert log[0]["snapshot"] == got["saved"], log
     assert log[0]["message"] == f"before rebase onto {got['onto']}", log
-    w.ok("rollback", "c")
+    after = w.ok("-q", "rollback", "c", got["saved"]).out.decode().strip()
     assert base(w, "c") == before and diff(w, "c") == {"mine": "added"}
     assert (top / "README.md").read_text() == "first\n"
     # What a promotion brings is what the clone did, and not the project's own edit taken back.
     w.ok("promote", "c")
     assert (w.project / "README.md").read_text() == "project\n"
     # And forth again: the state after the rebase has its own base.
-    w.ok("rollback", "c", "c@")
+    w.ok("rollback", "c", after)
     assert base(w, "c") == got["onto"] and (top / "README.md").read_text() == "project\n"
 
 
@@ -96,9 +97,9 @@ def a_clone_without_changes_can_be_rebased_and_taken_back(w):
     top = clone(w, "c")
     before = base(w, "c")
     (w.project / "README.md").write_text("project\n")
-    rebase(w, "c")
+    saved = rebase(w, "c")["saved"]
     assert (top / "README.md").read_text() == "project\n" and diff(w, "c") == {}
-    w.ok("rollback", "c")
+    w.ok("rollback", "c", saved)
     assert base(w, "c") == before and (top / "README.md").read_text() == "first\n"
 
 
@@ -110,9 +111,9 @@ def a_base_that_a_snapshot_had_outlives_the_rule_of_a_gc(w):
     for i in range(3):
         (w.project / "README.md").write_text(f"{i}\n")
         w.take()
-    rebase(w, "c")
+    saved = rebase(w, "c")["saved"]
     w.ok("gc", "--keep-last", "1")
-    w.ok("rollback", "c")
+    w.ok("rollback", "c", saved)
     assert base(w, "c") == before and diff(w, "c") == {"mine": "added"}
 
 
@@ -122,15 +123,15 @@ def what_both_changed_in_the_same_place_changes_nothing(w):
     (top / "README.md").write_text("clone\n")
     (w.project / "README.md").write_text("project\n")
     (w.project / "new").write_text("new\n")
-    before, log = base(w, "c"), w.ok("log", "--json").out
+    before, log = base(w, "c"), w.ok("log", "--all", "--json").out
     w.snap("rebase", "c").fails(5, "nothing is rebased: 'README.md' conflicts (content)",
                                 "rebase --conflict markers c", "show .:README.md",
                                 "show c:README.md")
     data = w.snap("rebase", "--json", "c").fails_json(5, "E_CONFLICT")["data"]
     assert [(c["path"], c["kind"]) for c in data["conflicts"]] == [("README.md", "content")], data
     assert data["conflicts"][0]["base"] == f"{before}:README.md", data
-    assert base(w, "c") == before and w.ok("log", "--json").out == log
-    assert w.ok("log", "--json", "c").json("snap.log/1")["snapshots"] == []
+    assert base(w, "c") == before and w.ok("log", "--all", "--json").out == log
+    assert w.ok("log", "--all", "--json", "c").json("snap.log/1")["snapshots"] == []
     assert (top / "README.md").read_text() == "clone\n" and not (top / "new").exists()
 
 
@@ -318,7 +319,7 @@ def a_git_folder_that_both_changed_stays_the_clones_as_a_whole(w):
     assert git(top, "rev-parse", "HEAD") == head and git(top, "for-each-ref") == refs
     assert (top / "README.md").read_text() == "second\n"
     git(top, "fsck", "--strict", "--no-dangling")
-    text = w.ok("rollback", "c").out
+    text = w.ok("rollback", "c", got["saved"]).out
     assert text and b"left alone: .git" in w.ok("rebase", "c").out
 
 

@@ -90,8 +90,8 @@ def a_project_goes_back_to_all_that_it_was(w):
     status = {p["path"]: p["status"] for p in got["paths"]}
     assert status["new/file"] == "deleted" and status["docs/a.txt"] == "added", status
     assert status["README.md"] == "modified" and got["changed"] == len(got["paths"]), got
-    log = w.ok("log", "--json").json("snap.log/1")["snapshots"]
-    assert log[0]["snapshot"] == got["saved"], log
+    log = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]
+    assert log[0]["snapshot"] == got["saved"] and log[0]["automatic"], log
     assert log[0]["message"] == f"before rollback to {first}", log
     # And forth again, to what was kept.
     again = rollback(w, got["saved"])
@@ -107,7 +107,7 @@ def a_dry_run_of_a_project_changes_and_keeps_nothing(w):
     got = rollback(w, "--dry-run")
     assert got["dry_run"] is True and got["saved"] is None and got["changed"] > 5, got
     assert picture(w.project) == before
-    assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
+    assert len(w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]) == 1
     text = w.ok("rollback", "-n").out.decode()
     assert "D new/file\n" in text and "M README.md\n" in text and "would go back" in text, text
     done = rollback(w)
@@ -117,13 +117,13 @@ def a_dry_run_of_a_project_changes_and_keeps_nothing(w):
 @test
 def going_back_to_what_is_there_changes_and_keeps_nothing(w):
     fill(w.project)
-    w.take()
+    first = w.take()
     for _ in range(2):
         got = rollback(w)
         assert got["changed"] == 0 and got["saved"] is None and got["paths"] == [], got
     wreck(w.project)
     rollback(w, "@")
-    assert rollback(w, "@-1")["changed"] == 0
+    assert rollback(w, first)["changed"] == 0
 
 
 @test
@@ -135,7 +135,7 @@ def no_git_leaves_git_as_it_is(w):
     assert not any(p["path"].startswith(".git") for p in got["paths"]), got
     assert (w.project / ".git" / "HEAD").read_text() == "ref: refs/heads/other\n"
     assert (w.project / "README.md").read_text() == "first\n"
-    rollback(w, "@-1")
+    rollback(w)
     assert (w.project / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
 
 
@@ -212,7 +212,7 @@ def what_cannot_be_replaced_takes_all_back_and_leaves_no_snapshot(w):
         before = picture(w.project)
         w.snap("rollback").fails(1, "README.md")
         assert picture(w.project) == before
-        assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
+        assert len(w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]) == 1
     finally:
         subprocess.run(["chattr", "-i", w.project / "README.md"], check=True)
     rollback(w)
@@ -267,7 +267,7 @@ def what_cannot_be_taken_back_is_in_a_snapshot_that_stays(w):
         said = act.communicate()[1].decode()
         if act.returncode != 5 or (w.project / "f0").read_text() != "first\nmore\n":
             continue  # it was done, or not begun
-        newest = w.ok("log", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
+        newest = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
         assert newest in said, said
         assert w.ok("show", f"{newest}:f0").out.decode() == f"second {n}\n"
         astray += 1
@@ -399,7 +399,7 @@ def what_cannot_be_read_now_fails_the_rollback_or_stays_as_it_is(w):
     assert closed.read_text() == "precious"
     # What was kept does not have it either, and so does not want it gone.
     os.chown(closed, NOBODY, NOBODY)
-    snap("rollback", "@")
+    snap("rollback", went.out.split()[-1])
     assert (w.project / "README.md").read_text() == "second\n"
     assert closed.read_text() == "precious"
     snap("stop")
@@ -574,7 +574,7 @@ def a_clone_goes_back_while_it_is_in_use_without_a_remount(w):
     assert picture(path) == fresh and os.stat(path).st_dev == mounted
     assert find_ls(path) == listed
     # What was kept can be had again, and is in the clone's own history.
-    log = w.ok("log", "try", "--json").json("snap.log/1")["snapshots"]
+    log = w.ok("log", "--all", "try", "--json").json("snap.log/1")["snapshots"]
     assert log[0]["snapshot"] == got["saved"], log
     rollback(w, "try", got["saved"])
     assert (path / "README.md").read_text() == "second\n"
@@ -634,7 +634,7 @@ def a_dry_run_of_a_clone_changes_nothing(w):
     assert got["paths"] == [{"path": "README.md", "status": "modified"}], got
     assert got["saved"] is None and (path / "README.md").read_text() == "second\n"
     assert rollback(w, "try")["changed"] == 1
-    assert rollback(w, "try", "@")["changed"] == 0
+    assert rollback(w, "try")["changed"] == 0
 
 
 @test

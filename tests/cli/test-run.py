@@ -367,12 +367,12 @@ def a_terminal_of_its_own_is_given(w):
 # --- named clones -----------------------------------------------------------------------------
 
 @live_test
-def a_snapshot_is_taken_before_and_rollback_undoes_the_run(w):
+def a_snapshot_is_taken_before_and_going_back_to_it_undoes_the_run(w):
     path = clone(w)
     (path / "mine").write_text("mine")
     got = sh(w, "rm -rf * .[a-z]*; echo ruin > ruin", "try")
     assert got["before"] and not (path / "mine").exists() and (path / "ruin").exists(), got
-    w.ok("rollback", "try")
+    w.ok("rollback", "try", got["before"])
     assert (path / "mine").read_text() == "mine" and not (path / "ruin").exists()
     assert (path / "src" / "main.c").exists()
 
@@ -387,7 +387,7 @@ def a_snapshot_that_would_be_the_same_is_not_taken_again(w):
     sh(w, "echo x > x", "try")
     second = sh(w, "true", "try")["before"]
     assert second != first
-    log = w.ok("log", "--json", "try").json("snap.log/1")["snapshots"]
+    log = w.ok("log", "--all", "--json", "try").json("snap.log/1")["snapshots"]
     assert [s["snapshot"] for s in log] == [second] and "before run" in log[0]["message"], log
 
 
@@ -397,7 +397,7 @@ def without_a_snapshot_the_changes_are_told_all_the_same(w):
     (path / "before").write_text("x")
     got = sh(w, "echo x > x", "try", "--no-snapshot")
     assert got["before"] is None and got["changed"]["paths"] == [{"path": "x", "status": "A"}], got
-    assert w.ok("log", "--json", "try").json("snap.log/1")["snapshots"] == []
+    assert w.ok("log", "--all", "--json", "try").json("snap.log/1")["snapshots"] == []
 
 
 @live_test

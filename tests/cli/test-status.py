@@ -34,7 +34,7 @@ def paths_that_changed_in_the_project_are_told_as_they_are_now(w):
                                     {"path": "only", "status": "added"}], got
     assert got["truncated"] is False
     # Looking takes no snapshot, and what was taken back is no change.
-    assert len(w.ok("log", "--json").json("snap.log/1")["snapshots"]) == 1
+    assert len(w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"]) == 1
     (w.project / "README.md").write_text("first\n")
     assert status(w, "try")["stale"]["both"] == []
 

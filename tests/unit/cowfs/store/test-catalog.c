@@ -72,6 +72,7 @@ static struct snapshot sample_snapshot(const struct shelf *sh, const struct cata
 		.bytes = UINT64_MAX,
 		.lacks = lacks,
 		.base = id_a,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 }
 
@@ -480,7 +481,7 @@ static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;
 
-	CHECK_EQ(buf_append_u8(&v, 3), 0);
+	CHECK_EQ(buf_append_u8(&v, 4), 0);
 	CHECK_EQ(buf_append(&v, id_b.b, sizeof(id_b.b)), 0);
 	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
 	CHECK_EQ(buf_append_u32(&v, 5), 0);
@@ -493,6 +494,7 @@ static struct buf sample_record(void)
 	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(lacks)), 0);
 	CHECK_EQ(buf_append_str(&v, lacks), 0);
 	CHECK_EQ(buf_append(&v, id_a.b, sizeof(id_a.b)), 0);
+	CHECK_EQ(buf_append_u64(&v, SNAPSHOT_MADE_AUTOMATICALLY), 0);
 	return v;
 }
 
@@ -585,7 +587,7 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("version");
 	CLEANUP(buf_done) struct buf v = sample_record();
 
-	v.data[0] = 4;
+	v.data[0] = 5;
 	refuses(&sh, v.data, v.len, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
@@ -629,7 +631,7 @@ TEST(a_snapshot_written_before_it_told_what_it_lacks_lacks_nothing)
 	struct err err = { 0 };
 
 	v.data[0] = 1;
-	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE);
+	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE - 8);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.message, message);
@@ -644,11 +646,26 @@ TEST(a_snapshot_written_before_clones_were_rebased_names_no_base)
 	struct err err = { 0 };
 
 	v.data[0] = 2;
-	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE);
+	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE - 8);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.lacks, lacks);
 	CHECK(catalog_id_is_zero(&got.base));
+}
+
+TEST(a_snapshot_written_before_it_told_who_wanted_it_does_not_know)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-made");
+	CLEANUP(buf_done) struct buf v = sample_record();
+	CLEANUP(snapshot_done) struct snapshot got = { .made = 7 };
+	struct err err = { 0 };
+
+	v.data[0] = 3;
+	put_record(&sh, &id_a, v.data, v.len - 8);
+	shelf_commit(&sh);
+	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
+	CHECK(same_id(&got.base, &id_a));
+	CHECK_EQ(got.made, SNAPSHOT_MADE_UNKNOWN);
 }
 
 TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
