@@ -194,6 +194,15 @@ void layer_set_expiry(struct layer *l, int64_t expires)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void layer_set_base(struct layer *l, const struct catalog_id *base)
+{
+	pthread_mutex_lock(&l->lock);
+	l->record.base = *base;
+	l->record.start = (struct catalog_id){ 0 };
+	node_mark(l, l->top); /* also if a persist is under way */
+	pthread_mutex_unlock(&l->lock);
+}
+
 void layer_leave_run(struct layer *l)
 {
 	pthread_mutex_lock(&l->lock);

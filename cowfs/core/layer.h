@@ -272,6 +272,9 @@ void layer_set_quota(struct layer *l, uint64_t quota);
 /* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
 void layer_set_expiry(struct layer *l, int64_t expires);
 
+/* Another snapshot is the base of the clone, whose content stays.  The same. */
+void layer_set_base(struct layer *l, const struct catalog_id *base);
+
 /* The clone ends with no run.  The same. */
 void layer_leave_run(struct layer *l);
 

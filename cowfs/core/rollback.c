@@ -344,8 +344,10 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 	nm->record = l->record;
 	nm->record.root = nm->root;
 	nm->record.next_ino = l->next_ino;
-	if (nm->how->to)
+	if (nm->how->to) {
 		nm->record.base = nm->how->to->id;
+		nm->record.start = (struct catalog_id){ 0 };
+	}
 	if (r >= 0 && prepare(&s) < 0)
 		r = err_nomem(err);
 	if (r < 0)
@@ -364,6 +366,7 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 		return r;
 	l->record.root = nm->root;
 	l->record.base = nm->record.base;
+	l->record.start = nm->record.start;
 	l->state.id = nm->root;
 	switch_all(&s);
 	*ret = s.changes;

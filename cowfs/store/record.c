@@ -22,7 +22,7 @@
 #define NO_ROOT  SIZE_MAX
 
 /* One more than the longest row of the table has. */
-#define FIELDS_MAX 14
+#define FIELDS_MAX 16
 
 enum field_type {
 	FIELD_END,
@@ -85,7 +85,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
-		.version = 4,
+		.version = 5,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -102,10 +102,11 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, no_xattrs), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, run), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, meta), 4 },
+			{ FIELD_ID, offsetof(struct clone, start), 5 },
 		},
 	},
 	[REF_RECEIPT] = {
-		.version = 1,
+		.version = 2,
 		.size = sizeof(struct receipt),
 		.name = { FIELD_ID, offsetof(struct receipt, id) },
 		.root = NO_ROOT,
@@ -123,6 +124,8 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct receipt, created) },
 			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, sha256) },
 			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, checks) },
+			{ FIELD_ID, offsetof(struct receipt, next_base), 2 },
+			{ FIELD_NUMBER, offsetof(struct receipt, base_due), 2 },
 		},
 	},
 };

@@ -59,7 +59,7 @@ struct tag {
 struct clone {
 	char *name; /* owned */
 	struct object_id root;
-	struct catalog_id base; /* the snapshot it started from */
+	struct catalog_id base; /* what counts as changed is what differs from this snapshot */
 	struct catalog_id project;
 	int64_t created;
 	int64_t expires;    /* 0: never */
@@ -71,6 +71,8 @@ struct clone {
 	uint64_t private;   /* not 0: for root alone, whom no permission stops */
 	uint64_t no_xattrs; /* not 0: private, and attributes can be neither seen nor set */
 	uint64_t run;       /* id of the run that it was made for and ends with; 0: none */
+	/* The snapshot of another clone that it started as; zero: it started as its base. */
+	struct catalog_id start;
 };
 
 enum receipt_kind {
@@ -92,7 +94,7 @@ struct receipt {
 	uint64_t state; /* enum receipt_state */
 	struct catalog_id project;
 	struct catalog_id before, after; /* snapshots */
-	struct catalog_id base;          /* that a clone started from; or none */
+	struct catalog_id base;          /* that the clone had; or none */
 	struct catalog_id undoes;        /* the receipt that this one takes back; or none */
 	char *clone;                     /* owned; whose changes they were, or NULL */
 	char *who;                       /* owned; the name of who did it */
@@ -100,6 +102,8 @@ struct receipt {
 	int64_t created;
 	char *sha256; /* owned; in hex, of what changed (docs/guide/promote.md); or NULL */
 	char *checks; /* owned; a JSON object: what was run on it first; or NULL */
+	struct catalog_id next_base; /* of a promotion: that the clone has since; or none */
+	uint64_t base_due; /* not 0: the clone's base may not fit the state yet (clone-base-i.h) */
 };
 
 void project_done(struct project *p);

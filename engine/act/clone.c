@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "engine/host/host-i.h"
 
+#define ANCESTORS_MAX 100000
+
 /* --- what it starts from ---------------------------------------------------------------- */
 
 /* As it is now, for the state of a clone or (NULL) of the project. */
@@ -15,24 +17,34 @@ static int base_now(struct engine *e, const char *clone, const struct engine_clo
 		    struct snapshot *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options options = {
+	CLEANUP(project_done) struct project project = { 0 };
+	AUTO_FREE char *here = clone ? NULL : clone_here(e);
+	struct engine_take_options options = {
 		.clone = clone,
 		.skip_unreadable = of->skip_unreadable,
 		.watch = of->watch,
 	};
 	int r;
 
+	/* In a clone the project is not where the command was given. */
+	if (here) {
+		r = project_around(e, e->store, &project, err);
+		if (r < 0)
+			return r;
+		options.dir = project.path;
+	}
 	r = take_snapshot(e, &options, true, &taken, err);
 	if (r < 0)
 		return r;
 	return engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, ret, err));
 }
 
-static int find_base(struct engine *e, const struct engine_clone_options *options,
-		     struct snapshot *ret, struct err *err)
+static int find_start(struct engine *e, const struct engine_clone_options *options,
+		      struct snapshot *ret, struct err *err)
 {
 	CLEANUP(state_done) struct state state = { 0 };
-	const char *from = options->from;
+	AUTO_FREE char *here = options->from ? NULL : clone_here(e);
+	const char *from = here ? here : options->from;
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
@@ -47,20 +59,56 @@ static int find_base(struct engine *e, const struct engine_clone_options *option
 	return 0;
 }
 
+/*
+ * The nearest state of the project that a snapshot descends from: itself, the base that its clone
+ * had then, or, of an old record that does not tell, the first of its ancestors that is the project's.
+ */
+static int find_base(struct store *s, const struct snapshot *start, struct catalog_id *ret,
+		     struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot at = { 0 };
+	struct catalog_id next = start->parent;
+	int r = 0;
+
+	*ret = start->id;
+	if (!start->clone)
+		return 0;
+	if (!catalog_id_is_zero(&start->base)) {
+		r = snapshot_get(s, &start->base, &at, err);
+		if (r >= 0)
+			*ret = start->base;
+		return r == -ENOENT ? 0 : r;
+	}
+	/* Bounded: a damaged record may lead round in a circle. */
+	for (unsigned i = 0; i < ANCESTORS_MAX && !catalog_id_is_zero(&next); i++) {
+		snapshot_done(&at);
+		r = snapshot_get(s, &next, &at, err);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+		if (!at.clone) {
+			*ret = at.id;
+			return 0;
+		}
+		next = at.parent;
+	}
+	return 0;
+}
+
 /* --- names ------------------------------------------------------------------------------ */
 
 /* Clones on their way into the store. */
 struct making {
 	struct engine *engine;
 	const struct engine_clone_options *options;
-	struct snapshot base;
+	struct snapshot start;  /* what it shows at first */
+	struct catalog_id base; /* the state of the project that this descends from */
 	struct project project;
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
 static void making_done(struct making *m)
 {
-	snapshot_done(&m->base);
+	snapshot_done(&m->start);
 	project_done(&m->project);
 	engine_clones_done(&m->clones);
 }
@@ -160,6 +208,7 @@ static int begin(struct making *m, struct err *err)
 static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct catalog_id none = { 0 };
 	const int64_t now = engine_now();
 	int r;
 
@@ -168,9 +217,9 @@ static int put_records(struct making *m, struct err *err)
 		struct engine_clone *c = &m->clones.list[i];
 		const struct clone record = {
 			.name = c->name,
-			.root = m->base.root,
-			.base = m->base.id,
-			.project = m->base.project,
+			.root = m->start.root,
+			.base = m->base,
+			.project = m->start.project,
 			.created = now,
 			.expires = m->options->ttl_ms > 0
 				       ? now + (int64_t)m->options->ttl_ms * 1000000
@@ -180,8 +229,11 @@ static int put_records(struct making *m, struct err *err)
 			.private = m->options->private,
 			.no_xattrs = m->options->private && m->options->no_xattrs,
 			.run = m->options->run,
+			.start = catalog_id_same(&m->base, &m->start.id) ? none : m->start.id,
 		};
 
+		catalog_id_hex(&m->base, c->base);
+		c->compared = catalog_id_same(&m->base, &m->start.id);
 		c->created = record.created;
 		c->expires = record.expires;
 		c->quota = record.quota;
@@ -196,16 +248,19 @@ static int put_records(struct making *m, struct err *err)
 /* What it starts from may have been forgotten since it was found. */
 static int put_all(struct making *m, struct err *err)
 {
-	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	CLEANUP(snapshot_done) struct snapshot start = { 0 };
 	struct host *h = m->engine->host;
 	char hex[CATALOG_HEX_SIZE];
 	int r;
 
 	pthread_rwlock_rdlock(&h->snapshots);
-	r = snapshot_get(h->store, &m->base.id, &base, err);
+	r = snapshot_get(h->store, &m->start.id, &start, err);
 	if (r == -ENOENT)
 		r = err_set(err, r, "snapshot '%s' was removed just now",
-			    catalog_id_hex(&m->base.id, hex));
+			    catalog_id_hex(&m->start.id, hex));
+	/* Here, where it cannot go away any more. */
+	if (r >= 0)
+		r = find_base(h->store, &m->start, &m->base, err);
 	if (r >= 0)
 		r = put_records(m, err);
 	pthread_rwlock_unlock(&h->snapshots);
@@ -222,7 +277,7 @@ static int mount_one(struct making *m, size_t i, struct err *err)
 	if (r < 0)
 		return r;
 	/* The spare one is open to others. */
-	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->base.root, err)
+	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->start.root, err)
 					      : live_mount(h, name, err);
 }
 
@@ -258,8 +313,6 @@ static int describe(struct making *m, struct err *err)
 		c->project = strdup(m->project.path);
 		if (!c->project)
 			return err_nomem(err);
-		catalog_id_hex(&m->base.id, c->base);
-		c->compared = true;
 	}
 	m->clones.project = strdup(m->project.path);
 	return m->clones.project ? 0 : err_nomem(err);
@@ -282,9 +335,9 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 
 	r = begin(&m, err);
 	if (r >= 0)
-		r = find_base(e, options, &m.base, err);
+		r = find_start(e, options, &m.start, err);
 	if (r >= 0)
-		r = engine_as_damage(err, project_get(e->store, &m.base.project, &m.project, err));
+		r = engine_as_damage(err, project_get(e->store, &m.start.project, &m.project, err));
 	if (r >= 0)
 		r = describe(&m, err);
 	if (r >= 0)
@@ -294,7 +347,7 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 	if (r < 0)
 		return r;
 	expect_expiry(e->host, m.clones.list[0].expires);
-	spare_follow(e->host->spare, &m.base);
+	spare_follow(e->host->spare, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };

@@ -87,8 +87,10 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	struct naming *n = ctx;
 
 	(void)err;
-	if (!n->except || strcmp(c->name, n->except) != 0)
-		keep(n, &c->base);
+	if (n->except && strcmp(c->name, n->except) == 0)
+		return 0;
+	keep(n, &c->base);
+	keep(n, &c->start);
 	return 0;
 }
 

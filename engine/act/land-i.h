@@ -36,6 +36,11 @@ struct landing_act {
 	struct snapshot *after;
 	/* The receipt under which `after` waited for its checks: now it gets its place.  Or zero. */
 	struct catalog_id pending;
+	/*
+	 * Of a promotion: the base that the clone is to have then.  Its strings are borrowed; it gets
+	 * an id, unless `after` has that tree.  Or NULL.
+	 */
+	struct snapshot *base;
 	struct engine_watch watch;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cowfs/store/pin.h"
+#include "engine/act/clone-base-i.h"
 #include "engine/act/forget-i.h"
 #include "snapshot/apply/apply.h"
 
@@ -93,7 +94,7 @@ void landing_close(struct landing *l)
 
 /* What was put, so that it can be taken out again. */
 struct puts {
-	struct catalog_id before, after, receipt; /* zero: not by us */
+	struct catalog_id before, after, base, receipt; /* zero: not by us */
 };
 
 static int take_out(struct batch *b, const struct catalog_id *receipt, struct err *err)
@@ -155,6 +156,23 @@ static int put_after(struct landing *l, struct batch *b, const struct landing_ac
 	return r < 0 ? r : snapshot_put(b, after, waited ? REF_REPLACE : REF_NEW, err);
 }
 
+static int put_base(struct batch *b, const struct landing_act *act, struct puts *puts,
+		    struct catalog_id *ret, struct err *err)
+{
+	struct snapshot *base = act->base;
+	int r;
+
+	if (!base)
+		return 0;
+	*ret = act->after->id;
+	if (object_id_equal(&base->root, &act->after->root))
+		return 0;
+	r = catalog_id_new(&base->id, err);
+	base->base = base->id; /* what goes back to it has it as its base again */
+	*ret = puts->base = base->id;
+	return r < 0 ? r : snapshot_put(b, base, REF_NEW, err);
+}
+
 static int keep(struct landing *l, const struct landing_act *act, struct receipt *receipt,
 		struct puts *puts, struct err *err)
 {
@@ -168,6 +186,8 @@ static int keep(struct landing *l, const struct landing_act *act, struct receipt
 	if (r >= 0)
 		r = put_after(l, b, act, &receipt->before, puts, err);
 	receipt->after = act->after->id;
+	if (r >= 0)
+		r = put_base(b, act, puts, &receipt->next_base, err);
 	if (r >= 0)
 		r = receipt_begin(b, receipt, err);
 	puts->receipt = receipt->id;
@@ -185,6 +205,8 @@ static int forget_puts(struct store *s, const struct puts *puts, struct err *err
 		r = take_out(b, &puts->receipt, err);
 	if (r >= 0 && !catalog_id_is_zero(&puts->after))
 		r = forget_add_id(&f, s, &puts->after, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->base))
+		r = forget_add_id(&f, s, &puts->base, err);
 	if (r >= 0 && !catalog_id_is_zero(&puts->before))
 		r = forget_add_id(&f, s, &puts->before, err);
 	if (r >= 0)
@@ -300,6 +322,8 @@ void landing_recover_all(struct host *h)
 		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
 	for (size_t i = 0; i < report.n; i++)
 		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
-	if (r >= 0)
+	if (r >= 0) {
 		receipt_sweep(h);
+		clone_base_settle(h);
+	}
 }

@@ -15,11 +15,13 @@
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/xattrs.h"
+#include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/rules-i.h"
+#include "snapshot/diff/changes.h"
 #include "snapshot/text/ignore.h"
 
 struct promoting {
@@ -38,6 +40,7 @@ struct promoting {
 	struct landing landing;
 	struct merge merge;
 	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
+	struct object_id pinned_next;         /* the base that the clone is to have; the same */
 	struct plan plan;
 	int64_t now;
 	char *checks;    /* what options->checks says */
@@ -51,6 +54,8 @@ static void promoting_done(struct promoting *p)
 		store_unpin(p->store, OBJECT_TREE, &p->pinned);
 	if (!object_id_is_zero(&p->pinned_base))
 		store_unpin(p->store, OBJECT_TREE, &p->pinned_base);
+	if (!object_id_is_zero(&p->pinned_next))
+		store_unpin(p->store, OBJECT_TREE, &p->pinned_next);
 	if (p->landing.engine)
 		landing_close(&p->landing);
 	plan_done(&p->plan);
@@ -343,6 +348,72 @@ static int plan_all(struct promoting *p, struct err *err)
 
 /* --- landing ---------------------------------------------------------------------------- */
 
+/*
+ * What the clone has landed is no change of its own any more: its base becomes the old one with
+ * those paths as the clone has them.  Not as the project has them, whose own changes the clone has
+ * not got: they would look as if the clone had taken them back.
+ */
+static int merge_next_base(struct promoting *p, struct object_id *ret, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(merge_done) struct merge m = { 0 };
+	const struct merge_options options = {
+		.no_renames = true,
+		.take = takes,
+		.take_ctx = p,
+		.now = p->now,
+	};
+	struct changes moved = { 0 };
+	int r;
+
+	/* If nobody else changed the project, that is what lands. */
+	r = changes_count(p->store, &p->base.root, &p->landing.now.root, &moved, err);
+	if (r < 0)
+		return r;
+	if (moved.added + moved.modified + moved.deleted == 0) {
+		*ret = p->merge.root;
+		return 0;
+	}
+	r = batch_begin(p->store, &b, err);
+	if (r >= 0)
+		r = merge_trees(b, &p->base.root, &p->base.root, &p->theirs_root, &options, &m,
+				err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(p->store, OBJECT_TREE, &m.root, err);
+	if (r >= 0)
+		*ret = p->pinned_next = m.root;
+	return r;
+}
+
+static int fill_next_base(struct promoting *p, struct snapshot *base, char *message,
+			  struct err *err)
+{
+	struct root root;
+	int r;
+
+	*base = (struct snapshot){
+		.parent = p->base.id,
+		.project = p->project.id,
+		.clone = p->clone.name,
+		.message = message,
+		.created = engine_now(),
+		.lacks = p->base.lacks,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
+	};
+	if (base->created <= p->clone.created)
+		base->created = p->clone.created + 1;
+	r = merge_next_base(p, &base->root, err);
+	if (r >= 0)
+		r = root_get(p->store, &base->root, &root, err);
+	if (r < 0)
+		return r;
+	base->files = root.top.below.files;
+	base->bytes = root.top.below.bytes + root.in_links.bytes;
+	return 0;
+}
+
 static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
 {
 	struct root root;
@@ -417,7 +488,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	CLEANUP(landed_done) struct landed landed = { 0 };
 	struct engine_promotion *res = &p->result;
 	struct pending *pending;
-	struct snapshot after;
+	struct snapshot after, base;
 	struct landing_act act = {
 		.receipt = receipt_of(p),
 		.message = before,
@@ -429,6 +500,10 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
 	r = fill_after(p, &after, message, err);
+	if (r >= 0 && p->clone.name) {
+		r = fill_next_base(p, &base, message, err);
+		act.base = &base;
+	}
 	if (r < 0)
 		return r;
 	if (pending) {
@@ -461,8 +536,12 @@ static int go(struct promoting *p, struct err *err)
 
 	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run)
 		return 0;
-	if (plan_is_empty(&p->plan)) /* somebody took it back by hand, perhaps */
-		return p->options->undo ? receipt_undone(p->store, &p->undoes.id, err) : 0;
+	if (p->options->undo &&
+	    plan_is_empty(&p->plan)) /* somebody took it back by hand, perhaps */
+		return receipt_undone(p->store, &p->undoes.id, err);
+	/* Other times of the same bytes are no change, and nothing for an undo to find. */
+	if (!p->options->undo && plan_count(&p->plan) == 0)
+		return 0;
 	if (asprintf(&before, "before %s %s", what, of) < 0)
 		before = NULL;
 	if (asprintf(&message, "%s %s", what, of) < 0)
@@ -524,12 +603,17 @@ int promote_do(struct engine *e, const struct promote_options *options,
 	if (r >= 0 && options->checks && !p.checks)
 		r = err_nomem(err);
 	if (r >= 0) {
+		clone_base_settle(e->host);
 		spare_rest(e->host->spare);
 		r = promote(&p, err);
 		spare_rested(e->host->spare);
 	}
 	if (r < 0)
 		return r;
+	/* Nobody takes a second turn while holding one. */
+	if (p.landing.engine)
+		landing_close(&p.landing);
+	clone_base_settle(e->host);
 	p.result.dry_run = options->asked->dry_run;
 	p.result.clone = p.clone.name ? strdup(p.clone.name) : NULL;
 	p.result.project = strdup(p.project.path);

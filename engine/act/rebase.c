@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cowfs/store/pin.h"
+#include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/find/conflicts-i.h"
@@ -446,8 +447,10 @@ int rebase_do(struct engine *e, const struct engine_rebase_options *options,
 	const uint64_t start = engine_clock_ms();
 	int r = engine_store(e, STORE_WRITE, &p.store, err);
 
-	if (r >= 0)
+	if (r >= 0) {
+		clone_base_settle(e->host);
 		r = rebase(&p, err);
+	}
 	if (r < 0)
 		return r;
 	p.result.dry_run = options->dry_run;

@@ -88,6 +88,7 @@ static int set_state(struct batch *b, struct store *s, const struct catalog_id *
 	if (r < 0)
 		return r;
 	ret->state = state;
+	ret->base_due = !catalog_id_is_zero(&ret->next_base);
 	return receipt_put(b, ret, REF_REPLACE, err);
 }
 
@@ -153,6 +154,7 @@ int receipt_landed(const char *path, const struct plan *plan, void *ctx, struct 
 	if (r >= 0)
 		r = batch_begin(store, &b, err);
 	receipt.state = RECEIPT_DONE;
+	receipt.base_due = !catalog_id_is_zero(&receipt.next_base);
 	if (r >= 0)
 		r = receipt_put(b, &receipt, REF_REPLACE, err);
 	if (r >= 0 && !catalog_id_is_zero(&receipt.undoes))
@@ -234,8 +236,13 @@ static void left_done(struct left *l)
 static int add_left(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct left *l = ctx;
+	int x = 0;
 
-	return unborn_by(r) ? forget_add_id(&l->forget, l->store, &r->after, err) : 0;
+	if (!unborn_by(r))
+		return 0;
+	if (!catalog_id_is_zero(&r->next_base) && !catalog_id_same(&r->next_base, &r->after))
+		x = forget_add_id(&l->forget, l->store, &r->next_base, err);
+	return x < 0 ? x : forget_add_id(&l->forget, l->store, &r->after, err);
 }
 
 static int remove_left(const struct receipt *r, void *ctx, struct err *err)

@@ -19,12 +19,13 @@ struct rolling {
 	const struct engine_rollback_options *options;
 	struct store *store;
 	struct project project;
-	struct clone clone;          /* its name NULL: the project itself */
-	struct snapshot to;          /* what is wanted */
-	struct snapshot base;        /* of a clone: what it has for a base now, ... */
-	struct snapshot rebase;      /* ... and had when `to` was taken; all zero: the same */
-	struct snapshot newest;      /* of the same origin; all zero: none */
-	char last[CATALOG_HEX_SIZE]; /* the newest that somebody asked for, else a clone's base */
+	struct clone clone;     /* its name NULL: the project itself */
+	struct snapshot to;     /* what is wanted */
+	struct snapshot base;   /* of a clone: what it has for a base now, ... */
+	struct snapshot rebase; /* ... and had when `to` was taken; all zero: the same */
+	struct snapshot newest; /* of the same origin; all zero: none */
+	char last
+	    [CATALOG_HEX_SIZE]; /* the newest that somebody asked for, else what a clone started as */
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
 	struct object_id now;
@@ -94,14 +95,14 @@ static int find_newest(struct rolling *g, struct err *err)
 	if (r >= 0 && h.n > 0)
 		r = snapshot_find(g->store, h.list[0].id, &g->newest, err);
 	else if (r >= 0 && g->clone.name)
-		r = snapshot_get(g->store, &g->clone.base, &g->newest, err);
+		r = snapshot_get(g->store, clone_start(&g->clone), &g->newest, err);
 	if (r < 0)
 		return engine_as_damage(err, r);
 	history_keep_users(&h);
 	if (h.n > 0 && !h.list[0].automatic)
 		memcpy(g->last, h.list[0].id, sizeof(g->last));
 	else if (g->clone.name)
-		catalog_id_hex(&g->clone.base, g->last);
+		catalog_id_hex(clone_start(&g->clone), g->last);
 	return 0;
 }
 

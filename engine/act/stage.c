@@ -314,6 +314,7 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 		     struct stage *ret, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	CLEANUP(clone_done) struct clone record = { 0 };
 	char name[sizeof(STAGE_NAME) + STAGE_RUN_SIZE];
 	const struct engine_clone_options options = {
 		.name = o->keep || o->wait ? NULL : name,
@@ -330,7 +331,10 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	if (r < 0)
 		return r;
 	c = &clones.list[0];
-	memcpy(ret->before, c->base, sizeof(ret->before));
+	r = clone_find(e->store, c->name, &record, err);
+	if (r < 0)
+		return r;
+	catalog_id_hex(clone_start(&record), ret->before);
 	ret->clone = TAKE_PTR(c->name);
 	ret->path = TAKE_PTR(c->path);
 	ret->project = TAKE_PTR(c->project);

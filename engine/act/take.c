@@ -83,7 +83,7 @@ static int find_parent(struct taking *t, struct err *err)
 	if (r >= 0 && h.n > 0)
 		r = snapshot_find(t->store, h.list[0].id, &t->parent, err);
 	else if (r >= 0 && clone)
-		r = snapshot_get(t->store, &clone->base, &t->parent, err);
+		r = snapshot_get(t->store, clone_start(clone), &t->parent, err);
 	return engine_as_damage(err, r);
 }
 

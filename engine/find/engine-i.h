@@ -172,7 +172,13 @@ char *clone_here(struct engine *e);
 NODISCARD int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
 			  struct clone *ret, struct err *err);
 
-/* What it was made of; that these are gone is damage. */
+/* The snapshot whose content it started with. */
+static inline const struct catalog_id *clone_start(const struct clone *c)
+{
+	return catalog_id_is_zero(&c->start) ? &c->base : &c->start;
+}
+
+/* Its project and its base; that these are gone is damage. */
 NODISCARD int clone_origin(struct store *s, const struct clone *c, struct project *ret,
 			   struct snapshot *ret_base, struct err *err);
 

@@ -92,6 +92,7 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.private = 1,
 		.no_xattrs = 2,
 		.run = UINT64_MAX,
+		.start = id_b,
 	};
 }
 
@@ -221,6 +222,7 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK_EQ(got.private, 1);
 	CHECK_EQ(got.no_xattrs, 2);
 	CHECK(got.run == UINT64_MAX);
+	CHECK(same_id(&got.start, &id_b));
 }
 
 TEST(a_receipt_comes_back_as_it_was)
@@ -244,6 +246,8 @@ TEST(a_receipt_comes_back_as_it_was)
 		.created = -7,
 		.sha256 = sum,
 		.checks = checks,
+		.next_base = id_c,
+		.base_due = 1,
 	};
 
 	CHECK(receipt_put(sh.b, &r, REF_NEW, &err) == 0);
@@ -260,6 +264,7 @@ TEST(a_receipt_comes_back_as_it_was)
 	CHECK_STR(got.who, who);
 	CHECK_STR(got.sha256, sum);
 	CHECK_STR(got.checks, checks);
+	CHECK(catalog_id_same(&got.next_base, &id_c) && got.base_due == 1);
 	CHECK(receipt_get(sh.s, &id_b, &bare, &err) == 0);
 	CHECK(!bare.clone && !bare.sha256 && !bare.checks);
 }
@@ -680,7 +685,7 @@ TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
 	put_raw(&sh, REF_CLONE, "one", 3, &sh.root, v.data, v.len);
 	v.data[0] = 2;
 	put_raw(&sh, REF_CLONE, "two", 3, &sh.root, v.data, v.len - 1);
-	v.data[0] = 5;
+	v.data[0] = 6;
 	put_raw(&sh, REF_CLONE, "three", 5, &sh.root, v.data, v.len);
 	shelf_commit(&sh);
 	CHECK_EQ(clone_get(sh.s, "one", &got, &err), -EBADMSG);
