@@ -15,7 +15,7 @@ static const struct opt clone_opts[] = {
 	OPT_STR('n', "name", "NAME", struct clone_args, name,
 		"call it that (default: two words nobody uses)"),
 	OPT_STR(0, "from", "STATE", struct clone_args, from,
-		"start from a snapshot or clone (default: the project)"),
+		"start from a snapshot or clone (default: here)"),
 	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
 	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
 		     "remove it after that time, once nobody uses it: 30m, 2h"),
@@ -33,6 +33,13 @@ static const struct opt clone_opts[] = {
 };
 _Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
+#define UNSAID UINT64_MAX /* --count was not given */
+
+static void clone_preset(void *args)
+{
+	((struct clone_args *)args)->count = UNSAID;
+}
+
 static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
 {
 	const struct clone_args *args = inv->args;
@@ -40,7 +47,7 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 	struct json j = out_json_begin(inv, &doc), list;
 
 	clones_set_json(j, &c->list[0]);
-	if (args->count > 0) {
+	if (args->count != UNSAID) {
 		list = json_set_array(j, "clones");
 		for (size_t i = 0; i < c->n; i++)
 			clones_set_json(json_add_object(list), &c->list[i]);
@@ -69,16 +76,13 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 static void hint(struct invocation *inv, int r)
 {
 	const struct clone_args *args = inv->args;
-	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
 
-	if (here)
-		cmd_hint(inv, "clone --from %s", here);
-	else if (r == -ECANCELED)
+	if (r == -ECANCELED)
 		cmd_hint(inv, "init .");
 	else if (r == -EACCES)
-		cmd_hint(inv, "clone --skip-unreadable");
-	else if (r == -EPERM && args->private)
-		cmd_hint(inv, "clone");
+		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+	else if (r == -EPERM && args->private && !args->no_xattrs)
+		cmd_hint_again(inv, &(struct hint_again){ .without = "private" });
 	else if (r == -ENOENT)
 		cmd_hint(inv, "log");
 	else if (r == -EEXIST)
@@ -104,7 +108,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	const struct engine_clone_options options = {
 		.name = args->name,
 		.from = args->from,
-		.count = args->count,
+		.count = args->count == UNSAID ? 1 : args->count,
 		.ttl_ms = args->ttl,
 		.quota = args->quota,
 		.strict = strict > 0,
@@ -117,6 +121,8 @@ static int clone_run(struct invocation *inv, struct err *err)
 
 	if (strict < 0)
 		return strict;
+	if (args->count == 0)
+		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
 	if (args->no_xattrs && !args->private)
 		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
 	r = engine_clone(inv->engine, &options, &clones, err);
@@ -135,7 +141,10 @@ const struct command cmd_clone = {
 	.group = "Clones",
 	.summary = "make a writable clone of the project and print its path",
 	.opts = clone_opts,
-	.details = "What is written in it changes neither the project nor any other clone.\n",
-	.examples = "clone --from @-1 --ttl 2h\nclone --count 8 -n agent --quota 2G\n",
+	.preset = clone_preset,
+	.details =
+	    "What is written in it changes nothing else. `Here` is the clone that holds the current\n"
+	    "directory, else the project.\n",
+	.examples = "clone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
 	.run = clone_run,
 };

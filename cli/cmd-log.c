@@ -6,6 +6,7 @@
 #include "cli/graph.h"
 #include "cli/pager.h"
 #include "cli/receipts.h"
+#include "engine/api/clone.h"
 
 struct log_args {
 	uint64_t count;
@@ -155,6 +156,8 @@ static int fold(struct view *v, struct engine_history *h, struct err *err)
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	AUTO_FREE char *here = inv->n_words > 0 ? NULL : engine_clone_here(inv->engine);
+	const char *clone = inv->n_words > 0 ? inv->words[0] : here;
 	CLEANUP(view_done) struct view v = { .inv = inv };
 	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
 	const struct log_args *args = inv->args;
@@ -166,14 +169,14 @@ static int log_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "'log --graph' is of all clones, not of '%s'",
 			       inv->words[0]);
 	}
-	if (inv->n_words == 0 && (args->all || args->graph))
+	if (args->graph || (!clone && args->all))
 		r = engine_log_all(inv->engine, &h, err);
 	else
-		r = engine_log(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &h, err);
+		r = engine_log(inv->engine, clone, &h, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list --all");
 	/* What was done to a project was not done to a clone. */
-	if (r >= 0 && inv->n_words == 0)
+	if (r >= 0 && (!clone || args->graph))
 		r = engine_receipts(inv->engine, &v.receipts, err);
 	if (r < 0)
 		return r;

@@ -153,7 +153,7 @@ const struct command cmd_promote = {
 	.details =
 	    "What the clone changed since it was made is merged with what the project is now, and\n"
 	    "lands all of it or not at all; nobody's edits are overwritten. A conflict (5), a path\n"
-	    "that the guard holds (7) or a check that fails (8) changes nothing. The project's .git\n"
+	    "that the guard holds (7) or a check that fails (8) changes nothing, and -n ends as that. The project's .git\n"
 	    "is left alone. `undo` takes it back.\n",
 	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
 		    "promote --path src/ --allow .github/workflows/ci.yml try\n",

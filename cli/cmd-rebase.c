@@ -95,7 +95,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rebased *r
 
 	err_set(&err, -ESTALE, "nothing is rebased: '%s' conflicts (%s)", c->path, c->kind);
 	promotions_more(&err, n);
-	cmd_hint(inv, "rebase --conflict markers %s", r->clone);
+	cmd_hint_again(inv, &(struct hint_again){ .option = "conflict", .value = "markers" });
 	for (size_t i = 0; i < ENGINE_CONFLICT_SIDES; i++)
 		if (c->sides[i])
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
@@ -127,13 +127,14 @@ static int rebase_run(struct invocation *inv, struct err *err)
 		return tell_conflicts(inv, &rebased);
 	if (inv->json) {
 		set_all(out_json_begin(inv, &doc), &rebased);
-		return json_print(&doc, inv->out, err);
-	}
-	if (inv->quiet && rebased.saved[0] != '\0')
+		r = json_print(&doc, inv->out, err);
+	} else if (inv->quiet && rebased.saved[0] != '\0') {
 		fprintf(inv->out, "%s\n", rebased.saved);
-	else if (!inv->quiet)
+	} else if (!inv->quiet) {
 		print_human(inv, &rebased);
-	return CMD_OK;
+	}
+	/* A dry run ends as the act would. */
+	return r < 0 ? r : rebased.conflicted ? CMD_CONFLICT : CMD_OK;
 }
 
 const struct command cmd_rebase = {

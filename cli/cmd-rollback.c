@@ -97,7 +97,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
 	else
 		err_set(&err, -ESTALE, "nothing is rolled back: '%s' %s, and %zu more like it",
 			first->path, first->why, r->n_conflicts - 1);
-	cmd_hint(inv, "rollback %.*s", OUT_SHORT_ID, r->to);
+	cmd_hint_again(inv, &(struct hint_again){ 0 });
 	return fail_with(inv, CMD_CONFLICT, &err, fill_conflicts, r);
 }
 
@@ -106,7 +106,7 @@ static void hint(struct invocation *inv, int r)
 	if (r == -ENOENT)
 		cmd_hint(inv, "log --all");
 	else if (r == -EACCES)
-		cmd_hint(inv, "rollback --skip-unreadable");
+		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
 }
 
 static int rollback_run(struct invocation *inv, struct err *err)

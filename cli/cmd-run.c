@@ -15,6 +15,7 @@
 #include "cli/refusals.h"
 #include "cli/run-args.h"
 #include "cli/runs.h"
+#include "engine/api/clone.h"
 static const struct opt run_opts[] = {
 	RUN_OPTS,
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
@@ -229,6 +230,8 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 {
 	const struct run_args *args = inv->args;
 	AUTO_FREE const char **argv = NULL;
+	AUTO_FREE char *here =
+	    waits || args->keep || inv->n_before > 0 ? NULL : engine_clone_here(inv->engine);
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
 	int r;
@@ -245,6 +248,8 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 		return err_nomem(err);
 	for (int i = inv->n_before; i < inv->n_words; i++)
 		argv[i - inv->n_before] = inv->words[i];
+	if (here)
+		options.clone = here;
 	options.argv = argv;
 	options.net = net;
 	options.waits = waits;
@@ -288,7 +293,8 @@ const struct command cmd_run = {
 	.opts = run_opts,
 	.preset = run_preset,
 	.details =
-	    "Without CLONE on a new clone of the project as it is now, which is removed after it.\n"
+	    "Without CLONE on the clone that holds the current directory, else on a new one of the\n"
+	    "project as it is now, which is removed after it.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
 	    "an empty /tmp and home, and no network. Before it an automatic snapshot of CLONE\n"
 	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"

@@ -1,5 +1,7 @@
 #include "cli/taken.h"
 
+#include "engine/api/clone.h"
+
 struct snapshot_args {
 	const char *message;
 	const char *tag;
@@ -18,8 +20,9 @@ _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX"
 static int snapshot_run(struct invocation *inv, struct err *err)
 {
 	const struct snapshot_args *args = inv->args;
+	AUTO_FREE char *here = inv->n_words > 0 ? NULL : engine_clone_here(inv->engine);
 	struct engine_take_options options = {
-		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
+		.clone = inv->n_words > 0 ? inv->words[0] : here,
 		.message = args->message,
 		.tag = args->tag,
 		.skip_unreadable = args->skip_unreadable,
@@ -36,6 +39,7 @@ const struct command cmd_snapshot = {
 	.max_words = 1,
 	.opts = snapshot_opts,
 	.details =
+	    "Without CLONE: the clone that holds the current directory, else the project.\n"
 	    "Everything in the project's directory is kept, ignored and untracked files too. Of a\n"
 	    "clone, all that was written before, also by programs that are still running in it.\n"
 	    "What the store has already costs no space again. When this returns, the snapshot\n"

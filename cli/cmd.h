@@ -51,8 +51,10 @@ struct invocation {
 	bool json, quiet, color;
 	struct progress *progress; /* of a long act; ended before the result is printed */
 
-	const char *program;        /* the name it was called by, for hints */
-	const char *dir, *store;    /* as given with -C and --store, or NULL */
+	const char *program;     /* the name it was called by, for hints */
+	const char *dir, *store; /* as given with -C and --store, or NULL */
+	const char *
+	    *typed; /* owned; what came behind the command's name, in its order, NULL at the end */
 	char *hints[CMD_HINTS_MAX]; /* owned */
 	size_t n_hints;
 };
@@ -88,6 +90,22 @@ void cmd_hint(struct invocation *inv, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The same with words behind the text that somebody else chose, a NULL at the end: each quoted. */
 void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words);
+
+/* What is different from the call that was typed; NULL in all of it: nothing. */
+struct hint_again {
+	const char *command; /* another one, that gets the options in `only` alone and no words */
+	const char *const *only; /* their long names, a NULL at the end */
+	const char *option,
+	    *value;          /* is given too, as '--option value' or, without one, '--option' */
+	const char *without; /* is not given */
+	const char *word;    /* comes last */
+};
+
+/*
+ * The same for a call that repeats what was typed, so that it does no less than was asked for: a
+ * hint that dropped a check would land unchecked what it was to guard.
+ */
+void cmd_hint_again(struct invocation *inv, const struct hint_again *again);
 
 extern const struct command cmd_check, cmd_clone, cmd_completion, cmd_doctor, cmd_diff, cmd_gc,
     cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs, cmd_mount, cmd_ps, cmd_profile, cmd_promote,

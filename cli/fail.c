@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/utf8.h"
+#include "cli/help.h"
 
 struct kind {
 	int code;
@@ -135,6 +136,99 @@ void cmd_hint(struct invocation *inv, const char *fmt, ...)
 		args = NULL;
 	if (args)
 		cmd_hint_words(inv, args, NULL);
+}
+
+/* The option that an argument names; NULL: none.  *ret_next if its value is the argument behind it. */
+static const struct opt *option_of(const struct command *c, const char *arg, bool *ret_next)
+{
+	const size_t len = strcspn(arg, "=");
+
+	*ret_next = false;
+	for (int own = 1; own >= 0; own--) {
+		const struct opt *table = own ? c->opts : global_opts;
+
+		for (const struct opt *o = table; o && o->kind != OPT_KIND_END; o++) {
+			const bool is_long = strncmp(arg, "--", 2) == 0 && o->long_name &&
+					     strlen(o->long_name) + 2 == len &&
+					     strncmp(arg + 2, o->long_name, len - 2) == 0;
+			const bool is_short =
+			    arg[0] == '-' && o->short_name != '\0' && arg[1] == o->short_name;
+
+			if (!is_long && !is_short)
+				continue;
+			*ret_next =
+			    opt_takes_value(o) && (is_long ? arg[len] == '\0' : arg[2] == '\0');
+			return o;
+		}
+	}
+	return NULL;
+}
+
+static bool is_named(const struct opt *o, const char *name)
+{
+	return o && name && o->long_name && strcmp(o->long_name, name) == 0;
+}
+
+static bool is_repeated(const struct opt *o, const struct hint_again *again)
+{
+	/* -C and --store stand before the command; an option keeps the last value. */
+	if (o && (o->short_name == 'C' || is_named(o, "store") || is_named(o, again->without)))
+		return false;
+	if (is_named(o, again->option) && o->kind != OPT_KIND_LIST)
+		return false;
+	if (!again->only)
+		return true;
+	for (const char *const *name = again->only; *name; name++)
+		if (is_named(o, *name))
+			return true;
+	return false;
+}
+
+static size_t repeat_typed(const struct invocation *inv, const struct hint_again *again,
+			   const char **words)
+{
+	const char **typed = inv->typed;
+	size_t n = 0;
+	bool next;
+
+	for (; *typed && strcmp(*typed, "--") != 0; typed++) {
+		const struct opt *o = option_of(inv->command, *typed, &next);
+		const bool repeated = is_repeated(o, again);
+
+		next &= typed[1] != NULL;
+		if (repeated)
+			words[n++] = *typed;
+		if (repeated && next)
+			words[n++] = typed[1];
+		typed += next;
+	}
+	while (!again->only && *typed)
+		words[n++] = *typed++;
+	return n;
+}
+
+void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
+{
+	AUTO_FREE char *option = NULL;
+	AUTO_FREE const char **words = NULL;
+	size_t n = 0, typed = 0;
+
+	while (inv->typed && inv->typed[typed])
+		typed++;
+	words = calloc(typed + 4, sizeof(*words));
+	if (!words || !inv->typed ||
+	    (again->option && asprintf(&option, "--%s", again->option) < 0))
+		return;
+	if (again->only)
+		n = repeat_typed(inv, again, words);
+	if (option)
+		words[n++] = option;
+	if (option && again->value)
+		words[n++] = again->value;
+	if (!again->only)
+		n += repeat_typed(inv, again, words + n);
+	words[n] = again->word;
+	cmd_hint_words(inv, again->command ? again->command : inv->command->name, words);
 }
 
 /* --- reporting -------------------------------------------------------------------------- */

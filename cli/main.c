@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -200,6 +201,10 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 	int r;
 
 	asked = asks_for_json(argc, argv);
+	/* Parsing moves them about; without memory there is a hint less. */
+	inv->typed = calloc((size_t)argc, sizeof(*inv->typed));
+	for (int i = 1; inv->typed && i < argc; i++)
+		inv->typed[i - 1] = argv[i];
 	join_opts(inv->command->opts, table);
 	if (inv->command->preset)
 		inv->command->preset(args->own);
@@ -283,5 +288,6 @@ int main(int argc, char **argv)
 		status = fail_report(&inv, status, &err);
 	for (size_t i = 0; i < inv.n_hints; i++)
 		free(inv.hints[i]);
+	free(inv.typed);
 	return finish_output(inv.out, status);
 }

@@ -260,6 +260,23 @@ void promotions_more(struct err *err, size_t n)
 		snprintf(err->msg + len, sizeof(err->msg) - len, ", and %zu more", n - 1);
 }
 
+/* A try leaves the clone, and a promotion of that is to be no less careful. */
+static void hint_again(struct invocation *inv, const struct engine_promotion *p, const char *option,
+		       const char *value)
+{
+	static const char *const careful[] = { "check", "allow", "conflict", "markers", NULL };
+	struct hint_again again = { .option = option, .value = value };
+
+	if (inv->command == &cmd_try) {
+		again.command = "promote";
+		again.only = careful;
+		again.word = p->clone;
+	} else if (p->undone[0] && inv->n_words == 0) {
+		again.word = p->undone;
+	}
+	cmd_hint_again(inv, &again);
+}
+
 static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
 {
 	const char *act = p->undone[0] ? "undone" : "promoted";
@@ -269,11 +286,7 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 
 	err_set(&err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, shown(c->path), c->kind);
 	promotions_more(&err, n);
-	if (p->undone[0])
-		cmd_hint(inv, "undo --conflict markers %.*s", OUT_SHORT_ID, p->undone);
-	else
-		cmd_hint_words(inv, "promote --conflict markers",
-			       (const char *[]){ p->clone, NULL });
+	hint_again(inv, p, "conflict", "markers");
 	for (size_t i = 0; i < 3; i += 2)
 		if (c->sides[i])
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
@@ -288,7 +301,7 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 	err_set(&err, -ECANCELED, "nothing is promoted: '%s' is held by rule '%s': %s", h->path,
 		h->why, why_of(h->why));
 	promotions_more(&err, p->n_held);
-	cmd_hint_words(inv, "promote --allow", (const char *[]){ h->path, p->clone, NULL });
+	hint_again(inv, p, "allow", h->path);
 	cmd_hint(inv, "promote --rules");
 	return fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
 }
@@ -315,14 +328,24 @@ static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
 	else
 		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
 	promotions_more(&err, p->n_meanwhile);
-	if (!p->undone[0])
-		cmd_hint(inv, "promote %s", p->clone);
+	hint_again(inv, p, NULL, NULL);
 	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
+}
+
+/* A dry run tells its plan, and ends as the act would. */
+static int code_of(const struct engine_promotion *p)
+{
+	if (!p->dry_run)
+		return CMD_OK;
+	return p->end == ENGINE_CONFLICTS ? CMD_CONFLICT
+	       : p->end == ENGINE_HELD    ? CMD_REFUSED
+					  : CMD_OK;
 }
 
 int promotions_tell(struct invocation *inv, const struct engine_promotion *p, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
+	int r = CMD_OK;
 
 	switch (p->dry_run ? ENGINE_PROMOTED : p->end) {
 	case ENGINE_CONFLICTS:
@@ -338,13 +361,13 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 	}
 	if (inv->json) {
 		promotions_set_json(out_json_begin(inv, &doc), p);
-		return json_print(&doc, inv->out, err);
-	}
-	if (inv->quiet && p->id[0] != '\0')
+		r = json_print(&doc, inv->out, err);
+	} else if (inv->quiet && p->id[0] != '\0') {
 		fprintf(inv->out, "%s\n", p->id);
-	else if (!inv->quiet)
+	} else if (!inv->quiet) {
 		print_human(inv, p);
-	return CMD_OK;
+	}
+	return r < 0 ? r : code_of(p);
 }
 
 /* The log is read by whoever asks for it; only cowfsd ends what was begun. */

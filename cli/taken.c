@@ -5,7 +5,6 @@
 #include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "engine/api/clone.h"
 
 static int print_json(const struct invocation *inv, const struct engine_taken *t, struct err *err)
 {
@@ -86,16 +85,12 @@ static void print_human(const struct invocation *inv, const struct engine_taken 
 
 static void hint(struct invocation *inv, int r, const struct engine_take_options *options)
 {
-	AUTO_FREE char *here = r == -ECANCELED ? engine_clone_here(inv->engine) : NULL;
-
-	if (here)
-		cmd_hint(inv, "snapshot %s", here);
-	else if (r == -ECANCELED)
+	if (r == -ECANCELED)
 		cmd_hint(inv, "init .");
 	else if (r == -ENOENT && options->clone)
 		cmd_hint(inv, "list --all");
 	else if (r == -EACCES && !options->clone)
-		cmd_hint(inv, "snapshot --skip-unreadable");
+		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
 }
 
 int taken_run(struct invocation *inv, struct engine_take_options options, struct err *err)

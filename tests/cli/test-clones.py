@@ -118,6 +118,8 @@ def a_name_is_given_once_in_a_store(w: World):
         w.snap("clone", f"--name={bad}").fails(2)
     w.snap("clone", "-n", "x" * 63, "--count", "10").fails(2)
     w.snap("clone", "--count", "1001").fails(2)
+    w.snap("clone", "--count", "0").fails(2, "--count")
+    assert list(listed(w)) == ["try"]
 
 
 @mounted_test
@@ -286,12 +288,17 @@ def inside_of_a_clone_commands_know_where_they_are(w: World):
     assert w.ok("status", "--json", cwd=src).json("snap.status/1")["clone"] == "try"
     assert w.ok("-q", "list", cwd=src).out == b"try\n"
     assert w.ok("-q", "log", cwd=src).out == w.ok("-q", "log").out
-    w.snap("snapshot", cwd=src).fails(7, "inside the store", "hint: snapcow snapshot try")
-    w.snap("init", ".", cwd=src).fails(7)
-    w.snap("clone", cwd=src).fails(7, "hint: snapcow clone --from try")
-    clone(w, "-n", "other", "--from", "try", cwd=src)
+    w.snap("init", ".", cwd=src).fails(7, "inside the store")
+    (src / "new").write_text("new\n")
+    taken = w.ok("snapshot", "--json", cwd=src).json("snap.snapshot/1")
+    assert taken["origin"] == "try", taken
+    assert w.ok("-q", "log", cwd=src).out.decode().split() == [taken["snapshot"]]
+    other = Path(clone(w, "-n", "other", cwd=src)["path"])
+    assert (other / "src" / "new").exists() and not (w.project / "src" / "new").exists()
+    plain = Path(clone(w, "-n", "plain", "--from", ".", cwd=src)["path"])
+    assert not (plain / "src" / "new").exists(), "'.' is the project"
     (w.top / "link").symlink_to(path)
-    w.snap("snapshot", cwd=w.top / "link").fails(7)
+    assert w.ok("snapshot", "--json", cwd=w.top / "link").json("snap.snapshot/1")["origin"] == "try"
     w.snap("init", str(w.top / "link")).fails(7)
 
 

@@ -216,8 +216,8 @@ def a_conflict_changes_nothing_and_each_side_can_be_shown(w):
     said = w.snap("promote", "try").fails(5, "'both'", "content", "promote --conflict markers try")
     assert b"hint: snapcow show try:both" in said.err, said
     assert (kept(w), picture(w.project)) == before
-    # A dry run tells it and is no failure.
-    got = promote(w, "try", "--dry-run")
+    # A dry run tells the same as a plan, and ends as the act.
+    got = w.snap("promote", "--json", "try", "--dry-run").json("snap.promote/1", status=5)
     assert got["conflicts"][0]["path"] == "both" and got["dry_run"], got
     assert (kept(w), picture(w.project)) == before
 
@@ -411,8 +411,8 @@ def a_check_sees_exactly_the_merged_tree(w):
     assert [c["run"] for c in receipt["checks"]] == [c["run"] for c in got["checks"]], receipt
     assert (receipt["before"], receipt["after"]) == (got["before"], got["after"]), receipt
     assert receipt["sha256"] == got["sha256"] and receipt["kind"] == "promotion", receipt
-    after = kept(w)
-    assert after[2:] == before[2:] and len(after[0]) == len(before[0]) + 2, after
+    after = kept(w)  # with what was there, what landed, and the clone's new base
+    assert after[2:] == before[2:] and len(after[0]) == len(before[0]) + 3, after
 
 
 @test
@@ -640,7 +640,8 @@ def undo_of_what_was_edited_in_the_same_place_is_a_conflict(w):
     assert b"of the clone" in w.ok("show", data["conflicts"][0]["base"]).out
     assert (kept(w), picture(w.project)) == before
     w.snap("undo").fails(5, "conflicts", f"undo --conflict markers {done['promotion'][:8]}")
-    assert undo(w, "--dry-run")["conflicts"] and (kept(w), picture(w.project)) == before
+    plan = w.snap("undo", "--json", "--dry-run").json("snap.undo/1", status=5)
+    assert plan["conflicts"] and (kept(w), picture(w.project)) == before
     undo(w, "--conflict", "theirs")
     assert (w.project / "both").read_text() == text()
 

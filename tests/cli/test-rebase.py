@@ -161,7 +161,7 @@ def a_dry_run_of_a_rebase_changes_and_keeps_nothing(w):
     assert base(w, "c") == before and w.ok("log", "--json", "--all").out == log
     (top / "README.md").write_text("clone\n")
     (w.project / "README.md").write_text("project\n")
-    text = w.ok("rebase", "-n", "c").out.decode()
+    text = w.snap("rebase", "-n", "c").ends(5).out.decode()
     assert "would rebase c" in text and "conflict: README.md (content)" in text, text
 
 
