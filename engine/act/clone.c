@@ -341,11 +341,19 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 	if (r >= 0)
 		r = describe(&m, err);
 	if (r >= 0)
+		r = engine_wanted(e, err);
+	if (r >= 0)
 		r = put_all(&m, err);
 	if (r >= 0)
 		r = mount_all(&m, err);
 	if (r < 0)
 		return r;
+	/* Who went meanwhile has not seen them. */
+	r = engine_wanted(e, err);
+	if (r < 0) {
+		unmake(&m);
+		return r;
+	}
 	expect_expiry(e->host, m.clones.list[0].expires);
 	spare_follow(e->host->spare, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;

@@ -20,8 +20,8 @@ static bool is_forgotten(const struct ref *ref, void *ctx)
 	       forget_goes(ctx, &id);
 }
 
-static int collect(struct store *s, struct forget *without, const struct engine_watch *watch,
-		   struct gc_progress *ret, struct err *err)
+static int collect(struct engine *e, struct store *s, struct forget *without,
+		   const struct engine_watch *watch, struct gc_progress *ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
 	int r;
@@ -38,6 +38,10 @@ static int collect(struct store *s, struct forget *without, const struct engine_
 
 		if (watch->fn)
 			watch->fn(&p, watch->ctx);
+		/* What is freed is freed, and the rest is found by the next. */
+		r = engine_wanted(e, err);
+		if (r < 0)
+			break;
 	}
 	return r;
 }
@@ -83,6 +87,8 @@ int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct 
 
 	r = engine_store(e, STORE_WRITE, &s, err);
 	if (r >= 0)
+		r = engine_wanted(e, err);
+	if (r >= 0)
 		r = forget_by_rule(e->host, options, &forget, &gc.forgotten, err);
 	if (r < 0)
 		return r;
@@ -93,7 +99,8 @@ int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct 
 	if (r >= 0)
 		r = store_sizes(s, &before, err);
 	if (r >= 0)
-		r = collect(s, options->dry_run ? &forget : NULL, &options->watch, &progress, err);
+		r = collect(e, s, options->dry_run ? &forget : NULL, &options->watch, &progress,
+			    err);
 	if (r >= 0)
 		r = store_checkpoint(s, err);
 	if (r >= 0)

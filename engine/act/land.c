@@ -298,7 +298,10 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 {
 	struct receipt receipt = act->receipt;
 	struct puts puts = { 0 };
-	int r = keep(l, act, &receipt, &puts, err);
+	int r = engine_wanted(l->engine, err);
+
+	if (r >= 0)
+		r = keep(l, act, &receipt, &puts, err);
 
 	free(receipt.who);
 	if (r < 0)

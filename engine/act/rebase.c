@@ -406,7 +406,9 @@ static int act(struct rebasing *p, struct err *err)
 
 	if (asprintf(&onto, "rebase of %s", p->clone.name) < 0)
 		onto = NULL;
-	r = onto ? put_onto(p, onto, err) : err_nomem(err);
+	r = onto ? engine_wanted(p->engine, err) : err_nomem(err);
+	if (r >= 0)
+		r = put_onto(p, onto, err);
 	if (r < 0)
 		return r;
 	if (asprintf(&saved, "before rebase onto %s", catalog_id_hex(&p->onto.id, hex)) < 0) {

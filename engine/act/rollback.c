@@ -271,6 +271,9 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	r = compare(g, 0, err);
 	if (r < 0 || g->options->dry_run || (plan_is_empty(&g->plan) && !rebases))
 		return r;
+	r = engine_wanted(g->engine, err);
+	if (r < 0)
+		return r;
 	r = layer_rebase(layer, &how, &changes, err);
 	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
 		engine_warn(g->engine,

@@ -204,6 +204,8 @@ int survey_capture(struct engine *e, const struct project *p, struct batch *b,
 		.skip_unreadable = options->skip_unreadable,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,
+		.stop = e->left,
+		.stop_ctx = e->left_ctx,
 	};
 	int r = end_interrupted(e, p, err);
 

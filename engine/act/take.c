@@ -127,6 +127,9 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 	t->is_same = t->reuse && history_holds(&t->parent, &t->snapshot.root, &t->snapshot.base);
 	if (t->is_same)
 		return 0;
+	r = engine_wanted(t->engine, err);
+	if (r < 0)
+		return r;
 	if (t->is_new)
 		r = project_put(b, &t->project, REF_NEW, err);
 	if (r >= 0)

@@ -2,8 +2,8 @@
  * serve-i.h - cowfsd's end of the control socket: who is connected, what is under way.
  *
  * A connection has a thread, in which its questions are answered one after the other; so a
- * long act holds up nobody else.  One that began goes on to its end, whether or not
- * whoever asked for it still listens.
+ * long act holds up nobody else.  One whose asker goes ends before it changes anything that others
+ * see, and leaves nothing; one that is past that goes on to its end.
  */
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -197,7 +198,7 @@ bool server_drain(struct server *s, unsigned ms)
 
 /* --- answering -------------------------------------------------------------------------- */
 
-/* Nobody who left early, and nobody who does not listen, stops an act. */
+/* Nobody who does not listen stops an act; who has left is found out by engine_wanted(). */
 static void send_aside(struct connection *c, const struct json_doc *doc)
 {
 	struct err ignored = { 0 };
@@ -235,6 +236,15 @@ static int send_error(struct connection *c, int code, const struct err *why, str
 	return control_write(c->control.fd, &doc, true, err);
 }
 
+/* A peer that closed its end hangs up; our own end may be shut for reading by server_drain(). */
+static bool has_left(void *ctx)
+{
+	const struct connection *c = ctx;
+	struct pollfd p = { .fd = c->control.fd };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 static const struct verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
@@ -261,6 +271,8 @@ static int act(struct connection *c, const char *name, struct json question, str
 	e.kept = &c->kept;
 	e.warn = send_warning;
 	e.warn_ctx = c;
+	e.left = has_left;
+	e.left_ctx = c;
 	if (!verb)
 		return err_set(err, -ENOTSUP, "cowfsd does not know how to '%s'", name);
 	r = json_end(question.doc, err);

@@ -29,7 +29,15 @@ struct engine {
 	int (*may_read)(struct engine *e, const char *dir, struct err *err);
 	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
 	void *warn_ctx;
+	bool (*left)(void *ctx); /* in cowfsd: has whoever asks gone?  NULL: nobody asks */
+	void *left_ctx;
 };
+
+/*
+ * Does somebody wait for the act?  -ECONNABORTED if not.  To be asked before a commit that others
+ * will see, so that nothing turns up that nobody wants any more.
+ */
+NODISCARD int engine_wanted(struct engine *e, struct err *err);
 
 /* We went on, and who asked should know. */
 void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -276,7 +276,10 @@ NODISCARD int walk_init(struct walk *w, struct batch *b, const char *path,
 			bool careful, struct err *err);
 void walk_done(struct walk *w);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
-void walk_tell(struct walk *w); /* how far it is */
+void walk_tell(struct walk *w); /* how far it is, and ask whether to go on */
+
+/* Nobody wants it any more: it ends as soon as each thread has done what it is at. */
+void walk_stop(struct walk *w);
 
 /* Now and then: says how far all are, if that is for this one to say, and it is time to. */
 void walk_pulse(struct worker *k);

@@ -33,6 +33,14 @@ static void fail(struct walk *w, int code, const struct err *err)
 	pthread_mutex_unlock(&w->lock);
 }
 
+void walk_stop(struct walk *w)
+{
+	struct err err = { 0 };
+	int r = err_set(&err, -ECONNABORTED, "'%s': nobody waits for it any more", w->path);
+
+	fail(w, r, &err);
+}
+
 /* There are directories in it to be entered. */
 static void offer(struct walk *w, struct dir *d)
 {

@@ -189,6 +189,8 @@ void walk_tell(struct walk *w)
 {
 	struct capture_stats s;
 
+	if (w->options->stop && w->options->stop(w->options->stop_ctx))
+		walk_stop(w);
 	if (!w->options->progress)
 		return;
 	pthread_mutex_lock(&w->links.lock);
@@ -349,7 +351,7 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 		r = worker_init(&w->workers[i], w, err);
 		w->n_workers++;
 	}
-	w->workers[0].tells = options->progress != NULL;
+	w->workers[0].tells = options->progress || options->stop;
 	w->workers[0].due = in_a_while();
 	return r;
 }

@@ -46,6 +46,9 @@ struct capture_options {
 	unsigned threads;             /* 0: as many as there are processors */
 	capture_progress_fn progress; /* or NULL */
 	void *progress_ctx;
+	/* Asked as often, in the same thread: true ends the capture with -ECONNABORTED.  Or NULL. */
+	bool (*stop)(void *ctx);
+	void *stop_ctx;
 };
 
 /* What could not be read. */

@@ -497,18 +497,6 @@ def what_is_no_question_gets_an_answer_and_hurts_nobody(w: World):
 
 
 @test
-def a_command_whose_caller_left_goes_on_to_its_end(w: World):
-    w.take()
-    line = Line(w)
-    line.greet()
-    line.send(question(w, "take", project=None, clone=None, message="alone", tag=None,
-                       skip_unreadable=False))
-    line.close()
-    wait_for(lambda: len(w.ok("-q", "log").out.split()) == 2)
-    assert b"alone" in w.ok("log").out
-
-
-@test
 def a_caller_that_does_not_listen_holds_nobody_up(w: World):
     w.take()
     lines = [Line(w) for _ in range(20)]
@@ -594,6 +582,54 @@ def a_daemon_of_another_user_is_not_trusted(w: World):
     w.snap("snapshot", "--json").fails_json(1, "E_PERMISSION")
     assert impostor.asked == []
     impostor.end()
+
+
+# --- who leaves -------------------------------------------------------------------------------
+
+def ask_and_go(w, verb, **options):
+    """Have the daemon find the question only when whoever asked has gone already."""
+    (pid,) = w.daemons()
+    line = Line(w)
+    line.greet()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        line.send(question(w, verb, **options))
+        line.close()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: w.snap("stop").status == 0)  # which it refuses while it is at work
+
+
+def everything(w):
+    got = w.ok("log", "--all", "--json").json("snap.log/1")
+    listed = w.ok("list", "--all", "--json").json("snap.list/1")["clones"]
+    return ([s["snapshot"] for s in got["snapshots"]], [r["receipt"] for r in got["receipts"]],
+            sorted(c["clone"] for c in listed), (w.project / "README.md").read_bytes())
+
+
+CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
+         "private": False, "no_xattrs": False, "skip_unreadable": False}
+TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "skip_unreadable": False}
+ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
+            "dry_run": False}
+
+
+@test
+def an_act_whose_asker_has_gone_leaves_nothing(w: World):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "try")
+    w.take("try")
+    (w.store / "clones" / "try" / "new").write_text("new\n")
+    (w.project / "README.md").write_text("second\n")
+    before = everything(w)
+    for verb, options in (("take", TAKE), ("take", {**TAKE, "clone": "try"}), ("clone", CLONE),
+                          ("clone", {**CLONE, "from": "try"}), ("rollback", ROLLBACK),
+                          ("rollback", {**ROLLBACK, "first": "try"})):
+        ask_and_go(w, verb, **options)
+        assert everything(w) == before, (verb, options)
+        assert (w.store / "clones" / "try" / "new").exists()
+    w.ok("check")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,33 @@ TEST(progress_is_told_and_at_the_end_it_is_all)
 	CHECK_EQ(last, 1001);
 }
 
+static bool after_three(void *ctx)
+{
+	unsigned *asked = ctx;
+
+	return ++*asked > 3;
+}
+
+static void ignore_progress(const struct capture_stats *so_far, void *ctx)
+{
+	(void)so_far;
+	(void)ctx;
+}
+
+TEST(a_capture_that_nobody_wants_any_more_ends)
+{
+	CLEANUP(scene_done) struct scene sc = scene_new("stop");
+	unsigned asked = 3;
+	struct capture_options options = { .stop = after_three, .stop_ctx = &asked };
+
+	scene_text(&sc, "f", "text");
+	scene_fails(&sc, &options, -ECONNABORTED, "nobody waits for it any more");
+	asked = 3;
+	options.progress = ignore_progress;
+	scene_fails(&sc, &options, -ECONNABORTED, "nobody waits for it any more");
+	CHECK(asked > 3);
+}
+
 /* --- what cannot be captured ------------------------------------------------------------ */
 
 TEST(only_a_directory_can_be_captured_and_no_symlink_to_one)
