@@ -173,29 +173,54 @@ static void print_stale(const struct invocation *inv, const struct engine_stale 
 	fputc('\n', inv->out);
 }
 
+/* How many lie in the same folder of git's own; 1 for all that is not. */
+static size_t count_run(const struct engine_paths *paths, size_t at, bool *ret_both)
+{
+	size_t n = 0;
+
+	*ret_both = false;
+	do {
+		*ret_both |= paths->list[at + n].both;
+		n++;
+	} while (at + n < paths->n &&
+		 out_same_git_folder(paths->list[at].path, paths->list[at + n].path));
+	return n;
+}
+
+/* One line, for a path or for all that changed in a folder of git's own; how many that were. */
+static size_t print_path(const struct invocation *inv, const struct engine_paths *paths, size_t at)
+{
+	const struct engine_path *p = &paths->list[at];
+	char count[OUT_COUNT_MAX];
+	bool both;
+	const size_t n = count_run(paths, at, &both);
+	const char status = n > 1 ? 'M' : p->status;
+	const enum out_style style = status == 'A' ? OUT_GOOD : status == 'D' ? OUT_OLD : OUT_ID;
+	AUTO_FREE char *folder = n > 1 ? strndup(p->path, out_git_folder(p->path)) : NULL;
+
+	fprintf(inv->out, "  %s%c%s  ", out_style(inv, style), status, out_style(inv, OUT_PLAIN));
+	out_name(inv->out, folder ? folder : path_name(p));
+	if (n > 1)
+		fprintf(inv->out, "  (%s paths)", out_count(n, count));
+	fputs(both ? "  (in both)\n" : "\n", inv->out);
+	return n;
+}
+
 /* The first of them, those that changed on both sides marked. */
 static void print_paths(const struct invocation *inv, const char *title,
 			const struct engine_paths *paths, uint64_t total)
 {
 	char count[OUT_COUNT_MAX];
-	size_t n = paths->n < SHOWN_PATHS ? paths->n : SHOWN_PATHS;
+	size_t at = 0, run;
 
-	if (n == 0)
+	if (paths->n == 0)
 		return;
 	fprintf(inv->out, "\n%s\n", title);
-	for (size_t i = 0; i < n; i++) {
-		const struct engine_path *p = &paths->list[i];
-		const enum out_style style = p->status == 'A'   ? OUT_GOOD
-					     : p->status == 'D' ? OUT_OLD
-								: OUT_ID;
-
-		fprintf(inv->out, "  %s%c%s  ", out_style(inv, style), p->status,
-			out_style(inv, OUT_PLAIN));
-		out_name(inv->out, path_name(p));
-		fputs(p->both ? "  (in both)\n" : "\n", inv->out);
+	for (unsigned n = 0; n < SHOWN_PATHS && at < paths->n; n++, at += run) {
+		run = print_path(inv, paths, at);
 	}
-	if (total > n)
-		fprintf(inv->out, "  and %s more\n", out_count(total - n, count));
+	if (total > at)
+		fprintf(inv->out, "  and %s more\n", out_count(total - at, count));
 }
 
 static void print_last_run(const struct invocation *inv, const struct engine_runs *runs)

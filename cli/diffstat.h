@@ -10,6 +10,8 @@
 struct diffstat_row {
 	char *name; /* owned; quoted */
 	struct patch_counts counts;
+	char *folder; /* owned; of git's own, that all files of the row lie in; or NULL */
+	size_t files; /* that the row stands for */
 };
 
 struct diffstat {

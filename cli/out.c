@@ -39,6 +39,25 @@ char *out_count(uint64_t n, char text[OUT_COUNT_MAX])
 	return text;
 }
 
+size_t out_git_folder(const char *path)
+{
+	static const char git[] = ".git/";
+
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, git, strlen(git)) == 0)
+			return (size_t)(at - path) + strlen(git) - 1;
+	}
+	return 0;
+}
+
+bool out_same_git_folder(const char *a, const char *b)
+{
+	const size_t len = out_git_folder(a);
+
+	return len > 0 && out_git_folder(b) == len && memcmp(a, b, len) == 0;
+}
+
 const char *out_status(char letter)
 {
 	return letter == 'A' ? "added" : letter == 'D' ? "deleted" : "modified";

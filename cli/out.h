@@ -46,6 +46,15 @@ void out_line(FILE *out, const char *text);
 /* What became of a path, by its letter: "added" for A, "deleted" for D, "modified" for M. */
 const char *out_status(char letter);
 
+/*
+ * How much of the path is the folder of git's own that it lies in; 0: in none.  Of what lies there
+ * people are shown one line: a commit changes dozens of files that nobody looks at.
+ */
+size_t out_git_folder(const char *path);
+
+/* Are both in the same one? */
+bool out_same_git_folder(const char *a, const char *b);
+
 /* "1 file", "12,345 files". */
 void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
 

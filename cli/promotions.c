@@ -131,16 +131,29 @@ void promotions_print_paths(const struct invocation *inv, const struct engine_ro
 	static const char style[] = { 'A', 'M', 'D' };
 	static const enum out_style styles[] = { OUT_GOOD, OUT_PLAIN, OUT_BAD };
 
-	for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
-		const char *at = memchr(style, list[i].status, sizeof(style));
+	size_t i = 0, run;
 
+	for (unsigned lines = 0; i < n && lines < SHOWN_MAX; lines++, i += run) {
+		const struct engine_rolled_path *p = &list[i];
+		AUTO_FREE char *folder = NULL;
+		char status;
+		const char *at;
+
+		for (run = 1; i + run < n && out_same_git_folder(p->path, p[run].path); run++)
+			;
+		if (run > 1)
+			folder = strndup(p->path, out_git_folder(p->path));
+		status = run > 1 ? 'M' : p->status;
+		at = memchr(style, status, sizeof(style));
 		fprintf(inv->out, "  %s%c ", out_style(inv, at ? styles[at - style] : OUT_PLAIN),
-			list[i].status);
-		out_name(inv->out, shown(list[i].path));
+			status);
+		out_name(inv->out, folder ? folder : shown(p->path));
+		if (run > 1)
+			fprintf(inv->out, "  (%zu paths)", run);
 		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
 	}
-	if (n > SHOWN_MAX)
-		fprintf(inv->out, "  and %zu more\n", n - SHOWN_MAX);
+	if (n > i)
+		fprintf(inv->out, "  and %zu more\n", n - i);
 }
 
 static void print_id(const struct invocation *inv, const char *before, const char *id)

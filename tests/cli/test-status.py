@@ -1,6 +1,7 @@
 """status: what changed here, what changed in the project meanwhile, and what in both."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -132,6 +133,35 @@ def metadata_counts_as_a_change(w):
     (w.project / "README.md").chmod(0o600)
     os.utime(w.project / "src" / "main.c", (1, 1))
     assert status(w)["changed_paths"] == [{"path": "README.md", "status": "modified"}]
+
+
+@test
+def what_a_commit_changes_in_git_is_one_line_and_hides_no_file(w):
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], cwd=w.project, check=True)
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    subprocess.run([*git, "commit", "-q", "-a", "-m", "second"], cwd=path, check=True)
+    (path / "src" / "new.c").write_text("new\n")
+    lines = w.ok("status", "try").out.decode().splitlines()
+    shown = [line.split() for line in lines[lines.index("changed here") + 1:]]
+    assert [s[1] for s in shown] == [".git", "README.md", "src/new.c"], lines
+    assert shown[0][0] == "M" and shown[0][2].startswith("(") and shown[0][3] == "paths)", lines
+    got = status(w, "try")["changed_paths"]
+    assert sum(p["path"].startswith(".git/") for p in got) == int(shown[0][2][1:]), got
+    stat = w.ok("diff", "--stat", "try").out.decode().splitlines()
+    assert len(stat) == 4 and stat[0].startswith(" .git ("), stat
+    assert stat[3].startswith(f" {len(w.ok('diff', '--name-status', 'try').out.splitlines())} files")
+    # What only the clone changed comes as one line, too.
+    (w.project / "mine").write_text("mine\n")
+    (w.project / ".git" / "a").write_text("a\n")
+    (w.project / ".git" / "b").write_text("b\n")
+    w.ok("clone", "-n", "other")
+    (w.project / ".git" / "a").write_text("A\n")
+    (w.project / ".git" / "b").write_text("B\n")
+    text = w.ok("rebase", "other").out.decode()
+    assert "  M .git  (2 paths)\n" in text, text
 
 
 if __name__ == "__main__":
