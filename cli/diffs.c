@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cquote.h"
+#include "base/size.h"
 #include "base/utf8.h"
 #include "cli/diffstat.h"
 #include "cli/out.h"
@@ -101,6 +102,7 @@ static int print_note(struct differ *d, const struct delta_note *n, struct err *
 static int print_notes(struct differ *d, const struct delta *delta, struct err *err)
 {
 	size_t refused = 0;
+	char size[SIZE_TEXT_MAX];
 	int r = 0;
 
 	fputs(out_style(d->inv, OUT_DIM), d->inv->out);
@@ -112,6 +114,16 @@ static int print_notes(struct differ *d, const struct delta *delta, struct err *
 		fprintf(d->inv->out,
 			"# left out: %zu %s in places that git refuses in a patch, such as .git\n",
 			refused, refused == 1 ? "file" : "files");
+	for (size_t i = 0; i < delta->n_files && r >= 0 && !d->args->stat; i++) {
+		const struct delta_file *f = &delta->files[i];
+
+		if (!f->sparse || !f->content)
+			continue;
+		r = print_quoted(d, "# left out: ", f->path, "", err);
+		fprintf(d->inv->out, ": almost all of its %s are holes\n",
+			size_format(f->after.mode ? f->after.content.size : f->before.content.size,
+				    size));
+	}
 	fputs(out_style(d->inv, OUT_PLAIN), d->inv->out);
 	return r;
 }
@@ -163,7 +175,7 @@ static void set_file(struct json j, const struct delta_file *f, const struct pat
 		json_set_uint(j, "similarity", f->similarity);
 	else
 		json_set_null(j, "similarity");
-	json_set_bool(j, "in_patch", !f->refused);
+	json_set_bool(j, "in_patch", !f->refused && !(f->sparse && f->content));
 }
 
 static void set_patch(struct json j, const struct buf *patch)

@@ -27,6 +27,17 @@ struct content {
 
 bool content_equal(const struct content *a, const struct content *b);
 
+/*
+ * Almost all of it is holes, and it says that it is very large: nobody reads it from end to end who
+ * was not asked to.
+ */
+#define CONTENT_SPARSE_SIZE  ((uint64_t)1 << 30)
+#define CONTENT_SPARSE_RATIO 16
+static inline bool content_is_sparse(const struct content *c)
+{
+	return c->size > CONTENT_SPARSE_SIZE && c->size / CONTENT_SPARSE_RATIO > c->data;
+}
+
 /* Do form, size and id go together?  They may come from a damaged tree. */
 bool content_plausible(const struct content *c);
 

@@ -19,7 +19,8 @@
 struct pen {
 	struct acting *acting;
 	uint8_t *block; /* COPY_SIZE bytes, owned; made when first needed */
-	bool sums;
+	bool sums_wanted;
+	bool sums;         /* of the file at hand */
 	struct sha256 sum; /* of the file at hand, if `sums` */
 };
 
@@ -91,9 +92,12 @@ static int copy_content(struct pen *pen, int fd, const struct tree_entry *e, str
 static int write_file(struct pen *pen, int fd, struct plan_step *s, struct err *err)
 {
 	struct acting *a = pen->acting;
+	const struct content c = tree_entry_content(&s->after);
 	struct stat st;
 	int r;
 
+	/* Whoever wants to know sums up what is in it, without its holes. */
+	pen->sums = pen->sums_wanted && !content_is_sparse(&c);
 	if (pen->sums)
 		sha256_begin(&pen->sum);
 	r = copy_content(pen, fd, &s->after, err);
@@ -158,7 +162,8 @@ int fill_all(struct acting *a, struct err *err)
 	int r;
 
 	for (unsigned i = 0; i < CREW_MAX; i++)
-		pens[i] = (struct pen){ .acting = a, .sums = a->options && a->options->sums };
+		pens[i] =
+		    (struct pen){ .acting = a, .sums_wanted = a->options && a->options->sums };
 	r = crew_each(a->sync_each ? 1 : crew_size(n), n, fill_step, pens, err);
 	for (unsigned i = 0; i < CREW_MAX; i++)
 		free(pens[i].block);

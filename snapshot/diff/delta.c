@@ -119,6 +119,8 @@ static int add_file(struct delta *d, enum delta_status status, const char *path,
 	if (!f->path || take_side(before, &f->before) < 0 || take_side(after, &f->after) < 0)
 		return err_nomem(err);
 	f->refused = delta_refused(path, f->before.mode) || delta_refused(path, f->after.mode);
+	f->sparse = content &&
+		    (content_is_sparse(&f->before.content) || content_is_sparse(&f->after.content));
 	return 0;
 }
 

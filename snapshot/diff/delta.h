@@ -40,6 +40,7 @@ struct delta_file {
 	bool content;        /* the bytes differ */
 	unsigned similarity; /* of what was renamed: per cent */
 	bool refused;        /* no patch may name it: git keeps such names to itself */
+	bool sparse;         /* no patch has it: almost all of it is holes (content_is_sparse()) */
 };
 
 /* What changed of a note. */

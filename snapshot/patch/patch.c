@@ -318,7 +318,9 @@ static int patch_sides(struct store *s, const struct delta_file *f, const struct
 		       struct patch_counts *sum, struct err *err)
 {
 	CLEANUP(writing_done) struct writing w = {
-		.to = { .store = s, .fn = f->refused ? NULL : fn, .ctx = ctx },
+		.to = { .store = s,
+			.fn = f->refused || (f->sparse && f->content) ? NULL : fn,
+			.ctx = ctx },
 		.path = f->path,
 		.old_path = f->old_path ? f->old_path : f->path,
 		.before = before,

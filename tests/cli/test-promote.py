@@ -790,6 +790,31 @@ def links_holes_and_modes_are_in_the_digest_too(w):
 
 
 @test
+def giants_of_holes_cost_what_is_in_them(w):
+    """Each of these would take an hour, if it read what is not there."""
+    (w.project / "a").write_text("x\n")
+    path = clone(w)
+    (path / "a").write_text("y\n")
+    with open(path / "empty", "wb") as f:
+        f.truncate(1 << 40)
+    with open(path / "far", "wb") as f:
+        f.seek(10 ** 12)
+        f.write(b"x")
+    got = w.ok("diff", "--json", ".", "try").json("snap.diff/1", "files")["files"]
+    assert {f["path"]: f["in_patch"] for f in got} == {"a": True, "empty": False, "far": False}, got
+    said = w.ok("diff", ".", "try").out.decode()
+    assert "# left out: empty: almost all of its 1.0 TiB are holes\n" in said and "+y\n" in said, said
+    got = promote(w, "--allow", "empty", "--allow", "far", "try")
+    assert statuses(got) == {"a": "modified", "empty": "added", "far": "added"}, got
+    assert (w.project / "empty").stat().st_size == 1 << 40
+    with open(w.project / "far", "rb") as f:
+        assert f.seek(10 ** 12 - 1) and f.read() == b"\0x"
+    w.ok("snapshot")
+    w.ok("undo")
+    assert not (w.project / "far").exists() and not (w.project / "empty").exists()
+
+
+@test
 def the_files_of_what_came_of_it_are_counted(w):
     path = clone(w)
     (path / "a").write_text("12345")
