@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -113,6 +114,12 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 
 	if (r != 0)
 		return r < 0 ? r : e->before && keep(m, e->path) < 0 ? err_nomem(err) : 0;
+	/* A tree of ten thousands of levels: nothing that is named by a path could even remove it. */
+	if (!e->before && strlen(e->path) >= PATH_MAX)
+		return err_set(err, -ECANCELED,
+			       "'%.60s...' is so deep that its path has more than %d bytes: no "
+			       "program could name it, and it is not made",
+			       e->path, PATH_MAX - 1);
 	if (dir[0] || dir[1])
 		r = add_dir(m, e->path, dir[0], dir[1], dir[0] && dir[1] ? e->what : 0);
 	if (r >= 0 && (file[0] || file[1]))

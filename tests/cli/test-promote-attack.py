@@ -37,6 +37,28 @@ ODD = ["a\nb", "\x1b[31mred\x1b[0m", "-rf", "~", "%s%n", " ", "a\\b", 'q"uote', 
        "a;b", "\udcff\udcfe", "é", "x" * 255]
 
 
+# --- trees that nobody could remove ------------------------------------------------------------
+
+@live_test
+def a_tree_too_deep_to_be_named_is_not_made(w):
+    path = clone(w)
+    (path / "good").write_text("good\n")
+    top = os.open(path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=top)
+        below = os.open("d", os.O_RDONLY, dir_fd=top)
+        os.close(top)
+        top = below
+    os.close(top)
+    for more in ([], ["-n"]):
+        result = w.snap("promote", *more, path.name).fails(7, "so deep")
+        assert len(result.err) < 2000, "and the sentence is not as long as the path"
+    assert not (w.project / "d").exists() and not (w.project / "good").exists()
+    w.ok("promote", "--exclude", "d", path.name)
+    assert (w.project / "good").read_text() == "good\n" and not (w.project / "d").exists()
+    w.ok("rm", "--force", path.name)
+
+
 # --- who changes what -------------------------------------------------------------------------
 
 class Traced:
