@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
@@ -174,6 +175,63 @@ static void tell_missing(const struct engine_run *r)
 	}
 }
 
+/* Where the caller's shell would find it; NULL: nowhere. */
+static char *find_program(const char *name)
+{
+	const char *at = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return *name == '/' && access(name, F_OK) == 0 ? strdup(name) : NULL;
+	while (at && *at != '\0') {
+		const size_t len = strcspn(at, ":");
+		AUTO_FREE char *path = NULL;
+
+		if (*at == '/' && asprintf(&path, "%.*s/%s", (int)len, at, name) >= 0 &&
+		    access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+		at += len + (at[len] == ':');
+	}
+	return NULL;
+}
+
+/* Folders of which a run has an empty one of its own. */
+static bool is_private(const char *path)
+{
+	const char *home = getenv("HOME");
+
+	return path_is_below(path, "/tmp") || path_is_below(path, "/var/tmp") ||
+	       (home && *home == '/' && path_is_below(path, home)) ||
+	       path_is_below(path, "/home") || path_is_below(path, "/root");
+}
+
+static bool is_given(const struct opt_list *given, const char *path)
+{
+	for (size_t i = 0; i < given->n; i++)
+		if (path_is_below(path, given->items[i]))
+			return true;
+	return false;
+}
+
+/* A command that failed, and a word of it that is a file here and not inside. */
+static void tell_unseen(const struct invocation *inv, const struct engine_run *run)
+{
+	const struct run_args *args = inv->args;
+
+	for (size_t i = 0; run->exit_code != 0 && i < run->argv.n; i++) {
+		const char *word = run->argv.list[i];
+		AUTO_FREE char *path = i == 0 && run->exit_code == 127 ? find_program(word)
+				       : *word == '/' && access(word, F_OK) == 0 ? strdup(word)
+										 : NULL;
+
+		if (!path || !is_private(path) || path_is_below(path, run->project) ||
+		    is_given(&args->ro, path) || is_given(&args->rw, path))
+			continue;
+		log_warn("'%s' exists here but is not visible in the run", path);
+		fprintf(stderr, "hint: --ro %s\n", path);
+		return;
+	}
+}
+
 /* The command has had its say; what it does not know itself is added. */
 void run_tell(const struct invocation *inv, const struct engine_run *r)
 {
@@ -200,6 +258,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);
+	tell_unseen(inv, r);
 }
 
 static void hint(struct invocation *inv, const struct engine_run *run, int r)

@@ -57,7 +57,8 @@ static void hint_net(const struct engine_run *run)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
 	const struct engine_refusals *r = &run->refusals;
-	int x = buf_append_str(&b, run->net);
+	const bool none = strcmp(run->net, "none") == 0 || strcmp(run->net, "loopback") == 0;
+	int x = none ? 0 : buf_append_str(&b, run->net);
 	bool any = false;
 
 	/* What nobody has read nobody should allow: it is for the lines above, and no more. */
@@ -70,8 +71,8 @@ static void hint_net(const struct engine_run *run)
 		if (strncmp(r->list[i].flag, NET_FLAG, strlen(NET_FLAG)) != 0 ||
 		    is_said_better(r, rule))
 			continue;
+		x = b.len > 0 ? buf_append_u8(&b, ',') : 0;
 		any = true;
-		x = buf_append_u8(&b, ',');
 		if (x >= 0)
 			x = buf_append_str(&b, rule);
 	}

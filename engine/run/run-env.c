@@ -169,7 +169,8 @@ static struct engine_list list_of(const struct engine_words *w)
 }
 
 int run_env_build(struct run_env *e, const struct engine_run_options *o,
-		  const struct engine_profile *profile, struct engine_list ours, struct err *err)
+		  const struct engine_profile *profile, struct engine_list ours,
+		  struct engine_list git, struct err *err)
 {
 	int r = choose_home(e, err);
 
@@ -182,6 +183,8 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 		r = env_set(e, "HOME", 4, e->home, err);
 	if (r >= 0)
 		r = add_words(e, ours, (struct engine_list){ 0 }, err);
+	if (r >= 0)
+		r = add_words(e, git, (struct engine_list){ 0 }, err);
 	if (r >= 0)
 		r = add_words(e, list_of(&profile->env), list_of(&profile->pass_env), err);
 	if (r >= 0)

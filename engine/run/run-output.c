@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/find/engine-i.h"
@@ -16,6 +17,8 @@ void run_output_done(struct run_output *o)
 		scrub_stream_done(&o->streams[i]);
 	buf_done(&o->clean);
 	buf_done(&o->shown);
+	for (int i = 0; i < 2; i++)
+		buf_done(&o->tail[i]);
 }
 
 /* Signals that end the run are blocked while it lives, and wait for whoever reads them. */
@@ -91,6 +94,20 @@ static int print(struct run_output *o, int stream, bool ends)
 	return r < 0 ? r : pass_on(o, o->fds[stream], out->data, out->len);
 }
 
+/* Nothing depends on it, so being out of memory is no failure. */
+static void keep_tail(struct buf *tail, const struct buf *more)
+{
+	const size_t n = more->len < RUN_TAIL_MAX ? more->len : RUN_TAIL_MAX;
+
+	if (tail->len + n > 2 * RUN_TAIL_MAX) {
+		memmove(tail->data, tail->data + tail->len - RUN_TAIL_MAX, RUN_TAIL_MAX);
+		tail->len = RUN_TAIL_MAX;
+	}
+	if (n > 0)
+		IGNORE_RESULT(buf_append(tail, more->data + more->len - n, n),
+			      "a hint less is no failure");
+}
+
 static int distribute(struct run_output *o, int stream, bool ends)
 {
 	const struct buf *clean = &o->clean;
@@ -100,6 +117,7 @@ static int distribute(struct run_output *o, int stream, bool ends)
 		return 0;
 	if (clean->len > 0)
 		run_record_log(o->record, stream, clean->data, clean->len);
+	keep_tail(&o->tail[stream], clean);
 	if (o->fds[stream] >= 0)
 		r = print(o, stream, ends);
 	else

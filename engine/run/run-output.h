@@ -10,6 +10,9 @@
 
 #define RUN_CAPTURE_MAX ((size_t)1 << 20) /* bytes of each stream that a result holds */
 
+#define RUN_TAIL_MAX \
+	((size_t)64 << 10) /* bytes of each stream's end that are kept to be looked at */
+
 struct run_output {
 	struct scrub_stream streams[2];
 	struct run_record *record; /* borrowed */
@@ -21,6 +24,7 @@ struct run_output {
 	bool truncated;
 	int failed;              /* what passing it on failed with, or 0 */
 	struct buf clean, shown; /* for one write after the other */
+	struct buf tail[2]; /* what each stream said last; not all of it where memory is short */
 };
 
 void run_output_done(struct run_output *o);

@@ -12,6 +12,7 @@ void run_plan_done(struct run_plan *p)
 	run_net_done(&p->net);
 	run_env_done(&p->env);
 	run_terms_done(&p->terms);
+	free(p->git);
 	*p = RUN_PLAN_INIT;
 }
 
@@ -59,7 +60,10 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	if (r >= 0)
 		r = choose_walls(p, &o->allow_missing, err);
 	if (r >= 0)
-		r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net), err);
+		r = run_git_read(&p->git, err);
+	if (r >= 0)
+		r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net),
+				  p->git ? run_git_variables() : (struct engine_list){ 0 }, err);
 	if (r < 0)
 		return r;
 	p->spec.env = (const char *const *)p->env.words.list;
@@ -80,9 +84,11 @@ int run_plan_begin(struct run_plan *p, struct err *err)
 int run_plan_fill(struct run_plan *p, struct engine *e, const struct engine_run_options *o,
 		  const struct stage *stage, struct sandbox_view *ret, struct err *err)
 {
-	const struct run_sight sight = {
-		.options = o, .profile = &p->terms.profile, .net = &p->net, .home = p->env.home
-	};
+	const struct run_sight sight = { .options = o,
+					 .profile = &p->terms.profile,
+					 .net = &p->net,
+					 .home = p->env.home,
+					 .git = p->git };
 	int r = run_view_build(&p->view, e, &sight, stage, err);
 
 	if (r < 0)

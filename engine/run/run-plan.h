@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/run/run-env.h"
+#include "engine/run/run-git.h"
 #include "engine/run/run-net.h"
 #include "engine/run/run-terms.h"
 #include "engine/run/run-view.h"
@@ -16,6 +17,7 @@ struct run_plan {
 	struct run_env env;
 	struct run_net net;
 	struct run_view view;
+	char *git; /* owned, or NULL: settings that say who commits */
 };
 
 #define RUN_PLAN_INIT ((struct run_plan){ .net = RUN_NET_INIT, .view = RUN_VIEW_INIT })

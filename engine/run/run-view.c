@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "engine/run/run-cover.h"
+#include "engine/run/run-git.h"
 
 void run_view_release(struct run_view *v)
 {
@@ -172,10 +173,86 @@ static int add_profile(const struct place *at, const struct engine_profile *p, b
 	return r;
 }
 
+/* --- programs in the home ----------------------------------------------------------------- */
+
+/*
+ * Where people have programs in their home, and what of it these need.  Of folders that also hold
+ * credentials, as ~/.cargo, only the programs.
+ */
+static const struct {
+	const char *on_path, *shown;
+} toolchains[] = {
+	{ ".local/bin", ".local/bin" },
+	{ ".local/bin", ".local/lib" },
+	{ ".local/bin", ".local/pipx" },
+	{ ".local/bin", ".local/share/pipx" },
+	{ ".local/bin", ".local/share/uv" },
+	{ ".local/share/mise", ".local/share/mise" },
+	{ ".local/share/fnm", ".local/share/fnm" },
+	{ ".pyenv", ".pyenv" },
+	{ ".rbenv", ".rbenv" },
+	{ ".nvm", ".nvm" },
+	{ ".volta", ".volta" },
+	{ ".asdf", ".asdf" },
+	{ ".bun/bin", ".bun/bin" },
+	{ ".deno/bin", ".deno/bin" },
+	{ ".cargo/bin", ".cargo/bin" },
+	{ ".cargo/bin", ".rustup" },
+	{ ".sdkman/candidates", ".sdkman/candidates" },
+	{ "miniconda3", "miniconda3" },
+	{ "anaconda3", "anaconda3" },
+	{ "miniforge3", "miniforge3" },
+};
+
+/* Whether the caller's shell looks for programs there. */
+static bool is_on_path(const char *dir)
+{
+	const char *at = getenv("PATH");
+
+	while (at && *at != '\0') {
+		const size_t len = strcspn(at, ":");
+		AUTO_FREE char *one = strndup(at, len);
+		AUTO_FREE char *clean = one && *one == '/' ? path_clean("/", one) : NULL;
+
+		if (clean && path_is_below(clean, dir))
+			return true;
+		at += len + (at[len] == ':');
+	}
+	return false;
+}
+
+static int add_toolchain(const struct place *at, const char *on_path, const char *shown,
+			 bool around, struct err *err)
+{
+	const struct grant g = {
+		.by = "a program on PATH", .host = shown, .guest = shown, .optional = true
+	};
+
+	return is_on_path(on_path) ? add_granted(at, &g, around, err) : 0;
+}
+
+/* So that a run has the programs that the shell has. */
+static int add_toolchains(const struct place *at, bool around, struct err *err)
+{
+	static const char brew[] = "/home/linuxbrew/.linuxbrew";
+	int r = add_toolchain(at, brew, brew, around, err);
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(toolchains); i++) {
+		AUTO_FREE char *dir = path_join(at->sight->home, toolchains[i].on_path);
+		AUTO_FREE char *shown = path_join(at->sight->home, toolchains[i].shown);
+
+		r = dir && shown ? add_toolchain(at, dir, shown, around, err) : err_nomem(err);
+	}
+	return r;
+}
+
 static int add_all_granted(const struct place *at, bool around, struct err *err)
 {
 	const struct engine_run_options *o = at->sight->options;
-	int r = add_profile(at, at->sight->profile, around, err);
+	int r = add_toolchains(at, around, err);
+
+	if (r >= 0)
+		r = add_profile(at, at->sight->profile, around, err);
 
 	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
 		r = add_given(at, o->ro.items[i], false, around, err);
@@ -233,6 +310,8 @@ static int build_layout(const struct place *at, struct err *err)
 		r = add_all_granted(at, false, err);
 	if (r >= 0)
 		r = run_net_show(at->sight->net, at->view->layout, err);
+	if (r >= 0)
+		r = run_git_show(at->view->layout, at->sight->git, err);
 	return r < 0 ? r : add_all_hidden(at, err);
 }
 

@@ -31,6 +31,7 @@ struct run_sight {
 	const struct engine_profile *profile;
 	const struct run_net *net;
 	const char *home;
+	const char *git; /* as run_git_read() has it; NULL: none */
 };
 
 /* What can be told before there is a clone. */

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "engine/ask/ask-stage-i.h"
+#include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
 #include "engine/run/run-plan.h"
 #include "engine/run/run-refusal.h"
@@ -335,6 +336,8 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	run->max_rss = result->max_rss;
 	run->max_mem = result->max_mem;
 	run->truncated = result->truncated || r->output.truncated;
+	if (run_guess_hosts(run, &r->plan.env.secrets, r->output.tail) < 0)
+		log_warn("out of memory: what the run could not reach is not told, continuing");
 	if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
 		log_warn("out of memory, continuing");
 }

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import socket
 import subprocess
 import sys
@@ -168,6 +169,78 @@ def every_refusal_is_counted(w):
            "libc.sethostname(0, 0)")
     got = run(w, "--", "/usr/bin/python3", "-I", "-c", act)
     assert {r["what"]: r["count"] for r in got["refusals"]} == {"mount": 1500, "sethostname": 1}, got
+
+
+@live_test
+def programs_in_the_home_are_those_of_the_shell(w):
+    for folder in (".nvm/versions/node/v1/bin", ".cargo/bin"):
+        (w.home / folder).mkdir(parents=True)
+    tool = w.home / ".nvm/versions/node/v1/bin/tool"
+    tool.write_text("#!/bin/sh\necho of the shell\n")
+    tool.chmod(0o755)
+    (w.home / ".cargo/credentials.toml").write_text("secret")
+    (w.home / ".ssh").mkdir()
+    path = f"{tool.parent}:{w.home}/.cargo/bin:{os.environ['PATH']}"
+    got = run(w, "--", "tool", env={"PATH": path})
+    assert got["stdout"] == "of the shell\n", got
+    got = sh(w, "ls -A ~ ~/.cargo; touch ~/.nvm/x; touch ~/.cargo/x && echo own",
+             env={"PATH": path})
+    assert "own" in got["stdout"] and "credentials" not in got["stdout"], got
+    assert ".ssh" not in got["stdout"] and "Read-only" in got["stderr"], got
+    assert not (w.home / ".cargo/x").exists() and not (w.home / ".nvm/x").exists()
+    got = sh(w, "ls -A ~")
+    assert got["stdout"] == "", "where the shell does not look, a run need not either"
+
+
+@live_test
+def who_commits_in_a_run_is_the_caller(w):
+    if not shutil.which("git"):
+        raise Skip("there is no git")
+    act = ("git init -q . && git commit -q --allow-empty -m x && git log -1 --format='%an <%ae>'")
+    sh(w, act, status=None)  # without any it fails or not, as git likes
+    (w.home / ".gitconfig").write_text('[core]\n\tpager = cat\n[user]\n\tname = "Ada Love" # me\n'
+                                       "\temail = ada@example.org\n[alias]\n\tname = no\n")
+    assert sh(w, act)["stdout"] == "Ada Love <ada@example.org>\n"
+    got = sh(w, "git init -q . && git config user.name Other && git config --global user.email o@x.org && "
+                "git commit -q --allow-empty -m x && git log -1 --format='%an <%ae>'")
+    assert got["stdout"] == "Other <o@x.org>\n", got
+    got = sh(w, "git config --get core.pager; git config --get alias.name", status=None)
+    assert got["stdout"] == "", "and nothing else of it is passed on"
+
+
+@live_test
+def a_run_that_fails_without_network_tells_what_it_was_after(w):
+    npm = "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org"
+    for said, flag in ((npm, "registry.npmjs.org:443"),
+                       ("curl: (6) Could not resolve host: files.example.org", "files.example.org:443"),
+                       ("GET http://deb.example.org/a: Temporary failure resolving it", "deb.example.org:80")):
+        result = w.snap("run", "--", "sh", "-c", f"echo '{said}' >&2; exit 3").ends(3)
+        last = result.err.decode().splitlines()[-2:]
+        assert "the run has no network" in last[0] and last[1] == f"hint: --net {flag}", str(result)
+        result = w.snap("run", "--", "sh", "-c", f"echo '{said}' >&2").ends(0)
+        assert b"hint" not in result.err, str(result)
+    got = sh(w, f"echo '{npm}'; exit 1", status=1)
+    assert [(r["what"], r["rule"], r["flag"]) for r in got["refusals"]] == [
+        ("registry.npmjs.org:443", "none", "--net registry.npmjs.org:443")], got["refusals"]
+    # Nobody is advised to open this machine, whatever the run says.
+    result = w.snap("run", "--", "sh", "-c", "echo ENOTFOUND metadata.google.internal 169.254.169.254; exit 1")
+    assert b"hint" not in result.ends(1).err, str(result)
+
+
+@live_test
+def what_exists_here_and_not_inside_is_told(w):
+    script = w.top / "script"
+    script.write_text("#!/bin/sh\necho ran\n")
+    script.chmod(0o755)
+    for words, status in (([str(script)], 127), (["sh", str(script)], 2)):
+        result = w.snap("run", "--", *words)
+        assert result.status in (status, 127), str(result)
+        last = result.err.decode().splitlines()[-2:]
+        assert last == [f"warning: '{script}' exists here but is not visible in the run",
+                        f"hint: --ro {script}"], str(result)
+        assert w.snap("run", *last[1].split()[1:], "--", *words).ends(0).out == b"ran\n"
+    result = w.snap("run", "--", "/no/such").ends(127)
+    assert b"hint" not in result.err, str(result)
 
 
 @live_test
