@@ -153,6 +153,7 @@ def main():
     RUN.chmod(0o1777)
     quiet("cp", "-a", "/guest/install/.", "/")
     quiet("systemctl", "daemon-reload")
+    quiet("mount", "--bind", "/", "/mnt")  # what containers start from
     known = facts()
     say(f"up, {known}")
     with PORT.open("wb", buffering=0) as port:

@@ -6,7 +6,7 @@ import situations
 
 # Column: the checks it stands for. A cell is the worst of them.
 COLUMNS = {
-    "run": ["run"],
+    "run": ["probe", "run"],
     "heap": ["mem-heap"],
     "memfd": ["mem-memfd"],
     "pids": ["pids"],
@@ -76,18 +76,29 @@ def tests_cell(one):
     return ", ".join(words) + f" ({checks} checks)"
 
 
-def table(results):
+def merge(folders):
+    """Results of one guest from several runs: of each situation the last."""
+    guests = {}
+    for results in map(load, folders):
+        meta = results["meta"]
+        guests.setdefault((meta["suite"], meta["arch"]), {}).update(results["found"])
+    return guests
+
+
+def table(suite, arch, found):
     """One guest: what it is, a row for each situation, then why each failure failed."""
-    meta, found = results["meta"], results["found"]
     first = next(iter(found.values()), {})
-    lines = [f"### {meta['suite']}, {meta['arch']}: Linux {first.get('kernel', 'not booted')}, "
-             f"{first.get('systemd', '')}, commit {meta['commit']}", "",
-             "| situation | " + " | ".join(COLUMNS) + " | test programs |",
-             "|---" * (len(COLUMNS) + 2) + "|"]
+    lines = [f"### {suite}, {arch}: Linux {first.get('kernel', 'not booted')}, {first.get('systemd', '')}", "",
+             "| situation | " + " | ".join(COLUMNS) + " | test programs | commit |",
+             "|---" * (len(COLUMNS) + 3) + "|"]
     for one in situations.ALL:
         result = found.get(one.name)
-        cells = [cell(result, names) for names in COLUMNS.values()] if result else ["not tried"] * len(COLUMNS)
-        lines.append(f"| {one.what} | " + " | ".join(cells) + f" | {tests_cell(result) if result else 'not tried'} |")
+        if result:
+            cells = [cell(result, names) for names in COLUMNS.values()]
+            lines.append(f"| {one.what} | {' | '.join(cells)} | {tests_cell(result)} | {result['commit']} |")
+    missing = [one.what for one in situations.ALL if one.name not in found]
+    if missing:
+        lines += ["", f"Not tried: {'; '.join(missing)}."]
     reasons = {}
     for name, one in found.items():
         for check, why in failures(one):
@@ -97,6 +108,6 @@ def table(results):
         lines += [f"- `{check}` ({', '.join(names)}): {why}" for (check, why), names in reasons.items()]
     costs = [(n, one["cost_ms"]) for n, one in found.items() if one.get("cost_ms")]
     if costs:
-        lines += ["", "Median milliseconds, emulated: " + "; ".join(
+        lines += ["", "Median milliseconds, emulated, beside other work: " + "; ".join(
             f"{n}: " + ", ".join(f"{what} {ms}" for what, ms in cost.items()) for n, cost in costs) + "."]
     return "\n".join(lines) + "\n"

@@ -34,8 +34,9 @@ def _user_service(*more):
 
 
 def _container(*more):
-    # The system's own files with a layer of their own: nothing to install a second time.
-    return ["systemd-nspawn", "-q", "--directory=/", "--volatile=overlay", "--register=no", "--as-pid2",
+    # The system's own files below a layer of their own: nothing to install a second time. They are at /mnt,
+    # too, because nspawn refuses "/".
+    return ["systemd-nspawn", "-q", "--directory=/mnt", "--volatile=overlay", "--register=no", "--as-pid2",
             "--bind=/run/guest", *more]
 
 
