@@ -16,13 +16,17 @@ int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *
 	return r;
 }
 
-void node_kill_priv(struct node *n)
+/*
+ * Without the right to execute, set-gid gives nobody anything; but it may come to mean something with
+ * a later chmod, so whoever is not of the group and writes takes it away, as on other file systems.  A
+ * change of the owner (`call` NULL) leaves it.
+ */
+void node_kill_priv(const struct layer_call *call, struct node *n)
 {
 	if (node_is_dir(n))
 		return;
 	n->mode &= ~(uint32_t)S_ISUID;
-	/* Without the right to execute the bit means mandatory locking, not a group. */
-	if (n->mode & S_IXGRP)
+	if ((n->mode & S_IXGRP) || (call && call->gid != n->gid))
 		n->mode &= ~(uint32_t)S_ISGID;
 }
 
@@ -42,7 +46,8 @@ static int set_size(struct op *op, struct node *n, off_t size)
 	return r;
 }
 
-static void set_fields(struct node *n, const struct stat *st, unsigned set)
+static void set_fields(const struct layer_call *call, struct node *n, const struct stat *st,
+		       unsigned set)
 {
 	if (set & LAYER_SET_MODE)
 		n->mode = (n->mode & S_IFMT) | (st->st_mode & 07777);
@@ -51,7 +56,7 @@ static void set_fields(struct node *n, const struct stat *st, unsigned set)
 	if (set & LAYER_SET_GID)
 		n->gid = st->st_gid;
 	if (set & LAYER_KILL_PRIV)
-		node_kill_priv(n);
+		node_kill_priv(set & (LAYER_SET_UID | LAYER_SET_GID) ? NULL : call, n);
 	if (set & LAYER_SET_ATIME)
 		n->atime = SYS_ST_ATIM(st);
 	if (set & LAYER_SET_MTIME)
@@ -76,7 +81,7 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 		r = set_size(op, n, st->st_size);
 	if (r < 0)
 		return r;
-	set_fields(n, st, set);
+	set_fields(op->call, n, st, set);
 	if (xattrs)
 		node_set_xattrs(op->l, n, TAKE_PTR(xattrs), before);
 	node_mark(op->l, n);

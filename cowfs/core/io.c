@@ -216,7 +216,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 		return r;
 	mode = n->mode;
 	if (kill_priv)
-		node_kill_priv(n);
+		node_kill_priv(op->call, n);
 	node_touch(l, n, true);
 	halves_note(l, op->call, id, off, len);
 	return n->mode != mode;
@@ -357,7 +357,7 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	to->file = copy;
 	node_keep(l, to); /* `from` may have no name, and end before this is persisted */
 	node_count_data(l, to, 0);
-	node_kill_priv(to);
+	node_kill_priv(op->call, to);
 	node_touch(l, to, true);
 	*ret_size = copy.size;
 	return 1;

@@ -299,7 +299,8 @@ static inline bool node_is_dir(const struct node *n)
 /* It changed: what holds its attributes must be persisted. */
 void node_mark(struct layer *l, struct node *n);
 
-void node_kill_priv(struct node *n); /* attr.c: takes set-id bits away, as a write does */
+/* attr.c: takes set-id bits away, as a write of whoever calls does */
+void node_kill_priv(const struct layer_call *call, struct node *n);
 
 /* As node_mark(), and its ctime is now; for a directory whose names changed also its mtime. */
 void node_touch(struct layer *l, struct node *n, bool mtime);

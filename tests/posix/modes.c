@@ -247,6 +247,10 @@ CASE(modes, writing_by_others_strips_set_id_bits)
 		as_user(OTHER, OTHER, ways[i].write, f);
 		trying("%s", ways[i].name);
 		SAY_IF(mode_of("f") != 0777, "04777 became %04o, want 0777", mode_of("f"));
+		OK(chmod("f", 06767)); /* nobody of the group may run it, and still */
+		as_user(OTHER, OTHER, ways[i].write, f);
+		trying("%s", ways[i].name);
+		SAY_IF(mode_of("f") != 0767, "06767 became %04o, want 0767", mode_of("f"));
 	}
 	trying("%s", "");
 	OK(chmod("f", 06777));
