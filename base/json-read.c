@@ -247,3 +247,22 @@ char *json_at_name(struct json array, size_t i)
 	assert(i < json_length(array));
 	return name_at(&p);
 }
+
+int json_each_text(struct json j, int (*fn)(const char *key, const char *text, void *ctx),
+		   void *ctx)
+{
+	struct json_object_iterator it, end;
+	int r = 0;
+
+	if (!j.node)
+		return 0;
+	it = json_object_iter_begin(j.node);
+	end = json_object_iter_end(j.node);
+	for (; r >= 0 && !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+		struct json_object *v = json_object_iter_peek_value(&it);
+
+		if (json_object_is_type(v, json_type_string))
+			r = fn(json_object_iter_peek_name(&it), json_object_get_string(v), ctx);
+	}
+	return r < 0 ? r : 0;
+}

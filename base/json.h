@@ -97,5 +97,9 @@ size_t json_length(struct json array);
 struct json json_at_object(struct json array, size_t i);
 char *json_at_name(struct json array, size_t i); /* owned */
 
+/* Each member that is a string, in the order of the text; what `fn` returns if that is negative, else 0. */
+NODISCARD int json_each_text(struct json j, int (*fn)(const char *key, const char *text, void *ctx),
+			     void *ctx);
+
 /* 0 if all that was asked for was there; else -EINVAL (or -ENOMEM) and what was wrong first. */
 NODISCARD int json_end(const struct json_doc *doc, struct err *err);

@@ -27,7 +27,8 @@ static const struct opt promote_opts[] = {
 	OPT_FLAG(0, "git", struct promote_args, git,
 		 "bring commits made in the clone, as branches snap/CLONE/..."),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
-	OPT_FLAG(0, "rules", struct promote_args, rules, "list what the guard holds, and why"),
+	OPT_FLAG(0, "rules", struct promote_args, rules,
+		 "list what the guard holds and warns of, and why"),
 	OPT_FLAG('y', "yes", struct promote_args, yes,
 		 "for scripts; there is no question to answer"),
 	OPT_END,
@@ -54,6 +55,7 @@ static void set_rules(struct json array, const struct guard_rule *rules, size_t 
 	for (size_t i = 0; i < n; i++) {
 		at = json_add_object(array);
 		json_set_text(at, "name", rules[i].name);
+		json_set_text(at, "level", guard_level_name(rules[i].level));
 		json_set_text(at, "patterns", rules[i].patterns);
 		json_set_text(at, "why", rules[i].why);
 	}
@@ -62,8 +64,8 @@ static void set_rules(struct json array, const struct guard_rule *rules, size_t 
 static void print_rules(const struct invocation *inv, const struct guard_rule *rules, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		fprintf(inv->out, "%s%s%s: ", out_style(inv, OUT_BOLD), rules[i].name,
-			out_style(inv, OUT_PLAIN));
+		fprintf(inv->out, "%-4s  %s%s%s: ", guard_level_name(rules[i].level),
+			out_style(inv, OUT_BOLD), rules[i].name, out_style(inv, OUT_PLAIN));
 		out_text(inv->out, rules[i].why, "");
 		if (!rules[i].patterns)
 			continue;

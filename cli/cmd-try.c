@@ -178,6 +178,22 @@ static void print_outcome(const struct trying *t)
 		(unsigned long long)r->deleted);
 }
 
+/* What a promotion would meet, as far as that can be told now: a person decides by it. */
+static void print_prospect(struct trying *t)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	struct engine_promote_options options = t->options;
+	struct err err = { 0 };
+
+	options.clone = t->run.clone;
+	options.dry_run = true;
+	if (engine_promote(t->inv->engine, &options, &p, &err) < 0)
+		log_warn("what a promotion would meet is not known: %s", err.msg);
+	else
+		promotions_print_obstacles(t->inv, &p);
+	progress_done(t->inv->progress);
+}
+
 static int ask(struct trying *t, struct err *err)
 {
 	const struct invocation *inv = t->inv;
@@ -218,6 +234,7 @@ static int show_and_ask(struct trying *t, struct err *err)
 		fputs("nothing changed\n", t->inv->out);
 		return discard(t, err);
 	}
+	print_prospect(t);
 	return ask(t, err);
 }
 

@@ -52,6 +52,21 @@ void promotions_set_paths(struct json j, const char *key, const struct engine_ro
 			json_set_text(at, "status", out_status(list[i].status));
 		if (why)
 			json_set_text(at, why, list[i].why);
+		if (list[i].detail)
+			json_set_name(at, "target", list[i].detail);
+	}
+}
+
+static void set_warnings(struct json j, const struct engine_promotion *p)
+{
+	struct json array = json_set_array(j, "warnings"), at;
+
+	for (size_t i = 0; i < p->n_warned; i++) {
+		at = json_add_object(array);
+		json_set_name(at, "path", shown(p->warned[i].path));
+		json_set_text(at, "status", out_status(p->warned[i].status));
+		json_set_text(at, "rule", p->warned[i].why);
+		json_set_name(at, "detail", p->warned[i].detail);
 	}
 }
 
@@ -115,6 +130,7 @@ void promotions_set_json(struct json j, const void *ctx)
 	json_set_uint(j, "merged", p->merged);
 	promotions_set_conflicts(j, p->conflicts, p->n_conflicts);
 	promotions_set_paths(j, "held", p->held, p->n_held, "rule");
+	set_warnings(j, p);
 	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
 	promotions_set_paths(j, "left", p->left, p->n_left, NULL);
 	set_checks(j, p);
@@ -124,6 +140,14 @@ void promotions_set_json(struct json j, const void *ctx)
 }
 
 /* --- for people ------------------------------------------------------------------------- */
+
+static void print_target(const struct invocation *inv, const char *target)
+{
+	if (!target)
+		return;
+	fputs(" -> ", inv->out);
+	out_name(inv->out, target);
+}
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n)
@@ -150,7 +174,9 @@ void promotions_print_paths(const struct invocation *inv, const struct engine_ro
 		out_name(inv->out, folder ? folder : shown(p->path));
 		if (run > 1)
 			fprintf(inv->out, "  (%zu paths)", run);
-		fprintf(inv->out, "%s\n", out_style(inv, OUT_PLAIN));
+		fputs(out_style(inv, OUT_PLAIN), inv->out);
+		print_target(inv, run > 1 ? NULL : p->detail);
+		fputc('\n', inv->out);
 	}
 	if (n > i)
 		fprintf(inv->out, "  and %zu more\n", n - i);
@@ -194,16 +220,38 @@ void promotions_print_conflicts(const struct invocation *inv, const struct engin
 	}
 }
 
+static const char *why_of(const char *rule);
+
+/* What lands and is worth a look all the same. */
+static void print_warnings(const struct invocation *inv, const struct engine_promotion *p)
+{
+	for (size_t i = 0; i < p->n_warned && i < SHOWN_MAX; i++) {
+		fprintf(inv->out, "  %swarning:%s ", out_style(inv, OUT_BAD),
+			out_style(inv, OUT_PLAIN));
+		out_name(inv->out, p->warned[i].path);
+		fputs(": ", inv->out);
+		if (p->warned[i].detail) {
+			out_name(inv->out, p->warned[i].detail);
+			fputs(": ", inv->out);
+		}
+		fprintf(inv->out, "%s (%s)\n", why_of(p->warned[i].why), p->warned[i].why);
+	}
+	if (p->n_warned > SHOWN_MAX)
+		fprintf(inv->out, "  and %zu more warnings\n", p->n_warned - SHOWN_MAX);
+}
+
 /* Of a dry run: what would stand in the way. */
-static void print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
+void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
 	promotions_print_conflicts(inv, p->conflicts, p->n_conflicts);
 	for (size_t i = 0; i < p->n_held; i++) {
 		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
 			out_style(inv, OUT_PLAIN));
 		out_name(inv->out, p->held[i].path);
+		print_target(inv, p->held[i].detail);
 		fprintf(inv->out, " (%s)\n", p->held[i].why);
 	}
+	print_warnings(inv, p);
 }
 
 static void print_human(const struct invocation *inv, const struct engine_promotion *p)
@@ -218,7 +266,9 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 		promotions_print_paths(inv, p->paths, p->n_paths);
 	}
 	if (p->dry_run || p->n_conflicts > 0)
-		print_obstacles(inv, p);
+		promotions_print_obstacles(inv, p);
+	else
+		print_warnings(inv, p);
 	for (size_t i = 0; i < p->n_left; i++) {
 		fputs("  left alone: ", inv->out);
 		out_name(inv->out, p->left[i].path);
@@ -311,7 +361,8 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 	const struct engine_rolled_path *h = &p->held[0];
 	struct err err = { 0 };
 
-	err_set(&err, -ECANCELED, "nothing is promoted: '%s' is held by rule '%s': %s", h->path,
+	err_set(&err, -ECANCELED, "nothing is promoted: '%s'%s%.60s%s is held by rule '%s': %s",
+		h->path, h->detail ? " -> '" : "", h->detail ? h->detail : "", h->detail ? "'" : "",
 		h->why, why_of(h->why));
 	promotions_more(&err, p->n_held);
 	hint_again(inv, p, "allow", h->path);

@@ -18,6 +18,8 @@ NODISCARD int promotions_read_ways(const char *on_conflict, const char *style,
 void promotions_set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
 			  size_t n, const char *why);
 void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n);
+/* Conflicts, held paths and warnings of a promotion that is yet to be decided. */
+void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p);
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
 void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,

@@ -61,6 +61,8 @@ NODISCARD int landing_act(struct landing *l, struct plan *plan, const struct lan
 /* One more path that a person is told of, up to ENGINE_ROLLED_PATHS_MAX; -ENOMEM. */
 NODISCARD int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path,
 			       char status, const char *why);
+NODISCARD int landing_add_note(struct engine_rolled_path **list, size_t *n, const char *path,
+			       char status, const char *why, const char *detail);
 
 /* End what a dead daemon was doing to real directories; what cannot be ended is in the log. */
 void landing_recover_all(struct host *h);

@@ -15,6 +15,12 @@
 int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path, char status,
 		     const char *why)
 {
+	return landing_add_note(list, n, path, status, why, NULL);
+}
+
+int landing_add_note(struct engine_rolled_path **list, size_t *n, const char *path, char status,
+		     const char *why, const char *detail)
+{
 	struct engine_rolled_path *more, *p;
 
 	if (*n == ENGINE_ROLLED_PATHS_MAX)
@@ -31,8 +37,9 @@ int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *pa
 		.path = strdup(path),
 		.status = status,
 		.why = why ? strdup(why) : NULL,
+		.detail = detail ? strdup(detail) : NULL,
 	};
-	return p->path && (p->why || !why) ? 0 : -ENOMEM;
+	return p->path && (p->why || !why) && (p->detail || !detail) ? 0 : -ENOMEM;
 }
 
 void landed_done(struct landed *l)

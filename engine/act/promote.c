@@ -14,13 +14,13 @@
 #include "base/log.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
-#include "cowfs/store/xattrs.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/rules-i.h"
+#include "snapshot/apply/judge.h"
 #include "snapshot/diff/changes.h"
 #include "snapshot/text/ignore.h"
 
@@ -276,71 +276,49 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/*
- * The plan is what lands, so the plan is what is told and judged: a file changes under all of its
- * names, and what a directory gives way to takes along all that was in it, whether or not the
- * merge was to touch those.
- */
-static const char *held_by(struct promoting *p, const struct plan_step *s, char status)
+/* What the merge was not to touch changes all the same: under another name, or in the way. */
+static bool is_left_out(const char *path, void *ctx)
 {
-	const struct engine_list *allow = &p->options->asked->allow;
-	const uint32_t mode = status == 'D' ? s->before.mode : s->after.mode;
-	const struct guard_rule *rule;
-
-	if (guard_allowed(s->path, allow->items, allow->n))
-		return NULL;
-	rule = guard_match(p->guard, s->path, mode, status);
-	if (rule)
-		return rule->name;
-	return !S_ISDIR(mode) && !takes(s->path, p) ? GUARD_LEFT_OUT : NULL;
+	return !takes(path, ctx);
 }
 
-/* 1 if it may do what only root may. */
-static int is_capable(struct promoting *p, const struct plan_step *s)
-{
-	CLEANUP(buf_done) struct buf set = BUF_INIT;
-	const struct engine_list *allow = &p->options->asked->allow;
-	struct xattr unused;
-	int r;
-
-	if (s->act == PLAN_REMOVE || !S_ISREG(s->after.mode) ||
-	    object_id_is_zero(&s->after.xattrs) || guard_allowed(s->path, allow->items, allow->n))
-		return 0;
-	r = xattrs_get(p->store, &s->after.xattrs, &set, p->err);
-	if (r < 0)
-		return r;
-	return xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused);
-}
-
-static int tell_step(const struct plan_step *s, void *ctx)
+static int tell_step(const struct judgement *it, void *ctx)
 {
 	struct promoting *p = ctx;
 	struct engine_promotion *res = &p->result;
-	const char status = s->act == PLAN_CREATE ? 'A' : s->act == PLAN_REMOVE ? 'D' : 'M';
-	const char *rule = p->guard ? held_by(p, s, status) : NULL;
-	int r = p->guard && !rule ? is_capable(p, s) : 0;
+	const char *path = it->step->path, *rule = it->rule ? it->rule->name : NULL;
+	int r;
 
-	if (r < 0)
-		return r;
-	if (r > 0)
-		rule = GUARD_CAPABLE;
 	res->changed++;
-	r = landing_add_path(&res->paths, &res->n_paths, s->path, status, NULL);
-	if (r >= 0 && rule)
-		r = landing_add_path(&res->held, &res->n_held, s->path, status, rule);
+	r = landing_add_note(&res->paths, &res->n_paths, path, it->status, NULL,
+			     S_ISLNK(it->step->after.mode) ? it->detail : NULL);
+	if (r >= 0 && rule && it->rule->level == GUARD_HOLD)
+		r = landing_add_note(&res->held, &res->n_held, path, it->status, rule, it->detail);
+	else if (r >= 0 && rule)
+		r = landing_add_note(&res->warned, &res->n_warned, path, it->status, rule,
+				     it->detail);
 	return r < 0 ? err_nomem(p->err) : 0;
 }
 
 static int plan_all(struct promoting *p, struct err *err)
 {
 	const struct plan_options options = { .as_of = p->landing.as_of };
+	const struct engine_list *allow = &p->options->asked->allow;
+	const struct judge_options guard = {
+		.guard = p->guard,
+		.top = p->project.path,
+		.allow = allow->items,
+		.n_allow = allow->n,
+		.left_out = is_left_out,
+		.left_out_ctx = p,
+	};
 	struct engine_promotion *res = &p->result;
 	int r = plan_make(p->store, &p->landing.now.root, &p->merge.root, &options, &p->plan, err);
 
 	p->err = err;
 	res->merged = p->merge.n_merged;
 	if (r >= 0)
-		r = plan_each(&p->plan, tell_step, p);
+		r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
 	if (r >= 0 && res->n_held > 0 && res->end == ENGINE_PROMOTED)
 		res->end = ENGINE_HELD;
 	return r;
@@ -551,15 +529,6 @@ static int go(struct promoting *p, struct err *err)
 	return p->options->check ? hold_for_checks(p, message, err) : land(p, before, message, err);
 }
 
-static int read_rules(struct promoting *p, struct err *err)
-{
-	int r = p->options->rules ? rules_read(&p->rules, p->options->rules, err) : 0;
-
-	if (r >= 0)
-		r = rules_read_project(&p->rules, p->project.path, err);
-	return r < 0 ? r : guard_new(p->rules.list, p->rules.n, &p->guard, err);
-}
-
 static int promote(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
@@ -575,7 +544,7 @@ static int promote(struct promoting *p, struct err *err)
 		r = parse_patterns(&o->excludes, &p->excludes, err);
 	/* What comes back was there before: nobody need name it again. */
 	if (r >= 0 && !p->options->undo)
-		r = read_rules(p, err);
+		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
 	if (r >= 0)
 		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
 	if (r >= 0 && p->options->undo)

@@ -81,6 +81,8 @@ struct engine_promotion {
 	size_t n_conflicts;
 	struct engine_rolled_path *held; /* `why`: the name of the rule */
 	size_t n_held;
+	struct engine_rolled_path *warned; /* by the guard; likewise, and `detail` */
+	size_t n_warned;
 	struct engine_rolled_path *meanwhile;
 	size_t n_meanwhile;
 	struct engine_rolled_path *left; /* git's own, which is never merged */

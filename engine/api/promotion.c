@@ -11,6 +11,7 @@ void engine_rolled_paths_free(struct engine_rolled_path *list, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		free(list[i].path);
 		free(list[i].why);
+		free(list[i].detail);
 	}
 	free(list);
 }
@@ -39,6 +40,7 @@ void engine_promotion_done(struct engine_promotion *p)
 {
 	engine_rolled_paths_free(p->paths, p->n_paths);
 	engine_rolled_paths_free(p->held, p->n_held);
+	engine_rolled_paths_free(p->warned, p->n_warned);
 	engine_rolled_paths_free(p->meanwhile, p->n_meanwhile);
 	engine_rolled_paths_free(p->left, p->n_left);
 	engine_conflicts_free(p->conflicts, p->n_conflicts);

@@ -28,7 +28,8 @@ struct engine_rolled_path {
 	char *path; /* owned; from the top */
 	/* 'A', 'D', 'M': it comes, goes, changes.  Of conflicts: '!'. */
 	char status;
-	char *why; /* owned; of a conflict: what is the matter, else NULL */
+	char *why; /* owned; of a conflict: what is the matter, of the guard: its rule; else NULL */
+	char *detail; /* owned; of a link: its target; of a warning: what is new; else NULL */
 };
 
 #define ENGINE_ROLLED_PATHS_MAX 10000 /* that are listed; all are counted */

@@ -14,3 +14,7 @@ NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *e
 
 /* Those of the project in this directory. */
 NODISCARD int rules_read_project(struct engine_rules *r, const char *project, struct err *err);
+
+/* The guard of a project: built-in rules, those of `user` (a file, or NULL) and the project's.  It borrows `rules`. */
+NODISCARD int rules_guard(const char *user, const char *project, struct engine_rules *rules,
+			  struct guard **ret, struct err *err);

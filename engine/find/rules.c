@@ -58,19 +58,24 @@ static int read_text(struct reading *rd, struct yaml value, char **ret)
 	return *ret ? 0 : err_nomem(rd->err);
 }
 
-static int read_pair(struct reading *rd, struct yaml key, struct yaml value, char *parts[3])
+/* Text of a rule, in the order of its names. */
+enum { NAME, PATHS, WHY, LEVEL, PARTS };
+
+static int read_pair(struct reading *rd, struct yaml key, struct yaml value, char *parts[PARTS])
 {
-	static const char *const names[] = { "name", "paths", "why" };
+	static const char *const names[] = {
+		[NAME] = "name", [PATHS] = "paths", [WHY] = "why", [LEVEL] = "level"
+	};
 
 	if (yaml_kind(key) == YAML_TEXT)
 		for (size_t i = 0; i < ARRAY_LEN(names); i++)
 			if (strcmp(yaml_text(key), names[i]) == 0)
-				return i == 1 ? read_patterns(rd, value, &parts[i])
-					      : read_text(rd, value, &parts[i]);
-	return complain(rd, key, "a rule has name, paths and why");
+				return i == PATHS ? read_patterns(rd, value, &parts[i])
+						  : read_text(rd, value, &parts[i]);
+	return complain(rd, key, "a rule has name, paths, why and perhaps level");
 }
 
-static int add(struct reading *rd, char *parts[3])
+static int add(struct reading *rd, char *parts[PARTS], enum guard_level level)
 {
 	struct engine_rules *r = rd->rules;
 	struct guard_rule *more = reallocarray(r->list, r->n + 1, sizeof(*more));
@@ -79,28 +84,32 @@ static int add(struct reading *rd, char *parts[3])
 		return err_nomem(rd->err);
 	r->list = more;
 	r->list[r->n++] = (struct guard_rule){
-		.name = TAKE_PTR(parts[0]),
-		.patterns = TAKE_PTR(parts[1]),
-		.why = TAKE_PTR(parts[2]),
+		.name = TAKE_PTR(parts[NAME]),
+		.patterns = TAKE_PTR(parts[PATHS]),
+		.why = TAKE_PTR(parts[WHY]),
+		.level = level,
 	};
 	return 0;
 }
 
 static int read_rule(struct reading *rd, struct yaml rule)
 {
-	char *parts[3] = { NULL, NULL, NULL };
+	enum guard_level level = GUARD_HOLD;
+	char *parts[PARTS] = { NULL };
 	struct yaml key, value;
 	void *iter = NULL;
 	int r = 0;
 
 	if (yaml_kind(rule) != YAML_MAP)
-		return complain(rd, rule, "a rule has name, paths and why");
+		return complain(rd, rule, "a rule has name, paths, why and perhaps level");
 	while (r >= 0 && yaml_next_pair(rule, &iter, &key, &value))
 		r = read_pair(rd, key, value, parts);
-	if (r >= 0 && (!parts[0] || !parts[1] || !parts[2]))
-		r = complain(rd, rule, "a rule has name, paths and why");
+	if (r >= 0 && (!parts[NAME] || !parts[PATHS] || !parts[WHY]))
+		r = complain(rd, rule, "a rule has name, paths, why and perhaps level");
+	if (r >= 0 && parts[LEVEL] && !guard_level_parse(parts[LEVEL], &level))
+		r = complain(rd, rule, "'level' is none of hold, warn, pass");
 	if (r >= 0)
-		r = add(rd, parts);
+		r = add(rd, parts, level);
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		free(parts[i]);
 	return r;
@@ -133,6 +142,16 @@ int rules_read_project(struct engine_rules *r, const char *project, struct err *
 	AUTO_FREE char *path = path_join(project, PROJECT_FILE);
 
 	return path ? rules_read(r, path, err) : err_nomem(err);
+}
+
+int rules_guard(const char *user, const char *project, struct engine_rules *rules,
+		struct guard **ret, struct err *err)
+{
+	int r = user ? rules_read(rules, user, err) : 0;
+
+	if (r >= 0)
+		r = rules_read_project(rules, project, err);
+	return r < 0 ? r : guard_new(rules->list, rules->n, ret, err);
 }
 
 char *rules_of_user(const struct engine *e)

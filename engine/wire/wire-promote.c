@@ -67,6 +67,7 @@ static const struct field wire_promotion_fields[] = {
 		      &conflict),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "paths", paths, n_paths, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "held", held, n_held, &wire_note),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "warned", warned, n_warned, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "meanwhile", meanwhile, n_meanwhile,
 		      &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "left", left, n_left, &wire_note),

@@ -5,6 +5,7 @@ static const struct field wire_note_fields[] = {
 	FIELD(FIELD_NAME, struct engine_rolled_path, path),
 	FIELD(FIELD_CHAR, struct engine_rolled_path, status),
 	FIELD(FIELD_TEXT_OR_NULL, struct engine_rolled_path, why),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_rolled_path, detail),
 };
 const struct fields wire_note = FIELDS(struct engine_rolled_path, wire_note_fields);
 

@@ -1,5 +1,6 @@
 #include "snapshot/text/guard.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,29 +10,58 @@
 
 /* clang-format off */
 static const struct guard_rule rules[] = {
-	{ "git", ".git\n.gitmodules\n.gitattributes\n.gitconfig\n",
-	  "git runs what its hooks, filters and configuration name" },
-	{ "ci", ".github/\n.gitlab-ci.yml\n.gitlab/\n.circleci/\n.travis.yml\n.drone.yml\n.woodpecker.yml\n"
-	  ".woodpecker/\n.buildkite/\n.ci/\nJenkinsfile\nazure-pipelines.yml\nbitbucket-pipelines.yml\n"
-	  "appveyor.yml\n.cirrus.yml\n.builds/\n.build.yml\n",
-	  "a build server runs it, with its secrets" },
-	{ "shell", ".bashrc\n.bash_profile\n.bash_login\n.bash_logout\n.profile\n.zshrc\n.zshenv\n.zprofile\n"
-	  ".zlogin\n.kshrc\n.cshrc\n.tcshrc\n.inputrc\n.config/fish/\n.envrc\n.direnv/\n.autoenv\n",
-	  "a shell runs it" },
-	{ "editor", ".vscode/\n.idea/\n.vim/\n.vimrc\n.exrc\n.nvimrc\n.nvim.lua\n.dir-locals.el\n.zed/\n"
-	  "*.code-workspace\n.devcontainer/\n.devcontainer.json\n",
-	  "an editor runs what its tasks name" },
-	{ "packages", ".npmrc\n.yarnrc\n.yarnrc.yml\n.yarn/\n.pnpmfile.cjs\n.pre-commit-config.yaml\n.husky/\n"
-	  "lefthook.yml\n.lefthook.yml\n.pypirc\npip.conf\n.cargo/\n.bundle/\n.gemrc\n.m2/\n.netrc\n",
-	  "a package manager or a hook runs what it names, or sends secrets where it says" },
-	{ "agents", "AGENTS.md\n.cursor/\n.cursorrules\n.mcp.json\n.aider*\n.github/copilot-instructions.md\n",
-	  "an assistant takes it for instructions, or runs what it names" },
-	{ "snap", ".snap/\n.snapignore\n", "it says what is captured, held and run here" },
-	{ "set-id", NULL, "whoever runs it becomes its owner" },
-	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may" },
-	{ GUARD_LEFT_OUT, NULL, "it was to be left out, and is the same file as what is not, or in its way" },
-	{ "device", NULL, "it opens a device, not a file" },
-	{ "hidden-program", NULL, "an executable where few people look" },
+	{ "git", ".git\n.gitmodules\n.gitattributes\n.gitconfig\n.hg/\n.hgrc\n.hgsub\n.svn/\n.bzr/\n.jj/\n.sl/\n",
+	  "git and its like run what their hooks, filters and configuration name", GUARD_HOLD },
+	{ GUARD_BARE, NULL, "git takes such a directory for a repository and runs what its configuration names",
+	  GUARD_HOLD },
+	{ "ci", ".github/\n.gitlab-ci.yml\n.gitlab-ci.yaml\n.gitlab/\n.forgejo/\n.gitea/\n.circleci/\n.travis.yml\n"
+	  ".drone.yml\n.woodpecker.yml\n.woodpecker.yaml\n.woodpecker/\n.buildkite/\n.ci/\nJenkinsfile\n.jenkins/\n"
+	  "azure-pipelines.yml\n.azure-pipelines/\nbitbucket-pipelines.yml\nappveyor.yml\n.appveyor.yml\n.cirrus.yml\n"
+	  ".cirrus.star\n.builds/\n.build.yml\n.teamcity/\n.tekton/\n.semaphore/\ncodefresh.yml\nbuildspec.yml\n"
+	  "cloudbuild.yaml\nbamboo-specs/\n.harness/\n.packit.yaml\n.readthedocs.yaml\n.readthedocs.yml\n",
+	  "a build server runs it, with its secrets", GUARD_HOLD },
+	{ "shell", ".bashrc\n.bash_profile\n.bash_login\n.bash_logout\n.bash_aliases\n.profile\n.zshrc\n.zshenv\n.zprofile\n"
+	  ".zlogin\n.zlogout\n.kshrc\n.cshrc\n.tcshrc\n.login\n.inputrc\n.config/fish/\n.envrc\n.direnv/\n.autoenv\n"
+	  ".autoenv.zsh\nmise.toml\nmise.*.toml\n.mise.toml\n.mise.*.toml\nmise/config.toml\nmise/config.*.toml\n.mise/\n.config/mise/\n.config/mise.toml\n"
+	  ".rtx.toml\n",
+	  "a shell runs it", GUARD_HOLD },
+	{ "editor", ".vscode/\n.idea/\n.fleet/\n.vim/\n.vimrc\n.gvimrc\n.lvimrc\n.exrc\n.nvimrc\n.nvim.lua\n.nvim/\n"
+	  ".vimspector.json\n.dir-locals*.el\n.emacs\n.emacs.d/\n.helix/\n.zed/\n.kakrc\n*.code-workspace\n"
+	  "*.sublime-project\n.devcontainer/\n.devcontainer.json\n",
+	  "an editor runs what its tasks name", GUARD_HOLD },
+	{ "packages", ".npmrc\n.yarnrc\n.yarnrc.yml\n.yarn/\n.pnpmfile.cjs\n.pnpmfile.mjs\n.pnp.cjs\n.pnp.js\n.pnp.loader.mjs\n"
+	  "bunfig.toml\n.pre-commit-config.yaml\n.husky/\n.huskyrc*\nlefthook.yml\nlefthook.yaml\nlefthook-local.yml\n"
+	  ".lefthook.yml\n.lefthook.yaml\n.lefthook/\n.overcommit.yml\n.pypirc\npip.conf\n.cargo/\n.bundle/\n.gemrc\n.m2/\n"
+	  ".netrc\n",
+	  "a package manager or a hook runs what it names, or sends secrets where it says", GUARD_HOLD },
+	{ "tools", ".mvn/\nrust-toolchain\nrust-toolchain.toml\n.bazelrc\n.bazeliskrc\n*.pth\nsitecustomize.py\n"
+	  "usercustomize.py\n.Rprofile\n.Renviron\n.ghci\n.iex.exs\n.irbrc\n.pryrc\n.pdbrc\n.pdbrc.py\n.perldb\n.ocamlinit\n"
+	  ".utoprc\n.sqliterc\n.psqlrc\n.gdbinit\n.lldbinit\n.pylintrc\npylintrc\n.jvmopts\n.sbtopts\n"
+	  ".replit\n",
+	  "a compiler, interpreter, debugger or build tool runs what it says when it starts here", GUARD_HOLD },
+	{ "agents", "AGENTS.md\nAGENTS.*.md\nAGENT.md\n.agents/\n.agent/\nCLAUDE.md\nCLAUDE.*.md\n.claude/\n.claude.json\n"
+	  "GEMINI.md\n.gemini/\n.cursor/\n.cursorrules\n.cursorignore\n.windsurfrules\n.windsurf/\n.codeium/\n"
+	  "copilot-instructions.md\n.copilot/\n.mcp.json\nmcp.json\n.aider*\n.codex/\n.clinerules\n.cline/\n.roo/\n.roorules*\n"
+	  ".roomodes\n.kilocode/\n.kilocodemodes\n.continue/\n.continuerules\n.amp/\n.amazonq/\n.kiro/\n.junie/\n.augment/\n"
+	  ".augment-guidelines\n.opencode/\nopencode.json\nopencode.jsonc\n.goose/\n.goosehints\n.trae/\nQWEN.md\n.qwen/\n"
+	  "CRUSH.md\n.crush/\ncrush.json\n.crush.json\n.openhands/\n.openhands_instructions\n.zencoder/\n.tabnine/\n.qodo/\n"
+	  ".pr_agent.toml\n.coderabbit.yaml\n.sourcegraph/\nWARP.md\n.warp/\n.factory/\n.firebender/\n.rules\n.ruler/\n.idx/\n"
+	  ".devin/\nIFLOW.md\n.iflow/\n.vibe/\nreplit.md\n",
+	  "an assistant takes it for instructions, or runs what it names", GUARD_HOLD },
+	{ "snap", ".snap/\n.snapignore\n", "it says what is captured, held and run here", GUARD_HOLD },
+	{ GUARD_SCRIPTS, "package.json\n", "a package manager runs its scripts, some without being asked", GUARD_WARN },
+	{ GUARD_RECIPES, "Makefile\nmakefile\nGNUmakefile\n*.mk\n", "make runs it", GUARD_WARN },
+	{ "build", "conftest.py\nsetup.py\nnoxfile.py\nbuild.rs\nbinding.gyp\nbuild.gradle\nbuild.gradle.kts\n"
+	  "settings.gradle\nsettings.gradle.kts\ngradle/wrapper/\ngradlew\nmvnw\nRakefile\nGemfile\nJustfile\njustfile\n"
+	  "Taskfile.yml\nDockerfile\ndocker-compose.yml\ncompose.yaml\n",
+	  "a build or a test runs it", GUARD_WARN },
+	{ "set-id", NULL, "whoever runs it becomes its owner", GUARD_HOLD },
+	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may", GUARD_HOLD },
+	{ GUARD_LEFT_OUT, NULL, "it was to be left out, and is the same file as what is not, or in its way", GUARD_HOLD },
+	{ GUARD_LINK, NULL, "it leads out of the project or into .git, or could", GUARD_HOLD },
+	{ "device", NULL, "it opens a device, not a file", GUARD_HOLD },
+	{ "fifo", NULL, "whoever opens it waits for the other end", GUARD_HOLD },
+	{ "hidden-program", NULL, "an executable where few people look", GUARD_HOLD },
 };
 /* clang-format on */
 
@@ -48,9 +78,42 @@ const struct guard_rule *guard_rules(size_t *ret_n)
 	return rules;
 }
 
+static const char *const level_names[] = {
+	[GUARD_HOLD] = "hold",
+	[GUARD_WARN] = "warn",
+	[GUARD_PASS] = "pass",
+};
+
+const char *guard_level_name(enum guard_level level)
+{
+	return level_names[level];
+}
+
+bool guard_level_parse(const char *name, enum guard_level *ret)
+{
+	for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
+		if (strcmp(level_names[i], name) == 0) {
+			*ret = (enum guard_level)i;
+			return true;
+		}
+	return false;
+}
+
+const struct guard_rule *guard_rule_named(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(rules[i].name, name) != 0) {
+		i++;
+		assert(i < ARRAY_LEN(rules));
+	}
+	return &rules[i];
+}
+
+/* A person's own come first, so that they can say more or less than the built-in ones. */
 static const struct guard_rule *rule_at(const struct guard *g, size_t i)
 {
-	return i < ARRAY_LEN(rules) ? &rules[i] : &g->more[i - ARRAY_LEN(rules)];
+	return i < g->n_more ? &g->more[i] : &rules[i - g->n_more];
 }
 
 void guard_free(struct guard *g)
@@ -139,32 +202,34 @@ static bool is_hidden(const char *path)
 	return path[0] == '.' || strstr(path, "/.") != NULL;
 }
 
-static bool holds_mode(const struct guard_rule *rule, const char *path, uint32_t mode)
+/* The rule that a mode tells, or NULL. */
+static const struct guard_rule *match_mode(uint32_t mode)
 {
-	if (strcmp(rule->name, "set-id") == 0)
-		return S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0;
-	if (strcmp(rule->name, GUARD_CAPABLE) == 0 || strcmp(rule->name, GUARD_LEFT_OUT) == 0)
-		return false; /* no mode tells */
-	if (strcmp(rule->name, "device") == 0)
-		return S_ISCHR(mode) || S_ISBLK(mode);
-	return S_ISREG(mode) && (mode & 0111) != 0 && is_hidden(path);
+	if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0)
+		return guard_rule_named("set-id");
+	if (S_ISCHR(mode) || S_ISBLK(mode))
+		return guard_rule_named("device");
+	return S_ISFIFO(mode) ? guard_rule_named("fifo") : NULL;
 }
 
 const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t mode, char status)
 {
 	const size_t known = free_part(g, path);
+	const struct guard_rule *rule = NULL, *by_mode = status == 'D' ? NULL : match_mode(mode);
 
-	for (size_t i = 0; i < ARRAY_LEN(rules) + g->n_more; i++) {
-		const struct guard_rule *rule = rule_at(g, i);
-
+	for (size_t i = 0; i < ARRAY_LEN(rules) + g->n_more && !rule; i++)
 		/* Who follows a link finds a directory there, for all that we know. */
-		if (g->patterns[i]
-			? matches(g->patterns[i], path, known, S_ISDIR(mode) || S_ISLNK(mode))
-			: status != 'D' && holds_mode(rule, path, mode))
-			return rule;
-	}
-	remember_free(g, path, known);
-	return NULL;
+		if (g->patterns[i] &&
+		    matches(g->patterns[i], path, known, S_ISDIR(mode) || S_ISLNK(mode)))
+			rule = rule_at(g, i);
+	if (!rule)
+		remember_free(g, path, known);
+	if (rule && rule->level == GUARD_HOLD)
+		return rule;
+	if (!by_mode && (!rule || rule->level == GUARD_WARN) && status != 'D' && S_ISREG(mode) &&
+	    (mode & 0111) && is_hidden(path))
+		by_mode = guard_rule_named("hidden-program");
+	return by_mode ? by_mode : rule;
 }
 
 bool guard_allowed(const char *path, const char *const *allowed, size_t n)

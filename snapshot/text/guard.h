@@ -1,8 +1,9 @@
 /*
- * guard.h - changes that a person must name before they reach a real directory.
+ * guard.h - changes that a person must name, or at least see, before they reach a real directory.
  *
  * What is in such files is run by somebody else later: by git, a shell, an editor, a package manager, a build
- * server.  The rules are data; each is a name, patterns in the syntax of .gitignore, and why.
+ * server, an assistant.  The rules are data; each is a name, patterns in the syntax of .gitignore, why, and
+ * how much it takes: a path is held until somebody names it, or passes with a warning, or passes.
  */
 #pragma once
 
@@ -13,11 +14,18 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+enum guard_level { GUARD_HOLD, GUARD_WARN, GUARD_PASS };
+
 struct guard_rule {
 	const char *name;
-	const char *patterns; /* a line each; NULL: told by its mode */
+	const char *patterns; /* a line each; NULL: the file itself tells, not its name */
 	const char *why;
+	enum guard_level level;
 };
+
+/* "hold", "warn", "pass". */
+const char *guard_level_name(enum guard_level level);
+bool guard_level_parse(const char *name, enum guard_level *ret);
 
 /* The rule for files with capabilities: an attribute tells them, so the caller must look (GUARD_CAPABLE_XATTR). */
 #define GUARD_CAPABLE       "capabilities"
@@ -26,18 +34,31 @@ struct guard_rule {
 /* The rule for what was left out, and changes all the same: the caller knows what that is. */
 #define GUARD_LEFT_OUT "left-out"
 
+/* Rules that need more than a path and a mode, so the caller must look (snapshot/apply/judge.h). */
+#define GUARD_LINK    "link"
+#define GUARD_BARE    "bare-repository"
+#define GUARD_SCRIPTS "scripts" /* of package.json: only those that changed are worth a word */
+#define GUARD_RECIPES "recipes" /* of a makefile, likewise */
+
 /* Those that are always there. */
 const struct guard_rule *guard_rules(size_t *ret_n);
 
+/* The one of that name, which must exist. */
+const struct guard_rule *guard_rule_named(const char *name);
+
 struct guard;
 
-/* Them, and more.  -EINVAL with a sentence for a pattern that is none. */
+/* Them, and more, which come first.  -EINVAL with a sentence for a pattern that is none. */
 NODISCARD int guard_new(const struct guard_rule *more, size_t n, struct guard **ret,
 			struct err *err);
 void guard_free(struct guard *g); /* NULL is fine */
 DEFINE_CLEANUP(struct guard *, guard_free)
 
-/* The first rule that holds a path which comes or changes, and then has this st_mode; or goes ('D'). */
+/*
+ * What counts for a path which comes or changes, and then has this st_mode; or goes ('D').  A rule that the
+ * file itself tells, such as set-id, counts whatever its name may do; else the first rule that its name matches.
+ * NULL: none.
+ */
 const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t mode, char status);
 
 /* Is `path` one of these, or in a directory that is? */

@@ -61,7 +61,7 @@ def counted(w):
     """How often a promotion makes each call, in the thread that makes most of them."""
     path = w.top / "trace"
     act = trace(daemon(w), path, "-e", "trace=?" + ",?".join(CHANGING + LOOKING))
-    promote(w, "try")
+    promote(w, "try", "--allow", "pipe")
     end(act)
     threads = {}
     for line in path.read_text(errors="replace").splitlines():
@@ -119,7 +119,7 @@ class Bench:
         if points:
             self.calls = counted(w)
         else:
-            promote(w, "try")
+            promote(w, "try", "--allow", "pipe")
         self.after = picture(w.project)
         self.sha256 = log(w)["receipts"][0]["sha256"]
         undo(w)
@@ -140,7 +140,7 @@ class Bench:
         pid = daemon(w)
         act = trace(pid, "/dev/null", "-e", f"trace={name}",
                     "-e", f"inject={name}:{FAULTS[fault][0]}:when={n}")
-        done = subprocess.run([SNAP, "promote", "try", "--json"], cwd=w.project, env=w.env, check=False,
+        done = subprocess.run([SNAP, "promote", "try", "--json", "--allow", "pipe"], cwd=w.project, env=w.env, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
         end(act)
         if fault == "kill":
@@ -285,7 +285,7 @@ def what_a_clone_may_have_lost_with_cowfsd_is_said_with_its_promotion(w):
     pid = daemon(w)
     os.kill(pid, signal.SIGKILL)
     assert gone(pid, 20)
-    done = w.ok("promote", "try", "--json")
+    done = w.ok("promote", "try", "--json", "--allow", "pipe")
     assert b"may lack what was written in its last seconds" in done.err, done
     changed = {p["path"] for p in done.json("snap.promote/1")["changed"]}
     assert changed <= {"README.md"} and (changed or picture(w.project) == here), done

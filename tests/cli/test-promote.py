@@ -33,7 +33,7 @@ def all_that_a_clone_changed_reaches_the_project_and_goes_back_exactly(w):
     before = picture(w.project)
     change(path)
     wanted, data = picture(path), holes(path / "sparse")
-    got = promote(w, "try")
+    got = promote(w, "try", "--allow", "pipe")
     same(picture(w.project), wanted)
     assert holes(w.project / "sparse") == data or len(holes(w.project / "sparse")) == 1
     assert got["promotion"] and got["before"] and got["after"] and got["clone"] == "try", got
@@ -254,7 +254,7 @@ def make(path, body="x\n", mode=0o644):
 
 
 HELD = {"git": ".gitmodules", "ci": ".github/workflows/ci.yml", "shell": "sub/.bashrc",
-        "editor": ".vscode/tasks.json", "packages": ".npmrc", "agents": "AGENTS.md",
+        "editor": ".vscode/tasks.json", "packages": ".npmrc", "tools": ".gdbinit", "agents": "AGENTS.md",
         "snap": ".snap/guard.yaml"}
 
 
@@ -270,6 +270,12 @@ def each_rule_of_the_guard_holds_its_own(w):
     if os.geteuid() == 0:
         os.mknod(path / "null", 0o020666, os.makedev(1, 3))
         wanted["null"] = "device"
+    os.mkfifo(path / "pipe")
+    (path / "out").symlink_to("/etc")
+    (path / "repo" / "objects").mkdir(parents=True)
+    (path / "repo" / "refs").mkdir()
+    make(path / "repo" / "HEAD")
+    wanted.update({"pipe": "fifo", "out": "link", "repo/HEAD": "bare-repository"})
     make(path / "plain")
     before = kept(w), picture(w.project)
     data = refused(w, 7, "E_REFUSED", "promote", "try")
@@ -279,7 +285,8 @@ def each_rule_of_the_guard_holds_its_own(w):
     assert (kept(w), picture(w.project)) == before
     w.snap("promote", "try").fails(7, "held by rule", "--allow", "promote --rules")
     rules = w.ok("promote", "--rules", "--json").json("snap.promote/1", "rules")["rules"]
-    assert {r["name"] for r in rules} == set(wanted.values()) | {"device", "capabilities", "left-out"}, rules
+    assert {r["name"] for r in rules} == set(wanted.values()) | {
+        "device", "capabilities", "left-out", "scripts", "recipes", "build"}, rules
     listed = w.ok("promote", "--rules").out.decode()
     assert all(f"{name}: " in listed for name in HELD), listed
     # Each by its name, or all that is in a directory.
@@ -323,7 +330,7 @@ def a_rule_that_is_none_stops_every_promotion_and_says_where(w):
     path = clone(w)
     make(path / "plain")
     for text, where in (("name: x", ":1:1: this is a list of rules"),
-                        ("- name: x\n  why: y", ":1:3: a rule has name, paths and why"),
+                        ("- name: x\n  why: y", ":1:3: a rule has name, paths, why and perhaps level"),
                         ("- {name: x, why: y, paths: ['!z']}", "takes nothing back"),
                         ("- {name: x, why: y, paths: []}", "names nothing"),
                         ("- {name: x, why: y, paths: [z], more: 1}", "a rule has name"),

@@ -191,6 +191,16 @@ def an_interrupted_command_is_discarded_unasked(w):
 
 
 @test
+def what_a_promotion_would_meet_is_shown_before_the_question(w):
+    can_run(w)
+    t = Terminal(w, "try", "--", "sh", "-c", "echo x > CLAUDE.md; ln -s /etc/passwd out; echo x > conftest.py")
+    t.wait_for(QUESTION)
+    for line in ("held: CLAUDE.md (agents)", "held: out -> /etc/passwd (link)", "warning: conftest.py: "):
+        assert line in t.seen, t.seen
+    t.press("d").ends(0)
+
+
+@test
 def a_signal_at_the_question_discards_and_leaves_the_terminal_as_it_was(w):
     can_run(w)
     for sig in (signal.SIGTERM, signal.SIGHUP):

@@ -6,9 +6,11 @@ import os
 from kept import judge
 from merge import CLEAR, CONFLICT, UNCLEAR, changed, foresee, linked
 from scene import Broken, Interrupted
+from script import NAMES
 from tree import differs, picture, scan, without
 
 FILL_PIECE = 1 << 16
+ALLOW = [word for name in NAMES for word in ("--allow", os.fsdecode(name))]  # pipes and circles of links, too
 
 
 class ProjectActs:
@@ -36,7 +38,7 @@ class ProjectActs:
         least = [w.slots.done for w in clone.writers]
         with self.little_room():
             result = self.land(before, want if verdict == CLEAR and not folders else None,
-                               "promote", "--json", "--conflict", how, clone.name)
+                               "promote", "--json", "--conflict", how, *ALLOW, clone.name)
         if result is None:
             return
         if self.board.died_since(clone.seen):

@@ -1,0 +1,47 @@
+/*
+ * judge.h - what the guard says to a plan.
+ *
+ * The plan is what lands, so the plan is what is judged: a file changes under all of its names, and a
+ * directory that gives way takes along all that was in it.  Beside names and modes this looks at what only
+ * the tree that the plan leads to can tell: where a link leads, and whether a directory becomes, or is, a
+ * git repository.
+ */
+#pragma once
+
+#include "snapshot/apply/plan.h"
+#include "snapshot/text/guard.h"
+
+struct judge_options {
+	struct guard *guard; /* NULL: nothing is held */
+	const char *top;     /* the absolute path of the directory that changes */
+	const char *const *allow;
+	size_t n_allow;
+	bool (*left_out)(const char *path, void *ctx); /* what must not change; NULL: nothing */
+	void *left_out_ctx;
+};
+
+/*
+ * A path that changes, as plan_each() has it.  `rule` is NULL if none counts; `detail` says more: of a link
+ * its target, whatever the rule; of a script or recipe which one changed; else NULL.
+ */
+struct judgement {
+	const struct plan_step *step;
+	char status; /* 'A', 'M', 'D' */
+	const struct guard_rule *rule;
+	const char *detail;
+};
+
+typedef int (*judge_fn)(const struct judgement *j, void *ctx); /* negative: stop, and return it */
+
+NODISCARD int judge_plan(struct store *s, const struct plan *plan,
+			 const struct judge_options *options, judge_fn fn, void *ctx,
+			 struct err *err);
+
+/* --- judge-scripts.c ---------------------------------------------------------------------- */
+
+/*
+ * Which scripts of a package.json, or recipes of a makefile, are new or differ: "script 'test'".  Left
+ * empty if none is.  `before` is NULL for a new file.
+ */
+NODISCARD int judge_scripts(const struct buf *before, const struct buf *after, struct buf *out);
+NODISCARD int judge_recipes(const struct buf *before, const struct buf *after, struct buf *out);

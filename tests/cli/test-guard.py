@@ -1,0 +1,243 @@
+"""What runs later, somewhere else, is held or shown: each way that a clone could plant something.
+
+As root, and with --user as an ordinary user.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test  # noqa: E402
+from promotetest import clone, picture, promote, refused, same, statuses  # noqa: E402
+
+HELD = """
+.hg/hgrc .forgejo/workflows/a.yml .gitea/workflows/a.yml .gitlab-ci.yaml .teamcity/settings.kts .tekton/a.yaml
+.mvn/extensions.xml .mvn/jvm.config rust-toolchain.toml .bazelrc mise.toml .mise.local.toml .pnp.cjs lib/evil.pth
+.Rprofile .ghci .iex.exs .pylintrc .helix/languages.toml .dir-locals.el .dir-locals-2.el .gdbinit .lldbinit
+CLAUDE.md sub/CLAUDE.md CLAUDE.local.md .claude/settings.json AGENTS.md AGENTS.override.md GEMINI.md
+.gemini/settings.json .cursor/rules/a.mdc .cursorrules .windsurfrules .windsurf/rules/a.md
+.github/copilot-instructions.md .mcp.json .aider.conf.yml .codex/config.toml .clinerules .clinerules/a.md .roo/rules/a.md
+.continue/config.yaml .goosehints .junie/guidelines.md .kiro/steering/a.md .amazonq/rules/a.md opencode.json
+.opencode/agent/a.md QWEN.md CRUSH.md WARP.md .augment-guidelines .trae/rules/a.md
+""".split()
+PASS = ["claude.c", "docs/agents.md", "src/git/config", "mise/main.rs", "HEAD", "objects/one", "src/pth"]
+
+
+def make(path, text="x\n"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def held(w, *args):
+    """Nothing has changed, and why: paths and rules."""
+    before = picture(w.project)
+    got = refused(w, 7, "E_REFUSED", "promote", "try", *args)
+    same(picture(w.project), before)
+    return {p["path"]: p["rule"] for p in got["held"]}
+
+
+def warnings(got):
+    return {p["path"]: (p["rule"], p["detail"]) for p in got["warnings"]}
+
+
+@live_test
+def files_that_run_later_are_held(w):
+    there = clone(w)
+    for name in HELD:
+        if name != ".clinerules":
+            make(there / name)
+    for name in PASS:
+        make(there / name)
+    got = held(w)
+    missing = [name for name in HELD if name not in got and name != ".clinerules"]
+    assert not missing, missing
+    assert not [name for name in PASS if name in got], got
+    shutil.rmtree(there / ".clinerules")
+    make(there / ".clinerules")
+    assert held(w)[".clinerules"] == "agents"
+
+
+# --- repositories -----------------------------------------------------------------------------
+
+def make_bare(top):
+    (top / "objects").mkdir(parents=True)
+    (top / "refs").mkdir()
+    (top / "HEAD").write_text("ref: refs/heads/main\n")
+    (top / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n"
+                                f"\tfsmonitor = touch {top.name}-ran\n")
+
+
+@live_test
+def a_repository_without_dot_git_is_held(w):
+    there = clone(w)
+    make_bare(there / "docs" / "data")
+    make(there / "docs" / "data" / "plain")
+    got = held(w)
+    names = {f"docs/data/{n}" for n in ("HEAD", "config", "objects", "refs")}
+    assert got == dict.fromkeys(names, "bare-repository"), got
+    # What makes it one may be left out, and then it is none.
+    assert promote(w, "try", "--exclude", "HEAD", "--exclude", "docs/data/refs")["held"] == []
+    if shutil.which("git"):
+        done = subprocess.run(["git", "rev-parse", "--git-dir"], cwd=w.project / "docs" / "data", check=False,
+                              capture_output=True, env={**w.env, "GIT_CEILING_DIRECTORIES": str(w.project)})
+        assert done.returncode != 0, done
+
+
+@live_test
+def a_repository_is_held_also_if_the_project_had_half_of_it(w):
+    make_bare(w.project / "half")
+    (w.project / "half" / "HEAD").unlink()
+    make_bare(w.project / "whole")
+    there = clone(w)
+    make(there / "half" / "HEAD", "ref: refs/heads/main\n")
+    make(there / "whole" / "config", "[core]\n\tfsmonitor = evil\n")
+    make(there / "whole" / "hooks" / "post-checkout")
+    make(there / "whole" / "notes.txt")
+    make(there / "shared" / "HEAD", "ref: refs/heads/main\n")
+    make(there / "shared" / "commondir", "../whole\n")
+    (there / "linked").mkdir()
+    make(there / "linked" / "HEAD", "ref: refs/heads/main\n")
+    (there / "linked" / "objects").symlink_to("../whole/objects")
+    (there / "linked" / "refs").symlink_to("../whole/refs")
+    got = held(w)
+    assert set(got.values()) == {"bare-repository"}, got
+    assert set(got) == {"half/HEAD", "whole/config", "whole/hooks", "whole/hooks/post-checkout", "shared/HEAD",
+                        "shared/commondir", "linked/HEAD", "linked/objects", "linked/refs"}, got
+    promote(w, "try", *[word for name in got for word in ("--allow", name)])
+
+
+# --- links ------------------------------------------------------------------------------------
+
+@live_test
+def links_that_lead_out_or_into_git_are_held_and_targets_are_shown(w):
+    (w.project / ".git").mkdir()
+    (w.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (w.project / "data").symlink_to("/etc")  # of the user's own
+    (w.project / "deep" / "er").mkdir(parents=True)
+    there = clone(w)
+    out = {"absolute": "/etc/passwd", "up": "../x", "deep/er/up": "../../../x", "through": "data/passwd",
+           "again": "src/../../x", "could": "deep/er/../../README.md", "git": ".git/hooks", "GIT": ".GIT/config",
+           "deep/git": "../.git", "chain": "chained", "chained": "deep/../../x", "loop": "loop"}
+    inside = {"file": "README.md", "deep/er/file": "../../README.md", "dir": "deep/er", "dangling": "src/not-yet",
+              "here": str(w.project / "src"), "dot": "./src/", "twice": "dir/file"}
+    for name, target in {**out, **inside}.items():
+        (there / name).symlink_to(target)
+    got = held(w)
+    assert got == dict.fromkeys(out, "link"), (set(out) ^ set(got), got)
+    data = refused(w, 7, "E_REFUSED", "promote", "try")
+    assert {p["path"]: p["target"] for p in data["held"]} == out, data["held"]
+    said = w.snap("promote", "try")
+    assert said.status == 7 and b"-> '" in said.err, said
+    plan = w.snap("promote", "-n", "try").out.decode()
+    for name, target in {**out, **inside}.items():
+        assert f"{name} -> {target}" in plan, plan
+    got = promote(w, "try", *[word for name in out for word in ("--allow", name)])
+    assert {p["path"]: p.get("target") for p in got["changed"]} == {**out, **inside}, got["changed"]
+
+
+@live_test
+def a_link_that_became_one_by_what_is_beside_it_is_held(w):
+    """Each alone leads nowhere; what counts is the tree that both make."""
+    there = clone(w)
+    (there / "a").symlink_to("b/c")
+    promote(w, "try")
+    (there / "b").symlink_to("/etc")
+    assert held(w) == {"b": "link"}
+
+
+@live_test
+def pipes_are_held(w):
+    there = clone(w)
+    os.mkfifo(there / "pipe")
+    assert held(w) == {"pipe": "fifo"}
+    promote(w, "try", "--allow", "pipe")
+
+
+# --- warnings ---------------------------------------------------------------------------------
+
+PACKAGE = '{"name": "x", "scripts": {"test": "node test", "build": "tsc"}, "dependencies": {"a": "1"}}\n'
+MAKEFILE = "CC = cc\n\nall: main.o\n\t$(CC) -o main main.o\n\nclean:\n\trm -f main\n"
+
+
+@live_test
+def scripts_that_changed_are_named(w):
+    (w.project / "package.json").write_text(PACKAGE)
+    there = clone(w)
+    (there / "package.json").write_text(PACKAGE.replace("tsc", "tsc; evil").replace(
+        '"scripts": {', '"scripts": {"postinstall": "evil", '))
+    got = promote(w, "-n", "try")
+    assert got["held"] == [] and warnings(got) == {
+        "package.json": ("scripts", "scripts 'postinstall', 'build'")}, got
+    said = w.ok("promote", "try").out.decode()
+    assert "warning: package.json: scripts 'postinstall', 'build': " in said, said
+    for text, detail in (('{"scripts": {"test": "node test"}}', "script 'test'"), ("{", "its scripts cannot be told apart")):
+        make(there / "new" / "package.json", text)
+        assert warnings(promote(w, "-n", "try"))["new/package.json"] == ("scripts", detail)
+
+
+@live_test
+def a_package_whose_scripts_stay_is_no_warning(w):
+    (w.project / "package.json").write_text(PACKAGE)
+    (w.project / "old.mk").write_text("all:\n\techo\n")
+    there = clone(w)
+    (there / "package.json").write_text("\ufeff" + PACKAGE.replace('"1"', '"2"'))
+    (there / "old.mk").unlink()
+    assert warnings(promote(w, "try")) == {}
+
+
+@live_test
+def recipes_that_changed_are_named(w):
+    (w.project / "Makefile").write_text(MAKEFILE)
+    there = clone(w)
+    for new, detail in ((MAKEFILE.replace("rm -f main", "rm -f main; evil"), "recipe 'clean'"),
+                        (MAKEFILE + "# a word\n", None),
+                        (MAKEFILE.replace("CC = cc", "CC = evil"), "what stands outside of recipes"),
+                        (MAKEFILE.replace("CC = cc", "X := $(shell evil)") + "new: all\n\techo \\\nb: c\n",
+                         "recipe 'new'; and what stands outside of recipes")):
+        (there / "Makefile").write_text(new)
+        want = {"Makefile": ("recipes", detail)} if detail else {}
+        assert warnings(promote(w, "-n", "try")) == want, detail
+
+
+@live_test
+def what_builds_and_tests_run_is_a_warning(w):
+    there = clone(w)
+    make(there / "tests" / "conftest.py")
+    got = promote(w, "try")
+    assert statuses(got)["tests/conftest.py"] == "added"
+    assert warnings(got) == {"tests/conftest.py": ("build", None)}, got
+
+
+# --- levels -----------------------------------------------------------------------------------
+
+@live_test
+def a_person_says_hold_warn_or_pass(w):
+    config = w.home / ".config" / "snapcow"
+    config.mkdir(parents=True)
+    (config / "guard.yaml").write_text("""\
+- {name: mine, paths: [CLAUDE.md, "bin/*"], why: I read it, level: pass}
+- {name: look, paths: [AGENTS.md], why: worth a look, level: warn}
+- {name: tests, paths: [conftest.py], why: they are mine}
+""")
+    there = clone(w)
+    for name in ("CLAUDE.md", "AGENTS.md", "conftest.py", "GEMINI.md", "bin/tool", "bin/root"):
+        make(there / name)
+    (there / "bin" / "root").chmod(0o4755)
+    # What the file itself tells is no matter of its name.
+    assert held(w) == {"conftest.py": "tests", "GEMINI.md": "agents", "bin/root": "set-id"}
+    got = promote(w, "try", "--allow", "conftest.py", "--allow", "GEMINI.md", "--allow", "bin/root")
+    assert warnings(got) == {"AGENTS.md": ("look", None)}, got
+    rules = {r["name"]: r["level"] for r in w.ok("promote", "--rules", "--json").json("snap.promote/1")["rules"]}
+    assert (rules["mine"], rules["look"], rules["tests"]) == ("pass", "warn", "hold"), rules
+    assert rules["scripts"] == "warn" and rules["git"] == "hold", rules
+    (config / "guard.yaml").write_text("- {name: x, paths: [y], why: z, level: never}")
+    w.snap("promote", "try").fails(2, "guard.yaml:1:4: 'level' is none of hold, warn, pass")
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
