@@ -4,6 +4,7 @@
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/promotions.h"
 #include "engine/api/rollback.h"
 
 struct rollback_args {
@@ -11,6 +12,7 @@ struct rollback_args {
 	bool no_git;
 	bool skip_unreadable;
 	bool yes;
+	struct opt_list allow;
 };
 
 static const struct opt rollback_opts[] = {
@@ -18,6 +20,8 @@ static const struct opt rollback_opts[] = {
 	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
 	OPT_FLAG(0, "skip-unreadable", struct rollback_args, skip_unreadable,
 		 "leave what cannot be read of the project as it is"),
+	OPT_LIST(0, "allow", "PATH", struct rollback_args, allow,
+		 "let the guard pass it, of a state that a clone made"),
 	OPT_FLAG('y', "yes", struct rollback_args, yes,
 		 "for scripts; there is no question to answer"),
 	OPT_END,
@@ -43,6 +47,8 @@ static int print_json(const struct invocation *inv, const struct engine_rolled *
 		json_set_text(at, "status", out_status(r->paths[i].status));
 	}
 	json_set_bool(j, "truncated", r->n_paths < r->changed);
+	promotions_set_paths(j, "held", r->held, r->n_held, "rule");
+	promotions_set_warnings(j, r->warned, r->n_warned);
 	json_set_uint(j, "elapsed_ms", r->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -67,6 +73,9 @@ static void print_human(const struct invocation *inv, const struct engine_rolled
 	out_plural(inv->out, r->changed, "path", "paths");
 	fprintf(inv->out, " %s, in %s\n", r->dry_run ? "would change" : "changed",
 		duration_format(r->elapsed_ms, time));
+	if (r->dry_run)
+		promotions_print_held(inv, r->held, r->n_held);
+	promotions_print_warnings(inv, r->warned, r->n_warned);
 	if (r->saved[0] == '\0')
 		return;
 	print_id(inv, "  what was there is ", r->saved);
@@ -101,6 +110,31 @@ static int tell_conflicts(struct invocation *inv, const struct engine_rolled *r)
 	return fail_with(inv, CMD_CONFLICT, &err, fill_conflicts, r);
 }
 
+static void fill_held(struct json data, const void *ctx)
+{
+	const struct engine_rolled *r = ctx;
+
+	promotions_set_paths(data, "held", r->held, r->n_held, "rule");
+	out_json_id(data, "to", r->to);
+}
+
+static int tell_held(struct invocation *inv, const struct engine_rolled *r)
+{
+	const struct engine_rolled_path *h = &r->held[0];
+	char to[OUT_SHORT_ID + 1];
+	struct err err = { 0 };
+
+	snprintf(to, sizeof(to), "%.*s", OUT_SHORT_ID, r->to);
+	err_set(
+	    &err, -ECANCELED,
+	    "nothing is rolled back: that state is a clone's, and '%s' is held by rule '%s': %s",
+	    h->path, h->why, promotions_why(h->why));
+	promotions_more(&err, r->n_held);
+	cmd_hint_words(inv, "rollback --allow", (const char *[]){ h->path, to, NULL });
+	cmd_hint(inv, "promote --rules");
+	return fail_with(inv, CMD_REFUSED, &err, fill_held, r);
+}
+
 static void hint(struct invocation *inv, int r)
 {
 	if (r == -ENOENT)
@@ -119,6 +153,7 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		.no_git = args->no_git,
 		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
+		.allow = { args->allow.items, args->allow.n },
 		.watch = progress_watch(inv->progress),
 	};
 	int r;
@@ -130,13 +165,17 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		return r;
 	if (rolled.n_conflicts > 0)
 		return tell_conflicts(inv, &rolled);
+	if (rolled.n_held > 0 && !rolled.dry_run)
+		return tell_held(inv, &rolled);
 	if (inv->json)
-		return print_json(inv, &rolled, err);
-	if (inv->quiet && rolled.saved[0] != '\0')
+		r = print_json(inv, &rolled, err);
+	else if (inv->quiet && rolled.saved[0] != '\0')
 		fprintf(inv->out, "%s\n", rolled.saved);
 	else if (!inv->quiet)
 		print_human(inv, &rolled);
-	return CMD_OK;
+	if (r < 0)
+		return r;
+	return rolled.n_held > 0 ? CMD_REFUSED : CMD_OK;
 }
 
 const struct command cmd_rollback = {
@@ -152,8 +191,8 @@ const struct command cmd_rollback = {
 	    "if there is one of that name, else a snapshot. What is there is saved first, so nothing\n"
 	    "is asked; -q prints its id alone. A clone goes back while programs use it. A project goes back all\n"
 	    "of it or not at all: what somebody edits meanwhile is a conflict (exit code 5), and\n"
-	    "nothing changes. Ignored files go back too, and so does .git, unless\n"
-	    "--no-git says otherwise.\n",
+	    "nothing changes. Ignored files and .git (but for --no-git) go back too. A state that a\n"
+	    "clone made comes as `promote` does: by the guard (7), and without .git.\n",
 	.examples = "rollback --dry-run @-1\nrollback try known-good\n",
 	.run = rollback_run,
 };

@@ -57,16 +57,16 @@ void promotions_set_paths(struct json j, const char *key, const struct engine_ro
 	}
 }
 
-static void set_warnings(struct json j, const struct engine_promotion *p)
+void promotions_set_warnings(struct json j, const struct engine_rolled_path *list, size_t n)
 {
 	struct json array = json_set_array(j, "warnings"), at;
 
-	for (size_t i = 0; i < p->n_warned; i++) {
+	for (size_t i = 0; i < n; i++) {
 		at = json_add_object(array);
-		json_set_name(at, "path", shown(p->warned[i].path));
-		json_set_text(at, "status", out_status(p->warned[i].status));
-		json_set_text(at, "rule", p->warned[i].why);
-		json_set_name(at, "detail", p->warned[i].detail);
+		json_set_name(at, "path", shown(list[i].path));
+		json_set_text(at, "status", out_status(list[i].status));
+		json_set_text(at, "rule", list[i].why);
+		json_set_name(at, "detail", list[i].detail);
 	}
 }
 
@@ -130,7 +130,7 @@ void promotions_set_json(struct json j, const void *ctx)
 	json_set_uint(j, "merged", p->merged);
 	promotions_set_conflicts(j, p->conflicts, p->n_conflicts);
 	promotions_set_paths(j, "held", p->held, p->n_held, "rule");
-	set_warnings(j, p);
+	promotions_set_warnings(j, p->warned, p->n_warned);
 	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
 	promotions_set_paths(j, "left", p->left, p->n_left, NULL);
 	set_checks(j, p);
@@ -220,38 +220,42 @@ void promotions_print_conflicts(const struct invocation *inv, const struct engin
 	}
 }
 
-static const char *why_of(const char *rule);
-
-/* What lands and is worth a look all the same. */
-static void print_warnings(const struct invocation *inv, const struct engine_promotion *p)
+void promotions_print_warnings(const struct invocation *inv, const struct engine_rolled_path *list,
+			       size_t n)
 {
-	for (size_t i = 0; i < p->n_warned && i < SHOWN_MAX; i++) {
+	for (size_t i = 0; i < n && i < SHOWN_MAX; i++) {
 		fprintf(inv->out, "  %swarning:%s ", out_style(inv, OUT_BAD),
 			out_style(inv, OUT_PLAIN));
-		out_name(inv->out, p->warned[i].path);
+		out_name(inv->out, list[i].path);
 		fputs(": ", inv->out);
-		if (p->warned[i].detail) {
-			out_name(inv->out, p->warned[i].detail);
+		if (list[i].detail) {
+			out_name(inv->out, list[i].detail);
 			fputs(": ", inv->out);
 		}
-		fprintf(inv->out, "%s (%s)\n", why_of(p->warned[i].why), p->warned[i].why);
+		fprintf(inv->out, "%s (%s)\n", promotions_why(list[i].why), list[i].why);
 	}
-	if (p->n_warned > SHOWN_MAX)
-		fprintf(inv->out, "  and %zu more warnings\n", p->n_warned - SHOWN_MAX);
+	if (n > SHOWN_MAX)
+		fprintf(inv->out, "  and %zu more warnings\n", n - SHOWN_MAX);
+}
+
+void promotions_print_held(const struct invocation *inv, const struct engine_rolled_path *list,
+			   size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
+			out_style(inv, OUT_PLAIN));
+		out_name(inv->out, list[i].path);
+		print_target(inv, list[i].detail);
+		fprintf(inv->out, " (%s)\n", list[i].why);
+	}
 }
 
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
 	promotions_print_conflicts(inv, p->conflicts, p->n_conflicts);
-	for (size_t i = 0; i < p->n_held; i++) {
-		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
-			out_style(inv, OUT_PLAIN));
-		out_name(inv->out, p->held[i].path);
-		print_target(inv, p->held[i].detail);
-		fprintf(inv->out, " (%s)\n", p->held[i].why);
-	}
-	print_warnings(inv, p);
+	promotions_print_held(inv, p->held, p->n_held);
+	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
 
 static void print_human(const struct invocation *inv, const struct engine_promotion *p)
@@ -268,7 +272,7 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	if (p->dry_run || p->n_conflicts > 0)
 		promotions_print_obstacles(inv, p);
 	else
-		print_warnings(inv, p);
+		promotions_print_warnings(inv, p->warned, p->n_warned);
 	for (size_t i = 0; i < p->n_left; i++) {
 		fputs("  left alone: ", inv->out);
 		out_name(inv->out, p->left[i].path);
@@ -290,7 +294,7 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 
 /* --- what stood in the way -------------------------------------------------------------- */
 
-static const char *why_of(const char *rule)
+const char *promotions_why(const char *rule)
 {
 	size_t n;
 	const struct guard_rule *rules = guard_rules(&n);
@@ -363,7 +367,7 @@ static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 
 	err_set(&err, -ECANCELED, "nothing is promoted: '%s'%s%.60s%s is held by rule '%s': %s",
 		h->path, h->detail ? " -> '" : "", h->detail ? h->detail : "", h->detail ? "'" : "",
-		h->why, why_of(h->why));
+		h->why, promotions_why(h->why));
 	promotions_more(&err, p->n_held);
 	hint_again(inv, p, "allow", h->path);
 	cmd_hint(inv, "promote --rules");

@@ -20,6 +20,16 @@ void promotions_set_paths(struct json j, const char *key, const struct engine_ro
 void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n);
 /* Conflicts, held paths and warnings of a promotion that is yet to be decided. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p);
+/* Why the guard holds what its rule of this name holds. */
+const char *promotions_why(const char *rule);
+
+/* "warnings", as the guard has them; and the same for people, as are held paths. */
+void promotions_set_warnings(struct json j, const struct engine_rolled_path *list, size_t n);
+void promotions_print_warnings(const struct invocation *inv, const struct engine_rolled_path *list,
+			       size_t n);
+void promotions_print_held(const struct invocation *inv, const struct engine_rolled_path *list,
+			   size_t n);
+
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
 void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,

@@ -11,6 +11,8 @@
 
 #include "cowfs/store/pin.h"
 #include "engine/act/land-i.h"
+#include "engine/find/rules-i.h"
+#include "snapshot/apply/judge.h"
 
 #define GIT ".git"
 
@@ -154,6 +156,12 @@ static void leaving_done(struct leaving *l)
 	free(l->list);
 }
 
+/* A state that a clone made: whatever a run left there would reach the project with it. */
+static bool is_foreign(const struct rolling *g)
+{
+	return !g->clone.name && g->to.clone;
+}
+
 static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
 {
 	size_t n = 2 + (g->unread ? g->unread->n : 0);
@@ -164,7 +172,7 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 	l->list = calloc(n, sizeof(*l->list));
 	if (!l->lacks || !l->list)
 		return err_nomem(err);
-	if (g->options->no_git)
+	if (g->options->no_git || is_foreign(g))
 		l->list[l->n++] = GIT;
 	for (size_t i = 0; g->unread && i < g->unread->n; i++)
 		l->list[l->n++] = g->unread->list[i].path;
@@ -340,7 +348,41 @@ static int roll_clone(struct rolling *g, struct err *err)
 
 /* --- the project ------------------------------------------------------------------------ */
 
-/* A conflict is a result: then nothing was changed. */
+static int add_judgement(const struct judgement *it, void *ctx)
+{
+	struct engine_rolled *r = ctx;
+
+	if (!it->rule)
+		return 0;
+	if (it->rule->level == GUARD_HOLD)
+		return landing_add_note(&r->held, &r->n_held, it->step->path, it->status,
+					it->rule->name, it->detail);
+	return landing_add_note(&r->warned, &r->n_warned, it->step->path, it->status,
+				it->rule->name, it->detail);
+}
+
+static int judge(struct rolling *g, struct err *err)
+{
+	CLEANUP(engine_rules_done) struct engine_rules rules = { 0 };
+	CLEANUP(guard_free_p) struct guard *guard = NULL;
+	struct judge_options options = {
+		.top = g->project.path,
+		.allow = g->options->allow.items,
+		.n_allow = g->options->allow.n,
+	};
+	int r;
+
+	if (!is_foreign(g))
+		return 0;
+	r = rules_guard(g->options->rules, g->project.path, &rules, &guard, err);
+	if (r < 0)
+		return r;
+	options.guard = guard;
+	r = judge_plan(g->store, &g->plan, &options, add_judgement, &g->result, err);
+	return r == -ENOMEM ? err_nomem(err) : r;
+}
+
+/* A conflict, or a path that is held, is a result: then nothing was changed. */
 static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
 	CLEANUP(landed_done) struct landed landed = { 0 };
@@ -352,7 +394,9 @@ static int change_project(struct rolling *g, struct landing *landing, struct err
 	};
 	int r = compare(g, landing->as_of, err);
 
-	if (r < 0 || g->options->dry_run || plan_is_empty(&g->plan))
+	if (r >= 0)
+		r = judge(g, err);
+	if (r < 0 || g->options->dry_run || g->result.n_held > 0 || plan_is_empty(&g->plan))
 		return r;
 	r = landing_act(landing, &g->plan, &act, &landed, err);
 	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));

@@ -67,6 +67,8 @@ void engine_rolled_done(struct engine_rolled *r)
 {
 	engine_rolled_paths_free(r->paths, r->n_paths);
 	engine_rolled_paths_free(r->conflicts, r->n_conflicts);
+	engine_rolled_paths_free(r->held, r->n_held);
+	engine_rolled_paths_free(r->warned, r->n_warned);
 	free(r->clone);
 	free(r->project);
 	*r = (struct engine_rolled){ 0 };

@@ -3,13 +3,16 @@
  *
  * What is there is kept as a snapshot first, so going back loses nothing.  A clone goes back while it
  * is in use.  A project is a real directory: it is changed by the journaled way of docs/design/apply.md,
- * all of it or nothing, and what somebody edits meanwhile is a conflict, not a loss.
+ * all of it or nothing, and what somebody edits meanwhile is a conflict, not a loss.  A state that a
+ * clone made is none of the project's own: on its way there it passes the guard like a promotion, and
+ * '.git' is left alone.
  */
 #pragma once
 
 #include <stddef.h>
 
 #include "engine/api/engine.h"
+#include "engine/api/run.h"
 
 struct engine_rollback_options {
 	/*
@@ -21,6 +24,9 @@ struct engine_rollback_options {
 	bool no_git;          /* of a project: leave '.git' as it is */
 	bool skip_unreadable; /* of a project: leave what cannot be read as it is */
 	bool dry_run;         /* only say what would change */
+	/* Of a project to a state of a clone: paths that the guard lets pass, with all below them. */
+	struct engine_list allow;
+	const char *rules; /* for the guard; NULL: those of the user's own file */
 	struct engine_watch watch;
 };
 
@@ -46,6 +52,10 @@ struct engine_rolled {
 	size_t n_paths;
 	struct engine_rolled_path *conflicts; /* then nothing was changed */
 	size_t n_conflicts;
+	struct engine_rolled_path *held; /* by the guard (`why`: its rule); nothing was changed */
+	size_t n_held;
+	struct engine_rolled_path *warned; /* by the guard; likewise, but it was changed */
+	size_t n_warned;
 	uint64_t elapsed_ms;
 };
 

@@ -2,6 +2,7 @@
 #include "engine/api/rebase.h"
 #include "engine/api/rollback.h"
 #include "engine/ask/ask-i.h"
+#include "engine/find/rules-i.h"
 
 int engine_radar(struct engine *e, const char *clone, struct engine_radar *ret, struct err *err)
 {
@@ -32,11 +33,15 @@ int engine_rollback(struct engine *e, const struct engine_rollback_options *opti
 		    struct engine_rolled *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
+	struct engine_rollback_options asked = *options;
+	AUTO_FREE char *rules = options->rules ? NULL : rules_of_user(e);
 	struct json answer;
 	int r;
 
+	if (rules)
+		asked.rules = rules;
 	ask_begin(&a, e, VERB_ROLLBACK);
-	fields_set(a.options, &wire_rollback_options, options);
+	fields_set(a.options, &wire_rollback_options, &asked);
 	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
 	return r < 0 ? r : ask_take(&a, answer, &wire_rolled, ret, err);
 }

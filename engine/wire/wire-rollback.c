@@ -15,6 +15,9 @@ static const struct field wire_rollback_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_rollback_options, no_git),
 	FIELD(FIELD_BOOL, struct engine_rollback_options, skip_unreadable),
 	FIELD(FIELD_BOOL, struct engine_rollback_options, dry_run),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_rollback_options, rules),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_rollback_options, "allow", allow.items, allow.n,
+		      NULL),
 };
 const struct fields wire_rollback_options =
     FIELDS(struct engine_rollback_options, wire_rollback_options_fields);
@@ -31,5 +34,7 @@ static const struct field wire_rolled_fields[] = {
 	FIELD_LIST_OF(FIELD_LIST, struct engine_rolled, "paths", paths, n_paths, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_rolled, "conflicts", conflicts, n_conflicts,
 		      &wire_note),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_rolled, "held", held, n_held, &wire_note),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_rolled, "warned", warned, n_warned, &wire_note),
 };
 const struct fields wire_rolled = FIELDS(struct engine_rolled, wire_rolled_fields);

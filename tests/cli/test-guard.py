@@ -213,6 +213,64 @@ def what_builds_and_tests_run_is_a_warning(w):
     assert warnings(got) == {"tests/conftest.py": ("build", None)}, got
 
 
+# --- the way of a rollback ------------------------------------------------------------------
+
+def rolled_back(w, *args):
+    """Nothing has changed, and why."""
+    before = picture(w.project)
+    got = refused(w, 7, "E_REFUSED", "rollback", *args)
+    same(picture(w.project), before)
+    return {p["path"]: p["rule"] for p in got["held"]}
+
+
+@live_test
+def the_project_goes_to_the_state_of_a_clone_by_the_guard_only(w):
+    (w.project / ".git" / "hooks").mkdir(parents=True)
+    (w.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    there = clone(w)
+    make(there / ".git" / "hooks" / "post-checkout", "#!/bin/sh\nevil\n")
+    (there / ".git" / "hooks" / "post-checkout").chmod(0o755)
+    make(there / ".envrc", "evil\n")
+    make(there / "tests" / "conftest.py")
+    (there / "out").symlink_to("/etc/passwd")
+    make(there / "README.md", "second\n")
+    state = w.take("-t", "theirs", "try")
+    wanted = {".envrc": "shell", "out": "link"}
+    for name in (state, "theirs", state[:8]):
+        assert rolled_back(w, name) == wanted
+    w.snap("rollback", "theirs").fails(7, "that state is a clone's", "rollback --allow .envrc")
+    plan = w.snap("rollback", "--dry-run", "--json", "theirs").json("snap.rollback/1", "held", "warnings", status=7)
+    assert {p["path"]: p["rule"] for p in plan["held"]} == wanted, plan
+    said = w.snap("rollback", "--dry-run", "theirs").ends(7).out.decode()
+    assert "held: out -> /etc/passwd (link)" in said and "warning: tests/conftest.py: " in said, said
+    got = w.ok("rollback", "--json", "theirs", "--allow", ".envrc", "--allow", "out").json("snap.rollback/1")
+    assert got["held"] == [] and [p["path"] for p in got["warnings"]] == ["tests/conftest.py"], got
+    assert (w.project / "README.md").read_text() == "second\n" and (w.project / ".envrc").exists()
+    # Git's own is left alone, whatever is allowed.
+    assert list((w.project / ".git" / "hooks").iterdir()) == []
+    w.ok("undo")
+    assert not (w.project / ".envrc").exists() and (w.project / "README.md").read_text() == "first\n"
+    assert (w.project / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+
+
+@live_test
+def states_of_the_project_and_of_clones_go_back_unguarded(w):
+    make(w.project / ".envrc", "mine\n")
+    (w.project / ".git").mkdir()
+    make(w.project / ".git" / "config", "mine\n")
+    mine = w.take()
+    (w.project / ".envrc").unlink()
+    make(w.project / ".git" / "config", "later\n")
+    w.ok("rollback", mine)
+    assert (w.project / ".envrc").exists() and (w.project / ".git" / "config").read_text() == "mine\n"
+    there = clone(w)
+    make(there / ".npmrc")
+    state = w.take("try")
+    (there / ".npmrc").unlink()
+    w.ok("rollback", "try", state)
+    assert (there / ".npmrc").exists()
+
+
 # --- levels -----------------------------------------------------------------------------------
 
 @live_test
