@@ -10,12 +10,17 @@
 struct promote_args {
 	struct opt_list check, path, exclude, allow;
 	const char *conflict, *markers;
+	const char *profile;
+	uint64_t mem, time;
 	bool git, dry_run, rules, yes;
 };
 
 static const struct opt promote_opts[] = {
 	OPT_LIST(0, "check", "COMMAND", struct promote_args, check,
 		 "run it in a sandbox on the merged tree first; it must end with 0"),
+	OPT_STR(0, "profile", "NAME", struct promote_args, profile, "of checks, as of `run`"),
+	OPT_SIZE(0, "mem", "SIZE", struct promote_args, mem, "memory of a check"),
+	OPT_DURATION(0, "time", "TIME", struct promote_args, time, "time of a check"),
 	OPT_LIST(0, "path", "PATTERN", struct promote_args, path,
 		 "only what this names, as in .gitignore"),
 	OPT_LIST(0, "exclude", "PATTERN", struct promote_args, exclude, "not what this names"),
@@ -97,27 +102,13 @@ static int list_rules(const struct invocation *inv, struct err *err)
 	return CMD_OK;
 }
 
-/* --- checks ----------------------------------------------------------------------------- */
-
-static void on_check(const char *command, const struct engine_run *run, void *ctx)
-{
-	struct invocation *inv = ctx;
-	char time[DURATION_TEXT_MAX];
-
-	progress_done(inv->progress);
-	if (!run || inv->json || inv->quiet)
-		return;
-	fprintf(inv->out, "%s%s%s  ", out_style(inv, run->exit_code ? OUT_BAD : OUT_GOOD),
-		run->exit_code ? "✗" : "✓", out_style(inv, OUT_PLAIN));
-	out_name(inv->out, command);
-	fprintf(inv->out, "  %s\n", duration_format(run->duration_ms, time));
-	fflush(inv->out);
-}
+/* --- the command ------------------------------------------------------------------------ */
 
 static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct promote_args *args = inv->args;
+	struct engine_run_limits limits;
 	struct engine_promote_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
 		.checks = list_of(&args->check),
@@ -127,13 +118,18 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.git = args->git,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
-		.checking = on_check,
+		.profile = args->profile,
+		.limits = &limits,
+		.checking = promotions_on_check,
 		.checking_ctx = inv,
 	};
 	int r;
 
 	if (args->rules)
 		return list_rules(inv, err);
+	engine_run_limits_init(&limits);
+	limits.mem = args->mem;
+	limits.time_ms = args->time;
 	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
 				 &options.style, err);
 	if (r >= 0)
@@ -145,6 +141,13 @@ static int promote_run(struct invocation *inv, struct err *err)
 	return r < 0 ? r : promotions_tell(inv, &p, err);
 }
 
+static void promote_preset(void *to)
+{
+	struct promote_args *args = to;
+
+	args->mem = args->time = ENGINE_UNSAID;
+}
+
 const struct command cmd_promote = {
 	.name = "promote",
 	.group = "Changes",
@@ -152,6 +155,7 @@ const struct command cmd_promote = {
 	.words = "[CLONE]",
 	.max_words = 1,
 	.opts = promote_opts,
+	.preset = promote_preset,
 	.details =
 	    "What the clone changed since it was made is merged with what the project is now, and\n"
 	    "lands all of it or not at all; nobody's edits are overwritten. A conflict (5), a path\n"

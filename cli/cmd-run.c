@@ -261,6 +261,19 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	tell_unseen(inv, r);
 }
 
+void run_tell_kept(const struct invocation *inv, FILE *out, const struct engine_run *r)
+{
+	static const char *const next[] = { "diff", "promote", "rm" };
+
+	fprintf(out, "clone %s\n", r->clone);
+	for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ r->clone, NULL });
+
+		if (line)
+			fprintf(out, "hint: %s\n", line);
+	}
+}
+
 static void hint(struct invocation *inv, const struct engine_run *run, int r)
 {
 	const struct run_args *args = inv->args;
@@ -338,7 +351,7 @@ static int run_run(struct invocation *inv, struct err *err)
 	else
 		run_tell(inv, &run);
 	if (!inv->json && !inv->quiet && run.made && !run.removed)
-		fprintf(stderr, "clone %s\n", run.clone);
+		run_tell_kept(inv, stderr, &run);
 	return r < 0 ? r : run.exit_code;
 }
 

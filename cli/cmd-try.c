@@ -295,7 +295,7 @@ static int decide_for_people(struct trying *t, struct err *err)
 		inv->out = stderr;
 	r = decide(t, err);
 	if (r >= 0 && t->decision == KEPT && !inv->quiet)
-		fprintf(inv->out, "clone %s\n", t->run.clone);
+		run_tell_kept(inv, inv->out, &t->run);
 	inv->out = out;
 	return r;
 }
@@ -303,13 +303,21 @@ static int decide_for_people(struct trying *t, struct err *err)
 static int try_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(trying_done) struct trying t = { .inv = inv, .args = inv->args };
+	struct engine_run_limits limits;
 	int r;
 
 	t.options = (struct engine_promote_options){
 		.checks = { t.args->check.items, t.args->check.n },
 		.allow = { t.args->allow.items, t.args->allow.n },
+		.profile = t.args->run.profile,
+		.limits = &limits,
 		.watch = progress_watch(inv->progress),
+		.checking = promotions_on_check,
+		.checking_ctx = inv,
 	};
+	engine_run_limits_init(&limits);
+	limits.mem = t.args->run.mem;
+	limits.time_ms = t.args->run.time;
 	r = promotions_read_ways(t.args->conflict, t.args->markers, &t.options.on_conflict,
 				 &t.options.style, err);
 	if (r >= 0)

@@ -101,13 +101,11 @@ static bool is_printable(const char *s)
 }
 
 /* A hint that nobody could copy, or for which there is no memory, is not worth a word. */
-void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)
+char *cmd_line(const struct invocation *inv, const char *text, const char *const *words)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
 	int r;
 
-	if (inv->n_hints == CMD_HINTS_MAX)
-		return;
 	r = buf_append_str(&b, inv->program);
 	if (r >= 0)
 		r = append_option(&b, " -C ", inv->dir);
@@ -117,9 +115,14 @@ void cmd_hint_words(struct invocation *inv, const char *text, const char *const 
 		r = append_plain(&b, text);
 	for (; r >= 0 && words && *words; words++)
 		r = append_option(&b, " ", *words);
-	if (r < 0 || !buf_str(&b) || !is_printable(buf_str(&b)))
+	return r < 0 || !buf_str(&b) || !is_printable(buf_str(&b)) ? NULL : strdup(buf_str(&b));
+}
+
+void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)
+{
+	if (inv->n_hints == CMD_HINTS_MAX)
 		return;
-	inv->hints[inv->n_hints] = strdup(buf_str(&b));
+	inv->hints[inv->n_hints] = cmd_line(inv, text, words);
 	inv->n_hints += inv->hints[inv->n_hints] != NULL;
 }
 

@@ -6,6 +6,8 @@
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/screen.h"
 #include "snapshot/text/guard.h"
 
 #define SHOWN_MAX 20 /* paths of each sort that people are shown */
@@ -196,7 +198,7 @@ static void print_head(const struct invocation *inv, const struct engine_promoti
 	if (p->dry_run)
 		fputs(undo ? "would undo  " : "would promote  ", inv->out);
 	else
-		print_id(inv, undo ? "undone  " : "promoted  ", p->id);
+		print_id(inv, undo ? "undone  " : "promoted  ", undo ? p->undone : p->id);
 	fputs(p->dry_run ? "" : "  ", inv->out);
 	out_plural(inv->out, p->changed, "path", "paths");
 	if (p->merged > 0) {
@@ -285,11 +287,59 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	}
 	if (p->git && p->commits.n == 0)
 		fputs("  no commit that the project lacks\n", inv->out);
+	if (p->undone[0] != '\0' && p->id[0] != '\0') {
+		print_id(inv, "  taken back by ", p->id);
+		fputc('\n', inv->out);
+	}
 	if (p->before[0] != '\0' && p->changed > 0) {
 		print_id(inv, "  before it ", p->before);
 		print_id(inv, ", after it ", p->after);
 		fputc('\n', inv->out);
 	}
+}
+
+/* --- checks ----------------------------------------------------------------------------- */
+
+#define TAIL_LINES 20
+
+/* Its last lines, as they came. */
+static void print_tail(const struct invocation *inv, const struct buf *said)
+{
+	CLEANUP(screen_done) struct screen screen = { 0 };
+	const char *text = (const char *)said->data;
+	size_t from = said->len, lines = 0;
+	struct err err = { 0 };
+
+	while (from > 0 && (text[from - 1] != '\n' || from == said->len || ++lines < TAIL_LINES))
+		from--;
+	screen_begin(&screen, inv);
+	for (size_t n; from < said->len; from += n) {
+		const char *end = memchr(text + from, '\n', said->len - from);
+
+		n = end ? (size_t)(end - (text + from)) + 1 : said->len - from;
+		fprintf(inv->out, "  %s|%s ", out_style(inv, OUT_DIM), out_style(inv, OUT_PLAIN));
+		if (screen_write(&screen, text + from, n - (end != NULL), &err) < 0 ||
+		    screen_flush(&screen, &err) < 0)
+			return; /* finish_output() in main.c tells it */
+		fputc('\n', inv->out);
+	}
+}
+
+void promotions_on_check(const char *command, const struct engine_run *run, void *ctx)
+{
+	struct invocation *inv = ctx;
+	char time[DURATION_TEXT_MAX];
+
+	progress_done(inv->progress);
+	if (!run || inv->json || inv->quiet)
+		return;
+	fprintf(inv->out, "%s%s%s  ", out_style(inv, run->exit_code ? OUT_BAD : OUT_GOOD),
+		run->exit_code ? "✗" : "✓", out_style(inv, OUT_PLAIN));
+	out_name(inv->out, command);
+	fprintf(inv->out, "  %s\n", duration_format(run->duration_ms, time));
+	if (run->exit_code != 0)
+		print_tail(inv, &run->out);
+	fflush(inv->out);
 }
 
 /* --- what stood in the way -------------------------------------------------------------- */

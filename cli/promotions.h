@@ -20,6 +20,9 @@ void promotions_set_paths(struct json j, const char *key, const struct engine_ro
 void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n);
 /* Conflicts, held paths and warnings of a promotion that is yet to be decided. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p);
+/* The `checking` of engine_promote_options; `inv` is its context. */
+void promotions_on_check(const char *command, const struct engine_run *run, void *inv);
+
 /* Why the guard holds what its rule of this name holds. */
 const char *promotions_why(const char *rule);
 

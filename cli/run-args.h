@@ -63,5 +63,8 @@ NODISCARD int run_go(struct invocation *inv, struct engine_waiting **waits, stru
 /* What the command does not know itself, to people. */
 void run_tell(const struct invocation *inv, const struct engine_run *r);
 
+/* The clone that stays, and what to type next. */
+void run_tell_kept(const struct invocation *inv, FILE *out, const struct engine_run *r);
+
 /* The members of its answer. */
 void run_set_json(struct json j, const struct engine_run *r);

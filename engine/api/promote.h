@@ -27,7 +27,12 @@ struct engine_promote_options {
 	bool git; /* commits made in the clone come into branches snap/CLONE/... */
 	bool dry_run;
 	struct engine_watch watch;
-	/* A check is about to run, or has run; NULL: who cares. */
+	const char *profile;                    /* of checks; NULL: the profile 'default' */
+	const struct engine_run_limits *limits; /* likewise; NULL: those of the profile */
+	/*
+	 * A check is about to run, or has run; NULL: who cares.  Then run->out has the end of what it
+	 * wrote, both streams in the order in which that came.
+	 */
 	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
 	void *checking_ctx;
 };

@@ -57,26 +57,66 @@ int engine_undo(struct engine *e, const struct engine_undo_options *options,
 
 /* --- checks ----------------------------------------------------------------------------- */
 
+static void close_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+#define TAIL_MAX ((off_t)16 << 10)
+
+/* The last lines that were written there. */
+static int read_tail(int fd, struct buf *out, struct err *err)
+{
+	const off_t size = lseek(fd, 0, SEEK_END);
+	const off_t from = size > TAIL_MAX ? size - TAIL_MAX : 0;
+	const char *begins;
+	ssize_t n;
+
+	if (size <= 0)
+		return 0;
+	buf_reset(out);
+	if (buf_reserve(out, (size_t)(size - from)) < 0)
+		return err_nomem(err);
+	n = pread(fd, out->data, (size_t)(size - from), from);
+	if (n < 0)
+		return err_sys(err, "reading what a check wrote");
+	out->len = (size_t)n;
+	begins = from > 0 ? memchr(out->data, '\n', out->len) : NULL;
+	if (begins) {
+		out->len -= (size_t)(begins + 1 - (const char *)out->data);
+		memmove(out->data, begins + 1, out->len);
+	}
+	return 0;
+}
+
 static int run_check(struct engine *e, const struct engine_promote_options *o, const char *command,
 		     const char *tree, struct engine_promotion *p, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	CLEANUP(close_file) FILE *both = tmpfile();
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct engine_run_options options = {
 		.from = tree,
 		.argv = argv,
+		.profile = o->profile,
 		.workdir = p->project,
 		.in_fd = -1,
-		.out_fd = -1,
-		.err_fd = -1,
+		/* One file for both streams keeps the order in which they came. */
+		.out_fd = both ? fileno(both) : -1,
+		.err_fd = both ? fileno(both) : -1,
 	};
 	struct engine_checked *c = &p->checks[p->n_checks];
 	int r;
 
 	engine_run_limits_init(&options.limits);
+	if (o->limits)
+		options.limits = *o->limits;
 	if (o->checking)
 		o->checking(command, NULL, o->checking_ctx);
 	r = engine_run(e, &options, &run, err);
+	if (r >= 0 && both)
+		r = read_tail(fileno(both), &run.out, err);
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
 	if (o->checking)

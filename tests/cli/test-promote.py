@@ -139,8 +139,10 @@ def people_are_told_what_happened(w):
     out = w.ok("promote", "try").out.decode()
     assert out.startswith("promoted  ") and "2 paths" in out and "  A new\n" in out, out
     assert "before it " in out and ", after it " in out, out
+    done = log(w)["receipts"][0]["receipt"]
     out = w.ok("undo").out.decode()
-    assert out.startswith("undone  ") and "  D new\n" in out, out
+    assert out.startswith(f"undone  {done[:8]}  ") and "  D new\n" in out, out
+    assert f"  taken back by {log(w)['receipts'][0]['receipt'][:8]}\n" in out, out
 
 
 @test
@@ -439,6 +441,30 @@ def a_check_that_fails_changes_and_leaves_nothing(w):
     got = promote(w, "try", "--dry-run", "--check", "false")
     assert got["checks"] == [] and (kept(w), picture(w.project)) == before, got
     w.ok("check")
+
+
+@test
+def a_check_that_fails_says_at_once_what_it_wrote(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    said = w.snap("promote", "try", "--check", "seq 100; echo why >&2; printf 'end\\n'; exit 3").ends(8)
+    lines = said.out.decode().splitlines()
+    assert lines[0].startswith("\u2717  seq 100"), lines
+    assert "  | why" in lines and "  | 100" in lines and "  | 1" not in lines, lines
+    assert len(lines) <= 21, lines
+    said = w.snap("promote", "try", "--check", "true").ends(0)
+    assert b"  | " not in said.out, said
+
+
+@test
+def checks_have_limits_and_a_profile(w):
+    path = clone(w)
+    (path / "README.md").write_text("second\n")
+    data = refused(w, 8, "E_CHECK_FAILED", "promote", "try", "--time", "1s", "--check", "sleep 100")
+    assert data["checks"][0]["exit_code"] == 124, data
+    w.snap("promote", "try", "--profile", "nobody-has", "--check", "true").fails(4, "nobody-has")
+    command = "test $(ulimit -n) -gt 0"
+    assert promote(w, "try", "--profile", "strict", "--mem", "256M", "--check", command)["promotion"]
 
 
 # Until it is let go, or what it runs on is gone; which only a write tells, as the kernel knows the rest.

@@ -191,6 +191,18 @@ def an_interrupted_command_is_discarded_unasked(w):
 
 
 @test
+def a_clone_that_is_kept_says_what_to_type(w):
+    can_run(w)
+    said = w.ok("try", "--keep", "--", *EDIT).err.decode()
+    name = clones(w)[0]
+    for word in ("diff", "promote", "rm"):
+        assert f"hint: snapcow {word} {name}\n" in said, said
+    said = w.ok("run", "--keep", "--", "true").err.decode()
+    assert "hint: snapcow promote " in said, said
+    assert b"hint" not in w.ok("-q", "run", "--keep", "--", "true").err
+
+
+@test
 def what_a_promotion_would_meet_is_shown_before_the_question(w):
     can_run(w)
     t = Terminal(w, "try", "--", "sh", "-c", "echo x > CLAUDE.md; ln -s /etc/passwd out; echo x > conftest.py")
