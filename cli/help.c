@@ -7,6 +7,7 @@
 
 #include "base/typo.h"
 #include "cli/out.h"
+#include "cli/topics.h"
 
 #define NAME_WIDTH 12
 
@@ -90,7 +91,10 @@ static void print_overview(const struct invocation *inv)
 	}
 	fprintf(out, "\n%sOptions%s, before or after the command\n", bold, plain);
 	opt_describe(global_opts, out);
-	fprintf(out, "\nMore about a command: %s help COMMAND\n", inv->program);
+	fprintf(out, "\nMore about a command: %s help COMMAND\nTopics:", inv->program);
+	for (const struct topic *t = topics; t->name; t++)
+		fprintf(out, "%s %s", t == topics ? "" : ",", t->name);
+	fprintf(out, " (%s help TOPIC)\n", inv->program);
 }
 
 static void print_examples(const struct invocation *inv, const char *examples)
@@ -131,6 +135,13 @@ static void print_command(const struct invocation *inv, const struct command *c)
 	fprintf(out, "\nOptions of every command: %s help\n", inv->program);
 }
 
+static void print_topic(const struct invocation *inv, const struct topic *t)
+{
+	fprintf(inv->out, "%s%c%s.%s\n\n%s", out_style(inv, OUT_BOLD),
+		toupper((unsigned char)t->summary[0]), t->summary + 1, out_style(inv, OUT_PLAIN),
+		t->text);
+}
+
 /* --- JSON ------------------------------------------------------------------------------- */
 
 static void describe_opts(struct json j, const struct opt *table)
@@ -163,7 +174,8 @@ static void describe_command(struct json j, const struct command *c)
 	describe_opts(j, c->opts);
 }
 
-static int print_json(const struct invocation *inv, const struct command *only, struct err *err)
+static int print_json(const struct invocation *inv, const struct command *only,
+		      const struct topic *only_topic, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = json_begin(&doc), list;
@@ -172,15 +184,26 @@ static int print_json(const struct invocation *inv, const struct command *only, 
 	describe_opts(j, global_opts);
 	list = json_set_array(j, "commands");
 	for (size_t i = 0; commands[i]; i++)
-		if (!only || only == commands[i])
+		if (!only_topic && (!only || only == commands[i]))
 			describe_command(json_add_object(list), commands[i]);
+	list = json_set_array(j, "topics");
+	for (const struct topic *t = topics; t->name; t++) {
+		struct json one;
+
+		if (only || (only_topic && only_topic != t))
+			continue;
+		one = json_add_object(list);
+		json_set_text(one, "name", t->name);
+		json_set_text(one, "summary", t->summary);
+		json_set_text(one, "text", t->text);
+	}
 	return json_print(&doc, inv->out, err);
 }
 
 int help_print(const struct invocation *inv, const struct command *c, struct err *err)
 {
 	if (inv->json)
-		return print_json(inv, c, err);
+		return print_json(inv, c, NULL, err);
 	if (c)
 		print_command(inv, c);
 	else
@@ -190,8 +213,15 @@ int help_print(const struct invocation *inv, const struct command *c, struct err
 
 static int help_run(struct invocation *inv, struct err *err)
 {
+	const struct topic *t = inv->n_words > 0 ? topic_find(inv->words[0]) : NULL;
 	const struct command *c = NULL;
 
+	if (t && inv->json)
+		return print_json(inv, NULL, t, err);
+	if (t) {
+		print_topic(inv, t);
+		return CMD_OK;
+	}
 	if (inv->n_words > 0) {
 		c = command_find(inv->words[0], err);
 		if (!c) {
@@ -207,6 +237,9 @@ const struct command cmd_help = {
 	.group = "Other",
 	.summary = "say what there is, or what a command does",
 	.words = "[COMMAND]",
+	.details =
+	    "In the place of COMMAND there may be a topic: exit-codes, guard, json or states.",
+	.examples = "help promote\nhelp exit-codes\n",
 	.max_words = 1,
 	.no_engine = true,
 	.run = help_run,

@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import sys
+from pathlib import Path
 
 from snaptest import World, flip, main, sanitizer, test
 
@@ -387,7 +388,25 @@ def version_is_the_same_however_it_is_asked_for(w: World):
 
 
 # Lines of help: all that a run may see and use has an option; so has what a promotion may do.
-LONG = {"run": 60, "promote": 32, "rollback": 28, "try": 64}
+LONG = {"run": 60, "promote": 36, "rollback": 28, "try": 64}
+
+
+@test
+def help_has_topics(w: World):
+    topics = ["exit-codes", "guard", "json", "states"]
+    got = w.ok("help", "--json").json("snap.help/1", "topics")["topics"]
+    assert [t["name"] for t in got] == topics, got
+    for name in topics:
+        lines = w.ok("help", name).out.decode().splitlines()
+        assert 10 < len(lines) <= 24 and max(map(len, lines)) <= 90, lines
+        assert f"{name}" in w.ok("help").out.decode()
+        one = w.ok("help", "--json", name).json("snap.help/1", "topics")
+        assert [t["name"] for t in one["topics"]] == [name] and one["commands"] == [], one
+    codes = w.ok("help", "exit-codes").out.decode()
+    page = (Path(__file__).resolve().parents[2] / "docs/man/snapcow-exit-codes.7.scd").read_text()
+    for code in re.findall(r"^\*(\d+)\*", page, re.M):
+        assert re.search(rf"^  {code}[ +]", codes, re.M), code
+    assert w.ok("help", "json", cwd="/").out, "it needs no project"
 
 
 @test
