@@ -4,6 +4,8 @@
 #include "cli/complete.h"
 #include "cli/out.h"
 #include "engine/api/names.h"
+#include "engine/api/profile.h"
+#include "engine/api/run.h"
 
 static const struct {
 	const char *name;
@@ -36,6 +38,40 @@ static int print_names(struct invocation *inv, enum engine_names what)
 		return CMD_OK;
 	IGNORE_RESULT(engine_names(engine, what, print_name, inv->out, NULL),
 		      "then there is nothing more to offer");
+	return CMD_OK;
+}
+
+static void print_runs(struct engine *e, FILE *out)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	const struct engine_runs_options options = { .all = false };
+
+	if (engine_runs(e, &options, &runs, NULL) < 0)
+		return;
+	for (size_t i = 0; i < runs.n; i++) {
+		const struct engine_run *r = &runs.list[i];
+
+		print_name(r->id, r->argv.n > 0 ? r->argv.list[0] : "run", out);
+	}
+}
+
+static void print_profiles(struct engine *e, FILE *out)
+{
+	CLEANUP(engine_profiles_done) struct engine_profiles profiles = { 0 };
+
+	if (engine_profiles(e, &profiles, NULL) < 0)
+		return;
+	for (size_t i = 0; i < profiles.n; i++)
+		print_name(profiles.list[i].name, profiles.list[i].description, out);
+}
+
+static int print_with(const struct invocation *inv, void (*print)(struct engine *e, FILE *out))
+{
+	const struct engine_options options = { .dir = inv->dir, .store = inv->store };
+	CLEANUP(engine_close_p) struct engine *engine = NULL;
+
+	if (engine_open(&options, &engine, NULL) >= 0)
+		print(engine, inv->out);
 	return CMD_OK;
 }
 
@@ -77,6 +113,10 @@ static int completion_run(struct invocation *inv, struct err *err)
 		return print_names(inv, ENGINE_NAMES_STATES);
 	if (strcmp(word, "promotions") == 0)
 		return print_names(inv, ENGINE_NAMES_PROMOTIONS);
+	if (strcmp(word, "runs") == 0)
+		return print_with(inv, print_runs);
+	if (strcmp(word, "profiles") == 0)
+		return print_with(inv, print_profiles);
 	cmd_hint(inv, "help completion");
 	return err_set(err, -EINVAL, "there is no completion for '%s': bash, zsh and fish have one",
 		       word);

@@ -14,7 +14,8 @@ static void print_kind(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_NOTHING] = "nothing",       [COMPLETE_CLONES] = "clones",
 		[COMPLETE_STATES] = "states",         [COMPLETE_DIRS] = "dirs",
 		[COMPLETE_FILES] = "files",           [COMPLETE_COMMANDS] = "commands",
-		[COMPLETE_PROMOTIONS] = "promotions",
+		[COMPLETE_PROMOTIONS] = "promotions", [COMPLETE_RUNS] = "runs",
+		[COMPLETE_PROFILES] = "profiles",
 	};
 	const char *at = NULL, *word, *between = "";
 	size_t len;
@@ -162,7 +163,7 @@ static const char script[] =
     "\tcase $kind in\n"
     "\t'one of:'*) printf '%s\\n' ${kind#one of:} ;;\n"
     "\tcommands) printf '%s\\n' $_snapcow_commands ;;\n"
-    "\tclones | promotions | states) \"$program\" \"${where[@]}\" completion \"$kind\" 2>/dev/null ;;\n"
+    "\tclones | profiles | promotions | runs | states) \"$program\" \"${where[@]}\" completion \"$kind\" 2>/dev/null ;;\n"
     "\tdirs) compgen -d -- \"$cur\" ;;\n"
     "\tfiles) compgen -f -- \"$cur\" ;;\n"
     "\tesac\n"

@@ -23,6 +23,8 @@ static void print_slot(FILE *out, const struct complete_slot *slot)
 		[COMPLETE_CLONES] = "_snapcow_clones",
 		[COMPLETE_STATES] = "_snapcow_states",
 		[COMPLETE_PROMOTIONS] = "_snapcow_promotions",
+		[COMPLETE_RUNS] = "_snapcow_runs",
+		[COMPLETE_PROFILES] = "_snapcow_profiles",
 		[COMPLETE_DIRS] = "_files -/",
 		[COMPLETE_FILES] = "_files",
 		[COMPLETE_COMMANDS] = "_snapcow_commands",
@@ -115,6 +117,8 @@ static const char head[] =
     "_snapcow_clones() { _snapcow_names clone clones }\n"
     "_snapcow_states() { _snapcow_names state states }\n"
     "_snapcow_promotions() { _snapcow_names promotion promotions }\n"
+    "_snapcow_runs() { _snapcow_names run runs }\n"
+    "_snapcow_profiles() { _snapcow_names profile profiles }\n"
     "\n";
 
 static const char tail[] =

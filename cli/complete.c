@@ -13,6 +13,15 @@ static const struct {
 	{ "B", true, COMPLETE_STATES },         { "DIR", true, COMPLETE_DIRS },
 	{ "PATH", true, COMPLETE_FILES },       { "FILE", true, COMPLETE_FILES },
 	{ "COMMAND", true, COMPLETE_COMMANDS }, { "PROMOTION", true, COMPLETE_PROMOTIONS },
+	{ "RUN", true, COMPLETE_RUNS },         { "PROFILE", true, COMPLETE_PROFILES },
+};
+
+/* Options whose words are too many to stand in the place of a name in help. */
+static const struct {
+	const char *option, *choices;
+} choices_of[] = {
+	{ "conflict", "stop|ours|theirs|markers" },
+	{ "markers", "merge|diff3|zdiff3" },
 };
 
 static enum complete_kind kind_of(const char *text, size_t len)
@@ -31,11 +40,14 @@ static enum complete_kind kind_of(const char *text, size_t len)
 
 struct complete_slot complete_value(const struct opt *o)
 {
-	const size_t len = strlen(o->metavar);
+	const char *text = o->metavar;
+	size_t len;
 
-	return (struct complete_slot){ .kind = kind_of(o->metavar, len),
-				       .text = o->metavar,
-				       .len = len };
+	for (size_t i = 0; o->long_name && i < ARRAY_LEN(choices_of); i++)
+		if (strcmp(o->long_name, choices_of[i].option) == 0)
+			text = choices_of[i].choices;
+	len = strlen(text);
+	return (struct complete_slot){ .kind = kind_of(text, len), .text = text, .len = len };
 }
 
 /* "[CLONE...]" is CLONE, again and again; "STATE[:PATH]" is STATE, and more may follow. */

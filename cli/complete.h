@@ -2,9 +2,9 @@
  * complete.h - scripts by which shells complete our command lines.
  *
  * They are made of the tables that the parser reads: names of commands and options, choices, and
- * what a word stands for by the name that help gives it.  Names of clones and states are asked for
- * when they are wanted: `completion clones`, `completion states` and `completion promotions`, one a
- * line, a tab and words about it behind each.
+ * what a word stands for by the name that help gives it.  Names of clones, states and the like are
+ * asked for when they are wanted: `completion clones`, `states`, `promotions`, `runs` or `profiles`, one
+ * a line, a tab and words about it behind each.
  */
 #pragma once
 
@@ -16,6 +16,8 @@ enum complete_kind {
 	COMPLETE_CLONES,
 	COMPLETE_STATES,
 	COMPLETE_PROMOTIONS,
+	COMPLETE_RUNS,
+	COMPLETE_PROFILES,
 	COMPLETE_DIRS,
 	COMPLETE_FILES,
 	COMPLETE_COMMANDS,

@@ -41,7 +41,7 @@ struct run_args {
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
 		    "where it starts (default: here, as the run sees it)"),                        \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
-	    OPT_STR(0, "profile", "NAME", struct run_args, profile,                                \
+	    OPT_STR(0, "profile", "PROFILE", struct run_args, profile,                             \
 		    "take what a profile says, and the other options on top of it"),               \
 	    OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,                   \
 		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \

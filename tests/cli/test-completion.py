@@ -162,6 +162,20 @@ def bash_completes_choices_and_directories(w: World):
 
 
 @test
+def bash_completes_ways_profiles_and_runs(w: World):
+    for command in ("promote", "undo", "rebase", "try"):
+        assert bash(w, f"snapcow {command} --conflict t") == ["theirs"]
+        assert bash(w, f"snapcow {command} --markers z") == ["zdiff3"]
+    for command in ("promote", "run", "try"):
+        assert bash(w, f"snapcow {command} --profile str") == ["strict"]
+    assert bash(w, "snapcow logs ") == []
+    if w.snap("run", "--", "true").status != 0:
+        raise Skip("nothing can be run here")
+    run = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["run"]
+    assert bash(w, f"snapcow logs {run[:4]}") == [run]
+
+
+@test
 def a_name_is_never_run(w: World):
     """A tag may look like a command; completing it and pressing return must be harmless."""
     w.take("-t", "$(touch${IFS}bad)")
