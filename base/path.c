@@ -206,3 +206,29 @@ int path_append_shown(struct buf *out, const char *name, size_t len)
 {
 	return append_escaped(out, name, len, utf8_visible);
 }
+
+int path_unescape(const char *escaped, char **ret)
+{
+	AUTO_FREE char *name = malloc(strlen(escaped) + 1);
+	bool any = false;
+	char *to = name;
+
+	if (!name)
+		return -ENOMEM;
+	while (*escaped != '\0') {
+		if (*escaped != '\\') {
+			*to++ = *escaped++;
+			continue;
+		}
+		if (escaped[1] != 'x' || strnlen(escaped, 4) < 4 ||
+		    hex_decode(escaped + 2, 2, to, 1) < 0 || *to == '\0')
+			return 0;
+		escaped += 4;
+		any = true;
+		to++;
+	}
+	*to = '\0';
+	if (any)
+		*ret = TAKE_PTR(name);
+	return any;
+}

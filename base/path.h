@@ -46,5 +46,11 @@ NODISCARD int path_make_dirs(const char *path, mode_t mode, struct err *err);
  */
 NODISCARD int path_append_escaped(struct buf *out, const char *name, size_t len);
 
-/* The same for people: characters that cannot be seen are escaped too (utf8_visible()). */
+/*
+ * The way back: 1 and the bytes of a name that was escaped, owned by the caller; 0 if it is none,
+ * since it has no \xNN, or a backslash that begins no such group, or a NUL would stand in it.  -ENOMEM.
+ */
+NODISCARD int path_unescape(const char *escaped, char **ret);
+
+/* The same as path_append_escaped() for people: characters that cannot be seen are escaped too (utf8_visible()). */
 NODISCARD int path_append_shown(struct buf *out, const char *name, size_t len);

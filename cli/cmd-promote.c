@@ -4,6 +4,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
+#include "cli/typed.h"
 #include "engine/api/rules.h"
 #include "snapshot/text/guard.h"
 
@@ -108,13 +109,13 @@ static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct promote_args *args = inv->args;
+	CLEANUP(typed_done) struct typed allow = { 0 };
 	struct engine_run_limits limits;
 	struct engine_promote_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
 		.checks = list_of(&args->check),
 		.paths = list_of(&args->path),
 		.excludes = list_of(&args->exclude),
-		.allow = list_of(&args->allow),
 		.git = args->git,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
@@ -130,6 +131,10 @@ static int promote_run(struct invocation *inv, struct err *err)
 	engine_run_limits_init(&limits);
 	limits.mem = args->mem;
 	limits.time_ms = args->time;
+	r = typed_read(&allow, &args->allow, err);
+	if (r < 0)
+		return r;
+	options.allow = typed_list(&allow);
 	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
 				 &options.style, err);
 	if (r >= 0)

@@ -5,6 +5,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
+#include "cli/typed.h"
 #include "engine/api/rollback.h"
 
 struct rollback_args {
@@ -147,17 +148,21 @@ static int rollback_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
 	const struct rollback_args *args = inv->args;
-	const struct engine_rollback_options options = {
+	CLEANUP(typed_done) struct typed allow = { 0 };
+	struct engine_rollback_options options = {
 		.first = inv->n_words > 0 ? inv->words[0] : NULL,
 		.second = inv->n_words > 1 ? inv->words[1] : NULL,
 		.no_git = args->no_git,
 		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
-		.allow = { args->allow.items, args->allow.n },
 		.watch = progress_watch(inv->progress),
 	};
 	int r;
 
+	r = typed_read(&allow, &args->allow, err);
+	if (r < 0)
+		return r;
+	options.allow = typed_list(&allow);
 	r = engine_rollback(inv->engine, &options, &rolled, err);
 	progress_done(inv->progress);
 	hint(inv, r);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "base/utf8.h"
 #include "cli/out.h"
@@ -252,6 +253,7 @@ static int show_run(struct invocation *inv, struct err *err)
 		.ctx = &sh,
 	};
 	char *state = inv->words[0], *colon = strchr(state, ':');
+	AUTO_FREE char *typed = NULL; /* the name that the path shows */
 	struct engine_watch watch;
 	int r;
 
@@ -263,6 +265,11 @@ static int show_run(struct invocation *inv, struct err *err)
 	screen_begin(&sh.screen, inv);
 	watch = progress_watch(inv->progress);
 	r = engine_show(inv->engine, state, sh.path, &watch, &sink, err);
+	if (r == -ENOENT && sh.path && path_unescape(sh.path, &typed) > 0) {
+		sh.path = typed;
+		*err = (struct err){ 0 };
+		r = engine_show(inv->engine, state, sh.path, &watch, &sink, err);
+	}
 	if (r >= 0)
 		r = screen_flush(&sh.screen, err);
 	if (r == -ENOENT || r == -ENOTDIR)

@@ -17,6 +17,7 @@
 #include "cli/promotions.h"
 #include "cli/run-args.h"
 #include "cli/screen.h"
+#include "cli/typed.h"
 
 struct try_args {
 	struct run_args run; /* first: RUN_OPTS fill it */
@@ -303,12 +304,12 @@ static int decide_for_people(struct trying *t, struct err *err)
 static int try_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(trying_done) struct trying t = { .inv = inv, .args = inv->args };
+	CLEANUP(typed_done) struct typed allow = { 0 };
 	struct engine_run_limits limits;
 	int r;
 
 	t.options = (struct engine_promote_options){
 		.checks = { t.args->check.items, t.args->check.n },
-		.allow = { t.args->allow.items, t.args->allow.n },
 		.profile = t.args->run.profile,
 		.limits = &limits,
 		.watch = progress_watch(inv->progress),
@@ -318,6 +319,10 @@ static int try_run(struct invocation *inv, struct err *err)
 	engine_run_limits_init(&limits);
 	limits.mem = t.args->run.mem;
 	limits.time_ms = t.args->run.time;
+	r = typed_read(&allow, &t.args->allow, err);
+	if (r < 0)
+		return r;
+	t.options.allow = typed_list(&allow);
 	r = promotions_read_ways(t.args->conflict, t.args->markers, &t.options.on_conflict,
 				 &t.options.style, err);
 	if (r >= 0)

@@ -98,6 +98,23 @@ def names_are_shown_and_not_obeyed(w):
 
 
 @test
+def what_is_shown_can_be_typed_back(w):
+    path = clone(w)
+    odd = ".npmrc\n\u200b/x"
+    (path / odd).parent.mkdir()
+    (path / odd).write_text("odd\n")
+    (path / ".npmrc").mkdir()
+    (path / ".npmrc" / "a\\x41\x1b").write_text("second\n")
+    held = w.snap("promote", "-n", "try").out.decode()
+    shown = re.search(r"held: (.npmrc/\S+)", held).group(1)
+    assert shown == r".npmrc/a\x5cx41\x1b", held
+    assert w.ok("show", "try:" + shown).out == b"second\n"
+    assert w.ok("show", r"try:.npmrc\x0a\xe2\x80\x8b/x").out == b"odd\n"
+    w.ok("promote", "try", "--allow", ".npmrc/" + r"a\x5cx41\x1b", "--allow", ".npmrc")
+    w.snap("show", r"try:\x41").fails(4)
+
+
+@test
 def pipes_and_json_stay_as_they_were(w):
     path = clone(w)
     (path / "README.md").write_bytes(EVIL)

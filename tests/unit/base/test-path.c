@@ -277,6 +277,30 @@ TEST(people_are_shown_what_they_could_not_see_and_programs_get_it)
 	CHECK_STR(buf_str(&b), "ad\xe2\x80\x8bmin\\x0a");
 }
 
+TEST(a_name_that_was_shown_can_be_typed_back)
+{
+	static const char *const none[] = {
+		"plain", "a\\b", "a\\x4", "a\\xzz", "a\\x00", "\\x41\\"
+	};
+	static const char *const names[] = {
+		"a\nb", "\\", "a\\x41", "\xff\xfe", "ad\xe2\x80\x8bmin", "\x1b[8m"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+		char *name = NULL;
+
+		CHECK_EQ(path_unescape(none[i], &name), 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		CLEANUP(buf_done) struct buf shown = BUF_INIT;
+		AUTO_FREE char *name = NULL;
+
+		CHECK_EQ(path_append_shown(&shown, names[i], strlen(names[i])), 0);
+		CHECK_EQ(path_unescape(buf_str(&shown), &name), 1);
+		CHECK_STR(name, names[i]);
+	}
+}
+
 TEST(a_shown_name_is_printable_and_unambiguous)
 {
 	check_shown("plain name~", 11, "plain name~");

@@ -1,0 +1,39 @@
+#include "cli/typed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/path.h"
+
+void typed_done(struct typed *t)
+{
+	for (size_t i = 0; i < t->n_owned; i++)
+		free(t->owned[i]);
+	free(t->owned);
+	free(t->items);
+	*t = (struct typed){ 0 };
+}
+
+int typed_read(struct typed *t, const struct opt_list *given, struct err *err)
+{
+	*t = (struct typed){ .items = calloc(2 * given->n + 1, sizeof(*t->items)),
+			     .owned = calloc(given->n + 1, sizeof(*t->owned)) };
+	if (!t->items || !t->owned)
+		return err_nomem(err);
+	for (size_t i = 0; i < given->n; i++)
+		t->items[t->n++] = given->items[i];
+	for (size_t i = 0; i < given->n; i++) {
+		int r = path_unescape(given->items[i], &t->owned[t->n_owned]);
+
+		if (r < 0)
+			return err_nomem(err);
+		if (r > 0)
+			t->items[t->n++] = t->owned[t->n_owned++];
+	}
+	return 0;
+}
+
+struct engine_list typed_list(const struct typed *t)
+{
+	return (struct engine_list){ .items = t->items, .n = t->n };
+}
