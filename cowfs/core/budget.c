@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "base/sys.h"
 #include "cowfs/core/layers-i.h"
 
 void layers_wake(struct layers *ls)
@@ -11,6 +12,24 @@ void layers_wake(struct layers *ls)
 	pthread_mutex_lock(&ls->lock);
 	pthread_cond_signal(&ls->work);
 	pthread_mutex_unlock(&ls->lock);
+}
+
+void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms)
+{
+	struct timespec until;
+
+	if (ms < 0) {
+		pthread_cond_wait(cond, &ls->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	sys_cond_wait_until(cond, &ls->lock, &until);
 }
 
 /* --- counting --------------------------------------------------------------------------- */

@@ -104,33 +104,18 @@ static void commit(struct layers *ls, struct layer *l)
 void committer_commit_due(struct layers *ls)
 {
 	const int64_t now = layers_clock();
+	struct layer *next = NULL;
 	int64_t wait = -1;
 
+	/* One that is always due must not keep the others from their turn. */
 	for (struct layer *l = ls->list; l; l = l->next)
-		if (!sweep_is_owed(l) && is_due(ls, l, now, &wait)) {
-			commit(ls, l);
-			ls->rounds++;
-			return;
-		}
-}
-
-/* lock held; for `wait` ms, or until there is work if negative */
-static void wait_for_work(struct layers *ls, int64_t wait)
-{
-	struct timespec until;
-
-	if (wait < 0) {
-		pthread_cond_wait(&ls->work, &ls->lock);
+		if ((!next || l->round < next->round) && !sweep_is_owed(l) &&
+		    is_due(ls, l, now, &wait))
+			next = l;
+	if (!next)
 		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait / 1000;
-	until.tv_nsec += wait % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	sys_cond_wait_until(&ls->work, &ls->lock, &until);
+	commit(ls, next);
+	ls->rounds++;
 }
 
 /* lock held, but for what takes long */
@@ -200,7 +185,7 @@ void *committer_run(void *arg)
 		if (!l) {
 			end_round(ls);
 			if (!ls->stop && sweep_left(ls) == 0) {
-				sweep_run(ls, ls->sweep_wanted == 0);
+				sweep_run(ls, !ls->sweep_wanted);
 				continue;
 			}
 			later = sooner(give_memory_back(ls), sweep_left(ls));
@@ -212,7 +197,7 @@ void *committer_run(void *arg)
 				wait = sooner(wait, later);
 			/* The lock was let go of meanwhile, so a call to stop may have come. */
 			if (!ls->stop && !ls->closed)
-				wait_for_work(ls, wait);
+				layers_wait(ls, &ls->work, wait);
 			continue;
 		}
 		if (sweep_is_owed(l))

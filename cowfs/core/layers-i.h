@@ -56,11 +56,11 @@ struct layers {
 	pthread_cond_t
 	    changed; /* dirty memory fell, a persist failed, or a committer let a layer go */
 	struct layer *list;
-	struct layer *closed;  /* owned; one of which only memory is left, or NULL */
-	uint64_t rounds;       /* of the committer, ended */
-	unsigned wanted;       /* who waits for room */
-	unsigned sweep_wanted; /* who waits for a gc */
-	bool unshrunk;         /* one has freed what the files have not given back */
+	struct layer *closed; /* owned; one of which only memory is left, or NULL */
+	uint64_t rounds;      /* of the committer, ended */
+	unsigned wanted;      /* who waits for room */
+	bool sweep_wanted;    /* somebody waits for a gc */
+	bool unshrunk;        /* one has freed what the files have not given back */
 	bool stop;
 	pthread_t committer;
 	bool started;
@@ -70,6 +70,9 @@ struct layers {
 
 void layers_look_at_disk(struct layers *ls);
 void layers_wake(struct layers *ls); /* the committer has something to do */
+
+/* For `ms` at most, or for as long as it takes if negative.  lock held */
+void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms);
 
 /* --- committer.c ------------------------------------------------------------------------ */
 

@@ -36,6 +36,8 @@ static void fill_options(struct layers_options *o)
 		o->room_min = 1024 * MIB;
 	if (o->garbage_min == 0)
 		o->garbage_min = 64 * MIB;
+	if (o->sweep_ms == 0)
+		o->sweep_ms = 10000;
 	if (o->cache.chunk_bytes == 0)
 		o->cache.chunk_bytes = 24 * MIB;
 	if (o->cache.meta_bytes == 0)
@@ -58,7 +60,7 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 	fill_options(&ls->options);
 	pthread_mutex_init(&ls->lock, NULL);
 	sys_cond_init(&ls->work);
-	pthread_cond_init(&ls->changed, NULL);
+	sys_cond_init(&ls->changed);
 	r = cache_new(s, &ls->options.cache, &ls->cache, err);
 	if (r >= 0)
 		r = ahead_new(ls->cache, &ls->ahead, err);

@@ -22,6 +22,7 @@ struct layers_options {
 	uint64_t
 	    room_min; /* bytes that must stay free on the store's disk, else -ENOSPC; 0: 1 GiB, on a small disk a twentieth of it */
 	uint64_t garbage_min;      /* bytes that are worth a gc (sweep.c); 0: 64 MiB */
+	unsigned sweep_ms;         /* how long an fsync waits for one, at most; 0: 10000 */
 	struct cache_limits cache; /* 0: sensible ones */
 };
 

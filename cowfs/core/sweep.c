@@ -110,8 +110,10 @@ void sweep_run(struct layers *ls, bool shrink)
 	pthread_mutex_lock(&ls->lock);
 	if (r < 0)
 		ls->no_sweep_until = layers_clock() + AGAIN_MS;
-	else
-		ls->unshrunk = !shrink;
+	/* In a store that must be repaired first the next would fail too. */
+	if (r != -EBUSY && r != -ECANCELED)
+		ls->unshrunk = r >= 0 && !shrink;
+	ls->sweep_wanted = false; /* whoever waits goes on now, and need not have another */
 	ls->sweeps++;
 	pthread_cond_broadcast(&ls->changed);
 }
@@ -123,7 +125,7 @@ int64_t sweep_left(struct layers *ls)
 	int64_t left = ls->appended_at + ls->options.persist_ms - now;
 	uint64_t share;
 
-	if (ls->sweep_wanted > 0)
+	if (ls->sweep_wanted)
 		return 0;
 	if (appended <= least && !ls->unshrunk)
 		return -1;
@@ -139,21 +141,25 @@ int64_t sweep_left(struct layers *ls)
 	return left > 0 ? left : 0;
 }
 
-/* Without the lock of the layer.  Not for ever: another gc may go on, or one may fail. */
+/*
+ * Without the lock of the layer.  Not for ever: a large store takes its time, and a mount that
+ * answers nothing for long is ended (fuse/watchdog.h).
+ */
 void sweep_await(struct layer *l)
 {
 	struct layers *ls = l->all;
+	int64_t until, left;
 	uint64_t seen;
 
 	if (!sweep_is_owed(l))
 		return;
+	until = layers_clock() + ls->options.sweep_ms;
 	pthread_mutex_lock(&ls->lock);
 	seen = ls->sweeps;
-	ls->sweep_wanted++;
-	while (ls->sweeps == seen && !ls->stop) {
+	ls->sweep_wanted = true;
+	while (ls->sweeps == seen && !ls->stop && (left = until - layers_clock()) > 0) {
 		pthread_cond_signal(&ls->work);
-		pthread_cond_wait(&ls->changed, &ls->lock);
+		layers_wait(ls, &ls->changed, left);
 	}
-	ls->sweep_wanted--;
 	pthread_mutex_unlock(&ls->lock);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cowfs/store/catalog.h"
 #include "cowfs/store/upkeep/check.h"
 #include "cowfs/store/upkeep/gc.h"
 #include "tests/lib/live.h"
@@ -66,6 +67,7 @@ TEST(who_has_a_limit_leaves_no_more_garbage_than_that)
 	}
 	layers_stats(v.layers, &stats);
 	CHECK(stats.sweeps >= 8);
+	CHECK(stats.sweeps <= 15); /* one for each 4 MiB, not two */
 	check_store_is_sound(&v);
 }
 
@@ -119,6 +121,75 @@ TEST(what_somebody_names_or_has_open_stays)
 	buf_reset(&bytes);
 	live_get(&v, "f", &bytes);
 	CHECK_MEM(bytes.data, bytes.len, named.data, named.len);
+	check_store_is_sound(&v);
+}
+
+/* A persist that is under way until it is told to end. */
+struct long_persist {
+	struct layer *l;
+	_Atomic bool begun, end;
+};
+
+static int last_long(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	struct long_persist *p = ctx;
+
+	p->begun = true;
+	while (!p->end)
+		usleep(1000);
+	return 0;
+}
+
+static void *persist_for_long(void *ctx)
+{
+	struct long_persist *p = ctx;
+	struct layer_state state;
+	struct err err = { 0 };
+
+	CHECK_OK(layer_persist(p->l, BATCH_SAFE, last_long, p, &state, &err), &err);
+	return NULL;
+}
+
+static void put_clone(struct live *v, char *name)
+{
+	const struct clone clone = { .name = name, .root = live_persist(v) };
+	struct batch *b = stock_begin(v->store);
+	struct err err = { 0 };
+
+	CHECK_OK(clone_put(b, &clone, REF_NEW, &err), &err);
+	stock_commit(b);
+	batch_end(b);
+}
+
+/* Else the mount would seem to hang, and be ended. */
+TEST(an_fsync_does_not_wait_for_ever)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 1,
+					      .options.sweep_ms = 20 };
+	struct live other = { 0 };
+	struct test_rng rng = { .s = 7 };
+	struct long_persist p = { 0 };
+	struct err err = { 0 };
+	pthread_t thread;
+
+	live_open(&v, "long");
+	layer_set_ceiling(v.l, 4 * MIB);
+	live_put(&v, "f", "");
+	other = v;
+	put_clone(&v, (char[]){ "other" });
+	CHECK_OK(layer_open(v.layers, "other", &other.l, &err), &err);
+	p.l = other.l;
+	CHECK_EQ(pthread_create(&thread, NULL, persist_for_long, &p), 0);
+	while (!p.begun)
+		usleep(1000);
+	/* Once it is due, the committer waits for its turn. */
+	live_put(&other, "g", "");
+	for (int i = 0; i < 20; i++)
+		rewrite(&v, "f", &rng);
+	p.end = true;
+	pthread_join(thread, NULL);
+	layer_discard(other.l);
 	check_store_is_sound(&v);
 }
 
