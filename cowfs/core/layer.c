@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cowfs/core/difference-i.h"
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/pin.h"
 
@@ -194,11 +195,24 @@ void layer_set_expiry(struct layer *l, int64_t expires)
 	pthread_mutex_unlock(&l->lock);
 }
 
-void layer_set_base(struct layer *l, const struct catalog_id *base)
+int layer_growth(struct store *s, const struct object_id *from, const struct object_id *to,
+		 struct layer_growth *ret, struct err *err)
+{
+	CLEANUP(difference_done) struct difference d = { 0 };
+	int r = difference_find(s, from, to, &d, err);
+
+	if (r >= 0)
+		*ret = (struct layer_growth){ .data = d.grown, .meta = d.meta };
+	return r;
+}
+
+void layer_set_base(struct layer *l, const struct layer_base *to)
 {
 	pthread_mutex_lock(&l->lock);
-	l->record.base = *base;
-	l->record.start = (struct catalog_id){ 0 };
+	l->record.base = to->base;
+	l->record.start = to->start;
+	l->grown -= to->more.data;
+	l->meta -= to->more.meta;
 	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
 }

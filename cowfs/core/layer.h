@@ -272,8 +272,19 @@ void layer_set_quota(struct layer *l, uint64_t quota);
 /* When the clone may be removed, in nanoseconds since 1970; 0: never.  The same. */
 void layer_set_expiry(struct layer *l, int64_t expires);
 
+/* Bytes of data, and of all else that a clone is charged for, that one root has more than another. */
+struct layer_growth {
+	int64_t data, meta;
+};
+NODISCARD int layer_growth(struct store *s, const struct object_id *from,
+			   const struct object_id *to, struct layer_growth *ret, struct err *err);
+
 /* Another snapshot is the base of the clone, whose content stays.  The same. */
-void layer_set_base(struct layer *l, const struct catalog_id *base);
+struct layer_base {
+	struct catalog_id base, start; /* as in struct clone */
+	struct layer_growth more; /* than the base it had: the clone has grown by so much less */
+};
+void layer_set_base(struct layer *l, const struct layer_base *to);
 
 /* The clone ends with no run.  The same. */
 void layer_leave_run(struct layer *l);

@@ -53,43 +53,58 @@ static int put_both(struct host *h, const struct receipt *r, const struct clone 
 	return x < 0 ? x : batch_commit(b, BATCH_SAFE, err);
 }
 
+/* A clone that is not mounted. */
+static int move_stored(struct host *h, const struct clone *clone, const struct layer_base *to,
+		       const struct receipt *r, struct err *err)
+{
+	struct clone moved = *clone; /* its name is borrowed */
+
+	moved.base = to->base;
+	moved.start = to->start;
+	moved.grown -= to->more.data;
+	moved.meta -= to->more.meta;
+	return put_both(h, r, &moved, err);
+}
+
 /* The turn of the clone is the caller's, and host->snapshots held for reading. */
-static int move_base(struct host *h, struct clone *clone, const struct catalog_id *to,
+static int move_base(struct host *h, const struct clone *clone, const struct snapshot *to,
 		     struct receipt *r, struct err *err)
 {
-	const struct catalog_id from = clone->base, start = clone->start;
+	CLEANUP(snapshot_done) struct snapshot from = { 0 };
 	struct live *live = live_find(h, clone->name);
+	struct layer_base there = { .base = to->id };
+	struct layer_base back = { .base = clone->base, .start = clone->start };
 	struct layer_state unused;
-	int x;
+	int x = snapshot_get(h->store, clone_start(clone), &from, err);
 
-	clone->base = *to;
-	clone->start = (struct catalog_id){ 0 };
-	if (!live)
-		x = put_both(h, r, clone, err);
-	else {
-		layer_set_base(live->layer, to);
-		x = layer_persist(live->layer, BATCH_SAFE, put_settled, r, &unused, err);
-		if (x < 0)
-			layer_set_base(live->layer, &from);
-	}
-	clone->base = from;
-	clone->start = start;
+	/* What landed is the project's too, as if the clone had been rebased onto it. */
+	if (x == -ENOENT)
+		x = 0;
+	else if (x >= 0)
+		x = layer_growth(h->store, &from.root, &to->root, &there.more, err);
+	if (x < 0 || !live)
+		return x < 0 ? x : move_stored(h, clone, &there, r, err);
+	layer_set_base(live->layer, &there);
+	x = layer_persist(live->layer, BATCH_SAFE, put_settled, r, &unused, err);
+	if (x >= 0)
+		return x;
+	back.more.data = -there.more.data;
+	back.more.meta = -there.more.meta;
+	layer_set_base(live->layer, &back);
 	return x;
 }
 
 /* Has it still the base that it is to leave, and is the other one still there? */
 static int may_move(struct host *h, const struct receipt *r, const struct clone *clone,
-		    const struct catalog_id **ret_to, struct err *err)
+		    struct snapshot *ret_to, struct err *err)
 {
-	CLEANUP(snapshot_done) struct snapshot to = { 0 };
 	const bool done = r->state == RECEIPT_DONE;
 	int x;
 
-	*ret_to = done ? &r->next_base : &r->base;
 	if (!catalog_id_same(&clone->project, &r->project) || clone->created >= r->created ||
 	    !catalog_id_same(&clone->base, done ? &r->base : &r->next_base))
 		return 0;
-	x = snapshot_get(h->store, *ret_to, &to, err);
+	x = snapshot_get(h->store, done ? &r->next_base : &r->base, ret_to, err);
 	return x == -ENOENT ? 0 : x < 0 ? x : 1;
 }
 
@@ -97,7 +112,7 @@ static int settle_turn(struct host *h, const struct catalog_id *id, struct err *
 {
 	CLEANUP(receipt_done) struct receipt r = { 0 };
 	CLEANUP(clone_done) struct clone clone = { 0 };
-	const struct catalog_id *to;
+	CLEANUP(snapshot_done) struct snapshot to = { 0 };
 	int x = receipt_get(h->store, id, &r, err);
 
 	if (x < 0 || r.base_due == 0)
@@ -107,7 +122,7 @@ static int settle_turn(struct host *h, const struct catalog_id *id, struct err *
 	if (x >= 0)
 		x = may_move(h, &r, &clone, &to, err);
 	if (x > 0)
-		return move_base(h, &clone, to, &r, err);
+		return move_base(h, &clone, &to, &r, err);
 	return x < 0 && x != -ENOENT ? x : put_both(h, &r, NULL, err);
 }
 

@@ -28,6 +28,10 @@ def base(w, name="try"):
     return w.ok("status", "--json", name).json("snap.status/1")["base"]
 
 
+def used(w, name="try"):
+    return w.ok("status", "--json", name).json("snap.status/1")["used"]
+
+
 def changed(w, name="try"):
     got = w.ok("diff", "--json", name).json("snap.diff/1", "files")
     return {f["path"]: f["status"] for f in got["files"]}
@@ -179,6 +183,31 @@ def other_times_of_the_same_bytes_are_nothing_to_promote(w: World):
     got = promote(w, "try")
     assert got["promotion"] is None and got["changed"] == [], got
     assert undo(w)["undone"] == done["promotion"]
+
+
+@test
+def what_landed_counts_against_the_quota_no_more(w: World):
+    size = 3 << 20
+    path = clone(w, "try", "--quota", "8M")
+    for i in range(4):
+        (path / f"new{i}").write_bytes(os.urandom(size))
+        assert used(w) >= size, used(w)
+        if i == 2:
+            w.ok("umount", "try")
+        promote(w, "try")
+        w.ok("mount", "try")
+        assert used(w) == 0, (i, used(w))
+    undo(w)
+    assert used(w) == size, used(w)
+    promote(w, "try")
+    # Across a promotion too.
+    (path / "more").write_bytes(os.urandom(size))
+    before = w.ok("snapshot", "--json", "try").json("snap.snapshot/1")["snapshot"]
+    promote(w, "try")
+    w.ok("-C", path, "rollback", before)
+    w.ok("umount", "try")
+    w.ok("mount", "try")
+    assert used(w) == size, used(w)
 
 
 @test
