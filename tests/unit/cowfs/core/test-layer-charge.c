@@ -315,4 +315,93 @@ TEST(going_back_gives_back_exactly_what_was_charged)
 	}
 }
 
+static void keep_root(struct live *v, const struct object_id *root, int n)
+{
+	struct batch *b = stock_begin(v->store);
+	char name[16];
+
+	snprintf(name, sizeof(name), "r%d", n);
+	stock_name(b, REF_SNAPSHOT, name, root, REF_REPLACE);
+	stock_commit(b);
+	batch_end(b);
+}
+
+#define HELD 6
+
+static void hold_or_drop(struct live *v, struct test_rng *rng, uint64_t held[static HELD])
+{
+	uint64_t *at = &held[test_rand(rng) % HELD];
+	struct layer_found found;
+	struct stat st;
+	char name[16];
+
+	if (*at != 0) {
+		live_drop(v, *at);
+		*at = 0;
+		return;
+	}
+	snprintf(name, sizeof(name), "n%d", (int)(test_rand(rng) % 12));
+	if (test_rand(rng) % 3 == 0) {
+		CHECK_EQ(layer_make_nameless(v->l, &call, LAYER_ROOT, S_IFREG | 0600, &found, NULL),
+			 0);
+		*at = found.node;
+		if (test_rand(rng) % 2 == 0 &&
+		    layer_link(v->l, &call, *at, LAYER_ROOT, name, &found, NULL) == 0)
+			live_drop(v, found.node);
+	} else if (live_try_stat(v, name, &st) == 0) {
+		*at = live_hold(v, name);
+	}
+}
+
+static void write_something(struct live *v, struct test_rng *rng)
+{
+	static const uint8_t block[20000];
+	char name[16];
+
+	snprintf(name, sizeof(name), "n%d", (int)(test_rand(rng) % 12));
+	IGNORE_RESULT(live_try_write(v, name, test_rand(rng) % 9000, block,
+				     1 + test_rand(rng) % sizeof(block)),
+		      "it may not be a file");
+	if (test_rand(rng) % 3 == 0)
+		IGNORE_RESULT(live_try_truncate(v, name, test_rand(rng) % 30000), "the same");
+	if (test_rand(rng) % 3 == 0)
+		IGNORE_RESULT(live_try_rename(v, name, "n3", LAYER_RENAME_WHITEOUT), "the same");
+}
+
+/* Also of what is removed, replaced or rolled back while somebody has it open. */
+TEST(what_is_charged_is_what_the_trees_differ_by)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	struct test_rng rng = { .s = 19 };
+	struct object_id empty, root, roots[40];
+	struct layer_usage usage;
+	struct err err = { 0 };
+
+	live_open(&v, "trees");
+	empty = live_persist(&v);
+	for (int round = 0; round < 40; round++) {
+		uint64_t held[HELD] = { 0 };
+		struct layer_growth more;
+
+		for (int i = 0; i < 60; i++) {
+			change_something(&v, &rng, false);
+			write_something(&v, &rng);
+			hold_or_drop(&v, &rng, held);
+			if (round > 0 && i == 30 && round % 3 == 0)
+				roll_back(&v, &roots[test_rand(&rng) % (unsigned)round]);
+		}
+		for (int i = 0; i < HELD; i++)
+			if (held[i] != 0)
+				live_drop(&v, held[i]);
+		root = roots[round] = live_persist(&v);
+		keep_root(&v, &root, round);
+		CHECK_OK(layer_growth(v.store, &empty, &root, &more, &err), &err);
+		CHECK_EQ(recorded(&v), more.meta);
+		layer_usage(v.l, &usage);
+		CHECK_EQ(usage.used, more.data);
+		if (round % 5 == 0)
+			live_reopen(&v);
+	}
+}
+
 TEST_MAIN("layer-charge")
