@@ -368,9 +368,10 @@ static int check_peer(struct connection *c, struct err *err)
 	if (is_user && sys_peer_is_here(c->control.fd) == 1)
 		return 0;
 	if (is_user)
-		r = err_set(&why, -EACCES,
-			    "this cowfsd serves its own user and mount namespace only, "
-			    "not containers and sandboxes in it");
+		r = err_set(&why, -EPERM,
+			    "cowfsd (process %d) serves only the user and mount namespace that it "
+			    "was started in, no containers and sandboxes: 'kill %d' ends it",
+			    getpid(), getpid());
 	else
 		r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
 	IGNORE_RESULT(send_error(c, r, &why, NULL), "it is not owed an answer");

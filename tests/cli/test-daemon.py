@@ -56,6 +56,8 @@ def a_peer_from_another_namespace_is_not_served(w):
         done = subprocess.run([*place, SNAP, "snapshot"], cwd=w.project, env=env, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert done.returncode == 1 and b"sandboxes" in done.stderr, (place, done)
+        # Who cannot even stop it is told how; that a file cannot be read is not the matter.
+        assert b"'kill %d'" % pid in done.stderr and b"hint" not in done.stderr, (place, done)
     assert pid_of(w) == pid, "and it goes on for its own"
 
 
