@@ -7,6 +7,7 @@
 #include "cli/pager.h"
 #include "cli/receipts.h"
 #include "engine/api/clone.h"
+#include "engine/api/service.h"
 
 struct log_args {
 	uint64_t count;
@@ -169,6 +170,7 @@ static int log_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "'log --graph' is of all clones, not of '%s'",
 			       inv->words[0]);
 	}
+	engine_revive(inv->engine);
 	if (args->graph || (!clone && args->all))
 		r = engine_log_all(inv->engine, &h, err);
 	else

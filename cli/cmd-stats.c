@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "cli/out.h"
+#include "engine/api/service.h"
 #include "engine/api/upkeep.h"
 
 static double ratio(const struct engine_stats *s)
@@ -110,6 +111,7 @@ static int stats_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_stats_done) struct engine_stats stats = { 0 };
 	int r;
 
+	engine_revive(inv->engine);
 	r = engine_stats(inv->engine, &stats, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");

@@ -16,6 +16,7 @@
 #include "cli/help.h"
 #include "cli/progress.h"
 #include "engine/api/daemon.h"
+#include "engine/api/keeper.h"
 #include "engine/api/walker.h"
 
 const struct command *const commands[] = {
@@ -274,6 +275,8 @@ int main(int argc, char **argv)
 	/* Nobody types these: it is how a command starts the daemon, and that another process. */
 	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
 		return daemon_main(argc, argv);
+	if (argc > 0 && strcmp(argv[0], KEEPER_NAME) == 0)
+		return keeper_main(argc, argv);
 	if (argc > 0 && strcmp(argv[0], WALKER_NAME) == 0)
 		return walker_main(argc > 2 ? argv[2] : NULL);
 	fill_closed_streams();

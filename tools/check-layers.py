@@ -70,6 +70,7 @@ MAY_USE = {
 KNOWN = {
     ("engine/find/run-record.c", "runner"): "names of walls, which a record tells by name",
     ("engine/verb/doctor-linux.c", "cowfs/fuse"): "doctor tries what cowfsd will do",
+    ("engine/ask/leave-linux.c", "runner"): "cowfsd is put in a scope of systemd, as a run is",
 }
 
 # Who includes engine/api calls what is defined anywhere in the engine.

@@ -8,8 +8,9 @@
 #pragma once
 
 #define DAEMON_NAME     "cowfsd"
-#define DAEMON_READY_FD 3 /* where it says, once, that it is ready or why not */
-#define DAEMON_START_FD 4 /* locked until then, so that nobody starts another */
+#define DAEMON_AGAIN    "--again" /* its keeper starts it: nobody waits to hear of the one before */
+#define DAEMON_READY_FD 3         /* where it says, once, that it is ready or why not */
+#define DAEMON_START_FD 4         /* locked until then, so that nobody starts another */
 
 /* The exit code.  Only for a process that was started under DAEMON_NAME. */
 int daemon_main(int argc, char **argv);

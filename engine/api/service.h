@@ -23,6 +23,12 @@ NODISCARD int engine_service(struct engine *e, struct engine_service *ret, struc
 NODISCARD int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started,
 			   struct err *err);
 
+/*
+ * Bring back the mounts of a daemon that died, if there are any and nothing else has.  For commands
+ * that do without a daemon; what goes wrong is a warning.
+ */
+void engine_revive(struct engine *e);
+
 /* Be the daemon, in this process.  Returns only if that cannot be: -EBUSY if one runs. */
 NODISCARD int engine_serve(struct engine *e, struct err *err);
 

@@ -81,5 +81,15 @@ NODISCARD int ask_wait_gone(struct engine *e, struct err *err);
  */
 NODISCARD int launch_daemon(const char *store, bool create, int lock_fd, struct err *err);
 
+/* A cowfsd died that served mounts, and nobody has brought them back yet. */
+bool launch_is_lost(const char *store);
+
+/*
+ * Have a manager of systemd move this process into a scope of its own, out of the group of the command
+ * that started it, so that it does not end with a CI job or a terminal.  Where no manager can be asked
+ * it stays.
+ */
+void launch_leave_group(void);
+
 /* Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot. */
 NODISCARD int launch_here(const char *store, int lock_fd, struct err *err);

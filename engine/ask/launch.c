@@ -1,6 +1,7 @@
 /*
- * The daemon is this program under another name.  It is started through a process in
- * between, which ends at once: then it is nobody's child, and cannot get a terminal.
+ * The daemon is this program under another name, and so is its keeper, which is its parent
+ * (keeper.h).  That is started through a process in between, which ends at once: then it is nobody's
+ * child, and cannot get a terminal.
  *
  * Exactly one struct err comes down a pipe: code 0 means ready, and a sentence with it is
  * for the person to read.  The pipe closes by itself should cowfsd die before that.
@@ -20,6 +21,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/api/daemon.h"
+#include "engine/api/keeper.h"
 #include "engine/ask/ask-i.h"
 
 #define READY_MAX_MS 60000 /* one that comes back from a crash may have much to mount */
@@ -111,7 +113,7 @@ int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
 	const char *self = sys_self_path(path, sizeof(path));
 	AUTO_FREE char *log = path_join(store, CONTROL_LOG);
 	AUTO_FREE char *store_arg = strdup(store);
-	char name[] = DAEMON_NAME, create_arg[] = "--create";
+	char name[] = KEEPER_NAME, create_arg[] = "--create";
 	char *argv[] = { name, store_arg, create ? create_arg : NULL, NULL };
 	AUTO_CLOSE int log_fd = -1, from = -1, to = -1;
 	int fds[2], r;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/sys.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
@@ -47,6 +48,18 @@ int engine_start(struct engine *e, struct engine_service *ret, bool *ret_started
 	*ret = described(&hello);
 	*ret_started = started;
 	return 0;
+}
+
+void engine_revive(struct engine *e)
+{
+	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	struct control_hello hello;
+	struct err err = { 0 };
+	bool started;
+
+	if (launch_is_lost(e->store_path) &&
+	    ask_connect(e, ASK_STORE, &c, &hello, &started, &err) < 0)
+		log_warn("the clones are not mounted again: %s, continuing", err.msg);
 }
 
 int engine_serve(struct engine *e, struct err *err)

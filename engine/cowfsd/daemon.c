@@ -36,7 +36,7 @@
 
 struct daemon {
 	const char *store_arg;
-	bool create;
+	bool create, again;
 	bool ready; /* said so, or that it failed */
 
 	char *dir;             /* owned; of the store, without symlinks */
@@ -460,6 +460,7 @@ int daemon_main(int argc, char **argv)
 	struct daemon d = {
 		.store_arg = argc > 1 ? argv[1] : NULL,
 		.create = argc > 2 && strcmp(argv[2], "--create") == 0,
+		.again = argc > 2 && strcmp(argv[2], DAEMON_AGAIN) == 0,
 		.run_fd = -1,
 		.alive_fd = -1,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -494,6 +495,9 @@ int daemon_main(int argc, char **argv)
 			IGNORE_RESULT(ftruncate(d.alive_fd, 0), "see end()");
 		_exit(1);
 	}
+	/* Nobody waits: the next command hears of it. */
+	if (d.again)
+		server_set_notice(&d.server, word.msg);
 	say(&d, &word);
 	serve(&d);
 	end(&d);

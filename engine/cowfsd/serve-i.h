@@ -36,12 +36,16 @@ struct server {
 	size_t n_connections;
 	size_t n_acts;      /* questions being answered */
 	uint64_t last_used; /* engine_clock_ms() */
+	char notice[256];   /* a warning for the next who asks; "": none */
 };
 
 /* Make the socket, in place of one that a dead daemon left. */
 NODISCARD int server_init(struct server *s, struct host *h, int run_fd, int wake_fd,
 			  struct err *err);
 void server_done(struct server *s);
+
+/* Warn whoever asks next, once. */
+void server_set_notice(struct server *s, const char *text);
 
 /* Somebody connects. */
 void server_accept(struct server *s);

@@ -253,6 +253,26 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+void server_set_notice(struct server *s, const char *text)
+{
+	pthread_mutex_lock(&s->lock);
+	snprintf(s->notice, sizeof(s->notice), "%s", text);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void send_notice(struct connection *c)
+{
+	struct server *s = c->server;
+	char text[sizeof(s->notice)];
+
+	pthread_mutex_lock(&s->lock);
+	memcpy(text, s->notice, sizeof(text));
+	s->notice[0] = '\0';
+	pthread_mutex_unlock(&s->lock);
+	if (*text != '\0')
+		send_warning(text, c);
+}
+
 static int act(struct connection *c, const char *name, struct json question, struct json answer,
 	       struct err *err)
 {
@@ -284,6 +304,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 		return r;
 	/* Who is answered at once need not be told how far it is. */
 	c->reported = engine_clock_ms();
+	send_notice(c);
 	r = verb->serve(&e, &watch, options, answer, err);
 	act_end(c->server);
 	return r;

@@ -217,8 +217,10 @@ static void look_at_daemon(struct engine *e, struct engine_diagnosis *d)
 {
 	struct engine_service s = { 0 };
 	struct err err = { 0 };
-	int r = engine_service(e, &s, &err);
+	int r;
 
+	engine_revive(e);
+	r = engine_service(e, &s, &err);
 	if (r == -ESRCH)
 		doctor_well(d, "daemon", "not running; the next command that needs it starts it");
 	else if (r < 0)

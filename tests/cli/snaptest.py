@@ -127,7 +127,11 @@ class World:
         """End the daemon, so that the store can be looked at and damaged behind its back."""
         self.ok("-q", "stop", "--force")
 
-    def daemons(self):
+    def keepers(self):
+        """The process ids of those that start such a daemon again when it dies."""
+        return self.daemons(b"cowfsd-keep")
+
+    def daemons(self, name=b"cowfsd"):
         """The process ids of all daemons that serve a store of this test."""
         found = []
         for entry in Path("/proc").iterdir():
@@ -137,7 +141,7 @@ class World:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if words[0] == b"cowfsd" and words[1].startswith(os.fsencode(self.top) + b"/"):
+            if words[0] == name and words[1].startswith(os.fsencode(self.top) + b"/"):
                 found.append(int(entry.name))
         return found
 
@@ -147,8 +151,22 @@ class World:
         points = [line.split()[4] for line in lines]
         return [p for p in points if p.startswith(f"{self.top}/")]
 
+    def kill_daemon(self, keeper=True):
+        """kill -9 of the daemon, and of its keeper first, so that it stays dead; its process id."""
+        pid, = self.daemons()
+        for one in (self.keepers() if keeper else []) + [pid]:
+            os.kill(one, signal.SIGKILL)
+            assert gone(one, 20)
+        return pid
+
     def end(self):
         """End what is left; what should not have been is an error."""
+        for pid in self.keepers():
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+            assert gone(pid, 30), f"keeper {pid} did not end when asked to"
         for pid in self.daemons():
             try:
                 os.kill(pid, signal.SIGTERM)

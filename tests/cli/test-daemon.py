@@ -235,6 +235,89 @@ def a_daemon_that_was_killed_is_mentioned_once_and_replaced(w: World):
     w.ok("check")
 
 
+# --- its keeper -----------------------------------------------------------------------------
+
+def mounted_clone(w):
+    needs_fuse()
+    return w.store / "clones" / w.ok("-q", "clone", "-n", "try").out.decode().strip().split("/")[-1]
+
+
+def can_read(path):
+    try:
+        return (path / "README.md").read_text() == "first\n" and bool(os.statvfs(path))
+    except OSError:
+        return False
+
+
+@test
+def mounts_come_back_by_themselves_after_kill_9(w: World):
+    path = mounted_clone(w)
+    (path / "new").write_text("x")
+    w.ok("-q", "snapshot", "try")
+    pid, keeper = pid_of(w), w.keepers()
+    w.kill_daemon(keeper=False)
+    wait_for(lambda: can_read(path))  # and no command was given meanwhile
+    assert (path / "new").read_text() == "x"
+    assert w.keepers() == keeper and len(w.daemons()) == 1 and w.daemons() != [pid]
+    result = w.ok("list")
+    assert CRASHED in result.err and f"process {pid}".encode() in result.err, str(result)
+    assert w.ok("list").err == b"", "said once"
+
+
+@test
+def a_keeper_ends_with_a_daemon_that_ends_in_order(w: World):
+    mounted_clone(w)
+    for end in (lambda: w.ok("stop"), lambda: os.kill(w.daemons()[0], signal.SIGTERM),
+                lambda: os.kill(w.keepers()[0], signal.SIGTERM)):
+        w.ok("start")
+        keeper, daemon = w.keepers(), w.daemons()
+        assert len(keeper) == 1 and len(daemon) == 1
+        end()
+        assert gone(keeper[0], 20) and gone(daemon[0], 20)
+        assert not w.daemons() and not w.mounts()
+        assert (run_dir(w) / "cowfsd").read_bytes() == b"", "in order"
+
+
+@test
+def a_keeper_holds_nothing_of_the_store(w: World):
+    mounted_clone(w)
+    keeper, = w.keepers()
+    where = [os.readlink(f"/proc/{keeper}/fd/{fd}") for fd in os.listdir(f"/proc/{keeper}/fd")]
+    assert not any(str(w.top) in path for path in where), where
+    assert os.readlink(f"/proc/{keeper}/cwd") == "/"
+    assert len(os.listdir(f"/proc/{keeper}/task")) == 1
+
+
+@test
+def what_has_nothing_mounted_is_not_started_again(w: World):
+    w.take()
+    keeper, = w.keepers()
+    w.kill_daemon(keeper=False)
+    assert gone(keeper, 20) and not w.daemons()
+
+
+@test
+def a_keeper_gives_up_and_says_so_in_the_log(w: World):
+    path = mounted_clone(w)
+    keeper, = w.keepers()
+    for _ in range(5):
+        wait_for(lambda: w.daemons() and can_read(path))
+        w.kill_daemon(keeper=False)
+    assert gone(keeper, 20) and not w.daemons()
+    assert "died 5 times within 10 s" in (w.store / "cowfsd.log").read_text()
+    assert CRASHED in w.ok("list").err and can_read(path)
+    assert len(w.keepers()) == 1
+
+
+@test
+def commands_that_only_read_bring_mounts_back_too(w: World):
+    path = mounted_clone(w)
+    for command in "log", "stats":
+        w.kill_daemon()
+        assert not can_read(path)
+        assert CRASHED in w.ok(command).err and can_read(path), command
+
+
 @test
 def the_signal_that_killed_it_is_in_the_log(w: World):
     w.take()

@@ -1,0 +1,270 @@
+#include "engine/api/keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/api/daemon.h"
+#include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
+
+#define QUICK_MS  10000 /* one that lived for less died quickly, */
+#define QUICK_MAX 5     /* and after so many in a row there is no other */
+#define PAUSE_MS  500   /* before the second of them; each pause is twice the one before */
+#define WHO_MAX   64
+
+struct keeper {
+	char **argv;       /* as cowfsd has them: name, store, perhaps "--create" */
+	const char *store; /* one of them */
+	char self[PATH_MAX];
+	pid_t child;
+	uint64_t born; /* ms */
+	unsigned quick;
+	bool ending; /* we were asked to */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* --- what a dead one left ----------------------------------------------------------------- */
+
+static bool has_marks(const char *store)
+{
+	AUTO_FREE char *clones = path_join(store, CLONES_DIR);
+	DIR *dir = clones ? opendir(clones) : NULL;
+	bool any = false;
+	struct dirent *e;
+
+	while (dir && !any && (e = readdir(dir)))
+		any = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+/* It is dead, and did not end in order, and not while it started: that may be the mounts' fault. */
+static bool died_serving(const char *store)
+{
+	AUTO_FREE char *path = path_join(store, CONTROL_DIR "/" CONTROL_ALIVE);
+	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	char who[WHO_MAX], phase[16] = "";
+	ssize_t n;
+
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return false;
+	n = fdio_pread(fd, who, sizeof(who) - 1, 0);
+	who[n > 0 ? n : 0] = '\0';
+	return sscanf(who, "%*d %*s %15s", phase) == 1 && strcmp(phase, "serving") == 0;
+}
+
+bool launch_is_lost(const char *store)
+{
+	return died_serving(store) && has_marks(store);
+}
+
+/* --- the log ------------------------------------------------------------------------------ */
+
+/* Opened for each line: nothing of the store's file system is held by a keeper. */
+static void say(const struct keeper *k, const char *text)
+{
+	AUTO_FREE char *path = path_join(k->store, CONTROL_LOG);
+	AUTO_CLOSE int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	log_warn("%s", text);
+	close(STDERR_FILENO);
+}
+
+/* --- starting ----------------------------------------------------------------------------- */
+
+/* Its streams are in place: the log, and both descriptors that it starts with. */
+NORETURN static void become(const struct keeper *k)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(k->self, k->argv);
+	_exit(1);
+}
+
+static int start(struct keeper *k)
+{
+	k->born = now_ms();
+	k->child = fork();
+	if (k->child == 0)
+		become(k);
+	return k->child < 0 ? -errno : 0;
+}
+
+/* Once it is started this process holds nothing. */
+static void let_go(void)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= DAEMON_START_FD; fd++)
+		if (fd != null)
+			close(fd);
+	if (null > 0) {
+		dup2(null, STDIN_FILENO);
+		close(null);
+	}
+}
+
+/* Above those that cowfsd starts with, so that none is in the way of another. */
+static int lift(int fd)
+{
+	const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 16);
+
+	cleanup_close(&fd);
+	return high;
+}
+
+/*
+ * The lock that whoever starts one holds.  Somebody may have been faster; then that one has a keeper
+ * of its own.
+ */
+static int lock_start(const struct keeper *k)
+{
+	AUTO_FREE char *path = path_join(k->store, CONTROL_DIR "/" CONTROL_START);
+	AUTO_CLOSE int fd = path ? lift(open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) : -1;
+
+	if (fd < 0)
+		return -ENOENT;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return launch_is_lost(k->store) ? TAKE_FD(fd) : -EBUSY;
+}
+
+static int open_streams(const struct keeper *k, int lock)
+{
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+	AUTO_FREE char *path = path_join(k->store, CONTROL_LOG);
+	AUTO_CLOSE int null = lift(open("/dev/null", O_RDWR | O_CLOEXEC));
+	AUTO_CLOSE int log = path ? lift(open(path, flags, 0600)) : -1;
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, DAEMON_READY_FD) < 0 ||
+	    dup2(log < 0 ? null : log, STDOUT_FILENO) < 0 ||
+	    dup2(log < 0 ? null : log, STDERR_FILENO) < 0 || dup2(lock, DAEMON_START_FD) < 0)
+		return -errno;
+	return 0;
+}
+
+static int start_again(struct keeper *k)
+{
+	static char again[] = DAEMON_AGAIN;
+	AUTO_CLOSE int lock = lock_start(k);
+	int r;
+
+	if (lock < 0)
+		return lock;
+	k->argv[2] = again;
+	r = open_streams(k, lock);
+	if (r >= 0)
+		r = start(k);
+	let_go();
+	return r;
+}
+
+/* --- keeping ------------------------------------------------------------------------------ */
+
+static void on_signal(int sig)
+{
+	(void)sig; /* that it came ends the wait */
+}
+
+/* Until it is dead; whether there is to be another. */
+static bool outlive(struct keeper *k)
+{
+	char text[160];
+	sigset_t set;
+	int status, sig;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	while (waitpid(k->child, &status, WNOHANG) != k->child) {
+		if (sigwait(&set, &sig) != 0 || sig == SIGCHLD)
+			continue;
+		k->ending = true;
+		kill(k->child, sig);
+	}
+	k->child = 0;
+	if (k->ending || !launch_is_lost(k->store))
+		return false;
+	k->quick = now_ms() - k->born < QUICK_MS ? k->quick + 1 : 0;
+	if (k->quick < QUICK_MAX)
+		return true;
+	snprintf(text, sizeof(text),
+		 "cowfsd died %d times within %d s of its start: the next command starts it again",
+		 QUICK_MAX, QUICK_MS / 1000);
+	say(k, text);
+	return false;
+}
+
+/* Not before the first: whoever waits for a mount does so now.  False: we were asked to end. */
+static bool pause_between(const struct keeper *k)
+{
+	const uint64_t ms = k->quick > 1 ? (uint64_t)PAUSE_MS << (k->quick - 2) : 0;
+	const struct timespec t = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	return sigtimedwait(&set, NULL, &t) < 0;
+}
+
+int keeper_main(int argc, char **argv)
+{
+	static char name[] = DAEMON_NAME;
+	char *own[] = { name, argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL, NULL };
+	struct keeper k = { .argv = own, .store = own[1] };
+	const struct sigaction ours = { .sa_handler = on_signal };
+	const char *self = sys_self_path(k.self, sizeof(k.self));
+	sigset_t all;
+
+	if (!own[1] || !self || fcntl(DAEMON_READY_FD, F_GETFD) < 0 ||
+	    fcntl(DAEMON_START_FD, F_GETFD) < 0) {
+		log_error("cowfsd is started by the commands that need it");
+		return 2;
+	}
+	if (self != k.self)
+		snprintf(k.self, sizeof(k.self), "%s", self);
+	sys_name_process(KEEPER_NAME);
+	log_set_stamps(true);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigaction(SIGCHLD, &ours, NULL);
+	if (chdir("/") < 0)
+		return 1;
+	launch_leave_group();
+	if (start(&k) < 0)
+		return 1; /* the pipe ends without a word */
+	let_go();
+	while (outlive(&k) && pause_between(&k) && start_again(&k) >= 0)
+		continue;
+	return 0;
+}
