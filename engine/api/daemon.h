@@ -12,5 +12,8 @@
 #define DAEMON_READY_FD 3         /* where it says, once, that it is ready or why not */
 #define DAEMON_START_FD 4         /* locked until then, so that nobody starts another */
 
+#define DAEMON_LISTEN    "--listen" /* the control socket is at DAEMON_LISTEN_FD already */
+#define DAEMON_LISTEN_FD 5
+
 /* The exit code.  Only for a process that was started under DAEMON_NAME. */
 int daemon_main(int argc, char **argv);

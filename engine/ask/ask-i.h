@@ -91,5 +91,8 @@ bool launch_is_lost(const char *store);
  */
 void launch_leave_group(void);
 
-/* Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot. */
-NODISCARD int launch_here(const char *store, int lock_fd, struct err *err);
+/*
+ * Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot.  `listen_fd` is
+ * its control socket, or -1 if it is to make one.
+ */
+NODISCARD int launch_here(const char *store, int lock_fd, int listen_fd, struct err *err);

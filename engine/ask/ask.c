@@ -10,9 +10,13 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
@@ -20,6 +24,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 
+#define LISTEN_FD  3   /* SD_LISTEN_FDS_START: where a service manager puts the first socket */
 #define TRIES_MAX  8   /* daemons that may be found ending before we give up */
 #define LOCK_MAX_S 120 /* that one may take to start or to end */
 
@@ -206,22 +211,64 @@ static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
 	return launch_daemon(e->store_path, start == ASK_CREATE, lock_fd, err);
 }
 
+/*
+ * The socket that a service manager hands to the process it starts (sd_listen_fds(3)), and that
+ * commands find in the run directory; -1 if there is none.  The variables are not for others.
+ */
+static int take_listener(int run_fd, int *ret, struct err *err)
+{
+	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+	const bool ours = pid && n && atol(pid) == getpid() && atoi(n) > 0;
+	const bool one = ours && atoi(n) == 1;
+	struct sockaddr_un name = { 0 };
+	socklen_t len = sizeof(name) - 1;
+	struct stat is, wanted;
+
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	*ret = -1;
+	if (!ours)
+		return 0;
+	if (!one || getsockname(LISTEN_FD, (struct sockaddr *)&name, &len) < 0 ||
+	    name.sun_family != AF_UNIX)
+		return err_set(err, -EINVAL, "cowfsd takes one socket from a service manager");
+	if (stat(name.sun_path, &is) < 0 || fstatat(run_fd, CONTROL_SOCKET, &wanted, 0) < 0 ||
+	    is.st_dev != wanted.st_dev || is.st_ino != wanted.st_ino)
+		return err_set(
+		    err, -EINVAL,
+		    "'%s' of the service manager is not the control socket of this store",
+		    name.sun_path);
+	*ret = LISTEN_FD;
+	return 0;
+}
+
+static bool is_served(int run_fd)
+{
+	AUTO_CLOSE int fd = openat(run_fd, CONTROL_ALIVE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
 int ask_become(struct engine *e, struct err *err)
 {
 	AUTO_CLOSE int run_fd = -1, lock_fd = -1, other = -1;
-	int r;
+	int r, listens = -1;
 
 	r = prepare_store(e, ASK_CREATE, err);
 	if (r >= 0)
 		r = make_run_dir(e, &run_fd, err);
 	if (r >= 0)
+		r = take_listener(run_fd, &listens, err);
+	if (r >= 0)
 		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
 	if (r < 0)
 		return r;
-	r = connect_at(e, run_fd, &other, err);
-	if (r >= 0)
+	/* Whoever connects to a socket that a manager made reaches nobody yet. */
+	r = listens >= 0 ? -ESRCH : connect_at(e, run_fd, &other, err);
+	if (r >= 0 || (listens >= 0 && is_served(run_fd)))
 		return err_set(err, -EBUSY, "store '%s' has a cowfsd already", e->store_path);
-	return r == -ESRCH ? launch_here(e->store_path, lock_fd, err) : r;
+	return r == -ESRCH ? launch_here(e->store_path, lock_fd, listens, err) : r;
 }
 
 /* --- versions --------------------------------------------------------------------------- */

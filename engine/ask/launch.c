@@ -35,14 +35,15 @@ NORETURN static void fail(int fd, const char *what)
 	_exit(1);
 }
 
-/* What cowfsd starts with: no signals of ours, standard streams, and the pipe. */
+/* What cowfsd starts with: no signals of ours, standard streams, the pipe, and perhaps its socket. */
 NORETURN static void become(const char *self, char *const argv[], int log_fd, int ready_fd,
-			    int lock_fd)
+			    int lock_fd, int listen_fd)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int log = fcntl(log_fd >= 0 ? log_fd : null, F_DUPFD_CLOEXEC, 16);
 	const int ready = fcntl(ready_fd, F_DUPFD_CLOEXEC, 16);
 	const int lock = fcntl(lock_fd, F_DUPFD_CLOEXEC, 16);
+	const int listens = listen_fd < 0 ? -1 : fcntl(listen_fd, F_DUPFD_CLOEXEC, 16);
 	sigset_t none;
 
 	if (null < 0 || log < 0 || ready < 0 || lock < 0)
@@ -51,9 +52,10 @@ NORETURN static void become(const char *self, char *const argv[], int log_fd, in
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
 	    dup2(log, STDERR_FILENO) < 0 || dup2(ready, DAEMON_READY_FD) < 0 ||
-	    dup2(lock, DAEMON_START_FD) < 0)
+	    dup2(lock, DAEMON_START_FD) < 0 ||
+	    (listen_fd >= 0 && dup2(listens, DAEMON_LISTEN_FD) < 0))
 		fail(ready, "opening its streams");
-	sys_close_from(DAEMON_START_FD + 1);
+	sys_close_from(listen_fd < 0 ? DAEMON_LISTEN_FD : DAEMON_LISTEN_FD + 1);
 	execv(self, argv);
 	fail(DAEMON_READY_FD, self);
 }
@@ -74,7 +76,7 @@ static int spawn(const char *self, char *const argv[], int log_fd, int ready_fd,
 		if (child < 0)
 			fail(ready_fd, "making a process");
 		if (child == 0)
-			become(self, argv, log_fd, ready_fd, lock_fd);
+			become(self, argv, log_fd, ready_fd, lock_fd, -1);
 		_exit(0);
 	}
 	while (waitpid(between, &status, 0) < 0)
@@ -137,14 +139,15 @@ int launch_daemon(const char *store, bool create, int lock_fd, struct err *err)
 	return wait_ready(from, log, err);
 }
 
-int launch_here(const char *store, int lock_fd, struct err *err)
+int launch_here(const char *store, int lock_fd, int listen_fd, struct err *err)
 {
 	char path[PATH_MAX];
 	const char *self = sys_self_path(path, sizeof(path));
 	AUTO_FREE char *store_arg = strdup(store);
 	AUTO_CLOSE int unread = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	char name[] = DAEMON_NAME, create_arg[] = "--create";
-	char *argv[] = { name, store_arg, create_arg, NULL };
+	char name[] = DAEMON_NAME, create[] = "--create", again[] = DAEMON_AGAIN;
+	char listens[] = DAEMON_LISTEN;
+	char *argv[] = { name, store_arg, create, again, listen_fd < 0 ? NULL : listens, NULL };
 
 	if (!store_arg)
 		return err_nomem(err);
@@ -152,5 +155,5 @@ int launch_here(const char *store, int lock_fd, struct err *err)
 		return err_set(err, -ENOTSUP,
 			       "cannot become cowfsd: this program does not find its own file "
 			       "(is /proc mounted?)");
-	become(self, argv, STDERR_FILENO, unread, lock_fd);
+	become(self, argv, STDERR_FILENO, unread, lock_fd, listen_fd);
 }

@@ -36,8 +36,8 @@
 
 struct daemon {
 	const char *store_arg;
-	bool create, again;
-	bool ready; /* said so, or that it failed */
+	bool create, again, listens; /* as its arguments say */
+	bool ready;                  /* said so, or that it failed */
 
 	char *dir;             /* owned; of the store, without symlinks */
 	char *log;             /* owned; path of the log */
@@ -316,7 +316,8 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	if (r >= 0)
 		r = write_who(d, "starting", err);
 	if (r >= 0)
-		r = server_init(&d->server, d->host, d->run_fd, d->wake[1], err);
+		r = server_init(&d->server, d->host, d->run_fd, d->wake[1],
+				d->listens ? DAEMON_LISTEN_FD : -1, err);
 	if (r >= 0)
 		r = spawn_thread(&unused, wait_for_signal, d, err);
 	if (r >= 0)
@@ -459,8 +460,6 @@ int daemon_main(int argc, char **argv)
 {
 	struct daemon d = {
 		.store_arg = argc > 1 ? argv[1] : NULL,
-		.create = argc > 2 && strcmp(argv[2], "--create") == 0,
-		.again = argc > 2 && strcmp(argv[2], DAEMON_AGAIN) == 0,
 		.run_fd = -1,
 		.alive_fd = -1,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -469,6 +468,11 @@ int daemon_main(int argc, char **argv)
 	struct err err = { 0 }, word = { 0 };
 	int r;
 
+	for (int i = 2; i < argc; i++) {
+		d.create |= strcmp(argv[i], "--create") == 0;
+		d.again |= strcmp(argv[i], DAEMON_AGAIN) == 0;
+		d.listens |= strcmp(argv[i], DAEMON_LISTEN) == 0;
+	}
 	if (argc < 2 || fcntl(DAEMON_READY_FD, F_GETFD) < 0 ||
 	    fcntl(DAEMON_START_FD, F_GETFD) < 0) {
 		log_error("cowfsd is started by the commands that need it");
@@ -476,7 +480,8 @@ int daemon_main(int argc, char **argv)
 	}
 	/* What libfuse may have to execute is to have neither. */
 	if (fcntl(DAEMON_READY_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(DAEMON_START_FD, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(DAEMON_START_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	    (d.listens && fcntl(DAEMON_LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0))
 		return 2;
 	settle();
 	sys_gather_memory();

@@ -28,6 +28,7 @@ struct server {
 	int run_fd;  /* of CONTROL_DIR; borrowed */
 	int wake_fd; /* a byte in it wakes the main thread; borrowed */
 	int fd;      /* the socket that listens */
+	bool given;  /* it belongs to a service manager, which keeps it when we end */
 
 	pthread_mutex_t lock;   /* guards what follows; no other is taken while it is held */
 	pthread_cond_t changed; /* state, acts or connections */
@@ -39,8 +40,8 @@ struct server {
 	char notice[256];   /* a warning for the next who asks; "": none */
 };
 
-/* Make the socket, in place of one that a dead daemon left. */
-NODISCARD int server_init(struct server *s, struct host *h, int run_fd, int wake_fd,
+/* Take `listen_fd`, or if that is -1 make the socket, in place of one that a dead daemon left. */
+NODISCARD int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, int listen_fd,
 			  struct err *err);
 void server_done(struct server *s);
 

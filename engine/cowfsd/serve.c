@@ -90,10 +90,13 @@ static void server_wake(struct server *s)
 	IGNORE_RESULT(write(s->wake_fd, "e", 1), "a pipe that is full wakes too");
 }
 
-/* Who comes now finds no socket and starts another daemon, which waits for this one to be gone. */
+/*
+ * Who comes now finds no socket and starts another daemon, which waits for this one to be gone; or
+ * waits until the service manager has started another.
+ */
 static void set_state(struct server *s, enum serve_state state)
 {
-	if (state == SERVE_ENDED)
+	if (state == SERVE_ENDED && !s->given)
 		unlinkat(s->run_fd, CONTROL_SOCKET, 0);
 	pthread_mutex_lock(&s->lock);
 	s->state = state;
@@ -535,15 +538,18 @@ void server_accept(struct server *s)
 
 /* --- beginning and end ------------------------------------------------------------------ */
 
-int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, struct err *err)
+int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, int listen_fd,
+		struct err *err)
 {
-	*s = (struct server){ .host = h, .run_fd = run_fd, .wake_fd = wake_fd };
+	*s = (struct server){
+		.host = h, .run_fd = run_fd, .wake_fd = wake_fd, .given = listen_fd >= 0
+	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	touch(s);
-	if (unlinkat(run_fd, CONTROL_SOCKET, 0) < 0 && errno != ENOENT)
+	if (!s->given && unlinkat(run_fd, CONTROL_SOCKET, 0) < 0 && errno != ENOENT)
 		return err_sys(err, "removing an old '" CONTROL_SOCKET "'");
-	s->fd = sys_listen_at(run_fd, CONTROL_SOCKET, BACKLOG);
+	s->fd = s->given ? listen_fd : sys_listen_at(run_fd, CONTROL_SOCKET, BACKLOG);
 	if (s->fd < 0)
 		return err_set(err, s->fd, "making the control socket: %s", strerror(-s->fd));
 	if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)

@@ -318,6 +318,61 @@ def commands_that_only_read_bring_mounts_back_too(w: World):
         assert CRASHED in w.ok(command).err and can_read(path), command
 
 
+class Manager:
+    """Has a socket for a store, and starts its daemon, as systemd does (sd_listen_fds(3))."""
+
+    def __init__(self, w):
+        self.w = w
+        run_dir(w).mkdir(parents=True, mode=0o700)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.bind(str(run_dir(w) / "cowfsd.sock"))
+        self.socket.listen()
+
+    def start(self, **more):
+        script = (f"exec 3<&{self.socket.fileno()};"
+                  f"LISTEN_PID=$$ LISTEN_FDS=1 exec '{SNAP}' start --foreground")
+        return subprocess.Popen(["sh", "-c", script], env={**self.w.env, **more}, cwd=self.w.project,
+                                pass_fds=[self.socket.fileno()], stderr=subprocess.PIPE)
+
+
+def ask_early(w):
+    """A command that has to wait until there is a daemon."""
+    return subprocess.Popen([SNAP, "-q", "snapshot"], env=w.env, cwd=w.project,
+                            stdout=subprocess.DEVNULL)
+
+
+@test
+def a_service_manager_can_start_it_by_its_socket(w: World):
+    manager = Manager(w)
+    asked = ask_early(w)
+    first = manager.start()
+    assert asked.wait(60) == 0 and w.daemons() == [first.pid] and not w.keepers()
+    assert manager.start().wait(60) == 11, "there is one already"
+    w.ok("stop")
+    assert first.wait(60) == 0 and (run_dir(w) / "cowfsd.sock").exists(), "the socket is not its own"
+    asked = ask_early(w)
+    second = manager.start()
+    assert asked.wait(60) == 0 and w.daemons() == [second.pid]
+    second.kill()
+    second.wait()
+    third = manager.start()
+    assert CRASHED in w.ok("snapshot").err, "whoever asks next is told of it"
+    w.ok("stop")
+    assert third.wait(60) == 0
+    for p in first, second, third:
+        p.stderr.close()
+
+
+@test
+def a_socket_of_another_store_is_not_taken(w: World):
+    manager = Manager(w)
+    p = manager.start(SNAPCOW_STORE=str(w.top / "elsewhere"))
+    _, said = p.communicate(timeout=60)
+    assert p.returncode == 2 and b"is not the control socket of this store" in said, said
+    manager.socket.close()
+    (run_dir(w) / "cowfsd.sock").unlink()
+
+
 @test
 def the_signal_that_killed_it_is_in_the_log(w: World):
     w.take()

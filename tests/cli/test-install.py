@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -49,11 +50,58 @@ def everything_is_installed_where_it_is_looked_for(w: World):
     assert names(share / "bash-completion" / "completions") == {"snap", "snapcow"}
     assert names(share / "zsh" / "site-functions") == {"_snapcow"}
     assert names(share / "fish" / "vendor_completions.d") == {"snapcow.fish"}
-    unit = (prefix / "lib" / "systemd" / "user" / "snapcow.service").read_text()
+    units = prefix / "lib" / "systemd" / "user"
+    assert names(units) == {"snapcow.service", "snapcow.socket"}
+    unit = (units / "snapcow.service").read_text()
     assert f"ExecStart=/{prefix.relative_to(w.top / 'dest')}/bin/snapcow start --foreground" in unit
     script = (share / "bash-completion" / "completions" / "snapcow").read_bytes()
     assert script == w.ok("completion", "bash").out
     install(w)
+
+
+@test
+def without_cmocka_the_tests_are_left_out_and_that_is_said(w: World):
+    if not shutil.which("meson") or not shutil.which("pkg-config"):
+        raise Skip("meson or pkg-config is not on PATH")
+    lacking = w.top / "pkg-config"
+    lacking.write_text("#!/bin/sh\ncase \"$*\" in *cmocka*) exit 1;; esac\nexec pkg-config \"$@\"\n")
+    lacking.chmod(0o755)
+    env = {**w.env, "PKG_CONFIG": str(lacking)}
+
+    def setup(name, *words):
+        return subprocess.run(["meson", "setup", w.top / name, SOURCE, *words], env=env, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    done = setup("without")
+    assert done.returncode == 0 and "the tests are not built: they need cmocka" in done.stdout, done
+    done = setup("asked", "-Dtests=true")
+    assert done.returncode != 0 and "cmocka" in done.stdout, "who asks for them is told"
+
+
+@test
+def systemd_finds_no_fault_with_the_units(w: World):
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is not installed")
+    units = install(w) / "lib" / "systemd" / "user"
+    here = w.top / "units"
+    shutil.copytree(units, here)
+    unit = here / "snapcow.service"
+    unit.write_text(re.sub("ExecStart=[^ ]*", f"ExecStart={SNAP}", unit.read_text()))
+    runtime = w.top / "runtime"
+    runtime.mkdir(mode=0o700)
+
+    def verify(*paths):
+        return subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", *paths], check=False,
+                              env={**w.env, "XDG_RUNTIME_DIR": str(runtime)}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    done = verify(here / "snapcow.socket", unit)
+    if "Failed to initialize manager" in done.stdout:
+        raise Skip(done.stdout.strip())
+    assert done.returncode == 0 and "snapcow" not in done.stdout, done.stdout
+    # The control: it does find a fault.
+    unit.write_text(unit.read_text().replace("Restart=on-failure", "Restart=perhaps"))
+    assert "perhaps" in verify(unit).stdout
 
 
 @test
