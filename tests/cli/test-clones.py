@@ -198,7 +198,9 @@ def a_machine_without_fuse_is_told_so_and_nothing_is_left(w: World):
         raise Skip("only root can hide /dev/fuse from a process")
     w.take()
     w.stop()
-    script = 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$0" "$@"'
+    # The daemon serves its own mount namespace only, so that is where it is stopped.
+    script = ('mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 || exit 99\n'
+              '"$0" "$@"; status=$?; "$0" -q stop --force; exit $status')
     done = subprocess.run(["unshare", "-m", "sh", "-c", script, SNAP, "--json", "clone", "-n", "x"],
                           cwd=w.project, env=w.env, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
@@ -206,7 +208,6 @@ def a_machine_without_fuse_is_told_so_and_nothing_is_left(w: World):
         raise Skip("mount namespaces are not allowed here")
     assert done.returncode == 13, done
     assert "/dev/fuse" in json.loads(done.stdout)["error"]["message"], done
-    w.stop()
     assert listed(w, "--all") == {} and not list((w.store / "clones").iterdir())
 
 
