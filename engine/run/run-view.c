@@ -291,7 +291,7 @@ static int add_all_hidden(const struct place *at, struct err *err)
 		r = add_hidden(at, given->items[i], err);
 	if (r >= 0)
 		r = hide_store(at, err);
-	return r < 0 ? r : run_cover(at->view->layout, at->stage->path, at->stage->project, err);
+	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
 static int build_layout(const struct place *at, struct err *err)

@@ -72,10 +72,10 @@ def the_run_and_who_looks_from_outside_see_each_others_changes(w):
         assert line_of(p) == b"first\n" and line_of(p) == b"ready\n"
         assert len(views(w)) == 1, "it has a mount of its own"
         until(lambda: (path / "README.md").read_text() == "in\n")
+        w.snap("umount", "try").fails(11, "in use")
         (path / "new").write_text("from outside\n")
         (path / "new").rename(path / "answer")
         assert line_of(p) == b"from outside\n"
-        w.snap("umount", "try").fails(11, "in use")
         assert p.wait(60) == 0
     w.ok("-q", "umount", "try")
     assert views(w) == []
