@@ -324,6 +324,17 @@ static int is_capable(struct judging *j, const struct plan_step *s)
 		     : xattrs_find(&set, GUARD_CAPABLE_XATTR, strlen(GUARD_CAPABLE_XATTR), &unused);
 }
 
+static bool is_sparse(const struct plan_step *s)
+{
+	struct content c;
+
+	/* What changes in place has its bytes already. */
+	if (!S_ISREG(s->after.mode) || s->act == PLAN_CHANGE)
+		return false;
+	c = tree_entry_content(&s->after);
+	return content_is_sparse(&c);
+}
+
 /* --- the verdict ------------------------------------------------------------------------ */
 
 /* What only a look beyond the name tells, and what holds whatever a name is allowed to do. */
@@ -343,6 +354,8 @@ static int look_closer(struct judging *j, struct judgement *it, const char *targ
 	if (r == 0 && it->status != 'D') {
 		r = is_capable(j, s);
 		name = r > 0 ? GUARD_CAPABLE : NULL;
+		if (r == 0 && is_sparse(s))
+			name = GUARD_SPARSE;
 	}
 	if (r == 0 && o->left_out && !S_ISDIR(it->status == 'D' ? s->before.mode : s->after.mode) &&
 	    o->left_out(s->path, o->left_out_ctx))

@@ -37,6 +37,7 @@ bool guard_level_parse(const char *name, enum guard_level *ret);
 /* Rules that need more than a path and a mode, so the caller must look (snapshot/apply/judge.h). */
 #define GUARD_LINK    "link"
 #define GUARD_BARE    "bare-repository"
+#define GUARD_SPARSE  "sparse"  /* content_is_sparse() */
 #define GUARD_SCRIPTS "scripts" /* of package.json: only those that changed are worth a word */
 #define GUARD_RECIPES "recipes" /* of a makefile, likewise */
 

@@ -151,6 +151,36 @@ def a_link_that_became_one_by_what_is_beside_it_is_held(w):
 
 
 @live_test
+def giants_of_holes_are_held_and_cost_what_is_in_them(w):
+    """Each of these would take an hour, if it read what is not there."""
+    make(w.project / "a")
+    path = clone(w)
+    make(path / "a", "y\n")
+    with open(path / "empty", "wb") as f:
+        f.truncate(1 << 40)
+    with open(path / "far", "wb") as f:
+        f.seek(10 ** 12)
+        f.write(b"x")
+    got = w.ok("diff", "--json", ".", "try").json("snap.diff/1", "files")["files"]
+    assert {f["path"]: f["in_patch"] for f in got} == {"a": True, "empty": False, "far": False}, got
+    said = w.ok("diff", ".", "try").out.decode()
+    assert "# left out: empty: almost all of its 1.0 TiB are holes\n" in said and "+y\n" in said, said
+    assert held(w) == {"empty": "sparse", "far": "sparse"}
+    got = promote(w, "--allow", "empty", "--allow", "far", "try")
+    assert statuses(got) == {"a": "modified", "empty": "added", "far": "added"}, got
+    assert (w.project / "empty").stat().st_size == 1 << 40
+    with open(w.project / "far", "rb") as f:
+        assert f.seek(10 ** 12 - 1) and f.read() == b"\0x"
+    (path / "empty").chmod(0o600)
+    got = promote(w, "try")
+    assert statuses(got) == {"empty": "modified"}, "its bytes were let pass already"
+    w.ok("undo")
+    w.ok("snapshot")
+    w.ok("undo")
+    assert not (w.project / "far").exists() and not (w.project / "empty").exists()
+
+
+@live_test
 def pipes_are_held(w):
     there = clone(w)
     os.mkfifo(there / "pipe")

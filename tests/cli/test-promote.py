@@ -288,7 +288,7 @@ def each_rule_of_the_guard_holds_its_own(w):
     w.snap("promote", "try").fails(7, "held by rule", "--allow", "promote --rules")
     rules = w.ok("promote", "--rules", "--json").json("snap.promote/1", "rules")["rules"]
     assert {r["name"] for r in rules} == set(wanted.values()) | {
-        "device", "capabilities", "left-out", "scripts", "recipes", "build"}, rules
+        "device", "capabilities", "left-out", "sparse", "scripts", "recipes", "build"}, rules
     listed = w.ok("promote", "--rules").out.decode()
     assert all(f"{name}: " in listed for name in HELD), listed
     # Each by its name, or all that is in a directory.
@@ -820,31 +820,6 @@ def links_holes_and_modes_are_in_the_digest_too(w):
     assert {p["path"] for p in got["changed"]} >= {"mode", "kept-2", "new", "new-2", "sparse"}, got
     assert got["sha256"] == hashlib.sha256("".join(rows).encode()).hexdigest(), got
     assert [r["sha256"] for r in log(w)["receipts"]] == [got["sha256"]], log(w)
-
-
-@test
-def giants_of_holes_cost_what_is_in_them(w):
-    """Each of these would take an hour, if it read what is not there."""
-    (w.project / "a").write_text("x\n")
-    path = clone(w)
-    (path / "a").write_text("y\n")
-    with open(path / "empty", "wb") as f:
-        f.truncate(1 << 40)
-    with open(path / "far", "wb") as f:
-        f.seek(10 ** 12)
-        f.write(b"x")
-    got = w.ok("diff", "--json", ".", "try").json("snap.diff/1", "files")["files"]
-    assert {f["path"]: f["in_patch"] for f in got} == {"a": True, "empty": False, "far": False}, got
-    said = w.ok("diff", ".", "try").out.decode()
-    assert "# left out: empty: almost all of its 1.0 TiB are holes\n" in said and "+y\n" in said, said
-    got = promote(w, "--allow", "empty", "--allow", "far", "try")
-    assert statuses(got) == {"a": "modified", "empty": "added", "far": "added"}, got
-    assert (w.project / "empty").stat().st_size == 1 << 40
-    with open(w.project / "far", "rb") as f:
-        assert f.seek(10 ** 12 - 1) and f.read() == b"\0x"
-    w.ok("snapshot")
-    w.ok("undo")
-    assert not (w.project / "far").exists() and not (w.project / "empty").exists()
 
 
 @test
