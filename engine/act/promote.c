@@ -193,14 +193,14 @@ static bool is_named(const struct ignore *patterns, const char *path)
 
 	if (!above)
 		return false;
-	if (ignore_match(patterns, path, false) == IGNORE_OUT)
-		return true;
-	for (char *slash = strrchr(above, '/'); slash; slash = strrchr(above, '/')) {
+	/* From the top: of a deep tree that is named, most of the path need not be looked at. */
+	for (char *slash = strchr(above, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (ignore_match(patterns, above, true) == IGNORE_OUT)
 			return true;
+		*slash = '/';
 	}
-	return false;
+	return ignore_match(patterns, path, false) == IGNORE_OUT;
 }
 
 static bool takes(const char *path, void *ctx)

@@ -1,6 +1,7 @@
 #include "engine/api/radar.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ static int add_path(const char *path, char status, void *ctx, struct err *err)
 	int r;
 
 	(void)status;
-	if (conflicts_is_git(path, &len))
+	/* What is too deep to be named is not compared either (merge_overlap()). */
+	if (strlen(path) >= PATH_MAX || conflicts_is_git(path, &len))
 		return 0;
 	own = strdup(path);
 	r = own ? map_add(&b->paths, own, own, &existing) : -ENOMEM;

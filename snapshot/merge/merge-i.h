@@ -50,6 +50,7 @@ struct side {
 	size_t n, cap;
 	struct map by_path;
 	bool left_out; /* something that does not take part */
+	bool renamed;  /* one of them at least was found to be */
 };
 
 #define SIDE_INIT ((struct side){ .by_path = MAP_INIT(map_hash_str, map_equal_str) })

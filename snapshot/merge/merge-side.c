@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,12 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 		s->left_out = true;
 		return 0;
 	}
+	/* Of each change the whole path is kept, so depth would cost its square; and see plan-make.c. */
+	if (!e->before && strlen(e->path) >= PATH_MAX)
+		return err_set(err, -ECANCELED,
+			       "'%.60s...' is so deep that its path has more than %d bytes: no "
+			       "program could name it, and it is not merged",
+			       e->path, PATH_MAX - 1);
 	if (!VEC_ROOM(s->list, s->n, s->cap))
 		return err_nomem(err);
 	a = &s->list[s->n++];
@@ -170,6 +177,21 @@ static int is_dir_gone(const struct side *s, const char *path, struct buf *scrat
 	return 0;
 }
 
+/*
+ * Is the directory that a path is in new, too?  Then base had none there that could be gone, and
+ * what is above was looked at with the directory.
+ */
+static int is_in_new_dir(const struct side *s, const char *path, struct buf *scratch)
+{
+	const struct altered *dir;
+
+	buf_reset(scratch);
+	if (buf_append(scratch, path, above(path, strlen(path))) < 0 || !buf_str(scratch))
+		return -ENOMEM;
+	dir = side_get(s, buf_str(scratch));
+	return dir && dir->before.mode == 0;
+}
+
 /* 1 if the side lacks a file that the other side changed, or a directory that it put something in. */
 static int could_matter(const struct side *side, const struct side *other, struct err *err)
 {
@@ -181,8 +203,11 @@ static int could_matter(const struct side *side, const struct side *other, struc
 
 		if (a && file_part(&a->before) && !file_part(&a->after) && altered_counts(o))
 			return 1;
-		if (o->before.mode == 0)
-			r = is_dir_gone(side, o->path, &scratch);
+		if (o->before.mode != 0)
+			continue;
+		r = is_in_new_dir(other, o->path, &scratch);
+		if (r >= 0)
+			r = r > 0 ? 0 : is_dir_gone(side, o->path, &scratch);
 	}
 	return r < 0 ? err_nomem(err) : r;
 }
@@ -206,6 +231,7 @@ int side_find_renames(struct store *s, const struct object_id *base, const struc
 		if (from && to) {
 			from->to = to;
 			to->from = from;
+			side->renamed = true;
 		}
 	}
 	return r < 0 ? r : 0;
@@ -304,6 +330,8 @@ int side_follow_dir(const struct side *s, const char *path, char **ret, struct e
 	size_t n;
 
 	*ret = NULL;
+	if (!s->renamed)
+		return 0;
 	for (n = above(path, strlen(path)); n > 0 && r == 0 && !moved.split; n = above(path, n)) {
 		buf_reset(&to);
 		if (buf_append(&to, path, n) < 0 || !buf_str(&to))

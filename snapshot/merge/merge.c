@@ -4,6 +4,7 @@
  * looked at, and directories that neither side changed are never read.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -118,15 +119,22 @@ static bool is_dir_on_both(const struct altered *a)
 	return !file_part(&a->before) && !file_part(&a->after);
 }
 
+/* What merge_trees() would refuse is no place where two could meet. */
+static bool can_be_named(const char *path, void *unused)
+{
+	(void)unused;
+	return strlen(path) < PATH_MAX;
+}
+
 int merge_overlap(struct store *s, const struct object_id *base, const struct object_id *a,
 		  const struct object_id *b, merge_overlap_fn fn, void *ctx, struct err *err)
 {
 	CLEANUP(overlapping_done) struct overlapping o = { .a = SIDE_INIT, .b = SIDE_INIT };
 	int r;
 
-	r = side_collect(s, base, a, NULL, NULL, &o.a, err);
+	r = side_collect(s, base, a, can_be_named, NULL, &o.a, err);
 	if (r >= 0)
-		r = side_collect(s, base, b, NULL, NULL, &o.b, err);
+		r = side_collect(s, base, b, can_be_named, NULL, &o.b, err);
 	for (size_t i = 0; i < o.a.n && r == 0; i++) {
 		const struct altered *x = &o.a.list[i], *y = side_get(&o.b, x->path);
 

@@ -91,7 +91,8 @@ struct merge_options {
 
 /*
  * All three are committed roots (root.h) that stay reachable until the batch has ended.  Nothing is
- * visible until the caller commits.  -EBADMSG names the path; -ENOTSUP if two texts are to be
+ * visible until the caller commits.  -EBADMSG names the path; -ECANCELED if a side that takes part
+ * has something new whose path has PATH_MAX bytes or more; -ENOTSUP if two texts are to be
  * merged, or compared to see whether one was renamed, and this machine has no libgit2.
  */
 NODISCARD int merge_trees(struct batch *b, const struct object_id *base,
