@@ -26,7 +26,7 @@ struct plan;
  */
 NODISCARD int promote_sum_rest(struct store *s, struct plan *plan, struct err *err);
 
-/* SHA-256, in hex, of what the plan changes: docs/guide/promote.md.  What was not summed up yet is read. */
+/* SHA-256, in hex, of what the plan changes: docs/design/promote.md.  What was not summed up yet is read. */
 NODISCARD int promote_digest(struct store *s, const struct plan *plan, char hex[65],
 			     struct err *err);
 

@@ -77,7 +77,7 @@ struct engine_promotion {
 	char *clone, *project;       /* owned; of an undo, `clone` may be NULL */
 	char undone[ENGINE_ID_SIZE]; /* of an undo: the receipt that it takes back */
 	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
-	char sha256[65]; /* of what changed (docs/guide/promote.md); "": none */
+	char sha256[65]; /* of what changed (docs/design/promote.md); "": none */
 	bool dry_run;
 	uint64_t changed, merged;         /* paths; and texts that came from both sides */
 	struct engine_rolled_path *paths; /* owned, as are the others */

@@ -1,7 +1,7 @@
 /*
  * rebase.h - a clone moves on to what the project is now, with its changes.
  *
- * What the clone changed since its base is merged onto the project as it is (docs/guide/rebase.md).  A conflict
+ * What the clone changed since its base is merged onto the project as it is (docs/design/rebase.md).  A conflict
  * is a result: nothing is changed then.  The clone goes to the merged tree while programs use it; what it
  * was is kept as a snapshot first, and a rollback to that takes the rebase back, base included.
  */

@@ -25,7 +25,7 @@ struct engine_receipt {
 	char *who;                   /* owned */
 	uint64_t uid;
 	int64_t created;               /* nanoseconds since 1970 */
-	char *sha256;                  /* owned; docs/guide/promote.md; or NULL */
+	char *sha256;                  /* owned; docs/design/promote.md; or NULL */
 	struct engine_checked *checks; /* owned */
 	size_t n_checks;
 };

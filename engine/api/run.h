@@ -2,7 +2,7 @@
  * run.h - commands in a sandbox on a clone: running one, and what is known of those that ran.
  *
  * The command sees the clone at the project's own path and nothing else that it could change
- * (docs/guide/run.md).  It is run by the process that asks, which must have one thread; cowfsd only makes
+ * (docs/design/run.md).  It is run by the process that asks, which must have one thread; cowfsd only makes
  * the clone ready and tells afterwards what changed.  Every run leaves a record and its output in
  * the store's directory, until engine_runs_prune() finds it too old.
  */
@@ -81,7 +81,7 @@ struct engine_strings {
 struct engine_refusal {
 	char *kind; /* "connection", or "call" of the system */
 	char *what; /* "evil.org:443"; "mount" */
-	char *rule; /* by which it was refused, in a word of docs/guide/network.md; or "filter" */
+	char *rule; /* by which it was refused, in a word of docs/design/network.md; or "filter" */
 	char *flag; /* what would allow it; "" if nothing would */
 	char *message; /* a sentence */
 	uint64_t count;

@@ -1,7 +1,7 @@
 /*
  * run-net.h - the network of a run: none, the host's, or connections to a list of hosts.
  *
- * For a list there is a bridge in the run and a proxy in this process (docs/guide/network.md); what the
+ * For a list there is a bridge in the run and a proxy in this process (docs/design/network.md); what the
  * proxy refuses is gathered.
  */
 #pragma once

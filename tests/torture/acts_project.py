@@ -62,7 +62,7 @@ class ProjectActs:
         before = self.project()
         verdict, want = foresee(became, before, was)
         if verdict == CLEAR and linked((was, became), changed(was, became)):
-            verdict, want = UNCLEAR, None  # docs/guide/promote.md, "Not there": names of one file
+            verdict, want = UNCLEAR, None  # docs/design/promote.md, "Not there": names of one file
         gone = passes != self.board.passes
         result = self.land(before, want, "undo", "--json", receipt,
                            ok=(0, 1, 4, 5) if gone else (0, 5))
