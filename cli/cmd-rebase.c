@@ -147,9 +147,9 @@ const struct command cmd_rebase = {
 	.details =
 	    "What the clone changed since its base is merged onto the project as it is now, which\n"
 	    "becomes the clone's base. Programs that run in it go on, and keep the files that they\n"
-	    "have open. A conflict (5) changes nothing. What was there is kept as a snapshot first:\n"
-	    "`rollback CLONE` takes the rebase back. A .git that both sides changed stays the\n"
-	    "clone's.\n",
+	    "have open. A conflict (5) changes nothing. What was there is kept as a snapshot first,\n"
+	    "and its id is printed: `rollback CLONE ID` takes the rebase back. A .git that both\n"
+	    "sides changed stays the clone's.\n",
 	.examples = "rebase try\nrebase --dry-run try\nrebase --conflict markers try\n",
 	.run = rebase_run,
 };
