@@ -20,6 +20,7 @@
 #include "cowfs/fuse/thread.h"
 
 #define CLOSE_WAIT_S 30
+#define END_WAIT_S   3
 #define PROBE_MS     2000
 
 unsigned mounts_watchdog_ms = WATCHDOG_LIMIT_MS;
@@ -367,6 +368,26 @@ int mount_probe_ids(struct err *err)
 bool mount_ended(const struct mount *m)
 {
 	return atomic_load(&m->ended);
+}
+
+int mount_is_shown(struct mount *m, struct err *err)
+{
+	const uint64_t deadline = thread_now() + END_WAIT_S * 1000000000ull;
+	int r = 0;
+
+	if (!mount_ended(m) && (!m->at || platform_is_at(m->at, &m->id)))
+		return 1;
+	/* Who unmounts is done before the reader hears of it. */
+	pthread_mutex_lock(&m->lock);
+	while (!m->reader_gone && r == 0)
+		r = thread_cond_wait_until(&m->quiet, &m->lock, deadline);
+	pthread_mutex_unlock(&m->lock);
+	if (mount_ended(m))
+		return 0;
+	return err_set(err, -EBUSY,
+		       "somebody else unmounted '%s' while it was in use, or mounted something "
+		       "over it",
+		       m->at);
 }
 
 void mount_stats(const struct mount *m, struct mount_stats *ret)

@@ -87,6 +87,12 @@ NODISCARD int mount_probe_ids(struct err *err);
 bool mount_ended(const struct mount *m);
 
 /*
+ * 1 if it is where it was mounted.  If not, waits some seconds for its end: 0, it has ended; -EBUSY,
+ * it is still in use, unmounted lazily, or something else is mounted over it.
+ */
+NODISCARD int mount_is_shown(struct mount *m, struct err *err);
+
+/*
  * Tell the kernel what a rollback changed.  Returns when it knows.  Never from a thread
  * that answers requests, and with no lock held that a request needs.
  */

@@ -318,12 +318,17 @@ static int unmount(const char *path, bool lazy, struct err *err)
 	return err_sys(err, "unmounting '%s'", path);
 }
 
-int platform_unmount(const char *path, const struct platform_id *id, bool lazy, struct err *err)
+bool platform_is_at(const char *path, const struct platform_id *id)
 {
 	struct platform_id now;
 
+	return identify(path, &now) >= 0 && now.mount == id->mount && now.dev == id->dev;
+}
+
+int platform_unmount(const char *path, const struct platform_id *id, bool lazy, struct err *err)
+{
 	/* Somebody may have unmounted it, and somebody else mounted there what is not ours. */
-	if (identify(path, &now) < 0 || now.mount != id->mount || now.dev != id->dev)
+	if (!platform_is_at(path, id))
 		return 0;
 	return unmount(path, lazy, err);
 }

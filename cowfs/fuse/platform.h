@@ -40,6 +40,9 @@ NODISCARD int platform_attach(int tree, int fd, const struct mount_options *opti
 /* A descriptor of what is at `path`, asking nobody who serves it; negative if there can be none. */
 int platform_hold(const char *path);
 
+/* Is this mount the one that is seen at `path`?  Asks nobody who serves it. */
+bool platform_is_at(const char *path, const struct platform_id *id);
+
 /*
  * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not
  * `lazy`; with it, who is in it stays in it.

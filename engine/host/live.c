@@ -182,8 +182,10 @@ int live_mount(struct host *h, const char *name, struct err *err)
 	struct err ignored = { 0 };
 	int r = 0;
 
-	if (l && l->mount && !mount_ended(l->mount))
-		return 0;
+	if (l && l->mount)
+		r = mount_is_shown(l->mount, err);
+	if (r != 0)
+		return r > 0 ? 0 : err_wrap(err, r, "clone '%s'", name);
 	if (l && l->mount)
 		live_bury(l);
 	if (!l)

@@ -390,6 +390,26 @@ def a_clone_that_somebody_else_unmounted_can_be_mounted_again(w: World):
     assert (path / "kept").read_text() == "kept"
 
 
+@mounted_test
+def a_mount_that_somebody_else_took_away_is_not_taken_for_one(w: World):
+    """Lazily, with a file open, it lives on and is seen nowhere."""
+    if os.geteuid() != 0:
+        raise Skip("umount(8) is root's")
+    path = Path(clone(w, "-n", "try")["path"])
+    (path / "kept").write_text("kept")
+    with open(path / "kept", encoding="utf-8") as f:
+        subprocess.run(["umount", "-l", path], check=True)
+        w.snap("mount", "try").fails(11, "'try'", "somebody else unmounted")
+        assert f.read() == "kept", "who has it open goes on"
+    w.ok("mount", "try")
+    assert os.path.ismount(path) and (path / "kept").read_text() == "kept"
+    for _ in range(20):
+        subprocess.run(["umount", path], check=True)
+        w.ok("mount", "try")
+        assert os.path.ismount(path), "answered, so it is there"
+    w.ok("mount", "try")
+
+
 # --- removing -------------------------------------------------------------------------------
 
 @mounted_test
