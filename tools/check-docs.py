@@ -39,11 +39,13 @@ def blocks(lines):
             yield start, lines[start:end + 1], False
             start = end + 1
             continue
-        if not line.strip() or line.startswith(("|", "#", "<", "    ", "\t", "![", "[!")):
+        if not line.strip() or line.lstrip().startswith("|") \
+                or line.startswith(("#", "<", "    ", "\t", "![", "[!")):
             yield start, [line], False
         else:
             while end < len(lines) and lines[end].strip() and not ITEM.match(lines[end]) \
-                    and not lines[end].startswith(("|", "#", "```", "<")):
+                    and not lines[end].startswith(("#", "```", "<")) \
+                    and not lines[end].lstrip().startswith("|"):
                 end += 1
             yield start, lines[start:end], True
         start = end
@@ -112,6 +114,7 @@ PLANTED = [
     ("[no heading](#nowhere)", "has no heading '#nowhere'"),
     ("see `base/nothing.c`", "base/nothing.c is not there"),
     ("| " + "wide " * 30 + "|", None),
+    ("- " + "word " * 20 + "\n  | row 1 |\n  | row 2 |", "102 columns"),
     ("[fine](#top)", None),
     ("```\n" + "x " * 60 + "\n```", None),
 ]
@@ -126,7 +129,11 @@ def self_test():
             if (expected is None) != (not found) or expected and expected not in found[0]:
                 print(f"{text[:40]!r}: expected {expected}, found {found}")
                 return 1
+            rows = [line for line in page.read_text().splitlines() if "| row" in line]
             wrap(page)
+            if rows != [line for line in page.read_text().splitlines() if "| row" in line]:
+                print(f"{text[:40]!r}: --wrap broke a table")
+                return 1
             if any("columns" in line for line in complaints(Path(folder), page)):
                 print(f"{text[:40]!r}: still too wide after --wrap")
                 return 1

@@ -320,6 +320,15 @@ def layers(report, folder):
             report.ok()
 
 
+def documents(report):
+    for name, args in (("documents", []), ("documents self-test", ["--self-test"])):
+        status, out = run(name, [sys.executable, "tools/check-docs.py", *args])
+        if status:
+            report.fail(name, f"{len(out.splitlines())} lines", tail(out))
+        else:
+            report.ok()
+
+
 def macos(report):
     status, out = run("macos", ["tools/check-macos"])
     last = tail(out, 1)
@@ -441,12 +450,13 @@ def run_steps(report, opts):
     else:
         report.skip("tests", "the build they need failed")
     if opts.only:
-        for name in ("format", "layers", "macos", "build clang", "build release", "hardening",
-                     "fuzz"):
+        for name in ("format", "layers", "documents", "macos", "build clang", "build release",
+                     "hardening", "fuzz"):
             report.skip(name, "only some tests were asked for")
         return
     report.step("format", formatting)
     report.step("layers", layers, folder)
+    report.step("documents", documents)
     if opts.quick:
         return
     report.step("macos", macos)
