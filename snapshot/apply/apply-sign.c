@@ -59,14 +59,41 @@ static bool is_in_doubt(const struct acting *a, const struct tree_entry *e)
 	return S_ISREG(e->mode) && e->ctime_s * NS_PER_S + e->ctime_ns + tick > a->plan->as_of;
 }
 
+/* The first offset from `at` on that is in no hole of both, so that a file of holes is no work. */
+static int skip_holes(struct content_reader *rd, int fd, uint64_t size, uint64_t *at,
+		      struct err *err)
+{
+	uint64_t data = size;
+	off_t there;
+	int r;
+
+	r = content_reader_seek_data(rd, *at, &data, err);
+	if (r < 0 && r != -ENXIO)
+		return r;
+	if (r == 0 && data == *at)
+		return 0;
+	there = lseek(fd, (off_t)*at, SEEK_DATA);
+	if (there >= 0 && (uint64_t)there < data)
+		data = (uint64_t)there;
+	if (there >= 0 || errno == ENXIO)
+		*at = data < size ? data : size;
+	return 0;
+}
+
 static int same_bytes(struct content_reader *rd, int fd, uint64_t size, struct err *err)
 {
 	AUTO_FREE uint8_t *have = malloc(CHUNK_SIZE_MAX), *want = malloc(CHUNK_SIZE_MAX);
 	ssize_t n, m;
+	int r;
 
 	if (!have || !want)
 		return err_nomem(err);
 	for (uint64_t at = 0; at < size; at += (uint64_t)n) {
+		r = skip_holes(rd, fd, size, &at, err);
+		if (r < 0)
+			return r;
+		if (at == size)
+			break;
 		n = content_reader_read(rd, at, want, CHUNK_SIZE_MAX, err);
 		if (n <= 0)
 			return n < 0 ? (int)n : 0;

@@ -175,7 +175,6 @@ def giants_of_holes_are_held_and_cost_what_is_in_them(w):
     got = promote(w, "try")
     assert statuses(got) == {"empty": "modified"}, "its bytes were let pass already"
     w.ok("undo")
-    w.ok("snapshot")
     w.ok("undo")
     assert not (w.project / "far").exists() and not (w.project / "empty").exists()
 
