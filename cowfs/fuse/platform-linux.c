@@ -112,8 +112,11 @@ static int no_device(struct err *err)
 		       "with '--device " DEVICE "'");
 }
 
-/* A tree may hold set-id programs and devices from a medium on which they meant nothing. */
-#define MOUNT_FLAGS (MS_NOSUID | MS_NODEV)
+/*
+ * A tree may hold set-id programs and devices from a medium on which they meant nothing.  That
+ * something was read is never noted, and the mount says so.
+ */
+#define MOUNT_FLAGS (MS_NOSUID | MS_NODEV | MS_NOATIME)
 
 /* The connection, or -EPERM: somebody with more rights must do it. */
 static int open_device(struct err *err)
@@ -169,7 +172,7 @@ static int mount_by_helper(const struct mount_options *o, int *ret_fd, struct er
 	const char *text;
 	int r;
 
-	r = buf_append_str(&options, "subtype=" SUBTYPE ",fsname=");
+	r = buf_append_str(&options, "noatime,subtype=" SUBTYPE ",fsname=");
 	if (r == 0)
 		r = append_escaped(&options, o->source);
 	if (r == 0 && !o->unchecked)
@@ -249,7 +252,8 @@ static int make_tree(const struct mount_options *o, int fd)
 
 	if (context < 0 || !configure(context, fd, o))
 		return -errno;
-	tree = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	tree = fsmount(context, FSMOUNT_CLOEXEC,
+		       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME);
 	return tree < 0 ? -errno : tree;
 }
 

@@ -410,6 +410,14 @@ def a_mount_that_somebody_else_took_away_is_not_taken_for_one(w: World):
     w.ok("mount", "try")
 
 
+@mounted_test
+def a_mount_says_that_it_notes_no_reads(w: World):
+    path = clone(w, "-n", "try")["path"]
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    shown = [m[5].split(",") for m in mounts if m[4] == path]
+    assert len(shown) == 1 and {"noatime", "nosuid", "nodev"} <= set(shown[0]), shown
+
+
 # --- removing -------------------------------------------------------------------------------
 
 @mounted_test

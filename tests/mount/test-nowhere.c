@@ -119,7 +119,7 @@ TEST(attached_it_is_a_mount_like_any_other_and_what_was_known_stays_known)
 	CHECK_EQ(shown(line, sizeof(line)), 1);
 	CHECK_HAS(line, s.path);
 	CHECK_HAS(line, " fuse.snapcow ");
-	CHECK_HAS(line, "nosuid,nodev,relatime");
+	CHECK_HAS(line, "nosuid,nodev,noatime");
 	CHECK_HAS(line, "default_permissions,allow_other");
 
 	stage_put(&s, "new", "written");
