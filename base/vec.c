@@ -1,5 +1,6 @@
 #include "base/vec.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #define FIRST 16
@@ -11,6 +12,8 @@ void *vec_more(void *list, size_t n, size_t *cap, size_t size)
 
 	if (n < *cap)
 		return list;
+	if (wanted > SIZE_MAX / size)
+		return NULL;
 	more = reallocarray(list, wanted, size);
 	if (more)
 		*cap = wanted;

@@ -191,13 +191,12 @@ const struct command cmd_rollback = {
 	.max_words = 2,
 	.opts = rollback_opts,
 	.details =
-	    "Without SNAPSHOT: to the last that is not automatic, or a clone's base. Without CLONE:\n"
-	    "the clone that holds the current directory, else the project. A single word is a clone\n"
-	    "if there is one of that name, else a snapshot. What is there is saved first, so nothing\n"
-	    "is asked; -q prints its id alone. A clone goes back while programs use it. A project goes back all\n"
-	    "of it or not at all: what somebody edits meanwhile is a conflict (exit code 5), and\n"
-	    "nothing changes. Ignored files and .git (but for --no-git) go back too. A state that a\n"
-	    "clone made comes as `promote` does: by the guard (7), and without .git.\n",
+	    "Without SNAPSHOT: your last snapshot, or a clone's base. Without CLONE: the clone that\n"
+	    "holds the current directory, else the project. A single word is a clone if there is one\n"
+	    "of that name. The state before is saved first; -q prints its id alone. A project goes\n"
+	    "back whole or not at all: a concurrent edit is a conflict (exit code 5). Ignored files\n"
+	    "and .git go back too; a state that a clone made passes the guard (exit code 7) and\n"
+	    "leaves .git alone.\n",
 	.examples = "rollback --dry-run @-1\nrollback try known-good\n",
 	.run = rollback_run,
 };

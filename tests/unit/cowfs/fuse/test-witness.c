@@ -14,6 +14,7 @@
 
 static void (*meanwhile)(struct mount *m);
 static struct mount *looked_from;
+static struct mounts alone = { .mates_lock = PTHREAD_RWLOCK_INITIALIZER };
 static bool asleep;
 
 int __wrap_sys_look_at_task(pid_t id, struct sys_task *ret);
@@ -44,7 +45,7 @@ static bool has_left(struct mount *m, void (*fn)(struct mount *m))
 
 TEST(who_sleeps_and_of_whom_nothing_is_here_has_left)
 {
-	struct mount m = { 0 };
+	struct mount m = { .all = &alone };
 
 	asleep = true;
 	CHECK(has_left(&m, NULL));
@@ -54,7 +55,7 @@ TEST(who_sleeps_and_of_whom_nothing_is_here_has_left)
 
 TEST(while_something_is_being_answered_nobody_has)
 {
-	struct mount m = { .turn = 1 };
+	struct mount m = { .all = &alone, .turn = 1 };
 
 	asleep = true;
 	CHECK(!has_left(&m, NULL));
@@ -81,7 +82,7 @@ TEST(who_was_answered_while_he_was_looked_at_may_go_on)
 
 	asleep = true;
 	for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-		struct mount m = { 0 };
+		struct mount m = { .all = &alone };
 
 		CHECK(!has_left(&m, events[i]));
 	}
