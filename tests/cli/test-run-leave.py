@@ -56,7 +56,7 @@ class Traces:
     def start(self, sleep):
         """A run that leaves as much as it can: files, and processes that want to live on."""
         script = f"echo x > x; echo x > /tmp/x; setsid {sleep} & {sleep} & exit 7"
-        process = start(self.w, "--", "sh", "-c", script)
+        process = start(self.w, "-q", "--", "sh", "-c", script)  # without its word about limits
         self.makers.add(maker(process))
         return process
 
