@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -224,17 +225,17 @@ static bool outlive(struct keeper *k)
 	return false;
 }
 
-/* Not before the first: whoever waits for a mount does so now.  False: we were asked to end. */
+/* Not before the first: whoever waits for a mount does so now.  A signal to end is obeyed at once. */
 static bool pause_between(const struct keeper *k)
 {
 	const uint64_t ms = k->quick > 1 ? (uint64_t)PAUSE_MS << (k->quick - 2) : 0;
 	const struct timespec t = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	return sigtimedwait(&set, NULL, &t) < 0;
+	sigfillset(&set);
+	sigdelset(&set, SIGTERM);
+	sigdelset(&set, SIGINT);
+	return pselect(0, NULL, NULL, NULL, &t, &set) == 0;
 }
 
 int keeper_main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/sys.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
 
@@ -349,9 +350,10 @@ int run_view_build(struct run_view *v, struct engine *e, const struct run_sight 
 	if (v->clone_fd < 0)
 		return err_sys(err, "opening clone '%s'", stage->clone);
 	if (stage->view) {
-		v->shown_fd = open(stage->view, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		v->shown_fd = sys_open_node(AT_FDCWD, stage->view);
 		if (v->shown_fd < 0)
-			return err_sys(err, "opening clone '%s' for the run", stage->clone);
+			return err_wrap(err, v->shown_fd, "opening clone '%s' for the run",
+					stage->clone);
 	}
 	r = choose_cwd(&at, sight->options->workdir, err);
 	return r < 0 ? r : build_layout(&at, err);
