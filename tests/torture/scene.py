@@ -7,6 +7,7 @@ the machine however it ends, and whatever is left in them at the end was left by
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import sqlite3
@@ -123,13 +124,10 @@ class Scene:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        os.set_blocking(fd, False)
-        end = time.monotonic() + 60
-        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-            if time.monotonic() > end:
-                raise Broken(f"cowfsd {pid} outlives kill -9")
-            time.sleep(0.002)
+        ended, _, _ = select.select([fd], [], [], 60)
         os.close(fd)
+        if not ended:
+            raise Broken(f"cowfsd {pid} outlives kill -9")
         return True
 
     def use(self):

@@ -46,7 +46,8 @@ class Worker(CloneActs, ProjectActs, StoreActs):
         self.notes = self.has_notes()
         self.script = Script(f"{seed}/{number}/project", QUIET, self.notes)
         self.state = {}
-        self.said = open(scene.top / f"worker-{number}.log", "w", buffering=1)
+        self.said = open(scene.top / f"worker-{number}.log", "w", buffering=1,
+                         errors="backslashreplace")  # names are any bytes
 
     def has_notes(self):
         try:
