@@ -90,6 +90,8 @@ class CloneActs:
         clone = Clone(name, got["path"], base, state or {}, f"{self.number}/{name}",
                       "--quota" in words, self.notes)
         clone.line = [base]
+        if snapshot and snapshot.clone:
+            clone.lose_base()  # a state of the project that the other clone descends from
         self.clones.append(clone)
         if not snapshot:
             self.keep(got["base"], [base], passes=self.board.passes)
@@ -148,7 +150,8 @@ class CloneActs:
         clone.unsure = True
         self.settle(clone)
         before = clone.picture()
-        clone.begin(snapshot.picture, snapshot.base)
+        was = None if clone.promoted else snapshot.base
+        clone.begin(snapshot.picture, was)
         passes = self.board.passes
         got = self.snap("rollback", "--json", clone.name, snapshot.name, kill=True,
                         ok=(0, 9) if clone.quota else (0,))
@@ -160,7 +163,7 @@ class CloneActs:
         if not self.board.died_since(clone.seen):
             self.keep(got["saved"], [before], clone=clone.name, base=clone.base, passes=passes)
         clone.line, clone.extra = [snapshot.picture], []  # it was answered
-        clone.base = snapshot.base
+        clone.base = was
         self.settle(clone)
 
     def act_rebase(self):

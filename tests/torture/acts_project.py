@@ -10,7 +10,12 @@ from script import NAMES
 from tree import differs, picture, scan, without
 
 FILL_PIECE = 1 << 16
-ALLOW = [word for name in NAMES for word in ("--allow", os.fsdecode(name))]  # pipes and circles of links, too
+
+
+def allow(*pictures):
+    """All that is there, pipes and circles of links too."""
+    names = {*NAMES, *(path.split(b"/")[0] for pic in pictures for path in pic)} - {b""}
+    return [word for name in sorted(names) for word in ("--allow", os.fsdecode(name))]
 
 
 class ProjectActs:
@@ -31,14 +36,18 @@ class ProjectActs:
             self.settle(clone)
         before = self.project()
         folders = [w.folder for w in clone.writers]
-        verdict, want = foresee(clone.base, before, clone.picture())
+        now = clone.picture()
+        verdict, want = foresee(clone.base, before, now)
         if any(p in before for p in folders):
             verdict = UNCLEAR
         how = self.rng.choice(("stop", "stop", "stop", "ours", "theirs", "markers"))
         least = [w.slots.done for w in clone.writers]
         with self.little_room():
             result = self.land(before, want if verdict == CLEAR and not folders else None,
-                               "promote", "--json", "--conflict", how, *ALLOW, clone.name)
+                               "promote", "--json", "--conflict", how, *allow(now, before, folders),
+                               clone.name)
+        if result is None or result.status != 5:
+            clone.lose_base()
         if result is None:
             return
         if self.board.died_since(clone.seen):

@@ -41,7 +41,12 @@ class Clone:
         self.unsure = False  # something was begun, and nobody knows whether it was done
         self.anything = False  # and what it would have led to cannot be told
         self.extra, self.extra_base = [], None  # what it would have led to, and the base with it
+        self.promoted = False
         self.fd, self.seen, self.writers = -1, -1, []
+
+    def lose_base(self):
+        """Its base has moved with a promotion, or was another's; a rebase makes it known again."""
+        self.base, self.promoted = None, True
 
     def picture(self):
         return self.line[-1]

@@ -90,7 +90,8 @@ class Worker(CloneActs, ProjectActs, StoreActs):
             status = 0
         except Exception:
             self.log(traceback.format_exc())
-            (self.scene.top / f"failed-{self.number}").write_text(traceback.format_exc())
+            (self.scene.top / f"failed-{self.number}").write_text(
+                traceback.format_exc(), errors="backslashreplace")
             self.board.failed = 1
             self.board.stop = 1
             status = 1
