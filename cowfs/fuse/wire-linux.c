@@ -261,8 +261,9 @@ int wire_unshift(const struct mount *m, void *bytes, size_t len)
 	const struct mount_shift *shift = &m->shift;
 	struct fuse_in_header *in = bytes;
 	struct fuse_setattr_in *set = (struct fuse_setattr_in *)(in + 1);
-	bool ours = shift_in(shift, &in->uid) & shift_in(shift, &in->gid);
+	bool ours = shift_in(shift, &in->uid);
 
+	ours &= shift_in(shift, &in->gid); /* both, whether or not the first was */
 	if (!ours && makes_something(in->opcode))
 		return EOVERFLOW;
 	if (in->opcode == FUSE_SETXATTR)
