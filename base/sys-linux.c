@@ -285,7 +285,7 @@ static int same_namespace(pid_t pid, const char *which)
 	return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-/* Of the peer itself, not of who has its number by now; kernels before 6.5 have no such option. */
+/* Names the peer itself even if its pid was reused; kernels before 6.5 lack the option. */
 static int peer_pidfd(int fd, pid_t pid)
 {
 	int pidfd = -1;

@@ -1,7 +1,7 @@
 /*
  * stage-i.h - a clone made ready for a run, and what the run did to it.
  *
- * What is staged hangs on the connection of who asked: whichever way that ends, by kill -9 too, the
+ * What is staged hangs on the asking connection: whichever way that ends, by kill -9 too, the
  * run's limit of growth ends with it, and a clone that was made for the run is removed.
  */
 #pragma once

@@ -18,7 +18,7 @@ struct kept;
 /* In cowfsd there is one for each question, which borrows all that it has. */
 struct engine {
 	char *dir;
-	char *home;           /* of who asks, without symlinks; NULL: none */
+	char *home;           /* of the user, without symlinks; NULL: none */
 	char *store_path;     /* in cowfsd without symlinks */
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */

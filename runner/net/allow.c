@@ -253,7 +253,7 @@ static bool is_other_port(uint16_t port)
 		110,   /* pop3 */
 		143,   /* imap */
 		389,   /* ldap */
-		587,   /* smtp, of who sends */
+		587,   /* smtp, submission */
 		873,   /* rsync */
 		1433,  /* SQL Server */
 		3306,  /* MySQL */

@@ -240,7 +240,7 @@ static bool goes_up_again(const char *target)
 	return false;
 }
 
-/* 1 if it leads out of the directory or into .git, or could. */
+/* 1 if it leads, or could lead, out of the directory or into .git. */
 static int leads_out(struct judging *j, const char *path, const char *target)
 {
 	CLEANUP(walk_done) struct walk w = { 0 };

@@ -58,7 +58,7 @@ static const struct guard_rule rules[] = {
 	{ "set-id", NULL, "whoever runs it becomes its owner", GUARD_HOLD },
 	{ GUARD_CAPABLE, NULL, "whoever runs it may do what only root may", GUARD_HOLD },
 	{ GUARD_LEFT_OUT, NULL, "it was to be left out, and is the same file as what is not, or in its way", GUARD_HOLD },
-	{ GUARD_LINK, NULL, "it leads out of the project or into .git, or could", GUARD_HOLD },
+	{ GUARD_LINK, NULL, "it leads, or could lead, out of the project or into .git", GUARD_HOLD },
 	{ GUARD_SPARSE, NULL, "it is far larger than what is in it: a copy of it could fill the disk",
 	  GUARD_HOLD },
 	{ "device", NULL, "it opens a device, not a file", GUARD_HOLD },
