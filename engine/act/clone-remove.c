@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/api/clone.h"
 #include "engine/host/host-i.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cowfs/store/root.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/api/clone.h"
 #include "engine/host/host-i.h"

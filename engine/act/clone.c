@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/act/acts-i.h"
 #include "engine/host/host-i.h"
 
 #define ANCESTORS_MAX 100000

@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "cowfs/store/upkeep/gc.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/retain-i.h"
 #include "engine/host/host-i.h"
 

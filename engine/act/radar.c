@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/find/conflicts-i.h"
 #include "snapshot/diff/changes.h"

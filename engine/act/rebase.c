@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cowfs/store/pin.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cowfs/store/pin.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/land-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/find/run-record.h"

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/act/acts-i.h"
 #include "engine/api/tag.h"
 #include "engine/host/host-i.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
+#include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
 #include "snapshot/diff/changes.h"
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "engine/act/acts-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/wire/wire-i.h"
 

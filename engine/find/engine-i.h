@@ -113,23 +113,6 @@ bool history_holds(const struct snapshot *s, const struct object_id *root,
 /* Copy a record of the catalog, without tags. */
 NODISCARD int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct err *err);
 
-/* --- take.c ----------------------------------------------------------------------------- */
-
-/*
- * engine_take(), done here.  `reuse`: nobody asked for a snapshot, so it is an automatic one, and a
- * state that the parent has already needs no other.
- */
-NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
-			    struct engine_taken *ret, struct err *err);
-
-/* --- gc.c ------------------------------------------------------------------------------- */
-
-/* engine_gc(), done here. */
-struct engine_gc;
-struct engine_gc_options;
-NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
-			struct engine_gc *ret, struct err *err);
-
 /* --- tag.c ------------------------------------------------------------------------------ */
 
 #define TAG_NAME_MAX 128
@@ -145,15 +128,6 @@ NODISCARD int tag_append(struct engine_snapshot *s, const char *name, struct err
 
 /* Give each snapshot of `list` its tags. */
 NODISCARD int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err);
-
-/* --- tag-edit.c ------------------------------------------------------------------------- */
-
-/* engine_tag_add() and engine_tag_delete(), done here. */
-struct engine_tags;
-NODISCARD int tag_add(struct engine *e, const char *name, const char *state,
-		      struct engine_tags *ret, struct err *err);
-NODISCARD int tag_delete(struct engine *e, const char *name, struct engine_tags *ret,
-			 struct err *err);
 
 /* --- words.c ---------------------------------------------------------------------------- */
 
@@ -189,46 +163,6 @@ static inline const struct catalog_id *clone_start(const struct clone *c)
 /* Its project and its base; that these are gone is damage. */
 NODISCARD int clone_origin(struct store *s, const struct clone *c, struct project *ret,
 			   struct snapshot *ret_base, struct err *err);
-
-/* engine_clone() and the others of clone.h, done here. */
-struct engine_clone_options;
-struct engine_clones;
-struct engine_clone;
-struct engine_overview;
-struct engine_removed;
-NODISCARD int clone_make(struct engine *e, const struct engine_clone_options *options,
-			 struct engine_clones *ret, struct err *err);
-NODISCARD int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
-NODISCARD int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
-			   struct engine_clone *ret_clone, struct engine_overview *ret_project,
-			   struct err *err);
-NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
-			   struct engine_removed *ret, struct err *err);
-NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);
-NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struct err *err);
-
-/* --- rollback.c ------------------------------------------------------------------------- */
-
-/* engine_rollback(), done here. */
-struct engine_rollback_options;
-struct engine_rolled;
-NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
-			  struct engine_rolled *ret, struct err *err);
-
-/* --- radar.c ---------------------------------------------------------------------------- */
-
-/* engine_radar(), done here. */
-struct engine_radar;
-NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *ret,
-		       struct err *err);
-
-/* --- rebase.c --------------------------------------------------------------------------- */
-
-/* engine_rebase(), done here. */
-struct engine_rebase_options;
-struct engine_rebased;
-NODISCARD int rebase_do(struct engine *e, const struct engine_rebase_options *options,
-			struct engine_rebased *ret, struct err *err);
 
 /* --- state.c ---------------------------------------------------------------------------- */
 
