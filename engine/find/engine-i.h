@@ -129,6 +129,11 @@ NODISCARD int tag_append(struct engine_snapshot *s, const char *name, struct err
 /* Give each snapshot of `list` its tags. */
 NODISCARD int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err *err);
 
+/* Add a tag to a list of them. */
+struct engine_tags;
+NODISCARD int tag_list_add(struct engine_tags *t, const char *name,
+			   const struct catalog_id *snapshot, struct err *err);
+
 /* --- words.c ---------------------------------------------------------------------------- */
 
 #define CLONE_NAME_MAX 64

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/api/tag.h"
 #include "engine/find/engine-i.h"
 
 #define HEX_DIGITS "0123456789abcdefABCDEF"
@@ -76,4 +77,63 @@ int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err
 	struct fill fill = { .list = list, .n = n };
 
 	return n > 0 ? tag_each(s, on_tag, &fill, err) : 0;
+}
+
+/* --- listing ---------------------------------------------------------------------------- */
+
+int tag_list_add(struct engine_tags *t, const char *name, const struct catalog_id *snapshot,
+		 struct err *err)
+{
+	struct engine_tag *list = reallocarray(t->list, t->n + 1, sizeof(*list));
+
+	if (!list)
+		return err_nomem(err);
+	t->list = list;
+	list += t->n;
+	list->name = strdup(name);
+	if (!list->name)
+		return err_nomem(err);
+	catalog_id_hex(snapshot, list->snapshot);
+	t->n++;
+	return 0;
+}
+
+struct listing {
+	const struct project *project;
+	struct engine_tags tags;
+};
+
+static void listing_done(struct listing *l)
+{
+	engine_tags_done(&l->tags);
+}
+
+static int on_own_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	const size_t own = CATALOG_HEX_SIZE - 1;
+	struct listing *l = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	catalog_id_hex(&l->project->id, hex);
+	if (strncmp(t->name, hex, own) != 0 || t->name[own] != '/')
+		return 0;
+	return tag_list_add(&l->tags, t->name + own + 1, &t->snapshot, err);
+}
+
+int engine_tags(struct engine *e, struct engine_tags *ret, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(listing_done) struct listing l = { .project = &project };
+	struct store *s;
+	int r;
+
+	r = engine_project(e, &s, &project, err);
+	if (r >= 0)
+		r = tag_each(s, on_own_tag, &l, err);
+	if (r < 0)
+		return r;
+	l.tags.project = TAKE_PTR(project.path);
+	*ret = l.tags;
+	l.tags = (struct engine_tags){ 0 };
+	return 0;
 }
