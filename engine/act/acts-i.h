@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 
 /* --- take.c ----------------------------------------------------------------------------- */
 
@@ -11,24 +11,24 @@
  * engine_take(), done here.  `reuse`: nobody asked for a snapshot, so it is an automatic one, and a
  * state that the parent has already needs no other.
  */
-NODISCARD int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
-			    struct engine_taken *ret, struct err *err);
+NODISCARD int take_snapshot(struct task *task, const struct engine_take_options *options,
+			    bool reuse, struct engine_taken *ret, struct err *err);
 
 /* --- gc.c ------------------------------------------------------------------------------- */
 
 /* engine_gc(), done here. */
 struct engine_gc;
 struct engine_gc_options;
-NODISCARD int upkeep_gc(struct engine *e, const struct engine_gc_options *options,
+NODISCARD int upkeep_gc(struct task *task, const struct engine_gc_options *options,
 			struct engine_gc *ret, struct err *err);
 
 /* --- tag-edit.c ------------------------------------------------------------------------- */
 
 /* engine_tag_add() and engine_tag_delete(), done here. */
 struct engine_tags;
-NODISCARD int tag_add(struct engine *e, const char *name, const char *state,
+NODISCARD int tag_add(struct task *task, const char *name, const char *state,
 		      struct engine_tags *ret, struct err *err);
-NODISCARD int tag_delete(struct engine *e, const char *name, struct engine_tags *ret,
+NODISCARD int tag_delete(struct task *task, const char *name, struct engine_tags *ret,
 			 struct err *err);
 
 /* --- clone.c, clone-tell.c, clone-remove.c -------------------------------------------- */
@@ -39,30 +39,30 @@ struct engine_clones;
 struct engine_clone;
 struct engine_overview;
 struct engine_removed;
-NODISCARD int clone_make(struct engine *e, const struct engine_clone_options *options,
+NODISCARD int clone_make(struct task *task, const struct engine_clone_options *options,
 			 struct engine_clones *ret, struct err *err);
-NODISCARD int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err);
-NODISCARD int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+NODISCARD int clone_list(struct task *task, bool all, struct engine_clones *ret, struct err *err);
+NODISCARD int clone_status(struct task *task, const char *name, const struct engine_watch *watch,
 			   struct engine_clone *ret_clone, struct engine_overview *ret_project,
 			   struct err *err);
-NODISCARD int clone_remove(struct engine *e, const char *name, bool force,
+NODISCARD int clone_remove(struct task *task, const char *name, bool force,
 			   struct engine_removed *ret, struct err *err);
-NODISCARD int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err);
-NODISCARD int clone_umount(struct engine *e, const char *name, bool force, struct err *err);
+NODISCARD int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err);
+NODISCARD int clone_umount(struct task *task, const char *name, bool force, struct err *err);
 
 /* --- rollback.c ------------------------------------------------------------------------- */
 
 /* engine_rollback(), done here. */
 struct engine_rollback_options;
 struct engine_rolled;
-NODISCARD int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+NODISCARD int rollback_do(struct task *task, const struct engine_rollback_options *options,
 			  struct engine_rolled *ret, struct err *err);
 
 /* --- radar.c ---------------------------------------------------------------------------- */
 
 /* engine_radar(), done here. */
 struct engine_radar;
-NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *ret,
+NODISCARD int radar_do(struct task *task, const char *name, struct engine_radar *ret,
 		       struct err *err);
 
 /* --- rebase.c --------------------------------------------------------------------------- */
@@ -70,5 +70,5 @@ NODISCARD int radar_do(struct engine *e, const char *name, struct engine_radar *
 /* engine_rebase(), done here. */
 struct engine_rebase_options;
 struct engine_rebased;
-NODISCARD int rebase_do(struct engine *e, const struct engine_rebase_options *options,
+NODISCARD int rebase_do(struct task *task, const struct engine_rebase_options *options,
 			struct engine_rebased *ret, struct err *err);

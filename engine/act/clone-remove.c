@@ -77,10 +77,10 @@ static int remove_clone(struct host *h, const char *name, bool force, struct eng
 	return x;
 }
 
-int clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+int clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 		 struct err *err)
 {
-	return remove_clone(e->host, name, force, ret, err);
+	return remove_clone(task->host, name, force, ret, err);
 }
 
 /* --- those whose time is over ----------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 /* Many clones have one project and one base: what was found of those is kept for the next. */
 struct telling {
-	struct engine *engine;
+	struct task *task;
 	struct project project; /* id zero: not looked for yet */
 	struct snapshot newest; /* of that project; id zero: it has none */
 	struct snapshot base;
@@ -31,7 +31,7 @@ static void telling_done(struct telling *t)
 
 static int find_project(struct telling *t, const struct catalog_id *id, struct err *err)
 {
-	struct store *s = t->engine->store;
+	struct store *s = t->task->engine.store;
 	int r;
 
 	if (catalog_id_same(&t->project.id, id))
@@ -57,7 +57,7 @@ static int measure_stale(struct telling *t, struct err *err)
 	if (catalog_id_is_zero(&t->newest.id))
 		return 0;
 	if (!object_id_equal(&t->base.root, &t->newest.root))
-		r = changes_count(t->engine->store, &t->base.root, &t->newest.root, &c, err);
+		r = changes_count(t->task->engine.store, &t->base.root, &t->newest.root, &c, err);
 	if (r < 0)
 		return r;
 	t->stale.known = true;
@@ -77,9 +77,10 @@ static int find_base(struct telling *t, const struct catalog_id *id, struct err 
 		return 0;
 	snapshot_done(&t->base);
 	t->base = (struct snapshot){ 0 };
-	r = engine_as_damage(err, snapshot_get(t->engine->store, id, &t->base, err));
+	r = engine_as_damage(err, snapshot_get(t->task->engine.store, id, &t->base, err));
 	if (r >= 0 && measure_stale(t, &why) < 0)
-		engine_warn(t->engine, "comparing with the project: %s, continuing", why.msg);
+		engine_warn(&t->task->engine, "comparing with the project: %s, continuing",
+			    why.msg);
 	return r;
 }
 
@@ -114,8 +115,8 @@ static int persist(struct live *live, struct object_id *root, struct err *err)
 static int tell_content(struct telling *t, struct clone *c, struct engine_clone *ret,
 			struct err *err)
 {
-	struct live *live = live_find(t->engine->host, c->name);
-	struct store *s = t->engine->store;
+	struct live *live = live_find(t->task->host, c->name);
+	struct store *s = t->task->engine.store;
 	struct changes changes;
 	struct layer_usage usage;
 	uint64_t bytes;
@@ -151,9 +152,9 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	struct err why = { 0 };
 	int r;
 
-	r = turns_take(&t->engine->host->turns, name, &turn, err);
+	r = turns_take(&t->task->host->turns, name, &turn, err);
 	if (r >= 0)
-		r = clone_find(t->engine->store, name, &c, err);
+		r = clone_find(t->task->engine.store, name, &c, err);
 	if (r >= 0)
 		r = find_project(t, &c.project, err);
 	if (r >= 0)
@@ -161,7 +162,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	if (r < 0)
 		return r;
 	one.name = strdup(name);
-	one.path = live_path(t->engine->host, name);
+	one.path = live_path(t->task->host, name);
 	one.project = strdup(t->project.path);
 	if (!one.name || !one.path || !one.project)
 		return err_nomem(err);
@@ -175,7 +176,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.stale = t->stale;
 	/* Of a clone that cannot be counted all else is still worth knowing. */
 	if (tell_content(t, &c, &one, &why) < 0)
-		engine_warn(t->engine, "clone '%s': %s, continuing", name, why.msg);
+		engine_warn(&t->task->engine, "clone '%s': %s, continuing", name, why.msg);
 	*ret = one;
 	one = (struct engine_clone){ 0 };
 	return 0;
@@ -204,20 +205,20 @@ static int collect_name(const struct clone *c, void *ctx, struct err *err)
 	return clones->list[clones->n++].name ? 0 : err_nomem(err);
 }
 
-int clone_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
+int clone_list(struct task *task, bool all, struct engine_clones *ret, struct err *err)
 {
-	CLEANUP(telling_done) struct telling t = { .engine = e };
+	CLEANUP(telling_done) struct telling t = { .task = task };
 	CLEANUP(project_done) struct project project = { 0 };
 	const uint64_t start = engine_clock_ms();
 	size_t kept = 0;
 	int r = 0;
 
 	if (!all) {
-		r = project_around(e, e->store, &project, err);
+		r = project_around(&task->engine, task->engine.store, &project, err);
 		t.only = &project.id;
 	}
 	if (r >= 0)
-		r = clone_each(e->store, collect_name, &t, err);
+		r = clone_each(task->engine.store, collect_name, &t, err);
 	for (size_t i = 0; i < t.clones.n && r >= 0; i++) {
 		struct engine_clone told = { 0 };
 
@@ -278,40 +279,40 @@ static int count_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
-static int overview(struct engine *e, const struct engine_watch *watch, struct engine_overview *ret,
-		    struct err *err)
+static int overview(struct task *task, const struct engine_watch *watch,
+		    struct engine_overview *ret, struct err *err)
 {
 	CLEANUP(engine_overview_done) struct engine_overview o = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
-	struct tally tally = { .host = e->host, .project = &project.id, .to = &o };
+	struct tally tally = { .host = task->host, .project = &project.id, .to = &o };
 	int r;
 
-	r = project_around(e, e->store, &project, err);
+	r = project_around(&task->engine, task->engine.store, &project, err);
 	if (r >= 0)
-		r = snapshot_each(e->store, count_snapshot, &tally, err);
+		r = snapshot_each(task->engine.store, count_snapshot, &tally, err);
 	if (r >= 0)
-		r = clone_each(e->store, count_clone, &tally, err);
+		r = clone_each(task->engine.store, count_clone, &tally, err);
 	if (r < 0)
 		return r;
-	stale_tell_project(e, &project, watch, &o);
+	stale_tell_project(task, &project, watch, &o);
 	o.path = TAKE_PTR(project.path);
 	*ret = o;
 	o = (struct engine_overview){ 0 };
 	return 0;
 }
 
-int clone_status(struct engine *e, const char *name, const struct engine_watch *watch,
+int clone_status(struct task *task, const char *name, const struct engine_watch *watch,
 		 struct engine_clone *ret_clone, struct engine_overview *ret_project,
 		 struct err *err)
 {
-	CLEANUP(telling_done) struct telling t = { .engine = e };
-	AUTO_FREE char *here = name ? NULL : clone_here(e);
+	CLEANUP(telling_done) struct telling t = { .task = task };
+	AUTO_FREE char *here = name ? NULL : clone_here(&task->engine);
 	int r;
 
 	if (!name && !here)
-		return overview(e, watch, ret_project, err);
+		return overview(task, watch, ret_project, err);
 	r = tell_one(&t, name ? name : here, ret_clone, err);
 	if (r >= 0)
-		stale_tell_clone(e, &t.project, &t.base, watch, ret_clone);
+		stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
 	return r;
 }

@@ -14,12 +14,12 @@
 /* --- what it starts from ---------------------------------------------------------------- */
 
 /* As it is now, for the state of a clone or (NULL) of the project. */
-static int base_now(struct engine *e, const char *clone, const struct engine_clone_options *of,
+static int base_now(struct task *task, const char *clone, const struct engine_clone_options *of,
 		    struct snapshot *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
-	AUTO_FREE char *here = clone ? NULL : clone_here(e);
+	AUTO_FREE char *here = clone ? NULL : clone_here(&task->engine);
 	struct engine_take_options options = {
 		.clone = clone,
 		.skip_unreadable = of->skip_unreadable,
@@ -29,32 +29,33 @@ static int base_now(struct engine *e, const char *clone, const struct engine_clo
 
 	/* In a clone the project is not where the command was given. */
 	if (here) {
-		r = project_around(e, e->store, &project, err);
+		r = project_around(&task->engine, task->engine.store, &project, err);
 		if (r < 0)
 			return r;
 		options.dir = project.path;
 	}
-	r = take_snapshot(e, &options, true, &taken, err);
+	r = take_snapshot(task, &options, true, &taken, err);
 	if (r < 0)
 		return r;
-	return engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, ret, err));
+	return engine_as_damage(err,
+				snapshot_find(task->engine.store, taken.snapshot.id, ret, err));
 }
 
-static int find_start(struct engine *e, const struct engine_clone_options *options,
+static int find_start(struct task *task, const struct engine_clone_options *options,
 		      struct snapshot *ret, struct err *err)
 {
 	CLEANUP(state_done) struct state state = { 0 };
-	AUTO_FREE char *here = options->from ? NULL : clone_here(e);
+	AUTO_FREE char *here = options->from ? NULL : clone_here(&task->engine);
 	const char *from = here ? here : options->from;
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
-		return base_now(e, NULL, options, ret, err);
-	r = state_find(e, e->store, from, &state, err);
+		return base_now(task, NULL, options, ret, err);
+	r = state_find(&task->engine, task->engine.store, from, &state, err);
 	if (r < 0)
 		return r;
 	if (state.kind == STATE_CLONE)
-		return base_now(e, from, options, ret, err);
+		return base_now(task, from, options, ret, err);
 	*ret = state.snapshot;
 	state.snapshot = (struct snapshot){ 0 };
 	return 0;
@@ -99,7 +100,7 @@ static int find_base(struct store *s, const struct snapshot *start, struct catal
 
 /* Clones on their way into the store. */
 struct making {
-	struct engine *engine;
+	struct task *task;
 	const struct engine_clone_options *options;
 	struct snapshot start;  /* what it shows at first */
 	struct catalog_id base; /* the state of the project that this descends from */
@@ -123,7 +124,7 @@ static int is_free(const struct making *m, const char *name, struct err *err)
 	for (size_t i = 0; i < m->clones.n; i++)
 		if (m->clones.list[i].name && strcmp(m->clones.list[i].name, name) == 0)
 			return 0;
-	r = clone_get(m->engine->store, name, &other, err);
+	r = clone_get(m->task->engine.store, name, &other, err);
 	return r == -ENOENT ? 1 : r < 0 ? r : 0;
 }
 
@@ -177,7 +178,7 @@ static int choose_names(struct making *m, struct err *err)
 		if (r < 0)
 			return r;
 		c->name = strdup(name);
-		c->path = live_path(m->engine->host, name);
+		c->path = live_path(m->task->host, name);
 		if (!c->name || !c->path)
 			return err_nomem(err);
 	}
@@ -213,7 +214,7 @@ static int put_records(struct making *m, struct err *err)
 	const int64_t now = engine_now();
 	int r;
 
-	r = batch_begin(m->engine->store, &b, err);
+	r = batch_begin(m->task->engine.store, &b, err);
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
 		struct engine_clone *c = &m->clones.list[i];
 		const struct clone record = {
@@ -250,7 +251,7 @@ static int put_records(struct making *m, struct err *err)
 static int put_all(struct making *m, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot start = { 0 };
-	struct host *h = m->engine->host;
+	struct host *h = m->task->host;
 	char hex[CATALOG_HEX_SIZE];
 	int r;
 
@@ -271,7 +272,7 @@ static int put_all(struct making *m, struct err *err)
 static int mount_one(struct making *m, size_t i, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	struct host *h = m->engine->host;
+	struct host *h = m->task->host;
 	const char *name = m->clones.list[i].name;
 	int r = turns_take(&h->turns, name, &turn, err);
 
@@ -289,7 +290,7 @@ static void unmake(struct making *m)
 	struct err err = { 0 };
 
 	for (size_t i = 0; i < m->clones.n; i++)
-		if (clone_remove(m->engine, m->clones.list[i].name, true, &removed, &err) < 0)
+		if (clone_remove(m->task, m->clones.list[i].name, true, &removed, &err) < 0)
 			log_warn("%s, continuing", err.msg);
 }
 
@@ -327,22 +328,23 @@ static void expect_expiry(struct host *h, int64_t when)
 	pthread_mutex_unlock(&h->lock);
 }
 
-int clone_make(struct engine *e, const struct engine_clone_options *options,
+int clone_make(struct task *task, const struct engine_clone_options *options,
 	       struct engine_clones *ret, struct err *err)
 {
-	CLEANUP(making_done) struct making m = { .engine = e, .options = options };
+	CLEANUP(making_done) struct making m = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
 	int r;
 
 	r = begin(&m, err);
 	if (r >= 0)
-		r = find_start(e, options, &m.start, err);
+		r = find_start(task, options, &m.start, err);
 	if (r >= 0)
-		r = engine_as_damage(err, project_get(e->store, &m.start.project, &m.project, err));
+		r = engine_as_damage(
+		    err, project_get(task->engine.store, &m.start.project, &m.project, err));
 	if (r >= 0)
 		r = describe(&m, err);
 	if (r >= 0)
-		r = engine_wanted(e, err);
+		r = task_wanted(task, err);
 	if (r >= 0)
 		r = put_all(&m, err);
 	if (r >= 0)
@@ -350,13 +352,13 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 	if (r < 0)
 		return r;
 	/* Who went meanwhile has not seen them. */
-	r = engine_wanted(e, err);
+	r = task_wanted(task, err);
 	if (r < 0) {
 		unmake(&m);
 		return r;
 	}
-	expect_expiry(e->host, m.clones.list[0].expires);
-	spare_follow(e->host->spare, &m.start);
+	expect_expiry(task->host, m.clones.list[0].expires);
+	spare_follow(task->host->spare, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };
@@ -365,33 +367,33 @@ int clone_make(struct engine *e, const struct engine_clone_options *options,
 
 /* --- mounting --------------------------------------------------------------------------- */
 
-int clone_mount(struct engine *e, const char *name, char **ret_path, struct err *err)
+int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone clone = { 0 };
-	AUTO_FREE char *path = live_path(e->host, name);
+	AUTO_FREE char *path = live_path(task->host, name);
 	int r;
 
 	if (!path)
 		return err_nomem(err);
-	r = turns_take(&e->host->turns, name, &turn, err);
+	r = turns_take(&task->host->turns, name, &turn, err);
 	if (r >= 0)
-		r = clone_find(e->store, name, &clone, err);
+		r = clone_find(task->engine.store, name, &clone, err);
 	if (r >= 0)
-		r = live_mount(e->host, name, err);
+		r = live_mount(task->host, name, err);
 	if (r >= 0)
 		*ret_path = TAKE_PTR(path);
 	return r;
 }
 
-int clone_umount(struct engine *e, const char *name, bool force, struct err *err)
+int clone_umount(struct task *task, const char *name, bool force, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	int r;
 
-	r = turns_take(&e->host->turns, name, &turn, err);
+	r = turns_take(&task->host->turns, name, &turn, err);
 	if (r >= 0)
-		r = clone_find(e->store, name, &clone, err);
-	return r < 0 ? r : live_end(e->host, name, LIVE_UNMOUNT, force, err);
+		r = clone_find(task->engine.store, name, &clone, err);
+	return r < 0 ? r : live_end(task->host, name, LIVE_UNMOUNT, force, err);
 }

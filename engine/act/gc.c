@@ -21,7 +21,7 @@ static bool is_forgotten(const struct ref *ref, void *ctx)
 	       forget_goes(ctx, &id);
 }
 
-static int collect(struct engine *e, struct store *s, struct forget *without,
+static int collect(struct task *task, struct store *s, struct forget *without,
 		   const struct engine_watch *watch, struct gc_progress *ret, struct err *err)
 {
 	CLEANUP(gc_end_p) struct gc *g = NULL;
@@ -40,7 +40,7 @@ static int collect(struct engine *e, struct store *s, struct forget *without,
 		if (watch->fn)
 			watch->fn(&p, watch->ctx);
 		/* What is freed is freed, and the rest is found by the next. */
-		r = engine_wanted(e, err);
+		r = task_wanted(task, err);
 		if (r < 0)
 			break;
 	}
@@ -75,7 +75,7 @@ static int forget_by_rule(struct host *h, const struct engine_gc_options *option
 	return r;
 }
 
-int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct engine_gc *ret,
+int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct engine_gc *ret,
 	      struct err *err)
 {
 	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
@@ -86,21 +86,21 @@ int upkeep_gc(struct engine *e, const struct engine_gc_options *options, struct 
 	struct store *s;
 	int r;
 
-	r = engine_store(e, STORE_WRITE, &s, err);
+	r = engine_store(&task->engine, STORE_WRITE, &s, err);
 	if (r >= 0)
-		r = engine_wanted(e, err);
+		r = task_wanted(task, err);
 	if (r >= 0)
-		r = forget_by_rule(e->host, options, &forget, &gc.forgotten, err);
+		r = forget_by_rule(task->host, options, &forget, &gc.forgotten, err);
 	if (r < 0)
 		return r;
 	if (!options->dry_run)
-		spare_let_go(e->host->spare);
+		spare_let_go(task->host->spare);
 	/* The logs go first, so that before and after are measured alike. */
 	r = store_checkpoint(s, err);
 	if (r >= 0)
 		r = store_sizes(s, &before, err);
 	if (r >= 0)
-		r = collect(e, s, options->dry_run ? &forget : NULL, &options->watch, &progress,
+		r = collect(task, s, options->dry_run ? &forget : NULL, &options->watch, &progress,
 			    err);
 	if (r >= 0)
 		r = store_checkpoint(s, err);

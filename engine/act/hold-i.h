@@ -7,14 +7,14 @@
  */
 #pragma once
 
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
 
 /* Until the connection ends. */
-NODISCARD int hold_project(struct engine *e, const struct project *project,
+NODISCARD int hold_project(struct task *task, const struct project *project,
 			   const struct engine_watch *watch, struct held *ret, struct err *err);
-NODISCARD int hold_clone(struct engine *e, const char *name, struct held *ret, struct err *err);
+NODISCARD int hold_clone(struct task *task, const char *name, struct held *ret, struct err *err);
 
 /* The same for any state by its name. */
-NODISCARD int hold_state(struct engine *e, const char *text, const struct engine_watch *watch,
+NODISCARD int hold_state(struct task *task, const char *text, const struct engine_watch *watch,
 			 struct held *ret, struct err *err);

@@ -65,37 +65,37 @@ static int pin_state(struct batch *b, const struct layer_state *state, void *ctx
 }
 
 /* 1 if the root that the ref has is all there is of it, and pinned. */
-static int pin_unchanged(struct engine *e, const char *name, struct live *live, struct pinned *p,
+static int pin_unchanged(struct task *task, const char *name, struct live *live, struct pinned *p,
 			 struct err *err)
 {
 	CLEANUP(clone_done) struct clone before = { 0 }, after = { 0 };
 	struct layer_usage usage;
 	int r;
 
-	r = clone_find(e->store, name, &before, err);
+	r = clone_find(task->engine.store, name, &before, err);
 	if (r >= 0)
 		r = pin(p, &before.root, err);
 	if (r < 0 || !live)
 		return r < 0 ? r : 1;
 	layer_usage(live->layer, &usage);
-	r = clone_find(e->store, name, &after, err);
+	r = clone_find(task->engine.store, name, &after, err);
 	if (r >= 0 && (usage.changed || !object_id_equal(&before.root, &after.root)))
 		unpin(p);
 	return r < 0 ? r : !object_id_is_zero(&p->root);
 }
 
-static int pin_clone(struct engine *e, const char *name, struct pinned *p, struct err *err)
+static int pin_clone(struct task *task, const char *name, struct pinned *p, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct layer_state state;
 	struct live *live;
 	int r;
 
-	r = turns_take(&e->host->turns, name, &turn, err);
+	r = turns_take(&task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
-	live = live_find(e->host, name);
-	r = pin_unchanged(e, name, live, p, err);
+	live = live_find(task->host, name);
+	r = pin_unchanged(task, name, live, p, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return layer_look(live->layer, pin_state, p, &state, err);
@@ -103,7 +103,7 @@ static int pin_clone(struct engine *e, const char *name, struct pinned *p, struc
 
 /* --- projects --------------------------------------------------------------------------- */
 
-static int pin_project(struct engine *e, const struct project *project,
+static int pin_project(struct task *task, const struct project *project,
 		       const struct engine_watch *watch, struct pinned *p, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -111,13 +111,13 @@ static int pin_project(struct engine *e, const struct project *project,
 	struct survey survey;
 	int r;
 
-	r = host_may_read(e->host, project->path, err);
+	r = host_may_read(task->host, project->path, err);
 	if (r >= 0)
-		r = turns_take(&e->host->turns, project->path, &turn, err);
+		r = turns_take(&task->host->turns, project->path, &turn, err);
 	if (r >= 0)
-		r = batch_begin(e->store, &b, err);
+		r = batch_begin(task->engine.store, &b, err);
 	if (r >= 0)
-		r = survey_project(e, project, b, watch, &survey, err);
+		r = survey_project(task, project, b, watch, &survey, err);
 	if (r >= 0)
 		r = batch_commit(b, BATCH_SAFE, err);
 	return r < 0 ? r : pin(p, &survey.root, err);
@@ -126,61 +126,61 @@ static int pin_project(struct engine *e, const struct project *project,
 /* --- any -------------------------------------------------------------------------------- */
 
 /* Hand it over to the connection. */
-static void keep(struct engine *e, struct pinned *p, int64_t time, struct held *ret)
+static void keep(struct task *task, struct pinned *p, int64_t time, struct held *ret)
 {
 	*ret = (struct held){ .root = p->root, .time = time };
-	keep_add(e->kept, &p->kept);
+	keep_add(task->kept, &p->kept);
 }
 
-int hold_project(struct engine *e, const struct project *project, const struct engine_watch *watch,
+int hold_project(struct task *task, const struct project *project, const struct engine_watch *watch,
 		 struct held *ret, struct err *err)
 {
-	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
 	const int64_t now = engine_now();
-	int r = p ? pin_project(e, project, watch, p, err) : err_nomem(err);
+	int r = p ? pin_project(task, project, watch, p, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(e, TAKE_PTR(p), now, ret);
+		keep(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
-int hold_clone(struct engine *e, const char *name, struct held *ret, struct err *err)
+int hold_clone(struct task *task, const char *name, struct held *ret, struct err *err)
 {
-	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
 	const int64_t now = engine_now();
-	int r = p ? pin_clone(e, name, p, err) : err_nomem(err);
+	int r = p ? pin_clone(task, name, p, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(e, TAKE_PTR(p), now, ret);
+		keep(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
-static int hold_snapshot(struct engine *e, const struct snapshot *s, struct held *ret,
+static int hold_snapshot(struct task *task, const struct snapshot *s, struct held *ret,
 			 struct err *err)
 {
-	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(e->store);
+	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
 	int r = p ? pin(p, &s->root, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(e, TAKE_PTR(p), s->created, ret);
+		keep(task, TAKE_PTR(p), s->created, ret);
 	return r;
 }
 
-int hold_state(struct engine *e, const char *text, const struct engine_watch *watch,
+int hold_state(struct task *task, const char *text, const struct engine_watch *watch,
 	       struct held *ret, struct err *err)
 {
 	CLEANUP(state_done) struct state state = { 0 };
-	int r = state_find(e, e->store, text, &state, err);
+	int r = state_find(&task->engine, task->engine.store, text, &state, err);
 
 	if (r < 0)
 		return r;
 	switch (state.kind) {
 	case STATE_PROJECT:
-		return hold_project(e, &state.project, watch, ret, err);
+		return hold_project(task, &state.project, watch, ret, err);
 	case STATE_CLONE:
-		return hold_clone(e, state.clone.name, ret, err);
+		return hold_clone(task, state.clone.name, ret, err);
 	case STATE_SNAPSHOT:
 		break;
 	}
-	return hold_snapshot(e, &state.snapshot, ret, err);
+	return hold_snapshot(task, &state.snapshot, ret, err);
 }

@@ -13,7 +13,7 @@
 #include "snapshot/apply/plan.h"
 
 struct landing {
-	struct engine *engine;
+	struct task *task;
 	const struct project *project;
 	struct turn *turn;      /* owned, as is the next */
 	struct snapshot newest; /* of the project; all zero: none */
@@ -25,7 +25,7 @@ struct landing {
 };
 
 /* Look at it.  To be closed whether this succeeds or not. */
-NODISCARD int landing_open(struct landing *l, struct engine *e, const struct project *p,
+NODISCARD int landing_open(struct landing *l, struct task *task, const struct project *p,
 			   const struct survey_options *options, struct err *err);
 void landing_close(struct landing *l);
 

@@ -53,13 +53,13 @@ void landed_done(struct landed *l)
 static int look(struct landing *l, const struct survey_options *options, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct store *s = l->engine->store;
+	struct store *s = l->task->engine.store;
 	int r;
 
 	r = batch_begin(s, &b, err);
 	if (r >= 0) {
-		r = survey_capture(l->engine, l->project, b, options, &l->now, err);
-		survey_tell_unread(l->engine, &l->now, r);
+		r = survey_capture(l->task, l->project, b, options, &l->now, err);
+		survey_tell_unread(l->task, &l->now, r);
 	}
 	if (r >= 0)
 		r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
@@ -72,24 +72,24 @@ static int look(struct landing *l, const struct survey_options *options, struct 
 	return r;
 }
 
-int landing_open(struct landing *l, struct engine *e, const struct project *p,
+int landing_open(struct landing *l, struct task *task, const struct project *p,
 		 const struct survey_options *options, struct err *err)
 {
 	int r;
 
-	*l = (struct landing){ .engine = e, .project = p };
-	r = turns_take(&e->host->turns, p->path, &l->turn, err);
+	*l = (struct landing){ .task = task, .project = p };
+	r = turns_take(&task->host->turns, p->path, &l->turn, err);
 	if (r < 0)
 		return r;
 	l->as_of = engine_now();
-	r = history_newest(e->store, &p->id, &l->newest, err);
+	r = history_newest(task->engine.store, &p->id, &l->newest, err);
 	return r < 0 && r != -ENOENT ? r : look(l, options, err);
 }
 
 void landing_close(struct landing *l)
 {
 	if (l->pinned)
-		store_unpin(l->engine->store, OBJECT_TREE, &l->now.root);
+		store_unpin(l->task->engine.store, OBJECT_TREE, &l->now.root);
 	captured_done(&l->now);
 	buf_done(&l->lacks);
 	snapshot_done(&l->newest);
@@ -187,7 +187,7 @@ static int keep(struct landing *l, const struct landing_act *act, struct receipt
 	int r;
 
 	receipt->project = l->project->id;
-	r = batch_begin(l->engine->store, &b, err);
+	r = batch_begin(l->task->engine.store, &b, err);
 	if (r >= 0)
 		r = put_before(l, b, act, puts, &receipt->before, err);
 	if (r >= 0)
@@ -229,7 +229,7 @@ static int forget_puts(struct store *s, const struct puts *puts, struct err *err
  */
 static void forget(struct landing *l, const struct landing_act *act, const struct puts *puts)
 {
-	struct host *h = l->engine->host;
+	struct host *h = l->task->host;
 	struct err err = { 0 };
 	int r;
 
@@ -237,7 +237,7 @@ static void forget(struct landing *l, const struct landing_act *act, const struc
 	r = forget_puts(h->store, puts, &err);
 	pthread_rwlock_unlock(&h->snapshots);
 	if (r < 0)
-		engine_warn(l->engine, "what was kept of '%s' is left: %s, continuing",
+		engine_warn(&l->task->engine, "what was kept of '%s' is left: %s, continuing",
 			    l->project->path, err.msg);
 	else if (!catalog_id_is_zero(&puts->after))
 		act->after->id = (struct catalog_id){ 0 };
@@ -268,7 +268,7 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
 	struct engine_watch watch = act->watch;
-	struct receipt_landing landing = { .store = l->engine->store };
+	struct receipt_landing landing = { .store = l->task->engine.store };
 	const struct apply_options options = {
 		.progress = watch.fn ? on_progress : NULL,
 		.progress_ctx = &watch,
@@ -276,20 +276,20 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 		.landed_ctx = &landing,
 		.sums = act->receipt.kind != RECEIPT_ROLLBACK,
 	};
-	int r = apply_plan(l->engine->store, l->project->path, plan, &options, &report, err);
+	int r = apply_plan(l->task->engine.store, l->project->path, plan, &options, &report, err);
 
 	if (report.unswept)
-		l->engine->host->unswept = true;
+		l->task->host->unswept = true;
 	if (r >= 0) {
 		for (size_t i = 0; i < report.n; i++)
-			engine_warn(l->engine, "'%s' %s", report.notes[i].path,
+			engine_warn(&l->task->engine, "'%s' %s", report.notes[i].path,
 				    report.notes[i].why);
 		memcpy(ret->sha256, landing.sha256, sizeof(ret->sha256));
 		return 0;
 	}
 	if (report.astray)
 		engine_warn(
-		    l->engine,
+		    &l->task->engine,
 		    "not all could be taken back, as somebody has changed it meanwhile; what "
 		    "was there is snapshot %s",
 		    ret->before);
@@ -305,7 +305,7 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 {
 	struct receipt receipt = act->receipt;
 	struct puts puts = { 0 };
-	int r = engine_wanted(l->engine, err);
+	int r = task_wanted(l->task, err);
 
 	if (r >= 0)
 		r = keep(l, act, &receipt, &puts, err);

@@ -8,12 +8,12 @@
 #pragma once
 
 #include "engine/api/promote.h"
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
 #include "snapshot/text/guard.h"
 
 /* `ret_now` is for the second question; with `check` ret->after names what is to be checked. */
-NODISCARD int promote_do(struct engine *e, const struct promote_options *options,
+NODISCARD int promote_do(struct task *task, const struct promote_options *options,
 			 struct engine_promotion *ret, int64_t *ret_now, struct err *err);
 
 /* --- promote-digest.c --------------------------------------------------------------------- */
@@ -36,11 +36,13 @@ NODISCARD int promote_digest(struct store *s, const struct plan *plan, char hex[
  * Keep a tree as a snapshot until the connection ends, and while it is not landed: with a receipt that
  * is begun, so that whoever finds them after a crash clears both away.
  */
-NODISCARD int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct err *err);
+NODISCARD int pending_put(struct task *task, struct snapshot *s, struct receipt *r,
+			  struct err *err);
 
 /* That one of this connection, by its hex id: its snapshot and receipt.  -ENOENT with a sentence. */
 struct pending;
-NODISCARD int pending_find(struct engine *e, const char *id, struct pending **ret, struct err *err);
+NODISCARD int pending_find(struct task *task, const char *id, struct pending **ret,
+			   struct err *err);
 const struct catalog_id *pending_snapshot(const struct pending *p);
 const struct catalog_id *pending_receipt(const struct pending *p);
 

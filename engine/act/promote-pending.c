@@ -69,7 +69,7 @@ static void release(struct kept *k)
 	free(p);
 }
 
-int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct err *err)
+int pending_put(struct task *task, struct snapshot *s, struct receipt *r, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	AUTO_FREE struct pending *p = calloc(1, sizeof(*p));
@@ -78,7 +78,7 @@ int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct 
 
 	if (!p)
 		return err_nomem(err);
-	x = batch_begin(e->store, &b, err);
+	x = batch_begin(task->engine.store, &b, err);
 	if (x >= 0)
 		x = catalog_id_new(&s->id, err);
 	if (x >= 0)
@@ -92,20 +92,20 @@ int pending_put(struct engine *e, struct snapshot *s, struct receipt *r, struct 
 		return x;
 	*p = (struct pending){
 		.kept.release = release,
-		.host = e->host,
+		.host = task->host,
 		.snapshot = s->id,
 		.receipt = r->id,
 	};
 	kept = TAKE_PTR(p);
-	keep_add(e->kept, &kept->kept);
+	keep_add(task->kept, &kept->kept);
 	return 0;
 }
 
-int pending_find(struct engine *e, const char *id, struct pending **ret, struct err *err)
+int pending_find(struct task *task, const char *id, struct pending **ret, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 
-	for (struct kept *k = *e->kept; k; k = k->next) {
+	for (struct kept *k = *task->kept; k; k = k->next) {
 		struct pending *p = (struct pending *)k;
 
 		if (k->release != release || strcmp(catalog_id_hex(&p->snapshot, hex), id) != 0)

@@ -25,7 +25,7 @@
 #include "snapshot/text/ignore.h"
 
 struct promoting {
-	struct engine *engine;
+	struct task *task;
 	const struct promote_options *options;
 	struct store *store;
 	struct project project;
@@ -56,7 +56,7 @@ static void promoting_done(struct promoting *p)
 		store_unpin(p->store, OBJECT_TREE, &p->pinned_base);
 	if (!object_id_is_zero(&p->pinned_next))
 		store_unpin(p->store, OBJECT_TREE, &p->pinned_next);
-	if (p->landing.engine)
+	if (p->landing.task)
 		landing_close(&p->landing);
 	plan_done(&p->plan);
 	merge_done(&p->merge);
@@ -80,11 +80,12 @@ static int find_clone(struct promoting *p, struct err *err)
 	struct held held;
 	int r;
 
-	r = clone_meant(p->engine, p->store, p->options->asked->clone, "promoted", &p->clone, err);
+	r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, "promoted", &p->clone,
+			err);
 	if (r >= 0)
 		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	if (r >= 0)
-		r = hold_clone(p->engine, p->clone.name, &held, err);
+		r = hold_clone(p->task, p->clone.name, &held, err);
 	if (r >= 0)
 		p->theirs_root = held.root;
 	return r;
@@ -123,14 +124,14 @@ static int is_of_rollback(struct promoting *p, struct err *err)
 
 static int find_project(struct promoting *p, struct err *err)
 {
-	AUTO_FREE char *here = p->options->receipt ? NULL : clone_here(p->engine);
+	AUTO_FREE char *here = p->options->receipt ? NULL : clone_here(&p->task->engine);
 
 	if (here)
 		return err_set(err, -EINVAL,
 			       "this is clone '%s', and 'undo' is for projects: 'rollback' takes a "
 			       "clone back",
 			       here);
-	return project_around(p->engine, p->store, &p->project, err);
+	return project_around(&p->task->engine, p->store, &p->project, err);
 }
 
 /* Only now that nobody else changes the project: an act that was interrupted has just been ended. */
@@ -148,7 +149,7 @@ static int find_undone(struct promoting *p, struct err *err)
 	if (r >= 0)
 		r = find_state(p, &p->undoes.before, &p->theirs, err);
 	if (r >= 0)
-		r = hold_state(p->engine, catalog_id_hex(&p->theirs.id, hex),
+		r = hold_state(p->task, catalog_id_hex(&p->theirs.id, hex),
 			       &p->options->asked->watch, &held, err);
 	if (r < 0)
 		return r;
@@ -437,7 +438,7 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 
 	r = fill_after(p, &after, message, err);
 	if (r >= 0)
-		r = pending_put(p->engine, &after, &receipt, err);
+		r = pending_put(p->task, &after, &receipt, err);
 	free(receipt.who);
 	if (r >= 0)
 		catalog_id_hex(&after.id, p->result.after);
@@ -453,7 +454,7 @@ static int find_checked(struct promoting *p, struct pending **ret, struct err *e
 	*ret = NULL;
 	if (!p->options->checked)
 		return 0;
-	r = pending_find(p->engine, p->options->checked, ret, err);
+	r = pending_find(p->task, p->options->checked, ret, err);
 	if (r >= 0)
 		r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
 	if (r >= 0 && !object_id_equal(&was.root, &p->merge.root))
@@ -537,7 +538,7 @@ static int promote(struct promoting *p, struct err *err)
 
 	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
 	if (r >= 0)
-		r = host_may_read(p->engine->host, p->project.path, err);
+		r = host_may_read(p->task->host, p->project.path, err);
 	if (r >= 0)
 		r = parse_patterns(&o->paths, &p->paths, err);
 	if (r >= 0)
@@ -546,7 +547,7 @@ static int promote(struct promoting *p, struct err *err)
 	if (r >= 0 && !p->options->undo)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
 	if (r >= 0)
-		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
+		r = landing_open(&p->landing, p->task, &p->project, &survey, err);
 	if (r >= 0 && p->options->undo)
 		r = find_undone(p, err);
 	if (r >= 0)
@@ -560,29 +561,29 @@ static int promote(struct promoting *p, struct err *err)
 	return r < 0 ? r : go(p, err);
 }
 
-int promote_do(struct engine *e, const struct promote_options *options,
+int promote_do(struct task *task, const struct promote_options *options,
 	       struct engine_promotion *ret, int64_t *ret_now, struct err *err)
 {
-	CLEANUP(promoting_done) struct promoting p = { .engine = e, .options = options };
+	CLEANUP(promoting_done) struct promoting p = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
-	int r = engine_store(e, STORE_WRITE, &p.store, err);
+	int r = engine_store(&task->engine, STORE_WRITE, &p.store, err);
 
 	p.now = options->now ? options->now : engine_now();
 	p.checks = options->checks ? strdup(options->checks) : NULL;
 	if (r >= 0 && options->checks && !p.checks)
 		r = err_nomem(err);
 	if (r >= 0) {
-		clone_base_settle(e->host);
-		spare_rest(e->host->spare);
+		clone_base_settle(task->host);
+		spare_rest(task->host->spare);
 		r = promote(&p, err);
-		spare_rested(e->host->spare);
+		spare_rested(task->host->spare);
 	}
 	if (r < 0)
 		return r;
 	/* Nobody takes a second turn while holding one. */
-	if (p.landing.engine)
+	if (p.landing.task)
 		landing_close(&p.landing);
-	clone_base_settle(e->host);
+	clone_base_settle(task->host);
 	p.result.dry_run = options->asked->dry_run;
 	p.result.clone = p.clone.name ? strdup(p.clone.name) : NULL;
 	p.result.project = strdup(p.project.path);

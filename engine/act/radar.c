@@ -21,7 +21,7 @@ struct blip {
 };
 
 struct sweep {
-	struct engine *engine;
+	struct task *task;
 	struct catalog_id project;
 	struct blip *list; /* owned */
 	size_t n, cap;
@@ -83,18 +83,18 @@ static int add_path(const char *path, char status, void *ctx, struct err *err)
 static int look(struct sweep *s, struct blip *b, struct err *err)
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
-	struct store *store = s->engine->store;
+	struct store *store = s->task->engine.store;
 	char hex[CATALOG_HEX_SIZE];
 	struct held held, base;
 	int r;
 
-	r = hold_clone(s->engine, b->name, &held, err);
+	r = hold_clone(s->task, b->name, &held, err);
 	if (r >= 0)
 		r = clone_find(store, b->name, &clone, err);
 	if (r >= 0)
 		r = engine_as_damage(err, snapshot_get(store, &clone.base, &b->base, err));
 	if (r >= 0)
-		r = hold_state(s->engine, catalog_id_hex(&clone.base, hex), NULL, &base, err);
+		r = hold_state(s->task, catalog_id_hex(&clone.base, hex), NULL, &base, err);
 	if (r < 0)
 		return r;
 	b->root = held.root;
@@ -111,7 +111,7 @@ static void look_at_all(struct sweep *s)
 		if (r >= 0)
 			continue;
 		if (r != -ENOENT)
-			engine_warn(s->engine, "clone '%s': %s, continuing", s->list[i].name,
+			engine_warn(&s->task->engine, "clone '%s': %s, continuing", s->list[i].name,
 				    err.msg);
 		s->list[i].base.id = (struct catalog_id){ 0 };
 	}
@@ -188,8 +188,8 @@ static int compare(struct sweep *s, const struct blip *a, const struct blip *b, 
 	catalog_id_hex(&base->id, p.meeting.base);
 	r = p.meeting.with && p.meeting.clone ? 0 : err_nomem(err);
 	if (r >= 0)
-		r = merge_overlap(s->engine->store, &base->root, &a->root, &b->root, on_overlap, &p,
-				  err);
+		r = merge_overlap(s->task->engine.store, &base->root, &a->root, &b->root,
+				  on_overlap, &p, err);
 	if (r >= 0 && p.meeting.n > 0)
 		r = add_meeting(s, &p, err);
 	return r;
@@ -204,25 +204,25 @@ static int find(struct sweep *s, const char *name, struct err *err)
 	int r;
 
 	if (name) {
-		r = clone_find(s->engine->store, name, &clone, err);
+		r = clone_find(s->task->engine.store, name, &clone, err);
 		s->project = clone.project;
 		return r;
 	}
-	r = project_around(s->engine, s->engine->store, &project, err);
+	r = project_around(&s->task->engine, s->task->engine.store, &project, err);
 	s->project = project.id;
 	return r;
 }
 
-int radar_do(struct engine *e, const char *name, struct engine_radar *ret, struct err *err)
+int radar_do(struct task *task, const char *name, struct engine_radar *ret, struct err *err)
 {
-	CLEANUP(sweep_done) struct sweep s = { .engine = e };
-	AUTO_FREE char *here = name ? NULL : clone_here(e);
+	CLEANUP(sweep_done) struct sweep s = { .task = task };
+	AUTO_FREE char *here = name ? NULL : clone_here(&task->engine);
 	int r;
 
 	name = name ? name : here;
 	r = find(&s, name, err);
 	if (r >= 0)
-		r = clone_each(e->store, collect, &s, err);
+		r = clone_each(task->engine.store, collect, &s, err);
 	if (r < 0)
 		return r;
 	look_at_all(&s);

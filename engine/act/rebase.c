@@ -18,7 +18,7 @@
 #include "snapshot/diff/changes.h"
 
 struct rebasing {
-	struct engine *engine;
+	struct task *task;
 	const struct engine_rebase_options *options;
 	struct store *store;
 	struct project project;
@@ -43,7 +43,7 @@ static void unpin(struct rebasing *p)
 static void rebasing_done(struct rebasing *p)
 {
 	unpin(p);
-	if (p->landing.engine)
+	if (p->landing.task)
 		landing_close(&p->landing);
 	snapshot_done(&p->base);
 	snapshot_done(&p->newest);
@@ -58,17 +58,17 @@ static int find(struct rebasing *p, struct err *err)
 	struct held held;
 	int r;
 
-	r = clone_meant(p->engine, p->store, p->options->clone, "rebased", &p->clone, err);
+	r = clone_meant(&p->task->engine, p->store, p->options->clone, "rebased", &p->clone, err);
 	if (r >= 0)
 		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	/* Another rebase of the clone and a gc may take it away meanwhile. */
 	if (r >= 0)
-		r = hold_state(p->engine, catalog_id_hex(&p->base.id, hex), &p->options->watch,
-			       &held, err);
+		r = hold_state(p->task, catalog_id_hex(&p->base.id, hex), &p->options->watch, &held,
+			       err);
 	if (r >= 0)
-		r = host_may_read(p->engine->host, p->project.path, err);
+		r = host_may_read(p->task->host, p->project.path, err);
 	if (r >= 0)
-		r = hold_clone(p->engine, p->clone.name, &held, err);
+		r = hold_clone(p->task, p->clone.name, &held, err);
 	if (r >= 0)
 		p->theirs = held.root;
 	return r;
@@ -333,7 +333,7 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 		.from = &p->base,
 		.to = &p->onto,
 	};
-	struct host *h = p->engine->host;
+	struct host *h = p->task->host;
 	struct snapshot found = { 0 };
 	struct err why = { 0 };
 	int r;
@@ -348,7 +348,7 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 	pthread_rwlock_unlock(&h->snapshots);
 	snapshot_done(&found);
 	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
-		engine_warn(p->engine,
+		engine_warn(&p->task->engine,
 			    "clone '%s' is rebased, but programs may see what was there: %s",
 			    p->clone.name, why.msg);
 	/* A conflict is a result, also one of the last moment. */
@@ -358,7 +358,7 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 /* One that is not mounted is opened for the while. */
 static int switch_stored(struct rebasing *p, struct err *err)
 {
-	struct host *h = p->engine->host;
+	struct host *h = p->task->host;
 	struct layer *layer;
 	int r, end;
 
@@ -378,7 +378,7 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(clone_done) struct clone found = { 0 };
-	struct host *h = p->engine->host;
+	struct host *h = p->task->host;
 	struct live *live;
 	int r;
 
@@ -407,7 +407,7 @@ static int act(struct rebasing *p, struct err *err)
 
 	if (asprintf(&onto, "rebase of %s", p->clone.name) < 0)
 		onto = NULL;
-	r = onto ? engine_wanted(p->engine, err) : err_nomem(err);
+	r = onto ? task_wanted(p->task, err) : err_nomem(err);
 	if (r >= 0)
 		r = put_onto(p, onto, err);
 	if (r < 0)
@@ -431,7 +431,7 @@ static int rebase(struct rebasing *p, struct err *err)
 	int r = find(p, err);
 
 	if (r >= 0)
-		r = landing_open(&p->landing, p->engine, &p->project, &survey, err);
+		r = landing_open(&p->landing, p->task, &p->project, &survey, err);
 	if (r < 0)
 		return r;
 	p->now = engine_now();
@@ -443,15 +443,15 @@ static int rebase(struct rebasing *p, struct err *err)
 	return r < 0 || p->result.conflicted || p->options->dry_run ? r : act(p, err);
 }
 
-int rebase_do(struct engine *e, const struct engine_rebase_options *options,
+int rebase_do(struct task *task, const struct engine_rebase_options *options,
 	      struct engine_rebased *ret, struct err *err)
 {
-	CLEANUP(rebasing_done) struct rebasing p = { .engine = e, .options = options };
+	CLEANUP(rebasing_done) struct rebasing p = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
-	int r = engine_store(e, STORE_WRITE, &p.store, err);
+	int r = engine_store(&task->engine, STORE_WRITE, &p.store, err);
 
 	if (r >= 0) {
-		clone_base_settle(e->host);
+		clone_base_settle(task->host);
 		r = rebase(&p, err);
 	}
 	if (r < 0)

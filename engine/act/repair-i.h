@@ -4,10 +4,11 @@
 #pragma once
 
 #include "engine/find/upkeep-i.h"
+#include "engine/host/task-i.h"
 
 /*
  * Repair what `report` found; what it finds then is in `report`, what became of the rest is added
  * to `c`.
  */
-NODISCARD int upkeep_repair(struct engine *e, const struct engine_watch *watch,
+NODISCARD int upkeep_repair(struct task *task, const struct engine_watch *watch,
 			    struct check_report *report, struct engine_check *c, struct err *err);

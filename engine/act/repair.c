@@ -16,7 +16,7 @@
 #include "engine/act/survey-i.h"
 
 struct mending {
-	struct engine *engine;
+	struct task *task;
 	struct store *store;
 	const struct engine_watch *watch;
 	struct check_report found; /* before */
@@ -133,17 +133,17 @@ static int capture_whole(struct mending *m, const struct project *p, struct err 
 	uint64_t unread;
 	int r;
 
-	r = host_may_read(m->engine->host, p->path, err);
+	r = host_may_read(m->task->host, p->path, err);
 	if (r >= 0)
 		r = batch_begin(m->store, &b, err);
 	if (r >= 0)
-		r = survey_capture(m->engine, p, b, &options, &captured, err);
+		r = survey_capture(m->task, p, b, &options, &captured, err);
 	if (r >= 0)
 		r = batch_commit(b, BATCH_DURABLE, err);
 	unread = captured.unread.n + captured.unread.more;
 	if (r >= 0 && unread > 0)
-		engine_warn(m->engine, "project '%s': %llu of its paths cannot be read", p->path,
-			    (unsigned long long)unread);
+		engine_warn(&m->task->engine, "project '%s': %llu of its paths cannot be read",
+			    p->path, (unsigned long long)unread);
 	return r;
 }
 
@@ -154,13 +154,14 @@ static int restore_project(struct mending *m, const struct project *p, struct er
 	struct err why = { 0 };
 	int r;
 
-	r = turns_take(&m->engine->host->turns, p->path, &turn, err);
+	r = turns_take(&m->task->host->turns, p->path, &turn, err);
 	if (r >= 0)
-		r = survey_forget(m->engine, p, err);
+		r = survey_forget(m->task, p, err);
 	if (r < 0)
 		return r;
 	if (capture_whole(m, p, &why) < 0) {
-		engine_warn(m->engine, "nothing came back from project '%s': %s", p->path, why.msg);
+		engine_warn(&m->task->engine, "nothing came back from project '%s': %s", p->path,
+			    why.msg);
 		return 0;
 	}
 	return claim(m, "project", p->path, err);
@@ -174,14 +175,15 @@ static int restore_clone(struct mending *m, const char *name, struct err *err)
 	struct live *live;
 	int r;
 
-	r = turns_take(&m->engine->host->turns, name, &turn, err);
+	r = turns_take(&m->task->host->turns, name, &turn, err);
 	if (r < 0)
 		return r;
-	live = live_find(m->engine->host, name);
+	live = live_find(m->task->host, name);
 	if (!live || !live->layer)
 		return 0;
 	if (layer_persist(live->layer, BATCH_DURABLE, NULL, NULL, &state, &why) < 0) {
-		engine_warn(m->engine, "nothing came back from clone '%s': %s", name, why.msg);
+		engine_warn(&m->task->engine, "nothing came back from clone '%s': %s", name,
+			    why.msg);
 		return 0;
 	}
 	return claim(m, "clone", name, err);
@@ -221,15 +223,17 @@ static int take_restored(struct mending *m, struct engine_check *c, struct err *
 	return r;
 }
 
-int upkeep_repair(struct engine *e, const struct engine_watch *watch, struct check_report *report,
+int upkeep_repair(struct task *task, const struct engine_watch *watch, struct check_report *report,
 		  struct engine_check *c, struct err *err)
 {
-	CLEANUP(mending_done) struct mending m = { .engine = e, .store = e->store, .watch = watch };
+	CLEANUP(mending_done) struct mending m = { .task = task,
+						   .store = task->engine.store,
+						   .watch = watch };
 	struct repair_report done = { 0 };
 	int r;
 
 	if (report->torn) {
-		engine_warn(e, "a database itself is damaged; nothing was repaired");
+		engine_warn(&task->engine, "a database itself is damaged; nothing was repaired");
 		return 0;
 	}
 	r = repair_store(m.store, report, &done, err);
@@ -238,7 +242,8 @@ int upkeep_repair(struct engine *e, const struct engine_watch *watch, struct che
 	c->mended = done.mended;
 	c->set_aside = done.set_aside;
 	if (done.left > 0)
-		engine_warn(e, "%llu damaged objects are in use and were left; repair again",
+		engine_warn(&task->engine,
+			    "%llu damaged objects are in use and were left; repair again",
 			    (unsigned long long)done.left);
 	m.found = *report;
 	*report = (struct check_report){ 0 };

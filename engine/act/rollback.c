@@ -18,7 +18,7 @@
 #define GIT ".git"
 
 struct rolling {
-	struct engine *engine;
+	struct task *task;
 	const struct engine_rollback_options *options;
 	struct store *store;
 	struct project project;
@@ -64,7 +64,7 @@ static int is_clone(struct rolling *g, const char *word, struct err *err)
 static int choose(struct rolling *g, const char **ret_state, struct err *err)
 {
 	const struct engine_rollback_options *o = g->options;
-	AUTO_FREE char *here = clone_here(g->engine);
+	AUTO_FREE char *here = clone_here(&g->task->engine);
 	int r = 0;
 
 	*ret_state = o->second;
@@ -85,8 +85,8 @@ static int find_project(struct rolling *g, struct err *err)
 	if (g->clone.name)
 		return engine_as_damage(err,
 					project_get(g->store, &g->clone.project, &g->project, err));
-	r = project_around(g->engine, g->store, &g->project, err);
-	return r < 0 ? r : host_may_read(g->engine->host, g->project.path, err);
+	r = project_around(&g->task->engine, g->store, &g->project, err);
+	return r < 0 ? r : host_may_read(g->task->host, g->project.path, err);
 }
 
 static int find_newest(struct rolling *g, struct err *err)
@@ -120,7 +120,7 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 		return err_set(err, -ENOENT, "'%s' has automatic snapshots only; name one to go to",
 			       g->project.path);
 	if (state)
-		r = state_resolve(g->engine, g->store, state, &g->to, err);
+		r = state_resolve(&g->task->engine, g->store, state, &g->to, err);
 	else
 		r = engine_as_damage(err, snapshot_find(g->store, g->last, &g->to, err));
 	if (r < 0)
@@ -280,12 +280,12 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	r = compare(g, 0, err);
 	if (r < 0 || g->options->dry_run || (plan_is_empty(&g->plan) && !rebases))
 		return r;
-	r = engine_wanted(g->engine, err);
+	r = task_wanted(g->task, err);
 	if (r < 0)
 		return r;
 	r = layer_rebase(layer, &how, &changes, err);
 	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
-		engine_warn(g->engine,
+		engine_warn(&g->task->engine,
 			    "clone '%s' is rolled back, but programs may see what was there: %s",
 			    g->clone.name, why.msg);
 	return r;
@@ -294,7 +294,7 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 /* One that is not mounted is opened for the while. */
 static int switch_stored(struct rolling *g, struct err *err)
 {
-	struct host *h = g->engine->host;
+	struct host *h = g->task->host;
 	struct layer *layer;
 	int r, end;
 
@@ -329,7 +329,7 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 static int roll_clone(struct rolling *g, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	struct host *h = g->engine->host;
+	struct host *h = g->task->host;
 	struct clone found = { 0 };
 	struct live *live;
 	int r;
@@ -415,7 +415,7 @@ static int roll_project(struct rolling *g, struct err *err)
 		.skip_unreadable = g->options->skip_unreadable,
 		.watch = g->options->watch,
 	};
-	int r = landing_open(&landing, g->engine, &g->project, &options, err);
+	int r = landing_open(&landing, g->task, &g->project, &options, err);
 
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
@@ -454,15 +454,15 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 	return r;
 }
 
-int rollback_do(struct engine *e, const struct engine_rollback_options *options,
+int rollback_do(struct task *task, const struct engine_rollback_options *options,
 		struct engine_rolled *ret, struct err *err)
 {
-	CLEANUP(rolling_done) struct rolling g = { .engine = e, .options = options };
+	CLEANUP(rolling_done) struct rolling g = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
 	const char *state;
 	int r;
 
-	r = engine_store(e, STORE_WRITE, &g.store, err);
+	r = engine_store(&task->engine, STORE_WRITE, &g.store, err);
 	if (r >= 0)
 		r = choose(&g, &state, err);
 	if (r >= 0 && g.clone.name && (options->no_git || options->skip_unreadable))

@@ -6,22 +6,22 @@
  */
 #pragma once
 
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
 
 struct host;
 
-NODISCARD int stage_begin(struct engine *e, const struct stage_options *options, struct stage *ret,
+NODISCARD int stage_begin(struct task *task, const struct stage_options *options, struct stage *ret,
 			  struct err *err);
 
 /* Of what this connection staged last; -ENOENT if that is nothing. */
-NODISCARD int stage_end(struct engine *e, struct stage_end *ret, struct err *err);
+NODISCARD int stage_end(struct task *task, struct stage_end *ret, struct err *err);
 
 /* Of one that waits: it stays for good, or goes now.  -ENOENT if none does. */
-NODISCARD int stage_settle(struct engine *e, bool keep, struct err *err);
+NODISCARD int stage_settle(struct task *task, bool keep, struct err *err);
 
 /* A clone that had a time to live has none any more. */
-NODISCARD int stage_stay(struct engine *e, const char *clone, struct err *err);
+NODISCARD int stage_stay(struct task *task, const char *clone, struct err *err);
 
 /* Remove the clones of runs of which nothing is left: their cowfsd died with them. */
 void stage_sweep(struct host *h);

@@ -142,11 +142,11 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 /* One that was made for the run has no other user whose word would count. */
 static int take_away(struct staged *s, struct err *err)
 {
-	struct engine e = host_engine(s->host);
+	struct task task = task_of(s->host);
 	struct engine_removed removed;
 	int r;
 
-	r = clone_remove(&e, s->name, s->made, &removed, err);
+	r = clone_remove(&task, s->name, s->made, &removed, err);
 	if (r >= 0 || r == -ENOENT) {
 		free(s->name);
 		s->name = NULL;
@@ -176,9 +176,9 @@ static void release(struct kept *k)
 	staged_free(s);
 }
 
-static struct staged *staged_last(struct engine *e)
+static struct staged *staged_last(struct task *task)
 {
-	for (struct kept *k = *e->kept; k; k = k->next)
+	for (struct kept *k = *task->kept; k; k = k->next)
 		if (k->release == release)
 			return (struct staged *)k;
 	return NULL;
@@ -200,18 +200,18 @@ static void ran_full(const struct staged *s, struct stage_end *ret)
 	ret->no_inodes = usage.nodes_refused > s->nodes_refused;
 }
 
-static void compare(struct engine *e, const struct staged *s, struct stage_end *ret)
+static void compare(struct task *task, const struct staged *s, struct stage_end *ret)
 {
 	struct changes counts = { 0 };
 	struct err err = { 0 };
 	struct held now;
 	int r;
 
-	r = hold_clone(e, s->name, &now, &err);
+	r = hold_clone(task, s->name, &now, &err);
 	if (r >= 0)
-		r = stale_compare(e, &s->before, &now.root, &ret->changed, &counts, &err);
+		r = stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
 	if (r < 0) {
-		engine_warn(e,
+		engine_warn(&task->engine,
 			    "comparing clone '%s' with what it was before the run: %s, continuing",
 			    s->name, err.msg);
 		return;
@@ -236,30 +236,30 @@ static int persist(const struct staged *s, struct err *err)
 	return live ? layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err) : 0;
 }
 
-int stage_end(struct engine *e, struct stage_end *ret, struct err *err)
+int stage_end(struct task *task, struct stage_end *ret, struct err *err)
 {
-	struct staged *s = staged_last(e);
+	struct staged *s = staged_last(task);
 	struct err why = { 0 };
 
 	*ret = (struct stage_end){ 0 };
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
 	ran_full(s, ret);
-	compare(e, s, ret);
+	compare(task, s, ret);
 	unbound(s);
 	if (s->waits)
 		return persist(s, err);
 	if (s->remove && take_away(s, &why) < 0)
-		engine_warn(e, "%s, so it stays", why.msg);
+		engine_warn(&task->engine, "%s, so it stays", why.msg);
 	ret->removed = !s->name;
 	s->remove = false;
 	return 0;
 }
 
 /* It had a time to live, should nobody be left to remove it. */
-int stage_stay(struct engine *e, const char *clone, struct err *err)
+int stage_stay(struct task *task, const char *clone, struct err *err)
 {
-	struct host *h = e->host;
+	struct host *h = task->host;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	CLEANUP(clone_done) struct clone c = { 0 };
@@ -286,14 +286,14 @@ int stage_stay(struct engine *e, const char *clone, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-int stage_settle(struct engine *e, bool keep, struct err *err)
+int stage_settle(struct task *task, bool keep, struct err *err)
 {
-	struct staged *s = staged_last(e);
+	struct staged *s = staged_last(task);
 	int r;
 
 	if (!s || !s->name || !s->waits)
 		return err_set(err, -ENOENT, "no clone waits for a decision");
-	r = keep ? stage_stay(e, s->name, err) : take_away(s, err);
+	r = keep ? stage_stay(task, s->name, err) : take_away(s, err);
 	if (r >= 0)
 		s->waits = s->remove = false;
 	return r;
@@ -301,17 +301,17 @@ int stage_settle(struct engine *e, bool keep, struct err *err)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
-static int find_root(struct engine *e, const char *id, struct object_id *ret, struct err *err)
+static int find_root(struct task *task, const char *id, struct object_id *ret, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
-	int r = engine_as_damage(err, snapshot_find(e->store, id, &s, err));
+	int r = engine_as_damage(err, snapshot_find(task->engine.store, id, &s, err));
 
 	if (r >= 0)
 		*ret = s.root;
 	return r;
 }
 
-static int stage_new(struct engine *e, const struct stage_options *o, struct staged *s,
+static int stage_new(struct task *task, const struct stage_options *o, struct staged *s,
 		     struct stage *ret, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
@@ -328,11 +328,11 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	int r;
 
 	snprintf(name, sizeof(name), STAGE_NAME "%s", o->run);
-	r = clone_make(e, &options, &clones, err);
+	r = clone_make(task, &options, &clones, err);
 	if (r < 0)
 		return r;
 	c = &clones.list[0];
-	r = clone_find(e->store, c->name, &record, err);
+	r = clone_find(task->engine.store, c->name, &record, err);
 	if (r < 0)
 		return r;
 	catalog_id_hex(clone_start(&record), ret->before);
@@ -342,10 +342,10 @@ static int stage_new(struct engine *e, const struct stage_options *o, struct sta
 	s->made = true;
 	s->remove = !o->keep;
 	s->waits = o->wait;
-	return find_root(e, ret->before, &s->before, err);
+	return find_root(task, ret->before, &s->before, err);
 }
 
-static int stage_named(struct engine *e, const struct stage_options *o, struct staged *s,
+static int stage_named(struct task *task, const struct stage_options *o, struct staged *s,
 		       struct stage *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
@@ -357,20 +357,21 @@ static int stage_named(struct engine *e, const struct stage_options *o, struct s
 	int r;
 
 	snprintf(message, sizeof(message), "before run %s", o->run);
-	r = clone_find(e->store, o->clone, &clone, err);
+	r = clone_find(task->engine.store, o->clone, &clone, err);
 	if (r >= 0 && clone.private)
 		r = err_set(
 		    err, -EPERM,
 		    "clone '%s' is private: only root may enter it, and what runs in a sandbox is not root",
 		    o->clone);
 	if (r >= 0)
-		r = clone_mount(e, o->clone, &ret->path, err);
+		r = clone_mount(task, o->clone, &ret->path, err);
 	if (r >= 0)
-		r = engine_as_damage(err, project_get(e->store, &clone.project, &project, err));
+		r = engine_as_damage(
+		    err, project_get(task->engine.store, &clone.project, &project, err));
 	if (r >= 0 && o->no_snapshot)
-		r = hold_clone(e, o->clone, &held, err);
+		r = hold_clone(task, o->clone, &held, err);
 	else if (r >= 0)
-		r = take_snapshot(e, &options, true, &taken, err);
+		r = take_snapshot(task, &options, true, &taken, err);
 	if (r < 0)
 		return r;
 	s->before = held.root;
@@ -380,10 +381,11 @@ static int stage_named(struct engine *e, const struct stage_options *o, struct s
 	ret->project = TAKE_PTR(project.path);
 	if (!ret->clone)
 		return err_nomem(err);
-	return o->no_snapshot ? 0 : find_root(e, ret->before, &s->before, err);
+	return o->no_snapshot ? 0 : find_root(task, ret->before, &s->before, err);
 }
 
-int stage_begin(struct engine *e, const struct stage_options *o, struct stage *ret, struct err *err)
+int stage_begin(struct task *task, const struct stage_options *o, struct stage *ret,
+		struct err *err)
 {
 	CLEANUP(staged_free_p) struct staged *s = calloc(1, sizeof(*s));
 	CLEANUP(stage_done) struct stage stage = { 0 };
@@ -392,9 +394,9 @@ int stage_begin(struct engine *e, const struct stage_options *o, struct stage *r
 
 	if (!s)
 		return err_nomem(err);
-	*s = (struct staged){ .kept.release = release, .host = e->host };
+	*s = (struct staged){ .kept.release = release, .host = task->host };
 	snprintf(s->run, sizeof(s->run), "%s", o->run);
-	r = o->clone ? stage_named(e, o, s, &stage, err) : stage_new(e, o, s, &stage, err);
+	r = o->clone ? stage_named(task, o, s, &stage, err) : stage_new(task, o, s, &stage, err);
 	if (stage.clone)
 		s->name = strdup(stage.clone);
 	if (r >= 0 && !s->name)
@@ -403,7 +405,7 @@ int stage_begin(struct engine *e, const struct stage_options *o, struct stage *r
 		return r;
 	/* From here on it ends with the connection, also if what follows fails. */
 	kept = TAKE_PTR(s);
-	keep_add(e->kept, &kept->kept);
+	keep_add(task->kept, &kept->kept);
 	if (r >= 0)
 		r = bound(kept, o, err);
 	if (r >= 0)
@@ -457,10 +459,10 @@ void stage_sweep(struct host *h)
 	if (clone_each(h->store, collect_left, s, &err) < 0)
 		log_warn("looking for clones of runs that died: %s, continuing", err.msg);
 	for (size_t i = 0; i < s->n; i++) {
-		struct engine e = host_engine(h);
+		struct task task = task_of(h);
 		struct engine_removed removed;
 
-		if (clone_remove(&e, s->names[i], true, &removed, &err) < 0)
+		if (clone_remove(&task, s->names[i], true, &removed, &err) < 0)
 			log_warn("%s, continuing", err.msg);
 		else
 			log_info("clone '%s' of a run that died is removed", s->names[i]);

@@ -7,18 +7,18 @@
 #pragma once
 
 #include "engine/api/clone.h"
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 #include "snapshot/diff/changes.h"
 
 /* The names that differ between two roots, by path and bounded, and how many there are. */
-NODISCARD int stale_compare(struct engine *e, const struct object_id *from,
+NODISCARD int stale_compare(struct task *task, const struct object_id *from,
 			    const struct object_id *to, struct engine_paths *ret,
 			    struct changes *ret_counts, struct err *err);
 
 /* In cowfsd, who holds no turn. */
-void stale_tell_clone(struct engine *e, const struct project *project, const struct snapshot *base,
+void stale_tell_clone(struct task *task, const struct project *project, const struct snapshot *base,
 		      const struct engine_watch *watch, struct engine_clone *c);
 
 /* Since the newest snapshot that `o` names. */
-void stale_tell_project(struct engine *e, const struct project *project,
+void stale_tell_project(struct task *task, const struct project *project,
 			const struct engine_watch *watch, struct engine_overview *o);

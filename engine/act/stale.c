@@ -40,10 +40,12 @@ static int by_path(const void *a, const void *b)
 	return order != 0 ? order : (y->status == 'D') - (x->status == 'D');
 }
 
-static int find_names(struct engine *e, const struct object_id *from, const struct object_id *to,
+static int find_names(struct task *task, const struct object_id *from, const struct object_id *to,
 		      struct names *n, struct err *err)
 {
-	int r = object_id_equal(from, to) ? 0 : changes_each(e->store, from, to, add_name, n, err);
+	int r = object_id_equal(from, to)
+		    ? 0
+		    : changes_each(task->engine.store, from, to, add_name, n, err);
 
 	if (r >= 0 && n->paths.n > 0)
 		qsort(n->paths.list, n->paths.n, sizeof(*n->paths.list), by_path);
@@ -67,11 +69,11 @@ static struct engine_paths take_paths(struct names *n)
 	return taken;
 }
 
-int stale_compare(struct engine *e, const struct object_id *from, const struct object_id *to,
+int stale_compare(struct task *task, const struct object_id *from, const struct object_id *to,
 		  struct engine_paths *ret, struct changes *ret_counts, struct err *err)
 {
 	CLEANUP(names_done) struct names n = { 0 };
-	int r = find_names(e, from, to, &n, err);
+	int r = find_names(task, from, to, &n, err);
 
 	if (r < 0)
 		return r;
@@ -104,14 +106,14 @@ static uint64_t mark_both(struct names *a, struct names *b)
 
 /* --- clones ----------------------------------------------------------------------------- */
 
-static int compare_clone(struct engine *e, const struct snapshot *base, struct engine_clone *c,
+static int compare_clone(struct task *task, const struct snapshot *base, struct engine_clone *c,
 			 struct names *n, struct err *err)
 {
 	struct held held;
-	int r = hold_clone(e, c->name, &held, err);
+	int r = hold_clone(task, c->name, &held, err);
 
 	if (r >= 0)
-		r = find_names(e, &base->root, &held.root, n, err);
+		r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)
 		return r;
 	c->compared = true;
@@ -121,15 +123,15 @@ static int compare_clone(struct engine *e, const struct snapshot *base, struct e
 	return 0;
 }
 
-static int compare_project(struct engine *e, const struct project *project,
+static int compare_project(struct task *task, const struct project *project,
 			   const struct snapshot *base, const struct engine_watch *watch,
 			   struct engine_stale *stale, struct names *n, struct err *err)
 {
 	struct held held;
-	int r = hold_project(e, project, watch, &held, err);
+	int r = hold_project(task, project, watch, &held, err);
 
 	if (r >= 0)
-		r = find_names(e, &base->root, &held.root, n, err);
+		r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)
 		return r;
 	stale->known = true;
@@ -140,18 +142,19 @@ static int compare_project(struct engine *e, const struct project *project,
 	return 0;
 }
 
-void stale_tell_clone(struct engine *e, const struct project *project, const struct snapshot *base,
+void stale_tell_clone(struct task *task, const struct project *project, const struct snapshot *base,
 		      const struct engine_watch *watch, struct engine_clone *c)
 {
 	CLEANUP(names_done) struct names here = { 0 }, there = { 0 };
 	struct err err = { 0 };
 
-	if (compare_clone(e, base, c, &here, &err) < 0)
-		engine_warn(e, "clone '%s': %s, continuing", c->name, err.msg);
+	if (compare_clone(task, base, c, &here, &err) < 0)
+		engine_warn(&task->engine, "clone '%s': %s, continuing", c->name, err.msg);
 	err = (struct err){ 0 };
 	c->stale = (struct engine_stale){ 0 };
-	if (compare_project(e, project, base, watch, &c->stale, &there, &err) < 0)
-		engine_warn(e, "comparing with the project as it is now: %s, continuing", err.msg);
+	if (compare_project(task, project, base, watch, &c->stale, &there, &err) < 0)
+		engine_warn(&task->engine,
+			    "comparing with the project as it is now: %s, continuing", err.msg);
 	else
 		c->stale.both = mark_both(&there, &here);
 	c->changed = take_paths(&here);
@@ -160,7 +163,7 @@ void stale_tell_clone(struct engine *e, const struct project *project, const str
 
 /* --- projects --------------------------------------------------------------------------- */
 
-static int compare_with_newest(struct engine *e, const struct project *project,
+static int compare_with_newest(struct task *task, const struct project *project,
 			       const struct engine_watch *watch, struct engine_overview *o,
 			       struct names *n, struct err *err)
 {
@@ -168,13 +171,13 @@ static int compare_with_newest(struct engine *e, const struct project *project,
 	struct held held;
 	int r;
 
-	r = engine_as_damage(err, snapshot_find(e->store, o->newest, &newest, err));
+	r = engine_as_damage(err, snapshot_find(task->engine.store, o->newest, &newest, err));
 	if (r >= 0)
-		r = hold_project(e, project, watch, &held, err);
-	return r < 0 ? r : find_names(e, &newest.root, &held.root, n, err);
+		r = hold_project(task, project, watch, &held, err);
+	return r < 0 ? r : find_names(task, &newest.root, &held.root, n, err);
 }
 
-void stale_tell_project(struct engine *e, const struct project *project,
+void stale_tell_project(struct task *task, const struct project *project,
 			const struct engine_watch *watch, struct engine_overview *o)
 {
 	CLEANUP(names_done) struct names n = { 0 };
@@ -182,8 +185,9 @@ void stale_tell_project(struct engine *e, const struct project *project,
 
 	if (*o->newest == '\0')
 		return;
-	if (compare_with_newest(e, project, watch, o, &n, &err) < 0) {
-		engine_warn(e, "comparing with the newest snapshot: %s, continuing", err.msg);
+	if (compare_with_newest(task, project, watch, o, &n, &err) < 0) {
+		engine_warn(&task->engine, "comparing with the newest snapshot: %s, continuing",
+			    err.msg);
 		return;
 	}
 	o->compared = true;

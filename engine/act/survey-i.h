@@ -16,7 +16,7 @@ struct survey {
 };
 
 /* The caller has the turn of the project's path. */
-NODISCARD int survey_project(struct engine *e, const struct project *p, struct batch *b,
+NODISCARD int survey_project(struct task *task, const struct project *p, struct batch *b,
 			     const struct engine_watch *watch, struct survey *ret, struct err *err);
 
 /* --- for who keeps it as a snapshot ------------------------------------------------------- */
@@ -27,12 +27,12 @@ struct survey_options {
 };
 
 /* The same with all that came of it, which is to be given back whether it succeeds or not. */
-NODISCARD int survey_capture(struct engine *e, const struct project *p, struct batch *b,
+NODISCARD int survey_capture(struct task *task, const struct project *p, struct batch *b,
 			     const struct survey_options *options, struct captured *ret,
 			     struct err *err);
 
 /* Warn of what could not be read; of a failure the first is told already. */
-void survey_tell_unread(struct engine *e, const struct captured *c, int r);
+void survey_tell_unread(struct task *task, const struct captured *c, int r);
 
 /*
  * What the record of its snapshot is to say of that, for who goes back to it: what was left out is
@@ -44,7 +44,7 @@ NODISCARD int survey_lacks(const struct captured *c, struct buf *hold, char **re
  * A snapshot of the project that has this root was committed: let the next survey profit.  What
  * hinders that is no failure.
  */
-void survey_keep(struct engine *e, const struct project *p, const struct captured *c);
+void survey_keep(struct task *task, const struct project *p, const struct captured *c);
 
 /* Nothing of what it profits from may be relied on any more: the next survey reads everything. */
-NODISCARD int survey_forget(struct engine *e, const struct project *p, struct err *err);
+NODISCARD int survey_forget(struct task *task, const struct project *p, struct err *err);

@@ -23,9 +23,9 @@
 /* --- signatures ------------------------------------------------------------------------- */
 
 /* Where those of a project are; -1 if there is no such directory and it could not be made. */
-static int open_dir(struct engine *e, bool make)
+static int open_dir(struct task *task, bool make)
 {
-	AUTO_FREE char *path = path_join(e->host->dir, SIGNATURES_DIR);
+	AUTO_FREE char *path = path_join(task->host->dir, SIGNATURES_DIR);
 
 	if (!path)
 		return -1;
@@ -45,18 +45,18 @@ static void known_done(struct known *k)
 	signatures_free(k->signatures);
 }
 
-static int load(struct engine *e, const struct project *p, struct store *s, struct known *ret,
+static int load(struct task *task, const struct project *p, struct store *s, struct known *ret,
 		struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	AUTO_CLOSE int dir = open_dir(e, false);
+	AUTO_CLOSE int dir = open_dir(task, false);
 	char name[CATALOG_HEX_SIZE];
 	int r;
 
 	catalog_id_hex(&p->id, name);
 	if (dir < 0 || fstatat(dir, name, &ret->file, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_set(err, -ENOENT, "there are none");
-	ret->signatures = recall_take(&e->host->recall, &ret->file);
+	ret->signatures = recall_take(&task->host->recall, &ret->file);
 	if (ret->signatures)
 		return 0;
 	r = fdio_read_file(dir, name, SIGNATURES_MAX, &bytes, err);
@@ -99,7 +99,7 @@ static int pin(struct batch *b, const struct project *p, const struct object_id 
 	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
 }
 
-static struct known find_known(struct engine *e, const struct project *p, struct batch *b)
+static struct known find_known(struct task *task, const struct project *p, struct batch *b)
 {
 	struct known known = { 0 };
 	struct err err = { 0 };
@@ -107,7 +107,7 @@ static struct known find_known(struct engine *e, const struct project *p, struct
 
 	if (catalog_id_is_zero(&p->id))
 		return known;
-	r = load(e, p, batch_store(b), &known, &err);
+	r = load(task, p, batch_store(b), &known, &err);
 	if (r >= 0)
 		r = pin(b, p, &known.signatures->root, &err);
 	if (r >= 0)
@@ -117,7 +117,7 @@ static struct known find_known(struct engine *e, const struct project *p, struct
 	return known;
 }
 
-void survey_keep(struct engine *e, const struct project *p, const struct captured *c)
+void survey_keep(struct task *task, const struct project *p, const struct captured *c)
 {
 	AUTO_CLOSE int dir = -1;
 	char name[CATALOG_HEX_SIZE];
@@ -126,7 +126,7 @@ void survey_keep(struct engine *e, const struct project *p, const struct capture
 
 	if (!c->signatures)
 		return;
-	dir = open_dir(e, true);
+	dir = open_dir(task, true);
 	if (dir < 0)
 		r = err_sys(&err, "'" SIGNATURES_DIR "'");
 	else
@@ -138,9 +138,9 @@ void survey_keep(struct engine *e, const struct project *p, const struct capture
 			 p->path, err.msg);
 }
 
-int survey_forget(struct engine *e, const struct project *p, struct err *err)
+int survey_forget(struct task *task, const struct project *p, struct err *err)
 {
-	AUTO_CLOSE int dir = open_dir(e, false);
+	AUTO_CLOSE int dir = open_dir(task, false);
 	char name[CATALOG_HEX_SIZE];
 
 	if ((dir < 0 || unlinkat(dir, catalog_id_hex(&p->id, name), 0) < 0) && errno != ENOENT)
@@ -173,29 +173,29 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 }
 
 /* What is half changed is nothing to capture. */
-static int end_interrupted(struct engine *e, const struct project *p, struct err *err)
+static int end_interrupted(struct task *task, const struct project *p, struct err *err)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
-	struct receipt_landing landing = { .store = e->host->store };
+	struct receipt_landing landing = { .store = task->host->store };
 	const struct apply_options options = {
 		.landed = receipt_landed,
 		.landed_ctx = &landing,
 	};
-	int r = apply_recover(e->host->store, p->path, &options, &report, err);
+	int r = apply_recover(task->host->store, p->path, &options, &report, err);
 
 	if (r > 0)
-		engine_warn(e, "an interrupted change of '%s' was ended", p->path);
+		engine_warn(&task->engine, "an interrupted change of '%s' was ended", p->path);
 	for (size_t i = 0; i < report.n; i++)
-		engine_warn(e, "'%s' %s", report.notes[i].path, report.notes[i].why);
+		engine_warn(&task->engine, "'%s' %s", report.notes[i].path, report.notes[i].why);
 	return r;
 }
 
-int survey_capture(struct engine *e, const struct project *p, struct batch *b,
+int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		   const struct survey_options *options, struct captured *ret, struct err *err)
 {
-	CLEANUP(known_done) struct known known = find_known(e, p, b);
+	CLEANUP(known_done) struct known known = find_known(task, p, b);
 	const struct signatures *s = known.signatures;
-	const char *const exclude[] = { e->host->dir };
+	const char *const exclude[] = { task->host->dir };
 	struct teller teller = { .watch = options->watch, .total = s ? s->names : 0 };
 	const struct capture_options o = {
 		.exclude = exclude,
@@ -204,27 +204,27 @@ int survey_capture(struct engine *e, const struct project *p, struct batch *b,
 		.skip_unreadable = options->skip_unreadable,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,
-		.stop = e->left,
-		.stop_ctx = e->left_ctx,
+		.stop = task->left,
+		.stop_ctx = task->left_ctx,
 	};
-	int r = end_interrupted(e, p, err);
+	int r = end_interrupted(task, p, err);
 
 	if (r >= 0)
 		r = capture_directory(b, p->path, &o, ret, err);
 	/* There are none better. */
 	if (r >= 0 && !ret->signatures)
-		recall_give(&e->host->recall, TAKE_PTR(known.signatures), &known.file);
+		recall_give(&task->host->recall, TAKE_PTR(known.signatures), &known.file);
 	return r;
 }
 
-int survey_project(struct engine *e, const struct project *p, struct batch *b,
+int survey_project(struct task *task, const struct project *p, struct batch *b,
 		   const struct engine_watch *watch, struct survey *ret, struct err *err)
 {
 	const struct survey_options options = { .watch = *watch };
 	CLEANUP(captured_done) struct captured c = { 0 };
 	int r;
 
-	r = survey_capture(e, p, b, &options, &c, err);
+	r = survey_capture(task, p, b, &options, &c, err);
 	if (r < 0)
 		return r;
 	*ret = (struct survey){
@@ -238,12 +238,12 @@ int survey_project(struct engine *e, const struct project *p, struct batch *b,
 
 /* --- what could not be read ------------------------------------------------------------- */
 
-void survey_tell_unread(struct engine *e, const struct captured *c, int r)
+void survey_tell_unread(struct task *task, const struct captured *c, int r)
 {
 	const struct capture_report *unread = &c->unread;
 
 	for (size_t i = r < 0; i < unread->n && i < WARNINGS_MAX; i++)
-		engine_warn(e, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
+		engine_warn(&task->engine, "'%s': %s%s", unread->list[i].path, unread->list[i].why,
 			    r < 0 ? "" : ", left out");
 }
 

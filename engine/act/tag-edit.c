@@ -24,18 +24,18 @@ static void change_done(struct change *c)
 }
 
 /* 1 if there is a tag of that name. */
-static int begin(struct engine *e, const char *name, struct change *c, struct err *err)
+static int begin(struct task *task, const char *name, struct change *c, struct err *err)
 {
-	int r = project_around(e, e->store, &c->project, err);
+	int r = project_around(&task->engine, task->engine.store, &c->project, err);
 
 	if (r < 0)
 		return r;
 	c->full = tag_full_name(&c->project.id, name);
 	if (!c->full)
 		return err_nomem(err);
-	r = batch_begin(e->store, &c->batch, err);
+	r = batch_begin(task->engine.store, &c->batch, err);
 	if (r >= 0)
-		r = tag_get(e->store, c->full, &c->there, err);
+		r = tag_get(task->engine.store, c->full, &c->there, err);
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
@@ -55,7 +55,7 @@ static int commit(struct change *c, const char *name, const struct catalog_id *s
 }
 
 /* host->snapshots held for reading */
-static int add(struct engine *e, const char *name, const char *state, struct engine_tags *ret,
+static int add(struct task *task, const char *name, const char *state, struct engine_tags *ret,
 	       struct err *err)
 {
 	CLEANUP(change_done) struct change c = { 0 };
@@ -64,12 +64,12 @@ static int add(struct engine *e, const char *name, const char *state, struct eng
 	char hex[CATALOG_HEX_SIZE];
 	int r;
 
-	r = begin(e, name, &c, err);
+	r = begin(task, name, &c, err);
 	if (r > 0)
 		return err_set(err, -EEXIST, "tag '%s' is taken by snapshot %s", name,
 			       catalog_id_hex(&c.there.snapshot, hex));
 	if (r >= 0)
-		r = state_resolve(e, e->store, state, &s, err);
+		r = state_resolve(&task->engine, task->engine.store, state, &s, err);
 	if (r >= 0 && !catalog_id_same(&s.project, &c.project.id))
 		r = err_set(err, -ENOENT, "snapshot '%s' is one of another project", state);
 	if (r < 0)
@@ -80,23 +80,23 @@ static int add(struct engine *e, const char *name, const char *state, struct eng
 	return r < 0 ? r : commit(&c, name, &s.id, ret, err);
 }
 
-int tag_add(struct engine *e, const char *name, const char *state, struct engine_tags *ret,
+int tag_add(struct task *task, const char *name, const char *state, struct engine_tags *ret,
 	    struct err *err)
 {
 	int r = tag_check_name(name, err);
 
 	if (r < 0)
 		return r;
-	pthread_rwlock_rdlock(&e->host->snapshots);
-	r = add(e, name, state, ret, err);
-	pthread_rwlock_unlock(&e->host->snapshots);
+	pthread_rwlock_rdlock(&task->host->snapshots);
+	r = add(task, name, state, ret, err);
+	pthread_rwlock_unlock(&task->host->snapshots);
 	return r;
 }
 
-int tag_delete(struct engine *e, const char *name, struct engine_tags *ret, struct err *err)
+int tag_delete(struct task *task, const char *name, struct engine_tags *ret, struct err *err)
 {
 	CLEANUP(change_done) struct change c = { 0 };
-	int r = begin(e, name, &c, err);
+	int r = begin(task, name, &c, err);
 
 	if (r == 0)
 		return err_set(err, -ENOENT, "this project has no tag '%s'", name);

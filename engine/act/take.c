@@ -17,7 +17,7 @@
 
 /* One snapshot on its way into the store. */
 struct taking {
-	struct engine *engine;
+	struct task *task;
 	const struct engine_take_options *options;
 	bool reuse;
 	struct store *store;
@@ -128,7 +128,7 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 	t->is_same = t->reuse && history_holds(&t->parent, &t->snapshot.root, &t->snapshot.base);
 	if (t->is_same)
 		return 0;
-	r = engine_wanted(t->engine, err);
+	r = task_wanted(t->task, err);
 	if (r < 0)
 		return r;
 	if (t->is_new)
@@ -150,8 +150,8 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	};
 	int r;
 
-	r = survey_capture(t->engine, &t->project, b, &options, &t->captured, err);
-	survey_tell_unread(t->engine, &t->captured, r);
+	r = survey_capture(t->task, &t->project, b, &options, &t->captured, err);
+	survey_tell_unread(t->task, &t->captured, r);
 	if (r < 0)
 		return r;
 	t->snapshot.root = t->captured.root;
@@ -164,17 +164,17 @@ static int take_project(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	struct engine *e = t->engine;
+	struct task *task = t->task;
 	int r;
 
-	r = project_choose(e, t->store, t->options->dir, &t->project, err);
+	r = project_choose(&task->engine, t->store, t->options->dir, &t->project, err);
 	if (r >= 0)
-		r = turns_take(&e->host->turns, t->project.path, &turn, err);
+		r = turns_take(&task->host->turns, t->project.path, &turn, err);
 	/* Who had the turn before may have registered it. */
 	if (r >= 0 && catalog_id_is_zero(&t->project.id)) {
 		project_done(&t->project);
 		t->project = (struct project){ 0 };
-		r = project_choose(e, t->store, t->options->dir, &t->project, err);
+		r = project_choose(&task->engine, t->store, t->options->dir, &t->project, err);
 	}
 	if (r >= 0)
 		r = prepare(t, err);
@@ -187,7 +187,7 @@ static int take_project(struct taking *t, struct err *err)
 	if (r >= 0 && !t->is_same)
 		r = batch_commit(b, BATCH_DURABLE, err);
 	if (r >= 0)
-		survey_keep(e, &t->project, &t->captured);
+		survey_keep(task, &t->project, &t->captured);
 	return r;
 }
 
@@ -236,7 +236,7 @@ static bool is_idle(const struct live *live)
 static int take_clone(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	struct host *h = t->engine->host;
+	struct host *h = t->task->host;
 	struct layer_state state;
 	struct live *live;
 	bool idle;
@@ -316,7 +316,7 @@ static void compare(const struct taking *t, struct engine_taken *taken)
 		return;
 	if (!t->is_same &&
 	    changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0) {
-		engine_warn(t->engine, "comparing with the snapshot before: %s, continuing",
+		engine_warn(&t->task->engine, "comparing with the snapshot before: %s, continuing",
 			    err.msg);
 		return;
 	}
@@ -326,13 +326,13 @@ static void compare(const struct taking *t, struct engine_taken *taken)
 	taken->compared = true;
 }
 
-int take_snapshot(struct engine *e, const struct engine_take_options *options, bool reuse,
+int take_snapshot(struct task *task, const struct engine_take_options *options, bool reuse,
 		  struct engine_taken *ret, struct err *err)
 {
 	AUTO_FREE char *message = strdup(options->message ? options->message : "");
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(taking_done) struct taking t = {
-		.engine = e, .options = options, .reuse = reuse, .snapshot.message = message
+		.task = task, .options = options, .reuse = reuse, .snapshot.message = message
 	};
 	uint64_t start = engine_clock_ms();
 	int r;
@@ -341,7 +341,7 @@ int take_snapshot(struct engine *e, const struct engine_take_options *options, b
 		return err_nomem(err);
 	r = options->tag ? tag_check_name(options->tag, err) : 0;
 	if (r >= 0)
-		r = engine_store(e, STORE_WRITE, &t.store, err);
+		r = engine_store(&task->engine, STORE_WRITE, &t.store, err);
 	if (r >= 0)
 		r = options->clone ? take_clone(&t, err) : take_project(&t, err);
 	if (r >= 0)
@@ -351,7 +351,7 @@ int take_snapshot(struct engine *e, const struct engine_take_options *options, b
 	compare(&t, &taken);
 	/* Who clones has a spare made of what it clones. */
 	if (!options->clone && !reuse)
-		spare_renew(e->host->spare, &t.snapshot);
+		spare_renew(task->host->spare, &t.snapshot);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;
 	taken = (struct engine_taken){ 0 };

@@ -34,6 +34,6 @@ int engine_check(struct engine *e, const struct engine_check_options *options,
 	fields_set(a.options, &wire_check_options, options);
 	r = ask_daemon(&a, e, ASK_STORE, &options->watch, &answer, err);
 	if (check_ourselves(options, r))
-		return upkeep_check(e, options, NULL, ret, err);
+		return upkeep_check(e, options, NULL, NULL, ret, err);
 	return r < 0 ? r : ask_take(&a, answer, &wire_check, ret, err);
 }

@@ -5,7 +5,7 @@ static void clone_options_done(struct engine_clone_options *o)
 	fields_done(&wire_clone_options, o);
 }
 
-int serve_clone(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_clone(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
@@ -13,13 +13,13 @@ int serve_clone(struct engine *e, const struct engine_watch *watch, struct json 
 	int r = fields_read(options, &wire_clone_options, &o, err);
 
 	if (r >= 0)
-		r = clone_make(e, &o, &clones, err);
+		r = clone_make(task, &o, &clones, err);
 	if (r >= 0)
 		fields_set(answer, &wire_clones, &clones);
 	return r;
 }
 
-int serve_list(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_list(struct task *task, const struct engine_watch *watch, struct json options,
 	       struct json answer, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
@@ -28,13 +28,13 @@ int serve_list(struct engine *e, const struct engine_watch *watch, struct json o
 
 	(void)watch;
 	if (r >= 0)
-		r = clone_list(e, all, &clones, err);
+		r = clone_list(task, all, &clones, err);
 	if (r >= 0)
 		fields_set(answer, &wire_clones, &clones);
 	return r;
 }
 
-int serve_status(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_status(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {
 	CLEANUP(engine_clone_done) struct engine_clone c = { 0 };
@@ -44,7 +44,7 @@ int serve_status(struct engine *e, const struct engine_watch *watch, struct json
 	struct json j;
 
 	if (r >= 0)
-		r = clone_status(e, clone, watch, &c, &o, err);
+		r = clone_status(task, clone, watch, &c, &o, err);
 	if (r < 0)
 		return r;
 	if (!c.name) {
@@ -57,7 +57,7 @@ int serve_status(struct engine *e, const struct engine_watch *watch, struct json
 	return 0;
 }
 
-int serve_remove(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_remove(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {
 	AUTO_FREE char *clone = json_get_name(options, "clone");
@@ -67,13 +67,13 @@ int serve_remove(struct engine *e, const struct engine_watch *watch, struct json
 
 	(void)watch;
 	if (r >= 0)
-		r = clone_remove(e, clone, force, &removed, err);
+		r = clone_remove(task, clone, force, &removed, err);
 	if (r >= 0)
 		fields_set(answer, &wire_removed, &removed);
 	return r;
 }
 
-int serve_mount(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_mount(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
 	AUTO_FREE char *clone = json_get_name(options, "clone"), *path = NULL;
@@ -81,13 +81,13 @@ int serve_mount(struct engine *e, const struct engine_watch *watch, struct json 
 
 	(void)watch;
 	if (r >= 0)
-		r = clone_mount(e, clone, &path, err);
+		r = clone_mount(task, clone, &path, err);
 	if (r >= 0)
 		json_set_name(answer, "path", path);
 	return r;
 }
 
-int serve_umount(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_umount(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {
 	AUTO_FREE char *clone = json_get_name(options, "clone");
@@ -96,5 +96,5 @@ int serve_umount(struct engine *e, const struct engine_watch *watch, struct json
 
 	(void)watch;
 	(void)answer;
-	return r < 0 ? r : clone_umount(e, clone, force, err);
+	return r < 0 ? r : clone_umount(task, clone, force, err);
 }

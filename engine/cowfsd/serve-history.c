@@ -8,7 +8,7 @@ static void take_options_done(struct engine_take_options *o)
 	fields_done(&wire_take_options, o);
 }
 
-int serve_take(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_take(struct task *task, const struct engine_watch *watch, struct json options,
 	       struct json answer, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
@@ -18,13 +18,13 @@ int serve_take(struct engine *e, const struct engine_watch *watch, struct json o
 	if (r >= 0 && o.dir && o.dir[0] != '/')
 		r = err_set(err, -EINVAL, "'project' is not absolute");
 	if (r >= 0)
-		r = take_snapshot(e, &o, false, &taken, err);
+		r = take_snapshot(task, &o, false, &taken, err);
 	if (r >= 0)
 		fields_set(answer, &wire_taken, &taken);
 	return r;
 }
 
-int serve_tag(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_tag(struct task *task, const struct engine_watch *watch, struct json options,
 	      struct json answer, struct err *err)
 {
 	CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
@@ -35,9 +35,10 @@ int serve_tag(struct engine *e, const struct engine_watch *watch, struct json op
 
 	(void)watch;
 	if (r >= 0)
-		r = engine_store(e, STORE_WRITE, &unused, err);
+		r = engine_store(&task->engine, STORE_WRITE, &unused, err);
 	if (r >= 0)
-		r = state ? tag_add(e, name, state, &tags, err) : tag_delete(e, name, &tags, err);
+		r = state ? tag_add(task, name, state, &tags, err)
+			  : tag_delete(task, name, &tags, err);
 	if (r < 0)
 		return r;
 	json_set_name(answer, "project", tags.project);

@@ -3,7 +3,7 @@
 #include "engine/act/hold-i.h"
 #include "engine/cowfsd/verbs-i.h"
 
-int serve_hold(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_hold(struct task *task, const struct engine_watch *watch, struct json options,
 	       struct json answer, struct err *err)
 {
 	const struct json texts = json_get_array(options, "states");
@@ -19,7 +19,7 @@ int serve_hold(struct engine *e, const struct engine_watch *watch, struct json o
 
 		r = json_end(options.doc, err);
 		if (r >= 0)
-			r = hold_state(e, text, watch, &held, err);
+			r = hold_state(task, text, watch, &held, err);
 		if (r < 0)
 			return r;
 		wire_set_held(json_add_object(list), &held);

@@ -25,7 +25,7 @@ static void promote_asked_done(struct engine_promote_options *o)
 	fields_done(&wire_promote_asked, o);
 }
 
-int serve_promote(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_promote(struct task *task, const struct engine_watch *watch, struct json options,
 		  struct json answer, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
@@ -39,7 +39,7 @@ int serve_promote(struct engine *e, const struct engine_watch *watch, struct jso
 	if (r >= 0)
 		r = check_way(asked.on_conflict, asked.style, err);
 	if (r >= 0)
-		r = promote_do(e, &o, &p, &now, err);
+		r = promote_do(task, &o, &p, &now, err);
 	if (r < 0)
 		return r;
 	json_set_int(answer, "now", now);
@@ -49,7 +49,7 @@ int serve_promote(struct engine *e, const struct engine_watch *watch, struct jso
 
 /* --- radar ------------------------------------------------------------------------------ */
 
-int serve_radar(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_radar(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
 	CLEANUP(engine_radar_done) struct engine_radar radar = { 0 };
@@ -58,7 +58,7 @@ int serve_radar(struct engine *e, const struct engine_watch *watch, struct json 
 
 	(void)watch;
 	if (r >= 0)
-		r = radar_do(e, clone, &radar, err);
+		r = radar_do(task, clone, &radar, err);
 	if (r >= 0)
 		fields_set(answer, &wire_radar, &radar);
 	return r;
@@ -71,7 +71,7 @@ static void rebase_options_done(struct engine_rebase_options *o)
 	fields_done(&wire_rebase_options, o);
 }
 
-int serve_rebase(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_rebase(struct task *task, const struct engine_watch *watch, struct json options,
 		 struct json answer, struct err *err)
 {
 	CLEANUP(engine_rebased_done) struct engine_rebased rebased = { 0 };
@@ -81,7 +81,7 @@ int serve_rebase(struct engine *e, const struct engine_watch *watch, struct json
 	if (r >= 0)
 		r = check_way(o.on_conflict, o.style, err);
 	if (r >= 0)
-		r = rebase_do(e, &o, &rebased, err);
+		r = rebase_do(task, &o, &rebased, err);
 	if (r >= 0)
 		fields_set(answer, &wire_rebased, &rebased);
 	return r;
@@ -94,7 +94,7 @@ static void rollback_options_done(struct engine_rollback_options *o)
 	fields_done(&wire_rollback_options, o);
 }
 
-int serve_rollback(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_rollback(struct task *task, const struct engine_watch *watch, struct json options,
 		   struct json answer, struct err *err)
 {
 	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
@@ -104,7 +104,7 @@ int serve_rollback(struct engine *e, const struct engine_watch *watch, struct js
 	if (r >= 0 && o.second && !o.first)
 		r = err_set(err, -EINVAL, "'second' comes after 'first'");
 	if (r >= 0)
-		r = rollback_do(e, &o, &rolled, err);
+		r = rollback_do(task, &o, &rolled, err);
 	if (r >= 0)
 		fields_set(answer, &wire_rolled, &rolled);
 	return r;

@@ -9,7 +9,7 @@ static void stage_options_done(struct stage_options *o)
 	fields_done(&wire_stage_options, o);
 }
 
-int serve_stage(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_stage(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
 	CLEANUP(stage_done) struct stage stage = { 0 };
@@ -20,13 +20,13 @@ int serve_stage(struct engine *e, const struct engine_watch *watch, struct json 
 		       strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1))
 		r = err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
 	if (r >= 0)
-		r = stage_begin(e, &o, &stage, err);
+		r = stage_begin(task, &o, &stage, err);
 	if (r >= 0)
 		fields_set(answer, &wire_stage, &stage);
 	return r;
 }
 
-int serve_stage_end(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,
 		    struct json answer, struct err *err)
 {
 	CLEANUP(stage_end_done) struct stage_end end = { 0 };
@@ -34,13 +34,13 @@ int serve_stage_end(struct engine *e, const struct engine_watch *watch, struct j
 
 	(void)watch;
 	if (r >= 0)
-		r = stage_end(e, &end, err);
+		r = stage_end(task, &end, err);
 	if (r >= 0)
 		fields_set(answer, &wire_stage_end, &end);
 	return r;
 }
 
-int serve_stage_settle(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_stage_settle(struct task *task, const struct engine_watch *watch, struct json options,
 		       struct json answer, struct err *err)
 {
 	const bool keep = json_get_bool(options, "keep");
@@ -48,10 +48,10 @@ int serve_stage_settle(struct engine *e, const struct engine_watch *watch, struc
 
 	(void)watch;
 	(void)answer;
-	return r < 0 ? r : stage_settle(e, keep, err);
+	return r < 0 ? r : stage_settle(task, keep, err);
 }
 
-int serve_stage_stay(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_stage_stay(struct task *task, const struct engine_watch *watch, struct json options,
 		     struct json answer, struct err *err)
 {
 	AUTO_FREE char *clone = json_get_name(options, "clone");
@@ -59,5 +59,5 @@ int serve_stage_stay(struct engine *e, const struct engine_watch *watch, struct 
 
 	(void)watch;
 	(void)answer;
-	return r < 0 ? r : stage_stay(e, clone, err);
+	return r < 0 ? r : stage_stay(task, clone, err);
 }

@@ -2,7 +2,7 @@
 #include "engine/api/upkeep.h"
 #include "engine/cowfsd/verbs-i.h"
 
-int serve_gc(struct engine *e, const struct engine_watch *watch, struct json options,
+int serve_gc(struct task *task, const struct engine_watch *watch, struct json options,
 	     struct json answer, struct err *err)
 {
 	CLEANUP(engine_gc_done) struct engine_gc gc = { 0 };
@@ -10,13 +10,19 @@ int serve_gc(struct engine *e, const struct engine_watch *watch, struct json opt
 	int r = fields_read(options, &wire_gc_options, &o, err);
 
 	if (r >= 0)
-		r = upkeep_gc(e, &o, &gc, err);
+		r = upkeep_gc(task, &o, &gc, err);
 	if (r >= 0)
 		fields_set(answer, &wire_gc, &gc);
 	return r;
 }
 
-int serve_check(struct engine *e, const struct engine_watch *watch, struct json options,
+static int repair(void *task, const struct engine_watch *watch, struct check_report *report,
+		  struct engine_check *c, struct err *err)
+{
+	return upkeep_repair(task, watch, report, c, err);
+}
+
+int serve_check(struct task *task, const struct engine_watch *watch, struct json options,
 		struct json answer, struct err *err)
 {
 	CLEANUP(engine_check_done) struct engine_check check = { 0 };
@@ -24,7 +30,7 @@ int serve_check(struct engine *e, const struct engine_watch *watch, struct json 
 	int r = fields_read(options, &wire_check_options, &o, err);
 
 	if (r >= 0)
-		r = upkeep_check(e, &o, upkeep_repair, &check, err);
+		r = upkeep_check(&task->engine, &o, repair, task, &check, err);
 	if (r >= 0)
 		fields_set(answer, &wire_check, &check);
 	return r;

@@ -201,7 +201,7 @@ bool server_drain(struct server *s, unsigned ms)
 
 /* --- answering -------------------------------------------------------------------------- */
 
-/* Nobody who does not listen stops an act; who has left is found out by engine_wanted(). */
+/* Nobody who does not listen stops an act; who has left is found out by task_wanted(). */
 static void send_aside(struct connection *c, const struct json_doc *doc)
 {
 	struct err ignored = { 0 };
@@ -280,22 +280,21 @@ static int act(struct connection *c, const char *name, struct json question, str
 	       struct err *err)
 {
 	const struct verb *verb = find_verb(name);
-	struct host *h = c->server->host;
 	AUTO_FREE char *dir = json_get_name(question, "dir");
 	AUTO_FREE char *home = json_get_name_or_null(question, "home");
 	const struct json options = json_get_object(question, "options");
 	const bool watched = json_get_bool(question, "watch");
 	const struct engine_watch watch = { .fn = watched ? send_progress : NULL, .ctx = c };
-	struct engine e = host_engine(h);
+	struct task task = task_of(c->server->host);
 	int r;
 
-	e.dir = dir;
-	e.home = home;
-	e.kept = &c->kept;
-	e.warn = send_warning;
-	e.warn_ctx = c;
-	e.left = has_left;
-	e.left_ctx = c;
+	task.engine.dir = dir;
+	task.engine.home = home;
+	task.kept = &c->kept;
+	task.engine.warn = send_warning;
+	task.engine.warn_ctx = c;
+	task.left = has_left;
+	task.left_ctx = c;
 	if (!verb)
 		return err_set(err, -ENOTSUP, "cowfsd does not know how to '%s'", name);
 	r = json_end(question.doc, err);
@@ -308,7 +307,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 	/* Who is answered at once need not be told how far it is. */
 	c->reported = engine_clock_ms();
 	send_notice(c);
-	r = verb->serve(&e, &watch, options, answer, err);
+	r = verb->serve(&task, &watch, options, answer, err);
 	act_end(c->server);
 	return r;
 }

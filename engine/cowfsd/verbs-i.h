@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "engine/act/acts-i.h"
-#include "engine/find/engine-i.h"
+#include "engine/host/task-i.h"
 #include "engine/wire/wire-i.h"
 
-typedef int serve_fn(struct engine *e, const struct engine_watch *watch, struct json options,
+typedef int serve_fn(struct task *task, const struct engine_watch *watch, struct json options,
 		     struct json answer, struct err *err);
 
 /* serve-clone.c */

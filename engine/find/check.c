@@ -19,7 +19,8 @@ static int open_to_check(struct engine *e, struct store **ret, struct err *err)
 }
 
 int upkeep_check(struct engine *e, const struct engine_check_options *options,
-		 upkeep_repair_fn *repair, struct engine_check *ret, struct err *err)
+		 upkeep_repair_fn *repair, void *repair_ctx, struct engine_check *ret,
+		 struct err *err)
 {
 	CLEANUP(check_report_done) struct check_report report = { 0 };
 	CLEANUP(engine_check_done) struct engine_check c = { 0 };
@@ -32,7 +33,7 @@ int upkeep_check(struct engine *e, const struct engine_check_options *options,
 	if (r >= 0)
 		r = upkeep_look(s, &options->watch, &report, err);
 	if (r >= 0 && options->repair && report.n_findings > 0)
-		r = repair(e, &options->watch, &report, &c, err);
+		r = repair(repair_ctx, &options->watch, &report, &c, err);
 	if (r < 0)
 		return r;
 	c.objects = report.objects;

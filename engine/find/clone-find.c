@@ -17,7 +17,8 @@ int clone_find(struct store *s, const char *name, struct clone *ret, struct err 
 /* By the path alone: the directory may be on a mount of ours, which cowfsd must not touch. */
 char *clone_here(struct engine *e)
 {
-	AUTO_FREE char *real = e->host ? strdup(e->store_path) : realpath(e->store_path, NULL);
+	AUTO_FREE char *real =
+	    e->no_symlinks ? strdup(e->store_path) : realpath(e->store_path, NULL);
 	AUTO_FREE char *clones = real ? path_join(real, CLONES_DIR) : NULL;
 	const char *name;
 

@@ -12,32 +12,21 @@
 /* In the store's directory: where clones are mounted, each in a directory of its name. */
 #define CLONES_DIR "clones"
 
-struct host;
-struct kept;
-
-/* In cowfsd there is one for each question, which borrows all that it has. */
+/* The command line has one; in cowfsd each task has one (engine/host/task-i.h). */
 struct engine {
 	char *dir;
-	char *home;           /* of the user, without symlinks; NULL: none */
-	char *store_path;     /* in cowfsd without symlinks */
+	char *home; /* of the user, without symlinks; NULL: none */
+	char *store_path;
+	bool no_symlinks;     /* in `store_path` */
 	struct store *store;  /* NULL until a verb wants it */
 	enum store_mode mode; /* of `store` */
 
-	struct host *host;  /* in cowfsd: what it owns; else NULL */
-	struct kept **kept; /* in cowfsd: what stays until who asks has gone (keep-i.h) */
-	/* In cowfsd: may this directory be read, or is it its own?  NULL: any may. */
-	int (*may_read)(struct engine *e, const char *dir, struct err *err);
-	void (*warn)(const char *text, void *ctx); /* to who asks; NULL: to the log */
+	/* May this directory be read, or is it cowfsd's own?  NULL: any may. */
+	int (*may_read)(void *ctx, const char *dir, struct err *err);
+	void *may_read_ctx;
+	void (*warn)(const char *text, void *ctx); /* to the caller; NULL: to the log alone */
 	void *warn_ctx;
-	bool (*left)(void *ctx); /* in cowfsd: has whoever asks gone?  NULL: nobody asks */
-	void *left_ctx;
 };
-
-/*
- * Does somebody wait for the act?  -ECONNABORTED if not.  To be asked before a commit that others
- * will see, so that nothing turns up that nobody wants any more.
- */
-NODISCARD int engine_wanted(struct engine *e, struct err *err);
 
 /* We went on, and who asked should know. */
 void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

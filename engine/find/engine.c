@@ -129,13 +129,6 @@ bool engine_has_store(const struct engine *e)
 	return !meta || access(meta, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-int engine_wanted(struct engine *e, struct err *err)
-{
-	if (!e->left || !e->left(e->left_ctx))
-		return 0;
-	return err_set(err, -ECONNABORTED, "nobody waits for it any more");
-}
-
 void engine_warn(struct engine *e, const char *fmt, ...)
 {
 	char text[512];

@@ -154,7 +154,7 @@ int project_named(struct engine *e, const char *named, char **ret, struct err *e
 /* In cowfsd nothing of a directory may be touched before it is known not to be its own. */
 static int may_read(struct engine *e, const char *dir, struct err *err)
 {
-	return e->may_read ? e->may_read(e, dir, err) : 0;
+	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
 }
 
 /* By the rule of where the command was given. */

@@ -16,6 +16,7 @@
 #include "engine/find/engine-i.h"
 #include "engine/host/recall-i.h"
 #include "engine/host/spare-i.h"
+#include "engine/host/task-i.h"
 #include "engine/host/turns.h"
 
 struct staged;
@@ -70,9 +71,6 @@ void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
  * its own: it would ask itself.  Nothing there is touched to find out.
  */
 NODISCARD int host_may_read(struct host *h, const char *path, struct err *err);
-
-/* For what cowfsd does of its own accord, without anybody who asks. */
-struct engine host_engine(struct host *h);
 
 /* --- live clones; the caller has the turn of the name ------------------------------------- */
 

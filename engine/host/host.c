@@ -123,19 +123,3 @@ int host_may_read(struct host *h, const char *path, struct err *err)
 			       path);
 	return 0;
 }
-
-static int may_read(struct engine *e, const char *dir, struct err *err)
-{
-	return host_may_read(e->host, dir, err);
-}
-
-struct engine host_engine(struct host *h)
-{
-	return (struct engine){
-		.store_path = h->dir,
-		.store = h->store,
-		.mode = STORE_WRITE,
-		.host = h,
-		.may_read = may_read,
-	};
-}

@@ -6,7 +6,6 @@
  */
 #include "engine/api/run.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -408,7 +407,6 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	struct err kept = { 0 };
 	int x, caught, handed;
 
-	assert(!e->host);
 	x = prepare(&r, err);
 	if (x < 0)
 		return x;

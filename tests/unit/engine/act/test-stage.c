@@ -14,9 +14,9 @@
 #define HELD   4 /* the one whose run is alive */
 
 /* What the linker puts in the place of the real one (--wrap). */
-int __real_clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+int __real_clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 			struct err *err);
-int __wrap_clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+int __wrap_clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 			struct err *err);
 
 static struct {
@@ -24,11 +24,11 @@ static struct {
 	bool die;       /* else it fails */
 } fault;
 
-int __wrap_clone_remove(struct engine *e, const char *name, bool force, struct engine_removed *ret,
+int __wrap_clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 			struct err *err)
 {
 	if (++fault.n != fault.at)
-		return __real_clone_remove(e, name, force, ret, err);
+		return __real_clone_remove(task, name, force, ret, err);
 	if (fault.die)
 		_exit(KILLED);
 	return err_set(err, -EIO, "clone '%s' cannot be removed", name);

@@ -1,0 +1,31 @@
+/*
+ * task-i.h - one question that cowfsd answers, or one thing that it does of its own accord.
+ *
+ * A task has an engine, as the command line does, so everything in engine/find works for both; what
+ * only cowfsd has is beside it.  An act takes a task, so the command line cannot call one, and a
+ * verb of the command line cannot be handed a task.
+ */
+#pragma once
+
+#include "engine/find/engine-i.h"
+
+struct host;
+struct kept;
+
+/* Borrows all that it has. */
+struct task {
+	struct engine engine;
+	struct host *host;  /* what cowfsd owns */
+	struct kept **kept; /* stays until the caller disconnects (keep-i.h); NULL: no caller */
+	bool (*left)(void *ctx); /* has the caller disconnected?  NULL: no caller */
+	void *left_ctx;
+};
+
+/* For what cowfsd does of its own accord, without a caller. */
+struct task task_of(struct host *h);
+
+/*
+ * Does the caller still wait?  -ECONNABORTED if not.  To be asked before a commit that others will
+ * see, so that nothing turns up that nobody wants any more.
+ */
+NODISCARD int task_wanted(const struct task *task, struct err *err);
