@@ -3,8 +3,8 @@
 
 #include "base/size.h"
 #include "cli/clones.h"
+#include "cli/overlaps.h"
 #include "cli/progress.h"
-#include "cli/radar.h"
 #include "cli/runs.h"
 
 struct status_args {
@@ -99,7 +99,7 @@ static void set_last_run(struct json j, const struct engine_runs *runs)
 }
 
 static int print_clone_json(const struct invocation *inv, const struct engine_clone *c,
-			    const struct engine_runs *runs, const struct engine_radar *radar,
+			    const struct engine_runs *runs, const struct engine_overlaps *overlaps,
 			    struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -110,14 +110,14 @@ static int print_clone_json(const struct invocation *inv, const struct engine_cl
 	set_stale(j, &c->stale);
 	json_set_uint(j, "used", c->used);
 	set_last_run(j, runs);
-	if (radar)
-		radar_set_json(j, radar);
+	if (overlaps)
+		overlaps_set_json(j, overlaps);
 	return json_print(&doc, inv->out, err);
 }
 
 /* What a project has no answer to yet is null. */
 static int print_project_json(const struct invocation *inv, const struct engine_overview *o,
-			      const struct engine_radar *radar, struct err *err)
+			      const struct engine_overlaps *overlaps, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
@@ -132,8 +132,8 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_uint(j, "snapshots", o->snapshots);
 	json_set_uint(j, "clones", o->clones);
 	json_set_uint(j, "mounted", o->mounted);
-	if (radar)
-		radar_set_json(j, radar);
+	if (overlaps)
+		overlaps_set_json(j, overlaps);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -305,8 +305,8 @@ static int status_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_overview_done) struct engine_overview project = { 0 };
 	const struct status_args *args = inv->args;
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
-	CLEANUP(engine_radar_done) struct engine_radar found = { 0 };
-	const struct engine_radar *radar = args->others ? &found : NULL;
+	CLEANUP(engine_overlaps_done) struct engine_overlaps found = { 0 };
+	const struct engine_overlaps *overlaps = args->others ? &found : NULL;
 	struct engine_runs_options of_clone = { 0 };
 	struct engine_watch watch;
 	bool stale;
@@ -324,19 +324,19 @@ static int status_run(struct invocation *inv, struct err *err)
 		if (r >= 0 && runs_count(&runs, &clone) == 0)
 			engine_runs_done(&runs);
 	}
-	if (r >= 0 && radar)
-		r = engine_radar(inv->engine, clone.name, &found, err);
+	if (r >= 0 && overlaps)
+		r = engine_overlaps(inv->engine, clone.name, &found, err);
 	if (r < 0)
 		return r;
 	if (inv->json)
-		r = clone.name ? print_clone_json(inv, &clone, &runs, radar, err)
-			       : print_project_json(inv, &project, radar, err);
+		r = clone.name ? print_clone_json(inv, &clone, &runs, overlaps, err)
+			       : print_project_json(inv, &project, overlaps, err);
 	else if (clone.name)
 		print_clone(inv, &clone, &runs);
 	else
 		print_project(inv, &project);
-	if (!inv->json && radar)
-		radar_print(inv, radar, clone.name);
+	if (!inv->json && overlaps)
+		overlaps_print(inv, overlaps, clone.name);
 	stale = clone.name && (!clone.stale.known || clone.stale.paths > 0);
 	return r < 0 ? r : args->fail_if_stale && stale ? CMD_STALE : CMD_OK;
 }

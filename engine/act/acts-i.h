@@ -58,12 +58,12 @@ struct engine_rolled;
 NODISCARD int rollback_do(struct task *task, const struct engine_rollback_options *options,
 			  struct engine_rolled *ret, struct err *err);
 
-/* --- radar.c ---------------------------------------------------------------------------- */
+/* --- overlaps.c ------------------------------------------------------------------------- */
 
-/* engine_radar(), done here. */
-struct engine_radar;
-NODISCARD int radar_do(struct task *task, const char *name, struct engine_radar *ret,
-		       struct err *err);
+/* engine_overlaps(), done here. */
+struct engine_overlaps;
+NODISCARD int overlaps_find(struct task *task, const char *name, struct engine_overlaps *ret,
+			    struct err *err);
 
 /* --- rebase.c --------------------------------------------------------------------------- */
 

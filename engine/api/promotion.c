@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "engine/api/radar.h"
+#include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
 #include "engine/api/receipts.h"
 
@@ -83,12 +83,12 @@ void engine_meeting_done(struct engine_meeting *m)
 	free(m->with);
 }
 
-void engine_radar_done(struct engine_radar *r)
+void engine_overlaps_done(struct engine_overlaps *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		engine_meeting_done(&r->list[i]);
 	free(r->list);
-	*r = (struct engine_radar){ 0 };
+	*r = (struct engine_overlaps){ 0 };
 }
 
 void engine_receipt_done(struct engine_receipt *r)

@@ -1,19 +1,20 @@
-#include "engine/api/radar.h"
+#include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
 #include "engine/api/rollback.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/rules-i.h"
 
-int engine_radar(struct engine *e, const char *clone, struct engine_radar *ret, struct err *err)
+int engine_overlaps(struct engine *e, const char *clone, struct engine_overlaps *ret,
+		    struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };
 	struct json answer;
 	int r;
 
-	ask_begin(&a, e, VERB_RADAR);
+	ask_begin(&a, e, VERB_OVERLAPS);
 	json_set_name(a.options, "clone", clone);
 	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
-	return r < 0 ? r : ask_take(&a, answer, &wire_radar, ret, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_overlaps, ret, err);
 }
 
 int engine_rebase(struct engine *e, const struct engine_rebase_options *options,

@@ -1,7 +1,7 @@
 #include <errno.h>
 
 #include "engine/act/promote-i.h"
-#include "engine/api/radar.h"
+#include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
 #include "engine/api/rollback.h"
 #include "engine/cowfsd/verbs-i.h"
@@ -47,20 +47,20 @@ int serve_promote(struct task *task, const struct engine_watch *watch, struct js
 	return 0;
 }
 
-/* --- radar ------------------------------------------------------------------------------ */
+/* --- overlaps --------------------------------------------------------------------------- */
 
-int serve_radar(struct task *task, const struct engine_watch *watch, struct json options,
-		struct json answer, struct err *err)
+int serve_overlaps(struct task *task, const struct engine_watch *watch, struct json options,
+		   struct json answer, struct err *err)
 {
-	CLEANUP(engine_radar_done) struct engine_radar radar = { 0 };
+	CLEANUP(engine_overlaps_done) struct engine_overlaps overlaps = { 0 };
 	AUTO_FREE char *clone = json_get_name_or_null(options, "clone");
 	int r = json_end(options.doc, err);
 
 	(void)watch;
 	if (r >= 0)
-		r = radar_do(task, clone, &radar, err);
+		r = overlaps_find(task, clone, &overlaps, err);
 	if (r >= 0)
-		fields_set(answer, &wire_radar, &radar);
+		fields_set(answer, &wire_overlaps, &overlaps);
 	return r;
 }
 

@@ -35,7 +35,7 @@ static const struct verb {
 	{ VERB_ROLLBACK, serve_rollback },
 	{ VERB_UMOUNT, serve_umount },
 	{ VERB_PROMOTE, serve_promote },
-	{ VERB_RADAR, serve_radar },
+	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
 	{ VERB_HOLD, serve_hold },
 	{ VERB_TAG, serve_tag },

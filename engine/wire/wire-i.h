@@ -18,8 +18,8 @@
 #define VERB_HOLD         "hold"
 #define VERB_LIST         "list"
 #define VERB_MOUNT        "mount"
+#define VERB_OVERLAPS     "radar" /* what older commands ask for */
 #define VERB_PROMOTE      "promote"
-#define VERB_RADAR        "radar"
 #define VERB_REBASE       "rebase"
 #define VERB_REMOVE       "remove"
 #define VERB_ROLLBACK     "rollback"
@@ -87,9 +87,9 @@ extern const struct fields wire_rollback_options; /* struct engine_rollback_opti
 extern const struct fields wire_rolled;           /* struct engine_rolled */
 extern const struct fields wire_note;             /* struct engine_rolled_path */
 
-/* --- wire-radar.c ----------------------------------------------------------------------- */
+/* --- wire-overlaps.c -------------------------------------------------------------------- */
 
-extern const struct fields wire_radar; /* struct engine_radar */
+extern const struct fields wire_overlaps; /* struct engine_overlaps */
 
 /* --- wire-stage.c ----------------------------------------------------------------------- */
 

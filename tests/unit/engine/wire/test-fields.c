@@ -152,7 +152,7 @@ TEST(no_table_says_a_key_twice)
 		&wire_promote_asked, &wire_promotion,
 		&wire_rebased,       &wire_rebase_options,
 		&wire_rolled,        &wire_rollback_options,
-		&wire_radar,         &wire_stage_options,
+		&wire_overlaps,      &wire_stage_options,
 		&wire_stage,         &wire_stage_end,
 		&wire_gc_options,    &wire_gc,
 		&wire_check,

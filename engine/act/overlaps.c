@@ -1,4 +1,4 @@
-#include "engine/api/radar.h"
+#include "engine/api/overlaps.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ struct sweep {
 	struct catalog_id project;
 	struct blip *list; /* owned */
 	size_t n, cap;
-	struct engine_radar result;
+	struct engine_overlaps result;
 };
 
 static void sweep_done(struct sweep *s)
@@ -40,7 +40,7 @@ static void sweep_done(struct sweep *s)
 		free(s->list[i].name);
 	}
 	free(s->list);
-	engine_radar_done(&s->result);
+	engine_overlaps_done(&s->result);
 }
 
 /* --- looking at each -------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static bool share_a_path(const struct blip *a, const struct blip *b)
 
 static int add_meeting(struct sweep *s, struct pair *p, struct err *err)
 {
-	struct engine_radar *res = &s->result;
+	struct engine_overlaps *res = &s->result;
 	struct engine_meeting *list = reallocarray(res->list, res->n + 1, sizeof(*list));
 
 	if (!list)
@@ -213,7 +213,7 @@ static int find(struct sweep *s, const char *name, struct err *err)
 	return r;
 }
 
-int radar_do(struct task *task, const char *name, struct engine_radar *ret, struct err *err)
+int overlaps_find(struct task *task, const char *name, struct engine_overlaps *ret, struct err *err)
 {
 	CLEANUP(sweep_done) struct sweep s = { .task = task };
 	AUTO_FREE char *here = name ? NULL : clone_here(&task->engine);
@@ -237,6 +237,6 @@ int radar_do(struct task *task, const char *name, struct engine_radar *ret, stru
 		return r;
 	s.result.looked_at = s.n - (name && s.n > 0);
 	*ret = s.result;
-	s.result = (struct engine_radar){ 0 };
+	s.result = (struct engine_overlaps){ 0 };
 	return 0;
 }

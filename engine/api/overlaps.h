@@ -1,5 +1,5 @@
 /*
- * radar.h - which clones of a project are at work on the same paths.
+ * overlaps.h - which clones of a project are at work on the same paths.
  *
  * Two clones meet in a path that both changed since their own bases; git's own is left out, as a
  * promotion leaves it.  Nothing is changed, and nobody is stopped to find out.
@@ -32,15 +32,15 @@ struct engine_meeting {
 	size_t n;
 };
 
-struct engine_radar {
+struct engine_overlaps {
 	struct engine_meeting *list; /* owned; only those that meet */
 	size_t n;
 	uint64_t looked_at; /* other clones, or all if none was asked about */
 };
 
 void engine_meeting_done(struct engine_meeting *m);
-void engine_radar_done(struct engine_radar *r);
+void engine_overlaps_done(struct engine_overlaps *r);
 
 /* Of a clone, or (NULL) of the one that holds the engine's directory, else all of the project with each other. */
-NODISCARD int engine_radar(struct engine *e, const char *clone, struct engine_radar *ret,
-			   struct err *err);
+NODISCARD int engine_overlaps(struct engine *e, const char *clone, struct engine_overlaps *ret,
+			      struct err *err);

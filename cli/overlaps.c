@@ -1,4 +1,4 @@
-#include "cli/radar.h"
+#include "cli/overlaps.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static uint64_t total(const struct engine_meeting *m)
 	return m->same + m->apart + m->overlap;
 }
 
-void radar_set_json(struct json j, const struct engine_radar *r)
+void overlaps_set_json(struct json j, const struct engine_overlaps *r)
 {
 	struct json array = json_set_array(j, "others"), at, paths, one;
 
@@ -85,7 +85,8 @@ static void print_meeting(const struct invocation *inv, const struct engine_meet
 		fprintf(inv->out, "    and %s more\n", out_count(total(m) - SHOWN_PATHS, count));
 }
 
-void radar_print(const struct invocation *inv, const struct engine_radar *r, const char *clone)
+void overlaps_print(const struct invocation *inv, const struct engine_overlaps *r,
+		    const char *clone)
 {
 	fputc('\n', inv->out);
 	if (r->n == 0) {

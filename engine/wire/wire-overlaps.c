@@ -1,4 +1,4 @@
-#include "engine/api/radar.h"
+#include "engine/api/overlaps.h"
 #include "engine/wire/wire-i.h"
 
 static const struct field met_fields[] = {
@@ -19,8 +19,8 @@ static const struct field meeting_fields[] = {
 };
 static const struct fields meeting = FIELDS(struct engine_meeting, meeting_fields);
 
-static const struct field wire_radar_fields[] = {
-	FIELD(FIELD_UINT, struct engine_radar, looked_at),
-	FIELD_LIST_OF(FIELD_LIST, struct engine_radar, "list", list, n, &meeting),
+static const struct field wire_overlaps_fields[] = {
+	FIELD(FIELD_UINT, struct engine_overlaps, looked_at),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_overlaps, "list", list, n, &meeting),
 };
-const struct fields wire_radar = FIELDS(struct engine_radar, wire_radar_fields);
+const struct fields wire_overlaps = FIELDS(struct engine_overlaps, wire_overlaps_fields);
