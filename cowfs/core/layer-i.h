@@ -82,7 +82,7 @@ struct node {
 struct layer {
 	struct layers *all;
 	struct cache *cache;
-	struct clone record; /* root: what is committed; without a name: a spare */
+	struct clone record; /* root: what is committed; without a name: a warm clone */
 	bool pinned;         /* record.root, in the store */
 	bool kept;           /* it is closed, and the clone stays */
 
@@ -210,7 +210,7 @@ void op_end(struct op *op);
  */
 bool op_again(struct op *op, int *r);
 
-/* What every change asks first: 0, -EROFS of a spare, or -EAGAIN while a rollback is under way. */
+/* What every change asks first: 0, -EROFS of a warm clone, or -EAGAIN while a rollback is under way. */
 NODISCARD int op_may_change(struct op *op);
 NODISCARD int op_may_write(struct op *op, uint64_t node, uint64_t off); /* bytes of a file */
 NODISCARD int op_may_load(struct op *op); /* the same of everything that makes a node of a name */
@@ -237,8 +237,8 @@ void layer_end_turn(struct layer *l);
 /* A layer that layers.c does not know yet, or no more. */
 NODISCARD int layer_create(struct layers *ls, const char *clone, struct layer **ret,
 			   struct err *err);
-NODISCARD int layer_create_spare(struct layers *ls, const struct object_id *root,
-				 struct layer **ret, struct err *err);
+NODISCARD int layer_create_warm(struct layers *ls, const struct object_id *root, struct layer **ret,
+				struct err *err);
 void layer_unpin(struct layer *l);   /* its root, if it is pinned */
 void layer_destroy(struct layer *l); /* NULL is fine */
 DEFINE_CLEANUP(struct layer *, layer_destroy)
@@ -249,7 +249,7 @@ NODISCARD int layer_find_record(struct layers *ls, const char *clone, struct clo
 void layer_take_record(struct layer *l, struct clone *record);
 
 /* A layer that belongs to no clone yet: nothing in it changes. */
-static inline bool layer_is_spare(const struct layer *l)
+static inline bool layer_is_warm(const struct layer *l)
 {
 	return !l->record.name;
 }

@@ -144,8 +144,8 @@ int layer_create(struct layers *ls, const char *clone, struct layer **ret, struc
 	return 0;
 }
 
-int layer_create_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
-		       struct err *err)
+int layer_create_warm(struct layers *ls, const struct object_id *root, struct layer **ret,
+		      struct err *err)
 {
 	CLEANUP(layer_destroy_p) struct layer *l = layer_new(ls);
 	int r;

@@ -103,7 +103,7 @@ void layers_free(struct layers *ls)
 static bool is_open(const struct layers *ls, const char *clone)
 {
 	for (const struct layer *l = ls->list; l; l = l->next)
-		if (!layer_is_spare(l) && strcmp(layer_name(l), clone) == 0)
+		if (!layer_is_warm(l) && strcmp(layer_name(l), clone) == 0)
 			return true;
 	return false;
 }
@@ -113,7 +113,7 @@ static int list_add(struct layers *ls, struct layer *l)
 	bool taken;
 
 	pthread_mutex_lock(&ls->lock);
-	taken = !layer_is_spare(l) && is_open(ls, layer_name(l));
+	taken = !layer_is_warm(l) && is_open(ls, layer_name(l));
 	if (!taken) {
 		l->next = ls->list;
 		ls->list = l;
@@ -137,13 +137,13 @@ int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct 
 	return 0;
 }
 
-int layer_open_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
-		     struct err *err)
+int layer_open_warm(struct layers *ls, const struct object_id *root, struct layer **ret,
+		    struct err *err)
 {
 	struct layer *l;
 	int r;
 
-	r = layer_create_spare(ls, root, &l, err);
+	r = layer_create_warm(ls, root, &l, err);
 	if (r < 0)
 		return r;
 	IGNORE_RESULT(list_add(ls, l), "it has no name that could be taken");
@@ -159,7 +159,7 @@ int layer_adopt(struct layer *l, const char *clone, struct err *err)
 	bool taken;
 	int r;
 
-	assert(layer_is_spare(l));
+	assert(layer_is_warm(l));
 	r = layer_find_record(ls, clone, &record, err);
 	if (r < 0)
 		return r;
@@ -186,7 +186,7 @@ static bool is_untouched(const struct layer *l)
 }
 
 /*
- * Who closes a layer with thousands of nodes, as a clone that was a warm spare, would wait
+ * Who closes a layer with thousands of nodes, as one that was the warm clone, would wait
  * milliseconds for their memory to be freed.  The committer can do that; one at a time, so that
  * memory is not given up more slowly than it is taken.  lock held.  False if the caller has to.
  */
@@ -229,7 +229,7 @@ int layer_close(struct layer *l, struct err *err)
 	struct layer_state state;
 	int r;
 
-	assert(!layer_is_spare(l));
+	assert(!layer_is_warm(l));
 	r = layer_persist(l, BATCH_DURABLE, NULL, NULL, &state, err);
 	if (r < 0)
 		return r;

@@ -52,14 +52,14 @@ NODISCARD int layer_open(struct layers *ls, const char *clone, struct layer **re
 /*
  * A view of a root that belongs to no clone yet: all can be read, and nothing be changed
  * (-EROFS) or persisted.  A ref must reach the root; it stays in the store, whatever
- * becomes of that, until the spare is adopted or discarded, which is how one is closed.
+ * becomes of that, until the warm clone is adopted or discarded, which is how one is closed.
  */
-NODISCARD int layer_open_spare(struct layers *ls, const struct object_id *root, struct layer **ret,
-			       struct err *err);
+NODISCARD int layer_open_warm(struct layers *ls, const struct object_id *root, struct layer **ret,
+			      struct err *err);
 
 /*
  * It becomes the live view of that clone, with all that is in memory.  On failure it is still a
- * spare: -ENOENT, -EBUSY as layer_open(), -ESTALE if the clone does not have its root.
+ * warm clone: -ENOENT, -EBUSY as layer_open(), -ESTALE if the clone does not have its root.
  */
 NODISCARD int layer_adopt(struct layer *l, const char *clone, struct err *err);
 

@@ -133,7 +133,7 @@ static int wait_for_calm(struct op *op)
 
 int op_may_change(struct op *op)
 {
-	if (layer_is_spare(op->l))
+	if (layer_is_warm(op->l))
 		return -EROFS;
 	return op->l->switching ? wait_for_calm(op) : 0;
 }

@@ -278,7 +278,7 @@ static int mount_one(struct making *m, size_t i, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* The spare one is open to others. */
+	/* The warm one is open to others. */
 	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->start.root, err)
 					      : live_mount(h, name, err);
 }
@@ -358,7 +358,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		return r;
 	}
 	expect_expiry(task->host, m.clones.list[0].expires);
-	spare_follow(task->host->spare, &m.start);
+	warm_clone_follow(task->host->warm_clone, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };

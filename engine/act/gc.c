@@ -94,7 +94,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	if (r < 0)
 		return r;
 	if (!options->dry_run)
-		spare_let_go(task->host->spare);
+		warm_clone_let_go(task->host->warm_clone);
 	/* The logs go first, so that before and after are measured alike. */
 	r = store_checkpoint(s, err);
 	if (r >= 0)

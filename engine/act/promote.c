@@ -574,9 +574,9 @@ int promote_do(struct task *task, const struct promote_options *options,
 		r = err_nomem(err);
 	if (r >= 0) {
 		clone_base_settle(task->host);
-		spare_rest(task->host->spare);
+		warm_clone_rest(task->host->warm_clone);
 		r = promote(&p, err);
-		spare_rested(task->host->spare);
+		warm_clone_rested(task->host->warm_clone);
 	}
 	if (r < 0)
 		return r;

@@ -349,9 +349,9 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	if (r < 0)
 		return r;
 	compare(&t, &taken);
-	/* Who clones has a spare made of what it clones. */
+	/* A clone prepares the next one of the same state itself. */
 	if (!options->clone && !reuse)
-		spare_renew(task->host->spare, &t.snapshot);
+		warm_clone_renew(task->host->warm_clone, &t.snapshot);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;
 	taken = (struct engine_taken){ 0 };

@@ -10,10 +10,10 @@
 struct engine_service {
 	char version[32];
 	int64_t pid;
-	bool busy;        /* something is under way */
-	uint64_t mounted; /* clones */
-	char spare[16];   /* a warm one for who clones next: "none", "warming", "ready", "warm" */
-	uint64_t spares_taken;
+	bool busy;           /* something is under way */
+	uint64_t mounted;    /* clones */
+	char warm_clone[16]; /* for the next `clone`: "none", "warming", "ready", "warm" */
+	uint64_t warm_taken;
 };
 
 /* Which one runs; -ESRCH if none does. */

@@ -1,5 +1,5 @@
 /*
- * walker.h - the process that reads the directories of a spare clone (spare-i.h).
+ * walker.h - the process that reads the directories of a warm clone (warm-clone-i.h).
  *
  * The same program under another name.  It is no thread of cowfsd: one that waits for a mount of
  * its own process cannot be killed.

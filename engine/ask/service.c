@@ -16,11 +16,11 @@ static struct engine_service described(const struct control_hello *hello)
 		.pid = hello->pid,
 		.busy = hello->busy,
 		.mounted = hello->mounted,
-		.spares_taken = hello->spares_taken,
+		.warm_taken = hello->warm_taken,
 	};
 
 	memcpy(s.version, hello->version, sizeof(s.version));
-	memcpy(s.spare, hello->spare, sizeof(s.spare));
+	memcpy(s.warm_clone, hello->warm_clone, sizeof(s.warm_clone));
 	return s;
 }
 

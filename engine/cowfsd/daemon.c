@@ -434,7 +434,7 @@ static void end(struct daemon *d)
 	struct err err = { 0 };
 	bool drained;
 
-	spare_end(d->host->spare);
+	warm_clone_end(d->host->warm_clone);
 	drained = server_drain(&d->server, DRAIN_MS);
 	if (drained)
 		end_keeper(d);

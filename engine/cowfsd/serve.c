@@ -345,19 +345,19 @@ static int answer_one(struct connection *c, struct json question, bool same, str
 
 /* --- connections ------------------------------------------------------------------------ */
 
-static void add_spare(struct server *s, struct control_hello *hello)
+static void add_warm_clone(struct server *s, struct control_hello *hello)
 {
 	static const char *const states[] = {
-		[SPARE_NONE] = "none",
-		[SPARE_WARMING] = "warming",
-		[SPARE_READY] = "ready",
-		[SPARE_WARM] = "warm",
+		[WARM_CLONE_NONE] = "none",
+		[WARM_CLONE_WARMING] = "warming",
+		[WARM_CLONE_READY] = "ready",
+		[WARM_CLONE_WARM] = "warm",
 	};
-	struct spare_news news;
+	struct warm_clone_news news;
 
-	spare_news(s->host->spare, &news);
-	snprintf(hello->spare, sizeof(hello->spare), "%s", states[news.state]);
-	hello->spares_taken = news.taken;
+	warm_clone_news(s->host->warm_clone, &news);
+	snprintf(hello->warm_clone, sizeof(hello->warm_clone), "%s", states[news.state]);
+	hello->warm_taken = news.taken;
 }
 
 static int send_hello(struct connection *c, struct err *err)
@@ -371,7 +371,7 @@ static int send_hello(struct connection *c, struct err *err)
 	};
 
 	snprintf(hello.version, sizeof(hello.version), "%s", engine_version());
-	add_spare(s, &hello);
+	add_warm_clone(s, &hello);
 	pthread_mutex_lock(&s->lock);
 	hello.busy = s->n_acts > 0;
 	pthread_mutex_unlock(&s->lock);

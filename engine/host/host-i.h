@@ -15,9 +15,9 @@
 #include "cowfs/fuse/mount.h"
 #include "engine/find/engine-i.h"
 #include "engine/host/recall-i.h"
-#include "engine/host/spare-i.h"
 #include "engine/host/task-i.h"
 #include "engine/host/turns.h"
+#include "engine/host/warm-clone-i.h"
 
 struct staged;
 
@@ -37,7 +37,7 @@ struct host {
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct recall recall;
-	struct spare *spare;
+	struct warm_clone *warm_clone;
 	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
 	_Atomic bool unswept;       /* apply_sweep() may find something */
 
@@ -81,7 +81,7 @@ size_t live_count(struct host *h);
 /* 0 also if it is mounted already.  -ENOENT if there is no such clone. */
 NODISCARD int live_mount(struct host *h, const char *name, struct err *err);
 
-/* The same for a clone that was made just now from `root`: warm, if there is a spare of that. */
+/* The same for a clone that was made just now from `root`: the warm clone, if there is one of that. */
 NODISCARD int live_mount_first(struct host *h, const char *name, const struct object_id *root,
 			       struct err *err);
 

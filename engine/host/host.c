@@ -32,7 +32,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		host_free(h);
 		return err_nomem(err);
 	}
-	r = spare_new(h, &h->spare, err);
+	r = warm_clone_new(h, &h->warm_clone, err);
 	if (r < 0) {
 		host_free(h);
 		return r;
@@ -47,7 +47,7 @@ void host_free(struct host *h)
 	if (!h)
 		return;
 	assert(h->live.n == 0);
-	spare_free(h->spare);
+	warm_clone_free(h->warm_clone);
 	mounts_free(h->mounts);
 	layers_free(h->layers);
 	store_close(h->store);

@@ -200,9 +200,9 @@ int live_mount(struct host *h, const char *name, struct err *err)
 	return r < 0 ? err_wrap(err, r, "clone '%s'", name) : 0;
 }
 
-/* Nobody has seen the spare yet: on failure it goes, and nothing with it. */
-static int adopt_spare(struct host *h, const char *name, struct layer *layer, struct mount *mount,
-		       struct err *err)
+/* Nobody has seen the warm clone yet: on failure it goes, and nothing with it. */
+static int adopt_warm_clone(struct host *h, const char *name, struct layer *layer,
+			    struct mount *mount, struct err *err)
 {
 	struct live *l = NULL;
 	int r;
@@ -217,7 +217,7 @@ static int adopt_spare(struct host *h, const char *name, struct layer *layer, st
 	}
 	if (r >= 0)
 		return 0;
-	spare_drop(layer, mount);
+	warm_clone_drop(layer, mount);
 	if (l) {
 		l->layer = NULL;
 		l->mount = NULL;
@@ -233,10 +233,10 @@ int live_mount_first(struct host *h, const char *name, const struct object_id *r
 	struct mount *mount;
 	struct err why = { 0 };
 
-	if (!live_find(h, name) && spare_take(h->spare, root, &layer, &mount)) {
-		if (adopt_spare(h, name, layer, mount, &why) >= 0)
+	if (!live_find(h, name) && warm_clone_take(h->warm_clone, root, &layer, &mount)) {
+		if (adopt_warm_clone(h, name, layer, mount, &why) >= 0)
 			return 0;
-		log_warn("clone '%s' is not the spare one: %s, continuing", name, why.msg);
+		log_warn("clone '%s' is not the warm one: %s, continuing", name, why.msg);
 	}
 	return live_mount(h, name, err);
 }

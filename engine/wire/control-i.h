@@ -60,8 +60,8 @@ struct control_hello {
 	bool busy;        /* something is under way */
 	uint64_t mounted; /* clones */
 	/* From here on, what a daemon of another version may not say. */
-	char spare[16];        /* "none", "warming", "ready", "warm" */
-	uint64_t spares_taken; /* clones that were the spare one */
+	char warm_clone[16]; /* "none", "warming", "ready", "warm" */
+	uint64_t warm_taken; /* clones that were the warm one */
 };
 
 void control_set_hello(struct json j, const struct control_hello *hello);

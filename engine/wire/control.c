@@ -115,8 +115,8 @@ void control_set_hello(struct json j, const struct control_hello *hello)
 	json_set_int(h, "pid", hello->pid);
 	json_set_bool(h, "busy", hello->busy);
 	json_set_uint(h, "mounted", hello->mounted);
-	json_set_text(h, "spare", hello->spare);
-	json_set_uint(h, "spares_taken", hello->spares_taken);
+	json_set_text(h, "spare", hello->warm_clone);
+	json_set_uint(h, "spares_taken", hello->warm_taken);
 }
 
 int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
@@ -133,13 +133,13 @@ int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
 	int r;
 
 	if (json_has(h, "spares_taken"))
-		hello.spares_taken = json_get_uint(h, "spares_taken");
+		hello.warm_taken = json_get_uint(h, "spares_taken");
 	r = json_end(j.doc, err);
 
 	if (r < 0)
 		return err_wrap(err, -EPROTO, "the greeting on the control socket");
 	snprintf(hello.version, sizeof(hello.version), "%s", version);
-	snprintf(hello.spare, sizeof(hello.spare), "%s", spare ? spare : "none");
+	snprintf(hello.warm_clone, sizeof(hello.warm_clone), "%s", spare ? spare : "none");
 	*ret = hello;
 	return 0;
 }

@@ -240,11 +240,11 @@ def all_of_many_are_private_and_what_starts_from_one_is_not(w: World):
 
 
 @private_test
-def a_spare_one_that_waits_is_for_others(w: World):
+def a_warm_one_that_waits_is_for_others(w: World):
     w.ok("clone")
     until = time.monotonic() + 60
     while w.ok("start", "--json").json("snap.start/1")["spare"] not in ("ready", "warm"):
-        assert time.monotonic() < until, "there is no spare clone"
+        assert time.monotonic() < until, "there is no warm clone"
         time.sleep(0.05)
     snapshot = w.ok("log", "--all", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
     assert is_private(clone(w, "--from", snapshot))

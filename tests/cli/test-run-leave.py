@@ -18,7 +18,7 @@ from runtest import alive, cgroups, clones, line_of, maker, sh, start, until  # 
 FULL = LONG or not SANITIZED
 IN_A_ROW = 1000 if FULL else 60
 AT_ONCE = 50 if FULL else 20
-SPARE = 3  # descriptors of a clone that stands by
+WARM = 3  # descriptors of a clone that stands by
 SLEEP = f"sleep 765432.{os.getpid()}"  # nobody else's
 
 
@@ -30,7 +30,7 @@ class Traces:
         self.tmp = w.top / "tmp"
         self.tmp.mkdir()
         w.env["TMPDIR"] = str(self.tmp)
-        sh(w, "true")  # from here on there is a daemon, and a clone to spare
+        sh(w, "true")  # from here on there is a daemon, and a warm clone
         self.daemon = livetest.daemon_pid(w)
         self.before = self.look()
 
@@ -67,7 +67,7 @@ class Traces:
         assert not alive(sleep)
         assert livetest.daemon_pid(self.w) == self.daemon, "it is the same daemon"
         # The one clone that stands by for the next run may have come meanwhile.
-        until(lambda: self.descriptors() <= self.before["fds"] + SPARE)
+        until(lambda: self.descriptors() <= self.before["fds"] + WARM)
         # One of somebody else's may go meanwhile, with the directory that it is mounted on.
         until(lambda: set(self.look()["mounts"]) <= set(self.before["mounts"]))
         now = self.look()

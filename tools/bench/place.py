@@ -12,7 +12,7 @@ from row import OURS, PRIVATE
 EXT4, OVERLAY, FUSE_OVERLAY, BINDFS = "ext4", "overlayfs", "fuse-overlayfs", "bindfs"
 BARE = "bare FUSE"  # the floor: what FUSE costs without a file system behind it
 
-SPARE_SECONDS = 30
+WARM_SECONDS = 30
 
 
 class Place:
@@ -147,10 +147,10 @@ class Ours(Place):
     words = ()  # to say to `snap clone`
     busy = False
 
-    def wait_for_spare(self):
+    def wait_for_warm_clone(self):
         """Until a warm clone waits for who clones next; False if there is none, because the
         machine is busy.  Who waited in vain once does not wait again."""
-        until = time.monotonic() + (0 if self.busy else SPARE_SECONDS)
+        until = time.monotonic() + (0 if self.busy else WARM_SECONDS)
         while self.session.store.snap("start", cwd=self.source)["spare"] != "warm":
             if time.monotonic() > until:
                 self.busy = True

@@ -35,12 +35,12 @@ def warm(session):
 
 
 def fresh_look(session, label, row, cold, look, of):
-    """Acts that look at a fresh one: ours once with a warm spare, and at once again without."""
+    """Acts that look at a fresh one: ours once with a warm clone, and at once again without."""
     found = places(session, EXT4, OVERLAY, FUSE_OVERLAY)
 
     def act(place):
-        if place.name == OURS and not place.wait_for_spare():
-            row.notes.append("no spare clone became warm, the machine is busy")
+        if place.name == OURS and not place.wait_for_warm_clone():
+            row.notes.append("no warm clone became warm, the machine is busy")
         with place.fresh(of=of) as tree:
             row.add(place.name, look(tree))
         if place.name == OURS:

@@ -34,13 +34,13 @@ static void put_clone(struct live *v, const char *name, const struct object_id *
 }
 
 /* One beside `v`, in the same store. */
-static struct live open_spare(struct live *v, const struct object_id *root)
+static struct live open_warm(struct live *v, const struct object_id *root)
 {
-	struct live spare = { .store = v->store, .layers = v->layers };
+	struct live warm = { .store = v->store, .layers = v->layers };
 	struct err err = { 0 };
 
-	CHECK_OK(layer_open_spare(v->layers, root, &spare.l, &err), &err);
-	return spare;
+	CHECK_OK(layer_open_warm(v->layers, root, &warm.l, &err), &err);
+	return warm;
 }
 
 static struct object_id fill(struct live *v, const char *name)
@@ -53,68 +53,68 @@ static struct object_id fill(struct live *v, const char *name)
 	return save(v, "base");
 }
 
-TEST(a_spare_shows_its_root_and_nothing_in_it_can_be_changed)
+TEST(a_warm_clone_shows_its_root_and_nothing_in_it_can_be_changed)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill(&v, "shows");
-	struct live spare = open_spare(&v, &root);
-	const uint64_t f = live_hold(&spare, "d/f");
+	struct live warm = open_warm(&v, &root);
+	const uint64_t f = live_hold(&warm, "d/f");
 	struct layer_found found;
 	struct layers_stats stats;
 	struct stat st;
 
 	live_put(&v, "d/f", "the clone goes on");
-	CHECK(live_has(&spare, "d/f", "hello") && live_has(&spare, "d/b", "one name"));
-	CHECK_EQ(live_try_make(&spare, "new", S_IFREG | 0644), -EROFS);
-	CHECK_EQ(live_try_symlink(&spare, "x", "new"), -EROFS);
-	CHECK_EQ(live_try_write(&spare, "d/f", 0, "x", 1), -EROFS);
-	CHECK_EQ(live_try_truncate(&spare, "d/f", 0), -EROFS);
-	CHECK_EQ(live_try_unlink(&spare, "d/f"), -EROFS);
-	CHECK_EQ(live_try_rmdir(&spare, "d"), -EROFS);
-	CHECK_EQ(live_try_rename(&spare, "a", "c", 0), -EROFS);
-	CHECK_EQ(live_try_link(&spare, "a", "c"), -EROFS);
-	CHECK_EQ(layer_make_nameless(spare.l, &call, LAYER_ROOT, 0600, &found, NULL), -EROFS);
-	CHECK_EQ(layer_setattr(spare.l, &call, f, &st, LAYER_SET_MTIME, &st, NULL), -EROFS);
-	CHECK_EQ(layer_allocate(spare.l, &call, f, 0, 0, 10, NULL), -EROFS);
-	CHECK_EQ(layer_setxattr(spare.l, &call, f, "user.x", "x", 1, 0, NULL), -EROFS);
-	CHECK_EQ(layer_copy(spare.l, &call, f, 0, f, 10, 1, NULL), -EROFS);
-	CHECK_EQ(layer_sync(spare.l, NULL), 0);
+	CHECK(live_has(&warm, "d/f", "hello") && live_has(&warm, "d/b", "one name"));
+	CHECK_EQ(live_try_make(&warm, "new", S_IFREG | 0644), -EROFS);
+	CHECK_EQ(live_try_symlink(&warm, "x", "new"), -EROFS);
+	CHECK_EQ(live_try_write(&warm, "d/f", 0, "x", 1), -EROFS);
+	CHECK_EQ(live_try_truncate(&warm, "d/f", 0), -EROFS);
+	CHECK_EQ(live_try_unlink(&warm, "d/f"), -EROFS);
+	CHECK_EQ(live_try_rmdir(&warm, "d"), -EROFS);
+	CHECK_EQ(live_try_rename(&warm, "a", "c", 0), -EROFS);
+	CHECK_EQ(live_try_link(&warm, "a", "c"), -EROFS);
+	CHECK_EQ(layer_make_nameless(warm.l, &call, LAYER_ROOT, 0600, &found, NULL), -EROFS);
+	CHECK_EQ(layer_setattr(warm.l, &call, f, &st, LAYER_SET_MTIME, &st, NULL), -EROFS);
+	CHECK_EQ(layer_allocate(warm.l, &call, f, 0, 0, 10, NULL), -EROFS);
+	CHECK_EQ(layer_setxattr(warm.l, &call, f, "user.x", "x", 1, 0, NULL), -EROFS);
+	CHECK_EQ(layer_copy(warm.l, &call, f, 0, f, 10, 1, NULL), -EROFS);
+	CHECK_EQ(layer_sync(warm.l, NULL), 0);
 	live_persist(&v);
 	layers_stats(v.layers, &stats);
 	CHECK_EQ(stats.dirty, 0);
-	CHECK(live_has(&spare, "d/f", "hello"));
-	live_drop(&spare, f);
-	layer_discard(spare.l);
+	CHECK(live_has(&warm, "d/f", "hello"));
+	live_drop(&warm, f);
+	layer_discard(warm.l);
 }
 
-TEST(an_adopted_spare_is_the_clone_with_what_is_known_of_it)
+TEST(an_adopted_warm_clone_is_the_clone_with_what_is_known_of_it)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill(&v, "adopted");
-	struct live spare = open_spare(&v, &root);
-	const uint64_t f = live_hold(&spare, "d/f");
+	struct live warm = open_warm(&v, &root);
+	const uint64_t f = live_hold(&warm, "d/f");
 	struct layer_usage usage;
 	struct err err = { 0 };
 	struct layer *again;
 
 	put_clone(&v, "second", &root);
-	CHECK_OK(layer_adopt(spare.l, "second", &err), &err);
-	CHECK_STR(layer_name(spare.l), "second");
-	layer_usage(spare.l, &usage);
+	CHECK_OK(layer_adopt(warm.l, "second", &err), &err);
+	CHECK_STR(layer_name(warm.l), "second");
+	layer_usage(warm.l, &usage);
 	CHECK_EQ(usage.quota, 1 << 20);
-	CHECK_EQ(live_hold(&spare, "d/f"), f);
+	CHECK_EQ(live_hold(&warm, "d/f"), f);
 	CHECK_EQ(layer_open(v.layers, "second", &again, &err), -EBUSY);
-	CHECK_EQ(live_try_write(&spare, "d/f", 0, "HELLO", 5), 0);
-	live_put(&spare, "new", "made here");
-	CHECK(live_stat(&spare, "new").st_ino > live_stat(&v, "d/f").st_ino);
-	live_drop(&spare, f);
-	live_drop(&spare, f);
-	CHECK_OK(layer_close(spare.l, &err), &err);
+	CHECK_EQ(live_try_write(&warm, "d/f", 0, "HELLO", 5), 0);
+	live_put(&warm, "new", "made here");
+	CHECK(live_stat(&warm, "new").st_ino > live_stat(&v, "d/f").st_ino);
+	live_drop(&warm, f);
+	live_drop(&warm, f);
+	CHECK_OK(layer_close(warm.l, &err), &err);
 
-	CHECK_OK(layer_open(v.layers, "second", &spare.l, &err), &err);
-	CHECK(live_has(&spare, "d/f", "HELLO") && live_has(&spare, "new", "made here"));
+	CHECK_OK(layer_open(v.layers, "second", &warm.l, &err), &err);
+	CHECK(live_has(&warm, "d/f", "HELLO") && live_has(&warm, "new", "made here"));
 	CHECK(live_has(&v, "d/f", "hello"));
-	layer_discard(spare.l);
+	layer_discard(warm.l);
 	stock_check_clean(v.store);
 }
 
@@ -122,30 +122,30 @@ TEST(a_clone_that_is_another_or_open_is_not_adopted)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill(&v, "other");
-	struct live spare = open_spare(&v, &root);
+	struct live warm = open_warm(&v, &root);
 	struct err err = { 0 };
 	struct object_id later;
 
-	CHECK_EQ(layer_adopt(spare.l, "nobody", &err), -ENOENT);
+	CHECK_EQ(layer_adopt(warm.l, "nobody", &err), -ENOENT);
 	CHECK_HAS(err.msg, "nobody");
-	CHECK_EQ(layer_adopt(spare.l, "work", &err), -EBUSY);
+	CHECK_EQ(layer_adopt(warm.l, "work", &err), -EBUSY);
 	live_put(&v, "d/f", "later");
 	later = save(&v, "later");
 	put_clone(&v, "second", &later);
-	CHECK_EQ(layer_adopt(spare.l, "second", &err), -ESTALE);
-	CHECK_EQ(live_try_make(&spare, "new", S_IFREG | 0644), -EROFS);
-	CHECK(live_has(&spare, "d/f", "hello"));
+	CHECK_EQ(layer_adopt(warm.l, "second", &err), -ESTALE);
+	CHECK_EQ(live_try_make(&warm, "new", S_IFREG | 0644), -EROFS);
+	CHECK(live_has(&warm, "d/f", "hello"));
 
 	put_clone(&v, "second", &root);
-	CHECK_OK(layer_adopt(spare.l, "second", &err), &err);
-	layer_discard(spare.l);
+	CHECK_OK(layer_adopt(warm.l, "second", &err), &err);
+	layer_discard(warm.l);
 }
 
-TEST(several_spares_of_one_root_do_not_know_each_other)
+TEST(several_warm_clones_of_one_root_do_not_know_each_other)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill(&v, "several");
-	struct live a = open_spare(&v, &root), b = open_spare(&v, &root);
+	struct live a = open_warm(&v, &root), b = open_warm(&v, &root);
 	struct err err = { 0 };
 
 	put_clone(&v, "first", &root);
@@ -159,11 +159,11 @@ TEST(several_spares_of_one_root_do_not_know_each_other)
 	layer_discard(b.l);
 }
 
-TEST(a_gc_leaves_the_root_of_a_spare_until_that_is_gone)
+TEST(a_gc_leaves_the_root_of_a_warm_clone_until_that_is_gone)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill(&v, "gc");
-	struct live spare = open_spare(&v, &root);
+	struct live warm = open_warm(&v, &root);
 	struct err err = { 0 };
 	uint64_t rows;
 
@@ -172,16 +172,16 @@ TEST(a_gc_leaves_the_root_of_a_spare_until_that_is_gone)
 	stock_drop(v.store, "base");
 	stock_gc(v.store);
 	rows = stock_rows(v.store);
-	CHECK(live_has(&spare, "d/f", "hello"));
+	CHECK(live_has(&warm, "d/f", "hello"));
 
 	put_clone(&v, "second", &root);
-	CHECK_OK(layer_adopt(spare.l, "second", &err), &err);
+	CHECK_OK(layer_adopt(warm.l, "second", &err), &err);
 	stock_gc(v.store);
 	CHECK_EQ(stock_rows(v.store), rows);
-	CHECK_OK(layer_close(spare.l, &err), &err);
+	CHECK_OK(layer_close(warm.l, &err), &err);
 	stock_check_clean(v.store);
 
-	spare = open_spare(&v, &root);
+	warm = open_warm(&v, &root);
 	{
 		CLEANUP(batch_end_p) struct batch *b = stock_begin(v.store);
 
@@ -190,7 +190,7 @@ TEST(a_gc_leaves_the_root_of_a_spare_until_that_is_gone)
 	}
 	stock_gc(v.store);
 	CHECK_EQ(stock_rows(v.store), rows);
-	layer_discard(spare.l);
+	layer_discard(warm.l);
 	stock_gc(v.store);
 	CHECK(stock_rows(v.store) < rows);
 }
@@ -242,14 +242,14 @@ static struct object_id fill_many(struct live *v, const char *name)
 
 static struct live open_known(struct live *v, const struct object_id *root)
 {
-	struct live spare = open_spare(v, root);
+	struct live warm = open_warm(v, root);
 	char path[32];
 
 	for (int i = 0; i < MANY; i++) {
 		snprintf(path, sizeof(path), "%d", i);
-		live_hold(&spare, path);
+		live_hold(&warm, path);
 	}
-	return spare;
+	return warm;
 }
 
 static uint64_t count_nodes(struct live *v)
@@ -269,10 +269,10 @@ TEST(the_memory_of_a_large_one_is_freed_after_it_was_closed)
 
 	hold_others(true);
 	for (int i = 0; i < 20; i++) {
-		struct live spare = open_known(&v, &root);
+		struct live warm = open_known(&v, &root);
 
 		CHECK(count_nodes(&v) >= own + MANY);
-		layer_discard(spare.l);
+		layer_discard(warm.l);
 		CHECK(count_nodes(&v) <= own + MANY + 2); /* and not of two of them */
 	}
 	CHECK(count_nodes(&v) >= own + MANY);
@@ -286,7 +286,7 @@ TEST(what_a_large_one_pinned_is_free_when_it_was_closed)
 {
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill_many(&v, "large-gc");
-	struct live spare = open_known(&v, &root);
+	struct live warm = open_known(&v, &root);
 	uint64_t rows;
 
 	for (int i = 0; i < MANY; i++) {
@@ -300,7 +300,7 @@ TEST(what_a_large_one_pinned_is_free_when_it_was_closed)
 	stock_gc(v.store);
 	rows = stock_rows(v.store);
 	hold_others(true);
-	layer_discard(spare.l);
+	layer_discard(warm.l);
 	stock_gc(v.store);
 	CHECK(stock_rows(v.store) < rows);
 	hold_others(false);
@@ -311,21 +311,21 @@ TEST(a_large_one_that_was_changed_leaves_no_dirty_memory_when_it_was_closed)
 	CLEANUP(live_close) struct live v = { 0 };
 	const struct object_id root = fill_many(&v, "large-dirty");
 	const uint64_t own = count_nodes(&v);
-	struct live spare = open_known(&v, &root);
+	struct live warm = open_known(&v, &root);
 	struct layers_stats stats;
 	struct err err = { 0 };
 
 	put_clone(&v, "second", &root);
-	CHECK_OK(layer_adopt(spare.l, "second", &err), &err);
-	live_put(&spare, "7", "dirty");
+	CHECK_OK(layer_adopt(warm.l, "second", &err), &err);
+	live_put(&warm, "7", "dirty");
 	layers_stats(v.layers, &stats);
 	CHECK(stats.dirty > 0);
 	hold_others(true);
-	layer_discard(spare.l);
+	layer_discard(warm.l);
 	layers_stats(v.layers, &stats);
 	CHECK_EQ(stats.dirty, 0);
 	CHECK_EQ(stats.nodes, own);
 	hold_others(false);
 }
 
-TEST_MAIN("layer-spare")
+TEST_MAIN("layer-warm")

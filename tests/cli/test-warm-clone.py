@@ -1,4 +1,4 @@
-"""The spare clone: warm before somebody asks, given to who clones the same, gone without a trace."""
+"""The warm clone: warm before somebody asks, given to who clones the same, gone without a trace."""
 
 import contextlib
 import os
@@ -14,19 +14,19 @@ from snaptest import SNAP, Skip, World, gone, main, needs_fuse, sanitizer, test
 NOBODY = 65534
 
 
-def needs_spare():
-    """Why there is no spare clone here, if so."""
+def needs_warm_clone():
+    """Why there is no warm clone here, if so."""
     if os.geteuid() != 0:
-        raise Skip("only root has a spare clone")
+        raise Skip("only root has a warm clone")
     needs_fuse()
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:") and int(line.split()[1]) < 600 << 10:
-            raise Skip("there is too little memory for a spare clone")
+            raise Skip("there is too little memory for a warm clone")
 
 
-def spare_test(fn):
+def warm_test(fn):
     def run(w):
-        needs_spare()
+        needs_warm_clone()
         try:
             fn(w)
         finally:
@@ -49,7 +49,7 @@ def daemon(w):
 
 
 def ready(w):
-    """Wait until there is a spare whose names are known."""
+    """Wait until there is a warm clone whose names are known."""
     wait_for(lambda: daemon(w)["spare"] in ("ready", "warm"))
 
 
@@ -64,7 +64,7 @@ def warm(w):
 
 
 def clone(w, *args, **more):
-    """A clone; its path, and whether it was the spare."""
+    """A clone; its path, and whether it was the warm clone."""
     before = daemon(w)
     got = w.ok("clone", "--json", *args, **more).json("snap.clone/1")
     taken = daemon(w)["spares_taken"] - (before["spares_taken"] if before else 0)
@@ -113,8 +113,8 @@ def fill(w):
 
 # --- given out ------------------------------------------------------------------------------
 
-@spare_test
-def the_next_clone_of_the_same_state_is_the_spare_and_shows_it(w: World):
+@warm_test
+def the_next_clone_of_the_same_state_is_the_warm_one_and_shows_it(w: World):
     fill(w)
     first, taken = clone(w, "-n", "first")
     assert taken == 0, "there was none yet"
@@ -146,7 +146,7 @@ def content(path):
     os.close(fd)
 
 
-@spare_test
+@warm_test
 def of_a_warm_one_the_kernel_knows_names_attributes_and_contents(w: World):
     for i in range(4):
         (w.project / f"dir{i}").mkdir()
@@ -167,7 +167,7 @@ def of_a_warm_one_the_kernel_knows_names_attributes_and_contents(w: World):
         assert count < len(files) / 4, f"{count} requests for {len(files)} files: {what}"
 
 
-@spare_test
+@warm_test
 def what_is_done_in_it_is_kept_like_in_any_other(w: World):
     w.ok("clone", "-n", "first")
     ready(w)
@@ -196,7 +196,7 @@ def what_is_done_in_it_is_kept_like_in_any_other(w: World):
     w.ok("check")
 
 
-@spare_test
+@warm_test
 def it_can_be_removed_at_once(w: World):
     w.ok("clone", "-n", "first")
     for _ in range(3):
@@ -207,7 +207,7 @@ def it_can_be_removed_at_once(w: World):
         assert not path.exists()
 
 
-@spare_test
+@warm_test
 def one_that_is_not_all_warm_is_given_too_and_its_walker_ends(w: World):
     fill(w)
     w.ok("clone", "-n", "first")
@@ -239,7 +239,7 @@ def state(pid):
         return None
 
 
-@spare_test
+@warm_test
 def who_promotes_has_the_processors_and_it_gets_warm_afterwards(w: World):
     fill(w)
     first, _ = clone(w, "-n", "first")
@@ -254,8 +254,8 @@ def who_promotes_has_the_processors_and_it_gets_warm_afterwards(w: World):
     assert (w.project / "README.md").read_text() == "promoted"
 
 
-@spare_test
-def of_many_made_at_once_one_is_the_spare(w: World):
+@warm_test
+def of_many_made_at_once_one_is_the_warm_one(w: World):
     w.ok("clone", "-n", "first")
     ready(w)
     w.ok("clone", "-n", "some", "--count", "3")
@@ -268,7 +268,7 @@ def of_many_made_at_once_one_is_the_spare(w: World):
             for i in (1, 2, 3)] == ["1", "2", "3"]
 
 
-@spare_test
+@warm_test
 def who_comes_at_the_same_time_gets_another(w: World):
     w.ok("clone", "-n", "first")
     ready(w)
@@ -288,7 +288,7 @@ def who_comes_at_the_same_time_gets_another(w: World):
 
 # --- of what --------------------------------------------------------------------------------
 
-@spare_test
+@warm_test
 def one_of_an_older_state_is_not_given(w: World):
     w.ok("clone", "-n", "first")
     ready(w)
@@ -303,7 +303,7 @@ def one_of_an_older_state_is_not_given(w: World):
     assert taken == 0 and (path / "README.md").read_text() == "first\n"
 
 
-@spare_test
+@warm_test
 def a_snapshot_of_the_project_renews_it(w: World):
     w.take()
     assert daemon(w)["spare"] == "none", "nobody clones here"
@@ -316,7 +316,7 @@ def a_snapshot_of_the_project_renews_it(w: World):
     assert taken == 1 and (path / "README.md").read_text() == "second\n"
 
 
-@spare_test
+@warm_test
 def a_clone_of_a_clone_has_one_too(w: World):
     first, _ = clone(w, "-n", "first")
     (first / "README.md").write_text("in the first\n")
@@ -328,7 +328,7 @@ def a_clone_of_a_clone_has_one_too(w: World):
 
 # --- gone -----------------------------------------------------------------------------------
 
-@spare_test
+@warm_test
 def stop_leaves_neither_process_nor_mount(w: World):
     fill(w)
     w.ok("clone", "-n", "first")
@@ -344,7 +344,7 @@ def stop_leaves_neither_process_nor_mount(w: World):
     assert w.ok("start").err == b"", "that was no crash"
 
 
-@spare_test
+@warm_test
 def it_does_not_keep_the_daemon(w: World):
     env = {"SNAPCOW_IDLE_S": "3"}
     w.ok("clone", "-n", "first", env=env)
@@ -355,7 +355,7 @@ def it_does_not_keep_the_daemon(w: World):
     assert processes_on(w) == [] and w.ok("start").err == b""
 
 
-@spare_test
+@warm_test
 def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
     fill(w)
     w.ok("clone", "-n", "first")
@@ -371,7 +371,7 @@ def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
     w.ok("check")
 
 
-@spare_test
+@warm_test
 def a_walker_that_is_killed_does_no_harm(w: World):
     fill(w)
     w.ok("clone", "-n", "first")
@@ -382,14 +382,14 @@ def a_walker_that_is_killed_does_no_harm(w: World):
     assert taken == 1 and tree(path) == tree(w.project)
 
 
-@spare_test
+@warm_test
 def nobody_starts_a_walker_by_its_name(w: World):
     done = subprocess.run(["cowfsd-walk"], executable=SNAP, env=w.env, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 2 and b"error: " in done.stderr, done
 
 
-@spare_test
+@warm_test
 def nothing_of_it_leaks(w: World):
     env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
     w.ok("start", env=env)
@@ -402,7 +402,7 @@ def nothing_of_it_leaks(w: World):
 
 # --- beside others --------------------------------------------------------------------------
 
-@spare_test
+@warm_test
 def a_gc_leaves_it_whole_while_its_snapshot_is_there(w: World):
     fill(w)
     w.ok("clone", "-n", "first")
@@ -415,8 +415,8 @@ def a_gc_leaves_it_whole_while_its_snapshot_is_there(w: World):
     w.ok("check")
 
 
-@spare_test
-def a_gc_frees_what_only_a_spare_holds(w: World):
+@warm_test
+def a_gc_frees_what_only_a_warm_clone_holds(w: World):
     first, _ = clone(w, "-n", "first")
     (first / "large").write_bytes(os.urandom(1 << 20))
     w.ok("clone", "-n", "second", "--from", "first")
@@ -429,7 +429,7 @@ def a_gc_frees_what_only_a_spare_holds(w: World):
     w.ok("check")
 
 
-@spare_test
+@warm_test
 def an_ordinary_user_has_none_and_does_not_miss_it(w: World):
     program = w.top / "snapcow"
     program.write_bytes(SNAP.read_bytes())

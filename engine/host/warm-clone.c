@@ -1,8 +1,8 @@
 /*
- * One thread makes spares, waits for their walkers and gives spares up.  A walker is reaped
+ * One thread makes warm clones, waits for their walkers and gives them up.  A walker is reaped
  * with the lock held, so who holds it and sees one may end it.
  */
-#include "engine/host/spare-i.h"
+#include "engine/host/warm-clone-i.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +31,7 @@
 #define FILE_COST   4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
 #define MEMORY_MIN  ((uint64_t)512 << 20) /* that must be left */
 
-/* What there should be a spare of. */
+/* What there should be a warm clone of. */
 struct wish {
 	bool open; /* not fulfilled yet */
 	struct catalog_id snapshot, project;
@@ -39,7 +39,7 @@ struct wish {
 	uint64_t files;
 };
 
-struct spare {
+struct warm_clone {
 	struct host *host;
 
 	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
@@ -94,7 +94,7 @@ static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 }
 
 /* lock held */
-static void end_walker(struct spare *s)
+static void end_walker(struct warm_clone *s)
 {
 	if (s->walker == 0)
 		return;
@@ -104,7 +104,7 @@ static void end_walker(struct spare *s)
 }
 
 /* lock held, but while it waits */
-static void await_walker(struct spare *s)
+static void await_walker(struct warm_clone *s)
 {
 	const pid_t walker = s->walker;
 	siginfo_t info;
@@ -118,7 +118,7 @@ static void await_walker(struct spare *s)
 	waitpid(walker, &status, 0);
 	s->walker = 0;
 	if (s->layer && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		log_debug("the spare clone is %s after %llu ms", s->walks == 0 ? "ready" : "warm",
+		log_debug("the warm clone is %s after %llu ms", s->walks == 0 ? "ready" : "warm",
 			  (unsigned long long)(engine_clock_ms() - s->made));
 		if (s->walks++ == 0 && !s->ending && !s->wish.open)
 			IGNORE_RESULT(
@@ -130,19 +130,20 @@ static void await_walker(struct spare *s)
 
 /* --- making and dropping ---------------------------------------------------------------- */
 
-void spare_drop(struct layer *layer, struct mount *mount)
+void warm_clone_drop(struct layer *layer, struct mount *mount)
 {
 	struct err err = { 0 };
 
 	if (mount && mount_close(mount, true, &err) < 0) {
 		/* Somebody still works with the layer: both must stay. */
-		log_warn("a spare clone: %s, continuing", err.msg);
+		log_warn("a warm clone: %s, continuing", err.msg);
 		return;
 	}
 	layer_discard(layer);
 }
 
-static int mount_spare(struct host *h, struct layer *layer, struct mount **ret, struct err *err)
+static int mount_warm_clone(struct host *h, struct layer *layer, struct mount **ret,
+			    struct err *err)
 {
 	const struct mount_options options = { .source = "snapcow", .others = host_for_others() };
 
@@ -158,7 +159,7 @@ static int open_layer(struct host *h, const struct wish *w, struct layer **ret, 
 
 	r = host_serve(h, err);
 	if (r >= 0)
-		r = layer_open_spare(h->layers, &w->root, &layer, err);
+		r = layer_open_warm(h->layers, &w->root, &layer, err);
 	if (r >= 0)
 		r = snapshot_get(h->store, &w->snapshot, &named, err);
 	if (r >= 0)
@@ -179,11 +180,11 @@ static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
 		return err_set(err, -ENOMEM, "memory is short");
 	r = open_layer(h, w, &layer, err);
 	if (r >= 0)
-		r = mount_spare(h, layer, &mount, err);
+		r = mount_warm_clone(h, layer, &mount, err);
 	if (r >= 0)
 		r = start_walker(h->dir, mount_fd(mount), false, ret_walker);
 	if (r < 0) {
-		spare_drop(layer, mount);
+		warm_clone_drop(layer, mount);
 		return r;
 	}
 	*ret_layer = layer;
@@ -192,7 +193,7 @@ static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
 }
 
 /* lock held, but while it closes it */
-static void give_up(struct spare *s)
+static void give_up(struct warm_clone *s)
 {
 	struct layer *layer = TAKE_PTR(s->layer);
 	struct mount *mount = TAKE_PTR(s->mount);
@@ -200,12 +201,12 @@ static void give_up(struct spare *s)
 	if (!layer)
 		return;
 	pthread_mutex_unlock(&s->lock);
-	spare_drop(layer, mount);
+	warm_clone_drop(layer, mount);
 	pthread_mutex_lock(&s->lock);
 }
 
 /* lock held, but while it works */
-static void fulfil(struct spare *s)
+static void fulfil(struct warm_clone *s)
 {
 	const struct wish w = s->wish;
 	struct layer *layer = NULL;
@@ -221,7 +222,7 @@ static void fulfil(struct spare *s)
 	pthread_mutex_lock(&s->lock);
 	if (r < 0) {
 		s->hopeless |= r == -ENOTSUP;
-		log_debug("no spare clone: %s", err.code == r ? err.msg : strerror(-r));
+		log_debug("no warm clone: %s", err.code == r ? err.msg : strerror(-r));
 		return;
 	}
 	s->layer = layer;
@@ -241,7 +242,7 @@ static void fulfil(struct spare *s)
 /* --- the thread ------------------------------------------------------------------------- */
 
 /* lock held.  False if the time is over. */
-static bool wait_until(struct spare *s, uint64_t ms)
+static bool wait_until(struct warm_clone *s, uint64_t ms)
 {
 	const struct timespec until = {
 		.tv_sec = (time_t)(ms / 1000),
@@ -263,7 +264,7 @@ static uint64_t cpu_ms(void)
  * Whoever got a clone just now is about to use it, and a walk at the same time would make both
  * slow.  lock held; returns when there is little to do, or to be looked at.
  */
-static void wait_for_quiet(struct spare *s)
+static void wait_for_quiet(struct warm_clone *s)
 {
 	const uint64_t patience = engine_clock_ms() + PATIENCE_MS;
 	uint64_t used, until;
@@ -279,7 +280,7 @@ static void wait_for_quiet(struct spare *s)
 }
 
 /* lock held, but while it waits */
-static void walk_on(struct spare *s)
+static void walk_on(struct warm_clone *s)
 {
 	wait_for_quiet(s);
 	if (s->ending || s->wish.open || !s->layer)
@@ -289,9 +290,9 @@ static void walk_on(struct spare *s)
 		      "then it is as warm as it was");
 }
 
-static void *spare_run(void *arg)
+static void *warm_clone_run(void *arg)
 {
-	struct spare *s = arg;
+	struct warm_clone *s = arg;
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->ending) {
@@ -308,7 +309,7 @@ static void *spare_run(void *arg)
 		} else if (engine_clock_ms() < s->made + KEEP_MS) {
 			wait_until(s, s->made + KEEP_MS);
 		} else {
-			log_debug("nobody wanted the spare clone");
+			log_debug("nobody wanted the warm clone");
 			give_up(s);
 		}
 	}
@@ -321,9 +322,9 @@ static void *spare_run(void *arg)
 
 /* --- what others want of it ------------------------------------------------------------- */
 
-int spare_new(struct host *h, struct spare **ret, struct err *err)
+int warm_clone_new(struct host *h, struct warm_clone **ret, struct err *err)
 {
-	struct spare *s = calloc(1, sizeof(*s));
+	struct warm_clone *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return err_nomem(err);
@@ -334,7 +335,7 @@ int spare_new(struct host *h, struct spare **ret, struct err *err)
 	return 0;
 }
 
-void spare_end(struct spare *s)
+void warm_clone_end(struct warm_clone *s)
 {
 	bool started;
 
@@ -349,11 +350,11 @@ void spare_end(struct spare *s)
 		pthread_join(s->thread, NULL);
 }
 
-void spare_free(struct spare *s)
+void warm_clone_free(struct warm_clone *s)
 {
 	if (!s)
 		return;
-	spare_end(s);
+	warm_clone_end(s);
 	assert(!s->layer);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
@@ -361,14 +362,14 @@ void spare_free(struct spare *s)
 }
 
 /* lock held */
-static void start(struct spare *s)
+static void start(struct warm_clone *s)
 {
-	if (!s->started && pthread_create(&s->thread, NULL, spare_run, s) == 0)
+	if (!s->started && pthread_create(&s->thread, NULL, warm_clone_run, s) == 0)
 		s->started = true;
 }
 
 /* lock held */
-static void want(struct spare *s, const struct snapshot *base)
+static void want(struct warm_clone *s, const struct snapshot *base)
 {
 	const bool there =
 	    s->layer && object_id_equal(&s->root, &base->root) && !mount_ended(s->mount);
@@ -386,7 +387,7 @@ static void want(struct spare *s, const struct snapshot *base)
 	pthread_cond_broadcast(&s->changed);
 }
 
-void spare_follow(struct spare *s, const struct snapshot *base)
+void warm_clone_follow(struct warm_clone *s, const struct snapshot *base)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->ending && !s->hopeless)
@@ -394,7 +395,7 @@ void spare_follow(struct spare *s, const struct snapshot *base)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void spare_renew(struct spare *s, const struct snapshot *newest)
+void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->ending && !s->hopeless && catalog_id_same(&s->wish.project, &newest->project))
@@ -402,7 +403,7 @@ void spare_renew(struct spare *s, const struct snapshot *newest)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void spare_rest(struct spare *s)
+void warm_clone_rest(struct warm_clone *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->rests++;
@@ -411,7 +412,7 @@ void spare_rest(struct spare *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void spare_rested(struct spare *s)
+void warm_clone_rested(struct warm_clone *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->rests--;
@@ -419,7 +420,7 @@ void spare_rested(struct spare *s)
 }
 
 /* lock held, but while it waits for the walker */
-static bool take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
+static bool take(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
 		 struct mount **ret_mount)
 {
 	bool found;
@@ -439,8 +440,8 @@ static bool take(struct spare *s, const struct object_id *root, struct layer **r
 	return found;
 }
 
-bool spare_take(struct spare *s, const struct object_id *root, struct layer **ret_layer,
-		struct mount **ret_mount)
+bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
+		     struct mount **ret_mount)
 {
 	bool found;
 
@@ -452,7 +453,7 @@ bool spare_take(struct spare *s, const struct object_id *root, struct layer **re
 	return found;
 }
 
-void spare_let_go(struct spare *s)
+void warm_clone_let_go(struct warm_clone *s)
 {
 	CLEANUP(snapshot_done) struct snapshot named = { 0 };
 	struct catalog_id snapshot;
@@ -472,18 +473,18 @@ void spare_let_go(struct spare *s)
 	found = take(s, &root, &layer, &mount);
 	pthread_mutex_unlock(&s->lock);
 	if (found)
-		spare_drop(layer, mount);
+		warm_clone_drop(layer, mount);
 }
 
-void spare_news(struct spare *s, struct spare_news *ret)
+void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->wish.open || !s->layer)
-		ret->state = SPARE_NONE;
+		ret->state = WARM_CLONE_NONE;
 	else if (s->walks == 0)
-		ret->state = s->walker != 0 || s->cut ? SPARE_WARMING : SPARE_READY;
+		ret->state = s->walker != 0 || s->cut ? WARM_CLONE_WARMING : WARM_CLONE_READY;
 	else
-		ret->state = s->walks == 1 ? SPARE_READY : SPARE_WARM;
+		ret->state = s->walks == 1 ? WARM_CLONE_READY : WARM_CLONE_WARM;
 	ret->taken = s->taken;
 	pthread_mutex_unlock(&s->lock);
 }
