@@ -34,6 +34,7 @@ static int print_json(const struct invocation *inv, const struct engine_stats *s
 	json_set_uint(j, "objects", s->objects);
 	json_set_uint(j, "disk", s->disk);
 	json_set_uint(j, "free", s->free);
+	json_set_uint(j, "limit", s->limit);
 	list = json_set_array(j, "per_clone");
 	for (size_t i = 0; i < s->n_shares; i++) {
 		const struct engine_share *of = &s->shares[i];
@@ -100,6 +101,9 @@ static void print_human(const struct invocation *inv, const struct engine_stats 
 		 size_format(s->free, size));
 	print_row(inv, "disk", size_format(s->disk, size),
 		  s->free > 0 ? note : "the store's files");
+	if (s->limit > 0)
+		print_row(inv, "limit", size_format(s->limit, size),
+			  "what they may take (store.limit)");
 	print_row(inv, "chunks", out_count(s->chunks, count), "pieces of file content");
 	print_row(inv, "objects", out_count(s->objects, count),
 		  "directories, lists of chunks, attributes");

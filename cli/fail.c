@@ -28,7 +28,7 @@ static const struct kind kinds[] = {
 	{ -ENXIO, CMD_NOT_FOUND, "E_NO_PROJECT", "init" },
 	{ -ESTALE, CMD_STALE, "E_STALE", NULL },
 	{ -ECANCELED, CMD_REFUSED, "E_REFUSED", NULL },
-	{ -EDQUOT, CMD_LIMIT, "E_LIMIT", NULL },
+	{ -EDQUOT, CMD_LIMIT, "E_LIMIT", "gc" },
 	{ -EBUSY, CMD_BUSY, "E_BUSY", NULL },
 	{ -EBADMSG, CMD_DAMAGED, "E_DAMAGED", "check" },
 	{ -ENOTSUP, CMD_LACKING, "E_MISSING", "doctor" },

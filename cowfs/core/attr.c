@@ -101,8 +101,19 @@ int layer_setattr(struct layer *l, const struct layer_call *call, uint64_t node,
 	return r;
 }
 
+static void narrow(struct statvfs *st, uint64_t all, uint64_t left)
+{
+	const fsblkcnt_t blocks = left / st->f_frsize;
+
+	if (all / st->f_frsize < st->f_blocks)
+		st->f_blocks = all / st->f_frsize;
+	st->f_bfree = blocks < st->f_bfree ? blocks : st->f_bfree;
+	st->f_bavail = blocks < st->f_bavail ? blocks : st->f_bavail;
+}
+
 int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 {
+	struct store *s = layers_store(l->all);
 	uint64_t quota, used;
 	int r;
 
@@ -114,14 +125,10 @@ int layer_statfs(struct layer *l, struct statvfs *ret, struct err *err)
 	used = layer_charged(l);
 	pthread_mutex_unlock(&l->lock);
 	ret->f_namemax = TREE_NAME_LEN_MAX;
-	if (quota > 0) {
-		const fsblkcnt_t all = quota / ret->f_frsize;
-		const fsblkcnt_t left = used < quota ? (quota - used) / ret->f_frsize : 0;
-
-		ret->f_blocks = all;
-		ret->f_bfree = left < ret->f_bfree ? left : ret->f_bfree;
-		ret->f_bavail = left < ret->f_bavail ? left : ret->f_bavail;
-	}
+	if (store_limit(s) > 0)
+		narrow(ret, store_limit(s), store_limit_left(s));
+	if (quota > 0)
+		narrow(ret, quota, used < quota ? quota - used : 0);
 	return 0;
 }
 

@@ -90,6 +90,8 @@ bool layers_load_quickly(struct layers *ls)
 void layers_count_persist(struct layers *ls)
 {
 	ls->persists++;
+	/* What was dirty is on the disk now: the next writer looks how much that has left. */
+	ls->room_at = 0;
 }
 
 void layers_count_wait(struct layers *ls)
@@ -188,20 +190,38 @@ static uint64_t room_min(const struct layers *ls, const struct statvfs *st)
 	return part < ls->options.room_min ? part : ls->options.room_min;
 }
 
+/* Of a limit, at least so much is for metadata, for pages that are not full, and for gc. */
+#define LIMIT_PART_MIN (8 * MIB)
+
+/* What the store's own limit leaves, less a twentieth of it for those. */
+static int64_t limit_left(const struct layers *ls)
+{
+	const uint64_t left = store_limit_left(ls->store);
+	uint64_t part = store_limit(ls->store) / 20;
+
+	if (left > INT64_MAX / 2)
+		return INT64_MAX / 2;
+	if (part > ls->options.room_min)
+		part = ls->options.room_min;
+	return (int64_t)left - (int64_t)(part > LIMIT_PART_MIN ? part : LIMIT_PART_MIN);
+}
+
 /*
  * Dirty bytes have their place reserved, so that what was accepted can be persisted: once in a
  * log, and once more where the log is moved to.
  */
 void layers_look_at_disk(struct layers *ls)
 {
+	const int64_t limit = limit_left(ls);
 	struct statvfs st;
 	int64_t left;
 
 	ls->room_at = layers_clock();
 	if (layers_statvfs(ls, &st) < 0)
 		return;
-	left = (int64_t)((uint64_t)st.f_bavail * st.f_frsize) -
-	       (int64_t)(room_min(ls, &st) + store_log_bytes(ls->store)) -
+	left = (int64_t)((uint64_t)st.f_bavail * st.f_frsize) - (int64_t)room_min(ls, &st);
+	ls->over_limit = limit < left;
+	left = (limit < left ? limit : left) - (int64_t)store_log_bytes(ls->store) -
 	       2 * (ls->dirty + (int64_t)LAYER_IO_MAX);
 	ls->tight = left < 0;
 	/* A quarter of what is left may come before the next look. */
@@ -255,7 +275,7 @@ int layers_wait_room(struct layers *ls, struct layer *l)
 		if (ls->rounds < until)
 			continue;
 		if (ls->persists == seen && (ls->tight || is_full(l)))
-			r = l->failed < 0 ? l->failed : -ENOSPC;
+			r = l->failed < 0 && l->failed != -EDQUOT ? l->failed : -ENOSPC;
 		seen = ls->persists;
 		until = ls->rounds + 2;
 	}

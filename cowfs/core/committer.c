@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/size.h"
 #include "base/sys.h"
 #include "cowfs/core/layers-i.h"
 #include "cowfs/core/persist-i.h"
@@ -57,8 +58,25 @@ static struct layer *next_due(struct layers *ls, uint64_t round, int64_t *ret_wa
 	return NULL;
 }
 
+/* Once, until there is room again. */
+static void tell_tightness(struct layers *ls)
+{
+	char limit[SIZE_TEXT_MAX];
+
+	if (ls->tight && !ls->tightness_told && ls->over_limit)
+		log_warn("the store has reached its limit of %s ('store.limit' in config.yaml): "
+			 "writes in clones fail until something is removed",
+			 size_format(store_limit(ls->store), limit));
+	else if (ls->tight && !ls->tightness_told)
+		log_warn("the disk of the store is nearly full: writes in clones fail until "
+			 "something is removed");
+	else if (!ls->tight && ls->tightness_told)
+		log_info("there is room for writes again");
+	ls->tightness_told = ls->tight;
+}
+
 /* Deleting makes room only once what was deleted is swept and the logs are moved. */
-static void make_room(struct layers *ls)
+static void find_room(struct layers *ls)
 {
 	struct gc_progress progress;
 	struct err err = { 0 };
@@ -77,6 +95,12 @@ static void make_room(struct layers *ls)
 	else if (store_checkpoint(ls->store, &err) < 0)
 		log_debug("%s, continuing", err.msg);
 	layers_look_at_disk(ls);
+}
+
+static void make_room(struct layers *ls)
+{
+	find_room(ls);
+	tell_tightness(ls);
 }
 
 static void commit_layer(struct layer *l)

@@ -42,9 +42,11 @@ struct layers {
 	_Atomic int64_t room_at;    /* ms */
 	_Atomic int64_t room_until; /* dirty bytes that are no cause for another look */
 	_Atomic bool tight;
+	_Atomic bool over_limit;      /* by the store's own limit rather than by the disk */
 	_Atomic uint64_t hopeless_at; /* persists when nothing could be done about it */
-	uint64_t swept_at; /* persists and removals at the last gc of ours; the committer's own */
-	int64_t worked_at; /* ms, when it last persisted something; its own too */
+	uint64_t swept_at;   /* persists and removals at the last gc of ours; the committer's own */
+	int64_t worked_at;   /* ms, when it last persisted something; its own too */
+	bool tightness_told; /* the log has a sentence about it; its own too */
 
 	_Atomic uint64_t appended;      /* by all layers, since the last gc of ours (sweep.c) */
 	_Atomic int64_t appended_at;    /* ms, the last time */

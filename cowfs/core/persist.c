@@ -146,5 +146,6 @@ int layer_sync(struct layer *l, struct err *err)
 		layer_end_turn(l);
 	}
 	pthread_mutex_unlock(&l->lock);
-	return r;
+	/* A program knows a full disk; that it is the store's own limit is in the log. */
+	return r == -EDQUOT ? -ENOSPC : r;
 }

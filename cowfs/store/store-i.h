@@ -41,6 +41,7 @@ struct store {
 	struct object_key key;
 
 	_Atomic(struct cache *) cache; /* borrowed; the one that trees are read through, or NULL */
+	_Atomic uint64_t limit;        /* bytes that its files may take; 0: none */
 
 	pthread_mutex_t pool_lock; /* guards idle */
 	struct reader *idle;
@@ -80,8 +81,8 @@ static inline bool store_is_full(int r)
 	return r == -ENOSPC || r == -EDQUOT;
 }
 
-/* Bytes that can still be written where the store lies; UINT64_MAX if nobody knows. */
-uint64_t store_room(const struct store *s);
+/* Bytes that can still be written, by the disk and by the limit; UINT64_MAX if nobody knows. */
+uint64_t store_room(struct store *s);
 
 /* Remove the file that holds room, if there is one.  write_lock held, or still opening. */
 void store_drop_reserve(struct store *s);

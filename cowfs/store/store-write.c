@@ -9,6 +9,9 @@
  *     be moved whatever happens later;
  *   - what is new is refused while there is still room for what may come after it;
  *   - a file without meaning holds a little more, for a disk that somebody else has filled.
+ *
+ * A limit of the store's own (store_set_limit()) is room too, but no cause for a reserve: whoever
+ * removes something may exceed it for a moment.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "cowfs/store/store-i.h"
 
 #define RESERVE_NAME  "reserve"
@@ -25,13 +29,20 @@
 
 /* --- room ------------------------------------------------------------------------------- */
 
-uint64_t store_room(const struct store *s)
+static uint64_t disk_room(const struct store *s)
 {
 	struct statvfs fs;
 
 	if (statvfs(s->path, &fs) < 0 || fs.f_blocks == 0)
 		return UINT64_MAX;
 	return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+uint64_t store_room(struct store *s)
+{
+	const uint64_t disk = disk_room(s), budget = store_limit_left(s);
+
+	return disk < budget ? disk : budget;
 }
 
 static void hold_reserve(struct store *s, uint64_t room)
@@ -72,9 +83,20 @@ static int look_for_room(struct store *s, enum table t, uint64_t bytes, struct e
 		[TABLE_CHUNKS] = (uint64_t)2 << 20,
 	};
 
-	if (bytes == 0 || store_room(s) >= 2 * bytes + left[t])
+	const uint64_t needed = 2 * bytes + left[t];
+	char limit[SIZE_TEXT_MAX];
+
+	if (bytes == 0)
 		return 0;
-	return err_set(err, -ENOSPC, "writing '%s': the disk is full", db_path(s->writer[t]));
+	if (disk_room(s) < needed)
+		return err_set(err, -ENOSPC, "writing '%s': the disk is full",
+			       db_path(s->writer[t]));
+	if (store_limit_left(s) < needed)
+		return err_set(
+		    err, -EDQUOT,
+		    "the store has reached its limit of %s ('store.limit' in config.yaml)",
+		    size_format(s->limit, limit));
+	return 0;
 }
 
 /* --- transactions ----------------------------------------------------------------------- */
@@ -93,7 +115,7 @@ int store_writable(struct store *s, struct err *err)
 
 static int commit(struct store *s, enum table t, bool durable, struct err *err)
 {
-	const uint64_t room = store_room(s);
+	const uint64_t room = disk_room(s);
 	struct db *db = s->writer[t];
 	int r = 0;
 
@@ -159,7 +181,7 @@ int store_write(struct store *s, const struct store_change *c, struct err *err)
 	if (c->table == TABLE_META || c->bytes == 0)
 		store_drop_reserve(s);
 	r = try_write(s, c, err);
-	hold_reserve(s, store_room(s));
+	hold_reserve(s, disk_room(s));
 	return r;
 }
 

@@ -403,6 +403,29 @@ uint64_t store_file_bytes(struct store *s)
 	return sum;
 }
 
+void store_set_limit(struct store *s, uint64_t bytes)
+{
+	s->limit = bytes;
+}
+
+uint64_t store_limit(const struct store *s)
+{
+	return s->limit;
+}
+
+uint64_t store_limit_left(struct store *s)
+{
+	const uint64_t limit = s->limit;
+	uint64_t taken;
+
+	if (limit == 0 || s->mode == STORE_READ)
+		return UINT64_MAX;
+	taken = store_file_bytes(s);
+	for (int t = 0; t < TABLES; t++)
+		taken += size_on_disk(db_path(s->writer[t]), "-wal");
+	return taken < limit ? limit - taken : 0;
+}
+
 int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 {
 	static const char *const sql[TABLES][2] = {

@@ -46,6 +46,18 @@ void store_close(struct store *s);
 DEFINE_CLEANUP(struct store *, store_close)
 
 const char *store_path(const struct store *s);
+
+/*
+ * How many bytes the store's files may take, logs included; 0: as many as the disk has.  A put
+ * that would exceed them fails with -EDQUOT and a sentence; removing never does.  The store must
+ * be open for writing.
+ */
+void store_set_limit(struct store *s, uint64_t bytes);
+uint64_t store_limit(const struct store *s);
+
+/* What is left of the limit; UINT64_MAX if there is none. */
+uint64_t store_limit_left(struct store *s);
+
 const struct object_key *store_key(const struct store *s);
 
 /*

@@ -24,6 +24,7 @@ struct engine_stats {
 	uint64_t chunks, objects;
 	uint64_t disk;               /* what the store's files take */
 	uint64_t free;               /* of that, what holds nothing */
+	uint64_t limit;              /* what they may take, by config.yaml; 0: no limit */
 	struct engine_share *shares; /* owned; one for each clone, by name */
 	size_t n_shares;
 };

@@ -26,6 +26,7 @@
 #include "engine/act/land-i.h"
 #include "engine/act/stage-i.h"
 #include "engine/cowfsd/serve-i.h"
+#include "engine/find/config-i.h"
 #include "engine/wire/control-i.h"
 
 #define IDLE_S       300
@@ -48,6 +49,10 @@ struct daemon {
 	struct host *host;
 	struct server server;
 	uint64_t idle_ms;
+
+	char *config; /* owned; path of config.yaml, or NULL; then the keeper's own: */
+	struct timespec
+	    config_at; /* when the file was changed that was read last; 0: there was none */
 
 	pthread_t keeper;
 	pthread_mutex_t lock; /* guards `ending` */
@@ -249,6 +254,45 @@ static int open_store(struct daemon *d, struct err *err)
 	return r;
 }
 
+static struct timespec config_changed_at(const struct daemon *d)
+{
+	struct stat st;
+
+	return d->config && stat(d->config, &st) == 0 ? SYS_ST_MTIM(&st) : (struct timespec){ 0 };
+}
+
+static int obey_config(struct daemon *d, struct err *err)
+{
+	struct config config = { 0 };
+	char limit[SIZE_TEXT_MAX];
+	int r;
+
+	d->config_at = config_changed_at(d);
+	r = d->config ? config_read(d->config, &config, err) : 0;
+	if (r < 0)
+		return r;
+	if (config.store_limit != store_limit(d->host->store))
+		log_info("the store may take %s", config.store_limit > 0
+						      ? size_format(config.store_limit, limit)
+						      : "what the disk has");
+	store_set_limit(d->host->store, config.store_limit);
+	/* Whoever found the old limit reached may try again. */
+	live_removed(d->host);
+	return 0;
+}
+
+/* A file that cannot be understood changes nothing: the daemon goes on as it was. */
+static void obey_new_config(struct daemon *d)
+{
+	const struct timespec at = config_changed_at(d);
+	struct err err = { 0 };
+
+	if (at.tv_sec == d->config_at.tv_sec && at.tv_nsec == d->config_at.tv_nsec)
+		return;
+	if (obey_config(d, &err) < 0)
+		log_warn("%s, continuing with the settings before", err.msg);
+}
+
 static uint64_t idle_from_env(void)
 {
 	const char *text = getenv("SNAPCOW_IDLE_S");
@@ -305,6 +349,8 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (r >= 0)
 		r = open_store(d, err);
+	if (r >= 0)
+		r = obey_config(d, err);
 	if (r < 0)
 		return r;
 	if (chdir("/") < 0)
@@ -348,6 +394,7 @@ static void *keep_house(void *arg)
 	while (!d->ending) {
 		pthread_mutex_unlock(&d->lock);
 		turn_log(d);
+		obey_new_config(d);
 		live_sweep(d->host);
 		clone_reap(d->host);
 		if (!server_is_busy(&d->server))
@@ -452,6 +499,7 @@ static void end(struct daemon *d)
 	/* Not exit(): a command is at work on what that would take away. */
 	if (!drained)
 		_exit(0);
+	free(d->config);
 	free(d->dir);
 	free(d->log);
 }
@@ -487,6 +535,7 @@ int daemon_main(int argc, char **argv)
 	sys_gather_memory();
 	log_set_stamps(true);
 	d.idle_ms = idle_from_env();
+	d.config = config_path(getenv("HOME"));
 	r = begin(&d, &word, &err);
 	if (r >= 0)
 		r = spawn_thread(&d.keeper, keep_house, &d, &err);

@@ -3,6 +3,7 @@
 #include "cowfs/store/root.h"
 #include "cowfs/store/unshared.h"
 #include "engine/api/upkeep.h"
+#include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 
 struct census {
@@ -84,6 +85,16 @@ static int count_clone(const struct clone *clone, void *ctx, struct err *err)
 	return r;
 }
 
+static int read_limit(const struct engine *e, uint64_t *ret, struct err *err)
+{
+	AUTO_FREE char *path = config_path(e->home);
+	struct config config = { 0 };
+	int r = path ? config_read(path, &config, err) : 0;
+
+	*ret = config.store_limit;
+	return r;
+}
+
 int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 {
 	CLEANUP(census_done) struct census c = { 0 };
@@ -101,6 +112,8 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 		r = clone_each(c.store, count_clone, &c, err);
 	if (r >= 0)
 		r = store_sizes(c.store, &sizes, err);
+	if (r >= 0)
+		r = read_limit(e, &c.stats.limit, err);
 	if (r < 0)
 		return r;
 	c.stats.chunks = sizes.chunks;

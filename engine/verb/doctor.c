@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "base/sys.h"
 #include "engine/api/service.h"
+#include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/verb/doctor-i.h"
 #include "engine/wire/control-i.h"
@@ -156,6 +157,34 @@ static void look_at_space(struct engine *e, struct engine_diagnosis *d)
 		doctor_well(d, "space", "%s are free in '%s'", text, dir);
 }
 
+/* Near the limit that the user set, writers are about to be refused. */
+static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
+{
+	AUTO_FREE char *path = config_path(e->home);
+	char limit[SIZE_TEXT_MAX], taken[SIZE_TEXT_MAX];
+	struct config config = { 0 };
+	struct store_sizes sizes;
+	struct err err = { 0 };
+	struct store *s;
+
+	if (path && config_read(path, &config, &err) < 0) {
+		doctor_finds(d, ENGINE_ILL, "config", "mend that file, or remove it", "%s",
+			     err.msg);
+		return;
+	}
+	if (config.store_limit == 0 || !engine_has_store(e) ||
+	    engine_store(e, STORE_READ, &s, &err) < 0 || store_sizes(s, &sizes, &err) < 0)
+		return;
+	size_format(config.store_limit, limit);
+	size_format(sizes.file_bytes, taken);
+	if (sizes.file_bytes > config.store_limit - config.store_limit / 10)
+		doctor_finds(d, ENGINE_WEAK, "limit", "snapcow gc, or a larger 'store.limit'",
+			     "the store takes %s of the %s that '%s' allows", taken, limit, path);
+	else
+		doctor_well(d, "limit", "the store takes %s of the %s that '%s' allows", taken,
+			    limit, path);
+}
+
 static void look_at_memory(struct engine_diagnosis *d)
 {
 	const uint64_t left = sys_available_memory();
@@ -251,6 +280,7 @@ void engine_doctor(const struct engine_options *options, struct engine_diagnosis
 	} else {
 		look_at_store(e, ret);
 		look_at_space(e, ret);
+		look_at_limit(e, ret);
 		look_at_daemon(e, ret);
 	}
 	look_at_names(ret);

@@ -6,6 +6,7 @@ The store lies on a file system of some hundred MiB of its own: a tmpfs, and ext
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import random
 import subprocess
@@ -113,6 +114,8 @@ def fill(path, report):
                 data = data[done:]
                 written += done
             number += 1
+            if written > 4 * DISK:  # nothing stops it: spare the machine's own disk
+                raise OSError(errno.EFBIG, "no limit")
             if number % 16 == 0:
                 os.fsync(fd)
                 synced = written
@@ -188,6 +191,9 @@ def a_disk_runs_full(w):
     reports = fill_all(w, places)
     note(f"{sum(r[0] for r in reports) / MIB:.0f} MiB written by {WRITERS} on {DISK // MIB} MiB "
          f"before ENOSPC, {time.monotonic() - start:.1f} s")
+    room = os.statvfs(w.store)
+    left = room.f_bavail * room.f_frsize
+    assert left > room.f_blocks * room.f_frsize // 20 * 3 // 4, f"only {left} bytes were left free"
 
     kept.intact()
     for place, report in zip(places, reports):
@@ -283,6 +289,83 @@ def names_alone_fill_a_disk_too_and_can_be_removed(w: World):
         ballast.unlink()
         kept.intact()
         is_clean(w)
+
+
+# --- a limit of the store -------------------------------------------------------------------
+
+def configure(w, text):
+    """Write config.yaml; a daemon that runs obeys it within seconds."""
+    place = w.home / ".config" / "snapcow"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "config.yaml").write_text(text)
+
+
+def diagnosis(w):
+    """What doctor finds, by name; its exit code tells of the machine."""
+    return {c["name"]: c for c in json.loads(w.snap("doctor", "--json").out)["checks"]}
+
+
+def store_bytes(w):
+    return sum(f.stat().st_blocks * 512 for f in w.store.glob("*.db*"))
+
+
+@live_test
+def a_store_stops_at_its_limit_and_deleting_helps(w: World):
+    limit = 64 * MIB
+    configure(w, "store:\n  limit: 64M\n")
+    one, two = clone(w, "-n", "one"), clone(w, "-n", "two")
+    kept = Kept()
+    kept.write(two / "kept", MIB)
+    reports = fill_all(w, [one / "fill", two / "fill"])
+    taken, wrote = store_bytes(w), sum(r[0] for r in reports)
+    note(f"{wrote / MIB:.0f} MiB written, the store takes {taken / MIB:.0f} of {limit // MIB} MiB")
+    assert 10 * MIB < wrote and taken <= limit, (wrote, taken)
+    kept.intact()
+    is_clean(w)
+    log = (w.store / "cowfsd.log").read_text()
+    assert "has reached its limit of 64.0 MiB ('store.limit' in config.yaml)" in log, log
+    assert os.statvfs(one).f_blocks * os.statvfs(one).f_frsize <= limit, "df shows it"
+
+    # Commands meet the same limit, and say so.
+    (w.project / "large").write_bytes(noise("large", 48 * MIB))
+    error = w.snap("snapshot", "--json").fails_json(9, "E_LIMIT")
+    assert "store.limit" in error["message"], error
+    (w.project / "large").unlink()
+    got = w.ok("stats", "--json").json("snap.stats/1")
+    assert got["limit"] == limit and got["disk"] <= limit, got
+    assert "may take (store.limit)" in w.ok("stats").out.decode()
+    found = diagnosis(w)
+    assert "64.0 MiB" in found["limit"]["detail"], found["limit"]
+
+    (one / "fill").unlink()
+    w.ok("rm", "two")
+    note(f"room again {room_comes_back(one / 'again', 16 * MIB):.1f} s after deleting")
+    is_clean(w)
+
+    # More room by the file alone.
+    assert within(DEADLINE_S, fill, one / "more", w.top / "report-more") == errno.ENOSPC
+    configure(w, "store: {limit: 1G}\n")
+    room_comes_back(one / "later", 48 * MIB)
+    is_clean(w)
+
+
+@live_test
+def a_configuration_that_cannot_be_understood_stops_the_start(w: World):
+    for text, words in (("store: 5\n", "as 'limit: 20G'"), ("store: {limit: many}\n", "a size"),
+                        ("store: {limit: 1M}\n", "at least 32M"), ("stoer: {}\n", "'stoer'"),
+                        ("store: {size: 1G}\n", "'store.size'"), ("- store\n", "expected keys")):
+        configure(w, text)
+        error = w.snap("snapshot", "--json").fails_json(2, "E_USAGE")
+        assert "config.yaml:1:" in error["message"] and words in error["message"], error
+        found = diagnosis(w)["config"]
+        assert words in found["detail"] and found["level"] == "error", found
+    configure(w, "store: {limit: 0}\n")
+    w.ok("snapshot")
+    configure(w, "nonsense: 1\n")
+    w.ok("snapshot")  # the daemon that runs goes on as it was
+    configure(w, "")
+    w.stop()
+    w.ok("snapshot")
 
 
 # --- a full quota ---------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+/*
+ * config-i.h - the user's own settings: config.yaml.
+ *
+ * Both sides read it: cowfsd obeys it, the command line shows it.  A file that is not there sets
+ * nothing; docs/reference/configuration.md has its keys.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+#define CONFIG_LIMIT_MIN \
+	((uint64_t)32 << 20) /* below it not even a small project can be captured */
+
+struct config {
+	uint64_t store_limit; /* bytes that a store's files may take; 0: what the disk has */
+};
+
+/* Where the file is, for a user with this home directory (NULL: unknown); owned, NULL: nowhere. */
+char *config_path(const char *home);
+
+/* -EINVAL with "FILE:LINE:COLUMN: why" if it cannot be understood; `ret` is then untouched. */
+NODISCARD int config_read(const char *path, struct config *ret, struct err *err);
