@@ -37,7 +37,7 @@ static void fail(struct crew *c, int code, const struct err *err)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void *work(void *ctx)
+static void *run_worker(void *ctx)
 {
 	struct member *m = ctx;
 	struct crew *c = m->crew;
@@ -74,9 +74,10 @@ int crew_each(unsigned threads, size_t n, crew_fn fn, void *ctx, struct err *err
 	for (unsigned i = 0; i < CREW_MAX; i++)
 		members[i] = (struct member){ .crew = &c, .number = i };
 	for (started = 1; started < threads && started < CREW_MAX; started++)
-		if (spread_start(&members[started].thread, started, work, &members[started]) < 0)
+		if (spread_start(&members[started].thread, started, run_worker, &members[started]) <
+		    0)
 			break;
-	work(&members[0]);
+	run_worker(&members[0]);
 	while (started > 1)
 		spread_join(&members[--started].thread);
 	pthread_mutex_destroy(&c.lock);

@@ -69,7 +69,7 @@ static void complain(const struct place *p, int code, const char *what)
 }
 
 /* 1 if there is something that is not null. */
-static int find(const struct place *p, struct json_object **ret)
+static int find_member(const struct place *p, struct json_object **ret)
 {
 	*ret = NULL;
 	if (!p->in.node)
@@ -90,7 +90,7 @@ static struct json_object *require(const struct place *p, enum json_type type)
 	};
 	struct json_object *v;
 
-	if (!find(p, &v)) {
+	if (!find_member(p, &v)) {
 		/* Inside of what is missing everything is; that was said already. */
 		if (p->in.node)
 			complain(p, -EINVAL, "is missing");
@@ -112,7 +112,7 @@ bool json_has(struct json j, const char *key)
 	const struct place p = member(j, key);
 	struct json_object *v;
 
-	return find(&p, &v);
+	return find_member(&p, &v);
 }
 
 /* --- values ----------------------------------------------------------------------------- */

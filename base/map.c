@@ -121,7 +121,7 @@ void map_done(struct map *m)
 	*m = MAP_INIT(m->hash, m->equal);
 }
 
-static struct map_slot *find(const struct map *m, uint64_t hash, const void *key)
+static struct map_slot *find_slot(const struct map *m, uint64_t hash, const void *key)
 {
 	const size_t mask = m->n_slots - 1;
 	struct map_slot *s;
@@ -172,7 +172,7 @@ static int rehash(struct map *m)
 
 void *map_get(const struct map *m, const void *key)
 {
-	struct map_slot *s = find(m, finish(m->hash(key)), key);
+	struct map_slot *s = find_slot(m, finish(m->hash(key)), key);
 
 	return s ? s->value : NULL;
 }
@@ -180,7 +180,7 @@ void *map_get(const struct map *m, const void *key)
 int map_add(struct map *m, const void *key, void *value, void **ret_existing)
 {
 	const uint64_t hash = finish(m->hash(key));
-	struct map_slot *s = find(m, hash, key);
+	struct map_slot *s = find_slot(m, hash, key);
 	int r;
 
 	assert(value);
@@ -204,7 +204,7 @@ int map_add(struct map *m, const void *key, void *value, void **ret_existing)
 
 void *map_remove(struct map *m, const void *key)
 {
-	struct map_slot *s = find(m, finish(m->hash(key)), key);
+	struct map_slot *s = find_slot(m, finish(m->hash(key)), key);
 	const size_t mask = m->n_slots - 1;
 	void *value;
 	size_t i;

@@ -93,7 +93,7 @@ static bool was_interrupted(const struct engine_run *r)
 	       r->signal == SIGQUIT;
 }
 
-static int keep(struct trying *t, struct err *err)
+static int keep_clone(struct trying *t, struct err *err)
 {
 	t->decision = KEPT;
 	return engine_waiting_keep(t->waiting, err);
@@ -158,7 +158,7 @@ static int promote_or_keep(struct trying *t, struct err *err)
 	if (!t->run.compared)
 		return discard_unknown(t, err);
 	r = promote(t, err);
-	return r != 0 ? r : keep(t, err);
+	return r != 0 ? r : keep_clone(t, err);
 }
 
 /* --- asking ----------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static int ask(struct trying *t, struct err *err)
 			break;
 		case 'k':
 			fputs("keep\n", inv->out);
-			r = keep(t, err);
+			r = keep_clone(t, err);
 			return r;
 		default:
 			fputs("discard\n", inv->out);
@@ -246,7 +246,7 @@ static int decide(struct trying *t, struct err *err)
 	if (was_interrupted(&t->run) && !args->run.keep)
 		return discard(t, err);
 	if (args->run.keep)
-		return keep(t, err);
+		return keep_clone(t, err);
 	if (args->discard || (args->promote_if_ok && t->run.exit_code != 0))
 		return discard(t, err);
 	return args->promote_if_ok ? promote_or_keep(t, err) : show_and_ask(t, err);

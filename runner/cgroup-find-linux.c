@@ -193,7 +193,8 @@ static int visit_v2(const struct cgroup_place *place, void *ctx)
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-static int find(const struct cgroup_limits *limits, bool look, struct cgroup **ret, struct err *why)
+static int find_cgroup(const struct cgroup_limits *limits, bool look, struct cgroup **ret,
+		       struct err *why)
 {
 	CLEANUP(cgroup_map_done) struct cgroup_map map = { BUF_INIT, BUF_INIT };
 	CLEANUP(cgroup_close_p) struct cgroup *g = calloc(1, sizeof(*g));
@@ -229,13 +230,13 @@ static int find(const struct cgroup_limits *limits, bool look, struct cgroup **r
 
 int cgroup_open(const struct cgroup_limits *limits, struct cgroup **ret, struct err *why)
 {
-	return find(limits, false, ret, why);
+	return find_cgroup(limits, false, ret, why);
 }
 
 unsigned int cgroup_look(const struct cgroup_limits *limits, enum cgroup_kind *ret, struct err *why)
 {
 	CLEANUP(cgroup_close_p) struct cgroup *g = NULL;
-	int r = find(limits, true, &g, why);
+	int r = find_cgroup(limits, true, &g, why);
 
 	*ret = r < 0 || !g || g->held == 0 ? CGROUP_NONE : g->kind;
 	return r < 0 || !g ? 0 : g->held;

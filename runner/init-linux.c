@@ -213,7 +213,7 @@ NORETURN static void tend(struct run *run, pid_t command, int children)
 }
 
 /* Keep these descriptors, as 0, 1, 2, and no others. */
-static int keep(int *const fds[3], struct err *err)
+static int keep_descriptors(int *const fds[3], struct err *err)
 {
 	int copies[3];
 
@@ -259,7 +259,7 @@ static int start_child(struct run *run, int *children, pid_t *ret, struct err *e
 	}
 	if (pid < 0)
 		return err_sys(err, "starting the first process of the run");
-	r = keep(kept, err);
+	r = keep_descriptors(kept, err);
 	if (r < 0)
 		return r;
 	if (write(begin[1], "", 1) != 1)

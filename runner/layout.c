@@ -61,7 +61,7 @@ void layout_free(struct layout *l)
 	free(l);
 }
 
-static const char *keep(struct layout *l, const char *text)
+static const char *keep_text(struct layout *l, const char *text)
 {
 	char *copy = strdup(text);
 
@@ -77,8 +77,8 @@ int layout_add(struct layout *l, const struct sandbox_mount *m, struct err *err)
 	if (l->n == SANDBOX_MOUNTS_MAX)
 		return err_set(err, -E2BIG, "a run can have no more than %d mounts",
 			       SANDBOX_MOUNTS_MAX);
-	own.guest = keep(l, m->guest);
-	own.host = m->host ? keep(l, m->host) : NULL;
+	own.guest = keep_text(l, m->guest);
+	own.host = m->host ? keep_text(l, m->host) : NULL;
 	if (!own.guest || (m->host && !own.host))
 		return err_nomem(err);
 	l->mounts[l->n++] = own;

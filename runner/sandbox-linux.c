@@ -200,7 +200,7 @@ static bool looks_early(const struct run *run)
 }
 
 /* What the caller knows by now. */
-static int look(struct run *run, struct err *err)
+static int load_view(struct run *run, struct err *err)
 {
 	struct sandbox_view view = { 0 };
 	int r = run->spec->view(run->spec->view_ctx, &view, err);
@@ -236,7 +236,7 @@ static int attend(struct run *run, struct sandbox_result *ret, struct err *err)
 	if (r == 0 && run->cgroup)
 		cgroup_nudge(run->cgroup);
 	if (r == 0 && run->spec->view && !looks_early(run))
-		r = look(run, err);
+		r = load_view(run, err);
 	if (r == 0)
 		r = idmap_trees(run, err);
 	if (r == 0)
@@ -259,7 +259,7 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 	if (r == 0 && spec->view)
 		r = room_new(&run.room, err);
 	if (r == 0 && looks_early(&run))
-		r = look(&run, err);
+		r = load_view(&run, err);
 	if (r < 0)
 		return r;
 

@@ -62,7 +62,7 @@ static struct {
 	bool loaded;
 } lib;
 
-static int load(struct err *why)
+static int load_systemd(struct err *why)
 {
 	void *so;
 
@@ -357,7 +357,7 @@ int scope_open(const struct scope_clock *clock, struct scope **ret, struct err *
 			continue;
 		s->on_bus = doors[i].is_bus;
 		s->same_pids = !s->on_bus;
-		r = load(why);
+		r = load_systemd(why);
 		if (r < 0) {
 			close(fd);
 			return r;

@@ -234,7 +234,7 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 	return r;
 }
 
-static int find(struct difference *d, struct store *s, struct err *err)
+static int find_differences(struct difference *d, struct store *s, struct err *err)
 {
 	struct tree_entry links = { .form = TREE_DIR, .id = d->to.links, .below = d->to.in_links };
 	int r;
@@ -257,7 +257,7 @@ int difference_find(struct store *s, const struct object_id *from, const struct 
 	if (r >= 0)
 		r = root_get(s, to, &d.to, err);
 	if (r >= 0)
-		r = find(&d, s, err);
+		r = find_differences(&d, s, err);
 	if (r < 0)
 		return r;
 	*ret = d;

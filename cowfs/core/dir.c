@@ -42,8 +42,8 @@ static int load_node(struct op *op, struct node *dir, const struct tree_entry *s
 }
 
 /* A name that is stored and not known here yet. */
-static int load(struct op *op, struct node *dir, const struct tree_entry *stored, const char *name,
-		struct entry **ret)
+static int load_name(struct op *op, struct node *dir, const struct tree_entry *stored,
+		     const char *name, struct entry **ret)
 {
 	struct entry *e = NULL;
 	struct node *n = NULL;
@@ -79,7 +79,7 @@ int dir_find(struct op *op, struct node *dir, const char *name, struct entry **r
 
 	if (!e) {
 		r = find_stored(op, dir, name, &stored);
-		return r < 0 ? r : load(op, dir, &stored, name, ret);
+		return r < 0 ? r : load_name(op, dir, &stored, name, ret);
 	}
 	if (!e->node)
 		return -ENOENT;
@@ -100,7 +100,7 @@ int dir_slot(struct op *op, struct node *dir, const char *name, struct entry **r
 	r = find_stored(op, dir, name, &stored);
 	if (r == -ENOENT)
 		return entry_new(dir, name, false, ret);
-	return r < 0 ? r : load(op, dir, &stored, name, ret);
+	return r < 0 ? r : load_name(op, dir, &stored, name, ret);
 }
 
 int dir_is_empty(struct op *op, struct node *dir)

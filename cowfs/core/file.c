@@ -108,7 +108,7 @@ static void grow(struct file *f, uint64_t size)
 /* --- one block of a change --------------------------------------------------------------- */
 
 /* The bytes between what is known of the block and the patch: do they come from underneath? */
-static int look(const struct file *f, struct under *u, struct patch *p)
+static int find_gap(const struct file *f, struct under *u, struct patch *p)
 {
 	const struct extent *e = extents_at(f, p->number);
 	const struct block *b = e ? e->block : NULL;
@@ -259,9 +259,9 @@ static int change_prepare(struct change *ch, struct file *f, struct cache *c, in
 	CLEANUP(under_done) struct under u = UNDER_INIT(f, c, need, NULL);
 	int r;
 
-	r = look(f, &u, &ch->list[0]);
+	r = find_gap(f, &u, &ch->list[0]);
 	if (r == 0 && ch->n > 1)
-		r = look(f, &u, &ch->list[ch->n - 1]);
+		r = find_gap(f, &u, &ch->list[ch->n - 1]);
 	if (r < 0)
 		return r;
 	r = extents_reserve(f, ch->n + 2);
@@ -385,7 +385,7 @@ static int find_edges(const struct file *f, struct under *u, uint64_t off, uint6
 			return r;
 		if (r > 0)
 			continue;
-		r = look(f, u, &p);
+		r = find_gap(f, u, &p);
 		ch->list[ch->n++] = p;
 		if (r < 0)
 			return r;

@@ -50,7 +50,7 @@ static struct half *place_of(struct halves *h, uint32_t writer)
 	return found;
 }
 
-static struct half *find(struct layer *l, uint32_t writer)
+static struct half *find_half(struct layer *l, uint32_t writer)
 {
 	struct half *half = l->halves ? place_of(l->halves, writer) : NULL;
 
@@ -66,7 +66,7 @@ void halves_note(struct layer *l, const struct layer_call *call, uint64_t node, 
 
 	if (call->writer == 0)
 		return;
-	half = find(l, call->writer);
+	half = find_half(l, call->writer);
 	if (end % PAGE != 0) {
 		if (half)
 			half->writer = 0;
@@ -93,7 +93,7 @@ void halves_note(struct layer *l, const struct layer_call *call, uint64_t node, 
 
 bool halves_let_in(struct layer *l, const struct layer_call *call, uint64_t node, uint64_t off)
 {
-	struct half *half = call->writer != 0 ? find(l, call->writer) : NULL;
+	struct half *half = call->writer != 0 ? find_half(l, call->writer) : NULL;
 
 	if (!half)
 		return false;
@@ -152,7 +152,7 @@ static bool has_left(const struct layer *l, struct half *half)
 /* What was learned of it counts if no other piece came meanwhile. */
 static void give_back(struct layer *l, const struct half *seen, bool left)
 {
-	struct half *half = find(l, seen->writer);
+	struct half *half = find_half(l, seen->writer);
 
 	if (!half || half->serial != seen->serial)
 		return;
@@ -162,7 +162,7 @@ static void give_back(struct layer *l, const struct half *seen, bool left)
 	half->cpu_ms = seen->cpu_ms;
 }
 
-static void look(struct layer *l, struct half *list, size_t n)
+static void look_at_halves(struct layer *l, struct half *list, size_t n)
 {
 	bool left[HALVES] = { false };
 
@@ -183,7 +183,7 @@ void halves_hold(struct layer *l)
 
 	l->holding = true;
 	while ((n = collect(l, list)) > 0 && layers_clock() < until) {
-		look(l, list, n);
+		look_at_halves(l, list, n);
 		if (collect(l, list) == 0)
 			break;
 		pthread_mutex_unlock(&l->lock);

@@ -62,7 +62,7 @@ static void begin_anew(struct layers *ls)
 		l->appended = 0;
 }
 
-static void tell(const struct gc_progress *p)
+static void log_progress(const struct gc_progress *p)
 {
 	char size[SIZE_TEXT_MAX];
 
@@ -72,7 +72,7 @@ static void tell(const struct gc_progress *p)
 }
 
 /* With `shrink` the files become shorter too; else what is free in them is used again. */
-static int work(struct layers *ls, struct gc *g, bool shrink, struct err *err)
+static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct err *err)
 {
 	struct gc_progress progress = { 0 };
 	bool stop = false;
@@ -86,7 +86,7 @@ static int work(struct layers *ls, struct gc *g, bool shrink, struct err *err)
 		pthread_mutex_unlock(&ls->lock);
 	}
 	if (r >= 0 && !stop)
-		tell(&progress);
+		log_progress(&progress);
 	return r < 0 ? r : stop ? -ECANCELED : 0;
 }
 
@@ -100,7 +100,7 @@ void sweep_run(struct layers *ls, bool shrink)
 	pthread_mutex_unlock(&ls->lock);
 	r = gc_begin_aside(ls->store, &g, &err);
 	if (r >= 0)
-		r = work(ls, g, shrink, &err);
+		r = collect_garbage(ls, g, shrink, &err);
 	if (r >= 0 && shrink)
 		r = store_checkpoint(ls->store, &err);
 	/* Somebody else does one, or a check; else it must be repaired first. */

@@ -95,7 +95,7 @@ static int spawn(char *const argv[], int comm, int err_fd, pid_t *ret)
 	return -rc;
 }
 
-static int start(struct helper *h, char *const argv[], int comm, struct err *err)
+static int start_helper(struct helper *h, char *const argv[], int comm, struct err *err)
 {
 	int fds[2], r;
 
@@ -195,7 +195,7 @@ int fusermount_mount(const char *path, const char *options, int *ret_fd, struct 
 	r = away_from_std(&theirs);
 	if (r < 0)
 		return err_set(err, r, "cannot run " PROGRAM);
-	r = start(&h, argv, theirs, err);
+	r = start_helper(&h, argv, theirs, err);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(theirs));
@@ -220,7 +220,7 @@ int fusermount_unmount(const char *path, bool lazy, struct err *err)
 	char said[160];
 	int r;
 
-	r = start(&h, argv, -1, err);
+	r = start_helper(&h, argv, -1, err);
 	if (r < 0)
 		return r;
 	if (finish(&h, said, sizeof(said)) == 0)

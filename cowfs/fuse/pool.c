@@ -38,7 +38,7 @@ static bool may_take(const struct pool *p, enum pool_lane lane)
 	return lane == POOL_SHORT || l->running + 1 < p->workers || p->ending;
 }
 
-static struct job *take(struct pool *p, enum pool_lane *ret_lane)
+static struct job *take_job(struct pool *p, enum pool_lane *ret_lane)
 {
 	for (enum pool_lane i = 0; i < POOL_LANES; i++) {
 		struct lane *l = &p->lanes[i];
@@ -87,7 +87,7 @@ static void *worker_main(void *arg)
 	platform_serve_thread();
 	pthread_mutex_lock(&p->lock);
 	do {
-		while ((j = take(p, &lane)) != NULL) {
+		while ((j = take_job(p, &lane)) != NULL) {
 			pthread_mutex_unlock(&p->lock);
 			j->run(j);
 			pthread_mutex_lock(&p->lock);

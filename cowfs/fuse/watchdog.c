@@ -31,7 +31,7 @@ static uint64_t hung_for(struct mount *m, uint64_t now)
 	return reading > pooled ? reading : pooled;
 }
 
-static void look(struct watchdog *w, uint64_t now)
+static void abort_hung_mounts(struct watchdog *w, uint64_t now)
 {
 	for (struct mount *m = w->first; m != NULL; m = m->watched.after) {
 		const uint64_t ns = hung_for(m, now);
@@ -63,7 +63,7 @@ static void *watchdog_main(void *arg)
 		/* Who was stopped for a while, by a debugger or SIGSTOP, was so with all others. */
 		now = thread_now();
 		if (now - next < step)
-			look(w, now);
+			abort_hung_mounts(w, now);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;

@@ -306,7 +306,7 @@ static struct object *object_behind(const struct cached *pub)
 }
 
 /* The shard's lock held. */
-static void take(struct object *o)
+static void ref_object(struct object *o)
 {
 	atomic_fetch_add_explicit(&o->word, ONE_REF, memory_order_relaxed);
 	if (!(atomic_load_explicit(&o->word, memory_order_relaxed) & USED))
@@ -371,7 +371,7 @@ const struct cached *cache_find(struct cache *c, enum object_kind kind, const st
 	pthread_mutex_lock(&sh->lock);
 	o = table_find(sh, kind, id);
 	if (o) {
-		take(o);
+		ref_object(o);
 		sh->found++;
 	}
 	pthread_mutex_unlock(&sh->lock);
@@ -408,7 +408,7 @@ static struct object *enter(struct cache *c, struct object *o, bool loaded)
 	sh->loaded += loaded;
 	there = table_find(sh, o->pub.what.kind, &o->pub.what.id);
 	if (there)
-		take(there);
+		ref_object(there);
 	else
 		table_add(sh, o);
 	pthread_mutex_unlock(&sh->lock);

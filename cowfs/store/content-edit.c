@@ -271,8 +271,8 @@ static int cut_block(struct edit *e, uint64_t kept, struct err *err)
 /* --- the result ---------------------------------------------------------------------------- */
 
 /* What an id of the base names stays. */
-static int keep(struct edit *e, unsigned height, uint64_t first, const struct object_id *id,
-		struct err *err)
+static int keep_id(struct edit *e, unsigned height, uint64_t first, const struct object_id *id,
+		   struct err *err)
 {
 	return e->counts_kept ? count(e, height, first, id, &e->kept_data, err) : 0;
 }
@@ -370,7 +370,7 @@ static int edit_id(struct edit *e, unsigned height, uint64_t first, struct objec
 	if (covered)
 		return has_bytes(c) ? put_block(e, c, id, err) : 0;
 	if (!changed && (object_id_is_zero(id) || (end <= e->whole && height <= e->base_height)))
-		return keep(e, height, first, id, err);
+		return keep_id(e, height, first, id, err);
 	return edit_slots(e, height, first, id, err);
 }
 

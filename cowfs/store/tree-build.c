@@ -362,7 +362,8 @@ static int settle(struct tree_builder *t, unsigned level, struct err *err)
 	return 1;
 }
 
-static int take(struct tree_builder *t, unsigned level, const struct tree_child *c, struct err *err)
+static int take_subtree(struct tree_builder *t, unsigned level, const struct tree_child *c,
+			struct err *err)
 {
 	struct level *l = &t->levels[level];
 	int r;
@@ -397,7 +398,7 @@ int tree_builder_take(struct tree_builder *t, unsigned level, const struct tree_
 	assert(t->cache && level < TREE_LEVEL_MAX && t->failed == 0);
 	assert(t->last_len == 0 ||
 	       tree_name_compare(t->last, t->last_len, c->name, c->name_len) < 0);
-	r = take(t, level, c, err);
+	r = take_subtree(t, level, c, err);
 	if (r < 0)
 		t->failed = r;
 	return r;

@@ -35,7 +35,7 @@ static int by_id(const void *a, const void *b)
 	return memcmp(x->id.b, y->id.b, sizeof(x->id.b));
 }
 
-static struct forget_one *find(const struct forget *f, const struct catalog_id *id)
+static struct forget_one *find_one(const struct forget *f, const struct catalog_id *id)
 {
 	const struct forget_one key = { .id = *id };
 
@@ -44,14 +44,14 @@ static struct forget_one *find(const struct forget *f, const struct catalog_id *
 
 bool forget_stays(const struct forget *f, const struct catalog_id *id)
 {
-	const struct forget_one *one = find(f, id);
+	const struct forget_one *one = find_one(f, id);
 
 	return one && one->stays;
 }
 
 bool forget_goes(const struct forget *f, const struct catalog_id *id)
 {
-	const struct forget_one *one = find(f, id);
+	const struct forget_one *one = find_one(f, id);
 
 	return one && !one->stays;
 }
@@ -65,9 +65,9 @@ struct naming {
 	bool more; /* one stays that did not before */
 };
 
-static void keep(struct naming *n, const struct catalog_id *id)
+static void mark_staying(struct naming *n, const struct catalog_id *id)
 {
-	struct forget_one *one = find(n->forget, id);
+	struct forget_one *one = find_one(n->forget, id);
 
 	if (!one || one->stays)
 		return;
@@ -78,7 +78,7 @@ static void keep(struct naming *n, const struct catalog_id *id)
 static int on_tag(const struct tag *t, void *ctx, struct err *err)
 {
 	(void)err;
-	keep(ctx, &t->snapshot);
+	mark_staying(ctx, &t->snapshot);
 	return 0;
 }
 
@@ -89,8 +89,8 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	(void)err;
 	if (n->except && strcmp(c->name, n->except) == 0)
 		return 0;
-	keep(n, &c->base);
-	keep(n, &c->start);
+	mark_staying(n, &c->base);
+	mark_staying(n, &c->start);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 		return 0;
 	r = history_has_clone(n->store, s, err);
 	if (r > 0)
-		keep(n, &s->base);
+		mark_staying(n, &s->base);
 	return r < 0 ? r : 0;
 }
 
@@ -145,7 +145,7 @@ static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
 		return 0;
 	/* No more often than there are any: a damaged record may lead round in a circle. */
 	for (size_t i = 0; i < m->forget->n && forget_goes(m->forget, &mended.parent); i++)
-		mended.parent = find(m->forget, &mended.parent)->parent;
+		mended.parent = find_one(m->forget, &mended.parent)->parent;
 	if (forget_goes(m->forget, &mended.parent))
 		mended.parent = (struct catalog_id){ 0 };
 	return snapshot_put(m->batch, &mended, REF_REPLACE, err);

@@ -126,7 +126,7 @@ static int pin_project(struct task *task, const struct project *project,
 /* --- any -------------------------------------------------------------------------------- */
 
 /* Hand it over to the connection. */
-static void keep(struct task *task, struct pinned *p, int64_t time, struct held *ret)
+static void hand_over_pin(struct task *task, struct pinned *p, int64_t time, struct held *ret)
 {
 	*ret = (struct held){ .root = p->root, .time = time };
 	keep_add(task->kept, &p->kept);
@@ -140,7 +140,7 @@ int hold_project(struct task *task, const struct project *project, const struct 
 	int r = p ? pin_project(task, project, watch, p, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(task, TAKE_PTR(p), now, ret);
+		hand_over_pin(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
@@ -151,7 +151,7 @@ int hold_clone(struct task *task, const char *name, struct held *ret, struct err
 	int r = p ? pin_clone(task, name, p, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(task, TAKE_PTR(p), now, ret);
+		hand_over_pin(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
@@ -162,7 +162,7 @@ static int hold_snapshot(struct task *task, const struct snapshot *s, struct hel
 	int r = p ? pin(p, &s->root, err) : err_nomem(err);
 
 	if (r >= 0)
-		keep(task, TAKE_PTR(p), s->created, ret);
+		hand_over_pin(task, TAKE_PTR(p), s->created, ret);
 	return r;
 }
 

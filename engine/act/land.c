@@ -50,7 +50,7 @@ void landed_done(struct landed *l)
 
 /* --- looking ---------------------------------------------------------------------------- */
 
-static int look(struct landing *l, const struct survey_options *options, struct err *err)
+static int capture_project(struct landing *l, const struct survey_options *options, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct store *s = l->task->engine.store;
@@ -83,7 +83,7 @@ int landing_open(struct landing *l, struct task *task, const struct project *p,
 		return r;
 	l->as_of = engine_now();
 	r = history_newest(task->engine.store, &p->id, &l->newest, err);
-	return r < 0 && r != -ENOENT ? r : look(l, options, err);
+	return r < 0 && r != -ENOENT ? r : capture_project(l, options, err);
 }
 
 void landing_close(struct landing *l)
@@ -180,8 +180,8 @@ static int put_base(struct batch *b, const struct landing_act *act, struct puts 
 	return r < 0 ? r : snapshot_put(b, base, REF_NEW, err);
 }
 
-static int keep(struct landing *l, const struct landing_act *act, struct receipt *receipt,
-		struct puts *puts, struct err *err)
+static int put_records(struct landing *l, const struct landing_act *act, struct receipt *receipt,
+		       struct puts *puts, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r;
@@ -308,7 +308,7 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 	int r = task_wanted(l->task, err);
 
 	if (r >= 0)
-		r = keep(l, act, &receipt, &puts, err);
+		r = put_records(l, act, &receipt, &puts, err);
 
 	free(receipt.who);
 	if (r < 0)

@@ -80,7 +80,7 @@ static int add_path(const char *path, char status, void *ctx, struct err *err)
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-static int look(struct sweep *s, struct blip *b, struct err *err)
+static int load_blip(struct sweep *s, struct blip *b, struct err *err)
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	struct store *store = s->task->engine.store;
@@ -106,7 +106,7 @@ static void look_at_all(struct sweep *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct err err = { 0 };
-		int r = look(s, &s->list[i], &err);
+		int r = load_blip(s, &s->list[i], &err);
 
 		if (r >= 0)
 			continue;
@@ -197,7 +197,7 @@ static int compare(struct sweep *s, const struct blip *a, const struct blip *b, 
 
 /* --- the whole -------------------------------------------------------------------------- */
 
-static int find(struct sweep *s, const char *name, struct err *err)
+static int find_project(struct sweep *s, const char *name, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(clone_done) struct clone clone = { 0 };
@@ -220,7 +220,7 @@ int overlaps_find(struct task *task, const char *name, struct engine_overlaps *r
 	int r;
 
 	name = name ? name : here;
-	r = find(&s, name, err);
+	r = find_project(&s, name, err);
 	if (r >= 0)
 		r = clone_each(task->engine.store, collect, &s, err);
 	if (r < 0)

@@ -52,7 +52,7 @@ static void rebasing_done(struct rebasing *p)
 	engine_rebased_done(&p->result);
 }
 
-static int find(struct rebasing *p, struct err *err)
+static int find_clone(struct rebasing *p, struct err *err)
 {
 	char hex[CATALOG_HEX_SIZE];
 	struct held held;
@@ -194,7 +194,7 @@ static int tell_change(const char *path, char status, void *ctx, struct err *err
 										    : 0;
 }
 
-static int tell(struct rebasing *p, const struct merge *m, struct err *err)
+static int report_merge(struct rebasing *p, const struct merge *m, struct err *err)
 {
 	struct engine_rebased *res = &p->result;
 	char base[CATALOG_HEX_SIZE];
@@ -231,7 +231,7 @@ static int merge(struct rebasing *p, struct err *err)
 		r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &m, err);
 	if (r >= 0)
 		r = bring_left(p, err);
-	return r < 0 ? r : tell(p, &m, err);
+	return r < 0 ? r : report_merge(p, &m, err);
 }
 
 /* --- the clone -------------------------------------------------------------------------- */
@@ -428,7 +428,7 @@ static int act(struct rebasing *p, struct err *err)
 static int rebase(struct rebasing *p, struct err *err)
 {
 	const struct survey_options survey = { .watch = p->options->watch };
-	int r = find(p, err);
+	int r = find_clone(p, err);
 
 	if (r >= 0)
 		r = landing_open(&p->landing, p->task, &p->project, &survey, err);

@@ -172,7 +172,7 @@ struct wanted {
 	unsigned n;
 };
 
-static int look(const struct receipt *r, void *ctx, struct err *err)
+static int match_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct wanted *w = ctx;
 	char hex[CATALOG_HEX_SIZE];
@@ -199,7 +199,7 @@ int receipt_find(struct store *s, const struct project *p, const char *word, str
 
 	if (word && *word == '\0')
 		return err_set(err, -EINVAL, "the name of the promotion is empty");
-	r = receipt_each(s, look, &w, err);
+	r = receipt_each(s, match_receipt, &w, err);
 
 	if (r < 0)
 		return r;

@@ -45,8 +45,8 @@ static void known_done(struct known *k)
 	signatures_free(k->signatures);
 }
 
-static int load(struct task *task, const struct project *p, struct store *s, struct known *ret,
-		struct err *err)
+static int load_signatures(struct task *task, const struct project *p, struct store *s,
+			   struct known *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	AUTO_CLOSE int dir = open_dir(task, false);
@@ -107,7 +107,7 @@ static struct known find_known(struct task *task, const struct project *p, struc
 
 	if (catalog_id_is_zero(&p->id))
 		return known;
-	r = load(task, p, batch_store(b), &known, &err);
+	r = load_signatures(task, p, batch_store(b), &known, &err);
 	if (r >= 0)
 		r = pin(b, p, &known.signatures->root, &err);
 	if (r >= 0)

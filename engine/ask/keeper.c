@@ -84,7 +84,7 @@ bool launch_is_lost(const char *store)
 /* --- the log ------------------------------------------------------------------------------ */
 
 /* Opened for each line: nothing of the store's file system is held by a keeper. */
-static void say(const struct keeper *k, const char *text)
+static void log_line(const struct keeper *k, const char *text)
 {
 	AUTO_FREE char *path = path_join(k->store, CONTROL_LOG);
 	AUTO_CLOSE int fd = path ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -109,7 +109,7 @@ NORETURN static void become(const struct keeper *k)
 	_exit(1);
 }
 
-static int start(struct keeper *k)
+static int start_daemon(struct keeper *k)
 {
 	k->born = now_ms();
 	k->child = fork();
@@ -183,7 +183,7 @@ static int start_again(struct keeper *k)
 	k->argv[2] = again;
 	r = open_streams(k, lock);
 	if (r >= 0)
-		r = start(k);
+		r = start_daemon(k);
 	let_go();
 	return r;
 }
@@ -221,7 +221,7 @@ static bool outlive(struct keeper *k)
 	snprintf(text, sizeof(text),
 		 "cowfsd died %d times within %d s of its start: the next command starts it again",
 		 QUICK_MAX, QUICK_MS / 1000);
-	say(k, text);
+	log_line(k, text);
 	return false;
 }
 
@@ -262,7 +262,7 @@ int keeper_main(int argc, char **argv)
 	if (chdir("/") < 0)
 		return 1;
 	launch_leave_group();
-	if (start(&k) < 0)
+	if (start_daemon(&k) < 0)
 		return 1; /* the pipe ends without a word */
 	let_go();
 	while (outlive(&k) && pause_between(&k) && start_again(&k) >= 0)

@@ -63,7 +63,7 @@ struct daemon {
 /* --- the word --------------------------------------------------------------------------- */
 
 /* Once: ready with something to tell, perhaps, or the failure. */
-static void say(struct daemon *d, const struct err *word)
+static void report_ready(struct daemon *d, const struct err *word)
 {
 	if (d->ready)
 		return;
@@ -543,7 +543,7 @@ int daemon_main(int argc, char **argv)
 		if (err.code != r)
 			err_wrap(&err, r, "starting cowfsd");
 		log_error("%s", err.msg);
-		say(&d, &err);
+		report_ready(&d, &err);
 		/* What was half built is let go by the end of the process. */
 		if (d.alive_fd >= 0 && d.host)
 			IGNORE_RESULT(ftruncate(d.alive_fd, 0), "see end()");
@@ -552,7 +552,7 @@ int daemon_main(int argc, char **argv)
 	/* Nobody waits: the next command hears of it. */
 	if (d.again)
 		server_set_notice(&d.server, word.msg);
-	say(&d, &word);
+	report_ready(&d, &word);
 	serve(&d);
 	end(&d);
 	return 0;

@@ -122,7 +122,8 @@ static int newest_first(const void *a, const void *b)
 	return (x->created < y->created) - (x->created > y->created);
 }
 
-static int load(struct store *s, struct collect *c, struct engine_history *ret, struct err *err)
+static int load_snapshots(struct store *s, struct collect *c, struct engine_history *ret,
+			  struct err *err)
 {
 	int r = unborn_load(s, &c->unborn, err);
 
@@ -142,7 +143,7 @@ int history_load(struct store *s, const struct catalog_id *project, const struct
 {
 	CLEANUP(collect_done) struct collect c = { .project = project, .clone = clone };
 
-	return load(s, &c, ret, err);
+	return load_snapshots(s, &c, ret, err);
 }
 
 struct newest {
@@ -243,7 +244,7 @@ int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err
 
 	r = engine_project(e, &s, &project, err);
 	if (r >= 0)
-		r = load(s, &c, &h, err);
+		r = load_snapshots(s, &c, &h, err);
 	if (r >= 0)
 		r = tag_fill(s, h.list, h.n, err);
 	if (r < 0)

@@ -362,7 +362,7 @@ void warm_clone_free(struct warm_clone *s)
 }
 
 /* lock held */
-static void start(struct warm_clone *s)
+static void start_thread(struct warm_clone *s)
 {
 	if (!s->started && pthread_create(&s->thread, NULL, warm_clone_run, s) == 0)
 		s->started = true;
@@ -383,7 +383,7 @@ static void want(struct warm_clone *s, const struct snapshot *base)
 	};
 	if (!there)
 		end_walker(s);
-	start(s);
+	start_thread(s);
 	pthread_cond_broadcast(&s->changed);
 }
 
@@ -420,8 +420,8 @@ void warm_clone_rested(struct warm_clone *s)
 }
 
 /* lock held, but while it waits for the walker */
-static bool take(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
-		 struct mount **ret_mount)
+static bool take_layer(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
+		       struct mount **ret_mount)
 {
 	bool found;
 
@@ -446,7 +446,7 @@ bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct 
 	bool found;
 
 	pthread_mutex_lock(&s->lock);
-	found = take(s, root, ret_layer, ret_mount);
+	found = take_layer(s, root, ret_layer, ret_mount);
 	if (found)
 		s->taken++;
 	pthread_mutex_unlock(&s->lock);
@@ -470,7 +470,7 @@ void warm_clone_let_go(struct warm_clone *s)
 	if (!found || snapshot_get(s->host->store, &snapshot, &named, NULL) != -ENOENT)
 		return;
 	pthread_mutex_lock(&s->lock);
-	found = take(s, &root, &layer, &mount);
+	found = take_layer(s, &root, &layer, &mount);
 	pthread_mutex_unlock(&s->lock);
 	if (found)
 		warm_clone_drop(layer, mount);

@@ -167,8 +167,8 @@ static int find_file(const struct places *p, enum engine_profile_origin origin, 
 	return read_file(folder, file, ret->shown, origin, &ret->text, err);
 }
 
-static int find(const struct places *p, enum engine_profile_origin from, const char *name,
-		struct found *ret, struct err *err)
+static int find_profile(const struct places *p, enum engine_profile_origin from, const char *name,
+			struct found *ret, struct err *err)
 {
 	const char *text = profile_built_in(name);
 	int r = -ENOENT;
@@ -210,8 +210,8 @@ static int spare_project(const struct profile_source *src, const struct engine_p
 	return 0;
 }
 
-static int load(const struct places *places, enum engine_profile_origin from, const char *name,
-		int depth, struct engine_profile *ret, struct err *err);
+static int load_profile(const struct places *places, enum engine_profile_origin from,
+			const char *name, int depth, struct engine_profile *ret, struct err *err);
 
 static int load_base(const struct places *places, const struct profile_source *src,
 		     struct engine_profile *p, int depth, struct engine_profile *ret,
@@ -230,7 +230,7 @@ static int load_base(const struct places *places, const struct profile_source *s
 		return err_set(err, -EINVAL, "%s:%d:%d: 'extends' leads in a circle, or too far",
 			       src->shown, src->said[KEY_EXTENDS].line,
 			       src->said[KEY_EXTENDS].column);
-	r = load(places, from, name, depth + 1, ret, err);
+	r = load_profile(places, from, name, depth + 1, ret, err);
 	if (r == -ENOENT)
 		return err_set(err, -EINVAL, "%s:%d:%d: 'extends': there is no profile '%.60s'%s",
 			       src->shown, src->said[KEY_EXTENDS].line,
@@ -245,15 +245,15 @@ static bool is_of_nobody(const struct engine_profile *p)
 	return p->origin == PROFILE_BUILT_IN && strcmp(p->name, "default") == 0;
 }
 
-static int load(const struct places *places, enum engine_profile_origin from, const char *name,
-		int depth, struct engine_profile *ret, struct err *err)
+static int load_profile(const struct places *places, enum engine_profile_origin from,
+			const char *name, int depth, struct engine_profile *ret, struct err *err)
 {
 	CLEANUP(engine_profile_done) struct engine_profile p = { 0 }, base = { 0 };
 	CLEANUP(found_done) struct found found = { 0 };
 	struct profile_source src = { 0 };
 	int r;
 
-	r = find(places, from, name, &found, err);
+	r = find_profile(places, from, name, &found, err);
 	if (r < 0)
 		return r;
 	src = (struct profile_source){ .shown = found.shown,
@@ -300,8 +300,8 @@ int engine_profile(struct engine *e, const char *name, struct engine_profile *re
 	if (r < 0)
 		return r;
 	/* Nobody gets a profile of the project without having named it. */
-	return load(&places, name ? PROFILE_PROJECT : PROFILE_USER, name ? name : "default", 0, ret,
-		    err);
+	return load_profile(&places, name ? PROFILE_PROJECT : PROFILE_USER, name ? name : "default",
+			    0, ret, err);
 }
 
 /* --- listing ------------------------------------------------------------------------------ */
@@ -362,8 +362,8 @@ static int fill_entry(const struct places *places, struct engine_profile_entry *
 	CLEANUP(engine_profile_done) struct engine_profile p = { 0 };
 	CLEANUP(found_done) struct found found = { 0 };
 
-	if (load(places, PROFILE_PROJECT, entry->name, 0, &p, &entry->problem) < 0)
-		IGNORE_RESULT(find(places, PROFILE_PROJECT, entry->name, &found, NULL),
+	if (load_profile(places, PROFILE_PROJECT, entry->name, 0, &p, &entry->problem) < 0)
+		IGNORE_RESULT(find_profile(places, PROFILE_PROJECT, entry->name, &found, NULL),
 			      "where it is can be told, whatever is wrong with it");
 	entry->origin = p.name ? p.origin : found.origin;
 	entry->file = p.name ? TAKE_PTR(p.file) : TAKE_PTR(found.file);

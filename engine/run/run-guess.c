@@ -29,7 +29,7 @@ static const char *const complaints[] = {
 	"server misbehaving",
 };
 
-static const char *find(const char *text, size_t len, const char *word)
+static const char *find_word(const char *text, size_t len, const char *word)
 {
 	return memmem(text, len, word, strlen(word));
 }
@@ -37,7 +37,7 @@ static const char *find(const char *text, size_t len, const char *word)
 static bool complains(const char *line, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_LEN(complaints); i++)
-		if (find(line, len, complaints[i]))
+		if (find_word(line, len, complaints[i]))
 			return true;
 	return false;
 }
@@ -74,7 +74,8 @@ static bool next_word(const char **at, const char *end, const char **word, size_
 /* Behind "http://" or "https://" it is one; of other words the last of a line with a complaint. */
 static bool find_host(const char *line, size_t len, char host[ALLOW_HOST_MAX + 1], uint16_t *port)
 {
-	const char *url = find(line, len, "://"), *at = url ? url + 3 : line, *end = line + len;
+	const char *url = find_word(line, len, "://"), *at = url ? url + 3 : line,
+		   *end = line + len;
 	const char *word;
 	bool found = false;
 	size_t n;

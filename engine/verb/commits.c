@@ -37,8 +37,8 @@ static int temporary(int *ret, struct err *err)
 /* --- whose ------------------------------------------------------------------------------ */
 
 /* The name of the clone and the path of its project, both owned by the caller. */
-static int find(struct engine *e, const char *named, char **ret_clone, char **ret_project,
-		struct err *err)
+static int find_clone(struct engine *e, const char *named, char **ret_clone, char **ret_project,
+		      struct err *err)
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
@@ -203,7 +203,7 @@ int commits_bundle(struct engine *e, const char *named, struct commits *ret, str
 	off_t objects = 0;
 	int r;
 
-	r = find(e, named, &clone, &project, err);
+	r = find_clone(e, named, &clone, &project, err);
 	if (r >= 0)
 		r = check_repository(project, err);
 	if (r >= 0)

@@ -137,9 +137,9 @@ static int limit(struct engine *e, const struct engine_diff_options *o, const st
 
 /* --- the verb --------------------------------------------------------------------------- */
 
-static int tell(struct store *s, const struct hold *h, const struct delta *d,
-		const struct engine_diff_options *o, const struct engine_diff_sink *sink,
-		struct err *err)
+static int report_delta(struct store *s, const struct hold *h, const struct delta *d,
+			const struct engine_diff_options *o, const struct engine_diff_sink *sink,
+			struct err *err)
 {
 	const struct engine_state from = { h->states[0].text, h->held[0].time };
 	const struct engine_state to = { h->states[1].text, h->held[1].time };
@@ -185,5 +185,5 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 				   .renames = !options->no_renames,
 			       },
 			       &delta, err);
-	return r < 0 ? r : tell(s, &h, &delta, options, sink, err);
+	return r < 0 ? r : report_delta(s, &h, &delta, options, sink, err);
 }

@@ -119,9 +119,9 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 /* --- entries ---------------------------------------------------------------------------- */
 
 /* Calls `fn` with the entry in plain form; `name` need not end where it ends. */
-static int tell(int (*fn)(const struct engine_entry *, void *, struct err *),
-		const struct tree_entry *e, const char *name, size_t name_len, void *ctx,
-		struct err *err)
+static int report_entry(int (*fn)(const struct engine_entry *, void *, struct err *),
+			const struct tree_entry *e, const char *name, size_t name_len, void *ctx,
+			struct err *err)
 {
 	AUTO_FREE char *own_name = strndup(name, name_len), *target = NULL;
 	struct engine_entry entry = {
@@ -161,7 +161,7 @@ static int list(struct look *l, const struct tree_entry *dir, struct err *err)
 			if (r < 0)
 				return failed(l, r, err);
 		}
-		r = tell(l->sink->entry, &file, e.name, e.name_len, l->sink->ctx, err);
+		r = report_entry(l->sink->entry, &file, e.name, e.name_len, l->sink->ctx, err);
 		if (r < 0)
 			return r;
 	}
@@ -227,7 +227,7 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 	if (r >= 0) {
 		const char *name = *l->path != '\0' ? path_base(l->path) : "";
 
-		r = tell(l->sink->found, &e, name, strlen(name), l->sink->ctx, err);
+		r = report_entry(l->sink->found, &e, name, strlen(name), l->sink->ctx, err);
 	}
 	if (r < 0)
 		return r;

@@ -28,7 +28,7 @@ void client_end(struct client *c)
 
 /* --- telling the client ------------------------------------------------------------------- */
 
-static int say(struct client *c, const void *data, size_t len)
+static int queue_bytes(struct client *c, const void *data, size_t len)
 {
 	return buf_append(&c->relay.way[1].out, data, len);
 }
@@ -57,7 +57,7 @@ static int say_socks(struct client *c, enum socks_reply code)
 	int r;
 
 	socks_write_reply(code, reply);
-	r = say(c, reply, sizeof(reply));
+	r = queue_bytes(c, reply, sizeof(reply));
 	return code == SOCKS_OK ? r : close_after(c, r);
 }
 
@@ -143,7 +143,7 @@ static int answer_dns(struct client *c, const struct answer *answer)
 	bytes[1] = (unsigned char)n;
 	c->stage = STAGE_DNS;
 	c->deadline = loop_now() + c->bridge->options.head_ms;
-	return say(c, bytes, n + 2);
+	return queue_bytes(c, bytes, n + 2);
 }
 
 void client_answer(struct client *c, const struct answer *answer, int fd)
@@ -178,9 +178,9 @@ static int hear_socks_greeting(struct client *c, struct buf *in)
 		return n;
 	relay_consume(in, (size_t)n);
 	if (!open)
-		return close_after(c, say(c, none_reply, sizeof(none_reply)));
+		return close_after(c, queue_bytes(c, none_reply, sizeof(none_reply)));
 	c->stage = STAGE_REQUEST;
-	return say(c, open_reply, sizeof(open_reply));
+	return queue_bytes(c, open_reply, sizeof(open_reply));
 }
 
 static int hear_socks_request(struct client *c, struct buf *in)

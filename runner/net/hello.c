@@ -18,7 +18,7 @@ struct span {
 	bool bad;
 };
 
-static const unsigned char *take(struct span *s, size_t n)
+static const unsigned char *take_bytes(struct span *s, size_t n)
 {
 	const unsigned char *at = s->at;
 
@@ -33,7 +33,7 @@ static const unsigned char *take(struct span *s, size_t n)
 
 static size_t take_number(struct span *s, size_t bytes)
 {
-	const unsigned char *at = take(s, bytes);
+	const unsigned char *at = take_bytes(s, bytes);
 	size_t n = 0;
 
 	for (size_t i = 0; at && i < bytes; i++)
@@ -45,7 +45,7 @@ static size_t take_number(struct span *s, size_t bytes)
 static struct span take_span(struct span *s, size_t length_bytes)
 {
 	const size_t n = take_number(s, length_bytes);
-	const unsigned char *at = take(s, n);
+	const unsigned char *at = take_bytes(s, n);
 
 	return (struct span){ .at = at, .left = at ? n : 0, .bad = s->bad };
 }
@@ -71,7 +71,7 @@ static bool read_body(struct span body, char name[HELLO_NAME_MAX + 1])
 	bool named = false;
 
 	name[0] = '\0';
-	take(&body, 2 + 32);
+	take_bytes(&body, 2 + 32);
 	take_span(&body, 1); /* session */
 	take_span(&body, 2); /* ciphers */
 	take_span(&body, 1); /* compression */
@@ -111,7 +111,7 @@ static bool join_records(struct span all, unsigned char *out, size_t *ret_len)
 			return true;
 		memcpy(out + *ret_len, record.at, record.left);
 		*ret_len += record.left;
-		take(&all, 5 + record.left);
+		take_bytes(&all, 5 + record.left);
 		/* What comes behind the hello is nobody's business here. */
 		if (*ret_len >= 4 && *ret_len - 4 >= ((size_t)out[1] << 16 | out[2] << 8 | out[3]))
 			return true;

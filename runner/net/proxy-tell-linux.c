@@ -35,7 +35,7 @@ void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, 
 }
 
 /* Who is refused very often waits for it: a run must not keep its caller busy, nor make it look away. */
-static void tell(struct proxy *p, const struct net_refusal *refusal)
+static void report_refusal(struct proxy *p, const struct net_refusal *refusal)
 {
 	if (p->options.refused)
 		p->options.refused(p->options.refused_ctx, refusal);
@@ -50,7 +50,7 @@ void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule
 
 	net_refusal_init(&refusal, rule, ask->host, ask->host_len, ask->port, "");
 	net_refusal_explain(&refusal, answer.sentence, sizeof(answer.sentence));
-	tell(p, &refusal);
+	report_refusal(p, &refusal);
 	proxy_send(p, &answer, -1);
 }
 
@@ -60,7 +60,7 @@ void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
 	struct net_refusal refusal;
 
 	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
-	tell(c->proxy, &refusal);
+	report_refusal(c->proxy, &refusal);
 	if (!c->relaying)
 		proxy_answer(c, ASK_REFUSED,
 			     net_refusal_explain(&refusal, sentence, sizeof(sentence)), -1);

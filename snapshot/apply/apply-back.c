@@ -27,7 +27,7 @@ static int look_at_slot(const struct acting *a, const char *slot, struct stat *s
 	return a->stage_fd < 0 ? 0 : step_look(a->stage_fd, slot, st);
 }
 
-static int find(struct acting *a, size_t i, struct where *w, struct err *err)
+static int find_places(struct acting *a, size_t i, struct where *w, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
 	int r;
@@ -134,7 +134,7 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
 	struct where w;
-	int r = find(a, i, &w, err);
+	int r = find_places(a, i, &w, err);
 
 	if (r == -ESTALE && a->plan->dirs[s->dir].act == PLAN_CREATE)
 		return 0; /* its directory was not made yet */

@@ -195,7 +195,8 @@ static void set_id(struct journal *j, const char *name)
 	snprintf(j->id, sizeof(j->id), "%.*s", JOURNAL_ID_SIZE - 1, name);
 }
 
-static int load(struct store *s, int dir, const char *name, struct journal *j, struct err *err)
+static int load_journal(struct store *s, int dir, const char *name, struct journal *j,
+			struct err *err)
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	int r;
@@ -231,7 +232,7 @@ static int visit(struct store *s, int dir, const char *name, const char *project
 {
 	CLEANUP(journal_done) struct journal j = { 0 };
 	struct err why = { 0 };
-	int r = load(s, dir, name, &j, &why);
+	int r = load_journal(s, dir, name, &j, &why);
 
 	/* Somebody has ended it since it was listed. */
 	if (r == -ENOENT)

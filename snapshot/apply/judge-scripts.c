@@ -81,8 +81,8 @@ static bool part_same(const struct part *a, const struct part *b)
 }
 
 /* "script 'a', 'b' and 3 more" */
-static int tell(const struct parts *before, const struct parts *after, const char *what,
-		const char *between, struct buf *out)
+static int describe_parts(const struct parts *before, const struct parts *after, const char *what,
+			  const char *between, struct buf *out)
 {
 	size_t named = 0, more = 0;
 	bool other = false;
@@ -157,7 +157,7 @@ int judge_scripts(const struct buf *before, const struct buf *after, struct buf 
 	was.unread = false; /* then all that is there now is new */
 	if (r >= 0)
 		r = read_scripts(after, &is);
-	return r < 0 ? r : tell(&was, &is, "script", "", out);
+	return r < 0 ? r : describe_parts(&was, &is, "script", "", out);
 }
 
 /* --- makefiles -------------------------------------------------------------------------- */
@@ -220,5 +220,6 @@ int judge_recipes(const struct buf *before, const struct buf *after, struct buf 
 
 	if (r >= 0)
 		r = read_recipes(after, &is);
-	return r < 0 ? r : tell(&was, &is, "recipe", "what stands outside of recipes", out);
+	return r < 0 ? r
+		     : describe_parts(&was, &is, "recipe", "what stands outside of recipes", out);
 }

@@ -28,8 +28,8 @@ struct judging {
 /* --- the tree to be --------------------------------------------------------------------- */
 
 /* 1 and what stands at `path` (of `len` bytes, from the top) in the tree; 0: nothing. */
-static int find(struct judging *j, const char *path, size_t len, struct tree_entry *ret,
-		struct buf *hold)
+static int find_entry(struct judging *j, const char *path, size_t len, struct tree_entry *ret,
+		      struct buf *hold)
 {
 	const char *end = path + len;
 	int r = 0;
@@ -58,7 +58,7 @@ static int has(struct judging *j, const char *dir, size_t len, const char *name)
 	if (buf_append(&path, dir, len) < 0 || (len > 0 && buf_append_u8(&path, '/') < 0) ||
 	    buf_append_str(&path, name) < 0)
 		return err_nomem(j->err);
-	return find(j, (const char *)path.data, path.len, &e, &hold);
+	return find_entry(j, (const char *)path.data, path.len, &e, &hold);
 }
 
 /* --- repositories ----------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static int step_down(struct judging *j, struct walk *w, const char *name, size_t
 	}
 	if ((before > 0 && buf_append_u8(&w->at, '/') < 0) || buf_append(&w->at, name, len) < 0)
 		return err_nomem(j->err);
-	r = find(j, (const char *)w->at.data, w->at.len, &e, &hold);
+	r = find_entry(j, (const char *)w->at.data, w->at.len, &e, &hold);
 	if (r <= 0 || !S_ISLNK(e.mode))
 		return r < 0 ? r : 0;
 	w->at.len = before;

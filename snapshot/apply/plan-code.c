@@ -105,7 +105,7 @@ struct cursor {
 	bool short_of; /* more was asked for than there is; what was given then is zero */
 };
 
-static const void *take(struct cursor *c, size_t n)
+static const void *take_bytes(struct cursor *c, size_t n)
 {
 	static const uint8_t zeros[OBJECT_ID_SIZE];
 	const uint8_t *p = c->at;
@@ -121,12 +121,12 @@ static const void *take(struct cursor *c, size_t n)
 
 static uint32_t take_u32(struct cursor *c)
 {
-	return le32_load(take(c, 4));
+	return le32_load(take_bytes(c, 4));
 }
 
 static uint64_t take_u64(struct cursor *c)
 {
-	return le64_load(take(c, 8));
+	return le64_load(take_bytes(c, 8));
 }
 
 /* NULL for an empty one, or with an error. */
@@ -140,7 +140,7 @@ static int take_string(struct cursor *c, size_t max, char **ret, size_t *ret_len
 	s = malloc(len + 1);
 	if (!s)
 		return -ENOMEM;
-	memcpy(s, take(c, len), len);
+	memcpy(s, take_bytes(c, len), len);
 	s[len] = '\0';
 	*ret = s;
 	*ret_len = len;
@@ -187,8 +187,8 @@ static int take_entry(struct cursor *c, bool dir, struct tree_entry *e)
 	e->ctime_s = (int64_t)take_u64(c);
 	e->data = take_u64(c);
 	e->rdev = take_u64(c);
-	memcpy(e->id.b, take(c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
-	memcpy(e->xattrs.b, take(c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
+	memcpy(e->id.b, take_bytes(c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
+	memcpy(e->xattrs.b, take_bytes(c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
 	r = take_string(c, TREE_TARGET_LEN_MAX, &target, &len);
 	if (r < 0)
 		return r;
@@ -260,8 +260,8 @@ int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err)
 	size_t n_dirs, n_files;
 	int r = 0;
 
-	memcpy(p.from.b, take(&c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
-	memcpy(p.to.b, take(&c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
+	memcpy(p.from.b, take_bytes(&c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
+	memcpy(p.to.b, take_bytes(&c, OBJECT_ID_SIZE), OBJECT_ID_SIZE);
 	p.as_of = (int64_t)take_u64(&c);
 	n_dirs = take_u32(&c);
 	n_files = take_u32(&c);

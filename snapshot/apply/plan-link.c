@@ -233,7 +233,7 @@ static bool is_planned(const struct plan *p, const char *path)
 }
 
 /* The next name: 1 if it is one of the file's and stays. */
-static int look(struct search *s, struct err *err)
+static int visit_next_name(struct search *s, struct err *err)
 {
 	struct tree_entry e;
 	const char *path;
@@ -268,7 +268,7 @@ static int find_anchor(struct plan_making *m, uint64_t ino, char **ret, struct e
 	if (r >= 0)
 		r = push(&s, &root.top.id, err);
 	while (r == 0 && s.depth > 0)
-		r = look(&s, err);
+		r = visit_next_name(&s, err);
 	if (r <= 0)
 		return r;
 	*ret = strdup(buf_str(&s.path));

@@ -85,7 +85,7 @@ static const struct tree_entry *if_dir(const struct tree_entry *e, bool dir)
 	return e && (e->form == TREE_DIR) == dir ? e : NULL;
 }
 
-static int keep(struct plan_making *m, const char *path)
+static int keep_path(struct plan_making *m, const char *path)
 {
 	if (!VEC_ROOM(m->kept, m->n_kept, m->cap_kept))
 		return -ENOMEM;
@@ -113,7 +113,7 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 	int r = is_left(m, e, err);
 
 	if (r != 0)
-		return r < 0 ? r : e->before && keep(m, e->path) < 0 ? err_nomem(err) : 0;
+		return r < 0 ? r : e->before && keep_path(m, e->path) < 0 ? err_nomem(err) : 0;
 	/* A tree of ten thousands of levels: nothing that is named by a path could even remove it. */
 	if (!e->before && strlen(e->path) >= PATH_MAX)
 		return err_set(err, -ECANCELED,

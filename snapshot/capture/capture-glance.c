@@ -43,7 +43,7 @@ static bool step_down(struct glance *g, signature_at at)
 	return true;
 }
 
-static bool look(const struct glance *g, signature_at at, struct stat *st)
+static bool stat_matches(const struct glance *g, signature_at at, struct stat *st)
 {
 	struct signature_stat stat;
 
@@ -58,7 +58,7 @@ static bool is_same_file(const struct glance *g, signature_at at)
 {
 	struct stat st;
 
-	return look(g, at, &st) && st.st_nlink == 1;
+	return stat_matches(g, at, &st) && st.st_nlink == 1;
 }
 
 static bool is_same_dir(struct glance *g, signature_at at);
@@ -81,7 +81,7 @@ static bool is_same_dir(struct glance *g, signature_at at)
 	uint8_t *mark = &w->marks[signature_number(w->known, at)];
 	struct signature_iter names;
 	struct stat st;
-	bool same = signature_is_whole(at) && look(g, at, &st) && st.st_dev == w->home &&
+	bool same = signature_is_whole(at) && stat_matches(g, at, &st) && st.st_dev == w->home &&
 		    !walk_excludes(w, &st);
 
 	names = signatures_names(w->known, signature_record(at));

@@ -137,7 +137,7 @@ static int enter(struct worker *k, struct dir *parent, struct item *item, struct
 	return leave(k, d, err);
 }
 
-static void *work(void *ctx)
+static void *walk_dirs(void *ctx)
 {
 	struct worker *k = ctx;
 	struct dir *parent;
@@ -160,9 +160,9 @@ static void run_workers(struct walk *w)
 
 	/* One that cannot be started is no failure: the others do its work. */
 	for (n = 1; n < w->n_workers; n++)
-		if (spread_start(&w->workers[n].thread, n, work, &w->workers[n]) < 0)
+		if (spread_start(&w->workers[n].thread, n, walk_dirs, &w->workers[n]) < 0)
 			break;
-	work(own);
+	walk_dirs(own);
 	walk_tell(w);
 	while (n > 1)
 		spread_join(&w->workers[--n].thread);

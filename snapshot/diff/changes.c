@@ -75,7 +75,7 @@ static int tell_side(struct each *w, const char *path, const struct tree_entry *
 	return e->below.files > 0 ? 0 : w->fn(path, status, w->ctx, err);
 }
 
-static int tell(const struct diff_entry *e, void *ctx, struct err *err)
+static int report_change(const struct diff_entry *e, void *ctx, struct err *err)
 {
 	struct each *w = ctx;
 	int r = 0;
@@ -93,5 +93,6 @@ int changes_each(struct store *s, const struct object_id *from, const struct obj
 {
 	CLEANUP(each_done) struct each w = { .fn = fn, .ctx = ctx };
 
-	return diff_walk(s, from, to, &(struct diff_options){ .deep = true }, tell, &w, err);
+	return diff_walk(s, from, to, &(struct diff_options){ .deep = true }, report_change, &w,
+			 err);
 }

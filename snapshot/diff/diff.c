@@ -164,8 +164,8 @@ static int descend(struct walk *w, const struct tree_entry *old, const struct tr
 }
 
 /* One name, whose path stands in w->path; either side may be NULL.  Pushing moves frames. */
-static int tell(struct walk *w, const struct tree_entry *old, const struct tree_entry *new,
-		struct err *err)
+static int report_name(struct walk *w, const struct tree_entry *old, const struct tree_entry *new,
+		       struct err *err)
 {
 	const struct tree_entry *const given[SIDES] = { old, new };
 	struct tree_entry e[SIDES];
@@ -223,7 +223,7 @@ static int step(struct walk *w, struct err *err)
 	r = buf_append(&w->path, e[has[OLD] ? OLD : NEW].name, e[has[OLD] ? OLD : NEW].name_len);
 	if (r < 0)
 		return err_nomem(err);
-	r = tell(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
+	r = report_name(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
 	/* Of a directory nothing borrowed is used from here on, so the iterators may go on. */
 	read = r == 0 ? advance_sides(w, f, has, err) : 0;
 	if (read < 0)
@@ -241,7 +241,7 @@ int diff_walk(struct store *s, const struct object_id *from, const struct object
 	if (r >= 0)
 		r = root_get(s, to, &w.root[NEW], err);
 	if (r >= 0)
-		r = tell(&w, &w.root[OLD].top, &w.root[NEW].top, err);
+		r = report_name(&w, &w.root[OLD].top, &w.root[NEW].top, err);
 	if (r == 0)
 		r = descend(&w, &w.root[OLD].top, &w.root[NEW].top, err);
 	while (r == 0 && w.depth > 0)

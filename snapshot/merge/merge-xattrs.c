@@ -55,8 +55,8 @@ static int merge_one(struct sets *s, const char *name, size_t len, bool theirs_f
 	return r < 0 ? r : clash;
 }
 
-static int load(const struct merging *m, const struct object_id *id, struct buf *out,
-		struct err *err)
+static int load_xattrs(const struct merging *m, const struct object_id *id, struct buf *out,
+		       struct err *err)
 {
 	const struct buf *kept = fresh_get(m, OBJECT_XATTRS, id);
 
@@ -87,7 +87,7 @@ int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool ke
 	int r = 0;
 
 	for (int v = 0; v < VERSIONS && r >= 0; v++)
-		r = load(m, &id[v], &s.bytes[v], err);
+		r = load_xattrs(m, &id[v], &s.bytes[v], err);
 	for (int v = OURS; v < VERSIONS && r >= 0; v++) {
 		for (size_t pos = 0; r >= 0 && xattrs_next(&s.bytes[v], &pos, &x);) {
 			struct xattr seen;

@@ -13,7 +13,7 @@ static struct {
 } loaded = { .once = PTHREAD_ONCE_INIT };
 
 /* POSIX has it that a function's address travels as an object's. */
-static bool find(void *lib, const char *name, void *ret)
+static bool find_symbol(void *lib, const char *name, void *ret)
 {
 	void *at = dlsym(lib, name);
 
@@ -21,7 +21,7 @@ static bool find(void *lib, const char *name, void *ret)
 	return at != NULL;
 }
 
-static void load(void)
+static void load_library(void)
 {
 	struct git *g = &loaded.git;
 	void *lib = dlopen(GIT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -30,15 +30,15 @@ static void load(void)
 		loaded.r = err_set(&loaded.why, -ENOTSUP, "cannot load libgit2: %s", dlerror());
 		return;
 	}
-	if (!find(lib, "git_libgit2_init", &g->init) ||
-	    !find(lib, "git_error_last", &g->error_last) ||
-	    !find(lib, "git_diff_options_init", &g->diff_options_init) ||
-	    !find(lib, "git_diff_buffers", &g->diff_buffers) ||
-	    !find(lib, "git_merge_file", &g->three_way) ||
-	    !find(lib, "git_merge_file_result_free", &g->three_way_free) ||
-	    !find(lib, "git_hashsig_create", &g->hashsig_create) ||
-	    !find(lib, "git_hashsig_compare", &g->hashsig_compare) ||
-	    !find(lib, "git_hashsig_free", &g->hashsig_free)) {
+	if (!find_symbol(lib, "git_libgit2_init", &g->init) ||
+	    !find_symbol(lib, "git_error_last", &g->error_last) ||
+	    !find_symbol(lib, "git_diff_options_init", &g->diff_options_init) ||
+	    !find_symbol(lib, "git_diff_buffers", &g->diff_buffers) ||
+	    !find_symbol(lib, "git_merge_file", &g->three_way) ||
+	    !find_symbol(lib, "git_merge_file_result_free", &g->three_way_free) ||
+	    !find_symbol(lib, "git_hashsig_create", &g->hashsig_create) ||
+	    !find_symbol(lib, "git_hashsig_compare", &g->hashsig_compare) ||
+	    !find_symbol(lib, "git_hashsig_free", &g->hashsig_free)) {
 		loaded.r = err_set(&loaded.why, -ENOTSUP,
 				   "'" GIT_LIBRARY "' is another libgit2: %s", dlerror());
 		return;
@@ -49,7 +49,7 @@ static void load(void)
 
 int git_load(const struct git **ret, struct err *err)
 {
-	pthread_once(&loaded.once, load);
+	pthread_once(&loaded.once, load_library);
 	if (loaded.r < 0)
 		return err_set(err, loaded.r, "%s", loaded.why.msg);
 	*ret = &loaded.git;

@@ -87,8 +87,8 @@ static bool may_skip(struct check_walk *w, struct seen_node *n)
 }
 
 /* The node's bytes into the frame.  1, or 0 and the place has been blamed. */
-static int load(struct check_walk *w, const struct object_id *id, int64_t seq, struct frame *f,
-		struct err *err)
+static int load_node(struct check_walk *w, const struct object_id *id, int64_t seq, struct frame *f,
+		     struct err *err)
 {
 	struct err why = { 0 };
 	int r;
@@ -150,7 +150,7 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 		return r;
 	n = seen_node_get(w, row.seq);
 	if (!n) {
-		r = load(w, id, row.seq, f, err);
+		r = load_node(w, id, row.seq, f, err);
 		if (r <= 0)
 			return r;
 		n = f->seen;
@@ -169,7 +169,7 @@ static int enter(struct check_walk *w, const struct object_id *id, const struct 
 		return 0;
 	}
 	if (!loaded) {
-		r = load(w, id, row.seq, f, err);
+		r = load_node(w, id, row.seq, f, err);
 		if (r <= 0)
 			return r;
 	}
