@@ -241,7 +241,7 @@ static const char *fix_cgroups(unsigned int holds)
 }
 
 /* Which limits a run could be held to, and by what; nothing is made for it. */
-static void look_at_cgroups(struct engine_diagnosis *d)
+static void look_at_cgroups(struct engine_diagnosis *d, bool runs_start)
 {
 	static const struct {
 		unsigned int bit;
@@ -265,7 +265,10 @@ static void look_at_cgroups(struct engine_diagnosis *d)
 		if (!(holds & wanted[i].bit))
 			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
 				 "%s%s", *missing != '\0' ? ", " : "", wanted[i].name);
-	if (*missing == '\0')
+	if (!runs_start)
+		doctor_finds(d, ENGINE_WEAK, "cgroups", "see 'sandbox'",
+			     "no run can start that they could limit");
+	else if (*missing == '\0')
 		doctor_well(d, "cgroups", "memory, processes and cpu of a run can be limited, %s",
 			    by[kind]);
 	else
@@ -316,28 +319,29 @@ static int try_sandbox(struct err *err)
 }
 
 /* Whatever the other findings say: a run can start if one does. */
-static void look_at_sandbox(struct engine_diagnosis *d)
+static void look_at_sandbox(struct engine_diagnosis *d, const struct err *why)
 {
-	struct err err = { 0 };
-
-	if (in_child(try_sandbox, &err) == 0)
+	if (why->code == 0)
 		doctor_well(d, "sandbox", "a command runs behind all walls but limits");
 	else
 		doctor_finds(d, ENGINE_ILL, "sandbox",
-			     strstr(err.msg, "/proc")
+			     strstr(why->msg, "/proc")
 				 ? "in Docker: --security-opt systempaths=unconfined"
 				 : "see the other findings",
-			     "no run can start: %.170s", err.msg);
+			     "no run can start: %.170s", why->msg);
 }
 
 void doctor_look_at_system(struct engine_diagnosis *d)
 {
+	struct err sandbox = { 0 };
+	const bool runs_start = in_child(try_sandbox, &sandbox) == 0;
+
 	look_at_device(d);
 	look_at_ids(d);
 	look_at_helper(d);
 	look_at_fuse_conf(d);
 	look_at_namespaces(d);
-	look_at_cgroups(d);
+	look_at_cgroups(d, runs_start);
 	look_at_walls(d);
-	look_at_sandbox(d);
+	look_at_sandbox(d, &sandbox);
 }

@@ -125,6 +125,8 @@ def where_no_run_can_start_the_status_is_13(w: World):
     found = finding(result, "sandbox", 13)
     assert found["level"] == "error" and "parts covered" in found["detail"], found
     assert "systempaths=unconfined" in found["fix"], found
+    found = finding(result, "cgroups", 13)
+    assert found["level"] == "warning" and found["detail"].startswith("no run can start"), found
     for call, name in ((LANDLOCK_CREATE_RULESET, "landlock"), (CLONE3, "sandbox")):
         result = w.snap("doctor", "--json", preexec_fn=lacking(call, ENOSYS))
         found = finding(result, name, 13)
