@@ -5,7 +5,8 @@ usage: probe.py probe|after|test NAME OUT
 `probe` runs in the situation, `after` as the same user once it has ended, `test` runs one test
 program. What was found is written to OUT after every step, so that a probe that hangs tells how
 far it got. A check is ok or fails. A limit holds; where no manager can be asked, it may be refused
-with a reason (status 125) or said to be missing.
+with a reason (status 125) or said to be missing. Where no run can start at all, the documented
+refusal is what passes.
 """
 
 import json
@@ -190,13 +191,16 @@ class Probe:
     def probe_run(self):
         done = self.snap("run", "--", "true")
         why = f"status {done['status']}: {done['err'].strip()}"
-        if not self.one.fuse:
-            refused = done["status"] not in (0, None) and "fuse" in done["err"]
-            self.check("run", "refused" if refused else "fails", why)
+        if self.one.refusal:
+            self.check("run", "refused" if self.is_refusal(done) else "fails", why)
         else:
             self.check("run", done["status"] == 0, why)
         result = self.snap_json("run", "--", "true") if done["status"] == 0 else {}
         self.found["walls"] = result.get("isolation")
+
+    def is_refusal(self, done):
+        """The documented one of this situation: its status and its reason."""
+        return done["status"] == self.one.status and self.one.refusal in done["err"]
 
     def judge_limit(self, name, done, stopped, controller, about):
         """`stopped` says that the command ran and met the limit. A limit may be missing, with a word about
@@ -205,6 +209,8 @@ class Probe:
         why = f"status {done['status']}: {done['out'].strip()} {err}".strip()
         if stopped:
             self.check(name, "holds", why)
+        elif self.one.refusal:
+            self.check(name, "refused" if self.is_refusal(done) else "fails", why)
         elif controller in manager_controllers(self.one) or done["status"] not in (0, 125) or not re.search(about, err):
             self.check(name, "fails", why)
         else:
@@ -272,7 +278,13 @@ class Probe:
             (Path(path) / "new").write_text("new\n")
         except OSError as e:
             wrong.append(f"writing to the clone '{path}': {e.strerror}")
-        for words in (("promote", "--check", "test -e new", "try"), ("undo",)):
+        commands = [["promote", "--check", "test -e new", "try"], ["undo"]]
+        if self.one.refusal:  # a check is a run; without one there is nothing to refuse
+            done = self.snap(*commands[0])
+            if done["status"] == 0 or self.one.refusal not in done["err"] or (project / "new").exists():
+                wrong.append(f"promote --check is not refused: status {done['status']}: {done['err'].strip()}")
+            commands[0] = ["promote", "try"]
+        for words in commands:
             done = self.snap(*words)
             if done["status"] != 0:
                 wrong.append(f"{words[0]}: status {done['status']}: {done['err'].strip()}")
@@ -280,7 +292,8 @@ class Probe:
             if there != want:
                 wrong.append(f"after {words[0]} the new file is {'there' if there else 'not there'}")
         self.snap("rm", "--force", "try")
-        self.check("promote", not wrong, "; ".join(wrong))
+        passed = "refused" if self.one.refusal else "ok"
+        self.check("promote", "fails" if wrong else passed, "; ".join(wrong))
 
     def measure(self):
         """What a run costs here, beside what systemd takes for an empty scope."""
@@ -296,6 +309,18 @@ class Probe:
             if all(d["status"] == 0 for d in done):
                 cost[name] = round(statistics.median(d["ms"] for d in done))
         self.found["cost_ms"] = cost
+        self.trace(commands)
+
+    def trace(self, commands):
+        """Every system call of one command of each kind with its time, if that was asked for."""
+        if not json.loads(Path("/guest/settings.json").read_text()).get("trace"):
+            return
+        self.found["trace"] = {}
+        for name, words in commands.items():
+            with tempfile.NamedTemporaryFile() as file:
+                self.run("strace", "-f", "-ttt", "-T", "-s", "60", "-o", file.name, *words, seconds=600)
+                self.found["trace"][name] = Path(file.name).read_text(errors="replace")
+        self.save()
 
     def readable(self, path):
         return self.run("timeout", "5", "cat", f"{path}/greet")["status"] == 0

@@ -21,6 +21,8 @@ class Situation:
     measured: bool = False  # the cost of a run is measured here
     container: bool = False
     fuse: bool = True
+    refusal: str = ""  # no run can start here: words of the documented message,
+    status: int = 125  # and the status that comes with it
     manager: bool = True  # a systemd that this user can ask for a scope
 
 
@@ -35,12 +37,15 @@ def _user_service(*more):
 
 def _container(*more):
     # The system's own files below a layer of their own: nothing to install a second time. They are at /mnt,
-    # too, because nspawn refuses "/".
+    # too, because nspawn refuses "/". It covers parts of /proc, so no run can start.
     return ["systemd-nspawn", "-q", "--directory=/mnt", "--volatile=overlay", "--register=no", "--as-pid2",
             "--bind=/run/guest", *more]
 
 
 _DELEGATE = ["-p", "Delegate=yes"]
+# Root of the container may take the covers off again.
+_UNCOVER = ["sh", "-c", "for i in 1 2 3; do while read -r _ at _; do case $at in /proc/*) umount -l $at;; esac; done "
+            "</proc/self/mounts; done; exec \"$@\"", "sh"]
 _FUSE = ["--bind=/dev/fuse", "--property=DeviceAllow=/dev/fuse rwm"]
 
 ALL = [
@@ -66,8 +71,10 @@ ALL = [
     Situation("user-alone", "user without a manager, system service with User=", "v", _service("--uid=v"),
               manager=False),
     Situation("container-fuse", "root, container with /dev/fuse", "root", _container(*_FUSE), container=True,
-              manager=False, tests=True),
+              manager=False, refusal="the /proc here has parts covered", tests=True),
+    Situation("container-whole", "root, container with /dev/fuse and a whole /proc", "root",
+              [*_container(*_FUSE), *_UNCOVER], container=True, manager=False),
     Situation("container", "root, container without /dev/fuse", "root", _container(), container=True,
-              manager=False, fuse=False, tests=True),
+              manager=False, fuse=False, refusal="/dev/fuse", status=13, tests=True),
 ]
 BY_NAME = {s.name: s for s in ALL}
