@@ -405,10 +405,15 @@ static int append_u64(sd_bus_message *m, bool wanted, const char *name, uint64_t
 
 static int append_properties(sd_bus_message *m, const struct scope_request *q)
 {
-	int r = lib.sd_bus_message_append(m, "(sv)(sv)(sv)", "Description", "s", q->description,
-					  "PIDs", "au", 1, (uint32_t)q->pid,
+	int r = lib.sd_bus_message_append(m, "(sv)(sv)", "Description", "s", q->description,
 					  /* One that failed would stay until somebody resets it. */
 					  "CollectMode", "s", "inactive-or-failed");
+
+	if (r >= 0 && q->also > 0)
+		r = lib.sd_bus_message_append(m, "(sv)", "PIDs", "au", 2, (uint32_t)q->pid,
+					      (uint32_t)q->also);
+	else if (r >= 0)
+		r = lib.sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, (uint32_t)q->pid);
 
 	/* Delegated: a process that memory ran out for is no reason to stop all the others. */
 	if (r >= 0)
@@ -460,28 +465,40 @@ void scope_nudge(struct scope *s)
 		err_set(&s->failed, r, "systemd has hung up: %s", strerror(-r));
 }
 
+int scope_check(struct scope *s, struct err *why)
+{
+	scope_nudge(s);
+	if (s->failed.code < 0)
+		return err_set(why, s->failed.code, "%s", s->failed.msg);
+	if (s->done)
+		return 0;
+	if (s->clock.now_ms(s->clock.ctx) >= s->deadline)
+		return err_set(why, -ETIMEDOUT,
+			       "systemd has not answered for %d s when it was asked for a scope",
+			       SCOPE_WAIT_MS / 1000);
+	return 1;
+}
+
+struct pollfd scope_awaits(struct scope *s, int *ret_ms)
+{
+	const uint64_t now = s->clock.now_ms(s->clock.ctx);
+	const int events = lib.sd_bus_get_events(s->bus);
+
+	*ret_ms = now < s->deadline ? (int)(s->deadline - now) : 0;
+	return (struct pollfd){ lib.sd_bus_get_fd(s->bus), (short)(events > 0 ? events : POLLIN),
+				0 };
+}
+
 int scope_wait(struct scope *s, struct err *why)
 {
 	for (;;) {
-		uint64_t now = s->clock.now_ms(s->clock.ctx);
 		struct pollfd at;
-		int events;
+		int ms, r = scope_check(s, why);
 
-		scope_nudge(s);
-		if (s->failed.code < 0)
-			return err_set(why, s->failed.code, "%s", s->failed.msg);
-		if (s->done)
-			return 0;
-		if (now >= s->deadline)
-			return err_set(
-			    why, -ETIMEDOUT,
-			    "systemd has not answered for %d s when it was asked for a scope",
-			    SCOPE_WAIT_MS / 1000);
-		events = lib.sd_bus_get_events(s->bus);
-		at = (struct pollfd){ lib.sd_bus_get_fd(s->bus),
-				      (short)(events > 0 ? events : POLLIN), 0 };
-		if (s->clock.poll(s->clock.ctx, &at, (int)(s->deadline - now)) < 0 &&
-		    errno != EINTR)
+		if (r <= 0)
+			return r;
+		at = scope_awaits(s, &ms);
+		if (s->clock.poll(s->clock.ctx, &at, ms) < 0 && errno != EINTR)
 			return err_sys(why, "waiting for systemd");
 	}
 }

@@ -39,6 +39,7 @@ struct scope_request {
 	uint64_t mem;            /* bytes; 0 is no limit, here and below */
 	uint64_t pids;
 	uint64_t cpus_milli;
+	pid_t also; /* another process; 0 is none */
 };
 
 /*
@@ -52,7 +53,16 @@ NODISCARD int scope_ask(struct scope *s, const struct scope_request *request, st
 /* Pass on what is ready to be passed on, without waiting. */
 void scope_nudge(struct scope *s);
 
-/* 0 when the scope stands.  -ETIMEDOUT if the manager has not said so within SCOPE_WAIT_MS. */
+/*
+ * 0 when the scope stands, 1 while that is not known, without waiting.  -ETIMEDOUT if the manager has
+ * not answered within SCOPE_WAIT_MS.
+ */
+NODISCARD int scope_check(struct scope *s, struct err *why);
+
+/* For a loop of the caller's own: what to wait for before the next scope_check(), and how long. */
+struct pollfd scope_awaits(struct scope *s, int *ret_ms);
+
+/* The same as scope_check(), but waits until it is known. */
 NODISCARD int scope_wait(struct scope *s, struct err *why);
 
 /* The manager's process, whose own groups tell what it can give. */

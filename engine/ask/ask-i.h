@@ -3,6 +3,9 @@
  */
 #pragma once
 
+#include <poll.h>
+#include <sys/types.h>
+
 #include "engine/api/engine.h"
 #include "engine/wire/control-i.h"
 #include "engine/wire/wire-i.h"
@@ -85,11 +88,16 @@ NODISCARD int launch_daemon(const char *store, bool create, int lock_fd, struct 
 bool launch_is_lost(const char *store);
 
 /*
- * Have a manager of systemd move this process into a scope of its own, out of the group of the command
- * that started it, so that it does not end with a CI job or a terminal.  Where no manager can be asked
- * it stays.
+ * Have a manager of systemd move this process and `child` into a scope of their own, out of the group
+ * of the command that started them, so that they do not end with a CI job or a terminal.  None of
+ * these waits.  NULL where no manager can be asked: then they stay.
  */
-void launch_leave_group(void);
+struct leaving;
+struct leaving *leaving_begin(pid_t child);
+struct pollfd leaving_awaits(const struct leaving *l, int *ret_ms);
+/* 0 when both have moved, 1 while that is not known, an error if they stay. */
+NODISCARD int leaving_check(struct leaving *l, struct err *why);
+void leaving_free(struct leaving *l); /* NULL is fine */
 
 /*
  * Become cowfsd, whose log is then this process's stderr.  Returns only if it cannot.  `listen_fd` is

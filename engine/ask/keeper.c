@@ -20,12 +20,10 @@
 #include "base/sys.h"
 #include "engine/api/daemon.h"
 #include "engine/ask/ask-i.h"
+#include "engine/ask/restarts-i.h"
 #include "engine/find/engine-i.h"
 
-#define QUICK_MS  10000 /* one that lived for less died quickly, */
-#define QUICK_MAX 5     /* and after so many in a row there is no other */
-#define PAUSE_MS  500   /* before the second of them; each pause is twice the one before */
-#define WHO_MAX   64
+#define WHO_MAX 64
 
 struct keeper {
 	char **argv;       /* as cowfsd has them: name, store, perhaps "--create" */
@@ -33,9 +31,14 @@ struct keeper {
 	char self[PATH_MAX];
 	pid_t child;
 	uint64_t born; /* ms */
-	unsigned quick;
-	bool ending; /* we were asked to */
+	struct restarts restarts;
+	struct leaving *leaving; /* owned; while systemd is asked to move us and the child */
+	bool left;               /* it did: children are born there */
+	bool starter_waits; /* DAEMON_READY_FD is open, and the first command waits for its end */
+	bool ending;        /* we were asked to */
 };
+
+static volatile sig_atomic_t asked; /* a signal that is to be passed on */
 
 static uint64_t now_ms(void)
 {
@@ -101,8 +104,12 @@ static void log_line(const struct keeper *k, const char *text)
 /* Its streams are in place: the log, and both descriptors that it starts with. */
 NORETURN static void become(const struct keeper *k)
 {
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
+	/* One that came already is for cowfsd, and our handler would swallow it. */
+	sigaction(SIGTERM, &usual, NULL);
+	sigaction(SIGINT, &usual, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execv(k->self, k->argv);
@@ -118,13 +125,13 @@ static int start_daemon(struct keeper *k)
 	return k->child < 0 ? -errno : 0;
 }
 
-/* Once it is started this process holds nothing. */
-static void let_go(void)
+/* Once it is started this process holds nothing, but perhaps the pipe to the first command. */
+static void let_go(const struct keeper *k)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int fd = 0; fd <= DAEMON_START_FD; fd++)
-		if (fd != null)
+		if (fd != null && !(fd == DAEMON_READY_FD && k->starter_waits))
 			close(fd);
 	if (null > 0) {
 		dup2(null, STDIN_FILENO);
@@ -172,6 +179,13 @@ static int open_streams(const struct keeper *k, int lock)
 	return 0;
 }
 
+/* A child that is born in the scope needs no other. */
+static void begin_leaving(struct keeper *k)
+{
+	if (!k->left)
+		k->leaving = leaving_begin(k->child);
+}
+
 static int start_again(struct keeper *k)
 {
 	static char again[] = DAEMON_AGAIN;
@@ -184,7 +198,9 @@ static int start_again(struct keeper *k)
 	r = open_streams(k, lock);
 	if (r >= 0)
 		r = start_daemon(k);
-	let_go();
+	if (r >= 0)
+		begin_leaving(k);
+	let_go(k);
 	return r;
 }
 
@@ -192,43 +208,106 @@ static int start_again(struct keeper *k)
 
 static void on_signal(int sig)
 {
-	(void)sig; /* that it came ends the wait */
+	if (sig != SIGCHLD)
+		asked = sig;
+}
+
+/* Whether we have left or stay: the command that started us need not wait for it any longer. */
+static void end_leaving(struct keeper *k)
+{
+	leaving_free(k->leaving);
+	k->leaving = NULL;
+	if (k->starter_waits)
+		close(DAEMON_READY_FD);
+	k->starter_waits = false;
+}
+
+static void check_leaving(struct keeper *k)
+{
+	struct err why = { 0 };
+	int r = leaving_check(k->leaving, &why);
+
+	if (r > 0)
+		return;
+	k->left = r == 0;
+	if (r < 0 && log_enabled(LOG_DEBUG))
+		log_line(k, why.msg);
+	end_leaving(k);
+}
+
+/* Until a signal has come, or systemd has something to say. */
+static void wait_for_event(struct keeper *k)
+{
+	struct pollfd at = { .fd = -1 };
+	struct timespec t = { 0 };
+	fd_set in, out;
+	sigset_t set;
+	int ms = 0;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGCHLD);
+	sigdelset(&set, SIGTERM);
+	sigdelset(&set, SIGINT);
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	if (k->leaving) {
+		at = leaving_awaits(k->leaving, &ms);
+		t = (struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 };
+		if (at.events & POLLIN)
+			FD_SET(at.fd, &in);
+		if (at.events & POLLOUT)
+			FD_SET(at.fd, &out);
+	}
+	pselect(at.fd + 1, &in, &out, NULL, k->leaving ? &t : NULL, &set);
+	if (k->leaving)
+		check_leaving(k);
+}
+
+static bool may_start_again(struct keeper *k)
+{
+	char text[160];
+
+	switch (restarts_judge(&k->restarts, k->born, now_ms())) {
+	case RESTARTS_AGAIN:
+		return true;
+	case RESTARTS_TOO_QUICK:
+		snprintf(text, sizeof(text),
+			 "cowfsd died %d times within %d s of its start: the next command starts "
+			 "it again",
+			 RESTARTS_QUICK_MAX, RESTARTS_QUICK_MS / 1000);
+		break;
+	case RESTARTS_TOO_MANY:
+		snprintf(text, sizeof(text),
+			 "cowfsd died %d times within %d minutes: the next command starts it again",
+			 RESTARTS_SPAN_MAX, RESTARTS_SPAN_MS / 60000);
+		break;
+	}
+	log_line(k, text);
+	return false;
 }
 
 /* Until it is dead; whether there is to be another. */
 static bool outlive(struct keeper *k)
 {
-	char text[160];
-	sigset_t set;
-	int status, sig;
+	int status;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
 	while (waitpid(k->child, &status, WNOHANG) != k->child) {
-		if (sigwait(&set, &sig) != 0 || sig == SIGCHLD)
+		wait_for_event(k);
+		if (asked == 0)
 			continue;
 		k->ending = true;
-		kill(k->child, sig);
+		kill(k->child, asked);
+		asked = 0;
 	}
 	k->child = 0;
-	if (k->ending || !launch_is_lost(k->store))
-		return false;
-	k->quick = now_ms() - k->born < QUICK_MS ? k->quick + 1 : 0;
-	if (k->quick < QUICK_MAX)
-		return true;
-	snprintf(text, sizeof(text),
-		 "cowfsd died %d times within %d s of its start: the next command starts it again",
-		 QUICK_MAX, QUICK_MS / 1000);
-	log_line(k, text);
-	return false;
+	end_leaving(k);
+	return !k->ending && launch_is_lost(k->store) && may_start_again(k);
 }
 
-/* Not before the first: whoever waits for a mount does so now.  A signal to end is obeyed at once. */
+/* A signal to end is obeyed at once. */
 static bool pause_between(const struct keeper *k)
 {
-	const uint64_t ms = k->quick > 1 ? (uint64_t)PAUSE_MS << (k->quick - 2) : 0;
+	const uint64_t ms = restarts_pause_ms(&k->restarts);
 	const struct timespec t = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
 	sigset_t set;
 
@@ -238,14 +317,24 @@ static bool pause_between(const struct keeper *k)
 	return pselect(0, NULL, NULL, NULL, &t, &set) == 0;
 }
 
+static void set_signals(void)
+{
+	const struct sigaction ours = { .sa_handler = on_signal };
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigaction(SIGCHLD, &ours, NULL);
+	sigaction(SIGTERM, &ours, NULL);
+	sigaction(SIGINT, &ours, NULL);
+}
+
 int keeper_main(int argc, char **argv)
 {
 	static char name[] = DAEMON_NAME;
 	char *own[] = { name, argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL, NULL };
 	struct keeper k = { .argv = own, .store = own[1] };
-	const struct sigaction ours = { .sa_handler = on_signal };
 	const char *self = sys_self_path(k.self, sizeof(k.self));
-	sigset_t all;
 
 	if (!own[1] || !self || fcntl(DAEMON_READY_FD, F_GETFD) < 0 ||
 	    fcntl(DAEMON_START_FD, F_GETFD) < 0) {
@@ -256,15 +345,12 @@ int keeper_main(int argc, char **argv)
 		snprintf(k.self, sizeof(k.self), "%s", self);
 	sys_name_process(KEEPER_NAME);
 	log_set_stamps(true);
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	sigaction(SIGCHLD, &ours, NULL);
-	if (chdir("/") < 0)
-		return 1;
-	launch_leave_group();
-	if (start_daemon(&k) < 0)
+	set_signals();
+	if (chdir("/") < 0 || start_daemon(&k) < 0)
 		return 1; /* the pipe ends without a word */
-	let_go();
+	begin_leaving(&k);
+	k.starter_waits = k.leaving;
+	let_go(&k);
 	while (outlive(&k) && pause_between(&k) && start_again(&k) >= 0)
 		continue;
 	return 0;

@@ -4,7 +4,9 @@
  * child, and cannot get a terminal.
  *
  * Exactly one struct err comes down a pipe: code 0 means ready, and a sentence with it is
- * for the person to read.  The pipe closes by itself should cowfsd die before that.
+ * for the person to read.  The pipe closes by itself should cowfsd die before that.  Where systemd
+ * runs, the keeper holds the pipe, too, until systemd has moved both out of our group: a command
+ * that ended before could take cowfsd with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,7 @@
 #include "engine/ask/ask-i.h"
 
 #define READY_MAX_MS 60000 /* one that comes back from a crash may have much to mount */
+#define MOVED_MAX_MS 5000  /* a manager that takes longer is not waited for */
 
 NORETURN static void fail(int fd, const char *what)
 {
@@ -85,17 +88,24 @@ static int spawn(const char *self, char *const argv[], int log_fd, int ready_fd,
 	return 0;
 }
 
-static int wait_ready(int fd, const char *log, struct err *err)
+/* Something to read, or the end; false if neither came in time. */
+static bool wait_for_pipe(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct err word;
-	ssize_t n;
 	int rc;
 
 	do
-		rc = poll(&p, 1, READY_MAX_MS);
+		rc = poll(&p, 1, ms);
 	while (rc < 0 && errno == EINTR);
-	if (rc == 0)
+	return rc != 0;
+}
+
+static int wait_ready(int fd, const char *log, struct err *err)
+{
+	struct err word;
+	ssize_t n;
+
+	if (!wait_for_pipe(fd, READY_MAX_MS))
 		return err_set(err, -ETIMEDOUT, "cowfsd is not ready after %d s: see '%s'",
 			       READY_MAX_MS / 1000, log);
 	n = fdio_read(fd, &word, sizeof(word));
@@ -104,6 +114,8 @@ static int wait_ready(int fd, const char *log, struct err *err)
 	word.msg[sizeof(word.msg) - 1] = '\0';
 	if (word.code < 0)
 		return err_set(err, word.code, "%s", word.msg);
+	if (!wait_for_pipe(fd, MOVED_MAX_MS))
+		log_debug("systemd has not moved cowfsd within %d s", MOVED_MAX_MS / 1000);
 	if (*word.msg != '\0')
 		log_warn("%s", word.msg);
 	return 0;

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -7,20 +8,44 @@
 
 #define SCOPE_NAME "snapcow-cowfsd-%d.scope"
 
-void launch_leave_group(void)
+struct leaving {
+	struct scope *scope;
+};
+
+void leaving_free(struct leaving *l)
+{
+	if (l)
+		scope_close(l->scope);
+	free(l);
+}
+
+struct leaving *leaving_begin(pid_t child)
 {
 	char name[64];
 	const struct scope_request request = {
 		.name = name,
 		.description = "snapcow: the process that serves a store",
 		.pid = getpid(),
+		.also = child,
 	};
-	struct scope *s = NULL;
+	struct leaving *l = calloc(1, sizeof(*l));
 	struct err why = { 0 };
 
-	snprintf(name, sizeof(name), SCOPE_NAME, (int)getpid());
-	if (scope_open(NULL, &s, &why) < 0 || scope_ask(s, &request, &why) < 0 ||
-	    scope_wait(s, &why) < 0)
-		log_debug("cowfsd stays in the group of its starter: %s", why.msg);
-	scope_close(s);
+	/* Named after the child: a second request does not meet the first one. */
+	snprintf(name, sizeof(name), SCOPE_NAME, (int)child);
+	if (l && scope_open(NULL, &l->scope, &why) >= 0 && scope_ask(l->scope, &request, &why) >= 0)
+		return l;
+	log_debug("cowfsd stays in the group of its starter: %s", why.msg);
+	leaving_free(l);
+	return NULL;
+}
+
+struct pollfd leaving_awaits(const struct leaving *l, int *ret_ms)
+{
+	return scope_awaits(l->scope, ret_ms);
+}
+
+int leaving_check(struct leaving *l, struct err *why)
+{
+	return scope_check(l->scope, why);
 }

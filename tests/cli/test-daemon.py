@@ -9,6 +9,7 @@ import signal
 import socket
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -307,6 +308,51 @@ def a_keeper_gives_up_and_says_so_in_the_log(w: World):
     assert "died 5 times within 10 s" in (w.store / "cowfsd.log").read_text()
     assert CRASHED in w.ok("list").err and can_read(path)
     assert len(w.keepers()) == 1
+
+
+SLOW_MANAGER = """
+import os, socket, sys
+listens, part, asked = sys.argv[1:]
+server = socket.socket(socket.AF_UNIX)
+os.makedirs(os.path.dirname(listens), exist_ok=True)
+server.bind(listens)
+server.listen()
+peer, _ = server.accept()
+said = b""
+while b"BEGIN" not in said:
+    said += peer.recv(4096)
+peer.sendall(b"DATA\\r\\nOK 0123456789abcdef0123456789abcdef\\r\\nAGREE_UNIX_FD\\r\\n")
+while b"StartTransientUnit" not in said or b"PIDs" not in said:
+    said += peer.recv(4096)
+with open(part, "wb") as file:
+    file.write(said)
+os.rename(part, asked)
+peer.recv(1)  # until the test ends it, or whoever asked hangs up
+"""
+
+
+@test
+def a_manager_that_takes_its_time_does_not_delay_the_daemon(w: World):
+    """systemd is asked to move keeper and daemon while the daemon starts; the command waits for both."""
+    asked, runtime, place = w.top / "asked", w.top / "runtime", []
+    listens = runtime / "systemd" / "private"
+    if os.geteuid() == 0:  # where root looks for it, in a mount namespace of the test's own
+        listens = "/run/systemd/private"
+        place = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+        if subprocess.run([*place, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise Skip("a mount namespace cannot be made here")
+    script = (f"{sys.executable} -c \"$1\" \"$2\" {w.top}/part {asked} & echo $! >{w.top}/manager; "
+              f"until [ -S \"$2\" ]; do sleep 0.01; done; exec '{SNAP}' -q snapshot")
+    command = subprocess.Popen([*place, "sh", "-c", script, "sh", SLOW_MANAGER, listens], cwd=w.project, stdout=subprocess.DEVNULL,
+                               env={**w.env, "XDG_RUNTIME_DIR": str(runtime)})
+    wait_for(lambda: asked.exists() and (run_dir(w) / "cowfsd").exists())
+    wait_for(lambda: b"serving" in (run_dir(w) / "cowfsd").read_bytes())
+    keeper, = w.keepers()
+    daemon, = w.daemons()
+    assert struct.pack("=III", 8, keeper, daemon) in asked.read_bytes(), "both are to be moved"
+    os.kill(int((w.top / "manager").read_text()), signal.SIGKILL)
+    assert command.wait(60) == 0
+    assert w.keepers() == [keeper] and w.daemons() == [daemon]
 
 
 @test
