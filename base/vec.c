@@ -19,3 +19,13 @@ void *vec_more(void *list, size_t n, size_t *cap, size_t size)
 		*cap = wanted;
 	return more;
 }
+
+void *vec_one_more(void *list, size_t n, size_t size)
+{
+	size_t cap = n;
+
+	/* The rooms that vec_more() makes: FIRST, doubled again and again. */
+	if (n > 0 && (n < FIRST || (n & (n - 1)) != 0))
+		return list;
+	return vec_more(list, n, &cap, size);
+}

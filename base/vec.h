@@ -14,6 +14,9 @@
 /* `list` with room for more than `n`, where it has room for *cap; NULL, and nothing changed: no memory. */
 NODISCARD void *vec_more(void *list, size_t n, size_t *cap, size_t size);
 
+/* The same for an array that does not say for how many it has room; it may be grown by this alone. */
+NODISCARD void *vec_one_more(void *list, size_t n, size_t size);
+
 /* Make room for one more than `n`; false: there is no memory. */
 #define VEC_ROOM(list, n, cap)                                                \
 	({                                                                    \
@@ -22,4 +25,13 @@ NODISCARD void *vec_more(void *list, size_t n, size_t *cap, size_t size);
 		if (more_)                                                    \
 			(list) = more_;                                       \
 		more_ != NULL;                                                \
+	})
+
+#define VEC_ONE_MORE(list, n)                                             \
+	({                                                                \
+		void *more_ = vec_one_more((list), (n), sizeof(*(list))); \
+                                                                          \
+		if (more_)                                                \
+			(list) = more_;                                   \
+		more_ != NULL;                                            \
 	})

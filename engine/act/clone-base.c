@@ -4,11 +4,12 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "engine/host/host-i.h"
 
 struct due {
 	struct catalog_id *list; /* owned */
-	size_t n;
+	size_t n, cap;
 };
 
 static void due_done(struct due *d)
@@ -19,15 +20,12 @@ static void due_done(struct due *d)
 static int add_due(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct due *d = ctx;
-	struct catalog_id *list;
 
 	if (r->base_due == 0)
 		return 0;
-	list = reallocarray(d->list, d->n + 1, sizeof(*list));
-	if (!list)
+	if (!VEC_ROOM(d->list, d->n, d->cap))
 		return err_nomem(err);
-	d->list = list;
-	list[d->n++] = r->id;
+	d->list[d->n++] = r->id;
 	return 0;
 }
 

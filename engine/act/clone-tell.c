@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/stale-i.h"
@@ -192,15 +193,8 @@ static int collect_name(const struct clone *c, void *ctx, struct err *err)
 
 	if (t->only && !catalog_id_same(&c->project, t->only))
 		return 0;
-	if (clones->n == t->cap) {
-		size_t cap = t->cap ? 2 * t->cap : 16;
-		struct engine_clone *list = reallocarray(clones->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		clones->list = list;
-		t->cap = cap;
-	}
+	if (!VEC_ROOM(clones->list, clones->n, t->cap))
+		return err_nomem(err);
 	clones->list[clones->n] = (struct engine_clone){ .name = strdup(c->name) };
 	return clones->list[clones->n++].name ? 0 : err_nomem(err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/vec.h"
 #include "cowfs/store/pin.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/forget-i.h"
@@ -21,17 +22,12 @@ int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *pa
 int landing_add_note(struct engine_rolled_path **list, size_t *n, const char *path, char status,
 		     const char *why, const char *detail)
 {
-	struct engine_rolled_path *more, *p;
+	struct engine_rolled_path *p;
 
 	if (*n == ENGINE_ROLLED_PATHS_MAX)
 		return 0;
-	/* Grown by doubling, whenever the number is a power of two. */
-	if ((*n & (*n - 1)) == 0) {
-		more = reallocarray(*list, *n ? 2 * *n : 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		*list = more;
-	}
+	if (!VEC_ONE_MORE(*list, *n))
+		return -ENOMEM;
 	p = &(*list)[(*n)++];
 	*p = (struct engine_rolled_path){
 		.path = strdup(path),

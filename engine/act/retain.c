@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/find/unborn-i.h"
 
 struct candidate {
@@ -33,15 +34,8 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 
 	if (r != 0 || unborn_has(&c->unborn, &s->id))
 		return r < 0 ? r : 0;
-	if (c->n == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 64;
-		struct candidate *list = reallocarray(c->list, cap, sizeof(*list));
-
-		if (!list)
-			return err_nomem(err);
-		c->list = list;
-		c->cap = cap;
-	}
+	if (!VEC_ROOM(c->list, c->n, c->cap))
+		return err_nomem(err);
 	c->list[c->n++] = (struct candidate){
 		.id = s->id,
 		.project = s->project,

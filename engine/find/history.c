@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/unborn-i.h"
 
@@ -90,7 +91,6 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct collect *c = ctx;
 	struct engine_history *h = &c->history;
-	struct engine_snapshot *list;
 	int r;
 
 	if (!catalog_id_same(&s->project, c->project) || (!c->all && !s->clone != !c->clone) ||
@@ -100,15 +100,8 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	if (!c->all && s->clone &&
 	    (strcmp(s->clone, c->clone->name) != 0 || s->created <= c->clone->created))
 		return 0;
-	if (h->n == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 16;
-
-		list = reallocarray(h->list, cap, sizeof(*list));
-		if (!list)
-			return err_nomem(err);
-		h->list = list;
-		c->cap = cap;
-	}
+	if (!VEC_ROOM(h->list, h->n, c->cap))
+		return err_nomem(err);
 	r = history_entry(s, &h->list[h->n], err);
 	if (r >= 0)
 		h->n++;

@@ -40,4 +40,17 @@ TEST(without_memory_nothing_changes)
 	CHECK_EQ(large, SIZE_MAX / 4);
 }
 
+TEST(an_array_that_does_not_know_its_room_grows_too)
+{
+	AUTO_FREE uint32_t *list = NULL;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		CHECK(VEC_ONE_MORE(list, n));
+		list[n++] = i;
+	}
+	for (uint32_t i = 0; i < 1000; i++)
+		CHECK_EQ(list[i], i);
+}
+
 TEST_MAIN("vec")
