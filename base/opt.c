@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "base/typo.h"
+#include "base/vec.h"
 
 #define NAME_SIZE 64 /* "--" and a long name */
 
@@ -47,13 +48,9 @@ static int parse_int(const char *text, int *ret)
 
 static int list_append(struct opt_list *l, const char *s, struct err *err)
 {
-	/* A command line is short and opt_list has no capacity to keep, so grow one by one. */
-	const char **items = realloc(l->items, (l->n + 1) * sizeof(*items));
-
-	if (!items)
+	if (!VEC_ONE_MORE(l->items, l->n))
 		return err_nomem(err);
-	items[l->n++] = s;
-	l->items = items;
+	l->items[l->n++] = s;
 	return 0;
 }
 

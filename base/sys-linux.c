@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define PEER_PIDFD 77 /* SO_PEERPIDFD, which older headers do not have */
 
@@ -439,9 +440,9 @@ static int look_at_process(pid_t id, struct process *ret)
 static ssize_t list_processes(struct process **ret)
 {
 	DIR *dir = opendir("/proc");
-	struct process *list = NULL, *more;
+	struct process *list = NULL;
 	struct dirent *e;
-	size_t n = 0;
+	size_t n = 0, cap = 0;
 
 	if (!dir)
 		return -errno;
@@ -450,10 +451,8 @@ static ssize_t list_processes(struct process **ret)
 
 		if (id <= 0)
 			continue;
-		more = n % 64 == 0 ? reallocarray(list, n + 64, sizeof(*list)) : list;
-		if (!more)
+		if (!VEC_ROOM(list, n, cap))
 			break;
-		list = more;
 		n += look_at_process(id, &list[n]) >= 0;
 	}
 	closedir(dir);

@@ -163,12 +163,10 @@ static bool share_a_path(const struct blip *a, const struct blip *b)
 static int add_meeting(struct sweep *s, struct pair *p, struct err *err)
 {
 	struct engine_overlaps *res = &s->result;
-	struct engine_meeting *list = reallocarray(res->list, res->n + 1, sizeof(*list));
 
-	if (!list)
+	if (!VEC_ONE_MORE(res->list, res->n))
 		return err_nomem(err);
-	res->list = list;
-	list[res->n++] = p->meeting;
+	res->list[res->n++] = p->meeting;
 	p->meeting = (struct engine_meeting){ 0 };
 	return 0;
 }

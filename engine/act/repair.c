@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/upkeep/repair.h"
 #include "engine/act/repair-i.h"
 #include "engine/act/survey-i.h"
@@ -48,14 +49,14 @@ static void mending_done(struct mending *m)
 static int add_project(const struct project *p, void *ctx, struct err *err)
 {
 	struct mending *m = ctx;
-	struct project *list = reallocarray(m->projects, m->n_projects + 1, sizeof(*list));
+	struct project *at;
 
-	if (!list)
+	if (!VEC_ONE_MORE(m->projects, m->n_projects))
 		return err_nomem(err);
-	m->projects = list;
-	list[m->n_projects] = *p;
-	list[m->n_projects].path = strdup(p->path);
-	if (!list[m->n_projects].path)
+	at = &m->projects[m->n_projects];
+	*at = *p;
+	at->path = strdup(p->path);
+	if (!at->path)
 		return err_nomem(err);
 	m->n_projects++;
 	return 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 bool refusal_is_whole(const struct engine_refusal *r)
 {
 	return r->kind && r->what && r->rule && r->flag && r->message;
@@ -11,16 +13,11 @@ bool refusal_is_whole(const struct engine_refusal *r)
 
 int refusals_keep(struct engine_refusals *r, struct engine_refusal *one)
 {
-	struct engine_refusal *list = NULL;
-
-	if (refusal_is_whole(one))
-		list = reallocarray(r->list, r->n + 1, sizeof(*list));
-	if (!list) {
+	if (!refusal_is_whole(one) || !VEC_ONE_MORE(r->list, r->n)) {
 		engine_refusal_done(one);
 		return -ENOMEM;
 	}
-	r->list = list;
-	list[r->n++] = *one;
+	r->list[r->n++] = *one;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "base/yaml.h"
 #include "engine/find/rules-i.h"
 
@@ -78,11 +79,9 @@ static int read_pair(struct reading *rd, struct yaml key, struct yaml value, cha
 static int add(struct reading *rd, char *parts[PARTS], enum guard_level level)
 {
 	struct engine_rules *r = rd->rules;
-	struct guard_rule *more = reallocarray(r->list, r->n + 1, sizeof(*more));
 
-	if (!more)
+	if (!VEC_ONE_MORE(r->list, r->n))
 		return err_nomem(rd->err);
-	r->list = more;
 	r->list[r->n++] = (struct guard_rule){
 		.name = TAKE_PTR(parts[NAME]),
 		.patterns = TAKE_PTR(parts[PATHS]),

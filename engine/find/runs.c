@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
 
@@ -41,25 +42,23 @@ static int list_one(const char *id, void *ctx)
 {
 	struct listing *l = ctx;
 	struct engine_runs *runs = &l->runs;
-	struct engine_run *list;
+	struct engine_run *one;
 	struct err err = { 0 };
 	int r;
 
-	list =
-	    runs->n % 64 == 0 ? reallocarray(runs->list, runs->n + 64, sizeof(*list)) : runs->list;
-	if (!list)
+	if (!VEC_ONE_MORE(runs->list, runs->n))
 		return -ENOMEM;
-	runs->list = list;
-	list[runs->n] = (struct engine_run){ 0 };
-	r = run_record_read(l->engine->store_path, id, &list[runs->n], &err);
+	one = &runs->list[runs->n];
+	*one = (struct engine_run){ 0 };
+	r = run_record_read(l->engine->store_path, id, one, &err);
 	if (r < 0 && r != -ENOENT)
 		log_warn("%s, continuing", err.msg);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (is_wanted(l, &list[runs->n]))
+	if (is_wanted(l, one))
 		runs->n++;
 	else
-		engine_run_done(&list[runs->n]);
+		engine_run_done(one);
 	return 0;
 }
 

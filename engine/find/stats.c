@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/unshared.h"
 #include "engine/api/upkeep.h"
@@ -71,17 +72,16 @@ static int measure(struct store *s, const struct clone *clone, struct engine_sha
 static int count_clone(const struct clone *clone, void *ctx, struct err *err)
 {
 	struct engine_stats *s = &((struct census *)ctx)->stats;
-	struct engine_share *list = reallocarray(s->shares, s->n_shares + 1, sizeof(*list));
+	struct engine_share *share;
 	int r;
 
-	if (!list)
+	if (!VEC_ONE_MORE(s->shares, s->n_shares))
 		return err_nomem(err);
-	s->shares = list;
-	list += s->n_shares++;
-	*list = (struct engine_share){ 0 };
-	r = measure(((struct census *)ctx)->store, clone, list, err);
+	share = &s->shares[s->n_shares++];
+	*share = (struct engine_share){ 0 };
+	r = measure(((struct census *)ctx)->store, clone, share, err);
 	s->clones++;
-	s->logical += list->logical;
+	s->logical += share->logical;
 	return r;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/api/tag.h"
 #include "engine/find/engine-i.h"
 
@@ -38,13 +39,10 @@ char *tag_full_name(const struct catalog_id *project, const char *name)
 
 int tag_append(struct engine_snapshot *s, const char *name, struct err *err)
 {
-	char **tags = reallocarray(s->tags, s->n_tags + 1, sizeof(*tags));
-
-	if (!tags)
+	if (!VEC_ONE_MORE(s->tags, s->n_tags))
 		return err_nomem(err);
-	s->tags = tags;
-	tags[s->n_tags] = strdup(name);
-	if (!tags[s->n_tags])
+	s->tags[s->n_tags] = strdup(name);
+	if (!s->tags[s->n_tags])
 		return err_nomem(err);
 	s->n_tags++;
 	return 0;
@@ -84,16 +82,15 @@ int tag_fill(struct store *s, struct engine_snapshot *list, size_t n, struct err
 int tag_list_add(struct engine_tags *t, const char *name, const struct catalog_id *snapshot,
 		 struct err *err)
 {
-	struct engine_tag *list = reallocarray(t->list, t->n + 1, sizeof(*list));
+	struct engine_tag *tag;
 
-	if (!list)
+	if (!VEC_ONE_MORE(t->list, t->n))
 		return err_nomem(err);
-	t->list = list;
-	list += t->n;
-	list->name = strdup(name);
-	if (!list->name)
+	tag = &t->list[t->n];
+	tag->name = strdup(name);
+	if (!tag->name)
 		return err_nomem(err);
-	catalog_id_hex(snapshot, list->snapshot);
+	catalog_id_hex(snapshot, tag->snapshot);
 	t->n++;
 	return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 bool unborn_by(const struct receipt *r)
 {
 	return r->state == RECEIPT_BEGUN && r->kind != RECEIPT_ROLLBACK;
@@ -16,14 +18,11 @@ void unborn_done(struct unborn *u)
 static int add_unborn(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct unborn *u = ctx;
-	struct catalog_id *list;
 
 	if (!unborn_by(r))
 		return 0;
-	list = reallocarray(u->list, u->n + 1, sizeof(*list));
-	if (!list)
+	if (!VEC_ONE_MORE(u->list, u->n))
 		return err_nomem(err);
-	u->list = list;
 	u->list[u->n++] = r->after;
 	return 0;
 }

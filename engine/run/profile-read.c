@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/typo.h"
+#include "base/vec.h"
 #include "engine/run/profile-i.h"
 #include "runner/net/allow.h"
 
@@ -274,14 +275,12 @@ static int read_mounts(const struct profile_source *src, struct yaml v, struct e
 	if (yaml_kind(v) != YAML_LIST)
 		return expected(src, v, "mounts", rows[KEY_MOUNTS].wants, err);
 	while (yaml_next_item(v, &iter, &item)) {
-		struct engine_profile_mount *list, *m;
+		struct engine_profile_mount *m;
 		void *pairs = NULL;
 
-		list = reallocarray(p->mounts, p->n_mounts + 1, sizeof(*list));
-		if (!list)
+		if (!VEC_ONE_MORE(p->mounts, p->n_mounts))
 			return err_nomem(err);
-		p->mounts = list;
-		m = &list[p->n_mounts++];
+		m = &p->mounts[p->n_mounts++];
 		*m = (struct engine_profile_mount){ 0 };
 		if (yaml_kind(item) != YAML_MAP)
 			return expected(src, item, "mounts", rows[KEY_MOUNTS].wants, err);

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/run/profile-i.h"
 
@@ -308,17 +309,13 @@ int engine_profile(struct engine *e, const char *name, struct engine_profile *re
 
 static int add_entry(struct engine_profiles *p, const char *name, size_t len, struct err *err)
 {
-	struct engine_profile_entry *list;
-
 	for (size_t i = 0; i < p->n; i++)
 		if (strlen(p->list[i].name) == len && strncmp(p->list[i].name, name, len) == 0)
 			return 0;
-	list = reallocarray(p->list, p->n + 1, sizeof(*list));
-	if (!list)
+	if (!VEC_ONE_MORE(p->list, p->n))
 		return err_nomem(err);
-	p->list = list;
-	list[p->n] = (struct engine_profile_entry){ .name = strndup(name, len) };
-	if (!list[p->n].name)
+	p->list[p->n] = (struct engine_profile_entry){ .name = strndup(name, len) };
+	if (!p->list[p->n].name)
 		return err_nomem(err);
 	p->n++;
 	return 0;

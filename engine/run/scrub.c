@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define MASK "***"
 
@@ -18,14 +19,10 @@ void scrub_done(struct scrub *s)
 
 static int add_value(struct scrub *s, const void *value, size_t len, struct err *err)
 {
-	struct buf *values;
-
-	values = reallocarray(s->values, s->n + 1, sizeof(*values));
-	if (!values)
+	if (!VEC_ONE_MORE(s->values, s->n))
 		return err_nomem(err);
-	s->values = values;
-	values[s->n] = BUF_INIT;
-	if (buf_append(&values[s->n], value, len) < 0)
+	s->values[s->n] = BUF_INIT;
+	if (buf_append(&s->values[s->n], value, len) < 0)
 		return err_nomem(err);
 	s->n++;
 	return 0;

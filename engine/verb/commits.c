@@ -10,6 +10,7 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "engine/find/engine-i.h"
 #include "engine/verb/git-run-i.h"
 
@@ -147,7 +148,7 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *l
 {
 	const char *name = memchr(line, ' ', len);
 	const size_t id_len = name ? (size_t)(name - line) : 0;
-	struct engine_branch *list, *b;
+	struct engine_branch *b;
 
 	/* Prerequisites begin with '-'; HEAD and what is no branch are not fetched. */
 	if (!name || line[0] == '-' || len - id_len - 1 <= strlen(HEADS) ||
@@ -158,11 +159,9 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *l
 		return err_set(err, -EBADMSG,
 			       "a bundle of git's names something that is no commit");
 	name += 1 + strlen(HEADS);
-	list = reallocarray(c->list, c->n + 1, sizeof(*list));
-	if (!list)
+	if (!VEC_ONE_MORE(c->list, c->n))
 		return err_nomem(err);
-	c->list = list;
-	b = &list[c->n++];
+	b = &c->list[c->n++];
 	*b = (struct engine_branch){ .commit = strndup(line, id_len) };
 	if (asprintf(&b->ref, HEADS "snap/%s/%.*s", clone, (int)(line + len - name), name) < 0)
 		b->ref = NULL;

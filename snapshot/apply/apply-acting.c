@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "snapshot/apply/apply-i.h"
 
 void apply_report_done(struct apply_report *r)
@@ -15,16 +16,11 @@ void apply_report_done(struct apply_report *r)
 void acting_note(struct acting *a, const char *path, const char *why)
 {
 	struct apply_report *r = a->report;
-	struct apply_note *more;
 
-	if (r->n == NOTES_MAX)
+	if (r->n == NOTES_MAX || !VEC_ONE_MORE(r->notes, r->n))
 		return;
-	more = reallocarray(r->notes, r->n + 1, sizeof(*more));
-	if (!more)
-		return;
-	r->notes = more;
-	more[r->n] = (struct apply_note){ .path = strdup(path), .why = why };
-	r->n += more[r->n].path != NULL;
+	r->notes[r->n] = (struct apply_note){ .path = strdup(path), .why = why };
+	r->n += r->notes[r->n].path != NULL;
 }
 
 void acting_progress(struct acting *a)

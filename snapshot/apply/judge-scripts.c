@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "snapshot/apply/judge.h"
 
 #define NAMES_MAX 5
@@ -46,8 +47,6 @@ static struct part *part_named(const struct parts *p, const char *name)
 
 static int part_at(struct parts *p, const char *name, struct part **ret)
 {
-	struct part *more;
-
 	*ret = part_named(p, name);
 	if (*ret)
 		return 0;
@@ -55,14 +54,12 @@ static int part_at(struct parts *p, const char *name, struct part **ret)
 		p->unread = true;
 		return -E2BIG;
 	}
-	more = reallocarray(p->list, p->n + 1, sizeof(*more));
-	if (!more)
+	if (!VEC_ONE_MORE(p->list, p->n))
 		return -ENOMEM;
-	p->list = more;
-	more[p->n] = (struct part){ .name = strdup(name) };
-	if (!more[p->n].name)
+	p->list[p->n] = (struct part){ .name = strdup(name) };
+	if (!p->list[p->n].name)
 		return -ENOMEM;
-	*ret = &more[p->n++];
+	*ret = &p->list[p->n++];
 	return 0;
 }
 

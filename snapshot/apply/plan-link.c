@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "snapshot/apply/plan-i.h"
 
@@ -175,8 +176,6 @@ static int drop_same(struct plan *p, struct err *err)
 
 /* --- anchors ---------------------------------------------------------------------------- */
 
-#define DEPTH_STEP 16
-
 struct search {
 	struct plan_making *m;
 	uint64_t ino;
@@ -200,14 +199,8 @@ static int push(struct search *s, const struct object_id *tree, struct err *err)
 {
 	int r;
 
-	if (s->depth == s->cap) {
-		void *more = reallocarray(s->stack, s->cap + DEPTH_STEP, sizeof(*s->stack));
-
-		if (!more)
-			return err_nomem(err);
-		s->stack = more;
-		s->cap += DEPTH_STEP;
-	}
+	if (!VEC_ROOM(s->stack, s->depth, s->cap))
+		return err_nomem(err);
 	r = tree_iter_new(s->m->store, tree, &s->stack[s->depth].it, err);
 	if (r >= 0)
 		s->stack[s->depth++].path_len = s->path.len;

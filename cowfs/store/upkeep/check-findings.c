@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/vec.h"
 #include "cowfs/store/upkeep/check-i.h"
 
 int check_add(struct check *c, const char *what, const char *why, size_t *ret, struct err *err)
@@ -9,11 +10,9 @@ int check_add(struct check *c, const char *what, const char *why, size_t *ret, s
 	struct check_report *rep = &c->report;
 	struct check_finding *f;
 
-	f = reallocarray(rep->findings, rep->n_findings + 1, sizeof(*f));
-	if (!f)
+	if (!VEC_ONE_MORE(rep->findings, rep->n_findings))
 		return err_nomem(err);
-	rep->findings = f;
-	f += rep->n_findings;
+	f = &rep->findings[rep->n_findings];
 	*f = (struct check_finding){ 0 };
 	snprintf(f->what, sizeof(f->what), "%s", what);
 	snprintf(f->why, sizeof(f->why), "%s", why);
@@ -115,21 +114,19 @@ int check_add_path(struct check *c, size_t finding, const char *path, size_t len
 {
 	struct check_finding *f = &c->report.findings[finding];
 	CLEANUP(buf_done) struct buf shown = BUF_INIT;
-	char **paths, *copy;
+	char *copy;
 
 	f->n_paths++;
 	if (f->n_kept == CHECK_PATHS_MAX)
 		return 0;
 	if (path_append_shown(&shown, path, len) < 0 || !buf_str(&shown))
 		return err_nomem(err);
-	paths = reallocarray(f->paths, f->n_kept + 1, sizeof(*paths));
-	if (!paths)
+	if (!VEC_ONE_MORE(f->paths, f->n_kept))
 		return err_nomem(err);
-	f->paths = paths;
 	copy = strdup(buf_str(&shown));
 	if (!copy)
 		return err_nomem(err);
-	paths[f->n_kept++] = copy;
+	f->paths[f->n_kept++] = copy;
 	return 0;
 }
 

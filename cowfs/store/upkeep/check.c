@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cowfs/store/upkeep/check-i.h"
 
 #define PROGRESS_EVERY 1024 /* rows between two reports */
@@ -40,13 +41,11 @@ static int add_row(struct check *c, enum table t, int64_t seq, const struct chec
 		   const char *why, struct err *err)
 {
 	struct check_report *rep = &c->report;
-	struct check_row *list = reallocarray(rep->rows, rep->n_rows + 1, sizeof(*list));
 	size_t finding;
 
-	if (!list)
+	if (!VEC_ONE_MORE(rep->rows, rep->n_rows))
 		return err_nomem(err);
-	rep->rows = list;
-	list[rep->n_rows++] = (struct check_row){ .is_chunk = t == TABLE_CHUNKS, .seq = seq };
+	rep->rows[rep->n_rows++] = (struct check_row){ .is_chunk = t == TABLE_CHUNKS, .seq = seq };
 	return check_add_object(c, row->kind, &row->id, why, &finding, err);
 }
 
