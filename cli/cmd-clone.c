@@ -52,6 +52,10 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 		for (size_t i = 0; i < c->n; i++)
 			clones_set_json(json_add_object(list), &c->list[i]);
 	}
+	if (c->git_dir)
+		json_set_name(j, "git_dir", c->git_dir);
+	else
+		json_set_null(j, "git_dir");
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -71,6 +75,11 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 		fprintf(stderr, "%zu clones", c->n);
 	fprintf(stderr, " of snapshot %.*s, in %s\n", OUT_SHORT_ID, c->list[0].base,
 		duration_format(c->elapsed_ms, time));
+	if (!c->git_dir)
+		return;
+	fputs("git: a copy of ", stderr);
+	out_name(stderr, c->git_dir);
+	fputs(", so commits stay in the clone; 'promote --git' brings them\n", stderr);
 }
 
 static void hint(struct invocation *inv, int r)

@@ -48,13 +48,14 @@ struct kind {
 
 static const struct kind kinds[REF_KINDS + 1] = {
 	[REF_PROJECT] = {
-		.version = 1,
+		.version = 2,
 		.size = sizeof(struct project),
 		.name = { FIELD_ID, offsetof(struct project, id) },
 		.root = NO_ROOT,
 		.fields = {
 			{ FIELD_TEXT, offsetof(struct project, path) },
 			{ FIELD_NUMBER, offsetof(struct project, created) },
+			{ FIELD_NUMBER, offsetof(struct project, git), 2 },
 		},
 	},
 	[REF_SNAPSHOT] = {

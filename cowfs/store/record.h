@@ -16,6 +16,8 @@ struct project {
 	struct catalog_id id;
 	char *path;      /* owned; clean and absolute */
 	int64_t created; /* nanoseconds since 1970 */
+	uint64_t
+	    git; /* not 0: git's own directory, kept for the clones of projects that it serves */
 };
 
 /* Who wanted a snapshot. */

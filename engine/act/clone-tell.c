@@ -7,6 +7,7 @@
 #include "engine/act/acts-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/api/clone.h"
+#include "engine/find/gitdir-i.h"
 #include "engine/host/host-i.h"
 #include "snapshot/diff/changes.h"
 
@@ -58,7 +59,8 @@ static int measure_stale(struct telling *t, struct err *err)
 	if (catalog_id_is_zero(&t->newest.id))
 		return 0;
 	if (!object_id_equal(&t->base.root, &t->newest.root))
-		r = changes_count(t->task->engine.store, &t->base.root, &t->newest.root, &c, err);
+		r = gitdir_count_changes(t->task->engine.store, &t->base.root, &t->newest.root, &c,
+					 err);
 	if (r < 0)
 		return r;
 	t->stale.known = true;

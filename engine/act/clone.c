@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/gitdir-graft-i.h"
+#include "engine/find/gitdir-i.h"
 #include "engine/host/host-i.h"
 
 #define ANCESTORS_MAX 100000
@@ -105,6 +107,8 @@ struct making {
 	struct snapshot start;  /* what it shows at first */
 	struct catalog_id base; /* the state of the project that this descends from */
 	struct project project;
+	struct gitdir git;           /* of a project whose `.git` is a file */
+	struct object_id common;     /* root of what was captured of it; zero: no such project */
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
@@ -112,6 +116,7 @@ static void making_done(struct making *m)
 {
 	snapshot_done(&m->start);
 	project_done(&m->project);
+	gitdir_done(&m->git);
 	engine_clones_done(&m->clones);
 }
 
@@ -207,6 +212,45 @@ static int begin(struct making *m, struct err *err)
 	return choose_names(m, err);
 }
 
+/*
+ * What the project is for its clones: with a repository in place of the file that leads to one.  A
+ * snapshot of the first clone, as the project itself never looks like that.
+ */
+static int put_grafted(struct making *m, struct batch *b, int64_t created, struct err *err)
+{
+	static char message[] = "with a git directory of its own";
+	const struct gitdir_graft graft = {
+		.tree = m->start.root,
+		.common = m->common,
+		.own =
+		    m->git.own + strlen(m->git.common) + (m->git.own[strlen(m->git.common)] == '/'),
+	};
+	struct snapshot *at = &m->start, s = {
+		.parent = at->id,
+		.project = at->project,
+		.clone = m->clones.list[0].name,
+		.message = message,
+		.created = created,
+		.lacks = at->lacks,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
+	};
+	struct root root;
+	int r = gitdir_graft(b, &graft, &s.root, &root, err);
+
+	if (r >= 0)
+		r = catalog_id_new(&s.id, err);
+	if (r < 0)
+		return err_wrap(err, r, "bringing '%s'", m->git.own);
+	s.base = s.id; /* what goes back to it has it as its base */
+	s.files = root.top.below.files;
+	s.bytes = root.top.below.bytes + root.in_links.bytes;
+	at->id = m->base = s.id;
+	at->root = s.root;
+	at->files = s.files;
+	at->bytes = s.bytes;
+	return snapshot_put(b, &s, REF_NEW, err);
+}
+
 static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -215,6 +259,8 @@ static int put_records(struct making *m, struct err *err)
 	int r;
 
 	r = batch_begin(m->task->engine.store, &b, err);
+	if (r >= 0 && !object_id_is_zero(&m->common))
+		r = put_grafted(m, b, now + 1, err);
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
 		struct engine_clone *c = &m->clones.list[i];
 		const struct clone record = {
@@ -307,6 +353,42 @@ static int mount_all(struct making *m, struct err *err)
 	return r;
 }
 
+/* Capture the repository of a project whose `.git` is a file. */
+static int capture_git(struct making *m, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(snapshot_done) struct snapshot common = { 0 };
+	struct engine_take_options options = {
+		.git = true,
+		.skip_unreadable = m->options->skip_unreadable,
+		.watch = m->options->watch,
+	};
+	struct engine *e = &m->task->engine;
+	struct err why = { 0 };
+	int r;
+
+	/* A file that something in a clone wrote may lead anywhere. */
+	if (m->start.clone)
+		return 0;
+	r = gitdir_find(e, m->project.path, &m->git, &why);
+	if (r < 0 && r != -ENOMEM)
+		engine_warn(e, "%s: git in the clone works with that, if with anything", why.msg);
+	if (r <= 0)
+		return r == -ENOMEM ? err_nomem(err) : 0;
+	r = gitdir_is_file(e->store, &m->start.root, err);
+	if (r <= 0)
+		return r;
+	options.dir = m->git.common;
+	r = take_snapshot(m->task, &options, true, &taken, err);
+	if (r >= 0)
+		r = engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, &common, err));
+	if (r < 0)
+		return err_wrap(err, r, "git's directory of '%s'", m->project.path);
+	m->common = common.root;
+	m->clones.git_dir = strdup(m->git.own);
+	return m->clones.git_dir ? 0 : err_nomem(err);
+}
+
 static int describe(struct making *m, struct err *err)
 {
 	for (size_t i = 0; i < m->clones.n; i++) {
@@ -343,6 +425,8 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		    err, project_get(task->engine.store, &m.start.project, &m.project, err));
 	if (r >= 0)
 		r = describe(&m, err);
+	if (r >= 0)
+		r = capture_git(&m, err);
 	if (r >= 0)
 		r = task_wanted(task, err);
 	if (r >= 0)

@@ -12,9 +12,11 @@
 #include "cowfs/store/pin.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-base-i.h"
+#include "engine/act/gitdir-graft-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/find/conflicts-i.h"
+#include "engine/find/gitdir-i.h"
 #include "snapshot/diff/changes.h"
 
 struct rebasing {
@@ -29,6 +31,7 @@ struct rebasing {
 	struct landing landing;     /* the project */
 	struct object_id theirs;    /* the clone, as it was merged */
 	struct object_id merged;    /* pinned; zero: not yet */
+	bool carried;               /* `landing` has the repository of the base */
 	int64_t now;
 	struct engine_rebased result;
 };
@@ -236,6 +239,34 @@ static int merge(struct rebasing *p, struct err *err)
 
 /* --- the clone -------------------------------------------------------------------------- */
 
+/*
+ * Of a project whose `.git` is a file (gitdir-i.h), what is merged has the repository of the clone's
+ * base there, so that it does not seem to have changed.
+ */
+static int carry_git(struct rebasing *p, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct object_id carried;
+	struct landing *l = &p->landing;
+	int r = gitdir_is_grafted(p->store, &p->base.root, &l->now.root, err);
+
+	if (r <= 0)
+		return r;
+	r = batch_begin(p->store, &b, err);
+	if (r >= 0)
+		r = gitdir_carry(b, &p->base.root, &l->now.root, &carried, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(p->store, OBJECT_TREE, &carried, err);
+	if (r < 0)
+		return r;
+	store_unpin(p->store, OBJECT_TREE, &l->now.root);
+	l->now.root = carried;
+	p->carried = true;
+	return 0;
+}
+
 /* The project as it was merged becomes a snapshot, unless it is one already. */
 static int put_onto(struct rebasing *p, char *message, struct err *err)
 {
@@ -257,6 +288,11 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	r = catalog_id_new(&p->onto.id, err);
+	/* The project itself never looks like that. */
+	if (p->carried) {
+		p->onto.clone = p->clone.name;
+		p->onto.base = p->onto.id;
+	}
 	if (r >= 0)
 		r = batch_begin(p->store, &b, err);
 	if (r >= 0)
@@ -432,6 +468,8 @@ static int rebase(struct rebasing *p, struct err *err)
 
 	if (r >= 0)
 		r = landing_open(&p->landing, p->task, &p->project, &survey, err);
+	if (r >= 0)
+		r = carry_git(p, err);
 	if (r < 0)
 		return r;
 	p->now = engine_now();

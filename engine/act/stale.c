@@ -6,12 +6,14 @@
 
 #include "base/vec.h"
 #include "engine/act/hold-i.h"
+#include "engine/find/gitdir-i.h"
 
 /* All names that changed between two roots. */
 struct names {
 	struct engine_paths paths;
 	size_t cap;
 	struct changes counts;
+	bool without_git; /* the project's is a file, and clones have a repository (gitdir-i.h) */
 };
 
 static void names_done(struct names *n)
@@ -23,6 +25,8 @@ static int add_name(const char *path, char status, void *ctx, struct err *err)
 {
 	struct names *n = ctx;
 
+	if (n->without_git && gitdir_holds(path))
+		return 0;
 	n->counts.added += status == 'A';
 	n->counts.modified += status == 'M';
 	n->counts.deleted += status == 'D';
@@ -130,6 +134,9 @@ static int compare_project(struct task *task, const struct project *project,
 	struct held held;
 	int r = hold_project(task, project, watch, &held, err);
 
+	if (r >= 0)
+		r = gitdir_is_grafted(task->engine.store, &base->root, &held.root, err);
+	n->without_git = r > 0;
 	if (r >= 0)
 		r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)

@@ -160,6 +160,17 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 	return survey_lacks(&t->captured, &t->lacks, &t->snapshot.lacks, err);
 }
 
+static int choose_project(struct taking *t, struct err *err)
+{
+	struct engine *e = &t->task->engine;
+
+	project_done(&t->project);
+	t->project = (struct project){ 0 };
+	if (t->options->git)
+		return project_of_git(e, t->store, t->options->dir, &t->project, err);
+	return project_choose(e, t->store, t->options->dir, &t->project, err);
+}
+
 static int take_project(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -167,15 +178,12 @@ static int take_project(struct taking *t, struct err *err)
 	struct task *task = t->task;
 	int r;
 
-	r = project_choose(&task->engine, t->store, t->options->dir, &t->project, err);
+	r = choose_project(t, err);
 	if (r >= 0)
 		r = turns_take(&task->host->turns, t->project.path, &turn, err);
 	/* Who had the turn before may have registered it. */
-	if (r >= 0 && catalog_id_is_zero(&t->project.id)) {
-		project_done(&t->project);
-		t->project = (struct project){ 0 };
-		r = project_choose(&task->engine, t->store, t->options->dir, &t->project, err);
-	}
+	if (r >= 0 && catalog_id_is_zero(&t->project.id))
+		r = choose_project(t, err);
 	if (r >= 0)
 		r = prepare(t, err);
 	if (r >= 0)

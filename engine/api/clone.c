@@ -26,6 +26,7 @@ void engine_clones_done(struct engine_clones *c)
 		engine_clone_done(&c->list[i]);
 	free(c->list);
 	free(c->project);
+	free(c->git_dir);
 	*c = (struct engine_clones){ 0 };
 }
 

@@ -67,6 +67,8 @@ struct engine_clones {
 	struct engine_clone *list; /* owned */
 	size_t n;
 	char *project; /* owned; whose they are, or NULL: of all */
+	char *
+	    git_dir; /* owned; of new ones: the real repository that they have a copy of; NULL: none */
 	uint64_t elapsed_ms;
 };
 

@@ -28,6 +28,7 @@ struct engine_take_options {
 	const char *message;  /* NULL: none */
 	const char *tag;      /* NULL: none */
 	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
+	bool git;             /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
 	struct engine_watch watch;
 };
 

@@ -76,6 +76,10 @@ NODISCARD int project_named(struct engine *e, const char *named, char **ret, str
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);
 
+/* A directory of git's (gitdir-i.h), registered or not: no command picks it as its project. */
+NODISCARD int project_of_git(struct engine *e, struct store *s, const char *dir,
+			     struct project *ret, struct err *err);
+
 /* --- history.c -------------------------------------------------------------------------- */
 
 /* The snapshots of a project (`clone` NULL) or a clone, newest first, without tags. */

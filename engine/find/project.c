@@ -11,6 +11,7 @@
 struct search {
 	const char *dir;
 	bool exact;           /* only the directory itself will do */
+	bool git;             /* what is kept for git's sake, and not what people work in */
 	struct catalog_id id; /* of the nearest so far */
 	size_t path_len;      /* of its path; 0: none yet */
 };
@@ -21,6 +22,8 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	size_t len = strlen(p->path);
 
 	(void)err;
+	if ((p->git != 0) != search->git)
+		return 0;
 	if (search->exact ? strcmp(search->dir, p->path) != 0
 			  : !path_is_below(search->dir, p->path))
 		return 0;
@@ -32,17 +35,22 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 }
 
 /* 1 if there is one, 0 if not. */
+static int search_registered(struct store *s, struct search *search, struct project *ret,
+			     struct err *err)
+{
+	int r;
+
+	r = project_each(s, on_project, search, err);
+	if (r < 0 || search->path_len == 0)
+		return r;
+	r = project_get(s, &search->id, ret, err);
+	return r < 0 ? engine_as_damage(err, r) : 1;
+}
+
 static int find_registered(struct store *s, const char *dir, bool exact, struct project *ret,
 			   struct err *err)
 {
-	struct search search = { .dir = dir, .exact = exact };
-	int r;
-
-	r = project_each(s, on_project, &search, err);
-	if (r < 0 || search.path_len == 0)
-		return r;
-	r = project_get(s, &search.id, ret, err);
-	return r < 0 ? engine_as_damage(err, r) : 1;
+	return search_registered(s, &(struct search){ .dir = dir, .exact = exact }, ret, err);
 }
 
 static int no_project(const char *dir, struct err *err)
@@ -195,4 +203,18 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 	*ret = p;
 	p = (struct project){ 0 };
 	return 0;
+}
+
+int project_of_git(struct engine *e, struct store *s, const char *dir, struct project *ret,
+		   struct err *err)
+{
+	struct search search = { .dir = dir, .exact = true, .git = true };
+	int r = may_read(e, dir, err);
+
+	if (r >= 0)
+		r = search_registered(s, &search, ret, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*ret = (struct project){ .path = strdup(dir), .git = 1 };
+	return ret->path ? 0 : err_nomem(err);
 }

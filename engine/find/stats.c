@@ -19,9 +19,8 @@ static void census_done(struct census *c)
 
 static int count_project(const struct project *p, void *ctx, struct err *err)
 {
-	(void)p;
 	(void)err;
-	((struct census *)ctx)->stats.projects++;
+	((struct census *)ctx)->stats.projects += p->git == 0;
 	return 0;
 }
 

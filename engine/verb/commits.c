@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/gitdir-i.h"
 #include "engine/verb/git-run-i.h"
 
 #define HEADER_MAX ((size_t)1 << 20) /* of a bundle: what names its branches */
@@ -62,8 +63,10 @@ static int find_clone(struct engine *e, const char *named, char **ret_clone, cha
 	return 0;
 }
 
-static int check_repository(const char *project, struct err *err)
+/* *ret, owned by the caller, is where its objects are. */
+static int find_repository(struct engine *e, const char *project, char **ret, struct err *err)
 {
+	CLEANUP(gitdir_done) struct gitdir git = { 0 };
 	AUTO_FREE char *path = path_join(project, ".git");
 	struct stat st;
 
@@ -72,12 +75,14 @@ static int check_repository(const char *project, struct err *err)
 	if (lstat(path, &st) < 0)
 		return err_set(err, -ECANCELED,
 			       "'%s' has no git repository that commits could come to", project);
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ECANCELED,
-			       "'%s' leads to a repository elsewhere, as of a worktree or a "
-			       "submodule: '--git' is for one that lies in the project",
-			       path);
-	return 0;
+	if (S_ISDIR(st.st_mode))
+		*ret = path_join(path, "objects");
+	else if (gitdir_find(e, project, &git, err) > 0)
+		*ret = path_join(git.common, "objects");
+	else
+		return err_set(err, -ECANCELED, "'%s' leads to no repository of this project: %s",
+			       path, err->code ? err->msg : "it is no directory");
+	return *ret ? 0 : err_nomem(err);
 }
 
 /* --- from the clone --------------------------------------------------------------------- */
@@ -197,14 +202,14 @@ static int read_header(struct commits *c, const char *clone, off_t *ret, struct 
 int commits_bundle(struct engine *e, const char *named, struct commits *ret, struct err *err)
 {
 	CLEANUP(commits_done) struct commits c = COMMITS_INIT;
-	AUTO_FREE char *clone = NULL, *project = NULL;
+	AUTO_FREE char *clone = NULL, *project = NULL, *objects_dir = NULL;
 	AUTO_CLOSE int known = -1;
 	off_t objects = 0;
 	int r;
 
 	r = find_clone(e, named, &clone, &project, err);
 	if (r >= 0)
-		r = check_repository(project, err);
+		r = find_repository(e, project, &objects_dir, err);
 	if (r >= 0)
 		r = temporary(&known, err);
 	if (r >= 0)
@@ -218,7 +223,7 @@ int commits_bundle(struct engine *e, const char *named, struct commits *ret, str
 	if (r >= 0)
 		r = read_header(&c, clone, &objects, err);
 	if (r >= 0 && objects > 0)
-		r = git_run_check_objects(project, c.fd, objects, err);
+		r = git_run_check_objects(project, objects_dir, c.fd, objects, err);
 	if (r < 0)
 		return r;
 	if (objects == 0) {

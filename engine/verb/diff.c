@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "engine/ask/ask-hold-i.h"
+#include "engine/find/gitdir-i.h"
 
 /* --- which two -------------------------------------------------------------------------- */
 
@@ -157,6 +158,14 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 	return r;
 }
 
+/* A clone's repository is not compared with the file that the project has in its place. */
+static int hides_git(struct store *s, const struct hold *h, struct err *err)
+{
+	int r = gitdir_is_grafted(s, &h->held[0].root, &h->held[1].root, err);
+
+	return r != 0 ? r : gitdir_is_grafted(s, &h->held[1].root, &h->held[0].root, err);
+}
+
 int engine_diff(struct engine *e, const struct engine_diff_options *options,
 		const struct engine_diff_sink *sink, struct err *err)
 {
@@ -178,10 +187,13 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	if (r >= 0)
 		r = hold_open(e, &h, &options->watch, err);
 	if (r >= 0)
+		r = hides_git(s, &h, err);
+	if (r >= 0)
 		r = delta_find(s, &h.held[0].root, &h.held[1].root,
 			       &(struct delta_options){
 				   .paths = (const char *const *)limits.paths,
 				   .n_paths = limits.n,
+				   .without = r > 0 ? ".git" : NULL,
 				   .renames = !options->no_renames,
 			       },
 			       &delta, err);

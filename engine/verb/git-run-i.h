@@ -22,7 +22,8 @@ NODISCARD int git_run_list_tips(const char *project, int fd, struct err *err);
  * leads to?  Looked at beside the repository, which gets none of it.  git 2.39 does not ask that of a
  * bundle that it fetches, whatever fetch.fsckObjects says.
  */
-NODISCARD int git_run_check_objects(const char *project, int fd, off_t at, struct err *err);
+NODISCARD int git_run_check_objects(const char *project, const char *objects, int fd, off_t at,
+				    struct err *err);
 
 /* All branches of a bundle that was checked, into those of the clone's name. */
 NODISCARD int git_run_fetch(const char *project, const char *clone, int bundle, struct err *err);

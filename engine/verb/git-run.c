@@ -191,7 +191,8 @@ static void remove_all(const char *dir)
 		log_warn("'%s' is left: %s, continuing", dir, strerror(errno));
 }
 
-int git_run_check_objects(const char *project, int fd, off_t at, struct err *err)
+int git_run_check_objects(const char *project, const char *objects, int fd, off_t at,
+			  struct err *err)
 {
 	static const char *const words[] = { "index-pack", "--stdin", "--fix-thin", "--strict",
 					     NULL };
@@ -210,7 +211,7 @@ int git_run_check_objects(const char *project, int fd, off_t at, struct err *err
 		return err_sys(err, "making directory '%s'", dir);
 	if (asprintf(&into, "GIT_OBJECT_DIRECTORY=%s", dir) < 0)
 		into = NULL;
-	if (asprintf(&from, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/.git/objects", project) < 0)
+	if (asprintf(&from, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s", objects) < 0)
 		from = NULL;
 	env[0] = into;
 	env[1] = from;

@@ -53,6 +53,7 @@ const struct fields wire_clone_more = FIELDS(struct engine_clone, wire_clone_mor
 static const struct field wire_clones_fields[] = {
 	FIELD_LIST_OF(FIELD_LIST, struct engine_clones, "clones", list, n, &wire_clone),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, project),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, git_dir),
 	FIELD(FIELD_UINT, struct engine_clones, elapsed_ms),
 };
 const struct fields wire_clones = FIELDS(struct engine_clones, wire_clones_fields);

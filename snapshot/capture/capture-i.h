@@ -93,6 +93,12 @@ static inline struct file_id file_id_of(const struct stat *st)
 	return (struct file_id){ .dev = st->st_dev, .ino = st->st_ino };
 }
 
+/* The inode number that a tree has for a file, until two of them turn out to be the same. */
+static inline uint64_t capture_number(bool apart, uint64_t ino)
+{
+	return apart ? (ino & (CAPTURE_APART - 1)) | CAPTURE_APART : ino;
+}
+
 bool file_id_equal(const struct file_id *a, const struct file_id *b);
 
 /* A file with several names.  After the walk only one thread looks at it. */
@@ -110,6 +116,7 @@ struct links {
 	pthread_cond_t changed; /* something was read, or could not be */
 	struct map files;       /* struct linked by file_id, owned */
 	uint64_t bytes;         /* in them */
+	bool apart;             /* capture_options.apart */
 };
 
 void links_init(struct links *t);

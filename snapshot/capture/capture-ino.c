@@ -26,7 +26,7 @@ static int gather(const struct walk *w, struct buf *out)
 	if (r >= 0)
 		r = glance_append_inos(w, out);
 	for (size_t pos = 0; r >= 0 && (l = map_next(&w->links.files, &pos));) {
-		const uint64_t ino = (uint64_t)l->id.ino;
+		const uint64_t ino = capture_number(w->links.apart, (uint64_t)l->id.ino);
 
 		if (l->names > 0)
 			r = buf_append(out, &ino, sizeof(ino));
@@ -103,6 +103,7 @@ struct giver {
 	bool *taken;    /* owned; those of `all` that somebody has got */
 	uint64_t spare; /* the next in place of a taken one, if nothing has it */
 	bool renumbered;
+	bool apart;
 };
 
 static void giver_done(struct giver *g)
@@ -152,7 +153,8 @@ static void give_item(struct giver *g, struct item *item)
 		return;
 	}
 	if (item->linked->ino == 0)
-		item->linked->ino = give(g, (uint64_t)item->linked->id.ino);
+		item->linked->ino =
+		    give(g, capture_number(g->apart, (uint64_t)item->linked->id.ino));
 }
 
 /* Those in a directory by their names, then those in the directories in it. */
@@ -179,13 +181,14 @@ static int give_all(struct walk *w, struct giver *g)
 int inos_give(struct walk *w, struct err *err)
 {
 	CLEANUP(buf_done) struct buf inos = BUF_INIT;
-	CLEANUP(giver_done) struct giver g = { .spare = INT64_MAX };
+	CLEANUP(giver_done) struct giver g = { .apart = w->links.apart };
 	struct linked *l;
 	int r;
 
 	r = gather_sorted(w, &inos, err);
 	if (r < 0)
 		return r;
+	g.spare = g.apart ? 2 * CAPTURE_APART - 1 : INT64_MAX;
 	g.all = (const uint64_t *)(const void *)inos.data;
 	g.n = inos.len / sizeof(*g.all);
 	g.taken = calloc(g.n + 1, sizeof(*g.taken));

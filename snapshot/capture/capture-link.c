@@ -57,7 +57,7 @@ static struct linked *find_or_add(struct links *t, const struct file_id *id)
 	if (!l)
 		return NULL;
 	l->id = *id;
-	l->ino = (uint64_t)id->ino;
+	l->ino = capture_number(t->apart, (uint64_t)id->ino);
 	if (map_add(&t->files, &l->id, l, &existing) < 0) {
 		free(l);
 		return NULL;

@@ -18,7 +18,7 @@
 
 static int keep_ino(struct worker *k, struct item *item, uint64_t ino, struct err *err)
 {
-	item->ino = ino;
+	item->ino = ino = capture_number(k->walk->options->apart, ino);
 	return buf_append(&k->inos, &ino, sizeof(ino)) < 0 ? err_nomem(err) : 0;
 }
 

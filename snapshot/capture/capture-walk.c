@@ -336,6 +336,7 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	};
 	w->waiting_end = &w->waiting;
 	links_init(&w->links);
+	w->links.apart = options->apart;
 	unread_init(&w->unread);
 	walk_init_lock(w);
 	pthread_cond_init(&w->more, NULL);

@@ -27,6 +27,12 @@
 #define CAPTURE_THREADS_MAX 8
 #define CAPTURE_UNREAD_MAX  1000 /* paths told */
 
+/*
+ * A tree that is to be put into another one has inode numbers from a range that no file system
+ * uses: from this on, and below twice of it, where the numbers of new files in clones begin.
+ */
+#define CAPTURE_APART ((uint64_t)1 << 61)
+
 struct capture_stats {
 	uint64_t files; /* names of everything that is no directory */
 	uint64_t dirs;  /* the first one too */
@@ -43,6 +49,7 @@ struct capture_options {
 	/* Of an earlier capture, whose root is reachable until the batch has ended; NULL: none. */
 	const struct signatures *known;
 	bool skip_unreadable;
+	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */
 	capture_progress_fn progress; /* or NULL */
 	void *progress_ctx;

@@ -73,6 +73,7 @@ void delta_done(struct delta *d);
 struct delta_options {
 	const char *const *paths; /* clean, from the top: only these and what is below them */
 	size_t n_paths;           /* 0: all */
+	const char *without;      /* and not this and what is below it; NULL: none is left out */
 	bool renames;             /* look for what moved */
 };
 

@@ -1,0 +1,389 @@
+#include "engine/act/gitdir-graft-i.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cowfs/store/cache.h"
+#include "cowfs/store/tree-edit.h"
+#include "engine/find/gitdir-i.h"
+#include "snapshot/capture/capture.h"
+
+#define GIT          ".git"
+#define DEPTH_MAX    64
+#define SETTINGS_MAX ((uint64_t)4 << 20)
+
+static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes = 1 << 20 };
+
+/* --- which names a worktree has --------------------------------------------------------- */
+
+/* Of the common directory: what git shares among worktrees (gitrepository-layout(5)). */
+static const char *const shared[] = {
+	"annex",    "branches", "common",   "config",  "description", "hooks",
+	"info",     "lfs",      "logs",     "objects", "packed-refs", "refs",
+	"reftable", "remotes",  "rr-cache", "shallow", "svn",
+};
+
+/* And what in those is the main worktree's alone. */
+static const char *const not_shared[] = {
+	"info/sparse-checkout", "logs/HEAD",   "logs/refs/bisect", "logs/refs/rewritten",
+	"logs/refs/worktree",   "refs/bisect", "refs/rewritten",   "refs/worktree",
+};
+
+/* Of the worktree's own directory: what ties it to the real repository, and to what runs there. */
+static const char *const ties[] = { "commondir", "gc.pid", "gitdir", "locked", "worktrees" };
+
+static bool is_among(const char *const *list, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], path) == 0)
+			return true;
+	return false;
+}
+
+static bool is_lock(const char *path)
+{
+	const size_t len = strlen(path);
+
+	return len > 5 && strcmp(path + len - 5, ".lock") == 0;
+}
+
+static bool takes_common(const char *path)
+{
+	if (!strchr(path, '/'))
+		return is_among(shared, ARRAY_LEN(shared), path);
+	return !is_among(not_shared, ARRAY_LEN(not_shared), path);
+}
+
+static bool takes_own(const char *path)
+{
+	return strchr(path, '/') || (!is_among(ties, ARRAY_LEN(ties), path) && !is_lock(path));
+}
+
+/* Is something in this directory of the common one left out? */
+static bool holds_not_shared(const char *path)
+{
+	const size_t len = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_LEN(not_shared); i++)
+		if (strncmp(not_shared[i], path, len) == 0 && not_shared[i][len] == '/')
+			return true;
+	return false;
+}
+
+/* --- settings --------------------------------------------------------------------------- */
+
+static int load(struct store *s, const struct tree_entry *e, struct buf *out, struct err *err)
+{
+	const struct content c = tree_entry_content(e);
+	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
+	void *to = c.size > 0 ? buf_extend(out, c.size) : NULL;
+	ssize_t n;
+	int r;
+
+	if (c.size == 0)
+		return 0;
+	if (!to)
+		return err_nomem(err);
+	r = content_reader_new(s, &c, &rd, err);
+	if (r < 0)
+		return r;
+	n = content_reader_read(rd, 0, to, c.size, err);
+	if (n < 0)
+		return (int)n;
+	return (uint64_t)n == c.size ? 0 : err_set(err, -EBADMSG, "the content ends early");
+}
+
+/* Where the work tree is, and whether there is one, is no longer what the settings say. */
+static int clean_settings(struct batch *b, struct tree_entry *e, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT, clean = BUF_INIT;
+	struct gitdir_settings said = { 0 };
+	struct content c;
+	int r;
+
+	if (!S_ISREG(e->mode) || e->form == TREE_LINK || e->size > SETTINGS_MAX)
+		return 0;
+	r = load(batch_store(b), e, &text, err);
+	if (r >= 0)
+		r = gitdir_read_settings((const char *)text.data, text.len, &clean, &said, err);
+	free(said.worktree);
+	if (r >= 0)
+		r = content_put(b, clean.data, clean.len, &c, err);
+	if (r >= 0)
+		tree_entry_set_content(e, &c);
+	return r;
+}
+
+/* --- two directories become one --------------------------------------------------------- */
+
+/* One side of it; `at` is the next name. */
+struct side {
+	struct tree_iter *it; /* owned; NULL: there is no such directory */
+	struct tree_entry at;
+	bool there;
+};
+
+static void side_done(struct side *s)
+{
+	tree_iter_free(s->it);
+}
+
+static int side_step(struct side *s, struct err *err)
+{
+	int r = s->it ? tree_iter_next(s->it, &s->at, err) : 0;
+
+	s->there = r > 0;
+	return r;
+}
+
+static int side_open(struct side *s, struct store *store, const struct object_id *tree,
+		     struct err *err)
+{
+	int r;
+
+	if (!tree)
+		return 0;
+	r = tree_iter_new(store, tree, &s->it, err);
+	return r < 0 ? r : side_step(s, err);
+}
+
+/* What a directory became. */
+struct made {
+	struct object_id id;
+	struct tree_summary below;
+	uint32_t nlink;
+};
+
+static int join(struct batch *b, const struct object_id *common, const struct object_id *own,
+		const char *path, unsigned depth, struct made *ret, struct err *err);
+
+static int add(struct batch *b, struct tree_builder *to, const struct tree_entry *e,
+	       const char *path, struct made *made, struct err *err)
+{
+	struct tree_entry put = *e;
+	int r = 0;
+
+	if (strcmp(path, "config") == 0 || strcmp(path, "config.worktree") == 0)
+		r = clean_settings(b, &put, err);
+	made->nlink += put.form == TREE_DIR;
+	return r < 0 ? r : tree_builder_add(to, &put, err);
+}
+
+/* A directory that is not taken as it is. */
+static int add_joined(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
+		      const struct tree_entry *own, const char *path, unsigned depth,
+		      struct made *made, struct err *err)
+{
+	struct tree_entry put = *common;
+	struct made in = { 0 };
+	int r = join(b, &common->id, own ? &own->id : NULL, path, depth + 1, &in, err);
+
+	if (r < 0)
+		return r;
+	put.id = in.id;
+	put.below = in.below;
+	put.nlink = in.nlink;
+	return add(b, to, &put, path, made, err);
+}
+
+/* What has a name, on one side or on both. */
+static int add_name(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
+		    const struct tree_entry *own, const char *path, unsigned depth,
+		    struct made *made, struct err *err)
+{
+	common = common && takes_common(path) ? common : NULL;
+	own = own && takes_own(path) ? own : NULL;
+	if (common && common->form == TREE_DIR &&
+	    (own ? own->form == TREE_DIR : holds_not_shared(path)))
+		return add_joined(b, to, common, own, path, depth, made, err);
+	if (!common && !own)
+		return 0;
+	return add(b, to, own ? own : common, path, made, err);
+}
+
+static int join_sides(struct batch *b, struct side *common, struct side *own, const char *path,
+		      unsigned depth, struct tree_builder *to, struct made *made, struct err *err)
+{
+	int r = 0;
+
+	while (r >= 0 && (common->there || own->there)) {
+		const int order = !own->there ? -1
+				  : !common->there
+				      ? 1
+				      : tree_name_compare(common->at.name, common->at.name_len,
+							  own->at.name, own->at.name_len);
+		const struct tree_entry *e = order <= 0 ? &common->at : &own->at;
+		AUTO_FREE char *name = NULL;
+
+		if (asprintf(&name, "%s%s%.*s", path, *path ? "/" : "", (int)e->name_len, e->name) <
+		    0) {
+			name = NULL;
+			return err_nomem(err);
+		}
+		r = add_name(b, to, order <= 0 ? &common->at : NULL, order >= 0 ? &own->at : NULL,
+			     name, depth, made, err);
+		if (r >= 0 && order <= 0)
+			r = side_step(common, err);
+		if (r >= 0 && order >= 0)
+			r = side_step(own, err);
+	}
+	return r;
+}
+
+/* `common` NULL: `own` is all there is of it. */
+static int join(struct batch *b, const struct object_id *common, const struct object_id *own,
+		const char *path, unsigned depth, struct made *ret, struct err *err)
+{
+	CLEANUP(tree_builder_free_p) struct tree_builder *to = NULL;
+	CLEANUP(side_done) struct side of_common = { 0 }, of_own = { 0 };
+	struct store *s = batch_store(b);
+	int r;
+
+	if (depth > DEPTH_MAX)
+		return err_set(err, -ELOOP, "a repository's folders are nested too deep");
+	*ret = (struct made){ .nlink = 2 };
+	r = tree_builder_new(b, &to, err);
+	if (r >= 0)
+		r = side_open(&of_common, s, common, err);
+	if (r >= 0)
+		r = side_open(&of_own, s, own, err);
+	if (r >= 0)
+		r = join_sides(b, &of_common, &of_own, path, depth, to, ret, err);
+	return r < 0 ? r : tree_builder_finish(to, &ret->id, &ret->below, err);
+}
+
+/* --- putting it there ------------------------------------------------------------------- */
+
+/* Files of the repository that have several names, beside those of the tree. */
+static int join_links(struct batch *b, struct root *to, const struct root *from, struct err *err)
+{
+	CLEANUP(tree_builder_free_p) struct tree_builder *builder = NULL;
+	CLEANUP(side_done) struct side here = { 0 }, there = { 0 };
+	struct store *s = batch_store(b);
+	int r = tree_builder_new(b, &builder, err);
+
+	if (r >= 0)
+		r = side_open(&here, s, object_id_is_zero(&to->links) ? NULL : &to->links, err);
+	if (r >= 0)
+		r = side_open(&there, s, &from->links, err);
+	while (r >= 0 && (here.there || there.there)) {
+		const int order = !there.there ? -1
+				  : !here.there
+				      ? 1
+				      : tree_name_compare(here.at.name, here.at.name_len,
+							  there.at.name, there.at.name_len);
+		struct side *next = order <= 0 ? &here : &there;
+
+		if (next == &here ||
+		    (there.at.ino >= CAPTURE_APART && there.at.ino < 2 * CAPTURE_APART))
+			r = tree_builder_add(builder, &next->at, err);
+		if (r >= 0 && order == 0)
+			r = side_step(&there, err);
+		if (r >= 0)
+			r = side_step(next, err);
+	}
+	return r < 0 ? r : tree_builder_finish(builder, &to->links, &to->in_links, err);
+}
+
+static int put(struct batch *b, struct root *to, const struct root *from,
+	       const struct tree_entry *git, struct object_id *ret, struct err *err)
+{
+	CLEANUP(cache_free_p) struct cache *cache = NULL;
+	const struct tree_change change = { .name = GIT, .name_len = strlen(GIT), .entry = git };
+	const struct object_id was = to->top.id;
+	int r = cache_new(batch_store(b), &limits, &cache, err);
+
+	if (r >= 0)
+		r = tree_edit(b, cache, &was, &change, 1, &to->top.id, &to->top.below, err);
+	if (r >= 0 && git->below.links)
+		r = join_links(b, to, from, err);
+	/* The file gave way to a directory. */
+	if (to->top.nlink > 0)
+		to->top.nlink++;
+	return r < 0 ? r : root_put(b, to, ret, err);
+}
+
+/* A directory below the top of a tree; *ret borrows from nothing. */
+static int find_dir(struct store *s, const struct object_id *top, const char *path,
+		    struct object_id *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct tree_entry e;
+	int r = 0;
+
+	*ret = *top;
+	for (const char *at = path; *at != '\0' && r >= 0;) {
+		const size_t len = strcspn(at, "/");
+
+		r = tree_lookup(s, ret, at, len, &e, &hold, err);
+		if (r == -ENOENT || (r >= 0 && e.form != TREE_DIR))
+			return err_set(err, -ENOENT, "the repository has no directory '%s'", path);
+		if (r >= 0)
+			*ret = e.id;
+		at += len + (at[len] == '/');
+	}
+	return r;
+}
+
+int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id *ret,
+		 struct root *ret_root, struct err *err)
+{
+	struct store *s = batch_store(b);
+	struct tree_entry git;
+	struct object_id own;
+	struct root to, from;
+	struct made made;
+	int r;
+
+	r = batch_pin(b, &g->tree, err);
+	if (r >= 0)
+		r = batch_pin(b, &g->common, err);
+	if (r >= 0)
+		r = root_get(s, &g->tree, &to, err);
+	if (r >= 0)
+		r = root_get(s, &g->common, &from, err);
+	if (r >= 0)
+		r = find_dir(s, &from.top.id, g->own, &own, err);
+	if (r >= 0)
+		r = join(b, *g->own != '\0' ? &from.top.id : NULL, &own, "", 0, &made, err);
+	if (r < 0)
+		return r;
+	git = from.top;
+	git.name = GIT;
+	git.name_len = strlen(GIT);
+	git.id = made.id;
+	git.below = made.below;
+	git.nlink = made.nlink;
+	r = put(b, &to, &from, &git, ret, err);
+	*ret_root = to;
+	return r;
+}
+
+/* --- later ------------------------------------------------------------------------------ */
+
+int gitdir_carry(struct batch *b, const struct object_id *from, const struct object_id *to,
+		 struct object_id *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct store *s = batch_store(b);
+	struct tree_entry git;
+	struct root of, into;
+	int r;
+
+	r = batch_pin(b, from, err);
+	if (r >= 0)
+		r = batch_pin(b, to, err);
+	if (r >= 0)
+		r = root_get(s, from, &of, err);
+	if (r >= 0)
+		r = root_get(s, to, &into, err);
+	if (r >= 0)
+		r = tree_lookup(s, &of.top.id, GIT, strlen(GIT), &git, &hold, err);
+	if (r == -ENOENT)
+		r = err_set(err, r, "there is no repository to bring");
+	return r < 0 ? r : put(b, &into, &of, &git, ret, err);
+}

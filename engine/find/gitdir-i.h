@@ -1,0 +1,55 @@
+/*
+ * gitdir-i.h - the repository of a project whose `.git` is a file: of a worktree, of a submodule, or
+ * of a repository that was told to lie elsewhere.
+ *
+ * Such a file names a directory outside of the project.  A clone gets a copy of that directory in
+ * place of the file (gitdir-graft-i.h), else what is committed in the clone would reach the real
+ * repository.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "engine/find/engine-i.h"
+#include "snapshot/diff/changes.h"
+
+struct gitdir {
+	char *own;    /* owned; where `.git` leads to, without symlinks */
+	char *common; /* owned; what holds objects and refs: `own`, or the directory above it */
+};
+
+void gitdir_done(struct gitdir *g);
+
+/*
+ * 1 if `.git` of the project is a file that leads to a repository; 0 if it is anything else.
+ * -ENOENT, with a sentence, if it leads to no repository, and -EXDEV if to one that does not name
+ * this project: who writes such a file could have any repository shown to what runs in a clone.
+ */
+NODISCARD int gitdir_find(struct engine *e, const char *project, struct gitdir *ret,
+			  struct err *err);
+
+/* What settings of git say that is true of one place only. */
+struct gitdir_settings {
+	bool bare;
+	char *worktree; /* owned; as it is written, or NULL */
+};
+
+/* Append settings to `out`, without those, and tell what they were. */
+NODISCARD int gitdir_read_settings(const char *text, size_t len, struct buf *out,
+				   struct gitdir_settings *ret, struct err *err);
+
+/* --- in trees --------------------------------------------------------------------------- */
+
+/* 1 if `.git` is a file in it. */
+NODISCARD int gitdir_is_file(struct store *s, const struct object_id *root, struct err *err);
+
+/* Has the first a repository where the second has the file that leads to one? */
+NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
+				const struct object_id *project, struct err *err);
+
+/* From the base of a clone to its project; that such a file gave way is no change. */
+NODISCARD int gitdir_count_changes(struct store *s, const struct object_id *base,
+				   const struct object_id *project, struct changes *ret,
+				   struct err *err);
+
+/* Is it `.git`, or in it? */
+bool gitdir_holds(const char *path);

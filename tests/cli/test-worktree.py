@@ -1,0 +1,214 @@
+"""A project whose `.git` is a file: its clones have a repository of their own.
+
+As root, and with --user as an ordinary user.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test  # noqa: E402
+from snaptest import Skip  # noqa: E402
+
+WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+       "GIT_COMMITTER_EMAIL": "a@b"}
+
+
+def git(top, *args, **env):
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C",
+           **WHO, **env}
+    words = ["git", "-c", "protocol.file.allow=always", "-c", "safe.directory=*", *args]
+    done = subprocess.run(words, cwd=top, env=env, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    assert done.returncode == 0, (args, done)
+    return done.stdout.decode().strip()
+
+
+def sums(top):
+    """Every file below it: its content, its mode and its times."""
+    return {str(p.relative_to(top)): (hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else None,
+                                      p.lstat().st_mode, p.lstat().st_mtime_ns)
+            for p in sorted(top.rglob("*"))}
+
+
+def repository(w):
+    """One with two commits and a tag, of which w.project becomes a worktree."""
+    real = w.top / "real"
+    real.mkdir()
+    git(real, "init", "-q", "-b", "main")
+    (real / "file").write_text("one\n")
+    git(real, "add", ".")
+    git(real, "commit", "-q", "-m", "one")
+    (real / "sub").mkdir()
+    (real / "sub" / "other").write_text("x\n" * 100)
+    git(real, "add", ".")
+    git(real, "commit", "-q", "-m", "two")
+    git(real, "tag", "v1")
+    git(real, "pack-refs", "--all")
+    subprocess.run(["rm", "-rf", w.project], check=True)
+    git(real, "worktree", "add", "-q", "-b", "topic", str(w.project))
+    return real
+
+
+def clone(w, name="c", *args, **more):
+    got = w.ok("clone", "--json", "-n", name, *args, **more).json("snap.clone/1", "path", "git_dir")
+    return Path(got["path"]), got
+
+
+def sh(w, script, *args):
+    words = [word for key, value in WHO.items() for word in ("--env", f"{key}={value}")]
+    return w.snap("run", *words, *args, "--", "sh", "-c", script).ends(0)
+
+
+@live_test
+def commits_in_a_clone_of_a_worktree_stay_in_it(w):
+    real = repository(w)
+    mark = (w.project / ".git").read_bytes()
+    before = sums(real), sums(w.project)
+    top, got = clone(w)
+    assert got["git_dir"] == str(real / ".git/worktrees/project"), got
+    assert git(top, "status", "--porcelain=v2", "--branch").split("\n")[1:] == ["# branch.head topic"]
+    assert git(top, "log", "--format=%s", "--all") == "two\none"
+    assert git(top, "describe", "--tags") == "v1"
+    (top / "file").write_text("clone\n")
+    git(top, "commit", "-q", "-a", "-m", "mine")
+    git(top, "branch", "other")
+    git(top, "gc", "-q", "--prune=now")
+    assert git(top, "fsck", "--strict") == ""
+    assert git(top, "worktree", "list").count("\n") == 0, "the other worktrees are not its own"
+    assert (sums(real), sums(w.project)) == before, "refs, objects, index: all as it was"
+    said = w.ok("clone", "-n", "second").err.decode()
+    assert f"git: a copy of {real}/.git/worktrees/project" in said, said
+    assert (w.project / ".git").read_bytes() == mark
+
+
+@live_test
+def a_fresh_clone_is_clean_and_nothing_is_read_again(w):
+    repository(w)
+    top, _ = clone(w)
+    index = (top / ".git/index").read_bytes()
+    git(top, "status")
+    assert (top / ".git/index").read_bytes() == index, "git found every file as its index has it"
+    got = w.ok("status", "c", "--json").json("snap.status/1", "changed", "stale")
+    assert got["changed"] == {"added": 0, "modified": 0, "deleted": 0}, got
+    assert got["stale"]["changed"] == 0, got
+    [one] = w.ok("list", "--json").json("snap.list/1", "clones")["clones"]
+    assert not one["stale"], one
+    assert w.ok("diff", "c").out == b"" and w.ok("diff", ".", "c").out == b""
+    assert w.ok("stats", "--json").json("snap.stats/1")["projects"] == 1, "git's directory is none"
+    w.ok("check")
+
+
+@live_test
+def git_works_in_a_run_and_promote_brings_what_it_made(w):
+    real = repository(w)
+    clone(w)
+    if w.snap("run", "--", "true").status == 125:
+        raise Skip("no sandbox can be set up here")
+    done = sh(w, "git status --porcelain && echo run > file && git commit -q -a -m run && git log --format=%s",
+              "c")
+    assert done.out.decode().split("\n")[:3] == ["run", "two", "one"], done
+    head, index = git(w.project, "rev-parse", "HEAD"), sums(real / ".git/worktrees")
+    mark = (w.project / ".git").stat()
+    got = w.ok("promote", "--json", "--git", "c").json("snap.promote/1", "git", "changed")
+    assert [g["ref"] for g in got["git"]] == ["refs/heads/snap/c/topic"], got
+    assert [c["path"] for c in got["changed"]] == ["file"], got
+    assert git(real, "log", "--format=%s", "snap/c/topic") == "run\ntwo\none"
+    assert git(real, "fsck", "--strict") == "" and git(w.project, "rev-parse", "HEAD") == head
+    assert sums(real / ".git/worktrees") == index
+    assert (w.project / ".git").stat() == mark
+    # Without a clone, too, and the loop goes on.
+    assert "two" in sh(w, "git log --format=%s").out.decode()
+    sh(w, "echo again > file && git commit -q -a -m again", "c")
+    w.ok("promote", "--git", "c")
+    assert git(real, "log", "-1", "--format=%s", "snap/c/topic") == "again"
+
+
+@live_test
+def snapshots_rollback_and_rebase_keep_the_clones_repository(w):
+    repository(w)
+    top, _ = clone(w)
+    git(top, "commit", "-q", "--allow-empty", "-m", "kept")
+    w.ok("snapshot", "c")
+    git(top, "commit", "-q", "--allow-empty", "-m", "lost")
+    w.ok("rollback", "c")
+    assert git(top, "log", "-1", "--format=%s") == "kept"
+    (w.project / "new").write_text("of the project\n")
+    w.ok("rebase", "c")
+    assert (top / "new").exists() and (top / ".git").is_dir()
+    assert git(top, "log", "-1", "--format=%s") == "kept"
+    assert git(top, "status", "--porcelain") == "?? new"
+    w.ok("rollback", "c", "c@")
+    assert not (top / "new").exists() and (top / ".git").is_dir(), "and its old base is back"
+    second, _ = clone(w, "of-clone", "--from", "c")
+    assert git(second, "log", "-1", "--format=%s") == "kept"
+    w.ok("rm", "c", "of-clone")
+    w.ok("gc")
+    w.ok("check")
+
+
+@live_test
+def a_clone_needs_nothing_of_the_real_repository_later(w):
+    real = repository(w)
+    top, _ = clone(w)
+    (w.project / "file").write_text("amended\n")
+    git(w.project, "commit", "-q", "-a", "--amend", "-m", "other")
+    git(real, "reflog", "expire", "--expire=now", "--all")
+    git(real, "update-ref", "-d", "refs/tags/v1")
+    git(real, "reset", "-q", "--hard", "main~")
+    git(real, "gc", "-q", "--prune=now")
+    assert git(top, "fsck", "--strict") == ""
+    assert git(top, "log", "--format=%s") == "two\none"
+    git(real, "worktree", "remove", "--force", str(w.project))
+    assert git(top, "status", "--porcelain") == ""
+
+
+@live_test
+def bare_repositories_submodules_and_those_elsewhere_are_copied_too(w):
+    real = repository(w)
+    bare, tree = w.top / "bare.git", w.top / "tree"
+    git(w.top, "clone", "-q", "--bare", str(real), str(bare))
+    git(bare, "worktree", "add", "-q", str(tree), "main")
+    above = w.top / "above"
+    git(w.top, "init", "-q", "-b", "main", str(above))
+    git(above, "submodule", "add", "-q", str(real), "lib")
+    git(above, "commit", "-q", "-m", "lib")
+    apart = w.top / "apart"
+    git(w.top, "clone", "-q", "--separate-git-dir", str(w.top / "apart.store"), str(real), str(apart))
+    for name, place, common in (("bare", tree, bare), ("lib", above / "lib", above / ".git/modules/lib"),
+                                ("apart", apart, w.top / "apart.store")):
+        before = sums(common)
+        top, got = clone(w, name, cwd=place)
+        assert got["git_dir"].startswith(str(common)), got
+        assert git(top, "status", "--porcelain") == "", name
+        git(top, "commit", "-q", "--allow-empty", "-m", name)
+        assert sums(common) == before, name
+        got = w.ok("promote", "--json", "--git", name, cwd=place).json("snap.promote/1", "git")
+        assert git(place, "log", "-1", "--format=%s", got["git"][0]["ref"]) == name, got
+
+
+@live_test
+def a_file_that_leads_to_a_strangers_repository_is_not_followed(w):
+    real = repository(w)
+    evil = w.top / "evil"
+    evil.mkdir()
+    for target in (real / ".git", real / ".git/worktrees/project"):
+        (evil / ".git").write_text(f"gitdir: {target}\n")
+        done = w.ok("clone", "--json", cwd=evil)
+        got = done.json("snap.clone/1", "git_dir", "path")
+        assert got["git_dir"] is None and (Path(got["path"]) / ".git").is_file(), got
+        assert b"does not name" in done.err + done.out, done
+    top, _ = clone(w)
+    subprocess.run(["rm", "-rf", top / ".git"], check=True)
+    (top / ".git").write_text(f"gitdir: {real}/.git/worktrees/project\n")
+    got = w.ok("clone", "--json", "--from", "c").json("snap.clone/1", "git_dir", "path")
+    assert got["git_dir"] is None and (Path(got["path"]) / ".git").is_file(), got
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
