@@ -60,15 +60,50 @@ static void print_id(const struct invocation *inv, const char *before, const cha
 		out_style(inv, OUT_PLAIN));
 }
 
+/* All that lies in one folder of git's own is one line, where the first of them stands. */
+static size_t count_folder(const struct engine_rolled *r, size_t at)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_paths; i++) {
+		if (i != at && !out_same_git_folder(r->paths[at].path, r->paths[i].path))
+			continue;
+		if (i < at)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+static void print_paths(const struct invocation *inv, const struct engine_rolled *r)
+{
+	const char *told = ""; /* in the folder of git's that stands above */
+	char count[OUT_COUNT_MAX];
+
+	for (size_t i = 0; i < r->n_paths; i++) {
+		const char *path = r->paths[i].path;
+		const bool again = out_same_git_folder(path, told);
+		const size_t n = again ? 0 : out_git_folder(path) > 0 ? count_folder(r, i) : 1;
+		AUTO_FREE char *folder = n > 1 ? strndup(path, out_git_folder(path)) : NULL;
+
+		if (n > 1)
+			told = path;
+		if (n == 0)
+			continue;
+		fprintf(inv->out, "%c ", folder ? 'M' : r->paths[i].status);
+		out_name(inv->out, folder ? folder : path);
+		if (folder)
+			fprintf(inv->out, "  (%s paths)", out_count(n, count));
+		fputc('\n', inv->out);
+	}
+}
+
 static void print_human(const struct invocation *inv, const struct engine_rolled *r)
 {
 	char time[DURATION_TEXT_MAX];
 
-	for (size_t i = 0; r->dry_run && i < r->n_paths; i++) {
-		fprintf(inv->out, "%c ", r->paths[i].status);
-		out_name(inv->out, r->paths[i].path);
-		fputc('\n', inv->out);
-	}
+	if (r->dry_run)
+		print_paths(inv, r);
 	print_id(inv, r->dry_run ? "would go back to " : "back at ", r->to);
 	fputs("  ", inv->out);
 	out_plural(inv->out, r->changed, "path", "paths");

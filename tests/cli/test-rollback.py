@@ -664,6 +664,24 @@ def a_single_word_is_a_clone_before_it_is_a_tag(w):
     assert (w.project / "README.md").read_text() == "second\n"
 
 
+@test
+def a_dry_run_names_gits_folder_once(w):
+    git = w.project / ".git"
+    (git / "refs").mkdir(parents=True)
+    for name in ("HEAD", "config", "refs/one"):
+        (git / name).write_text("a\n")
+    w.take()
+    for name in ("HEAD", "config", "refs/two"):
+        (git / name).write_text("b\n")
+    (git / "refs/one").unlink()
+    (w.project / "README.md").write_text("second\n")
+    lines = w.ok("rollback", "--dry-run").out.decode().splitlines()
+    assert "M README.md" in lines, lines
+    assert [line for line in lines if ".git" in line] == ["M .git  (4 paths)"], lines
+    got = w.ok("rollback", "--dry-run", "--json").json("snap.rollback/1", "paths")
+    assert len(got["paths"]) == 5, got
+
+
 # --- nonsense -------------------------------------------------------------------------------
 
 @test
