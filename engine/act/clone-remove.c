@@ -16,6 +16,7 @@ struct removal {
 	struct clone clone;
 	struct batch *batch;
 	struct forget forget;
+	struct err damage; /* its code not 0: of a record, so that its snapshots stay */
 };
 
 static void removal_done(struct removal *r)
@@ -35,6 +36,20 @@ static int collect_own(const struct snapshot *s, void *ctx, struct err *err)
 	return forget_add(&r->forget, s, err);
 }
 
+static int choose_snapshots(struct host *h, struct removal *r, struct err *err)
+{
+	int x = snapshot_each(h->store, collect_own, r, err);
+
+	if (x >= 0)
+		x = forget_settle(&r->forget, h->store, r->clone.name, err);
+	if (x != -EBADMSG)
+		return x;
+	/* Which of them something else needs cannot be told: the clone goes, and they stay. */
+	forget_done(&r->forget);
+	r->damage = *err;
+	return 0;
+}
+
 /* host->snapshots held for writing */
 static int remove_records(struct host *h, struct removal *r, struct engine_removed *ret,
 			  struct err *err)
@@ -43,9 +58,7 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	int x;
 
 	*ret = (struct engine_removed){ 0 };
-	x = snapshot_each(h->store, collect_own, r, err);
-	if (x >= 0)
-		x = forget_settle(&r->forget, h->store, name, err);
+	x = choose_snapshots(h, r, err);
 	if (x >= 0)
 		x = batch_begin(h->store, &r->batch, err);
 	if (x >= 0)
@@ -55,9 +68,10 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
 
-static int remove_clone(struct host *h, const char *name, bool force, struct engine_removed *ret,
+static int remove_clone(struct task *task, const char *name, bool force, struct engine_removed *ret,
 			struct err *err)
 {
+	struct host *h = task->host;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(removal_done) struct removal r = { 0 };
 	int x;
@@ -74,13 +88,16 @@ static int remove_clone(struct host *h, const char *name, bool force, struct eng
 	}
 	if (x >= 0)
 		live_removed(h);
+	if (x >= 0 && r.damage.code != 0)
+		engine_warn(&task->engine, "clone '%s' is removed, but its snapshots stay: %s",
+			    name, r.damage.msg);
 	return x;
 }
 
 int clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 		 struct err *err)
 {
-	return remove_clone(task->host, name, force, ret, err);
+	return remove_clone(task, name, force, ret, err);
 }
 
 /* --- those whose time is over ----------------------------------------------------------- */
@@ -123,6 +140,7 @@ void clone_reap(struct host *h)
 {
 	CLEANUP(reaping_done) struct reaping r = { .now = engine_now(), .next = INT64_MAX };
 	struct engine_removed removed;
+	struct task task = task_of(h);
 	struct err err = { 0 };
 	int64_t due;
 	int x;
@@ -138,7 +156,7 @@ void clone_reap(struct host *h)
 	if (x < 0)
 		log_warn("looking for clones that expired: %s, continuing", err.msg);
 	for (size_t i = 0; i < r.n; i++) {
-		x = remove_clone(h, r.names[i], false, &removed, &err);
+		x = remove_clone(&task, r.names[i], false, &removed, &err);
 		if (x >= 0)
 			log_info("clone '%s' expired and is removed", r.names[i]);
 		else if (x != -EBUSY && x != -ENOENT)

@@ -52,6 +52,22 @@ def aside(w):
     return sorted(p.name for p in (w.store / "damaged").glob("*"))
 
 
+@test
+def a_clone_goes_though_the_record_of_a_snapshot_is_damaged(w: World):
+    needs_fuse()
+    damaged = w.take()
+    w.ok("clone", "-n", "c")
+    w.ok("snapshot", "c")
+    w.stop()
+    n = change(w, "meta.db", "UPDATE ref SET value = CAST(substr(value, 1, 9) AS BLOB) WHERE name = CAST(? AS BLOB)",
+               damaged)
+    assert n == 1, n
+    done = w.ok("rm", "c")
+    assert b"removed  c" in done.out and b"its snapshots stay" in done.err, done
+    assert not (w.store / "clones/c").exists()
+    w.snap("rm", "c").fails(4)
+
+
 # --- what comes back ------------------------------------------------------------------------
 
 @test
