@@ -365,13 +365,27 @@ static int look_closer(struct judging *j, struct judgement *it, const char *targ
 	return r < 0 ? r : 0;
 }
 
+/* A new directory that something allowed is in comes with it, if it is nothing but a directory. */
+static bool comes_with_allowed(const struct judgement *it, const struct judge_options *o)
+{
+	const struct plan_step *s = it->step;
+	const size_t len = strlen(s->path);
+
+	if (it->status != 'A' || !S_ISDIR(s->after.mode) || (s->after.mode & (S_ISUID | S_ISGID)))
+		return false;
+	for (size_t i = 0; i < o->n_allow; i++)
+		if (strncmp(o->allow[i], s->path, len) == 0 && o->allow[i][len] == '/')
+			return true;
+	return false;
+}
+
 static int judge(struct judging *j, struct judgement *it, const char *target, struct buf *detail)
 {
 	const struct plan_step *s = it->step;
 	const struct judge_options *o = j->options;
 	int r = 0;
 
-	if (!o->guard || guard_allowed(s->path, o->allow, o->n_allow))
+	if (!o->guard || guard_allowed(s->path, o->allow, o->n_allow) || comes_with_allowed(it, o))
 		return 0;
 	it->rule = guard_match(o->guard, s->path,
 			       it->status == 'D' ? s->before.mode : s->after.mode, it->status);

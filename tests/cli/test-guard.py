@@ -300,6 +300,21 @@ def states_of_the_project_and_of_clones_go_back_unguarded(w):
     assert (there / ".npmrc").exists()
 
 
+@live_test
+def an_allowed_file_brings_the_new_directories_that_it_needs(w):
+    there = clone(w)
+    make(there / ".github/workflows/deep/ci.yml")
+    make(there / ".github/workflows/other.yml")
+    assert ".github/workflows/other.yml" in held(w, "--allow", ".github/workflows/deep/ci.yml")
+    (there / ".github/workflows/other.yml").unlink()
+    got = promote(w, "try", "--allow", ".github/workflows/deep/ci.yml")
+    assert statuses(got)[".github/workflows/deep/ci.yml"] == "added", got
+    (there / ".github/workflows/new").mkdir(mode=0o2755)
+    (there / ".github/workflows/new").chmod(0o2755)
+    make(there / ".github/workflows/new/a.yml")
+    assert ".github/workflows/new" in held(w, "--allow", ".github/workflows/new/a.yml"), "it has a set-id bit"
+
+
 # --- levels -----------------------------------------------------------------------------------
 
 @live_test
