@@ -59,6 +59,7 @@ struct engine_run_options {
 	bool tty;                      /* a terminal of its own */
 	int in_fd;                     /* -1: nothing to read */
 	int out_fd, err_fd;            /* -1: into the result, as far as it goes */
+	bool out_is_data;              /* for a program of ours: no log of the run has it */
 	bool show_out, show_err;       /* to a person: as base/visible.h has it */
 	struct engine_watch watch;     /* while the clone is made ready */
 	void (*begins)(void *ctx);     /* the command is next; NULL: who cares */

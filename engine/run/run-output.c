@@ -115,7 +115,7 @@ static int distribute(struct run_output *o, int stream, bool ends)
 
 	if (clean->len == 0 && !(ends && o->shows[stream]))
 		return 0;
-	if (clean->len > 0)
+	if (clean->len > 0 && !(o->unlogged && stream == 0))
 		run_record_log(o->record, stream, clean->data, clean->len);
 	keep_tail(&o->tail[stream], clean);
 	if (o->fds[stream] >= 0)

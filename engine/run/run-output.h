@@ -17,6 +17,7 @@ struct run_output {
 	struct scrub_stream streams[2];
 	struct run_record *record; /* borrowed */
 	int fds[2];                /* where it goes on to; -1: into `captured` */
+	bool unlogged;             /* the first is in no log */
 	bool shows[2];             /* a person reads there: nothing in it is obeyed */
 	struct visible visible[2];
 	struct buf *captured[2]; /* borrowed */

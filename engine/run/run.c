@@ -180,6 +180,7 @@ static void begin_output(struct running *r)
 		.streams = { { .scrub = &r->plan.env.secrets }, { .scrub = &r->plan.env.secrets } },
 		.record = &r->record,
 		.fds = { o->out_fd, o->err_fd },
+		.unlogged = o->out_is_data,
 		.shows = { o->show_out, o->show_err },
 		.captured = { &r->run.out, &r->run.err },
 	};

@@ -132,6 +132,7 @@ static int make_bundle(struct engine *e, const char *project, const char *clone,
 		.workdir = project,
 		.in_fd = known,
 		.out_fd = out,
+		.out_is_data = true,
 		.err_fd = -1,
 	};
 	int r;

@@ -190,6 +190,15 @@ def a_project_without_a_repository_is_told_so(w):
 
 
 @test
+def no_log_has_the_bundle_that_the_commits_came_in(w):
+    top = start(w)
+    commit(top, "one")
+    promote(w, "c")
+    got = w.ok("logs", "--json").json("snap.logs/1", "stdout", "stderr")
+    assert got["stdout"] == "" and w.ok("logs").out == b"", got
+
+
+@test
 def variables_of_git_lead_it_nowhere_else(w):
     top = start(w)
     oid = commit(top, "one")
