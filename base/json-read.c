@@ -138,7 +138,8 @@ bool json_equal(struct json a, const char *a_key, struct json b, const char *b_k
 	const struct place in_a = member(a, a_key), in_b = member(b, b_key);
 	struct json_object *one, *other;
 
-	return find_member(&in_a, &one) && find_member(&in_b, &other) && json_object_equal(one, other) == 1;
+	return find_member(&in_a, &one) && find_member(&in_b, &other) &&
+	       json_object_equal(one, other) == 1;
 }
 
 const char *json_unknown_key(struct json j, bool (*known)(const char *key, const void *ctx),
