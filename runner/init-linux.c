@@ -189,6 +189,22 @@ static void obey(struct run *run, pid_t command)
 		kill(-1, msg.value);
 }
 
+/*
+ * systemd removes a scope as soon as its last process ends, and with it what the run has used and
+ * whether memory ran out.  So the init stays until the caller has read that, or is gone.
+ */
+static void wait_until_counted(const struct run *run)
+{
+	struct line_msg msg;
+	int fds[LINE_FDS_MAX];
+	size_t n_fds;
+
+	if (cgroup_kind(run->cgroup) != CGROUP_SCOPE)
+		return;
+	while (line_receive(run->line, &msg, fds, &n_fds) > 0 && msg.kind != LINE_COUNTED)
+		;
+}
+
 NORETURN static void tend(struct run *run, pid_t command, int children)
 {
 	struct pollfd fds[] = {
@@ -209,6 +225,7 @@ NORETURN static void tend(struct run *run, pid_t command, int children)
 			obey(run, command);
 	}
 	IGNORE_RESULT(line_send(run->line, &ended, NULL, 0), "nobody is left to be told");
+	wait_until_counted(run);
 	_exit(0);
 }
 

@@ -20,12 +20,13 @@ enum line_kind {
 	LINE_IDS, /* to the init: they are mapped */
 	LINE_GO,  /* to the init: all is known; with the trees that only the caller could make, and
 		      * in `value` the CGROUP_ bits that hold */
-	LINE_SIGNAL, /* to the init: pass `value` on to the command's session */
-	LINE_END,    /* to the init: pass `value` on to every process */
-	LINE_TTY,    /* to the caller: the master of the terminal */
-	LINE_WALLS,  /* to the caller: exec is next, and these stand; `value`: level of Landlock */
-	LINE_FAILED, /* to the caller: `err`; `value` is 1 if it was exec itself */
-	LINE_ENDED,  /* to the caller: `value` is what wait(2) said of the command */
+	LINE_SIGNAL,  /* to the init: pass `value` on to the command's session */
+	LINE_END,     /* to the init: pass `value` on to every process */
+	LINE_COUNTED, /* to the init: what the run used has been read, and it may end */
+	LINE_TTY,     /* to the caller: the master of the terminal */
+	LINE_WALLS,   /* to the caller: exec is next, and these stand; `value`: level of Landlock */
+	LINE_FAILED,  /* to the caller: `err`; `value` is 1 if it was exec itself */
+	LINE_ENDED,   /* to the caller: `value` is what wait(2) said of the command */
 };
 
 struct line_msg {

@@ -57,7 +57,9 @@ struct watch {
 	bool ending;       /* SIGTERM is sent, and SIGKILL is next */
 	bool known;        /* how the command ended */
 	int status;
-	struct err failed; /* why it was never started */
+	struct cgroup_use use; /* of a scope, */
+	bool counted;          /* once it was read */
+	struct err failed;     /* why it was never started */
 	bool at_exec;
 };
 
@@ -126,8 +128,18 @@ static int watch_open(struct watch *w, struct err *err)
 	return set_clock(w, err);
 }
 
+/* Of a scope while a process is left in it: it goes with the last one (init-linux.c). */
+static void count_use(struct watch *w)
+{
+	if (cgroup_kind(w->run->cgroup) != CGROUP_SCOPE || w->counted)
+		return;
+	cgroup_use(w->run->cgroup, &w->use);
+	w->counted = true;
+}
+
 static void kill_all(struct watch *w)
 {
+	count_use(w);
 	syscall(SYS_pidfd_send_signal, w->run->init_fd, SIGKILL, NULL, 0);
 }
 
@@ -235,6 +247,7 @@ static void begin_time(struct watch *w, const struct line_msg *msg)
 /* What the init and the child have to say; true at the end of the line. */
 static bool on_line(struct watch *w)
 {
+	const struct line_msg counted = { .kind = LINE_COUNTED };
 	struct line_msg msg;
 	int fds[LINE_FDS_MAX];
 	size_t n_fds;
@@ -261,11 +274,16 @@ static bool on_line(struct watch *w)
 	case LINE_ENDED:
 		w->known = true;
 		w->status = msg.value;
+		count_use(w);
+		if (w->counted)
+			IGNORE_RESULT(line_send(w->run->line, &counted, NULL, 0),
+				      "an init that is gone does not wait");
 		break;
 	case LINE_IDS:
 	case LINE_GO:
 	case LINE_SIGNAL:
 	case LINE_END:
+	case LINE_COUNTED:
 		break;
 	}
 	return false;
@@ -326,7 +344,7 @@ static uint64_t timeval_ms(struct timeval t)
 static int settle(struct watch *w, struct err *err)
 {
 	struct run *run = w->run;
-	struct cgroup_use use = { 0 };
+	struct cgroup_use use = w->use;
 	struct rusage usage;
 	int status;
 
@@ -338,7 +356,7 @@ static int settle(struct watch *w, struct err *err)
 	w->ret->duration_ms = now_ms() - w->begun;
 	w->ret->cpu_ms = timeval_ms(usage.ru_utime) + timeval_ms(usage.ru_stime);
 	w->ret->max_rss = (uint64_t)usage.ru_maxrss * 1024;
-	if (run->cgroup)
+	if (run->cgroup && !w->counted)
 		cgroup_use(run->cgroup, &use);
 	w->ret->max_mem = use.mem_peak;
 	w->ret->oom_killed = use.oom_kills > 0;
