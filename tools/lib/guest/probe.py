@@ -12,6 +12,7 @@ refusal is what passes.
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -220,9 +221,10 @@ class Probe:
         if not self.one.fuse:
             return
         for name, script in (("mem-heap", GROW_HEAP), ("mem-memfd", GROW_MEMFD)):
-            done = self.snap("run", "--mem", "64M", "--", "python3", "-c", script)
-            self.judge_limit(name, done, "grew" not in done["out"] and done["status"] in (1, 137), "memory",
-                             "memory|cgroup")
+            done = self.snap("--json", "run", "--mem", "64M", "--", "python3", "-c", script)
+            told = '"oom_killed":true' in done["out"].replace(" ", "")
+            self.judge_limit(name, done, "grew" not in done["out"] and done["status"] in (1, 137) and
+                             (told or not self.one.manager), "memory", "memory|cgroup")
         done = self.snap("run", "--pids", "20", "--", "python3", "-c", FORK)
         self.judge_limit("pids", done, "stopped at" in done["out"], "pids", "process|pids|cgroup")
         done = self.snap("run", "--cpus", "0.5", "--", "python3", "-c", BURN, watch=self.look_at_run)
@@ -303,13 +305,25 @@ class Probe:
         commands = {"snap run": ["snap", "run", "--", "true"]}
         if self.one.manager:
             commands["systemd-run --scope"] = ["systemd-run", *user, "-q", "--scope", "true"]
-        cost = {}
+        cost, cpu = {}, {}
         for name, words in commands.items():
+            before = self.cpu_ms()
             done = [self.run(*words) for _ in range(MEASURED_RUNS)]
+            cpu[name] = {who: round((ms - before[who]) / MEASURED_RUNS) for who, ms in self.cpu_ms().items()}
             if all(d["status"] == 0 for d in done):
                 cost[name] = round(statistics.median(d["ms"] for d in done))
-        self.found["cost_ms"] = cost
+        self.found["cost_ms"], self.found["cpu_ms"] = cost, cpu
         self.trace(commands)
+
+    def cpu_ms(self):
+        """Processor time so far: of commands that have ended, of cowfsd, and of the managers."""
+        def spent(pid):
+            fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+            return sum(map(int, fields[11:13])) * 1000 / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        managers = [p for p in filter(str.isdigit, os.listdir("/proc")) if read(f"/proc/{p}/comm") == "systemd"]
+        return {"user": used.ru_utime * 1000, "kernel": used.ru_stime * 1000, "cowfsd": sum(map(spent, daemons())),
+                "systemd": sum(map(spent, managers))}
 
     def trace(self, commands):
         """Every system call of one command of each kind with its time, if that was asked for."""
@@ -318,7 +332,7 @@ class Probe:
         self.found["trace"] = {}
         for name, words in commands.items():
             with tempfile.NamedTemporaryFile() as file:
-                self.run("strace", "-f", "-ttt", "-T", "-s", "60", "-o", file.name, *words, seconds=600)
+                self.run("strace", "-f", "-C", "-ttt", "-T", "-s", "60", "-o", file.name, *words, seconds=600)
                 self.found["trace"][name] = Path(file.name).read_text(errors="replace")
         self.save()
 

@@ -73,7 +73,7 @@ def tests_cell(one):
         counts[test["result"]] = counts.get(test["result"], 0) + 1
     checks = sum(t.get("passed", 0) for t in tests)
     words = [f"{n} {'**fail**' if kind == 'fails' else kind}" for kind, n in sorted(counts.items())]
-    return ", ".join(words) + f" ({checks} checks)"
+    return ", ".join(words) + f" ({checks} checks, {one['tests_commit']})"
 
 
 def merge(folders):
@@ -81,7 +81,15 @@ def merge(folders):
     guests = {}
     for results in map(load, folders):
         meta = results["meta"]
-        guests.setdefault((meta["suite"], meta["arch"]), {}).update(results["found"])
+        found = guests.setdefault((meta["suite"], meta["arch"]), {})
+        for name, one in results["found"].items():
+            if one["checks"] or name not in found:
+                tests = {k: found.get(name, {})[k] for k in ("tests", "tests_commit") if k in found.get(name, {})}
+                found[name] = {**tests, **one}
+            else:  # tests only
+                found[name]["tests"] = one["tests"]
+            if "tests" in one:
+                found[name]["tests_commit"] = one["commit"]
     return guests
 
 
