@@ -21,7 +21,7 @@ static void set_limit(struct json j, const char *key, uint64_t n)
 		json_set_null(j, key);
 }
 
-static void set_words(struct json j, const char *key, const struct engine_words *w)
+static void set_words(struct json j, const char *key, const struct strlist *w)
 {
 	struct json list = json_set_array(j, key);
 
@@ -76,7 +76,7 @@ static void print_row(const struct invocation *inv, const char *key, const char 
 	fputc('\n', inv->out);
 }
 
-static void print_words(const struct invocation *inv, const char *key, const struct engine_words *w)
+static void print_words(const struct invocation *inv, const char *key, const struct strlist *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		print_row(inv, i == 0 ? key : "", w->list[i]);

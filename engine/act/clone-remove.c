@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/strlist.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/api/clone.h"
@@ -106,21 +107,17 @@ int clone_remove(struct task *task, const char *name, bool force, struct engine_
 
 struct reaping {
 	int64_t now, next;
-	char **names; /* owned, and each of them */
-	size_t n;
+	struct strlist names;
 };
 
 static void reaping_done(struct reaping *r)
 {
-	for (size_t i = 0; i < r->n; i++)
-		free(r->names[i]);
-	free(r->names);
+	strlist_done(&r->names);
 }
 
 static int collect_expired(const struct clone *c, void *ctx, struct err *err)
 {
 	struct reaping *r = ctx;
-	char **names;
 
 	if (c->expires == 0)
 		return 0;
@@ -128,12 +125,7 @@ static int collect_expired(const struct clone *c, void *ctx, struct err *err)
 		r->next = c->expires < r->next ? c->expires : r->next;
 		return 0;
 	}
-	names = reallocarray(r->names, r->n + 1, sizeof(*names));
-	if (!names)
-		return err_nomem(err);
-	r->names = names;
-	names[r->n] = strdup(c->name);
-	return names[r->n] ? (r->n++, 0) : err_nomem(err);
+	return strlist_add(&r->names, c->name) < 0 ? err_nomem(err) : 0;
 }
 
 void clone_reap(struct host *h)
@@ -155,10 +147,10 @@ void clone_reap(struct host *h)
 	x = clone_each(h->store, collect_expired, &r, &err);
 	if (x < 0)
 		log_warn("looking for clones that expired: %s, continuing", err.msg);
-	for (size_t i = 0; i < r.n; i++) {
-		x = remove_clone(&task, r.names[i], false, &removed, &err);
+	for (size_t i = 0; i < r.names.n; i++) {
+		x = remove_clone(&task, r.names.list[i], false, &removed, &err);
 		if (x >= 0)
-			log_info("clone '%s' expired and is removed", r.names[i]);
+			log_info("clone '%s' expired and is removed", r.names.list[i]);
 		else if (x != -EBUSY && x != -ENOENT)
 			log_warn("removing an expired clone: %s, continuing", err.msg);
 		if (x < 0 && r.now + BUSY_NS < r.next)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strlist.h"
 #include "base/vec.h"
 #include "cowfs/store/upkeep/repair.h"
 #include "engine/act/repair-i.h"
@@ -25,8 +26,7 @@ struct mending {
 	bool *lost;                /* owned; for each finding: its object is not in the store */
 	struct project *projects;  /* owned */
 	size_t n_projects;
-	char **clones; /* owned */
-	size_t n_clones;
+	struct strlist clones; /* names */
 };
 
 static void mending_done(struct mending *m)
@@ -38,9 +38,7 @@ static void mending_done(struct mending *m)
 	for (size_t i = 0; i < m->n_projects; i++)
 		project_done(&m->projects[i]);
 	free(m->projects);
-	for (size_t i = 0; i < m->n_clones; i++)
-		free(m->clones[i]);
-	free(m->clones);
+	strlist_done(&m->clones);
 	check_report_done(&m->found);
 }
 
@@ -65,16 +63,8 @@ static int add_project(const struct project *p, void *ctx, struct err *err)
 static int add_clone(const struct clone *c, void *ctx, struct err *err)
 {
 	struct mending *m = ctx;
-	char **list = reallocarray(m->clones, m->n_clones + 1, sizeof(*list));
 
-	if (!list)
-		return err_nomem(err);
-	m->clones = list;
-	list[m->n_clones] = strdup(c->name);
-	if (!list[m->n_clones])
-		return err_nomem(err);
-	m->n_clones++;
-	return 0;
+	return strlist_add(&m->clones, c->name) < 0 ? err_nomem(err) : 0;
 }
 
 /* 1 if something is named and not there. */
@@ -198,8 +188,8 @@ static int restore(struct mending *m, struct err *err)
 	if (r >= 0)
 		r = clone_each(m->store, add_clone, m, err);
 	/* First what is in memory only. */
-	for (size_t i = 0; i < m->n_clones && r >= 0; i++)
-		r = restore_clone(m, m->clones[i], err);
+	for (size_t i = 0; i < m->clones.n && r >= 0; i++)
+		r = restore_clone(m, m->clones.list[i], err);
 	for (size_t i = 0; i < m->n_projects && r >= 0; i++)
 		r = restore_project(m, &m->projects[i], err);
 	return r;

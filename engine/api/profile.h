@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strlist.h"
 #include "engine/api/engine.h"
 
 enum engine_profile_origin { PROFILE_PROJECT, PROFILE_USER, PROFILE_BUILT_IN };
@@ -23,11 +24,6 @@ struct engine_profile_mount {
 	char *guest;   /* the same */
 	bool writable; /* else read-only */
 	bool optional; /* without `host` there is no mount, and no error */
-};
-
-struct engine_words {
-	char **list; /* owned, with its strings */
-	size_t n;
 };
 
 /* All of it, with what it extends.  Of numbers 0 is no limit. */
@@ -46,10 +42,10 @@ struct engine_profile {
 	char *seccomp; /* a file with a filter of its own; NULL: ours */
 	struct engine_profile_mount *mounts;
 	size_t n_mounts;
-	struct engine_words hide;       /* paths */
-	struct engine_words env;        /* NAME=VALUE, each name once */
-	struct engine_words pass_env;   /* names */
-	struct engine_words entrypoint; /* goes before the words of the command */
+	struct strlist hide;       /* paths */
+	struct strlist env;        /* NAME=VALUE, each name once */
+	struct strlist pass_env;   /* names */
+	struct strlist entrypoint; /* goes before the words of the command */
 };
 
 void engine_profile_done(struct engine_profile *p);

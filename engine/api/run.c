@@ -23,12 +23,8 @@ void engine_refusals_done(struct engine_refusals *r)
 
 void engine_run_done(struct engine_run *r)
 {
-	for (size_t i = 0; i < r->argv.n; i++)
-		free(r->argv.list[i]);
-	for (size_t i = 0; i < r->env.n; i++)
-		free(r->env.list[i]);
-	free(r->argv.list);
-	free(r->env.list);
+	strlist_done(&r->argv);
+	strlist_done(&r->env);
 	free(r->clone);
 	free(r->project);
 	free(r->cwd);
@@ -50,13 +46,6 @@ void engine_runs_done(struct engine_runs *r)
 	*r = (struct engine_runs){ 0 };
 }
 
-static void words_done(struct engine_words *w)
-{
-	for (size_t i = 0; i < w->n; i++)
-		free(w->list[i]);
-	free(w->list);
-}
-
 void engine_profile_done(struct engine_profile *p)
 {
 	free(p->name);
@@ -70,10 +59,10 @@ void engine_profile_done(struct engine_profile *p)
 		free(p->mounts[i].guest);
 	}
 	free(p->mounts);
-	words_done(&p->hide);
-	words_done(&p->env);
-	words_done(&p->pass_env);
-	words_done(&p->entrypoint);
+	strlist_done(&p->hide);
+	strlist_done(&p->env);
+	strlist_done(&p->pass_env);
+	strlist_done(&p->entrypoint);
 	*p = (struct engine_profile){ 0 };
 }
 

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/strlist.h"
 #include "engine/api/clone.h"
 #include "engine/api/engine.h"
 
@@ -73,11 +74,6 @@ enum engine_run_state {
 	ENGINE_RUN_LOST,    /* whoever ran it was killed, and so was it */
 };
 
-struct engine_strings {
-	char **list; /* owned, with its strings */
-	size_t n;
-};
-
 /* Something that the run wanted and did not get; all strings are owned. */
 struct engine_refusal {
 	char *kind; /* "connection", or "call" of the system */
@@ -110,9 +106,9 @@ struct engine_run {
 	bool made;                   /* the clone, for this run */
 	bool removed;                /* the clone, by the end of it */
 	char before[ENGINE_ID_SIZE];
-	struct engine_strings argv;
-	struct engine_strings env; /* names */
-	char *profile, *net;       /* owned */
+	struct strlist argv;
+	struct strlist env;  /* names */
+	char *profile, *net; /* owned */
 	struct engine_run_limits limits;
 	pid_t pid; /* of who runs it */
 	int64_t started, ended;

@@ -43,7 +43,7 @@ static struct name name_of(const char *id, int ending)
 
 /* --- as JSON ---------------------------------------------------------------------------- */
 
-static void set_strings(struct json j, const char *key, const struct engine_strings *s)
+static void set_strings(struct json j, const char *key, const struct strlist *s)
 {
 	const struct json list = json_set_array(j, key);
 
@@ -51,17 +51,16 @@ static void set_strings(struct json j, const char *key, const struct engine_stri
 		json_add_name(list, s->list[i]);
 }
 
-static int get_strings(struct json j, const char *key, struct engine_strings *ret)
+static int get_strings(struct json j, const char *key, struct strlist *ret)
 {
 	const struct json list = json_get_array(j, key);
 	const size_t n = json_length(list);
 
-	ret->list = n > 0 ? calloc(n, sizeof(*ret->list)) : NULL;
-	if (n > 0 && !ret->list)
-		return -ENOMEM;
-	for (; ret->n < n; ret->n++)
-		ret->list[ret->n] = json_at_name(list, ret->n);
-	return 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = strlist_take(ret, json_at_name(list, i));
+	return r;
 }
 
 static void set_limits(struct json j, const struct engine_run_limits *l)

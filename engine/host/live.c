@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/strlist.h"
 #include "engine/host/host-i.h"
 
 #define NAMES_SHOWN 5 /* of clones in use, in a sentence */
@@ -292,30 +293,7 @@ int live_end(struct host *h, const char *name, enum live_end how, bool force, st
 
 /* --- all of them ------------------------------------------------------------------------ */
 
-struct names {
-	char **list; /* owned, and each of them */
-	size_t n;
-};
-
-static void names_done(struct names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->list[i]);
-	free(names->list);
-}
-
-static int names_add(struct names *names, const char *name)
-{
-	char **list = reallocarray(names->list, names->n + 1, sizeof(*list));
-
-	if (!list)
-		return -ENOMEM;
-	names->list = list;
-	list[names->n] = strdup(name);
-	return list[names->n] ? (int)++names->n : -ENOMEM;
-}
-
-static int live_names(struct host *h, struct names *ret, struct err *err)
+static int live_names(struct host *h, struct strlist *ret, struct err *err)
 {
 	struct live *l;
 	size_t pos = 0;
@@ -323,13 +301,13 @@ static int live_names(struct host *h, struct names *ret, struct err *err)
 
 	pthread_mutex_lock(&h->lock);
 	while (r >= 0 && (l = map_next(&h->live, &pos)))
-		r = names_add(ret, l->name);
+		r = strlist_add(ret, l->name);
 	pthread_mutex_unlock(&h->lock);
 	return r < 0 ? err_nomem(err) : 0;
 }
 
 /* The directories in `clones`, without looking into any of them. */
-static int marked_names(struct host *h, struct names *ret, struct err *err)
+static int marked_names(struct host *h, struct strlist *ret, struct err *err)
 {
 	DIR *dir = opendir(h->clones);
 	struct dirent *e;
@@ -339,7 +317,7 @@ static int marked_names(struct host *h, struct names *ret, struct err *err)
 		return errno == ENOENT ? 0 : err_sys(err, "reading '%s'", h->clones);
 	while (r >= 0 && (e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = names_add(ret, e->d_name);
+			r = strlist_add(ret, e->d_name);
 	closedir(dir);
 	return r < 0 ? err_nomem(err) : 0;
 }
@@ -353,7 +331,7 @@ static bool clone_is_known(struct host *h, const char *name)
 
 int live_recover(struct host *h, struct err *err)
 {
-	CLEANUP(names_done) struct names names = { 0 };
+	CLEANUP(strlist_done) struct strlist names = { 0 };
 	int r, n = 0;
 
 	r = marked_names(h, &names, err);
@@ -375,8 +353,8 @@ int live_recover(struct host *h, struct err *err)
 }
 
 /* End one, and say in `busy` if it is in use. */
-static int end_one(struct host *h, const char *name, bool force, struct names *ended,
-		   struct names *busy, struct err *err)
+static int end_one(struct host *h, const char *name, bool force, struct strlist *ended,
+		   struct strlist *busy, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	int r;
@@ -385,16 +363,16 @@ static int end_one(struct host *h, const char *name, bool force, struct names *e
 	if (r >= 0)
 		r = live_end(h, name, LIVE_KEEP, force, err);
 	if (r == -EBUSY)
-		return names_add(busy, name) < 0 ? err_nomem(err) : 0;
+		return strlist_add(busy, name) < 0 ? err_nomem(err) : 0;
 	if (r < 0 && force) {
 		/* Nothing more can be done for it, and whoever forces has been told. */
 		log_error("%s: what it had not persisted is lost", err->msg);
 		r = live_end(h, name, LIVE_DISCARD, true, err);
 	}
-	return r < 0 ? r : names_add(ended, name);
+	return r < 0 ? r : strlist_add(ended, name);
 }
 
-static int tell_busy(const struct names *busy, struct err *err)
+static int tell_busy(const struct strlist *busy, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r = 0;
@@ -411,7 +389,7 @@ static int tell_busy(const struct names *busy, struct err *err)
 
 int live_end_all(struct host *h, bool force, struct err *err)
 {
-	CLEANUP(names_done) struct names names = { 0 }, ended = { 0 }, busy = { 0 };
+	CLEANUP(strlist_done) struct strlist names = { 0 }, ended = { 0 }, busy = { 0 };
 	int r;
 
 	r = live_names(h, &names, err);
@@ -440,7 +418,7 @@ void live_removed(struct host *h)
 
 void live_sweep(struct host *h)
 {
-	CLEANUP(names_done) struct names names = { 0 };
+	CLEANUP(strlist_done) struct strlist names = { 0 };
 	struct err err = { 0 };
 	int r = live_names(h, &names, &err);
 

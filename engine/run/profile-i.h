@@ -61,8 +61,6 @@ NODISCARD int profile_narrows(const struct profile_source *src, const struct eng
 NODISCARD int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 			      struct engine_profile *base, struct err *err);
 
-NODISCARD int profile_add_word(struct engine_words *w, const char *text, struct err *err);
-
 /* The text of a built-in one, or NULL; the i-th name, or NULL. */
 const char *profile_built_in(const char *name);
 const char *profile_built_in_name(size_t i);

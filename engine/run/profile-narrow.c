@@ -19,14 +19,6 @@ static int refuse(const struct profile_source *src, enum profile_key key,
 		       profile_key_name(key), why, base->name);
 }
 
-static bool has_word(const struct engine_words *w, const char *word)
-{
-	for (size_t i = 0; i < w->n; i++)
-		if (strcmp(w->list[i], word) == 0)
-			return true;
-	return false;
-}
-
 static bool net_narrows(const char *inner, const char *outer)
 {
 	CLEANUP(allow_done) struct allow a = ALLOW_INIT, b = ALLOW_INIT;
@@ -64,35 +56,32 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 			      "shows more than the project, or is writable, which is more than",
 			      err);
 	for (size_t i = 0; i < p->pass_env.n; i++)
-		if (!has_word(&base->pass_env, p->pass_env.list[i]))
+		if (!strlist_has(&base->pass_env, p->pass_env.list[i]))
 			return refuse(src, KEY_PASS_ENV, base, "names a variable more than", err);
 	return 0;
 }
 
 /* --- inheriting --------------------------------------------------------------------------- */
 
-static int join_words(struct engine_words *own, struct engine_words *base, struct err *err)
+static int join_words(struct strlist *own, struct strlist *base, struct err *err)
 {
-	struct engine_words all = { 0 }, none = { 0 };
+	CLEANUP(strlist_done) struct strlist all = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < base->n; i++)
-		if (!has_word(own, base->list[i]))
-			r = profile_add_word(&all, base->list[i], err);
+		if (!strlist_has(own, base->list[i]))
+			r = strlist_add(&all, base->list[i]);
 	for (size_t i = 0; r == 0 && i < own->n; i++)
-		r = profile_add_word(&all, own->list[i], err);
-	for (size_t i = 0; i < own->n; i++)
-		free(own->list[i]);
-	free(own->list);
-	*own = r == 0 ? all : none;
-	for (size_t i = 0; r < 0 && i < all.n; i++)
-		free(all.list[i]);
+		r = strlist_add(&all, own->list[i]);
+	strlist_done(own);
 	if (r < 0)
-		free(all.list);
-	return r;
+		return err_nomem(err);
+	*own = all;
+	all = (struct strlist){ 0 };
+	return 0;
 }
 
-static bool sets(const struct engine_words *env, const char *assignment)
+static bool sets(const struct strlist *env, const char *assignment)
 {
 	const size_t n = strcspn(assignment, "=") + 1;
 
@@ -103,7 +92,7 @@ static bool sets(const struct engine_words *env, const char *assignment)
 }
 
 /* What the profile sets itself is not set by what it extends. */
-static void drop_set(struct engine_words *base, const struct engine_words *own)
+static void drop_set(struct strlist *base, const struct strlist *own)
 {
 	size_t n = 0;
 
@@ -114,6 +103,8 @@ static void drop_set(struct engine_words *base, const struct engine_words *own)
 			base->list[n++] = base->list[i];
 	}
 	base->n = n;
+	if (base->list)
+		base->list[n] = NULL;
 }
 
 static int join_mounts(struct engine_profile *p, struct engine_profile *base, struct err *err)
@@ -152,7 +143,7 @@ int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 		p->seccomp = TAKE_PTR(base->seccomp);
 	if (src->said[KEY_ENTRYPOINT].line == 0) {
 		p->entrypoint = base->entrypoint;
-		base->entrypoint = (struct engine_words){ 0 };
+		base->entrypoint = (struct strlist){ 0 };
 	}
 	drop_set(&base->env, &p->env);
 	r = join_words(&p->env, &base->env, err);

@@ -108,20 +108,6 @@ static int unknown(const struct profile_source *src, struct yaml key, const char
 
 /* --- values ------------------------------------------------------------------------------- */
 
-int profile_add_word(struct engine_words *w, const char *text, struct err *err)
-{
-	char **list = reallocarray(w->list, w->n + 1, sizeof(*list));
-
-	if (!list)
-		return err_nomem(err);
-	w->list = list;
-	list[w->n] = strdup(text);
-	if (!list[w->n])
-		return err_nomem(err);
-	w->n++;
-	return 0;
-}
-
 /* "2", "0.5", "1.25": thousandths. */
 static int parse_cpus(const char *text, uint64_t *ret)
 {
@@ -188,7 +174,7 @@ static bool is_variable(const char *name)
 }
 
 static int read_words(const struct profile_source *src, enum profile_key key, struct yaml v,
-		      struct engine_words *ret, struct err *err)
+		      struct strlist *ret, struct err *err)
 {
 	void *iter = NULL;
 	struct yaml item;
@@ -206,12 +192,13 @@ static int read_words(const struct profile_source *src, enum profile_key key, st
 		if (key == KEY_HIDE)
 			r = read_path(src, item, rows[key].name, &path, err);
 		if (r == 0)
-			r = profile_add_word(ret, path ? path : yaml_text(item), err);
+			r = strlist_add(ret, path ? path : yaml_text(item)) < 0 ? err_nomem(err)
+										: 0;
 	}
 	return r;
 }
 
-static int read_env(const struct profile_source *src, struct yaml v, struct engine_words *ret,
+static int read_env(const struct profile_source *src, struct yaml v, struct strlist *ret,
 		    struct err *err)
 {
 	struct yaml name, value;
@@ -221,7 +208,7 @@ static int read_env(const struct profile_source *src, struct yaml v, struct engi
 	if (yaml_kind(v) != YAML_MAP)
 		return expected(src, v, "env", rows[KEY_ENV].wants, err);
 	while (r == 0 && yaml_next_pair(v, &iter, &name, &value)) {
-		AUTO_FREE char *both = NULL;
+		char *both;
 
 		if (!is_variable(yaml_text(name)))
 			return complain(src, name, err,
@@ -230,11 +217,9 @@ static int read_env(const struct profile_source *src, struct yaml v, struct engi
 		if (yaml_kind(value) != YAML_TEXT)
 			return complain(src, name, err, "'env': the value of '%.60s' is no text",
 					yaml_text(name));
-		if (asprintf(&both, "%s=%s", yaml_text(name), yaml_text(value)) < 0) {
+		if (asprintf(&both, "%s=%s", yaml_text(name), yaml_text(value)) < 0)
 			both = NULL;
-			return err_nomem(err);
-		}
-		r = profile_add_word(ret, both, err);
+		r = strlist_take(ret, both) < 0 ? err_nomem(err) : 0;
 	}
 	return r;
 }

@@ -16,9 +16,7 @@ extern char **environ;
 
 void run_env_done(struct run_env *e)
 {
-	for (size_t i = 0; i < e->words.n; i++)
-		free(e->words.list[i]);
-	free(e->words.list);
+	strlist_done(&e->words);
 	free(e->home);
 	scrub_done(&e->secrets);
 	*e = (struct run_env){ 0 };
@@ -45,27 +43,17 @@ static bool is_passed(const char *entry)
 static int env_set(struct run_env *e, const char *name, size_t len, const char *value,
 		   struct err *err)
 {
-	char **list, *entry;
+	char *entry;
 	size_t i = 0;
 
 	if (asprintf(&entry, "%.*s=%s", (int)len, name, value) < 0)
 		return err_nomem(err);
 	while (i < e->words.n && strncmp(e->words.list[i], entry, len + 1) != 0)
 		i++;
-	list = i < e->words.n ? e->words.list
-			      : reallocarray(e->words.list, e->words.n + 2, sizeof(*list));
-	if (!list) {
-		free(entry);
-		return err_nomem(err);
-	}
-	e->words.list = list;
-	if (i < e->words.n) {
-		free(list[i]);
-	} else {
-		e->words.n++;
-		list[e->words.n] = NULL;
-	}
-	list[i] = entry;
+	if (i == e->words.n)
+		return strlist_take(&e->words, entry) < 0 ? err_nomem(err) : 0;
+	free(e->words.list[i]);
+	e->words.list[i] = entry;
 	return 0;
 }
 
@@ -163,7 +151,7 @@ static int add_words(struct run_env *e, struct engine_list given, struct engine_
 	return r;
 }
 
-static struct engine_list list_of(const struct engine_words *w)
+static struct engine_list list_of(const struct strlist *w)
 {
 	return (struct engine_list){ (const char *const *)w->list, w->n };
 }

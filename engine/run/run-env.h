@@ -9,8 +9,8 @@
 #include "engine/run/scrub.h"
 
 struct run_env {
-	struct engine_strings words; /* NAME=VALUE, each name once; its list ends with NULL */
-	char *home;                  /* owned; where an empty directory is to be */
+	struct strlist words; /* NAME=VALUE, each name once */
+	char *home;           /* owned; where an empty directory is to be */
 	struct scrub secrets;
 };
 

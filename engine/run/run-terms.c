@@ -58,7 +58,7 @@ static void choose_limits(struct run_terms *t, const struct engine_run_limits *s
 
 static int join_argv(struct run_terms *t, const char *const *command, struct err *err)
 {
-	const struct engine_words *first = &t->profile.entrypoint;
+	const struct strlist *first = &t->profile.entrypoint;
 	size_t n = 0;
 
 	while (command[n])

@@ -283,7 +283,7 @@ static int hide_store(const struct place *at, struct err *err)
 
 static int add_all_hidden(const struct place *at, struct err *err)
 {
-	const struct engine_words *profile = &at->sight->profile->hide;
+	const struct strlist *profile = &at->sight->profile->hide;
 	const struct engine_list *given = &at->sight->options->hide;
 	int r = 0;
 

@@ -111,25 +111,15 @@ static struct stage_options staging_of(const struct running *r)
 static int describe_words(struct running *r, struct err *err)
 {
 	const char *const *argv = r->plan.terms.argv;
-	struct engine_strings *a = &r->run.argv, *v = &r->run.env;
-	size_t n = 0;
+	struct strlist *a = &r->run.argv, *v = &r->run.env;
 
-	while (argv[n])
-		n++;
-	a->list = calloc(n + 1, sizeof(*a->list));
-	v->list = calloc(r->plan.env.words.n + 1, sizeof(*v->list));
-	if (!a->list || !v->list)
-		return err_nomem(err);
-	for (; a->n < n; a->n++) {
-		a->list[a->n] = scrub_text(&r->plan.env.secrets, argv[a->n]);
-		if (!a->list[a->n])
+	for (size_t i = 0; argv[i]; i++)
+		if (strlist_take(a, scrub_text(&r->plan.env.secrets, argv[i])) < 0)
 			return err_nomem(err);
-	}
-	for (; v->n < r->plan.env.words.n; v->n++) {
-		const char *entry = r->plan.env.words.list[v->n];
+	for (size_t i = 0; i < r->plan.env.words.n; i++) {
+		const char *entry = r->plan.env.words.list[i];
 
-		v->list[v->n] = strndup(entry, strcspn(entry, "="));
-		if (!v->list[v->n])
+		if (strlist_take(v, strndup(entry, strcspn(entry, "="))) < 0)
 			return err_nomem(err);
 	}
 	return 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "base/strlist.h"
 #include "cowfs/store/root.h"
 #include "snapshot/apply/plan.h"
 
@@ -19,9 +20,8 @@ struct plan_making {
 	const struct plan_options *options;
 	struct plan plan;
 	size_t cap_dirs, cap_files;
-	struct map known; /* paths of plan.dirs, by themselves */
-	char **kept;      /* owned, and each of them: what is there and is left alone */
-	size_t n_kept, cap_kept;
+	struct map known;        /* paths of plan.dirs, by themselves */
+	struct strlist kept;     /* paths of what is there and is left alone */
 	struct plan_rules rules; /* of what is wanted */
 };
 

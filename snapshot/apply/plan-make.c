@@ -13,9 +13,7 @@
 static void making_done(struct plan_making *m)
 {
 	plan_done(&m->plan);
-	for (size_t i = 0; i < m->n_kept; i++)
-		free(m->kept[i]);
-	free(m->kept);
+	strlist_done(&m->kept);
 	map_done(&m->known);
 	plan_rules_done(&m->rules);
 }
@@ -85,14 +83,6 @@ static const struct tree_entry *if_dir(const struct tree_entry *e, bool dir)
 	return e && (e->form == TREE_DIR) == dir ? e : NULL;
 }
 
-static int keep_path(struct plan_making *m, const char *path)
-{
-	if (!VEC_ROOM(m->kept, m->n_kept, m->cap_kept))
-		return -ENOMEM;
-	m->kept[m->n_kept] = strdup(path);
-	return m->kept[m->n_kept] ? (m->n_kept++, 0) : -ENOMEM;
-}
-
 /* 1 if it is left alone, whatever is wanted. */
 static int is_left(struct plan_making *m, const struct diff_entry *e, struct err *err)
 {
@@ -113,7 +103,9 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 	int r = is_left(m, e, err);
 
 	if (r != 0)
-		return r < 0 ? r : e->before && keep_path(m, e->path) < 0 ? err_nomem(err) : 0;
+		return r < 0                                             ? r
+		       : e->before && strlist_add(&m->kept, e->path) < 0 ? err_nomem(err)
+									 : 0;
 	/* A tree of ten thousands of levels: nothing that is named by a path could even remove it. */
 	if (!e->before && strlen(e->path) >= PATH_MAX)
 		return err_set(err, -ECANCELED,
@@ -246,13 +238,13 @@ static int keep_above(struct plan_making *m, struct err *err)
 	AUTO_FREE char *above = NULL;
 	int r = 0;
 
-	for (size_t k = 0; k < m->n_kept && r >= 0; k++) {
+	for (size_t k = 0; k < m->kept.n && r >= 0; k++) {
 		free(above);
-		above = strdup(m->kept[k]);
+		above = strdup(m->kept.list[k]);
 		if (!above)
 			return err_nomem(err);
 		do {
-			r = keep_one(&m->plan, above, m->kept[k], err);
+			r = keep_one(&m->plan, above, m->kept.list[k], err);
 		} while (r >= 0 && cut_last(above));
 	}
 	return r;

@@ -1,0 +1,40 @@
+#include "base/strlist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+void strlist_done(struct strlist *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->list[i]);
+	free(l->list);
+	*l = (struct strlist){ 0 };
+}
+
+int strlist_take(struct strlist *l, char *text)
+{
+	/* One more than that, for the NULL. */
+	if (!text || !VEC_ROOM(l->list, l->n + 1, l->cap)) {
+		free(text);
+		return -ENOMEM;
+	}
+	l->list[l->n++] = text;
+	l->list[l->n] = NULL;
+	return 0;
+}
+
+int strlist_add(struct strlist *l, const char *text)
+{
+	return strlist_take(l, strdup(text));
+}
+
+bool strlist_has(const struct strlist *l, const char *text)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->list[i], text) == 0)
+			return true;
+	return false;
+}
