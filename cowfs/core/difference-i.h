@@ -6,13 +6,19 @@
 #include "cowfs/store/root.h"
 #include "cowfs/store/store.h"
 
+/* A name that came, went, or is another file now. */
+struct different_name {
+	char *name;       /* owned */
+	uint32_t was, is; /* modes; 0: there is no such name */
+};
+
 /* A directory that is in both and not the same in both; or the links tree. */
 struct different_dir {
 	size_t in;  /* the directory it is in; its own number for the first two */
 	char *name; /* owned; NULL for the first two */
 	struct object_id from;
-	struct tree_entry to; /* what it becomes; strings are not kept */
-	char **names;         /* owned, and each: came, went, or are another file now */
+	struct tree_entry to;         /* what it becomes; strings are not kept */
+	struct different_name *names; /* owned */
 	size_t n, cap;
 };
 

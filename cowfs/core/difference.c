@@ -11,7 +11,7 @@ void difference_done(struct difference *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		for (size_t k = 0; k < d->dirs[i].n; k++)
-			free(d->dirs[i].names[k]);
+			free(d->dirs[i].names[k].name);
 		free(d->dirs[i].names);
 		free(d->dirs[i].name);
 	}
@@ -107,14 +107,20 @@ static void count_data(struct difference *d, struct store *s, const struct tree_
 
 /* --- what differs ------------------------------------------------------------------------- */
 
-static int add_name(struct difference *d, size_t which, const struct tree_entry *e, struct err *err)
+/* From `a` to `b`; one of them may be NULL. */
+static int add_name(struct difference *d, size_t which, const struct tree_entry *a,
+		    const struct tree_entry *b, struct err *err)
 {
+	const struct tree_entry *e = a ? a : b;
 	struct different_dir *dir = &d->dirs[which];
+	struct different_name *n;
 
 	if (!VEC_ROOM(dir->names, dir->n, dir->cap))
 		return err_nomem(err);
-	dir->names[dir->n] = strndup(e->name, e->name_len);
-	if (!dir->names[dir->n])
+	n = &dir->names[dir->n];
+	*n = (struct different_name){ .was = a ? a->mode : 0, .is = b ? b->mode : 0 };
+	n->name = strndup(e->name, e->name_len);
+	if (!n->name)
 		return err_nomem(err);
 	dir->n++;
 	return 0;
@@ -193,7 +199,7 @@ static int compare_names(struct difference *d, struct store *s, size_t which,
 		count_data(d, s, a, which == DIFFERENCE_LINKS, -1);
 	if (b)
 		count_data(d, s, b, which == DIFFERENCE_LINKS, 1);
-	return add_name(d, which, a ? a : b, err);
+	return add_name(d, which, a, b, err);
 }
 
 static int compare_both(struct difference *d, struct store *s, size_t which,

@@ -53,6 +53,9 @@ NODISCARD int layer_lookup(struct layer *l, const struct layer_call *call, uint6
 			   const char *name, struct layer_found *ret, struct err *err);
 void layer_forget(struct layer *l, uint64_t node, uint64_t n);
 
+/* One more reference to a node, which need not have a name; -ESTALE if it is gone. */
+NODISCARD int layer_refer(struct layer *l, uint64_t node, struct layer_found *ret);
+
 /* Any type but symlinks; `mode` has the type. */
 NODISCARD int layer_make(struct layer *l, const struct layer_call *call, uint64_t dir,
 			 const char *name, uint32_t mode, uint64_t rdev, struct layer_found *ret,
@@ -217,11 +220,28 @@ struct layer_changed_name {
 	uint64_t dir;
 	char *name; /* owned */
 };
+
+/*
+ * A name that came, went or leads to something else, in a directory that somebody refers to, with
+ * all that somebody refers to below it: for who tells programs that watch.
+ */
+struct layer_replaced {
+	uint64_t dir, before; /* nodes; what it led to, or 0 if that is not in memory */
+	uint32_t was, is;     /* modes; 0: there is no such name */
+	char *path;           /* owned; from the top */
+};
+
+#define LAYER_REPLACED_MAX ((size_t)100000)
+
 struct layer_changes {
 	struct layer_changed_name *names;
 	size_t n_names;
 	uint64_t *dirs; /* whose listing or attributes changed; each once */
 	size_t n_dirs;
+	/* In no order; without those beyond LAYER_REPLACED_MAX and those that memory did not allow for. */
+	struct layer_replaced *replaced;
+	size_t n_replaced, cap_replaced;
+	uint64_t n_left_out;
 };
 void layer_changes_done(struct layer_changes *c);
 

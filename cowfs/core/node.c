@@ -269,6 +269,19 @@ void layer_forget(struct layer *l, uint64_t id, uint64_t n)
 	pthread_mutex_unlock(&l->lock);
 }
 
+int layer_refer(struct layer *l, uint64_t id, struct layer_found *ret)
+{
+	struct node *n;
+	int r;
+
+	pthread_mutex_lock(&l->lock);
+	r = node_get(l, id, &n);
+	if (r >= 0)
+		node_found(n, ret);
+	pthread_mutex_unlock(&l->lock);
+	return r;
+}
+
 /* --- looking ---------------------------------------------------------------------------- */
 
 static uint64_t node_size(const struct node *n)

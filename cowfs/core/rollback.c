@@ -14,14 +14,18 @@
 #include "cowfs/core/halves-i.h"
 #include "cowfs/core/listing-i.h"
 #include "cowfs/core/persist-i.h"
+#include "cowfs/core/replaced-i.h"
 #include "cowfs/store/pin.h"
 
 void layer_changes_done(struct layer_changes *c)
 {
 	for (size_t i = 0; i < c->n_names; i++)
 		free(c->names[i].name);
+	for (size_t i = 0; i < c->n_replaced; i++)
+		free(c->replaced[i].path);
 	free(c->names);
 	free(c->dirs);
+	free(c->replaced);
 	*c = (struct layer_changes){ 0 };
 }
 
@@ -32,7 +36,8 @@ struct switching {
 	size_t cap_names;
 	struct node **nodes;  /* by number of the different directory; NULL: not in memory */
 	struct node *dropped; /* without a name now; may be freed at the end */
-	struct node *emptied; /* directories among them whose names are still to be dropped */
+	struct node *emptied; /* directories among them whose names are still to be dropped, */
+	struct replaced_dirs paths; /* and the paths that those had */
 };
 
 /* --- preparing: all memory there is need for, so that nothing stops half way ------------- */
@@ -40,7 +45,7 @@ struct switching {
 static const struct node *linked_node(const struct switching *s, size_t i)
 {
 	const struct different_dir *links = &s->difference->dirs[DIFFERENCE_LINKS];
-	const struct entry *e = map_get(&s->l->links->dir.entries, links->names[i]);
+	const struct entry *e = map_get(&s->l->links->dir.entries, links->names[i].name);
 
 	return e ? e->node : NULL;
 }
@@ -133,6 +138,7 @@ static int prepare(struct switching *s)
 static void switching_done(struct switching *s)
 {
 	free(s->nodes);
+	replaced_dirs_done(&s->paths);
 	layer_changes_done(&s->changes);
 }
 
@@ -162,11 +168,16 @@ static void drop(struct switching *s, struct node *n)
 	}
 }
 
-/* One name.  A file with several is dropped through the links tree, which differs then too. */
-static void drop_entry(struct switching *s, struct entry *e)
+/*
+ * One name, in a directory of that path (or NULL).  A file with several is dropped through the links
+ * tree, which differs then too.
+ */
+static void drop_entry(struct switching *s, struct entry *e, const char *in)
 {
 	struct node *n = e->node;
 
+	if (n && node_is_dir(n))
+		replaced_push(&s->paths, n, in, e->name);
 	entry_free(s->l, e);
 	if (n && n->linked)
 		set_aside(s, n);
@@ -180,9 +191,20 @@ static void drop_below(struct switching *s)
 	struct node *n;
 
 	while ((n = s->emptied)) {
+		AUTO_FREE char *path = replaced_pop(&s->paths, n);
+
 		s->emptied = n->next_emptied;
-		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));)
-			drop_entry(s, e);
+		for (size_t pos = 0; (e = map_next(&n->dir.entries, &pos));) {
+			if (e->node)
+				replaced_add(&s->changes, &(struct replaced_name){
+							      .dir = n,
+							      .dir_path = path,
+							      .name = e->name,
+							      .before = e->node,
+							      .was = e->node->mode,
+							  });
+			drop_entry(s, e, path);
+		}
 	}
 }
 
@@ -224,17 +246,44 @@ static void switch_dir(struct switching *s, size_t which)
 {
 	struct different_dir *d = &s->difference->dirs[which];
 	struct node *dir = s->nodes[which];
+	AUTO_FREE char *path = replaced_dir(s->l, dir);
 	struct entry *e;
 
 	s->changes.dirs[s->changes.n_dirs++] = dir->id;
 	become(dir, &d->to);
 	for (size_t i = 0; i < d->n; i++) {
-		e = map_get(&dir->dir.entries, d->names[i]);
+		struct different_name *name = &d->names[i];
+
+		e = map_get(&dir->dir.entries, name->name);
+		replaced_add(&s->changes, &(struct replaced_name){
+					      .dir = dir,
+					      .dir_path = path,
+					      .name = name->name,
+					      .before = e ? e->node : NULL,
+					      .was = name->was,
+					      .is = name->is,
+					  });
 		if (e)
-			drop_entry(s, e);
-		tell_name(s, dir, TAKE_PTR(d->names[i]));
+			drop_entry(s, e, path);
+		tell_name(s, dir, TAKE_PTR(name->name));
 	}
 	set_base(dir, &d->to);
+}
+
+/* A name that stays, of a file with several that is another now. */
+static void drop_link(struct switching *s, struct entry *e)
+{
+	AUTO_FREE char *path = replaced_dir(s->l, e->dir);
+
+	replaced_add(&s->changes, &(struct replaced_name){
+				      .dir = e->dir,
+				      .dir_path = path,
+				      .name = e->name,
+				      .before = e->node,
+				      .was = e->node->mode,
+				      .is = e->node->mode,
+				  });
+	entry_free(s->l, e);
 }
 
 static void switch_links(struct switching *s)
@@ -244,12 +293,12 @@ static void switch_links(struct switching *s)
 	struct node *n;
 
 	for (size_t i = 0; i < d->n; i++) {
-		e = map_get(&s->l->links->dir.entries, d->names[i]);
+		e = map_get(&s->l->links->dir.entries, d->names[i].name);
 		if (!e)
 			continue;
 		n = e->node;
 		while (n->names)
-			entry_free(s->l, n->names);
+			drop_link(s, n->names);
 		entry_free(s->l, e);
 		drop(s, n);
 	}

@@ -16,6 +16,7 @@
 #include "cowfs/fuse/watchdog.h"
 #include "cowfs/fuse/wire.h"
 
+struct echo;
 struct fuse_session;
 struct flight;
 
@@ -82,6 +83,10 @@ struct mount {
 	uint64_t landed;             /* when one of them was last answered; guarded by lock */
 	uint64_t landings;           /* how many were; guarded by lock */
 	struct watched watched;
+
+	struct echo *echoes; /* owned (echo.c); guarded by lock */
+	atomic_uint n_echoes;
+	_Atomic uint64_t phantoms; /* made so far */
 };
 
 /* reader.c: answer the connection until it ends or `stop` is set. */

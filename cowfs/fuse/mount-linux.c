@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
@@ -82,6 +83,7 @@ static void mount_free(struct mount *m)
 {
 	if (m == NULL)
 		return;
+	echo_end_all(m);
 	if (m->se != NULL)
 		fuse_session_destroy(m->se); /* closes the connection */
 	if (m->wake >= 0)

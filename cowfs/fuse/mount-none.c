@@ -64,6 +64,16 @@ int mount_announce(struct mount *m, const struct layer_changes *changes, struct 
 	return mount_refuse(err);
 }
 
+int mount_echo_begin(struct mount *m, const struct layer_replaced *list, size_t n,
+		     char token[static MOUNT_ECHO_SIZE], struct err *err)
+{
+	return mount_refuse(err);
+}
+
+void mount_echo_end(struct mount *m, const char *token)
+{
+}
+
 void mount_stats(const struct mount *m, struct mount_stats *ret)
 {
 	*ret = (struct mount_stats){ 0 };

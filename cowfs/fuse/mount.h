@@ -98,6 +98,20 @@ NODISCARD int mount_is_shown(struct mount *m, struct err *err);
  */
 NODISCARD int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err);
 
+/*
+ * The kernel tells programs that watch files (inotify) only of what is done through it.  So somebody
+ * must remove what went and make what came once more, through the mount: an echo.  Who looks up the
+ * name `token` in the top, which only he is to know, is taken to be the one, and finds it; from then
+ * on his thread can change nothing there: it is answered as if it had, and everybody else sees what is
+ * there.  For each name of the list: unlink(2) or rmdir(2) it if it was there, then make it with
+ * O_EXCL, or mkdir(2), if it is there.  Before the changes are announced.  The list is borrowed until the end.
+ */
+#define MOUNT_ECHO_PREFIX ".snapcow-echo-"
+#define MOUNT_ECHO_SIZE   (sizeof(MOUNT_ECHO_PREFIX) + 32)
+NODISCARD int mount_echo_begin(struct mount *m, const struct layer_replaced *list, size_t n,
+			       char token[static MOUNT_ECHO_SIZE], struct err *err);
+void mount_echo_end(struct mount *m, const char *token); /* one that has ended is fine */
+
 struct mount_stats {
 	uint64_t requests; /* answered by the thread that read them */
 	uint64_t deferred; /* handed to the pool */

@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/sys.h"
+#include "cowfs/fuse/echo.h"
 
 void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 {
@@ -77,6 +78,8 @@ void op_setattr(fuse_req_t req, fuse_ino_t node, struct stat *st, int set,
 	struct stat now;
 	int r = 0;
 
+	if (echo_setattr(req, node))
+		return;
 	if (ours & (LAYER_SET_SIZE | LAYER_SET_UID | LAYER_SET_GID))
 		r = ops_drop_capability(req, node, &err);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/attr.h"
+#include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mount-i.h"
 
 void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
@@ -13,17 +14,24 @@ void op_lookup(fuse_req_t req, fuse_ino_t dir, const char *name)
 	const struct layer_call call = ops_call(req);
 	struct layer_found found = { 0 };
 	struct err err = { 0 };
+	bool brief;
 	int r;
 
+	if (echo_lookup(req, dir, name))
+		return;
 	r = layer_lookup(ops_layer(req), &call, dir, name, &found, &err);
+	brief = echo_awaits(fuse_req_userdata(req), dir, name);
 	if (r == -ENOENT) {
 		/* Node 0 means "no such name" and is remembered; an ENOENT error would not be. */
-		const struct fuse_entry_param none = { .entry_timeout = OPS_TIMEOUT_S };
+		const struct fuse_entry_param none = { .entry_timeout = brief ? 0 : OPS_TIMEOUT_S };
 
 		fuse_reply_entry(req, &none);
 		return;
 	}
-	reply_found(req, r, &found, &err);
+	if (brief)
+		reply_found_briefly(req, r, &found, &err);
+	else
+		reply_found(req, r, &found, &err);
 }
 
 void op_forget(fuse_req_t req, fuse_ino_t node, uint64_t n)
@@ -48,6 +56,8 @@ static void make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode, 
 	struct err err = { 0 };
 	int r;
 
+	if (echo_make(req, dir, name, mode))
+		return;
 	r = layer_make(ops_layer(req), &call, dir, name, mode, rdev, &found, &err);
 	/*
 	 * The kernel asked because it remembers that the name is not there, which a rollback
@@ -110,6 +120,8 @@ void op_unlink(fuse_req_t req, fuse_ino_t dir, const char *name)
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
 
+	if (echo_remove(req, dir, name))
+		return;
 	reply_done(req, layer_unlink(ops_layer(req), &call, dir, name, &err), &err);
 }
 
@@ -118,6 +130,8 @@ void op_rmdir(fuse_req_t req, fuse_ino_t dir, const char *name)
 	const struct layer_call call = ops_call(req);
 	struct err err = { 0 };
 
+	if (echo_remove(req, dir, name))
+		return;
 	reply_done(req, layer_rmdir(ops_layer(req), &call, dir, name, &err), &err);
 }
 

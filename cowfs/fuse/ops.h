@@ -38,6 +38,9 @@ void reply_attr(fuse_req_t req, int r, const struct stat *st, const struct err *
 
 /* A node that the layer gave a reference for, which becomes the kernel's. */
 void reply_found(fuse_req_t req, int r, const struct layer_found *found, const struct err *err);
+/* The same, and the kernel asks again for the name. */
+void reply_found_briefly(fuse_req_t req, int r, const struct layer_found *found,
+			 const struct err *err);
 struct fuse_entry_param reply_entry_of(const struct layer_found *found);
 
 /* The length that was asked for, or as many bytes of `data`. */

@@ -64,7 +64,8 @@ struct fuse_entry_param reply_entry_of(const struct layer_found *found)
 	return e;
 }
 
-void reply_found(fuse_req_t req, int r, const struct layer_found *found, const struct err *err)
+static void reply_found_for(fuse_req_t req, int r, const struct layer_found *found, double timeout,
+			    const struct err *err)
 {
 	struct mount *m = fuse_req_userdata(req);
 	struct fuse_entry_param e;
@@ -79,10 +80,22 @@ void reply_found(fuse_req_t req, int r, const struct layer_found *found, const s
 		return;
 	}
 	e = reply_entry_of(found);
+	e.entry_timeout = timeout;
 	if (fuse_reply_entry(req, &e) < 0) {
 		/* The connection is gone, and the kernel never took the reference. */
 		mount_forget(m, found->node, 1);
 	}
+}
+
+void reply_found(fuse_req_t req, int r, const struct layer_found *found, const struct err *err)
+{
+	reply_found_for(req, r, found, OPS_TIMEOUT_S, err);
+}
+
+void reply_found_briefly(fuse_req_t req, int r, const struct layer_found *found,
+			 const struct err *err)
+{
+	reply_found_for(req, r, found, 0, err);
 }
 
 void reply_xattr(fuse_req_t req, ssize_t n, const void *data, size_t room, const struct err *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mates.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
@@ -24,6 +25,10 @@ static void handle(struct request *rq)
 {
 	const struct fuse_buf buf = { .size = rq->len, .mem = rq->bytes };
 
+	if (echo_is_from(rq->mount, wire_thread(rq->bytes)) && wire_is_no_echo(rq->bytes)) {
+		wire_refuse(rq->mount, rq->bytes, EPERM);
+		return;
+	}
 	request_set_current(rq);
 	if (!wire_handle(rq))
 		fuse_session_process_buf(rq->mount->se, &buf);

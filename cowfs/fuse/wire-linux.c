@@ -226,6 +226,24 @@ size_t wire_changes(const void *bytes, struct wire_change ret[static WIRE_CHANGE
 	}
 }
 
+bool wire_is_no_echo(const void *bytes)
+{
+	struct wire_change unused[WIRE_CHANGES_MAX];
+
+	switch ((unsigned)opcode(bytes)) {
+	case FUSE_MKNOD:
+	case FUSE_MKDIR:
+	case FUSE_UNLINK:
+	case FUSE_RMDIR:
+	case FUSE_SETATTR:
+		return false;
+	case FUSE_TMPFILE:
+		return true;
+	default:
+		return wire_changes(bytes, unused) > 0;
+	}
+}
+
 /* --- ids -------------------------------------------------------------------------------- */
 
 /* The request makes something, whose owner is whoever asks. */

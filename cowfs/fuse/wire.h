@@ -41,6 +41,9 @@ struct wire_change {
 
 #define WIRE_CHANGES_MAX 4
 
+/* It changes something, and is none of what echo.h answers. */
+bool wire_is_no_echo(const void *bytes);
+
 /* How many; 0 for a request that only asks. */
 size_t wire_changes(const void *bytes, struct wire_change ret[static WIRE_CHANGES_MAX]);
 

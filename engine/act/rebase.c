@@ -12,6 +12,7 @@
 #include "cowfs/store/pin.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-base-i.h"
+#include "engine/act/echo-i.h"
 #include "engine/act/gitdir-graft-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
@@ -383,7 +384,7 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 		r = layer_rebase(layer, &how, &changes, err);
 	pthread_rwlock_unlock(&h->snapshots);
 	snapshot_done(&found);
-	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
+	if (r >= 0 && mount && echo_announce(p->task, p->clone.name, mount, &changes, &why) < 0)
 		engine_warn(&p->task->engine,
 			    "clone '%s' is rebased, but programs may see what was there: %s",
 			    p->clone.name, why.msg);

@@ -11,6 +11,7 @@
 
 #include "cowfs/store/pin.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/echo-i.h"
 #include "engine/act/land-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
@@ -284,7 +285,7 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	if (r < 0)
 		return r;
 	r = layer_rebase(layer, &how, &changes, err);
-	if (r >= 0 && mount && mount_announce(mount, &changes, &why) < 0)
+	if (r >= 0 && mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)
 		engine_warn(&g->task->engine,
 			    "clone '%s' is rolled back, but programs may see what was there: %s",
 			    g->clone.name, why.msg);

@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "engine/act/echo-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
@@ -82,9 +83,11 @@ int serve_rebase(struct task *task, const struct engine_watch *watch, struct jso
 		r = check_way(o.on_conflict, o.style, err);
 	if (r >= 0)
 		r = rebase_do(task, &o, &rebased, err);
-	if (r >= 0)
-		fields_set(answer, &wire_rebased, &rebased);
-	return r;
+	if (r < 0)
+		return r;
+	json_set_uint(answer, "echo", echo_count(task));
+	fields_set(answer, &wire_rebased, &rebased);
+	return 0;
 }
 
 /* --- rollback --------------------------------------------------------------------------- */
@@ -105,7 +108,9 @@ int serve_rollback(struct task *task, const struct engine_watch *watch, struct j
 		r = err_set(err, -EINVAL, "'second' comes after 'first'");
 	if (r >= 0)
 		r = rollback_do(task, &o, &rolled, err);
-	if (r >= 0)
-		fields_set(answer, &wire_rolled, &rolled);
-	return r;
+	if (r < 0)
+		return r;
+	json_set_uint(answer, "echo", echo_count(task));
+	fields_set(answer, &wire_rolled, &rolled);
+	return 0;
 }

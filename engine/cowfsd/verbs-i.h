@@ -14,6 +14,9 @@ typedef int serve_fn(struct task *task, const struct engine_watch *watch, struct
 /* serve-clone.c */
 serve_fn serve_clone, serve_list, serve_status, serve_remove, serve_mount, serve_umount;
 
+/* serve-echo.c */
+serve_fn serve_echo;
+
 /* serve-history.c */
 serve_fn serve_take, serve_tag;
 

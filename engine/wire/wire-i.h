@@ -14,6 +14,7 @@
 
 #define VERB_CHECK        "check"
 #define VERB_CLONE        "clone"
+#define VERB_ECHO         "echo"
 #define VERB_GC           "gc"
 #define VERB_HOLD         "hold"
 #define VERB_LIST         "list"
@@ -40,6 +41,29 @@ extern const struct fields wire_clone;         /* struct engine_clone, as a list
 extern const struct fields wire_clone_more;    /* and what only a status has */
 extern const struct fields wire_overview;      /* struct engine_overview */
 extern const struct fields wire_removed;       /* struct engine_removed */
+
+/* --- wire-echo.c ------------------------------------------------------------------------ */
+
+/* What a name led to or leads to. */
+#define ECHO_NONE  '-'
+#define ECHO_DIR   'd'
+#define ECHO_FILE  'f' /* a regular one */
+#define ECHO_OTHER 'o'
+
+/* A name that programs which watch must be told of (engine/act/echo-i.h). */
+struct echo_path {
+	char *path; /* owned; from the top of the clone */
+	char was, is;
+};
+
+struct echo_page {
+	char *path, *token; /* owned; where it is mounted, and the name to begin with */
+	struct echo_path *names;
+	size_t n_names;
+};
+void echo_page_done(struct echo_page *p);
+
+extern const struct fields wire_echo_page;
 
 /* --- wire-history.c --------------------------------------------------------------------- */
 

@@ -1,0 +1,27 @@
+/*
+ * echo.h - private to fuse/: operations that only make the kernel tell programs that watch files.
+ *
+ * The kernel tells them of what is done through it, and of nothing else.  So after a rollback somebody
+ * removes and makes each changed name once more (mount_echo_begin()), and is answered here as if
+ * that had been done: the layer is neither asked nor changed.  What is made so is a phantom, a node that
+ * is not in the layer, so the kernel learns nothing about a real one that could be out of date by then.
+ *
+ * All return true if they answered the request.
+ */
+#pragma once
+
+#include "cowfs/fuse/mount-i.h"
+#include "cowfs/fuse/ops.h"
+
+bool echo_lookup(fuse_req_t req, fuse_ino_t dir, const char *name);
+bool echo_make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode);
+bool echo_remove(fuse_req_t req, fuse_ino_t dir, const char *name);
+bool echo_setattr(fuse_req_t req, fuse_ino_t node);
+
+/* Is it asked by somebody who may do nothing else?  Then a real change must be refused. */
+bool echo_is_from(struct mount *m, uint32_t thread);
+
+/* Is the name still to be echoed?  Then the kernel must ask for it again next time. */
+bool echo_awaits(struct mount *m, uint64_t dir, const char *name);
+
+void echo_end_all(struct mount *m); /* nobody works for the mount any more */
