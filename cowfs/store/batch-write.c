@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "cowfs/store/batch-i.h"
+#include "cowfs/store/carry-i.h"
 
 /* What a transaction writes: objects of one table, with the rows they got, and refs. */
 struct writing {
@@ -10,7 +11,9 @@ struct writing {
 	size_t n;
 	uint64_t bytes; /* packed */
 	enum table table;
-	const struct ref_op *ref_ops; /* borrowed */
+	bool durable;
+	const struct ref_op *ref_ops;    /* borrowed */
+	const struct carrying *carrying; /* borrowed; NULL: the transaction leaves that as it is */
 };
 
 static void writing_done(struct writing *w)
@@ -102,46 +105,105 @@ static int write_all(struct store *s, void *ctx, struct err *err)
 	struct writing *w = ctx;
 	int r = insert_all(s, w, err);
 
+	if (r >= 0 && w->carrying)
+		r = carry_write(s, w->carrying, err);
 	return r < 0 ? r : ref_ops_apply(s->writer[w->table], w->ref_ops, err);
 }
 
-/* Write what is pending of one table, and the refs with meta.db's.  write_lock held. */
-static int write_table(struct batch *b, enum table t, const struct ref_op *ref_ops, bool durable,
-		       struct err *err)
+/* Write what was collected of one table, and the refs with meta.db's.  write_lock held. */
+static int write_collected(struct batch *b, struct writing *w, struct err *err)
 {
-	CLEANUP(writing_done) struct writing w = { .table = t, .ref_ops = ref_ops };
-	struct store_change change = {
-		.table = t, .durable = durable, .write = write_all, .ctx = &w
+	const struct store_change change = {
+		.table = w->table,
+		.durable = w->durable,
+		.bytes = w->bytes + (w->carrying ? w->carrying->bytes : 0),
+		.write = write_all,
+		.ctx = w,
 	};
 	int r;
 
-	r = writing_collect(b, t, &w, err);
-	if (r < 0)
-		return r;
-	change.bytes = w.bytes;
-	if (w.n > 0 || ref_ops) {
+	if (w->n > 0 || w->ref_ops) {
 		r = store_write(b->store, &change, err);
 		if (r < 0)
 			return r;
 	}
 	/* Also with nothing to write: another batch may have stored what this one holds. */
-	batch_settle(b, w.list, w.rows, w.n);
+	batch_settle(b, w->list, w->rows, w->n);
+	return 0;
+}
+
+/* write_lock held */
+static int write_table(struct batch *b, enum table t, struct err *err)
+{
+	CLEANUP(writing_done) struct writing w = { .table = t };
+	int r = writing_collect(b, t, &w, err);
+
+	if (r >= 0 && t == TABLE_CHUNKS && w.n > 0)
+		b->store->uncarried = true;
+	return r < 0 ? r : write_collected(b, &w, err);
+}
+
+/* Hold what was collected beyond batch_settle(). */
+static int carry(struct store *s, const struct writing *w, struct carrying *ret)
+{
+	ret->store = s;
+	ret->list = reallocarray(NULL, w->n, sizeof(struct pending *));
+	if (!ret->list)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < w->n; i++) {
+		ret->list[i] = w->list[i];
+		w->list[i]->refs++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	ret->n = w->n;
+	ret->bytes = w->bytes;
 	return 0;
 }
 
 /* invariant 3: names after chunks, on the disk too.  Without a name nothing need wait. */
-static int write_chunks(struct batch *b, bool durable, struct err *err)
+static int write_chunks(struct batch *b, bool durable, struct carrying *ret, struct err *err)
 {
-	int r = write_table(b, TABLE_CHUNKS, NULL, false, err);
+	CLEANUP(writing_done) struct writing w = { .table = TABLE_CHUNKS };
+	struct store *s = b->store;
+	bool carried;
+	int r;
 
-	if (r < 0 || (!b->ref_ops && !durable))
+	r = writing_collect(b, TABLE_CHUNKS, &w, err);
+	if (r < 0)
 		return r;
-	return store_sync(b->store, TABLE_CHUNKS, err);
+	carried = b->ref_ops && carry_may(s, w.n, w.bytes) && (w.n == 0 || carry(s, &w, ret) >= 0);
+	if (w.n > 0)
+		s->uncarried = true; /* until the names are committed with them */
+	r = write_collected(b, &w, err);
+	if (r < 0 || carried || (!b->ref_ops && !durable))
+		return r;
+	return store_sync(s, TABLE_CHUNKS, err);
+}
+
+/* write_lock held */
+static int write_names(struct batch *b, bool durable, const struct carrying *carrying,
+		       struct err *err)
+{
+	CLEANUP(writing_done) struct writing w = {
+		.table = TABLE_META,
+		.durable = durable,
+		.ref_ops = b->ref_ops,
+		.carrying = b->ref_ops ? carrying : NULL,
+	};
+	int r;
+
+	r = writing_collect(b, TABLE_META, &w, err);
+	if (r >= 0)
+		r = write_collected(b, &w, err);
+	if (r >= 0 && w.carrying)
+		carry_written(b->store, carrying);
+	return r;
 }
 
 int batch_write_pending(struct batch *b, enum table t, struct err *err)
 {
-	int r = write_table(b, t, NULL, false, err);
+	int r = write_table(b, t, err);
 
 	if (r >= 0)
 		store_relieve_logs(b->store);
@@ -150,15 +212,16 @@ int batch_write_pending(struct batch *b, enum table t, struct err *err)
 
 int batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
 {
+	CLEANUP(carrying_done) struct carrying carrying = { 0 };
 	const bool durable = durability == BATCH_DURABLE;
 	struct store *s = b->store;
 	int r;
 
 	assert(!b->committed);
 	pthread_mutex_lock(&s->write_lock);
-	r = write_chunks(b, durable, err);
+	r = write_chunks(b, durable, &carrying, err);
 	if (r >= 0)
-		r = write_table(b, TABLE_META, b->ref_ops, durable, err);
+		r = write_names(b, durable, &carrying, err);
 	/* Nothing was new, perhaps: what it relies on may have been committed without waiting. */
 	if (r >= 0 && durable)
 		r = store_sync(s, TABLE_META, err);

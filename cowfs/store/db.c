@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,10 +28,12 @@ struct db {
 	sqlite3 *h;
 	char *path;
 	_Atomic uint64_t log_pages;
-	_Atomic uint64_t page_size; /* learned at the first commit */
-	bool sync_known, sync_full; /* what db_set_sync() last said */
-	sqlite3_stmt *rollback;     /* ready, because it must not fail for want of memory */
-	bool lost;                  /* a sync failed: nobody knows what the disk holds */
+	_Atomic uint64_t page_size;  /* learned at the first commit */
+	bool sync_known, sync_full;  /* what db_set_sync() last said */
+	sqlite3_stmt *rollback;      /* ready, because it must not fail for want of memory */
+	_Atomic bool lost;           /* a sync failed: nobody knows what the disk holds */
+	_Atomic(sqlite3_file *) log; /* once it is known */
+	pthread_mutex_t syncs;       /* one at a time: the kernel tells one of two of a failure */
 	unsigned n_queries;
 	struct db_query query[DB_QUERIES_MAX];
 };
@@ -102,6 +106,16 @@ static int db_err(struct err *err, struct db *db, int rc, const char *doing)
 		       db->h ? sqlite3_errmsg(db->h) : sqlite3_errstr(rc));
 }
 
+/* SQLite opens its log once and keeps it until the connection is closed. */
+static void find_log(struct db *db)
+{
+	sqlite3_file *log = NULL;
+	int rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+	if (rc == SQLITE_OK && log && log->pMethods)
+		db->log = log;
+}
+
 static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 {
 	struct db *db = ctx;
@@ -116,6 +130,8 @@ static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 		db->page_size = (uint64_t)v;
 	}
 	db->log_pages = (uint64_t)pages;
+	if (!db->log)
+		find_log(db);
 	return SQLITE_OK;
 }
 
@@ -180,6 +196,7 @@ int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *er
 
 	if (!db)
 		return err_nomem(err);
+	pthread_mutex_init(&db->syncs, NULL);
 	db->path = strdup(path);
 	if (!db->path)
 		return err_nomem(err);
@@ -209,6 +226,7 @@ void db_close(struct db *db)
 	sqlite3_finalize(db->rollback);
 	rc = sqlite3_close(db->h);
 	assert(rc == SQLITE_OK); /* all statements are ours and finalized */
+	pthread_mutex_destroy(&db->syncs);
 	free(db->path);
 	free(db);
 }
@@ -269,8 +287,14 @@ int db_begin_write(struct db *db, struct err *err)
 
 int db_commit(struct db *db, struct err *err)
 {
-	int r = db_exec(db, "COMMIT", err);
+	const bool syncs = db->sync_full;
+	int r;
 
+	if (syncs)
+		pthread_mutex_lock(&db->syncs);
+	r = db_exec(db, "COMMIT", err);
+	if (syncs)
+		pthread_mutex_unlock(&db->syncs);
 	if (r < 0)
 		db_rollback(db);
 	return r;
@@ -299,23 +323,22 @@ int db_set_sync(struct db *db, bool full, struct err *err)
 
 int db_sync_log(struct db *db, struct err *err)
 {
-	sqlite3_file *log = NULL;
-	int rc;
+	sqlite3_file *log = db->log;
+	int r = 0;
 
-	assert(!db->lost);
-	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-	if (rc != SQLITE_OK)
-		return db_err(err, db, rc, "finding the log of");
-	/* No log was written yet, or none since the last checkpoint, which synced it. */
-	if (!log || !log->pMethods)
+	/* No log was written yet. */
+	if (!log && db->log_pages == 0)
 		return 0;
+	pthread_mutex_lock(&db->syncs);
 	errno = 0;
-	if (log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK)
-		return 0;
-	if (errno == 0)
-		errno = EIO;
-	db->lost = true;
-	return err_sys(err, "syncing the log of '%s'", db->path);
+	if (db->lost || !log || log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
+		if (errno == 0)
+			errno = EIO;
+		db->lost = true;
+		r = err_sys(err, "syncing the log of '%s'", db->path);
+	}
+	pthread_mutex_unlock(&db->syncs);
+	return r;
 }
 
 uint64_t db_log_bytes(const struct db *db)
@@ -325,14 +348,18 @@ uint64_t db_log_bytes(const struct db *db)
 
 static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
 {
-	int log = 0, done = 0, rc;
+	int log = 0, done = 0, rc, r = 0;
 
 	assert(!db->lost);
 	sqlite3_busy_timeout(db->h, wait_ms);
+	pthread_mutex_lock(&db->syncs);
 	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, &log, &done);
-	sqlite3_busy_timeout(db->h, DB_BUSY_MS);
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
-		return db_err(err, db, rc, "moving the log into");
+		r = db_err(err, db, rc, "moving the log into");
+	pthread_mutex_unlock(&db->syncs);
+	sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	if (r < 0)
+		return r;
 	if (log >= 0)
 		db->log_pages = (uint64_t)(log - done);
 	return 0;

@@ -56,7 +56,10 @@ void db_rollback(struct db *db); /* fine when there is nothing to roll back */
 /* Whether each commit waits for the disk. */
 NODISCARD int db_set_sync(struct db *db, bool full, struct err *err);
 
-/* Make every commit up to now durable, also those that did not wait for the disk. */
+/*
+ * Make every commit up to now durable, also those that did not wait for the disk.  From any
+ * thread, also while another uses the connection.
+ */
 NODISCARD int db_sync_log(struct db *db, struct err *err);
 
 /* Bytes of write-ahead log not yet moved into the database, as of the last commit. */

@@ -7,6 +7,9 @@
 #include "cowfs/store/db.h"
 #include "cowfs/store/ref.h"
 
+/* No ref but a row of the same table: a chunk (carry-i.h), its id the name and its bytes the value. */
+#define REF_CARRIED ((enum ref_kind)255)
+
 /* One change of a ref, with copies of all it needs.  Name and value follow the struct. */
 struct ref_op {
 	struct ref_op *next;
@@ -22,6 +25,10 @@ void ref_ops_free(struct ref_op *ops); /* the whole list */
 
 /* Write a list of changes in its order, inside the caller's transaction. */
 NODISCARD int ref_ops_apply(struct db *meta, const struct ref_op *ops, struct err *err);
+
+/* Write one row, inside the caller's transaction; what its root names is not looked for. */
+NODISCARD int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode,
+			    struct err *err);
 
 /* The row that a query of name, root, value, sum stands on; borrowed from it. */
 NODISCARD int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret,

@@ -22,7 +22,7 @@ const char *ref_kind_name(enum ref_kind kind)
 	case REF_RECEIPT:
 		return "receipt";
 	}
-	return "ref of unknown kind";
+	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }
 
 static uint64_t ref_sum(const struct ref *ref)
@@ -105,22 +105,16 @@ static int require_tree(struct db *meta, const struct ref *ref, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-static int apply_put(struct db *meta, const struct ref_op *op, struct err *err)
+int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mode mode, struct err *err)
 {
 	static const char new_sql[] =
 	    "INSERT INTO ref(kind, name, root, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)";
 	static const char replace_sql[] =
 	    "INSERT OR REPLACE INTO ref(kind, name, root, value, sum) VALUES(?1, ?2, ?3, ?4, ?5)";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	const struct ref *ref = &op->ref;
 	int r;
 
-	if (!object_id_is_zero(&ref->root)) {
-		r = require_tree(meta, ref, err);
-		if (r < 0)
-			return r;
-	}
-	r = db_query(meta, op->mode == REF_NEW ? new_sql : replace_sql, &q, err);
+	r = db_query(meta, mode == REF_NEW ? new_sql : replace_sql, &q, err);
 	if (r < 0)
 		return r;
 	query_bind_int(q, 0, ref->kind);
@@ -130,6 +124,13 @@ static int apply_put(struct db *meta, const struct ref_op *op, struct err *err)
 	query_bind_int(q, 4, (int64_t)ref_sum(ref));
 	r = query_run(q, err);
 	return r == -EEXIST ? ref_err(err, r, ref, "exists already") : r;
+}
+
+static int apply_put(struct db *meta, const struct ref_op *op, struct err *err)
+{
+	int r = object_id_is_zero(&op->ref.root) ? 0 : require_tree(meta, &op->ref, err);
+
+	return r < 0 ? r : ref_row_write(meta, &op->ref, op->mode, err);
 }
 
 static int apply_delete(struct db *meta, const struct ref_op *op, struct err *err)
@@ -184,10 +185,12 @@ int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret, struct
 	return 0;
 }
 
+_Static_assert(REF_CARRIED == 255, "the query below leaves them out");
+
 int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err)
 {
 	static const char sql[] =
-	    "SELECT name, root, value, sum, kind FROM ref ORDER BY kind, name";
+	    "SELECT name, root, value, sum, kind FROM ref WHERE kind <> 255 ORDER BY kind, name";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	int r;
 

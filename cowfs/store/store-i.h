@@ -47,16 +47,28 @@ struct store {
 	struct reader *idle;
 
 	/*
-	 * Guards writer, write_codec, next_seq, unsynced, meta_ghost, reserved: one transaction
-	 * at a time.
+	 * Guards writer, write_codec, next_seq, commits, meta_ghost, reserved, and what is carried:
+	 * one transaction at a time.
 	 */
 	pthread_mutex_t write_lock;
 	struct db *writer[TABLES]; /* the only ones to write and checkpoint; NULL: reading */
 	struct codec *write_codec;
 	int64_t next_seq[TABLES]; /* never reused while the process lives: gc relies on it */
-	bool unsynced[TABLES];    /* some commit there did not wait for the disk */
-	bool reserved;            /* there may be a file that only holds room */
+	_Atomic uint64_t commits[TABLES]; /* so far; read without the lock */
+	bool reserved;                    /* there may be a file that only holds room */
 	bool meta_ghost; /* a commit failed there and may come back, unless another overwrites it */
+
+	bool uncarried; /* chunks.db has some that are neither synced nor carried (carry-i.h) */
+	struct object_id *carried; /* owned; chunks that meta.db carries */
+	size_t n_carried, cap_carried;
+	size_t n_needless; /* the first of them, that need not be carried any more */
+	uint64_t carried_bytes;
+
+	pthread_mutex_t
+	    sync_lock; /* guards `syncing`, and waits; a leaf, taken without the others */
+	pthread_cond_t sync_ended;
+	bool syncing; /* somebody waits for the disk, for all who ask meanwhile */
+	_Atomic uint64_t synced[TABLES]; /* of `commits`, those that are on the disk */
 
 	pthread_mutex_t lock;   /* guards what follows, and the held and touched lists of batches */
 	struct map pending;     /* struct pending by object_ref: put, not yet in the database */

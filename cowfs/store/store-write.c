@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
 
@@ -22,6 +23,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "cowfs/store/carry-i.h"
 #include "cowfs/store/store-i.h"
 
 #define RESERVE_NAME  "reserve"
@@ -113,10 +115,22 @@ int store_writable(struct store *s, struct err *err)
 	return 0;
 }
 
+/* The first `number` commits are on the disk. */
+static void note_synced(struct store *s, enum table t, uint64_t number)
+{
+	uint64_t had = s->synced[t];
+
+	while (had < number && !atomic_compare_exchange_weak(&s->synced[t], &had, number))
+		;
+	if (t == TABLE_CHUNKS)
+		carry_synced(s);
+}
+
 static int commit(struct store *s, enum table t, bool durable, struct err *err)
 {
 	const uint64_t room = disk_room(s);
 	struct db *db = s->writer[t];
+	uint64_t number;
 	int r = 0;
 
 	if (room < STORE_ROOM_PLENTY)
@@ -129,7 +143,9 @@ static int commit(struct store *s, enum table t, bool durable, struct err *err)
 	if (t == TABLE_META)
 		s->meta_ghost = r < 0;
 	if (r >= 0) {
-		s->unsynced[t] = !durable;
+		number = ++s->commits[t];
+		if (durable)
+			note_synced(s, t, number);
 		hold_reserve(s, room);
 	}
 	return r;
@@ -187,13 +203,50 @@ int store_write(struct store *s, const struct store_change *c, struct err *err)
 
 int store_sync(struct store *s, enum table t, struct err *err)
 {
+	const uint64_t number = s->commits[t];
 	int r = store_writable(s, err);
 
-	if (r < 0 || !s->unsynced[t])
+	if (r < 0 || s->synced[t] >= number)
 		return r;
 	r = db_sync_log(s->writer[t], err);
 	if (r >= 0)
-		s->unsynced[t] = false;
+		note_synced(s, t, number);
+	return r;
+}
+
+/* One waits for the disk, for all that is committed by then.  sync_lock held, but meanwhile. */
+static int sync_for_all(struct store *s, struct err *err)
+{
+	uint64_t number;
+	int r;
+
+	s->syncing = true;
+	pthread_mutex_unlock(&s->sync_lock);
+	number = s->commits[TABLE_META];
+	r = store_writable(s, err);
+	if (r >= 0)
+		r = db_sync_log(s->writer[TABLE_META], err);
+	if (r >= 0)
+		note_synced(s, TABLE_META, number);
+	pthread_mutex_lock(&s->sync_lock);
+	s->syncing = false;
+	pthread_cond_broadcast(&s->sync_ended);
+	return r;
+}
+
+int store_harden(struct store *s, struct err *err)
+{
+	const uint64_t number = s->commits[TABLE_META];
+	int r = 0;
+
+	pthread_mutex_lock(&s->sync_lock);
+	while (r >= 0 && s->synced[TABLE_META] < number) {
+		if (s->syncing)
+			pthread_cond_wait(&s->sync_ended, &s->sync_lock);
+		else
+			r = sync_for_all(s, err);
+	}
+	pthread_mutex_unlock(&s->sync_lock);
 	return r;
 }
 

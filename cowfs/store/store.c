@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "cowfs/store/carry-i.h"
 #include "cowfs/store/store-i.h"
 
 const char *store_path(const struct store *s)
@@ -251,6 +252,8 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	pthread_mutex_init(&s->pool_lock, NULL);
 	pthread_mutex_init(&s->write_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->sync_lock, NULL);
+	pthread_cond_init(&s->sync_ended, NULL);
 	pthread_cond_init(&s->aside_gone, NULL);
 	s->path = strdup(path);
 	if (!s->path)
@@ -295,6 +298,8 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 		r = codec_new(&s->write_codec, err);
 		for (int t = 0; t < TABLES && r >= 0; t++)
 			r = open_writer(s, (enum table)t, err);
+		if (r >= 0)
+			r = carry_recover(s, err);
 		if (r < 0)
 			return err_wrap(err, r, "store '%s'", path);
 	}
@@ -314,12 +319,16 @@ void store_close(struct store *s)
 		return;
 	assert(!s->batches && !s->marks && s->pending.n == 0);
 	readers_close(s);
+	carry_end(s);
 	/* Chunks before names, here too: closing moves a log into its database. */
 	db_close(s->writer[TABLE_CHUNKS]);
 	db_close(s->writer[TABLE_META]);
 	codec_free(s->write_codec);
 	map_done(&s->pending);
 	pins_done(s);
+	free(s->carried);
+	pthread_mutex_destroy(&s->sync_lock);
+	pthread_cond_destroy(&s->sync_ended);
 	pthread_cond_destroy(&s->aside_gone);
 	pthread_mutex_destroy(&s->pool_lock);
 	pthread_mutex_destroy(&s->write_lock);
@@ -345,6 +354,8 @@ int store_get(struct store *s, enum object_kind kind, const struct object_id *id
 	if (r < 0)
 		return r;
 	r = object_fetch(rd->db[table_of(kind)], rd->codec, kind, id, out, &row, err);
+	if (r == 0 && kind == OBJECT_CHUNK)
+		r = carry_fetch(rd, id, out, err);
 	if (r < 0) {
 		buf_reset(out);
 		return r;

@@ -94,6 +94,12 @@ NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *
  */
 void store_tidy(struct store *s);
 
+/*
+ * What was committed before the call survives power loss when this has returned 0.  Whoever
+ * asks while another waits for the disk shares the next wait with all others.
+ */
+NODISCARD int store_harden(struct store *s, struct err *err);
+
 /* Move all that the write-ahead logs hold into the databases, and make it durable. */
 NODISCARD int store_checkpoint(struct store *s, struct err *err);
 
