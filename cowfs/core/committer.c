@@ -19,6 +19,10 @@
 #define MANY        1000
 #define QUIET_SHARE 16
 
+/* Who renames file after file gets a persist between them, and ten times as long without one. */
+#define HURRY_MS    10
+#define HURRY_SHARE 10
+
 /* How long until it is due for that, or may be: they may become so many any moment. */
 static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_t now)
 {
@@ -31,7 +35,7 @@ static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_
 static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret_wait)
 {
 	const int64_t since = atomic_load(&l->dirty_since);
-	int64_t left, quiet;
+	int64_t left, quiet, hurry = l->hurry_at;
 
 	if (since == 0)
 		return false;
@@ -39,6 +43,12 @@ static bool is_due(struct layers *ls, struct layer *l, int64_t now, int64_t *ret
 	quiet = quiet_left(ls, l, now);
 	if (quiet < left)
 		left = quiet;
+	if (hurry > 0) {
+		if (hurry < l->calm_until)
+			hurry = l->calm_until;
+		if (hurry - now < left)
+			left = hurry - now;
+	}
 	if (left <= 0 || ls->wanted > 0 || layers_pressed(ls))
 		return true;
 	if (*ret_wait < 0 || left < *ret_wait)
@@ -115,6 +125,8 @@ static void commit_layer(struct layer *l)
 /* lock held, but while it works */
 static void commit(struct layers *ls, struct layer *l)
 {
+	const int64_t begun = layers_clock();
+
 	l->round = ls->rounds + 1;
 	l->committers++;
 	pthread_mutex_unlock(&ls->lock);
@@ -122,7 +134,16 @@ static void commit(struct layers *ls, struct layer *l)
 	pthread_mutex_lock(&ls->lock);
 	l->committers--;
 	ls->worked_at = layers_clock();
+	l->calm_until = ls->worked_at + HURRY_MS + HURRY_SHARE * (ls->worked_at - begun);
 	pthread_cond_broadcast(&ls->changed);
+}
+
+void layer_hurry(struct layer *l)
+{
+	if (l->hurry_at != 0)
+		return;
+	l->hurry_at = layers_clock();
+	layers_wake(l->all);
 }
 
 void committer_commit_due(struct layers *ls)
@@ -194,6 +215,31 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+void layers_harden_soon(struct layers *ls)
+{
+	int64_t none = 0;
+
+	if (atomic_compare_exchange_strong(&ls->harden_at, &none,
+					   layers_clock() + ls->options.persist_ms))
+		layers_wake(ls);
+}
+
+/* How long until what is committed must be on the disk, or -1; if it must be now, it is then. */
+static int64_t harden_in_time(struct layers *ls)
+{
+	const int64_t at = ls->harden_at, left = at - layers_clock();
+	struct err err = { 0 };
+
+	if (at == 0 || left > 0)
+		return at == 0 ? -1 : left;
+	ls->harden_at = 0; /* first: what is committed from here on asks anew */
+	pthread_mutex_unlock(&ls->lock);
+	if (store_harden(ls->store, &err) < 0)
+		log_warn("%s, continuing", err.msg);
+	pthread_mutex_lock(&ls->lock);
+	return 0;
+}
+
 void *committer_run(void *arg)
 {
 	struct layers *ls = arg;
@@ -208,11 +254,14 @@ void *committer_run(void *arg)
 		l = next_due(ls, ls->rounds + 1, &wait);
 		if (!l) {
 			end_round(ls);
+			if (!ls->stop && harden_in_time(ls) == 0)
+				continue;
 			if (!ls->stop && sweep_left(ls) == 0) {
 				sweep_run(ls, !ls->sweep_wanted);
 				continue;
 			}
 			later = sooner(give_memory_back(ls), sweep_left(ls));
+			later = sooner(later, harden_in_time(ls));
 			pthread_cond_broadcast(&ls->changed);
 			/* What failed, or grew meanwhile, has another try a little later. */
 			if (next_due(ls, ls->rounds + 1, &wait) || ls->wanted > 0)

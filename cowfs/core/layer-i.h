@@ -79,6 +79,9 @@ struct node {
 	};
 };
 
+/* So many files that were synced are remembered: who renames one of them wants it to stay. */
+#define LAYER_SYNCED 16
+
 struct layer {
 	struct layers *all;
 	struct cache *cache;
@@ -114,13 +117,17 @@ struct layer {
 	bool holding;                /* writes wait, but for pieces of those that have begun */
 	bool sealed;                 /* its end: what is not in memory waits too */
 	_Atomic int failed;          /* what the last persist failed with, or 0 */
-	uint64_t freezes;            /* begun */
-	uint64_t persisted;          /* the last freeze that was committed */
-	uint64_t durable;            /* the last one whose commit waited for the disk */
-	struct layer_state state;    /* of the last commit */
-	_Atomic unsigned reading;    /* > 0: of late somebody read files that were not in memory */
-	struct halves *halves;       /* owned; NULL until one is met */
-	layer_witness_fn witness;    /* or NULL */
+	_Atomic int64_t hurry_at;    /* ms, when it is to be persisted all the same; 0: no haste */
+	int64_t calm_until; /* ms: no haste before that; the committer's, guarded by all->lock */
+	uint64_t synced[LAYER_SYNCED]; /* nodes that an fsync was asked for last */
+	unsigned next_synced;
+	uint64_t freezes;         /* begun */
+	uint64_t persisted;       /* the last freeze that was committed */
+	uint64_t durable;         /* the last one whose commit waited for the disk */
+	struct layer_state state; /* of the last commit */
+	_Atomic unsigned reading; /* > 0: of late somebody read files that were not in memory */
+	struct halves *halves;    /* owned; NULL until one is met */
+	layer_witness_fn witness; /* or NULL */
 	void *witness_ctx;
 	struct node *strays; /* files without names that have dirty blocks */
 
@@ -158,6 +165,11 @@ void layers_count_wait(struct layers *ls);
 void layers_count_node(struct layers *ls, int n);
 int64_t layers_clock(void); /* monotonic ms */
 NODISCARD int layers_statvfs(struct layers *ls, struct statvfs *ret);
+
+/* --- committer.c ------------------------------------------------------------------------ */
+
+/* What was done just now is to be persisted at once, or as soon as that is no burden. */
+void layer_hurry(struct layer *l);
 
 /* --- charge.c --------------------------------------------------------------------------- */
 

@@ -221,6 +221,7 @@ void layer_leave_run(struct layer *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->record.run = 0;
+	l->record.strict = 1; /* it is no throw-away any more */
 	node_mark(l, l->top); /* also if a persist is under way */
 	pthread_mutex_unlock(&l->lock);
 }

@@ -210,10 +210,10 @@ NODISCARD int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct 
 			 struct err *err);
 
 /*
- * fsync(2) of anything in it: survives the death of the process, and of a clone whose record
- * says `strict` power loss too.
+ * fsync(2) of a node, which makes all that was done in the layer before survive the death of the
+ * process, and of a clone whose record says `strict` power loss too.
  */
-NODISCARD int layer_sync(struct layer *l, struct err *err);
+NODISCARD int layer_sync(struct layer *l, uint64_t node, struct err *err);
 
 /* What whoever caches names and directories must drop. */
 struct layer_changed_name {

@@ -48,6 +48,8 @@ struct layers {
 	int64_t worked_at;   /* ms, when it last persisted something; its own too */
 	bool tightness_told; /* the log has a sentence about it; its own too */
 
+	_Atomic int64_t harden_at; /* ms, when what is committed must be on the disk; 0: it is */
+
 	_Atomic uint64_t appended;      /* by all layers, since the last gc of ours (sweep.c) */
 	_Atomic int64_t appended_at;    /* ms, the last time */
 	_Atomic int64_t no_sweep_until; /* ms: it could not be done */

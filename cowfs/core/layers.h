@@ -43,6 +43,9 @@ struct layers_stats {
 };
 void layers_stats(struct layers *ls, struct layers_stats *ret);
 
+/* What is committed now is to survive power loss some seconds later. */
+void layers_harden_soon(struct layers *ls);
+
 /* Something was removed from the store, so whoever found its disk full may try again. */
 void layers_removed(struct layers *ls);
 

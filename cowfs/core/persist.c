@@ -45,6 +45,7 @@ int persist_run(struct persist *p, struct err *err)
 	if (r < 0)
 		return err_nomem(err);
 	number = ++l->freezes;
+	l->hurry_at = 0;
 	p->record = next_record(l);
 	pthread_mutex_unlock(&l->lock);
 
@@ -67,6 +68,8 @@ int persist_run(struct persist *p, struct err *err)
 	l->persisted = number;
 	if (p->durability == BATCH_DURABLE)
 		l->durable = number;
+	else if (l->record.strict)
+		layers_harden_soon(l->all);
 	layers_count_persist(l->all);
 	return 0;
 }
@@ -124,28 +127,42 @@ int layer_look(struct layer *l, layer_also_fn also, void *ctx, struct layer_stat
 	return 0;
 }
 
-/* Whoever waits for a persist that began after his call needs none of his own. */
-int layer_sync(struct layer *l, struct err *err)
+/* What this layer has committed survives power loss; many layers share one wait for the disk. */
+static int harden(struct layer *l, uint64_t number, struct err *err)
 {
-	struct persist p = { .l = l };
-	const uint64_t *done;
+	int r = store_harden(layers_store(l->all), err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&l->lock);
+	if (l->durable < number)
+		l->durable = number;
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
+/* Whoever waits for a persist that began after his call needs none of his own. */
+int layer_sync(struct layer *l, uint64_t node, struct err *err)
+{
+	struct persist p = { .l = l, .durability = BATCH_SAFE };
 	uint64_t number;
+	bool owed;
 	int r = 0;
 
 	sweep_await(l);
 	pthread_mutex_lock(&l->lock);
-	p.durability = l->record.strict ? BATCH_DURABLE : BATCH_SAFE;
-	done = l->record.strict ? &l->durable : &l->persisted;
+	l->synced[l->next_synced++ % LAYER_SYNCED] = node;
 	number = l->freezes + 1;
-	while (l->persisting && *done < number)
+	while (l->persisting && l->persisted < number)
 		layer_await_turn(l);
-	/* What the committer persisted meanwhile may not be on the disk yet. */
-	if (*done < number && (l->marked || *done < l->persisted)) {
+	if (l->persisted < number && l->marked) {
 		layer_take_turn(l);
 		r = persist_run(&p, err);
 		layer_end_turn(l);
 	}
+	number = l->persisted;
+	/* What the committer persisted meanwhile may not be on the disk yet. */
+	owed = l->record.strict && l->durable < number;
 	pthread_mutex_unlock(&l->lock);
-	/* A program knows a full disk; that it is the store's own limit is in the log. */
-	return r == -EDQUOT ? -ENOSPC : r;
+	return r >= 0 && owed ? harden(l, number, err) : r;
 }

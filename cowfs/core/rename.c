@@ -90,21 +90,43 @@ static void replace(struct layer *l, struct renaming *rn, struct node *whiteout)
 	}
 }
 
+/*
+ * A file takes the place of another, or was synced before it got its name: so programs save what
+ * must not be lost, and many sync nothing after the rename.
+ */
+static bool wants_to_stay(const struct layer *l, const struct renaming *rn)
+{
+	const struct node *n = rn->from->node;
+
+	if (node_is_dir(n))
+		return false;
+	if (rn->to->node)
+		return true;
+	for (size_t i = 0; i < LAYER_SYNCED; i++)
+		if (l->synced[i] == n->id)
+			return true;
+	return false;
+}
+
 static int apply(struct op *op, struct renaming *rn)
 {
 	struct node *from_dir = rn->from->dir, *to_dir = rn->to->dir, *whiteout = NULL;
+	bool hurry;
 	int r = 0;
 
 	if (rn->flags & LAYER_RENAME_WHITEOUT)
 		r = node_make(op, from_dir, S_IFCHR, &whiteout);
 	if (r < 0)
 		return r;
+	hurry = wants_to_stay(op->l, rn);
 	if (rn->flags & LAYER_RENAME_EXCHANGE)
 		exchange(op->l, rn);
 	else
 		replace(op->l, rn, whiteout);
 	node_touch(op->l, from_dir, true);
 	node_touch(op->l, to_dir, true);
+	if (hurry)
+		layer_hurry(op->l);
 	return 0;
 }
 

@@ -146,7 +146,7 @@ void op_fsync(fuse_req_t req, fuse_ino_t node, int data_only, struct fuse_file_i
 {
 	struct err err = { 0 };
 
-	reply_done(req, layer_sync(ops_layer(req), &err), &err);
+	reply_done(req, layer_sync(ops_layer(req), node, &err), &err);
 }
 
 void op_ioctl(fuse_req_t req, fuse_ino_t node, unsigned cmd, void *arg, struct fuse_file_info *fi,

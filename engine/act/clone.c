@@ -441,6 +441,8 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		unmake(&m);
 		return r;
 	}
+	if (options->strict)
+		layers_harden_soon(task->host->layers);
 	expect_expiry(task->host, m.clones.list[0].expires);
 	warm_clone_follow(task->host->warm_clone, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;

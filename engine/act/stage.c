@@ -321,6 +321,8 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
+		.strict =
+		    o->keep, /* of one that is thrown away nobody misses what power loss takes */
 		.run = o->keep ? 0 : run_record_number(o->run),
 		.watch = o->watch,
 	};

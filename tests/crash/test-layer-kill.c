@@ -66,7 +66,7 @@ NORETURN static void live_a_life(const char *path, uint64_t next, int pipe_fd, u
 		write_number(&v, next);
 		make_noise(&v, &rng);
 		if (test_rand(&rng) % 3 == 0) {
-			CHECK_OK(layer_sync(v.l, &err), &err);
+			CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
 			CHECK_EQ(fdio_write(pipe_fd, &next, sizeof(next)), 0);
 		}
 	}

@@ -32,15 +32,15 @@ int __wrap_layer_read(struct layer *l, const struct layer_call *call, uint64_t n
 
 /* --- layer_sync() that waits until it is let go ----------------------------------------- */
 
-int __real_layer_sync(struct layer *l, struct err *err);
-int __wrap_layer_sync(struct layer *l, struct err *err);
+int __real_layer_sync(struct layer *l, uint64_t node, struct err *err);
+int __wrap_layer_sync(struct layer *l, uint64_t node, struct err *err);
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_open = PTHREAD_COND_INITIALIZER;
 static bool gate_shut;
 static atomic_int waiting;
 
-int __wrap_layer_sync(struct layer *l, struct err *err)
+int __wrap_layer_sync(struct layer *l, uint64_t node, struct err *err)
 {
 	pthread_mutex_lock(&gate_lock);
 	waiting++;
@@ -48,7 +48,7 @@ int __wrap_layer_sync(struct layer *l, struct err *err)
 		pthread_cond_wait(&gate_open, &gate_lock);
 	waiting--;
 	pthread_mutex_unlock(&gate_lock);
-	return __real_layer_sync(l, err);
+	return __real_layer_sync(l, node, err);
 }
 
 static void shut(bool on)

@@ -179,7 +179,7 @@ static void *write_and_sync(void *arg)
 	for (unsigned i = 0; !__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE); i++) {
 		snprintf(path, sizeof(path), "d/w%u", i % 10);
 		live_put(w->v, path, path);
-		CHECK_OK(layer_sync(w->v->l, &err), &err);
+		CHECK_OK(layer_sync(w->v->l, LAYER_ROOT, &err), &err);
 	}
 	return NULL;
 }

@@ -58,7 +58,7 @@ static void *work(void *arg)
 		if (!put_and_look(w, i))
 			w->failed = true;
 		quarrel(w, i);
-		if (i % 16 == w->number && layer_sync(w->v->l, &err) < 0)
+		if (i % 16 == w->number && layer_sync(w->v->l, LAYER_ROOT, &err) < 0)
 			w->failed = true;
 	}
 	return NULL;

@@ -78,7 +78,7 @@ TEST(a_warm_clone_shows_its_root_and_nothing_in_it_can_be_changed)
 	CHECK_EQ(layer_allocate(warm.l, &call, f, 0, 0, 10, NULL), -EROFS);
 	CHECK_EQ(layer_setxattr(warm.l, &call, f, "user.x", "x", 1, 0, NULL), -EROFS);
 	CHECK_EQ(layer_copy(warm.l, &call, f, 0, f, 10, 1, NULL), -EROFS);
-	CHECK_EQ(layer_sync(warm.l, NULL), 0);
+	CHECK_EQ(layer_sync(warm.l, LAYER_ROOT, NULL), 0);
 	live_persist(&v);
 	layers_stats(v.layers, &stats);
 	CHECK_EQ(stats.dirty, 0);

@@ -233,14 +233,14 @@ TEST(a_rename_does_what_posix_says)
 	stock_check_clean(v.store);
 }
 
-static bool synced; /* what the commits of a test were asked for */
+static bool synced; /* a test waited for the disk */
 
-int __real_batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
-int __wrap_batch_commit(struct batch *b, enum batch_durability durability, struct err *err);
-int __wrap_batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
+int __real_store_harden(struct store *s, struct err *err);
+int __wrap_store_harden(struct store *s, struct err *err);
+int __wrap_store_harden(struct store *s, struct err *err)
 {
-	synced = durability == BATCH_DURABLE;
-	return __real_batch_commit(b, durability, err);
+	synced = true;
+	return __real_store_harden(s, err);
 }
 
 static void make_strict(struct live *v)
@@ -262,20 +262,21 @@ TEST(a_strict_clone_waits_for_the_disk_and_others_do_not)
 
 	live_open(&v, "strict");
 	live_put(&v, "f", "one");
-	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
 	CHECK(!synced);
 	make_strict(&v);
 	live_crash(&v);
 	live_put(&v, "f", "two");
-	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
 	CHECK(synced);
 	live_put(&v, "f", "three");
+	synced = false;
 	live_persist(&v); /* as the committer does */
 	CHECK(!synced);
-	CHECK_OK(layer_sync(v.l, &err), &err);
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err);
 	CHECK(synced);
 	synced = false;
-	CHECK_OK(layer_sync(v.l, &err), &err); /* nothing left to do */
+	CHECK_OK(layer_sync(v.l, LAYER_ROOT, &err), &err); /* nothing left to do */
 	CHECK(!synced);
 	live_reopen(&v);
 	CHECK(live_has(&v, "f", "three"));
