@@ -26,7 +26,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 		json_set_uint(j, "quota", c->quota);
 	else
 		json_set_null(j, "quota");
-	json_set_text(j, "durability", c->strict ? "strict" : "safe");
+	json_set_text(j, "durability", c->strict ? "full" : "fast");
 	json_set_bool(j, "private", c->private);
 	json_set_bool(j, "xattrs", !c->no_xattrs);
 	json_set_bool(j, "mounted", c->mounted);
@@ -75,6 +75,17 @@ char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX])
 		snprintf(text, CLONES_EXPIRY_MAX, "in %s",
 			 duration_format((uint64_t)ms / 1000 * 1000, left));
 	return text;
+}
+
+int clones_durability(const char *given, bool preset, struct err *err)
+{
+	if (!given)
+		return preset;
+	if (strcmp(given, "full") == 0)
+		return 1;
+	if (strcmp(given, "fast") == 0)
+		return 0;
+	return err_set(err, -EINVAL, "option '--durability': '%s' is neither full nor fast", given);
 }
 
 void clones_hint(struct invocation *inv, int r, const char *forced, const char *clone)

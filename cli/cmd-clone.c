@@ -22,7 +22,7 @@ static const struct opt clone_opts[] = {
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
 		 "let it grow by so much at most: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
-		"safe, or strict: an fsync in it survives power loss"),
+		"full: an fsync in it survives power loss; fast: not that"),
 	OPT_FLAG(0, "private", struct clone_args, private,
 		 "for root alone, faster: no checks, and no runs in it"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
@@ -98,22 +98,11 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "list --all");
 }
 
-/* 1: strict. */
-static int read_durability(const char *given, struct err *err)
-{
-	if (!given || strcmp(given, "safe") == 0)
-		return 0;
-	if (strcmp(given, "strict") == 0)
-		return 1;
-	return err_set(err, -EINVAL, "option '--durability': '%s' is neither safe nor strict",
-		       given);
-}
-
 static int clone_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	const struct clone_args *args = inv->args;
-	const int strict = read_durability(args->durability, err);
+	const int strict = clones_durability(args->durability, true, err);
 	const struct engine_clone_options options = {
 		.name = args->name,
 		.from = args->from,
