@@ -18,6 +18,8 @@
 static const char *failing = ""; /* the step that does */
 static const char *slow = "";    /* the step that takes longer than the run may */
 static uint64_t wall_ms;
+static uint64_t max_pids;
+static bool is_scope; /* the cgroup of the run: systemd removes it when its last process ends */
 
 #define SLOW_MS 3200
 
@@ -57,6 +59,29 @@ STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
 STEP(caps_drop, (struct err * err), (err))
 STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard, err))
 STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
+
+enum cgroup_kind __real_cgroup_kind(const struct cgroup *g);
+enum cgroup_kind __wrap_cgroup_kind(const struct cgroup *g);
+enum cgroup_kind __wrap_cgroup_kind(const struct cgroup *g)
+{
+	return g && is_scope ? CGROUP_SCOPE : __real_cgroup_kind(g);
+}
+
+/* One that has gone with the init of the run has nothing to tell any more. */
+void __real_cgroup_use(const struct cgroup *g, struct cgroup_use *ret);
+void __wrap_cgroup_use(const struct cgroup *g, struct cgroup_use *ret);
+void __wrap_cgroup_use(const struct cgroup *g, struct cgroup_use *ret)
+{
+	siginfo_t info = { 0 };
+
+	if (!is_scope) {
+		__real_cgroup_use(g, ret);
+		return;
+	}
+	*ret = (struct cgroup_use){ 0 };
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
+		*ret = (struct cgroup_use){ .mem_peak = 4096, .oom_kills = 1 };
+}
 
 static const char *const steps[] = {
 	"ns_clone",     "ns_map_ids",     "idmap_open", "line_say_ids",    "line_say_go",
@@ -117,6 +142,7 @@ static int leave_mark_with(bool tty, struct late *late, struct sandbox_result *r
 	spec.n_mounts = l->n;
 	spec.tty = tty;
 	spec.limits.wall_ms = wall_ms;
+	spec.limits.pids = max_pids;
 	return sandbox_run(&spec, res, err);
 }
 
@@ -483,6 +509,25 @@ TEST(the_time_of_a_run_begins_when_its_walls_stand)
 	CHECK_EQ(res.exit_code, 0);
 	CHECK(res.duration_ms < SLOW_MS);
 	CHECK_EQ(access(test_path("ran"), F_OK), 0);
+}
+
+TEST(what_a_run_in_a_scope_used_is_read_while_the_scope_is_there)
+{
+	struct sandbox_result res;
+	struct err err = { 0 };
+
+	need_namespaces();
+	is_scope = true;
+	max_pids = 100;
+	CHECK_OK(leave_mark(false, &res, &err), &err);
+	is_scope = false;
+	max_pids = 0;
+	CHECK_EQ(res.exit_code, 0);
+	if (strcmp(res.cgroup, "none") == 0)
+		TEST_SKIP("no cgroup can be made here");
+	CHECK_EQ(res.max_mem, 4096);
+	CHECK(res.oom_killed);
+	CHECK_STR(res.limit, "memory");
 }
 
 TEST_MAIN("sandbox-faults")
