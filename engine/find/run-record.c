@@ -58,8 +58,12 @@ static int get_strings(struct json j, const char *key, struct strlist *ret)
 
 	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = strlist_take(ret, json_at_name(list, i));
+	for (size_t i = 0; i < n && r == 0; i++) {
+		char *text = json_at_name(list, i);
+
+		/* What is no text the document itself complains about. */
+		r = text ? strlist_take(ret, text) : 0;
+	}
 	return r;
 }
 
