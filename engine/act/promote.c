@@ -16,37 +16,9 @@
 #include "cowfs/store/root.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
-#include "engine/act/land-i.h"
-#include "engine/act/promote-i.h"
+#include "engine/act/promoting-i.h"
 #include "engine/find/conflicts-i.h"
-#include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
-#include "snapshot/diff/changes.h"
-#include "snapshot/text/ignore.h"
-
-struct promoting {
-	struct task *task;
-	const struct promote_options *options;
-	struct store *store;
-	struct project project;
-	struct clone clone;           /* its name NULL: an undo */
-	struct receipt undoes;        /* of an undo */
-	bool with_git;                /* of a rollback, that is */
-	struct snapshot base, theirs; /* `theirs` of an undo alone */
-	struct object_id theirs_root;
-	struct engine_rules rules;
-	struct guard *guard;
-	struct ignore *paths, *excludes;
-	struct landing landing;
-	struct merge merge;
-	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
-	struct object_id pinned_next;         /* the base that the clone is to have; the same */
-	struct plan plan;
-	int64_t now;
-	char *checks;    /* what options->checks says */
-	struct err *err; /* of a walk */
-	struct engine_promotion result;
-};
 
 static void promoting_done(struct promoting *p)
 {
@@ -204,7 +176,7 @@ static bool is_named(const struct ignore *patterns, const char *path)
 	return ignore_match(patterns, path, false) == IGNORE_OUT;
 }
 
-static bool takes(const char *path, void *ctx)
+bool promoting_takes(const char *path, void *ctx)
 {
 	struct promoting *p = ctx;
 	size_t len;
@@ -243,7 +215,7 @@ static int merge_all(struct promoting *p, struct err *err)
 		.label_base = "base",
 		.label_ours = "project",
 		.label_theirs = p->clone.name ? p->clone.name : "before",
-		.take = takes,
+		.take = promoting_takes,
 		.take_ctx = p,
 		.now = p->now,
 	};
@@ -280,7 +252,7 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 /* What the merge was not to touch changes all the same: under another name, or in the way. */
 static bool is_left_out(const char *path, void *ctx)
 {
-	return !takes(path, ctx);
+	return !promoting_takes(path, ctx);
 }
 
 static int tell_step(const struct judgement *it, void *ctx)
@@ -326,72 +298,6 @@ static int plan_all(struct promoting *p, struct err *err)
 }
 
 /* --- landing ---------------------------------------------------------------------------- */
-
-/*
- * What the clone has landed is no change of its own any more: its base becomes the old one with
- * those paths as the clone has them.  Not as the project has them, whose own changes the clone has
- * not got: they would look as if the clone had taken them back.
- */
-static int merge_next_base(struct promoting *p, struct object_id *ret, struct err *err)
-{
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	CLEANUP(merge_done) struct merge m = { 0 };
-	const struct merge_options options = {
-		.no_renames = true,
-		.take = takes,
-		.take_ctx = p,
-		.now = p->now,
-	};
-	struct changes moved = { 0 };
-	int r;
-
-	/* If nobody else changed the project, that is what lands. */
-	r = changes_count(p->store, &p->base.root, &p->landing.now.root, &moved, err);
-	if (r < 0)
-		return r;
-	if (moved.added + moved.modified + moved.deleted == 0) {
-		*ret = p->merge.root;
-		return 0;
-	}
-	r = batch_begin(p->store, &b, err);
-	if (r >= 0)
-		r = merge_trees(b, &p->base.root, &p->base.root, &p->theirs_root, &options, &m,
-				err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = store_pin(p->store, OBJECT_TREE, &m.root, err);
-	if (r >= 0)
-		*ret = p->pinned_next = m.root;
-	return r;
-}
-
-static int fill_next_base(struct promoting *p, struct snapshot *base, char *message,
-			  struct err *err)
-{
-	struct root root;
-	int r;
-
-	*base = (struct snapshot){
-		.parent = p->base.id,
-		.project = p->project.id,
-		.clone = p->clone.name,
-		.message = message,
-		.created = engine_now(),
-		.lacks = p->base.lacks,
-		.made = SNAPSHOT_MADE_AUTOMATICALLY,
-	};
-	if (base->created <= p->clone.created)
-		base->created = p->clone.created + 1;
-	r = merge_next_base(p, &base->root, err);
-	if (r >= 0)
-		r = root_get(p->store, &base->root, &root, err);
-	if (r < 0)
-		return r;
-	base->files = root.top.below.files;
-	base->bytes = root.top.below.bytes + root.in_links.bytes;
-	return 0;
-}
 
 static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
 {
@@ -480,7 +386,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 		return r;
 	r = fill_after(p, &after, message, err);
 	if (r >= 0 && p->clone.name) {
-		r = fill_next_base(p, &base, message, err);
+		r = promoting_next_base(p, &base, message, err);
 		act.base = &base;
 	}
 	if (r < 0)

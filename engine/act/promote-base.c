@@ -1,0 +1,69 @@
+#include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
+#include "engine/act/promoting-i.h"
+#include "snapshot/diff/changes.h"
+
+/*
+ * What the clone has landed is no change of its own any more: its base becomes the old one with
+ * those paths as the clone has them.  Not as the project has them, whose own changes the clone has
+ * not got: they would look as if the clone had taken them back.
+ */
+static int merge_next_base(struct promoting *p, struct object_id *ret, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(merge_done) struct merge m = { 0 };
+	const struct merge_options options = {
+		.no_renames = true,
+		.take = promoting_takes,
+		.take_ctx = p,
+		.now = p->now,
+	};
+	struct changes moved = { 0 };
+	int r;
+
+	/* If nobody else changed the project, that is what lands. */
+	r = changes_count(p->store, &p->base.root, &p->landing.now.root, &moved, err);
+	if (r < 0)
+		return r;
+	if (moved.added + moved.modified + moved.deleted == 0) {
+		*ret = p->merge.root;
+		return 0;
+	}
+	r = batch_begin(p->store, &b, err);
+	if (r >= 0)
+		r = merge_trees(b, &p->base.root, &p->base.root, &p->theirs_root, &options, &m,
+				err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(p->store, OBJECT_TREE, &m.root, err);
+	if (r >= 0)
+		*ret = p->pinned_next = m.root;
+	return r;
+}
+
+int promoting_next_base(struct promoting *p, struct snapshot *base, char *message, struct err *err)
+{
+	struct root root;
+	int r;
+
+	*base = (struct snapshot){
+		.parent = p->base.id,
+		.project = p->project.id,
+		.clone = p->clone.name,
+		.message = message,
+		.created = engine_now(),
+		.lacks = p->base.lacks,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
+	};
+	if (base->created <= p->clone.created)
+		base->created = p->clone.created + 1;
+	r = merge_next_base(p, &base->root, err);
+	if (r >= 0)
+		r = root_get(p->store, &base->root, &root, err);
+	if (r < 0)
+		return r;
+	base->files = root.top.below.files;
+	base->bytes = root.top.below.bytes + root.in_links.bytes;
+	return 0;
+}

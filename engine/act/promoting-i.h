@@ -1,0 +1,41 @@
+/*
+ * promoting-i.h - a promotion or an undo on its way.
+ */
+#pragma once
+
+#include "engine/act/land-i.h"
+#include "engine/act/promote-i.h"
+#include "engine/find/rules-i.h"
+#include "snapshot/merge/merge.h"
+#include "snapshot/text/ignore.h"
+
+struct promoting {
+	struct task *task;
+	const struct promote_options *options;
+	struct store *store;
+	struct project project;
+	struct clone clone;           /* its name NULL: an undo */
+	struct receipt undoes;        /* of an undo */
+	bool with_git;                /* of a rollback, that is */
+	struct snapshot base, theirs; /* `theirs` of an undo alone */
+	struct object_id theirs_root;
+	struct engine_rules rules;
+	struct guard *guard;
+	struct ignore *paths, *excludes;
+	struct landing landing;
+	struct merge merge;
+	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
+	struct object_id pinned_next;         /* the base that the clone is to have; the same */
+	struct plan plan;
+	int64_t now;
+	char *checks;    /* what options->checks says */
+	struct err *err; /* of a walk */
+	struct engine_promotion result;
+};
+
+/* Does this path take part?  `ctx` is the struct promoting. */
+bool promoting_takes(const char *path, void *ctx);
+
+/* The base that the clone is to have once this has landed (promote-base.c); it is pinned by `p`. */
+NODISCARD int promoting_next_base(struct promoting *p, struct snapshot *base, char *message,
+				  struct err *err);
