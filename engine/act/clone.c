@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "engine/act/acts-i.h"
@@ -353,6 +355,18 @@ static int mount_all(struct making *m, struct err *err)
 	return r;
 }
 
+/* Owners and modes are those of the project, and so is what they allow. */
+static void warn_of_owner(const struct making *m)
+{
+	struct stat st;
+
+	if (geteuid() != 0 && lstat(m->project.path, &st) == 0 && st.st_uid != geteuid())
+		engine_warn(&m->task->engine,
+			    "'%s' belongs to user %u: in the clone, as there, you can change only "
+			    "what its permissions let you change",
+			    m->project.path, st.st_uid);
+}
+
 /* Capture the repository of a project whose `.git` is a file. */
 static int capture_git(struct making *m, struct err *err)
 {
@@ -443,6 +457,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	}
 	if (options->strict)
 		layers_harden_soon(task->host->layers);
+	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
 	warm_clone_follow(task->host->warm_clone, &m.start);
 	m.clones.elapsed_ms = engine_clock_ms() - start;

@@ -296,6 +296,15 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 	return r == -ESTALE && report.n > 0 ? tell_conflicts(&report, ret, err) : r;
 }
 
+static int warn_of_group(const struct plan_step *s, void *ctx)
+{
+	struct landing *l = ctx;
+
+	engine_warn(&l->task->engine, "'%s': you are not in group %u, so it gets another one",
+		    s->path, s->after.gid);
+	return 0;
+}
+
 int landing_act(struct landing *l, struct plan *plan, const struct landing_act *act,
 		struct landed *ret, struct err *err)
 {
@@ -303,6 +312,8 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 	struct puts puts = { 0 };
 	int r = task_wanted(l->task, err);
 
+	if (r >= 0)
+		r = plan_fit_groups(plan, l->project->path, warn_of_group, l, err);
 	if (r >= 0)
 		r = put_records(l, act, &receipt, &puts, err);
 

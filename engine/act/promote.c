@@ -273,13 +273,27 @@ static int tell_step(const struct judgement *it, void *ctx)
 	return r < 0 ? err_nomem(p->err) : 0;
 }
 
+static int tell_group(const struct plan_step *s, void *ctx)
+{
+	struct promoting *p = ctx;
+	struct engine_promotion *res = &p->result;
+	const char status = s->act == PLAN_CREATE ? 'A' : 'M';
+
+	return landing_add_note(&res->warned, &res->n_warned, s->path, status, GUARD_GROUP, NULL) <
+		       0
+		   ? err_nomem(p->err)
+		   : 0;
+}
+
 static int plan_all(struct promoting *p, struct err *err)
 {
+	AUTO_FREE char *mount = p->clone.name ? live_path(p->task->host, p->clone.name) : NULL;
 	const struct plan_options options = { .as_of = p->landing.as_of };
 	const struct engine_list *allow = &p->options->asked->allow;
 	const struct judge_options guard = {
 		.guard = p->guard,
 		.top = p->project.path,
+		.mount = mount,
 		.allow = allow->items,
 		.n_allow = allow->n,
 		.left_out = is_left_out,
@@ -292,6 +306,8 @@ static int plan_all(struct promoting *p, struct err *err)
 	res->merged = p->merge.n_merged;
 	if (r >= 0)
 		r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
+	if (r >= 0)
+		r = plan_fit_groups(&p->plan, p->project.path, tell_group, p, err);
 	if (r >= 0 && res->n_held > 0 && res->end == ENGINE_PROMOTED)
 		res->end = ENGINE_HELD;
 	return r;

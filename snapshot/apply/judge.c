@@ -13,6 +13,7 @@
 
 #define LINKS_MAX   40 /* as many as the kernel follows */
 #define CONTENT_MAX ((uint64_t)1 << 20)
+#define SCAN_MAX    ((uint64_t)64 << 20) /* of all files together */
 #define GIT         ".git"
 
 struct judging {
@@ -22,7 +23,8 @@ struct judging {
 	judge_fn fn;
 	void *ctx;
 	struct err *err;
-	struct root to; /* what the plan leads to */
+	struct root to;   /* what the plan leads to */
+	uint64_t scanned; /* bytes that were looked through for the clone's path */
 };
 
 /* --- the tree to be --------------------------------------------------------------------- */
@@ -335,6 +337,26 @@ static bool is_sparse(const struct plan_step *s)
 	return content_is_sparse(&c);
 }
 
+/* Scripts of a virtualenv, settings, caches: does a text name the place where the clone was? */
+static int look_for_mount(struct judging *j, struct judgement *it)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const struct plan_step *s = it->step;
+	const char *mount = j->options->mount;
+	int r;
+
+	if (!mount || it->status == 'D' || s->act == PLAN_CHANGE || !S_ISREG(s->after.mode) ||
+	    s->after.size > CONTENT_MAX || j->scanned + s->after.size > SCAN_MAX)
+		return 0;
+	j->scanned += s->after.size;
+	r = read_content(j, &s->after, &text);
+	if (r <= 0 || text.len == 0)
+		return r < 0 ? r : 0;
+	if (!memchr(text.data, '\0', text.len) && memmem(text.data, text.len, mount, strlen(mount)))
+		it->rule = guard_rule_named(GUARD_MOUNT);
+	return 0;
+}
+
 /* --- the verdict ------------------------------------------------------------------------ */
 
 /* What only a look beyond the name tells, and what holds whatever a name is allowed to do. */
@@ -391,7 +413,9 @@ static int judge(struct judging *j, struct judgement *it, const char *target, st
 			       it->status == 'D' ? s->before.mode : s->after.mode, it->status);
 	if (!it->rule || it->rule->level != GUARD_HOLD)
 		r = look_closer(j, it, target);
-	if (r < 0 || !it->rule || it->rule->level == GUARD_HOLD)
+	if (r >= 0 && !it->rule)
+		return look_for_mount(j, it);
+	if (r < 0 || it->rule->level == GUARD_HOLD)
 		return r;
 	/* What goes runs no more, and a directory is nothing to run. */
 	if (it->rule->level == GUARD_PASS || it->status == 'D' || S_ISDIR(s->after.mode)) {

@@ -14,6 +14,7 @@
 struct judge_options {
 	struct guard *guard; /* NULL: nothing is held */
 	const char *top;     /* the absolute path of the directory that changes */
+	const char *mount;   /* where the clone is; texts that name it are told of; NULL: none is */
 	const char *const *allow;
 	size_t n_allow;
 	bool (*left_out)(const char *path, void *ctx); /* what must not change; NULL: nothing */

@@ -86,6 +86,13 @@ typedef int (*plan_fn)(const struct plan_step *step, void *ctx);
 NODISCARD int plan_each(const struct plan *p, plan_fn fn, void *ctx);
 uint64_t plan_count(const struct plan *p);
 
+/*
+ * Change the groups that this process cannot give to something below `top`, and tell the steps, each
+ * before it changes.  None can be wrong for root.
+ */
+NODISCARD int plan_fit_groups(struct plan *p, const char *top, plan_fn fn, void *ctx,
+			      struct err *err);
+
 /* Append all of it to `out`; and back, -EBADMSG with a sentence unless it is exactly one plan. */
 NODISCARD int plan_encode(const struct plan *p, struct buf *out, struct err *err);
 NODISCARD int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err);

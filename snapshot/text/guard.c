@@ -64,6 +64,8 @@ static const struct guard_rule rules[] = {
 	{ "device", NULL, "it opens a device, not a file", GUARD_HOLD },
 	{ "fifo", NULL, "whoever opens it waits for the other end", GUARD_HOLD },
 	{ "hidden-program", NULL, "an executable where few people look", GUARD_HOLD },
+	{ GUARD_GROUP, NULL, "you are not in its group, so it gets another one", GUARD_WARN },
+	{ GUARD_MOUNT, NULL, "it names the directory of the clone, and works only while that is there", GUARD_WARN },
 };
 /* clang-format on */
 

@@ -4,6 +4,7 @@ As root, and with --user as an ordinary user.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -313,6 +314,72 @@ def an_allowed_file_brings_the_new_directories_that_it_needs(w):
     (there / ".github/workflows/new").chmod(0o2755)
     make(there / ".github/workflows/new/a.yml")
     assert ".github/workflows/new" in held(w, "--allow", ".github/workflows/new/a.yml"), "it has a set-id bit"
+
+
+@live_test
+def texts_that_name_the_clone_are_told_of(w):
+    there = clone(w)
+    make(there / "venv/bin/tool", f"#!{there}/venv/bin/python3\n")
+    make(there / "venv/pyvenv.cfg", f"command = python3 -m venv {there}/venv\n")
+    (there / "binary").write_bytes(b"\0" + os.fsencode(there))
+    make(there / "other", "nothing\n")
+    (there / "large").write_bytes(b"x" * (1 << 20) + os.fsencode(there))
+    got = promote(w, "try")
+    assert warnings(got) == {"venv/bin/tool": ("clone-path", None),
+                             "venv/pyvenv.cfg": ("clone-path", None)}, got
+    make(there / "venv/pyvenv.cfg", f"changed {there}/venv\n")
+    text = w.ok("promote", "try").out.decode()
+    assert "it names the directory of the clone" in text, text
+
+
+def as_nobody(w, *paths):
+    """A function like w.snap() for an ordinary user, to whom those belong; prepared by root."""
+    if os.geteuid() != 0:
+        raise livetest.Skip("only root can prepare it")
+    nobody = pwd.getpwnam(livetest.ORDINARY)
+    livetest.open_fuse_for_all()
+    for path in (w.top, w.home, *paths):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    w.top.chmod(0o755)
+    return lambda *args: w.snap(*args, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+
+
+@live_test
+def a_file_of_a_group_that_one_is_not_in_gets_another(w):
+    snap = as_nobody(w, w.project, *w.project.rglob("*"))
+    os.chown(w.project / "README.md", -1, 0)
+    there = Path(snap("-q", "clone", "-n", "try").ends(0).out.decode().strip())
+    assert (w.project / "README.md").stat().st_gid == 0
+    script = f"grep -q first {there}/README.md && echo changed > {there}/README.md && stat -c %g {there}/README.md"
+    nobody = pwd.getpwnam(livetest.ORDINARY)
+    done = subprocess.run(["sh", "-c", script], check=True, stdout=subprocess.PIPE, user=nobody.pw_uid,
+                          group=nobody.pw_gid, extra_groups=[])
+    assert done.stdout == b"0\n", "the clone has the group"
+    got = snap("promote", "--json", "try").json("snap.promote/1", "warnings")
+    assert warnings(got) == {"README.md": ("group", None)}, got
+    assert (w.project / "README.md").read_text() == "changed\n"
+    assert (w.project / "README.md").stat().st_gid == w.project.stat().st_gid
+    assert snap("promote", "try").ends(0).out.startswith(b"nothing to promote")
+    snap("undo").ends(0)
+    assert (w.project / "README.md").read_text() == "first\n"
+
+
+@live_test
+def whoever_clones_a_strangers_project_is_told_what_that_means(w):
+    snap = as_nobody(w)
+    (w.project / "open").write_text("for all\n")
+    (w.project / "open").chmod(0o666)
+    done = snap("clone", "-n", "try").ends(0)
+    assert b"belongs to user 0: in the clone, as there, you can change only" in done.err, done
+    nobody = pwd.getpwnam(livetest.ORDINARY)
+    there = w.store / "clones/try"
+    for name in ("README.md", "open"):
+        subprocess.run(["sh", "-c", f"cat {there}/{name} && echo more > {there}/{name}"],
+                       check=False, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    got = snap("status", "--json", "try").json("snap.status/1", "changed")
+    assert got["changed"] == {"added": 0, "modified": 1, "deleted": 0}, got
+    snap("rm", "try").ends(0)
 
 
 # --- levels -----------------------------------------------------------------------------------
