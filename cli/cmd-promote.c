@@ -13,7 +13,7 @@ struct promote_args {
 	const char *conflict, *markers;
 	const char *profile;
 	uint64_t mem, time;
-	bool git, dry_run, rules, yes;
+	bool git, dry_run, rules, yes, again, with_hunks;
 };
 
 static const struct opt promote_opts[] = {
@@ -32,6 +32,10 @@ static const struct opt promote_opts[] = {
 	OPT_LIST(0, "allow", "PATH", struct promote_args, allow, "let the guard pass it"),
 	OPT_FLAG(0, "git", struct promote_args, git,
 		 "bring commits made in the clone, as branches snap/CLONE/..."),
+	OPT_FLAG(0, "continue", struct promote_args, again,
+		 "with the options of the one that met conflicts"),
+	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
+		 "with --json: the texts of conflicts, too"),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
 	OPT_FLAG(0, "rules", struct promote_args, rules,
 		 "list what the guard holds and warns of, and why"),
@@ -118,6 +122,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.excludes = list_of(&args->exclude),
 		.git = args->git,
 		.dry_run = args->dry_run,
+		.again = args->again,
+		.with_hunks = args->with_hunks,
 		.watch = progress_watch(inv->progress),
 		.profile = args->profile,
 		.limits = &limits,
@@ -140,6 +146,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 	if (r >= 0)
 		r = engine_promote(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
+	if (r == -ENOENT && args->again)
+		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });
 	if (r == -ENOENT)
 		cmd_hint(inv, "list");
 	promotions_hint_lost(inv, r);
@@ -165,7 +173,8 @@ const struct command cmd_promote = {
 	    "What the clone changed since it was made is merged with what the project is now, and\n"
 	    "lands all of it or not at all; nobody's edits are overwritten. A conflict (5), a path\n"
 	    "that the guard holds (7) or a check that fails (8) changes nothing, and -n ends as that. The project's .git\n"
-	    "is left alone. `undo` takes it back.\n",
+	    "is left alone. `undo` takes it back. `resolve` settles conflicts one by one, and\n"
+	    "--continue then promotes as was asked for before.\n",
 	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
 		    "promote --path src/ --allow .github/workflows/ci.yml try\n",
 	.run = promote_run,

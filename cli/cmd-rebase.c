@@ -75,7 +75,7 @@ static void print_human(const struct invocation *inv, const struct engine_rebase
 	}
 	print_head(inv, r);
 	promotions_print_paths(inv, r->paths, r->n_paths);
-	promotions_print_conflicts(inv, r->conflicts, r->n_conflicts);
+	promotions_print_conflicts(inv, inv->out, r->clone, r->conflicts, r->n_conflicts);
 	for (size_t i = 0; i < r->n_left; i++) {
 		fputs("  left alone: ", inv->out);
 		out_name(inv->out, r->left[i].path);
@@ -87,15 +87,24 @@ static void print_human(const struct invocation *inv, const struct engine_rebase
 	}
 }
 
+static void list_conflicts(const struct invocation *inv, const void *ctx)
+{
+	const struct engine_rebased *r = ctx;
+
+	promotions_print_conflicts(inv, stderr, r->clone, r->conflicts, r->n_conflicts);
+}
+
 static int tell_conflicts(struct invocation *inv, const struct engine_rebased *r)
 {
 	struct err err = { 0 };
 	size_t n;
 	const struct engine_conflict *c = promotions_first_open(r->conflicts, r->n_conflicts, &n);
 
-	err_set(&err, -ESTALE, "nothing is rebased: '%s' conflicts (%s)", c->path, c->kind);
-	promotions_more(&err, n);
+	promotions_say_open("rebased", r->conflicts, r->n_conflicts, &err);
+	inv->tell_more = list_conflicts;
+	inv->more = r;
 	cmd_hint_again(inv, &(struct hint_again){ .option = "conflict", .value = "markers" });
+	cmd_hint_words(inv, "resolve", (const char *[]){ r->clone, NULL });
 	for (size_t i = 0; i < ENGINE_CONFLICT_SIDES; i++)
 		if (c->sides[i])
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });

@@ -34,7 +34,7 @@ enum cmd_status {
 };
 
 #define CMD_ARGS_MAX  384 /* bytes for the options of any command */
-#define CMD_HINTS_MAX 4
+#define CMD_HINTS_MAX 8
 
 struct command;
 struct progress;
@@ -57,6 +57,9 @@ struct invocation {
 	    *typed; /* owned; what came behind the command's name, in its order, NULL at the end */
 	char *hints[CMD_HINTS_MAX]; /* owned */
 	size_t n_hints;
+	/* What a failure tells people between its sentence and the hints; NULL: nothing. */
+	void (*tell_more)(const struct invocation *inv, const void *ctx);
+	const void *more;
 };
 
 struct command {
@@ -112,5 +115,5 @@ char *cmd_line(const struct invocation *inv, const char *text, const char *const
 
 extern const struct command cmd_check, cmd_clone, cmd_completion, cmd_doctor, cmd_diff, cmd_gc,
     cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs, cmd_mount, cmd_ps, cmd_profile, cmd_promote,
-    cmd_rebase, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot, cmd_start,
-    cmd_stats, cmd_status, cmd_stop, cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version;
+    cmd_rebase, cmd_resolve, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot,
+    cmd_start, cmd_stats, cmd_status, cmd_stop, cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version;

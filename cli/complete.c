@@ -22,6 +22,7 @@ static const struct {
 } choices_of[] = {
 	{ "conflict", "stop|ours|theirs|markers" },
 	{ "markers", "merge|diff3|zdiff3" },
+	{ "take", "ours|theirs" },
 };
 
 static enum complete_kind kind_of(const char *text, size_t len)

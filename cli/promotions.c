@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/size.h"
 #include "cli/fail.h"
 #include "cli/out.h"
@@ -72,6 +73,42 @@ void promotions_set_warnings(struct json j, const struct engine_rolled_path *lis
 	}
 }
 
+static const char *take_word(enum engine_take take)
+{
+	switch (take) {
+	case ENGINE_TAKE_NONE:
+		break;
+	case ENGINE_TAKE_OURS:
+		return "ours";
+	case ENGINE_TAKE_THEIRS:
+		return "theirs";
+	case ENGINE_TAKE_FILE:
+		return "file";
+	}
+	return NULL;
+}
+
+static void set_versions(struct json j, char *const text[ENGINE_CONFLICT_SIDES])
+{
+	json_set_text(j, "base", text[0]);
+	json_set_text(j, "ours", text[1]);
+	json_set_text(j, "theirs", text[2]);
+}
+
+/* What --with-hunks adds. */
+static void set_texts(struct json j, const struct engine_conflict *c)
+{
+	struct json array = json_set_array(j, "places"), at;
+
+	for (size_t i = 0; i < c->n_places; i++) {
+		at = json_add_object(array);
+		json_set_uint(at, "line", c->places[i].line);
+		set_versions(at, c->places[i].text);
+	}
+	json_set_text(j, "marked", c->marked);
+	set_versions(json_set_object(j, "versions"), c->texts);
+}
+
 void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n)
 {
 	struct json array = json_set_array(j, "conflicts"), at;
@@ -84,9 +121,15 @@ void promotions_set_conflicts(struct json j, const struct engine_conflict *list,
 		json_set_text(at, "kind", c->kind);
 		json_set_uint(at, "hunks", c->hunks);
 		json_set_bool(at, "settled", c->settled);
+		json_set_bool(at, "resolved", c->take != ENGINE_TAKE_NONE);
+		json_set_text(at, "take", take_word(c->take));
+		json_set_bool(at, "stale", c->stale);
+		json_set_bool(at, "markers", c->is_marked);
 		json_set_name(at, "base", c->sides[0]);
 		json_set_name(at, "ours", c->sides[1]);
 		json_set_name(at, "theirs", c->sides[2]);
+		if (c->marked || c->texts[0] || c->texts[1] || c->texts[2])
+			set_texts(at, c);
 	}
 }
 
@@ -139,6 +182,15 @@ void promotions_set_json(struct json j, const void *ctx)
 	if (p->git)
 		set_commits(j, &p->commits);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
+}
+
+char *promotions_typed(const char *path)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT;
+
+	if (path_append_shown(&b, path, strlen(path)) < 0 || !buf_str(&b))
+		return NULL;
+	return strdup(buf_str(&b));
 }
 
 /* --- for people ------------------------------------------------------------------------- */
@@ -209,16 +261,69 @@ static void print_head(const struct invocation *inv, const struct engine_promoti
 	fprintf(inv->out, ", in %s\n", duration_format(p->elapsed_ms, time));
 }
 
-void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,
-				size_t n)
+/* Whose it is, in words that say whose is whose. */
+static const char *whose(enum engine_take take)
+{
+	switch (take) {
+	case ENGINE_TAKE_NONE:
+		break;
+	case ENGINE_TAKE_OURS:
+		return ": ours, the project's";
+	case ENGINE_TAKE_THEIRS:
+		return ": theirs, the clone's";
+	case ENGINE_TAKE_FILE:
+		return ": a file that was given";
+	}
+	return "";
+}
+
+static void print_conflict(const struct invocation *inv, FILE *out, const struct engine_conflict *c)
+{
+	fprintf(out, "  %s%s%s ", out_style(inv, c->settled ? OUT_BOLD : OUT_BAD),
+		c->is_marked ? "markers left in"
+		: c->settled ? "settled:"
+			     : "conflict:",
+		out_style(inv, OUT_PLAIN));
+	out_name(out, shown(c->path));
+	fprintf(out, " (%s", c->kind);
+	if (c->hunks > 0) {
+		fputs(", ", out);
+		out_plural(out, c->hunks, "place", "places");
+	}
+	fprintf(out, ")%s\n", whose(c->take));
+	if (c->stale)
+		fputs("    what was decided for it was for other versions, and does not count\n",
+		      out);
+}
+
+/* What to type for one that is open. */
+static void print_ways(const struct invocation *inv, FILE *out, const char *clone,
+		       const struct engine_conflict *c)
+{
+	static const char *const ways[][2] = { { "ours", "the project's" },
+					       { "theirs", "the clone's" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		AUTO_FREE char *typed = promotions_typed(c->path);
+		AUTO_FREE char *line =
+		    typed ? cmd_line(inv, "resolve",
+				     (const char *[]){ clone, typed, "--take", ways[i][0], NULL })
+			  : NULL;
+
+		if (line)
+			fprintf(out, "    %s  %s# %s\n", line, i == 0 ? "  " : "", ways[i][1]);
+	}
+}
+
+void promotions_print_conflicts(const struct invocation *inv, FILE *out, const char *clone,
+				const struct engine_conflict *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct engine_conflict *c = &list[i];
 
-		fprintf(inv->out, "  %s%s%s ", out_style(inv, OUT_BAD),
-			c->settled ? "settled:" : "conflict:", out_style(inv, OUT_PLAIN));
-		out_name(inv->out, shown(c->path));
-		fprintf(inv->out, " (%s)\n", c->kind);
+		print_conflict(inv, out, c);
+		if (clone && !c->settled && (i + 1 == n || strcmp(list[i + 1].path, c->path) != 0))
+			print_ways(inv, out, clone, c);
 	}
 }
 
@@ -255,7 +360,7 @@ void promotions_print_held(const struct invocation *inv, const struct engine_rol
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
-	promotions_print_conflicts(inv, p->conflicts, p->n_conflicts);
+	promotions_print_conflicts(inv, inv->out, p->clone, p->conflicts, p->n_conflicts);
 	promotions_print_held(inv, p->held, p->n_held);
 	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
@@ -394,20 +499,49 @@ static void hint_again(struct invocation *inv, const struct engine_promotion *p,
 	cmd_hint_again(inv, &again);
 }
 
+void promotions_say_open(const char *act, const struct engine_conflict *list, size_t n,
+			 struct err *err)
+{
+	size_t open;
+	const struct engine_conflict *c = promotions_first_open(list, n, &open);
+
+	if (open == 1)
+		err_set(err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, shown(c->path),
+			c->kind);
+	else
+		err_set(err, -ESTALE, "nothing is %s: %zu conflicts", act, open);
+}
+
+static void list_conflicts(const struct invocation *inv, const void *ctx)
+{
+	const struct engine_promotion *p = ctx;
+
+	promotions_print_conflicts(inv, stderr, p->undone[0] ? NULL : p->clone, p->conflicts,
+				   p->n_conflicts);
+}
+
 static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
 {
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
 	size_t n;
 	const struct engine_conflict *c = promotions_first_open(p->conflicts, p->n_conflicts, &n);
+	int r;
 
-	err_set(&err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, shown(c->path), c->kind);
-	promotions_more(&err, n);
+	promotions_say_open(act, p->conflicts, p->n_conflicts, &err);
+	inv->tell_more = list_conflicts;
+	inv->more = p;
 	hint_again(inv, p, "conflict", "markers");
+	if (!p->undone[0]) {
+		cmd_hint_words(inv, "resolve", (const char *[]){ p->clone, NULL });
+		cmd_hint_words(inv, "promote", (const char *[]){ "--continue", p->clone, NULL });
+	}
 	for (size_t i = 0; i < 3; i += 2)
 		if (c->sides[i])
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
-	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
+	r = fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
+	inv->tell_more = NULL;
+	return r;
 }
 
 static int tell_held(struct invocation *inv, const struct engine_promotion *p)

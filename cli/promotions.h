@@ -35,8 +35,16 @@ void promotions_print_held(const struct invocation *inv, const struct engine_rol
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
-void promotions_print_conflicts(const struct invocation *inv, const struct engine_conflict *list,
-				size_t n);
+/* `clone`: whose conflicts they are, so that it is said what to type for each; NULL: of nobody's. */
+void promotions_print_conflicts(const struct invocation *inv, FILE *out, const char *clone,
+				const struct engine_conflict *list, size_t n);
+
+/* The sentence on those that are open, of which there are some. */
+void promotions_say_open(const char *act, const struct engine_conflict *list, size_t n,
+			 struct err *err);
+
+/* A path as a person can type it: escaped if need be (typed.h).  Owned; NULL: no memory. */
+char *promotions_typed(const char *path);
 
 /* The first that nothing settled, which there is, and their number. */
 const struct engine_conflict *promotions_first_open(const struct engine_conflict *list, size_t n,

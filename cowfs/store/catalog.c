@@ -55,6 +55,8 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		return v->fn.tag(&record->tag, v->ctx, err);
 	case REF_CLONE:
 		return v->fn.clone(&record->clone, v->ctx, err);
+	case REF_RESOLUTIONS:
+		break; /* nobody visits them */
 	case REF_RECEIPT:
 		return v->fn.receipt(&record->receipt, v->ctx, err);
 	}
@@ -105,6 +107,16 @@ int clone_put(struct batch *b, const struct clone *c, enum ref_mode mode, struct
 int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode, struct err *err)
 {
 	return record_put(b, REF_RECEIPT, r, mode, err);
+}
+
+int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err)
+{
+	return record_put(b, REF_RESOLUTIONS, r, REF_REPLACE, err);
+}
+
+int resolutions_get(struct store *s, const char *clone, struct resolutions *ret, struct err *err)
+{
+	return record_get(s, REF_RESOLUTIONS, clone, ret, err);
 }
 
 int project_get(struct store *s, const struct catalog_id *id, struct project *ret, struct err *err)

@@ -20,6 +20,8 @@ NODISCARD int clone_put(struct batch *b, const struct clone *c, enum ref_mode mo
 NODISCARD int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode,
 			  struct err *err);
 
+NODISCARD int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err);
+
 /* -ENOENT if there is none, -EBADMSG if its record is not one. */
 NODISCARD int project_get(struct store *s, const struct catalog_id *id, struct project *ret,
 			  struct err *err);
@@ -29,6 +31,9 @@ NODISCARD int tag_get(struct store *s, const char *name, struct tag *ret, struct
 NODISCARD int clone_get(struct store *s, const char *name, struct clone *ret, struct err *err);
 NODISCARD int receipt_get(struct store *s, const struct catalog_id *id, struct receipt *ret,
 			  struct err *err);
+
+NODISCARD int resolutions_get(struct store *s, const char *clone, struct resolutions *ret,
+			      struct err *err);
 
 /*
  * By a prefix of the id's hex digits.  -ENOENT if none has it, -EINVAL with a

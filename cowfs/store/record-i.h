@@ -14,6 +14,7 @@ union record {
 	struct tag tag;
 	struct clone clone;
 	struct receipt receipt;
+	struct resolutions resolutions;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

@@ -129,6 +129,15 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct receipt, base_due), 2 },
 		},
 	},
+	[REF_RESOLUTIONS] = {
+		.version = 1,
+		.size = sizeof(struct resolutions),
+		.name = { FIELD_TEXT, offsetof(struct resolutions, clone) },
+		.root = offsetof(struct resolutions, root),
+		.fields = {
+			{ FIELD_NUMBER, offsetof(struct resolutions, created) },
+		},
+	},
 };
 
 static void field_done(const struct field *f, void *record)
@@ -174,6 +183,11 @@ void clone_done(struct clone *c)
 void receipt_done(struct receipt *r)
 {
 	record_done(REF_RECEIPT, r);
+}
+
+void resolutions_done(struct resolutions *r)
+{
+	record_done(REF_RESOLUTIONS, r);
 }
 
 /* --- writing ---------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * record.h - what the refs of a store mean: projects, snapshots, tags, clones and receipts.
+ * record.h - what the refs of a store mean: projects, snapshots, tags, clones, receipts, resolutions.
  *
  * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
  * strings.  On disk: docs/reference/format.md, "Catalog".
@@ -108,6 +108,14 @@ struct receipt {
 	uint64_t base_due; /* not 0: the clone's base may not fit the state yet (clone-base-i.h) */
 };
 
+/* How conflicts of a clone were settled.  Ref: the clone's name; root: a tree with the rest of it. */
+struct resolutions {
+	char *clone; /* owned */
+	struct object_id root;
+	int64_t created; /* of the clone: a later one of that name is another */
+};
+
+void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);
 void snapshot_done(struct snapshot *s);
 void tag_done(struct tag *t);

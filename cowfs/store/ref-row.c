@@ -19,6 +19,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "tag";
 	case REF_CLONE:
 		return "clone";
+	case REF_RESOLUTIONS:
+		return "resolutions";
 	case REF_RECEIPT:
 		return "receipt";
 	}

@@ -20,8 +20,9 @@ enum ref_kind {
 	REF_TAG = 3,
 	REF_CLONE = 4,
 	REF_RECEIPT = 5,
+	REF_RESOLUTIONS = 6,
 };
-#define REF_KINDS 5
+#define REF_KINDS 6
 
 struct ref {
 	enum ref_kind kind;

@@ -10,6 +10,7 @@
 #include "base/strlist.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/forget-i.h"
+#include "engine/act/resolve-i.h"
 #include "engine/api/clone.h"
 #include "engine/host/host-i.h"
 
@@ -64,6 +65,8 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 		x = batch_begin(h->store, &r->batch, err);
 	if (x >= 0)
 		x = forget_put(&r->forget, r->batch, &ret->snapshots, err);
+	if (x >= 0)
+		x = resolve_forget(h->store, r->batch, name, err);
 	if (x >= 0)
 		x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);

@@ -17,6 +17,7 @@
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/promoting-i.h"
+#include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
 #include "snapshot/apply/judge.h"
 
@@ -32,6 +33,7 @@ static void promoting_done(struct promoting *p)
 		landing_close(&p->landing);
 	plan_done(&p->plan);
 	merge_done(&p->merge);
+	resolve_set_done(&p->decided);
 	free(p->checks);
 	guard_free(p->guard);
 	engine_rules_done(&p->rules);
@@ -207,25 +209,22 @@ static int pin_base(struct promoting *p, struct err *err)
 
 static int merge_all(struct promoting *p, struct err *err)
 {
-	CLEANUP(batch_end_p) struct batch *b = NULL;
 	const struct engine_promote_options *o = p->options->asked;
-	const struct merge_options options = {
+	int r = p->clone.name ? resolve_set_load(p->store, &p->clone, &p->decided, err) : 0;
+
+	p->how = (struct merge_options){
 		.on_conflict = o->on_conflict,
 		.style = o->style,
 		.label_base = "base",
 		.label_ours = "project",
-		.label_theirs = p->clone.name ? p->clone.name : "before",
+		.label_theirs = p->clone.name ? "clone" : "before",
 		.take = promoting_takes,
 		.take_ctx = p,
 		.now = p->now,
 	};
-	int r = batch_begin(p->store, &b, err);
-
 	if (r >= 0)
-		r = merge_trees(b, &p->base.root, &p->landing.now.root, &p->theirs_root, &options,
-				&p->merge, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
+		r = resolve_merge(p->store, &p->base.root, &p->landing.now.root, &p->theirs_root,
+				  &p->how, &p->decided, &p->merge, err);
 	if (r >= 0)
 		r = store_pin(p->store, OBJECT_TREE, &p->merge.root, err);
 	if (r >= 0)
@@ -242,11 +241,18 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 		.ours = ".",
 		.theirs = p->clone.name ? p->clone.name : catalog_id_hex(&p->theirs.id, theirs),
 	};
-	int r = conflicts_tell(&p->merge, &names, &res->conflicts, &res->n_conflicts, err);
+	int r =
+	    conflicts_tell(&p->merge, &p->decided, &names, &res->conflicts, &res->n_conflicts, err);
+	int shown = 0;
 
-	if (r > 0)
-		res->end = ENGINE_CONFLICTS;
-	return r < 0 ? r : 0;
+	if (r >= 0 && p->options->asked->with_hunks)
+		shown = conflicts_show(p->store, &p->merge, &p->how, res->conflicts, err);
+	if (r <= 0 || shown < 0)
+		return r < 0 ? r : shown;
+	res->end = ENGINE_CONFLICTS;
+	return p->clone.name && p->options->remember
+		   ? resolve_remember(p->task, &p->clone, p->options->remember, err)
+		   : 0;
 }
 
 /* What the merge was not to touch changes all the same: under another name, or in the way. */
@@ -506,6 +512,8 @@ int promote_do(struct task *task, const struct promote_options *options,
 	if (p.landing.task)
 		landing_close(&p.landing);
 	clone_base_settle(task->host);
+	if (p.clone.name && p.result.id[0] != '\0')
+		resolve_used(task, &p.clone, &p.decided);
 	p.result.dry_run = options->asked->dry_run;
 	p.result.clone = p.clone.name ? strdup(p.clone.name) : NULL;
 	p.result.project = strdup(p.project.path);

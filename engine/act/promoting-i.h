@@ -5,6 +5,7 @@
 
 #include "engine/act/land-i.h"
 #include "engine/act/promote-i.h"
+#include "engine/find/resolve-set-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/merge/merge.h"
 #include "snapshot/text/ignore.h"
@@ -23,6 +24,8 @@ struct promoting {
 	struct guard *guard;
 	struct ignore *paths, *excludes;
 	struct landing landing;
+	struct resolve_set decided; /* for conflicts of the clone */
+	struct merge_options how;
 	struct merge merge;
 	struct object_id pinned, pinned_base; /* the merged tree, and base; zero: not yet */
 	struct object_id pinned_next;         /* the base that the clone is to have; the same */

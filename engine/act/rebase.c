@@ -16,6 +16,7 @@
 #include "engine/act/gitdir-graft-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
+#include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/gitdir-i.h"
 #include "snapshot/diff/changes.h"
@@ -31,6 +32,7 @@ struct rebasing {
 	struct snapshot saved;      /* the clone as it was; its strings are borrowed */
 	struct landing landing;     /* the project */
 	struct object_id theirs;    /* the clone, as it was merged */
+	struct resolve_set decided; /* for its conflicts */
 	struct object_id merged;    /* pinned; zero: not yet */
 	bool carried;               /* `landing` has the repository of the base */
 	int64_t now;
@@ -49,6 +51,7 @@ static void rebasing_done(struct rebasing *p)
 	unpin(p);
 	if (p->landing.task)
 		landing_close(&p->landing);
+	resolve_set_done(&p->decided);
 	snapshot_done(&p->base);
 	snapshot_done(&p->newest);
 	clone_done(&p->clone);
@@ -73,6 +76,8 @@ static int find_clone(struct rebasing *p, struct err *err)
 		r = host_may_read(p->task->host, p->project.path, err);
 	if (r >= 0)
 		r = hold_clone(p->task, p->clone.name, &held, err);
+	if (r >= 0)
+		r = resolve_set_load(p->store, &p->clone, &p->decided, err);
 	if (r >= 0)
 		p->theirs = held.root;
 	return r;
@@ -153,15 +158,11 @@ static bool is_not_left(const char *path, void *ctx)
 
 /* One merge, whose result is pinned in place of the one before. */
 static int merge_one(struct rebasing *p, const struct object_id *base, const struct object_id *ours,
-		     const struct merge_options *options, struct merge *ret, struct err *err)
+		     const struct merge_options *options, struct resolve_set *decided,
+		     struct merge *ret, struct err *err)
 {
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r = batch_begin(p->store, &b, err);
+	int r = resolve_merge(p->store, base, ours, &p->theirs, options, decided, ret, err);
 
-	if (r >= 0)
-		r = merge_trees(b, base, ours, &p->theirs, options, ret, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
 	if (r >= 0)
 		r = store_pin(p->store, OBJECT_TREE, &ret->root, err);
 	if (r < 0)
@@ -175,6 +176,7 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 static int bring_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(merge_done) struct merge m = { 0 };
+	struct resolve_set none = { 0 };
 	const struct object_id first = p->merged;
 	const struct merge_options options = {
 		.on_conflict = MERGE_THEIRS,
@@ -186,7 +188,7 @@ static int bring_left(struct rebasing *p, struct err *err)
 
 	if (p->result.n_left == 0)
 		return 0;
-	return merge_one(p, &p->landing.now.root, &first, &options, &m, err);
+	return merge_one(p, &p->landing.now.root, &first, &options, &none, &m, err);
 }
 
 static int tell_change(const char *path, char status, void *ctx, struct err *err)
@@ -207,7 +209,7 @@ static int report_merge(struct rebasing *p, const struct merge *m, struct err *e
 		.ours = ".",
 		.theirs = p->clone.name,
 	};
-	int r = conflicts_tell(m, &names, &res->conflicts, &res->n_conflicts, err);
+	int r = conflicts_tell(m, &p->decided, &names, &res->conflicts, &res->n_conflicts, err);
 
 	res->conflicted = r > 0;
 	res->merged = m->n_merged;
@@ -222,7 +224,7 @@ static int merge(struct rebasing *p, struct err *err)
 		.style = p->options->style,
 		.label_base = "base",
 		.label_ours = "project",
-		.label_theirs = p->clone.name,
+		.label_theirs = "clone",
 		.take = is_not_left,
 		.take_ctx = p,
 		.now = p->now,
@@ -232,7 +234,8 @@ static int merge(struct rebasing *p, struct err *err)
 	engine_rebased_done(&p->result);
 	r = find_left(p, err);
 	if (r >= 0)
-		r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &m, err);
+		r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &p->decided, &m,
+			      err);
 	if (r >= 0)
 		r = bring_left(p, err);
 	return r < 0 ? r : report_merge(p, &m, err);
@@ -495,6 +498,8 @@ int rebase_do(struct task *task, const struct engine_rebase_options *options,
 	}
 	if (r < 0)
 		return r;
+	if (p.result.saved[0] != '\0')
+		resolve_used(task, &p.clone, &p.decided);
 	p.result.dry_run = options->dry_run;
 	p.result.clone = strdup(p.clone.name);
 	p.result.project = strdup(p.project.path);

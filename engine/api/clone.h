@@ -102,6 +102,9 @@ NODISCARD int engine_clone(struct engine *e, const struct engine_clone_options *
 /* The name of the clone that holds the engine's directory, owned by the caller; NULL: none does. */
 char *engine_clone_here(struct engine *e);
 
+/* Is there one of that name in the store? */
+bool engine_has_clone(struct engine *e, const char *name);
+
 /* --- looking ---------------------------------------------------------------------------- */
 
 /* By name; `all`: of every project.  What was written before counts. */

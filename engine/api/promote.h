@@ -26,6 +26,8 @@ struct engine_promote_options {
 	enum merge_style style;
 	bool git; /* commits made in the clone come into branches snap/CLONE/... */
 	bool dry_run;
+	bool with_hunks; /* the texts of conflicts, too */
+	bool again;      /* with the options of the promotion that met conflicts last, and these */
 	struct engine_watch watch;
 	const char *profile;                    /* of checks; NULL: the profile 'default' */
 	const struct engine_run_limits *limits; /* likewise; NULL: those of the profile */
@@ -37,14 +39,40 @@ struct engine_promote_options {
 	void *checking_ctx;
 };
 
+/* How a conflict was settled by somebody who looked at it (resolve.h). */
+enum engine_take {
+	ENGINE_TAKE_NONE,
+	ENGINE_TAKE_OURS,   /* the project's; of a text, where it conflicts */
+	ENGINE_TAKE_THEIRS, /* the clone's, likewise */
+	ENGINE_TAKE_FILE,   /* bytes that were given */
+};
+
+#define ENGINE_VERSIONS_SIZE 65
+
 /* One of the three, by which it can be shown: STATE:PATH. */
 #define ENGINE_CONFLICT_SIDES 3 /* base, ours (the project), theirs (the clone) */
 
+/* One place of a text that conflicts. */
+struct engine_hunk {
+	uint64_t line;                     /* of `marked`, from 1 */
+	char *text[ENGINE_CONFLICT_SIDES]; /* owned */
+};
+
 struct engine_conflict {
-	char *path;                         /* owned; where it would stand */
-	const char *kind;                   /* merge_kind_name() */
-	unsigned hunks;                     /* of a text: places that conflict */
-	bool settled;                       /* as on_conflict says */
+	char *path;                          /* owned; where it would stand */
+	const char *kind;                    /* merge_kind_name() */
+	unsigned hunks;                      /* of a text: places that conflict */
+	bool settled;                        /* as on_conflict says, or `take` */
+	bool is_marked;                      /* by markers that stand in the text */
+	enum engine_take take;               /* what was decided for it */
+	bool stale;                          /* that was for other versions, and does not count */
+	char versions[ENGINE_VERSIONS_SIZE]; /* of what conflicts at the path, as one word */
+	bool file;                           /* one side at least has a regular file there */
+	/* If they were asked for, of a text that is not too long; owned; else NULL and none. */
+	char *texts[ENGINE_CONFLICT_SIDES]; /* all that each has; NULL: it has no such file */
+	char *marked;                       /* merged, with markers in the style diff3 */
+	struct engine_hunk *places;
+	size_t n_places;
 	char *sides[ENGINE_CONFLICT_SIDES]; /* owned; NULL: it is not there */
 };
 

@@ -16,10 +16,22 @@ void engine_rolled_paths_free(struct engine_rolled_path *list, size_t n)
 	free(list);
 }
 
+static void free_texts(struct engine_conflict *c)
+{
+	for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++) {
+		free(c->texts[k]);
+		for (size_t i = 0; i < c->n_places; i++)
+			free(c->places[i].text[k]);
+	}
+	free(c->places);
+	free(c->marked);
+}
+
 void engine_conflicts_free(struct engine_conflict *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(list[i].path);
+		free_texts(&list[i]);
 		for (size_t k = 0; k < ENGINE_CONFLICT_SIDES; k++)
 			free(list[i].sides[k]);
 	}

@@ -2,6 +2,7 @@
 
 #include "engine/act/echo-i.h"
 #include "engine/act/promote-i.h"
+#include "engine/act/resolve-i.h"
 #include "engine/api/overlaps.h"
 #include "engine/api/rebase.h"
 #include "engine/api/rollback.h"
@@ -88,6 +89,24 @@ int serve_rebase(struct task *task, const struct engine_watch *watch, struct jso
 	json_set_uint(answer, "echo", echo_count(task));
 	fields_set(answer, &wire_rebased, &rebased);
 	return 0;
+}
+
+/* --- resolve ---------------------------------------------------------------------------- */
+
+static void resolve_options_done(struct engine_resolve_options *o)
+{
+	fields_done(&wire_resolve_options, o);
+}
+
+int serve_resolve(struct task *task, const struct engine_watch *watch, struct json options,
+		  struct json answer, struct err *err)
+{
+	CLEANUP(resolve_options_done) struct engine_resolve_options o = { 0 };
+	int r = fields_read(options, &wire_resolve_options, &o, err);
+
+	(void)watch;
+	(void)answer;
+	return r < 0 ? r : resolve_do(task, &o, err);
 }
 
 /* --- rollback --------------------------------------------------------------------------- */

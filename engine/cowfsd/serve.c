@@ -37,6 +37,7 @@ static const struct verb {
 	{ VERB_PROMOTE, serve_promote },
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
+	{ VERB_RESOLVE, serve_resolve },
 	{ VERB_ECHO, serve_echo },
 	{ VERB_HOLD, serve_hold },
 	{ VERB_TAG, serve_tag },

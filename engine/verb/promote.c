@@ -7,6 +7,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/find/rules-i.h"
 #include "engine/verb/commits-i.h"
+#include "engine/verb/resolve-i.h"
 
 #define TRIES 3 /* as often what is checked may be overtaken by somebody's edits */
 
@@ -198,10 +199,14 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	CLEANUP(control_done) struct control c = CONTROL_INIT;
+	CLEANUP(buf_done) struct buf remember = BUF_INIT;
 	AUTO_FREE char *rules = rules_of_user(e);
 	struct promote_options o = { .asked = options, .rules = rules };
-	int r;
+	int r = options->dry_run ? 0 : asked_write(options, &remember, err);
 
+	if (r < 0)
+		return r;
+	o.remember = remember.len > 0 ? buf_str(&remember) : NULL;
 	o.check = options->checks.n > 0 && !options->dry_run;
 	r = ask(e, &o, o.check ? &c : NULL, false, &p, &o.now, err);
 	if (r >= 0 && o.check && p.end == ENGINE_PROMOTED && p.after[0] != '\0')
@@ -226,7 +231,7 @@ static int promote_files(struct engine *e, const struct engine_promote_options *
 }
 
 /* What can go wrong with commits does so before anything lands, but for the last step. */
-int engine_promote(struct engine *e, const struct engine_promote_options *options,
+static int promote(struct engine *e, const struct engine_promote_options *options,
 		   struct engine_promotion *ret, struct err *err)
 {
 	CLEANUP(commits_done) struct commits commits = COMMITS_INIT;
@@ -246,4 +251,18 @@ int engine_promote(struct engine *e, const struct engine_promote_options *option
 	ret->commits = commits.told;
 	commits.told = (struct engine_commits){ 0 };
 	return 0;
+}
+
+int engine_promote(struct engine *e, const struct engine_promote_options *options,
+		   struct engine_promotion *ret, struct err *err)
+{
+	CLEANUP(asked_done) struct asked asked = { 0 };
+	int r;
+
+	if (!options->again)
+		return promote(e, options, ret, err);
+	r = asked_read(e, options, &asked, err);
+	if (r >= 0 && !asked.any)
+		r = err_set(err, -ENOENT, "no promotion met conflicts that could be continued");
+	return r < 0 ? r : promote(e, &asked.options, ret, err);
 }

@@ -23,6 +23,7 @@
 #define VERB_PROMOTE      "promote"
 #define VERB_REBASE       "rebase"
 #define VERB_REMOVE       "remove"
+#define VERB_RESOLVE      "resolve"
 #define VERB_ROLLBACK     "rollback"
 #define VERB_STAGE        "stage"
 #define VERB_STAGE_END    "stage-end"
@@ -97,11 +98,14 @@ struct promote_options {
 	const char *checked; /* the snapshot that was; NULL: none */
 	int64_t now;         /* of the first question; 0: this is it */
 	const char *checks;  /* {"checks":[...]}, for the receipt; NULL: none */
+	/* What is to be kept should it meet conflicts, so that it can be asked for again; NULL: nothing. */
+	const char *remember;
 };
 
 extern const struct fields wire_promote_options; /* all of it but for `asked` */
 extern const struct fields wire_promote_asked;   /* and that: struct engine_promote_options */
 extern const struct fields wire_promotion;       /* struct engine_promotion */
+extern const struct fields wire_resolve_options; /* struct engine_resolve_options */
 extern const struct fields wire_rebase_options;  /* struct engine_rebase_options */
 extern const struct fields wire_rebased;         /* struct engine_rebased */
 

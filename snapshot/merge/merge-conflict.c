@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/vec.h"
@@ -64,7 +65,7 @@ int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path
 		       const struct version v[VERSIONS], struct err *err)
 {
 	struct merge *to = &m->result;
-	const enum merge_on_conflict wish = m->options->on_conflict;
+	const enum merge_on_conflict wish = merge_wish(m, path);
 	struct merge_conflict *c;
 
 	if (!VEC_ROOM(to->conflicts, to->n_conflicts, to->cap_conflicts))
@@ -87,9 +88,83 @@ struct merge_conflict *merge_last_conflict(struct merging *m)
 	return &m->result.conflicts[m->result.n_conflicts - 1];
 }
 
-bool merge_wants_theirs(const struct merging *m)
+const struct merge_choice *merge_choice_of(const struct merging *m, const char *path)
 {
-	return m->options->on_conflict == MERGE_THEIRS;
+	return map_get(&m->choices, path);
+}
+
+static int add_choice(struct merging *m, const char *path, const struct merge_choice *choice,
+		      struct err *err)
+{
+	union {
+		const struct merge_choice *given;
+		void *value;
+	} of = { .given = choice };
+	void *existing;
+
+	return map_add(&m->choices, path, of.value, &existing) < 0 ? err_nomem(err) : 0;
+}
+
+int merge_learn_choices(struct merging *m, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < m->options->n_choices && r >= 0; i++) {
+		const struct merge_choice *c = &m->options->choices[i];
+
+		assert(c->take == MERGE_OURS || c->take == MERGE_THEIRS);
+		r = add_choice(m, c->path, c, err);
+	}
+	return r;
+}
+
+int merge_share_choice(struct merging *m, const char *from, const char *to, struct err *err)
+{
+	const struct merge_choice *choice = merge_choice_of(m, from);
+
+	return !choice || merge_choice_of(m, to) ? 0 : add_choice(m, to, choice, err);
+}
+
+enum merge_on_conflict merge_wish(const struct merging *m, const char *path)
+{
+	const struct merge_choice *choice = merge_choice_of(m, path);
+
+	return choice ? choice->take : m->options->on_conflict;
+}
+
+bool merge_wants_theirs(const struct merging *m, const char *path)
+{
+	return merge_wish(m, path) == MERGE_THEIRS;
+}
+
+static int fill_choice(struct merging *m, const struct merge_choice *choice, struct err *err)
+{
+	const int64_t ns = 1000000000;
+	struct draft_name *n;
+	struct tree_entry e;
+	int r = draft_find(&m->draft, choice->path, &n, NULL, err);
+
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		return r;
+	if (r < 0 || !draft_is_there(n) || !S_ISREG(n->now.mode))
+		return err_set(err, -ECANCELED,
+			       "no file stands at '%s' after the merge, so none can be put there",
+			       choice->path);
+	e = n->group ? n->group->now : n->now;
+	tree_entry_set_content(&e, choice->bytes);
+	e.mtime_s = m->options->now / ns;
+	e.mtime_ns = (uint32_t)(m->options->now % ns);
+	return n->group ? draft_group_set(n->group, &e, err) : draft_set(n, &e, NULL, err);
+}
+
+int merge_fill_choices(struct merging *m, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < m->options->n_choices && r >= 0; i++)
+		if (m->options->choices[i].bytes)
+			r = fill_choice(m, &m->options->choices[i], err);
+	return r;
 }
 
 static int compare_conflicts(const void *a, const void *b)

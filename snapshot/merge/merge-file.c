@@ -43,13 +43,13 @@ static enum whose pick(const uint32_t *base, uint32_t ours, uint32_t theirs)
 }
 
 /* 1 if they clash. */
-static int merge_number(const struct merging *m, const uint32_t *base, uint32_t ours,
-			uint32_t theirs, uint32_t *ret)
+static int merge_number(const struct merging *m, const char *path, const uint32_t *base,
+			uint32_t ours, uint32_t theirs, uint32_t *ret)
 {
 	const enum whose whose = pick(base, ours, theirs);
 	const bool clash = whose == WHOSE_NEW;
 
-	*ret = whose == WHOSE_THEIRS || (clash && merge_wants_theirs(m)) ? theirs : ours;
+	*ret = whose == WHOSE_THEIRS || (clash && merge_wants_theirs(m, path)) ? theirs : ours;
 	return clash;
 }
 
@@ -119,12 +119,13 @@ static int merge_attributes(struct merging *m, const char *path, const struct ve
 	uint32_t mode;
 	int clash, r = 0;
 
-	clash = merge_number(m, b ? &base_mode : NULL, o->mode & 07777, t->mode & 07777, &mode);
+	clash =
+	    merge_number(m, path, b ? &base_mode : NULL, o->mode & 07777, t->mode & 07777, &mode);
 	ret->mode = (ret->mode & S_IFMT) | mode;
 	if (clash)
 		r = merge_add_conflict(m, MERGE_MODE, path, v, err);
-	clash = merge_number(m, b ? &b->uid : NULL, o->uid, t->uid, &ret->uid);
-	clash |= merge_number(m, b ? &b->gid : NULL, o->gid, t->gid, &ret->gid);
+	clash = merge_number(m, path, b ? &b->uid : NULL, o->uid, t->uid, &ret->uid);
+	clash |= merge_number(m, path, b ? &b->gid : NULL, o->gid, t->gid, &ret->gid);
 	if (r >= 0 && clash)
 		r = merge_add_conflict(m, MERGE_OWNER, path, v, err);
 	if (r < 0)
@@ -133,7 +134,7 @@ static int merge_attributes(struct merging *m, const char *path, const struct ve
 		ret->xattrs = sets[OURS];
 		return 0;
 	}
-	r = merge_xattrs(m, sets, has_other_names(v), &ret->xattrs, err);
+	r = merge_xattrs(m, path, sets, has_other_names(v), &ret->xattrs, err);
 	return r <= 0 ? r : merge_add_conflict(m, MERGE_XATTRS, path, v, err);
 }
 
@@ -154,7 +155,7 @@ static void take_content(const struct tree_entry *from, struct tree_entry *ret)
 static int clash_whole(struct merging *m, enum merge_kind kind, const char *path,
 		       const struct version v[VERSIONS], struct tree_entry *ret, struct err *err)
 {
-	const bool theirs = merge_wants_theirs(m);
+	const bool theirs = merge_wants_theirs(m, path);
 	int r = merge_add_conflict(m, kind, path, v, err);
 
 	take_content(v[theirs ? THEIRS : OURS].e, ret);
@@ -210,7 +211,7 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 			 struct tree_entry *ret, struct err *err)
 {
 	CLEANUP(texts_done) struct texts t = { 0 };
-	const enum merge_on_conflict wish = m->options->on_conflict;
+	const enum merge_on_conflict wish = merge_wish(m, path);
 	unsigned hunks;
 	int r;
 
@@ -219,7 +220,7 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 		return r;
 	if (r == 0)
 		return clash_whole(m, v[BASE].e ? MERGE_BINARY : MERGE_ADD_ADD, path, v, ret, err);
-	r = merge_text(t.of, m->options, &t.merged, &hunks, err);
+	r = merge_text(t.of, m->options, wish, &t.merged, &hunks, err);
 	if (r < 0)
 		return r;
 	if (hunks > 0) {
@@ -228,6 +229,7 @@ static int merge_regular(struct merging *m, const char *path, const struct versi
 			return r;
 		merge_last_conflict(m)->hunks = hunks;
 		merge_last_conflict(m)->settled |= wish == MERGE_MARKERS;
+		merge_last_conflict(m)->marked = wish == MERGE_MARKERS;
 		if (wish == MERGE_STOP)
 			return r;
 	} else {

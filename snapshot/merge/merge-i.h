@@ -92,10 +92,11 @@ NODISCARD int side_follow_dir(const struct side *s, const char *path, char **ret
 
 /*
  * `text` by version; a base that is not there is empty.  *ret_hunks is 0 and `out` the merged text; or
- * the number of places that conflict, and `out` what the options want there (not for MERGE_STOP).
+ * the number of places that conflict, and `out` what is wished there (not for MERGE_STOP).
  */
 NODISCARD int merge_text(const struct buf text[VERSIONS], const struct merge_options *options,
-			 struct buf *out, unsigned *ret_hunks, struct err *err);
+			 enum merge_on_conflict wish, struct buf *out, unsigned *ret_hunks,
+			 struct err *err);
 
 /* 1 if it can be merged by lines, 0 if it is too long or has a NUL near its start; loads it then. */
 NODISCARD int merge_text_load(struct store *s, const struct tree_entry *e, struct buf *out,
@@ -213,7 +214,8 @@ struct merging {
 	struct root theirs_root; /* for directories on the way to what takes part */
 	struct side ours, theirs;
 	struct draft draft;
-	struct map fresh; /* merge-fresh.c */
+	struct map fresh;   /* merge-fresh.c */
+	struct map choices; /* struct merge_choice by path, borrowed */
 	struct merge result;
 };
 
@@ -232,8 +234,20 @@ void fresh_done(struct map *fresh);
 
 /* --- merge-conflict.c ------------------------------------------------------------------- */
 
-/* Does what theirs has take the place of what ours has? */
-bool merge_wants_theirs(const struct merging *m);
+/* What is wanted where the two clash at this path, and does what theirs has take the place of ours? */
+enum merge_on_conflict merge_wish(const struct merging *m, const char *path);
+bool merge_wants_theirs(const struct merging *m, const char *path);
+
+/* The caller's choice for it; NULL: none. */
+const struct merge_choice *merge_choice_of(const struct merging *m, const char *path);
+NODISCARD int merge_learn_choices(struct merging *m, struct err *err);
+
+/* The file that was chosen for one path stands at another, which is borrowed. */
+NODISCARD int merge_share_choice(struct merging *m, const char *from, const char *to,
+				 struct err *err);
+
+/* The bytes of choices that have some, when all files are in their places. */
+NODISCARD int merge_fill_choices(struct merging *m, struct err *err);
 
 /* One more conflict; `v` by version.  Settled if the options say whose it is to be. */
 NODISCARD int merge_add_conflict(struct merging *m, enum merge_kind kind, const char *path,
@@ -259,8 +273,8 @@ bool merge_same_content(const struct tree_entry *a, const struct tree_entry *b);
 /* --- merge-xattrs.c --------------------------------------------------------------------- */
 
 /* Attribute by attribute; 1 if both changed one, else 0.  `keep`: for fresh_get(). */
-NODISCARD int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool keep,
-			   struct object_id *ret, struct err *err);
+NODISCARD int merge_xattrs(struct merging *m, const char *path, const struct object_id id[VERSIONS],
+			   bool keep, struct object_id *ret, struct err *err);
 
 /* --- merge-names.c ---------------------------------------------------------------------- */
 

@@ -47,7 +47,7 @@ static const char *merged_path(const struct merging *m, const struct version v[V
 	 * If theirs has another file where ours has this one, and that one is wanted there, this one
 	 * goes back to its own place.  One that was added tells of the conflict itself.
 	 */
-	if (merge_wants_theirs(m) && other && file_part(&other->after)) {
+	if (merge_wants_theirs(m, o) && other && file_part(&other->after)) {
 		*ret_clash = other->from ? o : NULL;
 		return t;
 	}
@@ -55,8 +55,9 @@ static const char *merged_path(const struct merging *m, const struct version v[V
 		return o;
 	if (strcmp(b, o) == 0)
 		return t;
-	*ret_clash = merge_wants_theirs(m) ? t : o;
-	return *ret_clash;
+	/* A choice is asked for by where ours has it, and told there. */
+	*ret_clash = merge_wants_theirs(m, o) && !merge_choice_of(m, o) ? t : o;
+	return merge_wants_theirs(m, o) ? t : o;
 }
 
 /* Does a side have anything at a path?  `other` is the other one. */
@@ -144,6 +145,8 @@ static int settle_both(struct merging *m, struct places *p, const struct version
 	const char *clash, *path;
 	int r = find_path(m, v, &path, &clash, &moved, err);
 
+	if (r >= 0 && path == v[THEIRS].path)
+		r = merge_share_choice(m, v[OURS].path, path, err);
 	if (r >= 0 && clash)
 		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
 	if (r < 0)
@@ -176,7 +179,7 @@ static int settle_removed(struct merging *m, const struct altered *o, const stru
 			return 0;
 		r = merge_add_conflict(m, o->to ? MERGE_RENAME_DELETE : MERGE_EDIT_DELETE,
 				       v[OURS].path, v, err);
-		if (r < 0 || !merge_wants_theirs(m))
+		if (r < 0 || !merge_wants_theirs(m, v[OURS].path))
 			return r;
 	}
 	return clear_name(m, v[OURS].path, err);
@@ -217,7 +220,7 @@ static int settle_known(struct merging *m, struct places *p, const struct altere
 	if (!dir_part(&o->after) || t->to) {
 		r = merge_add_conflict(m, t->to ? MERGE_RENAME_DELETE : MERGE_DELETE_EDIT,
 				       v[THEIRS].path, v, err);
-		if (r < 0 || !merge_wants_theirs(m))
+		if (r < 0 || !merge_wants_theirs(m, v[THEIRS].path))
 			return r;
 	}
 	return settle_theirs(m, p, v[THEIRS].path, v, err);
@@ -237,7 +240,7 @@ static int settle_new(struct merging *m, struct places *p, const struct altered 
 		return settle_both(m, p, v, err);
 	if (v[OURS].e) {
 		r = merge_add_conflict(m, MERGE_RENAME_ADD, t->path, v, err);
-		if (r < 0 || !merge_wants_theirs(m))
+		if (r < 0 || !merge_wants_theirs(m, t->path))
 			return r;
 	}
 	if (t->before.mode == 0)

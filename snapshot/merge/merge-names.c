@@ -226,7 +226,7 @@ static int join_other(struct merging *m, const char *path, const struct version 
 	r = merge_file(m, path, w, e, err);
 	if (r < 0)
 		return r;
-	if (g->known && m->result.n_conflicts > told && !merge_wants_theirs(m))
+	if (g->known && m->result.n_conflicts > told && !merge_wants_theirs(m, path))
 		return group_of_ours(m, &v[OURS], ret, err);
 	*ret = g;
 	g->known = true;

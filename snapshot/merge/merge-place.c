@@ -155,7 +155,7 @@ static int make_way(struct merging *m, const char *path, const struct version v[
 			r = tell_file_in_the_way(m, buf_str(&up), v, err);
 		if (r < 0)
 			return r;
-		if (found == -ENOTDIR && !merge_wants_theirs(m))
+		if (found == -ENOTDIR && !merge_wants_theirs(m, buf_str(&up)))
 			return 0;
 		r = new_dir(m, buf_str(&up), &dir, err);
 		if (r >= 0)
@@ -177,7 +177,7 @@ int place_dir(struct merging *m, const char *path, const struct altered *made, s
 		return r;
 	if (draft_is_there(n)) {
 		r = tell_file_in_the_way(m, path, v, err);
-		if (r < 0 || !merge_wants_theirs(m))
+		if (r < 0 || !merge_wants_theirs(m, path))
 			return r;
 	}
 	return draft_make_dir(&m->draft, n, path, &dir, err);
@@ -230,7 +230,7 @@ static int fill_at(struct merging *m, const struct place *p, const char *path, s
 		return 1;
 	if (r > 0 && draft_is_there(n) && !own) {
 		r = tell_taken(m, p, path, n, err);
-		if (r >= 0 && !merge_wants_theirs(m))
+		if (r >= 0 && !merge_wants_theirs(m, path))
 			return stay(m, p, err);
 		if (r >= 0 && dir_part(&n->now))
 			r = draft_remove(&m->draft, n, path, err);

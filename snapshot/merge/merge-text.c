@@ -82,6 +82,7 @@ static int run(const struct git *g, const struct buf text[VERSIONS],
 		.their_label = or (options->label_theirs, "theirs"),
 		.favor = favor,
 		.flags = style_flags(options->style),
+		.marker_size = options->marker_size,
 	};
 	int rc = g->three_way(&ret->result, &base, &ours, &theirs, &how);
 
@@ -133,7 +134,7 @@ static int give(const struct run *run, struct buf *out, struct err *err)
 }
 
 int merge_text(const struct buf text[VERSIONS], const struct merge_options *options,
-	       struct buf *out, unsigned *ret_hunks, struct err *err)
+	       enum merge_on_conflict wish, struct buf *out, unsigned *ret_hunks, struct err *err)
 {
 	CLEANUP(run_done) struct run first = { 0 };
 	CLEANUP(run_done) struct run favoured = { 0 };
@@ -151,7 +152,7 @@ int merge_text(const struct buf text[VERSIONS], const struct merge_options *opti
 	r = count(g, text, options, ret_hunks, err);
 	if (r < 0)
 		return r;
-	switch (options->on_conflict) {
+	switch (wish) {
 	case MERGE_STOP:
 		return 0;
 	case MERGE_MARKERS:
@@ -159,8 +160,8 @@ int merge_text(const struct buf text[VERSIONS], const struct merge_options *opti
 	case MERGE_OURS:
 	case MERGE_THEIRS:
 		r = run(g, text, options,
-			options->on_conflict == MERGE_OURS ? GIT_MERGE_FILE_FAVOR_OURS
-							   : GIT_MERGE_FILE_FAVOR_THEIRS,
+			wish == MERGE_OURS ? GIT_MERGE_FILE_FAVOR_OURS
+					   : GIT_MERGE_FILE_FAVOR_THEIRS,
 			NULL, &favoured, err);
 		return r < 0 ? r : give(&favoured, out, err);
 	}

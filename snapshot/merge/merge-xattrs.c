@@ -77,11 +77,11 @@ static int put(struct merging *m, const struct sets *s, bool keep, struct object
 	return r < 0 ? r : fresh_keep(m, OBJECT_XATTRS, ret, bytes.data, bytes.len, err);
 }
 
-int merge_xattrs(struct merging *m, const struct object_id id[VERSIONS], bool keep,
-		 struct object_id *ret, struct err *err)
+int merge_xattrs(struct merging *m, const char *path, const struct object_id id[VERSIONS],
+		 bool keep, struct object_id *ret, struct err *err)
 {
 	CLEANUP(sets_done) struct sets s = { 0 };
-	const bool theirs_first = merge_wants_theirs(m);
+	const bool theirs_first = merge_wants_theirs(m, path);
 	struct xattr x;
 	bool clash = false;
 	int r = 0;

@@ -17,6 +17,7 @@ static void merging_done(struct merging *m)
 	side_done(&m->theirs);
 	draft_done(&m->draft);
 	fresh_done(&m->fresh);
+	map_done(&m->choices);
 	merge_done(&m->result);
 }
 
@@ -41,10 +42,13 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		.ours = SIDE_INIT,
 		.theirs = SIDE_INIT,
 		.fresh = MAP_INIT(object_ref_hash, object_ref_equal),
+		.choices = MAP_INIT(map_hash_str, map_equal_str),
 	};
 	int r;
 
-	r = root_get(m.store, base, &m.base, err);
+	r = merge_learn_choices(&m, err);
+	if (r >= 0)
+		r = root_get(m.store, base, &m.base, err);
 	if (r >= 0)
 		r = root_get(m.store, theirs, &m.theirs_root, err);
 	if (r >= 0)
@@ -64,6 +68,8 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	if (r >= 0)
 		r = merge_join(&m, err);
 	if (r >= 0)
+		r = merge_fill_choices(&m, err);
+	if (r >= 0)
 		r = merge_write(&m, err);
 	if (r < 0)
 		return r;
@@ -78,7 +84,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 static int overlap_of(struct store *s, const struct altered *a, const struct altered *b,
 		      struct err *err)
 {
-	static const struct merge_options counting = { .on_conflict = MERGE_STOP };
+	static const struct merge_options counting = { 0 };
 	struct buf text[VERSIONS] = { BUF_INIT, BUF_INIT, BUF_INIT }, merged = BUF_INIT;
 	const struct tree_entry *const e[VERSIONS] = { &a->before, &a->after, &b->after };
 	unsigned hunks = 1;
@@ -97,7 +103,7 @@ static int overlap_of(struct store *s, const struct altered *a, const struct alt
 			r = v == BASE;
 	}
 	if (r > 0)
-		r = merge_text(text, &counting, &merged, &hunks, err);
+		r = merge_text(text, &counting, MERGE_STOP, &merged, &hunks, err);
 	for (int v = 0; v < VERSIONS; v++)
 		buf_done(&text[v]);
 	buf_done(&merged);

@@ -64,6 +64,7 @@ struct merge_conflict {
 	struct merge_side base, ours, theirs;
 	unsigned hunks; /* of a text: places in it that conflict; else 0 */
 	bool settled;   /* the caller's wish decided it, so the merged tree may be used */
+	bool marked;    /* by markers in the text */
 };
 
 struct merge {
@@ -79,9 +80,20 @@ void merge_done(struct merge *m);
 /* Does what theirs did to this path take part?  Asked with the path in theirs; of what went, in base. */
 typedef bool (*merge_take_fn)(const char *path, void *ctx);
 
+/* What becomes of the conflicts at one path, whatever on_conflict says. */
+struct merge_choice {
+	const char *path;            /* as a merge with MERGE_STOP tells it */
+	enum merge_on_conflict take; /* MERGE_OURS or MERGE_THEIRS */
+	const struct content
+	    *bytes; /* then these are in the file there; NULL: those of that side */
+};
+
 struct merge_options {
 	enum merge_on_conflict on_conflict;
+	const struct merge_choice *choices; /* of paths no two of which are the same */
+	size_t n_choices;
 	enum merge_style style;
+	unsigned short marker_size; /* letters of a marker; 0: the usual 7 */
 	const char *label_base, *label_ours, *label_theirs; /* on markers; NULL: "base", ... */
 	bool no_renames;                                    /* follow none */
 	merge_take_fn take;                                 /* NULL: everything */

@@ -76,12 +76,12 @@ class Result:
         return got
 
     def fails(self, status, *words):
-        """It failed as people are told: error, why, hints, and nothing on stdout."""
+        """It failed as people are told: error, why, a list perhaps, hints, and nothing on stdout."""
         self.ends(status)
         assert self.out == b"", f"something on stdout\n{self}"
         lines = self.err.decode().splitlines()
         assert lines and lines[0].startswith("error: "), f"no error line\n{self}"
-        assert all(line.startswith("hint: ") for line in lines[1:]), f"more than hints\n{self}"
+        assert all(line.startswith(("hint: ", "  ")) for line in lines[1:]), f"more than hints\n{self}"
         for word in words:
             assert word in self.err.decode(), f"without {word!r}\n{self}"
         return self

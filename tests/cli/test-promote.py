@@ -239,7 +239,7 @@ def conflicts_are_settled_as_asked(w):
     promote(w, "try", "--conflict", "markers", "--markers", "diff3")
     told = (w.project / "both").read_text()
     for part in ("<<<<<<< project\nof the project\n", "||||||| base\nline 3\n",
-                 ">>>>>>> try\n", "also of the clone"):
+                 ">>>>>>> clone\n", "also of the clone"):
         assert part in told, told
     undo(w)
     same(picture(w.project), before)

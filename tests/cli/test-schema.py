@@ -144,6 +144,13 @@ def look_at_promotions(w, judge):
     judge("undo", "--conflict", "theirs")
     judge("undo")  # of the rollback before
     judge("undo", status=4)
+    (path / "README.md").write_text("again of the clone\n")
+    (w.project / "README.md").write_text("again of the project\n")
+    judge("promote", "give", status=5)
+    judge("promote", "-n", "--with-hunks", "give", status=5, name="promote")
+    judge("resolve", "give", "--with-hunks")
+    judge("resolve", "give", "README.md", "--take", "theirs")
+    judge("promote", "--continue", "give", "--allow", ".envrc")
     judge("rm", "give")
 
 

@@ -361,3 +361,52 @@ static inline void describe_conflicts(const struct merge *m, struct buf *out)
 	}
 	CHECK(buf_str(out) != NULL);
 }
+
+/* --- choices ------------------------------------------------------------------------------ */
+
+#define CHOICES_MAX 64
+
+struct chosen {
+	struct merge_choice list[CHOICES_MAX];
+	char paths[CHOICES_MAX][256];
+	size_t n;
+};
+
+/* Take that side wherever nothing was chosen yet. */
+static inline size_t choose_open(struct chosen *c, const struct merge *m,
+				 enum merge_on_conflict take)
+{
+	const size_t before = c->n;
+
+	for (size_t i = 0; i < m->n_conflicts; i++) {
+		const char *path = m->conflicts[i].path;
+
+		if (m->conflicts[i].settled ||
+		    (c->n > before && strcmp(c->paths[c->n - 1], path) == 0))
+			continue;
+		CHECK(c->n < CHOICES_MAX);
+		snprintf(c->paths[c->n], sizeof(c->paths[0]), "%s", path);
+		c->list[c->n] = (struct merge_choice){ .path = c->paths[c->n], .take = take };
+		c->n++;
+	}
+	return c->n - before;
+}
+
+/* Merge, choose for each conflict that is open, and merge again, until none is. */
+static inline void merge_by_choices(struct batch *b, const struct object_id *base,
+				    const struct object_id *ours, const struct object_id *theirs,
+				    const struct merge_options *options,
+				    enum merge_on_conflict take, struct merge *ret)
+{
+	struct merge_options o = *options;
+	struct chosen chosen = { .n = 0 };
+	struct err err = { 0 };
+
+	o.on_conflict = MERGE_STOP;
+	o.choices = chosen.list;
+	do {
+		merge_done(ret);
+		o.n_choices = chosen.n;
+		CHECK_OK(merge_trees(b, base, ours, theirs, &o, ret, &err), &err);
+	} while (choose_open(&chosen, ret, take) > 0);
+}

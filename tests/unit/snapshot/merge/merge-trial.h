@@ -78,6 +78,24 @@ static inline void check(const struct leaf *base, const struct leaf *ours,
 	check_with(NULL, base, ours, theirs, tree, conflicts);
 }
 
+/* Conflict by conflict it becomes the same as by one wish for all. */
+static inline void check_choices(const struct leaf *base, const struct leaf *ours,
+				 const struct leaf *theirs, enum merge_on_conflict take,
+				 const char *want)
+{
+	CLEANUP(trial_done) struct trial t = { 0 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct err err = { 0 };
+
+	CHECK_OK(try(&t, base, ours, theirs, NULL, &err), &err);
+	b = stock_begin(store);
+	merge_by_choices(b, &t.base, &t.ours, &t.theirs, &(struct merge_options){ .now = NOW },
+			 take, &t.merge);
+	stock_name(b, REF_SNAPSHOT, "merged", &t.merge.root, REF_REPLACE);
+	stock_commit(b);
+	check_tree(&t.merge.root, want);
+}
+
 /* With each of the three wishes that decide. */
 static inline void check_wishes(const struct leaf *base, const struct leaf *ours,
 				const struct leaf *theirs, const char *stop, const char *kind,
@@ -92,6 +110,8 @@ static inline void check_wishes(const struct leaf *base, const struct leaf *ours
 		   if_ours, kind);
 	check_with(&(struct merge_options){ .on_conflict = MERGE_THEIRS }, base, ours, theirs,
 		   if_theirs, kind);
+	check_choices(base, ours, theirs, MERGE_OURS, if_ours);
+	check_choices(base, ours, theirs, MERGE_THEIRS, if_theirs);
 }
 
 /* Nine lines, and the same with one of them changed. */

@@ -50,6 +50,8 @@ static uint64_t first_seed(void)
 	return getenv("SNAP_TEST_SEED") || getenv("SNAP_TESTS_LONG") ? test_seed() : 1;
 }
 
+static unsigned long n_chosen, n_by_wish;
+
 static void show(struct store *s, const char *what, const struct object_id *root)
 {
 	CLEANUP(sights_done) struct sights seen;
@@ -298,6 +300,70 @@ TEST(a_merged_tree_is_sound_and_no_edit_is_lost)
 			for (size_t way = 0; way < ARRAY_LEN(ways); way++)
 				check_merged(s, &t[k], way);
 	}
+	CHECK_EQ(failures, 0);
+}
+
+/* --- choices ------------------------------------------------------------------------------ */
+
+/* A wish for all of theirs can make a name conflict that nobody fights for without it. */
+static bool tells_no_more(const struct merge *whole, const struct merge *stop)
+{
+	bool found = true;
+
+	for (size_t i = 0; i < whole->n_conflicts && found; i++) {
+		found = false;
+		for (size_t k = 0; k < stop->n_conflicts; k++)
+			found |= strcmp(whole->conflicts[i].path, stop->conflicts[k].path) == 0;
+	}
+	return found;
+}
+
+static void check_chosen(struct store *s, struct triple *t, struct batch *b,
+			 const struct merge_options *how, enum merge_on_conflict take)
+{
+	CLEANUP(merge_done) struct merge whole = { 0 }, chosen = { 0 }, stop = { 0 };
+	struct merge_options o = *how;
+	struct err err = { 0 };
+
+	o.on_conflict = take;
+	CHECK_OK(merge_trees(b, &t->base, &t->ours, &t->theirs, &o, &whole, &err), &err);
+	merge_by_choices(b, &t->base, &t->ours, &t->theirs, &o, take, &chosen);
+	n_chosen += whole.n_conflicts;
+	if (object_id_equal(&whole.root, &chosen.root))
+		return;
+	o.on_conflict = MERGE_STOP;
+	CHECK_OK(merge_trees(b, &t->base, &t->ours, &t->theirs, &o, &stop, &err), &err);
+	if (!o.no_renames && !tells_no_more(&whole, &stop)) {
+		n_by_wish++;
+		return;
+	}
+	t->merged[0] = t->base;
+	complain(s, t, 0, "", "becomes another tree if each conflict is settled by itself");
+}
+
+TEST(one_side_of_each_conflict_is_that_side_of_all)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("choices"), STORE_CREATE);
+	static struct triple t;
+	const uint64_t seed = first_seed(), n = rounds(1000);
+
+	failures = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		CLEANUP(batch_end_p) struct batch *made = stock_begin(s);
+		CLEANUP(batch_end_p) struct batch *b = NULL;
+
+		make_triple(made, seed + i, &t);
+		stock_commit(made);
+		b = stock_begin(s);
+		for (int renames = 0; renames < 2; renames++) {
+			const struct merge_options o = { .now = 1, .no_renames = !renames };
+
+			check_chosen(s, &t, b, &o, MERGE_OURS);
+			check_chosen(s, &t, b, &o, MERGE_THEIRS);
+		}
+	}
+	printf("# %lu conflicts, %lu that only a wish for all makes\n", n_chosen, n_by_wish);
+	CHECK(n_chosen > n / 4 && n_by_wish <= n / 50);
 	CHECK_EQ(failures, 0);
 }
 

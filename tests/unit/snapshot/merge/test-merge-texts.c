@@ -105,7 +105,7 @@ static void check_alike(struct texts *t, const struct merge_options *o, unsigned
 	const int conflicts = merge_by_git(t, o);
 	struct err err = { 0 };
 
-	CHECK_OK(merge_text(t->of, o, &t->merged, ret_hunks, &err), &err);
+	CHECK_OK(merge_text(t->of, o, o->on_conflict, &t->merged, ret_hunks, &err), &err);
 	CHECK_MEM(t->merged.data, t->merged.len, t->git.data, t->git.len);
 	if (o->on_conflict == MERGE_MARKERS)
 		CHECK_EQ(*ret_hunks, conflicts);
