@@ -1,6 +1,9 @@
 """A clone that is worked in: small files, packages, whole trees, and a build."""
 
+import os
 import shutil
+import statistics
+import time
 
 import trees
 from arena import run, timed
@@ -8,7 +11,7 @@ from benches.fs_read import loop
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY, places
 from row import OURS, PRIVATE, at_most
 
-PACKAGES, FILES = 150, 2000
+PACKAGES, FILES, SYNCS = 150, 2000, 200
 
 SOURCE = trees.HERE.parents[1]
 SOURCES = (".c", ".h", "meson.build", "meson_options.txt")
@@ -135,4 +138,33 @@ def compile(session):
               (EXT4,) if targets else (EXT4, OVERLAY, FUSE_OVERLAY, BARE))
 
 
-PARTS = {"meta": meta, "burst": burst, "remove": remove, "untar": untar, "compile": compile}
+def sync_each(path, fresh):
+    """Microseconds that a sync takes, the median of many: of an appended 4 KiB, or of a new file."""
+    taken, data = [], os.urandom(4096)
+    fd = os.open(path / "log", os.O_WRONLY | os.O_CREAT)
+    for n in range(SYNCS):
+        if fresh:
+            os.close(fd)
+            fd = os.open(path / f"f{n}", os.O_WRONLY | os.O_CREAT)
+        os.write(fd, n.to_bytes(4, "big") + data[4:])
+        start = time.monotonic()
+        os.fsync(fd)
+        taken.append((time.monotonic() - start) * 1e6)
+    os.close(fd)
+    return statistics.median(taken)
+
+
+def fsync(session):
+    rows = {
+        False: session.row("fsync of 4 KiB, appended", "us", at_most(1.5, EXT4)),
+        True: session.row("fsync of a new file of 4 KiB", "us", at_most(1.5, EXT4)),
+    }
+
+    def act(place):
+        for fresh, row in rows.items():
+            with place.work() as work:
+                row.add(place.name, sync_each(work, fresh))
+    take_part(session, "fsync", act, rows.values(), (EXT4,))
+
+
+PARTS = {"meta": meta, "fsync": fsync, "burst": burst, "remove": remove, "untar": untar, "compile": compile}
