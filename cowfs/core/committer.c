@@ -19,9 +19,9 @@
 #define MANY        1000
 #define QUIET_SHARE 16
 
-/* Who renames file after file gets a persist between them, and ten times as long without one. */
-#define HURRY_MS    10
-#define HURRY_SHARE 10
+/* Who renames file after file gets a persist between them, and three times as long without one. */
+#define HURRY_MS    5
+#define HURRY_SHARE 3
 
 /* How long until it is due for that, or may be: they may become so many any moment. */
 static int64_t quiet_left(const struct layers *ls, const struct layer *l, int64_t now)
