@@ -74,7 +74,8 @@ ALL = [
               manager=False, refusal="the /proc here has parts covered", tests=True),
     Situation("container-whole", "root, container with /dev/fuse and a whole /proc", "root",
               [*_container(*_FUSE), *_UNCOVER], container=True, manager=False),
-    Situation("container", "root, container without /dev/fuse", "root", _container(), container=True,
+    Situation("container", "root, container without /dev/fuse, with a whole /proc", "root",
+              [*_container(), *_UNCOVER], container=True,
               manager=False, fuse=False, refusal="/dev/fuse", status=13, tests=True),
 ]
 BY_NAME = {s.name: s for s in ALL}
