@@ -303,7 +303,8 @@ class Probe:
         if self.found["checks"]["run"]["result"] != "ok" or not self.one.measured:
             return
         user = [] if os.getuid() == 0 else ["--user"]
-        commands = {"snap run": ["snap", "run", "--", "true"]}
+        commands = {"snap run": ["snap", "run", "--", "true"],
+                    "snap run without limits": ["snap", "run", "--mem", "0", "--pids", "0", "--", "true"]}
         if self.one.manager:
             commands["systemd-run --scope"] = ["systemd-run", *user, "-q", "--scope", "true"]
         cost, cpu = {}, {}
