@@ -32,7 +32,7 @@ static uint32_t mix(int t, uint32_t b, uint32_t c, uint32_t d)
 	return (b ^ c ^ d) + 0xca62c1d6;
 }
 
-static void work(struct sha1 *s, const uint8_t *block)
+static void add_block(struct sha1 *s, const uint8_t *block)
 {
 	uint32_t w[80], v[5], next;
 
@@ -53,24 +53,24 @@ static void work(struct sha1 *s, const uint8_t *block)
 		s->h[i] += v[i];
 }
 
-static void take(void *digest, const uint8_t *data, size_t n)
+static void add_blocks(void *digest, const uint8_t *data, size_t n)
 {
 	struct sha1 *s = digest;
 
 	if (sha1_take(s->h, data, n))
 		return;
 	for (; n > 0; n--, data += sizeof(s->blocks.block))
-		work(s, data);
+		add_block(s, data);
 }
 
 void sha1_add(struct sha1 *s, const void *data, size_t len)
 {
-	blocks_add(&s->blocks, data, len, take, s);
+	blocks_add(&s->blocks, data, len, add_blocks, s);
 }
 
 void sha1_end(struct sha1 *s, uint8_t digest[SHA1_SIZE])
 {
-	blocks_end(&s->blocks, take, s);
+	blocks_end(&s->blocks, add_blocks, s);
 	for (int i = 0; i < SHA1_SIZE; i++)
 		digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }

@@ -55,7 +55,7 @@ static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_
 	*h += (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
 }
 
-static void work(struct sha256 *s, const uint8_t *block)
+static void add_block(struct sha256 *s, const uint8_t *block)
 {
 	uint32_t w[64], a = s->h[0], b = s->h[1], c = s->h[2], d = s->h[3], e = s->h[4],
 			f = s->h[5], g = s->h[6], h = s->h[7];
@@ -83,24 +83,24 @@ static void work(struct sha256 *s, const uint8_t *block)
 	s->h[7] += h;
 }
 
-static void take(void *digest, const uint8_t *data, size_t n)
+static void add_blocks(void *digest, const uint8_t *data, size_t n)
 {
 	struct sha256 *s = digest;
 
 	if (sha256_take(s->h, data, n))
 		return;
 	for (; n > 0; n--, data += sizeof(s->blocks.block))
-		work(s, data);
+		add_block(s, data);
 }
 
 void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
-	blocks_add(&s->blocks, data, len, take, s);
+	blocks_add(&s->blocks, data, len, add_blocks, s);
 }
 
 void sha256_end(struct sha256 *s, uint8_t digest[SHA256_SIZE])
 {
-	blocks_end(&s->blocks, take, s);
+	blocks_end(&s->blocks, add_blocks, s);
 	for (int i = 0; i < SHA256_SIZE; i++)
 		digest[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }
