@@ -169,6 +169,8 @@ struct sandbox_spec {
 	 */
 	const void *filter;
 	size_t filter_len; /* bytes */
+	bool
+	    strict_calls; /* no tracing, no files without a name, addresses stay random; without `filter` */
 
 	int in_fd; /* read by us and passed on; -1: nothing to read */
 	sandbox_output_fn output;

@@ -9,8 +9,9 @@
 #include "base/err.h"
 
 enum seccomp_part {
-	SECCOMP_WHOLE, /* the list: what it does not know does not exist */
-	SECCOMP_SETID, /* set-id bits alone, beside somebody else's list; the rest is allowed */
+	SECCOMP_WHOLE,  /* the list: what it does not know does not exist */
+	SECCOMP_STRICT, /* the same, with fewer calls */
+	SECCOMP_SETID,  /* set-id bits alone, beside somebody else's list; the rest is allowed */
 };
 
 /*

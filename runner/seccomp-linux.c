@@ -184,13 +184,26 @@ static void add_judged(struct compiler *c, const struct seccomp_judged *all, siz
 		add_call(c, all[i].call, SECCOMP_SAYS_ALLOW, &all[i]);
 }
 
-static void add_list(struct compiler *c)
+static bool is_strict(const char *call)
+{
+	for (size_t i = 0; i < seccomp_n_strict; i++)
+		if (strcmp(seccomp_strict[i].call, call) == 0)
+			return true;
+	return false;
+}
+
+static void add_list(struct compiler *c, bool strict)
 {
 	for (size_t i = 0; i < seccomp_n_allowed; i++)
-		add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
+		if (!strict || !is_strict(seccomp_allowed[i]))
+			add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
 	for (size_t i = 0; i < seccomp_n_refused; i++)
 		add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
-	add_judged(c, seccomp_judged, seccomp_n_judged);
+	for (size_t i = 0; i < seccomp_n_judged; i++)
+		if (!strict || !is_strict(seccomp_judged[i].call))
+			add_judged(c, &seccomp_judged[i], 1);
+	if (strict)
+		add_judged(c, seccomp_strict, seccomp_n_strict);
 }
 
 int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, struct err *err)
@@ -205,10 +218,10 @@ int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, stru
 			       arch);
 	c->out = out;
 	c->scmp_arch = arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
-	c->unlisted = part == SECCOMP_WHOLE ? SECCOMP_SAYS_ENOSYS : SECCOMP_SAYS_ALLOW;
+	c->unlisted = part == SECCOMP_SETID ? SECCOMP_SAYS_ALLOW : SECCOMP_SAYS_ENOSYS;
 	add_judged(c, seccomp_setid, seccomp_n_setid);
-	if (part == SECCOMP_WHOLE)
-		add_list(c);
+	if (part != SECCOMP_SETID)
+		add_list(c, part == SECCOMP_STRICT);
 	cut_spans(c);
 
 	emit_load(c, offsetof(struct seccomp_data, arch));
@@ -293,7 +306,7 @@ int seccomp_enter(struct run *run, bool heard, struct err *err)
 
 	if (run->spec->filter)
 		return enter_theirs(run->spec, err);
-	r = compile_own(SECCOMP_WHOLE, &code, err);
+	r = compile_own(run->spec->strict_calls ? SECCOMP_STRICT : SECCOMP_WHOLE, &code, err);
 	if (r < 0)
 		return r;
 	if (heard && run->spec->refused && enter_heard(run, &code))

@@ -214,7 +214,25 @@ const struct seccomp_judged seccomp_judged[] = {
 	},
 };
 
+/*
+ * Harmless as far as anybody knows, but of use to who attacks the kernel or hides a program: for
+ * runs that are no debuggers and that nobody trusts.
+ */
+const struct seccomp_judged seccomp_strict[] = {
+	{ .call = "ptrace", .otherwise = SECCOMP_SAYS_EPERM },
+	{ .call = "memfd_create", .otherwise = SECCOMP_SAYS_EPERM }, /* programs without a file */
+	{ .call = "memfd_secret", .otherwise = SECCOMP_SAYS_EPERM },
+	{
+	    .call = "personality", /* addresses stay random */
+	    .n_cases = 2,
+	    .cases = { { 0, ALL_BITS, 0, .then = SECCOMP_SAYS_ALLOW },
+		       { 0, ALL_BITS, ASK_PERSONALITY, .then = SECCOMP_SAYS_ALLOW } },
+	    .otherwise = SECCOMP_SAYS_EPERM,
+	},
+};
+
 const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);
 const size_t seccomp_n_refused = ARRAY_LEN(seccomp_refused);
 const size_t seccomp_n_setid = ARRAY_LEN(seccomp_setid);
 const size_t seccomp_n_judged = ARRAY_LEN(seccomp_judged);
+const size_t seccomp_n_strict = ARRAY_LEN(seccomp_strict);

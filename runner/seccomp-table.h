@@ -49,3 +49,5 @@ extern const struct seccomp_judged seccomp_setid[]; /* that no filter in our pla
 extern const size_t seccomp_n_setid;
 extern const struct seccomp_judged seccomp_judged[]; /* the others */
 extern const size_t seccomp_n_judged;
+extern const struct seccomp_judged seccomp_strict[]; /* in the place of the above, if asked for */
+extern const size_t seccomp_n_strict;

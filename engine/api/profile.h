@@ -26,6 +26,11 @@ struct engine_profile_mount {
 	bool optional; /* without `host` there is no mount, and no error */
 };
 
+#define ENGINE_SECCOMP_STRICT "strict" /* our own list with fewer calls */
+
+/* In `hide`: files in the project's top directory that usually hold secrets. */
+#define ENGINE_HIDE_SECRETS "@secrets"
+
 /* All of it, with what it extends.  Of numbers 0 is no limit. */
 struct engine_profile {
 	char *name;
@@ -39,7 +44,7 @@ struct engine_profile {
 	uint64_t time_ms, lifetime_ms; /* of a run; of the clone it makes */
 	bool mem_said; /* `mem` is not what a run gets of which nobody says anything */
 	char *net;     /* as --net takes it */
-	char *seccomp; /* a file with a filter of its own; NULL: ours */
+	char *seccomp; /* a file with a filter of its own, or ENGINE_SECCOMP_STRICT; NULL: ours */
 	struct engine_profile_mount *mounts;
 	size_t n_mounts;
 	struct strlist hide;       /* paths */

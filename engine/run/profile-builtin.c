@@ -47,7 +47,9 @@ static const struct {
 		    "inodes: 100000\n"
 		    "fsize: 256M\n"
 		    "nofile: 256\n"
-		    "net: none\n" },
+		    "net: none\n"
+		    "seccomp: strict\n"
+		    "hide: ['@secrets']\n" },
 };
 
 const char *profile_built_in(const char *name)

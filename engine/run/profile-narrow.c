@@ -27,6 +27,14 @@ static bool net_narrows(const char *inner, const char *outer)
 	       allow_parse(outer ? outer : "none", &b, NULL) == 0 && allow_within(&a, &b);
 }
 
+/* Only our own list has one that is certainly narrower. */
+static bool filter_narrows(const char *inner, const char *outer)
+{
+	if (!inner || (outer && strcmp(inner, outer) == 0))
+		return !inner ? !outer : true;
+	return !outer && strcmp(inner, ENGINE_SECCOMP_STRICT) == 0;
+}
+
 static bool mounts_narrow(const struct profile_source *src, const struct engine_profile *p)
 {
 	for (size_t i = 0; i < p->n_mounts; i++)
@@ -49,7 +57,7 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 	}
 	if (p->net && !net_narrows(p->net, base->net))
 		return refuse(src, KEY_NET, base, "allows more than", err);
-	if (p->seccomp)
+	if (src->said[KEY_SECCOMP].line > 0 && !filter_narrows(p->seccomp, base->seccomp))
 		return refuse(src, KEY_SECCOMP, base, "is another filter than", err);
 	if (!mounts_narrow(src, p))
 		return refuse(src, KEY_MOUNTS, base,

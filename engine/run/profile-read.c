@@ -38,7 +38,8 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_TIME] = { "time", IS_DURATION, "a time, as 30s, 15m or 2h", AT(time_ms) },
 	[KEY_LIFETIME] = { "lifetime", IS_DURATION, "a time, as 30s, 15m or 2h", AT(lifetime_ms) },
 	[KEY_NET] = { "net", IS_OTHER, "none, loopback, host or HOST:PORT,...", AT(net) },
-	[KEY_SECCOMP] = { "seccomp", IS_OTHER, "the path of a filter", AT(seccomp) },
+	[KEY_SECCOMP] = { "seccomp", IS_OTHER, "strict, default or the path of a filter",
+			  AT(seccomp) },
 	[KEY_CAPS] = { "caps", IS_OTHER, "an empty list", 0 },
 	[KEY_MOUNTS] = { "mounts", IS_OTHER, "a list of {host, guest, mode}", 0 },
 	[KEY_HIDE] = { "hide", IS_OTHER, "a list of paths", AT(hide) },
@@ -189,7 +190,7 @@ static int read_words(const struct profile_source *src, enum profile_key key, st
 			return expected(src, item, rows[key].name, rows[key].wants, err);
 		if (key == KEY_PASS_ENV && !is_variable(yaml_text(item)))
 			return expected(src, item, rows[key].name, "the name of a variable", err);
-		if (key == KEY_HIDE)
+		if (key == KEY_HIDE && strcmp(yaml_text(item), ENGINE_HIDE_SECRETS) != 0)
 			r = read_path(src, item, rows[key].name, &path, err);
 		if (r == 0)
 			r = strlist_add(ret, path ? path : yaml_text(item)) < 0 ? err_nomem(err)
@@ -312,6 +313,8 @@ static int read_other(const struct profile_source *src, enum profile_key key, st
 	case KEY_SECCOMP:
 		if (yaml_kind(v) == YAML_TEXT && strcmp(yaml_text(v), "default") == 0)
 			return 0;
+		if (yaml_kind(v) == YAML_TEXT && strcmp(yaml_text(v), ENGINE_SECCOMP_STRICT) == 0)
+			return (p->seccomp = strdup(ENGINE_SECCOMP_STRICT)) ? 0 : err_nomem(err);
 		return read_path(src, v, "seccomp", &p->seccomp, err);
 	case KEY_CAPS:
 		if (yaml_kind(v) != YAML_LIST)

@@ -43,6 +43,7 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	p->spec.argv = p->terms.argv;
 	p->spec.filter = p->terms.filter.len > 0 ? p->terms.filter.data : NULL;
 	p->spec.filter_len = p->terms.filter.len;
+	p->spec.strict_calls = p->terms.strict_calls;
 	p->spec.in_fd = o->in_fd;
 	p->spec.tty = o->tty;
 	p->spec.limits = (struct sandbox_limits){

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
@@ -81,6 +82,10 @@ static int read_filter(struct run_terms *t, struct err *err)
 
 	if (!path)
 		return 0;
+	if (strcmp(path, ENGINE_SECCOMP_STRICT) == 0) {
+		t->strict_calls = true;
+		return 0;
+	}
 	r = fdio_read_file(AT_FDCWD, path, FILTER_MAX, &text, err);
 	if (r >= 0)
 		r = oci_compile((const char *)text.data, text.len, &t->filter, err);

@@ -16,6 +16,7 @@ struct run_terms {
 	uint64_t ttl_ms;   /* of a clone that is made and kept; 0: for ever */
 	const char **argv; /* owned; the entrypoint's words and the command's, which are borrowed */
 	struct buf filter; /* struct sock_filters; empty: our own list */
+	bool strict_calls; /* and that with fewer calls */
 };
 
 void run_terms_done(struct run_terms *t);

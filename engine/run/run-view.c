@@ -280,6 +280,44 @@ static int hide_store(const struct place *at, struct err *err)
 	return add_hidden(at, store, err);
 }
 
+/* Where tools and people keep them.  A run that is not trusted has no use for any. */
+static int hide_secrets(const struct place *at, struct err *err)
+{
+	static const char *const names[] = {
+		".env",
+		".env.local",
+		".env.development",
+		".env.production",
+		".env.staging",
+		".env.test",
+		".envrc",
+		".netrc",
+		".npmrc",
+		".pypirc",
+		".git-credentials",
+		".ssh",
+		".aws",
+		".gnupg",
+		".kube",
+		"id_rsa",
+		"id_ecdsa",
+		"id_ed25519",
+		"credentials.json",
+		"service-account.json",
+		"secrets.yaml",
+		"secrets.yml",
+		"secrets.json",
+	};
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = path_join(at->stage->project, names[i]);
+
+		r = path ? add_hidden(at, path, err) : err_nomem(err);
+	}
+	return r;
+}
+
 static int add_all_hidden(const struct place *at, struct err *err)
 {
 	const struct strlist *profile = &at->sight->profile->hide;
@@ -287,7 +325,9 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < profile->n; i++)
-		r = add_hidden(at, profile->list[i], err);
+		r = strcmp(profile->list[i], ENGINE_HIDE_SECRETS) == 0
+			? hide_secrets(at, err)
+			: add_hidden(at, profile->list[i], err);
 	for (size_t i = 0; r >= 0 && i < given->n; i++)
 		r = add_hidden(at, given->items[i], err);
 	if (r >= 0)

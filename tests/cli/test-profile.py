@@ -71,7 +71,8 @@ entrypoint: [nice, -n, "10"]
     want = {"name": "all", "origin": "user", "extends": "strict", "cpu": 0.5, "mem": 3 << 30,
             "pids": 7, "time_ms": 5_400_000, "disk": 2 << 30, "inodes": 3000, "fsize": 1 << 20, "nofile": 64,
             "lifetime_ms": 7_200_000, "net": "a.example:443,*.b.example:80-90",
-            "seccomp": "/etc/filter.json", "hide": [f"{w.project}/secrets", "/opt/x"],
+            "seccomp": "/etc/filter.json",
+            "hide": ["@secrets", f"{w.project}/secrets", "/opt/x"],
             "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"], "entrypoint": ["nice", "-n", "10"]}
     assert {k: got[k] for k in want} == want, json.dumps(got, indent=1)
     assert got["mounts"] == [
@@ -178,6 +179,10 @@ entrypoint: [env]
         # The control: said by the user it is taken.
         user_profile(w, "mine", f"extends: wide\n{text}\n")
         show(w, "mine")
+    project_profile(w, "more", "extends: strict\nseccomp: default\n")
+    w.snap("profile", "show", "more").fails(7, "more.yaml:2:1: 'seccomp'", "may only narrow")
+    project_profile(w, "less", "extends: wide\nseccomp: strict\n")
+    assert show(w, "less")["seccomp"] == "strict"
 
 
 @test

@@ -67,6 +67,29 @@ def strict_leaves_little_of_everything(w):
 
 
 @live_test
+def strict_refuses_more_calls_and_hides_secrets(w):
+    act = ("import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+           "print(libc.ptrace(0, 0, 0, 0), libc.personality(0x0040000), libc.memfd_create(b'x', 0))\n"
+           "for name in ('.env', 'id_rsa', '.ssh/key', 'linked/.env', 'README.md'):\n"
+           "    try: print(name, len(open(name).read()))\n"
+           "    except OSError as e: print(name, -e.errno)\n")
+    (w.project / ".env").write_text("TOKEN=secret")
+    (w.project / "id_rsa").symlink_to(".env")
+    (w.project / ".ssh").mkdir()
+    (w.project / ".ssh" / "key").write_text("secret")
+    (w.project / "linked").symlink_to(".")
+    python = ("--", "/usr/bin/python3", "-I", "-c", act)
+    usual = run(w, *python)["stdout"].splitlines()  # the control
+    assert "-1" not in usual[0].split() and usual[1] == ".env 12" and usual[2] == "id_rsa 12", usual
+    got = run(w, "--profile", "strict", *MISSING, *python)
+    lines = got["stdout"].splitlines()
+    assert lines[0] == "-1 -1 -1", got
+    assert all(line.split()[1].startswith("-") for line in lines[1:5]), lines
+    assert lines[5] == "README.md 6", lines
+    assert {r["what"] for r in got["refusals"]} >= {"ptrace", "memfd_create"}, got["refusals"]
+
+
+@live_test
 def build_has_room_for_a_compiler(w):
     if not shutil.which("make") or not Path("/usr/bin/cc").exists():
         raise Skip("make or cc is not installed")

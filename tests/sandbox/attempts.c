@@ -154,6 +154,16 @@ static int do_personality(void)
 	return told(syscall(SYS_personality, PER_BSD));
 }
 
+static int do_no_randomize(void)
+{
+	return told(syscall(SYS_personality, ADDR_NO_RANDOMIZE));
+}
+
+static int do_trace_me(void)
+{
+	return told(ptrace(PTRACE_TRACEME, 0, 0, 0));
+}
+
 static int do_attach(pid_t pid)
 {
 	return told(ptrace(PTRACE_ATTACH, pid, 0, 0));
@@ -508,6 +518,9 @@ static int try_setid_folder(void)
 	X(abstract, try_abstract())                                                         \
 	X(port, try_port())                                                                 \
 	X(bounding_set, try_caps())                                                         \
+	X(no_randomize, in_child(do_no_randomize))                                          \
+	X(trace_me, in_child(do_trace_me))                                                  \
+	X(memfd, RAW(SYS_memfd_create, "attempt", 1))                                       \
 	X(setid_fchmod, try_setid_fchmod(04000))                                            \
 	X(setid_group, try_setid_fchmod(02000))                                             \
 	X(setid_fchmodat, try_setid_fchmodat(false))                                        \

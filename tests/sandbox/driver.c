@@ -181,6 +181,8 @@ static bool flag(struct driver *d, const char *name)
 		return d->spec.net = SANDBOX_NET_HOST, true;
 	if (strcmp(name, "--net-helper") == 0)
 		return d->spec.net = SANDBOX_NET_HELPER, true;
+	if (strcmp(name, "--strict") == 0)
+		return d->spec.strict_calls = true, true;
 	if (strcmp(name, "--untold") == 0)
 		return d->spec.refused = NULL, true;
 	if (strcmp(name, "--stdin") == 0)

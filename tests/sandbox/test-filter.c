@@ -226,6 +226,26 @@ TEST(namespaces_families_and_tracing_are_judged)
 	}
 }
 
+TEST(a_strict_list_allows_less_and_nothing_more)
+{
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		const struct arch *arch = &arches[i];
+		CLEANUP(buf_done) struct buf plain = BUF_INIT, code = BUF_INIT;
+		struct seccomp_data data = { .arch = arch->audit };
+		struct err err = { 0 };
+
+		compile(arch->audit, &plain);
+		CHECK_OK(seccomp_compile(arch->audit, SECCOMP_STRICT, &code, &err), &err);
+		EXPECT("ptrace", REFUSED, 0);
+		EXPECT("memfd_create", REFUSED, 0);
+		EXPECT("personality", REFUSED, 0x0040000);
+		EXPECT("personality", SECCOMP_RET_ALLOW, 0xffffffff);
+		for (data.nr = 0; data.nr < 1024; data.nr++)
+			CHECK(run(&code, &data) != SECCOMP_RET_ALLOW ||
+			      run(&plain, &data) == SECCOMP_RET_ALLOW);
+	}
+}
+
 /* By the whole list and by the part that stands beside another's. */
 TEST(set_id_bits_are_refused_in_every_call_that_can_set_them)
 {
