@@ -107,6 +107,55 @@ static struct place member(struct json j, const char *key)
 	return (struct place){ .in = j, .key = key };
 }
 
+enum json_kind json_kind(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+	struct json_object *v;
+
+	if (!find_member(&p, &v))
+		return JSON_MISSING;
+	switch (json_object_get_type(v)) {
+	case json_type_boolean:
+		return JSON_BOOL;
+	case json_type_int:
+		return JSON_INT;
+	case json_type_double:
+		return JSON_DOUBLE;
+	case json_type_string:
+		return JSON_TEXT;
+	case json_type_object:
+		return JSON_OBJECT;
+	case json_type_array:
+		return JSON_ARRAY;
+	case json_type_null:
+		break;
+	}
+	return JSON_MISSING;
+}
+
+bool json_equal(struct json a, const char *a_key, struct json b, const char *b_key)
+{
+	const struct place in_a = member(a, a_key), in_b = member(b, b_key);
+	struct json_object *one, *other;
+
+	return find_member(&in_a, &one) && find_member(&in_b, &other) &&
+	       json_object_equal(one, other) == 1;
+}
+
+const char *json_unknown_key(struct json j, bool (*known)(const char *key, const void *ctx),
+			     const void *ctx)
+{
+	if (!j.node)
+		return NULL;
+	json_object_object_foreach(j.node, key, v)
+	{
+		(void)v;
+		if (!known(key, ctx))
+			return key;
+	}
+	return NULL;
+}
+
 bool json_has(struct json j, const char *key)
 {
 	const struct place p = member(j, key);
@@ -238,6 +287,17 @@ struct json json_at_object(struct json array, size_t i)
 
 	assert(i < json_length(array));
 	return (struct json){ .doc = array.doc, .node = require(&p, json_type_object) };
+}
+
+const char *json_at_text(struct json array, size_t i)
+{
+	const struct place p = { .in = array, .at = i };
+	struct json_object *v;
+
+	if (!find_member(&p, &v) || !json_object_is_type(v, json_type_string) ||
+	    strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+		return NULL;
+	return json_object_get_string(v);
 }
 
 char *json_at_name(struct json array, size_t i)

@@ -87,6 +87,39 @@ struct json json_set_array(struct json j, const char *key)
 	return place_container(j, key, json_object_new_array());
 }
 
+void json_set_value(struct json j, const char *key, struct json from, const char *from_key)
+{
+	struct json_object *v = NULL;
+
+	if (from.node && json_object_object_get_ex(from.node, from_key, &v))
+		place(j, key, json_object_get(v), true);
+}
+
+void json_set_root(struct json j, const char *key, const struct json_doc *doc)
+{
+	place(j, key, json_object_get(doc->root), false);
+}
+
+bool json_set_parsed(struct json j, const char *key, const char *text, size_t len)
+{
+	struct json_tokener *tok = json_tokener_new();
+	struct json_object *v = NULL;
+	bool whole = false;
+
+	if (tok && len <= INT_MAX) {
+		json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+		v = json_tokener_parse_ex(tok, text, (int)len);
+		whole = json_tokener_get_error(tok) == json_tokener_success &&
+			json_tokener_get_parse_end(tok) == len;
+	}
+	if (whole)
+		place(j, key, v, true);
+	else
+		json_object_put(v);
+	json_tokener_free(tok);
+	return whole;
+}
+
 struct json json_add_object(struct json j)
 {
 	return place_container(j, NULL, json_object_new_object());
@@ -189,6 +222,11 @@ void json_set_name(struct json j, const char *key, const char *s)
 void json_set_raw(struct json j, const char *key, const void *data, size_t len)
 {
 	place(j, key, new_raw(data, len), false);
+}
+
+void json_add_text_len(struct json j, const char *s, size_t len)
+{
+	place(j, NULL, new_text(s, len), false);
 }
 
 void json_add_text(struct json j, const char *s)

@@ -56,8 +56,18 @@ void json_set_raw(struct json j, const char *key, const void *data, size_t len);
 struct json json_set_object(struct json j, const char *key);
 struct json json_set_array(struct json j, const char *key);
 
+/* A value of any kind that stands elsewhere; nothing if there is none. */
+void json_set_value(struct json j, const char *key, struct json from, const char *from_key);
+
+/* A whole document, which stays what it is. */
+void json_set_root(struct json j, const char *key, const struct json_doc *doc);
+
+/* A value that is JSON text already; false, and nothing set, if it is not. */
+bool json_set_parsed(struct json j, const char *key, const char *text, size_t len);
+
 /* Elements of an array. */
 void json_add_text(struct json j, const char *s);
+void json_add_text_len(struct json j, const char *s, size_t len);
 void json_add_name(struct json j, const char *s);
 struct json json_add_object(struct json j);
 
@@ -85,6 +95,26 @@ char *json_get_name(struct json j, const char *key);       /* the bytes it had; 
 struct json json_get_object(struct json j, const char *key);
 struct json json_get_array(struct json j, const char *key);
 
+enum json_kind {
+	JSON_MISSING, /* or null */
+	JSON_BOOL,
+	JSON_INT,
+	JSON_DOUBLE,
+	JSON_TEXT,
+	JSON_OBJECT,
+	JSON_ARRAY,
+};
+
+/* What the member is; for a value whose type is the sender's choice. */
+enum json_kind json_kind(struct json j, const char *key);
+
+/* Do both members hold the same value of the same kind? */
+bool json_equal(struct json a, const char *a_key, struct json b, const char *b_key);
+
+/* The first key of the object that `known` does not know, borrowed; NULL: it knows all. */
+const char *json_unknown_key(struct json j, bool (*known)(const char *key, const void *ctx),
+			     const void *ctx);
+
 /* The key is there and its value is not null. */
 bool json_has(struct json j, const char *key);
 
@@ -95,7 +125,8 @@ char *json_get_name_or_null(struct json j, const char *key);
 /* Elements of an array. */
 size_t json_length(struct json array);
 struct json json_at_object(struct json array, size_t i);
-char *json_at_name(struct json array, size_t i); /* owned */
+char *json_at_name(struct json array, size_t i);       /* owned */
+const char *json_at_text(struct json array, size_t i); /* borrowed; NULL: no such string */
 
 /* Each member that is a string, in the order of the text; what `fn` returns if that is negative, else 0. */
 NODISCARD int json_each_text(struct json j, int (*fn)(const char *key, const char *text, void *ctx),

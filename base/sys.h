@@ -108,10 +108,21 @@ NODISCARD int sys_connect_at(int dirfd, const char *name);
 NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 
 /*
- * 1 if it is in our user and mount namespaces, 0 if it is elsewhere; -ESRCH if it is gone, or
- * what else keeps us from telling.
+ * Where the peer is, by its namespaces; -ESRCH if it is gone, or what else keeps us from telling.
  */
-NODISCARD int sys_peer_is_here(int fd);
+enum sys_peer_place {
+	SYS_PEER_HERE,      /* our user and mount namespaces */
+	SYS_PEER_BESIDE,    /* our user namespace and another mount namespace */
+	SYS_PEER_ELSEWHERE, /* another user namespace: its ids mean something else */
+};
+NODISCARD int sys_peer_place(int fd);
+
+/*
+ * 1 if the peer sees at `path` the directory that we see there, below the same parents, and can
+ * write there if we can; else 0.  The path is absolute and has no symlink in it.  What is mounted
+ * there for the peer alone is never asked anything.
+ */
+NODISCARD int sys_peer_sees(int fd, const char *path);
 
 /* A path by which the running program can be started again; NULL if there is none. */
 const char *sys_self_path(char *path, size_t size);

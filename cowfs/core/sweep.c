@@ -5,8 +5,9 @@
  * until a gc.  So each layer is charged for what it appends, until a gc has taken what of it
  * nothing names any more:
  *
- *   - One that has a limit and has appended as much again, or garbage_min, waits for a gc before
- *     it is persisted once more.
+ *   - One that has a limit and has appended as much again, or garbage_min, or a sixteenth of what
+ *     the store takes, whichever is most, waits for a gc before it is persisted once more.  The
+ *     cost of a gc grows with the store, so in a large one a small limit must not cause many.
  *   - When all together have appended a share of what the store takes, a gc follows as soon as
  *     nothing else is to be done, and if it is four times as much, at once.
  *
@@ -23,6 +24,7 @@
 
 #define GARBAGE_SHARE 4   /* of what the store takes */
 #define GARBAGE_MUCH  4   /* times that: at once */
+#define GARBAGE_OWED  16  /* part of what the store takes that one layer may append before */
 #define GARBAGE_IDLE  4   /* part of garbage_min for which it is not worth the while */
 #define STEP          256 /* objects or pages */
 
@@ -40,7 +42,9 @@ bool sweep_is_owed(const struct layer *l)
 {
 	const uint64_t bound = l->append_bound;
 
-	return bound > 0 && l->appended > bound && layers_clock() >= l->all->no_sweep_until;
+	if (bound == 0 || l->appended <= bound || layers_clock() < l->all->no_sweep_until)
+		return false;
+	return l->appended > store_file_bytes(l->all->store) / GARBAGE_OWED;
 }
 
 void sweep_charge(struct layer *l, uint64_t bytes)

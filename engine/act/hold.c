@@ -111,7 +111,7 @@ static int pin_project(struct task *task, const struct project *project,
 	struct survey survey;
 	int r;
 
-	r = host_may_read(task->host, project->path, err);
+	r = task_may_read(task, project->path, err);
 	if (r >= 0)
 		r = turns_take(&task->host->turns, project->path, &turn, err);
 	if (r >= 0)

@@ -466,7 +466,7 @@ static int promote(struct promoting *p, struct err *err)
 
 	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
 	if (r >= 0)
-		r = host_may_read(p->task->host, p->project.path, err);
+		r = task_may_read(p->task, p->project.path, err);
 	if (r >= 0)
 		r = parse_patterns(&o->paths, &p->paths, err);
 	if (r >= 0)

@@ -73,7 +73,7 @@ static int find_clone(struct rebasing *p, struct err *err)
 		r = hold_state(p->task, catalog_id_hex(&p->base.id, hex), &p->options->watch, &held,
 			       err);
 	if (r >= 0)
-		r = host_may_read(p->task->host, p->project.path, err);
+		r = task_may_read(p->task, p->project.path, err);
 	if (r >= 0)
 		r = hold_clone(p->task, p->clone.name, &held, err);
 	if (r >= 0)

@@ -124,7 +124,7 @@ static int capture_whole(struct mending *m, const struct project *p, struct err 
 	uint64_t unread;
 	int r;
 
-	r = host_may_read(m->task->host, p->path, err);
+	r = task_may_read(m->task, p->path, err);
 	if (r >= 0)
 		r = batch_begin(m->store, &b, err);
 	if (r >= 0)

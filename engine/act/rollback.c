@@ -87,7 +87,7 @@ static int find_project(struct rolling *g, struct err *err)
 		return engine_as_damage(err,
 					project_get(g->store, &g->clone.project, &g->project, err));
 	r = project_around(&g->task->engine, g->store, &g->project, err);
-	return r < 0 ? r : host_may_read(g->task->host, g->project.path, err);
+	return r < 0 ? r : task_may_read(g->task, g->project.path, err);
 }
 
 static int find_newest(struct rolling *g, struct err *err)

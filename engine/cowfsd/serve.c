@@ -53,6 +53,7 @@ struct connection {
 	struct connection *prev, *next; /* guarded by server->lock */
 	uint64_t reported;              /* when progress was sent last */
 	struct kept *kept;              /* until it ends */
+	bool beside;                    /* the peer is in another mount namespace */
 };
 
 /* --- what is under way ------------------------------------------------------------------ */
@@ -250,6 +251,20 @@ static bool has_left(void *ctx)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+/* Who is in another mount namespace must mean the same directories as we do. */
+static int may_read(void *ctx, const char *dir, struct err *err)
+{
+	const struct connection *c = ctx;
+	int r = host_may_read(c->server->host, dir, err);
+
+	if (r < 0 || !c->beside || sys_peer_sees(c->control.fd, dir) == 1)
+		return r;
+	return err_set(err, -EPERM,
+		       "'%s' is another directory, or read-only, in the mount namespace of this "
+		       "command: cowfsd (process %d) does not touch its own for it",
+		       dir, getpid());
+}
+
 static const struct verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
@@ -290,6 +305,8 @@ static int act(struct connection *c, const char *name, struct json question, str
 	struct task task = task_of(c->server->host);
 	int r;
 
+	task.engine.may_read = may_read;
+	task.engine.may_read_ctx = c;
 	task.engine.dir = dir;
 	task.engine.home = home;
 	task.kept = &c->kept;
@@ -381,27 +398,38 @@ static int send_hello(struct connection *c, struct err *err)
 	return control_write(c->control.fd, &doc, true, err);
 }
 
+static int refuse_peer(struct connection *c, int code, const struct err *why, const char *of,
+		       struct err *err)
+{
+	IGNORE_RESULT(send_error(c, code, why, NULL), "it is not owed an answer");
+	return err_set(err, code, "refused a connection of another %s", of);
+}
+
+/*
+ * In a sandbox that is shown the socket a peer has our number too.  It is the same user if its user
+ * namespace is ours; and in another mount namespace, if that shows the same root and store.
+ */
 static int check_peer(struct connection *c, struct err *err)
 {
 	struct err why = { 0 };
+	int place, r;
 	uid_t uid;
-	int r = sys_peer_uid(c->control.fd, &uid);
 
-	const bool is_user = r >= 0 && uid == geteuid();
-
-	/* Who is shown the socket in a sandbox has our number there too. */
-	if (is_user && sys_peer_is_here(c->control.fd) == 1)
-		return 0;
-	if (is_user)
-		r = err_set(&why, -EPERM,
-			    "cowfsd (process %d) serves only the user and mount namespace that it "
-			    "was started in, no containers and sandboxes: 'kill %d' ends it",
-			    getpid(), getpid());
-	else
+	r = sys_peer_uid(c->control.fd, &uid);
+	if (r < 0 || uid != geteuid()) {
 		r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
-	IGNORE_RESULT(send_error(c, r, &why, NULL), "it is not owed an answer");
-	return err_set(err, r, "refused a connection of another %s",
-		       is_user ? "namespace" : "user");
+		return refuse_peer(c, r, &why, "user", err);
+	}
+	place = sys_peer_place(c->control.fd);
+	c->beside = place == SYS_PEER_BESIDE;
+	if (place == SYS_PEER_HERE ||
+	    (c->beside && sys_peer_sees(c->control.fd, c->server->host->dir) == 1))
+		return 0;
+	r = err_set(&why, -EPERM,
+		    "cowfsd (process %d) serves only those who share its user namespace and see "
+		    "its store as it does, no containers and sandboxes: 'kill %d' ends it",
+		    getpid(), getpid());
+	return refuse_peer(c, r, &why, "namespace", err);
 }
 
 /* 1 if it is a program of our version, 0 if of another. */

@@ -25,6 +25,12 @@ struct task {
 struct task task_of(struct host *h);
 
 /*
+ * May the files below `path` be read and written for this caller?  -ECANCELED if they are cowfsd's
+ * own (host_may_read()), -EPERM if the caller sees another directory there.
+ */
+NODISCARD int task_may_read(const struct task *task, const char *path, struct err *err);
+
+/*
  * Does the caller still wait?  -ECONNABORTED if not.  To be asked before a commit that others will
  * see, so that nothing turns up that nobody wants any more.
  */

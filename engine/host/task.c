@@ -24,6 +24,11 @@ struct task task_of(struct host *h)
 	};
 }
 
+int task_may_read(const struct task *task, const char *path, struct err *err)
+{
+	return task->engine.may_read(task->engine.may_read_ctx, path, err);
+}
+
 int task_wanted(const struct task *task, struct err *err)
 {
 	if (!task->left || !task->left(task->left_ctx))

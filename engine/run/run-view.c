@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -380,6 +381,21 @@ int run_view_begin(struct run_view *v, struct err *err)
 	return v->system ? layout_add_system(v->system, err) : err_nomem(err);
 }
 
+/* In a mount namespace that gets no new mounts there would be an empty directory in its place. */
+static int check_clone_is_seen(int fd, const struct stage *stage, struct err *err)
+{
+	struct stat clone, above;
+
+	if (fstat(fd, &clone) < 0 || fstatat(fd, "..", &above, 0) < 0)
+		return err_sys(err, "looking at clone '%s'", stage->clone);
+	if (clone.st_dev != above.st_dev)
+		return 0;
+	return err_set(err, -EPERM,
+		       "clone '%s' is not mounted in the mount namespace of this command: it must "
+		       "get the host's new mounts ('unshare -m --propagation slave')",
+		       stage->clone);
+}
+
 int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,
 		   const struct stage *stage, struct err *err)
 {
@@ -389,6 +405,9 @@ int run_view_build(struct run_view *v, struct engine *e, const struct run_sight 
 	v->clone_fd = open(stage->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (v->clone_fd < 0)
 		return err_sys(err, "opening clone '%s'", stage->clone);
+	r = check_clone_is_seen(v->clone_fd, stage, err);
+	if (r < 0)
+		return r;
 	if (stage->view) {
 		v->shown_fd = sys_open_node(AT_FDCWD, stage->view);
 		if (v->shown_fd < 0)

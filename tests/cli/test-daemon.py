@@ -38,6 +38,22 @@ def wait_for(what, seconds=20):
         time.sleep(0.02)
 
 
+def elsewhere(w):
+    """Ways to be somebody else with the same number: in each the store's socket is to be seen."""
+    places = [["unshare", "-U", "-r"], ["unshare", "-U", "-r", "-m"]]
+    if os.geteuid() == 0:
+        top, store = w.top / "root", w.store
+        top.mkdir(exist_ok=True)
+        # A root of its own that shows all of the host's; a store that is read-only.
+        places += [["unshare", "-m", "sh", "-ec", f"mount -t tmpfs none {top}; cd {top}; "
+                    "for d in $(ls /); do if test -L /$d; then cp -P /$d .; elif test -d /$d; then "
+                    "mkdir $d; mount --rbind /$d $d; fi; done; mkdir old; pivot_root . old; "
+                    "exec \"$@\"", "sh"],
+                   ["unshare", "-m", "sh", "-ec", f"mount --bind -o ro {store} {store}; "
+                    "exec \"$@\"", "sh"]]
+    return places
+
+
 @test
 def a_peer_from_another_namespace_is_not_served(w):
     """In a sandbox that is shown the socket one has the same number, and is somebody else."""
@@ -47,10 +63,7 @@ def a_peer_from_another_namespace_is_not_served(w):
            "print(s.makefile().readline())")
     words = [sys.executable, "-c", ask, str(run_dir(w) / "cowfsd.sock")]
     assert "protocol" in subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
-    places = [["unshare", "-U", "-r"], ["unshare", "-U", "-r", "-m"]]
-    if os.geteuid() == 0:
-        places.append(["unshare", "-m"])
-    for place in places:
+    for place in elsewhere(w):
         said = subprocess.run([*place, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
         assert "namespace" in said and "protocol" not in said, (place, said)
         env = {**w.env, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -60,6 +73,38 @@ def a_peer_from_another_namespace_is_not_served(w):
         # Who cannot even stop it is told how; that a file cannot be read is not the matter.
         assert b"'kill %d'" % pid in done.stderr and b"hint" not in done.stderr, (place, done)
     assert pid_of(w) == pid, "and it goes on for its own"
+
+
+@test
+def a_peer_that_sees_the_same_is_served(w):
+    """`unshare -m`, or a service with a /tmp of its own: what matters is what it means by a path."""
+    if os.geteuid() != 0:
+        raise Skip("an ordinary user has a mount namespace only with another user namespace")
+    w.ok("snapshot")
+    pid = pid_of(w)
+    other = w.top / "other"
+    other.mkdir()
+
+    def within(prepare, *args):
+        words = ["unshare", "-m", "sh", "-ec", f"{prepare}; cd {w.project}; exec \"$@\"", "sh",
+                 SNAP, *args]
+        return subprocess.run(words, env=w.env, cwd="/", check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+
+    for prepare in ("true", f"mount -t tmpfs none {other}", "mount -t tmpfs none /run"):
+        (w.project / "README.md").write_text(f"seen through {prepare}\n")
+        done = within(prepare, "snapshot")
+        assert done.returncode == 0, (prepare, done)
+    # Another directory in the project's place, in the place of a parent, or a read-only one.
+    parent = w.project.parent
+    for prepare in (f"mount -t tmpfs none {w.project}",
+                    f"mkdir {w.top}/p; mount --bind {w.project} {w.top}/p; "
+                    f"mount -t tmpfs none {parent}; mkdir {w.project}; "
+                    f"mount --move {w.top}/p {w.project}",
+                    f"mount --bind -o ro {w.project} {w.project}"):
+        done = within(prepare, "snapshot")
+        assert done.returncode == 1 and b"another directory" in done.stderr, (prepare, done)
+    assert pid_of(w) == pid, "one daemon serves them all"
 
 
 @test

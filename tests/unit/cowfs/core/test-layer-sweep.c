@@ -71,6 +71,46 @@ TEST(who_has_a_limit_leaves_no_more_garbage_than_that)
 	check_store_is_sound(&v);
 }
 
+/* A hostile clone with a small limit must not make the daemon read a large store all the time. */
+TEST(the_larger_the_store_the_fewer_sweeps)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = MIB,
+					      .options.persist_ms = 1000000 };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct test_rng rng = { .s = 8 };
+	struct layers_stats before, after;
+	struct err err = { 0 };
+	struct object_id root;
+	char name[16];
+
+	live_open(&v, "large");
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "kept%d", i);
+		live_put(&v, name, "");
+		rewrite(&v, name, &rng);
+	}
+	root = live_persist(&v);
+	b = stock_begin(v.store);
+	stock_name(b, REF_SNAPSHOT, "kept", &root, REF_REPLACE);
+	stock_commit(b);
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "kept%d", i);
+		CHECK_EQ(live_try_unlink(&v, name), 0);
+	}
+	CHECK_OK(store_checkpoint(v.store, &err), &err);
+	layer_set_ceiling(v.l, 2 * MIB);
+	live_put(&v, "f", "");
+	layers_stats(v.layers, &before);
+	for (int i = 0; i < 60; i++)
+		rewrite(&v, "f", &rng);
+	layers_stats(v.layers, &after);
+	CHECK(after.sweeps - before.sweeps >= 4);
+	CHECK(after.sweeps - before.sweeps <=
+	      15); /* for each sixteenth of 64 MiB, not for each 2 */
+	CHECK(stored(&v) <= (64 + 8) * MIB);
+	check_store_is_sound(&v);
+}
+
 TEST(without_one_it_goes_when_nothing_else_is_to_be_done)
 {
 	CLEANUP(live_close) struct live v = { .options.garbage_min = 8 * MIB,

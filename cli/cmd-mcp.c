@@ -1,0 +1,102 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/line.h"
+#include "cli/mcp/mcp.h"
+#include "cli/out.h"
+#include "engine/api/file.h"
+
+struct mcp_args {
+	bool read_only, no_promote, allow_promote;
+};
+
+static const struct opt mcp_opts[] = {
+	OPT_FLAG(0, "read-only", struct mcp_args, read_only,
+		 "offer only tools that look and change nothing"),
+	OPT_FLAG(0, "no-promote", struct mcp_args, no_promote,
+		 "offer no tool that changes the project itself"),
+	OPT_FLAG(0, "allow-promote", struct mcp_args, allow_promote,
+		 "let agents change the project without asking a person"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+/* In a child process: the command line of a call, in the directory and store of this server. */
+static int run_line(int argc, char **argv, FILE *out, void *ctx)
+{
+	const struct invocation *server = ctx;
+	struct invocation inv = { .out = out, .program = server->program, .json = true };
+	char dir[] = "-C", store[] = "--store";
+	struct err err = { 0 };
+	AUTO_FREE char **words = calloc((size_t)argc + 5, sizeof(*words));
+	AUTO_FREE char *in = server->dir ? strdup(server->dir) : NULL;
+	AUTO_FREE char *at = server->store ? strdup(server->store) : NULL;
+	int n = 0;
+
+	if (!words || (server->dir && !in) || (server->store && !at))
+		return CMD_FAILED;
+	if (in) {
+		words[n++] = dir;
+		words[n++] = in;
+	}
+	if (at) {
+		words[n++] = store;
+		words[n++] = at;
+	}
+	memcpy(words + n, argv, (size_t)argc * sizeof(*words));
+	return line_run(&inv, n + argc, words, &err);
+}
+
+static int check_state(const char *text, bool is_clone, void *ctx, struct err *err)
+{
+	const struct invocation *server = ctx;
+	const struct engine_options options = { .dir = server->dir, .store = server->store };
+	CLEANUP(engine_close_p) struct engine *engine = NULL;
+	int r = engine_open(&options, &engine, err);
+
+	return r < 0 ? r : engine_is_of_project(engine, text, is_clone, err);
+}
+
+static int mcp_run(struct invocation *inv, struct err *err)
+{
+	const struct mcp_args *args = inv->args;
+	const struct mcp_options options = {
+		.program = inv->program,
+		.version = engine_version(),
+		.read_only = args->read_only,
+		.no_promote = args->no_promote,
+		.allow_promote = args->allow_promote,
+		.run_line = run_line,
+		.check_state = check_state,
+		.ctx = inv,
+	};
+
+	if (args->allow_promote && (args->read_only || args->no_promote))
+		return err_set(err, -EINVAL,
+			       "'--allow-promote' contradicts '--read-only' and '--no-promote'");
+	if (inv->json) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+
+		mcp_list_tools(&options, json_set_array(out_json_begin(inv, &doc), "tools"));
+		return json_print(&doc, inv->out, err);
+	}
+	return mcp_serve_stdio(&options, err);
+}
+
+const struct command cmd_mcp = {
+	.name = "mcp",
+	.group = "Other",
+	.summary = "serve agents over the Model Context Protocol on stdin and stdout",
+	.opts = mcp_opts,
+	.details =
+	    "Each command that an agent needs is a tool, in this project alone.  Both the revision "
+	    "2026-07-28 of the protocol and clients that begin with a handshake are served.  A call "
+	    "that would change the project asks a person through the client; where the client "
+	    "cannot ask, the answer is the command for a person to type.  With --json the tools are "
+	    "listed instead.\n",
+	.examples = "mcp\nmcp --read-only\n",
+	.no_engine = true,
+	.run = mcp_run,
+};

@@ -1,0 +1,219 @@
+#include "cli/mcp/answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define TTL_MS 3600000 /* the lists stay the same for as long as the server runs */
+
+static bool is_offered(const struct mcp_options *o, const struct tool *t)
+{
+	if (o->read_only)
+		return t->read_only;
+	return !o->no_promote || t->gate != GATE_PROJECT;
+}
+
+bool answer_offers(const struct session *s, const struct tool *t)
+{
+	return is_offered(s->options, t);
+}
+
+void answer_server_info(const struct session *s, struct json j)
+{
+	json_set_text(j, "name", "snap");
+	json_set_text(j, "title", "snap: clones, save points and a sandbox for this project");
+	json_set_text(j, "version", s->options->version);
+}
+
+void answer_capabilities(struct json j)
+{
+	json_set_object(j, "tools");
+}
+
+struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
+			 bool modern)
+{
+	struct json result = rpc_result(a, request);
+
+	if (!modern)
+		return result;
+	json_set_text(result, "resultType", "complete");
+	answer_server_info(s, json_set_object(json_set_object(result, "_meta"),
+					      "io.modelcontextprotocol/serverInfo"));
+	return result;
+}
+
+int answer_error(struct session *s, struct json request, int code, const char *sentence,
+		 struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+
+	rpc_error(&a, request, code, sentence);
+	return rpc_append(&a, &s->out, err);
+}
+
+/* --- lists ------------------------------------------------------------------------------ */
+
+static void set_cacheable(struct json result)
+{
+	json_set_int(result, "ttlMs", TTL_MS);
+	json_set_text(result, "cacheScope", "private");
+}
+
+void mcp_list_tools(const struct mcp_options *options, struct json list)
+{
+	for (const struct tool *t = tools; t->name; t++)
+		if (is_offered(options, t))
+			tool_describe(t, json_add_object(list));
+}
+
+static void list_tools(const struct session *s, struct json result, bool modern)
+{
+	mcp_list_tools(s->options, json_set_array(result, "tools"));
+	if (modern)
+		set_cacheable(result);
+}
+
+static void discover(const struct session *s, struct json result, bool modern)
+{
+	(void)s;
+	(void)modern;
+	json_add_text(json_set_array(result, "supportedVersions"), MCP_VERSION);
+	answer_capabilities(json_set_object(result, "capabilities"));
+	json_set_text(result, "instructions", MCP_INSTRUCTIONS);
+	set_cacheable(result);
+}
+
+static void pong(const struct session *s, struct json result, bool modern)
+{
+	(void)s;
+	(void)result;
+	(void)modern;
+}
+
+static const struct {
+	const char *method;
+	bool modern, legacy;
+	void (*fill)(const struct session *s, struct json result, bool modern);
+} listings[] = {
+	{ "server/discover", true, false, discover },
+	{ "ping", false, true, pong },
+	{ "tools/list", true, true, list_tools },
+};
+
+int answer_listing(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(listings); i++) {
+		if (strcmp(listings[i].method, m->method) != 0 ||
+		    !(modern ? listings[i].modern : listings[i].legacy))
+			continue;
+		listings[i].fill(s, answer_begin(s, &a, m->top, modern), modern);
+		return rpc_append(&a, &s->out, err);
+	}
+	return answer_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
+}
+
+/* --- calls ------------------------------------------------------------------------------ */
+
+struct json call_arguments(const struct rpc_message *m)
+{
+	if (json_kind(m->params, "arguments") != JSON_OBJECT)
+		return (struct json){ .doc = m->params.doc };
+	return json_get_object(m->params, "arguments");
+}
+
+static void add_text_block(struct json content, const char *text, size_t len)
+{
+	struct json block = json_add_object(content);
+
+	json_set_text(block, "type", "text");
+	json_set_text_len(block, "text", text, len);
+}
+
+/* Each line that the command said beside its result. */
+static void set_notes(struct json structured, const struct buf *notes)
+{
+	const char *at = (const char *)notes->data, *end = at + notes->len;
+	struct json list = { 0 };
+	bool any = false;
+
+	while (at < end) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		const size_t len = (size_t)((stop ? stop : end) - at);
+
+		if (len > 0 && !any) {
+			list = json_set_array(structured, "notes");
+			any = true;
+		}
+		if (len > 0)
+			json_add_text_len(list, at, len);
+		at += len + 1;
+	}
+}
+
+static bool is_failure(struct json structured)
+{
+	return json_kind(structured, "schema") == JSON_TEXT &&
+	       strcmp(json_get_text(structured, "schema"), "snap.error/1") == 0;
+}
+
+/* The text for clients that show no structured content: the sentence, or the whole as JSON. */
+static int add_mirror(struct json content, const struct json_doc *doc, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = json_append(doc, &text, err);
+
+	if (r >= 0)
+		add_text_block(content, (const char *)text.data, text.len - 1);
+	return r;
+}
+
+/* Build the result around what the command printed, or around a failure of ours. */
+static int answer_with(struct session *s, const struct pending *p, struct json_doc *doc,
+		       struct json structured, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	struct json result = answer_begin(s, &a, p->message.top, p->modern);
+	int r = add_mirror(json_set_array(result, "content"), doc, err);
+
+	if (r < 0)
+		return r;
+	json_set_root(result, "structuredContent", doc);
+	json_set_bool(result, "isError", is_failure(structured));
+	return rpc_append(&a, &s->out, err);
+}
+
+int answer_refusal(struct session *s, const struct pending *p, const char *code,
+		   const char *sentence, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json error, j = json_begin(&doc);
+
+	json_set_text(j, "schema", "snap.error/1");
+	error = json_set_object(j, "error");
+	json_set_text(error, "code", code);
+	json_set_text(error, "message", sentence);
+	json_set_array(error, "hints");
+	json_set_object(error, "data");
+	return answer_with(s, p, &doc, j, err);
+}
+
+int answer_call(struct session *s, const struct pending *p, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct buf *out = &p->call.out;
+	size_t len = out->len;
+	struct json j;
+
+	while (len > 0 && out->data[len - 1] == '\n')
+		len--;
+	if (p->call.status < 0 || json_parse(&doc, (const char *)out->data, len, &j, NULL) < 0)
+		return answer_refusal(s, p, "E_FAILED",
+				      "the call ended without an answer; it may be made again",
+				      err);
+	set_notes(j, &p->call.notes);
+	return answer_with(s, p, &doc, j, err);
+}

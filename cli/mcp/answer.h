@@ -1,0 +1,43 @@
+/*
+ * answer.h - what a session answers: lists, results of calls, failures.
+ */
+#pragma once
+
+#include "cli/mcp/session.h"
+
+#define MCP_VERSION "2026-07-28"
+
+#define MCP_INSTRUCTIONS                                                                               \
+	"snap gives this project instant writable clones, save points, a sandbox and a careful way "   \
+	"back. Make a clone with snap_clone and work in it: with snap_read, snap_edit and "            \
+	"snap_write, or with your own tools at the path it answers with. Run builds and tests with "   \
+	"snap_run. Take snap_snapshot before a risky step and snap_rollback if it goes wrong. When "   \
+	"the work is good, look at snap_diff, then use snap_promote with dry_run, then snap_promote. " \
+	"Nothing that happens in a clone touches the real files until it is promoted."
+
+/* Is this tool among those that the server was started with? */
+bool answer_offers(const struct session *s, const struct tool *t);
+
+void answer_server_info(const struct session *s, struct json j);
+void answer_capabilities(struct json j);
+
+/* Begin the result of a request in the manner of its era. */
+struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
+			 bool modern);
+
+NODISCARD int answer_error(struct session *s, struct json request, int code, const char *sentence,
+			   struct err *err);
+
+/* Requests that need no process: lists, discovery, ping.  A method that nobody knows fails. */
+NODISCARD int answer_listing(struct session *s, const struct rpc_message *m, bool modern,
+			     struct err *err);
+
+/* What a call that has ended printed. */
+NODISCARD int answer_call(struct session *s, const struct pending *p, struct err *err);
+
+/* The same for one that was not made: a result that the model can read and mend. */
+NODISCARD int answer_refusal(struct session *s, const struct pending *p, const char *code,
+			     const char *sentence, struct err *err);
+
+/* Of a request for a call: an empty place if there are none. */
+struct json call_arguments(const struct rpc_message *m);

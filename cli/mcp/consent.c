@@ -1,0 +1,181 @@
+#include "cli/mcp/consent.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/mcp/answer.h"
+
+#define QUESTION    "approve" /* our key in the map of questions and answers */
+#define NAMES_SHOWN 12
+
+/* --- what the client can ---------------------------------------------------------------- */
+
+static struct json member(struct json j, const char *key)
+{
+	if (json_kind(j, key) != JSON_OBJECT)
+		return (struct json){ .doc = j.doc };
+	return json_get_object(j, key);
+}
+
+/* A client that names neither form nor URL means forms. */
+static bool can_ask(const struct session *s, const struct pending *p)
+{
+	const struct json capable = member(member(p->message.params, "_meta"),
+					   "io.modelcontextprotocol/clientCapabilities");
+	const struct json elicitation = member(capable, "elicitation");
+
+	if (!p->modern)
+		return s->legacy_can_ask;
+	return elicitation.node && (json_kind(elicitation, "form") == JSON_OBJECT ||
+				    json_kind(elicitation, "url") == JSON_MISSING);
+}
+
+static bool says_yes(struct json answer)
+{
+	const struct json content = member(answer, "content");
+	const char *action =
+	    json_kind(answer, "action") == JSON_TEXT ? json_get_text(answer, "action") : NULL;
+
+	return action && strcmp(action, "accept") == 0 &&
+	       json_kind(content, QUESTION) == JSON_BOOL && json_get_bool(content, QUESTION);
+}
+
+enum consent consent_of(const struct session *s, const struct pending *p)
+{
+	const struct json answer = member(member(p->message.params, "inputResponses"), QUESTION);
+
+	if (s->options->allow_promote)
+		return CONSENT_GIVEN;
+	if (!can_ask(s, p))
+		return CONSENT_IMPOSSIBLE;
+	if (!p->modern || !answer.node)
+		return CONSENT_NEEDED;
+	return says_yes(answer) ? CONSENT_GIVEN : CONSENT_REFUSED;
+}
+
+bool consent_in_response(const struct rpc_message *m)
+{
+	return says_yes(member(m->top, "result"));
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+static int parse_plan(const struct pending *p, struct json_doc *doc, struct json *ret)
+{
+	const struct buf *out = &p->call.out;
+	size_t len = out->len;
+
+	while (len > 0 && out->data[len - 1] == '\n')
+		len--;
+	return p->call.status < 0 ? -EINVAL
+				  : json_parse(doc, (const char *)out->data, len, ret, NULL);
+}
+
+/* The paths that the plan changes: promote and undo list them in "changed", rollback in "paths". */
+static struct json planned(struct json plan)
+{
+	if (json_kind(plan, "changed") == JSON_ARRAY)
+		return json_get_array(plan, "changed");
+	if (json_kind(plan, "paths") == JSON_ARRAY)
+		return json_get_array(plan, "paths");
+	return (struct json){ .doc = plan.doc };
+}
+
+bool consent_worth_asking(const struct pending *p)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json plan;
+
+	/* A plan that failed, with conflicts or held paths, is the answer. */
+	return parse_plan(p, &doc, &plan) >= 0 && p->call.status == 0 &&
+	       json_length(planned(plan)) > 0;
+}
+
+static int append_path(struct buf *text, struct json one)
+{
+	const char *path = json_kind(one, "path") == JSON_TEXT ? json_get_text(one, "path") : NULL;
+	const char *status =
+	    json_kind(one, "status") == JSON_TEXT ? json_get_text(one, "status") : NULL;
+
+	return buf_printf(text, "\n  %s %s", status ? status : "changed", path ? path : "?");
+}
+
+static int append_question(struct buf *text, const struct pending *p)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json args = call_arguments(&p->message);
+	const char *clone =
+	    json_kind(args, "clone") == JSON_TEXT ? json_get_text(args, "clone") : NULL;
+	struct json plan, list;
+	int r;
+
+	if (parse_plan(p, &doc, &plan) < 0)
+		return -EINVAL;
+	list = planned(plan);
+	r = buf_printf(text, "May the agent change %zu paths of the real project (snap %s%s%s)?",
+		       json_length(list), p->tool->command, clone ? " " : "", clone ? clone : "");
+	for (size_t i = 0; r >= 0 && i < json_length(list) && i < NAMES_SHOWN; i++)
+		r = append_path(text, json_at_object(list, i));
+	if (r >= 0 && json_length(list) > NAMES_SHOWN)
+		r = buf_printf(text, "\n  and %zu more", json_length(list) - NAMES_SHOWN);
+	return r;
+}
+
+static void set_form(struct json params, const char *question)
+{
+	struct json schema, yes;
+
+	json_set_text(params, "mode", "form");
+	json_set_text(params, "message", question);
+	schema = json_set_object(params, "requestedSchema");
+	json_set_text(schema, "type", "object");
+	yes = json_set_object(json_set_object(schema, "properties"), QUESTION);
+	json_set_text(yes, "type", "boolean");
+	json_set_text(yes, "title", "Change the project");
+	json_set_text(yes, "description", "It can be taken back with `snap undo`.");
+	json_add_text(json_set_array(schema, "required"), QUESTION);
+}
+
+int consent_ask(struct session *s, struct pending *p, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	CLEANUP(buf_done) struct buf question = BUF_INIT;
+	struct json result, ask;
+
+	if (append_question(&question, p) < 0 || !buf_str(&question))
+		return err_nomem(err);
+	if (!p->modern) {
+		snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
+		p->state = PENDING_ASK;
+		set_form(rpc_request(&a, p->ask, "elicitation/create"), buf_str(&question));
+		return rpc_append(&a, &s->out, err);
+	}
+	result = answer_begin(s, &a, p->message.top, true);
+	json_set_text(result, "resultType", "input_required");
+	ask = json_set_object(json_set_object(result, "inputRequests"), QUESTION);
+	json_set_text(ask, "method", "elicitation/create");
+	set_form(json_set_object(ask, "params"), buf_str(&question));
+	return rpc_append(&a, &s->out, err);
+}
+
+int consent_tell_command(struct session *s, const struct pending *p, struct err *err)
+{
+	CLEANUP(tool_line_done) struct tool_line line = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct err why = { 0 };
+	int r = tool_line(p->tool, call_arguments(&p->message), &line, &why);
+
+	if (r < 0)
+		return answer_refusal(s, p, "E_USAGE", why.msg, err);
+	r = buf_printf(&text,
+		       "a person must agree before the project is changed, and this client cannot "
+		       "ask one. Ask them to type: %s",
+		       s->options->program);
+	for (int i = 0; r >= 0 && i < line.argc; i++)
+		r = buf_printf(&text, strpbrk(line.argv[i], " '\"\\$`*?") ? " '%s'" : " %s",
+			       line.argv[i]);
+	if (r < 0 || !buf_str(&text))
+		return err_nomem(err);
+	return answer_refusal(s, p, "E_REFUSED", buf_str(&text), err);
+}

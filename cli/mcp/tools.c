@@ -1,0 +1,232 @@
+#include "cli/mcp/tool.h"
+
+#define CLONE_HELP "Name of the clone."
+
+#define CLONE(help)                                          \
+	{                                                    \
+		"clone", PARAM_CLONE, NULL, true, NULL, help \
+	}
+#define CLONE_OPTIONAL(help)                                  \
+	{                                                     \
+		"clone", PARAM_CLONE, NULL, false, NULL, help \
+	}
+#define DRY_RUN                                                       \
+	{                                                             \
+		"dry_run", PARAM_FLAG, "dry-run", false, NULL,        \
+		    "Only say what would change; nothing is changed." \
+	}
+#define CONFLICT                                                                       \
+	{                                                                              \
+		"conflict", PARAM_TEXT, "conflict", false, "stop|ours|theirs|markers", \
+		    "What to do where both sides changed the same lines: "             \
+		    "stop (default), take the project's (ours) or the clone's "        \
+		    "(theirs), or leave markers."                                      \
+	}
+
+const struct tool tools[] = {
+	{
+	    .name = "snap_status",
+	    .title = "Status",
+	    .description =
+		"Show what changed in a clone since it was made, or in the project since its last "
+		"snapshot, and how far a clone is behind the project.",
+	    .command = "status",
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		CLONE_OPTIONAL("Name of the clone. Without it: the project."),
+		{ "others", PARAM_FLAG, "others", false, NULL,
+		  "Also say which other clones touch the same paths." },
+	    },
+	},
+	{
+	    .name = "snap_list",
+	    .title = "List clones",
+	    .description = "List the clones of this project with their paths, sizes and ages.",
+	    .command = "list",
+	    .read_only = true,
+	    .idempotent = true,
+	},
+	{
+	    .name = "snap_clone",
+	    .title = "Make a clone",
+	    .description =
+		"Make an instant writable copy of the whole project, untracked and ignored files "
+		"included, to work in without touching the real files. Answers with its name and "
+		"the path where it is mounted.",
+	    .command = "clone",
+	    .params = {
+		{ "name", PARAM_TEXT, "name", false, NULL,
+		  "What to call it (default: two words that are free)." },
+		{ "from", PARAM_STATE, "from", false, NULL,
+		  "A snapshot or clone to start from (default: the project as it is now)." },
+		{ "ttl", PARAM_TEXT, "ttl", false, NULL,
+		  "Remove it after that time once nobody uses it, such as 30m or 2h." },
+		{ "quota", PARAM_TEXT, "quota", false, NULL,
+		  "How much it may grow, such as 2G." },
+	    },
+	},
+	{
+	    .name = "snap_snapshot",
+	    .title = "Take a snapshot",
+	    .description = "Save the clone or the project as it is now, to come back to it later "
+			   "with snap_rollback. Costs milliseconds; take one before a risky step.",
+	    .command = "snapshot",
+	    .params = {
+		CLONE_OPTIONAL("Name of the clone. Without it: the project."),
+		{ "message", PARAM_TEXT, "message", false, NULL, "What it is for." },
+		{ "tag", PARAM_TEXT, "tag", false, NULL, "A name to find it by." },
+	    },
+	},
+	{
+	    .name = "snap_log",
+	    .title = "List snapshots",
+	    .description = "List the snapshots of a clone or of the project, newest first.",
+	    .command = "log",
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		CLONE_OPTIONAL("Name of the clone. Without it: the project."),
+		{ "count", PARAM_NUMBER, "count", false, NULL, "Only the newest so many." },
+		{ "all", PARAM_FLAG, "all", false, NULL,
+		  "Also those taken by themselves before a run, rollback or promotion." },
+	    },
+	},
+	{
+	    .name = "snap_rollback",
+	    .title = "Roll back",
+	    .description =
+		"Put a clone (or, with a person's consent, the project) back to a snapshot. What "
+		"was there is kept as a snapshot first.",
+	    .command = "rollback",
+	    .gate = GATE_NO_CLONE,
+	    .destructive = true,
+	    .params = {
+		CLONE_OPTIONAL("Name of the clone. Without it: the project itself."),
+		{ "snapshot", PARAM_STATE, NULL, false, NULL,
+		  "Which snapshot: an id, a tag, or NAME@-1 for the one before the last "
+		  "(default: the last)." },
+		DRY_RUN,
+	    },
+	},
+	{
+	    .name = "snap_diff",
+	    .title = "Show differences",
+	    .description = "Show what differs between two states as a patch with statistics: by "
+			   "default a clone against what it was made from.",
+	    .command = "diff",
+	    .fixed = { "--patch" },
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		{ "from", PARAM_STATE, NULL, false, NULL,
+		  "A clone, a snapshot, or '.' for the project now. Alone: from its base." },
+		{ "to", PARAM_STATE, NULL, false, NULL, "The other state." },
+	    },
+	},
+	{
+	    .name = "snap_read",
+	    .title = "Read a file",
+	    .description = "Read a file, or list a directory, in a clone, a snapshot or the "
+			   "project ('.').",
+	    .command = "show",
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		{ "clone", PARAM_STATE, NULL, true, NULL,
+		  "A clone, a snapshot, or '.' for the project now." },
+		{ "path", PARAM_PATH, NULL, true, NULL,
+		  "From the top of the project; empty for the top itself." },
+	    },
+	},
+	{
+	    .name = "snap_write",
+	    .title = "Write a file",
+	    .description = "Write a whole file in a clone, making directories as needed. The "
+			   "project is not touched.",
+	    .command = "write",
+	    .idempotent = true,
+	    .params = {
+		CLONE(CLONE_HELP),
+		{ "path", PARAM_PATH, NULL, true, NULL, "From the top of the project." },
+		{ "content", PARAM_TEXT, "content", true, NULL, "All of the file." },
+		{ "executable", PARAM_FLAG, "executable", false, NULL,
+		  "Make it a program that can be run." },
+	    },
+	},
+	{
+	    .name = "snap_edit",
+	    .title = "Edit a file",
+	    .description = "Replace one piece of text in a file of a clone by another. The old "
+			   "text must occur exactly once, unless all is true.",
+	    .command = "edit",
+	    .params = {
+		CLONE(CLONE_HELP),
+		{ "path", PARAM_PATH, NULL, true, NULL, "From the top of the project." },
+		{ "old", PARAM_TEXT, "old", true, NULL, "The text as it stands, whole lines best." },
+		{ "new", PARAM_TEXT, "new", true, NULL, "What replaces it." },
+		{ "all", PARAM_FLAG, "all", false, NULL, "Replace every occurrence." },
+	    },
+	},
+	{
+	    .name = "snap_promote",
+	    .title = "Promote",
+	    .description =
+		"Bring a clone's changes into the real project: merged with what changed there, "
+		"checked, all or nothing, and undoable. Use dry_run first to see the plan. A "
+		"person is asked for consent.",
+	    .command = "promote",
+	    .gate = GATE_PROJECT,
+	    .destructive = true,
+	    .params = {
+		CLONE(CLONE_HELP),
+		DRY_RUN,
+		{ "check", PARAM_LIST, "check", false, NULL,
+		  "Commands that must succeed on the merged tree first." },
+		{ "path", PARAM_LIST, "path", false, NULL,
+		  "Only what these patterns name, as in .gitignore." },
+		{ "exclude", PARAM_LIST, "exclude", false, NULL, "Not what these patterns name." },
+		CONFLICT,
+		{ "git", PARAM_FLAG, "git", false, NULL,
+		  "Also bring commits made in the clone, as branches snap/CLONE/..." },
+	    },
+	},
+	{
+	    .name = "snap_undo",
+	    .title = "Undo",
+	    .description = "Take the last promotion or rollback of the project back, exactly. A "
+			   "person is asked for consent.",
+	    .command = "undo",
+	    .gate = GATE_PROJECT,
+	    .destructive = true,
+	    .params = {
+		{ "promotion", PARAM_TEXT, NULL, false, NULL, "Which one (default: the last)." },
+		DRY_RUN,
+		CONFLICT,
+	    },
+	},
+	{
+	    .name = "snap_rebase",
+	    .title = "Rebase",
+	    .description = "Bring what changed in the project since into a clone, keeping the "
+			   "clone's own changes.",
+	    .command = "rebase",
+	    .params = {
+		CLONE(CLONE_HELP),
+		DRY_RUN,
+		CONFLICT,
+	    },
+	},
+	{
+	    .name = "snap_destroy",
+	    .title = "Remove a clone",
+	    .description = "Remove a clone with everything that was written in it.",
+	    .command = "rm",
+	    .destructive = true,
+	    .params = {
+		CLONE(CLONE_HELP),
+		{ "force", PARAM_FLAG, "force", false, NULL, "Also if somebody uses it." },
+	    },
+	},
+	{ .name = NULL },
+};

@@ -1,0 +1,285 @@
+"""snap mcp: what agents can do, in both eras of the protocol, and what they cannot."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from mcptest import VERSION, Client
+from snaptest import SNAP, main, needs_fuse, test
+
+ERAS = (VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+
+
+@test
+def a_client_of_either_era_is_answered_in_its_own(w):
+    with Client(w) as c:
+        got = c.ask("server/discover")["result"]
+        assert got["resultType"] == "complete" and got["supportedVersions"] == [VERSION], got
+        assert got["ttlMs"] >= 0 and got["cacheScope"] in ("public", "private"), got
+        assert "tools" in got["capabilities"] and got["instructions"], got
+        assert got["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "snap", got
+        assert c.ask("ping")["error"]["code"] == -32601
+    for era in ERAS[1:]:
+        with Client(w, era=era) as c:
+            assert c.opened["protocolVersion"] == era, c.opened
+            assert c.opened["serverInfo"]["name"] == "snap", c.opened
+            assert c.ask("ping")["result"] == {}
+            got = c.ask("tools/list")["result"]
+            assert "resultType" not in got and "ttlMs" not in got, got
+            assert c.ask("server/discover")["error"]["code"] == -32601
+    with Client(w, era="1999-01-01") as c:
+        assert c.opened["protocolVersion"] == ERAS[1], c.opened
+
+
+@test
+def a_request_that_is_malformed_gets_the_error_of_the_specification(w):
+    meta = {"io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    with Client(w) as c:
+        for line, code in ((b"{", -32700), (b"nonsense", -32700), (b"[]", -32600), (b"\"x\"", -32600),
+                           (b'{"id":1}', -32600), (b'{"jsonrpc":"1.0","id":1,"method":"x"}', -32600),
+                           (b'{"jsonrpc":"2.0","id":{},"method":"x"}', -32600),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', -32602),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32602)):
+            c.raw(line + b"\n")
+            assert c.read()["error"]["code"] == code, line
+        c.send({"jsonrpc": "2.0", "id": "a", "method": "tools/list", "params": {
+            "_meta": {**meta, "io.modelcontextprotocol/protocolVersion": "1900-01-01"}}})
+        error = c.read()["error"]
+        assert error["code"] == -32022, error
+        assert error["data"] == {"supported": [VERSION], "requested": "1900-01-01"}, error
+        del meta["io.modelcontextprotocol/clientCapabilities"]
+        c.send({"jsonrpc": "2.0", "id": "b", "method": "tools/list", "params": {"_meta": meta}})
+        assert c.read()["error"]["code"] == -32602
+        assert c.ask("no/such")["error"]["code"] == -32601
+        assert c.ask("tools/call", name="no_such")["error"]["code"] == -32602
+        assert c.ask("tools/call", name="snap_list", arguments=[])["error"]["code"] == -32602
+        # A notification is never answered, known or not.
+        c.send({"jsonrpc": "2.0", "method": "notifications/no_such"})
+        c.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}})
+        assert c.ask("tools/list")["result"]
+
+
+@test
+def every_tool_has_schemas_and_says_what_it_may_destroy(w):
+    with Client(w) as c:
+        tools = {t["name"]: t for t in c.ask("tools/list")["result"]["tools"]}
+    listed = w.ok("mcp", "--json").json("snap.mcp/1")["tools"]
+    assert [t["name"] for t in listed] == list(tools), "the list of --json is another"
+    for tool in tools.values():
+        assert tool["inputSchema"]["type"] == "object", tool
+        assert tool["inputSchema"]["additionalProperties"] is False, tool
+        assert tool["outputSchema"]["type"] == "object", tool
+        assert "$schema" not in tool["outputSchema"] and "$id" not in tool["outputSchema"], tool
+        if jsonschema:
+            jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
+            jsonschema.Draft7Validator.check_schema(tool["outputSchema"])
+    destroys = {n for n, t in tools.items() if t["annotations"]["destructiveHint"]}
+    assert destroys == {"snap_promote", "snap_rollback", "snap_undo", "snap_destroy"}, destroys
+    reads = {n for n, t in tools.items() if t["annotations"]["readOnlyHint"]}
+    assert {"snap_status", "snap_read", "snap_diff"} <= reads, reads
+    assert not reads & destroys
+
+
+@test
+def a_whole_story_works_without_a_shell_in_every_era(w):
+    needs_fuse()
+    for era in ERAS:
+        name = f"fix-{era}"
+        with Client(w, era=era, can_ask=True) as c:
+            schemas = {t["name"]: t["outputSchema"] for t in c.ask("tools/list")["result"]["tools"]}
+
+            def ok(tool, /, **arguments):
+                got = c.ok(tool, **arguments)
+                if jsonschema:
+                    jsonschema.validate(got, schemas[tool])
+                return got
+
+            path = ok("snap_clone", name=name)["path"]
+            assert name in [x["clone"] for x in ok("snap_list")["clones"]]
+            assert "int main" in ok("snap_read", clone=name, path="src/main.c")["content"]
+            ok("snap_edit", clone=name, path="src/main.c", old="{\n}", new="{ return 0; }")
+            saved = ok("snap_snapshot", clone=name, message="it returns")["snapshot"]
+            ok("snap_write", clone=name, path="deep/er/new.txt", content="h\u00e9llo\n")
+            assert open(f"{path}/deep/er/new.txt", encoding="utf-8").read() == "h\u00e9llo\n"
+            assert "return 0" in ok("snap_diff", **{"from": name})["patch"]
+            ok("snap_rollback", clone=name, snapshot=saved)
+            assert not os.path.exists(f"{path}/deep")
+            assert saved in [x["snapshot"] for x in ok("snap_log", clone=name)["snapshots"]]
+            assert ok("snap_status", clone=name)["changed"]["modified"] == 1
+            assert not c.asked, "nobody is asked about a clone"
+            assert ok("snap_promote", clone=name, dry_run=True)["promotion"] is None
+            assert not c.asked, "nobody is asked about a dry run"
+            assert ok("snap_promote", clone=name)["promotion"]
+            assert "src/main.c" in c.asked[0], c.asked
+            assert "return 0" in (w.project / "src" / "main.c").read_text()
+            ok("snap_undo")
+            assert len(c.asked) == 2, c.asked
+            assert "return 0" not in (w.project / "src" / "main.c").read_text()
+            ok("snap_rebase", clone=name)
+            ok("snap_destroy", clone=name)
+            assert not os.path.exists(path)
+
+
+def state_of(w):
+    return {p: p.read_bytes() for p in sorted(w.project.rglob("*")) if p.is_file()}
+
+
+@test
+def the_project_changes_only_after_a_persons_yes(w):
+    needs_fuse()
+    w.ok("clone", "-n", "x")
+    w.ok("write", "x:README.md", "--content", "other\n")
+    before = state_of(w)
+    for era in (VERSION, "2025-06-18"):
+        with Client(w, era=era, can_ask=True) as c:
+            c.says_yes = False
+            c.fails("snap_promote", "did not agree", clone="x")
+            assert c.asked, "nobody was asked"
+        with Client(w, era=era) as c:
+            error = c.fails("snap_promote", "promote", " x", "type", clone="x")
+            assert error["code"] == "E_REFUSED", error
+            c.fails("snap_rollback", "type")
+            c.fails("snap_undo", "type")
+        with Client(w, "--no-promote", era=era, can_ask=True) as c:
+            names = [t["name"] for t in c.ask("tools/list")["result"]["tools"]]
+            assert "snap_promote" not in names and "snap_clone" in names, names
+            assert c.ask("tools/call", name="snap_promote", arguments={"clone": "x"})["error"]
+        with Client(w, "--read-only", era=era, can_ask=True) as c:
+            names = [t["name"] for t in c.ask("tools/list")["result"]["tools"]]
+            assert "snap_clone" not in names and "snap_diff" in names, names
+            assert c.ask("tools/call", name="snap_write",
+                         arguments={"clone": "x", "path": "a", "content": ""})["error"]
+        assert state_of(w) == before, "the project changed"
+    with Client(w, "--allow-promote") as c:
+        assert c.ok("snap_promote", clone="x")["promotion"]
+    assert (w.project / "README.md").read_text() == "other\n"
+
+
+@test
+def nothing_gets_past_the_names_of_this_projects_clones(w):
+    needs_fuse()
+    other = w.top / "work" / "other"
+    other.mkdir()
+    (other / "secret").write_text("of another project\n")
+    w.ok("clone", "-n", "theirs", cwd=other)
+    theirs = w.ok("-q", "snapshot", "theirs", cwd=other).out.decode().strip()
+    w.ok("clone", "-n", "mine")
+    mine = w.take()
+    (w.project / "src" / "evil").symlink_to("/etc/passwd")
+    before = state_of(w)
+    with Client(w, can_ask=True) as c:
+        c.says_yes = False
+        for state in ("theirs", theirs, "theirs@"):
+            c.fails("snap_read", "this project has no state", clone=state, path="secret")
+        c.fails("snap_destroy", "no clone", clone="theirs")
+        # What is no clone must not be taken for the project.
+        for name in (".", mine, "--force", "-n", ""):
+            c.fails("snap_rollback", clone=name)
+            c.fails("snap_write", clone=name, path="a", content="a")
+        for path in ("../x", "/etc/x", "a/../../x", "", "src/", "src//x"):
+            c.fails("snap_write", clone="mine", path=path, content="x")
+        c.fails("snap_write", "no state", clone=f"--store={w.top}/s", path="x", content="x")
+        c.fails("snap_clone", "no argument", name="y", store="/tmp")
+        c.fails("snap_clone", "must be a string", name=7)
+        c.fails("snap_log", "integer", count=-1)
+        c.fails("snap_promote", "one of", clone="mine", conflict="burn")
+        c.fails("snap_edit", "needs 'old'", clone="mine", path="README.md", new="x")
+        assert not c.asked, c.asked
+    with Client(w) as c:
+        c.ok("snap_clone", name="links")
+        c.fails("snap_write", "symlink", clone="links", path="src/evil", content="x")
+    assert state_of(w) == before, "the project changed"
+    assert "theirs" in w.ok("list", cwd=other).out.decode()
+
+
+@test
+def an_edit_changes_exactly_one_place_or_nothing(w):
+    needs_fuse()
+    (w.project / "twice").write_text("a\nb\na\n")
+    os.chmod(w.project / "twice", 0o751)
+    with Client(w) as c:
+        path = c.ok("snap_clone", name="e")["path"]
+        c.fails("snap_edit", "2 times", clone="e", path="twice", old="a", new="c")
+        c.fails("snap_edit", "does not hold", clone="e", path="twice", old="zz", new="c")
+        c.fails("snap_edit", "No such file", clone="e", path="nowhere", old="zz", new="c")
+        assert open(f"{path}/twice").read() == "a\nb\na\n"
+        assert c.ok("snap_edit", clone="e", path="twice", old="a", new="c", all=True)["replaced"] == 2
+        assert c.ok("snap_edit", clone="e", path="twice", old="c\nb", new="d")["replaced"] == 1
+        assert open(f"{path}/twice").read() == "d\nc\n"
+        assert os.stat(f"{path}/twice").st_mode & 0o7777 == 0o751
+
+
+@test
+def calls_run_beside_each_other_and_a_cancelled_one_is_never_answered(w):
+    needs_fuse()
+    with Client(w) as c:
+        c.ok("snap_clone", name="busy")
+        ids = [c.start("tools/call", name="snap_status", arguments={"clone": "busy"})
+               for _ in range(20)]
+        listen = c.start("subscriptions/listen", notifications={"toolsListChanged": True})
+        first = c.start("tools/list")
+        got = [c.read() for _ in range(22)]
+        answered = {m["id"] for m in got if "id" in m}
+        assert answered == {*ids, first}, answered
+        told = [m for m in got if "method" in m]
+        assert [m["method"] for m in told] == ["notifications/subscriptions/acknowledged"], told
+        assert told[0]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listen
+        stopped = c.start("tools/call", name="snap_status", arguments={"clone": "busy"})
+        c.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": stopped}})
+        c.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": listen}})
+        # It was answered before the notification came, or not at all.
+        last = c.start("tools/list")
+        while (message := c.read())["id"] != last:
+            assert message["id"] == stopped, message
+
+
+@test
+def it_touches_nothing_until_a_call_and_leaves_at_once(w):
+    with Client(w) as c:
+        c.ask("server/discover")
+        c.ask("tools/list")
+        assert not w.store.exists(), "a store was made"
+        assert not w.daemons(), "a daemon was started"
+    assert c.process.returncode == 0, c.process.returncode
+    dead = Client(w)
+    dead.ask("tools/list")
+    dead.process.send_signal(signal.SIGKILL)
+    dead.process.wait(10)
+    # A client that has gone is no reason to die badly.
+    r, write = os.pipe()
+    os.close(r)
+    gone = subprocess.run([SNAP, "mcp"], input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+                          stdout=write, cwd=w.project, env=w.env, timeout=30, check=False)
+    os.close(write)
+    assert gone.returncode == 0, gone.returncode
+
+
+@test
+def long_and_broken_lines_do_no_harm(w):
+    with Client(w) as c:
+        c.raw(b"\r\n\n")
+        c.raw(b'{"jsonrpc":"2.0","id":1,')
+        c.raw(b'"method":"tools/list","params":{}}\r\n')
+        assert c.read()["error"]["code"] == -32602
+        deep = b'{"jsonrpc":"2.0","id":2,"method":"x","params":{"a":' + b"[" * 5000
+        c.raw(deep + b"\n")
+        assert c.read()["error"]["code"] == -32700
+        c.raw(b'{"jsonrpc":"2.0","id":3,"method":"\xff"}\n')
+        assert c.read()["error"]["code"] == -32700
+        text = json.dumps("x" * 2_000_000).encode()
+        c.raw(b'{"jsonrpc":"2.0","id":4,"method":"x","params":{"a":' + text + b"}}\n")
+        assert c.read()["error"]["code"] == -32602
+
+
+if __name__ == "__main__":
+    sys.exit(main())
