@@ -113,8 +113,9 @@ static int append_question(struct buf *text, const struct pending *p)
 	if (parse_plan(p, &doc, &plan) < 0)
 		return -EINVAL;
 	list = planned(plan);
-	r = buf_printf(text, "May the agent change %zu paths of the real project (snap %s%s%s)?",
-		       json_length(list), p->tool->command, clone ? " " : "", clone ? clone : "");
+	r = buf_printf(text, "May the agent change %zu %s of the real project (snap %s%s%s)?",
+		       json_length(list), json_length(list) == 1 ? "path" : "paths",
+		       p->tool->command, clone ? " " : "", clone ? clone : "");
 	for (size_t i = 0; r >= 0 && i < json_length(list) && i < NAMES_SHOWN; i++)
 		r = append_path(text, json_at_object(list, i));
 	if (r >= 0 && json_length(list) > NAMES_SHOWN)

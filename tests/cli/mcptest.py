@@ -17,7 +17,7 @@ class Client:
     def __init__(self, w, *options, era=VERSION, can_ask=False, cwd=None):
         self.ids, self.era = itertools.count(1), era
         self.capable = {"elicitation": {}} if can_ask else {}
-        self.asked, self.says_yes, self.held = [], True, b""
+        self.failures, self.asked, self.says_yes, self.held = [], [], True, b""
         self.process = subprocess.Popen([SNAP, "mcp", *options], cwd=cwd or w.project, env=w.env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if era != VERSION:
@@ -101,6 +101,7 @@ class Client:
         result = self.call(tool, **arguments)
         assert result["isError"] is True, result
         error = result["structuredContent"]["error"]
+        self.failures.append((tool, result["structuredContent"]))
         for word in words:
             assert word in error["message"], error
         return error

@@ -124,6 +124,9 @@ def a_whole_story_works_without_a_shell_in_every_era(w):
             assert len(c.asked) == 2, c.asked
             assert "return 0" not in (w.project / "src" / "main.c").read_text()
             ok("snap_rebase", clone=name)
+            c.fails("snap_edit", clone=name, path="README.md", old="no such text", new="")
+            for tool, failure in c.failures if jsonschema else ():
+                jsonschema.validate(failure, schemas[tool])
             ok("snap_destroy", clone=name)
             assert not os.path.exists(path)
 
