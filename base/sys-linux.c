@@ -425,6 +425,38 @@ void sys_close_from(int lowest)
 		close(fd);
 }
 
+/* Somebody else's files cannot be seen, and that is the answer too. */
+static bool has_open(pid_t pid, const struct stat *wanted)
+{
+	char path[64];
+	struct dirent *e;
+	struct stat st;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (e = readdir(dir)))
+		found = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 &&
+			st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino;
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int sys_signal_holder(pid_t pid, int fd, int sig)
+{
+	AUTO_CLOSE int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	struct stat st;
+
+	if (pidfd < 0 || fstat(fd, &st) < 0)
+		return -ESRCH;
+	/* It lives from here on, or the signal finds nobody. */
+	if (!has_open(pid, &st))
+		return -ESRCH;
+	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}
+
 void sys_wait_process(pid_t pid, int ms)
 {
 	/* By number: glibc has a name for it since 2.36. */

@@ -132,6 +132,12 @@ void sys_close_from(int lowest); /* every descriptor from that one on */
 /* Until a process that is no child of ours has let go of everything, but for `ms` at most. */
 void sys_wait_process(pid_t pid, int ms);
 
+/*
+ * A signal to a process that has the file of `fd` open: a number that was written down may be
+ * another's by now, or mean another one in other namespaces.  -ESRCH if it has not, or is gone.
+ */
+NODISCARD int sys_signal_holder(pid_t pid, int fd, int sig);
+
 /* What any thread of the machine is doing; -ESRCH if there is none of that number. */
 struct sys_task {
 	bool asleep;     /* it waits for something other than a processor or a disk */

@@ -47,6 +47,8 @@ static void print_one(const struct invocation *inv, const struct engine_run *r)
 		use.known ? duration_format(use.cpu_ms, cpu) : "-",
 		use.left_ms > 0 ? duration_format(use.left_ms, left) : "-");
 	runs_print_command(inv->out, r, SHOWN_COMMAND);
+	if (r->detached)
+		fputs("  (detached)", inv->out);
 	fputc('\n', inv->out);
 }
 

@@ -17,11 +17,14 @@
 #include "cli/run-args.h"
 #include "cli/runs.h"
 #include "engine/api/clone.h"
+
 static const struct opt run_opts[] = {
 	RUN_OPTS,
 	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
 		 "take no snapshot of the clone before"),
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
+	OPT_FLAG('d', "detach", struct run_args, detach,
+		 "print its id when it has begun, and let it go on by itself"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -93,6 +96,8 @@ static int check(const struct invocation *inv, struct err *err)
 		    inv->words[0]);
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
+	if (args->tty && args->detach)
+		return err_set(err, -EINVAL, "options '--tty' and '--detach' exclude each other");
 	if (args->tty && inv->json)
 		return err_set(err, -EINVAL, "options '--tty' and '--json' exclude each other");
 	return 0;
@@ -243,6 +248,8 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 		return;
 	if (!r->problem)
 		tell_missing(r);
+	if (r->state == ENGINE_RUN_CANCELLED)
+		log_warn("the run was cancelled");
 	if (strcmp(r->limit, "time") == 0)
 		log_warn("the run was ended after %s (--time)",
 			 duration_format(r->limits.time_ms, text));
@@ -329,15 +336,37 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	options.show_out = waits && !args->tty && isatty(options.out_fd);
 	options.show_err = waits && !args->tty && isatty(options.err_fd);
 
-	r = engine_run(inv->engine, &options, ret, err);
+	if (args->detach)
+		r = engine_run_start(inv->engine, &options, ret, err);
+	else
+		r = engine_run(inv->engine, &options, ret, err);
 	progress_done(inv->progress);
 	hint(inv, ret, r);
 	return r;
 }
 
+/* It runs, and what can be done about that. */
+static int tell_detached(const struct invocation *inv, const struct engine_run *run,
+			 struct err *err)
+{
+	static const char *const next[] = { "attach", "wait", "cancel" };
+
+	if (inv->json)
+		return print_json(inv, run, err);
+	fprintf(inv->out, "%s\n", run->id);
+	for (size_t i = 0; !inv->quiet && i < ARRAY_LEN(next); i++) {
+		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ run->id, NULL });
+
+		if (line)
+			fprintf(stderr, "hint: %s\n", line);
+	}
+	return CMD_OK;
+}
+
 static int run_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const struct run_args *args = inv->args;
 	int r = run_go(inv, NULL, &run, err);
 
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
@@ -346,6 +375,8 @@ static int run_run(struct invocation *inv, struct err *err)
 		return run.exit_code;
 	if (r < 0)
 		return r;
+	if (args->detach)
+		return tell_detached(inv, &run, err);
 	if (inv->json)
 		r = print_json(inv, &run, err);
 	else
@@ -372,10 +403,14 @@ const struct command cmd_run = {
 	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
 	    "of 0 is none. What is not said is that of the profile 'default'.\n"
 	    "\n"
+	    "With --detach a process of its own holds the run, which goes on when the terminal is\n"
+	    "closed: `ps`, `logs`, `attach`, `wait` and `cancel` know it by the id that is printed.\n"
+	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
-		    "run --net packages.example.org:443 -- npm ci\n",
+		    "run --net packages.example.org:443 -- npm ci\n"
+		    "run --detach --time 2h -- make check\n",
 	.run = run_run,
 };

@@ -56,7 +56,9 @@ static void print_human(const struct invocation *inv, const struct engine_runs *
 
 		fprintf(inv->out, "%s%s%s  %-10s  %-20s  %9s  %-16s  ", out_style(inv, OUT_ID),
 			r->id, out_style(inv, OUT_PLAIN), runs_outcome(r, outcome), r->clone,
-			r->state == ENGINE_RUN_ENDED ? duration_format(r->duration_ms, time) : "-",
+			r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_CANCELLED
+			    ? duration_format(r->duration_ms, time)
+			    : "-",
 			out_when(r->started, when));
 		runs_print_command(inv->out, r, SHOWN_COMMAND);
 		fputc('\n', inv->out);
@@ -98,7 +100,8 @@ const struct command cmd_runs = {
 	.details =
 	    "Of CLONE, also if there is no such clone any more; else of this project. Records\n"
 	    "and output stay until `gc` finds more than 100 newer ones, or that they are older\n"
-	    "than 14 days. `lost` is a run whose snap was killed, and the run with it.\n",
+	    "than 14 days. `lost` is a run whose snap was killed, and the run with it, `cancelled` one\n"
+	    "that `cancel` ended.\n",
 	.examples = "runs\nruns try --json\n",
 	.run = runs_run,
 };

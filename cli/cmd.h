@@ -30,6 +30,7 @@ enum cmd_status {
 	CMD_BUSY = 11,
 	CMD_DAMAGED = 12,
 	CMD_LACKING = 13,     /* this machine, or this version, cannot */
+	CMD_TIME_UP = 124,    /* of `run` and `wait` */
 	CMD_NO_SANDBOX = 125, /* of `run`: nothing ran */
 };
 
@@ -78,6 +79,8 @@ struct command {
 	bool no_engine;       /* runs without a store and a directory */
 	int (*run)(struct invocation *inv, struct err *err);
 };
+
+extern const struct command cmd_attach, cmd_cancel, cmd_wait;
 
 /* In the order of help; NULL ends. */
 extern const struct command *const commands[];

@@ -11,7 +11,7 @@ struct run_args {
 	const char *workdir, *profile, *cpus;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, ttl;
 	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
-	bool tty, no_snapshot, keep, rm;
+	bool tty, no_snapshot, keep, rm, detach;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */

@@ -1,5 +1,6 @@
 #include "cli/runs.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,10 +11,9 @@
 #define JSON_PATHS_MAX 1000
 
 static const char *const state_names[] = {
-	[ENGINE_RUN_RUNNING] = "running",
-	[ENGINE_RUN_ENDED] = "ended",
-	[ENGINE_RUN_REFUSED] = "refused",
-	[ENGINE_RUN_LOST] = "lost",
+	[ENGINE_RUN_RUNNING] = "running",     [ENGINE_RUN_ENDED] = "ended",
+	[ENGINE_RUN_REFUSED] = "refused",     [ENGINE_RUN_LOST] = "lost",
+	[ENGINE_RUN_CANCELLED] = "cancelled",
 };
 
 static void set_limit(struct json j, const char *key, uint64_t limit)
@@ -40,9 +40,15 @@ static void set_limits(struct json j, const struct engine_run_limits *l)
 	set_limit(j, "output", l->output);
 }
 
+/* And how is known. */
+static bool has_ended(const struct engine_run *r)
+{
+	return r->state != ENGINE_RUN_RUNNING && r->state != ENGINE_RUN_LOST;
+}
+
 static void set_ending(struct json j, const struct engine_run *r)
 {
-	const bool ended = r->state == ENGINE_RUN_ENDED || r->state == ENGINE_RUN_REFUSED;
+	const bool ended = has_ended(r);
 
 	if (ended)
 		json_set_int(j, "exit_code", r->exit_code);
@@ -87,6 +93,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_limits(json_set_object(j, "limits"), &r->limits);
+	json_set_bool(j, "detached", r->detached);
 	out_json_time(j, "started", r->started);
 	set_ending(j, r);
 	part = json_set_object(j, "isolation");
@@ -171,4 +178,66 @@ const char *runs_outcome(const struct engine_run *r, char text[OUT_COUNT_MAX])
 	else
 		snprintf(text, OUT_COUNT_MAX, "%d", r->exit_code);
 	return text;
+}
+
+int runs_code(const struct engine_run *r)
+{
+	return has_ended(r) ? r->exit_code : 128 + SIGKILL;
+}
+
+void runs_set_end(struct json j, const struct engine_run *r)
+{
+	json_set_text(j, "run", r->id);
+	json_set_text(j, "state", state_names[r->state]);
+	if (has_ended(r))
+		json_set_int(j, "exit_code", r->exit_code);
+	else
+		json_set_null(j, "exit_code");
+	json_set_text(j, "problem", r->problem);
+}
+
+/* --- output ------------------------------------------------------------------------------ */
+
+struct log_text {
+	struct buf both, streams[2];
+};
+
+static void log_text_done(struct log_text *t)
+{
+	buf_done(&t->both);
+	buf_done(&t->streams[0]);
+	buf_done(&t->streams[1]);
+}
+
+static int keep_bytes(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err)
+{
+	struct log_text *t = ctx;
+
+	if (buf_append(&t->both, data, len) < 0 ||
+	    buf_append(&t->streams[of_stderr], data, len) < 0)
+		return err_nomem(err);
+	return 0;
+}
+
+int runs_print_log(const struct invocation *inv, const struct engine_run *run,
+		   const struct engine_log_options *options, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	CLEANUP(engine_run_done) struct engine_run now = { 0 };
+	CLEANUP(log_text_done) struct log_text text = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+	uint64_t next = 0;
+	int r = engine_run_log(inv->engine, run, options, keep_bytes, &text, &next, err);
+
+	if (r >= 0)
+		r = engine_run_find(inv->engine, run->id, &now, err);
+	if (r < 0)
+		return r;
+	runs_set_end(j, &now);
+	json_set_text_len(j, "output", (const char *)text.both.data, text.both.len);
+	json_set_text_len(j, "stdout", (const char *)text.streams[0].data, text.streams[0].len);
+	json_set_text_len(j, "stderr", (const char *)text.streams[1].data, text.streams[1].len);
+	json_set_uint(j, "next", next);
+	json_set_bool(j, "truncated", now.log_truncated);
+	return json_print(&doc, inv->out, err);
 }

@@ -20,3 +20,13 @@ uint64_t runs_count(const struct engine_runs *runs, const struct engine_clone *c
 
 /* How it ended, in a word or two. */
 const char *runs_outcome(const struct engine_run *r, char text[OUT_COUNT_MAX]);
+
+/* With which exit code a command ends that ends as the run did: 137 for one of which that is not known. */
+int runs_code(const struct engine_run *r);
+
+/* "run", "state", "exit_code" and "problem" alone. */
+void runs_set_end(struct json j, const struct engine_run *r);
+
+/* The answer of a command that prints a log as JSON. */
+NODISCARD int runs_print_log(const struct invocation *inv, const struct engine_run *run,
+			     const struct engine_log_options *options, struct err *err);

@@ -96,7 +96,7 @@ unsigned int cgroup_controllers(const char *list)
 
 /* --- names that tell who made a group ----------------------------------------------------- */
 
-/* When a process of this pid began, in ticks since boot; 0 if there is none. */
+/* When a process of this pid began, in ticks since boot; 0 if there is none, or it is dead and unburied. */
 static uint64_t start_of(pid_t pid)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
@@ -109,6 +109,8 @@ static uint64_t start_of(pid_t pid)
 	s = buf_str(&text);
 	/* The name in brackets may hold anything; field 3 is after the last of them. */
 	end = s ? strrchr(s, ')') : NULL;
+	if (end && strncmp(end, ") Z", 3) == 0)
+		return 0;
 	for (int field = 2; end && field < 22; field++)
 		end = strchr(end + 1, ' ');
 	return end ? strtoull(end + 1, NULL, 10) : 0;

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,12 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+
+/*
+ * The signal by which somebody else ends a run: SIGTERM to all of it, and SIGKILL after the grace, as
+ * when time is up.  Every other that the caller gets goes on to the command.
+ */
+#define SANDBOX_CANCEL SIGVTALRM
 
 #define SANDBOX_MOUNTS_MAX 256
 #define SANDBOX_WORDS_MAX  65536 /* of argv, and of the environment */
@@ -199,6 +206,7 @@ struct sandbox_result {
 	int exit_code;    /* of the command, 128 + signal if one ended it */
 	int signal;       /* 0 if it ended by itself */
 	bool timed_out;
+	bool cancelled; /* by SANDBOX_CANCEL */
 	bool oom_killed;
 	bool truncated;
 	const char *limit;  /* the one that ended or cut it: "memory", "time", ...; NULL for none */

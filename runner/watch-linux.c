@@ -110,6 +110,7 @@ static int watch_open(struct watch *w, struct err *err)
 	sigaddset(&mine, SIGQUIT);
 	sigaddset(&mine, SIGUSR1);
 	sigaddset(&mine, SIGUSR2);
+	sigaddset(&mine, SANDBOX_CANCEL);
 	if (w->run->spec->tty)
 		sigaddset(&mine, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &mine, &w->mask);
@@ -184,20 +185,38 @@ static int on_clock(struct watch *w, struct err *err)
 	return set_clock(w, err);
 }
 
-static void on_signal(struct watch *w)
+/* Before the walls stand there is nobody to be asked to end. */
+static int cancel(struct watch *w, struct err *err)
+{
+	if (w->ret->cancelled)
+		return 0;
+	w->ret->cancelled = true;
+	if (w->ret->walls == 0) {
+		kill_all(w);
+		err_set(&w->failed, -ECANCELED, "the run was cancelled before it began");
+	} else if (!w->ending) {
+		begin_end(w, NULL);
+	}
+	return set_clock(w, err);
+}
+
+static int on_signal(struct watch *w, struct err *err)
 {
 	struct signalfd_siginfo info;
 	struct line_msg pass = { .kind = LINE_SIGNAL };
 
 	if (read(w->signals, &info, sizeof(info)) != sizeof(info))
-		return;
+		return 0;
+	if (info.ssi_signo == SANDBOX_CANCEL)
+		return cancel(w, err);
 	if (info.ssi_signo == SIGWINCH) {
 		pump_resize(&w->pump);
-		return;
+		return 0;
 	}
 	pass.value = (int)info.ssi_signo;
 	IGNORE_RESULT(line_send(w->run->line, &pass, NULL, 0),
 		      "a run that is gone needs no signal");
+	return 0;
 }
 
 static int on_beside(struct watch *w, struct err *err)
@@ -316,11 +335,11 @@ static int watch_loop(struct watch *w, struct err *err)
 			if (r < 0)
 				return r;
 		}
-		if (at[AT_SIGNALS].revents)
-			on_signal(w);
+		r = at[AT_SIGNALS].revents ? on_signal(w, err) : 0;
 		if (at[AT_REFUSED].revents)
 			on_refused(w, at[AT_REFUSED].revents);
-		r = at[AT_CLOCK].revents ? on_clock(w, err) : 0;
+		if (r == 0 && at[AT_CLOCK].revents)
+			r = on_clock(w, err);
 		if (r == 0 && at[AT_BESIDE].revents)
 			r = on_beside(w, err);
 		if (r == 0)

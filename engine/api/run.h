@@ -2,9 +2,10 @@
  * run.h - commands in a sandbox on a clone: running one, and what is known of those that ran.
  *
  * The command sees the clone at the project's own path and nothing else that it could change
- * (docs/design/run.md).  It is run by the process that asks, which must have one thread; cowfsd only makes
- * the clone ready and tells afterwards what changed.  Every run leaves a record and its output in
- * the store's directory, until engine_runs_prune() finds it too old.
+ * (docs/design/run.md).  It is run by the process that asks, which must have one thread, or by one that
+ * engine_run_start() makes for it; cowfsd only makes the clone ready and tells afterwards what changed.
+ * Every run leaves a record and its output in the store's directory, until engine_runs_prune() finds it
+ * too old: by that, any process of the same user waits for it, follows its output and cancels it.
  */
 #pragma once
 
@@ -39,6 +40,8 @@ struct engine_list {
 	size_t n;
 };
 
+struct engine_run;
+
 struct engine_run_options {
 	const char *clone;       /* NULL: one that is made for it, and removed after it, */
 	const char *from;        /* of this snapshot; NULL: of the project now */
@@ -65,13 +68,19 @@ struct engine_run_options {
 	struct engine_watch watch;     /* while the clone is made ready */
 	void (*begins)(void *ctx);     /* the command is next; NULL: who cares */
 	void *begins_ctx;
+	/* All walls stand, its time begins, and the record is there; NULL: who cares. */
+	void (*began)(const struct engine_run *run, void *ctx);
+	void *began_ctx;
+	bool
+	    detached; /* nobody takes the output: it goes to the log alone.  Of engine_run_start() */
 };
 
 enum engine_run_state {
 	ENGINE_RUN_RUNNING,
 	ENGINE_RUN_ENDED,
-	ENGINE_RUN_REFUSED, /* the sandbox could not be set up, and nothing ran */
-	ENGINE_RUN_LOST,    /* whoever ran it was killed, and so was it */
+	ENGINE_RUN_REFUSED,   /* the sandbox could not be set up, and nothing ran */
+	ENGINE_RUN_LOST,      /* whoever ran it was killed, and so was it */
+	ENGINE_RUN_CANCELLED, /* by engine_run_cancel() */
 };
 
 /* Something that the run wanted and did not get; all strings are owned. */
@@ -110,7 +119,8 @@ struct engine_run {
 	struct strlist env;  /* names */
 	char *profile, *net; /* owned */
 	struct engine_run_limits limits;
-	pid_t pid; /* of who runs it */
+	pid_t pid;     /* of who runs it */
+	bool detached; /* and that is a process of its own */
 	int64_t started, ended;
 
 	int exit_code; /* as `snap run` has it: 124 for time, 126 and 127 if it could not be executed */
@@ -148,6 +158,15 @@ void engine_run_done(struct engine_run *r);
  */
 NODISCARD int engine_run(struct engine *e, const struct engine_run_options *options,
 			 struct engine_run *ret, struct err *err);
+
+/*
+ * The same by a process of its own session, which goes on when we have gone: it holds limits, time, log
+ * and record, and kill -9 of it ends all of the run.  Returns when the walls stand, and *ret is what
+ * the record says then.  Of the options, input and output count for nothing, and `tty` and `waits`
+ * must not be set.  Failures are those of engine_run(); if we are killed before it returns, nothing runs.
+ */
+NODISCARD int engine_run_start(struct engine *e, const struct engine_run_options *options,
+			       struct engine_run *ret, struct err *err);
 
 /* --- a clone that waits for a decision ----------------------------------------------------- */
 
@@ -188,13 +207,52 @@ NODISCARD int engine_runs(struct engine *e, const struct engine_runs_options *op
 NODISCARD int engine_run_find(struct engine *e, const char *id, struct engine_run *ret,
 			      struct err *err);
 
+enum engine_log_streams { ENGINE_LOG_BOTH, ENGINE_LOG_OUT, ENGINE_LOG_ERR };
+
+struct engine_log_options {
+	enum engine_log_streams streams;
+	uint64_t since; /* bytes of these that are passed over */
+	uint64_t last;  /* no more than so many at the end of what there is; 0: all */
+	bool follow;    /* and what comes, until the run has ended */
+	int stop_fd;    /* when it can be read, following ends with -EINTR; -1: none */
+};
+
 /*
- * What is kept of its output, to `fn`, which ends it with a negative answer.  `follow`: and what
- * comes, until the run has ended.
+ * What is kept of its output, in the order in which it came, to `fn`, which ends it with a negative
+ * answer; `of_stderr` says of which stream.  *ret_next (may be NULL) is what `since` would be to go on.
  */
-typedef int (*engine_log_fn)(const void *data, size_t len, void *ctx, struct err *err);
-NODISCARD int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stderr,
-			     bool follow, engine_log_fn fn, void *ctx, struct err *err);
+typedef int (*engine_log_fn)(bool of_stderr, const void *data, size_t len, void *ctx,
+			     struct err *err);
+NODISCARD int engine_run_log(struct engine *e, const struct engine_run *run,
+			     const struct engine_log_options *options, engine_log_fn fn, void *ctx,
+			     uint64_t *ret_next, struct err *err);
+
+/* --- those of others too ------------------------------------------------------------------ */
+
+struct engine_wait_options {
+	const char *const *ids; /* as engine_run_find() takes them */
+	size_t n;
+	bool any;            /* the first that ends is enough */
+	uint64_t timeout_ms; /* ENGINE_UNSAID: as long as it takes; 0: look only */
+	int stop_fd;         /* when it can be read, waiting ends with -EINTR; -1: none */
+};
+
+/*
+ * Until they have ended, however they do, also by kill -9 of who runs them.  *ret has what is known of
+ * each, in the order of `ids`.  1 if time was up before.
+ */
+NODISCARD int engine_run_wait(struct engine *e, const struct engine_wait_options *options,
+			      struct engine_runs *ret, struct err *err);
+
+/*
+ * End it, wherever it was started: SIGTERM to all of it, SIGKILL to what is left after two seconds.  It
+ * has ended when this returns, and *ret is what the record says then: ENGINE_RUN_CANCELLED with the exit code
+ * 143.  1 if it had ended before, and nothing was done.  -EACCES: it is another user's.
+ */
+NODISCARD int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret,
+				struct err *err);
+
+#define ENGINE_RUN_CANCELLED_CODE 143 /* 128 + SIGTERM */
 
 /* What one that runs uses now. */
 struct engine_run_use {

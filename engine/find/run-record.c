@@ -10,6 +10,7 @@
 #include "base/fdio.h"
 #include "base/hex.h"
 #include "base/json.h"
+#include "base/le.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
@@ -20,14 +21,14 @@
 #define RECORD_MAX ((size_t)16 << 20) /* bytes; of a record that we wrote there are never so many */
 
 static const char *const state_names[] = {
-	[ENGINE_RUN_RUNNING] = "running",
-	[ENGINE_RUN_ENDED] = "ended",
-	[ENGINE_RUN_REFUSED] = "refused",
-	[ENGINE_RUN_LOST] = "lost",
+	[ENGINE_RUN_RUNNING] = "running",     [ENGINE_RUN_ENDED] = "ended",
+	[ENGINE_RUN_REFUSED] = "refused",     [ENGINE_RUN_LOST] = "lost",
+	[ENGINE_RUN_CANCELLED] = "cancelled",
 };
 
-static const char *const endings[] = { ".out", ".err", ".json" };
-enum { RECORD = 2 }; /* of the endings; before it the streams */
+/* Once each stream had a file of its own; what is left of that is removed with the rest. */
+static const char *const endings[] = { ".out", ".err", ".log", ".json" };
+enum { LOG = 2, RECORD };
 
 struct name {
 	char text[ENGINE_RUN_ID_SIZE + 8];
@@ -215,6 +216,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	set_strings(j, "env", &r->env);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_int(j, "pid", r->pid);
+	json_set_bool(j, "detached", r->detached);
 	json_set_int(j, "started", r->started);
 	json_set_int(j, "ended", r->ended);
 	set_result(json_set_object(j, "result"), r);
@@ -249,6 +251,7 @@ static int get_record(struct json j, struct engine_run *r)
 	r->profile = json_has(j, "profile") ? json_get_name_or_null(j, "profile") : NULL;
 	r->net = strdup(net ? net : "");
 	r->pid = (pid_t)json_get_int(j, "pid");
+	r->detached = json_has(j, "detached") && json_get_bool(j, "detached");
 	r->started = json_get_int(j, "started");
 	r->ended = json_get_int(j, "ended");
 	get_limits(json_get_object(j, "limits"), &r->limits);
@@ -262,8 +265,7 @@ static int get_record(struct json j, struct engine_run *r)
 
 void run_record_done(struct run_record *r)
 {
-	cleanup_close(&r->log_fd[0]);
-	cleanup_close(&r->log_fd[1]);
+	cleanup_close(&r->log_fd);
 	cleanup_close(&r->fd);
 	cleanup_close(&r->dir_fd);
 	*r = RUN_RECORD_INIT;
@@ -336,23 +338,32 @@ int run_record_begin(const char *store, const struct engine_run *run, struct run
 	return 0;
 }
 
+static int put_piece(struct run_record *r, int stream, const void *data, size_t n)
+{
+	unsigned char head[RUN_RECORD_HEAD] = { (unsigned char)stream };
+	int x;
+
+	le32_store(head + 1, (uint32_t)n);
+	if (r->log_fd < 0)
+		r->log_fd = make(r->dir_fd, r->id, LOG);
+	x = r->log_fd < 0 ? -errno : fdio_write(r->log_fd, head, sizeof(head));
+	return x < 0 ? x : fdio_write(r->log_fd, data, n);
+}
+
 void run_record_log(struct run_record *r, int stream, const void *data, size_t len)
 {
-	const uint64_t room = RUN_RECORD_LOG_MAX - r->logged[stream];
+	const uint64_t room = r->full ? 0 : RUN_RECORD_LOG_MAX - r->logged[stream];
 	const size_t n = len < room ? len : (size_t)room;
 
 	if (n < len)
 		r->truncated = true;
 	if (n == 0)
 		return;
-	/* Of one that says nothing there is no file. */
-	if (r->log_fd[stream] < 0)
-		r->log_fd[stream] = make(r->dir_fd, r->id, stream);
 	/* The run is worth more than what is kept of it: a disk that is full ends the log alone. */
-	if (r->log_fd[stream] < 0 || fdio_write(r->log_fd[stream], data, n) < 0) {
+	if (put_piece(r, stream, data, n) < 0) {
 		log_warn("the output of the run cannot be kept any more, continuing");
 		r->truncated = true;
-		r->logged[stream] = RUN_RECORD_LOG_MAX;
+		r->full = true;
 		return;
 	}
 	r->logged[stream] += n;
@@ -360,13 +371,23 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 
 int run_record_end(struct run_record *r, struct engine_run *run, struct err *err)
 {
-	struct stat st;
-
-	for (int i = 0; i < RECORD; i++)
-		run->logged[i] =
-		    r->log_fd[i] >= 0 && fstat(r->log_fd[i], &st) == 0 ? (uint64_t)st.st_size : 0;
+	memcpy(run->logged, r->logged, sizeof(run->logged));
 	run->log_truncated = r->truncated;
 	return put(r, run, err);
+}
+
+int run_record_amend(const char *store, const struct engine_run *run, struct err *err)
+{
+	CLEANUP(run_record_done) struct run_record r = RUN_RECORD_INIT;
+
+	r.dir_fd = open_dir(store, false, err);
+	if (r.dir_fd < 0)
+		return r.dir_fd;
+	r.fd = openat(r.dir_fd, name_of(run->id, RECORD).text,
+		      O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+	if (r.fd < 0 || flock(r.fd, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(err, "the record of run %s", run->id);
+	return put(&r, run, err);
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -377,6 +398,22 @@ static bool is_locked(int dir_fd, const char *id)
 	    openat(dir_fd, name_of(id, RECORD).text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+char *run_record_path(const char *store, const char *id, const char *ending)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/" RUN_RECORD_DIR "/%s%s", store, id, ending) < 0 ? NULL : path;
+}
+
+void run_record_settle(const char *store, const char *id)
+{
+	AUTO_FREE char *path = run_record_path(store, id, endings[RECORD]);
+	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+	while (fd >= 0 && flock(fd, LOCK_SH) < 0 && errno == EINTR)
+		continue;
 }
 
 uint64_t run_record_number(const char *id)
@@ -448,8 +485,11 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 		r = json_end(&doc, &why);
 	if (r < 0)
 		return err_set(err, -EBADMSG, "the record of run %s cannot be read", id);
-	if (run.state == ENGINE_RUN_RUNNING && !live)
+	if (run.state == ENGINE_RUN_RUNNING && !live) {
 		run.state = ENGINE_RUN_LOST;
+		run.problem = strdup("the process that ran it was killed or the machine stopped, "
+				     "and the run ended with it");
+	}
 	*ret = run;
 	run = (struct engine_run){ 0 };
 	return 0;

@@ -1,9 +1,9 @@
 /*
- * run-record.h - what is kept of a run, in the store's directory: runs/ID.json, .out and .err.
+ * run-record.h - what is kept of a run, in the store's directory: runs/ID.json and .log.
  *
  * Who runs it writes it: cowfsd has no part in it.  The record is there from the start, with a line
  * of what is known then, and gets a second one at the end; as long as it is locked the run is alive, or
- * somebody decides on what it did.  A stream of which nothing came has no file.
+ * somebody decides on what it did.  One that says nothing has no log (run-log.c has its form).
  */
 #pragma once
 
@@ -14,14 +14,17 @@
 
 struct run_record {
 	int dir_fd;
-	int fd;        /* of the record; locked */
-	int log_fd[2]; /* of stdout and stderr; -1 as long as nothing came */
+	int fd;     /* of the record; locked */
+	int log_fd; /* -1 as long as nothing came */
 	char id[ENGINE_RUN_ID_SIZE];
-	uint64_t logged[2];
-	bool truncated;
+	uint64_t logged[2]; /* of stdout and stderr */
+	bool truncated, full;
 };
 
-#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = { -1, -1 } })
+#define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = -1 })
+
+/* A log is pieces: a byte that says of which stream, four of the length, lowest first, and as many of it. */
+#define RUN_RECORD_HEAD 5
 
 void run_record_done(struct run_record *r);
 
@@ -34,13 +37,22 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 /* It stays locked until run_record_done(). */
 NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
 
+/* The last line of one whose writer is dead. */
+NODISCARD int run_record_amend(const char *store, const struct engine_run *run, struct err *err);
+
+/* A path of it: ".json", ".log"; owned. */
+char *run_record_path(const char *store, const char *id, const char *ending);
+
 /* The id as a number, and back. */
 uint64_t run_record_number(const char *id);
 void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);
 
 bool run_record_is_live(const char *store, const char *id);
 
-/* As it is on disk; one that says it runs and does not is ENGINE_RUN_LOST. */
+/* One that a writer has let go is read as that only when its lock is gone too: wait for it. */
+void run_record_settle(const char *store, const char *id);
+
+/* As it is on disk; one that says it runs and does not is ENGINE_RUN_LOST, and `problem` says so. */
 NODISCARD int run_record_read(const char *store, const char *id, struct engine_run *ret,
 			      struct err *err);
 

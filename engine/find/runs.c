@@ -12,8 +12,6 @@
 #include "engine/find/engine-i.h"
 #include "engine/find/run-record.h"
 
-#define FOLLOW_US 50000 /* between two looks at output that grows */
-
 /* --- listing ---------------------------------------------------------------------------- */
 
 struct listing {
@@ -122,60 +120,6 @@ int engine_run_find(struct engine *e, const char *id, struct engine_run *ret, st
 	*ret = *found;
 	*found = (struct engine_run){ 0 };
 	return 0;
-}
-
-/* 1 if there was something. */
-static int pass_log(int fd, engine_log_fn fn, void *ctx, struct err *err)
-{
-	char data[65536];
-	bool any = false;
-	ssize_t n;
-	int r = 0;
-
-	while ((n = fdio_read(fd, data, sizeof(data))) > 0 && r >= 0) {
-		any = true;
-		r = fn(data, (size_t)n, ctx, err);
-	}
-	if (n < 0)
-		return err_set(err, (int)n, "reading the output of a run failed");
-	return r < 0 ? r : any;
-}
-
-/* One whose clone is being decided on is locked, and writes nothing any more. */
-static bool is_running(struct engine *e, const char *id)
-{
-	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-
-	return run_record_read(e->store_path, id, &run, NULL) >= 0 &&
-	       run.state == ENGINE_RUN_RUNNING;
-}
-
-int engine_run_log(struct engine *e, const struct engine_run *run, bool of_stderr, bool follow,
-		   engine_log_fn fn, void *ctx, struct err *err)
-{
-	char name[64];
-	AUTO_FREE char *path = NULL;
-	AUTO_CLOSE int fd = -1;
-	bool live;
-	int r;
-
-	snprintf(name, sizeof(name), RUN_RECORD_DIR "/%s%s", run->id, of_stderr ? ".err" : ".out");
-	path = path_join(e->store_path, name);
-	if (!path)
-		return err_nomem(err);
-	do {
-		/* What it wrote before it was found dead is read after that. */
-		live = follow && is_running(e, run->id);
-		if (fd < 0)
-			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		/* One that says nothing has no file of it. */
-		if (fd < 0 && errno != ENOENT)
-			return err_sys(err, "opening the output of run %s", run->id);
-		r = fd >= 0 ? pass_log(fd, fn, ctx, err) : 0;
-		if (live && r == 0)
-			usleep(FOLLOW_US);
-	} while (r >= 0 && live);
-	return r < 0 ? r : 0;
 }
 
 void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)

@@ -28,7 +28,8 @@ static bool is_to_end(void)
 
 	return sigpending(&waiting) == 0 &&
 	       (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
-		sigismember(&waiting, SIGHUP) == 1 || sigismember(&waiting, SIGQUIT) == 1);
+		sigismember(&waiting, SIGHUP) == 1 || sigismember(&waiting, SIGQUIT) == 1 ||
+		sigismember(&waiting, SANDBOX_CANCEL) == 1);
 }
 
 /* A reader that has stopped reading must not keep the run from its end. */
@@ -71,8 +72,10 @@ static int pass_on(struct run_output *o, int fd, const unsigned char *data, size
 
 static int capture(struct run_output *o, int stream, const unsigned char *data, size_t len)
 {
-	const size_t room = RUN_CAPTURE_MAX - o->captured[stream]->len;
+	const size_t room = o->captured[stream] ? RUN_CAPTURE_MAX - o->captured[stream]->len : 0;
 
+	if (!o->captured[stream])
+		return 0;
 	if (len > room)
 		o->truncated = true;
 	return buf_append(o->captured[stream], data, len < room ? len : room);

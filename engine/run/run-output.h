@@ -20,7 +20,7 @@ struct run_output {
 	bool unlogged;             /* the first is in no log */
 	bool shows[2];             /* a person reads there: nothing in it is obeyed */
 	struct visible visible[2];
-	struct buf *captured[2]; /* borrowed */
+	struct buf *captured[2]; /* borrowed; NULL: nowhere */
 	uint64_t deadline_ms;    /* of engine_clock_ms(): nobody is waited for beyond; 0: none */
 	bool truncated;
 	int failed;              /* what passing it on failed with, or 0 */

@@ -49,6 +49,45 @@ static void raw_end(struct raw *raw)
 	raw->fd = -1;
 }
 
+/*
+ * The signal by which a run is cancelled waits from before anybody can know of the run until somebody
+ * looks at it, and one that came too late ends nothing.
+ */
+struct hush {
+	bool on;
+	sigset_t was;
+};
+
+static void hush_begin(struct hush *h)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, SANDBOX_CANCEL);
+	h->on = sigprocmask(SIG_BLOCK, &one, &h->was) == 0;
+}
+
+static bool is_cancelled(void)
+{
+	sigset_t waiting;
+
+	return sigpending(&waiting) == 0 && sigismember(&waiting, SANDBOX_CANCEL) == 1;
+}
+
+static void hush_end(struct hush *h)
+{
+	sigset_t one;
+	int unused;
+
+	sigemptyset(&one);
+	sigaddset(&one, SANDBOX_CANCEL);
+	if (h->on && is_cancelled())
+		IGNORE_RESULT(sigwait(&one, &unused), "it is there");
+	if (h->on)
+		sigprocmask(SIG_SETMASK, &h->was, NULL);
+	h->on = false;
+}
+
 /* One run on its way. */
 struct running {
 	struct engine *engine;
@@ -60,6 +99,7 @@ struct running {
 	bool begun; /* the clone was asked for, */
 	bool ready; /* is there, and the record too */
 	struct raw raw;
+	struct hush hush;
 	struct run_plan plan;
 	struct run_record record;
 	struct run_output output;
@@ -72,6 +112,7 @@ static void running_done(struct running *r)
 	run_record_done(&r->record);
 	run_plan_done(&r->plan);
 	raw_end(&r->raw);
+	hush_end(&r->hush);
 	stage_done(&r->stage);
 	stage_asking_done(&r->asking);
 	control_done(&r->control);
@@ -141,6 +182,7 @@ static int describe(struct running *r, struct err *err)
 	run->made = !r->options->clone;
 	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
+	run->detached = r->options->detached;
 	run->started = engine_now();
 	return describe_words(r, err);
 }
@@ -172,7 +214,7 @@ static void begin_output(struct running *r)
 		.fds = { o->out_fd, o->err_fd },
 		.unlogged = o->out_is_data,
 		.shows = { o->show_out, o->show_err },
-		.captured = { &r->run.out, &r->run.err },
+		.captured = { o->detached ? NULL : &r->run.out, o->detached ? NULL : &r->run.err },
 	};
 }
 
@@ -183,6 +225,8 @@ static void begin_time(void *ctx)
 	const uint64_t time = r->plan.terms.limits.time_ms;
 
 	r->output.deadline_ms = time > 0 ? engine_clock_ms() + time : 0;
+	if (r->options->began)
+		r->options->began(&r->run, r->options->began_ctx);
 }
 
 /* The clone is there, and the command is next. */
@@ -296,6 +340,18 @@ static bool ran_out_of_time(const struct running *r, const struct sandbox_result
 	return result->timed_out || r->output.failed == -ETIMEDOUT;
 }
 
+static bool was_cancelled(const struct running *r, const struct sandbox_result *result)
+{
+	return result->cancelled || (r->output.failed == -EINTR && is_cancelled());
+}
+
+static void take_cancelled(struct engine_run *run)
+{
+	run->state = ENGINE_RUN_CANCELLED;
+	run->exit_code = ENGINE_RUN_CANCELLED_CODE;
+	run->timed_out = false;
+}
+
 static void take_result(struct running *r, const struct sandbox_result *result, int x,
 			const struct err *why)
 {
@@ -328,7 +384,9 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 	run->truncated = result->truncated || r->output.truncated;
 	if (run_guess_hosts(run, &r->plan.env.secrets, r->output.tail) < 0)
 		log_warn("out of memory: what the run could not reach is not told, continuing");
-	if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
+	if (was_cancelled(r, result))
+		take_cancelled(run);
+	else if (x < 0 && take_problem(run, &r->plan.env.secrets, why) < 0)
 		log_warn("out of memory, continuing");
 }
 
@@ -398,6 +456,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	struct err kept = { 0 };
 	int x, caught, handed;
 
+	hush_begin(&r.hush);
 	x = prepare(&r, err);
 	if (x < 0)
 		return x;
@@ -415,6 +474,6 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	r.run = (struct engine_run){ 0 };
 	if (handed < 0 && x >= 0)
 		return handed;
-	/* That the program could not be executed, or that time was up, is a result. */
-	return result.exec_failed || ret->timed_out ? 0 : x;
+	/* That the program could not be executed, that time was up, or that somebody ended it, is a result. */
+	return result.exec_failed || ret->timed_out || ret->state == ENGINE_RUN_CANCELLED ? 0 : x;
 }

@@ -527,7 +527,8 @@ def every_run_is_recorded(w):
     assert w.ok("-q", "runs", "-n", "1").out.decode().split() == [second["run"]]
     text = w.ok("runs").out.decode()
     assert "echo other" in text and "COMMAND" in text, text
-    assert w.ok("logs", first["run"]).out == b"out\n"
+    assert sorted(w.ok("logs", first["run"]).out.split()) == [b"err", b"out"], "both streams"
+    assert w.ok("logs", first["run"], "--stdout").out == b"out\n"
     assert w.ok("logs", first["run"][:6], "--stderr").out == b"err\n"
     assert w.ok("logs").out == b"other\n", "the newest, if none is named"
     got = w.ok("logs", "--json", first["run"]).json("snap.logs/1", "stdout", "stderr")
@@ -606,8 +607,10 @@ def a_record_is_its_last_whole_line(w):
     record = w.store / "runs" / f"{got['run']}.json"
     lines = record.read_bytes().splitlines(keepends=True)
     assert [json.loads(line)["state"] for line in lines] == ["running", "ended"], lines
-    assert not record.with_suffix(".err").exists(), "of what nobody said there is no file"
     assert w.ok("logs", got["run"], "--stderr").out == b""
+    silent = sh(w, "true")["run"]
+    assert not (w.store / "runs" / f"{silent}.log").exists(), "of one that says nothing"
+    (w.store / "runs" / f"{silent}.json").unlink()
     # Cut off by a full disk, or by a death in the middle of it.
     for cut, state in ((lines[0] + lines[1][:40], "lost"), (lines[0], "lost"), (b"", None)):
         record.write_bytes(cut)

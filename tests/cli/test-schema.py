@@ -172,7 +172,12 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
         judge("try", how, "--", "sh", "-c", "echo new > tried")
     judge("runs")
     judge("logs")
-    judge("ps")
+    judge("run", "--detach", "try", "--", "sleep", "600")
+    run = judge("ps")["runs"][0]["run"]
+    judge("wait", run, "--timeout", "0s", status=124, name="wait")
+    judge("cancel", run)
+    judge("wait", run, status=143, name="wait")
+    judge("attach", run, status=143, name="attach")
     judge("status", "try")
     judge("rm", "try")
     judge("stop")

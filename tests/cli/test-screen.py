@@ -131,9 +131,9 @@ def the_log_of_a_run_is_shown_and_not_obeyed(w):
     can_run(w)
     (w.project / "evil").write_bytes(EVIL)
     w.ok("run", "--", "sh", "-c", "cat evil; cat evil >&2")
-    assert at_terminal(w, "logs") == SHOWN + "\n"
+    assert at_terminal(w, "logs", "--stdout") == SHOWN + "\n"
     assert at_terminal(w, "logs", "--stderr") == SHOWN + "\n"
-    assert w.ok("logs").out == EVIL
+    assert w.ok("logs", "--stdout").out == EVIL and w.ok("logs").out == EVIL + EVIL
 
 
 @test

@@ -51,7 +51,7 @@ static bool has(struct engine *e, unsigned number, const char *ending)
 
 static bool is_whole(struct engine *e, unsigned number)
 {
-	return has(e, number, ".json") && has(e, number, ".out");
+	return has(e, number, ".json") && has(e, number, ".log");
 }
 
 static uint64_t prune(struct engine *e, bool dry_run)
@@ -74,10 +74,10 @@ TEST(a_record_that_somebody_holds_stays_however_old_it_is)
 	CHECK(is_whole(e, 1) && is_whole(e, 2));
 	CHECK_EQ(prune(e, false), 1);
 	CHECK(is_whole(e, 1));
-	CHECK(!has(e, 2, ".json") && !has(e, 2, ".out"));
+	CHECK(!has(e, 2, ".json") && !has(e, 2, ".log"));
 	run_record_done(&held);
 	CHECK_EQ(prune(e, false), 1);
-	CHECK(!has(e, 1, ".json") && !has(e, 1, ".out"));
+	CHECK(!has(e, 1, ".json") && !has(e, 1, ".log"));
 }
 
 TEST(a_record_that_somebody_holds_stays_however_many_came_after_it)

@@ -1,0 +1,29 @@
+/*
+ * await.h - wait until somebody else has written to a file, or has closed it.
+ *
+ * A file that a dying process had open for writing is closed too, so whoever waits hears of any
+ * death.  Nothing is looked at again and again.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+
+/* A descriptor to wait at, or a negative errno. */
+NODISCARD int await_open(void);
+
+/* That file, by the number that await_next() calls it by; -ENOENT if there is none. */
+NODISCARD int await_file(int at, const char *path);
+
+/* That directory: names that come. */
+NODISCARD int await_names(int at, const char *path);
+
+/* Something happened to the file of that number; `closed`: a writer has let it go. */
+typedef void (*await_fn)(int number, bool closed, void *ctx);
+
+/*
+ * 1 when something happened, and all of it was told to `fn` (NULL: nobody cares), or a signal came; 0
+ * when `ms` were over (-1: never); -EINTR when `stop_fd` (-1: none) can be read.
+ */
+NODISCARD int await_next(int at, int stop_fd, int ms, await_fn fn, void *ctx);

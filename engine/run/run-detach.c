@@ -1,0 +1,201 @@
+/*
+ * A run that goes on without who asked for it.
+ *
+ * Its supervisor is this program, forked twice: nobody's child, in a session of its own, so that no
+ * terminal and no shell ends it.  All that foreground runs have it has too, for it is engine_run() that it
+ * calls.  Until the walls stand it hangs on the asker, by a pair of sockets: if the asker goes before, by ^C
+ * or kill -9, the kernel sends SIGIO, which ends it, and with it all of the run (R8 of the sandbox).  Then
+ * it tells what came of it, hears that somebody has read that, and lets go of everything that it
+ * inherited.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "engine/find/engine-i.h"
+#include "engine/find/run-record.h"
+
+#define LINE_FD 3
+#define NAME    "snap-run"
+
+/* What the supervisor says, once. */
+struct word {
+	struct err err;
+	enum engine_run_state state;
+	char id[ENGINE_RUN_ID_SIZE];
+};
+
+/* --- the supervisor ----------------------------------------------------------------------- */
+
+struct supervisor {
+	struct engine *engine;
+	bool told;
+};
+
+/* Ends us when the asker goes. */
+static void hang_on(bool on)
+{
+	const struct sigaction plain = { .sa_handler = SIG_DFL };
+	const int flags = fcntl(LINE_FD, F_GETFL);
+	sigset_t one;
+
+	sigaction(SIGIO, &plain, NULL);
+	sigemptyset(&one);
+	sigaddset(&one, SIGIO);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	if (flags < 0 || fcntl(LINE_FD, F_SETOWN, getpid()) < 0 ||
+	    fcntl(LINE_FD, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC) < 0)
+		_exit(1);
+}
+
+/* Has somebody read it? */
+static bool tell(const struct word *word)
+{
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+	char heard;
+	bool ok;
+
+	hang_on(false);
+	sigaction(SIGPIPE, &ignored, &before);
+	ok = fdio_write(LINE_FD, word, sizeof(*word)) >= 0 && fdio_read(LINE_FD, &heard, 1) == 1;
+	sigaction(SIGPIPE, &before, NULL);
+	close(LINE_FD);
+	return ok;
+}
+
+/* Nothing of the asker's is held any longer: no pipe, no terminal, no directory. */
+static void let_go(void)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
+	    chdir("/") < 0)
+		_exit(1);
+	close(null);
+}
+
+static void began(const struct engine_run *run, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct word word = { .state = run->state };
+
+	memcpy(word.id, run->id, sizeof(word.id));
+	s->told = true;
+	if (!tell(&word)) {
+		run_record_remove(s->engine->store_path, run->id);
+		_exit(1);
+	}
+	let_go();
+}
+
+NORETURN static void supervise(struct engine *e, const struct engine_run_options *given, int line)
+{
+	struct supervisor s = { .engine = e };
+	struct engine_run_options options = *given;
+	struct engine_run run = { 0 };
+	struct word word = { 0 };
+	int null;
+
+	if (line != LINE_FD && dup2(line, LINE_FD) < 0)
+		_exit(1);
+	sys_close_from(LINE_FD + 1);
+	fcntl(LINE_FD, F_SETFD, FD_CLOEXEC);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		_exit(1);
+	close(null);
+	sys_name_process(NAME);
+	hang_on(true);
+	options.in_fd = options.out_fd = options.err_fd = -1;
+	options.detached = true;
+	options.began = began;
+	options.began_ctx = &s;
+	if (engine_run(e, &options, &run, &word.err) < 0 && word.err.code == 0)
+		word.err.code = -EIO;
+	word.state = run.state;
+	memcpy(word.id, run.id, sizeof(word.id));
+	_exit(s.told || tell(&word) ? 0 : 1);
+}
+
+/* --- who asks ----------------------------------------------------------------------------- */
+
+static int open_line(int ret[2], struct err *err)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ret) < 0)
+		return err_sys(err, "making the line to the run");
+	for (int i = 0; i < 2; i++)
+		fcntl(ret[i], F_SETFD, FD_CLOEXEC);
+	return 0;
+}
+
+static int spawn(struct engine *e, const struct engine_run_options *options, int ours, int theirs,
+		 struct err *err)
+{
+	pid_t between;
+
+	/* A database must not be open in two processes, nor text be printed twice. */
+	store_close(e->store);
+	e->store = NULL;
+	fflush(NULL);
+	between = fork();
+	if (between < 0)
+		return err_sys(err, "making a process for the run");
+	if (between == 0) {
+		pid_t child;
+
+		close(ours);
+		setsid();
+		child = fork();
+		if (child == 0)
+			supervise(e, options, theirs);
+		_exit(child < 0);
+	}
+	while (waitpid(between, NULL, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "making a process for the run");
+	return 0;
+}
+
+/* The record is there; without one nothing was begun. */
+static int take(struct engine *e, const struct word *word, struct engine_run *ret, struct err *err)
+{
+	if (*word->id != '\0' && run_record_read(e->store_path, word->id, ret, err) < 0)
+		return err->code;
+	if (word->err.code >= 0)
+		return 0;
+	ret->state = word->state;
+	return err_set(err, word->err.code, "%s", word->err.msg);
+}
+
+int engine_run_start(struct engine *e, const struct engine_run_options *options,
+		     struct engine_run *ret, struct err *err)
+{
+	AUTO_CLOSE int ours = -1, theirs = -1;
+	struct word word;
+	int line[2], r = open_line(line, err);
+
+	if (r < 0)
+		return r;
+	ours = line[0];
+	theirs = line[1];
+	r = spawn(e, options, ours, theirs, err);
+	if (r < 0)
+		return r;
+	close(TAKE_FD(theirs));
+	if (fdio_read(ours, &word, sizeof(word)) != sizeof(word))
+		return err_set(err, -EIO, "the process that was to run it has died");
+	word.err.msg[sizeof(word.err.msg) - 1] = '\0';
+	word.id[sizeof(word.id) - 1] = '\0';
+	if (fdio_write(ours, "", 1) < 0)
+		return err_set(err, -EIO, "the process that runs it has died");
+	return take(e, &word, ret, err);
+}
