@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "cli/clones.h"
 #include "cli/runs.h"
+#include "cli/unborn.h"
 
 struct list_args {
 	bool all;
@@ -129,8 +130,9 @@ static int list_run(struct invocation *inv, struct err *err)
 	int r;
 
 	r = engine_list(inv->engine, args->all, &clones, err);
-	if (r < 0)
-		return r;
+	r = unborn_or(inv, r, "no clones yet", &clones.project, err);
+	if (r != 0)
+		return r < 0 ? r : CMD_OK;
 	if (inv->json)
 		return print_json(inv, &clones, err);
 	if (!inv->quiet)

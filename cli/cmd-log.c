@@ -6,6 +6,7 @@
 #include "cli/graph.h"
 #include "cli/pager.h"
 #include "cli/receipts.h"
+#include "cli/unborn.h"
 #include "engine/api/clone.h"
 #include "engine/api/service.h"
 
@@ -180,8 +181,10 @@ static int log_run(struct invocation *inv, struct err *err)
 	/* What was done to a project was not done to a clone. */
 	if (r >= 0 && (!clone || args->graph))
 		r = engine_receipts(inv->engine, &v.receipts, err);
-	if (r < 0)
-		return r;
+	if (inv->n_words == 0)
+		r = unborn_or(inv, r, "no snapshots and no clones yet", &h.project, err);
+	if (r != 0)
+		return r < 0 ? r : CMD_OK;
 	if (!args->all && !args->graph)
 		r = fold(&v, &h, err);
 	if (r < 0)

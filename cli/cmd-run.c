@@ -24,7 +24,7 @@ static const struct opt run_opts[] = {
 		 "take no snapshot of the clone before"),
 	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
 	OPT_FLAG('d', "detach", struct run_args, detach,
-		 "print its id when it has begun, and let it go on by itself"),
+		 "print its id and let it go on; see wait, attach, cancel"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -403,14 +403,10 @@ const struct command cmd_run = {
 	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
 	    "of 0 is none. What is not said is that of the profile 'default'.\n"
 	    "\n"
-	    "With --detach a process of its own holds the run, which goes on when the terminal is\n"
-	    "closed: `ps`, `logs`, `attach`, `wait` and `cancel` know it by the id that is printed.\n"
-	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
 	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
-		    "run --net packages.example.org:443 -- npm ci\n"
-		    "run --detach --time 2h -- make check\n",
+		    "run --net packages.example.org:443 -- npm ci\n",
 	.run = run_run,
 };

@@ -6,6 +6,7 @@
 #include "cli/overlaps.h"
 #include "cli/progress.h"
 #include "cli/runs.h"
+#include "cli/unborn.h"
 
 struct status_args {
 	bool fail_if_stale, others;
@@ -317,6 +318,11 @@ static int status_run(struct invocation *inv, struct err *err)
 			  &project, err);
 	progress_done(inv->progress);
 	clones_hint(inv, r, NULL, NULL);
+	if (inv->n_words == 0) {
+		r = unborn_or(inv, r, "no clones yet", &project.path, err);
+		if (r > 0)
+			return CMD_OK;
+	}
 	if (r >= 0 && clone.name) {
 		of_clone.clone = clone.name;
 		r = engine_runs(inv->engine, &of_clone, &runs, err);
@@ -324,7 +330,7 @@ static int status_run(struct invocation *inv, struct err *err)
 		if (r >= 0 && runs_count(&runs, &clone) == 0)
 			engine_runs_done(&runs);
 	}
-	if (r >= 0 && overlaps)
+	if (r >= 0 && overlaps && (clone.name || *project.newest != '\0'))
 		r = engine_overlaps(inv->engine, clone.name, &found, err);
 	if (r < 0)
 		return r;

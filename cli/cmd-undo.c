@@ -5,6 +5,7 @@
 
 struct undo_args {
 	const char *conflict, *markers;
+	uint64_t newer;
 	bool dry_run, yes;
 };
 
@@ -13,6 +14,8 @@ static const struct opt undo_opts[] = {
 		"stop (default), ours, theirs or markers"),
 	OPT_STR(0, "markers", "STYLE", struct undo_args, markers,
 		"merge (default), diff3 or zdiff3"),
+	OPT_DURATION(0, "if-newer-than", "TIME", struct undo_args, newer,
+		     "refuse if it is older than that"),
 	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
 	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),
 	OPT_END,
@@ -25,6 +28,7 @@ static int undo_run(struct invocation *inv, struct err *err)
 	const struct undo_args *args = inv->args;
 	struct engine_undo_options options = {
 		.what = inv->n_words > 0 ? inv->words[0] : NULL,
+		.newer_than_ms = args->newer,
 		.dry_run = args->dry_run,
 		.watch = progress_watch(inv->progress),
 	};
@@ -52,6 +56,6 @@ const struct command cmd_undo = {
 	    "Without PROMOTION: the last one that was not taken back. What was edited since\n"
 	    "stays; where that is the same place, it is a conflict (5), and nothing changes.\n"
 	    "An undo can be undone by its own id.\n",
-	.examples = "undo\nundo --dry-run\n",
+	.examples = "undo\nundo --dry-run\nundo --if-newer-than 10m\n",
 	.run = undo_run,
 };

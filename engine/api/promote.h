@@ -136,7 +136,8 @@ NODISCARD int engine_promote(struct engine *e, const struct engine_promote_optio
 			     struct engine_promotion *ret, struct err *err);
 
 struct engine_undo_options {
-	const char *what; /* a receipt, or the beginning of its id; NULL: the last */
+	const char *what;       /* a receipt, or the beginning of its id; NULL: the last */
+	uint64_t newer_than_ms; /* refuse (-ECANCELED) if it is older; 0: however old */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
 	bool dry_run;

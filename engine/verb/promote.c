@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+#include "engine/api/receipts.h"
 #include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
 #include "engine/find/rules-i.h"
 #include "engine/verb/commits-i.h"
 #include "engine/verb/resolve-i.h"
@@ -39,6 +42,36 @@ static int ask(struct engine *e, const struct promote_options *o, struct control
 	return ask_take(&a, answer, &wire_promotion, ret, err);
 }
 
+/* Which one it would be, and that one alone is then taken back. */
+static int check_age(struct engine *e, const struct engine_undo_options *o, char id[ENGINE_ID_SIZE],
+		     struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	const int64_t oldest = engine_now() - (int64_t)(o->newer_than_ms * 1000000);
+	char age[DURATION_TEXT_MAX], most[DURATION_TEXT_MAX];
+	int r = engine_receipts(e, &all, err);
+
+	for (size_t i = 0; r >= 0 && i < all.n; i++) {
+		const struct engine_receipt *one = &all.list[i];
+
+		if (o->what ? strncmp(one->id, o->what, strlen(o->what)) != 0
+			    : one->undone || one->kind == ENGINE_RECEIPT_UNDO)
+			continue;
+		if (one->created < oldest)
+			return err_set(
+			    err, -ECANCELED,
+			    "%s is %s old, and only what is newer than %s was to be "
+			    "taken back: nothing changed",
+			    one->id,
+			    duration_format((uint64_t)(engine_now() - one->created) / 1000000, age),
+			    duration_format(o->newer_than_ms, most));
+		if (!o->what)
+			memcpy(id, one->id, ENGINE_ID_SIZE);
+		return 0;
+	}
+	return r; /* there is none: who takes it back says so */
+}
+
 int engine_undo(struct engine *e, const struct engine_undo_options *options,
 		struct engine_promotion *ret, struct err *err)
 {
@@ -48,11 +81,15 @@ int engine_undo(struct engine *e, const struct engine_undo_options *options,
 		.dry_run = options->dry_run,
 		.watch = options->watch,
 	};
-	const struct promote_options o = { .asked = &asked,
-					   .undo = true,
-					   .receipt = options->what };
+	char id[ENGINE_ID_SIZE] = "";
+	struct promote_options o = { .asked = &asked, .undo = true, .receipt = options->what };
 	int64_t now;
+	int r = options->newer_than_ms > 0 ? check_age(e, options, id, err) : 0;
 
+	if (r < 0)
+		return r;
+	if (*id != '\0')
+		o.receipt = id;
 	return ask(e, &o, NULL, false, ret, &now, err);
 }
 

@@ -442,8 +442,8 @@ def the_name_it_was_called_by_does_not_matter(w: World):
     link = w.top / "snap"
     link.symlink_to(os.environ["SNAP_UNDER_TEST"])
     assert w.ok("version", program=link).out == w.ok("version").out
-    w.snap("log", program=link).fails(4, "hint: snap init\n")
-    w.snap("log").fails(4, "hint: snapcow init\n")
+    w.snap("show", "@", program=link).fails(4, "hint: snap init\n")
+    w.snap("show", "@").fails(4, "hint: snapcow init\n")
 
 
 @test

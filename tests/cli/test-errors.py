@@ -73,15 +73,45 @@ def a_state_that_is_none_is_usage(w: World):
 
 @test
 def where_there_is_no_project_nothing_is_found(w: World):
-    for args in (("log",), ("show", "@"), ("show", "@:README.md")):
+    for args in (("show", "@"), ("show", "@:README.md")):
         w.snap(*args).fails(4, str(w.project), "hint: snapcow init")
         w.snap(*args, "--json").fails_json(4, "E_NO_PROJECT")
     for name in ("stats", "check", "gc"):
         w.snap(name).fails(4, str(w.store), "hint: snapcow init")
         w.snap(name, "--json").fails_json(4, "E_NOT_FOUND")
     assert not w.store.exists(), "looking must not make a store"
+
+
+@test
+def a_project_of_which_nothing_is_kept_yet_is_no_failure(w: World):
+    for args in (("list",), ("status",), ("log",), ("log", "--all"), ("status", "--others")):
+        result = w.ok(*args)
+        assert b" yet: the project would be " in result.out and result.err == b"", str(result)
+        assert f"{w.project}\n".encode() in result.out, str(result)
+        assert w.ok("-q", *args).out == b""
+    for name, key in (("list", "clones"), ("log", "snapshots")):
+        got = w.ok(name, "--json").json(f"snap.{name}/1", "project", key)
+        assert got[key] == [] and got["project"] == str(w.project), got
+    got = w.ok("status", "--json").json("snap.status/1", "project", "clone", "base")
+    assert got["clones"] == 0 and got["base"] is None and got["project"] == str(w.project), got
+    assert w.ok("projects").out == b"no projects yet\n"
+    assert not w.store.exists(), "looking must not make a store"
+    w.snap("list", cwd=w.home).fails(4, "hint: snapcow init")
+    w.snap("log", "nope").fails(4)
+
+
+@test
+def the_projects_of_a_store_are_listed(w: World):
+    other = w.top / "work" / "other"
+    other.mkdir()
     w.take()
-    w.snap("log", cwd=w.top).fails(4, str(w.top))
+    w.take("-C", str(other))
+    other.rmdir()
+    got = w.ok("projects", "--json").json("snap.projects/1", "projects")["projects"]
+    assert [(p["path"], p["missing"], p["snapshots"], p["clones"]) for p in got] == [
+        (str(other), True, 1, 0), (str(w.project), False, 1, 0)], got
+    assert b"(there is no such directory)" in w.ok("projects").out
+    assert w.ok("-q", "projects").out.decode().split() == [str(other), str(w.project)]
 
 
 @test
@@ -292,7 +322,7 @@ def what_cannot_be_read_fails_the_snapshot_with_its_path(w: World):
     w.store.mkdir(mode=0o700)
     who = as_other(w)
     w.snap("snapshot", **who).fails(1, "secret", "Permission denied")
-    w.snap("log", **who).fails(4)
+    assert b"no snapshots" in w.ok("log", **who).out
 
 
 # --- output ---------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def look_at_clones(w, judge):
 
 def look_at_the_rest(w, judge):
     for args in (("stats",), ("check",), ("gc",), ("gc", "--keep-last", "1", "--dry-run"), ("tag",),
-                 ("tag", "v2"), ("tag", "-d", "v2"), ("version",), ("help",), ("help", "log"),
+                 ("projects",), ("tag", "v2"), ("tag", "-d", "v2"), ("version",), ("help",), ("help", "log"),
                  ("completion", "bash"), ("doctor",), ("profile",), ("profile", "show", "node"),
                  ("profile", "check", "default"), ("start",), ("start",)):
         judge(*args)
@@ -191,7 +191,8 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
 @test
 def what_a_failing_command_prints_is_what_the_schema_says(w: World):
     judge = Judge(w)
-    judge("log", status=4)
+    for name in ("log", "list", "status", "projects"):
+        judge(name)
     judge("log", "--bogus", status=2)
     judge("frobnicate", status=2)
     judge("snapshot", cwd=w.home, status=7)

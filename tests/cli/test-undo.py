@@ -25,6 +25,20 @@ def held(result):
     return {h["path"]: h["rule"] for h in error["data"]["held"]}
 
 
+# --- how far back --------------------------------------------------------------------------
+
+@test
+def only_what_is_new_enough_is_taken_back(w: World):
+    (clone(w, "c") / "new").write_text("new")
+    landed = w.ok("promote", "--json", "c").json("snap.promote/1")["promotion"]
+    for args in ((), (landed,), (landed[:8],)):
+        w.snap("undo", "--if-newer-than", "1ms", *args).fails(7, landed, "nothing changed")
+        assert (w.project / "new").exists()
+    got = w.ok("undo", "--json", "--if-newer-than", "1h").json("snap.undo/1", "undone")
+    assert got["undone"] == landed and not (w.project / "new").exists(), got
+    w.snap("undo", "--if-newer-than", "1h").fails(4, "nothing to undo")
+
+
 # --- what must not slip through -------------------------------------------------------------
 
 @test

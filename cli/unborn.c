@@ -1,0 +1,27 @@
+#include "cli/unborn.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "cli/out.h"
+#include "engine/api/projects.h"
+
+int unborn_or(struct invocation *inv, int r, const char *text, char **ret, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+
+	/* A home directory is none until somebody says so: there the failure is the answer. */
+	if (r != -ENXIO || engine_project_to_be(inv->engine, &path, NULL) < 0)
+		return r;
+	*err = (struct err){ 0 };
+	if (inv->json) {
+		*ret = TAKE_PTR(path);
+		return 0;
+	}
+	if (inv->quiet)
+		return 1;
+	fprintf(inv->out, "%s: the project would be ", text);
+	out_name(inv->out, path);
+	fputc('\n', inv->out);
+	return 1;
+}
