@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
@@ -20,7 +21,7 @@ static const char *editor(void)
 }
 
 /* A shell reads it, as it may be more than one word. */
-static void become_editor(const char *path)
+static NORETURN void become_editor(const char *path)
 {
 	AUTO_FREE char *line = NULL;
 
