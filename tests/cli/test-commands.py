@@ -388,7 +388,7 @@ def version_is_the_same_however_it_is_asked_for(w: World):
 
 
 # Lines of help: all that a run may see and use has an option; so has what a promotion may do.
-LONG = {"run": 60, "promote": 36, "rollback": 28, "try": 64}
+LONG = {"run": 60, "promote": 40, "resolve": 30, "rollback": 28, "try": 64}
 
 
 @test
