@@ -22,7 +22,7 @@ static const struct opt clone_opts[] = {
 	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
 		 "let it grow by so much at most: 2G"),
 	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
-		"full: an fsync in it survives power loss; fast: not that"),
+		"fast, or full: fsync survives power loss (default)"),
 	OPT_FLAG(0, "private", struct clone_args, private,
 		 "for root alone, faster: no checks, and no runs in it"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
