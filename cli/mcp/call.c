@@ -12,7 +12,7 @@
 #include "base/sys.h"
 
 #define NOTES_MAX 65536 /* bytes that are kept */
-#define END_MS    1000  /* that a cancelled call has to end by itself */
+#define END_MS    5000  /* that a cancelled call has to end by itself */
 
 /*
  * What ends the output: the exit code behind this byte, which no JSON holds.  A process that the
@@ -70,6 +70,8 @@ NORETURN static void run_child(const struct mcp_options *o, struct tool_line *li
 		_exit(125);
 	if (check_states(o, line, &err) < 0)
 		status = print_refusal(out, &err);
+	else if (line->is_job)
+		status = job_run(o, line, out);
 	else
 		status = o->run_line(line->argc, line->argv, out, o->ctx);
 	fprintf(out, "%c%d\n", END_MARK, status);
@@ -201,17 +203,35 @@ static bool take_status(struct call *c)
 	return true;
 }
 
+/* The id of a run comes first, as a line of its own. */
+static void take_run(struct call *c)
+{
+	const char *data = (const char *)c->out.data, *end;
+	size_t len;
+
+	if (c->out.len == 0 || *data != JOB_ID_MARK)
+		return;
+	end = memchr(data, '\n', c->out.len);
+	if (!end)
+		return;
+	len = (size_t)(end - data) + 1;
+	snprintf(c->run, sizeof(c->run), "%.*s", (int)len - 2, data + 1);
+	memmove(c->out.data, c->out.data + len, c->out.len - len);
+	c->out.len -= len;
+}
+
 bool call_read(struct call *c)
 {
 	drain(&c->note_fd, &c->notes, NOTES_MAX);
 	drain(&c->out_fd, &c->out, SIZE_MAX);
+	take_run(c);
 	if (!take_status(c) && c->out_fd >= 0)
 		return false;
 	reap(c);
 	return true;
 }
 
-/* What it still prints is nobody's; its end closes the pipe. */
+/* All that it still prints is the id of a run; its end closes the pipe. */
 static bool ends_in_time(struct call *c)
 {
 	struct pollfd pfd = { .fd = c->out_fd, .events = POLLIN };
@@ -219,21 +239,26 @@ static bool ends_in_time(struct call *c)
 
 	while (c->out_fd >= 0 && rc > 0) {
 		rc = poll(&pfd, 1, END_MS);
-		buf_reset(&c->out);
 		if (rc > 0)
 			drain(&c->out_fd, &c->out, SIZE_MAX);
+		take_run(c);
 	}
 	return c->out_fd < 0;
 }
 
+void call_stop(struct call *c)
+{
+	if (c->pid <= 0)
+		return;
+	kill(c->pid, SIGTERM);
+	if (!ends_in_time(c))
+		kill(c->pid, SIGKILL);
+	reap(c);
+}
+
 void call_done(struct call *c)
 {
-	if (c->pid > 0) {
-		kill(c->pid, SIGTERM);
-		if (!ends_in_time(c))
-			kill(c->pid, SIGKILL);
-		reap(c);
-	}
+	call_stop(c);
 	close_fd(&c->out_fd);
 	close_fd(&c->note_fd);
 	buf_done(&c->out);

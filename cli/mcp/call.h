@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cli/mcp/job.h"
 #include "cli/mcp/mcp.h"
 #include "cli/mcp/tool.h"
 
@@ -17,7 +18,8 @@ struct call {
 	pid_t pid;           /* 0: it has ended */
 	int out_fd, note_fd; /* what it prints, what it says beside; -1: closed */
 	struct buf out, notes;
-	int status; /* its exit code once it has ended; -1: it died */
+	char run[JOB_ID_MAX]; /* that it started and waits for; "": none */
+	int status;           /* its exit code once it has ended; -1: it died */
 };
 
 /* Start the command line `line`, which the call takes. */
@@ -30,5 +32,8 @@ size_t call_poll(const struct call *c, struct pollfd fds[2]);
 /* Read what there is without waiting.  True once it has ended and all of it was read. */
 bool call_read(struct call *c);
 
-/* End its process, as if its terminal had gone, and free it. */
+/* End its process, as if its terminal had gone; `run` then names what it had started. */
+void call_stop(struct call *c);
+
+/* The same, and free it. */
 void call_done(struct call *c);

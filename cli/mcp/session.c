@@ -244,10 +244,16 @@ int session_step(struct session *s, struct err *err)
 static void cancel(struct session *s, const struct rpc_message *m)
 {
 	for (struct pending *p = s->pending; p; p = p->next) {
-		if (json_equal(m->params, "requestId", p->message.top, "id")) {
-			remove_pending(s, p);
-			return;
-		}
+		char run[JOB_ID_MAX];
+
+		if (!json_equal(m->params, "requestId", p->message.top, "id"))
+			continue;
+		call_stop(&p->call);
+		memcpy(run, p->call.run, sizeof(run));
+		remove_pending(s, p);
+		if (*run != '\0')
+			job_cancel(s->options, run);
+		return;
 	}
 }
 

@@ -9,6 +9,8 @@
 #include "base/vec.h"
 #include "cli/mcp/schemas.h"
 
+#define WAIT_S 45 /* for a run, if nothing else is said: clients give up after a minute */
+
 const struct tool *tool_find(const char *name)
 {
 	for (const struct tool *t = tools; t->name; t++)
@@ -64,6 +66,7 @@ static void describe_param(const struct tool_param *p, struct json j)
 		break;
 	case PARAM_NUMBER:
 	case PARAM_SECONDS:
+	case PARAM_SINCE:
 		json_set_text(j, "type", "integer");
 		json_set_int(j, "minimum", 0);
 		break;
@@ -74,9 +77,11 @@ static void describe_param(const struct tool_param *p, struct json j)
 		set_command(j);
 		break;
 	case PARAM_TEXT:
+	case PARAM_NET:
 	case PARAM_CLONE:
 	case PARAM_STATE:
 	case PARAM_PATH:
+	case PARAM_RUN:
 		json_set_text(j, "type", "string");
 	}
 	if (p->choices)
@@ -127,6 +132,8 @@ void tool_line_done(struct tool_line *line)
 	free(line->argv);
 	for (size_t i = 0; i < line->n_states; i++)
 		free(line->states[i].text);
+	free(line->job);
+	free(line->since);
 	*line = (struct tool_line){ 0 };
 }
 
@@ -227,6 +234,12 @@ static int add_text(struct tool_line *line, const struct tool_param *p, struct j
 		return -EINVAL;
 	if (p->kind == PARAM_PATH)
 		return add_path(line, text, err);
+	if (p->kind == PARAM_NET && strcmp(text, "host") == 0)
+		return err_set(
+		    err, -EINVAL,
+		    "'%s': the network of the host is a person's to give, with `snap run "
+		    "--net host`",
+		    p->name);
 	if (p->kind == PARAM_STATE || p->kind == PARAM_CLONE) {
 		r = remember_state(line, p, text, err);
 		if (r < 0)
@@ -246,10 +259,27 @@ static int add_number(struct tool_line *line, const struct tool_param *p, struct
 
 	if (json_kind(args, p->name) != JSON_INT || json_get_int(args, p->name) < 0)
 		return wrong_type(p, "an integer from 0 on", err);
-	if (!p->option)
+	if (p->kind == PARAM_SECONDS) {
+		line->wait_s = (uint64_t)json_get_int(args, p->name);
 		return 0;
+	}
 	snprintf(digits, sizeof(digits), "%lld", (long long)json_get_int(args, p->name));
+	if (p->kind == PARAM_SINCE) {
+		line->since = strdup(digits);
+		return line->since ? 0 : err_nomem(err);
+	}
 	return add_option(line, p->option, digits, err);
+}
+
+static int add_run(struct tool_line *line, const struct tool_param *p, struct json args,
+		   struct err *err)
+{
+	const char *text = text_of(p, args, err);
+
+	if (!text)
+		return -EINVAL;
+	line->job = strdup(text);
+	return line->job ? 0 : err_nomem(err);
 }
 
 static int add_list(struct tool_line *line, const struct tool_param *p, struct json args,
@@ -306,14 +336,18 @@ static int add_param(struct tool_line *line, const struct tool_param *p, struct 
 		if (json_kind(args, p->name) != JSON_BOOL)
 			return wrong_type(p, "true or false", err);
 		return json_get_bool(args, p->name) ? add_option(line, p->option, NULL, err) : 0;
+	case PARAM_RUN:
+		return add_run(line, p, args, err);
 	case PARAM_NUMBER:
 	case PARAM_SECONDS:
+	case PARAM_SINCE:
 		return add_number(line, p, args, err);
 	case PARAM_LIST:
 		return add_list(line, p, args, err);
 	case PARAM_COMMAND:
 		return add_command(line, p, args, err);
 	case PARAM_TEXT:
+	case PARAM_NET:
 	case PARAM_CLONE:
 	case PARAM_STATE:
 	case PARAM_PATH:
@@ -334,6 +368,8 @@ static int build(const struct tool *t, struct json args, struct tool_line *line,
 
 	if (unknown)
 		return err_set(err, -EINVAL, "%s has no argument '%s'", t->name, unknown);
+	line->is_job = t->job;
+	line->wait_s = tool_param(t, "wait_s") ? WAIT_S : 0;
 	r = add(line, strdup(t->command), err);
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(t->fixed) && t->fixed[i]; i++)
 		r = add(line, strdup(t->fixed[i]), err);

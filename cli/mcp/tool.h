@@ -13,12 +13,15 @@ enum param_kind {
 	PARAM_TEXT,    /* a string: --option=VALUE, or a word if it has no option */
 	PARAM_CLONE,   /* the same, that names a clone of this project */
 	PARAM_STATE,   /* the same, that names a clone or a snapshot of it, or is "." */
+	PARAM_NET,     /* a network for a run: any but that of the host */
 	PARAM_PATH,    /* a path in the state before it: STATE:PATH is one word */
 	PARAM_FLAG,    /* a boolean: --option if it is true */
 	PARAM_NUMBER,  /* an integer from 0 on */
 	PARAM_LIST,    /* strings: --option=VALUE for each */
 	PARAM_COMMAND, /* a string for the shell, or the words themselves: all behind "--" */
-	PARAM_SECONDS, /* how long the call may wait; the server's own */
+	PARAM_SECONDS, /* how long the call may wait for a run */
+	PARAM_RUN,     /* the id of a run of this project */
+	PARAM_SINCE,   /* where in the output of a run to begin */
 };
 
 struct tool_param {
@@ -46,6 +49,7 @@ struct tool {
 	const char *fixed[3];    /* arguments that are always given */
 	const char *schema;      /* of docs/schema, for what it answers; NULL: that of `command` */
 	enum tool_gate gate;
+	bool job; /* it is about a run, which goes on without the call (job.h) */
 	bool read_only, destructive, idempotent, open_world;
 	struct tool_param params[TOOL_PARAMS_MAX]; /* a NULL name ends */
 };
@@ -71,6 +75,10 @@ struct tool_line {
 		bool is_clone; /* and no other state */
 	} states[4];           /* that must belong to this project */
 	size_t n_states;
+	bool is_job;     /* of a tool about a run: */
+	char *job;       /* owned; which one, or NULL: the one that this starts */
+	char *since;     /* owned, or NULL */
+	uint64_t wait_s; /* how long to wait for it */
 };
 
 void tool_line_done(struct tool_line *line);

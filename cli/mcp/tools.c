@@ -169,6 +169,79 @@ const struct tool tools[] = {
 	    },
 	},
 	{
+	    .name = "snap_run",
+	    .title = "Run a command",
+	    .description =
+		"Run a command (a build, a test, a script) in a sandbox on a clone, at the project's "
+		"own path and without network unless asked for. Answers with its exit code and the end "
+		"of its output; if it takes longer than wait_s, with status running and its id for "
+		"snap_wait.",
+	    .command = "run",
+	    .fixed = { "--detach" },
+	    .schema = "job",
+	    .job = true,
+	    .open_world = true,
+	    .params = {
+		CLONE_OPTIONAL("Name of the clone. Without it: a throw-away clone of the project."),
+		{ "net", PARAM_NET, "net", false, NULL,
+		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "
+		  "to these alone." },
+		{ "mem", PARAM_TEXT, "mem", false, NULL, "Memory, such as 2G (default: 1G)." },
+		{ "time", PARAM_TEXT, "time", false, NULL, "How long it may take (default: 10m)." },
+		{ "profile", PARAM_TEXT, "profile", false, NULL, "A profile of the user's." },
+		{ "env", PARAM_LIST, "env", false, NULL, "Variables to set, as NAME=VALUE." },
+		{ "wait_s", PARAM_SECONDS, NULL, false, NULL,
+		  "How many seconds to wait for its end (default: 45)." },
+		{ "command", PARAM_COMMAND, NULL, true, NULL,
+		  "A line for the shell, or a list of words." },
+	    },
+	},
+	{
+	    .name = "snap_wait",
+	    .title = "Wait for a run",
+	    .description = "Wait until a run that snap_run started has ended, and answer with its exit "
+			   "code and the end of its output.",
+	    .command = "wait",
+	    .schema = "job",
+	    .job = true,
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		{ "run", PARAM_RUN, NULL, true, NULL, "The id that snap_run answered with." },
+		{ "since", PARAM_SINCE, NULL, false, NULL,
+		  "Only output from there on: `next` of the answer before." },
+		{ "wait_s", PARAM_SECONDS, NULL, false, NULL,
+		  "How many seconds to wait (default: 45; 0: only look)." },
+	    },
+	},
+	{
+	    .name = "snap_logs",
+	    .title = "Read the output of a run",
+	    .description = "Read what a run has written so far, without waiting.",
+	    .command = "logs",
+	    .schema = "job",
+	    .job = true,
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		{ "run", PARAM_RUN, NULL, true, NULL, "The id that snap_run answered with." },
+		{ "since", PARAM_SINCE, NULL, false, NULL,
+		  "Only output from there on: `next` of the answer before." },
+	    },
+	},
+	{
+	    .name = "snap_cancel",
+	    .title = "Cancel a run",
+	    .description = "End a run that goes on, with everything that it started.",
+	    .command = "cancel",
+	    .schema = "job",
+	    .job = true,
+	    .idempotent = true,
+	    .params = {
+		{ "run", PARAM_RUN, NULL, true, NULL, "The id that snap_run answered with." },
+	    },
+	},
+	{
 	    .name = "snap_promote",
 	    .title = "Promote",
 	    .description =

@@ -84,7 +84,9 @@ def every_tool_has_schemas_and_says_what_it_may_destroy(w):
     destroys = {n for n, t in tools.items() if t["annotations"]["destructiveHint"]}
     assert destroys == {"snap_promote", "snap_rollback", "snap_undo", "snap_destroy"}, destroys
     reads = {n for n, t in tools.items() if t["annotations"]["readOnlyHint"]}
-    assert {"snap_status", "snap_read", "snap_diff"} <= reads, reads
+    assert {"snap_status", "snap_read", "snap_diff", "snap_wait"} <= reads, reads
+    world = {n for n, t in tools.items() if t["annotations"]["openWorldHint"]}
+    assert world == {"snap_run"}, world
     assert not reads & destroys
 
 
@@ -129,6 +131,57 @@ def a_whole_story_works_without_a_shell_in_every_era(w):
                 jsonschema.validate(failure, schemas[tool])
             ok("snap_destroy", clone=name)
             assert not os.path.exists(path)
+
+
+@test
+def a_run_that_takes_longer_than_the_call_is_waited_for_by_its_id(w):
+    needs_fuse()
+    for era in (VERSION, "2025-11-25"):
+        with Client(w, era=era) as c:
+            name = f"job-{era}"
+            c.ok("snap_clone", name=name)
+            got = c.ok("snap_run", clone=name, command="echo out; echo err >&2; echo new > made; exit 3")
+            assert got["status"] == "ended" and got["exit_code"] == 3, got
+            assert got["output"] == "out\nerr\n" and not got["cut"], got
+            assert c.ok("snap_read", clone=name, path="made")["content"] == "new\n"
+            got = c.ok("snap_run", clone=name, command=["printf", "%s", "a b"])
+            assert got["exit_code"] == 0 and got["output"] == "a b", got
+            got = c.ok("snap_run", clone=name, wait_s=0, command="mkfifo go; echo begun; cat go; seq 20000")
+            assert got["status"] == "running" and got["exit_code"] is None, got
+            run = got["run"]
+            while "begun" not in (log := c.ok("snap_logs", run=run))["output"]:
+                assert log["status"] == "running", log
+            with open(f"{w.store}/clones/{name}/go", "w") as go:
+                go.write("on\n")
+            last = c.ok("snap_wait", run=run, since=log["next"])
+            assert last["status"] == "ended" and last["exit_code"] == 0, last
+            assert last["cut"] and last["output"].endswith("19999\n20000\n"), last["output"][-50:]
+            assert len(last["output"]) < 40000, len(last["output"])
+            endless = c.ok("snap_run", clone=name, wait_s=0, command="sleep 600")["run"]
+            assert c.ok("snap_cancel", run=endless)["status"] == "cancelled"
+            error = c.fails("snap_run", clone=name, net="host", command="true")
+            assert "person" in error["message"], error
+            c.fails("snap_run", "command", clone=name)
+            c.fails("snap_run", "no clone", clone="nobody", command="true")
+            # The beginning of an id could be somebody else's.
+            for other in (run[:3], "", "0" * 12):
+                c.fails("snap_logs", "no run", run=other)
+
+
+@test
+def a_run_ends_with_the_call_that_a_client_cancels(w):
+    needs_fuse()
+    with Client(w) as c:
+        c.ok("snap_clone", name="long")
+        number = c.start("tools/call", name="snap_run",
+                         arguments={"clone": "long", "command": "echo begun; sleep 600"})
+        while not (runs := w.ok("ps", "--json").json("snap.ps/1")["runs"]):
+            pass
+        c.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": number}})
+        got = w.snap("wait", "--json", "--timeout", "60s", runs[0]["run"])
+        assert got.json("snap.wait/1", status=143)["runs"][0]["state"] == "cancelled", got
+        assert c.ask("tools/list")["result"], "it was answered all the same"
 
 
 def state_of(w):

@@ -1,0 +1,233 @@
+#include "cli/mcp/job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define OUTPUT_SHOWN ((size_t)32 << 10) /* bytes of a run's output: what a model can read */
+
+/* What a command line printed, parsed. */
+struct printed {
+	struct json_doc doc;
+	struct json j;
+	char *text; /* owned */
+	size_t len;
+	int status;
+};
+
+static void printed_done(struct printed *p)
+{
+	json_done(&p->doc);
+	free(p->text);
+}
+
+/* The words are taken as they are; a NULL ends them. */
+static int capture(const struct mcp_options *o, char **words, struct printed *ret)
+{
+	FILE *out = open_memstream(&ret->text, &ret->len);
+	int argc = 0;
+
+	while (words[argc])
+		argc++;
+	if (!out)
+		return -ENOMEM;
+	ret->status = o->run_line(argc, words, out, o->ctx);
+	fclose(out);
+	while (ret->len > 0 && ret->text[ret->len - 1] == '\n')
+		ret->len--;
+	return json_parse(&ret->doc, ret->text, ret->len, &ret->j, NULL);
+}
+
+static bool failed(const struct printed *p)
+{
+	return json_kind(p->j, "error") == JSON_OBJECT;
+}
+
+static int pass_on(const struct printed *p, FILE *out)
+{
+	fprintf(out, "%.*s\n", (int)p->len, p->text);
+	return p->status;
+}
+
+static int print_failure(FILE *out, const char *code, const char *message)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json error, j = json_begin(&doc);
+
+	json_set_text(j, "schema", "snap.error/1");
+	error = json_set_object(j, "error");
+	json_set_text(error, "code", code);
+	json_set_text(error, "message", message);
+	json_set_array(error, "hints");
+	json_set_object(error, "data");
+	return json_print(&doc, out, NULL) < 0 ? 1 : 4;
+}
+
+/* --- steps ------------------------------------------------------------------------------ */
+
+/* Only a whole id of a run of this project: the beginning of one could find somebody else's. */
+static bool is_of_project(const struct mcp_options *o, const char *id)
+{
+	CLEANUP(printed_done) struct printed p = { 0 };
+	char *words[] = { (char[]){ "runs" }, NULL };
+	struct json list;
+
+	if (capture(o, words, &p) < 0 || json_kind(p.j, "runs") != JSON_ARRAY)
+		return false;
+	list = json_get_array(p.j, "runs");
+	for (size_t i = 0; i < json_length(list); i++) {
+		const struct json one = json_at_object(list, i);
+
+		if (json_kind(one, "run") == JSON_TEXT &&
+		    strcmp(json_get_text(one, "run"), id) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void wait_for(const struct mcp_options *o, char *id, uint64_t seconds)
+{
+	CLEANUP(printed_done) struct printed p = { 0 };
+	char timeout[48];
+	char *words[] = { (char[]){ "wait" }, timeout, id, NULL };
+
+	if (seconds == 0)
+		return;
+	snprintf(timeout, sizeof(timeout), "--timeout=%llus", (unsigned long long)seconds);
+	if (capture(o, words, &p) < 0)
+		return; /* its log says how far it is */
+}
+
+/* The end of a text, from the beginning of a line if there is one. */
+static const char *tail_of(const char *text, size_t len)
+{
+	const char *from = text + (len > OUTPUT_SHOWN ? len - OUTPUT_SHOWN : 0);
+	const char *line = from > text ? memchr(from, '\n', (size_t)(text + len - from)) : NULL;
+
+	/* Not in the middle of a character. */
+	while (!line && from > text && (*from & 0xc0) == 0x80)
+		from++;
+	return line ? line + 1 : from;
+}
+
+static int tell_job(const struct printed *p, FILE *out)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const char *text =
+	    json_kind(p->j, "output") == JSON_TEXT ? json_get_text(p->j, "output") : "";
+	const char *tail = tail_of(text, strlen(text));
+	const char *state = json_get_text(p->j, "state");
+	struct json j = json_begin(&doc);
+
+	json_set_value(j, "run", p->j, "run");
+	json_set_value(j, "status", p->j, "state");
+	json_set_value(j, "exit_code", p->j, "exit_code");
+	json_set_value(j, "problem", p->j, "problem");
+	json_set_text(j, "output", tail);
+	json_set_bool(j, "cut", tail > text);
+	json_set_value(j, "next", p->j, "next");
+	if (state && strcmp(state, "running") == 0)
+		json_set_text(
+		    j, "hint",
+		    "It goes on. Call snap_wait with this run to wait for it, or snap_cancel "
+		    "to end it.");
+	return json_print(&doc, out, NULL) < 0 ? 1 : 0;
+}
+
+static int tell_log(const struct mcp_options *o, char *id, const char *since, FILE *out)
+{
+	CLEANUP(printed_done) struct printed p = { 0 };
+	AUTO_FREE char *option = NULL;
+	char *words[4] = { (char[]){ "logs" }, id, NULL, NULL };
+
+	if (since && asprintf(&option, "--since=%s", since) < 0)
+		return 1;
+	words[2] = option;
+	if (capture(o, words, &p) < 0)
+		return print_failure(out, "E_FAILED", "the log of the run cannot be read");
+	return failed(&p) ? pass_on(&p, out) : tell_job(&p, out);
+}
+
+/* --- tools ------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t stopped;
+
+static void note_stop(int signo)
+{
+	(void)signo;
+	stopped = 1;
+}
+
+/* A call that is cancelled while the run starts lives until the server knows the run's id. */
+static void say_id(FILE *out, const char *id)
+{
+	fprintf(out, "%c%s\n", JOB_ID_MARK, id);
+	fflush(out);
+	signal(SIGTERM, SIG_DFL);
+	if (stopped)
+		_exit(0);
+}
+
+static int start_job(const struct mcp_options *o, struct tool_line *line, FILE *out)
+{
+	CLEANUP(printed_done) struct printed p = { 0 };
+	char id[JOB_ID_MAX];
+
+	signal(SIGTERM, note_stop);
+	if (capture(o, line->argv, &p) < 0)
+		return print_failure(out, "E_FAILED", "the run could not be started");
+	if (failed(&p) || json_kind(p.j, "run") != JSON_TEXT)
+		return pass_on(&p, out);
+	snprintf(id, sizeof(id), "%s", json_get_text(p.j, "run"));
+	say_id(out, id);
+	wait_for(o, id, line->wait_s);
+	return tell_log(o, id, NULL, out);
+}
+
+int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
+{
+	char *id = line->job;
+
+	if (!id)
+		return start_job(o, line, out);
+	if (!is_of_project(o, id))
+		return print_failure(
+		    out, "E_NOT_FOUND",
+		    "this project has no run of that id, or its record was removed");
+	if (strcmp(line->argv[0], "cancel") == 0) {
+		CLEANUP(printed_done) struct printed p = { 0 };
+		char *words[] = { line->argv[0], id, NULL };
+
+		if (capture(o, words, &p) >= 0 && failed(&p))
+			return pass_on(&p, out);
+	}
+	wait_for(o, id, line->wait_s);
+	return tell_log(o, id, line->since, out);
+}
+
+/* Through a process in between, which ends at once: nobody has to wait for the other. */
+void job_cancel(const struct mcp_options *o, const char *id)
+{
+	const pid_t pid = fork();
+	char name[JOB_ID_MAX];
+	char *words[] = { (char[]){ "cancel" }, name, NULL };
+	int status;
+
+	if (pid > 0) {
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			continue;
+		return;
+	}
+	if (pid < 0 || fork() != 0)
+		_exit(0);
+	signal(SIGPIPE, SIG_DFL);
+	snprintf(name, sizeof(name), "%s", id);
+	if (freopen("/dev/null", "r+", stdout))
+		o->run_line(2, words, stdout, o->ctx);
+	_exit(0);
+}
