@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define CLONE_FIRST "CLONE|SNAPSHOT"
+
 /* By how the name that help gives it begins. */
 static const struct {
 	const char *word;
@@ -27,6 +29,9 @@ static const struct {
 
 static enum complete_kind kind_of(const char *text, size_t len)
 {
+	/* What goes for good is completed only where little is lost. */
+	if (len == strlen(CLONE_FIRST) && strncmp(text, CLONE_FIRST, len) == 0)
+		return COMPLETE_CLONES;
 	if (memchr(text, '|', len))
 		return COMPLETE_CHOICES;
 	for (size_t i = 0; i < ARRAY_LEN(named); i++) {

@@ -50,6 +50,12 @@ NODISCARD int clone_remove(struct task *task, const char *name, bool force,
 NODISCARD int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err);
 NODISCARD int clone_umount(struct task *task, const char *name, bool force, struct err *err);
 
+/* --- snapshot-remove.c ------------------------------------------------------------------ */
+
+/* engine_remove_snapshot(), done here. */
+NODISCARD int snapshot_remove(struct task *task, const char *word, bool force,
+			      char ret_id[ENGINE_ID_SIZE], struct err *err);
+
 /* --- rollback.c ------------------------------------------------------------------------- */
 
 /* engine_rollback(), done here. */

@@ -21,6 +21,7 @@ struct forget_one {
 struct forget {
 	struct forget_one *list; /* owned */
 	size_t n, cap;
+	const char *tag; /* borrowed; one that goes too: what it names need not stay; or NULL */
 };
 
 void forget_done(struct forget *f);

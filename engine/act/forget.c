@@ -77,8 +77,11 @@ static void mark_staying(struct naming *n, const struct catalog_id *id)
 
 static int on_tag(const struct tag *t, void *ctx, struct err *err)
 {
+	const struct naming *n = ctx;
+
 	(void)err;
-	mark_staying(ctx, &t->snapshot);
+	if (!n->forget->tag || strcmp(t->name, n->forget->tag) != 0)
+		mark_staying(ctx, &t->snapshot);
 	return 0;
 }
 

@@ -79,3 +79,13 @@ NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_hist
 /* The same of the project and of all its clones together. */
 NODISCARD int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err);
 void engine_history_done(struct engine_history *h);
+
+/* --- removing --------------------------------------------------------------------------- */
+
+/*
+ * The snapshot that `state` means goes, with the tag if that is how it was named; gc frees the space.
+ * -EBUSY if a clone needs it, -ECANCELED if it has a tag or, without `force`, if something could no
+ * longer be undone.  An id needs eight digits here.
+ */
+NODISCARD int engine_remove_snapshot(struct engine *e, const char *state, bool force,
+				     char ret_id[ENGINE_ID_SIZE], struct err *err);

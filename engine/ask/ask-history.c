@@ -1,6 +1,7 @@
 #include "engine/api/history.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
@@ -46,4 +47,23 @@ int engine_take(struct engine *e, const struct engine_take_options *options,
 	fields_set(a.options, &wire_take_options, &o);
 	r = ask_to_take(e, &a, &o, project, &answer, err);
 	return r < 0 ? r : ask_take(&a, answer, &wire_taken, ret, err);
+}
+
+int engine_remove_snapshot(struct engine *e, const char *state, bool force,
+			   char ret_id[ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	const char *id;
+	int r;
+
+	ask_begin(&a, e, VERB_REMOVE_STATE);
+	json_set_name(a.options, "state", state);
+	json_set_bool(a.options, "force", force);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	if (r < 0)
+		return r;
+	id = json_get_text(answer, "snapshot");
+	snprintf(ret_id, ENGINE_ID_SIZE, "%s", id ? id : "");
+	return ask_end(&a, err);
 }

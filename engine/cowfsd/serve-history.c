@@ -45,3 +45,19 @@ int serve_tag(struct task *task, const struct engine_watch *watch, struct json o
 	fields_set(answer, &wire_tag, &tags.list[0]);
 	return 0;
 }
+
+int serve_remove_snapshot(struct task *task, const struct engine_watch *watch, struct json options,
+			  struct json answer, struct err *err)
+{
+	AUTO_FREE char *state = json_get_name(options, "state");
+	const bool force = json_get_bool(options, "force");
+	char id[ENGINE_ID_SIZE];
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r >= 0)
+		r = snapshot_remove(task, state, force, id, err);
+	if (r >= 0)
+		json_set_text(answer, "snapshot", id);
+	return r;
+}

@@ -31,6 +31,7 @@ static const struct verb {
 	{ VERB_LIST, serve_list },
 	{ VERB_STATUS, serve_status },
 	{ VERB_REMOVE, serve_remove },
+	{ VERB_REMOVE_STATE, serve_remove_snapshot },
 	{ VERB_MOUNT, serve_mount },
 	{ VERB_ROLLBACK, serve_rollback },
 	{ VERB_UMOUNT, serve_umount },

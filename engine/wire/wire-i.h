@@ -23,6 +23,7 @@
 #define VERB_PROMOTE      "promote"
 #define VERB_REBASE       "rebase"
 #define VERB_REMOVE       "remove"
+#define VERB_REMOVE_STATE "remove-state"
 #define VERB_RESOLVE      "resolve"
 #define VERB_ROLLBACK     "rollback"
 #define VERB_STAGE        "stage"

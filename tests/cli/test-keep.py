@@ -188,6 +188,60 @@ def snapshots_of_a_clone_that_is_gone_count_with_the_project(w: World):
     w.ok("check")
 
 
+# --- one by one -------------------------------------------------------------------------------
+
+@test
+def a_snapshot_is_removed_by_its_id_or_tag_and_gc_frees_it(w: World):
+    made = []
+    for i in range(4):
+        (w.project / "blob").write_bytes(os.urandom(100_000))
+        made.append(w.take(*(("-t", "v1") if i == 1 else ())))
+    got = w.ok("rm", "--json", made[0], "v1").json("snap.rm/1", "removed")["removed"]
+    assert got == [{"clone": None, "snapshot": one, "snapshots": 1} for one in made[:2]], got
+    assert ids(w) == made[:1:-1]
+    assert w.ok("tag", "--json").json("snap.tag/1")["tags"] == [], "the tag goes with it"
+    assert w.ok("rm", "@-1").out == f"removed  {made[2][:8]}\n".encode()
+    assert gc(w)["freed"] > 290_000
+    w.ok("check")
+    assert w.ok("show", "@", "--json").json("snap.show/1")["parent"] is None
+    w.ok("rm", made[3])
+    w.snap("rm", made[3]).fails(4, "no clone or snapshot")
+    w.take()
+    w.ok("check")
+
+
+@test
+def a_snapshot_that_something_needs_is_not_removed(w: World):
+    made = [w.take()]
+    w.ok("clone", "-n", "try")
+    w.snap("rm", made[0]).fails(11, "clone 'try' started from")
+    (w.store / "clones" / "try" / "new").write_text("x")
+    receipt = w.ok("promote", "--json", "try").json("snap.promote/1")["promotion"]
+    w.ok("rm", "try")
+    w.snap("rm", made[0]).fails(7, f"undo the promotion {receipt}")
+    w.ok("tag", "v1", made[0])
+    w.snap("rm", "--force", made[0]).fails(7, "has the tag 'v1'")
+    assert made[0] in w.ok("-q", "log").out.decode().split()
+    w.ok("tag", "v2", made[0])
+    w.snap("rm", "--force", "v1").fails(7, "has the tag 'v2'")
+    w.ok("tag", "-d", "v2")
+    w.ok("rm", "--force", "v1")
+    w.snap("undo").fails(4, "was removed")
+    w.ok("check")
+
+
+@test
+def a_clone_comes_before_a_snapshot_and_no_short_name_costs_one(w: World):
+    made = w.take("-t", "try")
+    (w.project / "new").write_text("x")
+    w.ok("clone", "-n", "try")
+    assert w.ok("rm", "try").out == b"removed  try\n"
+    assert made in w.ok("-q", "log").out.decode().split(), "the clone was meant"
+    w.snap("rm", made[:7]).fails(4)
+    w.snap("rm", ".").fails(2)
+    assert w.ok("rm", "try").out == f"removed  {made[:8]}\n".encode()
+
+
 # --- whose it is ------------------------------------------------------------------------------
 
 def shares(w):

@@ -107,6 +107,9 @@ def look_at_clones(w, judge):
     judge("umount", "many-1")
     judge("mount", "many-1")
     judge("rm", "many-1", "many-2")
+    judge("tag", "needless", judge("snapshot", "-m", "another")["snapshot"])
+    judge("rm", "needless")
+    judge("rm", "v1", status=11)
 
 
 def look_at_the_rest(w, judge):
