@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/mcp/prompt.h"
+#include "cli/mcp/resource.h"
 
 #define TTL_MS 3600000 /* the lists stay the same for as long as the server runs */
 
@@ -29,6 +31,8 @@ void answer_server_info(const struct session *s, struct json j)
 void answer_capabilities(struct json j)
 {
 	json_set_object(j, "tools");
+	json_set_object(j, "resources");
+	json_set_object(j, "prompts");
 }
 
 struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
@@ -75,6 +79,30 @@ static void list_tools(const struct session *s, struct json result, bool modern)
 		set_cacheable(result);
 }
 
+static void list_resources(const struct session *s, struct json result, bool modern)
+{
+	(void)s;
+	resource_list(json_set_array(result, "resources"));
+	if (modern)
+		set_cacheable(result);
+}
+
+static void list_templates(const struct session *s, struct json result, bool modern)
+{
+	(void)s;
+	resource_list_templates(json_set_array(result, "resourceTemplates"));
+	if (modern)
+		set_cacheable(result);
+}
+
+static void list_prompts(const struct session *s, struct json result, bool modern)
+{
+	(void)s;
+	prompt_list(json_set_array(result, "prompts"));
+	if (modern)
+		set_cacheable(result);
+}
+
 static void discover(const struct session *s, struct json result, bool modern)
 {
 	(void)s;
@@ -100,6 +128,9 @@ static const struct {
 	{ "server/discover", true, false, discover },
 	{ "ping", false, true, pong },
 	{ "tools/list", true, true, list_tools },
+	{ "resources/list", true, true, list_resources },
+	{ "resources/templates/list", true, true, list_templates },
+	{ "prompts/list", true, true, list_prompts },
 };
 
 int answer_listing(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
@@ -114,6 +145,18 @@ int answer_listing(struct session *s, const struct rpc_message *m, bool modern, 
 		return rpc_append(&a, &s->out, err);
 	}
 	return answer_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
+}
+
+int answer_prompt(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	const char *name =
+	    json_kind(m->params, "name") == JSON_TEXT ? json_get_text(m->params, "name") : "";
+	struct err why = { 0 };
+
+	if (prompt_get(name, call_arguments(m), answer_begin(s, &a, m->top, modern), &why) < 0)
+		return answer_error(s, m->top, RPC_INVALID_PARAMS, why.msg, err);
+	return rpc_append(&a, &s->out, err);
 }
 
 /* --- calls ------------------------------------------------------------------------------ */
@@ -136,7 +179,7 @@ static void add_text_block(struct json content, const char *text, size_t len)
 /* Each line that the command said beside its result. */
 static void set_notes(struct json structured, const struct buf *notes)
 {
-	const char *at = (const char *)notes->data, *end = at + notes->len;
+	const char *at = (const char *)notes->data, *end = notes->len > 0 ? at + notes->len : at;
 	struct json list = { 0 };
 	bool any = false;
 
@@ -171,14 +214,49 @@ static int add_mirror(struct json content, const struct json_doc *doc, struct er
 	return r;
 }
 
+/* What stands at an address changes with every call, so nobody should keep it. */
+static int answer_resource(struct session *s, const struct pending *p, struct json_doc *doc,
+			   struct json structured, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct json result, one;
+	int r;
+
+	if (is_failure(structured)) {
+		const struct json error = json_get_object(structured, "error");
+
+		return answer_error(s, p->message.top,
+				    p->modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE,
+				    json_get_text(error, "message"), err);
+	}
+	r = json_append(doc, &text, err);
+	if (r < 0)
+		return r;
+	result = answer_begin(s, &a, p->message.top, p->modern);
+	one = json_add_object(json_set_array(result, "contents"));
+	json_set_value(one, "uri", p->message.params, "uri");
+	json_set_text(one, "mimeType", "application/json");
+	json_set_text_len(one, "text", (const char *)text.data, text.len - 1);
+	if (p->modern) {
+		json_set_int(result, "ttlMs", 0);
+		json_set_text(result, "cacheScope", "private");
+	}
+	return rpc_append(&a, &s->out, err);
+}
+
 /* Build the result around what the command printed, or around a failure of ours. */
 static int answer_with(struct session *s, const struct pending *p, struct json_doc *doc,
 		       struct json structured, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json result = answer_begin(s, &a, p->message.top, p->modern);
-	int r = add_mirror(json_set_array(result, "content"), doc, err);
+	struct json result;
+	int r;
 
+	if (p->is_resource)
+		return answer_resource(s, p, doc, structured, err);
+	result = answer_begin(s, &a, p->message.top, p->modern);
+	r = add_mirror(json_set_array(result, "content"), doc, err);
 	if (r < 0)
 		return r;
 	json_set_root(result, "structuredContent", doc);

@@ -32,6 +32,10 @@ NODISCARD int answer_error(struct session *s, struct json request, int code, con
 NODISCARD int answer_listing(struct session *s, const struct rpc_message *m, bool modern,
 			     struct err *err);
 
+/* A recipe for a person's question. */
+NODISCARD int answer_prompt(struct session *s, const struct rpc_message *m, bool modern,
+			    struct err *err);
+
 /* What a call that has ended printed. */
 NODISCARD int answer_call(struct session *s, const struct pending *p, struct err *err);
 

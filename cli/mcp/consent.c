@@ -104,7 +104,7 @@ static int append_path(struct buf *text, struct json one)
 static int append_question(struct buf *text, const struct pending *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	const struct json args = call_arguments(&p->message);
+	const struct json args = p->args;
 	const char *clone =
 	    json_kind(args, "clone") == JSON_TEXT ? json_get_text(args, "clone") : NULL;
 	struct json plan, list;
@@ -165,7 +165,7 @@ int consent_tell_command(struct session *s, const struct pending *p, struct err 
 	CLEANUP(tool_line_done) struct tool_line line = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct err why = { 0 };
-	int r = tool_line(p->tool, call_arguments(&p->message), &line, &why);
+	int r = tool_line(p->tool, p->args, &line, &why);
 
 	if (r < 0)
 		return answer_refusal(s, p, "E_USAGE", why.msg, err);

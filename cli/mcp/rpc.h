@@ -12,6 +12,7 @@ enum rpc_code {
 	RPC_NO_METHOD = -32601,
 	RPC_INVALID_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
+	RPC_NO_RESOURCE = -32002, /* of the handshake's era */
 	/* Of the protocol's revision 2026-07-28. */
 	RPC_HEADER_MISMATCH = -32020,
 	RPC_NO_CAPABILITY = -32021,

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/consent.h"
+#include "cli/mcp/resource.h"
 
 void session_init(struct session *s, const struct mcp_options *options)
 {
@@ -17,6 +18,7 @@ static void pending_free(struct pending *p)
 {
 	call_done(&p->call);
 	rpc_done(&p->message);
+	json_done(&p->from_uri);
 	free(p);
 }
 
@@ -126,8 +128,7 @@ static int initialize(struct session *s, const struct rpc_message *m, struct err
 static int start_call(struct session *s, struct pending *p, bool plan, struct err *err)
 {
 	CLEANUP(tool_line_done) struct tool_line line = { 0 };
-	struct json args = call_arguments(&p->message);
-	int r = tool_line(p->tool, args, &line, err);
+	int r = tool_line(p->tool, p->args, &line, err);
 
 	if (r >= 0 && plan)
 		r = tool_line_add(&line, "--dry-run", err);
@@ -165,7 +166,7 @@ static int refuse_call(struct session *s, struct pending *p, const char *sentenc
 static int begin_call(struct session *s, struct pending *p, struct err *err)
 {
 	struct err why = { 0 };
-	const bool writes = tool_writes_project(p->tool, call_arguments(&p->message));
+	const bool writes = tool_writes_project(p->tool, p->args);
 	enum consent consent = CONSENT_GIVEN;
 
 	if (writes)
@@ -200,6 +201,29 @@ static int call_tool(struct session *s, struct rpc_message *m, bool modern, stru
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
+	p->args = call_arguments(&p->message);
+	return begin_call(s, p, err);
+}
+
+static int read_resource(struct session *s, struct rpc_message *m, bool modern, struct err *err)
+{
+	const char *uri = text_or_null(m->params, "uri");
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json args = json_begin(&doc);
+	const struct tool *tool = uri ? resource_find(uri, args) : NULL;
+	struct pending *p;
+
+	if (!tool)
+		return answer_error(s, m->top, modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE,
+				    "there is nothing at that address", err);
+	p = wait_for(s, m, modern);
+	if (!p)
+		return err_nomem(err);
+	p->tool = tool;
+	p->is_resource = true;
+	p->from_uri = doc;
+	doc = (struct json_doc){ 0 };
+	p->args = (struct json){ .doc = &p->from_uri, .node = p->from_uri.root };
 	return begin_call(s, p, err);
 }
 
@@ -301,6 +325,10 @@ static int take_request(struct session *s, struct rpc_message *m, struct err *er
 		return initialize(s, m, err);
 	if (strcmp(m->method, "tools/call") == 0)
 		return call_tool(s, m, era, err);
+	if (strcmp(m->method, "resources/read") == 0)
+		return read_resource(s, m, era, err);
+	if (strcmp(m->method, "prompts/get") == 0)
+		return answer_prompt(s, m, era, err);
 	if (era && strcmp(m->method, "subscriptions/listen") == 0)
 		return listen(s, m, err);
 	return answer_listing(s, m, era, err);

@@ -15,7 +15,10 @@ struct pending {
 	struct pending *next;
 	struct rpc_message message; /* owned */
 	bool modern;
-	const struct tool *tool; /* NULL: it listens for what changes */
+	const struct tool *tool;  /* NULL: it listens for what changes */
+	struct json args;         /* of the tool */
+	struct json_doc from_uri; /* where `args` are, if they come from an address */
+	bool is_resource;         /* its answer is what stands at that address */
 	struct call call;
 	enum {
 		PENDING_PLAN, /* a dry run, to show a person what would change */

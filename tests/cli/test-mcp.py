@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -169,6 +170,45 @@ def a_run_that_takes_longer_than_the_call_is_waited_for_by_its_id(w):
 
 
 @test
+def addresses_and_recipes_are_there_to_be_read(w):
+    needs_fuse()
+    w.ok("clone", "-n", "look")
+    w.ok("write", "look:a b/\u00e4.txt", "--content", "here")
+    for era in (VERSION, "2025-06-18"):
+        with Client(w, era=era) as c:
+            fixed = [r["uri"] for r in c.ask("resources/list")["result"]["resources"]]
+            forms = c.ask("resources/templates/list")["result"]["resourceTemplates"]
+            assert "snap://clone/{from}/diff" in [t["uriTemplate"] for t in forms], forms
+
+            def read(uri):
+                got = c.ask("resources/read", uri=uri)["result"]
+                one, = got["contents"]
+                assert one["uri"] == uri and one["mimeType"] == "application/json", one
+                assert era != VERSION or got["ttlMs"] == 0, got
+                return json.loads(one["text"])
+
+            for uri in fixed:
+                assert read(uri)["schema"], uri
+            assert "here" in read("snap://clone/look/diff")["patch"]
+            assert read("snap://clone/look/tree/a%20b/%C3%A4.txt")["content"] == "here"
+            assert read("snap://clone/look/tree/")["entries"]
+            run = c.ok("snap_run", clone="look", command="echo told")["run"]
+            assert read(f"snap://run/{run}/log")["output"] == "told\n"
+            for uri in ("snap://nothing", "snap://clone//diff", "snap://clone/nobody/diff", "file:///etc",
+                        "snap://clone/look/tree/%00", "snap://clone/look/tree/%g", "snap://clones/x"):
+                error = c.ask("resources/read", uri=uri)["error"]
+                assert error["code"] == (-32602 if era == VERSION else -32002), (uri, error)
+            names = [p["name"] for p in c.ask("prompts/list")["result"]["prompts"]]
+            assert len(names) == 3, names
+            got = c.ask("prompts/get", name="try_three_fixes",
+                        arguments={"problem": "it {check} fails", "check": "make test"})["result"]
+            text = got["messages"][0]["content"]["text"]
+            assert "it {check} fails" in text and "`make test`" in text, text
+            assert c.ask("prompts/get", name="try_three_fixes")["error"]["code"] == -32602
+            assert c.ask("prompts/get", name="nothing")["error"]["code"] == -32602
+
+
+@test
 def a_run_ends_with_the_call_that_a_client_cancels(w):
     needs_fuse()
     with Client(w) as c:
@@ -318,6 +358,63 @@ def it_touches_nothing_until_a_call_and_leaves_at_once(w):
                           stdout=write, cwd=w.project, env=w.env, timeout=30, check=False)
     os.close(write)
     assert gone.returncode == 0, gone.returncode
+
+
+@test
+def ten_thousand_broken_messages_get_an_error_each_or_nothing(w):
+    seed = int(os.environ.get("SNAP_TEST_SEED") or random.randrange(1 << 32))
+    print(f"# seed {seed}: SNAP_TEST_SEED={seed} repeats it")
+    dice = random.Random(seed)
+    meta = {"io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    good = [json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": {"_meta": meta, **p}}).encode()
+            for i, (m, p) in enumerate((("server/discover", {}), ("prompts/list", {}),
+                                        ("prompts/get", {"name": "x"}), ("resources/read", {"uri": "x"}),
+                                        ("tools/call", {"name": "x", "arguments": {}})))]
+    with Client(w) as c:
+        for _ in range(100):
+            batch = []
+            for _ in range(100):
+                line = bytearray(dice.choice(good))
+                for _ in range(dice.randrange(1, 6)):
+                    at = dice.randrange(len(line))
+                    line[at:at + dice.randrange(3)] = dice.choice((b"", b"{", b'"', b"\xff", b"\0", b"]", b"9"))
+                batch.append(bytes(line).replace(b"\n", b""))
+            c.raw(b"\n".join(batch) + b"\n")
+            mark = c.start("prompts/list")
+            answers = 0
+            while (got := c.read()).get("id") != mark or "result" not in got or answers < 0:
+                answers += 1
+                assert "error" in got or "result" in got, got
+            assert answers <= 100, answers
+
+
+@test
+def two_agents_work_at_once_and_a_third_dies(w):
+    needs_fuse()
+    w.ok("clone", "-n", "dies")
+    with Client(w) as one, Client(w) as two:
+        third = Client(w)
+        for c, name in ((one, "one"), (two, "two")):
+            c.ok("snap_clone", name=name)
+        ids = {c: [] for c in (one, two)}
+        for i in range(40):
+            for c, name in ((one, "one"), (two, "two")):
+                ids[c].append(c.start("tools/call", name="snap_write", arguments={
+                    "clone": name, "path": f"f{i}", "content": f"{name} {i}\n"}))
+            if i == 10:
+                third.start("tools/call", name="snap_write",
+                            arguments={"clone": "dies", "path": "f", "content": "x" * 100000})
+                third.process.kill()
+                third.process.wait(10)
+        for c in (one, two):
+            got = {m["id"]: m for m in (c.read() for _ in ids[c])}
+            assert set(got) == set(ids[c])
+            assert not any(m["result"]["isError"] for m in got.values()), got
+    for name in ("one", "two"):
+        for i in range(40):
+            assert (w.store / "clones" / name / f"f{i}").read_text() == f"{name} {i}\n"
+        assert not [n for n in os.listdir(w.store / "clones" / name) if n.startswith(".tmp")]
 
 
 @test
