@@ -32,6 +32,14 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	json_set_bool(j, "mounted", c->mounted);
 }
 
+void clones_set_own(struct json j, const struct engine_clone *c)
+{
+	if (c->compared)
+		json_set_uint(j, "own", c->own);
+	else
+		json_set_null(j, "own");
+}
+
 void clones_print_changes(FILE *out, const struct engine_clone *c)
 {
 	const struct {

@@ -9,6 +9,9 @@
 /* Its members, as `clone`, `list` and `status` have them in common. */
 void clones_set_json(struct json j, const struct engine_clone *c);
 
+/* "own": what is stored for it alone; null if that is not known. */
+void clones_set_own(struct json j, const struct engine_clone *c);
+
 /* 1: what --durability says is full, 0: fast; `preset` is what it is if nothing was said. */
 NODISCARD int clones_durability(const char *given, bool preset, struct err *err);
 

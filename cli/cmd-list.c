@@ -26,7 +26,8 @@ static void set_json(struct json j, const struct engine_clone *c, const struct e
 	} else {
 		json_set_null(j, "changed");
 	}
-	json_set_uint(j, "bytes", c->used);
+	json_set_uint(j, "bytes", c->own);
+	clones_set_own(j, c);
 	if (c->stale.known)
 		json_set_bool(j, "stale", c->stale.paths > 0);
 	else
@@ -97,7 +98,8 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 
 	fprintf(inv->out, "%s%-*s%s  %-*s  %-*s  %*s  ", out_style(inv, OUT_ID), w->name, c->name,
 		out_style(inv, OUT_PLAIN), w->when, out_when(c->created, when), w->changed,
-		changed_text(c, changed), OUT_SIZE_WIDTH, size_format(c->used, size));
+		changed_text(c, changed), OUT_SIZE_WIDTH,
+		c->compared ? size_format(c->own, size) : "?");
 	out_name(inv->out, c->path);
 	if (!c->mounted)
 		fputs("  (not mounted)", inv->out);
@@ -117,7 +119,7 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 		return;
 	}
 	fprintf(inv->out, "%s%-*s  %-*s  %-*s  %*s  %s%s\n", out_style(inv, OUT_DIM), w.name,
-		"CLONE", w.when, "CREATED", w.changed, "CHANGES", OUT_SIZE_WIDTH, "GROWN", "PATH",
+		"CLONE", w.when, "CREATED", w.changed, "CHANGES", OUT_SIZE_WIDTH, "ITS OWN", "PATH",
 		out_style(inv, OUT_PLAIN));
 	for (size_t i = 0; i < c->n; i++)
 		print_row(inv, &w, &c->list[i]);

@@ -110,6 +110,7 @@ static int print_clone_json(const struct invocation *inv, const struct engine_cl
 	set_changed(j, c->compared, c->added, c->modified, c->deleted, &c->changed);
 	set_stale(j, &c->stale);
 	json_set_uint(j, "used", c->used);
+	clones_set_own(j, c);
 	set_last_run(j, runs);
 	if (overlaps)
 		overlaps_set_json(j, overlaps);
@@ -130,6 +131,7 @@ static int print_project_json(const struct invocation *inv, const struct engine_
 	json_set_null(j, "stale");
 	json_set_null(j, "quota");
 	json_set_null(j, "used");
+	json_set_null(j, "own");
 	json_set_uint(j, "snapshots", o->snapshots);
 	json_set_uint(j, "clones", o->clones);
 	json_set_uint(j, "mounted", o->mounted);
@@ -240,7 +242,7 @@ static void print_last_run(const struct invocation *inv, const struct engine_run
 static void print_clone(const struct invocation *inv, const struct engine_clone *c,
 			const struct engine_runs *runs)
 {
-	char when[OUT_TIME_MAX], expiry[CLONES_EXPIRY_MAX], used[SIZE_TEXT_MAX];
+	char when[OUT_TIME_MAX], expiry[CLONES_EXPIRY_MAX], size[SIZE_TEXT_MAX];
 	char quota[SIZE_TEXT_MAX];
 
 	print_name_field(inv, "clone", c->name);
@@ -261,12 +263,14 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 	print_field(inv, "changed");
 	clones_print_changes(inv->out, c);
 	fputc('\n', inv->out);
-	print_field(inv, "grown");
-	fprintf(inv->out, "%s", size_format(c->used, used));
+	print_field(inv, "its own");
+	fprintf(inv->out, "%s\n", c->compared ? size_format(c->own, size) : "?");
+	print_field(inv, "quota");
 	if (c->quota > 0)
-		fprintf(inv->out, " of %s\n", size_format(c->quota, quota));
+		fprintf(inv->out, "grown by %s of %s\n", size_format(c->used, size),
+			size_format(c->quota, quota));
 	else
-		fputs(", no limit\n", inv->out);
+		fputs("none\n", inv->out);
 	print_stale(inv, &c->stale);
 	print_last_run(inv, runs);
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "cowfs/store/root.h"
+#include "cowfs/store/unshared.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/api/clone.h"
@@ -122,6 +123,7 @@ static int tell_content(struct telling *t, struct clone *c, struct engine_clone 
 	struct store *s = t->task->engine.store;
 	struct changes changes;
 	struct layer_usage usage;
+	struct unshared own;
 	uint64_t bytes;
 	int r = 0;
 
@@ -137,9 +139,12 @@ static int tell_content(struct telling *t, struct clone *c, struct engine_clone 
 	}
 	if (r >= 0)
 		r = changes_count(s, &t->base.root, &c->root, &changes, err);
+	if (r >= 0)
+		r = unshared_count(s, &c->root, &t->base.root, &own, err);
 	if (r < 0)
 		return r;
 	ret->compared = true;
+	ret->own = own.bytes;
 	ret->added = changes.added;
 	ret->modified = changes.modified;
 	ret->deleted = changes.deleted;

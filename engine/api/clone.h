@@ -53,7 +53,8 @@ struct engine_clone {
 	bool strict;               /* an fsync in it survives power loss */
 	bool private;              /* nobody but root may enter it, */
 	bool no_xattrs;            /* and extended attributes can be neither seen nor set */
-	uint64_t used;             /* bytes it has grown by */
+	uint64_t used;             /* bytes it has grown by, which its quota is a limit of */
+	uint64_t own; /* packed bytes stored for it and not for its base; if compared */
 	bool mounted;
 	bool compared;                     /* what follows is known */
 	uint64_t added, modified, deleted; /* since the base; counted as of a snapshot */

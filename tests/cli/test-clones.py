@@ -217,7 +217,7 @@ def a_machine_without_fuse_is_told_so_and_nothing_is_left(w: World):
 def list_counts_what_was_written_a_moment_ago(w: World):
     assert w.ok("list", "--all").out == b"no clones\n"
     path = Path(clone(w, "-n", "try", "--quota", "1G", "--ttl", "2h")["path"])
-    (path / "new").write_bytes(b"x" * 5000)
+    (path / "new").write_bytes(os.urandom(5000))
     (path / "README.md").unlink()
     one = listed(w)["try"]
     for key in ("clone", "path", "base", "created", "expires", "changed", "bytes", "stale", "runs"):

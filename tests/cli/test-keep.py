@@ -277,6 +277,39 @@ def stats_say_what_is_a_clones_own(w: World):
     assert w.ok("stats", "--json").json("snap.stats/1")["stored"] == before - freed
 
 
+def own(w, name="try"):
+    """What is the clone's own, which three commands agree on; stats first, as the others persist."""
+    stats = shares(w)[name]
+    listed = {c["clone"]: c for c in w.ok("list", "--json").json("snap.list/1", "clones")["clones"]}[name]
+    status = w.ok("status", "--json", name).json("snap.status/1", "own", "used")
+    got = {stats["own"], stats["private"], listed["own"], listed["bytes"], status["own"]}
+    assert len(got) == 1, (stats, listed, status)
+    return got.pop()
+
+
+@test
+def list_status_and_stats_agree_on_what_is_a_clones_own(w: World):
+    size, more = 16 << 20, 64 << 10  # the pieces' list and the directories
+    (w.project / "blob").write_bytes(os.urandom(size))
+    w.ok("clone", "-n", "try")
+    top = w.store / "clones" / "try"
+    assert own(w) == 0
+    (top / "blob").write_bytes(os.urandom(size))
+    assert size <= own(w) < size + more, "overwritten: it has not grown, but it is stored"
+    (top / "new").write_bytes(os.urandom(size))
+    assert 2 * size <= own(w) < 2 * size + more, own(w)
+    (top / "new").write_bytes(os.urandom(size))
+    assert 2 * size <= own(w) < 2 * size + more, "what was there before is not shown any more"
+    before = own(w)
+    w.take("try")
+    assert own(w) == before, "a snapshot of it costs nothing"
+    w.stop()
+    assert own(w) == before, "nor does it matter who counts"
+    (top / "new").unlink()
+    (top / "blob").unlink()
+    assert own(w) < more, own(w)
+
+
 @test
 def a_rule_that_is_none_is_usage(w: World):
     w.take()
