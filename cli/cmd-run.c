@@ -296,6 +296,40 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r)
 		cmd_hint(inv, "init .");
 }
 
+static int refuse_bare(struct invocation *inv, const char *name, struct err *err)
+{
+	const struct bare *bare = &inv->bare;
+
+	inv->json |= bare->json;
+	if (bare->wrong.code < 0) {
+		cmd_hint(inv, "help %s", inv->command->name);
+		return err_set(err, -EINVAL, "%s", bare->wrong.msg);
+	}
+	if (inv->command->max_words > 0 && bare->n_rest == 0) {
+		cmd_hint(inv, "help %s", inv->command->name);
+		return err_set(err, -EINVAL, "'%s' is a clone, and '%s' needs a command: %s", name,
+			       inv->command->name, inv->command->words);
+	}
+	if (inv->command->max_words > 0)
+		cmd_hint_dashes(inv, bare->n_rest);
+	cmd_hint_dashes(inv, inv->n_words);
+	if (inv->command->max_words > 0)
+		return err_set(err, -EINVAL, "'%s' is a clone: a command for it comes behind '--'",
+			       name);
+	return err_set(err, -EINVAL, "'%s' is a clone, and '%s' makes one of its own", name,
+		       inv->command->name);
+}
+
+int run_read_bare(struct invocation *inv, struct err *err)
+{
+	if (!inv->bare.is)
+		return 0;
+	if (engine_has_clone(inv->engine, inv->words[0]))
+		return refuse_bare(inv, inv->words[0], err);
+	cmd_put_dashes(inv, inv->n_words);
+	return 0;
+}
+
 int run_check(const struct invocation *inv, struct err *err)
 {
 	struct engine_run_options unused;
@@ -367,8 +401,10 @@ static int run_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	const struct run_args *args = inv->args;
-	int r = run_go(inv, NULL, &run, err);
+	int r = run_read_bare(inv, err);
 
+	if (r >= 0)
+		r = run_go(inv, NULL, &run, err);
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
 		return fail_sandbox(inv, err);
 	if (r == -EPIPE && run.state == ENGINE_RUN_ENDED)
@@ -390,22 +426,24 @@ const struct command cmd_run = {
 	.name = "run",
 	.group = "Runs",
 	.summary = "run a command in a sandbox on a clone",
-	.words = "[CLONE] -- COMMAND...",
+	.words = "[CLONE --] COMMAND...",
 	.max_words = 1,
 	.takes_rest = true,
+	.takes_command = true,
 	.opts = run_opts,
 	.preset = run_preset,
 	.details =
 	    "Without CLONE on the clone that holds the current directory, else on a new one of the\n"
-	    "project as it is now, which is removed after it.\n"
+	    "project as it is now, which is removed after it. Options come before the command; if a\n"
+	    "clone has its name, so does --.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
 	    "an empty /tmp and home, and no network. Before it an automatic snapshot of CLONE\n"
 	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
 	    "of 0 is none. What is not said is that of the profile 'default'.\n"
 	    "\n"
-	    "Exits with the command's own code; 124: time was up, 125: the sandbox could not be\n"
-	    "set up and nothing ran, 126: not executable, 127: not found, 128+N: killed by signal N.\n",
-	.examples = "run -- make test\nrun try --mem 4G --time 1h -- cargo build\n"
+	    "Exits with the command's own code; 124: time was up, 125: snap itself failed,\n"
+	    "126: not executable, 127: not found, 128+N: killed by signal N.\n",
+	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
 		    "run --net packages.example.org:443 -- npm ci\n",
 	.run = run_run,

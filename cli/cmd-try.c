@@ -316,6 +316,9 @@ static int try_run(struct invocation *inv, struct err *err)
 		.checking = promotions_on_check,
 		.checking_ctx = inv,
 	};
+	r = run_read_bare(inv, err);
+	if (r < 0)
+		return r;
 	engine_run_limits_init(&limits);
 	limits.mem = t.args->run.mem;
 	limits.time_ms = t.args->run.time;
@@ -338,6 +341,7 @@ static int try_run(struct invocation *inv, struct err *err)
 		return fail_sandbox(inv, err);
 	if (r == -EPIPE && t.run.state == ENGINE_RUN_ENDED)
 		return t.run.exit_code;
+	inv->ran = r >= 0;
 	if (r >= 0)
 		r = inv->json ? decide_json(&t, err) : decide_for_people(&t, err);
 	if (r < 0)
@@ -352,8 +356,9 @@ const struct command cmd_try = {
 	.name = "try",
 	.group = "Runs",
 	.summary = "run a command on a throw-away clone, then promote, keep or discard",
-	.words = "-- COMMAND...",
+	.words = "[--] COMMAND...",
 	.takes_rest = true,
+	.takes_command = true,
 	.opts = try_opts,
 	.preset = run_preset,
 	.details =
@@ -366,7 +371,7 @@ const struct command cmd_try = {
 	    "Exits with the command's own code if that is not 0, else as `promote` does; a promotion\n"
 	    "that something stood in the way of then keeps the clone.\n",
 	.examples =
-	    "try -- npx prettier --write .\ntry --promote-if-ok --check 'make test' -- ./fix.sh\n"
+	    "try npx prettier --write .\ntry --promote-if-ok --check 'make test' -- ./fix.sh\n"
 	    "try --json --discard -- make\n",
 	.run = try_run,
 };

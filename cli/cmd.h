@@ -31,7 +31,7 @@ enum cmd_status {
 	CMD_DAMAGED = 12,
 	CMD_LACKING = 13,     /* this machine, or this version, cannot */
 	CMD_TIME_UP = 124,    /* of `run` and `wait` */
-	CMD_NO_SANDBOX = 125, /* of `run`: nothing ran */
+	CMD_NO_SANDBOX = 125, /* of `run`: we failed, not the command */
 };
 
 #define CMD_ARGS_MAX  384 /* bytes for the options of any command */
@@ -40,6 +40,15 @@ enum cmd_status {
 struct command;
 struct progress;
 
+/* A line of a command that takes another one (takes_command) without "--" before that. */
+struct bare {
+	bool is;
+	/* How it goes on behind the first word, should that be a clone's name: */
+	int n_rest;       /* words behind the options that follow */
+	bool json;        /* is among those */
+	struct err wrong; /* with them; code 0: nothing */
+};
+
 struct invocation {
 	const struct command *command;
 	struct engine *engine; /* NULL if the command needs none */
@@ -47,6 +56,8 @@ struct invocation {
 	char **words;
 	int n_words;
 	int n_before; /* how many of them came before "--" */
+	struct bare bare;
+	bool ran; /* what the command runs has ended: no failure is one to run it any more */
 
 	FILE *out;
 	bool json, quiet, color;
@@ -71,6 +82,7 @@ struct command {
 	const char *words; /* "STATE[:PATH]"; NULL: takes none */
 	int min_words, max_words;
 	bool takes_rest;            /* any number of words more behind "--" */
+	bool takes_command;         /* they are a command to run, with or without "--" */
 	const struct opt *opts;     /* NULL: none but the global ones */
 	void (*preset)(void *args); /* defaults that are not zero; may be NULL */
 	const char
@@ -112,6 +124,12 @@ struct hint_again {
  * hint that dropped a check would land unchecked what it was to guard.
  */
 void cmd_hint_again(struct invocation *inv, const struct hint_again *again);
+
+/* Put "--" before the last n that were typed, so that hints know whose options those are. */
+void cmd_put_dashes(struct invocation *inv, int n);
+
+/* A hint that repeats what was typed with a "--" there; without memory there is none. */
+void cmd_hint_dashes(struct invocation *inv, int n);
 
 /* Such a line for other uses, owned; NULL if nobody could copy it, or for want of memory. */
 char *cmd_line(const struct invocation *inv, const char *text, const char *const *words);

@@ -210,15 +210,22 @@ static size_t repeat_typed(const struct invocation *inv, const struct hint_again
 	return n;
 }
 
+static size_t count_typed(const struct invocation *inv)
+{
+	size_t n = 0;
+
+	while (inv->typed && inv->typed[n])
+		n++;
+	return n;
+}
+
 void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
 {
 	AUTO_FREE char *option = NULL;
 	AUTO_FREE const char **words = NULL;
-	size_t n = 0, typed = 0;
+	size_t n = 0;
 
-	while (inv->typed && inv->typed[typed])
-		typed++;
-	words = calloc(typed + 4, sizeof(*words));
+	words = calloc(count_typed(inv) + 4, sizeof(*words));
 	if (!words || !inv->typed ||
 	    (again->option && asprintf(&option, "--%s", again->option) < 0))
 		return;
@@ -232,6 +239,28 @@ void cmd_hint_again(struct invocation *inv, const struct hint_again *again)
 		n += repeat_typed(inv, again, words + n);
 	words[n] = again->word;
 	cmd_hint_words(inv, again->command ? again->command : inv->command->name, words);
+}
+
+void cmd_put_dashes(struct invocation *inv, int n)
+{
+	const size_t all = count_typed(inv), at = all - (size_t)n;
+
+	if (!inv->typed)
+		return;
+	assert((size_t)n <= all);
+	memmove(inv->typed + at + 1, inv->typed + at, ((size_t)n + 1) * sizeof(*inv->typed));
+	inv->typed[at] = "--";
+}
+
+void cmd_hint_dashes(struct invocation *inv, int n)
+{
+	const size_t at = count_typed(inv) - (size_t)n;
+
+	if (!inv->typed)
+		return;
+	cmd_put_dashes(inv, n);
+	cmd_hint_again(inv, &(struct hint_again){ 0 });
+	memmove(inv->typed + at, inv->typed + at + 1, ((size_t)n + 1) * sizeof(*inv->typed));
 }
 
 /* --- reporting -------------------------------------------------------------------------- */
@@ -266,6 +295,14 @@ static void print_human(const struct invocation *inv, const char *sentence)
 		fprintf(stderr, "hint: %s\n", inv->hints[i]);
 }
 
+/* A command's own code must not be taken for ours, nor ours for that. */
+static enum cmd_status status_of(const struct invocation *inv, const struct kind *kind)
+{
+	const bool runs = inv->command && inv->command->takes_command && !inv->ran;
+
+	return runs && kind->status != CMD_USAGE ? CMD_NO_SANDBOX : kind->status;
+}
+
 int fail_report(struct invocation *inv, int r, const struct err *err)
 {
 	const struct kind *kind = kind_of(r);
@@ -281,7 +318,7 @@ int fail_report(struct invocation *inv, int r, const struct err *err)
 		print_json(inv, kind, sentence, NULL, NULL);
 	else
 		print_human(inv, sentence);
-	return kind->status;
+	return status_of(inv, kind);
 }
 
 int fail_with(struct invocation *inv, enum cmd_status status, const struct err *err,

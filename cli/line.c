@@ -114,6 +114,50 @@ static bool asks_for_json(int argc, char **argv)
 	return false;
 }
 
+/* Read what follows a first word as if that named a clone, for the answer alone. */
+static void look_ahead(const struct opt *table, int argc, char **argv, struct bare *ret,
+		       struct opt_words *words)
+{
+	struct args unused = { 0 };
+	AUTO_FREE char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+
+	*words = (struct opt_words){ 0 };
+	*ret = (struct bare){ .is = true };
+	if (!copy) {
+		(void)err_nomem(&ret->wrong);
+		return;
+	}
+	for (int i = 0; i < argc; i++)
+		copy[i] = argv[i];
+	if (opt_parse(table, OPT_STOP_AT_WORD, argc, copy, &unused, words, &ret->wrong) >= 0)
+		ret->n_rest = words->n;
+	ret->json = unused.global.json;
+	opt_done(table, &unused);
+}
+
+/*
+ * With somebody else's command nothing behind its first word is ours.  A word is a clone's name if
+ * nothing but our options stands between it and "--"; else whoever knows the clones decides.
+ */
+static int parse_command(struct invocation *inv, const struct opt *table, int argc, char **argv,
+			 struct args *args, struct opt_words *ret, struct err *err)
+{
+	struct opt_words more;
+	int r = opt_parse(table, OPT_STOP_AT_WORD, argc, argv, args, ret, err);
+
+	if (r < 0 || ret->dashes || ret->n == 0)
+		return r;
+	look_ahead(table, ret->n - 1, argv + 1, &inv->bare, &more);
+	ret->n_before = 0;
+	if (!more.dashes)
+		return 0;
+	inv->bare.is = false;
+	r = opt_parse(table, OPT_STOP_AT_WORD, ret->n - 1, argv + 1, args, &more, err);
+	ret->n = 1 + more.n;
+	ret->n_before = 1;
+	return r;
+}
+
 static int count_words(const struct invocation *inv, struct err *err)
 {
 	const struct command *c = inv->command;
@@ -164,13 +208,16 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 
 	asked = asks_for_json(argc, argv);
 	/* Parsing moves them about; without memory there is a hint less. */
-	inv->typed = calloc((size_t)argc, sizeof(*inv->typed));
+	inv->typed = calloc((size_t)argc + 1, sizeof(*inv->typed));
 	for (int i = 1; inv->typed && i < argc; i++)
 		inv->typed[i - 1] = argv[i];
 	join_opts(inv->command->opts, table);
 	if (inv->command->preset)
 		inv->command->preset(args->own);
-	r = opt_parse(table, OPT_PERMUTE, argc - 1, argv + 1, args, &words, err);
+	if (inv->command->takes_command)
+		r = parse_command(inv, table, argc - 1, argv + 1, args, &words, err);
+	else
+		r = opt_parse(table, OPT_PERMUTE, argc - 1, argv + 1, args, &words, err);
 	/* What was given so far decides how the failure is told. */
 	if (take_globals(inv, &args->global, r < 0 ? NULL : err) < 0 && r >= 0)
 		r = -EINVAL;

@@ -50,11 +50,17 @@ struct run_args {
 
 void run_preset(void *args);
 
+/*
+ * Of a line without "--": its first word begins the command, unless there is a clone of that name.
+ * That is -EINVAL, and the hints are the lines that say which of the two is meant.
+ */
+NODISCARD int run_read_bare(struct invocation *inv, struct err *err);
+
 /* What is wrong with what was said, if anything, before anything is done. */
 NODISCARD int run_check(const struct invocation *inv, struct err *err);
 
 /*
- * Run what stands behind "--" as inv->args says, which is or begins with struct run_args.  What is
+ * Run the command as inv->args says, which is or begins with struct run_args.  What is
  * wrong with that is -EINVAL with a sentence, and hints are given.  `waits` as engine_run_options has it.
  */
 NODISCARD int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,

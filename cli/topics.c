@@ -23,7 +23,7 @@ const struct topic topics[] = {
 	  "`run` and `try` end with the command's own code, or with\n"
 	  "\n"
 	  "  124    its time was up\n"
-	  "  125    the sandbox could not be set up, and nothing ran\n"
+	  "  125    snap itself failed: no sandbox, no such clone or profile\n"
 	  "  126    the command cannot be executed\n"
 	  "  127    there is no such command\n"
 	  "  128+N  it was killed by signal N\n" },

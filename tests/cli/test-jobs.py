@@ -89,7 +89,7 @@ def a_detached_run_is_held_by_the_same_limits(w):
 @live_test
 def what_cannot_run_is_said_at_once(w):
     w.take()
-    w.snap("run", "--detach", "nope", "--", "true").fails(4, "'nope'")
+    w.snap("run", "--detach", "nope", "--", "true").fails(125, "'nope'")
     w.snap("run", "--detach", "--tty", "--", "true").fails(2, "--tty")
     error = w.snap("run", "--json", "--detach", "--ro", "/no/such/path", "--", "true")
     assert error.status != 0 and json.loads(error.out)["schema"] == "snap.error/1", str(error)

@@ -256,9 +256,9 @@ def a_warm_one_that_waits_is_for_others(w: World):
 def no_run_uses_it_and_nothing_is_left_of_the_attempt(w: World):
     path = clone(w, "-n", "mine")
     before = w.ok("log", "--all", "--json").json("snap.log/1")
-    w.snap("run", "mine", "--", "true").fails(1, "clone 'mine' is private", "not root",
+    w.snap("run", "mine", "--", "true").fails(125, "clone 'mine' is private", "not root",
                                              "clone --from mine")
-    w.snap("run", "mine", "--rm", "--json", "--", "true").fails_json(1, "E_PERMISSION")
+    w.snap("run", "mine", "--rm", "--json", "--", "true").fails_json(125, "E_PERMISSION")
     assert w.ok("log", "--all", "--json").json("snap.log/1") == before
     assert path.is_dir() and w.ok("runs", "--json").json("snap.runs/1")["runs"] == []
     name = Path(w.ok("clone", "--from", "mine").out.decode().strip()).name

@@ -175,7 +175,7 @@ mounts:
     (path / "src" / "main.c").write_text("of the clone\n")
     assert sh(w, "cat /srv/sources/main.c", "try", "--profile", "m")["stdout"] == "of the clone\n"
     user_profile(w, "gone", "mounts: [{host: /no/such}]\n")
-    w.snap("run", "--profile", "gone", "--", "true").fails(4, "profile 'gone'", "/no/such")
+    w.snap("run", "--profile", "gone", "--", "true").fails(125, "profile 'gone'", "/no/such")
     assert clones(w) == ["try"], "what is refused leaves nothing"
 
 
@@ -187,11 +187,11 @@ def no_profile_and_no_option_writes_the_project_or_sees_the_store(w):
     for host, words in ((str(back), "no run writes"), (str(w.store), "is in the store"),
                         (str(w.top), " writes")):
         user_profile(w, "bad", f"mounts: [{{host: {host}, guest: /mnt/x, mode: rw}}]\n")
-        w.snap("run", "--profile", "bad", "--", "true").fails(7, words)
-        result = w.snap("run", "--rw", host, "--", "true").fails(7, words)
+        w.snap("run", "--profile", "bad", "--", "true").fails(125, words)
+        result = w.snap("run", "--rw", host, "--", "true").fails(125, words)
         assert b"hint" not in result.err, "there is nothing that would help"
     user_profile(w, "bad", "mounts: [{host: src, mode: rw}]\n")
-    w.snap("run", "--profile", "bad", "--", "true").fails(7, "never writes the project")
+    w.snap("run", "--profile", "bad", "--", "true").fails(125, "never writes the project")
     assert clones(w) == []
 
 
@@ -260,7 +260,7 @@ def its_filter_takes_the_place_of_ours(w):
     path.write_text("{")
     w.snap("run", "--profile", "f", "--", "true").fails(2, "profile 'f'", "filter.json")
     path.unlink()
-    w.snap("run", "--profile", "f", "--", "true").fails(4, "profile 'f'", "filter.json")
+    w.snap("run", "--profile", "f", "--", "true").fails(125, "profile 'f'", "filter.json")
     assert clones(w) == []
 
 
@@ -285,7 +285,7 @@ def a_profile_of_the_project_narrows_or_is_refused(w):
                  "seccomp: x.json", "mounts: [{host: /etc}]", "pids: 0",
                  "mounts: [{host: src, mode: rw}]"):
         project_profile(w, "more", text + "\n")
-        w.snap("run", "--profile", "more", "--", "true").fails(7, ".snap/profiles/more.yaml:1:")
+        w.snap("run", "--profile", "more", "--", "true").fails(125, ".snap/profiles/more.yaml:1:")
     assert clones(w) == []
 
 
@@ -293,7 +293,7 @@ def a_profile_of_the_project_narrows_or_is_refused(w):
 def what_cannot_be_read_is_told_with_its_place(w):
     user_profile(w, "wrong", "mem: 1G\nmeem: 2G\n")
     w.snap("run", "--profile", "wrong", "--", "true").fails(2, "wrong.yaml:2:1", "did you mean")
-    w.snap("run", "--profile", "nope", "--", "true").fails(4, "'nope'", "profile list")
+    w.snap("run", "--profile", "nope", "--", "true").fails(125, "'nope'", "profile list")
     w.snap("run", "--profile", "../x", "--", "true").fails(2, "name of a profile")
     user_profile(w, "default", "mem: much\n")
     w.snap("run", "--", "true").fails(2, "default.yaml:1:6")
@@ -309,7 +309,7 @@ def a_run_with_a_profile_leaks_nothing(w):
                            "seccomp: ~/filter.json\nnet: ok.example:443\n")
     w.ok("run", "--profile", "all", *MISSING, "--", "true", env=env)
     user_profile(w, "all", "mounts: [{host: /no/such}]\n")
-    w.snap("run", "--profile", "all", "--", "true", env=env).fails(4)
+    w.snap("run", "--profile", "all", "--", "true", env=env).fails(125)
 
 
 @live_test

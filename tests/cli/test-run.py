@@ -79,9 +79,9 @@ def the_store_and_other_clones_are_out_of_sight(w):
     assert "cowfsd" not in got["stdout"] and got["changed"]["added"] == 1, got
     assert not (w.project / "new").exists(), "the clone covers the project there too"
     for path in (w.store, w.store / "clones" / "neighbour"):
-        w.snap("run", "--ro", str(path), "--", "true").fails(7, "store")
-    w.snap("run", "--rw", str(w.top), "--", "true").fails(7, "store")
-    w.snap("run", "--rw", str(w.project.parent), "--", "true").fails(7, "project")
+        w.snap("run", "--ro", str(path), "--", "true").fails(125, "store")
+    w.snap("run", "--rw", str(w.top), "--", "true").fails(125, "store")
+    w.snap("run", "--rw", str(w.project.parent), "--", "true").fails(125, "project")
 
 
 @live_test
@@ -109,7 +109,7 @@ def sockets_and_other_stores_below_a_grant_are_covered(w):
         got = sh(w, f"cat {grant}/file; ls {other}; ls {grant}", how, str(grant), status=None)
         assert got["stdout"].startswith("granted") and "meta.db" not in got["stdout"], got
     for path in (other, other / "run"):
-        w.snap("run", "--ro", str(path), "--", "true").fails(7, "store")
+        w.snap("run", "--ro", str(path), "--", "true").fails(125, "store")
     # One that is granted by its name is meant.
     got = run(w, "--ro", paths[0], "--", *words[:-1])
     assert got["stdout"] == "connected\n", got
@@ -142,7 +142,7 @@ def paths_are_granted_and_hidden(w):
     got = sh(w, "cat README.md; ls src; echo x > README.md", "--hide", "src", "--ro", "README.md",
              status=2)
     assert got["stdout"] == "first\n", got
-    w.snap("run", "--ro", "/no/such", "--", "true").fails(4, "/no/such")
+    w.snap("run", "--ro", "/no/such", "--", "true").fails(125, "/no/such")
 
 
 @live_test
@@ -300,18 +300,58 @@ def what_cannot_be_executed_is_told_as_shells_do(w):
 @live_test
 def a_word_that_is_missing_is_usage(w):
     w.snap("run").fails(2, "--")
-    w.snap("run", "try").fails(2, "--")
-    w.snap("run", "a", "b", "--", "true").fails(2)
+    w.snap("run", "--memm", "1G", "true").fails(2, "--memm")
     w.snap("run", "--rm", "--", "true").fails(2, "--rm")
     w.snap("run", "try", "--keep", "--", "true").fails(2, "--keep")
     w.snap("run", "--ttl", "1h", "--", "true").fails(2, "--keep")
     w.snap("run", "--cpus", "x", "--", "true").fails(2, "--cpus")
     w.snap("run", "--allow-missing", "user", "--", "true").fails(2, "user")
     w.snap("run", "--json", "--tty", "--", "true").fails_json(2, "E_USAGE")
-    w.snap("run", "nope", "--", "true").fails(4)
+    w.snap("run", "nope", "--", "true").fails(125)
     assert not w.store.exists(), "nothing of this makes a store"
     w.take()
-    w.snap("run", "nope", "--", "true").fails(4, "'nope'", "hint: snapcow list --all")
+    w.snap("run", "nope", "--", "true").fails(125, "'nope'", "hint: snapcow list --all")
+
+
+@live_test
+def a_command_needs_no_dashes_unless_a_clone_has_its_name(w):
+    echo = ["echo", "a", "--json", "-q", "--", "--mem", "x"]
+    assert w.ok("run", *echo).out == b"a --json -q -- --mem x\n", "nothing behind echo is ours"
+    assert run(w, "--time", "9s", *echo)["command"] == echo, "and what stands before it is"
+    assert w.ok("try", "--discard", *echo).out == b"a --json -q -- --mem x\n"
+    assert w.ok("run", "echo", "--json").out == b"--json\n"
+    assert w.ok("run", "pwd").out == f"{w.project}\n".encode()
+    w.snap("run", "sh", "-c", "exit 3").ends(3)
+    assert clones(w) == []
+
+    clone(w, "echo")
+    w.snap("run", *echo).fails(2, "'echo' is a clone")
+    w.snap("run", "echo", "--time", "9s", "echo", "-n", "a b").fails(
+        2, "hint: snapcow run echo --time 9s -- echo -n 'a b'\n",
+        "hint: snapcow run -- echo --time 9s echo -n 'a b'\n")
+    assert w.ok("run", "echo", "--time", "9s", "--", "echo", "-n", "a b").out == b"a b"
+    assert w.ok("run", "--", "echo", "a").out == b"a\n", "the program of that name"
+    w.snap("try", "--discard", "echo", "a").fails(
+        2, "'echo' is a clone", "hint: snapcow try --discard -- echo a\n")
+    w.snap("run", "echo").fails(2, "needs a command", "hint: snapcow help run")
+    w.snap("run", "echo", "--memm", "1G", "--", "true").fails(2, "--memm")
+    error = w.snap("run", "echo", "--json", "true").fails_json(2, "E_USAGE")
+    assert error["hints"][0] == "snapcow run echo --json -- true", error
+
+
+@live_test
+def failures_of_our_own_are_never_codes_of_the_command(w):
+    (w.top / "file").write_text("no directory")
+    for words, code in ((["-C", w.top / "nowhere", "run"], "E_NOT_FOUND"),
+                        (["--store", w.top / "file" / "store", "run"], "E_NOT_FOUND"),
+                        (["run", "--profile", "nope"], "E_NOT_FOUND"),
+                        (["run", "--rw", w.project.parent], "E_REFUSED"),
+                        (["run", "--secret", "X=/no/such"], "E_NOT_FOUND"),
+                        (["try", "--discard", "--profile", "nope"], "E_NOT_FOUND")):
+        words = [str(word) for word in words]
+        error = w.snap(*words, "--json", "--", "true").fails_json(125, code)
+        assert error["message"], error
+        w.snap(*words, "--", "true").fails(125, "error: ")
 
 
 # --- limits -----------------------------------------------------------------------------------
@@ -651,7 +691,7 @@ def secrets_are_in_the_run_and_nowhere_else(w):
     error = w.snap("run", "--json", "--secret", "TOKEN", "--", secret, env={"TOKEN": secret})
     assert error.status == 127 and secret.encode() not in error.out + error.err, str(error)
     w.snap("run", "--secret", "UNSET", "--", "true").fails(2, "'UNSET'")
-    w.snap("run", "--secret", "X=/no/such", "--", "true").fails(4, "/no/such")
+    w.snap("run", "--secret", "X=/no/such", "--", "true").fails(125, "/no/such")
     w.snap("run", "--secret", "SHORT", "--", "true", env={"SHORT": "abc"}).fails(2, "'SHORT'")
 
 
