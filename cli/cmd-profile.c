@@ -192,6 +192,10 @@ static void print_entry(const struct invocation *inv, const struct engine_profil
 {
 	const bool ok = e->problem.code == 0;
 
+	if (inv->quiet && !check)
+		fprintf(inv->out, "%s\n", e->name);
+	if (inv->quiet && (ok || !check))
+		return;
 	fprintf(inv->out, "%s%-16s%s %-8s  ", out_style(inv, OUT_ID), e->name,
 		out_style(inv, OUT_PLAIN), origins[e->origin]);
 	/* What a file of the project has in it must not drive the terminal. */

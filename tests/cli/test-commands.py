@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from snaptest import World, flip, main, sanitizer, test
+from snaptest import World, flip, main, needs_fuse, sanitizer, test
 
 ID = r"[0-9a-f]{16}"
 SHORT = r"[0-9a-f]{8}"
@@ -435,6 +435,45 @@ def options_of_all_commands_may_stand_before_or_behind(w: World):
     assert w.ok("--json", "log").out == w.ok("log", "--json").out
     assert w.ok("log", "-C", str(w.project), "-q", cwd=w.top).out == w.ok("-q", "log").out
     w.ok("-v", "stats", "-v")
+
+
+# Of each command, in an order that works: what scripts need of it, and nothing else.
+QUIET = (
+    (rf"{ID}\n", "init"), (r"/\S+/x\n", "clone", "-n", "x"), (r"x\n", "list"),
+    (r"project .+", "status"), ("", "write", "x:f"),
+    ("", "edit", "x:f", "--old", "1", "--new", "2"),
+    (rf"{ID}\n", "snapshot", "x"), (rf"({ID}\n)+", "log", "x"), (r"snapshot .+", "show", "@"),
+    ("", "tag", "v1", "@"), (r"f\n", "diff", "x"), (r"x\n|", "resolve", "x"),
+    (rf"{ID}\n", "promote", "x"), (rf"{ID}\n", "undo"), (rf"({ID}\n)?", "rebase", "x"),
+    (rf"({ID}\n)?", "rollback", "x"), ("out\n", "run", "x", "--", "echo", "out"),
+    ("out\n", "try", "--keep", "sh", "-c", "echo out; echo > new"),
+    (r"([0-9a-f]{12}\n){2}", "runs"), (r"out\n", "logs"),
+    (r"[0-9a-f]{12}\n", "run", "--detach", "x", "--", "sleep", "600"),
+    (r"[0-9a-f]{12}\n", "ps"), ("", "cancel", "RUN"), (".*", "wait", "RUN"), ("", "attach", "RUN"),
+    (r"store .+", "stats"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
+    (r"/\S+/x\n", "mount", "x"), ("", "start"), (r"([a-z-]+\n)+", "profile"),
+    ("", "profile", "check"), (r"usage: .+", "help"), (r"# .+", "completion", "bash"),
+    (".*", "doctor"), ("", "mcp"), (r"\S+ \S+\n", "version"), ("", "rm", "x"), ("", "stop"),
+)
+
+
+@test
+def quiet_is_quiet_in_every_command(w: World):
+    needs_fuse()
+    there = {c["name"] for c in w.ok("help", "--json").json("snap.help/1")["commands"]}
+    run = ""
+    for pattern, *args in QUIET:
+        result = w.snap("-q", *(run if word == "RUN" else word for word in args),
+                        **({"input": b"1\n", "stdin": None} if args[0] == "write" else {}))
+        if args[0] != "doctor":  # which ends as the machine is
+            result.ends(143 if args[0] in ("wait", "attach") else 0)
+        assert result.err == b"", f"something on stderr\n{result}"
+        matches(pattern, result)
+        run = result.out.decode().strip() if "--detach" in args else run
+    assert there == {args[0] for _, *args in QUIET}, "some are not tried"
+    for name in there:
+        failed = w.snap("-q", name, "--bogus").fails(2, "--bogus")
+        assert failed.err.count(b"\n") == 1, str(failed)
 
 
 @test
