@@ -77,6 +77,9 @@ static struct three three_new(const char *name)
 	t.base = leaf_tree(t.s, "base", base);
 	t.ours = leaf_tree(t.s, "ours", ours);
 	t.theirs = leaf_tree(t.s, "theirs", theirs);
+	/* A store that is open may still carry copies of the chunks that will be missing. */
+	store_close(t.s);
+	t.s = stock_open(t.path, STORE_WRITE);
 	return t;
 }
 
