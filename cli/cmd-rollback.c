@@ -14,10 +14,13 @@ struct rollback_args {
 	bool skip_unreadable;
 	bool yes;
 	struct opt_list allow;
+	struct opt_list paths;
 };
 
 static const struct opt rollback_opts[] = {
 	OPT_FLAG('n', "dry-run", struct rollback_args, dry_run, "only say what would change"),
+	OPT_LIST(0, "path", "GLOB", struct rollback_args, paths,
+		 "only what this names, as in .gitignore; the rest stays"),
 	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
 	OPT_FLAG(0, "skip-unreadable", struct rollback_args, skip_unreadable,
 		 "leave what cannot be read of the project as it is"),
@@ -100,12 +103,13 @@ static void print_paths(const struct invocation *inv, const struct engine_rolled
 
 static void print_human(const struct invocation *inv, const struct engine_rolled *r)
 {
+	const struct rollback_args *args = inv->args;
 	char time[DURATION_TEXT_MAX];
 
 	if (r->dry_run)
 		print_paths(inv, r);
 	print_id(inv, r->dry_run ? "would go back to " : "back at ", r->to);
-	fputs("  ", inv->out);
+	fputs(args->paths.n > 0 ? " in part  " : "  ", inv->out);
 	out_plural(inv->out, r->changed, "path", "paths");
 	fprintf(inv->out, " %s, in %s\n", r->dry_run ? "would change" : "changed",
 		duration_format(r->elapsed_ms, time));
@@ -157,16 +161,14 @@ static void fill_held(struct json data, const void *ctx)
 static int tell_held(struct invocation *inv, const struct engine_rolled *r)
 {
 	const struct engine_rolled_path *h = &r->held[0];
-	char to[OUT_SHORT_ID + 1];
 	struct err err = { 0 };
 
-	snprintf(to, sizeof(to), "%.*s", OUT_SHORT_ID, r->to);
 	err_set(
 	    &err, -ECANCELED,
 	    "nothing is rolled back: that state is a clone's, and '%s' is held by rule '%s': %s",
 	    h->path, h->why, promotions_why(h->why));
 	promotions_more(&err, r->n_held);
-	cmd_hint_words(inv, "rollback --allow", (const char *[]){ h->path, to, NULL });
+	cmd_hint_again(inv, &(struct hint_again){ .option = "allow", .value = h->path });
 	cmd_hint(inv, "promote --rules");
 	return fail_with(inv, CMD_REFUSED, &err, fill_held, r);
 }
@@ -190,6 +192,7 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		.no_git = args->no_git,
 		.skip_unreadable = args->skip_unreadable,
 		.dry_run = args->dry_run,
+		.paths = { args->paths.items, args->paths.n },
 		.watch = progress_watch(inv->progress),
 	};
 	int r;
@@ -232,6 +235,6 @@ const struct command cmd_rollback = {
 	    "back whole or not at all: a concurrent edit is a conflict (exit code 5). Ignored files\n"
 	    "and .git go back too; a state that a clone made passes the guard (exit code 7) and\n"
 	    "leaves .git alone.\n",
-	.examples = "rollback --dry-run @-1\nrollback try known-good\n",
+	.examples = "rollback --dry-run @-1\nrollback try known-good\nrollback --path src/\n",
 	.run = rollback_run,
 };

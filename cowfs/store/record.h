@@ -96,10 +96,11 @@ struct receipt {
 	uint64_t state; /* enum receipt_state */
 	struct catalog_id project;
 	struct catalog_id before, after; /* snapshots */
-	struct catalog_id base;          /* that the clone had; or none */
-	struct catalog_id undoes;        /* the receipt that this one takes back; or none */
-	char *clone;                     /* owned; whose changes they were, or NULL */
-	char *who;                       /* owned; the name of who did it */
+	struct catalog_id
+	    base; /* that the clone had; of a rollback of some paths, to which; or none */
+	struct catalog_id undoes; /* the receipt that this one takes back; or none */
+	char *clone;              /* owned; whose changes they were, or NULL */
+	char *who;                /* owned; the name of who did it */
 	uint64_t uid;
 	int64_t created;
 	char *sha256; /* owned; in hex, of what changed (docs/guide/promote.md); or NULL */

@@ -16,6 +16,7 @@
 #include "cowfs/store/root.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
+#include "engine/act/patterns-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
@@ -132,19 +133,6 @@ static int find_undone(struct promoting *p, struct err *err)
 	return 0;
 }
 
-static int parse_patterns(const struct engine_list *list, struct ignore **ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-
-	if (list->n == 0)
-		return 0;
-	for (size_t i = 0; i < list->n; i++)
-		if (buf_append(&text, list->items[i], strlen(list->items[i])) < 0 ||
-		    buf_append(&text, "\n", 1) < 0)
-			return err_nomem(err);
-	return ignore_parse(text.data, text.len, ret, err);
-}
-
 /* --- what takes part -------------------------------------------------------------------- */
 
 static void tell_left(struct promoting *p, const char *path, size_t len)
@@ -161,23 +149,6 @@ static void tell_left(struct promoting *p, const char *path, size_t len)
 		      "then it is not told");
 }
 
-/* It, or a directory above it, is named by a pattern. */
-static bool is_named(const struct ignore *patterns, const char *path)
-{
-	AUTO_FREE char *above = strdup(path);
-
-	if (!above)
-		return false;
-	/* From the top: of a deep tree that is named, most of the path need not be looked at. */
-	for (char *slash = strchr(above, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (ignore_match(patterns, above, true) == IGNORE_OUT)
-			return true;
-		*slash = '/';
-	}
-	return ignore_match(patterns, path, false) == IGNORE_OUT;
-}
-
 bool promoting_takes(const char *path, void *ctx)
 {
 	struct promoting *p = ctx;
@@ -188,8 +159,8 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, path, len);
 		return false;
 	}
-	return (!p->paths || is_named(p->paths, path)) &&
-	       (!p->excludes || !is_named(p->excludes, path));
+	return (!p->paths || patterns_name(p->paths, path)) &&
+	       (!p->excludes || !patterns_name(p->excludes, path));
 }
 
 /* Nobody may take it away meanwhile; who did so just now has left no snapshot of it. */
@@ -468,9 +439,9 @@ static int promote(struct promoting *p, struct err *err)
 	if (r >= 0)
 		r = task_may_read(p->task, p->project.path, err);
 	if (r >= 0)
-		r = parse_patterns(&o->paths, &p->paths, err);
+		r = patterns_parse(&o->paths, &p->paths, err);
 	if (r >= 0)
-		r = parse_patterns(&o->excludes, &p->excludes, err);
+		r = patterns_parse(&o->excludes, &p->excludes, err);
 	/* What comes back was there before: nobody need name it again. */
 	if (r >= 0 && !p->options->undo)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);

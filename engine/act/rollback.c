@@ -10,13 +10,17 @@
 #include <string.h>
 
 #include "cowfs/store/pin.h"
+#include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/echo-i.h"
 #include "engine/act/land-i.h"
+#include "engine/act/patterns-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
+#include "snapshot/merge/merge.h"
 
-#define GIT ".git"
+#define GIT    ".git"
+#define BEFORE "before "
 
 struct rolling {
 	struct task *task;
@@ -33,6 +37,9 @@ struct rolling {
 	struct snapshot
 	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
 	struct object_id now;
+	struct ignore *paths;    /* owned; that go back; NULL: all */
+	struct object_id wanted; /* what is to be there: `to`, or of it what `paths` name */
+	bool pinned;             /* `wanted` is */
 	const struct capture_report *unread; /* of a project: what could not be read; or NULL */
 	struct plan plan;
 	struct engine_rolled result;
@@ -46,6 +53,9 @@ static void rolling_done(struct rolling *g)
 	snapshot_done(&g->base);
 	snapshot_done(&g->rebase);
 	snapshot_done(&g->newest);
+	if (g->pinned)
+		store_unpin(g->store, OBJECT_TREE, &g->wanted);
+	ignore_free(g->paths);
 	plan_done(&g->plan);
 	engine_rolled_done(&g->result);
 }
@@ -189,6 +199,76 @@ static int find_left(const struct rolling *g, struct leaving *l, struct err *err
 	return 0;
 }
 
+/* --- only some paths -------------------------------------------------------------------- */
+
+struct picking {
+	const struct rolling *rolling;
+	const struct leaving *leaving;
+};
+
+static bool is_below(const char *path, const char *top)
+{
+	const size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool is_picked(const char *path, void *ctx)
+{
+	const struct picking *p = ctx;
+
+	for (size_t i = 0; i < p->leaving->n; i++)
+		if (is_below(path, p->leaving->list[i]))
+			return false;
+	return patterns_name(p->rolling->paths, path);
+}
+
+/* What is there, with the paths that are named as they were: nothing in it can conflict. */
+static int mix(struct rolling *g, const struct leaving *leaving, struct object_id *ret,
+	       struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(merge_done) struct merge m = { 0 };
+	struct picking picking = { .rolling = g, .leaving = leaving };
+	const struct merge_options options = {
+		.on_conflict = MERGE_THEIRS,
+		.no_renames = true,
+		.take = is_picked,
+		.take_ctx = &picking,
+		.now = engine_now(),
+	};
+	int r = batch_begin(g->store, &b, err);
+
+	if (r >= 0)
+		r = merge_trees(b, &g->now, &g->now, &g->to.root, &options, &m, err);
+	if (r >= 0)
+		r = batch_commit(b, BATCH_SAFE, err);
+	if (r >= 0)
+		r = store_pin(g->store, OBJECT_TREE, &m.root, err);
+	if (r >= 0)
+		*ret = m.root;
+	return r;
+}
+
+static int find_root(struct rolling *g, const struct leaving *leaving, struct err *err)
+{
+	struct object_id mixed;
+	int r;
+
+	if (!g->paths) {
+		g->wanted = g->to.root;
+		return 0;
+	}
+	r = mix(g, leaving, &mixed, err);
+	if (r < 0)
+		return r;
+	if (g->pinned)
+		store_unpin(g->store, OBJECT_TREE, &g->wanted);
+	g->wanted = mixed;
+	g->pinned = true;
+	return 0;
+}
+
 /* From `now` to what is wanted. */
 static int compare(struct rolling *g, int64_t as_of, struct err *err)
 {
@@ -204,8 +284,9 @@ static int compare(struct rolling *g, int64_t as_of, struct err *err)
 	options.leave_unwanted =
 	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
 	if (r >= 0)
-		r = plan_make(g->store, &g->now, &g->to.root, &options, &g->plan, err);
-
+		r = find_root(g, &leaving, err);
+	if (r >= 0)
+		r = plan_make(g->store, &g->now, &g->wanted, &options, &g->plan, err);
 	if (r < 0)
 		return r;
 	g->result.changed = plan_count(&g->plan);
@@ -258,6 +339,25 @@ static int put_state(struct batch *b, const struct layer_state *state, void *ctx
 	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
 }
 
+/* In the moment in which nothing is written; what was found before may be of an earlier one. */
+static int choose_root(const struct layer_state *now, struct object_id *ret, void *ctx,
+		       struct err *err)
+{
+	struct rolling *g = ctx;
+	int r = 0;
+
+	if (!object_id_equal(&now->id, &g->now)) {
+		g->now = now->id;
+		plan_done(&g->plan);
+		engine_rolled_paths_free(g->result.paths, g->result.n_paths);
+		g->result.paths = NULL;
+		g->result.n_paths = 0;
+		r = compare(g, 0, err);
+	}
+	*ret = g->wanted;
+	return r;
+}
+
 static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mount,
 			struct err *err)
 {
@@ -266,6 +366,7 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	const struct layer_rebase how = {
 		.also = put_state,
 		.ctx = g,
+		.choose = g->paths ? choose_root : NULL,
 		.target = &g->to.root,
 		.from = &g->base,
 		.to = rebases ? &g->rebase : NULL,
@@ -318,8 +419,9 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	int r;
 
 	g->saved.base = found->base;
-	if (!to->clone || strcmp(to->clone, found->name) != 0 || to->created <= found->created ||
-	    catalog_id_is_zero(&to->base) || catalog_id_same(&to->base, &found->base))
+	if (g->paths || !to->clone || strcmp(to->clone, found->name) != 0 ||
+	    to->created <= found->created || catalog_id_is_zero(&to->base) ||
+	    catalog_id_same(&to->base, &found->base))
 		return 0;
 	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
 	if (r >= 0)
@@ -384,11 +486,30 @@ static int judge(struct rolling *g, struct err *err)
 	return r == -ENOMEM ? err_nomem(err) : r;
 }
 
+/* What a project becomes of which only some paths go back: no snapshot has that yet. */
+static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
+{
+	struct root root;
+	int r = root_get(g->store, &g->wanted, &root, err);
+
+	if (r < 0)
+		return r;
+	*ret = (struct snapshot){
+		.root = g->wanted,
+		.message = g->saved.message + strlen(BEFORE),
+		.files = root.top.below.files,
+		.bytes = root.top.below.bytes + root.in_links.bytes,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
+	};
+	return 0;
+}
+
 /* A conflict, or a path that is held, is a result: then nothing was changed. */
 static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
 	CLEANUP(landed_done) struct landed landed = { 0 };
-	const struct landing_act act = {
+	struct snapshot some;
+	struct landing_act act = {
 		.receipt = { .kind = RECEIPT_ROLLBACK },
 		.message = g->saved.message,
 		.after = &g->to,
@@ -400,7 +521,13 @@ static int change_project(struct rolling *g, struct landing *landing, struct err
 		r = judge(g, err);
 	if (r < 0 || g->options->dry_run || g->result.n_held > 0 || plan_is_empty(&g->plan))
 		return r;
-	r = landing_act(landing, &g->plan, &act, &landed, err);
+	if (g->paths) {
+		r = fill_some(g, &some, err);
+		act.after = &some;
+		act.receipt.base = g->to.id;
+	}
+	if (r >= 0)
+		r = landing_act(landing, &g->plan, &act, &landed, err);
 	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));
 	memcpy(g->result.receipt, landed.receipt, sizeof(g->result.receipt));
 	g->result.conflicts = TAKE_PTR(landed.conflicts);
@@ -441,7 +568,8 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 		r = find_wanted(g, state, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&message, "before rollback to %s", catalog_id_hex(&g->to.id, hex)) < 0) {
+	if (asprintf(&message, BEFORE "rollback %sto %s", g->paths ? "of some paths " : "",
+		     catalog_id_hex(&g->to.id, hex)) < 0) {
 		message = NULL;
 		return err_nomem(err);
 	}
@@ -464,6 +592,8 @@ int rollback_do(struct task *task, const struct engine_rollback_options *options
 	int r;
 
 	r = engine_store(&task->engine, STORE_WRITE, &g.store, err);
+	if (r >= 0)
+		r = patterns_parse(&options->paths, &g.paths, err);
 	if (r >= 0)
 		r = choose(&g, &state, err);
 	if (r >= 0 && g.clone.name && (options->no_git || options->skip_unreadable))

@@ -16,5 +16,6 @@ void unborn_done(struct unborn *u);
 NODISCARD int unborn_load(struct store *s, struct unborn *ret, struct err *err);
 bool unborn_has(const struct unborn *u, const struct catalog_id *snapshot);
 
-/* Does its `after` wait to be?  A rollback leads to a snapshot that was there before it. */
+/* Does its `after` wait to be?  A rollback leads to a snapshot that was there before it,
+ * but for one of some paths. */
 bool unborn_by(const struct receipt *r);

@@ -6,7 +6,8 @@
 
 bool unborn_by(const struct receipt *r)
 {
-	return r->state == RECEIPT_BEGUN && r->kind != RECEIPT_ROLLBACK;
+	return r->state == RECEIPT_BEGUN &&
+	       (r->kind != RECEIPT_ROLLBACK || !catalog_id_is_zero(&r->base));
 }
 
 void unborn_done(struct unborn *u)

@@ -682,6 +682,75 @@ def a_dry_run_names_gits_folder_once(w):
     assert len(got["paths"]) == 5, got
 
 
+# --- only some paths --------------------------------------------------------------------------
+
+def spoil(top):
+    (top / "README.md").write_text("spoilt\n")
+    (top / "src" / "main.c").write_text("spoilt\n")
+    (top / "src" / "new.c").write_text("new\n")
+    (top / "notes.txt").write_text("to keep\n")
+
+
+@test
+def of_a_project_only_the_paths_that_are_named_go_back(w):
+    (w.project / "src" / "gone.c").write_text("gone\n")
+    good, was = w.take(), (w.project / "src" / "main.c").read_text()
+    spoil(w.project)
+    (w.project / "src" / "gone.c").unlink()
+    spoilt = picture(w.project)
+    would = rollback(w, "--dry-run", "--path", "src/")
+    assert picture(w.project) == spoilt
+    got = rollback(w, "--path", "src/")
+    assert got["paths"] == would["paths"] and got["to"] == good, (got, would)
+    assert [(p["status"], p["path"]) for p in got["paths"]] == [
+        ("added", "src/gone.c"), ("modified", "src/main.c"), ("deleted", "src/new.c")], got
+    assert (w.project / "src" / "main.c").read_text() == was
+    assert not (w.project / "src" / "new.c").exists()
+    assert (w.project / "README.md").read_text() == "spoilt\n"
+    assert (w.project / "notes.txt").read_text() == "to keep\n"
+    assert w.ok("diff", got["saved"], "--json").json("snap.diff/1"), "what was there is kept"
+    assert rollback(w, "--path", "src/")["changed"] == 0
+    (w.project / "notes.txt").write_text("later\n")
+    w.ok("undo")
+    assert (w.project / "src" / "main.c").read_text() == "spoilt\n"
+    assert (w.project / "src" / "new.c").exists() and not (w.project / "src" / "gone.c").exists()
+    assert (w.project / "notes.txt").read_text() == "later\n", "only that is undone"
+    assert rollback(w)["to"] == good, "yours is still the last"
+    w.ok("check")
+
+
+@test
+def of_a_clone_only_the_paths_that_are_named_go_back(w):
+    path = clone(w, "try")
+    was = (path / "src" / "main.c").read_text()
+    spoil(path)
+    for unmount in (False, True):
+        if unmount:
+            w.ok("umount", "try")
+        got = rollback(w, "try", "--path", "*.c" if unmount else "new.c")
+        assert [p["path"] for p in got["paths"]] == ["src/main.c" if unmount else "src/new.c"], got
+    w.ok("mount", "try")
+    assert (path / "src" / "main.c").read_text() == was
+    assert (path / "README.md").read_text() == "spoilt\n"
+    assert (path / "notes.txt").read_text() == "to keep\n"
+    rollback(w, "try", got["saved"])
+    assert (path / "src" / "main.c").read_text() == "spoilt\n", "and back again"
+    w.ok("check")
+
+
+@test
+def the_guard_judges_the_paths_that_are_named(w):
+    path = clone(w, "try")
+    (path / ".envrc").write_text("export A=b\n")
+    (path / "README.md").write_text("of the clone\n")
+    theirs = w.take("try")
+    got = w.snap("rollback", theirs, "--path", ".envrc", "--path", "src").fails(7, "--path src")
+    assert b"--path .envrc" in got.err, got
+    w.ok("rollback", theirs, "--path", "README.md")
+    assert (w.project / "README.md").read_text() == "of the clone\n"
+    assert not (w.project / ".envrc").exists()
+
+
 # --- nonsense -------------------------------------------------------------------------------
 
 @test

@@ -126,7 +126,7 @@ def look_at_differences(w, judge):
     for args in (("diff",), ("diff", "try"), ("diff", "@", "try"), ("diff", "--patch"),
                  ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"),
                  ("status", "try", "--others"), ("rollback", "try"),
-                 ("rollback", "--dry-run"), ("rollback",), ("rebase", "--dry-run", "try"),
+                 ("rollback", "--dry-run"), ("rollback", "--path", "src/"), ("rollback",), ("rebase", "--dry-run", "try"),
                  ("rebase", "try")):
         judge(*args)
 
@@ -148,7 +148,8 @@ def look_at_promotions(w, judge):
     judge("undo", status=5)
     judge("undo", "--dry-run", status=5, name="undo")
     judge("undo", "--conflict", "theirs")
-    judge("undo")  # of the rollback before
+    judge("undo")  # of the rollback before,
+    judge("undo")  # and of the one of some paths
     judge("undo", status=4)
     (path / "README.md").write_text("again of the clone\n")
     (w.project / "README.md").write_text("again of the project\n")

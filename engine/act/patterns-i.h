@@ -1,0 +1,14 @@
+/*
+ * patterns-i.h - which paths somebody names, by patterns as .gitignore has them.
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+#include "engine/api/run.h"
+#include "snapshot/text/ignore.h"
+
+/* *ret stays NULL if there are none: whoever asks decides what that means. */
+NODISCARD int patterns_parse(const struct engine_list *list, struct ignore **ret, struct err *err);
+
+/* Is it, or a directory above it, named by one of them? */
+bool patterns_name(const struct ignore *patterns, const char *path);
