@@ -303,6 +303,11 @@ static enum cmd_status status_of(const struct invocation *inv, const struct kind
 	return runs && kind->status != CMD_USAGE ? CMD_NO_SANDBOX : kind->status;
 }
 
+enum cmd_status fail_status(const struct invocation *inv)
+{
+	return status_of(inv, kind_of(0));
+}
+
 int fail_report(struct invocation *inv, int r, const struct err *err)
 {
 	const struct kind *kind = kind_of(r);

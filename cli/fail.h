@@ -19,3 +19,6 @@ int fail_sandbox(struct invocation *inv, const struct err *err);
 typedef void (*fail_data_fn)(struct json data, const void *ctx);
 int fail_with(struct invocation *inv, enum cmd_status status, const struct err *err,
 	      fail_data_fn fill, const void *ctx);
+
+/* The exit code of a failure that is of no special kind. */
+enum cmd_status fail_status(const struct invocation *inv);

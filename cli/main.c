@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/fail.h"
 #include "cli/line.h"
 #include "engine/api/daemon.h"
 #include "engine/api/keeper.h"
@@ -22,27 +23,27 @@ static void fill_closed_streams(void)
 }
 
 /* A reader that left early is no failure worth a word; the code is that of a death by SIGPIPE. */
-static int output_failed(int code, const char *sentence)
+static int output_failed(const struct invocation *inv, int code, const char *sentence)
 {
 	if (code == -EPIPE)
 		return 128 + 13;
 	log_error("%s", sentence);
-	return CMD_FAILED;
+	return fail_status(inv);
 }
 
 /* Did all that was printed arrive? */
-static int finish_output(FILE *out, int status)
+static int finish_output(const struct invocation *inv, int status)
 {
 	struct err err = { 0 };
 
 	errno = 0;
-	if (fflush(out) == EOF && errno != 0)
+	if (fflush(inv->out) == EOF && errno != 0)
 		err_sys(&err, "writing to standard output");
-	else if (ferror(out))
+	else if (ferror(inv->out))
 		err_set(&err, -EIO, "writing to standard output failed");
 	else
 		return status;
-	return output_failed(err.code, err.msg);
+	return output_failed(inv, err.code, err.msg);
 }
 
 int main(int argc, char **argv)
@@ -65,6 +66,6 @@ int main(int argc, char **argv)
 
 	status = line_run(&inv, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
 	if (status < 0)
-		return output_failed(status, err.msg);
-	return finish_output(inv.out, status);
+		return output_failed(&inv, status, err.msg);
+	return finish_output(&inv, status);
 }

@@ -352,6 +352,9 @@ def failures_of_our_own_are_never_codes_of_the_command(w):
         error = w.snap(*words, "--json", "--", "true").fails_json(125, code)
         assert error["message"], error
         w.snap(*words, "--", "true").fails(125, "error: ")
+    with open("/dev/full", "wb") as full:
+        for words in (["--json", "true"], ["--detach", "true"], ["echo", "out"]):
+            w.snap("run", *words, stdout=full).ends(125)
 
 
 # --- limits -----------------------------------------------------------------------------------
