@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/size.h"
 #include "cli/clones.h"
 #include "cli/progress.h"
@@ -56,6 +57,13 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 		json_set_name(j, "git_dir", c->git_dir);
 	else
 		json_set_null(j, "git_dir");
+	list = json_set_array(j, "warnings");
+	for (size_t i = 0; i < c->n_strays; i++) {
+		struct json one = json_add_object(list);
+
+		json_set_name(one, "path", c->strays[i].path);
+		json_set_name(one, "leads_to", c->strays[i].to);
+	}
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
 }
@@ -80,6 +88,13 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 	fputs("git: a copy of ", stderr);
 	out_name(stderr, c->git_dir);
 	fputs(", so commits stay in the clone; 'promote --git' brings them\n", stderr);
+}
+
+static void warn(const struct engine_clones *c)
+{
+	for (size_t i = 0; i < c->n_strays; i++)
+		log_warn("'%s' leads to '%s': git there works on that, not on a copy in the clone",
+			 c->strays[i].path, c->strays[i].to);
 }
 
 static void hint(struct invocation *inv, int r)
@@ -128,6 +143,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 	hint(inv, r);
 	if (r < 0)
 		return r;
+	warn(&clones);
 	if (inv->json)
 		return print_json(inv, &clones, err);
 	print_human(inv, &clones);

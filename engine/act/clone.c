@@ -19,7 +19,7 @@
 
 /* As it is now, for the state of a clone or (NULL) of the project. */
 static int base_now(struct task *task, const char *clone, const struct engine_clone_options *of,
-		    struct snapshot *ret, struct err *err)
+		    struct engine_clones *made, struct snapshot *ret, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
@@ -41,12 +41,15 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 	r = take_snapshot(task, &options, true, &taken, err);
 	if (r < 0)
 		return r;
+	made->strays = TAKE_PTR(taken.strays);
+	made->n_strays = taken.n_strays;
+	taken.n_strays = 0;
 	return engine_as_damage(err,
 				snapshot_find(task->engine.store, taken.snapshot.id, ret, err));
 }
 
 static int find_start(struct task *task, const struct engine_clone_options *options,
-		      struct snapshot *ret, struct err *err)
+		      struct engine_clones *made, struct snapshot *ret, struct err *err)
 {
 	CLEANUP(state_done) struct state state = { 0 };
 	AUTO_FREE char *here = options->from ? NULL : clone_here(&task->engine);
@@ -54,12 +57,12 @@ static int find_start(struct task *task, const struct engine_clone_options *opti
 	int r;
 
 	if (!from || strcmp(from, ".") == 0)
-		return base_now(task, NULL, options, ret, err);
+		return base_now(task, NULL, options, made, ret, err);
 	r = state_find(&task->engine, task->engine.store, from, &state, err);
 	if (r < 0)
 		return r;
 	if (state.kind == STATE_CLONE)
-		return base_now(task, from, options, ret, err);
+		return base_now(task, from, options, made, ret, err);
 	*ret = state.snapshot;
 	state.snapshot = (struct snapshot){ 0 };
 	return 0;
@@ -433,7 +436,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 
 	r = begin(&m, err);
 	if (r >= 0)
-		r = find_start(task, options, &m.start, err);
+		r = find_start(task, options, &m.clones, &m.start, err);
 	if (r >= 0)
 		r = engine_as_damage(
 		    err, project_get(task->engine.store, &m.start.project, &m.project, err));

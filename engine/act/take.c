@@ -7,12 +7,14 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
+#include "engine/find/gitdir-i.h"
 #include "snapshot/diff/changes.h"
 
 /* One snapshot on its way into the store. */
@@ -296,6 +298,33 @@ static int describe_skipped(struct taking *t, struct engine_taken *ret, struct e
 	return 0;
 }
 
+/* Repositories outside, which git in a clone of this would write to. */
+static int describe_strays(struct taking *t, struct engine_taken *ret, struct err *err)
+{
+	const struct capture_report *gits = &t->captured.gits;
+	struct err why = { 0 };
+
+	if (gits->n == 0 || t->options->git)
+		return 0;
+	ret->strays = calloc(gits->n, sizeof(*ret->strays));
+	if (!ret->strays)
+		return err_nomem(err);
+	for (size_t i = 0; i < gits->n; i++) {
+		struct engine_stray *one = &ret->strays[ret->n_strays];
+
+		/* The snapshot is taken, whatever is in that file. */
+		if (gitdir_leads_out(t->store, &t->captured.root, t->project.path,
+				     gits->list[i].path, &one->to, &why) < 0)
+			engine_warn(&t->task->engine, "'%s': %s, continuing", gits->list[i].path,
+				    why.msg);
+		if (!one->to)
+			continue;
+		one->path = TAKE_PTR(gits->list[i].path);
+		ret->n_strays++;
+	}
+	return 0;
+}
+
 static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 {
 	int r;
@@ -306,6 +335,8 @@ static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 	if (!ret->project)
 		return err_nomem(err);
 	r = describe_skipped(t, ret, err);
+	if (r >= 0)
+		r = describe_strays(t, ret, err);
 	if (r < 0)
 		return r;
 	r = history_entry(t->is_same ? &t->parent : &t->snapshot, &ret->snapshot, err);

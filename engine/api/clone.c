@@ -27,6 +27,7 @@ void engine_clones_done(struct engine_clones *c)
 	free(c->list);
 	free(c->project);
 	free(c->git_dir);
+	engine_strays_free(c->strays, c->n_strays);
 	*c = (struct engine_clones){ 0 };
 }
 

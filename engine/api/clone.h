@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "engine/api/engine.h"
+#include "engine/api/history.h"
 
 /* A name that changed. */
 struct engine_path {
@@ -70,6 +71,8 @@ struct engine_clones {
 	char *project; /* owned; whose they are, or NULL: of all */
 	char *
 	    git_dir; /* owned; of new ones: the real repository that they have a copy of; NULL: none */
+	struct engine_stray *strays; /* owned; of new ones: in them git works elsewhere */
+	size_t n_strays;
 	uint64_t elapsed_ms;
 };
 

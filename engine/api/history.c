@@ -14,6 +14,15 @@ void engine_snapshot_done(struct engine_snapshot *s)
 	*s = (struct engine_snapshot){ 0 };
 }
 
+void engine_strays_free(struct engine_stray *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].path);
+		free(list[i].to);
+	}
+	free(list);
+}
+
 void engine_taken_done(struct engine_taken *t)
 {
 	engine_snapshot_done(&t->snapshot);
@@ -22,6 +31,7 @@ void engine_taken_done(struct engine_taken *t)
 		free(t->skipped[i].why);
 	}
 	free(t->skipped);
+	engine_strays_free(t->strays, t->n_strays);
 	free(t->project);
 	*t = (struct engine_taken){ 0 };
 }

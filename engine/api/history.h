@@ -38,6 +38,14 @@ struct engine_skipped {
 	char *why;  /* owned */
 };
 
+/* A file `.git` in a project, of a worktree or a submodule, that leads out of it. */
+struct engine_stray {
+	char *path; /* owned; from the top of the project */
+	char *to;   /* owned; where git works with it */
+};
+
+void engine_strays_free(struct engine_stray *list, size_t n);
+
 struct engine_taken {
 	struct engine_snapshot snapshot;
 	char *project;   /* owned; its path */
@@ -51,7 +59,9 @@ struct engine_taken {
 	bool compared;                  /* those are known: there is a parent, and it can be read */
 	struct engine_skipped *skipped; /* owned; in the order of paths */
 	size_t n_skipped;
-	uint64_t skipped_more; /* beyond those listed */
+	uint64_t skipped_more;       /* beyond those listed */
+	struct engine_stray *strays; /* owned; of a project, in cowfsd alone */
+	size_t n_strays;
 	uint64_t elapsed_ms;
 };
 

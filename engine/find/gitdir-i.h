@@ -42,6 +42,13 @@ NODISCARD int gitdir_read_settings(const char *text, size_t len, struct buf *out
 /* 1 if `.git` is a file in it. */
 NODISCARD int gitdir_is_file(struct store *s, const struct object_id *root, struct err *err);
 
+/*
+ * Where a file `.git` in a tree of the project leads, if that is not in the tree: *ret is owned, and
+ * NULL if it does not, or is no such file.  A path that begins at "/" leads out of every clone.
+ */
+NODISCARD int gitdir_leads_out(struct store *s, const struct object_id *root, const char *project,
+			       const char *path, char **ret, struct err *err);
+
 /* Has the first a repository where the second has the file that leads to one? */
 NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 				const struct object_id *project, struct err *err);

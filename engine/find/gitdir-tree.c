@@ -2,10 +2,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
+#include "cowfs/store/content.h"
 #include "cowfs/store/root.h"
 #include "engine/find/gitdir-i.h"
 
-#define GIT ".git"
+#define GIT      ".git"
+#define PREFIX   "gitdir: "
+#define MARK_MAX 8192 /* bytes of a file that holds a path */
 
 /* 1 and what stands under `.git`, 0 if nothing does.  *ret borrows from `hold`. */
 static int find_git(struct store *s, const struct root *root, struct tree_entry *ret,
@@ -26,6 +30,75 @@ int gitdir_is_file(struct store *s, const struct object_id *root, struct err *er
 	if (r >= 0)
 		r = find_git(s, &at, &git, &hold, err);
 	return r <= 0 ? r : S_ISREG(git.mode);
+}
+
+/* 1 and a name deep in it, 0 if there is none.  *ret borrows from `hold`. */
+static int find_deep(struct store *s, const struct object_id *root, const char *path,
+		     struct tree_entry *ret, struct buf *hold, struct err *err)
+{
+	struct object_id dir;
+	struct root at;
+	int r = root_get(s, root, &at, err);
+
+	if (r < 0)
+		return r;
+	for (ret->id = at.top.id; r >= 0 && *path != '\0';) {
+		const size_t len = strcspn(path, "/");
+
+		dir = ret->id;
+		r = tree_lookup(s, &dir, path, len, ret, hold, err);
+		path += len + (path[len] == '/');
+		if (r >= 0 && *path != '\0' && ret->form != TREE_DIR)
+			return 0;
+	}
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+/* What stands behind "gitdir: " in it, owned; NULL: nothing does. */
+static int read_mark(struct store *s, const struct tree_entry *e, char **ret, struct err *err)
+{
+	const struct content c = tree_entry_content(e);
+	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
+	char text[MARK_MAX + 1];
+	const size_t before = strlen(PREFIX);
+	ssize_t n;
+	int r = content_reader_new(s, &c, &rd, err);
+
+	*ret = NULL;
+	if (r < 0)
+		return r;
+	n = content_reader_read(rd, 0, text, c.size, err);
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
+	if (strncmp(text, PREFIX, before) != 0)
+		return 0;
+	*ret = strndup(text + before, strcspn(text + before, "\r\n"));
+	return *ret ? 0 : err_nomem(err);
+}
+
+int gitdir_leads_out(struct store *s, const struct object_id *root, const char *project,
+		     const char *path, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	AUTO_FREE char *named = NULL, *mark = path_join(project, path), *to = NULL;
+	struct tree_entry e = { 0 };
+	int r = find_deep(s, root, path, &e, &hold, err);
+
+	*ret = NULL;
+	if (r <= 0 || !S_ISREG(e.mode) || e.form == TREE_LINK || e.size == 0 || e.size > MARK_MAX)
+		return r < 0 ? r : 0;
+	r = read_mark(s, &e, &named, err);
+	if (r < 0 || !named)
+		return r;
+	if (mark && strrchr(mark, '/'))
+		*strrchr(mark, '/') = '\0';
+	to = mark ? path_clean(mark, named) : NULL;
+	if (!to)
+		return err_nomem(err);
+	if (named[0] == '/' || !path_is_below(to, project))
+		*ret = TAKE_PTR(to);
+	return 0;
 }
 
 int gitdir_is_grafted(struct store *s, const struct object_id *clone,

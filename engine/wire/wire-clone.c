@@ -51,10 +51,17 @@ static const struct field wire_clone_more_fields[] = {
 };
 const struct fields wire_clone_more = FIELDS(struct engine_clone, wire_clone_more_fields);
 
+static const struct field stray_fields[] = {
+	FIELD(FIELD_NAME, struct engine_stray, path),
+	FIELD(FIELD_NAME, struct engine_stray, to),
+};
+static const struct fields stray = FIELDS(struct engine_stray, stray_fields);
+
 static const struct field wire_clones_fields[] = {
 	FIELD_LIST_OF(FIELD_LIST, struct engine_clones, "clones", list, n, &wire_clone),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, project),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, git_dir),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_clones, "strays", strays, n_strays, &stray),
 	FIELD(FIELD_UINT, struct engine_clones, elapsed_ms),
 };
 const struct fields wire_clones = FIELDS(struct engine_clones, wire_clones_fields);

@@ -93,22 +93,52 @@ static bool is_same_dir(struct glance *g, signature_at at)
 
 /* --- taking over ------------------------------------------------------------------------ */
 
-/* All that is in it counts as if it had been walked. */
-static void tally(const struct signatures *known, signature_at at, struct capture_stats *stats)
+/* What is told of a tree that was not walked. */
+struct told {
+	struct walk *walk;
+	const struct dir *parent; /* where it is */
+	struct buf path;          /* from there to the directory that is looked at */
+	struct capture_stats stats;
+};
+
+static int tell_git(struct told *t, struct err *err)
 {
-	struct signature_iter names = signatures_names(known, signature_record(at));
+	const size_t len = t->path.len;
+	const char *path = buf_append_str(&t->path, "/.git") < 0 ? NULL : buf_str(&t->path);
+	int r = path ? unread_add(&t->walk->gits, t->parent, path, &(struct err){ 0 }, err)
+		     : err_nomem(err);
 
-	stats->dirs++;
-	for (; names.left > 0; signature_iter_step(&names)) {
-		const uint32_t mode = signature_mode(names.next);
+	t->path.len = len;
+	return r;
+}
 
-		if (S_ISDIR(mode)) {
-			tally(known, names.next, stats);
-			continue;
-		}
-		stats->files++;
-		stats->bytes += S_ISREG(mode) ? signature_bytes(names.next) : 0;
-	}
+static int tell_file(struct told *t, signature_at at, struct err *err)
+{
+	size_t len;
+	const char *name = signature_name(at, &len);
+
+	t->stats.files++;
+	t->stats.bytes += S_ISREG(signature_mode(at)) ? signature_bytes(at) : 0;
+	return len == 4 && memcmp(name, ".git", 4) == 0 ? tell_git(t, err) : 0;
+}
+
+/* All that is in it counts as if it had been walked. */
+static int tell_dir(struct told *t, signature_at at, struct err *err)
+{
+	struct signature_iter names = signatures_names(t->walk->known, signature_record(at));
+	const size_t before = t->path.len;
+	size_t len;
+	const char *name = signature_name(at, &len);
+	int r = before > 0 ? buf_append_str(&t->path, "/") : 0;
+
+	if (r < 0 || buf_append(&t->path, name, len) < 0)
+		return err_nomem(err);
+	t->stats.dirs++;
+	for (; r >= 0 && names.left > 0; signature_iter_step(&names))
+		r = S_ISDIR(signature_mode(names.next)) ? tell_dir(t, names.next, err)
+							: tell_file(t, names.next, err);
+	t->path.len = before;
+	return r;
 }
 
 static int append_inos(const struct signatures *known, signature_at at, struct buf *out)
@@ -159,15 +189,19 @@ static bool is_same(struct worker *k, const struct item *item, int fd)
 int glance_dir(struct worker *k, const struct dir *parent, struct item *item, int fd,
 	       struct err *err)
 {
-	struct capture_stats stats = { 0 };
+	struct told told = { .walk = k->walk, .parent = parent, .path = BUF_INIT };
+	int r;
 
 	/* Rules that changed may leave out what did not. */
 	if (!k->walk->marks || !item->old || parent->ruled || !is_same(k, item, fd))
 		return 0;
 	if (buf_append(&k->same, &item->old, sizeof(item->old)) < 0)
 		return err_nomem(err);
-	tally(k->walk->known, item->old, &stats);
-	worker_count(k, &stats);
+	r = tell_dir(&told, item->old, err);
+	buf_done(&told.path);
+	if (r < 0)
+		return r;
+	worker_count(k, &told.stats);
 	item->kind = ITEM_DIR;
 	item->ino = signature_ino(item->old);
 	return 1;

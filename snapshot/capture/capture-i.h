@@ -260,6 +260,7 @@ struct walk {
 	struct signatures_draft *draft; /* owned */
 	struct links links;
 	struct unread unread;
+	struct unread gits; /* what leads to a repository, maybe (capture.h) */
 	struct item top;
 
 	struct worker *workers; /* owned */

@@ -148,6 +148,9 @@ static int finish_name(struct worker *k, struct dir *d, struct item *item, int r
 		*err = *why;
 		return dir_fail(k->walk->path, d, item->name, r, err);
 	}
+	if (d->parent && (item->kind == ITEM_FILE || item->kind == ITEM_LINKED) &&
+	    strcmp(item->name, ".git") == 0)
+		return unread_add(&k->walk->gits, d, item->name, &(struct err){ 0 }, err);
 	return 0;
 }
 

@@ -338,6 +338,7 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	links_init(&w->links);
 	w->links.apart = options->apart;
 	unread_init(&w->unread);
+	unread_init(&w->gits);
 	walk_init_lock(w);
 	pthread_cond_init(&w->more, NULL);
 	if (known)
@@ -369,6 +370,7 @@ void walk_done(struct walk *w)
 	signatures_draft_free(w->draft);
 	links_done(&w->links);
 	unread_done(&w->unread);
+	unread_done(&w->gits);
 	free(w->exclude);
 	free(w->marks);
 	pthread_mutex_destroy(&w->lock);

@@ -9,6 +9,7 @@ void captured_done(struct captured *c)
 {
 	signatures_free(c->signatures);
 	capture_report_done(&c->unread);
+	capture_report_done(&c->gits);
 	*c = (struct captured){ 0 };
 }
 
@@ -89,6 +90,7 @@ static int pass(struct batch *b, const char *path, const struct capture_options 
 	if (r >= 0)
 		r = walk_run(&w, err);
 	unread_take(&w.unread, &ret->unread);
+	unread_take(&w.gits, &ret->gits);
 	if (r >= 0 && ret->unread.n > 0 && !options->skip_unreadable)
 		r = unread_fail(&ret->unread, path, err);
 	if (r >= 0)

@@ -80,6 +80,8 @@ struct captured {
 	struct signatures *signatures;
 	/* Told on failure too, as far as it is known. */
 	struct capture_report unread;
+	/* What is called `.git` and is no directory, but for the top's; nothing says why. */
+	struct capture_report gits;
 };
 
 void captured_done(struct captured *c);

@@ -193,6 +193,32 @@ def bare_repositories_submodules_and_those_elsewhere_are_copied_too(w):
 
 
 @live_test
+def a_worktree_in_the_project_that_leads_out_of_the_clone_is_told(w):
+    git(w.project, "init", "-q", "-b", "main")
+    (w.project / "file").write_text("one\n")
+    git(w.project, "add", ".")
+    git(w.project, "commit", "-q", "-m", "one")
+    other = w.top / "other"
+    other.mkdir()
+    git(other, "init", "-q", "-b", "main")
+    git(other, "-c", "safe.directory=*", "commit", "-q", "--allow-empty", "-m", "x")
+    git(w.project, "submodule", "add", "-q", str(other), "sub")
+    assert clone(w, "none")[1]["warnings"] == [], "what a submodule leads to is in the clone"
+    git(w.project, "worktree", "add", "-q", "-b", "topic", ".worktrees/topic")
+    (w.project / "odd" / "deep").mkdir(parents=True)
+    (w.project / "odd" / "deep" / ".git").write_text("gitdir: ../../../other/.git\n")
+    (w.project / "odd" / ".git").write_text("no path\n")
+    real = w.project.resolve()
+    expected = [{"path": ".worktrees/topic/.git", "leads_to": str(real / ".git/worktrees/topic")},
+                {"path": "odd/deep/.git", "leads_to": str(real.parent / "other/.git")}]
+    for name in ("first", "again", "third"):  # read, and known from last time
+        assert clone(w, name)[1]["warnings"] == expected, name
+    said = w.ok("clone", "-n", "text").err.decode()
+    assert f"'.worktrees/topic/.git' leads to '{real}/.git/worktrees/topic'" in said, said
+    assert clone(w, "from", "--from", "first")[1]["warnings"] == []
+
+
+@live_test
 def a_file_that_leads_to_a_strangers_repository_is_not_followed(w):
     real = repository(w)
     evil = w.top / "evil"
