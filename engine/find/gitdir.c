@@ -164,7 +164,7 @@ static bool names_project(const struct gitdir *g, const char *project)
 
 static int may_read(struct engine *e, const char *dir, struct err *err)
 {
-	return e->may_read ? e->may_read(e, dir, err) : 0;
+	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
 }
 
 /* Both directories, each looked at only if it may be. */
