@@ -50,6 +50,13 @@ NODISCARD int clone_remove(struct task *task, const char *name, bool force,
 NODISCARD int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err);
 NODISCARD int clone_umount(struct task *task, const char *name, bool force, struct err *err);
 
+/* --- project-edit.c --------------------------------------------------------------------- */
+
+/* engine_project_forget() and engine_project_move(), done here; `path` is clean and absolute. */
+NODISCARD int project_forget(struct task *task, const char *id, bool force, struct err *err);
+NODISCARD int project_move(struct task *task, const char *id, char *path, bool force,
+			   struct err *err);
+
 /* --- snapshot-remove.c ------------------------------------------------------------------ */
 
 /* engine_remove_snapshot(), done here. */

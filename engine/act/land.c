@@ -77,6 +77,9 @@ int landing_open(struct landing *l, struct task *task, const struct project *p,
 	r = turns_take(&task->host->turns, p->path, &l->turn, err);
 	if (r < 0)
 		return r;
+	r = project_still(task->engine.store, p, err);
+	if (r < 0)
+		return r;
 	l->as_of = engine_now();
 	r = history_newest(task->engine.store, &p->id, &l->newest, err);
 	return r < 0 && r != -ENOENT ? r : capture_project(l, options, err);

@@ -186,6 +186,8 @@ static int take_project(struct taking *t, struct err *err)
 	/* Who had the turn before may have registered it. */
 	if (r >= 0 && catalog_id_is_zero(&t->project.id))
 		r = choose_project(t, err);
+	else if (r >= 0)
+		r = project_still(t->store, &t->project, err);
 	if (r >= 0)
 		r = prepare(t, err);
 	if (r >= 0)

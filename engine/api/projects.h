@@ -1,7 +1,7 @@
 /*
  * projects.h - the projects that a store knows, and the one that it does not know yet.
  *
- * Read from the store as it lies: no daemon is asked or started.
+ * They are read from the store as it lies: no daemon is asked or started for that.
  */
 #pragma once
 
@@ -26,6 +26,25 @@ void engine_projects_done(struct engine_projects *p);
 
 /* Where there is no store there are none. */
 NODISCARD int engine_projects(struct engine *e, struct engine_projects *ret, struct err *err);
+
+/*
+ * All that is kept of a project goes: snapshots, tags, receipts; the directory itself is not touched.
+ * `project` is an id of engine_projects().  -EBUSY if it has clones, unless `force` removes those too.
+ */
+NODISCARD int engine_project_forget(struct engine *e, const char *project, bool force,
+				    struct err *err);
+
+/*
+ * It is in another directory now, which must be there; *ret_path, owned by the caller, is that without
+ * symlinks.  -ECANCELED if the old one is there too and `force` is not set, -EEXIST if the new one is
+ * a project already.
+ */
+NODISCARD int engine_project_move(struct engine *e, const char *project, const char *path,
+				  bool force, char **ret_path, struct err *err);
+
+/* The one that a person names by its id or its path, which need not be there; NULL: none. */
+struct engine_project *engine_projects_find(const struct engine *e, struct engine_projects *p,
+					    const char *word);
 
 /*
  * The directory that would be the project if a snapshot were taken now; the caller owns it.  -ECANCELED with

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "engine/api/projects.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 
@@ -66,4 +67,35 @@ int engine_remove_snapshot(struct engine *e, const char *state, bool force,
 	id = json_get_text(answer, "snapshot");
 	snprintf(ret_id, ENGINE_ID_SIZE, "%s", id ? id : "");
 	return ask_end(&a, err);
+}
+
+static int ask_project(struct engine *e, const char *project, const char *path, bool force,
+		       struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+
+	ask_begin(&a, e, VERB_PROJECT);
+	json_set_name(a.options, "project", project);
+	json_set_name(a.options, "path", path);
+	json_set_bool(a.options, "force", force);
+	return ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+}
+
+int engine_project_forget(struct engine *e, const char *project, bool force, struct err *err)
+{
+	return ask_project(e, project, NULL, force, err);
+}
+
+int engine_project_move(struct engine *e, const char *project, const char *path, bool force,
+			char **ret_path, struct err *err)
+{
+	AUTO_FREE char *real = NULL;
+	int r = project_named(e, path, &real, err);
+
+	if (r >= 0)
+		r = ask_project(e, project, real, force, err);
+	if (r >= 0)
+		*ret_path = TAKE_PTR(real);
+	return r;
 }

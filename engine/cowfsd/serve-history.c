@@ -61,3 +61,22 @@ int serve_remove_snapshot(struct task *task, const struct engine_watch *watch, s
 		json_set_text(answer, "snapshot", id);
 	return r;
 }
+
+/* With a path it moves there, without one it is forgotten. */
+int serve_project(struct task *task, const struct engine_watch *watch, struct json options,
+		  struct json answer, struct err *err)
+{
+	AUTO_FREE char *id = json_get_name(options, "project");
+	AUTO_FREE char *path = json_get_name_or_null(options, "path");
+	const bool force = json_get_bool(options, "force");
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	if (r >= 0 && path && path[0] != '/')
+		r = err_set(err, -EINVAL, "'path' is not absolute");
+	if (r < 0)
+		return r;
+	return path ? project_move(task, id, path, force, err)
+		    : project_forget(task, id, force, err);
+}

@@ -35,6 +35,7 @@ static const struct verb {
 	{ VERB_MOUNT, serve_mount },
 	{ VERB_ROLLBACK, serve_rollback },
 	{ VERB_UMOUNT, serve_umount },
+	{ VERB_PROJECT, serve_project },
 	{ VERB_PROMOTE, serve_promote },
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },

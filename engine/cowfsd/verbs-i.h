@@ -18,7 +18,7 @@ serve_fn serve_clone, serve_list, serve_status, serve_remove, serve_mount, serve
 serve_fn serve_echo;
 
 /* serve-history.c */
-serve_fn serve_take, serve_tag, serve_remove_snapshot;
+serve_fn serve_take, serve_tag, serve_remove_snapshot, serve_project;
 
 /* serve-hold.c */
 serve_fn serve_hold;

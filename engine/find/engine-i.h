@@ -53,6 +53,9 @@ uint64_t engine_clock_ms(void); /* for measuring */
 NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
 			      struct err *err);
 
+/* Is its record, which was read before its turn was taken, still there and the same?  -ENXIO. */
+NODISCARD int project_still(struct store *s, const struct project *p, struct err *err);
+
 /* -ENXIO, and that there is none where the command was given. */
 int engine_no_project(const struct engine *e, struct err *err);
 

@@ -72,6 +72,17 @@ int project_holding(struct store *s, const char *dir, struct project *ret, struc
 	return r < 0 ? r : 0;
 }
 
+int project_still(struct store *s, const struct project *p, struct err *err)
+{
+	CLEANUP(project_done) struct project now = { 0 };
+	int r = catalog_id_is_zero(&p->id) ? 0 : project_get(s, &p->id, &now, err);
+
+	if (r == -ENOENT || (now.path && strcmp(now.path, p->path) != 0))
+		return err_set(err, -ENXIO, "project '%s' was %s just now", p->path,
+			       r < 0 ? "forgotten" : "moved");
+	return r;
+}
+
 int project_around(struct engine *e, struct store *s, struct project *ret, struct err *err)
 {
 	AUTO_FREE char *name = clone_here(e);

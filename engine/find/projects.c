@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
 
@@ -107,6 +108,22 @@ int engine_projects(struct engine *e, struct engine_projects *ret, struct err *e
 	*ret = g.all;
 	g.all = (struct engine_projects){ 0 };
 	return 0;
+}
+
+struct engine_project *engine_projects_find(const struct engine *e, struct engine_projects *p,
+					    const char *word)
+{
+	AUTO_FREE char *clean = path_clean(e->dir, word),
+		       *real = clean ? realpath(clean, NULL) : NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct engine_project *one = &p->list[i];
+
+		if (strcmp(one->id, word) == 0 || (clean && strcmp(one->path, clean) == 0) ||
+		    (real && strcmp(one->path, real) == 0))
+			return one;
+	}
+	return NULL;
 }
 
 int engine_project_to_be(struct engine *e, char **ret, struct err *err)

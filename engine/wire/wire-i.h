@@ -20,6 +20,7 @@
 #define VERB_LIST         "list"
 #define VERB_MOUNT        "mount"
 #define VERB_OVERLAPS     "radar" /* what older commands ask for */
+#define VERB_PROJECT      "project"
 #define VERB_PROMOTE      "promote"
 #define VERB_REBASE       "rebase"
 #define VERB_REMOVE       "remove"

@@ -115,6 +115,51 @@ def the_projects_of_a_store_are_listed(w: World):
 
 
 @test
+def a_project_is_forgotten_with_all_that_is_kept_of_it(w: World):
+    other = w.top / "work" / "other"
+    other.mkdir()
+    stays = w.take()
+    (other / "blob").write_bytes(os.urandom(100_000))
+    w.take("-C", str(other), "-t", "v1")
+    w.ok("clone", "-n", "mine", "--from", "v1", cwd=other)
+    w.snap("projects", "forget", str(other)).fails(11, "'mine'", "--force")
+    assert len(w.ok("projects", "--json").json("snap.projects/1")["projects"]) == 2
+    got = w.ok("projects", "--json", "forget", "--force", "../other").json("snap.projects/1", "act")
+    assert got["act"] == "forget" and got["projects"][0]["path"] == str(other), got
+    assert w.ok("-q", "projects").out.decode().split() == [str(w.project)]
+    assert w.ok("gc", "--json").json("snap.gc/1")["freed"] > 100_000
+    w.ok("check")
+    assert (other / "blob").stat().st_size == 100_000, "the directory is not touched"
+    w.take("-C", str(other), "-t", "v1")
+    assert w.ok("-q", "log").out.decode().split() == [stays]
+    w.snap("projects", "forget", "nowhere").fails(4, "there is no project 'nowhere'")
+    w.snap("projects", "forget").fails(2)
+    w.snap("projects", "drop", "x").fails(2)
+
+
+@test
+def a_project_that_moved_keeps_its_history(w: World):
+    old, new = w.top / "work" / "old", w.top / "work" / "new"
+    old.mkdir()
+    (old / "f").write_text("first\n")
+    first = w.ok("-q", "snapshot", "-t", "v1", cwd=old).out.decode().strip()
+    w.snap("projects", "mv", str(old), str(w.top)).fails(7, "still there")
+    old.rename(new)
+    w.snap("projects", "mv", str(old), str(old)).fails(4)
+    (new / "f").write_text("second\n")
+    w.take()
+    w.snap("projects", "mv", str(old), str(w.project)).fails(1, "a project already")
+    got = w.ok("projects", "mv", "--json", str(old), str(new)).json("snap.projects/1")
+    assert (got["act"], got["projects"][0]["path"]) == ("mv", str(new)), got
+    assert w.ok("-q", "log", cwd=new).out.decode().split() == [first]
+    w.ok("rollback", "v1", cwd=new)
+    assert (new / "f").read_text() == "first\n"
+    w.ok("undo", cwd=new)
+    assert (new / "f").read_text() == "second\n"
+    w.ok("check")
+
+
+@test
 def a_state_or_path_that_does_not_exist_is_not_found(w: World):
     w.take("-t", "v1")
     for state in ("v2", "@-1", "ffffffffffffffff", "nobody@", "zzz"):

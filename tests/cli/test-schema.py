@@ -187,6 +187,10 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("stop")
     judge("stop")
     judge("version")
+    w.project.rename(w.top / "moved")
+    judge("projects", "mv", str(w.project), str(w.top / "moved"), cwd=w.top)
+    judge("projects", "forget", "--force", str(w.top / "moved"), cwd=w.top)
+    (w.top / "moved").rename(w.project)
     judge("log", "nope", status=4)
     left = there | {"error"}
     assert judge.used >= left, f"nothing was printed by {left - judge.used}"

@@ -1,0 +1,260 @@
+/*
+ * A project that is forgotten, or that moved.  Who has the turn of its path is the only one who
+ * takes snapshots of it or changes it, and who waited for that turn looks again (project_still()).
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/strlist.h"
+#include "engine/act/acts-i.h"
+#include "engine/act/survey-i.h"
+#include "engine/api/clone.h"
+#include "engine/host/host-i.h"
+
+struct editing {
+	struct task *task;
+	struct store *store;
+	struct project project;
+	struct strlist clones; /* of it */
+	struct batch *batch;
+	char hex[CATALOG_HEX_SIZE];
+};
+
+static void editing_done(struct editing *e)
+{
+	project_done(&e->project);
+	strlist_done(&e->clones);
+	batch_end(e->batch);
+}
+
+/* --- what it has ------------------------------------------------------------------------ */
+
+struct search {
+	const char *hex;
+	struct project *ret;
+};
+
+static int on_project(const struct project *p, void *ctx, struct err *err)
+{
+	const struct search *s = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (p->git != 0 || strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
+		return 0;
+	*s->ret = *p;
+	s->ret->path = strdup(p->path);
+	return s->ret->path ? 1 : err_nomem(err);
+}
+
+static int find(struct editing *e, const char *id, struct err *err)
+{
+	struct search s = { .hex = id, .ret = &e->project };
+	int r = engine_store(&e->task->engine, STORE_WRITE, &e->store, err);
+
+	if (r >= 0)
+		r = project_each(e->store, on_project, &s, err);
+	if (r == 0)
+		r = err_set(err, -ENOENT, "there is no project '%s'", id);
+	if (r < 0)
+		return r;
+	catalog_id_hex(&e->project.id, e->hex);
+	return 0;
+}
+
+static int add_clone(const struct clone *c, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+
+	if (!catalog_id_same(&c->project, &e->project.id))
+		return 0;
+	return strlist_add(&e->clones, c->name) < 0 ? err_nomem(err) : 0;
+}
+
+static int find_clones(struct editing *e, struct err *err)
+{
+	strlist_done(&e->clones);
+	return clone_each(e->store, add_clone, e, err);
+}
+
+static int refuse_begun(const struct receipt *r, void *ctx, struct err *err)
+{
+	const struct editing *e = ctx;
+
+	if (r->state != RECEIPT_BEGUN || !catalog_id_same(&r->project, &e->project.id))
+		return 0;
+	return err_set(err, -EBUSY, "something is being done to '%s'", e->project.path);
+}
+
+/* --- forgetting ------------------------------------------------------------------------- */
+
+static int drop_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (!catalog_id_same(&s->project, &e->project.id))
+		return 0;
+	return ref_delete(e->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), strlen(hex), err);
+}
+
+static int drop_tag(const struct tag *t, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+	const size_t n = strlen(e->hex);
+
+	if (strncmp(t->name, e->hex, n) != 0 || t->name[n] != '/')
+		return 0;
+	return ref_delete(e->batch, REF_TAG, t->name, strlen(t->name), err);
+}
+
+static int drop_receipt(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (!catalog_id_same(&r->project, &e->project.id))
+		return 0;
+	return ref_delete(e->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex), strlen(hex), err);
+}
+
+static int refuse_clones(const struct editing *e, struct err *err)
+{
+	if (e->clones.n == 0)
+		return 0;
+	return err_set(err, -EBUSY, "'%s' has %zu %s, '%s' among them; --force removes them too",
+		       e->project.path, e->clones.n, e->clones.n == 1 ? "clone" : "clones",
+		       e->clones.list[0]);
+}
+
+/* host->snapshots held for writing: nobody makes a clone meanwhile */
+static int drop_all(struct editing *e, struct err *err)
+{
+	int r = find_clones(e, err);
+
+	if (r >= 0)
+		r = refuse_clones(e, err);
+	if (r >= 0)
+		r = receipt_each(e->store, refuse_begun, e, err);
+	if (r >= 0)
+		r = batch_begin(e->store, &e->batch, err);
+	if (r >= 0)
+		r = tag_each(e->store, drop_tag, e, err);
+	if (r >= 0)
+		r = receipt_each(e->store, drop_receipt, e, err);
+	if (r >= 0)
+		r = snapshot_each(e->store, drop_snapshot, e, err);
+	if (r >= 0)
+		r = ref_delete(e->batch, REF_PROJECT, e->hex, strlen(e->hex), err);
+	return r < 0 ? r : batch_commit(e->batch, BATCH_SAFE, err);
+}
+
+static int remove_clones(struct editing *e, struct err *err)
+{
+	struct engine_removed removed;
+	int r = find_clones(e, err);
+
+	for (size_t i = 0; i < e->clones.n && r >= 0; i++) {
+		r = clone_remove(e->task, e->clones.list[i], true, &removed, err);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+int project_forget(struct task *task, const char *id, bool force, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(editing_done) struct editing e = { .task = task };
+	struct host *h = task->host;
+	struct err why = { 0 };
+	int r = find(&e, id, err);
+
+	if (r >= 0 && force)
+		r = remove_clones(&e, err);
+	if (r >= 0)
+		r = turns_take(&h->turns, e.project.path, &turn, err);
+	if (r >= 0)
+		r = project_still(e.store, &e.project, err);
+	if (r < 0)
+		return r;
+	pthread_rwlock_wrlock(&h->snapshots);
+	r = drop_all(&e, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	if (r < 0)
+		return r;
+	warm_clone_let_go(h->warm_clone);
+	if (survey_forget(task, &e.project, &why) < 0)
+		engine_warn(&task->engine, "%s", why.msg);
+	return 0;
+}
+
+/* --- moving ----------------------------------------------------------------------------- */
+
+static int refuse_taken(const struct project *p, void *ctx, struct err *err)
+{
+	const char *path = ctx;
+
+	if (p->git != 0 || strcmp(p->path, path) != 0)
+		return 0;
+	return err_set(err, -EEXIST, "'%s' is a project already", p->path);
+}
+
+static int put_path(struct editing *e, char *path, struct err *err)
+{
+	struct project moved = e->project;
+	int r = project_each(e->store, refuse_taken, path, err);
+
+	moved.path = path;
+	if (r >= 0)
+		r = receipt_each(e->store, refuse_begun, e, err);
+	if (r >= 0)
+		r = batch_begin(e->store, &e->batch, err);
+	if (r >= 0)
+		r = project_put(e->batch, &moved, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(e->batch, BATCH_DURABLE, err);
+}
+
+/* It did not move as long as it is where it was. */
+static int check_gone(const struct editing *e, bool force, struct err *err)
+{
+	struct stat st;
+
+	if (force || stat(e->project.path, &st) < 0)
+		return 0;
+	return err_set(err, -ECANCELED,
+		       "'%s' is still there; --force moves the project all the same",
+		       e->project.path);
+}
+
+/* Signatures are of files by their numbers, which may mean others in another place. */
+int project_move(struct task *task, const char *id, char *path, bool force, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *first = NULL, *second = NULL;
+	CLEANUP(editing_done) struct editing e = { .task = task };
+	struct host *h = task->host;
+	bool up;
+	int r = find(&e, id, err);
+
+	if (r >= 0 && strcmp(e.project.path, path) == 0)
+		return err_set(err, -EEXIST, "'%s' is a project already", path);
+	if (r >= 0)
+		r = task_may_read(task, path, err);
+	if (r >= 0)
+		r = check_gone(&e, force, err);
+	if (r < 0)
+		return r;
+	up = strcmp(path, e.project.path) > 0;
+	r = turns_take(&h->turns, up ? e.project.path : path, &first, err);
+	if (r >= 0)
+		r = turns_take(&h->turns, up ? path : e.project.path, &second, err);
+	if (r >= 0)
+		r = project_still(e.store, &e.project, err);
+	if (r >= 0)
+		r = survey_forget(task, &e.project, err);
+	if (r >= 0)
+		r = put_path(&e, path, err);
+	if (r >= 0)
+		warm_clone_let_go(h->warm_clone);
+	return r;
+}
