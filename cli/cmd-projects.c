@@ -145,7 +145,7 @@ static int projects_run(struct invocation *inv, struct err *err)
 const struct command cmd_projects = {
 	.name = "projects",
 	.group = "Store",
-	.summary = "list the projects that the store knows; forget one, or tell that it moved",
+	.summary = "list the projects of the store; forget one, or move it",
 	.words = "[forget PROJECT | mv PROJECT NEWPATH]",
 	.max_words = 3,
 	.opts = projects_opts,

@@ -230,11 +230,10 @@ const struct command cmd_rollback = {
 	.opts = rollback_opts,
 	.details =
 	    "Without SNAPSHOT: your last snapshot, or a clone's base. Without CLONE: the clone that\n"
-	    "holds the current directory, else the project. A single word is a clone if there is one\n"
-	    "of that name. The state before is saved first; -q prints its id alone. A project goes\n"
-	    "back whole or not at all: a concurrent edit is a conflict (exit code 5). Ignored files\n"
-	    "and .git go back too; a state that a clone made passes the guard (exit code 7) and\n"
-	    "leaves .git alone.\n",
-	.examples = "rollback --dry-run @-1\nrollback try known-good\nrollback --path src/\n",
+	    "holds the current directory, else the project. One word is a clone if one has that\n"
+	    "name. The state before is saved first; -q prints its id. A project goes back whole or\n"
+	    "not at all: an edit meanwhile is a conflict (5). Ignored files and .git go back too; a\n"
+	    "clone's state passes the guard (7) and leaves .git alone.\n",
+	.examples = "rollback --dry-run try --path src/ known-good\n",
 	.run = rollback_run,
 };
