@@ -141,7 +141,7 @@ static int run_open(struct err *err)
 static const struct area areas[] = {
 	{ NULL, run_open, settle_nothing, 2 },   { NULL, run_find, settle_nothing, 5 },
 	{ NULL, run_check, settle_nothing, 10 }, { prepare_gc, run_gc, settle_gc, 10 },
-	{ NULL, run_put, settle_put, 5 },
+	{ NULL, run_put, settle_put, 3 },
 };
 enum { OPEN, FIND, CHECK_IT, GC, PUT };
 
