@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -232,11 +233,11 @@ def node():
 @contextlib.contextmanager
 def started(*words, **more):
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0,
-                               stdin=subprocess.DEVNULL, **more)
+                               stdin=subprocess.DEVNULL, start_new_session=True, **more)
     try:
         yield process
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # what it watches over is a process of its own
         process.wait()
 
 
