@@ -456,7 +456,7 @@ def snapshots_go_with_their_clone_unless_something_names_them(w: World):
         ids.append(w.ok("-q", "snapshot", "try", *(("-t", tag) if tag else ())).out.decode().strip())
     clone(w, "-n", "child", "--from", ids[3])
     got = w.ok("rm", "try", "--json").json("snap.rm/1")
-    assert got["removed"] == [{"clone": "try", "snapshots": 2}], got
+    assert got["removed"] == [{"clone": "try", "snapshot": None, "snapshots": 2}], got
     for i, parent in ((1, base), (3, ids[1]), (4, ids[3])):
         shown = w.ok("show", ids[i], "--json").json("snap.show/1")
         assert shown["parent"] == parent, (i, shown)
