@@ -14,7 +14,7 @@ from row import OURS, PRIVATE, at_most
 PACKAGES, FILES, SYNCS = 150, 2000, 200
 
 SOURCE = trees.HERE.parents[1]
-SOURCES = (".c", ".h", "meson.build", "meson_options.txt")
+SOURCES = (".c", ".h", ".json", "embed-schemas.py", "meson.build", "meson_options.txt")
 
 
 class Pair:
