@@ -62,7 +62,7 @@ def mcp(session):
         VERSION: lambda _: first.add(VERSION, session.store.timed("version", cwd=project)),
         OURS: lambda _: first.add(OURS, first_answer(session, project))}, [first], count=40, sync=False)
     client = Client(session, project)
-    name = next(p.name for p in sorted(project.iterdir()) if p.is_file())
+    name = str(next(p for p in sorted(project.rglob("*")) if p.is_file()).relative_to(project))
 
     def calls(row, tool, **arguments):
         begin = time.monotonic()
