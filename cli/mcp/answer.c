@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/mcp/failure.h"
 #include "cli/mcp/prompt.h"
 #include "cli/mcp/resource.h"
 
@@ -268,14 +269,9 @@ int answer_refusal(struct session *s, const struct pending *p, const char *code,
 		   const char *sentence, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json error, j = json_begin(&doc);
+	struct json j = json_begin(&doc);
 
-	json_set_text(j, "schema", "snap.error/1");
-	error = json_set_object(j, "error");
-	json_set_text(error, "code", code);
-	json_set_text(error, "message", sentence);
-	json_set_array(error, "hints");
-	json_set_object(error, "data");
+	failure_set(j, code, sentence);
 	return answer_with(s, p, &doc, j, err);
 }
 

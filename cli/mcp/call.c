@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/sys.h"
+#include "cli/mcp/failure.h"
 
 #define NOTES_MAX 65536 /* bytes that are kept */
 #define END_MS    5000  /* that a cancelled call has to end by itself */
@@ -29,20 +30,6 @@ static int check_states(const struct mcp_options *o, const struct tool_line *lin
 	for (size_t i = 0; r >= 0 && i < line->n_states; i++)
 		r = o->check_state(line->states[i].text, line->states[i].is_clone, o->ctx, err);
 	return r;
-}
-
-static int print_refusal(FILE *out, const struct err *refusal)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json error, j = json_begin(&doc);
-
-	json_set_text(j, "schema", "snap.error/1");
-	error = json_set_object(j, "error");
-	json_set_text(error, "code", refusal->code == -ENOENT ? "E_NOT_FOUND" : "E_FAILED");
-	json_set_text(error, "message", refusal->msg);
-	json_set_array(error, "hints");
-	json_set_object(error, "data");
-	return json_print(&doc, out, NULL) < 0 ? 1 : 4;
 }
 
 /* Nothing of the client's streams is left: what the command prints by mistake goes to the notes. */
@@ -69,7 +56,8 @@ NORETURN static void run_child(const struct mcp_options *o, struct tool_line *li
 	if (!out)
 		_exit(125);
 	if (check_states(o, line, &err) < 0)
-		status = print_refusal(out, &err);
+		status =
+		    failure_print(out, err.code == -ENOENT ? "E_NOT_FOUND" : "E_FAILED", err.msg);
 	else if (line->is_job)
 		status = job_run(o, line, out);
 	else

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/mcp/failure.h"
 
 #define OUTPUT_SHOWN ((size_t)32 << 10) /* bytes of a run's output: what a model can read */
 
@@ -52,20 +53,6 @@ static int pass_on(const struct printed *p, FILE *out)
 {
 	fprintf(out, "%.*s\n", (int)p->len, p->text);
 	return p->status;
-}
-
-static int print_failure(FILE *out, const char *code, const char *message)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json error, j = json_begin(&doc);
-
-	json_set_text(j, "schema", "snap.error/1");
-	error = json_set_object(j, "error");
-	json_set_text(error, "code", code);
-	json_set_text(error, "message", message);
-	json_set_array(error, "hints");
-	json_set_object(error, "data");
-	return json_print(&doc, out, NULL) < 0 ? 1 : 4;
 }
 
 /* --- steps ------------------------------------------------------------------------------ */
@@ -149,7 +136,7 @@ static int tell_log(const struct mcp_options *o, char *id, const char *since, FI
 		return 1;
 	words[2] = option;
 	if (capture(o, words, &p) < 0)
-		return print_failure(out, "E_FAILED", "the log of the run cannot be read");
+		return failure_print(out, "E_FAILED", "the log of the run cannot be read");
 	return failed(&p) ? pass_on(&p, out) : tell_job(&p, out);
 }
 
@@ -180,7 +167,7 @@ static int start_job(const struct mcp_options *o, struct tool_line *line, FILE *
 
 	signal(SIGTERM, note_stop);
 	if (capture(o, line->argv, &p) < 0)
-		return print_failure(out, "E_FAILED", "the run could not be started");
+		return failure_print(out, "E_FAILED", "the run could not be started");
 	if (failed(&p) || json_kind(p.j, "run") != JSON_TEXT)
 		return pass_on(&p, out);
 	snprintf(id, sizeof(id), "%s", json_get_text(p.j, "run"));
@@ -196,7 +183,7 @@ int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
 	if (!id)
 		return start_job(o, line, out);
 	if (!is_of_project(o, id))
-		return print_failure(
+		return failure_print(
 		    out, "E_NOT_FOUND",
 		    "this project has no run of that id, or its record was removed");
 	if (strcmp(line->argv[0], "cancel") == 0) {
