@@ -218,7 +218,7 @@ static int parse_and_run(struct invocation *inv, int argc, char **argv, struct a
 		r = parse_command(inv, table, argc - 1, argv + 1, args, &words, err);
 	else
 		r = opt_parse(table, OPT_PERMUTE, argc - 1, argv + 1, args, &words, err);
-	/* What was given so far decides how the failure is told. */
+	/* The options parsed so far decide how the failure is printed. */
 	if (take_globals(inv, &args->global, r < 0 ? NULL : err) < 0 && r >= 0)
 		r = -EINVAL;
 	if (r >= 0 && args->global.help) {

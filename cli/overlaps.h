@@ -1,5 +1,5 @@
 /*
- * overlaps.h - how it is told which clones are at work on the same paths.
+ * overlaps.h - show which clones work on the same paths.
  */
 #pragma once
 

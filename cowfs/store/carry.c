@@ -137,7 +137,7 @@ static int put_back_all(struct store *s, void *ctx, struct err *err)
 			r = put_back(s, &row, &why);
 		if (r < 0 && r != -EBADMSG)
 			return err_set(err, r, "%s", why.msg);
-		/* If chunks.db lacks it too, whoever reads it is told. */
+		/* If chunks.db lacks it too, reading it reports the damage. */
 		if (r < 0)
 			log_warn("%s, continuing", why.msg);
 	}

@@ -100,7 +100,7 @@ struct receipt {
 	    base; /* that the clone had; of a rollback of some paths, to which; or none */
 	struct catalog_id undoes; /* the receipt that this one takes back; or none */
 	char *clone;              /* owned; whose changes they were, or NULL */
-	char *who;                /* owned; the name of who did it */
+	char *who;                /* owned; the name of the user who did it */
 	uint64_t uid;
 	int64_t created;
 	char *sha256; /* owned; in hex, of what changed (docs/guide/promote.md); or NULL */

@@ -119,7 +119,7 @@ struct engine_run {
 	struct strlist env;  /* names */
 	char *profile, *net; /* owned */
 	struct engine_run_limits limits;
-	pid_t pid;     /* of who runs it */
+	pid_t pid;     /* of the process that runs it */
 	bool detached; /* and that is a process of its own */
 	int64_t started, ended;
 

@@ -13,7 +13,7 @@
 #include "snapshot/merge/merge.h"
 
 struct resolution {
-	char *path;                     /* owned; where the conflict is told */
+	char *path;                     /* owned; where the conflict is reported */
 	enum engine_take take;          /* never ENGINE_TAKE_NONE */
 	char versions[SHA256_HEX_SIZE]; /* what it was made for: resolve_versions() */
 	struct content bytes;           /* of ENGINE_TAKE_FILE */

@@ -93,7 +93,7 @@ static bool is_same_dir(struct glance *g, signature_at at)
 
 /* --- taking over ------------------------------------------------------------------------ */
 
-/* What is told of a tree that was not walked. */
+/* The report on a tree that was not walked. */
 struct told {
 	struct walk *walk;
 	const struct dir *parent; /* where it is */

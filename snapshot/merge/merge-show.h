@@ -1,5 +1,5 @@
 /*
- * merge-show.h - a conflict of texts for who is to settle it: three versions, markers, places.
+ * merge-show.h - show a conflict of texts to a person: three versions, markers, places.
  */
 #pragma once
 
