@@ -30,9 +30,12 @@ int upkeep_check(struct engine *e, const struct engine_check_options *options,
 
 	assert(!options->repair || repair);
 	r = options->repair ? engine_store(e, STORE_WRITE, &s, err) : open_to_check(e, &s, err);
-	if (r >= 0)
-		r = upkeep_look(s, &options->watch, &report, err);
-	if (r >= 0 && options->repair && report.n_findings > 0)
+	if (r < 0)
+		return r;
+	r = upkeep_look(s, &options->watch, &report, err);
+	if (r < 0)
+		return r;
+	if (options->repair && report.n_findings > 0)
 		r = repair(repair_ctx, &options->watch, &report, &c, err);
 	if (r < 0)
 		return r;

@@ -90,9 +90,12 @@ int config_read(const char *path, struct config *ret, struct err *err)
 		*ret = (struct config){ 0 };
 		return 0;
 	}
-	if (r >= 0)
-		r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
-	if (r >= 0 && yaml_kind(top) != YAML_NOTHING)
+	if (r < 0)
+		return r;
+	r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
+	if (r < 0)
+		return r;
+	if (yaml_kind(top) != YAML_NOTHING)
 		r = read_all(&rd, top);
 	if (r < 0)
 		return r;

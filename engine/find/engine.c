@@ -79,8 +79,9 @@ int engine_open(const struct engine_options *options, struct engine **ret, struc
 	if (!e)
 		return err_nomem(err);
 	r = find_dir(options->dir, &e->dir, err);
-	if (r >= 0)
-		r = find_store(e->dir, options->store, &e->store_path, err);
+	if (r < 0)
+		return r;
+	r = find_store(e->dir, options->store, &e->store_path, err);
 	if (r < 0)
 		return r;
 	e->home = find_home();

@@ -27,8 +27,9 @@ int gitdir_is_file(struct store *s, const struct object_id *root, struct err *er
 	struct root at;
 	int r = root_get(s, root, &at, err);
 
-	if (r >= 0)
-		r = find_git(s, &at, &git, &hold, err);
+	if (r < 0)
+		return r;
+	r = find_git(s, &at, &git, &hold, err);
 	return r <= 0 ? r : S_ISREG(git.mode);
 }
 
@@ -42,16 +43,18 @@ static int find_deep(struct store *s, const struct object_id *root, const char *
 
 	if (r < 0)
 		return r;
-	for (ret->id = at.top.id; r >= 0 && *path != '\0';) {
+	for (ret->id = at.top.id; *path != '\0';) {
 		const size_t len = strcspn(path, "/");
 
 		dir = ret->id;
 		r = tree_lookup(s, &dir, path, len, ret, hold, err);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
 		path += len + (path[len] == '/');
-		if (r >= 0 && *path != '\0' && ret->form != TREE_DIR)
+		if (*path != '\0' && ret->form != TREE_DIR)
 			return 0;
 	}
-	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+	return 1;
 }
 
 /* What stands behind "gitdir: " in it, owned; NULL: nothing does. */
@@ -112,8 +115,9 @@ int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 	if (object_id_equal(clone, project))
 		return 0;
 	r = root_get(s, clone, &at, err);
-	if (r >= 0)
-		r = find_git(s, &at, &git, &hold, err);
+	if (r < 0)
+		return r;
+	r = find_git(s, &at, &git, &hold, err);
 	if (r <= 0 || git.form != TREE_DIR)
 		return r < 0 ? r : 0;
 	return gitdir_is_file(s, project, err);

@@ -103,8 +103,9 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	if (!VEC_ROOM(h->list, h->n, c->cap))
 		return err_nomem(err);
 	r = history_entry(s, &h->list[h->n], err);
-	if (r >= 0)
-		h->n++;
+	if (r < 0)
+		return r;
+	h->n++;
 	return r;
 }
 
@@ -120,8 +121,9 @@ static int load_snapshots(struct store *s, struct collect *c, struct engine_hist
 {
 	int r = unborn_load(s, &c->unborn, err);
 
-	if (r >= 0)
-		r = snapshot_each(s, on_snapshot, c, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(s, on_snapshot, c, err);
 	if (r < 0)
 		return r;
 	if (c->history.n > 0)
@@ -172,8 +174,9 @@ int history_newest(struct store *s, const struct catalog_id *project, struct sna
 	CLEANUP(newest_done) struct newest n = { .project = project };
 	int r = unborn_load(s, &n.unborn, err);
 
-	if (r >= 0)
-		r = snapshot_each(s, on_newer, &n, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(s, on_newer, &n, err);
 	if (r < 0)
 		return r;
 	return n.found ? engine_as_damage(err, snapshot_get(s, &n.id, ret, err)) : -ENOENT;
@@ -210,15 +213,19 @@ int engine_log(struct engine *e, const char *clone, struct engine_history *ret, 
 	int r;
 
 	r = engine_project(e, &s, &project, err);
-	if (r >= 0 && clone) {
+	if (r < 0)
+		return r;
+	if (clone) {
 		r = clone_get(s, clone, &c, err);
 		if (r == -ENOENT || (r >= 0 && !catalog_id_same(&c.project, &project.id)))
 			r = err_set(err, -ENOENT, "this project has no clone '%s'", clone);
 	}
-	if (r >= 0)
-		r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
-	if (r >= 0)
-		r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
+	if (r < 0)
+		return r;
+	r = tag_fill(s, h.list, h.n, err);
 	if (r < 0)
 		return r;
 	h.project = TAKE_PTR(project.path);
@@ -236,10 +243,12 @@ int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err
 	int r;
 
 	r = engine_project(e, &s, &project, err);
-	if (r >= 0)
-		r = load_snapshots(s, &c, &h, err);
-	if (r >= 0)
-		r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	r = load_snapshots(s, &c, &h, err);
+	if (r < 0)
+		return r;
+	r = tag_fill(s, h.list, h.n, err);
 	if (r < 0)
 		return r;
 	h.project = TAKE_PTR(project.path);

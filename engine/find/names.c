@@ -41,11 +41,14 @@ static int tell_snapshots(struct store *s, const struct naming *n, struct err *e
 	int r;
 
 	r = history_load(s, &n->project->id, NULL, &h, err);
-	if (r >= 0)
-		r = tag_fill(s, h.list, h.n, err);
-	if (r >= 0 && h.n > 0)
+	if (r < 0)
+		return r;
+	r = tag_fill(s, h.list, h.n, err);
+	if (r < 0)
+		return r;
+	if (h.n > 0)
 		n->fn("@", "the newest snapshot", n->ctx);
-	for (size_t i = 0; i < h.n && r >= 0; i++)
+	for (size_t i = 0; i < h.n; i++)
 		tell_snapshot(n, &h.list[i]);
 	return r;
 }
@@ -89,7 +92,5 @@ int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, vo
 	if (what == ENGINE_NAMES_PROMOTIONS)
 		return n.project ? tell_promotions(e, &n, err) : 0;
 	r = clone_each(s, on_clone, &n, err);
-	if (r >= 0 && what == ENGINE_NAMES_STATES && n.project)
-		r = tell_snapshots(s, &n, err);
-	return r;
+	return r >= 0 && what == ENGINE_NAMES_STATES && n.project ? tell_snapshots(s, &n, err) : r;
 }

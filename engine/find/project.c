@@ -92,9 +92,7 @@ int project_around(struct engine *e, struct store *s, struct project *ret, struc
 	r = name ? clone_get(s, name, &clone, err) : -ENOENT;
 	if (r == -ENOENT)
 		return project_holding(s, e->dir, ret, err);
-	if (r >= 0)
-		r = engine_as_damage(err, project_get(s, &clone.project, ret, err));
-	return r;
+	return r < 0 ? r : engine_as_damage(err, project_get(s, &clone.project, ret, err));
 }
 
 int engine_project(struct engine *e, struct store **ret_store, struct project *ret, struct err *err)
@@ -105,10 +103,12 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r == -ENOENT)
 		return no_project(e->dir, err);
-	if (r >= 0)
-		r = project_around(e, s, ret, err);
-	if (r >= 0)
-		*ret_store = s;
+	if (r < 0)
+		return r;
+	r = project_around(e, s, ret, err);
+	if (r < 0)
+		return r;
+	*ret_store = s;
 	return r;
 }
 
@@ -181,11 +181,10 @@ static int choose_around(struct engine *e, char *dir, struct err *err)
 {
 	int r = to_work_tree(e, dir, err);
 
-	if (r >= 0 && too_wide(e, dir))
-		return err_set(err, -ECANCELED,
-			       "'%s' is %s, which is a project only if you name it", dir,
-			       too_wide(e, dir));
-	return r;
+	if (r < 0 || !too_wide(e, dir))
+		return r;
+	return err_set(err, -ECANCELED, "'%s' is %s, which is a project only if you name it", dir,
+		       too_wide(e, dir));
 }
 
 int project_choose(struct engine *e, struct store *s, const char *named, struct project *ret,
@@ -198,7 +197,9 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 	if (!dir)
 		return err_nomem(err);
 	r = may_read(e, dir, err);
-	if (r >= 0 && s)
+	if (r < 0)
+		return r;
+	if (s)
 		r = find_registered(s, dir, named != NULL, &p, err);
 	if (r < 0)
 		return r;
@@ -222,8 +223,9 @@ int project_of_git(struct engine *e, struct store *s, const char *dir, struct pr
 	struct search search = { .dir = dir, .exact = true, .git = true };
 	int r = may_read(e, dir, err);
 
-	if (r >= 0)
-		r = search_registered(s, &search, ret, err);
+	if (r < 0)
+		return r;
+	r = search_registered(s, &search, ret, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	*ret = (struct project){ .path = strdup(dir), .git = 1 };

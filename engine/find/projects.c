@@ -95,12 +95,15 @@ int engine_projects(struct engine *e, struct engine_projects *ret, struct err *e
 		*ret = (struct engine_projects){ 0 };
 		return 0;
 	}
-	if (r >= 0)
-		r = project_each(s, add_project, &g, err);
-	if (r >= 0)
-		r = snapshot_each(s, count_snapshot, &g, err);
-	if (r >= 0)
-		r = clone_each(s, count_clone, &g, err);
+	if (r < 0)
+		return r;
+	r = project_each(s, add_project, &g, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(s, count_snapshot, &g, err);
+	if (r < 0)
+		return r;
+	r = clone_each(s, count_clone, &g, err);
 	if (r < 0)
 		return r;
 	if (g.all.n > 0)

@@ -123,8 +123,9 @@ int engine_receipts(struct engine *e, struct engine_receipts *ret, struct err *e
 	struct store *s;
 	int r = engine_project(e, &s, &project, err);
 
-	if (r >= 0)
-		r = receipt_each(s, on_receipt, &c, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(s, on_receipt, &c, err);
 	if (r < 0)
 		return r;
 	if (c.all.n > 0)

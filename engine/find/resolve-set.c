@@ -78,9 +78,11 @@ static int read_all(struct store *s, const struct content *c, struct buf *out, s
 		return err_set(err, -EBADMSG, "resolutions of %llu bytes",
 			       (unsigned long long)c->size);
 	r = content_reader_new(s, c, &rd, err);
-	if (r >= 0 && buf_reserve(out, (size_t)c->size) < 0)
-		r = err_nomem(err);
-	while (r >= 0 && n > 0 && out->len < c->size) {
+	if (r < 0)
+		return r;
+	if (buf_reserve(out, (size_t)c->size) < 0)
+		return err_nomem(err);
+	while (n > 0 && out->len < c->size) {
 		n = content_reader_read(rd, out->len, out->data + out->len, c->size - out->len,
 					err);
 		if (n < 0)
@@ -99,8 +101,9 @@ static int find_file(struct store *s, const struct root *root, const char *name,
 
 	if (r == -ENOENT || (r >= 0 && !S_ISREG(e.mode)))
 		return err_set(err, -EBADMSG, "resolutions without their file '%s'", name);
-	if (r >= 0)
-		*ret = tree_entry_content(&e);
+	if (r < 0)
+		return r;
+	*ret = tree_entry_content(&e);
 	return r;
 }
 
@@ -138,25 +141,27 @@ static int read_list(struct store *s, const struct root *root, struct resolve_se
 	const char *asked;
 	int r = find_file(s, root, LIST, &c, err);
 
-	if (r >= 0)
-		r = read_all(s, &c, &text, err);
-	if (r >= 0)
-		r = json_parse(&doc, (const char *)text.data, text.len, &j, err);
 	if (r < 0)
-		return r == -EINVAL ? -EBADMSG : r;
+		return r;
+	r = read_all(s, &c, &text, err);
+	if (r < 0)
+		return r;
+	r = json_parse(&doc, (const char *)text.data, text.len, &j, err);
+	if (r < 0)
+		return r;
 	asked = json_get_text_or_null(j, "asked");
 	list = json_get_array(j, "list");
 	for (size_t i = 0; i < json_length(list) && r >= 0; i++)
 		r = read_one(s, root, json_at_object(list, i), set, err);
-	if (r >= 0 && asked && !(set->asked = strdup(asked)))
-		r = err_nomem(err);
-	if (r >= 0)
-		r = json_end(&doc, err);
-	return r == -EINVAL ? -EBADMSG : r;
+	if (r < 0)
+		return r;
+	if (asked && !(set->asked = strdup(asked)))
+		return err_nomem(err);
+	return json_end(&doc, err);
 }
 
-int resolve_set_load(struct store *s, const struct clone *clone, struct resolve_set *ret,
-		     struct err *err)
+static int load_set(struct store *s, const struct clone *clone, struct resolve_set *ret,
+		    struct err *err)
 {
 	CLEANUP(resolutions_done) struct resolutions record = { 0 };
 	struct root root;
@@ -164,13 +169,24 @@ int resolve_set_load(struct store *s, const struct clone *clone, struct resolve_
 
 	if (r == -ENOENT || (r >= 0 && record.created != clone->created))
 		return 0;
-	if (r >= 0)
-		r = root_get(s, &record.root, &root, err);
-	if (r >= 0)
-		r = read_list(s, &root, ret, err);
 	if (r < 0)
-		resolve_set_done(ret);
-	return r < 0 ? err_wrap(err, r, "resolutions of clone '%s'", clone->name) : 0;
+		return r;
+	r = root_get(s, &record.root, &root, err);
+	if (r < 0)
+		return r;
+	r = read_list(s, &root, ret, err);
+	return r == -EINVAL ? -EBADMSG : r;
+}
+
+int resolve_set_load(struct store *s, const struct clone *clone, struct resolve_set *ret,
+		     struct err *err)
+{
+	int r = load_set(s, clone, ret, err);
+
+	if (r >= 0)
+		return 0;
+	resolve_set_done(ret);
+	return err_wrap(err, r, "resolutions of clone '%s'", clone->name);
 }
 
 /* --- writing ---------------------------------------------------------------------------- */
@@ -221,21 +237,26 @@ int resolve_set_put(struct batch *b, const struct clone *clone, const struct res
 	char name[NAME_SIZE];
 	int r = list_text(set, &text, err);
 
-	if (r >= 0)
-		r = content_put(b, text.data, text.len, &c, err);
-	if (r >= 0)
-		r = tree_builder_new(b, &t, err);
+	if (r < 0)
+		return r;
+	r = content_put(b, text.data, text.len, &c, err);
+	if (r < 0)
+		return r;
+	r = tree_builder_new(b, &t, err);
 	for (size_t i = 0; i < set->n && r >= 0; i++) {
 		snprintf(name, sizeof(name), BYTES, i);
 		if (set->list[i].take == ENGINE_TAKE_FILE)
 			r = add_file(t, name, i + 3, &set->list[i].bytes, err);
 	}
-	if (r >= 0)
-		r = add_file(t, LIST, 2, &c, err);
-	if (r >= 0)
-		r = tree_builder_finish(t, &root.top.id, &root.top.below, err);
-	if (r >= 0)
-		r = root_put(b, &root, &record.root, err);
+	if (r < 0)
+		return r;
+	r = add_file(t, LIST, 2, &c, err);
+	if (r < 0)
+		return r;
+	r = tree_builder_finish(t, &root.top.id, &root.top.below, err);
+	if (r < 0)
+		return r;
+	r = root_put(b, &root, &record.root, err);
 	return r < 0 ? r : resolutions_put(b, &record, err);
 }
 

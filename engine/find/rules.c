@@ -33,21 +33,19 @@ static int read_patterns(struct reading *rd, struct yaml value, char **ret)
 	CLEANUP(buf_done) struct buf lines = BUF_INIT;
 	void *iter = NULL;
 	struct yaml item;
-	int r = 0;
 
 	if (yaml_kind(value) != YAML_LIST)
 		return complain(rd, value, "'paths' is a list of patterns");
-	while (r >= 0 && yaml_next_item(value, &iter, &item)) {
+	while (yaml_next_item(value, &iter, &item)) {
 		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0' ||
 		    strchr("!#", yaml_text(item)[0]) || strchr(yaml_text(item), '\n'))
 			return complain(rd, item, "a pattern is a line that takes nothing back");
-		r = buf_append_str(&lines, yaml_text(item));
-		if (r >= 0)
-			r = buf_append_u8(&lines, '\n');
+		if (buf_append_str(&lines, yaml_text(item)) < 0 || buf_append_u8(&lines, '\n') < 0)
+			return err_nomem(rd->err);
 	}
-	if (r >= 0 && lines.len == 0)
+	if (lines.len == 0)
 		return complain(rd, value, "'paths' names nothing");
-	*ret = r >= 0 && buf_str(&lines) ? strdup(buf_str(&lines)) : NULL;
+	*ret = buf_str(&lines) ? strdup(buf_str(&lines)) : NULL;
 	return *ret ? 0 : err_nomem(rd->err);
 }
 
@@ -91,10 +89,9 @@ static int add(struct reading *rd, char *parts[PARTS], enum guard_level level)
 	return 0;
 }
 
-static int read_rule(struct reading *rd, struct yaml rule)
+static int read_parts(struct reading *rd, struct yaml rule, char *parts[PARTS])
 {
 	enum guard_level level = GUARD_HOLD;
-	char *parts[PARTS] = { NULL };
 	struct yaml key, value;
 	void *iter = NULL;
 	int r = 0;
@@ -103,12 +100,20 @@ static int read_rule(struct reading *rd, struct yaml rule)
 		return complain(rd, rule, "a rule has name, paths, why and perhaps level");
 	while (r >= 0 && yaml_next_pair(rule, &iter, &key, &value))
 		r = read_pair(rd, key, value, parts);
-	if (r >= 0 && (!parts[NAME] || !parts[PATHS] || !parts[WHY]))
-		r = complain(rd, rule, "a rule has name, paths, why and perhaps level");
-	if (r >= 0 && parts[LEVEL] && !guard_level_parse(parts[LEVEL], &level))
-		r = complain(rd, rule, "'level' is none of hold, warn, pass");
-	if (r >= 0)
-		r = add(rd, parts, level);
+	if (r < 0)
+		return r;
+	if (!parts[NAME] || !parts[PATHS] || !parts[WHY])
+		return complain(rd, rule, "a rule has name, paths, why and perhaps level");
+	if (parts[LEVEL] && !guard_level_parse(parts[LEVEL], &level))
+		return complain(rd, rule, "'level' is none of hold, warn, pass");
+	return add(rd, parts, level);
+}
+
+static int read_rule(struct reading *rd, struct yaml rule)
+{
+	char *parts[PARTS] = { NULL };
+	int r = read_parts(rd, rule, parts);
+
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		free(parts[i]);
 	return r;
@@ -125,8 +130,9 @@ int rules_read(struct engine_rules *rules, const char *path, struct err *err)
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (r >= 0)
-		r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
+	if (r < 0)
+		return r;
+	r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
 	if (r < 0 || yaml_kind(top) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(top) != YAML_LIST)
@@ -148,8 +154,9 @@ int rules_guard(const char *user, const char *project, struct engine_rules *rule
 {
 	int r = user ? rules_read(rules, user, err) : 0;
 
-	if (r >= 0)
-		r = rules_read_project(rules, project, err);
+	if (r < 0)
+		return r;
+	r = rules_read_project(rules, project, err);
 	return r < 0 ? r : guard_new(rules->list, rules->n, ret, err);
 }
 
@@ -170,7 +177,9 @@ int engine_rules(struct engine *e, struct engine_rules *ret, struct err *err)
 	struct store *s;
 	int r = user ? rules_read(&rules, user, err) : 0;
 
-	if (r >= 0 && engine_has_store(e) && engine_project(e, &s, &project, NULL) >= 0)
+	if (r < 0)
+		return r;
+	if (engine_has_store(e) && engine_project(e, &s, &project, NULL) >= 0)
 		r = rules_read_project(&rules, project.path, err);
 	if (r < 0)
 		return r;

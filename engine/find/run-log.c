@@ -99,6 +99,7 @@ static int read_on(struct reading *r, const char *path, struct err *err)
 struct follower {
 	int at;
 	int record; /* its number */
+	bool known; /* the log itself is watched */
 	bool closed;
 };
 
@@ -114,7 +115,7 @@ static void hear(int number, bool closed, void *ctx)
 	f->closed |= closed && number == f->record;
 }
 
-/* The log is born with the first thing that is said: until then its directory is watched. */
+/* The first output creates the log; until then its directory is watched. */
 static int follow_begin(struct follower *f, struct engine *e, const char *id, const char *log,
 			struct err *err)
 {
@@ -125,9 +126,8 @@ static int follow_begin(struct follower *f, struct engine *e, const char *id, co
 	if (!record || !dir)
 		return err_nomem(err);
 	f->at = await_open();
-	r = f->record = f->at < 0 ? f->at : await_file(f->at, record);
-	if (r >= 0)
-		r = await_file(f->at, log);
+	f->record = f->at < 0 ? f->at : await_file(f->at, record);
+	r = f->record < 0 ? f->record : await_file(f->at, log);
 	if (r == -ENOENT)
 		r = await_names(f->at, dir);
 	return r < 0 ? err_set(err, r, "following the output of run %s", id) : 0;
@@ -142,26 +142,37 @@ static bool is_running(struct engine *e, const char *id)
 	       run.state == ENGINE_RUN_RUNNING;
 }
 
+/* Read what is new, then wait for more while the run is live. */
+static int follow_step(struct reading *r, struct follower *f, bool live, const char *log,
+		       struct err *err)
+{
+	int x = read_on(r, log, err);
+
+	if (x < 0)
+		return x;
+	if (r->fd >= 0 && !f->known) {
+		f->known = true;
+		IGNORE_RESULT(await_file(f->at, log), "the directory is watched too");
+		x = read_on(r, log, err);
+		if (x < 0)
+			return x;
+	}
+	return live ? await_next(f->at, r->options->stop_fd, -1, hear, f) : x;
+}
+
 static int follow(struct reading *r, struct engine *e, const char *id, const char *log,
 		  struct err *err)
 {
 	CLEANUP(follower_done) struct follower f = { .at = -1 };
-	bool live = true, known = false;
+	bool live = true;
 	int x = follow_begin(&f, e, id, log, err);
 
 	while (x >= 0 && live) {
-		/* What it wrote before it was found dead is read after that. */
+		/* Output written before the run was seen to end is still read after it. */
 		if (f.closed)
 			run_record_settle(e->store_path, id);
 		live = is_running(e, id);
-		x = read_on(r, log, err);
-		if (x >= 0 && r->fd >= 0 && !known) {
-			known = true;
-			IGNORE_RESULT(await_file(f.at, log), "the directory is watched too");
-			x = read_on(r, log, err);
-		}
-		if (x >= 0 && live)
-			x = await_next(f.at, r->options->stop_fd, -1, hear, &f);
+		x = follow_step(r, &f, live, log, err);
 		if (x == -EINTR)
 			return err_set(err, x, "it is not followed any more");
 	}
@@ -181,6 +192,21 @@ static int count(const char *log, const struct engine_log_options *o, uint64_t *
 	return x;
 }
 
+static int read_run(struct reading *r, struct engine *e, const struct engine_run *run,
+		    const char *log, struct err *err)
+{
+	const struct engine_log_options *o = r->options;
+	uint64_t all = 0;
+	int x = o->last > 0 ? count(log, o, &all, err) : 0;
+
+	if (x < 0)
+		return x;
+	if (all > o->last && r->since < all - o->last)
+		r->since = all - o->last;
+	return o->follow && run->state == ENGINE_RUN_RUNNING ? follow(r, e, run->id, log, err)
+							     : read_on(r, log, err);
+}
+
 int engine_run_log(struct engine *e, const struct engine_run *run,
 		   const struct engine_log_options *o, engine_log_fn fn, void *ctx,
 		   uint64_t *ret_next, struct err *err)
@@ -189,18 +215,11 @@ int engine_run_log(struct engine *e, const struct engine_run *run,
 		.options = o, .fn = fn, .ctx = ctx, .fd = -1, .since = o->since
 	};
 	AUTO_FREE char *log = run_record_path(e->store_path, run->id, ".log");
-	uint64_t all = 0;
-	int x = 0;
+	int x;
 
 	if (!log)
 		return err_nomem(err);
-	if (o->last > 0)
-		x = count(log, o, &all, err);
-	if (x >= 0 && o->last > 0 && all > o->last && r.since < all - o->last)
-		r.since = all - o->last;
-	if (x >= 0)
-		x = o->follow && run->state == ENGINE_RUN_RUNNING ? follow(&r, e, run->id, log, err)
-								  : read_on(&r, log, err);
+	x = read_run(&r, e, run, log, err);
 	if (ret_next)
 		*ret_next = r.at > o->since ? r.at : o->since;
 	return x < 0 ? x : 0;

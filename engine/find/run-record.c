@@ -256,8 +256,9 @@ static int get_record(struct json j, struct engine_run *r)
 	r->ended = json_get_int(j, "ended");
 	get_limits(json_get_object(j, "limits"), &r->limits);
 	x = get_result(json_get_object(j, "result"), r);
-	if (x >= 0)
-		x = get_strings(j, "argv", &r->argv);
+	if (x < 0)
+		return x;
+	x = get_strings(j, "argv", &r->argv);
 	return x < 0 ? x : get_strings(j, "env", &r->env);
 }
 
@@ -304,8 +305,7 @@ static int put(const struct run_record *r, const struct engine_run *run, struct 
 
 	set_record(json_begin(&doc), run);
 	x = json_append(&doc, &text, err);
-	if (x >= 0)
-		x = fdio_write(r->fd, text.data, text.len);
+	x = x < 0 ? x : fdio_write(r->fd, text.data, text.len);
 	return x < 0 ? err_wrap(err, x, "keeping the record of run %s", run->id) : 0;
 }
 
@@ -454,16 +454,28 @@ static const char *last_line(const struct buf *text, size_t *ret_len)
 	return data + begin;
 }
 
-int run_record_read(const char *store, const char *id, struct engine_run *ret, struct err *err)
+static int parse_record(const struct buf *text, struct engine_run *run)
 {
-	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	AUTO_CLOSE int dir_fd = open_dir(store, false, err);
-	struct err why = { 0 };
+	struct err ignored = { 0 };
 	const char *line;
 	struct json j;
 	size_t len;
+	int r;
+
+	line = last_line(text, &len);
+	r = json_parse(&doc, line, len, &j, &ignored);
+	if (r < 0)
+		return r;
+	r = get_record(j, run);
+	return r < 0 ? r : json_end(&doc, &ignored);
+}
+
+int run_record_read(const char *store, const char *id, struct engine_run *ret, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_CLOSE int dir_fd = open_dir(store, false, err);
 	bool live;
 	int r;
 
@@ -477,13 +489,7 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 	if (text.len == 0)
 		return -ENOENT; /* it is just being begun, or never was */
 	snprintf(run.id, sizeof(run.id), "%s", id);
-	line = last_line(&text, &len);
-	r = json_parse(&doc, line, len, &j, &why);
-	if (r >= 0)
-		r = get_record(j, &run);
-	if (r >= 0)
-		r = json_end(&doc, &why);
-	if (r < 0)
+	if (parse_record(&text, &run) < 0)
 		return err_set(err, -EBADMSG, "the record of run %s cannot be read", id);
 	if (run.state == ENGINE_RUN_RUNNING && !live) {
 		run.state = ENGINE_RUN_LOST;

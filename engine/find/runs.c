@@ -79,11 +79,14 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r == -ENOENT && options->all)
 		return 0;
-	if (r >= 0 || r == -ENOENT)
-		r = options->all || options->clone ? r : engine_project(e, &s, &project, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!options->all && !options->clone)
+		r = engine_project(e, &s, &project, err);
+	if (r < 0)
+		return r;
 	l.project = project.path;
-	if (r >= 0)
-		r = run_record_each(e->store_path, list_one, &l, err);
+	r = run_record_each(e->store_path, list_one, &l, err);
 	if (r < 0)
 		return r;
 	if (l.runs.n > 0)

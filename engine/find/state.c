@@ -33,8 +33,9 @@ static int resolve_relative(struct engine *e, const char *text, const char *at,
 		return err_set(err, -EINVAL, "state '%s': after '@' comes nothing or '-NUMBER'",
 			       text);
 	r = engine_log(e, clone, &h, err);
-	if (r >= 0)
-		r = engine_store(e, STORE_READ, &s, err);
+	if (r < 0)
+		return r;
+	r = engine_store(e, STORE_READ, &s, err);
 	if (r < 0)
 		return r;
 	if (h.n == 0)

@@ -42,7 +42,7 @@ static int count_tag(const struct tag *t, void *ctx, struct err *err)
 	return 0;
 }
 
-/* What it started from is there as long as it is itself. */
+/* A clone's base stays in the store as long as the clone does. */
 static int measure(struct store *s, const struct clone *clone, struct engine_share *ret,
 		   struct err *err)
 {
@@ -53,14 +53,17 @@ static int measure(struct store *s, const struct clone *clone, struct engine_sha
 	int r;
 
 	r = root_get(s, &clone->root, &root, err);
-	if (r >= 0)
-		r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
-	if (r >= 0)
-		r = engine_as_damage(err, project_get(s, &clone->project, &project, err));
-	if (r >= 0)
-		r = unshared_count(s, &clone->root, &base.root, &unshared, err);
 	if (r < 0)
-		return err_wrap(err, r, "clone '%s'", clone->name);
+		return r;
+	r = engine_as_damage(err, snapshot_get(s, &clone->base, &base, err));
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, project_get(s, &clone->project, &project, err));
+	if (r < 0)
+		return r;
+	r = unshared_count(s, &clone->root, &base.root, &unshared, err);
+	if (r < 0)
+		return r;
 	ret->logical = root.top.below.bytes + root.in_links.bytes;
 	ret->unshared = unshared.bytes;
 	ret->clone = strdup(clone->name);
@@ -81,7 +84,7 @@ static int count_clone(const struct clone *clone, void *ctx, struct err *err)
 	r = measure(((struct census *)ctx)->store, clone, share, err);
 	s->clones++;
 	s->logical += share->logical;
-	return r;
+	return r < 0 ? err_wrap(err, r, "clone '%s'", clone->name) : r;
 }
 
 static int read_limit(const struct engine *e, uint64_t *ret, struct err *err)
@@ -101,18 +104,24 @@ int engine_stats(struct engine *e, struct engine_stats *ret, struct err *err)
 	int r;
 
 	r = engine_store(e, STORE_READ, &c.store, err);
-	if (r >= 0)
-		r = project_each(c.store, count_project, &c, err);
-	if (r >= 0)
-		r = snapshot_each(c.store, count_snapshot, &c, err);
-	if (r >= 0)
-		r = tag_each(c.store, count_tag, &c, err);
-	if (r >= 0)
-		r = clone_each(c.store, count_clone, &c, err);
-	if (r >= 0)
-		r = store_sizes(c.store, &sizes, err);
-	if (r >= 0)
-		r = read_limit(e, &c.stats.limit, err);
+	if (r < 0)
+		return r;
+	r = project_each(c.store, count_project, &c, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(c.store, count_snapshot, &c, err);
+	if (r < 0)
+		return r;
+	r = tag_each(c.store, count_tag, &c, err);
+	if (r < 0)
+		return r;
+	r = clone_each(c.store, count_clone, &c, err);
+	if (r < 0)
+		return r;
+	r = store_sizes(c.store, &sizes, err);
+	if (r < 0)
+		return r;
+	r = read_limit(e, &c.stats.limit, err);
 	if (r < 0)
 		return r;
 	c.stats.chunks = sizes.chunks;

@@ -125,8 +125,9 @@ int engine_tags(struct engine *e, struct engine_tags *ret, struct err *err)
 	int r;
 
 	r = engine_project(e, &s, &project, err);
-	if (r >= 0)
-		r = tag_each(s, on_own_tag, &l, err);
+	if (r < 0)
+		return r;
+	r = tag_each(s, on_own_tag, &l, err);
 	if (r < 0)
 		return r;
 	l.tags.project = TAKE_PTR(project.path);
