@@ -51,6 +51,7 @@ static void set_profile(struct json j, const struct engine_profile *p)
 	set_limit(j, "nofile", p->nofile);
 	set_limit(j, "lifetime_ms", p->lifetime_ms);
 	json_set_text(j, "net", p->net);
+	set_limit(j, "net_out", p->net_out);
 	json_set_name(j, "seccomp", p->seccomp);
 	json_set_array(j, "caps");
 	list = json_set_array(j, "mounts");
@@ -145,6 +146,7 @@ static void print_profile(const struct invocation *inv, const struct engine_prof
 	print_count(inv, "nofile", p->nofile);
 	print_duration(inv, "lifetime", p->lifetime_ms);
 	print_row(inv, "net", p->net ? p->net : "none");
+	print_size(inv, "net_out", p->net_out);
 	if (p->seccomp)
 		print_row(inv, "seccomp", p->seccomp);
 	print_mounts(inv, p);

@@ -34,7 +34,7 @@ void run_preset(void *to)
 	struct run_args *args = to;
 
 	args->mem = args->pids = args->time = args->disk = args->inodes = args->fsize =
-	    args->nofile = args->output = args->ttl = ENGINE_UNSAID;
+	    args->nofile = args->output = args->net_out = args->ttl = ENGINE_UNSAID;
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
@@ -125,6 +125,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			.fsize = args->fsize,
 			.nofile = args->nofile,
 			.output = args->output,
+			.net_out = args->net_out,
 		},
 		.workdir = args->workdir,
 		.ro = list_of(&args->ro),
@@ -262,6 +263,9 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	else if (strcmp(r->limit, "inodes") == 0)
 		log_warn("no more than %" PRIu64 " files and directories could be made (--inodes)",
 			 r->limits.inodes);
+	else if (strcmp(r->limit, "net-out") == 0)
+		log_warn("no more than %s could be sent out (--net-out)",
+			 size_format(r->limits.net_out, size));
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);

@@ -80,6 +80,21 @@ static void hint_net(const struct engine_run *run)
 		fprintf(stderr, "hint: " NET_FLAG "%s\n", buf_str(&b));
 }
 
+/* An option that is no list of hosts: the first of its kind is enough. */
+static void hint_other(const struct engine_run *run)
+{
+	const struct engine_refusals *r = &run->refusals;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const char *flag = r->list[i].flag;
+
+		if (*flag == '\0' || strncmp(flag, NET_FLAG, strlen(NET_FLAG)) == 0)
+			continue;
+		fprintf(stderr, "hint: %s\n", flag);
+		return;
+	}
+}
+
 void refusals_print(const struct engine_run *run)
 {
 	const struct engine_refusals *r = &run->refusals;
@@ -100,4 +115,5 @@ void refusals_print(const struct engine_run *run)
 		log_warn("and %llu more that were refused (--json has them)",
 			 (unsigned long long)more);
 	hint_net(run);
+	hint_other(run);
 }

@@ -9,7 +9,7 @@
 
 struct run_args {
 	const char *workdir, *profile, *cpus;
-	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, ttl;
+	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
 	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
 	bool tty, no_snapshot, keep, rm, detach;
 };
@@ -30,6 +30,8 @@ struct run_args {
 	    OPT_LIST(0, "net", "none|loopback|host", struct run_args, net,                         \
 		     "the network it has: its own alone, the host's, or HOST:PORT,... for "        \
 		     "connections to these"),                                                      \
+	    OPT_SIZE(0, "net-out", "SIZE", struct run_args, net_out,                               \
+		     "how much it may send to them (any)"),                                        \
 	    OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"), \
 	    OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),  \
 	    OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),         \

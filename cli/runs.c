@@ -38,6 +38,7 @@ static void set_limits(struct json j, const struct engine_run_limits *l)
 	set_limit(j, "fsize", l->fsize);
 	set_limit(j, "nofile", l->nofile);
 	set_limit(j, "output", l->output);
+	set_limit(j, "net_out", l->net_out);
 }
 
 /* And how is known. */
@@ -111,6 +112,11 @@ void runs_set_json(struct json j, const struct engine_run *r)
 		json_set_name(one, "reason", r->missing.list[i].reason);
 	}
 	refusals_set_json(j, &r->refusals);
+	/* Only a list of hosts has a proxy that counts. */
+	if (r->net && strchr(r->net, ':'))
+		json_set_uint(j, "net_sent", r->net_sent);
+	else
+		json_set_null(j, "net_sent");
 	part = json_set_object(j, "logged");
 	json_set_uint(part, "stdout", r->logged[0]);
 	json_set_uint(part, "stderr", r->logged[1]);

@@ -39,7 +39,7 @@ struct engine_profile {
 	char *extends; /* NULL: nothing */
 	char *description;
 	uint64_t cpus_milli; /* thousandths of a processor */
-	uint64_t mem, disk, fsize;
+	uint64_t mem, disk, fsize, net_out;
 	uint64_t pids, nofile, inodes;
 	uint64_t time_ms, lifetime_ms; /* of a run; of the clone it makes */
 	bool mem_said; /* `mem` is not what a run gets of which nobody says anything */

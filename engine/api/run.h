@@ -28,7 +28,8 @@ struct engine_run_limits {
 	uint64_t disk;   /* bytes that the clone may grow by */
 	uint64_t inodes; /* files, directories and all else that may be made in it */
 	uint64_t fsize, nofile;
-	uint64_t output; /* bytes of both streams that are passed on */
+	uint64_t output;  /* bytes of both streams that are passed on */
+	uint64_t net_out; /* bytes that may be sent to the hosts of a list */
 };
 
 /* Nothing is said. */
@@ -136,6 +137,7 @@ struct engine_run {
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
 	struct engine_refusals refusals;
+	uint64_t net_sent; /* bytes, to the hosts of a list */
 
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;

@@ -79,6 +79,7 @@ static void set_limits(struct json j, const struct engine_run_limits *l)
 	json_set_uint(j, "fsize", l->fsize);
 	json_set_uint(j, "nofile", l->nofile);
 	json_set_uint(j, "output", l->output);
+	json_set_uint(j, "net_out", l->net_out);
 }
 
 static void get_limits(struct json j, struct engine_run_limits *l)
@@ -93,6 +94,8 @@ static void get_limits(struct json j, struct engine_run_limits *l)
 	l->fsize = json_get_uint(j, "fsize");
 	l->nofile = json_get_uint(j, "nofile");
 	l->output = json_get_uint(j, "output");
+	if (json_has(j, "net_out")) /* the same */
+		l->net_out = json_get_uint(j, "net_out");
 }
 
 static void set_result(struct json j, const struct engine_run *r)
@@ -122,6 +125,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
 	refusals_set(j, &r->refusals);
+	json_set_uint(j, "net_sent", r->net_sent);
 	json_set_bool(j, "compared", r->compared);
 	json_set_uint(j, "added", r->added);
 	json_set_uint(j, "modified", r->modified);
@@ -197,6 +201,8 @@ static int get_result(struct json j, struct engine_run *r)
 	r->logged[0] = json_get_uint(j, "logged_out");
 	r->logged[1] = json_get_uint(j, "logged_err");
 	r->log_truncated = json_get_bool(j, "log_truncated");
+	if (json_has(j, "net_sent"))
+		r->net_sent = json_get_uint(j, "net_sent");
 	return refusals_get(j, &r->refusals);
 }
 

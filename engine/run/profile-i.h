@@ -23,6 +23,7 @@ enum profile_key {
 	KEY_TIME,
 	KEY_LIFETIME,
 	KEY_NET,
+	KEY_NET_OUT,
 	KEY_SECCOMP,
 	KEY_CAPS,
 	KEY_MOUNTS,

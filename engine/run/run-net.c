@@ -19,12 +19,18 @@ void run_net_done(struct run_net *n)
 	*n = RUN_NET_INIT;
 }
 
-int run_net_choose(struct run_net *n, const char *text, struct sandbox_spec *spec, struct err *err)
+int run_net_choose(struct run_net *n, const struct run_terms *terms, struct sandbox_spec *spec,
+		   struct err *err)
 {
-	int r = allow_parse(text ? text : "none", &n->allow, err);
+	int r = allow_parse(terms->net ? terms->net : "none", &n->allow, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "option '--net'");
+	n->max_out = terms->limits.net_out;
+	if (n->max_out > 0 && n->allow.mode == NET_HOST)
+		return err_set(err, -EINVAL,
+			       "option '--net-out': nothing counts what is sent with '--net host': "
+			       "list hosts, or say '--net-out 0'");
 	spec->net = n->allow.mode == NET_HOST   ? SANDBOX_NET_HOST
 		    : n->allow.mode == NET_LIST ? SANDBOX_NET_HELPER
 						: SANDBOX_NET_NONE;
@@ -85,8 +91,10 @@ static int step_proxy(void *ctx, struct err *err)
 
 	if (r < 0)
 		log_warn("the run has no network any more: %s, continuing", err->msg);
-	if (r != 0)
+	if (r != 0) {
+		n->sent = proxy_sent(n->proxy, &n->capped);
 		proxy_close(TAKE_PTR(n->proxy));
+	}
 	return r != 0;
 }
 
@@ -110,9 +118,9 @@ static void take_refusal(void *ctx, const struct net_refusal *refused)
 int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_refusals *refusals,
 		 struct sandbox_spec *spec, struct err *err)
 {
-	const struct proxy_options options = { .allow = &n->allow,
-					       .refused = take_refusal,
-					       .refused_ctx = n };
+	const struct proxy_options options = {
+		.allow = &n->allow, .max_out = n->max_out, .refused = take_refusal, .refused_ctx = n
+	};
 	int outside, r;
 
 	if (n->allow.mode != NET_LIST)
@@ -134,4 +142,13 @@ int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_r
 	spec->beside_ctx = n;
 	spec->beside_fd = proxy_fd(n->proxy);
 	return 0;
+}
+
+void run_net_tell(const struct run_net *n, struct engine_run *run)
+{
+	bool capped = n->capped;
+
+	run->net_sent = n->proxy ? proxy_sent(n->proxy, &capped) : n->sent;
+	if (capped)
+		snprintf(run->limit, sizeof(run->limit), "%s", RUN_NET_OUT);
 }

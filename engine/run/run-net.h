@@ -7,6 +7,7 @@
 #pragma once
 
 #include "engine/api/run.h"
+#include "engine/run/run-terms.h"
 #include "engine/run/scrub.h"
 #include "runner/layout.h"
 #include "runner/net/bridge.h"
@@ -14,20 +15,25 @@
 
 struct run_net {
 	struct allow allow;
+	uint64_t max_out; /* bytes; 0: any number */
 	struct bridge_options bridge;
 	struct proxy *proxy;              /* owned, as is the next */
 	int inside;                       /* the bridge's end of what they speak through */
 	const struct scrub *secrets;      /* borrowed, as is the next */
 	struct engine_refusals *refusals; /* where they go */
+	uint64_t sent;                    /* bytes, once the proxy has gone */
+	bool capped;                      /* and more was refused */
 };
+
+#define RUN_NET_OUT "net-out" /* the limit, by its option */
 
 #define RUN_NET_INIT ((struct run_net){ .inside = -1 })
 
 void run_net_done(struct run_net *n);
 
-/* -EINVAL with a sentence if `text` is no value of --net. */
-NODISCARD int run_net_choose(struct run_net *n, const char *text, struct sandbox_spec *spec,
-			     struct err *err);
+/* -EINVAL with a sentence if the terms have no value of --net, or a limit that it cannot hold. */
+NODISCARD int run_net_choose(struct run_net *n, const struct run_terms *terms,
+			     struct sandbox_spec *spec, struct err *err);
 
 /* NAME=VALUE that tell programs of the proxy; none without one. */
 struct engine_list run_net_variables(const struct run_net *n);
@@ -39,3 +45,6 @@ NODISCARD int run_net_show(const struct run_net *n, struct layout *l, struct err
 NODISCARD int run_net_open(struct run_net *n, const struct scrub *secrets,
 			   struct engine_refusals *refusals, struct sandbox_spec *spec,
 			   struct err *err);
+
+/* What was sent, and whether the limit cut it, into the result; before run_net_done(). */
+void run_net_tell(const struct run_net *n, struct engine_run *run);

@@ -57,7 +57,7 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 		.output = l->output,
 		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
 	};
-	r = run_net_choose(&p->net, p->terms.net, &p->spec, err);
+	r = run_net_choose(&p->net, &p->terms, &p->spec, err);
 	if (r >= 0)
 		r = choose_walls(p, &o->allow_missing, err);
 	if (r >= 0)

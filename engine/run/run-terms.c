@@ -23,6 +23,7 @@ void engine_run_limits_init(struct engine_run_limits *l)
 		.fsize = ENGINE_UNSAID,
 		.nofile = ENGINE_UNSAID,
 		.output = ENGINE_UNSAID,
+		.net_out = ENGINE_UNSAID,
 	};
 }
 
@@ -53,6 +54,7 @@ static void choose_limits(struct run_terms *t, const struct engine_run_limits *s
 		.fsize = said_or(said->fsize, p->fsize),
 		.nofile = said_or(said->nofile, p->nofile),
 		.output = said_or(said->output, OUTPUT_DEFAULT),
+		.net_out = said_or(said->net_out, p->net_out),
 	};
 	t->mem_by_name = said->mem != ENGINE_UNSAID || p->mem_said;
 }

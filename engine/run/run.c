@@ -282,6 +282,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	x = sandbox_run(spec, result, err);
 	raw_end(&r->raw);
 	held = r->ready ? run_output_end(&r->output) : 0;
+	run_net_tell(&r->plan.net, &r->run);
 	run_net_done(&r->plan.net);
 	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
 }
@@ -369,10 +370,10 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 							       : result->exit_code;
 	run->signal = result->signal;
 	run->oom_killed = result->oom_killed;
-	snprintf(run->limit, sizeof(run->limit), "%s",
-		 result->limit    ? result->limit
-		 : run->timed_out ? "time"
-				  : "");
+	/* What ended it has the word, rather than what only cut it. */
+	if (result->limit || run->timed_out)
+		snprintf(run->limit, sizeof(run->limit), "%s",
+			 result->limit ? result->limit : "time");
 	take_walls(run, result->walls);
 	take_missing(run, result);
 	run->landlock = result->landlock;

@@ -67,6 +67,7 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
 	if (r == 0)
 		return 0;
+	j->is_http = true;
 	/* What comes after a CONNECT would not be for this server. */
 	if (head.method.len == 7 && strncasecmp(head.method.at, "CONNECT", 7) == 0)
 		return refuse(j, NET_RULE_HTTP, head.target.at, head.target.len);

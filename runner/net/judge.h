@@ -26,6 +26,7 @@ struct judge {
 	enum judge_stage stage;
 	struct http_body body;
 	bool first_request;
+	bool is_http;   /* at least one request could be read */
 	char reply[12]; /* how the server began: "HTTP/1.1 101" */
 	size_t reply_len;
 	enum net_rule rule;         /* of a refusal */

@@ -35,14 +35,65 @@ static void fail(struct conn *c, enum ask_status status, const char *what)
 
 /* --- relaying ----------------------------------------------------------------------------- */
 
+/* The last that a client hears which speaks HTTP; nothing of what it says from here on is read. */
+static int say_refused(struct conn *c, struct buf *out)
+{
+	return buf_printf(out,
+			  "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n"
+			  "Content-Length: %zu\r\nConnection: close\r\n\r\nsnap: %s\n",
+			  strlen(c->last_words) + 7, c->last_words);
+}
+
+/*
+ * A request of plain HTTP is refused with an answer.  Others may have gone before it, whose answers are
+ * not read: the server is told that no more will come, and ours follows when it has ended.
+ */
+static int close_politely(struct conn *c, struct buf *in)
+{
+	buf_reset(in);
+	c->closing = true;
+	c->deadline = loop_now() + c->proxy->options.hello_ms;
+	if (!c->judge.first_request)
+		return 0;
+	c->relay.way[1].eof = true;
+	return say_refused(c, &c->relay.way[1].out);
+}
+
+/* Nothing goes beyond the limit, not even in part. */
+static int charge(struct conn *c, struct buf *out, size_t before, int r)
+{
+	if (proxy_charge(c->proxy, out->len - before))
+		return r;
+	out->len = before;
+	c->judge.rule = NET_RULE_BYTES;
+	*c->judge.other = '\0';
+	return -ECANCELED;
+}
+
+/* Only where it is certain that a request of HTTP is what the client waits to have answered. */
+static bool may_answer(const struct conn *c)
+{
+	return c->judge.is_http && c->judge.stage != JUDGE_PASS && c->judge.rule == NET_RULE_BYTES;
+}
+
 static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 {
 	struct conn *c = ctx;
 	const bool known = c->judge.stage == JUDGE_PASS;
-	int r = judge_client(&c->judge, in, out, eof);
+	const size_t before = out->len;
+	int r;
 
-	if (r == -ECANCELED)
+	if (c->closing) {
+		buf_reset(in);
+		return 0;
+	}
+	r = judge_client(&c->judge, in, out, eof);
+	r = charge(c, out, before, r);
+	if (r == -ECANCELED) {
 		proxy_refuse(c, c->judge.rule, c->judge.other);
+		if (may_answer(c))
+			return close_politely(c, in);
+	}
 	/* What has begun must become whole in time; a pause between two requests is fine. */
 	if (known || in->len == 0)
 		c->deadline = 0;
@@ -54,15 +105,25 @@ static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 static int filter_server(void *ctx, struct buf *in, struct buf *out, bool eof)
 {
 	struct conn *c = ctx;
+	int r;
 
-	(void)eof;
-	return judge_server(&c->judge, in, out);
+	if (c->closing && in->len > 0)
+		c->deadline = loop_now() + c->proxy->options.hello_ms;
+	r = judge_server(&c->judge, in, out);
+	/* Once it is said: the filter is called again for as long as the way has not ended. */
+	if (r == 0 && c->closing && eof && *c->last_words != '\0' && !c->judge.first_request) {
+		r = say_refused(c, out);
+		*c->last_words = '\0';
+	}
+	return r;
 }
 
 static void run_relay(struct conn *c)
 {
 	if (!c->dead && relay_run(&c->relay) != 0)
 		conn_end(c);
+	else if (!c->dead && c->closing && c->relay.way[0].out.len == 0)
+		shutdown(c->relay.side[1].fd, SHUT_WR);
 }
 
 static void on_relay(struct loop_watch *w)
@@ -244,6 +305,8 @@ static int look_up(struct pin *pin)
 
 	if (p->n_looking == PROXY_LOOKUPS_MAX)
 		return -EBUSY;
+	if (!proxy_charge(p, strlen(pin->host)))
+		return -EDQUOT;
 	r = lookup_start(&pin->lookup, &p->loop, pin->host, on_lookup, pin, NULL);
 	if (r < 0)
 		return r;
@@ -255,6 +318,8 @@ static int look_up(struct pin *pin)
 
 void conn_start(struct conn *c)
 {
+	int r = 0;
+
 	c->outer.ready = on_outer;
 	c->outer.owner = c;
 	if (c->target.literal) {
@@ -262,10 +327,20 @@ void conn_start(struct conn *c)
 		return;
 	}
 	c->pin = find_pin(c->proxy, c->target.host);
-	if (c->pin && c->pin->n > 0)
+	if (c->pin && c->pin->n > 0) {
 		try_next(c);
-	else if (!c->pin || (!c->pin->looking && look_up(c->pin) < 0))
+		return;
+	}
+	if (c->pin && !c->pin->looking)
+		r = look_up(c->pin);
+	else if (!c->pin)
+		r = -EBUSY;
+	if (r == -EDQUOT) {
+		proxy_refuse(c, NET_RULE_BYTES, "");
+		conn_end(c);
+	} else if (r < 0) {
 		fail(c, ASK_FAILED, "too many names at once");
+	}
 }
 
 void conn_overdue(struct conn *c)

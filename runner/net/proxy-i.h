@@ -39,8 +39,10 @@ struct conn {
 	uint64_t deadline; /* 0: none */
 	struct loop_watch outer;
 	bool relaying;
+	bool closing; /* it was refused a request: told so after the answers to those before */
 	struct relay relay;
 	struct judge judge;
+	char last_words[ASK_SENTENCE_MAX + 1]; /* why it is closing */
 };
 
 struct proxy {
@@ -54,6 +56,8 @@ struct proxy {
 	struct conn *conns;
 	unsigned n_conns;
 	uint64_t refused;
+	uint64_t sent; /* bytes, never more than max_out */
+	bool capped;   /* that was not enough */
 };
 
 /* --- proxy-tell-linux.c ----------------------------------------------------------------------- */
@@ -68,6 +72,9 @@ void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, 
 /* Tell who wants to know and, unless it has a connection already, who asked. */
 void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule);
 void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail);
+
+/* May so many bytes more go out?  If so, they are counted. */
+bool proxy_charge(struct proxy *p, uint64_t n);
 
 /* --- proxy-conn.c ----------------------------------------------------------------------- */
 

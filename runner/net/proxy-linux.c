@@ -17,6 +17,11 @@ static void take_open(struct proxy *p, const struct ask *ask, const struct allow
 {
 	struct conn *c = NULL;
 
+	if (p->options.max_out > 0 && p->sent >= p->options.max_out) {
+		p->capped = true;
+		proxy_refuse_ask(p, ask, NET_RULE_BYTES);
+		return;
+	}
 	if (p->n_conns < p->options.connections)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
@@ -170,6 +175,24 @@ void proxy_close(struct proxy *p)
 int proxy_fd(const struct proxy *p)
 {
 	return p->loop.fd;
+}
+
+uint64_t proxy_sent(const struct proxy *p, bool *ret_capped)
+{
+	*ret_capped = p->capped;
+	return p->sent;
+}
+
+bool proxy_charge(struct proxy *p, uint64_t n)
+{
+	const uint64_t max = p->options.max_out;
+
+	if (max > 0 && n > max - p->sent) {
+		p->capped = true;
+		return false;
+	}
+	p->sent += n;
+	return true;
 }
 
 /* Asks are read, or not for a moment. */

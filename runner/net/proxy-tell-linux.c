@@ -49,6 +49,8 @@ void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule
 	struct net_refusal refusal;
 
 	net_refusal_init(&refusal, rule, ask->host, ask->host_len, ask->port, "");
+	if (rule == NET_RULE_BYTES)
+		net_refusal_set_bytes(&refusal, p->options.max_out);
 	net_refusal_explain(&refusal, answer.sentence, sizeof(answer.sentence));
 	report_refusal(p, &refusal);
 	proxy_send(p, &answer, -1);
@@ -60,8 +62,12 @@ void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
 	struct net_refusal refusal;
 
 	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
+	if (rule == NET_RULE_BYTES)
+		net_refusal_set_bytes(&refusal, c->proxy->options.max_out);
 	report_refusal(c->proxy, &refusal);
+	net_refusal_explain(&refusal, sentence, sizeof(sentence));
 	if (!c->relaying)
-		proxy_answer(c, ASK_REFUSED,
-			     net_refusal_explain(&refusal, sentence, sizeof(sentence)), -1);
+		proxy_answer(c, ASK_REFUSED, sentence, -1);
+	else
+		snprintf(c->last_words, sizeof(c->last_words), "%s", sentence);
 }

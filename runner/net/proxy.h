@@ -29,6 +29,7 @@ struct proxy_options {
 	uint64_t lookup_ms;   /* for a name [10 s] */
 	uint64_t connect_ms;  /* for each address of it [10 s] */
 	uint64_t hello_ms;    /* from the first byte to a whole hello or request [30 s] */
+	uint64_t max_out;     /* bytes that may be sent, names that are looked up included [any] */
 };
 
 /*
@@ -43,6 +44,9 @@ void proxy_close(struct proxy *p); /* with all its connections and children; NUL
 DEFINE_CLEANUP(struct proxy *, proxy_close)
 
 int proxy_fd(const struct proxy *p);
+
+/* Bytes that were let out so far, over all connections; `ret_capped`: more was refused. */
+uint64_t proxy_sent(const struct proxy *p, bool *ret_capped);
 
 /* 0, or 1 when nobody is left inside; a failure is of the whole proxy. */
 NODISCARD int proxy_step(struct proxy *p, struct err *err);

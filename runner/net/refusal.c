@@ -1,12 +1,14 @@
 #include "runner/net/refusal.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "runner/net/allow.h"
 
 static const char *const names[NET_N_RULES] = {
@@ -15,6 +17,7 @@ static const char *const names[NET_N_RULES] = {
 	[NET_RULE_ADDRESS] = "address",   [NET_RULE_SELF] = "self",
 	[NET_RULE_SNI] = "sni",           [NET_RULE_HTTP] = "http",
 	[NET_RULE_PROTOCOL] = "protocol", [NET_RULE_LIMIT] = "limit",
+	[NET_RULE_BYTES] = "bytes",
 };
 
 const char *net_rule_name(enum net_rule rule)
@@ -96,9 +99,27 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 	case NET_RULE_SNI:
 	case NET_RULE_HTTP:
 	case NET_RULE_LIMIT:
+	case NET_RULE_BYTES:
 	case NET_N_RULES:
 		break;
 	}
+}
+
+void net_refusal_set_bytes(struct net_refusal *r, uint64_t max)
+{
+	static const char units[] = "KMGT";
+	const uint64_t offered = max <= UINT64_MAX / 2 ? max * 2 : max;
+	uint64_t n = offered;
+	size_t unit = 0;
+	char size[SIZE_TEXT_MAX];
+
+	while (n % 1024 == 0 && n > 0 && units[unit] != '\0') {
+		n /= 1024;
+		unit++;
+	}
+	snprintf(r->detail, sizeof(r->detail), "%s", size_format(max, size));
+	snprintf(r->flag, sizeof(r->flag), "--net-out %" PRIu64 "%.*s", n, unit > 0,
+		 units + (unit > 0 ? unit - 1 : 0));
 }
 
 char *net_refusal_target(const struct net_refusal *r, char *text, size_t size)
@@ -146,6 +167,9 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		break;
 	case NET_RULE_LIMIT:
 		snprintf(text, size, "'%s': too many connections at once", to);
+		break;
+	case NET_RULE_BYTES:
+		snprintf(text, size, "'%s': the run may send no more than %s", to, r->detail);
 		break;
 	case NET_N_RULES:
 		assert(!"no rule");

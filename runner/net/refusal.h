@@ -17,6 +17,7 @@ enum net_rule {
 	NET_RULE_HTTP,     /* an HTTP request asks for another host, or cannot be read */
 	NET_RULE_PROTOCOL, /* what was said is neither TLS nor HTTP */
 	NET_RULE_LIMIT,    /* too many connections at once */
+	NET_RULE_BYTES,    /* more would be sent out than the run may send */
 	NET_N_RULES,
 };
 
@@ -37,6 +38,9 @@ struct net_refusal {
 /* Fill in the host, with anything in it, and the flag that belongs to the rule. */
 void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *host, size_t len,
 		      uint16_t port, const char *detail);
+
+/* Of NET_RULE_BYTES: name the limit, and one of twice the size. */
+void net_refusal_set_bytes(struct net_refusal *r, uint64_t max);
 
 /* "evil.org:443", or without a port if only the name was asked for; returns `text`. */
 char *net_refusal_target(const struct net_refusal *r, char *text, size_t size);

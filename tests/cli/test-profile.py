@@ -57,6 +57,7 @@ fsize: 1M
 nofile: 64
 lifetime: 2h
 net: a.example:443,*.b.example:80-90
+net_out: 7M
 mounts:
   - {{host: ~/data, guest: /data, mode: rw}}
   - host: src
@@ -71,6 +72,7 @@ entrypoint: [nice, -n, "10"]
     want = {"name": "all", "origin": "user", "extends": "strict", "cpu": 0.5, "mem": 3 << 30,
             "pids": 7, "time_ms": 5_400_000, "disk": 2 << 30, "inodes": 3000, "fsize": 1 << 20, "nofile": 64,
             "lifetime_ms": 7_200_000, "net": "a.example:443,*.b.example:80-90",
+            "net_out": 7 << 20,
             "seccomp": "/etc/filter.json",
             "hide": ["@secrets", f"{w.project}/secrets", "/opt/x"],
             "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"], "entrypoint": ["nice", "-n", "10"]}

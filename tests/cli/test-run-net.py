@@ -178,6 +178,33 @@ def people_are_told_with_an_option_to_copy(w):
 
 
 @live_test
+def what_a_run_sends_is_shown_and_bounded(w):
+    post = " ".join(curl("-o", "/dev/null", "-w", "'%{http_code} '", "--data-binary", "@big",
+                         "http://ok.example/"))
+    act = f"head -c 100000 /dev/zero > big; {post}; {post}"
+    got = sh(w, act, "--net", OK)
+    assert got["stdout"] == "200 200 " and got["limits"]["net_out"] is None, got
+    assert 200_000 < got["net_sent"] < 202_000 and got["limit"] is None, got
+    got = sh(w, act, "--net", OK, "--net-out", "150K", status=None)
+    assert got["stdout"].startswith("200 ") and "200 200" not in got["stdout"], got
+    assert got["limit"] == "net-out" and 100_000 < got["net_sent"] <= 150 << 10, got
+    assert [(r["rule"], r["flag"]) for r in got["refusals"]] == [("bytes", "--net-out 300K")], got
+    kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
+    assert kept["net_sent"] == got["net_sent"] and kept["limits"]["net_out"] == 150 << 10, kept
+    result = w.snap("run", "--net", OK, "--net-out", "150K", "--", "sh", "-c", act)
+    told = without_warning(result.err).decode()
+    assert "no more than 150.0 KiB could be sent out (--net-out)" in told, told
+    assert "hint: --net-out 300K" in told.splitlines(), told
+    assert sh(w, "true")["net_sent"] is None, "nothing counts there"
+
+
+@live_test
+def a_limit_that_cannot_be_held_is_refused(w):
+    w.snap("run", "--net", "host", "--net-out", "1M", "--", "true").fails(2, "--net-out", "--net host")
+    run(w, "--net", "host", "--net-out", "0", "--", "true")
+
+
+@live_test
 def very_many_refusals_are_bounded(w):
     act = ("import socket\nfor i in range(1100):\n"
            "    try: socket.getaddrinfo(f'n{i}.example', 80, socket.AF_INET)\n"

@@ -49,7 +49,7 @@ def every_built_in_profile_runs_a_command(w):
 def without_a_profile_the_limits_are_those_of_the_contract(w):
     assert limits(w) == {"mem": GIB, "cpus": None, "pids": 512, "time_ms": 600_000,
                          "disk": 4 * GIB, "inodes": 1_000_000, "fsize": None, "nofile": 4096,
-                         "output": GIB}, limits(w)
+                         "output": GIB, "net_out": None}, limits(w)
 
 
 @live_test
@@ -136,15 +136,17 @@ def node_tests_with_what_npm_has_cached(w):
 @live_test
 def limits_are_the_profile_s_unless_an_option_says_otherwise(w):
     user_profile(w, "mine", "cpu: 0.5\nmem: 600M\npids: 99\ntime: 5m\ndisk: 8M\nfsize: 3M\n"
-                            "nofile: 77\ninodes: 900\n")
+                            "nofile: 77\ninodes: 900\nnet_out: 9K\n")
     got = limits(w, "--profile", "mine")
     assert got == {"mem": 600 << 20, "cpus": 0.5, "pids": 99, "time_ms": 300_000,
                    "disk": 8 << 20, "inodes": 900, "fsize": 3 << 20, "nofile": 77,
-                   "output": GIB}, got
+                   "output": GIB, "net_out": 9 << 10}, got
     got = limits(w, "--profile", "mine", "--mem", "0", "--cpus", "0", "--pids", "98", "--time",
-                 "1h", "--disk", "1G", "--inodes", "7", "--fsize", "0", "--nofile", "0", "--output", "5M")
+                 "1h", "--disk", "1G", "--inodes", "7", "--fsize", "0", "--nofile", "0", "--output", "5M",
+                 "--net-out", "6M")
     assert got == {"mem": None, "cpus": None, "pids": 98, "time_ms": 3_600_000, "disk": GIB,
-                   "inodes": 7, "fsize": None, "nofile": None, "output": 5 << 20}, got
+                   "inodes": 7, "fsize": None, "nofile": None, "output": 5 << 20,
+                   "net_out": 6 << 20}, got
     # And they hold.
     got = sh(w, "ulimit -n; head -c 4000000 /dev/zero > a", *MISSING, "--profile", "mine",
              status=None)

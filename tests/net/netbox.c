@@ -28,7 +28,7 @@
 
 struct box_args {
 	const char *net, *events, *resolv;
-	uint64_t hello_ms, lookup_ms, head_ms;
+	uint64_t hello_ms, lookup_ms, head_ms, net_out;
 	int connections;
 	bool raw; /* the command gets the socket to the proxy as descriptor 3, and no bridge */
 };
@@ -40,6 +40,7 @@ static const struct opt box_opts[] = {
 	OPT_DURATION(0, "hello", "TIME", struct box_args, hello_ms, "for a hello"),
 	OPT_DURATION(0, "lookup", "TIME", struct box_args, lookup_ms, "for a name"),
 	OPT_DURATION(0, "head", "TIME", struct box_args, head_ms, "for a request"),
+	OPT_SIZE(0, "net-out", "SIZE", struct box_args, net_out, "to be sent at most"),
 	OPT_INT(0, "connections", "N", struct box_args, connections, "at once"),
 	OPT_FLAG(0, "raw", struct box_args, raw, "no bridge"),
 	OPT_END,
@@ -185,6 +186,7 @@ int main(int argc, char **argv)
 	options.hello_ms = args.hello_ms;
 	options.lookup_ms = args.lookup_ms;
 	options.connections = (unsigned)args.connections;
+	options.max_out = args.net_out;
 	if (proxy_open(&options, outside, &proxy, &err) < 0) {
 		fprintf(stderr, "netbox: %s\n", err.msg);
 		return 125;

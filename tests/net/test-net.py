@@ -206,6 +206,11 @@ def act_hold(target, n):
     return [head for _, head in held]
 
 
+def act_each(*targets):
+    """What the proxy says to each, one after the other."""
+    return [tunnel(target)[1] for target in targets]
+
+
 def act_slow(target, text):
     """Begins to say something and never ends; who is right closes it."""
     c = opened(target) if target else Conn()
@@ -321,6 +326,52 @@ def programs_that_know_no_proxy_work_by_name(w):
 def an_ipv6_server_is_reached_by_its_name(w):
     got, refusals = act(w, "six.example:80", "connect", "six.example:80")
     assert " 200 " in got and not refusals
+
+
+@test
+def what_is_sent_is_counted_over_all_connections_and_bounded(w):
+    post = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} ", "--data-binary",
+            "x" * 3000, "http://ok.example/"]
+    both = ["sh", "-c", '"$@"; "$@"', "sh", *post]
+    status, out, err, refusals = w.run("ok.example:80", both, "--net-out", "5000")
+    assert out == "200 403 " and rules(refusals) == ["bytes"], (status, out, err, refusals)
+    assert refusals[0]["flag"] == "--net-out 10000", refusals
+    assert "may send no more than 4.9 KiB" in refusals[0]["sentence"], refusals
+    status, out, err, refusals = w.run("ok.example:80", both, "--net-out", "10000")
+    assert out == "200 200 " and not refusals, (out, err, refusals)  # the control
+
+
+@test
+def no_byte_goes_beyond_the_limit(w):
+    # A protocol that is not read: what was sent before arrives, and the connection ends.
+    for size, n in ((1 << 20, 1 << 20), ((1 << 20) - 1, None)):
+        status, out, err, refusals = w.run(
+            "ok.example:7000/tcp", [sys.executable, "-B", __file__, "--act", "large",
+                                    "ok.example:7000", str(1 << 20)],
+            "--net-out", str(size + len("ok.example")))
+        if n:
+            assert json.loads(out) == [True, n] and not refusals, (out, err, refusals)
+        else:
+            assert rules(refusals) == ["bytes"] and "[true" not in out, (out, err, refusals)
+
+
+@test
+def names_that_are_looked_up_count(w):
+    # Each leaves the machine, and would carry what its labels say to whoever has the domain.
+    names = [f"{'x' * 50}{i}.wild.example" for i in range(5)]
+    got, refusals = act(w, "*.wild.example:80", "each", *[f"{n}:80" for n in names],
+                        options=("--net-out", "200"))
+    assert [" 502 " in head for head in got] == [True] * 3 + [False] * 2, got
+    assert rules(refusals) == ["bytes"] * 2, refusals
+    got, refusals = act(w, "*.wild.example:80", "each", *[f"{n}:80" for n in names])
+    assert all(" 502 " in head for head in got) and not refusals, got  # the control
+
+
+@test
+def a_limit_that_is_reached_leaves_room_for_nothing(w):
+    got, refusals = act(w, "ok.example:80,other.example:80", "each", "ok.example:80",
+                        "other.example:80", options=("--net-out", "10"))
+    assert " 200 " in got[0] and " 403 " in got[1] and rules(refusals) == ["bytes"], got
 
 
 @test
