@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "runner/cgroup-i.h"
 #include "runner/cgroup-place.h"
 #include "runner/scope.h"
@@ -28,6 +30,14 @@ struct search {
 	bool v2;   /* the controllers are there */
 	struct err *why;
 };
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static int open_group(const char *path, struct err *why)
 {
@@ -158,6 +168,7 @@ static int visit_v2(const struct cgroup_place *place, void *ctx)
 	struct cgroup *g = s->g;
 	struct err why = { 0 };
 	AUTO_CLOSE int top = open_group(place->top, s->why);
+	uint64_t begun;
 	int parent;
 
 	if (top < 0 || (cgroup_v2_has(top) & (CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU)) == 0)
@@ -172,7 +183,9 @@ static int visit_v2(const struct cgroup_place *place, void *ctx)
 	}
 	if (parent != -ENOENT)
 		*s->why = why;
+	begun = now_us();
 	if (scope_open(NULL, &g->scope, &why) == 0) {
+		g->spent = now_us() - begun;
 		g->kind = CGROUP_SCOPE;
 		snprintf(g->name + strlen(g->name), sizeof(g->name) - strlen(g->name), "%s",
 			 CGROUP_SUFFIX);
@@ -256,16 +269,21 @@ void cgroup_ask(struct cgroup *g, pid_t pid)
 	};
 
 	g->pid = pid;
+	g->asked = now_us();
 	if (g->scope && scope_ask(g->scope, &request, &g->why) < 0) {
 		scope_close(g->scope);
 		g->scope = NULL;
 	}
+	g->spent += now_us() - g->asked;
 }
 
 void cgroup_nudge(struct cgroup *g)
 {
+	const uint64_t begun = now_us();
+
 	if (g->scope)
 		scope_nudge(g->scope);
+	g->spent += now_us() - begun;
 }
 
 /* The group that the process is in by now, which must be the one that was asked for. */
@@ -311,12 +329,19 @@ static int enter_scope(struct cgroup *g, struct err *why)
 
 unsigned int cgroup_settle(struct cgroup *g, struct err *why)
 {
+	const uint64_t begun = now_us();
+
 	if (g->kind != CGROUP_SCOPE)
 		return g->held;
 	if (g->scope && scope_wait(g->scope, &g->why) == 0)
 		IGNORE_RESULT(enter_scope(g, &g->why), "it says what is not held");
 	scope_close(g->scope);
 	g->scope = NULL;
+	if (g->why.code == 0)
+		log_debug("the scope of the run was ready within %.1f ms; the run spent %.1f ms on "
+			  "asking systemd and waiting for it",
+			  (double)(now_us() - g->asked) / 1000,
+			  (double)(g->spent + now_us() - begun) / 1000);
 	if (g->why.code < 0 && why)
 		*why = g->why;
 	return g->held;

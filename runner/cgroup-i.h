@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runner/cgroup.h"
 
@@ -49,6 +50,8 @@ struct cgroup {
 	struct cgroup_dir dirs[CGROUP_DIRS_MAX];
 	size_t n_dirs;
 	struct scope *scope; /* owned; while systemd is asked */
+	uint64_t asked;      /* when that was, us */
+	uint64_t spent;      /* us that went into asking and waiting, and into nothing else */
 	pid_t pid;           /* that is to be in it */
 	struct err why;      /* what has gone wrong so far */
 };

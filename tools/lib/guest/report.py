@@ -1,6 +1,7 @@
 """Results of guests: read, judged, and printed as Markdown."""
 
 import json
+import statistics
 
 import situations
 
@@ -93,6 +94,20 @@ def merge(folders):
     return guests
 
 
+def costs(found):
+    """What a run cost, beside what systemd takes for a scope."""
+    measured = [(one["what"], one["cost_ms"]) for one in found.values() if one.get("cost_ms")]
+    if not measured:
+        return []
+    names = list(measured[0][1])
+    lines = ["", "Milliseconds, emulated, beside other work: the least and the median of those measured.", "",
+             "| situation | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for what, cost in measured:
+        cells = [f"{min(ms):.0f}, {statistics.median(ms):.0f}" if ms else "not tried" for ms in cost.values()]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
+    return lines
+
+
 def table(suite, arch, found):
     """One guest: what it is, a row for each situation, then why each failure failed."""
     first = next(iter(found.values()), {})
@@ -114,8 +129,5 @@ def table(suite, arch, found):
     if reasons:
         lines += ["", "Failed:", ""]
         lines += [f"- `{check}` ({', '.join(names)}): {why}" for (check, why), names in reasons.items()]
-    costs = [(n, one["cost_ms"]) for n, one in found.items() if one.get("cost_ms")]
-    if costs:
-        lines += ["", "Median milliseconds, emulated, beside other work: " + "; ".join(
-            f"{n}: " + ", ".join(f"{what} {ms}" for what, ms in cost.items()) for n, cost in costs) + "."]
+    lines += costs(found)
     return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ take hours. A program without names is run whole.
 SAMPLE = {
     "sandbox-spec": [],
     "sandbox-cgroup-v2": [],
+    "sandbox-scope": [],
     "sandbox-limits": [
         "memory_that_runs_out_kills_inside_the_group_only",
         "memory_in_files_that_are_not_on_disk_counts",
