@@ -90,20 +90,20 @@ static int set_xattrs(struct acting *a, int fd, const struct object_id *id, stru
 	int r, changed;
 
 	r = xattrs_get(a->store, id, &wanted, err);
-	if (r >= 0)
-		r = drop_others(fd, &wanted, err);
-	changed = r;
-	while (r >= 0 && xattrs_next(&wanted, &pos, &x)) {
+	if (r < 0)
+		return r;
+	changed = drop_others(fd, &wanted, err);
+	while (changed >= 0 && xattrs_next(&wanted, &pos, &x)) {
 		memcpy(name, x.name, x.name_len);
 		name[x.name_len] = '\0';
 		if (has_value(fd, name, &x))
 			continue;
 		r = sys_set_xattr(fd, name, x.value, x.value_len);
 		if (r < 0)
-			r = err_wrap(err, r, "setting its attribute '%s'", name);
+			return err_wrap(err, r, "setting its attribute '%s'", name);
 		changed = 1;
 	}
-	return r < 0 ? r : changed;
+	return changed;
 }
 
 /* --- all of them ------------------------------------------------------------------------ */

@@ -36,10 +36,12 @@ static int find_places(struct acting *a, size_t i, struct where *w, struct err *
 	if (w->fd < 0)
 		return w->fd;
 	r = step_look(w->fd, step_name(s), &w->at);
-	if (r >= 0)
-		r = look_at_slot(a, slot_name('n', i, w->n), &w->in_n);
-	if (r >= 0)
-		r = look_at_slot(a, slot_name('o', i, w->o), &w->in_o);
+	if (r < 0)
+		return r;
+	r = look_at_slot(a, slot_name('n', i, w->n), &w->in_n);
+	if (r < 0)
+		return r;
+	r = look_at_slot(a, slot_name('o', i, w->o), &w->in_o);
 	return r < 0 ? r : 0;
 }
 
@@ -90,8 +92,9 @@ static int back_replace(struct acting *a, size_t i, const struct where *w)
 		return -ESTALE;
 	if (ours && old == w->n) {
 		r = sys_exchange(a->stage_fd, w->n, w->fd, step_name(s));
-		if (r >= 0)
-			r = is_ours(a, s, w->n);
+		if (r < 0)
+			return r;
+		r = is_ours(a, s, w->n);
 		if (r != 0)
 			return r < 0 ? r : 0;
 		/* Somebody was faster: what came into the stage is theirs. */
@@ -125,12 +128,15 @@ static int back_change(struct acting *a, size_t i, const struct where *w, struct
 	if (!sign_same_bytes(&st, &s->before) && !sign_same_bytes(&st, &s->after))
 		return -ESTALE;
 	r = attr_set(a, file, &s->before, err);
-	if (r >= 0 && fsync(file) < 0)
-		r = -errno;
+	if (r < 0)
+		return r;
+	if (fsync(file) < 0)
+		return -errno;
 	return r;
 }
 
-static int back_file(struct acting *a, size_t i, struct err *err)
+/* -ESTALE if somebody else changed the file. */
+static int try_back_file(struct acting *a, size_t i, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
 	struct where w;
@@ -138,15 +144,25 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 
 	if (r == -ESTALE && a->plan->dirs[s->dir].act == PLAN_CREATE)
 		return 0; /* its directory was not made yet */
-	if (r >= 0 && (s->act == PLAN_REPLACE || s->act == PLAN_REMOVE))
-		r = back_replace(a, i, &w);
-	else if (r >= 0 && s->act == PLAN_CHANGE)
-		r = back_change(a, i, &w, err);
-	else if (r >= 0 && s->act == PLAN_CREATE && is(&w.at, s->new_ino))
-		r = sign_matches(&w.at, &s->after, false) ? withdraw(a, i, &w) : -ESTALE;
+	if (r < 0)
+		return r;
+	if (s->act == PLAN_REPLACE || s->act == PLAN_REMOVE)
+		return back_replace(a, i, &w);
+	if (s->act == PLAN_CHANGE)
+		return back_change(a, i, &w, err);
+	if (s->act != PLAN_CREATE || !is(&w.at, s->new_ino))
+		return 0;
+	return sign_matches(&w.at, &s->after, false) ? withdraw(a, i, &w) : -ESTALE;
+}
+
+static int back_file(struct acting *a, size_t i, struct err *err)
+{
+	const char *path = a->plan->files[i].path;
+	int r = try_back_file(a, i, err);
+
 	if (r != -ESTALE)
-		return r < 0 ? err_wrap(err, r, "taking '%s' back", s->path) : 0;
-	acting_note(a, s->path, "was changed by somebody else and stays so");
+		return r < 0 ? err_wrap(err, r, "taking '%s' back", path) : 0;
+	acting_note(a, path, "was changed by somebody else and stays so");
 	return 0;
 }
 
@@ -201,7 +217,5 @@ int step_back_all(struct acting *a, struct err *err)
 		if (r == -ESTALE)
 			r = (acting_note(a, p->dirs[i - 1].path, "is gone"), 0);
 	}
-	if (r >= 0)
-		r = sys_sync_all(a->top_fd);
-	return r;
+	return r < 0 ? r : sys_sync_all(a->top_fd);
 }

@@ -70,7 +70,9 @@ static int copy_content(struct pen *pen, int fd, const struct tree_entry *e, str
 	uint64_t data, hole = 0;
 	int r = content_reader_new(pen->acting->store, &c, &rd, err);
 
-	while (r >= 0 && hole < e->size) {
+	if (r < 0)
+		return r;
+	while (hole < e->size) {
 		r = content_reader_seek_data(rd, hole, &data, err);
 		if (r == -ENXIO)
 			break;
@@ -78,11 +80,12 @@ static int copy_content(struct pen *pen, int fd, const struct tree_entry *e, str
 			return r;
 		sum_up_hole(pen, data - hole);
 		r = content_reader_seek_hole(rd, data, &hole, err);
-		if (r >= 0)
-			r = copy_range(pen, rd, fd, data, hole, err);
+		if (r < 0)
+			return r;
+		r = copy_range(pen, rd, fd, data, hole, err);
+		if (r < 0)
+			return r;
 	}
-	if (r < 0 && r != -ENXIO)
-		return r;
 	if (hole == e->size)
 		return 0;
 	sum_up_hole(pen, e->size - hole);
@@ -101,14 +104,15 @@ static int write_file(struct pen *pen, int fd, struct plan_step *s, struct err *
 	if (pen->sums)
 		sha256_begin(&pen->sum);
 	r = copy_content(pen, fd, &s->after, err);
-	if (r >= 0)
-		r = attr_set(a, fd, &s->after, err);
-	if (r >= 0 && fstat(fd, &st) < 0)
-		r = err_sys(err, "looking at it");
-	if (r >= 0 && a->sync_each && fsync(fd) < 0)
-		r = err_sys(err, "syncing it");
 	if (r < 0)
 		return r;
+	r = attr_set(a, fd, &s->after, err);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "looking at it");
+	if (a->sync_each && fsync(fd) < 0)
+		return err_sys(err, "syncing it");
 	s->new_ino = st.st_ino;
 	s->summed = pen->sums;
 	if (pen->sums)

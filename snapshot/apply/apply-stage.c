@@ -52,28 +52,30 @@ static int link_anchor(struct acting *a, const struct plan_step *s, const char *
 	return 0;
 }
 
+static int fill_slot(struct acting *a, size_t i, const char *slot, struct err *err)
+{
+	struct plan_step *s = &a->plan->files[i];
+	char first[SLOT_SIZE];
+
+	if (s->first == i)
+		return s->anchor ? link_anchor(a, s, slot, err)
+				 : make_other(a, slot, &s->after, err);
+	if (linkat(a->stage_fd, slot_name('n', s->first, first), a->stage_fd, slot, 0) < 0)
+		return err_sys(err, "linking it");
+	return 0;
+}
+
 static int make_slot(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->files[i];
-	char slot[SLOT_SIZE], first[SLOT_SIZE];
+	char slot[SLOT_SIZE];
 	struct stat st;
-	int r;
+	int r = fill_slot(a, i, slot_name('n', i, slot), err);
 
-	slot_name('n', i, slot);
-	if (s->first != i)
-		r = linkat(a->stage_fd, slot_name('n', s->first, first), a->stage_fd, slot, 0) < 0
-			? err_sys(err, "linking it")
-			: 0;
-	else if (s->anchor)
-		r = link_anchor(a, s, slot, err);
-	else
-		r = make_other(a, slot, &s->after, err);
-	if (r == -ESTALE)
-		return r;
-	if (r >= 0 && fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = err_sys(err, "looking at it");
 	if (r < 0)
-		return err_wrap(err, r, "'%s'", s->path);
+		return r == -ESTALE ? r : err_wrap(err, r, "'%s'", s->path);
+	if (fstatat(a->stage_fd, slot, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(err, "looking at '%s'", s->path);
 	s->new_ino = st.st_ino;
 	return 0;
 }
@@ -107,8 +109,9 @@ int stage_make(struct acting *a, struct err *err)
 	if (mkdirat(a->top_fd, a->stage, 0700) < 0)
 		return err_sys(err, "making '%s' in '%s'", a->stage, a->journal.project);
 	r = stage_open(a, err);
-	if (r >= 0)
-		r = fill_all(a, err);
+	if (r < 0)
+		return r;
+	r = fill_all(a, err);
 	for (size_t i = 0; i < p->n_files && r >= 0; i++) {
 		if (fill_makes(&p->files[i], i))
 			continue;

@@ -132,6 +132,25 @@ static int do_replace(struct acting *a, size_t i, struct err *err)
 	return r < 0 ? r : conflict(a, s, "changed meanwhile");
 }
 
+/* Set the attributes of an open file, unless somebody writes to it meanwhile. */
+static int change_file(struct acting *a, int file, const struct plan_step *s, struct err *err)
+{
+	struct stat st;
+	int r = attr_set_but_mtime(a, file, &s->after, err);
+
+	if (r < 0)
+		return r;
+	if (fstat(file, &st) < 0)
+		return err_sys(err, "looking at it");
+	/* A time of ours would hide an edit that came just before it. */
+	if (!sign_same_bytes(&st, &s->before))
+		return conflict(a, s, "changed meanwhile");
+	r = attr_set_mtime(file, &s->after, err);
+	if (r < 0)
+		return r;
+	return fsync(file) < 0 ? err_sys(err, "syncing it") : 0;
+}
+
 static int do_change(struct acting *a, size_t i, struct err *err)
 {
 	const struct plan_step *s = &a->plan->files[i];
@@ -149,17 +168,8 @@ static int do_change(struct acting *a, size_t i, struct err *err)
 		return err_wrap(err, file, "opening '%s'", s->path);
 	if (fstat(file, &st) < 0 || st.st_ino != s->old_ino || sign_is_shared(&st, s))
 		return conflict(a, s, "changed meanwhile");
-	r = attr_set_but_mtime(a, file, &s->after, err);
-	if (r >= 0 && fstat(file, &st) < 0)
-		r = err_sys(err, "looking at it");
-	/* A time of ours would hide an edit that came just before it. */
-	if (r >= 0 && !sign_same_bytes(&st, &s->before))
-		return conflict(a, s, "changed meanwhile");
-	if (r >= 0)
-		r = attr_set_mtime(file, &s->after, err);
-	if (r >= 0 && fsync(file) < 0)
-		r = err_sys(err, "syncing it");
-	return r < 0 ? err_wrap(err, r, "'%s'", s->path) : 0;
+	r = change_file(a, file, s, err);
+	return r < 0 && r != -ESTALE ? err_wrap(err, r, "'%s'", s->path) : r;
 }
 
 /* --- directories, there ----------------------------------------------------------------- */
@@ -225,9 +235,9 @@ int step_settle(struct acting *a, size_t i, bool wanted, struct err *err)
 		r = err_sys(err, "setting its mode");
 	else
 		r = attr_set_mtime(fd, e, err);
-	if (r >= 0 && a->sync_each && fsync(fd) < 0)
-		r = err_sys(err, "syncing it");
-	return r < 0 ? err_wrap(err, r, "'%s'", s->path) : 0;
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", s->path);
+	return a->sync_each && fsync(fd) < 0 ? err_sys(err, "syncing '%s'", s->path) : 0;
 }
 
 /* --- all, there ------------------------------------------------------------------------- */
@@ -293,10 +303,12 @@ int step_all(struct acting *a, struct err *err)
 		if (r == -ESTALE)
 			r = conflict(a, &p->dirs[i - 1], "is gone");
 	}
-	if (r >= 0 && !a->sync_each) {
+	if (r < 0)
+		return r;
+	if (!a->sync_each) {
 		r = sys_sync_all(a->top_fd);
 		if (r < 0)
-			r = err_wrap(err, r, "syncing '%s'", a->journal.project);
+			return err_wrap(err, r, "syncing '%s'", a->journal.project);
 	}
-	return r < 0 ? r : check_displaced(a, err);
+	return check_displaced(a, err);
 }

@@ -113,9 +113,10 @@ static int remove_stage(const char *name, unsigned char type, void *ctx)
 		return 0;
 	one.dir = fd;
 	r = sys_each_name(fd, remove_slot, &one);
-	if (r >= 0)
-		unlinkat(all->dir, name, AT_REMOVEDIR);
-	return r == -ECANCELED ? r : 0;
+	if (r < 0)
+		return r == -ECANCELED ? r : 0;
+	unlinkat(all->dir, name, AT_REMOVEDIR);
+	return 0;
 }
 
 void apply_sweep(struct store *s, apply_stop_fn stop, void *ctx)

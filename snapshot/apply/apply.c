@@ -50,11 +50,14 @@ static int clear(struct acting *a, bool wanted, struct err *err)
 
 	dir_forget(a);
 	r = stage_clear(a, err);
-	if (r >= 0)
-		r = step_settle(a, 0, wanted, err);
-	if (r >= 0 && fsync(a->top_fd) < 0)
-		r = err_sys(err, "syncing '%s'", a->journal.project);
-	return r < 0 ? r : journal_remove(a->store, &a->journal, err);
+	if (r < 0)
+		return r;
+	r = step_settle(a, 0, wanted, err);
+	if (r < 0)
+		return r;
+	if (fsync(a->top_fd) < 0)
+		return err_sys(err, "syncing '%s'", a->journal.project);
+	return journal_remove(a->store, &a->journal, err);
 }
 
 /* It is done, and somebody may want to know before the journal forgets. */
@@ -103,8 +106,9 @@ static int act(struct acting *a, bool *ret_stay, struct err *err)
 		return r;
 	a->journal.state = JOURNAL_ACTING;
 	r = journal_put(a->store, &a->journal, err);
-	if (r >= 0)
-		r = step_all(a, err);
+	if (r < 0)
+		return r;
+	r = step_all(a, err);
 	return r < 0 ? r : decide(a, ret_stay, err);
 }
 
@@ -151,21 +155,21 @@ static int run(struct acting *a, struct err *err)
 	return r;
 }
 
-static int begin(struct acting *a, struct err *err)
+static int begin_and_run(struct acting *a, struct err *err)
 {
 	int r;
 
 	r = open_top(a, err);
-	if (r >= 0)
-		r = sign_check_all(a, err);
-	if (r == -ESTALE)
-		return tell_conflicts(a, err);
 	if (r < 0)
-		return r;
+		return r == -ESTALE ? tell_conflicts(a, err) : r;
+	r = sign_check_all(a, err);
+	if (r < 0)
+		return r == -ESTALE ? tell_conflicts(a, err) : r;
 	a->journal.state = JOURNAL_STAGING;
 	r = journal_put(a->store, &a->journal, err);
-	if (r < 0)
-		IGNORE_RESULT(journal_remove(a->store, &a->journal, NULL), "nothing was begun");
+	if (r >= 0)
+		return run(a, err);
+	IGNORE_RESULT(journal_remove(a->store, &a->journal, NULL), "nothing was begun");
 	return r;
 }
 
@@ -197,9 +201,7 @@ int apply_plan(struct store *s, const char *path, struct plan *plan,
 	a.sync_each = plan->n_files + plan->n_dirs <= SYNC_EACH_MAX;
 	a.journal.plan = *plan; /* lent */
 	a.plan = &a.journal.plan;
-	r = begin(&a, err);
-	if (r >= 0)
-		r = run(&a, err);
+	r = begin_and_run(&a, err);
 	a.journal.plan = (struct plan){ 0 };
 	return r;
 }
@@ -214,6 +216,19 @@ struct recovery {
 	bool all;         /* directories: what is the matter with one must not harm another */
 	struct err first; /* failure then */
 };
+
+static int finish_or_take_back(struct acting *a, struct err *err)
+{
+	int r = open_top(a, err);
+
+	if (r < 0)
+		return r;
+	trash_give_back(a);
+	r = stage_open(a, err);
+	if (r < 0)
+		return r;
+	return a->journal.state == JOURNAL_DONE ? settle(a, err) : take_back(a, err);
+}
 
 static int recover_one(struct journal *j, void *ctx, struct err *err)
 {
@@ -233,13 +248,7 @@ static int recover_one(struct journal *j, void *ctx, struct err *err)
 
 	*j = (struct journal){ 0 }; /* taken */
 	a.plan = &a.journal.plan;
-	r = open_top(&a, err);
-	if (r >= 0)
-		trash_give_back(&a);
-	if (r >= 0)
-		r = stage_open(&a, err);
-	if (r >= 0)
-		r = a.journal.state == JOURNAL_DONE ? settle(&a, err) : take_back(&a, err);
+	r = finish_or_take_back(&a, err);
 	if (r < 0) {
 		r = err_wrap(err, r,
 			     "'%s' was left half changed, and journal '%s' cannot be taken back",
@@ -264,9 +273,10 @@ int apply_recover(struct store *s, const char *path, const struct apply_options 
 	if (!path)
 		journal_sweep(s);
 	r = journal_each(s, path, recover_one, &rec, err);
-	if (r >= 0 && rec.first.code < 0) {
-		*err = rec.first;
-		r = err->code;
-	}
-	return r < 0 ? r : rec.n;
+	if (r < 0)
+		return r;
+	if (rec.first.code == 0)
+		return rec.n;
+	*err = rec.first;
+	return err->code;
 }

@@ -75,18 +75,9 @@ static int encode(struct store *s, const struct journal *j, struct buf *out, str
 	struct object_id hash;
 	int r;
 
-	r = buf_append_str(out, MAGIC);
-	if (r >= 0)
-		r = buf_append_u64(out, j->state);
-	if (r >= 0)
-		r = buf_append_zero(out, OBJECT_ID_SIZE);
-	if (r >= 0)
-		r = buf_append_u64(out, j->ino);
-	if (r >= 0)
-		r = buf_append_u32(out, (uint32_t)len);
-	if (r >= 0)
-		r = buf_append(out, j->project, len);
-	if (r < 0)
+	if (buf_append_str(out, MAGIC) < 0 || buf_append_u64(out, j->state) < 0 ||
+	    buf_append_zero(out, OBJECT_ID_SIZE) < 0 || buf_append_u64(out, j->ino) < 0 ||
+	    buf_append_u32(out, (uint32_t)len) < 0 || buf_append(out, j->project, len) < 0)
 		return err_nomem(err);
 	r = plan_encode(&j->plan, out, err);
 	if (r < 0)
@@ -105,10 +96,11 @@ int journal_put(struct store *s, const struct journal *j, struct err *err)
 	if (dir < 0)
 		return dir;
 	r = encode(s, j, &bytes, err);
-	if (r >= 0 && bytes.len > JOURNAL_MAX)
-		r = err_set(err, -EFBIG, "too much changes at once");
-	if (r >= 0)
-		r = fdio_replace_file(dir, j->id, bytes.data, bytes.len, 0600, err);
+	if (r < 0)
+		return err_wrap(err, r, "journal");
+	if (bytes.len > JOURNAL_MAX)
+		return err_set(err, -EFBIG, "journal: too much changes at once");
+	r = fdio_replace_file(dir, j->id, bytes.data, bytes.len, 0600, err);
 	return r < 0 ? err_wrap(err, r, "journal") : 0;
 }
 
@@ -125,8 +117,7 @@ int journal_set_state(struct store *s, struct journal *j, enum journal_state sta
 	if (fd < 0)
 		return err_sys(err, "journal '%s'", j->id);
 	r = fdio_pwrite(fd, &byte, 1, STATE_AT);
-	if (r >= 0)
-		r = sys_sync_data(fd);
+	r = r < 0 ? r : sys_sync_data(fd);
 	if (r < 0)
 		return err_wrap(err, r, "writing journal '%s'", j->id);
 	j->state = state;
@@ -202,8 +193,7 @@ static int load_journal(struct store *s, int dir, const char *name, struct journ
 	int r;
 
 	r = fdio_read_file(dir, name, JOURNAL_MAX, &bytes, err);
-	if (r >= 0)
-		r = decode(s, bytes.data, bytes.len, j, err);
+	r = r < 0 ? r : decode(s, bytes.data, bytes.len, j, err);
 	if (r < 0)
 		return err_wrap(err, r, "journal '%s/" JOURNAL_DIR "/%s'", store_path(s), name);
 	set_id(j, name);

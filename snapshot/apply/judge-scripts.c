@@ -99,17 +99,17 @@ static int describe_parts(const struct parts *before, const struct parts *after,
 		else
 			more++;
 	}
-	if (r >= 0 && more > 0)
-		r = buf_printf(out, " and %zu more", more);
-	if (r >= 0 && other)
-		r = buf_printf(out, "%s%s", named > 0 ? "; and " : "", between);
-	if (r >= 0 && named > 0) {
+	if (r < 0 || (more > 0 && buf_printf(out, " and %zu more", more) < 0) ||
+	    (other && buf_printf(out, "%s%s", named > 0 ? "; and " : "", between) < 0))
+		return -ENOMEM;
+	if (named > 0) {
 		CLEANUP(buf_done) struct buf rest = BUF_INIT;
 
 		buf_swap(&rest, out);
 		r = buf_printf(out, "%s%s ", what, named > 1 ? "s" : "");
-		if (r >= 0)
-			r = buf_append(out, rest.data, rest.len);
+		if (r < 0)
+			return r;
+		r = buf_append(out, rest.data, rest.len);
 	}
 	return r;
 }
@@ -152,8 +152,9 @@ int judge_scripts(const struct buf *before, const struct buf *after, struct buf 
 	int r = before ? read_scripts(before, &was) : 0;
 
 	was.unread = false; /* then all that is there now is new */
-	if (r >= 0)
-		r = read_scripts(after, &is);
+	if (r < 0)
+		return r;
+	r = read_scripts(after, &is);
 	return r < 0 ? r : describe_parts(&was, &is, "script", "", out);
 }
 
@@ -215,8 +216,9 @@ int judge_recipes(const struct buf *before, const struct buf *after, struct buf 
 	CLEANUP(parts_done) struct parts was = { 0 }, is = { 0 };
 	int r = before ? read_recipes(before, &was) : 0;
 
-	if (r >= 0)
-		r = read_recipes(after, &is);
+	if (r < 0)
+		return r;
+	r = read_recipes(after, &is);
 	return r < 0 ? r
 		     : describe_parts(&was, &is, "recipe", "what stands outside of recipes", out);
 }

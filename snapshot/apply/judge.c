@@ -37,7 +37,7 @@ static int find_entry(struct judging *j, const char *path, size_t len, struct tr
 	int r = 0;
 
 	*ret = j->to.top;
-	while (path < end && r >= 0) {
+	while (path < end) {
 		const char *slash = memchr(path, '/', (size_t)(end - path));
 		const size_t n = (size_t)((slash ? slash : end) - path);
 		const struct object_id dir = ret->id;
@@ -45,10 +45,13 @@ static int find_entry(struct judging *j, const char *path, size_t len, struct tr
 		if (!S_ISDIR(ret->mode))
 			return 0;
 		r = tree_lookup(j->store, &dir, path, n, ret, hold, j->err);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
 		path += n + (slash != NULL);
 	}
-	if (r >= 0 && ret->form == TREE_LINK)
-		r = root_link(j->store, &j->to, ret->ino, ret, hold, j->err);
+	if (ret->form != TREE_LINK)
+		return 1;
+	r = root_link(j->store, &j->to, ret->ino, ret, hold, j->err);
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
@@ -255,7 +258,9 @@ static int leads_out(struct judging *j, const char *path, const char *target)
 	if (slash && buf_append(&w.at, path, (size_t)(slash - path)) < 0)
 		return err_nomem(j->err);
 	r = follow(j, &w, target, strlen(target), &where);
-	if (r >= 0 && where == INSIDE)
+	if (r < 0)
+		return r;
+	if (where == INSIDE)
 		r = walk_on(j, &w, &where);
 	return r < 0 ? r : where == OUTSIDE;
 }
@@ -413,9 +418,11 @@ static int judge(struct judging *j, struct judgement *it, const char *target, st
 			       it->status == 'D' ? s->before.mode : s->after.mode, it->status);
 	if (!it->rule || it->rule->level != GUARD_HOLD)
 		r = look_closer(j, it, target);
-	if (r >= 0 && !it->rule)
+	if (r < 0)
+		return r;
+	if (!it->rule)
 		return look_for_mount(j, it);
-	if (r < 0 || it->rule->level == GUARD_HOLD)
+	if (it->rule->level == GUARD_HOLD)
 		return r;
 	/* What goes runs no more, and a directory is nothing to run. */
 	if (it->rule->level == GUARD_PASS || it->status == 'D' || S_ISDIR(s->after.mode)) {

@@ -40,11 +40,10 @@ static int put_entry(struct buf *out, const struct tree_entry *e)
 		r = buf_append_u32(out, small[i]);
 	for (size_t i = 0; i < ARRAY_LEN(large) && r >= 0; i++)
 		r = buf_append_u64(out, large[i]);
-	if (r >= 0)
-		r = buf_append(out, e->id.b, sizeof(e->id.b));
-	if (r >= 0)
-		r = buf_append(out, e->xattrs.b, sizeof(e->xattrs.b));
-	return r < 0 ? r : put_string(out, e->target, e->target_len);
+	if (r < 0 || buf_append(out, e->id.b, sizeof(e->id.b)) < 0 ||
+	    buf_append(out, e->xattrs.b, sizeof(e->xattrs.b)) < 0)
+		return -ENOMEM;
+	return put_string(out, e->target, e->target_len);
 }
 
 static int put_step(struct buf *out, const struct plan_step *s)
@@ -53,48 +52,34 @@ static int put_step(struct buf *out, const struct plan_step *s)
 	const unsigned flags = (had ? HAD : 0) | (has ? HAS : 0) |
 			       (s->before_linked ? WAS_LINKED : 0) |
 			       (s->after_linked ? IS_LINKED : 0) | (s->anchor ? ANCHORED : 0);
-	int r;
 
-	r = buf_append_u32(out, s->act);
-	if (r >= 0)
-		r = buf_append_u32(out, s->what);
-	if (r >= 0)
-		r = buf_append_u32(out, flags);
-	if (r >= 0)
-		r = buf_append_u32(out, s->dir == PLAN_NONE ? NO_STEP : (uint32_t)s->dir);
-	if (r >= 0)
-		r = buf_append_u32(out, s->first == PLAN_NONE ? NO_STEP : (uint32_t)s->first);
-	if (r >= 0)
-		r = buf_append_u64(out, s->old_ino);
-	if (r >= 0)
-		r = buf_append_u64(out, s->new_ino);
-	if (r >= 0)
-		r = put_string(out, s->path, strlen(s->path));
-	if (r >= 0 && s->anchor)
-		r = put_string(out, s->anchor, strlen(s->anchor));
-	if (r >= 0 && had)
-		r = put_entry(out, &s->before);
-	return r >= 0 && has ? put_entry(out, &s->after) : r;
+	if (buf_append_u32(out, s->act) < 0 || buf_append_u32(out, s->what) < 0 ||
+	    buf_append_u32(out, flags) < 0 ||
+	    buf_append_u32(out, s->dir == PLAN_NONE ? NO_STEP : (uint32_t)s->dir) < 0 ||
+	    buf_append_u32(out, s->first == PLAN_NONE ? NO_STEP : (uint32_t)s->first) < 0 ||
+	    buf_append_u64(out, s->old_ino) < 0 || buf_append_u64(out, s->new_ino) < 0 ||
+	    put_string(out, s->path, strlen(s->path)) < 0 ||
+	    (s->anchor && put_string(out, s->anchor, strlen(s->anchor)) < 0) ||
+	    (had && put_entry(out, &s->before) < 0))
+		return -ENOMEM;
+	return has ? put_entry(out, &s->after) : 0;
 }
 
 int plan_encode(const struct plan *p, struct buf *out, struct err *err)
 {
-	int r;
-
-	r = buf_append(out, p->from.b, sizeof(p->from.b));
-	if (r >= 0)
-		r = buf_append(out, p->to.b, sizeof(p->to.b));
-	if (r >= 0)
-		r = buf_append_u64(out, (uint64_t)p->as_of);
-	if (r >= 0)
-		r = buf_append_u32(out, (uint32_t)p->n_dirs);
-	if (r >= 0)
-		r = buf_append_u32(out, (uint32_t)p->n_files);
-	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)
-		r = put_step(out, &p->dirs[i]);
-	for (size_t i = 0; i < p->n_files && r >= 0; i++)
-		r = put_step(out, &p->files[i]);
-	return r < 0 ? err_nomem(err) : 0;
+	if (buf_append(out, p->from.b, sizeof(p->from.b)) < 0 ||
+	    buf_append(out, p->to.b, sizeof(p->to.b)) < 0 ||
+	    buf_append_u64(out, (uint64_t)p->as_of) < 0 ||
+	    buf_append_u32(out, (uint32_t)p->n_dirs) < 0 ||
+	    buf_append_u32(out, (uint32_t)p->n_files) < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < p->n_dirs; i++)
+		if (put_step(out, &p->dirs[i]) < 0)
+			return err_nomem(err);
+	for (size_t i = 0; i < p->n_files; i++)
+		if (put_step(out, &p->files[i]) < 0)
+			return err_nomem(err);
+	return 0;
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -244,13 +229,15 @@ static int take_step(struct cursor *c, bool dir, const struct plan *p, struct pl
 	    (!dir && first >= p->n_files))
 		return -EBADMSG;
 	r = take_path(c, &s->path);
-	if (r >= 0 && (flags & ANCHORED))
+	if (r < 0)
+		return r;
+	if (flags & ANCHORED)
 		r = take_path(c, &s->anchor);
-	if (r >= 0 && (flags & HAD))
+	if (r < 0)
+		return r;
+	if (flags & HAD)
 		r = take_entry(c, dir, &s->before);
-	if (r >= 0 && (flags & HAS))
-		r = take_entry(c, dir, &s->after);
-	return r;
+	return r >= 0 && (flags & HAS) ? take_entry(c, dir, &s->after) : r;
 }
 
 int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err)

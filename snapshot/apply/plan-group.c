@@ -91,10 +91,12 @@ int plan_fit_groups(struct plan *p, const char *top, plan_fn fn, void *ctx, stru
 	if (geteuid() == 0)
 		return 0;
 	r = groups_read(&g, err);
-	if (r >= 0)
-		r = fit(p->dirs, p->n_dirs, &g, top, fn, ctx);
-	if (r >= 0)
-		r = fit(p->files, p->n_files, &g, top, fn, ctx);
+	if (r < 0)
+		return r;
+	r = fit(p->dirs, p->n_dirs, &g, top, fn, ctx);
+	if (r < 0)
+		return r;
+	r = fit(p->files, p->n_files, &g, top, fn, ctx);
 	/* Names of one file have one group. */
 	for (size_t i = 0; i < p->n_files && r >= 0; i++)
 		if (p->files[i].first < p->n_files && is_given(&p->files[i]))

@@ -150,8 +150,9 @@ static int drop_same(struct plan *p, struct err *err)
 	int r;
 
 	r = collect(p, false, &before, err);
-	if (r >= 0)
-		r = collect(p, true, &after, err);
+	if (r < 0)
+		return r;
+	r = collect(p, true, &after, err);
 	if (r < 0)
 		return r;
 	for (size_t at = 0, n; at < after.n; at += n) {
@@ -202,8 +203,9 @@ static int push(struct search *s, const struct object_id *tree, struct err *err)
 	if (!VEC_ROOM(s->stack, s->depth, s->cap))
 		return err_nomem(err);
 	r = tree_iter_new(s->m->store, tree, &s->stack[s->depth].it, err);
-	if (r >= 0)
-		s->stack[s->depth++].path_len = s->path.len;
+	if (r < 0)
+		return r;
+	s->stack[s->depth++].path_len = s->path.len;
 	return r;
 }
 
@@ -258,8 +260,9 @@ static int find_anchor(struct plan_making *m, uint64_t ino, char **ret, struct e
 	int r;
 
 	r = root_get(m->store, &m->plan.to, &root, err);
-	if (r >= 0)
-		r = push(&s, &root.top.id, err);
+	if (r < 0)
+		return r;
+	r = push(&s, &root.top.id, err);
 	while (r == 0 && s.depth > 0)
 		r = visit_next_name(&s, err);
 	if (r <= 0)
@@ -275,9 +278,12 @@ int plan_link(struct plan_making *m, struct err *err)
 	int r;
 
 	r = drop_same(p, err);
-	if (r >= 0)
-		r = collect(p, true, &after, err);
-	for (size_t i = 0; i < p->n_files && r >= 0; i++)
+	if (r < 0)
+		return r;
+	r = collect(p, true, &after, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p->n_files; i++)
 		p->files[i].first = i;
 	for (size_t at = 0, n; at < after.n && r >= 0; at += n) {
 		struct plan_step *first = &p->files[after.list[at].file];

@@ -112,11 +112,10 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 			       "'%.60s...' is so deep that its path has more than %d bytes: no "
 			       "program could name it, and it is not made",
 			       e->path, PATH_MAX - 1);
-	if (dir[0] || dir[1])
-		r = add_dir(m, e->path, dir[0], dir[1], dir[0] && dir[1] ? e->what : 0);
-	if (r >= 0 && (file[0] || file[1]))
-		r = add_file(m, e, file[0], file[1]);
-	return r < 0 ? err_nomem(err) : 0;
+	if ((dir[0] || dir[1]) &&
+	    add_dir(m, e->path, dir[0], dir[1], dir[0] && dir[1] ? e->what : 0) < 0)
+		return err_nomem(err);
+	return (file[0] || file[1]) && add_file(m, e, file[0], file[1]) < 0 ? err_nomem(err) : 0;
 }
 
 /* --- directories ------------------------------------------------------------------------ */
@@ -125,6 +124,12 @@ static int compare_steps(const void *a, const void *b)
 {
 	return path_compare(((const struct plan_step *)a)->path,
 			    ((const struct plan_step *)b)->path);
+}
+
+static void hold_done(struct buf (*hold)[2])
+{
+	buf_done(&(*hold)[0]);
+	buf_done(&(*hold)[1]);
 }
 
 /* The attributes of a directory that both roots have alike. */
@@ -145,9 +150,7 @@ static int look_up(struct plan_making *m, const char *path, struct tree_entry *r
 		dir = ret->id;
 		i = !i;
 		r = tree_lookup(m->store, &dir, p, n, ret, &hold[i], err);
-		if (r >= 0 && ret->form != TREE_DIR)
-			r = -ENOENT;
-		if (r == -ENOENT)
+		if (r == -ENOENT || (r >= 0 && ret->form != TREE_DIR))
 			return err_set(err, -EBADMSG, "directory '%s' is not in the tree", path);
 		if (r < 0)
 			return err_wrap(err, r, "'%s'", path);
@@ -159,7 +162,7 @@ static int look_up(struct plan_making *m, const char *path, struct tree_entry *r
 static int need_dir(struct plan_making *m, const char *path, size_t len, struct err *err)
 {
 	AUTO_FREE char *dir = strndup(path, len);
-	struct buf hold[2] = { BUF_INIT, BUF_INIT };
+	CLEANUP(hold_done) struct buf hold[2] = { BUF_INIT, BUF_INIT };
 	struct tree_entry e;
 	int r;
 
@@ -168,11 +171,9 @@ static int need_dir(struct plan_making *m, const char *path, size_t len, struct 
 	if (map_get(&m->known, dir))
 		return 0;
 	r = look_up(m, dir, &e, hold, err);
-	if (r >= 0 && add_dir(m, dir, &e, &e, 0) < 0)
-		r = err_nomem(err);
-	buf_done(&hold[0]);
-	buf_done(&hold[1]);
-	return r;
+	if (r < 0)
+		return r;
+	return add_dir(m, dir, &e, &e, 0) < 0 ? err_nomem(err) : r;
 }
 
 static size_t parent_len(const char *path)
@@ -301,14 +302,18 @@ int plan_make(struct store *s, const struct object_id *now, const struct object_
 	int r;
 
 	r = plan_rules_open(&m.rules, s, wanted, err);
-	if (r >= 0)
-		r = diff_walk(s, now, wanted, &all, on_difference, &m, err);
-	if (r >= 0)
-		r = plan_link(&m, err);
-	if (r >= 0)
-		r = keep_above(&m, err);
-	if (r >= 0)
-		r = need_dirs(&m, err);
+	if (r < 0)
+		return r;
+	r = diff_walk(s, now, wanted, &all, on_difference, &m, err);
+	if (r < 0)
+		return r;
+	r = plan_link(&m, err);
+	if (r < 0)
+		return r;
+	r = keep_above(&m, err);
+	if (r < 0)
+		return r;
+	r = need_dirs(&m, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < p->n_files; i++)

@@ -148,8 +148,9 @@ int dir_append_path(const struct dir *d, const char *name, struct buf *out)
 	for (size_t i = 0; r >= 0 && steps[i]; i++) {
 		if (i > 0)
 			r = buf_append_str(out, "/");
-		if (r >= 0)
-			r = buf_append_str(out, steps[i]);
+		if (r < 0)
+			return r;
+		r = buf_append_str(out, steps[i]);
 	}
 	return r;
 }
@@ -159,9 +160,12 @@ static int show_path(const char *top, const struct dir *d, const char *name, str
 	CLEANUP(buf_done) struct buf path = BUF_INIT;
 	int r = dir_append_path(d, name, &path);
 
-	if (r >= 0)
-		r = path_append_shown(out, top, strlen(top));
-	if (r >= 0 && path.len > 0 && top[strlen(top) - 1] != '/')
+	if (r < 0)
+		return r;
+	r = path_append_shown(out, top, strlen(top));
+	if (r < 0)
+		return r;
+	if (path.len > 0 && top[strlen(top) - 1] != '/')
 		r = buf_append_str(out, "/");
 	return r < 0 ? r : path_append_shown(out, (const char *)path.data, path.len);
 }

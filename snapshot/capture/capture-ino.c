@@ -23,8 +23,11 @@ static int gather(const struct walk *w, struct buf *out)
 
 	for (unsigned i = 0; r >= 0 && i < w->n_workers; i++)
 		r = buf_append(out, w->workers[i].inos.data, w->workers[i].inos.len);
-	if (r >= 0)
-		r = glance_append_inos(w, out);
+	if (r < 0)
+		return r;
+	r = glance_append_inos(w, out);
+	if (r < 0)
+		return r;
 	for (size_t pos = 0; r >= 0 && (l = map_next(&w->links.files, &pos));) {
 		const uint64_t ino = capture_number(w->links.apart, (uint64_t)l->id.ino);
 
@@ -73,11 +76,7 @@ static int sort(struct buf *inos)
 
 static int gather_sorted(const struct walk *w, struct buf *out, struct err *err)
 {
-	int r = gather(w, out);
-
-	if (r >= 0)
-		r = sort(out);
-	return r < 0 ? err_nomem(err) : 0;
+	return gather(w, out) < 0 || sort(out) < 0 ? err_nomem(err) : 0;
 }
 
 int inos_clash(const struct walk *w, struct err *err)

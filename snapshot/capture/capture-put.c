@@ -133,9 +133,9 @@ static int write_record(struct worker *k, const struct dir *d, uint64_t *ret, st
 	for (size_t i = 0; r >= 0 && i < d->n_items; i++)
 		if (d->items[i].kind != ITEM_ABSENT)
 			r = append_entry(&k->record, &d->items[i], k->walk->careful);
-	if (r >= 0)
-		r = signatures_draft_add(k->walk->draft, &k->record, ret);
-	return r < 0 ? err_nomem(err) : 0;
+	if (r < 0 || signatures_draft_add(k->walk->draft, &k->record, ret) < 0)
+		return err_nomem(err);
+	return 0;
 }
 
 /* The tree of last time. */
@@ -158,24 +158,35 @@ static bool is_whole(const struct dir *d)
 	return true;
 }
 
+static int put_tree_and_record(struct worker *k, struct dir *d, const struct sameness *same,
+			       struct err *err)
+{
+	struct node *n = d->item->node;
+	int r = 0;
+
+	if (same->tree)
+		take_over(&n->e, d->item->old);
+	else
+		r = build(k, d, &n->e, err);
+	if (r < 0)
+		return r;
+	if (!same->record)
+		return write_record(k, d, &n->record, err);
+	n->record = d->old_record | SIGNATURES_OLD;
+	return 0;
+}
+
 int put_dir(struct worker *k, struct dir *d, struct err *err)
 {
 	const struct sameness same = compare(k->walk, d);
 	struct item *item = d->item;
 	struct node *n = item->node;
 	struct signature old;
-	int r = 0;
+	int r;
 
 	n->dir = NULL;
 	n->whole = is_whole(d);
-	if (same.tree)
-		take_over(&n->e, item->old);
-	else
-		r = build(k, d, &n->e, err);
-	if (r >= 0 && same.record)
-		n->record = d->old_record | SIGNATURES_OLD;
-	else if (r >= 0)
-		r = write_record(k, d, &n->record, err);
+	r = put_tree_and_record(k, d, &same, err);
 	if (r < 0)
 		return dir_fail(k->walk->path, d, NULL, r, err);
 	if (!same.record || !signature_holds(item->old, &n->stat))

@@ -203,13 +203,14 @@ int walk_run(struct walk *w, struct err *err)
 {
 	int r = enter_top(w, err);
 
-	if (r >= 0 && !w->ended)
-		run_workers(w);
-	else if (r >= 0)
+	if (r < 0)
+		return r;
+	if (w->ended)
 		walk_tell(w);
-	if (r >= 0 && w->failure.code < 0) {
-		*err = w->failure;
-		r = err->code;
-	}
-	return r;
+	else
+		run_workers(w);
+	if (w->failure.code == 0)
+		return r;
+	*err = w->failure;
+	return err->code;
 }

@@ -237,10 +237,10 @@ static int prepare_rules(struct worker *k, struct dir *d, int fd, struct err *er
 	if (!d->ruled)
 		return 0;
 	buf_reset(&k->path);
-	r = dir_append_path(d, NULL, &k->path);
-	if (r >= 0 && d->parent)
-		r = buf_append_str(&k->path, "/");
-	return r < 0 ? err_nomem(err) : 0;
+	if (dir_append_path(d, NULL, &k->path) < 0 ||
+	    (d->parent && buf_append_str(&k->path, "/") < 0))
+		return err_nomem(err);
+	return 0;
 }
 
 /* 1 if the rules leave it out: of those in several directories the deepest that speak of it count. */
@@ -400,10 +400,12 @@ int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd, st
 	}
 	worker_count(k, &(struct capture_stats){ .dirs = 1 });
 	r = keep_ino(k, item, item->node->e.ino, err);
-	if (r >= 0)
-		r = prepare_rules(k, d, fd, err);
-	if (r >= 0)
-		r = take_names(k, d, fd, err);
+	if (r < 0)
+		return r;
+	r = prepare_rules(k, d, fd, err);
+	if (r < 0)
+		return r;
+	r = take_names(k, d, fd, err);
 	if (r < 0)
 		return r;
 	atomic_fetch_add(&d->pending, d->n_dirs);

@@ -347,8 +347,9 @@ int walk_init(struct walk *w, struct batch *b, const char *path,
 	if (!w->workers)
 		return err_nomem(err);
 	r = find_excluded(w, err);
-	if (r >= 0)
-		r = signatures_draft_new(known, &w->draft, err);
+	if (r < 0)
+		return r;
+	r = signatures_draft_new(known, &w->draft, err);
 	for (unsigned i = 0; r >= 0 && i < n; i++) {
 		r = worker_init(&w->workers[i], w, err);
 		w->n_workers++;

@@ -67,17 +67,36 @@ static int finish(struct walk *w, struct captured *c, struct err *err)
 	others = w->careful ? inos_give(w, err) : inos_clash(w, err);
 	clash = others > 0 && !w->careful;
 	r = others;
-	if (r >= 0)
-		r = put_waiting(w, err);
-	if (r >= 0 && !w->top.node) {
+	if (r < 0)
+		return r;
+	r = put_waiting(w, err);
+	if (r < 0)
+		return r;
+	if (!w->top.node) {
 		c->root = w->known->root;
 		return clash;
 	}
-	if (r >= 0 && !clash)
+	if (!clash)
 		r = put_root(w, c, err);
-	if (r >= 0)
-		r = make_signatures(w, others > 0 && w->careful, c, err);
+	if (r < 0)
+		return r;
+	r = make_signatures(w, others > 0 && w->careful, c, err);
 	return r < 0 ? r : clash;
+}
+
+/* What was not read is reported also if the walk failed. */
+static int walk_and_finish(struct walk *w, const char *path, const struct capture_options *options,
+			   struct captured *ret, struct err *err)
+{
+	int r = walk_run(w, err);
+
+	unread_take(&w->unread, &ret->unread);
+	unread_take(&w->gits, &ret->gits);
+	if (r < 0)
+		return r;
+	if (ret->unread.n > 0 && !options->skip_unreadable)
+		return unread_fail(&ret->unread, path, err);
+	return finish(w, ret, err);
 }
 
 static int pass(struct batch *b, const char *path, const struct capture_options *options,
@@ -87,14 +106,9 @@ static int pass(struct batch *b, const char *path, const struct capture_options 
 	int r;
 
 	r = walk_init(&w, b, path, options, known, careful, err);
-	if (r >= 0)
-		r = walk_run(&w, err);
-	unread_take(&w.unread, &ret->unread);
-	unread_take(&w.gits, &ret->gits);
-	if (r >= 0 && ret->unread.n > 0 && !options->skip_unreadable)
-		r = unread_fail(&ret->unread, path, err);
-	if (r >= 0)
-		r = finish(&w, ret, err);
+	if (r < 0)
+		return r;
+	r = walk_and_finish(&w, path, options, ret, err);
 	walk_stats(&w, &ret->stats);
 	return r;
 }
@@ -103,7 +117,7 @@ int capture_directory(struct batch *b, const char *path, const struct capture_op
 		      struct captured *ret, struct err *err)
 {
 	const struct signatures *known = options->known;
-	struct captured first = { 0 };
+	CLEANUP(captured_done) struct captured first = { 0 };
 	int r;
 
 	*ret = (struct captured){ 0 };
@@ -113,8 +127,9 @@ int capture_directory(struct batch *b, const char *path, const struct capture_op
 	first = *ret;
 	*ret = (struct captured){ 0 };
 	r = pass(b, path, options, first.signatures ? first.signatures : known, true, ret, err);
-	if (r >= 0 && !ret->signatures)
+	if (r < 0)
+		return r;
+	if (!ret->signatures)
 		ret->signatures = TAKE_PTR(first.signatures);
-	captured_done(&first);
 	return r;
 }

@@ -80,15 +80,11 @@ static uint8_t flags_of(const struct signature *s)
 static int append_dir(struct buf *out, const struct signature *s)
 {
 	const struct tree_entry *e = &s->e;
-	int r = buf_append_u64(out, e->below.files);
 
-	if (r >= 0)
-		r = buf_append_u64(out, e->below.bytes);
-	if (r >= 0)
-		r = buf_append_u64(out, s->record);
-	if (r >= 0)
-		r = buf_append_u32(out, e->nlink);
-	return r;
+	if (buf_append_u64(out, e->below.files) < 0 || buf_append_u64(out, e->below.bytes) < 0 ||
+	    buf_append_u64(out, s->record) < 0)
+		return -ENOMEM;
+	return buf_append_u32(out, e->nlink);
 }
 
 int signature_append(struct buf *out, const struct signature *s)
@@ -96,29 +92,22 @@ int signature_append(struct buf *out, const struct signature *s)
 	const struct tree_entry *e = &s->e;
 	const uint8_t flags = flags_of(s);
 	uint8_t fixed[ENTRY_FIXED - SIGNATURE_STAT_SIZE] = { 0 };
-	int r;
 
 	assert(e->form != TREE_LINK && e->name_len <= UINT8_MAX && e->target_len <= UINT16_MAX);
 	fixed[ENTRY_FORM - SIGNATURE_STAT_SIZE] = (uint8_t)e->form;
 	fixed[ENTRY_FLAGS - SIGNATURE_STAT_SIZE] = flags;
 	fixed[ENTRY_NAME_LEN - SIGNATURE_STAT_SIZE] = (uint8_t)e->name_len;
 	le16_store(fixed + (ENTRY_TARGET_LEN - SIGNATURE_STAT_SIZE), (uint16_t)e->target_len);
-	r = buf_append(out, s->stat->b, SIGNATURE_STAT_SIZE);
-	if (r >= 0)
-		r = buf_append(out, fixed, sizeof(fixed));
-	if (r >= 0 && (flags & ENTRY_HAS_INO))
-		r = buf_append_u64(out, e->ino);
-	if (r >= 0 && (flags & ENTRY_HAS_XATTRS))
-		r = buf_append(out, e->xattrs.b, OBJECT_ID_SIZE);
-	if (r >= 0 && e->form != TREE_NONE)
-		r = buf_append(out, e->id.b, OBJECT_ID_SIZE);
-	if (r >= 0 && e->form == TREE_RECIPE)
-		r = buf_append_u64(out, e->data);
-	if (r >= 0 && e->form == TREE_DIR)
-		r = append_dir(out, s);
-	if (r >= 0)
-		r = buf_append(out, e->name, e->name_len);
-	return r < 0 ? r : buf_append(out, e->target, e->target_len);
+	if (buf_append(out, s->stat->b, SIGNATURE_STAT_SIZE) < 0 ||
+	    buf_append(out, fixed, sizeof(fixed)) < 0 ||
+	    ((flags & ENTRY_HAS_INO) && buf_append_u64(out, e->ino) < 0) ||
+	    ((flags & ENTRY_HAS_XATTRS) && buf_append(out, e->xattrs.b, OBJECT_ID_SIZE) < 0) ||
+	    (e->form != TREE_NONE && buf_append(out, e->id.b, OBJECT_ID_SIZE) < 0) ||
+	    (e->form == TREE_RECIPE && buf_append_u64(out, e->data) < 0) ||
+	    (e->form == TREE_DIR && append_dir(out, s) < 0) ||
+	    buf_append(out, e->name, e->name_len) < 0)
+		return -ENOMEM;
+	return buf_append(out, e->target, e->target_len);
 }
 
 static void set_record(uint8_t *entry, uint64_t record)
@@ -135,7 +124,9 @@ int signature_append_old(struct buf *out, signature_at at, uint64_t record)
 	const size_t start = out->len;
 	int r = buf_append(out, at, signature_size(at));
 
-	if (r >= 0 && at[ENTRY_FORM] == TREE_DIR)
+	if (r < 0)
+		return r;
+	if (at[ENTRY_FORM] == TREE_DIR)
 		set_record(out->data + start, record);
 	return r;
 }
@@ -248,13 +239,29 @@ static void set_head(struct signatures *s, const struct object_key *key)
 	memcpy(p + HEAD_SUM, sum.b, OBJECT_ID_SIZE);
 }
 
+static int write_all(struct copying *c, const struct signature *top, size_t *ret_top)
+{
+	struct signature own = *top;
+	int r = buf_append_zero(c->out, HEAD_SIZE);
+
+	if (r < 0)
+		return r;
+	r = copy_all(c, top->record);
+	if (r < 0)
+		return r;
+	*ret_top = c->out->len;
+	own.e.name = ROOT_TOP;
+	own.e.name_len = strlen(ROOT_TOP);
+	own.record = le64_load(c->placed.data);
+	return signature_append(c->out, &own);
+}
+
 int signatures_finish(struct signatures_draft *d, const struct signature *top,
 		      const struct object_id *root, bool renumbered, const struct object_key *key,
 		      struct signatures **ret, struct err *err)
 {
 	CLEANUP(signatures_free_p) struct signatures *s = calloc(1, sizeof(*s));
 	CLEANUP(copying_done) struct copying c = { .draft = d };
-	struct signature own = *top;
 	int r;
 
 	if (!s)
@@ -262,16 +269,7 @@ int signatures_finish(struct signatures_draft *d, const struct signature *top,
 	if (d->full)
 		return err_set(err, -EFBIG, "there are too many names for signatures");
 	c.out = &s->bytes;
-	r = buf_append_zero(&s->bytes, HEAD_SIZE);
-	if (r >= 0)
-		r = copy_all(&c, top->record);
-	s->top = s->bytes.len;
-	own.e.name = ROOT_TOP;
-	own.e.name_len = strlen(ROOT_TOP);
-	if (r >= 0) {
-		own.record = le64_load(c.placed.data);
-		r = signature_append(&s->bytes, &own);
-	}
+	r = write_all(&c, top, &s->top);
 	if (r == -EFBIG || s->bytes.len > SIGNATURES_MAX)
 		return err_set(err, -EFBIG, "there are too many names for signatures");
 	if (r < 0)

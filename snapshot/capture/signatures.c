@@ -315,8 +315,10 @@ static int verify_record(struct verifier *v, struct buf *wanted, size_t *at, str
 		p += signature_size(v->data + p);
 	}
 	r = claim(v, wanted, err);
-	if (r >= 0 && buf_append_u64(&v->records, start) < 0)
-		r = err_nomem(err);
+	if (r < 0)
+		return r;
+	if (buf_append_u64(&v->records, start) < 0)
+		return err_nomem(err);
 	v->names += n;
 	*at = p;
 	return r;

@@ -35,8 +35,9 @@ int changes_count(struct store *s, const struct object_id *from, const struct ob
 	struct changes c = { 0 };
 	int r = diff_walk(s, from, to, &(struct diff_options){ 0 }, count, &c, err);
 
-	if (r >= 0)
-		*ret = c;
+	if (r < 0)
+		return r;
+	*ret = c;
 	return r;
 }
 

@@ -193,7 +193,9 @@ static int add_changed(struct delta *d, const struct diff_entry *e, struct err *
 	if (is_file(e->after) &&
 	    (content || delta_git_mode(e->before->mode) != delta_git_mode(e->after->mode)))
 		r = add_file(d, DELTA_MODIFIED, e->path, e->before, e->after, content, err);
-	if (r >= 0 && what != 0)
+	if (r < 0)
+		return r;
+	if (what != 0)
 		r = add_note(d, DELTA_MODIFIED, e->path, e->after->mode, what, err);
 	return r;
 }
@@ -242,7 +244,9 @@ int delta_find(struct store *s, const struct object_id *before, const struct obj
 	int r;
 
 	r = diff_walk(s, before, after, &(struct diff_options){ .deep = true }, on_entry, &f, err);
-	if (r >= 0 && options->renames)
+	if (r < 0)
+		return r;
+	if (options->renames)
 		r = delta_find_renames(s, &f.delta, err);
 	if (r < 0)
 		return r;

@@ -78,23 +78,29 @@ static int unreadable(struct walk *w, size_t path_len, int r, struct err *err)
 }
 
 /* Either may be NULL.  The path is that of the directory. */
+static int open_sides(struct walk *w, struct frame *f, const struct object_id *const id[SIDES],
+		      struct err *err)
+{
+	const bool both[SIDES] = { true, true };
+	int r = 0;
+
+	for (int s = 0; s < SIDES && r >= 0; s++)
+		if (id[s])
+			r = tree_iter_new(w->store, id[s], &f->it[s], err);
+	return r < 0 ? r : advance_sides(w, f, both, err);
+}
+
 static int push(struct walk *w, const struct object_id *old, const struct object_id *new,
 		struct err *err)
 {
-	const struct object_id *const id[SIDES] = { old, new };
-	const bool both[SIDES] = { true, true };
 	struct frame *f;
-	int r = 0;
+	int r;
 
 	if (!VEC_ROOM(w->stack, w->depth, w->cap))
 		return err_nomem(err);
 	f = &w->stack[w->depth++];
 	*f = (struct frame){ .path_len = w->path.len };
-	for (int s = 0; s < SIDES && r >= 0; s++)
-		if (id[s])
-			r = tree_iter_new(w->store, id[s], &f->it[s], err);
-	if (r >= 0)
-		r = advance_sides(w, f, both, err);
+	r = open_sides(w, f, (const struct object_id *[SIDES]){ old, new }, err);
 	return r < 0 ? unreadable(w, f->path_len, r, err) : r;
 }
 
@@ -238,12 +244,15 @@ int diff_walk(struct store *s, const struct object_id *from, const struct object
 	int r;
 
 	r = root_get(s, from, &w.root[OLD], err);
-	if (r >= 0)
-		r = root_get(s, to, &w.root[NEW], err);
-	if (r >= 0)
-		r = report_name(&w, &w.root[OLD].top, &w.root[NEW].top, err);
-	if (r == 0)
-		r = descend(&w, &w.root[OLD].top, &w.root[NEW].top, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, to, &w.root[NEW], err);
+	if (r < 0)
+		return r;
+	r = report_name(&w, &w.root[OLD].top, &w.root[NEW].top, err);
+	if (r != 0)
+		return r;
+	r = descend(&w, &w.root[OLD].top, &w.root[NEW].top, err);
 	while (r == 0 && w.depth > 0)
 		r = step(&w, err);
 	return r;

@@ -31,14 +31,20 @@ static void name_done(struct draft_name *n)
 	tree_entry_done(&n->now);
 }
 
+static void name_free(struct draft_name *n)
+{
+	if (n)
+		name_done(n);
+	free(n);
+}
+DEFINE_CLEANUP(struct draft_name *, name_free)
+
 static void dir_free(struct draft_dir *dir)
 {
 	struct draft_name *n;
 
-	for (size_t pos = 0; (n = map_next(&dir->names, &pos));) {
-		name_done(n);
-		free(n);
-	}
+	for (size_t pos = 0; (n = map_next(&dir->names, &pos));)
+		name_free(n);
 	map_done(&dir->names);
 	free(dir->path);
 	free(dir);
@@ -150,8 +156,8 @@ static int read_name(struct draft *d, struct draft_dir *dir, struct draft_name *
 static int get_name(struct draft *d, struct draft_dir *dir, const char *name, size_t len,
 		    struct draft_name **ret, struct err *err)
 {
+	CLEANUP(name_free_p) struct draft_name *n = NULL;
 	AUTO_FREE char *key = strndup(name, len);
-	struct draft_name *n;
 	void *existing;
 	int r;
 
@@ -166,14 +172,11 @@ static int get_name(struct draft *d, struct draft_dir *dir, const char *name, si
 	n->name = TAKE_PTR(key);
 	n->in = dir;
 	r = read_name(d, dir, n, err);
-	if (r >= 0 && map_add(&dir->names, n->name, n, &existing) < 0)
-		r = err_nomem(err);
-	if (r < 0) {
-		name_done(n);
-		free(n);
+	if (r < 0)
 		return r;
-	}
-	*ret = n;
+	if (map_add(&dir->names, n->name, n, &existing) < 0)
+		return err_nomem(err);
+	*ret = TAKE_PTR(n);
 	return 0;
 }
 
@@ -192,8 +195,9 @@ int draft_find(struct draft *d, const char *path, struct draft_name **ret, size_
 			return draft_is_there(n) ? -ENOTDIR : -ENOENT;
 		}
 		r = open_dir(d, n, path, done, err);
-		if (r >= 0)
-			r = get_name(d, n->dir, p, len, &n, err);
+		if (r < 0)
+			return r;
+		r = get_name(d, n->dir, p, len, &n, err);
 		if (r < 0)
 			return r;
 		p += len + (p[len] == '/');
@@ -305,8 +309,9 @@ int draft_remove(struct draft *d, struct draft_name *n, const char *path, struct
 		for (size_t pos = 0;
 		     is_in(d->dirs[i], n) && (below = map_next(&d->dirs[i]->names, &pos));)
 			draft_clear(below);
-	if (r >= 0)
-		draft_clear(n);
+	if (r < 0)
+		return r;
+	draft_clear(n);
 	return r;
 }
 
@@ -341,8 +346,9 @@ int draft_group_of_ours(struct draft *d, uint64_t ino, struct draft_group **ret,
 	r = root_find_link(d->store, &d->root, ino, &e, &hold, err);
 	if (r == -ENOENT)
 		return 0;
-	if (r >= 0)
-		r = add_group(d, ino, &g, err);
+	if (r < 0)
+		return r;
+	r = add_group(d, ino, &g, err);
 	if (r < 0)
 		return r;
 	if (replace(&g->was, &e) < 0 || replace(&g->now, &e) < 0)
@@ -404,15 +410,20 @@ int draft_group_of_theirs(struct draft *d, uint64_t ino, bool same, struct draft
 		return 0;
 	if (same)
 		r = draft_group_of_ours(d, ino, &g, err);
-	if (r >= 0 && !g) {
+	if (r < 0)
+		return r;
+	if (!g) {
 		r = free_ino(d, ino, &own, err);
-		if (r >= 0)
-			r = add_group(d, own, &g, err);
+		if (r < 0)
+			return r;
+		r = add_group(d, own, &g, err);
 	}
-	if (r >= 0)
-		r = draft_group_meets(d, g, ino, err);
-	if (r >= 0)
-		*ret = g;
+	if (r < 0)
+		return r;
+	r = draft_group_meets(d, g, ino, err);
+	if (r < 0)
+		return r;
+	*ret = g;
 	return r;
 }
 

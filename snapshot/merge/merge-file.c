@@ -126,7 +126,9 @@ static int merge_attributes(struct merging *m, const char *path, const struct ve
 		r = merge_add_conflict(m, MERGE_MODE, path, v, err);
 	clash = merge_number(m, path, b ? &b->uid : NULL, o->uid, t->uid, &ret->uid);
 	clash |= merge_number(m, path, b ? &b->gid : NULL, o->gid, t->gid, &ret->gid);
-	if (r >= 0 && clash)
+	if (r < 0)
+		return r;
+	if (clash)
 		r = merge_add_conflict(m, MERGE_OWNER, path, v, err);
 	if (r < 0)
 		return r;
@@ -294,31 +296,29 @@ int merge_file(struct merging *m, const char *path, const struct version v[VERSI
 	       struct tree_entry *ret, struct err *err)
 {
 	struct tree_entry e = *v[OURS].e;
-	int whose;
+	int whose, r = 0;
 
 	e.nlink = 0;
 	whose = merge_content(m, path, v, &e, err);
-	if (whose >= 0) {
-		int r = 0;
-
-		merge_mtime(m, v, (enum whose)whose, &e);
-		/* Modes of two types say nothing of each other. */
-		if (merge_same_type(v[OURS].e, v[THEIRS].e))
-			r = merge_attributes(m, path, v, &e, err);
-		else if (whose == WHOSE_THEIRS) {
-			e.ino = v[THEIRS].e->ino;
-			e.ctime_s = v[THEIRS].e->ctime_s;
-			e.ctime_ns = v[THEIRS].e->ctime_ns;
-			e.mode = v[THEIRS].e->mode;
-			e.uid = v[THEIRS].e->uid;
-			e.gid = v[THEIRS].e->gid;
-			e.xattrs = v[THEIRS].e->xattrs;
-		}
-		if (r >= 0)
-			*ret = e;
-		whose = r;
+	if (whose < 0)
+		return err_wrap(err, whose, "'%s'", path);
+	merge_mtime(m, v, (enum whose)whose, &e);
+	/* The modes of two types cannot be compared. */
+	if (merge_same_type(v[OURS].e, v[THEIRS].e)) {
+		r = merge_attributes(m, path, v, &e, err);
+	} else if (whose == WHOSE_THEIRS) {
+		e.ino = v[THEIRS].e->ino;
+		e.ctime_s = v[THEIRS].e->ctime_s;
+		e.ctime_ns = v[THEIRS].e->ctime_ns;
+		e.mode = v[THEIRS].e->mode;
+		e.uid = v[THEIRS].e->uid;
+		e.gid = v[THEIRS].e->gid;
+		e.xattrs = v[THEIRS].e->xattrs;
 	}
-	return whose < 0 ? err_wrap(err, whose, "'%s'", path) : 0;
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", path);
+	*ret = e;
+	return 0;
 }
 
 int merge_dir(struct merging *m, const struct version v[VERSIONS], struct tree_entry *ret,

@@ -28,7 +28,9 @@ static int clear_name(struct merging *m, const char *path, struct err *err)
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (r >= 0 && !dir_part(&n->now))
+	if (r < 0)
+		return r;
+	if (!dir_part(&n->now))
 		draft_clear(n);
 	return r;
 }
@@ -88,7 +90,9 @@ static int follow_dir(struct merging *m, const struct side *renamed, const struc
 
 	*ret = NULL;
 	r = side_follow_dir(renamed, path, &moved, err);
-	if (r >= 0 && moved)
+	if (r < 0)
+		return r;
+	if (moved)
 		r = has(m, other, renamed, moved, err);
 	if (r == 0)
 		*ret = TAKE_PTR(moved);
@@ -145,14 +149,20 @@ static int settle_both(struct merging *m, struct places *p, const struct version
 	const char *clash, *path;
 	int r = find_path(m, v, &path, &clash, &moved, err);
 
-	if (r >= 0 && path == v[THEIRS].path)
+	if (r < 0)
+		return r;
+	if (path == v[THEIRS].path)
 		r = merge_share_choice(m, v[OURS].path, path, err);
-	if (r >= 0 && clash)
+	if (r < 0)
+		return r;
+	if (clash)
 		r = merge_add_conflict(m, MERGE_RENAME_RENAME, clash, v, err);
 	if (r < 0)
 		return r;
 	r = names_join(m, path, v, &e, &g, err);
-	if (r >= 0 && strcmp(path, v[OURS].path) != 0)
+	if (r < 0)
+		return r;
+	if (strcmp(path, v[OURS].path) != 0)
 		r = clear_name(m, v[OURS].path, err);
 	return r < 0 ? r : places_add(p, path, v, &e, g, err);
 }
@@ -268,8 +278,9 @@ static int settle_moved(struct merging *m, struct places *p, const struct altere
 		return place_dir(m, moved, o, err);
 	if (o->after_linked)
 		r = draft_group_of_ours(&m->draft, o->after.ino, &g, err);
-	if (r >= 0)
-		r = clear_name(m, o->path, err);
+	if (r < 0)
+		return r;
+	r = clear_name(m, o->path, err);
 	return r < 0 ? r : places_add(p, moved, v, v[OURS].e, g, err);
 }
 
@@ -323,7 +334,9 @@ static int remove_dirs(struct merging *m, struct err *err)
 		if (o->before.mode != 0 || !dir_part(&o->after))
 			continue;
 		r = side_follow_dir(&m->theirs, o->path, &moved, err);
-		if (r >= 0 && moved)
+		if (r < 0)
+			return r;
+		if (moved)
 			r = remove_dir(m, o->path, err);
 	}
 	for (size_t i = m->theirs.n; i > 0 && r >= 0; i--) {
@@ -377,7 +390,8 @@ int merge_join(struct merging *m, struct err *err)
 	}
 	for (size_t i = 0; i < m->ours.n && r >= 0 && !m->options->no_renames; i++)
 		r = settle_moved(m, &p, &m->ours.list[i], err);
-	if (r >= 0)
-		r = join_dirs(m, err);
+	if (r < 0)
+		return r;
+	r = join_dirs(m, err);
 	return r < 0 ? r : places_fill(m, &p, err);
 }

@@ -64,12 +64,14 @@ static int merge_group(struct merging *m, const char *path, const struct version
 	if (g->was.mode == 0 || g->merged)
 		return 0;
 	r = find_in_base(m, label(t), &b, &hold, err);
+	if (r < 0)
+		return r;
 	if (r > 0)
 		v[BASE] = (struct version){ path, &b, true };
-	if (r >= 0)
-		r = merge_file(m, path, v, &e, err);
-	if (r >= 0)
-		r = draft_group_set(g, &e, err);
+	r = merge_file(m, path, v, &e, err);
+	if (r < 0)
+		return r;
+	r = draft_group_set(g, &e, err);
 	g->merged = r >= 0;
 	return r;
 }
@@ -138,9 +140,12 @@ int names_join_theirs(struct merging *m, const char *path, const struct version 
 {
 	int r = group_of_theirs(m, &v[THEIRS], ret, err);
 
-	if (r >= 0)
-		r = merge_group(m, path, &v[THEIRS], *ret, err);
-	if (r >= 0 && (*ret)->now.mode == 0)
+	if (r < 0)
+		return r;
+	r = merge_group(m, path, &v[THEIRS], *ret, err);
+	if (r < 0)
+		return r;
+	if ((*ret)->now.mode == 0)
 		r = draft_group_set(*ret, v[THEIRS].e, err);
 	return r;
 }
@@ -156,8 +161,9 @@ static int set_group(struct draft_group *g, struct tree_entry *e, struct err *er
 {
 	int r = draft_group_set(g, e, err);
 
-	if (r >= 0)
-		*e = g->now;
+	if (r < 0)
+		return r;
+	*e = g->now;
 	return r;
 }
 
@@ -197,9 +203,13 @@ static int join_ours(struct merging *m, const char *path, const struct version v
 	if (g)
 		w[OURS].e = &g->now;
 	r = merge_file(m, path, w, e, err);
-	if (r >= 0 && g)
+	if (r < 0)
+		return r;
+	if (g)
 		r = set_group(g, e, err);
-	if (r >= 0 && g && v[THEIRS].linked) {
+	if (r < 0)
+		return r;
+	if (g && v[THEIRS].linked) {
 		r = draft_group_meets(&m->draft, g, v[THEIRS].e->ino, err);
 		g->merged |= g->theirs == v[THEIRS].e->ino;
 	}
@@ -215,8 +225,9 @@ static int join_other(struct merging *m, const char *path, const struct version 
 	size_t told;
 	int r = group_of_theirs(m, &v[THEIRS], &g, err);
 
-	if (r >= 0)
-		r = merge_group(m, path, &v[THEIRS], g, err);
+	if (r < 0)
+		return r;
+	r = merge_group(m, path, &v[THEIRS], g, err);
 	if (r < 0)
 		return r;
 	memcpy(w, v, sizeof(w));
@@ -246,8 +257,10 @@ int names_join(struct merging *m, const char *path, const struct version v[VERSI
 	if (v[THEIRS].linked)
 		return join_other(m, path, v, e, ret, err);
 	r = merge_file(m, path, v, e, err);
+	if (r < 0)
+		return r;
 	/* It leaves those that keep the number. */
-	if (r >= 0 && v[OURS].linked)
+	if (v[OURS].linked)
 		e->ino = v[THEIRS].e->ino;
 	return r;
 }

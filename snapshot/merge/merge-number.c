@@ -115,7 +115,9 @@ int merge_give_numbers(struct merging *m, struct err *err)
 	if (each_single(d, &l, true) < 0)
 		return err_nomem(err);
 	r = look_at_ours(m, &l, err);
-	if (r >= 0 && each_single(d, &l, false) < 0)
+	if (r < 0)
+		return r;
+	if (each_single(d, &l, false) < 0)
 		return err_nomem(err);
 	if (l.n > 0)
 		qsort(l.list, l.n, sizeof(struct draft_name *), by_number);

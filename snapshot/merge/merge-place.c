@@ -52,17 +52,18 @@ static int find_dir(const struct merging *m, const char *path, struct tree_entry
 	struct tree_entry e = m->theirs_root.top;
 	int r = 0;
 
-	for (size_t n; *path != '\0' && r >= 0; path += n + (path[n] == '/')) {
+	for (size_t n; *path != '\0'; path += n + (path[n] == '/')) {
 		CLEANUP(buf_done) struct buf hold = BUF_INIT;
 		const struct object_id dir = e.id;
 
 		n = strcspn(path, "/");
 		r = tree_lookup(m->store, &dir, path, n, &e, &hold, err);
-		if (r >= 0 && e.form != TREE_DIR)
-			r = -ENOENT;
+		if (r < 0)
+			return r;
+		if (e.form != TREE_DIR)
+			return -ENOENT;
 	}
-	if (r >= 0)
-		*ret = e;
+	*ret = e;
 	return r;
 }
 
@@ -151,15 +152,18 @@ static int make_way(struct merging *m, const char *path, const struct version v[
 		if (buf_append(&up, path, stop) < 0 || !buf_str(&up))
 			return err_nomem(err);
 		r = draft_find(&m->draft, buf_str(&up), &n, NULL, err);
-		if (r >= 0 && found == -ENOTDIR)
+		if (r < 0)
+			return r;
+		if (found == -ENOTDIR)
 			r = tell_file_in_the_way(m, buf_str(&up), v, err);
 		if (r < 0)
 			return r;
 		if (found == -ENOTDIR && !merge_wants_theirs(m, buf_str(&up)))
 			return 0;
 		r = new_dir(m, buf_str(&up), &dir, err);
-		if (r >= 0)
-			r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
+		if (r < 0)
+			return r;
+		r = draft_make_dir(&m->draft, n, buf_str(&up), &dir, err);
 		if (r < 0)
 			return r;
 	}
@@ -230,9 +234,11 @@ static int fill_at(struct merging *m, const struct place *p, const char *path, s
 		return 1;
 	if (r > 0 && draft_is_there(n) && !own) {
 		r = tell_taken(m, p, path, n, err);
-		if (r >= 0 && !merge_wants_theirs(m, path))
+		if (r < 0)
+			return r;
+		if (!merge_wants_theirs(m, path))
 			return stay(m, p, err);
-		if (r >= 0 && dir_part(&n->now))
+		if (dir_part(&n->now))
 			r = draft_remove(&m->draft, n, path, err);
 	}
 	return r < 0 ? r : draft_set(n, &p->e, p->group, err);

@@ -115,17 +115,21 @@ int merge_show(struct store *s, const struct merge_conflict *c, const struct mer
 	}
 	if (r == -EFBIG || (r >= 0 && !shown.has[OURS] && !shown.has[THEIRS]))
 		return 0;
-	if (r >= 0 && c->hunks > 0) {
+	if (r < 0)
+		return r;
+	if (c->hunks > 0) {
 		how.style = MERGE_STYLE_DIFF3;
 		r = merge_text(shown.text, &how, MERGE_MARKERS, &shown.marked, &hunks, err);
 		size = longest_row(shown.text) + 1;
 		how.marker_size = (unsigned short)(size < MARKER_SIZE ? MARKER_SIZE
 						   : size > USHRT_MAX ? USHRT_MAX
 								      : size);
-		if (r >= 0)
-			r = merge_text(shown.text, &how, MERGE_MARKERS, &marked, &hunks, err);
-		if (r >= 0)
-			r = find_hunks(&marked, how.marker_size, &shown, err);
+		if (r < 0)
+			return r;
+		r = merge_text(shown.text, &how, MERGE_MARKERS, &marked, &hunks, err);
+		if (r < 0)
+			return r;
+		r = find_hunks(&marked, how.marker_size, &shown, err);
 	}
 	if (r < 0)
 		return r;

@@ -142,10 +142,10 @@ int side_collect(struct store *s, const struct object_id *base, const struct obj
 	for (size_t i = 0; i < c.side.n && r >= 0; i++)
 		if (map_add(&c.side.by_path, c.side.list[i].path, &c.side.list[i], &existing) < 0)
 			r = err_nomem(err);
-	if (r >= 0 && find_renumbered(&c.side) < 0)
-		r = err_nomem(err);
 	if (r < 0)
 		return r;
+	if (find_renumbered(&c.side) < 0)
+		return err_nomem(err);
 	*ret = c.side;
 	c.side = SIDE_INIT;
 	return 0;
@@ -206,8 +206,9 @@ static int could_matter(const struct side *side, const struct side *other, struc
 		if (o->before.mode != 0)
 			continue;
 		r = is_in_new_dir(other, o->path, &scratch);
-		if (r >= 0)
-			r = r > 0 ? 0 : is_dir_gone(side, o->path, &scratch);
+		if (r < 0)
+			return err_nomem(err);
+		r = r > 0 ? 0 : is_dir_gone(side, o->path, &scratch);
 	}
 	return r < 0 ? err_nomem(err) : r;
 }

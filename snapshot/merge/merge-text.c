@@ -142,8 +142,9 @@ int merge_text(const struct buf text[VERSIONS], const struct merge_options *opti
 	int r;
 
 	r = git_load(&g, err);
-	if (r >= 0)
-		r = run(g, text, options, GIT_MERGE_FILE_FAVOR_NORMAL, NULL, &first, err);
+	if (r < 0)
+		return r;
+	r = run(g, text, options, GIT_MERGE_FILE_FAVOR_NORMAL, NULL, &first, err);
 	if (r < 0)
 		return r;
 	*ret_hunks = 0;

@@ -44,7 +44,9 @@ static int need_group(struct draft *d, uint64_t ino, struct draft_group **ret, s
 	if (*ret)
 		return 0;
 	r = draft_group_of_ours(d, ino, ret, err);
-	if (r >= 0 && !*ret)
+	if (r < 0)
+		return r;
+	if (!*ret)
 		return err_set(err, -EBADMSG,
 			       "the file with inode %" PRIu64 " is not among the links", ino);
 	return r;
@@ -60,13 +62,15 @@ static int count_name(struct draft *d, const struct draft_name *n, struct err *e
 		return 0;
 	if (was != 0) {
 		r = need_group(d, was, &g, err);
-		if (r >= 0)
-			g->names--;
+		if (r < 0)
+			return r;
+		g->names--;
 	}
-	if (now != 0 && r >= 0) {
+	if (now != 0) {
 		r = need_group(d, now, &g, err);
-		if (r >= 0)
-			g->names++;
+		if (r < 0)
+			return r;
+		g->names++;
 	}
 	return r;
 }
@@ -278,18 +282,21 @@ int merge_write(struct merging *m, struct err *err)
 	int r;
 
 	r = cache_new(m->store, &limits, &w.cache, err);
-	if (r >= 0)
-		r = count_names(d, err);
-	if (r >= 0)
-		r = merge_give_numbers(m, err);
+	if (r < 0)
+		return r;
+	r = count_names(d, err);
+	if (r < 0)
+		return r;
+	r = merge_give_numbers(m, err);
 	if (r < 0)
 		return r;
 	if (d->n_dirs > 0)
 		qsort(d->dirs, d->n_dirs, sizeof(struct draft_dir *), deepest_first);
 	for (size_t i = 0; i < d->n_dirs && r >= 0; i++)
 		r = write_dir(&w, d->dirs[i], err);
-	if (r >= 0)
-		r = write_links(&w, &root, err);
+	if (r < 0)
+		return r;
+	r = write_links(&w, &root, err);
 	if (r < 0)
 		return r;
 	root.top = d->top.now;

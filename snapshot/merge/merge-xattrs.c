@@ -98,7 +98,8 @@ int merge_xattrs(struct merging *m, const char *path, const struct object_id id[
 			clash |= r > 0;
 		}
 	}
-	if (r >= 0)
-		r = put(m, &s, keep, ret, err);
+	if (r < 0)
+		return r;
+	r = put(m, &s, keep, ret, err);
 	return r < 0 ? r : clash;
 }

@@ -47,30 +47,40 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	int r;
 
 	r = merge_learn_choices(&m, err);
-	if (r >= 0)
-		r = root_get(m.store, base, &m.base, err);
-	if (r >= 0)
-		r = root_get(m.store, theirs, &m.theirs_root, err);
-	if (r >= 0)
-		r = draft_init(&m.draft, m.store, ours, options->now, err);
-	if (r >= 0)
-		r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs,
-				 err);
+	if (r < 0)
+		return r;
+	r = root_get(m.store, base, &m.base, err);
+	if (r < 0)
+		return r;
+	r = root_get(m.store, theirs, &m.theirs_root, err);
+	if (r < 0)
+		return r;
+	r = draft_init(&m.draft, m.store, ours, options->now, err);
+	if (r < 0)
+		return r;
+	r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs, err);
+	if (r < 0)
+		return r;
 	/* Where ours is base and all of theirs takes part there is nothing to put together. */
-	if (r >= 0 && object_id_equal(base, ours) && !m.theirs.left_out) {
+	if (object_id_equal(base, ours) && !m.theirs.left_out) {
 		ret->root = *theirs;
 		return 0;
 	}
-	if (r >= 0 && m.theirs.n > 0)
+	if (m.theirs.n > 0)
 		r = side_collect(m.store, base, ours, NULL, NULL, &m.ours, err);
-	if (r >= 0 && m.theirs.n > 0 && !options->no_renames)
+	if (r < 0)
+		return r;
+	if (m.theirs.n > 0 && !options->no_renames)
 		r = find_renames(&m, base, ours, theirs, err);
-	if (r >= 0)
-		r = merge_join(&m, err);
-	if (r >= 0)
-		r = merge_fill_choices(&m, err);
-	if (r >= 0)
-		r = merge_write(&m, err);
+	if (r < 0)
+		return r;
+	r = merge_join(&m, err);
+	if (r < 0)
+		return r;
+	r = merge_fill_choices(&m, err);
+	if (r < 0)
+		return r;
+	r = merge_write(&m, err);
 	if (r < 0)
 		return r;
 	merge_sort_conflicts(&m.result);
@@ -139,8 +149,9 @@ int merge_overlap(struct store *s, const struct object_id *base, const struct ob
 	int r;
 
 	r = side_collect(s, base, a, can_be_named, NULL, &o.a, err);
-	if (r >= 0)
-		r = side_collect(s, base, b, can_be_named, NULL, &o.b, err);
+	if (r < 0)
+		return r;
+	r = side_collect(s, base, b, can_be_named, NULL, &o.b, err);
 	for (size_t i = 0; i < o.a.n && r == 0; i++) {
 		const struct altered *x = &o.a.list[i], *y = side_get(&o.b, x->path);
 

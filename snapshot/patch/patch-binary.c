@@ -160,7 +160,7 @@ static int deflate_piece(const void *data, size_t len, void *ctx, struct err *er
 
 static int say_literal(const struct patch_out *to, const struct delta_side *side, struct err *err)
 {
-	struct literal l = { .to = to };
+	CLEANUP(literal_done) struct literal l = { .to = to };
 	char text[40];
 	int len, r;
 
@@ -173,11 +173,12 @@ static int say_literal(const struct patch_out *to, const struct delta_side *side
 	l.z.next_out = l.line;
 	l.z.avail_out = LINE_BYTES;
 	r = each_piece(to->store, side, deflate_piece, &l, err);
-	if (r >= 0)
-		r = deflate_some(&l, Z_FINISH, err);
-	if (r >= 0)
-		r = say_line(&l, err);
-	literal_done(&l);
+	if (r < 0)
+		return r;
+	r = deflate_some(&l, Z_FINISH, err);
+	if (r < 0)
+		return r;
+	r = say_line(&l, err);
 	return r < 0 ? r : patch_say(to, PATCH_BINARY, "\n", 1, err);
 }
 
@@ -187,7 +188,8 @@ int patch_binary(const struct patch_out *to, const struct delta_side *before,
 	static const char title[] = "GIT binary patch\n";
 	int r = patch_say(to, PATCH_BINARY, title, strlen(title), err);
 
-	if (r >= 0)
-		r = say_literal(to, after, err);
+	if (r < 0)
+		return r;
+	r = say_literal(to, after, err);
 	return r < 0 ? r : say_literal(to, before, err);
 }

@@ -85,11 +85,15 @@ static int add_index(struct writing *w)
 	char old[SHA1_HEX_SIZE], new[SHA1_HEX_SIZE];
 	int r = patch_blob_id(w->to.store, w->before, &w->text[0], old, w->err);
 
-	if (r >= 0)
-		r = patch_blob_id(w->to.store, w->after, &w->text[1], new, w->err);
-	if (r >= 0)
-		r = buf_printf(&w->line, "index %s..%s", old, new);
-	if (r >= 0 && w->before->mode != 0 && w->after->mode != 0 &&
+	if (r < 0)
+		return r;
+	r = patch_blob_id(w->to.store, w->after, &w->text[1], new, w->err);
+	if (r < 0)
+		return r;
+	r = buf_printf(&w->line, "index %s..%s", old, new);
+	if (r < 0)
+		return r;
+	if (w->before->mode != 0 && w->after->mode != 0 &&
 	    delta_git_mode(w->before->mode) == delta_git_mode(w->after->mode))
 		r = buf_printf(&w->line, " %06o", delta_git_mode(w->after->mode));
 	return r < 0 ? r : buf_append_u8(&w->line, '\n');
@@ -118,25 +122,36 @@ static bool is_empty(const struct writing *w)
 	return w->text[0].len == 0 && w->text[1].len == 0;
 }
 
+static int add_header(struct writing *w)
+{
+	int r = add_names(w, "diff --git ", "a/", " ", "b/", "\n");
+
+	if (r < 0)
+		return r;
+	r = add_modes(w);
+	if (r < 0)
+		return r;
+	if (w->similarity > 0) {
+		r = buf_printf(&w->line, "similarity index %u%%\n", w->similarity);
+		if (r < 0)
+			return r;
+		r = add_names(w, "rename from ", "", "\nrename to ", "", "\n");
+	}
+	if (r < 0 || !w->content)
+		return r;
+	r = add_index(w);
+	if (r < 0 || w->counts.binary || is_empty(w))
+		return r;
+	r = add_side(w, "--- ", w->before, "a/", w->old_path);
+	return r < 0 ? r : add_side(w, "+++ ", w->after, "b/", w->path);
+}
+
 static int say_header(struct writing *w)
 {
 	int r;
 
 	buf_reset(&w->line);
-	r = add_names(w, "diff --git ", "a/", " ", "b/", "\n");
-	if (r >= 0)
-		r = add_modes(w);
-	if (r >= 0 && w->similarity > 0)
-		r = buf_printf(&w->line, "similarity index %u%%\n", w->similarity);
-	if (r >= 0 && w->similarity > 0)
-		r = add_names(w, "rename from ", "", "\nrename to ", "", "\n");
-	if (r >= 0 && w->content)
-		r = add_index(w);
-	if (r >= 0 && w->content && !w->counts.binary && !is_empty(w)) {
-		r = add_side(w, "--- ", w->before, "a/", w->old_path);
-		if (r >= 0)
-			r = add_side(w, "+++ ", w->after, "b/", w->path);
-	}
+	r = add_header(w);
 	if (r < 0)
 		return r == -ENOMEM ? err_nomem(w->err) : r;
 	return say_line(w, PATCH_HEADER);
@@ -257,10 +272,12 @@ static int say_hunk(struct writing *w, const struct lines *l, size_t first, size
 		const struct lines_block *b = &l->blocks[i];
 
 		r = say_lines(w, PATCH_SAME, l->a + at, b->a - at);
-		if (r >= 0)
-			r = say_lines(w, PATCH_REMOVED, l->a + b->a, b->n_a);
-		if (r >= 0)
-			r = say_lines(w, PATCH_ADDED, l->b + b->b, b->n_b);
+		if (r < 0)
+			return r;
+		r = say_lines(w, PATCH_REMOVED, l->a + b->a, b->n_a);
+		if (r < 0)
+			return r;
+		r = say_lines(w, PATCH_ADDED, l->b + b->b, b->n_b);
 		at = b->a + b->n_a;
 	}
 	return r < 0 ? r : say_lines(w, PATCH_SAME, l->a + at, after);
@@ -304,7 +321,9 @@ static int write_one(struct writing *w)
 {
 	int r = load_texts(w);
 
-	if (r >= 0 && w->to.fn)
+	if (r < 0)
+		return r;
+	if (w->to.fn)
 		r = say_header(w);
 	if (r < 0 || !w->content)
 		return r;
@@ -348,12 +367,14 @@ int patch_file(struct store *s, const struct delta_file *f, unsigned context, pa
 
 	if (f->status == DELTA_TYPE) {
 		r = patch_sides(s, f, &f->before, &nothing, context, fn, ctx, &sum, err);
-		if (r >= 0)
-			r = patch_sides(s, f, &nothing, &f->after, context, fn, ctx, &sum, err);
+		if (r < 0)
+			return r;
+		r = patch_sides(s, f, &nothing, &f->after, context, fn, ctx, &sum, err);
 	} else {
 		r = patch_sides(s, f, &f->before, &f->after, context, fn, ctx, &sum, err);
 	}
-	if (r >= 0)
-		*ret = sum;
+	if (r < 0)
+		return r;
+	*ret = sum;
 	return r;
 }

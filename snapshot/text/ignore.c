@@ -272,7 +272,8 @@ int ignore_parse(const void *text, size_t len, struct ignore **ret, struct err *
 		r = add_rule(ig, p, strnlen(p, (size_t)(line_end - p)), err);
 		p = stop ? stop + 1 : end;
 	}
-	if (r >= 0)
-		*ret = TAKE_PTR(ig);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(ig);
 	return r;
 }
