@@ -41,8 +41,9 @@ static int set_size(struct op *op, struct node *n, off_t size)
 	r = file_truncate(&n->file, (uint64_t)size, &grown);
 	layer_count(op->l, grown);
 	node_count_data(op->l, n, before);
-	if (r >= 0)
-		n->mtime = layer_now();
+	if (r < 0)
+		return r;
+	n->mtime = layer_now();
 	return r;
 }
 
@@ -73,11 +74,16 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 	int r;
 
 	r = set & LAYER_SET_SIZE ? node_get_file(op->l, id, &n) : node_get(op->l, id, &n);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0 && (set & LAYER_SET_MODE))
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (set & LAYER_SET_MODE)
 		r = node_chmod_acl(op, n, st->st_mode, &xattrs, &before);
-	if (r >= 0 && (set & LAYER_SET_SIZE))
+	if (r < 0)
+		return r;
+	if (set & LAYER_SET_SIZE)
 		r = set_size(op, n, st->st_size);
 	if (r < 0)
 		return r;

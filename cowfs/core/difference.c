@@ -223,10 +223,14 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 	if (object_id_equal(&d->dirs[which].from, &d->dirs[which].to.id))
 		return 0;
 	r = side_begin(&a, s, &d->dirs[which].from, err);
-	if (r >= 0)
-		r = side_begin(&b, s, &d->dirs[which].to.id, err);
-	if (r >= 0)
-		r = both_step(&a, &b, err);
+	if (r < 0)
+		return r;
+	r = side_begin(&b, s, &d->dirs[which].to.id, err);
+	if (r < 0)
+		return r;
+	r = both_step(&a, &b, err);
+	if (r < 0)
+		return r;
 	while (r >= 0 && !(a.at_end && b.at_end)) {
 		side = order(&a, &b);
 		if (side == 0)
@@ -234,8 +238,9 @@ static int compare_dir(struct difference *d, struct store *s, size_t which, stru
 		else
 			r = compare_names(d, s, which, side < 0 ? &a.e : NULL,
 					  side > 0 ? &b.e : NULL, err);
-		if (r >= 0)
-			r = side == 0 ? both_step(&a, &b, err) : side_step(side < 0 ? &a : &b, err);
+		if (r < 0)
+			return r;
+		r = side == 0 ? both_step(&a, &b, err) : side_step(side < 0 ? &a : &b, err);
 	}
 	return r;
 }
@@ -246,8 +251,11 @@ static int find_differences(struct difference *d, struct store *s, struct err *e
 	int r;
 
 	r = add_dir(d, DIFFERENCE_TOP, NULL, 0, &d->from.top.id, &d->to.top, err);
-	if (r >= 0)
-		r = add_dir(d, DIFFERENCE_LINKS, NULL, 0, &d->from.links, &links, err);
+	if (r < 0)
+		return r;
+	r = add_dir(d, DIFFERENCE_LINKS, NULL, 0, &d->from.links, &links, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; r >= 0 && i < d->n; i++)
 		r = compare_dir(d, s, i, err);
 	return r;
@@ -260,10 +268,12 @@ int difference_find(struct store *s, const struct object_id *from, const struct 
 	int r;
 
 	r = root_get(s, from, &d.from, err);
-	if (r >= 0)
-		r = root_get(s, to, &d.to, err);
-	if (r >= 0)
-		r = find_differences(&d, s, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, to, &d.to, err);
+	if (r < 0)
+		return r;
+	r = find_differences(&d, s, err);
 	if (r < 0)
 		return r;
 	*ret = d;

@@ -36,8 +36,9 @@ static int load_node(struct op *op, struct node *dir, const struct tree_entry *s
 	r = dir_find(op, op->l->links, root_link_name(stored->ino, name), &link);
 	if (r == -ENOENT)
 		return err_set(op->err, -EBADMSG, "file %s is not in the links tree", name);
-	if (r >= 0)
-		*ret = link->node;
+	if (r < 0)
+		return r;
+	*ret = link->node;
 	return r;
 }
 
@@ -50,8 +51,9 @@ static int load_name(struct op *op, struct node *dir, const struct tree_entry *s
 	int r;
 
 	r = op_may_load(op);
-	if (r >= 0)
-		r = load_node(op, dir, stored, &n);
+	if (r < 0)
+		return r;
+	r = load_node(op, dir, stored, &n);
 	if (r < 0)
 		return r;
 	r = entry_new(dir, name, true, &e);

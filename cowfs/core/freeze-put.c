@@ -21,14 +21,18 @@ static int put_entry(struct frozen *f, struct batch *b, struct frozen_entry *fe,
 
 	if (fe->xattrs) {
 		r = xattrs_verify(fe->xattrs->data, fe->xattrs->len, err);
-		if (r >= 0)
-			r = batch_put(b, OBJECT_XATTRS, fe->xattrs->data, fe->xattrs->len,
-				      &fe->record.xattrs, err);
+		if (r < 0)
+			return r;
+		r = batch_put(b, OBJECT_XATTRS, fe->xattrs->data, fe->xattrs->len,
+			      &fe->record.xattrs, err);
 	}
-	if (r >= 0 && fe->has_file) {
+	if (r < 0)
+		return r;
+	if (fe->has_file) {
 		r = file_store(&fe->file, b, f->l->cache, &fe->content, err);
-		if (r >= 0)
-			tree_entry_set_content(&fe->record, &fe->content);
+		if (r < 0)
+			return r;
+		tree_entry_set_content(&fe->record, &fe->content);
 	}
 	return r;
 }
@@ -72,7 +76,9 @@ static int put_dir(struct frozen *f, struct batch *b, size_t which, struct err *
 	struct tree_entry *record;
 	int r = edit_tree(f, b, d, err);
 
-	if (r >= 0 && which > LINKS) {
+	if (r < 0)
+		return r;
+	if (which > LINKS) {
 		record = &f->dirs[d->in].list[d->at].record;
 		record->id = d->id;
 		record->below = d->below;
@@ -209,11 +215,14 @@ int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_stat
 	CLEANUP(putting_done) struct putting p = { .f = f, .b = b, .waited = waited };
 	int r = find_bodies(&p, err);
 
-	if (r >= 0)
-		r = each(&p, 0, f->n_strays, put_stray_at, err);
-	if (r >= 0)
-		r = each(&p, 0, p.n_bodies, put_body_at, err);
-	if (r >= 0)
-		r = put_dirs(&p, err);
+	if (r < 0)
+		return r;
+	r = each(&p, 0, f->n_strays, put_stray_at, err);
+	if (r < 0)
+		return r;
+	r = each(&p, 0, p.n_bodies, put_body_at, err);
+	if (r < 0)
+		return r;
+	r = put_dirs(&p, err);
 	return r < 0 ? r : put_root(f, b, ret, err);
 }

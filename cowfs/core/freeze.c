@@ -182,10 +182,14 @@ static int collect(struct frozen *f)
 	f->top.record.name = ROOT_TOP;
 	f->top.record.name_len = strlen(ROOT_TOP);
 	r = freeze_node(l->top, false, &f->top);
-	if (r >= 0)
-		r = add_dir(f, l->top, 0, 0);
-	if (r >= 0)
-		r = add_dir(f, l->links, 0, 0);
+	if (r < 0)
+		return r;
+	r = add_dir(f, l->top, 0, 0);
+	if (r < 0)
+		return r;
+	r = add_dir(f, l->links, 0, 0);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; r >= 0 && i < f->n; i++)
 		r = freeze_dir(f, i);
 	return r < 0 ? r : freeze_strays(f);

@@ -72,9 +72,7 @@ static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struc
 	int r;
 
 	r = node_get_file(op->l, id, &n);
-	if (r >= 0)
-		r = file_map(&n->file, op->l->cache, off, len, h->pieces, &h->n, &op->need);
-	return r;
+	return r < 0 ? r : file_map(&n->file, op->l->cache, off, len, h->pieces, &h->n, &op->need);
 }
 
 static int find_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,
@@ -163,8 +161,9 @@ int layer_read(struct layer *l, const struct layer_call *call, uint64_t node, ui
 		if (r != -EBADMSG)
 			break;
 	}
-	if (r >= 0)
-		ret->held = TAKE_PTR(h);
+	if (r < 0)
+		return r;
+	ret->held = TAKE_PTR(h);
 	return r;
 }
 
@@ -200,14 +199,16 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	int r;
 
 	r = node_get_file(l, id, &n);
-	if (r >= 0)
-		r = op_may_write(op, id, off);
-	if (r >= 0)
-		r = layers_room(l, len, &op->need);
-	if (r >= 0 && over_quota(l, &n->file, off, len))
-		r = -ENOSPC;
 	if (r < 0)
 		return r;
+	r = op_may_write(op, id, off);
+	if (r < 0)
+		return r;
+	r = layers_room(l, len, &op->need);
+	if (r < 0)
+		return r;
+	if (over_quota(l, &n->file, off, len))
+		return -ENOSPC;
 	before = n->file.data;
 	r = file_write(&n->file, l->cache, off, data, len, &grown, &op->need);
 	layer_count(l, grown);
@@ -265,9 +266,12 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	int r;
 
 	r = node_get_file(l, id, &n);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH))
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (!(flags & LAYER_ALLOC_PUNCH))
 		r = may_allocate(op, &n->file, off, len);
 	if (r < 0)
 		return r;
@@ -278,8 +282,9 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 		r = file_truncate(&n->file, off + len, &more);
 	layer_count(l, grown + more);
 	node_count_data(l, n, before);
-	if (r >= 0)
-		node_touch(l, n, true);
+	if (r < 0)
+		return r;
+	node_touch(l, n, true);
 	return r;
 }
 
@@ -335,10 +340,12 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	int r;
 
 	r = node_get_file(l, from_id, &from);
-	if (r >= 0)
-		r = node_get_file(l, to_id, &to);
-	if (r >= 0)
-		r = op_may_change(op);
+	if (r < 0)
+		return r;
+	r = node_get_file(l, to_id, &to);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
 	if (r < 0)
 		return r;
 	/* What is kept for `to` already may be needed by a persist that is under way. */
@@ -346,10 +353,11 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	    len < from->file.size || from->file.size == 0)
 		return 0;
 	r = layers_room(l, 0, &op->need);
-	if (r >= 0 && over_quota(l, &to->file, 0, from->file.data))
-		r = -ENOSPC;
-	if (r >= 0)
-		r = file_share(&from->file, &copy);
+	if (r < 0)
+		return r;
+	if (over_quota(l, &to->file, 0, from->file.data))
+		return -ENOSPC;
+	r = file_share(&from->file, &copy);
 	if (r < 0)
 		return r;
 	layer_count(l, (int64_t)file_memory(&copy) - (int64_t)file_memory(&to->file));

@@ -158,8 +158,9 @@ int layer_create_warm(struct layers *ls, const struct object_id *root, struct la
 		return r;
 	l->pinned = true;
 	r = load_root(l, err);
-	if (r >= 0)
-		*ret = TAKE_PTR(l);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(l);
 	return r;
 }
 
@@ -201,8 +202,9 @@ int layer_growth(struct store *s, const struct object_id *from, const struct obj
 	CLEANUP(difference_done) struct difference d = { 0 };
 	int r = difference_find(s, from, to, &d, err);
 
-	if (r >= 0)
-		*ret = (struct layer_growth){ .data = d.grown, .meta = d.meta };
+	if (r < 0)
+		return r;
+	*ret = (struct layer_growth){ .data = d.grown, .meta = d.meta };
 	return r;
 }
 

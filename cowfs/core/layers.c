@@ -62,8 +62,9 @@ int layers_new(struct store *s, const struct layers_options *options, struct lay
 	sys_cond_init(&ls->work);
 	sys_cond_init(&ls->changed);
 	r = cache_new(s, &ls->options.cache, &ls->cache, err);
-	if (r >= 0)
-		r = ahead_new(ls->cache, &ls->ahead, err);
+	if (r < 0)
+		return r;
+	r = ahead_new(ls->cache, &ls->ahead, err);
 	if (r < 0)
 		return r;
 	cache_share(ls->cache);

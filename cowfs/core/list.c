@@ -38,18 +38,21 @@ static int take_stored(struct op *op, const struct node *dir, struct listing **r
 	li->tree = *base;
 	if (!object_id_is_zero(base)) {
 		r = op_object(op, OBJECT_TREE, base, &o);
-		if (r >= 0)
-			r = tree_node_open(o->data, o->len, &node, op->err);
-		if (r >= 0 && node.level > 0) {
+		if (r < 0)
+			return r;
+		r = tree_node_open(o->data, o->len, &node, op->err);
+		if (r < 0)
+			return r;
+		if (node.level > 0) {
 			op->need = (struct need){
 				.kind = NEED_LISTING,
 				.object = { .kind = OBJECT_TREE, .id = *base },
 			};
 			r = -EAGAIN;
 		}
-		if (r >= 0)
-			r = listing_add_leaf(li, store_key(cache_store(op->l->cache)), &node,
-					     op->err);
+		if (r < 0)
+			return r;
+		r = listing_add_leaf(li, store_key(cache_store(op->l->cache)), &node, op->err);
 		if (r < 0)
 			return r;
 	}

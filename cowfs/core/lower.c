@@ -31,11 +31,15 @@ static int go_down(struct op *op, struct tree_node *node, const char *name, size
 	int r;
 
 	r = tree_node_find(node, name, len, &i, &equal, op->err);
-	if (r >= 0)
-		r = tree_node_child(node, equal || i == 0 ? i : i - 1, &child, op->err);
-	if (r >= 0)
-		r = open_node(op, &child.id, node);
-	if (r >= 0 && node->level + 1 != level)
+	if (r < 0)
+		return r;
+	r = tree_node_child(node, equal || i == 0 ? i : i - 1, &child, op->err);
+	if (r < 0)
+		return r;
+	r = open_node(op, &child.id, node);
+	if (r < 0)
+		return r;
+	if (node->level + 1 != level)
 		return err_set(op->err, -EBADMSG, "tree %s: level %u right below level %u",
 			       object_id_hex(&child.id, hex), node->level, level);
 	return r;
@@ -55,8 +59,9 @@ int lower_find(struct op *op, const struct object_id *tree, const char *name,
 	r = open_node(op, tree, &node);
 	while (r >= 0 && node.level > 0)
 		r = go_down(op, &node, name, len);
-	if (r >= 0)
-		r = tree_node_find(&node, name, len, &i, &equal, op->err);
+	if (r < 0)
+		return r;
+	r = tree_node_find(&node, name, len, &i, &equal, op->err);
 	if (r < 0)
 		return r;
 	return equal ? tree_node_entry(&node, i, ret, op->err) : -ENOENT;

@@ -19,10 +19,12 @@ static int lookup(struct op *op, uint64_t dir_id, const char *name, struct layer
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
-	if (r >= 0)
-		r = dir_find(op, dir, name, &e);
-	if (r >= 0)
-		node_found(e->node, ret);
+	if (r < 0)
+		return r;
+	r = dir_find(op, dir, name, &e);
+	if (r < 0)
+		return r;
+	node_found(e->node, ret);
 	return r;
 }
 
@@ -69,15 +71,20 @@ static int new_slot(struct op *op, uint64_t dir_id, const char *name, struct nod
 	int r;
 
 	r = node_get_dir(op->l, dir_id, ret_dir);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0 && dir_is_dead(op->l, *ret_dir))
-		r = -ENOENT;
-	if (r >= 0)
-		r = layers_room(op->l, 0, &op->need);
-	if (r >= 0)
-		r = dir_slot(op, *ret_dir, name, ret);
-	if (r >= 0 && (*ret)->node) {
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (dir_is_dead(op->l, *ret_dir))
+		return -ENOENT;
+	r = layers_room(op->l, 0, &op->need);
+	if (r < 0)
+		return r;
+	r = dir_slot(op, *ret_dir, name, ret);
+	if (r < 0)
+		return r;
+	if ((*ret)->node) {
 		node_release(op->l, (*ret)->node); /* it was perhaps loaded only to be seen */
 		r = -EEXIST;
 	}
@@ -109,8 +116,9 @@ int node_make(struct op *op, const struct node *dir, uint32_t mode, struct node 
 	int r;
 
 	r = node_inherit_acl(op, dir, &mode, &xattrs);
-	if (r >= 0)
-		r = node_new(op->l, mode, &n);
+	if (r < 0)
+		return r;
+	r = node_new(op->l, mode, &n);
 	if (r < 0)
 		return r;
 	n->new_xattrs = TAKE_PTR(xattrs);
@@ -213,16 +221,20 @@ static int make_nameless(struct op *op, uint64_t dir_id, uint32_t mode, struct l
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0 && dir_is_dead(op->l, dir))
-		r = -ENOENT;
-	if (r >= 0)
-		r = layers_room(op->l, 0, &op->need);
-	if (r >= 0)
-		r = charge_may(op->l, 1, 0);
-	if (r >= 0)
-		r = node_make(op, dir, mode, &n);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (dir_is_dead(op->l, dir))
+		return -ENOENT;
+	r = layers_room(op->l, 0, &op->need);
+	if (r < 0)
+		return r;
+	r = charge_may(op->l, 1, 0);
+	if (r < 0)
+		return r;
+	r = node_make(op, dir, mode, &n);
 	if (r < 0)
 		return r;
 	n->nlink = 0;
@@ -272,10 +284,11 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 	int r;
 
 	r = node_get(l, node_id, &n);
-	if (r >= 0 && node_is_dir(n))
+	if (r < 0)
+		return r;
+	if (node_is_dir(n))
 		return -EPERM;
-	if (r >= 0)
-		r = new_slot(op, dir_id, name, &dir, &e);
+	r = new_slot(op, dir_id, name, &dir, &e);
 	if (r < 0)
 		return r;
 	nameless = node_has_no_name(n);
@@ -347,10 +360,12 @@ static int unlink_name(struct op *op, uint64_t dir_id, const char *name)
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0)
-		r = dir_find(op, dir, name, &e);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	r = dir_find(op, dir, name, &e);
 	if (r < 0)
 		return r;
 	if (node_is_dir(e->node)) {
@@ -384,10 +399,12 @@ static int remove_dir(struct op *op, uint64_t dir_id, const char *name)
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0)
-		r = dir_find(op, dir, name, &e);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	r = dir_find(op, dir, name, &e);
 	if (r < 0)
 		return r;
 	r = node_is_dir(e->node) ? dir_is_empty(op, e->node) : -ENOTDIR;

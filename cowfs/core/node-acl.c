@@ -97,7 +97,8 @@ int node_inherit_acl(struct op *op, const struct node *dir, uint32_t *mode, stru
 	if (S_ISDIR(*mode))
 		list[n++] = above;
 	r = n > 0 ? xattr_set_new(list, n, ret) : 0;
-	if (r >= 0)
-		*mode = granted;
+	if (r < 0)
+		return r;
+	*mode = granted;
 	return r;
 }

@@ -23,13 +23,14 @@ int node_xattrs(struct op *op, const struct node *n, struct buf *ret)
 	if (object_id_is_zero(&n->xattrs))
 		return 0;
 	r = op_object(op, OBJECT_XATTRS, &n->xattrs, &o);
-	if (r >= 0)
-		r = xattrs_verify(o->data, o->len, op->err);
-	if (r >= 0) {
-		/* Nobody writes through it. */
-		memcpy(&ret->data, &o->data, sizeof(ret->data));
-		ret->len = o->len;
-	}
+	if (r < 0)
+		return r;
+	r = xattrs_verify(o->data, o->len, op->err);
+	if (r < 0)
+		return r;
+	/* Nobody writes through it. */
+	memcpy(&ret->data, &o->data, sizeof(ret->data));
+	ret->len = o->len;
 	return r;
 }
 
@@ -114,8 +115,9 @@ int node_edit_xattrs(struct op *op, const struct node *n, const char *name, cons
 
 	*ret = NULL;
 	r = node_xattrs(op, n, &set);
-	if (r >= 0)
-		r = list_set(&set, &list, &n_list);
+	if (r < 0)
+		return r;
+	r = list_set(&set, &list, &n_list);
 	if (r < 0)
 		return r;
 	i = find_in(list, n_list, name);

@@ -55,8 +55,9 @@ static int get_object(struct op *op)
 	int r;
 
 	r = layers_load(op->l->all, what->kind, &what->id, &o, op->err);
-	if (r >= 0)
-		hold(op, o);
+	if (r < 0)
+		return r;
+	hold(op, o);
 	return r;
 }
 
@@ -142,7 +143,9 @@ int op_may_write(struct op *op, uint64_t node, uint64_t off)
 {
 	int r = op_may_change(op);
 
-	if (r >= 0 && op->l->holding && !halves_let_in(op->l, op->call, node, off))
+	if (r < 0)
+		return r;
+	if (op->l->holding && !halves_let_in(op->l, op->call, node, off))
 		r = wait_for_calm(op);
 	return r;
 }

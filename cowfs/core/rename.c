@@ -150,14 +150,17 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
-	if (r >= 0)
-		r = node_get_dir(op->l, new_dir_id, &new_dir);
-	if (r >= 0)
-		r = op_may_change(op);
-	if (r >= 0 && dir_is_dead(op->l, new_dir))
-		r = -ENOENT;
-	if (r >= 0)
-		r = dir_find(op, dir, name, &rn.from);
+	if (r < 0)
+		return r;
+	r = node_get_dir(op->l, new_dir_id, &new_dir);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
+	if (r < 0)
+		return r;
+	if (dir_is_dead(op->l, new_dir))
+		return -ENOENT;
+	r = dir_find(op, dir, name, &rn.from);
 	if (r < 0)
 		return r;
 	from = rn.from->node;

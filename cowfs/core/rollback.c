@@ -349,10 +349,13 @@ static int commit_names(struct layer *l, struct naming *nm, struct err *err)
 	int r;
 
 	r = batch_begin(layers_store(l->all), &b, err);
-	if (r >= 0 && nm->how->also)
+	if (r < 0)
+		return r;
+	if (nm->how->also)
 		r = nm->how->also(b, &nm->now, nm->how->ctx, err);
-	if (r >= 0)
-		r = clone_put(b, &nm->record, REF_REPLACE, err);
+	if (r < 0)
+		return r;
+	r = clone_put(b, &nm->record, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
@@ -397,10 +400,10 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 		nm->record.base = nm->how->to->id;
 		nm->record.start = (struct catalog_id){ 0 };
 	}
-	if (r >= 0 && prepare(&s) < 0)
-		r = err_nomem(err);
 	if (r < 0)
 		return r;
+	if (prepare(&s) < 0)
+		return err_nomem(err);
 	d.grown -= nm->rebased;
 	nm->record.grown = l->grown - l->loose + d.grown;
 	d.meta -= nm->rebased_meta;

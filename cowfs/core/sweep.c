@@ -89,9 +89,11 @@ static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct 
 		stop = ls->stop;
 		pthread_mutex_unlock(&ls->lock);
 	}
-	if (r >= 0 && !stop)
+	if (r < 0)
+		return r;
+	if (!stop)
 		log_progress(&progress);
-	return r < 0 ? r : stop ? -ECANCELED : 0;
+	return stop ? -ECANCELED : 0;
 }
 
 void sweep_run(struct layers *ls, bool shrink)

@@ -55,8 +55,9 @@ static ssize_t list_names(struct op *op, uint64_t id, char *list, size_t size)
 	int r;
 
 	r = node_get(op->l, id, &n);
-	if (r >= 0)
-		r = node_xattrs(op, n, &set);
+	if (r < 0)
+		return r;
+	r = node_xattrs(op, n, &set);
 	if (r < 0)
 		return r;
 	while (set.len > 0 && xattrs_next(&set, &pos, &x)) {
@@ -101,8 +102,9 @@ static int change(struct op *op, struct node *n, const char *name, const void *v
 		return -EEXIST;
 	if (r == 0 && (!value || (flags & XATTR_REPLACE)))
 		return -ENODATA;
-	if (r >= 0)
-		r = node_edit_xattrs(op, n, name, value, size, &set, &before);
+	if (r < 0)
+		return r;
+	r = node_edit_xattrs(op, n, name, value, size, &set, &before);
 	if (r < 0)
 		return r;
 	node_set_xattrs(op->l, n, set, before);
@@ -125,10 +127,12 @@ static int set_value(struct op *op, uint64_t id, const char *name, const void *v
 	int r;
 
 	r = layers_room(op->l, 0, &op->need);
-	if (r >= 0)
-		r = node_get(op->l, id, &n);
-	if (r >= 0)
-		r = op_may_change(op);
+	if (r < 0)
+		return r;
+	r = node_get(op->l, id, &n);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
 	if (r < 0)
 		return r;
 	if (!acl_is_name(name))
@@ -143,8 +147,9 @@ static int remove_value(struct op *op, uint64_t id, const char *name)
 	int r;
 
 	r = node_get(op->l, id, &n);
-	if (r >= 0)
-		r = op_may_change(op);
+	if (r < 0)
+		return r;
+	r = op_may_change(op);
 	return r < 0 ? r : take_away(op, n, name);
 }
 

@@ -85,8 +85,9 @@ static int kill_priv(fuse_req_t req, const struct layer_call *call, fuse_ino_t n
 	if (r < 0 || !(st.st_mode & (S_ISUID | S_ISGID)) || ops_from_root(req))
 		return r;
 	r = layer_setattr(ops_layer(req), call, node, &st, LAYER_KILL_PRIV, &st, err);
-	if (r >= 0)
-		forget_mode(node);
+	if (r < 0)
+		return r;
+	forget_mode(node);
 	return r;
 }
 

@@ -105,7 +105,9 @@ static int write_all(struct store *s, void *ctx, struct err *err)
 	struct writing *w = ctx;
 	int r = insert_all(s, w, err);
 
-	if (r >= 0 && w->carrying)
+	if (r < 0)
+		return r;
+	if (w->carrying)
 		r = carry_write(s, w->carrying, err);
 	return r < 0 ? r : ref_ops_apply(s->writer[w->table], w->ref_ops, err);
 }
@@ -138,9 +140,11 @@ static int write_table(struct batch *b, enum table t, struct err *err)
 	CLEANUP(writing_done) struct writing w = { .table = t };
 	int r = writing_collect(b, t, &w, err);
 
-	if (r >= 0 && t == TABLE_CHUNKS && w.n > 0)
+	if (r < 0)
+		return r;
+	if (t == TABLE_CHUNKS && w.n > 0)
 		b->store->uncarried = true;
-	return r < 0 ? r : write_collected(b, &w, err);
+	return write_collected(b, &w, err);
 }
 
 /* Hold what was collected beyond batch_settle(). */
@@ -194,9 +198,12 @@ static int write_names(struct batch *b, bool durable, const struct carrying *car
 	int r;
 
 	r = writing_collect(b, TABLE_META, &w, err);
-	if (r >= 0)
-		r = write_collected(b, &w, err);
-	if (r >= 0 && w.carrying)
+	if (r < 0)
+		return r;
+	r = write_collected(b, &w, err);
+	if (r < 0)
+		return r;
+	if (w.carrying)
 		carry_written(b->store, carrying);
 	return r;
 }
@@ -205,8 +212,9 @@ int batch_write_pending(struct batch *b, enum table t, struct err *err)
 {
 	int r = write_table(b, t, err);
 
-	if (r >= 0)
-		store_relieve_logs(b->store);
+	if (r < 0)
+		return r;
+	store_relieve_logs(b->store);
 	return r;
 }
 

@@ -60,8 +60,9 @@ int batch_pin(struct batch *b, const struct object_id *tree, struct err *err)
 	if (buf_reserve(&b->pinned, sizeof(*tree)) < 0)
 		return err_nomem(err);
 	r = store_pin(b->store, OBJECT_TREE, tree, err);
-	if (r >= 0)
-		IGNORE_RESULT(buf_append(&b->pinned, tree, sizeof(*tree)), "there is room");
+	if (r < 0)
+		return r;
+	IGNORE_RESULT(buf_append(&b->pinned, tree, sizeof(*tree)), "there is room");
 	return r;
 }
 

@@ -114,7 +114,9 @@ static int put_back(struct store *s, const struct ref *row, struct err *err)
 		       (int64_t)object_row_sum(seq, OBJECT_CHUNK, &id, row->value, row->value_len));
 	query_bind_blob(q, 3, row->value, row->value_len);
 	r = query_run(q, err);
-	if (r >= 0 && db_changes(s->writer[TABLE_CHUNKS]) > 0)
+	if (r < 0)
+		return r;
+	if (db_changes(s->writer[TABLE_CHUNKS]) > 0)
 		s->next_seq[TABLE_CHUNKS]++;
 	return r;
 }
@@ -178,10 +180,10 @@ int carry_recover(struct store *s, struct err *err)
 	if (r <= 0)
 		return r;
 	r = store_write(s, &back, err);
+	if (r < 0)
+		return r;
 	/* Where nothing was lacking there was nothing to wait for; the log was moved, and synced. */
-	if (r >= 0)
-		r = store_write(s, &gone, err);
-	return r;
+	return store_write(s, &gone, err);
 }
 
 void carry_end(struct store *s)
@@ -210,7 +212,8 @@ int carry_fetch(struct reader *rd, const struct object_id *id, struct buf *out, 
 	if (r <= 0)
 		return r;
 	r = ref_row_read(q, REF_CARRIED, &row, err);
-	if (r >= 0)
-		r = object_unpack(rd->codec, row.value, row.value_len, CHUNK_SIZE_MAX, out, err);
+	if (r < 0)
+		return r;
+	r = object_unpack(rd->codec, row.value, row.value_len, CHUNK_SIZE_MAX, out, err);
 	return r < 0 ? r : 1;
 }

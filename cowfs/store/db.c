@@ -402,8 +402,9 @@ int db_reserve(struct db *db, struct err *err)
 	int r, rc;
 
 	r = db_int(db, "PRAGMA page_count", &pages, err);
-	if (r >= 0)
-		r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA page_size", &page_size, err);
 	if (r < 0)
 		return r;
 	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &f);

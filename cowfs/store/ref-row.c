@@ -147,7 +147,9 @@ static int apply_delete(struct db *meta, const struct ref_op *op, struct err *er
 	query_bind_int(q, 0, op->ref.kind);
 	query_bind_blob(q, 1, op->ref.name, op->ref.name_len);
 	r = query_run(q, err);
-	if (r >= 0 && db_changes(meta) == 0)
+	if (r < 0)
+		return r;
+	if (db_changes(meta) == 0)
 		return ref_err(err, -ENOENT, &op->ref, "does not exist");
 	return r;
 }
@@ -171,10 +173,12 @@ int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret, struct
 	int r;
 
 	r = query_blob(q, 0, &name, &ref.name_len, err);
-	if (r >= 0)
-		r = query_blob(q, 1, &root, &root_len, err);
-	if (r >= 0)
-		r = query_blob(q, 2, &ref.value, &ref.value_len, err);
+	if (r < 0)
+		return r;
+	r = query_blob(q, 1, &root, &root_len, err);
+	if (r < 0)
+		return r;
+	r = query_blob(q, 2, &ref.value, &ref.value_len, err);
 	if (r < 0)
 		return r;
 	ref.name = name;

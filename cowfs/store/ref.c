@@ -13,8 +13,9 @@ static int queue(struct batch *b, const struct ref *ref, bool delete, enum ref_m
 	int r;
 
 	r = ref_op_new(ref, delete, mode, &op, err);
-	if (r >= 0)
-		batch_add_ref_op(b, op);
+	if (r < 0)
+		return r;
+	batch_add_ref_op(b, op);
 	return r;
 }
 

@@ -121,14 +121,18 @@ int schema_probe(const char *path, enum schema_file f, struct db **ret, struct e
 	if (st.st_size == 0)
 		return err_set(err, -EBADMSG, "'%s' is damaged: the file is empty", path);
 	r = log_is_empty(path, &alone, err);
-	if (r >= 0)
-		r = db_open(path, alone ? DB_PEEK : DB_READ, &db, err);
-	if (r >= 0)
-		r = db_int(db, "PRAGMA application_id", &application, err);
-	if (r >= 0)
-		r = db_int(db, "PRAGMA user_version", &version, err);
-	if (r >= 0)
-		r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r < 0)
+		return r;
+	r = db_open(path, alone ? DB_PEEK : DB_READ, &db, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA application_id", &application, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA user_version", &version, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA page_size", &page_size, err);
 	if (r < 0)
 		return r;
 	/* With a log it may have grown by part of a page that the log will complete. */
@@ -144,7 +148,9 @@ int schema_probe(const char *path, enum schema_file f, struct db **ret, struct e
 	if (version <= 0)
 		return err_set(err, -EBADMSG, "'%s' is damaged: it has no format version", path);
 	r = version < SCHEMA_VERSION ? 0 : verify_tables(db, f, err);
-	if (r >= 0 && ret)
+	if (r < 0)
+		return r;
+	if (ret)
 		*ret = alone ? NULL : TAKE_PTR(db);
 	return r;
 }

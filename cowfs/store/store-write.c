@@ -142,12 +142,12 @@ static int commit(struct store *s, enum table t, bool durable, struct err *err)
 	r = db_commit(db, err);
 	if (t == TABLE_META)
 		s->meta_ghost = r < 0;
-	if (r >= 0) {
-		number = ++s->commits[t];
-		if (durable)
-			note_synced(s, t, number);
-		hold_reserve(s, room);
-	}
+	if (r < 0)
+		return r;
+	number = ++s->commits[t];
+	if (durable)
+		note_synced(s, t, number);
+	hold_reserve(s, room);
 	return r;
 }
 
@@ -157,12 +157,15 @@ static int try_write(struct store *s, const struct store_change *c, struct err *
 	int r;
 
 	r = look_for_room(s, c->table, c->bytes, err);
-	if (r >= 0)
-		r = store_writable(s, err);
-	if (r >= 0)
-		r = db_set_sync(db, c->durable, err);
-	if (r >= 0)
-		r = db_begin_write(db, err);
+	if (r < 0)
+		return r;
+	r = store_writable(s, err);
+	if (r < 0)
+		return r;
+	r = db_set_sync(db, c->durable, err);
+	if (r < 0)
+		return r;
+	r = db_begin_write(db, err);
 	if (r < 0)
 		return r;
 	r = c->write(s, c->ctx, err);
@@ -209,8 +212,9 @@ int store_sync(struct store *s, enum table t, struct err *err)
 	if (r < 0 || s->synced[t] >= number)
 		return r;
 	r = db_sync_log(s->writer[t], err);
-	if (r >= 0)
-		note_synced(s, t, number);
+	if (r < 0)
+		return r;
+	note_synced(s, t, number);
 	return r;
 }
 

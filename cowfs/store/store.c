@@ -90,10 +90,12 @@ static int clear_half_made(const char *chunks, struct err *err)
 	if (r < 0 || !there)
 		return r;
 	r = schema_probe(chunks, SCHEMA_CHUNKS, NULL, err);
-	if (r >= 0)
-		r = db_open(chunks, DB_READ, &db, err);
-	if (r >= 0)
-		r = db_int(db, "SELECT count(*) FROM (SELECT 1 FROM chunk LIMIT 1)", &n, err);
+	if (r < 0)
+		return r;
+	r = db_open(chunks, DB_READ, &db, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "SELECT count(*) FROM (SELECT 1 FROM chunk LIMIT 1)", &n, err);
 	if (r < 0)
 		return r;
 	if (n > 0)
@@ -457,12 +459,15 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 		const char *path = db_path(rd->db[t]);
 
 		r = db_int(rd->db[t], sql[t][0], &n[t], err);
-		if (r >= 0)
-			r = db_int(rd->db[t], sql[t][1], &bytes[t], err);
-		if (r >= 0)
-			r = db_int(rd->db[t], "PRAGMA freelist_count", &pages, err);
-		if (r >= 0)
-			r = db_int(rd->db[t], "PRAGMA page_size", &page_size, err);
+		if (r < 0)
+			return r;
+		r = db_int(rd->db[t], sql[t][1], &bytes[t], err);
+		if (r < 0)
+			return r;
+		r = db_int(rd->db[t], "PRAGMA freelist_count", &pages, err);
+		if (r < 0)
+			return r;
+		r = db_int(rd->db[t], "PRAGMA page_size", &page_size, err);
 		if (r < 0)
 			return r;
 		sizes.free_bytes += (uint64_t)(pages * page_size);

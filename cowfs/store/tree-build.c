@@ -196,7 +196,9 @@ static int store_node(struct tree_builder *t, struct level *l, struct object_id 
 	if (tree_node_finish(&l->node, &t->bytes) < 0)
 		return err_nomem(err);
 	r = batch_put(t->batch, OBJECT_TREE, t->bytes.data, t->bytes.len, ret_id, err);
-	if (r >= 0 && t->cache)
+	if (r < 0)
+		return r;
+	if (t->cache)
 		cache_add(t->cache, OBJECT_TREE, ret_id, t->bytes.data, t->bytes.len);
 	return r;
 }

@@ -86,9 +86,7 @@ static int open_one(struct walk *w, struct seen *s, struct err *err)
 	if (s->what.kind == OBJECT_CHUNK || s->what.kind == OBJECT_XATTRS)
 		return 0;
 	r = store_require(w->store, s->what.kind, &s->what.id, &w->node, err);
-	if (r >= 0)
-		r = behind_each(s->what.kind, w->node.data, w->node.len, on_named, w, err);
-	return r;
+	return r < 0 ? r : behind_each(s->what.kind, w->node.data, w->node.len, on_named, w, err);
 }
 
 /* One level of both sides; 1 if there is another. */

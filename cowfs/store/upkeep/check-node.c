@@ -97,8 +97,9 @@ int seen_node_add(struct check_walk *w, int64_t seq, const struct tree_node *nod
 		r = sum_up(&sum, node, 0, 1, &first, &first_len, err);
 		last = first;
 		last_len = first_len;
-		if (r >= 0)
-			r = sum_up(&sum, node, 1, node->n, &last, &last_len, err);
+		if (r < 0)
+			return r;
+		r = sum_up(&sum, node, 1, node->n, &last, &last_len, err);
 		if (r < 0)
 			return r;
 	}

@@ -332,8 +332,9 @@ static int walk_links(struct check_walk *w, struct err *err)
 		r = walk_tree(w, id, &nothing, err);
 		w->in_links = false;
 	}
-	if (r >= 0)
-		check_links_end(&w->links, id);
+	if (r < 0)
+		return r;
+	check_links_end(&w->links, id);
 	return r;
 }
 

@@ -221,8 +221,9 @@ int check_store(struct store *s, check_progress_fn progress, void *ctx, struct c
 	int r;
 
 	r = reader_take(s, &c.rd, err);
-	if (r >= 0)
-		r = begin(&c, err);
+	if (r < 0)
+		return r;
+	r = begin(&c, err);
 	if (r < 0)
 		return r;
 	/* Only for the progress: a table that cannot be counted is found damaged below. */
@@ -230,8 +231,9 @@ int check_store(struct store *s, check_progress_fn progress, void *ctx, struct c
 		IGNORE_RESULT(db_int(c.rd->db[t], count[t], &n[t], NULL), "see above");
 	for (int t = 0; t < TABLES && r >= 0; t++)
 		r = check_file(&c, (enum table)t, (uint64_t)(n[0] + n[1]), err);
-	if (r >= 0)
-		r = check_refs(&c, err);
+	if (r < 0)
+		return r;
+	r = check_refs(&c, err);
 	if (r < 0)
 		return r;
 	*ret = c.report;

@@ -283,8 +283,9 @@ static int step_mark(struct gc *g, unsigned budget, struct err *err)
 		r = store_settle_names(g->store, err); /* invariant 4 */
 		pthread_mutex_unlock(&g->store->write_lock);
 	}
-	if (r >= 0)
-		g->phase = GC_SWEEP;
+	if (r < 0)
+		return r;
+	g->phase = GC_SWEEP;
 	return r;
 }
 
@@ -389,7 +390,9 @@ static int sweep_some(struct gc *g, unsigned budget, struct err *err)
 
 	r = find_victims(g, budget, &v, err);
 	buf_swap(&seqs, &v.seqs);
-	if (r >= 0 && seqs.len > 0 && !g->trial)
+	if (r < 0)
+		return r;
+	if (seqs.len > 0 && !g->trial)
 		r = delete_rows(g->store, g->table, &seqs, err);
 	if (r < 0)
 		return r;

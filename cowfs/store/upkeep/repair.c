@@ -286,7 +286,8 @@ int repair_store(struct store *s, const struct check_report *found, struct repai
 	repair_done(&p);
 	pthread_mutex_unlock(&s->write_lock);
 	upkeep_begun(s);
-	if (r >= 0)
-		*ret = p.report;
+	if (r < 0)
+		return r;
+	*ret = p.report;
 	return r;
 }
