@@ -322,7 +322,9 @@ static int look_at_peer(int fd, int (*look)(pid_t pid, const char *path), const 
 		return pidfd;
 	r = look(peer.pid, path);
 	alive = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-	if (r >= 0 && poll(&alive, 1, 0) != 0)
+	if (r < 0)
+		return r;
+	if (poll(&alive, 1, 0) != 0)
 		return -ESRCH;
 	return r;
 }

@@ -80,8 +80,9 @@ static int attach_run(struct invocation *inv, struct err *err)
 
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "ps");
-	if (r >= 0)
-		r = begin_interrupt(err);
+	if (r < 0)
+		return r;
+	r = begin_interrupt(err);
 	if (r < 0)
 		return r;
 	options.stop_fd = interrupted[0];

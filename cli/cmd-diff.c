@@ -61,7 +61,9 @@ static int diff_run(struct invocation *inv, struct err *err)
 		r = diffs_print(inv, &options, &different, err);
 	if (r == -ENOENT)
 		cmd_hint(inv, "log");
-	if (r >= 0 && inv->json)
+	if (r < 0)
+		return r;
+	if (inv->json)
 		r = json_print(&doc, inv->out, err);
 	if (r < 0)
 		return r;

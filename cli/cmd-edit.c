@@ -22,11 +22,11 @@ static int edit_run(struct invocation *inv, struct err *err)
 	struct engine_written w;
 	int r = written_split(inv->words[0], &clone, &path, err);
 
-	if (r >= 0 && (!args->old || !args->new))
-		r = err_set(err, -EINVAL, "'edit' needs '--old' and '--new'");
-	if (r >= 0)
-		r = engine_file_edit(inv->engine, clone, path, args->old, args->new, args->all, &w,
-				     err);
+	if (r < 0)
+		return r;
+	if (!args->old || !args->new)
+		return err_set(err, -EINVAL, "'edit' needs '--old' and '--new'");
+	r = engine_file_edit(inv->engine, clone, path, args->old, args->new, args->all, &w, err);
 	return r < 0 ? r : written_print(inv, clone, path, &w, err);
 }
 

@@ -99,8 +99,9 @@ static int gc_run(struct invocation *inv, struct err *err)
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "init");
-	if (r >= 0)
-		r = engine_runs_prune(inv->engine, args->dry_run, &runs, err);
+	if (r < 0)
+		return r;
+	r = engine_runs_prune(inv->engine, args->dry_run, &runs, err);
 	if (r < 0)
 		return r;
 	if (inv->json)

@@ -26,7 +26,9 @@ static int print_bytes(bool of_stderr, const void *data, size_t len, void *ctx, 
 	int r = screen_write(screen, data, len, err);
 
 	(void)of_stderr;
-	if (r >= 0 && fflush(screen->out) == EOF)
+	if (r < 0)
+		return r;
+	if (fflush(screen->out) == EOF)
 		return err_sys(err, "writing to standard output");
 	return r;
 }

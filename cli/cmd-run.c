@@ -354,10 +354,12 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	int r;
 
 	r = read_options(inv, &options, err);
-	if (r >= 0)
-		r = check(inv, err);
-	if (r >= 0)
-		r = join_net(&args->net, &net, err);
+	if (r < 0)
+		return r;
+	r = check(inv, err);
+	if (r < 0)
+		return r;
+	r = join_net(&args->net, &net, err);
 	if (r < 0)
 		return r;
 	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));

@@ -327,14 +327,20 @@ static int status_run(struct invocation *inv, struct err *err)
 		if (r > 0)
 			return CMD_OK;
 	}
-	if (r >= 0 && clone.name) {
+	if (r < 0)
+		return r;
+	if (clone.name) {
 		of_clone.clone = clone.name;
 		r = engine_runs(inv->engine, &of_clone, &runs, err);
+		if (r < 0)
+			return r;
 		/* Of another clone that had its name nothing is said here. */
-		if (r >= 0 && runs_count(&runs, &clone) == 0)
+		if (runs_count(&runs, &clone) == 0)
 			engine_runs_done(&runs);
 	}
-	if (r >= 0 && overlaps && (clone.name || *project.newest != '\0'))
+	if (r < 0)
+		return r;
+	if (overlaps && (clone.name || *project.newest != '\0'))
 		r = engine_overlaps(inv->engine, clone.name, &found, err);
 	if (r < 0)
 		return r;

@@ -342,8 +342,9 @@ static int try_run(struct invocation *inv, struct err *err)
 	if (r == -EPIPE && t.run.state == ENGINE_RUN_ENDED)
 		return t.run.exit_code;
 	inv->ran = r >= 0;
-	if (r >= 0)
-		r = inv->json ? decide_json(&t, err) : decide_for_people(&t, err);
+	if (r < 0)
+		return r;
+	r = inv->json ? decide_json(&t, err) : decide_for_people(&t, err);
 	if (r < 0)
 		return r;
 	/* ^C is one of the keys. */

@@ -43,7 +43,9 @@ static int write_run(struct invocation *inv, struct err *err)
 	struct engine_written w;
 	int r = written_split(inv->words[0], &clone, &path, err);
 
-	if (r >= 0 && !args->content)
+	if (r < 0)
+		return r;
+	if (!args->content)
 		r = read_input(&input, err);
 	if (r < 0)
 		return r;

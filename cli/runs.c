@@ -235,8 +235,9 @@ int runs_print_log(const struct invocation *inv, const struct engine_run *run,
 	uint64_t next = 0;
 	int r = engine_run_log(inv->engine, run, options, keep_bytes, &text, &next, err);
 
-	if (r >= 0)
-		r = engine_run_find(inv->engine, run->id, &now, err);
+	if (r < 0)
+		return r;
+	r = engine_run_find(inv->engine, run->id, &now, err);
 	if (r < 0)
 		return r;
 	runs_set_end(j, &now);

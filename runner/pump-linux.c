@@ -156,7 +156,9 @@ int pump_move(struct pump *p, const struct pollfd places[PUMP_PLACES], struct er
 		feed_run(p);
 	if (r == 0 && places[FROM_OUT].revents)
 		r = take_output(p, p->terminal ? &our[0] : &our[1], SANDBOX_OUT, err);
-	if (r >= 0 && places[FROM_ERR].revents)
+	if (r < 0)
+		return r;
+	if (places[FROM_ERR].revents)
 		r = take_output(p, &our[2], SANDBOX_ERR, err);
 	return r < 0 ? r : 0;
 }

@@ -212,8 +212,9 @@ static int load_view(struct run *run, struct err *err)
 			r = err_set(err, -EINVAL, "'%s' cannot be compared by the run's init",
 				    m->host);
 	}
-	if (r >= 0)
-		r = room_fill(run->room, &run->own, &view, err);
+	if (r < 0)
+		return r;
+	r = room_fill(run->room, &run->own, &view, err);
 	if (r < 0)
 		return r;
 	room_show(run->room, &run->own);

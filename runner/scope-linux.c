@@ -269,8 +269,10 @@ static int greet(struct scope *s)
 	    lib.sd_bus_match_signal_async(s->bus, NULL, s->on_bus ? MANAGER : NULL, OBJECT, FACE,
 					  "JobRemoved", on_job, s->on_bus ? on_hello : NULL, s);
 
+	if (r < 0)
+		return r;
 	/* Through the bus a manager tells of jobs only to those who asked for it. */
-	if (r >= 0 && s->on_bus)
+	if (s->on_bus)
 		r = lib.sd_bus_call_method_async(s->bus, NULL, MANAGER, OBJECT, FACE, "Subscribe",
 						 NULL, NULL, "");
 	return r;
@@ -281,17 +283,17 @@ static int begin(struct scope *s, int fd)
 	AUTO_CLOSE int own = fd;
 	int r = lib.sd_bus_new(&s->bus);
 
-	if (r >= 0)
-		r = lib.sd_bus_set_fd(s->bus, own, own);
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_set_fd(s->bus, own, own);
 	if (r < 0)
 		return r;
 	own = -1;
 	r = lib.sd_bus_set_bus_client(s->bus, s->on_bus);
-	if (r >= 0)
-		r = lib.sd_bus_start(s->bus);
-	if (r >= 0)
-		r = greet(s);
-	return r;
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_start(s->bus);
+	return r < 0 ? r : greet(s);
 }
 
 /* --- where managers listen ---------------------------------------------------------------- */
@@ -385,14 +387,21 @@ static int append_controllers(sd_bus_message *m, const struct scope_request *q)
 				      q->cpus_milli > 0 ? "cpu" : NULL };
 	int r = lib.sd_bus_message_open_container(m, 'r', "sv");
 
-	if (r >= 0)
-		r = lib.sd_bus_message_append(m, "s", "DelegateControllers");
-	if (r >= 0)
-		r = lib.sd_bus_message_open_container(m, 'v', "as");
-	if (r >= 0)
-		r = lib.sd_bus_message_open_container(m, 'a', "s");
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_append(m, "s", "DelegateControllers");
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_open_container(m, 'v', "as");
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_open_container(m, 'a', "s");
+	if (r < 0)
+		return r;
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(names); i++)
 		r = names[i] ? lib.sd_bus_message_append(m, "s", names[i]) : 0;
+	if (r < 0)
+		return r;
 	for (int i = 0; r >= 0 && i < 3; i++)
 		r = lib.sd_bus_message_close_container(m);
 	return r;
@@ -414,19 +423,22 @@ static int append_properties(sd_bus_message *m, const struct scope_request *q)
 					      (uint32_t)q->also);
 	else if (r >= 0)
 		r = lib.sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, (uint32_t)q->pid);
+	if (r < 0)
+		return r;
 
 	/* Delegated: a process that memory ran out for is no reason to stop all the others. */
-	if (r >= 0)
-		r = append_controllers(m, q);
-	if (r >= 0)
-		r = append_u64(m, q->mem > 0, "MemoryMax", q->mem);
-	if (r >= 0)
-		r = append_u64(m, q->mem > 0, "MemorySwapMax", 0);
-	if (r >= 0)
-		r = append_u64(m, q->pids > 0, "TasksMax", q->pids);
-	if (r >= 0)
-		r = append_u64(m, q->cpus_milli > 0, "CPUQuotaPerSecUSec", q->cpus_milli * 1000);
-	return r;
+	r = append_controllers(m, q);
+	if (r < 0)
+		return r;
+	r = append_u64(m, q->mem > 0, "MemoryMax", q->mem);
+	if (r < 0)
+		return r;
+	r = append_u64(m, q->mem > 0, "MemorySwapMax", 0);
+	if (r < 0)
+		return r;
+	r = append_u64(m, q->pids > 0, "TasksMax", q->pids);
+	return r < 0 ? r
+		     : append_u64(m, q->cpus_milli > 0, "CPUQuotaPerSecUSec", q->cpus_milli * 1000);
 }
 
 int scope_ask(struct scope *s, const struct scope_request *q, struct err *why)

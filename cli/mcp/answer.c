@@ -210,8 +210,9 @@ static int add_mirror(struct json content, const struct json_doc *doc, struct er
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int r = json_append(doc, &text, err);
 
-	if (r >= 0)
-		add_text_block(content, (const char *)text.data, text.len - 1);
+	if (r < 0)
+		return r;
+	add_text_block(content, (const char *)text.data, text.len - 1);
 	return r;
 }
 

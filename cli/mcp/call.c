@@ -92,8 +92,9 @@ static int fork_call(struct call *c, const struct mcp_options *options, struct t
 {
 	int r = open_pipe(out, err);
 
-	if (r >= 0)
-		r = open_pipe(note, err);
+	if (r < 0)
+		return r;
+	r = open_pipe(note, err);
 	if (r < 0)
 		return r;
 	c->pid = fork();

@@ -118,7 +118,9 @@ static int append_question(struct buf *text, const struct pending *p)
 		       p->tool->command, clone ? " " : "", clone ? clone : "");
 	for (size_t i = 0; r >= 0 && i < json_length(list) && i < NAMES_SHOWN; i++)
 		r = append_path(text, json_at_object(list, i));
-	if (r >= 0 && json_length(list) > NAMES_SHOWN)
+	if (r < 0)
+		return r;
+	if (json_length(list) > NAMES_SHOWN)
 		r = buf_printf(text, "\n  and %zu more", json_length(list) - NAMES_SHOWN);
 	return r;
 }

@@ -130,7 +130,9 @@ static int start_call(struct session *s, struct pending *p, bool plan, struct er
 	CLEANUP(tool_line_done) struct tool_line line = { 0 };
 	int r = tool_line(p->tool, p->args, &line, err);
 
-	if (r >= 0 && plan)
+	if (r < 0)
+		return r;
+	if (plan)
 		r = tool_line_add(&line, "--dry-run", err);
 	if (r < 0)
 		return r;

@@ -84,7 +84,9 @@ static int wait_and_step(struct session *s, struct reader *in, struct pollfd *fd
 	if (poll(fds, n, -1) < 0)
 		return errno == EINTR ? 0 : err_sys(err, "waiting for the client");
 	r = session_step(s, err);
-	if (r >= 0 && fds[0].revents != 0)
+	if (r < 0)
+		return r;
+	if (fds[0].revents != 0)
 		r = read_input(s, in, err);
 	return r < 0 ? r : flush_out(s, err);
 }

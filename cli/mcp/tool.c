@@ -310,14 +310,17 @@ static int add_command(struct tool_line *line, const struct tool_param *p, struc
 		const char *text = text_of(p, args, err);
 
 		r = text ? add(line, strdup("sh"), err) : -EINVAL;
-		if (r >= 0)
-			r = add(line, strdup("-c"), err);
+		if (r < 0)
+			return r;
+		r = add(line, strdup("-c"), err);
 		return r < 0 ? r : add(line, strdup(text), err);
 	}
 	if (r >= 0 && json_kind(args, p->name) != JSON_ARRAY)
 		return wrong_type(p, "a string for the shell or a list of words", err);
 	list = json_get_array(args, p->name);
-	if (r >= 0 && json_length(list) == 0)
+	if (r < 0)
+		return r;
+	if (json_length(list) == 0)
 		return wrong_type(p, "a command", err);
 	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
 		const char *text = json_at_text(list, i);
