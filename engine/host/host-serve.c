@@ -2,16 +2,20 @@
 
 #include "engine/host/host-i.h"
 
-int host_serve(struct host *h, struct err *err)
+static int serve_locked(struct host *h, struct err *err)
 {
 	const struct layers_options options = { 0 };
-	int r = 0;
+	int r = h->layers ? 0 : layers_new(h->store, &options, &h->layers, err);
+
+	return r < 0 || h->mounts ? r : mounts_new(&h->mounts, err);
+}
+
+int host_serve(struct host *h, struct err *err)
+{
+	int r;
 
 	pthread_mutex_lock(&h->lock);
-	if (!h->layers)
-		r = layers_new(h->store, &options, &h->layers, err);
-	if (r >= 0 && !h->mounts)
-		r = mounts_new(&h->mounts, err);
+	r = serve_locked(h, err);
 	pthread_mutex_unlock(&h->lock);
 	return r;
 }

@@ -114,8 +114,7 @@ int host_may_read(struct host *h, const char *path, struct err *err)
 	if (path_is_below(path, h->dir))
 		return err_set(err, -ECANCELED, "'%s' is inside the store", path);
 	r = sys_each_mount(add_own, &s);
-	if (r >= 0 && s.n > 0)
-		r = sys_each_mount(find_shown, &s);
+	r = r < 0 || s.n == 0 ? r : sys_each_mount(find_shown, &s);
 	if (r < 0)
 		return err_set(err, r, "cannot tell what is mounted at '%s'", path);
 	if (s.shown)

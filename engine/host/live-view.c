@@ -85,8 +85,7 @@ int live_view_open(struct live *l, const char *run, const struct mount_shift *sh
 	if (shift->n == 0 || !l->mount || mount_maps_ids(l->mount))
 		return 0;
 	r = view_new(l, run, &v, err);
-	if (r >= 0)
-		r = view_mount(l, v, shift, err);
+	r = r < 0 ? r : view_mount(l, v, shift, err);
 	if (r < 0)
 		return err_wrap(err, r, "showing clone '%s' to a run", l->name);
 	*ret_path = v->path;

@@ -201,21 +201,29 @@ int live_mount(struct host *h, const char *name, struct err *err)
 	return r < 0 ? err_wrap(err, r, "clone '%s'", name) : 0;
 }
 
-/* Nobody has seen the warm clone yet: on failure it goes, and nothing with it. */
+/* On failure *ret may hold what was made so far. */
+static int adopt(struct host *h, const char *name, struct layer *layer, struct mount *mount,
+		 struct live **ret, struct err *err)
+{
+	int r = live_new(h, name, ret, err);
+
+	if (r < 0)
+		return r;
+	r = layer_adopt(layer, name, err);
+	if (r < 0)
+		return r;
+	(*ret)->layer = layer;
+	(*ret)->mount = mount;
+	return live_show(*ret, err);
+}
+
+/* Nobody has seen the warm clone yet, so a failure may drop it. */
 static int adopt_warm_clone(struct host *h, const char *name, struct layer *layer,
 			    struct mount *mount, struct err *err)
 {
 	struct live *l = NULL;
-	int r;
+	int r = adopt(h, name, layer, mount, &l, err);
 
-	r = live_new(h, name, &l, err);
-	if (r >= 0)
-		r = layer_adopt(layer, name, err);
-	if (r >= 0) {
-		l->layer = layer;
-		l->mount = mount;
-		r = live_show(l, err);
-	}
 	if (r >= 0)
 		return 0;
 	warm_clone_drop(layer, mount);
@@ -253,8 +261,9 @@ static int live_close(struct live *l, struct err *err)
 	if (r < 0 && live_show(l, &again) < 0)
 		log_error("clone '%s' cannot be persisted and not be mounted again: %s", l->name,
 			  again.msg);
-	if (r >= 0)
-		l->layer = NULL;
+	if (r < 0)
+		return r;
+	l->layer = NULL;
 	return r;
 }
 
@@ -360,8 +369,7 @@ static int end_one(struct host *h, const char *name, bool force, struct strlist 
 	int r;
 
 	r = turns_take(&h->turns, name, &turn, err);
-	if (r >= 0)
-		r = live_end(h, name, LIVE_KEEP, force, err);
+	r = r < 0 ? r : live_end(h, name, LIVE_KEEP, force, err);
 	if (r == -EBUSY)
 		return strlist_add(busy, name) < 0 ? err_nomem(err) : 0;
 	if (r < 0 && force) {
@@ -375,28 +383,33 @@ static int end_one(struct host *h, const char *name, bool force, struct strlist 
 static int tell_busy(const struct strlist *busy, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int r = 0;
 
-	for (size_t i = 0; i < busy->n && i < NAMES_SHOWN && r >= 0; i++)
-		r = buf_printf(&text, "%s'%s'", i > 0 ? ", " : "", busy->list[i]);
-	if (r >= 0 && busy->n > NAMES_SHOWN)
-		r = buf_printf(&text, " and %zu more", busy->n - NAMES_SHOWN);
-	if (r < 0 || !buf_str(&text))
+	for (size_t i = 0; i < busy->n && i < NAMES_SHOWN; i++)
+		if (buf_printf(&text, "%s'%s'", i > 0 ? ", " : "", busy->list[i]) < 0)
+			return err_nomem(err);
+	if (busy->n > NAMES_SHOWN && buf_printf(&text, " and %zu more", busy->n - NAMES_SHOWN) < 0)
+		return err_nomem(err);
+	if (!buf_str(&text))
 		return err_nomem(err);
 	return err_set(err, -EBUSY, "in use: %s %s", busy->n == 1 ? "clone" : "clones",
 		       buf_str(&text));
 }
 
+static int end_each(struct host *h, bool force, struct strlist *ended, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist names = { 0 }, busy = { 0 };
+	int r = live_names(h, &names, err);
+
+	for (size_t i = 0; i < names.n && r >= 0; i++)
+		r = end_one(h, names.list[i], force, ended, &busy, err);
+	return r >= 0 && busy.n > 0 ? tell_busy(&busy, err) : r;
+}
+
 int live_end_all(struct host *h, bool force, struct err *err)
 {
-	CLEANUP(strlist_done) struct strlist names = { 0 }, ended = { 0 }, busy = { 0 };
-	int r;
+	CLEANUP(strlist_done) struct strlist ended = { 0 };
+	int r = end_each(h, force, &ended, err);
 
-	r = live_names(h, &names, err);
-	for (size_t i = 0; i < names.n && r >= 0; i++)
-		r = end_one(h, names.list[i], force, &ended, &busy, err);
-	if (r >= 0 && busy.n > 0)
-		r = tell_busy(&busy, err);
 	for (size_t i = 0; i < ended.n && r < 0; i++) {
 		CLEANUP(turn_give_p) struct turn *turn = NULL;
 		struct err why = { 0 };

@@ -158,13 +158,33 @@ static int open_layer(struct host *h, const struct wish *w, struct layer **ret, 
 	int r;
 
 	r = host_serve(h, err);
-	if (r >= 0)
-		r = layer_open_warm(h->layers, &w->root, &layer, err);
-	if (r >= 0)
-		r = snapshot_get(h->store, &w->snapshot, &named, err);
-	if (r >= 0)
-		*ret = TAKE_PTR(layer);
+	if (r < 0)
+		return r;
+	r = layer_open_warm(h->layers, &w->root, &layer, err);
+	if (r < 0)
+		return r;
+	r = snapshot_get(h->store, &w->snapshot, &named, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(layer);
 	return r;
+}
+
+/* On failure *layer and *mount hold what was made so far. */
+static int make_parts(struct host *h, const struct wish *w, struct layer **layer,
+		      struct mount **mount, pid_t *ret_walker, struct err *err)
+{
+	int r;
+
+	if (w->files > FILES_MAX)
+		return err_set(err, -EFBIG, "it has too many files");
+	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
+		return err_set(err, -ENOMEM, "memory is short");
+	r = open_layer(h, w, layer, err);
+	if (r < 0)
+		return r;
+	r = mount_warm_clone(h, *layer, mount, err);
+	return r < 0 ? r : start_walker(h->dir, mount_fd(*mount), false, ret_walker);
 }
 
 static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
@@ -172,17 +192,8 @@ static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
 {
 	struct layer *layer = NULL;
 	struct mount *mount = NULL;
-	int r;
+	int r = make_parts(h, w, &layer, &mount, ret_walker, err);
 
-	if (w->files > FILES_MAX)
-		return err_set(err, -EFBIG, "it has too many files");
-	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
-		return err_set(err, -ENOMEM, "memory is short");
-	r = open_layer(h, w, &layer, err);
-	if (r >= 0)
-		r = mount_warm_clone(h, layer, &mount, err);
-	if (r >= 0)
-		r = start_walker(h->dir, mount_fd(mount), false, ret_walker);
 	if (r < 0) {
 		warm_clone_drop(layer, mount);
 		return r;
