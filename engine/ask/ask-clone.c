@@ -35,8 +35,9 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	r = ask_daemon(&a, e, ASK_RUNNING, &options->watch, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, options, &start, err);
-		if (r >= 0)
-			r = ask_daemon(&a, e, start, &options->watch, &answer, err);
+		if (r < 0)
+			return r;
+		r = ask_daemon(&a, e, start, &options->watch, &answer, err);
 	}
 	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
 }
@@ -73,8 +74,7 @@ static int take_status(const struct ask *a, struct json answer, struct engine_cl
 				err);
 	j = json_get_object(answer, "clone");
 	r = fields_get(j, &wire_clone, ret_clone);
-	if (r >= 0)
-		r = fields_get(j, &wire_clone_more, ret_clone);
+	r = r < 0 ? r : fields_get(j, &wire_clone_more, ret_clone);
 	r = r == -ENOMEM ? err_nomem(err) : ask_end(a, err);
 	if (r < 0)
 		engine_clone_done(ret_clone);
@@ -125,8 +125,9 @@ int engine_mount(struct engine *e, const char *clone, char **ret_path, struct er
 		return r;
 	path = json_get_name(answer, "path");
 	r = ask_end(&a, err);
-	if (r >= 0)
-		*ret_path = TAKE_PTR(path);
+	if (r < 0)
+		return r;
+	*ret_path = TAKE_PTR(path);
 	return r;
 }
 

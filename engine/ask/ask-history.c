@@ -39,7 +39,9 @@ int engine_take(struct engine *e, const struct engine_take_options *options,
 	int r;
 
 	r = o.tag ? tag_check_name(o.tag, err) : 0;
-	if (r >= 0 && o.dir)
+	if (r < 0)
+		return r;
+	if (o.dir)
 		r = project_named(e, o.dir, &project, err);
 	if (r < 0)
 		return r;
@@ -93,9 +95,11 @@ int engine_project_move(struct engine *e, const char *project, const char *path,
 	AUTO_FREE char *real = NULL;
 	int r = project_named(e, path, &real, err);
 
-	if (r >= 0)
-		r = ask_project(e, project, real, force, err);
-	if (r >= 0)
-		*ret_path = TAKE_PTR(real);
+	if (r < 0)
+		return r;
+	r = ask_project(e, project, real, force, err);
+	if (r < 0)
+		return r;
+	*ret_path = TAKE_PTR(real);
 	return r;
 }

@@ -29,10 +29,12 @@ int engine_rebase(struct engine *e, const struct engine_rebase_options *options,
 	ask_begin(&a, e, VERB_REBASE);
 	fields_set(a.options, &wire_rebase_options, options);
 	r = ask_keeping(&a, e, ASK_STORE, &options->watch, &c, &answer, err);
-	if (r >= 0)
-		r = ask_take(&a, answer, &wire_rebased, ret, err);
-	if (r >= 0)
-		echo_perform(e, &c, answer);
+	if (r < 0)
+		return r;
+	r = ask_take(&a, answer, &wire_rebased, ret, err);
+	if (r < 0)
+		return r;
+	echo_perform(e, &c, answer);
 	return r;
 }
 
@@ -51,9 +53,11 @@ int engine_rollback(struct engine *e, const struct engine_rollback_options *opti
 	ask_begin(&a, e, VERB_ROLLBACK);
 	fields_set(a.options, &wire_rollback_options, &asked);
 	r = ask_keeping(&a, e, ASK_STORE, &options->watch, &c, &answer, err);
-	if (r >= 0)
-		r = ask_take(&a, answer, &wire_rolled, ret, err);
-	if (r >= 0)
-		echo_perform(e, &c, answer);
+	if (r < 0)
+		return r;
+	r = ask_take(&a, answer, &wire_rolled, ret, err);
+	if (r < 0)
+		return r;
+	echo_perform(e, &c, answer);
 	return r;
 }

@@ -44,8 +44,9 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct stage_aski
 		r = ask_keeping(a, e, ASK_RUNNING, &o->watch, c, &answer, err);
 	if (r == -ESRCH) {
 		r = may_begin(e, o, &start, err);
-		if (r >= 0)
-			r = ask_keeping(a, e, start, &o->watch, c, &answer, err);
+		if (r < 0)
+			return r;
+		r = ask_keeping(a, e, start, &o->watch, c, &answer, err);
 	}
 	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
 }

@@ -18,8 +18,9 @@ static int ask_to_tag(struct engine *e, const char *name, const char *state,
 	json_set_name(a.options, "tag", name);
 	json_set_name(a.options, "state", state);
 	r = engine_has_store(e) ? 0 : engine_no_project(e, err);
-	if (r >= 0)
-		r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	if (r < 0)
+		return r;
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
 	if (r < 0)
 		return r;
 	tags.list = calloc(1, sizeof(*tags.list));

@@ -63,13 +63,12 @@ static int make_run_dir(struct engine *e, int *ret, struct err *err)
 	if (!path)
 		return err_nomem(err);
 	r = path_make_dirs(path, 0700, err);
-	if (r >= 0)
-		r = open_run_dir(e, ret, err);
+	r = r < 0 ? r : open_run_dir(e, ret, err);
 	if (r == -ENOENT)
 		return err_set(err, r, "'%s' is gone", path);
-	if (r >= 0 && fchmod(*ret, 0700) < 0)
-		return err_sys(err, "'%s'", path);
-	return r;
+	if (r < 0)
+		return r;
+	return fchmod(*ret, 0700) < 0 ? err_sys(err, "'%s'", path) : r;
 }
 
 static void on_alarm(int sig)
@@ -199,10 +198,12 @@ static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
 	int r;
 
 	r = prepare_store(e, start, err);
-	if (r >= 0)
-		r = make_run_dir(e, &run_fd, err);
-	if (r >= 0)
-		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
+	if (r < 0)
+		return r;
+	r = make_run_dir(e, &run_fd, err);
+	if (r < 0)
+		return r;
+	r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
 	if (r < 0)
 		return r;
 	r = connect_at(e, run_fd, &other, err);
@@ -256,12 +257,15 @@ int ask_become(struct engine *e, struct err *err)
 	int r, listens = -1;
 
 	r = prepare_store(e, ASK_CREATE, err);
-	if (r >= 0)
-		r = make_run_dir(e, &run_fd, err);
-	if (r >= 0)
-		r = take_listener(run_fd, &listens, err);
-	if (r >= 0)
-		r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
+	if (r < 0)
+		return r;
+	r = make_run_dir(e, &run_fd, err);
+	if (r < 0)
+		return r;
+	r = take_listener(run_fd, &listens, err);
+	if (r < 0)
+		return r;
+	r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
 	if (r < 0)
 		return r;
 	/* Whoever connects to a socket that a manager made reaches nobody yet. */

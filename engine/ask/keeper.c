@@ -186,6 +186,19 @@ static void begin_leaving(struct keeper *k)
 		k->leaving = leaving_begin(k->child);
 }
 
+static int start_locked(struct keeper *k, int lock)
+{
+	int r = open_streams(k, lock);
+
+	if (r < 0)
+		return r;
+	r = start_daemon(k);
+	if (r < 0)
+		return r;
+	begin_leaving(k);
+	return r;
+}
+
 static int start_again(struct keeper *k)
 {
 	static char again[] = DAEMON_AGAIN;
@@ -195,11 +208,7 @@ static int start_again(struct keeper *k)
 	if (lock < 0)
 		return lock;
 	k->argv[2] = again;
-	r = open_streams(k, lock);
-	if (r >= 0)
-		r = start_daemon(k);
-	if (r >= 0)
-		begin_leaving(k);
+	r = start_locked(k, lock);
 	let_go(k);
 	return r;
 }

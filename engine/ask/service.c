@@ -30,8 +30,9 @@ int engine_service(struct engine *e, struct engine_service *ret, struct err *err
 	struct control_hello hello;
 	int r = ask_greet(e, &c, &hello, err);
 
-	if (r >= 0)
-		*ret = described(&hello);
+	if (r < 0)
+		return r;
+	*ret = described(&hello);
 	return r;
 }
 
@@ -79,14 +80,16 @@ int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct
 	ask_begin(&a, e, "stop");
 	json_set_bool(a.options, "force", force);
 	r = ask_greet(e, &c, &hello, err);
-	if (r >= 0)
-		r = ask_over(&a, e, &c, NULL, &answer, err);
+	if (r < 0)
+		return r;
+	r = ask_over(&a, e, &c, NULL, &answer, err);
 	if (r < 0)
 		return r;
 	*ret = described(&hello);
 	r = ask_wait_gone(e, err);
+	if (r < 0)
+		return r;
 	/* It has let go of the store; until it has of all files their file system cannot be unmounted. */
-	if (r >= 0)
-		sys_wait_process((pid_t)hello.pid, GONE_MS);
+	sys_wait_process((pid_t)hello.pid, GONE_MS);
 	return r;
 }
