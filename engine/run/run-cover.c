@@ -132,7 +132,8 @@ int run_cover(struct layout *l, const char *clone, const char *project, struct e
 	if (!any)
 		return 0;
 	r = cover_usual(&c, "XDG_DATA_HOME", "snapcow", err);
-	if (r >= 0)
-		r = cover_usual(&c, "HOME", ".local/share/snapcow", err);
+	if (r < 0)
+		return r;
+	r = cover_usual(&c, "HOME", ".local/share/snapcow", err);
 	return r < 0 ? r : cover_sockets(&c, err);
 }

@@ -70,9 +70,11 @@ static int add_given(struct run_env *e, const char *given, struct err *err)
 	const size_t len = strcspn(given, "=");
 	int r = check_name("env", given, len, err);
 
-	if (r >= 0 && given[len] != '=')
-		r = err_set(err, -EINVAL, "option '--env': '%s' is not NAME=VALUE", given);
-	return r < 0 ? r : env_set(e, given, len, given + len + 1, err);
+	if (r < 0)
+		return r;
+	if (given[len] != '=')
+		return err_set(err, -EINVAL, "option '--env': '%s' is not NAME=VALUE", given);
+	return env_set(e, given, len, given + len + 1, err);
 }
 
 static int add_passed(struct run_env *e, const char *name, struct err *err)
@@ -80,9 +82,11 @@ static int add_passed(struct run_env *e, const char *name, struct err *err)
 	const char *value = getenv(name);
 	int r = check_name("pass-env", name, strcspn(name, "="), err);
 
-	if (r >= 0 && strchr(name, '='))
-		r = err_set(err, -EINVAL, "option '--pass-env': '%s' is not a name", name);
-	return r < 0 || !value ? r : env_set(e, name, strlen(name), value, err);
+	if (r < 0)
+		return r;
+	if (strchr(name, '='))
+		return err_set(err, -EINVAL, "option '--pass-env': '%s' is not a name", name);
+	return value ? env_set(e, name, strlen(name), value, err) : r;
 }
 
 /* A line feed at the end of a file is none of the secret's. */
@@ -110,15 +114,18 @@ static int add_secret(struct run_env *e, const char *given, struct err *err)
 	if (!name)
 		return err_nomem(err);
 	r = check_name("secret", given, len, err);
-	if (r >= 0 && given[len] == '=') {
+	if (r < 0)
+		return r;
+	if (given[len] == '=') {
 		r = read_secret(given + len + 1, &value, err);
-	} else if (r >= 0) {
+	} else {
 		text = getenv(name);
 		r = text ? buf_append_str(&value, text)
 			 : err_set(err, -EINVAL, "secret '%s' is not in the environment", name);
 	}
-	if (r >= 0)
-		r = scrub_add(&e->secrets, name, value.data, value.len, err);
+	if (r < 0)
+		return r;
+	r = scrub_add(&e->secrets, name, value.data, value.len, err);
 	if (r < 0)
 		return r;
 	text = buf_str(&value);
@@ -162,21 +169,27 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 {
 	int r = choose_home(e, err);
 
-	if (r >= 0)
-		r = env_set(e, "PATH", 4, DEFAULT_PATH, err);
+	if (r < 0)
+		return r;
+	r = env_set(e, "PATH", 4, DEFAULT_PATH, err);
 	for (char **at = environ; r >= 0 && *at; at++)
 		if (is_passed(*at))
 			r = env_set(e, *at, strcspn(*at, "="), strchr(*at, '=') + 1, err);
-	if (r >= 0)
-		r = env_set(e, "HOME", 4, e->home, err);
-	if (r >= 0)
-		r = add_words(e, ours, (struct engine_list){ 0 }, err);
-	if (r >= 0)
-		r = add_words(e, git, (struct engine_list){ 0 }, err);
-	if (r >= 0)
-		r = add_words(e, list_of(&profile->env), list_of(&profile->pass_env), err);
-	if (r >= 0)
-		r = add_words(e, o->env, o->pass_env, err);
+	if (r < 0)
+		return r;
+	r = env_set(e, "HOME", 4, e->home, err);
+	if (r < 0)
+		return r;
+	r = add_words(e, ours, (struct engine_list){ 0 }, err);
+	if (r < 0)
+		return r;
+	r = add_words(e, git, (struct engine_list){ 0 }, err);
+	if (r < 0)
+		return r;
+	r = add_words(e, list_of(&profile->env), list_of(&profile->pass_env), err);
+	if (r < 0)
+		return r;
+	r = add_words(e, o->env, o->pass_env, err);
 	for (size_t i = 0; r >= 0 && i < o->secrets.n; i++)
 		r = add_secret(e, o->secrets.items[i], err);
 	return r;

@@ -85,8 +85,6 @@ int run_git_read(char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct identity who = { 0 };
-	int r;
-
 	/* The later counts, as for git. */
 	read_settings("HOME", ".config/git/config", &who);
 	read_settings("XDG_CONFIG_HOME", "git/config", &who);
@@ -94,13 +92,12 @@ int run_git_read(char **ret, struct err *err)
 	*ret = NULL;
 	if (who.name[0] == '\0' && who.email[0] == '\0')
 		return 0;
-	r = buf_append_str(&text, "[include]\n\tpath = /etc/gitconfig\n[user]\n");
-	if (r >= 0 && who.name[0] != '\0')
-		r = buf_printf(&text, "\tname = \"%s\"\n", who.name);
-	if (r >= 0 && who.email[0] != '\0')
-		r = buf_printf(&text, "\temail = \"%s\"\n", who.email);
-	if (r >= 0 && buf_str(&text))
-		*ret = strdup(buf_str(&text));
+	if (buf_append_str(&text, "[include]\n\tpath = /etc/gitconfig\n[user]\n") < 0 ||
+	    (who.name[0] != '\0' && buf_printf(&text, "\tname = \"%s\"\n", who.name) < 0) ||
+	    (who.email[0] != '\0' && buf_printf(&text, "\temail = \"%s\"\n", who.email) < 0) ||
+	    !buf_str(&text))
+		return err_nomem(err);
+	*ret = strdup(buf_str(&text));
 	return *ret ? 0 : err_nomem(err);
 }
 

@@ -90,7 +90,9 @@ static int print(struct run_output *o, int stream, bool ends)
 	if (o->shows[stream]) {
 		buf_reset(&o->shown);
 		r = visible_append(&o->visible[stream], out->data, out->len, &o->shown);
-		if (r >= 0 && ends)
+		if (r < 0)
+			return r;
+		if (ends)
 			r = visible_end(&o->visible[stream], &o->shown);
 		out = &o->shown;
 	}
@@ -148,8 +150,7 @@ int run_output_end(struct run_output *o)
 	for (int i = 0; i < 2 && r >= 0; i++) {
 		buf_reset(&o->clean);
 		r = scrub_end(&o->streams[i], &o->clean);
-		if (r >= 0)
-			r = distribute(o, i, true);
+		r = r < 0 ? r : distribute(o, i, true);
 	}
 	return r;
 }

@@ -58,13 +58,16 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 		.tmp = l->mem > 0 ? l->mem : FRESH_MAX,
 	};
 	r = run_net_choose(&p->net, &p->terms, &p->spec, err);
-	if (r >= 0)
-		r = choose_walls(p, &o->allow_missing, err);
-	if (r >= 0)
-		r = run_git_read(&p->git, err);
-	if (r >= 0)
-		r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net),
-				  p->git ? run_git_variables() : (struct engine_list){ 0 }, err);
+	if (r < 0)
+		return r;
+	r = choose_walls(p, &o->allow_missing, err);
+	if (r < 0)
+		return r;
+	r = run_git_read(&p->git, err);
+	if (r < 0)
+		return r;
+	r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net),
+			  p->git ? run_git_variables() : (struct engine_list){ 0 }, err);
 	if (r < 0)
 		return r;
 	p->spec.env = (const char *const *)p->env.words.list;

@@ -89,8 +89,7 @@ static int read_filter(struct run_terms *t, struct err *err)
 		return 0;
 	}
 	r = fdio_read_file(AT_FDCWD, path, FILTER_MAX, &text, err);
-	if (r >= 0)
-		r = oci_compile((const char *)text.data, text.len, &t->filter, err);
+	r = r < 0 ? r : oci_compile((const char *)text.data, text.len, &t->filter, err);
 	return r < 0 ? err_wrap(err, r, "profile '%s': filter '%s'", t->profile.name, path) : 0;
 }
 

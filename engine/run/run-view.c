@@ -253,9 +253,9 @@ static int add_all_granted(const struct place *at, bool around, struct err *err)
 	const struct engine_run_options *o = at->sight->options;
 	int r = add_toolchains(at, around, err);
 
-	if (r >= 0)
-		r = add_profile(at, at->sight->profile, around, err);
-
+	if (r < 0)
+		return r;
+	r = add_profile(at, at->sight->profile, around, err);
 	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
 		r = add_given(at, o->ro.items[i], false, around, err);
 	for (size_t i = 0; r >= 0 && i < o->rw.n; i++)
@@ -331,8 +331,9 @@ static int add_all_hidden(const struct place *at, struct err *err)
 			: add_hidden(at, profile->list[i], err);
 	for (size_t i = 0; r >= 0 && i < given->n; i++)
 		r = add_hidden(at, given->items[i], err);
-	if (r >= 0)
-		r = hide_store(at, err);
+	if (r < 0)
+		return r;
+	r = hide_store(at, err);
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
@@ -344,16 +345,21 @@ static int build_layout(const struct place *at, struct err *err)
 	if (!at->view->layout)
 		return err_nomem(err);
 	r = add_home(at, err);
-	if (r >= 0)
-		r = add_all_granted(at, true, err);
-	if (r >= 0)
-		r = add_clone(at, err);
-	if (r >= 0)
-		r = add_all_granted(at, false, err);
-	if (r >= 0)
-		r = run_net_show(at->sight->net, at->view->layout, err);
-	if (r >= 0)
-		r = run_git_show(at->view->layout, at->sight->git, err);
+	if (r < 0)
+		return r;
+	r = add_all_granted(at, true, err);
+	if (r < 0)
+		return r;
+	r = add_clone(at, err);
+	if (r < 0)
+		return r;
+	r = add_all_granted(at, false, err);
+	if (r < 0)
+		return r;
+	r = run_net_show(at->sight->net, at->view->layout, err);
+	if (r < 0)
+		return r;
+	r = run_git_show(at->view->layout, at->sight->git, err);
 	return r < 0 ? r : add_all_hidden(at, err);
 }
 

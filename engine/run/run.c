@@ -193,8 +193,9 @@ static int prepare(struct running *r, struct err *err)
 	int x;
 
 	x = run_plan_check(&r->plan, r->engine, r->options, err);
-	if (x >= 0)
-		x = run_record_pick(r->run.id, err);
+	if (x < 0)
+		return x;
+	x = run_record_pick(r->run.id, err);
 	if (x < 0)
 		return x;
 	r->staging = staging_of(r);
@@ -236,12 +237,15 @@ static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
 
 	r->begun = true;
 	x = stage_ask(r->engine, &r->staging, &r->asking, &r->control, &r->stage, err);
-	if (x >= 0)
-		x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, ret, err);
-	if (x >= 0)
-		x = describe(r, err);
-	if (x >= 0)
-		x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
+	if (x < 0)
+		return x;
+	x = run_plan_fill(&r->plan, r->engine, r->options, &r->stage, ret, err);
+	if (x < 0)
+		return x;
+	x = describe(r, err);
+	if (x < 0)
+		return x;
+	x = run_record_begin(r->engine->store_path, &r->run, &r->record, err);
 	if (x < 0)
 		return x;
 	r->ready = true;
