@@ -52,10 +52,12 @@ static int find_clone(struct engine *e, const char *named, char **ret_clone, cha
 	if (!name)
 		return err_set(err, -EINVAL, "which clone is to be promoted?");
 	r = engine_store(e, STORE_READ, &s, err);
-	if (r >= 0)
-		r = clone_find(s, name, &clone, err);
-	if (r >= 0)
-		r = engine_as_damage(err, project_get(s, &clone.project, &project, err));
+	if (r < 0)
+		return r;
+	r = clone_find(s, name, &clone, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, project_get(s, &clone.project, &project, err));
 	if (r < 0)
 		return r;
 	*ret_clone = TAKE_PTR(clone.name);
@@ -209,21 +211,30 @@ int commits_bundle(struct engine *e, const char *named, struct commits *ret, str
 	int r;
 
 	r = find_clone(e, named, &clone, &project, err);
-	if (r >= 0)
-		r = find_repository(e, project, &objects_dir, err);
-	if (r >= 0)
-		r = temporary(&known, err);
-	if (r >= 0)
-		r = temporary(&c.fd, err);
-	if (r >= 0)
-		r = git_run_check_name(project, clone, err);
-	if (r >= 0)
-		r = git_run_list_tips(project, known, err);
-	if (r >= 0)
-		r = make_bundle(e, project, clone, known, c.fd, err);
-	if (r >= 0)
-		r = read_header(&c, clone, &objects, err);
-	if (r >= 0 && objects > 0)
+	if (r < 0)
+		return r;
+	r = find_repository(e, project, &objects_dir, err);
+	if (r < 0)
+		return r;
+	r = temporary(&known, err);
+	if (r < 0)
+		return r;
+	r = temporary(&c.fd, err);
+	if (r < 0)
+		return r;
+	r = git_run_check_name(project, clone, err);
+	if (r < 0)
+		return r;
+	r = git_run_list_tips(project, known, err);
+	if (r < 0)
+		return r;
+	r = make_bundle(e, project, clone, known, c.fd, err);
+	if (r < 0)
+		return r;
+	r = read_header(&c, clone, &objects, err);
+	if (r < 0)
+		return r;
+	if (objects > 0)
 		r = git_run_check_objects(project, objects_dir, c.fd, objects, err);
 	if (r < 0)
 		return r;

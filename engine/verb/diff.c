@@ -29,9 +29,9 @@ static int add_clone(struct engine *e, struct store *s, struct hold *h, const ch
 	int r;
 
 	r = clone_find(s, name, &clone, err);
-	if (r >= 0)
-		r = engine_as_damage(err,
-				     add_state(e, s, h, catalog_id_hex(&clone.base, hex), err));
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, add_state(e, s, h, catalog_id_hex(&clone.base, hex), err));
 	return r < 0 ? r : add_state(e, s, h, name, err);
 }
 
@@ -152,8 +152,9 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 		if (sink->text || o->count)
 			r = patch_file(s, &d->files[i], o->context, sink->text, sink->ctx, &counts,
 				       err);
-		if (r >= 0)
-			r = sink->file(&d->files[i], &counts, sink->ctx, err);
+		if (r < 0)
+			return r;
+		r = sink->file(&d->files[i], &counts, sink->ctx, err);
 	}
 	return r;
 }
@@ -180,22 +181,27 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	/* Without a store there are no projects, which is the better thing to say. */
 	if (r == -ENOENT)
 		return engine_project(e, &s, &none, err);
-	if (r >= 0)
-		r = choose(e, s, options, &h, err);
-	if (r >= 0)
-		r = limit(e, options, &h.states[1], &limits, err);
-	if (r >= 0)
-		r = hold_open(e, &h, &options->watch, err);
-	if (r >= 0)
-		r = hides_git(s, &h, err);
-	if (r >= 0)
-		r = delta_find(s, &h.held[0].root, &h.held[1].root,
-			       &(struct delta_options){
-				   .paths = (const char *const *)limits.paths,
-				   .n_paths = limits.n,
-				   .without = r > 0 ? ".git" : NULL,
-				   .renames = !options->no_renames,
-			       },
-			       &delta, err);
+	if (r < 0)
+		return r;
+	r = choose(e, s, options, &h, err);
+	if (r < 0)
+		return r;
+	r = limit(e, options, &h.states[1], &limits, err);
+	if (r < 0)
+		return r;
+	r = hold_open(e, &h, &options->watch, err);
+	if (r < 0)
+		return r;
+	r = hides_git(s, &h, err);
+	if (r < 0)
+		return r;
+	r = delta_find(s, &h.held[0].root, &h.held[1].root,
+		       &(struct delta_options){
+			   .paths = (const char *const *)limits.paths,
+			   .n_paths = limits.n,
+			   .without = r > 0 ? ".git" : NULL,
+			   .renames = !options->no_renames,
+		       },
+		       &delta, err);
 	return r < 0 ? r : report_delta(s, &h, &delta, options, sink, err);
 }

@@ -148,8 +148,9 @@ int engine_file_edit(struct engine *e, const char *clone, const char *path, cons
 	if (*old == '\0')
 		return err_set(err, -EINVAL, "the text to replace is empty");
 	r = find_place(e, clone, path, false, &p, err);
-	if (r >= 0)
-		r = fdio_read_file(p.dir, p.name, EDIT_MAX, &before, err);
+	if (r < 0)
+		return r;
+	r = fdio_read_file(p.dir, p.name, EDIT_MAX, &before, err);
 	if (r < 0)
 		return r;
 	n = replace_text(&before, old, new, &after);
@@ -177,8 +178,7 @@ int engine_is_of_project(struct engine *e, const char *text, bool is_clone, stru
 
 	if (r == -ENXIO && !is_clone && strcmp(text, ".") == 0)
 		return 0;
-	if (r >= 0)
-		r = state_find(e, s, text, &state, err);
+	r = r < 0 ? r : state_find(e, s, text, &state, err);
 	if (r == -ENXIO || r == -ENOENT ||
 	    (r >= 0 && memcmp(&state.project.id, &here.id, sizeof(here.id)) != 0) ||
 	    (r >= 0 && is_clone && state.kind != STATE_CLONE))

@@ -108,15 +108,29 @@ static void read_said(int fd, char text[SAID_MAX])
 			*c = '?';
 }
 
+/* `text` gets the complaint of a git that ran. */
+static int spawn_and_wait(const char *const *argv, const struct call *c, int said, int *ret_status,
+			  char text[SAID_MAX])
+{
+	pid_t pid;
+	int r = spawn(argv, c, said, &pid);
+
+	if (r < 0)
+		return r;
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		continue;
+	read_said(said, text);
+	return 0;
+}
+
 static int run(const char *project, const struct call *c, struct err *err)
 {
 	const char *const *words = c->words;
 	AUTO_FREE char *folder = path_join(project, ".git"), *dir = NULL;
 	const char *argv[WORDS_MAX] = { "git" };
 	char text[SAID_MAX];
-	int said, status = 0, r;
+	int status = 0, r;
 	size_t n = 1;
-	pid_t pid;
 	FILE *f;
 
 	if (!folder || asprintf(&dir, "--git-dir=%s", folder) < 0) {
@@ -131,12 +145,7 @@ static int run(const char *project, const struct call *c, struct err *err)
 	f = tmpfile();
 	if (!f)
 		return err_sys(err, "making a temporary file");
-	said = fileno(f);
-	r = spawn(argv, c, said, &pid);
-	while (r >= 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (r >= 0)
-		read_said(said, text);
+	r = spawn_and_wait(argv, c, fileno(f), &status, text);
 	fclose(f);
 	if (r < 0)
 		return err_set(err, r == -ENOENT ? -ENOTSUP : r, "git cannot be run: %s",
@@ -170,9 +179,9 @@ int git_run_list_tips(const char *project, int fd, struct err *err)
 	const struct call c = { .words = words, .in = -1, .out = fd, .bundle = -1 };
 	int r = run(project, &c, err);
 
-	if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-		return err_sys(err, "reading what git listed");
-	return r;
+	if (r < 0)
+		return r;
+	return lseek(fd, 0, SEEK_SET) < 0 ? err_sys(err, "reading what git listed") : r;
 }
 
 /* --- a place beside the repository -------------------------------------------------------- */

@@ -153,8 +153,7 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	if (o->checking)
 		o->checking(command, NULL, o->checking_ctx);
 	r = engine_run(e, &options, &run, err);
-	if (r >= 0 && both)
-		r = read_tail(fileno(both), &run.out, err);
+	r = r < 0 || !both ? r : read_tail(fileno(both), &run.out, err);
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
 	if (o->checking)
@@ -246,7 +245,9 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 	o.remember = remember.len > 0 ? buf_str(&remember) : NULL;
 	o.check = options->checks.n > 0 && !options->dry_run;
 	r = ask(e, &o, o.check ? &c : NULL, false, &p, &o.now, err);
-	if (r >= 0 && o.check && p.end == ENGINE_PROMOTED && p.after[0] != '\0')
+	if (r < 0)
+		return r;
+	if (o.check && p.end == ENGINE_PROMOTED && p.after[0] != '\0')
 		r = land_checked(e, &o, &c, &p, err);
 	if (r < 0)
 		return r;
@@ -274,8 +275,9 @@ static int promote(struct engine *e, const struct engine_promote_options *option
 	CLEANUP(commits_done) struct commits commits = COMMITS_INIT;
 	int r = options->git ? commits_bundle(e, options->clone, &commits, err) : 0;
 
-	if (r >= 0)
-		r = promote_files(e, options, ret, err);
+	if (r < 0)
+		return r;
+	r = promote_files(e, options, ret, err);
 	if (r < 0 || !options->git || ret->end != ENGINE_PROMOTED)
 		return r;
 	if (!options->dry_run)
@@ -299,7 +301,9 @@ int engine_promote(struct engine *e, const struct engine_promote_options *option
 	if (!options->again)
 		return promote(e, options, ret, err);
 	r = asked_read(e, options, &asked, err);
-	if (r >= 0 && !asked.any)
-		r = err_set(err, -ENOENT, "no promotion met conflicts that could be continued");
-	return r < 0 ? r : promote(e, &asked.options, ret, err);
+	if (r < 0)
+		return r;
+	if (!asked.any)
+		return err_set(err, -ENOENT, "no promotion met conflicts that could be continued");
+	return promote(e, &asked.options, ret, err);
 }

@@ -83,20 +83,18 @@ static int join_list(struct asked *a, size_t which, struct json array, struct en
 
 static int read_asked(struct asked *a, const char *text, struct err *err)
 {
+	static const char *const names[] = { "checks", "paths", "excludes", "allow" };
 	struct engine_promote_options *o = &a->options;
+	struct engine_list *const lists[] = { &o->checks, &o->paths, &o->excludes, &o->allow };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j;
 	uint64_t mem, time_ms;
 	int r = json_parse(&doc, text, strlen(text), &j, err);
 
-	if (r >= 0)
-		r = join_list(a, 0, json_get_array(j, "checks"), &o->checks, err);
-	if (r >= 0)
-		r = join_list(a, 1, json_get_array(j, "paths"), &o->paths, err);
-	if (r >= 0)
-		r = join_list(a, 2, json_get_array(j, "excludes"), &o->excludes, err);
-	if (r >= 0)
-		r = join_list(a, 3, json_get_array(j, "allow"), &o->allow, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_LEN(names) && r >= 0; i++)
+		r = join_list(a, i, json_get_array(j, names[i]), lists[i], err);
 	if (r < 0)
 		return r;
 	o->git |= json_get_bool(j, "git");
@@ -130,10 +128,12 @@ int asked_read(struct engine *e, const struct engine_promote_options *options, s
 		ret->limits = *options->limits;
 	ret->options.limits = &ret->limits;
 	r = engine_store(e, STORE_READ, &s, err);
-	if (r >= 0)
-		r = clone_meant(e, s, options->clone, "promoted", &clone, err);
-	if (r >= 0)
-		r = resolve_set_load(s, &clone, &set, err);
+	if (r < 0)
+		return r;
+	r = clone_meant(e, s, options->clone, "promoted", &clone, err);
+	if (r < 0)
+		return r;
+	r = resolve_set_load(s, &clone, &set, err);
 	if (r < 0)
 		return r;
 	ret->any = set.asked != NULL;

@@ -208,27 +208,27 @@ static int tell_snapshot(struct look *l, struct err *err)
 	int r;
 
 	r = history_entry(l->state->kind == STATE_SNAPSHOT ? record : &now, &s, err);
-	if (r >= 0 && l->state->kind == STATE_SNAPSHOT)
+	if (r < 0)
+		return r;
+	if (l->state->kind == STATE_SNAPSHOT)
 		r = tag_fill(l->store, &s, 1, err);
-	if (r >= 0)
-		r = l->sink->snapshot(&s, l->state->project.path, l->sink->ctx, err);
-	return r;
+	return r < 0 ? r : l->sink->snapshot(&s, l->state->project.path, l->sink->ctx, err);
 }
 
 static int tell_path(struct look *l, const char *path, struct err *err)
 {
 	struct tree_entry e;
+	const char *name;
 	int r;
 
 	r = find_path(l, path, err);
 	if (r < 0)
 		return r;
 	r = walk_to(l, &e, err);
-	if (r >= 0) {
-		const char *name = *l->path != '\0' ? path_base(l->path) : "";
-
-		r = report_entry(l->sink->found, &e, name, strlen(name), l->sink->ctx, err);
-	}
+	if (r < 0)
+		return r;
+	name = *l->path != '\0' ? path_base(l->path) : "";
+	r = report_entry(l->sink->found, &e, name, strlen(name), l->sink->ctx, err);
 	if (r < 0)
 		return r;
 	if (e.form == TREE_DIR)
@@ -261,15 +261,17 @@ int engine_show(struct engine *e, const char *state, const char *path,
 		/* Without a store there are no projects, which is the better thing to say. */
 		return engine_project(e, &l.store, &none, err);
 	}
-	if (r >= 0)
-		r = state_find(e, l.store, state, &l.hold.states[0], err);
+	if (r < 0)
+		return r;
+	r = state_find(e, l.store, state, &l.hold.states[0], err);
 	if (r < 0)
 		return r;
 	l.hold.n = 1;
 	l.state = &l.hold.states[0];
 	r = hold_open(e, &l.hold, watch, err);
-	if (r >= 0)
-		r = read_root(&l, path, err);
+	if (r < 0)
+		return r;
+	r = read_root(&l, path, err);
 	if (r < 0)
 		return r;
 	r = tell_snapshot(&l, err);
