@@ -249,8 +249,9 @@ static int open_store(struct daemon *d, struct err *err)
 	if (!d->log)
 		return err_nomem(err);
 	r = host_new(d->dir, s, &d->host, err);
-	if (r >= 0)
-		s = NULL;
+	if (r < 0)
+		return r;
+	s = NULL;
 	return r;
 }
 
@@ -327,12 +328,12 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 	stage_sweep(d->host);
 	landing_recover_all(d->host);
 	n = dead->starting ? 0 : live_recover(d->host, err);
-
-	if (n >= 0 && dead->pid != 0)
+	if (n < 0)
+		return n;
+	if (dead->pid != 0)
 		tell_dead(d, dead, n, word);
-	if (n >= 0)
-		log_info("cowfsd %s, process %d: ready, %d %s mounted", engine_version(), getpid(),
-			 n, n == 1 ? "clone" : "clones");
+	log_info("cowfsd %s, process %d: ready, %d %s mounted", engine_version(), getpid(), n,
+		 n == 1 ? "clone" : "clones");
 	return n;
 }
 
@@ -347,27 +348,33 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	/* From here on there is something to end in order, and one thread that waits for the word. */
 	ending_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (r >= 0)
-		r = open_store(d, err);
-	if (r >= 0)
-		r = obey_config(d, err);
+	if (r < 0)
+		return r;
+	r = open_store(d, err);
+	if (r < 0)
+		return r;
+	r = obey_config(d, err);
 	if (r < 0)
 		return r;
 	if (chdir("/") < 0)
 		return err_sys(err, "going to '/'");
 	turn_log(d);
 	r = sys_pipe(d->wake);
-	if (r >= 0 && fcntl(d->wake[1], F_SETFL, O_NONBLOCK) < 0)
-		r = err_sys(err, "a pipe");
-	if (r >= 0)
-		r = write_who(d, "starting", err);
-	if (r >= 0)
-		r = server_init(&d->server, d->host, d->run_fd, d->wake[1],
-				d->listens ? DAEMON_LISTEN_FD : -1, err);
-	if (r >= 0)
-		r = spawn_thread(&unused, wait_for_signal, d, err);
-	if (r >= 0)
-		r = recover(d, word, &dead, err);
+	if (r < 0)
+		return r;
+	if (fcntl(d->wake[1], F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(err, "a pipe");
+	r = write_who(d, "starting", err);
+	if (r < 0)
+		return r;
+	r = server_init(&d->server, d->host, d->run_fd, d->wake[1],
+			d->listens ? DAEMON_LISTEN_FD : -1, err);
+	if (r < 0)
+		return r;
+	r = spawn_thread(&unused, wait_for_signal, d, err);
+	if (r < 0)
+		return r;
+	r = recover(d, word, &dead, err);
 	return r < 0 ? r : write_who(d, "serving", err);
 }
 
@@ -537,8 +544,7 @@ int daemon_main(int argc, char **argv)
 	d.idle_ms = idle_from_env();
 	d.config = config_path(getenv("HOME"));
 	r = begin(&d, &word, &err);
-	if (r >= 0)
-		r = spawn_thread(&d.keeper, keep_house, &d, &err);
+	r = r < 0 ? r : spawn_thread(&d.keeper, keep_house, &d, &err);
 	if (r < 0) {
 		if (err.code != r)
 			err_wrap(&err, r, "starting cowfsd");

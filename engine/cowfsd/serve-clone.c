@@ -12,11 +12,9 @@ int serve_clone(struct task *task, const struct engine_watch *watch, struct json
 	CLEANUP(clone_options_done) struct engine_clone_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_clone_options, &o, err);
 
-	if (r >= 0)
-		r = clone_make(task, &o, &clones, err);
-	if (r >= 0)
-		fields_set(answer, &wire_clones, &clones);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(clone_make(task, &o, &clones, err), answer, &wire_clones, &clones);
 }
 
 int serve_list(struct task *task, const struct engine_watch *watch, struct json options,
@@ -27,11 +25,9 @@ int serve_list(struct task *task, const struct engine_watch *watch, struct json 
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = clone_list(task, all, &clones, err);
-	if (r >= 0)
-		fields_set(answer, &wire_clones, &clones);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(clone_list(task, all, &clones, err), answer, &wire_clones, &clones);
 }
 
 int serve_status(struct task *task, const struct engine_watch *watch, struct json options,
@@ -43,8 +39,9 @@ int serve_status(struct task *task, const struct engine_watch *watch, struct jso
 	int r = json_end(options.doc, err);
 	struct json j;
 
-	if (r >= 0)
-		r = clone_status(task, clone, watch, &c, &o, err);
+	if (r < 0)
+		return r;
+	r = clone_status(task, clone, watch, &c, &o, err);
 	if (r < 0)
 		return r;
 	if (!c.name) {
@@ -66,11 +63,10 @@ int serve_remove(struct task *task, const struct engine_watch *watch, struct jso
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = clone_remove(task, clone, force, &removed, err);
-	if (r >= 0)
-		fields_set(answer, &wire_removed, &removed);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(clone_remove(task, clone, force, &removed, err), answer, &wire_removed,
+			    &removed);
 }
 
 int serve_mount(struct task *task, const struct engine_watch *watch, struct json options,
@@ -80,10 +76,12 @@ int serve_mount(struct task *task, const struct engine_watch *watch, struct json
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = clone_mount(task, clone, &path, err);
-	if (r >= 0)
-		json_set_name(answer, "path", path);
+	if (r < 0)
+		return r;
+	r = clone_mount(task, clone, &path, err);
+	if (r < 0)
+		return r;
+	json_set_name(answer, "path", path);
 	return r;
 }
 

@@ -9,9 +9,7 @@ int serve_echo(struct task *task, const struct engine_watch *watch, struct json 
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = echo_page(task, from, &page, err);
-	if (r >= 0)
-		fields_set(answer, &wire_echo_page, &page);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(echo_page(task, from, &page, err), answer, &wire_echo_page, &page);
 }

@@ -15,13 +15,12 @@ int serve_take(struct task *task, const struct engine_watch *watch, struct json 
 	CLEANUP(take_options_done) struct engine_take_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_take_options, &o, err);
 
-	if (r >= 0 && o.dir && o.dir[0] != '/')
-		r = err_set(err, -EINVAL, "'project' is not absolute");
-	if (r >= 0)
-		r = take_snapshot(task, &o, false, &taken, err);
-	if (r >= 0)
-		fields_set(answer, &wire_taken, &taken);
-	return r;
+	if (r < 0)
+		return r;
+	if (o.dir && o.dir[0] != '/')
+		return err_set(err, -EINVAL, "'project' is not absolute");
+	return serve_fields(take_snapshot(task, &o, false, &taken, err), answer, &wire_taken,
+			    &taken);
 }
 
 int serve_tag(struct task *task, const struct engine_watch *watch, struct json options,
@@ -34,11 +33,12 @@ int serve_tag(struct task *task, const struct engine_watch *watch, struct json o
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = engine_store(&task->engine, STORE_WRITE, &unused, err);
-	if (r >= 0)
-		r = state ? tag_add(task, name, state, &tags, err)
-			  : tag_delete(task, name, &tags, err);
+	if (r < 0)
+		return r;
+	r = engine_store(&task->engine, STORE_WRITE, &unused, err);
+	if (r < 0)
+		return r;
+	r = state ? tag_add(task, name, state, &tags, err) : tag_delete(task, name, &tags, err);
 	if (r < 0)
 		return r;
 	json_set_name(answer, "project", tags.project);
@@ -55,10 +55,12 @@ int serve_remove_snapshot(struct task *task, const struct engine_watch *watch, s
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = snapshot_remove(task, state, force, id, err);
-	if (r >= 0)
-		json_set_text(answer, "snapshot", id);
+	if (r < 0)
+		return r;
+	r = snapshot_remove(task, state, force, id, err);
+	if (r < 0)
+		return r;
+	json_set_text(answer, "snapshot", id);
 	return r;
 }
 
@@ -73,10 +75,10 @@ int serve_project(struct task *task, const struct engine_watch *watch, struct js
 
 	(void)watch;
 	(void)answer;
-	if (r >= 0 && path && path[0] != '/')
-		r = err_set(err, -EINVAL, "'path' is not absolute");
 	if (r < 0)
 		return r;
+	if (path && path[0] != '/')
+		return err_set(err, -EINVAL, "'path' is not absolute");
 	return path ? project_move(task, id, path, force, err)
 		    : project_forget(task, id, force, err);
 }

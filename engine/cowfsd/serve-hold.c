@@ -18,8 +18,9 @@ int serve_hold(struct task *task, const struct engine_watch *watch, struct json 
 		AUTO_FREE char *text = json_at_name(texts, i);
 
 		r = json_end(options.doc, err);
-		if (r >= 0)
-			r = hold_state(task, text, watch, &held, err);
+		if (r < 0)
+			return r;
+		r = hold_state(task, text, watch, &held, err);
 		if (r < 0)
 			return r;
 		wire_set_held(json_add_object(list), &held);

@@ -36,12 +36,15 @@ int serve_promote(struct task *task, const struct engine_watch *watch, struct js
 	int64_t now = 0;
 	int r = fields_read(options, &wire_promote_options, &o, err);
 
-	if (r >= 0)
-		r = fields_read(options, &wire_promote_asked, &asked, err);
-	if (r >= 0)
-		r = check_way(asked.on_conflict, asked.style, err);
-	if (r >= 0)
-		r = promote_do(task, &o, &p, &now, err);
+	if (r < 0)
+		return r;
+	r = fields_read(options, &wire_promote_asked, &asked, err);
+	if (r < 0)
+		return r;
+	r = check_way(asked.on_conflict, asked.style, err);
+	if (r < 0)
+		return r;
+	r = promote_do(task, &o, &p, &now, err);
 	if (r < 0)
 		return r;
 	json_set_int(answer, "now", now);
@@ -59,11 +62,10 @@ int serve_overlaps(struct task *task, const struct engine_watch *watch, struct j
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = overlaps_find(task, clone, &overlaps, err);
-	if (r >= 0)
-		fields_set(answer, &wire_overlaps, &overlaps);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(overlaps_find(task, clone, &overlaps, err), answer, &wire_overlaps,
+			    &overlaps);
 }
 
 /* --- rebase ----------------------------------------------------------------------------- */
@@ -80,10 +82,12 @@ int serve_rebase(struct task *task, const struct engine_watch *watch, struct jso
 	CLEANUP(rebase_options_done) struct engine_rebase_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_rebase_options, &o, err);
 
-	if (r >= 0)
-		r = check_way(o.on_conflict, o.style, err);
-	if (r >= 0)
-		r = rebase_do(task, &o, &rebased, err);
+	if (r < 0)
+		return r;
+	r = check_way(o.on_conflict, o.style, err);
+	if (r < 0)
+		return r;
+	r = rebase_do(task, &o, &rebased, err);
 	if (r < 0)
 		return r;
 	json_set_uint(answer, "echo", echo_count(task));
@@ -123,10 +127,11 @@ int serve_rollback(struct task *task, const struct engine_watch *watch, struct j
 	CLEANUP(rollback_options_done) struct engine_rollback_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_rollback_options, &o, err);
 
-	if (r >= 0 && o.second && !o.first)
-		r = err_set(err, -EINVAL, "'second' comes after 'first'");
-	if (r >= 0)
-		r = rollback_do(task, &o, &rolled, err);
+	if (r < 0)
+		return r;
+	if (o.second && !o.first)
+		return err_set(err, -EINVAL, "'second' comes after 'first'");
+	r = rollback_do(task, &o, &rolled, err);
 	if (r < 0)
 		return r;
 	json_set_uint(answer, "echo", echo_count(task));

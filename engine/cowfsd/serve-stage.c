@@ -16,14 +16,12 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 	CLEANUP(stage_options_done) struct stage_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_stage_options, &o, err);
 
-	if (r >= 0 && (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
-		       strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1))
-		r = err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
-	if (r >= 0)
-		r = stage_begin(task, &o, &stage, err);
-	if (r >= 0)
-		fields_set(answer, &wire_stage, &stage);
-	return r;
+	if (r < 0)
+		return r;
+	if (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
+	    strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1)
+		return err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
+	return serve_fields(stage_begin(task, &o, &stage, err), answer, &wire_stage, &stage);
 }
 
 int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,
@@ -33,11 +31,9 @@ int serve_stage_end(struct task *task, const struct engine_watch *watch, struct 
 	int r = json_end(options.doc, err);
 
 	(void)watch;
-	if (r >= 0)
-		r = stage_end(task, &end, err);
-	if (r >= 0)
-		fields_set(answer, &wire_stage_end, &end);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(stage_end(task, &end, err), answer, &wire_stage_end, &end);
 }
 
 int serve_stage_settle(struct task *task, const struct engine_watch *watch, struct json options,

@@ -9,11 +9,9 @@ int serve_gc(struct task *task, const struct engine_watch *watch, struct json op
 	struct engine_gc_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_gc_options, &o, err);
 
-	if (r >= 0)
-		r = upkeep_gc(task, &o, &gc, err);
-	if (r >= 0)
-		fields_set(answer, &wire_gc, &gc);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(upkeep_gc(task, &o, &gc, err), answer, &wire_gc, &gc);
 }
 
 static int repair(void *task, const struct engine_watch *watch, struct check_report *report,
@@ -29,9 +27,8 @@ int serve_check(struct task *task, const struct engine_watch *watch, struct json
 	struct engine_check_options o = { .watch = *watch };
 	int r = fields_read(options, &wire_check_options, &o, err);
 
-	if (r >= 0)
-		r = upkeep_check(&task->engine, &o, repair, task, &check, err);
-	if (r >= 0)
-		fields_set(answer, &wire_check, &check);
-	return r;
+	if (r < 0)
+		return r;
+	return serve_fields(upkeep_check(&task->engine, &o, repair, task, &check, err), answer,
+			    &wire_check, &check);
 }

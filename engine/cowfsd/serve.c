@@ -319,10 +319,11 @@ static int act(struct connection *c, const char *name, struct json question, str
 	if (!verb)
 		return err_set(err, -ENOTSUP, "cowfsd does not know how to '%s'", name);
 	r = json_end(question.doc, err);
-	if (r >= 0 && dir[0] != '/')
-		r = err_set(err, -EINVAL, "'dir' is not absolute");
-	if (r >= 0)
-		r = act_begin(c->server);
+	if (r < 0)
+		return r;
+	if (dir[0] != '/')
+		return err_set(err, -EINVAL, "'dir' is not absolute");
+	r = act_begin(c->server);
 	if (r < 0)
 		return r;
 	/* Who is answered at once need not be told how far it is. */
@@ -460,8 +461,7 @@ static int converse(struct connection *c, struct err *err)
 	int same, r;
 
 	r = check_peer(c, err);
-	if (r >= 0)
-		r = send_hello(c, err);
+	r = r < 0 ? r : send_hello(c, err);
 	same = r < 0 ? r : read_client(c, err);
 	if (same < 0)
 		return same == -ENODATA ? 0 : same;

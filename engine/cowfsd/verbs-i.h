@@ -11,6 +11,15 @@
 typedef int serve_fn(struct task *task, const struct engine_watch *watch, struct json options,
 		     struct json answer, struct err *err);
 
+/* Describe `from` in the answer, unless `r` is a failure; returns `r`. */
+static inline int serve_fields(int r, struct json answer, const struct fields *f, const void *from)
+{
+	if (r < 0)
+		return r;
+	fields_set(answer, f, from);
+	return r;
+}
+
 /* serve-clone.c */
 serve_fn serve_clone, serve_list, serve_status, serve_remove, serve_mount, serve_umount;
 
