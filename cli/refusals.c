@@ -60,6 +60,7 @@ static void hint_net(const struct engine_run *run)
 	const bool none = strcmp(run->net, "none") == 0 || strcmp(run->net, "loopback") == 0;
 	int x = none ? 0 : buf_append_str(&b, run->net);
 	bool any = false;
+	size_t quoted;
 
 	/* What nobody has read nobody should allow: it is for the lines above, and no more. */
 	for (size_t i = 0, lines = 0; i < r->n && lines < LINES_MAX && x >= 0; i++) {
@@ -73,11 +74,16 @@ static void hint_net(const struct engine_run *run)
 			continue;
 		x = b.len > 0 ? buf_append_u8(&b, ',') : 0;
 		any = true;
+		/* A rule with a blank in it has quotes of its own; here one pair holds all. */
+		quoted = *rule == '\'';
 		if (x >= 0)
-			x = buf_append_str(&b, rule);
+			x = buf_append(&b, rule + quoted, strlen(rule) - 2 * quoted);
 	}
-	if (any && x >= 0 && buf_str(&b))
-		fprintf(stderr, "hint: " NET_FLAG "%s\n", buf_str(&b));
+	if (!any || x < 0 || !buf_str(&b))
+		return;
+	quoted = strpbrk(buf_str(&b), " *?&;()$|") != NULL;
+	fprintf(stderr, "hint: " NET_FLAG "%s%s%s\n", quoted ? "'" : "", buf_str(&b),
+		quoted ? "'" : "");
 }
 
 /* An option that is no list of hosts: the first of its kind is enough. */

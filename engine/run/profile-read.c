@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/path.h"
 #include "base/size.h"
 #include "base/typo.h"
@@ -285,16 +286,44 @@ static int read_mounts(const struct profile_source *src, struct yaml v, struct e
 
 /* --- keys --------------------------------------------------------------------------------- */
 
+/* A list of rules is the text that has a comma between them. */
+static int join_rules(const struct profile_source *src, struct yaml v, struct buf *ret,
+		      struct err *err)
+{
+	void *iter = NULL;
+	struct yaml item;
+	int r = 0;
+
+	while (r == 0 && yaml_next_item(v, &iter, &item)) {
+		if (yaml_kind(item) != YAML_TEXT)
+			return expected(src, item, "net", rows[KEY_NET].wants, err);
+		r = ret->len > 0 ? buf_append_u8(ret, ',') : 0;
+		if (r == 0)
+			r = buf_append_str(ret, yaml_text(item));
+	}
+	return r;
+}
+
 static int read_net(const struct profile_source *src, struct yaml v, char **ret, struct err *err)
 {
 	CLEANUP(allow_done) struct allow allow = ALLOW_INIT;
+	CLEANUP(buf_done) struct buf rules = BUF_INIT;
 	struct err why = { 0 };
+	const char *text;
+	int r = 0;
 
-	if (yaml_kind(v) != YAML_TEXT)
+	if (yaml_kind(v) == YAML_LIST)
+		r = join_rules(src, v, &rules, err);
+	else if (yaml_kind(v) == YAML_TEXT)
+		r = buf_append_str(&rules, yaml_text(v));
+	else
 		return expected(src, v, "net", rows[KEY_NET].wants, err);
-	if (allow_parse(yaml_text(v), &allow, &why) < 0)
+	text = r == 0 ? buf_str(&rules) : NULL;
+	if (!text)
+		return r < 0 && r != -ENOMEM ? r : err_nomem(err);
+	if (allow_parse(text, &allow, &why) < 0)
 		return complain(src, v, err, "'net': %s", why.msg);
-	*ret = strdup(yaml_text(v));
+	*ret = strdup(text);
 	return *ret ? 0 : err_nomem(err);
 }
 

@@ -144,10 +144,35 @@ static int parse_host(const char *text, char *host, struct allow_rule *rule, str
 	return parse_range(text, host, rule, err);
 }
 
+#define PLACE_MAX (ALLOW_HOST_MAX + 24)
+#define RULE_MAX  (PLACE_MAX + REQUEST_METHODS_MAX + 2 * REQUEST_PATTERN_MAX + 16)
+
+/* HOST:PORT of a rule for requests. */
+static int read_request(const char *rule, struct request_rule *ret, char place[PLACE_MAX],
+			struct err *err)
+{
+	struct http_span authority;
+	const char *colon, *bracket;
+	int r = request_rule_parse(rule, ret, &authority, err);
+
+	if (r < 0)
+		return r;
+	if (authority.len == 0 || authority.len + 4 >= PLACE_MAX)
+		return err_set(err, -EINVAL, "network rule '%.100s' names no host", rule);
+	snprintf(place, PLACE_MAX, "%.*s", (int)authority.len, authority.at);
+	colon = strrchr(place, ':');
+	bracket = strchr(place, ']');
+	if (!colon || (bracket && colon < bracket))
+		strcat(place, ":80");
+	return 0;
+}
+
 static int parse_rule(const char *text, size_t len, struct allow_rule *ret, struct err *err)
 {
-	char rule[ALLOW_HOST_MAX + 24], host[ALLOW_HOST_MAX + 24];
+	char rule[RULE_MAX], host[PLACE_MAX];
+	struct request_rule request = { 0 };
 	char *colon;
+	int r = 0;
 
 	if (len == 0)
 		return err_set(err, -EINVAL, "the list of hosts has an empty rule");
@@ -155,13 +180,20 @@ static int parse_rule(const char *text, size_t len, struct allow_rule *ret, stru
 		return err_set(err, -EINVAL, "network rule '%.40s...' is too long", text);
 	memcpy(rule, text, len);
 	rule[len] = '\0';
-	memcpy(host, rule, len + 1);
+	if (strstr(rule, "://"))
+		r = read_request(rule, &request, host, err);
+	else if (len >= sizeof(host))
+		r = err_set(err, -EINVAL, "network rule '%.40s...' is too long", text);
+	else
+		memcpy(host, rule, len + 1);
+	if (r < 0)
+		return r;
 	colon = strrchr(host, ':');
 	if (!colon || colon == host || strchr(colon, ']'))
 		return err_set(err, -EINVAL,
 			       "network rule '%s' has no port, as in 'example.org:443'", rule);
 	*colon = '\0';
-	*ret = (struct allow_rule){ .any = take_any(colon + 1) };
+	*ret = (struct allow_rule){ .any = take_any(colon + 1), .request = request };
 	if (parse_ports(colon + 1, ret) < 0)
 		return err_set(err, -EINVAL,
 			       "network rule '%s': '%s' is no port or range of ports (1-65535)",
@@ -283,7 +315,7 @@ enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len,
 			    struct allow_target *ret)
 {
 	struct allow_target target = { 0 };
-	bool listed = false, other_port = false;
+	bool listed = false, other_port = false, whole = false;
 
 	if (!allow_canonical(host, len, target.host)) {
 		if (len >= ADDR_TEXT_MAX || memchr(host, '\0', len))
@@ -303,14 +335,31 @@ enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len,
 			continue;
 		if (has_port(rule, port)) {
 			listed = true;
+			whole |= !rule->request.on;
 			target.any |= rule->any;
 		}
 		other_port = true;
 	}
+	target.requests = listed && !whole;
+	target.any &= !target.requests;
 	*ret = target;
 	if (listed)
 		return ALLOW_YES;
 	return other_port ? ALLOW_NO_PORT : ALLOW_NO_HOST;
+}
+
+bool allow_request(const struct allow *a, const struct allow_target *target, uint16_t port,
+		   const struct request *request)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct allow_rule *rule = &a->rules[i];
+
+		if ((target->literal ? has_addr(rule, &target->addr)
+				     : has_name(rule, target->host)) &&
+		    has_port(rule, port) && request_rule_allows(&rule->request, request))
+			return true;
+	}
+	return false;
 }
 
 bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t port)
@@ -325,7 +374,8 @@ bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t por
 
 static bool covers(const struct allow_rule *outer, const struct allow_rule *inner)
 {
-	if (inner->low < outer->low || inner->high > outer->high)
+	if (inner->low < outer->low || inner->high > outer->high ||
+	    !request_rule_covers(&outer->request, &inner->request))
 		return false;
 	if (inner->host[0] == '\0')
 		return has_addr(outer, &inner->range.first) &&

@@ -8,6 +8,7 @@
  *   db.example.org:7000/tcp  what is said there need be neither TLS nor HTTP, and is not read
  *   192.0.2.7:22             this address, also where a name leads to it
  *   10.1.0.0/16:5432         addresses; IPv6 in brackets, [2001:db8::/32]:443
+ *   GET http://a.example/x*  such requests and nothing else (request.h)
  *
  * A name that is listed may lead only to addresses of the open internet, unless the list has
  * the address too.  Names are compared as lower-case ASCII, one dot at their end is nothing.
@@ -17,6 +18,7 @@
 
 #include "base/err.h"
 #include "runner/net/addr.h"
+#include "runner/net/request.h"
 
 #define ALLOW_HOST_MAX  253 /* bytes in a name */
 #define ALLOW_RULES_MAX 256
@@ -27,6 +29,7 @@ struct allow_rule {
 	struct addr_range range;
 	uint16_t low, high; /* ports, both included */
 	bool any;           /* may speak anything */
+	struct request_rule request;
 };
 
 enum net_mode { NET_NONE, NET_LOOPBACK, NET_HOST, NET_LIST };
@@ -59,11 +62,16 @@ struct allow_target {
 	struct addr addr;
 	char host[ALLOW_HOST_MAX + 1]; /* canonical name, or the address as text */
 	bool any; /* may speak anything: by its rule, by its port, or because it is an address */
+	bool requests; /* may make requests, each of which allow_request() has to allow */
 };
 
 /* May somebody connect to host[0..len) on that port?  `ret` is filled unless it is no name. */
 enum allow_answer allow_ask(const struct allow *a, const char *host, size_t len, uint16_t port,
 			    struct allow_target *ret);
+
+/* May this be asked for on a connection that allow_ask() allowed? */
+bool allow_request(const struct allow *a, const struct allow_target *target, uint16_t port,
+		   const struct request *request);
 
 /* Is the name in the list with any port at all? */
 bool allow_has_name(const struct allow *a, const char *canonical);

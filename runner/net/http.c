@@ -99,6 +99,19 @@ static int split_header(struct http_span line, struct http_span *name, struct ht
 	return 0;
 }
 
+/* Headers that some frameworks believe more than the first line. */
+static bool is_override(struct http_span name)
+{
+	static const char *const names[] = { "x-http-method-override", "x-http-method",
+					     "x-method-override", "x-original-url",
+					     "x-rewrite-url" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (span_is(name, names[i]))
+			return true;
+	return false;
+}
+
 static int take_header(struct http_span name, struct http_span value, struct http_head *head)
 {
 	if (span_is(name, "host")) {
@@ -120,6 +133,8 @@ static int take_header(struct http_span name, struct http_span value, struct htt
 		/* Asked for two of them a server has the choice. */
 		head->upgrade = !head->asks_upgrade && span_is(value, "websocket");
 		head->asks_upgrade = true;
+	} else if (is_override(name)) {
+		head->overrides = true;
 	}
 	return 0;
 }

@@ -29,6 +29,7 @@ struct http_head {
 	uint64_t length;   /* of the body, for HTTP_LENGTH */
 	bool asks_upgrade; /* for some other protocol on this connection */
 	bool upgrade;      /* and that is websocket, and nothing else */
+	bool overrides;    /* a header asks for another method or path than the first line has */
 	size_t len;        /* of the head, with its empty line */
 };
 

@@ -14,6 +14,15 @@ void judge_init(struct judge *j, const char *host)
 	j->first_request = true;
 }
 
+void judge_requests(struct judge *j, const struct allow *allow, const struct allow_target *target,
+		    uint16_t port)
+{
+	judge_init(j, target->host);
+	j->allow = allow;
+	j->target = target;
+	j->port = port;
+}
+
 static int refuse(struct judge *j, enum net_rule rule, const char *other, size_t len)
 {
 	j->rule = rule;
@@ -24,7 +33,15 @@ static int refuse(struct judge *j, enum net_rule rule, const char *other, size_t
 static bool is_host(const struct judge *j, const char *name, size_t len)
 {
 	char canonical[ALLOW_HOST_MAX + 1];
+	struct addr addr;
 
+	if (j->target && j->target->literal) {
+		if (len >= sizeof(canonical) || memchr(name, '\0', len))
+			return false;
+		memcpy(canonical, name, len);
+		canonical[len] = '\0';
+		return addr_parse(canonical, &addr) == 0 && addr_equal(&addr, &j->target->addr);
+	}
 	return allow_canonical(name, len, canonical) && strcmp(canonical, j->host) == 0;
 }
 
@@ -54,6 +71,28 @@ static struct http_span named_in_target(const struct http_head *head)
 	return authority;
 }
 
+/* The words in which a refusal names a request. */
+static int refuse_request(struct judge *j, const struct http_head *head, const struct request *q)
+{
+	char words[NET_HOST_SHOWN];
+	const struct http_span path = q->path.len > 0 ? q->path : head->target;
+
+	snprintf(words, sizeof(words), "%.*s %.*s", (int)head->method.len, head->method.at,
+		 (int)path.len, path.at);
+	return refuse(j, NET_RULE_REQUEST, words, strlen(words));
+}
+
+/* Behind an upgrade nothing would be read; and a header must not undo what was judged. */
+static int judge_request(struct judge *j, const struct http_head *head)
+{
+	struct request q = { 0 };
+
+	if (!request_of(head, &q) || head->overrides || head->asks_upgrade ||
+	    !allow_request(j->allow, j->target, j->port, &q))
+		return refuse_request(j, head, &q);
+	return 0;
+}
+
 static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 {
 	static const char unreadable[] = "(a request that cannot be read)";
@@ -79,6 +118,9 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 		return refuse(j, NET_RULE_HTTP, nobody, strlen(nobody));
 	if (!is_authority(j, head.host))
 		return refuse(j, NET_RULE_HTTP, head.host.at, head.host.len);
+	r = j->allow ? judge_request(j, &head) : 0;
+	if (r < 0)
+		return r;
 	http_body_init(&j->body, &head);
 	/* Only the first answer is known to be the answer to this request. */
 	j->stage = head.upgrade && j->first_request ? JUDGE_UPGRADE : JUDGE_BODY;
@@ -107,6 +149,7 @@ static int judge_plain(struct judge *j, const struct buf *in)
 
 static int judge_first(struct judge *j, const struct buf *in)
 {
+	static const char hidden[] = "(TLS, which hides it)";
 	char name[HELLO_NAME_MAX + 1];
 
 	switch (hello_read(in->data, in->len, name)) {
@@ -119,6 +162,8 @@ static int judge_first(struct judge *j, const struct buf *in)
 	case HELLO_READ:
 		if (name[0] != '\0' && !is_host(j, name, strlen(name)))
 			return refuse(j, NET_RULE_SNI, name, strlen(name));
+		if (j->allow)
+			return refuse(j, NET_RULE_REQUEST, hidden, strlen(hidden));
 		j->stage = JUDGE_PASS;
 		return 0;
 	}

@@ -1,5 +1,5 @@
 /*
- * judge.h - is what a client says meant for the host that its connection is for?
+ * judge.h - is what a client says meant for the host that its connection is for, and allowed?
  *
  * Looks at the beginning of TLS (which host SNI names) and at every request of plain HTTP
  * (Host, and the address if it is a whole one).  What is not certainly one of the two is
@@ -23,6 +23,10 @@ enum judge_stage {
 
 struct judge {
 	const char *host; /* canonical, borrowed */
+	/* Where the list tells requests apart; borrowed, NULL elsewhere. */
+	const struct allow *allow;
+	const struct allow_target *target;
+	uint16_t port;
 	enum judge_stage stage;
 	struct http_body body;
 	bool first_request;
@@ -35,6 +39,10 @@ struct judge {
 
 /* A NULL host: nothing is looked at, for addresses and for what may speak anything. */
 void judge_init(struct judge *j, const char *host);
+
+/* Only requests pass that the list allows, and nothing that is no request. */
+void judge_requests(struct judge *j, const struct allow *allow, const struct allow_target *target,
+		    uint16_t port);
 
 /* As filters of a relay.  -ECANCELED is a refusal, with rule and other. */
 NODISCARD int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof);

@@ -73,7 +73,8 @@ static int charge(struct conn *c, struct buf *out, size_t before, int r)
 /* Only where it is certain that a request of HTTP is what the client waits to have answered. */
 static bool may_answer(const struct conn *c)
 {
-	return c->judge.is_http && c->judge.stage != JUDGE_PASS && c->judge.rule == NET_RULE_BYTES;
+	return c->judge.is_http && c->judge.stage != JUDGE_PASS &&
+	       (c->judge.rule == NET_RULE_BYTES || c->judge.rule == NET_RULE_REQUEST);
 }
 
 static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
@@ -148,7 +149,10 @@ static void begin_relay(struct conn *c)
 	c->outer.fd = -1;
 	c->relay.way[0].filter = filter_client;
 	c->relay.way[1].filter = filter_server;
-	judge_init(&c->judge, c->target.any ? NULL : c->target.host);
+	if (c->target.requests)
+		judge_requests(&c->judge, p->options.allow, &c->target, c->port);
+	else
+		judge_init(&c->judge, c->target.any ? NULL : c->target.host);
 	proxy_answer(c, ASK_OK, "", pair[1]);
 	close(pair[1]);
 	c->relaying = true;

@@ -17,7 +17,7 @@ static const char *const names[NET_N_RULES] = {
 	[NET_RULE_ADDRESS] = "address",   [NET_RULE_SELF] = "self",
 	[NET_RULE_SNI] = "sni",           [NET_RULE_HTTP] = "http",
 	[NET_RULE_PROTOCOL] = "protocol", [NET_RULE_LIMIT] = "limit",
-	[NET_RULE_BYTES] = "bytes",
+	[NET_RULE_REQUEST] = "request",   [NET_RULE_BYTES] = "bytes",
 };
 
 const char *net_rule_name(enum net_rule rule)
@@ -73,6 +73,28 @@ static bool may_be_offered(const char *host, size_t len)
 	return strchr(text, '.') != NULL;
 }
 
+/* Only plain words: what asks has chosen them, and somebody may paste them into a shell. */
+static void offer_request(struct net_refusal *r, const char *detail)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", digits[] = "0123456789",
+			  small[] = "abcdefghijklmnopqrstuvwxyz";
+	const size_t method = strspn(detail, letters);
+	const char *path = detail[method] == ' ' ? detail + method + 1 : "";
+	char port[8] = "";
+
+	for (const char *c = path; *c != '\0'; c++)
+		if (!strchr(letters, *c) && !strchr(digits, *c) && !strchr(small, *c) &&
+		    !strchr("/._~@%+-", *c))
+			return;
+	if (method == 0 || strlen(detail) > 100 || strchr(r->host, ':') ||
+	    !request_path_is_plain((struct http_span){ path, strlen(path) }))
+		return;
+	if (r->port != 80)
+		snprintf(port, sizeof(port), ":%u", r->port);
+	snprintf(r->flag, sizeof(r->flag), "--net '%.*s http://%.200s%s%s'", (int)method, detail,
+		 r->host, port, path);
+}
+
 void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *host, size_t len,
 		      uint16_t port, const char *detail)
 {
@@ -92,6 +114,9 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 		break;
 	case NET_RULE_PROTOCOL:
 		snprintf(r->flag, sizeof(r->flag), "--net %.370s/tcp", target);
+		break;
+	case NET_RULE_REQUEST:
+		offer_request(r, detail);
 		break;
 	case NET_RULE_ADDRESS:
 	case NET_RULE_SELF:
@@ -167,6 +192,9 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		break;
 	case NET_RULE_LIMIT:
 		snprintf(text, size, "'%s': too many connections at once", to);
+		break;
+	case NET_RULE_REQUEST:
+		snprintf(text, size, "'%s': the request '%s' is not allowed", to, r->detail);
 		break;
 	case NET_RULE_BYTES:
 		snprintf(text, size, "'%s': the run may send no more than %s", to, r->detail);

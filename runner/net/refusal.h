@@ -17,6 +17,7 @@ enum net_rule {
 	NET_RULE_HTTP,     /* an HTTP request asks for another host, or cannot be read */
 	NET_RULE_PROTOCOL, /* what was said is neither TLS nor HTTP */
 	NET_RULE_LIMIT,    /* too many connections at once */
+	NET_RULE_REQUEST,  /* the host is listed for other requests */
 	NET_RULE_BYTES,    /* more would be sent out than the run may send */
 	NET_N_RULES,
 };

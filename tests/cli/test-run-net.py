@@ -8,6 +8,7 @@ is no way past them, and that what was refused is told. Each denial has a contro
 import encodings.idna  # noqa: F401  (sockets ask for it when it may be out of reach)
 import json
 import os
+import shlex
 import shutil
 import socket
 import sys
@@ -175,6 +176,28 @@ def people_are_told_with_an_option_to_copy(w):
     assert "at=" in got["stdout"], "and the hint is right"
     result = w.snap("-q", "run", "--net", OK, "--", "curl", "-s", "http://other.example/")
     assert b"hint" not in result.err and b"warning" not in result.err, str(result)
+
+
+@live_test
+def requests_are_told_apart_by_method_and_path(w):
+    (w.home / ".config/snapcow/profiles").mkdir(parents=True, exist_ok=True)
+    profile = w.home / ".config/snapcow/profiles/reader.yaml"
+    profile.write_text("net:\n  - GET http://ok.example/pub/*\n  - other.example:80\n")
+    code = ("-o", "/dev/null", "-w", "%{http_code} ")
+    act = " ; ".join(" ".join(map(shlex.quote, curl(*code, *more))) for more in (
+        ("http://ok.example/pub/a",), ("-d", "x", "http://ok.example/pub/a"),
+        ("http://ok.example/b",), ("-d", "x", "http://other.example/b")))
+    got = sh(w, act, "--profile", "reader")
+    assert got["stdout"] == "200 403 403 200 ", got
+    assert got["net"] == "GET http://ok.example/pub/*,other.example:80", got["net"]
+    assert [(r["rule"], r["flag"]) for r in got["refusals"]] == [
+        ("request", "--net 'POST http://ok.example/pub/a'"),
+        ("request", "--net 'GET http://ok.example/b'")], got["refusals"]
+    result = w.snap("run", "--profile", "reader", "--", "sh", "-c", act)
+    hint = result.ends(0).err.decode().splitlines()[-1]
+    option = shlex.split(hint.removeprefix("hint: "))
+    assert option[0] == "--net" and " http://ok.example/b" in option[1], hint
+    assert sh(w, act, *option)["stdout"] == "200 200 200 200 ", "and the hint is right"
 
 
 @live_test

@@ -107,11 +107,51 @@ static void fuzz_rewrite(const char *data, size_t len)
 	FUZZ_CHECK(again.host.len == authority.len);
 }
 
+/* The first line is a rule, the rest what a client says: what passes is what the rule means. */
+static void fuzz_requests(const uint8_t *data, size_t len)
+{
+	CLEANUP(allow_done) struct allow allow = ALLOW_INIT;
+	CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
+	const uint8_t *end = memchr(data, '\n', len);
+	struct allow_target target;
+	struct http_head head;
+	struct request q;
+	struct judge j;
+	char rule[700];
+	size_t n = end ? (size_t)(end - data) : 0;
+
+	if (!end || n >= sizeof(rule) || memchr(data, '\0', n))
+		return;
+	memcpy(rule, data, n);
+	rule[n] = '\0';
+	if (allow_parse(rule, &allow, NULL) < 0 || !allow_within(&allow, &allow) ||
+	    allow_ask(&allow, "a.example", 9, 80, &target) != ALLOW_YES || !target.requests)
+		return;
+	judge_requests(&j, &allow, &target, 80);
+	FUZZ_CHECK(buf_append(&in, end + 1, len - n - 1) == 0);
+	if (judge_client(&j, &in, &out, true) < 0 && out.len == 0)
+		return;
+	for (size_t at = 0; at < out.len;) {
+		struct http_body body;
+		ssize_t took;
+
+		FUZZ_CHECK(http_parse_head((const char *)out.data + at, out.len - at, &head) == 1);
+		FUZZ_CHECK(request_of(&head, &q) && request_path_is_plain(q.path));
+		FUZZ_CHECK(allow_request(&allow, &target, 80, &q));
+		FUZZ_CHECK(!memmem(q.path.at, q.path.len, "/../", 4));
+		http_body_init(&body, &head);
+		at += head.len;
+		took = http_body_take(&body, (const char *)out.data + at, out.len - at);
+		FUZZ_CHECK(took >= 0);
+		at += (size_t)took;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (len == 0)
 		return 0;
-	switch (data[0] % 6) {
+	switch (data[0] % 7) {
 	case 0:
 		fuzz_frames(data + 1, len - 1);
 		break;
@@ -129,6 +169,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		break;
 	case 5:
 		fuzz_rewrite((const char *)data + 1, len - 1);
+		break;
+	case 6:
+		fuzz_requests(data + 1, len - 1);
 		break;
 	}
 	return 0;

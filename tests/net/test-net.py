@@ -143,6 +143,16 @@ def act_pipelined(*urls):
     return c.rest().decode()
 
 
+def act_raw_in(target, text):
+    """Says it through CONNECT at once, and gives all that comes back."""
+    c, head = tunnel(target)
+    if " 200 " not in head:
+        return head
+    c.say(text)
+    c.s.shutdown(socket.SHUT_WR)
+    return c.rest().decode(errors="replace")
+
+
 def act_in_tunnel(target, *requests):
     """Plain HTTP through CONNECT, one request after the other."""
     c, got = opened(target), []
@@ -372,6 +382,66 @@ def a_limit_that_is_reached_leaves_room_for_nothing(w):
     got, refusals = act(w, "ok.example:80,other.example:80", "each", "ok.example:80",
                         "other.example:80", options=("--net-out", "10"))
     assert " 200 " in got[0] and " 403 " in got[1] and rules(refusals) == ["bytes"], got
+
+
+@test
+def a_rule_tells_requests_apart(w):
+    net = "GET http://ok.example/pub/*"
+    for way in ([], ["-p"], ["--proxy", "socks5h://127.0.0.1:3128"], ["--noproxy", "*"]):
+        curl = ["curl", "-sS", "-w", "%{http_code}", *way]
+        status, out, err, refusals = w.run(net, [*curl, "http://ok.example/pub/x?y=1"])
+        assert out.endswith("path=/pub/x?y=1\n200") and not refusals, (way, out, err, refusals)
+        status, out, err, refusals = w.run(net, [*curl, "-d", "data", "http://ok.example/pub/x"])
+        assert out == "snap: 'ok.example:80': the request 'POST /pub/x' is not allowed\n403", (way, out)
+        assert rules(refusals) == ["request"], refusals
+        assert refusals[0]["flag"] == "--net 'POST http://ok.example/pub/x'", refusals
+    status, out, err, refusals = w.run(net, ["curl", "-sS", "http://ok.example/private"])
+    assert "is not allowed" in out and rules(refusals) == ["request"], (out, refusals)
+    # The control: what the refusal offers allows it.
+    status, out, err, refusals = w.run(f"{net},GET http://ok.example/private",
+                                       ["curl", "-sS", "http://ok.example/private"])
+    assert "path=/private" in out and not refusals, (out, refusals)
+
+
+@test
+def every_request_of_a_connection_is_judged_by_the_rule(w):
+    net = "GET http://ok.example/pub/*"
+    good, bad = ("GET /pub/%s HTTP/1.1\\r\\nHost: ok.example\\r\\n\\r\\n",
+                 "GET /private HTTP/1.1\\r\\nHost: ok.example\\r\\n\\r\\n")
+    got, refusals = act(w, net, "in_tunnel", "ok.example:80", good % 1, good % 2, bad, good % 3)
+    assert [head.split()[1:2] for head in got] == [["200"], ["200"], ["403"], []], got
+    assert rules(refusals) == ["request"], refusals
+    # At once: the answers to those before come first, and what follows is not heard.
+    got, refusals = act(w, net, "raw_in", "ok.example:80", good % 1 + good % 2 + bad + good % 3)
+    codes = [line.split()[1] for line in got.splitlines() if line.startswith("HTTP/1.1")]
+    assert codes == ["200", "200", "403"] and "path=/pub/2" in got and "path=/pub/3" not in got, got
+    # A body that is as large as it likes is not waited for.
+    got, refusals = act(w, net, "raw_in", "ok.example:80",
+                        "PUT /pub/x HTTP/1.1\\r\\nHost: ok.example\\r\\nContent-Length: 9999999"
+                        "\\r\\n\\r\\n" + "x" * 9000)
+    assert got.startswith("HTTP/1.1 403") and rules(refusals) == ["request"], got
+
+
+@test
+def a_rule_for_requests_lets_nothing_else_pass(w):
+    net = "GET http://ok.example:443/*"
+    got, refusals = act(w, net, "tls", "ok.example:443", "ok.example")
+    assert got == "closed" and rules(refusals) == ["request"], (got, refusals)
+    assert "TLS" in refusals[0]["sentence"] and refusals[0]["flag"] == "", refusals
+    got, refusals = act(w, "ok.example:443", "tls", "ok.example:443", "ok.example")
+    assert got == "answered" and not refusals  # the control
+    got, refusals = act(w, "GET http://ok.example:7002/*", "upgrade", "ok.example:7002", "yes")
+    assert "403" in got[0] and rules(refusals) == ["request"], got
+    got, refusals = act(w, "GET http://ok.example:7001/*", "raw_in", "ok.example:7001", "x\\r\\n")
+    assert "x" not in got and rules(refusals) == ["protocol"], (got, refusals)
+
+
+@test
+def a_rule_for_requests_holds_for_an_address(w):
+    net = f"GET http://{PRIVATE}/pub/*"
+    fetch = f"curl -sS -o /dev/null -w '%{{http_code}} ' http://{PRIVATE}/"
+    status, out, err, refusals = w.run(net, ["sh", "-c", f"{fetch}pub/x; {fetch}other"])
+    assert out == "200 403 " and rules(refusals) == ["request"], (out, err, refusals)
 
 
 @test

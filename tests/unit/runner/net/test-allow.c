@@ -111,7 +111,7 @@ TEST(a_rule_that_is_none_is_named_with_the_reason)
 		{ "*:80", "'*' is no host name" },
 		{ "a*.example:80", "is no host name" },
 		{ "b\xc3\xbc.example:80", "xn--" },
-		{ "http://a.example:80", "brackets" },
+		{ "a:b.example:80", "brackets" },
 		{ "::1:80", "brackets" },
 		{ "[::1]", "has no port" },
 		{ "[::1", "brackets" },
