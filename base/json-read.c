@@ -260,6 +260,11 @@ char *json_get_name_or_null(struct json j, const char *key)
 	return json_has(j, key) ? json_get_name(j, key) : NULL;
 }
 
+const char *json_text_if(struct json j, const char *key)
+{
+	return json_kind(j, key) == JSON_TEXT ? json_get_text(j, key) : NULL;
+}
+
 /* --- containers ------------------------------------------------------------------------- */
 
 struct json json_get_object(struct json j, const char *key)

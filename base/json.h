@@ -122,6 +122,9 @@ bool json_has(struct json j, const char *key);
 const char *json_get_text_or_null(struct json j, const char *key);
 char *json_get_name_or_null(struct json j, const char *key);
 
+/* The member if it is a string, borrowed; NULL if it is anything else, and nothing is remembered. */
+const char *json_text_if(struct json j, const char *key);
+
 /* Elements of an array. */
 size_t json_length(struct json array);
 struct json json_at_object(struct json array, size_t i);

@@ -5,11 +5,14 @@
 #include "base/cleanup.h"
 #include "cli/line.h"
 #include "cli/mcp/mcp.h"
+#include "cli/mcp/token.h"
 #include "cli/out.h"
 #include "engine/api/file.h"
 
 struct mcp_args {
 	bool read_only, no_promote, allow_promote;
+	const char *http, *token_file;
+	bool http_remote;
 };
 
 static const struct opt mcp_opts[] = {
@@ -19,6 +22,12 @@ static const struct opt mcp_opts[] = {
 		 "offer no tool that changes the project itself"),
 	OPT_FLAG(0, "allow-promote", struct mcp_args, allow_promote,
 		 "let agents change the project without asking a person"),
+	OPT_STR(0, "http", "ADDRESS:PORT", struct mcp_args, http,
+		"serve on HTTP instead; port 0 is any that is free"),
+	OPT_STR(0, "token-file", "FILE", struct mcp_args, token_file,
+		"with --http: the token is in FILE, or is put there"),
+	OPT_FLAG(0, "http-remote", struct mcp_args, http_remote,
+		 "with --http: let other machines connect too"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -59,6 +68,41 @@ static int check_state(const char *text, bool is_clone, void *ctx, struct err *e
 	return r < 0 ? r : engine_is_of_project(engine, text, is_clone, err);
 }
 
+struct ready {
+	const char *program;
+	const char *token; /* to print; NULL: it stands in a file */
+};
+
+static void tell_ready(const char *url, void *ctx)
+{
+	const struct ready *r = ctx;
+
+	fprintf(stderr, "%s mcp: listening at %s\n", r->program, url);
+	if (r->token)
+		fprintf(stderr, "%s mcp: clients must send the header 'Authorization: Bearer %s'\n",
+			r->program, r->token);
+	fflush(stderr);
+}
+
+static int serve_http(const struct mcp_options *options, const struct mcp_args *args,
+		      struct err *err)
+{
+	struct ready ready = { .program = options->program };
+	char token[TOKEN_SIZE];
+	const struct mcp_http how = {
+		MCP_HTTP_DEFAULTS,           .listen = args->http,   .token = token,
+		.remote = args->http_remote, .on_ready = tell_ready, .ctx = &ready,
+	};
+	int r = args->token_file ? token_from_file(args->token_file, token, err)
+				 : token_make(token, err);
+
+	if (r < 0)
+		return r;
+	if (!args->token_file)
+		ready.token = token;
+	return mcp_serve_http(options, &how, err);
+}
+
 static int mcp_run(struct invocation *inv, struct err *err)
 {
 	const struct mcp_args *args = inv->args;
@@ -76,27 +120,32 @@ static int mcp_run(struct invocation *inv, struct err *err)
 	if (args->allow_promote && (args->read_only || args->no_promote))
 		return err_set(err, -EINVAL,
 			       "'--allow-promote' contradicts '--read-only' and '--no-promote'");
+	if (!args->http && (args->token_file || args->http_remote))
+		return err_set(err, -EINVAL, "'--token-file' and '--http-remote' need '--http'");
 	if (inv->json) {
 		CLEANUP(json_done) struct json_doc doc = { 0 };
 
 		mcp_list_tools(&options, json_set_array(out_json_begin(inv, &doc), "tools"));
 		return json_print(&doc, inv->out, err);
 	}
-	return mcp_serve_stdio(&options, err);
+	return args->http ? serve_http(&options, args, err) : mcp_serve_stdio(&options, err);
 }
 
 const struct command cmd_mcp = {
 	.name = "mcp",
 	.group = "Other",
-	.summary = "serve agents over the Model Context Protocol on stdin and stdout",
+	.summary = "serve agents over the Model Context Protocol",
 	.opts = mcp_opts,
 	.details =
 	    "Each command that an agent needs is a tool, in this project alone.  Both the revision "
 	    "2026-07-28 of the protocol and clients that begin with a handshake are served.  A call "
 	    "that would change the project asks a person through the client; where the client "
 	    "cannot ask, the answer is the command for a person to type.  With --json the tools are "
-	    "listed instead.\n",
-	.examples = "mcp\nmcp --read-only\n",
+	    "listed instead.  One client is served on stdin and stdout, or with --http any number "
+	    "of them; each must send 'Authorization: Bearer TOKEN', with the token that is printed "
+	    "on stderr or stands in a file.\n",
+	.examples =
+	    "mcp\nmcp --read-only\nmcp --http 127.0.0.1:8848 --token-file ~/.config/snap-token\n",
 	.no_engine = true,
 	.run = mcp_run,
 };

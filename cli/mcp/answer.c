@@ -55,7 +55,7 @@ int answer_error(struct session *s, struct json request, int code, const char *s
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 
 	rpc_error(&a, request, code, sentence);
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
 }
 
 /* --- lists ------------------------------------------------------------------------------ */
@@ -143,7 +143,7 @@ int answer_listing(struct session *s, const struct rpc_message *m, bool modern, 
 		    !(modern ? listings[i].modern : listings[i].legacy))
 			continue;
 		listings[i].fill(s, answer_begin(s, &a, m->top, modern), modern);
-		return rpc_append(&a, &s->out, err);
+		return rpc_append(&a, s->out, err);
 	}
 	return answer_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
 }
@@ -157,7 +157,7 @@ int answer_prompt(struct session *s, const struct rpc_message *m, bool modern, s
 
 	if (prompt_get(name, call_arguments(m), answer_begin(s, &a, m->top, modern), &why) < 0)
 		return answer_error(s, m->top, RPC_INVALID_PARAMS, why.msg, err);
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
 }
 
 /* --- calls ------------------------------------------------------------------------------ */
@@ -244,7 +244,7 @@ static int answer_resource(struct session *s, const struct pending *p, struct js
 		json_set_int(result, "ttlMs", 0);
 		json_set_text(result, "cacheScope", "private");
 	}
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
 }
 
 /* Build the result around what the command printed, or around a failure of ours. */
@@ -263,7 +263,7 @@ static int answer_with(struct session *s, const struct pending *p, struct json_d
 		return r;
 	json_set_root(result, "structuredContent", doc);
 	json_set_bool(result, "isError", is_failure(structured));
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
 }
 
 int answer_refusal(struct session *s, const struct pending *p, const char *code,

@@ -44,15 +44,32 @@ static void take_streams(int note_fd)
 	close(note_fd);
 }
 
+/* No other descriptor of the server: a client's connection would stay open with one. */
+static FILE *keep_only(int out_fd)
+{
+	const int lowest = STDERR_FILENO + 1;
+
+	if (out_fd != lowest && dup2(out_fd, lowest) < 0)
+		return NULL;
+	sys_close_from(lowest + 1);
+	if (fcntl(lowest, F_SETFD, FD_CLOEXEC) < 0)
+		return NULL;
+	return fdopen(lowest, "w");
+}
+
 NORETURN static void run_child(const struct mcp_options *o, struct tool_line *line, int out_fd,
 			       int note_fd)
 {
 	struct err err = { 0 };
-	FILE *out = fdopen(out_fd, "w");
+	FILE *out;
 	int status;
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
 	take_streams(note_fd);
+	out = keep_only(out_fd);
 	if (!out)
 		_exit(125);
 	if (check_states(o, line, &err) < 0)

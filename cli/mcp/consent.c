@@ -34,8 +34,7 @@ static bool can_ask(const struct session *s, const struct pending *p)
 static bool says_yes(struct json answer)
 {
 	const struct json content = member(answer, "content");
-	const char *action =
-	    json_kind(answer, "action") == JSON_TEXT ? json_get_text(answer, "action") : NULL;
+	const char *action = json_text_if(answer, "action");
 
 	return action && strcmp(action, "accept") == 0 &&
 	       json_kind(content, QUESTION) == JSON_BOOL && json_get_bool(content, QUESTION);
@@ -94,9 +93,8 @@ bool consent_worth_asking(const struct pending *p)
 
 static int append_path(struct buf *text, struct json one)
 {
-	const char *path = json_kind(one, "path") == JSON_TEXT ? json_get_text(one, "path") : NULL;
-	const char *status =
-	    json_kind(one, "status") == JSON_TEXT ? json_get_text(one, "status") : NULL;
+	const char *path = json_text_if(one, "path");
+	const char *status = json_text_if(one, "status");
 
 	return buf_printf(text, "\n  %s %s", status ? status : "changed", path ? path : "?");
 }
@@ -105,8 +103,7 @@ static int append_question(struct buf *text, const struct pending *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct json args = p->args;
-	const char *clone =
-	    json_kind(args, "clone") == JSON_TEXT ? json_get_text(args, "clone") : NULL;
+	const char *clone = json_text_if(args, "clone");
 	struct json plan, list;
 	int r;
 
@@ -152,14 +149,14 @@ int consent_ask(struct session *s, struct pending *p, struct err *err)
 		snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
 		p->state = PENDING_ASK;
 		set_form(rpc_request(&a, p->ask, "elicitation/create"), buf_str(&question));
-		return rpc_append(&a, &s->out, err);
+		return rpc_append(&a, s->out, err);
 	}
 	result = answer_begin(s, &a, p->message.top, true);
 	json_set_text(result, "resultType", "input_required");
 	ask = json_set_object(json_set_object(result, "inputRequests"), QUESTION);
 	json_set_text(ask, "method", "elicitation/create");
 	set_form(json_set_object(ask, "params"), buf_str(&question));
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
 }
 
 int consent_tell_command(struct session *s, const struct pending *p, struct err *err)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sys.h"
 #include "cli/mcp/failure.h"
 
 #define OUTPUT_SHOWN ((size_t)32 << 10) /* bytes of a run's output: what a model can read */
@@ -213,6 +214,7 @@ void job_cancel(const struct mcp_options *o, const char *id)
 	if (pid < 0 || fork() != 0)
 		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
+	sys_close_from(STDERR_FILENO + 1);
 	snprintf(name, sizeof(name), "%s", id);
 	if (freopen("/dev/null", "r+", stdout))
 		o->run_line(2, words, stdout, o->ctx);

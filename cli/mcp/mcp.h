@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -34,6 +35,32 @@ struct mcp_options {
 
 /* Serve one client on standard input and output until its input ends.  0 or a negative errno. */
 NODISCARD int mcp_serve_stdio(const struct mcp_options *options, struct err *err);
+
+/* How a server on HTTP is reached, and what it bears. */
+struct mcp_http {
+	const char *listen; /* "127.0.0.1:8848"; the port 0 is any that is free */
+	const char *token;  /* that every request must bring; NULL: none */
+	bool remote;        /* other machines may reach it */
+	size_t max_body;    /* bytes of a request */
+	size_t max_bodies;  /* of all that are being read at once */
+	size_t max_unread;  /* of a stream that a client does not read */
+	size_t max_sessions;
+	unsigned max_connections;
+	unsigned timeout_s; /* that a connection may be silent, unless it waits for an answer */
+	uint64_t idle_ms;   /* until a session that nobody uses is forgotten */
+
+	void (*on_ready)(const char *url, void *ctx); /* it can be reached now */
+	void *ctx;
+};
+
+#define MCP_HTTP_DEFAULTS                                                           \
+	.max_body = (size_t)16 << 20, .max_bodies = (size_t)64 << 20,               \
+	.max_unread = (size_t)16 << 20, .max_sessions = 64, .max_connections = 128, \
+	.timeout_s = 60, .idle_ms = 1800000
+
+/* Serve any number of clients on HTTP until SIGTERM, SIGINT or SIGHUP.  0 or a negative errno. */
+NODISCARD int mcp_serve_http(const struct mcp_options *options, const struct mcp_http *how,
+			     struct err *err);
 
 /* Each tool that a server with these options offers, as its clients see it, into an array. */
 void mcp_list_tools(const struct mcp_options *options, struct json list);

@@ -31,8 +31,7 @@ static bool has_id(const struct rpc_message *m)
 
 static int judge(struct rpc_message *m, struct err *err)
 {
-	const char *version =
-	    json_kind(m->top, "jsonrpc") == JSON_TEXT ? json_get_text(m->top, "jsonrpc") : NULL;
+	const char *version = json_text_if(m->top, "jsonrpc");
 	const bool has_method = json_kind(m->top, "method") == JSON_TEXT;
 
 	if (!version || strcmp(version, "2.0") != 0)

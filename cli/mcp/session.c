@@ -7,11 +7,13 @@
 #include "base/cleanup.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/consent.h"
+#include "cli/mcp/era.h"
+#include "cli/mcp/progress.h"
 #include "cli/mcp/resource.h"
 
-void session_init(struct session *s, const struct mcp_options *options)
+void session_init(struct session *s, const struct mcp_options *options, struct buf *out)
 {
-	*s = (struct session){ .options = options };
+	*s = (struct session){ .options = options, .out = out };
 }
 
 static void pending_free(struct pending *p)
@@ -30,7 +32,7 @@ void session_done(struct session *s)
 		s->pending = p->next;
 		pending_free(p);
 	}
-	buf_done(&s->out);
+	buf_done(&s->unheard);
 }
 
 static void remove_pending(struct session *s, struct pending *p)
@@ -41,86 +43,6 @@ static void remove_pending(struct session *s, struct pending *p)
 		at = &(*at)->next;
 	*at = p->next;
 	pending_free(p);
-}
-
-/* --- eras ------------------------------------------------------------------------------- */
-
-#define META_VERSION "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABLE "io.modelcontextprotocol/clientCapabilities"
-
-/* The newest first: it is what a client gets that asks for one we do not know. */
-static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
-					       "2024-11-05" };
-
-static struct json meta_of(const struct rpc_message *m)
-{
-	if (json_kind(m->params, "_meta") != JSON_OBJECT)
-		return (struct json){ .doc = m->params.doc };
-	return json_get_object(m->params, "_meta");
-}
-
-static const char *text_or_null(struct json j, const char *key)
-{
-	return json_kind(j, key) == JSON_TEXT ? json_get_text(j, key) : NULL;
-}
-
-static int reject_version(struct session *s, const struct rpc_message *m, const char *asked,
-			  struct err *err)
-{
-	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json data;
-
-	data = json_set_object(
-	    rpc_error(&a, m->top, RPC_NO_VERSION, "unsupported protocol version"), "data");
-	json_add_text(json_set_array(data, "supported"), MCP_VERSION);
-	json_set_text(data, "requested", asked);
-	return rpc_append(&a, &s->out, err);
-}
-
-/* Which era the request belongs to: 1 modern, 0 legacy; or an answer was given: -ECANCELED. */
-static int choose_era(struct session *s, const struct rpc_message *m, struct err *err)
-{
-	const struct json meta = meta_of(m);
-	const char *version = text_or_null(meta, META_VERSION);
-	int r;
-
-	if (version && strcmp(version, MCP_VERSION) != 0) {
-		r = reject_version(s, m, version, err);
-		return r < 0 ? r : -ECANCELED;
-	}
-	if (version && json_kind(meta, META_CAPABLE) == JSON_OBJECT)
-		return 1;
-	if (!version &&
-	    (s->legacy || strcmp(m->method, "initialize") == 0 || strcmp(m->method, "ping") == 0))
-		return 0;
-	r = answer_error(s, m->top, RPC_INVALID_PARAMS,
-			 version ? "'_meta' lacks '" META_CAPABLE "'"
-				 : "'_meta' lacks '" META_VERSION
-				   "', and no 'initialize' came before",
-			 err);
-	return r < 0 ? r : -ECANCELED;
-}
-
-static int initialize(struct session *s, const struct rpc_message *m, struct err *err)
-{
-	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	const char *asked = text_or_null(m->params, "protocolVersion");
-	struct json result, info;
-
-	s->legacy = legacy_versions[0];
-	for (size_t i = 0; asked && i < ARRAY_LEN(legacy_versions); i++)
-		if (strcmp(asked, legacy_versions[i]) == 0)
-			s->legacy = legacy_versions[i];
-	s->legacy_can_ask =
-	    json_kind(m->params, "capabilities") == JSON_OBJECT &&
-	    json_kind(json_get_object(m->params, "capabilities"), "elicitation") == JSON_OBJECT;
-	result = rpc_result(&a, m->top);
-	json_set_text(result, "protocolVersion", s->legacy);
-	answer_capabilities(json_set_object(result, "capabilities"));
-	info = json_set_object(result, "serverInfo");
-	answer_server_info(s, info);
-	json_set_text(result, "instructions", MCP_INSTRUCTIONS);
-	return rpc_append(&a, &s->out, err);
 }
 
 /* --- calls ------------------------------------------------------------------------------ */
@@ -151,6 +73,8 @@ static struct pending *wait_for(struct session *s, struct rpc_message *m, bool m
 	p->message = *m;
 	*m = (struct rpc_message){ 0 };
 	p->modern = modern;
+	p->out = s->out;
+	progress_begin(p);
 	p->next = s->pending;
 	s->pending = p;
 	return p;
@@ -188,7 +112,7 @@ static int begin_call(struct session *s, struct pending *p, struct err *err)
 
 static int call_tool(struct session *s, struct rpc_message *m, bool modern, struct err *err)
 {
-	const char *name = text_or_null(m->params, "name");
+	const char *name = json_text_if(m->params, "name");
 	const struct tool *tool = name ? tool_find(name) : NULL;
 	struct pending *p;
 
@@ -209,7 +133,7 @@ static int call_tool(struct session *s, struct rpc_message *m, bool modern, stru
 
 static int read_resource(struct session *s, struct rpc_message *m, bool modern, struct err *err)
 {
-	const char *uri = text_or_null(m->params, "uri");
+	const char *uri = json_text_if(m->params, "uri");
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json args = json_begin(&doc);
 	const struct tool *tool = uri ? resource_find(uri, args) : NULL;
@@ -248,13 +172,20 @@ static int finish_plan(struct session *s, struct pending *p, struct err *err)
 
 int session_step(struct session *s, struct err *err)
 {
+	struct buf *const out = s->out;
 	struct pending *p, *next;
 	int r = 0;
 
+	buf_done(&s->unheard);
 	for (p = s->pending; r >= 0 && p; p = next) {
 		next = p->next;
-		if (!p->tool || p->state == PENDING_ASK || !call_read(&p->call))
+		s->out = p->out;
+		if (!p->tool || p->state == PENDING_ASK)
 			continue;
+		if (!call_read(&p->call)) {
+			r = progress_tell(s, p, err);
+			continue;
+		}
 		if (p->state == PENDING_PLAN) {
 			r = finish_plan(s, p, err);
 			continue;
@@ -262,39 +193,94 @@ int session_step(struct session *s, struct err *err)
 		r = answer_call(s, p, err);
 		remove_pending(s, p);
 	}
+	s->out = out;
 	return r;
+}
+
+int session_timeout(const struct session *s)
+{
+	int least = -1;
+
+	for (const struct pending *p = s->pending; p; p = p->next) {
+		const int ms = p->tool ? progress_due(p) : -1;
+
+		if (ms >= 0 && (least < 0 || ms < least))
+			least = ms;
+	}
+	return least;
+}
+
+bool session_owes(const struct session *s, const struct buf *out)
+{
+	for (const struct pending *p = s->pending; p; p = p->next)
+		if (!out || p->out == out)
+			return true;
+	return false;
+}
+
+void session_forget(struct session *s, const struct buf *out)
+{
+	for (struct pending *p = s->pending; p; p = p->next)
+		if (p->out == out)
+			p->out = &s->unheard;
+	if (s->out == out)
+		s->out = &s->unheard;
 }
 
 /* --- messages --------------------------------------------------------------------------- */
 
+static void cancel_pending(struct session *s, struct pending *p)
+{
+	char run[JOB_ID_MAX];
+
+	call_stop(&p->call);
+	memcpy(run, p->call.run, sizeof(run));
+	remove_pending(s, p);
+	if (*run != '\0')
+		job_cancel(s->options, run);
+}
+
+void session_cancel_all(struct session *s)
+{
+	while (s->pending)
+		cancel_pending(s, s->pending);
+}
+
 static void cancel(struct session *s, const struct rpc_message *m)
 {
 	for (struct pending *p = s->pending; p; p = p->next) {
-		char run[JOB_ID_MAX];
-
 		if (!json_equal(m->params, "requestId", p->message.top, "id"))
 			continue;
-		call_stop(&p->call);
-		memcpy(run, p->call.run, sizeof(run));
-		remove_pending(s, p);
-		if (*run != '\0')
-			job_cancel(s->options, run);
+		cancel_pending(s, p);
 		return;
 	}
 }
 
+/* The person has answered the question about that call. */
+static int take_decision(struct session *s, struct pending *p, bool agrees, struct err *err)
+{
+	struct err why = { 0 };
+
+	if (!agrees)
+		return refuse_call(s, p, "the person who was asked did not agree", err);
+	if (start_call(s, p, false, &why) < 0)
+		return refuse_call(s, p, why.msg, err);
+	return 0;
+}
+
 static int take_response(struct session *s, const struct rpc_message *m, struct err *err)
 {
-	const char *id = text_or_null(m->top, "id");
+	struct buf *const out = s->out;
+	const char *id = json_text_if(m->top, "id");
+	int r;
 
 	for (struct pending *p = s->pending; id && p; p = p->next) {
 		if (p->state != PENDING_ASK || strcmp(p->ask, id) != 0)
 			continue;
-		if (!consent_in_response(m))
-			return refuse_call(s, p, "the person who was asked did not agree", err);
-		if (start_call(s, p, false, err) < 0)
-			return refuse_call(s, p, err->msg, err);
-		return 0;
+		s->out = p->out;
+		r = take_decision(s, p, consent_in_response(m), err);
+		s->out = out;
+		return r;
 	}
 	return 0;
 }
@@ -314,17 +300,37 @@ static int listen(struct session *s, struct rpc_message *m, struct err *err)
 	json_set_object(params, "notifications");
 	if (!wait_for(s, m, true))
 		return err_nomem(err);
-	return rpc_append(&a, &s->out, err);
+	return rpc_append(&a, s->out, err);
+}
+
+int session_end_listening(struct session *s, struct err *err)
+{
+	struct pending *p, *next;
+	int r = 0;
+
+	for (p = s->pending; r >= 0 && p; p = next) {
+		CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+
+		next = p->next;
+		if (p->tool)
+			continue;
+		json_set_value(json_set_object(answer_begin(s, &a, p->message.top, true), "_meta"),
+			       "io.modelcontextprotocol/subscriptionId", p->message.top, "id");
+		r = rpc_append(&a, p->out, err);
+		remove_pending(s, p);
+	}
+	return r;
 }
 
 static int take_request(struct session *s, struct rpc_message *m, struct err *err)
 {
-	int era = choose_era(s, m, err);
+	int era = era_choose(s, m, err);
 
+	s->rejected = era == -ECANCELED;
 	if (era < 0)
 		return era == -ECANCELED ? 0 : era;
 	if (!era && strcmp(m->method, "initialize") == 0)
-		return initialize(s, m, err);
+		return era_initialize(s, m, err);
 	if (strcmp(m->method, "tools/call") == 0)
 		return call_tool(s, m, era, err);
 	if (strcmp(m->method, "resources/read") == 0)
@@ -336,6 +342,20 @@ static int take_request(struct session *s, struct rpc_message *m, struct err *er
 	return answer_listing(s, m, era, err);
 }
 
+int session_take_message(struct session *s, struct rpc_message *m, struct err *err)
+{
+	switch (m->kind) {
+	case RPC_REQUEST:
+		return take_request(s, m, err);
+	case RPC_RESPONSE:
+		return take_response(s, m, err);
+	case RPC_NOTIFICATION:
+		if (strcmp(m->method, "notifications/cancelled") == 0)
+			cancel(s, m);
+	}
+	return 0;
+}
+
 int session_take(struct session *s, const char *line, size_t len, struct err *err)
 {
 	CLEANUP(rpc_done) struct rpc_message m = { 0 };
@@ -344,16 +364,7 @@ int session_take(struct session *s, const char *line, size_t len, struct err *er
 
 	if (code < 0)
 		return answer_error(s, m.top, code, why.msg, err);
-	switch (m.kind) {
-	case RPC_REQUEST:
-		return take_request(s, &m, err);
-	case RPC_RESPONSE:
-		return take_response(s, &m, err);
-	case RPC_NOTIFICATION:
-		if (strcmp(m.method, "notifications/cancelled") == 0)
-			cancel(s, &m);
-	}
-	return 0;
+	return session_take_message(s, &m, err);
 }
 
 size_t session_count(const struct session *s)

@@ -1,11 +1,13 @@
 /*
  * session.h - one client: its messages, the calls it waits for, what it is sent.
  *
- * Knows no transport.  Messages go in one at a time, answers gather in `out`, each one line.
+ * Knows no transport.  Messages go in one at a time.  Whatever a message leads to is written, each
+ * thing one line, to the buffer that the session had as `out` when the message came.
  */
 #pragma once
 
 #include <poll.h>
+#include <stdint.h>
 
 #include "cli/mcp/call.h"
 #include "cli/mcp/rpc.h"
@@ -14,6 +16,7 @@
 struct pending {
 	struct pending *next;
 	struct rpc_message message; /* owned */
+	struct buf *out;            /* where its lines go; borrowed */
 	bool modern;
 	const struct tool *tool;  /* NULL: it listens for what changes */
 	struct json args;         /* of the tool */
@@ -25,27 +28,51 @@ struct pending {
 		PENDING_ASK,  /* the person is asked, under `ask` */
 		PENDING_ACT,
 	} state;
-	char ask[16]; /* the id of our question */
+	char ask[16];      /* the id of our question */
+	uint64_t began_ms; /* when it came */
+	uint64_t
+	    progress_ms; /* when the client is told of its progress next; 0: it does not want to */
 };
 
 struct session {
 	const struct mcp_options *options;
+	bool modern_only;        /* its transport has seen that it is of the newer era */
+	bool rejected;           /* the last request was no request of either era */
 	const char *legacy;      /* the version that a handshake chose; NULL: there was none */
 	bool legacy_can_ask;     /* its client can ask a person */
 	struct pending *pending; /* owned */
-	struct buf out;          /* lines for the client */
+	struct buf *out;         /* lines for the client, for what comes now; borrowed */
+	struct buf unheard;      /* lines that nobody waits for any more */
 	unsigned asked;          /* questions so far */
 };
 
-void session_init(struct session *s, const struct mcp_options *options);
+void session_init(struct session *s, const struct mcp_options *options, struct buf *out);
 void session_done(struct session *s); /* ends its calls */
 
 /* Take one message, without its newline.  -ENOMEM if it cannot even be answered. */
 NODISCARD int session_take(struct session *s, const char *line, size_t len, struct err *err);
 
+/* The same for one that was taken apart, which the session may keep: `m` is then empty. */
+NODISCARD int session_take_message(struct session *s, struct rpc_message *m, struct err *err);
+
+/* Is there a request that still has to be answered in that buffer?  In any, if it is NULL. */
+bool session_owes(const struct session *s, const struct buf *out);
+
+/* Nobody reads that buffer any more: what it still waits for goes on, and ends unheard. */
+void session_forget(struct session *s, const struct buf *out);
+
+/* The client has gone, and wants none of what it asked for: as if it had cancelled every call. */
+void session_cancel_all(struct session *s);
+
+/* Answer those who listen for what changes: nothing more will come. */
+NODISCARD int session_end_listening(struct session *s, struct err *err);
+
 /* How many descriptors its calls need, and what they are. */
 size_t session_count(const struct session *s);
 size_t session_poll(const struct session *s, struct pollfd *fds, size_t max);
+
+/* How many milliseconds there are until session_step() has something to do anyway; -1: forever. */
+int session_timeout(const struct session *s);
 
 /* Go on with every call that has something to say. */
 NODISCARD int session_step(struct session *s, struct err *err);

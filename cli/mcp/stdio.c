@@ -19,9 +19,9 @@ struct reader {
 
 static int flush_out(struct session *s, struct err *err)
 {
-	int r = fdio_write(STDOUT_FILENO, s->out.data, s->out.len);
+	int r = fdio_write(STDOUT_FILENO, s->out->data, s->out->len);
 
-	buf_reset(&s->out);
+	buf_reset(s->out);
 	return r < 0 ? err_wrap(err, r, "writing to the client") : 0;
 }
 
@@ -81,7 +81,7 @@ static int wait_and_step(struct session *s, struct reader *in, struct pollfd *fd
 
 	fds[0] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
 	n = 1 + session_poll(s, fds + 1, n - 1);
-	if (poll(fds, n, -1) < 0)
+	if (poll(fds, n, session_timeout(s)) < 0)
 		return errno == EINTR ? 0 : err_sys(err, "waiting for the client");
 	r = session_step(s, err);
 	if (r < 0)
@@ -106,13 +106,14 @@ static int serve(struct session *s, struct reader *in, struct err *err)
 
 int mcp_serve_stdio(const struct mcp_options *options, struct err *err)
 {
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
 	struct reader in = { 0 };
 	struct session s;
 	int r;
 
 	/* A client that has gone is an end of input, not a death. */
 	signal(SIGPIPE, SIG_IGN);
-	session_init(&s, options);
+	session_init(&s, options, &out);
 	r = serve(&s, &in, err);
 	session_done(&s);
 	buf_done(&in.in);

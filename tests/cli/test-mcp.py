@@ -367,7 +367,7 @@ def ten_thousand_broken_messages_get_an_error_each_or_nothing(w):
     dice = random.Random(seed)
     meta = {"io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientCapabilities": {}}
-    good = [json.dumps({"jsonrpc": "2.0", "id": i, "method": m, "params": {"_meta": meta, **p}}).encode()
+    good = [json.dumps({"jsonrpc": "2.0", "id": f"g{i}", "method": m, "params": {"_meta": meta, **p}}).encode()
             for i, (m, p) in enumerate((("server/discover", {}), ("prompts/list", {}),
                                         ("prompts/get", {"name": "x"}), ("resources/read", {"uri": "x"}),
                                         ("tools/call", {"name": "x", "arguments": {}})))]

@@ -75,10 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 					     .version = "0",
 					     .no_promote = len % 2 };
 	const char *at = (const char *)data, *end = len > 0 ? at + len : at;
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
 	struct err err = { 0 };
 	struct session s;
 
-	session_init(&s, &options);
+	session_init(&s, &options, &out);
 	while (at < end) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		const size_t n = (size_t)((stop ? stop : end) - at);
@@ -86,8 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		if (n > 0)
 			FUZZ_CHECK(session_take(&s, at, n, &err) == 0);
 		FUZZ_CHECK(session_step(&s, &err) == 0);
-		check_answers(&s.out);
-		buf_reset(&s.out);
+		check_answers(&out);
+		buf_reset(&out);
 		at += n + 1;
 	}
 	session_done(&s);

@@ -1,0 +1,22 @@
+/*
+ * mirror.h - headers of an HTTP request that repeat what its body says.
+ *
+ * Revision 2026-07-28 has a client repeat the version, the method and the name in headers, for
+ * whoever stands in between; a server must refuse a request whose headers say something else.
+ */
+#pragma once
+
+#include "cli/mcp/rpc.h"
+
+/* NULL: there is no such header. */
+struct mirror {
+	const char *version; /* MCP-Protocol-Version */
+	const char *method;  /* Mcp-Method */
+	const char *name;    /* Mcp-Name */
+};
+
+/* Does the request say, in its headers or in its body, that it is of 2026-07-28 or later? */
+bool mirror_is_modern(const struct mirror *h, const struct rpc_message *m);
+
+/* 0, or RPC_HEADER_MISMATCH with the sentence in `err`, for a request of that revision. */
+NODISCARD int mirror_check(const struct mirror *h, const struct rpc_message *m, struct err *err);

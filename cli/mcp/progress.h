@@ -1,0 +1,19 @@
+/*
+ * progress.h - tells a client that asked for it how long its call has been at work.
+ *
+ * Many clients give up on a call that says nothing for a minute.
+ */
+#pragma once
+
+#include "cli/mcp/session.h"
+
+uint64_t progress_now_ms(void); /* by a clock that nobody sets */
+
+/* The request came now. */
+void progress_begin(struct pending *p);
+
+/* How many milliseconds there are until the client is told again; -1: it did not ask for it. */
+int progress_due(const struct pending *p);
+
+/* Tell it, if it is time. */
+NODISCARD int progress_tell(struct session *s, struct pending *p, struct err *err);
