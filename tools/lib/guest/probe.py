@@ -199,9 +199,9 @@ class Probe:
         self.found["walls"] = result.get("isolation")
 
     def is_refusal(self, done):
-        """The documented one of this situation: its status and its reason."""
+        """The documented one of this situation: that of snap itself, with its reason."""
         said = done["err"] + done["out"]  # with --json it is in the latter
-        return done["status"] == self.one.status and self.one.refusal in said
+        return done["status"] == 125 and self.one.refusal in said
 
     def judge_limit(self, name, done, stopped, controller, about):
         """`stopped` says that the command ran and met the limit. A limit may be missing, with a word about
