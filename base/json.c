@@ -259,6 +259,13 @@ int json_print(const struct json_doc *doc, FILE *out, struct err *err)
 	return 0;
 }
 
+const char *json_text_of(struct json j)
+{
+	return j.node ? json_object_to_json_string_ext(j.node, JSON_C_TO_STRING_PLAIN |
+								   JSON_C_TO_STRING_NOSLASHESCAPE)
+		      : NULL;
+}
+
 int json_append(const struct json_doc *doc, struct buf *out, struct err *err)
 {
 	size_t len = 0;

@@ -77,6 +77,9 @@ NODISCARD int json_print(const struct json_doc *doc, FILE *out, struct err *err)
 /* The same, appended to `out`. */
 NODISCARD int json_append(const struct json_doc *doc, struct buf *out, struct err *err);
 
+/* A place as compact text, borrowed until the document changes; NULL: memory ran out. */
+const char *json_text_of(struct json j);
+
 /* --- reading ---------------------------------------------------------------------------- */
 
 /* Parse text[0..len), which is one object and nothing else; -EINVAL with a sentence if not. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/strlist.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/events-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/act/resolve-i.h"
 #include "engine/api/clone.h"
@@ -72,8 +73,8 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
 
-static int remove_clone(struct task *task, const char *name, bool force, struct engine_removed *ret,
-			struct err *err)
+static int remove_clone(struct task *task, const char *name, bool force, const char *why,
+			struct engine_removed *ret, struct err *err)
 {
 	struct host *h = task->host;
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -92,6 +93,8 @@ static int remove_clone(struct task *task, const char *name, bool force, struct 
 	}
 	if (x >= 0)
 		live_removed(h);
+	if (x >= 0 && r.clone.run == 0)
+		event_removed(task, &r.clone, why);
 	if (x >= 0 && r.damage.code != 0)
 		engine_warn(&task->engine, "clone '%s' is removed, but its snapshots stay: %s",
 			    name, r.damage.msg);
@@ -101,7 +104,7 @@ static int remove_clone(struct task *task, const char *name, bool force, struct 
 int clone_remove(struct task *task, const char *name, bool force, struct engine_removed *ret,
 		 struct err *err)
 {
-	return remove_clone(task, name, force, ret, err);
+	return remove_clone(task, name, force, "asked", ret, err);
 }
 
 /* --- those whose time is over ----------------------------------------------------------- */
@@ -151,7 +154,7 @@ void clone_reap(struct host *h)
 	if (x < 0)
 		log_warn("looking for clones that expired: %s, continuing", err.msg);
 	for (size_t i = 0; i < r.names.n; i++) {
-		x = remove_clone(&task, r.names.list[i], false, &removed, &err);
+		x = remove_clone(&task, r.names.list[i], false, "expired", &removed, &err);
 		if (x >= 0)
 			log_info("clone '%s' expired and is removed", r.names.list[i]);
 		else if (x != -EBUSY && x != -ENOENT)

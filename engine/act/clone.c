@@ -1,4 +1,5 @@
 #include "engine/api/clone.h"
+#include "engine/act/events-i.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -463,6 +464,9 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
 	warm_clone_follow(task->host->warm_clone, &m.start);
+	/* What a run has for itself is told with the run. */
+	if (options->run == 0)
+		event_cloned(task, &m.clones);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };

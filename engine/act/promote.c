@@ -4,6 +4,7 @@
  * after and before.
  */
 #include "engine/api/promote.h"
+#include "engine/act/events-i.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -490,6 +491,7 @@ int promote_do(struct task *task, const struct promote_options *options,
 	p.result.project = strdup(p.project.path);
 	if (!p.result.project || (p.clone.name && !p.result.clone))
 		return err_nomem(err);
+	event_promoted(task, &p.result);
 	p.result.elapsed_ms = engine_clock_ms() - start;
 	*ret_now = p.now;
 	*ret = p.result;

@@ -4,6 +4,7 @@
  * which nothing can be written to it: so no write falls between what was merged and what is shown.
  */
 #include "engine/api/rebase.h"
+#include "engine/act/events-i.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -506,6 +507,7 @@ int rebase_do(struct task *task, const struct engine_rebase_options *options,
 	if (!p.result.clone || !p.result.project)
 		return err_nomem(err);
 	catalog_id_hex(&p.base.id, p.result.from);
+	event_rebased(task, &p.result);
 	p.result.elapsed_ms = engine_clock_ms() - start;
 	*ret = p.result;
 	p.result = (struct engine_rebased){ 0 };

@@ -4,6 +4,7 @@
  * runs beside it can take them away.
  */
 #include "engine/api/rollback.h"
+#include "engine/act/events-i.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -609,6 +610,7 @@ int rollback_do(struct task *task, const struct engine_rollback_options *options
 	g.result.project = strdup(g.project.path);
 	if (!g.result.project || (g.clone.name && !g.result.clone))
 		return err_nomem(err);
+	event_rolled(task, &g.result);
 	g.result.elapsed_ms = engine_clock_ms() - start;
 	*ret = g.result;
 	g.result = (struct engine_rolled){ 0 };

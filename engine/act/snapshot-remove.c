@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/act/acts-i.h"
+#include "engine/act/events-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/api/history.h"
 #include "engine/host/host-i.h"
@@ -186,7 +187,9 @@ int snapshot_remove(struct task *task, const char *word, bool force, char ret_id
 	pthread_rwlock_wrlock(&task->host->snapshots);
 	r = remove_it(task, word, &u, err);
 	pthread_rwlock_unlock(&task->host->snapshots);
-	if (r >= 0)
-		memcpy(ret_id, u.hex, sizeof(u.hex));
-	return r;
+	if (r < 0)
+		return r;
+	event_snapshot_removed(task, &u.snapshot);
+	memcpy(ret_id, u.hex, sizeof(u.hex));
+	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/events-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/find/run-record.h"
@@ -22,6 +23,7 @@ struct staged {
 	uint64_t inodes;                 /* the same of inodes */
 	uint64_t refused, nodes_refused; /* what the layer had refused by then */
 	bool made, remove;
+	bool ended;          /* the run told us */
 	bool waits;          /* for somebody's decision: stage_end() does not remove it */
 	struct staged *next; /* guarded by host->lock */
 };
@@ -168,9 +170,12 @@ DEFINE_CLEANUP(struct staged *, staged_free)
 static void release(struct kept *k)
 {
 	struct staged *s = (struct staged *)k;
+	const struct task task = task_of(s->host);
 	struct err err = { 0 };
 
 	unbound(s);
+	if (!s->ended)
+		event_run_lost(&task, s->run);
 	if (s->name && s->remove && take_away(s, &err) < 0)
 		log_warn("removing the clone of a run: %s, continuing", err.msg);
 	staged_free(s);
@@ -244,6 +249,7 @@ int stage_end(struct task *task, struct stage_end *ret, struct err *err)
 	*ret = (struct stage_end){ 0 };
 	if (!s || !s->name)
 		return err_set(err, -ENOENT, "nothing is staged");
+	s->ended = true;
 	ran_full(s, ret);
 	compare(task, s, ret);
 	unbound(s);

@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "cowfs/store/root.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/events-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/find/gitdir-i.h"
 #include "snapshot/diff/changes.h"
@@ -393,6 +394,8 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	/* A clone prepares the next one of the same state itself. */
 	if (!options->clone && !reuse)
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
+	if (!t.is_same && !options->git)
+		event_taken(task, &taken);
 	taken.elapsed_ms = engine_clock_ms() - start;
 	*ret = taken;
 	taken = (struct engine_taken){ 0 };

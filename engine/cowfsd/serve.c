@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "engine/act/events-i.h"
 #include "engine/cowfsd/verbs-i.h"
 #include "engine/host/keep-i.h"
 #include "engine/wire/control-i.h"
@@ -330,6 +331,8 @@ static int act(struct connection *c, const char *name, struct json question, str
 	c->reported = engine_clock_ms();
 	send_notice(c);
 	r = verb->serve(&task, &watch, options, answer, err);
+	if (r == -EBADMSG)
+		event_damage(&task, err->msg);
 	act_end(c->server);
 	return r;
 }

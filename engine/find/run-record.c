@@ -26,6 +26,11 @@ static const char *const state_names[] = {
 	[ENGINE_RUN_CANCELLED] = "cancelled",
 };
 
+const char *run_record_state_name(enum engine_run_state state)
+{
+	return state_names[state];
+}
+
 /* Once each stream had a file of its own; what is left of that is removed with the rest. */
 static const char *const endings[] = { ".out", ".err", ".log", ".json" };
 enum { LOG = 2, RECORD };

@@ -43,6 +43,8 @@ NODISCARD int run_record_amend(const char *store, const struct engine_run *run, 
 /* A path of it: ".json", ".log"; owned. */
 char *run_record_path(const char *store, const char *id, const char *ending);
 
+const char *run_record_state_name(enum engine_run_state state);
+
 /* The id as a number, and back. */
 uint64_t run_record_number(const char *id);
 void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "engine/ask/ask-stage-i.h"
+#include "engine/run/run-events.h"
 #include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
 #include "engine/run/run-plan.h"
@@ -249,6 +250,7 @@ static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
 	if (x < 0)
 		return x;
 	r->ready = true;
+	run_event_started(r->engine->store_path, &r->run);
 	if (r->options->begins)
 		r->options->begins(r->options->begins_ctx);
 	return 0;
@@ -474,6 +476,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	clear_away(&r);
 	if (run_record_end(&r.record, &r.run, &kept) < 0)
 		log_warn("%s, continuing", kept.msg);
+	run_event_ended(e->store_path, &r.run);
 	handed = hand_over(&r, x < 0 ? NULL : err);
 	*ret = r.run;
 	r.run = (struct engine_run){ 0 };

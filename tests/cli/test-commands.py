@@ -388,7 +388,7 @@ def version_is_the_same_however_it_is_asked_for(w: World):
 
 
 # Lines of help: all that a run may see and use has an option; so has what a promotion may do.
-LONG = {"run": 60, "promote": 40, "resolve": 30, "rollback": 28, "try": 64}
+LONG = {"run": 72, "promote": 40, "resolve": 30, "rollback": 28, "try": 72}
 
 
 @test
@@ -450,7 +450,7 @@ QUIET = (
     (r"([0-9a-f]{12}\n){2}", "runs"), (r"out\n", "logs"),
     (r"[0-9a-f]{12}\n", "run", "--detach", "x", "--", "sleep", "600"),
     (r"[0-9a-f]{12}\n", "ps"), ("", "cancel", "RUN"), (".*", "wait", "RUN"), ("", "attach", "RUN"),
-    (r"store .+", "stats"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
+    (r"store .+", "stats"), (r"(\d+\n)+", "events"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
     (r"/\S+/x\n", "mount", "x"), ("", "start"), (r"([a-z-]+\n)+", "profile"),
     ("", "profile", "check"), (r"usage: .+", "help"), (r"# .+", "completion", "bash"),
     (".*", "doctor"), ("", "mcp"), (r"\S+ \S+\n", "version"), ("", "rm", "x"), ("", "stop"),

@@ -1,0 +1,38 @@
+/*
+ * events.h - what happened in a store: one numbered line for each thing, in the order it happened.
+ *
+ * Numbers begin at 1 and jump only behind a damaged log, so a reader that remembers the last one can
+ * go on from there.  A store keeps the newest events, up to ENGINE_EVENTS_BYTES.
+ */
+#pragma once
+
+#include "engine/api/engine.h"
+
+#define ENGINE_EVENTS_BYTES ((uint64_t)8 << 20)
+
+struct engine_event {
+	uint64_t n;
+	int64_t time;     /* nanoseconds since 1970 */
+	const char *kind; /* "snapshot", "run-ended", ...: docs/reference/events.md */
+	/* What it concerns; NULL: nothing of that kind. */
+	const char *project, *clone, *run;
+	const char *data; /* a JSON object */
+};
+
+struct engine_events_options {
+	uint64_t since; /* the last one that the caller has seen; 0: none */
+	uint64_t last;  /* begin with no more than so many of those that are there; 0: all */
+	bool all;       /* of every project, else of the one here */
+	bool follow;    /* and those to come, until `fn` or `stop_fd` ends it */
+	int stop_fd;    /* when it can be read, following ends with -EINTR; -1: none */
+};
+
+/* The event is borrowed for the call.  A negative answer ends it and is returned. */
+typedef int (*engine_event_fn)(const struct engine_event *e, void *ctx, struct err *err);
+
+/*
+ * Each event after `since`, in order.  *ret_lost (may be NULL) is set before the first call: how many
+ * events after `since` the store no longer keeps.
+ */
+NODISCARD int engine_events(struct engine *e, const struct engine_events_options *options,
+			    uint64_t *ret_lost, engine_event_fn fn, void *ctx, struct err *err);

@@ -1,0 +1,42 @@
+/*
+ * event-i.h - writing down what happened, for whoever reads engine_events().
+ *
+ * Both processes write: cowfsd what it did, the command line what became of a run.  The log is a
+ * directory of the store, events/, with files named by the number of their first event.  Its lock puts the
+ * writers in order.  An act never fails for want of an event: what cannot be written is said in the
+ * log of the process and has no number.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "engine/api/events.h"
+
+#define EVENTS_DIR       "events"
+#define EVENTS_FILE_MAX  ((uint64_t)1 << 20) /* bytes from which on another file is begun */
+#define EVENTS_FILES_MAX 8
+#define EVENTS_LINE_MAX  ((size_t)16 << 10)
+
+/* One on its way. */
+struct event {
+	struct json_doc doc;
+	struct json data; /* members that this kind of event has */
+};
+
+struct event_subject {
+	const char *project, *clone, *run; /* NULL: none */
+};
+
+/* Begin one; fill ev->data, then event_end(). */
+void event_begin(struct event *ev, const char *kind, struct event_subject of);
+
+/* Number it, write it and free it.  `store` is the store's directory. */
+void event_end(struct event *ev, const char *store);
+
+/* The numbers by which the files of a log are named, lowest first; how many, or a negative errno. */
+NODISCARD int event_files(int dir_fd, uint64_t ret[EVENTS_FILES_MAX + 1]);
+NODISCARD int event_open_file(int dir_fd, uint64_t first, int flags);
+
+struct event_file_name {
+	char text[17];
+};
+struct event_file_name event_file_name(uint64_t first);
