@@ -30,6 +30,8 @@ CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 
 CLANG_FORMAT_MAJOR = 14  # versions disagree about the same .clang-format
 TIMEOUT_MULTIPLIER = 4  # for sanitizers on slow machines
+# So many more than there are processors run at once, in the place of those that wait for a disk.
+TESTS_MORE = 1
 # Watching for the use of dead stack frames makes some programs ten times slower, and looking for
 # leaks costs seconds per process on aarch64. Outside --long a sample of the programs gets both.
 ASAN_THOROUGH = "detect_stack_use_after_return=1:detect_leaks=1"
@@ -40,15 +42,24 @@ THOROUGH_SHARE = 4  # one program in so many
 SLOWEST_SHOWN = 10
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 10, 300
 
-BUILDS = {  # step: directory, compiler, options
-    "build asan": ("asan", "gcc", ["-Db_sanitize=address,undefined", "-Dwerror=true"]),
-    "build plain": ("plain", "gcc", ["-Dwerror=true"]),
-    "build clang": ("clang", "clang", ["-Dbuildtype=debug", "-Dwerror=true"]),
+# Sanitizers at -O2 with whole debug information take twice as long to compile; a backtrace needs
+# only the line tables.
+SANITIZED = ["-Db_sanitize=address,undefined", "-Doptimization=1", "-Dc_args=-g1"]
+
+BUILDS = {  # step: directory, compiler, options and, behind "--", targets
+    "build asan": ("asan", "gcc", [*SANITIZED, "-Dwerror=true"]),
+    "build plain": ("plain", "gcc", ["-Doptimization=1", "-Dc_args=-g1", "-Dwerror=true"]),
+    # For its warnings: no test program is linked.
+    "build clang": ("clang", "clang", ["-Dbuildtype=debug", "-Dwerror=true", "--", "@objects",
+                                       "cli/snapcow"]),
     "build release": ("release", "gcc", ["-Dbuildtype=release", "-Dtests=false",
                                          "-Dwerror=true"]),
-    "build fuzz": ("fuzz", "clang", ["-Dfuzz=true", "-Db_sanitize=address,undefined",
-                                     "-Db_lundef=false"]),
+    "build fuzz": ("fuzz", "clang", ["-Dfuzz=true", "-Dtests=false", "-Db_lundef=false",
+                                     *SANITIZED]),
 }
+
+# Programs for ccache, under the names of compilers; builds of other checkouts fill the same cache.
+CACHED_COMPILERS = Path("/usr/lib/ccache")
 
 # Beside all unit tests, --quick runs one program of each kind.
 QUICK = ("acls", "cli-commands", "cli-diff", "cli-promote", "cli-rollback", "cli-run", "cli-status",
@@ -152,8 +163,8 @@ def build(report, name):
     if not shutil.which(compiler):
         report.fail(name, f"{compiler} is not installed")
         return False
-    status, out = run(name, ["tools/lib/build-dir", f"build-test/{folder}", *options,
-                             "-Db_colorout=never"], {"CC": compiler})
+    status, out = run(name, ["tools/lib/build-dir", f"build-test/{folder}", "-Db_colorout=never",
+                             *options], {"CC": compiler})
     if status:
         # Compilers explain first; ninja's last lines are about the other jobs.
         at = max(out.rfind("\nFAILED: ", 0, out.find("\nFAILED: ") + 10), out.find("ERROR: "), 0)
@@ -244,9 +255,9 @@ def tests(report, folder, opts):
 
 
 def run_meson_tests(report, folder, names, checks, opts):
-    results = meson_test(report, folder, names, checks, [])
+    results = meson_test(report, folder, names, checks, (os.cpu_count() or 1) + TESTS_MORE)
     again = [] if opts.long else [n for n in names if n in results and failed(results[n])]
-    second = meson_test(report, folder, again, checks, ["--num-processes=1"]) if again else {}
+    second = meson_test(report, folder, again, checks, 1) if again else {}
     for name, test in results.items():
         if name in second and not failed(second[name]):
             first = Report()
@@ -262,15 +273,16 @@ def failed(test):
     return bool(alone.failures)
 
 
-def meson_test(report, folder, names, checks, words):
-    """Run these programs; return meson's record of each."""
-    base = "testlog-" + ("thorough" if checks == ASAN_THOROUGH else "plain") + "-again" * bool(words)
+def meson_test(report, folder, names, checks, processes):
+    """Run these programs, so many at once; return meson's record of each."""
+    base = "testlog-" + ("thorough" if checks == ASAN_THOROUGH else "plain")
+    base += "-again" * (processes == 1)
     log = OUT / folder / "meson-logs" / f"{base}.json"
     log.unlink(missing_ok=True)
     # Nothing is built again: the step before this one has done it.
     status, out = run(base, ["meson", "test", "-C", f"build-test/{folder}", "--no-rebuild",
-                             "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER, *words,
-                             *names], {"ASAN_OPTIONS": checks})
+                             "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER,
+                             "--num-processes", processes, *names], {"ASAN_OPTIONS": checks})
     results = {}
     if log.exists():
         for line in log.read_text(errors="replace").splitlines():
@@ -491,6 +503,8 @@ def main():
     for folder in (LOGS, CRASHES):
         folder.mkdir(parents=True, exist_ok=True)
 
+    if CACHED_COMPILERS.is_dir():
+        os.environ["PATH"] = f"{CACHED_COMPILERS}:{os.environ['PATH']}"
     pr_set_child_subreaper = 36  # linux/prctl.h
     ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
