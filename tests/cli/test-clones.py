@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, main, needs_fuse, sanitizer, test
+from snaptest import SNAP, Skip, World, gone, leak_checks, main, needs_fuse, test
 
 NOBODY = 65534
 ID = r"[0-9a-f]{16}"
@@ -623,14 +623,14 @@ def acts_on_one_clone_wait_for_each_other(w: World):
 
 @mounted_test
 def neither_commands_on_clones_nor_the_daemon_leak(w: World):
-    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
-    w.ok("clone", "-n", "try", "--count", "2", env=env)
+    first, second, third = leak_checks(3, 1)
+    w.ok("clone", "-n", "try", "--count", "2", env=first)  # and the daemon that it starts
     (w.store / "clones" / "try-1" / "new").write_text("x")
     w.snap("clone", "-n", "try-1").fails(1)
     w.ok("snapshot", "try-1", "-t", "v1")
     w.ok("clone", "-n", "third", "--from", "try-1")
-    w.ok("list", "--json", env=env)
-    w.ok("status", "try-1", env=env)
+    w.ok("list", "--json", env=second)
+    w.ok("status", "try-1", env=third)
     w.ok("status")
     w.ok("umount", "try-2")
     w.ok("rm", "try-1")

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from snaptest import World, flip, main, needs_fuse, sanitizer, test
+from snaptest import World, flip, leak_checks, main, needs_fuse, test
 
 ID = r"[0-9a-f]{16}"
 SHORT = r"[0-9a-f]{8}"
@@ -487,22 +487,24 @@ def the_name_it_was_called_by_does_not_matter(w: World):
 
 @test
 def no_command_leaks(w: World):
-    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
     os.link(w.project / "README.md", w.project / "twin")
-    for args in (("snapshot", "-m", "first", "-t", "v1"), ("snapshot",), ("log", "--json"),
-                 ("show", "@"), ("show", "v1:", "--json"), ("show", "@:twin"), ("stats",),
-                 ("check", "--json"), ("gc",), ("help", "log"), ("clone", "-n", "try"),
-                 ("log", "--graph"), ("tag", "v2"), ("tag", "--json"), ("tag", "-d", "v2"),
-                 ("stats", "--json"), ("gc", "--keep-last", "1", "--json"), ("doctor", "--json"),
-                 ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states"),
-                 ("run", "--json", "--", "true"), ("run", "try", "--", "true"), ("runs",),
-                 ("runs", "--json"), ("logs",), ("logs", "--json"), ("ps",), ("status", "try"),
-                 ("list", "--json")):
+    commands = (("snapshot", "-m", "first", "-t", "v1"), ("snapshot",), ("log", "--json"),
+                ("show", "@"), ("show", "v1:", "--json"), ("show", "@:twin"), ("stats",),
+                ("check", "--json"), ("gc",), ("help", "log"), ("clone", "-n", "try"),
+                ("log", "--graph"), ("tag", "v2"), ("tag", "--json"), ("tag", "-d", "v2"),
+                ("stats", "--json"), ("gc", "--keep-last", "1", "--json"), ("doctor", "--json"),
+                ("completion", "zsh"), ("completion", "bash", "--json"), ("completion", "states"),
+                ("run", "--json", "--", "true"), ("run", "try", "--", "true"), ("runs",),
+                ("runs", "--json"), ("logs",), ("logs", "--json"), ("ps",), ("status", "try"),
+                ("list", "--json"))
+    failing = ((4, "show", "@:nope"), (127, "run", "--", "no-such-program"),
+               (125, "run", "-w", "nope", "--", "true"))
+    checks = leak_checks(len(commands) + len(failing) + 1, 4)
+    for args, env in zip(commands, checks):
         w.ok(*args, env=env)
-    w.snap("show", "@:nope", env=env).fails(4)
-    w.snap("run", "--", "no-such-program", env=env).fails(127)
-    w.snap("run", "-w", "nope", "--", "true", env=env).fails(125)
-    w.snap("snapshot", "-t", "v1", "--json", env=env).fails_json(1, "E_EXISTS")
+    for (status, *args), env in zip(failing, checks[len(commands):]):
+        w.snap(*args, env=env).fails(status)
+    w.snap("snapshot", "-t", "v1", "--json", env=checks[-1]).fails_json(1, "E_EXISTS")
 
 
 # --- colour ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import livetest  # noqa: E402  (found through the line above)
 import world as internet  # noqa: E402
 from livetest import USER, live_test  # noqa: E402
 from runtest import clone, line_of, run, sh, start, without_warning  # noqa: E402
-from snaptest import Skip, sanitizer  # noqa: E402
+from snaptest import Skip, leak_checks  # noqa: E402
 
 OK = "ok.example:80"
 
@@ -254,12 +254,12 @@ def secrets_are_no_part_of_what_is_told(w):
 
 @live_test
 def a_run_with_a_list_leaks_nothing(w):
-    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
-    for _ in ("one that is refused and one that is not", "and the same read again"):
+    *runs, last = leak_checks(3, 1)
+    for env in runs:  # one that is refused and one that is not; and the same read again
         got = sh(w, "curl -s http://other.example/; curl -s http://ok.example/; true", "--net", OK,
                  env=env)
         assert len(got["refusals"]) == 1, got
-    w.ok("runs", "--json", env=env)
+    w.ok("runs", "--json", env=last)
 
 
 @live_test

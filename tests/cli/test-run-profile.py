@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
 from runtest import clone, clones, run, sh  # noqa: E402
-from snaptest import Skip, sanitizer  # noqa: E402
+from snaptest import Skip, leak_checks  # noqa: E402
 
 GIB = 1 << 30
 # What profiles ask for by name cannot be had everywhere; what is missing is then said.
@@ -304,14 +304,14 @@ def what_cannot_be_read_is_told_with_its_place(w):
 
 @live_test
 def a_run_with_a_profile_leaks_nothing(w):
-    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
+    good, bad = leak_checks(2, 1)
     (w.home / "filter.json").write_text('{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}')
     user_profile(w, "all", "extends: build\nenv: {A: '1'}\npass_env: [B]\nhide: [x]\n"
                            "entrypoint: [env]\nmounts: [{host: src, guest: /mnt/x}]\n"
                            "seccomp: ~/filter.json\nnet: ok.example:443\n")
-    w.ok("run", "--profile", "all", *MISSING, "--", "true", env=env)
+    w.ok("run", "--profile", "all", *MISSING, "--", "true", env=good)
     user_profile(w, "all", "mounts: [{host: /no/such}]\n")
-    w.snap("run", "--profile", "all", "--", "true", env=env).fails(125)
+    w.snap("run", "--profile", "all", "--", "true", env=bad).fails(125)
 
 
 @live_test

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, main, needs_fuse, sanitizer, test
+from snaptest import SNAP, Skip, World, gone, leak_checks, main, needs_fuse, test
 
 NOBODY = 65534
 
@@ -391,8 +391,7 @@ def nobody_starts_a_walker_by_its_name(w: World):
 
 @warm_test
 def nothing_of_it_leaks(w: World):
-    env = {"ASAN_OPTIONS": sanitizer("ASAN_OPTIONS", "detect_leaks=1")}
-    w.ok("start", env=env)
+    w.ok("start", env=leak_checks(4, 1)[0])  # a daemon and its walkers, in one of four runs
     w.ok("clone", "-n", "first")
     ready(w)
     w.ok("clone", "-n", "second")

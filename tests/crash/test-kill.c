@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,7 +25,8 @@
 #include "tests/lib/test.h"
 
 #define LIVES            200
-#define LIFE_US          60000
+#define NOTES_MOST       8     /* that a life writes before it may end */
+#define LIFE_US          20000 /* and how long it then lives on at most */
 #define CREATIONS        40
 #define CREATION_US      15000
 #define REFS_MANY        12 /* from here on a life deletes as often as it puts */
@@ -235,14 +237,28 @@ static struct child start_life(const char *path, uint64_t first)
 	return c;
 }
 
-/* Let it live for a while from its first note on, then end it; it must not have ended by itself. */
-static void kill_after(const struct child *c, uint64_t us)
+/* Wait until so many notes are there to be read. */
+static void await_notes(const struct child *c, unsigned notes)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+	int bytes = 0;
+
+	CHECK_EQ(poll(&p, 1, 60000), 1);
+	for (unsigned i = 0; i < 60000 && (size_t)bytes < notes * sizeof(struct note); i++) {
+		CHECK(ioctl(c->fd, FIONREAD, &bytes) == 0);
+		nanosleep(&nap, NULL);
+	}
+	CHECK((size_t)bytes >= notes * sizeof(struct note));
+}
+
+/* Let it write so many notes and live on for a while, then end it; it must not have ended by itself. */
+static void kill_after(const struct child *c, unsigned notes, uint64_t us)
 {
 	struct timespec pause = { .tv_sec = 0, .tv_nsec = (long)us * 1000 };
-	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 	int status = 0;
 
-	CHECK_EQ(poll(&p, 1, 20000), 1);
+	await_notes(c, notes);
 	nanosleep(&pause, NULL);
 	CHECK(kill(c->pid, SIGKILL) == 0);
 	CHECK_EQ(waitpid(c->pid, &status, 0), c->pid);
@@ -330,7 +346,7 @@ static void one_life(const char *path, struct ledger *l, uint64_t first, uint64_
 	struct note last;
 	bool open;
 
-	kill_after(&c, us);
+	kill_after(&c, 1 + (unsigned)(test_rand(&rng) % NOTES_MOST), us);
 	open = read_notes(&c, l, &last);
 	inspect(path, l, open ? &last : NULL);
 }
