@@ -37,6 +37,7 @@ struct mates {
 
 struct mounts {
 	struct pool *pool;
+	struct pool_member *rest; /* for what no mount waits for */
 	struct watchdog *dog;
 	unsigned cpus;
 	atomic_uint spinning;       /* readers that poll their connection just now */
@@ -52,6 +53,7 @@ struct mounts {
 struct mount {
 	struct mounts *all; /* borrowed */
 	struct layer *layer;
+	struct pool_member *share;  /* owned: of the pool's threads */
 	_Atomic(const char *) path; /* `at`, or words for nowhere */
 	char *at;                   /* owned; NULL: attached nowhere */
 	int tree; /* owned: the mount, as long as it is so, and while it is closed; else -1 */

@@ -52,6 +52,8 @@ int mounts_new(struct mounts **ret, struct err *err)
 	r = pool_new(&ms->pool, err);
 	if (r < 0)
 		return r;
+	if (pool_join(ms->pool, &ms->rest) < 0)
+		return err_nomem(err);
 	r = watchdog_new(mounts_watchdog_ms, &ms->dog, err);
 	if (r < 0)
 		return r;
@@ -64,6 +66,7 @@ void mounts_free(struct mounts *ms)
 	if (ms == NULL)
 		return;
 	watchdog_free(ms->dog);
+	pool_leave(ms->rest);
 	pool_free(ms->pool);
 	pthread_rwlock_destroy(&ms->mates_lock);
 	if (ms->load_fd >= 0)
@@ -94,6 +97,7 @@ static void mount_free(struct mount *m)
 	pthread_mutex_destroy(&m->lock);
 	if (m->tree >= 0)
 		close(m->tree);
+	pool_leave(m->share);
 	free(m->at);
 	free(m);
 }
@@ -156,6 +160,8 @@ static int new_mount(struct mounts *ms, struct layer *l, const char *path, struc
 	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->wake < 0)
 		return err_sys(err, "making an eventfd");
+	if (pool_join(ms->pool, &m->share) < 0)
+		return err_nomem(err);
 	r = set_path(m, path, err);
 	if (r < 0)
 		return r;
@@ -304,7 +310,7 @@ static void end_later(struct mounts *ms, int fd)
 		return;
 	}
 	*left = (struct remains){ .job.run = remains_end, .fd = fd };
-	pool_add(ms->pool, POOL_PATIENT, &left->job);
+	pool_add(ms->rest, POOL_PATIENT, &left->job);
 }
 
 int mount_close(struct mount *m, bool force, struct err *err)

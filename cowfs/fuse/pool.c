@@ -1,6 +1,7 @@
 #include "cowfs/fuse/pool.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 
 #include "base/sys.h"
@@ -13,9 +14,24 @@
 #define PATIENT_MAX    28 /* threads that patient jobs may have: they only wait */
 #define KEEP           2  /* threads that stay, in case none can be made when one is needed */
 
-struct lane {
+/* The jobs of one member in one lane. */
+struct share {
 	struct job *first, **last;
-	unsigned queued, running, max;
+	unsigned queued, running;
+	struct pool_member *next; /* of those that have something queued */
+};
+
+struct pool_member {
+	struct pool *pool;
+	struct share shares[POOL_LANES];
+	bool left; /* it goes with its last job */
+};
+
+struct lane {
+	struct pool_member *first, **last; /* that have something queued; whose turn it is, first */
+	unsigned running, max, max_each;
+	unsigned wanted;   /* jobs that could run if there were threads without end */
+	unsigned unserved; /* members that have something queued and nothing running */
 };
 
 struct pool {
@@ -28,33 +44,95 @@ struct pool {
 	bool ending;
 };
 
-/* Patient jobs leave one thread to the short ones. */
-static bool may_take(const struct pool *p, enum pool_lane lane)
+/* Members wait for each other only as far as they have threads already. */
+static bool may_take(const struct pool *p, enum pool_lane lane, const struct share *s)
 {
 	const struct lane *l = &p->lanes[lane];
 
-	if (l->first == NULL || l->running == l->max)
+	if (s->running > 0 && (s->running >= l->max_each || l->running >= l->max))
 		return false;
+	/* Patient jobs leave one thread to the short ones. */
 	return lane == POOL_SHORT || l->running + 1 < p->workers || p->ending;
 }
 
-static struct job *take_job(struct pool *p, enum pool_lane *ret_lane)
+static void append_member(struct lane *l, struct pool_member *m, struct share *s)
 {
-	for (enum pool_lane i = 0; i < POOL_LANES; i++) {
-		struct lane *l = &p->lanes[i];
-		struct job *j = l->first;
+	s->next = NULL;
+	*l->last = m;
+	l->last = &s->next;
+}
 
-		if (!may_take(p, i))
+static struct job *pop_job(struct lane *l, struct share *s)
+{
+	struct job *j = s->first;
+
+	s->first = j->next;
+	if (s->first == NULL)
+		s->last = &s->first;
+	s->queued--;
+	if (s->running++ == 0)
+		l->unserved--;
+	l->running++;
+	return j;
+}
+
+/* Of the first member that may have one more; it is the last then. */
+static struct job *take_from(struct pool *p, enum pool_lane lane, struct pool_member **ret_member)
+{
+	struct lane *l = &p->lanes[lane];
+
+	for (struct pool_member **at = &l->first; *at != NULL; at = &(*at)->shares[lane].next) {
+		struct pool_member *m = *at;
+		struct share *s = &m->shares[lane];
+		struct job *j;
+
+		if (!may_take(p, lane, s))
 			continue;
-		l->first = j->next;
-		if (l->first == NULL)
-			l->last = &l->first;
-		l->queued--;
-		l->running++;
-		*ret_lane = i;
+		*at = s->next;
+		if (*at == NULL)
+			l->last = at;
+		j = pop_job(l, s);
+		if (s->queued > 0)
+			append_member(l, m, s);
+		*ret_member = m;
 		return j;
 	}
 	return NULL;
+}
+
+static struct job *take_job(struct pool *p, enum pool_lane *ret_lane,
+			    struct pool_member **ret_member)
+{
+	struct job *j = NULL;
+
+	for (enum pool_lane i = 0; i < POOL_LANES && j == NULL; i++) {
+		j = take_from(p, i, ret_member);
+		*ret_lane = i;
+	}
+	return j;
+}
+
+static bool has_jobs(const struct pool_member *m)
+{
+	for (enum pool_lane i = 0; i < POOL_LANES; i++)
+		if (m->shares[i].queued + m->shares[i].running > 0)
+			return true;
+	return false;
+}
+
+static void end_job(struct pool *p, enum pool_lane lane, struct pool_member *m)
+{
+	struct lane *l = &p->lanes[lane];
+	struct share *s = &m->shares[lane];
+
+	l->running--;
+	s->running--;
+	if (s->queued + s->running < l->max_each)
+		l->wanted--;
+	if (s->running == 0 && s->queued > 0)
+		l->unserved++;
+	if (m->left && !has_jobs(m))
+		free(m);
 }
 
 /* False once the pool ends, or if nothing came for long. */
@@ -81,17 +159,18 @@ static bool wait_for_work(struct pool *p)
 static void *worker_main(void *arg)
 {
 	struct pool *p = arg;
+	struct pool_member *m;
 	enum pool_lane lane;
 	struct job *j;
 
 	platform_serve_thread();
 	pthread_mutex_lock(&p->lock);
 	do {
-		while ((j = take_job(p, &lane)) != NULL) {
+		while ((j = take_job(p, &lane, &m)) != NULL) {
 			pthread_mutex_unlock(&p->lock);
 			j->run(j);
 			pthread_mutex_lock(&p->lock);
-			p->lanes[lane].running--;
+			end_job(p, lane, m);
 		}
 	} while (wait_for_work(p));
 
@@ -129,7 +208,9 @@ int pool_new(struct pool **ret, struct err *err)
 	for (enum pool_lane i = 0; i < POOL_LANES; i++)
 		p->lanes[i].last = &p->lanes[i].first;
 	p->lanes[POOL_SHORT].max = cpus > SHORT_MIN ? cpus : SHORT_MIN;
+	p->lanes[POOL_SHORT].max_each = p->lanes[POOL_SHORT].max;
 	p->lanes[POOL_PATIENT].max = PATIENT_MAX;
+	p->lanes[POOL_PATIENT].max_each = PATIENT_MAX / 2;
 
 	for (unsigned i = 0; i < KEEP; i++) {
 		pthread_mutex_lock(&p->lock);
@@ -158,6 +239,35 @@ void pool_free(struct pool *p)
 	free(p);
 }
 
+int pool_join(struct pool *p, struct pool_member **ret)
+{
+	struct pool_member *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->pool = p;
+	for (enum pool_lane i = 0; i < POOL_LANES; i++)
+		m->shares[i].last = &m->shares[i].first;
+	*ret = m;
+	return 0;
+}
+
+void pool_leave(struct pool_member *m)
+{
+	struct pool *p;
+	bool busy;
+
+	if (m == NULL)
+		return;
+	p = m->pool;
+	pthread_mutex_lock(&p->lock);
+	m->left = true;
+	busy = has_jobs(m);
+	pthread_mutex_unlock(&p->lock);
+	if (!busy)
+		free(m);
+}
+
 /* Threads for all that there is to do at once, and the one that patient jobs leave. */
 static unsigned workers_wanted(const struct pool *p)
 {
@@ -165,23 +275,34 @@ static unsigned workers_wanted(const struct pool *p)
 
 	for (enum pool_lane i = 0; i < POOL_LANES; i++) {
 		const struct lane *l = &p->lanes[i];
-		const unsigned jobs = l->queued + l->running;
+		const unsigned jobs = l->wanted < l->max ? l->wanted : l->max;
 
-		n += jobs < l->max ? jobs : l->max;
+		n += jobs > l->running + l->unserved ? jobs : l->running + l->unserved;
 	}
 	return n;
 }
 
-void pool_add(struct pool *p, enum pool_lane lane, struct job *j)
+static void push_job(struct lane *l, struct pool_member *m, struct share *s, struct job *j)
 {
-	struct lane *l = &p->lanes[lane];
-
+	if (s->queued + s->running == 0)
+		l->unserved++;
+	if (s->queued + s->running < l->max_each)
+		l->wanted++;
+	if (s->queued == 0)
+		append_member(l, m, s);
 	j->next = NULL;
+	*s->last = j;
+	s->last = &j->next;
+	s->queued++;
+}
+
+void pool_add(struct pool_member *m, enum pool_lane lane, struct job *j)
+{
+	struct pool *p = m->pool;
+
 	pthread_mutex_lock(&p->lock);
 	assert(!p->ending);
-	*l->last = j;
-	l->last = &j->next;
-	l->queued++;
+	push_job(&p->lanes[lane], m, &m->shares[lane], j);
 	/* Where no thread can be made, one of those that are there will take it. */
 	while (p->workers < workers_wanted(p) && add_worker(p) == 0)
 		continue;

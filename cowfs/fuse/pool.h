@@ -4,7 +4,11 @@
  * Two lanes, so that neither starves the other: short jobs read something and are done;
  * patient ones may wait for as long as a disk is slow.  However many patient ones wait, a
  * short one finds a thread.  Threads come with the work, up to a bound, and go
- * after some idle seconds.  Jobs of a lane start in the order in which they were added.
+ * after some idle seconds.
+ *
+ * A member, usually a mount, adds jobs.  Those of one member start in the order in which they were
+ * added; members take turns.  One member has at most half of the threads for patient jobs, and
+ * whatever the others do, each may have one job of each lane under way.
  */
 #pragma once
 
@@ -20,9 +24,13 @@ struct job {
 };
 
 struct pool;
+struct pool_member;
 
 NODISCARD int pool_new(struct pool **ret, struct err *err);
 void pool_free(struct pool *p); /* runs what was added, then ends; NULL is fine */
 DEFINE_CLEANUP(struct pool *, pool_free)
 
-void pool_add(struct pool *p, enum pool_lane lane, struct job *j);
+NODISCARD int pool_join(struct pool *p, struct pool_member **ret); /* -ENOMEM */
+void pool_leave(struct pool_member *m); /* what it added is run all the same; NULL is fine */
+
+void pool_add(struct pool_member *m, enum pool_lane lane, struct job *j);

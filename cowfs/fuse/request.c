@@ -86,7 +86,7 @@ static void defer(struct mount *m, const void *bytes, size_t len)
 	memcpy(f->bytes, bytes, len);
 	add_flight(m, f);
 	atomic_fetch_add_explicit(&m->deferred, 1, memory_order_relaxed);
-	pool_add(m->all->pool, wire_lane(bytes), &f->job);
+	pool_add(m->share, wire_lane(bytes), &f->job);
 }
 
 void request_take(struct mount *m, void *bytes, size_t len)

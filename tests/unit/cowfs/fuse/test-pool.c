@@ -35,13 +35,18 @@ static void run_task(struct job *j)
 	b->done++;
 }
 
+/* By a member of their own, which then leaves. */
 static void add(struct pool *p, struct board *b, struct task *list, int n, enum pool_lane lane,
 		bool waits)
 {
+	struct pool_member *m = NULL;
+
+	CHECK_EQ(pool_join(p, &m), 0);
 	for (int i = 0; i < n; i++) {
 		list[i] = (struct task){ .job.run = run_task, .board = b, .waits = waits };
-		pool_add(p, lane, &list[i].job);
+		pool_add(m, lane, &list[i].job);
 	}
+	pool_leave(m);
 }
 
 static void board_init(struct board *b, bool shut)
@@ -134,6 +139,45 @@ TEST(a_short_job_that_waits_does_not_hold_up_patient_ones)
 	board_open(&b);
 	pool_free(p);
 	CHECK_EQ(b.done, 30);
+}
+
+TEST(a_member_finds_a_thread_however_many_jobs_of_others_wait)
+{
+	struct pool *p = open_pool();
+	struct task hostile[4][MANY], patient[10], shorts[10];
+	struct board b, honest;
+
+	board_init(&b, true);
+	board_init(&honest, false);
+	for (int i = 0; i < 4; i++) {
+		add(p, &b, hostile[i], MANY / 2, POOL_PATIENT, true);
+		add(p, &b, hostile[i] + MANY / 2, MANY / 2, POOL_SHORT, true);
+	}
+	add(p, &honest, patient, 10, POOL_PATIENT, false);
+	add(p, &honest, shorts, 10, POOL_SHORT, false);
+	CHECK(reaches(&honest.done, 20));
+	CHECK_EQ(b.done, 0);
+	board_open(&b);
+	pool_free(p);
+	CHECK_EQ(b.done, 4 * MANY);
+}
+
+TEST(a_member_leaves_threads_to_another_that_waits_too)
+{
+	struct pool *p = open_pool();
+	struct task many[MANY], few[5];
+	struct board b, other;
+
+	board_init(&b, true);
+	board_init(&other, true);
+	add(p, &b, many, MANY, POOL_PATIENT, true);
+	CHECK(reaches(&b.started, 10));
+	add(p, &other, few, 5, POOL_PATIENT, true);
+	CHECK(reaches(&other.started, 5));
+	board_open(&b);
+	board_open(&other);
+	pool_free(p);
+	CHECK_EQ(b.done + other.done, MANY + 5);
 }
 
 TEST(a_pool_without_work_ends_at_once)
