@@ -142,10 +142,11 @@ void layers_was_marked(struct layers *ls)
 	layers_wake(ls);
 }
 
-void layers_removed(struct layers *ls)
+void layers_removed(struct layers *ls, uint64_t bytes)
 {
 	ls->removals++;
 	ls->hopeless_at = UINT64_MAX;
+	sweep_count_garbage(ls, bytes);
 }
 
 /* Half of what was once there is gone, which was much. */

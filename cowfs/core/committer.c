@@ -175,23 +175,27 @@ static void end_round(struct layers *ls)
 }
 
 /*
- * Most of what was in memory is gone: so may its memory be.  But what was just persisted is likely to
- * be looked at next: then it is to be done later.  How long until then, or -1.  lock held, but for that
+ * Most of what was in memory is gone, or was found to be garbage: so may its memory be.  But what was
+ * just persisted is likely to be looked at next: then it is to be done later.  How long until then,
+ * or -1.  lock held, but for that
  */
 static int64_t give_memory_back(struct layers *ls)
 {
 	const int64_t left = ls->worked_at + ls->options.persist_ms - layers_clock();
 	const bool few = ls->nodes <= ls->nodes_high / 2 && ls->nodes_high >= MEMORY_NODES;
 	const bool clean = ls->dirty <= ls->dirty_high / 2 && ls->dirty_high >= MEMORY_DIRTY;
+	const bool swept = ls->unreturned;
 
-	if (!few && !clean)
+	if (!few && !clean && !swept)
 		return -1;
 	if (left > 0)
 		return left;
 	ls->nodes_high = ls->nodes;
 	ls->dirty_high = ls->dirty;
+	ls->unreturned = false;
 	pthread_mutex_unlock(&ls->lock);
-	if (few)
+	/* The cache may hold what a removed clone had, up to its limits, and nobody will ask for it. */
+	if (few || swept)
 		cache_drop(ls->cache);
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);

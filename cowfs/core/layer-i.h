@@ -98,6 +98,7 @@ struct layer {
 	int64_t loose; /* of that, in files without a name */
 	int64_t meta;  /* bytes of names and attributes since then (charge.c), the same */
 	int64_t loose_meta;            /* of that, of what has no name */
+	int64_t held;                  /* data and meta as of the last persist */
 	_Atomic uint64_t appended;     /* to the store, since the last gc of ours (sweep.c) */
 	_Atomic uint64_t append_bound; /* of that, before a gc must come; 0: none */
 	_Atomic int64_t dirty;       /* memory of it that is not persisted; read without the lock */
@@ -193,6 +194,7 @@ int64_t charge_of_name(size_t len);
 /* --- sweep.c ---------------------------------------------------------------------------- */
 
 void sweep_charge(struct layer *l, uint64_t bytes); /* it appended so much */
+void sweep_count_freed(struct layer *l);            /* what it persisted holds less now */
 void sweep_bound(struct layer *l);                  /* its limits are others now */
 void sweep_await(struct layer *l);                  /* if it owes a gc; without the lock */
 

@@ -114,6 +114,7 @@ void layer_take_record(struct layer *l, struct clone *record)
 	*record = (struct clone){ 0 };
 	l->grown = l->record.grown;
 	l->meta = l->record.meta;
+	l->held = l->grown + l->meta;
 	sweep_bound(l);
 	l->next_ino = layer_first_ino(l->record.next_ino);
 }

@@ -23,8 +23,8 @@
 #define LATER_NODES 500
 
 /* Fewer are not worth giving memory back for. */
-#define MEMORY_NODES 10000
-#define MEMORY_DIRTY ((int64_t)64 << 20)
+#define MEMORY_NODES 2000
+#define MEMORY_DIRTY ((int64_t)16 << 20)
 
 struct layers {
 	struct store *store;
@@ -65,6 +65,7 @@ struct layers {
 	unsigned wanted;      /* who waits for room */
 	bool sweep_wanted;    /* somebody waits for a gc */
 	bool unshrunk;        /* one has freed what the files have not given back */
+	bool unreturned;      /* one has ended since memory was last given back */
 	bool stop;
 	pthread_t committer;
 	bool started;
@@ -89,6 +90,9 @@ void committer_commit_due(struct layers *ls);
 
 /* It has appended so much that a gc must come before it is persisted. */
 bool sweep_is_owed(const struct layer *l);
+
+/* So many bytes became garbage at once. */
+void sweep_count_garbage(struct layers *ls, uint64_t bytes);
 
 /* A gc, in steps.  With the lock, which it lets go of meanwhile; the committer's own. */
 void sweep_run(struct layers *ls, bool shrink);

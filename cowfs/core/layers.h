@@ -46,8 +46,11 @@ void layers_stats(struct layers *ls, struct layers_stats *ret);
 /* What is committed now is to survive power loss some seconds later. */
 void layers_harden_soon(struct layers *ls);
 
-/* Something was removed from the store, so whoever found its disk full may try again. */
-void layers_removed(struct layers *ls);
+/*
+ * Something that took about so many bytes was removed from the store, so whoever found its disk full
+ * may try again, and a gc may be worth its while.
+ */
+void layers_removed(struct layers *ls, uint64_t bytes);
 
 /* The live view of a clone.  -ENOENT if there is no such clone, -EBUSY if it is open. */
 NODISCARD int layer_open(struct layers *ls, const char *clone, struct layer **ret, struct err *err);

@@ -64,6 +64,7 @@ int persist_run(struct persist *p, struct err *err)
 	if (r < 0)
 		return r;
 	l->record.root = p->record.root;
+	sweep_count_freed(l);
 	l->state = p->state;
 	l->persisted = number;
 	if (p->durability == BATCH_DURABLE)

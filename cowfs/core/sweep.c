@@ -9,7 +9,8 @@
  *     the store takes, whichever is most, waits for a gc before it is persisted once more.  The
  *     cost of a gc grows with the store, so in a large one a small limit must not cause many.
  *   - When all together have appended a share of what the store takes, a gc follows as soon as
- *     nothing else is to be done, and if it is four times as much, at once.
+ *     nothing else is to be done, and if it is four times as much, at once.  What was removed counts
+ *     as if it had been appended: it may have been there at the last gc, and is garbage only now.
  *
  * The committer's thread does it, in small steps; between them it persists what is due.  Whoever
  * wants a gc or a check of his own ends it (gc.h).
@@ -47,15 +48,28 @@ bool sweep_is_owed(const struct layer *l)
 	return l->appended > store_file_bytes(l->all->store) / GARBAGE_OWED;
 }
 
-void sweep_charge(struct layer *l, uint64_t bytes)
+void sweep_count_garbage(struct layers *ls, uint64_t bytes)
 {
-	struct layers *ls = l->all;
 	const uint64_t least = ls->options.garbage_min / GARBAGE_IDLE;
 
-	l->appended += bytes;
 	ls->appended_at = layers_clock();
-	if (atomic_fetch_add(&ls->appended, bytes) + bytes > least || l->appended > least)
+	if (atomic_fetch_add(&ls->appended, bytes) + bytes > least)
 		layers_wake(ls);
+}
+
+void sweep_charge(struct layer *l, uint64_t bytes)
+{
+	l->appended += bytes;
+	sweep_count_garbage(l->all, bytes);
+}
+
+void sweep_count_freed(struct layer *l)
+{
+	const int64_t held = l->grown - l->loose + l->meta - l->loose_meta;
+
+	if (held < l->held)
+		sweep_count_garbage(l->all, (uint64_t)(l->held - held));
+	l->held = held;
 }
 
 /* What there is counts no more, also if it cannot be done; what comes is for the next.  lock held */
@@ -119,6 +133,8 @@ void sweep_run(struct layers *ls, bool shrink)
 	/* In a store that must be repaired first the next would fail too. */
 	if (r != -EBUSY && r != -ECANCELED)
 		ls->unshrunk = r >= 0 && !shrink;
+	ls->unreturned = true;
+	ls->worked_at = layers_clock();
 	ls->sweep_wanted = false; /* whoever waits goes on now, and need not have another */
 	ls->sweeps++;
 	pthread_cond_broadcast(&ls->changed);

@@ -73,6 +73,14 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
 
+/* What goes with it, about; more if a snapshot of its own goes too. */
+static uint64_t bytes_of(const struct clone *c)
+{
+	const int64_t bytes = c->grown + c->meta;
+
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
 static int remove_clone(struct task *task, const char *name, bool force, const char *why,
 			struct engine_removed *ret, struct err *err)
 {
@@ -92,7 +100,7 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 		pthread_rwlock_unlock(&h->snapshots);
 	}
 	if (x >= 0)
-		live_removed(h);
+		live_removed(h, bytes_of(&r.clone));
 	if (x >= 0 && r.clone.run == 0)
 		event_removed(task, &r.clone, why);
 	if (x >= 0 && r.damage.code != 0)

@@ -278,7 +278,7 @@ static int obey_config(struct daemon *d, struct err *err)
 						      : "what the disk has");
 	store_set_limit(d->host->store, config.store_limit);
 	/* Whoever found the old limit reached may try again. */
-	live_removed(d->host);
+	live_removed(d->host, 0);
 	return 0;
 }
 

@@ -116,8 +116,8 @@ NODISCARD int live_end_all(struct host *h, bool force, struct err *err);
 /* Tidy up after mounts that somebody else took away. */
 void live_sweep(struct host *h);
 
-/* Something was removed from the store: tell those that wait for room. */
-void live_removed(struct host *h);
+/* About so many bytes were removed from the store: tell those that wait for room. */
+void live_removed(struct host *h, uint64_t bytes);
 
 /* --- acts on clones (clone.c) ------------------------------------------------------------- */
 

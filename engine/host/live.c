@@ -421,11 +421,11 @@ int live_end_all(struct host *h, bool force, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-void live_removed(struct host *h)
+void live_removed(struct host *h, uint64_t bytes)
 {
 	pthread_mutex_lock(&h->lock);
 	if (h->layers)
-		layers_removed(h->layers);
+		layers_removed(h->layers, bytes);
 	pthread_mutex_unlock(&h->lock);
 }
 

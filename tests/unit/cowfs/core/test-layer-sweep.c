@@ -126,6 +126,61 @@ TEST(without_one_it_goes_when_nothing_else_is_to_be_done)
 	check_store_is_sound(&v);
 }
 
+/* It was there at the last gc, so nothing of it is new. */
+TEST(what_is_removed_goes_though_nothing_was_appended)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 8 * MIB,
+					      .options.persist_ms = 50 };
+	struct test_rng rng = { .s = 9 };
+	struct layers_stats stats;
+	char name[16];
+
+	live_open(&v, "removed");
+	for (int i = 0; i < 12; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		live_put(&v, name, "");
+		rewrite(&v, name, &rng);
+	}
+	/* All that was appended is accounted for. */
+	do {
+		usleep(200000);
+		layers_stats(v.layers, &stats);
+	} while (stats.sweeps == 0);
+	CHECK(stored(&v) >= 12 * MIB);
+	for (int i = 0; i < 12; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		CHECK_EQ(live_try_unlink(&v, name), 0);
+	}
+	live_persist(&v);
+	while (stored(&v) > MIB)
+		usleep(1000);
+	check_store_is_sound(&v);
+}
+
+/* What a removed clone had in memory is not kept for nobody, be it ever so little. */
+TEST(a_sweep_leaves_nothing_of_it_in_the_cache)
+{
+	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
+					      .options.persist_ms = 50 };
+	struct test_rng rng = { .s = 6 };
+	struct layers_stats stats;
+	char name[16];
+
+	live_open(&v, "cached");
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		live_put(&v, name, name);
+	}
+	for (int i = 0; i < 4; i++)
+		rewrite(&v, "f0", &rng);
+	layers_stats(v.layers, &stats);
+	CHECK(stats.cache.meta_bytes > 0);
+	do {
+		usleep(1000);
+		layers_stats(v.layers, &stats);
+	} while (stats.sweeps == 0 || stats.cache.meta_bytes + stats.cache.chunk_bytes > 0);
+}
+
 TEST(what_somebody_names_or_has_open_stays)
 {
 	CLEANUP(live_close) struct live v = { .options.garbage_min = 4 * MIB,
