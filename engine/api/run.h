@@ -265,8 +265,13 @@ struct engine_run_use {
 
 void engine_run_look(const struct engine_run *run, struct engine_run_use *ret);
 
-#define ENGINE_RUNS_KEPT 100
-#define ENGINE_RUNS_DAYS 14
+#define ENGINE_RUNS_KEPT    100
+#define ENGINE_RUNS_DAYS    14
+#define ENGINE_RUNS_LOG_MAX ((uint64_t)1 << 30) /* bytes of output, of all that are kept */
 
-/* Remove records and output of all but the last that are young enough; the number of those. */
+/*
+ * Remove records and output of all but the last that are young enough, and whose output fits; the
+ * number of those.  A run does so too, once there are twice as many, or when it said much itself:
+ * nobody need ask for it, and no number of runs fills the disk with what they said.
+ */
 NODISCARD int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err *err);

@@ -63,3 +63,6 @@ typedef int (*run_record_fn)(const char *id, void *ctx);
 NODISCARD int run_record_each(const char *store, run_record_fn fn, void *ctx, struct err *err);
 
 void run_record_remove(const char *store, const char *id);
+
+/* After a run that said so many bytes: remove what need not be kept, if that may be much (runs.c). */
+void runs_tidy(struct engine *e, uint64_t logged);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
@@ -146,23 +147,55 @@ void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)
 
 /* --- retention -------------------------------------------------------------------------- */
 
+/* Bytes of what it said. */
+static uint64_t log_bytes(const char *store, const char *id)
+{
+	AUTO_FREE char *path = run_record_path(store, id, ".log");
+	struct stat st;
+
+	return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 int engine_runs_prune(struct engine *e, bool dry_run, uint64_t *ret, struct err *err)
 {
 	const int64_t oldest = engine_now() - (int64_t)ENGINE_RUNS_DAYS * 86400 * 1000000000;
 	const struct engine_runs_options options = { .all = true };
 	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	uint64_t logged = 0;
 	int r = engine_runs(e, &options, &runs, err);
 
 	*ret = 0;
 	for (size_t i = 0; r >= 0 && i < runs.n; i++) {
 		const struct engine_run *run = &runs.list[i];
+		const bool young = i < ENGINE_RUNS_KEPT && run->started >= oldest;
 
+		logged += log_bytes(e->store_path, run->id);
 		if (run_record_is_live(e->store_path, run->id) ||
-		    (i < ENGINE_RUNS_KEPT && run->started >= oldest))
+		    (young && (i == 0 || logged <= ENGINE_RUNS_LOG_MAX)))
 			continue;
 		if (!dry_run)
 			run_record_remove(e->store_path, run->id);
 		(*ret)++;
 	}
 	return r;
+}
+
+static int count_one(const char *id, void *ctx)
+{
+	++*(size_t *)ctx;
+	return 0;
+}
+
+void runs_tidy(struct engine *e, uint64_t logged)
+{
+	struct err err = { 0 };
+	uint64_t removed;
+	size_t n = 0;
+	int r;
+
+	r = run_record_each(e->store_path, count_one, &n, &err);
+	if (r >= 0 && (n > 2 * ENGINE_RUNS_KEPT || logged > ENGINE_RUNS_LOG_MAX / 1024))
+		r = engine_runs_prune(e, false, &removed, &err);
+	if (r < 0)
+		log_warn("records of old runs stay: %s, continuing", err.msg);
 }

@@ -477,6 +477,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	if (run_record_end(&r.record, &r.run, &kept) < 0)
 		log_warn("%s, continuing", kept.msg);
 	run_event_ended(e->store_path, &r.run);
+	runs_tidy(e, r.record.logged[0] + r.record.logged[1]);
 	handed = hand_over(&r, x < 0 ? NULL : err);
 	*ret = r.run;
 	r.run = (struct engine_run){ 0 };

@@ -101,4 +101,63 @@ TEST(a_record_that_somebody_holds_stays_however_many_came_after_it)
 	CHECK(!has(e, 1, ".json"));
 }
 
+/* As if it had said so much; what it really takes on the disk does not matter here. */
+static void enlarge_log(struct engine *e, unsigned number, uint64_t size)
+{
+	char id[ENGINE_RUN_ID_SIZE];
+	AUTO_FREE char *path = NULL;
+
+	run_record_id(number, id);
+	path = run_record_path(engine_store_path(e), id, ".log");
+	CHECK_EQ(truncate(path, (off_t)size), 0);
+}
+
+TEST(what_all_runs_said_is_bounded_and_the_last_stays)
+{
+	CLEANUP(engine_close_p) struct engine *e = open_engine("said.store");
+	const int64_t now = engine_now();
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct run_record loose = record(e, 1 + i, now + i);
+
+		run_record_done(&loose);
+		enlarge_log(e, 1 + i, ENGINE_RUNS_LOG_MAX / 2);
+	}
+	CHECK_EQ(prune(e, false), 2);
+	CHECK(!has(e, 1, ".log") && !has(e, 2, ".json"));
+	CHECK(is_whole(e, 3) && is_whole(e, 4));
+	enlarge_log(e, 4, 2 * ENGINE_RUNS_LOG_MAX);
+	CHECK_EQ(prune(e, false), 1);
+	CHECK(!has(e, 3, ".json") && is_whole(e, 4));
+}
+
+TEST(after_a_run_the_records_are_tidied_if_they_are_many_or_it_said_much)
+{
+	CLEANUP(engine_close_p) struct engine *e = open_engine("tidy.store");
+	const int64_t now = engine_now();
+	unsigned n = 0;
+
+	while (n < 2 * ENGINE_RUNS_KEPT) {
+		struct run_record loose;
+
+		n++;
+		loose = record(e, n, now + n);
+		run_record_done(&loose);
+	}
+	runs_tidy(e, 4);
+	CHECK(is_whole(e, 1));
+	runs_tidy(e, ENGINE_RUNS_LOG_MAX / 2);
+	CHECK(!has(e, ENGINE_RUNS_KEPT, ".json") && is_whole(e, ENGINE_RUNS_KEPT + 1));
+	while (n <= 3 * ENGINE_RUNS_KEPT) {
+		struct run_record loose;
+
+		n++;
+		loose = record(e, n, now + n);
+		run_record_done(&loose);
+	}
+	runs_tidy(e, 4);
+	CHECK(!has(e, n - ENGINE_RUNS_KEPT, ".json"));
+	CHECK(is_whole(e, n - ENGINE_RUNS_KEPT + 1) && is_whole(e, n));
+}
+
 TEST_MAIN("runs")
