@@ -27,6 +27,10 @@
 #define TREE  (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH)
 #define TAMED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
+/* Files in what is fresh: so many, and one more for each of so many bytes that it may hold. */
+#define NAMES_MIN  4096
+#define BYTES_EACH 4096
+
 int mounts_open_host(const struct sandbox_mount *m, struct err *err)
 {
 	AUTO_CLOSE int fd = mount_openat2(AT_FDCWD, m->host, O_PATH | O_NOFOLLOW, PLAIN);
@@ -221,7 +225,8 @@ static int make_root(const struct sandbox_spec *spec, struct err *err)
 {
 	AUTO_CLOSE int fs = mount_fs_open("tmpfs"), root = -1, slash = -1;
 	struct mount_attr private = { .propagation = MOUNT_PRIVATE };
-	char size[32];
+	const unsigned long long bytes = spec->limits.tmp;
+	char size[32], names[32];
 
 	slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (slash < 0)
@@ -229,8 +234,11 @@ static int make_root(const struct sandbox_spec *spec, struct err *err)
 	if (mount_set(slash, AT_RECURSIVE, &private) < 0)
 		return err_sys(err, "making the mounts of the run its own");
 
-	snprintf(size, sizeof(size), "%llu", (unsigned long long)spec->limits.tmp);
-	if (fs < 0 || mount_fs_set(fs, "mode", "0755") < 0 || mount_fs_set(fs, "size", size) < 0)
+	/* An empty file takes none of the size but a KiB of the kernel's memory. */
+	snprintf(size, sizeof(size), "%llu", bytes);
+	snprintf(names, sizeof(names), "%llu", bytes > 0 ? NAMES_MIN + bytes / BYTES_EACH : 0);
+	if (fs < 0 || mount_fs_set(fs, "mode", "0755") < 0 || mount_fs_set(fs, "size", size) < 0 ||
+	    mount_fs_set(fs, "nr_inodes", names) < 0)
 		return err_sys(err, "preparing the tmpfs of the run");
 	root = mount_fs_make(fs, TAMED);
 	if (root < 0)

@@ -44,6 +44,14 @@ def memory_in_files_that_are_not_on_disk_counts(box):
 
 
 @test
+def empty_files_that_are_not_on_disk_are_bounded_too(box):
+    fill = ("import os\nn = 0\ntry:\n  while n < 100000: open(f'/tmp/{n}', 'x').close(); n += 1\n"
+            "except OSError as e: print(n, e.errno)\nelse: print(n, 0)")
+    n, errno = map(int, box.python(fill, options=["--tmp", 4 * M]).ends(0).lines()[0].split())
+    assert errno == 28 and 1000 < n < 10000, (n, errno)
+
+
+@test
 def a_memory_limit_by_name_is_had_or_refused(box):
     if can_group():
         raise Skip("a memory group can be made here")
