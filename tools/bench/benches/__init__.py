@@ -1,14 +1,17 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import agents, fs_large, fs_read, fs_write, growth, runs, states, store
+from benches import agents, fs_large, fs_read, fs_write, growth, neighbour, runs, states, store
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
 class Group:
-    """Parts that share a disk, and the contestants that have a column of their own."""
+    """Parts that share a disk, and the contestants that have a column of their own.
 
-    def __init__(self, title, parts, columns=()):
-        self.title, self.parts, self.columns = title, parts, columns
+    `named`: it runs only if somebody names it or one of its parts.
+    """
+
+    def __init__(self, title, parts, columns=(), named=False):
+        self.title, self.parts, self.columns, self.named = title, parts, columns, named
 
 
 GROUPS = {
@@ -20,4 +23,6 @@ GROUPS = {
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
     "mcp": Group("Agents", agents.PARTS),
     "growth": Group("Growth", growth.PARTS),
+    "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST, neighbour.BEFORE],
+                       named=True),
 }
