@@ -29,11 +29,13 @@ void answer_server_info(const struct session *s, struct json j)
 	json_set_text(j, "version", s->options->version);
 }
 
-void answer_capabilities(struct json j)
+void answer_capabilities(const struct session *s, struct json j)
 {
 	json_set_object(j, "tools");
 	json_set_object(j, "resources");
 	json_set_object(j, "prompts");
+	if (s->options->extra)
+		s->options->extra->describe(j);
 }
 
 struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
@@ -58,9 +60,20 @@ int answer_error(struct session *s, struct json request, int code, const char *s
 	return rpc_append(&a, s->out, err);
 }
 
+int answer_no_resource(struct session *s, const struct rpc_message *m, bool modern,
+		       const char *sentence, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	struct json error =
+	    rpc_error(&a, m->top, modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE, sentence);
+
+	json_set_value(json_set_object(error, "data"), "uri", m->params, "uri");
+	return rpc_append(&a, s->out, err);
+}
+
 /* --- lists ------------------------------------------------------------------------------ */
 
-static void set_cacheable(struct json result)
+void answer_set_cacheable(struct json result)
 {
 	json_set_int(result, "ttlMs", TTL_MS);
 	json_set_text(result, "cacheScope", "private");
@@ -77,7 +90,7 @@ static void list_tools(const struct session *s, struct json result, bool modern)
 {
 	mcp_list_tools(s->options, json_set_array(result, "tools"));
 	if (modern)
-		set_cacheable(result);
+		answer_set_cacheable(result);
 }
 
 static void list_resources(const struct session *s, struct json result, bool modern)
@@ -85,7 +98,7 @@ static void list_resources(const struct session *s, struct json result, bool mod
 	(void)s;
 	resource_list(json_set_array(result, "resources"));
 	if (modern)
-		set_cacheable(result);
+		answer_set_cacheable(result);
 }
 
 static void list_templates(const struct session *s, struct json result, bool modern)
@@ -93,7 +106,7 @@ static void list_templates(const struct session *s, struct json result, bool mod
 	(void)s;
 	resource_list_templates(json_set_array(result, "resourceTemplates"));
 	if (modern)
-		set_cacheable(result);
+		answer_set_cacheable(result);
 }
 
 static void list_prompts(const struct session *s, struct json result, bool modern)
@@ -101,17 +114,16 @@ static void list_prompts(const struct session *s, struct json result, bool moder
 	(void)s;
 	prompt_list(json_set_array(result, "prompts"));
 	if (modern)
-		set_cacheable(result);
+		answer_set_cacheable(result);
 }
 
 static void discover(const struct session *s, struct json result, bool modern)
 {
-	(void)s;
 	(void)modern;
 	json_add_text(json_set_array(result, "supportedVersions"), MCP_VERSION);
-	answer_capabilities(json_set_object(result, "capabilities"));
+	answer_capabilities(s, json_set_object(result, "capabilities"));
 	json_set_text(result, "instructions", MCP_INSTRUCTIONS);
-	set_cacheable(result);
+	answer_set_cacheable(result);
 }
 
 static void pong(const struct session *s, struct json result, bool modern)
@@ -228,9 +240,8 @@ static int answer_resource(struct session *s, const struct pending *p, struct js
 	if (is_failure(structured)) {
 		const struct json error = json_get_object(structured, "error");
 
-		return answer_error(s, p->message.top,
-				    p->modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE,
-				    json_get_text(error, "message"), err);
+		return answer_no_resource(s, &p->message, p->modern,
+					  json_get_text(error, "message"), err);
 	}
 	r = json_append(doc, &text, err);
 	if (r < 0)

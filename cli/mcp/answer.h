@@ -19,7 +19,7 @@
 bool answer_offers(const struct session *s, const struct tool *t);
 
 void answer_server_info(const struct session *s, struct json j);
-void answer_capabilities(struct json j);
+void answer_capabilities(const struct session *s, struct json j);
 
 /* Begin the result of a request in the manner of its era. */
 struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
@@ -27,6 +27,13 @@ struct json answer_begin(const struct session *s, struct rpc_answer *a, struct j
 
 NODISCARD int answer_error(struct session *s, struct json request, int code, const char *sentence,
 			   struct err *err);
+
+/* A request for what stands at an address, where nothing does. */
+NODISCARD int answer_no_resource(struct session *s, const struct rpc_message *m, bool modern,
+				 const char *sentence, struct err *err);
+
+/* How long a list may be kept, in the newer era. */
+void answer_set_cacheable(struct json result);
 
 /* Requests that need no process: lists, discovery, ping.  A method that nobody knows fails. */
 NODISCARD int answer_listing(struct session *s, const struct rpc_message *m, bool modern,

@@ -146,8 +146,7 @@ int consent_ask(struct session *s, struct pending *p, struct err *err)
 	if (append_question(&question, p) < 0 || !buf_str(&question))
 		return err_nomem(err);
 	if (!p->modern) {
-		snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
-		p->state = PENDING_ASK;
+		session_ask(s, p);
 		set_form(rpc_request(&a, p->ask, "elicitation/create"), buf_str(&question));
 		return rpc_append(&a, s->out, err);
 	}

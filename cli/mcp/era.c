@@ -82,7 +82,7 @@ int era_initialize(struct session *s, const struct rpc_message *m, struct err *e
 	    json_kind(json_get_object(m->params, "capabilities"), "elicitation") == JSON_OBJECT;
 	result = rpc_result(&a, m->top);
 	json_set_text(result, "protocolVersion", s->legacy);
-	answer_capabilities(json_set_object(result, "capabilities"));
+	answer_capabilities(s, json_set_object(result, "capabilities"));
 	info = json_set_object(result, "serverInfo");
 	answer_server_info(s, info);
 	json_set_text(result, "instructions", MCP_INSTRUCTIONS);

@@ -15,6 +15,25 @@
 #include "base/err.h"
 #include "base/json.h"
 
+struct session;
+struct pending;
+struct rpc_message;
+
+/*
+ * What another server than `snap mcp` offers through the same protocol: those of the conformance
+ * suite's fixtures.  Each is asked before the server's own.
+ */
+struct mcp_extra {
+	void (*describe)(struct json capabilities);
+
+	/* Answer the request, or keep it with session_wait(): 1; 0: it is none of mine. */
+	int (*take)(struct session *s, struct rpc_message *m, bool modern, struct err *err);
+
+	/* The client has answered the question of a request that was kept. */
+	int (*answered)(struct session *s, struct pending *p, const struct rpc_message *m,
+			struct err *err);
+};
+
 struct mcp_options {
 	const char *program; /* for command lines that a person is to type */
 	const char *version; /* of this program */
@@ -31,6 +50,8 @@ struct mcp_options {
 	/* Is this a clone, or any state, of the project?  -ENOENT with a sentence if not.  Likewise. */
 	int (*check_state)(const char *text, bool is_clone, void *ctx, struct err *err);
 	void *ctx;
+
+	const struct mcp_extra *extra; /* NULL: nothing but snap's own */
 };
 
 /* Serve one client on standard input and output until its input ends.  0 or a negative errno. */

@@ -35,7 +35,7 @@ void session_done(struct session *s)
 	buf_done(&s->unheard);
 }
 
-static void remove_pending(struct session *s, struct pending *p)
+void session_finish(struct session *s, struct pending *p)
 {
 	struct pending **at = &s->pending;
 
@@ -62,8 +62,7 @@ static int start_call(struct session *s, struct pending *p, bool plan, struct er
 	return call_start(&p->call, s->options, &line, err);
 }
 
-/* Take the message into a request that waits. */
-static struct pending *wait_for(struct session *s, struct rpc_message *m, bool modern)
+struct pending *session_wait(struct session *s, struct rpc_message *m, bool modern)
 {
 	struct pending *p = calloc(1, sizeof(*p));
 
@@ -85,7 +84,7 @@ static int refuse_call(struct session *s, struct pending *p, const char *sentenc
 {
 	int r = answer_refusal(s, p, "E_USAGE", sentence, err);
 
-	remove_pending(s, p);
+	session_finish(s, p);
 	return r;
 }
 
@@ -102,7 +101,7 @@ static int begin_call(struct session *s, struct pending *p, struct err *err)
 	if (consent == CONSENT_IMPOSSIBLE) {
 		int r = consent_tell_command(s, p, err);
 
-		remove_pending(s, p);
+		session_finish(s, p);
 		return r;
 	}
 	if (start_call(s, p, consent == CONSENT_NEEDED, &why) < 0)
@@ -123,7 +122,7 @@ static int call_tool(struct session *s, struct rpc_message *m, bool modern, stru
 				    err);
 	if (json_has(m->params, "arguments") && json_kind(m->params, "arguments") != JSON_OBJECT)
 		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'arguments' is no object", err);
-	p = wait_for(s, m, modern);
+	p = session_wait(s, m, modern);
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
@@ -140,9 +139,8 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 	struct pending *p;
 
 	if (!tool)
-		return answer_error(s, m->top, modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE,
-				    "there is nothing at that address", err);
-	p = wait_for(s, m, modern);
+		return answer_no_resource(s, m, modern, "there is nothing at that address", err);
+	p = session_wait(s, m, modern);
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
@@ -160,13 +158,13 @@ static int finish_plan(struct session *s, struct pending *p, struct err *err)
 
 	if (!consent_worth_asking(p)) {
 		r = answer_call(s, p, err);
-		remove_pending(s, p);
+		session_finish(s, p);
 		return r;
 	}
 	r = consent_ask(s, p, err);
 	call_done(&p->call);
 	if (p->modern)
-		remove_pending(s, p);
+		session_finish(s, p);
 	return r;
 }
 
@@ -191,7 +189,7 @@ int session_step(struct session *s, struct err *err)
 			continue;
 		}
 		r = answer_call(s, p, err);
-		remove_pending(s, p);
+		session_finish(s, p);
 	}
 	s->out = out;
 	return r;
@@ -227,6 +225,12 @@ void session_forget(struct session *s, const struct buf *out)
 		s->out = &s->unheard;
 }
 
+void session_ask(struct session *s, struct pending *p)
+{
+	snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
+	p->state = PENDING_ASK;
+}
+
 /* --- messages --------------------------------------------------------------------------- */
 
 static void cancel_pending(struct session *s, struct pending *p)
@@ -235,7 +239,7 @@ static void cancel_pending(struct session *s, struct pending *p)
 
 	call_stop(&p->call);
 	memcpy(run, p->call.run, sizeof(run));
-	remove_pending(s, p);
+	session_finish(s, p);
 	if (*run != '\0')
 		job_cancel(s->options, run);
 }
@@ -278,7 +282,8 @@ static int take_response(struct session *s, const struct rpc_message *m, struct 
 		if (p->state != PENDING_ASK || strcmp(p->ask, id) != 0)
 			continue;
 		s->out = p->out;
-		r = take_decision(s, p, consent_in_response(m), err);
+		r = p->tool ? take_decision(s, p, consent_in_response(m), err)
+			    : s->options->extra->answered(s, p, m, err);
 		s->out = out;
 		return r;
 	}
@@ -298,7 +303,7 @@ static int listen(struct session *s, struct rpc_message *m, struct err *err)
 		       m->top, "id");
 	/* What is offered is the same for as long as the server runs. */
 	json_set_object(params, "notifications");
-	if (!wait_for(s, m, true))
+	if (!session_wait(s, m, true))
 		return err_nomem(err);
 	return rpc_append(&a, s->out, err);
 }
@@ -312,12 +317,12 @@ int session_end_listening(struct session *s, struct err *err)
 		CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 
 		next = p->next;
-		if (p->tool)
+		if (p->tool || p->state == PENDING_ASK)
 			continue;
 		json_set_value(json_set_object(answer_begin(s, &a, p->message.top, true), "_meta"),
 			       "io.modelcontextprotocol/subscriptionId", p->message.top, "id");
 		r = rpc_append(&a, p->out, err);
-		remove_pending(s, p);
+		session_finish(s, p);
 	}
 	return r;
 }
@@ -331,6 +336,12 @@ static int take_request(struct session *s, struct rpc_message *m, struct err *er
 		return era == -ECANCELED ? 0 : era;
 	if (!era && strcmp(m->method, "initialize") == 0)
 		return era_initialize(s, m, err);
+	if (s->options->extra) {
+		const int r = s->options->extra->take(s, m, era, err);
+
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
 	if (strcmp(m->method, "tools/call") == 0)
 		return call_tool(s, m, era, err);
 	if (strcmp(m->method, "resources/read") == 0)

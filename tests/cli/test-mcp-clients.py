@@ -5,39 +5,22 @@ skipped.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from snaptest import SNAP, Skip, main, needs_fuse, test
+from npmtest import npm_install
+from snaptest import SNAP, main, needs_fuse, test
 
 HERE = Path(__file__).resolve().parent / "mcp-clients"
-NPM = Path(os.environ.get("SNAP_NPM_DIR") or "/nonexistent")
 
 
 def clients():
     """The directory with the clients in it."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("node and npm are not installed")
-    if not NPM.parent.is_dir():
-        raise Skip("SNAP_NPM_DIR names no directory to install into")
-    mark, wanted = NPM / "installed", (HERE / "package.json").read_text()
-    if not mark.exists() or mark.read_text() != wanted:
-        NPM.mkdir(exist_ok=True)
-        shutil.copy(HERE / "package.json", NPM)
-        try:
-            done = subprocess.run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund",
-                                   "--ignore-scripts", "--silent"], cwd=NPM, timeout=240,
-                                  stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        except subprocess.TimeoutExpired as e:
-            raise Skip("npm did not bring the clients in four minutes") from e
-        if done.returncode:
-            raise Skip(f"npm cannot bring the clients: {done.stderr.decode()[-200:]!r}")
-        mark.write_text(wanted)
-    shutil.copy(HERE / "story.mjs", NPM)
-    return NPM
+    at = npm_install(HERE / "package.json", "npm")
+    shutil.copy(HERE / "story.mjs", at)
+    return at
 
 
 def tell_story(w, kind):

@@ -8,12 +8,14 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from mcphttp import HttpClient, Server, events, modern
 from mcptest import VERSION
 from snaptest import SNAP, main, needs_fuse, test
 
 ERAS = (VERSION, "2025-11-25", "2025-03-26")
+FIXTURES = Path(__file__).resolve().parent.parent / "mcp" / "fixtures.json"
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
 
@@ -224,6 +226,30 @@ def a_session_begins_with_the_handshake_and_ends_when_it_is_deleted(w):
         assert server.ask(ping, Mcp_Session_Id=ids[0]).status == 404
         assert server.ask(ping, Mcp_Session_Id=ids[1]).status == 200
         assert server.ask(ping, Mcp_Session_Id=ids[-1]).status == 200
+
+
+@test
+def whoever_keeps_silent_for_too_long_is_forgotten(w):
+    command = [os.environ["SNAP_CONFORMANCE_SERVER"], FIXTURES, "sessions=2", "idle_ms=1500", "timeout_s=1"]
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    with Server(w, command=command) as server:
+        one, two = ({"Mcp_Session_Id": server.ask(INITIALIZE).headers["Mcp-Session-Id"]} for _ in range(2))
+        links = []
+        for session in (one, two):
+            link = server.connect()
+            link.request("GET", "/mcp", headers=server.headers(**session))
+            assert link.getresponse().status == 200
+            links.append(link)
+        # Both are in use, so that there is no room for a third.
+        assert server.ask(INITIALIZE).status == 503
+        links.pop().close()
+        wait_until(lambda: server.ask(ping, **two).status == 200 and server.ask(INITIALIZE).status == 200, "no room")
+        with server.socket() as s:
+            s.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n"
+                      b"Content-Type: application/json\r\n\r\n{")
+            assert s.recv(100) == b"", "half a request was answered"
+        wait_until(lambda: server.ask(INITIALIZE).status == 200, "the one that nobody used is still there")
+        assert server.ask(ping, **one).status == 200, "one that listens was forgotten"
 
 
 def running(w):
