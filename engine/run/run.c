@@ -329,7 +329,7 @@ static void take_missing(struct engine_run *run, const struct sandbox_result *re
 			continue;
 		m->list[m->n].wall = sandbox_wall_name((enum sandbox_wall)i);
 		snprintf(m->list[m->n].reason, sizeof(m->list[0].reason), "%s",
-			 i == WALL_LANDLOCK ? "this kernel has no Landlock"
+			 i == WALL_LANDLOCK ? "no Landlock can be had here"
 					    : result->unbounded.msg);
 		m->n++;
 	}

@@ -285,6 +285,11 @@ static void look_at_walls(struct engine_diagnosis *d)
 
 	if (abi > 0)
 		doctor_well(d, "landlock", "version %ld of its interface", abi);
+	else if (abi < 0 && errno == EPERM)
+		doctor_finds(d, ENGINE_ILL, "landlock",
+			     "let the container's filter allow the calls landlock_...",
+			     "a filter of system calls refuses it: runs need --allow-missing "
+			     "landlock");
 	else
 		doctor_finds(d, ENGINE_ILL, "landlock",
 			     "boot with lsm=landlock,... on Linux 5.13 or later",

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from errno import ENOSYS
+from errno import ENOSYS, EPERM
 from pathlib import Path
 
 from runtest import CLONE3, LANDLOCK_CREATE_RULESET, lacking
@@ -132,6 +132,8 @@ def where_no_run_can_start_the_status_is_13(w: World):
         found = finding(result, name, 13)
         assert found["level"] == "error" and found["fix"], found
         assert finding(result, "sandbox", 13)["level"] == "error"
+    found = finding(w.snap("doctor", "--json", preexec_fn=lacking(LANDLOCK_CREATE_RULESET, EPERM)), "landlock", 13)
+    assert "a filter of system calls refuses it" in found["detail"] and "filter" in found["fix"], found
 
 
 def cgroup_state():
