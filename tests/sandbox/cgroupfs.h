@@ -2,7 +2,7 @@
  * cgroupfs.h - a directory that stands in for a cgroup v2 file system, with its rules.
  *
  * The test program is linked with --wrap for mkdirat, unlinkat and write, and with it for what
- * reads /proc.  Below the directory these behave as the kernel does: a new group gets the files
+ * reads /proc or looks for systemd.  Below the directory these behave as the kernel does: a new group gets the files
  * of the controllers that its parent passes on; enabling one in a group that has processes fails
  * (memory) or makes it a threaded domain (pids, cpu), below which nothing can start; a group with
  * processes cannot be removed.
