@@ -14,8 +14,12 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
-from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from snaptest import SNAP, Skip, World, gone, main, needs_fuse, test  # noqa: E402
 
 NOBODY = 65534
 CRASHED = b"ended unexpectedly"
@@ -61,7 +65,7 @@ def a_peer_from_another_namespace_is_not_served(w):
     pid = pid_of(w)
     ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
            "print(s.makefile().readline())")
-    words = [sys.executable, "-c", ask, str(run_dir(w) / "cowfsd.sock")]
+    words = [livetest.python(), "-c", ask, str(run_dir(w) / "cowfsd.sock")]
     assert "protocol" in subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
     for place in elsewhere(w):
         said = subprocess.run([*place, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
@@ -865,4 +869,4 @@ def an_act_whose_asker_has_gone_leaves_nothing(w: World):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main() if livetest.USER else main())

@@ -5,9 +5,13 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-from promotetest import clone
-from snaptest import SNAP, Skip, main, needs_fuse, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from promotetest import clone  # noqa: E402
+from snaptest import SNAP, Skip, needs_fuse, test  # noqa: E402
 
 # Conceal, a line cleared, the clipboard written, a title, 8-bit CSI, bidirectional, zero-width.
 EVIL = (b"\x1b[8mhidden\x1b[0m \x1b[2K\x1b[1A \x1b]52;c;eA==\x07 \x1b]0;t\x1b\\ good\rbad "
@@ -157,4 +161,4 @@ def a_terminal_of_its_own_is_given_back_clean(w):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main())

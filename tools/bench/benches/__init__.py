@@ -23,6 +23,6 @@ GROUPS = {
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
     "mcp": Group("Agents", agents.PARTS),
     "growth": Group("Growth", growth.PARTS),
-    "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST, neighbour.BEFORE],
+    "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
                        named=True),
 }
