@@ -19,8 +19,8 @@ COLUMNS = {
     "restart": ["restart"],
     "outlives": ["outlives"],
 }
-GOOD = ("ok", "holds", "refused", "said", "none")
-WORST = ("fails", "not tried", "said", "refused", "holds", "ok", "none")
+GOOD = ("ok", "holds", "refused", "said", "ends", "none")
+WORST = ("fails", "not tried", "said", "ends", "refused", "holds", "ok", "none")
 
 
 def load(folder):
