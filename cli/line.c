@@ -24,7 +24,7 @@ const struct command *const commands[] = {
 	&cmd_try,        &cmd_runs,     &cmd_logs,   &cmd_ps,       &cmd_wait,     &cmd_attach,
 	&cmd_cancel,     &cmd_stats,    &cmd_events, &cmd_projects, &cmd_check,    &cmd_gc,
 	&cmd_mount,      &cmd_umount,   &cmd_start,  &cmd_stop,     &cmd_profile,  &cmd_help,
-	&cmd_completion, &cmd_doctor,   &cmd_mcp,    &cmd_version,  NULL,
+	&cmd_completion, &cmd_doctor,   &cmd_mcp,    &cmd_agents,   &cmd_version,  NULL,
 };
 
 struct global_args {

@@ -453,7 +453,7 @@ QUIET = (
     (r"store .+", "stats"), (r"(\d+\n)+", "events"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
     (r"/\S+/x\n", "mount", "x"), ("", "start"), (r"([a-z-]+\n)+", "profile"),
     ("", "profile", "check"), (r"usage: .+", "help"), (r"# .+", "completion", "bash"),
-    (".*", "doctor"), ("", "mcp"), (r"\S+ \S+\n", "version"), ("", "rm", "x"), ("", "stop"),
+    (".*", "doctor"), ("", "mcp"), (r"([a-z-]+\n)*", "agents"), (r"\S+ \S+\n", "version"), ("", "rm", "x"), ("", "stop"),
 )
 
 

@@ -113,7 +113,7 @@ def look_at_clones(w, judge):
 
 
 def look_at_the_rest(w, judge):
-    for args in (("stats",), ("events", "-n1"), ("check",), ("gc",), ("gc", "--keep-last", "1", "--dry-run"), ("tag",),
+    for args in (("stats",), ("events", "-n1"), ("agents",), ("agents", "show", "codex"), ("agents", "add", "codex"), ("agents", "remove", "codex"), ("agents", "--guide"), ("check",), ("gc",), ("gc", "--keep-last", "1", "--dry-run"), ("tag",),
                  ("projects",), ("tag", "v2"), ("tag", "-d", "v2"), ("version",), ("help",), ("help", "log"),
                  ("completion", "bash"), ("doctor",), ("profile",), ("profile", "show", "node"),
                  ("profile", "check", "default"), ("start",), ("start",)):

@@ -1,0 +1,253 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/agents/agents.h"
+#include "cli/agents/guide.h"
+#include "cli/out.h"
+
+#define ARGS_MAX 6
+
+struct agents_args {
+	bool read_only, no_promote, allow_promote, dry_run, guide;
+};
+
+static const struct opt agents_opts[] = {
+	OPT_FLAG(0, "read-only", struct agents_args, read_only,
+		 "the agent may look and change nothing"),
+	OPT_FLAG(0, "no-promote", struct agents_args, no_promote,
+		 "it may not change the project itself"),
+	OPT_FLAG(0, "allow-promote", struct agents_args, allow_promote,
+		 "it may do so without asking a person"),
+	OPT_FLAG('n', "dry-run", struct agents_args, dry_run, "write nothing"),
+	OPT_FLAG(0, "guide", struct agents_args, guide,
+		 "print a page for agents without MCP, as for AGENTS.md"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct agents_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+/* The line by which the agent starts the server. */
+static void fill_args(const struct invocation *inv, const char *ret[ARGS_MAX])
+{
+	const struct agents_args *a = inv->args;
+	int n = 0;
+
+	if (inv->store) {
+		ret[n++] = "--store";
+		ret[n++] = inv->store;
+	}
+	ret[n++] = "mcp";
+	if (a->read_only || a->no_promote || a->allow_promote)
+		ret[n++] = a->read_only    ? "--read-only"
+			   : a->no_promote ? "--no-promote"
+					   : "--allow-promote";
+	ret[n] = NULL;
+}
+
+static void set_json(struct json j, const struct agent *a, const struct agent_state *s)
+{
+	json_set_text(j, "agent", a->name);
+	json_set_text(j, "title", a->title);
+	json_set_bool(j, "found", s->found);
+	json_set_bool(j, "set_up", s->set_up);
+	json_set_bool(j, "current", s->same);
+	json_set_name(j, "file", s->file);
+	json_set_text(j, "text", s->text);
+}
+
+static const char *word_for(const struct agent_state *s)
+{
+	return s->same ? "yes" : s->set_up ? "other" : s->found ? "no" : "-";
+}
+
+/* --- list ------------------------------------------------------------------------------- */
+
+static void print_row(const struct invocation *inv, const struct agent *a,
+		      const struct agent_state *s)
+{
+	if (inv->quiet) {
+		if (s->found)
+			fprintf(inv->out, "%s\n", a->name);
+		return;
+	}
+	fprintf(inv->out, "%-12s  %-5s  %-6s  ", a->name, s->found ? "yes" : "no", word_for(s));
+	out_name(inv->out, s->file);
+	fputc('\n', inv->out);
+}
+
+static int list(struct invocation *inv, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json j = out_json_begin(inv, &doc);
+	const char *args[ARGS_MAX];
+	const char *first = NULL;
+	struct json all;
+
+	fill_args(inv, args);
+	json_set_text(j, "act", "list");
+	all = json_set_array(j, "agents");
+	if (!inv->json && !inv->quiet)
+		fprintf(inv->out, "%s%-12s  %-5s  %-6s  %s%s\n", out_style(inv, OUT_DIM), "AGENT",
+			"FOUND", "SET UP", "ITS FILE", out_style(inv, OUT_PLAIN));
+	for (const struct agent *a = agents; a->name; a++) {
+		CLEANUP(agent_state_done) struct agent_state s = { 0 };
+		int r = agent_look(a, args, &s, err);
+
+		if (r < 0)
+			return r;
+		if (inv->json)
+			set_json(json_add_object(all), a, &s);
+		else
+			print_row(inv, a, &s);
+		if (!first && s.found && !s.same)
+			first = a->name;
+	}
+	if (inv->json)
+		return json_print(&doc, inv->out, err);
+	if (first && !inv->quiet)
+		fprintf(inv->out,
+			"\nset one up: %s agents add %s\nwhat that writes: %s agents show %s\n",
+			inv->program, first, inv->program, first);
+	return CMD_OK;
+}
+
+/* --- one of them ------------------------------------------------------------------------ */
+
+static int show(struct invocation *inv, const struct agent *a, struct err *err)
+{
+	CLEANUP(agent_state_done) struct agent_state s = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const char *args[ARGS_MAX];
+	struct json j;
+	int r;
+
+	fill_args(inv, args);
+	r = agent_look(a, args, &s, err);
+	if (r < 0)
+		return r;
+	if (inv->json) {
+		j = out_json_begin(inv, &doc);
+		json_set_text(j, "act", "show");
+		set_json(json_add_object(json_set_array(j, "agents")), a, &s);
+		return json_print(&doc, inv->out, err);
+	}
+	fprintf(inv->out, "%s%s", s.text, s.text[strlen(s.text) - 1] == '\n' ? "" : "\n");
+	if (!inv->quiet)
+		log_info("for '%s'", s.file);
+	return CMD_OK;
+}
+
+static int print_change(struct invocation *inv, const struct agent *a, const char *act, int done,
+			const char *file, const char *backup, struct err *err)
+{
+	const struct agents_args *args = inv->args;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j;
+
+	if (inv->json) {
+		j = out_json_begin(inv, &doc);
+		json_set_text(j, "act", act);
+		j = json_add_object(json_set_array(j, "agents"));
+		json_set_text(j, "agent", a->name);
+		json_set_text(j, "title", a->title);
+		json_set_name(j, "file", file);
+		json_set_bool(j, "changed", done == 0 && !args->dry_run);
+		json_set_name(j, "backup", backup);
+		return json_print(&doc, inv->out, err);
+	}
+	if (inv->quiet)
+		return CMD_OK;
+	fputs(done > 0        ? "nothing to change in "
+	      : args->dry_run ? "would change "
+			      : "changed ",
+	      inv->out);
+	out_name(inv->out, file);
+	if (backup) {
+		fputs("; as it was: ", inv->out);
+		out_name(inv->out, backup);
+	}
+	fputc('\n', inv->out);
+	if (done == 0 && !args->dry_run)
+		fprintf(inv->out, "%s reads it when it starts next\n", a->title);
+	return CMD_OK;
+}
+
+static int change(struct invocation *inv, const struct agent *a, bool add, struct err *err)
+{
+	const struct agents_args *args = inv->args;
+	AUTO_FREE char *file = NULL, *backup = NULL;
+	const char *line[ARGS_MAX];
+	int r;
+
+	fill_args(inv, line);
+	r = agent_change(a, add ? line : NULL, args->dry_run, &file, &backup, err);
+	if (r == -EINVAL)
+		cmd_hint(inv, "agents show %s", a->name);
+	if (r < 0)
+		return r;
+	return print_change(inv, a, add ? "add" : "remove", r, file, backup, err);
+}
+
+static int print_guide(struct invocation *inv, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j;
+
+	if (!inv->json) {
+		fputs(agents_guide, inv->out);
+		return CMD_OK;
+	}
+	j = out_json_begin(inv, &doc);
+	json_set_text(j, "act", "guide");
+	json_set_array(j, "agents");
+	json_set_text(j, "guide", agents_guide);
+	return json_print(&doc, inv->out, err);
+}
+
+static int agents_run(struct invocation *inv, struct err *err)
+{
+	const struct agents_args *args = inv->args;
+	const char *act = inv->n_words > 0 ? inv->words[0] : "list";
+	const bool adds = strcmp(act, "add") == 0, removes = strcmp(act, "remove") == 0,
+		   shows = strcmp(act, "show") == 0;
+	const struct agent *a;
+	int r;
+
+	if (inv->n_words > 0 && !(inv->n_words == 2 && (adds || removes || shows))) {
+		cmd_hint(inv, "help agents");
+		return err_set(err, -EINVAL,
+			       "'agents' takes nothing, or 'add', 'remove' or 'show' and an agent");
+	}
+	if (args->read_only + args->no_promote + args->allow_promote > 1)
+		return err_set(err, -EINVAL,
+			       "--read-only, --no-promote and --allow-promote exclude each other");
+	if (args->guide)
+		return print_guide(inv, err);
+	if (inv->n_words == 0)
+		return list(inv, err);
+	r = agent_find(inv->words[1], &a, err);
+	if (r < 0) {
+		cmd_hint(inv, "agents");
+		return r;
+	}
+	return shows ? show(inv, a, err) : change(inv, a, adds, err);
+}
+
+const struct command cmd_agents = {
+	.name = "agents",
+	.group = "Other",
+	.summary = "list the agents on this machine; let one use snap",
+	.words = "[add AGENT | remove AGENT | show AGENT]",
+	.max_words = 2,
+	.opts = agents_opts,
+	.details =
+	    "'add' enters `snapcow mcp` into the agent's own file, with the options given here, and\n"
+	    "'remove' takes it out again. All else in the file stays as it is, comments too, and the\n"
+	    "file as it was is kept beside it. 'show' prints what 'add' would write into an empty\n"
+	    "file, to be added by hand. The agent then works on the project that it is started in.\n",
+	.examples =
+	    "agents\nagents add claude-code\nagents add codex --no-promote\nagents remove codex\n",
+	.no_engine = true,
+	.run = agents_run,
+};
