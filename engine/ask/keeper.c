@@ -23,7 +23,9 @@
 #include "engine/ask/restarts-i.h"
 #include "engine/find/engine-i.h"
 
-#define WHO_MAX 64
+#define WHO_MAX       64
+#define LOCK_MAX_MS   5000
+#define LOCK_PAUSE_MS 10
 
 struct keeper {
 	char **argv;       /* as cowfsd has them: name, store, perhaps "--create" */
@@ -82,6 +84,23 @@ static bool died_serving(const char *store)
 bool launch_is_lost(const char *store)
 {
 	return died_serving(store) && has_marks(store);
+}
+
+/*
+ * A program that the dead one was starting has its lock, too, between fork and exec.  Another cowfsd
+ * has it for longer; then waiting costs nobody anything.
+ */
+static void await_lock(const char *store)
+{
+	const struct timespec pause = { 0, LOCK_PAUSE_MS * 1000000L };
+	AUTO_FREE char *path = path_join(store, CONTROL_DIR "/" CONTROL_ALIVE);
+	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	for (int ms = 0; fd >= 0 && ms < LOCK_MAX_MS; ms += LOCK_PAUSE_MS) {
+		if (flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return;
+		nanosleep(&pause, NULL);
+	}
 }
 
 /* --- the log ------------------------------------------------------------------------------ */
@@ -310,6 +329,8 @@ static bool outlive(struct keeper *k)
 	}
 	k->child = 0;
 	end_leaving(k);
+	if (!k->ending)
+		await_lock(k->store);
 	return !k->ending && launch_is_lost(k->store) && may_start_again(k);
 }
 

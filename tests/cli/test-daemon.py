@@ -316,6 +316,22 @@ def mounts_come_back_by_themselves_after_kill_9(w: World):
 
 
 @test
+def mounts_come_back_after_a_kill_while_a_program_was_being_started(w: World):
+    """Between fork and exec that has the lock of the dead one, too."""
+    path = mounted_clone(w)
+    keeper, pid = w.keepers()[0], pid_of(w)
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(pid, signal.SIGKILL)
+    with open(run_dir(w) / "cowfsd") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        os.kill(keeper, signal.SIGCONT)
+        wait_for(lambda: not os.path.exists(f"/proc/{pid}"))  # the keeper has noticed,
+        time.sleep(0.3)  # and looked; it goes on looking for five seconds
+    wait_for(lambda: can_read(path))
+    assert w.keepers() == [keeper]
+
+
+@test
 def a_keeper_ends_with_a_daemon_that_ends_in_order(w: World):
     mounted_clone(w)
     for end in (lambda: w.ok("stop"), lambda: os.kill(w.daemons()[0], signal.SIGTERM),
