@@ -206,6 +206,12 @@ class World:
         return self.ok("-q", "snapshot", *args).out.decode().strip()
 
 
+def help_lines(command):
+    """How many lines of help it may have: all that a run may see and use has an option."""
+    return {"run": 80, "try": 80, "promote": 40, "resolve": 30, "rollback": 28, "mcp": 28, "agents": 28}.get(
+        command, 24)
+
+
 def gone(pid, seconds):
     """Wait until that process has ended."""
     try:

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from snaptest import World, flip, leak_checks, main, needs_fuse, test
+from snaptest import World, flip, help_lines, leak_checks, main, needs_fuse, test
 
 ID = r"[0-9a-f]{16}"
 SHORT = r"[0-9a-f]{8}"
@@ -387,10 +387,6 @@ def version_is_the_same_however_it_is_asked_for(w: World):
     assert w.ok("--version", "--json").json("snap.version/1") == got
 
 
-# Lines of help: all that a run may see and use has an option; so has what a promotion may do.
-LONG = {"run": 72, "promote": 40, "resolve": 30, "rollback": 28, "try": 72}
-
-
 @test
 def help_has_topics(w: World):
     topics = ["exit-codes", "guard", "json", "states"]
@@ -417,7 +413,7 @@ def help_knows_every_command_and_fits_a_screen(w: World):
     names = [c["name"] for c in got["commands"]]
     assert {"clone", "list", "status", "rm", "init", "snapshot", "log", "show", "stats", "check",
             "gc", "mount", "umount", "start", "stop", "help", "version"} <= set(names), names
-    for page, most in [(overview, 80)] + [(w.ok("help", n), LONG.get(n, 24)) for n in names]:
+    for page, most in [(overview, 80)] + [(w.ok("help", n), help_lines(n)) for n in names]:
         lines = page.out.decode().splitlines()
         assert len(lines) <= most, page
         assert max(map(len, lines)) <= 90, page

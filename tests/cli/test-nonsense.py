@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from snaptest import SNAP, Skip, World, flip, main, test
+from snaptest import SNAP, Skip, World, flip, help_lines, main, test
 
 NOBODY = 65534
 
@@ -80,7 +80,7 @@ def the_help_of_every_command_fits_a_screen(w: World):
     for c in table(w):
         for args in ((c["name"], "-h"), ("help", c["name"])):
             lines = w.ok(*args).out.decode().splitlines()
-            most = {"run": 72, "promote": 40, "resolve": 30, "rollback": 28, "mcp": 28, "try": 72}.get(c["name"], 24)
+            most = help_lines(c["name"])
             assert len(lines) <= most, f"{args}: {len(lines)} lines"
             wide = [line for line in lines if len(line) > 80]
             assert not wide, f"{args}: {wide}"
