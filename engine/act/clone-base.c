@@ -44,9 +44,12 @@ static int put_both(struct host *h, const struct receipt *r, const struct clone 
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int x = batch_begin(h->store, &b, err);
 
-	if (x >= 0)
-		x = receipt_put(b, r, REF_REPLACE, err);
-	if (x >= 0 && clone)
+	if (x < 0)
+		return x;
+	x = receipt_put(b, r, REF_REPLACE, err);
+	if (x < 0)
+		return x;
+	if (clone)
 		x = clone_put(b, clone, REF_REPLACE, err);
 	return x < 0 ? x : batch_commit(b, BATCH_SAFE, err);
 }
@@ -117,8 +120,7 @@ static int settle_turn(struct host *h, const struct catalog_id *id, struct err *
 		return x == -ENOENT ? 0 : x;
 	r.base_due = 0;
 	x = clone_get(h->store, r.clone, &clone, err);
-	if (x >= 0)
-		x = may_move(h, &r, &clone, &to, err);
+	x = x < 0 ? x : may_move(h, &r, &clone, &to, err);
 	if (x > 0)
 		return move_base(h, &clone, &to, &r, err);
 	return x < 0 && x != -ENOENT ? x : put_both(h, &r, NULL, err);

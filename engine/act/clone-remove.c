@@ -43,8 +43,7 @@ static int choose_snapshots(struct host *h, struct removal *r, struct err *err)
 {
 	int x = snapshot_each(h->store, collect_own, r, err);
 
-	if (x >= 0)
-		x = forget_settle(&r->forget, h->store, r->clone.name, err);
+	x = x < 0 ? x : forget_settle(&r->forget, h->store, r->clone.name, err);
 	if (x != -EBADMSG)
 		return x;
 	/* Which of them something else needs cannot be told: the clone goes, and they stay. */
@@ -62,14 +61,18 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 
 	*ret = (struct engine_removed){ 0 };
 	x = choose_snapshots(h, r, err);
-	if (x >= 0)
-		x = batch_begin(h->store, &r->batch, err);
-	if (x >= 0)
-		x = forget_put(&r->forget, r->batch, &ret->snapshots, err);
-	if (x >= 0)
-		x = resolve_forget(h->store, r->batch, name, err);
-	if (x >= 0)
-		x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
+	if (x < 0)
+		return x;
+	x = batch_begin(h->store, &r->batch, err);
+	if (x < 0)
+		return x;
+	x = forget_put(&r->forget, r->batch, &ret->snapshots, err);
+	if (x < 0)
+		return x;
+	x = resolve_forget(h->store, r->batch, name, err);
+	if (x < 0)
+		return x;
+	x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);
 	return x < 0 ? x : batch_commit(r->batch, BATCH_SAFE, err);
 }
 
@@ -90,20 +93,23 @@ static int remove_clone(struct task *task, const char *name, bool force, const c
 	int x;
 
 	x = turns_take(&h->turns, name, &turn, err);
-	if (x >= 0)
-		x = clone_find(h->store, name, &r.clone, err);
-	if (x >= 0)
-		x = live_end(h, name, LIVE_DISCARD, force, err);
-	if (x >= 0) {
-		pthread_rwlock_wrlock(&h->snapshots);
-		x = remove_records(h, &r, ret, err);
-		pthread_rwlock_unlock(&h->snapshots);
-	}
-	if (x >= 0)
-		live_removed(h, bytes_of(&r.clone));
-	if (x >= 0 && r.clone.run == 0)
+	if (x < 0)
+		return x;
+	x = clone_find(h->store, name, &r.clone, err);
+	if (x < 0)
+		return x;
+	x = live_end(h, name, LIVE_DISCARD, force, err);
+	if (x < 0)
+		return x;
+	pthread_rwlock_wrlock(&h->snapshots);
+	x = remove_records(h, &r, ret, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	if (x < 0)
+		return x;
+	live_removed(h, bytes_of(&r.clone));
+	if (r.clone.run == 0)
 		event_removed(task, &r.clone, why);
-	if (x >= 0 && r.damage.code != 0)
+	if (r.damage.code != 0)
 		engine_warn(&task->engine, "clone '%s' is removed, but its snapshots stay: %s",
 			    name, r.damage.msg);
 	return x;

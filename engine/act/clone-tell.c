@@ -45,8 +45,9 @@ static int find_project(struct telling *t, const struct catalog_id *id, struct e
 	t->project = (struct project){ 0 };
 	t->newest = t->base = (struct snapshot){ 0 };
 	r = engine_as_damage(err, project_get(s, id, &t->project, err));
-	if (r >= 0)
-		r = history_newest(s, id, &t->newest, err);
+	if (r < 0)
+		return r;
+	r = history_newest(s, id, &t->newest, err);
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -82,7 +83,9 @@ static int find_base(struct telling *t, const struct catalog_id *id, struct err 
 	snapshot_done(&t->base);
 	t->base = (struct snapshot){ 0 };
 	r = engine_as_damage(err, snapshot_get(t->task->engine.store, id, &t->base, err));
-	if (r >= 0 && measure_stale(t, &why) < 0)
+	if (r < 0)
+		return r;
+	if (measure_stale(t, &why) < 0)
 		engine_warn(&t->task->engine, "comparing with the project: %s, continuing",
 			    why.msg);
 	return r;
@@ -95,8 +98,9 @@ static int bytes_of(struct store *s, const struct object_id *id, uint64_t *ret, 
 	struct root root;
 	int r = root_get(s, id, &root, err);
 
-	if (r >= 0)
-		*ret = root.top.below.bytes + root.in_links.bytes;
+	if (r < 0)
+		return r;
+	*ret = root.top.below.bytes + root.in_links.bytes;
 	return r;
 }
 
@@ -111,8 +115,9 @@ static int persist(struct live *live, struct object_id *root, struct err *err)
 	if (!usage.changed)
 		return 0;
 	r = layer_persist(live->layer, BATCH_SAFE, NULL, NULL, &state, err);
-	if (r >= 0)
-		*root = state.id;
+	if (r < 0)
+		return r;
+	*root = state.id;
 	return r;
 }
 
@@ -137,10 +142,12 @@ static int tell_content(struct telling *t, struct clone *c, struct engine_clone 
 		r = bytes_of(s, &c->root, &bytes, err);
 		ret->used = r >= 0 && bytes > t->base.bytes ? bytes - t->base.bytes : 0;
 	}
-	if (r >= 0)
-		r = changes_count(s, &t->base.root, &c->root, &changes, err);
-	if (r >= 0)
-		r = unshared_count(s, &c->root, &t->base.root, &own, err);
+	if (r < 0)
+		return r;
+	r = changes_count(s, &t->base.root, &c->root, &changes, err);
+	if (r < 0)
+		return r;
+	r = unshared_count(s, &c->root, &t->base.root, &own, err);
 	if (r < 0)
 		return r;
 	ret->compared = true;
@@ -161,12 +168,15 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	int r;
 
 	r = turns_take(&t->task->host->turns, name, &turn, err);
-	if (r >= 0)
-		r = clone_find(t->task->engine.store, name, &c, err);
-	if (r >= 0)
-		r = find_project(t, &c.project, err);
-	if (r >= 0)
-		r = find_base(t, &c.base, err);
+	if (r < 0)
+		return r;
+	r = clone_find(t->task->engine.store, name, &c, err);
+	if (r < 0)
+		return r;
+	r = find_project(t, &c.project, err);
+	if (r < 0)
+		return r;
+	r = find_base(t, &c.base, err);
 	if (r < 0)
 		return r;
 	one.name = strdup(name);
@@ -218,8 +228,9 @@ int clone_list(struct task *task, bool all, struct engine_clones *ret, struct er
 		r = project_around(&task->engine, task->engine.store, &project, err);
 		t.only = &project.id;
 	}
-	if (r >= 0)
-		r = clone_each(task->engine.store, collect_name, &t, err);
+	if (r < 0)
+		return r;
+	r = clone_each(task->engine.store, collect_name, &t, err);
 	for (size_t i = 0; i < t.clones.n && r >= 0; i++) {
 		struct engine_clone told = { 0 };
 
@@ -289,10 +300,12 @@ static int overview(struct task *task, const struct engine_watch *watch,
 	int r;
 
 	r = project_around(&task->engine, task->engine.store, &project, err);
-	if (r >= 0)
-		r = snapshot_each(task->engine.store, count_snapshot, &tally, err);
-	if (r >= 0)
-		r = clone_each(task->engine.store, count_clone, &tally, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(task->engine.store, count_snapshot, &tally, err);
+	if (r < 0)
+		return r;
+	r = clone_each(task->engine.store, count_clone, &tally, err);
 	if (r < 0)
 		return r;
 	stale_tell_project(task, &project, watch, &o);
@@ -313,7 +326,8 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 	if (!name && !here)
 		return overview(task, watch, ret_project, err);
 	r = tell_one(&t, name ? name : here, ret_clone, err);
-	if (r >= 0)
-		stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
+	if (r < 0)
+		return r;
+	stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
 	return r;
 }

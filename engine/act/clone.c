@@ -85,9 +85,10 @@ static int find_base(struct store *s, const struct snapshot *start, struct catal
 		return 0;
 	if (!catalog_id_is_zero(&start->base)) {
 		r = snapshot_get(s, &start->base, &at, err);
-		if (r >= 0)
-			*ret = start->base;
-		return r == -ENOENT ? 0 : r;
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+		*ret = start->base;
+		return r;
 	}
 	/* Bounded: a damaged record may lead round in a circle. */
 	for (unsigned i = 0; i < ANCESTORS_MAX && !catalog_id_is_zero(&next); i++) {
@@ -147,11 +148,12 @@ static int invent_name(const struct making *m, char name[CLONE_NAME_MAX + 1], st
 
 	for (unsigned i = 0;; i++) {
 		r = words_pick(name, err);
-		if (r >= 0 && i >= WORDS_TRIES)
+		if (r < 0)
+			return r;
+		if (i >= WORDS_TRIES)
 			snprintf(name + strlen(name), CLONE_NAME_MAX + 1 - strlen(name), "-%u",
 				 i - WORDS_TRIES + 2);
-		if (r >= 0)
-			r = is_free(m, name, err);
+		r = is_free(m, name, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
@@ -243,8 +245,7 @@ static int put_grafted(struct making *m, struct batch *b, int64_t created, struc
 	struct root root;
 	int r = gitdir_graft(b, &graft, &s.root, &root, err);
 
-	if (r >= 0)
-		r = catalog_id_new(&s.id, err);
+	r = r < 0 ? r : catalog_id_new(&s.id, err);
 	if (r < 0)
 		return err_wrap(err, r, "bringing '%s'", m->git.own);
 	s.base = s.id; /* what goes back to it has it as its base */
@@ -265,7 +266,9 @@ static int put_records(struct making *m, struct err *err)
 	int r;
 
 	r = batch_begin(m->task->engine.store, &b, err);
-	if (r >= 0 && !object_id_is_zero(&m->common))
+	if (r < 0)
+		return r;
+	if (!object_id_is_zero(&m->common))
 		r = put_grafted(m, b, now + 1, err);
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
 		struct engine_clone *c = &m->clones.list[i];
@@ -299,24 +302,30 @@ static int put_records(struct making *m, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
-/* What it starts from may have been forgotten since it was found. */
-static int put_all(struct making *m, struct err *err)
+/* host->snapshots held for reading: what the clone starts from cannot go away any more. */
+static int put_locked(struct making *m, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot start = { 0 };
-	struct host *h = m->task->host;
+	struct store *s = m->task->host->store;
 	char hex[CATALOG_HEX_SIZE];
+	int r = snapshot_get(s, &m->start.id, &start, err);
+
+	if (r == -ENOENT)
+		return err_set(err, r, "snapshot '%s' was removed just now",
+			       catalog_id_hex(&m->start.id, hex));
+	if (r < 0)
+		return r;
+	r = find_base(s, &m->start, &m->base, err);
+	return r < 0 ? r : put_records(m, err);
+}
+
+static int put_all(struct making *m, struct err *err)
+{
+	struct host *h = m->task->host;
 	int r;
 
 	pthread_rwlock_rdlock(&h->snapshots);
-	r = snapshot_get(h->store, &m->start.id, &start, err);
-	if (r == -ENOENT)
-		r = err_set(err, r, "snapshot '%s' was removed just now",
-			    catalog_id_hex(&m->start.id, hex));
-	/* Here, where it cannot go away any more. */
-	if (r >= 0)
-		r = find_base(h->store, &m->start, &m->base, err);
-	if (r >= 0)
-		r = put_records(m, err);
+	r = put_locked(m, err);
 	pthread_rwlock_unlock(&h->snapshots);
 	return r;
 }
@@ -398,8 +407,8 @@ static int capture_git(struct making *m, struct err *err)
 		return r;
 	options.dir = m->git.common;
 	r = take_snapshot(m->task, &options, true, &taken, err);
-	if (r >= 0)
-		r = engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, &common, err));
+	r = r < 0 ? r
+		  : engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, &common, err));
 	if (r < 0)
 		return err_wrap(err, r, "git's directory of '%s'", m->project.path);
 	m->common = common.root;
@@ -436,21 +445,28 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	int r;
 
 	r = begin(&m, err);
-	if (r >= 0)
-		r = find_start(task, options, &m.clones, &m.start, err);
-	if (r >= 0)
-		r = engine_as_damage(
-		    err, project_get(task->engine.store, &m.start.project, &m.project, err));
-	if (r >= 0)
-		r = describe(&m, err);
-	if (r >= 0)
-		r = capture_git(&m, err);
-	if (r >= 0)
-		r = task_wanted(task, err);
-	if (r >= 0)
-		r = put_all(&m, err);
-	if (r >= 0)
-		r = mount_all(&m, err);
+	if (r < 0)
+		return r;
+	r = find_start(task, options, &m.clones, &m.start, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err,
+			     project_get(task->engine.store, &m.start.project, &m.project, err));
+	if (r < 0)
+		return r;
+	r = describe(&m, err);
+	if (r < 0)
+		return r;
+	r = capture_git(&m, err);
+	if (r < 0)
+		return r;
+	r = task_wanted(task, err);
+	if (r < 0)
+		return r;
+	r = put_all(&m, err);
+	if (r < 0)
+		return r;
+	r = mount_all(&m, err);
 	if (r < 0)
 		return r;
 	/* Who went meanwhile has not seen them. */
@@ -485,12 +501,15 @@ int clone_mount(struct task *task, const char *name, char **ret_path, struct err
 	if (!path)
 		return err_nomem(err);
 	r = turns_take(&task->host->turns, name, &turn, err);
-	if (r >= 0)
-		r = clone_find(task->engine.store, name, &clone, err);
-	if (r >= 0)
-		r = live_mount(task->host, name, err);
-	if (r >= 0)
-		*ret_path = TAKE_PTR(path);
+	if (r < 0)
+		return r;
+	r = clone_find(task->engine.store, name, &clone, err);
+	if (r < 0)
+		return r;
+	r = live_mount(task->host, name, err);
+	if (r < 0)
+		return r;
+	*ret_path = TAKE_PTR(path);
 	return r;
 }
 
@@ -501,7 +520,8 @@ int clone_umount(struct task *task, const char *name, bool force, struct err *er
 	int r;
 
 	r = turns_take(&task->host->turns, name, &turn, err);
-	if (r >= 0)
-		r = clone_find(task->engine.store, name, &clone, err);
+	if (r < 0)
+		return r;
+	r = clone_find(task->engine.store, name, &clone, err);
 	return r < 0 ? r : live_end(task->host, name, LIVE_UNMOUNT, force, err);
 }

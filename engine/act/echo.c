@@ -81,8 +81,9 @@ static int begin(struct task *task, const char *clone, struct mount *m,
 	changes->n_replaced = 0;
 	qsort(g->list, g->n, sizeof(*g->list), deepest_first);
 	r = mount_echo_begin(m, g->list, g->n, g->token, err);
-	if (r >= 0)
-		keep_add(task->kept, &TAKE_PTR(g)->kept);
+	if (r < 0)
+		return r;
+	keep_add(task->kept, &TAKE_PTR(g)->kept);
 	return r;
 }
 

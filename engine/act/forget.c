@@ -121,13 +121,15 @@ int forget_settle(struct forget *f, struct store *s, const char *except, struct 
 		return 0;
 	qsort(f->list, f->n, sizeof(*f->list), by_id);
 	r = tag_each(s, on_tag, &n, err);
-	if (r >= 0)
-		r = clone_each(s, on_clone, &n, err);
-	/* What stays for the sake of one that stays has a base, too. */
+	if (r < 0)
+		return r;
+	r = clone_each(s, on_clone, &n, err);
+	if (r < 0)
+		return r;
+	/* A snapshot that stays keeps its base, too. */
 	do {
 		n.more = false;
-		if (r >= 0)
-			r = snapshot_each(s, on_snapshot, &n, err);
+		r = snapshot_each(s, on_snapshot, &n, err);
 	} while (r >= 0 && n.more);
 	return r;
 }
@@ -170,7 +172,8 @@ int forget_put(const struct forget *f, struct batch *b, uint64_t *ret, struct er
 		r = ref_delete(b, REF_SNAPSHOT, hex, strlen(hex), err);
 		gone++;
 	}
-	if (r >= 0)
-		*ret = gone;
+	if (r < 0)
+		return r;
+	*ret = gone;
 	return r;
 }

@@ -59,8 +59,9 @@ static int forget_some(struct host *h, const struct engine_gc_options *options, 
 	if (r < 0 || options->dry_run || ret->n == 0)
 		return r;
 	r = batch_begin(h->store, &b, err);
-	if (r >= 0)
-		r = forget_put(f, b, &gone, err);
+	if (r < 0)
+		return r;
+	r = forget_put(f, b, &gone, err);
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
@@ -87,25 +88,30 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	int r;
 
 	r = engine_store(&task->engine, STORE_WRITE, &s, err);
-	if (r >= 0)
-		r = task_wanted(task, err);
-	if (r >= 0)
-		r = forget_by_rule(task->host, options, &forget, &gc.forgotten, err);
+	if (r < 0)
+		return r;
+	r = task_wanted(task, err);
+	if (r < 0)
+		return r;
+	r = forget_by_rule(task->host, options, &forget, &gc.forgotten, err);
 	if (r < 0)
 		return r;
 	if (!options->dry_run)
 		warm_clone_let_go(task->host->warm_clone);
 	/* The logs go first, so that before and after are measured alike. */
 	r = store_checkpoint(s, err);
-	if (r >= 0)
-		r = store_sizes(s, &before, err);
-	if (r >= 0)
-		r = collect(task, s, options->dry_run ? &forget : NULL, &options->watch, &progress,
-			    err);
-	if (r >= 0)
-		r = store_checkpoint(s, err);
-	if (r >= 0)
-		r = store_sizes(s, &after, err);
+	if (r < 0)
+		return r;
+	r = store_sizes(s, &before, err);
+	if (r < 0)
+		return r;
+	r = collect(task, s, options->dry_run ? &forget : NULL, &options->watch, &progress, err);
+	if (r < 0)
+		return r;
+	r = store_checkpoint(s, err);
+	if (r < 0)
+		return r;
+	r = store_sizes(s, &after, err);
 	if (r < 0)
 		return r;
 	gc.kept = progress.marked;

@@ -108,13 +108,16 @@ static int clean_settings(struct batch *b, struct tree_entry *e, struct err *err
 	if (!S_ISREG(e->mode) || e->form == TREE_LINK || e->size > SETTINGS_MAX)
 		return 0;
 	r = load(batch_store(b), e, &text, err);
-	if (r >= 0)
-		r = gitdir_read_settings((const char *)text.data, text.len, &clean, &said, err);
+	if (r < 0)
+		return r;
+	r = gitdir_read_settings((const char *)text.data, text.len, &clean, &said, err);
 	free(said.worktree);
-	if (r >= 0)
-		r = content_put(b, clean.data, clean.len, &c, err);
-	if (r >= 0)
-		tree_entry_set_content(e, &c);
+	if (r < 0)
+		return r;
+	r = content_put(b, clean.data, clean.len, &c, err);
+	if (r < 0)
+		return r;
+	tree_entry_set_content(e, &c);
 	return r;
 }
 
@@ -226,9 +229,13 @@ static int join_sides(struct batch *b, struct side *common, struct side *own, co
 		}
 		r = add_name(b, to, order <= 0 ? &common->at : NULL, order >= 0 ? &own->at : NULL,
 			     name, depth, made, err);
-		if (r >= 0 && order <= 0)
+		if (r < 0)
+			return r;
+		if (order <= 0)
 			r = side_step(common, err);
-		if (r >= 0 && order >= 0)
+		if (r < 0)
+			return r;
+		if (order >= 0)
 			r = side_step(own, err);
 	}
 	return r;
@@ -247,12 +254,15 @@ static int join(struct batch *b, const struct object_id *common, const struct ob
 		return err_set(err, -ELOOP, "a repository's folders are nested too deep");
 	*ret = (struct made){ .nlink = 2 };
 	r = tree_builder_new(b, &to, err);
-	if (r >= 0)
-		r = side_open(&of_common, s, common, err);
-	if (r >= 0)
-		r = side_open(&of_own, s, own, err);
-	if (r >= 0)
-		r = join_sides(b, &of_common, &of_own, path, depth, to, ret, err);
+	if (r < 0)
+		return r;
+	r = side_open(&of_common, s, common, err);
+	if (r < 0)
+		return r;
+	r = side_open(&of_own, s, own, err);
+	if (r < 0)
+		return r;
+	r = join_sides(b, &of_common, &of_own, path, depth, to, ret, err);
 	return r < 0 ? r : tree_builder_finish(to, &ret->id, &ret->below, err);
 }
 
@@ -266,10 +276,12 @@ static int join_links(struct batch *b, struct root *to, const struct root *from,
 	struct store *s = batch_store(b);
 	int r = tree_builder_new(b, &builder, err);
 
-	if (r >= 0)
-		r = side_open(&here, s, object_id_is_zero(&to->links) ? NULL : &to->links, err);
-	if (r >= 0)
-		r = side_open(&there, s, &from->links, err);
+	if (r < 0)
+		return r;
+	r = side_open(&here, s, object_id_is_zero(&to->links) ? NULL : &to->links, err);
+	if (r < 0)
+		return r;
+	r = side_open(&there, s, &from->links, err);
 	while (r >= 0 && (here.there || there.there)) {
 		const int order = !there.there ? -1
 				  : !here.there
@@ -281,10 +293,11 @@ static int join_links(struct batch *b, struct root *to, const struct root *from,
 		if (next == &here ||
 		    (there.at.ino >= CAPTURE_APART && there.at.ino < 2 * CAPTURE_APART))
 			r = tree_builder_add(builder, &next->at, err);
-		if (r >= 0 && order == 0)
+		if (r < 0)
+			return r;
+		if (order == 0)
 			r = side_step(&there, err);
-		if (r >= 0)
-			r = side_step(next, err);
+		r = r < 0 ? r : side_step(next, err);
 	}
 	return r < 0 ? r : tree_builder_finish(builder, &to->links, &to->in_links, err);
 }
@@ -297,9 +310,12 @@ static int put(struct batch *b, struct root *to, const struct root *from,
 	const struct object_id was = to->top.id;
 	int r = cache_new(batch_store(b), &limits, &cache, err);
 
-	if (r >= 0)
-		r = tree_edit(b, cache, &was, &change, 1, &to->top.id, &to->top.below, err);
-	if (r >= 0 && git->below.links)
+	if (r < 0)
+		return r;
+	r = tree_edit(b, cache, &was, &change, 1, &to->top.id, &to->top.below, err);
+	if (r < 0)
+		return r;
+	if (git->below.links)
 		r = join_links(b, to, from, err);
 	/* The file gave way to a directory. */
 	if (to->top.nlink > 0)
@@ -316,14 +332,15 @@ static int find_dir(struct store *s, const struct object_id *top, const char *pa
 	int r = 0;
 
 	*ret = *top;
-	for (const char *at = path; *at != '\0' && r >= 0;) {
+	for (const char *at = path; *at != '\0';) {
 		const size_t len = strcspn(at, "/");
 
 		r = tree_lookup(s, ret, at, len, &e, &hold, err);
 		if (r == -ENOENT || (r >= 0 && e.form != TREE_DIR))
 			return err_set(err, -ENOENT, "the repository has no directory '%s'", path);
-		if (r >= 0)
-			*ret = e.id;
+		if (r < 0)
+			return r;
+		*ret = e.id;
 		at += len + (at[len] == '/');
 	}
 	return r;
@@ -340,16 +357,21 @@ int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id
 	int r;
 
 	r = batch_pin(b, &g->tree, err);
-	if (r >= 0)
-		r = batch_pin(b, &g->common, err);
-	if (r >= 0)
-		r = root_get(s, &g->tree, &to, err);
-	if (r >= 0)
-		r = root_get(s, &g->common, &from, err);
-	if (r >= 0)
-		r = find_dir(s, &from.top.id, g->own, &own, err);
-	if (r >= 0)
-		r = join(b, *g->own != '\0' ? &from.top.id : NULL, &own, "", 0, &made, err);
+	if (r < 0)
+		return r;
+	r = batch_pin(b, &g->common, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, &g->tree, &to, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, &g->common, &from, err);
+	if (r < 0)
+		return r;
+	r = find_dir(s, &from.top.id, g->own, &own, err);
+	if (r < 0)
+		return r;
+	r = join(b, *g->own != '\0' ? &from.top.id : NULL, &own, "", 0, &made, err);
 	if (r < 0)
 		return r;
 	git = from.top;
@@ -365,25 +387,38 @@ int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id
 
 /* --- later ------------------------------------------------------------------------------ */
 
+/* *ret_git borrows from `hold`. */
+static int find_carried(struct batch *b, const struct object_id *from, const struct object_id *to,
+			struct root *ret_from, struct root *ret_to, struct tree_entry *ret_git,
+			struct buf *hold, struct err *err)
+{
+	struct store *s = batch_store(b);
+	int r;
+
+	r = batch_pin(b, from, err);
+	if (r < 0)
+		return r;
+	r = batch_pin(b, to, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, from, ret_from, err);
+	if (r < 0)
+		return r;
+	r = root_get(s, to, ret_to, err);
+	if (r < 0)
+		return r;
+	return tree_lookup(s, &ret_from->top.id, GIT, strlen(GIT), ret_git, hold, err);
+}
+
 int gitdir_carry(struct batch *b, const struct object_id *from, const struct object_id *to,
 		 struct object_id *ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	struct store *s = batch_store(b);
 	struct tree_entry git;
 	struct root of, into;
-	int r;
+	int r = find_carried(b, from, to, &of, &into, &git, &hold, err);
 
-	r = batch_pin(b, from, err);
-	if (r >= 0)
-		r = batch_pin(b, to, err);
-	if (r >= 0)
-		r = root_get(s, from, &of, err);
-	if (r >= 0)
-		r = root_get(s, to, &into, err);
-	if (r >= 0)
-		r = tree_lookup(s, &of.top.id, GIT, strlen(GIT), &git, &hold, err);
 	if (r == -ENOENT)
-		r = err_set(err, r, "there is no repository to bring");
+		return err_set(err, r, "there is no repository to bring");
 	return r < 0 ? r : put(b, &into, &of, &git, ret, err);
 }

@@ -51,8 +51,9 @@ static int pin(struct pinned *p, const struct object_id *root, struct err *err)
 {
 	int r = store_pin(p->store, OBJECT_TREE, root, err);
 
-	if (r >= 0)
-		p->root = *root;
+	if (r < 0)
+		return r;
+	p->root = *root;
 	return r;
 }
 
@@ -73,15 +74,18 @@ static int pin_unchanged(struct task *task, const char *name, struct live *live,
 	int r;
 
 	r = clone_find(task->engine.store, name, &before, err);
-	if (r >= 0)
-		r = pin(p, &before.root, err);
+	if (r < 0)
+		return r;
+	r = pin(p, &before.root, err);
 	if (r < 0 || !live)
 		return r < 0 ? r : 1;
 	layer_usage(live->layer, &usage);
 	r = clone_find(task->engine.store, name, &after, err);
-	if (r >= 0 && (usage.changed || !object_id_equal(&before.root, &after.root)))
+	if (r < 0)
+		return r;
+	if (usage.changed || !object_id_equal(&before.root, &after.root))
 		unpin(p);
-	return r < 0 ? r : !object_id_is_zero(&p->root);
+	return !object_id_is_zero(&p->root);
 }
 
 static int pin_clone(struct task *task, const char *name, struct pinned *p, struct err *err)
@@ -112,14 +116,18 @@ static int pin_project(struct task *task, const struct project *project,
 	int r;
 
 	r = task_may_read(task, project->path, err);
-	if (r >= 0)
-		r = turns_take(&task->host->turns, project->path, &turn, err);
-	if (r >= 0)
-		r = batch_begin(task->engine.store, &b, err);
-	if (r >= 0)
-		r = survey_project(task, project, b, watch, &survey, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = turns_take(&task->host->turns, project->path, &turn, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(task->engine.store, &b, err);
+	if (r < 0)
+		return r;
+	r = survey_project(task, project, b, watch, &survey, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
 	return r < 0 ? r : pin(p, &survey.root, err);
 }
 
@@ -139,8 +147,9 @@ int hold_project(struct task *task, const struct project *project, const struct 
 	const int64_t now = engine_now();
 	int r = p ? pin_project(task, project, watch, p, err) : err_nomem(err);
 
-	if (r >= 0)
-		hand_over_pin(task, TAKE_PTR(p), now, ret);
+	if (r < 0)
+		return r;
+	hand_over_pin(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
@@ -150,8 +159,9 @@ int hold_clone(struct task *task, const char *name, struct held *ret, struct err
 	const int64_t now = engine_now();
 	int r = p ? pin_clone(task, name, p, err) : err_nomem(err);
 
-	if (r >= 0)
-		hand_over_pin(task, TAKE_PTR(p), now, ret);
+	if (r < 0)
+		return r;
+	hand_over_pin(task, TAKE_PTR(p), now, ret);
 	return r;
 }
 
@@ -161,8 +171,9 @@ static int hold_snapshot(struct task *task, const struct snapshot *s, struct hel
 	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
 	int r = p ? pin(p, &s->root, err) : err_nomem(err);
 
-	if (r >= 0)
-		hand_over_pin(task, TAKE_PTR(p), s->created, ret);
+	if (r < 0)
+		return r;
+	hand_over_pin(task, TAKE_PTR(p), s->created, ret);
 	return r;
 }
 

@@ -53,17 +53,20 @@ static int capture_project(struct landing *l, const struct survey_options *optio
 	int r;
 
 	r = batch_begin(s, &b, err);
-	if (r >= 0) {
-		r = survey_capture(l->task, l->project, b, options, &l->now, err);
-		survey_tell_unread(l->task, &l->now, r);
-	}
-	if (r >= 0)
-		r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
-	/* Not before: a gc looks into what is pinned.  Until the batch has ended, that keeps it. */
-	if (r >= 0)
-		r = store_pin(s, OBJECT_TREE, &l->now.root, err);
+	if (r < 0)
+		return r;
+	r = survey_capture(l->task, l->project, b, options, &l->now, err);
+	survey_tell_unread(l->task, &l->now, r);
+	if (r < 0)
+		return r;
+	r = survey_lacks(&l->now, &l->lacks, &l->lacking, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	/* A gc reads what is pinned, so it must be committed first.  Until it ends, the batch keeps it. */
+	r = store_pin(s, OBJECT_TREE, &l->now.root, err);
 	l->pinned = r >= 0;
 	return r;
 }
@@ -133,10 +136,10 @@ static int put_before(struct landing *l, struct batch *b, const struct landing_a
 	if (s.created <= l->newest.created)
 		s.created = l->newest.created + 1;
 	r = catalog_id_new(&s.id, err);
-	if (r >= 0)
-		r = snapshot_put(b, &s, REF_NEW, err);
+	if (r < 0)
+		return r;
 	*ret = puts->before = s.id;
-	return r;
+	return snapshot_put(b, &s, REF_NEW, err);
 }
 
 static int put_after(struct landing *l, struct batch *b, const struct landing_act *act,
@@ -187,38 +190,43 @@ static int put_records(struct landing *l, const struct landing_act *act, struct 
 
 	receipt->project = l->project->id;
 	r = batch_begin(l->task->engine.store, &b, err);
-	if (r >= 0)
-		r = put_before(l, b, act, puts, &receipt->before, err);
-	if (r >= 0)
-		r = put_after(l, b, act, &receipt->before, puts, err);
+	if (r < 0)
+		return r;
+	r = put_before(l, b, act, puts, &receipt->before, err);
+	if (r < 0)
+		return r;
+	r = put_after(l, b, act, &receipt->before, puts, err);
+	if (r < 0)
+		return r;
 	receipt->after = act->after->id;
-	if (r >= 0)
-		r = put_base(b, act, puts, &receipt->next_base, err);
-	if (r >= 0)
-		r = receipt_begin(b, receipt, err);
+	r = put_base(b, act, puts, &receipt->next_base, err);
+	if (r < 0)
+		return r;
+	r = receipt_begin(b, receipt, err);
 	puts->receipt = receipt->id;
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
 static int forget_puts(struct store *s, const struct puts *puts, struct err *err)
 {
+	const struct catalog_id *const ids[] = { &puts->after, &puts->base, &puts->before };
 	CLEANUP(forget_done) struct forget f = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	uint64_t unused;
 	int r = batch_begin(s, &b, err);
 
-	if (r >= 0)
-		r = take_out(b, &puts->receipt, err);
-	if (r >= 0 && !catalog_id_is_zero(&puts->after))
-		r = forget_add_id(&f, s, &puts->after, err);
-	if (r >= 0 && !catalog_id_is_zero(&puts->base))
-		r = forget_add_id(&f, s, &puts->base, err);
-	if (r >= 0 && !catalog_id_is_zero(&puts->before))
-		r = forget_add_id(&f, s, &puts->before, err);
-	if (r >= 0)
-		r = forget_settle(&f, s, NULL, err);
-	if (r >= 0)
-		r = forget_put(&f, b, &unused, err);
+	if (r < 0)
+		return r;
+	r = take_out(b, &puts->receipt, err);
+	for (size_t i = 0; i < ARRAY_LEN(ids) && r >= 0; i++)
+		if (!catalog_id_is_zero(ids[i]))
+			r = forget_add_id(&f, s, ids[i], err);
+	if (r < 0)
+		return r;
+	r = forget_settle(&f, s, NULL, err);
+	if (r < 0)
+		return r;
+	r = forget_put(&f, b, &unused, err);
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
@@ -315,11 +323,12 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 	struct puts puts = { 0 };
 	int r = task_wanted(l->task, err);
 
-	if (r >= 0)
-		r = plan_fit_groups(plan, l->project->path, warn_of_group, l, err);
-	if (r >= 0)
-		r = put_records(l, act, &receipt, &puts, err);
-
+	if (r < 0)
+		return r;
+	r = plan_fit_groups(plan, l->project->path, warn_of_group, l, err);
+	if (r < 0)
+		return r;
+	r = put_records(l, act, &receipt, &puts, err);
 	free(receipt.who);
 	if (r < 0)
 		return r;
@@ -342,8 +351,8 @@ void landing_recover_all(struct host *h)
 		log_warn("%d interrupted %s of a project ended", r, r == 1 ? "change" : "changes");
 	for (size_t i = 0; i < report.n; i++)
 		log_warn("'%s' %s", report.notes[i].path, report.notes[i].why);
-	if (r >= 0) {
-		receipt_sweep(h);
-		clone_base_settle(h);
-	}
+	if (r < 0)
+		return;
+	receipt_sweep(h);
+	clone_base_settle(h);
 }

@@ -89,12 +89,15 @@ static int load_blip(struct sweep *s, struct blip *b, struct err *err)
 	int r;
 
 	r = hold_clone(s->task, b->name, &held, err);
-	if (r >= 0)
-		r = clone_find(store, b->name, &clone, err);
-	if (r >= 0)
-		r = engine_as_damage(err, snapshot_get(store, &clone.base, &b->base, err));
-	if (r >= 0)
-		r = hold_state(s->task, catalog_id_hex(&clone.base, hex), NULL, &base, err);
+	if (r < 0)
+		return r;
+	r = clone_find(store, b->name, &clone, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, snapshot_get(store, &clone.base, &b->base, err));
+	if (r < 0)
+		return r;
+	r = hold_state(s->task, catalog_id_hex(&clone.base, hex), NULL, &base, err);
 	if (r < 0)
 		return r;
 	b->root = held.root;
@@ -185,12 +188,11 @@ static int compare(struct sweep *s, const struct blip *a, const struct blip *b, 
 	p.meeting.bases_differ = !catalog_id_same(&a->base.id, &b->base.id);
 	catalog_id_hex(&base->id, p.meeting.base);
 	r = p.meeting.with && p.meeting.clone ? 0 : err_nomem(err);
-	if (r >= 0)
-		r = merge_overlap(s->task->engine.store, &base->root, &a->root, &b->root,
-				  on_overlap, &p, err);
-	if (r >= 0 && p.meeting.n > 0)
-		r = add_meeting(s, &p, err);
-	return r;
+	if (r < 0)
+		return r;
+	r = merge_overlap(s->task->engine.store, &base->root, &a->root, &b->root, on_overlap, &p,
+			  err);
+	return r >= 0 && p.meeting.n > 0 ? add_meeting(s, &p, err) : r;
 }
 
 /* --- the whole -------------------------------------------------------------------------- */
@@ -219,8 +221,9 @@ int overlaps_find(struct task *task, const char *name, struct engine_overlaps *r
 
 	name = name ? name : here;
 	r = find_project(&s, name, err);
-	if (r >= 0)
-		r = clone_each(task->engine.store, collect, &s, err);
+	if (r < 0)
+		return r;
+	r = clone_each(task->engine.store, collect, &s, err);
 	if (r < 0)
 		return r;
 	look_at_all(&s);

@@ -52,10 +52,11 @@ static int find(struct editing *e, const char *id, struct err *err)
 	struct search s = { .hex = id, .ret = &e->project };
 	int r = engine_store(&e->task->engine, STORE_WRITE, &e->store, err);
 
-	if (r >= 0)
-		r = project_each(e->store, on_project, &s, err);
+	if (r < 0)
+		return r;
+	r = project_each(e->store, on_project, &s, err);
 	if (r == 0)
-		r = err_set(err, -ENOENT, "there is no project '%s'", id);
+		return err_set(err, -ENOENT, "there is no project '%s'", id);
 	if (r < 0)
 		return r;
 	catalog_id_hex(&e->project.id, e->hex);
@@ -132,20 +133,27 @@ static int drop_all(struct editing *e, struct err *err)
 {
 	int r = find_clones(e, err);
 
-	if (r >= 0)
-		r = refuse_clones(e, err);
-	if (r >= 0)
-		r = receipt_each(e->store, refuse_begun, e, err);
-	if (r >= 0)
-		r = batch_begin(e->store, &e->batch, err);
-	if (r >= 0)
-		r = tag_each(e->store, drop_tag, e, err);
-	if (r >= 0)
-		r = receipt_each(e->store, drop_receipt, e, err);
-	if (r >= 0)
-		r = snapshot_each(e->store, drop_snapshot, e, err);
-	if (r >= 0)
-		r = ref_delete(e->batch, REF_PROJECT, e->hex, strlen(e->hex), err);
+	if (r < 0)
+		return r;
+	r = refuse_clones(e, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(e->store, refuse_begun, e, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(e->store, &e->batch, err);
+	if (r < 0)
+		return r;
+	r = tag_each(e->store, drop_tag, e, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(e->store, drop_receipt, e, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(e->store, drop_snapshot, e, err);
+	if (r < 0)
+		return r;
+	r = ref_delete(e->batch, REF_PROJECT, e->hex, strlen(e->hex), err);
 	return r < 0 ? r : batch_commit(e->batch, BATCH_SAFE, err);
 }
 
@@ -170,12 +178,16 @@ int project_forget(struct task *task, const char *id, bool force, struct err *er
 	struct err why = { 0 };
 	int r = find(&e, id, err);
 
-	if (r >= 0 && force)
+	if (r < 0)
+		return r;
+	if (force)
 		r = remove_clones(&e, err);
-	if (r >= 0)
-		r = turns_take(&h->turns, e.project.path, &turn, err);
-	if (r >= 0)
-		r = project_still(e.store, &e.project, err);
+	if (r < 0)
+		return r;
+	r = turns_take(&h->turns, e.project.path, &turn, err);
+	if (r < 0)
+		return r;
+	r = project_still(e.store, &e.project, err);
 	if (r < 0)
 		return r;
 	pthread_rwlock_wrlock(&h->snapshots);
@@ -206,12 +218,15 @@ static int put_path(struct editing *e, char *path, struct err *err)
 	int r = project_each(e->store, refuse_taken, path, err);
 
 	moved.path = path;
-	if (r >= 0)
-		r = receipt_each(e->store, refuse_begun, e, err);
-	if (r >= 0)
-		r = batch_begin(e->store, &e->batch, err);
-	if (r >= 0)
-		r = project_put(e->batch, &moved, REF_REPLACE, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(e->store, refuse_begun, e, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(e->store, &e->batch, err);
+	if (r < 0)
+		return r;
+	r = project_put(e->batch, &moved, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(e->batch, BATCH_DURABLE, err);
 }
 
@@ -236,25 +251,32 @@ int project_move(struct task *task, const char *id, char *path, bool force, stru
 	bool up;
 	int r = find(&e, id, err);
 
-	if (r >= 0 && strcmp(e.project.path, path) == 0)
+	if (r < 0)
+		return r;
+	if (strcmp(e.project.path, path) == 0)
 		return err_set(err, -EEXIST, "'%s' is a project already", path);
-	if (r >= 0)
-		r = task_may_read(task, path, err);
-	if (r >= 0)
-		r = check_gone(&e, force, err);
+	r = task_may_read(task, path, err);
+	if (r < 0)
+		return r;
+	r = check_gone(&e, force, err);
 	if (r < 0)
 		return r;
 	up = strcmp(path, e.project.path) > 0;
 	r = turns_take(&h->turns, up ? e.project.path : path, &first, err);
-	if (r >= 0)
-		r = turns_take(&h->turns, up ? path : e.project.path, &second, err);
-	if (r >= 0)
-		r = project_still(e.store, &e.project, err);
-	if (r >= 0)
-		r = survey_forget(task, &e.project, err);
-	if (r >= 0)
-		r = put_path(&e, path, err);
-	if (r >= 0)
-		warm_clone_let_go(h->warm_clone);
+	if (r < 0)
+		return r;
+	r = turns_take(&h->turns, up ? path : e.project.path, &second, err);
+	if (r < 0)
+		return r;
+	r = project_still(e.store, &e.project, err);
+	if (r < 0)
+		return r;
+	r = survey_forget(task, &e.project, err);
+	if (r < 0)
+		return r;
+	r = put_path(&e, path, err);
+	if (r < 0)
+		return r;
+	warm_clone_let_go(h->warm_clone);
 	return r;
 }

@@ -30,15 +30,18 @@ static int merge_next_base(struct promoting *p, struct object_id *ret, struct er
 		return 0;
 	}
 	r = batch_begin(p->store, &b, err);
-	if (r >= 0)
-		r = merge_trees(b, &p->base.root, &p->base.root, &p->theirs_root, &options, &m,
-				err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = store_pin(p->store, OBJECT_TREE, &m.root, err);
-	if (r >= 0)
-		*ret = p->pinned_next = m.root;
+	if (r < 0)
+		return r;
+	r = merge_trees(b, &p->base.root, &p->base.root, &p->theirs_root, &options, &m, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = store_pin(p->store, OBJECT_TREE, &m.root, err);
+	if (r < 0)
+		return r;
+	*ret = p->pinned_next = m.root;
 	return r;
 }
 
@@ -59,8 +62,9 @@ int promoting_next_base(struct promoting *p, struct snapshot *base, char *messag
 	if (base->created <= p->clone.created)
 		base->created = p->clone.created + 1;
 	r = merge_next_base(p, &base->root, err);
-	if (r >= 0)
-		r = root_get(p->store, &base->root, &root, err);
+	if (r < 0)
+		return r;
+	r = root_get(p->store, &base->root, &root, err);
 	if (r < 0)
 		return r;
 	base->files = root.top.below.files;

@@ -64,10 +64,11 @@ static int sum_sparse(struct content_reader *rd, char *room, uint64_t size, stru
 		r = content_reader_seek_data(rd, hole, &data, err);
 		if (r == -ENXIO)
 			return 0;
-		if (r >= 0)
-			r = content_reader_seek_hole(rd, data, &hole, err);
 		if (r < 0)
-			break;
+			return r;
+		r = content_reader_seek_hole(rd, data, &hole, err);
+		if (r < 0)
+			return r;
 		snprintf(first, sizeof(first), "%" PRIu64, data);
 		sum_numbers(sum, first, hole - data);
 		r = sum_range(rd, room, data, hole, sum, err);
@@ -86,11 +87,12 @@ static int sum_content(struct store *s, const struct tree_entry *e, uint8_t dige
 
 	if (!room)
 		return err_nomem(err);
-	sha256_begin(&sum);
 	r = content_reader_new(s, &c, &rd, err);
-	if (r >= 0)
-		r = content_is_sparse(&c) ? sum_sparse(rd, room, c.size, &sum, err)
-					  : sum_range(rd, room, 0, c.size, &sum, err);
+	if (r < 0)
+		return r;
+	sha256_begin(&sum);
+	r = content_is_sparse(&c) ? sum_sparse(rd, room, c.size, &sum, err)
+				  : sum_range(rd, room, 0, c.size, &sum, err);
 	sha256_end(&sum, digest);
 	return r < 0 ? r : 0;
 }

@@ -41,15 +41,18 @@ static int drop(struct pending *p, struct err *err)
 	uint64_t unused;
 	int r = batch_begin(p->host->store, &b, err);
 
-	if (r >= 0)
-		r = forget_add_id(&f, p->host->store, &p->snapshot, err);
-	if (r >= 0)
-		r = forget_settle(&f, p->host->store, NULL, err);
+	if (r < 0)
+		return r;
+	r = forget_add_id(&f, p->host->store, &p->snapshot, err);
+	if (r < 0)
+		return r;
+	r = forget_settle(&f, p->host->store, NULL, err);
 	if (r < 0 || forget_stays(&f, &p->snapshot))
 		return r;
 	r = forget_put(&f, b, &unused, err);
-	if (r >= 0)
-		r = drop_receipt(p, b, err);
+	if (r < 0)
+		return r;
+	r = drop_receipt(p, b, err);
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
@@ -79,15 +82,19 @@ int pending_put(struct task *task, struct snapshot *s, struct receipt *r, struct
 	if (!p)
 		return err_nomem(err);
 	x = batch_begin(task->engine.store, &b, err);
-	if (x >= 0)
-		x = catalog_id_new(&s->id, err);
-	if (x >= 0)
-		x = snapshot_put(b, s, REF_NEW, err);
+	if (x < 0)
+		return x;
+	x = catalog_id_new(&s->id, err);
+	if (x < 0)
+		return x;
+	x = snapshot_put(b, s, REF_NEW, err);
+	if (x < 0)
+		return x;
 	r->after = s->id;
-	if (x >= 0)
-		x = receipt_begin(b, r, err);
-	if (x >= 0)
-		x = batch_commit(b, BATCH_SAFE, err);
+	x = receipt_begin(b, r, err);
+	if (x < 0)
+		return x;
+	x = batch_commit(b, BATCH_SAFE, err);
 	if (x < 0)
 		return x;
 	*p = (struct pending){

@@ -58,12 +58,15 @@ static int find_clone(struct promoting *p, struct err *err)
 
 	r = clone_meant(&p->task->engine, p->store, p->options->asked->clone, "promoted", &p->clone,
 			err);
-	if (r >= 0)
-		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
-	if (r >= 0)
-		r = hold_clone(p->task, p->clone.name, &held, err);
-	if (r >= 0)
-		p->theirs_root = held.root;
+	if (r < 0)
+		return r;
+	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r < 0)
+		return r;
+	r = hold_clone(p->task, p->clone.name, &held, err);
+	if (r < 0)
+		return r;
+	p->theirs_root = held.root;
 	return r;
 }
 
@@ -118,15 +121,19 @@ static int find_undone(struct promoting *p, struct err *err)
 	int r;
 
 	r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
-	if (r >= 0)
-		r = is_of_rollback(p, err);
-	if (r >= 0)
-		r = find_state(p, &p->undoes.after, &p->base, err);
-	if (r >= 0)
-		r = find_state(p, &p->undoes.before, &p->theirs, err);
-	if (r >= 0)
-		r = hold_state(p->task, catalog_id_hex(&p->theirs.id, hex),
-			       &p->options->asked->watch, &held, err);
+	if (r < 0)
+		return r;
+	r = is_of_rollback(p, err);
+	if (r < 0)
+		return r;
+	r = find_state(p, &p->undoes.after, &p->base, err);
+	if (r < 0)
+		return r;
+	r = find_state(p, &p->undoes.before, &p->theirs, err);
+	if (r < 0)
+		return r;
+	r = hold_state(p->task, catalog_id_hex(&p->theirs.id, hex), &p->options->asked->watch,
+		       &held, err);
 	if (r < 0)
 		return r;
 	p->theirs_root = p->theirs.root;
@@ -194,13 +201,16 @@ static int merge_all(struct promoting *p, struct err *err)
 		.take_ctx = p,
 		.now = p->now,
 	};
-	if (r >= 0)
-		r = resolve_merge(p->store, &p->base.root, &p->landing.now.root, &p->theirs_root,
-				  &p->how, &p->decided, &p->merge, err);
-	if (r >= 0)
-		r = store_pin(p->store, OBJECT_TREE, &p->merge.root, err);
-	if (r >= 0)
-		p->pinned = p->merge.root;
+	if (r < 0)
+		return r;
+	r = resolve_merge(p->store, &p->base.root, &p->landing.now.root, &p->theirs_root, &p->how,
+			  &p->decided, &p->merge, err);
+	if (r < 0)
+		return r;
+	r = store_pin(p->store, OBJECT_TREE, &p->merge.root, err);
+	if (r < 0)
+		return r;
+	p->pinned = p->merge.root;
 	return r;
 }
 
@@ -217,10 +227,12 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 	    conflicts_tell(&p->merge, &p->decided, &names, &res->conflicts, &res->n_conflicts, err);
 	int shown = 0;
 
-	if (r >= 0 && p->options->asked->with_hunks)
+	if (r < 0)
+		return r;
+	if (p->options->asked->with_hunks)
 		shown = conflicts_show(p->store, &p->merge, &p->how, res->conflicts, err);
-	if (r <= 0 || shown < 0)
-		return r < 0 ? r : shown;
+	if (r == 0 || shown < 0)
+		return shown;
 	res->end = ENGINE_CONFLICTS;
 	return p->clone.name && p->options->remember
 		   ? resolve_remember(p->task, &p->clone, p->options->remember, err)
@@ -243,9 +255,11 @@ static int tell_step(const struct judgement *it, void *ctx)
 	res->changed++;
 	r = landing_add_note(&res->paths, &res->n_paths, path, it->status, NULL,
 			     S_ISLNK(it->step->after.mode) ? it->detail : NULL);
-	if (r >= 0 && rule && it->rule->level == GUARD_HOLD)
+	if (r < 0)
+		return err_nomem(p->err);
+	if (rule && it->rule->level == GUARD_HOLD)
 		r = landing_add_note(&res->held, &res->n_held, path, it->status, rule, it->detail);
-	else if (r >= 0 && rule)
+	else if (rule)
 		r = landing_add_note(&res->warned, &res->n_warned, path, it->status, rule,
 				     it->detail);
 	return r < 0 ? err_nomem(p->err) : 0;
@@ -282,11 +296,15 @@ static int plan_all(struct promoting *p, struct err *err)
 
 	p->err = err;
 	res->merged = p->merge.n_merged;
-	if (r >= 0)
-		r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
-	if (r >= 0)
-		r = plan_fit_groups(&p->plan, p->project.path, tell_group, p, err);
-	if (r >= 0 && res->n_held > 0 && res->end == ENGINE_PROMOTED)
+	if (r < 0)
+		return r;
+	r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
+	if (r < 0)
+		return r;
+	r = plan_fit_groups(&p->plan, p->project.path, tell_group, p, err);
+	if (r < 0)
+		return r;
+	if (res->n_held > 0 && res->end == ENGINE_PROMOTED)
 		res->end = ENGINE_HELD;
 	return r;
 }
@@ -337,11 +355,13 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	int r;
 
 	r = fill_after(p, &after, message, err);
-	if (r >= 0)
-		r = pending_put(p->task, &after, &receipt, err);
+	if (r < 0)
+		return r;
+	r = pending_put(p->task, &after, &receipt, err);
 	free(receipt.who);
-	if (r >= 0)
-		catalog_id_hex(&after.id, p->result.after);
+	if (r < 0)
+		return r;
+	catalog_id_hex(&after.id, p->result.after);
 	return r;
 }
 
@@ -355,9 +375,12 @@ static int find_checked(struct promoting *p, struct pending **ret, struct err *e
 	if (!p->options->checked)
 		return 0;
 	r = pending_find(p->task, p->options->checked, ret, err);
-	if (r >= 0)
-		r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
-	if (r >= 0 && !object_id_equal(&was.root, &p->merge.root))
+	if (r < 0)
+		return r;
+	r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
+	if (r < 0)
+		return r;
+	if (!object_id_equal(&was.root, &p->merge.root))
 		p->result.end = ENGINE_MOVED;
 	return r;
 }
@@ -379,7 +402,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
 	r = fill_after(p, &after, message, err);
-	if (r >= 0 && p->clone.name) {
+	if (r < 0)
+		return r;
+	if (p->clone.name) {
 		r = promoting_next_base(p, &base, message, err);
 		act.base = &base;
 	}
@@ -390,8 +415,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 		act.pending = *pending_receipt(pending);
 	}
 	r = promote_sum_rest(p->store, &p->plan, err);
-	if (r >= 0)
-		r = landing_act(&p->landing, &p->plan, &act, &landed, err);
+	if (r < 0)
+		return r;
+	r = landing_act(&p->landing, &p->plan, &act, &landed, err);
 	res->meanwhile = TAKE_PTR(landed.conflicts);
 	res->n_meanwhile = landed.n_conflicts;
 	landed.n_conflicts = 0;
@@ -402,7 +428,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	memcpy(res->sha256, landed.sha256, sizeof(res->sha256));
 	if (pending && res->id[0] != '\0')
 		pending_landed(pending);
-	if (r >= 0 && res->id[0] != '\0')
+	if (r < 0)
+		return r;
+	if (res->id[0] != '\0')
 		catalog_id_hex(&after.id, res->after);
 	return r;
 }
@@ -437,27 +465,39 @@ static int promote(struct promoting *p, struct err *err)
 	int r;
 
 	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
-	if (r >= 0)
-		r = task_may_read(p->task, p->project.path, err);
-	if (r >= 0)
-		r = patterns_parse(&o->paths, &p->paths, err);
-	if (r >= 0)
-		r = patterns_parse(&o->excludes, &p->excludes, err);
+	if (r < 0)
+		return r;
+	r = task_may_read(p->task, p->project.path, err);
+	if (r < 0)
+		return r;
+	r = patterns_parse(&o->paths, &p->paths, err);
+	if (r < 0)
+		return r;
+	r = patterns_parse(&o->excludes, &p->excludes, err);
+	if (r < 0)
+		return r;
 	/* What comes back was there before: nobody need name it again. */
-	if (r >= 0 && !p->options->undo)
+	if (!p->options->undo)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
-	if (r >= 0)
-		r = landing_open(&p->landing, p->task, &p->project, &survey, err);
-	if (r >= 0 && p->options->undo)
+	if (r < 0)
+		return r;
+	r = landing_open(&p->landing, p->task, &p->project, &survey, err);
+	if (r < 0)
+		return r;
+	if (p->options->undo)
 		r = find_undone(p, err);
-	if (r >= 0)
-		r = pin_base(p, err);
-	if (r >= 0)
-		r = merge_all(p, err);
-	if (r >= 0)
-		r = tell_conflicts(p, err);
-	if (r >= 0)
-		r = plan_all(p, err);
+	if (r < 0)
+		return r;
+	r = pin_base(p, err);
+	if (r < 0)
+		return r;
+	r = merge_all(p, err);
+	if (r < 0)
+		return r;
+	r = tell_conflicts(p, err);
+	if (r < 0)
+		return r;
+	r = plan_all(p, err);
 	return r < 0 ? r : go(p, err);
 }
 
@@ -470,14 +510,14 @@ int promote_do(struct task *task, const struct promote_options *options,
 
 	p.now = options->now ? options->now : engine_now();
 	p.checks = options->checks ? strdup(options->checks) : NULL;
-	if (r >= 0 && options->checks && !p.checks)
-		r = err_nomem(err);
-	if (r >= 0) {
-		clone_base_settle(task->host);
-		warm_clone_rest(task->host->warm_clone);
-		r = promote(&p, err);
-		warm_clone_rested(task->host->warm_clone);
-	}
+	if (r < 0)
+		return r;
+	if (options->checks && !p.checks)
+		return err_nomem(err);
+	clone_base_settle(task->host);
+	warm_clone_rest(task->host->warm_clone);
+	r = promote(&p, err);
+	warm_clone_rested(task->host->warm_clone);
 	if (r < 0)
 		return r;
 	/* Nobody takes a second turn while holding one. */

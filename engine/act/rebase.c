@@ -67,20 +67,25 @@ static int find_clone(struct rebasing *p, struct err *err)
 	int r;
 
 	r = clone_meant(&p->task->engine, p->store, p->options->clone, "rebased", &p->clone, err);
-	if (r >= 0)
-		r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r < 0)
+		return r;
+	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r < 0)
+		return r;
 	/* Another rebase of the clone and a gc may take it away meanwhile. */
-	if (r >= 0)
-		r = hold_state(p->task, catalog_id_hex(&p->base.id, hex), &p->options->watch, &held,
-			       err);
-	if (r >= 0)
-		r = task_may_read(p->task, p->project.path, err);
-	if (r >= 0)
-		r = hold_clone(p->task, p->clone.name, &held, err);
-	if (r >= 0)
-		r = resolve_set_load(p->store, &p->clone, &p->decided, err);
-	if (r >= 0)
-		p->theirs = held.root;
+	r = hold_state(p->task, catalog_id_hex(&p->base.id, hex), &p->options->watch, &held, err);
+	if (r < 0)
+		return r;
+	r = task_may_read(p->task, p->project.path, err);
+	if (r < 0)
+		return r;
+	r = hold_clone(p->task, p->clone.name, &held, err);
+	if (r < 0)
+		return r;
+	r = resolve_set_load(p->store, &p->clone, &p->decided, err);
+	if (r < 0)
+		return r;
+	p->theirs = held.root;
 	return r;
 }
 
@@ -129,8 +134,9 @@ static int find_left(struct rebasing *p, struct err *err)
 	int r;
 
 	r = changes_each(p->store, &p->base.root, &p->landing.now.root, add_folder, &ours, err);
-	if (r >= 0)
-		r = changes_each(p->store, &p->base.root, &p->theirs, add_folder, &theirs, err);
+	if (r < 0)
+		return r;
+	r = changes_each(p->store, &p->base.root, &p->theirs, add_folder, &theirs, err);
 	for (size_t i = 0; i < ours.n && r >= 0; i++) {
 		const char *path = ours.list[i].path;
 
@@ -164,8 +170,9 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 {
 	int r = resolve_merge(p->store, base, ours, &p->theirs, options, decided, ret, err);
 
-	if (r >= 0)
-		r = store_pin(p->store, OBJECT_TREE, &ret->root, err);
+	if (r < 0)
+		return r;
+	r = store_pin(p->store, OBJECT_TREE, &ret->root, err);
 	if (r < 0)
 		return r;
 	unpin(p);
@@ -234,11 +241,12 @@ static int merge(struct rebasing *p, struct err *err)
 
 	engine_rebased_done(&p->result);
 	r = find_left(p, err);
-	if (r >= 0)
-		r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &p->decided, &m,
-			      err);
-	if (r >= 0)
-		r = bring_left(p, err);
+	if (r < 0)
+		return r;
+	r = merge_one(p, &p->base.root, &p->landing.now.root, &options, &p->decided, &m, err);
+	if (r < 0)
+		return r;
+	r = bring_left(p, err);
 	return r < 0 ? r : report_merge(p, &m, err);
 }
 
@@ -258,12 +266,15 @@ static int carry_git(struct rebasing *p, struct err *err)
 	if (r <= 0)
 		return r;
 	r = batch_begin(p->store, &b, err);
-	if (r >= 0)
-		r = gitdir_carry(b, &p->base.root, &l->now.root, &carried, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = store_pin(p->store, OBJECT_TREE, &carried, err);
+	if (r < 0)
+		return r;
+	r = gitdir_carry(b, &p->base.root, &l->now.root, &carried, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = store_pin(p->store, OBJECT_TREE, &carried, err);
 	if (r < 0)
 		return r;
 	store_unpin(p->store, OBJECT_TREE, &l->now.root);
@@ -298,10 +309,12 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		p->onto.clone = p->clone.name;
 		p->onto.base = p->onto.id;
 	}
-	if (r >= 0)
-		r = batch_begin(p->store, &b, err);
-	if (r >= 0)
-		r = snapshot_put(b, &p->onto, REF_NEW, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(p->store, &b, err);
+	if (r < 0)
+		return r;
+	r = snapshot_put(b, &p->onto, REF_NEW, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
@@ -315,10 +328,12 @@ static int choose(const struct layer_state *now, struct object_id *ret, void *ct
 		p->theirs = now->id;
 		r = merge(p, err);
 	}
-	if (r >= 0 && p->result.conflicted)
-		r = err_set(err, -ECANCELED, "the clone was changed meanwhile, and that conflicts");
-	if (r >= 0)
-		*ret = p->merged;
+	if (r < 0)
+		return r;
+	if (p->result.conflicted)
+		return err_set(err, -ECANCELED,
+			       "the clone was changed meanwhile, and that conflicts");
+	*ret = p->merged;
 	return r;
 }
 
@@ -344,8 +359,9 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 	int r;
 
 	r = history_load(p->store, &p->project.id, &p->clone, &h, err);
-	if (r >= 0 && h.n > 0)
-		r = engine_as_damage(err, snapshot_find(p->store, h.list[0].id, &p->newest, err));
+	if (r < 0)
+		return r;
+	r = history_last(p->store, &h, NULL, &p->newest, err);
 	if (r < 0)
 		return r;
 	p->saved = (struct snapshot){
@@ -363,10 +379,14 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 	return catalog_id_new(&p->saved.id, err);
 }
 
-static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *mount,
-			struct err *err)
+/*
+ * host->snapshots held for reading, from the look whether the snapshot is there to the commit that
+ * names it (forget-i.h).
+ */
+static int rebase_locked(struct rebasing *p, struct layer *layer, struct layer_changes *changes,
+			 struct err *err)
 {
-	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	CLEANUP(snapshot_done) struct snapshot found = { 0 };
 	const struct layer_rebase how = {
 		.choose = choose,
 		.also = put_saved,
@@ -374,26 +394,32 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 		.from = &p->base,
 		.to = &p->onto,
 	};
+	int r = snapshot_get(p->store, &p->onto.id, &found, err);
+
+	if (r == -ENOENT)
+		return err_set(err, r, "the snapshot to rebase onto was removed just now");
+	return r < 0 ? r : layer_rebase(layer, &how, changes, err);
+}
+
+static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *mount,
+			struct err *err)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
 	struct host *h = p->task->host;
-	struct snapshot found = { 0 };
 	struct err why = { 0 };
 	int r;
 
-	/* From the look whether it is there to the commit that names it (forget-i.h). */
 	pthread_rwlock_rdlock(&h->snapshots);
-	r = snapshot_get(p->store, &p->onto.id, &found, err);
-	if (r == -ENOENT)
-		r = err_set(err, r, "the snapshot to rebase onto was removed just now");
-	if (r >= 0)
-		r = layer_rebase(layer, &how, &changes, err);
+	r = rebase_locked(p, layer, &changes, err);
 	pthread_rwlock_unlock(&h->snapshots);
-	snapshot_done(&found);
-	if (r >= 0 && mount && echo_announce(p->task, p->clone.name, mount, &changes, &why) < 0)
+	/* A conflict is a result, also one of the last moment. */
+	if (r < 0)
+		return r == -ECANCELED && p->result.conflicted ? 0 : r;
+	if (mount && echo_announce(p->task, p->clone.name, mount, &changes, &why) < 0)
 		engine_warn(&p->task->engine,
 			    "clone '%s' is rebased, but programs may see what was there: %s",
 			    p->clone.name, why.msg);
-	/* A conflict is a result, also one of the last moment. */
-	return r == -ECANCELED && p->result.conflicted ? 0 : r;
+	return r;
 }
 
 /* One that is not mounted is opened for the while. */
@@ -404,8 +430,7 @@ static int switch_stored(struct rebasing *p, struct err *err)
 	int r, end;
 
 	r = host_serve(h, err);
-	if (r >= 0)
-		r = layer_open(h->layers, p->clone.name, &layer, err);
+	r = r < 0 ? r : layer_open(h->layers, p->clone.name, &layer, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", p->clone.name);
 	r = switch_layer(p, layer, NULL, err);
@@ -424,14 +449,15 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 	int r;
 
 	r = turns_take(&h->turns, p->clone.name, &turn, err);
+	if (r < 0)
+		return r;
 	/* Who had the turn before may have removed it, or rebased it. */
-	if (r >= 0)
-		r = clone_find(p->store, p->clone.name, &found, err);
-	if (r >= 0 &&
-	    (found.created != p->clone.created || !catalog_id_same(&found.base, &p->clone.base)))
-		r = err_set(err, -EBUSY, "clone '%s' has got another base just now", found.name);
-	if (r >= 0)
-		r = name_saved(p, message, err);
+	r = clone_find(p->store, p->clone.name, &found, err);
+	if (r < 0)
+		return r;
+	if (found.created != p->clone.created || !catalog_id_same(&found.base, &p->clone.base))
+		return err_set(err, -EBUSY, "clone '%s' has got another base just now", found.name);
+	r = name_saved(p, message, err);
 	if (r < 0)
 		return r;
 	live = live_find(h, p->clone.name);
@@ -449,8 +475,9 @@ static int act(struct rebasing *p, struct err *err)
 	if (asprintf(&onto, "rebase of %s", p->clone.name) < 0)
 		onto = NULL;
 	r = onto ? task_wanted(p->task, err) : err_nomem(err);
-	if (r >= 0)
-		r = put_onto(p, onto, err);
+	if (r < 0)
+		return r;
+	r = put_onto(p, onto, err);
 	if (r < 0)
 		return r;
 	if (asprintf(&saved, "before rebase onto %s", catalog_id_hex(&p->onto.id, hex)) < 0) {
@@ -461,7 +488,9 @@ static int act(struct rebasing *p, struct err *err)
 	turn_give(p->landing.turn);
 	p->landing.turn = NULL;
 	r = switch_clone(p, saved, err);
-	if (r >= 0 && p->result.saved[0] != '\0')
+	if (r < 0)
+		return r;
+	if (p->result.saved[0] != '\0')
 		catalog_id_hex(&p->onto.id, p->result.onto);
 	return r;
 }
@@ -471,10 +500,12 @@ static int rebase(struct rebasing *p, struct err *err)
 	const struct survey_options survey = { .watch = p->options->watch };
 	int r = find_clone(p, err);
 
-	if (r >= 0)
-		r = landing_open(&p->landing, p->task, &p->project, &survey, err);
-	if (r >= 0)
-		r = carry_git(p, err);
+	if (r < 0)
+		return r;
+	r = landing_open(&p->landing, p->task, &p->project, &survey, err);
+	if (r < 0)
+		return r;
+	r = carry_git(p, err);
 	if (r < 0)
 		return r;
 	p->now = engine_now();
@@ -493,10 +524,10 @@ int rebase_do(struct task *task, const struct engine_rebase_options *options,
 	const uint64_t start = engine_clock_ms();
 	int r = engine_store(&task->engine, STORE_WRITE, &p.store, err);
 
-	if (r >= 0) {
-		clone_base_settle(task->host);
-		r = rebase(&p, err);
-	}
+	if (r < 0)
+		return r;
+	clone_base_settle(task->host);
+	r = rebase(&p, err);
 	if (r < 0)
 		return r;
 	if (p.result.saved[0] != '\0')

@@ -115,8 +115,9 @@ int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r = batch_begin(s, &b, err);
 
-	if (r >= 0)
-		r = mark_undone(b, s, id, err);
+	if (r < 0)
+		return r;
+	r = mark_undone(b, s, id, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
@@ -149,15 +150,19 @@ int receipt_landed(const char *path, const struct plan *plan, void *ctx, struct 
 	if (r < 0 || catalog_id_is_zero(&search.found))
 		return r;
 	r = receipt_get(store, &search.found, &receipt, err);
-	if (r >= 0 && put_digest(&receipt, plan, landing) < 0)
-		r = err_nomem(err);
-	if (r >= 0)
-		r = batch_begin(store, &b, err);
+	if (r < 0)
+		return r;
+	if (put_digest(&receipt, plan, landing) < 0)
+		return err_nomem(err);
+	r = batch_begin(store, &b, err);
+	if (r < 0)
+		return r;
 	receipt.state = RECEIPT_DONE;
 	receipt.base_due = !catalog_id_is_zero(&receipt.next_base);
-	if (r >= 0)
-		r = receipt_put(b, &receipt, REF_REPLACE, err);
-	if (r >= 0 && !catalog_id_is_zero(&receipt.undoes))
+	r = receipt_put(b, &receipt, REF_REPLACE, err);
+	if (r < 0)
+		return r;
+	if (!catalog_id_is_zero(&receipt.undoes))
 		r = mark_undone(b, store, &receipt.undoes, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
@@ -257,25 +262,33 @@ static int remove_left(const struct receipt *r, void *ctx, struct err *err)
 			  err);
 }
 
-void receipt_sweep(struct host *h)
+static int sweep(struct store *s, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	CLEANUP(left_done) struct left left = { .store = h->store };
-	struct err err = { 0 };
+	CLEANUP(left_done) struct left left = { .store = s };
 	uint64_t unused;
-	int r = batch_begin(h->store, &b, &err);
+	int r = batch_begin(s, &b, err);
 
-	left.batch = b;
-	if (r >= 0)
-		r = receipt_each(h->store, add_left, &left, &err);
-	if (r >= 0)
-		r = forget_settle(&left.forget, h->store, NULL, &err);
-	if (r >= 0)
-		r = forget_put(&left.forget, b, &unused, &err);
-	if (r >= 0)
-		r = receipt_each(h->store, remove_left, &left, &err);
-	if (r >= 0 && left.n > 0)
-		r = batch_commit(b, BATCH_SAFE, &err);
 	if (r < 0)
+		return r;
+	left.batch = b;
+	r = receipt_each(s, add_left, &left, err);
+	if (r < 0)
+		return r;
+	r = forget_settle(&left.forget, s, NULL, err);
+	if (r < 0)
+		return r;
+	r = forget_put(&left.forget, b, &unused, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(s, remove_left, &left, err);
+	return r < 0 || left.n == 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+void receipt_sweep(struct host *h)
+{
+	struct err err = { 0 };
+
+	if (sweep(h->store, &err) < 0)
 		log_warn("clearing away what was begun and never done: %s, continuing", err.msg);
 }

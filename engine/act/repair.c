@@ -125,14 +125,19 @@ static int capture_whole(struct mending *m, const struct project *p, struct err 
 	int r;
 
 	r = task_may_read(m->task, p->path, err);
-	if (r >= 0)
-		r = batch_begin(m->store, &b, err);
-	if (r >= 0)
-		r = survey_capture(m->task, p, b, &options, &captured, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_DURABLE, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(m->store, &b, err);
+	if (r < 0)
+		return r;
+	r = survey_capture(m->task, p, b, &options, &captured, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_DURABLE, err);
+	if (r < 0)
+		return r;
 	unread = captured.unread.n + captured.unread.more;
-	if (r >= 0 && unread > 0)
+	if (unread > 0)
 		engine_warn(&m->task->engine, "project '%s': %llu of its paths cannot be read",
 			    p->path, (unsigned long long)unread);
 	return r;
@@ -146,8 +151,9 @@ static int restore_project(struct mending *m, const struct project *p, struct er
 	int r;
 
 	r = turns_take(&m->task->host->turns, p->path, &turn, err);
-	if (r >= 0)
-		r = survey_forget(m->task, p, err);
+	if (r < 0)
+		return r;
+	r = survey_forget(m->task, p, err);
 	if (r < 0)
 		return r;
 	if (capture_whole(m, p, &why) < 0) {
@@ -185,8 +191,9 @@ static int restore(struct mending *m, struct err *err)
 	int r;
 
 	r = project_each(m->store, add_project, m, err);
-	if (r >= 0)
-		r = clone_each(m->store, add_clone, m, err);
+	if (r < 0)
+		return r;
+	r = clone_each(m->store, add_clone, m, err);
 	/* First what is in memory only. */
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++)
 		r = restore_clone(m, m->clones.list[i], err);
@@ -241,7 +248,8 @@ int upkeep_repair(struct task *task, const struct engine_watch *watch, struct ch
 	r = list_lost(&m, err);
 	if (r > 0)
 		r = restore(&m, err);
-	if (r >= 0)
-		r = take_restored(&m, c, err);
+	if (r < 0)
+		return r;
+	r = take_restored(&m, c, err);
 	return r < 0 ? r : upkeep_look(m.store, watch, report, err);
 }

@@ -39,24 +39,27 @@ int resolve_merge(struct store *s, const struct object_id *base, const struct ob
 		  struct resolve_set *set, struct merge *ret, struct err *err)
 {
 	AUTO_FREE struct merge_choice *choices = calloc(set->n + 1, sizeof(*choices));
-	int r = choices ? 0 : err_nomem(err);
+	int r;
 
+	if (!choices)
+		return err_nomem(err);
 	for (size_t i = 0; i < set->n; i++)
 		set->list[i].valid = false;
-	while (r >= 0) {
+	for (;;) {
 		CLEANUP(batch_end_p) struct batch *b = NULL;
 		struct merge_options o = *options;
 
 		merge_done(ret);
 		fill_choices(set, choices, &o);
 		r = batch_begin(s, &b, err);
-		if (r >= 0)
-			r = merge_trees(b, base, ours, theirs, &o, ret, err);
-		if (r >= 0 && resolve_set_match(set, ret) > 0)
-			continue;
-		return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+		if (r < 0)
+			return r;
+		r = merge_trees(b, base, ours, theirs, &o, ret, err);
+		if (r < 0)
+			return r;
+		if (resolve_set_match(set, ret) == 0)
+			return batch_commit(b, BATCH_SAFE, err);
 	}
-	return r;
 }
 
 /* --- keeping ---------------------------------------------------------------------------- */
@@ -121,8 +124,9 @@ static int drop_used(struct store *s, const struct clone *clone, const struct re
 	}
 	free(set.asked);
 	set.asked = NULL;
-	if (r >= 0)
-		r = batch_begin(s, &b, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(s, &b, err);
 	return r < 0 ? r : put_set(s, b, clone, &set, err);
 }
 
@@ -207,12 +211,15 @@ static int decide(struct task *task, const struct clone *clone,
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r = resolve_set_load(task->engine.store, clone, &set, err);
 
-	if (r >= 0)
-		r = batch_begin(task->engine.store, &b, err);
-	if (r >= 0)
-		r = change_set(task, b, o, &set, err);
-	if (r >= 0)
-		r = task_wanted(task, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(task->engine.store, &b, err);
+	if (r < 0)
+		return r;
+	r = change_set(task, b, o, &set, err);
+	if (r < 0)
+		return r;
+	r = task_wanted(task, err);
 	return r < 0 ? r : put_set(task->engine.store, b, clone, &set, err);
 }
 
@@ -227,8 +234,9 @@ int resolve_do(struct task *task, const struct engine_resolve_options *options, 
 	    (options->take == ENGINE_TAKE_FILE && !options->file))
 		return err_set(err, -EINVAL, "there is no such way to settle a conflict");
 	r = engine_store(&task->engine, STORE_WRITE, &s, err);
-	if (r >= 0)
-		r = clone_meant(&task->engine, s, options->clone, "settled", &clone, err);
+	if (r < 0)
+		return r;
+	r = clone_meant(&task->engine, s, options->clone, "settled", &clone, err);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&deciding);

@@ -117,24 +117,24 @@ static int describe(struct choosing *c, const struct forget *f, struct engine_hi
 		    struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
-	int r = 0;
+	int r;
 
 	h.list = calloc(f->n > 0 ? f->n : 1, sizeof(*h.list));
 	if (!h.list)
 		return err_nomem(err);
-	for (size_t i = 0; i < c->n && r >= 0; i++) {
+	for (size_t i = 0; i < c->n; i++) {
 		CLEANUP(snapshot_done) struct snapshot s = { 0 };
 
 		if (!forget_goes(f, &c->list[i].id))
 			continue;
 		r = engine_as_damage(err, snapshot_get(c->store, &c->list[i].id, &s, err));
-		if (r >= 0)
-			r = history_entry(&s, &h.list[h.n], err);
-		if (r >= 0)
-			h.n++;
+		if (r < 0)
+			return r;
+		r = history_entry(&s, &h.list[h.n], err);
+		if (r < 0)
+			return r;
+		h.n++;
 	}
-	if (r < 0)
-		return r;
 	*ret = h;
 	h = (struct engine_history){ 0 };
 	return 0;
@@ -149,11 +149,14 @@ int retain_choose(struct store *s, const struct engine_gc_options *options, stru
 	if (options->keep_last == 0 && options->keep_within_ms == 0)
 		return 0;
 	r = unborn_load(s, &c.unborn, err);
-	if (r >= 0)
-		r = snapshot_each(s, on_snapshot, &c, err);
-	if (r >= 0)
-		r = choose(&c, options, f, err);
-	if (r >= 0)
-		r = forget_settle(f, s, NULL, err);
+	if (r < 0)
+		return r;
+	r = snapshot_each(s, on_snapshot, &c, err);
+	if (r < 0)
+		return r;
+	r = choose(&c, options, f, err);
+	if (r < 0)
+		return r;
+	r = forget_settle(f, s, NULL, err);
 	return r < 0 ? r : describe(&c, f, ret, err);
 }

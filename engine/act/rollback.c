@@ -104,15 +104,15 @@ static int find_project(struct rolling *g, struct err *err)
 static int find_newest(struct rolling *g, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	const struct clone *clone = g->clone.name ? &g->clone : NULL;
 	int r;
 
-	r = history_load(g->store, &g->project.id, g->clone.name ? &g->clone : NULL, &h, err);
-	if (r >= 0 && h.n > 0)
-		r = snapshot_find(g->store, h.list[0].id, &g->newest, err);
-	else if (r >= 0 && g->clone.name)
-		r = snapshot_get(g->store, clone_start(&g->clone), &g->newest, err);
+	r = history_load(g->store, &g->project.id, clone, &h, err);
 	if (r < 0)
 		return engine_as_damage(err, r);
+	r = history_last(g->store, &h, clone, &g->newest, err);
+	if (r < 0)
+		return r;
 	history_keep_users(&h);
 	if (h.n > 0 && !h.list[0].automatic)
 		memcpy(g->last, h.list[0].id, sizeof(g->last));
@@ -240,14 +240,18 @@ static int mix(struct rolling *g, const struct leaving *leaving, struct object_i
 	};
 	int r = batch_begin(g->store, &b, err);
 
-	if (r >= 0)
-		r = merge_trees(b, &g->now, &g->now, &g->to.root, &options, &m, err);
-	if (r >= 0)
-		r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0)
-		r = store_pin(g->store, OBJECT_TREE, &m.root, err);
-	if (r >= 0)
-		*ret = m.root;
+	if (r < 0)
+		return r;
+	r = merge_trees(b, &g->now, &g->now, &g->to.root, &options, &m, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = store_pin(g->store, OBJECT_TREE, &m.root, err);
+	if (r < 0)
+		return r;
+	*ret = m.root;
 	return r;
 }
 
@@ -284,10 +288,12 @@ static int compare(struct rolling *g, int64_t as_of, struct err *err)
 	options.n_leave = leaving.n;
 	options.leave_unwanted =
 	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
-	if (r >= 0)
-		r = find_root(g, &leaving, err);
-	if (r >= 0)
-		r = plan_make(g->store, &g->now, &g->wanted, &options, &g->plan, err);
+	if (r < 0)
+		return r;
+	r = find_root(g, &leaving, err);
+	if (r < 0)
+		return r;
+	r = plan_make(g->store, &g->now, &g->wanted, &options, &g->plan, err);
 	if (r < 0)
 		return r;
 	g->result.changed = plan_count(&g->plan);
@@ -387,7 +393,9 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	if (r < 0)
 		return r;
 	r = layer_rebase(layer, &how, &changes, err);
-	if (r >= 0 && mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)
+	if (r < 0)
+		return r;
+	if (mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)
 		engine_warn(&g->task->engine,
 			    "clone '%s' is rolled back, but programs may see what was there: %s",
 			    g->clone.name, why.msg);
@@ -402,8 +410,7 @@ static int switch_stored(struct rolling *g, struct err *err)
 	int r, end;
 
 	r = host_serve(h, err);
-	if (r >= 0)
-		r = layer_open(h->layers, g->clone.name, &layer, err);
+	r = r < 0 ? r : layer_open(h->layers, g->clone.name, &layer, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", g->clone.name);
 	r = switch_layer(g, layer, NULL, err);
@@ -425,26 +432,27 @@ static int find_bases(struct rolling *g, const struct clone *found, struct err *
 	    catalog_id_same(&to->base, &found->base))
 		return 0;
 	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
-	if (r >= 0)
-		r = engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
-	return r;
+	if (r < 0)
+		return r;
+	return engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
 }
 
 static int roll_clone(struct rolling *g, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone found = { 0 };
 	struct host *h = g->task->host;
-	struct clone found = { 0 };
 	struct live *live;
 	int r;
 
 	r = turns_take(&h->turns, g->clone.name, &turn, err);
-	/* Who had the turn before may have removed it. */
-	if (r >= 0)
-		r = clone_find(g->store, g->clone.name, &found, err);
-	if (r >= 0)
-		r = find_bases(g, &found, err);
-	clone_done(&found);
+	if (r < 0)
+		return r;
+	/* Whoever had the turn before may have removed the clone. */
+	r = clone_find(g->store, g->clone.name, &found, err);
+	if (r < 0)
+		return r;
+	r = find_bases(g, &found, err);
 	if (r < 0)
 		return r;
 	live = live_find(h, g->clone.name);
@@ -518,17 +526,19 @@ static int change_project(struct rolling *g, struct landing *landing, struct err
 	};
 	int r = compare(g, landing->as_of, err);
 
-	if (r >= 0)
-		r = judge(g, err);
+	if (r < 0)
+		return r;
+	r = judge(g, err);
 	if (r < 0 || g->options->dry_run || g->result.n_held > 0 || plan_is_empty(&g->plan))
 		return r;
 	if (g->paths) {
 		r = fill_some(g, &some, err);
+		if (r < 0)
+			return r;
 		act.after = &some;
 		act.receipt.base = g->to.id;
 	}
-	if (r >= 0)
-		r = landing_act(landing, &g->plan, &act, &landed, err);
+	r = landing_act(landing, &g->plan, &act, &landed, err);
 	memcpy(g->result.saved, landed.before, sizeof(g->result.saved));
 	memcpy(g->result.receipt, landed.receipt, sizeof(g->result.receipt));
 	g->result.conflicts = TAKE_PTR(landed.conflicts);
@@ -548,8 +558,7 @@ static int roll_project(struct rolling *g, struct err *err)
 
 	g->now = landing.now.root;
 	g->unread = &landing.now.unread;
-	if (r >= 0)
-		r = change_project(g, &landing, err);
+	r = r < 0 ? r : change_project(g, &landing, err);
 	g->unread = NULL;
 	return r;
 }
@@ -563,10 +572,12 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 	int r;
 
 	r = find_project(g, err);
-	if (r >= 0)
-		r = find_newest(g, err);
-	if (r >= 0)
-		r = find_wanted(g, state, err);
+	if (r < 0)
+		return r;
+	r = find_newest(g, err);
+	if (r < 0)
+		return r;
+	r = find_wanted(g, state, err);
 	if (r < 0)
 		return r;
 	if (asprintf(&message, BEFORE "rollback %sto %s", g->paths ? "of some paths " : "",
@@ -575,8 +586,9 @@ static int roll(struct rolling *g, const char *state, struct err *err)
 		return err_nomem(err);
 	}
 	r = name_saved(g, message, err);
-	if (r >= 0)
-		r = store_pin(g->store, OBJECT_TREE, &g->to.root, err);
+	if (r < 0)
+		return r;
+	r = store_pin(g->store, OBJECT_TREE, &g->to.root, err);
 	if (r < 0)
 		return r;
 	r = g->clone.name ? roll_clone(g, err) : roll_project(g, err);
@@ -593,15 +605,18 @@ int rollback_do(struct task *task, const struct engine_rollback_options *options
 	int r;
 
 	r = engine_store(&task->engine, STORE_WRITE, &g.store, err);
-	if (r >= 0)
-		r = patterns_parse(&options->paths, &g.paths, err);
-	if (r >= 0)
-		r = choose(&g, &state, err);
-	if (r >= 0 && g.clone.name && (options->no_git || options->skip_unreadable))
-		r = err_set(err, -EINVAL, "option '--%s' is for projects, not for clone '%s'",
-			    options->no_git ? "no-git" : "skip-unreadable", g.clone.name);
-	if (r >= 0)
-		r = roll(&g, state, err);
+	if (r < 0)
+		return r;
+	r = patterns_parse(&options->paths, &g.paths, err);
+	if (r < 0)
+		return r;
+	r = choose(&g, &state, err);
+	if (r < 0)
+		return r;
+	if (g.clone.name && (options->no_git || options->skip_unreadable))
+		return err_set(err, -EINVAL, "option '--%s' is for projects, not for clone '%s'",
+			       options->no_git ? "no-git" : "skip-unreadable", g.clone.name);
+	r = roll(&g, state, err);
 	if (r < 0)
 		return r;
 	catalog_id_hex(&g.to.id, g.result.to);

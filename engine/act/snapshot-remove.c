@@ -66,10 +66,12 @@ static int find(struct task *task, const char *word, struct unwanted *u, struct 
 			       "of its id",
 			       word, DIGITS_MIN);
 	r = state_resolve(&task->engine, s, word, &u->snapshot, err);
-	if (r >= 0)
-		r = find_tag(s, word, u, err);
-	if (r >= 0)
-		r = engine_as_damage(err, project_get(s, &u->snapshot.project, &project, err));
+	if (r < 0)
+		return r;
+	r = find_tag(s, word, u, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, project_get(s, &u->snapshot.project, &project, err));
 	if (r < 0)
 		return r;
 	catalog_id_hex(&u->snapshot.id, u->hex);
@@ -139,18 +141,25 @@ static int check_need(struct store *s, struct unwanted *u, struct err *err)
 {
 	int r = clone_each(s, on_clone, u, err);
 
-	if (r >= 0)
-		r = tag_each(s, on_tag, u, err);
-	if (r >= 0)
-		r = receipt_each(s, on_receipt, u, err);
-	if (r >= 0)
-		r = forget_add(&u->forget, &u->snapshot, err);
+	if (r < 0)
+		return r;
+	r = tag_each(s, on_tag, u, err);
+	if (r < 0)
+		return r;
+	r = receipt_each(s, on_receipt, u, err);
+	if (r < 0)
+		return r;
+	r = forget_add(&u->forget, &u->snapshot, err);
+	if (r < 0)
+		return r;
 	u->forget.tag = u->tag;
-	if (r >= 0)
-		r = forget_settle(&u->forget, s, NULL, err);
-	if (r >= 0 && forget_stays(&u->forget, &u->snapshot.id))
-		r = err_set(err, -EBUSY,
-			    "snapshot %s is the base of one that a clone can go back to", u->hex);
+	r = forget_settle(&u->forget, s, NULL, err);
+	if (r < 0)
+		return r;
+	if (forget_stays(&u->forget, &u->snapshot.id))
+		return err_set(err, -EBUSY,
+			       "snapshot %s is the base of one that a clone can go back to",
+			       u->hex);
 	return r;
 }
 
@@ -164,13 +173,18 @@ static int remove_it(struct task *task, const char *word, struct unwanted *u, st
 	int r;
 
 	r = find(task, word, u, err);
-	if (r >= 0)
-		r = check_need(s, u, err);
-	if (r >= 0)
-		r = batch_begin(s, &u->batch, err);
-	if (r >= 0)
-		r = forget_put(&u->forget, u->batch, &gone, err);
-	if (r >= 0 && u->tag)
+	if (r < 0)
+		return r;
+	r = check_need(s, u, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(s, &u->batch, err);
+	if (r < 0)
+		return r;
+	r = forget_put(&u->forget, u->batch, &gone, err);
+	if (r < 0)
+		return r;
+	if (u->tag)
 		r = ref_delete(u->batch, REF_TAG, u->tag, strlen(u->tag), err);
 	return r < 0 ? r : batch_commit(u->batch, BATCH_SAFE, err);
 }

@@ -213,8 +213,7 @@ static void compare(struct task *task, const struct staged *s, struct stage_end 
 	int r;
 
 	r = hold_clone(task, s->name, &now, &err);
-	if (r >= 0)
-		r = stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
+	r = r < 0 ? r : stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
 	if (r < 0) {
 		engine_warn(&task->engine,
 			    "comparing clone '%s' with what it was before the run: %s, continuing",
@@ -274,8 +273,9 @@ int stage_stay(struct task *task, const char *clone, struct err *err)
 	int r;
 
 	r = turns_take(&h->turns, clone, &turn, err);
-	if (r >= 0)
-		r = clone_find(h->store, clone, &c, err);
+	if (r < 0)
+		return r;
+	r = clone_find(h->store, clone, &c, err);
 	if (r < 0)
 		return r;
 	live = live_find(h, clone);
@@ -287,8 +287,9 @@ int stage_stay(struct task *task, const char *clone, struct err *err)
 	c.expires = 0;
 	c.run = 0;
 	r = batch_begin(h->store, &b, err);
-	if (r >= 0)
-		r = clone_put(b, &c, REF_REPLACE, err);
+	if (r < 0)
+		return r;
+	r = clone_put(b, &c, REF_REPLACE, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
@@ -300,8 +301,9 @@ int stage_settle(struct task *task, bool keep, struct err *err)
 	if (!s || !s->name || !s->waits)
 		return err_set(err, -ENOENT, "no clone waits for a decision");
 	r = keep ? stage_stay(task, s->name, err) : take_away(s, err);
-	if (r >= 0)
-		s->waits = s->remove = false;
+	if (r < 0)
+		return r;
+	s->waits = s->remove = false;
 	return r;
 }
 
@@ -312,8 +314,9 @@ static int find_root(struct task *task, const char *id, struct object_id *ret, s
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
 	int r = engine_as_damage(err, snapshot_find(task->engine.store, id, &s, err));
 
-	if (r >= 0)
-		*ret = s.root;
+	if (r < 0)
+		return r;
+	*ret = s.root;
 	return r;
 }
 
@@ -366,20 +369,21 @@ static int stage_named(struct task *task, const struct stage_options *o, struct 
 
 	snprintf(message, sizeof(message), "before run %s", o->run);
 	r = clone_find(task->engine.store, o->clone, &clone, err);
-	if (r >= 0 && clone.private)
-		r = err_set(
+	if (r < 0)
+		return r;
+	if (clone.private)
+		return err_set(
 		    err, -EPERM,
 		    "clone '%s' is private: only root may enter it, and what runs in a sandbox is not root",
 		    o->clone);
-	if (r >= 0)
-		r = clone_mount(task, o->clone, &ret->path, err);
-	if (r >= 0)
-		r = engine_as_damage(
-		    err, project_get(task->engine.store, &clone.project, &project, err));
-	if (r >= 0 && o->no_snapshot)
-		r = hold_clone(task, o->clone, &held, err);
-	else if (r >= 0)
-		r = take_snapshot(task, &options, true, &taken, err);
+	r = clone_mount(task, o->clone, &ret->path, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, project_get(task->engine.store, &clone.project, &project, err));
+	if (r < 0)
+		return r;
+	r = o->no_snapshot ? hold_clone(task, o->clone, &held, err)
+			   : take_snapshot(task, &options, true, &taken, err);
 	if (r < 0)
 		return r;
 	s->before = held.root;
@@ -407,17 +411,13 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 	r = o->clone ? stage_named(task, o, s, &stage, err) : stage_new(task, o, s, &stage, err);
 	if (stage.clone)
 		s->name = strdup(stage.clone);
-	if (r >= 0 && !s->name)
-		r = err_nomem(err);
-	if (r < 0 && !s->name)
-		return r;
+	if (!s->name)
+		return r < 0 ? r : err_nomem(err);
 	/* From here on it ends with the connection, also if what follows fails. */
 	kept = TAKE_PTR(s);
 	keep_add(task->kept, &kept->kept);
-	if (r >= 0)
-		r = bound(kept, o, err);
-	if (r >= 0)
-		r = show(kept, o, &stage.view, err);
+	r = r < 0 ? r : bound(kept, o, err);
+	r = r < 0 ? r : show(kept, o, &stage.view, err);
 	if (r < 0) {
 		kept->remove &= kept->made;
 		return r;

@@ -51,7 +51,9 @@ static int find_names(struct task *task, const struct object_id *from, const str
 		    ? 0
 		    : changes_each(task->engine.store, from, to, add_name, n, err);
 
-	if (r >= 0 && n->paths.n > 0)
+	if (r < 0)
+		return r;
+	if (n->paths.n > 0)
 		qsort(n->paths.list, n->paths.n, sizeof(*n->paths.list), by_path);
 	return r;
 }
@@ -116,8 +118,9 @@ static int compare_clone(struct task *task, const struct snapshot *base, struct 
 	struct held held;
 	int r = hold_clone(task, c->name, &held, err);
 
-	if (r >= 0)
-		r = find_names(task, &base->root, &held.root, n, err);
+	if (r < 0)
+		return r;
+	r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)
 		return r;
 	c->compared = true;
@@ -134,11 +137,13 @@ static int compare_project(struct task *task, const struct project *project,
 	struct held held;
 	int r = hold_project(task, project, watch, &held, err);
 
-	if (r >= 0)
-		r = gitdir_is_grafted(task->engine.store, &base->root, &held.root, err);
+	if (r < 0)
+		return r;
+	r = gitdir_is_grafted(task->engine.store, &base->root, &held.root, err);
+	if (r < 0)
+		return r;
 	n->without_git = r > 0;
-	if (r >= 0)
-		r = find_names(task, &base->root, &held.root, n, err);
+	r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)
 		return r;
 	stale->known = true;
@@ -179,8 +184,9 @@ static int compare_with_newest(struct task *task, const struct project *project,
 	int r;
 
 	r = engine_as_damage(err, snapshot_find(task->engine.store, o->newest, &newest, err));
-	if (r >= 0)
-		r = hold_project(task, project, watch, &held, err);
+	if (r < 0)
+		return r;
+	r = hold_project(task, project, watch, &held, err);
 	return r < 0 ? r : find_names(task, &newest.root, &held.root, n, err);
 }
 

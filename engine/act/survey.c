@@ -92,10 +92,12 @@ static int pin(struct batch *b, const struct project *p, const struct object_id 
 	struct store *s = batch_store(b);
 	int r = is_held(s, p, root, err);
 
-	if (r > 0)
+	if (r > 0) {
 		r = batch_pin(b, root, err);
-	if (r >= 0)
+		if (r < 0)
+			return r;
 		r = is_held(s, p, root, err);
+	}
 	return r == 0 ? err_set(err, -ESTALE, "no snapshot has their root any more") : r;
 }
 
@@ -108,8 +110,7 @@ static struct known find_known(struct task *task, const struct project *p, struc
 	if (catalog_id_is_zero(&p->id))
 		return known;
 	r = load_signatures(task, p, batch_store(b), &known, &err);
-	if (r >= 0)
-		r = pin(b, p, &known.signatures->root, &err);
+	r = r < 0 ? r : pin(b, p, &known.signatures->root, &err);
 	if (r >= 0)
 		return known;
 	log_debug("'%s': all of it is read, without signatures: %s", p->path, err.msg);
@@ -210,10 +211,13 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	};
 	int r = end_interrupted(task, p, err);
 
-	if (r >= 0)
-		r = capture_directory(b, p->path, &o, ret, err);
+	if (r < 0)
+		return r;
+	r = capture_directory(b, p->path, &o, ret, err);
+	if (r < 0)
+		return r;
 	/* There are none better. */
-	if (r >= 0 && !ret->signatures)
+	if (!ret->signatures)
 		recall_give(&task->host->recall, TAKE_PTR(known.signatures), &known.file);
 	return r;
 }
@@ -252,19 +256,19 @@ int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct 
 {
 	const struct capture_report *unread = &c->unread;
 	bool all = unread->more == 0;
-	int r = 0;
 
-	for (size_t i = 0; i < unread->n && all && r >= 0; i++) {
-		r = buf_append_str(hold, i > 0 ? "//" : "");
-		if (r >= 0)
-			r = buf_append_str(hold, unread->list[i].path);
+	for (size_t i = 0; i < unread->n && all; i++) {
+		if (buf_append_str(hold, i > 0 ? "//" : "") < 0 ||
+		    buf_append_str(hold, unread->list[i].path) < 0)
+			return err_nomem(err);
 		all = hold->len <= SNAPSHOT_LACKS_MAX;
 	}
 	if (!all) {
 		buf_reset(hold);
-		r = buf_append_str(hold, SNAPSHOT_LACKS_MORE);
+		if (buf_append_str(hold, SNAPSHOT_LACKS_MORE) < 0)
+			return err_nomem(err);
 	}
-	if (r < 0 || !buf_str(hold))
+	if (!buf_str(hold))
 		return err_nomem(err);
 	*ret = hold->len > 0 ? (char *)hold->data : NULL;
 	return 0;

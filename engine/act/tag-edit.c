@@ -34,8 +34,9 @@ static int begin(struct task *task, const char *name, struct change *c, struct e
 	if (!c->full)
 		return err_nomem(err);
 	r = batch_begin(task->engine.store, &c->batch, err);
-	if (r >= 0)
-		r = tag_get(task->engine.store, c->full, &c->there, err);
+	if (r < 0)
+		return r;
+	r = tag_get(task->engine.store, c->full, &c->there, err);
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
@@ -44,8 +45,9 @@ static int commit(struct change *c, const char *name, const struct catalog_id *s
 {
 	int r = tag_list_add(&c->told, name, snapshot, err);
 
-	if (r >= 0)
-		r = batch_commit(c->batch, BATCH_DURABLE, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(c->batch, BATCH_DURABLE, err);
 	if (r < 0)
 		return r;
 	c->told.project = TAKE_PTR(c->project.path);
@@ -68,12 +70,13 @@ static int add(struct task *task, const char *name, const char *state, struct en
 	if (r > 0)
 		return err_set(err, -EEXIST, "tag '%s' is taken by snapshot %s", name,
 			       catalog_id_hex(&c.there.snapshot, hex));
-	if (r >= 0)
-		r = state_resolve(&task->engine, task->engine.store, state, &s, err);
-	if (r >= 0 && !catalog_id_same(&s.project, &c.project.id))
-		r = err_set(err, -ENOENT, "snapshot '%s' is one of another project", state);
 	if (r < 0)
 		return r;
+	r = state_resolve(&task->engine, task->engine.store, state, &s, err);
+	if (r < 0)
+		return r;
+	if (!catalog_id_same(&s.project, &c.project.id))
+		return err_set(err, -ENOENT, "snapshot '%s' is one of another project", state);
 	tag.name = c.full;
 	tag.snapshot = s.id;
 	r = tag_put(c.batch, &tag, REF_NEW, err);
@@ -100,7 +103,8 @@ int tag_delete(struct task *task, const char *name, struct engine_tags *ret, str
 
 	if (r == 0)
 		return err_set(err, -ENOENT, "this project has no tag '%s'", name);
-	if (r >= 0)
-		r = ref_delete(c.batch, REF_TAG, c.full, strlen(c.full), err);
+	if (r < 0)
+		return r;
+	r = ref_delete(c.batch, REF_TAG, c.full, strlen(c.full), err);
 	return r < 0 ? r : commit(&c, name, &c.there.snapshot, ret, err);
 }

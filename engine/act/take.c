@@ -84,11 +84,8 @@ static int find_parent(struct taking *t, struct err *err)
 	if (t->is_new)
 		return 0;
 	r = history_load(t->store, &t->project.id, clone, &h, err);
-	if (r >= 0 && h.n > 0)
-		r = snapshot_find(t->store, h.list[0].id, &t->parent, err);
-	else if (r >= 0 && clone)
-		r = snapshot_get(t->store, clone_start(clone), &t->parent, err);
-	return engine_as_damage(err, r);
+	return r < 0 ? engine_as_damage(err, r)
+		     : history_last(t->store, &h, clone, &t->parent, err);
 }
 
 /* What the snapshot will say of itself, but for its tree. */
@@ -104,9 +101,12 @@ static int prepare(struct taking *t, struct err *err)
 		t->project.created = snap->created;
 		r = catalog_id_new(&t->project.id, err);
 	}
-	if (r >= 0)
-		r = find_parent(t, err);
-	if (r >= 0 && t->options->tag)
+	if (r < 0)
+		return r;
+	r = find_parent(t, err);
+	if (r < 0)
+		return r;
+	if (t->options->tag)
 		r = check_tag(t, err);
 	if (r < 0)
 		return r;
@@ -136,11 +136,10 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 		return r;
 	if (t->is_new)
 		r = project_put(b, &t->project, REF_NEW, err);
-	if (r >= 0)
-		r = snapshot_put(b, &t->snapshot, REF_NEW, err);
-	if (r >= 0 && t->options->tag)
-		r = put_tag(b, t, err);
-	return r;
+	if (r < 0)
+		return r;
+	r = snapshot_put(b, &t->snapshot, REF_NEW, err);
+	return r >= 0 && t->options->tag ? put_tag(b, t, err) : r;
 }
 
 /* --- of a project ----------------------------------------------------------------------- */
@@ -182,25 +181,33 @@ static int take_project(struct taking *t, struct err *err)
 	int r;
 
 	r = choose_project(t, err);
-	if (r >= 0)
-		r = turns_take(&task->host->turns, t->project.path, &turn, err);
-	/* Who had the turn before may have registered it. */
-	if (r >= 0 && catalog_id_is_zero(&t->project.id))
-		r = choose_project(t, err);
-	else if (r >= 0)
-		r = project_still(t->store, &t->project, err);
-	if (r >= 0)
-		r = prepare(t, err);
-	if (r >= 0)
-		r = batch_begin(t->store, &b, err);
-	if (r >= 0)
-		r = capture(t, b, err);
-	if (r >= 0)
-		r = put(t, b, err);
-	if (r >= 0 && !t->is_same)
+	if (r < 0)
+		return r;
+	r = turns_take(&task->host->turns, t->project.path, &turn, err);
+	if (r < 0)
+		return r;
+	/* Whoever had the turn before may have registered it. */
+	r = catalog_id_is_zero(&t->project.id) ? choose_project(t, err)
+					       : project_still(t->store, &t->project, err);
+	if (r < 0)
+		return r;
+	r = prepare(t, err);
+	if (r < 0)
+		return r;
+	r = batch_begin(t->store, &b, err);
+	if (r < 0)
+		return r;
+	r = capture(t, b, err);
+	if (r < 0)
+		return r;
+	r = put(t, b, err);
+	if (r < 0)
+		return r;
+	if (!t->is_same)
 		r = batch_commit(b, BATCH_DURABLE, err);
-	if (r >= 0)
-		survey_keep(task, &t->project, &t->captured);
+	if (r < 0)
+		return r;
+	survey_keep(task, &t->project, &t->captured);
 	return r;
 }
 
@@ -230,11 +237,10 @@ static int take_stored(struct taking *t, struct err *err)
 	state.files = root.top.below.files;
 	state.bytes = root.top.below.bytes + root.in_links.bytes;
 	r = batch_begin(t->store, &b, err);
-	if (r >= 0)
-		r = put_state(b, &state, t, err);
-	if (r >= 0 && !t->is_same)
-		r = batch_commit(b, BATCH_DURABLE, err);
-	return r;
+	if (r < 0)
+		return r;
+	r = put_state(b, &state, t, err);
+	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
 }
 
 /* Asked before the record is read: what was written by then is in the root that the record names. */
@@ -261,11 +267,12 @@ static int take_clone(struct taking *t, struct err *err)
 	live = live_find(h, t->options->clone);
 	idle = live && t->reuse && is_idle(live);
 	r = clone_find(t->store, t->options->clone, &t->clone, err);
-	if (r >= 0)
-		r = engine_as_damage(err,
-				     project_get(t->store, &t->clone.project, &t->project, err));
-	if (r >= 0)
-		r = prepare(t, err);
+	if (r < 0)
+		return r;
+	r = engine_as_damage(err, project_get(t->store, &t->clone.project, &t->project, err));
+	if (r < 0)
+		return r;
+	r = prepare(t, err);
 	if (r < 0)
 		return r;
 	if (!live)
@@ -338,14 +345,13 @@ static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 	if (!ret->project)
 		return err_nomem(err);
 	r = describe_skipped(t, ret, err);
-	if (r >= 0)
-		r = describe_strays(t, ret, err);
+	if (r < 0)
+		return r;
+	r = describe_strays(t, ret, err);
 	if (r < 0)
 		return r;
 	r = history_entry(t->is_same ? &t->parent : &t->snapshot, &ret->snapshot, err);
-	if (r >= 0 && t->options->tag)
-		r = tag_append(&ret->snapshot, t->options->tag, err);
-	return r;
+	return r >= 0 && t->options->tag ? tag_append(&ret->snapshot, t->options->tag, err) : r;
 }
 
 /* The snapshot is taken; that its parent cannot be read is no reason to deny it. */
@@ -382,12 +388,15 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 	if (!message)
 		return err_nomem(err);
 	r = options->tag ? tag_check_name(options->tag, err) : 0;
-	if (r >= 0)
-		r = engine_store(&task->engine, STORE_WRITE, &t.store, err);
-	if (r >= 0)
-		r = options->clone ? take_clone(&t, err) : take_project(&t, err);
-	if (r >= 0)
-		r = describe(&t, &taken, err);
+	if (r < 0)
+		return r;
+	r = engine_store(&task->engine, STORE_WRITE, &t.store, err);
+	if (r < 0)
+		return r;
+	r = options->clone ? take_clone(&t, err) : take_project(&t, err);
+	if (r < 0)
+		return r;
+	r = describe(&t, &taken, err);
 	if (r < 0)
 		return r;
 	compare(&t, &taken);

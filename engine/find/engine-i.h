@@ -99,6 +99,13 @@ bool history_is_automatic(const struct snapshot *s);
 NODISCARD int history_newest(struct store *s, const struct catalog_id *project,
 			     struct snapshot *ret, struct err *err);
 
+/*
+ * The first of `h`; if it is empty, the snapshot that `clone` started from (NULL: `ret` stays as it
+ * is).  That the snapshot is gone is damage.
+ */
+NODISCARD int history_last(struct store *s, const struct engine_history *h,
+			   const struct clone *clone, struct snapshot *ret, struct err *err);
+
 /* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
 NODISCARD int history_has_clone(struct store *store, const struct snapshot *s, struct err *err);
 

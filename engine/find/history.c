@@ -182,6 +182,18 @@ int history_newest(struct store *s, const struct catalog_id *project, struct sna
 	return n.found ? engine_as_damage(err, snapshot_get(s, &n.id, ret, err)) : -ENOENT;
 }
 
+int history_last(struct store *s, const struct engine_history *h, const struct clone *clone,
+		 struct snapshot *ret, struct err *err)
+{
+	int r = 0;
+
+	if (h->n > 0)
+		r = snapshot_find(s, h->list[0].id, ret, err);
+	else if (clone)
+		r = snapshot_get(s, clone_start(clone), ret, err);
+	return engine_as_damage(err, r);
+}
+
 int history_has_clone(struct store *store, const struct snapshot *s, struct err *err)
 {
 	CLEANUP(clone_done) struct clone clone = { 0 };
