@@ -37,7 +37,7 @@ static int put_settled(struct batch *b, const struct layer_state *state, void *c
 	return receipt_put(b, ctx, REF_REPLACE, err);
 }
 
-/* The mark goes, and with it comes the new base of a clone that is not mounted; NULL: of none. */
+/* Store the receipt without its mark and, unless NULL, the clone with its new base. */
 static int put_both(struct host *h, const struct receipt *r, const struct clone *clone,
 		    struct err *err)
 {
@@ -54,7 +54,7 @@ static int put_both(struct host *h, const struct receipt *r, const struct clone 
 	return x < 0 ? x : batch_commit(b, BATCH_SAFE, err);
 }
 
-/* A clone that is not mounted. */
+/* Move the base of a clone that is not mounted. */
 static int move_stored(struct host *h, const struct clone *clone, const struct layer_base *to,
 		       const struct receipt *r, struct err *err)
 {
@@ -67,7 +67,7 @@ static int move_stored(struct host *h, const struct clone *clone, const struct l
 	return put_both(h, r, &moved, err);
 }
 
-/* The turn of the clone is the caller's, and host->snapshots held for reading. */
+/* The caller has the clone's turn and holds host->snapshots for reading. */
 static int move_base(struct host *h, const struct clone *clone, const struct snapshot *to,
 		     struct receipt *r, struct err *err)
 {
@@ -78,7 +78,7 @@ static int move_base(struct host *h, const struct clone *clone, const struct sna
 	struct layer_state unused;
 	int x = snapshot_get(h->store, clone_start(clone), &from, err);
 
-	/* What landed is the project's too, as if the clone had been rebased onto it. */
+	/* The project now has what landed, so it does not count as the clone's growth. */
 	if (x == -ENOENT)
 		x = 0;
 	else if (x >= 0)
@@ -95,7 +95,7 @@ static int move_base(struct host *h, const struct clone *clone, const struct sna
 	return x;
 }
 
-/* Has it still the base that it is to leave, and is the other one still there? */
+/* 1 if the clone still has its old base and the new one still exists. */
 static int may_move(struct host *h, const struct receipt *r, const struct clone *clone,
 		    struct snapshot *ret_to, struct err *err)
 {
@@ -137,7 +137,7 @@ static int settle(struct host *h, const struct catalog_id *id, struct err *err)
 	x = turns_take(&h->turns, r.clone, &turn, err);
 	if (x < 0)
 		return x;
-	/* From the look whether a snapshot is there to the commit that names it (forget-i.h). */
+	/* From finding the snapshot to the commit that names it (forget-i.h). */
 	pthread_rwlock_rdlock(&h->snapshots);
 	x = settle_turn(h, id, err);
 	pthread_rwlock_unlock(&h->snapshots);

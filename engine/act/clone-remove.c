@@ -19,7 +19,7 @@ struct removal {
 	struct clone clone;
 	struct batch *batch;
 	struct forget forget;
-	struct err damage; /* its code not 0: of a record, so that its snapshots stay */
+	struct err damage; /* if set, a record is damaged and the snapshots stay */
 };
 
 static void removal_done(struct removal *r)
@@ -46,7 +46,7 @@ static int choose_snapshots(struct host *h, struct removal *r, struct err *err)
 	x = x < 0 ? x : forget_settle(&r->forget, h->store, r->clone.name, err);
 	if (x != -EBADMSG)
 		return x;
-	/* Which of them something else needs cannot be told: the clone goes, and they stay. */
+	/* We cannot tell which of the snapshots are needed: remove the clone, keep them all. */
 	forget_done(&r->forget);
 	r->damage = *err;
 	return 0;
@@ -123,7 +123,7 @@ int clone_remove(struct task *task, const char *name, bool force, struct engine_
 
 /* --- those whose time is over ----------------------------------------------------------- */
 
-#define BUSY_NS ((int64_t)5 * 1000000000) /* until one that is in use is looked at again */
+#define BUSY_NS ((int64_t)5 * 1000000000) /* until we try again to remove a clone in use */
 
 struct reaping {
 	int64_t now, next;
@@ -160,7 +160,7 @@ void clone_reap(struct host *h)
 	pthread_mutex_lock(&h->lock);
 	due = h->next_expiry;
 	if (due <= r.now)
-		h->next_expiry = INT64_MAX; /* who makes a clone meanwhile lowers it again */
+		h->next_expiry = INT64_MAX; /* making a clone lowers it again */
 	pthread_mutex_unlock(&h->lock);
 	if (due > r.now)
 		return;

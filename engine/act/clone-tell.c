@@ -12,7 +12,7 @@
 #include "engine/host/host-i.h"
 #include "snapshot/diff/changes.h"
 
-/* Many clones have one project and one base: what was found of those is kept for the next. */
+/* Many clones share a project and a base, so both are kept for the next clone. */
 struct telling {
 	struct task *task;
 	struct project project; /* id zero: not looked for yet */
@@ -51,7 +51,7 @@ static int find_project(struct telling *t, const struct catalog_id *id, struct e
 	return r == -ENOENT ? 0 : r;
 }
 
-/* What is known of the project is its newest snapshot. */
+/* Compares with the newest snapshot; the project itself is not read. */
 static int measure_stale(struct telling *t, struct err *err)
 {
 	struct changes c = { 0 };
@@ -104,7 +104,7 @@ static int bytes_of(struct store *s, const struct object_id *id, uint64_t *ret, 
 	return r;
 }
 
-/* Its root as of now; the turn is ours. */
+/* The root as of now.  The caller has the clone's turn. */
 static int persist(struct live *live, struct object_id *root, struct err *err)
 {
 	struct layer_state state;
@@ -192,7 +192,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.private = c.private;
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
-	/* Of a clone that cannot be counted all else is still worth knowing. */
+	/* The rest is worth reporting even if the changes cannot be counted. */
 	if (tell_content(t, &c, &one, &why) < 0)
 		engine_warn(&t->task->engine, "clone '%s': %s, continuing", name, why.msg);
 	*ret = one;
@@ -258,7 +258,7 @@ struct tally {
 	struct host *host;
 	const struct catalog_id *project;
 	struct engine_overview *to;
-	bool by_user; /* so is the newest that was seen */
+	bool by_user; /* a user asked for the newest one seen so far */
 };
 
 static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
@@ -270,7 +270,7 @@ static int count_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	if (s->clone || !catalog_id_same(&s->project, t->project))
 		return 0;
 	t->to->snapshots++;
-	/* The last that somebody took; while there is none, the last automatic one. */
+	/* The newest that a user took; the newest automatic one if there is none. */
 	if (by_user != t->by_user ? by_user : s->created > t->to->newest_time) {
 		t->by_user = by_user;
 		t->to->newest_time = s->created;

@@ -18,7 +18,7 @@
 
 /* --- what it starts from ---------------------------------------------------------------- */
 
-/* As it is now, for the state of a clone or (NULL) of the project. */
+/* Take a snapshot of the clone or, if NULL, of the project, as it is now. */
 static int base_now(struct task *task, const char *clone, const struct engine_clone_options *of,
 		    struct engine_clones *made, struct snapshot *ret, struct err *err)
 {
@@ -32,7 +32,7 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 	};
 	int r;
 
-	/* In a clone the project is not where the command was given. */
+	/* In a clone, the current directory is not the project's. */
 	if (here) {
 		r = project_around(&task->engine, task->engine.store, &project, err);
 		if (r < 0)
@@ -70,8 +70,8 @@ static int find_start(struct task *task, const struct engine_clone_options *opti
 }
 
 /*
- * The nearest state of the project that a snapshot descends from: itself, the base that its clone
- * had then, or, of an old record that does not tell, the first of its ancestors that is the project's.
+ * The project's state that a snapshot descends from: the snapshot itself, the base that its clone had
+ * then or, for an old record that does not say, its nearest ancestor that is the project's.
  */
 static int find_base(struct store *s, const struct snapshot *start, struct catalog_id *ret,
 		     struct err *err)
@@ -107,15 +107,15 @@ static int find_base(struct store *s, const struct snapshot *start, struct catal
 
 /* --- names ------------------------------------------------------------------------------ */
 
-/* Clones on their way into the store. */
+/* The clones that one command makes. */
 struct making {
 	struct task *task;
 	const struct engine_clone_options *options;
-	struct snapshot start;  /* what it shows at first */
-	struct catalog_id base; /* the state of the project that this descends from */
+	struct snapshot start;  /* what they show at first */
+	struct catalog_id base; /* the project's state that `start` descends from */
 	struct project project;
 	struct gitdir git;           /* of a project whose `.git` is a file */
-	struct object_id common;     /* root of what was captured of it; zero: no such project */
+	struct object_id common;     /* the root of that repository; zero: `.git` is no file */
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
@@ -127,7 +127,7 @@ static void making_done(struct making *m)
 	engine_clones_done(&m->clones);
 }
 
-/* 1 if no clone has it, neither in the store nor among those to be made. */
+/* 1 if no clone has this name, in the store or among those being made. */
 static int is_free(const struct making *m, const char *name, struct err *err)
 {
 	CLEANUP(clone_done) struct clone other = { 0 };
@@ -178,7 +178,7 @@ static int given_name(const struct making *m, size_t i, char name[CLONE_NAME_MAX
 	return r < 0 ? r : 0;
 }
 
-/* Before the work, so that a name that is taken costs nothing. */
+/* Done first, so that a taken name fails before any work. */
 static int choose_names(struct making *m, struct err *err)
 {
 	char name[CLONE_NAME_MAX + 1];
@@ -221,8 +221,8 @@ static int begin(struct making *m, struct err *err)
 }
 
 /*
- * What the project is for its clones: with a repository in place of the file that leads to one.  A
- * snapshot of the first clone, as the project itself never looks like that.
+ * Store what the clones start from: the project with a repository in place of its file `.git`.  The
+ * snapshot is the first clone's, because the project itself never looks like that.
  */
 static int put_grafted(struct making *m, struct batch *b, int64_t created, struct err *err)
 {
@@ -248,7 +248,7 @@ static int put_grafted(struct making *m, struct batch *b, int64_t created, struc
 	r = r < 0 ? r : catalog_id_new(&s.id, err);
 	if (r < 0)
 		return err_wrap(err, r, "bringing '%s'", m->git.own);
-	s.base = s.id; /* what goes back to it has it as its base */
+	s.base = s.id; /* a rollback to it makes it the base again */
 	s.files = root.top.below.files;
 	s.bytes = root.top.below.bytes + root.in_links.bytes;
 	at->id = m->base = s.id;
@@ -339,12 +339,12 @@ static int mount_one(struct making *m, size_t i, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* The warm one is open to others. */
+	/* The warm clone is mounted for others too, so a private one cannot use it. */
 	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->start.root, err)
 					      : live_mount(h, name, err);
 }
 
-/* They were made for nothing; nobody has seen them yet. */
+/* Remove the clones again; nobody has seen them yet. */
 static void unmake(struct making *m)
 {
 	struct engine_removed removed;
@@ -368,7 +368,7 @@ static int mount_all(struct making *m, struct err *err)
 	return r;
 }
 
-/* Owners and modes are those of the project, and so is what they allow. */
+/* A clone has the project's owners and modes, so the same permissions apply. */
 static void warn_of_owner(const struct making *m)
 {
 	struct stat st;
@@ -394,12 +394,12 @@ static int capture_git(struct making *m, struct err *err)
 	struct err why = { 0 };
 	int r;
 
-	/* A file that something in a clone wrote may lead anywhere. */
+	/* Something in a clone may have written that file, so it may lead anywhere. */
 	if (m->start.clone)
 		return 0;
 	r = gitdir_find(e, m->project.path, &m->git, &why);
 	if (r < 0 && r != -ENOMEM)
-		engine_warn(e, "%s: git in the clone works with that, if with anything", why.msg);
+		engine_warn(e, "%s: git may not work in the clone", why.msg);
 	if (r <= 0)
 		return r == -ENOMEM ? err_nomem(err) : 0;
 	r = gitdir_is_file(e->store, &m->start.root, err);
@@ -469,7 +469,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	r = mount_all(&m, err);
 	if (r < 0)
 		return r;
-	/* Who went meanwhile has not seen them. */
+	/* If the client has left, it never saw the clones. */
 	r = task_wanted(task, err);
 	if (r < 0) {
 		unmake(&m);

@@ -11,7 +11,7 @@
 
 #define PAGE 1000 /* names */
 
-/* What a connection has still to echo. */
+/* What a client has still to echo. */
 struct echoing {
 	struct kept kept;
 	struct host *host;
@@ -34,7 +34,7 @@ static void echoing_free(struct echoing *g)
 }
 DEFINE_CLEANUP(struct echoing *, echoing_free)
 
-/* A mount that was closed meanwhile has ended it, and another one does not know it. */
+/* If the mount was closed meanwhile, the echo ended with it. */
 static void release(struct kept *k)
 {
 	struct echoing *g = (struct echoing *)k;
@@ -44,7 +44,7 @@ static void release(struct kept *k)
 
 	if (turns_take(&g->host->turns, g->clone, &turn, &err) < 0) {
 		/* The mount still borrows the list. */
-		log_warn("echoes in clone '%s' do not end: %s, continuing", g->clone, err.msg);
+		log_warn("echoes in clone '%s' cannot be ended: %s, continuing", g->clone, err.msg);
 		return;
 	}
 	live = live_find(g->host, g->clone);
@@ -54,7 +54,7 @@ static void release(struct kept *k)
 	echoing_free(g);
 }
 
-/* What lies below a directory that goes must go before it. */
+/* What is in a directory must go before the directory does. */
 static int deepest_first(const void *a, const void *b)
 {
 	const struct layer_replaced *x = a, *y = b;
@@ -92,7 +92,7 @@ int echo_announce(struct task *task, const char *clone, struct mount *m,
 {
 	struct err why = { 0 };
 
-	/* Before the kernel is told, so that it asks again for each name that is to be echoed. */
+	/* Begin before the kernel hears of it, so that it asks again for each echoed name. */
 	if (task->kept && changes->n_replaced > 0 && begin(task, clone, m, changes, &why) < 0)
 		engine_warn(&task->engine,
 			    "programs that watch files in clone '%s' are not told of it: %s", clone,

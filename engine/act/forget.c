@@ -62,7 +62,7 @@ struct naming {
 	struct forget *forget;
 	struct store *store;
 	const char *except;
-	bool more; /* one stays that did not before */
+	bool more; /* this round kept another one */
 };
 
 static void mark_staying(struct naming *n, const struct catalog_id *id)
@@ -97,7 +97,7 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
-/* The clone that goes back to it gets its base again. */
+/* A rollback to a clone's snapshot restores its base, so the base stays. */
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
 	struct naming *n = ctx;
@@ -148,7 +148,7 @@ static int mend_parent(const struct snapshot *s, void *ctx, struct err *err)
 
 	if (forget_goes(m->forget, &s->id) || !forget_goes(m->forget, &s->parent))
 		return 0;
-	/* No more often than there are any: a damaged record may lead round in a circle. */
+	/* Bounded, because damaged records may form a circle. */
 	for (size_t i = 0; i < m->forget->n && forget_goes(m->forget, &mended.parent); i++)
 		mended.parent = find_one(m->forget, &mended.parent)->parent;
 	if (forget_goes(m->forget, &mended.parent))

@@ -39,7 +39,7 @@ static int collect(struct task *task, struct store *s, struct forget *without,
 
 		if (watch->fn)
 			watch->fn(&p, watch->ctx);
-		/* What is freed is freed, and the rest is found by the next. */
+		/* What is freed stays freed; the next gc finds the rest. */
 		r = task_wanted(task, err);
 		if (r < 0)
 			break;
@@ -47,7 +47,7 @@ static int collect(struct task *task, struct store *s, struct forget *without,
 	return r;
 }
 
-/* The records go first; what only they reached is then garbage like any other. */
+/* Remove the records first; then what only they reached is garbage. */
 static int forget_some(struct host *h, const struct engine_gc_options *options, struct forget *f,
 		       struct engine_history *ret, struct err *err)
 {
@@ -98,7 +98,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 		return r;
 	if (!options->dry_run)
 		warm_clone_let_go(task->host->warm_clone);
-	/* The logs go first, so that before and after are measured alike. */
+	/* Empty the logs first, so that both measurements are alike. */
 	r = store_checkpoint(s, err);
 	if (r < 0)
 		return r;

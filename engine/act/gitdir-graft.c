@@ -27,13 +27,13 @@ static const char *const shared[] = {
 	"reftable", "remotes",  "rr-cache", "shallow", "svn",
 };
 
-/* And what in those is the main worktree's alone. */
+/* What the main worktree has for itself in those. */
 static const char *const not_shared[] = {
 	"info/sparse-checkout", "logs/HEAD",   "logs/refs/bisect", "logs/refs/rewritten",
 	"logs/refs/worktree",   "refs/bisect", "refs/rewritten",   "refs/worktree",
 };
 
-/* Of the worktree's own directory: what ties it to the real repository, and to what runs there. */
+/* In the worktree's own directory: what ties it to the real repository and its processes. */
 static const char *const ties[] = { "commondir", "gc.pid", "gitdir", "locked", "worktrees" };
 
 static bool is_among(const char *const *list, size_t n, const char *path)
@@ -63,7 +63,7 @@ static bool takes_own(const char *path)
 	return strchr(path, '/') || (!is_among(ties, ARRAY_LEN(ties), path) && !is_lock(path));
 }
 
-/* Is something in this directory of the common one left out? */
+/* Does this directory of the common one hold something that is left out? */
 static bool holds_not_shared(const char *path)
 {
 	const size_t len = strlen(path);
@@ -97,7 +97,7 @@ static int load(struct store *s, const struct tree_entry *e, struct buf *out, st
 	return (uint64_t)n == c.size ? 0 : err_set(err, -EBADMSG, "the content ends early");
 }
 
-/* Where the work tree is, and whether there is one, is no longer what the settings say. */
+/* Drop the settings that say where the work tree is: they are wrong in a clone. */
 static int clean_settings(struct batch *b, struct tree_entry *e, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT, clean = BUF_INIT;
@@ -123,7 +123,7 @@ static int clean_settings(struct batch *b, struct tree_entry *e, struct err *err
 
 /* --- two directories become one --------------------------------------------------------- */
 
-/* One side of it; `at` is the next name. */
+/* One of the two directories; `at` is the next name. */
 struct side {
 	struct tree_iter *it; /* owned; NULL: there is no such directory */
 	struct tree_entry at;
@@ -154,7 +154,7 @@ static int side_open(struct side *s, struct store *store, const struct object_id
 	return r < 0 ? r : side_step(s, err);
 }
 
-/* What a directory became. */
+/* A joined directory. */
 struct made {
 	struct object_id id;
 	struct tree_summary below;
@@ -176,7 +176,7 @@ static int add(struct batch *b, struct tree_builder *to, const struct tree_entry
 	return r < 0 ? r : tree_builder_add(to, &put, err);
 }
 
-/* A directory that is not taken as it is. */
+/* Add a directory that is joined from two, or filtered. */
 static int add_joined(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
 		      const struct tree_entry *own, const char *path, unsigned depth,
 		      struct made *made, struct err *err)
@@ -193,7 +193,7 @@ static int add_joined(struct batch *b, struct tree_builder *to, const struct tre
 	return add(b, to, &put, path, made, err);
 }
 
-/* What has a name, on one side or on both. */
+/* Add a name that one or both sides have. */
 static int add_name(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
 		    const struct tree_entry *own, const char *path, unsigned depth,
 		    struct made *made, struct err *err)
@@ -241,7 +241,7 @@ static int join_sides(struct batch *b, struct side *common, struct side *own, co
 	return r;
 }
 
-/* `common` NULL: `own` is all there is of it. */
+/* `common` NULL: there is only `own`. */
 static int join(struct batch *b, const struct object_id *common, const struct object_id *own,
 		const char *path, unsigned depth, struct made *ret, struct err *err)
 {
@@ -268,7 +268,7 @@ static int join(struct batch *b, const struct object_id *common, const struct ob
 
 /* --- putting it there ------------------------------------------------------------------- */
 
-/* Files of the repository that have several names, beside those of the tree. */
+/* Add the repository's hard-linked files to those of the tree. */
 static int join_links(struct batch *b, struct root *to, const struct root *from, struct err *err)
 {
 	CLEANUP(tree_builder_free_p) struct tree_builder *builder = NULL;

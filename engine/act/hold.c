@@ -1,7 +1,7 @@
 /*
- * A pin must be set while something else still reaches the root.  That of a project is in a batch
- * that is not committed yet; that of a clone which has changes too; and of one that has none the
- * ref is read again once the pin is set: the committer may have moved it meanwhile.
+ * A pin must be set while something else still reaches the root.  The root of a project, or of a
+ * clone with changes, is in a batch that is not committed yet.  For a clone without changes we read
+ * the ref again after the pin is set, because the committer may have moved it meanwhile.
  */
 #include "engine/act/hold-i.h"
 
@@ -65,7 +65,7 @@ static int pin_state(struct batch *b, const struct layer_state *state, void *ctx
 	return pin(ctx, &state->id, err);
 }
 
-/* 1 if the root that the ref has is all there is of it, and pinned. */
+/* 1 if the clone has no changes beyond the root in its ref, which is now pinned. */
 static int pin_unchanged(struct task *task, const char *name, struct live *live, struct pinned *p,
 			 struct err *err)
 {

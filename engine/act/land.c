@@ -65,7 +65,7 @@ static int capture_project(struct landing *l, const struct survey_options *optio
 	r = batch_commit(b, BATCH_SAFE, err);
 	if (r < 0)
 		return r;
-	/* A gc reads what is pinned, so it must be committed first.  Until it ends, the batch keeps it. */
+	/* A gc reads what is pinned, so commit first.  The batch keeps it until it ends. */
 	r = store_pin(s, OBJECT_TREE, &l->now.root, err);
 	l->pinned = r >= 0;
 	return r;
@@ -101,9 +101,9 @@ void landing_close(struct landing *l)
 
 /* --- keeping ---------------------------------------------------------------------------- */
 
-/* What was put, so that it can be taken out again. */
+/* What we put into the store, so that it can be removed again. */
 struct puts {
-	struct catalog_id before, after, base, receipt; /* zero: not by us */
+	struct catalog_id before, after, base, receipt; /* zero: not put by us */
 };
 
 static int take_out(struct batch *b, const struct catalog_id *receipt, struct err *err)
@@ -153,7 +153,7 @@ static int put_after(struct landing *l, struct batch *b, const struct landing_ac
 		return 0;
 	after->parent = *before;
 	after->project = l->project->id;
-	after->created = engine_now() + 1; /* later than the one before, in the same moment */
+	after->created = engine_now() + 1; /* later than `before` */
 	if (after->created <= l->newest.created)
 		after->created = l->newest.created + 2;
 	if (waited)
@@ -177,7 +177,7 @@ static int put_base(struct batch *b, const struct landing_act *act, struct puts 
 	if (object_id_equal(&base->root, &act->after->root))
 		return 0;
 	r = catalog_id_new(&base->id, err);
-	base->base = base->id; /* what goes back to it has it as its base again */
+	base->base = base->id; /* a rollback to it makes it the base again */
 	*ret = puts->base = base->id;
 	return r < 0 ? r : snapshot_put(b, base, REF_NEW, err);
 }
@@ -231,8 +231,8 @@ static int forget_puts(struct store *s, const struct puts *puts, struct err *err
 }
 
 /*
- * Nothing was changed, so nothing need be kept but what somebody has named meanwhile; and the last
- * snapshot is still the last.
+ * The project was not changed, so remove what was put for it, unless somebody has named it
+ * meanwhile.  The newest snapshot is again the one from before.
  */
 static void forget(struct landing *l, const struct landing_act *act, const struct puts *puts)
 {
@@ -244,7 +244,7 @@ static void forget(struct landing *l, const struct landing_act *act, const struc
 	r = forget_puts(h->store, puts, &err);
 	pthread_rwlock_unlock(&h->snapshots);
 	if (r < 0)
-		engine_warn(&l->task->engine, "what was kept of '%s' is left: %s, continuing",
+		engine_warn(&l->task->engine, "removing what was saved of '%s': %s, continuing",
 			    l->project->path, err.msg);
 	else if (!catalog_id_is_zero(&puts->after))
 		act->after->id = (struct catalog_id){ 0 };

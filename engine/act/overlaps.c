@@ -15,7 +15,7 @@
 /* A clone as it is now. */
 struct blip {
 	char *name;           /* owned */
-	struct snapshot base; /* id zero: it could not be looked at */
+	struct snapshot base; /* id zero: the clone could not be read */
 	struct object_id root;
 	struct map paths; /* that it changed: each is its own key, and owned */
 };
@@ -70,7 +70,7 @@ static int add_path(const char *path, char status, void *ctx, struct err *err)
 	int r;
 
 	(void)status;
-	/* What is too deep to be named is not compared either (merge_overlap()). */
+	/* merge_overlap() does not compare longer paths either. */
 	if (strlen(path) >= PATH_MAX || conflicts_is_git(path, &len))
 		return 0;
 	own = strdup(path);
@@ -104,7 +104,7 @@ static int load_blip(struct sweep *s, struct blip *b, struct err *err)
 	return changes_each(store, &b->base.root, &b->root, add_path, b, err);
 }
 
-/* Of one that went meanwhile nothing need be said; what else hinders is told, and the rest is still worth knowing. */
+/* A clone that was removed meanwhile is skipped silently, any other failure with a warning. */
 static void look_at_all(struct sweep *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -138,7 +138,7 @@ static int on_overlap(const char *path, enum merge_overlap overlap, void *ctx, s
 	struct pair *p = ctx;
 	struct engine_meeting *m = &p->meeting;
 
-	/* From the older base a path may differ that only the project changed. */
+	/* A path may differ from the older base because only the project changed it. */
 	if (!map_get(&p->a->paths, path) || !map_get(&p->b->paths, path))
 		return 0;
 	m->same += overlap == MERGE_SAME;

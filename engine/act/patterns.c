@@ -25,7 +25,7 @@ bool patterns_name(const struct ignore *patterns, const char *path)
 
 	if (!above)
 		return false;
-	/* From the top: of a deep tree that is named, most of the path need not be looked at. */
+	/* From the top, because a match there saves looking at the rest of a deep path. */
 	for (char *slash = strchr(above, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (ignore_match(patterns, above, true) == IGNORE_OUT)

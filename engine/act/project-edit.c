@@ -1,6 +1,6 @@
 /*
- * A project that is forgotten, or that moved.  Who has the turn of its path is the only one who
- * takes snapshots of it or changes it, and who waited for that turn looks again (project_still()).
+ * Forgetting and moving a project.  Only the holder of the path's turn takes snapshots of the project
+ * or changes it; whoever waited for the turn looks again (project_still()).
  */
 #include <errno.h>
 #include <string.h>
@@ -230,7 +230,7 @@ static int put_path(struct editing *e, char *path, struct err *err)
 	return r < 0 ? r : batch_commit(e->batch, BATCH_DURABLE, err);
 }
 
-/* It did not move as long as it is where it was. */
+/* While the project is still at its old path, it has not moved. */
 static int check_gone(const struct editing *e, bool force, struct err *err)
 {
 	struct stat st;
@@ -242,7 +242,7 @@ static int check_gone(const struct editing *e, bool force, struct err *err)
 		       e->project.path);
 }
 
-/* Signatures are of files by their numbers, which may mean others in another place. */
+/* Signatures name files by inode number, which may mean other files elsewhere. */
 int project_move(struct task *task, const char *id, char *path, bool force, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *first = NULL, *second = NULL;

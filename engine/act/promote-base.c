@@ -4,9 +4,9 @@
 #include "snapshot/diff/changes.h"
 
 /*
- * What the clone has landed is no change of its own any more: its base becomes the old one with
- * those paths as the clone has them.  Not as the project has them, whose own changes the clone has
- * not got: they would look as if the clone had taken them back.
+ * What has landed is no longer the clone's own change: its new base is the old one with the landed
+ * paths as the clone has them.  Not as the project has them: the clone lacks the project's own
+ * changes, so it would seem to have reverted them.
  */
 static int merge_next_base(struct promoting *p, struct object_id *ret, struct err *err)
 {
@@ -21,7 +21,7 @@ static int merge_next_base(struct promoting *p, struct object_id *ret, struct er
 	struct changes moved = { 0 };
 	int r;
 
-	/* If nobody else changed the project, that is what lands. */
+	/* If nobody else changed the project, the next base is what lands. */
 	r = changes_count(p->store, &p->base.root, &p->landing.now.root, &moved, err);
 	if (r < 0)
 		return r;

@@ -97,7 +97,7 @@ static int sum_content(struct store *s, const struct tree_entry *e, uint8_t dige
 	return r < 0 ? r : 0;
 }
 
-/* The names of one file have one content, and it was summed up under the first. */
+/* The content of a hard-linked file was summed up under its first name. */
 static int sum_file(struct digesting *d, const struct plan_step *s, uint8_t digest[SHA256_SIZE])
 {
 	const struct plan_step *first = s->first < d->plan->n_files ? &d->plan->files[s->first] : s;
@@ -108,7 +108,7 @@ static int sum_file(struct digesting *d, const struct plan_step *s, uint8_t dige
 	return 0;
 }
 
-/* "-" for what has nothing to sum up. */
+/* "-" if there is no content. */
 static int sum_up(struct digesting *d, const struct plan_step *s, char hex[SHA256_HEX_SIZE])
 {
 	uint8_t digest[SHA256_SIZE];

@@ -16,7 +16,7 @@ struct pending {
 	bool landed;
 };
 
-/* In the batch, if it is still there. */
+/* Does nothing if the receipt is gone. */
 static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
 {
 	CLEANUP(receipt_done) struct receipt receipt = { 0 };
@@ -31,8 +31,9 @@ static int drop_receipt(struct pending *p, struct batch *b, struct err *err)
 }
 
 /*
- * A clone may still have come of it: that of a check whose command was killed, or one that somebody
- * made by its id.  Then both stay, in nobody's history, until a later start finds them unused.
+ * A clone may still need the snapshot: the clone of a check whose command was killed, or one that
+ * somebody made by its id.  Then snapshot and receipt stay, in nobody's history, until a later start
+ * finds them unused.
  */
 static int drop(struct pending *p, struct err *err)
 {
@@ -68,7 +69,7 @@ static void release(struct kept *k)
 		pthread_rwlock_unlock(&p->host->snapshots);
 	}
 	if (r < 0)
-		log_warn("what was to be checked is left: %s, continuing", err.msg);
+		log_warn("removing the snapshot that was to be checked: %s, continuing", err.msg);
 	free(p);
 }
 

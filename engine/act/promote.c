@@ -1,7 +1,7 @@
 /*
- * A promotion and an undo are the same act: what happened between two states is done to the project.
- * Of a promotion these are the clone's base and the clone now; of an undo what the receipt calls
- * after and before.
+ * Promotion and undo do the same: they apply the difference of two states to the project.  For a
+ * promotion these are the clone's base and the clone now, for an undo the receipt's `after` and
+ * `before`.
  */
 #include "engine/api/promote.h"
 #include "engine/act/events-i.h"
@@ -70,7 +70,7 @@ static int find_clone(struct promoting *p, struct err *err)
 	return r;
 }
 
-/* A snapshot of a receipt, which somebody may have removed since. */
+/* Load a snapshot of the receipt; somebody may have removed it since. */
 static int find_state(struct promoting *p, const struct catalog_id *id, struct snapshot *ret,
 		      struct err *err)
 {
@@ -83,7 +83,7 @@ static int find_state(struct promoting *p, const struct catalog_id *id, struct s
 	return r;
 }
 
-/* Does it, in the end, take back a rollback, or bring one back? */
+/* Does this undo, through a chain of undos, concern a rollback? */
 static int is_of_rollback(struct promoting *p, struct err *err)
 {
 	struct catalog_id next = p->undoes.undoes;
@@ -113,7 +113,7 @@ static int find_project(struct promoting *p, struct err *err)
 	return project_around(&p->task->engine, p->store, &p->project, err);
 }
 
-/* Only now that nobody else changes the project: an act that was interrupted has just been ended. */
+/* Only once we have the project's turn: landing_open() has ended any interrupted change. */
 static int find_undone(struct promoting *p, struct err *err)
 {
 	struct held held;
@@ -162,7 +162,7 @@ bool promoting_takes(const char *path, void *ctx)
 	struct promoting *p = ctx;
 	size_t len;
 
-	/* A rollback changes it, too: whoever takes that back wants it whole, or a conflict. */
+	/* A rollback changes .git too, so undoing one restores it whole or conflicts. */
 	if (!p->with_git && conflicts_is_git(path, &len)) {
 		tell_left(p, path, len);
 		return false;
@@ -171,7 +171,7 @@ bool promoting_takes(const char *path, void *ctx)
 	       (!p->excludes || !patterns_name(p->excludes, path));
 }
 
-/* Nobody may take it away meanwhile; who did so just now has left no snapshot of it. */
+/* Pin the base, then look whether it was still there: a gc may have come first. */
 static int pin_base(struct promoting *p, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot still = { 0 };
@@ -239,7 +239,7 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 		   : 0;
 }
 
-/* What the merge was not to touch changes all the same: under another name, or in the way. */
+/* A path that the merge left out may change all the same: by a rename, or because it is in the way. */
 static bool is_left_out(const char *path, void *ctx)
 {
 	return !promoting_takes(path, ctx);
@@ -326,7 +326,7 @@ static int fill_after(struct promoting *p, struct snapshot *after, char *message
 		.created = engine_now(),
 		.files = root.top.below.files,
 		.bytes = root.top.below.bytes + root.in_links.bytes,
-		/* What was promoted is what somebody wants; what he once rolled away from is not. */
+		/* A user wants what was promoted, but not what was once rolled away from. */
 		.made = p->with_git ? SNAPSHOT_MADE_AUTOMATICALLY : SNAPSHOT_MADE_BY_USER,
 	};
 	if (after->created <= p->landing.newest.created)
@@ -347,7 +347,7 @@ static struct receipt receipt_of(struct promoting *p)
 	};
 }
 
-/* What is to be checked is not on disk yet: a snapshot holds it meanwhile. */
+/* The result to check is not on disk yet, so a snapshot holds it. */
 static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 {
 	struct receipt receipt = receipt_of(p);
@@ -365,7 +365,7 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	return r;
 }
 
-/* Is it what was checked?  *ret is NULL if it was to be checked by nobody. */
+/* Compare the merge with what was checked.  *ret is NULL if there were no checks. */
 static int find_checked(struct promoting *p, struct pending **ret, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot was = { 0 };
@@ -443,10 +443,9 @@ static int go(struct promoting *p, struct err *err)
 
 	if (p->result.end != ENGINE_PROMOTED || p->options->asked->dry_run)
 		return 0;
-	if (p->options->undo &&
-	    plan_is_empty(&p->plan)) /* somebody took it back by hand, perhaps */
+	if (p->options->undo && plan_is_empty(&p->plan)) /* perhaps somebody undid it by hand */
 		return receipt_undone(p->store, &p->undoes.id, err);
-	/* Other times of the same bytes are no change, and nothing for an undo to find. */
+	/* Changed times alone are no change, and give an undo nothing to do. */
 	if (!p->options->undo && plan_count(&p->plan) == 0)
 		return 0;
 	if (asprintf(&before, "before %s %s", what, of) < 0)
@@ -476,7 +475,7 @@ static int promote(struct promoting *p, struct err *err)
 	r = patterns_parse(&o->excludes, &p->excludes, err);
 	if (r < 0)
 		return r;
-	/* What comes back was there before: nobody need name it again. */
+	/* An undo only restores what was there before, so the guard need not hold it. */
 	if (!p->options->undo)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
 	if (r < 0)
@@ -520,7 +519,7 @@ int promote_do(struct task *task, const struct promote_options *options,
 	warm_clone_rested(task->host->warm_clone);
 	if (r < 0)
 		return r;
-	/* Nobody takes a second turn while holding one. */
+	/* Holding one turn, never take a second. */
 	if (p.landing.task)
 		landing_close(&p.landing);
 	clone_base_settle(task->host);

@@ -1,7 +1,7 @@
 /*
- * The merge is made twice at most.  Once while the clone goes on, which tells what stands in the way
- * and is all there is of a dry run; and again, should the clone have changed by then, in the moment in
- * which nothing can be written to it: so no write falls between what was merged and what is shown.
+ * The merge runs at most twice.  The first time the clone is in use: this finds conflicts, and is all
+ * that a dry run does.  If the clone has changed since, the second merge runs while nothing can be
+ * written to it, so that no write is lost.
  */
 #include "engine/api/rebase.h"
 #include "engine/act/events-i.h"
@@ -28,11 +28,12 @@ struct rebasing {
 	struct store *store;
 	struct project project;
 	struct clone clone;
-	struct snapshot base, onto; /* that it has and gets; of `onto` the strings are borrowed */
-	struct snapshot newest;     /* of the clone; all zero: none */
-	struct snapshot saved;      /* the clone as it was; its strings are borrowed */
-	struct landing landing;     /* the project */
-	struct object_id theirs;    /* the clone, as it was merged */
+	struct snapshot base,
+	    onto;                /* the old and the new base; the strings of `onto` are borrowed */
+	struct snapshot newest;  /* of the clone; all zero: none */
+	struct snapshot saved;   /* the clone as it was; its strings are borrowed */
+	struct landing landing;  /* the project */
+	struct object_id theirs; /* the clone, as it was merged */
 	struct resolve_set decided; /* for its conflicts */
 	struct object_id merged;    /* pinned; zero: not yet */
 	bool carried;               /* `landing` has the repository of the base */
@@ -72,7 +73,7 @@ static int find_clone(struct rebasing *p, struct err *err)
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	if (r < 0)
 		return r;
-	/* Another rebase of the clone and a gc may take it away meanwhile. */
+	/* Held, because another rebase and a gc may remove it meanwhile. */
 	r = hold_state(p->task, catalog_id_hex(&p->base.id, hex), &p->options->watch, &held, err);
 	if (r < 0)
 		return r;
@@ -91,7 +92,7 @@ static int find_clone(struct rebasing *p, struct err *err)
 
 /* --- git's own -------------------------------------------------------------------------- */
 
-/* Folders of git that changed. */
+/* The .git folders in which something changed. */
 struct folders {
 	struct engine_rolled_path *list; /* owned */
 	size_t n;
@@ -126,7 +127,7 @@ static int add_folder(const char *path, char status, void *ctx, struct err *err)
 	return 0;
 }
 
-/* Those that both sides changed: no index or ref can be merged by the line. */
+/* The .git folders that both sides changed: an index or ref cannot be merged line by line. */
 static int find_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(folders_done) struct folders ours = { 0 }, theirs = { 0 };
@@ -163,7 +164,7 @@ static bool is_not_left(const char *path, void *ctx)
 
 /* --- the merged tree -------------------------------------------------------------------- */
 
-/* One merge, whose result is pinned in place of the one before. */
+/* Merge, and pin the result in place of the previous one. */
 static int merge_one(struct rebasing *p, const struct object_id *base, const struct object_id *ours,
 		     const struct merge_options *options, struct resolve_set *decided,
 		     struct merge *ret, struct err *err)
@@ -180,7 +181,7 @@ static int merge_one(struct rebasing *p, const struct object_id *base, const str
 	return 0;
 }
 
-/* From the project as it is to the clone, in git's folders alone: there the first merge left the project's. */
+/* Take the clone's side in .git folders; the first merge left the project's there. */
 static int bring_left(struct rebasing *p, struct err *err)
 {
 	CLEANUP(merge_done) struct merge m = { 0 };
@@ -253,8 +254,8 @@ static int merge(struct rebasing *p, struct err *err)
 /* --- the clone -------------------------------------------------------------------------- */
 
 /*
- * Of a project whose `.git` is a file (gitdir-i.h), what is merged has the repository of the clone's
- * base there, so that it does not seem to have changed.
+ * If the project's `.git` is a file (gitdir-i.h), merge with the repository of the clone's base in
+ * its place, so that `.git` does not seem to have changed.
  */
 static int carry_git(struct rebasing *p, struct err *err)
 {
@@ -283,7 +284,7 @@ static int carry_git(struct rebasing *p, struct err *err)
 	return 0;
 }
 
-/* The project as it was merged becomes a snapshot, unless it is one already. */
+/* Store the project's state that was merged as a snapshot, unless it is one already. */
 static int put_onto(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -304,7 +305,7 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	r = catalog_id_new(&p->onto.id, err);
-	/* The project itself never looks like that. */
+	/* It belongs to the clone, because the project itself never looks like that. */
 	if (p->carried) {
 		p->onto.clone = p->clone.name;
 		p->onto.base = p->onto.id;
@@ -318,7 +319,7 @@ static int put_onto(struct rebasing *p, char *message, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* In the moment in which nothing is written. */
+/* Called while no write can reach the clone. */
 static int choose(const struct layer_state *now, struct object_id *ret, void *ctx, struct err *err)
 {
 	struct rebasing *p = ctx;
@@ -351,7 +352,7 @@ static int put_saved(struct batch *b, const struct layer_state *state, void *ctx
 	return snapshot_put(b, &p->saved, REF_NEW, err);
 }
 
-/* What the snapshot of what was there will say of itself, but for its tree; the turn is ours. */
+/* Fill in the snapshot of the clone before the rebase, but for its tree.  We have the turn. */
 static int name_saved(struct rebasing *p, char *message, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -379,10 +380,7 @@ static int name_saved(struct rebasing *p, char *message, struct err *err)
 	return catalog_id_new(&p->saved.id, err);
 }
 
-/*
- * host->snapshots held for reading, from the look whether the snapshot is there to the commit that
- * names it (forget-i.h).
- */
+/* host->snapshots held for reading until the commit names what was found (forget-i.h). */
 static int rebase_locked(struct rebasing *p, struct layer *layer, struct layer_changes *changes,
 			 struct err *err)
 {
@@ -412,17 +410,17 @@ static int switch_layer(struct rebasing *p, struct layer *layer, struct mount *m
 	pthread_rwlock_rdlock(&h->snapshots);
 	r = rebase_locked(p, layer, &changes, err);
 	pthread_rwlock_unlock(&h->snapshots);
-	/* A conflict is a result, also one of the last moment. */
+	/* A conflict is a result, even at the last moment. */
 	if (r < 0)
 		return r == -ECANCELED && p->result.conflicted ? 0 : r;
 	if (mount && echo_announce(p->task, p->clone.name, mount, &changes, &why) < 0)
 		engine_warn(&p->task->engine,
-			    "clone '%s' is rebased, but programs may see what was there: %s",
+			    "clone '%s' is rebased, but programs may still see the old files: %s",
 			    p->clone.name, why.msg);
 	return r;
 }
 
-/* One that is not mounted is opened for the while. */
+/* A clone that is not mounted is opened for the change only. */
 static int switch_stored(struct rebasing *p, struct err *err)
 {
 	struct host *h = p->task->host;
@@ -451,7 +449,7 @@ static int switch_clone(struct rebasing *p, char *message, struct err *err)
 	r = turns_take(&h->turns, p->clone.name, &turn, err);
 	if (r < 0)
 		return r;
-	/* Who had the turn before may have removed it, or rebased it. */
+	/* Whoever had the turn before may have removed or rebased the clone. */
 	r = clone_find(p->store, p->clone.name, &found, err);
 	if (r < 0)
 		return r;
@@ -484,7 +482,7 @@ static int act(struct rebasing *p, struct err *err)
 		saved = NULL;
 		return err_nomem(err);
 	}
-	/* Nobody takes a second turn while holding one. */
+	/* Holding one turn, never take a second. */
 	turn_give(p->landing.turn);
 	p->landing.turn = NULL;
 	r = switch_clone(p, saved, err);

@@ -16,7 +16,7 @@
 
 #define NAME_ROOM 4096
 
-/* Who has no name is told by number. */
+/* A user without a name is known by number. */
 static char *user_name(void)
 {
 	char room[NAME_ROOM], number[24];
@@ -51,7 +51,7 @@ struct search {
 	int64_t created;
 };
 
-/* 1 if the snapshot has that tree; one that is missing has not. */
+/* 1 if the snapshot exists and has this root. */
 static int has_root(struct store *s, const struct catalog_id *id, const struct object_id *root,
 		    struct err *err)
 {
@@ -79,7 +79,7 @@ static int is_it(const struct receipt *r, void *ctx, struct err *err)
 	return x < 0 ? x : 0;
 }
 
-/* In the batch: another state of it.  -ENOENT if it is gone, which is no harm. */
+/* Put the receipt with another state.  -ENOENT if it is gone, which does no harm. */
 static int set_state(struct batch *b, struct store *s, const struct catalog_id *id,
 		     enum receipt_state state, struct receipt *ret, struct err *err)
 {
@@ -92,7 +92,7 @@ static int set_state(struct batch *b, struct store *s, const struct catalog_id *
 	return receipt_put(b, ret, REF_REPLACE, err);
 }
 
-/* It is undone; what it had taken back is done again, what that had is undone again, and so on. */
+/* Mark it undone.  If it was an undo itself, what it undid is done again, and so on down the chain. */
 static int mark_undone(struct batch *b, struct store *s, const struct catalog_id *id,
 		       struct err *err)
 {
@@ -121,7 +121,7 @@ int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
-/* A receipt without its digest is better than an act that is never over. */
+/* A receipt without a digest is better than a change that never completes. */
 static int put_digest(struct receipt *r, const struct plan *plan, struct receipt_landing *landing)
 {
 	struct err why = { 0 };
@@ -129,7 +129,7 @@ static int put_digest(struct receipt *r, const struct plan *plan, struct receipt
 	if (r->kind == RECEIPT_ROLLBACK || r->sha256)
 		return 0;
 	if (promote_digest(landing->store, plan, landing->sha256, &why) < 0) {
-		log_warn("summing up what changed: %s, continuing without", why.msg);
+		log_warn("computing the digest of a change: %s, continuing without one", why.msg);
 		landing->sha256[0] = '\0';
 		return 0;
 	}
@@ -146,7 +146,7 @@ int receipt_landed(const char *path, const struct plan *plan, void *ctx, struct 
 	struct search search = { .store = store, .from = &plan->from, .to = &plan->to };
 	int r = receipt_each(store, is_it, &search, err);
 
-	(void)path; /* the trees tell */
+	(void)path; /* the roots identify the receipt */
 	if (r < 0 || catalog_id_is_zero(&search.found))
 		return r;
 	r = receipt_get(store, &search.found, &receipt, err);
@@ -171,7 +171,7 @@ int receipt_landed(const char *path, const struct plan *plan, void *ctx, struct 
 
 struct wanted {
 	const struct catalog_id *project;
-	const char *word; /* NULL: the last */
+	const char *word; /* NULL: the newest */
 	struct catalog_id found;
 	int64_t created;
 	unsigned n;
@@ -229,7 +229,7 @@ int receipt_find(struct store *s, const struct project *p, const char *word, str
 struct left {
 	struct batch *batch;
 	struct store *store;
-	struct forget forget; /* snapshots of what never was */
+	struct forget forget; /* snapshots of changes that never happened */
 	unsigned n;
 };
 
@@ -290,5 +290,6 @@ void receipt_sweep(struct host *h)
 	struct err err = { 0 };
 
 	if (sweep(h->store, &err) < 0)
-		log_warn("clearing away what was begun and never done: %s, continuing", err.msg);
+		log_warn("removing records of changes that never happened: %s, continuing",
+			 err.msg);
 }

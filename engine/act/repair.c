@@ -1,11 +1,10 @@
 /*
- * What is damaged is set aside (cowfs/store/upkeep/repair.h), and then everything is put again that is
- * still to be had: each project is captured whole, as if nothing were known of it, into a batch
- * that names nothing, and mounted clones are persisted.  The same content has the same id, so
- * what the store lacks is back where it was missing, in old snapshots too; the rest of
- * such a batch is garbage.
+ * Damaged objects are set aside (cowfs/store/upkeep/repair.h).  Then everything that still exists is
+ * stored again: each project is captured whole, without signatures, into a batch that names nothing,
+ * and mounted clones are persisted.  The same content has the same id, so missing objects come back
+ * wherever they were used, in old snapshots too.  The rest of such a batch is garbage.
  *
- * Signatures go first: they vouch for ids of which some may be gone.
+ * Signatures are removed first: they vouch for objects that may be gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +66,7 @@ static int add_clone(const struct clone *c, void *ctx, struct err *err)
 	return strlist_add(&m->clones, c->name) < 0 ? err_nomem(err) : 0;
 }
 
-/* 1 if something is named and not there. */
+/* 1 if a named object is missing. */
 static int list_lost(struct mending *m, struct err *err)
 {
 	int r, any = 0;
@@ -92,7 +91,7 @@ static int list_lost(struct mending *m, struct err *err)
 
 /* --- what comes back -------------------------------------------------------------------- */
 
-/* Something was stored: is it what was lost? */
+/* Mark the lost objects that the store has again. */
 static int claim(struct mending *m, const char *kind, const char *name, struct err *err)
 {
 	for (size_t i = 0; i < m->found.n_findings; i++) {
@@ -115,7 +114,7 @@ static int claim(struct mending *m, const char *kind, const char *name, struct e
 	return 0;
 }
 
-/* The caller has the turn of its path. */
+/* The caller has the project's turn. */
 static int capture_whole(struct mending *m, const struct project *p, struct err *err)
 {
 	const struct survey_options options = { .skip_unreadable = true, .watch = *m->watch };
@@ -143,7 +142,7 @@ static int capture_whole(struct mending *m, const struct project *p, struct err 
 	return r;
 }
 
-/* That one project cannot be read is no reason to leave the others. */
+/* If one project cannot be read, go on with the others. */
 static int restore_project(struct mending *m, const struct project *p, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -194,7 +193,7 @@ static int restore(struct mending *m, struct err *err)
 	if (r < 0)
 		return r;
 	r = clone_each(m->store, add_clone, m, err);
-	/* First what is in memory only. */
+	/* Clones first: some of their data is in memory only. */
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++)
 		r = restore_clone(m, m->clones.list[i], err);
 	for (size_t i = 0; i < m->n_projects && r >= 0; i++)

@@ -13,7 +13,7 @@
 #include "engine/host/host-i.h"
 #include "engine/wire/control-i.h"
 
-/* Held from reading what was decided to writing it again; nothing is taken while holding it. */
+/* Held from reading the resolutions to writing them; no other lock is taken meanwhile. */
 static pthread_mutex_t deciding = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- merging ---------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ int resolve_forget(struct store *s, struct batch *b, const char *clone, struct e
 	CLEANUP(resolutions_done) struct resolutions record = { 0 };
 	int r = resolutions_get(s, clone, &record, err);
 
-	/* One that cannot be read goes, too. */
+	/* Damaged resolutions are removed, too. */
 	if (r == -ENOENT)
 		return 0;
 	return ref_delete(b, REF_RESOLUTIONS, clone, strlen(clone), err);
@@ -140,10 +140,10 @@ void resolve_used(struct task *task, const struct clone *clone, const struct res
 	pthread_mutex_lock(&deciding);
 	r = drop_used(task->engine.store, clone, used, &err);
 	pthread_mutex_unlock(&deciding);
-	/* They are stale now, so they do no harm. */
+	/* The resolutions are stale now, so leaving them does no harm. */
 	if (r < 0)
-		log_warn("resolutions of clone '%s' that were used stay: %s, continuing",
-			 clone->name, err.msg);
+		log_warn("removing used resolutions of clone '%s': %s, continuing", clone->name,
+			 err.msg);
 }
 
 /* --- deciding --------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 struct candidate {
 	struct catalog_id id, project;
 	int64_t created;
-	bool own; /* taken of the project itself */
+	bool own; /* of the project itself, not of a clone */
 	bool automatic;
 };
 
@@ -46,7 +46,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	return 0;
 }
 
-/* A project's together, its newest first. */
+/* By project, the newest first. */
 static int by_project_and_age(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -55,7 +55,7 @@ static int by_project_and_age(const void *a, const void *b)
 	return c != 0 ? c : (x->created < y->created) - (x->created > y->created);
 }
 
-/* What is not older stays; INT64_MAX: age keeps nothing. */
+/* Snapshots from this time on stay; INT64_MAX: the age keeps none. */
 static int64_t since(const struct engine_gc_options *o)
 {
 	const int64_t now = engine_now();
@@ -81,12 +81,12 @@ struct seen {
 	bool own;
 };
 
-/* Each kind is counted by itself: no automatic one takes the place of one that somebody wanted. */
+/* Each kind is counted by itself, so that automatic snapshots do not displace a user's. */
 static int choose(struct choosing *c, const struct engine_gc_options *o, struct forget *f,
 		  struct err *err)
 {
 	const int64_t young = since(o);
-	struct seen seen[2] = { 0 }; /* those that somebody asked for, and automatic ones */
+	struct seen seen[2] = { 0 }; /* a user's, and automatic ones */
 	size_t first = 0;
 	int r = 0;
 
@@ -101,7 +101,7 @@ static int choose(struct choosing *c, const struct engine_gc_options *o, struct 
 			first = i;
 			seen[0] = seen[1] = (struct seen){ 0 };
 		}
-		/* Newer than all that somebody asked for, it is what undo leads back to. */
+		/* An automatic one newer than all of the user's is where an undo leads. */
 		if (of->n++ < o->keep_last || one->created >= young ||
 		    (one->own && !of->own && !seen[0].own)) {
 			of->own |= one->own;
@@ -112,7 +112,7 @@ static int choose(struct choosing *c, const struct engine_gc_options *o, struct 
 	return r;
 }
 
-/* What goes, as it is told. */
+/* List what goes, for the answer. */
 static int describe(struct choosing *c, const struct forget *f, struct engine_history *ret,
 		    struct err *err)
 {

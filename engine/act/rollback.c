@@ -1,7 +1,7 @@
 /*
- * What is there is compared with what is wanted before anything is kept or changed: going back to
- * what is there already makes no snapshot.  Both roots are pinned meanwhile, so nothing that
- * runs beside it can take them away.
+ * The present and the wanted state are compared before anything is saved or changed, so that a
+ * rollback to the present state makes no snapshot.  Both roots are pinned meanwhile, so nothing that
+ * runs beside can remove them.
  */
 #include "engine/api/rollback.h"
 #include "engine/act/events-i.h"
@@ -30,17 +30,17 @@ struct rolling {
 	struct project project;
 	struct clone clone;     /* its name NULL: the project itself */
 	struct snapshot to;     /* what is wanted */
-	struct snapshot base;   /* of a clone: what it has for a base now, ... */
-	struct snapshot rebase; /* ... and had when `to` was taken; all zero: the same */
+	struct snapshot base;   /* of a clone: its base now, ... */
+	struct snapshot rebase; /* ... and its base when `to` was taken; all zero: the same */
 	struct snapshot newest; /* of the same origin; all zero: none */
 	char last
 	    [CATALOG_HEX_SIZE]; /* the newest that somebody asked for, else what a clone started as */
 	struct snapshot
-	    saved; /* its strings are borrowed; zero id: `newest` holds what was there */
+	    saved; /* its strings are borrowed; zero id: `newest` already has this state */
 	struct object_id now;
-	struct ignore *paths;    /* owned; that go back; NULL: all */
-	struct object_id wanted; /* what is to be there: `to`, or of it what `paths` name */
-	bool pinned;             /* `wanted` is */
+	struct ignore *paths;    /* owned; the paths to roll back; NULL: all */
+	struct object_id wanted; /* the result: `to`, or the present state with `paths` from `to` */
+	bool pinned;             /* `wanted` is pinned */
 	const struct capture_report *unread; /* of a project: what could not be read; or NULL */
 	struct plan plan;
 	struct engine_rolled result;
@@ -63,7 +63,7 @@ static void rolling_done(struct rolling *g)
 
 /* --- what is meant ---------------------------------------------------------------------- */
 
-/* 1 if it is the name of a clone, whose record is then known. */
+/* 1 if the word names a clone, which is then loaded. */
 static int is_clone(struct rolling *g, const char *word, struct err *err)
 {
 	int r =
@@ -72,7 +72,7 @@ static int is_clone(struct rolling *g, const char *word, struct err *err)
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
-/* Which clone, if any; the word that is left names the snapshot. */
+/* Find the clone, if the words name one, and the word that names the snapshot. */
 static int choose(struct rolling *g, const char **ret_state, struct err *err)
 {
 	const struct engine_rollback_options *o = g->options;
@@ -156,9 +156,9 @@ static int list_step(const struct plan_step *s, void *ctx)
 				NULL);
 }
 
-/* Paths that a project keeps as they are. */
+/* Paths of a project that stay as they are. */
 struct leaving {
-	char *lacks;       /* owned; those that the snapshot is without */
+	char *lacks;       /* owned; paths that the snapshot lacks */
 	const char **list; /* owned */
 	size_t n;
 };
@@ -169,7 +169,7 @@ static void leaving_done(struct leaving *l)
 	free(l->list);
 }
 
-/* A state that a clone made: whatever a run left there would reach the project with it. */
+/* Was the state made by a clone?  Then what a run left there would reach the project. */
 static bool is_foreign(const struct rolling *g)
 {
 	return !g->clone.name && g->to.clone;
@@ -224,7 +224,7 @@ static bool is_picked(const char *path, void *ctx)
 	return patterns_name(p->rolling->paths, path);
 }
 
-/* What is there, with the paths that are named as they were: nothing in it can conflict. */
+/* The present state with the named paths from the snapshot.  It cannot conflict. */
 static int mix(struct rolling *g, const struct leaving *leaving, struct object_id *ret,
 	       struct err *err)
 {
@@ -274,7 +274,7 @@ static int find_root(struct rolling *g, const struct leaving *leaving, struct er
 	return 0;
 }
 
-/* From `now` to what is wanted. */
+/* Plan the way from `now` to `wanted`. */
 static int compare(struct rolling *g, int64_t as_of, struct err *err)
 {
 	CLEANUP(leaving_done) struct leaving leaving = { 0 };
@@ -302,7 +302,7 @@ static int compare(struct rolling *g, int64_t as_of, struct err *err)
 
 /* --- keeping what is there -------------------------------------------------------------- */
 
-/* The record of what is there, but for its tree; none if the newest snapshot has that already. */
+/* Fill in the snapshot of the present state, but for its tree. */
 static int name_saved(struct rolling *g, char *message, struct err *err)
 {
 	struct snapshot *s = &g->saved;
@@ -326,7 +326,7 @@ static int name_saved(struct rolling *g, char *message, struct err *err)
 static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
 		     uint64_t files, uint64_t bytes, struct err *err)
 {
-	/* Only one of the clone's own brings its base back, too. */
+	/* Only a snapshot of the clone itself restores its base, too. */
 	const bool known = history_holds(&g->newest, root, &g->saved.base) &&
 			   (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
 
@@ -346,7 +346,7 @@ static int put_state(struct batch *b, const struct layer_state *state, void *ctx
 	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
 }
 
-/* In the moment in which nothing is written; what was found before may be of an earlier one. */
+/* Called while no write can reach the clone, which may have changed since compare(). */
 static int choose_root(const struct layer_state *now, struct object_id *ret, void *ctx,
 		       struct err *err)
 {
@@ -396,13 +396,14 @@ static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mo
 	if (r < 0)
 		return r;
 	if (mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)
-		engine_warn(&g->task->engine,
-			    "clone '%s' is rolled back, but programs may see what was there: %s",
-			    g->clone.name, why.msg);
+		engine_warn(
+		    &g->task->engine,
+		    "clone '%s' is rolled back, but programs may still see the old files: %s",
+		    g->clone.name, why.msg);
 	return r;
 }
 
-/* One that is not mounted is opened for the while. */
+/* A clone that is not mounted is opened for the change only. */
 static int switch_stored(struct rolling *g, struct err *err)
 {
 	struct host *h = g->task->host;
@@ -420,7 +421,7 @@ static int switch_stored(struct rolling *g, struct err *err)
 	return r < 0 ? r : end;
 }
 
-/* A snapshot of it from before a rebase is of no use with another base than it had. */
+/* A snapshot from before a rebase needs the base that the clone had then. */
 static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
 {
 	const struct snapshot *to = &g->to;
@@ -495,7 +496,7 @@ static int judge(struct rolling *g, struct err *err)
 	return r == -ENOMEM ? err_nomem(err) : r;
 }
 
-/* What a project becomes of which only some paths go back: no snapshot has that yet. */
+/* Fill in the snapshot of the result when only some paths go back: none has it yet. */
 static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 {
 	struct root root;
@@ -513,7 +514,7 @@ static int fill_some(struct rolling *g, struct snapshot *ret, struct err *err)
 	return 0;
 }
 
-/* A conflict, or a path that is held, is a result: then nothing was changed. */
+/* A conflict or a held path is a result; then nothing was changed. */
 static int change_project(struct rolling *g, struct landing *landing, struct err *err)
 {
 	CLEANUP(landed_done) struct landed landed = { 0 };

@@ -1,6 +1,6 @@
 /*
- * A snapshot that somebody wants gone.  Its records go now; what only it reached is garbage then.
- * What needs it is looked for first, so that the answer can say so; forget-i.h has the last word.
+ * Removing one snapshot.  Its records go now; what only it reached is then garbage.  We look first
+ * for what needs it, so that the answer can name it; forget-i.h has the last word.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #include "engine/api/history.h"
 #include "engine/host/host-i.h"
 
-#define DIGITS_MIN 8 /* of an id: a name that happens to be hex is not to cost a snapshot */
+#define DIGITS_MIN 8 /* of an id, so that a name that happens to be hex costs no snapshot */
 
 struct unwanted {
 	struct snapshot snapshot;
 	char hex[CATALOG_HEX_SIZE];
-	char *tag; /* owned; by which it was named, and which goes too; or NULL */
+	char *tag; /* owned; the tag that named it and goes with it, or NULL */
 	bool force;
 	struct forget forget;
 	struct batch *batch;
@@ -39,7 +39,7 @@ static bool is_short_id(const char *word)
 	return n < DIGITS_MIN && strspn(word, "0123456789abcdefABCDEF") == n;
 }
 
-/* If it was named by a tag of its project, that is no reason for it to stay. */
+/* The tag that named the snapshot does not keep it. */
 static int find_tag(struct store *s, const char *word, struct unwanted *u, struct err *err)
 {
 	CLEANUP(tag_done) struct tag tag = { 0 };
@@ -115,7 +115,7 @@ static const char *kind_name(const struct receipt *r)
 					     : "undo";
 }
 
-/* One that was taken back needs nothing; its taking back has a receipt of its own. */
+/* An undone receipt needs no snapshots: its undo has a receipt of its own. */
 static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
 	const struct unwanted *u = ctx;

@@ -18,21 +18,21 @@ struct staged {
 	struct host *host;
 	char *name; /* owned; NULL: it is gone */
 	char run[STAGE_RUN_SIZE];
-	struct object_id before;         /* root of the clone when the run began */
+	struct object_id before;         /* the clone's root when the run began */
 	uint64_t ceiling;                /* 0: the run has none */
-	uint64_t inodes;                 /* the same of inodes */
-	uint64_t refused, nodes_refused; /* what the layer had refused by then */
+	uint64_t inodes;                 /* the same for inodes */
+	uint64_t refused, nodes_refused; /* what the layer had refused when the run began */
 	bool made, remove;
 	bool ended;          /* the run told us */
-	bool waits;          /* for somebody's decision: stage_end() does not remove it */
+	bool waits;          /* for the user's decision; stage_end() does not remove it */
 	struct staged *next; /* guarded by host->lock */
 };
 
 /* --- limits of growth ------------------------------------------------------------------- */
 
 /*
- * Runs that share a clone share its room: the highest ceiling counts, and none if one of them has
- * none.  The caller has the turn of the name.
+ * Runs in the same clone share its limits: the highest ceiling counts, and there is none if one of
+ * the runs has none.  The caller has the clone's turn.
  */
 static void set_ceilings(struct host *h, const char *name, struct layer *l)
 {
@@ -73,7 +73,7 @@ static void unlink_staged(struct staged *s)
 	pthread_mutex_unlock(&s->host->lock);
 }
 
-/* A limit of what is to come, over what there is. */
+/* The total that a limit on growth allows. */
 static uint64_t over(uint64_t there, uint64_t limit)
 {
 	return limit > 0 && limit < UINT64_MAX - there ? there + limit : 0;
@@ -117,7 +117,7 @@ static void unbound(struct staged *s)
 	live_view_close(live, s->run);
 }
 
-/* Where the run is to see it, if not where it is mounted. */
+/* Where the run sees the clone, if not at its mount. */
 static int show(struct staged *s, const struct stage_options *o, char **ret, struct err *err)
 {
 	const struct mount_shift shift = { .first = o->first_id, .n = o->ids };
@@ -141,7 +141,7 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 
 /* --- ending ----------------------------------------------------------------------------- */
 
-/* One that was made for the run has no other user whose word would count. */
+/* A clone made for the run has no other user, so it is removed by force. */
 static int take_away(struct staged *s, struct err *err)
 {
 	struct task task = task_of(s->host);
@@ -166,7 +166,7 @@ static void staged_free(struct staged *s)
 }
 DEFINE_CLEANUP(struct staged *, staged_free)
 
-/* The connection ended: in order, after stage_end(), or not. */
+/* The connection ended, after stage_end() or without it. */
 static void release(struct kept *k)
 {
 	struct staged *s = (struct staged *)k;
@@ -226,7 +226,7 @@ static void compare(struct task *task, const struct staged *s, struct stage_end 
 	ret->deleted = counts.deleted;
 }
 
-/* What somebody is shown before he decides is to be there when he has, also if we die meanwhile. */
+/* What the user is shown before deciding must still be there afterwards, even if we die. */
 static int persist(const struct staged *s, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -261,7 +261,7 @@ int stage_end(struct task *task, struct stage_end *ret, struct err *err)
 	return 0;
 }
 
-/* It had a time to live, should nobody be left to remove it. */
+/* The clone had an expiry in case nobody was left to remove it. */
 int stage_stay(struct task *task, const char *clone, struct err *err)
 {
 	struct host *h = task->host;
@@ -330,8 +330,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
-		.strict =
-		    o->keep, /* of one that is thrown away nobody misses what power loss takes */
+		.strict = o->keep, /* nobody misses a throw-away clone after power loss */
 		.run = o->keep ? 0 : run_record_number(o->run),
 		.watch = o->watch,
 	};
@@ -413,7 +412,7 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 		s->name = strdup(stage.clone);
 	if (!s->name)
 		return r < 0 ? r : err_nomem(err);
-	/* From here on it ends with the connection, also if what follows fails. */
+	/* From here on it ends with the connection, even if what follows fails. */
 	kept = TAKE_PTR(s);
 	keep_add(task->kept, &kept->kept);
 	r = r < 0 ? r : bound(kept, o, err);
@@ -431,11 +430,11 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 
 struct sweeping {
 	struct host *host;
-	char names[64][CLONE_NAME_MAX + 1]; /* the rest has a time to live */
+	char names[64][CLONE_NAME_MAX + 1]; /* the others expire */
 	size_t n;
 };
 
-/* Nobody who ran something in it, or decides on that, is alive. */
+/* Has the clone's run died, and whoever decides on it, too? */
 static bool is_left(const struct host *h, const struct clone *c)
 {
 	char id[STAGE_RUN_SIZE];

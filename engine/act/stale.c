@@ -13,7 +13,8 @@ struct names {
 	struct engine_paths paths;
 	size_t cap;
 	struct changes counts;
-	bool without_git; /* the project's is a file, and clones have a repository (gitdir-i.h) */
+	bool
+	    without_git; /* the project's `.git` is a file where clones have a repository (gitdir-i.h) */
 };
 
 static void names_done(struct names *n)
@@ -63,7 +64,7 @@ static uint64_t total(const struct names *n)
 	return n->counts.added + n->counts.modified + n->counts.deleted;
 }
 
-/* What is told by name is bounded; what is counted is not. */
+/* The list of names is bounded, the counts are not. */
 static struct engine_paths take_paths(struct names *n)
 {
 	struct engine_paths *p = &n->paths, taken;
@@ -88,7 +89,7 @@ int stale_compare(struct task *task, const struct object_id *from, const struct 
 	return 0;
 }
 
-/* Both are sorted; a name that is twice in one, as something else came in its place, counts once. */
+/* Both are sorted.  A name that is twice in one, because its kind changed, counts once. */
 static uint64_t mark_both(struct names *a, struct names *b)
 {
 	uint64_t n = 0;

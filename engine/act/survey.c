@@ -1,7 +1,7 @@
 /*
- * Signatures belong to a root.  They are used only as long as a snapshot of the project has that
- * root, and it is pinned while they are: what the capture takes over from them can then not be
- * swept before the batch names it.
+ * Signatures belong to a root.  They are used only while a snapshot of the project has that root, and
+ * the root is pinned meanwhile, so that a gc cannot sweep what the capture takes over before the
+ * batch names it.
  */
 #include "engine/act/survey-i.h"
 
@@ -18,11 +18,11 @@
 #include "snapshot/apply/apply.h"
 
 #define SIGNATURES_DIR "signatures"
-#define WARNINGS_MAX   100 /* of files that cannot be read; answers name more */
+#define WARNINGS_MAX   100 /* about unreadable files; answers name more */
 
 /* --- signatures ------------------------------------------------------------------------- */
 
-/* Where those of a project are; -1 if there is no such directory and it could not be made. */
+/* The directory of signatures; -1 if there is none and it could not be made. */
 static int open_dir(struct task *task, bool make)
 {
 	AUTO_FREE char *path = path_join(task->host->dir, SIGNATURES_DIR);
@@ -34,10 +34,10 @@ static int open_dir(struct task *task, bool make)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Of the last capture. */
+/* What the last capture left. */
 struct known {
-	struct signatures *signatures; /* owned; NULL: everything is to be read */
-	struct stat file;              /* in which they are */
+	struct signatures *signatures; /* owned; NULL: read everything */
+	struct stat file;              /* of the signatures' file */
 };
 
 static void known_done(struct known *k)
@@ -85,7 +85,7 @@ static int is_held(struct store *s, const struct project *p, const struct object
 	return snapshot_each(s, find_holder, &h, err);
 }
 
-/* Held before and after, it was held in the moment in which it was pinned. */
+/* A root that is held before and after was held when it was pinned. */
 static int pin(struct batch *b, const struct project *p, const struct object_id *root,
 	       struct err *err)
 {
@@ -134,8 +134,7 @@ void survey_keep(struct task *task, const struct project *p, const struct captur
 		r = fdio_swap_file(dir, catalog_id_hex(&p->id, name), c->signatures->bytes.data,
 				   c->signatures->bytes.len, 0600, &err);
 	if (r < 0)
-		log_warn("signatures of '%s': %s, continuing: the next snapshot reads more than "
-			 "it need",
+		log_warn("signatures of '%s': %s, continuing; the next snapshot takes longer",
 			 p->path, err.msg);
 }
 
@@ -153,7 +152,7 @@ int survey_forget(struct task *task, const struct project *p, struct err *err)
 
 struct teller {
 	struct engine_watch watch;
-	uint64_t total; /* names there were last time; 0: nobody knows */
+	uint64_t total; /* names at the last capture; 0: unknown */
 };
 
 static void on_capture(const struct capture_stats *so_far, void *ctx)
@@ -173,7 +172,7 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 	t->watch.fn(&p, t->watch.ctx);
 }
 
-/* What is half changed is nothing to capture. */
+/* A half-changed project must not be captured. */
 static int end_interrupted(struct task *task, const struct project *p, struct err *err)
 {
 	CLEANUP(apply_report_done) struct apply_report report = { 0 };
@@ -216,7 +215,7 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	r = capture_directory(b, p->path, &o, ret, err);
 	if (r < 0)
 		return r;
-	/* There are none better. */
+	/* The old signatures are still the best there are. */
 	if (!ret->signatures)
 		recall_give(&task->host->recall, TAKE_PTR(known.signatures), &known.file);
 	return r;

@@ -5,7 +5,7 @@
 #include "engine/api/tag.h"
 #include "engine/host/host-i.h"
 
-/* A tag on its way. */
+/* A tag being added or deleted. */
 struct change {
 	struct project project;
 	struct batch *batch;

@@ -1,7 +1,6 @@
 /*
- * The order of a history is that of its times.  A clock that was set back must not
- * change which snapshot is the latest, so each is made later than its parent, and those of a
- * clone later than the clone.
+ * A history is ordered by time.  A clock that was set back must not change which snapshot is the
+ * newest, so each is dated later than its parent, and a clone's snapshots later than the clone.
  *
  * A project is captured; a clone is persisted, with the snapshot's ref in the same batch.
  */
@@ -18,7 +17,7 @@
 #include "engine/find/gitdir-i.h"
 #include "snapshot/diff/changes.h"
 
-/* One snapshot on its way into the store. */
+/* A snapshot being taken. */
 struct taking {
 	struct task *task;
 	const struct engine_take_options *options;
@@ -29,9 +28,9 @@ struct taking {
 	struct snapshot snapshot; /* its strings are borrowed */
 	struct snapshot parent;   /* all zero: none */
 	struct captured captured; /* of a project */
-	struct buf lacks;         /* what it could not read; snapshot.lacks is this */
+	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
 	bool is_new;              /* the project */
-	bool is_same;             /* as the parent, which is to be used */
+	bool is_same;             /* the parent has the same state and is used instead */
 };
 
 static void taking_done(struct taking *t)
@@ -53,7 +52,7 @@ static int put_tag(struct batch *b, const struct taking *t, struct err *err)
 	return full ? tag_put(b, &tag, REF_NEW, err) : err_nomem(err);
 }
 
-/* Before the work, so that a name that is taken costs nothing. */
+/* Done first, so that a taken name fails before any work. */
 static int check_tag(const struct taking *t, struct err *err)
 {
 	AUTO_FREE char *full = tag_full_name(&t->project.id, t->options->tag);
@@ -74,7 +73,7 @@ static int check_tag(const struct taking *t, struct err *err)
 
 /* --- the record ------------------------------------------------------------------------- */
 
-/* The one before it; the first of a clone follows what the clone started from. */
+/* The previous snapshot; a clone's first one follows what the clone started from. */
 static int find_parent(struct taking *t, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -88,7 +87,7 @@ static int find_parent(struct taking *t, struct err *err)
 		     : history_last(t->store, &h, clone, &t->parent, err);
 }
 
-/* What the snapshot will say of itself, but for its tree. */
+/* Fill in the snapshot, but for its tree. */
 static int prepare(struct taking *t, struct err *err)
 {
 	struct snapshot *snap = &t->snapshot;
@@ -117,13 +116,13 @@ static int prepare(struct taking *t, struct err *err)
 	snap->parent = t->parent.id;
 	snap->project = t->project.id;
 	snap->clone = t->clone.name;
-	/* What a clone started without, its snapshots are without. */
+	/* A clone's snapshots lack what the clone lacked at its start. */
 	snap->lacks = t->clone.name ? t->parent.lacks : NULL;
 	snap->base = t->clone.base;
 	return catalog_id_new(&snap->id, err);
 }
 
-/* Its tree is known. */
+/* Put the records, now that the root is known. */
 static int put(struct taking *t, struct batch *b, struct err *err)
 {
 	int r = 0;
@@ -223,7 +222,7 @@ static int put_state(struct batch *b, const struct layer_state *state, void *ctx
 	return put(t, b, err);
 }
 
-/* Nobody writes to it, so what is stored of it is all of it. */
+/* The clone is not mounted, so the store has all of it. */
 static int take_stored(struct taking *t, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -243,7 +242,7 @@ static int take_stored(struct taking *t, struct err *err)
 	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
 }
 
-/* Asked before the record is read: what was written by then is in the root that the record names. */
+/* Must be asked before the record is read: then the record's root has everything written so far. */
 static bool is_idle(const struct live *live)
 {
 	struct layer_usage usage;
@@ -277,7 +276,7 @@ static int take_clone(struct taking *t, struct err *err)
 		return r;
 	if (!live)
 		return take_stored(t, err);
-	/* Nothing to write, and so no wait for the disk. */
+	/* Nothing to write, so no need to wait for the disk. */
 	if (idle && history_holds(&t->parent, &t->clone.root, &t->clone.base)) {
 		t->is_same = true;
 		return 0;
@@ -288,7 +287,7 @@ static int take_clone(struct taking *t, struct err *err)
 
 /* --- either ----------------------------------------------------------------------------- */
 
-/* The paths that were left out are the answer's from here on. */
+/* Hand the paths that were left out over to the answer. */
 static int describe_skipped(struct taking *t, struct engine_taken *ret, struct err *err)
 {
 	struct capture_report *unread = &t->captured.unread;
@@ -308,7 +307,7 @@ static int describe_skipped(struct taking *t, struct engine_taken *ret, struct e
 	return 0;
 }
 
-/* Repositories outside, which git in a clone of this would write to. */
+/* Find repositories outside the project that git in a clone would write to. */
 static int describe_strays(struct taking *t, struct engine_taken *ret, struct err *err)
 {
 	const struct capture_report *gits = &t->captured.gits;
@@ -322,7 +321,7 @@ static int describe_strays(struct taking *t, struct engine_taken *ret, struct er
 	for (size_t i = 0; i < gits->n; i++) {
 		struct engine_stray *one = &ret->strays[ret->n_strays];
 
-		/* The snapshot is taken, whatever is in that file. */
+		/* Whatever that file holds, the snapshot is taken. */
 		if (gitdir_leads_out(t->store, &t->captured.root, t->project.path,
 				     gits->list[i].path, &one->to, &why) < 0)
 			engine_warn(&t->task->engine, "'%s': %s, continuing", gits->list[i].path,
@@ -354,7 +353,7 @@ static int describe(struct taking *t, struct engine_taken *ret, struct err *err)
 	return r >= 0 && t->options->tag ? tag_append(&ret->snapshot, t->options->tag, err) : r;
 }
 
-/* The snapshot is taken; that its parent cannot be read is no reason to deny it. */
+/* The snapshot is taken, so a parent that cannot be read is only a warning. */
 static void compare(const struct taking *t, struct engine_taken *taken)
 {
 	struct changes changes = { 0 };
