@@ -24,8 +24,8 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_rwlock_init(&h->snapshots, NULL);
 	h->live = MAP_INIT(map_hash_str, map_equal_str);
-	h->next_expiry = INT64_MIN; /* not known: look */
-	h->unswept = true;          /* by who was killed */
+	h->next_expiry = INT64_MIN; /* unknown: look */
+	h->unswept = true;          /* a killed daemon may have left something */
 	h->dir = strdup(dir);
 	h->clones = path_join(dir, CLONES_DIR);
 	if (!h->dir || !h->clones) {
@@ -74,7 +74,7 @@ struct survey {
 	const char *clones, *path;
 	dev_t *devs; /* owned */
 	size_t n, cap;
-	bool shown; /* some of it shows up in `path`, or the other way round */
+	bool shown; /* one of them is at or below `path`, or the other way round */
 };
 
 static void survey_done(struct survey *s)

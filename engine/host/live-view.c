@@ -1,6 +1,6 @@
 /*
- * A view is a second mount of a live clone, for one run of root's, on which ids are shifted to those
- * of the run's user namespace.  It is needed where the kernel maps no ids of FUSE mounts.
+ * A view is a second mount of a live clone, for one run by root.  It shifts ids to those of the run's
+ * user namespace, where the kernel has no id-mapped FUSE mounts.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -99,7 +99,7 @@ static void view_close(struct live_view *v)
 	struct err err = { 0 };
 
 	if (mount_close(v->mount, true, &err) < 0)
-		log_warn("what a run saw of a clone: %s, continuing", err.msg);
+		log_warn("closing a run's view of a clone: %s, continuing", err.msg);
 	else if (rmdir(v->path) < 0)
 		log_warn("'%s' is not removed, continuing", v->path);
 	view_free(v);

@@ -53,7 +53,7 @@ char *live_path(struct host *h, const char *name)
 	return path_join(h->clones, name);
 }
 
-/* In the table, with no layer yet. */
+/* Enter it in the table, without a layer. */
 static int live_new(struct host *h, const char *name, struct live **ret, struct err *err)
 {
 	CLEANUP(live_free_p) struct live *l = calloc(1, sizeof(*l));
@@ -79,7 +79,7 @@ static int live_new(struct host *h, const char *name, struct live **ret, struct 
 	return 0;
 }
 
-/* Its layer is closed. */
+/* Call it once the layer is closed. */
 static void live_drop(struct live *l)
 {
 	struct host *h = l->host;
@@ -90,7 +90,7 @@ static void live_drop(struct live *l)
 	live_free(l);
 }
 
-/* With its layer open and not mounted yet; -ENOENT if there is no such clone. */
+/* Open the layer, without mounting it; -ENOENT if there is no such clone. */
 static int live_open(struct host *h, const char *name, struct live **ret, struct err *err)
 {
 	struct live *l;
@@ -129,14 +129,14 @@ static void remove_mount_point(const char *path)
 
 	if (rmdir(path) == 0 || errno == ENOENT)
 		return;
-	/* What a dead daemon left there holds on to it. */
+	/* A mount of a dead daemon would keep the directory. */
 	if (mount_clear(path, &err) < 0)
 		log_warn("%s, continuing", err.msg);
 	else if (rmdir(path) < 0 && errno != ENOENT)
 		log_warn("'%s' is not empty, continuing", path);
 }
 
-/* Mount it, or attach the mount that it has. */
+/* Mount it, or attach the mount it already has. */
 static int live_show(struct live *l, struct err *err)
 {
 	AUTO_FREE char *source = NULL;
@@ -166,7 +166,7 @@ static int live_show(struct live *l, struct err *err)
 	return r;
 }
 
-/* Close a mount of which nothing is left. */
+/* Close a mount that has ended. */
 static void live_bury(struct live *l)
 {
 	struct err err = { 0 };
@@ -245,21 +245,21 @@ int live_mount_first(struct host *h, const char *name, const struct object_id *r
 	if (!live_find(h, name) && warm_clone_take(h->warm_clone, root, &layer, &mount)) {
 		if (adopt_warm_clone(h, name, layer, mount, &why) >= 0)
 			return 0;
-		log_warn("clone '%s' is not the warm one: %s, continuing", name, why.msg);
+		log_warn("clone '%s' cannot use the warm clone: %s, continuing", name, why.msg);
 	}
 	return live_mount(h, name, err);
 }
 
 /* --- unmounting ------------------------------------------------------------------------- */
 
-/* What was changed must reach the store; if it cannot, the clone is shown as it was. */
+/* If the changes cannot reach the store, mount the clone again. */
 static int live_close(struct live *l, struct err *err)
 {
 	struct err again = { 0 };
 	int r = layer_close(l->layer, err);
 
 	if (r < 0 && live_show(l, &again) < 0)
-		log_error("clone '%s' cannot be persisted and not be mounted again: %s", l->name,
+		log_error("clone '%s' can be neither persisted nor mounted again: %s", l->name,
 			  again.msg);
 	if (r < 0)
 		return r;
@@ -361,7 +361,7 @@ int live_recover(struct host *h, struct err *err)
 	return r < 0 ? r : n;
 }
 
-/* End one, and say in `busy` if it is in use. */
+/* End a clone; add it to `busy` if it is in use. */
 static int end_one(struct host *h, const char *name, bool force, struct strlist *ended,
 		   struct strlist *busy, struct err *err)
 {
@@ -373,8 +373,8 @@ static int end_one(struct host *h, const char *name, bool force, struct strlist 
 	if (r == -EBUSY)
 		return strlist_add(busy, name) < 0 ? err_nomem(err) : 0;
 	if (r < 0 && force) {
-		/* Nothing more can be done for it, and whoever forces has been told. */
-		log_error("%s: what it had not persisted is lost", err->msg);
+		/* Nothing more can be done, and --force accepts the loss. */
+		log_error("%s: changes that were not persisted are lost", err->msg);
 		r = live_end(h, name, LIVE_DISCARD, true, err);
 	}
 	return r < 0 ? r : strlist_add(ended, name);

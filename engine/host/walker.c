@@ -1,15 +1,15 @@
 /*
- * What is listed comes with its attributes (READDIRPLUS), so that most names cost no request of
- * their own.  The kernel lists so as long as somebody asks for attributes: that is why each
- * name is asked for here.
+ * A listing brings the attributes with it (READDIRPLUS), so most names need no request of their own.
+ * The kernel lists that way only while somebody asks for attributes, so the walker asks for each
+ * name's.
  *
- * That a name is missing must be known too: git looks for one in each directory.
+ * It also asks for `.gitignore`, so that the kernel knows where it is missing: git looks for it in
+ * each directory.
  *
- * A second walk, which asks for nothing that is known by then, has small files read ahead: for
- * those it is the number of requests that counts, and to read ahead waits for none.  A third
- * one asks for attributes again: to the kernel a file that was read has another time of access,
- * and the next stat() of it would be a request.  Nobody knows that any of this will be wanted,
- * so it stays within bounds and lets everybody else go first.
+ * A second walk reads small files ahead: with those the number of requests counts, and read-ahead
+ * waits for none.  A third walk asks for the attributes again: reading changed the access times, so
+ * the next stat() would be a request.  All this may be in vain, so the walker stays within bounds and
+ * lets everybody else go first.
  */
 #include "engine/api/walker.h"
 
@@ -30,19 +30,19 @@
 #include "base/vec.h"
 
 #define ENTRIES_MAX  200000
-#define SMALL        ((off_t)64 << 10)     /* bytes of a file that is read ahead, */
-#define AHEAD_MAX    ((uint64_t)256 << 20) /* of all of them, */
-#define MEMORY_SHARE 8                     /* and the part of free memory that they may take */
-#define LOOK_EVERY   32                    /* names, at whether others want the processors */
+#define SMALL        ((off_t)64 << 10)     /* bytes; larger files are not read ahead */
+#define AHEAD_MAX    ((uint64_t)256 << 20) /* bytes read ahead in all */
+#define MEMORY_SHARE 8                     /* and at most this fraction of free memory */
+#define LOOK_EVERY   32                    /* names between two looks at the load */
 #define PAUSE_NS     20000000
 
 struct walk {
-	char **dirs; /* owned, and each of them: paths from the top that are to be read */
+	char **dirs; /* owned, like each path; still to be read */
 	size_t n, cap;
 	unsigned entries; /* seen */
-	bool ahead;       /* files are read ahead, */
-	uint64_t left;    /* so many bytes more */
-	int load_fd;      /* -1: others are not waited for */
+	bool ahead;       /* read files ahead */
+	uint64_t left;    /* bytes that may still be read ahead */
+	int load_fd;      /* -1: do not yield to others */
 	unsigned processors;
 	pid_t parent;
 };
@@ -64,17 +64,17 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* While there is more to run than processors, somebody needs them for something. */
+/* Wait while more is runnable than there are processors. */
 static void let_others_go_first(const struct walk *w)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
-	/* Whoever started it may die meanwhile: then there is nothing to be read any more. */
+	/* If the parent dies, nothing is left to read. */
 	while (sys_runnable(w->load_fd) > w->processors && getppid() == w->parent)
 		nanosleep(&pause, NULL);
 }
 
-/* False: that was enough. */
+/* False: the allowance is used up. */
 static bool read_file(struct walk *w, int dir, const char *name, const struct stat *st)
 {
 	AUTO_CLOSE int fd = -1;
@@ -90,7 +90,7 @@ static bool read_file(struct walk *w, int dir, const char *name, const struct st
 	return true;
 }
 
-/* False: there is no point in going on. */
+/* False: going on is pointless. */
 static bool read_names(struct walk *w, DIR *dir, const char *path)
 {
 	const struct dirent *e;
@@ -111,7 +111,7 @@ static bool read_names(struct walk *w, DIR *dir, const char *path)
 		return true;
 	IGNORE_RESULT(fstatat(dirfd(dir), ".gitignore", &st, AT_SYMLINK_NOFOLLOW),
 		      "mostly there is none");
-	/* To list it was to use it: its time of access must be asked for again, and then its ACL. */
+	/* Listing changed its access time, so ask for its attributes again, and then for its ACL. */
 	return fstat(dirfd(dir), &st) == 0 && faccessat(dirfd(dir), ".", R_OK | X_OK, 0) == 0;
 }
 
@@ -144,7 +144,7 @@ static bool walk(struct walk *w)
 	return more;
 }
 
-/* It ends by itself when the mount is gone: nothing can be opened any more. */
+/* It ends by itself when the mount is gone, because nothing can be opened then. */
 int walker_main(const char *parent)
 {
 	const uint64_t memory = sys_available_memory() / MEMORY_SHARE;
@@ -161,7 +161,7 @@ int walker_main(const char *parent)
 		w.left = memory < AHEAD_MAX ? memory : AHEAD_MAX;
 		w.load_fd = sys_load_open();
 		w.processors = sys_processors();
-		/* It may have died already: then getppid() tells somebody else's number. */
+		/* Not getppid(): if the parent has died already, that is another process. */
 		w.parent = (pid_t)strtol(parent, NULL, 10);
 		walk(&w); /* as far as that goes */
 		w.ahead = false;

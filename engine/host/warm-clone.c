@@ -1,6 +1,6 @@
 /*
- * One thread makes warm clones, waits for their walkers and gives them up.  A walker is reaped
- * with the lock held, so who holds it and sees one may end it.
+ * One thread makes warm clones, waits for their walkers and gives them up.  It reaps a walker with
+ * the lock held, so whoever holds the lock and sees a walker may kill it.
  */
 #include "engine/host/warm-clone-i.h"
 
@@ -23,15 +23,15 @@
 #include "engine/api/walker.h"
 #include "engine/host/host-i.h"
 
-#define KEEP_MS     600000 /* one that nobody takes */
-#define QUIET_MS    200    /* cowfsd must have done little for so long, */
-#define QUIET_SHARE 10     /* less than this part of it, */
+#define KEEP_MS     600000 /* a warm clone that nobody takes */
+#define QUIET_MS    200    /* cowfsd must have been quiet for so long: */
+#define QUIET_SHARE 10     /* busy for less than this fraction of it, */
 #define PATIENCE_MS 10000  /* unless this much time has passed */
 #define FILES_MAX   200000
 #define FILE_COST   4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
 #define MEMORY_MIN  ((uint64_t)512 << 20) /* that must be left */
 
-/* What there should be a warm clone of. */
+/* The snapshot that should have a warm clone. */
 struct wish {
 	bool open; /* not fulfilled yet */
 	struct catalog_id snapshot, project;
@@ -42,21 +42,21 @@ struct wish {
 struct warm_clone {
 	struct host *host;
 
-	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
+	pthread_mutex_t lock; /* guards what follows; no other lock is taken while it is held */
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool started, ending;
-	bool hopeless; /* this system has none */
+	bool hopeless; /* warm clones do not work here */
 	struct wish wish;
 
 	struct layer *layer; /* owned, with `mount`; NULL: there is none */
 	struct mount *mount;
 	struct object_id root;
 	struct catalog_id snapshot;
-	pid_t walker;   /* 0: it has ended */
-	bool cut;       /* it was ended before its time, and another is to follow */
-	unsigned rests; /* who is not to be disturbed */
-	unsigned walks; /* that came to their end: names, then what is in small files */
+	pid_t walker;   /* 0: none runs */
+	bool cut;       /* it was ended early and must run again */
+	unsigned rests; /* callers that must not be disturbed */
+	unsigned walks; /* completed ones: the first reads names, the second small files */
 	uint64_t made;  /* engine_clock_ms() */
 	uint64_t taken;
 };
@@ -70,7 +70,7 @@ static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 {
 	char self[PATH_MAX], name[] = WALKER_NAME;
 	const char *path = sys_self_path(self, sizeof(self));
-	AUTO_FREE char *of = strdup(store); /* for whoever looks at the list of processes */
+	AUTO_FREE char *of = strdup(store); /* shown in the list of processes */
 	char parent[16], *argv[] = { name, of, ahead ? parent : NULL, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -98,7 +98,7 @@ static void end_walker(struct warm_clone *s)
 {
 	if (s->walker == 0)
 		return;
-	/* It can only die when it gets a processor. */
+	/* It needs a processor in order to die. */
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)s->walker, 0), "then it takes longer");
 	kill(s->walker, SIGKILL);
 }
@@ -135,8 +135,8 @@ void warm_clone_drop(struct layer *layer, struct mount *mount)
 	struct err err = { 0 };
 
 	if (mount && mount_close(mount, true, &err) < 0) {
-		/* Somebody still works with the layer: both must stay. */
-		log_warn("a warm clone: %s, continuing", err.msg);
+		/* The layer is still in use, so both must stay. */
+		log_warn("closing a warm clone: %s, continuing", err.msg);
 		return;
 	}
 	layer_discard(layer);
@@ -150,7 +150,7 @@ static int mount_warm_clone(struct host *h, struct layer *layer, struct mount **
 	return mount_open(h->mounts, layer, &options, ret, err);
 }
 
-/* The layer pins the root, which counts only if somebody named it at that time. */
+/* Opening the layer pins the root; that counts only if the snapshot was still there then. */
 static int open_layer(struct host *h, const struct wish *w, struct layer **ret, struct err *err)
 {
 	CLEANUP(snapshot_done) struct snapshot named = { 0 };
@@ -244,7 +244,7 @@ static void fulfil(struct warm_clone *s)
 	s->root = w.root;
 	s->snapshot = w.snapshot;
 	s->made = engine_clock_ms();
-	/* Who came meanwhile saw neither it nor its walker. */
+	/* A wish for the same root that came meanwhile is fulfilled, too. */
 	s->wish.open &= !object_id_equal(&s->wish.root, &w.root);
 	if (s->ending || s->wish.open)
 		end_walker(s);
@@ -272,8 +272,8 @@ static uint64_t cpu_ms(void)
 }
 
 /*
- * Whoever got a clone just now is about to use it, and a walk at the same time would make both
- * slow.  lock held; returns when there is little to do, or to be looked at.
+ * A clone that was just made is about to be used, and a walk at the same time would slow down both.
+ * lock held; returns when the daemon is quiet or the state has changed.
  */
 static void wait_for_quiet(struct warm_clone *s)
 {
