@@ -6,7 +6,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 
-/* Only who captures the project may find that there is no store yet. */
+/* Only a command that captures the project may create the store. */
 static int may_begin(struct engine *e, const struct engine_clone_options *options,
 		     enum ask_start *ret, struct err *err)
 {
@@ -60,7 +60,7 @@ int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct er
 	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
 }
 
-/* What a list has too, and what only a status has. */
+/* Fields shared with `list`, then those only `status` sends. */
 static int take_status(const struct ask *a, struct json answer, struct engine_clone *ret_clone,
 		       struct engine_overview *ret_project, struct err *err)
 {

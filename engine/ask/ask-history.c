@@ -7,7 +7,7 @@
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 
-/* A store is made only once it is clear what goes into it. */
+/* Check what would go into the store before it is created. */
 static int may_begin(struct engine *e, const char *project, struct err *err)
 {
 	CLEANUP(project_done) struct project unused = { 0 };
@@ -15,7 +15,7 @@ static int may_begin(struct engine *e, const char *project, struct err *err)
 	return engine_has_store(e) ? 0 : project_choose(e, NULL, project, &unused, err);
 }
 
-/* If one runs, it knows all; if not, a question that would be refused starts none. */
+/* Ask a running daemon at once; start one only if it would not refuse. */
 static int ask_to_take(struct engine *e, struct ask *a, const struct engine_take_options *options,
 		       const char *project, struct json *ret, struct err *err)
 {

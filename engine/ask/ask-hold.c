@@ -46,7 +46,7 @@ int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch
 	}
 	if (live)
 		return ask_to_hold(e, h, ASK_STORE, watch, err);
-	/* One that cannot be asked, as one of another version, is no reason not to look. */
+	/* If the daemon cannot be asked, for instance because of its version, we read without it. */
 	if (ask_to_hold(e, h, ASK_RUNNING, watch, &why) < 0 && why.code != 0)
 		log_debug("not held: %s", why.msg);
 	return 0;

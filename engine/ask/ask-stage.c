@@ -4,7 +4,7 @@
 
 #include "engine/find/engine-i.h"
 
-/* Only who captures the project may find that there is no store yet. */
+/* Only a command that captures the project may create the store. */
 static int may_begin(struct engine *e, const struct stage_options *o, enum ask_start *ret,
 		     struct err *err)
 {

@@ -17,7 +17,7 @@ int engine_gc(struct engine *e, const struct engine_gc_options *options, struct 
 	return r < 0 ? r : ask_take(&a, answer, &wire_gc, ret, err);
 }
 
-/* A store that cannot be written has no daemon, and one too damaged for it may still be readable. */
+/* A read-only store has no daemon, and a store too damaged for one may still be readable. */
 static bool check_ourselves(const struct engine_check_options *options, int r)
 {
 	return !options->repair && (r == -EROFS || r == -EACCES || r == -EPERM || r == -EBADMSG);

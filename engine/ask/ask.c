@@ -1,9 +1,9 @@
 /*
  * The command line's end of the control socket.
  *
- * Whoever finds no daemon takes the lock for starting one, looks again, and starts it:
- * so of many at once one starts it and the others find it.  A daemon that is about to end
- * answers nobody; its successor waits for the lock that it holds as long as it lives.
+ * A command that finds no daemon takes the start lock, looks again, and starts one: so of many
+ * commands one starts the daemon and the others find it.  A daemon that is about to end answers
+ * nobody; its successor waits for the lock that the old one holds while it lives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define LISTEN_FD  3   /* SD_LISTEN_FDS_START: where a service manager puts the first socket */
 #define TRIES_MAX  8   /* daemons that may be found ending before we give up */
-#define LOCK_MAX_S 120 /* that one may take to start or to end */
+#define LOCK_MAX_S 120 /* that a daemon may take to start or to end */
 
 /* --- the run directory ------------------------------------------------------------------ */
 
@@ -73,10 +73,10 @@ static int make_run_dir(struct engine *e, int *ret, struct err *err)
 
 static void on_alarm(int sig)
 {
-	(void)sig; /* that it came ends the wait */
+	(void)sig; /* it only interrupts flock() */
 }
 
-/* flock(2) knows no time limit; a signal does.  This process has one thread and no other alarm. */
+/* flock(2) has no timeout, so an alarm ends it.  This process has one thread and no other alarm. */
 static int wait_lock(int fd, int how)
 {
 	const struct sigaction ours = { .sa_handler = on_alarm };
@@ -92,7 +92,7 @@ static int wait_lock(int fd, int how)
 	return -code;
 }
 
-/* Wait for a lock in the run directory; it ends with the descriptor. */
+/* Wait for a lock in the run directory; closing the descriptor releases it. */
 static int lock_file(int run_fd, const char *name, int how, int *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = openat(run_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -162,7 +162,7 @@ static int read_hello(struct control *c, struct control_hello *ret, struct err *
 	int r = control_read(c, CONTROL_ASK_MAX, &doc, &line, err);
 
 	if (r == 0)
-		return -ESRCH; /* it went before it said a word */
+		return -ESRCH; /* it ended before it greeted us */
 	if (r < 0)
 		return r;
 	return json_has(line, "error") ? control_get_error(line, err)
@@ -178,7 +178,7 @@ int ask_greet(struct engine *e, struct control *c, struct control_hello *ret, st
 
 /* --- starting --------------------------------------------------------------------------- */
 
-/* Nothing is made in a directory that holds no store, unless one is to be made. */
+/* Leave a directory without a store alone, unless a store is to be created. */
 static int prepare_store(struct engine *e, enum ask_start start, struct err *err)
 {
 	int r = store_check_owner(e->store_path, err);
@@ -208,7 +208,7 @@ static int start_daemon(struct engine *e, enum ask_start start, struct err *err)
 		return r;
 	r = connect_at(e, run_fd, &other, err);
 	if (r != -ESRCH)
-		return r; /* somebody was faster */
+		return r; /* another process was faster */
 	return launch_daemon(e->store_path, start == ASK_CREATE, lock_fd, err);
 }
 
@@ -268,7 +268,7 @@ int ask_become(struct engine *e, struct err *err)
 	r = lock_file(run_fd, CONTROL_START, LOCK_EX, &lock_fd, err);
 	if (r < 0)
 		return r;
-	/* Whoever connects to a socket that a manager made reaches nobody yet. */
+	/* A service manager's socket accepts connections that nobody answers yet. */
 	r = listens >= 0 ? -ESRCH : connect_at(e, run_fd, &other, err);
 	if (r >= 0 || (listens >= 0 && is_served(run_fd)))
 		return err_set(err, -EBUSY, "store '%s' has a cowfsd already", e->store_path);
@@ -282,7 +282,7 @@ static bool speaks_as_we_do(const struct control_hello *hello)
 	return hello->protocol == CONTROL_PROTOCOL && strcmp(hello->version, engine_version()) == 0;
 }
 
-/* Say who we are and ask. */
+/* Send our version and the question. */
 static int send_question(struct control *c, const struct json_doc *question, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -296,10 +296,7 @@ static int send_question(struct control *c, const struct json_doc *question, str
 	return r < 0 ? r : control_write(c->fd, question, true, err);
 }
 
-/*
- * One of another version that has nothing to do makes room; the form of this question
- * is the same in all versions.
- */
+/* An idle daemon of another version makes room.  All versions understand this question. */
 static int replace(struct engine *e, struct control *c, const struct control_hello *hello,
 		   struct err *err)
 {
@@ -366,7 +363,7 @@ void ask_done(struct ask *a)
 	json_done(&a->reply);
 }
 
-/* One of another version does nothing of what we ask for, nor does one that does not greet. */
+/* A daemon of another version, or one that does not greet, does not act. */
 static int hear_hello(struct control *c)
 {
 	struct control_hello hello;
@@ -436,7 +433,7 @@ bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch
 	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch->fn);
 	if (send_question(c, &a->question, &ignored) < 0)
 		return false;
-	/* The kernel takes it that who sends will wait, and leaves whom it woke behind us in line. */
+	/* The kernel expects the sender to wait and queues the woken daemon behind us. */
 	sched_yield();
 	return true;
 }
@@ -465,7 +462,7 @@ int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 		r = ask_over(a, e, c, watch, ret, err);
 		if (r != -ESHUTDOWN)
 			return r;
-		/* It was about to end when we came; the next one does it. */
+		/* The daemon was about to end; ask the next one. */
 	}
 	return err_set(err, r, "cowfsd is stopping");
 }

@@ -22,16 +22,13 @@ static void echo_maker_done(struct echo_maker *m)
 	cleanup_close(&m->top);
 }
 
-/*
- * A new time of modification and none of access is a modification to inotify, as a write would be;
- * it is also closed after writing.
- */
+/* To inotify, a new modification time alone is a modification, like a write. */
 static void touch(int fd, bool is_file)
 {
 	const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 0 } };
 
 	if (is_file)
-		IGNORE_RESULT(futimens(fd, times), "who watches was told that it was made");
+		IGNORE_RESULT(futimens(fd, times), "watchers have seen that it was made");
 }
 
 static bool make_name(int top, const struct echo_path *n)
@@ -58,7 +55,7 @@ static bool echo_name(int top, const struct echo_path *n)
 	return ok;
 }
 
-/* Without being known as the one who echoes we would remove real files. */
+/* Unless cowfsd knows that we echo, we would remove real files. */
 static bool greet(struct echo_maker *m, const struct echo_page *page)
 {
 	struct stat st;
@@ -68,7 +65,7 @@ static bool greet(struct echo_maker *m, const struct echo_page *page)
 	if (!page->path || !page->token)
 		return false;
 	m->top =
-	    sys_open_node(AT_FDCWD, page->path); /* not opened, of which others would be told */
+	    sys_open_node(AT_FDCWD, page->path); /* a real open would be reported to watchers */
 	if (m->top >= 0 && fstatat(m->top, page->token, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return true;
 	log_debug("no echoes in '%s': %s", page->path, strerror(errno));
@@ -97,7 +94,7 @@ void echo_perform(struct engine *e, struct control *c, struct json answer)
 	struct err err = { 0 };
 	int r = 0;
 
-	/* The last question, for what is behind the end, ends it. */
+	/* The last question asks beyond the end, which ends the echo. */
 	while (left > 0 && r >= 0) {
 		CLEANUP(echo_page_done) struct echo_page page = { 0 };
 

@@ -29,15 +29,15 @@
 
 struct keeper {
 	char **argv;       /* as cowfsd has them: name, store, perhaps "--create" */
-	const char *store; /* one of them */
+	const char *store; /* argv[1] */
 	char self[PATH_MAX];
 	pid_t child;
 	uint64_t born; /* ms */
 	struct restarts restarts;
-	struct leaving *leaving; /* owned; while systemd is asked to move us and the child */
-	bool left;               /* it did: children are born there */
+	struct leaving *leaving; /* owned; while systemd moves us and the child */
+	bool left;               /* systemd has moved us; children start in the scope */
 	bool starter_waits; /* DAEMON_READY_FD is open, and the first command waits for its end */
-	bool ending;        /* we were asked to */
+	bool ending;        /* a signal asked us to end */
 };
 
 static volatile sig_atomic_t asked; /* a signal that is to be passed on */
@@ -66,7 +66,7 @@ static bool has_marks(const char *store)
 	return any;
 }
 
-/* It is dead, and did not end in order, and not while it started: that may be the mounts' fault. */
+/* Did it crash while serving?  A crash at the start may be the mounts' fault. */
 static bool died_serving(const char *store)
 {
 	AUTO_FREE char *path = path_join(store, CONTROL_DIR "/" CONTROL_ALIVE);
@@ -105,7 +105,7 @@ static void await_lock(const char *store)
 
 /* --- the log ------------------------------------------------------------------------------ */
 
-/* Opened for each line: nothing of the store's file system is held by a keeper. */
+/* Opened for each line, so that the keeper holds nothing on the store's file system. */
 static void log_line(const struct keeper *k, const char *text)
 {
 	AUTO_FREE char *path = path_join(k->store, CONTROL_LOG);
@@ -120,13 +120,13 @@ static void log_line(const struct keeper *k, const char *text)
 
 /* --- starting ----------------------------------------------------------------------------- */
 
-/* Its streams are in place: the log, and both descriptors that it starts with. */
+/* The streams are in place: the log, and the two descriptors that cowfsd starts with. */
 NORETURN static void become(const struct keeper *k)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	/* One that came already is for cowfsd, and our handler would swallow it. */
+	/* A pending signal is for cowfsd; our handler would swallow it. */
 	sigaction(SIGTERM, &usual, NULL);
 	sigaction(SIGINT, &usual, NULL);
 	sigemptyset(&none);
@@ -144,7 +144,7 @@ static int start_daemon(struct keeper *k)
 	return k->child < 0 ? -errno : 0;
 }
 
-/* Once it is started this process holds nothing, but perhaps the pipe to the first command. */
+/* Close everything, except perhaps the pipe to the first command. */
 static void let_go(const struct keeper *k)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -158,7 +158,7 @@ static void let_go(const struct keeper *k)
 	}
 }
 
-/* Above those that cowfsd starts with, so that none is in the way of another. */
+/* Move it above the descriptors that cowfsd starts with. */
 static int lift(int fd)
 {
 	const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 16);
@@ -167,10 +167,7 @@ static int lift(int fd)
 	return high;
 }
 
-/*
- * The lock that whoever starts one holds.  Somebody may have been faster; then that one has a keeper
- * of its own.
- */
+/* Take the start lock.  -EBUSY if a command was faster: its daemon has a keeper of its own. */
 static int lock_start(const struct keeper *k)
 {
 	AUTO_FREE char *path = path_join(k->store, CONTROL_DIR "/" CONTROL_START);
@@ -198,7 +195,7 @@ static int open_streams(const struct keeper *k, int lock)
 	return 0;
 }
 
-/* A child that is born in the scope needs no other. */
+/* A child that starts in the scope needs no second one. */
 static void begin_leaving(struct keeper *k)
 {
 	if (!k->left)
@@ -240,7 +237,7 @@ static void on_signal(int sig)
 		asked = sig;
 }
 
-/* Whether we have left or stay: the command that started us need not wait for it any longer. */
+/* Moved or not, the command that started us need not wait any longer. */
 static void end_leaving(struct keeper *k)
 {
 	leaving_free(k->leaving);
@@ -263,7 +260,7 @@ static void check_leaving(struct keeper *k)
 	end_leaving(k);
 }
 
-/* Until a signal has come, or systemd has something to say. */
+/* Wait for a signal or an answer from systemd. */
 static void wait_for_event(struct keeper *k)
 {
 	struct pollfd at = { .fd = -1 };
@@ -314,7 +311,7 @@ static bool may_start_again(struct keeper *k)
 	return false;
 }
 
-/* Until it is dead; whether there is to be another. */
+/* Wait until the child is dead.  True if it should be started again. */
 static bool outlive(struct keeper *k)
 {
 	int status;
@@ -334,7 +331,7 @@ static bool outlive(struct keeper *k)
 	return !k->ending && launch_is_lost(k->store) && may_start_again(k);
 }
 
-/* A signal to end is obeyed at once. */
+/* False if a signal asked us to end. */
 static bool pause_between(const struct keeper *k)
 {
 	const uint64_t ms = restarts_pause_ms(&k->restarts);
@@ -377,7 +374,7 @@ int keeper_main(int argc, char **argv)
 	log_set_stamps(true);
 	set_signals();
 	if (chdir("/") < 0 || start_daemon(&k) < 0)
-		return 1; /* the pipe ends without a word */
+		return 1; /* the command sees the pipe close */
 	begin_leaving(&k);
 	k.starter_waits = k.leaving;
 	let_go(&k);

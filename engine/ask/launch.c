@@ -1,12 +1,11 @@
 /*
- * The daemon is this program under another name, and so is its keeper, which is its parent
- * (keeper.h).  That is started through a process in between, which ends at once: then it is nobody's
- * child, and cannot get a terminal.
+ * The daemon and its parent, the keeper (keeper.h), are this program under other names.  The keeper is
+ * started through an intermediate process that ends at once, so it is nobody's child and cannot get a
+ * terminal.
  *
- * Exactly one struct err comes down a pipe: code 0 means ready, and a sentence with it is
- * for the person to read.  The pipe closes by itself should cowfsd die before that.  Where systemd
- * runs, the keeper holds the pipe, too, until systemd has moved both out of our group: a command
- * that ended before could take cowfsd with it.
+ * Exactly one struct err comes down a pipe: code 0 means ready, and its sentence, if any, is for the
+ * user.  If cowfsd dies first, the pipe just closes.  Under systemd the keeper holds the pipe, too,
+ * until systemd has moved both out of our group: otherwise the end of the command could kill cowfsd.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +25,8 @@
 #include "engine/api/keeper.h"
 #include "engine/ask/ask-i.h"
 
-#define READY_MAX_MS 60000 /* one that comes back from a crash may have much to mount */
-#define MOVED_MAX_MS 5000  /* a manager that takes longer is not waited for */
+#define READY_MAX_MS 60000 /* after a crash there may be many clones to mount */
+#define MOVED_MAX_MS 5000  /* then we go on without systemd's answer */
 
 NORETURN static void fail(int fd, const char *what)
 {
@@ -38,7 +37,7 @@ NORETURN static void fail(int fd, const char *what)
 	_exit(1);
 }
 
-/* What cowfsd starts with: no signals of ours, standard streams, the pipe, and perhaps its socket. */
+/* cowfsd starts with default signals, the standard streams, the pipe and perhaps its socket. */
 NORETURN static void become(const char *self, char *const argv[], int log_fd, int ready_fd,
 			    int lock_fd, int listen_fd)
 {
@@ -88,7 +87,7 @@ static int spawn(const char *self, char *const argv[], int log_fd, int ready_fd,
 	return 0;
 }
 
-/* Something to read, or the end; false if neither came in time. */
+/* Wait for data or the end; false if neither came in time. */
 static bool wait_for_pipe(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -2,7 +2,7 @@
 
 #include "engine/ask/ask-i.h"
 
-/* There are no groups of processes that end together. */
+/* Here, no group of processes ends together. */
 struct leaving *leaving_begin(pid_t child)
 {
 	(void)child;

@@ -31,7 +31,7 @@ struct leaving *leaving_begin(pid_t child)
 	struct leaving *l = calloc(1, sizeof(*l));
 	struct err why = { 0 };
 
-	/* Named after the child: a second request does not meet the first one. */
+	/* Named after the child, so that a second request does not clash with the first. */
 	snprintf(name, sizeof(name), SCOPE_NAME, (int)child);
 	if (l && scope_open(NULL, &l->scope, &why) >= 0 && scope_ask(l->scope, &request, &why) >= 0)
 		return l;

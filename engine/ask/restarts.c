@@ -1,6 +1,6 @@
 #include "engine/ask/restarts-i.h"
 
-#define PAUSE_MS 500 /* before the second quick one; each pause is twice the one before */
+#define PAUSE_MS 500 /* before the second quick restart; each pause is twice the previous one */
 
 enum restarts_verdict restarts_judge(struct restarts *r, uint64_t born_ms, uint64_t died_ms)
 {

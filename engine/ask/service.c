@@ -68,7 +68,7 @@ int engine_serve(struct engine *e, struct err *err)
 	return ask_become(e, err);
 }
 
-/* The form of this question is the same in all versions. */
+/* All versions understand this question. */
 int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct err *err)
 {
 	CLEANUP(control_done) struct control c = CONTROL_INIT;
@@ -89,7 +89,7 @@ int engine_stop(struct engine *e, bool force, struct engine_service *ret, struct
 	r = ask_wait_gone(e, err);
 	if (r < 0)
 		return r;
-	/* It has let go of the store; until it has of all files their file system cannot be unmounted. */
+	/* The store is free, but its file system stays busy until the process has closed all files. */
 	sys_wait_process((pid_t)hello.pid, GONE_MS);
 	return r;
 }
