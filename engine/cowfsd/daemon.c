@@ -31,14 +31,14 @@
 
 #define IDLE_S       300
 #define TICK_MS      5000             /* between two looks around */
-#define DRAIN_MS     5000             /* that commands under way get when it must end */
+#define DRAIN_MS     5000             /* that running commands get when the daemon must end */
 #define LOG_SIZE_MAX ((off_t)1 << 20) /* then a new file is begun */
 #define WHO_MAX      64
 
 struct daemon {
 	const char *store_arg;
-	bool create, again, listens; /* as its arguments say */
-	bool ready;                  /* said so, or that it failed */
+	bool create, again, listens; /* from the arguments */
+	bool ready;                  /* success or failure has been reported */
 
 	char *dir;             /* owned; of the store, without symlinks */
 	char *log;             /* owned; path of the log */
@@ -62,7 +62,7 @@ struct daemon {
 
 /* --- the word --------------------------------------------------------------------------- */
 
-/* Once: ready with something to tell, perhaps, or the failure. */
+/* Reports once: ready, perhaps with a message, or the failure. */
 static void report_ready(struct daemon *d, const struct err *word)
 {
 	if (d->ready)
@@ -84,7 +84,7 @@ static const struct {
 	{ SIGABRT, "cowfsd: killed by SIGABRT\n" },
 };
 
-/* Only what a handler may call.  The message of an assertion is in the log already. */
+/* Async-signal-safe calls only.  The log already has the message of an assertion. */
 static void on_fatal(int sig)
 {
 	for (size_t i = 0; i < ARRAY_LEN(fatal); i++)
@@ -100,7 +100,7 @@ static void catch_fatal(void)
 	const struct sigaction ours = { .sa_handler = on_fatal };
 	struct sigaction now;
 
-	/* A sanitizer says more than we could. */
+	/* A sanitizer reports more than we could. */
 	for (size_t i = 0; i < ARRAY_LEN(fatal); i++)
 		if (sigaction(fatal[i].number, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 			sigaction(fatal[i].number, &ours, NULL);
@@ -126,7 +126,7 @@ static void *wait_for_signal(void *arg)
 	return NULL;
 }
 
-/* What whoever started us had for itself does not bind us where we may change it. */
+/* Undo what we inherited from the command that started us, as far as we may. */
 static void settle(void)
 {
 	static const int limits[] = { RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CORE };
@@ -154,7 +154,7 @@ static int spawn_thread(pthread_t *ret, void *(*fn)(void *), void *arg, struct e
 
 /* --- the log ---------------------------------------------------------------------------- */
 
-/* The old file keeps one predecessor's place; what is written meanwhile goes to either. */
+/* One old log is kept; lines written meanwhile go to either file. */
 static void turn_log(const struct daemon *d)
 {
 	AUTO_FREE char *old = NULL;
@@ -179,10 +179,10 @@ static void turn_log(const struct daemon *d)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
-/* What one that did not end in order left in CONTROL_ALIVE. */
+/* What a daemon that crashed left in CONTROL_ALIVE. */
 struct dead {
 	int pid;       /* 0: there is none */
-	bool starting; /* it came no further */
+	bool starting; /* it died while starting */
 };
 
 static void read_dead(int fd, struct dead *ret)
@@ -277,12 +277,12 @@ static int obey_config(struct daemon *d, struct err *err)
 						      ? size_format(config.store_limit, limit)
 						      : "what the disk has");
 	store_set_limit(d->host->store, config.store_limit);
-	/* Whoever found the old limit reached may try again. */
+	/* Clones that met the old limit may try again. */
 	live_removed(d->host, 0);
 	return 0;
 }
 
-/* A file that cannot be understood changes nothing: the daemon goes on as it was. */
+/* If the file cannot be parsed, the old settings stay. */
 static void obey_new_config(struct daemon *d)
 {
 	const struct timespec at = config_changed_at(d);
@@ -291,7 +291,7 @@ static void obey_new_config(struct daemon *d)
 	if (at.tv_sec == d->config_at.tv_sec && at.tv_nsec == d->config_at.tv_nsec)
 		return;
 	if (obey_config(d, &err) < 0)
-		log_warn("%s, continuing with the settings before", err.msg);
+		log_warn("%s, continuing with the old settings", err.msg);
 }
 
 static uint64_t idle_from_env(void)
@@ -313,18 +313,18 @@ static void tell_dead(const struct daemon *d, const struct dead *dead, int mount
 
 	if (dead->starting)
 		more = " while it started, so no clone was mounted again";
-	log_warn("the cowfsd before, process %d, ended unexpectedly%s", dead->pid, more);
+	log_warn("the previous cowfsd, process %d, ended unexpectedly%s", dead->pid, more);
 	snprintf(word->msg, sizeof(word->msg), "cowfsd (process %d) ended unexpectedly%s: see '%s'",
 		 dead->pid, more, d->log);
 }
 
-/* Mount what was mounted, unless that may be what killed the one before. */
+/* Mount what was mounted, unless that may have killed the previous daemon. */
 static int recover(struct daemon *d, struct err *word, const struct dead *dead, struct err *err)
 {
 	int n;
 
 	live_view_sweep(d->host);
-	/* In this order: what was to be checked goes once the clones of its checks are gone. */
+	/* In this order: a snapshot to be checked goes only after the clones of its checks. */
 	stage_sweep(d->host);
 	landing_recover_all(d->host);
 	n = dead->starting ? 0 : live_recover(d->host, err);
@@ -345,7 +345,7 @@ static int begin(struct daemon *d, struct err *word, struct err *err)
 	int r;
 
 	r = be_the_one(d, &dead, err);
-	/* From here on there is something to end in order, and one thread that waits for the word. */
+	/* From here on we must end in order, so one thread waits for the signals. */
 	ending_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (r < 0)
@@ -427,7 +427,7 @@ static void end_keeper(struct daemon *d)
 
 /* --- the main thread -------------------------------------------------------------------- */
 
-/* The store we serve is the one that its path leads to. */
+/* Does the path still lead to the store that we serve? */
 static bool store_is_there(const struct daemon *d)
 {
 	struct stat st;
@@ -475,14 +475,14 @@ static void serve(struct daemon *d)
 			continue;
 		if (fds[1].revents != 0)
 			read_wake(d);
-		/* One who comes for a store that is gone is to start a daemon for the new one. */
+		/* A client that finds our store gone must start a daemon for the new one. */
 		if (fds[0].revents != 0 && store_is_there(d))
 			server_accept(&d->server);
 		look_around(d);
 	}
 }
 
-/* Whatever a command under way has not committed is as if it had never begun. */
+/* What a running command has not committed has never happened. */
 static void end(struct daemon *d)
 {
 	struct err err = { 0 };
@@ -492,18 +492,18 @@ static void end(struct daemon *d)
 	drained = server_drain(&d->server, DRAIN_MS);
 	if (drained)
 		end_keeper(d);
-	/* What was mounted meanwhile by a command that was under way. */
+	/* A running command may have mounted more meanwhile. */
 	if (live_end_all(d->host, true, &err) < 0)
 		log_error("%s", err.msg);
 	if (drained) {
 		server_done(&d->server);
 		host_free(d->host);
 	} else {
-		log_warn("a command is still under way: ended without it");
+		log_warn("a command is still running, ending without it");
 	}
 	log_info("ended");
 	IGNORE_RESULT(ftruncate(d->alive_fd, 0), "then it looks like a crash, which is said once");
-	/* Not exit(): a command is at work on what that would take away. */
+	/* Not exit(): a running command still uses what that would free. */
 	if (!drained)
 		_exit(0);
 	free(d->config);
@@ -533,7 +533,7 @@ int daemon_main(int argc, char **argv)
 		log_error("cowfsd is started by the commands that need it");
 		return 2;
 	}
-	/* What libfuse may have to execute is to have neither. */
+	/* A program that libfuse executes must not inherit them. */
 	if (fcntl(DAEMON_READY_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(DAEMON_START_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 	    (d.listens && fcntl(DAEMON_LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0))
@@ -550,12 +550,12 @@ int daemon_main(int argc, char **argv)
 			err_wrap(&err, r, "starting cowfsd");
 		log_error("%s", err.msg);
 		report_ready(&d, &err);
-		/* What was half built is let go by the end of the process. */
+		/* The end of the process frees what was half built. */
 		if (d.alive_fd >= 0 && d.host)
 			IGNORE_RESULT(ftruncate(d.alive_fd, 0), "see end()");
 		_exit(1);
 	}
-	/* Nobody waits: the next command hears of it. */
+	/* No command waits for us, so the next one gets the message. */
 	if (d.again)
 		server_set_notice(&d.server, word.msg);
 	report_ready(&d, &word);

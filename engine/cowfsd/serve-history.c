@@ -64,7 +64,7 @@ int serve_remove_snapshot(struct task *task, const struct engine_watch *watch, s
 	return r;
 }
 
-/* With a path it moves there, without one it is forgotten. */
+/* Moves the project to `path`, or forgets it if there is none. */
 int serve_project(struct task *task, const struct engine_watch *watch, struct json options,
 		  struct json answer, struct err *err)
 {

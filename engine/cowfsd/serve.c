@@ -19,7 +19,7 @@
 
 #define BACKLOG         128
 #define CONNECTIONS_MAX 512
-#define PROGRESS_MS     50 /* between two reports of one act */
+#define PROGRESS_MS     50 /* between two progress reports */
 
 static const struct verb {
 	const char *name;
@@ -55,7 +55,7 @@ struct connection {
 	struct control control;
 	struct connection *prev, *next; /* guarded by server->lock */
 	uint64_t reported;              /* when progress was sent last */
-	struct kept *kept;              /* until it ends */
+	struct kept *kept;              /* released when the connection ends */
 	bool beside;                    /* the peer is in another mount namespace */
 };
 
@@ -66,7 +66,7 @@ static void touch(struct server *s)
 	s->last_used = engine_clock_ms();
 }
 
-/* Nothing begins while it is not clear whether the daemon stays. */
+/* Waits while it is undecided whether the daemon stays. */
 static int act_begin(struct server *s)
 {
 	int r = 0;
@@ -97,8 +97,8 @@ static void server_wake(struct server *s)
 }
 
 /*
- * Who comes now finds no socket and starts another daemon, which waits for this one to be gone; or
- * waits until the service manager has started another.
+ * Without the socket, the next client starts another daemon, which waits until this one is gone; or
+ * the client waits until the service manager has started one.
  */
 static void set_state(struct server *s, enum serve_state state)
 {
@@ -195,7 +195,7 @@ bool server_drain(struct server *s, unsigned ms)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += ms / 1000;
 	pthread_mutex_lock(&s->lock);
-	/* Those that wait for a question get none any more; those at work can still answer. */
+	/* Idle connections end; those at work can still answer. */
 	for (struct connection *c = s->connections; c; c = c->next)
 		shutdown(c->control.fd, SHUT_RD);
 	while (s->n_connections > 0 && rc == 0)
@@ -207,7 +207,7 @@ bool server_drain(struct server *s, unsigned ms)
 
 /* --- answering -------------------------------------------------------------------------- */
 
-/* Nobody who does not listen stops an act; who has left is found out by task_wanted(). */
+/* A client that does not read must not stop the work; task_wanted() finds out if it has left. */
 static void send_aside(struct connection *c, const struct json_doc *doc)
 {
 	struct err ignored = { 0 };
@@ -245,7 +245,7 @@ static int send_error(struct connection *c, int code, const struct err *why, str
 	return control_write(c->control.fd, &doc, true, err);
 }
 
-/* A peer that closed its end hangs up; our own end may be shut for reading by server_drain(). */
+/* Look for a hang-up, not for the end of input: server_drain() may have shut our end for reading. */
 static bool has_left(void *ctx)
 {
 	const struct connection *c = ctx;
@@ -254,7 +254,7 @@ static bool has_left(void *ctx)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/* Who is in another mount namespace must mean the same directories as we do. */
+/* In another mount namespace, a path may mean another directory than ours. */
 static int may_read(void *ctx, const char *dir, struct err *err)
 {
 	const struct connection *c = ctx;
@@ -327,7 +327,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 	r = act_begin(c->server);
 	if (r < 0)
 		return r;
-	/* Who is answered at once need not be told how far it is. */
+	/* A quick answer needs no progress report. */
 	c->reported = engine_clock_ms();
 	send_notice(c);
 	r = verb->serve(&task, &watch, options, answer, err);
@@ -345,7 +345,7 @@ static int stop(struct connection *c, struct json question, struct err *err)
 	return r < 0 ? r : server_end(c->server, force, err);
 }
 
-/* Negative if nothing more can be said. */
+/* Negative if the connection is of no use any more. */
 static int answer_one(struct connection *c, struct json question, bool same, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -412,8 +412,8 @@ static int refuse_peer(struct connection *c, int code, const struct err *why, co
 }
 
 /*
- * In a sandbox that is shown the socket a peer has our number too.  It is the same user if its user
- * namespace is ours; and in another mount namespace, if that shows the same root and store.
+ * A sandbox that can see the socket may show us our own user id.  The peer is the same user only if
+ * it is in our user namespace and, in another mount namespace, sees the same root and store.
  */
 static int check_peer(struct connection *c, struct err *err)
 {
@@ -438,7 +438,7 @@ static int check_peer(struct connection *c, struct err *err)
 	return refuse_peer(c, r, &why, "namespace", err);
 }
 
-/* 1 if it is a program of our version, 0 if of another. */
+/* 1 if the client has our version, 0 if another. */
 static int read_client(struct connection *c, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -485,7 +485,7 @@ static void connection_free(struct connection *c)
 	struct server *s = c->server;
 
 	pthread_mutex_lock(&s->lock);
-	/* Closed while it leaves the list: server_drain() must not meet the next owner of the number. */
+	/* Closed under the lock: else server_drain() might shut a descriptor that got the same number. */
 	control_done(&c->control);
 	if (c->next)
 		c->next->prev = c->prev;
@@ -511,17 +511,17 @@ static void *connection_run(void *arg)
 	struct err err = { 0 };
 	int r = converse(c, &err);
 
-	/* One who left before the answer has no need of it. */
+	/* A client that has left needs no answer. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		log_warn("a connection ended: %s", err.code == r ? err.msg : "out of order");
-	/* Nobody waits for this thread any more. */
+	/* The client has its answer, so this may take its time. */
 	keep_release(&c->kept);
 	host_sweep(c->server->host, is_over, c->server);
 	connection_free(c);
 	return NULL;
 }
 
-/* Enter it in the list, and give it a thread. */
+/* Add it to the list and start its thread. */
 static int connection_start(struct server *s, struct connection *c)
 {
 	pthread_attr_t attr;
@@ -552,7 +552,7 @@ void server_accept(struct server *s)
 
 	if (fd < 0) {
 		if (fd != -EINTR && fd != -ECONNABORTED && fd != -EAGAIN)
-			log_warn("a connection could not be taken: %s, continuing", strerror(-fd));
+			log_warn("accepting a connection: %s, continuing", strerror(-fd));
 		return;
 	}
 	c = calloc(1, sizeof(*c));
