@@ -1,5 +1,5 @@
 /*
- * What a profile inherits and, if it is the project's, what it may not ask for.
+ * What a profile inherits, and what a project's profile may not ask for.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool net_narrows(const char *inner, const char *outer)
 	       allow_parse(outer ? outer : "none", &b, NULL) == 0 && allow_within(&a, &b);
 }
 
-/* Only our own list has one that is certainly narrower. */
+/* Only of our own filters do we know which is narrower. */
 static bool filter_narrows(const char *inner, const char *outer)
 {
 	if (!inner || (outer && strcmp(inner, outer) == 0))
@@ -99,7 +99,7 @@ static bool sets(const struct strlist *env, const char *assignment)
 	return false;
 }
 
-/* What the profile sets itself is not set by what it extends. */
+/* What the profile sets itself overrides what it extends. */
 static void drop_set(struct strlist *base, const struct strlist *own)
 {
 	size_t n = 0;

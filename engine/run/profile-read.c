@@ -19,7 +19,7 @@ enum kind { IS_TEXT, IS_SIZE, IS_COUNT, IS_DURATION, IS_CPUS, IS_WORDS, IS_OTHER
 struct row {
 	const char *name;
 	enum kind kind;
-	const char *wants; /* what a value is, for the sentence */
+	const char *wants; /* what the value must be, for error messages */
 	size_t offset;
 };
 
@@ -144,7 +144,7 @@ static int read_number(enum kind kind, const char *text, uint64_t *ret)
 	return -EINVAL;
 }
 
-/* Absolute and clean; "~/" is the home, what has no beginning stands in the project. */
+/* Absolute and clean; "~/" is the home, a relative path starts in the project. */
 static int read_path(const struct profile_source *src, struct yaml at, const char *key, char **ret,
 		     struct err *err)
 {

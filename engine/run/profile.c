@@ -1,8 +1,8 @@
 /*
- * Where profiles are, and how one is made of its file and what that extends.
+ * Where profiles are, and how one is made from its file and what that extends.
  *
- * Files of the project are opened one name after the other without following a symlink, and
- * only if they are regular: what lies there is somebody else's.
+ * The project's files are not trusted: they are opened name by name, without following symlinks, and
+ * only if they are regular.
  */
 #include "engine/api/profile.h"
 
@@ -25,7 +25,7 @@
 
 struct places {
 	char *project; /* the project's directory; NULL: there is none here */
-	char *user;    /* the folder of the user's own; NULL: there is no home */
+	char *user;    /* the folder of the user's profiles; NULL: there is no home */
 	const char *home;
 };
 
@@ -48,7 +48,7 @@ static void find_user(struct engine *e, struct places *ret)
 		ret->user = path_join(e->home, ".config/snapcow/profiles");
 }
 
-/* Where there is no project, or only one that would have to be named, there are none of it. */
+/* No project here, or one that must be named, means no profiles of a project. */
 static int find_project(struct engine *e, struct places *ret, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
@@ -140,7 +140,7 @@ static int read_file(int folder, const char *file, const char *shown,
 	return 0;
 }
 
-/* -ENOENT without a sentence if it is not there. */
+/* -ENOENT without a sentence if there is no such file. */
 static int find_file(const struct places *p, enum engine_profile_origin origin, const char *name,
 		     struct found *ret, struct err *err)
 {
@@ -193,7 +193,7 @@ static int find_profile(const struct places *p, enum engine_profile_origin from,
 
 /* --- making ------------------------------------------------------------------------------- */
 
-/* A run never writes the project; what holds it, or lies in it, is not for writing either. */
+/* A run never writes to the project, so nothing around or inside it may be writable. */
 static int spare_project(const struct profile_source *src, const struct engine_profile *p,
 			 struct err *err)
 {
@@ -222,7 +222,7 @@ static int load_base(const struct places *places, const struct profile_source *s
 	enum engine_profile_origin from = p->origin == PROFILE_PROJECT ? PROFILE_USER : p->origin;
 	int r;
 
-	/* A profile that extends its own name means the one that it stands in front of. */
+	/* A profile that extends its own name extends the one that it hides. */
 	if (p->origin != PROFILE_PROJECT && strcmp(name, p->name) == 0)
 		from = p->origin + 1;
 	if (from > PROFILE_BUILT_IN)
@@ -240,7 +240,7 @@ static int load_base(const struct places *places, const struct profile_source *s
 	return r;
 }
 
-/* What everybody gets was not asked for by anybody. */
+/* The built-in default, which nobody asked for. */
 static bool is_of_nobody(const struct engine_profile *p)
 {
 	return p->origin == PROFILE_BUILT_IN && strcmp(p->name, "default") == 0;
@@ -282,7 +282,7 @@ static int load_profile(const struct places *places, enum engine_profile_origin 
 	return 0;
 }
 
-/* What is built in has no paths of a project: for every run that names none, no store is opened. */
+/* Built-in profiles need no project, so a run without a named profile opens no store. */
 static bool user_has(const struct places *places, const char *file)
 {
 	AUTO_CLOSE int folder = open_folder(places, PROFILE_USER);
@@ -300,7 +300,7 @@ int engine_profile(struct engine *e, const char *name, struct engine_profile *re
 		r = find_project(e, &places, err);
 	if (r < 0)
 		return r;
-	/* Nobody gets a profile of the project without having named it. */
+	/* A project's profile is used only if the user names it. */
 	return load_profile(&places, name ? PROFILE_PROJECT : PROFILE_USER, name ? name : "default",
 			    0, ret, err);
 }
@@ -330,7 +330,7 @@ static int add_folder(const struct places *places, enum engine_profile_origin or
 	int r = 0;
 
 	if (fd < 0)
-		return 0; /* what is in the way is said by who names a profile of it */
+		return 0; /* an error is reported when somebody names such a profile */
 	dir = fdopendir(fd);
 	if (!dir)
 		return err_sys(err, "reading the folder of profiles");

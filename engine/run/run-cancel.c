@@ -1,7 +1,7 @@
 /*
- * Who runs it is asked to end it, by a signal that means nothing else, and has some time for that.  If it
- * does not, because it is stopped or hangs, it is killed, which ends the run with it; its record then gets
- * its last line from here.
+ * The process that holds the run gets a signal that means only this, and some time to end the run.  If
+ * it does not, because it is stopped or hangs, we kill it, which ends the run with it, and write the
+ * last line of the record ourselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "engine/find/run-record.h"
 #include "runner/sandbox.h"
 
-#define ASKED_MS  6000  /* two seconds of grace, and what it takes to clear away */
+#define ASKED_MS  6000  /* two seconds of grace, and the time to clean up */
 #define KILLED_MS 10000 /* what a kernel under load takes to end a process */
 
 static int wait_for(struct engine *e, struct engine_run *run, uint64_t ms, struct err *err)
@@ -53,7 +53,7 @@ static int ask(const struct engine_run *run, int fd, int sig, struct err *err)
 	return r < 0 ? err_set(err, r, "run %s cannot be ended", run->id) : 0;
 }
 
-/* What is left to say of one whose process could not. */
+/* Write the last line of the record for a supervisor that could not. */
 static int amend(struct engine *e, struct engine_run *run, struct err *err)
 {
 	if (run->state != ENGINE_RUN_LOST)
@@ -79,7 +79,7 @@ int engine_run_cancel(struct engine *e, const char *id, struct engine_run *ret, 
 	path = run_record_path(e->store_path, run.id, ".json");
 	fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	r = done ? 0 : fd < 0 ? -ENOENT : ask(&run, fd, SANDBOX_CANCEL, &why);
-	/* One that ends by itself meanwhile cannot be asked any more. */
+	/* -ESRCH: the run ended by itself meanwhile. */
 	if (!done && (r >= 0 || r == -ESRCH))
 		r = wait_for(e, &run, r < 0 ? 0 : ASKED_MS, err) < 0 ? err->code : r;
 	if (!done && r >= 0 && run.state == ENGINE_RUN_RUNNING) {

@@ -8,13 +8,13 @@
 #include "base/path.h"
 #include "engine/wire/control-i.h"
 
-#define SOCKETS "/proc/net/unix" /* of this network namespace, whoever's they are */
+#define SOCKETS "/proc/net/unix" /* all of this network namespace */
 
 struct cover {
 	struct layout *layout;
-	const char *clone; /* its path outside: what is in it is the run's own */
+	const char *clone; /* its path outside; what is in it belongs to the run */
 	const char *project;
-	size_t n_granted; /* the first so many mounts of the layout */
+	size_t n_granted; /* how many of the layout's first mounts were granted */
 };
 
 static bool is_hidden(const struct layout *l, const char *guest)
@@ -25,7 +25,7 @@ static bool is_hidden(const struct layout *l, const char *guest)
 	return false;
 }
 
-/* Wherever the run would see it; `store`: then nothing in it can be granted either. */
+/* Hide the path wherever the run would see it; nothing in a `store` can be granted either. */
 static int cover_path(struct cover *c, const char *path, bool store, struct err *err)
 {
 	for (size_t i = 0; i < c->n_granted; i++) {
@@ -44,7 +44,7 @@ static int cover_path(struct cover *c, const char *path, bool store, struct err 
 				  path + strlen(m->host) + (path[strlen(m->host)] == '/' ? 1 : 0));
 		if (!guest)
 			return err_nomem(err);
-		/* The clone covers what is there. */
+		/* The clone already covers it. */
 		if (path_is_below(guest, c->project) || is_hidden(c->layout, guest))
 			continue;
 		hide.guest = guest;
@@ -55,7 +55,7 @@ static int cover_path(struct cover *c, const char *path, bool store, struct err 
 	return 0;
 }
 
-/* "STORE/run/cowfsd.sock": cut to the store; else it is left as it is. */
+/* Cut "STORE/run/cowfsd.sock" down to the store; leave any other path. */
 static bool cut_to_store(char *path)
 {
 	static const char end[] = "/" CONTROL_DIR "/" CONTROL_SOCKET;
@@ -74,7 +74,7 @@ static int cover_socket(struct cover *c, const char *name, struct err *err)
 	return path ? cover_path(c, path, cut_to_store(path), err) : 0;
 }
 
-/* The last of eight words of a line; NULL if it has no name in the file system. */
+/* The last of a line's eight words; NULL if the socket has no name in the file system. */
 static char *name_in(char *line)
 {
 	char *at = line;

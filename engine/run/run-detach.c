@@ -1,12 +1,11 @@
 /*
- * A run that goes on without who asked for it.
+ * A run that goes on after the command that asked for it has ended.
  *
  * Its supervisor is this program, forked twice: nobody's child, in a session of its own, so that no
- * terminal and no shell ends it.  All that foreground runs have it has too, for it is engine_run() that it
- * calls.  Until the walls stand it hangs on the asker, by a pair of sockets: if the asker goes before, by ^C
- * or kill -9, the kernel sends SIGIO, which ends it, and with it all of the run (R8 of the sandbox).  Then
- * it tells what came of it, hears that somebody has read that, and lets go of everything that it
- * inherited.
+ * terminal and no shell ends it.  It calls engine_run(), so it has all that foreground runs have.
+ * Until the walls stand, a pair of sockets ties it to the asker: if the asker goes first, by ^C or
+ * kill -9, the kernel sends SIGIO, which ends the supervisor and the run (R8 of the sandbox).  Then
+ * it reports the outcome, waits until the asker has read it, and gives up everything it inherited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +25,7 @@
 #define LINE_FD 3
 #define NAME    "snap-run"
 
-/* What the supervisor says, once. */
+/* The supervisor's one message. */
 struct word {
 	struct err err;
 	enum engine_run_state state;
@@ -40,7 +39,7 @@ struct supervisor {
 	bool told;
 };
 
-/* Ends us when the asker goes. */
+/* SIGIO ends us when the asker goes. */
 static void hang_on(bool on)
 {
 	const struct sigaction plain = { .sa_handler = SIG_DFL };
@@ -56,7 +55,7 @@ static void hang_on(bool on)
 		_exit(1);
 }
 
-/* Has somebody read it? */
+/* True if the asker has read it. */
 static bool tell(const struct word *word)
 {
 	const struct sigaction ignored = { .sa_handler = SIG_IGN };
@@ -72,7 +71,7 @@ static bool tell(const struct word *word)
 	return ok;
 }
 
-/* Nothing of the asker's is held any longer: no pipe, no terminal, no directory. */
+/* Give up all that we inherited: pipes, terminal, directory. */
 static void let_go(void)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -142,7 +141,7 @@ static int spawn(struct engine *e, const struct engine_run_options *options, int
 {
 	pid_t between;
 
-	/* A database must not be open in two processes, nor text be printed twice. */
+	/* A database must not be open in two processes, and buffered text not printed twice. */
 	store_close(e->store);
 	e->store = NULL;
 	fflush(NULL);
@@ -165,7 +164,7 @@ static int spawn(struct engine *e, const struct engine_run_options *options, int
 	return 0;
 }
 
-/* The record is there; without one nothing was begun. */
+/* Load the record of the run.  Without an id nothing was begun. */
 static int take(struct engine *e, const struct word *word, struct engine_run *ret, struct err *err)
 {
 	if (*word->id != '\0' && run_record_read(e->store_path, word->id, ret, err) < 0)

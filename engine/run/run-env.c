@@ -22,7 +22,7 @@ void run_env_done(struct run_env *e)
 	*e = (struct run_env){ 0 };
 }
 
-/* What of the caller's environment says how to talk to it, and not what it knows. */
+/* Variables that describe the caller's terminal and language, and hold no secrets. */
 static const char *const passed[] = { "COLORTERM", "HOME",     "LANG", "LANGUAGE",
 				      "LOGNAME",   "NO_COLOR", "PATH", "SHELL",
 				      "TERM",      "TZ",       "USER" };
@@ -39,7 +39,7 @@ static bool is_passed(const char *entry)
 	return false;
 }
 
-/* The last of a name counts. */
+/* A later value of the same name replaces the earlier. */
 static int env_set(struct run_env *e, const char *name, size_t len, const char *value,
 		   struct err *err)
 {
@@ -89,7 +89,7 @@ static int add_passed(struct run_env *e, const char *name, struct err *err)
 	return value ? env_set(e, name, strlen(name), value, err) : r;
 }
 
-/* A line feed at the end of a file is none of the secret's. */
+/* A line feed at the end of the file is not part of the secret. */
 static int read_secret(const char *path, struct buf *value, struct err *err)
 {
 	int r = fdio_read_file(AT_FDCWD, path, SECRET_MAX, value, err);
@@ -132,7 +132,7 @@ static int add_secret(struct run_env *e, const char *given, struct err *err)
 	return text ? env_set(e, name, len, text, err) : err_nomem(err);
 }
 
-/* An empty directory of its own, at the caller's place; where that can be none, /tmp is as good. */
+/* An empty directory of its own, at the caller's path; /tmp if that is not possible. */
 static int choose_home(struct run_env *e, struct err *err)
 {
 	const char *home = getenv("HOME");

@@ -14,7 +14,7 @@
 #define VALUE_MAX    256
 
 struct identity {
-	char name[VALUE_MAX], email[VALUE_MAX]; /* "": not known */
+	char name[VALUE_MAX], email[VALUE_MAX]; /* "": unknown */
 };
 
 static const char *skip_blanks(const char *s)
@@ -22,7 +22,7 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* As git reads it: without quotes, and up to a comment; what is odder than that is left out. */
+/* As git reads it, without quotes, up to a comment; anything odder is left out. */
 static void take_value(const char *from, char to[VALUE_MAX])
 {
 	char value[VALUE_MAX];
@@ -36,7 +36,7 @@ static void take_value(const char *from, char to[VALUE_MAX])
 		}
 		if (!quoted && (*s == '#' || *s == ';'))
 			break;
-		/* Escapes and control bytes: nobody's name has them. */
+		/* No name has escapes or control bytes. */
 		if (*s == '\\' || (unsigned char)*s < 32 || n + 1 >= sizeof(value))
 			return;
 		value[n++] = *s;
@@ -64,7 +64,7 @@ static void take_line(const char *line, bool *in_user, struct identity *ret)
 		take_value(value + 1, ret->email);
 }
 
-/* A file that is not there, or cannot be read, says nothing. */
+/* A file that is missing or unreadable is skipped. */
 static void read_settings(const char *variable, const char *below, struct identity *ret)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
@@ -85,7 +85,7 @@ int run_git_read(char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct identity who = { 0 };
-	/* The later counts, as for git. */
+	/* As with git, a later file wins. */
 	read_settings("HOME", ".config/git/config", &who);
 	read_settings("XDG_CONFIG_HOME", "git/config", &who);
 	read_settings("HOME", ".gitconfig", &who);

@@ -10,7 +10,7 @@
 #define LINE_LONGEST 4096
 #define HOSTS_MAX    3
 
-/* What programs say, in the C locale or as a constant, when a name or a network is not there. */
+/* What programs print in the C locale when a name or a network is missing. */
 static const char *const complaints[] = {
 	"EAI_AGAIN",
 	"ENOTFOUND",
@@ -48,7 +48,7 @@ static bool is_host_byte(char c)
 	       c == '-' || c == '.' || c == '_';
 }
 
-/* The next word that could be the name of a host: one with a dot in it; false if there is none. */
+/* The next word that could be a host name, because it has a dot; false if there is none. */
 static bool next_word(const char **at, const char *end, const char **word, size_t *len)
 {
 	const char *p = *at;
@@ -60,7 +60,7 @@ static bool next_word(const char **at, const char *end, const char **word, size_
 		while (p < end && is_host_byte(*p))
 			p++;
 		*len = (size_t)(p - *word);
-		/* A dot that ends a sentence, or the dots of one that has not ended. */
+		/* The dot at the end of a sentence, or an ellipsis. */
 		while (*len > 0 && (*word)[*len - 1] == '.')
 			--*len;
 		if (*len > 0 && memchr(*word, '.', *len)) {
@@ -71,7 +71,7 @@ static bool next_word(const char **at, const char *end, const char **word, size_
 	return false;
 }
 
-/* Behind "http://" or "https://" it is one; of other words the last of a line with a complaint. */
+/* The host in a URL, else the last candidate of a line with a complaint. */
 static bool find_host(const char *line, size_t len, char host[ALLOW_HOST_MAX + 1], uint16_t *port)
 {
 	const char *url = find_word(line, len, "://"), *at = url ? url + 3 : line,
@@ -107,7 +107,7 @@ static int add_host(struct engine_run *run, const struct scrub *secrets, const c
 	};
 
 	net_refusal_init(&refusal, NET_RULE_HOST, host, strlen(host), port, "");
-	/* A name that should not be advised is as likely a file's. */
+	/* A name that we would not advise is probably a file's. */
 	if (refusal.flag[0] == '\0')
 		return 0;
 	net_refusal_target(&refusal, what, sizeof(what));

@@ -52,8 +52,8 @@ struct engine_list run_net_variables(const struct run_net *n)
 }
 
 /*
- * The name may be a symlink, often into a folder that a run does not see: the text stands where it
- * leads.  A host without the file needs none: libraries then ask 127.0.0.1 by themselves.
+ * The name may be a symlink, often into a folder that a run does not see, so we show the text at its
+ * target.  If the host lacks the file, the run needs none: libraries then ask 127.0.0.1.
  */
 static int show_text(struct layout *l, const char *name, const char *text, struct err *err)
 {
@@ -72,7 +72,7 @@ int run_net_show(const struct run_net *n, struct layout *l, struct err *err)
 	if (n->allow.mode != NET_LIST)
 		return 0;
 	r = show_text(l, "/etc/resolv.conf", "nameserver 127.0.0.1\n", err);
-	/* The host's own would lead past the bridge, to where no run can go. */
+	/* The host's resolver is beyond the bridge, where no run can go. */
 	return r < 0 ? r
 		     : show_text(l, "/etc/hosts",
 				 "127.0.0.1 localhost\n::1 localhost ip6-localhost\n", err);
@@ -83,7 +83,7 @@ static int be_bridge(void *ctx, int fd, int ready_fd, struct err *err)
 	return bridge_main(ctx, fd, ready_fd, err);
 }
 
-/* Without a proxy the bridge ends too, and what is inside is refused every connection. */
+/* Without a proxy the bridge ends too, and every connection from inside is refused. */
 static int step_proxy(void *ctx, struct err *err)
 {
 	struct run_net *n = ctx;

@@ -9,7 +9,7 @@
 
 #include "engine/find/engine-i.h"
 
-#define LOOK_MS 100 /* how often one who waits looks whether it still should */
+#define LOOK_MS 100 /* between two looks whether the run is to end */
 
 void run_output_done(struct run_output *o)
 {
@@ -21,7 +21,7 @@ void run_output_done(struct run_output *o)
 		buf_done(&o->tail[i]);
 }
 
-/* Signals that end the run are blocked while it lives, and wait for whoever reads them. */
+/* Signals that end the run are blocked, so they stay pending. */
 static bool is_to_end(void)
 {
 	sigset_t waiting;
@@ -32,7 +32,7 @@ static bool is_to_end(void)
 		sigismember(&waiting, SANDBOX_CANCEL) == 1);
 }
 
-/* A reader that has stopped reading must not keep the run from its end. */
+/* A reader that has stopped reading must not keep the run from ending. */
 static int wait_writable(const struct run_output *o, int fd)
 {
 	struct pollfd at = { .fd = fd, .events = POLLOUT };
@@ -41,7 +41,7 @@ static int wait_writable(const struct run_output *o, int fd)
 		int n = poll(&at, 1, LOOK_MS);
 
 		if (n > 0 || (n < 0 && errno != EINTR))
-			return 0; /* write(2) has the word */
+			return 0; /* write(2) reports the error */
 		if (is_to_end())
 			return -EINTR;
 		if (o->deadline_ms > 0 && engine_clock_ms() > o->deadline_ms)
@@ -52,7 +52,7 @@ static int wait_writable(const struct run_output *o, int fd)
 static int pass_on(struct run_output *o, int fd, const unsigned char *data, size_t len)
 {
 	while (len > 0) {
-		/* A pipe that can be written takes so much without waiting. */
+		/* A writable pipe takes this much without blocking. */
 		const size_t most = len < PIPE_BUF ? len : PIPE_BUF;
 		ssize_t n;
 		int r = wait_writable(o, fd);
@@ -81,7 +81,7 @@ static int capture(struct run_output *o, int stream, const unsigned char *data, 
 	return buf_append(o->captured[stream], data, len < room ? len : room);
 }
 
-/* On to whoever reads it now. */
+/* Pass it on to the reader, escaped if a person reads it. */
 static int print(struct run_output *o, int stream, bool ends)
 {
 	struct buf *out = &o->clean;
@@ -99,7 +99,7 @@ static int print(struct run_output *o, int stream, bool ends)
 	return r < 0 ? r : pass_on(o, o->fds[stream], out->data, out->len);
 }
 
-/* Nothing depends on it, so being out of memory is no failure. */
+/* The tail only helps with hints, so running out of memory is no failure. */
 static void keep_tail(struct buf *tail, const struct buf *more)
 {
 	const size_t n = more->len < RUN_TAIL_MAX ? more->len : RUN_TAIL_MAX;

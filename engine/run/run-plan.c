@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define FRESH_MAX \
-	((uint64_t)1 << 30) /* bytes of all that ends with the run, where memory has no limit */
+#define FRESH_MAX ((uint64_t)1 << 30) /* bytes of temporary files, if memory has no limit */
 
 void run_plan_done(struct run_plan *p)
 {

@@ -9,7 +9,7 @@
 #include "runner/oci.h"
 
 #define OUTPUT_DEFAULT ((uint64_t)1 << 30)
-#define FILTER_MAX     ((size_t)1 << 20) /* bytes of a file that says what a filter allows */
+#define FILTER_MAX     ((size_t)1 << 20) /* bytes of a filter's file */
 
 void engine_run_limits_init(struct engine_run_limits *l)
 {

@@ -41,7 +41,7 @@ static int add(const struct place *at, const struct sandbox_mount *m, struct err
 	return layout_add(at->view->layout, m, err);
 }
 
-/* Where the clone is for the run. */
+/* The clone's path as the run sees it. */
 static const char *shown_at(const struct place *at)
 {
 	return at->stage->view ? at->stage->view : at->stage->path;
@@ -72,7 +72,7 @@ static int add_home(const struct place *at, struct err *err)
 	return add(at, &fresh, err);
 }
 
-/* What lies in the project is the clone's: the project itself is never shown. */
+/* A path in the project means the clone's: the project itself is never shown. */
 static char *find_host(const struct place *at, const char *path)
 {
 	const char *project = at->stage->project;
@@ -82,16 +82,16 @@ static char *find_host(const struct place *at, const char *path)
 	return path_clean(shown_at(at), path + strlen(project) + (path[strlen(project)] == '/'));
 }
 
-/* A path of the host that somebody wants the run to see. */
+/* A path of the host that the run may see. */
 struct grant {
-	const char *by;    /* whom a sentence is to name: "option '--ro'" */
+	const char *by;    /* for error messages: "option '--ro'" */
 	const char *host;  /* absolute and clean */
 	const char *guest; /* the same */
 	bool writable;
 	bool optional;
 };
 
-/* What nobody can grant: the store, and to write what holds it, or the project or a part of it. */
+/* Nobody can grant the store, nor write access to what holds it or to the project. */
 static int check_granted(const struct place *at, const struct grant *g, const char *host,
 			 struct err *err)
 {
@@ -112,7 +112,7 @@ static int check_granted(const struct place *at, const struct grant *g, const ch
 	return 0;
 }
 
-/* First those that the clone is to cover in part, then (`around` is false) those that cover it. */
+/* `around`: add only grants that hold the clone's path, which it then covers; else the others. */
 static int add_granted(const struct place *at, const struct grant *g, bool around, struct err *err)
 {
 	AUTO_FREE char *host = find_host(at, g->host);
@@ -122,7 +122,7 @@ static int add_granted(const struct place *at, const struct grant *g, bool aroun
 		.host_fd = -1,
 		.guest = g->guest,
 		.writable = g->writable,
-		.owned = true, /* who grants it means what is in it too */
+		.owned = true, /* a grant includes what is in the directory */
 		.as_is = at->stage->view && host && path_is_below(host, at->stage->view),
 	};
 	int r = host && access(host, F_OK) == 0 ? 0 : -errno;
@@ -178,8 +178,8 @@ static int add_profile(const struct place *at, const struct engine_profile *p, b
 /* --- programs in the home ----------------------------------------------------------------- */
 
 /*
- * Where people have programs in their home, and what of it these need.  Of folders that also hold
- * credentials, as ~/.cargo, only the programs.
+ * Where people keep programs in their home, and what these need.  From a folder that also holds
+ * credentials, such as ~/.cargo, only the programs.
  */
 static const struct {
 	const char *on_path, *shown;
@@ -206,7 +206,7 @@ static const struct {
 	{ "miniforge3", "miniforge3" },
 };
 
-/* Whether the caller's shell looks for programs there. */
+/* Does the caller's PATH lead there? */
 static bool is_on_path(const char *dir)
 {
 	const char *at = getenv("PATH");
@@ -233,7 +233,7 @@ static int add_toolchain(const struct place *at, const char *on_path, const char
 	return is_on_path(on_path) ? add_granted(at, &g, around, err) : 0;
 }
 
-/* So that a run has the programs that the shell has. */
+/* Show the run the programs that the caller's shell finds. */
 static int add_toolchains(const struct place *at, bool around, struct err *err)
 {
 	static const char brew[] = "/home/linuxbrew/.linuxbrew";
@@ -271,7 +271,7 @@ static int add_hidden(const struct place *at, const char *given, struct err *err
 	return path ? add(at, &m, err) : err_nomem(err);
 }
 
-/* Whatever was granted around it: the store with its socket, and all other clones. */
+/* Hide the store, its socket and all other clones, whatever was granted around them. */
 static int hide_store(const struct place *at, struct err *err)
 {
 	AUTO_FREE char *store = realpath(at->engine->store_path, NULL);
@@ -281,7 +281,7 @@ static int hide_store(const struct place *at, struct err *err)
 	return add_hidden(at, store, err);
 }
 
-/* Where tools and people keep them.  A run that is not trusted has no use for any. */
+/* The usual places of credentials.  An untrusted run needs none of them. */
 static int hide_secrets(const struct place *at, struct err *err)
 {
 	static const char *const names[] = {
@@ -363,7 +363,7 @@ static int build_layout(const struct place *at, struct err *err)
 	return r < 0 ? r : add_all_hidden(at, err);
 }
 
-/* Where the command was given, as the run sees it: also if that is in the clone itself. */
+/* The caller's directory as the run sees it, even if it is in the clone. */
 static int choose_cwd(const struct place *at, const char *workdir, struct err *err)
 {
 	const struct stage *s = at->stage;
@@ -387,7 +387,7 @@ int run_view_begin(struct run_view *v, struct err *err)
 	return v->system ? layout_add_system(v->system, err) : err_nomem(err);
 }
 
-/* In a mount namespace that gets no new mounts there would be an empty directory in its place. */
+/* A mount namespace that gets no new mounts would show an empty directory instead. */
 static int check_clone_is_seen(int fd, const struct stage *stage, struct err *err)
 {
 	struct stat clone, above;

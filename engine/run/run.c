@@ -1,8 +1,7 @@
 /*
- * The order of a run: what was asked for is checked; cowfsd makes the clone ready, and meanwhile the
- * sandbox what it needs for any; the record is begun; the command runs; cowfsd tells what changed; the
- * record is ended.  Whatever fails after the second step leaves the clone to cowfsd, which takes it
- * away when our connection ends.
+ * The order of a run: check the options; let cowfsd prepare the clone, while the sandbox prepares what
+ * every run needs; begin the record; run the command; ask cowfsd what changed; end the record.  If
+ * anything fails after the second step, cowfsd removes the clone when our connection ends.
  */
 #include "engine/api/run.h"
 
@@ -21,10 +20,10 @@
 #include "engine/run/run-refusal.h"
 #include "engine/run/waiting-i.h"
 
-#define TTL_SLACK_MS ((uint64_t)600000)   /* beyond the time limit of a run, of its clone */
-#define TTL_MAX_MS   ((uint64_t)86400000) /* where there is none */
+#define TTL_SLACK_MS ((uint64_t)600000)   /* that a clone outlives its run's time limit */
+#define TTL_MAX_MS   ((uint64_t)86400000) /* without a time limit */
 
-/* With a terminal of the run's own, ours passes on every key: what ^C means is decided inside. */
+/* If the run has its own terminal, ours passes every key on, ^C included. */
 struct raw {
 	int fd;
 	struct termios was;
@@ -51,8 +50,8 @@ static void raw_end(struct raw *raw)
 }
 
 /*
- * The signal by which a run is cancelled waits from before anybody can know of the run until somebody
- * looks at it, and one that came too late ends nothing.
+ * The signal that cancels a run is blocked before anybody can know of the run and stays pending until
+ * we look at it.  One that comes too late ends nothing.
  */
 struct hush {
 	bool on;
@@ -89,7 +88,7 @@ static void hush_end(struct hush *h)
 	h->on = false;
 }
 
-/* One run on its way. */
+/* A run in progress. */
 struct running {
 	struct engine *engine;
 	const struct engine_run_options *options;
@@ -97,8 +96,8 @@ struct running {
 	struct stage_options staging;
 	struct stage_asking asking;
 	struct stage stage;
-	bool begun; /* the clone was asked for, */
-	bool ready; /* is there, and the record too */
+	bool begun; /* the clone was asked for */
+	bool ready; /* the clone and the record exist */
 	struct raw raw;
 	struct hush hush;
 	struct run_plan plan;
@@ -149,7 +148,7 @@ static struct stage_options staging_of(const struct running *r)
 	};
 }
 
-/* Names only of the environment, and of the words what is no secret. */
+/* Record the names of variables only, and the words without secrets. */
 static int describe_words(struct running *r, struct err *err)
 {
 	const char *const *argv = r->plan.terms.argv;
@@ -188,7 +187,7 @@ static int describe(struct running *r, struct err *err)
 	return describe_words(r, err);
 }
 
-/* Ask for the clone, and do not wait for it. */
+/* Ask for the clone without waiting for it. */
 static int prepare(struct running *r, struct err *err)
 {
 	int x;
@@ -220,7 +219,7 @@ static void begin_output(struct running *r)
 	};
 }
 
-/* Nobody who reads the output is waited for beyond the time of the run. */
+/* A slow reader of the output cannot extend the run's time limit. */
 static void begin_time(void *ctx)
 {
 	struct running *r = ctx;
@@ -231,7 +230,7 @@ static void begin_time(void *ctx)
 		r->options->began(&r->run, r->options->began_ctx);
 }
 
-/* The clone is there, and the command is next. */
+/* Called when the sandbox needs the clone, just before the command starts. */
 static int begin(struct running *r, struct sandbox_view *ret, struct err *err)
 {
 	int x;
@@ -294,8 +293,8 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 }
 
 /*
- * A sandbox that was refused before it asked for the clone is told of like any other: in a record, or
- * not at all if there is no clone either.
+ * A sandbox that failed before it asked for the clone gets a record like any other run, unless there
+ * is no clone either.
  */
 static int catch_up(struct running *r, struct err *err)
 {
@@ -341,7 +340,7 @@ static int take_problem(struct engine_run *run, const struct scrub *secrets, con
 	return run->problem ? 0 : -ENOMEM;
 }
 
-/* A reader of the output that kept us until the time was over is no other ending than that. */
+/* If a slow reader kept us until the time was up, the run timed out as well. */
 static bool ran_out_of_time(const struct running *r, const struct sandbox_result *result)
 {
 	return result->timed_out || r->output.failed == -ETIMEDOUT;
@@ -376,7 +375,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 							       : result->exit_code;
 	run->signal = result->signal;
 	run->oom_killed = result->oom_killed;
-	/* What ended it has the word, rather than what only cut it. */
+	/* The limit that ended the run comes before one that only truncated something. */
 	if (result->limit || run->timed_out)
 		snprintf(run->limit, sizeof(run->limit), "%s",
 			 result->limit ? result->limit : "time");
@@ -397,7 +396,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 		log_warn("out of memory, continuing");
 }
 
-/* What cowfsd has to say of it.  Without it the run has still been run. */
+/* Ask cowfsd what changed.  If it cannot say, the run counts all the same. */
 static void settle(struct running *r)
 {
 	CLEANUP(stage_end_done) struct stage_end end = { 0 };
@@ -422,7 +421,7 @@ static void settle(struct running *r)
 		snprintf(run->limit, sizeof(run->limit), "disk");
 }
 
-/* If cowfsd died meanwhile, another one can still do what is left to do. */
+/* If cowfsd died meanwhile, another one can still clean up. */
 static void clear_away(struct running *r)
 {
 	const bool goes =
@@ -439,7 +438,7 @@ static void clear_away(struct running *r)
 	r->run.removed = x >= 0 || x == -ENOENT;
 }
 
-/* From here on its clone hangs on the connection alone. */
+/* From here on the clone lives as long as the connection. */
 static int hand_over(struct running *r, struct err *err)
 {
 	if (!r->options->waits || r->run.state == ENGINE_RUN_REFUSED)
@@ -483,6 +482,6 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	r.run = (struct engine_run){ 0 };
 	if (handed < 0 && x >= 0)
 		return handed;
-	/* That the program could not be executed, that time was up, or that somebody ended it, is a result. */
+	/* A program that could not be executed, a timeout and a cancellation are results. */
 	return result.exec_failed || ret->timed_out || ret->state == ENGINE_RUN_CANCELLED ? 0 : x;
 }

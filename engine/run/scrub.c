@@ -33,7 +33,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Cut the blanks off both ends. */
+/* Cut blanks off both ends. */
 static const char *trim(const char *text, size_t *len)
 {
 	while (*len > 0 && is_blank(text[*len - 1]))
@@ -46,8 +46,8 @@ static const char *trim(const char *text, size_t *len)
 }
 
 /*
- * A key of many lines is printed with other ends of them, behind a prefix, or in part: each of its
- * lines is a secret too.  Of several, short ones are words that stand everywhere.
+ * A secret of many lines may be printed with other line ends, behind a prefix, or in part, so each of
+ * its lines is a secret too.  Short lines are skipped: they are words that occur everywhere.
  */
 static int add_lines(struct scrub *s, const char *value, size_t len, struct err *err)
 {
@@ -85,7 +85,7 @@ void scrub_stream_done(struct scrub_stream *s)
 	buf_done(&s->held);
 }
 
-/* The longest secret that `data` begins with, by its length; 0: none. */
+/* The length of the longest secret that `data` begins with; 0: none. */
 static size_t secret_at(const struct scrub *s, const unsigned char *data, size_t len)
 {
 	size_t most = 0;
@@ -99,7 +99,7 @@ static size_t secret_at(const struct scrub *s, const unsigned char *data, size_t
 	return most;
 }
 
-/* All of `data` is the beginning of a secret that is longer. */
+/* Is all of `data` the beginning of a longer secret? */
 static bool may_become_one(const struct scrub *s, const unsigned char *data, size_t len)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -108,7 +108,7 @@ static bool may_become_one(const struct scrub *s, const unsigned char *data, siz
 	return false;
 }
 
-/* How much of `data` can be no beginning of a secret. */
+/* How many bytes of `data` cannot begin a secret. */
 static size_t harmless(const struct scrub *s, const unsigned char *data, size_t len)
 {
 	size_t least = len;
@@ -122,7 +122,7 @@ static size_t harmless(const struct scrub *s, const unsigned char *data, size_t 
 	return least;
 }
 
-/* Pass on what is clear; the number of bytes that were looked at, fewer only if the rest may be one. */
+/* Returns how many bytes were consumed: fewer than `len` only if the rest may become a secret. */
 static ssize_t pass(const struct scrub *s, const unsigned char *data, size_t len, bool at_end,
 		    struct buf *out)
 {
@@ -136,7 +136,7 @@ static ssize_t pass(const struct scrub *s, const unsigned char *data, size_t len
 		i += n;
 		if (i == len)
 			break;
-		/* A longer one may still come of what is one already. */
+		/* This secret may still become a longer one. */
 		if (!at_end && may_become_one(s, data + i, len - i))
 			break;
 		n = secret_at(s, data + i, len - i);

@@ -10,7 +10,7 @@
 struct engine_waiting {
 	struct engine *engine;  /* borrowed */
 	char *clone;            /* owned; NULL: it is decided */
-	struct control control; /* that it hangs on */
+	struct control control; /* the clone lives as long as this connection */
 	struct run_record record;
 };
 
@@ -48,12 +48,12 @@ int engine_waiting_keep(struct engine_waiting *w, struct err *err)
 	struct err why = { 0 };
 	int r = w->clone ? stage_ask_settle(w->engine, &w->control, true, &why) : 0;
 
-	/* If cowfsd died meanwhile, another one has it as it was. */
+	/* If cowfsd died meanwhile, another one still has the clone. */
 	if (r < 0)
 		r = stage_ask_stay(w->engine, w->clone, err);
 	if (r < 0)
 		r = err_wrap(err, r, "keeping clone '%s' for more than a day", w->clone);
-	decided(w); /* what is to be kept nobody removes, whatever was heard */
+	decided(w); /* whatever the answer: nobody removes it now */
 	return r;
 }
 
