@@ -15,7 +15,7 @@
 #include "engine/find/gitdir-i.h"
 #include "engine/verb/git-run-i.h"
 
-#define HEADER_MAX ((size_t)1 << 20) /* of a bundle: what names its branches */
+#define HEADER_MAX ((size_t)1 << 20) /* bytes of a bundle's header, which names its branches */
 #define HEADS      "refs/heads/"
 
 void commits_done(struct commits *c)
@@ -24,7 +24,7 @@ void commits_done(struct commits *c)
 	cleanup_close(&c->fd);
 }
 
-/* Without a name from the start, so nothing can be left of it. */
+/* A file without a name, so nothing is left behind. */
 static int temporary(int *ret, struct err *err)
 {
 	FILE *f = tmpfile();
@@ -90,8 +90,8 @@ static int find_repository(struct engine *e, const char *project, char **ret, st
 /* --- from the clone --------------------------------------------------------------------- */
 
 /*
- * In the sandbox.  What the project has comes in as names of commits, of which the clone knows some;
- * all that its branches have beyond these goes out.
+ * Runs in the sandbox.  It reads the project's commit ids, of which the clone knows some, and writes
+ * everything that the clone's branches have beyond them.
  */
 static const char script[] =
     "[ -d .git ] && [ ! -L .git ] || exit 65\n"
@@ -116,7 +116,7 @@ static int judge(const struct engine_run *run, const char *clone, struct err *er
 		return err_set(err, -ECANCELED,
 			       "clone '%s' has no git repository of its own to bring commits from",
 			       clone);
-	/* Whatever ran there wrote it: it must not drive a terminal. */
+	/* Untrusted output must not reach the terminal as it is. */
 	if (path_append_shown(&said, text, len) < 0 || !buf_str(&said))
 		return err_nomem(err);
 	return err_set(err, -EIO, "git in the sandbox of clone '%s' ended with %d: %s", clone,
@@ -143,7 +143,7 @@ static int make_bundle(struct engine *e, const char *project, const char *clone,
 	r = engine_run(e, &options, &run, err);
 	if (r < 0)
 		return err_wrap(err, r, "bringing commits from clone '%s'", clone);
-	/* A text to be printed in a sentence. */
+	/* It becomes part of an error message. */
 	if (buf_append_u8(&run.err, '\0') < 0)
 		return err_nomem(err);
 	return judge(&run, clone, err);
@@ -162,7 +162,7 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *l
 	if (!name || line[0] == '-' || len - id_len - 1 <= strlen(HEADS) ||
 	    strncmp(name + 1, HEADS, strlen(HEADS)) != 0)
 		return 0;
-	/* Told to people as it is. */
+	/* The id is printed as it is, so check it. */
 	if (strspn(line, "0123456789abcdef") != id_len)
 		return err_set(err, -EBADMSG,
 			       "a bundle of git's names something that is no commit");
@@ -176,7 +176,7 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *l
 	return b->ref && b->commit ? 0 : err_nomem(err);
 }
 
-/* Lines up to an empty one, behind which the objects are: *ret says where, 0 if there are none. */
+/* The header ends with an empty line; *ret is the offset of the objects after it, 0 if none. */
 static int read_header(struct commits *c, const char *clone, off_t *ret, struct err *err)
 {
 	AUTO_FREE char *text = malloc(HEADER_MAX);

@@ -20,7 +20,7 @@ static int add_state(struct engine *e, struct store *s, struct hold *h, const ch
 	return r;
 }
 
-/* What the clone started from, then the clone. */
+/* Compare the clone's base with the clone. */
 static int add_clone(struct engine *e, struct store *s, struct hold *h, const char *name,
 		     struct err *err)
 {
@@ -84,7 +84,7 @@ static void limits_done(struct limits *l)
 	free(l->paths);
 }
 
-/* The directory that paths of the tree count from and that holds the engine's; NULL: none does. */
+/* The top of the state's tree, if the current directory is in it; else NULL. */
 static int find_top(struct engine *e, const struct state *state, char **ret, struct err *err)
 {
 	AUTO_FREE char *here = clone_here(e);
@@ -159,7 +159,7 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 	return r;
 }
 
-/* A clone's repository is not compared with the file that the project has in its place. */
+/* 1 if one side has a repository where the other has a file `.git`: these are not compared. */
 static int hides_git(struct store *s, const struct hold *h, struct err *err)
 {
 	int r = gitdir_is_grafted(s, &h->held[0].root, &h->held[1].root, err);
@@ -178,7 +178,7 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	int r;
 
 	r = engine_store(e, STORE_READ, &s, err);
-	/* Without a store there are no projects, which is the better thing to say. */
+	/* Without a store, "no project here" is the better message. */
 	if (r == -ENOENT)
 		return engine_project(e, &s, &none, err);
 	if (r < 0)

@@ -1,6 +1,6 @@
 /*
- * What Linux lets us do is found out by doing it, in a child whose namespaces end with it:
- * settings, security modules and containers forbid the same things in many ways.
+ * We find out what Linux allows by doing it, in a child whose namespaces end with it: settings,
+ * security modules and containers forbid the same things in many ways.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -125,7 +125,7 @@ static void look_at_device(struct engine_diagnosis *d)
 			    geteuid() == 0 ? " and mounts" : "", kernel.release);
 }
 
-/* Under whose ids a run of root's sees a clone, which is not root outside. */
+/* How a run by root, which is not root outside, gets the clone's ids. */
 static void look_at_ids(struct engine_diagnosis *d)
 {
 	struct err err = { 0 };
@@ -186,7 +186,7 @@ static void look_at_fuse_conf(struct engine_diagnosis *d)
 
 /* --- namespaces ------------------------------------------------------------------------- */
 
-/* To have the namespace is not enough: AppArmor may have taken what one could do in it. */
+/* A namespace alone is not enough: AppArmor may forbid all that one does in it. */
 static int try_user_namespace(struct err *err)
 {
 	const unsigned uid = geteuid();
@@ -240,7 +240,7 @@ static const char *fix_cgroups(unsigned int holds)
 	return "boot without cgroup_disable=";
 }
 
-/* Which limits a run could be held to, and by what; nothing is made for it. */
+/* Report which limits can be enforced, and by what, without creating anything. */
 static void look_at_cgroups(struct engine_diagnosis *d, bool runs_start)
 {
 	static const struct {
@@ -294,7 +294,7 @@ static void look_at_walls(struct engine_diagnosis *d)
 		doctor_finds(d, ENGINE_ILL, "landlock",
 			     "boot with lsm=landlock,... on Linux 5.13 or later",
 			     "this kernel has none: runs need --allow-missing landlock");
-	/* A filter at no address is refused for the address where there are filters at all. */
+	/* EFAULT for the NULL filter means that the kernel supports filters. */
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT)
 		doctor_well(d, "seccomp", "filters of system calls work");
 	else
@@ -323,7 +323,7 @@ static int try_sandbox(struct err *err)
 	return result.exec_failed ? 0 : r;
 }
 
-/* Whatever the other findings say: a run can start if one does. */
+/* Whatever the other findings say, starting a run is the proof. */
 static void look_at_sandbox(struct engine_diagnosis *d, const struct err *why)
 {
 	if (why->code == 0)

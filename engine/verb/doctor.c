@@ -82,7 +82,7 @@ char *doctor_find_program(const char *name)
 	return NULL;
 }
 
-/* Who answers to our names. */
+/* Which programs our names lead to. */
 static void look_at_names(struct engine_diagnosis *d)
 {
 	AUTO_FREE char *snap = doctor_find_program("snap");
@@ -132,7 +132,7 @@ static void look_at_store(struct engine *e, struct engine_diagnosis *d)
 			     err.msg);
 }
 
-/* In the directory of the store, or in the first above it that is there. */
+/* In the store's directory, or in its nearest existing parent. */
 static void look_at_space(struct engine *e, struct engine_diagnosis *d)
 {
 	AUTO_FREE char *dir = strdup(e->store_path);
@@ -157,7 +157,7 @@ static void look_at_space(struct engine *e, struct engine_diagnosis *d)
 		doctor_well(d, "space", "%s are free in '%s'", text, dir);
 }
 
-/* Near the limit that the user set, writers are about to be refused. */
+/* Warn before the store's limit makes writes fail. */
 static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 {
 	AUTO_FREE char *path = config_path(e->home);
@@ -205,7 +205,7 @@ static void look_at_memory(struct engine_diagnosis *d)
 struct below {
 	const char *clones;
 	uint64_t n;
-	char first[PATH_MAX]; /* of those that nobody serves */
+	char first[PATH_MAX]; /* of the mounts that no daemon serves */
 };
 
 static int on_mount(const char *path, dev_t dev, void *ctx)
@@ -221,8 +221,8 @@ static int on_mount(const char *path, dev_t dev, void *ctx)
 }
 
 /*
- * A mount is stale if it is there and no daemon is: told from the list of mounts alone, since
- * whoever touches one that hangs may hang as well.
+ * A mount without a daemon is stale.  We only read the list of mounts, because touching a mount that
+ * hangs may hang us as well.
  */
 static void look_at_mounts(struct engine *e, uint64_t served, struct engine_diagnosis *d)
 {

@@ -35,7 +35,7 @@ static int bad_path(const char *path, struct err *err)
 		       "'%s' is no path of a file: it counts from the top of the clone", path);
 }
 
-/* One directory further down; the descriptor that was open is closed. */
+/* Go down one directory and close the descriptor of the last. */
 static int enter(int *dir, const char *name, bool make, struct err *err)
 {
 	int next, rc = make ? mkdirat(*dir, name, 0777) : 0;
@@ -80,7 +80,7 @@ static int find_place(struct engine *e, const char *clone, const char *path, boo
 	return r < 0 ? err_wrap(err, r, "'%s'", path) : 0;
 }
 
-/* A file that replaces another has its mode and owner. */
+/* The new file gets the mode and owner of the old one. */
 static int replace(const struct place *p, const char *path, const void *data, size_t len,
 		   bool executable, struct engine_written *ret, struct err *err)
 {

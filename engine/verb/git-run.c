@@ -15,13 +15,13 @@
 #include "base/log.h"
 #include "base/path.h"
 
-#define BUNDLE_FD 3 /* by which git is told where it finds the bundle */
+#define BUNDLE_FD 3 /* git reads the bundle from this descriptor */
 #define WORDS_MAX 40
 #define SAID_MAX  200
 
 extern char **environ;
 
-/* Before the words of the command. */
+/* Options before the subcommand: git runs nothing else, and checks what it fetches. */
 static const char *const guarded[] = {
 	"-c", "core.hooksPath=/dev/null",
 	"-c", "core.fsmonitor=false",
@@ -34,14 +34,14 @@ static const char *const guarded[] = {
 	"-c", "fetch.writeCommitGraph=false",
 };
 
-/* What one call of git gets; -1 and NULL: nothing. */
+/* One call of git; -1 and NULL: none. */
 struct call {
 	const char *const *words;
 	int in, out, bundle;
 	char *const *env; /* two more variables */
 };
 
-/* GIT_DIR, GIT_INDEX_FILE and their like would lead it to another repository. */
+/* GIT_DIR, GIT_INDEX_FILE and the like would lead git to another repository. */
 static char **clean_environment(const struct call *c)
 {
 	static char locale[] = "LC_ALL=C";
@@ -86,7 +86,7 @@ static int spawn(const char *const *argv, const struct call *c, int said, pid_t 
 	return -rc;
 }
 
-/* Its last line, which is the one that says why. */
+/* The last line of its output says why it failed. */
 static void read_said(int fd, char text[SAID_MAX])
 {
 	off_t size = lseek(fd, 0, SEEK_END);
@@ -102,7 +102,7 @@ static void read_said(int fd, char text[SAID_MAX])
 	line = strrchr(text, '\n');
 	if (line)
 		memmove(text, line + 1, strlen(line + 1) + 1);
-	/* It may name what a clone has, and must not drive a terminal. */
+	/* It may contain names from the clone, so control bytes must not reach a terminal. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';

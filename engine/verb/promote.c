@@ -12,11 +12,11 @@
 #include "engine/verb/commits-i.h"
 #include "engine/verb/resolve-i.h"
 
-#define TRIES 3 /* as often what is checked may be overtaken by somebody's edits */
+#define TRIES 3 /* attempts, if edits of the project overtake the checks */
 
 /* --- asking ----------------------------------------------------------------------------- */
 
-/* `c` NULL: nothing is left open.  One that is open is asked once more. */
+/* `c` keeps the connection open; NULL: close it.  `again`: ask over the open one. */
 static int ask(struct engine *e, const struct promote_options *o, struct control *c, bool again,
 	       struct engine_promotion *ret, int64_t *ret_now, struct err *err)
 {
@@ -42,7 +42,7 @@ static int ask(struct engine *e, const struct promote_options *o, struct control
 	return ask_take(&a, answer, &wire_promotion, ret, err);
 }
 
-/* Which one it would be, and that one alone is then taken back. */
+/* Find the receipt to undo and check its age; only this one is then undone. */
 static int check_age(struct engine *e, const struct engine_undo_options *o, char id[ENGINE_ID_SIZE],
 		     struct err *err)
 {
@@ -69,7 +69,7 @@ static int check_age(struct engine *e, const struct engine_undo_options *o, char
 			memcpy(id, one->id, ENGINE_ID_SIZE);
 		return 0;
 	}
-	return r; /* there is none: who takes it back says so */
+	return r; /* there is none: the undo itself reports that */
 }
 
 int engine_undo(struct engine *e, const struct engine_undo_options *options,
@@ -103,7 +103,7 @@ static void close_file(FILE **f)
 
 #define TAIL_MAX ((off_t)16 << 10)
 
-/* The last lines that were written there. */
+/* The last lines of the output. */
 static int read_tail(int fd, struct buf *out, struct err *err)
 {
 	const off_t size = lseek(fd, 0, SEEK_END);
@@ -168,7 +168,7 @@ static int run_check(struct engine *e, const struct engine_promote_options *o, c
 	return c->command ? run.exit_code : err_nomem(err);
 }
 
-/* All of them, up to the first that fails. */
+/* Run the checks up to the first that fails. */
 static int run_checks(struct engine *e, const struct engine_promote_options *o,
 		      struct engine_promotion *p, struct err *err)
 {
@@ -199,7 +199,7 @@ static int checks_json(const struct engine_promotion *p, struct buf *out, struct
 	return json_append(&doc, out, err);
 }
 
-/* What was merged is checked, and lands if it is still the same. */
+/* Check the merged state, and land it if it is still the same. */
 static int land_checked(struct engine *e, struct promote_options *o, struct control *c,
 			struct engine_promotion *p, struct err *err)
 {
@@ -268,7 +268,7 @@ static int promote_files(struct engine *e, const struct engine_promote_options *
 	return r;
 }
 
-/* What can go wrong with commits does so before anything lands, but for the last step. */
+/* Except for the last step, everything that can fail with commits comes before the landing. */
 static int promote(struct engine *e, const struct engine_promote_options *options,
 		   struct engine_promotion *ret, struct err *err)
 {

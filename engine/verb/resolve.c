@@ -1,5 +1,5 @@
 /*
- * What was asked for is kept as JSON, by whoever asks: cowfsd does not know all of it.
+ * The command keeps its promotion's options as JSON, because cowfsd does not know all of them.
  */
 #include "engine/api/resolve.h"
 
@@ -55,7 +55,7 @@ void asked_done(struct asked *a)
 	*a = (struct asked){ 0 };
 }
 
-/* Those that were remembered, and those that are given now. */
+/* Join the remembered items and those given now. */
 static int join_list(struct asked *a, size_t which, struct json array, struct engine_list *list,
 		     struct err *err)
 {
@@ -156,7 +156,7 @@ int engine_conflicts(struct engine *e, const struct engine_promote_options *opti
 	return engine_promote(e, &asked.options, ret, err);
 }
 
-/* A file of ours for cowfsd, which may not read just any: it might be in a clone that it serves. */
+/* A copy for cowfsd, which must not read a file that may be in a clone it serves. */
 struct given {
 	char *path, *name; /* owned; NULL: none; `name` is the end of `path` */
 };

@@ -11,7 +11,7 @@
 
 #define READ_SIZE ((size_t)256 << 10)
 
-/* One look into one state. */
+/* What `show` reads: one state and a path in it. */
 struct look {
 	struct engine *engine;
 	struct store *store;
@@ -99,7 +99,7 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 		if (ret->form != TREE_DIR)
 			return err_set(err, -ENOTDIR, "'%.*s' is not a directory there",
 				       (int)(p - l->path - 1), l->path);
-		/* A name too long to be one has no place in a tree either. */
+		/* A name too long for a file is in no tree either. */
 		if (!path_name_valid(p, n))
 			return not_there(l, (size_t)(p - l->path) + n, err);
 		hold = !hold;
@@ -118,7 +118,7 @@ static int walk_to(struct look *l, struct tree_entry *ret, struct err *err)
 
 /* --- entries ---------------------------------------------------------------------------- */
 
-/* Calls `fn` with the entry in plain form; `name` need not end where it ends. */
+/* Calls `fn` with the entry in plain form; `name` need not be terminated. */
 static int report_entry(int (*fn)(const struct engine_entry *, void *, struct err *),
 			const struct tree_entry *e, const char *name, size_t name_len, void *ctx,
 			struct err *err)
@@ -236,7 +236,7 @@ static int tell_path(struct look *l, const char *path, struct err *err)
 	return S_ISREG(e.mode) ? send_bytes(l, &e, err) : 0;
 }
 
-/* Of a snapshot alone it is not needed: what is said of that stands in its record. */
+/* Not needed for a snapshot without a path: its record says all. */
 static int read_root(struct look *l, const char *path, struct err *err)
 {
 	int r;
@@ -258,7 +258,7 @@ int engine_show(struct engine *e, const char *state, const char *path,
 	if (r == -ENOENT) {
 		CLEANUP(project_done) struct project none = { 0 };
 
-		/* Without a store there are no projects, which is the better thing to say. */
+		/* Without a store, "no project here" is the better message. */
 		return engine_project(e, &l.store, &none, err);
 	}
 	if (r < 0)
