@@ -5,9 +5,8 @@
 #include "engine/find/upkeep-i.h"
 
 /*
- * As its one writer if that can be had, so that nobody removes what is being looked
- * at.  A store that can only be read has no writer; one too damaged to be written
- * may still be readable.
+ * Open as the store's one writer if possible, so that nobody removes what we check.  A read-only
+ * store has no writer, and a store too damaged for writing may still be readable.
  */
 static int open_to_check(struct engine *e, struct store **ret, struct err *err)
 {

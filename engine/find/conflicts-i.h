@@ -1,5 +1,5 @@
 /*
- * conflicts-i.h - where two sides changed the same: how promotion, undo and rebase tell it.
+ * conflicts-i.h - how promotion, undo and rebase report conflicts.
  */
 #pragma once
 

@@ -41,7 +41,7 @@ static bool is_file(const struct merge_side *side)
 	return side->path && S_ISREG(side->entry.mode);
 }
 
-/* What was decided for the conflicts at one path, and all versions there. */
+/* Report the resolution of the conflicts at one path, and the versions there. */
 static size_t tell_decided(const struct merge *m, size_t i, const struct resolve_set *set,
 			   struct engine_conflict *to)
 {
@@ -94,9 +94,9 @@ int conflicts_tell(const struct merge *m, const struct resolve_set *set,
 /* --- texts ------------------------------------------------------------------------------ */
 
 #define SHOWN_MAX     ((size_t)1 << 20) /* bytes of one text */
-#define SHOWN_ALL_MAX ((size_t)8 << 20) /* of all of them */
+#define SHOWN_ALL_MAX ((size_t)8 << 20) /* bytes of all texts */
 
-/* NULL: what a string cannot hold. */
+/* NULL if the text has a NUL byte. */
 static char *string_of(const struct buf *text)
 {
 	if (text->len > 0 && memchr(text->data, '\0', text->len))

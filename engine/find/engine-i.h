@@ -53,10 +53,10 @@ uint64_t engine_clock_ms(void); /* for measuring */
 NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
 			      struct err *err);
 
-/* Is its record, which was read before its turn was taken, still there and the same?  -ENXIO. */
+/* Its record was read before the turn was taken: -ENXIO if it is gone or changed since. */
 NODISCARD int project_still(struct store *s, const struct project *p, struct err *err);
 
-/* -ENXIO, and that there is none where the command was given. */
+/* Returns -ENXIO with the sentence that there is no project here. */
 int engine_no_project(const struct engine *e, struct err *err);
 
 /* The same for the engine's directory; what is in a clone belongs to the clone's project. */

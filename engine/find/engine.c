@@ -29,7 +29,7 @@ static int find_dir(const char *dir, char **ret, struct err *err)
 	return 0;
 }
 
-/* A variable that is empty says nothing, and by the XDG rules neither does a relative path. */
+/* An empty variable counts as unset and, by the XDG rules, so does a relative path. */
 static const char *env_path(const char *name, bool absolute)
 {
 	const char *v = getenv(name);
@@ -58,7 +58,7 @@ static int find_store(const char *dir, const char *named, char **ret, struct err
 	return *ret ? 0 : err_nomem(err);
 }
 
-/* The home directory is no project by itself, by whatever path it is called. */
+/* Resolved, because the home directory is no project under any path. */
 static char *find_home(void)
 {
 	const char *home = env_path("HOME", true);

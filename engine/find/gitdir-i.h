@@ -22,18 +22,18 @@ void gitdir_done(struct gitdir *g);
 /*
  * 1 if `.git` of the project is a file that leads to a repository; 0 if it is anything else.
  * -ENOENT, with a sentence, if it leads to no repository, and -EXDEV if to one that does not name
- * this project: who writes such a file could have any repository shown to what runs in a clone.
+ * this project: otherwise such a file could show any repository to what runs in a clone.
  */
 NODISCARD int gitdir_find(struct engine *e, const char *project, struct gitdir *ret,
 			  struct err *err);
 
-/* What settings of git say that is true of one place only. */
+/* Git settings that hold for one place only. */
 struct gitdir_settings {
 	bool bare;
 	char *worktree; /* owned; as it is written, or NULL */
 };
 
-/* Append settings to `out`, without those, and tell what they were. */
+/* Copy the settings to `out` without these, which are returned. */
 NODISCARD int gitdir_read_settings(const char *text, size_t len, struct buf *out,
 				   struct gitdir_settings *ret, struct err *err);
 
@@ -53,7 +53,7 @@ NODISCARD int gitdir_leads_out(struct store *s, const struct object_id *root, co
 NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 				const struct object_id *project, struct err *err);
 
-/* From the base of a clone to its project; that such a file gave way is no change. */
+/* Count from a clone's base to its project; a file `.git` in place of a repository is no change. */
 NODISCARD int gitdir_count_changes(struct store *s, const struct object_id *base,
 				   const struct object_id *project, struct changes *ret,
 				   struct err *err);

@@ -9,9 +9,9 @@
 
 #define GIT      ".git"
 #define PREFIX   "gitdir: "
-#define MARK_MAX 8192 /* bytes of a file that holds a path */
+#define MARK_MAX 8192 /* bytes of a file `.git` */
 
-/* 1 and what stands under `.git`, 0 if nothing does.  *ret borrows from `hold`. */
+/* Find `.git`: 1 if it exists, else 0.  *ret borrows from `hold`. */
 static int find_git(struct store *s, const struct root *root, struct tree_entry *ret,
 		    struct buf *hold, struct err *err)
 {
@@ -33,7 +33,7 @@ int gitdir_is_file(struct store *s, const struct object_id *root, struct err *er
 	return r <= 0 ? r : S_ISREG(git.mode);
 }
 
-/* 1 and a name deep in it, 0 if there is none.  *ret borrows from `hold`. */
+/* Find a path in the tree: 1 if it exists, else 0.  *ret borrows from `hold`. */
 static int find_deep(struct store *s, const struct object_id *root, const char *path,
 		     struct tree_entry *ret, struct buf *hold, struct err *err)
 {
@@ -57,7 +57,7 @@ static int find_deep(struct store *s, const struct object_id *root, const char *
 	return 1;
 }
 
-/* What stands behind "gitdir: " in it, owned; NULL: nothing does. */
+/* Read the path after "gitdir: "; *ret is owned, NULL if there is none. */
 static int read_mark(struct store *s, const struct tree_entry *e, char **ret, struct err *err)
 {
 	const struct content c = tree_entry_content(e);

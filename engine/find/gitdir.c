@@ -10,7 +10,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 
-#define LINE_MAX_BYTES ((size_t)64 << 10) /* of a file that holds a path */
+#define LINE_MAX_BYTES ((size_t)64 << 10) /* of a file that holds one path */
 #define SETTINGS_MAX   ((size_t)4 << 20)
 #define PREFIX         "gitdir: "
 
@@ -32,7 +32,7 @@ static size_t blanks(const char *s, size_t len)
 	return n;
 }
 
-/* Behind "[core]", if the line begins with that or another section's name; 0: it does not. */
+/* The length of a section header such as "[core]" at the start of the line; 0: there is none. */
 static size_t read_section(const char *line, size_t len, bool *in_core)
 {
 	const size_t at = blanks(line, len);
@@ -44,7 +44,7 @@ static size_t read_section(const char *line, size_t len, bool *in_core)
 	return (size_t)(end + 1 - line);
 }
 
-/* The value, if it is this key's; quotes are taken off.  NULL: it is another's, or there is no memory. */
+/* The value without quotes if the line sets this key; NULL if not, or without memory. */
 static char *value_of(const char *key, const char *s, size_t len)
 {
 	const size_t n = strlen(key);
@@ -66,7 +66,7 @@ static char *value_of(const char *key, const char *s, size_t len)
 	return strndup(s + at, len - at);
 }
 
-/* Is it one of ours, and not to be copied? */
+/* Is it a setting that we read and do not copy? */
 static bool take_setting(const char *s, size_t len, struct gitdir_settings *ret)
 {
 	const size_t at = blanks(s, len);
@@ -110,7 +110,7 @@ int gitdir_read_settings(const char *text, size_t len, struct buf *out, struct g
 
 /* --- where it is ------------------------------------------------------------------------ */
 
-/* The line that a file consists of, owned; NULL if there is no such file, or no such line. */
+/* The only line of a file, owned; NULL if there is no such file or line. */
 static char *read_line(const char *dir, const char *name)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
@@ -125,7 +125,7 @@ static char *read_line(const char *dir, const char *name)
 	return strndup((const char *)text.data, text.len);
 }
 
-/* An existing path, which may begin at `dir`; NULL if there is none. */
+/* Resolve a path, which may be relative to `dir`; NULL if it does not exist. */
 static char *resolve(const char *dir, const char *path)
 {
 	AUTO_FREE char *whole = path[0] == '/' ? strdup(path) : path_join(dir, path);
@@ -141,8 +141,8 @@ static bool is_same(const char *dir, const char *path, const char *wanted)
 }
 
 /*
- * Does the repository name the project?  A worktree's does, and so does a submodule's.  One that was
- * told to lie elsewhere names nothing, but it is neither bare nor in another work tree.
+ * Does the repository name the project?  Those of worktrees and submodules do.  One that was placed
+ * elsewhere (git init --separate-git-dir) names nothing, but it is not bare and has no other work tree.
  */
 static bool names_project(const struct gitdir *g, const char *project)
 {
@@ -167,7 +167,7 @@ static int may_read(struct engine *e, const char *dir, struct err *err)
 	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
 }
 
-/* Both directories, each looked at only if it may be. */
+/* Find both directories, after asking for each whether we may look at it. */
 static int find(struct engine *e, const char *project, const char *named, struct gitdir *g,
 		struct err *err)
 {

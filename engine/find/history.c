@@ -10,7 +10,7 @@
 
 /* --- listing ---------------------------------------------------------------------------- */
 
-/* A record from before version 4 does not say: there the messages that only we give tell. */
+/* Records from before version 4 do not say, so we go by the messages that only we write. */
 bool history_is_automatic(const struct snapshot *s)
 {
 	static const char *const ours[] = { "before rollback to ", "before promotion of ",
@@ -75,7 +75,7 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 struct collect {
 	const struct catalog_id *project;
 	const struct clone *clone;
-	bool all; /* whatever they were taken of */
+	bool all; /* of the project and of all its clones */
 	struct unborn unborn;
 	struct engine_history history;
 	size_t cap;
@@ -96,7 +96,7 @@ static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 	if (!catalog_id_same(&s->project, c->project) || (!c->all && !s->clone != !c->clone) ||
 	    unborn_has(&c->unborn, &s->id))
 		return 0;
-	/* Tagged snapshots of an earlier clone of that name are not this one's. */
+	/* An earlier clone of the same name may have left tagged snapshots. */
 	if (!c->all && s->clone &&
 	    (strcmp(s->clone, c->clone->name) != 0 || s->created <= c->clone->created))
 		return 0;

@@ -10,7 +10,7 @@
 #define ID_SHOWN 8 /* digits of an id, as lists show it */
 
 struct naming {
-	const struct project *project; /* NULL: there is none here */
+	const struct project *project; /* NULL: no project here */
 	engine_name_fn fn;
 	void *ctx;
 };

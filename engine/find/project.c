@@ -10,10 +10,10 @@
 
 struct search {
 	const char *dir;
-	bool exact;           /* only the directory itself will do */
-	bool git;             /* what is kept for git's sake, and not what people work in */
+	bool exact;           /* not a parent directory */
+	bool git;             /* a git directory, not a project that people work in */
 	struct catalog_id id; /* of the nearest so far */
-	size_t path_len;      /* of its path; 0: none yet */
+	size_t path_len;      /* 0: none found yet */
 };
 
 static int on_project(const struct project *p, void *ctx, struct err *err)
@@ -34,7 +34,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	return 0;
 }
 
-/* 1 if there is one, 0 if not. */
+/* 1 if found, else 0. */
 static int search_registered(struct store *s, struct search *search, struct project *ret,
 			     struct err *err)
 {
@@ -114,7 +114,7 @@ int engine_project(struct engine *e, struct store **ret_store, struct project *r
 
 /* --- not registered yet ----------------------------------------------------------------- */
 
-/* What may be a project only if someone says so, by the name to call it; NULL for all else. */
+/* What to call a directory that is a project only if the user names it; NULL for any other. */
 static const char *too_wide(const struct engine *e, const char *dir)
 {
 	if (strcmp(dir, "/") == 0)
@@ -122,7 +122,7 @@ static const char *too_wide(const struct engine *e, const char *dir)
 	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
 }
 
-/* Git's own mark: a repository, or a file that leads to one. */
+/* Does it hold `.git`: a repository, or a file that leads to one? */
 static bool is_work_tree(const char *dir)
 {
 	AUTO_FREE char *git = path_join(dir, ".git"), *head = path_join(dir, ".git/HEAD");
@@ -141,7 +141,7 @@ static int to_work_tree(const struct engine *e, char *dir, struct err *err)
 	if (!up)
 		return err_nomem(err);
 	while (strcmp(up, "/") != 0) {
-		/* Someone's dot files in git do not make all of the home directory one project. */
+		/* Dot files kept in git do not make the whole home directory a project. */
 		if (!too_wide(e, up) && is_work_tree(up)) {
 			memcpy(dir, up, strlen(up) + 1);
 			return 0;
@@ -170,13 +170,13 @@ int project_named(struct engine *e, const char *named, char **ret, struct err *e
 	return 0;
 }
 
-/* In cowfsd nothing of a directory may be touched before it is known not to be its own. */
+/* cowfsd must not touch a directory before it knows that it is not on a mount of its own. */
 static int may_read(struct engine *e, const char *dir, struct err *err)
 {
 	return e->may_read ? e->may_read(e->may_read_ctx, dir, err) : 0;
 }
 
-/* By the rule of where the command was given. */
+/* Choose by the directory in which the command was given. */
 static int choose_around(struct engine *e, char *dir, struct err *err)
 {
 	int r = to_work_tree(e, dir, err);

@@ -80,7 +80,7 @@ static int fill(const struct receipt *r, struct engine_receipt *ret, struct err 
 		return err_nomem(err);
 	if (r->checks)
 		x = read_checks(r->checks, ret, err);
-	/* It is what we wrote: if it cannot be read, that is damage. */
+	/* We wrote it ourselves, so if it cannot be read, the store is damaged. */
 	return x < 0 && x != -ENOMEM
 		   ? err_set(err, -EBADMSG, "receipt %s: its checks are not readable", ret->id)
 		   : x;

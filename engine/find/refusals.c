@@ -50,7 +50,7 @@ int refusals_get(struct json j, struct engine_refusals *ret)
 	struct json list;
 	int r = 0;
 
-	/* Records from before there were any are as good as one without. */
+	/* Older records have no refusals. */
 	if (!json_has(j, "refusals"))
 		return 0;
 	list = json_get_array(j, "refusals");

@@ -35,18 +35,18 @@ void resolve_set_done(struct resolve_set *s);
 NODISCARD int resolve_set_load(struct store *s, const struct clone *clone, struct resolve_set *ret,
 			       struct err *err);
 
-/* Put it, in place of the one before.  What its bytes name is stored or in the same batch. */
+/* Replace the stored set.  The content that it names is stored or in the same batch. */
 NODISCARD int resolve_set_put(struct batch *b, const struct clone *clone,
 			      const struct resolve_set *set, struct err *err);
 
 struct resolution *resolve_set_find(const struct resolve_set *s, const char *path); /* NULL: none */
 
-/* Append one for that path, which there is none of; NULL: no memory. */
+/* Append a resolution for a path that has none; NULL: no memory. */
 struct resolution *resolve_set_add(struct resolve_set *s, const char *path);
 void resolve_set_drop(struct resolve_set *s, const struct resolution *r);
 
-/* What conflicts at the path of list[0]: all versions of it.  Returns how many of the n stand there. */
+/* Hash all versions in conflict at the path of list[0].  Returns how many of the n are at this path. */
 size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SHA256_HEX_SIZE]);
 
-/* Mark what has become valid by the conflicts that a merge met; how many did. */
+/* Mark the resolutions that match the merge's conflicts; returns how many became valid. */
 size_t resolve_set_match(struct resolve_set *s, const struct merge *m);

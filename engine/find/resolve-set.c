@@ -12,7 +12,7 @@
 #include "cowfs/store/root.h"
 #include "engine/find/engine-i.h"
 
-/* In the tree: the list, and before it in the order of names the bytes of each, by its number in it. */
+/* The tree holds the list and, under numbers that sort before it, the bytes of each resolution. */
 #define LIST      "list"
 #define BYTES     "%08zu"
 #define NAME_SIZE 24
@@ -276,7 +276,7 @@ static void add_text(struct sha256 *sum, const char *text, size_t len)
 	sha256_add(sum, text, len);
 }
 
-/* All that a merge looks at, so neither times nor the inode's number. */
+/* Everything that a merge looks at: neither times nor inode numbers. */
 static void add_side(struct sha256 *sum, const struct merge_side *side)
 {
 	const struct tree_entry *e = &side->entry;
@@ -316,7 +316,7 @@ size_t resolve_versions(const struct merge_conflict *list, size_t n, char hex[SH
 	return i;
 }
 
-/* Bytes are put into the file of one side: ours, if it has one. */
+/* Given bytes replace one side's file: ours, if it has one. */
 static enum merge_on_conflict side_of(const struct resolution *r, const struct merge_conflict *c)
 {
 	if (r->take == ENGINE_TAKE_FILE)

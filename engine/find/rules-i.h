@@ -9,10 +9,10 @@
 /* The user's, owned; NULL: there is no place for it. */
 char *rules_of_user(const struct engine *e);
 
-/* Add those of a file; one that is not there has none. */
+/* Add the rules of a file; a missing file has none. */
 NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *err);
 
-/* Those of the project in this directory. */
+/* Add the rules of the project in this directory. */
 NODISCARD int rules_read_project(struct engine_rules *r, const char *project, struct err *err);
 
 /* The guard of a project: built-in rules, those of `user` (a file, or NULL) and the project's.  It borrows `rules`. */

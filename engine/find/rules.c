@@ -27,7 +27,7 @@ static int complain(struct reading *rd, struct yaml at, const char *why)
 	return err_set(rd->err, -EINVAL, "%s:%d:%d: %s", rd->name, line, column, why);
 }
 
-/* A text, or a list of them: a line each. */
+/* Join the list of patterns, one per line. */
 static int read_patterns(struct reading *rd, struct yaml value, char **ret)
 {
 	CLEANUP(buf_done) struct buf lines = BUF_INIT;
@@ -57,7 +57,7 @@ static int read_text(struct reading *rd, struct yaml value, char **ret)
 	return *ret ? 0 : err_nomem(rd->err);
 }
 
-/* Text of a rule, in the order of its names. */
+/* The parts of a rule. */
 enum { NAME, PATHS, WHY, LEVEL, PARTS };
 
 static int read_pair(struct reading *rd, struct yaml key, struct yaml value, char *parts[PARTS])

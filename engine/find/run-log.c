@@ -1,6 +1,6 @@
 /*
- * A log is read piece by piece, in the order in which the run wrote.  One whose writer died in the
- * middle of a piece has the rest of it missing, and is read up to there.
+ * A log is read piece by piece, in the order in which the run wrote.  If the writer died in the middle
+ * of a piece, the log is read up to there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@ struct reading {
 	const struct engine_log_options *options;
 	engine_log_fn fn; /* NULL: count only */
 	void *ctx;
-	int fd; /* -1: there is no log yet */
+	int fd; /* -1: no log yet */
 	unsigned char head[RUN_RECORD_HEAD];
-	size_t have; /* of the head */
-	size_t left; /* of the piece */
+	size_t have; /* bytes of the head */
+	size_t left; /* bytes of the piece */
 	uint64_t since;
-	uint64_t at; /* bytes of the streams that are wanted so far */
+	uint64_t at; /* bytes so far of the wanted streams */
 };
 
 static void reading_done(struct reading *r)
@@ -38,7 +38,7 @@ static bool is_wanted(const struct reading *r)
 	       of_stderr == (r->options->streams == ENGINE_LOG_ERR);
 }
 
-/* Some of a piece. */
+/* Pass on part of a piece, if it is wanted. */
 static int pass(struct reading *r, const unsigned char *data, size_t len, struct err *err)
 {
 	const uint64_t from = r->at;
@@ -77,7 +77,7 @@ static int take(struct reading *r, const unsigned char *data, size_t len, struct
 	return x;
 }
 
-/* All that is there by now. */
+/* Read everything that is there by now. */
 static int read_on(struct reading *r, const char *path, struct err *err)
 {
 	unsigned char data[65536];
@@ -86,7 +86,7 @@ static int read_on(struct reading *r, const char *path, struct err *err)
 
 	if (r->fd < 0)
 		r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	/* One that says nothing has none. */
+	/* A run without output has no log. */
 	if (r->fd < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", path);
 	while (x >= 0 && (n = fdio_read(r->fd, data, sizeof(data))) > 0)
@@ -98,7 +98,7 @@ static int read_on(struct reading *r, const char *path, struct err *err)
 
 struct follower {
 	int at;
-	int record; /* its number */
+	int record; /* the watch on the run's record */
 	bool known; /* the log itself is watched */
 	bool closed;
 };
@@ -133,7 +133,7 @@ static int follow_begin(struct follower *f, struct engine *e, const char *id, co
 	return r < 0 ? err_set(err, r, "following the output of run %s", id) : 0;
 }
 
-/* One whose clone is being decided on is locked, and writes nothing any more. */
+/* While the user decides on the clone the record is locked, but the run is over. */
 static bool is_running(struct engine *e, const char *id)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
@@ -181,7 +181,7 @@ static int follow(struct reading *r, struct engine *e, const char *id, const cha
 
 /* --- the whole ---------------------------------------------------------------------------- */
 
-/* How much there is by now. */
+/* Count the bytes that are there by now. */
 static int count(const char *log, const struct engine_log_options *o, uint64_t *ret,
 		 struct err *err)
 {

@@ -18,7 +18,7 @@
 #include "runner/sandbox.h"
 
 #define VERSION    1
-#define RECORD_MAX ((size_t)16 << 20) /* bytes; of a record that we wrote there are never so many */
+#define RECORD_MAX ((size_t)16 << 20) /* bytes; our records are always smaller */
 
 static const char *const state_names[] = {
 	[ENGINE_RUN_RUNNING] = "running",     [ENGINE_RUN_ENDED] = "ended",
@@ -31,7 +31,7 @@ const char *run_record_state_name(enum engine_run_state state)
 	return state_names[state];
 }
 
-/* Once each stream had a file of its own; what is left of that is removed with the rest. */
+/* Old versions had a file per stream; those are removed with the rest. */
 static const char *const endings[] = { ".out", ".err", ".log", ".json" };
 enum { LOG = 2, RECORD };
 
@@ -67,7 +67,7 @@ static int get_strings(struct json j, const char *key, struct strlist *ret)
 	for (size_t i = 0; i < n && r == 0; i++) {
 		char *text = json_at_name(list, i);
 
-		/* What is no text the document itself complains about. */
+		/* json_end() reports what is no text. */
 		r = text ? strlist_take(ret, text) : 0;
 	}
 	return r;
@@ -94,7 +94,7 @@ static void get_limits(struct json j, struct engine_run_limits *l)
 	l->pids = json_get_uint(j, "pids");
 	l->time_ms = json_get_uint(j, "time_ms");
 	l->disk = json_get_uint(j, "disk");
-	if (json_has(j, "inodes")) /* else it is older than that limit */
+	if (json_has(j, "inodes")) /* older records lack this limit */
 		l->inodes = json_get_uint(j, "inodes");
 	l->fsize = json_get_uint(j, "fsize");
 	l->nofile = json_get_uint(j, "nofile");
@@ -154,7 +154,7 @@ static void get_walls(struct json j, struct engine_run *r)
 	}
 }
 
-/* Records of earlier versions have none of it. */
+/* Older records have none of this. */
 static void get_isolation(struct json j, struct engine_run *r)
 {
 	struct engine_missing *m = &r->missing;
@@ -307,7 +307,7 @@ static int open_dir(const char *store, bool make, struct err *err)
 	return fd < 0 ? err_sys(err, "opening '%s'", path) : fd;
 }
 
-/* One line more.  The last that is whole counts, so one that is cut off changes nothing. */
+/* Append a line.  Only the last complete line counts, so a truncated one does no harm. */
 static int put(const struct run_record *r, const struct engine_run *run, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -370,7 +370,7 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 		r->truncated = true;
 	if (n == 0)
 		return;
-	/* The run is worth more than what is kept of it: a disk that is full ends the log alone. */
+	/* A full disk must end only the log, not the run. */
 	if (put_piece(r, stream, data, n) < 0) {
 		log_warn("the output of the run cannot be kept any more, continuing");
 		r->truncated = true;
@@ -446,7 +446,7 @@ bool run_record_is_live(const char *store, const char *id)
 	return dir_fd >= 0 && is_locked(dir_fd, id);
 }
 
-/* The last line that is whole; of a file without an end of line, all of it. */
+/* The last complete line; all of a file without a line feed. */
 static const char *last_line(const struct buf *text, size_t *ret_len)
 {
 	const char *data = (const char *)text->data;
@@ -492,13 +492,13 @@ int run_record_read(const char *store, const char *id, struct engine_run *ret, s
 
 	if (dir_fd < 0)
 		return dir_fd;
-	/* Before it is read: one that ends in between is ended, not lost. */
+	/* Before reading: a run that ends in between has then ended, and is not lost. */
 	live = is_locked(dir_fd, id);
 	r = fdio_read_file(dir_fd, name_of(id, RECORD).text, RECORD_MAX, &text, err);
 	if (r < 0)
 		return r;
 	if (text.len == 0)
-		return -ENOENT; /* it is just being begun, or never was */
+		return -ENOENT; /* it is just beginning, or never began */
 	snprintf(run.id, sizeof(run.id), "%s", id);
 	if (parse_record(&text, &run) < 0)
 		return err_set(err, -EBADMSG, "the record of run %s cannot be read", id);
@@ -552,7 +552,7 @@ void run_record_remove(const char *store, const char *id)
 	struct err ignored = { 0 };
 	AUTO_CLOSE int dir_fd = open_dir(store, false, &ignored);
 
-	/* The record last: what is left of one that was interrupted is found again. */
+	/* The record goes last, so that an interrupted removal can be repeated. */
 	for (int i = 0; dir_fd >= 0 && i <= RECORD; i++)
 		unlinkat(dir_fd, name_of(id, i).text, 0);
 }

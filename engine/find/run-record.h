@@ -1,9 +1,9 @@
 /*
  * run-record.h - what is kept of a run, in the store's directory: runs/ID.json and .log.
  *
- * Who runs it writes it: cowfsd has no part in it.  The record is there from the start, with a line
- * of what is known then, and gets a second one at the end; as long as it is locked the run is alive, or
- * somebody decides on what it did.  One that says nothing has no log (run-log.c has its form).
+ * The process that holds the run writes it; cowfsd has no part in it.  The record has a line from the
+ * start and gets a second one at the end.  While it is locked, the run is alive or the user decides on
+ * its clone.  A run without output has no log (run-log.c has its form).
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct run_record {
 
 #define RUN_RECORD_INIT ((struct run_record){ .dir_fd = -1, .fd = -1, .log_fd = -1 })
 
-/* A log is pieces: a byte that says of which stream, four of the length, lowest first, and as many of it. */
+/* A log is a sequence of pieces: stream (1 byte), length (4 bytes, little endian), data. */
 #define RUN_RECORD_HEAD 5
 
 void run_record_done(struct run_record *r);
@@ -37,7 +37,7 @@ void run_record_log(struct run_record *r, int stream, const void *data, size_t l
 /* It stays locked until run_record_done(). */
 NODISCARD int run_record_end(struct run_record *r, struct engine_run *run, struct err *err);
 
-/* The last line of one whose writer is dead. */
+/* Write the last line of a record whose writer is dead. */
 NODISCARD int run_record_amend(const char *store, const struct engine_run *run, struct err *err);
 
 /* A path of it: ".json", ".log"; owned. */
@@ -51,10 +51,10 @@ void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);
 
 bool run_record_is_live(const char *store, const char *id);
 
-/* One that a writer has let go is read as that only when its lock is gone too: wait for it. */
+/* Wait until the writer has released its lock; only then does the record read as ended. */
 void run_record_settle(const char *store, const char *id);
 
-/* As it is on disk; one that says it runs and does not is ENGINE_RUN_LOST, and `problem` says so. */
+/* Read the record.  A run that should be alive but is not is ENGINE_RUN_LOST, and `problem` says so. */
 NODISCARD int run_record_read(const char *store, const char *id, struct engine_run *ret,
 			      struct err *err);
 

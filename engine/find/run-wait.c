@@ -11,7 +11,7 @@ struct waiting {
 	struct engine *engine;
 	const struct engine_wait_options *options;
 	int at;
-	int *numbers; /* owned; of each run's record */
+	int *numbers; /* owned; the watch on each run's record */
 	struct engine_runs runs;
 };
 
@@ -36,7 +36,7 @@ static bool is_enough(const struct waiting *w)
 	return w->options->any ? over > 0 : over == w->runs.n;
 }
 
-/* As the record is by now.  One that was removed meanwhile is over, and no more is known of it. */
+/* Read the record again.  If it was removed meanwhile, the run is over. */
 static int look(struct waiting *w, size_t i, struct err *err)
 {
 	struct engine_run *run = &w->runs.list[i], now = { 0 };
@@ -75,7 +75,7 @@ static int begin(struct waiting *w, struct err *err)
 		w->numbers[i] = path ? await_file(w->at, path) : -ENOMEM;
 		if (w->numbers[i] < 0)
 			return err_set(err, w->numbers[i], "waiting for run %s", run->id);
-		/* It may have ended before anybody would have told us. */
+		/* It may have ended before the watch was set. */
 		r = look(w, i, err);
 		if (r < 0)
 			return r;
@@ -92,7 +92,7 @@ static void hear(int number, bool closed, void *ctx)
 			run_record_settle(w->engine->store_path, w->runs.list[i].id);
 }
 
-/* Milliseconds until then, as poll(2) has them; 0: it is over. */
+/* Milliseconds left, for poll(2); 0: none. */
 static int left(uint64_t until)
 {
 	const uint64_t now = engine_clock_ms();

@@ -18,7 +18,7 @@
 struct listing {
 	struct engine *engine;
 	const struct engine_runs_options *options;
-	const char *project; /* NULL: of every one */
+	const char *project; /* NULL: all projects */
 	struct engine_runs runs;
 };
 
@@ -36,7 +36,7 @@ static bool is_wanted(const struct listing *l, const struct engine_run *run)
 	       !(o->running && run->state != ENGINE_RUN_RUNNING);
 }
 
-/* One that cannot be read, as one that was removed just now, does not hide the others. */
+/* A record that cannot be read, perhaps because it was just removed, is skipped. */
 static int list_one(const char *id, void *ctx)
 {
 	struct listing *l = ctx;
@@ -76,7 +76,7 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 	struct store *s;
 	int r;
 
-	/* Records are files of the store: where that cannot be read they are not looked for. */
+	/* If the store cannot be read, neither can its records. */
 	r = engine_store(e, STORE_READ, &s, err);
 	if (r == -ENOENT && options->all)
 		return 0;
@@ -140,7 +140,7 @@ void engine_run_look(const struct engine_run *run, struct engine_run_use *ret)
 		return;
 	ret->known = true;
 	ret->processes =
-	    tree.processes > 2 ? tree.processes - 2 : 0; /* who runs it, and the init */
+	    tree.processes > 2 ? tree.processes - 2 : 0; /* without the supervisor and the init */
 	ret->memory = tree.memory;
 	ret->cpu_ms = tree.cpu_ms;
 }

@@ -17,7 +17,7 @@ static int not_found(const char *text, struct err *err)
 	return err_set(err, -ENOENT, "there is no snapshot '%s'", text);
 }
 
-/* "@", "@-2", "NAME@-1": counted back from the newest of the project or a clone. */
+/* "@", "@-2", "NAME@-1": counts back from the newest snapshot of the project or a clone. */
 static int resolve_relative(struct engine *e, const char *text, const char *at,
 			    struct snapshot *ret, struct err *err)
 {
@@ -48,7 +48,7 @@ static int resolve_relative(struct engine *e, const char *text, const char *at,
 	return engine_as_damage(err, snapshot_find(s, h.list[back].id, ret, err));
 }
 
-/* Tags are a project's own; where there is no project there are none. */
+/* Tags belong to a project; without a project there are none. */
 static int resolve_tag(struct engine *e, struct store *s, const char *text, struct snapshot *ret,
 		       struct err *err)
 {
@@ -78,7 +78,7 @@ void state_done(struct state *s)
 	*s = (struct state){ 0 };
 }
 
-/* What is left when the text is neither "." nor a clone's name. */
+/* For a text that is neither "." nor a clone's name. */
 static int find_snapshot(struct engine *e, struct store *s, const char *text, struct state *ret,
 			 struct err *err)
 {

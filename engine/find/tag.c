@@ -8,7 +8,7 @@
 
 #define HEX_DIGITS "0123456789abcdefABCDEF"
 
-/* A tag stands where a state stands, so it must not read as another kind of one. */
+/* A tag is used like other names of states, so it must not look like one of those. */
 int tag_check_name(const char *name, struct err *err)
 {
 	const size_t len = strlen(name);

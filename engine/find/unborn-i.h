@@ -1,7 +1,6 @@
 /*
- * unborn-i.h - snapshots of what a project is to become, while that waits for its checks or is
- * being done: they are in the store and in nobody's history, and none of them is the newest of
- * a project.
+ * unborn-i.h - snapshots of a state that a project is about to get, while checks run or the change is
+ * being made.  They are in the store but in no history, and never count as a project's newest.
  */
 #pragma once
 
@@ -16,6 +15,5 @@ void unborn_done(struct unborn *u);
 NODISCARD int unborn_load(struct store *s, struct unborn *ret, struct err *err);
 bool unborn_has(const struct unborn *u, const struct catalog_id *snapshot);
 
-/* Does its `after` wait to be?  A rollback leads to a snapshot that was there before it,
- * but for one of some paths. */
+/* Is its `after` unborn?  A rollback leads to an existing snapshot, unless it is one of some paths. */
 bool unborn_by(const struct receipt *r);

@@ -45,7 +45,7 @@ int words_pick(char name[CLONE_NAME_MAX + 1], struct err *err)
 	return 0;
 }
 
-/* It is a directory, a word on a command line, and stands where a snapshot may stand. */
+/* The name is a directory, a word on the command line, and used like names of snapshots. */
 int clone_check_name(const char *name, struct err *err)
 {
 	const size_t len = strlen(name);
