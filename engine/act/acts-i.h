@@ -8,8 +8,8 @@
 /* --- take.c ----------------------------------------------------------------------------- */
 
 /*
- * engine_take(), done here.  `reuse`: nobody asked for a snapshot, so it is an automatic one, and a
- * state that the parent has already needs no other.
+ * engine_take(), done here.  `reuse`: no user asked for the snapshot, so it is automatic, and the
+ * parent is used instead if it has the same state.
  */
 NODISCARD int take_snapshot(struct task *task, const struct engine_take_options *options,
 			    bool reuse, struct engine_taken *ret, struct err *err);

@@ -1,12 +1,12 @@
 /*
- * forget-i.h - snapshots that go: which, and what follows for those that stay.
+ * forget-i.h - which snapshots may be removed, and what that changes for those that stay.
  *
- * What a tag or a clone names stays, and the base of what a clone can go back to.  What stays and
- * had one that goes as its parent follows that one's parent then.
+ * A snapshot that a tag or a clone names stays, and so does the base of a snapshot that a clone can go
+ * back to.  If a parent goes, its child gets the parent's parent instead.
  *
- * Who relies on a snapshot until it has named it holds host->snapshots for reading from a look
- * whether it is there to the commit; who forgets some holds it for writing from choosing them to
- * the commit.  Nobody waits for a turn while holding it.
+ * To rely on a snapshot, hold host->snapshots for reading from finding the snapshot to the commit that
+ * names it.  To forget snapshots, hold it for writing from choosing them to the commit.  Never wait
+ * for a turn while holding it.
  */
 #pragma once
 
@@ -33,8 +33,8 @@ NODISCARD int forget_add_id(struct forget *f, struct store *s, const struct cata
 			    struct err *err);
 
 /*
- * Let those stay that something names; nothing may be added then.  What clone `except` started
- * from does not stay for its sake; NULL: every clone counts.
+ * Find those that must stay; nothing may be added afterwards.  Clone `except` (NULL: none) keeps
+ * nothing.
  */
 NODISCARD int forget_settle(struct forget *f, struct store *s, const char *except, struct err *err);
 

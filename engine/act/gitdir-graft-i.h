@@ -1,9 +1,9 @@
 /*
- * gitdir-graft-i.h - a tree whose `.git` is a file gets a repository of its own in place of it.
+ * gitdir-graft-i.h - put a repository into a tree in place of its file `.git`.
  *
- * What is put there was captured from the real repository: the directory that the file leads to,
- * and, of a worktree, what the repository's other worktrees share with it.  Objects come along, so
- * nothing that is done to the real repository later takes something away from a clone.
+ * The repository is a capture of the real one: the directory that the file leads to and, for a
+ * worktree, what all worktrees of the repository share.  It includes the objects, so that later
+ * changes of the real repository take nothing away from a clone.
  */
 #pragma once
 
@@ -20,6 +20,6 @@ struct gitdir_graft {
 NODISCARD int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id *ret,
 			   struct root *ret_root, struct err *err);
 
-/* `to` with the repository of `from` in place of its file; the same is said of both. */
+/* The tree `to` with the repository of `from` in place of its file.  The same holds for both roots. */
 NODISCARD int gitdir_carry(struct batch *b, const struct object_id *from,
 			   const struct object_id *to, struct object_id *ret, struct err *err);

@@ -1,9 +1,9 @@
 /*
- * land-i.h - a project becomes another tree: what rollback, promotion and undo share.
+ * land-i.h - changing a project to another tree: what rollback, promotion and undo share.
  *
- * It is looked at, and nobody else of ours touches it until the landing is closed.  Then what is there
- * is kept as a snapshot, a receipt is begun, and the directory is changed by the journaled way of
- * docs/design/apply.md, all of it or nothing.
+ * landing_open() captures the project, and no other command touches it until the landing is closed.
+ * Then the present state is saved as a snapshot, a receipt is begun, and the directory is changed
+ * completely or not at all, by the journal of docs/design/apply.md.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct landing {
 	int64_t as_of;
 };
 
-/* Look at it.  To be closed whether this succeeds or not. */
+/* Capture the project.  Close the landing whether this succeeds or not. */
 NODISCARD int landing_open(struct landing *l, struct task *task, const struct project *p,
 			   const struct survey_options *options, struct err *err);
 void landing_close(struct landing *l);
@@ -34,11 +34,11 @@ struct landing_act {
 	char *message;          /* borrowed; of the snapshot of what is there */
 	/* What it becomes.  Its strings are borrowed; without an id it is new, and gets one. */
 	struct snapshot *after;
-	/* The receipt under which `after` waited for its checks: now it gets its place.  Or zero. */
+	/* The receipt under which `after` waited for its checks, to be replaced now; or zero. */
 	struct catalog_id pending;
 	/*
-	 * Of a promotion: the base that the clone is to have then.  Its strings are borrowed; it gets
-	 * an id, unless `after` has that tree.  Or NULL.
+	 * Of a promotion: the clone's next base, or NULL.  Its strings are borrowed; it gets an id,
+	 * unless `after` has the same tree.
 	 */
 	struct snapshot *base;
 	struct engine_watch watch;
@@ -58,7 +58,7 @@ void landed_done(struct landed *l);
 NODISCARD int landing_act(struct landing *l, struct plan *plan, const struct landing_act *act,
 			  struct landed *ret, struct err *err);
 
-/* One more path that a person is told of, up to ENGINE_ROLLED_PATHS_MAX; -ENOMEM. */
+/* Add a path to a report, up to ENGINE_ROLLED_PATHS_MAX; -ENOMEM. */
 NODISCARD int landing_add_path(struct engine_rolled_path **list, size_t *n, const char *path,
 			       char status, const char *why);
 NODISCARD int landing_add_note(struct engine_rolled_path **list, size_t *n, const char *path,

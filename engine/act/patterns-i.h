@@ -7,7 +7,7 @@
 #include "engine/api/run.h"
 #include "snapshot/text/ignore.h"
 
-/* *ret stays NULL if there are none: whoever asks decides what that means. */
+/* *ret stays NULL if there are none; the caller decides what that means. */
 NODISCARD int patterns_parse(const struct engine_list *list, struct ignore **ret, struct err *err);
 
 /* Is it, or a directory above it, named by one of them? */

@@ -1,9 +1,9 @@
 /*
  * promote-i.h - promotion and undo, done in cowfsd.
  *
- * Checks are run by who asks, on a clone of the merged tree, between two questions over one
- * connection: the first merges and keeps the result as a snapshot, the second merges again and lands
- * only if that gave the very same tree.
+ * The command runs the checks, on a clone of the merged tree, between two questions over one
+ * connection: the first merges and saves the result as a snapshot, the second merges again and lands
+ * only if the result is the very same tree.
  */
 #pragma once
 
@@ -21,25 +21,25 @@ NODISCARD int promote_do(struct task *task, const struct promote_options *option
 struct plan;
 
 /*
- * What apply will not write, and so not sum up, as the bytes stay: before anything is touched, since
- * they may be damaged.
+ * Sum up the files that apply will not write, because their bytes stay.  Done before anything is
+ * touched, because they may be damaged.
  */
 NODISCARD int promote_sum_rest(struct store *s, struct plan *plan, struct err *err);
 
-/* SHA-256, in hex, of what the plan changes: docs/design/promote.md.  What was not summed up yet is read. */
+/* SHA-256, in hex, of what the plan changes: docs/design/promote.md.  Reads what was not summed up. */
 NODISCARD int promote_digest(struct store *s, const struct plan *plan, char hex[65],
 			     struct err *err);
 
 /* --- promote-pending.c -------------------------------------------------------------------- */
 
 /*
- * Keep a tree as a snapshot until the connection ends, and while it is not landed: with a receipt that
- * is begun, so that whoever finds them after a crash clears both away.
+ * Keep a tree as a snapshot until it lands or the connection ends.  Its receipt is begun, so that
+ * after a crash both are found and removed.
  */
 NODISCARD int pending_put(struct task *task, struct snapshot *s, struct receipt *r,
 			  struct err *err);
 
-/* That one of this connection, by its hex id: its snapshot and receipt.  -ENOENT with a sentence. */
+/* Find it on this connection by the snapshot's hex id.  -ENOENT with a sentence. */
 struct pending;
 NODISCARD int pending_find(struct task *task, const char *id, struct pending **ret,
 			   struct err *err);

@@ -1,9 +1,9 @@
 /*
- * receipt-i.h - what was done to projects, so that it can be shown and taken back.
+ * receipt-i.h - records of changes to projects, so that they can be shown and undone.
  *
- * A receipt is begun in the batch that keeps what was there, before a directory is touched, and is
- * done when apply says so, which it repeats after a crash.  One that stays begun is of an act that was
- * taken back, or of one that waits for its checks.
+ * A receipt is begun in the batch that saves the old state, before the directory is touched.  It is
+ * done when apply says so, which after a crash happens again.  A receipt that stays begun belongs to a
+ * change that failed and was taken back, or to one that waits for its checks.
  */
 #pragma once
 
@@ -21,22 +21,19 @@ struct receipt_landing {
 	char sha256[SHA256_HEX_SIZE]; /* out: of what changed; "": not of this kind */
 };
 
-/*
- * An apply_landed_fn, whose ctx is a landing: the receipt of that act is done, and one that it
- * takes back is undone.
- */
+/* An apply_landed_fn whose ctx is a landing: its receipt is done, and one that it undoes is undone. */
 NODISCARD int receipt_landed(const char *path, const struct plan *plan, void *landing,
 			     struct err *err);
 
-/* Nothing is left of what it did, without an act of ours. */
+/* Set it to undone without a change of ours, because nothing is left of what it did. */
 NODISCARD int receipt_undone(struct store *s, const struct catalog_id *id, struct err *err);
 
 /*
- * One that is done, by its id or the beginning of it; NULL: the last one that is not the taking back of
- * another.  -ENOENT with a sentence.
+ * Find a done receipt by its id or the beginning of it; NULL: the newest that is not an undo.  -ENOENT
+ * with a sentence.
  */
 NODISCARD int receipt_find(struct store *s, const struct project *p, const char *word,
 			   struct receipt *ret, struct err *err);
 
-/* Remove those that stayed begun when their cowfsd died, with the snapshots of what never was. */
+/* Remove receipts that stayed begun when their cowfsd died, with their snapshots. */
 void receipt_sweep(struct host *h);

@@ -12,9 +12,8 @@ NODISCARD int resolve_do(struct task *task, const struct engine_resolve_options 
 			 struct err *err);
 
 /*
- * merge_trees() with what was decided, in a batch of its own that is then committed.  What is
- * decided for a conflict may let another one come up, for which something was decided too; so it is
- * merged again while that helps.
+ * merge_trees() with the resolutions, in a batch of its own that is then committed.  Resolving one
+ * conflict may reveal another that has a resolution too, so it merges again while that helps.
  */
 NODISCARD int resolve_merge(struct store *s, const struct object_id *base,
 			    const struct object_id *ours, const struct object_id *theirs,
@@ -25,8 +24,8 @@ NODISCARD int resolve_merge(struct store *s, const struct object_id *base,
 NODISCARD int resolve_remember(struct task *task, const struct clone *clone, const char *asked,
 			       struct err *err);
 
-/* What was used has landed: it, and how that was asked for, are not needed any more. */
+/* Remove the resolutions that were used and have landed, and the remembered options. */
 void resolve_used(struct task *task, const struct clone *clone, const struct resolve_set *used);
 
-/* With the clone itself, in its batch. */
+/* Remove all resolutions in the batch that removes the clone. */
 NODISCARD int resolve_forget(struct store *s, struct batch *b, const char *clone, struct err *err);

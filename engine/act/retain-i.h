@@ -1,9 +1,9 @@
 /*
- * retain-i.h - which snapshots a gc with a rule leaves out.
+ * retain-i.h - which snapshots a gc with a rule removes.
  *
- * Those of projects, each project by itself, and those of clones that are no more; never one that
- * a tag or a clone names, nor the newest of a project.  Those that somebody asked for and automatic
- * ones are counted apart.
+ * It removes snapshots of projects, each project by itself, and of clones that no longer exist; never
+ * one that a tag or a clone names, nor a project's newest.  A user's snapshots and automatic ones are
+ * counted separately.
  */
 #pragma once
 

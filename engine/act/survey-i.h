@@ -1,9 +1,9 @@
 /*
  * survey-i.h - a project as it is now.
  *
- * Captured into a batch, at the cost of looking at every name and of reading what changed since
- * the last snapshot.  It is visible to nobody until the caller names its root in that batch, or
- * pins it, and commits.
+ * A survey captures the project into a batch; it looks at every name and reads what changed since the
+ * last snapshot.  Nobody sees the result until the caller names its root in that batch, or pins it,
+ * and commits.
  */
 #pragma once
 
@@ -26,25 +26,22 @@ struct survey_options {
 	struct engine_watch watch;
 };
 
-/* The same with all that came of it, which is to be given back whether it succeeds or not. */
+/* The same with the full result, to be freed whether it succeeds or not. */
 NODISCARD int survey_capture(struct task *task, const struct project *p, struct batch *b,
 			     const struct survey_options *options, struct captured *ret,
 			     struct err *err);
 
-/* Warn of what could not be read; of a failure the first is told already. */
+/* Warn about what could not be read; if `r` is a failure, its sentence names the first already. */
 void survey_tell_unread(struct task *task, const struct captured *c, int r);
 
 /*
- * What the record of its snapshot is to say of that, for who goes back to it: what was left out is
- * then not to be removed.  It stands in `hold`; NULL: nothing is lacking.
+ * The list of unread paths for the snapshot's record, so that a rollback to it does not remove them.
+ * *ret points into `hold`; NULL: nothing is missing.
  */
 NODISCARD int survey_lacks(const struct captured *c, struct buf *hold, char **ret, struct err *err);
 
-/*
- * A snapshot of the project that has this root was committed: let the next survey profit.  What
- * hinders that is no failure.
- */
+/* Call it when a snapshot with this root was committed: it speeds up the next survey.  Cannot fail. */
 void survey_keep(struct task *task, const struct project *p, const struct captured *c);
 
-/* Nothing of what it profits from may be relied on any more: the next survey reads everything. */
+/* Drop what speeds up surveys: the next one reads everything. */
 NODISCARD int survey_forget(struct task *task, const struct project *p, struct err *err);

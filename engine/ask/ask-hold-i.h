@@ -22,8 +22,8 @@ struct hold {
 void hold_done(struct hold *h);
 
 /*
- * Hold all states.  What is live is asked of cowfsd, starting it if need be.  Of snapshots alone
- * only one that runs is asked: without one nobody can take them away.
+ * Hold all states.  For a live state we ask cowfsd, and start it if need be.  For snapshots alone we
+ * ask it only if it runs: otherwise nobody can remove them.
  */
 NODISCARD int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch,
 			struct err *err);

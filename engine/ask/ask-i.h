@@ -33,7 +33,7 @@ void ask_done(struct ask *a);
  */
 NODISCARD int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
 			 const struct engine_watch *watch, struct json *ret, struct err *err);
-/* The same, and the connection stays open: with it goes what cowfsd keeps for us. */
+/* The same, but the connection stays open.  What cowfsd keeps for us ends with it. */
 NODISCARD int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 			  const struct engine_watch *watch, struct control *c, struct json *ret,
 			  struct err *err);
@@ -48,9 +48,9 @@ NODISCARD int ask_over(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 
 /*
- * Ask a daemon that runs, without waiting for its greeting or its answer, for ask_hear() to give
- * that.  False, or -ESHUTDOWN of ask_hear(): nothing was begun, and it has to be asked in one of the
- * other ways, which tell why.
+ * Send the question to a running daemon without waiting; ask_hear() gets the answer.  If this returns
+ * false, or ask_hear() returns -ESHUTDOWN, nothing was begun: ask in one of the other ways, which
+ * report why.
  */
 bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch,
 	       struct control *c);
@@ -78,19 +78,19 @@ NODISCARD int ask_wait_gone(struct engine *e, struct err *err);
 /* --- starting (launch.c) ---------------------------------------------------------------- */
 
 /*
- * Start cowfsd and wait until it is ready.  Says what it has to say of the one before it.
- * `lock_fd` holds the lock of CONTROL_START, which cowfsd shares until it is ready: should the
- * caller die meanwhile, nobody else starts one.  The caller has one thread.
+ * Start cowfsd and wait until it is ready.  Logs what it reports about its predecessor.  `lock_fd`
+ * holds the lock of CONTROL_START, which cowfsd shares until it is ready, so that nobody else starts
+ * one even if the caller dies.  The caller has one thread.
  */
 NODISCARD int launch_daemon(const char *store, bool create, int lock_fd, struct err *err);
 
-/* A cowfsd died that served mounts, and nobody has brought them back yet. */
+/* Did cowfsd die with clones mounted that no other cowfsd has mounted again? */
 bool launch_is_lost(const char *store);
 
 /*
- * Have a manager of systemd move this process and `child` into a scope of their own, out of the group
- * of the command that started them, so that they do not end with a CI job or a terminal.  None of
- * these waits.  NULL where no manager can be asked: then they stay.
+ * Ask systemd to move this process and `child` into a scope of their own, out of the group of the
+ * command that started them, so that they do not end with a CI job or a terminal.  None of these
+ * functions waits.  NULL if systemd cannot be asked: then they stay.
  */
 struct leaving;
 struct leaving *leaving_begin(pid_t child);

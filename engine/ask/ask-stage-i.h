@@ -1,8 +1,7 @@
 /*
  * ask-stage-i.h - the command's side of a run: two questions over one connection.
  *
- * What is staged hangs on the connection: whichever way that ends, by kill -9 too, the run's limit of
- * growth ends with it, and a clone that was made for the run is removed (engine/act/stage-i.h).
+ * What is staged lives as long as the connection (engine/act/stage-i.h).
  */
 #pragma once
 
@@ -16,7 +15,7 @@ struct stage_asking {
 
 void stage_asking_done(struct stage_asking *a);
 
-/* Begin to ask: what can fail of it does so in stage_ask(). */
+/* Send the first question; stage_ask() reports any failure. */
 void stage_ask_ahead(struct engine *e, const struct stage_options *options, struct control *c,
 		     struct stage_asking *a);
 

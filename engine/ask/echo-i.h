@@ -1,9 +1,9 @@
 /*
  * echo-i.h - have the kernel tell programs that watch files what cowfsd changed in a clone.
  *
- * The kernel tells them of what is done through it.  So each changed name is removed and made once
- * more through the mount; cowfsd, which knows this process by then, answers as if that were done and
- * does nothing.  What is in the clone, times included, stays as it is.
+ * The kernel only reports changes that are made through it.  So each changed name is removed and made
+ * again through the mount.  cowfsd knows this process by then and only pretends to do it, so the
+ * clone, times included, stays as it is.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * serve-i.h - cowfsd's end of the control socket: who is connected, what is under way.
+ * serve-i.h - cowfsd's end of the control socket: connections, and the work in progress.
  *
- * A connection has a thread, in which its questions are answered one after the other; so a
- * long act holds up nobody else.  One whose asker goes ends before it changes anything that others
- * see, and leaves nothing; one that is past that goes on to its end.
+ * Each connection has a thread that answers its questions one after the other, so long work holds up
+ * nobody else.  If the client leaves, the work stops without a trace, unless it has already begun to
+ * change what others see; then it goes on to its end.
  */
 #pragma once
 
@@ -58,8 +58,8 @@ uint64_t server_idle_ms(struct server *s);
 bool server_is_busy(struct server *s);
 
 /*
- * Unmount all and let nobody in any more: the main thread is woken.  On failure, as when
- * something is in use and `force` is not set, all is as before.
+ * Unmount everything, refuse new questions and wake the main thread.  On failure, for instance if
+ * a clone is in use and `force` is not set, everything is as before.
  */
 NODISCARD int server_end(struct server *s, bool force, struct err *err);
 

@@ -1,5 +1,5 @@
 /*
- * verbs-i.h - what cowfsd does for others: read the options, act, and describe the result in `answer`.
+ * verbs-i.h - cowfsd's verbs: each reads its options, acts, and describes the result in `answer`.
  */
 #pragma once
 

@@ -12,8 +12,8 @@ struct conflict_names {
 };
 
 /*
- * All of a merge, with what was decided for them; 1 if one of them is not settled.  To be freed
- * whether it succeeds or not.
+ * All conflicts of a merge with their resolutions; 1 if one is unresolved.  Free the list whether it
+ * succeeds or not.
  */
 NODISCARD int conflicts_tell(const struct merge *m, const struct resolve_set *set,
 			     const struct conflict_names *names, struct engine_conflict **ret,
@@ -24,5 +24,5 @@ NODISCARD int conflicts_show(struct store *s, const struct merge *m,
 			     const struct merge_options *options, struct engine_conflict *list,
 			     struct err *err);
 
-/* Is it git's own, or in it?  Then `ret_len` bytes of the path are git's folder. */
+/* Is the path `.git` or in it?  Then the first `ret_len` bytes of it are that folder. */
 bool conflicts_is_git(const char *path, size_t *ret_len);

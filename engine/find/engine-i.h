@@ -28,7 +28,7 @@ struct engine {
 	void *warn_ctx;
 };
 
-/* We went on, and who asked should know. */
+/* Warn the user; the command goes on. */
 void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
@@ -38,7 +38,7 @@ void engine_warn(struct engine *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 NODISCARD int engine_store(struct engine *e, enum store_mode mode, struct store **ret,
 			   struct err *err);
 
-/* Without opening it; what is in the way of telling counts as one, and is said by who opens it. */
+/* Without opening it.  If we cannot tell, it counts as there, and opening it reports the reason. */
 bool engine_has_store(const struct engine *e);
 
 /* A record that another one names is damage if it is missing, not an answer. */
@@ -109,7 +109,7 @@ NODISCARD int history_last(struct store *s, const struct engine_history *h,
 /* 1 if the clone that it was taken of is still there; a later one of the same name is another. */
 NODISCARD int history_has_clone(struct store *store, const struct snapshot *s, struct err *err);
 
-/* Is this what it holds, and with that base (of a clone, else zero)?  A snapshot of id zero holds nothing. */
+/* Has the snapshot this root and base (zero for a project's)?  One of id zero has nothing. */
 bool history_holds(const struct snapshot *s, const struct object_id *root,
 		   const struct catalog_id *base);
 

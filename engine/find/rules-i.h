@@ -15,6 +15,6 @@ NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *e
 /* Add the rules of the project in this directory. */
 NODISCARD int rules_read_project(struct engine_rules *r, const char *project, struct err *err);
 
-/* The guard of a project: built-in rules, those of `user` (a file, or NULL) and the project's.  It borrows `rules`. */
+/* A guard of built-in rules, those of the file `user` (or NULL) and the project's; borrows `rules`. */
 NODISCARD int rules_guard(const char *user, const char *project, struct engine_rules *rules,
 			  struct guard **ret, struct err *err);

@@ -21,7 +21,7 @@
 
 struct staged;
 
-/* A clone that is mounted.  What is in it belongs to who has the turn of its name. */
+/* A mounted clone.  Only the holder of its turn may use the members. */
 struct live {
 	struct host *host;
 	char *name; /* owned */
@@ -38,10 +38,10 @@ struct host {
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct recall recall;
 	struct warm_clone *warm_clone;
-	pthread_rwlock_t snapshots; /* guards that their records stay (forget-i.h) */
+	pthread_rwlock_t snapshots; /* keeps their records from being removed (forget-i.h) */
 	_Atomic bool unswept;       /* apply_sweep() may find something */
 
-	pthread_mutex_t lock;  /* guards what follows; nothing is taken while it is held */
+	pthread_mutex_t lock;  /* guards what follows; no other lock is taken while it is held */
 	struct map live;       /* struct live by name */
 	struct layers *layers; /* both NULL until the first clone is mounted */
 	struct mounts *mounts;
@@ -51,19 +51,19 @@ struct host {
 
 /* Takes the store when it succeeds. */
 NODISCARD int host_new(const char *dir, struct store *s, struct host **ret, struct err *err);
-void host_free(struct host *h); /* nothing may be mounted or under way; NULL is fine */
+void host_free(struct host *h); /* nothing may be mounted or running; NULL is fine */
 DEFINE_CLEANUP(struct host *, host_free)
 
-/* Make `layers` and `mounts` if they are not there yet. */
+/* Create `layers` and `mounts` if they do not exist yet. */
 NODISCARD int host_serve(struct host *h, struct err *err);
 
-/* Root's clones are open to whom their permissions let in, as any directory of root's is. */
+/* Root's clones are open to other users, as far as permissions allow. */
 bool host_for_others(void);
 
-/* Is this root to the kernel's eyes, in every id, so that only such can enter a mount of ours? */
+/* Are we root in all ids, so that only root can enter our private mounts? */
 bool host_is_root(void);
 
-/* Remove what was replaced in projects and is in nobody's way, if there is any, until `stop` says so. */
+/* Remove files that landings replaced and left behind, until `stop` says so. */
 void host_sweep(struct host *h, bool (*stop)(void *ctx), void *ctx);
 
 /*
@@ -81,12 +81,12 @@ size_t live_count(struct host *h);
 /* 0 also if it is mounted already.  -ENOENT if there is no such clone. */
 NODISCARD int live_mount(struct host *h, const char *name, struct err *err);
 
-/* The same for a clone that was made just now from `root`: the warm clone, if there is one of that. */
+/* The same for a clone just made from `root`: uses the warm clone, if there is one of it. */
 NODISCARD int live_mount_first(struct host *h, const char *name, const struct object_id *root,
 			       struct err *err);
 
 enum live_end {
-	LIVE_KEEP,    /* the next daemon is to mount it again */
+	LIVE_KEEP,    /* the next daemon mounts it again */
 	LIVE_UNMOUNT, /* persisted */
 	LIVE_DISCARD, /* lost: the clone is being removed */
 };
@@ -96,9 +96,9 @@ NODISCARD int live_end(struct host *h, const char *name, enum live_end how, bool
 		       struct err *err);
 
 /*
- * A mount of its own for a run whose ids are shifted, if the kernel cannot map those of the clone's
- * mount: *ret_path is where, and NULL if the run can use that one.  Open until it is closed, or the
- * clone is unmounted by force; meanwhile the clone is in use.
+ * A second mount for a run with shifted ids, if the kernel cannot map the ids of the clone's mount.
+ * *ret_path is its place, NULL if the run can use the clone's mount.  It stays, and the clone is in
+ * use, until it is closed or the clone is unmounted by force.
  */
 NODISCARD int live_view_open(struct live *l, const char *run, const struct mount_shift *shift,
 			     const char **ret_path, struct err *err);
@@ -107,19 +107,19 @@ void live_view_sweep(struct host *h);                  /* those that a dead daem
 
 /* --- all of them; the caller has no turn -------------------------------------------------- */
 
-/* Mount what was mounted, take away what nobody needs; the number of clones mounted. */
+/* Mount again what was mounted, remove leftovers; returns the number of mounted clones. */
 NODISCARD int live_recover(struct host *h, struct err *err);
 
-/* All, to be mounted again by the next daemon; or none, and -EBUSY naming those in use. */
+/* End all, for the next daemon to mount again; or none, and -EBUSY names those in use. */
 NODISCARD int live_end_all(struct host *h, bool force, struct err *err);
 
-/* Tidy up after mounts that somebody else took away. */
+/* Clean up after mounts that somebody else unmounted. */
 void live_sweep(struct host *h);
 
-/* About so many bytes were removed from the store: tell those that wait for room. */
+/* About so many bytes were removed from the store: wake those that wait for space. */
 void live_removed(struct host *h, uint64_t bytes);
 
 /* --- acts on clones (clone.c) ------------------------------------------------------------- */
 
-/* Remove the clones whose time is over and that nobody uses. */
+/* Remove expired clones that nobody uses. */
 void clone_reap(struct host *h);

@@ -1,7 +1,7 @@
 /*
- * keep-i.h - what cowfsd keeps for who is connected, until the connection ends.
+ * keep-i.h - what cowfsd keeps for a client until its connection ends.
  *
- * A verb that hands out something that must not go away meanwhile leaves it here.  A list
+ * A verb leaves here what must not go away while the client uses it.  A list
  * belongs to one connection, and so to one thread.
  */
 #pragma once

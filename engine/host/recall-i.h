@@ -2,9 +2,9 @@
  * recall-i.h - the signatures that the last survey used, so that the next need not read and verify
  * them again.
  *
- * They are found by the file that they came from: as long as nothing shows that it was replaced or
- * written they are what is in it.  Who takes them has them alone, and gives them back.  They are
- * those of one project and bounded; where there are none, their file is read as ever.
+ * They are found by the file that they came from, and count as long as nothing shows that it was
+ * replaced or written.  Whoever takes them has them alone, and gives them back.  They are bounded and
+ * belong to one project; without them the file is read as ever.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct recall {
 void recall_init(struct recall *r);
 void recall_done(struct recall *r);
 
-/* Those of this file; the caller's.  NULL: it is to be read. */
+/* The signatures of this file, owned by the caller; NULL: read the file. */
 NODISCARD struct signatures *recall_take(struct recall *r, const struct stat *file);
 
 /* Takes them; NULL is fine. */

@@ -31,7 +31,7 @@ struct task task_of(struct host *h);
 NODISCARD int task_may_read(const struct task *task, const char *path, struct err *err);
 
 /*
- * Does the caller still wait?  -ECONNABORTED if not.  To be asked before a commit that others will
- * see, so that nothing turns up that nobody wants any more.
+ * Does the caller still wait?  -ECONNABORTED if not.  Ask before a commit that others will see, so
+ * that nothing appears that nobody wants any more.
  */
 NODISCARD int task_wanted(const struct task *task, struct err *err);

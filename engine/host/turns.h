@@ -1,8 +1,8 @@
 /*
  * turns.h - one at a time for each name.
  *
- * Acts on the same project or the same clone wait for each other; all others go on beside
- * them.  Nobody takes a second turn while holding one, so no two can wait for each other.
+ * Work on the same project or the same clone waits for its turn; all other work goes on.  Nobody
+ * takes a second turn while holding one, so there is no deadlock.
  */
 #pragma once
 

@@ -25,19 +25,19 @@ struct warm_clone;
 
 NODISCARD int warm_clone_new(struct host *h, struct warm_clone **ret, struct err *err);
 
-/* None is made or given from now on, and no process of it is left. */
+/* From now on none is made or handed out, and no walker is left. */
 void warm_clone_end(struct warm_clone *s);
 void warm_clone_free(struct warm_clone *s); /* NULL is fine */
 
-/* A clone of it was made: another may follow. */
+/* A clone of it was made, so another may follow. */
 void warm_clone_follow(struct warm_clone *s, const struct snapshot *base);
 
-/* A project has a new snapshot; if it is the one that was cloned last, that is what the next starts from. */
+/* If this project was cloned last, the next clone probably starts from this new snapshot. */
 void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest);
 
 /*
- * Somebody waits for something that keeps all processors busy: the walker ends, and
- * another follows when that is over and cowfsd has little to do.
+ * A command needs all processors: the walker ends, and another follows when the command is done and
+ * cowfsd is quiet.
  */
 void warm_clone_rest(struct warm_clone *s);
 void warm_clone_rested(struct warm_clone *s);
@@ -46,17 +46,17 @@ void warm_clone_rested(struct warm_clone *s);
 bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
 		     struct mount **ret_mount);
 
-/* Give it up if only it holds on to what it shows: a gc is to follow. */
+/* Before a gc: give it up if nothing else keeps its root. */
 void warm_clone_let_go(struct warm_clone *s);
 
-/* Close one that was taken and is not wanted. */
+/* Close a warm clone that was taken but cannot be used. */
 void warm_clone_drop(struct layer *layer, struct mount *mount);
 
 enum warm_clone_state {
-	WARM_CLONE_NONE,    /* of what is likely to be cloned next */
+	WARM_CLONE_NONE,    /* none of what is likely to be cloned next */
 	WARM_CLONE_WARMING, /* it can be taken, but is not all warm */
-	WARM_CLONE_READY,   /* its names are known, */
-	WARM_CLONE_WARM,    /* and what is in small files, as far as memory allows */
+	WARM_CLONE_READY,   /* the kernel knows its names, */
+	WARM_CLONE_WARM,    /* and small files, as far as memory allows */
 };
 
 struct warm_clone_news {

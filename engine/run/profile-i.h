@@ -1,5 +1,5 @@
 /*
- * profile-i.h - the parts of a profile's making: text, what it extends, what it may not.
+ * profile-i.h - how a profile is made: its text, what it extends, what it may not ask for.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #define PROFILE_NAME_MAX 64
 
-/* Everything that a file can say, in the order of the table in profile-read.c. */
+/* All keys of a file, in the order of the table in profile-read.c. */
 enum profile_key {
 	KEY_NAME,
 	KEY_EXTENDS,
@@ -35,13 +35,13 @@ enum profile_key {
 };
 
 struct profile_place {
-	int line, column; /* 0: it does not say it */
+	int line, column; /* 0: the file does not set it */
 };
 
-/* What one file says, before it is joined with what it extends. */
+/* What one file sets, before it is joined with what it extends. */
 struct profile_source {
-	const char *shown;   /* the file as the person knows it, for sentences */
-	const char *project; /* its directory, for paths without a beginning; NULL: there is none */
+	const char *shown;   /* the file's name for error messages */
+	const char *project; /* its directory, for relative paths; NULL: there is none */
 	const char *home;    /* for "~/"; NULL: there is none */
 	struct profile_place said[PROFILE_N_KEYS];
 };
@@ -54,14 +54,14 @@ const char *profile_key_name(enum profile_key key);
 NODISCARD int profile_read(struct profile_source *src, const char *text, size_t len,
 			   struct engine_profile *ret, struct err *err);
 
-/* Is there more in `p`, which is the project's, than in `base`?  -ECANCELED with the place. */
+/* -ECANCELED, with the place, if the project's profile `p` allows more than `base`. */
 NODISCARD int profile_narrows(const struct profile_source *src, const struct engine_profile *p,
 			      const struct engine_profile *base, struct err *err);
 
-/* Take from `base`, which is left without it, what the source of `p` does not say itself. */
+/* Move from `base` to `p` what the source of `p` does not set. */
 NODISCARD int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 			      struct engine_profile *base, struct err *err);
 
-/* The text of a built-in one, or NULL; the i-th name, or NULL. */
+/* The text of a built-in profile, and the i-th name; NULL: none. */
 const char *profile_built_in(const char *name);
 const char *profile_built_in_name(size_t i);

@@ -1,11 +1,11 @@
 /*
- * run-cover.h - what is covered in any case of what a run is granted.
+ * run-cover.h - what is hidden in granted folders in any case.
  *
  * A folder of the host may hold stores, with the code of other projects, and sockets of programs
- * that do what they are asked: an agent of keys, a container engine, a cowfsd.  That the folder is
- * granted read-only does not keep anybody from connecting to these.  So every socket that a program
- * has open under a name at the start of the run is covered, every store whose cowfsd lives, and the
- * one where stores usually are.  One that is granted by its own name is meant.
+ * that do what they are asked: a key agent, a container engine, a cowfsd.  Granting the folder
+ * read-only does not keep a run from connecting to these.  So we hide every socket that is open under
+ * a name when the run starts, every store whose cowfsd is alive, and the usual place of stores.  A
+ * socket that is granted by its own name is not hidden.
  */
 #pragma once
 
@@ -13,8 +13,7 @@
 #include "runner/layout.h"
 
 /*
- * Cover what lies below the folders of the host that `l` has by now; `clone` is the path of the
- * clone outside, `project` the one inside.  -ECANCELED with a sentence if one of them lies in a
- * store of somebody's.
+ * Hide these below the host's folders that `l` has by now.  `clone` is the clone's path outside,
+ * `project` the one inside.  -ECANCELED with a sentence if a granted folder is in a store.
  */
 NODISCARD int run_cover(struct layout *l, const char *clone, const char *project, struct err *err);

@@ -1,6 +1,6 @@
 /*
- * run-env.h - the environment of a run: what is passed on of the caller's, what is asked for, and
- * the secrets that nobody else may see.
+ * run-env.h - the environment of a run: variables of the caller that are passed on, those that were
+ * asked for, and secrets that nobody else may see.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * run-git.h - who commits in a run: the caller, by the name and address of the caller's own git.
+ * run-git.h - commits in a run get the name and address from the caller's git settings.
  *
- * The home of a run is empty, and with it git's settings.  Of these two lines are passed on, as
- * the settings of the system, which everything else that git reads in the run overrules.
+ * A run's home is empty, so it has no git settings.  These two lines are passed on as the system's
+ * settings, which everything else that git reads in the run overrides.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 
 #define RUN_GIT_FILE "/run/snapcow-gitconfig" /* in the run */
 
-/* The file's text, owned; NULL and 0 if the caller's git knows of no name and no address. */
+/* The file's text, owned; NULL if the caller's git knows neither name nor address. */
 NODISCARD int run_git_read(char **ret, struct err *err);
 
-/* What leads git to it. */
+/* The variables that lead git to the file. */
 struct engine_list run_git_variables(void);
 
 NODISCARD int run_git_show(struct layout *l, const char *text, struct err *err);

@@ -1,14 +1,14 @@
 /*
- * run-guess.h - what a run that failed without any network was after, as its own words tell.
+ * run-guess.h - which hosts a run without network was looking for, guessed from its output.
  *
- * A run without network asks nobody for a name whom we could hear.  What it prints when that fails is
- * known, though: "getaddrinfo EAI_AGAIN registry.npmjs.org", "Could not resolve host: ...".
+ * Without a network we cannot see which names a run looks up, but we know what programs print when
+ * that fails: "getaddrinfo EAI_AGAIN registry.npmjs.org", "Could not resolve host: ...".
  */
 #pragma once
 
 #include "engine/api/run.h"
 #include "engine/run/scrub.h"
 
-/* Add the hosts that it complains of, in what it said last, to what was refused.  -ENOMEM. */
+/* Add the hosts that its last output complains about to the refusals.  -ENOMEM. */
 NODISCARD int run_guess_hosts(struct engine_run *run, const struct scrub *secrets,
 			      const struct buf said[2]);

@@ -1,5 +1,5 @@
 /*
- * run-output.h - where the output of a run goes: scrubbed, to its log and on to who wants it.
+ * run-output.h - where the output of a run goes: scrubbed, to its log and on to the reader.
  */
 #pragma once
 
@@ -10,22 +10,22 @@
 
 #define RUN_CAPTURE_MAX ((size_t)1 << 20) /* bytes of each stream that a result holds */
 
-#define RUN_TAIL_MAX \
-	((size_t)64 << 10) /* bytes of each stream's end that are kept to be looked at */
+#define RUN_TAIL_MAX ((size_t)64 << 10) /* bytes of each stream's end that are kept for hints */
 
 struct run_output {
 	struct scrub_stream streams[2];
 	struct run_record *record; /* borrowed */
-	int fds[2];                /* where it goes on to; -1: into `captured` */
-	bool unlogged;             /* the first is in no log */
-	bool shows[2];             /* a person reads there: nothing in it is obeyed */
+	int fds[2];                /* where the output goes; -1: into `captured` */
+	bool unlogged;             /* stdout is not logged */
+	bool shows[2];             /* a person reads there: control characters are made visible */
 	struct visible visible[2];
 	struct buf *captured[2]; /* borrowed; NULL: nowhere */
-	uint64_t deadline_ms;    /* of engine_clock_ms(): nobody is waited for beyond; 0: none */
+	uint64_t
+	    deadline_ms; /* of engine_clock_ms(); readers are not waited for beyond it; 0: none */
 	bool truncated;
-	int failed;              /* what passing it on failed with, or 0 */
-	struct buf clean, shown; /* for one write after the other */
-	struct buf tail[2]; /* what each stream said last; not all of it where memory is short */
+	int failed;              /* the error of passing it on, or 0 */
+	struct buf clean, shown; /* reused for each write */
+	struct buf tail[2];      /* the end of each stream; may be incomplete if memory is short */
 };
 
 void run_output_done(struct run_output *o);
@@ -33,5 +33,5 @@ void run_output_done(struct run_output *o);
 /* A sandbox_output_fn; `ctx` is the struct. */
 int run_output_take(void *ctx, enum sandbox_stream stream, const void *data, size_t len);
 
-/* What was held back. */
+/* Pass on what was held back. */
 NODISCARD int run_output_end(struct run_output *o);

@@ -24,14 +24,14 @@ struct run_plan {
 
 void run_plan_done(struct run_plan *p);
 
-/* What can be told before there is a clone, but for what is looked up on the host: -EINVAL, -ENOTSUP or -ENOENT with a sentence. */
+/* Check what can be checked without a clone.  -EINVAL, -ENOTSUP or -ENOENT with a sentence. */
 NODISCARD int run_plan_check(struct run_plan *p, struct engine *e,
 			     const struct engine_run_options *o, struct err *err);
 
-/* What of the host every run sees. */
+/* Prepare what every run sees of the host. */
 NODISCARD int run_plan_begin(struct run_plan *p, struct err *err);
 
-/* The rest, for this clone. */
+/* Fill in the rest for this clone. */
 NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,
 			    const struct engine_run_options *o, const struct stage *stage,
 			    struct sandbox_view *ret, struct err *err);

@@ -1,8 +1,8 @@
 /*
- * run-refusal.h - what a run wanted and did not get: gathered, the same thing once.
+ * run-refusal.h - collects what a run wanted and did not get, each thing once.
  *
- * What it asked for is of its own choice, so secrets are taken out of every word of it, and of
- * different things no more than a bounded number is kept.
+ * The run chooses what it asks for, so every word is scrubbed of secrets, and the number of different
+ * things is bounded.
  */
 #pragma once
 

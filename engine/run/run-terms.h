@@ -10,13 +10,14 @@
 
 struct run_terms {
 	struct engine_profile profile;
-	struct engine_run_limits limits; /* all of them said */
-	bool mem_by_name;  /* somebody asked for that one: it is held for all of the run together */
-	const char *net;   /* borrowed from the profile or the options */
-	uint64_t ttl_ms;   /* of a clone that is made and kept; 0: for ever */
+	struct engine_run_limits limits; /* all of them set */
+	bool
+	    mem_by_name; /* the user asked for this limit, so it holds for the whole run together */
+	const char *net; /* borrowed from the profile or the options */
+	uint64_t ttl_ms; /* of a clone that is made and kept; 0: no expiry */
 	const char **argv; /* owned; the entrypoint's words and the command's, which are borrowed */
 	struct buf filter; /* struct sock_filters; empty: our own list */
-	bool strict_calls; /* and that with fewer calls */
+	bool strict_calls; /* our own list, with fewer calls */
 };
 
 void run_terms_done(struct run_terms *t);

@@ -11,21 +11,21 @@
 #include "runner/layout.h"
 
 struct run_view {
-	struct layout *system; /* owned, as are the next: what is the same for every clone */
+	struct layout *system; /* owned, like the next two: what is the same for every clone */
 	struct layout *layout; /* what comes after it */
 	char *cwd;             /* inside */
-	int clone_fd; /* open as long as the run: who unmounts the clone is told that it is in use */
-	int shown_fd; /* of the mount that the run has of it for itself, or -1 */
+	int clone_fd;          /* open during the run, so that the clone is in use */
+	int shown_fd;          /* of the run's own mount of the clone, or -1 */
 };
 
 #define RUN_VIEW_INIT ((struct run_view){ .clone_fd = -1, .shown_fd = -1 })
 
 void run_view_done(struct run_view *v);
 
-/* The run is over: nothing of the clone is held any more. */
+/* The run is over: release the clone. */
 void run_view_release(struct run_view *v);
 
-/* What it is made of; all of it borrowed. */
+/* What a view is made from; all borrowed. */
 struct run_sight {
 	const struct engine_run_options *options;
 	const struct engine_profile *profile;
@@ -34,7 +34,7 @@ struct run_sight {
 	const char *git; /* as run_git_read() has it; NULL: none */
 };
 
-/* What can be told before there is a clone. */
+/* Check what can be checked without a clone. */
 NODISCARD int run_view_begin(struct run_view *v, struct err *err);
 
 /* -ECANCELED with a sentence for what nobody can grant. */

@@ -1,5 +1,5 @@
 /*
- * scrub.h - take secrets out of a stream, also where one is cut in two by its writes.
+ * scrub.h - remove secrets from a stream, even if one is split over two writes.
  *
  * What could be the beginning of a secret is held back until it is clear whether it is one.
  */
@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define SCRUB_SHORTEST      4 /* bytes; of a shorter one half of all output would be taken out */
-#define SCRUB_LINE_SHORTEST 8 /* of a line of a secret that has several */
+#define SCRUB_SHORTEST      4 /* bytes; a shorter one would match half of all output */
+#define SCRUB_LINE_SHORTEST 8 /* bytes of a line in a secret of several */
 
 struct scrub {
 	struct buf *values; /* owned */
@@ -20,7 +20,7 @@ struct scrub {
 
 void scrub_done(struct scrub *s);
 
-/* And each of its lines.  -EINVAL with a sentence that does not tell it, if it is too short. */
+/* Add a secret and each of its lines.  -EINVAL, without showing it, if it is too short. */
 NODISCARD int scrub_add(struct scrub *s, const char *name, const void *value, size_t len,
 			struct err *err);
 
@@ -31,7 +31,7 @@ struct scrub_stream {
 
 void scrub_stream_done(struct scrub_stream *s);
 
-/* Append to `out` what may be seen of the stream by now; -ENOMEM. */
+/* Append to `out` what is certainly no secret; -ENOMEM. */
 NODISCARD int scrub_write(struct scrub_stream *s, const void *data, size_t len, struct buf *out);
 NODISCARD int scrub_end(struct scrub_stream *s, struct buf *out);
 

@@ -1,5 +1,5 @@
 /*
- * waiting-i.h - a clone that waits for a decision (run.h), for who made it.
+ * waiting-i.h - makes the clone that waits for a decision (run.h).
  */
 #pragma once
 
@@ -7,8 +7,8 @@
 #include "engine/wire/control-i.h"
 
 /*
- * Takes the connection that it hangs on, and the record of its run, which is locked until then, if it
- * succeeds.  `kept`: the decision was made already.
+ * On success takes the connection that keeps the clone, and the run's record, which is locked until
+ * the decision.  `kept`: the decision was made already.
  */
 NODISCARD int waiting_new(struct engine *e, const char *clone, bool kept, struct control *control,
 			  struct run_record *record, struct engine_waiting **ret, struct err *err);

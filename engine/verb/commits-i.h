@@ -1,11 +1,11 @@
 /*
- * commits-i.h - commits made in a clone, on their way to the project's repository.
+ * commits-i.h - bring commits from a clone to the project's repository.
  *
- * What the clone's git folder says is whatever ran in the clone wrote there: its configuration can name
- * programs.  So the only git that reads it runs in a sandbox, on a throw-away clone, and hands out a
- * bundle.  The project's own git checks every object of that before anything lands, and then
- * takes it into branches of the clone's name; no hook is run, and index and work tree are not
- * touched.
+ * The clone's .git is untrusted: whatever ran there may have written it, and its configuration can
+ * name programs.  So the only git that reads it runs in a sandbox, on a throw-away clone, and hands
+ * out a bundle.  The project's git checks every object of the bundle before anything lands, and then
+ * fetches it into branches under the clone's name.  It runs no hook, and touches neither index nor
+ * work tree.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct commits {
 
 void commits_done(struct commits *c);
 
-/* Nothing is changed.  -ECANCELED with a sentence where there is no repository that could be used so. */
+/* Changes nothing.  -ECANCELED with a sentence if there is no suitable repository. */
 NODISCARD int commits_bundle(struct engine *e, const char *clone, struct commits *ret,
 			     struct err *err);
 

@@ -1,5 +1,5 @@
 /*
- * doctor-i.h - private to doctor: how a finding is put down, and what differs between systems.
+ * doctor-i.h - private to doctor: how findings are recorded, and what differs between systems.
  */
 #pragma once
 
@@ -15,8 +15,5 @@ void doctor_finds(struct engine_diagnosis *d, enum engine_health health, const c
 /* All that the system decides: FUSE, and what walls a sandbox can have. */
 void doctor_look_at_system(struct engine_diagnosis *d);
 
-/*
- * The file that a command of this name is, as the shell finds it, without symlinks; owned.
- * NULL: there is none.
- */
+/* The file that the shell would run for this name, without symlinks; owned, NULL: none. */
 char *doctor_find_program(const char *name);

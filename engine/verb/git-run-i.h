@@ -1,8 +1,8 @@
 /*
- * git-run-i.h - git, run in the project's repository with nothing in it that could run something else.
+ * git-run-i.h - run git in the project's repository so that it runs nothing else.
  *
- * No hook, no maintenance, no prompt, no variable of ours that leads it elsewhere; the repository is
- * named, so none around it is looked for.  What it says goes to nobody but an error's sentence.
+ * No hook, no maintenance, no prompt, no variable that leads it elsewhere.  The repository is named,
+ * so git looks for no other.  Its output is only used in error messages.
  */
 #pragma once
 
@@ -11,19 +11,19 @@
 #include "base/attr.h"
 #include "base/err.h"
 
-/* Can branches have the name of this clone in theirs?  -ECANCELED with a sentence. */
+/* Can the clone's name be part of a branch name?  -ECANCELED with a sentence if not. */
 NODISCARD int git_run_check_name(const char *project, const char *clone, struct err *err);
 
-/* What all refs lead to, a line each, into a file that is then read from its beginning. */
+/* Write the commits of all refs to the file, one per line, and rewind it. */
 NODISCARD int git_run_list_tips(const char *project, int fd, struct err *err);
 
 /*
- * Is each object of a pack, which begins at `at`, one that git would have, and is all there that it
- * leads to?  Looked at beside the repository, which gets none of it.  git 2.39 does not ask that of a
- * bundle that it fetches, whatever fetch.fsckObjects says.
+ * Check that each object of the pack, which begins at `at`, is valid and that nothing it refers to is
+ * missing.  This happens beside the repository, which gets none of it.  git 2.39 does not check this
+ * for a bundle that it fetches, whatever fetch.fsckObjects says.
  */
 NODISCARD int git_run_check_objects(const char *project, const char *objects, int fd, off_t at,
 				    struct err *err);
 
-/* All branches of a bundle that was checked, into those of the clone's name. */
+/* Fetch all branches of a checked bundle into branches under the clone's name. */
 NODISCARD int git_run_fetch(const char *project, const char *clone, int bundle, struct err *err);

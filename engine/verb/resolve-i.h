@@ -1,5 +1,5 @@
 /*
- * resolve-i.h - how a promotion was asked for that met conflicts, to be asked for again.
+ * resolve-i.h - the options of a promotion that met conflicts, so that it can be repeated.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 NODISCARD int asked_write(const struct engine_promote_options *o, struct buf *out, struct err *err);
 
 struct asked {
-	struct engine_promote_options options; /* those that are given now, and those remembered */
-	bool any;                              /* there were some */
+	struct engine_promote_options options; /* given now, joined with the remembered ones */
+	bool any;                              /* some were remembered */
 	/* What they borrow: */
 	struct engine_run_limits limits;
 	char *profile;
