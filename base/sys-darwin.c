@@ -23,6 +23,27 @@
 /* getentropy() refuses more than this in one call. */
 #define ENTROPY_MAX 256
 
+/* Nothing is forked here that a run could look into: there are no runs. */
+void *sys_map_secret(size_t len)
+{
+	return calloc(1, len);
+}
+
+void sys_unmap_secret(void *at, size_t len)
+{
+	if (at)
+		sys_wipe(at, len);
+	free(at);
+}
+
+void sys_wipe(void *at, size_t len)
+{
+	volatile unsigned char *byte = at;
+
+	while (len-- > 0)
+		*byte++ = 0;
+}
+
 int sys_random(void *data, size_t len)
 {
 	unsigned char *p = data;

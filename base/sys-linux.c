@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -30,6 +31,32 @@
 #include "base/vec.h"
 
 #define PEER_PIDFD 77 /* SO_PEERPIDFD, which older headers do not have */
+
+void *sys_map_secret(size_t len)
+{
+	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	if (madvise(at, len, MADV_DONTFORK) < 0 || madvise(at, len, MADV_DONTDUMP) < 0) {
+		munmap(at, len);
+		return NULL;
+	}
+	return at;
+}
+
+void sys_unmap_secret(void *at, size_t len)
+{
+	if (!at)
+		return;
+	explicit_bzero(at, len);
+	munmap(at, len);
+}
+
+void sys_wipe(void *at, size_t len)
+{
+	explicit_bzero(at, len);
+}
 
 int sys_random(void *data, size_t len)
 {

@@ -29,6 +29,16 @@
 /* Fill with bytes nobody can predict; 0 or a negative errno. */
 NODISCARD int sys_random(void *data, size_t len);
 
+/*
+ * Memory for what no child and no core dump may have: a process that is forked finds nothing there.
+ * NULL, with errno.  Giving it back wipes it first; NULL is fine.
+ */
+void *sys_map_secret(size_t len);
+void sys_unmap_secret(void *at, size_t len);
+
+/* Wipe memory in a way that no compiler leaves out. */
+void sys_wipe(void *at, size_t len);
+
 /* Make a file's data durable, through the drive's own cache where the system can. */
 NODISCARD int sys_sync_data(int fd);
 

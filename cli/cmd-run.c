@@ -134,6 +134,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.env = list_of(&args->env),
 		.pass_env = list_of(&args->pass_env),
 		.secrets = list_of(&args->secret),
+		.secret_for = list_of(&args->secret_for),
 		.allow_missing = list_of(&args->allow_missing),
 		.no_snapshot = args->no_snapshot,
 		.keep = args->keep,

@@ -10,7 +10,7 @@
 struct run_args {
 	const char *workdir, *profile, *cpus;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
-	struct opt_list net, ro, rw, hide, env, pass_env, secret, allow_missing;
+	struct opt_list net, ro, rw, hide, env, pass_env, secret, secret_for, allow_missing;
 	bool tty, no_snapshot, keep, rm, detach;
 };
 
@@ -40,6 +40,8 @@ struct run_args {
 		     "pass a variable of this environment on"),                                    \
 	    OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,                          \
 		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
+	    OPT_LIST(0, "secret-for", "http://HOST=NAME", struct run_args, secret_for,             \
+		     "let HOST have one that the run never sees"),                                 \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
 		    "where it starts (default: here, as the run sees it)"),                        \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \

@@ -91,6 +91,9 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	list = json_set_array(j, "env");
 	for (size_t i = 0; i < r->env.n; i++)
 		json_add_name(list, r->env.list[i]);
+	list = json_set_array(j, "secret_for");
+	for (size_t i = 0; i < r->secret_for.n; i++)
+		json_add_name(list, r->secret_for.list[i]);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_limits(json_set_object(j, "limits"), &r->limits);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sys.h"
 #include "runner/sandbox-i.h"
 
 /* The caller's word. */
@@ -286,6 +287,15 @@ static int start_child(struct run *run, int *children, pid_t *ret, struct err *e
 	return 0;
 }
 
+extern char **environ;
+
+/* What the caller's variables hold is not in memory that a run could ever lay hands on. */
+static void forget_environment(void)
+{
+	for (char **word = environ; word && *word; word++)
+		sys_wipe(*word, strlen(*word));
+}
+
 void init_main(struct run *run)
 {
 	struct err err = { 0 };
@@ -293,6 +303,7 @@ void init_main(struct run *run)
 	int r, children;
 	pid_t command = -1;
 
+	forget_environment();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	r = build_world(run, &err);

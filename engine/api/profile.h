@@ -50,6 +50,7 @@ struct engine_profile {
 	struct strlist hide;       /* paths */
 	struct strlist env;        /* NAME=VALUE, each name once */
 	struct strlist pass_env;   /* names */
+	struct strlist secret_for; /* as --secret-for takes it */
 	struct strlist entrypoint; /* goes before the words of the command */
 };
 

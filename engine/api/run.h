@@ -55,6 +55,7 @@ struct engine_run_options {
 	struct engine_list env;           /* NAME=VALUE */
 	struct engine_list pass_env;      /* names; one that is not set is passed over */
 	struct engine_list secrets;       /* NAME, of the environment, or NAME=FILE */
+	struct engine_list secret_for;    /* URL=NAME: what the run uses and never sees */
 	struct engine_list allow_missing; /* walls */
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
@@ -117,8 +118,9 @@ struct engine_run {
 	bool removed;                /* the clone, by the end of it */
 	char before[ENGINE_ID_SIZE];
 	struct strlist argv;
-	struct strlist env;  /* names */
-	char *profile, *net; /* owned */
+	struct strlist env;        /* names */
+	char *profile, *net;       /* owned */
+	struct strlist secret_for; /* the URLs */
 	struct engine_run_limits limits;
 	pid_t pid;     /* of the process that runs it */
 	bool detached; /* and that is a process of its own */

@@ -225,6 +225,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	json_set_text(j, "net", r->net);
 	set_strings(j, "argv", &r->argv);
 	set_strings(j, "env", &r->env);
+	set_strings(j, "secret_for", &r->secret_for);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_int(j, "pid", r->pid);
 	json_set_bool(j, "detached", r->detached);
@@ -270,6 +271,10 @@ static int get_record(struct json j, struct engine_run *r)
 	if (x < 0)
 		return x;
 	x = get_strings(j, "argv", &r->argv);
+	if (x < 0)
+		return x;
+	if (json_has(j, "secret_for")) /* else it is older than these */
+		x = get_strings(j, "secret_for", &r->secret_for);
 	return x < 0 ? x : get_strings(j, "env", &r->env);
 }
 

@@ -30,6 +30,7 @@ enum profile_key {
 	KEY_HIDE,
 	KEY_ENV,
 	KEY_PASS_ENV,
+	KEY_SECRET_FOR,
 	KEY_ENTRYPOINT,
 	PROFILE_N_KEYS,
 };

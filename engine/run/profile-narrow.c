@@ -66,6 +66,9 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 	for (size_t i = 0; i < p->pass_env.n; i++)
 		if (!strlist_has(&base->pass_env, p->pass_env.list[i]))
 			return refuse(src, KEY_PASS_ENV, base, "names a variable more than", err);
+	for (size_t i = 0; i < p->secret_for.n; i++)
+		if (!strlist_has(&base->secret_for, p->secret_for.list[i]))
+			return refuse(src, KEY_SECRET_FOR, base, "uses a secret more than", err);
 	return 0;
 }
 
@@ -159,5 +162,7 @@ int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 		r = join_words(&p->hide, &base->hide, err);
 	if (r == 0)
 		r = join_words(&p->pass_env, &base->pass_env, err);
+	if (r == 0)
+		r = join_words(&p->secret_for, &base->secret_for, err);
 	return r == 0 ? join_mounts(p, base, err) : r;
 }

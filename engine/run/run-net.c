@@ -118,9 +118,11 @@ static void take_refusal(void *ctx, const struct net_refusal *refused)
 int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_refusals *refusals,
 		 struct sandbox_spec *spec, struct err *err)
 {
-	const struct proxy_options options = {
-		.allow = &n->allow, .max_out = n->max_out, .refused = take_refusal, .refused_ctx = n
-	};
+	const struct proxy_options options = { .allow = &n->allow,
+					       .max_out = n->max_out,
+					       .secrets = n->hidden,
+					       .refused = take_refusal,
+					       .refused_ctx = n };
 	int outside, r;
 
 	if (n->allow.mode != NET_LIST)

@@ -19,7 +19,8 @@ struct run_net {
 	struct bridge_options bridge;
 	struct proxy *proxy;              /* owned, as is the next */
 	int inside;                       /* the bridge's end of what they speak through */
-	const struct scrub *secrets;      /* borrowed, as is the next */
+	const struct net_secrets *hidden; /* that the proxy puts in; borrowed, as are the next */
+	const struct scrub *secrets;
 	struct engine_refusals *refusals; /* where they go */
 	uint64_t sent;                    /* bytes, once the proxy has gone */
 	bool capped;                      /* and more was refused */

@@ -10,6 +10,7 @@ void run_plan_done(struct run_plan *p)
 	run_view_done(&p->view);
 	run_net_done(&p->net);
 	run_env_done(&p->env);
+	run_secrets_done(&p->secrets); /* behind the environment, which borrows from them */
 	run_terms_done(&p->terms);
 	free(p->git);
 	*p = RUN_PLAN_INIT;
@@ -69,6 +70,10 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 			  p->git ? run_git_variables() : (struct engine_list){ 0 }, err);
 	if (r < 0)
 		return r;
+	r = run_secrets_read(&p->secrets, o, &p->terms.profile, &p->net.allow, &p->env, err);
+	if (r < 0)
+		return r;
+	p->net.hidden = &p->secrets.net;
 	p->spec.env = (const char *const *)p->env.words.list;
 	return sandbox_spec_check(&p->spec, err);
 }

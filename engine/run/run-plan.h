@@ -8,6 +8,7 @@
 #include "engine/run/run-env.h"
 #include "engine/run/run-git.h"
 #include "engine/run/run-net.h"
+#include "engine/run/run-secret.h"
 #include "engine/run/run-terms.h"
 #include "engine/run/run-view.h"
 
@@ -16,6 +17,7 @@ struct run_plan {
 	struct run_terms terms;
 	struct run_env env;
 	struct run_net net;
+	struct run_secrets secrets;
 	struct run_view view;
 	char *git; /* owned, or NULL: settings that say who commits */
 };

@@ -12,19 +12,21 @@
 void scrub_done(struct scrub *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		buf_done(&s->values[i]);
+		free(s->values[i].owned);
 	free(s->values);
 	*s = (struct scrub){ 0 };
 }
 
 static int add_value(struct scrub *s, const void *value, size_t len, struct err *err)
 {
-	if (!VEC_ONE_MORE(s->values, s->n))
+	void *copy = malloc(len);
+
+	if (!copy || !VEC_ONE_MORE(s->values, s->n)) {
+		free(copy);
 		return err_nomem(err);
-	s->values[s->n] = BUF_INIT;
-	if (buf_append(&s->values[s->n], value, len) < 0)
-		return err_nomem(err);
-	s->n++;
+	}
+	memcpy(copy, value, len);
+	s->values[s->n++] = (struct scrub_value){ copy, len, copy };
 	return 0;
 }
 
@@ -67,15 +69,34 @@ static int add_lines(struct scrub *s, const char *value, size_t len, struct err 
 	return r;
 }
 
-int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+static int check_length(const char *name, size_t len, struct err *err)
 {
-	int r;
-
 	if (len < SCRUB_SHORTEST)
 		return err_set(err, -EINVAL,
 			       "secret '%s' has less than %d bytes: nobody could tell it from the "
 			       "rest of the output",
 			       name, SCRUB_SHORTEST);
+	return 0;
+}
+
+int scrub_lend(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+{
+	int r = check_length(name, len, err);
+
+	if (r < 0)
+		return r;
+	if (!VEC_ONE_MORE(s->values, s->n))
+		return err_nomem(err);
+	s->values[s->n++] = (struct scrub_value){ value, len, NULL };
+	return 0;
+}
+
+int scrub_add(struct scrub *s, const char *name, const void *value, size_t len, struct err *err)
+{
+	int r = check_length(name, len, err);
+
+	if (r < 0)
+		return r;
 	r = add_value(s, value, len, err);
 	return r < 0 ? r : add_lines(s, value, len, err);
 }
@@ -91,7 +112,7 @@ static size_t secret_at(const struct scrub *s, const unsigned char *data, size_t
 	size_t most = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct buf *v = &s->values[i];
+		const struct scrub_value *v = &s->values[i];
 
 		if (v->len <= len && v->len > most && memcmp(v->data, data, v->len) == 0)
 			most = v->len;

@@ -13,8 +13,14 @@
 #define SCRUB_SHORTEST      4 /* bytes; a shorter one would match half of all output */
 #define SCRUB_LINE_SHORTEST 8 /* bytes of a line in a secret of several */
 
+struct scrub_value {
+	const unsigned char *data;
+	size_t len;
+	void *owned; /* the same, or NULL if somebody else owns it */
+};
+
 struct scrub {
-	struct buf *values; /* owned */
+	struct scrub_value *values; /* owned */
 	size_t n;
 };
 
@@ -23,6 +29,10 @@ void scrub_done(struct scrub *s);
 /* Add a secret and each of its lines.  -EINVAL, without showing it, if it is too short. */
 NODISCARD int scrub_add(struct scrub *s, const char *name, const void *value, size_t len,
 			struct err *err);
+
+/* The same of a single line that stays where it is, and is not copied. */
+NODISCARD int scrub_lend(struct scrub *s, const char *name, const void *value, size_t len,
+			 struct err *err);
 
 struct scrub_stream {
 	const struct scrub *scrub;

@@ -248,11 +248,23 @@ bool http_split_uri(struct http_span uri, struct http_span *ret_authority,
 
 /* --- the head as a server gets it --------------------------------------------------------- */
 
-static int append_line(struct buf *out, struct http_span line)
+int http_append_line(struct buf *out, struct http_span line)
 {
 	int r = buf_append(out, line.at, line.len);
 
 	return r == 0 ? buf_append_str(out, "\r\n") : r;
+}
+
+bool http_next_header(const char *data, const struct http_head *head, size_t *at,
+		      struct http_span *ret_line, struct http_span *ret_name)
+{
+	const bool first = *at == 0;
+	struct http_span value;
+
+	if (next_line(data, head->len, at, ret_line) <= 0 || ret_line->len == 0)
+		return false;
+	*ret_name = (struct http_span){ 0 };
+	return first || split_header(*ret_line, ret_name, &value) == 0;
 }
 
 static bool is_ours(struct http_span name)
@@ -279,10 +291,10 @@ int http_rewrite(const char *data, const struct http_head *head, struct http_spa
 		if (next_line(data, head->len, &at, &line) <= 0)
 			return -EBADMSG;
 		if (line.len == 0)
-			return append_line(out, line);
+			return http_append_line(out, line);
 		r = split_header(line, &name, &value);
 		if (r == 0 && !is_ours(name))
-			r = append_line(out, line);
+			r = http_append_line(out, line);
 	}
 	return r;
 }

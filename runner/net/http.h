@@ -68,6 +68,14 @@ bool http_split_uri(struct http_span uri, struct http_span *ret_authority,
 NODISCARD int http_rewrite(const char *data, const struct http_head *head,
 			   struct http_span authority, struct http_span path, struct buf *out);
 
+/*
+ * The lines of a head one after the other, from *at = 0: the request (whose name is empty), then
+ * headers.  False behind the last one.
+ */
+bool http_next_header(const char *data, const struct http_head *head, size_t *at,
+		      struct http_span *ret_line, struct http_span *ret_name);
+NODISCARD int http_append_line(struct buf *out, struct http_span line);
+
 /* Where a body ends. */
 struct http_body {
 	enum http_framing framing;

@@ -23,6 +23,16 @@ void judge_requests(struct judge *j, const struct allow *allow, const struct all
 	j->port = port;
 }
 
+void judge_secrets(struct judge *j, const struct net_secrets *secrets,
+		   const struct allow_target *target, uint16_t port)
+{
+	if (!net_secrets_concern(secrets, target, port))
+		return;
+	j->secrets = secrets;
+	j->target = target;
+	j->port = port;
+}
+
 static int refuse(struct judge *j, enum net_rule rule, const char *other, size_t len)
 {
 	j->rule = rule;
@@ -83,13 +93,32 @@ static int refuse_request(struct judge *j, const struct http_head *head, const s
 }
 
 /* Behind an upgrade nothing would be read; and a header must not undo what was judged. */
-static int judge_request(struct judge *j, const struct http_head *head)
+static int judge_request(struct judge *j, const struct http_head *head, struct request *q)
 {
-	struct request q = { 0 };
+	const bool known = request_of(head, q);
 
-	if (!request_of(head, &q) || head->overrides || head->asks_upgrade ||
-	    !allow_request(j->allow, j->target, j->port, &q))
-		return refuse_request(j, head, &q);
+	if (j->allow && (!known || head->overrides || head->asks_upgrade ||
+			 !allow_request(j->allow, j->target, j->port, q)))
+		return refuse_request(j, head, q);
+	if (j->secrets && (!known || !net_secrets_permit(q)))
+		return refuse_request(j, head, q);
+	return 0;
+}
+
+/* The head goes on, with the secrets that are for it. */
+static int pass_head(struct judge *j, const struct http_head *head, const struct request *q,
+		     struct buf *in, struct buf *out)
+{
+	int r = 0;
+
+	if (j->secrets)
+		r = net_secrets_add(j->secrets, j->target, j->port, (const char *)in->data, head, q,
+				    out);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return relay_pass(in, out, head->len);
+	relay_consume(in, head->len);
 	return 0;
 }
 
@@ -99,6 +128,7 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 	static const char nobody[] = "(no host at all)";
 	struct http_span named;
 	struct http_head head;
+	struct request q = { 0 };
 	int r;
 
 	r = http_parse_head((const char *)in->data, in->len, &head);
@@ -118,14 +148,14 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 		return refuse(j, NET_RULE_HTTP, nobody, strlen(nobody));
 	if (!is_authority(j, head.host))
 		return refuse(j, NET_RULE_HTTP, head.host.at, head.host.len);
-	r = j->allow ? judge_request(j, &head) : 0;
+	r = judge_request(j, &head, &q);
 	if (r < 0)
 		return r;
 	http_body_init(&j->body, &head);
 	/* Only the first answer is known to be the answer to this request. */
 	j->stage = head.upgrade && j->first_request ? JUDGE_UPGRADE : JUDGE_BODY;
 	j->first_request = false;
-	return relay_pass(in, out, head.len);
+	return pass_head(j, &head, &q, in, out);
 }
 
 /* No TLS: a request, or nothing that goes on. */
@@ -215,12 +245,13 @@ int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof)
 	return r;
 }
 
-int judge_server(struct judge *j, struct buf *in, struct buf *out)
+int judge_server(struct judge *j, struct buf *in, struct buf *out, bool eof)
 {
 	const size_t room = sizeof(j->reply) - j->reply_len, n = in->len < room ? in->len : room;
 
 	if (n > 0)
 		memcpy(j->reply + j->reply_len, in->data, n);
 	j->reply_len += n;
-	return relay_pass(in, out, in->len);
+	return relay_pass(
+	    in, out, j->secrets && j->is_http ? net_secrets_mask(j->secrets, in, eof) : in->len);
 }

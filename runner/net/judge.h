@@ -12,6 +12,7 @@
 #include "runner/net/allow.h"
 #include "runner/net/http.h"
 #include "runner/net/refusal.h"
+#include "runner/net/secret.h"
 
 enum judge_stage {
 	JUDGE_FIRST, /* nothing is known yet */
@@ -25,7 +26,8 @@ struct judge {
 	const char *host; /* canonical, borrowed */
 	/* Where the list tells requests apart; borrowed, NULL elsewhere. */
 	const struct allow *allow;
-	const struct allow_target *target;
+	const struct net_secrets *secrets; /* of which some are for this host; borrowed, or NULL */
+	const struct allow_target *target; /* for these two; borrowed, or NULL */
 	uint16_t port;
 	enum judge_stage stage;
 	struct http_body body;
@@ -44,6 +46,10 @@ void judge_init(struct judge *j, const char *host);
 void judge_requests(struct judge *j, const struct allow *allow, const struct allow_target *target,
 		    uint16_t port);
 
+/* Requests get what is for them; behind the two above. */
+void judge_secrets(struct judge *j, const struct net_secrets *secrets,
+		   const struct allow_target *target, uint16_t port);
+
 /* As filters of a relay.  -ECANCELED is a refusal, with rule and other. */
 NODISCARD int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof);
-NODISCARD int judge_server(struct judge *j, struct buf *in, struct buf *out);
+NODISCARD int judge_server(struct judge *j, struct buf *in, struct buf *out, bool eof);

@@ -110,7 +110,7 @@ static int filter_server(void *ctx, struct buf *in, struct buf *out, bool eof)
 
 	if (c->closing && in->len > 0)
 		c->deadline = loop_now() + c->proxy->options.hello_ms;
-	r = judge_server(&c->judge, in, out);
+	r = judge_server(&c->judge, in, out, eof);
 	/* Once it is said: the filter is called again for as long as the way has not ended. */
 	if (r == 0 && c->closing && eof && *c->last_words != '\0' && !c->judge.first_request) {
 		r = say_refused(c, out);
@@ -153,6 +153,7 @@ static void begin_relay(struct conn *c)
 		judge_requests(&c->judge, p->options.allow, &c->target, c->port);
 	else
 		judge_init(&c->judge, c->target.any ? NULL : c->target.host);
+	judge_secrets(&c->judge, p->options.secrets, &c->target, c->port);
 	proxy_answer(c, ASK_OK, "", pair[1]);
 	close(pair[1]);
 	c->relaying = true;

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "runner/net/allow.h"
 #include "runner/net/refusal.h"
+#include "runner/net/secret.h"
 
 struct proxy;
 
@@ -22,8 +23,9 @@ typedef void (*net_refusal_fn)(void *ctx, const struct net_refusal *refusal);
 
 /* 0 stands for the default, in brackets. */
 struct proxy_options {
-	const struct allow *allow; /* borrowed as long as the proxy lives */
-	net_refusal_fn refused;    /* NULL: nobody wants to know */
+	const struct allow *allow;         /* borrowed as long as the proxy lives */
+	const struct net_secrets *secrets; /* borrowed too; NULL: none */
+	net_refusal_fn refused;            /* NULL: nobody wants to know */
 	void *refused_ctx;
 	unsigned connections; /* at once [256] */
 	uint64_t lookup_ms;   /* for a name [10 s] */

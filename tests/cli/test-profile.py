@@ -64,6 +64,7 @@ mounts:
 hide: [secrets, /opt/x]
 env: {{CI: "1", EMPTY: ""}}
 pass_env: [LANG]
+secret_for: [http://a.example=TOKEN]
 seccomp: /etc/filter.json
 caps: []
 entrypoint: [nice, -n, "10"]
@@ -75,7 +76,8 @@ entrypoint: [nice, -n, "10"]
             "net_out": 7 << 20,
             "seccomp": "/etc/filter.json",
             "hide": ["@secrets", f"{w.project}/secrets", "/opt/x"],
-            "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"], "entrypoint": ["nice", "-n", "10"]}
+            "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"],
+            "secret_for": ["http://a.example=TOKEN"], "entrypoint": ["nice", "-n", "10"]}
     assert {k: got[k] for k in want} == want, json.dumps(got, indent=1)
     assert got["mounts"] == [
         {"host": f"{w.home}/data", "guest": "/data", "mode": "rw", "optional": False},

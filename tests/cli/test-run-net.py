@@ -6,6 +6,7 @@ is no way past them, and that what was refused is told. Each denial has a contro
 """
 
 import encodings.idna  # noqa: F401  (sockets ask for it when it may be out of reach)
+import hashlib
 import json
 import os
 import shlex
@@ -198,6 +199,138 @@ def requests_are_told_apart_by_method_and_path(w):
     option = shlex.split(hint.removeprefix("hint: "))
     assert option[0] == "--net" and " http://ok.example/b" in option[1], hint
     assert sh(w, act, *option)["stdout"] == "200 200 200 200 ", "and the hint is right"
+
+
+# --- secrets that the run never sees ----------------------------------------------------------
+
+SECRET = "t0ken-that-nobody-sees"
+FOR = ("--net", f"{OK},other.example:80", "--secret-for", "http://ok.example=TOKEN")
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hidden(w, act, *more, **how):
+    """The result of a shell's lines, none of which, nor any record, tells the secret."""
+    got = sh(w, act, *more, env={"TOKEN": SECRET, **how.pop("env", {})}, **how)
+    for path in (w.store / "runs").iterdir():
+        assert SECRET.encode() not in path.read_bytes(), path
+    assert SECRET not in json.dumps(got), got
+    return got
+
+
+@live_test
+def a_host_gets_a_secret_that_the_run_never_sees(w):
+    login = "curl -sS --compressed -H 'Authorization: mine' http://ok.example/login"
+    got = hidden(w, login, *FOR)
+    assert got["stdout"] == f"{digest('Bearer ' + SECRET)} 1 identity", got
+    assert got["secret_for"] == ["http://ok.example"] and "TOKEN" not in got["env"], got
+    # Neither its environment nor any process that it sees has it.
+    got = hidden(w, f"env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
+                    f"{login}", *FOR)
+    assert digest("Bearer " + SECRET) in got["stdout"], got
+    # The controls: without the option, and for another host, what the run says goes there.
+    got = hidden(w, login, "--net", OK)
+    assert digest("mine") in got["stdout"] and got["secret_for"] == [], got
+    got = hidden(w, login.replace("ok.example", "other.example"), *FOR)
+    assert digest("mine") in got["stdout"], got
+
+
+def memory_of(pid):
+    """What of it can be read."""
+    pieces = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+            if "rw" not in line:
+                continue
+            try:
+                mem.seek(begin)
+                pieces.append(mem.read(end - begin))
+            except (OSError, OverflowError, ValueError):
+                pass
+    return b"".join(pieces)
+
+
+def below(pid):
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(c) for c in children] + [d for c in children for d in below(int(c))]
+
+
+@live_test
+def no_process_of_the_run_has_the_secret_in_its_memory(w):
+    if os.geteuid() != 0:
+        raise Skip("only root may look: neither the init nor the bridge can be traced")
+    process = start(w, *FOR, "--", "sh", "-c", "curl -sS http://ok.example/login; echo; read x",
+                    stdin=-1, env={**w.env, "TOKEN": SECRET})
+    assert digest("Bearer " + SECRET).encode() in line_of(process)
+    seen = {pid: memory_of(pid) for pid in below(process.pid)}
+    assert len(seen) >= 3 and all(seen.values()), "the init, the bridge and the command"
+    found = [pid for pid, text in seen.items() if SECRET.encode() in text]
+    assert SECRET.encode() in memory_of(process.pid), "the control"
+    process.communicate(timeout=60)
+    assert not found, [len(seen[pid]) for pid in found]
+
+
+@live_test
+def a_secret_comes_from_a_file_and_in_any_header(w):
+    file = w.home / "token"
+    file.write_text(SECRET + "\n")
+    got = hidden(w, "curl -sS http://ok.example/login", "--net", OK, "--secret-for",
+                 f"http://ok.example=Authorization: token {{@{file}}}")
+    assert digest("token " + SECRET) in got["stdout"], got
+    got = hidden(w, "curl -sS http://ok.example/login/a http://ok.example/login/b", "--net", OK,
+                 "--secret-for", "GET http://ok.example/login/a=TOKEN")
+    first, second = got["stdout"].split("identity")
+    assert digest("Bearer " + SECRET) in first and digest("None") in second, got
+
+
+@live_test
+def a_server_that_repeats_a_secret_tells_the_run_nothing(w):
+    stars = "*" * len(SECRET)
+    got = hidden(w, "curl -sSi http://ok.example/echo; curl -sS --noproxy '*' http://ok.example/echo",
+                 *FOR)
+    assert got["stdout"].count(f"auth=Bearer {stars} key=None") == 2, got
+    assert f"X-Repeats: Bearer {stars}" in got["stdout"], got
+    # TRACE is for nothing else, and refused; as is what only looks like the same host.
+    got = hidden(w, "curl -sS -X TRACE http://ok.example/", *FOR)
+    assert "not allowed" in got["stdout"] and got["refusals"][0]["rule"] == "request", got
+    got = hidden(w, "curl -sS -X TRACE http://ok.example/", "--net", OK)
+    assert "traced nothing" in got["stdout"], got  # the control
+    got = hidden(w, "curl -sS -p -H 'Host: other.example' http://ok.example/echo", *FOR,
+                 status=None)
+    assert "Bearer" not in got["stdout"] and got["refusals"][0]["rule"] == "http", got
+    got = hidden(w, "curl -sS -H 'Host: ok.example' http://other.example/echo -p", *FOR,
+                 status=None)
+    assert "Bearer" not in got["stdout"], got
+
+
+@live_test
+def a_secret_that_cannot_stay_one_is_refused(w):
+    for more, words in (
+            (("--pass-env", "TOKEN"), "the run would see 'TOKEN' in its variable 'TOKEN'"),
+            (("--env", f"X=a{SECRET}b"), "in its variable 'X'"),
+            (("--secret-for", "http://third.example=TOKEN"), "--net third.example:80"),
+            (("--secret-for", "ok.example=TOKEN"), "--secret-for"),
+            (("--secret-for", "https://ok.example=TOKEN"), "http://"),
+            (("--secret-for", "http://*.ok.example=TOKEN"), "is not http://HOST"),
+            (("--secret-for", "http://ok.example=NONE"), "'NONE' is not in the environment"),
+            (("--secret-for", "http://ok.example=Host: {TOKEN}"), "no header"),
+            (("--secret-for", "http://ok.example=X-Key: fixed"), "no header"),
+            (("--secret-for", "http://ok.example=SHORT"), "less than 4 bytes"),
+            (("--secret-for", "http://ok.example=LINES"), "no text of one line"),
+            (("--secret-for", "http://ok.example"), "is not http://HOST=NAME")):
+        result = w.snap("run", *FOR, *more, "--", "true", env={
+            "TOKEN": SECRET, "SHORT": "abc", "LINES": "abcd\r\nX: y"})
+        result.fails(2, words)
+        assert SECRET.encode() not in result.err, str(result)
+    w.snap("run", *FOR, "--secret-for", "http://ok.example=@/no/such", "--", "true",
+           env={"TOKEN": SECRET}).fails(125, "/no/such")
+    w.snap("run", "--net", "none", "--secret-for", "http://ok.example=TOKEN", "--", "true",
+           env={"TOKEN": SECRET}).fails(2, "--net ok.example:80")
+    w.snap("run", "--net", "ok.example:80/tcp", "--secret-for", "http://ok.example=TOKEN", "--",
+           "true", env={"TOKEN": SECRET}).fails(2, "unread")
 
 
 @live_test

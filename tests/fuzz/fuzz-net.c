@@ -107,6 +107,39 @@ static void fuzz_rewrite(const char *data, size_t len)
 	FUZZ_CHECK(again.host.len == authority.len);
 }
 
+/* A request that gets a secret stays one request, of the same length and kind, with one such header. */
+static void fuzz_secrets(const uint8_t *data, size_t len)
+{
+	static const char value[] = "s3cret", line[] = "X-Key: s3cret";
+	struct net_secret one = { .name = { line, 5 },
+				  .line = { line, 13 },
+				  .value = { value, 6 } };
+	const struct net_secrets secrets = { &one, 1 };
+	CLEANUP(allow_done) struct allow allow = ALLOW_INIT;
+	CLEANUP(buf_done) struct buf out = BUF_INIT, said = BUF_INIT;
+	struct http_head head, again;
+	struct allow_target target;
+	struct request q;
+
+	FUZZ_CHECK(buf_append(&said, data, len) == 0);
+	FUZZ_CHECK(net_secrets_mask(&secrets, &said, len % 2) <= len && said.len == len);
+	FUZZ_CHECK(len == 0 || !memmem(said.data, said.len, value, 6));
+	FUZZ_CHECK(allow_parse("http://a.example/v1/*", &one.rule, NULL) == 0);
+	FUZZ_CHECK(allow_parse("a.example:80", &allow, NULL) == 0);
+	FUZZ_CHECK(allow_ask(&allow, "a.example", 9, 80, &target) == ALLOW_YES);
+	if (http_parse_head((const char *)data, len, &head) > 0 && request_of(&head, &q) &&
+	    net_secrets_add(&secrets, &target, 80, (const char *)data, &head, &q, &out) > 0 &&
+	    http_parse_head((const char *)out.data, out.len, &again) > 0) {
+		const char *first = memmem(out.data, out.len, line, 13);
+
+		FUZZ_CHECK(again.len == out.len && again.framing == head.framing);
+		FUZZ_CHECK(again.length == head.length && again.target.len == head.target.len);
+		FUZZ_CHECK(first && again.host.len == head.host.len);
+		FUZZ_CHECK(memmem(q.path.at, q.path.len, "/v1/", 4) == q.path.at);
+	}
+	allow_done(&one.rule);
+}
+
 /* The first line is a rule, the rest what a client says: what passes is what the rule means. */
 static void fuzz_requests(const uint8_t *data, size_t len)
 {
@@ -151,7 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (len == 0)
 		return 0;
-	switch (data[0] % 7) {
+	switch (data[0] % 8) {
 	case 0:
 		fuzz_frames(data + 1, len - 1);
 		break;
@@ -172,6 +205,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		break;
 	case 6:
 		fuzz_requests(data + 1, len - 1);
+		break;
+	case 7:
+		fuzz_secrets(data + 1, len - 1);
 		break;
 	}
 	return 0;

@@ -59,7 +59,27 @@ class Web(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_TRACE(self):
+        self.reply(b"traced " + (self.headers["Authorization"] or "nothing").encode())
+
     def do_GET(self):
+        if self.path.startswith("/echo"):
+            # In two pieces, so that what is repeated is cut in the middle.
+            body = f"auth={self.headers['Authorization']} key={self.headers['X-Key']} ".encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("X-Repeats", str(self.headers["Authorization"]))
+            self.end_headers()
+            for piece in (body[:20], body[20:]):
+                self.wfile.write(piece)
+                self.wfile.flush()
+            return
+        if self.path.startswith("/login"):
+            digest = hashlib.sha256(str(self.headers["Authorization"]).encode()).hexdigest()
+            encoding = self.headers["Accept-Encoding"]
+            n = len(self.headers.get_all("Authorization") or [])
+            self.reply(f"{digest} {n} {encoding}".encode())
+            return
         at = self.connection.getsockname()[0]
         self.reply(f"at={at} host={self.headers['Host']} path={self.path}\n".encode())
 
