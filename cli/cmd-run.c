@@ -108,6 +108,16 @@ static void end_progress(void *ctx)
 	progress_done(ctx);
 }
 
+/* Before the first word of the run, and where no data goes. */
+static void tell_published(const struct engine_run *run, void *ctx)
+{
+	const struct invocation *inv = ctx;
+	const struct run_args *args = inv->args;
+
+	if (!inv->quiet)
+		runs_print_published(stderr, run, args->tty ? "\r\n" : "\n");
+}
+
 static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
 {
 	const struct run_args *args = inv->args;
@@ -136,6 +146,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.secrets = list_of(&args->secret),
 		.secret_for = list_of(&args->secret_for),
 		.allow_missing = list_of(&args->allow_missing),
+		.publish = list_of(&args->publish),
 		.no_snapshot = args->no_snapshot,
 		.keep = args->keep,
 		.remove = args->rm,
@@ -147,6 +158,8 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.watch = progress_watch(inv->progress),
 		.begins = end_progress,
 		.begins_ctx = inv->progress,
+		.began = tell_published,
+		.began_ctx = (void *)(uintptr_t)inv,
 	};
 	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
 }
@@ -286,6 +299,29 @@ void run_tell_kept(const struct invocation *inv, FILE *out, const struct engine_
 	}
 }
 
+/* The same ports of the run, on any of this machine that are free. */
+static void hint_ports(struct invocation *inv)
+{
+	CLEANUP(buf_done) struct buf value = BUF_INIT;
+	const struct run_args *args = inv->args;
+	int r = 0;
+
+	for (size_t i = 0; i < args->publish.n; i++)
+		for (const char *at = args->publish.items[i]; *at != '\0' && r >= 0;) {
+			r = value.len > 0 ? buf_append_u8(&value, ',') : 0;
+			if (r >= 0)
+				r = buf_append(&value, at, strcspn(at, ":,"));
+			if (r >= 0)
+				r = buf_append_str(&value, ":0");
+			at += strcspn(at, ",");
+			at += *at == ',';
+		}
+	if (r >= 0 && buf_str(&value))
+		cmd_hint_again(inv, &(struct hint_again){ .option = "publish",
+							  .value = buf_str(&value),
+							  .without = "publish" });
+}
+
 static void hint(struct invocation *inv, const struct engine_run *run, int r)
 {
 	const struct run_args *args = inv->args;
@@ -294,6 +330,8 @@ static void hint(struct invocation *inv, const struct engine_run *run, int r)
 		cmd_hint(inv, "profile list");
 	if (r == -ENOENT && inv->n_before > 0)
 		cmd_hint(inv, "list --all");
+	if ((r == -EADDRINUSE || r == -EACCES) && args->publish.n > 0)
+		hint_ports(inv);
 	if (r == -EPERM && inv->n_before > 0 && run->state != ENGINE_RUN_REFUSED)
 		cmd_hint(inv, "clone --from %s", inv->words[0]);
 	/* Else it is a path that nobody can grant. */
@@ -395,6 +433,7 @@ static int tell_detached(const struct invocation *inv, const struct engine_run *
 	if (inv->json)
 		return print_json(inv, run, err);
 	fprintf(inv->out, "%s\n", run->id);
+	tell_published(run, (void *)(uintptr_t)inv);
 	for (size_t i = 0; !inv->quiet && i < ARRAY_LEN(next); i++) {
 		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ run->id, NULL });
 

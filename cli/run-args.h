@@ -10,7 +10,8 @@
 struct run_args {
 	const char *workdir, *profile, *cpus;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
-	struct opt_list net, ro, rw, hide, env, pass_env, secret, secret_for, allow_missing;
+	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for,
+	    allow_missing;
 	bool tty, no_snapshot, keep, rm, detach;
 };
 
@@ -32,6 +33,9 @@ struct run_args {
 		     "connections to these"),                                                      \
 	    OPT_SIZE(0, "net-out", "SIZE", struct run_args, net_out,                               \
 		     "how much it may send to them (any)"),                                        \
+	    OPT_LIST('p', "publish", "PORT[:HOSTPORT],...", struct run_args, publish,              \
+		     "make a server of it reachable on 127.0.0.1 of this machine; HOSTPORT 0: "    \
+		     "any port that is free"),                                                     \
 	    OPT_LIST(0, "ro", "PATH", struct run_args, ro, "show it PATH of the host, read-only"), \
 	    OPT_LIST(0, "rw", "PATH", struct run_args, rw, "show it PATH of the host, writable"),  \
 	    OPT_LIST(0, "hide", "PATH", struct run_args, hide, "show it nothing at PATH"),         \

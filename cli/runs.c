@@ -74,6 +74,35 @@ static void set_ending(struct json j, const struct engine_run *r)
 	json_set_bool(j, "truncated", r->truncated);
 }
 
+static void set_published(struct json j, const struct engine_run *r)
+{
+	const struct json list = json_set_array(j, "published");
+
+	for (size_t i = 0; i < r->n_published; i++) {
+		const struct json one = json_add_object(list);
+		char address[RUNS_ADDRESS_MAX];
+
+		json_set_uint(one, "port", r->published[i].port);
+		json_set_uint(one, "host_port", r->published[i].host_port);
+		json_set_text(one, "address", runs_address(&r->published[i], address));
+	}
+}
+
+const char *runs_address(const struct engine_published *p, char text[RUNS_ADDRESS_MAX])
+{
+	snprintf(text, RUNS_ADDRESS_MAX, "127.0.0.1:%u", p->host_port);
+	return text;
+}
+
+void runs_print_published(FILE *out, const struct engine_run *r, const char *end)
+{
+	char address[RUNS_ADDRESS_MAX];
+
+	for (size_t i = 0; i < r->n_published; i++)
+		fprintf(out, "port %u of the run is %s%s", r->published[i].port,
+			runs_address(&r->published[i], address), end);
+}
+
 void runs_set_json(struct json j, const struct engine_run *r)
 {
 	struct json part, list;
@@ -96,6 +125,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 		json_add_name(list, r->secret_for.list[i]);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
+	set_published(j, r);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_bool(j, "detached", r->detached);
 	out_json_time(j, "started", r->started);

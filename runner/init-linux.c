@@ -93,9 +93,9 @@ static int build_world(struct run *run, struct err *err)
 }
 
 /* What the helper does is its own affair, behind the walls of the command. */
-NORETURN static void helper_main(struct run *run, int ready)
+NORETURN static void helper_main(struct run *run, const struct sandbox_helper *helper, int ready)
 {
-	struct sandbox_spec own = *run->spec, *spec = &own;
+	struct sandbox_spec own = *run->spec;
 	struct err err = { 0 };
 	int r, fd;
 	ssize_t said;
@@ -110,13 +110,13 @@ NORETURN static void helper_main(struct run *run, int ready)
 	if (r < 0)
 		line_give_up(run->line, &err, false);
 	/* Nothing but what it is given: 0 is its descriptor, 1 and 2 say that it is ready, or not. */
-	fd = fcntl(spec->helper_fd, F_DUPFD_CLOEXEC, 3);
+	fd = fcntl(helper->fd, F_DUPFD_CLOEXEC, 3);
 	ready = fcntl(ready, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0 || ready < 0 || dup2(fd, 0) < 0 || dup2(ready, 1) < 0 || dup2(ready, 2) < 0)
 		_exit(125);
 	if (syscall(SYS_close_range, 3, ~0u, 0) < 0)
 		_exit(125);
-	if (spec->helper(spec->helper_ctx, 0, 1, &err) == 0)
+	if (helper->main(helper->ctx, 0, 1, &err) == 0)
 		_exit(0);
 	said = err.code < 0 ? write(2, &err, sizeof(err)) : 0;
 	_exit(said < 0 ? 126 : 125);
@@ -139,7 +139,7 @@ static int hear_helper(int ready, struct err *err)
 	return err_set(err, -EIO, "the helper of the run ended before it was ready");
 }
 
-static int start_helper(struct run *run, struct err *err)
+static int start_helper(struct run *run, const struct sandbox_helper *helper, struct err *err)
 {
 	int ready[2], r;
 	pid_t pid;
@@ -149,7 +149,7 @@ static int start_helper(struct run *run, struct err *err)
 	pid = fork();
 	if (pid == 0) {
 		close(ready[0]);
-		helper_main(run, ready[1]);
+		helper_main(run, helper, ready[1]);
 	}
 	close(ready[1]);
 	if (pid < 0) {
@@ -307,8 +307,8 @@ void init_main(struct run *run)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	r = build_world(run, &err);
-	if (r == 0 && run->spec->helper)
-		r = start_helper(run, &err);
+	for (size_t i = 0; r == 0 && i < run->spec->n_helpers; i++)
+		r = start_helper(run, &run->spec->helpers[i], &err);
 	sigemptyset(&all);
 	sigaddset(&all, SIGCHLD);
 	children = r == 0 ? signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK) : -1;

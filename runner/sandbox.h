@@ -123,11 +123,25 @@ typedef int (*sandbox_output_fn)(void *ctx, enum sandbox_stream stream, const vo
  */
 typedef int (*sandbox_helper_fn)(void *ctx, int fd, int ready_fd, struct err *err);
 
+struct sandbox_helper {
+	sandbox_helper_fn main;
+	void *ctx;
+	int fd;
+};
+
 /*
  * Something of the caller's that goes on beside the run: called whenever its descriptor can be
  * read, and must not block.  1: that was all; < 0 ends the run.
  */
 typedef int (*sandbox_beside_fn)(void *ctx, struct err *err);
+
+struct sandbox_beside {
+	sandbox_beside_fn step;
+	void *ctx;
+	int fd;
+};
+
+#define SANDBOX_HELPERS_MAX 2 /* and as many that go on beside */
 
 /*
  * The list of system calls has refused one; `args` are what it was called with.  After
@@ -189,16 +203,14 @@ struct sandbox_spec {
 
 	bool tty; /* a terminal of its own; in_fd says how large, if it is one */
 
-	sandbox_helper_fn helper; /* NULL: none */
-	void *helper_ctx;
-	int helper_fd;
+	struct sandbox_helper helpers[SANDBOX_HELPERS_MAX]; /* started in this order */
+	size_t n_helpers;
 
 	sandbox_refused_fn refused; /* NULL: nobody wants to know.  Not with a `filter` */
 	void *refused_ctx;
 
-	sandbox_beside_fn beside; /* NULL: nothing */
-	void *beside_ctx;
-	int beside_fd;
+	struct sandbox_beside beside[SANDBOX_HELPERS_MAX];
+	size_t n_beside;
 };
 
 struct sandbox_result {

@@ -35,7 +35,7 @@ enum {
 	AT_SIGNALS,
 	AT_CLOCK,
 	AT_BESIDE,
-	AT_REFUSED,
+	AT_REFUSED = AT_BESIDE + SANDBOX_HELPERS_MAX,
 	AT_STREAMS,
 	N_PLACES = AT_STREAMS + PUMP_PLACES,
 };
@@ -44,9 +44,9 @@ struct watch {
 	struct run *run;
 	struct sandbox_result *ret;
 	struct pump pump;
-	int signals, clock; /* owned */
-	int beside;         /* the caller's, or -1 */
-	int listener;       /* owned, or -1: what the list of calls refuses */
+	int signals, clock;              /* owned */
+	int beside[SANDBOX_HELPERS_MAX]; /* the caller's, or -1 */
+	int listener;                    /* owned, or -1: what the list of calls refuses */
 	unsigned int refused;
 	uint64_t hear_at; /* not before that; 0: at once */
 	sigset_t mask;    /* the caller's, to be restored, with what it did at SIGPIPE */
@@ -219,13 +219,17 @@ static int on_signal(struct watch *w, struct err *err)
 	return 0;
 }
 
-static int on_beside(struct watch *w, struct err *err)
+static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_HELPERS_MAX], struct err *err)
 {
-	const struct sandbox_spec *spec = w->run->spec;
-	int r = spec->beside(spec->beside_ctx, err);
+	int r = 0;
 
-	if (r > 0)
-		w->beside = -1;
+	for (size_t i = 0; r >= 0 && i < SANDBOX_HELPERS_MAX; i++) {
+		const struct sandbox_beside *beside = &w->run->spec->beside[i];
+
+		r = at[i].revents ? beside->step(beside->ctx, err) : 0;
+		if (r > 0)
+			w->beside[i] = -1;
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -320,7 +324,8 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_INIT] = (struct pollfd){ w->run->init_fd, POLLIN, 0 };
 		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
-		at[AT_BESIDE] = (struct pollfd){ w->beside, POLLIN, 0 };
+		for (size_t i = 0; i < SANDBOX_HELPERS_MAX; i++)
+			at[AT_BESIDE + i] = (struct pollfd){ w->beside[i], POLLIN, 0 };
 		pause = w->hear_at > now_ms() && w->listener >= 0;
 		at[AT_REFUSED] = (struct pollfd){ pause ? -1 : w->listener, POLLIN, 0 };
 		pump_places(&w->pump, &at[AT_STREAMS]);
@@ -340,8 +345,8 @@ static int watch_loop(struct watch *w, struct err *err)
 			on_refused(w, at[AT_REFUSED].revents);
 		if (r == 0 && at[AT_CLOCK].revents)
 			r = on_clock(w, err);
-		if (r == 0 && at[AT_BESIDE].revents)
-			r = on_beside(w, err);
+		if (r == 0)
+			r = on_beside(w, &at[AT_BESIDE], err);
 		if (r == 0)
 			r = pump_move(&w->pump, &at[AT_STREAMS], err);
 		if (r < 0)
@@ -405,9 +410,11 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 		.signals = -1,
 		.clock = -1,
 		.listener = -1,
-		.beside = run->spec->beside ? run->spec->beside_fd : -1,
 	};
 	int r;
+
+	for (size_t i = 0; i < SANDBOX_HELPERS_MAX; i++)
+		w.beside[i] = i < run->spec->n_beside ? run->spec->beside[i].fd : -1;
 
 	/* All that can fail here has not, when the init hears that it may go on. */
 	r = watch_open(&w, err);

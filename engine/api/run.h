@@ -57,6 +57,7 @@ struct engine_run_options {
 	struct engine_list secrets;       /* NAME, of the environment, or NAME=FILE */
 	struct engine_list secret_for;    /* URL=NAME: what the run uses and never sees */
 	struct engine_list allow_missing; /* walls */
+	struct engine_list publish;       /* PORT[:HOSTPORT],... */
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
 	bool remove;                      /* the clone that is named */
@@ -110,6 +111,13 @@ struct engine_missing {
 	size_t n;
 };
 
+/* A port of the run that can be reached on the loopback of this machine while it runs. */
+struct engine_published {
+	uint16_t port, host_port;
+};
+
+#define ENGINE_PUBLISHED_MAX 16
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -121,6 +129,8 @@ struct engine_run {
 	struct strlist env;        /* names */
 	char *profile, *net;       /* owned */
 	struct strlist secret_for; /* the URLs */
+	struct engine_published published[ENGINE_PUBLISHED_MAX];
+	size_t n_published;
 	struct engine_run_limits limits;
 	pid_t pid;     /* of the process that runs it */
 	bool detached; /* and that is a process of its own */

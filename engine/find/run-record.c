@@ -103,6 +103,36 @@ static void get_limits(struct json j, struct engine_run_limits *l)
 		l->net_out = json_get_uint(j, "net_out");
 }
 
+static void set_published(struct json j, const struct engine_run *r)
+{
+	const struct json list = json_set_array(j, "published");
+
+	for (size_t i = 0; i < r->n_published; i++) {
+		const struct json one = json_add_object(list);
+
+		json_set_uint(one, "port", r->published[i].port);
+		json_set_uint(one, "host_port", r->published[i].host_port);
+	}
+}
+
+/* Records of earlier versions have none of it. */
+static void get_published(struct json j, struct engine_run *r)
+{
+	const struct json list =
+	    json_has(j, "published") ? json_get_array(j, "published") : (struct json){ 0 };
+
+	for (size_t i = 0; json_has(j, "published") && i < json_length(list) &&
+			   r->n_published < ENGINE_PUBLISHED_MAX;
+	     i++) {
+		const struct json one = json_at_object(list, i);
+
+		r->published[r->n_published++] = (struct engine_published){
+			.port = (uint16_t)json_get_uint(one, "port"),
+			.host_port = (uint16_t)json_get_uint(one, "host_port"),
+		};
+	}
+}
+
 static void set_result(struct json j, const struct engine_run *r)
 {
 	struct json walls;
@@ -223,6 +253,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	json_set_text(j, "before", r->before);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
+	set_published(j, r);
 	set_strings(j, "argv", &r->argv);
 	set_strings(j, "env", &r->env);
 	set_strings(j, "secret_for", &r->secret_for);
@@ -262,6 +293,7 @@ static int get_record(struct json j, struct engine_run *r)
 	snprintf(r->before, sizeof(r->before), "%s", before ? before : "");
 	r->profile = json_has(j, "profile") ? json_get_name_or_null(j, "profile") : NULL;
 	r->net = strdup(net ? net : "");
+	get_published(j, r);
 	r->pid = (pid_t)json_get_int(j, "pid");
 	r->detached = json_has(j, "detached") && json_get_bool(j, "detached");
 	r->started = json_get_int(j, "started");

@@ -137,12 +137,10 @@ int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_r
 		r = proxy_open(&options, outside, &n->proxy, err);
 	if (r < 0)
 		return r;
-	spec->helper = be_bridge;
-	spec->helper_ctx = &n->bridge;
-	spec->helper_fd = n->inside;
-	spec->beside = step_proxy;
-	spec->beside_ctx = n;
-	spec->beside_fd = proxy_fd(n->proxy);
+	spec->helpers[spec->n_helpers++] =
+	    (struct sandbox_helper){ .main = be_bridge, .ctx = &n->bridge, .fd = n->inside };
+	spec->beside[spec->n_beside++] =
+	    (struct sandbox_beside){ .step = step_proxy, .ctx = n, .fd = proxy_fd(n->proxy) };
 	return 0;
 }
 

@@ -9,6 +9,7 @@ void run_plan_done(struct run_plan *p)
 {
 	run_view_done(&p->view);
 	run_net_done(&p->net);
+	run_publish_done(&p->publish);
 	run_env_done(&p->env);
 	run_secrets_done(&p->secrets); /* behind the environment, which borrows from them */
 	run_terms_done(&p->terms);
@@ -75,7 +76,8 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 		return r;
 	p->net.hidden = &p->secrets.net;
 	p->spec.env = (const char *const *)p->env.words.list;
-	return sandbox_spec_check(&p->spec, err);
+	r = sandbox_spec_check(&p->spec, err);
+	return r < 0 ? r : run_publish_open(&p->publish, &o->publish, &p->spec, err);
 }
 
 int run_plan_begin(struct run_plan *p, struct err *err)

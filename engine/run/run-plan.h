@@ -8,6 +8,7 @@
 #include "engine/run/run-env.h"
 #include "engine/run/run-git.h"
 #include "engine/run/run-net.h"
+#include "engine/run/run-publish.h"
 #include "engine/run/run-secret.h"
 #include "engine/run/run-terms.h"
 #include "engine/run/run-view.h"
@@ -17,12 +18,15 @@ struct run_plan {
 	struct run_terms terms;
 	struct run_env env;
 	struct run_net net;
+	struct run_publish publish;
 	struct run_secrets secrets;
 	struct run_view view;
 	char *git; /* owned, or NULL: settings that say who commits */
 };
 
-#define RUN_PLAN_INIT ((struct run_plan){ .net = RUN_NET_INIT, .view = RUN_VIEW_INIT })
+#define RUN_PLAN_INIT       \
+	((struct run_plan){ \
+	    .net = RUN_NET_INIT, .publish = RUN_PUBLISH_INIT, .view = RUN_VIEW_INIT })
 
 void run_plan_done(struct run_plan *p);
 

@@ -183,6 +183,7 @@ static int describe(struct running *r, struct err *err)
 		return err_nomem(err);
 	memcpy(run->before, r->stage.before, sizeof(run->before));
 	run->made = !r->options->clone;
+	run_publish_describe(&r->plan.publish, run);
 	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
 	run->detached = r->options->detached;
@@ -229,6 +230,7 @@ static void begin_time(void *ctx)
 	const uint64_t time = r->plan.terms.limits.time_ms;
 
 	r->output.deadline_ms = time > 0 ? engine_clock_ms() + time : 0;
+	run_publish_began(&r->plan.publish);
 	if (r->options->began)
 		r->options->began(&r->run, r->options->began_ctx);
 }
@@ -291,6 +293,7 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	raw_end(&r->raw);
 	held = r->ready ? run_output_end(&r->output) : 0;
 	run_net_tell(&r->plan.net, &r->run);
+	run_publish_end(&r->plan.publish);
 	run_net_done(&r->plan.net);
 	return x < 0 ? x : held < 0 ? err_wrap(err, held, "passing on what the run wrote") : 0;
 }

@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "runner/net/bridge.h"
 #include "runner/net/proxy.h"
+#include "runner/net/publish.h"
 
 static int refuse(struct err *err)
 {
@@ -57,4 +58,48 @@ int bridge_main(const struct bridge_options *options, int fd, int ready_fd, stru
 	(void)fd;
 	(void)ready_fd;
 	return refuse(err);
+}
+
+static int refuse_ports(struct err *err)
+{
+	return err_set(err, -ENOTSUP, "publishing the ports of a run needs Linux");
+}
+
+int publish_open(struct publish_port *ports, size_t n, struct publish **ret, int *ret_inside,
+		 struct err *err)
+{
+	(void)ports;
+	(void)n;
+	(void)ret;
+	(void)ret_inside;
+	return refuse_ports(err);
+}
+
+void publish_close(struct publish *p)
+{
+	(void)p;
+}
+
+int publish_fd(const struct publish *p)
+{
+	(void)p;
+	return -1;
+}
+
+int publish_step(struct publish *p, struct err *err)
+{
+	(void)p;
+	return refuse_ports(err);
+}
+
+void publish_drain(struct publish *p)
+{
+	(void)p;
+}
+
+int publish_door(int fd, int ready_fd, struct err *err)
+{
+	(void)fd;
+	(void)ready_fd;
+	return refuse_ports(err);
 }

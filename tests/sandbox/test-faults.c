@@ -313,12 +313,12 @@ static int help(void *ctx, int fd, int ready, struct err *err)
 	return 0;
 }
 
-TEST(a_helper_runs_inside_before_the_command_and_ends_with_it)
+TEST(helpers_run_inside_before_the_command_and_end_with_it)
 {
-	const char *const argv[] = { "sh", "-c", "test ! -e /proc/2", NULL };
+	const char *const argv[] = { "sh", "-c", "test ! -e /proc/2 -a ! -e /proc/3", NULL };
 	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
 	CLEANUP(layout_free_p) struct layout *l = layout_new();
-	char word[] = "helping", text[64] = "";
+	char word[] = "helping", text[2][12] = { "" };
 	struct sandbox_result res;
 	struct sandbox_spec spec;
 	struct err err = { 0 };
@@ -332,14 +332,14 @@ TEST(a_helper_runs_inside_before_the_command_and_ends_with_it)
 	spec.env = env;
 	spec.mounts = l->mounts;
 	spec.n_mounts = l->n;
-	spec.helper = help;
-	spec.helper_ctx = word;
-	spec.helper_fd = ends[1];
+	for (; spec.n_helpers < SANDBOX_HELPERS_MAX; spec.n_helpers++)
+		spec.helpers[spec.n_helpers] = (struct sandbox_helper){ help, word, ends[1] };
 	CHECK_OK(sandbox_run(&spec, &res, &err), &err);
 	/* The command does not even see it. */
 	CHECK_EQ(res.exit_code, 0);
-	CHECK(read(ends[0], text, sizeof(text)) > 0);
-	CHECK_STR(text, "helping 2 3");
+	CHECK_EQ(read(ends[0], text, sizeof(text)), sizeof(text));
+	CHECK_STR(text[0], "helping 2 3");
+	CHECK_STR(text[1], "helping 3 3");
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -373,12 +373,11 @@ TEST(without_its_helper_no_command_runs)
 	spec.env = env;
 	spec.mounts = l->mounts;
 	spec.n_mounts = l->n;
-	spec.helper = help_not;
-	spec.helper_fd = 2;
+	spec.helpers[spec.n_helpers++] = (struct sandbox_helper){ help_not, NULL, 2 };
 	CHECK_EQ(sandbox_run(&spec, &res, &err), -EIO);
 	CHECK_HAS(err.msg, "the helper of the run");
 	CHECK_EQ(access(test_path("ran"), F_OK), -1);
-	spec.helper_ctx = port;
+	spec.helpers[0].ctx = port;
 	CHECK_EQ(sandbox_run(&spec, &res, &err), -EADDRINUSE);
 	CHECK_STR(err.msg, "port 53 is taken");
 	CHECK_EQ(access(test_path("ran"), F_OK), -1);
@@ -470,9 +469,7 @@ static int run_beside(struct beside *b, struct sandbox_result *res, struct err *
 	spec.env = env;
 	spec.mounts = l->mounts;
 	spec.n_mounts = l->n;
-	spec.beside = step_beside;
-	spec.beside_ctx = b;
-	spec.beside_fd = b->fd;
+	spec.beside[spec.n_beside++] = (struct sandbox_beside){ step_beside, b, b->fd };
 	r = sandbox_run(&spec, res, err);
 	close(b->fd);
 	return r;
