@@ -107,6 +107,17 @@ static void join(struct file *f, size_t i)
 	shift(f, i + 2, -1);
 }
 
+void extents_fill(struct file *f, uint64_t first, uint64_t end, struct block *block)
+{
+	const size_t from = extents_cut(f, first), to = extents_cut(f, end);
+	int64_t none = 0;
+
+	extents_replace(f, from, to, (size_t)(end - first), &none);
+	for (uint64_t k = first; k < end; k++)
+		f->list[from + (size_t)(k - first)] =
+		    (struct extent){ .first = k, .n = 1, .block = block_ref(block) };
+}
+
 void extents_punch(struct file *f, uint64_t first, uint64_t end, uint64_t to, int64_t *grown)
 {
 	const size_t from = extents_cut(f, first), behind = extents_cut(f, end);

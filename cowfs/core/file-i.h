@@ -102,6 +102,9 @@ void extents_replace(struct file *f, size_t from, size_t to, size_t n, int64_t *
 /* Forget list[n..], whose blocks are gone. */
 void extents_shrink(struct file *f, size_t n);
 
+/* Blocks [first, end), of which none has a block, become extents with this one: room for as many and 2. */
+void extents_fill(struct file *f, uint64_t first, uint64_t end, struct block *block);
+
 /* Blocks [first, end) become no extent up to `to`, and one hole before it: room for 3. */
 void extents_punch(struct file *f, uint64_t first, uint64_t end, uint64_t to, int64_t *grown);
 

@@ -57,7 +57,8 @@ struct edit {
 	struct content_change *list; /* owned */
 	struct object_id *chunks;    /* owned; those of `list` that were put here, in their order */
 	size_t n, n_chunks;
-	uint8_t *bytes; /* owned; one block, made when first needed */
+	uint8_t *bytes;                /* owned; one block, made when first needed */
+	const struct object_id *zeros; /* one of `chunks`: a full block without a byte in it */
 };
 
 static void edit_done(struct edit *ed)
@@ -99,6 +100,7 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 	struct content_change *ch = &ed->list[ed->n++];
 	const uint32_t len = block_below(e->first, ed->f->size);
 	struct object_id *id = &ed->chunks[ed->n_chunks];
+	bool empty;
 	int r;
 
 	*ch = (struct content_change){ .first = e->first, .n = e->n };
@@ -108,6 +110,11 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 		ch->data = e->block->data;
 		return 0;
 	}
+	empty = len == FILE_BLOCK && e->block->whole && e->block->lo == e->block->hi;
+	if (empty && ed->zeros) {
+		ch->chunk = ed->zeros;
+		return 0;
+	}
 	r = fill_bytes(ed, e, len, err);
 	if (r < 0)
 		return r;
@@ -115,6 +122,8 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 	if (r < 0)
 		return r;
 	ch->chunk = id;
+	if (empty)
+		ed->zeros = id;
 	ed->n_chunks++;
 	return 0;
 }

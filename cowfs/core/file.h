@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "base/cleanup.h"
 #include "cowfs/core/need.h"
 #include "cowfs/store/content.h"
 
@@ -65,6 +66,13 @@ NODISCARD int file_truncate(struct file *f, uint64_t size, int64_t *ret_grown);
 NODISCARD int file_punch(struct file *f, struct cache *c, uint64_t off, uint64_t len,
 			 int64_t *ret_grown, struct need *need);
 
+/*
+ * Holes in a range become blocks that are data and read as zeros; blocks beyond the size are passed
+ * over.
+ */
+NODISCARD int file_allocate(struct file *f, struct cache *c, uint64_t off, uint64_t len,
+			    struct need *need);
+
 /* Where bytes of a file are. */
 struct piece {
 	size_t len;
@@ -85,6 +93,7 @@ NODISCARD int file_map(const struct file *f, struct cache *c, uint64_t off, size
 		       struct piece *list, size_t *ret_n, struct need *need);
 
 void block_unref(struct block *b); /* NULL is fine; safe without the lock */
+DEFINE_CLEANUP(struct block *, block_unref)
 
 /* As lseek(2) has it: -ENXIO at or beyond the end, and for data if there is none behind `off`. */
 NODISCARD int file_seek(const struct file *f, struct cache *c, uint64_t off, bool hole,

@@ -280,6 +280,8 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 		r = file_punch(&n->file, l->cache, off, len, &grown, &op->need);
 	if (r >= 0 && lengthens && off + len > n->file.size)
 		r = file_truncate(&n->file, off + len, &more);
+	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH))
+		r = file_allocate(&n->file, l->cache, off, len, &op->need);
 	layer_count(l, grown + more);
 	node_count_data(l, n, before);
 	if (r < 0)

@@ -1,5 +1,6 @@
 """rollback: of clones in use and of real projects, through the program."""
 
+import errno
 import hashlib
 import json
 import os
@@ -791,6 +792,36 @@ def a_snapshot_of_another_project_is_refused(w):
     (other / "f").write_text("f")
     theirs = w.ok("-q", "snapshot", cwd=other).out.decode().strip()
     w.snap("rollback", theirs).fails(2, "another project")
+
+
+@test
+def allocated_blocks_last_are_charged_and_come_back(w):
+    """fallocate counts as space, over a snapshot, an end of cowfsd and a rollback."""
+    fill(w.project)
+    path = clone(w, "try", "--quota", "8M") / "room"
+
+    def blocks():
+        return path.stat().st_blocks * 512
+
+    with open(path, "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, 4 << 20)
+    assert blocks() == 4 << 20
+    w.ok("snapshot", "try")
+    used = w.ok("status", "--json", "try").json("snap.status/1")["used"]
+    assert used >= 4 << 20, used
+    with open(path.parent / "more", "wb") as f:
+        try:
+            os.posix_fallocate(f.fileno(), 0, 5 << 20)
+        except OSError as e:
+            assert e.errno == errno.ENOSPC, e
+        else:
+            raise AssertionError("more than the quota")
+    w.ok("stop")
+    w.ok("list")
+    assert blocks() == 4 << 20 and path.read_bytes() == bytes(4 << 20)
+    path.write_bytes(b"")
+    rollback(w, "try")
+    assert blocks() == 4 << 20 and path.read_bytes() == bytes(4 << 20)
 
 
 sys.exit(main())

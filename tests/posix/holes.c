@@ -186,6 +186,35 @@ CASE(holes, fallocate_grows_only_when_told)
 	close(fd);
 }
 
+static blkcnt_t sectors(off_t bytes)
+{
+	return (blkcnt_t)(bytes / 512);
+}
+
+CASE(holes, fallocate_takes_blocks_until_they_are_punched)
+{
+	int fd = open_new("f");
+
+	if (fallocate(fd, 0, 0, 4 << 20) != 0 && errno == EOPNOTSUPP)
+		skip("no fallocate on this file system");
+	TRUE(stat_fd(fd).st_blocks >= sectors(4 << 20));
+	OK(fsync(fd));
+	TRUE(stat_fd(fd).st_blocks >= sectors(4 << 20));
+	ZEROS_AT(fd, 0, 4 << 20);
+	write_pattern(fd, 1 << 20, 1 << 20, 1);
+	TRUE(stat_fd(fd).st_blocks >= sectors(4 << 20));
+	TRUE(stat_fd(fd).st_blocks < sectors(6 << 20));
+	PATTERN_AT(fd, 1 << 20, 1 << 20, 1);
+	ZEROS_AT(fd, 2 << 20, 2 << 20);
+	if (!punch(fd, 2 << 20, 2 << 20))
+		return;
+	TRUE(stat_fd(fd).st_blocks < sectors(3 << 20));
+	OK(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2 << 20, 1 << 20)); /* within the size */
+	TRUE(stat_fd(fd).st_blocks >= sectors(3 << 20));
+	IS(stat_fd(fd).st_size, 4 << 20);
+	close(fd);
+}
+
 CASE(holes, zero_range_zeros)
 {
 	int fd = open_new("f");

@@ -99,6 +99,20 @@ static inline void punch(struct world *w, struct file *f, uint64_t off, uint64_t
 	CHECK_EQ((int64_t)(file_memory(f) - memory), grown);
 }
 
+static inline void allocate_at(struct world *w, struct file *f, uint64_t off, uint64_t len)
+{
+	CLEANUP(held_done) struct held h = { .n = 0 };
+	const uint64_t memory = file_memory(f);
+	const struct file before = *f;
+	struct need need;
+	int r;
+
+	while (r = file_allocate(f, w->c, off, len, &need), again(w, &h, r, &need))
+		check_untouched(f, &before);
+	CHECK_EQ(r, 0);
+	CHECK_EQ(file_memory(f), memory);
+}
+
 static inline void truncate_to(struct file *f, uint64_t size)
 {
 	const uint64_t memory = file_memory(f);

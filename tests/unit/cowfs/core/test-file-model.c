@@ -124,6 +124,14 @@ static void model_punch(struct model *m, uint64_t off, uint64_t len)
 		model_drop(m, blocks_in(off), behind);
 }
 
+static void model_allocate(struct model *m, uint64_t off, uint64_t len)
+{
+	const uint64_t end = off + len < m->size ? off + len : m->size;
+
+	for (uint64_t k = off / BLOCK; off < end && k < blocks_in(end); k++)
+		model_make(m, k);
+}
+
 static int64_t model_seek(const struct model *m, uint64_t off, bool hole)
 {
 	uint64_t at = off;
@@ -327,6 +335,14 @@ static void do_punch(struct run *t)
 	model_punch(&t->m, off, len);
 }
 
+static void do_allocate(struct run *t)
+{
+	const uint64_t off = some_offset(t), len = some_length(t);
+
+	allocate_at(&t->w, &t->f, off, len);
+	model_allocate(&t->m, off, len);
+}
+
 /* One step further on the way of a frozen copy. */
 static void do_persist(struct run *t)
 {
@@ -367,7 +383,11 @@ static void do_persist_all(struct run *t)
 
 static void one_step(struct run *t)
 {
-	switch (below(t, 16)) {
+	switch (below(t, 18)) {
+	case 16:
+	case 17:
+		do_allocate(t);
+		break;
 	case 0:
 	case 1:
 		do_truncate(t);

@@ -298,6 +298,35 @@ TEST(what_is_written_over_a_punched_block_hides_what_was_stored)
 
 /* --- reading ----------------------------------------------------------------------------- */
 
+TEST(allocated_blocks_are_data_that_reads_as_zeros_and_takes_no_memory)
+{
+	CLEANUP(world_close) struct world w = world_open();
+	CLEANUP(file_done) struct file f = new_file();
+
+	truncate_to(&f, 10 * BLOCK + 5);
+	write_at(&w, &f, 3 * BLOCK + 7, "abc", 3);
+	allocate_at(&w, &f, BLOCK + 1, 5 * BLOCK);
+	CHECK_EQ(f.data, 6 * BLOCK);
+	CHECK_EQ(seek_from(&w, &f, 0, false), BLOCK);
+	CHECK_EQ(seek_from(&w, &f, BLOCK, true), 7 * BLOCK);
+	check_zeros(&w, &f, 0, 3 * BLOCK);
+	check_bytes(&w, &f, 3 * BLOCK + 7, "abc", 3);
+	/* What is beyond the end is not counted; the last block is. */
+	allocate_at(&w, &f, 10 * BLOCK, TIB);
+	CHECK_EQ(f.data, 6 * BLOCK + 5);
+	persist(&w, &f);
+	CHECK(file_is_stored(&f));
+	CHECK_EQ(f.data, 6 * BLOCK + 5);
+	CHECK_EQ(f.base.data, 6 * BLOCK + 5);
+	/* A write into one leaves the others alone; a punch makes holes again. */
+	write_at(&w, &f, 2 * BLOCK + 1, "x", 1);
+	check_zeros(&w, &f, BLOCK, BLOCK);
+	punch(&w, &f, BLOCK, 2 * BLOCK);
+	persist(&w, &f);
+	CHECK_EQ(f.data, 4 * BLOCK + 5);
+	CHECK_EQ(seek_from(&w, &f, 0, false), 3 * BLOCK);
+}
+
 TEST(reading_ends_where_the_file_ends)
 {
 	CLEANUP(world_close) struct world w = world_open();
