@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "cli/clones.h"
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -94,6 +95,12 @@ static int check(const struct invocation *inv, struct err *err)
 		    "option '--keep' is for the clone that is made for a run: '%s' stays "
 		    "anyway",
 		    inv->words[0]);
+	if (args->durability && named)
+		return err_set(
+		    err, -EINVAL,
+		    "option '--durability' is for the clone that is made for a run: '%s' "
+		    "keeps its own",
+		    inv->words[0]);
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && args->detach)
@@ -121,7 +128,11 @@ static void tell_published(const struct engine_run *run, void *ctx)
 static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
 {
 	const struct run_args *args = inv->args;
+	/* Of a clone that is thrown away nobody misses what power loss takes. */
+	const int strict = clones_durability(args->durability, args->keep, err);
 
+	if (strict < 0)
+		return strict;
 	*o = (struct engine_run_options){
 		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
 		.profile = args->profile,
@@ -149,6 +160,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.publish = list_of(&args->publish),
 		.no_snapshot = args->no_snapshot,
 		.keep = args->keep,
+		.strict = strict,
 		.remove = args->rm,
 		.ttl_ms = args->ttl,
 		.tty = args->tty,

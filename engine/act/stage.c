@@ -330,7 +330,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
 		.ttl_ms = o->ttl_ms,
-		.strict = o->keep, /* nobody misses a throw-away clone after power loss */
+		.strict = o->strict,
 		.run = o->keep ? 0 : run_record_number(o->run),
 		.watch = o->watch,
 	};

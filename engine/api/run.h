@@ -60,6 +60,7 @@ struct engine_run_options {
 	struct engine_list publish;       /* PORT[:HOSTPORT],... */
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
+	bool strict;                      /* fsync in the clone that is made waits for the disk */
 	bool remove;                      /* the clone that is named */
 	uint64_t ttl_ms; /* of a clone that is kept; 0: for ever; ENGINE_UNSAID: the profile's */
 	struct engine_waiting **waits; /* the clone that is made waits there; NULL: it does not */

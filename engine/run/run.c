@@ -133,6 +133,7 @@ static struct stage_options staging_of(const struct running *r)
 		.clone = o->clone,
 		.from = o->from,
 		.keep = o->keep,
+		.strict = o->strict,
 		.wait = o->waits && !o->keep,
 		.remove = o->remove,
 		.no_snapshot = o->no_snapshot,

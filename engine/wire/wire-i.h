@@ -132,6 +132,7 @@ struct stage_options {
 	const char *clone; /* NULL: make one, */
 	const char *from;  /* of this snapshot; NULL: of the project now */
 	bool keep;         /* the one that is made stays, under a name that people can say */
+	bool strict;       /* its fsync waits for the disk (engine_clone_options) */
 	bool wait;         /* the same, but only until stage_settle(), or the connection's end */
 	bool remove;       /* the one that is named goes */
 	bool no_snapshot;  /* of the one that is named */

@@ -698,5 +698,19 @@ def secrets_are_in_the_run_and_nowhere_else(w):
     w.snap("run", "--secret", "SHORT", "--", "true", env={"SHORT": "abc"}).fails(2, "'SHORT'")
 
 
+@live_test
+def durability_is_that_of_the_clone_that_is_made(w):
+    def durability(*args):
+        name = run(w, "--keep", *args, "--", "true")["clone"]
+        return next(c["durability"] for c in w.ok("list", "--json").json("snap.list/1")["clones"]
+                    if c["clone"] == name)
+
+    assert durability() == "full" and durability("--durability", "fast") == "fast"
+    run(w, "--durability", "full", "--", "sync")
+    w.snap("run", "--durability", "slow", "--", "true").fails(2, "neither full nor fast")
+    clone(w)
+    w.snap("run", "--durability", "fast", "try", "--", "true").fails(2, "keeps its own")
+
+
 if __name__ == "__main__":
     sys.exit(livetest.main())
