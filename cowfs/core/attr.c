@@ -5,14 +5,13 @@
 
 int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *err)
 {
+	LOCKED(&l->lock);
 	struct node *n;
-	int r;
+	int r = node_get(l, node, &n);
 
-	pthread_mutex_lock(&l->lock);
-	r = node_get(l, node, &n);
-	if (r >= 0)
-		node_stat(n, ret);
-	pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		return r;
+	node_stat(n, ret);
 	return r;
 }
 

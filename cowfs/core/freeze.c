@@ -141,7 +141,9 @@ static int freeze_dir(struct frozen *f, size_t which)
 		struct node *child = e->node;
 
 		r = freeze_entry(f->l, e, &list[at]);
-		if (r >= 0 && child && node_is_dir(child) &&
+		if (r < 0)
+			return r;
+		if (child && node_is_dir(child) &&
 		    (child->dir.marked || object_id_is_zero(&child->dir.base)))
 			r = add_dir(f, child, which, at);
 	}

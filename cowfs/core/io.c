@@ -255,12 +255,30 @@ static int may_allocate(struct op *op, const struct file *f, uint64_t off, uint6
 	return 0;
 }
 
+/* Sets *grown also if it fails half way. */
+static int change_blocks(struct op *op, struct file *f, unsigned flags, uint64_t off, uint64_t len,
+			 int64_t *grown)
+{
+	int64_t more = 0;
+	int r = 0;
+
+	if (flags & (LAYER_ALLOC_PUNCH | LAYER_ALLOC_ZERO))
+		r = file_punch(f, op->l->cache, off, len, grown, &op->need);
+	if (r < 0)
+		return r;
+	if (!(flags & LAYER_ALLOC_KEEP_SIZE) && off + len > f->size) {
+		r = file_truncate(f, off + len, &more);
+		*grown += more;
+	}
+	if (r < 0 || (flags & LAYER_ALLOC_PUNCH))
+		return r;
+	return file_allocate(f, op->l->cache, off, len, &op->need);
+}
+
 static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, uint64_t len)
 {
-	const bool clears = flags & (LAYER_ALLOC_PUNCH | LAYER_ALLOC_ZERO);
-	const bool lengthens = !(flags & LAYER_ALLOC_KEEP_SIZE);
 	struct layer *l = op->l;
-	int64_t grown = 0, more = 0;
+	int64_t grown = 0;
 	uint64_t before;
 	struct node *n;
 	int r;
@@ -276,13 +294,8 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	if (r < 0)
 		return r;
 	before = n->file.data;
-	if (clears)
-		r = file_punch(&n->file, l->cache, off, len, &grown, &op->need);
-	if (r >= 0 && lengthens && off + len > n->file.size)
-		r = file_truncate(&n->file, off + len, &more);
-	if (r >= 0 && !(flags & LAYER_ALLOC_PUNCH))
-		r = file_allocate(&n->file, l->cache, off, len, &op->need);
-	layer_count(l, grown + more);
+	r = change_blocks(op, &n->file, flags, off, len, &grown);
+	layer_count(l, grown);
 	node_count_data(l, n, before);
 	if (r < 0)
 		return r;

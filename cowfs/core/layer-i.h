@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "cowfs/core/file.h"
 #include "cowfs/core/layer.h"

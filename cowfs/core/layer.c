@@ -44,10 +44,7 @@ static int load_root(struct layer *l, struct err *err)
 		.files = root.top.below.files,
 		.bytes = root.top.below.bytes + root.in_links.bytes,
 	};
-	r = node_from_entry(l, &root.top, &l->top);
-	if (r >= 0)
-		r = make_links(l, &root);
-	if (r < 0)
+	if (node_from_entry(l, &root.top, &l->top) < 0 || make_links(l, &root) < 0)
 		return err_nomem(err);
 	assert(l->top->id == LAYER_ROOT);
 	l->top->refs = 1; /* the caller has it from the start and never forgets it */

@@ -48,10 +48,8 @@ static int take_stored(struct op *op, const struct node *dir, struct listing **r
 				.kind = NEED_LISTING,
 				.object = { .kind = OBJECT_TREE, .id = *base },
 			};
-			r = -EAGAIN;
+			return -EAGAIN;
 		}
-		if (r < 0)
-			return r;
 		r = listing_add_leaf(li, store_key(cache_store(op->l->cache)), &node, op->err);
 		if (r < 0)
 			return r;

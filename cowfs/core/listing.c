@@ -66,8 +66,9 @@ int listing_add_leaf(struct listing *li, const struct object_key *key, const str
 
 	for (uint32_t i = 0; i < node->n && r >= 0; i++) {
 		r = tree_node_entry(node, i, &e, err);
-		if (r >= 0)
-			r = listing_add(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
+		if (r < 0)
+			return r;
+		r = listing_add(li, key, e.name, e.name_len, e.ino, e.mode & S_IFMT);
 	}
 	return r;
 }

@@ -45,21 +45,18 @@ int layer_lookup(struct layer *l, const struct layer_call *call, uint64_t dir, c
 
 int layer_readlink(struct layer *l, uint64_t node, char *target, size_t size, struct err *err)
 {
+	LOCKED(&l->lock);
 	struct node *n;
 	size_t len;
-	int r;
+	int r = node_get(l, node, &n);
 
-	pthread_mutex_lock(&l->lock);
-	r = node_get(l, node, &n);
-	if (r >= 0 && !S_ISLNK(n->mode))
-		r = -EINVAL;
-	if (r >= 0) {
-		len = strlen(n->target);
-		memcpy(target, n->target, len < size ? len + 1 : size);
-		r = (int)len;
-	}
-	pthread_mutex_unlock(&l->lock);
-	return r;
+	if (r < 0)
+		return r;
+	if (!S_ISLNK(n->mode))
+		return -EINVAL;
+	len = strlen(n->target);
+	memcpy(target, n->target, len < size ? len + 1 : size);
+	return (int)len;
 }
 
 /* --- making ----------------------------------------------------------------------------- */
@@ -149,6 +146,26 @@ static void attach(struct layer *l, struct entry *e, struct node *n)
 	node_touch(l, e->dir, true);
 }
 
+static int make_child(struct op *op, const struct node *dir, const char *name, uint32_t mode,
+		      const char *target, struct node **ret)
+{
+	struct node *n;
+	int r = charge_may(op->l, 1, strlen(name) + (target ? strlen(target) : 0));
+
+	if (r < 0)
+		return r;
+	r = node_make(op, dir, mode, &n);
+	if (r < 0)
+		return r;
+	n->target = target ? strdup(target) : NULL;
+	if (target && !n->target) {
+		node_destroy(op->l, n);
+		return -ENOMEM;
+	}
+	*ret = n;
+	return r;
+}
+
 static int make(struct op *op, uint64_t dir_id, const char *name, uint32_t mode, uint64_t rdev,
 		const char *target, struct layer_found *ret)
 {
@@ -159,16 +176,7 @@ static int make(struct op *op, uint64_t dir_id, const char *name, uint32_t mode,
 	r = new_slot(op, dir_id, name, &dir, &e);
 	if (r < 0)
 		return r;
-	r = charge_may(op->l, 1, strlen(name) + (target ? strlen(target) : 0));
-	if (r >= 0)
-		r = node_make(op, dir, mode, &n);
-	if (r >= 0 && target) {
-		n->target = strdup(target);
-		if (!n->target) {
-			node_destroy(op->l, n);
-			r = -ENOMEM;
-		}
-	}
+	r = make_child(op, dir, name, mode, target, &n);
 	if (r < 0) {
 		slot_drop(op->l, e);
 		return r;
@@ -273,6 +281,17 @@ static int link_slot(struct op *op, uint64_t *ino, struct entry **ret)
 	}
 }
 
+/* A file's second name moves the file into the links tree, under a number of its own. */
+static int may_link(struct op *op, const struct node *n, const char *name, uint64_t *ino,
+		    struct entry **in_links)
+{
+	int r = charge_may(op->l, 0, strlen(name));
+
+	if (r < 0 || n->linked || node_has_no_name(n))
+		return r;
+	return link_slot(op, ino, in_links);
+}
+
 static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char *name,
 		    struct layer_found *ret)
 {
@@ -293,9 +312,7 @@ static int add_link(struct op *op, uint64_t node_id, uint64_t dir_id, const char
 		return r;
 	nameless = node_has_no_name(n);
 	ino = n->ino;
-	r = charge_may(l, 0, strlen(name));
-	if (r >= 0 && !nameless && !n->linked)
-		r = link_slot(op, &ino, &in_links);
+	r = may_link(op, n, name, &ino, &in_links);
 	if (r < 0) {
 		slot_drop(l, e);
 		return r;

@@ -66,16 +66,15 @@ static int list_set(const struct buf *set, struct xattr **ret, size_t *ret_n)
 
 int xattr_set_new(const struct xattr *list, size_t n, struct buf **ret)
 {
-	struct buf *set = calloc(1, sizeof(*set));
-	int r = set ? 0 : -ENOMEM;
+	CLEANUP(xattr_set_free_p) struct buf *set = calloc(1, sizeof(*set));
+	int r;
 
-	if (r >= 0)
-		r = xattrs_encode(list, n, set, NULL);
-	if (r < 0) {
-		free(set);
+	if (!set)
+		return -ENOMEM;
+	r = xattrs_encode(list, n, set, NULL);
+	if (r < 0)
 		return r == -E2BIG ? -ENOSPC : r;
-	}
-	*ret = set;
+	*ret = TAKE_PTR(set);
 	return 0;
 }
 
@@ -108,6 +107,7 @@ static size_t find_in(const struct xattr *list, size_t n, const char *name)
 int node_edit_xattrs(struct op *op, const struct node *n, const char *name, const void *value,
 		     size_t size, struct buf **ret, size_t *ret_before)
 {
+	CLEANUP(xattr_set_free_p) struct buf *edited = NULL;
 	AUTO_FREE struct xattr *list = NULL;
 	struct buf set;
 	size_t n_list, i;
@@ -128,12 +128,13 @@ int node_edit_xattrs(struct op *op, const struct node *n, const char *name, cons
 		list[i] = list[--n_list];
 	}
 	*ret_before = set.len;
-	r = xattr_set_new(list, n_list, ret);
-	if (r >= 0 && (*ret)->len > set.len)
-		r = charge_may(op->l, 0, (*ret)->len - set.len);
-	if (r < 0) {
-		xattr_set_free(*ret);
-		*ret = NULL;
-	}
+	r = xattr_set_new(list, n_list, &edited);
+	if (r < 0)
+		return r;
+	if (edited->len > set.len)
+		r = charge_may(op->l, 0, edited->len - set.len);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(edited);
 	return r;
 }

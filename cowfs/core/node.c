@@ -271,14 +271,13 @@ void layer_forget(struct layer *l, uint64_t id, uint64_t n)
 
 int layer_refer(struct layer *l, uint64_t id, struct layer_found *ret)
 {
+	LOCKED(&l->lock);
 	struct node *n;
-	int r;
+	int r = node_get(l, id, &n);
 
-	pthread_mutex_lock(&l->lock);
-	r = node_get(l, id, &n);
-	if (r >= 0)
-		node_found(n, ret);
-	pthread_mutex_unlock(&l->lock);
+	if (r < 0)
+		return r;
+	node_found(n, ret);
 	return r;
 }
 

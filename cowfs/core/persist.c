@@ -17,20 +17,27 @@ static struct clone next_record(const struct layer *l)
 	return record;
 }
 
-static int put_all(struct persist *p, struct batch *b, struct err *err)
+static int put_all(struct persist *p, struct batch **b, struct err *err)
 {
 	int r;
 
-	r = freeze_put(p->frozen, b, !p->unwaited, &p->state, err);
-	if (r >= 0 && p->looks)
-		r = batch_commit(b, BATCH_SAFE, err);
-	if (r >= 0 && p->also)
-		r = p->also(b, &p->state, p->ctx, err);
+	r = batch_begin(layers_store(p->l->all), b, err);
+	if (r < 0)
+		return r;
+	r = freeze_put(p->frozen, *b, !p->unwaited, &p->state, err);
+	if (r < 0)
+		return r;
+	if (p->looks)
+		r = batch_commit(*b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	if (p->also)
+		r = p->also(*b, &p->state, p->ctx, err);
 	if (r < 0 || p->looks)
 		return r;
 	p->record.root = p->state.id;
-	r = clone_put(b, &p->record, REF_REPLACE, err);
-	return r < 0 ? r : batch_commit(b, p->durability, err);
+	r = clone_put(*b, &p->record, REF_REPLACE, err);
+	return r < 0 ? r : batch_commit(*b, p->durability, err);
 }
 
 int persist_run(struct persist *p, struct err *err)
@@ -49,10 +56,7 @@ int persist_run(struct persist *p, struct err *err)
 	p->record = next_record(l);
 	pthread_mutex_unlock(&l->lock);
 
-	r = batch_begin(layers_store(l->all), &b, err);
-	if (r >= 0)
-		r = put_all(p, b, err);
-
+	r = put_all(p, &b, err);
 	pthread_mutex_lock(&l->lock);
 	if (b)
 		sweep_charge(l, batch_appended(b));

@@ -142,11 +142,29 @@ static void leave(struct layer *l, struct renaming *rn)
 		node_release(l, to);
 }
 
+static int find_slot_and_move(struct op *op, struct renaming *rn, struct node *new_dir,
+			      const char *new_name)
+{
+	struct node *from = rn->from->node;
+	int r;
+
+	from->pins++; /* another name of it may be loaded, in vain */
+	r = dir_slot(op, new_dir, new_name, &rn->to);
+	from->pins--;
+	if (r < 0)
+		return r;
+	r = check(op, rn);
+	/* Two names of one file: POSIX wants both to stay. */
+	if (r < 0 || rn->from->node == rn->to->node)
+		return r;
+	return apply(op, rn);
+}
+
 static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_t new_dir_id,
 		       const char *new_name, unsigned flags)
 {
 	struct renaming rn = { .flags = flags };
-	struct node *dir, *new_dir, *from;
+	struct node *dir, *new_dir;
 	int r;
 
 	r = node_get_dir(op->l, dir_id, &dir);
@@ -163,15 +181,7 @@ static int rename_name(struct op *op, uint64_t dir_id, const char *name, uint64_
 	r = dir_find(op, dir, name, &rn.from);
 	if (r < 0)
 		return r;
-	from = rn.from->node;
-	from->pins++; /* another name of it may be loaded, in vain */
-	r = dir_slot(op, new_dir, new_name, &rn.to);
-	from->pins--;
-	if (r >= 0)
-		r = check(op, &rn);
-	/* Two names of one file: POSIX wants both to stay. */
-	if (r >= 0 && rn.from->node != rn.to->node)
-		r = apply(op, &rn);
+	r = find_slot_and_move(op, &rn, new_dir, new_name);
 	if (r < 0 || rn.from->node == rn.to->node)
 		leave(op->l, &rn);
 	return r;
@@ -188,8 +198,9 @@ int layer_rename(struct layer *l, const struct layer_call *call, uint64_t dir, c
 	if ((flags & ~known) || ((flags & LAYER_RENAME_EXCHANGE) && flags != LAYER_RENAME_EXCHANGE))
 		return -EINVAL;
 	r = name_check(name);
-	if (r >= 0)
-		r = name_check(new_name);
+	if (r < 0)
+		return r;
+	r = name_check(new_name);
 	if (r < 0)
 		return r;
 	do

@@ -371,11 +371,15 @@ static int find_target(struct layer *l, struct naming *nm, struct difference *re
 		r = how->choose(&nm->now, &nm->root, how->ctx, err);
 	else
 		nm->root = *how->target;
-	if (r >= 0 && how->to)
+	if (r < 0)
+		return r;
+	if (how->to)
 		r = difference_find(s, &how->from->root, &how->to->root, &bases, err);
+	if (r < 0)
+		return r;
 	nm->rebased = bases.grown;
 	nm->rebased_meta = bases.meta;
-	return r < 0 ? r : difference_find(s, &nm->now.id, &nm->root, ret, err);
+	return difference_find(s, &nm->now.id, &nm->root, ret, err);
 }
 
 /*
@@ -441,22 +445,27 @@ static int switch_pinned(struct layer *l, struct naming *nm, struct layer_change
 	return r;
 }
 
+static int persist_and_switch(struct layer *l, struct naming *nm, struct layer_changes *ret,
+			      struct err *err)
+{
+	struct persist p = { .l = l, .durability = BATCH_SAFE };
+	int r = l->marked ? persist_run(&p, err) : 0;
+
+	halves_release(l);
+	return r < 0 ? r : switch_pinned(l, nm, ret, err);
+}
+
 int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_changes *ret,
 		 struct err *err)
 {
 	struct naming nm = { .how = how };
-	struct persist p = { .l = l, .durability = BATCH_SAFE };
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&l->lock);
 	layer_take_turn(l);
 	halves_hold(l);
 	l->switching = true;
-	if (l->marked)
-		r = persist_run(&p, err);
-	halves_release(l);
-	if (r >= 0)
-		r = switch_pinned(l, &nm, ret, err);
+	r = persist_and_switch(l, &nm, ret, err);
 	l->switching = false;
 	layer_end_turn(l);
 	pthread_mutex_unlock(&l->lock);

@@ -110,6 +110,16 @@ static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct 
 	return stop ? -ECANCELED : 0;
 }
 
+static int collect_and_shrink(struct layers *ls, bool shrink, struct gc **g, struct err *err)
+{
+	int r = gc_begin_aside(ls->store, g, err);
+
+	if (r < 0)
+		return r;
+	r = collect_garbage(ls, *g, shrink, err);
+	return r >= 0 && shrink ? store_checkpoint(ls->store, err) : r;
+}
+
 void sweep_run(struct layers *ls, bool shrink)
 {
 	struct gc *g = NULL;
@@ -118,19 +128,15 @@ void sweep_run(struct layers *ls, bool shrink)
 
 	begin_anew(ls);
 	pthread_mutex_unlock(&ls->lock);
-	r = gc_begin_aside(ls->store, &g, &err);
-	if (r >= 0)
-		r = collect_garbage(ls, g, shrink, &err);
-	if (r >= 0 && shrink)
-		r = store_checkpoint(ls->store, &err);
-	/* Somebody else does one, or a check; else it must be repaired first. */
+	r = collect_and_shrink(ls, shrink, &g, &err);
+	/* -EBUSY: a gc or check is under way already.  Other failures ask for a repair. */
 	if (r < 0 && r != -EBUSY && r != -ECANCELED)
 		log_warn("garbage stays where it is: %s, continuing", err.msg);
 	gc_end(TAKE_PTR(g));
 	pthread_mutex_lock(&ls->lock);
 	if (r < 0)
 		ls->no_sweep_until = layers_clock() + AGAIN_MS;
-	/* In a store that must be repaired first the next would fail too. */
+	/* In a store that must be repaired first the next sweep would fail too. */
 	if (r != -EBUSY && r != -ECANCELED)
 		ls->unshrunk = r >= 0 && !shrink;
 	ls->unreturned = true;

@@ -21,8 +21,9 @@ static ssize_t get_value(struct op *op, uint64_t id, const char *name, void *val
 	int r;
 
 	r = node_get(op->l, id, &n);
-	if (r >= 0)
-		r = node_find_xattr(op, n, name, &x);
+	if (r < 0)
+		return r;
+	r = node_find_xattr(op, n, name, &x);
 	if (r <= 0)
 		return r < 0 ? r : -ENODATA;
 	if (size > 0 && x.value_len > size)

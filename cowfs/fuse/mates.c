@@ -153,8 +153,7 @@ int mates_join(struct mount *m, struct mount *beside, struct err *err)
 
 	pthread_rwlock_wrlock(&m->all->mates_lock);
 	r = join(beside, err);
-	if (r >= 0)
-		r = join(m, err);
+	r = r < 0 ? r : join(m, err);
 	pthread_rwlock_unlock(&m->all->mates_lock);
 	return r;
 }

@@ -223,20 +223,22 @@ int batch_commit(struct batch *b, enum batch_durability durability, struct err *
 	CLEANUP(carrying_done) struct carrying carrying = { 0 };
 	const bool durable = durability == BATCH_DURABLE;
 	struct store *s = b->store;
+	LOCKED(&s->write_lock);
 	int r;
 
 	assert(!b->committed);
-	pthread_mutex_lock(&s->write_lock);
 	r = write_chunks(b, durable, &carrying, err);
-	if (r >= 0)
-		r = write_names(b, durable, &carrying, err);
-	/* Nothing was new, perhaps: what it relies on may have been committed without waiting. */
-	if (r >= 0 && durable)
+	if (r < 0)
+		return r;
+	r = write_names(b, durable, &carrying, err);
+	if (r < 0)
+		return r;
+	/* Even an empty batch may rely on commits that nobody has synced yet. */
+	if (durable)
 		r = store_sync(s, TABLE_META, err);
-	if (r >= 0) {
-		b->committed = true;
-		store_relieve_logs(s);
-	}
-	pthread_mutex_unlock(&s->write_lock);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	b->committed = true;
+	store_relieve_logs(s);
+	return 0;
 }

@@ -107,8 +107,7 @@ static int compare_pending(struct reader *rd, struct pending *p, const void *dat
 	int r;
 
 	r = object_unpack(rd->codec, p->packed, p->len, OBJECT_SIZE_MAX, &rd->raw, err);
-	if (r >= 0)
-		r = object_compare(&s->key, &p->what, &rd->raw, data, len, err);
+	r = r < 0 ? r : object_compare(&s->key, &p->what, &rd->raw, data, len, err);
 	pthread_mutex_lock(&s->lock);
 	pending_unref(s, p);
 	pthread_mutex_unlock(&s->lock);

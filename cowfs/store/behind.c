@@ -41,12 +41,14 @@ static int behind_tree(const void *data, size_t len, behind_fn fn, void *ctx, st
 	for (uint32_t i = 0; i < node.n && r >= 0; i++) {
 		if (node.level > 0) {
 			r = tree_node_child(&node, i, &c, err);
-			if (r >= 0)
-				r = fn(OBJECT_TREE, &c.id, ctx, err);
+			if (r < 0)
+				return r;
+			r = fn(OBJECT_TREE, &c.id, ctx, err);
 		} else {
 			r = tree_node_entry(&node, i, &e, err);
-			if (r >= 0)
-				r = behind_entry(&e, fn, ctx, err);
+			if (r < 0)
+				return r;
+			r = behind_entry(&e, fn, ctx, err);
 		}
 	}
 	return r < 0 ? r : 0;

@@ -135,8 +135,7 @@ static int put_back_all(struct store *s, void *ctx, struct err *err)
 	query_bind_int(q, 0, REF_CARRIED);
 	while ((r = query_step(q, err)) > 0) {
 		r = ref_row_read(q, REF_CARRIED, &row, &why);
-		if (r >= 0)
-			r = put_back(s, &row, &why);
+		r = r < 0 ? r : put_back(s, &row, &why);
 		if (r < 0 && r != -EBADMSG)
 			return err_set(err, r, "%s", why.msg);
 		/* If chunks.db lacks it too, reading it reports the damage. */

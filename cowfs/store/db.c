@@ -243,20 +243,25 @@ int db_exec(struct db *db, const char *sql, struct err *err)
 	return rc == SQLITE_OK ? 0 : db_err(err, db, rc, "writing");
 }
 
+static void stmt_end(sqlite3_stmt **st)
+{
+	sqlite3_finalize(*st);
+}
+
 int db_int(struct db *db, const char *sql, int64_t *ret, struct err *err)
 {
-	sqlite3_stmt *st = NULL;
+	CLEANUP(stmt_end) sqlite3_stmt *st = NULL;
 	int rc;
 
 	rc = sqlite3_prepare_v2(db->h, sql, -1, &st, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(st);
-	if (rc == SQLITE_ROW)
-		*ret = sqlite3_column_int64(st, 0);
-	else
-		IGNORE_RESULT(db_err(err, db, rc, "reading"), "returned below from rc");
-	sqlite3_finalize(st);
-	return rc == SQLITE_ROW ? 0 : errno_of(rc);
+	if (rc != SQLITE_ROW) {
+		IGNORE_RESULT(db_err(err, db, rc, "reading"), "only its sentence is wanted");
+		return errno_of(rc);
+	}
+	*ret = sqlite3_column_int64(st, 0);
+	return 0;
 }
 
 int db_begin_read(struct db *db, struct err *err)
@@ -531,23 +536,18 @@ int64_t db_changes(struct db *db)
 
 int db_verify(struct db *db, db_complaint_fn fn, void *ctx, struct err *err)
 {
-	sqlite3_stmt *st = NULL;
-	int rc, r = 0;
+	CLEANUP(stmt_end) sqlite3_stmt *st = NULL;
+	const char *text;
+	int rc, r;
 
 	rc = sqlite3_prepare_v2(db->h, "PRAGMA integrity_check", -1, &st, NULL);
-	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-		rc = sqlite3_step(st);
-		if (rc != SQLITE_ROW)
-			break;
-		const char *text = (const char *)sqlite3_column_text(st, 0);
-
-		if (text && strcmp(text, "ok") != 0)
-			r = fn(text, ctx, err);
+	if (rc != SQLITE_OK)
+		return db_err(err, db, rc, "verifying");
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		text = (const char *)sqlite3_column_text(st, 0);
+		r = text && strcmp(text, "ok") != 0 ? fn(text, ctx, err) : 0;
 		if (r < 0)
-			break;
+			return r;
 	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = db_err(err, db, rc, "verifying");
-	sqlite3_finalize(st);
-	return r;
+	return rc == SQLITE_DONE ? 0 : db_err(err, db, rc, "verifying");
 }

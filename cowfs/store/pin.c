@@ -13,7 +13,7 @@ struct pin {
 int store_pin(struct store *s, enum object_kind kind, const struct object_id *id, struct err *err)
 {
 	AUTO_FREE struct pin *fresh = malloc(sizeof(*fresh));
-	struct pin *pin = fresh;
+	struct pin *pin;
 	void *there = NULL;
 	int r;
 
@@ -22,16 +22,13 @@ int store_pin(struct store *s, enum object_kind kind, const struct object_id *id
 		return err_nomem(err);
 	*fresh = (struct pin){ .what = { .id = *id, .kind = kind } };
 
-	pthread_mutex_lock(&s->lock);
+	LOCKED(&s->lock);
 	r = map_add(&s->pins, &fresh->what, fresh, &there);
-	if (r == 1)
-		pin = there;
-	else if (r == 0)
-		TAKE_PTR(fresh);
-	if (r >= 0)
-		pin->n++;
-	pthread_mutex_unlock(&s->lock);
-	return r < 0 ? err_nomem(err) : 0;
+	if (r < 0)
+		return err_nomem(err);
+	pin = r == 1 ? there : TAKE_PTR(fresh);
+	pin->n++;
+	return 0;
 }
 
 void store_unpin(struct store *s, enum object_kind kind, const struct object_id *id)

@@ -173,8 +173,7 @@ int object_fetch(struct db *db, struct codec *codec, enum object_kind kind,
 	if (r <= 0)
 		return r;
 	r = query_blob(q, 1, &packed, &len, &why);
-	if (r >= 0)
-		r = object_unpack(codec, packed, len, object_kind_max(kind), out, &why);
+	r = r < 0 ? r : object_unpack(codec, packed, len, object_kind_max(kind), out, &why);
 	if (r == -EBADMSG)
 		return object_damaged(err, kind, id, why.msg);
 	if (r < 0)

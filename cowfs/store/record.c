@@ -405,6 +405,17 @@ static int wrap(struct err *err, int code, const struct ref *ref)
 	return err_wrap(err, code, "%s '%.120s'", ref_kind_name(ref->kind), name ? name : "?");
 }
 
+static int read_record(const struct ref *ref, const struct kind *k, union record *record,
+		       struct err *err)
+{
+	int r = read_name(ref, &k->name, record, err);
+
+	if (r < 0)
+		return r;
+	r = read_root(ref, k, record, err);
+	return r < 0 ? r : read_value(ref, k, record, err);
+}
+
 int record_read(const struct ref *ref, void *ret, struct err *err)
 {
 	const struct kind *k = &kinds[ref->kind];
@@ -412,11 +423,7 @@ int record_read(const struct ref *ref, void *ret, struct err *err)
 	int r;
 
 	memset(&record, 0, sizeof(record));
-	r = read_name(ref, &k->name, &record, err);
-	if (r >= 0)
-		r = read_root(ref, k, &record, err);
-	if (r >= 0)
-		r = read_value(ref, k, &record, err);
+	r = read_record(ref, k, &record, err);
 	if (r < 0) {
 		record_done(ref->kind, &record);
 		return wrap(err, r, ref);

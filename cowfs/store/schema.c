@@ -91,8 +91,9 @@ static int verify_tables(struct db *db, enum schema_file f, struct err *err)
 	int r;
 
 	r = db_query(db, sql, &q, err);
-	if (r >= 0)
-		r = query_step(q, err);
+	if (r < 0)
+		return r;
+	r = query_step(q, err);
 	if (r > 0)
 		r = query_blob(q, 0, &tables, &len, err);
 	if (r < 0)
@@ -221,37 +222,47 @@ int schema_identity(struct db *db, struct schema_identity *ret, struct err *err)
 	return 0;
 }
 
+static int write_tables(struct db *db, enum schema_file f, const struct schema_identity *identity,
+			struct err *err)
+{
+	char header[96];
+	int r = db_exec(db, files[f].pragmas, err);
+
+	if (r < 0)
+		return r;
+	r = db_begin_write(db, err);
+	if (r < 0)
+		return r;
+	r = db_exec(db, files[f].tables, err);
+	if (r < 0)
+		return r;
+	snprintf(header, sizeof(header), "PRAGMA application_id=%u; PRAGMA user_version=%d;",
+		 files[f].application, SCHEMA_VERSION);
+	r = db_exec(db, header, err);
+	if (r < 0)
+		return r;
+	r = put_setting(db, "store", identity->store, sizeof(identity->store), err);
+	if (r < 0)
+		return r;
+	return put_setting(db, "secret", &identity->key, sizeof(identity->key), err);
+}
+
 static int fill(const char *path, enum schema_file f, const struct schema_identity *identity,
 		struct err *err)
 {
 	CLEANUP(db_close_p) struct db *db = NULL;
-	char header[96];
 	int r;
 
 	r = db_open(path, DB_CREATE, &db, err);
 	if (r < 0)
 		return r;
-	snprintf(header, sizeof(header), "PRAGMA application_id=%u; PRAGMA user_version=%d;",
-		 files[f].application, SCHEMA_VERSION);
-	r = db_exec(db, files[f].pragmas, err);
-	if (r >= 0)
-		r = db_begin_write(db, err);
-	if (r >= 0)
-		r = db_exec(db, files[f].tables, err);
-	if (r >= 0)
-		r = db_exec(db, header, err);
-	if (r >= 0)
-		r = put_setting(db, "store", identity->store, sizeof(identity->store), err);
-	if (r >= 0)
-		r = put_setting(db, "secret", &identity->key, sizeof(identity->key), err);
+	r = write_tables(db, f, identity, err);
 	if (r < 0) {
 		db_rollback(db);
 		return r;
 	}
 	r = db_commit(db, err);
-	if (r < 0)
-		return r;
-	return db_checkpoint(db, true, err);
+	return r < 0 ? r : db_checkpoint(db, true, err);
 }
 
 int schema_create(const char *path, enum schema_file f, const struct schema_identity *identity,
@@ -325,8 +336,7 @@ int schema_migrate(struct db *db, enum schema_file f, const struct schema_step *
 			return r;
 		snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", list[i].to);
 		r = list[i].sql[f] ? db_exec(db, list[i].sql[f], err) : 0;
-		if (r >= 0)
-			r = db_exec(db, sql, err);
+		r = r < 0 ? r : db_exec(db, sql, err);
 		if (r < 0) {
 			db_rollback(db);
 			return err_wrap(err, r, "bringing '%s' to format %d", db_path(db),

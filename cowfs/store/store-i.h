@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "cowfs/store/batch.h"
 #include "cowfs/store/db.h"

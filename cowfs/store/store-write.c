@@ -219,19 +219,27 @@ int store_sync(struct store *s, enum table t, struct err *err)
 }
 
 /* One waits for the disk, for all that is committed by then.  sync_lock held, but meanwhile. */
+static int sync_names(struct store *s, struct err *err)
+{
+	const uint64_t number = s->commits[TABLE_META];
+	int r = store_writable(s, err);
+
+	if (r < 0)
+		return r;
+	r = db_sync_log(s->writer[TABLE_META], err);
+	if (r < 0)
+		return r;
+	note_synced(s, TABLE_META, number);
+	return r;
+}
+
 static int sync_for_all(struct store *s, struct err *err)
 {
-	uint64_t number;
 	int r;
 
 	s->syncing = true;
 	pthread_mutex_unlock(&s->sync_lock);
-	number = s->commits[TABLE_META];
-	r = store_writable(s, err);
-	if (r >= 0)
-		r = db_sync_log(s->writer[TABLE_META], err);
-	if (r >= 0)
-		note_synced(s, TABLE_META, number);
+	r = sync_names(s, err);
 	pthread_mutex_lock(&s->sync_lock);
 	s->syncing = false;
 	pthread_cond_broadcast(&s->sync_ended);

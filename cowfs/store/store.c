@@ -240,6 +240,33 @@ int store_check_owner(const char *path, struct err *err)
 	return 0;
 }
 
+/* Without this, taking the lock would leave a file in a directory that is no store. */
+static int must_exist(struct store *s, struct err *err)
+{
+	AUTO_FREE char *meta = file_path(s, SCHEMA_META);
+	bool there = false;
+	int r;
+
+	if (!meta)
+		return err_nomem(err);
+	r = exists(meta, &there, err);
+	if (r < 0)
+		return r;
+	return there ? 0 : err_set(err, -ENOENT, "there is no store in '%s'", s->path);
+}
+
+static int open_writers(struct store *s, struct err *err)
+{
+	int r;
+
+	/* Opening makes files, and moves what a crash left in the logs. */
+	store_drop_reserve(s);
+	r = codec_new(&s->write_codec, err);
+	for (int t = 0; t < TABLES && r >= 0; t++)
+		r = open_writer(s, (enum table)t, err);
+	return r < 0 ? r : carry_recover(s, err);
+}
+
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
 {
 	CLEANUP(store_close_p) struct store *s = calloc(1, sizeof(*s));
@@ -264,23 +291,9 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	r = store_check_owner(path, err);
 	if (r < 0)
 		return r;
-	if (mode == STORE_CREATE) {
-		r = path_make_dirs(path, 0700, err);
-		if (r < 0)
-			return r;
-	} else {
-		bool there = false;
-
-		/* Without this, taking the lock would leave a file in a directory that is no store. */
-		AUTO_FREE char *meta = file_path(s, SCHEMA_META);
-		if (!meta)
-			return err_nomem(err);
-		r = exists(meta, &there, err);
-		if (r < 0)
-			return r;
-		if (!there)
-			return err_set(err, -ENOENT, "there is no store in '%s'", path);
-	}
+	r = mode == STORE_CREATE ? path_make_dirs(path, 0700, err) : must_exist(s, err);
+	if (r < 0)
+		return r;
 	if (mode != STORE_READ) {
 		r = take_lock(s, err);
 		if (r < 0)
@@ -295,13 +308,7 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	if (r < 0)
 		return r;
 	if (mode != STORE_READ) {
-		/* Opening makes files, and what a crash left in the logs is moved. */
-		store_drop_reserve(s);
-		r = codec_new(&s->write_codec, err);
-		for (int t = 0; t < TABLES && r >= 0; t++)
-			r = open_writer(s, (enum table)t, err);
-		if (r >= 0)
-			r = carry_recover(s, err);
+		r = open_writers(s, err);
 		if (r < 0)
 			return err_wrap(err, r, "store '%s'", path);
 	}
@@ -540,13 +547,11 @@ int store_checkpoint(struct store *s, struct err *err)
 
 	if (s->mode == STORE_READ)
 		return err_set(err, -EROFS, "store '%s' is open for reading only", s->path);
-	pthread_mutex_lock(&s->write_lock);
+	LOCKED(&s->write_lock);
 	/* A checkpoint syncs only what readers let it move. */
 	r = store_sync(s, TABLE_CHUNKS, err);
-	if (r >= 0)
-		r = store_sync(s, TABLE_META, err);
-	if (r >= 0)
-		r = checkpoint(s, 0, true, err);
-	pthread_mutex_unlock(&s->write_lock);
-	return r;
+	if (r < 0)
+		return r;
+	r = store_sync(s, TABLE_META, err);
+	return r < 0 ? r : checkpoint(s, 0, true, err);
 }

@@ -134,6 +134,20 @@ static int walk_slots(struct check_walk *w, const struct recipe_node *node, uint
 	return ok;
 }
 
+static int open_recipe(const struct buf *raw, unsigned level, uint64_t bytes,
+		       struct recipe_node *node, struct err *err)
+{
+	int r = recipe_decode(raw->data, raw->len, node, err);
+
+	if (r < 0)
+		return r;
+	if (node->level != level)
+		return err_set(err, -EBADMSG, "its level is wrong here");
+	if (node->n - 1 > (bytes - 1) / recipe_slot_span(level))
+		return err_set(err, -EBADMSG, "it goes beyond the end of its file");
+	return 0;
+}
+
 static int look_into_recipe(struct check_walk *w, const struct object_id *id, unsigned level,
 			    uint64_t bytes, uint64_t *ret_data, struct err *err)
 {
@@ -147,12 +161,7 @@ static int look_into_recipe(struct check_walk *w, const struct object_id *id, un
 	r = walk_fetch(w, OBJECT_RECIPE, id, &raw, err);
 	if (r <= 0)
 		return r;
-	r = recipe_decode(raw.data, raw.len, node, &why);
-	if (r >= 0 && node->level != level)
-		r = err_set(&why, -EBADMSG, "its level is wrong here");
-	if (r >= 0 && node->n - 1 > (bytes - 1) / recipe_slot_span(level))
-		r = err_set(&why, -EBADMSG, "it goes beyond the end of its file");
-	if (r < 0)
+	if (open_recipe(&raw, level, bytes, node, &why) < 0)
 		return walk_contradiction(w, OBJECT_RECIPE, id, why.msg, err);
 	return walk_slots(w, node, bytes, ret_data, err);
 }

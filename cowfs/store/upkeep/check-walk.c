@@ -275,6 +275,22 @@ static int walk_entry(struct check_walk *w, const struct tree_entry *e, struct e
 	return 0;
 }
 
+static int enter_entry(struct check_walk *w, const struct tree_entry *e, struct err *err)
+{
+	int r;
+
+	if (w->in_links) {
+		w->link_entry = e;
+		r = check_links_add(w, e, err);
+		if (r < 0)
+			return r;
+	} else if ((w->path.len > w->start && buf_append_u8(&w->path, '/') < 0) ||
+		   buf_append(&w->path, e->name, e->name_len) < 0) {
+		return err_nomem(err);
+	}
+	return walk_entry(w, e, err);
+}
+
 static int step(struct check_walk *w, struct err *err)
 {
 	struct frame *f = &w->stack[w->depth - 1];
@@ -290,15 +306,7 @@ static int step(struct check_walk *w, struct err *err)
 	r = tree_node_entry(&f->node, f->i++, &e, err);
 	if (r < 0)
 		return r;
-	if (w->in_links) {
-		w->link_entry = &e;
-		r = check_links_add(w, &e, err);
-	} else if ((w->path.len > w->start && buf_append_u8(&w->path, '/') < 0) ||
-		   buf_append(&w->path, e.name, e.name_len) < 0) {
-		r = err_nomem(err);
-	}
-	if (r >= 0)
-		r = walk_entry(w, &e, err);
+	r = enter_entry(w, &e, err);
 	w->link_entry = NULL;
 	return r < 0 ? r : 0;
 }

@@ -176,12 +176,9 @@ static int begin(struct check *c, struct err *err)
 		return r;
 	c->begun = true;
 
-	pthread_mutex_lock(&s->write_lock);
+	LOCKED(&s->write_lock);
 	r = db_begin_read(c->rd->db[TABLE_META], err);
-	if (r >= 0)
-		r = db_begin_read(c->rd->db[TABLE_CHUNKS], err);
-	pthread_mutex_unlock(&s->write_lock);
-	return r;
+	return r < 0 ? r : db_begin_read(c->rd->db[TABLE_CHUNKS], err);
 }
 
 static void check_done(struct check *c)

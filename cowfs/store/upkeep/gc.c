@@ -108,8 +108,7 @@ static int attach(struct store *s, struct gc *g, struct err *err)
 	for (int t = 0; t < TABLES; t++)
 		limit[t] = s->next_seq[t] - 1;
 	r = marks_init(&g->marks, limit, err);
-	if (r >= 0)
-		r = marks_init(&g->seen, limit, err);
+	r = r < 0 ? r : marks_init(&g->seen, limit, err);
 	if (r < 0)
 		return err_wrap(err, r, "store '%s'", s->path);
 
@@ -135,13 +134,13 @@ static int add_roots(struct store *s, struct gc *g, struct err *err)
 	int r;
 
 	r = reader_take(s, &rd, err);
-	if (r >= 0)
-		r = ref_scan(rd->db[TABLE_META], add_root, g, err);
-	if (r >= 0) {
-		pthread_mutex_lock(&s->lock);
-		r = pins_each(s, add_pin, g, err);
-		pthread_mutex_unlock(&s->lock);
-	}
+	if (r < 0)
+		return stopped(err, r);
+	r = ref_scan(rd->db[TABLE_META], add_root, g, err);
+	if (r < 0)
+		return stopped(err, r);
+	LOCKED(&s->lock);
+	r = pins_each(s, add_pin, g, err);
 	return r < 0 ? stopped(err, r) : 0;
 }
 
@@ -163,8 +162,7 @@ static int begin(struct store *s, const struct gc *how, struct gc **ret, struct 
 	/* No commit may fall between the lists of batches, refs and pins. */
 	pthread_mutex_lock(&s->write_lock);
 	r = attach(s, g, err);
-	if (r >= 0)
-		r = add_roots(s, g, err);
+	r = r < 0 ? r : add_roots(s, g, err);
 	pthread_mutex_unlock(&s->write_lock);
 	if (!g->aside)
 		upkeep_begun(s);
@@ -434,20 +432,33 @@ static int shrink_file(struct gc *g, enum table t, unsigned budget, struct err *
 }
 
 /* Give free pages at the end of the files back.  write_lock held. */
+static int shrink_files(struct gc *g, unsigned budget, int64_t *left, struct err *err)
+{
+	int64_t more;
+	int r;
+
+	for (int t = 0; t < TABLES; t++) {
+		r = shrink_file(g, t, budget, err);
+		if (r < 0)
+			return r;
+		r = db_int(g->store->writer[t], "PRAGMA freelist_count", &more, err);
+		if (r < 0)
+			return r;
+		*left += more;
+	}
+	return 0;
+}
+
 static int shrink_some(struct gc *g, unsigned budget, struct err *err)
 {
-	int64_t left = 0, more = 0;
-	int r = 0;
+	int64_t left = 0;
+	int r = shrink_files(g, budget, &left, err);
 
-	for (int t = 0; t < TABLES && r >= 0; t++) {
-		r = shrink_file(g, t, budget, err);
-		if (r >= 0)
-			r = db_int(g->store->writer[t], "PRAGMA freelist_count", &more, err);
-		left += more;
-	}
 	store_relieve_logs(g->store);
+	if (r < 0)
+		return r;
 	/* A file may not be able to give more back. */
-	if (r >= 0 && (left == 0 || left == g->free_pages))
+	if (left == 0 || left == g->free_pages)
 		g->phase = GC_DONE;
 	g->free_pages = left;
 	return r;

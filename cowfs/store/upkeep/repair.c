@@ -224,8 +224,9 @@ static int cure_each(struct store *s, void *ctx, struct err *err)
 	int r;
 
 	r = db_query(s->writer[c->table], mend_sql[c->table], &mend, err);
-	if (r >= 0)
-		r = db_query(s->writer[c->table], remove_sql[c->table], &remove, err);
+	if (r < 0)
+		return r;
+	r = db_query(s->writer[c->table], remove_sql[c->table], &remove, err);
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		struct db_query *q = c->list[i].mend ? mend : remove;
 
