@@ -1,5 +1,6 @@
 #include "base/visible.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +18,9 @@ static bool is_look_of_symbol(uint32_t c, uint32_t before)
 
 static int append_marked(const struct visible *v, const char *text, struct buf *out)
 {
-	int r = v->on ? buf_append_str(out, v->on) : 0;
-
-	if (r >= 0)
-		r = buf_append_str(out, text);
-	return r >= 0 && v->off ? buf_append_str(out, v->off) : r;
+	if ((v->on && buf_append_str(out, v->on) < 0) || buf_append_str(out, text) < 0)
+		return -ENOMEM;
+	return v->off ? buf_append_str(out, v->off) : 0;
 }
 
 /* One character or byte that must not reach a terminal; its length. */
@@ -96,8 +95,9 @@ int visible_append(struct visible *v, const void *data, size_t len, struct buf *
 	const char *s = data;
 	int r = append_held(v, &s, &len, out);
 
-	if (r >= 0)
-		r = append_whole(v, &s, &len, false, out);
+	if (r < 0)
+		return r;
+	r = append_whole(v, &s, &len, false, out);
 	if (r < 0 || len == 0)
 		return r;
 	memcpy(v->held, s, len);

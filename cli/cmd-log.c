@@ -155,6 +155,21 @@ static int fold(struct view *v, struct engine_history *h, struct err *err)
 	return 0;
 }
 
+static int load(struct invocation *inv, const char *clone, struct engine_history *h, struct view *v,
+		struct err *err)
+{
+	const struct log_args *args = inv->args;
+	int r = args->graph || (!clone && args->all) ? engine_log_all(inv->engine, h, err)
+						     : engine_log(inv->engine, clone, h, err);
+
+	if (r == -ENOENT)
+		cmd_hint(inv, "list --all");
+	/* Receipts belong to the project, not to a clone. */
+	if (r < 0 || (clone && !args->graph))
+		return r;
+	return engine_receipts(inv->engine, &v->receipts, err);
+}
+
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -172,15 +187,7 @@ static int log_run(struct invocation *inv, struct err *err)
 			       inv->words[0]);
 	}
 	engine_revive(inv->engine);
-	if (args->graph || (!clone && args->all))
-		r = engine_log_all(inv->engine, &h, err);
-	else
-		r = engine_log(inv->engine, clone, &h, err);
-	if (r == -ENOENT)
-		cmd_hint(inv, "list --all");
-	/* What was done to a project was not done to a clone. */
-	if (r >= 0 && (!clone || args->graph))
-		r = engine_receipts(inv->engine, &v.receipts, err);
+	r = load(inv, clone, &h, &v, err);
 	if (inv->n_words == 0)
 		r = unborn_or(inv, r, "no snapshots and no clones yet", &h.project, err);
 	if (r != 0)

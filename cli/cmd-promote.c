@@ -143,8 +143,9 @@ static int promote_run(struct invocation *inv, struct err *err)
 	options.allow = typed_list(&allow);
 	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
 				 &options.style, err);
-	if (r >= 0)
-		r = engine_promote(inv->engine, &options, &p, err);
+	if (r < 0)
+		return r;
+	r = engine_promote(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT && args->again)
 		cmd_hint_again(inv, &(struct hint_again){ .without = "continue" });

@@ -125,8 +125,9 @@ static int rebase_run(struct invocation *inv, struct err *err)
 
 	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
 				 &options.style, err);
-	if (r >= 0)
-		r = engine_rebase(inv->engine, &options, &rebased, err);
+	if (r < 0)
+		return r;
+	r = engine_rebase(inv->engine, &options, &rebased, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "list");

@@ -65,16 +65,15 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 static int join_net(const struct opt_list *given, char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf all = BUF_INIT;
-	int r = 0;
 
-	for (size_t i = 0; i < given->n && r >= 0; i++) {
-		r = i > 0 ? buf_append_u8(&all, ',') : 0;
-		if (r >= 0)
-			r = buf_append_str(&all, given->items[i]);
-	}
-	if (given->n > 0)
-		*ret = r >= 0 && buf_str(&all) ? strdup(buf_str(&all)) : NULL;
-	return given->n > 0 && !*ret ? err_nomem(err) : 0;
+	if (given->n == 0)
+		return 0;
+	for (size_t i = 0; i < given->n; i++)
+		if ((i > 0 && buf_append_u8(&all, ',') < 0) ||
+		    buf_append_str(&all, given->items[i]) < 0)
+			return err_nomem(err);
+	*ret = buf_str(&all) ? strdup(buf_str(&all)) : NULL;
+	return *ret ? 0 : err_nomem(err);
 }
 
 static int check(const struct invocation *inv, struct err *err)
@@ -461,8 +460,9 @@ static int run_run(struct invocation *inv, struct err *err)
 	const struct run_args *args = inv->args;
 	int r = run_read_bare(inv, err);
 
-	if (r >= 0)
-		r = run_go(inv, NULL, &run, err);
+	if (r < 0)
+		return r;
+	r = run_go(inv, NULL, &run, err);
 	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
 		return fail_sandbox(inv, err);
 	if (r == -EPIPE && run.state == ENGINE_RUN_ENDED)

@@ -270,8 +270,7 @@ static int show_run(struct invocation *inv, struct err *err)
 		*err = (struct err){ 0 };
 		r = engine_show(inv->engine, state, sh.path, &watch, &sink, err);
 	}
-	if (r >= 0)
-		r = screen_flush(&sh.screen, err);
+	r = r < 0 ? r : screen_flush(&sh.screen, err);
 	if (r == -ENOENT || r == -ENOTDIR)
 		cmd_hint(inv, "%s%s%s", sh.snapshot_found ? "show " : "log",
 			 sh.snapshot_found ? state : "", sh.snapshot_found ? ":" : "");

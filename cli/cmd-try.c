@@ -269,8 +269,9 @@ static int decide_json(struct trying *t, struct err *err)
 	bool different;
 	int r = diffs_set_json(t->inv, &options, part, &different, err);
 
-	if (r >= 0)
-		r = decide(t, err);
+	if (r < 0)
+		return r;
+	r = decide(t, err);
 	if (r < 0 || t->code > 0)
 		return r;
 	run_set_json(j, &t->run);
@@ -301,6 +302,18 @@ static int decide_for_people(struct trying *t, struct err *err)
 	return r;
 }
 
+static int check_line(struct trying *t, struct err *err)
+{
+	int r;
+
+	r = promotions_read_ways(t->args->conflict, t->args->markers, &t->options.on_conflict,
+				 &t->options.style, err);
+	if (r < 0)
+		return r;
+	r = run_check(t->inv, err);
+	return r < 0 ? r : check(t, err);
+}
+
 static int try_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(trying_done) struct trying t = { .inv = inv, .args = inv->args };
@@ -326,12 +339,7 @@ static int try_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	t.options.allow = typed_list(&allow);
-	r = promotions_read_ways(t.args->conflict, t.args->markers, &t.options.on_conflict,
-				 &t.options.style, err);
-	if (r >= 0)
-		r = run_check(inv, err);
-	if (r >= 0)
-		r = check(&t, err);
+	r = check_line(&t, err);
 	if (r < 0) {
 		cmd_hint(inv, "help try");
 		return r;

@@ -36,8 +36,9 @@ static int undo_run(struct invocation *inv, struct err *err)
 
 	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
 				 &options.style, err);
-	if (r >= 0)
-		r = engine_undo(inv->engine, &options, &p, err);
+	if (r < 0)
+		return r;
+	r = engine_undo(inv->engine, &options, &p, err);
 	progress_done(inv->progress);
 	if (r == -ENOENT)
 		cmd_hint(inv, "log");

@@ -104,18 +104,14 @@ static bool is_printable(const char *s)
 char *cmd_line(const struct invocation *inv, const char *text, const char *const *words)
 {
 	CLEANUP(buf_done) struct buf b = BUF_INIT;
-	int r;
 
-	r = buf_append_str(&b, inv->program);
-	if (r >= 0)
-		r = append_option(&b, " -C ", inv->dir);
-	if (r >= 0)
-		r = append_option(&b, " --store ", inv->store);
-	if (r >= 0)
-		r = append_plain(&b, text);
-	for (; r >= 0 && words && *words; words++)
-		r = append_option(&b, " ", *words);
-	return r < 0 || !buf_str(&b) || !is_printable(buf_str(&b)) ? NULL : strdup(buf_str(&b));
+	if (buf_append_str(&b, inv->program) < 0 || append_option(&b, " -C ", inv->dir) < 0 ||
+	    append_option(&b, " --store ", inv->store) < 0 || append_plain(&b, text) < 0)
+		return NULL;
+	for (; words && *words; words++)
+		if (append_option(&b, " ", *words) < 0)
+			return NULL;
+	return buf_str(&b) && is_printable(buf_str(&b)) ? strdup(buf_str(&b)) : NULL;
 }
 
 void cmd_hint_words(struct invocation *inv, const char *text, const char *const *words)

@@ -113,8 +113,9 @@ int graph_print(const struct invocation *inv, const struct engine_snapshot *list
 	}
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = print_one(&g, &list[i], err);
-		if (r >= 0)
-			row(&list[i], ctx);
+		if (r < 0)
+			return r;
+		row(&list[i], ctx);
 	}
 	return r;
 }

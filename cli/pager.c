@@ -93,27 +93,34 @@ static int redirect(struct pager *p, int to)
 	return dup2(to, fileno(p->out)) < 0 ? -errno : 0;
 }
 
-void pager_begin(struct pager *p, const struct invocation *inv)
+static int start(struct pager *p, const char *command)
 {
 	AUTO_CLOSE int input = -1, output = -1;
 	int fds[2], r;
+
+	r = sys_pipe(fds);
+	if (r < 0)
+		return r;
+	input = fds[0];
+	output = fds[1];
+	p->command = strdup(command);
+	if (!p->command)
+		return -ENOMEM;
+	r = spawn(command, input, &p->pid);
+	if (r < 0)
+		return r;
+	ignore_signals(p);
+	return redirect(p, output);
+}
+
+void pager_begin(struct pager *p, const struct invocation *inv)
+{
 	const char *command;
+	int r;
 
 	*p = (struct pager){ .saved = -1, .out = inv->out };
 	command = inv->json || !isatty(fileno(inv->out)) ? NULL : choose();
-	if (!command)
-		return;
-	r = sys_pipe(fds);
-	if (r >= 0) {
-		input = fds[0];
-		output = fds[1];
-		p->command = strdup(command);
-		r = p->command ? spawn(command, input, &p->pid) : -ENOMEM;
-	}
-	if (r >= 0) {
-		ignore_signals(p);
-		r = redirect(p, output);
-	}
+	r = command ? start(p, command) : 0;
 	if (r < 0)
 		log_warn("pager '%s': %s, continuing", command, strerror(-r));
 }

@@ -171,8 +171,9 @@ int pump_drain(struct pump *p, struct err *err)
 
 	while (r > 0 && *out >= 0)
 		r = take_output(p, out, SANDBOX_OUT, err);
-	if (r >= 0)
-		r = 1;
+	if (r < 0)
+		return r;
+	r = 1;
 	while (r > 0 && our[2] >= 0)
 		r = take_output(p, &our[2], SANDBOX_ERR, err);
 	return r < 0 ? r : 0;

@@ -244,19 +244,25 @@ static int on_pid(sd_bus_message *m, void *ctx, sd_bus_error *error)
 }
 
 /* The bus has said hello. */
+static int ask_own_pid(struct scope *s)
+{
+	const char *self;
+	int r = lib.sd_bus_get_unique_name(s->bus, &self);
+
+	if (r < 0)
+		return r;
+	return lib.sd_bus_call_method_async(s->bus, NULL, "org.freedesktop.DBus",
+					    "/org/freedesktop/DBus", "org.freedesktop.DBus",
+					    "GetConnectionUnixProcessID", on_pid, s, "s", self);
+}
+
 static int on_hello(sd_bus_message *m, void *ctx, sd_bus_error *error)
 {
 	struct scope *s = ctx;
-	const char *self;
-	int r;
+	int r = ask_own_pid(s);
 
 	(void)m;
 	(void)error;
-	r = lib.sd_bus_get_unique_name(s->bus, &self);
-	if (r >= 0)
-		r = lib.sd_bus_call_method_async(
-		    s->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-		    "org.freedesktop.DBus", "GetConnectionUnixProcessID", on_pid, s, "s", self);
 	if (r < 0)
 		err_set(&s->failed, r, "the bus of systemd cannot be used: %s", strerror(-r));
 	return 0;
@@ -418,10 +424,12 @@ static int append_properties(sd_bus_message *m, const struct scope_request *q)
 					  /* One that failed would stay until somebody resets it. */
 					  "CollectMode", "s", "inactive-or-failed");
 
-	if (r >= 0 && q->also > 0)
+	if (r < 0)
+		return r;
+	if (q->also > 0)
 		r = lib.sd_bus_message_append(m, "(sv)", "PIDs", "au", 2, (uint32_t)q->pid,
 					      (uint32_t)q->also);
-	else if (r >= 0)
+	else
 		r = lib.sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, (uint32_t)q->pid);
 	if (r < 0)
 		return r;
@@ -441,25 +449,35 @@ static int append_properties(sd_bus_message *m, const struct scope_request *q)
 		     : append_u64(m, q->cpus_milli > 0, "CPUQuotaPerSecUSec", q->cpus_milli * 1000);
 }
 
+static int write_request(struct scope *s, const struct scope_request *q)
+{
+	int r = lib.sd_bus_message_new_method_call(s->bus, &s->request, MANAGER, OBJECT, FACE,
+						   "StartTransientUnit");
+
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_append(s->request, "ss", q->name, "fail");
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_open_container(s->request, 'a', "(sv)");
+	if (r < 0)
+		return r;
+	r = append_properties(s->request, q);
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_close_container(s->request);
+	if (r < 0)
+		return r;
+	r = lib.sd_bus_message_append(s->request, "a(sa(sv))", 0);
+	return r >= 0 && s->same_pids ? send_request(s) : r;
+}
+
 int scope_ask(struct scope *s, const struct scope_request *q, struct err *why)
 {
 	int r;
 
 	snprintf(s->name, sizeof(s->name), "%s", q->name);
-	r = lib.sd_bus_message_new_method_call(s->bus, &s->request, MANAGER, OBJECT, FACE,
-					       "StartTransientUnit");
-	if (r >= 0)
-		r = lib.sd_bus_message_append(s->request, "ss", q->name, "fail");
-	if (r >= 0)
-		r = lib.sd_bus_message_open_container(s->request, 'a', "(sv)");
-	if (r >= 0)
-		r = append_properties(s->request, q);
-	if (r >= 0)
-		r = lib.sd_bus_message_close_container(s->request);
-	if (r >= 0)
-		r = lib.sd_bus_message_append(s->request, "a(sa(sv))", 0);
-	if (r >= 0 && s->same_pids)
-		r = send_request(s);
+	r = write_request(s, q);
 	if (r < 0)
 		return err_set(why, r, "asking systemd for the scope of the run: %s", strerror(-r));
 	scope_nudge(s);

@@ -64,13 +64,13 @@ static int read_input(struct session *s, struct reader *in, struct err *err)
 		return err_sys(err, "reading from the client");
 	in->ended = n == 0;
 	r = take_lines(s, in, err);
-	if (r >= 0 && in->in.len > LINE_MAX_BYTES) {
-		/* It is answered once: as the message that it is not. */
-		if (!in->skipping)
-			r = session_take(s, (const char *)in->in.data, in->in.len, err);
-		in->skipping = true;
-		buf_done(&in->in);
-	}
+	if (r < 0 || in->in.len <= LINE_MAX_BYTES)
+		return r;
+	/* Its first part is answered once, as a message that cannot be parsed. */
+	if (!in->skipping)
+		r = session_take(s, (const char *)in->in.data, in->in.len, err);
+	in->skipping = true;
+	buf_done(&in->in);
 	return r;
 }
 

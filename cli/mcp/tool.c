@@ -306,7 +306,9 @@ static int add_command(struct tool_line *line, const struct tool_param *p, struc
 	struct json list;
 	int r = add(line, strdup("--"), err);
 
-	if (r >= 0 && json_kind(args, p->name) == JSON_TEXT) {
+	if (r < 0)
+		return r;
+	if (json_kind(args, p->name) == JSON_TEXT) {
 		const char *text = text_of(p, args, err);
 
 		r = text ? add(line, strdup("sh"), err) : -EINVAL;
@@ -315,11 +317,9 @@ static int add_command(struct tool_line *line, const struct tool_param *p, struc
 		r = add(line, strdup("-c"), err);
 		return r < 0 ? r : add(line, strdup(text), err);
 	}
-	if (r >= 0 && json_kind(args, p->name) != JSON_ARRAY)
+	if (json_kind(args, p->name) != JSON_ARRAY)
 		return wrong_type(p, "a string for the shell or a list of words", err);
 	list = json_get_array(args, p->name);
-	if (r < 0)
-		return r;
 	if (json_length(list) == 0)
 		return wrong_type(p, "a command", err);
 	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
