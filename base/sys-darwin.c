@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <mach-o/dyld.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,27 +251,6 @@ int sys_connect_at(int dirfd, const char *name)
 	return at_socket(dirfd, name, connect);
 }
 
-int sys_peer_uid(int fd, uid_t *ret)
-{
-	gid_t unused;
-
-	return getpeereid(fd, ret, &unused) < 0 ? -errno : 0;
-}
-
-/* There is but one place. */
-int sys_peer_place(int fd)
-{
-	(void)fd;
-	return SYS_PEER_HERE;
-}
-
-int sys_peer_sees(int fd, const char *path)
-{
-	(void)fd;
-	(void)path;
-	return 1;
-}
-
 const char *sys_self_path(char *path, size_t size)
 {
 	uint32_t n = (uint32_t)size;
@@ -284,51 +262,6 @@ void sys_close_from(int lowest)
 {
 	for (int fd = lowest, end = getdtablesize(); fd < end; fd++)
 		close(fd);
-}
-
-int sys_signal_holder(pid_t pid, int fd, int sig)
-{
-	(void)pid;
-	(void)fd;
-	(void)sig;
-	return -ESRCH; /* nobody can tell */
-}
-
-void sys_wait_process(pid_t pid, int ms)
-{
-	for (; ms > 0 && kill(pid, 0) == 0; ms--)
-		usleep(1000);
-}
-
-/* Nobody tells.  Then it counts as asleep. */
-int sys_look_at_task(pid_t id, struct sys_task *ret)
-{
-	(void)id;
-	*ret = (struct sys_task){ .asleep = true };
-	return 0;
-}
-
-int sys_look_at_tree(pid_t id, struct sys_tree *ret)
-{
-	(void)id;
-	*ret = (struct sys_tree){ 0 };
-	return -ENOTSUP;
-}
-
-bool sys_task_is_root(pid_t id)
-{
-	(void)id;
-	return false;
-}
-
-void sys_name_process(const char *name)
-{
-	pthread_setname_np(name);
-}
-
-void sys_lower_priority(void)
-{
-	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 }
 
 void sys_cond_init(pthread_cond_t *cond)

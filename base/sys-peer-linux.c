@@ -1,0 +1,162 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/sys.h"
+
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which older headers do not have */
+
+int sys_peer_uid(int fd, uid_t *ret)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	*ret = peer.uid;
+	return 0;
+}
+
+static int same_namespace(pid_t pid, const char *which)
+{
+	char path[64];
+	struct stat own, other;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", which);
+	if (stat(path, &own) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, which);
+	if (stat(path, &other) < 0)
+		return -errno;
+	return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+/* Names the peer itself even if its pid was reused; kernels before 6.5 lack the option. */
+static int peer_pidfd(int fd, pid_t pid)
+{
+	int pidfd = -1;
+	socklen_t len = sizeof(pidfd);
+
+	if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &len) == 0)
+		return pidfd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
+/* Look at the process of the peer.  What was seen was the peer's if it lives still. */
+static int look_at_peer(int fd, int (*look)(pid_t pid, const char *path), const char *path)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	AUTO_CLOSE int pidfd = -1;
+	struct pollfd alive;
+	int r;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	/* A number that is none here is one of another namespace. */
+	if (peer.pid <= 0)
+		return SYS_PEER_ELSEWHERE;
+	pidfd = peer_pidfd(fd, peer.pid);
+	if (pidfd < 0)
+		return pidfd;
+	r = look(peer.pid, path);
+	alive = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	if (r < 0)
+		return r;
+	if (poll(&alive, 1, 0) != 0)
+		return -ESRCH;
+	return r;
+}
+
+static int place_of(pid_t pid, const char *unused)
+{
+	int r = same_namespace(pid, "user");
+
+	(void)unused;
+	if (r <= 0)
+		return r < 0 ? r : SYS_PEER_ELSEWHERE;
+	r = same_namespace(pid, "mnt");
+	return r < 0 ? r : r > 0 ? SYS_PEER_HERE : SYS_PEER_BESIDE;
+}
+
+int sys_peer_place(int fd)
+{
+	return look_at_peer(fd, place_of, NULL);
+}
+
+/* The same file?  From what the kernel knows: a file system of ours would wait for us. */
+static bool is_same_file(int a, int b)
+{
+	const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+	struct statx x, y;
+
+	return statx(a, "", flags, STATX_INO, &x) == 0 && statx(b, "", flags, STATX_INO, &y) == 0 &&
+	       x.stx_ino == y.stx_ino && x.stx_dev_major == y.stx_dev_major &&
+	       x.stx_dev_minor == y.stx_dev_minor;
+}
+
+/* Go down by one name.  Nothing is looked up in a directory that was not found to be the same. */
+static int step_into(int *dir, const char *name)
+{
+	const int fd = openat(*dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(*dir);
+	*dir = fd;
+	return 0;
+}
+
+static bool is_writable(int fd)
+{
+	struct statvfs st;
+
+	return fstatvfs(fd, &st) == 0 && (st.f_flag & ST_RDONLY) == 0;
+}
+
+static int sees(pid_t pid, const char *path)
+{
+	AUTO_CLOSE int ours = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), theirs = -1;
+	char name[NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	theirs = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (ours < 0 || theirs < 0)
+		return -errno;
+	if (!is_same_file(ours, theirs))
+		return 0;
+	for (path += strspn(path, "/"); *path != '\0'; path += strspn(path, "/")) {
+		const size_t n = strcspn(path, "/");
+
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		path += n;
+		if (step_into(&ours, name) < 0 || step_into(&theirs, name) < 0 ||
+		    !is_same_file(ours, theirs))
+			return 0;
+	}
+	return is_writable(theirs) || !is_writable(ours);
+}
+
+int sys_peer_sees(int fd, const char *path)
+{
+	const int place = sys_peer_place(fd);
+
+	if (place < 0 || place == SYS_PEER_ELSEWHERE)
+		return place < 0 ? place : 0;
+	return look_at_peer(fd, sees, path);
+}

@@ -1,0 +1,201 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/sys.h"
+#include "base/vec.h"
+
+/* Somebody else's files cannot be seen, and that is the answer too. */
+static bool has_open(pid_t pid, const struct stat *wanted)
+{
+	char path[64];
+	struct dirent *e;
+	struct stat st;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (e = readdir(dir)))
+		found = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 &&
+			st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino;
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int sys_signal_holder(pid_t pid, int fd, int sig)
+{
+	AUTO_CLOSE int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	struct stat st;
+
+	if (pidfd < 0 || fstat(fd, &st) < 0)
+		return -ESRCH;
+	/* It lives from here on, or the signal finds nobody. */
+	if (!has_open(pid, &st))
+		return -ESRCH;
+	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}
+
+void sys_wait_process(pid_t pid, int ms)
+{
+	/* By number: glibc has a name for it since 2.36. */
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0)
+		poll(&p, 1, ms);
+}
+
+/* What the system tells of a task in a file of that name; terminated. */
+static int read_of_task(pid_t id, const char *file, char *text, size_t size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)id, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -ESRCH;
+	n = read(fd, text, size - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	return 0;
+}
+
+bool sys_task_is_root(pid_t id)
+{
+	char text[4096];
+	unsigned fsuid = 1;
+	const char *p;
+
+	if (read_of_task(id, "status", text, sizeof(text)) < 0)
+		return false;
+	p = strstr(text, "\nUid:");
+	return p && sscanf(p, "\nUid: %*u %*u %*u %u", &fsuid) == 1 && fsuid == 0;
+}
+
+int sys_look_at_task(pid_t id, struct sys_task *ret)
+{
+	unsigned long long user, kernel;
+	char text[1024], state;
+	const char *p;
+
+	if (read_of_task(id, "stat", text, sizeof(text)) < 0)
+		return -ESRCH;
+	/* The name may hold anything; behind the last bracket come the state and numbers. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &state, &user,
+			 &kernel) != 3)
+		return -ESRCH;
+	ret->asleep = state != 'R' && state != 'D';
+	ret->cpu_ms = (user + kernel) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK);
+	return 0;
+}
+
+/* One line of the table of all processes. */
+struct process {
+	pid_t id, parent;
+	uint64_t memory, cpu_ms;
+	bool counted;
+};
+
+static int look_at_process(pid_t id, struct process *ret)
+{
+	const unsigned long long tick = (unsigned long long)sysconf(_SC_CLK_TCK);
+	unsigned long long user, kernel, of_children[2], pages;
+	char text[1024];
+	const char *p;
+	int parent;
+
+	if (read_of_task(id, "stat", text, sizeof(text)) < 0)
+		return -ESRCH;
+	p = strrchr(text, ')');
+	if (!p || sscanf(p,
+			 ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d "
+			 "%*d %*d %*u %*u %llu",
+			 &parent, &user, &kernel, &of_children[0], &of_children[1], &pages) != 6)
+		return -ESRCH;
+	*ret = (struct process){
+		.id = id,
+		.parent = parent,
+		.memory = pages * (uint64_t)sysconf(_SC_PAGESIZE),
+		.cpu_ms = (user + kernel + of_children[0] + of_children[1]) * 1000 / tick,
+	};
+	return 0;
+}
+
+/* All there are; the number, or a negative errno. */
+static ssize_t list_processes(struct process **ret)
+{
+	DIR *dir = opendir("/proc");
+	struct process *list = NULL;
+	struct dirent *e;
+	size_t n = 0, cap = 0;
+
+	if (!dir)
+		return -errno;
+	while ((e = readdir(dir))) {
+		const int id = atoi(e->d_name);
+
+		if (id <= 0)
+			continue;
+		if (!VEC_ROOM(list, n, cap))
+			break;
+		n += look_at_process(id, &list[n]) >= 0;
+	}
+	closedir(dir);
+	*ret = list;
+	return (ssize_t)n;
+}
+
+int sys_look_at_tree(pid_t id, struct sys_tree *ret)
+{
+	AUTO_FREE struct process *list = NULL;
+	const ssize_t n = list_processes(&list);
+	bool more = true;
+
+	*ret = (struct sys_tree){ 0 };
+	if (n < 0)
+		return (int)n;
+	for (ssize_t i = 0; i < n; i++)
+		list[i].counted = list[i].id == id;
+	/* Parents come in no order before their children: until nobody is added. */
+	while (more) {
+		more = false;
+		for (ssize_t i = 0; i < n; i++)
+			for (ssize_t k = 0; !list[i].counted && k < n; k++)
+				if (list[k].counted && list[k].id == list[i].parent)
+					list[i].counted = more = true;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		ret->processes += list[i].counted;
+		ret->memory += list[i].counted ? list[i].memory : 0;
+		ret->cpu_ms += list[i].counted ? list[i].cpu_ms : 0;
+	}
+	return ret->processes > 0 ? 0 : -ESRCH;
+}
+
+void sys_name_process(const char *name)
+{
+	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");
+}
+
+void sys_lower_priority(void)
+{
+	/* On Linux a thread has a priority of its own. */
+	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10),
+		      "then it works at that of others");
+}
