@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "base/size.h"
+#include "cli/conflicts.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "cli/choice.h"
+#include "cli/conflicts.h"
 #include "cli/editor.h"
 #include "cli/fail.h"
 #include "cli/out.h"

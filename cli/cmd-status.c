@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct status_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 static const char *path_name(const struct engine_path *p)
 {
-	return *p->path != '\0' ? p->path : ".";
+	return out_path(p->path);
 }
 
 static void set_changed(struct json j, bool known, uint64_t added, uint64_t modified,

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "cli/choice.h"
+#include "cli/conflicts.h"
 #include "cli/diffs.h"
 #include "cli/fail.h"
 #include "cli/out.h"

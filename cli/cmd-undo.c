@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "cli/conflicts.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
 

@@ -63,7 +63,7 @@ static const char *status_name(enum delta_status status)
 
 static const char *note_path(const struct delta_note *n)
 {
-	return *n->path != '\0' ? n->path : ".";
+	return out_path(n->path);
 }
 
 static int print_quoted(struct differ *d, const char *before, const char *name, const char *after,

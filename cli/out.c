@@ -137,6 +137,11 @@ char *out_rfc3339(int64_t s, uint32_t ns, char text[OUT_TIME_MAX])
 	return text;
 }
 
+const char *out_path(const char *path)
+{
+	return *path != '\0' ? path : ".";
+}
+
 void out_name(FILE *out, const char *name)
 {
 	CLEANUP(buf_done) struct buf shown = BUF_INIT;

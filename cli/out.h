@@ -34,6 +34,9 @@ char *out_when(int64_t ns, char text[OUT_TIME_MAX]);   /* "2 minutes ago", "2025
 char *out_minute(int64_t s, char text[OUT_TIME_MAX]);  /* "2025-03-01 14:05", local */
 char *out_rfc3339(int64_t s, uint32_t ns, char text[OUT_TIME_MAX]); /* "2025-03-01T13:05:00.123Z" */
 
+/* A path from the top; the top itself is ".". */
+const char *out_path(const char *path);
+
 /* A name for people, escaped as json.h has names. */
 void out_name(FILE *out, const char *name);
 

@@ -17,7 +17,7 @@ static const char *overlap_name(enum merge_overlap overlap)
 
 static const char *path_name(const struct engine_met *m)
 {
-	return *m->path != '\0' ? m->path : ".";
+	return out_path(m->path);
 }
 
 static uint64_t total(const struct engine_meeting *m)

@@ -7,17 +7,11 @@
 #include "cli/cmd.h"
 #include "engine/api/promote.h"
 
-/* The words of --conflict and --markers; -EINVAL with a sentence for another. */
-NODISCARD int promotions_read_ways(const char *on_conflict, const char *style,
-				   enum merge_on_conflict *ret, enum merge_style *ret_style,
-				   struct err *err);
-
 /* --- what `rebase` tells in the same words -------------------------------------------------- */
 
 /* `why`: the name that the word on each goes by; NULL: there is none. */
 void promotions_set_paths(struct json j, const char *key, const struct engine_rolled_path *list,
 			  size_t n, const char *why);
-void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n);
 /* Conflicts, held paths and warnings of a promotion that is yet to be decided. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p);
 /* The `checking` of engine_promote_options; `inv` is its context. */
@@ -35,20 +29,9 @@ void promotions_print_held(const struct invocation *inv, const struct engine_rol
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
-/* `clone`: whose conflicts they are, so that it is said what to type for each; NULL: of nobody's. */
-void promotions_print_conflicts(const struct invocation *inv, FILE *out, const char *clone,
-				const struct engine_conflict *list, size_t n);
-
-/* The sentence on those that are open, of which there are some. */
-void promotions_say_open(const char *act, const struct engine_conflict *list, size_t n,
-			 struct err *err);
-
 /* A path as a person can type it: escaped if need be (typed.h).  Owned; NULL: no memory. */
 char *promotions_typed(const char *path);
 
-/* The first that nothing settled, which there is, and their number. */
-const struct engine_conflict *promotions_first_open(const struct engine_conflict *list, size_t n,
-						    size_t *ret_n);
 void promotions_more(struct err *err, size_t n); /* ", and 2 more", if n is 3 */
 
 /* --- promote and undo ----------------------------------------------------------------------- */

@@ -176,7 +176,7 @@ void runs_set_changed(struct json j, const struct engine_run *r)
 		const char status[2] = { p->status };
 
 		one = json_add_object(list);
-		json_set_name(one, "path", *p->path != '\0' ? p->path : ".");
+		json_set_name(one, "path", out_path(p->path));
 		json_set_text(one, "status", status);
 	}
 	json_set_bool(changed, "truncated", r->changed.truncated || r->changed.n > JSON_PATHS_MAX);
