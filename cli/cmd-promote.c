@@ -142,8 +142,8 @@ static int promote_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	options.allow = typed_list(&allow);
-	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
-				 &options.style, err);
+	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
+				err);
 	if (r < 0)
 		return r;
 	r = engine_promote(inv->engine, &options, &p, err);

@@ -36,7 +36,7 @@ static void set_all(struct json j, const void *ctx)
 	promotions_set_paths(j, "changed", r->paths, r->n_paths, NULL);
 	json_set_bool(j, "truncated", r->n_paths < r->changed);
 	json_set_uint(j, "merged", r->merged);
-	promotions_set_conflicts(j, r->conflicts, r->n_conflicts);
+	conflicts_set_json(j, r->conflicts, r->n_conflicts);
 	promotions_set_paths(j, "left", r->left, r->n_left, NULL);
 	json_set_uint(j, "elapsed_ms", r->elapsed_ms);
 }
@@ -76,7 +76,7 @@ static void print_human(const struct invocation *inv, const struct engine_rebase
 	}
 	print_head(inv, r);
 	promotions_print_paths(inv, r->paths, r->n_paths);
-	promotions_print_conflicts(inv, inv->out, r->clone, r->conflicts, r->n_conflicts);
+	conflicts_print(inv, inv->out, r->clone, r->conflicts, r->n_conflicts);
 	for (size_t i = 0; i < r->n_left; i++) {
 		fputs("  left alone: ", inv->out);
 		out_name(inv->out, r->left[i].path);
@@ -92,16 +92,16 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 {
 	const struct engine_rebased *r = ctx;
 
-	promotions_print_conflicts(inv, stderr, r->clone, r->conflicts, r->n_conflicts);
+	conflicts_print(inv, stderr, r->clone, r->conflicts, r->n_conflicts);
 }
 
 static int tell_conflicts(struct invocation *inv, const struct engine_rebased *r)
 {
 	struct err err = { 0 };
 	size_t n;
-	const struct engine_conflict *c = promotions_first_open(r->conflicts, r->n_conflicts, &n);
+	const struct engine_conflict *c = conflicts_first_open(r->conflicts, r->n_conflicts, &n);
 
-	promotions_say_open("rebased", r->conflicts, r->n_conflicts, &err);
+	conflicts_say_open("rebased", r->conflicts, r->n_conflicts, &err);
 	inv->tell_more = list_conflicts;
 	inv->more = r;
 	cmd_hint_again(inv, &(struct hint_again){ .option = "conflict", .value = "markers" });
@@ -124,8 +124,8 @@ static int rebase_run(struct invocation *inv, struct err *err)
 	};
 	int r;
 
-	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
-				 &options.style, err);
+	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
+				err);
 	if (r < 0)
 		return r;
 	r = engine_rebase(inv->engine, &options, &rebased, err);

@@ -239,7 +239,7 @@ static int print_json(const struct resolving *r, struct err *err)
 
 	json_set_name(j, "clone", r->now.clone);
 	json_set_name(j, "project", r->now.project);
-	promotions_set_conflicts(j, r->now.conflicts, r->now.n_conflicts);
+	conflicts_set_json(j, r->now.conflicts, r->now.n_conflicts);
 	json_set_uint(j, "open", count_open(r));
 	return json_print(&doc, r->inv->out, err);
 }
@@ -268,8 +268,7 @@ static void print_human(const struct resolving *r)
 	out_name(inv->out, r->now.clone);
 	fprintf(inv->out, ", %zu of them open; ours is the project's, theirs the clone's\n",
 		count_open(r));
-	promotions_print_conflicts(inv, inv->out, r->now.clone, r->now.conflicts,
-				   r->now.n_conflicts);
+	conflicts_print(inv, inv->out, r->now.clone, r->now.conflicts, r->now.n_conflicts);
 	if (count_open(r) == 0)
 		line =
 		    cmd_line(inv, "promote", (const char *[]){ "--continue", r->now.clone, NULL });

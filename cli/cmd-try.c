@@ -307,8 +307,8 @@ static int check_line(struct trying *t, struct err *err)
 {
 	int r;
 
-	r = promotions_read_ways(t->args->conflict, t->args->markers, &t->options.on_conflict,
-				 &t->options.style, err);
+	r = conflicts_read_ways(t->args->conflict, t->args->markers, &t->options.on_conflict,
+				&t->options.style, err);
 	if (r < 0)
 		return r;
 	r = run_check(t->inv, err);

@@ -35,8 +35,8 @@ static int undo_run(struct invocation *inv, struct err *err)
 	};
 	int r;
 
-	r = promotions_read_ways(args->conflict, args->markers, &options.on_conflict,
-				 &options.style, err);
+	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
+				err);
 	if (r < 0)
 		return r;
 	r = engine_undo(inv->engine, &options, &p, err);

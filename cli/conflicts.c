@@ -6,8 +6,8 @@
 #include "cli/out.h"
 #include "cli/promotions.h"
 
-int promotions_read_ways(const char *on_conflict, const char *style, enum merge_on_conflict *ret,
-			 enum merge_style *ret_style, struct err *err)
+int conflicts_read_ways(const char *on_conflict, const char *style, enum merge_on_conflict *ret,
+			enum merge_style *ret_style, struct err *err)
 {
 	static const char *const ways[] = { "stop", "ours", "theirs", "markers" };
 	static const char *const styles[] = { "merge", "diff3", "zdiff3" };
@@ -67,7 +67,7 @@ static void set_texts(struct json j, const struct engine_conflict *c)
 	set_versions(json_set_object(j, "versions"), c->texts);
 }
 
-void promotions_set_conflicts(struct json j, const struct engine_conflict *list, size_t n)
+void conflicts_set_json(struct json j, const struct engine_conflict *list, size_t n)
 {
 	struct json array = json_set_array(j, "conflicts"), at;
 
@@ -147,8 +147,8 @@ static void print_ways(const struct invocation *inv, FILE *out, const char *clon
 	}
 }
 
-void promotions_print_conflicts(const struct invocation *inv, FILE *out, const char *clone,
-				const struct engine_conflict *list, size_t n)
+void conflicts_print(const struct invocation *inv, FILE *out, const char *clone,
+		     const struct engine_conflict *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct engine_conflict *c = &list[i];
@@ -159,8 +159,8 @@ void promotions_print_conflicts(const struct invocation *inv, FILE *out, const c
 	}
 }
 
-const struct engine_conflict *promotions_first_open(const struct engine_conflict *list, size_t n,
-						    size_t *ret_n)
+const struct engine_conflict *conflicts_first_open(const struct engine_conflict *list, size_t n,
+						   size_t *ret_n)
 {
 	const struct engine_conflict *first = NULL;
 
@@ -173,11 +173,11 @@ const struct engine_conflict *promotions_first_open(const struct engine_conflict
 	return first;
 }
 
-void promotions_say_open(const char *act, const struct engine_conflict *list, size_t n,
-			 struct err *err)
+void conflicts_say_open(const char *act, const struct engine_conflict *list, size_t n,
+			struct err *err)
 {
 	size_t open;
-	const struct engine_conflict *c = promotions_first_open(list, n, &open);
+	const struct engine_conflict *c = conflicts_first_open(list, n, &open);
 
 	if (open == 1)
 		err_set(err, -ESTALE, "nothing is %s: '%s' conflicts (%s)", act, out_path(c->path),

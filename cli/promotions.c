@@ -86,7 +86,7 @@ void promotions_set_json(struct json j, const void *ctx)
 	promotions_set_paths(j, "changed", p->paths, p->n_paths, NULL);
 	json_set_bool(j, "truncated", p->n_paths < p->changed);
 	json_set_uint(j, "merged", p->merged);
-	promotions_set_conflicts(j, p->conflicts, p->n_conflicts);
+	conflicts_set_json(j, p->conflicts, p->n_conflicts);
 	promotions_set_paths(j, "held", p->held, p->n_held, "rule");
 	promotions_set_warnings(j, p->warned, p->n_warned);
 	promotions_set_paths(j, "meanwhile", p->meanwhile, p->n_meanwhile, "why");
@@ -207,7 +207,7 @@ void promotions_print_held(const struct invocation *inv, const struct engine_rol
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
-	promotions_print_conflicts(inv, inv->out, p->clone, p->conflicts, p->n_conflicts);
+	conflicts_print(inv, inv->out, p->clone, p->conflicts, p->n_conflicts);
 	promotions_print_held(inv, p->held, p->n_held);
 	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
@@ -336,8 +336,7 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 {
 	const struct engine_promotion *p = ctx;
 
-	promotions_print_conflicts(inv, stderr, p->undone[0] ? NULL : p->clone, p->conflicts,
-				   p->n_conflicts);
+	conflicts_print(inv, stderr, p->undone[0] ? NULL : p->clone, p->conflicts, p->n_conflicts);
 }
 
 static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
@@ -345,10 +344,10 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
 	size_t n;
-	const struct engine_conflict *c = promotions_first_open(p->conflicts, p->n_conflicts, &n);
+	const struct engine_conflict *c = conflicts_first_open(p->conflicts, p->n_conflicts, &n);
 	int r;
 
-	promotions_say_open(act, p->conflicts, p->n_conflicts, &err);
+	conflicts_say_open(act, p->conflicts, p->n_conflicts, &err);
 	inv->tell_more = list_conflicts;
 	inv->more = p;
 	hint_again(inv, p, "conflict", "markers");
