@@ -1,6 +1,6 @@
 /*
- * The order matters: a change of owner takes set-id bits and capabilities away, an access list
- * changes the mode and a mode the list, and everything changes times.
+ * The order matters: chown drops set-id bits and capabilities, an ACL and the mode change each
+ * other, and everything changes times.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int attr_set_mtime(int fd, const struct tree_entry *e, struct err *err)
 
 /* --- extended attributes ---------------------------------------------------------------- */
 
-/* The names that a file has, each with its NUL. */
+/* The file's attribute names, each with its NUL. */
 static int list_names(int fd, struct buf *names, struct err *err)
 {
 	ssize_t n;
@@ -50,7 +50,7 @@ static int list_names(int fd, struct buf *names, struct err *err)
 	return n < 0 ? err_wrap(err, (int)n, "listing its attributes") : 0;
 }
 
-/* 1 if there were others. */
+/* Remove attributes that are not in `wanted`; 1 if there were any. */
 static int drop_others(int fd, const struct buf *wanted, struct err *err)
 {
 	CLEANUP(buf_done) struct buf names = BUF_INIT;
@@ -148,7 +148,7 @@ int attr_set_at(struct acting *a, const char *slot, const struct tree_entry *e, 
 	if ((st.st_uid != e->uid || st.st_gid != e->gid) &&
 	    fchownat(a->stage_fd, slot, e->uid, e->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(err, "giving it to %u:%u", e->uid, e->gid);
-	/* Nobody else has a way into the stage, so the name is still what was made. */
+	/* Nobody else can enter the stage, so the name still means what we made. */
 	if (!S_ISLNK(e->mode) && fchmodat(a->stage_fd, slot, e->mode & MODE_BITS, 0) < 0)
 		return err_sys(err, "setting its mode");
 	r = node >= 0 ? set_xattrs(a, node, &e->xattrs, err) : 0;

@@ -1,7 +1,7 @@
 /*
- * Each step can be recognised on disk by the inode numbers in the journal, so going back needs
- * no memory of how far it came: it looks, and does what is left to do.  It never touches
- * what is neither the old file nor the new one as we made it.
+ * The inode numbers in the journal show which steps were done, so going back needs no memory: it
+ * looks at the disk and undoes what is left.  It never touches a file that is neither the old one
+ * nor ours, unchanged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +13,14 @@
 
 /* --- files ------------------------------------------------------------------------------ */
 
-/* Where the three files are that a step is about. */
+/* The three places of a step's files. */
 struct where {
 	int fd; /* the directory */
 	char n[SLOT_SIZE], o[SLOT_SIZE];
-	struct stat at, in_n, in_o; /* the name, and the slots; all zero: nothing there */
+	struct stat at, in_n, in_o; /* the name and the two slots; all zero if nothing is there */
 };
 
-/* A stage that is gone had been cleared: all is back. */
+/* A missing stage was cleared already: everything is back. */
 static int look_at_slot(const struct acting *a, const char *slot, struct stat *st)
 {
 	*st = (struct stat){ 0 };
@@ -50,7 +50,7 @@ static bool is(const struct stat *st, uint64_t ino)
 	return st->st_nlink > 0 && ino != 0 && st->st_ino == ino;
 }
 
-/* 1 if what came into the slot is our file as we made it. */
+/* 1 if the file in the slot is ours, unchanged. */
 static int is_ours(const struct acting *a, const struct plan_step *s, const char *slot)
 {
 	struct stat st;
@@ -59,13 +59,13 @@ static int is_ours(const struct acting *a, const struct plan_step *s, const char
 	return r < 0 ? r : is(&st, s->new_ino) && sign_matches(&st, &s->after, false);
 }
 
-/* Our file goes back into its slot; if it is not ours any more once it is there, it returns. */
+/* Move our file back into its slot.  If it turns out not to be ours any more, put it back. */
 static int withdraw(struct acting *a, size_t i, const struct where *w)
 {
 	const struct plan_step *s = &a->plan->files[i];
 	int r;
 
-	/* A crash between the two halves of step_move_new(): one name too many. */
+	/* A crash between the halves of step_move_new() left one name too many. */
 	if (is(&w->in_n, s->new_ino))
 		return unlinkat(w->fd, step_name(s), 0) < 0 ? -errno : 0;
 	if (renameat(w->fd, step_name(s), a->stage_fd, w->n) < 0)
@@ -85,7 +85,10 @@ static int back_replace(struct acting *a, size_t i, const struct where *w)
 	const bool ours = is(&w->at, s->new_ino);
 	int r;
 
-	/* It was not displaced, or is back; perhaps by the first half of step_move_new() alone. */
+	/*
+	 * It was not displaced or is back already, perhaps by the first half of step_move_new()
+	 * alone.
+	 */
 	if (!old || is(&w->at, s->old_ino))
 		return 0;
 	if (ours && !sign_matches(&w->at, &s->after, false))
@@ -97,7 +100,7 @@ static int back_replace(struct acting *a, size_t i, const struct where *w)
 		r = is_ours(a, s, w->n);
 		if (r != 0)
 			return r < 0 ? r : 0;
-		/* Somebody was faster: what came into the stage is theirs. */
+		/* Somebody was faster: the file now in the stage is theirs. */
 		r = sys_exchange(a->stage_fd, w->n, w->fd, step_name(s));
 		return r < 0 ? r : -ESTALE;
 	}
@@ -121,10 +124,10 @@ static int back_change(struct acting *a, size_t i, const struct where *w, struct
 		return 0;
 	file = sys_open_here(w->fd, step_name(s), APPLY_OPEN);
 	if (file == -EXDEV)
-		return 0; /* the way there was refused, too */
+		return 0; /* changing it was refused, too */
 	if (file < 0 || fstat(file, &st) < 0)
 		return file < 0 ? file : -errno;
-	/* Of another size or time than ours, it was written to by somebody else. */
+	/* Another size or time than ours: somebody else wrote to it. */
 	if (!sign_same_bytes(&st, &s->before) && !sign_same_bytes(&st, &s->after))
 		return -ESTALE;
 	r = attr_set(a, file, &s->before, err);
@@ -168,7 +171,7 @@ static int back_file(struct acting *a, size_t i, struct err *err)
 
 /* --- directories ------------------------------------------------------------------------ */
 
-/* One that was made goes, one that was removed returns; their attributes come later. */
+/* Remove a directory we made, restore one we removed; attributes come later. */
 static int back_dir(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];

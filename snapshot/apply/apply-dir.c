@@ -1,7 +1,7 @@
 /*
- * A directory is reached from the top each time, by a call that follows no symlink and enters no
- * mount on the whole way.  Whoever swaps a directory for a symlink, or for another directory, while we are at
- * work gets an error from us, never a write somewhere else.
+ * Every directory is opened from the top by a call that follows no symlink and enters no mount.  If
+ * somebody swaps a directory for a symlink or another directory meanwhile, we fail; we never write
+ * elsewhere.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static bool is_other(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
 }
 
-/* One name after the other: the way of systems that cannot look at all of them in one call. */
+/* Name by name, for systems that cannot check a whole path in one call. */
 static int walk_down(struct acting *a, const char *path, size_t len)
 {
 	AUTO_CLOSE int fd = fcntl(a->top_fd, F_DUPFD_CLOEXEC, 0);
@@ -84,7 +84,7 @@ int dir_open_path(struct acting *a, const char *path, size_t len, struct stat *r
 		return is_other(fd) ? -ESTALE : err_wrap(err, fd, "opening '%.*s'", (int)len, path);
 	if (fstat(fd, ret) < 0)
 		return err_sys(err, "'%.*s'", (int)len, path);
-	/* A file system may hold others that are mounted nowhere. */
+	/* A file system may hold others that are not mounted anywhere. */
 	return ret->st_dev == a->dev ? TAKE_FD(fd) : other_mount(path, len, err);
 }
 
@@ -116,7 +116,7 @@ int dir_to_change(struct acting *a, size_t dir, struct err *err)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "'%s'", a->plan->dirs[dir].path);
-	/* Its own mode comes back with its other attributes, or when all is taken back. */
+	/* Its own mode is restored with its other attributes, or when everything is taken back. */
 	if ((st.st_mode & S_IRWXU) != S_IRWXU && fchmod(fd, (st.st_mode & 07777) | S_IRWXU) < 0)
 		return err_sys(err, "making '%s' writable", a->plan->dirs[dir].path);
 	return fd;

@@ -1,7 +1,6 @@
 /*
- * New regular files of the stage are written by several threads: each takes the next step that
- * nobody has, and none has to do with another's.  What else is staged refers to files that are
- * there by then, and needs no more than one.
+ * Several threads write the new regular files of the stage; each takes the next free step.
+ * Everything else in the stage refers to files that exist by then, and one thread is enough for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +14,10 @@
 
 #define COPY_SIZE (4 * CHUNK_SIZE_MAX)
 
-/* What a thread writes with. */
+/* One writing thread. */
 struct pen {
 	struct acting *acting;
-	uint8_t *block; /* COPY_SIZE bytes, owned; made when first needed */
+	uint8_t *block; /* COPY_SIZE bytes, owned; allocated at first use */
 	bool sums_wanted;
 	bool sums;         /* of the file at hand */
 	struct sha256 sum; /* of the file at hand, if `sums` */
@@ -40,7 +39,7 @@ static void sum_up_hole(struct pen *pen, uint64_t len)
 		sum_up(pen, zeros, len < sizeof(zeros) ? (size_t)len : sizeof(zeros));
 }
 
-/* Bytes from `at` up to `end`. */
+/* Copy the bytes from `at` to `end`. */
 static int copy_range(struct pen *pen, struct content_reader *rd, int fd, uint64_t at, uint64_t end,
 		      struct err *err)
 {
@@ -99,7 +98,7 @@ static int write_file(struct pen *pen, int fd, struct plan_step *s, struct err *
 	struct stat st;
 	int r;
 
-	/* Whoever wants to know sums up what is in it, without its holes. */
+	/* The checksum covers the content without its holes. */
 	pen->sums = pen->sums_wanted && !content_is_sparse(&c);
 	if (pen->sums)
 		sha256_begin(&pen->sum);
@@ -124,7 +123,7 @@ static int make_file(struct pen *pen, size_t i, struct err *err)
 {
 	struct plan_step *s = &pen->acting->plan->files[i];
 	char slot[SLOT_SIZE];
-	/* Whatever the umask makes of the mode: it is looked at afterwards. */
+	/* The umask may change the mode; attr_set() corrects it. */
 	AUTO_CLOSE int fd = openat(pen->acting->stage_fd, slot_name('n', i, slot),
 				   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 				   (s->after.mode & 0777) | 0600);
@@ -153,7 +152,7 @@ static int fill_step(unsigned member, size_t i, void *ctx, struct err *err)
 		pen->block = malloc(COPY_SIZE);
 	r = pen->block ? make_file(pen, i, err) : err_nomem(err);
 	a->done++;
-	/* Only the caller's own thread says how far all of them are. */
+	/* Only the caller's own thread reports progress, for all threads. */
 	if (member == 0)
 		acting_tell(a);
 	return r;

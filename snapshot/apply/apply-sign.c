@@ -1,8 +1,7 @@
 /*
- * Whether a file is the one that was captured is told by its number, times, size and owner.  A
- * rename changes the ctime of what it moves, so what was displaced is known by the others; and
- * the kernel stamps two writes within one tick alike, so a file that was fresh when it was
- * captured is compared byte by byte.
+ * Inode number, times, size and owner tell whether a file is the captured one.  A rename changes
+ * the ctime, so a displaced file is recognised by the rest.  The kernel may stamp two writes within
+ * one tick alike, so a file that was fresh at capture is compared byte by byte.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 #include "base/sys.h"
 #include "snapshot/apply/apply-i.h"
 
-/* Above a tick of any kernel; and above the steps of file systems that count in seconds. */
+/* Longer than a tick of any kernel, and than a step of file systems that count in seconds. */
 #define FRESH_NS        ((int64_t)20000000)
 #define FRESH_COARSE_NS ((int64_t)2000000000)
 #define NS_PER_S        ((int64_t)1000000000)
@@ -51,7 +50,7 @@ bool sign_is_shared(const struct stat *st, const struct plan_step *s)
 
 /* --- content ---------------------------------------------------------------------------- */
 
-/* Could it have been written after it was captured, and bear the same times? */
+/* Could somebody have written to it after the capture without changing its times? */
 static bool is_in_doubt(const struct acting *a, const struct tree_entry *e)
 {
 	const int64_t tick = e->ctime_ns == 0 ? FRESH_COARSE_NS : FRESH_NS;
@@ -59,7 +58,7 @@ static bool is_in_doubt(const struct acting *a, const struct tree_entry *e)
 	return S_ISREG(e->mode) && e->ctime_s * NS_PER_S + e->ctime_ns + tick > a->plan->as_of;
 }
 
-/* The first offset from `at` on that is in no hole of both, so that a file of holes is no work. */
+/* The first offset from `at` on where not both have a hole: holes cost nothing. */
 static int skip_holes(struct content_reader *rd, int fd, uint64_t size, uint64_t *at,
 		      struct err *err)
 {
@@ -163,7 +162,7 @@ static int foreign(const char *path, uint32_t uid, struct err *err)
 		       uid);
 }
 
-/* A directory of the plan that was opened just now, for the first time. */
+/* Check a directory of the plan that was just opened for the first time. */
 static int check_opened(struct acting *a, size_t i, struct err *err)
 {
 	struct plan_step *s = &a->plan->dirs[i];
@@ -177,7 +176,7 @@ static int check_opened(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
-/* dir_at(), which also checks it unless that was done. */
+/* dir_at(), checking the directory unless that was done. */
 static int checked_dir_at(struct acting *a, size_t i, struct err *err)
 {
 	int fd = dir_at(a, i, err), r;
@@ -207,7 +206,7 @@ static int check_dir(struct acting *a, size_t i, struct err *err)
 	return fd < 0 ? fd : 0;
 }
 
-/* The place of something new: free, or to be freed by another step. */
+/* A new file's place must be free, or another step frees it. */
 static void check_place(struct acting *a, const struct plan_step *s, bool there,
 			const struct stat *st)
 {
@@ -236,7 +235,7 @@ static int check_file(struct acting *a, struct plan_step *s, struct err *err)
 		return 0;
 	fd = checked_dir_at(a, s->dir, err);
 	if (fd == -ESTALE)
-		return 0; /* told of the directory */
+		return 0; /* reported for the directory */
 	if (fd < 0)
 		return fd;
 	there = fstatat(fd, step_name(s), &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -261,7 +260,7 @@ int sign_check_all(struct acting *a, struct err *err)
 	struct plan *p = a->plan;
 	int r = 0;
 
-	/* A directory is checked when it is opened for a file in it: few others are left then. */
+	/* Opening a directory for a file checks it, so few are left here. */
 	for (size_t i = 0; i < p->n_files && r >= 0; i++)
 		r = check_file(a, &p->files[i], err);
 	for (size_t i = 0; i < p->n_dirs && r >= 0; i++)

@@ -27,7 +27,7 @@ static int make_other(struct acting *a, const char *slot, const struct tree_entr
 	return rc < 0 ? err_sys(err, "making it") : attr_set_at(a, slot, e, err);
 }
 
-/* One more name of a file that stays: it must still be what the tree says. */
+/* One more name for a file that stays: it must still be what the tree says. */
 static int link_anchor(struct acting *a, const struct plan_step *s, const char *slot,
 		       struct err *err)
 {
@@ -128,7 +128,7 @@ int stage_make(struct acting *a, struct err *err)
 	return r < 0 ? err_wrap(err, r, "syncing '%s'", a->stage) : 0;
 }
 
-/* Could a step have put something there? */
+/* Can a step have filled this slot? */
 static bool uses_slot(const struct plan_step *s, char kind)
 {
 	return kind == 'n' ? needs_slot(s) : s->act == PLAN_REMOVE || s->act == PLAN_REPLACE;
@@ -136,8 +136,8 @@ static bool uses_slot(const struct plan_step *s, char kind)
 
 enum slot_end {
 	SLOT_EMPTY,
-	SLOT_GOES,      /* ours, or verified to be in the store */
-	SLOT_GOES_ONLY, /* the same, and its file with it: it has no other name */
+	SLOT_GOES,      /* ours, or known to be in the store */
+	SLOT_GOES_ONLY, /* the same, and this is its file's only name */
 	SLOT_STAYS,
 };
 
@@ -187,8 +187,8 @@ static int clear_step(unsigned member, size_t i, void *ctx, struct err *err)
 }
 
 /*
- * -EBUSY: something stays.  A file with other names gets a new ctime when it loses one, which nobody
- * should see who has had the answer: that is done at once.
+ * -EBUSY if something stays.  A file with other names gets a new ctime when it loses one.  The
+ * caller must not see that after it has the answer, so such files are removed at once.
  */
 static int ready_slot(struct acting *a, size_t i, char kind, struct err *err)
 {
@@ -211,7 +211,7 @@ static int ready_step(unsigned member, size_t i, void *ctx, struct err *err)
 	return r < 0 ? r : ready_slot(ctx, i, 'o', err);
 }
 
-/* 1 if it is no slot that a step of ours can have filled. */
+/* 1 if no step of ours can have filled this slot. */
 static int is_foreign(const char *name, unsigned char type, void *ctx)
 {
 	const struct plan *p = ((struct acting *)ctx)->plan;
@@ -223,7 +223,7 @@ static int is_foreign(const char *name, unsigned char type, void *ctx)
 	       !uses_slot(&p->files[step], kind);
 }
 
-/* As a whole, if all may go that is in it, and at once is not fast. */
+/* Moves the stage aside as a whole, if everything in it may go and removing it would take long. */
 static bool throw_away(struct acting *a)
 {
 	const size_t n = a->plan->n_files;

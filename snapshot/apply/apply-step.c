@@ -1,6 +1,6 @@
 /*
- * Each step looks before and after: what it displaces is in the stage by then, in reach, and goes
- * back if it is not what the plan expected.
+ * Each step looks before and after.  What it displaces lies in the stage, and returns if it is not
+ * what the plan expected.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ int step_look(int fd, const char *name, struct stat *st)
 	return errno == ENOENT ? 0 : -errno;
 }
 
-/* rename(2) that replaces nothing, also where the file system has no word for that. */
+/* rename(2) that replaces nothing, also on file systems without RENAME_NOREPLACE. */
 int step_move_new(int from_fd, const char *from, int to_fd, const char *to)
 {
 	int r = sys_rename_new(from_fd, from, to_fd, to);
@@ -38,7 +38,7 @@ int step_move_new(int from_fd, const char *from, int to_fd, const char *to)
 
 /* --- files, there ----------------------------------------------------------------------- */
 
-/* The directory, with the file in it that the plan expects. */
+/* The directory, after checking that the expected file is in it. */
 static int expect(struct acting *a, const struct plan_step *s, struct err *err)
 {
 	int fd = dir_to_change(a, s->dir, err), r;
@@ -51,7 +51,7 @@ static int expect(struct acting *a, const struct plan_step *s, struct err *err)
 	r = step_look(fd, step_name(s), &st);
 	if (r < 0)
 		return err_wrap(err, r, "looking at '%s'", s->path);
-	/* Another name of the same file may have been moved by us already. */
+	/* We may have moved another name of this file already. */
 	if (r == 0 || st.st_ino != s->old_ino || !sign_matches(&st, &s->before, !s->before_linked))
 		return conflict(a, s, "changed meanwhile");
 	return fd;
@@ -72,7 +72,7 @@ static int do_remove(struct acting *a, size_t i, struct err *err)
 	r = sign_displaced(a, s, slot, err);
 	if (r == 1)
 		return 0;
-	/* Back at once; what cannot go back stays in the stage, which is then not removed. */
+	/* Put it back at once.  What cannot go back stays in the stage, which is then kept. */
 	IGNORE_RESULT(step_move_new(a->stage_fd, slot, fd, step_name(s)),
 		      "stage_clear() sees to it");
 	return r < 0 ? r : conflict(a, s, "changed meanwhile");
@@ -94,7 +94,7 @@ static int do_create(struct acting *a, size_t i, struct err *err)
 	return r < 0 ? err_wrap(err, r, "making '%s'", s->path) : 0;
 }
 
-/* In two moves, where names cannot change places. */
+/* In two moves, where names cannot be exchanged. */
 static int replace_apart(struct acting *a, size_t i, struct err *err)
 {
 	int r = do_remove(a, i, err);
@@ -126,7 +126,7 @@ static int do_replace(struct acting *a, size_t i, struct err *err)
 	r = sign_displaced(a, s, slot, err);
 	if (r == 1)
 		return 0;
-	/* Both are in reach, so nothing is lost; who edits sees our file for an instant. */
+	/* Both files are kept, so nothing is lost; an editor sees our file for an instant. */
 	IGNORE_RESULT(sys_exchange(a->stage_fd, slot, fd, step_name(s)),
 		      "step_back_all() and stage_clear() find it where it is");
 	return r < 0 ? r : conflict(a, s, "changed meanwhile");
@@ -215,7 +215,6 @@ static int do_mkdir(struct acting *a, size_t i, struct err *err)
 	return 0;
 }
 
-/* As it is to be, or as it was. */
 int step_settle(struct acting *a, size_t i, bool wanted, struct err *err)
 {
 	const struct plan_step *s = &a->plan->dirs[i];
@@ -229,7 +228,7 @@ int step_settle(struct acting *a, size_t i, bool wanted, struct err *err)
 		return err_sys(err, "'%s'", s->path);
 	if (s->act != PLAN_TOUCH)
 		r = attr_set(a, fd, e, err);
-	/* A mode that is not ours stays, as somebody may have set it meanwhile. */
+	/* Leave a mode that is not ours: somebody may have set it meanwhile. */
 	else if (st.st_mode != e->mode && st.st_mode == (e->mode | S_IRWXU) &&
 		 fchmod(fd, e->mode & 07777) < 0)
 		r = err_sys(err, "setting its mode");
@@ -242,7 +241,7 @@ int step_settle(struct acting *a, size_t i, bool wanted, struct err *err)
 
 /* --- all, there ------------------------------------------------------------------------- */
 
-/* Who had a displaced file open may have written to it since: the last moment to notice. */
+/* A program that had the displaced file open may have written to it: the last chance to notice. */
 static int check_displaced(struct acting *a, struct err *err)
 {
 	const struct plan *p = a->plan;
@@ -254,7 +253,7 @@ static int check_displaced(struct acting *a, struct err *err)
 
 		if (s->act != PLAN_REMOVE && s->act != PLAN_REPLACE)
 			continue;
-		/* Two that changed places left the old one where the new one was. */
+		/* Two exchanged files left the old one where the new one was. */
 		slot_name(s->act == PLAN_REMOVE || a->no_exchange ? 'o' : 'n', i, slot);
 		r = sign_displaced(a, s, slot, err);
 		if (r <= 0)

@@ -1,11 +1,11 @@
 /*
- * A stage whose files may all go is moved into the store as a whole, by one call, and removed when
- * nobody waits.
+ * If every file of a stage may go, one rename moves the stage into the store, and it is removed
+ * later, when nobody waits.
  *
- * Its name is all that the call goes by, and whoever may write in the project can have given that to
- * another directory.  So it is first taken under a name that no sweep knows, looked at, and then
- * given the one of a stage.  Who dies between the two has its journal still: recovery puts
- * it back.
+ * The rename knows only a name, and anybody who may write to the project can have given that name
+ * to another directory.  So the stage first gets a name that no sweep knows, is checked, and only
+ * then gets a stage's name.  After a crash in between the journal still exists, and recovery puts
+ * the stage back.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -23,7 +23,7 @@
 #include "base/sys.h"
 #include "snapshot/apply/apply-i.h"
 
-#define SYNC_EACH_MAX 64 /* files; with more of them one sync of all is faster */
+#define SYNC_EACH_MAX 64 /* beyond this many files, one sync of the file system is faster */
 
 static int open_top(struct acting *a, struct err *err)
 {
@@ -43,7 +43,7 @@ static int open_top(struct acting *a, struct err *err)
 
 /* --- ending ----------------------------------------------------------------------------- */
 
-/* Nothing of the act is left but its result. */
+/* Remove every trace of the act but its result. */
 static int clear(struct acting *a, bool wanted, struct err *err)
 {
 	int r;
@@ -60,7 +60,7 @@ static int clear(struct acting *a, bool wanted, struct err *err)
 	return journal_remove(a->store, &a->journal, err);
 }
 
-/* It is done, and somebody may want to know before the journal forgets. */
+/* Tell the caller that it is done before the journal forgets. */
 static int settle(struct acting *a, struct err *err)
 {
 	const struct apply_options *o = a->options;
@@ -81,9 +81,10 @@ static int take_back(struct acting *a, struct err *err)
 /* --- the act ---------------------------------------------------------------------------- */
 
 /*
- * A state that could not be made durable may be on disk or not.  Going back while it says DONE
- * would leave what a crash could not undo, so first it must say ACTING again; if that cannot be
- * had either, all stays as it is, which is whole, and so is what recovery makes of either state.
+ * If DONE could not be made durable it may be on disk or not.  Going back while the journal says
+ * DONE would leave a state that a crash makes permanent, so the journal must first say ACTING
+ * again.  If that fails too, everything stays in place: it is complete, and recovery handles either
+ * state.
  */
 static int decide(struct acting *a, bool *ret_stay, struct err *err)
 {
@@ -97,7 +98,7 @@ static int decide(struct acting *a, bool *ret_stay, struct err *err)
 	return r;
 }
 
-/* Up to the moment from which there is no way back. */
+/* Everything up to the point of no return. */
 static int act(struct acting *a, bool *ret_stay, struct err *err)
 {
 	int r = stage_make(a, err);
@@ -112,7 +113,7 @@ static int act(struct acting *a, bool *ret_stay, struct err *err)
 	return r < 0 ? r : decide(a, ret_stay, err);
 }
 
-/* The sentence of a conflict: the first, and how many more there are. */
+/* Report the first conflict, and how many more there are. */
 static int tell_conflicts(const struct acting *a, struct err *err)
 {
 	const struct apply_report *r = a->report;
@@ -125,7 +126,7 @@ static int tell_conflicts(const struct acting *a, struct err *err)
 		       r->n - 1);
 }
 
-/* What was begun is brought to one of its two ends. */
+/* Brings the act to one of its two ends: done, or taken back. */
 static int run(struct acting *a, struct err *err)
 {
 	struct err why = { 0 };
@@ -134,7 +135,7 @@ static int run(struct acting *a, struct err *err)
 	int r = act(a, &stay, err);
 
 	if (r >= 0) {
-		/* It is done; what is left to tidy up, the next command finds by the journal. */
+		/* It is done.  The next command finds by the journal what is left to tidy up. */
 		if (settle(a, &why) < 0)
 			acting_note(a, a->stage, "is left for the next command to clear away");
 		return 0;
@@ -213,8 +214,8 @@ struct recovery {
 	const struct apply_options *options;
 	struct apply_report *report;
 	int n;
-	bool all;         /* directories: what is the matter with one must not harm another */
-	struct err first; /* failure then */
+	bool all;         /* all directories: trouble with one must not affect another */
+	struct err first; /* the first failure among them */
 };
 
 static int finish_or_take_back(struct acting *a, struct err *err)

@@ -20,8 +20,8 @@
 typedef void (*apply_progress_fn)(uint64_t done, uint64_t total, void *ctx);
 
 /*
- * The directory `path` is now as the plan wants it, for good: the moment to write that down.  If
- * that fails, or whoever does it dies, apply_recover() asks again, with the plan as it was kept.
+ * The directory `path` is now as planned, durably: the moment to record that.  If this fails or the
+ * process dies, apply_recover() calls it again, with the plan from the journal.
  */
 typedef int (*apply_landed_fn)(const char *path, const struct plan *plan, void *ctx,
 			       struct err *err);
@@ -31,10 +31,10 @@ struct apply_options {
 	void *progress_ctx;
 	apply_landed_fn landed; /* or NULL */
 	void *landed_ctx;
-	bool sums; /* the plan's steps get the SHA-256 of each content that is staged */
+	bool sums; /* give the plan's steps the SHA-256 of each staged content */
 };
 
-/* Paths from the top, owned, each with a sentence's end: what is the matter with it. */
+/* Paths from the top, owned, each with what happened to it, as the end of a sentence. */
 struct apply_note {
 	char *path;
 	const char *why; /* constant: "changed meanwhile", ... */
@@ -43,39 +43,40 @@ struct apply_note {
 struct apply_report {
 	struct apply_note *notes; /* owned */
 	size_t n;
-	bool unfinished; /* it failed, and there is something for apply_recover() to do */
+	bool unfinished; /* it failed, and apply_recover() has something to do */
 	/*
-	 * It failed, and a file of ours that somebody wrote to stays in place of the one that was
-	 * there.  That is now in the store alone, so what the plan started from must stay.
+	 * It failed, and a file of ours that somebody wrote to stays in place of the original.  The
+	 * original is now only in the store, so the state that the plan started from must be kept.
 	 */
 	bool astray;
-	bool unswept; /* there is something for apply_sweep() to do */
+	bool unswept; /* apply_sweep() has something to do */
 };
 
 void apply_report_done(struct apply_report *r);
 
 /*
- * Do what `plan` says to the directory `path`.  -ESTALE if something was not as expected: `ret`
- * then tells what, and nothing is changed.  After any other failure nothing is changed either,
- * save for what cannot be taken back, which `ret` tells and a later apply_recover() tries again.
- * With 0, `ret` may tell of directories that stay because they hold what was never captured.
+ * Carry out `plan` in the directory `path`.  -ESTALE if something was not as expected: `ret` names
+ * it, and nothing is changed.  After any other failure nothing is changed either, except what could
+ * not be taken back: `ret` names that, and a later apply_recover() tries again.  On success `ret`
+ * may name directories that stay because they hold files that were never captured.
  */
 NODISCARD int apply_plan(struct store *s, const char *path, struct plan *plan,
 			 const struct apply_options *options, struct apply_report *ret,
 			 struct err *err);
 
 /*
- * Remove what acts displaced and left for a time when nobody waits for them, until `stop` (or NULL)
- * says so.  What is not removed is left for the next time.
+ * Remove the stages that acts left for later, until `stop` (or NULL) says so; the rest waits for
+ * the next call.
  */
 typedef bool (*apply_stop_fn)(void *ctx);
 void apply_sweep(struct store *s, apply_stop_fn stop, void *ctx);
 
 /*
- * Finish or take back what a dead process was doing to the directory `path` or (NULL) to any.
- * Before anything else touches it; costs next to nothing if there is no such thing.  The number of
- * acts that were found and ended; of `options` (or NULL) only `landed` counts.  `ret` tells what could not be brought back, because somebody
- * has changed it since.  Edits are left in place; what was there before the act is in the store.
+ * Finish or take back what a dead process was doing to the directory `path`, or (NULL) to any.
+ * Call it before anything else touches the directory; it is cheap if there is nothing to do.
+ * Returns the number of acts found and ended; uses only `landed` of `options` (or NULL).  `ret`
+ * names files that could not be restored because somebody changed them since: those edits stay, and
+ * the previous content is in the store.
  */
 NODISCARD int apply_recover(struct store *s, const char *path, const struct apply_options *options,
 			    struct apply_report *ret, struct err *err);

@@ -17,7 +17,7 @@
 #define MAGIC       "snapjnl1"
 #define JOURNAL_MAX ((size_t)1 << 30)
 
-/* Magic, state, hash of all behind it. */
+/* Magic, state, hash of everything after it. */
 #define STATE_AT  8
 #define HASH_AT   16
 #define HEAD_SIZE (HASH_AT + OBJECT_ID_SIZE)
@@ -104,7 +104,7 @@ int journal_put(struct store *s, const struct journal *j, struct err *err)
 	return r < 0 ? err_wrap(err, r, "journal") : 0;
 }
 
-/* One byte changes, so no power cut can leave anything but the old state or the new one. */
+/* Only one byte changes, so a power cut leaves the old state or the new one. */
 int journal_set_state(struct store *s, struct journal *j, enum journal_state state, struct err *err)
 {
 	AUTO_CLOSE int dir = open_dir(s, false, err), fd = -1;
@@ -180,7 +180,7 @@ static int decode(struct store *s, const uint8_t *data, size_t len, struct journ
 	return plan_decode(data + head + path_len, len - head - path_len, &j->plan, err);
 }
 
-/* `name` is one that stage_is_id() takes; the precision tells the compiler how long that can be. */
+/* stage_is_id() accepted `name`; the precision tells the compiler how long it can be. */
 static void set_id(struct journal *j, const char *name)
 {
 	snprintf(j->id, sizeof(j->id), "%.*s", JOURNAL_ID_SIZE - 1, name);
@@ -201,8 +201,8 @@ static int load_journal(struct store *s, int dir, const char *name, struct journ
 }
 
 /*
- * Is that journal about the directory?  It need not be readable to tell: before there is a stage
- * nothing was changed, and the stage goes last.
+ * Does the journal belong to this directory?  An unreadable one can be judged, too: before there is
+ * a stage nothing was changed, and the stage is removed last.
  */
 static bool is_staged_in(const char *project, const char *name)
 {
@@ -216,7 +216,7 @@ static bool is_staged_in(const char *project, const char *name)
 	return !path || lstat(path, &st) == 0 || errno != ENOENT;
 }
 
-/* One that cannot be read is told in `unread`. */
+/* Notes an unreadable journal in `unread`. */
 static int visit(struct store *s, int dir, const char *name, const char *project, journal_fn fn,
 		 void *ctx, struct err *unread, struct err *err)
 {
@@ -224,7 +224,7 @@ static int visit(struct store *s, int dir, const char *name, const char *project
 	struct err why = { 0 };
 	int r = load_journal(s, dir, name, &j, &why);
 
-	/* Somebody has ended it since it was listed. */
+	/* Another process ended it after we listed it. */
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {

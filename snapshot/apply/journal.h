@@ -1,9 +1,8 @@
 /*
  * journal.h - what is being done to a real directory, so that nobody finds it half done.
  *
- * One file for each act, in the store's directory, there from before the first change until the
- * last trace of the act is gone.  docs/design/apply.md has its bytes and what each state means to who
- * finds it.
+ * One file per act, in the store's directory, from before the first change until the last trace of
+ * the act is gone.  docs/design/apply.md describes its bytes and what recovery does in each state.
  */
 #pragma once
 
@@ -15,43 +14,43 @@
 #define JOURNAL_STAGE_SIZE (sizeof(STAGE_NAME_PREFIX) + JOURNAL_ID_SIZE)
 
 enum journal_state {
-	JOURNAL_STAGING = 1, /* new content is being written aside; nothing else was touched */
-	JOURNAL_ACTING = 2,  /* names change: to be taken back */
-	JOURNAL_DONE = 3,    /* all is as wanted; what was displaced may go */
+	JOURNAL_STAGING = 1, /* new content is being written aside; nothing else is touched */
+	JOURNAL_ACTING = 2,  /* names change; recovery takes them back */
+	JOURNAL_DONE = 3,    /* everything is as wanted; displaced files may go */
 };
 
 struct journal {
 	char id[JOURNAL_ID_SIZE];
 	enum journal_state state;
-	char *project; /* owned; path of the directory */
-	uint64_t ino;  /* of it */
+	char *project; /* owned; the directory's path */
+	uint64_t ino;  /* the directory's inode */
 	struct plan plan;
 };
 
 void journal_done(struct journal *j);
 
-/* Name of the stage in the top directory. */
+/* The stage's name in the top directory. */
 const char *journal_stage(const struct journal *j, char name[JOURNAL_STAGE_SIZE]);
 
-/* Give it an id that no other has. */
+/* Give the journal a unique id. */
 NODISCARD int journal_name(struct journal *j, struct err *err);
 
-/* Write all of it, in place of what it was; durable when this returns. */
+/* Write the whole journal, replacing any earlier version; durable when this returns. */
 NODISCARD int journal_put(struct store *s, const struct journal *j, struct err *err);
 
-/* Everything but its state is as it was put. */
+/* Change only the state; the rest must be as it was put. */
 NODISCARD int journal_set_state(struct store *s, struct journal *j, enum journal_state state,
 				struct err *err);
 
 NODISCARD int journal_remove(struct store *s, const struct journal *j, struct err *err);
 
-/* What a dead process left of one that it was writing goes; only while nobody writes any. */
+/* Remove half-written journals of dead processes; call only while nobody writes one. */
 void journal_sweep(struct store *s);
 
 /*
- * Each journal, in no order, of the directory `project` or (NULL) of all.  A non-zero answer of
- * `fn` ends the walk.  One that cannot be read is of a directory that holds its stage, and no
- * other's business: after all others it is -EBADMSG with its name.
+ * Call `fn` for each journal, in no order, of the directory `project` or (NULL) of all.  A non-zero
+ * answer ends the walk.  An unreadable journal concerns only the directory that holds its stage: it
+ * fails with -EBADMSG and its name, after all others.
  */
 typedef int (*journal_fn)(struct journal *j, void *ctx, struct err *err);
 NODISCARD int journal_each(struct store *s, const char *project, journal_fn fn, void *ctx,

@@ -1,6 +1,6 @@
 /*
- * What a change of package.json or of a makefile would run: a diff of a thousand lines hides one line that
- * matters, a name does not.  Nothing here decides; it only says where to look.
+ * Names the scripts and recipes that a change of package.json or a makefile would run: a long diff
+ * hides the one line that matters, a name does not.  Nothing is decided here.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,14 +17,14 @@
 /* --- parts of a file that have names ---------------------------------------------------- */
 
 struct part {
-	char *name; /* owned; "": what stands between the others */
+	char *name; /* owned; "" for the text outside of all others */
 	struct buf text;
 };
 
 struct parts {
 	struct part *list; /* owned */
 	size_t n;
-	bool unread; /* it is not what its name says, or too long to tell */
+	bool unread; /* it cannot be parsed, or is too long */
 };
 
 static void parts_done(struct parts *p)
@@ -151,7 +151,7 @@ int judge_scripts(const struct buf *before, const struct buf *after, struct buf 
 	CLEANUP(parts_done) struct parts was = { 0 }, is = { 0 };
 	int r = before ? read_scripts(before, &was) : 0;
 
-	was.unread = false; /* then all that is there now is new */
+	was.unread = false; /* without a before, everything is new */
 	if (r < 0)
 		return r;
 	r = read_scripts(after, &is);
@@ -160,7 +160,7 @@ int judge_scripts(const struct buf *before, const struct buf *after, struct buf 
 
 /* --- makefiles -------------------------------------------------------------------------- */
 
-/* The targets of a line "a b: c", without the space around; 0: it is no such line. */
+/* The targets of a line "a b: c", trimmed; 0 if it is no such line. */
 static size_t targets_of(const char *line, size_t len)
 {
 	size_t colon = 0;
@@ -200,7 +200,7 @@ static int read_recipes(const struct buf *file, struct parts *ret)
 			free(target);
 			target = strdup("");
 		}
-		/* Comments and empty lines run nothing. */
+		/* Skip comments and empty lines. */
 		if (target && len > 0 && (goes_on || *at != '#'))
 			r = part_add(ret, target, at, len);
 		if (target && r >= 0 && len > 0 && (goes_on || *at != '#'))

@@ -141,7 +141,7 @@ static const char *below_top(const struct judging *j, const char *path)
 		   : NULL;
 }
 
-/* A link lies in the way: its target, then what was left. */
+/* A link lies in the way: go on with its target, then with the rest. */
 static int follow(struct judging *j, struct walk *w, const char *target, size_t len,
 		  enum where *ret)
 {
@@ -226,8 +226,8 @@ static int walk_on(struct judging *j, struct walk *w, enum where *ret)
 }
 
 /*
- * A target that goes up again behind a name leads elsewhere once that name is a link, and nobody would look
- * at this one then.
+ * A target that goes through a name and up again leads elsewhere once that name becomes a link, and
+ * nobody would check this link then.
  */
 static bool goes_up_again(const char *target)
 {
@@ -335,7 +335,7 @@ static bool is_sparse(const struct plan_step *s)
 {
 	struct content c;
 
-	/* What changes in place has its bytes already. */
+	/* A file that changes in place keeps its bytes. */
 	if (!S_ISREG(s->after.mode) || s->act == PLAN_CHANGE)
 		return false;
 	c = tree_entry_content(&s->after);
@@ -364,7 +364,7 @@ static int look_for_mount(struct judging *j, struct judgement *it)
 
 /* --- the verdict ------------------------------------------------------------------------ */
 
-/* What only a look beyond the name tells, and what holds whatever a name is allowed to do. */
+/* Rules that need more than the name, and those that apply whatever the name is allowed to do. */
 static int look_closer(struct judging *j, struct judgement *it, const char *target)
 {
 	const struct plan_step *s = it->step;
@@ -424,7 +424,7 @@ static int judge(struct judging *j, struct judgement *it, const char *target, st
 		return look_for_mount(j, it);
 	if (it->rule->level == GUARD_HOLD)
 		return r;
-	/* What goes runs no more, and a directory is nothing to run. */
+	/* A removed file runs no more, and a directory is nothing to run. */
 	if (it->rule->level == GUARD_PASS || it->status == 'D' || S_ISDIR(s->after.mode)) {
 		it->rule = NULL;
 		return 0;

@@ -14,7 +14,7 @@
 struct judge_options {
 	struct guard *guard; /* NULL: nothing is held */
 	const char *top;     /* the absolute path of the directory that changes */
-	const char *mount;   /* where the clone is; texts that name it are told of; NULL: none is */
+	const char *mount;   /* the clone's path: texts that name it are reported; or NULL */
 	const char *const *allow;
 	size_t n_allow;
 	bool (*left_out)(const char *path, void *ctx); /* what must not change; NULL: nothing */
@@ -22,8 +22,8 @@ struct judge_options {
 };
 
 /*
- * A path that changes, as plan_each() has it.  `rule` is NULL if none counts; `detail` says more: of a link
- * its target, whatever the rule; of a script or recipe which one changed; else NULL.
+ * A changed path, as plan_each() passes it.  `rule` is NULL if none applies.  `detail` says more: a
+ * link's target whatever the rule, the script or recipe that changed, else NULL.
  */
 struct judgement {
 	const struct plan_step *step;

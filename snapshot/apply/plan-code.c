@@ -87,7 +87,7 @@ int plan_encode(const struct plan *p, struct buf *out, struct err *err)
 struct cursor {
 	const uint8_t *at;
 	size_t left;
-	bool short_of; /* more was asked for than there is; what was given then is zero */
+	bool short_of; /* a read went past the end; it gave zeros */
 };
 
 static const void *take_bytes(struct cursor *c, size_t n)
@@ -258,7 +258,7 @@ int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err)
 	p.files = calloc(n_files + 1, sizeof(*p.files));
 	if (!p.dirs || !p.files)
 		return err_nomem(err);
-	/* All of them count from here on, so that what was read is given back whatever happens. */
+	/* Count them first, so that all are released whatever happens. */
 	p.n_dirs = n_dirs;
 	p.n_files = n_files;
 	for (size_t i = 0; i < n_dirs && r >= 0; i++)
@@ -267,7 +267,7 @@ int plan_decode(const void *data, size_t len, struct plan *ret, struct err *err)
 		r = take_step(&c, false, &p, &p.files[i]);
 	if (r == -ENOMEM)
 		return err_nomem(err);
-	/* Who has anything to do has the top to begin with. */
+	/* A plan with any step has the top directory. */
 	if (r < 0 || c.short_of || c.left > 0 || n_dirs == 0 || p.dirs[0].path[0] != '\0')
 		return err_set(err, -EBADMSG, "the plan is damaged");
 	*ret = p;

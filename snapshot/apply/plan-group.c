@@ -1,6 +1,6 @@
 /*
- * Only root can give a file to a group that it is not in.  What would be such a file gets the group
- * of the directory that it is in, or the process's own: better than nothing at all.
+ * Only root can give a file to a group that it is not in.  Others give such a file the group of its
+ * directory, or their own: better than failing.
  */
 #include <errno.h>
 #include <stdlib.h>

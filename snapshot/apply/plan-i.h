@@ -8,7 +8,7 @@
 #include "cowfs/store/root.h"
 #include "snapshot/apply/plan.h"
 
-/* What a root could not hold, by the rules in it; directories are read as they are asked for. */
+/* What a root's own rules exclude from it; directories are read as they are needed. */
 struct plan_rules {
 	struct store *store;
 	struct root root;
@@ -21,8 +21,8 @@ struct plan_making {
 	struct plan plan;
 	size_t cap_dirs, cap_files;
 	struct map known;        /* paths of plan.dirs, by themselves */
-	struct strlist kept;     /* paths of what is there and is left alone */
-	struct plan_rules rules; /* of what is wanted */
+	struct strlist kept;     /* paths that exist and are left alone */
+	struct plan_rules rules; /* the rules in the wanted tree */
 };
 
 void plan_step_done(struct plan_step *s);

@@ -99,9 +99,9 @@ static bool were_one(const struct plan *p, const struct name *group, size_t n,
 }
 
 /*
- * Names that belong together as they did differ in nothing by that.  All others become a file of
- * their own, also if only attributes differ: what is changed in place would change under
- * every name that the file has now.
+ * Names that were one file and still are do not differ by that.  All others become a file of their
+ * own, even if only attributes differ: a change in place would show under every name that the file
+ * has now.
  */
 static void settle_group(struct plan *p, const struct name *group, size_t n,
 			 const struct names *before)
@@ -118,7 +118,7 @@ static void settle_group(struct plan *p, const struct name *group, size_t n,
 	}
 }
 
-/* Only that it had other names sets it apart from what it was. */
+/* Does it differ only in its other names? */
 static bool has_parted(const struct plan_step *s)
 {
 	return s->act == PLAN_CHANGE && !s->after_linked && s->what == DIFF_LINKS;

@@ -233,7 +233,7 @@ static bool cut_last(char *path)
 	return slash != NULL;
 }
 
-/* What holds something that is left alone stays, too. */
+/* A directory that holds something left alone stays, too. */
 static int keep_above(struct plan_making *m, struct err *err)
 {
 	AUTO_FREE char *above = NULL;

@@ -1,6 +1,6 @@
 /*
- * What a capture saw of a directory depends on the rules that lay in it and above.  They are
- * captured with everything else, so a root tells itself what it could not hold.
+ * Which names a capture takes depends on the rules in the directory and above it.  The rules are
+ * captured, too, so a root shows by itself what it could not hold.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ void plan_rules_done(struct plan_rules *r)
 
 /* --- directories ------------------------------------------------------------------------ */
 
-/* 1 and the entry, of which only fixed parts stay good; 0 if there is no such name. */
+/* 1 and the entry, whose strings are invalid; 0 if there is no such name. */
 static int look_up(struct plan_rules *rules, const struct object_id *tree, const char *name,
 		   struct tree_entry *ret, struct err *err)
 {
@@ -56,7 +56,7 @@ static int look_up(struct plan_rules *rules, const struct object_id *tree, const
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
-/* As a capture does it: what is no file holds no rules. */
+/* Like a capture: only a regular file holds rules. */
 static int read_rules(struct plan_rules *rules, struct ruled *d, struct err *err)
 {
 	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
@@ -83,7 +83,7 @@ static int read_rules(struct plan_rules *rules, struct ruled *d, struct err *err
 	return ignore_parse(text, (size_t)e.size, &d->ignore, err);
 }
 
-/* Of the rules in several directories the deepest that speak of it count. */
+/* The rules in the deepest directory that mention the path win. */
 static bool is_ignored(const struct ruled *d, const char *path, bool is_dir)
 {
 	const char *slash = strrchr(path, '/');

@@ -36,17 +36,17 @@ struct plan_step {
 	struct tree_entry before, after;
 	bool before_linked, after_linked;
 
-	/* The directory it is in, among plan.dirs; PLAN_NONE: of a directory that stays. */
+	/* Its directory's index in plan.dirs; PLAN_NONE for a directory that stays. */
 	size_t dir;
 
 	/* Files only. */
 	size_t first; /* the step that is the first name of the same file to be; often itself */
-	char *anchor; /* owned; of a first one: a name that stays and has that file; or NULL */
+	char *anchor; /* owned; on a file's first name: another name that stays, or NULL */
 
 	/* Which files they are, as apply found and made them; 0: not known yet. */
 	uint64_t old_ino, new_ino;
 
-	/* Of the content that apply wrote, if it was asked to sum up. */
+	/* The checksum of the content that apply wrote, if it was asked for. */
 	bool summed;
 	uint8_t sha256[SHA256_SIZE];
 };
@@ -62,15 +62,17 @@ struct plan_options {
 	const char *const *leave; /* paths left alone with all below them */
 	size_t n_leave;
 	/*
-	 * What is there stays if the rules (ignore.h) in what is wanted leave it out: that it is not
-	 * wanted then says nothing.
+	 * An existing file stays if the rules (ignore.h) of the wanted tree exclude it: that the
+	 * tree lacks it then means nothing.
 	 */
 	bool leave_ignored;
 	bool leave_unwanted; /* nothing that is there goes */
 	int64_t as_of;
 };
 
-/* From what the directory is, captured just now, to what is wanted; both roots stay reachable. */
+/*
+ * Plan the way from the directory as just captured to the wanted tree; both roots stay reachable.
+ */
 NODISCARD int plan_make(struct store *s, const struct object_id *now,
 			const struct object_id *wanted, const struct plan_options *options,
 			struct plan *ret, struct err *err);
@@ -79,16 +81,16 @@ void plan_done(struct plan *p);
 bool plan_is_empty(const struct plan *p);
 
 /*
- * Each path that a person would call changed, in the order of a walk; times alone are not that.
- * A name that was a directory, or becomes one, is told twice.
+ * Call `fn` for each path that a person would call changed, in walk order; changed times alone do
+ * not count.  A name that was or becomes a directory is passed twice.
  */
 typedef int (*plan_fn)(const struct plan_step *step, void *ctx);
 NODISCARD int plan_each(const struct plan *p, plan_fn fn, void *ctx);
 uint64_t plan_count(const struct plan *p);
 
 /*
- * Change the groups that this process cannot give to something below `top`, and tell the steps, each
- * before it changes.  None can be wrong for root.
+ * Replace the groups that this process cannot give to files below `top`, passing each step to `fn`
+ * before it changes.  Root can give any group.
  */
 NODISCARD int plan_fit_groups(struct plan *p, const char *top, plan_fn fn, void *ctx,
 			      struct err *err);

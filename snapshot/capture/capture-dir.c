@@ -13,7 +13,7 @@ int dir_open(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* What a symlink gives depends on the system. */
+	/* Opening a symlink fails differently on each system. */
 	if (fd < 0)
 		return errno == ELOOP ? -ENOTDIR : -errno;
 	return fd;
@@ -170,7 +170,7 @@ static int show_path(const char *top, const struct dir *d, const char *name, str
 	return r < 0 ? r : path_append_shown(out, (const char *)path.data, path.len);
 }
 
-/* Of a long path the end is shown, so that the reason fits behind it. */
+/* Shows only the end of a long path, so that the reason fits after it. */
 int dir_fail(const char *top, const struct dir *d, const char *name, int code, struct err *err)
 {
 	CLEANUP(buf_done) struct buf path = BUF_INIT;

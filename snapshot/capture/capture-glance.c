@@ -17,7 +17,7 @@
 #define GLANCE_FILES 128  /* in a tree that one thread looks at */
 #define GLANCE_PATH  1024 /* bytes of a path */
 
-/* What is known of a directory of last time. */
+/* A directory as the last capture saw it. */
 enum { MARK_NONE, MARK_SAME, MARK_DIFFERS };
 
 struct glance {
@@ -53,7 +53,7 @@ static bool stat_matches(const struct glance *g, signature_at at, struct stat *s
 	return signature_holds(at, &stat);
 }
 
-/* Of a file with several names more has to be known than that it is the same. */
+/* A file with several names needs more than being unchanged. */
 static bool is_same_file(const struct glance *g, signature_at at)
 {
 	struct stat st;

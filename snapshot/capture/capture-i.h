@@ -20,8 +20,8 @@
 #include "snapshot/text/ignore.h"
 
 /*
- * What reading something may answer beside 0 and a failure of ours: it was not one thing while it
- * was looked at, look again; or it cannot be read, and err says why, not whose it is.
+ * Answers of a reader besides 0 and our own failures: it changed while it was read, try again; or
+ * it cannot be read, and err says why without naming it.
  */
 #define NODE_CHANGED    1
 #define NODE_UNREADABLE 2
@@ -61,8 +61,8 @@ void node_free(struct node *n); /* NULL is fine */
 DEFINE_CLEANUP(struct node *, node_free)
 
 /*
- * Open a regular file that node_read() is to read next, and tell what fstat(2) says of it: who
- * knows that a name is to be read saves asking by name.  NODE_CHANGED if it is something else.
+ * Open a regular file for node_read(), with its fstat(2): a caller that knows the file must be read
+ * saves a stat by name.  NODE_CHANGED if it is something else.
  */
 NODISCARD int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
 			struct err *err);
@@ -76,7 +76,7 @@ void node_close(struct node_reader *nr); /* if there is one open */
 NODISCARD int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
 			dev_t home, bool patience, struct node **ret, struct err *err);
 
-/* An open directory, without what is in it.  With the stat of `old` its attributes are taken over. */
+/* An open directory without its names.  With the stat of `old`, its attributes are taken over. */
 NODISCARD int node_read_dir(struct node_reader *nr, int fd, dev_t home, signature_at old,
 			    struct stat *ret_st, struct node **ret, struct err *err);
 
@@ -104,7 +104,7 @@ bool file_id_equal(const struct file_id *a, const struct file_id *b);
 /* A file with several names.  After the walk only one thread looks at it. */
 struct linked {
 	struct file_id id; /* its key in links.files */
-	struct node *node; /* owned; what was read, or NULL: `old` */
+	struct node *node; /* owned; what was read, or NULL if it is as `old` says */
 	signature_at old;  /* one of its names among the signatures; borrowed */
 	bool being_read;   /* all guarded by links.lock */
 	uint32_t names;    /* found so far */
@@ -122,12 +122,12 @@ struct links {
 void links_init(struct links *t);
 void links_done(struct links *t);
 
-/* The file as it is known: 1 if it has that stat, 0 if somebody must read it, which is then the caller. */
+/* Look up a linked file: 1 if it has that stat; 0 if the caller must read it. */
 NODISCARD int links_find(struct links *t, const struct file_id *id,
 			 const struct signature_stat *stat, signature_at old, struct linked **ret,
 			 struct err *err);
 
-/* What the caller read of it, or NULL: it could not.  Takes `n`. */
+/* Report what the caller read, or NULL if it could not.  Takes `n`. */
 void links_read(struct links *t, struct linked *l, struct node *n);
 
 /* It has one name more. */
@@ -149,12 +149,12 @@ enum item_kind {
 	ITEM_DIR,
 };
 
-/* What stands under a name. */
+/* A name and what was captured there. */
 struct item {
 	const char *name; /* ends with a NUL; behind it stands its type as it was listed */
 	signature_at old; /* its signature of last time; NULL: it has none */
 	union {
-		struct node *node; /* owned; what was read; NULL: it is as `old` says */
+		struct node *node; /* owned; what was read, or NULL if it is as `old` says */
 		struct linked *linked;
 	};
 	uint64_t ino; /* that it is given */
@@ -164,7 +164,7 @@ struct item {
 
 struct dir {
 	struct dir *parent; /* NULL: the top */
-	struct item *item;  /* what it is in its parent */
+	struct item *item;  /* its entry in the parent */
 	struct file_id id;  /* by which it is known when it is opened again */
 	size_t depth;       /* 0: the top */
 
@@ -239,10 +239,10 @@ struct worker {
 	struct tree_builder *builder; /* owned */
 	struct buf record;            /* scratch */
 	struct buf path;              /* of the directory being listed, for its rules */
-	struct buf inos;              /* uint64_t: numbers met, but those of linked files */
+	struct buf inos;              /* uint64_t: the inode numbers met, except of linked files */
 	struct buf same;              /* signature_at: directories whose trees were taken over */
 	_Atomic uint64_t files, dirs, bytes;
-	bool tells; /* it is the caller's thread, and somebody wants to know how far it is */
+	bool tells;          /* it is the caller's thread and must report progress */
 	struct timespec due; /* when to say so */
 };
 
@@ -275,7 +275,7 @@ struct walk {
 	bool ended;
 	struct err failure;  /* the first; its code 0: none */
 	struct dir *dirs;    /* owned: all that there are */
-	struct dir *waiting; /* those of them that wait for the end, lower ones first */
+	struct dir *waiting; /* directories that wait for the end, deeper ones first */
 	struct dir **waiting_end;
 };
 
@@ -286,7 +286,7 @@ void walk_done(struct walk *w);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
 void walk_tell(struct walk *w); /* how far it is, and ask whether to go on */
 
-/* Nobody wants it any more: it ends as soon as each thread has done what it is at. */
+/* The capture was cancelled: each thread finishes its item and stops. */
 void walk_stop(struct walk *w);
 
 /* Now and then: says how far all are, if that is for this one to say, and it is time to. */
@@ -320,17 +320,17 @@ NODISCARD int glance_append_inos(const struct walk *w, struct buf *out);
 
 /* --- capture-take.c: names ------------------------------------------------------------------ */
 
-/* List a directory that was opened just now and take what is no directory in it.  Takes `fd`. */
+/* List a directory that was just opened and take everything in it but directories.  Takes `fd`. */
 NODISCARD int take_dir(struct worker *k, struct dir *parent, struct item *item, int fd,
 		       struct dir **ret, struct err *err);
 
-/* A directory that was listed: enter it.  *ret is NULL if it is none any more. */
+/* Enter a listed directory.  *ret is NULL if it is gone or no directory any more. */
 NODISCARD int take_listed_dir(struct worker *k, struct dir *parent, struct item *item,
 			      struct dir **ret, struct err *err);
 
 /* --- capture-put.c: directories of which everything is known --------------------------------- */
 
-/* Give the tree and the signatures of a directory to what it is in its parent. */
+/* Put a directory's tree and signatures, and record them in its parent's entry. */
 NODISCARD int put_dir(struct worker *k, struct dir *d, struct err *err);
 
 /* --- capture-run.c: threads ------------------------------------------------------------------ */

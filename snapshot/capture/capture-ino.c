@@ -99,7 +99,7 @@ int inos_clash(const struct walk *w, struct err *err)
 struct giver {
 	const uint64_t *all; /* in order */
 	size_t n;
-	bool *taken;    /* owned; those of `all` that somebody has got */
+	bool *taken;    /* owned; numbers of `all` that are taken */
 	uint64_t spare; /* the next in place of a taken one, if nothing has it */
 	bool renumbered;
 	bool apart;

@@ -1,7 +1,6 @@
 /*
- * A file with several names is read once, by the thread that meets it first; who meets it
- * meanwhile waits.  If the first one finds its name exchanged for another file, the next one that
- * waits reads it by its own name.
+ * The first thread that meets a file with several names reads it; the others wait.  If the first
+ * finds that its name now means another file, the next waiting thread reads it by its own name.
  */
 #include <errno.h>
 #include <stdlib.h>

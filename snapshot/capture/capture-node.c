@@ -98,7 +98,7 @@ static bool same_version(const struct stat *a, const struct stat *b)
 	       same_time(&SYS_ST_CTIM(a), &SYS_ST_CTIM(b));
 }
 
-/* Did opening a name fail because it is no longer what it was? */
+/* Did opening fail because the name no longer means the same kind of file? */
 static bool is_race(int errnum)
 {
 	return errnum == ENOENT || errnum == ELOOP || errnum == ENXIO || errnum == EWOULDBLOCK ||
@@ -283,7 +283,7 @@ static int examine(int fd, struct stat *ret, struct err *err)
 	return fstat(fd, ret) < 0 ? unreadable(err_sys(err, "cannot be examined")) : 0;
 }
 
-/* `before` is what it was when it was looked at last. */
+/* `before` is its last stat. */
 static int read_version(struct node_reader *nr, int fd, const struct stat *before,
 			struct tree_entry *ret, struct stat *ret_st, struct err *err)
 {

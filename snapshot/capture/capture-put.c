@@ -1,7 +1,7 @@
 /*
- * A directory in which every name is as it was last time has the tree that it had: nothing is
- * built and the store is not asked.  Else its tree is built from what was read and, for the names
- * that did not change, from their signatures.
+ * A directory whose names are all unchanged keeps its tree: nothing is built, and the store is not
+ * asked.  Otherwise the tree is built from what was read and, for unchanged names, from their
+ * signatures.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void describe(const struct item *item, struct signature *ret)
 	ret->e.name_len = item->name_len;
 }
 
-/* What of a directory is as it was. */
+/* Which parts of a directory are unchanged. */
 struct sameness {
 	bool tree;
 	bool record; /* and nothing else changed that signatures hold */
@@ -110,7 +110,7 @@ static int build(struct worker *k, struct dir *d, struct tree_entry *self, struc
 	return tree_builder_finish(k->builder, &self->id, &self->below, err);
 }
 
-/* What did not change is copied as it stands. */
+/* An unchanged entry is copied as it is. */
 static int append_entry(struct buf *out, const struct item *item, bool careful)
 {
 	struct signature s;

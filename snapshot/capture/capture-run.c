@@ -52,7 +52,7 @@ static void offer(struct walk *w, struct dir *d)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Wait for a directory to be entered; false: there is none any more. */
+/* Wait for a directory to enter; false if there are none left. */
 static bool next_dir(struct worker *k, struct dir **ret_parent, struct item **ret)
 {
 	struct walk *w = k->walk;

@@ -131,7 +131,7 @@ static int restless(struct err *err)
 	return NODE_UNREADABLE;
 }
 
-/* What cannot be read is left out, and told. */
+/* An unreadable name is left out and reported. */
 static int leave_out(struct worker *k, struct dir *d, struct item *item, const struct err *why,
 		     struct err *err)
 {
@@ -188,7 +188,7 @@ static struct item *find_item(struct dir *d, const char *name)
 	return NULL;
 }
 
-/* It is no file, or one that may not be read, which is told when it is taken; so it holds no rules. */
+/* Not a readable file, which is reported when it is taken; so it holds no rules. */
 static bool holds_no_rules(int code)
 {
 	return code == ENOENT || code == ELOOP || code == ENXIO || code == ENODEV ||
@@ -196,8 +196,8 @@ static bool holds_no_rules(int code)
 }
 
 /*
- * Any other failure ends the capture: what was to be left out, which may be large or secret, would
- * be taken, and without a word if the file can be read a moment later or is known.
+ * Any other failure ends the capture.  Otherwise files that the rules exclude, large or secret ones
+ * perhaps, would be captured without a word.
  */
 static int read_rules(struct dir *d, int dirfd, struct err *err)
 {
@@ -243,7 +243,7 @@ static int prepare_rules(struct worker *k, struct dir *d, int fd, struct err *er
 	return 0;
 }
 
-/* 1 if the rules leave it out: of those in several directories the deepest that speak of it count. */
+/* 1 if the rules exclude it: the deepest directory whose rules mention it wins. */
 static int is_ignored(struct worker *k, const struct dir *d, const struct item *item, bool is_dir,
 		      struct err *err)
 {
@@ -444,7 +444,7 @@ int take_listed_dir(struct worker *k, struct dir *parent, struct item *item, str
 	struct err why = { 0 };
 	int fd, r;
 
-	/* What is being done to a project in this one is nobody's content. */
+	/* A stage in this directory is not content. */
 	if (stage_is_name(item->name)) {
 		item->kind = ITEM_ABSENT;
 		return 0;

@@ -1,11 +1,11 @@
 /*
- * What all threads of a walk share: the directories that there are, which of them are open, and how
- * far it is.
+ * The state that all threads of a walk share: its directories, which of them are open, and its
+ * progress.
  *
- * A directory is held by its descriptor while there are directories in it to be entered.  Of those
- * not in use DIR_FDS_MAX stay open beside the top; the one used least recently is closed, and
- * opened again step by step from one above it that is open.  Each step must lead to the directory
- * that was there before; ".." would lead wherever somebody moved it.
+ * A directory keeps its descriptor while it has subdirectories to enter.  Of the idle ones
+ * DIR_FDS_MAX stay open beside the top; the least recently used is closed, and reopened step by
+ * step from the nearest open one above.  Each step must find the same directory as before; ".."
+ * would follow a directory that somebody moved.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 /* --- descriptors ------------------------------------------------------------------------ */
 
-/* The list holds who is open and idle; the top stays out of it, and so open. */
+/* The list holds open, idle directories; the top is not in it, and so stays open. */
 static void list_remove(struct walk *w, struct dir *d)
 {
 	if (d->newer)
@@ -309,7 +309,7 @@ static unsigned count_threads(unsigned wanted)
 	return n > CAPTURE_THREADS_MAX ? CAPTURE_THREADS_MAX : n;
 }
 
-/* It is held for moments, so who waits had better not sleep. */
+/* The lock is held only for moments, so spinning beats sleeping. */
 static void walk_init_lock(struct walk *w)
 {
 #ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP

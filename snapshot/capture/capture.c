@@ -13,7 +13,7 @@ void captured_done(struct captured *c)
 	*c = (struct captured){ 0 };
 }
 
-/* All directories that had to wait for the end. */
+/* Put the directories that had to wait for the end. */
 static int put_waiting(struct walk *w, struct err *err)
 {
 	int r = 0;
@@ -84,7 +84,7 @@ static int finish(struct walk *w, struct captured *c, struct err *err)
 	return r < 0 ? r : clash;
 }
 
-/* What was not read is reported also if the walk failed. */
+/* Report unreadable files even if the walk failed. */
 static int walk_and_finish(struct walk *w, const char *path, const struct capture_options *options,
 			   struct captured *ret, struct err *err)
 {

@@ -46,7 +46,10 @@ struct capture_options {
 	/* Absolute, clean paths of directories left out with all below them: the store. */
 	const char *const *exclude;
 	size_t n_exclude;
-	/* Of an earlier capture, whose root is reachable until the batch has ended; NULL: none. */
+	/*
+	 * The signatures of an earlier capture, whose root is reachable until the batch ends; NULL:
+	 * none.
+	 */
 	const struct signatures *known;
 	bool skip_unreadable;
 	bool apart;                   /* inode numbers from the range below */
@@ -58,7 +61,7 @@ struct capture_options {
 	void *stop_ctx;
 };
 
-/* What could not be read. */
+/* Unreadable files. */
 struct capture_unread {
 	char *path; /* owned; from the top of the captured directory; bytes of any value */
 	char *why;  /* owned; without the path */
@@ -80,13 +83,13 @@ struct captured {
 	struct signatures *signatures;
 	/* Told on failure too, as far as it is known. */
 	struct capture_report unread;
-	/* What is called `.git` and is no directory, but for the top's; nothing says why. */
+	/* Names `.git` that are no directories, except the top's; they have no reason. */
 	struct capture_report gits;
 };
 
 void captured_done(struct captured *c);
 
-/* *ret is to be given back whether it succeeds or not. */
+/* Release *ret with captured_done() whether it succeeds or not. */
 NODISCARD int capture_directory(struct batch *b, const char *path,
 				const struct capture_options *options, struct captured *ret,
 				struct err *err);

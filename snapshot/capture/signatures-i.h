@@ -39,7 +39,7 @@ enum {
 	ENTRY_FLAGS_KNOWN = 63,
 };
 
-/* Of a directory, last before its name. */
+/* Only directories have these; the name follows. */
 enum {
 	ENTRY_DIR_FILES = 0,
 	ENTRY_DIR_BYTES = 8,

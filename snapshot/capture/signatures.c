@@ -1,8 +1,7 @@
 /*
- * A record is a directory: the number of its names, and their entries.  Records stand in the
- * order in which a walk leaves directories, so the records of the directories in one stand before
- * it, and in its order.  Verifying goes through them once: each directory must claim exactly the
- * last records that nobody has claimed yet.
+ * A record is one directory: the number of its names, and their entries.  A directory's record
+ * follows the records of its subdirectories, which stand in its order.  So one pass verifies them:
+ * each directory must claim exactly the last unclaimed records.
  */
 #include "snapshot/capture/signatures.h"
 
@@ -32,7 +31,7 @@ enum {
 	STAT_NLINK = 68,
 };
 
-/* Size and links of a directory follow from what is in it. */
+/* A directory's size and link count follow from its content. */
 void signature_stat_set(struct signature_stat *s, const struct stat *st, dev_t home)
 {
 	const bool dir = S_ISDIR(st->st_mode);
@@ -70,7 +69,7 @@ static void set_attributes(struct tree_entry *e, const uint8_t *stat)
 
 /* --- entries ---------------------------------------------------------------------------- */
 
-/* What stands behind the fixed part, but for name and target. */
+/* The size of the part between the fixed fields and the name. */
 static size_t optional_size(signature_at at)
 {
 	const uint8_t flags = at[ENTRY_FLAGS], form = at[ENTRY_FORM];

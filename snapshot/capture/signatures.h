@@ -19,7 +19,7 @@
 #define SIGNATURES_VERSION 1
 #define SIGNATURES_MAX     ((size_t)1 << 30)
 
-/* What stat(2) says, as bytes that are equal exactly if nothing was seen to change. */
+/* The result of stat(2) as bytes, equal exactly if no change was seen. */
 #define SIGNATURE_STAT_SIZE 72
 
 struct signature_stat {
@@ -27,8 +27,8 @@ struct signature_stat {
 };
 
 /*
- * `home` is the device of the top.  Its number may be another one after the next boot, so it does
- * not count; those of other devices do.
+ * `home` is the top's device.  Its number may change at the next boot, so it is not stored; those
+ * of other devices are.
  */
 void signature_stat_set(struct signature_stat *s, const struct stat *st, dev_t home);
 
@@ -43,11 +43,11 @@ struct signatures {
 void signatures_free(struct signatures *s); /* NULL is fine */
 DEFINE_CLEANUP(struct signatures *, signatures_free)
 
-/* Takes the bytes if it succeeds.  -EBADMSG, with what is wrong, unless they are whole and sound. */
+/* Takes the bytes on success.  -EBADMSG, with the reason, unless they are whole and sound. */
 NODISCARD int signatures_decode(struct buf *bytes, const struct object_key *key,
 				struct signatures **ret, struct err *err);
 
-/* The same but for the sum, which nobody can guess: what a fuzzer tries. */
+/* The same without the checksum, for a fuzzer, which cannot guess it. */
 NODISCARD int signatures_verify(struct signatures *s, struct err *err);
 
 /* --- looking ---------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ NODISCARD int signatures_verify(struct signatures *s, struct err *err);
 struct signature {
 	const struct signature_stat *stat;
 	struct tree_entry e; /* of a file with several names the file, not TREE_LINK */
-	bool trusted;        /* who has the same stat has not changed since */
+	bool trusted;        /* a file with the same stat is unchanged */
 	bool linked;         /* it stands among the links of the root */
 	bool whole;          /* of a directory: it had these names and no others */
 	uint64_t record;     /* of a directory: where its names are */

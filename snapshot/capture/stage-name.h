@@ -13,5 +13,5 @@
 /* Others, as what a crash left beside a journal, are none. */
 bool stage_is_id(const char *name);
 
-/* Is this the name of a stage, of whichever act? */
+/* Is this the name of any act's stage? */
 bool stage_is_name(const char *name);

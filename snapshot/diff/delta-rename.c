@@ -1,8 +1,8 @@
 /*
- * First those whose content is the same, found by id in the order of n log n and without
- * reading anything.  Then, of what is left, each that went is compared with each that came by
- * a signature of its lines: at most PAIR_MAX on either side, files of BYTES_MAX, and BYTES_SUM_MAX
- * to be read; beyond that nobody waits for a guess.
+ * Files of equal content are paired first, by id, in n log n and without reading.  Then each
+ * remaining removed file is compared with each added one by a signature of its lines: at most
+ * PAIR_MAX files on either side, files of at most BYTES_MAX, and BYTES_SUM_MAX read in all.  Beyond
+ * that a guess is not worth the wait.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ static int sign(struct renames *r, struct store *s, struct candidate *c, bool ol
 		return err_wrap(err, rc, "'%s'", c->file->path);
 	rc = r->git->hashsig_create(&c->sig, (const char *)text.data, text.len,
 				    GIT_HASHSIG_NORMAL | GIT_HASHSIG_ALLOW_SMALL_FILES);
-	/* What has no lines to go by is like nothing else. */
+	/* A file without lines resembles nothing. */
 	if (rc == GIT_EBUFS)
 		return 0;
 	return rc < 0 ? git_failed(r->git, rc, "comparing files", err) : 0;
@@ -277,7 +277,7 @@ static int find_similar(struct renames *r, struct store *s, struct err *err)
 
 /* --- both ------------------------------------------------------------------------------- */
 
-/* What came takes the place of both. */
+/* The added file replaces both. */
 static void join_pairs(struct renames *r)
 {
 	struct delta *d = r->delta;

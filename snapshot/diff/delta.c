@@ -158,7 +158,7 @@ static int add_one_sided(struct delta *d, enum delta_status status, const char *
 	return e->below.files > 0 ? 0 : add_note(d, status, path, e->mode, DELTA_DIRECTORY, err);
 }
 
-/* Mode bits that changed and that git's two modes do not tell. */
+/* Changed mode bits that git's two modes do not show. */
 static bool mode_is_beyond_git(uint32_t before, uint32_t after, bool file)
 {
 	const uint32_t bits = (before ^ after) & 07777;
@@ -220,7 +220,7 @@ static int on_entry(const struct diff_entry *e, void *ctx, struct err *err)
 	return r < 0 ? r : add_one_sided(d, DELTA_ADDED, e->path, e->after, err);
 }
 
-/* A walk has "a" and what is in it before "a.c"; by bytes it is the other way round. */
+/* A walk visits "a" and its content before "a.c"; byte order is the other way round. */
 static int by_path(const void *a, const void *b)
 {
 	const struct delta_file *x = a, *y = b;

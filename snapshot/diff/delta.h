@@ -27,7 +27,7 @@ enum delta_status {
 
 /* A file on one side. */
 struct delta_side {
-	uint32_t mode;          /* as st_mode; 0: it is not there */
+	uint32_t mode;          /* as st_mode; 0 if it does not exist */
 	struct content content; /* of a regular file */
 	char *target;           /* of a symlink; owned */
 };
@@ -35,15 +35,15 @@ struct delta_side {
 struct delta_file {
 	enum delta_status status;
 	char *path;     /* owned; from the top */
-	char *old_path; /* owned; of what was renamed, else NULL */
+	char *old_path; /* owned; the old path of a renamed file, else NULL */
 	struct delta_side before, after;
 	bool content;        /* the bytes differ */
-	unsigned similarity; /* of what was renamed: per cent */
-	bool refused;        /* no patch may name it: git keeps such names to itself */
+	unsigned similarity; /* of a renamed file, in per cent */
+	bool refused;        /* no patch may name it: git reserves the name */
 	bool sparse;         /* no patch has it: almost all of it is holes (content_is_sparse()) */
 };
 
-/* What changed of a note. */
+/* The changes that a note lists. */
 enum delta_what {
 	DELTA_MODE = 1,
 	DELTA_OWNER = 2,
@@ -71,9 +71,9 @@ struct delta {
 void delta_done(struct delta *d);
 
 struct delta_options {
-	const char *const *paths; /* clean, from the top: only these and what is below them */
+	const char *const *paths; /* clean, from the top: only these paths and what is below them */
 	size_t n_paths;           /* 0: all */
-	const char *without;      /* and not this and what is below it; NULL: none is left out */
+	const char *without;      /* excluding this and what is below it; or NULL */
 	bool renames;             /* look for what moved */
 };
 

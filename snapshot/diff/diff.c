@@ -15,7 +15,7 @@
 enum side { OLD, NEW, SIDES };
 
 struct frame {
-	struct tree_iter *it[SIDES]; /* NULL: that side has no such directory */
+	struct tree_iter *it[SIDES]; /* NULL if that side lacks the directory */
 	struct tree_entry e[SIDES];  /* the next name of each */
 	bool end[SIDES];
 	size_t path_len; /* of the directory */
@@ -54,7 +54,7 @@ static int advance(struct frame *f, enum side s, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* To the next name of each side that has one, where both go on over what is the same. */
+/* Advance the given sides; where both advance, skip what is equal. */
 static int advance_sides(const struct walk *w, struct frame *f, const bool goes[SIDES],
 			 struct err *err)
 {
@@ -69,7 +69,7 @@ static int advance_sides(const struct walk *w, struct frame *f, const bool goes[
 	return r;
 }
 
-/* Of the directory whose path has that length. */
+/* Name the directory whose path has that length in the error. */
 static int unreadable(struct walk *w, size_t path_len, int r, struct err *err)
 {
 	if (path_len == 0)
@@ -77,7 +77,7 @@ static int unreadable(struct walk *w, size_t path_len, int r, struct err *err)
 	return err_wrap(err, r, "directory '%.*s'", (int)path_len, (const char *)w->path.data);
 }
 
-/* Either may be NULL.  The path is that of the directory. */
+/* Either may be NULL.  w->path is the directory. */
 static int open_sides(struct walk *w, struct frame *f, const struct object_id *const id[SIDES],
 		      struct err *err)
 {
@@ -230,7 +230,7 @@ static int step(struct walk *w, struct err *err)
 	if (r < 0)
 		return err_nomem(err);
 	r = report_name(w, has[OLD] ? &e[OLD] : NULL, has[NEW] ? &e[NEW] : NULL, err);
-	/* Of a directory nothing borrowed is used from here on, so the iterators may go on. */
+	/* Directories use nothing borrowed from here on, so the iterators may advance. */
 	read = r == 0 ? advance_sides(w, f, has, err) : 0;
 	if (read < 0)
 		return unreadable(w, f->path_len, read, err);

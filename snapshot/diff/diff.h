@@ -36,19 +36,19 @@ struct diff_entry {
 };
 
 struct diff_options {
-	bool mtimes; /* a name that differs in its mtime alone is told too */
+	bool mtimes; /* report a name that differs only in its mtime */
 	bool links;  /* and one whose other names changed */
 	/*
-	 * A directory that came or went is told together with all below it; without this it is
-	 * told alone, and with what it holds in its summary.
+	 * Report everything below an added or removed directory; otherwise only the directory,
+	 * whose summary counts its content.
 	 */
 	bool deep;
 };
 
 /*
- * In the order of a walk: a directory before what is in it, names by their bytes.  A name whose
- * type changed from or to a directory is told once, with both sides; then, if `deep`, what is
- * below the directory.  A non-zero answer of `fn` ends the walk and is returned.
+ * Calls `fn` in walk order: a directory before its content, names by their bytes.  A name that
+ * changes from or to a directory is reported once, with both sides; then, if `deep`, what is below
+ * the directory.  A non-zero answer of `fn` ends the walk and is returned.
  */
 typedef int (*diff_fn)(const struct diff_entry *e, void *ctx, struct err *err);
 

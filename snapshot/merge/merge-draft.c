@@ -1,10 +1,10 @@
 /*
- * Names are read from ours as they are asked for, so a draft is as large as what was looked at.
- * A name that has been looked at stays in the draft for good, also if nothing is there, and
- * so does a directory that has been opened: pointers to them stay valid.
+ * Names of ours are read as they are needed, so a draft is as large as what was looked up.  Names
+ * and directories that were looked up stay in the draft until the end, even if nothing is there:
+ * pointers to them stay valid.
  *
- * Names of one file are a group.  Which groups gain or lose names is counted in the end, from
- * what each name was and is.
+ * Names of one file form a group.  At the end, each name's old and new state shows which groups
+ * gained or lost names.
  */
 #include <assert.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ void draft_done(struct draft *d)
 	map_done(&d->by_theirs);
 }
 
-/* A copy takes the place of what is there, summary included. */
+/* Replace an entry with a copy, summary included. */
 static int replace(struct tree_entry *to, const struct tree_entry *e)
 {
 	struct tree_entry copy;
@@ -254,7 +254,7 @@ int draft_is_empty(struct draft *d, struct draft_name *dir, const char *path, st
 	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
 		char name[TREE_NAME_LEN_MAX + 1] = { 0 };
 
-		/* What was looked at is not there, as has just been seen. */
+		/* The names looked up are known to be gone. */
 		memcpy(name, e.name, e.name_len);
 		if (!map_get(&dir->dir->names, name))
 			return 0;

@@ -1,6 +1,6 @@
 /*
- * Content, mode, owner and extended attributes are merged each by itself: that somebody made a
- * file executable is no reason to lose what another wrote into it.  The mtime follows the bytes.
+ * Content, mode, owner and extended attributes are merged separately: making a file executable on
+ * one side must not lose the other side's text.  The mtime follows the bytes.
  */
 #include <sys/stat.h>
 
@@ -69,7 +69,7 @@ static bool same_mtime(const struct tree_entry *a, const struct tree_entry *b)
 	return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns;
 }
 
-/* Both have the same bytes, or it is a directory: who touched it, else the later of the two. */
+/* Same bytes, or a directory: the side that touched it wins, else the later time. */
 static const struct tree_entry *mtime_from(const struct version v[VERSIONS])
 {
 	const struct tree_entry *b = v[BASE].e, *o = v[OURS].e, *t = v[THEIRS].e;

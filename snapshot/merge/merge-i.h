@@ -24,9 +24,9 @@
 /* A file as one of the three trees has it.  Everything is borrowed. */
 struct version {
 	const char *path;
-	const struct tree_entry *e; /* NULL: it is not there */
+	const struct tree_entry *e; /* NULL if it is absent */
 	bool linked;                /* it has several names; e->ino is theirs in common */
-	bool renumbered;            /* as struct altered has it; of `base` always false */
+	bool renumbered;            /* as in struct altered; always false for `base` */
 };
 
 enum { BASE, OURS, THEIRS, VERSIONS };
@@ -36,13 +36,13 @@ enum { BASE, OURS, THEIRS, VERSIONS };
 /* A name that a side changed. */
 struct altered {
 	char *path; /* owned */
-	/* Never of form TREE_LINK; targets owned; mode 0: it is not there. */
+	/* Never of form TREE_LINK; targets owned; mode 0 means absent. */
 	struct tree_entry before, after;
 	bool before_linked, after_linked;
 	bool renumbered;           /* its file has the names that it had, and another number */
 	unsigned what;             /* enum diff_what */
 	struct altered *from, *to; /* the other name, if it was renamed */
-	struct vote *vote;         /* owned; of a directory: where it went; NULL: not asked yet */
+	struct vote *vote;         /* owned; where a directory went; NULL: not asked yet */
 };
 
 struct side {
@@ -76,7 +76,7 @@ const struct tree_entry *file_part(const struct tree_entry *e);
 /* One entry of a difference as a version, if it is no directory; else all zero. */
 struct version version_of(const struct altered *a, const struct tree_entry *e, bool linked);
 
-/* What all three have of a file that theirs changed; all zero: it is not there. */
+/* All three versions of a file that theirs changed; all zero means absent. */
 void versions_of(const struct side *ours, const struct altered *t, struct version v[VERSIONS]);
 
 /* Did more than times and the number of its names change? */
@@ -91,8 +91,8 @@ NODISCARD int side_follow_dir(const struct side *s, const char *path, char **ret
 /* --- merge-text.c ----------------------------------------------------------------------- */
 
 /*
- * `text` by version; a base that is not there is empty.  *ret_hunks is 0 and `out` the merged text; or
- * the number of places that conflict, and `out` what is wished there (not for MERGE_STOP).
+ * `text` by version; an absent base is empty.  *ret_hunks is 0 and `out` the merged text; or it is
+ * the number of conflicting places, and `out` is what the options want there (not with MERGE_STOP).
  */
 NODISCARD int merge_text(const struct buf text[VERSIONS], const struct merge_options *options,
 			 enum merge_on_conflict wish, struct buf *out, unsigned *ret_hunks,
@@ -109,7 +109,7 @@ struct draft_group {
 	uint64_t ino; /* in the merged tree */
 	uint64_t
 	    theirs; /* in theirs, if it is to be merged with that or comes from there; else 0 */
-	struct tree_entry was; /* in ours; mode 0: it is not among the links of ours */
+	struct tree_entry was; /* in ours; mode 0 if ours has no such link */
 	struct tree_entry now; /* targets of both are owned */
 	bool known;            /* `now` comes of a file that ours has */
 	bool merged;           /* and has in it what theirs made of that */
@@ -120,9 +120,9 @@ struct draft_dir;
 
 struct draft_name {
 	char *name;                /* owned */
-	struct tree_entry was;     /* as it stands in ours, links as such; mode 0: not there */
+	struct tree_entry was;     /* as ours has it, links unresolved; mode 0 means absent */
 	struct tree_entry now;     /* targets of both are owned */
-	struct draft_group *group; /* it is one of these names; of `now` only the type counts */
+	struct draft_group *group; /* set for a link: then only the type of `now` counts */
 	struct draft_dir *in;      /* the directory it stands in; NULL: it is the top */
 	struct draft_dir *dir;     /* it was opened as a directory */
 	bool emptied; /* what ours has below it is gone, also if it becomes one again */
@@ -152,9 +152,9 @@ NODISCARD int draft_init(struct draft *d, struct store *s, const struct object_i
 			 int64_t now, struct err *err);
 
 /*
- * A name, whether something is there now or not.  -ENOTDIR if the way there leads through what
- * is no directory, -ENOENT through nothing; *ret_stop, if not NULL, is then the length of the path
- * up to that.  Without sentences.
+ * Look up a name, present or not.  -ENOTDIR if the path leads through something that is no
+ * directory, -ENOENT if through nothing; *ret_stop, if not NULL, is then the length of the path up
+ * to it.  Sets no error message.
  */
 NODISCARD int draft_find(struct draft *d, const char *path, struct draft_name **ret,
 			 size_t *ret_stop, struct err *err);
@@ -174,7 +174,7 @@ NODISCARD int draft_make_dir(struct draft *d, struct draft_name *n, const char *
 
 void draft_clear(struct draft_name *n); /* no directory, or one that is empty */
 
-/* Of directories, whose paths are given with them: remove one with all below it; is it empty? */
+/* For directories, given with their paths: remove one with everything below; is it empty? */
 NODISCARD int draft_remove(struct draft *d, struct draft_name *n, const char *path,
 			   struct err *err);
 NODISCARD int draft_is_empty(struct draft *d, struct draft_name *n, const char *path,
@@ -222,9 +222,9 @@ struct merging {
 /* --- merge-fresh.c ---------------------------------------------------------------------- */
 
 /*
- * A batch shows nothing of itself, and a file with several names may be merged once more with what
- * was made of another of them.  So what is put for such a file is kept: a text by the id of its
- * content, as OBJECT_CHUNK, and a set of attributes.
+ * A batch cannot be read before its commit, and a file with several names may be merged again with
+ * the result under another name.  So results for such files are kept: a text by its content id, as
+ * OBJECT_CHUNK, and a set of attributes.
  */
 NODISCARD int fresh_keep(struct merging *m, enum object_kind kind, const struct object_id *id,
 			 const void *data, size_t len, struct err *err);
@@ -234,7 +234,7 @@ void fresh_done(struct map *fresh);
 
 /* --- merge-conflict.c ------------------------------------------------------------------- */
 
-/* What is wanted where the two clash at this path, and does what theirs has take the place of ours? */
+/* The option that decides a clash at this path; does theirs replace ours? */
 enum merge_on_conflict merge_wish(const struct merging *m, const char *path);
 bool merge_wants_theirs(const struct merging *m, const char *path);
 

@@ -1,8 +1,7 @@
 /*
- * First every file that theirs changed is matched with what ours made of it, wherever it is now,
- * and what has to go is taken out of the draft.  Then directories that theirs removed go if
- * nothing is left in them, and those that it made come.  Only then do files get to their places,
- * so who finds a place taken knows that it stays so.
+ * First, every file that theirs changed is matched with ours, wherever it is now, and removed files
+ * leave the draft.  Then directories that theirs removed go if they are empty, and new ones come.
+ * Only then do files take their places, so a taken place stays taken.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,8 +45,8 @@ static const char *merged_path(const struct merging *m, const struct version v[V
 	if (!b || strcmp(o, t) == 0)
 		return o;
 	/*
-	 * If theirs has another file where ours has this one, and that one is wanted there, this one
-	 * goes back to its own place.  One that was added tells of the conflict itself.
+	 * If theirs wants another file at our place, this file returns to its own.  An added file
+	 * reports its conflict itself.
 	 */
 	if (merge_wants_theirs(m, o) && other && file_part(&other->after)) {
 		*ret_clash = other->from ? o : NULL;
@@ -184,7 +183,7 @@ static int settle_removed(struct merging *m, const struct altered *o, const stru
 	int r = 0;
 
 	if (changed(o)) {
-		/* What theirs has in its place will find it there. */
+		/* The file of theirs that goes there will find it. */
 		if (dir_part(&t->after) && !o->to)
 			return 0;
 		r = merge_add_conflict(m, o->to ? MERGE_RENAME_DELETE : MERGE_EDIT_DELETE,
@@ -198,7 +197,7 @@ static int settle_removed(struct merging *m, const struct altered *o, const stru
 static int settle_new(struct merging *m, struct places *p, const struct altered *t,
 		      struct err *err);
 
-/* Did a side put a file of another type in its place?  Then it is not that which was there. */
+/* Did a side replace it with another type?  Then it is not the same file any more. */
 static bool is_replaced(const struct altered *a)
 {
 	return !a->to && (a->what & DIFF_TYPE);
@@ -258,7 +257,7 @@ static int settle_new(struct merging *m, struct places *p, const struct altered 
 	return r < 0 ? r : settle_theirs(m, p, moved ? moved : t->path, v, err);
 }
 
-/* What ours made in a directory that theirs renamed goes with it. */
+/* Files that ours made in a directory follow it when theirs renames it. */
 static int settle_moved(struct merging *m, struct places *p, const struct altered *o,
 			struct err *err)
 {
@@ -267,7 +266,7 @@ static int settle_moved(struct merging *m, struct places *p, const struct altere
 	struct draft_group *g = NULL;
 	int r;
 
-	/* What theirs changed, too, has been seen to. */
+	/* Theirs changed it too, so it was handled above. */
 	if (o->before.mode != 0 || (o->from && side_get(&m->theirs, o->from->path)))
 		return 0;
 	r = dir_part(&o->after) ? side_follow_dir(&m->theirs, o->path, &moved, err)

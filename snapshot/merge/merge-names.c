@@ -23,8 +23,8 @@ static int find_in_base(const struct merging *m, uint64_t ino, struct tree_entry
 }
 
 /*
- * Is the file that ours has under a number the one that theirs has?  A file system gives numbers
- * again, so ours must at least hold what it held, or what theirs holds now.
+ * Is the file with this number the same in ours and theirs?  File systems reuse numbers, so ours
+ * must still hold its old content, or theirs.
  */
 static int is_same_file(struct merging *m, const struct version *t, struct err *err)
 {
@@ -77,9 +77,9 @@ static int merge_group(struct merging *m, const char *path, const struct version
 }
 
 /*
- * Whose names it has: those of the side that changed them, of ours if both did.  In base one that
- * lost all of its other names in a merge still stands as one of several; it is a file by itself.
- * One of theirs that is left of several is still that file.
+ * The names follow the side that changed them, ours if both did.  A file that lost its other names
+ * in an earlier merge may still be listed in base as one of several; it counts as single.  The last
+ * of several names in theirs is still the same file.
  */
 static bool names_are_theirs(const struct version v[VERSIONS])
 {
@@ -107,8 +107,8 @@ static bool is_still(const struct altered *a)
 }
 
 /*
- * Which files of ours and of theirs are one is told by names that both have, whatever numbers
- * they have by now: what was rolled back or undone has others.
+ * Shared names show which files of ours and theirs are one, whatever their numbers: a rollback or
+ * undo changes the numbers.
  */
 int names_match(struct merging *m, struct err *err)
 {
@@ -156,7 +156,7 @@ static int group_of_ours(struct merging *m, const struct version *o, struct draf
 	return o->linked ? draft_group_of_ours(&m->draft, o->e->ino, ret, err) : 0;
 }
 
-/* What a group is from now on; `e` may borrow from what it was. */
+/* Set the group's file; `e` may borrow from the old one. */
 static int set_group(struct draft_group *g, struct tree_entry *e, struct err *err)
 {
 	int r = draft_group_set(g, e, err);
@@ -168,8 +168,8 @@ static int set_group(struct draft_group *g, struct tree_entry *e, struct err *er
 }
 
 /*
- * Of two types only one can stay, and it is a file of its own side: what other names that has
- * there are no names of this one.
+ * Of two types only one can stay, and it belongs to its side alone: other names it has there are
+ * not names of this file.
  */
 static int join_types(struct merging *m, const char *path, const struct version v[VERSIONS],
 		      struct tree_entry *e, struct draft_group **ret, struct err *err)
@@ -194,7 +194,7 @@ static int join_ours(struct merging *m, const char *path, const struct version v
 	if (r < 0)
 		return r;
 	*ret = g;
-	/* What was merged under another name of the same two files need not be again. */
+	/* Another name of the same two files was merged already: reuse that. */
 	if (g && v[THEIRS].linked && g->merged && g->theirs == v[THEIRS].e->ino) {
 		*e = g->now;
 		return 0;

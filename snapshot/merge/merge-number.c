@@ -59,7 +59,7 @@ static int by_number(const void *a, const void *b)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-/* What ours made need not have been looked at; it is, where its number matters. */
+/* Files that ours made may not have been looked up yet; look up those whose number matters. */
 static int look_at_ours(struct merging *m, const struct numbered *l, struct err *err)
 {
 	int r = 0;
@@ -98,7 +98,7 @@ static int each_single(struct draft *d, struct numbered *l, bool that_came)
 static int is_of_group(struct draft *d, const struct draft_name *n, struct err *err)
 {
 	struct draft_group *g = NULL;
-	/* Ours has no such two itself. */
+	/* Ours itself has no two files of one number. */
 	int r = is_own(n) ? 0 : draft_group_of_ours(d, n->now.ino, &g, err);
 
 	return r < 0 ? r : draft_has_group(d, n->now.ino);

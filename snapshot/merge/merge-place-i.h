@@ -23,7 +23,7 @@ void places_done(struct places *p);
 NODISCARD int places_add(struct places *p, const char *path, const struct version v[VERSIONS],
 			 const struct tree_entry *e, struct draft_group *group, struct err *err);
 
-/* Put each of them, or tell why not: then what ours has stays, where ours has it. */
+/* Put each file in its place, or record why not: then ours stays where it is. */
 NODISCARD int places_fill(struct merging *m, const struct places *p, struct err *err);
 
 /* A directory that a side made, at that path, which may be another than its own. */

@@ -107,8 +107,8 @@ static bool is_told(const struct merging *m, const char *path)
 }
 
 /*
- * What is no directory is in the way of one; told once for all that is to be below it.  A side
- * that has nothing there is told by what it has of `given`.
+ * A file is in the way of a directory: reported once for everything below.  A side with nothing
+ * there is described by its part of `given`.
  */
 static int tell_file_in_the_way(struct merging *m, const char *path,
 				const struct version given[VERSIONS], struct err *err)
@@ -189,7 +189,7 @@ int place_dir(struct merging *m, const char *path, const struct altered *made, s
 
 /* --- the place -------------------------------------------------------------------------- */
 
-/* What ours has goes back to where ours has it. */
+/* Our file returns to where ours has it. */
 static int stay(struct merging *m, const struct place *p, struct err *err)
 {
 	struct draft_name *n;

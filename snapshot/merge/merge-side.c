@@ -67,7 +67,10 @@ static int on_difference(const struct diff_entry *e, void *ctx, struct err *err)
 		s->left_out = true;
 		return 0;
 	}
-	/* Of each change the whole path is kept, so depth would cost its square; and see plan-make.c. */
+	/*
+	 * The whole path of each change is kept, so depth would cost its square; see also
+	 * plan-make.c.
+	 */
 	if (!e->before && strlen(e->path) >= PATH_MAX)
 		return err_set(err, -ECANCELED,
 			       "'%.60s...' is so deep that its path has more than %d bytes: no "
@@ -105,8 +108,8 @@ static bool are_all(struct altered *const *group, size_t n)
 }
 
 /*
- * Who writes a file anew under all of its names gives it another number.  That alone is no change
- * of who shares it with whom.
+ * Rewriting a file under all of its names gives it a new number.  That alone does not change which
+ * names share it.
  */
 static int find_renumbered(struct side *s)
 {
@@ -178,8 +181,8 @@ static int is_dir_gone(const struct side *s, const char *path, struct buf *scrat
 }
 
 /*
- * Is the directory that a path is in new, too?  Then base had none there that could be gone, and
- * what is above was looked at with the directory.
+ * Is the path's directory new, too?  Then base had none that could be gone, and the directories
+ * above were checked with it.
  */
 static int is_in_new_dir(const struct side *s, const char *path, struct buf *scratch)
 {
@@ -226,7 +229,7 @@ int side_find_renames(struct store *s, const struct object_id *base, const struc
 
 		if (d.files[i].status != DELTA_RENAMED)
 			continue;
-		/* Of one that takes part only in half, each half is what it is by itself. */
+		/* If only one half takes part, each half counts alone. */
 		from = side_get(side, d.files[i].old_path);
 		to = side_get(side, d.files[i].path);
 		if (from && to) {
@@ -305,7 +308,10 @@ static int count_votes(const struct side *s, const char *dir, size_t len, struct
 	return 0;
 }
 
-/* 1 and where most of a directory went; 0 if nothing says so.  Asked once: it looks at all that changed. */
+/*
+ * 1 and where most of a directory's files went; 0 if unknown.  Cached, because it looks at every
+ * change.
+ */
 static int moved_to(const struct side *s, struct altered *dir, struct vote *ret)
 {
 	int r = 0;
@@ -361,7 +367,7 @@ struct version version_of(const struct altered *a, const struct tree_entry *e, b
 	return file_part(e) ? (struct version){ a->path, e, linked, false } : (struct version){ 0 };
 }
 
-/* What a side has of the file that `a` was in base. */
+/* A side's version of the file that was `a` in base. */
 static struct version now_of(const struct altered *a)
 {
 	const struct altered *at = a->to ? a->to : a;

@@ -68,7 +68,7 @@ static uint32_t style_flags(enum merge_style style)
 	return flags;
 }
 
-/* `label` NULL: those of the options. */
+/* `label` NULL: use the labels of the options. */
 static int run(const struct git *g, const struct buf text[VERSIONS],
 	       const struct merge_options *options, git_merge_file_favor_t favor, const char *label,
 	       struct run *ret, struct err *err)

@@ -1,7 +1,7 @@
 /*
- * Directories are written the deepest first, each as an edit of what ours has there, so what was
- * not looked at is taken over unread.  Before that the names of each file with several are
- * counted: one that theirs brought and that has a single name in the end is an ordinary file.
+ * Directories are written deepest first, each as an edit of our directory, so names that were not
+ * looked up are taken over unread.  Before that, the names of linked files are counted: one from
+ * theirs that ends with a single name becomes an ordinary file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes 
 struct writing {
 	struct merging *m;
 	struct cache *cache;      /* owned */
-	struct tree_change *list; /* owned; of one directory */
+	struct tree_change *list; /* owned; one directory's */
 	struct tree_entry *entry; /* owned; that they name */
 	size_t n, cap;
 };
@@ -93,13 +93,13 @@ static bool is_alone(const struct draft_group *g)
 
 /* --- directories ------------------------------------------------------------------------ */
 
-/* What is to stand in the directory; its name is borrowed. */
+/* The entry to write for a name; its strings are borrowed. */
 static struct tree_entry standing(const struct draft_name *n)
 {
 	struct tree_entry e = n->now;
 
 	if (n->group && is_alone(n->group)) {
-		/* In theirs it has other names, and a number that may be that of another file here. */
+		/* In theirs it has other names, and its number may belong to another file here. */
 		e = n->group->now;
 		e.ino = n->group->ino;
 		e.nlink = 0;
@@ -150,7 +150,7 @@ static int make_room(struct writing *w, size_t n, struct err *err)
 	return 0;
 }
 
-/* Of a directory that had a base, how many more directories are in it than there were. */
+/* How many more subdirectories the directory has than in base. */
 static int64_t collect(struct writing *w, const struct draft_dir *dir)
 {
 	const bool had = !object_id_is_zero(&dir->base);

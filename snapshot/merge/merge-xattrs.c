@@ -8,7 +8,7 @@
 
 struct sets {
 	struct buf bytes[VERSIONS];
-	struct xattr *list; /* owned; what is wanted, borrowed from the sets */
+	struct xattr *list; /* owned; the wanted attributes, borrowed from the sets */
 	size_t n, cap;
 };
 

@@ -61,7 +61,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 	r = side_collect(m.store, base, theirs, options->take, options->take_ctx, &m.theirs, err);
 	if (r < 0)
 		return r;
-	/* Where ours is base and all of theirs takes part there is nothing to put together. */
+	/* If ours is base and all of theirs takes part, the result is theirs. */
 	if (object_id_equal(base, ours) && !m.theirs.left_out) {
 		ret->root = *theirs;
 		return 0;
@@ -135,7 +135,7 @@ static bool is_dir_on_both(const struct altered *a)
 	return !file_part(&a->before) && !file_part(&a->after);
 }
 
-/* What merge_trees() would refuse is no place where two could meet. */
+/* Paths that merge_trees() refuses cannot overlap. */
 static bool can_be_named(const char *path, void *unused)
 {
 	(void)unused;

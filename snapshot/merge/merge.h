@@ -19,15 +19,15 @@
 #include "cowfs/store/object.h"
 #include "cowfs/store/tree-entry.h"
 
-/* What stands in the merged tree where both sides changed the same thing. */
+/* What the merged tree holds where both sides changed the same thing. */
 enum merge_on_conflict {
-	MERGE_STOP,    /* what ours has, whole: the caller means not to use the tree */
-	MERGE_OURS,    /* what ours has; of a text, where it conflicts */
-	MERGE_THEIRS,  /* what theirs has, likewise */
-	MERGE_MARKERS, /* of a text, both between markers; of anything else, what ours has */
+	MERGE_STOP,    /* ours, whole: the caller does not mean to use the tree */
+	MERGE_OURS,    /* ours; in a text, only where it conflicts */
+	MERGE_THEIRS,  /* theirs, likewise */
+	MERGE_MARKERS, /* a text holds both between markers; anything else is ours */
 };
 
-/* How markers show a conflict; the last two show what was in base, too. */
+/* How markers show a conflict; the last two also show base. */
 enum merge_style {
 	MERGE_STYLE_PLAIN,
 	MERGE_STYLE_DIFF3,
@@ -52,9 +52,9 @@ enum merge_kind {
 };
 const char *merge_kind_name(enum merge_kind kind); /* "content", "edit/delete", ... */
 
-/* One of the three: what it is, and where; in that root it can be found by its path. */
+/* One of the three versions; its root has it at this path. */
 struct merge_side {
-	char *path;              /* owned; NULL: it is not there */
+	char *path;              /* owned; NULL if absent */
 	struct tree_entry entry; /* without name; its target is owned */
 };
 
@@ -77,15 +77,17 @@ struct merge {
 
 void merge_done(struct merge *m);
 
-/* Does what theirs did to this path take part?  Asked with the path in theirs; of what went, in base. */
+/*
+ * Does theirs' change of this path take part?  Asked with the path in theirs, or in base if it was
+ * removed.
+ */
 typedef bool (*merge_take_fn)(const char *path, void *ctx);
 
-/* What becomes of the conflicts at one path, whatever on_conflict says. */
+/* A decision for the conflicts at one path; it overrides on_conflict. */
 struct merge_choice {
-	const char *path;            /* as a merge with MERGE_STOP tells it */
+	const char *path;            /* the path as a merge with MERGE_STOP reports it */
 	enum merge_on_conflict take; /* MERGE_OURS or MERGE_THEIRS */
-	const struct content
-	    *bytes; /* then these are in the file there; NULL: those of that side */
+	const struct content *bytes; /* content for the file there; NULL: that side's content */
 };
 
 struct merge_options {
@@ -111,7 +113,7 @@ NODISCARD int merge_trees(struct batch *b, const struct object_id *base,
 			  const struct object_id *ours, const struct object_id *theirs,
 			  const struct merge_options *options, struct merge *ret, struct err *err);
 
-/* What two sides did to one path. */
+/* How two changes of one path relate. */
 enum merge_overlap {
 	MERGE_SAME,    /* the same */
 	MERGE_APART,   /* it can be put together */

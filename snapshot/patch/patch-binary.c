@@ -1,7 +1,7 @@
 /*
- * A literal is the size of the content, then the content deflated, in lines of at most 52
- * bytes: a letter for the number of bytes, then five characters for every four of them.  It is made
- * in one go over the content, so its memory is that of zlib.
+ * A literal is the content's size, then the deflated content in lines of at most 52 bytes: a letter
+ * for the number of bytes, then five characters for every four bytes.  It is made in one pass, so
+ * it needs no memory but zlib's.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ZLIB_CONST /* what it reads it does not write */
+#define ZLIB_CONST /* zlib only reads its input */
 #include <zlib.h>
 
 #include "base/hex.h"
@@ -113,7 +113,7 @@ static void encode_word(uint32_t word, char out[5])
 	}
 }
 
-/* What is in the line, and an empty line again. */
+/* Write the line and start an empty one. */
 static int say_line(struct literal *l, struct err *err)
 {
 	const size_t n = LINE_BYTES - l->z.avail_out;

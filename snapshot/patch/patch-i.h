@@ -21,8 +21,7 @@ NODISCARD static inline int patch_say(const struct patch_out *to, enum patch_par
 }
 
 /*
- * The name that git has for the content of one side; zeros if it is not there.  `loaded` is what was
- * read of it: all of it or nothing.
+ * Git's id for one side's content; zeros if it is absent.  `loaded` is the whole content or empty.
  */
 NODISCARD int patch_blob_id(struct store *s, const struct delta_side *side,
 			    const struct buf *loaded, char hex[SHA1_HEX_SIZE], struct err *err);

@@ -190,7 +190,7 @@ static int say_content(struct writing *w, enum patch_part part, const char *text
 	return r < 0 || ends ? r : patch_say(&w->to, PATCH_MARK, mark, strlen(mark), w->err);
 }
 
-/* What libgit2 says of missing ends is seen from the lines themselves. */
+/* Ignore libgit2's report of missing newlines; the lines show them. */
 static int on_line(const git_diff_delta *delta, const git_diff_hunk *hunk, const git_diff_line *l,
 		   void *ctx)
 {
@@ -232,7 +232,7 @@ static int say_hunks_of_git(struct writing *w)
 
 /* --- hunks of a small difference -------------------------------------------------------- */
 
-/* "-3,7": of no lines, the line before counts. */
+/* "-3,7"; an empty range names the line before it. */
 static int add_range(struct writing *w, char sign, size_t first, size_t n)
 {
 	const size_t shown = n > 0 ? first + 1 : first;

@@ -170,7 +170,7 @@ static size_t free_part(const struct guard *g, const char *path)
 	return part;
 }
 
-/* What lies beside each other is asked for one after the other, mostly. */
+/* Neighbouring paths are mostly asked for in a row. */
 static void remember_free(struct guard *g, const char *path, size_t known)
 {
 	const char *slash = strrchr(path, '/');
@@ -192,7 +192,7 @@ static bool matches(const struct ignore *ig, const char *path, size_t known, boo
 		const size_t len = (size_t)(slash - path);
 
 		if (len >= sizeof(above))
-			return true; /* too long to tell: let a person look */
+			return true; /* too long to judge: let a person look */
 		memcpy(above, path, len);
 		above[len] = '\0';
 		if (ignore_match(ig, above, true) == IGNORE_OUT)
@@ -206,7 +206,7 @@ static bool is_hidden(const char *path)
 	return path[0] == '.' || strstr(path, "/.") != NULL;
 }
 
-/* The rule that a mode tells, or NULL. */
+/* The rule that a mode triggers, or NULL. */
 static const struct guard_rule *match_mode(uint32_t mode)
 {
 	if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0)
@@ -222,7 +222,7 @@ const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t
 	const struct guard_rule *rule = NULL, *by_mode = status == 'D' ? NULL : match_mode(mode);
 
 	for (size_t i = 0; i < ARRAY_LEN(rules) + g->n_more && !rule; i++)
-		/* Who follows a link finds a directory there, for all that we know. */
+		/* Following the link may lead to a directory. */
 		if (g->patterns[i] &&
 		    matches(g->patterns[i], path, known, S_ISDIR(mode) || S_ISLNK(mode)))
 			rule = rule_at(g, i);

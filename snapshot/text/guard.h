@@ -18,7 +18,7 @@ enum guard_level { GUARD_HOLD, GUARD_WARN, GUARD_PASS };
 
 struct guard_rule {
 	const char *name;
-	const char *patterns; /* a line each; NULL: the file itself tells, not its name */
+	const char *patterns; /* one per line; NULL if the rule looks at the file, not its name */
 	const char *why;
 	enum guard_level level;
 };
@@ -27,11 +27,14 @@ struct guard_rule {
 const char *guard_level_name(enum guard_level level);
 bool guard_level_parse(const char *name, enum guard_level *ret);
 
-/* The rule for files with capabilities: an attribute tells them, so the caller must look (GUARD_CAPABLE_XATTR). */
+/*
+ * The rule for files with capabilities: the caller must look for the attribute
+ * (GUARD_CAPABLE_XATTR).
+ */
 #define GUARD_CAPABLE       "capabilities"
 #define GUARD_CAPABLE_XATTR "security.capability"
 
-/* The rule for what was left out, and changes all the same: the caller knows what that is. */
+/* The rule for excluded paths that change anyway: the caller knows which. */
 #define GUARD_LEFT_OUT "left-out"
 
 /* Rules that need more than a path and a mode, so the caller must look (snapshot/apply/judge.h). */
@@ -51,16 +54,18 @@ const struct guard_rule *guard_rule_named(const char *name);
 
 struct guard;
 
-/* Them, and more, which come first.  -EINVAL with a sentence for a pattern that is none. */
+/*
+ * The built-in rules and more, which come first.  -EINVAL with a sentence for an invalid pattern.
+ */
 NODISCARD int guard_new(const struct guard_rule *more, size_t n, struct guard **ret,
 			struct err *err);
 void guard_free(struct guard *g); /* NULL is fine */
 DEFINE_CLEANUP(struct guard *, guard_free)
 
 /*
- * What counts for a path which comes or changes, and then has this st_mode; or goes ('D').  A rule that the
- * file itself tells, such as set-id, counts whatever its name may do; else the first rule that its name matches.
- * NULL: none.
+ * The rule for a path that is added or changed, with this st_mode, or removed ('D').  A rule about
+ * the file itself, such as set-id, overrides any rule about its name; otherwise the first rule that
+ * matches the name.  NULL: none.
  */
 const struct guard_rule *guard_match(struct guard *g, const char *path, uint32_t mode, char status);
 

@@ -71,7 +71,7 @@ static const char *set_byte(const char *p, const char *end, unsigned char *ret)
 	return p + 1;
 }
 
-/* "[:name:]" at `p`: its end, or NULL if there is none such. */
+/* The end of "[:name:]" at `p`, or NULL if there is none. */
 static const char *match_class(const char *p, const char *end, unsigned char c, bool *found)
 {
 	const char *close = memchr(p + 2, ']', (size_t)(end - p - 2));
@@ -84,7 +84,7 @@ static const char *match_class(const char *p, const char *end, unsigned char c, 
 	return close + 1;
 }
 
-/* A set begins at `p`, behind its bracket: where it ends, or NULL if it is none or `c` is not in it. */
+/* The end of the set that begins after its bracket at `p`; NULL if it is no set or lacks `c`. */
 static const char *match_set(const char *p, const char *end, unsigned char c)
 {
 	bool negated = p < end && (*p == '!' || *p == '^'), found = false, first = true;

@@ -81,7 +81,7 @@ static void search_done(struct search *s)
 	free(s->comes);
 }
 
-/* Where the entries of step d begin in `kept`; that of diagonal k is at d + k behind it. */
+/* Where step d begins in `kept`; diagonal k is at d + k from there. */
 static size_t step_at(long d)
 {
 	return (size_t)(d * d);
@@ -158,8 +158,8 @@ static int search_run(struct search *s, struct err *err)
 /* --- blocks ----------------------------------------------------------------------------- */
 
 /*
- * Of equal lines around a block that only goes or only comes, those at its end are told as it:
- * what was added below something reads so.
+ * Slide a block of only added or only removed lines down over equal lines, so that text added below
+ * something reads that way.
  */
 static void slide(const struct lines *l, struct lines_block *block, const struct lines_block *next)
 {
