@@ -159,7 +159,7 @@ TEST(a_small_file_is_made_and_written_with_five_requests)
 
 static void put_numbered(struct live *v)
 {
-	char name[16], text[16];
+	char name[16], text[24];
 
 	for (int i = 0; i < FILES; i++) {
 		snprintf(name, sizeof(name), "f%d", i);

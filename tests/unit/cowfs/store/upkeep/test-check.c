@@ -415,7 +415,7 @@ TEST(an_object_that_has_not_the_form_of_its_kind_is_a_finding)
 {
 	for (int k = OBJECT_RECIPE; k <= OBJECT_KINDS; k++) {
 		const enum object_kind kind = (enum object_kind)k;
-		char name[16];
+		char name[24];
 		struct scene sc;
 		struct batch *b;
 		struct object_id id;
