@@ -329,7 +329,7 @@ def as_other(w):
 def a_store_that_cannot_be_written_is_a_failure_and_stays_as_it_is(w: World):
     w.take()
     who = as_other(w)
-    for name in ("run", "signatures"):
+    for name in ("events", "run", "signatures"):
         shutil.rmtree(w.store / name)
     for path in w.store.iterdir():
         path.chmod(0o400)
