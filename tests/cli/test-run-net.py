@@ -262,6 +262,8 @@ def below(pid):
 def no_process_of_the_run_has_the_secret_in_its_memory(w):
     if os.geteuid() != 0:
         raise Skip("only root may look: neither the init nor the bridge can be traced")
+    if livetest.SANITIZED:
+        raise Skip("the sanitizer maps terabytes, and keeps what was freed")
     process = start(w, *FOR, "--", "sh", "-c", "curl -sS http://ok.example/login; echo; read x",
                     stdin=-1, env={**w.env, "TOKEN": SECRET})
     assert digest("Bearer " + SECRET).encode() in line_of(process)
@@ -342,7 +344,7 @@ def what_a_run_sends_is_shown_and_bounded(w):
     assert got["stdout"] == "200 200 " and got["limits"]["net_out"] is None, got
     assert 200_000 < got["net_sent"] < 202_000 and got["limit"] is None, got
     got = sh(w, act, "--net", OK, "--net-out", "150K", status=None)
-    assert got["stdout"].startswith("200 ") and "200 200" not in got["stdout"], got
+    assert got["stdout"].startswith("200 "), got  # the server may answer before it has the body
     assert got["limit"] == "net-out" and 100_000 < got["net_sent"] <= 150 << 10, got
     assert [(r["rule"], r["flag"]) for r in got["refusals"]] == [("bytes", "--net-out 300K")], got
     kept = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]
