@@ -230,22 +230,34 @@ static int read_inner(const struct scan *s, const struct object *top, const char
 	return read_object(&inner, key, ret);
 }
 
-int jsonc_find(const char *text, size_t len, const char *object, const char *key,
-	       struct jsonc_span *ret, struct err *err)
+/* The object with the member that was looked for in it; -ENOENT if there is no such member. */
+static int find_member(const char *text, size_t len, const char *object, const char *key,
+		       struct object *ret, struct err *err)
 {
 	struct scan s = { .text = text, .len = len, .err = err };
-	struct object top, inner;
+	struct object top;
 	int r = read_top(&s, object, &top);
 
 	if (r < 0)
 		return r;
 	if (r > 0 || !top.has)
 		return -ENOENT;
-	r = read_inner(&s, &top, key, &inner);
+	r = read_inner(&s, &top, key, ret);
+	if (r < 0)
+		return r;
+	return ret->has ? 0 : -ENOENT;
+}
+
+int jsonc_find(const char *text, size_t len, const char *object, const char *key,
+	       struct jsonc_span *ret, struct err *err)
+{
+	struct object inner;
+	int r = find_member(text, len, object, key, &inner, err);
+
 	if (r < 0)
 		return r;
 	*ret = inner.found.value;
-	return inner.has ? 0 : -ENOENT;
+	return 0;
 }
 
 /* --- changing --------------------------------------------------------------------------- */
@@ -411,21 +423,13 @@ int jsonc_set(const char *text, size_t len, const char *object, const char *key,
 int jsonc_remove(const char *text, size_t len, const char *object, const char *key, struct buf *ret,
 		 struct err *err)
 {
-	struct scan s = { .text = text, .len = len, .err = err };
-	struct object top, inner;
+	struct object inner;
 	size_t from, to;
 	bool last;
-	int r = read_top(&s, object, &top);
+	int r = find_member(text, len, object, key, &inner, err);
 
 	if (r < 0)
 		return r;
-	if (r > 0 || !top.has)
-		return -ENOENT;
-	r = read_inner(&s, &top, key, &inner);
-	if (r < 0)
-		return r;
-	if (!inner.has)
-		return -ENOENT;
 	from = inner.found.key.from;
 	to = inner.found.comma > 0 ? inner.found.comma + 1 : inner.found.value.to;
 	while (from > 0 && (text[from - 1] == ' ' || text[from - 1] == '\t'))

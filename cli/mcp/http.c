@@ -170,7 +170,7 @@ static int start(struct http *h, int fd, struct err *err)
 	return 0;
 }
 
-/* Every stream ends, who waits is told, and what can be sent soon is. */
+/* End every stream with a result, and send what can be sent soon. */
 static void finish(struct http *h)
 {
 	const uint64_t until = progress_now_ms() + FLUSH_MS;

@@ -480,7 +480,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
 	warm_clone_follow(task->host->warm_clone, &m.start);
-	/* What a run has for itself is told with the run. */
+	/* A clone that a run has for itself is part of the events of that run. */
 	if (options->run == 0)
 		event_cloned(task, &m.clones);
 	m.clones.elapsed_ms = engine_clock_ms() - start;

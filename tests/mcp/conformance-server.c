@@ -97,7 +97,7 @@ static int say(struct session *s, const struct rpc_message *m, bool modern, stru
 					    "Tool execution completed" };
 	int r = 0;
 
-	/* In the newer era only for who asked for it. */
+	/* In the newer era, only clients that asked for it get it. */
 	if (modern && json_kind(era_meta(m), META_LEVEL) != JSON_TEXT)
 		return 0;
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(said); i++) {
