@@ -13,6 +13,7 @@
 struct log_args {
 	uint64_t count;
 	bool all, graph;
+	struct opt_list meta;
 };
 
 static const struct opt log_opts[] = {
@@ -21,6 +22,8 @@ static const struct opt log_opts[] = {
 		 "automatic ones too; without CLONE also those of all clones"),
 	OPT_FLAG('g', "graph", struct log_args, graph,
 		 "all of the project and its clones, and draw what follows what"),
+	OPT_LIST(0, "meta", "KEY[=VALUE]", struct log_args, meta,
+		 "only those with this label, automatic ones too; again: with both"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -69,6 +72,11 @@ static void print_text(const struct view *v, const struct engine_snapshot *s)
 	if (*s->message != '\0') {
 		fputs(between, inv->out);
 		out_line(inv->out, s->message);
+	}
+	if (s->meta) {
+		fprintf(inv->out, "  %s", out_style(inv, OUT_DIM));
+		out_meta(inv->out, s->meta);
+		fputs(out_style(inv, OUT_PLAIN), inv->out);
 	}
 	receipts_print(inv, &v->receipts, s);
 	fputc('\n', inv->out);
@@ -155,6 +163,27 @@ static int fold(struct view *v, struct engine_history *h, struct err *err)
 	return 0;
 }
 
+static bool has_labels(const struct engine_snapshot *s, const struct opt_list *wanted)
+{
+	for (size_t i = 0; i < wanted->n; i++)
+		if (!meta_matches(s->meta, wanted->items[i]))
+			return false;
+	return true;
+}
+
+static void keep_labelled(struct engine_history *h, const struct opt_list *wanted)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n; i++) {
+		if (has_labels(&h->list[i], wanted))
+			h->list[n++] = h->list[i];
+		else
+			engine_snapshot_done(&h->list[i]);
+	}
+	h->n = n;
+}
+
 static int load(struct invocation *inv, const char *clone, struct engine_history *h, struct view *v,
 		struct err *err)
 {
@@ -192,7 +221,8 @@ static int log_run(struct invocation *inv, struct err *err)
 		r = unborn_or(inv, r, "no snapshots and no clones yet", &h.project, err);
 	if (r != 0)
 		return r < 0 ? r : CMD_OK;
-	if (!args->all && !args->graph)
+	keep_labelled(&h, &args->meta);
+	if (!args->all && !args->graph && args->meta.n == 0)
 		r = fold(&v, &h, err);
 	if (r < 0)
 		return r;
@@ -223,6 +253,6 @@ const struct command cmd_log = {
 	    "rollback, a run or a promotion, and for a clone, are counted in the last line only, unless\n"
 	    "they have a tag; --all lists them. What a promotion, a rollback or an undo led to has its\n"
 	    "id in brackets, for `undo`. -q prints ids alone.\n",
-	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\n",
+	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --meta session=a1b2\n",
 	.run = log_run,
 };

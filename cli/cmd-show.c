@@ -122,6 +122,11 @@ static void print_snapshot(const struct invocation *inv, const struct engine_sna
 		out_name(inv->out, s->tags[i]);
 		fputc(i + 1 < s->n_tags ? ' ' : '\n', inv->out);
 	}
+	if (s->meta) {
+		print_field(inv, "meta");
+		out_meta(inv->out, s->meta);
+		fputc('\n', inv->out);
+	}
 	print_field(inv, "files");
 	fprintf(inv->out, "%s\n", out_count(s->files, count));
 	print_field(inv, "size");

@@ -5,12 +5,14 @@
 struct snapshot_args {
 	const char *message;
 	const char *tag;
+	struct opt_list meta;
 	bool skip_unreadable;
 };
 
 static const struct opt snapshot_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
 	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
+	OPT_LIST(0, "meta", "KEY=VALUE", struct snapshot_args, meta, "label it; up to 16 times"),
 	OPT_FLAG(0, "skip-unreadable", struct snapshot_args, skip_unreadable,
 		 "leave out what cannot be read, and say so"),
 	OPT_END,
@@ -21,6 +23,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 {
 	const struct snapshot_args *args = inv->args;
 	AUTO_FREE char *here = inv->n_words > 0 ? NULL : engine_clone_here(inv->engine);
+	AUTO_FREE char *meta = NULL;
 	struct engine_take_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : here,
 		.message = args->message,
@@ -28,6 +31,11 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		.skip_unreadable = args->skip_unreadable,
 	};
 
+	int r = meta_encode(args->meta.items, args->meta.n, &meta, err);
+
+	if (r < 0)
+		return r;
+	options.meta = meta;
 	return taken_run(inv, options, err);
 }
 
@@ -44,7 +52,8 @@ const struct command cmd_snapshot = {
 	    "clone, all that was written before, also by programs that are still running in it.\n"
 	    "What the store has already costs no space again. When this returns, the snapshot\n"
 	    "survives power loss. -q prints its id alone. A file .snapignore names what is to be\n"
-	    "left out of the project, by the rules of .gitignore.\n",
-	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try\n",
+	    "left out of the project, by the rules of .gitignore. `log --meta` finds snapshots by\n"
+	    "their labels.\n",
+	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
 	.run = snapshot_run,
 };

@@ -210,6 +210,29 @@ void out_json_id(struct json j, const char *key, const char *id)
 	json_set_text(j, key, *id != '\0' ? id : NULL);
 }
 
+void out_json_meta(struct json j, const char *meta)
+{
+	struct meta_pair p;
+	char key[META_KEY_MAX + 1];
+
+	while (meta) {
+		meta = meta_next(meta, &p);
+		snprintf(key, sizeof(key), "%.*s", (int)p.key_len, p.key);
+		json_set_text_len(j, key, p.value, p.value_len);
+	}
+}
+
+void out_meta(FILE *out, const char *meta)
+{
+	struct meta_pair p;
+
+	while (meta) {
+		meta = meta_next(meta, &p);
+		fprintf(out, "%.*s=%.*s%s", (int)p.key_len, p.key, (int)p.value_len, p.value,
+			meta ? " " : "");
+	}
+}
+
 void out_json_snapshot(struct json j, const struct engine_snapshot *s)
 {
 	struct json tags;
@@ -218,6 +241,7 @@ void out_json_snapshot(struct json j, const struct engine_snapshot *s)
 	out_json_id(j, "parent", s->parent);
 	out_json_time(j, "time", s->created);
 	json_set_text(j, "message", s->message);
+	out_json_meta(json_set_object(j, "meta"), s->meta);
 	tags = json_set_array(j, "tags");
 	for (size_t i = 0; i < s->n_tags; i++)
 		json_add_name(tags, s->tags[i]);

@@ -64,5 +64,7 @@ void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
 /* Start the answer of a command: an object with its schema. */
 struct json out_json_begin(const struct invocation *inv, struct json_doc *doc);
 void out_json_time(struct json j, const char *key, int64_t ns);
-void out_json_id(struct json j, const char *key, const char *id);       /* "" is null */
+void out_json_id(struct json j, const char *key, const char *id); /* "" is null */
+void out_meta(FILE *out, const char *meta); /* labels of a snapshot, in one line */
+void out_json_meta(struct json j, const char *meta);
 void out_json_snapshot(struct json j, const struct engine_snapshot *s); /* its members */

@@ -59,7 +59,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 4,
+		.version = 5,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -74,6 +74,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, lacks), 2 },
 			{ FIELD_ID, offsetof(struct snapshot, base), 3 },
 			{ FIELD_NUMBER, offsetof(struct snapshot, made), 4 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, meta), 5 },
 		},
 	},
 	[REF_TAG] = {

@@ -46,6 +46,7 @@ struct snapshot {
 	/* Of a clone's: the base that the clone had then; zero: not known, or of the project itself. */
 	struct catalog_id base;
 	uint64_t made; /* enum snapshot_made */
+	char *meta;    /* owned; labels (engine/api/meta.h), or NULL: none */
 };
 
 #define SNAPSHOT_LACKS_MORE "/"

@@ -1,5 +1,7 @@
 #include "engine/act/events-i.h"
 
+#include <stdio.h>
+
 #include "engine/find/event-i.h"
 #include "engine/find/run-record.h"
 
@@ -28,6 +30,19 @@ static char *project_path(const struct task *task, const struct catalog_id *id)
 	return project_get(task->engine.store, id, &p, NULL) < 0 ? NULL : TAKE_PTR(p.path);
 }
 
+static void set_meta(struct json j, const char *text)
+{
+	const struct json meta = json_set_object(j, "meta");
+	struct meta_pair p;
+	char key[META_KEY_MAX + 1];
+
+	while (text) {
+		text = meta_next(text, &p);
+		snprintf(key, sizeof(key), "%.*s", (int)p.key_len, p.key);
+		json_set_text_len(meta, key, p.value, p.value_len);
+	}
+}
+
 void event_taken(const struct task *task, const struct engine_taken *t)
 {
 	const struct event_subject of = { .project = t->project, .clone = t->snapshot.clone };
@@ -37,6 +52,8 @@ void event_taken(const struct task *task, const struct engine_taken *t)
 	json_set_text(ev.data, "snapshot", t->snapshot.id);
 	json_set_bool(ev.data, "automatic", t->snapshot.automatic);
 	json_set_text(ev.data, "message", t->snapshot.message);
+	if (t->snapshot.meta)
+		set_meta(ev.data, t->snapshot.meta);
 	if (t->compared) {
 		json_set_uint(ev.data, "added", t->added);
 		json_set_uint(ev.data, "modified", t->modified);

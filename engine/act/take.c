@@ -122,12 +122,23 @@ static int prepare(struct taking *t, struct err *err)
 	return catalog_id_new(&snap->id, err);
 }
 
+/* Labels of a step of an agent: the first snapshot of each turn is its own. */
+static bool parent_serves(const struct taking *t, const struct object_id *root,
+			  const struct catalog_id *base)
+{
+	const char *meta = t->options->meta;
+
+	return history_holds(&t->parent, root, base) &&
+	       (!meta || (meta_agree(meta, t->parent.meta, "session") &&
+			  meta_agree(meta, t->parent.meta, "turn")));
+}
+
 /* Put the records, now that the root is known. */
 static int put(struct taking *t, struct batch *b, struct err *err)
 {
 	int r = 0;
 
-	t->is_same = t->reuse && history_holds(&t->parent, &t->snapshot.root, &t->snapshot.base);
+	t->is_same = t->reuse && parent_serves(t, &t->snapshot.root, &t->snapshot.base);
 	if (t->is_same)
 		return 0;
 	r = task_wanted(t->task, err);
@@ -277,7 +288,7 @@ static int take_clone(struct taking *t, struct err *err)
 	if (!live)
 		return take_stored(t, err);
 	/* Nothing to write, so no need to wait for the disk. */
-	if (idle && history_holds(&t->parent, &t->clone.root, &t->clone.base)) {
+	if (idle && parent_serves(t, &t->clone.root, &t->clone.base)) {
 		t->is_same = true;
 		return 0;
 	}
@@ -377,15 +388,21 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		  struct engine_taken *ret, struct err *err)
 {
 	AUTO_FREE char *message = strdup(options->message ? options->message : "");
+	AUTO_FREE char *meta = options->meta ? strdup(options->meta) : NULL;
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	CLEANUP(taking_done) struct taking t = {
-		.task = task, .options = options, .reuse = reuse, .snapshot.message = message
-	};
+	CLEANUP(taking_done) struct taking t = { .task = task,
+						 .options = options,
+						 .reuse = reuse || options->automatic,
+						 .snapshot.message = message,
+						 .snapshot.meta = meta };
 	uint64_t start = engine_clock_ms();
 	int r;
 
-	if (!message)
+	if (!message || (options->meta && !meta))
 		return err_nomem(err);
+	r = meta_check(meta, err);
+	if (r < 0)
+		return r;
 	r = options->tag ? tag_check_name(options->tag, err) : 0;
 	if (r < 0)
 		return r;
@@ -400,7 +417,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		return r;
 	compare(&t, &taken);
 	/* A clone prepares the next one of the same state itself. */
-	if (!options->clone && !reuse)
+	if (!options->clone && !t.reuse)
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
 	if (!t.is_same && !options->git)
 		event_taken(task, &taken);

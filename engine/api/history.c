@@ -11,6 +11,7 @@ void engine_snapshot_done(struct engine_snapshot *s)
 	free(s->tags);
 	free(s->clone);
 	free(s->message);
+	free(s->meta);
 	*s = (struct engine_snapshot){ 0 };
 }
 

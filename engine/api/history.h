@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/api/engine.h"
+#include "engine/api/meta.h"
 
 struct engine_snapshot {
 	char id[ENGINE_ID_SIZE];
@@ -11,6 +12,7 @@ struct engine_snapshot {
 	char project[ENGINE_ID_SIZE];
 	char *clone;   /* owned; the clone it was taken of, or NULL: of the project */
 	char *message; /* owned; may be empty */
+	char *meta;    /* owned; labels (meta.h), or NULL: none */
 	char **tags;   /* owned, and each of them */
 	size_t n_tags;
 	int64_t created; /* nanoseconds since 1970 */
@@ -27,8 +29,11 @@ struct engine_take_options {
 	const char *clone; /* take it of that instead; NULL: of the project */
 	const char *message;  /* NULL: none */
 	const char *tag;      /* NULL: none */
+	const char *meta;     /* labels (meta.h); NULL: none */
 	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
-	bool git;             /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
+	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
+	bool automatic;
+	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
 	struct engine_watch watch;
 };
 

@@ -65,7 +65,8 @@ int history_entry(const struct snapshot *s, struct engine_snapshot *ret, struct 
 	id_text(&s->project, copy.project);
 	copy.message = strdup(s->message);
 	copy.clone = s->clone ? strdup(s->clone) : NULL;
-	if (!copy.message || (s->clone && !copy.clone))
+	copy.meta = s->meta ? strdup(s->meta) : NULL;
+	if (!copy.message || (s->clone && !copy.clone) || (s->meta && !copy.meta))
 		return err_nomem(err);
 	*ret = copy;
 	copy = (struct engine_snapshot){ 0 };

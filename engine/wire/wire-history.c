@@ -7,6 +7,7 @@ static const struct field wire_snapshot_fields[] = {
 	FIELD(FIELD_ID, struct engine_snapshot, project),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_snapshot, clone),
 	FIELD(FIELD_NAME, struct engine_snapshot, message),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_snapshot, meta),
 	FIELD(FIELD_INT, struct engine_snapshot, created),
 	FIELD(FIELD_UINT, struct engine_snapshot, files),
 	FIELD(FIELD_UINT, struct engine_snapshot, bytes),
@@ -20,7 +21,9 @@ static const struct field wire_take_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, clone),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, message),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, tag),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, meta),
 	FIELD(FIELD_BOOL, struct engine_take_options, skip_unreadable),
+	FIELD(FIELD_BOOL, struct engine_take_options, automatic),
 };
 const struct fields wire_take_options =
     FIELDS(struct engine_take_options, wire_take_options_fields);

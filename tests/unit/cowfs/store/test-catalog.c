@@ -48,6 +48,10 @@ static void shelf_commit(struct shelf *sh)
 static char path[] = "/home/a b/\xff\n", message[] = "before the\nstep \xe2\x82\xac";
 static char clone_name[] = "try-1", tag_name[] = "v1.0/\xff", empty[] = "";
 static char lacks[] = "a b//c/\xff";
+static char meta[] = "step=1\nwho=me";
+
+/* The bytes by which the labels of the sample lengthen it. */
+#define META_SIZE (4 + sizeof(meta) - 1)
 
 static const struct catalog_id id_a = { { 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77 } };
 static const struct catalog_id id_b = { { 0, 0x11, 0x22, 0x3f, 0xff, 0xff, 0xff, 0xff } };
@@ -71,6 +75,7 @@ static struct snapshot sample_snapshot(const struct shelf *sh, const struct cata
 		.files = 3,
 		.bytes = UINT64_MAX,
 		.lacks = lacks,
+		.meta = meta,
 		.base = id_a,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
@@ -165,6 +170,7 @@ TEST(a_snapshot_comes_back_as_it_was)
 	CHECK_EQ(got.files, 3);
 	CHECK(got.bytes == UINT64_MAX);
 	CHECK_STR(got.lacks, lacks);
+	CHECK_STR(got.meta, meta);
 	CHECK(same_id(&got.base, &id_a));
 }
 
@@ -486,7 +492,7 @@ static struct buf sample_record(void)
 {
 	struct buf v = BUF_INIT;
 
-	CHECK_EQ(buf_append_u8(&v, 4), 0);
+	CHECK_EQ(buf_append_u8(&v, 5), 0);
 	CHECK_EQ(buf_append(&v, id_b.b, sizeof(id_b.b)), 0);
 	CHECK_EQ(buf_append(&v, id_c.b, sizeof(id_c.b)), 0);
 	CHECK_EQ(buf_append_u32(&v, 5), 0);
@@ -500,6 +506,8 @@ static struct buf sample_record(void)
 	CHECK_EQ(buf_append_str(&v, lacks), 0);
 	CHECK_EQ(buf_append(&v, id_a.b, sizeof(id_a.b)), 0);
 	CHECK_EQ(buf_append_u64(&v, SNAPSHOT_MADE_AUTOMATICALLY), 0);
+	CHECK_EQ(buf_append_u32(&v, (uint32_t)strlen(meta)), 0);
+	CHECK_EQ(buf_append_str(&v, meta), 0);
 	return v;
 }
 
@@ -592,7 +600,7 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(shelf_done) struct shelf sh = shelf_new("version");
 	CLEANUP(buf_done) struct buf v = sample_record();
 
-	v.data[0] = 5;
+	v.data[0] = 6;
 	refuses(&sh, v.data, v.len, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
@@ -636,7 +644,7 @@ TEST(a_snapshot_written_before_it_told_what_it_lacks_lacks_nothing)
 	struct err err = { 0 };
 
 	v.data[0] = 1;
-	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE - 8);
+	put_record(&sh, &id_a, v.data, v.len - 4 - strlen(lacks) - CATALOG_ID_SIZE - 8 - META_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.message, message);
@@ -651,7 +659,7 @@ TEST(a_snapshot_written_before_clones_were_rebased_names_no_base)
 	struct err err = { 0 };
 
 	v.data[0] = 2;
-	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE - 8);
+	put_record(&sh, &id_a, v.data, v.len - CATALOG_ID_SIZE - 8 - META_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK_STR(got.lacks, lacks);
@@ -666,11 +674,26 @@ TEST(a_snapshot_written_before_it_told_who_wanted_it_does_not_know)
 	struct err err = { 0 };
 
 	v.data[0] = 3;
-	put_record(&sh, &id_a, v.data, v.len - 8);
+	put_record(&sh, &id_a, v.data, v.len - 8 - META_SIZE);
 	shelf_commit(&sh);
 	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
 	CHECK(same_id(&got.base, &id_a));
 	CHECK_EQ(got.made, SNAPSHOT_MADE_UNKNOWN);
+}
+
+TEST(a_snapshot_written_before_there_were_labels_has_none)
+{
+	CLEANUP(shelf_done) struct shelf sh = shelf_new("old-meta");
+	CLEANUP(buf_done) struct buf v = sample_record();
+	CLEANUP(snapshot_done) struct snapshot got = { 0 };
+	struct err err = { 0 };
+
+	v.data[0] = 4;
+	put_record(&sh, &id_a, v.data, v.len - META_SIZE);
+	shelf_commit(&sh);
+	CHECK_OK(snapshot_get(sh.s, &id_a, &got, &err), &err);
+	CHECK_EQ(got.made, SNAPSHOT_MADE_AUTOMATICALLY);
+	CHECK(!got.meta);
 }
 
 TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
