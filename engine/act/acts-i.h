@@ -78,6 +78,14 @@ struct engine_overlaps;
 NODISCARD int overlaps_find(struct task *task, const char *name, struct engine_overlaps *ret,
 			    struct err *err);
 
+/* --- merge.c ---------------------------------------------------------------------------- */
+
+/* Would they merge?  Writes nothing that stays. */
+struct merge_ask;
+struct merge_told;
+NODISCARD int merge_find(struct task *task, const struct merge_ask *asked, struct merge_told *ret,
+			 struct err *err);
+
 /* --- rebase.c --------------------------------------------------------------------------- */
 
 /* engine_rebase(), done here. */

@@ -68,6 +68,24 @@ int serve_overlaps(struct task *task, const struct engine_watch *watch, struct j
 			    &overlaps);
 }
 
+/* --- merge ------------------------------------------------------------------------------ */
+
+int serve_merge(struct task *task, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	CLEANUP(merge_told_done) struct merge_told told = { 0 };
+	struct merge_ask asked = { 0 };
+	int r = wire_get_merge(options, &asked);
+
+	(void)watch;
+	if (r < 0)
+		return err_set(err, r, "'merge' wants three roots");
+	r = json_end(options.doc, err);
+	if (r < 0)
+		return r;
+	return serve_fields(merge_find(task, &asked, &told, err), answer, &wire_merge_told, &told);
+}
+
 /* --- rebase ----------------------------------------------------------------------------- */
 
 static void rebase_options_done(struct engine_rebase_options *o)

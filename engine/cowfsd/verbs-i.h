@@ -33,7 +33,7 @@ serve_fn serve_take, serve_tag, serve_remove_snapshot, serve_project;
 serve_fn serve_hold;
 
 /* serve-merge.c */
-serve_fn serve_overlaps, serve_promote, serve_rebase, serve_resolve, serve_rollback;
+serve_fn serve_merge, serve_overlaps, serve_promote, serve_rebase, serve_resolve, serve_rollback;
 
 /* serve-stage.c */
 serve_fn serve_stage, serve_stage_end, serve_stage_settle, serve_stage_stay;

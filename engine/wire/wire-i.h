@@ -10,6 +10,7 @@
 #include "cowfs/store/object.h"
 #include "engine/api/clone.h"
 #include "engine/api/history.h"
+#include "engine/api/promote.h"
 #include "engine/wire/fields.h"
 
 #define VERB_CHECK        "check"
@@ -18,6 +19,7 @@
 #define VERB_GC           "gc"
 #define VERB_HOLD         "hold"
 #define VERB_LIST         "list"
+#define VERB_MERGE        "merge"
 #define VERB_MOUNT        "mount"
 #define VERB_OVERLAPS     "radar" /* what older commands ask for */
 #define VERB_PROJECT      "project"
@@ -77,7 +79,7 @@ extern const struct fields wire_tag;          /* struct engine_tag */
 
 /* --- wire-hold.c ------------------------------------------------------------------------ */
 
-#define HOLD_MAX 2 /* states of one question */
+#define HOLD_MAX 130 /* states of one question */
 
 /* A state as of one moment. */
 struct held {
@@ -87,6 +89,25 @@ struct held {
 
 void wire_set_held(struct json j, const struct held *h);
 NODISCARD int wire_get_held(struct json j, struct held *ret); /* -EINVAL: it is no root */
+
+/* --- wire-merge.c ----------------------------------------------------------------------- */
+
+/* Would these merge?  The caller holds all three. */
+struct merge_ask {
+	struct held base, ours, theirs;
+	const char *base_name, *our_name, *their_name; /* how conflicts name their versions */
+};
+
+struct merge_told {
+	uint64_t merged; /* texts that come from both sides */
+	struct engine_conflict *conflicts;
+	size_t n_conflicts;
+};
+
+void merge_told_done(struct merge_told *t);
+void wire_set_merge(struct json j, const struct merge_ask *a);
+NODISCARD int wire_get_merge(struct json j, struct merge_ask *ret); /* its names are borrowed */
+extern const struct fields wire_merge_told;
 
 /* --- wire-promote.c --------------------------------------------------------------------- */
 
@@ -107,6 +128,7 @@ struct promote_options {
 extern const struct fields wire_promote_options; /* all of it but for `asked` */
 extern const struct fields wire_promote_asked;   /* and that: struct engine_promote_options */
 extern const struct fields wire_promotion;       /* struct engine_promotion */
+extern const struct fields wire_conflict;        /* struct engine_conflict */
 extern const struct fields wire_resolve_options; /* struct engine_resolve_options */
 extern const struct fields wire_rebase_options;  /* struct engine_rebase_options */
 extern const struct fields wire_rebased;         /* struct engine_rebased */

@@ -40,7 +40,7 @@ static const struct field conflict_fields[] = {
 	FIELD_AS(FIELD_NAME_OR_NULL, struct engine_conflict, "ours", sides[1]),
 	FIELD_AS(FIELD_NAME_OR_NULL, struct engine_conflict, "theirs", sides[2]),
 };
-static const struct fields conflict = FIELDS(struct engine_conflict, conflict_fields);
+const struct fields wire_conflict = FIELDS(struct engine_conflict, conflict_fields);
 
 static const struct field wire_promote_options_fields[] = {
 	FIELD(FIELD_BOOL, struct promote_options, undo),
@@ -85,7 +85,7 @@ static const struct field wire_promotion_fields[] = {
 	FIELD(FIELD_UINT, struct engine_promotion, merged),
 	FIELD(FIELD_UINT, struct engine_promotion, elapsed_ms),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "conflicts", conflicts, n_conflicts,
-		      &conflict),
+		      &wire_conflict),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "paths", paths, n_paths, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "held", held, n_held, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_promotion, "warned", warned, n_warned, &wire_note),
@@ -126,7 +126,7 @@ static const struct field wire_rebased_fields[] = {
 	FIELD(FIELD_UINT, struct engine_rebased, merged),
 	FIELD(FIELD_UINT, struct engine_rebased, elapsed_ms),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_rebased, "conflicts", conflicts, n_conflicts,
-		      &conflict),
+		      &wire_conflict),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_rebased, "paths", paths, n_paths, &wire_note),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_rebased, "left", left, n_left, &wire_note),
 };

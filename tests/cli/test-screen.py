@@ -70,6 +70,18 @@ def a_diff_is_shown_and_not_obeyed(w):
 
 
 @test
+def a_comparison_is_shown_and_not_obeyed(w):
+    for name in ("a", "b"):
+        path = clone(w, name)
+        (path / "README.md").write_bytes(name.encode() + EVIL)
+        (path / "esc\x1b[8m\u202e").write_text(name)
+    text = harmless(at_terminal(w, "compare", "a", "b"))
+    assert f"a    | a{SHOWN}" in text and "conflict" in text, text
+    harmless(at_terminal(w, "compare", "a", "b", "-q"))
+    assert EVIL in w.ok("compare", "a", "b").out, "a pipe gets the bytes"
+
+
+@test
 def a_pager_gets_what_a_terminal_would(w):
     path = clone(w)
     (path / "README.md").write_bytes(EVIL)

@@ -1,0 +1,205 @@
+"""compare: several states side by side, and whether they would merge."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from snaptest import main, needs_fuse, test
+
+LINES = "".join(f"line {i}\n" for i in range(1, 21))
+
+
+def clone(w, name, *args):
+    needs_fuse()
+    got = w.ok("clone", "--json", "-n", name, *args).json("snap.clone/1", "path")
+    return Path(got["path"])
+
+
+def compare(w, *args, **more):
+    return w.ok("compare", "--json", *args, **more).json("snap.compare/1", "files", "pairs")
+
+
+def overlaps(got):
+    return {f["path"]: f["overlap"] for f in got["files"]}
+
+
+def changes(got, path):
+    """{state: (status, added, removed)} of one file."""
+    [f] = [f for f in got["files"] if f["path"] == path]
+    return {c["state"]: (c["status"], c["added"], c["removed"]) for c in f["changes"]}
+
+
+def two_clones(w):
+    for name in ("hunks", "lines", "same", "gone", "mode"):
+        (w.project / name).write_text(LINES)
+    (w.project / "blob").write_bytes(b"\0\1\2")
+    a, b = clone(w, "a"), clone(w, "b")
+    (a / "hunks").write_text(LINES.replace("line 2\n", "a\n"))
+    (b / "hunks").write_text(LINES.replace("line 19\n", "b\nb2\n"))
+    (a / "lines").write_text(LINES.replace("line 9\n", "from a\n"))
+    (b / "lines").write_text(LINES.replace("line 9\n", "from b\n"))
+    for top in (a, b):
+        (top / "same").write_text("the same\n")
+    (a / "gone").unlink()
+    (b / "gone").write_text("changed\n")
+    (a / "blob").write_bytes(b"\0a")
+    (b / "blob").write_bytes(b"\0b")
+    (a / "mode").chmod(0o600)
+    (b / "mode").write_text(LINES + "more\n")
+    (a / "only").write_text("a\n")
+    return a, b
+
+
+@test
+def a_matrix_says_what_each_did_and_how_it_meets(w):
+    two_clones(w)
+    got = compare(w, "a", "b")
+    assert overlaps(got) == {"blob": "conflict", "gone": "conflict", "hunks": "merges",
+                             "lines": "conflict", "mode": "merges", "only": "one",
+                             "same": "same"}, got
+    assert changes(got, "hunks") == {"a": ("modified", 1, 1), "b": ("modified", 2, 1)}
+    assert changes(got, "gone") == {"a": ("deleted", 0, 20), "b": ("modified", 1, 20)}
+    assert changes(got, "only") == {"a": ("added", 1, 0)}
+    assert changes(got, "mode") == {"a": ("metadata", 0, 0), "b": ("modified", 1, 0)}
+    [pair] = got["pairs"]
+    assert not got["clean"] and not pair["clean"] and (pair["a"], pair["b"]) == ("a", "b")
+    kinds = {c["path"]: c["kind"] for c in pair["conflicts"]}
+    assert kinds == {"blob": "binary", "gone": "delete/edit", "lines": "content"}, kinds
+    [lines] = [c for c in pair["conflicts"] if c["path"] == "lines"]
+    [place] = lines["places"]
+    assert (place["base"], place["a"], place["b"]) == ("line 9\n", "from a\n", "from b\n"), place
+    assert [s["state"] for s in got["states"]] == ["a", "b"]
+    assert got["states"][0]["deleted"] == 1 and got["states"][0]["added"] == 1, got["states"]
+
+
+@test
+def what_it_says_of_a_merge_is_what_a_promotion_finds(w):
+    a, b = two_clones(w)
+    w.ok("promote", "a")
+    [pair] = compare(w, ".", "b")["pairs"]
+    plan = w.snap("promote", "b", "--dry-run", "--json").json("snap.promote/1", "conflicts", status=5)
+    want = {(c["path"], c["kind"]) for c in plan["conflicts"]}
+    assert len(want) == 3 and {(c["path"], c["kind"]) for c in pair["conflicts"]} == want, want
+
+
+@test
+def a_rename_on_one_side_and_an_edit_on_the_other_merge(w):
+    (w.project / "old").write_text(LINES)
+    a, b = clone(w, "a"), clone(w, "b")
+    os.rename(a / "old", a / "new")
+    (b / "old").write_text(LINES.replace("line 5\n", "five\n"))
+    got = compare(w, "a", "b")
+    assert got["clean"], got
+    w.ok("promote", "a")
+    w.ok("promote", "b")
+    assert "five" in (w.project / "new").read_text()
+
+
+@test
+def three_sides_and_the_project_are_compared_each_with_each(w):
+    (w.project / "f").write_text(LINES)
+    for name, line in (("a", "line 3\n"), ("b", "line 10\n"), ("c", "line 10\n")):
+        (clone(w, name) / "f").write_text(LINES.replace(line, f"{name}\n"))
+    (w.project / "f").write_text(LINES.replace("line 17\n", "project\n"))
+    got = compare(w, "a", "b", "c", ".")
+    clean = {(p["a"], p["b"]): p["clean"] for p in got["pairs"]}
+    assert clean == {("a", "b"): True, ("a", "c"): True, ("a", "."): True, ("b", "c"): False,
+                     ("b", "."): True, ("c", "."): True}, clean
+    assert overlaps(got) == {"f": "conflict"}
+    w.snap("compare", "b", "c", "--exit-code").ends(5)
+    w.ok("compare", "a", "b", "--exit-code")
+    assert w.ok("-q", "compare", "b", "c").out == b"f\n"
+    assert w.ok("-q", "compare", "a", "b").out == b""
+
+
+@test
+def what_the_project_did_between_two_bases_counts_for_nobody(w):
+    (w.project / "f").write_text(LINES)
+    (w.project / "g").write_text(LINES)
+    a = clone(w, "a")
+    (w.project / "f").write_text(LINES.replace("line 9\n", "project\n"))
+    b = clone(w, "b")
+    (a / "f").write_text(LINES.replace("line 9\n", "a\n"))
+    (b / "g").write_text(LINES.replace("line 9\n", "b\n"))
+    got = compare(w, "a", "b")
+    assert overlaps(got) == {"f": "one", "g": "one"} and got["clean"], got
+    assert [s["base_differs"] for s in got["states"]] == [False, True], got
+    assert b"different bases" in w.ok("compare", "a", "b").out
+    older = got["states"][0]["base"]
+    assert got["base"] == older
+    # A base that was named counts all since it.
+    got = compare(w, "a", "b", "--base", older)
+    assert overlaps(got)["f"] == "conflict", got
+
+
+@test
+def snapshots_of_clones_and_of_the_project_have_their_base(w):
+    first = w.take()
+    a = clone(w, "a")
+    (a / "README.md").write_text("one\n")
+    w.ok("snapshot", "a")
+    (a / "README.md").write_text("two\n")
+    got = compare(w, "a@", "a")
+    assert got["base"] == first and overlaps(got) == {"README.md": "conflict"}, got
+    (w.project / "README.md").write_text("three\n")
+    second = w.take()
+    got = compare(w, "@-1", "@", "a")
+    assert got["base"] == first and changes(got, "README.md").keys() == {second, "a"}, got
+    assert compare(w, "@", "@")["files"] == []
+
+
+@test
+def git_is_folded_and_never_a_conflict(w):
+    def git(top, *args):
+        subprocess.run(["git", "-C", top, "-c", "user.name=n", "-c", "user.email=e", *args],
+                       check=True, stdout=subprocess.DEVNULL, env=w.env)
+    git(w.project, "init", "-q")
+    git(w.project, "add", ".")
+    git(w.project, "commit", "-qm", "first")
+    for name in ("a", "b"):
+        top = clone(w, name)
+        (top / name).write_text(name)
+        git(top, "add", ".")
+        git(top, "commit", "-qm", name)
+    got = compare(w, "a", "b")
+    assert overlaps(got) == {"a": "one", "b": "one"} and got["clean"], got
+    assert all(s["git_paths"] > 0 for s in got["states"])
+    rows = [line for line in w.ok("compare", "a", "b").out.decode().splitlines() if ".git" in line]
+    assert len(rows) == 1, rows
+
+
+@test
+def warnings_name_what_should_be_looked_at_first(w):
+    (w.project / "tests").mkdir()
+    (w.project / "tests" / "test_a.py").write_text("def test_a():\n    assert 0\n")
+    (w.project / "tests" / "test_b.py").write_text("def test_b():\n    assert 0\n")
+    a, b = clone(w, "a"), clone(w, "b")
+    (a / "tests" / "test_a.py").unlink()
+    (a / "tests" / "test_b.py").write_text("@pytest.mark.skip\ndef test_b():\n    assert 0\n")
+    (b / ".envrc").write_text("export A=1\n")
+    (b / "fix.py").write_text("@pytest.mark.skip\n")
+    got = compare(w, "a", "b")
+    found = {(x["state"], x["path"], x["rule"]) for x in got["warnings"]}
+    assert ("a", "tests/test_a.py", "test-deleted") in found, found
+    assert ("a", "tests/test_b.py", "test-skipped") in found, found
+    assert {x[0] for x in found if x[1] == ".envrc"} == {"b"}, found
+    assert not any(x[1] == "fix.py" for x in found), found
+
+
+@test
+def sides_that_share_nothing_are_refused_with_a_reason(w):
+    needs_fuse()
+    w.take()
+    clone(w, "a")
+    other = w.top / "other"
+    other.mkdir()
+    (other / "f").write_text("f")
+    w.ok("clone", "-n", "b", cwd=other)
+    w.snap("compare", "a", "b").fails(2, "share no base")
+    w.snap("compare", "a", "none").fails(4, "none")
+    w.snap("compare", "a").fails(2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
