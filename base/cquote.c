@@ -8,10 +8,11 @@
 
 static bool is_plain(const char *name)
 {
+	const char *end = name + strlen(name);
 	size_t n = 1;
 
-	for (; *name != '\0' && n > 0; name += n)
-		n = *name == '"' || *name == '\\' ? 0 : utf8_printable(name, strlen(name));
+	for (; name < end && n > 0; name += n)
+		n = *name == '"' || *name == '\\' ? 0 : utf8_printable(name, (size_t)(end - name));
 	return n > 0;
 }
 
@@ -26,13 +27,14 @@ static char letter_of(char c)
 
 static int append_escaped(struct buf *out, const char *name)
 {
+	const char *end = name + strlen(name);
 	size_t n;
 	int r = 0;
 
-	for (; *name != '\0' && r >= 0; name += n) {
+	for (; name < end && r >= 0; name += n) {
 		const char letter = letter_of(*name);
 
-		n = letter != '\0' ? 0 : utf8_printable(name, strlen(name));
+		n = letter != '\0' ? 0 : utf8_printable(name, (size_t)(end - name));
 		if (n > 0)
 			r = buf_append(out, name, n);
 		else if (letter != '\0')

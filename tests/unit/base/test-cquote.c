@@ -32,4 +32,22 @@ TEST(control_bytes_and_what_is_no_utf8_are_octal)
 	check_quoted("\xc3\xa4\n", "\"a/\xc3\xa4\\n\"");
 }
 
+/* If each character cost a look at all that follow, these two would take hours. */
+TEST(a_very_long_name_costs_as_much_as_it_is_long)
+{
+	const size_t len = 16 << 20;
+	AUTO_FREE char *name = malloc(len + 1);
+
+	CHECK(name != NULL);
+	memset(name, 'd', len);
+	name[len] = '\0';
+	for (int escaped = 0; escaped < 2; escaped++) {
+		CLEANUP(buf_done) struct buf out = BUF_INIT;
+
+		name[0] = escaped ? '\n' : 'd';
+		CHECK_EQ(cquote_append(&out, "", name), 0);
+		CHECK_EQ(out.len, escaped ? len + 3 : len);
+	}
+}
+
 TEST_MAIN("cquote")
