@@ -113,13 +113,14 @@ struct layer {
 	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
 	bool marked;                 /* something is not persisted, or not settled */
 	_Atomic int64_t dirty_since; /* monotonic ms; 0: nothing is dirty; read without the lock */
-	bool persisting;             /* one at a time */
-	_Atomic unsigned waiting;    /* for the end of that; read without the lock */
-	bool switching;              /* a rollback: changes wait */
-	bool holding;                /* writes wait, but for pieces of those that have begun */
-	bool sealed;                 /* its end: what is not in memory waits too */
-	_Atomic int failed;          /* what the last persist failed with, or 0 */
-	_Atomic int64_t hurry_at;    /* ms, when it is to be persisted all the same; 0: no haste */
+	uint64_t turns_asked, turns_ended; /* of persists and the like, one at a time */
+	bool sync_asked;                   /* one of those that wait for a turn is a sync */
+	_Atomic unsigned waiting;          /* for the end of one; read without the lock */
+	bool switching;                    /* a rollback: changes wait */
+	bool holding;             /* writes wait, but for pieces of those that have begun */
+	bool sealed;              /* its end: what is not in memory waits too */
+	_Atomic int failed;       /* what the last persist failed with, or 0 */
+	_Atomic int64_t hurry_at; /* ms, when it is to be persisted all the same; 0: no haste */
 	int64_t calm_until; /* ms: no haste before that; the committer's, guarded by all->lock */
 	uint64_t synced[LAYER_SYNCED]; /* nodes that an fsync was asked for last */
 	unsigned next_synced;
@@ -242,8 +243,12 @@ uint64_t layer_first_ino(uint64_t at_least);
 /* Something is to be persisted. */
 void layer_mark(struct layer *l);
 
-/* One persist, rollback or listing of a large directory at a time.  With the lock. */
+/*
+ * One persist, rollback or listing of a large directory at a time, in the order in which they were
+ * asked for: beside threads that sync without end, others have their turn too.  With the lock.
+ */
 void layer_take_turn(struct layer *l);
+bool layer_is_taken(const struct layer *l);
 void layer_await_turn(struct layer *l); /* somebody else's has ended, or something else has */
 void layer_end_turn(struct layer *l);
 

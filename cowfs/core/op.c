@@ -170,16 +170,22 @@ void layer_await_turn(struct layer *l)
 	l->waiting--;
 }
 
+bool layer_is_taken(const struct layer *l)
+{
+	return l->turns_ended != l->turns_asked;
+}
+
 void layer_take_turn(struct layer *l)
 {
-	while (l->persisting)
+	const uint64_t mine = l->turns_asked++;
+
+	while (l->turns_ended != mine)
 		layer_await_turn(l);
-	l->persisting = true;
 }
 
 void layer_end_turn(struct layer *l)
 {
-	l->persisting = false;
+	l->turns_ended++;
 	pthread_cond_broadcast(&l->calm);
 }
 

@@ -146,6 +146,14 @@ static int harden(struct layer *l, uint64_t number, struct err *err)
 	return 0;
 }
 
+/* Another sync waits for its turn, or a persist runs that was begun late enough. */
+static bool is_on_its_way(const struct layer *l, uint64_t number)
+{
+	if (l->persisted >= number)
+		return false;
+	return l->sync_asked || (l->freezes >= number && layer_is_taken(l) && l->failed == 0);
+}
+
 /* Whoever waits for a persist that began after his call needs none of his own. */
 int layer_sync(struct layer *l, uint64_t node, struct err *err)
 {
@@ -158,11 +166,14 @@ int layer_sync(struct layer *l, uint64_t node, struct err *err)
 	pthread_mutex_lock(&l->lock);
 	l->synced[l->next_synced++ % LAYER_SYNCED] = node;
 	number = l->freezes + 1;
-	while (l->persisting && l->persisted < number)
+	while (is_on_its_way(l, number))
 		layer_await_turn(l);
-	if (l->persisted < number && l->marked) {
+	if (l->persisted < number && (l->marked || layer_is_taken(l))) {
+		l->sync_asked = true;
 		layer_take_turn(l);
-		r = persist_run(&p, err);
+		l->sync_asked = false;
+		if (l->persisted < number && l->marked)
+			r = persist_run(&p, err);
 		layer_end_turn(l);
 	}
 	number = l->persisted;

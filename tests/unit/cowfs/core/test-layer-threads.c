@@ -1,10 +1,13 @@
 /*
- * Several threads on one layer, with a committer that never rests, syncs, and rollbacks.
+ * Several threads on one layer, with a committer that never rests, syncs, and rollbacks; and the
+ * order in which they have their turns.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "cowfs/core/persist-i.h"
 #include "tests/lib/live.h"
 
 #define THREADS 4
@@ -157,6 +160,110 @@ TEST(rollbacks_beside_changes_break_nothing)
 	live_dump(&v, &after, true);
 	CHECK_STR((char *)after.data, (char *)before.data);
 	stock_check_clean(v.store);
+}
+
+/* --- turns ------------------------------------------------------------------------------ */
+
+#define SYNCERS 8
+
+struct asker {
+	struct live *v;
+	pthread_t thread;
+	int r;
+	struct err err;
+};
+
+static void *look_once(void *arg)
+{
+	struct asker *a = arg;
+	struct layer_state state;
+
+	a->r = layer_look(a->v->l, NULL, NULL, &state, &a->err);
+	return NULL;
+}
+
+static void *sync_once(void *arg)
+{
+	struct asker *a = arg;
+
+	a->r = layer_sync(a->v->l, LAYER_ROOT, &a->err);
+	return NULL;
+}
+
+static void ask(struct asker *a, struct live *v, void *(*fn)(void *))
+{
+	*a = (struct asker){ .v = v };
+	CHECK_EQ(pthread_create(&a->thread, NULL, fn, a), 0);
+}
+
+static void take_turn(struct live *v)
+{
+	pthread_mutex_lock(&v->l->lock);
+	layer_take_turn(v->l);
+	pthread_mutex_unlock(&v->l->lock);
+}
+
+static void end_turn(struct live *v)
+{
+	pthread_mutex_lock(&v->l->lock);
+	layer_end_turn(v->l);
+	pthread_mutex_unlock(&v->l->lock);
+}
+
+static void await_waiting(const struct live *v, unsigned n)
+{
+	while (v->l->waiting < n)
+		usleep(1000);
+}
+
+static void join(struct asker *a)
+{
+	CHECK_EQ(pthread_join(a->thread, NULL), 0);
+	CHECK_OK(a->r, &a->err);
+}
+
+TEST(turns_come_in_the_order_in_which_they_were_asked_for)
+{
+	CLEANUP(live_close) struct live v = { 0 };
+	struct asker looker;
+	uint64_t looks;
+
+	live_open(&v, "turns");
+	take_turn(&v);
+	ask(&looker, &v, look_once);
+	await_waiting(&v, 1);
+	/* Whoever ends his turn and asks at once for the next is behind the one that waits. */
+	pthread_mutex_lock(&v.l->lock);
+	layer_end_turn(v.l);
+	layer_take_turn(v.l);
+	pthread_mutex_unlock(&v.l->lock);
+	looks = v.l->freezes;
+	end_turn(&v);
+	join(&looker);
+	CHECK_EQ(looks, 1);
+}
+
+TEST(syncs_that_wait_for_a_turn_share_one_persist)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000 * 1000 };
+	struct asker first, syncers[SYNCERS];
+	struct layers_stats before, after;
+
+	live_open(&v, "shared-turn");
+	live_put(&v, "a", "text");
+	take_turn(&v);
+	for (unsigned i = 0; i < SYNCERS; i++)
+		ask(&syncers[i], &v, sync_once);
+	await_waiting(&v, SYNCERS);
+	ask(&first, &v, look_once);
+	await_waiting(&v, SYNCERS + 1);
+	layers_stats(v.layers, &before);
+	end_turn(&v);
+	for (unsigned i = 0; i < SYNCERS; i++)
+		join(&syncers[i]);
+	join(&first);
+	layers_stats(v.layers, &after);
+	CHECK_EQ(after.persists - before.persists, 1);
 }
 
 TEST_MAIN("layer-threads")
