@@ -5,244 +5,21 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-#define DEPTH_MAX 64
-
-/* --- reading ---------------------------------------------------------------------------- */
-
-struct scan {
-	const char *text;
-	size_t at, len;
-	unsigned depth;
-	struct err *err;
-};
-
-static int wrong(const struct scan *s, const char *what)
-{
-	unsigned line = 1;
-
-	for (size_t i = 0; i < s->at && i < s->len; i++)
-		line += s->text[i] == '\n';
-	return err_set(s->err, -EINVAL, "line %u: %s", line, what);
-}
-
-static bool at_end(const struct scan *s)
-{
-	return s->at >= s->len;
-}
-
-static bool is_next(const struct scan *s, const char *word)
-{
-	const size_t n = strlen(word);
-
-	return s->len - s->at >= n && memcmp(s->text + s->at, word, n) == 0;
-}
-
-static int skip_comment(struct scan *s)
-{
-	const bool line = s->text[s->at + 1] == '/';
-
-	s->at += 2;
-	while (!at_end(s) && !is_next(s, line ? "\n" : "*/"))
-		s->at++;
-	if (line)
-		return 0;
-	if (at_end(s))
-		return wrong(s, "a comment has no end");
-	s->at += 2;
-	return 0;
-}
-
-/* White space and comments. */
-static int skip_space(struct scan *s)
-{
-	while (!at_end(s)) {
-		int r;
-
-		if (memchr(" \t\r\n", s->text[s->at], 4)) {
-			s->at++;
-			continue;
-		}
-		if (!is_next(s, "//") && !is_next(s, "/*"))
-			return 0;
-		r = skip_comment(s);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int skip_string(struct scan *s)
-{
-	s->at++;
-	while (!at_end(s) && s->text[s->at] != '"') {
-		if (s->text[s->at] == '\n')
-			break;
-		s->at += s->text[s->at] == '\\' ? 2 : 1;
-	}
-	if (at_end(s) || s->text[s->at] != '"')
-		return wrong(s, "a string has no end");
-	s->at++;
-	return 0;
-}
-
-static int skip_word(struct scan *s)
-{
-	const size_t from = s->at;
-
-	while (!at_end(s) && !memchr(" \t\r\n,:]}/\"{[", s->text[s->at], 12))
-		s->at++;
-	return s->at == from ? wrong(s, "a value is missing") : 0;
-}
-
-static int skip_value(struct scan *s);
-
-/* One member of an object, or one element of an array, whose key is then empty. */
-struct member {
-	struct jsonc_span key, value; /* the key with its quotes */
-	size_t comma;                 /* behind it; 0: none */
-};
-
-/* What was found on the way through an object. */
-struct object {
-	size_t open, close;   /* its braces */
-	struct member found;  /* the one that was looked for */
-	bool has;             /* there is one */
-	struct member before; /* the one before it, or the last if there is none such */
-	bool any;             /* `before` is one */
-};
-
-static int read_member(struct scan *s, bool keyed, struct member *ret)
-{
-	int r;
-
-	*ret = (struct member){ .key.from = s->at };
-	if (keyed) {
-		if (s->text[s->at] != '"')
-			return wrong(s, "a name in quotes is missing");
-		r = skip_string(s);
-		if (r < 0)
-			return r;
-		ret->key.to = s->at;
-		r = skip_space(s);
-		if (r < 0)
-			return r;
-		if (at_end(s) || s->text[s->at++] != ':')
-			return wrong(s, "':' is missing behind a name");
-		r = skip_space(s);
-		if (r < 0)
-			return r;
-	}
-	ret->value.from = s->at;
-	r = skip_value(s);
-	if (r < 0)
-		return r;
-	ret->value.to = s->at;
-	r = skip_space(s);
-	if (r < 0 || at_end(s) || s->text[s->at] != ',')
-		return r;
-	ret->comma = s->at++;
-	return skip_space(s);
-}
-
-static bool is_called(const struct scan *s, const struct member *m, const char *key)
-{
-	const size_t n = strlen(key);
-
-	return m->key.to - m->key.from == n + 2 && memcmp(s->text + m->key.from + 1, key, n) == 0;
-}
-
-/* An object or an array, from its first byte to behind its last. */
-static int read_object(struct scan *s, const char *key, struct object *ret)
-{
-	const bool keyed = s->text[s->at] == '{';
-	struct member m;
-	int r;
-
-	*ret = (struct object){ .open = s->at++ };
-	if (++s->depth > DEPTH_MAX)
-		return wrong(s, "it is nested too deeply");
-	r = skip_space(s);
-	if (r < 0)
-		return r;
-	while (!at_end(s) && s->text[s->at] != (keyed ? '}' : ']')) {
-		r = read_member(s, keyed, &m);
-		if (r < 0)
-			return r;
-		if (m.comma == 0 && !at_end(s) && s->text[s->at] != (keyed ? '}' : ']'))
-			return wrong(s, "',' is missing");
-		if (keyed && key && is_called(s, &m, key)) {
-			if (ret->has)
-				return wrong(s, "a name is given twice");
-			ret->found = m;
-			ret->has = true;
-		} else if (!ret->has) {
-			ret->before = m;
-			ret->any = true;
-		}
-	}
-	if (at_end(s))
-		return wrong(s, keyed ? "'}' is missing" : "']' is missing");
-	ret->close = s->at++;
-	s->depth--;
-	return 0;
-}
-
-static int skip_value(struct scan *s)
-{
-	struct object unused;
-
-	if (at_end(s))
-		return wrong(s, "a value is missing");
-	if (s->text[s->at] == '{' || s->text[s->at] == '[')
-		return read_object(s, NULL, &unused);
-	return s->text[s->at] == '"' ? skip_string(s) : skip_word(s);
-}
-
-/* The whole, as an object in which `key` is looked for; 1 if the text holds nothing. */
-static int read_top(struct scan *s, const char *key, struct object *ret)
-{
-	int r = skip_space(s);
-
-	if (r < 0 || at_end(s))
-		return r < 0 ? r : 1;
-	if (s->text[s->at] != '{')
-		return wrong(s, "it is not an object");
-	r = read_object(s, key, ret);
-	if (r < 0)
-		return r;
-	r = skip_space(s);
-	if (r < 0)
-		return r;
-	return at_end(s) ? 0 : wrong(s, "something follows the last '}'");
-}
-
-/* The object that is a member of the whole; its value must be one. */
-static int read_inner(const struct scan *s, const struct object *top, const char *key,
-		      struct object *ret)
-{
-	struct scan inner = *s;
-
-	inner.at = top->found.value.from;
-	inner.depth = 1;
-	if (inner.text[inner.at] != '{')
-		return wrong(&inner, "it is not an object");
-	return read_object(&inner, key, ret);
-}
+#include "cli/agents/jsonc-i.h"
 
 /* The object with the member that was looked for in it; -ENOENT if there is no such member. */
 static int find_member(const char *text, size_t len, const char *object, const char *key,
-		       struct object *ret, struct err *err)
+		       struct jsonc_object *ret, struct err *err)
 {
-	struct scan s = { .text = text, .len = len, .err = err };
-	struct object top;
-	int r = read_top(&s, object, &top);
+	struct jsonc_scan s = { .text = text, .len = len, .err = err };
+	struct jsonc_object top;
+	int r = jsonc_read_top(&s, object, &top);
 
 	if (r < 0)
 		return r;
 	if (r > 0 || !top.has)
 		return -ENOENT;
-	r = read_inner(&s, &top, key, ret);
+	r = jsonc_read_inner(&s, &top, key, ret);
 	if (r < 0)
 		return r;
 	return ret->has ? 0 : -ENOENT;
@@ -251,7 +28,7 @@ static int find_member(const char *text, size_t len, const char *object, const c
 int jsonc_find(const char *text, size_t len, const char *object, const char *key,
 	       struct jsonc_span *ret, struct err *err)
 {
-	struct object inner;
+	struct jsonc_object inner;
 	int r = find_member(text, len, object, key, &inner, err);
 
 	if (r < 0)
@@ -309,7 +86,7 @@ static int put_member(struct buf *to, const char *key, const char *value)
 }
 
 /* What stands before the closing brace, without the white space there. */
-static size_t last_of(const char *text, const struct object *o)
+static size_t last_of(const char *text, const struct jsonc_object *o)
 {
 	size_t at = o->close;
 
@@ -327,7 +104,7 @@ struct insertion {
 };
 
 /* The member comes last: a comma behind the one before it, then a line of its own. */
-static int insert_last(const struct insertion *in, const struct object *o, struct buf *ret)
+static int insert_last(const struct insertion *in, const struct jsonc_object *o, struct buf *ret)
 {
 	const size_t end = last_of(in->text, o);
 	const bool comma = o->any && o->before.comma == 0;
@@ -361,7 +138,7 @@ static int wrap(const struct insertion *in, struct buf *ret)
 	return r < 0 ? r : put_text(ret, "}");
 }
 
-static int set_in_new(struct insertion *in, const struct object *top, const char *object,
+static int set_in_new(struct insertion *in, const struct jsonc_object *top, const char *object,
 		      struct buf *ret)
 {
 	CLEANUP(buf_done) struct buf value = BUF_INIT;
@@ -375,7 +152,7 @@ static int set_in_new(struct insertion *in, const struct object *top, const char
 	return insert_last(in, top, ret);
 }
 
-static int set_in(const struct insertion *in, const struct object *o, struct buf *ret)
+static int set_in(const struct insertion *in, const struct jsonc_object *o, struct buf *ret)
 {
 	int r;
 
@@ -390,7 +167,7 @@ static int set_in(const struct insertion *in, const struct object *o, struct buf
 int jsonc_set(const char *text, size_t len, const char *object, const char *key, const char *value,
 	      struct buf *ret, struct err *err)
 {
-	struct scan s = { .text = text, .len = len, .err = err };
+	struct jsonc_scan s = { .text = text, .len = len, .err = err };
 	char unit[9];
 	struct insertion in = {
 		.text = text,
@@ -400,13 +177,13 @@ int jsonc_set(const char *text, size_t len, const char *object, const char *key,
 		.key = key,
 		.value = value,
 	};
-	struct object top = { 0 }, inner;
-	int r = read_top(&s, object, &top);
+	struct jsonc_object top = { 0 }, inner;
+	int r = jsonc_read_top(&s, object, &top);
 
 	if (r > 0) {
 		in.text = "{}\n";
 		in.len = 3;
-		top = (struct object){ .open = 0, .close = 1 };
+		top = (struct jsonc_object){ .open = 0, .close = 1 };
 	}
 	if (r < 0)
 		return r;
@@ -414,7 +191,7 @@ int jsonc_set(const char *text, size_t len, const char *object, const char *key,
 		r = set_in_new(&in, &top, object, ret);
 		return r < 0 ? err_nomem(err) : 0;
 	}
-	r = read_inner(&s, &top, key, &inner);
+	r = jsonc_read_inner(&s, &top, key, &inner);
 	if (r < 0)
 		return r;
 	return set_in(&in, &inner, ret) < 0 ? err_nomem(err) : 0;
@@ -423,7 +200,7 @@ int jsonc_set(const char *text, size_t len, const char *object, const char *key,
 int jsonc_remove(const char *text, size_t len, const char *object, const char *key, struct buf *ret,
 		 struct err *err)
 {
-	struct object inner;
+	struct jsonc_object inner;
 	size_t from, to;
 	bool last;
 	int r = find_member(text, len, object, key, &inner, err);
