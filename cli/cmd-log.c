@@ -3,16 +3,18 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/agents/agents.h"
 #include "cli/graph.h"
 #include "cli/pager.h"
 #include "cli/receipts.h"
+#include "cli/steps.h"
 #include "cli/unborn.h"
 #include "engine/api/clone.h"
 #include "engine/api/service.h"
 
 struct log_args {
 	uint64_t count;
-	bool all, graph;
+	bool all, graph, agent;
 	struct opt_list meta;
 };
 
@@ -22,6 +24,8 @@ static const struct opt log_opts[] = {
 		 "automatic ones too; without CLONE also those of all clones"),
 	OPT_FLAG('g', "graph", struct log_args, graph,
 		 "all of the project and its clones, and draw what follows what"),
+	OPT_FLAG(0, "agent", struct log_args, agent,
+		 "steps of agents that have hooks; the word may be the agent's name"),
 	OPT_LIST(0, "meta", "KEY[=VALUE]", struct log_args, meta,
 		 "only those with this label, automatic ones too; again: with both"),
 	OPT_END,
@@ -199,14 +203,23 @@ static int load(struct invocation *inv, const char *clone, struct engine_history
 	return engine_receipts(inv->engine, &v->receipts, err);
 }
 
+static bool names_agent(const char *word)
+{
+	const struct agent *unused;
+	struct err why = { 0 };
+
+	return agent_find(word, &unused, &why) >= 0;
+}
+
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
-	AUTO_FREE char *here = inv->n_words > 0 ? NULL : engine_clone_here(inv->engine);
-	const char *clone = inv->n_words > 0 ? inv->words[0] : here;
+	AUTO_FREE char *here = engine_clone_here(inv->engine);
+	const struct log_args *args = inv->args;
+	const bool is_agent = args->agent && inv->n_words > 0 && names_agent(inv->words[0]);
+	const char *clone = inv->n_words > 0 && !is_agent ? inv->words[0] : here;
 	CLEANUP(view_done) struct view v = { .inv = inv };
 	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
-	const struct log_args *args = inv->args;
 	size_t n;
 	int r;
 
@@ -222,7 +235,9 @@ static int log_run(struct invocation *inv, struct err *err)
 	if (r != 0)
 		return r < 0 ? r : CMD_OK;
 	keep_labelled(&h, &args->meta);
-	if (!args->all && !args->graph && args->meta.n == 0)
+	if (args->agent)
+		steps_keep(&h, is_agent ? inv->words[0] : NULL);
+	if (!args->all && !args->graph && !args->agent && args->meta.n == 0)
 		r = fold(&v, &h, err);
 	if (r < 0)
 		return r;
@@ -234,6 +249,8 @@ static int log_run(struct invocation *inv, struct err *err)
 		pager_begin(&pager, inv);
 	if (args->graph && !inv->quiet)
 		r = graph_print(inv, h.list, n, print_row, &v, err);
+	else if (!inv->quiet && args->agent)
+		steps_print(inv, &h, n);
 	else if (!inv->quiet)
 		print_human(&v, &h, n);
 	for (size_t i = 0; i < n && inv->quiet; i++)
@@ -253,6 +270,6 @@ const struct command cmd_log = {
 	    "rollback, a run or a promotion, and for a clone, are counted in the last line only, unless\n"
 	    "they have a tag; --all lists them. What a promotion, a rollback or an undo led to has its\n"
 	    "id in brackets, for `undo`. -q prints ids alone.\n",
-	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --meta session=a1b2\n",
+	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --agent\n",
 	.run = log_run,
 };

@@ -5,7 +5,9 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
+#include "cli/steps.h"
 #include "cli/typed.h"
+#include "engine/api/clone.h"
 #include "engine/api/rollback.h"
 
 struct rollback_args {
@@ -15,12 +17,18 @@ struct rollback_args {
 	bool yes;
 	struct opt_list allow;
 	struct opt_list paths;
+	uint64_t turn;
+	const char *session;
 };
 
 static const struct opt rollback_opts[] = {
 	OPT_FLAG('n', "dry-run", struct rollback_args, dry_run, "only say what would change"),
 	OPT_LIST(0, "path", "GLOB", struct rollback_args, paths,
 		 "only what this names, as in .gitignore; the rest stays"),
+	OPT_U64(0, "turn", "N", struct rollback_args, turn,
+		"to before this turn of an agent that has hooks: `log --agent`"),
+	OPT_STR(0, "session", "ID", struct rollback_args, session,
+		"of that session, or its beginning; else the newest"),
 	OPT_FLAG(0, "no-git", struct rollback_args, no_git, "leave the project's .git as it is"),
 	OPT_FLAG(0, "skip-unreadable", struct rollback_args, skip_unreadable,
 		 "leave what cannot be read of the project as it is"),
@@ -181,6 +189,35 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
 }
 
+/* With --turn the only word is a clone, and the snapshot is found by the labels of its steps. */
+static int find_turn(struct invocation *inv, struct engine_rollback_options *options,
+		     char id[ENGINE_ID_SIZE], struct err *err)
+{
+	const struct rollback_args *args = inv->args;
+	AUTO_FREE char *here = options->first ? NULL : engine_clone_here(inv->engine);
+	int r;
+
+	if (args->turn == 0 && !args->session)
+		return 0;
+	if (args->turn == 0 || options->second) {
+		cmd_hint(inv, "log --agent");
+		return err_set(err, -EINVAL,
+			       args->turn == 0 ? "--session needs --turn"
+					       : "--turn names the snapshot already");
+	}
+	r = steps_find_turn(inv->engine, options->first ? options->first : here, args->session,
+			    args->turn, id, err);
+	if (r == -ENOENT)
+		cmd_hint(inv, "log --agent");
+	if (r < 0)
+		return r;
+	if (options->first)
+		options->second = id;
+	else
+		options->first = id;
+	return 0;
+}
+
 static int rollback_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
@@ -195,8 +232,12 @@ static int rollback_run(struct invocation *inv, struct err *err)
 		.paths = { args->paths.items, args->paths.n },
 		.watch = progress_watch(inv->progress),
 	};
+	char id[ENGINE_ID_SIZE];
 	int r;
 
+	r = find_turn(inv, &options, id, err);
+	if (r < 0)
+		return r;
 	r = typed_read(&allow, &args->allow, err);
 	if (r < 0)
 		return r;
@@ -234,6 +275,6 @@ const struct command cmd_rollback = {
 	    "name. The state before is saved first; -q prints its id. A project goes back whole or\n"
 	    "not at all: an edit meanwhile is a conflict (5). Ignored files and .git go back too; a\n"
 	    "clone's state passes the guard (7) and leaves .git alone.\n",
-	.examples = "rollback --dry-run try --path src/ known-good\n",
+	.examples = "rollback --dry-run try --path src/ known-good\nrollback --turn 4\n",
 	.run = rollback_run,
 };

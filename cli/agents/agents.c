@@ -1,35 +1,32 @@
 #include "cli/agents/agents.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/fdio.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "cli/agents/client-file.h"
 #include "cli/agents/jsonc.h"
 #include "cli/agents/toml.h"
 
-#define ENTRY    "snap" /* our name in every list */
-#define FILE_MAX ((size_t)64 << 20)
-#define BACKUP   ".before-snap"
+#define ENTRY "snap" /* our name in every list */
 
 const struct agent agents[] = {
 	{ "claude-code", "Claude Code", "claude", ".claude", ".claude.json", AGENT_JSON_STDIO,
-	  "mcpServers" },
+	  "mcpServers", ".claude/skills" },
 	{ "codex", "Codex", "codex", ".codex", ".codex/config.toml", AGENT_TOML,
-	  "mcp_servers." ENTRY },
+	  "mcp_servers." ENTRY, ".agents/skills" },
 	{ "gemini", "Gemini CLI", "gemini", ".gemini", ".gemini/settings.json", AGENT_JSON,
-	  "mcpServers" },
-	{ "cursor", "Cursor", "cursor", ".cursor", ".cursor/mcp.json", AGENT_JSON, "mcpServers" },
+	  "mcpServers", ".gemini/skills" },
+	{ "cursor", "Cursor", "cursor", ".cursor", ".cursor/mcp.json", AGENT_JSON, "mcpServers",
+	  ".cursor/skills" },
 	{ "vscode", "Visual Studio Code", "code", ".config/Code", ".config/Code/User/mcp.json",
 	  AGENT_JSON_STDIO, "servers" },
 	{ "windsurf", "Windsurf", "windsurf", ".codeium/windsurf",
@@ -37,7 +34,7 @@ const struct agent agents[] = {
 	{ "zed", "Zed", "zed", ".config/zed", ".config/zed/settings.json", AGENT_JSON,
 	  "context_servers" },
 	{ "opencode", "opencode", "opencode", ".config/opencode", ".config/opencode/opencode.json",
-	  AGENT_JSON_LOCAL, "mcp" },
+	  AGENT_JSON_LOCAL, "mcp", ".config/opencode/skills" },
 	{ "openhands", "OpenHands", "openhands", ".openhands", ".openhands/mcp.json", AGENT_JSON,
 	  "mcpServers" },
 	{ 0 },
@@ -67,33 +64,6 @@ void agent_state_done(struct agent_state *s)
 
 /* --- where things are ------------------------------------------------------------------- */
 
-/* Below the home directory, or for what is in ".config" below $XDG_CONFIG_HOME. */
-static char *below_home(const char *path)
-{
-	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
-
-	if (config && *config == '/' && strncmp(path, ".config/", 8) == 0)
-		return path_join(config, path + 8);
-	return home && *home == '/' ? path_join(home, path) : NULL;
-}
-
-/* An owned path, without symlinks if there is such a file: what a link leads to is changed, not the link. */
-static int find_file(const struct agent *a, char **ret, struct err *err)
-{
-	AUTO_FREE char *path = below_home(a->file);
-	char *real;
-
-	if (!path)
-		return err_set(err, -ENOENT,
-			       "$HOME is not set, so nobody knows where %s keeps '%s'", a->title,
-			       a->file);
-	real = realpath(path, NULL);
-	if (!real && errno != ENOENT)
-		return err_sys(err, "'%s'", path);
-	*ret = real ? real : TAKE_PTR(path);
-	return 0;
-}
-
 static bool is_on_path(const char *program)
 {
 	const char *at = getenv("PATH");
@@ -114,18 +84,9 @@ static bool is_on_path(const char *program)
 
 static bool is_here(const struct agent *a)
 {
-	AUTO_FREE char *mark = below_home(a->mark);
+	AUTO_FREE char *mark = client_path(a->mark);
 
 	return (a->program && is_on_path(a->program)) || (mark && access(mark, F_OK) == 0);
-}
-
-/* A file that is not there is empty. */
-static int read_text(const char *file, struct buf *ret, bool *ret_there, struct err *err)
-{
-	int r = fdio_read_file(AT_FDCWD, file, FILE_MAX, ret, err);
-
-	*ret_there = r >= 0;
-	return r == -ENOENT ? 0 : r;
 }
 
 /* --- our entry -------------------------------------------------------------------------- */
@@ -186,12 +147,18 @@ static int entry_toml(const char *self, const char *const *args, struct buf *ret
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-static int entry_of(const struct agent *a, const char *const *args, struct buf *ret,
-		    struct err *err)
+char *agent_self(void)
 {
 	char link[PATH_MAX];
 	const char *exe = sys_self_path(link, sizeof(link));
-	AUTO_FREE char *self = exe ? realpath(exe, NULL) : NULL;
+
+	return exe ? realpath(exe, NULL) : NULL;
+}
+
+static int entry_of(const struct agent *a, const char *const *args, struct buf *ret,
+		    struct err *err)
+{
+	AUTO_FREE char *self = agent_self();
 
 	if (!self)
 		return err_set(err, -ENOENT, "nobody knows where this program is");
@@ -222,11 +189,6 @@ static bool has_entry(const struct agent *a, const struct buf *text)
 		   : jsonc_find(bytes, text->len, a->list, ENTRY, &unused, NULL) == 0;
 }
 
-static bool is_same(const struct buf *a, const struct buf *b)
-{
-	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
-}
-
 /* What somebody would type into an empty file. */
 static int describe(const struct agent *a, const struct buf *entry, char **ret, struct err *err)
 {
@@ -249,91 +211,47 @@ int agent_look(const struct agent *a, const char *const *args, struct agent_stat
 	int r;
 
 	ret->found = is_here(a);
-	r = find_file(a, &ret->file, err);
+	r = client_find(a->title, a->file, &ret->file, err);
 	if (r < 0)
 		return r;
 	r = entry_of(a, args, &entry, err);
 	if (r < 0)
 		return r;
 	/* One that cannot be read or understood has nothing of ours in it, as far as anybody can see. */
-	if (read_text(ret->file, &text, &there, &why) >= 0)
+	if (client_read(ret->file, &text, &there, &why) >= 0)
 		ret->set_up = has_entry(a, &text);
 	if (ret->set_up)
 		ret->same = change_text(a, &text, (const char *)entry.data, &after, &why) >= 0 &&
-			    is_same(&text, &after);
+			    client_same_text(&text, &after);
 	return describe(a, &entry, &ret->text, err);
 }
 
 /* --- changing --------------------------------------------------------------------------- */
 
-static int write_file(const char *file, const struct buf *text, mode_t mode, struct err *err)
+struct entering {
+	const struct agent *agent;
+	const char *entry; /* NULL: it is taken out */
+};
+
+static int enter(const struct buf *text, void *ctx, struct buf *ret, struct err *err)
 {
-	return fdio_replace_file(AT_FDCWD, file, text->data, text->len, mode, err);
-}
+	const struct entering *e = ctx;
 
-static int make_folder(const char *file, struct err *err)
-{
-	AUTO_FREE char *dir = strdup(file);
-	char *end = dir ? strrchr(dir, '/') : NULL;
-
-	if (!end)
-		return err_nomem(err);
-	*end = '\0';
-	return path_make_dirs(dir, 0700, err);
-}
-
-/* Keep what is there, then put the new text in its place. */
-static int replace(const char *file, const struct buf *was, const struct buf *text, bool there,
-		   char **ret_backup, struct err *err)
-{
-	AUTO_FREE char *backup = NULL;
-	mode_t mode = 0600;
-	struct stat st;
-	int r;
-
-	if (!there) {
-		r = make_folder(file, err);
-		return r < 0 ? r : write_file(file, text, mode, err);
-	}
-	if (stat(file, &st) < 0)
-		return err_sys(err, "'%s'", file);
-	mode = st.st_mode & 0777;
-	if (asprintf(&backup, "%s" BACKUP, file) < 0) {
-		backup = NULL;
-		return err_nomem(err);
-	}
-	r = write_file(backup, was, mode, err);
-	if (r >= 0)
-		r = write_file(file, text, mode, err);
-	if (r < 0)
-		return r;
-	*ret_backup = TAKE_PTR(backup);
-	return 0;
+	return change_text(e->agent, text, e->entry, ret, err);
 }
 
 int agent_change(const struct agent *a, const char *const *args, bool dry_run, char **ret_file,
 		 char **ret_backup, struct err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT, entry = BUF_INIT, after = BUF_INIT;
-	bool there;
-	int r;
+	CLEANUP(buf_done) struct buf entry = BUF_INIT;
+	struct entering e = { .agent = a };
+	const struct client_edit edit = {
+		.title = a->title, .path = a->file, .fn = enter, .ctx = &e, .dry_run = dry_run
+	};
+	int r = args ? entry_of(a, args, &entry, err) : 0;
 
-	*ret_backup = NULL;
-	r = find_file(a, ret_file, err);
 	if (r < 0)
 		return r;
-	r = args ? entry_of(a, args, &entry, err) : 0;
-	if (r < 0)
-		return r;
-	r = read_text(*ret_file, &text, &there, err);
-	if (r < 0)
-		return r;
-	r = change_text(a, &text, args ? (const char *)entry.data : NULL, &after, err);
-	if (r == -ENOENT && !args)
-		return 1;
-	if (r < 0)
-		return err_wrap(err, r, "'%s' is left as it is", *ret_file);
-	if (is_same(&text, &after))
-		return 1;
-	return dry_run ? 0 : replace(*ret_file, &text, &after, there, ret_backup, err);
+	e.entry = args ? (const char *)entry.data : NULL;
+	return client_change(&edit, ret_file, ret_backup, err);
 }

@@ -25,7 +25,8 @@ struct agent {
 	const char *mark;    /* below the home directory: what it leaves there when it is used */
 	const char *file;    /* the list of servers, likewise */
 	enum agent_form form;
-	const char *list; /* the member or section of the file that is the list */
+	const char *list;   /* the member or section of the file that is the list */
+	const char *skills; /* the folder of its skills, likewise; NULL: it reads none */
 };
 
 /* NULL ends. */
@@ -33,6 +34,8 @@ extern const struct agent agents[];
 
 /* The one of that name; -ENOENT with a sentence that lists them. */
 NODISCARD int agent_find(const char *name, const struct agent **ret, struct err *err);
+
+char *agent_self(void); /* the path of this program; owned; NULL: nobody knows */
 
 /* What is known of one on this machine. */
 struct agent_state {

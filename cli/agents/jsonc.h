@@ -29,3 +29,14 @@ NODISCARD int jsonc_set(const char *text, size_t len, const char *object, const 
 /* The text without that member; -ENOENT if it is not there. */
 NODISCARD int jsonc_remove(const char *text, size_t len, const char *object, const char *key,
 			   struct buf *ret, struct err *err);
+
+/*
+ * The same for an element of an array that is such a member: the first whose text holds `mark` is replaced,
+ * or one is added at the end; -EINVAL if the member is no array.
+ */
+NODISCARD int jsonc_list_set(const char *text, size_t len, const char *object, const char *key,
+			     const char *mark, const char *value, struct buf *ret, struct err *err);
+
+/* Without the element, and without the array if that was all; -ENOENT if it is not there. */
+NODISCARD int jsonc_list_remove(const char *text, size_t len, const char *object, const char *key,
+				const char *mark, struct buf *ret, struct err *err);

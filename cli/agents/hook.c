@@ -1,0 +1,341 @@
+/*
+ * The payloads are those that the clients document: Claude Code (code.claude.com/docs/en/hooks), Codex
+ * (developers.openai.com/codex/hooks), Gemini CLI (docs/hooks/reference.md in its repository) and Cursor
+ * (cursor.com/docs/hooks).  They share most names; a member that a client does not have is left out.
+ */
+#include "cli/agents/hook.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/fdio.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "cli/mcp/mask.h"
+#include "engine/api/clone.h"
+#include "engine/api/history.h"
+
+#define INPUT_MAX   ((size_t)64 << 20)
+#define TIME_MAX    30 /* seconds that a client may have to wait */
+#define MESSAGE_MAX 160
+
+enum step { STEP_NONE, STEP_PROMPT, STEP_BEFORE, STEP_AFTER };
+
+static const struct {
+	const char *event;
+	enum step step;
+} events[] = {
+	{ "UserPromptSubmit", STEP_PROMPT },     /* Claude Code, Codex */
+	{ "BeforeAgent", STEP_PROMPT },          /* Gemini CLI */
+	{ "beforeSubmitPrompt", STEP_PROMPT },   /* Cursor */
+	{ "PreToolUse", STEP_BEFORE },           /* Claude Code, Codex */
+	{ "BeforeTool", STEP_BEFORE },           /* Gemini CLI */
+	{ "preToolUse", STEP_BEFORE },           /* Cursor */
+	{ "beforeShellExecution", STEP_BEFORE }, /* Cursor */
+	{ "PostToolUse", STEP_AFTER },
+	{ "PostToolUseFailure", STEP_AFTER },
+	{ "AfterTool", STEP_AFTER },
+	{ "postToolUse", STEP_AFTER },
+};
+
+static const char *const step_names[] = {
+	[STEP_PROMPT] = "prompt",
+	[STEP_BEFORE] = "before",
+	[STEP_AFTER] = "after",
+};
+
+/* What the client said; all but the document borrowed from it. */
+struct said {
+	struct json_doc doc;
+	struct json top;
+	enum step step;
+	const char *client, *session, *prompt, *tool, *call, *dir;
+};
+
+static void said_done(struct said *s)
+{
+	json_done(&s->doc);
+}
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+static int read_input(struct buf *ret, struct err *err)
+{
+	char piece[65536];
+	ssize_t n;
+
+	do {
+		n = fdio_read(STDIN_FILENO, piece, sizeof(piece));
+		if (n < 0)
+			return err_set(err, (int)n, "reading standard input: %s",
+				       strerror((int)-n));
+		if (ret->len + (size_t)n > INPUT_MAX)
+			return err_set(err, -EFBIG, "the client said more than %zu bytes",
+				       INPUT_MAX);
+		if (buf_append(ret, piece, (size_t)n) < 0)
+			return err_nomem(err);
+	} while (n == (ssize_t)sizeof(piece));
+	return 0;
+}
+
+/* The first of these members that is a string with something in it. */
+static const char *first_text(struct json j, const char *const *keys)
+{
+	const char *text;
+
+	for (; *keys; keys++) {
+		text = json_text_if(j, *keys);
+		if (text && *text != '\0')
+			return text;
+	}
+	return NULL;
+}
+
+static const char *find_dir(struct json top)
+{
+	const char *cwd = json_text_if(top, "cwd");
+
+	if (cwd && *cwd == '/')
+		return cwd;
+	if (json_kind(top, "workspace_roots") != JSON_ARRAY)
+		return NULL;
+	cwd = json_at_text(json_get_array(top, "workspace_roots"), 0);
+	return cwd && *cwd == '/' ? cwd : NULL;
+}
+
+static int read_said(const char *client, const struct buf *input, struct said *ret, struct err *err)
+{
+	static const char *const sessions[] = { "session_id", "conversation_id", NULL };
+	static const char *const prompts[] = { "prompt_id", "turn_id", "generation_id", NULL };
+	const char *event;
+	int r = json_parse(&ret->doc, input->len > 0 ? (const char *)input->data : "", input->len,
+			   &ret->top, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "what the client says");
+	event = json_text_if(ret->top, "hook_event_name");
+	for (size_t i = 0; event && i < ARRAY_LEN(events); i++)
+		if (strcmp(event, events[i].event) == 0)
+			ret->step = events[i].step;
+	if (ret->step == STEP_NONE)
+		return err_set(err, -EINVAL, "'%.60s' is no event that this hook knows",
+			       event ? event : "");
+	ret->client = client;
+	ret->session = first_text(ret->top, sessions);
+	ret->prompt = first_text(ret->top, prompts);
+	ret->tool = json_text_if(ret->top, "tool_name");
+	if (!ret->tool && strcmp(event, "beforeShellExecution") == 0)
+		ret->tool = "Shell";
+	ret->call = json_text_if(ret->top, "tool_use_id");
+	ret->dir = find_dir(ret->top);
+	return ret->session ? 0 : err_set(err, -EINVAL, "the client names no session");
+}
+
+/* --- labels ----------------------------------------------------------------------------- */
+
+/* Append what is printable of a text, up to `max` bytes or the end of its first line. */
+static int append_line(struct buf *to, const char *text, size_t max)
+{
+	const size_t len = strlen(text);
+	size_t at = 0;
+	int r = 0;
+
+	while (r >= 0 && at < len && at < max && text[at] != '\n') {
+		const size_t n = utf8_printable(text + at, len - at);
+
+		if (n > 0 && at + n > max)
+			break;
+		r = n > 0 ? buf_append(to, text + at, n) : buf_append_str(to, "?");
+		at += n > 0 ? n : 1;
+	}
+	return r;
+}
+
+/* An owned `key=value`, in the list that becomes the labels. */
+struct labels {
+	char *list[META_MAX];
+	size_t n;
+};
+
+static void labels_done(struct labels *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->list[i]);
+}
+
+static int add_label(struct labels *l, const char *key, const char *value)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	if (!value || *value == '\0')
+		return 0;
+	if (buf_append_str(&text, key) < 0 || buf_append_str(&text, "=") < 0 ||
+	    append_line(&text, value, META_VALUE_MAX) < 0)
+		return -ENOMEM;
+	l->list[l->n] = strndup((const char *)text.data, text.len);
+	return l->list[l->n] ? (int)l->n++ * 0 : -ENOMEM;
+}
+
+static int encode_labels(const struct said *s, uint64_t turn, char **ret, struct err *err)
+{
+	CLEANUP(labels_done) struct labels l = { 0 };
+	char number[24];
+	int r = 0;
+
+	snprintf(number, sizeof(number), "%" PRIu64, turn);
+	r |= add_label(&l, "client", s->client);
+	r |= add_label(&l, "session", s->session);
+	r |= add_label(&l, "turn", number);
+	r |= add_label(&l, "step", step_names[s->step]);
+	r |= add_label(&l, "tool", s->tool);
+	r |= add_label(&l, "call", s->call);
+	/* Clients differ in whether a prompt has its own number already when it is sent. */
+	if (s->step != STEP_PROMPT)
+		r |= add_label(&l, "prompt", s->prompt);
+	if (r < 0)
+		return err_nomem(err);
+	return meta_encode((const char *const *)l.list, l.n, ret, err);
+}
+
+/* What the agent is about to do, in a line, without what looks like a secret. */
+static int describe(const struct said *s, char **ret, struct err *err)
+{
+	static const char *const whats[] = { "command", "file_path", "path", "notebook_path",
+					     NULL };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const char *what = s->step == STEP_PROMPT
+			       ? json_text_if(s->top, "prompt")
+			       : first_text(json_kind(s->top, "tool_input") == JSON_OBJECT
+						? json_get_object(s->top, "tool_input")
+						: s->top,
+					    whats);
+	AUTO_FREE char *masked = what ? mask_text(what) : NULL;
+
+	if ((what && !masked) || buf_append_str(&text, step_names[s->step]) < 0 ||
+	    (s->tool && (buf_append_str(&text, " ") < 0 || append_line(&text, s->tool, 80) < 0)) ||
+	    (masked &&
+	     (buf_append_str(&text, ": ") < 0 || append_line(&text, masked, MESSAGE_MAX) < 0)))
+		return err_nomem(err);
+	*ret = strndup((const char *)text.data, text.len);
+	return *ret ? 0 : err_nomem(err);
+}
+
+/* --- turns ------------------------------------------------------------------------------ */
+
+static uint64_t number_of(const char *meta, const char *key)
+{
+	size_t len;
+	const char *value = meta_find(meta, key, &len);
+
+	return value ? strtoull(value, NULL, 10) : 0;
+}
+
+/* The turn that this step belongs to, by the newest snapshot of the session. */
+static uint64_t count_turn(const struct said *s, const char *meta, const struct engine_history *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		const char *last = h->list[i].meta;
+		size_t len;
+
+		if (!last || !meta_agree(last, meta, "session") || !meta_find(last, "turn", &len))
+			continue;
+		if (s->step == STEP_PROMPT)
+			return number_of(last, "turn") + 1;
+		/* A prompt without a hook of its own shows by the number that the client gives it. */
+		return number_of(last, "turn") + (meta_find(last, "prompt", &len) &&
+						  meta_find(meta, "prompt", &len) &&
+						  !meta_agree(last, meta, "prompt"));
+	}
+	return 1;
+}
+
+/* --- the snapshot ----------------------------------------------------------------------- */
+
+static int take(struct engine *e, const struct said *s, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(engine_history_done) struct engine_history h = { 0 };
+	AUTO_FREE char *clone = engine_clone_here(e);
+	AUTO_FREE char *draft = NULL, *meta = NULL, *message = NULL;
+	struct engine_take_options options = {
+		.clone = clone,
+		.automatic = true,
+		.skip_unreadable = true,
+	};
+	int r = encode_labels(s, 1, &draft, err);
+
+	if (r < 0)
+		return r;
+	/* A project without a history has no turns. */
+	IGNORE_RESULT(engine_log(e, clone, &h, NULL), "what is wrong with it, taking one says");
+	r = encode_labels(s, count_turn(s, draft, &h), &meta, err);
+	if (r < 0)
+		return r;
+	r = describe(s, &message, err);
+	if (r < 0)
+		return r;
+	options.meta = meta;
+	options.message = message;
+	return engine_take(e, &options, &taken, err);
+}
+
+static int obey(const struct invocation *inv, const char *client, struct said *s, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	CLEANUP(buf_done) struct buf input = BUF_INIT;
+	struct engine_options options = { .store = inv->store };
+	int r = read_input(&input, err);
+
+	if (r < 0)
+		return r;
+	r = read_said(client, &input, s, err);
+	if (r < 0)
+		return r;
+	options.dir = inv->dir ? inv->dir : s->dir;
+	r = engine_open(&options, &e, err);
+	return r < 0 ? r : take(e, s, err);
+}
+
+static void on_alarm(int unused)
+{
+	static const char line[] =
+	    "snap: no snapshot of this step: it takes longer than 30 seconds\n";
+
+	(void)unused;
+	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		_exit(0);
+	_exit(0);
+}
+
+/* Gemini CLI and Cursor read an answer; Claude Code and Codex would show it to the model. */
+static void answer(const struct invocation *inv, const char *client, enum step step)
+{
+	if (strcmp(client, "cursor") == 0)
+		fputs(step == STEP_PROMPT ? "{\"continue\":true}\n" : "{}\n", inv->out);
+	else if (strcmp(client, "gemini") == 0)
+		fputs("{}\n", inv->out);
+}
+
+int hook_run(struct invocation *inv, const char *client, struct err *err)
+{
+	CLEANUP(said_done) struct said s = { 0 };
+	struct err why = { 0 };
+
+	(void)err;
+	/* cowfsd ends an act whose asker has gone, so that nothing is left of it. */
+	signal(SIGALRM, on_alarm);
+	alarm(TIME_MAX);
+	if (obey(inv, client, &s, &why) < 0)
+		log_warn("no snapshot of this step: %s", why.msg);
+	alarm(0);
+	answer(inv, client, s.step);
+	return CMD_OK;
+}

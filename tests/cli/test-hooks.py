@@ -1,0 +1,218 @@
+"""Hooks of agents: a snapshot of each step, the way back to a turn, and nothing in the client's way."""
+
+import json
+import sys
+
+from snaptest import SNAP, World, main, needs_fuse, test
+
+SETTINGS = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json",
+            "gemini": ".gemini/settings.json", "cursor": ".cursor/hooks.json"}
+
+
+def payload(w, event, **more):
+    return {"session_id": "5e55-one", "cwd": str(w.project), "hook_event_name": event, **more}
+
+
+def hook(w, said, client="claude-code", cwd="/"):
+    text = said if isinstance(said, bytes) else json.dumps(said).encode()
+    got = w.snap("agents", "hook", client, input=text, stdin=None, cwd=cwd).ends(0)
+    if client in ("claude-code", "codex"):
+        assert got.out == b"", f"the model would read it\n{got}"
+    else:
+        assert json.loads(got.out).get("continue", True) is True, got
+    return got.err.decode()
+
+
+def steps(w, *args):
+    got = w.ok("log", "--agent", "--json", *args).json("snap.log/1", "snapshots")["snapshots"]
+    return [(int(s["meta"]["turn"]), s["message"]) for s in reversed(got)]
+
+
+def prompt(w, text="do it", **more):
+    assert hook(w, payload(w, "UserPromptSubmit", prompt=text, **more)) == ""
+
+
+def bash(w, command, write=None, **more):
+    said = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "toolu_1", **more}
+    assert hook(w, payload(w, "PreToolUse", **said)) == ""
+    if write is not None:
+        (w.project / "README.md").write_text(write)
+    assert hook(w, payload(w, "PostToolUse", **said)) == ""
+
+
+@test
+def a_turn_is_undone_with_what_its_commands_did_and_that_is_undone(w: World):
+    for n in (1, 2, 3):
+        prompt(w, f"prompt {n}")
+        bash(w, f"sed {n}", f"turn {n}\n")
+    assert steps(w) == [(1, "prompt: prompt 1"), (1, "after Bash: sed 1"), (2, "prompt: prompt 2"),
+                        (2, "after Bash: sed 2"), (3, "prompt: prompt 3"), (3, "after Bash: sed 3")], steps(w)
+    for n, text in ((3, "turn 2\n"), (2, "turn 1\n"), (1, "first\n")):
+        w.ok("rollback", "--turn", str(n))
+        assert (w.project / "README.md").read_text() == text
+    w.ok("undo")
+    assert (w.project / "README.md").read_text() == "turn 1\n"
+    assert b"no turn 9" in w.snap("rollback", "--turn", "9").ends(4).err
+    table = w.ok("log", "--agent").out.decode()
+    assert "claude-code" in table and "5e55-one" in table and "after Bash: sed 3" in table, table
+
+
+@test
+def an_unchanged_tree_gets_no_snapshot_within_a_turn(w: World):
+    prompt(w)
+    for _ in range(5):
+        bash(w, "true")
+    assert steps(w) == [(1, "prompt: do it")], steps(w)
+    (w.project / "README.md").write_text("by a person\n")
+    bash(w, "make")
+    assert steps(w)[1:] == [(1, "before Bash: make")], steps(w)
+    assert "automatic" in w.ok("log").out.decode(), "they are in nobody's way"
+
+
+@test
+def sessions_are_told_apart_and_so_are_agents(w: World):
+    prompt(w)
+    bash(w, "one", "one\n")
+    gemini = {"session_id": "other", "cwd": str(w.project), "hook_event_name": "BeforeAgent", "prompt": "p"}
+    assert hook(w, gemini, "gemini") == ""
+    gemini |= {"hook_event_name": "BeforeTool", "tool_name": "write_file", "tool_input": {"file_path": "a"}}
+    (w.project / "README.md").write_text("two\n")
+    assert hook(w, gemini, "gemini") == ""
+    assert steps(w, "gemini") == [(1, "prompt: p"), (1, "before write_file: a")], steps(w, "gemini")
+    assert steps(w, "claude-code") == [(1, "prompt: do it"), (1, "after Bash: one")]
+    w.ok("rollback", "--turn", "1", "--session", "5e55")
+    assert (w.project / "README.md").read_text() == "first\n"
+    assert b"of session nope" in w.snap("rollback", "--turn", "1", "--session", "nope").ends(4).err
+    assert b"--session needs --turn" in w.snap("rollback", "--session", "5e55").ends(2).err
+
+
+@test
+def every_client_is_understood(w: World):
+    cursor = {"conversation_id": "c1", "generation_id": "g1", "workspace_roots": [str(w.project)],
+              "hook_event_name": "preToolUse", "tool_name": "Write", "tool_input": {"path": "x"}}
+    assert hook(w, cursor, "cursor") == ""
+    shell = {**cursor, "hook_event_name": "beforeShellExecution", "command": "ls", "generation_id": "g2"}
+    del shell["tool_name"], shell["tool_input"]
+    assert hook(w, shell, "cursor") == ""
+    codex = payload(w, "PreToolUse", turn_id="t1", tool_name="apply_patch", tool_use_id="call_9",
+                    tool_input={"command": "*** Begin Patch"}, session_id="c2")
+    assert hook(w, codex, "codex") == ""
+    assert steps(w, "cursor") == [(1, "before Write: x"), (2, "before Shell: ls")], \
+        "a prompt that had no hook shows by its number"
+    got = w.ok("log", "--agent", "codex", "--json").json("snap.log/1")["snapshots"][0]
+    assert got["meta"] == {"client": "codex", "session": "c2", "turn": "1", "step": "before",
+                           "tool": "apply_patch", "call": "call_9", "prompt": "t1"}, got
+    assert got["automatic"], got
+
+
+@test
+def a_step_in_a_clone_is_kept_there(w: World):
+    needs_fuse()
+    path = w.ok("clone", "--json", "-n", "try").json("snap.clone/1", "path")["path"]
+    said = payload(w, "PreToolUse", tool_name="Bash", tool_input={"command": "make"}, cwd=path)
+    assert hook(w, said) == ""
+    assert steps(w) == [] and steps(w, "try") == [(1, "before Bash: make")]
+    with open(f"{path}/README.md", "w", encoding="utf-8") as f:
+        f.write("changed\n")
+    w.ok("rollback", "try", "--turn", "1")
+    with open(f"{path}/README.md", encoding="utf-8") as f:
+        assert f.read() == "first\n"
+
+
+@test
+def what_looks_like_a_secret_is_not_kept(w: World):
+    for n, command in enumerate(("curl -H 'Authorization: Bearer abcdef123' x", "TOKEN=abcdef123 make",
+                                 "login --password abcdef123", 'x {"api_key": "abcdef123"}',
+                                 "use ghp_abcdef123abcdef123 now", "a\nPASSWORD=abcdef123")):
+        prompt(w, command)
+        bash(w, command, f"{n}\n")
+    out = w.ok("log", "--all", "--json").out.decode()
+    assert "abcdef123" not in out and "login --password ***" in out, out
+
+
+@test
+def a_hook_never_stands_in_the_way(w: World):
+    good = payload(w, "PreToolUse", tool_name="Bash")
+    for said, why in ((b"", "what the client says"), (b"[]", "what the client says"), (b"{", "what the client"),
+                      ({**good, "hook_event_name": "Stop"}, "'Stop' is no event"),
+                      ({**good, "session_id": None}, "names no session"), ({**good, "session_id": 7}, "no session"),
+                      ({**good, "cwd": "/"}, "no snapshot of this step"),
+                      ({**good, "cwd": str(w.project / "nowhere")}, "no snapshot of this step")):
+        for client in SETTINGS:
+            err = hook(w, said, client)
+            assert why in err and err.count("\n") == 1, (said, err)
+    (w.store / "meta.db").parent.mkdir(parents=True, exist_ok=True)
+    (w.store / "meta.db").write_bytes(b"no database")
+    assert "no snapshot of this step" in hook(w, good)
+
+
+@test
+def labels_that_are_too_long_or_odd_are_cut(w: World):
+    said = payload(w, "PreToolUse", tool_name="B\x1b[2Jé\n" + "x" * 900, tool_use_id="é" * 400,
+                   tool_input={"command": 7}, session_id="s" * 2000)
+    assert hook(w, said) == ""
+    (meta,) = [s["meta"] for s in w.ok("log", "--agent", "--json").json("snap.log/1")["snapshots"]]
+    assert meta["session"] == "s" * 512 and meta["tool"] == "B?[2Jé" and meta["call"] == "é" * 256, meta
+
+
+@test
+def hooks_are_added_once_beside_others_and_removed(w: World):
+    before = {"claude-code": '{\n  // mine\n  "hooks": {\n    "PreToolUse": [\n      { "matcher": "Bash", "hooks": '
+                             '[{ "type": "command", "command": "lint" }] } // last\n    ]\n  },\n  "model": "x"\n}\n',
+              "gemini": '{\n  "theme": "dark"\n}\n', "codex": '{"hooks": {"Stop": []}}\n'}
+    for name, file in SETTINGS.items():
+        path = w.home / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name in before:
+            path.write_text(before[name])
+        assert w.ok("agents", "--json").json("snap.agents/1")["agents"], name
+        w.ok("agents", "add", name, "--hooks", "--dry-run")
+        assert not path.exists() or path.read_text() == before[name]
+        w.ok("agents", "add", name, "--hooks")
+        once = path.read_text()
+        w.ok("agents", "add", name, "--hooks")
+        assert path.read_text() == once and once.count(f"agents hook {name}") == 3, once
+        assert str(SNAP.resolve()) in once
+        listed = {a["agent"]: a for a in w.ok("agents", "--json").json("snap.agents/1")["agents"]}
+        assert listed[name]["hooks"] is True and listed["zed"]["hooks"] is None
+        if name in before:
+            assert (path.parent / (path.name + ".before-snap")).read_text() == before[name]
+        w.ok("agents", "remove", name)
+        left = path.read_text()
+        assert "snapcow" not in left.replace(".before-snap", ""), left
+        if name == "claude-code":
+            assert left == before[name], left
+    assert json.loads((w.home / SETTINGS["cursor"]).read_text())["version"] == 1
+    assert b"has no hooks that snap knows" in w.snap("agents", "add", "zed", "--hooks").ends(13).err
+
+
+@test
+def the_hook_that_is_added_is_a_command_that_works(w: World):
+    import subprocess
+    w.ok("agents", "add", "claude-code", "--hooks")
+    groups = json.loads((w.home / SETTINGS["claude-code"]).read_text())["hooks"]["PreToolUse"]
+    command = groups[0]["hooks"][0]["command"]
+    said = json.dumps(payload(w, "PreToolUse", tool_name="Bash")).encode()
+    subprocess.run(["sh", "-c", command], input=said, env=w.env, cwd=w.project, check=True)
+    assert steps(w) == [(1, "before Bash")]
+
+
+@test
+def a_skill_is_written_and_removed_unless_somebody_changed_it(w: World):
+    path = w.home / ".claude/skills/snap/SKILL.md"
+    w.ok("agents", "add", "claude-code", "--skill")
+    text = path.read_text()
+    assert text.startswith("---\nname: snap\ndescription: ") and "snap rollback --turn" in text, text
+    assert "nothing to change" in w.ok("agents", "add", "claude-code", "--skill").out.decode()
+    w.ok("agents", "remove", "claude-code")
+    assert not path.parent.exists()
+    w.ok("agents", "add", "claude-code", "--skill")
+    path.write_text("mine\n")
+    w.ok("agents", "remove", "claude-code")
+    assert path.read_text() == "mine\n"
+    w.ok("agents", "add", "claude-code", "--skill")
+    assert path.read_text() == text and (path.parent / "SKILL.md.before-snap").read_text() == "mine\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
