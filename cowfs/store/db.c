@@ -2,43 +2,15 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
 #include "base/buf.h"
+#include "cowfs/store/db-i.h"
 
-#define DB_BUSY_MS     5000 /* a reader recovering the log may hold it for a moment */
-#define DB_EMPTY_MS    500  /* how long db_empty_log() waits for readers */
-#define DB_QUERIES_MAX 24
-#define DB_ROW_MAX     (6 << 20) /* the largest object, packed, and what stands beside it */
+#define DB_ROW_MAX (6 << 20) /* the largest object, packed, and what stands beside it */
 
-struct db_query {
-	struct db *db;
-	const char *sql; /* borrowed: a literal */
-	sqlite3_stmt *stmt;
-	int bind_rc; /* first failed bind since the last end */
-	bool busy;
-};
-
-struct db {
-	sqlite3 *h;
-	char *path;
-	_Atomic uint64_t log_pages;
-	_Atomic uint64_t page_size;  /* learned at the first commit */
-	bool sync_known, sync_full;  /* what db_set_sync() last said */
-	sqlite3_stmt *rollback;      /* ready, because it must not fail for want of memory */
-	_Atomic bool lost;           /* a sync failed: nobody knows what the disk holds */
-	_Atomic(sqlite3_file *) log; /* once it is known */
-	pthread_mutex_t syncs;       /* one at a time: the kernel tells one of two of a failure */
-	unsigned n_queries;
-	struct db_query query[DB_QUERIES_MAX];
-};
-
-static int errno_of(int rc)
+int db_errno_of(int rc)
 {
 	switch (rc & 0xff) {
 	case SQLITE_BUSY:
@@ -90,10 +62,9 @@ static int system_code(struct db *db, int rc)
 	}
 }
 
-/* The one place where SQLite's codes become ours. */
-static int db_err(struct err *err, struct db *db, int rc, const char *doing)
+int db_err(struct err *err, struct db *db, int rc, const char *doing)
 {
-	int code = errno_of(rc);
+	int code = db_errno_of(rc);
 
 	if (rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC)
 		db->lost = true;
@@ -104,16 +75,6 @@ static int db_err(struct err *err, struct db *db, int rc, const char *doing)
 	/* A message of SQLite's may quote SQL, but it never spans lines. */
 	return err_set(err, code, "%s '%s': %s", doing, db->path,
 		       db->h ? sqlite3_errmsg(db->h) : sqlite3_errstr(rc));
-}
-
-/* SQLite opens its log once and keeps it until the connection is closed. */
-static void find_log(struct db *db)
-{
-	sqlite3_file *log = NULL;
-	int rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-
-	if (rc == SQLITE_OK && log && log->pMethods)
-		db->log = log;
 }
 
 static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
@@ -131,7 +92,7 @@ static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 	}
 	db->log_pages = (uint64_t)pages;
 	if (!db->log)
-		find_log(db);
+		db_find_log(db);
 	return SQLITE_OK;
 }
 
@@ -258,7 +219,7 @@ int db_int(struct db *db, const char *sql, int64_t *ret, struct err *err)
 		rc = sqlite3_step(st);
 	if (rc != SQLITE_ROW) {
 		IGNORE_RESULT(db_err(err, db, rc, "reading"), "only its sentence is wanted");
-		return errno_of(rc);
+		return db_errno_of(rc);
 	}
 	*ret = sqlite3_column_int64(st, 0);
 	return 0;
@@ -324,103 +285,6 @@ int db_set_sync(struct db *db, bool full, struct err *err)
 	db->sync_known = r >= 0;
 	db->sync_full = full;
 	return r;
-}
-
-int db_sync_log(struct db *db, struct err *err)
-{
-	sqlite3_file *log = db->log;
-	int r = 0;
-
-	/* No log was written yet. */
-	if (!log && db->log_pages == 0)
-		return 0;
-	pthread_mutex_lock(&db->syncs);
-	errno = 0;
-	if (db->lost || !log || log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
-		if (errno == 0)
-			errno = EIO;
-		db->lost = true;
-		r = err_sys(err, "syncing the log of '%s'", db->path);
-	}
-	pthread_mutex_unlock(&db->syncs);
-	return r;
-}
-
-uint64_t db_log_bytes(const struct db *db)
-{
-	return db->log_pages * db->page_size;
-}
-
-static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
-{
-	int log = 0, done = 0, rc, r = 0;
-
-	assert(!db->lost);
-	sqlite3_busy_timeout(db->h, wait_ms);
-	pthread_mutex_lock(&db->syncs);
-	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, &log, &done);
-	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
-		r = db_err(err, db, rc, "moving the log into");
-	pthread_mutex_unlock(&db->syncs);
-	sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-	if (r < 0)
-		return r;
-	if (log >= 0)
-		db->log_pages = (uint64_t)(log - done);
-	return 0;
-}
-
-int db_checkpoint(struct db *db, bool reset, struct err *err)
-{
-	/* Whoever reads may go on: to wait for them here would make every commit wait. */
-	return reset ? move_log(db, SQLITE_CHECKPOINT_TRUNCATE, 0, err)
-		     : move_log(db, SQLITE_CHECKPOINT_PASSIVE, DB_BUSY_MS, err);
-}
-
-int db_empty_log(struct db *db, struct err *err)
-{
-	return move_log(db, SQLITE_CHECKPOINT_TRUNCATE, DB_EMPTY_MS, err);
-}
-
-/* Its length is whole pages at any moment, also if the process dies here. */
-static int lengthen(sqlite3_file *f, int64_t have, int64_t want)
-{
-	static const char zeros[4096];
-	int rc;
-
-	rc = f->pMethods->xTruncate(f, want);
-	for (int64_t at = have, n; rc == SQLITE_OK && at < want; at += n) {
-		n = want - at < (int64_t)sizeof(zeros) ? want - at : (int64_t)sizeof(zeros);
-		rc = f->pMethods->xWrite(f, zeros, (int)n, at);
-	}
-	/* What it took is given back; should that fail, the file is longer than it need be. */
-	if (rc != SQLITE_OK)
-		f->pMethods->xTruncate(f, have);
-	return rc;
-}
-
-int db_reserve(struct db *db, struct err *err)
-{
-	sqlite3_file *f = NULL;
-	int64_t pages = 0, page_size = 0;
-	sqlite3_int64 have = 0;
-	int r, rc;
-
-	r = db_int(db, "PRAGMA page_count", &pages, err);
-	if (r < 0)
-		return r;
-	r = db_int(db, "PRAGMA page_size", &page_size, err);
-	if (r < 0)
-		return r;
-	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &f);
-	if (rc == SQLITE_OK)
-		rc = f->pMethods->xFileSize(f, &have);
-	if (rc == SQLITE_OK && have < pages * page_size)
-		rc = lengthen(f, have, pages * page_size);
-	/* None of these calls leaves a sentence at the connection. */
-	return rc == SQLITE_OK ? 0
-			       : err_set(err, errno_of(rc), "making room in '%s': %s", db->path,
-					 sqlite3_errstr(rc));
 }
 
 static int prepare(struct db *db, const char *sql, struct db_query **ret, struct err *err)

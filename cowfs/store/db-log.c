@@ -1,0 +1,116 @@
+/*
+ * db-log.c - the write-ahead log of a connection: syncing it, moving it into the database.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "cowfs/store/db-i.h"
+
+#define DB_EMPTY_MS 500 /* how long db_empty_log() waits for readers */
+
+/* SQLite opens its log once and keeps it until the connection is closed. */
+void db_find_log(struct db *db)
+{
+	sqlite3_file *log = NULL;
+	int rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+	if (rc == SQLITE_OK && log && log->pMethods)
+		db->log = log;
+}
+
+int db_sync_log(struct db *db, struct err *err)
+{
+	sqlite3_file *log = db->log;
+	int r = 0;
+
+	/* No log was written yet. */
+	if (!log && db->log_pages == 0)
+		return 0;
+	pthread_mutex_lock(&db->syncs);
+	errno = 0;
+	if (db->lost || !log || log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
+		if (errno == 0)
+			errno = EIO;
+		db->lost = true;
+		r = err_sys(err, "syncing the log of '%s'", db->path);
+	}
+	pthread_mutex_unlock(&db->syncs);
+	return r;
+}
+
+uint64_t db_log_bytes(const struct db *db)
+{
+	return db->log_pages * db->page_size;
+}
+
+static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
+{
+	int log = 0, done = 0, rc, r = 0;
+
+	assert(!db->lost);
+	sqlite3_busy_timeout(db->h, wait_ms);
+	pthread_mutex_lock(&db->syncs);
+	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, &log, &done);
+	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
+		r = db_err(err, db, rc, "moving the log into");
+	pthread_mutex_unlock(&db->syncs);
+	sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	if (r < 0)
+		return r;
+	if (log >= 0)
+		db->log_pages = (uint64_t)(log - done);
+	return 0;
+}
+
+int db_checkpoint(struct db *db, bool reset, struct err *err)
+{
+	/* Whoever reads may go on: to wait for them here would make every commit wait. */
+	return reset ? move_log(db, SQLITE_CHECKPOINT_TRUNCATE, 0, err)
+		     : move_log(db, SQLITE_CHECKPOINT_PASSIVE, DB_BUSY_MS, err);
+}
+
+int db_empty_log(struct db *db, struct err *err)
+{
+	return move_log(db, SQLITE_CHECKPOINT_TRUNCATE, DB_EMPTY_MS, err);
+}
+
+/* Its length is whole pages at any moment, also if the process dies here. */
+static int lengthen(sqlite3_file *f, int64_t have, int64_t want)
+{
+	static const char zeros[4096];
+	int rc;
+
+	rc = f->pMethods->xTruncate(f, want);
+	for (int64_t at = have, n; rc == SQLITE_OK && at < want; at += n) {
+		n = want - at < (int64_t)sizeof(zeros) ? want - at : (int64_t)sizeof(zeros);
+		rc = f->pMethods->xWrite(f, zeros, (int)n, at);
+	}
+	/* What it took is given back; should that fail, the file is longer than it need be. */
+	if (rc != SQLITE_OK)
+		f->pMethods->xTruncate(f, have);
+	return rc;
+}
+
+int db_reserve(struct db *db, struct err *err)
+{
+	sqlite3_file *f = NULL;
+	int64_t pages = 0, page_size = 0;
+	sqlite3_int64 have = 0;
+	int r, rc;
+
+	r = db_int(db, "PRAGMA page_count", &pages, err);
+	if (r < 0)
+		return r;
+	r = db_int(db, "PRAGMA page_size", &page_size, err);
+	if (r < 0)
+		return r;
+	rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &f);
+	if (rc == SQLITE_OK)
+		rc = f->pMethods->xFileSize(f, &have);
+	if (rc == SQLITE_OK && have < pages * page_size)
+		rc = lengthen(f, have, pages * page_size);
+	/* None of these calls leaves a sentence at the connection. */
+	return rc == SQLITE_OK ? 0
+			       : err_set(err, db_errno_of(rc), "making room in '%s': %s", db->path,
+					 sqlite3_errstr(rc));
+}
