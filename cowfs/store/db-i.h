@@ -30,6 +30,8 @@ struct db {
 	sqlite3_stmt *rollback;      /* ready, because it must not fail for want of memory */
 	_Atomic bool lost;           /* a sync failed: nobody knows what the disk holds */
 	_Atomic(sqlite3_file *) log; /* once it is known */
+	_Atomic bool log_synced;     /* since it was last made longer */
+	int64_t log_length;          /* of its file, at least */
 	pthread_mutex_t syncs;       /* one at a time: the kernel tells one of two of a failure */
 	unsigned n_queries;
 	struct db_query query[DB_QUERIES_MAX];

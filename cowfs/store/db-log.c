@@ -8,6 +8,13 @@
 
 #define DB_EMPTY_MS 500 /* how long db_empty_log() waits for readers */
 
+/* How SQLite lays out its log: a header, then frames of a header and a page each. */
+#define LOG_HEADER   32
+#define FRAME_HEADER 24
+
+/* The log is made longer by so much, when less than a quarter of that is left. */
+#define LOG_AHEAD ((int64_t)1 << 20)
+
 /* SQLite opens its log once and keeps it until the connection is closed. */
 void db_find_log(struct db *db)
 {
@@ -26,6 +33,7 @@ int db_sync_log(struct db *db, struct err *err)
 	/* No log was written yet. */
 	if (!log && db->log_pages == 0)
 		return 0;
+	db->log_synced = true;
 	pthread_mutex_lock(&db->syncs);
 	errno = 0;
 	if (db->lost || !log || log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
@@ -59,6 +67,7 @@ static int move_log(struct db *db, int mode, int wait_ms, struct err *err)
 		return r;
 	if (log >= 0)
 		db->log_pages = (uint64_t)(log - done);
+	db->log_length = 0;
 	return 0;
 }
 
@@ -74,17 +83,57 @@ int db_empty_log(struct db *db, struct err *err)
 	return move_log(db, SQLITE_CHECKPOINT_TRUNCATE, DB_EMPTY_MS, err);
 }
 
+/* --- making files longer --------------------------------------------------------------- */
+
+static int write_zeros(sqlite3_file *f, int64_t from, int64_t to)
+{
+	static const char zeros[65536];
+	int rc = SQLITE_OK;
+
+	for (int64_t at = from, n; rc == SQLITE_OK && at < to; at += n) {
+		n = to - at < (int64_t)sizeof(zeros) ? to - at : (int64_t)sizeof(zeros);
+		rc = f->pMethods->xWrite(f, zeros, (int)n, at);
+	}
+	return rc;
+}
+
+static int64_t log_end(const struct db *db)
+{
+	return LOG_HEADER + (int64_t)(db->log_pages * (db->page_size + FRAME_HEADER));
+}
+
+bool db_log_is_short(struct db *db)
+{
+	sqlite3_file *log = db->log;
+	sqlite3_int64 length = 0;
+
+	if (!log || !db->log_synced || log_end(db) + LOG_AHEAD / 4 <= db->log_length)
+		return false;
+	if (log->pMethods->xFileSize(log, &length) != SQLITE_OK)
+		return false;
+	db->log_length = length;
+	return log_end(db) + LOG_AHEAD / 4 > length;
+}
+
+void db_lengthen_log(struct db *db)
+{
+	sqlite3_file *log = db->log;
+	const int64_t from = db->log_length;
+
+	db->log_synced = false;
+	if (write_zeros(log, from, from + LOG_AHEAD) == SQLITE_OK)
+		db->log_length = from + LOG_AHEAD;
+	else
+		log->pMethods->xTruncate(log, from);
+}
+
 /* Its length is whole pages at any moment, also if the process dies here. */
 static int lengthen(sqlite3_file *f, int64_t have, int64_t want)
 {
-	static const char zeros[4096];
-	int rc;
+	int rc = f->pMethods->xTruncate(f, want);
 
-	rc = f->pMethods->xTruncate(f, want);
-	for (int64_t at = have, n; rc == SQLITE_OK && at < want; at += n) {
-		n = want - at < (int64_t)sizeof(zeros) ? want - at : (int64_t)sizeof(zeros);
-		rc = f->pMethods->xWrite(f, zeros, (int)n, at);
-	}
+	if (rc == SQLITE_OK)
+		rc = write_zeros(f, have, want);
 	/* What it took is given back; should that fail, the file is longer than it need be. */
 	if (rc != SQLITE_OK)
 		f->pMethods->xTruncate(f, have);

@@ -66,6 +66,15 @@ NODISCARD int db_sync_log(struct db *db, struct err *err);
 uint64_t db_log_bytes(const struct db *db);
 
 /*
+ * A commit that makes the file of the log longer costs its sync a commit of the file system's
+ * journal, which takes longer than the bytes.  So a log that is synced often gets zeros behind its
+ * end, for the next commits to overwrite; recovering it ends at the first of them.  Is it time for
+ * that?  Both right after a commit.
+ */
+bool db_log_is_short(struct db *db);
+void db_lengthen_log(struct db *db); /* where that fails, the log stays as it is */
+
+/*
  * Take room on the disk for all pages of the transaction under way, in the file that the log
  * is moved into: then that can be done on a full disk too.
  */

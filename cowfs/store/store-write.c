@@ -126,6 +126,16 @@ static void note_synced(struct store *s, enum table t, uint64_t number)
 		carry_synced(s);
 }
 
+/* Only the log of names is synced again and again; where room is short nothing is held in advance. */
+static void lengthen_log(struct store *s, uint64_t room)
+{
+	struct db *meta = s->writer[TABLE_META];
+
+	if (room >= STORE_ROOM_PLENTY && db_log_is_short(meta) &&
+	    store_limit_left(s) >= STORE_ROOM_PLENTY)
+		db_lengthen_log(meta);
+}
+
 static int commit(struct store *s, enum table t, bool durable, struct err *err)
 {
 	const uint64_t room = disk_room(s);
@@ -148,6 +158,8 @@ static int commit(struct store *s, enum table t, bool durable, struct err *err)
 	if (durable)
 		note_synced(s, t, number);
 	hold_reserve(s, room);
+	if (t == TABLE_META)
+		lengthen_log(s, room);
 	return r;
 }
 
