@@ -17,10 +17,10 @@
 #include "cowfs/store/root.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
-#include "engine/act/patterns-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
+#include "engine/find/patterns-i.h"
 #include "snapshot/apply/judge.h"
 
 static void promoting_done(struct promoting *p)
@@ -167,8 +167,8 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, path, len);
 		return false;
 	}
-	return (!p->paths || patterns_name(p->paths, path)) &&
-	       (!p->excludes || !patterns_name(p->excludes, path));
+	return (!p->paths || ignore_covers(p->paths, path)) &&
+	       (!p->excludes || !ignore_covers(p->excludes, path));
 }
 
 /* Pin the base, then look whether it was still there: a gc may have come first. */

@@ -15,7 +15,7 @@
 #include "engine/act/acts-i.h"
 #include "engine/act/echo-i.h"
 #include "engine/act/land-i.h"
-#include "engine/act/patterns-i.h"
+#include "engine/find/patterns-i.h"
 #include "engine/find/rules-i.h"
 #include "snapshot/apply/judge.h"
 #include "snapshot/merge/merge.h"
@@ -221,7 +221,7 @@ static bool is_picked(const char *path, void *ctx)
 	for (size_t i = 0; i < p->leaving->n; i++)
 		if (is_below(path, p->leaving->list[i]))
 			return false;
-	return patterns_name(p->rolling->paths, path);
+	return ignore_covers(p->rolling->paths, path);
 }
 
 /* The present state with the named paths from the snapshot.  It cannot conflict. */

@@ -542,7 +542,7 @@ int daemon_main(int argc, char **argv)
 	sys_gather_memory();
 	log_set_stamps(true);
 	d.idle_ms = idle_from_env();
-	d.config = config_path(getenv("HOME"));
+	d.config = config_file(getenv("HOME"), CONFIG_FILE);
 	r = begin(&d, &word, &err);
 	r = r < 0 ? r : spawn_thread(&d.keeper, keep_house, &d, &err);
 	if (r < 0) {

@@ -18,8 +18,12 @@ struct config {
 	uint64_t store_limit; /* bytes that a store's files may take; 0: what the disk has */
 };
 
-/* Where the file is, for a user with this home directory (NULL: unknown); owned, NULL: nowhere. */
-char *config_path(const char *home);
+/*
+ * Where the user's file `name` is ("config.yaml", "guard.yaml", "profiles"), for a user with this home
+ * directory (NULL: unknown); owned, NULL: nowhere.
+ */
+char *config_file(const char *home, const char *name);
+#define CONFIG_FILE "config.yaml"
 
 /* -EINVAL with "FILE:LINE:COLUMN: why" if it cannot be understood; `ret` is then untouched. */
 NODISCARD int config_read(const char *path, struct config *ret, struct err *err);

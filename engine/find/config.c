@@ -13,8 +13,6 @@
 #include "base/size.h"
 #include "base/yaml.h"
 
-#define CONFIG_FILE "snapcow/config.yaml"
-
 struct reading {
 	const char *name; /* of the file */
 	struct config config;
@@ -103,11 +101,16 @@ int config_read(const char *path, struct config *ret, struct err *err)
 	return 0;
 }
 
-char *config_path(const char *home)
+char *config_file(const char *home, const char *name)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
+	const bool set = config && *config == '/';
+	char *path = NULL;
 
-	if (config && *config == '/')
-		return path_join(config, CONFIG_FILE);
-	return home && *home == '/' ? path_join(home, ".config/" CONFIG_FILE) : NULL;
+	if (!set && (!home || *home != '/'))
+		return NULL;
+	return asprintf(&path, "%s/%ssnapcow/%s", set ? config : home, set ? "" : ".config/",
+			name) < 0
+		   ? NULL
+		   : path;
 }

@@ -8,9 +8,10 @@
 #include "base/path.h"
 #include "base/vec.h"
 #include "base/yaml.h"
+#include "engine/find/config-i.h"
 #include "engine/find/rules-i.h"
 
-#define USER_FILE    "snapcow/guard.yaml"
+#define USER_FILE    "guard.yaml"
 #define PROJECT_FILE ".snap/guard.yaml"
 
 struct reading {
@@ -162,11 +163,7 @@ int rules_guard(const char *user, const char *project, struct engine_rules *rule
 
 char *rules_of_user(const struct engine *e)
 {
-	const char *config = getenv("XDG_CONFIG_HOME");
-
-	if (config && *config == '/')
-		return path_join(config, USER_FILE);
-	return e->home ? path_join(e->home, ".config/" USER_FILE) : NULL;
+	return config_file(e->home, USER_FILE);
 }
 
 int engine_rules(struct engine *e, struct engine_rules *ret, struct err *err)

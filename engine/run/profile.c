@@ -17,6 +17,7 @@
 #include "base/fdio.h"
 #include "base/path.h"
 #include "base/vec.h"
+#include "engine/find/config-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/run/profile-i.h"
 
@@ -39,13 +40,8 @@ static void places_done(struct places *p)
 
 static void find_user(struct engine *e, struct places *ret)
 {
-	const char *config = getenv("XDG_CONFIG_HOME");
-
 	ret->home = e->home;
-	if (config && *config == '/')
-		ret->user = path_join(config, "snapcow/profiles");
-	else if (e->home)
-		ret->user = path_join(e->home, ".config/snapcow/profiles");
+	ret->user = config_file(e->home, "profiles");
 }
 
 /* No project here, or one that must be named, means no profiles of a project. */

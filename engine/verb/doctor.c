@@ -160,7 +160,7 @@ static void look_at_space(struct engine *e, struct engine_diagnosis *d)
 /* Warn before the store's limit makes writes fail. */
 static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 {
-	AUTO_FREE char *path = config_path(e->home);
+	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
 	char limit[SIZE_TEXT_MAX], taken[SIZE_TEXT_MAX];
 	struct config config = { 0 };
 	struct store_sizes sizes;

@@ -277,3 +277,19 @@ int ignore_parse(const void *text, size_t len, struct ignore **ret, struct err *
 	*ret = TAKE_PTR(ig);
 	return r;
 }
+
+bool ignore_covers(const struct ignore *ig, const char *path)
+{
+	AUTO_FREE char *above = strdup(path);
+
+	if (!above)
+		return false;
+	/* From the top, because a match there saves looking at the rest of a deep path. */
+	for (char *slash = strchr(above, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (ignore_match(ig, above, true) == IGNORE_OUT)
+			return true;
+		*slash = '/';
+	}
+	return ignore_match(ig, path, false) == IGNORE_OUT;
+}

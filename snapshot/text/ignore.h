@@ -31,3 +31,6 @@ DEFINE_CLEANUP(struct ignore *, ignore_free)
 
 /* `path` is seen from the directory that holds the rules, without a slash at either end. */
 enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool is_dir);
+
+/* Does a rule leave out the file at `path`, or a directory above it? */
+bool ignore_covers(const struct ignore *ig, const char *path);

@@ -440,6 +440,7 @@ QUIET = (
     ("", "edit", "x:f", "--old", "1", "--new", "2"),
     (rf"{ID}\n", "snapshot", "x"), (rf"({ID}\n)+", "log", "x"), (r"snapshot .+", "show", "@"),
     ("", "tag", "v1", "@"), (r"f\n", "diff", "x"), ("", "compare", "x", "@"), (r"x\n|", "resolve", "x"),
+    (r"approve\n", "policy", "explain", "x"),
     (rf"{ID}\n", "promote", "x"), (rf"{ID}\n", "undo"), (rf"({ID}\n)?", "rebase", "x"),
     (rf"({ID}\n)?", "rollback", "x"), ("out\n", "run", "x", "--", "echo", "out"),
     ("out\n", "try", "--keep", "sh", "-c", "echo out; echo > new"),

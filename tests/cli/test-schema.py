@@ -125,7 +125,7 @@ def look_at_differences(w, judge):
     (w.project / "README.md").write_text("second\n")
     (w.project / "src" / "main.c").chmod(0o600)
     for args in (("diff",), ("diff", "try"), ("compare", "try", "."), ("compare", "try", "@", "--base", "@-1"), ("diff", "@", "try"), ("diff", "--patch"),
-                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"),
+                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"), ("policy", "explain", "try"),
                  ("status", "try", "--others"), ("rollback", "try"),
                  ("rollback", "--dry-run"), ("rollback", "--path", "src/"), ("rollback",), ("rebase", "--dry-run", "try"),
                  ("rebase", "try")):

@@ -9,6 +9,3 @@
 
 /* *ret stays NULL if there are none; the caller decides what that means. */
 NODISCARD int patterns_parse(const struct engine_list *list, struct ignore **ret, struct err *err);
-
-/* Is it, or a directory above it, named by one of them? */
-bool patterns_name(const struct ignore *patterns, const char *path);

@@ -1,0 +1,211 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/attr.h"
+#include "engine/api/clone.h"
+#include "engine/api/diff.h"
+#include "engine/api/promote.h"
+#include "engine/find/patterns-i.h"
+#include "engine/policy/risk-i.h"
+#include "snapshot/text/guard.h"
+#include "snapshot/text/kind.h"
+
+/* The patterns that this looks at; a path that git keeps for itself never lands by a merge. */
+struct counting {
+	struct engine_facts *facts;
+	struct kinds *kinds;    /* owned */
+	struct ignore *subject; /* owned; NULL: any path */
+	unsigned seen;          /* a bit for each enum kind */
+};
+
+static void counting_done(struct counting *c)
+{
+	kinds_free(c->kinds);
+	ignore_free(c->subject);
+}
+
+void engine_facts_done(struct engine_facts *f)
+{
+	for (size_t i = 0; i < f->n_reasons; i++) {
+		free(f->reasons[i].rule);
+		free(f->reasons[i].why);
+		free(f->reasons[i].path);
+	}
+	free(f->reasons);
+	free(f->project);
+	*f = (struct engine_facts){ 0 };
+}
+
+static bool is_of_git(const char *path)
+{
+	return strncmp(path, ".git", 4) == 0 && (path[4] == '/' || path[4] == '\0');
+}
+
+/* What one file of the change adds to the totals. */
+static void count(struct counting *c, const struct delta_file *f, const struct patch_counts *n,
+		  enum kind kind)
+{
+	struct engine_facts *x = c->facts;
+	const bool program = S_ISREG(f->after.mode) && (f->after.mode & 0111) != 0;
+
+	x->files++;
+	x->added += f->status == DELTA_ADDED;
+	x->deleted += f->status == DELTA_DELETED;
+	x->lines_added += n->added;
+	x->lines_removed += n->removed;
+	x->binaries += n->binary;
+	x->executables += program && (f->before.mode & 0111) == 0;
+	x->tests_deleted += f->status == DELTA_DELETED && kind == KIND_TEST;
+	c->seen |= 1U << kind;
+}
+
+static int judge_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
+		      struct err *err)
+{
+	struct counting *c = ctx;
+	const enum kind kind = kinds_of(c->kinds, f->path);
+	const bool program = S_ISREG(f->after.mode) && (f->after.mode & 0111) != 0;
+	const struct {
+		bool is;
+		enum risk_rule rule;
+	} reasons[] = {
+		{ kind == KIND_SECRET, RISK_SECRET },
+		{ kind == KIND_LOCK, RISK_DEPENDENCIES },
+		{ kind == KIND_TEST && f->status == DELTA_DELETED, RISK_TESTS_DELETED },
+		{ n->binary && f->status != DELTA_DELETED, RISK_BINARY },
+		{ program && (f->before.mode & 0111) == 0, RISK_EXECUTABLE },
+		{ c->subject && !ignore_covers(c->subject, f->path), RISK_FAR },
+	};
+	int r = 0;
+
+	if (is_of_git(f->path))
+		return 0;
+	count(c, f, n, kind);
+	for (size_t i = 0; i < ARRAY_LEN(reasons) && r >= 0; i++)
+		if (reasons[i].is)
+			r = risk_add(c->facts, reasons[i].rule, NULL, NULL, f->path, err);
+	return r;
+}
+
+static int begin(const struct engine_state *from, const struct engine_state *to,
+		 const struct delta *delta, void *ctx, struct err *err)
+{
+	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
+	return 0;
+}
+
+static int count_files(struct engine *e, const char *clone, struct counting *c,
+		       const struct engine_watch *watch, struct err *err)
+{
+	const struct engine_diff_sink sink = { .begin = begin, .file = judge_file, .ctx = c };
+
+	return engine_diff(
+	    e, &(struct engine_diff_options){ .a = clone, .count = true, .watch = *watch }, &sink,
+	    err);
+}
+
+/* --- what the guard and the merge say --------------------------------------------------- */
+
+static const char *why_of(const struct engine_rolled_path *p)
+{
+	size_t n;
+	const struct guard_rule *rules = guard_rules(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(rules[i].name, p->why) == 0)
+			return rules[i].why;
+	return "a rule of your own names it";
+}
+
+static int add_guarded(struct engine_facts *f, enum risk_rule rule,
+		       const struct engine_rolled_path *list, size_t n, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = risk_add(f, rule, list[i].why, why_of(&list[i]), list[i].path, err);
+	return r;
+}
+
+static int ask_guard(struct engine *e, const char *clone, struct engine_facts *f,
+		     const struct engine_watch *watch, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	int r = engine_promote(
+	    e, &(struct engine_promote_options){ .clone = clone, .dry_run = true, .watch = *watch },
+	    &p, err);
+
+	if (r < 0)
+		return r;
+	f->project = TAKE_PTR(p.project);
+	f->held = p.n_held;
+	f->warned = p.n_warned;
+	f->conflicts = p.n_conflicts;
+	r = add_guarded(f, RISK_HELD, p.held, p.n_held, err);
+	return r < 0 ? r : add_guarded(f, RISK_WARNED, p.warned, p.n_warned, err);
+}
+
+static int count_refusals(struct engine *e, const char *clone, struct engine_facts *f,
+			  struct err *err)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	int r = engine_runs(e, &(struct engine_runs_options){ .clone = clone }, &runs, err);
+
+	for (size_t i = 0; r >= 0 && i < runs.n; i++)
+		f->refusals += runs.list[i].refusals.n + runs.list[i].refusals.more;
+	return r;
+}
+
+/* --- the verb --------------------------------------------------------------------------- */
+
+static const char *kind_of_all(unsigned seen)
+{
+	if (seen == 0)
+		return "none";
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		if (seen == 1U << kind)
+			return kind_name(kind);
+	return "mixed";
+}
+
+static int find_facts(struct engine *e, const char *clone, const struct engine_facts_options *o,
+		      struct engine_facts *f, struct err *err)
+{
+	CLEANUP(counting_done) struct counting c = { .facts = f };
+	int r = kinds_new(&c.kinds, err);
+
+	if (r < 0)
+		return r;
+	r = patterns_parse(&o->subject, &c.subject, err);
+	if (r < 0)
+		return r;
+	r = count_files(e, clone, &c, &o->watch, err);
+	if (r < 0)
+		return r;
+	f->kind = kind_of_all(c.seen);
+	r = ask_guard(e, clone, f, &o->watch, err);
+	if (r < 0)
+		return r;
+	r = count_refusals(e, clone, f, err);
+	return r < 0 ? r : risk_conclude(f, err);
+}
+
+int engine_facts(struct engine *e, const struct engine_facts_options *options,
+		 struct engine_facts *ret, struct err *err)
+{
+	CLEANUP(engine_facts_done) struct engine_facts f = { 0 };
+	AUTO_FREE char *here = options->clone ? NULL : engine_clone_here(e);
+	const char *clone = options->clone ? options->clone : here;
+	int r;
+
+	if (!clone)
+		return err_set(err, -EINVAL, "which clone is to be judged?");
+	r = find_facts(e, clone, options, &f, err);
+	if (r < 0)
+		return r;
+	*ret = f;
+	f = (struct engine_facts){ 0 };
+	return 0;
+}

@@ -1,0 +1,184 @@
+"""How risky the changes of a clone are, and what may land without a person."""
+
+import sys
+import time
+
+from promotetest import clone, promote
+from snaptest import World, main, test
+
+
+def put(path, text="x\n"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def rules(w, text):
+    """Write the user's own rules."""
+    path = w.home / ".config" / "snapcow" / "policy.yaml"
+    put(path, text)
+    return path
+
+
+def explain(w, *args, name="try"):
+    return w.ok("policy", "explain", name, "--json", *args).json("snap.policy/1", "then", "risk")
+
+
+def reasons(got):
+    return {r["rule"]: (r["risk"], r["path"]) for r in got["reasons"]}
+
+
+DOCS = """
+- name: documentation
+  paths: ["docs/", "*.md"]
+  when: [risk<=low, "lines<=200"]
+  then: land
+"""
+
+
+@test
+def without_rules_nothing_lands_unseen(w: World):
+    there = clone(w)
+    put(there / "docs" / "a.md")
+    got = explain(w)
+    assert got["then"] == "approve" and got["risk"] == "low", got
+    assert got["facts"]["kind"] == "docs" and got["facts"]["files"] == 1, got
+    assert [s["because"] for s in got["steps"]] == [
+        "no rule fits: a person must approve", "no rule narrows it"], got
+
+
+@test
+def each_risk_has_a_reason_that_names_a_path(w: World):
+    put(w.project / "tests" / "test_a.py", "assert True\n")
+    put(w.project / "tool.sh", "#!/bin/sh\n")
+    there = clone(w)
+    (there / "tests" / "test_a.py").unlink()
+    (there / "tool.sh").chmod(0o755)
+    (there / "logo.png").write_bytes(b"\x89PNG\0\1\2")
+    put(there / "package-lock.json", "{}\n")
+    put(there / ".env", "TOKEN=1\n")
+    put(there / ".github" / "workflows" / "a.yml")
+    put(there / "Makefile", "all:\n\ttrue\n")
+    put(there / "long.txt", "".join(f"{i}\n" for i in range(600)))
+    got = explain(w, "--subject", "*.txt", "--subject", "docs/")
+    seen = reasons(got)
+    assert got["risk"] == "high" and got["facts"]["kind"] == "mixed", got
+    assert got["reasons"][0]["risk"] == "high", got
+    for rule, risk, path in (("tests-deleted", "high", "tests/test_a.py"), ("secret", "high", ".env"),
+                             ("ci", "high", ".github"), ("executable", "medium", "tool.sh"),
+                             ("binary", "medium", "logo.png"), ("recipes", "medium", "Makefile"),
+                             ("dependencies", "medium", "package-lock.json"), ("large", "medium", None)):
+        assert seen.get(rule) == (risk, path), (rule, seen)
+    assert seen["far"][0] == "medium" and "long.txt" not in seen["far"], seen
+    facts = got["facts"]
+    assert (facts["tests_deleted"], facts["executables"], facts["binaries"]) == (1, 1, 1), facts
+    out = w.ok("policy", "explain", "try").out.decode()
+    assert "risk: high" in out and "tests/test_a.py: a check that no longer runs cannot fail" in out, out
+
+
+@test
+def the_first_rule_that_fits_decides_and_says_why_others_do_not(w: World):
+    path = rules(w, DOCS + """
+- name: small fixes
+  when: ["tests==pass", "files<=2"]
+  who: [agent]
+  then: land
+- name: nothing else by agents
+  who: agent
+  then: refuse
+""")
+    there = clone(w)
+    put(there / "README.md", "new\n")
+    got = explain(w)
+    assert got["then"] == "land" and got["steps"][0]["rule"] == "documentation", got
+    assert got["steps"][0]["file"] == str(path) and got["steps"][0]["line"] == 2, got
+
+    put(there / "main.c", "int main(void) { return 0; }\n")
+    got = explain(w, "--as", "agent:claude", "--tests", "pass")
+    assert got["then"] == "land", got
+    assert [(s["fits"], s["because"]) for s in got["steps"][:2]] == [
+        (False, "'main.c' is none of its paths"), (True, None)], got
+    got = explain(w, "--as", "agent:claude")
+    assert got["then"] == "refuse" and got["steps"][1]["because"] == \
+        "it needs tests==pass, and tests is unknown", got
+    assert explain(w)["then"] == "approve"
+    assert explain(w, "--as", "agents")["then"] == "approve", "a name that only begins alike"
+
+
+@test
+def a_project_can_only_narrow_it(w: World):
+    rules(w, "- {name: all, then: land}\n")
+    put(w.project / ".snap" / "policy.yaml",
+        "- {name: ours, paths: [src/], then: approve, approvers: [alice, '%ops']}\n"
+        "- {name: never, paths: [vendor/], then: refuse}\n"
+        "- {name: docs, paths: [docs/], then: land}\n")
+    there = clone(w)
+    put(there / "src" / "a.c")
+    got = explain(w)
+    assert got["then"] == "approve" and got["approvers"] == ["alice", "%ops"], got
+    rules(w, "- {name: none, then: refuse}\n")
+    w.ok("rollback", "try")
+    put(there / "docs" / "a.md")
+    assert explain(w)["then"] == "refuse", "a project allowed what its user does not"
+
+
+@test
+def rules_of_a_clone_count_for_nothing(w: World):
+    rules(w, "- {name: all, then: approve}\n")
+    there = clone(w)
+    put(there / ".snap" / "policy.yaml", "- {name: mine, then: land}\n")
+    got = explain(w)
+    assert got["then"] == "approve" and got["risk"] == "high", got
+    assert not [s for s in got["steps"] if s["rule"] == "mine"], got
+
+
+@test
+def what_is_held_or_conflicts_needs_a_person_whatever_rules_say(w: World):
+    rules(w, "- {name: all, then: land}\n")
+    there = clone(w)
+    put(there / ".github" / "a.yml")
+    assert explain(w)["then"] == "approve"
+    (there / ".github" / "a.yml").unlink()
+    (there / ".github").rmdir()
+    assert explain(w)["then"] == "land"
+    put(there / "README.md", "theirs\n")
+    put(w.project / "README.md", "ours\n")
+    got = explain(w)
+    assert got["then"] == "approve" and got["facts"]["conflicts"] == 1, got
+
+
+@test
+def hours_and_numbers_are_held(w: World):
+    there = clone(w)
+    put(there / "a.c")
+    rules(w, "- {name: seldom, at_most: 1 in 1h, then: land}\n")
+    assert explain(w)["then"] == "land"
+    promote(w, "try")
+    put(there / "b.c")
+    got = explain(w)
+    assert got["then"] == "approve" and "1 promotions landed lately" in got["steps"][0]["because"], got
+    now = time.time()
+    for first, last, then in ((-3600, 3600, "land"), (2 * 3600, 3 * 3600, "approve"), (2 * 3600, 3600, "land")):
+        span = "-".join(time.strftime("%H:%M", time.localtime(now + at)) for at in (first, last))
+        rules(w, f"- {{name: then, hours: '{span}', then: land}}\n")
+        assert explain(w)["then"] == then, span
+
+
+@test
+def rules_that_cannot_be_understood_let_nothing_land(w: World):
+    clone(w)
+    for text, why in (("name: x\n", "this is a list of rules"), ("- then: land\n", "the rule has no 'name'"),
+                      ("- name: x\n", "has no 'then'"), ("- {name: x, then: maybe}\n", "none of land"),
+                      ("- {name: x, then: land, when: [lines<]}\n", "a number is needed"),
+                      ("- {name: x, then: land, when: lines}\n", "one of =="),
+                      ("- {name: x, then: land, hours: 25:00-26:00}\n", "such as 22:00-06:00"),
+                      ("- {name: x, then: land, at_most: often}\n", "such as 5 in 24h"),
+                      ("- {name: x, then: land, paths: ['!a']}\n", "takes nothing back"),
+                      ("- {name: x, then: land, who: []}\n", "empty"),
+                      ("- {name: x, then: land, unless: a}\n", "a rule has name")):
+        path = rules(w, text)
+        result = w.snap("policy", "explain", "try")
+        assert result.status == 2 and f"{path}:1:" in result.err.decode() and why in result.err.decode(), f"{text}{result}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
