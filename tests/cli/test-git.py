@@ -92,6 +92,18 @@ def a_second_promotion_moves_the_branches_on(w):
 
 
 @test
+def an_undo_takes_the_files_back_and_leaves_the_commits(w):
+    top = start(w)
+    oid = commit(top, "one")
+    promote(w, "c")
+    w.ok("undo")
+    assert not (w.project / "one").exists()
+    assert git(w.project, "rev-parse", "snap/c/main") == oid, "as the help of `undo` says"
+    assert "snap/CLONE" in w.ok("help", "undo").out.decode()
+    assert promote(w, "c")["git"] == [] and (w.project / "one").exists()
+
+
+@test
 def a_dry_run_brings_no_commit(w):
     top = start(w)
     oid = commit(top, "one")
