@@ -2,6 +2,7 @@
 
 #include "base/size.h"
 #include "cli/fail.h"
+#include "cli/held.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
@@ -122,7 +123,7 @@ static void print_human(const struct invocation *inv, const struct engine_rolled
 	fprintf(inv->out, " %s, in %s\n", r->dry_run ? "would change" : "changed",
 		duration_format(r->elapsed_ms, time));
 	if (r->dry_run)
-		promotions_print_held(inv, r->held, r->n_held);
+		held_print(inv, inv->out, r->held, r->n_held);
 	promotions_print_warnings(inv, r->warned, r->n_warned);
 	if (r->saved[0] == '\0')
 		return;
@@ -166,19 +167,27 @@ static void fill_held(struct json data, const void *ctx)
 	out_json_id(data, "to", r->to);
 }
 
+static void list_held(const struct invocation *inv, const void *ctx)
+{
+	const struct engine_rolled *r = ctx;
+
+	held_print(inv, stderr, r->held, r->n_held);
+}
+
 static int tell_held(struct invocation *inv, const struct engine_rolled *r)
 {
-	const struct engine_rolled_path *h = &r->held[0];
 	struct err err = { 0 };
+	int code;
 
-	err_set(
-	    &err, -ECANCELED,
-	    "nothing is rolled back: that state is a clone's, and '%s' is held by rule '%s': %s",
-	    h->path, h->why, promotions_why(h->why));
-	promotions_more(&err, r->n_held);
-	cmd_hint_again(inv, &(struct hint_again){ .option = "allow", .value = h->path });
+	held_say("nothing is rolled back: that state is a clone's, and", r->held, r->n_held, &err);
+	if (r->n_held > 1)
+		inv->tell_more = list_held;
+	inv->more = r;
+	cmd_hint_again(inv, &(struct hint_again){ .option = "allow", .value = r->held[0].path });
 	cmd_hint(inv, "promote --rules");
-	return fail_with(inv, CMD_REFUSED, &err, fill_held, r);
+	code = fail_with(inv, CMD_REFUSED, &err, fill_held, r);
+	inv->tell_more = NULL;
+	return code;
 }
 
 static void hint(struct invocation *inv, int r)

@@ -7,10 +7,10 @@
 #include "base/size.h"
 #include "cli/conflicts.h"
 #include "cli/fail.h"
+#include "cli/held.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/screen.h"
-#include "snapshot/text/guard.h"
 
 #define SHOWN_MAX 20 /* paths of each sort that people are shown */
 
@@ -186,29 +186,17 @@ void promotions_print_warnings(const struct invocation *inv, const struct engine
 			out_name(inv->out, list[i].detail);
 			fputs(": ", inv->out);
 		}
-		fprintf(inv->out, "%s (%s)\n", promotions_why(list[i].why), list[i].why);
+		fprintf(inv->out, "%s (%s)\n", held_why(list[i].why), list[i].why);
 	}
 	if (n > SHOWN_MAX)
 		fprintf(inv->out, "  and %zu more warnings\n", n - SHOWN_MAX);
-}
-
-void promotions_print_held(const struct invocation *inv, const struct engine_rolled_path *list,
-			   size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		fprintf(inv->out, "  %sheld:%s ", out_style(inv, OUT_BAD),
-			out_style(inv, OUT_PLAIN));
-		out_name(inv->out, list[i].path);
-		print_target(inv, list[i].detail);
-		fprintf(inv->out, " (%s)\n", list[i].why);
-	}
 }
 
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
 	conflicts_print(inv, inv->out, p->clone, p->conflicts, p->n_conflicts);
-	promotions_print_held(inv, p->held, p->n_held);
+	held_print(inv, inv->out, p->held, p->n_held);
 	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
 
@@ -296,25 +284,6 @@ void promotions_on_check(const char *command, const struct engine_run *run, void
 
 /* --- what stood in the way -------------------------------------------------------------- */
 
-const char *promotions_why(const char *rule)
-{
-	size_t n;
-	const struct guard_rule *rules = guard_rules(&n);
-
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(rules[i].name, rule) == 0)
-			return rules[i].why;
-	return "a rule of yours holds it";
-}
-
-void promotions_more(struct err *err, size_t n)
-{
-	const size_t len = strlen(err->msg);
-
-	if (n > 1)
-		snprintf(err->msg + len, sizeof(err->msg) - len, ", and %zu more", n - 1);
-}
-
 /* A try leaves the clone, and a promotion of that is to be no less careful. */
 static void hint_again(struct invocation *inv, const struct engine_promotion *p, const char *option,
 		       const char *value)
@@ -363,18 +332,27 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	return r;
 }
 
+static void list_held(const struct invocation *inv, const void *ctx)
+{
+	const struct engine_promotion *p = ctx;
+
+	held_print(inv, stderr, p->held, p->n_held);
+}
+
 static int tell_held(struct invocation *inv, const struct engine_promotion *p)
 {
-	const struct engine_rolled_path *h = &p->held[0];
 	struct err err = { 0 };
+	int r;
 
-	err_set(&err, -ECANCELED, "nothing is promoted: '%s'%s%.60s%s is held by rule '%s': %s",
-		h->path, h->detail ? " -> '" : "", h->detail ? h->detail : "", h->detail ? "'" : "",
-		h->why, promotions_why(h->why));
-	promotions_more(&err, p->n_held);
-	hint_again(inv, p, "allow", h->path);
+	held_say("nothing is promoted:", p->held, p->n_held, &err);
+	if (p->n_held > 1)
+		inv->tell_more = list_held;
+	inv->more = p;
+	hint_again(inv, p, "allow", p->held[0].path);
 	cmd_hint(inv, "promote --rules");
-	return fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
+	r = fail_with(inv, CMD_REFUSED, &err, promotions_set_json, p);
+	inv->tell_more = NULL;
+	return r;
 }
 
 static int tell_check(struct invocation *inv, const struct engine_promotion *p)
@@ -393,12 +371,14 @@ static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
 	const char *act = p->undone[0] ? "undone" : "promoted";
 	struct err err = { 0 };
 
-	if (p->n_meanwhile > 0)
+	if (p->n_meanwhile == 0)
+		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
+	else if (p->n_meanwhile == 1)
 		err_set(&err, -ESTALE, "nothing is %s: '%s' %s", act, p->meanwhile[0].path,
 			p->meanwhile[0].why);
 	else
-		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
-	promotions_more(&err, p->n_meanwhile);
+		err_set(&err, -ESTALE, "nothing is %s: '%s' %s, and %zu more like it", act,
+			p->meanwhile[0].path, p->meanwhile[0].why, p->n_meanwhile - 1);
 	hint_again(inv, p, NULL, NULL);
 	return fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 }

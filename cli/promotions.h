@@ -17,22 +17,15 @@ void promotions_print_obstacles(const struct invocation *inv, const struct engin
 /* The `checking` of engine_promote_options; `inv` is its context. */
 void promotions_on_check(const char *command, const struct engine_run *run, void *inv);
 
-/* Why the guard holds what its rule of this name holds. */
-const char *promotions_why(const char *rule);
-
-/* "warnings", as the guard has them; and the same for people, as are held paths. */
+/* "warnings", as the guard has them; and the same for people. */
 void promotions_set_warnings(struct json j, const struct engine_rolled_path *list, size_t n);
 void promotions_print_warnings(const struct invocation *inv, const struct engine_rolled_path *list,
 			       size_t n);
-void promotions_print_held(const struct invocation *inv, const struct engine_rolled_path *list,
-			   size_t n);
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
 /* A path as a person can type it: escaped if need be (typed.h).  Owned; NULL: no memory. */
 char *promotions_typed(const char *path);
-
-void promotions_more(struct err *err, size_t n); /* ", and 2 more", if n is 3 */
 
 /* --- promote and undo ----------------------------------------------------------------------- */
 

@@ -47,6 +47,28 @@ def warnings(got):
 
 
 @live_test
+def the_sentence_counts_what_allowing_the_first_leaves_held(w):
+    there = clone(w)
+    make(there / ".github/workflows/test.yml")
+    got = w.snap("promote", "try").fails(7)
+    assert "'.github' with 2 paths below it is held by rule 'ci'" in got.err.decode(), got
+    assert "held, too" not in got.err.decode() and "more" not in got.err.decode(), got
+    for path in (".github", ".github/workflows", ".github/workflows/test.yml"):
+        assert f"  held: {path} (ci)\n" in got.err.decode(), got
+    make(there / ".envrc")
+    got = w.snap("promote", "try").fails(7)
+    assert "'.envrc' is held by rule" in got.err.decode(), got
+    assert "; 3 other paths are held, too\n" in got.err.decode(), got
+    got = w.snap("promote", "--allow", ".github", "try").fails(7)
+    assert "'.envrc' is held by rule" in got.err.decode(), got
+    assert "held, too" not in got.err.decode() and "  held:" not in got.err.decode(), got
+    w.ok("snapshot", "try", "-t", "theirs")
+    got = w.snap("rollback", "theirs").fails(7)
+    assert "and '.envrc' is held by rule" in got.err.decode(), got
+    assert "; 3 other paths are held, too\n" in got.err.decode(), got
+
+
+@live_test
 def files_that_run_later_are_held(w):
     there = clone(w)
     for name in HELD:
