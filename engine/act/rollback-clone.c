@@ -1,0 +1,143 @@
+/*
+ * rollback-clone.c - a clone goes back: its layer is exchanged for the wanted state, mounted or not.
+ */
+#include <string.h>
+
+#include "engine/act/echo-i.h"
+#include "engine/act/rolling-i.h"
+#include "engine/host/host-i.h"
+
+static int put_saved(struct rolling *g, struct batch *b, const struct object_id *root,
+		     uint64_t files, uint64_t bytes, struct err *err)
+{
+	/* Only a snapshot of the clone itself restores its base, too. */
+	const bool known = history_holds(&g->newest, root, &g->saved.base) &&
+			   (catalog_id_is_zero(&g->rebase.id) || g->newest.clone);
+
+	catalog_id_hex(known ? &g->newest.id : &g->saved.id, g->result.saved);
+	if (known)
+		return 0;
+	g->saved.root = *root;
+	g->saved.files = files;
+	g->saved.bytes = bytes;
+	return snapshot_put(b, &g->saved, REF_NEW, err);
+}
+
+static int put_state(struct batch *b, const struct layer_state *state, void *ctx, struct err *err)
+{
+	return put_saved(ctx, b, &state->id, state->files, state->bytes, err);
+}
+
+/* Called while no write can reach the clone, which may have changed since rolling_compare(). */
+static int choose_root(const struct layer_state *now, struct object_id *ret, void *ctx,
+		       struct err *err)
+{
+	struct rolling *g = ctx;
+	int r = 0;
+
+	if (!object_id_equal(&now->id, &g->now)) {
+		g->now = now->id;
+		plan_done(&g->plan);
+		engine_rolled_paths_free(g->result.paths, g->result.n_paths);
+		g->result.paths = NULL;
+		g->result.n_paths = 0;
+		r = rolling_compare(g, 0, err);
+	}
+	*ret = g->wanted;
+	return r;
+}
+
+static int switch_layer(struct rolling *g, struct layer *layer, struct mount *mount,
+			struct err *err)
+{
+	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
+	const bool rebases = !catalog_id_is_zero(&g->rebase.id);
+	const struct layer_rebase how = {
+		.also = put_state,
+		.ctx = g,
+		.choose = g->paths ? choose_root : NULL,
+		.target = &g->to.root,
+		.from = &g->base,
+		.to = rebases ? &g->rebase : NULL,
+	};
+	struct layer_state state;
+	struct err why = { 0 };
+	int r;
+
+	r = layer_persist(layer, BATCH_SAFE, NULL, NULL, &state, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	g->now = state.id;
+	r = rolling_compare(g, 0, err);
+	if (r < 0 || g->options->dry_run || (plan_is_empty(&g->plan) && !rebases))
+		return r;
+	r = task_wanted(g->task, err);
+	if (r < 0)
+		return r;
+	r = layer_rebase(layer, &how, &changes, err);
+	if (r < 0)
+		return r;
+	if (mount && echo_announce(g->task, g->clone.name, mount, &changes, &why) < 0)
+		engine_warn(
+		    &g->task->engine,
+		    "clone '%s' is rolled back, but programs may still see the old files: %s",
+		    g->clone.name, why.msg);
+	return r;
+}
+
+/* A clone that is not mounted is opened for the change only. */
+static int switch_stored(struct rolling *g, struct err *err)
+{
+	struct host *h = g->task->host;
+	struct layer *layer;
+	int r, end;
+
+	r = host_serve(h, err);
+	r = r < 0 ? r : layer_open(h->layers, g->clone.name, &layer, err);
+	if (r < 0)
+		return err_wrap(err, r, "clone '%s'", g->clone.name);
+	r = switch_layer(g, layer, NULL, err);
+	end = layer_close(layer, r < 0 ? NULL : err);
+	if (end < 0)
+		layer_discard(layer); /* nothing was written to it */
+	return r < 0 ? r : end;
+}
+
+/* A snapshot from before a rebase needs the base that the clone had then. */
+static int find_bases(struct rolling *g, const struct clone *found, struct err *err)
+{
+	const struct snapshot *to = &g->to;
+	int r;
+
+	g->saved.base = found->base;
+	if (g->paths || !to->clone || strcmp(to->clone, found->name) != 0 ||
+	    to->created <= found->created || catalog_id_is_zero(&to->base) ||
+	    catalog_id_same(&to->base, &found->base))
+		return 0;
+	r = engine_as_damage(err, snapshot_get(g->store, &found->base, &g->base, err));
+	if (r < 0)
+		return r;
+	return engine_as_damage(err, snapshot_get(g->store, &to->base, &g->rebase, err));
+}
+
+int rolling_move_clone(struct rolling *g, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone found = { 0 };
+	struct host *h = g->task->host;
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, g->clone.name, &turn, err);
+	if (r < 0)
+		return r;
+	/* Whoever had the turn before may have removed the clone. */
+	r = clone_find(g->store, g->clone.name, &found, err);
+	if (r < 0)
+		return r;
+	r = find_bases(g, &found, err);
+	if (r < 0)
+		return r;
+	live = live_find(h, g->clone.name);
+	return live ? switch_layer(g, live->layer, live->mount, err) : switch_stored(g, err);
+}

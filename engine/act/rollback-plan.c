@@ -1,0 +1,166 @@
+/*
+ * rollback-plan.c - what a rollback would change, and what stays as it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cowfs/store/pin.h"
+#include "engine/act/land-i.h"
+#include "engine/act/rolling-i.h"
+#include "snapshot/merge/merge.h"
+#include "snapshot/text/ignore.h"
+
+#define GIT ".git"
+
+static int list_step(const struct plan_step *s, void *ctx)
+{
+	struct engine_rolled *r = ctx;
+
+	return landing_add_path(&r->paths, &r->n_paths, s->path,
+				s->act == PLAN_CREATE   ? 'A'
+				: s->act == PLAN_REMOVE ? 'D'
+							: 'M',
+				NULL);
+}
+
+/* Paths of a project that stay as they are. */
+struct leaving {
+	char *lacks;       /* owned; paths that the snapshot lacks */
+	const char **list; /* owned */
+	size_t n;
+};
+
+static void leaving_done(struct leaving *l)
+{
+	free(l->lacks);
+	free(l->list);
+}
+
+bool rolling_is_foreign(const struct rolling *g)
+{
+	return !g->clone.name && g->to.clone;
+}
+
+static int find_left(const struct rolling *g, struct leaving *l, struct err *err)
+{
+	size_t n = 2 + (g->unread ? g->unread->n : 0);
+
+	l->lacks = strdup(g->to.lacks && !g->clone.name ? g->to.lacks : "");
+	for (const char *p = l->lacks; p && (p = strstr(p, "//")); p += 2)
+		n++;
+	l->list = calloc(n, sizeof(*l->list));
+	if (!l->lacks || !l->list)
+		return err_nomem(err);
+	if (g->options->no_git || rolling_is_foreign(g))
+		l->list[l->n++] = GIT;
+	for (size_t i = 0; g->unread && i < g->unread->n; i++)
+		l->list[l->n++] = g->unread->list[i].path;
+	for (char *p = l->lacks, *next; p && *p != '\0'; p = next) {
+		next = strstr(p, "//");
+		if (next) {
+			*next = '\0';
+			next += 2;
+		}
+		l->list[l->n++] = p;
+	}
+	return 0;
+}
+
+/* --- only some paths -------------------------------------------------------------------- */
+
+struct picking {
+	const struct rolling *rolling;
+	const struct leaving *leaving;
+};
+
+static bool is_below(const char *path, const char *top)
+{
+	const size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool is_picked(const char *path, void *ctx)
+{
+	const struct picking *p = ctx;
+
+	for (size_t i = 0; i < p->leaving->n; i++)
+		if (is_below(path, p->leaving->list[i]))
+			return false;
+	return ignore_covers(p->rolling->paths, path);
+}
+
+/* The present state with the named paths from the snapshot.  It cannot conflict. */
+static int mix(struct rolling *g, const struct leaving *leaving, struct object_id *ret,
+	       struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(merge_done) struct merge m = { 0 };
+	struct picking picking = { .rolling = g, .leaving = leaving };
+	const struct merge_options options = {
+		.on_conflict = MERGE_THEIRS,
+		.no_renames = true,
+		.take = is_picked,
+		.take_ctx = &picking,
+		.now = engine_now(),
+	};
+	int r = batch_begin(g->store, &b, err);
+
+	if (r < 0)
+		return r;
+	r = merge_trees(b, &g->now, &g->now, &g->to.root, &options, &m, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = store_pin(g->store, OBJECT_TREE, &m.root, err);
+	if (r < 0)
+		return r;
+	*ret = m.root;
+	return r;
+}
+
+static int find_root(struct rolling *g, const struct leaving *leaving, struct err *err)
+{
+	struct object_id mixed;
+	int r;
+
+	if (!g->paths) {
+		g->wanted = g->to.root;
+		return 0;
+	}
+	r = mix(g, leaving, &mixed, err);
+	if (r < 0)
+		return r;
+	if (g->pinned)
+		store_unpin(g->store, OBJECT_TREE, &g->wanted);
+	g->wanted = mixed;
+	g->pinned = true;
+	return 0;
+}
+
+int rolling_compare(struct rolling *g, int64_t as_of, struct err *err)
+{
+	CLEANUP(leaving_done) struct leaving leaving = { 0 };
+	struct plan_options options = {
+		.leave_ignored = !g->clone.name,
+		.as_of = as_of,
+	};
+	int r = find_left(g, &leaving, err);
+
+	options.leave = leaving.list;
+	options.n_leave = leaving.n;
+	options.leave_unwanted =
+	    !g->clone.name && g->to.lacks && strcmp(g->to.lacks, SNAPSHOT_LACKS_MORE) == 0;
+	if (r < 0)
+		return r;
+	r = find_root(g, &leaving, err);
+	if (r < 0)
+		return r;
+	r = plan_make(g->store, &g->now, &g->wanted, &options, &g->plan, err);
+	if (r < 0)
+		return r;
+	g->result.changed = plan_count(&g->plan);
+	return plan_each(&g->plan, list_step, &g->result) < 0 ? err_nomem(err) : 0;
+}
