@@ -15,6 +15,7 @@ from mcptest import VERSION
 from snaptest import SNAP, main, needs_fuse, test
 
 ERAS = (VERSION, "2025-11-25", "2025-03-26")
+CONFORMANCE = os.environ["SNAP_CONFORMANCE_SERVER"]
 FIXTURES = Path(__file__).resolve().parent.parent / "mcp" / "fixtures.json"
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
@@ -182,6 +183,14 @@ def what_is_no_message_is_refused_by_http(w):
         link.request("POST", "/mcp", iter([b" " * (1 << 20)] * 17), server.headers(**headers), encode_chunked=True)
         assert link.getresponse().status == 413
         link.close()
+        assert server.ask(body, **headers).status == 200
+
+
+@test
+def what_is_no_http_is_refused_or_never_answered(w):
+    """By a server that closes a silent connection after a second, and needs no token."""
+    body, headers = modern("tools/list")
+    with Server(w, command=[CONFORMANCE, FIXTURES, "timeout_s=1"]) as server:
         for raw in (b"\r\n\r\n", b"GET\r\n\r\n", b"POST /mcp HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\x00" * 20,
                     b"POST /mcp HTTP/1.1\r\n" + b"X: " + b"y" * 200000 + b"\r\n\r\n"):
             with server.socket() as s:
@@ -230,7 +239,7 @@ def a_session_begins_with_the_handshake_and_ends_when_it_is_deleted(w):
 
 @test
 def whoever_keeps_silent_for_too_long_is_forgotten(w):
-    command = [os.environ["SNAP_CONFORMANCE_SERVER"], FIXTURES, "sessions=2", "idle_ms=1500", "timeout_s=1"]
+    command = [CONFORMANCE, FIXTURES, "sessions=2", "idle_ms=1500", "timeout_s=1"]
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     with Server(w, command=command) as server:
         one, two = ({"Mcp_Session_Id": server.ask(INITIALIZE).headers["Mcp-Session-Id"]} for _ in range(2))
