@@ -30,8 +30,12 @@ CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 
 CLANG_FORMAT_MAJOR = 14  # versions disagree about the same .clang-format
 TIMEOUT_MULTIPLIER = 4  # for sanitizers on slow machines
-# So many more than there are processors run at once, in the place of those that wait for a disk.
-TESTS_MORE = 1
+# So many more than there are processors run at once, in the place of those that wait.
+TESTS_MORE = 2
+# A file system in memory, and how many bytes must be free there. Programs that kill processes but
+# no machines learn nothing from the disk's waits, so outside --long tools/lib/in-memory gives them
+# this one, but for those in the sample with all checks.
+MEMORY, MEMORY_MIN = Path("/dev/shm"), 2 << 30
 # Watching for the use of dead stack frames makes some programs ten times slower, and looking for
 # leaks costs seconds per process on aarch64. Outside --long a sample of the programs gets both.
 ASAN_THOROUGH = "detect_stack_use_after_return=1:detect_leaks=1"
@@ -273,6 +277,14 @@ def failed(test):
     return bool(alone.failures)
 
 
+def has_memory():
+    """May files of tests lie in memory here? With --long they lie on the disk."""
+    if os.environ.get("SNAP_TESTS_LONG") or "TMPDIR" in os.environ or not os.path.ismount(MEMORY):
+        return False
+    room = os.statvfs(MEMORY)
+    return os.access(MEMORY, os.W_OK) and room.f_bavail * room.f_frsize >= MEMORY_MIN
+
+
 def meson_test(report, folder, names, checks, processes):
     """Run these programs, so many at once; return meson's record of each."""
     base = "testlog-" + ("thorough" if checks == ASAN_THOROUGH else "plain")
@@ -280,9 +292,12 @@ def meson_test(report, folder, names, checks, processes):
     log = OUT / folder / "meson-logs" / f"{base}.json"
     log.unlink(missing_ok=True)
     # Nothing is built again: the step before this one has done it.
+    memory = [] if checks == ASAN_THOROUGH or not has_memory() else [
+        "--wrapper", f"{ROOT}/tools/lib/in-memory {MEMORY}"]
     status, out = run(base, ["meson", "test", "-C", f"build-test/{folder}", "--no-rebuild",
                              "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER,
-                             "--num-processes", processes, *names], {"ASAN_OPTIONS": checks})
+                             "--num-processes", processes, *memory, *names],
+                      {"ASAN_OPTIONS": checks})
     results = {}
     if log.exists():
         for line in log.read_text(errors="replace").splitlines():
