@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from livetest import live_test  # noqa: E402
+from livetest import Skip, live_test  # noqa: E402
 from runtest import alive, cgroups, clone, clones, line_of, maker, sh, start, until  # noqa: E402
 from snaptest import SNAP, gone  # noqa: E402
 
@@ -221,6 +222,36 @@ def one_whose_supervisor_is_stopped_is_cancelled_too(w):
     assert gone(supervisor.pid, 10)
     until(lambda: not alive(marker))
     assert record(w, run)["state"] == "cancelled", "its record says so too"
+
+
+def is_pending(pid, number):
+    """Does that signal wait for this process?"""
+    masks = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+             if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(int(mask, 16) >> number - 1 & 1 for mask in masks)
+
+
+@live_test
+def one_that_is_about_to_begin_is_cancelled_and_never_begins(w):
+    """strace stops it when it has written its record and locks the events, its second lock."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    path, trace = clone(w), w.top / "trace"
+    traced = subprocess.Popen(
+        ["strace", "-qq", "-o", trace, "-e", "trace=flock", "-e", "inject=flock:signal=SIGSTOP:when=2",
+         SNAP, "run", "try", "--", "touch", "begun"], cwd=w.project, env=w.env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: trace.exists() and "stopped by SIGSTOP" in trace.read_text())
+    run, = w.ok("ps", "--json").json("snap.ps/1")["runs"]
+    cancel = popen(w, "cancel", "--json", run["run"])
+    until(lambda: is_pending(run["pid"], signal.SIGVTALRM))
+    os.kill(run["pid"], signal.SIGCONT)
+    out, err = cancel.communicate(timeout=60)
+    assert cancel.returncode == 0 and json.loads(out)["state"] == "cancelled", (out, err)
+    _, err = traced.communicate(timeout=60)
+    assert traced.returncode == 143 and b"cancelled" in err, (traced.returncode, err)
+    assert not (path / "begun").exists(), "the command ran"
+    assert record(w, run["run"])["state"] == "cancelled"
 
 
 @live_test
