@@ -1,12 +1,18 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/sys.h"
 #include "cli/line.h"
 #include "cli/mcp/mcp.h"
 #include "cli/mcp/token.h"
 #include "cli/out.h"
+#include "engine/api/events.h"
 #include "engine/api/file.h"
 
 struct mcp_args {
@@ -32,11 +38,25 @@ static const struct opt mcp_opts[] = {
 };
 _Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
+struct server {
+	const struct invocation *inv;
+	struct engine *engine; /* owned; for records, with no store open; NULL: not needed yet */
+	char *project;         /* owned; NULL: not known yet */
+};
+
+static void server_done(struct server *s)
+{
+	engine_close(s->engine);
+	free(s->project);
+}
+
 /* In a child process: the command line of a call, in the directory and store of this server. */
 static int run_line(int argc, char **argv, FILE *out, void *ctx)
 {
-	const struct invocation *server = ctx;
-	struct invocation inv = { .out = out, .program = server->program, .json = true };
+	const struct invocation *server = ((const struct server *)ctx)->inv;
+	struct invocation inv = {
+		.out = out, .program = server->program, .json = true, .by_agent = true
+	};
 	char dir[] = "-C", store[] = "--store";
 	struct err err = { 0 };
 	AUTO_FREE char **words = calloc((size_t)argc + 5, sizeof(*words));
@@ -60,12 +80,58 @@ static int run_line(int argc, char **argv, FILE *out, void *ctx)
 
 static int check_state(const char *text, bool is_clone, void *ctx, struct err *err)
 {
-	const struct invocation *server = ctx;
+	const struct invocation *server = ((const struct server *)ctx)->inv;
 	const struct engine_options options = { .dir = server->dir, .store = server->store };
 	CLEANUP(engine_close_p) struct engine *engine = NULL;
 	int r = engine_open(&options, &engine, err);
 
 	return r < 0 ? r : engine_is_of_project(engine, text, is_clone, err);
+}
+
+/* In a child: SQLite's locks do not survive a fork, so a process that forks must not open a store. */
+NORETURN static void tell_project(const struct server *s, int fd)
+{
+	AUTO_FREE char *path = engine_project_here(s->engine);
+
+	if (path)
+		IGNORE_RESULT(fdio_write(fd, path, strlen(path)), "then it is not known yet");
+	_exit(0);
+}
+
+/* An owned path; NULL: the store does not know the project yet. */
+static char *find_project(const struct server *s)
+{
+	char path[PATH_MAX];
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (sys_pipe(fds) < 0)
+		return NULL;
+	pid = fork();
+	if (pid == 0)
+		tell_project(s, fds[1]);
+	close(fds[1]);
+	n = pid > 0 ? fdio_read(fds[0], path, sizeof(path)) : 0;
+	close(fds[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return n > 0 && n < (ssize_t)sizeof(path) ? strndup(path, (size_t)n) : NULL;
+}
+
+static void record(const char *data, const char *clone, const char *run, void *ctx)
+{
+	struct server *s = ctx;
+	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
+	struct engine_call call = { .clone = clone, .run = run, .data = data };
+	struct err err = { 0 };
+
+	if (!data || (!s->engine && engine_open(&options, &s->engine, &err) < 0))
+		return;
+	if (!s->project)
+		s->project = find_project(s);
+	call.project = s->project;
+	engine_record_call(s->engine, &call);
 }
 
 struct ready {
@@ -105,6 +171,7 @@ static int serve_http(const struct mcp_options *options, const struct mcp_args *
 
 static int mcp_run(struct invocation *inv, struct err *err)
 {
+	CLEANUP(server_done) struct server server = { .inv = inv };
 	const struct mcp_args *args = inv->args;
 	const struct mcp_options options = {
 		.program = inv->program,
@@ -114,7 +181,8 @@ static int mcp_run(struct invocation *inv, struct err *err)
 		.allow_promote = args->allow_promote,
 		.run_line = run_line,
 		.check_state = check_state,
-		.ctx = inv,
+		.record = record,
+		.ctx = &server,
 	};
 
 	if (args->allow_promote && (args->read_only || args->no_promote))

@@ -7,6 +7,7 @@
 #include "cli/promotions.h"
 #include "cli/typed.h"
 #include "engine/api/rules.h"
+#include "engine/api/settings.h"
 #include "snapshot/text/guard.h"
 
 struct promote_args {
@@ -110,11 +111,28 @@ static int list_rules(const struct invocation *inv, struct err *err)
 
 /* --- the command ------------------------------------------------------------------------ */
 
+/* What the user wants to be checked comes first, then what the agent itself asked for. */
+static int join_checks(struct invocation *inv, struct strlist *all,
+		       struct engine_promote_options *options, struct err *err)
+{
+	int r = inv->by_agent ? engine_agent_checks(inv->engine, all, err) : 0;
+
+	if (r < 0 || all->n == 0)
+		return r;
+	for (size_t i = 0; i < options->checks.n; i++)
+		if (strlist_add(all, options->checks.items[i]) < 0)
+			return err_nomem(err);
+	options->checks =
+	    (struct engine_list){ .items = (const char *const *)all->list, .n = all->n };
+	return 0;
+}
+
 static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct promote_args *args = inv->args;
 	CLEANUP(typed_done) struct typed allow = { 0 };
+	CLEANUP(strlist_done) struct strlist checks = { 0 };
 	struct engine_run_limits limits;
 	struct engine_promote_options options = {
 		.clone = inv->n_words > 0 ? inv->words[0] : NULL,
@@ -135,6 +153,9 @@ static int promote_run(struct invocation *inv, struct err *err)
 
 	if (args->rules)
 		return list_rules(inv, err);
+	r = join_checks(inv, &checks, &options, err);
+	if (r < 0)
+		return r;
 	engine_run_limits_init(&limits);
 	limits.mem = args->mem;
 	limits.time_ms = args->time;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/calls.h"
 #include "cli/runs.h"
 
 #define SHOWN_RUNS    20 /* unless more are asked for */
@@ -9,13 +10,15 @@
 
 struct runs_args {
 	uint64_t last;
-	bool all;
+	bool all, agent;
 };
 
 static const struct opt runs_opts[] = {
 	OPT_U64('n', "last", "N", struct runs_args, last,
 		"the last N (default: 20, as JSON all; 0: all)"),
 	OPT_FLAG('a', "all", struct runs_args, all, "those of every project in the store"),
+	OPT_FLAG(0, "agent", struct runs_args, agent,
+		 "calls that agents made through `mcp`, with what came of them"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct runs_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -77,11 +80,13 @@ static int runs_run(struct invocation *inv, struct err *err)
 	size_t n;
 	int r;
 
+	if (most == UINT64_MAX)
+		most = inv->json ? 0 : SHOWN_RUNS;
+	if (args->agent)
+		return calls_print(inv, most, args->all, err);
 	r = engine_runs(inv->engine, &options, &runs, err);
 	if (r < 0)
 		return r;
-	if (most == UINT64_MAX)
-		most = inv->json ? 0 : SHOWN_RUNS;
 	n = most > 0 && most < runs.n ? (size_t)most : runs.n;
 	if (inv->json)
 		return print_json(inv, &runs, n, err);
@@ -102,6 +107,6 @@ const struct command cmd_runs = {
 	    "and output stay until `gc` finds more than 100 newer ones, or that they are older\n"
 	    "than 14 days. `lost` is a run whose snap was killed, and the run with it, `cancelled` one\n"
 	    "that `cancel` ended.\n",
-	.examples = "runs\nruns try --json\n",
+	.examples = "runs\nruns try --json\nruns --agent\n",
 	.run = runs_run,
 };

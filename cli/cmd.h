@@ -61,6 +61,7 @@ struct invocation {
 
 	FILE *out;
 	bool json, quiet, color;
+	bool by_agent;             /* a call of `snap mcp`, not somebody at a terminal */
 	struct progress *progress; /* of a long act; ended before the result is printed */
 
 	const char *program;     /* the name it was called by, for hints */

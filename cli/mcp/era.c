@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/mcp/answer.h"
+#include "cli/mcp/record.h"
 
 #define META_CAPABLE "io.modelcontextprotocol/clientCapabilities"
 
@@ -77,6 +78,7 @@ int era_initialize(struct session *s, const struct rpc_message *m, struct err *e
 	s->legacy = asked ? find_legacy(asked) : NULL;
 	if (!s->legacy)
 		s->legacy = legacy_versions[0];
+	record_client(s, m);
 	s->legacy_can_ask =
 	    json_kind(m->params, "capabilities") == JSON_OBJECT &&
 	    json_kind(json_get_object(m->params, "capabilities"), "elicitation") == JSON_OBJECT;

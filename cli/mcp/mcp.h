@@ -49,6 +49,8 @@ struct mcp_options {
 
 	/* Is this a clone, or any state, of the project?  -ENOENT with a sentence if not.  Likewise. */
 	int (*check_state)(const char *text, bool is_clone, void *ctx, struct err *err);
+	/* A call has ended: `data` is a JSON object that tells of it; clone and run may be NULL. */
+	void (*record)(const char *data, const char *clone, const char *run, void *ctx);
 	void *ctx;
 
 	const struct mcp_extra *extra; /* NULL: nothing but snap's own */

@@ -9,6 +9,7 @@
 #include "cli/mcp/consent.h"
 #include "cli/mcp/era.h"
 #include "cli/mcp/progress.h"
+#include "cli/mcp/record.h"
 #include "cli/mcp/resource.h"
 
 void session_init(struct session *s, const struct mcp_options *options, struct buf *out)
@@ -84,6 +85,7 @@ static int refuse_call(struct session *s, struct pending *p, const char *sentenc
 {
 	int r = answer_refusal(s, p, "E_USAGE", sentence, err);
 
+	record_call(s, p, "refused");
 	session_finish(s, p);
 	return r;
 }
@@ -101,6 +103,7 @@ static int begin_call(struct session *s, struct pending *p, struct err *err)
 	if (consent == CONSENT_IMPOSSIBLE) {
 		int r = consent_tell_command(s, p, err);
 
+		record_call(s, p, "refused");
 		session_finish(s, p);
 		return r;
 	}
@@ -158,10 +161,12 @@ static int finish_plan(struct session *s, struct pending *p, struct err *err)
 
 	if (!consent_worth_asking(p)) {
 		r = answer_call(s, p, err);
+		record_call(s, p, NULL);
 		session_finish(s, p);
 		return r;
 	}
 	r = consent_ask(s, p, err);
+	record_call(s, p, "asked");
 	call_done(&p->call);
 	if (p->modern)
 		session_finish(s, p);
@@ -189,6 +194,7 @@ int session_step(struct session *s, struct err *err)
 			continue;
 		}
 		r = answer_call(s, p, err);
+		record_call(s, p, NULL);
 		session_finish(s, p);
 	}
 	s->out = out;
@@ -238,6 +244,7 @@ static void cancel_pending(struct session *s, struct pending *p)
 	char run[JOB_ID_MAX];
 
 	call_stop(&p->call);
+	record_call(s, p, "cancelled");
 	memcpy(run, p->call.run, sizeof(run));
 	session_finish(s, p);
 	if (*run != '\0')

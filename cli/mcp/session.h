@@ -34,16 +34,22 @@ struct pending {
 	    progress_ms; /* when the client is told of its progress next; 0: it does not want to */
 };
 
+/* Who a client says it is. */
+struct client_info {
+	char name[64], version[32];
+};
+
 struct session {
 	const struct mcp_options *options;
-	bool modern_only;        /* its transport has seen that it is of the newer era */
-	bool rejected;           /* the last request was no request of either era */
-	const char *legacy;      /* the version that a handshake chose; NULL: there was none */
-	bool legacy_can_ask;     /* its client can ask a person */
-	struct pending *pending; /* owned */
-	struct buf *out;         /* lines for the client, for what comes now; borrowed */
-	struct buf unheard;      /* lines that nobody waits for any more */
-	unsigned asked;          /* questions so far */
+	bool modern_only;          /* its transport has seen that it is of the newer era */
+	bool rejected;             /* the last request was no request of either era */
+	const char *legacy;        /* the version that a handshake chose; NULL: there was none */
+	bool legacy_can_ask;       /* its client can ask a person */
+	struct client_info client; /* what it said in a handshake */
+	struct pending *pending;   /* owned */
+	struct buf *out;           /* lines for the client, for what comes now; borrowed */
+	struct buf unheard;        /* lines that nobody waits for any more */
+	unsigned asked;            /* questions so far */
 };
 
 void session_init(struct session *s, const struct mcp_options *options, struct buf *out);

@@ -23,6 +23,7 @@ struct engine_events_options {
 	uint64_t since; /* the last one that the caller has seen; 0: none */
 	uint64_t last;  /* begin with no more than so many of those that are there; 0: all */
 	bool all;       /* of every project, else of the one here */
+	bool calls;     /* not events, but the calls that agents made: of the kind `call` */
 	bool follow;    /* and those to come, until `fn` or `stop_fd` ends it */
 	int stop_fd;    /* when it can be read, following ends with -EINTR; -1: none */
 };
@@ -36,3 +37,15 @@ typedef int (*engine_event_fn)(const struct engine_event *e, void *ctx, struct e
  */
 NODISCARD int engine_events(struct engine *e, const struct engine_events_options *options,
 			    uint64_t *ret_lost, engine_event_fn fn, void *ctx, struct err *err);
+
+/* A call of an agent's that has ended. */
+struct engine_call {
+	const char *project, *clone, *run; /* NULL: none */
+	const char *data;                  /* a JSON object: docs/reference/events.md */
+};
+
+/* Write it down, in a log of the same kind and size; what cannot be written is said in the log of the process. */
+void engine_record_call(const struct engine *e, const struct engine_call *call);
+
+/* The path of the registered project that holds the engine's directory, owned; NULL: there is none. */
+char *engine_project_here(struct engine *e);

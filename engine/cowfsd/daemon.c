@@ -264,7 +264,7 @@ static struct timespec config_changed_at(const struct daemon *d)
 
 static int obey_config(struct daemon *d, struct err *err)
 {
-	struct config config = { 0 };
+	CLEANUP(config_done) struct config config = { 0 };
 	char limit[SIZE_TEXT_MAX];
 	int r;
 

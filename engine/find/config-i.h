@@ -10,13 +10,17 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/strlist.h"
 
 #define CONFIG_LIMIT_MIN \
 	((uint64_t)32 << 20) /* below it not even a small project can be captured */
 
 struct config {
-	uint64_t store_limit; /* bytes that a store's files may take; 0: what the disk has */
+	uint64_t store_limit;  /* bytes that a store's files may take; 0: what the disk has */
+	struct strlist checks; /* that every promotion of an agent must pass */
 };
+
+void config_done(struct config *c);
 
 /*
  * Where the user's file `name` is ("config.yaml", "guard.yaml", "profiles"), for a user with this home

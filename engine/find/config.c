@@ -12,6 +12,8 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/yaml.h"
+#include "engine/api/settings.h"
+#include "engine/find/engine-i.h"
 
 struct reading {
 	const char *name; /* of the file */
@@ -60,6 +62,55 @@ static int read_store(struct reading *rd, struct yaml key, struct yaml map)
 	return r;
 }
 
+static int read_checks(struct reading *rd, struct yaml key, struct yaml list)
+{
+	struct yaml item;
+	void *iter = NULL;
+
+	if (yaml_kind(list) != YAML_LIST)
+		return complain(rd, key, "'checks' expects a list, as '[make test]'");
+	while (yaml_next_item(list, &iter, &item)) {
+		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0')
+			return complain(rd, key, "a check is a line for the shell");
+		if (strlist_add(&rd->config.checks, yaml_text(item)) < 0)
+			return err_nomem(rd->err);
+	}
+	return 0;
+}
+
+static int read_promote(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+	int r = 0;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return complain(rd, key,
+				"'promote' expects keys and values, as 'checks: [make test]'");
+	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
+		if (strcmp(yaml_text(name), "checks") != 0)
+			return complain(rd, name, "unknown key 'promote.%.60s'", yaml_text(name));
+		r = read_checks(rd, name, value);
+	}
+	return r;
+}
+
+static const struct {
+	const char *name;
+	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
+} sections[] = {
+	{ "store", read_store },
+	{ "promote", read_promote },
+};
+
+static int read_section(struct reading *rd, struct yaml key, struct yaml value)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		if (strcmp(yaml_text(key), sections[i].name) == 0)
+			return sections[i].read(rd, key, value);
+	return complain(rd, key, "unknown key '%.60s'", yaml_text(key));
+}
+
 static int read_all(struct reading *rd, struct yaml top)
 {
 	struct yaml key, value;
@@ -68,12 +119,14 @@ static int read_all(struct reading *rd, struct yaml top)
 
 	if (yaml_kind(top) != YAML_MAP)
 		return complain(rd, top, "expected keys and values, as 'store: {limit: 20G}'");
-	while (r >= 0 && yaml_next_pair(top, &iter, &key, &value)) {
-		if (strcmp(yaml_text(key), "store") != 0)
-			return complain(rd, key, "unknown key '%.60s'", yaml_text(key));
-		r = read_store(rd, key, value);
-	}
+	while (r >= 0 && yaml_next_pair(top, &iter, &key, &value))
+		r = read_section(rd, key, value);
 	return r;
+}
+
+void config_done(struct config *c)
+{
+	strlist_done(&c->checks);
 }
 
 int config_read(const char *path, struct config *ret, struct err *err)
@@ -95,9 +148,24 @@ int config_read(const char *path, struct config *ret, struct err *err)
 		return r;
 	if (yaml_kind(top) != YAML_NOTHING)
 		r = read_all(&rd, top);
+	if (r < 0) {
+		config_done(&rd.config);
+		return r;
+	}
+	*ret = rd.config;
+	return 0;
+}
+
+int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err *err)
+{
+	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
+	CLEANUP(config_done) struct config config = { 0 };
+	int r = path ? config_read(path, &config, err) : 0;
+
 	if (r < 0)
 		return r;
-	*ret = rd.config;
+	*ret = config.checks;
+	config.checks = (struct strlist){ 0 };
 	return 0;
 }
 

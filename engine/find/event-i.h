@@ -12,6 +12,7 @@
 #include "engine/api/events.h"
 
 #define EVENTS_DIR       "events"
+#define CALLS_DIR        "calls" /* of agents, in a log of their own, so that they push no event out */
 #define EVENTS_FILE_MAX  ((uint64_t)1 << 20) /* bytes from which on another file is begun */
 #define EVENTS_FILES_MAX 8
 #define EVENTS_LINE_MAX  ((size_t)16 << 10)
@@ -31,6 +32,9 @@ void event_begin(struct event *ev, const char *kind, struct event_subject of);
 
 /* Number it, write it and free it.  `store` is the store's directory. */
 void event_end(struct event *ev, const char *store);
+
+/* The same in another log; CALLS_DIR. */
+void event_end_in(struct event *ev, const char *store, const char *log);
 
 /* The numbers by which the files of a log are named, lowest first; how many, or a negative errno. */
 NODISCARD int event_files(int dir_fd, uint64_t ret[EVENTS_FILES_MAX + 1]);

@@ -87,9 +87,9 @@ static void writing_done(struct writing *w)
 	cleanup_close(&w->dir_fd);
 }
 
-static int lock_log(struct writing *w, const char *store, struct err *err)
+static int lock_log(struct writing *w, const char *store, const char *log, struct err *err)
 {
-	AUTO_FREE char *dir = path_join(store, EVENTS_DIR);
+	AUTO_FREE char *dir = path_join(store, log);
 
 	if (!dir)
 		return err_nomem(err);
@@ -182,13 +182,13 @@ static int open_log(struct writing *w, struct err *err)
 	return open_newest(w, w->n, err);
 }
 
-static int write_line(struct event *ev, const char *store, struct err *err)
+static int write_line(struct event *ev, const char *store, const char *log, struct err *err)
 {
 	CLEANUP(writing_done) struct writing w = { .dir_fd = -1, .fd = -1 };
 	CLEANUP(buf_done) struct buf line = { 0 };
 	int r;
 
-	r = lock_log(&w, store, err);
+	r = lock_log(&w, store, log, err);
 	if (r < 0)
 		return r;
 	r = open_log(&w, err);
@@ -223,9 +223,32 @@ void event_begin(struct event *ev, const char *kind, struct event_subject of)
 
 void event_end(struct event *ev, const char *store)
 {
+	event_end_in(ev, store, EVENTS_DIR);
+}
+
+void event_end_in(struct event *ev, const char *store, const char *log)
+{
 	struct err err = { 0 };
 
-	if (write_line(ev, store, &err) < 0)
+	if (write_line(ev, store, log, &err) < 0)
 		log_warn("an event is missing from the log: %s, continuing", err.msg);
 	json_done(&ev->doc);
+}
+
+void engine_record_call(const struct engine *e, const struct engine_call *call)
+{
+	const struct event_subject of = { .project = call->project,
+					  .clone = call->clone,
+					  .run = call->run };
+	struct event ev;
+
+	/* Without a store the call found nothing and did nothing. */
+	if (access(e->store_path, F_OK) < 0)
+		return;
+	event_begin(&ev, "call", of);
+	if (json_set_parsed((struct json){ &ev.doc, ev.doc.root }, "data", call->data,
+			    strlen(call->data)))
+		event_end_in(&ev, e->store_path, CALLS_DIR);
+	else
+		json_done(&ev.doc);
 }

@@ -226,7 +226,7 @@ static int follow(struct reading *r, struct err *err)
 /* A store in which nothing happened yet has no log; whoever follows waits for the first event. */
 static int open_dir(struct reading *r, struct engine *e, struct err *err)
 {
-	r->dir = path_join(e->store_path, EVENTS_DIR);
+	r->dir = path_join(e->store_path, r->options->calls ? CALLS_DIR : EVENTS_DIR);
 	if (!r->dir)
 		return err_nomem(err);
 	if (r->options->follow && mkdir(r->dir, 0700) < 0 && errno != EEXIST)
@@ -277,4 +277,12 @@ int engine_events(struct engine *e, const struct engine_events_options *options,
 	if (x < 0)
 		return x;
 	return options->follow ? follow(&r, err) : read_on(&r, err);
+}
+
+char *engine_project_here(struct engine *e)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	struct store *s;
+
+	return engine_project(e, &s, &project, NULL) < 0 ? NULL : TAKE_PTR(project.path);
 }

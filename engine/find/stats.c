@@ -90,7 +90,7 @@ static int count_clone(const struct clone *clone, void *ctx, struct err *err)
 static int read_limit(const struct engine *e, uint64_t *ret, struct err *err)
 {
 	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
-	struct config config = { 0 };
+	CLEANUP(config_done) struct config config = { 0 };
 	int r = path ? config_read(path, &config, err) : 0;
 
 	*ret = config.store_limit;

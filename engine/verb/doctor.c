@@ -162,7 +162,7 @@ static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 {
 	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
 	char limit[SIZE_TEXT_MAX], taken[SIZE_TEXT_MAX];
-	struct config config = { 0 };
+	CLEANUP(config_done) struct config config = { 0 };
 	struct store_sizes sizes;
 	struct err err = { 0 };
 	struct store *s;

@@ -1,0 +1,170 @@
+#include "cli/mcp/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/mcp/era.h"
+#include "cli/mcp/mask.h"
+#include "cli/mcp/progress.h"
+
+#define META_CLIENT "io.modelcontextprotocol/clientInfo"
+#define TEXT_SHOWN  400 /* bytes of an argument */
+#define LIST_SHOWN  24  /* elements of one */
+
+/* --- the client ------------------------------------------------------------------------- */
+
+static struct json member(struct json j, const char *key)
+{
+	if (json_kind(j, key) != JSON_OBJECT)
+		return (struct json){ .doc = j.doc };
+	return json_get_object(j, key);
+}
+
+static void copy_text(struct json j, const char *key, char *to, size_t size)
+{
+	const char *text = json_text_if(j, key);
+
+	snprintf(to, size, "%s", text ? text : "");
+}
+
+static void read_client(struct json info, struct client_info *ret)
+{
+	copy_text(info, "name", ret->name, sizeof(ret->name));
+	copy_text(info, "version", ret->version, sizeof(ret->version));
+}
+
+void record_client(struct session *s, const struct rpc_message *initialize)
+{
+	read_client(member(initialize->params, "clientInfo"), &s->client);
+}
+
+static void set_client(struct json j, const struct session *s, const struct pending *p)
+{
+	struct client_info client = s->client;
+
+	if (p->modern)
+		read_client(member(era_meta(&p->message), META_CLIENT), &client);
+	json_set_text(j, "client", *client.name != '\0' ? client.name : NULL);
+	json_set_text(j, "version", *client.version != '\0' ? client.version : NULL);
+}
+
+/* --- arguments -------------------------------------------------------------------------- */
+
+/* The beginning of a text, not cut within a character. */
+static size_t shown_length(const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n <= TEXT_SHOWN)
+		return n;
+	for (n = TEXT_SHOWN; n > 0 && (text[n] & 0xc0) == 0x80; n--)
+		continue;
+	return n;
+}
+
+/* A value that stands alone behind the word that names it, as in `--password VALUE`. */
+static bool is_value_of(const char *before)
+{
+	return before && *before == '-' && !strchr(before, '=') && mask_is_secret_name(before);
+}
+
+static void set_list(struct json j, const char *key, struct json list)
+{
+	const struct json to = json_set_array(j, key);
+	const char *before = NULL;
+
+	for (size_t i = 0; i < json_length(list) && i < LIST_SHOWN; i++) {
+		const char *word = json_at_text(list, i);
+		AUTO_FREE char *masked = word ? mask_text(word) : NULL;
+
+		if (is_value_of(before))
+			json_add_text(to, "***");
+		else if (masked)
+			json_add_text_len(to, masked, shown_length(masked));
+		before = word;
+	}
+}
+
+static void set_text(struct json j, const char *key, const char *text)
+{
+	AUTO_FREE char *masked = mask_text(text);
+
+	if (masked)
+		json_set_text_len(j, key, masked, shown_length(masked));
+}
+
+static bool is_content(const char *name)
+{
+	return strcmp(name, "content") == 0 || strcmp(name, "old") == 0 || strcmp(name, "new") == 0;
+}
+
+static void set_argument(struct json j, const char *name, struct json args)
+{
+	char count[48];
+
+	switch (json_kind(args, name)) {
+	case JSON_TEXT:
+		if (!is_content(name)) {
+			set_text(j, name, json_get_text(args, name));
+			break;
+		}
+		snprintf(count, sizeof(count), "(%zu bytes)", strlen(json_get_text(args, name)));
+		json_set_text(j, name, count);
+		break;
+	case JSON_ARRAY:
+		set_list(j, name, json_get_array(args, name));
+		break;
+	case JSON_BOOL:
+	case JSON_INT:
+		json_set_value(j, name, args, name);
+		break;
+	case JSON_MISSING:
+	case JSON_DOUBLE:
+	case JSON_OBJECT:
+		break; /* no parameter is one */
+	}
+}
+
+/* --- the record ------------------------------------------------------------------------- */
+
+/* The code of a failure, which the command printed. */
+static void set_code(struct json j, const struct pending *p)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct buf *out = &p->call.out;
+	struct json said;
+	size_t len = out->len;
+
+	while (len > 0 && out->data[len - 1] == '\n')
+		len--;
+	if (len == 0 || json_parse(&doc, (const char *)out->data, len, &said, NULL) < 0)
+		return;
+	json_set_value(j, "code", member(said, "error"), "code");
+}
+
+void record_call(const struct session *s, const struct pending *p, const char *outcome)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json j = json_begin(&doc);
+	const char *clone = json_text_if(p->args, "clone");
+	const int status = p->call.status;
+	struct json args;
+
+	if (!s->options->record || !p->tool || p->is_resource)
+		return;
+	set_client(j, s, p);
+	json_set_text(j, "tool", p->tool->name);
+	args = json_set_object(j, "arguments");
+	for (const struct tool_param *at = p->tool->params; at->name; at++)
+		set_argument(args, at->name, p->args);
+	json_set_text(j, "outcome", outcome ? outcome : status == 0 ? "ok" : "failed");
+	if (!outcome) {
+		json_set_int(j, "status", status);
+		if (status != 0)
+			set_code(j, p);
+	}
+	json_set_uint(j, "ms", progress_now_ms() - p->began_ms);
+	s->options->record(json_text_of(j), clone && strcmp(clone, ".") != 0 ? clone : NULL,
+			   *p->call.run != '\0' ? p->call.run : NULL, s->options->ctx);
+}

@@ -1,0 +1,16 @@
+/*
+ * record.h - what is written down of a call: who made it, of what, with which arguments, what came of it.
+ */
+#pragma once
+
+#include "cli/mcp/session.h"
+
+/* Remember who a client of the older era says it is. */
+void record_client(struct session *s, const struct rpc_message *initialize);
+
+/*
+ * Hand a call that has ended to the server's `record`.  `outcome`: NULL, and it is what the command's exit
+ * code says; or `refused`, `asked`, `cancelled`.  Contents of files are counted, not kept, and what looks
+ * like a secret is masked (mask.h).
+ */
+void record_call(const struct session *s, const struct pending *p, const char *outcome);

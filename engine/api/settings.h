@@ -1,0 +1,13 @@
+/*
+ * settings.h - what the user's own config.yaml says to the command line.
+ */
+#pragma once
+
+#include "base/strlist.h"
+#include "engine/api/engine.h"
+
+/*
+ * Checks that every promotion of an agent must pass: `promote.checks`.  -EINVAL with the place in the file
+ * that cannot be understood, and then nothing may be promoted.
+ */
+NODISCARD int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err *err);

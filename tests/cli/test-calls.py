@@ -1,0 +1,86 @@
+"""Calls of agents: each is written down, without secrets, and the user's checks are never left out."""
+
+import sys
+
+from mcptest import VERSION, Client
+from snaptest import World, main, needs_fuse, test
+
+
+def calls(w, *args):
+    return w.ok("runs", "--agent", "--json", *args).json("snap.runs/1", "runs", "calls")["calls"]
+
+
+def configure(w, text):
+    path = w.home / ".config/snapcow/config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@test
+def every_call_is_written_down_in_both_eras(w: World):
+    needs_fuse()
+    for era in ("2025-06-18", VERSION):
+        with Client(w, era=era) as c:
+            c.ok("snap_clone", name=f"c{era}")
+            c.ok("snap_write", clone=f"c{era}", path="new", content="x" * 100)
+            c.fails("snap_read", "", clone=f"c{era}", path="nowhere")
+            c.fails("snap_promote", "a person must agree", clone=f"c{era}")
+            c.fails("snap_status", "", nonsense=1)
+        got = [(x["tool"], x["outcome"], x["clone"]) for x in reversed(calls(w, "-n", "5"))]
+        assert got == [("snap_clone", "ok", None), ("snap_write", "ok", f"c{era}"),
+                       ("snap_read", "failed", f"c{era}"), ("snap_promote", "refused", f"c{era}"),
+                       ("snap_status", "refused", None)], got
+    newest = calls(w)
+    assert len(newest) == 10
+    assert newest[3]["arguments"] == {"clone": f"c{VERSION}", "path": "new", "content": "(100 bytes)"}, newest[3]
+    assert newest[2]["status"] == 4 and newest[2]["code"] == "E_NOT_FOUND", newest[2]
+    assert newest[9]["client"] == "test" and newest[9]["version"] == "1", newest[9]
+    assert "snap_write" in w.ok("runs", "--agent").out.decode()
+    assert b'"call"' not in w.ok("events", "--json").out, "they are in a log of their own"
+
+
+@test
+def a_run_is_named_and_secrets_are_masked(w: World):
+    needs_fuse()
+    with Client(w) as c:
+        run = c.ok("snap_run", command="TOKEN=abcdef123 true", env=["API_KEY=abcdef123", "A=b"])["run"]
+        c.ok("snap_run", command=["true", "--password", "abcdef123"])
+    got = calls(w)
+    assert got[1]["run"] == run and got[1]["arguments"]["env"] == ["API_KEY=***", "A=b"], got
+    assert got[1]["arguments"]["command"] == "TOKEN=*** true", got
+    assert got[0]["arguments"]["command"] == ["true", "--password", "***"], got
+    for path in (w.store / "calls").iterdir():
+        assert b"abcdef123" not in path.read_bytes()
+
+
+@test
+def a_server_that_is_asked_nothing_writes_nothing(w: World):
+    with Client(w) as c:
+        c.ask("tools/list")
+        c.call("snap_list")
+    assert not w.store.exists() or not (w.store / "calls").exists()
+
+
+@test
+def the_users_checks_run_before_every_promotion_of_an_agent(w: World):
+    needs_fuse()
+    configure(w, "promote:\n  checks: [\"test -f good\", \"true\"]\n")
+    with Client(w, "--allow-promote") as c:
+        c.ok("snap_clone", name="try")
+        c.ok("snap_write", clone="try", path="new", content="x")
+        error = c.fails("snap_promote", "test -f good", clone="try")
+        assert error["code"] == "E_CHECK_FAILED", error
+        assert c.fails("snap_promote", clone="try", check=["true"])["code"] == "E_CHECK_FAILED"
+        assert not (w.project / "new").exists()
+        c.ok("snap_write", clone="try", path="good", content="x")
+        done = c.ok("snap_promote", clone="try", check=["test -f new"])
+        assert [x["cmd"] for x in done["checks"]] == ["test -f good", "true", "test -f new"], done
+        c.ok("snap_write", clone="try", path="more", content="x")
+    configure(w, "promote: {checks: test}\n")
+    with Client(w, "--allow-promote") as c:
+        c.fails("snap_promote", "'checks' expects a list", clone="try")
+    w.ok("promote", "try")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
