@@ -36,7 +36,8 @@ static int print_names(struct invocation *inv, enum engine_names what)
 
 	if (engine_open(&options, &engine, NULL) < 0)
 		return CMD_OK;
-	IGNORE_RESULT(engine_names(engine, what, print_name, inv->out, NULL),
+	IGNORE_RESULT(engine_names(engine, what, inv->n_words > 1 ? inv->words[1] : NULL,
+				   print_name, inv->out, NULL),
 		      "then there is nothing more to offer");
 	return CMD_OK;
 }
@@ -102,6 +103,8 @@ static int completion_run(struct invocation *inv, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
 		if (strcmp(shells[i].name, word) != 0)
 			continue;
+		if (inv->n_words > 1)
+			return err_set(err, -EINVAL, "'completion %s' takes no further word", word);
 		if (inv->json)
 			return print_json(inv, i, err);
 		shells[i].print(inv->out);
@@ -128,7 +131,7 @@ const struct command cmd_completion = {
 	.summary = "print a script for your shell to complete commands",
 	.words = "bash|zsh|fish",
 	.min_words = 1,
-	.max_words = 1,
+	.max_words = 2, /* "states CLONE", which scripts ask for */
 	.details =
 	    "An installed program has it in place already. Otherwise have your shell read it when\n"
 	    "it starts.\n",

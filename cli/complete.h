@@ -3,8 +3,8 @@
  *
  * They are made of the tables that the parser reads: names of commands and options, choices, and
  * what a word stands for by the name that help gives it.  Names of clones, states and the like are
- * asked for when they are wanted: `completion clones`, `states`, `promotions`, `runs` or `profiles`, one
- * a line, a tab and words about it behind each.
+ * asked for when they are wanted: `completion clones`, `states [CLONE]`, `promotions`, `runs` or
+ * `profiles`, one a line, a tab and words about it behind each.
  */
 #pragma once
 

@@ -16,5 +16,6 @@ enum engine_names {
 /* `about` is for a person to tell them apart; both are borrowed for the call. */
 typedef void (*engine_name_fn)(const char *name, const char *about, void *ctx);
 
-NODISCARD int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, void *ctx,
-			   struct err *err);
+/* Of states, those of clone `of` come first; NULL, or no clone of the project: of none. */
+NODISCARD int engine_names(struct engine *e, enum engine_names what, const char *of,
+			   engine_name_fn fn, void *ctx, struct err *err);

@@ -35,22 +35,47 @@ static void tell_snapshot(const struct naming *n, const struct engine_snapshot *
 	n->fn(id, *s->message != '\0' ? s->message : "snapshot", n->ctx);
 }
 
-static int tell_snapshots(struct store *s, const struct naming *n, struct err *err)
+static void tell_newest(const struct naming *n, const struct clone *c)
+{
+	AUTO_FREE char *name = NULL, *about = NULL;
+
+	if (!c)
+		n->fn("@", "the newest snapshot", n->ctx);
+	else if (asprintf(&name, "%s@", c->name) >= 0 &&
+		 asprintf(&about, "the newest snapshot of %s", c->name) >= 0)
+		n->fn(name, about, n->ctx);
+}
+
+/* Of the project, or of a clone. */
+static int tell_snapshots(struct store *s, const struct naming *n, const struct clone *c,
+			  struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
 	int r;
 
-	r = history_load(s, &n->project->id, NULL, &h, err);
+	r = history_load(s, &n->project->id, c, &h, err);
 	if (r < 0)
 		return r;
 	r = tag_fill(s, h.list, h.n, err);
 	if (r < 0)
 		return r;
 	if (h.n > 0)
-		n->fn("@", "the newest snapshot", n->ctx);
+		tell_newest(n, c);
 	for (size_t i = 0; i < h.n; i++)
 		tell_snapshot(n, &h.list[i]);
 	return r;
+}
+
+static int tell_clone(struct store *s, const struct naming *n, const char *name, struct err *err)
+{
+	CLEANUP(clone_done) struct clone c = { 0 };
+	int r = clone_get(s, name, &c, err);
+
+	if (r == -ENOENT || r == -EINVAL)
+		return 0;
+	if (r < 0 || !catalog_id_same(&c.project, &n->project->id))
+		return r;
+	return tell_snapshots(s, n, &c, err);
 }
 
 static int tell_promotions(struct engine *e, const struct naming *n, struct err *err)
@@ -74,8 +99,8 @@ static int tell_promotions(struct engine *e, const struct naming *n, struct err 
 	return r;
 }
 
-int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, void *ctx,
-		 struct err *err)
+int engine_names(struct engine *e, enum engine_names what, const char *of, engine_name_fn fn,
+		 void *ctx, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
 	struct naming n = { .fn = fn, .ctx = ctx };
@@ -91,6 +116,11 @@ int engine_names(struct engine *e, enum engine_names what, engine_name_fn fn, vo
 	n.project = r >= 0 ? &project : NULL;
 	if (what == ENGINE_NAMES_PROMOTIONS)
 		return n.project ? tell_promotions(e, &n, err) : 0;
+	if (what != ENGINE_NAMES_STATES || !n.project)
+		return clone_each(s, on_clone, &n, err);
+	r = of ? tell_clone(s, &n, of, err) : 0;
+	if (r < 0)
+		return r;
 	r = clone_each(s, on_clone, &n, err);
-	return r >= 0 && what == ENGINE_NAMES_STATES && n.project ? tell_snapshots(s, &n, err) : r;
+	return r < 0 ? r : tell_snapshots(s, &n, NULL, err);
 }

@@ -176,6 +176,28 @@ def bash_completes_ways_profiles_and_runs(w: World):
 
 
 @test
+def behind_a_clone_its_own_states_are_offered(w: World):
+    project = filled(w)
+    of_clone = w.ok("snapshot", "try-one", "-m", "its own", "--json").json("snap.snapshot/1")["snapshot"]
+    own = of_clone[:8]
+    rows = w.ok("completion", "states", "try-one").out.decode().splitlines()
+    assert rows[:2] == ["try-one@\tthe newest snapshot of try-one", f"{own}\tits own"], rows
+    assert f"{project[:8]}\tthe first" in rows and "try-two\tclone" in rows, rows
+    assert own not in w.ok("completion", "states").out.decode()
+    assert own not in w.ok("completion", "states", "try-two").out.decode()
+    assert w.ok("completion", "states", "nobody").out == w.ok("completion", "states").out
+    w.snap("completion", "bash", "try-one").fails(2)
+    for line in ("rollback try-one ", "diff try-one ", "rollback --dry-run try-one "):
+        assert bash(w, f"snapcow {line}{own[:4]}") == [own], line
+    assert bash(w, f"snapcow rollback try-two {own[:4]}") == []
+    if shutil.which("fish"):
+        assert fish(w, f"snapcow rollback try-one {own[:4]}") == [own]
+        assert fish(w, f"snapcow rollback try-two {own[:4]}") == []
+    if shutil.which("zsh"):
+        typed_in_zsh(w, f"snapcow rollback try-one {own[:4]}", own)
+
+
+@test
 def a_name_is_never_run(w: World):
     """A tag may look like a command; completing it and pressing return must be harmless."""
     w.take("-t", "$(touch${IFS}bad)")
