@@ -59,6 +59,38 @@ def everything_is_installed_where_it_is_looked_for(w: World):
     install(w)
 
 
+def files(top):
+    return {p.relative_to(top): p.read_bytes() for p in top.rglob("*") if p.is_file()}
+
+
+def shared(w, prefix, *short):
+    """What tools/quickstart puts beside the program, and what `meson install` puts there."""
+    share = w.top / f"share{len(short)}"
+    done = subprocess.run([SOURCE / "tools/lib/install-shared", BUILD, share, *short], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0 and done.stdout == b"", done
+    return share, files(share), files(prefix / "share")
+
+
+@test
+def quickstart_installs_the_manual_and_completions_too(w: World):
+    prefix = install(w)
+    share, got, want = shared(w, prefix, "snap")
+    assert got == want, got.keys() ^ want.keys()
+    assert os.readlink(share / "man" / "man1" / "snap-run.1") == "snapcow-run.1"
+    _, again, _ = shared(w, prefix, "snap")
+    assert again == got, "again, over what is there"
+    _, got, want = shared(w, prefix)
+    assert got.keys() == {p for p in want if not re.fullmatch(r"snap(-.*)?", p.name)}, got.keys()
+    theirs = share / "man" / "man1" / "snap-run.1"
+    theirs.unlink()
+    theirs.write_text("another program's")
+    shared(w, prefix, "snap")
+    assert theirs.read_text() == "another program's"
+    script = (SOURCE / "tools" / "quickstart").read_text()
+    assert "\ninstall_program\ninstall_manual\n" in script
+
+
 @test
 def without_cmocka_the_tests_are_left_out_and_that_is_said(w: World):
     if not shutil.which("meson") or not shutil.which("pkg-config"):
