@@ -10,8 +10,9 @@
 
 #define QUIET_MS  1000 /* an act shorter than this needs no line */
 #define REDRAW_MS 100
+#define PLAIN_MS  5000 /* between two lines that stay */
 
-static uint64_t clock_ms(void)
+static uint64_t monotonic_ms(void)
 {
 	struct timespec t;
 
@@ -19,13 +20,26 @@ static uint64_t clock_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+void progress_init_way(struct progress *p, FILE *to, enum progress_way way, uint64_t (*clock)(void))
+{
+	const uint64_t now = clock();
+
+	*p = (struct progress){ .to = to, .way = way, .clock_ms = clock, .start_ms = now };
+	p->part_ms = now;
+	/* The first plain line comes after as long as each other one. */
+	p->shown_ms = way == PROGRESS_PLAIN ? now : 0;
+}
+
 void progress_init(struct progress *p, FILE *to, bool wanted)
 {
 	const char *term = getenv("TERM");
+	const bool redraws = isatty(fileno(to)) && term && strcmp(term, "dumb") != 0;
 
-	*p = (struct progress){ .start_ms = clock_ms() };
-	if (wanted && isatty(fileno(to)) && term && strcmp(term, "dumb") != 0)
-		p->to = to;
+	progress_init_way(p, to,
+			  !wanted   ? PROGRESS_NONE
+			  : redraws ? PROGRESS_LINE
+				    : PROGRESS_PLAIN,
+			  monotonic_ms);
 }
 
 void progress_done(struct progress *p)
@@ -42,7 +56,7 @@ static void draw_amount(const struct progress *p, const struct engine_progress *
 
 	if (now->files > 0)
 		fprintf(p->to, "  %s files", out_count(now->files, count));
-	if (now->bytes > 0)
+	if (now->bytes > 0 && elapsed > 0)
 		fprintf(p->to, "  %s  %s/s", size_format(now->bytes, size),
 			size_format(now->bytes * 1000 / elapsed, rate));
 }
@@ -54,10 +68,15 @@ static void draw_bar(const struct progress *p, const struct engine_progress *now
 	const double share = now->done < now->total ? (double)now->done / now->total : 1;
 	const int full = (int)(share * BAR_WIDTH);
 
-	fputs("  [", p->to);
-	for (int i = 0; i < BAR_WIDTH; i++)
-		fputc(i < full ? '=' : i == full ? '>' : ' ', p->to);
-	fprintf(p->to, "] %3d%%", (int)(share * 100));
+	if (p->way == PROGRESS_LINE) {
+		fputs("  [", p->to);
+		for (int i = 0; i < BAR_WIDTH; i++)
+			fputc(i < full ? '=' : i == full ? '>' : ' ', p->to);
+		fputc(']', p->to);
+	} else {
+		fputc(' ', p->to);
+	}
+	fprintf(p->to, " %3d%%", (int)(share * 100));
 }
 
 static void draw_share(const struct progress *p, const struct engine_progress *now,
@@ -81,23 +100,41 @@ static void draw_share(const struct progress *p, const struct engine_progress *n
 	}
 }
 
+static void begin_part(struct progress *p, const char *doing, uint64_t now)
+{
+	snprintf(p->doing, sizeof(p->doing), "%s", doing);
+	p->part_ms = now;
+}
+
+static bool is_due(const struct progress *p, uint64_t now)
+{
+	switch (p->way) {
+	case PROGRESS_NONE:
+		break;
+	case PROGRESS_LINE:
+		return now - p->start_ms >= QUIET_MS && now - p->shown_ms >= REDRAW_MS;
+	case PROGRESS_PLAIN:
+		return now - p->shown_ms >= PLAIN_MS;
+	}
+	return false;
+}
+
 static void on_progress(const struct engine_progress *now, void *progress)
 {
 	struct progress *p = progress;
-	uint64_t t, elapsed;
+	const uint64_t t = p->clock_ms();
 
-	if (!p->to)
+	/* The first part has what came before its first word, too. */
+	if (strcmp(p->doing, now->doing) != 0)
+		begin_part(p, now->doing, p->doing[0] != '\0' ? t : p->start_ms);
+	if (!is_due(p, t))
 		return;
-	t = clock_ms();
-	elapsed = t - p->start_ms;
-	if (elapsed < QUIET_MS || t - p->drawn_ms < REDRAW_MS)
-		return;
-	p->drawn_ms = t;
-	p->drawn = true;
-	fprintf(p->to, "\r%s", now->doing);
-	draw_share(p, now, elapsed);
-	draw_amount(p, now, elapsed);
-	fputs("\033[K", p->to);
+	p->shown_ms = t;
+	p->drawn = p->way == PROGRESS_LINE;
+	fprintf(p->to, "%s%s", p->drawn ? "\r" : "", now->doing);
+	draw_share(p, now, t - p->part_ms);
+	draw_amount(p, now, t - p->part_ms);
+	fputs(p->drawn ? "\033[K" : "\n", p->to);
 	fflush(p->to);
 }
 

@@ -1,8 +1,8 @@
 /*
- * progress.h - one line on a terminal that says how far a long act is.
+ * progress.h - how far a long act is, for a person who waits or reads a log.
  *
- * Shows nothing for the first second, then redraws itself a few times a second, and
- * is gone when the act is done.
+ * On a terminal one line, which is there after a second, redraws itself a few times a second, and
+ * is gone when the act is done.  Elsewhere a plain line every few seconds, none of a short act.
  */
 #pragma once
 
@@ -12,14 +12,29 @@
 
 #include "engine/api/engine.h"
 
+enum progress_way {
+	PROGRESS_NONE,  /* nobody is looking */
+	PROGRESS_LINE,  /* a terminal that can take back what it shows */
+	PROGRESS_PLAIN, /* anything else */
+};
+
 struct progress {
-	FILE *to; /* NULL: nobody is looking */
-	uint64_t start_ms, drawn_ms;
+	FILE *to;
+	enum progress_way way;
+	uint64_t (*clock_ms)(void);
+	uint64_t start_ms, shown_ms;
+	char doing[32];   /* the part of the act that runs */
+	uint64_t part_ms; /* when it began */
 	bool drawn;
 };
 
-/* Draws on `to` if that is a terminal which can take back what it shows. */
+/* In the way that fits `to`. */
 void progress_init(struct progress *p, FILE *to, bool wanted);
+
+/* In this way, by this clock. */
+void progress_init_way(struct progress *p, FILE *to, enum progress_way way,
+		       uint64_t (*clock_ms)(void));
+
 void progress_done(struct progress *p); /* takes the line away */
 
 /* What the engine reports to. */
