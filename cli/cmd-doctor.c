@@ -2,6 +2,8 @@
 #include <locale.h>
 #include <string.h>
 
+#include "cli/agents/agents.h"
+#include "cli/agents/hooks.h"
 #include "cli/out.h"
 #include "engine/api/doctor.h"
 
@@ -82,6 +84,49 @@ static void print_human(const struct invocation *inv, const struct engine_diagno
 			print_finding(inv, &d->list[i], utf8);
 }
 
+/* Which of them use snap, and whether what they start is still where it was. */
+static void look_at_agents(const struct invocation *inv, struct engine_diagnosis *d)
+{
+	const char *const args[] = { "mcp", NULL };
+	struct engine_finding *f = &d->list[d->n];
+	size_t used = 0, len = 0;
+	const char *stale = NULL, *idle = NULL;
+
+	if (d->n == ENGINE_FINDINGS_MAX)
+		return;
+	*f = (struct engine_finding){ .name = "agents" };
+	for (const struct agent *a = agents; a->name; a++) {
+		CLEANUP(agent_state_done) struct agent_state s = { 0 };
+		struct err why = { 0 };
+
+		if (agent_look(a, args, &s, &why) < 0)
+			continue;
+		if (s.set_up && !s.starts)
+			stale = a->name;
+		if (s.set_up)
+			len += (size_t)snprintf(f->detail + len, sizeof(f->detail) - len, "%s%s%s",
+						used++ > 0 ? ", " : "", a->name,
+						hooks_there(a) ? " (hooks)" : "");
+		else if (s.found)
+			idle = a->name;
+		if (len >= sizeof(f->detail))
+			len = sizeof(f->detail) - 1;
+	}
+	if (stale) {
+		f->health = ENGINE_WEAK;
+		snprintf(f->detail, sizeof(f->detail), "%s starts a snapcow that is not there",
+			 stale);
+		snprintf(f->fix, sizeof(f->fix), "%s agents add %s", inv->program, stale);
+	} else if (used == 0 && !idle) {
+		return;
+	} else if (used == 0) {
+		snprintf(f->detail, sizeof(f->detail), "%s is here and does not use snap", idle);
+	}
+	if (f->health > d->worst)
+		d->worst = f->health;
+	d->n++;
+}
+
 static int doctor_run(struct invocation *inv, struct err *err)
 {
 	const struct engine_options options = { .dir = inv->dir, .store = inv->store };
@@ -89,6 +134,7 @@ static int doctor_run(struct invocation *inv, struct err *err)
 	int r = 0;
 
 	engine_doctor(&options, &diagnosis);
+	look_at_agents(inv, &diagnosis);
 	if (inv->json)
 		r = print_json(inv, &diagnosis, err);
 	else

@@ -189,6 +189,28 @@ static bool has_entry(const struct agent *a, const struct buf *text)
 		   : jsonc_find(bytes, text->len, a->list, ENTRY, &unused, NULL) == 0;
 }
 
+/* Is the first absolute path in our entry that of a program?  The entry of another one says nothing. */
+static bool names_program(const struct agent *a, const struct buf *text)
+{
+	const char *bytes = (const char *)text->data;
+	struct jsonc_span at = { 0, text->len };
+	AUTO_FREE char *entry = NULL;
+	char *path, *end;
+
+	if (a->form != AGENT_TOML && jsonc_find(bytes, text->len, a->list, ENTRY, &at, NULL) < 0)
+		return true;
+	entry = strndup(bytes + at.from, at.to - at.from);
+	path = entry && a->form == AGENT_TOML ? strstr(entry, "["
+							      "mcp_servers." ENTRY "]")
+					      : entry;
+	path = path ? strstr(path, "\"/") : NULL;
+	end = path ? strchr(path + 1, '"') : NULL;
+	if (!end)
+		return true;
+	*end = '\0';
+	return access(path + 1, X_OK) == 0;
+}
+
 /* What somebody would type into an empty file. */
 static int describe(const struct agent *a, const struct buf *entry, char **ret, struct err *err)
 {
@@ -220,6 +242,8 @@ int agent_look(const struct agent *a, const char *const *args, struct agent_stat
 	/* One that cannot be read or understood has nothing of ours in it, as far as anybody can see. */
 	if (client_read(ret->file, &text, &there, &why) >= 0)
 		ret->set_up = has_entry(a, &text);
+	if (ret->set_up)
+		ret->starts = names_program(a, &text);
 	if (ret->set_up)
 		ret->same = change_text(a, &text, (const char *)entry.data, &after, &why) >= 0 &&
 			    client_same_text(&text, &after);

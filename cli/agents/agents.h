@@ -42,6 +42,7 @@ struct agent_state {
 	bool found;  /* its program, or what it leaves behind */
 	bool set_up; /* our entry is in its file */
 	bool same;   /* and is what we would write */
+	bool starts; /* and names a program that can be started */
 	char *file;  /* owned */
 	char *text;  /* owned; what belongs into the file */
 };

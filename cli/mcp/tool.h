@@ -33,7 +33,7 @@ struct tool_param {
 	const char *help;
 };
 
-#define TOOL_PARAMS_MAX 16
+#define TOOL_PARAMS_MAX 20
 
 /* Whether a call needs a person's yes, because it writes the project. */
 enum tool_gate {

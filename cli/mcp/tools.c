@@ -75,6 +75,8 @@ const struct tool tools[] = {
 	    .params = {
 		CLONE_OPTIONAL("Name of the clone. Without it: the project."),
 		{ "message", PARAM_TEXT, "message", false, NULL, "What it is for." },
+		{ "meta", PARAM_LIST, "meta", false, NULL,
+		  "Labels as KEY=VALUE, to find it by with snap_log." },
 		{ "tag", PARAM_TEXT, "tag", false, NULL, "A name to find it by." },
 	    },
 	},
@@ -88,6 +90,8 @@ const struct tool tools[] = {
 	    .params = {
 		CLONE_OPTIONAL("Name of the clone. Without it: the project."),
 		{ "count", PARAM_NUMBER, "count", false, NULL, "Only the newest so many." },
+		{ "meta", PARAM_LIST, "meta", false, NULL,
+		  "Only those with these labels, KEY or KEY=VALUE." },
 		{ "all", PARAM_FLAG, "all", false, NULL,
 		  "Also those taken by themselves before a run, rollback or promotion." },
 	    },
@@ -186,10 +190,25 @@ const struct tool tools[] = {
 		{ "net", PARAM_NET, "net", false, NULL,
 		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "
 		  "to these alone." },
+		{ "net_out", PARAM_TEXT, "net-out", false, NULL,
+		  "How much it may send to those hosts, such as 10M (default: any)." },
+		{ "publish", PARAM_LIST, "publish", false, NULL,
+		  "Ports of servers in the run to be reached on 127.0.0.1 of this machine while it "
+		  "runs: PORT, PORT:HOSTPORT, or PORT:0 for any that is free." },
 		{ "mem", PARAM_TEXT, "mem", false, NULL, "Memory, such as 2G (default: 1G)." },
+		{ "cpus", PARAM_TEXT, "cpus", false, NULL, "Processors, such as 1.5 (default: all)." },
+		{ "pids", PARAM_NUMBER, "pids", false, NULL,
+		  "Processes and threads (default: 512)." },
+		{ "disk", PARAM_TEXT, "disk", false, NULL,
+		  "How much the clone may grow (default: 4G)." },
 		{ "time", PARAM_TEXT, "time", false, NULL, "How long it may take (default: 10m)." },
 		{ "profile", PARAM_TEXT, "profile", false, NULL, "A profile of the user's." },
 		{ "env", PARAM_LIST, "env", false, NULL, "Variables to set, as NAME=VALUE." },
+		{ "hide", PARAM_LIST, "hide", false, NULL, "Paths that it cannot open." },
+		{ "workdir", PARAM_TEXT, "workdir", false, NULL,
+		  "Where it starts, from the top of the project." },
+		{ "durability", PARAM_TEXT, "durability", false, "full|fast",
+		  "Whether fsync in a throw-away clone waits for the disk (default: fast)." },
 		{ "wait_s", PARAM_SECONDS, NULL, false, NULL,
 		  "How many seconds to wait for its end (default: 45)." },
 		{ "command", PARAM_COMMAND, NULL, true, NULL,
@@ -262,6 +281,25 @@ const struct tool tools[] = {
 		CONFLICT,
 		{ "git", PARAM_FLAG, "git", false, NULL,
 		  "Also bring commits made in the clone, as branches snap/CLONE/..." },
+	    },
+	},
+	{
+	    .name = "snap_resolve",
+	    .title = "Settle conflicts",
+	    .description =
+		"List the conflicts between a clone and the project, or settle one: take the project's "
+		"lines (ours) or the clone's (theirs). For another text write the file in the clone and "
+		"take theirs. snap_promote and snap_rebase then use what was decided.",
+	    .command = "resolve",
+	    .params = {
+		CLONE(CLONE_HELP),
+		{ "path", PARAM_TEXT, NULL, false, NULL,
+		  "Which file, from the top of the project. Without it: list them." },
+		{ "take", PARAM_TEXT, "take", false, "ours|theirs", "Whose lines." },
+		{ "all", PARAM_FLAG, "all", false, NULL, "Every conflict that is open." },
+		{ "undo", PARAM_FLAG, "undo", false, NULL, "Take back what was decided for path." },
+		{ "with_hunks", PARAM_FLAG, "with-hunks", false, NULL,
+		  "With the texts of both sides." },
 	    },
 	},
 	{

@@ -82,5 +82,34 @@ def the_users_checks_run_before_every_promotion_of_an_agent(w: World):
     w.ok("promote", "try")
 
 
+@test
+def conflicts_are_settled_by_a_tool_and_promoted(w: World):
+    needs_fuse()
+    with Client(w, "--allow-promote") as c:
+        c.ok("snap_clone", name="try")
+        c.ok("snap_write", clone="try", path="README.md", content="clone\n")
+        (w.project / "README.md").write_text("project\n")
+        assert c.fails("snap_promote", clone="try")["code"] == "E_CONFLICT"
+        listed = c.ok("snap_resolve", clone="try", with_hunks=True)["conflicts"]
+        assert [(x["path"], x["resolved"]) for x in listed] == [("README.md", False)], listed
+        c.fails("snap_resolve", clone="try", path="README.md", take="/etc/passwd")
+        c.ok("snap_resolve", clone="try", path="README.md", take="theirs")
+        c.ok("snap_promote", clone="try")
+    assert (w.project / "README.md").read_text() == "clone\n"
+
+
+@test
+def a_run_has_the_options_that_harm_nobody_and_no_others(w: World):
+    needs_fuse()
+    with Client(w) as c:
+        done = c.ok("snap_run", command="pwd; nproc", cpus="1", pids=64, disk="10M", workdir="src",
+                    durability="full", hide=["README.md"], net_out="1M")
+        assert done["exit_code"] == 0 and done["output"].startswith(f"{w.project}/src\n"), done
+        labelled = c.ok("snap_snapshot", meta=["step=1"])["snapshot"]
+        assert [s["snapshot"] for s in c.ok("snap_log", meta=["step"])["snapshots"]] == [labelled]
+        for name in ("ro", "rw", "pass_env", "secret", "secret_for", "allow_missing"):
+            c.fails("snap_run", name, command="true", **{name: ["/"]})
+
+
 if __name__ == "__main__":
     sys.exit(main())

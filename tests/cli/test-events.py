@@ -148,6 +148,92 @@ def other_projects_are_told_of_only_if_asked_for(w):
     assert {e["project"] for e in events(w, "--all")} == {str(w.project), str(other)}
 
 
+def of(w, kind, seen=0):
+    return [e for e in events(w, "--since", str(seen)) if e["kind"] == kind]
+
+
+@live_test
+def a_refusal_is_told_with_its_rule_and_what_would_allow_it(w):
+    w.take()
+    w.snap("run", "--net", "one.test:80", "--", "python3", "-c",
+           "import urllib.request as u\ntry: u.urlopen('http://two.test/', timeout=5)\nexcept OSError: pass")
+    (e,) = of(w, "refusal")
+    (run,) = of(w, "run-ended")
+    assert e["run"] == run["run"] and "two.test" in e["data"]["what"], e
+    assert e["data"]["rule"] and "two.test" in e["data"]["flag"] and e["data"]["count"] >= 1, e
+    assert run["data"]["refusals"] == 1, run
+    assert "two.test" in w.ok("events").out.decode()
+
+
+@live_test
+def what_the_guard_holds_is_told(w):
+    path = clone(w)
+    (path / ".github/workflows").mkdir(parents=True)
+    (path / ".github/workflows/ci.yml").write_text("on: push\n")
+    w.snap("promote", "try").ends(7)
+    (e,) = of(w, "held")
+    assert e["clone"] == "try" and ".github/workflows/ci.yml" in e["data"]["paths"], e
+    assert e["data"]["held"] == len(e["data"]["paths"]), e
+
+
+@live_test
+def a_rebase_is_told_and_one_that_changes_nothing_is_not(w):
+    path = clone(w)
+    (path / "new").write_text("clone\n")
+    (w.project / "README.md").write_text("project\n")
+    w.ok("rebase", "try")
+    (e,) = of(w, "rebase")
+    got = w.ok("status", "try", "--json").json("snap.status/1")
+    assert e["clone"] == "try" and e["data"]["onto"] == got["base"] and e["data"]["saved"], e
+    seen = last(w)
+    w.ok("rebase", "try")
+    assert of(w, "rebase", seen) == [], events(w)
+
+
+@live_test
+def a_snapshot_that_was_removed_is_told(w):
+    gone = w.take("-m", "first")
+    (w.project / "README.md").write_text("more\n")
+    w.take()
+    w.ok("rm", "--force", gone)
+    (e,) = of(w, "snapshot-removed")
+    assert e["data"] == {"snapshot": gone} and e["project"] == str(w.project), e
+
+
+@live_test
+def a_clone_whose_time_is_over_is_told_as_expired(w):
+    w.take()
+    f = Follower(w, "--since", str(last(w)))
+    try:
+        w.ok("clone", "-n", "short", "--ttl", "1s")
+        w.ok("umount", "short")
+        e = f.next()
+        while e["kind"] != "clone-removed":
+            w.snap("list")
+            e = f.next()
+    finally:
+        f.end()
+    assert (e["clone"], e["data"]) == ("short", {"why": "expired"}), e
+
+
+@live_test
+def damage_is_told_with_what_it_is(w):
+    (w.project / "big").write_bytes(b"a block that is damaged later" * 10)
+    w.take()
+    w.stop()
+    store = Path(w.store) / "chunks.db"
+    data = bytearray(store.read_bytes())
+    at = data.find(b"a block that is damaged later")
+    assert at >= 0
+    data[at] ^= 1
+    store.write_bytes(data)
+    w.snap("rollback", "--path", "big", "--dry-run", "@")
+    (w.project / "big").write_text("other\n")
+    assert w.snap("rollback", "--path", "big", "@").status == 12
+    found = [e for e in events(w, "--all") if e["kind"] == "damage"]
+    assert found and "damaged" in found[-1]["data"]["problem"], events(w, "--all")
+
+
 @live_test
 def a_log_that_cannot_be_written_stops_no_act(w):
     w.take()
