@@ -9,7 +9,7 @@
 #include "cli/pager.h"
 #include "cli/screen.h"
 
-#define CELL_MAX 48
+#define CELL_MAX 48 /* "M", and two numbers of any size */
 
 const char *comparisons_status(char letter)
 {
@@ -153,7 +153,7 @@ static int shown_len(const struct engine_compare *c, size_t side)
 /* "M +3 -1" */
 static const char *cell_of(const struct engine_compare_change *change, char text[CELL_MAX])
 {
-	char lines[CELL_MAX / 2] = "";
+	char lines[CELL_MAX - 2] = "";
 
 	if (change->status == '\0')
 		return "-";
