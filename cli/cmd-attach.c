@@ -1,37 +1,11 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
-#include "base/sys.h"
+#include "cli/interrupt.h"
 #include "cli/runs.h"
-
-/* ^C is a byte in a pipe, so that it is heard whatever we do when it comes. */
-static int interrupted[2] = { -1, -1 };
-
-static void on_interrupt(int sig)
-{
-	const int code = errno;
-
-	(void)sig;
-	if (write(interrupted[1], "", 1) < 0)
-		errno = code; /* then it is full, and heard already */
-	errno = code;
-}
-
-static int begin_interrupt(struct err *err)
-{
-	const struct sigaction ours = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
-	int r = sys_pipe(interrupted);
-
-	if (r < 0)
-		return err_set(err, r, "making a pipe");
-	fcntl(interrupted[1], F_SETFL, O_NONBLOCK);
-	sigaction(SIGINT, &ours, NULL);
-	return 0;
-}
 
 /* To where the run itself would have written it. */
 static int print_bytes(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err)
@@ -82,10 +56,10 @@ static int attach_run(struct invocation *inv, struct err *err)
 		cmd_hint(inv, "ps");
 	if (r < 0)
 		return r;
-	r = begin_interrupt(err);
+	r = interrupt_catch((const int[]){ SIGINT }, 1, err);
 	if (r < 0)
 		return r;
-	options.stop_fd = interrupted[0];
+	options.stop_fd = r;
 	if (inv->json)
 		r = runs_print_log(inv, &run, &options, err);
 	else

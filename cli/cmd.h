@@ -93,7 +93,7 @@ struct command {
 	int (*run)(struct invocation *inv, struct err *err);
 };
 
-extern const struct command cmd_agents, cmd_attach, cmd_cancel, cmd_projects, cmd_wait;
+extern const struct command cmd_agents, cmd_attach, cmd_bisect, cmd_cancel, cmd_projects, cmd_wait;
 
 /* In the order of help; NULL ends. */
 extern const struct command *const commands[];

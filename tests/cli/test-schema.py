@@ -176,6 +176,8 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("run", "--", "/no/such/program", status=127, name="run")
     for how in ("--discard", "--promote-if-ok", "--keep"):
         judge("try", how, "--", "sh", "-c", "echo new > tried")
+    judge("bisect", "@-2", "@", "-a", "--", "sh", "-c", "exit 125", status=1, name="bisect")
+    judge("bisect", "@-2", "@", "-a", "--", "true")
     judge("runs")
     judge("logs")
     judge("run", "--detach", "try", "--", "sleep", "600")

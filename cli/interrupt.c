@@ -1,0 +1,33 @@
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+static int interrupted[2] = { -1, -1 };
+
+static void on_interrupt(int sig)
+{
+	const int code = errno;
+
+	(void)sig;
+	if (write(interrupted[1], "", 1) < 0)
+		errno = code; /* then it is full, and heard already */
+	errno = code;
+}
+
+int interrupt_catch(const int *signals, size_t n, struct err *err)
+{
+	const struct sigaction ours = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
+	int r = sys_pipe(interrupted);
+
+	if (r < 0)
+		return err_set(err, r, "making a pipe");
+	fcntl(interrupted[1], F_SETFL, O_NONBLOCK);
+	for (size_t i = 0; i < n; i++)
+		sigaction(signals[i], &ours, NULL);
+	return interrupted[0];
+}

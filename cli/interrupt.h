@@ -1,0 +1,11 @@
+/*
+ * interrupt.h - signals as a descriptor, so that they are heard whatever we do when they come.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* From now on these are bytes in a pipe.  Gives the end to be read, which stays open. */
+NODISCARD int interrupt_catch(const int *signals, size_t n, struct err *err);

@@ -1,0 +1,178 @@
+"""bisect: the first bad snapshot or commit, several clones at once."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from snaptest import SNAP, Skip, main, needs_fuse, test
+
+LONG = bool(os.environ.get("SNAP_LONG"))
+
+
+def ready(w):
+    needs_fuse()
+    if w.snap("run", "--", "true").status == 125:
+        raise Skip("no sandbox can be set up here")
+
+
+def snapshots(w, n, culprit):
+    """n snapshots; from `culprit` on, counted from 0, the file says bad.  Their ids."""
+    ids = []
+    for i in range(n):
+        (w.project / "state").write_text(f"{'bad' if i >= culprit else 'good'} {i}\n")
+        ids.append(w.take("-m", f"number {i}"))
+    return ids
+
+
+def bisect(w, *args, status=0):
+    return w.snap("bisect", "--json", *args).json("snap.bisect/1", "first_bad", "tried",
+                                                  status=status)
+
+
+def most_steps(states, jobs):
+    """What k runs at once need for the n - 1 states that may be the first bad one."""
+    return max(0, math.ceil(round(math.log(states - 1, jobs + 1), 9)))
+
+
+def nothing_is_left(w):
+    assert w.ok("-q", "list").out == b"", "clones are left"
+    assert w.ok("-q", "ps").out == b"", "runs are left"
+
+
+CHECK = ("--", "grep", "-q", "good", "state")
+
+
+@test
+def the_culprit_is_found_in_as_many_steps_as_the_split_allows(w):
+    ready(w)
+    n = 1000 if LONG else 60
+    for culprit, jobs in ((n // 3, 3), (1, 2), (n - 1, 5)) if LONG else ((17, 3),):
+        ids = snapshots(w, n, culprit)
+        got = bisect(w, ids[0], ids[-1], "-j", str(jobs), *CHECK)
+        assert got["first_bad"] == ids[culprit] and got["title"] == f"number {culprit}", got
+        assert got["last_good"] == ids[culprit - 1] and got["states"] == n, got
+        assert got["steps"] <= most_steps(n, jobs), (got["steps"], most_steps(n, jobs))
+        assert all((t["verdict"] == "good") == (ids.index(t["state"]) < culprit) for t in got["tried"])
+        print(f"# {n} snapshots, culprit {culprit}, {jobs} at once: {got['steps']} steps, "
+              f"{got['runs']} runs, {got['elapsed_ms']} ms")
+        nothing_is_left(w)
+
+
+@test
+def every_place_of_the_culprit_is_found(w):
+    ready(w)
+    ids = snapshots(w, 6, 3)
+    assert bisect(w, ids[2], ids[3], *CHECK)["steps"] == 0
+    for first, last in ((0, 5), (2, 5), (0, 3), (1, 4), (2, 4)):
+        for jobs in (1, 4) if LONG else (2,):
+            got = bisect(w, ids[first], ids[last], "-j", str(jobs), *CHECK)
+            assert got["first_bad"] == ids[3], (first, last, got)
+            assert got["steps"] <= most_steps(last - first + 1, jobs), got
+
+
+@test
+def commits_are_checked_out_in_clones_and_the_project_stays(w):
+    ready(w)
+    n, culprit = (500, 333) if LONG else (40, 26)
+
+    def git(*args):
+        return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *args], check=True,
+                              cwd=w.project, stdout=subprocess.PIPE, env=w.env).stdout.decode().strip()
+    git("init", "-q")
+    commits = []
+    for i in range(n):
+        (w.project / "state").write_text(f"{'bad' if i >= culprit else 'good'} {i}\n")
+        git("add", "state")
+        git("commit", "-qm", f"commit {i}")
+        commits.append(git("rev-parse", "HEAD"))
+    (w.project / "state").write_text("mine, not committed\n")
+    (w.project / "ignored").write_text("x")
+    head = git("symbolic-ref", "HEAD")
+    got = bisect(w, f"HEAD~{n - 1}", "HEAD", "-j", "3", "--", "sh", "-c",
+                 "test -e ignored && grep -q good state")
+    assert got["of"] == "commits" and got["first_bad"] == commits[culprit], got
+    assert got["title"] == f"commit {culprit}" and got["states"] == n, got
+    assert got["steps"] <= most_steps(n, 3), got
+    assert git("symbolic-ref", "HEAD") == head and git("rev-parse", "HEAD") == commits[-1]
+    assert (w.project / "state").read_text() == "mine, not committed\n"
+    print(f"# {n} commits, 3 at once: {got['steps']} steps, {got['runs']} runs, {got['elapsed_ms']} ms")
+    w.snap("bisect", "--git", "HEAD", "HEAD~3", *CHECK).fails(2, "ancestor")
+    w.snap("bisect", "--git", "none", "HEAD", *CHECK).fails(4, "no commit")
+    w.snap("bisect", "none", "HEAD", *CHECK).fails(4, "'none'")
+    nothing_is_left(w)
+
+
+@test
+def exit_125_skips_and_what_cannot_be_told_is_said(w):
+    ready(w)
+    ids = snapshots(w, 9, 5)
+    check = ("--", "sh", "-c", "read word n < state; case $n in 4) exit 125;; esac; test $word = good")
+    got = bisect(w, ids[0], ids[-1], "-j1", *check, status=1)
+    # 3 is good, 5 is bad, and nobody knows about 4.
+    assert got["candidates"] == [ids[4], ids[5]] and got["first_bad"] is None, got
+    check = ("--", "sh", "-c", "read word n < state; case $n in 2|7) exit 125;; esac; test $word = good")
+    got = bisect(w, ids[0], ids[-1], "-j3", *check)
+    assert got["first_bad"] == ids[5], got
+
+
+@test
+def a_log_is_taken_over_and_refused_where_it_is_of_something_else(w):
+    ready(w)
+    ids = snapshots(w, 20, 11)
+    log = w.top / "bisect.log"
+    first = bisect(w, ids[0], ids[-1], "-j1", "--log", str(log), *CHECK)
+    lines = log.read_text().splitlines()
+    assert lines[0].startswith(f"# snap bisect {ids[0]} {ids[-1]} ") and len(lines) == first["runs"] + 1
+    # As a crash would leave it: without the last verdict, and half a line.
+    log.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:7])
+    again = bisect(w, ids[0], ids[-1], "-j1", "--log", str(log), *CHECK)
+    assert again["runs"] == 1 and again["first_bad"] == first["first_bad"] == ids[11], again
+    assert log.read_text().splitlines() == lines
+    w.snap("bisect", ids[1], ids[-1], "--log", str(log), *CHECK).fails(2, "not the log")
+    w.snap("bisect", ids[0], ids[-1], "--log", str(log), "--", "true").fails(2, "not the log")
+    assert log.read_text().splitlines() == lines
+
+
+@test
+def needless_and_interrupted_runs_are_cancelled(w):
+    ready(w)
+    ids = snapshots(w, 8, 1)
+    # The first bad one is found at once; the others would sleep for ten minutes.
+    slow = ("--", "sh", "-c", "read word n < state; test $n -le 2 || sleep 600; test $word = good")
+    got = bisect(w, ids[0], ids[-1], "-j3", *slow)
+    assert got["first_bad"] == ids[1], got
+    nothing_is_left(w)
+    log = w.top / "log"
+    running = subprocess.Popen([SNAP, "bisect", ids[0], ids[-1], "-j3", "--log", str(log), "--",
+                                "sleep", "600"], cwd=w.project, env=w.env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while w.ok("-q", "ps").out.count(b"\n") < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 130
+    nothing_is_left(w)
+
+
+@test
+def people_get_a_log_of_what_was_tried_and_the_difference(w):
+    ready(w)
+    ids = snapshots(w, 5, 3)
+    result = w.ok("bisect", ids[0], ids[-1], "-j1", *CHECK)
+    text, log = result.out.decode(), result.err.decode()
+    assert "3 snapshots between good and bad" in log and "step 2  bad   exit 1" in log, log
+    assert "first bad: " + ids[3][:8] in text, text
+    assert "state | 2 +-" in text, text
+    assert w.ok("-q", "bisect", ids[0], ids[-1], *CHECK).out.decode() == ids[3] + "\n"
+    w.snap("bisect", ids[3], ids[0], *CHECK).fails(2, "must be older")
+    w.snap("bisect", ids[0], ids[0], *CHECK).fails(2)
+    w.snap("bisect", ids[0], ids[1]).fails(2, "command")
+    w.snap("-q", "bisect", ids[0], ids[-1], "--", "/no/such/program").fails(1, "/no/such/program")
+    nothing_is_left(w)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
