@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 from snaptest import main, needs_fuse, test
@@ -185,6 +186,75 @@ def warnings_name_what_should_be_looked_at_first(w):
     assert ("a", "tests/test_b.py", "test-skipped") in found, found
     assert {x[0] for x in found if x[1] == ".envrc"} == {"b"}, found
     assert not any(x[1] == "fix.py" for x in found), found
+
+
+class Page(HTMLParser):
+    """What a browser would make of it: elements that are balanced, and text."""
+
+    VOID = {"meta", "col", "path", "rect"}
+    TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "div", "table", "thead", "tbody",
+            "tr", "th", "td", "colgroup", "col", "code", "span", "details", "summary", "svg", "path", "rect",
+            "text"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.text, self.seen = [], "", set()
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in self.TAGS, tag
+        assert not any(name.startswith("on") or name in ("href", "src") for name, _ in attrs), attrs
+        self.seen.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+EVIL = "<script>alert(1)</script>\" onload='x' &lt;\x1b[31m\u202e\u200b</td></table><img src=x>"
+
+
+@test
+def a_page_is_one_file_and_nothing_in_it_is_obeyed(w):
+    (w.project / "f").write_text("base\n")
+    (w.project / "long").write_text(LINES)
+    for name in ("a", "b"):
+        top = clone(w, name)
+        (top / "f").write_bytes((name + EVIL + "\n").encode() + b"\xff\n")
+        (top / EVIL.replace("/", "|")).write_text(name)
+        (top / "long").write_text(LINES.replace("line 9\n", "").replace("line 15\n", f"{name}\nmore\n"))
+    page = w.top / "page.html"
+    page.write_text("before")
+    w.ok("compare", "a", "b", "--html", str(page), "--score", "a<b>=1.5:0.25", "--score", "b=-2")
+    got = page.read_text()
+    shown = EVIL.replace("\x1b", "^[").replace("\u202e", "<U+202E>").replace("\u200b", "<U+200B>")
+    read = Page(got)
+    assert "b" + shown in read.text and "<FF>" in read.text, read.text
+    assert shown.replace("/", "|") in read.text and "line 8" in read.text
+    assert "a<b>" in read.text and "1.5 \u00b1 0.25" in read.text and "svg" in read.seen
+    assert not any(c in got for c in "\x1b\u202e\u200b"), "something that a browser obeys"
+    assert "http:" not in got and "https:" not in got and "url(" not in got
+    assert not [p for p in w.top.iterdir() if p.name.startswith(".tmp-")]
+
+
+@test
+def a_page_that_cannot_be_written_is_a_failure_and_leaves_the_old_one(w):
+    clone(w, "a")
+    clone(w, "b")
+    w.snap("compare", "a", "b", "--html", str(w.top / "none" / "x.html")).fails(4, "none")
+    w.snap("compare", "a", "b", "--score", "a=1").fails(2, "--html")
+    for wrong in ("a", "a=", "=1", "a=x", "a=1:", "a=1:-1", "a=nan", "a=1 2"):
+        w.snap("compare", "a", "b", "--html", str(w.top / "x"), "--score", wrong).fails(2, "--score")
+    assert not (w.top / "x").exists()
 
 
 @test
