@@ -513,7 +513,7 @@ static int put_rest(struct tree_builder *t, struct level **ret_top, struct err *
 int tree_builder_finish(struct tree_builder *t, struct object_id *ret_id,
 			struct tree_summary *ret_below, struct err *err)
 {
-	struct level *top;
+	struct level *top = NULL;
 	int r;
 
 	r = t->failed;
