@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,26 +211,40 @@ def it_can_be_removed_at_once(w: World):
 @warm_test
 def one_that_is_not_all_warm_is_given_too_and_its_walker_ends(w: World):
     fill(w)
-    w.ok("clone", "-n", "first")
-    wait_for(lambda: stopped_walker(w))
-    path, taken = clone(w, "-n", "second")
-    assert taken == 1 and tree(path) == tree(w.project)
+    with stopped_walkers(w):
+        w.ok("clone", "-n", "first")
+        pid = stopped_walker(w)
+        path, taken = clone(w, "-n", "second")
+        assert taken == 1 and gone(pid, 20)
+    assert tree(path) == tree(w.project)
     w.ok("rm", "second")
 
 
+@contextlib.contextmanager
+def stopped_walkers(w):
+    """Every walker that the daemon starts stops before its first instruction: strace sees to it."""
+    if not shutil.which("strace"):
+        raise Skip("strace, which stops walkers, is not installed")
+    w.ok("start")
+    (pid,) = w.daemons()
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(pid),
+                               "-e", "trace=execve", "-e", "inject=execve:signal=SIGSTOP"])
+    try:
+        wait_for(lambda: tracer.poll() is not None
+                 or "TracerPid:\t0" not in Path(f"/proc/{pid}/status").read_text())
+        assert tracer.poll() is None, "strace cannot trace cowfsd"
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
 def stopped_walker(w):
-    """Stop one in the midst of its work; if it was too fast, have another one started."""
-    for pid in walkers(w):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: daemon(w)["spare"] != "none")
-        if state(pid) == "T" and daemon(w)["spare"] == "warming":
-            return True
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)  # it was the second one, which reads files
-    if daemon(w)["spare"] in ("ready", "warm"):
-        w.ok("rm", clone(w)[0].name)
-    return False
+    """Wait for the walker of a clone that is not warm yet; it is stopped."""
+    wait_for(lambda: any(state(pid) in ("T", "t") for pid in walkers(w)))
+    assert daemon(w)["spare"] == "warming", daemon(w)
+    (pid,) = walkers(w)
+    return pid
 
 
 def state(pid):
@@ -242,12 +257,12 @@ def state(pid):
 @warm_test
 def who_promotes_has_the_processors_and_it_gets_warm_afterwards(w: World):
     fill(w)
-    first, _ = clone(w, "-n", "first")
-    (first / "README.md").write_text("promoted")
-    wait_for(lambda: stopped_walker(w))
-    pids = [pid for pid in walkers(w) if state(pid) == "T"]
+    with stopped_walkers(w):
+        first, _ = clone(w, "-n", "first")
+        (first / "README.md").write_text("promoted")
+        pid = stopped_walker(w)
     w.ok("promote", "first", "--dry-run")
-    wait_for(lambda: not any(state(pid) == "T" for pid in pids))
+    wait_for(lambda: state(pid) != "T")
     ready(w)
     assert clone(w, "-n", "second")[1] == 1
     w.ok("promote", "first")
@@ -337,8 +352,9 @@ def stop_leaves_neither_process_nor_mount(w: World):
     assert len(w.daemons()) == 1
     w.ok("stop")
     assert processes_on(w) == [] and w.mounts() == []
-    w.ok("clone", "-n", "second")
-    wait_for(lambda: stopped_walker(w))
+    with stopped_walkers(w):
+        w.ok("clone", "-n", "second")
+        stopped_walker(w)
     w.ok("stop")
     assert processes_on(w) == []
     assert w.ok("start").err == b"", "that was no crash"
@@ -358,10 +374,10 @@ def it_does_not_keep_the_daemon(w: World):
 @warm_test
 def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
     fill(w)
-    w.ok("clone", "-n", "first")
-    w.ok("umount", "first")
-    wait_for(lambda: stopped_walker(w))
-    walker, pid = walkers(w)[0], w.daemons()[0]
+    with stopped_walkers(w):
+        w.ok("clone", "-n", "first")
+        w.ok("umount", "first")
+        walker, pid = stopped_walker(w), w.daemons()[0]
     os.kill(pid, signal.SIGKILL)
     assert gone(pid, 20)
     os.kill(walker, signal.SIGCONT)
@@ -374,9 +390,10 @@ def a_daemon_that_is_killed_leaves_nothing_of_it(w: World):
 @warm_test
 def a_walker_that_is_killed_does_no_harm(w: World):
     fill(w)
-    w.ok("clone", "-n", "first")
-    wait_for(lambda: stopped_walker(w))
-    os.kill(walkers(w)[0], signal.SIGKILL)
+    with stopped_walkers(w):
+        w.ok("clone", "-n", "first")
+        pid = stopped_walker(w)
+    os.kill(pid, signal.SIGKILL)
     ready(w)
     path, taken = clone(w)
     assert taken == 1 and tree(path) == tree(w.project)

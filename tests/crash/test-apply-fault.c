@@ -329,7 +329,7 @@ TEST(recovery_that_is_killed_is_recovered_from)
 	CLEANUP(yard_done) struct yard y = yard_new("twice");
 	struct test_rng rng = { .s = test_seed() };
 
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < (getenv("SNAP_TESTS_LONG") ? 60 : 20); i++) {
 		int status;
 		pid_t pid;
 
