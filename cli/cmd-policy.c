@@ -4,6 +4,7 @@
 
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/risks.h"
 #include "engine/api/policy.h"
 
 struct policy_args {
@@ -23,28 +24,6 @@ _Static_assert(sizeof(struct policy_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 /* --- for people ------------------------------------------------------------------------- */
 
-static enum out_style style_of(enum engine_risk risk)
-{
-	return risk == ENGINE_RISK_HIGH     ? OUT_BAD
-	       : risk == ENGINE_RISK_MEDIUM ? OUT_BOLD
-					    : OUT_GOOD;
-}
-
-static void print_reason(const struct invocation *inv, const struct engine_risk_reason *r)
-{
-	FILE *out = inv->out;
-
-	fprintf(out, "  %s%-6s%s  %-14s  ", out_style(inv, style_of(r->risk)),
-		engine_risk_name(r->risk), out_style(inv, OUT_PLAIN), r->rule);
-	if (r->path) {
-		out_name(out, r->path);
-		if (r->paths > 1)
-			fprintf(out, " and %" PRIu64 " more", r->paths - 1);
-		fputs(": ", out);
-	}
-	fprintf(out, "%s\n", r->why);
-}
-
 static void print_facts(const struct invocation *inv, const struct engine_facts *f)
 {
 	FILE *out = inv->out;
@@ -52,10 +31,7 @@ static void print_facts(const struct invocation *inv, const struct engine_facts 
 	out_plural(out, f->files, "file", "files");
 	fprintf(out, ", +%" PRIu64 " -%" PRIu64 " lines, %s\n", f->lines_added, f->lines_removed,
 		f->kind);
-	fprintf(out, "risk: %s%s%s\n", out_style(inv, style_of(f->risk)), engine_risk_name(f->risk),
-		out_style(inv, OUT_PLAIN));
-	for (size_t i = 0; i < f->n_reasons; i++)
-		print_reason(inv, &f->reasons[i]);
+	risks_print(inv, f);
 }
 
 static void print_step(const struct invocation *inv, const struct engine_policy_step *s)

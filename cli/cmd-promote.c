@@ -5,6 +5,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
+#include "cli/risks.h"
 #include "cli/typed.h"
 #include "engine/api/rules.h"
 #include "engine/api/settings.h"
@@ -127,6 +128,19 @@ static int join_checks(struct invocation *inv, struct strlist *all,
 	return 0;
 }
 
+/* Of a dry run of all that the clone changed; scripts ask `policy explain`. */
+static int print_risk(const struct invocation *inv, const struct engine_promotion *p,
+		      struct err *err)
+{
+	CLEANUP(engine_facts_done) struct engine_facts facts = { 0 };
+	const struct engine_facts_options options = { .clone = p->clone, .promotion = p };
+	int r = engine_facts(inv->engine, &options, &facts, err);
+
+	if (r >= 0)
+		risks_print(inv, &facts);
+	return r;
+}
+
 static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
@@ -174,7 +188,16 @@ static int promote_run(struct invocation *inv, struct err *err)
 	if (r == -ENOENT)
 		cmd_hint(inv, "list");
 	promotions_hint_lost(inv, r);
-	return r < 0 ? r : promotions_tell(inv, &p, err);
+	if (r < 0)
+		return r;
+	r = promotions_tell(inv, &p, err);
+	if (r >= 0 && p.dry_run && p.changed > 0 && !inv->json && !inv->quiet &&
+	    args->path.n + args->exclude.n == 0) {
+		const int x = print_risk(inv, &p, err);
+
+		return x < 0 ? x : r;
+	}
+	return r;
 }
 
 static void promote_preset(void *to)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/api/engine.h"
+#include "engine/api/promote.h"
 #include "engine/api/run.h"
 
 enum engine_risk { ENGINE_RISK_LOW, ENGINE_RISK_MEDIUM, ENGINE_RISK_HIGH };
@@ -44,6 +45,8 @@ void engine_facts_done(struct engine_facts *f);
 struct engine_facts_options {
 	const char *clone;          /* NULL: the one that holds the engine's directory */
 	struct engine_list subject; /* patterns: a path that none names is far from the subject */
+	/* A dry run of promoting all of the clone, if the caller has one; NULL: it is made. */
+	const struct engine_promotion *promotion;
 	struct engine_watch watch;
 };
 

@@ -6,7 +6,6 @@
 #include "base/attr.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
-#include "engine/api/promote.h"
 #include "engine/find/patterns-i.h"
 #include "engine/policy/risk-i.h"
 #include "snapshot/text/guard.h"
@@ -129,22 +128,33 @@ static int add_guarded(struct engine_facts *f, enum risk_rule rule,
 	return r;
 }
 
-static int ask_guard(struct engine *e, const char *clone, struct engine_facts *f,
-		     const struct engine_watch *watch, struct err *err)
+static int take_promotion(struct engine_facts *f, const struct engine_promotion *p, struct err *err)
+{
+	int r;
+
+	f->project = strdup(p->project);
+	if (!f->project)
+		return err_nomem(err);
+	f->held = p->n_held;
+	f->warned = p->n_warned;
+	f->conflicts = p->n_conflicts;
+	r = add_guarded(f, RISK_HELD, p->held, p->n_held, err);
+	return r < 0 ? r : add_guarded(f, RISK_WARNED, p->warned, p->n_warned, err);
+}
+
+static int ask_guard(struct engine *e, const char *clone, const struct engine_facts_options *o,
+		     struct engine_facts *f, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
-	int r = engine_promote(
-	    e, &(struct engine_promote_options){ .clone = clone, .dry_run = true, .watch = *watch },
-	    &p, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	f->project = TAKE_PTR(p.project);
-	f->held = p.n_held;
-	f->warned = p.n_warned;
-	f->conflicts = p.n_conflicts;
-	r = add_guarded(f, RISK_HELD, p.held, p.n_held, err);
-	return r < 0 ? r : add_guarded(f, RISK_WARNED, p.warned, p.n_warned, err);
+	if (o->promotion)
+		return take_promotion(f, o->promotion, err);
+	r = engine_promote(
+	    e,
+	    &(struct engine_promote_options){ .clone = clone, .dry_run = true, .watch = o->watch },
+	    &p, err);
+	return r < 0 ? r : take_promotion(f, &p, err);
 }
 
 static int count_refusals(struct engine *e, const char *clone, struct engine_facts *f,
@@ -185,7 +195,7 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	if (r < 0)
 		return r;
 	f->kind = kind_of_all(c.seen);
-	r = ask_guard(e, clone, f, &o->watch, err);
+	r = ask_guard(e, clone, o, f, err);
 	if (r < 0)
 		return r;
 	r = count_refusals(e, clone, f, err);

@@ -76,6 +76,19 @@ def each_risk_has_a_reason_that_names_a_path(w: World):
 
 
 @test
+def a_dry_run_of_a_promotion_shows_the_risk(w: World):
+    there = clone(w)
+    put(there / "tool.sh", "#!/bin/sh\n")
+    (there / "tool.sh").chmod(0o755)
+    out = w.ok("promote", "-n", "try").out.decode()
+    assert "risk: medium\n" in out and "executable      tool.sh: it can be run from now on" in out, out
+    assert "risk:" not in w.ok("promote", "-n", "try", "--path", "*.sh").out.decode()
+    put(there / ".github" / "a.yml")
+    result = w.snap("promote", "-n", "try")
+    assert result.status == 7 and b"risk: high\n" in result.out, str(result)
+
+
+@test
 def the_first_rule_that_fits_decides_and_says_why_others_do_not(w: World):
     path = rules(w, DOCS + """
 - name: small fixes
