@@ -115,6 +115,19 @@ bool sys_dir_times_tell(int fd)
 	return false;
 }
 
+int sys_identify(const char *dir, struct sys_identity *ret)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	ret->ino = st.st_ino;
+	ret->born = st.st_birthtimespec.tv_sec * 1000000000LL + st.st_birthtimespec.tv_nsec;
+	return 0;
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_EVTONLY | O_SYMLINK | O_NONBLOCK | O_CLOEXEC);

@@ -82,6 +82,22 @@ const char *sys_errno_text(int errnum, char *text, size_t size)
 	return strerror_r(errnum, text, size);
 }
 
+int sys_identify(const char *dir, struct sys_identity *ret)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+	struct statx st;
+
+	if (statx(AT_FDCWD, dir, flags, STATX_TYPE | STATX_INO | STATX_BTIME, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.stx_mode))
+		return -ENOTDIR;
+	if (!(st.stx_mask & STATX_BTIME))
+		return -ENOTSUP;
+	ret->ino = st.stx_ino;
+	ret->born = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+	return 0;
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

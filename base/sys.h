@@ -155,6 +155,15 @@ struct sys_task {
 };
 NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 
+/* What a directory keeps when it is renamed, and no other of its file system has. */
+struct sys_identity {
+	uint64_t ino;
+	int64_t born; /* nanoseconds since 1970 */
+};
+
+/* -ENOTSUP where the file system does not say when it was made. */
+NODISCARD int sys_identify(const char *dir, struct sys_identity *ret);
+
 /* What a process and all that descend from it use; -ESRCH if it is gone, -ENOTSUP if nobody knows. */
 struct sys_tree {
 	uint64_t processes;

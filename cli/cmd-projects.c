@@ -153,7 +153,8 @@ const struct command cmd_projects = {
 	    "One whose directory is gone is marked: its snapshots and clones are still there. -q\n"
 	    "prints paths alone. PROJECT is its path or id. 'forget' removes its snapshots, tags\n"
 	    "and undos from the store, and the directory is not touched; gc frees the space. It is\n"
-	    "refused while there are clones (exit code 11). 'mv' is for a directory that moved.\n",
+	    "refused while there are clones (exit code 11). One that was renamed is found again by\n"
+	    "the next command in it; 'mv' is for one that was copied or is on another disk.\n",
 	.examples = "projects\nprojects forget ~/old\nprojects mv ~/app ~/work/app\n",
 	.run = projects_run,
 };

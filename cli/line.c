@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "cli/fail.h"
 #include "cli/help.h"
+#include "cli/moved.h"
 #include "cli/progress.h"
 
 const struct command *const commands[] = {
@@ -193,6 +194,12 @@ static int run_command(struct invocation *inv, struct err *err)
 	inv->engine = engine;
 	inv->progress = &progress;
 	r = inv->command->run(inv, err);
+	if (r == -ENXIO && (inv->adopted || moved_adopt(inv))) {
+		*err = (struct err){ 0 };
+		while (inv->n_hints > 0)
+			free(inv->hints[--inv->n_hints]);
+		r = inv->command->run(inv, err);
+	}
 	inv->engine = NULL;
 	inv->progress = NULL;
 	return r;

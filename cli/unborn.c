@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "cli/moved.h"
 #include "cli/out.h"
 #include "engine/api/projects.h"
 
@@ -12,6 +13,9 @@ int unborn_or(struct invocation *inv, int r, const char *text, char **ret, struc
 
 	/* A home directory is none until somebody says so: there the failure is the answer. */
 	if (r != -ENXIO || engine_project_to_be(inv->engine, &path, NULL) < 0)
+		return r;
+	inv->adopted = !inv->adopted && moved_adopt(inv);
+	if (inv->adopted)
 		return r;
 	*err = (struct err){ 0 };
 	if (inv->json) {

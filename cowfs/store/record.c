@@ -48,7 +48,7 @@ struct kind {
 
 static const struct kind kinds[REF_KINDS + 1] = {
 	[REF_PROJECT] = {
-		.version = 2,
+		.version = 3,
 		.size = sizeof(struct project),
 		.name = { FIELD_ID, offsetof(struct project, id) },
 		.root = NO_ROOT,
@@ -56,6 +56,8 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_TEXT, offsetof(struct project, path) },
 			{ FIELD_NUMBER, offsetof(struct project, created) },
 			{ FIELD_NUMBER, offsetof(struct project, git), 2 },
+			{ FIELD_NUMBER, offsetof(struct project, ino), 3 },
+			{ FIELD_NUMBER, offsetof(struct project, born), 3 },
 		},
 	},
 	[REF_SNAPSHOT] = {

@@ -18,6 +18,8 @@ struct project {
 	int64_t created; /* nanoseconds since 1970 */
 	uint64_t
 	    git; /* not 0: git's own directory, kept for the clones of projects that it serves */
+	uint64_t ino; /* of the directory at the last capture; 0: not known */
+	int64_t born; /* when that was made, nanoseconds since 1970; 0: not known */
 };
 
 /* Who wanted a snapshot. */

@@ -15,6 +15,8 @@
 #include "engine/act/events-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/find/gitdir-i.h"
+#include "engine/find/moved-i.h"
+#include "engine/find/outer-i.h"
 #include "snapshot/diff/changes.h"
 
 /* A snapshot being taken. */
@@ -133,6 +135,21 @@ static bool parent_serves(const struct taking *t, const struct object_id *root,
 			  meta_agree(meta, t->parent.meta, "turn")));
 }
 
+/* What a project is known by, should it move, comes with its next snapshot. */
+static int put_project(struct taking *t, struct batch *b, struct err *err)
+{
+	const struct project before = t->project;
+
+	if (t->clone.name)
+		return 0;
+	moved_identify(&t->project);
+	if (t->is_new)
+		return project_put(b, &t->project, REF_NEW, err);
+	if (t->project.ino == before.ino && t->project.born == before.born)
+		return 0;
+	return project_put(b, &t->project, REF_REPLACE, err);
+}
+
 /* Put the records, now that the root is known. */
 static int put(struct taking *t, struct batch *b, struct err *err)
 {
@@ -144,8 +161,7 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 	r = task_wanted(t->task, err);
 	if (r < 0)
 		return r;
-	if (t->is_new)
-		r = project_put(b, &t->project, REF_NEW, err);
+	r = put_project(t, b, err);
 	if (r < 0)
 		return r;
 	r = snapshot_put(b, &t->snapshot, REF_NEW, err);
@@ -183,6 +199,48 @@ static int choose_project(struct taking *t, struct err *err)
 	return project_choose(e, t->store, t->options->dir, &t->project, err);
 }
 
+/* No project yet, but the directory of one that moved: its history goes on. */
+static int adopt_moved(struct taking *t, struct err *err)
+{
+	CLEANUP(moved_done) struct moved m = { 0 };
+	struct engine *e = &t->task->engine;
+	char hex[CATALOG_HEX_SIZE];
+	int r;
+
+	if (!catalog_id_is_zero(&t->project.id) || t->options->git)
+		return 0;
+	r = moved_find(t->store, t->project.path, t->project.path, &m, err);
+	if (r <= 0)
+		return r;
+	if (!m.certain) {
+		engine_warn(e,
+			    "project '%s' is gone, and '%s' becomes another one; if it is the "
+			    "same: 'projects forget' the new one, then 'projects mv' the old one",
+			    m.from, m.to);
+		return 0;
+	}
+	r = project_move(t->task, catalog_id_hex(&m.id, hex), m.to, false, err);
+	if (r < 0)
+		return r;
+	engine_warn(e, "project '%s' moved to '%s': its snapshots and clones came along", m.from,
+		    m.to);
+	return choose_project(t, err);
+}
+
+/* Which folder it was, where another one may have been meant. */
+static void tell_outer(struct taking *t)
+{
+	struct engine *e = &t->task->engine;
+	const char *path = t->project.path, *mark;
+	AUTO_FREE char *outer = project_is_work_tree(path) ? NULL : outer_find(e, path, &mark);
+
+	if (outer)
+		engine_warn(e,
+			    "the project is '%s'; '%s' above it has a %s: if you meant that, "
+			    "'projects forget %s', then 'init %s'",
+			    path, outer, mark, path, outer);
+}
+
 static int take_project(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -191,6 +249,9 @@ static int take_project(struct taking *t, struct err *err)
 	int r;
 
 	r = choose_project(t, err);
+	if (r < 0)
+		return r;
+	r = adopt_moved(t, err);
 	if (r < 0)
 		return r;
 	r = turns_take(&task->host->turns, t->project.path, &turn, err);
@@ -218,6 +279,8 @@ static int take_project(struct taking *t, struct err *err)
 	if (r < 0)
 		return r;
 	survey_keep(task, &t->project, &t->captured);
+	if (t->is_new && !t->options->dir)
+		tell_outer(t);
 	return r;
 }
 

@@ -46,6 +46,18 @@ NODISCARD int engine_project_move(struct engine *e, const char *project, const c
 struct engine_project *engine_projects_find(const struct engine *e, struct engine_projects *p,
 					    const char *word);
 
+/* A project that is no more where it was, and the directory that it is likely to be now. */
+struct engine_moved {
+	char id[ENGINE_ID_SIZE];
+	char *from, *to; /* owned */
+	bool certain;    /* it is the same directory; else only its name is the same */
+};
+
+void engine_moved_done(struct engine_moved *m);
+
+/* Where a command finds no project: 1 if one moved here.  Nothing is changed. */
+NODISCARD int engine_project_moved(struct engine *e, struct engine_moved *ret, struct err *err);
+
 /*
  * The directory that would be the project if a snapshot were taken now; the caller owns it.  -ECANCELED with
  * a sentence if that had to be named.

@@ -56,6 +56,9 @@ NODISCARD int project_holding(struct store *s, const char *dir, struct project *
 /* Its record was read before the turn was taken: -ENXIO if it is gone or changed since. */
 NODISCARD int project_still(struct store *s, const struct project *p, struct err *err);
 
+/* Does it hold `.git`: a repository, or a file that leads to one? */
+bool project_is_work_tree(const char *dir);
+
 /* Returns -ENXIO with the sentence that there is no project here. */
 int engine_no_project(const struct engine *e, struct err *err);
 

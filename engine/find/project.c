@@ -122,8 +122,7 @@ static const char *too_wide(const struct engine *e, const char *dir)
 	return e->home && strcmp(dir, e->home) == 0 ? "your home directory" : NULL;
 }
 
-/* Does it hold `.git`: a repository, or a file that leads to one? */
-static bool is_work_tree(const char *dir)
+bool project_is_work_tree(const char *dir)
 {
 	AUTO_FREE char *git = path_join(dir, ".git"), *head = path_join(dir, ".git/HEAD");
 	struct stat st;
@@ -142,7 +141,7 @@ static int to_work_tree(const struct engine *e, char *dir, struct err *err)
 		return err_nomem(err);
 	while (strcmp(up, "/") != 0) {
 		/* Dot files kept in git do not make the whole home directory a project. */
-		if (!too_wide(e, up) && is_work_tree(up)) {
+		if (!too_wide(e, up) && project_is_work_tree(up)) {
 			memcpy(dir, up, strlen(up) + 1);
 			return 0;
 		}

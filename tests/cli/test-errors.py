@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 
-from snaptest import SNAP, World, flip, main, test, unescape
+from snaptest import SNAP, Skip, World, flip, main, test, unescape
 
 NOBODY = 65534
 
@@ -135,6 +135,81 @@ def a_project_is_forgotten_with_all_that_is_kept_of_it(w: World):
     w.snap("projects", "forget", "nowhere").fails(4, "there is no project 'nowhere'")
     w.snap("projects", "forget").fails(2)
     w.snap("projects", "drop", "x").fails(2)
+
+
+def moved(w):
+    """A project with one snapshot, elsewhere since."""
+    old, new = w.top / "work" / "old", w.top / "work" / "new"
+    (old / "sub").mkdir(parents=True)
+    (old / "f").write_text("first\n")
+    first = w.ok("-q", "snapshot", cwd=old).out.decode().strip()
+    w.ok("clone", "-n", "of-it", cwd=old)
+    old.rename(new)
+    return old, new, first
+
+
+def knows_birth(path):
+    return int(subprocess.run(["stat", "-c", "%W", path], check=True, stdout=subprocess.PIPE).stdout) != 0
+
+
+@test
+def a_project_that_moved_is_found_again_by_itself(w: World):
+    if not knows_birth(w.top):
+        raise Skip("this file system does not know when a directory was made")
+    for words in (["list"], ["log"], ["status"], ["diff"], ["snapshot"], ["clone", "-n", "another"]):
+        old, new, first = moved(w)
+        got = w.ok(*words, cwd=new / "sub")
+        said = f"project '{old}' moved to '{new}': its snapshots and clones came along"
+        assert said in got.err.decode(), (words, got)
+        assert said not in w.ok("list", cwd=new).err.decode()
+        assert first in w.ok("-q", "log", "--all", cwd=new).out.decode().split(), words
+        assert "of-it" in w.ok("-q", "list", cwd=new).out.decode().split(), words
+        paths = [p["path"] for p in w.ok("projects", "--json").json("snap.projects/1")["projects"]]
+        assert str(new) in paths and str(old) not in paths, paths
+        w.ok("rm", "--force", "of-it", *(["another"] if "another" in words else []), cwd=new)
+        w.ok("projects", "forget", str(new))
+        shutil.rmtree(new)
+    w.ok("check")
+
+
+@test
+def a_copy_is_another_project_and_what_to_type_is_said(w: World):
+    """Not the same directory, so not certain; while the first is there, not even likely."""
+    there, gone = w.top / "work" / "here" / "app", w.top / "work" / "there" / "app"
+    (gone / "sub").mkdir(parents=True)
+    (gone / "f").write_text("first\n")
+    first = w.ok("-q", "snapshot", cwd=gone).out.decode().strip()
+    shutil.copytree(gone, there)
+    assert b"gone" not in w.ok("list", cwd=there).err
+    shutil.rmtree(gone)
+    w.snap("diff", cwd=there).fails(4, f"hint: snapcow projects mv {gone} {there}\n")
+    w.ok("projects", "mv", str(gone), str(there))
+    assert w.ok("-q", "log", cwd=there).out.decode().split() == [first]
+    other = w.top / "work" / "app"
+    there.rename(w.top / "work" / "kept")
+    shutil.copytree(w.top / "work" / "kept", other)
+    shutil.rmtree(w.top / "work" / "kept")
+    got = w.ok("snapshot", cwd=other)
+    assert f"project '{there}' is gone, and '{other}' becomes another one" in got.err.decode(), got
+
+
+@test
+def a_folder_inside_what_looks_like_a_project_says_which_it_took(w: World):
+    outer = w.top / "work" / "outer"
+    inner = outer / "src" / "deep"
+    inner.mkdir(parents=True)
+    (outer / "package.json").write_text("{}\n")
+    got = w.ok("snapshot", cwd=inner)
+    assert (f"the project is '{inner}'; '{outer}' above it has a package.json: if you meant that, "
+            f"'projects forget {inner}', then 'init {outer}'") in got.err.decode(), got
+    assert b"above it" not in w.ok("snapshot", cwd=inner).err, "once"
+    w.ok("projects", "forget", str(inner))
+    w.ok("init", str(outer))
+    assert b"above it" not in w.ok("snapshot", cwd=inner).err
+    assert w.ok("projects", "-q").out.decode().split()[-1] == str(outer)
+    for named in (["init", str(inner)], ["-C", str(w.top), "init", str(inner)]):
+        assert b"above it" not in w.ok(*named).err, "who names it knows"
+        w.ok("projects", "forget", str(inner))
 
 
 @test

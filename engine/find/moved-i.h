@@ -1,0 +1,27 @@
+/*
+ * moved-i.h - projects whose directory is at another path now.
+ *
+ * A directory that was renamed keeps its inode number and the time at which it was made, and no two
+ * directories of a file system ever have both alike.  A copy has neither.
+ */
+#pragma once
+
+#include "engine/find/engine-i.h"
+
+/* Note in `p` what its directory is known by; zero where the file system does not tell. */
+void moved_identify(struct project *p);
+
+struct moved {
+	struct catalog_id id;
+	char *from, *to;
+	bool certain; /* else it has that name, and the old path is gone */
+};
+
+void moved_done(struct moved *m);
+
+/*
+ * The registered project that has become `dir` or a directory above it; 1 if there is one.
+ * `to_be` (or NULL) is the directory that would be a new project.
+ */
+NODISCARD int moved_find(struct store *s, const char *dir, const char *to_be, struct moved *ret,
+			 struct err *err);

@@ -1,0 +1,129 @@
+#include "engine/find/moved-i.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/api/projects.h"
+
+void moved_identify(struct project *p)
+{
+	struct sys_identity at;
+
+	if (sys_identify(p->path, &at) < 0)
+		at = (struct sys_identity){ 0 };
+	p->ino = at.ino;
+	p->born = at.born;
+}
+
+void moved_done(struct moved *m)
+{
+	free(m->from);
+	free(m->to);
+	*m = (struct moved){ 0 };
+}
+
+struct search {
+	const char *dir, *to_be;
+	struct moved *found;
+};
+
+static bool is_gone(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* `dir` or a directory above it, cut out of `up`, that is the directory of `p`. */
+static bool find_above(const struct project *p, char *up)
+{
+	struct sys_identity at;
+
+	while (p->born != 0 && *up != '\0') {
+		if (sys_identify(up, &at) >= 0 && at.ino == p->ino && at.born == p->born)
+			return true;
+		*strrchr(up, '/') = '\0';
+	}
+	return false;
+}
+
+static int note(struct moved *m, const struct project *p, const char *to, bool certain,
+		struct err *err)
+{
+	moved_done(m);
+	*m = (struct moved){ .id = p->id, .certain = certain };
+	m->from = strdup(p->path);
+	m->to = strdup(to);
+	return m->from && m->to ? 0 : err_nomem(err);
+}
+
+static int on_project(const struct project *p, void *ctx, struct err *err)
+{
+	struct search *s = ctx;
+	AUTO_FREE char *up = NULL;
+
+	if (p->git != 0 || s->found->certain || !is_gone(p->path))
+		return 0;
+	up = strdup(s->dir);
+	if (!up)
+		return err_nomem(err);
+	if (find_above(p, up))
+		return note(s->found, p, up, true, err);
+	if (s->to_be && strcmp(last_name(p->path), last_name(s->to_be)) == 0)
+		return note(s->found, p, s->to_be, false, err);
+	return 0;
+}
+
+int moved_find(struct store *s, const char *dir, const char *to_be, struct moved *ret,
+	       struct err *err)
+{
+	struct search search = { .dir = dir, .to_be = to_be, .found = ret };
+	int r = project_each(s, on_project, &search, err);
+
+	return r < 0 ? r : ret->from != NULL;
+}
+
+/* --- for the command line --------------------------------------------------------------- */
+
+void engine_moved_done(struct engine_moved *m)
+{
+	free(m->from);
+	free(m->to);
+	*m = (struct engine_moved){ 0 };
+}
+
+int engine_project_moved(struct engine *e, struct engine_moved *ret, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(moved_done) struct moved m = { 0 };
+	AUTO_FREE char *to_be = NULL;
+	struct store *s;
+	int r = engine_store(e, STORE_READ, &s, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	r = project_around(e, s, &project, err);
+	if (r != -ENXIO)
+		return r < 0 ? r : 0;
+	IGNORE_RESULT(engine_project_to_be(e, &to_be, NULL), "then only what is certain counts");
+	r = moved_find(s, e->dir, to_be, &m, err);
+	if (r <= 0)
+		return r;
+	catalog_id_hex(&m.id, ret->id);
+	ret->from = TAKE_PTR(m.from);
+	ret->to = TAKE_PTR(m.to);
+	ret->certain = m.certain;
+	return 1;
+}

@@ -1,0 +1,12 @@
+/*
+ * outer-i.h - a folder that is about to be a project, inside one that looks more like it.
+ *
+ * Without git nothing says where a project ends.  The folder in which the command was given is
+ * taken; if one above it has a file that projects have at their top, the user may have meant that.
+ */
+#pragma once
+
+#include "engine/find/engine-i.h"
+
+/* The nearest such folder above `dir`, owned, and the file's name; NULL if there is none. */
+char *outer_find(const struct engine *e, const char *dir, const char **ret_mark);
