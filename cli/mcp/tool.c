@@ -9,7 +9,8 @@
 #include "base/vec.h"
 #include "cli/mcp/schemas.h"
 
-#define WAIT_S 45 /* for a run, if nothing else is said: clients give up after a minute */
+#define STATES_MOST 16 /* in one list */
+#define WAIT_S      45 /* for a run, if nothing else is said: clients give up after a minute */
 
 const struct tool *tool_find(const char *name)
 {
@@ -71,6 +72,7 @@ static void describe_param(const struct tool_param *p, struct json j)
 		json_set_int(j, "minimum", 0);
 		break;
 	case PARAM_LIST:
+	case PARAM_STATES:
 		set_strings(j);
 		break;
 	case PARAM_COMMAND:
@@ -224,11 +226,28 @@ static int add_path(struct tool_line *line, const char *path, struct err *err)
 	return 0;
 }
 
+static int add_word(struct tool_line *line, const struct tool_param *p, const char *text,
+		    struct err *err)
+{
+	if (p->option)
+		return add_option(line, p->option, text, err);
+	if (*text == '-' || *text == '\0')
+		return err_set(err, -EINVAL, "'%s': '%s' is no such thing", p->name, text);
+	return add(line, strdup(text), err);
+}
+
+static int add_state(struct tool_line *line, const struct tool_param *p, const char *text,
+		     struct err *err)
+{
+	int r = remember_state(line, p, text, err);
+
+	return r < 0 ? r : add_word(line, p, text, err);
+}
+
 static int add_text(struct tool_line *line, const struct tool_param *p, struct json args,
 		    struct err *err)
 {
 	const char *text = text_of(p, args, err);
-	int r;
 
 	if (!text)
 		return -EINVAL;
@@ -240,16 +259,9 @@ static int add_text(struct tool_line *line, const struct tool_param *p, struct j
 		    "'%s': the network of the host is a person's to give, with `snap run "
 		    "--net host`",
 		    p->name);
-	if (p->kind == PARAM_STATE || p->kind == PARAM_CLONE) {
-		r = remember_state(line, p, text, err);
-		if (r < 0)
-			return r;
-	}
-	if (p->option)
-		return add_option(line, p->option, text, err);
-	if (*text == '-' || *text == '\0')
-		return err_set(err, -EINVAL, "'%s': '%s' is no such thing", p->name, text);
-	return add(line, strdup(text), err);
+	if (p->kind == PARAM_STATE || p->kind == PARAM_CLONE)
+		return add_state(line, p, text, err);
+	return add_word(line, p, text, err);
 }
 
 static int add_number(struct tool_line *line, const struct tool_param *p, struct json args,
@@ -296,6 +308,25 @@ static int add_list(struct tool_line *line, const struct tool_param *p, struct j
 
 		r = text ? add_option(line, p->option, text, err)
 			 : wrong_type(p, "a list of strings", err);
+	}
+	return r;
+}
+
+static int add_states(struct tool_line *line, const struct tool_param *p, struct json args,
+		      struct err *err)
+{
+	struct json list;
+	int r = 0;
+
+	if (json_kind(args, p->name) != JSON_ARRAY)
+		return wrong_type(p, "a list of strings", err);
+	list = json_get_array(args, p->name);
+	if (json_length(list) > STATES_MOST)
+		return err_set(err, -EINVAL, "'%s': at most %d", p->name, STATES_MOST);
+	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
+		const char *text = json_at_text(list, i);
+
+		r = text ? add_state(line, p, text, err) : wrong_type(p, "a list of strings", err);
 	}
 	return r;
 }
@@ -347,6 +378,8 @@ static int add_param(struct tool_line *line, const struct tool_param *p, struct 
 		return add_number(line, p, args, err);
 	case PARAM_LIST:
 		return add_list(line, p, args, err);
+	case PARAM_STATES:
+		return add_states(line, p, args, err);
 	case PARAM_COMMAND:
 		return add_command(line, p, args, err);
 	case PARAM_TEXT:

@@ -18,6 +18,7 @@ enum param_kind {
 	PARAM_FLAG,    /* a boolean: --option if it is true */
 	PARAM_NUMBER,  /* an integer from 0 on */
 	PARAM_LIST,    /* strings: --option=VALUE for each */
+	PARAM_STATES,  /* several states, each a word */
 	PARAM_COMMAND, /* a string for the shell, or the words themselves: all behind "--" */
 	PARAM_SECONDS, /* how long the call may wait for a run */
 	PARAM_RUN,     /* the id of a run of this project */
@@ -34,6 +35,7 @@ struct tool_param {
 };
 
 #define TOOL_PARAMS_MAX 20
+#define TOOL_STATES_MAX 20
 
 /* Whether a call needs a person's yes, because it writes the project. */
 enum tool_gate {
@@ -71,9 +73,9 @@ struct tool_line {
 	int argc;
 	size_t room;
 	struct {
-		char *text;    /* owned */
-		bool is_clone; /* and no other state */
-	} states[4];           /* that must belong to this project */
+		char *text;        /* owned */
+		bool is_clone;     /* and no other state */
+	} states[TOOL_STATES_MAX]; /* that must belong to this project */
 	size_t n_states;
 	bool is_job;     /* of a tool about a run: */
 	char *job;       /* owned; which one, or NULL: the one that this starts */

@@ -129,6 +129,23 @@ const struct tool tools[] = {
 	    },
 	},
 	{
+	    .name = "snap_compare",
+	    .title = "Compare clones",
+	    .description =
+		"Show several clones, snapshots or the project side by side: what each changed in which "
+		"file since the state they share, which of them would merge, and where they conflict. "
+		"Use it to choose between attempts.",
+	    .command = "compare",
+	    .read_only = true,
+	    .idempotent = true,
+	    .params = {
+		{ "states", PARAM_STATES, NULL, true, NULL,
+		  "Two or more: clones, snapshots, or '.' for the project now." },
+		{ "base", PARAM_STATE, "base", false, NULL,
+		  "Compare with this instead of the state they share." },
+	    },
+	},
+	{
 	    .name = "snap_read",
 	    .title = "Read a file",
 	    .description = "Read a file, or list a directory, in a clone, a snapshot or the "

@@ -6,8 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from snaptest import SNAP, Skip, main, needs_fuse, test
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import live_test  # noqa: E402
+from snaptest import SNAP, Skip, needs_fuse  # noqa: E402
 
 LONG = bool(os.environ.get("SNAP_LONG"))
 
@@ -45,7 +50,7 @@ def nothing_is_left(w):
 CHECK = ("--", "grep", "-q", "good", "state")
 
 
-@test
+@live_test
 def the_culprit_is_found_in_as_many_steps_as_the_split_allows(w):
     ready(w)
     n = 1000 if LONG else 60
@@ -61,7 +66,7 @@ def the_culprit_is_found_in_as_many_steps_as_the_split_allows(w):
         nothing_is_left(w)
 
 
-@test
+@live_test
 def every_place_of_the_culprit_is_found(w):
     ready(w)
     ids = snapshots(w, 6, 3)
@@ -73,7 +78,7 @@ def every_place_of_the_culprit_is_found(w):
             assert got["steps"] <= most_steps(last - first + 1, jobs), got
 
 
-@test
+@live_test
 def commits_are_checked_out_in_clones_and_the_project_stays(w):
     ready(w)
     n, culprit = (500, 333) if LONG else (40, 26)
@@ -105,7 +110,7 @@ def commits_are_checked_out_in_clones_and_the_project_stays(w):
     nothing_is_left(w)
 
 
-@test
+@live_test
 def exit_125_skips_and_what_cannot_be_told_is_said(w):
     ready(w)
     ids = snapshots(w, 9, 5)
@@ -118,7 +123,7 @@ def exit_125_skips_and_what_cannot_be_told_is_said(w):
     assert got["first_bad"] == ids[5], got
 
 
-@test
+@live_test
 def a_log_is_taken_over_and_refused_where_it_is_of_something_else(w):
     ready(w)
     ids = snapshots(w, 20, 11)
@@ -136,7 +141,7 @@ def a_log_is_taken_over_and_refused_where_it_is_of_something_else(w):
     assert log.read_text().splitlines() == lines
 
 
-@test
+@live_test
 def needless_and_interrupted_runs_are_cancelled(w):
     ready(w)
     ids = snapshots(w, 8, 1)
@@ -157,7 +162,7 @@ def needless_and_interrupted_runs_are_cancelled(w):
     nothing_is_left(w)
 
 
-@test
+@live_test
 def people_get_a_log_of_what_was_tried_and_the_difference(w):
     ready(w)
     ids = snapshots(w, 5, 3)
@@ -175,4 +180,4 @@ def people_get_a_log_of_what_was_tried_and_the_difference(w):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main())

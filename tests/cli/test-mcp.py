@@ -84,7 +84,7 @@ def every_tool_has_schemas_and_says_what_it_may_destroy(w):
     destroys = {n for n, t in tools.items() if t["annotations"]["destructiveHint"]}
     assert destroys == {"snap_promote", "snap_rollback", "snap_undo", "snap_destroy"}, destroys
     reads = {n for n, t in tools.items() if t["annotations"]["readOnlyHint"]}
-    assert {"snap_status", "snap_read", "snap_diff", "snap_wait"} <= reads, reads
+    assert {"snap_status", "snap_read", "snap_diff", "snap_compare", "snap_wait"} <= reads, reads
     world = {n for n, t in tools.items() if t["annotations"]["openWorldHint"]}
     assert world == {"snap_run"}, world
     assert not reads & destroys
@@ -112,6 +112,10 @@ def a_whole_story_works_without_a_shell_in_every_era(w):
             ok("snap_write", clone=name, path="deep/er/new.txt", content="h\u00e9llo\n")
             assert open(f"{path}/deep/er/new.txt", encoding="utf-8").read() == "h\u00e9llo\n"
             assert "return 0" in ok("snap_diff", **{"from": name})["patch"]
+            got = ok("snap_compare", states=[name, "."])
+            assert {f["path"]: f["overlap"] for f in got["files"]}["src/main.c"] == "one" and got["clean"], got
+            assert c.call("snap_compare", states=[name, "--html=x"])["isError"]
+            assert c.call("snap_compare", states=[name])["isError"]
             ok("snap_rollback", clone=name, snapshot=saved)
             assert not os.path.exists(f"{path}/deep")
             assert saved in [x["snapshot"] for x in ok("snap_log", clone=name)["snapshots"]]
