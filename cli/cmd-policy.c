@@ -188,7 +188,7 @@ static int policy_run(struct invocation *inv, struct err *err)
 const struct command cmd_policy = {
 	.name = "policy",
 	.group = "Changes",
-	.summary = "say how risky a clone's changes are, and whether they may land by themselves",
+	.summary = "say how risky a clone is, and what may land by itself",
 	.words = "explain [CLONE]",
 	.min_words = 1,
 	.max_words = 2,

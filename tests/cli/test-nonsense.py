@@ -15,7 +15,7 @@ NOBODY = 65534
 
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
-    "bisect": ["@", "@", "--", "true"], "compare": ["@", "try"], "completion": ["bash"], "policy": ["explain"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
+    "bisect": ["@", "@", "--", "true"], "compare": ["@", "try"], "completion": ["bash"], "policy": ["explain", "try"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
     "write": ["try:README.md", "--content", "x"], "edit": ["try:README.md", "--old", "f", "--new", "g"],
     "attach": ["0123456789ab"], "cancel": ["0123456789ab"], "wait": ["0123456789ab"],
     "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
