@@ -300,7 +300,8 @@ class Probe:
 
     def measure(self):
         """What a run costs here, with a scope and without, beside what systemd takes for an empty scope."""
-        if self.found["checks"]["run"]["result"] != "ok" or not self.one.measured:
+        settings = json.loads(Path("/guest/settings.json").read_text())
+        if self.found["checks"]["run"]["result"] != "ok" or not (self.one.measured and settings["measure"]):
             return
         user = [] if os.getuid() == 0 else ["--user"]
         commands = {"snap run": ["snap", "-v", "run", "--", "true"],
@@ -317,7 +318,8 @@ class Probe:
         self.found["cost_ms"], self.found["cpu_ms"] = {**times, "the scope of snap run": spent}, cpu
         wrong = [name for name, found in self.found["cost_ms"].items() if len(found) != MEASURED_RUNS]
         self.check("measure", not wrong, f"not measured {MEASURED_RUNS} times: {', '.join(wrong)}" if wrong else "")
-        self.trace(commands)
+        if settings["trace"]:
+            self.trace(commands)
 
     def cpu_ms(self):
         """Processor time so far: of commands that have ended, of cowfsd, and of the managers."""
@@ -330,9 +332,7 @@ class Probe:
                 "systemd": sum(map(spent, managers))}
 
     def trace(self, commands):
-        """Every system call of one command of each kind with its time, if that was asked for."""
-        if not json.loads(Path("/guest/settings.json").read_text()).get("trace"):
-            return
+        """Every system call of one command of each kind with its time."""
         self.found["trace"] = {}
         for name, words in commands.items():
             with tempfile.NamedTemporaryFile() as file:

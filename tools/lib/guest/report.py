@@ -74,23 +74,23 @@ def tests_cell(one):
         counts[test["result"]] = counts.get(test["result"], 0) + 1
     checks = sum(t.get("passed", 0) for t in tests)
     words = [f"{n} {'**fail**' if kind == 'fails' else kind}" for kind, n in sorted(counts.items())]
-    return ", ".join(words) + f" ({checks} checks, {one['tests_commit']})"
+    commits = sorted({t["commit"] for t in tests})
+    return ", ".join(words) + f" ({checks} checks, {' and '.join(commits)})"
 
 
 def merge(folders):
-    """Results of one guest from several runs: of each situation the last."""
+    """Results of one guest from several runs: of each situation and of each test program the last."""
     guests = {}
     for results in map(load, folders):
         meta = results["meta"]
         found = guests.setdefault((meta["suite"], meta["arch"]), {})
         for name, one in results["found"].items():
-            if one["checks"] or name not in found:
-                tests = {k: found.get(name, {})[k] for k in ("tests", "tests_commit") if k in found.get(name, {})}
-                found[name] = {**tests, **one}
-            else:  # tests only
-                found[name]["tests"] = one["tests"]
-            if "tests" in one:
-                found[name]["tests_commit"] = one["commit"]
+            before = found.get(name, {})
+            tests = {t["name"]: t for t in before.get("tests", [])}
+            tests.update((t["name"], {**t, "commit": one["commit"]}) for t in one.get("tests", []))
+            found[name] = one if one["checks"] or not before else before  # it may have run tests only
+            if tests:
+                found[name]["tests"] = list(tests.values())
     return guests
 
 
