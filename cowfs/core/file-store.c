@@ -69,7 +69,10 @@ static void edit_done(struct edit *ed)
 	free(ed->bytes);
 }
 
-/* Put all `len` bytes of a block together that is not in memory as a whole. */
+/*
+ * Put all `len` bytes of a block together that is not in memory as a whole.  1 if some of them are
+ * of the content underneath.
+ */
 static int fill_bytes(struct edit *ed, const struct extent *e, uint32_t len, struct err *err)
 {
 	const struct block *b = e->block;
@@ -92,7 +95,7 @@ static int fill_bytes(struct edit *ed, const struct extent *e, uint32_t len, str
 		memcpy(ed->bytes, under->data, shows);
 	if (b->lo < b->hi)
 		memcpy(ed->bytes + b->lo, b->data + b->lo, b->hi - b->lo);
-	return 0;
+	return under != NULL;
 }
 
 static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
@@ -100,7 +103,7 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 	struct content_change *ch = &ed->list[ed->n++];
 	const uint32_t len = block_below(e->first, ed->f->size);
 	struct object_id *id = &ed->chunks[ed->n_chunks];
-	bool empty;
+	bool empty, merged;
 	int r;
 
 	*ch = (struct content_change){ .first = e->first, .n = e->n };
@@ -118,9 +121,13 @@ static int edit_add(struct edit *ed, const struct extent *e, struct err *err)
 	r = fill_bytes(ed, e, len, err);
 	if (r < 0)
 		return r;
+	merged = r > 0;
 	r = batch_put(ed->b, OBJECT_CHUNK, ed->bytes, len, id, err);
 	if (r < 0)
 		return r;
+	/* Whoever changes part of a block is likely to go on there, as one who appends does. */
+	if (merged)
+		cache_add(ed->under.cache, OBJECT_CHUNK, id, ed->bytes, len);
 	ch->chunk = id;
 	if (empty)
 		ed->zeros = id;

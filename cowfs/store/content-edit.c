@@ -320,7 +320,10 @@ static int put_node(struct edit *e, struct recipe_node *node, struct object_id *
 	if (recipe_encode(node, &e->encoded) < 0)
 		return err_nomem(err);
 	r = batch_put(e->b, OBJECT_RECIPE, e->encoded.data, e->encoded.len, ret_id, err);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	cache_add(e->cache, OBJECT_RECIPE, ret_id, e->encoded.data, e->encoded.len);
+	return 0;
 }
 
 static int edit_id(struct edit *e, unsigned height, uint64_t first, struct object_id *id,
