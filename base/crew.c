@@ -56,13 +56,14 @@ static void *run_worker(void *ctx)
 unsigned crew_size(size_t n)
 {
 	const size_t most = n / SHARE_MIN;
-	unsigned threads = sys_processors();
+	unsigned threads;
 
+	if (most <= 1)
+		return 1;
+	threads = sys_processors();
 	if (threads > CREW_MAX)
 		threads = CREW_MAX;
-	if (threads > most)
-		threads = (unsigned)most;
-	return threads > 0 ? threads : 1;
+	return threads > most ? (unsigned)most : threads;
 }
 
 int crew_each(unsigned threads, size_t n, crew_fn fn, void *ctx, struct err *err)
