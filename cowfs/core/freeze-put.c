@@ -196,6 +196,22 @@ static int find_bodies(struct putting *p, struct err *err)
 	return 0;
 }
 
+/*
+ * A few blocks in a few files, as a program leaves between two calls of fsync: they were not stored
+ * before, or the files would not differ, and the directories above them are other ones anyway.
+ */
+#define FEW_BLOCKS 8
+#define FEW_DIRS   32
+
+static bool is_likely_new(const struct putting *p)
+{
+	size_t blocks = 0;
+
+	for (size_t i = 0; i < p->n_bodies && blocks <= FEW_BLOCKS; i++)
+		blocks += 1 + p->bodies[i]->file.n;
+	return blocks <= FEW_BLOCKS && p->f->n_strays == 0 && p->f->n <= FEW_DIRS;
+}
+
 /* Each time all those behind the one that the last is in. */
 static int put_dirs(struct putting *p, struct err *err)
 {
@@ -217,6 +233,8 @@ int freeze_put(struct frozen *f, struct batch *b, bool waited, struct layer_stat
 
 	if (r < 0)
 		return r;
+	if (is_likely_new(&p))
+		batch_expect_new(b);
 	r = each(&p, 0, f->n_strays, put_stray_at, err);
 	if (r < 0)
 		return r;

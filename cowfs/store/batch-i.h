@@ -34,6 +34,7 @@ struct batch {
 	struct ref_op **ref_ops_end;
 	struct buf pinned; /* struct object_id: trees */
 	bool committed;
+	bool expects_new; /* puts do not look into the databases */
 };
 
 /* The batch holds it no longer.  lock held. */

@@ -34,6 +34,11 @@ void batch_add_ref_op(struct batch *b, struct ref_op *op)
 	b->ref_ops_end = &op->next;
 }
 
+void batch_expect_new(struct batch *b)
+{
+	b->expects_new = true;
+}
+
 int batch_begin(struct store *s, struct batch **ret, struct err *err)
 {
 	struct batch *b;
@@ -114,13 +119,29 @@ static int compare_pending(struct reader *rd, struct pending *p, const void *dat
 	return r;
 }
 
+/* Is it in the database?  1: as it should be, and the batch depends on its row.  0. */
+static int find_stored(struct batch *b, struct reader *rd, const struct object_ref *key,
+		       const void *data, size_t len, uint64_t gcs_ended, struct err *err)
+{
+	struct row row;
+	int r;
+
+	r = object_fetch(rd->db[table_of(key->kind)], rd->codec, key->kind, &key->id, &rd->raw,
+			 &row, err);
+	if (r <= 0)
+		return r;
+	r = object_compare(&b->store->key, key, &rd->raw, data, len, err);
+	if (r < 0)
+		return r;
+	r = batch_touch_found(b, row, gcs_ended);
+	return r < 0 ? err_nomem(err) : r;
+}
+
 static int put_with(struct batch *b, struct reader *rd, const struct object_ref *key,
 		    const void *data, size_t len, struct err *err)
 {
-	struct store *s = b->store;
 	struct pending *p = NULL;
 	uint64_t gcs_ended;
-	struct row row;
 	int r;
 
 	r = batch_take_pending(b, key, &p, &gcs_ended);
@@ -129,18 +150,9 @@ static int put_with(struct batch *b, struct reader *rd, const struct object_ref 
 	if (r > 0)
 		return compare_pending(rd, p, data, len, err);
 
-	r = object_fetch(rd->db[table_of(key->kind)], rd->codec, key->kind, &key->id, &rd->raw,
-			 &row, err);
-	if (r > 0) {
-		r = object_compare(&s->key, key, &rd->raw, data, len, err);
-		if (r < 0)
-			return r;
-		r = batch_touch_found(b, row, gcs_ended);
-		if (r != 0)
-			return r < 0 ? err_nomem(err) : 0;
-	}
-	if (r < 0)
-		return r;
+	r = b->expects_new ? 0 : find_stored(b, rd, key, data, len, gcs_ended, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
 
 	buf_reset(&rd->packed);
 	r = object_pack(rd->codec, data, len, &rd->packed, err);

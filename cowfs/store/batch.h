@@ -50,6 +50,13 @@ DEFINE_CLEANUP(struct batch *, batch_end)
 
 struct store *batch_store(const struct batch *b);
 
+/*
+ * What is put from now on is new, as far as one can tell: then no put looks for it in the store.
+ * Of what is there after all, the commit notices that and keeps the old row, and a put says that it
+ * is new.  For few objects; a look costs less than packing many in vain.
+ */
+void batch_expect_new(struct batch *b);
+
 /* Packed bytes of what it put that was new, so far.  From the thread that commits it. */
 uint64_t batch_appended(const struct batch *b);
 

@@ -54,6 +54,27 @@ TEST(a_put_tells_new_bytes_from_known_ones)
 	CHECK_EQ(stock_sizes(s).chunks, 2);
 }
 
+TEST(what_was_expected_to_be_new_and_is_not_is_stored_once)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("expected"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct object_id root = stock_snapshot(s, "old", "text");
+	const uint64_t rows = stock_rows(s);
+	struct object_id again;
+
+	b = stock_begin(s);
+	batch_expect_new(b);
+	CHECK_EQ(put_text(b, "text"), 1);
+	CHECK_EQ(put_text(b, "text"), 0);
+	again = stock_put_root(b, "text");
+	CHECK(object_id_equal(&again, &root));
+	stock_name(b, REF_SNAPSHOT, "new", &again, REF_NEW);
+	stock_commit(b);
+	CHECK_EQ(stock_rows(s), rows);
+	CHECK(stock_root_is_whole(s, &again, "text"));
+	stock_check_clean(s);
+}
+
 TEST(equal_bytes_of_two_kinds_are_two_objects)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("kinds"), STORE_CREATE);

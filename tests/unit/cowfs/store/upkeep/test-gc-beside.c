@@ -50,13 +50,24 @@ static void check_kept(struct store *s, const struct object_id *root)
 	stock_check_clean(s);
 }
 
+static bool expect_new; /* no put looks whether it is there */
+
+static struct batch *begin(struct store *s)
+{
+	struct batch *b = stock_begin(s);
+
+	if (expect_new)
+		batch_expect_new(b);
+	return b;
+}
+
 /*
  * Put what is garbage after `put_at` steps of a gc, name it after `commit_at`; the gc
  * goes on to its end, before the commit if that comes later.  How many steps there were.
  */
 static unsigned put_beside_gc(struct store *s, unsigned put_at, unsigned commit_at)
 {
-	CLEANUP(batch_end_p) struct batch *b = put_at == 0 ? stock_begin(s) : NULL;
+	CLEANUP(batch_end_p) struct batch *b = put_at == 0 ? begin(s) : NULL;
 	struct object_id root = { { 0 } };
 	struct gc_progress p;
 	struct gc *g;
@@ -69,7 +80,7 @@ static unsigned put_beside_gc(struct store *s, unsigned put_at, unsigned commit_
 	while (more) {
 		n++;
 		if (n == put_at) {
-			b = stock_begin(s);
+			b = begin(s);
 			root = stock_put_root(b, "text");
 		}
 		if (n == commit_at) {
@@ -80,7 +91,7 @@ static unsigned put_beside_gc(struct store *s, unsigned put_at, unsigned commit_
 	}
 	gc_end(g);
 	if (put_at > n) {
-		b = stock_begin(s);
+		b = begin(s);
 		root = stock_put_root(b, "text");
 	}
 	if (commit_at > n) {
@@ -93,9 +104,9 @@ static unsigned put_beside_gc(struct store *s, unsigned put_at, unsigned commit_
 	return n;
 }
 
-TEST(garbage_that_a_batch_meets_at_any_step_is_there_when_it_is_named)
+static void put_beside_each_step(const char *name)
 {
-	CLEANUP(store_close_p) struct store *s = stock_open(test_path("met"), STORE_CREATE);
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path(name), STORE_CREATE);
 	unsigned steps = 1;
 
 	for (unsigned put_at = 0; put_at <= steps + 1; put_at++)
@@ -106,6 +117,18 @@ TEST(garbage_that_a_batch_meets_at_any_step_is_there_when_it_is_named)
 			clear(s);
 		}
 	CHECK(steps > 15);
+}
+
+TEST(garbage_that_a_batch_meets_at_any_step_is_there_when_it_is_named)
+{
+	put_beside_each_step("met");
+}
+
+TEST(garbage_that_a_batch_did_not_look_for_is_there_when_it_is_named)
+{
+	expect_new = true;
+	put_beside_each_step("unlooked");
+	expect_new = false;
 }
 
 TEST(garbage_met_before_the_sweep_is_kept_and_met_after_it_is_stored_anew)
