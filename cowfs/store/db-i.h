@@ -1,5 +1,5 @@
 /*
- * db-i.h - private to db and db-log: what a connection holds, and SQLite's codes as ours.
+ * db-i.h - private to db, db-log and db-vfs: what a connection holds, and SQLite's codes as ours.
  */
 #pragma once
 
@@ -40,6 +40,9 @@ struct db {
 /* The one place where SQLite's codes become ours. */
 int db_errno_of(int rc);
 int db_err(struct err *err, struct db *db, int rc, const char *doing);
+
+/* The name under which SQLite finds what is in db-vfs.c; NULL: as it would by itself. */
+const char *db_log_vfs(void);
 
 /* Learn where the log is, once there is one. */
 void db_find_log(struct db *db);

@@ -164,7 +164,8 @@ int db_open(const char *path, enum db_mode mode, struct db **ret, struct err *er
 	if (mode == DB_PEEK && (immutable_uri(path, &uri) < 0 || !buf_str(&uri)))
 		return err_nomem(err);
 	rc = sqlite3_open_v2(mode == DB_PEEK ? buf_str(&uri) : path, &db->h,
-			     flags[mode] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+			     flags[mode] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+			     mode == DB_WRITE ? db_log_vfs() : NULL);
 	if (rc != SQLITE_OK)
 		return db_err(err, db, rc, "opening");
 	r = configure(db, mode, err);
