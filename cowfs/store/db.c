@@ -246,10 +246,19 @@ bool db_is_lost(const struct db *db)
 	return db->lost;
 }
 
+/* Each transaction has two of them: `sql` is a literal, and read by SQLite once. */
+static int run_prepared(struct db *db, const char *sql, struct err *err)
+{
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	int r = db_query(db, sql, &q, err);
+
+	return r < 0 ? r : query_run(q, err);
+}
+
 int db_begin_write(struct db *db, struct err *err)
 {
 	assert(!db->lost);
-	return db_exec(db, "BEGIN IMMEDIATE", err);
+	return run_prepared(db, "BEGIN IMMEDIATE", err);
 }
 
 int db_commit(struct db *db, struct err *err)
@@ -259,7 +268,7 @@ int db_commit(struct db *db, struct err *err)
 
 	if (syncs)
 		pthread_mutex_lock(&db->syncs);
-	r = db_exec(db, "COMMIT", err);
+	r = run_prepared(db, "COMMIT", err);
 	if (syncs)
 		pthread_mutex_unlock(&db->syncs);
 	if (r < 0)
