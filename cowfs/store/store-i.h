@@ -59,6 +59,9 @@ struct store {
 	bool reserved;                    /* there may be a file that only holds room */
 	bool meta_ghost; /* a commit failed there and may come back, unless another overwrites it */
 
+	_Atomic uint64_t room_seen;   /* bytes that the disk had, */
+	_Atomic int64_t room_seen_at; /* at that time, ms */
+
 	bool uncarried; /* chunks.db has some that are neither synced nor carried (carry-i.h) */
 	struct object_id *carried; /* owned; chunks that meta.db carries */
 	size_t n_carried, cap_carried;

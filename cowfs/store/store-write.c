@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #include "base/fdio.h"
 #include "base/log.h"
@@ -29,15 +30,34 @@
 #define RESERVE_NAME  "reserve"
 #define RESERVE_BYTES ((uint64_t)1 << 20)
 
+#define ROOM_SEEN_MS 5
+
 /* --- room ------------------------------------------------------------------------------- */
 
-static uint64_t disk_room(const struct store *s)
+static int64_t clock_ms(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/*
+ * One commit asks five times.  What was seen a moment ago counts if it was plenty twice over: nothing
+ * is decided above that, and should the disk fill up meanwhile, writing reports it and is tried again.
+ */
+static uint64_t disk_room(struct store *s)
+{
+	const int64_t now = clock_ms();
 	struct statvfs fs;
 
+	if (now - s->room_seen_at < ROOM_SEEN_MS && s->room_seen >= 2 * STORE_ROOM_PLENTY)
+		return s->room_seen;
 	if (statvfs(s->path, &fs) < 0 || fs.f_blocks == 0)
 		return UINT64_MAX;
-	return (uint64_t)fs.f_bavail * fs.f_frsize;
+	s->room_seen = (uint64_t)fs.f_bavail * fs.f_frsize;
+	s->room_seen_at = now;
+	return s->room_seen;
 }
 
 uint64_t store_room(struct store *s)
