@@ -289,11 +289,12 @@ def meson_test(report, folder, names, checks, processes):
     """Run these programs, so many at once; return meson's record of each."""
     base = "testlog-" + ("thorough" if checks == ASAN_THOROUGH else "plain")
     base += "-again" * (processes == 1)
-    log = OUT / folder / "meson-logs" / f"{base}.json"
-    log.unlink(missing_ok=True)
-    # Nothing is built again: the step before this one has done it.
     memory = [] if checks == ASAN_THOROUGH or not has_memory() else [
         "--wrapper", f"{ROOT}/tools/lib/in-memory {MEMORY}"]
+    # Meson adds the name of a wrapper to that of the log.
+    log = OUT / folder / "meson-logs" / f"{base}{'-in-memory' if memory else ''}.json"
+    log.unlink(missing_ok=True)
+    # Nothing is built again: the step before this one has done it.
     status, out = run(base, ["meson", "test", "-C", f"build-test/{folder}", "--no-rebuild",
                              "--logbase", base, "--timeout-multiplier", TIMEOUT_MULTIPLIER,
                              "--num-processes", processes, *memory, *names],
