@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/refusals.h"
 #include "cli/run-args.h"
+#include "cli/run-words.h"
 #include "cli/runs.h"
 #include "engine/api/clone.h"
 
@@ -81,7 +82,7 @@ static int check(const struct invocation *inv, struct err *err)
 	const struct run_args *args = inv->args;
 	const bool named = inv->n_before > 0;
 
-	if (inv->n_words == inv->n_before)
+	if (inv->n_words == inv->n_before && !args->code)
 		return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
 			       inv->command->words);
 	if (args->rm && !named)
@@ -396,7 +397,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	   struct err *err)
 {
 	const struct run_args *args = inv->args;
-	AUTO_FREE const char **argv = NULL;
+	CLEANUP(strlist_done) struct strlist words = { 0 };
 	AUTO_FREE char *here =
 	    waits || args->keep || inv->n_before > 0 ? NULL : engine_clone_here(inv->engine);
 	AUTO_FREE char *net = NULL;
@@ -412,14 +413,15 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	r = join_net(&args->net, &net, err);
 	if (r < 0)
 		return r;
-	argv = calloc((size_t)(inv->n_words - inv->n_before) + 1, sizeof(*argv));
-	if (!argv)
-		return err_nomem(err);
-	for (int i = inv->n_before; i < inv->n_words; i++)
-		argv[i - inv->n_before] = inv->words[i];
+	r = run_words(inv, &words, err);
+	if (r < 0)
+		return r;
+	/* The snippet has come from there, and nothing is left of it. */
+	if (args->code && strcmp(args->code, "-") == 0)
+		options.in_fd = -1;
 	if (here)
 		options.clone = here;
-	options.argv = argv;
+	options.argv = (const char *const *)words.list;
 	options.net = net;
 	options.waits = waits;
 	/* What a review begins with must not hide the rest of it. */
@@ -493,7 +495,7 @@ const struct command cmd_run = {
 	.details =
 	    "Without CLONE on the clone that holds the current directory, else on a new one of the\n"
 	    "project as it is now, which is removed after it. Options come before the command; if a\n"
-	    "clone has its name, so does --.\n"
+	    "clone has its name, so does --. `@NAME` is a task of `tasks`.\n"
 	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
 	    "an empty /tmp and home, and no network. Before it an automatic snapshot of CLONE\n"
 	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
@@ -503,6 +505,7 @@ const struct command cmd_run = {
 	    "126: not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
-		    "run --net packages.example.org:443 -- npm ci\n",
+		    "run --net packages.example.org:443 -- npm ci\n"
+		    "run @test\nrun --code - --lang python < script.py\n",
 	.run = run_run,
 };

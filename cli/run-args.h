@@ -8,7 +8,7 @@
 #include "engine/api/run.h"
 
 struct run_args {
-	const char *workdir, *profile, *cpus, *durability;
+	const char *workdir, *profile, *cpus, *durability, *code, *lang;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for,
 	    allow_missing;
@@ -55,6 +55,10 @@ struct run_args {
 		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \
 	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),         \
+	    OPT_STR(0, "code", "TEXT", struct run_args, code,                                      \
+		    "run this snippet, with the words as its arguments; -: from standard input"),  \
+	    OPT_STR(0, "lang", "bash|node|perl|php|python|ruby|sh", struct run_args, lang,         \
+		    "in which language that is"),                                                  \
 	    OPT_STR(0, "durability", "full|fast", struct run_args, durability,                     \
 		    "whether fsync in the clone that is made waits for the disk (fast; with "      \
 		    "--keep: full)")

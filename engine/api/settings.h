@@ -11,3 +11,7 @@
  * that cannot be understood, and then nothing may be promoted.
  */
 NODISCARD int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err *err);
+
+/* The user's own tasks, `tasks`: names, and the line for the shell of each.  Likewise. */
+NODISCARD int engine_tasks(const struct engine *e, struct strlist *ret_names,
+			   struct strlist *ret_lines, struct err *err);

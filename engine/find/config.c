@@ -95,12 +95,31 @@ static int read_promote(struct reading *rd, struct yaml key, struct yaml map)
 	return r;
 }
 
+static int read_tasks(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return complain(rd, key,
+				"'tasks' expects names and commands, as 'test: make test'");
+	while (yaml_next_pair(map, &iter, &name, &value)) {
+		if (yaml_kind(value) != YAML_TEXT || *yaml_text(value) == '\0')
+			return complain(rd, name, "a task is a line for the shell");
+		if (strlist_add(&rd->config.task_names, yaml_text(name)) < 0 ||
+		    strlist_add(&rd->config.task_lines, yaml_text(value)) < 0)
+			return err_nomem(rd->err);
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
 } sections[] = {
 	{ "store", read_store },
 	{ "promote", read_promote },
+	{ "tasks", read_tasks },
 };
 
 static int read_section(struct reading *rd, struct yaml key, struct yaml value)
@@ -127,6 +146,8 @@ static int read_all(struct reading *rd, struct yaml top)
 void config_done(struct config *c)
 {
 	strlist_done(&c->checks);
+	strlist_done(&c->task_names);
+	strlist_done(&c->task_lines);
 }
 
 int config_read(const char *path, struct config *ret, struct err *err)
@@ -166,6 +187,21 @@ int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err 
 		return r;
 	*ret = config.checks;
 	config.checks = (struct strlist){ 0 };
+	return 0;
+}
+
+int engine_tasks(const struct engine *e, struct strlist *ret_names, struct strlist *ret_lines,
+		 struct err *err)
+{
+	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
+	CLEANUP(config_done) struct config config = { 0 };
+	int r = path ? config_read(path, &config, err) : 0;
+
+	if (r < 0)
+		return r;
+	*ret_names = config.task_names;
+	*ret_lines = config.task_lines;
+	config.task_names = config.task_lines = (struct strlist){ 0 };
 	return 0;
 }
 

@@ -447,7 +447,7 @@ QUIET = (
     (rf"{ID}\n", "bisect", "@-1", "@", "--", "true"), (r"([0-9a-f]{12}\n){2}", "runs"), (r"out\n", "logs"),
     (r"[0-9a-f]{12}\n", "run", "--detach", "x", "--", "sleep", "600"),
     (r"[0-9a-f]{12}\n", "ps"), ("", "cancel", "RUN"), (".*", "wait", "RUN"), ("", "attach", "RUN"),
-    (r"store .+", "stats"), (r"(\d+\n)+", "events"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
+    (r"store .+", "stats"), (r"(\d+\n)+", "events"), ("", "tasks"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),
     (r"/\S+/x\n", "mount", "x"), ("", "start"), (r"([a-z-]+\n)+", "profile"),
     ("", "profile", "check"), (r"usage: .+", "help"), (r"# .+", "completion", "bash"),
     (".*", "doctor"), ("", "mcp"), (r"([a-z-]+\n)*", "agents"), (r"\S+ \S+\n", "version"), ("", "rm", "x"), ("", "stop"),

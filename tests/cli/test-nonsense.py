@@ -22,7 +22,7 @@ WORDS = {
 }
 
 # They say the same whatever the directory and the store.
-ANYWHERE = {"agents", "completion", "doctor", "help", "mcp", "profile", "version"}
+ANYWHERE = {"agents", "completion", "doctor", "help", "mcp", "profile", "tasks", "version"}
 
 # What they are told must be one of these (docs/man/snapcow-exit-codes.7.scd).
 CODES = {

@@ -105,6 +105,7 @@ def look_at_clones(w, judge):
     judge("write", "try:README.md", "--content", "one two")
     judge("edit", "try:README.md", "--old", "two", "--new", "three")
     judge("mcp")
+    judge("tasks")
     judge("runs", "--agent")
     judge("umount", "many-1")
     judge("mount", "many-1")

@@ -1,0 +1,83 @@
+"""Commands with a name, and snippets: which is meant, how it runs, and that no file is left of it."""
+
+import json
+import sys
+
+from snaptest import World, main, needs_fuse, test, unescape
+
+
+def tasks(w):
+    got = w.ok("tasks", "--json").json("snap.tasks/1", "tasks")["tasks"]
+    return {t["task"]: (t["command"], t["source"]) for t in got}
+
+
+def configure(w, text):
+    path = w.home / ".config/snapcow/config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@test
+def tasks_are_found_in_the_files_of_a_project_and_the_users_come_first(w: World):
+    assert tasks(w) == {}
+    (w.project / "package.json").write_text(json.dumps({"scripts": {"test": "jest", "dev:web": "vite", "a b": "no"}}))
+    (w.project / "Makefile").write_text("X := 1\nY = 2\n.PHONY: all\nall check: dep\n\ttest: no\n%.o: %.c\n$(X): y\ntest:\n")
+    (w.project / "pyproject.toml").write_text("[tool.poe.tasks]\nfmt = 'black .'\n# no\nlint = 'ruff'\n[other]\nnot = 1\n")
+    (w.project / "Cargo.toml").write_text("")
+    (w.project / "meson.build").write_text("")
+    got = tasks(w)
+    assert got["test"] == ("npm run test", "package.json") and got["dev:web"][0] == "npm run dev:web", got
+    assert got["all"] == ("make all", "Makefile") and got["check"] == ("make check", "Makefile"), got
+    assert got["fmt"] == ("poe fmt", "pyproject.toml") and got["lint"][0] == "poe lint", got
+    assert got["clippy"] == ("cargo clippy", "Cargo.toml") and got["build"][0] == "cargo build", got
+    assert not {"a b", "X", "Y", ".PHONY", "not", "%.o", "dep"} & set(got), got
+    (w.project / "yarn.lock").write_text("")
+    assert tasks(w)["test"][0] == "yarn run test"
+    configure(w, "tasks: {test: echo mine}\n")
+    assert tasks(w)["test"] == ("echo mine", "config.yaml")
+    (w.project / "package.json").write_text("{ no json")
+    (w.project / "Makefile").unlink()
+    (w.project / "Makefile").symlink_to("/etc/hostname")
+    assert tasks(w)["test"] == ("echo mine", "config.yaml") and "all" not in tasks(w)
+
+
+@test
+def a_task_runs_on_a_clone_with_its_arguments(w: World):
+    needs_fuse()
+    configure(w, "tasks:\n  show: printf '%s,'\n  two: echo a && echo b\n")
+    assert w.ok("run", "@show", "one", "two words").out == b"one,two words,"
+    w.ok("clone", "-n", "try")
+    assert w.ok("run", "try", "--", "@two").out == b"a\nb\n"
+    w.snap("run", "@nothing").fails(125, "there is no task 'nothing'")
+    w.snap("run", "@").fails(2, "'@' is the beginning of a task's name")
+    assert w.ok("run", "echo", "@show").out == b"@show\n", "only the first word is a task"
+    configure(w, "tasks: [no]\n")
+    w.snap("run", "@show").fails(2, "'tasks' expects names")
+
+
+@test
+def a_snippet_runs_and_is_in_the_record_and_in_no_file(w: World):
+    needs_fuse()
+    code = "import os, sys\nprint(sys.argv[1:], sys.stdin.read(), sorted(os.listdir('.')))\n"
+    got = w.ok("run", "--code", "-", "--lang", "python", "--", "x", "y", input=code.encode(), stdin=None)
+    assert got.out == b"['x', 'y']  ['README.md', 'src']\n", got
+    (run,) = w.ok("runs", "--json").json("snap.runs/1", "runs")["runs"]
+    assert [unescape(word) for word in run["command"]] == [b"python3", b"-c", code.encode(), b"x", b"y"], run
+    assert w.ok("run", "--code", "echo \"$0 $1\"", "--lang", "sh", "--", "a").out == b"sh a\n"
+    w.ok("clone", "-n", "try")
+    w.ok("run", "--code", "echo more > new", "--lang", "sh", "try", "--")
+    assert w.ok("show", "try:new").out == b"more\n"
+
+
+@test
+def a_snippet_that_cannot_be_one_is_refused(w: World):
+    for args, text, why in ((["--lang", "cobol"], b"x", "'cobol' is none of bash, node"),
+                            ([], b"x", "'--code' needs '--lang'"), (["--lang", "sh"], b"", "is empty"),
+                            (["--lang", "sh"], b"a\0b", "without a NUL"),
+                            (["--lang", "sh"], b"x" * 131072, "at most 131071 bytes")):
+        w.snap("run", "--code", "-", *args, input=text, stdin=None).fails(2, why)
+    w.snap("run", "--lang", "sh", "--", "true").fails(2, "'--lang' needs '--code'")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
