@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 #include "cli/out.h"
 #include "engine/api/events.h"
 #include "engine/api/file.h"
+
+#define RETRY_MS 500 /* until a store may be there that was not */
 
 struct mcp_args {
 	bool read_only, no_promote, allow_promote;
@@ -134,6 +137,58 @@ static void record(const char *data, const char *clone, const char *run, void *c
 	engine_record_call(s->engine, &call);
 }
 
+static uint64_t find_newest(void *ctx)
+{
+	struct server *s = ctx;
+	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
+	struct err err = { 0 };
+
+	if (!s->engine && engine_open(&options, &s->engine, &err) < 0)
+		return 0;
+	return engine_events_newest(s->engine);
+}
+
+struct following {
+	uint64_t seen;
+	FILE *out;
+};
+
+static int tell_change(const struct engine_event *e, void *ctx, struct err *err)
+{
+	struct following *f = ctx;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc);
+	int r;
+
+	f->seen = e->n;
+	json_set_text(j, "kind", e->kind);
+	json_set_text(j, "clone", e->clone);
+	json_set_text(j, "run", e->run);
+	r = json_print(&doc, f->out, err);
+	return r >= 0 && fflush(f->out) == EOF ? err_sys(err, "telling what happens") : r;
+}
+
+/* In a child process.  A store or a project that is not there yet may come. */
+static void follow(uint64_t since, int stop_fd, FILE *out, void *ctx)
+{
+	const struct invocation *inv = ((const struct server *)ctx)->inv;
+	const struct engine_options where = { .dir = inv->dir, .store = inv->store };
+	struct following f = { .seen = since, .out = out };
+	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
+
+	do {
+		CLEANUP(engine_close_p) struct engine *e = NULL;
+		const struct engine_events_options options = { .since = f.seen,
+							       .follow = true,
+							       .stop_fd = stop_fd };
+		struct err err = { 0 };
+
+		if (engine_open(&where, &e, &err) >= 0)
+			IGNORE_RESULT(engine_events(e, &options, NULL, tell_change, &f, &err),
+				      "it is tried again");
+	} while (!ferror(out) && poll(&stop, 1, RETRY_MS) == 0);
+}
+
 struct ready {
 	const char *program;
 	const char *token; /* to print; NULL: it stands in a file */
@@ -181,6 +236,8 @@ static int mcp_run(struct invocation *inv, struct err *err)
 		.allow_promote = args->allow_promote,
 		.run_line = run_line,
 		.check_state = check_state,
+		.newest = find_newest,
+		.follow = follow,
 		.record = record,
 		.ctx = &server,
 	};

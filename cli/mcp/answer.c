@@ -31,8 +31,12 @@ void answer_server_info(const struct session *s, struct json j)
 
 void answer_capabilities(const struct session *s, struct json j)
 {
+	struct json resources;
+
 	json_set_object(j, "tools");
-	json_set_object(j, "resources");
+	resources = json_set_object(j, "resources");
+	if (s->options->follow)
+		json_set_bool(resources, "subscribe", true);
 	json_set_object(j, "prompts");
 	if (s->options->extra)
 		s->options->extra->describe(j);

@@ -49,6 +49,14 @@ struct mcp_options {
 
 	/* Is this a clone, or any state, of the project?  -ENOENT with a sentence if not.  Likewise. */
 	int (*check_state)(const char *text, bool is_clone, void *ctx, struct err *err);
+	/*
+	 * The number of the last thing that happened in the store; and, in a child process, a line of JSON
+	 * with `kind`, `clone` and `run` for each that comes, until `stop_fd` can be read.  NULL: no client
+	 * can subscribe to anything.
+	 */
+	uint64_t (*newest)(void *ctx);
+	void (*follow)(uint64_t since, int stop_fd, FILE *out, void *ctx);
+
 	/* A call has ended: `data` is a JSON object that tells of it; clone and run may be NULL. */
 	void (*record)(const char *data, const char *clone, const char *run, void *ctx);
 	void *ctx;

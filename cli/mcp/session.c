@@ -11,10 +11,11 @@
 #include "cli/mcp/progress.h"
 #include "cli/mcp/record.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/subscribe.h"
 
 void session_init(struct session *s, const struct mcp_options *options, struct buf *out)
 {
-	*s = (struct session){ .options = options, .out = out };
+	*s = (struct session){ .options = options, .out = out, .watch = WATCH_INIT };
 }
 
 static void pending_free(struct pending *p)
@@ -33,6 +34,8 @@ void session_done(struct session *s)
 		s->pending = p->next;
 		pending_free(p);
 	}
+	watch_done(&s->watch);
+	strlist_done(&s->subscribed);
 	buf_done(&s->unheard);
 }
 
@@ -180,6 +183,7 @@ int session_step(struct session *s, struct err *err)
 	int r = 0;
 
 	buf_done(&s->unheard);
+	r = subscribe_step(s, err);
 	for (p = s->pending; r >= 0 && p; p = next) {
 		next = p->next;
 		s->out = p->out;
@@ -297,24 +301,6 @@ static int take_response(struct session *s, const struct rpc_message *m, struct 
 	return 0;
 }
 
-static int listen(struct session *s, struct rpc_message *m, struct err *err)
-{
-	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json params;
-
-	if (json_kind(m->params, "notifications") != JSON_OBJECT)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'notifications' is no object",
-				    err);
-	params = rpc_notify(&a, "notifications/subscriptions/acknowledged");
-	json_set_value(json_set_object(params, "_meta"), "io.modelcontextprotocol/subscriptionId",
-		       m->top, "id");
-	/* What is offered is the same for as long as the server runs. */
-	json_set_object(params, "notifications");
-	if (!session_wait(s, m, true))
-		return err_nomem(err);
-	return rpc_append(&a, s->out, err);
-}
-
 int session_end_listening(struct session *s, struct err *err)
 {
 	struct pending *p, *next;
@@ -356,7 +342,11 @@ static int take_request(struct session *s, struct rpc_message *m, struct err *er
 	if (strcmp(m->method, "prompts/get") == 0)
 		return answer_prompt(s, m, era, err);
 	if (era && strcmp(m->method, "subscriptions/listen") == 0)
-		return listen(s, m, err);
+		return subscribe_listen(s, m, err);
+	if (!era && s->options->follow && strcmp(m->method, "resources/subscribe") == 0)
+		return subscribe_take(s, m, true, err);
+	if (!era && s->options->follow && strcmp(m->method, "resources/unsubscribe") == 0)
+		return subscribe_take(s, m, false, err);
 	return answer_listing(s, m, era, err);
 }
 
@@ -387,7 +377,7 @@ int session_take(struct session *s, const char *line, size_t len, struct err *er
 
 size_t session_count(const struct session *s)
 {
-	size_t n = 0;
+	size_t n = s->watch.fd >= 0;
 
 	for (const struct pending *p = s->pending; p; p = p->next)
 		n += 2;
@@ -398,6 +388,8 @@ size_t session_poll(const struct session *s, struct pollfd *fds, size_t max)
 {
 	size_t n = 0;
 
+	if (s->watch.fd >= 0 && n < max)
+		fds[n++] = (struct pollfd){ .fd = s->watch.fd, .events = POLLIN };
 	for (const struct pending *p = s->pending; p && n + 2 <= max; p = p->next)
 		n += call_poll(&p->call, fds + n);
 	return n;

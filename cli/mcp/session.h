@@ -9,8 +9,10 @@
 #include <poll.h>
 #include <stdint.h>
 
+#include "base/strlist.h"
 #include "cli/mcp/call.h"
 #include "cli/mcp/rpc.h"
+#include "cli/mcp/watch.h"
 
 /* A request that is not answered yet. */
 struct pending {
@@ -50,6 +52,8 @@ struct session {
 	struct buf *out;           /* lines for the client, for what comes now; borrowed */
 	struct buf unheard;        /* lines that nobody waits for any more */
 	unsigned asked;            /* questions so far */
+	struct watch watch;        /* of the store, once somebody subscribed */
+	struct strlist subscribed; /* addresses that a client of the older era wants to hear of */
 };
 
 void session_init(struct session *s, const struct mcp_options *options, struct buf *out);

@@ -38,6 +38,9 @@ typedef int (*engine_event_fn)(const struct engine_event *e, void *ctx, struct e
 NODISCARD int engine_events(struct engine *e, const struct engine_events_options *options,
 			    uint64_t *ret_lost, engine_event_fn fn, void *ctx, struct err *err);
 
+/* The number of the last one; 0: there is none.  Opens no database, so a process that forks may ask. */
+uint64_t engine_events_newest(const struct engine *e);
+
 /* A call of an agent's that has ended. */
 struct engine_call {
 	const char *project, *clone, *run; /* NULL: none */

@@ -224,7 +224,7 @@ static int follow(struct reading *r, struct err *err)
 /* --- the whole -------------------------------------------------------------------------- */
 
 /* A store in which nothing happened yet has no log; whoever follows waits for the first event. */
-static int open_dir(struct reading *r, struct engine *e, struct err *err)
+static int open_dir(struct reading *r, const struct engine *e, struct err *err)
 {
 	r->dir = path_join(e->store_path, r->options->calls ? CALLS_DIR : EVENTS_DIR);
 	if (!r->dir)
@@ -285,4 +285,35 @@ char *engine_project_here(struct engine *e)
 	struct store *s;
 
 	return engine_project(e, &s, &project, NULL) < 0 ? NULL : TAKE_PTR(project.path);
+}
+
+struct newest {
+	uint64_t n;
+};
+
+static int note_newest(const struct engine_event *e, void *ctx, struct err *err)
+{
+	(void)err;
+	((struct newest *)ctx)->n = e->n;
+	return 0;
+}
+
+uint64_t engine_events_newest(const struct engine *e)
+{
+	const struct engine_events_options options = { .all = true, .stop_fd = -1 };
+	struct newest newest = { 0 };
+	CLEANUP(reading_done) struct reading r = {
+		.options = &options, .dir_fd = -1, .fn = note_newest, .ctx = &newest
+	};
+	uint64_t files[EVENTS_FILES_MAX + 1];
+	struct err why = { 0 };
+	int n = open_dir(&r, e, &why);
+
+	n = n > 0 ? event_files(r.dir_fd, files) : 0;
+	if (n <= 0)
+		return 0;
+	/* A new file may have nothing in it yet. */
+	newest.n = files[n - 1] - 1;
+	IGNORE_RESULT(read_file(&r, files[n - 1], &why), "then it is told more than is new");
+	return newest.n;
 }

@@ -12,7 +12,7 @@ except ImportError:
     jsonschema = None
 
 from mcptest import VERSION, Client
-from snaptest import SNAP, dice, main, needs_fuse, test
+from snaptest import SNAP, dice, gone, main, needs_fuse, test
 
 ERAS = (VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
@@ -434,6 +434,48 @@ def long_and_broken_lines_do_no_harm(w):
         text = json.dumps("x" * 2_000_000).encode()
         c.raw(b'{"jsonrpc":"2.0","id":4,"method":"x","params":{"a":' + text + b"}}\n")
         assert c.read()["error"]["code"] == -32602
+
+
+def children_of(pid):
+    """The processes that a process started, by their ids."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+@test
+def a_subscriber_hears_of_what_happens_at_its_addresses_and_of_nothing_else(w):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    for era in ("2025-06-18", VERSION):
+        with Client(w, era=era) as c:
+            wanted = ["snap://clone/try/snapshots", "snap://clones"]
+            if era == VERSION:
+                number = c.start("subscriptions/listen", notifications={
+                    "resourceSubscriptions": [*wanted, "snap://nowhere"], "toolsListChanged": True})
+                ack = c.read()
+                assert ack["params"]["notifications"] == {"resourceSubscriptions": wanted}, ack
+            else:
+                assert c.opened["capabilities"]["resources"] == {"subscribe": True}, c.opened
+                for uri in wanted:
+                    assert c.ask("resources/subscribe", uri=uri)["result"] == {}
+                assert "error" in c.ask("resources/subscribe", uri="snap://nowhere")
+            (w.project / "README.md").write_text(f"{era}\n")
+            w.ok("snapshot")
+            w.ok("snapshot", "try", "-m", era)
+            heard = [c.read(), c.read()]
+            assert [m["method"] for m in heard] == ["notifications/resources/updated"] * 2, heard
+            assert sorted(m["params"]["uri"] for m in heard) == wanted, heard
+            if era == VERSION:
+                ids = {m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for m in heard}
+                assert ids == {number}, heard
+                c.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+            else:
+                for uri in wanted:
+                    assert c.ask("resources/unsubscribe", uri=uri)["result"] == {}
+            w.ok("snapshot", "try")
+            assert "result" in c.ask("tools/list"), "nothing comes before that answer"
+            children = [p for p in children_of(c.process.pid)]
+        assert all(gone(p, 10) for p in children), "what follows the store ends with its server"
 
 
 if __name__ == "__main__":

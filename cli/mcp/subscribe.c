@@ -1,0 +1,185 @@
+#include "cli/mcp/subscribe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/mcp/answer.h"
+#include "cli/mcp/resource.h"
+
+#define META_ID "io.modelcontextprotocol/subscriptionId"
+
+/* --- what is concerned ------------------------------------------------------------------ */
+
+static bool is_address(const char *uri)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+
+	return uri && resource_find(uri, json_begin(&doc)) != NULL;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* What happened to a clone shows at its own addresses; what reached the project at the project's too. */
+static bool concerns(const struct change *c, const char *uri)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json args = json_begin(&doc);
+	const char *clone;
+
+	if (!c->kind || !resource_find(uri, args))
+		return false;
+	if (json_has(args, "run"))
+		return is_same(json_text_if(args, "run"), c->run);
+	clone = json_text_if(args, json_has(args, "from") ? "from" : "clone");
+	if (clone)
+		return is_same(clone, c->clone);
+	if (strcmp(uri, "snap://clones") == 0)
+		return c->clone != NULL;
+	return !c->clone || strcmp(c->kind, "promotion") == 0 || strcmp(c->kind, "undo") == 0;
+}
+
+/* --- the older era ---------------------------------------------------------------------- */
+
+static int begin_watch(struct session *s, struct err *err)
+{
+	return s->watch.fd >= 0 ? 0 : watch_start(&s->watch, s->options, err);
+}
+
+static void forget(struct strlist *l, const char *uri)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (strcmp(l->list[i], uri) == 0)
+			free(l->list[i]);
+		else
+			l->list[n++] = l->list[i];
+	}
+	l->n = n;
+	if (l->list)
+		l->list[n] = NULL;
+}
+
+int subscribe_take(struct session *s, const struct rpc_message *m, bool add, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	const char *uri = json_text_if(m->params, "uri");
+	struct err why = { 0 };
+
+	if (!is_address(uri))
+		return answer_no_resource(s, m, false, "there is nothing at that address", err);
+	if (!add)
+		forget(&s->subscribed, uri);
+	else if (s->subscribed.n >= SUBSCRIBED_MAX)
+		return answer_error(s, m->top, RPC_INVALID_PARAMS, "too many subscriptions", err);
+	else if (begin_watch(s, &why) < 0)
+		return answer_error(s, m->top, RPC_INTERNAL, why.msg, err);
+	else if (!strlist_has(&s->subscribed, uri) && strlist_add(&s->subscribed, uri) < 0)
+		return err_nomem(err);
+	answer_begin(s, &a, m->top, false);
+	return rpc_append(&a, s->out, err);
+}
+
+static int notify(struct buf *out, const char *uri, const struct pending *p, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	const struct json params = rpc_notify(&a, "notifications/resources/updated");
+
+	if (p)
+		json_set_value(json_set_object(params, "_meta"), META_ID, p->message.top, "id");
+	json_set_text(params, "uri", uri);
+	return rpc_append(&a, out, err);
+}
+
+/* --- the newer era ---------------------------------------------------------------------- */
+
+/* The addresses that a listener asked for; an empty place: none. */
+static struct json wanted(const struct rpc_message *m)
+{
+	const struct json nothing = { .doc = m->params.doc };
+	struct json filter;
+
+	if (json_kind(m->params, "notifications") != JSON_OBJECT)
+		return nothing;
+	filter = json_get_object(m->params, "notifications");
+	return json_kind(filter, "resourceSubscriptions") == JSON_ARRAY
+		   ? json_get_array(filter, "resourceSubscriptions")
+		   : nothing;
+}
+
+int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	struct json params, honoured, list;
+	struct err why = { 0 };
+
+	if (json_kind(m->params, "notifications") != JSON_OBJECT)
+		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'notifications' is no object",
+				    err);
+	params = rpc_notify(&a, "notifications/subscriptions/acknowledged");
+	json_set_value(json_set_object(params, "_meta"), META_ID, m->top, "id");
+	/* The lists of tools, prompts and addresses are the same for as long as the server runs. */
+	honoured = json_set_object(params, "notifications");
+	list = wanted(m);
+	if (list.node && json_length(list) > 0 && begin_watch(s, &why) >= 0) {
+		const struct json to = json_set_array(honoured, "resourceSubscriptions");
+
+		for (size_t i = 0; i < json_length(list) && i < SUBSCRIBED_MAX; i++)
+			if (is_address(json_at_text(list, i)))
+				json_add_text(to, json_at_text(list, i));
+	}
+	if (!session_wait(s, m, true))
+		return err_nomem(err);
+	return rpc_append(&a, s->out, err);
+}
+
+static bool listens(const struct pending *p)
+{
+	return !p->tool && p->modern && is_same(p->message.method, "subscriptions/listen");
+}
+
+static int tell_listener(const struct change *c, const struct pending *p, struct err *err)
+{
+	const struct json list = wanted(&p->message);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && list.node && i < json_length(list) && i < SUBSCRIBED_MAX;
+	     i++) {
+		const char *uri = json_at_text(list, i);
+
+		if (uri && concerns(c, uri))
+			r = notify(p->out, uri, p, err);
+	}
+	return r;
+}
+
+static int tell_all(struct session *s, const struct change *c, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < s->subscribed.n; i++)
+		if (concerns(c, s->subscribed.list[i]))
+			r = notify(s->out, s->subscribed.list[i], NULL, err);
+	for (const struct pending *p = s->pending; r >= 0 && p; p = p->next)
+		if (listens(p))
+			r = tell_listener(c, p, err);
+	return r;
+}
+
+int subscribe_step(struct session *s, struct err *err)
+{
+	struct change c;
+	int r = 0;
+
+	watch_read(&s->watch);
+	while (r >= 0 && watch_next(&s->watch, &c)) {
+		r = tell_all(s, &c, err);
+		json_done(&c.doc);
+	}
+	return r;
+}
