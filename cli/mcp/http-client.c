@@ -11,13 +11,13 @@ static bool is_idle(const struct http_client *c)
 	return !c->listener && !session_owes(&c->session, NULL);
 }
 
-/* The one that was not heard of for longest and waits for nothing; NULL: all are busy. */
+/* The one that was not heard of for longest and waits for nothing; NULL: all are busy.  New ones come first. */
 static struct http_client *find_idlest(struct http *h)
 {
 	struct http_client *idlest = NULL;
 
 	for (struct http_client *c = h->clients; c; c = c->next)
-		if (is_idle(c) && (!idlest || c->used_ms < idlest->used_ms))
+		if (is_idle(c) && (!idlest || c->used_ms <= idlest->used_ms))
 			idlest = c;
 	return idlest;
 }
