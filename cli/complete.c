@@ -10,12 +10,21 @@ static const struct {
 	bool whole; /* that is all of it */
 	enum complete_kind kind;
 } named[] = {
-	{ "CLONE", false, COMPLETE_CLONES },    { "STATE", false, COMPLETE_STATES },
-	{ "SNAPSHOT", true, COMPLETE_STATES },  { "A", true, COMPLETE_STATES },
-	{ "B", true, COMPLETE_STATES },         { "DIR", true, COMPLETE_DIRS },
-	{ "PATH", true, COMPLETE_FILES },       { "FILE", true, COMPLETE_FILES },
-	{ "COMMAND", true, COMPLETE_COMMANDS }, { "PROMOTION", true, COMPLETE_PROMOTIONS },
-	{ "RUN", true, COMPLETE_RUNS },         { "PROFILE", true, COMPLETE_PROFILES },
+	{ "CLONE", false, COMPLETE_CLONES },
+	{ "STATE", false, COMPLETE_STATES },
+	{ "SNAPSHOT", true, COMPLETE_STATES },
+	{ "A", true, COMPLETE_STATES },
+	{ "B", true, COMPLETE_STATES },
+	{ "C", true, COMPLETE_STATES },
+	{ "GOOD", true, COMPLETE_STATES },
+	{ "BAD", true, COMPLETE_STATES },
+	{ "DIR", true, COMPLETE_DIRS },
+	{ "PATH", true, COMPLETE_FILES },
+	{ "FILE", true, COMPLETE_FILES },
+	{ "COMMAND", true, COMPLETE_COMMANDS },
+	{ "PROMOTION", true, COMPLETE_PROMOTIONS },
+	{ "RUN", true, COMPLETE_RUNS },
+	{ "PROFILE", true, COMPLETE_PROFILES },
 };
 
 /* Options whose words are too many to stand in the place of a name in help. */

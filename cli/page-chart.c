@@ -1,12 +1,14 @@
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/page.h"
 
-#define ROW    34
-#define WIDTH  640
-#define NAMES  150
-#define VALUES 150
-#define PLOT   (WIDTH - NAMES - VALUES)
+#define ROW        34
+#define WIDTH      680
+#define NAMES      180
+#define NAME_CHARS 20
+#define VALUES     150
+#define PLOT       (WIDTH - NAMES - VALUES)
 
 static double lesser(double a, double b)
 {
@@ -53,13 +55,28 @@ static void draw_spread(struct page *p, const struct scale *s, const struct page
 		    b, a, y - 5, b, y - 5);
 }
 
+/* What fits beside the bars. */
+static void put_short(struct page *p, const char *name)
+{
+	const size_t len = strlen(name);
+	size_t at = 0, n;
+
+	for (size_t chars = 0; at < len && chars < NAME_CHARS; chars++, at += n) {
+		n = utf8_valid(name + at, len - at);
+		n = n > 0 ? n : 1;
+	}
+	page_text(p, name, at);
+	if (at < len)
+		page_put(p, "&#8230;");
+}
+
 static void draw_row(struct page *p, const struct scale *s, const struct page_score *score,
 		     const char *unit, int y)
 {
 	const double zero = place(s, 0), at = place(s, score->median);
 
 	page_printf(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", NAMES - 12, y + 4);
-	page_name(p, score->name);
+	put_short(p, score->name);
 	page_printf(
 	    p,
 	    "</text><rect class=\"bar\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" rx=\"2\"/>",

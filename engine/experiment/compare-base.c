@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/ask/ask-i.h"
 #include "engine/experiment/compare-i.h"
 
 static int add_state(struct comparing *c, const char *text, struct err *err)
@@ -153,6 +154,16 @@ static int name_all(struct comparing *c, struct err *err)
 	return c->result.base_name ? 0 : err_nomem(err);
 }
 
+/* Pairs are merged by cowfsd in any case; one that runs by now also holds plain snapshots. */
+static int start_daemon(struct comparing *c, struct err *err)
+{
+	CLEANUP(control_done) struct control control = CONTROL_INIT;
+	struct control_hello hello;
+	bool started;
+
+	return ask_connect(c->engine, ASK_STORE, &control, &hello, &started, err);
+}
+
 int comparing_open(struct comparing *c, struct err *err)
 {
 	int r = 0;
@@ -162,6 +173,9 @@ int comparing_open(struct comparing *c, struct err *err)
 	if (r < 0)
 		return r;
 	r = find_bases(c, err);
+	if (r < 0)
+		return r;
+	r = start_daemon(c, err);
 	if (r < 0)
 		return r;
 	r = hold_open(c->engine, &c->hold, &c->options->watch, err);

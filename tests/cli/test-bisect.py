@@ -50,32 +50,39 @@ def nothing_is_left(w):
 CHECK = ("--", "grep", "-q", "good", "state")
 
 
+def from_on(culprit):
+    """A command that takes all from there on for bad, whatever the file says."""
+    return ("--", "sh", "-c", f"read word n < state; test $n -lt {culprit}")
+
+
 @live_test
 def the_culprit_is_found_in_as_many_steps_as_the_split_allows(w):
     ready(w)
     n = 1000 if LONG else 60
-    for culprit, jobs in ((n // 3, 3), (1, 2), (n - 1, 5)) if LONG else ((17, 3),):
-        ids = snapshots(w, n, culprit)
-        got = bisect(w, ids[0], ids[-1], "-j", str(jobs), *CHECK)
+    ids = snapshots(w, n, n)
+    for culprit, jobs in ((n // 3, 3), (n - 1, 3), (1, 2), (n - 1, 5)):
+        got = bisect(w, ids[0], ids[-1], "-j", str(jobs), *from_on(culprit))
         assert got["first_bad"] == ids[culprit] and got["title"] == f"number {culprit}", got
         assert got["last_good"] == ids[culprit - 1] and got["states"] == n, got
         assert got["steps"] <= most_steps(n, jobs), (got["steps"], most_steps(n, jobs))
         assert all((t["verdict"] == "good") == (ids.index(t["state"]) < culprit) for t in got["tried"])
         print(f"# {n} snapshots, culprit {culprit}, {jobs} at once: {got['steps']} steps, "
               f"{got['runs']} runs, {got['elapsed_ms']} ms")
-        nothing_is_left(w)
+    nothing_is_left(w)
 
 
 @live_test
 def every_place_of_the_culprit_is_found(w):
     ready(w)
-    ids = snapshots(w, 6, 3)
-    assert bisect(w, ids[2], ids[3], *CHECK)["steps"] == 0
-    for first, last in ((0, 5), (2, 5), (0, 3), (1, 4), (2, 4)):
-        for jobs in (1, 4) if LONG else (2,):
-            got = bisect(w, ids[first], ids[last], "-j", str(jobs), *CHECK)
-            assert got["first_bad"] == ids[3], (first, last, got)
-            assert got["steps"] <= most_steps(last - first + 1, jobs), got
+    n = 12 if LONG else 4
+    ids = snapshots(w, n, n)
+    assert bisect(w, ids[2], ids[3], *from_on(3))["steps"] == 0
+    for last in range(2, n):
+        for culprit in range(1, last + 1):
+            for jobs in (1, 2, 4) if LONG else (2,):
+                got = bisect(w, ids[0], ids[last], "-j", str(jobs), *from_on(culprit))
+                assert got["first_bad"] == ids[culprit], (culprit, last, got)
+                assert got["steps"] <= most_steps(last + 1, jobs), (culprit, last, got)
 
 
 @live_test
@@ -137,6 +144,11 @@ def a_log_is_taken_over_and_refused_where_it_is_of_something_else(w):
     assert again["runs"] == 1 and again["first_bad"] == first["first_bad"] == ids[11], again
     assert log.read_text().splitlines() == lines
     w.snap("bisect", ids[1], ids[-1], "--log", str(log), *CHECK).fails(2, "not the log")
+    # A verdict that fits no other: the first bad one counts, and it is said.
+    strange = w.top / "strange.log"
+    strange.write_text(lines[0] + f"\nbad {ids[2]}\ngood {ids[5]}\n")
+    got = bisect(w, ids[0], ids[-1], "--log", str(strange), *CHECK)
+    assert got["unsteady"] and got["first_bad"] == ids[2] and got["runs"] == 1, got
     w.snap("bisect", ids[0], ids[-1], "--log", str(log), "--", "true").fails(2, "not the log")
     assert log.read_text().splitlines() == lines
 
