@@ -444,7 +444,7 @@ QUIET = (
     (rf"{ID}\n", "promote", "x"), (rf"{ID}\n", "undo"), (rf"({ID}\n)?", "rebase", "x"),
     (rf"({ID}\n)?", "rollback", "x"), ("out\n", "run", "x", "--", "echo", "out"),
     ("out\n", "try", "--keep", "sh", "-c", "echo out; echo > new"),
-    (rf"{ID}\n", "bisect", "@-1", "@", "--", "true"), (r"([0-9a-f]{12}\n){2}", "runs"), (r"out\n", "logs"),
+    (rf"{ID}\n", "bisect", "@-1", "@", "--", "true"), (r"([0-9a-f]{12}\n){2}", "runs"), (r"out\n", "logs"), (r"[0-9a-f]{12}\n", "replay"),
     (r"[0-9a-f]{12}\n", "run", "--detach", "x", "--", "sleep", "600"),
     (r"[0-9a-f]{12}\n", "ps"), ("", "cancel", "RUN"), (".*", "wait", "RUN"), ("", "attach", "RUN"),
     (r"store .+", "stats"), (r"(\d+\n)+", "events"), ("", "tasks"), (r"/\S+\n", "projects"), ("", "check"), ("", "gc"), ("", "umount", "x"),

@@ -17,7 +17,7 @@ NOBODY = 65534
 WORDS = {
     "bisect": ["@", "@", "--", "true"], "compare": ["@", "try"], "completion": ["bash"], "policy": ["explain", "try"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
     "write": ["try:README.md", "--content", "x"], "edit": ["try:README.md", "--old", "f", "--new", "g"],
-    "attach": ["0123456789ab"], "cancel": ["0123456789ab"], "wait": ["0123456789ab"],
+    "attach": ["0123456789ab"], "cancel": ["0123456789ab"], "wait": ["0123456789ab"], "replay": ["0123456789ab"],
     "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
 }
 

@@ -180,6 +180,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("bisect", "@-2", "@", "-a", "--", "sh", "-c", "exit 125", status=1, name="bisect")
     judge("bisect", "@-2", "@", "-a", "--", "true")
     judge("runs")
+    judge("replay")
     judge("logs")
     judge("run", "--detach", "try", "--", "sleep", "600")
     run = judge("ps")["runs"][0]["run"]

@@ -79,5 +79,33 @@ def a_snippet_that_cannot_be_one_is_refused(w: World):
     w.snap("run", "--lang", "sh", "--", "true").fails(2, "'--lang' needs '--code'")
 
 
+def replay(w, *args, status=0):
+    return w.snap("replay", "--json", *args).ends(status).json("snap.replay/1", "same", "differences")
+
+
+@test
+def a_replay_begins_where_the_run_began_and_says_what_is_different(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    first = w.ok("run", "--json", "try", "--", "sh", "-c", "cat README.md; pwd; echo more >> README.md",
+                 cwd=w.project / "src").json("snap.run/1", "run")["run"]
+    w.ok("write", "try:README.md", "--content", "changed since")
+    got = replay(w, first)
+    assert got["same"] is True and got["of"] == first and got["run"] != first, got
+    assert w.ok("show", "try:README.md").out == b"changed since", "it has a clone of its own"
+    (w.project / "README.md").write_text("now\n")
+    assert replay(w, first)["same"] is True, "nor does the project matter"
+    dice = w.ok("run", "--json", "--pass-env", "DICE", "--", "sh", "-c",
+                "echo one; echo $DICE; touch new$DICE; exit $DICE", env={"DICE": "0"}).json("snap.run/1")["run"]
+    got = json.loads(w.snap("replay", "--json", dice, env={"DICE": "7"}).ends(3).out)
+    assert {d["what"]: (d["before"], d["now"]) for d in got["differences"]} == {
+        "exit code": ("0", "7"), "stdout": ("6 bytes", "6 bytes, other from line 2 on")}, got
+    assert "exit code       0, now 7" in w.snap("replay", dice, env={"DICE": "7"}).ends(3).out.decode()
+    w.snap("replay", "0123456789ab").ends(4)
+    bare = w.ok("run", "--json", "--no-snapshot", "try", "--", "true").json("snap.run/1")
+    if not bare["before"]:
+        w.snap("replay", bare["run"]).fails(4, "was not kept")
+
+
 if __name__ == "__main__":
     sys.exit(main())
