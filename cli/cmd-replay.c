@@ -172,10 +172,15 @@ static int run_again(struct invocation *inv, const struct engine_run *old, struc
 		.err_fd = -1,
 		.watch = progress_watch(inv->progress),
 	};
+	const char *missing[ARRAY_LEN(old->missing.list)];
 	int r = choose_names(old, &names, err);
 
 	if (r < 0)
 		return r;
+	/* What it did without, it may do without again. */
+	for (size_t i = 0; i < old->missing.n; i++)
+		missing[i] = old->missing.list[i].wall;
+	options.allow_missing = (struct engine_list){ missing, old->missing.n };
 	options.pass_env = (struct engine_list){ names.pass, names.n_pass };
 	options.secrets = (struct engine_list){ names.secret, names.n_secret };
 	r = engine_run(inv->engine, &options, ret, err);
