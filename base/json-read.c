@@ -197,6 +197,19 @@ uint64_t json_get_uint(struct json j, const char *key)
 	return 0;
 }
 
+double json_get_double(struct json j, const char *key)
+{
+	const struct place p = member(j, key);
+	struct json_object *v;
+
+	if (find_member(&p, &v) &&
+	    (json_object_is_type(v, json_type_double) || json_object_is_type(v, json_type_int)))
+		return json_object_get_double(v);
+	if (p.in.node)
+		complain(&p, -EINVAL, "is no number");
+	return 0;
+}
+
 static const char *text_at(const struct place *p)
 {
 	struct json_object *v = require(p, json_type_string);

@@ -93,6 +93,7 @@ NODISCARD int json_parse(struct json_doc *doc, const char *text, size_t len, str
 bool json_get_bool(struct json j, const char *key);
 int64_t json_get_int(struct json j, const char *key);
 uint64_t json_get_uint(struct json j, const char *key);
+double json_get_double(struct json j, const char *key);    /* of an integer, too */
 const char *json_get_text(struct json j, const char *key); /* borrowed; without a NUL in it */
 char *json_get_name(struct json j, const char *key);       /* the bytes it had; owned */
 struct json json_get_object(struct json j, const char *key);

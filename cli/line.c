@@ -19,14 +19,14 @@
 #include "cli/progress.h"
 
 const struct command *const commands[] = {
-	&cmd_clone,  &cmd_list,     &cmd_status,   &cmd_rm,      &cmd_write,    &cmd_edit,
-	&cmd_init,   &cmd_snapshot, &cmd_log,      &cmd_show,    &cmd_rollback, &cmd_tag,
-	&cmd_diff,   &cmd_compare,  &cmd_promote,  &cmd_undo,    &cmd_rebase,   &cmd_resolve,
-	&cmd_policy, &cmd_run,      &cmd_try,      &cmd_bisect,  &cmd_tasks,    &cmd_replay,
-	&cmd_runs,   &cmd_logs,     &cmd_ps,       &cmd_wait,    &cmd_attach,   &cmd_cancel,
-	&cmd_stats,  &cmd_events,   &cmd_projects, &cmd_check,   &cmd_gc,       &cmd_mount,
-	&cmd_umount, &cmd_start,    &cmd_stop,     &cmd_profile, &cmd_help,     &cmd_completion,
-	&cmd_doctor, &cmd_mcp,      &cmd_agents,   &cmd_version, NULL,
+	&cmd_clone,      &cmd_list,     &cmd_status,  &cmd_rm,       &cmd_write,    &cmd_edit,
+	&cmd_init,       &cmd_snapshot, &cmd_log,     &cmd_show,     &cmd_rollback, &cmd_tag,
+	&cmd_diff,       &cmd_compare,  &cmd_promote, &cmd_undo,     &cmd_rebase,   &cmd_resolve,
+	&cmd_policy,     &cmd_run,      &cmd_try,     &cmd_bisect,   &cmd_tasks,    &cmd_replay,
+	&cmd_experiment, &cmd_runs,     &cmd_logs,    &cmd_ps,       &cmd_wait,     &cmd_attach,
+	&cmd_cancel,     &cmd_stats,    &cmd_events,  &cmd_projects, &cmd_check,    &cmd_gc,
+	&cmd_mount,      &cmd_umount,   &cmd_start,   &cmd_stop,     &cmd_profile,  &cmd_help,
+	&cmd_completion, &cmd_doctor,   &cmd_mcp,     &cmd_agents,   &cmd_version,  NULL,
 };
 
 struct global_args {

@@ -18,14 +18,14 @@ const struct topic topics[] = {
 	  "  11   somebody else uses it\n"
 	  "  12   the store is damaged\n"
 	  "  13   this machine lacks something; `doctor` says what\n"
+	  "  15   no arm of an experiment passed\n"
+	  "  16   a tie of arms; nothing was promoted\n"
 	  "  141  whoever read the output has left\n"
 	  "\n"
 	  "`run` and `try` end with the command's own code, or with\n"
-	  "\n"
 	  "  124    its time was up\n"
 	  "  125    snap itself failed: no sandbox, no such clone or profile\n"
-	  "  126    the command cannot be executed\n"
-	  "  127    there is no such command\n"
+	  "  126    the command cannot be executed; 127: there is no such command\n"
 	  "  128+N  it was killed by signal N\n" },
 	{ "guard", "what a promotion holds or warns of, and how to let it pass",
 	  "Some files are run later by somebody else: by git, a shell, an editor, a package\n"

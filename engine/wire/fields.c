@@ -136,6 +136,9 @@ static void set_field(struct json j, const struct field *f, const char *s)
 	case FIELD_UINT:
 		json_set_uint(j, f->key, load_uint(f, at));
 		break;
+	case FIELD_DOUBLE:
+		json_set_double(j, f->key, *(const double *)at, 6);
+		break;
 	case FIELD_CHAR:
 		json_set_text(j, f->key, letter);
 		break;
@@ -217,6 +220,9 @@ static int get_field(struct json j, const struct field *f, char *s)
 		return 0;
 	case FIELD_UINT:
 		store_uint(f, at, json_get_uint(j, f->key));
+		return 0;
+	case FIELD_DOUBLE:
+		*(double *)at = json_get_double(j, f->key);
 		return 0;
 	case FIELD_CHAR:
 		text = json_get_text(j, f->key);
@@ -315,6 +321,7 @@ void fields_done(const struct fields *fields, void *s)
 		case FIELD_BOOL:
 		case FIELD_INT:
 		case FIELD_UINT:
+		case FIELD_DOUBLE:
 		case FIELD_CHAR:
 		case FIELD_ID:
 		case FIELD_WORD:

@@ -1,0 +1,516 @@
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/experiments.h"
+#include "cli/fail.h"
+#include "cli/progress.h"
+#include "cli/promotions.h"
+
+struct experiment_args {
+	const char *name, *from, *score, *profile, *net, *keep;
+	struct opt_list arm, check, env, pass_env, ro, within, allow, allow_missing;
+	uint64_t repeat, rounds, jobs, stop_after;
+	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
+	bool min, max, first_pass, promote_best, promote_compatible, steps, all;
+};
+
+static const struct opt experiment_opts[] = {
+	OPT_STR('n', "name", "NAME", struct experiment_args, name,
+		"what to call it (default: two words)"),
+	OPT_LIST('a', "arm", "NAME=COMMAND", struct experiment_args, arm,
+		 "something to try, on a clone of its own"),
+	OPT_LIST(0, "check", "COMMAND", struct experiment_args, check,
+		 "must end with 0 on what an arm left"),
+	OPT_STR(
+	    0, "score", "HOW", struct experiment_args, score,
+	    "a command that prints a number; time, cpu or mem, of the checks or as time:COMMAND; "
+	    "lines; size:FILE"),
+	OPT_FLAG(0, "min", struct experiment_args, min, "the lowest score is best (default)"),
+	OPT_FLAG(0, "max", struct experiment_args, max, "the highest score is best"),
+	OPT_U64(0, "rounds", "N", struct experiment_args, rounds,
+		"take each score so often (time and cpu: 5; else 1)"),
+	OPT_U64(0, "repeat", "N", struct experiment_args, repeat,
+		"try each arm so often, to see how steady it is"),
+	OPT_U64('j', "jobs", "N", struct experiment_args, jobs,
+		"arms at once (as there are processors)"),
+	OPT_FLAG(0, "first-pass", struct experiment_args, first_pass,
+		 "the first arm that passes wins; the others are stopped"),
+	OPT_U64(0, "stop-after", "N", struct experiment_args, stop_after,
+		"stop when so many arms have passed"),
+	OPT_FLAG(0, "promote-best", struct experiment_args, promote_best,
+		 "promote the winner; a tie promotes nothing (exit code 16)"),
+	OPT_FLAG(0, "promote-all-compatible", struct experiment_args, promote_compatible,
+		 "promote all that pass, one after the other, but for conflicts"),
+	OPT_LIST(0, "allow", "PATH", struct experiment_args, allow,
+		 "let the guard pass it in a promotion"),
+	OPT_STR(0, "keep", "best|passed|all|none", struct experiment_args, keep,
+		"which clones stay (default: best)"),
+	OPT_STR(0, "from", "STATE", struct experiment_args, from,
+		"start from a snapshot or clone, not from the project"),
+	OPT_LIST(0, "within", "PATTERN", struct experiment_args, within,
+		 "warn of changes elsewhere, as in .gitignore"),
+	OPT_SIZE(0, "mem", "SIZE", struct experiment_args, mem, "memory of an arm"),
+	OPT_U64(0, "pids", "N", struct experiment_args, pids, "processes of an arm"),
+	OPT_DURATION(0, "time", "TIME", struct experiment_args, time, "time of each command"),
+	OPT_SIZE(0, "disk", "SIZE", struct experiment_args, disk, "growth of an arm's clone"),
+	OPT_SIZE(0, "all-mem", "SIZE", struct experiment_args, all_mem,
+		 "memory of all arms at once"),
+	OPT_DURATION(0, "all-time", "TIME", struct experiment_args, all_time,
+		     "time of the whole experiment"),
+	OPT_SIZE(0, "all-disk", "SIZE", struct experiment_args, all_disk,
+		 "growth of all clones together"),
+	OPT_STR(0, "profile", "PROFILE", struct experiment_args, profile,
+		"of all runs, as of `run`"),
+	OPT_STR(0, "net", "none|loopback|host", struct experiment_args, net,
+		"or HOST:PORT,...: the network of arms"),
+	OPT_LIST('e', "env", "NAME=VALUE", struct experiment_args, env, "set a variable"),
+	OPT_LIST(0, "pass-env", "NAME", struct experiment_args, pass_env,
+		 "pass a variable of this environment on"),
+	OPT_LIST(0, "ro", "PATH", struct experiment_args, ro,
+		 "show arms PATH of the host, read-only"),
+	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
+		 "run without it where this machine has none, as of `run`"),
+	OPT_FLAG(0, "steps", struct experiment_args, steps,
+		 "with --json: a line for each step before the result"),
+	OPT_DURATION(0, "timeout", "TIME", struct experiment_args, timeout, "of wait (124 then)"),
+	OPT_FLAG(0, "all", struct experiment_args, all, "list: of every project"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct experiment_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static void preset(void *to)
+{
+	struct experiment_args *args = to;
+
+	args->mem = args->pids = args->time = args->disk = args->timeout = ENGINE_UNSAID;
+	args->repeat = 1;
+}
+
+/* --- what was asked for -------------------------------------------------------------------- */
+
+static int copy_list(const struct opt_list *from, char ***ret, size_t *ret_n, struct err *err)
+{
+	if (from->n == 0)
+		return 0;
+	*ret = calloc(from->n, sizeof(**ret));
+	if (!*ret)
+		return err_nomem(err);
+	for (; *ret_n < from->n; (*ret_n)++) {
+		(*ret)[*ret_n] = strdup(from->items[*ret_n]);
+		if (!(*ret)[*ret_n])
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+static int copy_text(const char *from, char **ret, struct err *err)
+{
+	*ret = from ? strdup(from) : NULL;
+	return from && !*ret ? err_nomem(err) : 0;
+}
+
+static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *err)
+{
+	static const char *const names[] = {
+		[ENGINE_KEEP_BEST] = "best",
+		[ENGINE_KEEP_PASSED] = "passed",
+		[ENGINE_KEEP_ALL] = "all",
+		[ENGINE_KEEP_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!text || strcmp(text, names[i]) == 0) {
+			*ret = (enum engine_arms_kept)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL, "option '--keep': '%s' is not one of best, passed, all, none",
+		       text);
+}
+
+static int check_args(const struct invocation *inv, struct err *err)
+{
+	const struct experiment_args *a = inv->args;
+
+	if (a->arm.n == 0)
+		return err_set(err, -EINVAL, "an experiment needs an arm: --arm NAME=COMMAND");
+	if (a->min && a->max)
+		return err_set(err, -EINVAL, "options '--min' and '--max' exclude each other");
+	if (a->promote_best && a->promote_compatible)
+		return err_set(err, -EINVAL,
+			       "options '--promote-best' and "
+			       "'--promote-all-compatible' exclude each other");
+	if (a->first_pass && a->stop_after > 0)
+		return err_set(err, -EINVAL,
+			       "options '--first-pass' and '--stop-after' exclude each other");
+	if (a->repeat > 1 && (a->promote_best || a->promote_compatible))
+		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
+	if (a->repeat == 0 || a->repeat > ENGINE_ARMS_MAX)
+		return err_set(err, -EINVAL, "option '--repeat' takes 1 to %d", ENGINE_ARMS_MAX);
+	if (a->rounds > ENGINE_ROUNDS_MAX)
+		return err_set(err, -EINVAL, "option '--rounds' takes 1 to %d", ENGINE_ROUNDS_MAX);
+	if ((a->min || a->max) && !a->score)
+		return err_set(err, -EINVAL, "option '--%s' needs '--score'",
+			       a->max ? "max" : "min");
+	if (a->steps && !inv->json)
+		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
+	return 0;
+}
+
+static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
+		r = engine_experiment_add(x, a->arm.items[i], err);
+	if (r >= 0)
+		r = copy_list(&a->check, &x->checks, &x->n_checks, err);
+	if (r >= 0)
+		r = copy_list(&a->env, &x->env, &x->n_env, err);
+	if (r >= 0)
+		r = copy_list(&a->pass_env, &x->pass_env, &x->n_pass_env, err);
+	if (r >= 0)
+		r = copy_list(&a->ro, &x->ro, &x->n_ro, err);
+	if (r >= 0)
+		r = copy_list(&a->within, &x->within, &x->n_within, err);
+	if (r >= 0)
+		r = copy_list(&a->allow_missing, &x->allow_missing, &x->n_allow_missing, err);
+	return r < 0 ? r : copy_list(&a->allow, &x->allow, &x->n_allow, err);
+}
+
+static int read_texts(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
+
+	if (r >= 0)
+		r = copy_text(a->name, &x->name, err);
+	if (r >= 0)
+		r = copy_text(a->from, &x->from, err);
+	if (r >= 0)
+		r = copy_text(a->profile, &x->profile, err);
+	if (r >= 0)
+		r = copy_text(a->net, &x->net, err);
+	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
+}
+
+static int read_plan(const struct invocation *inv, struct engine_experiment *x, struct err *err)
+{
+	const struct experiment_args *a = inv->args;
+	int r = check_args(inv, err);
+
+	engine_experiment_init(x);
+	if (r >= 0)
+		r = read_lists(a, x, err);
+	if (r >= 0)
+		r = read_texts(a, x, err);
+	if (r < 0)
+		return r;
+	x->higher = a->max;
+	x->repeat = a->repeat;
+	x->rounds = a->rounds > 0                                                   ? a->rounds
+		    : x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ? 5
+										    : 1;
+	x->jobs = a->jobs;
+	x->stop_after = a->first_pass ? 1 : a->stop_after;
+	x->limits.mem = a->mem;
+	x->limits.pids = a->pids;
+	x->limits.time_ms = a->time;
+	x->limits.disk = a->disk;
+	x->all_mem = a->all_mem;
+	x->all_time_ms = a->all_time;
+	x->all_disk = a->all_disk;
+	x->promote = a->promote_best         ? ENGINE_PROMOTE_BEST
+		     : a->promote_compatible ? ENGINE_PROMOTE_COMPATIBLE
+					     : ENGINE_PROMOTE_NO_ARM;
+	return 0;
+}
+
+/* --- what came of it ----------------------------------------------------------------------- */
+
+struct outcome {
+	struct engine_experiment x;
+	struct engine_promotion promotion;
+};
+
+static void outcome_done(struct outcome *o)
+{
+	engine_promotion_done(&o->promotion);
+	engine_experiment_done(&o->x);
+}
+
+static bool is_blocked(const struct outcome *o)
+{
+	return o->promotion.end != ENGINE_PROMOTED && o->x.promote != ENGINE_PROMOTE_COMPATIBLE;
+}
+
+static int code_of(const struct outcome *o)
+{
+	const struct engine_experiment *x = &o->x;
+	bool passed = false;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		passed |= x->arms[i].state == ENGINE_ARM_PASSED;
+	if (!passed)
+		return CMD_NO_ARM;
+	if (x->promote == ENGINE_PROMOTE_BEST && x->n_tie > 0)
+		return CMD_TIE;
+	if (is_blocked(o))
+		return o->promotion.end == ENGINE_HELD           ? CMD_REFUSED
+		       : o->promotion.end == ENGINE_CHECK_FAILED ? CMD_CHECK_FAILED
+								 : CMD_CONFLICT;
+	if (x->promote == ENGINE_PROMOTE_COMPATIBLE && x->n_promoted == 0 &&
+	    o->promotion.end != ENGINE_PROMOTED)
+		return CMD_CONFLICT;
+	return CMD_OK;
+}
+
+static int print_json(const struct invocation *inv, const char *act, const struct outcome *o,
+		      struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	json_set_text(j, "act", act);
+	experiments_set_json(j, &o->x);
+	return json_print(&doc, inv->out, err);
+}
+
+static int tell(struct invocation *inv, const char *act, const struct outcome *o, struct err *err)
+{
+	const int code = code_of(o);
+	int r = 0;
+
+	if (inv->json)
+		r = print_json(inv, act, o, err);
+	else if (!inv->quiet)
+		experiments_print(inv, inv->out, &o->x);
+	else if (o->x.winner)
+		fprintf(inv->out, "%s\n", o->x.winner);
+	if (r < 0 || inv->json)
+		return r < 0 ? r : code;
+	if (is_blocked(o))
+		return promotions_tell(inv, &o->promotion, err);
+	return code;
+}
+
+/* --- acts ---------------------------------------------------------------------------------- */
+
+static void on_check(const char *command, const struct engine_run *run, void *ctx)
+{
+	struct experiments_view *v = ctx;
+
+	if (!v->inv->json)
+		promotions_on_check(command, run, (void *)(uintptr_t)v->inv);
+}
+
+static struct engine_experiment_options options_of(struct invocation *inv,
+						   struct experiments_view *v)
+{
+	return (struct engine_experiment_options){
+		.tell = experiments_tell,
+		.tick_ms = v->live ? 500 : 0,
+		.checking = on_check,
+		.ctx = v,
+		.watch = progress_watch(inv->progress),
+	};
+}
+
+static int finish(struct invocation *inv, const char *act, struct experiments_view *v, int r,
+		  const struct outcome *o, struct err *err)
+{
+	progress_done(inv->progress);
+	experiments_view_done(v);
+	if (r == -EINTR && o->x.name) {
+		const char *const words[] = { o->x.name, NULL };
+
+		cmd_hint_words(inv, "experiment resume", words);
+		cmd_hint_words(inv, "experiment rm", words);
+		r = fail_report(inv, r, err);
+		return r < 0 ? r : 128 + SIGINT;
+	}
+	if (r == -EEXIST)
+		cmd_hint(inv, "experiment list --all");
+	return r < 0 ? r : tell(inv, act, o, err);
+}
+
+static int start(struct invocation *inv, struct err *err)
+{
+	const struct experiment_args *args = inv->args;
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	struct engine_experiment_options options;
+	struct experiments_view view;
+	int r = read_plan(inv, &o.x, err);
+
+	if (r < 0) {
+		cmd_hint(inv, "help experiment");
+		return r;
+	}
+	experiments_view_begin(&view, inv, args->steps);
+	options = options_of(inv, &view);
+	r = engine_experiment(inv->engine, &o.x, &options, &o.promotion, err);
+	return finish(inv, "run", &view, r, &o, err);
+}
+
+static int resume(struct invocation *inv, struct err *err)
+{
+	const struct experiment_args *args = inv->args;
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	struct engine_experiment_options options;
+	struct experiments_view view;
+	int r;
+
+	experiments_view_begin(&view, inv, args->steps);
+	options = options_of(inv, &view);
+	r = engine_experiment_resume(inv->engine, inv->words[1], &options, &o.x, &o.promotion, err);
+	return finish(inv, "resume", &view, r, &o, err);
+}
+
+static int promote(struct invocation *inv, struct err *err)
+{
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	struct engine_experiment_options options;
+	struct experiments_view view;
+	int r;
+
+	experiments_view_begin(&view, inv, false);
+	options = options_of(inv, &view);
+	options.tell = NULL;
+	r = engine_experiment_promote(inv->engine, inv->words[1], inv->words[2], &options, &o.x,
+				      &o.promotion, err);
+	if (r == -ENOENT || r == -ECANCELED)
+		cmd_hint_words(inv, "experiment show", (const char *[]){ inv->words[1], NULL });
+	/* What was asked for is this arm, not a winner. */
+	o.x.promote = ENGINE_PROMOTE_NO_ARM;
+	return finish(inv, "promote", &view, r, &o, err);
+}
+
+static int show(struct invocation *inv, struct err *err)
+{
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	int r = engine_experiment_load(inv->engine, inv->words[1], &o.x, err);
+
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, "show", &o, err);
+	experiments_print(inv, inv->out, &o.x);
+	return CMD_OK;
+}
+
+static int wait_for(struct invocation *inv, struct err *err)
+{
+	const struct experiment_args *args = inv->args;
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	int r = engine_experiment_wait(inv->engine, inv->words[1], args->timeout, &o.x, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return tell(inv, "wait", &o, err);
+	r = inv->json ? print_json(inv, "wait", &o, err) : 0;
+	return r < 0 ? r : CMD_TIME_UP;
+}
+
+static int list(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
+	const struct experiment_args *args = inv->args;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j, array;
+	int r = engine_experiments(inv->engine, args->all, &l, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; inv->quiet && !inv->json && i < l.n; i++)
+		fprintf(inv->out, "%s\n", l.list[i].name);
+	if (!inv->quiet && !inv->json)
+		experiments_print_list(inv, &l);
+	if (!inv->json)
+		return CMD_OK;
+	j = out_json_begin(inv, &doc);
+	json_set_text(j, "act", "list");
+	array = json_set_array(j, "experiments");
+	for (size_t i = 0; i < l.n; i++)
+		experiments_set_summary(json_add_object(array), &l.list[i]);
+	return json_print(&doc, inv->out, err);
+}
+
+static int remove_all(struct invocation *inv, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), array;
+	int r = 0;
+
+	json_set_text(j, "act", "rm");
+	array = json_set_array(j, "removed");
+	for (int i = 1; i < inv->n_words && r >= 0; i++) {
+		r = engine_experiment_remove(inv->engine, inv->words[i], err);
+		json_add_name(array, inv->words[i]);
+		if (r >= 0 && !inv->json && !inv->quiet)
+			fprintf(inv->out, "removed %s\n", inv->words[i]);
+	}
+	if (r == -ENOENT)
+		cmd_hint(inv, "experiment list --all");
+	if (r < 0)
+		return r;
+	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
+}
+
+static int experiment_run(struct invocation *inv, struct err *err)
+{
+	static const struct {
+		const char *word;
+		int min, max;
+		int (*run)(struct invocation *inv, struct err *err);
+	} acts[] = {
+		{ "list", 1, 1, list },        { "ls", 1, 1, list },
+		{ "show", 2, 2, show },        { "resume", 2, 2, resume },
+		{ "wait", 2, 2, wait_for },    { "promote", 3, 3, promote },
+		{ "rm", 2, 1000, remove_all },
+	};
+
+	if (inv->n_words == 0)
+		return start(inv, err);
+	for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
+		int r;
+
+		if (strcmp(acts[i].word, inv->words[0]) != 0 || inv->n_words < acts[i].min ||
+		    inv->n_words > acts[i].max)
+			continue;
+		r = acts[i].run(inv, err);
+		if (r == -ENOENT && inv->n_hints == 0)
+			cmd_hint(inv, "experiment list --all");
+		return r;
+	}
+	cmd_hint(inv, "help experiment");
+	return err_set(
+	    err, -EINVAL,
+	    "'experiment' takes --arm NAME=COMMAND, or 'list', 'show NAME', 'resume NAME', "
+	    "'wait NAME', 'promote NAME ARM' or 'rm NAME...'");
+}
+
+const struct command cmd_experiment = {
+	.name = "experiment",
+	.alias = "exp",
+	.group = "Runs",
+	.summary = "try several changes at once, judge them alike, promote the best",
+	.words = "[list|show|resume|wait|promote|rm [NAME [ARM]]]",
+	.max_words = 1000,
+	.opts = experiment_opts,
+	.preset = preset,
+	.details =
+	    "Each arm is a command for the shell, run in the sandbox on its own clone of the same\n"
+	    "state. An arm passes if its command and all checks end with 0; checks and scores run on\n"
+	    "another clone of what it left. Scores are taken when all arms are over, one at a time, in\n"
+	    "rounds that go through all arms; a difference within the spread is a tie.\n"
+	    "\n"
+	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
+	    "that of `promote` if something else did. An experiment that was interrupted or killed goes\n"
+	    "on with 'resume': it runs what is missing and never promotes twice.\n",
+	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"
+		    "experiment -n faster --arm a=./a.sh --score time:./b --promote-best\n"
+		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n",
+	.run = experiment_run,
+};

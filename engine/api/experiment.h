@@ -1,0 +1,239 @@
+/*
+ * experiment.h - several changes tried at once, judged by the same checks, and the best one promoted.
+ *
+ * Every arm is a command on a clone of its own, all of them clones of one state.  An arm passes if its
+ * command and all checks end with 0.  Checks and score see what the arm left on another clone, so they
+ * cannot change what would be promoted.  Scores are taken when all work is done, one run at a time, in rounds
+ * that go through all arms; of an arm the score is their median.
+ *
+ * The state of an experiment lies in the store's directory and is written before each act that must not happen
+ * twice, so an experiment that was killed can be resumed; one process works on it at a time (-EBUSY).
+ * Call from a process with one thread.
+ */
+#pragma once
+
+#include "engine/api/promote.h"
+#include "engine/api/run.h"
+
+#define ENGINE_ARMS_MAX      1000
+#define ENGINE_ARM_NAME_MAX  24
+#define ENGINE_ROUNDS_MAX    1000
+#define ENGINE_ARM_PATHS_MAX 200 /* changed paths that a record names */
+
+enum engine_score {
+	ENGINE_SCORE_NONE,
+	ENGINE_SCORE_COMMAND, /* the last number that it prints */
+	ENGINE_SCORE_TIME,    /* milliseconds of a command, which may be the checks */
+	ENGINE_SCORE_CPU,
+	ENGINE_SCORE_MEM,   /* bytes, at its peak */
+	ENGINE_SCORE_LINES, /* that the arm added and removed */
+	ENGINE_SCORE_SIZE,  /* bytes of a file */
+};
+const char *engine_score_name(enum engine_score score); /* "time" */
+
+enum engine_arms_kept {
+	ENGINE_KEEP_BEST, /* the winner, or those that tie */
+	ENGINE_KEEP_PASSED,
+	ENGINE_KEEP_ALL,
+	ENGINE_KEEP_NONE,
+};
+
+enum engine_promote_arms { ENGINE_PROMOTE_NO_ARM, ENGINE_PROMOTE_BEST, ENGINE_PROMOTE_COMPATIBLE };
+
+enum engine_arm_state {
+	ENGINE_ARM_WAITING,
+	ENGINE_ARM_RUNNING,
+	ENGINE_ARM_CHECKING,
+	ENGINE_ARM_PASSED,
+	ENGINE_ARM_FAILED,       /* its command did not end with 0 */
+	ENGINE_ARM_CHECK_FAILED, /* the last of its checks did not */
+	ENGINE_ARM_LIMIT,        /* it met a limit of its own */
+	ENGINE_ARM_UNSCORED,     /* the score could not be taken */
+	ENGINE_ARM_STOPPED,      /* nobody waits for it any more, or a limit of the whole was met */
+	ENGINE_ARM_LOST,         /* what ran it died, more than once */
+};
+const char *engine_arm_state_name(enum engine_arm_state state); /* "check-failed" */
+bool engine_arm_is_over(enum engine_arm_state state);
+
+/* Something about what an arm changed that a person should know before it is promoted. */
+struct engine_arm_warning {
+	char *kind;   /* owned: "guard", "test-deleted", "test-skipped", "far" */
+	char *path;   /* owned */
+	char *detail; /* owned; a sentence */
+};
+
+struct engine_round {
+	double value;
+};
+
+struct engine_arm {
+	/* What was asked for. */
+	char *name, *command; /* owned, as is all else */
+	char *group;          /* the arm that this is a repetition of; NULL: none */
+	char *profile, *from; /* NULL: the experiment's */
+	char **env;           /* NAME=VALUE */
+	size_t n_env;
+	/* How far it is. */
+	char *clone;
+	bool has_clone;
+	char *judge; /* the clone that checks and scores run on; NULL: none */
+	enum engine_arm_state state;
+	uint64_t attempts;
+	int64_t begun;                /* when the present step began, in nanoseconds since 1970 */
+	char now[ENGINE_RUN_ID_SIZE]; /* the run of that step; "": none */
+	/* What came of it. */
+	char run[ENGINE_RUN_ID_SIZE];
+	int64_t exit_code;
+	char limit[16];
+	char *why; /* a sentence that says why it did not pass; NULL: it did */
+	uint64_t duration_ms, cpu_ms, max_mem;
+	char result[ENGINE_ID_SIZE]; /* snapshot of what it left; "": it changed nothing */
+	uint64_t added, modified, deleted;
+	uint64_t lines_added, lines_removed;
+	struct engine_paths changed; /* no more than ENGINE_ARM_PATHS_MAX */
+	struct engine_checked *checks;
+	size_t n_checks;
+	struct engine_round *rounds;
+	size_t n_rounds;
+	bool warmed; /* the round that does not count was taken */
+	bool scored;
+	double score, spread; /* median, and half of what lies between the quartiles */
+	struct engine_arm_warning *warnings;
+	size_t n_warnings;
+	char promotion[ENGINE_ID_SIZE]; /* the receipt; "": it was not promoted */
+};
+
+enum engine_experiment_state {
+	ENGINE_EXPERIMENT_RUNNING,
+	ENGINE_EXPERIMENT_SCORING,
+	ENGINE_EXPERIMENT_PROMOTING,
+	ENGINE_EXPERIMENT_ENDED,
+};
+const char *engine_experiment_state_name(enum engine_experiment_state state);
+
+/* The plan and all that came of it. */
+struct engine_experiment {
+	char *name; /* owned, as is all else; NULL before it begins: two words that are free */
+	char *project, *cwd;
+	char *from; /* the state that all arms start from; NULL: the project as it is */
+	char base[ENGINE_ID_SIZE];
+	int64_t created, ended;
+	enum engine_experiment_state state;
+	bool alive; /* a process works on it now; not stored */
+
+	struct engine_arm *arms;
+	size_t n_arms;
+	char **checks;
+	size_t n_checks;
+	enum engine_score score;
+	char *score_of; /* the command, or the file of SIZE; NULL: checks, or the arm itself */
+	bool higher;    /* is better */
+	uint64_t repeat, rounds, jobs;
+	uint64_t stop_after; /* so many have passed; 0: never */
+	struct engine_run_limits limits;
+	char *profile, *net;
+	char **env, **pass_env, **ro, **within, **allow, **allow_missing;
+	size_t n_env, n_pass_env, n_ro, n_within, n_allow, n_allow_missing;
+	uint64_t all_time_ms, all_mem, all_disk; /* of the whole; 0: no limit */
+	uint64_t spent_ms;                       /* by processes that worked on it before */
+	enum engine_arms_kept keep;
+	enum engine_promote_arms promote;
+
+	char *winner; /* an arm's name; NULL: none */
+	char **tie;   /* arms between which the score does not decide */
+	size_t n_tie;
+	char *promoting;              /* the arm that is being promoted; NULL: none */
+	char receipt[ENGINE_ID_SIZE]; /* the newest of the project before that */
+	char **promoted;              /* arms */
+	size_t n_promoted;
+	char *verdict; /* a sentence: who won and why, or why nobody did */
+};
+
+void engine_experiment_done(struct engine_experiment *x);
+
+/* The arm of that name, or NULL. */
+struct engine_arm *engine_experiment_arm(const struct engine_experiment *x, const char *name);
+
+/* How many repetitions of an arm passed, and between which rates the true one lies (Wilson, 95 %). */
+struct engine_rate {
+	const char *arm;
+	uint64_t runs, passed;
+	double rate, low, high;
+};
+
+/* Of the i-th group of repetitions; false: there are no more. */
+bool engine_experiment_rate(const struct engine_experiment *x, size_t i, struct engine_rate *ret);
+
+#define ENGINE_VALUE_MAX 40
+
+/* A score as people read it: "1.5s", "12.0 MiB", "17"; returns `text`. */
+const char *engine_experiment_value(const struct engine_experiment *x, double value,
+				    char text[ENGINE_VALUE_MAX]);
+
+/* --- doing --------------------------------------------------------------------------------- */
+
+struct engine_experiment_options {
+	/* Something changed; `arm` NULL: of the whole.  NULL: who cares. */
+	void (*tell)(const struct engine_experiment *x, const struct engine_arm *arm, void *ctx);
+	uint64_t tick_ms; /* and call it that often while nothing does; 0: never */
+	/* Before the process acts on the project: checks of a promotion report to it. */
+	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
+	void *ctx;
+	struct engine_watch watch;
+};
+
+/*
+ * Begin the experiment that *x describes, and do all of it.  -EINTR: a signal asked for the end; what runs
+ * was cancelled, and the state is one to resume.  *promotion is what came of the last promotion that was tried.
+ */
+NODISCARD int engine_experiment(struct engine *e, struct engine_experiment *x,
+				const struct engine_experiment_options *options,
+				struct engine_promotion *promotion, struct err *err);
+
+/* Do what is missing of one that was interrupted.  *x is filled. */
+NODISCARD int engine_experiment_resume(struct engine *e, const char *name,
+				       const struct engine_experiment_options *options,
+				       struct engine_experiment *x,
+				       struct engine_promotion *promotion, struct err *err);
+
+/* Promote an arm that passed, as engine_promote() would, with the experiment's checks. */
+NODISCARD int engine_experiment_promote(struct engine *e, const char *name, const char *arm,
+					const struct engine_experiment_options *options,
+					struct engine_experiment *x,
+					struct engine_promotion *promotion, struct err *err);
+
+/* Its clones and its record go.  -EBUSY while a process works on it. */
+NODISCARD int engine_experiment_remove(struct engine *e, const char *name, struct err *err);
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+struct engine_experiments {
+	struct engine_experiment *list; /* owned; newest first */
+	size_t n;
+};
+
+void engine_experiments_done(struct engine_experiments *l);
+
+/* -ENOENT with a sentence if there is none. */
+NODISCARD int engine_experiment_load(struct engine *e, const char *name,
+				     struct engine_experiment *ret, struct err *err);
+
+/* Of the project here, or `all`. */
+NODISCARD int engine_experiments(struct engine *e, bool all, struct engine_experiments *ret,
+				 struct err *err);
+
+/* Until no process works on it.  1: the time was up before. */
+NODISCARD int engine_experiment_wait(struct engine *e, const char *name, uint64_t timeout_ms,
+				     struct engine_experiment *ret, struct err *err);
+
+/* --- planning ------------------------------------------------------------------------------ */
+
+/* Nothing is planned: no limits are said. */
+void engine_experiment_init(struct engine_experiment *x);
+
+/* Add an arm "NAME=COMMAND".  -EINVAL with a sentence. */
+NODISCARD int engine_experiment_add(struct engine_experiment *x, const char *text, struct err *err);
+
+/* "time", "time:COMMAND", "cpu", "mem", "lines", "size:FILE", or a command.  -EINVAL. */
+NODISCARD int engine_experiment_score(struct engine_experiment *x, const char *text,
+				      struct err *err);

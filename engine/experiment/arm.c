@@ -1,0 +1,490 @@
+/*
+ * One arm: its clone, the run of its command, a snapshot of what that left, and the checks, which run on a
+ * clone of that snapshot.
+ *
+ * The state is saved before a run is started, with the clone it runs on and the time.  An experiment that is
+ * resumed finds the run by these two, whether or not its maker lived to learn the run's id.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "engine/experiment/experiment-i.h"
+
+#define ATTEMPTS_MAX 3
+#define JUDGE_SUFFIX ".check"
+
+int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return err_nomem(err);
+	free(arm->why);
+	arm->why = text;
+	return 0;
+}
+
+/* --- clones -------------------------------------------------------------------------------- */
+
+static int make_clone(struct work *w, const char *name, const char *from,
+		      char ret_base[ENGINE_ID_SIZE], struct err *err)
+{
+	const struct engine_clone_options options = {
+		.name = name,
+		.from = from,
+		.count = 1,
+		.watch = w->options->watch,
+	};
+	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
+	int r = engine_clone(w->engine, &options, &made, err);
+
+	if (r < 0)
+		return r;
+	if (ret_base)
+		memcpy(ret_base, made.list[0].base, ENGINE_ID_SIZE);
+	return 0;
+}
+
+static void remove_clone(struct work *w, const char *name)
+{
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int r = engine_remove(w->engine, name, true, &removed, &err);
+
+	if (r < 0 && r != -ENOENT)
+		log_warn("removing clone '%s': %s, continuing", name, err.msg);
+}
+
+void arm_release(struct work *w, struct engine_arm *arm, bool judge)
+{
+	if (arm->judge)
+		remove_clone(w, arm->judge);
+	free(arm->judge);
+	arm->judge = NULL;
+	if (judge || !arm->has_clone)
+		return;
+	remove_clone(w, arm->clone);
+	arm->has_clone = false;
+}
+
+/* The state that the arm started from. */
+static const char *start_of(const struct work *w, const struct engine_arm *arm)
+{
+	return arm->from ? arm->from : *w->x->base != '\0' ? w->x->base : w->x->from;
+}
+
+int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r;
+
+	if (asprintf(&arm->judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
+		arm->judge = NULL;
+		return err_nomem(err);
+	}
+	r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	return make_clone(w, arm->judge, *arm->result != '\0' ? arm->result : start_of(w, arm),
+			  NULL, err);
+}
+
+/* --- runs ---------------------------------------------------------------------------------- */
+
+/* In the process that holds the run: our signals mean nothing there. */
+static void forget_signals(void *ctx)
+{
+	const struct sigaction plain = { .sa_handler = SIG_DFL };
+
+	(void)ctx;
+	sigaction(SIGINT, &plain, NULL);
+	sigaction(SIGTERM, &plain, NULL);
+	sigaction(SIGHUP, &plain, NULL);
+}
+
+static int join_env(const struct work *w, const struct engine_arm *arm, const char ***ret,
+		    size_t *ret_n, struct err *err)
+{
+	const struct engine_experiment *x = w->x;
+	const char **all = calloc(x->n_env + arm->n_env + 1, sizeof(*all));
+	size_t n = 0;
+
+	if (!all)
+		return err_nomem(err);
+	for (size_t i = 0; i < x->n_env; i++)
+		all[n++] = x->env[i];
+	for (size_t i = 0; i < arm->n_env; i++)
+		all[n++] = arm->env[i];
+	*ret = all;
+	*ret_n = n;
+	return 0;
+}
+
+static struct engine_list list_of(char *const *items, size_t n)
+{
+	return (struct engine_list){ .items = (const char *const *)items, .n = n };
+}
+
+int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone, const char *from,
+		  const char *command, struct err *err)
+{
+	const struct engine_experiment *x = w->x;
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	AUTO_FREE const char **env = NULL;
+	struct engine_run_options options = {
+		.clone = clone,
+		.from = from,
+		.argv = argv,
+		.profile = arm->profile ? arm->profile : x->profile,
+		.limits = x->limits,
+		.net = x->net,
+		.workdir = x->cwd,
+		.ro = list_of(x->ro, x->n_ro),
+		.pass_env = list_of(x->pass_env, x->n_pass_env),
+		.allow_missing = list_of(x->allow_missing, x->n_allow_missing),
+		.no_snapshot = true,
+		.ttl_ms = ENGINE_UNSAID,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+		.begins = forget_signals,
+	};
+	int r = join_env(w, arm, &env, &options.env.n, err);
+
+	if (r < 0)
+		return r;
+	options.env.items = env;
+	r = engine_run_start(w->engine, &options, &run, err);
+	if (r < 0)
+		return r;
+	memcpy(arm->now, run.id, sizeof(arm->now));
+	return 0;
+}
+
+/* Save the step that is about to begin, then start its run. */
+static int start_step(struct work *w, struct engine_arm *arm, const char *clone,
+		      const char *command, struct err *err)
+{
+	int r;
+
+	arm->now[0] = '\0';
+	arm->begun = engine_now();
+	r = work_save(w, arm, err);
+	return r < 0 ? r : arm_start_run(w, arm, clone, NULL, command, err);
+}
+
+/* Begin again after something of ours died; not for ever. */
+static int try_again(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
+{
+	int r;
+
+	arm_release(w, arm, false);
+	arm->now[0] = arm->result[0] = '\0';
+	arm->state = arm->attempts < ATTEMPTS_MAX ? ENGINE_ARM_WAITING : ENGINE_ARM_LOST;
+	if (arm->state == ENGINE_ARM_LOST) {
+		r = arm_explain(arm, err, "given up after %d attempts: %s", ATTEMPTS_MAX, why);
+		if (r < 0)
+			return r;
+	}
+	return work_save(w, arm, err);
+}
+
+static bool is_death(int r)
+{
+	return r == -ECONNRESET || r == -EIO || r == -EPIPE;
+}
+
+static int begin(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	char base[ENGINE_ID_SIZE];
+	int r;
+
+	/* The first save of a step that makes a clone is the one that names it. */
+	arm->has_clone = true;
+	arm->begun = engine_now();
+	r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	r = make_clone(w, arm->clone, start_of(w, arm), base, err);
+	if (r < 0)
+		return r;
+	if (!arm->from && *w->x->base == '\0')
+		memcpy(w->x->base, w->x->from ? w->x->from : base, sizeof(base));
+	return start_step(w, arm, arm->clone, arm->command, err);
+}
+
+int arm_begin(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r;
+
+	arm->state = ENGINE_ARM_RUNNING;
+	arm->attempts++;
+	r = begin(w, arm, err);
+	if (r < 0 && is_death(r))
+		return try_again(w, arm, err->msg, err);
+	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
+}
+
+/* --- after the command --------------------------------------------------------------------- */
+
+static int fail(struct work *w, struct engine_arm *arm, enum engine_arm_state state,
+		struct err *err)
+{
+	arm->state = state;
+	arm_release(w, arm, w->x->keep == ENGINE_KEEP_ALL);
+	return work_save(w, arm, err);
+}
+
+int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
+{
+	int r = arm_explain(arm, err, "%s", why);
+
+	if (r < 0)
+		return r;
+	arm_interrupt(w, arm);
+	return fail(w, arm, ENGINE_ARM_STOPPED, err);
+}
+
+static void take_run(struct engine_arm *arm, const struct engine_run *run)
+{
+	memcpy(arm->run, run->id, sizeof(arm->run));
+	memcpy(arm->limit, run->limit, sizeof(arm->limit));
+	arm->exit_code = run->exit_code;
+	arm->duration_ms = run->duration_ms;
+	arm->cpu_ms = run->cpu_ms;
+	arm->max_mem = run->max_mem > 0 ? run->max_mem : run->max_rss;
+	arm->added = run->added;
+	arm->modified = run->modified;
+	arm->deleted = run->deleted;
+}
+
+static int explain_end(struct engine_arm *arm, const char *what, const struct engine_run *run,
+		       struct err *err)
+{
+	if (*run->limit != '\0')
+		return arm_explain(arm, err, "%s met its limit: %s", what, run->limit);
+	if (run->problem)
+		return arm_explain(arm, err, "%s: %s", what, run->problem);
+	if (run->signal != 0)
+		return arm_explain(arm, err, "%s was killed by signal %d", what, run->signal);
+	if (run->state == ENGINE_RUN_CANCELLED)
+		return arm_explain(arm, err, "%s was cancelled", what);
+	return arm_explain(arm, err, "%s ended with %d", what, run->exit_code);
+}
+
+static bool is_cut(const struct engine_run *run)
+{
+	return *run->limit != '\0' && strcmp(run->limit, "output") != 0;
+}
+
+/* Keep what the arm left, so that it survives whatever happens next. */
+static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	char message[80];
+	const struct engine_take_options options = { .clone = arm->clone, .message = message };
+	int r;
+
+	if (arm->added + arm->modified + arm->deleted == 0)
+		return 0;
+	snprintf(message, sizeof(message), "experiment %s: %s", w->x->name, arm->name);
+	r = engine_take(w->engine, &options, &taken, err);
+	if (r < 0)
+		return r;
+	memcpy(arm->result, taken.snapshot.id, sizeof(arm->result));
+	return arm_look(w, arm, err);
+}
+
+static int pass(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	arm->state = ENGINE_ARM_PASSED;
+	if (!score_needs_judge(w->x))
+		arm_release(w, arm, true);
+	if (arm->group && w->x->keep != ENGINE_KEEP_ALL && w->x->keep != ENGINE_KEEP_PASSED)
+		arm_release(w, arm, false);
+	return work_save(w, arm, err);
+}
+
+static int next_check(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	if (arm->n_checks == w->x->n_checks)
+		return pass(w, arm, err);
+	return start_step(w, arm, arm->judge, w->x->checks[arm->n_checks], err);
+}
+
+static int begin_checks(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r;
+
+	if (w->x->n_checks == 0)
+		return pass(w, arm, err);
+	arm->state = ENGINE_ARM_CHECKING;
+	r = arm_make_judge(w, arm, err);
+	return r < 0 ? r : next_check(w, arm, err);
+}
+
+static int end_command(struct work *w, struct engine_arm *arm, const struct engine_run *run,
+		       struct err *err)
+{
+	int r;
+
+	take_run(arm, run);
+	if (is_cut(run) || run->exit_code != 0) {
+		r = explain_end(arm, "the command", run, err);
+		return r < 0
+			   ? r
+			   : fail(w, arm, is_cut(run) ? ENGINE_ARM_LIMIT : ENGINE_ARM_FAILED, err);
+	}
+	r = keep_result(w, arm, err);
+	return r < 0 ? r : begin_checks(w, arm, err);
+}
+
+static int end_check(struct work *w, struct engine_arm *arm, const struct engine_run *run,
+		     struct err *err)
+{
+	struct engine_checked *c;
+	char what[120];
+	int r;
+
+	if (!VEC_ONE_MORE(arm->checks, arm->n_checks))
+		return err_nomem(err);
+	c = &arm->checks[arm->n_checks];
+	*c = (struct engine_checked){
+		.command = strdup(w->x->checks[arm->n_checks]),
+		.exit_code = run->exit_code,
+		.duration_ms = run->duration_ms,
+	};
+	memcpy(c->run, run->id, sizeof(c->run));
+	arm->n_checks++;
+	if (!c->command)
+		return err_nomem(err);
+	if (run->exit_code == 0 && !is_cut(run))
+		return next_check(w, arm, err);
+	snprintf(what, sizeof(what), "check '%.80s'", c->command);
+	r = explain_end(arm, what, run, err);
+	return r < 0 ? r : fail(w, arm, ENGINE_ARM_CHECK_FAILED, err);
+}
+
+/* Of a run whose end cowfsd did not live to tell, some of what it wrote may be missing. */
+static bool is_lost(const struct engine_run *run)
+{
+	return run->state == ENGINE_RUN_LOST || (run->state == ENGINE_RUN_ENDED && !run->compared);
+}
+
+int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run *run,
+		struct err *err)
+{
+	const bool checks = arm->state == ENGINE_ARM_CHECKING;
+	int r;
+
+	arm->now[0] = '\0';
+	if (is_lost(run))
+		return try_again(w, arm, "the run was lost", err);
+	if (run->state == ENGINE_RUN_REFUSED)
+		return err_set(err, -ENOTSUP, "arm '%s': %s", arm->name,
+			       run->problem ? run->problem : "the sandbox could not be set up");
+	r = checks ? end_check(w, arm, run, err) : end_command(w, arm, run, err);
+	if (r < 0 && is_death(r))
+		return try_again(w, arm, err->msg, err);
+	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
+}
+
+/* --- after a death of ours ----------------------------------------------------------------- */
+
+static void cancel_on(struct work *w, const char *clone, int64_t since, const char *but)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	const struct engine_runs_options options = { .clone = clone, .running = true };
+	struct err err = { 0 };
+
+	if (engine_runs(w->engine, &options, &runs, &err) < 0)
+		return;
+	for (size_t i = 0; i < runs.n; i++) {
+		CLEANUP(engine_run_done) struct engine_run ended = { 0 };
+
+		if (runs.list[i].started < since || strcmp(runs.list[i].id, but) == 0)
+			continue;
+		if (engine_run_cancel(w->engine, runs.list[i].id, &ended, &err) < 0)
+			log_warn("run %s: %s, continuing", runs.list[i].id, err.msg);
+	}
+}
+
+void arm_interrupt(struct work *w, struct engine_arm *arm)
+{
+	if (arm->has_clone)
+		cancel_on(w, arm->clone, w->x->created, "");
+	if (arm->judge)
+		cancel_on(w, arm->judge, w->x->created, "");
+	arm->now[0] = '\0';
+}
+
+/* The run of the command, if one was started, whether or not it has ended; "": none. */
+static int find_run(struct work *w, const struct engine_arm *arm, char ret[ENGINE_RUN_ID_SIZE],
+		    struct err *err)
+{
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	const struct engine_runs_options options = { .clone = arm->clone };
+	int r = engine_runs(w->engine, &options, &runs, err);
+
+	ret[0] = '\0';
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < runs.n; i++) {
+		const struct engine_run *run = &runs.list[i];
+
+		if (run->started >= arm->begun && run->state != ENGINE_RUN_LOST &&
+		    run->state != ENGINE_RUN_CANCELLED && run->state != ENGINE_RUN_REFUSED)
+			memcpy(ret, run->id, ENGINE_RUN_ID_SIZE);
+	}
+	return 0;
+}
+
+static void forget_checks(struct engine_arm *arm)
+{
+	for (size_t i = 0; i < arm->n_checks; i++)
+		free(arm->checks[i].command);
+	arm->n_checks = 0;
+}
+
+/* What the command left is a snapshot; its checks begin anew. */
+static int recover_checks(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	if (arm->judge)
+		cancel_on(w, arm->judge, w->x->created, "");
+	arm_release(w, arm, true);
+	forget_checks(arm);
+	return begin_checks(w, arm, err);
+}
+
+int arm_recover(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r;
+
+	if (arm->state == ENGINE_ARM_CHECKING && engine_has_clone(w->engine, arm->clone))
+		return recover_checks(w, arm, err);
+	if (arm->state != ENGINE_ARM_RUNNING && arm->state != ENGINE_ARM_CHECKING)
+		return 0;
+	r = find_run(w, arm, arm->now, err);
+	if (r < 0)
+		return r;
+	if (arm->state == ENGINE_ARM_RUNNING && *arm->now != '\0' &&
+	    engine_has_clone(w->engine, arm->clone))
+		return 0;
+	arm_interrupt(w, arm);
+	arm_release(w, arm, false);
+	forget_checks(arm);
+	arm->result[0] = '\0';
+	arm->state = ENGINE_ARM_WAITING;
+	arm->attempts = 0;
+	return 0;
+}

@@ -1,0 +1,175 @@
+/*
+ * A promotion happens at most once.  Before it is asked for, the state says which arm it is and which receipt
+ * of the project was the newest; whoever resumes looks for a later receipt of that arm's clone first.  And if
+ * the promotion is still under way then, it is done before ours, which finds nothing left to change.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "engine/api/receipts.h"
+#include "engine/experiment/experiment-i.h"
+
+/* Receipts are those of the project around the engine's directory, which may be another one now. */
+static int load_receipts(struct work *w, struct engine_receipts *ret, struct err *err)
+{
+	const struct engine_options options = { .dir = w->x->project,
+						.store = w->engine->store_path };
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	int r = engine_open(&options, &there, err);
+
+	return r < 0 ? r : engine_receipts(there, ret, err);
+}
+
+/* The receipt of that clone's promotion that came after the one that the state names; "": none. */
+static int find_receipt(struct work *w, const char *clone, char ret[ENGINE_ID_SIZE],
+			struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	int r = load_receipts(w, &all, err);
+
+	ret[0] = '\0';
+	for (size_t i = 0; r >= 0 && i < all.n; i++) {
+		const struct engine_receipt *one = &all.list[i];
+
+		if (strcmp(one->id, w->x->receipt) == 0)
+			break;
+		if (one->kind == ENGINE_RECEIPT_PROMOTION && one->clone &&
+		    strcmp(one->clone, clone) == 0)
+			memcpy(ret, one->id, ENGINE_ID_SIZE);
+	}
+	return r;
+}
+
+/* --- one arm ------------------------------------------------------------------------------- */
+
+static int begin(struct work *w, const struct engine_arm *arm, struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	int r = load_receipts(w, &all, err);
+
+	if (r < 0)
+		return r;
+	memcpy(w->x->receipt, all.n > 0 ? all.list[0].id : "", all.n > 0 ? ENGINE_ID_SIZE : 1);
+	free(w->x->promoting);
+	w->x->promoting = strdup(arm->name);
+	if (!w->x->promoting)
+		return err_nomem(err);
+	w->x->state = ENGINE_EXPERIMENT_PROMOTING;
+	return work_save(w, NULL, err);
+}
+
+static int note(struct work *w, struct engine_arm *arm, const char *receipt, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+
+	free(x->promoting);
+	x->promoting = NULL;
+	if (*receipt == '\0')
+		return work_save(w, arm, err);
+	memcpy(arm->promotion, receipt, sizeof(arm->promotion));
+	if (!VEC_ONE_MORE(x->promoted, x->n_promoted))
+		return err_nomem(err);
+	x->promoted[x->n_promoted] = strdup(arm->name);
+	if (!x->promoted[x->n_promoted++])
+		return err_nomem(err);
+	return work_save(w, arm, err);
+}
+
+static int promote(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	const struct engine_experiment *x = w->x;
+	const struct engine_promote_options options = {
+		.clone = arm->clone,
+		.checks = { (const char *const *)x->checks, x->n_checks },
+		.allow = { (const char *const *)x->allow, x->n_allow },
+		.profile = arm->profile ? arm->profile : x->profile,
+		.limits = &x->limits,
+		.watch = w->options->watch,
+		.checking = w->options->checking,
+		.checking_ctx = w->options->ctx,
+	};
+	struct engine_promotion *p = w->promotion;
+	char receipt[ENGINE_ID_SIZE];
+	int r;
+
+	engine_promotion_done(p);
+	r = engine_promote(w->engine, &options, p, err);
+	if (r < 0)
+		return err_wrap(err, r, "promoting arm '%s'", arm->name);
+	memcpy(receipt, p->id, sizeof(receipt));
+	if (p->end == ENGINE_PROMOTED && *receipt == '\0')
+		r = find_receipt(w, arm->clone, receipt, err);
+	return r < 0 ? r : note(w, arm, p->end == ENGINE_PROMOTED ? receipt : "", err);
+}
+
+int choose_arm(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r = begin(w, arm, err);
+
+	return r < 0 ? r : promote(w, arm, err);
+}
+
+int choose_recover(struct work *w, struct err *err)
+{
+	struct engine_arm *arm =
+	    w->x->promoting ? engine_experiment_arm(w->x, w->x->promoting) : NULL;
+	char receipt[ENGINE_ID_SIZE];
+	int r;
+
+	if (!arm)
+		return 0;
+	r = find_receipt(w, arm->clone, receipt, err);
+	if (r < 0 || *receipt == '\0')
+		return r;
+	return note(w, arm, receipt, err);
+}
+
+/* --- which --------------------------------------------------------------------------------- */
+
+static const char *obstacle(const struct engine_promotion *p)
+{
+	switch (p->end) {
+	case ENGINE_PROMOTED:
+		break;
+	case ENGINE_CONFLICTS:
+		return "it conflicts with the project";
+	case ENGINE_HELD:
+		return "the guard holds it";
+	case ENGINE_CHECK_FAILED:
+		return "a check failed on the merged tree";
+	case ENGINE_MOVED:
+		return "the project changed meanwhile";
+	}
+	return NULL;
+}
+
+/* Each that can be, one after the other; each is checked on top of those before it. */
+static int choose_compatible(struct work *w, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->x->n_arms && r >= 0; i++) {
+		struct engine_arm *arm = &w->x->arms[i];
+
+		if (arm->state != ENGINE_ARM_PASSED || *arm->promotion != '\0' || !arm->has_clone)
+			continue;
+		r = choose_arm(w, arm, err);
+		if (r >= 0 && obstacle(w->promotion))
+			r = arm_explain(arm, err, "not promoted: %s", obstacle(w->promotion));
+	}
+	return r;
+}
+
+int choose_arms(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	struct engine_arm *winner = x->winner ? engine_experiment_arm(x, x->winner) : NULL;
+
+	if (x->promote == ENGINE_PROMOTE_COMPATIBLE)
+		return choose_compatible(w, err);
+	if (x->promote != ENGINE_PROMOTE_BEST || !winner || x->n_promoted > 0)
+		return 0;
+	return choose_arm(w, winner, err);
+}

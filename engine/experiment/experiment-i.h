@@ -1,0 +1,122 @@
+/*
+ * experiment-i.h - what the files of engine/experiment/ share: the state of an experiment on disk, and the steps
+ * of one that is being worked on.
+ */
+#pragma once
+
+#include "engine/api/experiment.h"
+#include "engine/find/engine-i.h"
+
+/* --- state.c ------------------------------------------------------------------------------- */
+
+#define EXPERIMENTS_DIR "experiments" /* in the store's directory: NAME/state.json of each */
+
+/* One that this process works on: its directory, locked. */
+struct experiment_lock {
+	int fd;
+};
+
+#define EXPERIMENT_LOCK_INIT ((struct experiment_lock){ .fd = -1 })
+
+void experiment_lock_done(struct experiment_lock *l);
+
+/* Make the directory for a new one.  -EEXIST if there is one of that name. */
+NODISCARD int experiment_create(struct engine *e, const char *name, struct experiment_lock *ret,
+				struct err *err);
+
+/* Take one that is there.  -ENOENT, or -EBUSY if another process works on it. */
+NODISCARD int experiment_take(struct engine *e, const char *name, struct experiment_lock *ret,
+			      struct err *err);
+
+/* Write the state; it survives power loss once this returns 0. */
+NODISCARD int experiment_save(const struct experiment_lock *l, const struct engine_experiment *x,
+			      struct err *err);
+NODISCARD int experiment_read(struct engine *e, const char *name, struct engine_experiment *ret,
+			      struct err *err);
+
+/* Remove the state with its directory. */
+NODISCARD int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
+				struct err *err);
+
+/* --- plan.c ------------------------------------------------------------------------------- */
+
+/* Complete what the caller asked for.  -EINVAL, -EEXIST or -ENOENT with a sentence. */
+NODISCARD int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err);
+
+/* --- work.c -------------------------------------------------------------------------------- */
+
+/* An experiment that this process works on. */
+struct work {
+	struct engine *engine;
+	struct engine_experiment *x;
+	const struct engine_experiment_options *options;
+	struct experiment_lock lock;
+	struct engine_promotion *promotion;
+	int stop_fd;        /* can be read when a signal asked for the end */
+	uint64_t started;   /* engine_clock_ms() */
+	uint64_t disk_used; /* bytes that arms that are over left */
+};
+
+/* Save the state and tell the caller what changed. */
+NODISCARD int work_save(struct work *w, const struct engine_arm *arm, struct err *err);
+void work_tell(struct work *w, const struct engine_arm *arm);
+
+/* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
+uint64_t work_left(const struct work *w);
+
+/* --- arm.c --------------------------------------------------------------------------------- */
+
+NODISCARD int arm_begin(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* The run of its present step has ended. */
+NODISCARD int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run *run,
+			  struct err *err);
+
+/* Bring an arm of an interrupted experiment back to a state from which it goes on. */
+NODISCARD int arm_recover(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* It is over, by our decision. */
+NODISCARD int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
+
+/* Cancel what runs of it, so that it can begin again. */
+void arm_interrupt(struct work *w, struct engine_arm *arm);
+
+/* Remove its clones; `judge`: only that of checks and scores. */
+void arm_release(struct work *w, struct engine_arm *arm, bool judge);
+
+/* The clone that checks and scores run on. */
+NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* Start a command on a clone (NULL: a new one of `from`) with the limits of the experiment. */
+NODISCARD int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone,
+			    const char *from, const char *command, struct err *err);
+
+NODISCARD int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+/* --- look.c -------------------------------------------------------------------------------- */
+
+/* Count the lines that it changed, name the paths, and note what a person should know. */
+NODISCARD int arm_look(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* --- score.c ------------------------------------------------------------------------------- */
+
+/* Do checks or scores need the judge of an arm that passed? */
+bool score_needs_judge(const struct engine_experiment *x);
+
+/* Take all rounds of all arms that passed. */
+NODISCARD int score_take(struct work *w, struct err *err);
+
+/* --- verdict.c ----------------------------------------------------------------------------- */
+
+/* Find the winner or the tie, and say why. */
+NODISCARD int verdict_find(struct engine_experiment *x, struct err *err);
+
+/* --- choose.c ------------------------------------------------------------------------------ */
+
+/* Promote what the experiment says, at most once. */
+NODISCARD int choose_arms(struct work *w, struct err *err);
+NODISCARD int choose_arm(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* Did the one that was being promoted reach the project? Settle it. */
+NODISCARD int choose_recover(struct work *w, struct err *err);

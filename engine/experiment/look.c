@@ -1,0 +1,242 @@
+/*
+ * What an arm changed: paths, lines, and what a person should know before it is promoted.  Deleting or skipping a
+ * test is the cheapest way to make checks pass, so that is said.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/strlist.h"
+#include "base/vec.h"
+#include "engine/api/diff.h"
+#include "engine/experiment/experiment-i.h"
+#include "snapshot/text/guard.h"
+#include "snapshot/text/ignore.h"
+
+#define WARNINGS_MAX 50 /* of an arm */
+
+struct looking {
+	struct engine_arm *arm;
+	struct guard *guard;   /* owned */
+	struct ignore *within; /* owned; NULL: every path is near */
+	struct strlist tests;  /* that were added or modified */
+	bool skips;            /* the patch of the present file adds a line that skips a test */
+};
+
+static void looking_done(struct looking *l)
+{
+	guard_free(l->guard);
+	ignore_free(l->within);
+	strlist_done(&l->tests);
+}
+
+static int warn(struct engine_arm *arm, const char *kind, const char *path, const char *detail,
+		struct err *err)
+{
+	struct engine_arm_warning *one;
+
+	if (arm->n_warnings == WARNINGS_MAX)
+		return 0;
+	if (!VEC_ONE_MORE(arm->warnings, arm->n_warnings))
+		return err_nomem(err);
+	one = &arm->warnings[arm->n_warnings++];
+	*one = (struct engine_arm_warning){ .kind = strdup(kind),
+					    .path = strdup(path),
+					    .detail = strdup(detail) };
+	return one->kind && one->path && one->detail ? 0 : err_nomem(err);
+}
+
+/* --- tests --------------------------------------------------------------------------------- */
+
+/* By the names that test runners look for: a directory of tests, or a word of the file's own name. */
+static bool is_test(const char *path)
+{
+	static const char *const dirs[] = { "test/", "tests/", "spec/", "__tests__/", "t/" };
+	static const char *const parts[] = { "test_",  "test-",  "_test.", "-test.", ".test.",
+					     "_spec.", ".spec.", "Test.",  "Tests." };
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		const char *at = strstr(path, dirs[i]);
+
+		if (at && (at == path || at[-1] == '/'))
+			return true;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		const char *at = strstr(name, parts[i]);
+		const bool begins = parts[i][strlen(parts[i]) - 1] != '.';
+
+		if (at && (!begins || at == name))
+			return true;
+	}
+	return false;
+}
+
+static bool skips_test(const char *line, size_t len)
+{
+	static const char *const marks[] = {
+		"@unittest.skip",
+		"@pytest.mark.skip",
+		"@pytest.mark.xfail",
+		"pytest.skip(",
+		"self.skipTest(",
+		"it.skip(",
+		"test.skip(",
+		"describe.skip(",
+		"xit(",
+		"xdescribe(",
+		"t.Skip",
+		"#[ignore",
+		"@Disabled",
+		"@Ignore",
+		"GTEST_SKIP",
+		"skip_all",
+		"plan skip",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+		if (memmem(line, len, marks[i], strlen(marks[i])))
+			return true;
+	return false;
+}
+
+static int begin_nothing(const struct engine_state *from, const struct engine_state *to,
+			 const struct delta *delta, void *ctx, struct err *err)
+{
+	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
+	return 0;
+}
+
+static int read_patch(enum patch_part part, const char *text, size_t len, void *ctx,
+		      struct err *err)
+{
+	struct looking *l = ctx;
+
+	(void)err;
+	l->skips |= part == PATCH_ADDED && skips_test(text, len);
+	return 0;
+}
+
+static int end_patch(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
+		     struct err *err)
+{
+	struct looking *l = ctx;
+	const bool skips = l->skips;
+
+	(void)counts;
+	l->skips = false;
+	return skips ? warn(l->arm, "test-skipped", f->path,
+			    "the change adds a line that skips a test", err)
+		     : 0;
+}
+
+/* --- all that changed ---------------------------------------------------------------------- */
+
+static bool is_near(const struct looking *l, const char *path)
+{
+	AUTO_FREE char *above = l->within ? strdup(path) : NULL;
+
+	if (!above)
+		return true;
+	for (char *slash = strchr(above, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (ignore_match(l->within, above, true) == IGNORE_OUT)
+			return true;
+		*slash = '/';
+	}
+	return ignore_match(l->within, path, false) == IGNORE_OUT;
+}
+
+static int name_path(struct engine_arm *arm, const struct delta_file *f, struct err *err)
+{
+	struct engine_paths *p = &arm->changed;
+
+	p->truncated |= p->n == ENGINE_ARM_PATHS_MAX;
+	if (p->truncated)
+		return 0;
+	if (!VEC_ONE_MORE(p->list, p->n))
+		return err_nomem(err);
+	p->list[p->n] = (struct engine_path){
+		.path = strdup(f->path),
+		.status =
+		    f->status == DELTA_ADDED || f->status == DELTA_DELETED ? (char)f->status : 'M',
+	};
+	return p->list[p->n++].path ? 0 : err_nomem(err);
+}
+
+static int look_at_file(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
+			struct err *err)
+{
+	struct looking *l = ctx;
+	const bool gone = f->status == DELTA_DELETED;
+	const struct guard_rule *rule =
+	    guard_match(l->guard, f->path, f->after.mode, gone ? 'D' : 'M');
+	int r = name_path(l->arm, f, err);
+
+	l->arm->lines_added += counts->added;
+	l->arm->lines_removed += counts->removed;
+	if (r >= 0 && rule && rule->level != GUARD_PASS)
+		r = warn(l->arm, "guard", f->path, rule->why, err);
+	if (r >= 0 && gone && is_test(f->path))
+		r = warn(l->arm, "test-deleted", f->path, "the change deletes a test", err);
+	if (r >= 0 && !is_near(l, f->path))
+		r = warn(l->arm, "far", f->path, "the change is outside of what --within names",
+			 err);
+	if (r >= 0 && !gone && is_test(f->path) && strlist_add(&l->tests, f->path) < 0)
+		return err_nomem(err);
+	return r;
+}
+
+static void forget(struct engine_arm *arm)
+{
+	for (size_t i = 0; i < arm->n_warnings; i++) {
+		free(arm->warnings[i].kind);
+		free(arm->warnings[i].path);
+		free(arm->warnings[i].detail);
+	}
+	arm->n_warnings = 0;
+	arm->lines_added = arm->lines_removed = 0;
+	engine_paths_done(&arm->changed);
+	arm->changed = (struct engine_paths){ 0 };
+}
+
+static int read_within(const struct engine_experiment *x, struct ignore **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	for (size_t i = 0; i < x->n_within; i++)
+		if (buf_append_str(&text, x->within[i]) < 0 || buf_append_u8(&text, '\n') < 0)
+			return err_nomem(err);
+	return x->n_within > 0 ? ignore_parse(text.data, text.len, ret, err) : 0;
+}
+
+int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	CLEANUP(looking_done) struct looking l = { .arm = arm };
+	const struct engine_diff_sink sink = { .begin = begin_nothing,
+					       .file = look_at_file,
+					       .ctx = &l };
+	const struct engine_diff_sink texts = {
+		.begin = begin_nothing, .text = read_patch, .file = end_patch, .ctx = &l
+	};
+	struct engine_diff_options options = {
+		.a = arm->from ? arm->from : w->x->base,
+		.b = arm->result,
+		.count = true,
+	};
+	int r;
+
+	forget(arm);
+	r = guard_new(NULL, 0, &l.guard, err);
+	if (r >= 0)
+		r = read_within(w->x, &l.within, err);
+	if (r >= 0)
+		r = engine_diff(w->engine, &options, &sink, err);
+	if (r < 0 || l.tests.n == 0)
+		return r;
+	/* Only the texts of tests are read. */
+	options.paths = (const char *const *)l.tests.list;
+	options.n_paths = l.tests.n;
+	return engine_diff(w->engine, &options, &texts, err);
+}

@@ -1,0 +1,299 @@
+/*
+ * Scores are taken when all work is done: one run at a time, round by round through all arms, so that what
+ * disturbs the machine for a while disturbs all of them.  Where time is measured, a first round warms caches and
+ * does not count.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "engine/experiment/experiment-i.h"
+
+#define OUTPUT_MAX ((uint64_t)64 << 10) /* bytes at the end of what it prints */
+
+static bool is_measured(const struct engine_experiment *x)
+{
+	return x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ||
+	       x->score == ENGINE_SCORE_MEM;
+}
+
+static bool is_run(const struct engine_experiment *x)
+{
+	return is_measured(x) || x->score == ENGINE_SCORE_COMMAND || x->score == ENGINE_SCORE_SIZE;
+}
+
+/* Else what is measured is the arm's own command, on a new clone each time. */
+static bool is_on_result(const struct engine_experiment *x)
+{
+	return x->score_of || x->n_checks > 0;
+}
+
+bool score_needs_judge(const struct engine_experiment *x)
+{
+	return is_run(x) && is_on_result(x);
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int quote(struct buf *b, const char *word)
+{
+	int r = buf_append_u8(b, '\'');
+
+	for (; *word != '\0' && r >= 0; word++)
+		r = *word == '\'' ? buf_append_str(b, "'\\''") : buf_append_u8(b, (uint8_t)*word);
+	return r < 0 ? r : buf_append_u8(b, '\'');
+}
+
+/* What is run to know the score of an arm; owned. */
+static char *command_of(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT;
+	int r = 0;
+
+	if (x->score == ENGINE_SCORE_SIZE) {
+		r = buf_append_str(&b, "stat -c %s -- ");
+		r = r < 0 ? r : quote(&b, x->score_of);
+	} else if (x->score_of) {
+		r = buf_append_str(&b, x->score_of);
+	} else if (x->n_checks == 0) {
+		r = buf_append_str(&b, arm->command);
+	}
+	for (size_t i = 0; !x->score_of && i < x->n_checks && r >= 0; i++)
+		r = buf_printf(&b, "%s{ %s\n}", i > 0 ? " && " : "", x->checks[i]);
+	return r >= 0 && buf_str(&b) ? strdup(buf_str(&b)) : NULL;
+}
+
+/* --- one round of one arm ------------------------------------------------------------------ */
+
+static int take_output(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err)
+{
+	(void)of_stderr;
+	return buf_append(ctx, data, len) < 0 ? err_nomem(err) : 0;
+}
+
+/* The last line that is a number and nothing else, or begins with one. */
+static bool last_number(char *text, double *ret)
+{
+	bool found = false;
+
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		char *end;
+		double v = strtod(line, &end);
+
+		if (end != line && isfinite(v) && (*end == '\0' || strchr(" \t\r", *end))) {
+			*ret = v;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* 1 if there is a value; 0 if not, and the arm says why. */
+static int read_value(struct work *w, struct engine_arm *arm, const struct engine_run *run,
+		      double *ret, struct err *err)
+{
+	const struct engine_log_options log = { .streams = ENGINE_LOG_OUT,
+						.last = OUTPUT_MAX,
+						.stop_fd = -1 };
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	int r;
+
+	switch (w->x->score) {
+	case ENGINE_SCORE_TIME:
+		*ret = (double)run->duration_ms;
+		return 1;
+	case ENGINE_SCORE_CPU:
+		*ret = (double)run->cpu_ms;
+		return 1;
+	case ENGINE_SCORE_MEM:
+		*ret = (double)(run->max_mem > 0 ? run->max_mem : run->max_rss);
+		return 1;
+	case ENGINE_SCORE_COMMAND:
+	case ENGINE_SCORE_SIZE:
+	case ENGINE_SCORE_LINES:
+	case ENGINE_SCORE_NONE:
+		break;
+	}
+	r = engine_run_log(w->engine, run, &log, take_output, &out, NULL, err);
+	if (r < 0)
+		return r;
+	if (buf_append_u8(&out, '\0') < 0)
+		return err_nomem(err);
+	if (last_number((char *)out.data, ret))
+		return 1;
+	r = arm_explain(arm, err, "the score printed no number");
+	return r < 0 ? r : 0;
+}
+
+static int run_once(struct work *w, struct engine_arm *arm, struct engine_run *ret, struct err *err)
+{
+	const bool on_result = is_on_result(w->x);
+	AUTO_FREE char *command = command_of(w->x, arm);
+	CLEANUP(engine_runs_done) struct engine_runs ended = { 0 };
+	const char *ids[] = { arm->now };
+	const struct engine_wait_options wait = {
+		.ids = ids, .n = 1, .timeout_ms = work_left(w), .stop_fd = w->stop_fd
+	};
+	int r;
+
+	if (!command)
+		return err_nomem(err);
+	r = arm_start_run(w, arm, on_result ? arm->judge : NULL,
+			  on_result   ? NULL
+			  : arm->from ? arm->from
+				      : w->x->base,
+			  command, err);
+	if (r < 0)
+		return r;
+	r = engine_run_wait(w->engine, &wait, &ended, err);
+	if (r != 0) {
+		CLEANUP(engine_run_done) struct engine_run over = { 0 };
+
+		IGNORE_RESULT(engine_run_cancel(w->engine, arm->now, &over, NULL),
+			      "it may have ended");
+		return r < 0 ? r : err_set(err, -ETIME, "the time of the whole is up");
+	}
+	arm->now[0] = '\0';
+	*ret = ended.list[0];
+	ended.list[0] = (struct engine_run){ 0 };
+	return 0;
+}
+
+static int fail(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	arm->state = ENGINE_ARM_UNSCORED;
+	arm_release(w, arm, w->x->keep == ENGINE_KEEP_ALL);
+	return work_save(w, arm, err);
+}
+
+static int add_round(struct engine_arm *arm, double value, struct err *err)
+{
+	if (!VEC_ONE_MORE(arm->rounds, arm->n_rounds))
+		return err_nomem(err);
+	arm->rounds[arm->n_rounds++].value = value;
+	return 0;
+}
+
+static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	double value = 0;
+	int r = 0;
+
+	if (is_on_result(w->x) && !arm->judge)
+		r = arm_make_judge(w, arm, err);
+	if (r >= 0)
+		r = run_once(w, arm, &run, err);
+	if (r < 0)
+		return r;
+	if (run.state != ENGINE_RUN_ENDED || run.exit_code != 0) {
+		r = *run.limit != '\0'
+			? arm_explain(arm, err, "the score met its limit: %s", run.limit)
+			: arm_explain(arm, err, "the score ended with %d", run.exit_code);
+		return r < 0 ? r : fail(w, arm, err);
+	}
+	arm->warmed = true;
+	if (!counts)
+		return 0;
+	r = read_value(w, arm, &run, &value, err);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return fail(w, arm, err);
+	r = add_round(arm, value, err);
+	return r < 0 ? r : work_save(w, arm, err);
+}
+
+/* --- all ----------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	const struct engine_round *x = a, *y = b;
+
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* At a place between the values that are in order: 0 is the first, 1 the last. */
+static double quantile(const struct engine_round *sorted, size_t n, double where)
+{
+	const double at = where * (double)(n - 1);
+	const size_t low = (size_t)at;
+	const size_t high = low + 1 < n ? low + 1 : low;
+
+	return sorted[low].value + (at - (double)low) * (sorted[high].value - sorted[low].value);
+}
+
+static int sum_up(struct engine_arm *arm, struct err *err)
+{
+	const size_t n = arm->n_rounds;
+	AUTO_FREE struct engine_round *sorted = calloc(n + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return err_nomem(err);
+	if (n == 0)
+		return 0;
+	memcpy(sorted, arm->rounds, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_value);
+	arm->score = quantile(sorted, n, 0.5);
+	arm->spread = (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25)) / 2;
+	arm->scored = true;
+	return 0;
+}
+
+static int sum_up_all(struct work *w, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->x->n_arms && r >= 0; i++) {
+		struct engine_arm *arm = &w->x->arms[i];
+
+		if (arm->state != ENGINE_ARM_PASSED)
+			continue;
+		r = sum_up(arm, err);
+		arm_release(w, arm, true);
+	}
+	return r < 0 ? r : work_save(w, NULL, err);
+}
+
+static int take_round(struct work *w, size_t round, bool warms, struct err *err)
+{
+	const size_t n = w->x->n_arms;
+	int r = 0;
+
+	/* Another arm is first in each round. */
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		struct engine_arm *arm = &w->x->arms[(i + round) % n];
+
+		if (arm->state != ENGINE_ARM_PASSED ||
+		    (warms ? arm->warmed : arm->n_rounds > round))
+			continue;
+		r = take_one(w, arm, !warms, err);
+	}
+	return r;
+}
+
+int score_take(struct work *w, struct err *err)
+{
+	const struct engine_experiment *x = w->x;
+	int r = 0;
+
+	for (size_t i = 0; x->score == ENGINE_SCORE_LINES && i < x->n_arms; i++) {
+		struct engine_arm *arm = &x->arms[i];
+
+		if (arm->state != ENGINE_ARM_PASSED)
+			continue;
+		arm->score = (double)(arm->lines_added + arm->lines_removed);
+		arm->scored = true;
+	}
+	if (!is_run(x))
+		return 0;
+	if (x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU)
+		r = take_round(w, 0, true, err);
+	for (size_t i = 0; i < x->rounds && r >= 0; i++)
+		r = take_round(w, i, false, err);
+	return r < 0 ? r : sum_up_all(w, err);
+}

@@ -1,0 +1,164 @@
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/vec.h"
+#include "engine/experiment/experiment-i.h"
+
+const char *engine_experiment_value(const struct engine_experiment *x, double value,
+				    char text[ENGINE_VALUE_MAX])
+{
+	char size[SIZE_TEXT_MAX], duration[DURATION_TEXT_MAX];
+
+	switch (x->score) {
+	case ENGINE_SCORE_TIME:
+	case ENGINE_SCORE_CPU:
+		snprintf(text, ENGINE_VALUE_MAX, "%s",
+			 duration_format((uint64_t)(value + 0.5), duration));
+		return text;
+	case ENGINE_SCORE_MEM:
+	case ENGINE_SCORE_SIZE:
+		snprintf(text, ENGINE_VALUE_MAX, "%s", size_format((uint64_t)(value + 0.5), size));
+		return text;
+	case ENGINE_SCORE_NONE:
+	case ENGINE_SCORE_COMMAND:
+	case ENGINE_SCORE_LINES:
+		break;
+	}
+	snprintf(text, ENGINE_VALUE_MAX, "%.6g", value);
+	return text;
+}
+
+static int say(struct engine_experiment *x, struct err *err, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+static int say(struct engine_experiment *x, struct err *err, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return err_nomem(err);
+	free(x->verdict);
+	x->verdict = text;
+	return 0;
+}
+
+static int set_winner(struct engine_experiment *x, const struct engine_arm *arm, struct err *err)
+{
+	free(x->winner);
+	x->winner = strdup(arm->name);
+	return x->winner ? 0 : err_nomem(err);
+}
+
+static void forget_tie(struct engine_experiment *x)
+{
+	for (size_t i = 0; i < x->n_tie; i++)
+		free(x->tie[i]);
+	x->n_tie = 0;
+}
+
+static int add_tie(struct engine_experiment *x, const struct engine_arm *arm, struct err *err)
+{
+	if (!VEC_ONE_MORE(x->tie, x->n_tie))
+		return err_nomem(err);
+	x->tie[x->n_tie] = strdup(arm->name);
+	return x->tie[x->n_tie++] ? 0 : err_nomem(err);
+}
+
+static bool is_better(const struct engine_experiment *x, const struct engine_arm *a,
+		      const struct engine_arm *b)
+{
+	return x->higher ? a->score > b->score : a->score < b->score;
+}
+
+/* The difference is no larger than what two measurements of the same would show. */
+static bool is_tie(const struct engine_arm *a, const struct engine_arm *b)
+{
+	return fabs(a->score - b->score) <= a->spread + b->spread;
+}
+
+static int compare_scores(struct engine_experiment *x, const struct engine_arm *best,
+			  struct err *err)
+{
+	char ours[ENGINE_VALUE_MAX], theirs[ENGINE_VALUE_MAX], spread[ENGINE_VALUE_MAX];
+	const struct engine_arm *second = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
+		const struct engine_arm *arm = &x->arms[i];
+
+		if (arm == best || arm->state != ENGINE_ARM_PASSED || !arm->scored)
+			continue;
+		if (!second || is_better(x, arm, second))
+			second = arm;
+		if (is_tie(best, arm))
+			r = x->n_tie == 0 ? add_tie(x, best, err) : 0;
+		if (r >= 0 && is_tie(best, arm))
+			r = add_tie(x, arm, err);
+	}
+	if (r < 0 || !second)
+		return r;
+	engine_experiment_value(x, best->score, ours);
+	engine_experiment_value(x, second->score, theirs);
+	if (x->n_tie > 0)
+		return say(
+		    x, err,
+		    "a tie of %zu arms: '%s' has %s and '%s' %s, which is within the spread of "
+		    "%s",
+		    x->n_tie, best->name, ours, second->name, theirs,
+		    engine_experiment_value(x, best->spread + second->spread, spread));
+	r = set_winner(x, best, err);
+	return r < 0 ? r
+		     : say(x, err, "'%s' wins: %s has %s, and the next best, '%s', %s", best->name,
+			   engine_score_name(x->score), ours, second->name, theirs);
+}
+
+static int tie_all(struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
+		if (x->arms[i].state == ENGINE_ARM_PASSED)
+			r = add_tie(x, &x->arms[i], err);
+	return r < 0 ? r : say(x, err, "%zu arms passed, and no score tells them apart", x->n_tie);
+}
+
+int verdict_find(struct engine_experiment *x, struct err *err)
+{
+	const struct engine_arm *best = NULL, *first = NULL;
+	size_t passed = 0;
+	int r;
+
+	forget_tie(x);
+	free(x->winner);
+	x->winner = NULL;
+	for (size_t i = 0; i < x->n_arms; i++) {
+		const struct engine_arm *arm = &x->arms[i];
+
+		if (arm->state != ENGINE_ARM_PASSED)
+			continue;
+		passed++;
+		first = first ? first : arm;
+		if (arm->scored && (!best || is_better(x, arm, best)))
+			best = arm;
+	}
+	if (passed == 0)
+		return say(x, err, "no arm passed");
+	if (x->repeat > 1)
+		return say(x, err, "%zu of %zu repetitions passed", passed, x->n_arms);
+	if (passed == 1) {
+		r = set_winner(x, first, err);
+		return r < 0 ? r
+			     : say(x, err, "'%s' wins: it is the %s arm that passed", first->name,
+				   x->stop_after == 1 ? "first" : "only");
+	}
+	return best ? compare_scores(x, best, err) : tie_all(x, err);
+}

@@ -1,0 +1,501 @@
+/*
+ * The sequence of an experiment: start arms as long as there is room, wait for the first run that ends, go on
+ * with its arm; when all are over, take scores; then decide, promote, and remove what nobody asked to keep.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "engine/experiment/experiment-i.h"
+#include "engine/find/event-i.h"
+
+/* --- telling ------------------------------------------------------------------------------- */
+
+void work_tell(struct work *w, const struct engine_arm *arm)
+{
+	if (w->options->tell)
+		w->options->tell(w->x, arm, w->options->ctx);
+}
+
+static void log_event(struct work *w, const char *kind, const struct engine_arm *arm)
+{
+	const struct engine_experiment *x = w->x;
+	struct event ev;
+
+	event_begin(&ev, kind,
+		    (struct event_subject){ .project = x->project,
+					    .clone = arm ? arm->clone : NULL,
+					    .run = arm && *arm->run ? arm->run : NULL });
+	json_set_name(ev.data, "experiment", x->name);
+	if (arm) {
+		json_set_name(ev.data, "arm", arm->name);
+		json_set_text(ev.data, "state", engine_arm_state_name(arm->state));
+		json_set_text(ev.data, "why", arm->why);
+	} else {
+		json_set_uint(ev.data, "arms", x->n_arms);
+		json_set_name(ev.data, "winner", x->winner);
+		json_set_uint(ev.data, "promoted", x->n_promoted);
+	}
+	event_end(&ev, w->engine->store_path);
+}
+
+int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
+{
+	int r = experiment_save(&w->lock, w->x, err);
+
+	if (r < 0)
+		return r;
+	if (arm && engine_arm_is_over(arm->state) && w->x->state == ENGINE_EXPERIMENT_RUNNING)
+		log_event(w, "experiment-arm", arm);
+	if (arm)
+		work_tell(w, arm);
+	return 0;
+}
+
+uint64_t work_left(const struct work *w)
+{
+	const uint64_t used = w->x->spent_ms + (engine_clock_ms() - w->started);
+
+	if (w->x->all_time_ms == 0)
+		return ENGINE_UNSAID;
+	return used < w->x->all_time_ms ? w->x->all_time_ms - used : 0;
+}
+
+/* --- signals ------------------------------------------------------------------------------- */
+
+static int wake_fd = -1;
+
+static void wake(int sig)
+{
+	const int was = errno;
+	const char c = (char)sig;
+
+	IGNORE_RESULT(write(wake_fd, &c, 1), "a full pipe wakes as well");
+	errno = was;
+}
+
+struct signals {
+	int pipe[2];
+	struct sigaction was[3];
+};
+
+#define SIGNALS_INIT ((struct signals){ .pipe = { -1, -1 } })
+
+static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+
+static int signals_begin(struct signals *s, struct err *err)
+{
+	const struct sigaction ours = { .sa_handler = wake, .sa_flags = SA_RESTART };
+	int r = sys_pipe(s->pipe);
+
+	if (r < 0)
+		return err_set(err, r, "making a pipe");
+	IGNORE_RESULT(fcntl(s->pipe[1], F_SETFL, O_NONBLOCK), "it is empty");
+	wake_fd = s->pipe[1];
+	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
+		sigaction(caught[i], &ours, &s->was[i]);
+	return 0;
+}
+
+/* From here on a signal ends the process, and what it was about can be resumed. */
+static void signals_end(struct signals *s)
+{
+	for (size_t i = 0; s->pipe[0] >= 0 && i < ARRAY_LEN(caught); i++)
+		sigaction(caught[i], &s->was[i], NULL);
+	for (int i = 0; i < 2; i++) {
+		cleanup_close(&s->pipe[i]);
+		s->pipe[i] = -1;
+	}
+}
+
+/* --- the arms ------------------------------------------------------------------------------ */
+
+static bool is_active(const struct engine_arm *arm)
+{
+	return arm->state == ENGINE_ARM_RUNNING || arm->state == ENGINE_ARM_CHECKING;
+}
+
+static size_t count(const struct engine_experiment *x, enum engine_arm_state state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		n += x->arms[i].state == state;
+	return n;
+}
+
+static bool is_enough(const struct engine_experiment *x)
+{
+	return x->stop_after > 0 && count(x, ENGINE_ARM_PASSED) >= x->stop_after;
+}
+
+static int stop_rest(struct work *w, const char *why, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->x->n_arms && r >= 0; i++)
+		if (!engine_arm_is_over(w->x->arms[i].state))
+			r = arm_stop(w, &w->x->arms[i], why, err);
+	return r;
+}
+
+static int start_waiting(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	size_t active = count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING);
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && active < x->jobs && r >= 0; i++) {
+		if (x->arms[i].state != ENGINE_ARM_WAITING)
+			continue;
+		r = arm_begin(w, &x->arms[i], err);
+		active += r >= 0 && is_active(&x->arms[i]);
+	}
+	return r;
+}
+
+/* Wait until a run ends or it is time to tell; *ret are those that were waited for. */
+static int wait_active(struct work *w, struct engine_arm **arms, struct engine_runs *ret,
+		       struct err *err)
+{
+	AUTO_FREE const char **ids = calloc(w->x->n_arms + 1, sizeof(*ids));
+	const uint64_t left = work_left(w), tick = w->options->tick_ms;
+	struct engine_wait_options options = {
+		.ids = ids,
+		.any = true,
+		.timeout_ms = tick > 0 && tick < left ? tick : left,
+		.stop_fd = w->stop_fd,
+	};
+	int r;
+
+	if (!ids)
+		return err_nomem(err);
+	for (size_t i = 0; i < w->x->n_arms; i++)
+		if (is_active(&w->x->arms[i])) {
+			arms[options.n] = &w->x->arms[i];
+			ids[options.n++] = w->x->arms[i].now;
+		}
+	r = engine_run_wait(w->engine, &options, ret, err);
+	/* A record that was removed meanwhile is one of a run that is over. */
+	return r < 0 && r != -EINTR ? err_wrap(err, r, "waiting for arms") : r;
+}
+
+static int advance(struct work *w, struct err *err)
+{
+	AUTO_FREE struct engine_arm **arms = calloc(w->x->n_arms + 1, sizeof(*arms));
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	int r = arms ? wait_active(w, arms, &runs, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		work_tell(w, NULL);
+	for (size_t i = 0; i < runs.n && r >= 0; i++)
+		if (runs.list[i].state != ENGINE_RUN_RUNNING && !is_enough(w->x))
+			r = arm_advance(w, arms[i], &runs.list[i], err);
+	return r;
+}
+
+static int run_arms(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	int r = 0;
+
+	while (r >= 0) {
+		if (is_enough(x))
+			return stop_rest(w, "enough arms have passed", err);
+		if (work_left(w) == 0)
+			return stop_rest(w, "the time of the whole is up", err);
+		r = start_waiting(w, err);
+		if (r < 0 || count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING) == 0) {
+			/* An arm that is to begin again waits. */
+			if (r >= 0 && count(x, ENGINE_ARM_WAITING) > 0)
+				continue;
+			return r;
+		}
+		r = advance(w, err);
+	}
+	return r;
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+static bool is_in_tie(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	for (size_t i = 0; i < x->n_tie; i++)
+		if (strcmp(x->tie[i], arm->name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_kept(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	const bool passed = arm->state == ENGINE_ARM_PASSED;
+
+	switch (x->keep) {
+	case ENGINE_KEEP_ALL:
+		return true;
+	case ENGINE_KEEP_NONE:
+		return false;
+	case ENGINE_KEEP_PASSED:
+		return passed;
+	case ENGINE_KEEP_BEST:
+		break;
+	}
+	if (!passed || *arm->promotion != '\0')
+		return false;
+	return x->promote == ENGINE_PROMOTE_COMPATIBLE || is_in_tie(x, arm) ||
+	       (x->winner && strcmp(x->winner, arm->name) == 0);
+}
+
+static int finish(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	int r;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		arm_release(w, &x->arms[i], is_kept(x, &x->arms[i]));
+	x->state = ENGINE_EXPERIMENT_ENDED;
+	x->ended = engine_now();
+	x->spent_ms += engine_clock_ms() - w->started;
+	w->started = engine_clock_ms();
+	r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	log_event(w, "experiment-ended", NULL);
+	work_tell(w, NULL);
+	return 0;
+}
+
+/* Arms that were under way begin again when it is resumed. */
+static void interrupt(struct work *w)
+{
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < w->x->n_arms; i++) {
+		struct engine_arm *arm = &w->x->arms[i];
+
+		if (!is_active(arm))
+			continue;
+		arm_interrupt(w, arm);
+		arm_release(w, arm, false);
+		arm->state = ENGINE_ARM_WAITING;
+		arm->attempts = 0;
+	}
+	w->x->spent_ms += engine_clock_ms() - w->started;
+	if (experiment_save(&w->lock, w->x, &err) < 0)
+		log_warn("%s, continuing", err.msg);
+}
+
+static int run_all(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	int r = 0;
+
+	if (x->state == ENGINE_EXPERIMENT_RUNNING)
+		r = run_arms(w, err);
+	if (r >= 0 && x->state == ENGINE_EXPERIMENT_RUNNING) {
+		x->state = ENGINE_EXPERIMENT_SCORING;
+		work_tell(w, NULL);
+		r = work_save(w, NULL, err);
+	}
+	if (r >= 0 && x->state == ENGINE_EXPERIMENT_SCORING)
+		r = score_take(w, err);
+	/* Scores that could not all be taken decide nothing. */
+	if (r == -ETIME)
+		r = stop_rest(w, "the time of the whole is up", err);
+	return r;
+}
+
+static int go(struct work *w, struct err *err)
+{
+	struct signals signals = SIGNALS_INIT;
+	int r = signals_begin(&signals, err);
+
+	if (r < 0)
+		return r;
+	w->stop_fd = signals.pipe[0];
+	r = run_all(w, err);
+	if (r < 0)
+		interrupt(w);
+	signals_end(&signals);
+	if (r >= 0 && w->x->state < ENGINE_EXPERIMENT_PROMOTING)
+		r = verdict_find(w->x, err);
+	if (r >= 0)
+		r = choose_arms(w, err);
+	return r < 0 ? r : finish(w, err);
+}
+
+static void work_done(struct work *w)
+{
+	experiment_lock_done(&w->lock);
+}
+
+/* --- beginning ----------------------------------------------------------------------------- */
+
+static bool has_run(const struct engine_experiment *x)
+{
+	for (size_t i = 0; i < x->n_arms; i++)
+		if (x->arms[i].has_clone || *x->arms[i].run != '\0' || x->arms[i].attempts > 1)
+			return true;
+	return false;
+}
+
+int engine_experiment(struct engine *e, struct engine_experiment *x,
+		      const struct engine_experiment_options *options,
+		      struct engine_promotion *promotion, struct err *err)
+{
+	CLEANUP(work_done) struct work w = {
+		.engine = e,
+		.x = x,
+		.options = options,
+		.lock = EXPERIMENT_LOCK_INIT,
+		.promotion = promotion,
+		.stop_fd = -1,
+		.started = engine_clock_ms(),
+	};
+	int r = plan_complete(e, x, err);
+
+	if (r < 0)
+		return r;
+	r = experiment_create(e, x->name, &w.lock, err);
+	if (r < 0)
+		return r;
+	x->created = engine_now();
+	x->alive = true;
+	r = work_save(&w, NULL, err);
+	if (r < 0)
+		return r;
+	log_event(&w, "experiment-started", NULL);
+	r = go(&w, err);
+	/* Without a run there is nothing to resume. */
+	if (r < 0 && !has_run(x))
+		IGNORE_RESULT(experiment_forget(e, x->name, &w.lock, NULL), "the failure counts");
+	return r;
+}
+
+/* --- going on ------------------------------------------------------------------------------ */
+
+static int recover(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	int r = choose_recover(w, err);
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++) {
+		struct engine_arm *arm = &x->arms[i];
+
+		/* Power loss may have taken a clone of which nothing was decided. */
+		if (arm->state == ENGINE_ARM_PASSED && arm->has_clone && !x->promoting &&
+		    x->n_promoted == 0 && x->state < ENGINE_EXPERIMENT_PROMOTING &&
+		    !engine_has_clone(w->engine, arm->clone)) {
+			arm->state = ENGINE_ARM_RUNNING;
+			x->state = ENGINE_EXPERIMENT_RUNNING;
+		}
+		if (arm->state == ENGINE_ARM_PASSED && arm->judge) {
+			arm_interrupt(w, arm);
+			arm_release(w, arm, true);
+			arm->warmed = false;
+		}
+		r = arm_recover(w, arm, err);
+	}
+	return r < 0 ? r : work_save(w, NULL, err);
+}
+
+static int take(struct work *w, const char *name, struct err *err)
+{
+	int r = experiment_take(w->engine, name, &w->lock, err);
+
+	if (r < 0)
+		return r;
+	r = experiment_read(w->engine, name, w->x, err);
+	w->x->alive = r >= 0;
+	return r;
+}
+
+int engine_experiment_resume(struct engine *e, const char *name,
+			     const struct engine_experiment_options *options,
+			     struct engine_experiment *x, struct engine_promotion *promotion,
+			     struct err *err)
+{
+	CLEANUP(work_done) struct work w = {
+		.engine = e,
+		.x = x,
+		.options = options,
+		.lock = EXPERIMENT_LOCK_INIT,
+		.promotion = promotion,
+		.stop_fd = -1,
+		.started = engine_clock_ms(),
+	};
+	int r = take(&w, name, err);
+
+	if (r < 0 || x->state == ENGINE_EXPERIMENT_ENDED)
+		return r;
+	r = recover(&w, err);
+	return r < 0 ? r : go(&w, err);
+}
+
+int engine_experiment_promote(struct engine *e, const char *name, const char *arm_name,
+			      const struct engine_experiment_options *options,
+			      struct engine_experiment *x, struct engine_promotion *promotion,
+			      struct err *err)
+{
+	CLEANUP(work_done) struct work w = {
+		.engine = e,
+		.x = x,
+		.options = options,
+		.lock = EXPERIMENT_LOCK_INIT,
+		.promotion = promotion,
+		.stop_fd = -1,
+		.started = engine_clock_ms(),
+	};
+	struct engine_arm *arm;
+	int r = take(&w, name, err);
+
+	if (r < 0)
+		return r;
+	arm = engine_experiment_arm(x, arm_name);
+	if (!arm)
+		return err_set(err, -ENOENT, "experiment '%s' has no arm '%.60s'", name, arm_name);
+	if (x->state != ENGINE_EXPERIMENT_ENDED && x->state != ENGINE_EXPERIMENT_PROMOTING)
+		return err_set(err, -EBUSY, "experiment '%s' is not over", name);
+	r = choose_recover(&w, err);
+	if (r < 0)
+		return r;
+	if (*arm->promotion != '\0')
+		return err_set(err, -ECANCELED, "arm '%s' was promoted already, as %s", arm_name,
+			       arm->promotion);
+	if (arm->state != ENGINE_ARM_PASSED)
+		return err_set(err, -ECANCELED, "arm '%s' did not pass: %s", arm_name,
+			       arm->why ? arm->why : engine_arm_state_name(arm->state));
+	if (!arm->has_clone)
+		return err_set(err, -ENOENT, "the clone of arm '%s' was removed: --keep keeps it",
+			       arm_name);
+	r = choose_arm(&w, arm, err);
+	return r < 0 ? r : finish(&w, err);
+}
+
+int engine_experiment_remove(struct engine *e, const char *name, struct err *err)
+{
+	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
+	const struct engine_experiment_options options = { 0 };
+	CLEANUP(work_done) struct work w = { .engine = e,
+					     .x = &x,
+					     .options = &options,
+					     .lock = EXPERIMENT_LOCK_INIT,
+					     .stop_fd = -1 };
+	int r = take(&w, name, err);
+
+	if (r == -EBADMSG)
+		return experiment_forget(e, name, &w.lock, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < x.n_arms; i++) {
+		arm_interrupt(&w, &x.arms[i]);
+		arm_release(&w, &x.arms[i], false);
+	}
+	return experiment_forget(e, name, &w.lock, err);
+}

@@ -1,0 +1,374 @@
+"""experiment: several arms at once, judged alike; the decision, the promotion, and what a death leaves."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import LONG, live_test, note  # noqa: E402
+from runtest import alive, clones, until  # noqa: E402
+from snaptest import SNAP, Skip, dice, gone  # noqa: E402
+
+
+def experiment(w, *args, status=0, **more):
+    return w.snap("experiment", "--json", *args, **more).json(
+        "snap.experiment/1", "experiment", "arms", "winner", "tie", "verdict", status=status)
+
+
+def states(got):
+    return {a["arm"]: a["state"] for a in got["arms"]}
+
+
+def arm(got, name):
+    return next(a for a in got["arms"] if a["arm"] == name)
+
+
+def popen(w, *args, **more):
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
+            "cwd": w.project, "env": w.env, **more}
+    return subprocess.Popen([SNAP, *args], **more)
+
+
+def receipts(w, kind="promotion"):
+    got = [json.loads(line) for line in w.ok("events", "--json").out.splitlines()]
+    return [e for e in got if e["kind"] == kind]
+
+
+def nothing_is_left(w, *kept):
+    """No clone but these, no run, no mount of an arm."""
+    assert sorted(clones(w)) == sorted(kept), clones(w)
+    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+
+
+# Two pass, one fails its check, one meets its limit, one is slower.
+SAMPLE = ("--arm", "good=echo 'sleep 0.02' > work.sh; echo fixed > README.md",
+          "--arm", "slow=echo 'sleep 0.4' > work.sh; echo fixed > README.md",
+          "--arm", "wrong=echo broken > README.md",
+          "--arm", "endless=sleep 600",
+          "--arm", "worse=echo 'sleep 0.25' > work.sh; echo fixed > README.md; echo more > more",
+          "--check", "grep -q fixed README.md", "--score", "time:sh work.sh", "--rounds", "3",
+          "--time", "2s")
+
+
+@live_test
+def the_right_one_of_five_wins_and_the_table_says_why(w):
+    got = experiment(w, "-n", "five", *SAMPLE, "--jobs", "5")
+    assert states(got) == {"good": "passed", "slow": "passed", "wrong": "check-failed",
+                           "endless": "limit", "worse": "passed"}, states(got)
+    assert got["winner"] == "good" and got["tie"] == [] and got["state"] == "ended", got
+    assert arm(got, "endless")["limit"] == "time" and "limit" in arm(got, "endless")["why"]
+    assert arm(got, "wrong")["checks"][0]["exit_code"] == 1
+    assert len(arm(got, "good")["rounds"]) == 3 and arm(got, "good")["spread"] >= 0
+    assert arm(got, "worse")["changed"]["added"] == 2, "the new file and the script"
+    assert (w.project / "README.md").read_text() == "first\n", "nothing is promoted unasked"
+    shown = w.ok("experiment", "show", "five").out.decode()
+    for word in ("good", "wins", "check-failed", "limit: time", "'good' wins: time has"):
+        assert word in shown, shown
+    assert b"five" in w.ok("exp", "list").out
+    nothing_is_left(w, "five-good")
+    w.ok("exp", "rm", "five")
+    nothing_is_left(w)
+    w.snap("exp", "show", "five").fails(4, "there is no experiment 'five'")
+
+
+@live_test
+def many_runs_have_the_same_winner(w):
+    for i in range(20 if LONG else 2):
+        assert experiment(w, *SAMPLE, "--jobs", "5", "--time", "1s")["winner"] == "good", i
+
+
+@live_test
+def the_best_is_promoted_through_its_checks_and_can_be_undone(w):
+    got = experiment(w, "-n", "p", "--arm", "a=echo a > README.md; echo b > new",
+                     "--arm", "b=echo b > README.md", "--check", "test -s README.md", "--score",
+                     "lines", "--max", "--promote-best")
+    assert got["winner"] == "a" and got["promoted"] == ["a"] and arm(got, "a")["promotion"], got
+    assert (w.project / "README.md").read_text() == "a\n" and (w.project / "new").exists()
+    nothing_is_left(w)
+    w.ok("undo")
+    assert (w.project / "README.md").read_text() == "first\n"
+
+
+@live_test
+def a_tie_or_no_pass_promotes_nothing_and_says_so(w):
+    got = experiment(w, "--arm", "a=echo 1 > x", "--arm", "b=echo 2 > x", "--score", "lines",
+                     "--promote-best", status=16)
+    assert got["winner"] is None and sorted(got["tie"]) == ["a", "b"] and "tie" in got["verdict"]
+    got = experiment(w, "--arm", "a=exit 3", "--arm", "b=kill -9 $$", "--promote-best", status=15)
+    assert states(got) == {"a": "failed", "b": "failed"} and got["winner"] is None
+    assert "signal 9" in arm(got, "b")["why"], got
+    assert experiment(w, "--arm", "a=true", "--score", "echo words", status=15)["arms"][0][
+        "state"] == "unscored"
+    assert not (w.project / "x").exists() and receipts(w) == []
+
+
+@live_test
+def a_score_is_the_last_number_a_command_prints_and_a_size_that_of_a_file(w):
+    got = experiment(w, "--arm", "a=echo 12 > n", "--arm", "b=echo 7.5 > n", "--score",
+                     "echo scored; cat n", "--max")
+    assert got["winner"] == "a" and arm(got, "b")["score"] == 7.5, got
+    got = experiment(w, "--arm", "a=echo 12345 > 'a b'", "--arm", "b=echo 1 > 'a b'", "--score",
+                     "size:a b")
+    assert got["winner"] == "b" and arm(got, "a")["score"] == 6, got
+
+
+@live_test
+def checks_and_scores_cannot_change_what_is_promoted(w):
+    got = experiment(w, "--arm", "a=echo a > made", "--check", "echo junk > made; touch more",
+                     "--score", "echo 1; rm made; touch most", "--promote-best")
+    assert got["promoted"] == ["a"], got
+    assert (w.project / "made").read_text() == "a\n"
+    assert not (w.project / "more").exists() and not (w.project / "most").exists()
+
+
+@live_test
+def what_stands_in_the_way_of_a_promotion_has_the_code_of_a_promotion(w):
+    w.snap("experiment", "-n", "g", "--arm", "a=echo x > .envrc", "--promote-best").ends(7)
+    assert not (w.project / ".envrc").exists()
+    got = experiment(w, "show", "g")
+    assert arm(got, "a")["warnings"][0]["kind"] == "guard" and clones(w) == ["g-a"], got
+    got = experiment(w, "-n", "c", "--arm", "a=echo mine > README.md", "--arm",
+                     "b=echo other > README.md")
+    assert sorted(got["tie"]) == ["a", "b"] and len(clones(w)) == 3
+    assert experiment(w, "promote", "c", "b")["promoted"] == ["b"]
+    assert (w.project / "README.md").read_text() == "other\n"
+    w.snap("experiment", "promote", "c", "b").fails(7, "promoted already")
+    w.snap("experiment", "promote", "c", "a").ends(5)
+    assert (w.project / "README.md").read_text() == "other\n"
+    w.snap("experiment", "promote", "c", "z").fails(4, "no arm 'z'")
+
+
+@live_test
+def all_that_are_compatible_are_promoted_one_after_the_other(w):
+    got = experiment(w, "--arm", "a=echo a > a", "--arm", "b=echo b > b", "--arm", "c=echo c > a",
+                     "--arm", "d=echo d > d", "--check", "! test -e b || ! test -e d",
+                     "--promote-all-compatible")
+    assert got["promoted"] == ["a", "b"], got
+    assert "conflicts" in arm(got, "c")["why"] and "check" in arm(got, "d")["why"], got
+    assert sorted(p.name for p in w.project.iterdir()) == ["README.md", "a", "b", "src"]
+    assert len(receipts(w)) == 2
+
+
+@live_test
+def the_first_that_passes_ends_the_others(w):
+    got = experiment(w, "--arm", "a=sleep 601", "--arm", "b=echo b > b", "--arm", "c=sleep 602",
+                     "--jobs", "2", "--first-pass", "--promote-best")
+    assert got["winner"] == "b" and states(got) == {"a": "stopped", "b": "passed", "c": "stopped"}
+    assert (w.project / "b").exists() and not alive("sleep 601")
+    nothing_is_left(w)
+    got = experiment(w, "--arm", "a=sleep 603", "--arm", "b=true", "--all-time", "1s", "--jobs", "2")
+    assert states(got) == {"a": "stopped", "b": "passed"} and "whole" in arm(got, "a")["why"]
+    assert not alive("sleep 603")
+
+
+@live_test
+def limits_of_the_whole_are_shared(w):
+    got = experiment(w, "--arm", "a=head -c 20M /dev/urandom > big", "--arm", "b=echo 1 > small",
+                     "--all-disk", "16M", "--all-mem", "256M", "--mem", "200M", "--jobs", "4",
+                     "--allow-missing", "memory")
+    assert states(got) == {"a": "limit", "b": "passed"} and got["jobs"] == 1, got
+    assert arm(got, "a")["limit"] == "disk"
+    w.snap("experiment", "--arm", "a=true", "--mem", "2G", "--all-mem", "1G").fails(2)
+
+
+@live_test
+def a_steady_command_and_a_flaky_one_have_rates(w):
+    got = experiment(w, "-n", "r", "--arm", "steady=true", "--arm", "never=false", "--repeat", "5",
+                     "--jobs", "4")
+    rates = {r["arm"]: r for r in got["rates"]}
+    assert (rates["steady"]["runs"], rates["steady"]["passed"], rates["steady"]["high"]) == (5, 5, 1)
+    assert 0.56 < rates["steady"]["low"] < 0.57, "Wilson: 5 of 5 is 56.6 to 100 per cent"
+    assert rates["never"]["rate"] == 0 and 0.43 < rates["never"]["high"] < 0.44, rates
+    nothing_is_left(w)
+    assert b"steady passed 5 of 5 times: 100.0 %" in w.ok("exp", "show", "r").out
+
+
+@live_test
+def what_a_person_should_know_is_warned_of(w):
+    (w.project / "tests").mkdir()
+    (w.project / "tests" / "test_a.py").write_text("def test_a():\n    pass\n")
+    (w.project / "tests" / "test_b.py").write_text("def test_b():\n    pass\n")
+    got = experiment(w, "--arm", "a=rm tests/test_a.py; sed -i '1i @pytest.mark.skip' tests/test_b.py; "
+                     "echo x > README.md", "--within", "tests/")
+    told = {(x["kind"], x["path"]) for x in got["arms"][0]["warnings"]}
+    assert told == {("test-deleted", "tests/test_a.py"), ("test-skipped", "tests/test_b.py"),
+                    ("far", "README.md")}, told
+
+
+@live_test
+def steps_are_lines_in_a_pipe_and_objects_with_json(w):
+    result = w.ok("experiment", "-n", "s", "--arm", "a=true", "--check", "true")
+    assert result.err.decode().splitlines()[0] == "a: running", result
+    assert b"a: checking" in result.err and b"a: passed" in result.err, result
+    lines = w.ok("experiment", "--json", "--steps", "--arm", "a=true").out.splitlines()
+    acts = [json.loads(line)["act"] for line in lines]
+    assert acts == ["step"] * (len(acts) - 1) + ["run"] and len(acts) >= 3, acts
+
+
+@live_test
+def a_terminal_has_a_table_that_goes_and_a_result_that_stays(w):
+    main, side = pty.openpty()
+    process = popen(w, "experiment", "-n", "t", "--arm", "a=true", "--arm", "b=false",
+                    stdout=side, stderr=side, env={**w.env, "TERM": "xterm"})
+    os.close(side)
+    said = b""
+    while select.select([main], [], [], 60)[0]:
+        try:
+            part = os.read(main, 4096)
+        except OSError:
+            break
+        said += part
+    assert process.wait(60) == 0, said
+    os.close(main)
+    assert b"running" in said and b"\033[J" in said, said
+    assert b"wins" in said.split(b"\033[J")[-1], said
+
+
+@live_test
+def an_interrupted_one_leaves_no_run_and_is_resumed(w):
+    process = popen(w, "experiment", "-n", "i", "--arm", "a=echo a > a", "--arm",
+                    "b=test -e go && exit 0; until [ -e stop ]; do sleep 0.05; done", "--jobs", "2")
+    until(lambda: (w.store / "clones" / "i-b").exists() and b"passed" in w.snap("exp", "show", "i").out)
+    w.snap("experiment", "resume", "i").fails(11, "another process")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"experiment resume i" in err, (out, err)
+    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+    assert b"interrupted" in w.ok("exp", "list").out and clones(w) == ["i-a"]
+    process = popen(w, "experiment", "resume", "--json", "i")
+    until(lambda: (w.store / "clones" / "i-b").exists())
+    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    w.ok("run", "--no-snapshot", "i-b", "--", "touch", "stop")
+    got = json.loads(process.communicate(timeout=60)[0])
+    assert states(got) == {"a": "passed", "b": "passed"} and process.returncode == 0, got
+    first = [e for e in receipts(w, "run-started") if e["clone"] == "i-a"]
+    assert len(first) == 1, "only what was missing ran"
+
+
+# --- deaths ----------------------------------------------------------------------------------
+
+WALK = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo b > a", "--arm", "c=exit 1",
+        "--check", "test -e a", "--score", "cat README.md | wc -c", "--jobs", "2", "--promote-best")
+# Between two of these nothing is different outside of the process, so to die there is to die at the next one.
+CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir")
+
+
+def strace(w, *words, log="/dev/null"):
+    return subprocess.run(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json", *WALK],
+                          cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=120, check=False)
+
+
+def counted(w):
+    path = w.top / "trace"
+    done = strace(w, "-e", "trace=" + ",".join("?" + c for c in CALLS), log=path)
+    if b"ptrace" in done.stderr or not path.exists():
+        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
+    assert done.returncode == 0, done
+    calls = {}
+    for line in path.read_text(errors="replace").splitlines():
+        name = line.split("(", 1)[0]
+        if name in CALLS:
+            calls[name] = calls.get(name, 0) + 1
+    return calls
+
+
+def put_back(w):
+    if b"w" in w.ok("-q", "exp", "list").out.split():
+        w.ok("exp", "rm", "w")
+    (w.project / "a").unlink(missing_ok=True)
+    (w.project / "README.md").write_text("first\n")
+
+
+def die_and_resume(w, call, n):
+    before = len(receipts(w))
+    done = strace(w, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
+    if done.returncode == 0:
+        return put_back(w)
+    assert done.returncode == -signal.SIGKILL, done
+    result = w.snap("experiment", "resume", "--json", "w")
+    if result.status == 4:  # it died before the state was there
+        result = w.snap("experiment", "--json", *WALK)
+    got = result.json("snap.experiment/1", "winner", status=0)
+    assert got["winner"] == "a" and got["promoted"] == ["a"], (call, n, got)
+    assert len(receipts(w)) == before + 1, f"{call} {n}: promoted {len(receipts(w)) - before} times"
+    assert (w.project / "README.md").read_text() == "a\n", (call, n)
+    nothing_is_left(w)
+    return put_back(w)
+
+
+@live_test
+def killed_at_any_step_it_is_resumed_and_promotes_once(w):
+    w.ok("init")
+    calls = counted(w)
+    put_back(w)
+    walk = [(call, n) for call, count in calls.items() for n in range(1, count + 1)]
+    note(f"{len(walk)} places to die: {calls}")
+    for call, n in walk if LONG else dice().sample(walk, 5):
+        note(f"killed at {call} {n}")
+        die_and_resume(w, call, n)
+
+
+@live_test
+def an_arm_whose_holder_is_killed_begins_again(w):
+    process = popen(w, "experiment", "--json", "-n", "k", "--arm",
+                    "a=echo once > a; until [ -e stop ]; do sleep 0.05; done; rm stop")
+    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
+    run = w.ok("ps", "--json").json("snap.ps/1")["runs"][0]
+    os.kill(run["pid"], signal.SIGKILL)
+    assert gone(run["pid"], 20)
+    until(lambda: [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["run"] != run["run"]])
+    w.ok("run", "--no-snapshot", "k-a", "--", "touch", "stop")
+    got = json.loads(process.communicate(timeout=60)[0])
+    assert process.returncode == 0 and got["winner"] == "a", got
+
+
+@live_test
+def the_death_of_the_daemon_loses_no_decision(w):
+    process = popen(w, "experiment", "--json", "-n", "d", "--arm", "a=echo a > a; sleep 1; cat README.md",
+                    "--arm", "b=echo b > b", "--check", "true", "--score", "lines", "--max", "--jobs", "2")
+    until(lambda: (w.store / "clones" / "d-a" / "a").exists())
+    w.kill_daemon(keeper=False)
+    process.communicate(timeout=120)
+    got = experiment(w, "resume", "d")
+    assert set(states(got).values()) == {"passed"}, got
+
+
+@live_test
+def many_arms_leave_nothing_behind(w):
+    count = 200 if LONG else 20
+    w.ok("init")
+    args = [word for i in range(count) for word in ("--arm", f"a{i}=echo {i} > n")]
+    got = experiment(w, "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n",
+                     "--jobs", "8")
+    assert got["winner"] == "a0" and got["passed"] == count // 5, got["verdict"]
+    nothing_is_left(w, "many-a0")
+    w.ok("exp", "rm", "many")
+    nothing_is_left(w)
+    assert list((w.store / "experiments").iterdir()) == []
+    w.ok("gc")
+    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@live_test
+def what_is_wrong_with_a_plan_is_said_before_anything_is_done(w):
+    for words in (["--arm", "a"], ["--arm", "=true"], ["--arm", "a b=true"], ["--arm", "a=true"] * 2,
+                  ["--arm", "a=true", "--min", "--max", "--score", "lines"], ["--check", "true"],
+                  ["--arm", "a=true", "--score", "size"], ["--arm", "a=true", "--keep", "some"],
+                  ["--arm", "a=true", "--repeat", "2", "--promote-best"], ["-n", "-x", "--arm", "a=true"],
+                  ["--arm", "a=true", "-n", "x" * 40], ["show"], ["promote", "x"], ["bogus"]):
+        w.snap("experiment", *words).fails(2)
+    w.snap("experiment", "--arm", "a=true", "--from", "nope").ends(4)
+    w.snap("experiment", "--arm", "a=true", "--profile", "nope").ends(4)
+    assert b"no experiments" in w.ok("exp", "list", "--all").out
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
