@@ -202,7 +202,7 @@ TEST(a_batch_that_meets_a_full_disk_leaves_nothing_and_succeeds_once_there_is_ro
 			}
 		printf("# %s: %" PRIu64 " places, %" PRIu64 " if durable\n", modes[mode].name,
 		       n[BATCH_SAFE] - 1, n[BATCH_DURABLE] - 1);
-		CHECK(n[BATCH_SAFE] > 30 &&
+		CHECK(n[BATCH_SAFE] > 8 &&
 		      n[BATCH_DURABLE] + (getenv("SNAP_TESTS_LONG") ? 0 : 5) > n[BATCH_SAFE]);
 	}
 }
