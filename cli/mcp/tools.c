@@ -229,8 +229,19 @@ const struct tool tools[] = {
 		{ "wait_s", PARAM_SECONDS, NULL, false, NULL,
 		  "How many seconds to wait for its end (default: 45)." },
 		{ "command", PARAM_COMMAND, NULL, true, NULL,
-		  "A line for the shell, or a list of words." },
+		  "A line for the shell, or a list of words. [\"@NAME\"] is a task of snap_tasks." },
 	    },
+	},
+	{
+	    .name = "snap_tasks",
+	    .title = "List tasks",
+	    .description =
+		"List the commands that have a name in this project (test, build, lint, ...), from the "
+		"user's configuration, package.json, Makefile, pyproject.toml, Cargo.toml and "
+		"meson.build. snap_run runs one as the list [\"@NAME\"].",
+	    .command = "tasks",
+	    .read_only = true,
+	    .idempotent = true,
 	},
 	{
 	    .name = "snap_wait",

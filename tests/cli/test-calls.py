@@ -113,5 +113,15 @@ def a_run_has_the_options_that_harm_nobody_and_no_others(w: World):
             c.fails("snap_run", name, command="true", **{name: ["/"]})
 
 
+@test
+def an_agent_finds_the_tasks_of_a_project_and_runs_one(w: World):
+    needs_fuse()
+    (w.project / "Makefile").write_text("test:\n\t@echo all is well\n")
+    with Client(w) as c:
+        (task,) = c.ok("snap_tasks")["tasks"]
+        assert task == {"task": "test", "command": "make test", "source": "Makefile"}, task
+        assert c.ok("snap_run", command=["@test"])["output"] == "all is well\n"
+
+
 if __name__ == "__main__":
     sys.exit(main())
