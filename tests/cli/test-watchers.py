@@ -134,6 +134,34 @@ def a_rollback_tells_what_changed_and_changes_nothing_by_it(w):
 
 
 @live_test
+def very_many_changes_are_told_only_where_somebody_watches(w):
+    names = [f"many{i}" for i in range(300)]
+    for name in names:
+        (w.project / name).write_text("first\n")
+    top = clone(w, "-n", "c")
+    elsewhere = Watch(w.project, ".")
+
+    def roll_back(*paths):
+        for name in names:
+            (top / name).write_text("second\n")
+        watch = Watch(top, *paths) if paths else None
+        said = w.ok("-v", "rollback", "c").err.decode()
+        assert all((top / name).read_text() == "first\n" for name in names)
+        return "names are not echoed" in said, watch.heard() if watch else {}
+
+    # Of an ordinary user another process that hides its descriptors may be one that watches.
+    assert roll_back()[0] or os.geteuid() != 0, "a watch on another file system is none"
+    for paths in ((".",), ("many7",)):
+        skipped, heard = roll_back(*paths)
+        assert not skipped and heard, paths
+    skipped, heard = roll_back(".")
+    for name in names:
+        same(heard, name, "delete", *WRITTEN)
+    assert roll_back()[0] or os.geteuid() != 0, "nobody watches any more"
+    elsewhere.heard()
+
+
+@live_test
 def a_name_that_nobody_looked_at_is_told_too(w):
     top = clone(w, "-n", "c")
     (top / "made").write_text("x\n")
