@@ -349,8 +349,10 @@ def layers(report, folder):
 
 
 def documents(report):
-    for name, args in (("documents", []), ("documents self-test", ["--self-test"])):
-        status, out = run(name, [sys.executable, "tools/check-docs.py", *args])
+    for name, *args in (("documents", "tools/check-docs.py"),
+                        ("documents self-test", "tools/check-docs.py", "--self-test"),
+                        ("architecture picture", "tools/architecture-svg.py", "--check")):
+        status, out = run(name, [sys.executable, *args])
         if status:
             report.fail(name, f"{len(out.splitlines())} lines", tail(out))
         else:
