@@ -77,8 +77,8 @@ const struct command cmd_attach = {
 	.min_words = 1,
 	.max_words = 1,
 	.details =
-	    "From its beginning, each stream to the one of the same name. Ends with the exit code of\n"
-	    "the run. ^C ends this command (130), not the run: that is what `cancel` is for.\n",
+	    "Follows both streams from the beginning, and ends with the exit code of the run. ^C\n"
+	    "ends this command (130), not the run; `cancel` ends the run.\n",
 	.examples = "attach 3f9a\n",
 	.run = attach_run,
 };

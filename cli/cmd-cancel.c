@@ -43,9 +43,9 @@ const struct command cmd_cancel = {
 	.min_words = 1,
 	.max_words = 1,
 	.details =
-	    "All of its processes get SIGTERM, and what is left after two seconds SIGKILL. It has\n"
-	    "ended when this command ends. Its record says 'cancelled', and its exit code is 143.\n"
-	    "Only its own user can do that. One that is over already stays as it is.\n",
+	    "All of its processes get SIGTERM, and after two seconds SIGKILL. When this command\n"
+	    "ends, so has the run; its record says 'cancelled', and its exit code is 143. Only\n"
+	    "the user who started it can cancel it. A run that has ended stays as it is.\n",
 	.examples = "cancel 3f9a\n",
 	.run = cancel_run,
 };

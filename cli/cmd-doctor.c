@@ -149,10 +149,10 @@ const struct command cmd_doctor = {
 	.group = "Other",
 	.summary = "say what this machine can and cannot do, and how to mend it",
 	.details =
-	    "Looks at FUSE, at what sandboxes need, at the store, the daemon and its mounts, runs\n"
-	    "one command that does nothing in a sandbox, and changes nothing. The status is 13 if\n"
+	    "Checks FUSE, what sandboxes need, the store, the daemon and its mounts, and runs one\n"
+	    "command that does nothing in a sandbox. Changes nothing. The status is 13 if\n"
 	    "something is missing that everybody needs, or if no run can start; -q prints only\n"
-	    "what is not as it should be.\n",
+	    "problems.\n",
 	.examples = "doctor\ndoctor --json\n",
 	.no_engine = true,
 	.run = doctor_run,

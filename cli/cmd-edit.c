@@ -38,8 +38,9 @@ const struct command cmd_edit = {
 	.min_words = 1,
 	.max_words = 1,
 	.opts = edit_opts,
-	.details = "The text must occur exactly once, unless --all is given: then nobody changes a "
-		   "place that they did not mean.\n",
+	.details =
+	    "The text must occur exactly once, so that no other place changes by mistake; --all\n"
+	    "replaces each occurrence.\n",
 	.examples = "edit fix:src/main.c --old 'retries = 1' --new 'retries = 3'\n",
 	.run = edit_run,
 };

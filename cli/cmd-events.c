@@ -22,7 +22,7 @@ static const struct opt events_opts[] = {
 	OPT_U64(0, "since", "N", struct events_args, since, "only those after event N"),
 	OPT_U64('n', "last", "N", struct events_args, last,
 		"the last N (default: 20, as JSON or with --since all; 0: all)"),
-	OPT_FLAG('a', "all", struct events_args, all, "those of every project in the store"),
+	OPT_FLAG('a', "all", struct events_args, all, "events of every project in the store"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct events_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

@@ -117,9 +117,11 @@ const struct command cmd_gc = {
 	.summary = "free what no snapshot and no clone needs",
 	.opts = gc_opts,
 	.details =
-	    "Without options no snapshot goes. With both --keep options one stays that either of\n"
-	    "them keeps. Automatic ones are counted apart. Whatever the options say, what a tag or a\n"
-	    "clone names stays, and the newest of each project. Records of runs go beyond the last 100, and after 14 days. Safe at any time; interrupted, it has freed some of it and nothing else.\n",
+	    "Without options no snapshot goes. With both --keep options, a snapshot survives if\n"
+	    "either rule keeps it. Automatic snapshots are counted apart. Snapshots with a tag,\n"
+	    "the bases of clones and the newest of each project always stay. Records of runs go\n"
+	    "after 14 days, and beyond the last 100. Safe at any time: an interrupted gc has only\n"
+	    "freed less.\n",
 	.examples = "gc\ngc --keep-last 20 --keep-within 30d --dry-run\n",
 	.run = gc_run,
 };

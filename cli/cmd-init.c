@@ -30,9 +30,9 @@ const struct command cmd_init = {
 	.max_words = 1,
 	.opts = init_opts,
 	.details =
-	    "Never needed: the first snapshot does the same. DIR is taken as it is, also inside\n"
-	    "of another project; without it, the project is the git work tree that holds the\n"
-	    "current directory, else that directory. `/` and the home directory must be named.\n",
+	    "Never needed: the first snapshot does the same. DIR becomes a project even inside\n"
+	    "another one. Without DIR, the project is the git work tree that holds the current\n"
+	    "directory, else that directory. `/` and the home directory must be named.\n",
 	.examples = "init\ninit ~/src/website\n",
 	.run = init_run,
 };

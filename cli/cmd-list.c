@@ -10,7 +10,7 @@ struct list_args {
 };
 
 static const struct opt list_opts[] = {
-	OPT_FLAG('a', "all", struct list_args, all, "those of every project in the store"),
+	OPT_FLAG('a', "all", struct list_args, all, "clones of every project in the store"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct list_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");

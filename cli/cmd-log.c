@@ -266,10 +266,10 @@ const struct command cmd_log = {
 	.max_words = 1,
 	.opts = log_opts,
 	.details =
-	    "`@` is the newest of them, `@-1` the one before. Automatic snapshots, taken before a\n"
-	    "rollback, a run or a promotion, and for a clone, are counted in the last line only, unless\n"
-	    "they have a tag; --all lists them. What a promotion, a rollback or an undo led to has its\n"
-	    "id in brackets, for `undo`. -q prints ids alone.\n",
+	    "`@` is the newest of them, `@-1` the one before. The last line counts automatic\n"
+	    "snapshots, which snap takes before a clone, a run, a rollback or a promotion; --all\n"
+	    "lists them, and one with a tag is always listed. The result of a promotion, a\n"
+	    "rollback or an undo shows its id in brackets, for `undo`. -q prints ids alone.\n",
 	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --agent\n",
 	.run = log_run,
 };

@@ -68,9 +68,9 @@ const struct command cmd_logs = {
 	.max_words = 1,
 	.opts = logs_opts,
 	.details =
-	    "By the run's id or the beginning of it; without RUN, of the newest. Both streams come\n"
-	    "in the order in which they were written. Of each stream the first 16 MiB are kept. On a\n"
-	    "terminal control characters are shown, not obeyed.\n",
+	    "RUN is the run's id or the beginning of it; without RUN, the newest run. Prints both\n"
+	    "streams in the order in which they were written, at most the first 16 MiB of each.\n"
+	    "On a terminal control characters are shown, not obeyed.\n",
 	.examples = "logs\nlogs 3f9a --follow\nlogs 3f9a --stderr\nlogs --json --since 4096 3f9a\n",
 	.run = logs_run,
 };

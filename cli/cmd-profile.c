@@ -267,10 +267,10 @@ const struct command cmd_profile = {
 	.words = "[list | show [NAME] | check [NAME]]",
 	.max_words = 2,
 	.details =
-	    "Profiles are .snap/profiles/NAME.yaml in the project, those in\n"
-	    "$XDG_CONFIG_HOME/snapcow/profiles, and built-in ones. 'show' gives one with all\n"
-	    "that it inherits; without NAME, what a run gets that names none. 'check' reads\n"
-	    "them all, or one, and ends with 8 if something is wrong.\n",
+	    "Profiles are .snap/profiles/NAME.yaml in the project, files in\n"
+	    "$XDG_CONFIG_HOME/snapcow/profiles, and built-in ones. 'show' prints a profile with\n"
+	    "everything that it inherits; without NAME, the one that runs get by default. 'check'\n"
+	    "reads all profiles, or one, and ends with 8 if something is wrong.\n",
 	.examples = "profile show build\nprofile check\n",
 	.run = profile_run,
 };

@@ -216,11 +216,12 @@ const struct command cmd_promote = {
 	.opts = promote_opts,
 	.preset = promote_preset,
 	.details =
-	    "What the clone changed since it was made is merged with what the project is now, and\n"
-	    "lands all of it or not at all; nobody's edits are overwritten. A conflict (5), a path\n"
-	    "that the guard holds (7) or a check that fails (8) changes nothing, and -n ends as that. The project's .git\n"
-	    "is left alone. `undo` takes it back. `resolve` settles conflicts one by one, and\n"
-	    "--continue then promotes as was asked for before.\n",
+	    "Merges what the clone changed since its base with the project as it is now. All of\n"
+	    "it lands or nothing, and no edit is overwritten. A conflict (5), a path that the\n"
+	    "guard holds (7) or a failed check (8) changes nothing; -n ends with the same code.\n"
+	    "The project's .git stays as it is. `undo` takes a promotion back. `resolve` settles\n"
+	    "conflicts one by one; --continue then promotes with the options that you gave\n"
+	    "before.\n",
 	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
 		    "promote --path src/ --allow .github/workflows/ci.yml try\n",
 	.run = promote_run,

@@ -79,8 +79,8 @@ const struct command cmd_ps = {
 	.group = "Runs",
 	.summary = "list what runs now, and what it uses",
 	.details =
-	    "Of all projects in the store. The process is the snap that runs it: a signal to it\n"
-	    "is passed on to the command.\n",
+	    "Of all projects in the store. The process is the snap that holds the run; it passes\n"
+	    "signals on to the command.\n",
 	.examples = "ps\nps --json\n",
 	.run = ps_run,
 };

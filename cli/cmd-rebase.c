@@ -156,11 +156,11 @@ const struct command cmd_rebase = {
 	.max_words = 1,
 	.opts = rebase_opts,
 	.details =
-	    "What the clone changed since its base is merged onto the project as it is now, which\n"
-	    "becomes the clone's base. Programs that run in it go on, and keep the files that they\n"
-	    "have open. A conflict (5) changes nothing. What was there is kept as a snapshot first,\n"
-	    "and its id is printed: `rollback CLONE ID` takes the rebase back. A .git that both\n"
-	    "sides changed stays the clone's.\n",
+	    "Merges what the clone changed since its base onto the project as it is now, which\n"
+	    "becomes the new base. Programs that run in the clone go on and keep their open\n"
+	    "files. A conflict (5) changes nothing. The clone is saved first, as a snapshot whose\n"
+	    "id is printed: `rollback CLONE ID` takes the rebase back. If both sides changed\n"
+	    ".git, the clone keeps its own.\n",
 	.examples = "rebase try\nrebase --dry-run try\nrebase --conflict markers try\n",
 	.run = rebase_run,
 };

@@ -312,12 +312,12 @@ const struct command cmd_resolve = {
 	.max_words = 1000000,
 	.opts = resolve_opts,
 	.details =
-	    "Without an option: what conflicts, and what was decided for it. `ours` is the\n"
-	    "project's, `theirs` the clone's; of a text both mean the places that conflict, and all\n"
-	    "else is merged. With --take FILE what is in FILE is the whole file. What is decided\n"
-	    "is kept with the clone, and `promote` and `rebase` use it as long as both sides stay\n"
-	    "what they were: after a change there it is shown as not counting and has to be decided\n"
-	    "again. Nothing is changed until then.\n",
+	    "Without an option: lists the conflicts and what you decided for each. `ours` is the\n"
+	    "project's version, `theirs` the clone's; in a text they decide the places that\n"
+	    "conflict, and the rest is merged. --take FILE takes the file whole. Decisions stay\n"
+	    "with the clone, and `promote` and `rebase` use them while both versions stay the\n"
+	    "same; after a change of either you decide again. Nothing changes before you promote\n"
+	    "or rebase.\n",
 	.examples =
 	    "resolve try\nresolve try src/main.c --take theirs\nresolve try --all --take ours\n"
 	    "resolve try src/main.c --edit\nresolve try src/main.c --undo\n"

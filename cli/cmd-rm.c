@@ -99,10 +99,11 @@ const struct command cmd_rm = {
 	.max_words = 10000,
 	.opts = rm_opts,
 	.details =
-	    "A clone's snapshots go with it, but for those that have a tag or that another clone\n"
-	    "started from. A word that names no clone is a snapshot: by a tag, which goes too, by\n"
-	    "'@-1' or by eight digits of its id. It stays if a clone (exit code 11) or a tag needs\n"
-	    "it, or an undo (7; --force gives that up). Space is freed by gc.\n",
+	    "Removes a clone's snapshots too, except those that have a tag or that another clone\n"
+	    "started from. A word that names no clone names a snapshot: a tag, which goes too,\n"
+	    "'@-1', or at least eight digits of an id. Refuses a snapshot that a clone (exit code\n"
+	    "11), another tag or an undo needs (7; --force gives up the undo). gc frees the\n"
+	    "space.\n",
 	.examples = "rm try\nrm --force agent-1 agent-2\nrm @-3 1f0c9a52\n",
 	.run = rm_run,
 };

@@ -493,16 +493,17 @@ const struct command cmd_run = {
 	.opts = run_opts,
 	.preset = run_preset,
 	.details =
-	    "Without CLONE on the clone that holds the current directory, else on a new one of the\n"
-	    "project as it is now, which is removed after it. Options come before the command; if a\n"
-	    "clone has its name, so does --. `@NAME` is a task of `tasks`.\n"
-	    "The command sees the clone at the project's own path, the host's programs read-only,\n"
-	    "an empty /tmp and home, and no network. Before it an automatic snapshot of CLONE\n"
-	    "is taken (`log --all CLONE`), so that a rollback to that undoes all that it did. A limit\n"
-	    "of 0 is none. What is not said is that of the profile 'default'.\n"
+	    "Without CLONE the command runs on the clone that holds the current directory, else\n"
+	    "on a throw-away clone of the project as it is now. Options come before the command;\n"
+	    "put -- before a command that has the name of a clone. `@NAME` is a task of `tasks`.\n"
+	    "The command sees the clone at\n"
+	    "the project's own path, the host's programs read-only, an empty /tmp and home, and\n"
+	    "no network. A clone of yours is saved first as an automatic snapshot (`log --all\n"
+	    "CLONE`); a rollback to that undoes everything that the command did. 0 means\n"
+	    "unlimited. Unset limits come from the profile 'default'.\n"
 	    "\n"
-	    "Exits with the command's own code; 124: time was up, 125: snap itself failed,\n"
-	    "126: not executable, 127: not found, 128+N: killed by signal N.\n",
+	    "Exits with the command's own code; 124: time was up, 125: snap itself failed, 126:\n"
+	    "not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
 		    "run --net packages.example.org:443 -- npm ci\n"

@@ -16,7 +16,7 @@ struct runs_args {
 static const struct opt runs_opts[] = {
 	OPT_U64('n', "last", "N", struct runs_args, last,
 		"the last N (default: 20, as JSON all; 0: all)"),
-	OPT_FLAG('a', "all", struct runs_args, all, "those of every project in the store"),
+	OPT_FLAG('a', "all", struct runs_args, all, "runs of every project in the store"),
 	OPT_FLAG(0, "agent", struct runs_args, agent,
 		 "calls that agents made through `mcp`, with what came of them"),
 	OPT_END,
@@ -103,10 +103,9 @@ const struct command cmd_runs = {
 	.opts = runs_opts,
 	.preset = preset,
 	.details =
-	    "Of CLONE, also if there is no such clone any more; else of this project. Records\n"
-	    "and output stay until `gc` finds more than 100 newer ones, or that they are older\n"
-	    "than 14 days. `lost` is a run whose snap was killed, and the run with it, `cancelled` one\n"
-	    "that `cancel` ended.\n",
+	    "Of CLONE, even if it is gone, else of this project. Records and output stay for 14\n"
+	    "days, at most 100 of them. `lost` means that snap was killed, and the run with it;\n"
+	    "`cancelled` that `cancel` ended the run.\n",
 	.examples = "runs\nruns try --json\nruns --agent\n",
 	.run = runs_run,
 };

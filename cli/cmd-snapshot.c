@@ -47,13 +47,13 @@ const struct command cmd_snapshot = {
 	.max_words = 1,
 	.opts = snapshot_opts,
 	.details =
-	    "Without CLONE: the clone that holds the current directory, else the project.\n"
-	    "Everything in the project's directory is kept, ignored and untracked files too. Of a\n"
-	    "clone, all that was written before, also by programs that are still running in it.\n"
-	    "What the store has already costs no space again. When this returns, the snapshot\n"
-	    "survives power loss. -q prints its id alone. A file .snapignore names what is to be\n"
-	    "left out of the project, by the rules of .gitignore. `log --meta` finds snapshots by\n"
-	    "their labels.\n",
+	    "Without CLONE: the clone that holds the current directory, else the project. Keeps\n"
+	    "everything in the project's directory, ignored and untracked files too. Of a clone\n"
+	    "it keeps everything written so far, also by programs that still run there. What the\n"
+	    "store has already takes no more space. When this returns, the snapshot survives\n"
+	    "power loss. -q prints its id alone. A file .snapignore in the project, in the syntax\n"
+	    "of .gitignore, names what to leave out. `log --meta` finds snapshots by their\n"
+	    "labels.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
 	.run = snapshot_run,
 };

@@ -50,7 +50,7 @@ const struct command cmd_start = {
 	.summary = "start the daemon, which commands do by themselves",
 	.opts = start_opts,
 	.details =
-	    "Mounts again what was mounted when it ended. It leaves by itself when nothing is\n"
-	    "mounted and nobody asks for anything for five minutes.\n",
+	    "Mounts again what was mounted when the daemon ended. The daemon ends by itself when\n"
+	    "nothing is mounted and no command came for five minutes.\n",
 	.run = start_run,
 };

@@ -148,7 +148,8 @@ const struct command cmd_stats = {
 	.group = "Store",
 	.summary = "say how much is stored, and what sharing saves",
 	.details =
-	    "Of the whole store, which may hold many projects. What is a clone's own is stored for it\n"
-	    "and not for its base, packed: the number that 'list' and 'status' show too.\n",
+	    "Of the whole store, which may hold many projects. A clone's own bytes are those that\n"
+	    "the store holds for it and not for its base, packed; 'list' and 'status' show the\n"
+	    "same number.\n",
 	.run = stats_run,
 };

@@ -365,14 +365,14 @@ const struct command cmd_status = {
 	.max_words = 1,
 	.opts = status_opts,
 	.details =
-	    "Without CLONE: of the clone that holds the current directory, else of the project,\n"
-	    "since its newest snapshot. The project is looked at as it is now; no snapshot is\n"
-	    "taken. `(in both)` marks what changed in the clone and in the project.\n"
+	    "Without CLONE: the clone that holds the current directory, else the project since\n"
+	    "its newest snapshot. Compares with the project as it is now and takes no snapshot.\n"
+	    "`(in both)` marks what changed in the clone and in the project.\n"
 	    "\n"
-	    "With --others: `same` is a path in which two clones did the same, `apart` one that can\n"
-	    "be put together from both, `overlap` one that would conflict. Of two with different\n"
-	    "bases that is judged from the older: what the project did between the two counts as a\n"
-	    "change of the younger clone.\n",
+	    "With --others: `same` means that two clones changed a path in the same way, `apart`\n"
+	    "that both changes can be merged, `overlap` that they would conflict. If the clones\n"
+	    "have different bases, the older base counts: what the project changed between the\n"
+	    "two is then a change of the younger clone.\n",
 	.examples = "status try\nstatus try --fail-if-stale --json\nstatus try --others\n",
 	.run = status_run,
 };

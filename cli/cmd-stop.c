@@ -46,7 +46,8 @@ const struct command cmd_stop = {
 	.group = "Daemon and mounts",
 	.summary = "unmount all clones, keep what was written, end the daemon",
 	.opts = stop_opts,
-	.details = "The next command that needs the daemon starts it again, and with it come the\n"
-		   "clones that were mounted.\n",
+	.details =
+	    "The next command that needs the daemon starts it again, and mounts the clones that\n"
+	    "were mounted.\n",
 	.run = stop_run,
 };

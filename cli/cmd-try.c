@@ -372,14 +372,13 @@ const struct command cmd_try = {
 	.opts = try_opts,
 	.preset = run_preset,
 	.details =
-	    "The command runs as `run` has it, on a new clone of the project. Then what it changed\n"
-	    "is shown, and a key decides: p lets the project take it, as `promote` does, k keeps the\n"
-	    "clone, and d, Enter, ^C or the end of the input discard it. Where nobody can be asked,\n"
-	    "--promote-if-ok, --keep or --discard says it beforehand. Whatever ends this command\n"
-	    "before the decision discards the clone.\n"
+	    "Runs the command as `run` does, on a throw-away clone of the project. Then it shows\n"
+	    "what changed, and a key decides: p promotes, k keeps the clone; d, Enter, ^C or the\n"
+	    "end of the input discard it. Where nobody can answer, give --promote-if-ok, --keep\n"
+	    "or --discard. Whatever ends this command before the decision discards the clone.\n"
 	    "\n"
-	    "Exits with the command's own code if that is not 0, else as `promote` does; a promotion\n"
-	    "that something stood in the way of then keeps the clone.\n",
+	    "Exits with the command's own code if that is not 0, else as `promote` does. If\n"
+	    "something stops the promotion, the clone is kept.\n",
 	.examples =
 	    "try npx prettier --write .\ntry --promote-if-ok --check 'make test' -- ./fix.sh\n"
 	    "try --json --discard -- make\n",

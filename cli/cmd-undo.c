@@ -55,10 +55,10 @@ const struct command cmd_undo = {
 	.max_words = 1,
 	.opts = undo_opts,
 	.details =
-	    "Without PROMOTION: the last one that was not taken back. What was edited since\n"
-	    "stays; where that is the same place, it is a conflict (5), and nothing changes.\n"
-	    "An undo can be undone by its own id. Branches snap/CLONE/... that `promote --git`\n"
-	    "brought stay, for they touch no other branch: `git branch -D` removes them.\n",
+	    "Without PROMOTION: the last one that was not taken back. Later edits stay; one in\n"
+	    "the same place is a conflict (5), and nothing changes. An undo can be undone by its\n"
+	    "own id. Branches snap/CLONE/... that `promote --git` brought stay; `git branch -D`\n"
+	    "removes them.\n",
 	.examples = "undo\nundo --dry-run\nundo --if-newer-than 10m\n",
 	.run = undo_run,
 };

@@ -96,9 +96,9 @@ const struct command cmd_wait = {
 	.opts = wait_opts,
 	.preset = preset,
 	.details =
-	    "Ends with the exit code of the run, or of the first that failed, in the order in which\n"
-	    "they are named; 143 is one that was cancelled, 137 one that was lost, 124 says that the\n"
-	    "time was up. Runs in other terminals can be waited for too.\n",
+	    "Ends with the exit code of the run, or of the first in your list that failed: 143\n"
+	    "was cancelled, 137 was lost. 124 means that the time was up. You can wait for runs\n"
+	    "in other terminals too.\n",
 	.examples = "wait 3f9a\nwait --any 3f9a 81c0\nwait --timeout 30s --json 3f9a\n",
 	.run = wait_run,
 };
