@@ -26,7 +26,7 @@ NODISCARD int acl_check(const void *acl, size_t len);
 /* No entries at all: whoever sets this wants the list gone. */
 bool acl_is_empty(const void *acl, size_t len);
 
-/* Have `map` put other ids in the place of those of users and groups; false at the first it refuses. */
+/* Let `map` replace the ids of users and groups; false at the first that it refuses. */
 typedef bool (*acl_map_fn)(const void *ctx, uint32_t *id);
 bool acl_map_ids(void *acl, size_t len, acl_map_fn map, const void *ctx);
 

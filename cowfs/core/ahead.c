@@ -57,7 +57,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Who has not been served for so long that the queue is full wants something else by now. */
+/* If the queue is full, its oldest wishes are out of date: their reader has moved on. */
 void ahead_want(struct ahead *a, const struct object_ref *list, size_t n)
 {
 	struct wish *w;

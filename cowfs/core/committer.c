@@ -11,15 +11,15 @@
 #include "cowfs/store/upkeep/gc.h"
 
 /*
- * Many names were changed and then, for a sixteenth of the time that it may stay in memory, nothing:
- * who did it has come to an end, and is likely to look at the result next.  So many are worth a
- * commit of their own; and of a large file that is written, or of a few that change again and again,
- * nothing is stored sooner than otherwise.
+ * Many names changed, and then nothing for a sixteenth of the time that changes may stay in memory: the
+ * program has probably finished and will look at the result next.  So many names are worth a commit of
+ * their own.  A large file that is being written, or a few that change again and again, are stored no
+ * sooner than otherwise.
  */
 #define MANY        1000
 #define QUIET_SHARE 16
 
-/* Who renames file after file gets a persist between them, and three times as long without one. */
+/* A program that renames file after file causes a persist, then none for three times as long. */
 #define HURRY_MS    5
 #define HURRY_SHARE 3
 

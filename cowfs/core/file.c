@@ -241,7 +241,7 @@ static int change_cut(struct change *ch, const struct file *f, uint64_t off, siz
 	}
 	for (uint64_t k = first; k < end; k++) {
 		const uint32_t lo = block_below(k, off);
-		/* Who goes on behind a full block is likely to fill this one too. */
+		/* A program that continues behind a full block will probably fill this one too. */
 		const bool on = k > 0 && lo == 0 && block_start(k) == f->size;
 
 		ch->list[ch->n++] = (struct patch){ .number = k,

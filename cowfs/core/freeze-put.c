@@ -3,8 +3,8 @@
  *
  * Bytes and attributes go first, then directories.  No file names another one, and of the directories
  * behind the one that the last is in none is in another: those can be put in any order,
- * so several threads do it where somebody waits for the end.  Who has begun without that looks
- * every now and then whether somebody has come.
+ * so several threads do it if a caller waits for the end.  A background put checks now and then
+ * whether a caller has come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static int put_root(struct frozen *f, struct batch *b, struct layer_state *ret, 
 
 /* --- all of it --------------------------------------------------------------------------- */
 
-/* Things that are put, by who is not waited for, between two looks whether he is. */
+/* A background put checks after so many objects whether a caller now waits for it. */
 #define LOOK_EACH 256
 
 struct putting {

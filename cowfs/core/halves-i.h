@@ -3,8 +3,8 @@
  *
  * The kernel ends a request at a page that it does not have whole, so one write(2) that begins
  * within such a page, as most that append do, is sent as two: the first ends with that page.  A state
- * taken between them would show half of a record that its program wrote in one step.  So who takes
- * a state holds new writes for a moment, lets those go on that have begun, and takes it
+ * taken between them would show half of a record that its program wrote in one step.  So a thread that
+ * takes a state holds new writes for a moment, lets writes go on that have begun, and takes the state
  * when no thread can be between two pieces.
  *
  * That moment is bounded: a thread that does not come is not waited for, and of a write that

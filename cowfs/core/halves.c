@@ -1,8 +1,8 @@
 /*
  * A piece that may have a successor ends at a page's end; of each thread the last one is kept if it
- * is of that kind.  Whether the thread is still at it is asked of the system and of who hands the
- * pieces in: one that sleeps, and not for an answer, asks for something else, or has run for a
- * while since, has left the write(2).
+ * is of that kind.  The system and the layer's caller say whether the thread is still in that write(2):
+ * one that sleeps without awaiting an answer, has sent another request, or has run for a while since,
+ * has left it.
  */
 #include "cowfs/core/halves-i.h"
 
@@ -16,7 +16,7 @@
 #define PROBES      4
 #define PIECES_MAX  8    /* let in of one write while others are held */
 #define PATIENCE_MS 1000 /* nobody is between two pieces that long, on a busy machine either */
-#define BETWEEN_MS  10   /* a thread runs less between two; it is told in steps of that */
+#define BETWEEN_MS  10   /* a thread runs less between two; the system counts in such steps */
 #define LOOK_NS     100000
 
 struct half {
@@ -105,7 +105,7 @@ bool halves_let_in(struct layer *l, const struct layer_call *call, uint64_t node
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
-/* Nobody waits for it any more.  Who was seen to be at it may still be. */
+/* Wait for this piece no longer.  If its thread was seen in the write(2), it may still be there. */
 static void give_up(const struct layer *l, struct half *half)
 {
 	if (half->looked_at)

@@ -80,7 +80,7 @@ struct node {
 	};
 };
 
-/* So many files that were synced are remembered: who renames one of them wants it to stay. */
+/* So many synced files are remembered: a program that renames one of them wants it to last. */
 #define LAYER_SYNCED 16
 
 struct layer {
@@ -107,7 +107,7 @@ struct layer {
 	uint64_t ceiling;            /* of both together, while a run has one; 0: none */
 	uint64_t nodes_ceiling;      /* of `inodes`, the same */
 	uint64_t refused;            /* changes that the quota or the ceiling did not allow */
-	uint64_t nodes_refused;      /* and that of the inodes */
+	uint64_t nodes_refused;      /* and the ceiling of inodes */
 	uint64_t generation;         /* rises with every freeze */
 	_Atomic uint64_t marks;      /* of entries, since the last freeze; read without the lock */
 	_Atomic int64_t changed_at;  /* the last time, as dirty_since */
@@ -336,7 +336,7 @@ void entry_point(struct layer *l, struct entry *e, struct node *n);
 /* Make an entry name `n`, or nothing.  Keeps the lists, not the link counts. */
 void entry_set(struct layer *l, struct entry *e, struct node *n);
 void entry_mark(struct layer *l, struct entry *e);
-void entry_unmark(struct layer *l, struct entry *e); /* who calls it has taken it off the list */
+void entry_unmark(struct layer *l, struct entry *e); /* the caller has taken it off the list */
 void entry_set_stored(struct entry *e, bool stored); /* its directory has another base now */
 
 /* Take an entry away that is as stored. */

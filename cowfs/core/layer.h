@@ -35,7 +35,7 @@
 struct layer;
 
 struct layer_call {
-	uint32_t uid, gid; /* who asks: the owner of what is made */
+	uint32_t uid, gid; /* the caller's, and the owner of what is made */
 	uint32_t umask;    /* taken from what is made, unless a default ACL says what it gets */
 	bool may_wait;
 	/* Of a write: the thread whose write(2) it is, or may be a piece of; 0: it is all of one. */
@@ -160,9 +160,9 @@ NODISCARD int layer_write(struct layer *l, const struct layer_call *call, uint64
 			  struct err *err);
 
 /*
- * Of a write(2) the layer has seen pieces up to `off`.  Who hands them in may know for certain that
- * the thread has left it: there is nothing of it that goes on there or is still to be answered, and
- * it sleeps, or it asks for something else.  Not to be set or taken away while a state is taken.
+ * The layer has seen pieces of a write(2) up to `off`.  The caller of the layer may know for certain
+ * that the thread has left that write(2): no piece of it continues there or awaits an answer, and the
+ * thread sleeps or has sent another request.  Do not set or clear this while a state is taken.
  */
 typedef bool (*layer_witness_fn)(void *ctx, uint32_t writer, uint64_t node, uint64_t off);
 void layer_set_witness(struct layer *l, layer_witness_fn fn, void *ctx); /* NULL: nobody */
@@ -223,7 +223,7 @@ struct layer_changed_name {
 
 /*
  * A name that came, went or leads to something else, in a directory that somebody refers to, with
- * all that somebody refers to below it: for who tells programs that watch.
+ * all that somebody refers to below it.  From these, programs that watch files are notified.
  */
 struct layer_replaced {
 	uint64_t dir, before; /* nodes; what it led to, or 0 if that is not in memory */
@@ -249,7 +249,7 @@ void layer_changes_done(struct layer_changes *c);
  * Make the clone show another root, in O(difference), while it is in use.  What was there
  * is persisted first, and `also` may name it in the batch that switches the clone: both happen or
  * neither; it must not call the layer.  Directories keep their node; changed files and symlinks
- * get a new one under their old st_ino; who has a file open that is gone or changed keeps it
+ * get a new one under their old st_ino; a program with an open file that is gone or changed keeps it
  * as it was.
  */
 NODISCARD int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also,

@@ -187,9 +187,9 @@ static bool is_untouched(const struct layer *l)
 }
 
 /*
- * Who closes a layer with thousands of nodes, as one that was the warm clone, would wait
- * milliseconds for their memory to be freed.  The committer can do that; one at a time, so that
- * memory is not given up more slowly than it is taken.  lock held.  False if the caller has to.
+ * To free a layer with thousands of nodes, such as a former warm clone, takes milliseconds.  The
+ * committer can do that for the caller; one at a time, so that memory is not freed more slowly than it
+ * is taken.  lock held.  False if the caller must do it.
  */
 static bool leave_to_committer(struct layers *ls, struct layer *l)
 {
@@ -210,7 +210,7 @@ void layer_discard(struct layer *l)
 		return;
 	ls = l->all;
 	layer_unpin(l);
-	/* Who removes the clone leaves what was its own behind. */
+	/* A removed clone leaves its own objects behind, for the sweep. */
 	if (!l->kept && l->grown > 0)
 		sweep_charge(l, (uint64_t)l->grown);
 	pthread_mutex_lock(&ls->lock);

@@ -239,8 +239,8 @@ static int give_items(struct giving *g)
 }
 
 /*
- * Who lists a directory often goes on into those in it, and if he reads files then the small ones
- * of this are next.
+ * A program that lists a directory often lists its subdirectories next, and one that reads files will
+ * read the small ones here.
  */
 static void look_ahead(struct op *op, const struct node *dir)
 {

@@ -2,8 +2,8 @@
  * need.h - what an operation lacks that is not in memory.
  *
  * Operations of a layer work on memory alone, under its lock.  One that lacks something
- * changes nothing, says here what it lacks and returns -EAGAIN; who called it gets that
- * without holding any lock and calls again.
+ * changes nothing, records here what it lacks and returns -EAGAIN.  The caller loads that without
+ * holding any lock and calls again.
  */
 #pragma once
 

@@ -21,5 +21,5 @@ struct persist {
 /* Called and returning with the lock, which it lets go of meanwhile. */
 NODISCARD int persist_run(struct persist *p, struct err *err);
 
-/* layer_persist() for whom nobody waits, without also. */
+/* layer_persist() in the background: no caller waits for it, and there is no `also`. */
 NODISCARD int persist_aside(struct layer *l, struct err *err);

@@ -1,6 +1,6 @@
 /*
- * replaced-i.h - private to the core: the names that a rollback replaces, for who tells programs
- * that watch them.
+ * replaced-i.h - private to the core: the names that a rollback replaces, so that programs that watch
+ * them can be notified.
  *
  * None of it can fail: a name that there is no memory for is left out.
  */

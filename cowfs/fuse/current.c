@@ -58,7 +58,7 @@ void ops_show(struct stat *st)
 	st->st_gid = shift_out(shift, st->st_gid);
 }
 
-/* Where ids may be mapped the kernel tells them only of who makes something. */
+/* On a mount that may map ids, the kernel sends ids only with requests that make something. */
 bool ops_from_root(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);

@@ -24,13 +24,13 @@ struct echo_name {
 	uint64_t dir;
 	const char *name; /* in of->path */
 	enum step step;
-	uint64_t shown; /* the node that who echoes was told of; 0: none */
+	uint64_t shown; /* the node that the echoing thread was shown; 0: none */
 };
 
 struct echo {
 	struct echo *next;
 	char token[MOUNT_ECHO_SIZE];
-	uint32_t thread; /* who echoes; 0: not yet known */
+	uint32_t thread; /* the echoing thread; 0: not yet known */
 	struct map names;
 	struct echo_name *list; /* owned */
 };
@@ -186,7 +186,7 @@ bool echo_awaits(struct mount *m, uint64_t dir, const char *name)
 	return awaits;
 }
 
-/* What is to be done with that name by who asks: a copy, with STEP_OVER if nothing is. */
+/* What the calling thread must do with that name: a copy, with STEP_OVER if nothing. */
 static struct echo_name look(struct mount *m, uint32_t thread, uint64_t dir, const char *name)
 {
 	struct echo_name ret = { .step = STEP_OVER };
@@ -218,7 +218,7 @@ static void go_on(struct mount *m, uint32_t thread, uint64_t dir, const char *na
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* The first thing that who echoes asks for, and nobody else knows of. */
+/* The echoing thread's first request, for a name that only it knows. */
 static bool is_greeting(struct mount *m, uint32_t thread, const char *name)
 {
 	struct echo *e;
@@ -241,7 +241,7 @@ static uint64_t phantom_new(struct mount *m, bool is_dir)
 	return PHANTOM | (is_dir ? PHANTOM_DIR : 0) | atomic_fetch_add(&m->phantoms, 1);
 }
 
-/* It belongs to us, as who echoes does, so no owner of a real file can stand in the way. */
+/* It belongs to our user, as the echoing thread does, so no permission stands in the way. */
 static struct stat phantom_stat(uint64_t node)
 {
 	const bool is_dir = (node & PHANTOM_DIR) != 0;
@@ -266,7 +266,7 @@ static void reply_phantom(fuse_req_t req, uint64_t node)
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* Is the name there now?  -EAGAIN: it must be asked by somebody who may wait. */
+/* Is the name there now?  -EAGAIN: only a thread that may wait can find out. */
 static int is_there(fuse_req_t req, fuse_ino_t dir, const char *name, bool *ret_is_dir)
 {
 	const struct layer_call call = ops_call(req);
@@ -286,7 +286,7 @@ static int is_there(fuse_req_t req, fuse_ino_t dir, const char *name, bool *ret_
 	return 1;
 }
 
-/* Of the node that it was, so that who watches that itself hears of it, if the kernel knows it still. */
+/* Show the node that was there, so that a watch on the file itself fires, if the kernel still has it. */
 static void show_before(fuse_req_t req, fuse_ino_t dir, const char *name,
 			const struct echo_name *now)
 {

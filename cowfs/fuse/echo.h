@@ -18,7 +18,7 @@ bool echo_make(fuse_req_t req, fuse_ino_t dir, const char *name, mode_t mode);
 bool echo_remove(fuse_req_t req, fuse_ino_t dir, const char *name);
 bool echo_setattr(fuse_req_t req, fuse_ino_t node);
 
-/* Is it asked by somebody who may do nothing else?  Then a real change must be refused. */
+/* Is this the echoing thread?  It may do nothing else, so a real change must be refused. */
 bool echo_is_from(struct mount *m, uint32_t thread);
 
 /* Is the name still to be echoed?  Then the kernel must ask for it again next time. */

@@ -8,7 +8,7 @@
 #include "cowfs/fuse/thread.h"
 
 #define STACK     ((size_t)256 << 10)
-#define NEWS_MAX  65536 /* what waits; then who changes more is slowed down, */
+#define NEWS_MAX  65536 /* news in the queue; beyond that, writers are slowed down, */
 #define SLOW_NS   100000000ull
 #define SETTLE_NS 10000000000ull
 

@@ -385,7 +385,7 @@ int mount_is_shown(struct mount *m, struct err *err)
 
 	if (!mount_ended(m) && (!m->at || platform_is_at(m->at, &m->id)))
 		return 1;
-	/* Who unmounts is done before the reader hears of it. */
+	/* umount(2) returns before the reader hears of it. */
 	pthread_mutex_lock(&m->lock);
 	while (!m->reader_gone && r == 0)
 		r = thread_cond_wait_until(&m->quiet, &m->lock, deadline);

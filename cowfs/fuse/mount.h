@@ -55,9 +55,8 @@ NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_
 			 struct mount **ret, struct err *err);
 
 /*
- * A mount that is nowhere answers like any other, to who has a descriptor of it.  Only who may
- * mount without fusermount3 can have one, else -ENOTSUP; should this process die, nothing
- * is left of it.
+ * A detached mount still serves anyone who holds a descriptor to it.  It needs the right to mount
+ * without fusermount3, else -ENOTSUP; if this process dies, nothing is left of it.
  */
 int mount_fd(const struct mount *m); /* of its top, as with O_PATH; borrowed until it is attached */
 
@@ -99,10 +98,10 @@ NODISCARD int mount_is_shown(struct mount *m, struct err *err);
 NODISCARD int mount_announce(struct mount *m, const struct layer_changes *changes, struct err *err);
 
 /*
- * The kernel tells programs that watch files (inotify) only of what is done through it.  So somebody
- * must remove what went and make what came once more, through the mount: an echo.  Who looks up the
- * name `token` in the top, which only he is to know, is taken to be the one, and finds it; from then
- * on his thread can change nothing there: it is answered as if it had, and everybody else sees what is
+ * The kernel tells programs that watch files (inotify) only of changes made through it.  So a thread
+ * must remove what went and make what came once more, through the mount: an echo.  The echoing thread
+ * looks up the secret name `token` in the top directory, and finds it.  From then on that thread can
+ * change nothing there: its calls are answered as if they had worked, and everybody else sees what is
  * there.  For each name of the list: unlink(2) or rmdir(2) it if it was there, then make it with
  * O_EXCL, or mkdir(2), if it is there.  Before the changes are announced.  The list is borrowed until the end.
  */

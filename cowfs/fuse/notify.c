@@ -19,5 +19,5 @@ int mount_announce(struct mount *m, const struct layer_changes *changes, struct 
 		r = wire_invalidate(m, changes->dirs[i], false);
 	if (r < 0 && !mount_ended(m))
 		return err_wrap(err, r, "telling the kernel what changed below '%s'", m->path);
-	return 0; /* who is not connected remembers nothing */
+	return 0; /* without a connection the kernel remembers nothing */
 }

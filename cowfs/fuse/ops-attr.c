@@ -19,8 +19,8 @@ void op_getattr(fuse_req_t req, fuse_ino_t node, struct fuse_file_info *fi)
 }
 
 /*
- * Asked only where the kernel checks no permissions, by access(2) and chdir(2).  It is root who
- * asks, to whom everything is allowed but to run what nobody may.
+ * The kernel sends this for access(2) and chdir(2), and only where it checks no permissions itself.
+ * The caller is root, who may do anything but execute a file that nobody may execute.
  */
 void op_access(fuse_req_t req, fuse_ino_t node, int mask)
 {

@@ -44,7 +44,7 @@ void op_read(fuse_req_t req, fuse_ino_t node, size_t size, off_t off, struct fus
 static void forget_mode(fuse_ino_t node)
 {
 	IGNORE_RESULT(wire_invalidate(request_current()->mount, node, true),
-		      "who is not connected remembers nothing");
+		      "without a connection the kernel remembers nothing");
 }
 
 void op_write(fuse_req_t req, fuse_ino_t node, const char *data, size_t size, off_t off,

@@ -23,7 +23,7 @@ extern const struct fuse_lowlevel_ops ops;
 struct layer *ops_layer(fuse_req_t req);
 struct layer_call ops_call(fuse_req_t req);
 void ops_show(struct stat *st);     /* have its owner be the one that users of the mount see */
-bool ops_from_root(fuse_req_t req); /* who asks may do what only root may */
+bool ops_from_root(fuse_req_t req); /* the caller may do what only root may */
 bool ops_hides_xattrs(fuse_req_t req);
 
 /* Of a file whose content or owner changes.  The kernel sees to that where it sees attributes. */
@@ -31,7 +31,7 @@ NODISCARD int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *e
 
 /* --- reply.c ---------------------------------------------------------------------------- */
 
-int reply_errno(int r, const struct err *err);                  /* r < 0: what a program is told */
+int reply_errno(int r, const struct err *err); /* r < 0: the errno that a program gets */
 void reply_error(fuse_req_t req, int r, const struct err *err); /* likewise */
 void reply_done(fuse_req_t req, int r, const struct err *err);  /* r == 0, or a failure */
 void reply_attr(fuse_req_t req, int r, const struct stat *st, const struct err *err);

@@ -80,9 +80,9 @@ void platform_serve_thread(void)
 /* --- which mount ------------------------------------------------------------------------ */
 
 /*
- * AT_STATX_DONT_SYNC: nothing is asked of whoever answers the mount, be it ourselves, be it
- * nobody.  Before Linux 6.8 the numbers of mounts are used again, so they count only
- * together with that of the device.
+ * AT_STATX_DONT_SYNC: no request goes to the mount's server, which may be this process or dead.
+ * Before Linux 6.8 the kernel uses mount ids again, so one counts only together with the device's
+ * number.
  */
 static int identify_at(int fd, const char *path, struct platform_id *ret)
 {

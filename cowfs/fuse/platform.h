@@ -19,8 +19,8 @@ struct platform_id {
 
 /*
  * Mount at options->path and give the connection, close-on-exec and non-blocking; owned by
- * the caller.  Root and who may mount in a user namespace of theirs do it themselves, others
- * through fusermount3.
+ * the caller.  Root, and a user in a user namespace of their own, mount directly; others through
+ * fusermount3.
  */
 NODISCARD int platform_mount(const struct mount_options *options, int *ret_fd,
 			     struct platform_id *ret_id, struct err *err);
@@ -37,15 +37,15 @@ NODISCARD int platform_mount_nowhere(const struct mount_options *options, int *r
 NODISCARD int platform_attach(int tree, int fd, const struct mount_options *options,
 			      struct platform_id *ret_id, struct err *err);
 
-/* A descriptor of what is at `path`, asking nobody who serves it; negative if there can be none. */
+/* A descriptor of what is at `path`, without a request to its server; negative if there can be none. */
 int platform_hold(const char *path);
 
-/* Is this mount the one that is seen at `path`?  Asks nobody who serves it. */
+/* Is this mount the one that is seen at `path`?  Sends its server no request. */
 bool platform_is_at(const char *path, const struct platform_id *id);
 
 /*
  * Take it away; 0 also if that mount is not there any more.  -EBUSY if it is in use and not
- * `lazy`; with it, who is in it stays in it.
+ * `lazy`; then programs that use it keep it.
  */
 NODISCARD int platform_unmount(const char *path, const struct platform_id *id, bool lazy,
 			       struct err *err);

@@ -60,7 +60,7 @@ static void spin_judge(struct reader *rd, bool paid)
 		s->score = 0;
 }
 
-/* Are there more threads to run than CPUs, with this one and whom it answers among them? */
+/* Are more threads ready to run than there are CPUs, this one and its client included? */
 static bool crowded(struct mounts *all, uint64_t now)
 {
 	uint64_t next = atomic_load_explicit(&all->load_next, memory_order_relaxed);
@@ -170,7 +170,7 @@ static bool read_one(struct reader *rd)
 			wait_for_request(rd);
 		return true;
 	case EINTR:
-	case ENOENT: /* who asked was killed before we took it */
+	case ENOENT: /* the caller was killed before we took it */
 		return true;
 	case ENODEV: /* unmounted */
 	case ECONNABORTED:

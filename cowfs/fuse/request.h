@@ -25,7 +25,7 @@ struct request {
 	void *bytes;
 	size_t len;
 	bool may_wait;
-	bool later; /* it must be handled by somebody who may wait; nothing was answered */
+	bool later; /* a thread that may wait must handle it; nothing was answered */
 };
 
 /* The one being handled by the calling thread. */

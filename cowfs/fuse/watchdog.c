@@ -60,7 +60,7 @@ static void *watchdog_main(void *arg)
 		}
 		if (thread_cond_wait_until(&w->change, &w->lock, next) == 0)
 			continue;
-		/* Who was stopped for a while, by a debugger or SIGSTOP, was so with all others. */
+		/* A debugger or SIGSTOP stops the whole process: the time since then proves no hang. */
 		now = thread_now();
 		if (now - next < step)
 			abort_hung_mounts(w, now);

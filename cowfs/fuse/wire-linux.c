@@ -117,7 +117,7 @@ void wire_refuse(struct mount *m, const void *bytes, int errnum)
 	const struct fuse_in_header *in = bytes;
 
 	IGNORE_RESULT(send_out(m, in->unique, -errnum, NULL, 0),
-		      "it fails when the connection is gone, and who asked has gone with it");
+		      "it fails when the connection is gone, and the caller with it");
 }
 
 static uint64_t offered(const struct fuse_in_header *in)

@@ -48,7 +48,7 @@ bool wire_is_no_echo(const void *bytes);
 size_t wire_changes(const void *bytes, struct wire_change ret[static WIRE_CHANGES_MAX]);
 
 /*
- * Have the ids in a request be those of the layer: who asks, the owner to be set, those in an ACL.
+ * Turn the ids in a request into the layer's: the caller's, an owner to set, those in an ACL.
  * Once for each request.  0, or the errno that it is to be refused with.
  */
 NODISCARD int wire_unshift(const struct mount *m, void *bytes, size_t len);
@@ -67,7 +67,7 @@ bool wire_offers_idmap(const void *bytes);            /* of an INIT */
 bool wire_always_waits(const void *bytes);            /* never answered from memory */
 enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
 bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */
-uint32_t wire_thread(const void *bytes);              /* who asks */
+uint32_t wire_thread(const void *bytes);              /* the caller's */
 bool wire_write_meets(const void *bytes, uint64_t node,
 		      uint64_t off); /* a WRITE from there, or up to it? */
 struct wire_setxattr wire_setxattr(const struct request *rq);

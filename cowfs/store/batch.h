@@ -17,7 +17,7 @@
  *     the kernel reports such a failure once, and what later syncs say means nothing.
  *
  * A commit that has refs and new chunks waits for the disk once, whatever its durability, so that
- * no power cut can leave a name without its chunks: who commits often should group.
+ * no power cut can leave a name without its chunks: group commits where there are many.
  *
  * Several threads may put into one batch at once; begin, commit and abandon
  * belong to one of them.  Several batches may be open at once.

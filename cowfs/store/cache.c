@@ -5,8 +5,8 @@
  * What may be given up stands in a queue of its shard.  Being found moves nothing: it sets a
  * bit, for which the object is spared once when its turn comes ("second chance", nearly
  * least recently used).  An object that is referenced when its turn comes leaves the queue, and
- * who gives its last reference back queues it again; so no turn is wasted twice on what
- * cannot go.  Over budget, shards take turns, one lock at a time.
+ * returns to it with the release of its last reference; so no turn is wasted twice on an object
+ * that cannot go.  Over budget, shards take turns, one lock at a time.
  *
  * References and bits are one word.  It goes from no reference to one under the shard's
  * lock only, so what is seen there without any can be freed.

@@ -42,9 +42,9 @@ NODISCARD int cache_load(struct cache *c, enum object_kind kind, const struct ob
 			 const struct cached **ret, struct err *err);
 
 /*
- * Enter what was just put, and is sound as who put it made it: the directories of a clone that
- * were changed are changed again, and compared with what they were.  Where there is no memory
- * for it, it is read when it is needed.
+ * Enter an object that the caller just put, and so knows to be sound: a clone's changed directories
+ * are soon changed again, and compared with what they were.  If memory is short, it is read from the
+ * store when needed.
  */
 void cache_add(struct cache *c, enum object_kind kind, const struct object_id *id, const void *data,
 	       size_t len);

@@ -46,6 +46,6 @@ NODISCARD int carry_recover(struct store *s, struct err *err);
 /* Nothing is carried any more: before closing.  What fails is done when the store is opened. */
 void carry_end(struct store *s);
 
-/* For who only reads, after a power cut.  1 and the object unpacked, 0: it is not carried. */
+/* For a store that is open for reading, after a power cut.  1 and the object unpacked, 0: it is not carried. */
 NODISCARD int carry_fetch(struct reader *rd, const struct object_id *id, struct buf *out,
 			  struct err *err);

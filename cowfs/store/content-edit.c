@@ -7,7 +7,7 @@
  * any other, from the greater height down.
  *
  * The block that `kept` cuts becomes one change more.  After that only ids count: a block
- * has that of its change, or else its old one, or else, behind what is kept, none.
+ * has the id of its change, or else its old id, or else, behind what is kept, none.
  *
  * How many bytes are data is known from the base, less what goes, plus what comes; if little
  * of a base stays that has holes, what stays is counted instead.  Only for whole subtrees
@@ -102,8 +102,8 @@ static int decode_node(struct edit *e, unsigned height, uint64_t first, const st
 }
 
 /*
- * The slots of the node at a place of the base, zero where it has none.  The memory is
- * that of its height, so one node of each height is at hand at a time.
+ * The slots of the node at a place of the base, zero where it has none.  Each
+ * height has one buffer, so one node of each height is in memory at a time.
  */
 static int load_node(struct edit *e, unsigned height, uint64_t first, const struct object_id *id,
 		     struct recipe_node **ret, struct err *err)

@@ -28,8 +28,7 @@ struct content {
 bool content_equal(const struct content *a, const struct content *b);
 
 /*
- * Almost all of it is holes, and it says that it is very large: nobody reads it from end to end who
- * was not asked to.
+ * A very large file that is almost all holes: read it from end to end only on request.
  */
 #define CONTENT_SPARSE_SIZE  ((uint64_t)1 << 30)
 #define CONTENT_SPARSE_RATIO 16

@@ -22,7 +22,7 @@ void marks_done(struct marks *m);
 bool marks_set(struct marks *m, struct row row); /* was it set before?  row.seq <= limit */
 bool marks_has(const struct marks *m, struct row row);
 
-/* For who takes a few rows and no others: all are set, then those cleared.  1 <= row.seq <= limit */
+/* To sweep a few rows and no others: set all, then clear those.  1 <= row.seq <= limit */
 void marks_set_all(struct marks *m);
 void marks_clear(struct marks *m, struct row row);
 

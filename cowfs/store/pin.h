@@ -2,10 +2,10 @@
  * pin.h - what a gc must leave alone though no ref reaches it: a file without a name that
  * somebody has open.
  *
- * A pin keeps an object and all that it reaches.  It is set while a ref or another pin still
- * reaches the object, or by who has committed it and not yet ended that batch; then it may be
- * set at any time, beside a gc too.  One that is set before the commit lets a gc fail, which finds
- * the object missing.  Pins are in memory only and end with store_close().
+ * A pin keeps an object and all that it reaches.  Set it while a ref or another pin still reaches the
+ * object, or after the commit that stored it and before the end of that batch; it may then be set
+ * beside a gc, too.  A pin set before the commit makes a gc fail, because the object is missing.
+ * Pins are in memory only and end with store_close().
  */
 #pragma once
 

@@ -127,8 +127,8 @@ NODISCARD int store_sync(struct store *s, enum table t, struct err *err); /* all
 NODISCARD int store_settle_names(struct store *s, struct err *err);
 
 /*
- * Who begins a gc, a check or a repair: a gc that is done aside ends first, and none begins
- * until upkeep_begun().  Without locks.
+ * Called before a gc, a check or a repair: ends a background gc, and lets none begin until
+ * upkeep_begun().  Call it without locks.
  */
 void upkeep_begins(struct store *s);
 void upkeep_begun(struct store *s);

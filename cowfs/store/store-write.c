@@ -95,8 +95,8 @@ void store_drop_reserve(struct store *s)
 }
 
 /*
- * What is new needs room twice, in the log and in the database.  Some must be left for those
- * who come after: for names when chunks find none, for removing when nothing else does.
+ * New data needs room twice, in the log and in the database.  Some room stays reserved: for names
+ * when there is none for chunks, for removals when there is none for anything else.
  */
 static int look_for_room(struct store *s, enum table t, uint64_t bytes, struct err *err)
 {

@@ -35,9 +35,9 @@ NODISCARD int store_open(const char *path, enum store_mode mode, struct store **
 			 struct err *err);
 
 /*
- * Whether root may use what is there: -EACCES with a sentence if it belongs to somebody else, or
- * others may write in it, who could then lay out what root reads and follows.  0 for an ordinary
- * user, and where nothing is.  store_open() asks this first.
+ * May root use this directory?  -EACCES with a sentence if it belongs to another user or others may
+ * write in it: they could plant what root then reads and follows.  0 for an ordinary user, and if
+ * nothing is there.  store_open() checks this first.
  */
 NODISCARD int store_check_owner(const char *path, struct err *err);
 

@@ -12,7 +12,7 @@
 #include "cowfs/store/cache.h"
 #include "cowfs/store/tree-node.h"
 
-/* Who names a node relies on it being there, so a missing one is damage. */
+/* A node that another object names must exist, so a missing one is damage. */
 static int load_node(struct store *s, const struct object_id *id, struct buf *bytes,
 		     struct tree_node *ret, struct err *err)
 {
@@ -28,7 +28,7 @@ static int load_node(struct store *s, const struct object_id *id, struct buf *by
 	return 0;
 }
 
-/* The node that record i of a branch names; `bytes` are not those of the branch. */
+/* The node that record i of a branch names; `bytes` must not hold the branch. */
 static int load_child(struct store *s, const struct tree_node *branch, uint32_t i,
 		      struct buf *bytes, struct tree_node *ret, struct err *err)
 {

@@ -31,8 +31,9 @@ struct gc_progress {
 NODISCARD int gc_begin(struct store *s, struct gc **ret, struct err *err);
 
 /*
- * The same for whom nobody waits: as soon as somebody else wants a gc, a check or a repair, its
- * steps fail with -ECANCELED, and he waits for its end.  So who steps must not wait for him.
+ * A background gc: as soon as another thread wants a gc, a check or a repair, the steps of this one
+ * fail with -ECANCELED, and that thread waits for its end.  So the stepping thread must not wait for
+ * the other.
  */
 NODISCARD int gc_begin_aside(struct store *s, struct gc **ret, struct err *err);
 

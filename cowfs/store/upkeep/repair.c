@@ -49,7 +49,7 @@ static void repair_done(struct repair *p)
 	if (p->attached) {
 		pthread_mutex_lock(&s->lock);
 		s->marks = NULL;
-		/* Who found a row before and has not relied on it yet looks again. */
+		/* A thread that found a row and has not relied on it yet looks again. */
 		s->gcs_ended++;
 		pthread_mutex_unlock(&s->lock);
 	}

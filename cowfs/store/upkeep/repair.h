@@ -2,8 +2,8 @@
  * repair.h - take damaged rows out of the way of what could replace them.
  *
  * A put of the bytes that a row should hold is refused as long as the row holds others.  So a
- * row whose content is damaged is copied to a file in `damaged/` and removed; who has the same
- * content can put it again.  One whose content is right, with only its checksum wrong, gets
+ * row whose content is damaged is copied to a file in `damaged/` and removed; then the
+ * same content can be put again.  One whose content is right, with only its checksum wrong, gets
  * the right one.  Refs are never touched, and nothing that is sound is: what was damaged before
  * is missing after, for the same paths.
  *
