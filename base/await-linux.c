@@ -30,7 +30,7 @@ int await_names(int at, const char *path)
 	return add(at, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
 }
 
-/* More than fits in the kernel's list is told as its overflow, whose number is -1. */
+/* When its list is full, the kernel reports an overflow with the number -1. */
 static int tell(int at, await_fn fn, void *ctx)
 {
 	_Alignas(struct inotify_event) char data[4096];

@@ -1,5 +1,5 @@
 /*
- * sha256.h - SHA-256 in pieces, for what is told to others: nobody can make two contents of one.
+ * sha256.h - SHA-256 in pieces, for digests that others rely on: no two contents with one are known.
  */
 #pragma once
 

@@ -82,7 +82,7 @@ int spread_start(struct spread *s, unsigned nth, void *(*run)(void *), void *arg
 
 void spread_join(struct spread *s)
 {
-	/* It may not have begun, behind somebody who does not let it: then elsewhere. */
+	/* It may still queue behind a busy thread: let it begin on any processor. */
 	let_go(s);
 	pthread_join(s->thread, NULL);
 	pthread_mutex_destroy(&s->lock);

@@ -1,8 +1,8 @@
 /*
  * spread.h - threads that work at the same time, each begun on a processor of its own.
  *
- * The kernel looks for a place when a thread starts, and seldom again: one that was put in line
- * behind who made it may wait there for milliseconds while another processor has nothing to do.
+ * The kernel picks a processor when a thread starts, and seldom again: a thread queued behind its
+ * creator may wait for milliseconds while another processor is idle.
  * These begin on the processors next to the caller's, and go where the kernel likes from then on.
  */
 #pragma once

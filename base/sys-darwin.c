@@ -282,7 +282,7 @@ void sys_cond_init(pthread_cond_t *cond)
 	pthread_cond_init(cond, NULL);
 }
 
-/* Conditions know no clock but the one that can be set; what is left of the time is told instead. */
+/* Conditions here know only the clock that can be set, so we pass the time that is left instead. */
 int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until)
 {
 	struct timespec left;

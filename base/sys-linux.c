@@ -260,7 +260,7 @@ static int socket_at(int dirfd, const char *name, struct sockaddr_un *ret)
 	return fd < 0 ? -errno : fd;
 }
 
-/* By its whole path, if that is short enough: who looks at the list of sockets can tell where it is. */
+/* By its whole path, if that is short enough, so that the list of sockets shows where it is. */
 static void name_plainly(int dirfd, const char *name, struct sockaddr_un *at)
 {
 	char link[32], path[sizeof(at->sun_path)];

@@ -196,6 +196,5 @@ void sys_name_process(const char *name)
 void sys_lower_priority(void)
 {
 	/* On Linux a thread has a priority of its own. */
-	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10),
-		      "then it works at that of others");
+	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)gettid(), 10), "then it keeps its priority");
 }

@@ -59,9 +59,9 @@ NODISCARD int sys_open_node(int dirfd, const char *name);
 NODISCARD int sys_open_here(int dirfd, const char *name, int flags);
 
 /*
- * The same of a path, however many names it has, which follows no symlink on its way and never
- * leaves the directory: -ELOOP, -EXDEV.  -ENOTSUP where no single call promises all that, or takes
- * a path of that length; who takes one name after the other then has to.
+ * The same for a path of any number of names.  Follows no symlink on the way and never leaves the
+ * directory: -ELOOP, -EXDEV.  -ENOTSUP where no single call promises all that, or takes a path of that
+ * length; the caller must then open name after name.
  */
 NODISCARD int sys_open_below(int dirfd, const char *path, int flags);
 
@@ -114,7 +114,7 @@ NODISCARD int sys_accept(int fd);
 NODISCARD int sys_listen_at(int dirfd, const char *name, int backlog);
 NODISCARD int sys_connect_at(int dirfd, const char *name);
 
-/* Who is at the other end of a connected unix socket. */
+/* The user at the other end of a connected unix socket. */
 NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 
 /*
@@ -181,8 +181,8 @@ void sys_name_process(const char *name);
 void sys_lower_priority(void);
 
 /*
- * A condition whose waits with an end are by CLOCK_MONOTONIC, so that nobody who sets the clock
- * prolongs them; the wait is 0, or -ETIMEDOUT from `until` on.
+ * A condition whose timed waits use CLOCK_MONOTONIC, so that setting the clock does not prolong them.
+ * A wait returns 0, or -ETIMEDOUT from `until` on.
  */
 void sys_cond_init(pthread_cond_t *cond);
 int sys_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *until);

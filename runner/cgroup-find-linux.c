@@ -5,7 +5,7 @@
  * the hierarchies are.  Version 2 counts if the controllers are there, else version 1; on many
  * systems both are mounted and each controller is bound to one of them.  With version 2, in this
  * order: beside a leaf, in a container whose root group is ours; a scope from systemd; below the
- * root of the hierarchy, for who is in it and if it passes controllers on.
+ * root of the hierarchy, if the caller is in it and it passes controllers on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +118,7 @@ static unsigned int container_offers(const struct search *s, int top)
 	return s->look ? cgroup_v2_has(top) | CGROUP_CPUACCT : cgroup_v2.offers(top, "");
 }
 
-/* Which controllers a manager has to give: those of its own group. */
+/* Which controllers a manager can give: its own group's. */
 static unsigned int manager_has(struct cgroup_map *map, pid_t manager)
 {
 	CLEANUP(buf_done) struct buf groups = BUF_INIT, path = BUF_INIT;

@@ -70,5 +70,5 @@ static void v1_kill(const struct cgroup_dir *dir)
 	(void)dir;
 }
 
-/* "tasks", which moves one thread: who moves only itself so takes no lock of all groups. */
+/* "tasks" moves one thread; a thread that moves only itself takes no lock of all groups. */
 const struct cgroup_manager cgroup_v1 = { "tasks", v1_offers, v1_check, v1_apply, v1_use, v1_kill };

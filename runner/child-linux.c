@@ -175,6 +175,7 @@ void child_main(struct run *run)
 	}
 	r = exec_in_path(run->spec);
 	errno = r;
-	IGNORE_RESULT(err_sys(&err, "cannot execute '%s'", run->spec->argv[0]), "it is told next");
+	IGNORE_RESULT(err_sys(&err, "cannot execute '%s'", run->spec->argv[0]),
+		      "the next line reports it");
 	line_give_up(run->line, &err, true);
 }

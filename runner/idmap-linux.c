@@ -1,10 +1,10 @@
 /*
  * idmap-linux.c - mounts on which root's files are root's, for a run that is not root.
  *
- * Only who is privileged over a file system may map its ids, so the caller does this, in its
+ * Mapping the ids of a file system takes a privilege over it, so the caller does this, in its
  * own mount namespace, and sends the trees to the init.  What the run then makes on them as
  * its user 0 is user 0's on disk; everywhere else it is an id that owns nothing.  Where the kernel
- * cannot map those of a file system, its server may do so (`as_is`): the tree is sent as it is.
+ * cannot map the ids of a file system, its server may do so (`as_is`): the tree is sent as it is.
  */
 #include <errno.h>
 #include <stdio.h>

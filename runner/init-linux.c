@@ -4,7 +4,7 @@
  * It is a fork of the caller that never execs: not dumpable, and with memory that belongs to
  * the user namespace outside, so that no process inside can look into it, trace it or see it
  * in /proc.  It blocks all signals, and process 1 is deaf to SIGKILL and SIGSTOP from inside:
- * what it is told comes down the line.  When it ends, for whatever reason, the kernel kills every
+ * its orders come down the line.  When it ends, for whatever reason, the kernel kills every
  * other process of the namespace before anybody can wait for it.
  */
 #include <errno.h>
@@ -161,7 +161,7 @@ static int start_helper(struct run *run, const struct sandbox_helper *helper, st
 	return r;
 }
 
-/* Everyone who has ended; true once the command is among them. */
+/* Reap every process that has ended; true once the command is among them. */
 static bool reap(pid_t command, int *ret_status)
 {
 	int status;

@@ -34,7 +34,7 @@ struct ruleset_attr {
 	uint64_t scoped;
 };
 
-/* How much of it a kernel that knows less is told. */
+/* How much of it an older kernel takes. */
 static size_t attr_size(int abi)
 {
 	return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;

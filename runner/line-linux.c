@@ -53,8 +53,8 @@ int line_receive(int line, struct line_msg *ret, int *fds, size_t *n_fds)
 
 	*n_fds = 0;
 	/*
-	 * ECONNRESET is told once, before what the other side still said: it ended without
-	 * having read all that we did.
+	 * ECONNRESET comes once, before what the other side still sent: it ended without
+	 * reading all that we sent.
 	 */
 	do {
 		n = recvmsg(line, &hdr, MSG_CMSG_CLOEXEC);

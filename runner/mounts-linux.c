@@ -296,7 +296,7 @@ int mounts_begin(struct run *run, struct err *err)
 	AUTO_CLOSE int proc = proc_mount(err);
 	int r;
 
-	/* First of all: the kernel gives a new /proc only to who can see a whole old one. */
+	/* First of all: the kernel mounts a new /proc only while the caller sees a whole old one. */
 	if (proc < 0)
 		return proc;
 	run->root = make_root(run->spec, err);

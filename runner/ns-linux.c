@@ -1,5 +1,5 @@
 /*
- * ns-linux.c - the namespaces of a run, and who it is in them.
+ * ns-linux.c - the namespaces of a run, and its ids in them.
  *
  * All namespaces are made by one clone3(), so there is no moment at which the init is
  * in some and not in others.  The cgroup namespace alone is made later: it shows as
@@ -142,8 +142,8 @@ static void give_way(pid_t pid)
 }
 
 /*
- * Root is nobody outside: its ids begin at ID_BASE there, and what it may touch of files is
- * what idmapped mounts give it.  An ordinary user stays who it is, and can map no one else.
+ * Root of the run is nobody outside: its ids begin at ID_BASE there, and it reaches files only through
+ * idmapped mounts.  An ordinary user keeps its id, and can map no other.
  */
 int ns_map_ids(struct run *run, struct err *err)
 {
@@ -188,7 +188,7 @@ int ns_become(struct run *run, struct err *err)
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(err, "closing the memory of the run's init to others");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return err_sys(err, "tying the run's init to who watches it");
+		return err_sys(err, "tying the run's init to the process that watches it");
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /*
  * oci.h - a filter from a profile in the JSON of OCI and Docker, in the place of our own list.
  *
- * Rules for who has a capability are left out, those for who has not are kept: a run has
- * none.  Names that libseccomp does not know are left out too, as they are by runc; then the
+ * A run has no capability, so rules that need one are left out, and rules for processes without it
+ * are kept.  Names that libseccomp does not know are left out too, as they are by runc; then the
  * default of the profile holds for them.  Another architecture's calls are deadly, whatever
  * the profile says.
  */

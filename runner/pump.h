@@ -1,5 +1,5 @@
 /*
- * pump.h - the streams of a run: its output to who wants it, up to a cap, and its input to it.
+ * pump.h - the streams of a run: its output, up to a cap, and its input.
  *
  * The run has pipes or a terminal of ours, never a descriptor of the caller's: a file opened
  * again through /proc/self/fd, or a terminal that takes ioctls, would be a way out.

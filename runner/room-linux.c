@@ -2,7 +2,7 @@
  * room-linux.c - where a caller puts what its run sees, for an init that is there already.
  *
  * Memory that both share, at one address: whatever is copied there can be pointed at from either
- * side.  The init looks at it once it is told to, and the caller does not write any more then; the
+ * side.  The init reads it on the caller's word, and from then on the caller writes no more.  The
  * command never sees it, since exec leaves it behind.
  */
 #include <errno.h>

@@ -68,7 +68,7 @@ struct run {
 	int init_fd;     /* its pidfd; owned, as all the others */
 	int line;        /* our end of the line: the caller's, or in the init and child theirs */
 	int far_line;    /* the other end, until the clone */
-	int userns;      /* the init's, for who maps ids to it; -1 if nobody does */
+	int userns;      /* the init's, to map ids to it; -1 if none are mapped */
 
 	int landlock; /* level of the rules that were entered; 0: none */
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */

@@ -193,7 +193,7 @@ static int settle_scope(struct run *run, struct err *err)
 	return judge_groups(run, cgroup_settle(run->cgroup, &why), &why, err);
 }
 
-/* Who maps no ids has its init open all of it, which must be there when that is made. */
+/* An unprivileged init opens every mount itself, so the view must exist before the clone. */
 static bool looks_early(const struct run *run)
 {
 	return run->spec->view && !run->privileged;

@@ -161,7 +161,7 @@ static bool is_below(pid_t pid)
 	return line && sscanf(line, "\nNSpid: %d %d", &a, &b) == 2;
 }
 
-/* Who listens: a manager of ours, of this pid namespace. */
+/* Is the listener a manager of ours, in this pid namespace? */
 static int check_peer(int fd, pid_t *ret, struct err *why)
 {
 	struct ucred peer;
@@ -277,7 +277,7 @@ static int greet(struct scope *s)
 
 	if (r < 0)
 		return r;
-	/* Through the bus a manager tells of jobs only to those who asked for it. */
+	/* On the bus, a manager reports jobs only to its subscribers. */
 	if (s->on_bus)
 		r = lib.sd_bus_call_method_async(s->bus, NULL, MANAGER, OBJECT, FACE, "Subscribe",
 						 NULL, NULL, "");

@@ -243,7 +243,7 @@ static int compile_own(enum seccomp_part part, struct buf *code, struct err *err
 #endif
 }
 
-/* What is refused because it is known goes to who listens; what is unknown is just not there. */
+/* A refused call that we know goes to the listener; an unknown one just does not exist. */
 void seccomp_tell(struct buf *code)
 {
 	struct sock_filter *at = (struct sock_filter *)(void *)code->data;

@@ -215,8 +215,8 @@ const struct seccomp_judged seccomp_judged[] = {
 };
 
 /*
- * Harmless as far as anybody knows, but of use to who attacks the kernel or hides a program: for
- * runs that are no debuggers and that nobody trusts.
+ * Harmless as far as we know, but useful for attacking the kernel or hiding a program: for runs that
+ * are no debuggers and that nobody trusts.
  */
 const struct seccomp_judged seccomp_strict[] = {
 	{ .call = "ptrace", .otherwise = SECCOMP_SAYS_EPERM },

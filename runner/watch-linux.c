@@ -234,8 +234,8 @@ static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_HELPERS_MAX
 }
 
 /*
- * Without POLLIN nobody is left who could ask.  Who is refused very often waits for it: a run must
- * not keep its caller busy, nor make it stop counting.
+ * Without POLLIN no process is left that could ask.  A run that is refused very often is slowed down:
+ * it must not keep its caller busy, nor stop the count.
  */
 static void on_refused(struct watch *w, short events)
 {

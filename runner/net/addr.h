@@ -33,8 +33,8 @@ bool addr_equal(const struct addr *a, const struct addr *b);
 
 /*
  * NULL for an address that stands for one place of the internet; else what it is: "loopback",
- * "private", "link-local", ...  An IPv4 address in an IPv6 one is never such a place, since
- * who routes it decides where it leads.
+ * "private", "link-local", ...  An IPv4 address in an IPv6 one is never such a place, since the router
+ * decides where it leads.
  */
 const char *addr_special(const struct addr *a);
 

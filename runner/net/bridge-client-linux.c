@@ -3,8 +3,8 @@
  * of ours go into way 1 before the server's own bytes.
  *
  * HTTP without CONNECT: each request is read, and asked for anew if it is for another server
- * than the one before.  Answers are not read, so the server before is told that no more will
- * come, and its answers are passed on to their end, before the next one is connected.
+ * than the one before.  The bridge does not read answers.  So it first ends the stream to the old
+ * server and passes that server's answers on to their end, and then connects the next one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -390,7 +390,7 @@ void client_accept(struct listener *l)
 	} else if (l->kind == LISTEN_ALIAS) {
 		c->kind = CLIENT_ALIAS;
 		IGNORE_RESULT(want(c, ASK_OPEN, l->alias->host, strlen(l->alias->host), l->port),
-			      "it never fails; who could not ask is told so");
+			      "it never fails; a client that could not ask gets an answer");
 	}
 	client_run(c);
 }

@@ -158,7 +158,7 @@ int bridge_main(const struct bridge_options *options, int fd, int ready_fd, stru
 	b.asks = (struct loop_watch){ .fd = fd, .ready = on_answers, .owner = &b };
 	b.options.connections = options->connections ? options->connections : 256;
 	b.options.head_ms = options->head_ms ? options->head_ms : 30000;
-	/* Who could trace it would have its socket; all that gives is what it does anyway. */
+	/* A process that could trace it would have its socket, and no more than the bridge gives anyway. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return err_sys(err, "closing the bridge to other processes");
 	r = bridge_open(&b, err);

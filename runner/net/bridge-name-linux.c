@@ -71,10 +71,10 @@ void names_answer(struct datagram *d, struct bridge *b, const struct answer *ans
 	d->used = false;
 	IGNORE_RESULT(
 	    sendto(b->dns.fd, bytes, n, MSG_DONTWAIT, (struct sockaddr *)&d->from, sizeof(d->from)),
-	    "who asked asks again, as with any datagram");
+	    "the client asks again, as with any datagram");
 }
 
-/* The oldest question gives way: who asked it asks again. */
+/* The oldest question gives way: its client asks again. */
 static struct datagram *free_slot(struct bridge *b)
 {
 	struct datagram *oldest = &b->datagrams[0];

@@ -22,7 +22,7 @@ struct dns_question {
 	uint16_t type;
 };
 
-/* -EBADMSG for what is not one plain question; who sends that gets no answer. */
+/* -EBADMSG for anything but one plain question; it gets no answer. */
 NODISCARD int dns_parse(const void *data, size_t len, struct dns_question *ret);
 
 /* The answer, with the address if there is one; returns its length. */

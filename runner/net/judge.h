@@ -3,8 +3,8 @@
  *
  * Looks at the beginning of TLS (which host SNI names) and at every request of plain HTTP
  * (Host, and the address if it is a whole one).  What is not certainly one of the two is
- * refused, since a server may read a request in it that we do not.  What TLS has made secret
- * passes unread: who shares a server with an allowed host can be reached through it.
+ * refused, since a server may read a request in it that we do not.  Encrypted bytes pass unread: a
+ * host that shares a server with an allowed one can be reached through it.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct judge {
 	char reply[12]; /* how the server began: "HTTP/1.1 101" */
 	size_t reply_len;
 	enum net_rule rule;         /* of a refusal */
-	char other[NET_HOST_SHOWN]; /* whom the client asked for instead */
+	char other[NET_HOST_SHOWN]; /* the host that the client asked for instead */
 };
 
 /* A NULL host: nothing is looked at, for addresses and for what may speak anything. */

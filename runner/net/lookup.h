@@ -18,7 +18,7 @@ struct lookup {
 	size_t n; /* of addrs, once it is done */
 };
 
-/* `done` is told when lookup_read() has an answer. */
+/* Calls `done` when lookup_read() has an answer. */
 NODISCARD int lookup_start(struct lookup *l, struct loop *loop, const char *host, loop_fn done,
 			   void *owner, struct err *err);
 

@@ -1,8 +1,8 @@
 /*
  * One connection of the proxy, from a name that is allowed to bytes that flow.
  *
- * A name is looked up once in the life of a proxy and keeps the addresses it had then: who
- * answers otherwise the second time is not asked.  Addresses are judged when they are used,
+ * A proxy looks a name up once and keeps the addresses: a second lookup, which could answer something
+ * else, never happens.  Addresses are judged when they are used,
  * right before connect(2) gets that very address.
  */
 #include <errno.h>
@@ -45,8 +45,8 @@ static int say_refused(struct conn *c, struct buf *out)
 }
 
 /*
- * A request of plain HTTP is refused with an answer.  Others may have gone before it, whose answers are
- * not read: the server is told that no more will come, and ours follows when it has ended.
+ * A request of plain HTTP is refused with an answer.  Earlier requests may still await answers, which we
+ * do not read: so we end the stream to the server, and send ours when the server has ended.
  */
 static int close_politely(struct conn *c, struct buf *in)
 {

@@ -69,7 +69,7 @@ struct proxy {
 void proxy_send(struct proxy *p, const struct answer *answer, int fd);
 void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd);
 
-/* Tell who wants to know and, unless it has a connection already, who asked. */
+/* Report the refusal and, unless the client has a connection already, answer it. */
 void proxy_refuse_ask(struct proxy *p, const struct ask *ask, enum net_rule rule);
 void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail);
 

@@ -23,7 +23,7 @@ void proxy_send(struct proxy *p, const struct answer *answer, int fd)
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
 	IGNORE_RESULT(sendmsg(p->asks.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT),
-		      "who asked has gone, or reads nothing");
+		      "the bridge has gone, or reads nothing");
 }
 
 void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, int fd)
@@ -34,7 +34,7 @@ void proxy_answer(struct conn *c, enum ask_status status, const char *sentence, 
 	proxy_send(c->proxy, &answer, fd);
 }
 
-/* Who is refused very often waits for it: a run must not keep its caller busy, nor make it look away. */
+/* A run that is refused very often is slowed down: it must not keep its caller busy or stop the count. */
 static void report_refusal(struct proxy *p, const struct net_refusal *refusal)
 {
 	if (p->options.refused)

@@ -118,7 +118,7 @@ int publish_door(int fd, int ready_fd, struct err *err)
 	struct door_word asked;
 	int none, r = 0;
 
-	/* Who could trace it would have its socket, and could answer in its place. */
+	/* A process that could trace it would have its socket, and could answer in its place. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return err_sys(err, "closing the door of the run to other processes");
 	if (write(ready, "1", 1) != 1)

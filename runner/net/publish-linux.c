@@ -3,8 +3,8 @@
  *
  * A client is accepted, the door is asked for a connection to the server, and once that stands the two are
  * joined by a relay.  A server may listen on ::1 alone, as those do that say "localhost": where 127.0.0.1
- * takes nobody, ::1 is tried.  A client for whom nobody listens is reset, since it was accepted before
- * that could be known.
+ * refuses, ::1 is tried.  A client is accepted before we know whether a server listens; if none does,
+ * the connection is reset.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ struct visit {
 };
 
 struct listener {
-	struct loop_watch watch; /* first: whoever is told of it finds the listener */
+	struct loop_watch watch; /* first, so that its address is the listener's */
 	uint16_t inside;
 };
 
@@ -171,7 +171,7 @@ static void take_answer(struct publish *p, const struct door_word *word, int fd)
 		reset_visit(v);
 }
 
-/* Clients who come now are refused by the kernel. */
+/* From now on the kernel refuses clients. */
 static void stop_listening(struct publish *p)
 {
 	for (size_t i = 0; i < p->n_listeners; i++)

@@ -75,7 +75,7 @@ static int filter(struct relay *r, struct relay_way *w)
 	return relay_pass(&w->in, &w->out, w->in.len);
 }
 
-/* Who takes no more ends this way; the other one may still have something to say. */
+/* A side that takes no more ends this way; the other side may still send. */
 static void give_up(struct relay_way *w)
 {
 	buf_reset(&w->in);
