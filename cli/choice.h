@@ -1,5 +1,5 @@
 /*
- * choice.h - one key of somebody who sits at the terminal.
+ * choice.h - one key from the person at the terminal.
  */
 #pragma once
 

@@ -19,7 +19,7 @@ static const struct opt logs_opts[] = {
 };
 _Static_assert(sizeof(struct logs_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
-/* As it comes: who follows wants to see it now. */
+/* As it comes: a person who follows wants to see it now. */
 static int print_bytes(bool of_stderr, const void *data, size_t len, void *ctx, struct err *err)
 {
 	struct screen *screen = ctx;

@@ -212,7 +212,7 @@ static void print_entry(const struct invocation *inv, const struct engine_profil
 	fputc('\n', inv->out);
 }
 
-/* All, or those of one name; of a check a problem is the result. */
+/* All profiles, or one by name; for `check`, a problem is a result. */
 static int list(struct invocation *inv, const char *name, bool check, struct err *err)
 {
 	CLEANUP(engine_profiles_done) struct engine_profiles p = { 0 };

@@ -62,7 +62,7 @@ static int read_cpus(const char *text, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-/* Of several the list is that of all; NULL if there is none.  The caller owns it. */
+/* One list for all that were given; NULL if there is none.  The caller owns it. */
 static int join_net(const struct opt_list *given, char **ret, struct err *err)
 {
 	CLEANUP(buf_done) struct buf all = BUF_INIT;

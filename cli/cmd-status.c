@@ -56,7 +56,7 @@ static void set_changed(struct json j, bool known, uint64_t added, uint64_t modi
 	json_set_bool(j, "truncated", paths->truncated || paths->n > JSON_PATHS_MAX);
 }
 
-/* A name that is twice in the list, as something else came in its place, is told once. */
+/* A name that is listed twice, because something else took its place, is printed once. */
 static bool is_repeated(const struct engine_paths *paths, size_t i)
 {
 	return i > 0 && strcmp(paths->list[i].path, paths->list[i - 1].path) == 0;

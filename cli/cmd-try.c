@@ -107,14 +107,14 @@ static int discard(struct trying *t, struct err *err)
 	return engine_waiting_discard(t->waiting, err);
 }
 
-/* Of an answer that is told once more. */
+/* For an answer that is printed again. */
 static void drop_hints(struct invocation *inv)
 {
 	while (inv->n_hints > 0)
 		free(inv->hints[--inv->n_hints]);
 }
 
-/* 1 if it came about; 0 if something stood in the way, which is told, and the code is known. */
+/* 1 if it was promoted; 0 if something stopped it, which is printed, and the code is set. */
 static int promote(struct trying *t, struct err *err)
 {
 	struct engine_promotion *p = &t->promotion;

@@ -1,5 +1,5 @@
 /*
- * held.h - how paths are told that the guard holds: of `promote`, `undo` and `rollback`.
+ * held.h - prints the paths that the guard holds, for `promote`, `undo` and `rollback`.
  */
 #pragma once
 

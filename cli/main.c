@@ -22,7 +22,7 @@ static void fill_closed_streams(void)
 				      "then the number stays free, as it was");
 }
 
-/* A reader that left early is no failure worth a word; the code is that of a death by SIGPIPE. */
+/* A reader that left early is no error to report; the code is the one of a death by SIGPIPE. */
 static int output_failed(const struct invocation *inv, int code, const char *sentence)
 {
 	if (code == -EPIPE)

@@ -3,7 +3,7 @@
  *
  * What is printed to standard output between pager_begin() and pager_end() goes through
  * $SNAP_PAGER, else $PAGER, else `less -FRX`, but only if that is a terminal.  An empty one, or
- * `cat`, means none.  Who leaves the pager early has seen enough: that is no failure.
+ * `cat`, means none.  Leaving the pager early is no failure.
  */
 #pragma once
 

@@ -421,7 +421,7 @@ int promotions_tell(struct invocation *inv, const struct engine_promotion *p, st
 	return r < 0 ? r : code_of(p);
 }
 
-/* The log is read by whoever asks for it; only cowfsd ends what was begun. */
+/* Any command reads the log; only cowfsd ends what was begun. */
 void promotions_hint_lost(struct invocation *inv, int r)
 {
 	if (r != -ECONNRESET)

@@ -1,5 +1,5 @@
 /*
- * promotions.h - how a change of the project is told: of `promote` and of `undo`.
+ * promotions.h - prints a change of the project, for `promote` and `undo`.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * refusals.h - how it is told what a run wanted and did not get.
+ * refusals.h - prints what a run wanted and did not get.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * runs.h - how runs are told: the members that `run`, `runs` and `ps` have in common.
+ * runs.h - prints runs: the members that `run`, `runs` and `ps` have in common.
  */
 #pragma once
 

@@ -124,7 +124,7 @@ static int entry_json(const struct agent *a, const char *self, const char *const
 	return buf_append(ret, "", 1) < 0 ? err_nomem(err) : 0;
 }
 
-/* TOML's strings and lists of strings are written as those of JSON are. */
+/* TOML writes strings and lists of strings as JSON does. */
 static int entry_toml(const char *self, const char *const *args, struct buf *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -189,7 +189,7 @@ static bool has_entry(const struct agent *a, const struct buf *text)
 		   : jsonc_find(bytes, text->len, a->list, ENTRY, &unused, NULL) == 0;
 }
 
-/* Is the first absolute path in our entry that of a program?  The entry of another one says nothing. */
+/* Is the first absolute path in our entry a program?  Other entries do not count. */
 static bool names_program(const struct agent *a, const struct buf *text)
 {
 	const char *bytes = (const char *)text->data;

@@ -49,7 +49,7 @@ struct agent_state {
 
 void agent_state_done(struct agent_state *s);
 
-/* `args` are those of `snapcow`, NULL at the end. */
+/* `args` are the arguments of `snapcow`, NULL at the end. */
 NODISCARD int agent_look(const struct agent *a, const char *const *args, struct agent_state *ret,
 			 struct err *err);
 

@@ -1,5 +1,5 @@
 /*
- * door.h - who may speak to a server on HTTP.
+ * door.h - which requests a server on HTTP lets in.
  *
  * Judges what a request says about itself before anything of its body is read.  A web page in the
  * user's browser can reach a server on this machine, under any name that its author's DNS gives the

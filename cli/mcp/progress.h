@@ -12,7 +12,7 @@ uint64_t progress_now_ms(void); /* by a clock that nobody sets */
 /* The request came now. */
 void progress_begin(struct pending *p);
 
-/* How many milliseconds there are until the client is told again; -1: it did not ask for it. */
+/* Milliseconds until the next progress goes to the client; -1: it did not ask for any. */
 int progress_due(const struct pending *p);
 
 /* Tell it, if it is time. */

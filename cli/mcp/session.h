@@ -30,10 +30,9 @@ struct pending {
 		PENDING_ASK,  /* the person is asked, under `ask` */
 		PENDING_ACT,
 	} state;
-	char ask[16];      /* the id of our question */
-	uint64_t began_ms; /* when it came */
-	uint64_t
-	    progress_ms; /* when the client is told of its progress next; 0: it does not want to */
+	char ask[16];         /* the id of our question */
+	uint64_t began_ms;    /* when it came */
+	uint64_t progress_ms; /* when the next progress goes to the client; 0: it wants none */
 };
 
 /* Who a client says it is. */

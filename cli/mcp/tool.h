@@ -13,7 +13,7 @@ enum param_kind {
 	PARAM_TEXT,    /* a string: --option=VALUE, or a word if it has no option */
 	PARAM_CLONE,   /* the same, that names a clone of this project */
 	PARAM_STATE,   /* the same, that names a clone or a snapshot of it, or is "." */
-	PARAM_NET,     /* a network for a run: any but that of the host */
+	PARAM_NET,     /* a network for a run: any but the host's */
 	PARAM_PATH,    /* a path in the state before it: STATE:PATH is one word */
 	PARAM_FLAG,    /* a boolean: --option if it is true */
 	PARAM_NUMBER,  /* an integer from 0 on */
@@ -49,7 +49,7 @@ struct tool {
 	const char *description; /* the first sentence says what it does: clients search it */
 	const char *command;     /* of the command line */
 	const char *fixed[3];    /* arguments that are always given */
-	const char *schema;      /* of docs/schema, for what it answers; NULL: that of `command` */
+	const char *schema; /* of docs/schema, for what it answers; NULL: the one of `command` */
 	enum tool_gate gate;
 	bool job; /* it is about a run, which goes on without the call (job.h) */
 	bool read_only, destructive, idempotent, open_world;

@@ -19,7 +19,7 @@ struct engine_path {
 	bool both;   /* of a clone and its project: in both since the clone was made */
 };
 
-#define ENGINE_PATHS_MAX 50000 /* that are told by name */
+#define ENGINE_PATHS_MAX 50000 /* that are listed by name */
 
 struct engine_paths {
 	struct engine_path *list; /* owned; by path */
@@ -130,7 +130,7 @@ void engine_overview_done(struct engine_overview *o);
 /*
  * Of a clone, or (NULL) of the clone that holds the engine's directory, else of the
  * project: then *ret_clone stays empty, its name NULL.  The project is looked at as it is now, at the
- * cost of a snapshot, and none is taken; if that fails a warning says why, and the rest is told.
+ * cost of a snapshot, and none is taken; if that fails, a warning says why, and the rest is reported.
  */
 NODISCARD int engine_status(struct engine *e, const char *clone, const struct engine_watch *watch,
 			    struct engine_clone *ret_clone, struct engine_overview *ret_project,

@@ -29,7 +29,7 @@ struct engine_compare_side {
 	char *name;                        /* owned; names the same from anywhere in the project */
 	int64_t time;                      /* as of when, in nanoseconds since 1970 */
 	char base[ENGINE_ID_SIZE];         /* its own; "": it is the project now */
-	bool base_differs;                 /* from that of the comparison */
+	bool base_differs;                 /* from the base of the comparison */
 	uint64_t added, modified, deleted; /* files */
 	uint64_t lines_added, lines_removed;
 	uint64_t git; /* paths in git's own folders */

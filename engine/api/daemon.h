@@ -2,7 +2,7 @@
  * daemon.h - cowfsd: the process that owns a store.
  *
  * The same program under another name.  Started by the first command that needs it, it
- * serves the store until it is told to stop, or has had nothing to do for a while.
+ * serves the store until `stop`, or until it has had nothing to do for a while.
  * docs/design/daemon.md says what it leaves where.
  */
 #pragma once

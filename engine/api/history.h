@@ -87,7 +87,7 @@ struct engine_history {
 	size_t n;
 };
 
-/* Newest first, automatic ones too.  `clone` NULL: those of the project itself. */
+/* Newest first, automatic ones too.  `clone` NULL: the snapshots of the project itself. */
 NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_history *ret,
 			 struct err *err);
 

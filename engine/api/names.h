@@ -1,5 +1,5 @@
 /*
- * names.h - what there is to name here: for who completes a command line.
+ * names.h - what there is to name here, to complete a command line.
  *
  * Read from the store as it lies, so that it is quick: no daemon is asked or started.
  */
@@ -16,6 +16,6 @@ enum engine_names {
 /* `about` is for a person to tell them apart; both are borrowed for the call. */
 typedef void (*engine_name_fn)(const char *name, const char *about, void *ctx);
 
-/* Of states, those of clone `of` come first; NULL, or no clone of the project: of none. */
+/* The states of clone `of` come first; NULL, or no clone of the project: no clone's do. */
 NODISCARD int engine_names(struct engine *e, enum engine_names what, const char *of,
 			   engine_name_fn fn, void *ctx, struct err *err);

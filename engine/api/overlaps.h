@@ -16,7 +16,7 @@ struct engine_met {
 	enum merge_overlap overlap;
 };
 
-#define ENGINE_MET_MAX 1000 /* paths of two clones that are told by name */
+#define ENGINE_MET_MAX 1000 /* paths of two clones that are listed by name */
 
 /* Two clones, and where they meet. */
 struct engine_meeting {

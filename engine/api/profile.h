@@ -5,7 +5,7 @@
  * ($XDG_CONFIG_HOME/snapcow/profiles/NAME.yaml) or built in; the first that has the name counts.
  * A run for which none is named gets "default" of the user or built in, never the project's.
  *
- * What is in a project may have been written by whoever is to be locked up.  So a profile of
+ * A file in a project may come from the very program that the sandbox is to hold.  So a profile of
  * the project may only narrow the one it extends, which is the user's or built in: -ECANCELED
  * with the place if it asks for more.  The rules: docs/reference/profiles.md.
  */

@@ -30,7 +30,7 @@ struct engine_promote_options {
 	bool again;      /* with the options of the promotion that met conflicts last, and these */
 	struct engine_watch watch;
 	const char *profile;                    /* of checks; NULL: the profile 'default' */
-	const struct engine_run_limits *limits; /* likewise; NULL: those of the profile */
+	const struct engine_run_limits *limits; /* likewise; NULL: the profile's */
 	/*
 	 * A check is about to run, or has run; NULL: who cares.  Then run->out has the end of what it
 	 * wrote, both streams in the order in which that came.

@@ -28,7 +28,7 @@ struct engine_rollback_options {
 	struct engine_list paths;
 	/* Of a project to a state of a clone: paths that the guard lets pass, with all below them. */
 	struct engine_list allow;
-	const char *rules; /* for the guard; NULL: those of the user's own file */
+	const char *rules; /* for the guard; NULL: the user's own file */
 	struct engine_watch watch;
 };
 

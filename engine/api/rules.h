@@ -2,7 +2,7 @@
  * rules.h - rules of the guard that people wrote themselves, beside those that are built in.
  *
  * From the user's configuration (guard.yaml beside profiles/) and from the project's own
- * '.snap/guard.yaml', never from that of a clone.  A list of maps:
+ * '.snap/guard.yaml', never from a clone's.  A list of maps:
  *
  *   - name: keys
  *     paths: ["secrets/", "*.pem"]     # as in .gitignore

@@ -70,7 +70,7 @@ struct engine_run_options {
 	bool out_is_data;              /* for a program of ours: no log of the run has it */
 	bool show_out, show_err;       /* to a person: as base/visible.h has it */
 	struct engine_watch watch;     /* while the clone is made ready */
-	void (*begins)(void *ctx);     /* the command is next; NULL: who cares */
+	void (*begins)(void *ctx);     /* the command is next; may be NULL */
 	void *begins_ctx;
 	/* All walls stand, its time begins, and the record is there; NULL: who cares. */
 	void (*began)(const struct engine_run *run, void *ctx);
@@ -178,7 +178,7 @@ NODISCARD int engine_run(struct engine *e, const struct engine_run_options *opti
  * The same by a process of its own session, which goes on when we have gone: it holds limits, time, log
  * and record, and kill -9 of it ends all of the run.  Returns when the walls stand, and *ret is what
  * the record says then.  Of the options, input and output count for nothing, and `tty` and `waits`
- * must not be set.  Failures are those of engine_run(); if we are killed before it returns, nothing runs.
+ * must not be set.  It fails as engine_run() does; if we are killed before it returns, nothing runs.
  */
 NODISCARD int engine_run_start(struct engine *e, const struct engine_run_options *options,
 			       struct engine_run *ret, struct err *err);
@@ -242,7 +242,7 @@ NODISCARD int engine_run_log(struct engine *e, const struct engine_run *run,
 			     const struct engine_log_options *options, engine_log_fn fn, void *ctx,
 			     uint64_t *ret_next, struct err *err);
 
-/* --- those of others too ------------------------------------------------------------------ */
+/* --- runs of other processes too ------------------------------------------------------------------ */
 
 struct engine_wait_options {
 	const char *const *ids; /* as engine_run_find() takes them */
@@ -253,7 +253,7 @@ struct engine_wait_options {
 };
 
 /*
- * Until they have ended, however they do, also by kill -9 of who runs them.  *ret has what is known of
+ * Wait until they have ended, however they do, also by kill -9 of the process that holds them.  *ret has what is known of
  * each, in the order of `ids`.  1 if time was up before.
  */
 NODISCARD int engine_run_wait(struct engine *e, const struct engine_wait_options *options,

@@ -25,7 +25,7 @@
 /* In CONTROL_DIR. */
 #define CONTROL_SOCKET "cowfsd.sock"
 #define CONTROL_ALIVE  "cowfsd" /* locked while one lives; tells who, until it ends in order */
-#define CONTROL_START  "start"  /* locked by whoever starts a cowfsd */
+#define CONTROL_START  "start"  /* locked by the command that starts a cowfsd */
 
 /* --- lines ------------------------------------------------------------------------------ */
 

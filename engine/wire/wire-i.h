@@ -167,10 +167,10 @@ struct stage_options {
 };
 
 struct stage {
-	char *clone;                 /* owned, as are the others */
-	char *path;                  /* where it is mounted */
-	char *view;                  /* where it is with the run's ids; NULL: map those of `path` */
-	char *project;               /* its path */
+	char *clone;   /* owned, as are the others */
+	char *path;    /* where it is mounted */
+	char *view;    /* where it is with the run's ids; NULL: map the ids of `path` */
+	char *project; /* its path */
 	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
 };
 
