@@ -109,33 +109,21 @@ static int insert_last(const struct insertion *in, const struct jsonc_object *o,
 	const size_t end = last_of(in->text, o);
 	const bool comma = o->any && o->before.comma == 0;
 	const size_t cut = comma ? o->before.value.to : end;
-	int r = put(ret, in->text, cut);
 
-	if (r >= 0 && comma)
-		r = put_text(ret, ",");
-	if (r >= 0)
-		r = put(ret, in->text + cut, end - cut);
-	if (r >= 0)
-		r = put_indent(ret, in->unit, in->level);
-	if (r >= 0)
-		r = put_member(ret, in->key, in->value);
-	if (r >= 0)
-		r = put_indent(ret, in->unit, in->level - 1);
-	return r < 0 ? r : put(ret, in->text + o->close, in->len - o->close);
+	if (put(ret, in->text, cut) < 0 || (comma && put_text(ret, ",") < 0) ||
+	    put(ret, in->text + cut, end - cut) < 0 || put_indent(ret, in->unit, in->level) < 0 ||
+	    put_member(ret, in->key, in->value) < 0 || put_indent(ret, in->unit, in->level - 1) < 0)
+		return -ENOMEM;
+	return put(ret, in->text + o->close, in->len - o->close);
 }
 
 /* An object with this one member, as a value of the first level. */
 static int wrap(const struct insertion *in, struct buf *ret)
 {
-	int r = put_text(ret, "{");
-
-	if (r >= 0)
-		r = put_indent(ret, in->unit, 2);
-	if (r >= 0)
-		r = put_member(ret, in->key, in->value);
-	if (r >= 0)
-		r = put_indent(ret, in->unit, 1);
-	return r < 0 ? r : put_text(ret, "}");
+	if (put_text(ret, "{") < 0 || put_indent(ret, in->unit, 2) < 0 ||
+	    put_member(ret, in->key, in->value) < 0 || put_indent(ret, in->unit, 1) < 0)
+		return -ENOMEM;
+	return put_text(ret, "}");
 }
 
 static int set_in_new(struct insertion *in, const struct jsonc_object *top, const char *object,
@@ -154,14 +142,11 @@ static int set_in_new(struct insertion *in, const struct jsonc_object *top, cons
 
 static int set_in(const struct insertion *in, const struct jsonc_object *o, struct buf *ret)
 {
-	int r;
-
 	if (!o->has)
 		return insert_last(in, o, ret);
-	r = put(ret, in->text, o->found.value.from);
-	if (r >= 0)
-		r = put_text(ret, in->value);
-	return r < 0 ? r : put(ret, in->text + o->found.value.to, in->len - o->found.value.to);
+	if (put(ret, in->text, o->found.value.from) < 0 || put_text(ret, in->value) < 0)
+		return -ENOMEM;
+	return put(ret, in->text + o->found.value.to, in->len - o->found.value.to);
 }
 
 int jsonc_set(const char *text, size_t len, const char *object, const char *key, const char *value,
@@ -215,10 +200,9 @@ int jsonc_remove(const char *text, size_t len, const char *object, const char *k
 		from--;
 	/* As the last one it takes the comma before it along. */
 	last = inner.found.comma == 0 && inner.any && inner.before.comma > 0;
-	r = put(ret, text, last ? inner.before.comma : from);
-	if (r >= 0 && last)
-		r = put(ret, text + inner.before.comma + 1, from - inner.before.comma - 1);
-	if (r >= 0)
-		r = put(ret, text + to, len - to);
-	return r < 0 ? err_nomem(err) : 0;
+	if (put(ret, text, last ? inner.before.comma : from) < 0 ||
+	    (last && put(ret, text + inner.before.comma + 1, from - inner.before.comma - 1) < 0) ||
+	    put(ret, text + to, len - to) < 0)
+		return err_nomem(err);
+	return 0;
 }

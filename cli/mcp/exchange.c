@@ -122,6 +122,13 @@ static enum MHD_Result queue_stream(struct exchange *x)
 	return queue(x, response, "text/event-stream");
 }
 
+static int frame_line(struct buf *wire, const char *line, size_t len)
+{
+	if (buf_append_str(wire, "event: message\ndata: ") < 0 || buf_append(wire, line, len) < 0)
+		return -ENOMEM;
+	return buf_append_str(wire, "\n\n");
+}
+
 /* Each line becomes an event. */
 static int frame_lines(struct exchange *x, struct buf *lines)
 {
@@ -132,11 +139,7 @@ static int frame_lines(struct exchange *x, struct buf *lines)
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		const size_t len = (size_t)((stop ? stop : end) - at);
 
-		r = buf_append_str(&x->wire, "event: message\ndata: ");
-		if (r >= 0)
-			r = buf_append(&x->wire, at, len);
-		if (r >= 0)
-			r = buf_append_str(&x->wire, "\n\n");
+		r = frame_line(&x->wire, at, len);
 		at += len + 1;
 		x->since_ms = progress_now_ms();
 	}

@@ -370,7 +370,22 @@ void name_remove(struct layer *l, struct entry *e)
 	node_release(l, n);
 }
 
-static int unlink_name(struct op *op, uint64_t dir_id, const char *name)
+/* 0 if what a name leads to may go, or why not. */
+typedef int (*may_go_fn)(struct op *op, struct node *n);
+
+static int is_no_dir(struct op *op, struct node *n)
+{
+	return node_is_dir(n) ? -EISDIR : 0;
+}
+
+static int is_empty_dir(struct op *op, struct node *n)
+{
+	int r = node_is_dir(n) ? dir_is_empty(op, n) : -ENOTDIR;
+
+	return r < 0 ? r : r > 0 ? 0 : -ENOTEMPTY;
+}
+
+static int try_remove(struct op *op, uint64_t dir_id, const char *name, may_go_fn may_go)
 {
 	struct node *dir;
 	struct entry *e;
@@ -385,66 +400,39 @@ static int unlink_name(struct op *op, uint64_t dir_id, const char *name)
 	r = dir_find(op, dir, name, &e);
 	if (r < 0)
 		return r;
-	if (node_is_dir(e->node)) {
+	r = may_go(op, e->node);
+	if (r < 0) {
 		node_release(op->l, e->node);
-		return -EISDIR;
+		return r;
 	}
 	name_remove(op->l, e);
 	node_touch(op->l, dir, true);
 	return 0;
+}
+
+static int remove_if(struct layer *l, const struct layer_call *call, uint64_t dir, const char *name,
+		     may_go_fn may_go, struct err *err)
+{
+	CLEANUP(op_end) struct op op = op_begin(l, call, err);
+	int r;
+
+	r = name_check(name);
+	if (r < 0)
+		return r;
+	do
+		r = try_remove(&op, dir, name, may_go);
+	while (op_again(&op, &r));
+	return r;
 }
 
 int layer_unlink(struct layer *l, const struct layer_call *call, uint64_t dir, const char *name,
 		 struct err *err)
 {
-	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
-
-	r = name_check(name);
-	if (r < 0)
-		return r;
-	do
-		r = unlink_name(&op, dir, name);
-	while (op_again(&op, &r));
-	return r;
-}
-
-static int remove_dir(struct op *op, uint64_t dir_id, const char *name)
-{
-	struct node *dir;
-	struct entry *e;
-	int r;
-
-	r = node_get_dir(op->l, dir_id, &dir);
-	if (r < 0)
-		return r;
-	r = op_may_change(op);
-	if (r < 0)
-		return r;
-	r = dir_find(op, dir, name, &e);
-	if (r < 0)
-		return r;
-	r = node_is_dir(e->node) ? dir_is_empty(op, e->node) : -ENOTDIR;
-	if (r <= 0) {
-		node_release(op->l, e->node);
-		return r < 0 ? r : -ENOTEMPTY;
-	}
-	name_remove(op->l, e);
-	node_touch(op->l, dir, true);
-	return 0;
+	return remove_if(l, call, dir, name, is_no_dir, err);
 }
 
 int layer_rmdir(struct layer *l, const struct layer_call *call, uint64_t dir, const char *name,
 		struct err *err)
 {
-	CLEANUP(op_end) struct op op = op_begin(l, call, err);
-	int r;
-
-	r = name_check(name);
-	if (r < 0)
-		return r;
-	do
-		r = remove_dir(&op, dir, name);
-	while (op_again(&op, &r));
-	return r;
+	return remove_if(l, call, dir, name, is_empty_dir, err);
 }

@@ -89,14 +89,20 @@ static int refuse_begun(const struct receipt *r, void *ctx, struct err *err)
 
 /* --- forgetting ------------------------------------------------------------------------- */
 
-static int drop_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+/* Delete the ref `id` if it is one of the project's. */
+static int drop_ref(struct editing *e, enum ref_kind kind, const struct catalog_id *project,
+		    const struct catalog_id *id, struct err *err)
 {
-	struct editing *e = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	if (!catalog_id_same(&s->project, &e->project.id))
+	if (!catalog_id_same(project, &e->project.id))
 		return 0;
-	return ref_delete(e->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), strlen(hex), err);
+	return ref_delete(e->batch, kind, catalog_id_hex(id, hex), strlen(hex), err);
+}
+
+static int drop_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	return drop_ref(ctx, REF_SNAPSHOT, &s->project, &s->id, err);
 }
 
 static int drop_tag(const struct tag *t, void *ctx, struct err *err)
@@ -111,12 +117,7 @@ static int drop_tag(const struct tag *t, void *ctx, struct err *err)
 
 static int drop_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
-	struct editing *e = ctx;
-	char hex[CATALOG_HEX_SIZE];
-
-	if (!catalog_id_same(&r->project, &e->project.id))
-		return 0;
-	return ref_delete(e->batch, REF_RECEIPT, catalog_id_hex(&r->id, hex), strlen(hex), err);
+	return drop_ref(ctx, REF_RECEIPT, &r->project, &r->id, err);
 }
 
 static int refuse_clones(const struct editing *e, struct err *err)

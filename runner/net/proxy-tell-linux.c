@@ -1,28 +1,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "runner/net/proxy-i.h"
+#include "runner/net/send-fd.h"
 
 void proxy_send(struct proxy *p, const struct answer *answer, int fd)
 {
 	unsigned char bytes[ANSWER_MAX];
-	struct iovec iov = { .iov_base = bytes, .iov_len = answer_encode(answer, bytes) };
-	_Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
+	const size_t len = answer_encode(answer, bytes);
 
-	if (fd >= 0) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	IGNORE_RESULT(sendmsg(p->asks.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT),
+	IGNORE_RESULT(send_fd(p->asks.fd, bytes, len, fd, MSG_DONTWAIT),
 		      "the bridge has gone, or reads nothing");
 }
 

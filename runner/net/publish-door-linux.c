@@ -14,6 +14,7 @@
 #include "runner/net/addr.h"
 #include "runner/net/publish-i.h"
 #include "runner/net/publish.h"
+#include "runner/net/send-fd.h"
 
 /* --- words, for both halves ------------------------------------------------------------------- */
 
@@ -38,27 +39,10 @@ bool door_decode(const void *data, size_t len, struct door_word *ret)
 
 int door_send(int socket, const struct door_word *w, int fd, int flags)
 {
-	_Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	unsigned char bytes[DOOR_SIZE];
-	struct iovec iov = { .iov_base = bytes, .iov_len = sizeof(bytes) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-	ssize_t n;
 
 	door_encode(w, bytes);
-	if (fd >= 0) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(socket, &msg, flags | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return send_fd(socket, bytes, sizeof(bytes), fd, flags);
 }
 
 int door_receive(int socket, struct door_word *ret, int *ret_fd, int flags)
