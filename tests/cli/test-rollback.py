@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from snaptest import LONG, Skip, gone, main, needs_fuse, test
+from snaptest import LONG, Skip, dice, gone, main, needs_fuse, test
 
 NOBODY = 65534
 # A race is repeated until it was met so often, in the long lane all of its rounds.
@@ -747,6 +747,51 @@ def of_a_clone_only_the_paths_that_are_named_go_back(w):
     assert (path / "notes.txt").read_text() == "to keep\n"
     rollback(w, "try", got["saved"])
     assert (path / "src" / "main.c").read_text() == "spoilt\n", "and back again"
+    w.ok("check")
+
+
+KILLED_AT = [(call, n) for call in ("renameat", "renameat2", "fdatasync", "unlinkat", "mkdirat") for n in (1, 2, 3)]
+
+
+def rollback_killed_at(w, call, n):
+    """cowfsd dies as it enters that call, if there is one; was there?"""
+    (pid,) = w.daemons()
+    tracer = subprocess.Popen(["strace", "-f", "-p", str(pid), "-o", "/dev/null", "-e", f"trace={call}",
+                               "-e", f"inject={call}:signal=KILL:when={n}"], stderr=subprocess.PIPE)
+    assert b"attached" in tracer.stderr.readline(), "strace cannot attach"
+    got = w.snap("rollback", "--path", "src/")
+    if got.status != 0:
+        assert gone(pid, 60), "it failed, and nothing had died"
+    tracer.kill()
+    tracer.communicate()
+    return got.status != 0
+
+
+@test
+def wherever_a_rollback_of_some_paths_is_killed_they_went_back_together_or_not_at_all(w):
+    if os.geteuid() != 0 or not shutil.which("strace"):
+        raise Skip("strace kills cowfsd, as root")
+    (w.project / "src" / "gone.c").write_text("gone\n")
+    w.take()
+    spoil(w.project)
+    (w.project / "src" / "gone.c").unlink()
+    before = picture(w.project)
+    rollback(w, "--path", "src/")
+    after = picture(w.project)
+    w.ok("undo")
+    assert picture(w.project) == before != after
+    met = 0
+    for call, n in KILLED_AT if LONG else dice().sample(KILLED_AT, 5):
+        met += rollback_killed_at(w, call, n)
+        w.ok("list")  # it recovers, if the keeper's has not
+        now = picture(w.project)
+        assert now in (before, after), (call, n)
+        if now == after:
+            w.ok("undo")
+            assert picture(w.project) == before, (call, n)
+    print(f"# {met} were killed")
+    rollback(w, "--path", "src/")
+    assert picture(w.project) == after
     w.ok("check")
 
 
