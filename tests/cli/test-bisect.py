@@ -47,6 +47,14 @@ def nothing_is_left(w):
     assert w.ok("-q", "ps").out == b"", "runs are left"
 
 
+def until(happened):
+    """Wait for it, for as long as a slow machine needs."""
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.02)
+
+
 CHECK = ("--", "grep", "-q", "good", "state")
 
 
@@ -154,6 +162,24 @@ def a_log_is_taken_over_and_refused_where_it_is_of_something_else(w):
 
 
 @live_test
+def a_search_that_was_killed_goes_on(w):
+    ready(w)
+    ids = snapshots(w, 20, 11)
+    log = w.top / "log"
+    running = subprocess.Popen([SNAP, "bisect", ids[0], ids[-1], "-j1", "--log", str(log), *CHECK],
+                               cwd=w.project, env=w.env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    until(lambda: log.exists() and log.read_text().count("\n") >= 2)
+    running.kill()
+    running.wait()
+    tried = log.read_text().count("\n") - 1
+    got = bisect(w, ids[0], ids[-1], "-j1", "--log", str(log), *CHECK)
+    assert got["first_bad"] == ids[11] and tried >= 1 and len(got["tried"]) == tried + got["runs"], got
+    # A run that was under way ends by itself, and takes its clone along.
+    until(lambda: not w.ok("-q", "ps").out and not w.ok("-q", "list").out)
+
+
+@live_test
 def needless_and_interrupted_runs_are_cancelled(w):
     ready(w)
     ids = snapshots(w, 8, 1)
@@ -166,9 +192,7 @@ def needless_and_interrupted_runs_are_cancelled(w):
     running = subprocess.Popen([SNAP, "bisect", ids[0], ids[-1], "-j3", "--log", str(log), "--",
                                 "sleep", "600"], cwd=w.project, env=w.env, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while w.ok("-q", "ps").out.count(b"\n") < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: w.ok("-q", "ps").out.count(b"\n") == 3)
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
     nothing_is_left(w)

@@ -1,12 +1,13 @@
 """compare: several states side by side, and whether they would merge."""
 
+import json
 import os
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-from snaptest import main, needs_fuse, test
+from snaptest import main, needs_fuse, dice, test
 
 LINES = "".join(f"line {i}\n" for i in range(1, 21))
 
@@ -82,6 +83,59 @@ def what_it_says_of_a_merge_is_what_a_promotion_finds(w):
     plan = w.snap("promote", "b", "--dry-run", "--json").json("snap.promote/1", "conflicts", status=5)
     want = {(c["path"], c["kind"]) for c in plan["conflicts"]}
     assert len(want) == 3 and {(c["path"], c["kind"]) for c in pair["conflicts"]} == want, want
+
+
+def disturb(top, rng):
+    """Some random changes of a tree: texts, bytes, modes, names and types."""
+    for _ in range(rng.randint(1, 5)):
+        files = sorted(p for p in top.rglob("*") if p.is_file() and not p.is_symlink())
+        if not files:
+            return
+        path, act = rng.choice(files), rng.randrange(8)
+        if act <= 1:
+            lines = path.read_bytes().split(b"\n")
+            lines[rng.randrange(len(lines))] = b"%d" % rng.randrange(3)
+            path.write_bytes(b"\n".join(lines))
+        elif act == 2:
+            path.write_bytes(b"\0%d" % rng.randrange(2))
+        elif act == 3:
+            path.chmod(rng.choice((0o600, 0o755)))
+        elif act == 4:
+            (top / rng.choice(("n1", "n2", "d1"))).exists() or path.rename(top / rng.choice(("n3", "n4")))
+        else:
+            path.unlink()
+            if act == 6:
+                path.symlink_to(rng.choice(("x", "y")))
+            elif act == 7:
+                path.mkdir()
+                (path / "in").write_text("in\n")
+
+
+@test
+def random_trees_conflict_as_a_promotion_says(w):
+    needs_fuse()
+    rng = dice()
+    for name in ("f1", "f2", "d1/f3", "d1/f4", "d2/f5"):
+        (w.project / name).parent.mkdir(exist_ok=True)
+        (w.project / name).write_text(LINES)
+    conflicts = 0
+    for i in range(150 if os.environ.get("SNAP_LONG") else 12):
+        a, b = clone(w, f"a{i}"), clone(w, f"b{i}")
+        disturb(a, rng)
+        disturb(b, rng)
+        between = compare(w, f"a{i}", f"b{i}")
+        landed = w.ok("promote", f"a{i}", "--allow", ".", "--json").json("snap.promote/1", "promotion")
+        [pair] = compare(w, ".", f"b{i}")["pairs"]
+        plan = w.snap("promote", f"b{i}", "--dry-run", "--json", "--allow", ".")
+        got = json.loads(plan.out)
+        want = sorted((c["path"], c["kind"], c["hunks"]) for c in got["conflicts"])
+        assert sorted((c["path"], c["kind"], c["hunks"]) for c in pair["conflicts"]) == want, (i, got)
+        assert between["clean"] == (not want), (i, between, want)
+        conflicts += len(want)
+        if landed["promotion"]:
+            w.ok("undo")
+        w.ok("rm", f"a{i}", f"b{i}")
+    print(f"# {conflicts} conflicts")
 
 
 @test
