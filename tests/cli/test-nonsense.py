@@ -18,7 +18,7 @@ WORDS = {
     "bisect": ["@", "@", "--", "true"], "compare": ["@", "try"], "completion": ["bash"], "policy": ["explain", "try"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
     "write": ["try:README.md", "--content", "x"], "edit": ["try:README.md", "--old", "f", "--new", "g"],
     "attach": ["0123456789ab"], "cancel": ["0123456789ab"], "wait": ["0123456789ab"], "replay": ["0123456789ab"],
-    "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
+    "experiment": ["--arm", "a=true"], "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
 }
 
 # They say the same whatever the directory and the store.

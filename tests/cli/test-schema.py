@@ -179,6 +179,8 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
         judge("try", how, "--", "sh", "-c", "echo new > tried")
     judge("bisect", "@-2", "@", "-a", "--", "sh", "-c", "exit 125", status=1, name="bisect")
     judge("bisect", "@-2", "@", "-a", "--", "true")
+    judge("runs")
+    judge("replay")
     judge("experiment", "-n", "e", "--arm", "a=echo > .envrc; rm -f more", "--arm", "b=exit 3",
           "--check", "true", "--score", "time:true", "--rounds", "2")
     judge("experiment", "-n", "f", "--arm", "a=false", "--repeat", "2", status=15, name="experiment")
@@ -188,8 +190,6 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("experiment", "resume", "e")
     judge("experiment", "promote", "e", "a", status=7, name="experiment")
     judge("experiment", "rm", "e", "f")
-    judge("runs")
-    judge("replay")
     judge("logs")
     judge("run", "--detach", "try", "--", "sleep", "600")
     run = judge("ps")["runs"][0]["run"]
