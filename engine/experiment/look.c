@@ -10,6 +10,7 @@
 #include "base/strlist.h"
 #include "base/vec.h"
 #include "engine/api/diff.h"
+#include "engine/experiment/compare-i.h"
 #include "engine/experiment/experiment-i.h"
 #include "snapshot/text/guard.h"
 #include "snapshot/text/ignore.h"
@@ -49,58 +50,6 @@ static int warn(struct engine_arm *arm, const char *kind, const char *path, cons
 
 /* --- tests --------------------------------------------------------------------------------- */
 
-/* By the names that test runners look for: a directory of tests, or a word of the file's own name. */
-static bool is_test(const char *path)
-{
-	static const char *const dirs[] = { "test/", "tests/", "spec/", "__tests__/", "t/" };
-	static const char *const parts[] = { "test_",  "test-",  "_test.", "-test.", ".test.",
-					     "_spec.", ".spec.", "Test.",  "Tests." };
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		const char *at = strstr(path, dirs[i]);
-
-		if (at && (at == path || at[-1] == '/'))
-			return true;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		const char *at = strstr(name, parts[i]);
-		const bool begins = parts[i][strlen(parts[i]) - 1] != '.';
-
-		if (at && (!begins || at == name))
-			return true;
-	}
-	return false;
-}
-
-static bool skips_test(const char *line, size_t len)
-{
-	static const char *const marks[] = {
-		"@unittest.skip",
-		"@pytest.mark.skip",
-		"@pytest.mark.xfail",
-		"pytest.skip(",
-		"self.skipTest(",
-		"it.skip(",
-		"test.skip(",
-		"describe.skip(",
-		"xit(",
-		"xdescribe(",
-		"t.Skip",
-		"#[ignore",
-		"@Disabled",
-		"@Ignore",
-		"GTEST_SKIP",
-		"skip_all",
-		"plan skip",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-		if (memmem(line, len, marks[i], strlen(marks[i])))
-			return true;
-	return false;
-}
-
 static int begin_nothing(const struct engine_state *from, const struct engine_state *to,
 			 const struct delta *delta, void *ctx, struct err *err)
 {
@@ -114,7 +63,7 @@ static int read_patch(enum patch_part part, const char *text, size_t len, void *
 	struct looking *l = ctx;
 
 	(void)err;
-	l->skips |= part == PATCH_ADDED && skips_test(text, len);
+	l->skips |= part == PATCH_ADDED && warn_skips(text, len);
 	return 0;
 }
 
@@ -178,12 +127,12 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 	l->arm->lines_removed += counts->removed;
 	if (r >= 0 && rule && rule->level != GUARD_PASS)
 		r = warn(l->arm, "guard", f->path, rule->why, err);
-	if (r >= 0 && gone && is_test(f->path))
+	if (r >= 0 && gone && warn_is_test(f->path))
 		r = warn(l->arm, "test-deleted", f->path, "the change deletes a test", err);
 	if (r >= 0 && !is_near(l, f->path))
 		r = warn(l->arm, "far", f->path, "the change is outside of what --within names",
 			 err);
-	if (r >= 0 && !gone && is_test(f->path) && strlist_add(&l->tests, f->path) < 0)
+	if (r >= 0 && !gone && warn_is_test(f->path) && strlist_add(&l->tests, f->path) < 0)
 		return err_nomem(err);
 	return r;
 }
