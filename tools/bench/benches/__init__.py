@@ -1,6 +1,6 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import agents, fs_large, fs_read, fs_write, growth, neighbour, runs, states, store
+from benches import agents, experiment, fs_large, fs_read, fs_write, growth, neighbour, runs, states, store
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -21,6 +21,8 @@ GROUPS = {
                 {**fs_read.PARTS, **fs_write.PARTS, **fs_large.PARTS},
                 [EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE]),
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
+    "experiment": Group("Experiments", experiment.PARTS, [experiment.COPY, experiment.WORKTREE],
+                        named=True),
     "mcp": Group("Agents", agents.PARTS),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
