@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/sys.h"
+#include "cowfs/core/file-i.h"
 #include "cowfs/core/layers-i.h"
 #include "cowfs/core/persist-i.h"
 #include "cowfs/store/upkeep/gc.h"
@@ -197,6 +198,7 @@ static int64_t give_memory_back(struct layers *ls)
 	/* The cache may hold what a removed clone had, up to its limits, and nobody will ask for it. */
 	if (few || swept)
 		cache_drop(ls->cache);
+	pool_trim();
 	sys_return_memory();
 	pthread_mutex_lock(&ls->lock);
 	return -1;

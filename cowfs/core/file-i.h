@@ -81,6 +81,7 @@ void block_clip(struct block *b, uint32_t end);
 /* FILE_BLOCK bytes, or NULL; from any thread. */
 void *pool_take(void);
 void pool_give(void *p);
+size_t pool_trim(void); /* free what is kept for the next to come; how many bytes */
 
 /* --- file-extent.c: the list ------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #define SLAB_SIZE ((size_t)2 << 20)
 #define SLOTS     (SLAB_SIZE / FILE_BLOCK - 1)
-#define SPARE_MAX 8 /* empty slabs that are kept */
+#define SPARE_MAX 8 /* empty slabs that are kept until pool_trim() */
 
 struct slot {
 	struct slot *next;
@@ -97,6 +97,29 @@ void *pool_take(void)
 	p = slab_take(more);
 	pthread_mutex_unlock(&lock);
 	return p;
+}
+
+size_t pool_trim(void)
+{
+	struct slab *gone = NULL, *s, *next;
+	size_t n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (s = with_free; s; s = next) {
+		next = s->next;
+		if (s->free < SLOTS)
+			continue;
+		slab_unlist(s);
+		spare--;
+		s->next = gone;
+		gone = s;
+	}
+	pthread_mutex_unlock(&lock);
+	for (s = gone; s; s = next, n++) {
+		next = s->next;
+		free(s);
+	}
+	return n * SLAB_SIZE;
 }
 
 void pool_give(void *p)

@@ -1,3 +1,4 @@
+#include "cowfs/core/file-i.h"
 #include "tests/unit/cowfs/core/file-fixture.h"
 
 /* --- writing ----------------------------------------------------------------------------- */
@@ -416,6 +417,31 @@ TEST(full_blocks_come_and_go_without_getting_mixed_up)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(f); i++)
 		file_done(&f[i]);
+}
+
+#define TAKEN 400 /* blocks: of more slabs than are kept */
+
+TEST(memory_of_blocks_that_nobody_has_is_given_back_when_asked_for)
+{
+	static void *blocks[TAKEN];
+	const size_t slab = 2 << 20, kept = 8;
+
+	pool_trim();
+	for (size_t i = 0; i < TAKEN; i++) {
+		blocks[i] = pool_take();
+		CHECK(blocks[i] != NULL);
+	}
+	/* The last slab has free slots and blocks in use: it stays, and so do the bytes in it. */
+	memset(blocks[TAKEN - 1], 'x', FILE_BLOCK);
+	for (size_t i = 0; i < TAKEN - 1; i++)
+		pool_give(blocks[i]);
+	CHECK_EQ(pool_trim(), kept * slab);
+	CHECK_EQ(pool_trim(), 0);
+	CHECK_EQ(((char *)blocks[TAKEN - 1])[FILE_BLOCK - 1], 'x');
+	pool_give(blocks[TAKEN - 1]);
+	CHECK_EQ(pool_trim(), slab);
+	CHECK((blocks[0] = pool_take()) != NULL);
+	pool_give(blocks[0]);
 }
 
 TEST_MAIN("file")
