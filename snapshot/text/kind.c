@@ -25,7 +25,7 @@ static const struct {
 			"packages.lock.json\nConfig.lock\n" },
 	[KIND_TEST] = { "test",
 			"test/\ntests/\n__tests__/\nspec/\ntestdata/\n__snapshots__/\ntest_*\n*_test.*\n*.test.*\n"
-			"*.spec.*\n*_spec.*\ntest-*\n*Test.java\n*Tests.cs\nconftest.py\n" },
+			"*.spec.*\n*_spec.*\ntest-*\ntest.*\ntests.*\n*Test.java\n*Tests.cs\nconftest.py\n" },
 	[KIND_DOCS] = { "docs",
 			"docs/\ndoc/\n*.md\n*.rst\n*.adoc\n*.txt\n!CMakeLists.txt\n!requirements*.txt\n"
 			"LICENSE*\nCOPYING*\nNOTICE\nAUTHORS\nCHANGELOG*\nREADME*\n" },
