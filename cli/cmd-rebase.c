@@ -159,8 +159,8 @@ const struct command cmd_rebase = {
 	    "Merges what the clone changed since its base onto the project as it is now, which\n"
 	    "becomes the new base. Programs that run in the clone go on and keep their open\n"
 	    "files. A conflict (5) changes nothing. The clone is saved first, as a snapshot whose\n"
-	    "id is printed: `rollback CLONE ID` takes the rebase back. If both sides changed\n"
-	    ".git, the clone keeps its own.\n",
+	    "id is printed: `rollback CLONE ID` takes the rebase back. The clone keeps its .git\n"
+	    "if both sides changed it.\n",
 	.examples = "rebase try\nrebase --dry-run try\nrebase --conflict markers try\n",
 	.run = rebase_run,
 };
