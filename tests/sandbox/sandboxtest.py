@@ -175,7 +175,7 @@ def parse_attempts(text):
 
 
 def groups(callers):
-    """Groups in the cgroups of this process that these processes made."""
+    """Groups that these processes made: in the cgroups of this process, or anywhere if systemd makes them."""
     found = []
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -185,7 +185,7 @@ def groups(callers):
             if (kind == "cgroup2" and not controllers) or (
                     kind == "cgroup" and controllers
                     and controllers.split(",")[0] in m[-1].split(",")):
-                found += Path(m[4] + path).glob("snap-run-*")
+                found += Path(m[4]).rglob("snap-run-*") if kind == "cgroup2" else Path(m[4] + path).glob("snap-run-*")
     return [g for g in found if int(g.name.split("-")[3]) in callers]
 
 

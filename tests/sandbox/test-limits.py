@@ -24,7 +24,7 @@ def memory_that_runs_out_kills_inside_the_group_only(box):
     # The same amount fits where there is more, and this process is still here.
     fits = "x = bytearray(80 << 20); print(len(x))"
     assert box.python(fits, options=["--mem", 256 * M]).ends(0).lines() == [str(80 << 20)]
-    assert groups(box.callers) == [], groups(box.callers)
+    eventually("no group is left", lambda: groups(box.callers) == [])
 
 
 @test
@@ -95,9 +95,11 @@ def processors_are_shared_as_told(box):
     if not can_group():
         box.sh("true", options=["--cpus-milli", 500]).refused("share of the processors")
         return
-    burn = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    # Of its own time only: on a slow machine python takes seconds to start.
+    burn = ("import time\nbegin, cpu = time.monotonic(), time.process_time()\n"
+            "while time.process_time() - cpu < 0.3: pass\nprint((time.monotonic() - begin) / 0.3)")
     got = box.python(burn, options=["--cpus-milli", 200]).ends(0)
-    assert "cpu" in got.report["walls"] and got.report["cpu_ms"] < 600, str(got)
+    assert "cpu" in got.report["walls"] and float(got.lines()[0]) > 2.5, str(got)
 
 
 @test
@@ -192,13 +194,14 @@ def a_caller_that_is_killed_takes_everything_with_it(box):
     assert caller.stdout.readline() == b"up\n"
     (init,) = Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split()
     eventually("two sleepers", lambda: len(processes(marker)) >= 2)
-    assert len(groups([caller.pid])) == (2 if can_group() else 0), groups([caller.pid])
+    made = groups([caller.pid])  # one by systemd, else one for memory and one for processes
+    assert len(made) == (0 if not can_group() else 1 if made and made[0].suffix == ".scope" else 2), made
     caller.kill()
     caller.wait()
     eventually("the run is gone", lambda: processes(marker) == [] and has_ended(init))
     # What only a live caller could remove, the next one does.
     box.sh("true", options=options).ends(0)
-    assert groups(box.callers) == [], groups(box.callers)
+    eventually("no group is left", lambda: groups(box.callers) == [])
 
 
 @test
@@ -240,7 +243,7 @@ def many_runs_leave_nothing(box):
     words = [box.words(options, ["true"])[1] for _ in range(30)]
     runs = [subprocess.Popen(w, env=box.env, stdin=subprocess.DEVNULL) for w in words]
     assert all(r.wait(120) == 0 for r in runs)
-    assert groups([r.pid for r in runs]) == [], groups([r.pid for r in runs])
+    eventually("no group is left", lambda: groups([r.pid for r in runs]) == [])
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
