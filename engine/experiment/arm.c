@@ -218,9 +218,15 @@ static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 	r = make_clone(w, arm->clone, start_of(w, arm), base, err);
 	if (r < 0)
 		return r;
-	if (!arm->from && *w->x->base == '\0')
+	/* All arms start from what the first one did, also after a death of ours. */
+	if (!arm->from && *w->x->base == '\0') {
 		memcpy(w->x->base, w->x->from ? w->x->from : base, sizeof(base));
-	return start_step(w, arm, arm->clone, arm->command, err);
+		r = work_save(w, NULL, err);
+		if (r < 0)
+			return r;
+	}
+	work_tell(w, arm);
+	return arm_start_run(w, arm, arm->clone, NULL, arm->command, err);
 }
 
 int arm_begin(struct work *w, struct engine_arm *arm, struct err *err)
