@@ -27,7 +27,7 @@ PLACES = {
     "engine/verb": (SNAP, 300, 2),
     "engine/run": (SNAP, 300, 3),
     "engine/ask": (SNAP, 405, 4),
-    "engine/policy": (SNAP, 575, 4),
+    "engine/policy": (SNAP, 500, 1),
     "cli/mcp": (SNAP, 110, 6),
     "runner": (SNAP, 200, 9),
     "runner/net": (SNAP, 362, 9),

@@ -51,7 +51,7 @@ MAY_USE = {
     "engine/verb": ("base", "cowfs/store", "runner", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb"),
-    "engine/policy": ("base", *SNAPSHOT, *BOTH),
+    "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", *SNAPSHOT,
