@@ -277,6 +277,22 @@ static int print_json(const struct invocation *inv, const char *act, const struc
 	return json_print(&doc, inv->out, err);
 }
 
+/* What to type for a winner that nobody promoted yet. */
+static void print_next(const struct invocation *inv, const struct engine_experiment *x)
+{
+	AUTO_FREE char *line = NULL;
+
+	for (size_t i = 0; x->winner && i < x->n_arms; i++)
+		if (x->arms[i].promotion[0] != '\0' ||
+		    (strcmp(x->arms[i].name, x->winner) == 0 && !x->arms[i].clone))
+			return;
+	if (x->winner)
+		line = cmd_line(inv, "experiment promote",
+				(const char *[]){ x->name, x->winner, NULL });
+	if (line)
+		fprintf(inv->out, "to take it: %s\n", line);
+}
+
 static int tell(struct invocation *inv, const char *act, const struct outcome *o, struct err *err)
 {
 	const int code = code_of(o);
@@ -284,10 +300,12 @@ static int tell(struct invocation *inv, const char *act, const struct outcome *o
 
 	if (inv->json)
 		r = print_json(inv, act, o, err);
-	else if (!inv->quiet)
-		experiments_print(inv, inv->out, &o->x);
-	else if (o->x.winner)
+	else if (inv->quiet && o->x.winner)
 		fprintf(inv->out, "%s\n", o->x.winner);
+	if (!inv->json && !inv->quiet) {
+		experiments_print(inv, inv->out, &o->x);
+		print_next(inv, &o->x);
+	}
 	if (r < 0 || inv->json)
 		return r < 0 ? r : code;
 	if (is_blocked(o))
@@ -379,8 +397,10 @@ static int promote(struct invocation *inv, struct err *err)
 	options.tell = NULL;
 	r = engine_experiment_promote(inv->engine, inv->words[1], inv->words[2], &options, &o.x,
 				      &o.promotion, err);
-	if (r == -ENOENT || r == -ECANCELED)
+	if (o.x.name && (r == -ENOENT || r == -ECANCELED))
 		cmd_hint_words(inv, "experiment show", (const char *[]){ inv->words[1], NULL });
+	else if (r == -ENOENT)
+		cmd_hint(inv, "experiment list");
 	/* What was asked for is this arm, not a winner. */
 	o.x.promote = ENGINE_PROMOTE_NO_ARM;
 	return finish(inv, "promote", &view, r, &o, err);

@@ -117,8 +117,8 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 		    engine_experiment_value(x, best->spread + second->spread, spread));
 	r = set_winner(x, best, err);
 	return r < 0 ? r
-		     : say(x, err, "'%s' wins: %s has %s, and the next best, '%s', %s", best->name,
-			   engine_score_name(x->score), ours, second->name, theirs);
+		     : say(x, err, "'%s' wins: its %s is %s, that of the next best, '%s', %s",
+			   best->name, engine_score_name(x->score), ours, second->name, theirs);
 }
 
 static int tie_all(struct engine_experiment *x, struct err *err)

@@ -69,9 +69,10 @@ def the_right_one_of_five_wins_and_the_table_says_why(w):
     assert arm(got, "worse")["changed"]["added"] == 2, "the new file and the script"
     assert (w.project / "README.md").read_text() == "first\n", "nothing is promoted unasked"
     shown = w.ok("experiment", "show", "five").out.decode()
-    for word in ("good", "wins", "check-failed", "limit: time", "'good' wins: time has"):
+    for word in ("good", "wins", "check-failed", "limit: time", "'good' wins: its time is"):
         assert word in shown, shown
     assert b"five" in w.ok("exp", "list").out
+    w.snap("exp", "promote", "fife", "good").fails(4, "there is no experiment 'fife'")
     nothing_is_left(w, "five-good")
     w.ok("exp", "rm", "five")
     nothing_is_left(w)
