@@ -93,6 +93,7 @@ static void set_facts(struct json j, const struct engine_facts *f)
 		{ "deleted", f->deleted },
 		{ "lines_added", f->lines_added },
 		{ "lines_removed", f->lines_removed },
+		{ "bytes", f->bytes },
 		{ "binaries", f->binaries },
 		{ "executables", f->executables },
 		{ "tests_deleted", f->tests_deleted },

@@ -250,9 +250,13 @@ bool db_is_lost(const struct db *db)
 static int run_prepared(struct db *db, const char *sql, struct err *err)
 {
 	CLEANUP(query_end_p) struct db_query *q = NULL;
-	int r = db_query(db, sql, &q, err);
+	int r = db_query(db, sql, &q, err), rc;
 
-	return r < 0 ? r : query_run(q, err);
+	if (r < 0)
+		return r;
+	/* Of a COMMIT SQLite says that it only reads. */
+	rc = sqlite3_step(q->stmt);
+	return rc == SQLITE_DONE ? 0 : db_err(err, db, rc, "writing");
 }
 
 int db_begin_write(struct db *db, struct err *err)

@@ -29,6 +29,7 @@ struct engine_facts {
 	char *project;                       /* owned; its path */
 	uint64_t files, added, deleted;      /* paths */
 	uint64_t lines_added, lines_removed; /* of texts */
+	uint64_t bytes;                      /* in the files that are new or changed */
 	uint64_t binaries;                   /* files that are no text */
 	uint64_t executables;                /* files that became executable */
 	uint64_t tests_deleted;              /* test files */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/strlist.h"
 
@@ -29,6 +30,14 @@ void config_done(struct config *c);
  */
 char *config_file(const char *home, const char *name);
 #define CONFIG_FILE "config.yaml"
+
+/*
+ * The text of the file `name` in the folder .snap of a project, which a clone may have written: opened
+ * name by name, no symlink is followed, and only a regular file is read.  -ENOENT without a sentence if
+ * it is not there.
+ */
+NODISCARD int config_read_project(const char *project, const char *name, struct buf *ret,
+				  struct err *err);
 
 /* -EINVAL with "FILE:LINE:COLUMN: why" if it cannot be understood; `ret` is then untouched. */
 NODISCARD int config_read(const char *path, struct config *ret, struct err *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
@@ -217,4 +218,39 @@ char *config_file(const char *home, const char *name)
 			name) < 0
 		   ? NULL
 		   : path;
+}
+
+static int open_step(int at, const char *name, int flags)
+{
+	int fd = openat(at, name, flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int config_read_project(const char *project, const char *name, struct buf *ret, struct err *err)
+{
+	AUTO_CLOSE int top = open_step(AT_FDCWD, project, O_DIRECTORY);
+	AUTO_CLOSE int snap = top < 0 ? top : open_step(top, ".snap", O_DIRECTORY | O_NOFOLLOW);
+	AUTO_CLOSE int fd = snap < 0 ? snap : open_step(snap, name, O_NOFOLLOW);
+	struct stat st;
+	ssize_t n;
+
+	/* A .snap that is no directory has no files; a link in the place of the file is no answer. */
+	if (fd == -ENOENT || fd == -ENOTDIR)
+		return -ENOENT;
+	if (fd < 0)
+		return err_set(err, fd == -ELOOP ? -EINVAL : fd, "opening '%s/.snap/%s' failed: %s",
+			       project, name, strerror(-fd));
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "'%s/.snap/%s' is no regular file", project, name);
+	if (st.st_size > YAML_MAX)
+		return err_set(err, -EFBIG, "'%s/.snap/%s' is too large", project, name);
+	if (buf_reserve(ret, YAML_MAX + 1) < 0)
+		return err_nomem(err);
+	n = fdio_read(fd, ret->data, YAML_MAX + 1);
+	if (n < 0)
+		return err_set(err, (int)n, "reading '%s/.snap/%s' failed: %s", project, name,
+			       strerror((int)-n));
+	ret->len = (size_t)n;
+	return 0;
 }

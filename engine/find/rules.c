@@ -6,13 +6,13 @@
 
 #include "base/fdio.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "base/yaml.h"
 #include "engine/find/config-i.h"
 #include "engine/find/rules-i.h"
 
-#define USER_FILE    "guard.yaml"
-#define PROJECT_FILE ".snap/guard.yaml"
+#define USER_FILE "guard.yaml"
 
 struct reading {
 	const char *name; /* of the file */
@@ -50,10 +50,25 @@ static int read_patterns(struct reading *rd, struct yaml value, char **ret)
 	return *ret ? 0 : err_nomem(rd->err);
 }
 
+/* People see it on their terminals, and a stranger may have written it. */
+static bool is_plain(const char *text)
+{
+	size_t len = strlen(text), n;
+
+	for (; len > 0; text += n, len -= n) {
+		n = utf8_printable(text, len);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 static int read_text(struct reading *rd, struct yaml value, char **ret)
 {
 	if (yaml_kind(value) != YAML_TEXT || *yaml_text(value) == '\0')
 		return complain(rd, value, "this is a text");
+	if (!is_plain(yaml_text(value)))
+		return complain(rd, value, "this text holds what cannot be shown");
 	*ret = strdup(yaml_text(value));
 	return *ret ? 0 : err_nomem(rd->err);
 }
@@ -120,20 +135,15 @@ static int read_rule(struct reading *rd, struct yaml rule)
 	return r;
 }
 
-int rules_read(struct engine_rules *rules, const char *path, struct err *err)
+static int parse(struct engine_rules *rules, const char *path, const struct buf *text,
+		 struct err *err)
 {
 	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	struct reading rd = { .name = path, .rules = rules, .err = err };
 	struct yaml top, item;
 	void *iter = NULL;
-	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
+	int r = yaml_parse(&doc, path, (const char *)text->data, text->len, &top, err);
 
-	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;
-	if (r < 0)
-		return r;
-	r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
 	if (r < 0 || yaml_kind(top) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(top) != YAML_LIST)
@@ -143,11 +153,27 @@ int rules_read(struct engine_rules *rules, const char *path, struct err *err)
 	return r;
 }
 
+int rules_read(struct engine_rules *rules, const char *path, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
+
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	return r < 0 ? r : parse(rules, path, &text, err);
+}
+
 int rules_read_project(struct engine_rules *r, const char *project, struct err *err)
 {
-	AUTO_FREE char *path = path_join(project, PROJECT_FILE);
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *path = path_join(project, ".snap/" USER_FILE);
+	int x = config_read_project(project, USER_FILE, &text, err);
 
-	return path ? rules_read(r, path, err) : err_nomem(err);
+	if (x == -ENOENT)
+		return 0;
+	if (x < 0)
+		return x;
+	return path ? parse(r, path, &text, err) : err_nomem(err);
 }
 
 int rules_guard(const char *user, const char *project, struct engine_rules *rules,

@@ -6,23 +6,30 @@
 #include "base/attr.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
+#include "engine/find/conflicts-i.h"
 #include "engine/find/patterns-i.h"
+#include "engine/find/rules-i.h"
 #include "engine/policy/risk-i.h"
 #include "snapshot/text/guard.h"
 #include "snapshot/text/kind.h"
 
-/* The patterns that this looks at; a path that git keeps for itself never lands by a merge. */
 struct counting {
 	struct engine_facts *facts;
 	struct kinds *kinds;    /* owned */
 	struct ignore *subject; /* owned; NULL: any path */
-	unsigned seen;          /* a bit for each enum kind */
+	/* Built-in rules and the user's.  The project's may let pass what a clone of it then lands. */
+	struct guard *guard;       /* owned */
+	struct engine_rules rules; /* owned; for the guard */
+	uint64_t held;             /* paths that this guard holds */
+	unsigned seen;             /* a bit for each enum kind */
 };
 
 static void counting_done(struct counting *c)
 {
 	kinds_free(c->kinds);
 	ignore_free(c->subject);
+	guard_free(c->guard);
+	engine_rules_done(&c->rules);
 }
 
 void engine_facts_done(struct engine_facts *f)
@@ -37,9 +44,12 @@ void engine_facts_done(struct engine_facts *f)
 	*f = (struct engine_facts){ 0 };
 }
 
+/* What git keeps for itself never lands by a merge. */
 static bool is_of_git(const char *path)
 {
-	return strncmp(path, ".git", 4) == 0 && (path[4] == '/' || path[4] == '\0');
+	size_t len;
+
+	return conflicts_is_git(path, &len);
 }
 
 /* What one file of the change adds to the totals. */
@@ -54,10 +64,23 @@ static void count(struct counting *c, const struct delta_file *f, const struct p
 	x->deleted += f->status == DELTA_DELETED;
 	x->lines_added += n->added;
 	x->lines_removed += n->removed;
+	x->bytes += f->after.content.size;
 	x->binaries += n->binary;
 	x->executables += program && (f->before.mode & 0111) == 0;
 	x->tests_deleted += f->status == DELTA_DELETED && kind == KIND_TEST;
 	c->seen |= 1U << kind;
+}
+
+static int judge_by_guard(struct counting *c, const struct delta_file *f, struct err *err)
+{
+	const bool gone = f->status == DELTA_DELETED;
+	const struct guard_rule *rule =
+	    guard_match(c->guard, f->path, gone ? f->before.mode : f->after.mode, gone ? 'D' : 'M');
+
+	if (!rule || rule->level != GUARD_HOLD)
+		return 0;
+	c->held++;
+	return risk_add(c->facts, RISK_HELD, rule->name, rule->why, f->path, err);
 }
 
 static int judge_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
@@ -85,14 +108,42 @@ static int judge_file(const struct delta_file *f, const struct patch_counts *n, 
 	for (size_t i = 0; i < ARRAY_LEN(reasons) && r >= 0; i++)
 		if (reasons[i].is)
 			r = risk_add(c->facts, reasons[i].rule, NULL, NULL, f->path, err);
+	return r < 0 ? r : judge_by_guard(c, f, err);
+}
+
+static bool has_file(const struct delta *d, const char *path)
+{
+	for (size_t i = 0; i < d->n_files; i++)
+		if (strcmp(d->files[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* Modes, owners, attributes and empty directories: nobody reads those in a diff. */
+static int count_notes(struct counting *c, const struct delta *d, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < d->n_notes && r >= 0; i++) {
+		const struct delta_note *note = &d->notes[i];
+
+		if (is_of_git(note->path) || note->path[0] == '\0')
+			continue;
+		if (!has_file(d, note->path)) {
+			c->facts->files++;
+			c->seen |= 1U << kinds_of(c->kinds, note->path);
+		}
+		if (note->status == DELTA_MODIFIED)
+			r = risk_add(c->facts, RISK_METADATA, NULL, NULL, note->path, err);
+	}
 	return r;
 }
 
 static int begin(const struct engine_state *from, const struct engine_state *to,
 		 const struct delta *delta, void *ctx, struct err *err)
 {
-	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
-	return 0;
+	(void)from, (void)to;
+	return count_notes(ctx, delta, err);
 }
 
 static int count_files(struct engine *e, const char *clone, struct counting *c,
@@ -100,9 +151,10 @@ static int count_files(struct engine *e, const char *clone, struct counting *c,
 {
 	const struct engine_diff_sink sink = { .begin = begin, .file = judge_file, .ctx = c };
 
-	return engine_diff(
-	    e, &(struct engine_diff_options){ .a = clone, .count = true, .watch = *watch }, &sink,
-	    err);
+	return engine_diff(e,
+			   &(struct engine_diff_options){
+			       .a = clone, .no_renames = true, .count = true, .watch = *watch },
+			   &sink, err);
 }
 
 /* --- what the guard and the merge say --------------------------------------------------- */
@@ -180,6 +232,14 @@ static const char *kind_of_all(unsigned seen)
 	return "mixed";
 }
 
+static int find_guard(struct engine *e, struct counting *c, struct err *err)
+{
+	AUTO_FREE char *user = rules_of_user(e);
+	int r = user ? rules_read(&c->rules, user, err) : 0;
+
+	return r < 0 ? r : guard_new(c->rules.list, c->rules.n, &c->guard, err);
+}
+
 static int find_facts(struct engine *e, const char *clone, const struct engine_facts_options *o,
 		      struct engine_facts *f, struct err *err)
 {
@@ -191,6 +251,9 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	r = patterns_parse(&o->subject, &c.subject, err);
 	if (r < 0)
 		return r;
+	r = find_guard(e, &c, err);
+	if (r < 0)
+		return r;
 	r = count_files(e, clone, &c, &o->watch, err);
 	if (r < 0)
 		return r;
@@ -198,6 +261,7 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	r = ask_guard(e, clone, o, f, err);
 	if (r < 0)
 		return r;
+	f->held = f->held > c.held ? f->held : c.held;
 	r = count_refusals(e, clone, f, err);
 	return r < 0 ? r : risk_conclude(f, err);
 }

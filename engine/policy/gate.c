@@ -46,6 +46,7 @@ static const struct term terms[] = {
 	NUMBER(deleted),
 	NUMBER(lines_added),
 	NUMBER(lines_removed),
+	NUMBER(bytes),
 	NUMBER(binaries),
 	NUMBER(executables),
 	NUMBER(tests_deleted),

@@ -5,18 +5,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/path.h"
 #include "base/size.h"
 #include "base/vec.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
 #include "engine/api/receipts.h"
 #include "engine/find/config-i.h"
+#include "engine/find/conflicts-i.h"
 #include "engine/find/engine-i.h"
 #include "engine/policy/rule-i.h"
-
-#define USER_FILE    "policy.yaml"
-#define PROJECT_FILE ".snap/policy.yaml"
 
 #define BECAUSE_MAX 200
 
@@ -55,22 +52,39 @@ struct asked {
 
 struct finding {
 	const struct ignore *paths;
-	char *outside; /* owned; the first path that they do not name */
+	bool any;      /* of the paths that changed is named */
+	char *outside; /* owned; the first that is not */
+	bool no_memory;
 };
+
+/* What lies below .git never lands by a merge, so it is no reason for or against a rule. */
+static void see_path(struct finding *f, const char *path)
+{
+	size_t len;
+
+	if (conflicts_is_git(path, &len))
+		return;
+	if (ignore_covers(f->paths, path)) {
+		f->any = true;
+		return;
+	}
+	if (f->outside)
+		return;
+	f->outside = strdup(path);
+	f->no_memory |= !f->outside;
+}
 
 static int see_delta(const struct engine_state *from, const struct engine_state *to,
 		     const struct delta *delta, void *ctx, struct err *err)
 {
 	struct finding *f = ctx;
 
-	(void)from, (void)to, (void)err;
-	for (size_t i = 0; i < delta->n_files && !f->outside; i++)
-		if (!ignore_covers(f->paths, delta->files[i].path))
-			f->outside = strdup(delta->files[i].path);
-	for (size_t i = 0; i < delta->n_notes && !f->outside; i++)
-		if (!ignore_covers(f->paths, delta->notes[i].path))
-			f->outside = strdup(delta->notes[i].path);
-	return 0;
+	(void)from, (void)to;
+	for (size_t i = 0; i < delta->n_files; i++)
+		see_path(f, delta->files[i].path);
+	for (size_t i = 0; i < delta->n_notes; i++)
+		see_path(f, delta->notes[i].path);
+	return f->no_memory ? err_nomem(err) : 0;
 }
 
 static int see_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
@@ -80,21 +94,26 @@ static int see_file(const struct delta_file *f, const struct patch_counts *n, vo
 	return 0;
 }
 
-/* 1 if every path that changed is one of the rule's. */
+/*
+ * 1 if the rule is for what changed: all of it, if it lets that land; any of it, if it stops that, or
+ * one more file would be a way around the rule.
+ */
 static int paths_fit(const struct asked *a, const struct rule *r, char because[BECAUSE_MAX],
 		     struct err *err)
 {
 	struct finding f = { .paths = r->paths };
 	const struct engine_diff_sink sink = { .begin = see_delta, .file = see_file, .ctx = &f };
-	int x =
-	    r->paths
-		? engine_diff(a->engine,
-			      &(struct engine_diff_options){ .a = a->clone, .no_renames = true },
-			      &sink, err)
-		: 0;
+	int x;
 
-	if (f.outside)
+	if (!r->paths)
+		return 1;
+	x = engine_diff(a->engine,
+			&(struct engine_diff_options){ .a = a->clone, .no_renames = true }, &sink,
+			err);
+	if (x >= 0 && f.outside && r->then == ENGINE_MAY_LAND)
 		snprintf(because, BECAUSE_MAX, "'%.150s' is none of its paths", f.outside);
+	else if (x >= 0 && !f.any)
+		snprintf(because, BECAUSE_MAX, "none of its paths changed");
 	free(f.outside);
 	return x < 0 ? x : because[0] == '\0';
 }
@@ -198,11 +217,11 @@ static int add_step(struct engine_verdict *v, const struct rule_file *f, const s
 	return s->file && (s->rule || !r) && (s->because || *because == '\0') ? 0 : err_nomem(err);
 }
 
-/* The stricter of what was found so far and this one; of two that ask, the later names the persons. */
+/* The stricter of what was found so far and this one; approvers whom the user named stay the only ones. */
 static int narrow(struct engine_verdict *v, const struct rule *r, enum engine_authority then,
 		  struct err *err)
 {
-	if (then < v->then || (then == v->then && (!r || r->approvers.n == 0)))
+	if (then < v->then || (then == v->then && (v->approvers || !r || r->approvers.n == 0)))
 		return 0;
 	v->then = then;
 	for (size_t i = 0; v->approvers && v->approvers[i]; i++)
@@ -221,53 +240,79 @@ static int narrow(struct engine_verdict *v, const struct rule *r, enum engine_au
 }
 
 /* Look at the rules of one file up to the first that fits; none: `otherwise`. */
-static int judge(const struct asked *a, const char *path, enum engine_authority otherwise,
-		 const char *none, struct engine_verdict *v, struct err *err)
+static int judge(const struct asked *a, const struct rule_file *file,
+		 enum engine_authority otherwise, const char *none, struct engine_verdict *v,
+		 struct err *err)
 {
-	CLEANUP(rule_file_done) struct rule_file file = { 0 };
 	char because[BECAUSE_MAX];
-	int r = rule_file_read(path, &file, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < file.n; i++) {
-		const struct rule *rule = &file.list[i];
+	for (size_t i = 0; i < file->n; i++) {
+		const struct rule *rule = &file->list[i];
 		int x = fits(a, rule, because, err);
 
 		if (x < 0)
 			return x;
-		r = add_step(v, &file, rule, x > 0, rule->then, because, err);
+		r = add_step(v, file, rule, x > 0, rule->then, because, err);
 		if (r < 0)
 			return r;
 		if (x > 0)
 			return narrow(v, rule, rule->then, err);
 	}
-	r = add_step(v, &file, NULL, true, otherwise, none, err);
+	r = add_step(v, file, NULL, true, otherwise, none, err);
 	return r < 0 ? r : narrow(v, NULL, otherwise, err);
 }
 
 /* --- the verb --------------------------------------------------------------------------- */
 
-/* Paths that conflict or are held never land by themselves, whatever rules say. */
-static int judge_all(const struct asked *a, const char *project, struct engine_verdict *v,
-		     struct err *err)
+static int judge_user(const struct asked *a, struct engine_verdict *v, struct err *err)
 {
-	AUTO_FREE char *user = config_file(a->engine->home, USER_FILE);
-	AUTO_FREE char *own = path_join(project, PROJECT_FILE);
+	CLEANUP(rule_file_done) struct rule_file file = { 0 };
+	AUTO_FREE char *path = config_file(a->engine->home, RULE_FILE);
 	int r;
 
-	if (!own)
-		return err_nomem(err);
-	r = judge(a, user ? user : USER_FILE, ENGINE_MUST_ASK,
-		  "no rule fits: a person must approve", v, err);
+	/* Without a home there is no file of the user's: none in the current directory either. */
+	if (path)
+		r = rule_file_read_user(path, &file, err);
+	else
+		r = (file.name = strdup(RULE_FILE)) ? 0 : err_nomem(err);
 	if (r < 0)
 		return r;
-	r = judge(a, own, ENGINE_MAY_LAND, "no rule narrows it", v, err);
+	return judge(a, &file, ENGINE_MUST_ASK, "no rule fits: a person must approve", v, err);
+}
+
+static int judge_project(const struct asked *a, struct engine_verdict *v, struct err *err)
+{
+	CLEANUP(rule_file_done) struct rule_file file = { 0 };
+	int r = rule_file_read_project(v->facts.project, &file, err);
+
+	return r < 0 ? r : judge(a, &file, ENGINE_MAY_LAND, "no rule narrows it", v, err);
+}
+
+/* Paths that conflict or are held never land by themselves, whatever rules say. */
+static int judge_all(const struct asked *a, struct engine_verdict *v, struct err *err)
+{
+	int r = judge_user(a, v, err);
+
+	if (r < 0)
+		return r;
+	r = judge_project(a, v, err);
 	if (r < 0)
 		return r;
 	if ((v->facts.held > 0 || v->facts.conflicts > 0) && v->then == ENGINE_MAY_LAND)
 		return narrow(v, NULL, ENGINE_MUST_ASK, err);
 	return 0;
+}
+
+/* Those of the clone's project, wherever the command was given. */
+static int load_receipts(const struct engine *e, const char *project, struct engine_receipts *ret,
+			 struct err *err)
+{
+	const struct engine_options options = { .dir = project, .store = e->store_path };
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	int r = engine_open(&options, &there, err);
+
+	return r < 0 ? r : engine_receipts(there, ret, err);
 }
 
 static int explain(struct engine *e, const struct engine_policy_options *o, const char *clone,
@@ -288,11 +333,11 @@ static int explain(struct engine *e, const struct engine_policy_options *o, cons
 	r = engine_facts(e, &options, &v->facts, err);
 	if (r < 0)
 		return r;
-	r = engine_receipts(e, &receipts, err);
+	r = load_receipts(e, v->facts.project, &receipts, err);
 	if (r < 0)
 		return r;
 	a.receipts = receipts;
-	return judge_all(&a, v->facts.project, v, err);
+	return judge_all(&a, v, err);
 }
 
 int engine_policy_explain(struct engine *e, const struct engine_policy_options *options,

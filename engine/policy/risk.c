@@ -11,6 +11,8 @@
 #define VERY_LARGE_FILES   200
 #define VERY_LARGE_LINES   5000
 #define DELETES_MANY_FILES 10
+#define LARGE_BYTES        ((uint64_t)1 << 20)
+#define VERY_LARGE_BYTES   ((uint64_t)64 << 20)
 
 static const struct {
 	enum engine_risk risk;
@@ -30,6 +32,8 @@ static const struct {
 	[RISK_EXECUTABLE] = { ENGINE_RISK_MEDIUM, "executable", "it can be run from now on" },
 	[RISK_DEPENDENCIES] = { ENGINE_RISK_MEDIUM, "dependencies",
 				"it decides which code of others is used" },
+	[RISK_METADATA] = { ENGINE_RISK_MEDIUM, "metadata",
+			    "its mode, owner or attributes change, which a diff does not show" },
 	[RISK_FAR] = { ENGINE_RISK_MEDIUM, "far",
 		       "it is far from what the change was to be about" },
 	[RISK_CONFLICTS] = { ENGINE_RISK_MEDIUM, "conflicts", "the project changed the same" },
@@ -80,13 +84,16 @@ int risk_add(struct engine_facts *f, enum risk_rule rule, const char *name, cons
 static int judge_totals(struct engine_facts *f, struct err *err)
 {
 	const uint64_t lines = f->lines_added + f->lines_removed;
-	const bool very = f->files > VERY_LARGE_FILES || lines > VERY_LARGE_LINES;
+	const bool very =
+	    f->files > VERY_LARGE_FILES || lines > VERY_LARGE_LINES || f->bytes > VERY_LARGE_BYTES;
 	const struct {
 		bool is;
 		enum risk_rule rule;
 	} totals[] = {
 		{ very, RISK_VERY_LARGE },
-		{ !very && (f->files > LARGE_FILES || lines > LARGE_LINES), RISK_LARGE },
+		{ !very &&
+		      (f->files > LARGE_FILES || lines > LARGE_LINES || f->bytes > LARGE_BYTES),
+		  RISK_LARGE },
 		{ f->deleted > DELETES_MANY_FILES, RISK_DELETES },
 		{ f->refusals > 0, RISK_REFUSALS },
 		{ f->conflicts > 0, RISK_CONFLICTS },

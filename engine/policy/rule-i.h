@@ -29,5 +29,8 @@ struct rule_file {
 
 void rule_file_done(struct rule_file *f);
 
+#define RULE_FILE "policy.yaml"
+
 /* -EINVAL with "FILE:LINE:COLUMN: why"; a file that is not there has no rules. */
-NODISCARD int rule_file_read(const char *path, struct rule_file *ret, struct err *err);
+NODISCARD int rule_file_read_user(const char *path, struct rule_file *ret, struct err *err);
+NODISCARD int rule_file_read_project(const char *project, struct rule_file *ret, struct err *err);

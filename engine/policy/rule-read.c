@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/fdio.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "base/vec.h"
 #include "base/yaml.h"
+#include "engine/find/config-i.h"
 #include "engine/policy/rule-i.h"
 
 struct reading {
@@ -217,23 +219,14 @@ static int read_rule(struct reading *rd, struct yaml at, struct rule *r)
 	return 0;
 }
 
-int rule_file_read(const char *path, struct rule_file *ret, struct err *err)
+static int parse(const struct buf *text, struct rule_file *ret, struct err *err)
 {
 	CLEANUP(yaml_done) struct yaml_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct reading rd = { .name = path, .err = err };
+	struct reading rd = { .name = ret->name, .err = err };
 	struct yaml top, item;
 	void *iter = NULL;
-	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
+	int r = yaml_parse(&doc, ret->name, (const char *)text->data, text->len, &top, err);
 
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-		return r;
-	ret->name = strdup(path);
-	if (!ret->name)
-		return err_nomem(err);
-	if (r < 0)
-		return 0;
-	r = yaml_parse(&doc, path, (const char *)text.data, text.len, &top, err);
 	if (r < 0 || yaml_kind(top) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(top) != YAML_LIST)
@@ -245,4 +238,30 @@ int rule_file_read(const char *path, struct rule_file *ret, struct err *err)
 		r = read_rule(&rd, item, &ret->list[ret->n++]);
 	}
 	return r;
+}
+
+int rule_file_read_user(const char *path, struct rule_file *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &text, err);
+
+	ret->name = strdup(path);
+	if (!ret->name)
+		return err_nomem(err);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	return r < 0 ? r : parse(&text, ret, err);
+}
+
+int rule_file_read_project(const char *project, struct rule_file *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = config_read_project(project, RULE_FILE, &text, err);
+
+	ret->name = path_join(project, ".snap/" RULE_FILE);
+	if (!ret->name)
+		return err_nomem(err);
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : parse(&text, ret, err);
 }

@@ -68,10 +68,29 @@ int kinds_new(struct kinds **ret, struct err *err)
 	return 0;
 }
 
+/* A program is code, wherever it lies and whatever its name begins with: docs/conf.py, README.sh. */
+static bool is_program(const char *path)
+{
+	static const char *const suffixes[] = {
+		".c",   ".cc",    ".cpp",    ".h",    ".hpp", ".rs",    ".go",    ".py",
+		".pyx", ".rb",    ".pl",     ".pm",   ".php", ".lua",   ".js",    ".cjs",
+		".mjs", ".ts",    ".tsx",    ".jsx",  ".sh",  ".bash",  ".zsh",   ".fish",
+		".ps1", ".bat",   ".cmd",    ".java", ".kt",  ".scala", ".swift", ".cs",
+		".ex",  ".exs",   ".hs",     ".ml",   ".clj", ".el",    ".r",     ".R",
+		".mk",  ".cmake", ".gradle", ".html", ".svg", ".ipynb",
+	};
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_LEN(suffixes); i++)
+		if (strcmp(dot, suffixes[i]) == 0)
+			return true;
+	return false;
+}
+
 enum kind kinds_of(const struct kinds *k, const char *path)
 {
 	for (enum kind kind = 0; kind < KINDS; kind++)
 		if (k->patterns[kind] && ignore_covers(k->patterns[kind], path))
-			return kind;
+			return kind == KIND_DOCS && is_program(path) ? KIND_CODE : kind;
 	return KIND_CODE;
 }

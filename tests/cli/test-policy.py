@@ -1,5 +1,6 @@
 """How risky the changes of a clone are, and what may land without a person."""
 
+import os
 import sys
 import time
 
@@ -64,7 +65,7 @@ def each_risk_has_a_reason_that_names_a_path(w: World):
     assert got["risk"] == "high" and got["facts"]["kind"] == "mixed", got
     assert got["reasons"][0]["risk"] == "high", got
     for rule, risk, path in (("tests-deleted", "high", "tests/test_a.py"), ("secret", "high", ".env"),
-                             ("ci", "high", ".github"), ("executable", "medium", "tool.sh"),
+                             ("ci", "high", ".github/workflows/a.yml"), ("executable", "medium", "tool.sh"),
                              ("binary", "medium", "logo.png"), ("recipes", "medium", "Makefile"),
                              ("dependencies", "medium", "package-lock.json"), ("large", "medium", None)):
         assert seen.get(rule) == (risk, path), (rule, seen)
@@ -115,6 +116,59 @@ def the_first_rule_that_fits_decides_and_says_why_others_do_not(w: World):
         "it needs tests==pass, and tests is unknown", got
     assert explain(w)["then"] == "approve"
     assert explain(w, "--as", "agents")["then"] == "approve", "a name that only begins alike"
+
+
+@test
+def nothing_is_a_way_around_the_facts(w: World):
+    """Each of these was one: renames, modes, long lines, rules of the project, a second path, .git."""
+    put(w.project / "tests" / "test_a.py", "assert True\n" * 9)
+    put(w.project / ".snap" / "guard.yaml", "- {name: ours, paths: [.github/], why: fine, level: pass}\n")
+    put(w.project / ".snap" / "policy.yaml", "- {name: never, paths: [vendor/], then: refuse}\n")
+    rules(w, "- {name: small, when: [risk<=low, 'files<=5', 'lines<=200'], then: land}\n")
+    there = clone(w)
+    assert explain(w)["then"] == "land"
+    (there / "docs").mkdir()
+    (there / "tests" / "test_a.py").rename(there / "docs" / "a.txt")
+    got = explain(w)
+    assert got["facts"]["tests_deleted"] == 1 and got["then"] == "approve", got
+    w.ok("rollback", "try")
+    (there / "README.md").chmod(0o666)
+    got = explain(w)
+    assert reasons(got).get("metadata") == ("medium", "README.md") and got["facts"]["files"] == 1, got
+    w.ok("rollback", "try")
+    put(there / "one.txt", "x" * (2 << 20))
+    assert "large" in reasons(explain(w)) and explain(w)["facts"]["bytes"] == 2 << 20
+    w.ok("rollback", "try")
+    put(there / ".github" / "a.yml")
+    got = explain(w)
+    assert got["then"] == "approve" and reasons(got)["ci"][0] == "high", got
+    w.ok("rollback", "try")
+    put(there / "vendor" / "a.c")
+    put(there / "b.c")
+    assert explain(w)["then"] == "refuse"
+    w.ok("rollback", "try")
+    rules(w, "- {name: docs, paths: [docs/], then: land}\n")
+    put(there / "docs" / "a.md")
+    put(there / ".git" / "index")
+    assert explain(w)["then"] == "land", "a file of git's own, which never lands"
+
+
+@test
+def files_of_rules_are_files_of_those_who_may_write_them(w: World):
+    clone(w)
+    rules(w, "- {name: mine, then: approve, approvers: [alice]}\n")
+    put(w.project / ".snap" / "policy.yaml", "- {name: theirs, then: approve, approvers: [mallory]}\n")
+    assert explain(w)["approvers"] == ["alice"]
+    (w.project / ".snap" / "policy.yaml").unlink()
+    for make in (os.mkfifo, lambda p: p.symlink_to("/dev/stdin"), lambda p: p.mkdir()):
+        make(w.project / ".snap" / "policy.yaml")
+        w.snap("policy", "explain", "try").fails(2, "policy.yaml")
+        path = w.project / ".snap" / "policy.yaml"
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    put(w.project / "policy.yaml", "- {name: here, then: land}\n")
+    env = {k: v for k, v in w.env.items() if k not in ("HOME", "XDG_CONFIG_HOME")}
+    got = w.snap("policy", "explain", "try", "--json", "--store", str(w.store), env=env)
+    assert got.json("snap.policy/1")["then"] == "approve", str(got)
 
 
 @test

@@ -13,7 +13,9 @@ TEST(a_path_has_the_first_kind_that_names_it)
 		enum kind kind;
 	} table[] = {
 		{ "README.md", KIND_DOCS },
-		{ "docs/a/b.c", KIND_DOCS },
+		{ "docs/a/b.txt", KIND_DOCS },
+		{ "docs/conf.py", KIND_CODE },
+		{ "README.sh", KIND_CODE },
 		{ "src/notes.txt", KIND_DOCS },
 		{ "CMakeLists.txt", KIND_CODE },
 		{ "requirements-dev.txt", KIND_CODE },
