@@ -111,7 +111,7 @@ static void compare(const struct engine_run *before, const struct engine_run *no
 
 /* --- running ---------------------------------------------------------------------------- */
 
-/* Names of variables that it had and that are set here; those that sound secret stay so. */
+/* Variables that it had from its caller and that are set here; those that sound secret stay so. */
 struct names {
 	const char **pass, **secret; /* owned, the names borrowed */
 	size_t n_pass, n_secret;
@@ -125,20 +125,51 @@ static void names_done(struct names *n)
 
 static int choose_names(const struct engine_run *run, struct names *ret, struct err *err)
 {
-	ret->pass = calloc(run->env.n + 1, sizeof(*ret->pass));
-	ret->secret = calloc(run->env.n + 1, sizeof(*ret->secret));
+	const struct engine_asked *a = &run->asked;
+	const size_t most = a->passed.n + a->secrets.n;
+
+	ret->pass = calloc(most + 1, sizeof(*ret->pass));
+	ret->secret = calloc(most + 1, sizeof(*ret->secret));
 	if (!ret->pass || !ret->secret)
 		return err_nomem(err);
-	for (size_t i = 0; i < run->env.n; i++) {
-		const char *name = run->env.list[i];
+	for (size_t i = 0; i < most; i++) {
+		const bool secret = i >= a->passed.n;
+		const char *name = secret ? a->secrets.list[i - a->passed.n] : a->passed.list[i];
 
 		if (!getenv(name))
 			log_warn("%s was set then and is not now", name);
-		else if (mask_is_secret_name(name))
+		else if (secret || mask_is_secret_name(name))
 			ret->secret[ret->n_secret++] = name;
 		else
 			ret->pass[ret->n_pass++] = name;
 	}
+	/* One of that name here may be another than the run had, and is not given to it. */
+	for (size_t i = 0; i < a->set.n; i++)
+		log_warn("%s is not set again: its value was not kept", a->set.list[i]);
+	return 0;
+}
+
+static struct engine_list list_of(const struct strlist *s)
+{
+	return (struct engine_list){ (const char *const *)s->list, s->n };
+}
+
+/* The run that is named; without a word the newest of this project. */
+static int find(struct invocation *inv, struct engine_run *ret, struct err *err)
+{
+	const struct engine_runs_options here = { 0 };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	int r;
+
+	if (inv->n_words > 0)
+		return engine_run_find(inv->engine, inv->words[0], ret, err);
+	r = engine_runs(inv->engine, &here, &runs, err);
+	if (r < 0)
+		return r;
+	if (runs.n == 0)
+		return err_set(err, -ENOENT, "nothing was run in this project yet");
+	*ret = runs.list[0];
+	runs.list[0] = (struct engine_run){ 0 };
 	return 0;
 }
 
@@ -150,6 +181,12 @@ static int check(const struct engine_run *run, struct err *err)
 		return err_set(err, -ENOENT,
 			       "the state that run %s began with was not kept (--no-snapshot)",
 			       run->id);
+	if (!run->asked.known)
+		return err_set(err, -ENOENT,
+			       "what was hidden from run %s was not kept: an older version ran it",
+			       run->id);
+	if (run->asked.scrubbed)
+		log_warn("the command had a secret in it, which was not kept");
 	if (run->secret_for.n > 0)
 		log_warn("what hosts were given as a secret then is not given again");
 	return 0;
@@ -166,6 +203,9 @@ static int run_again(struct invocation *inv, const struct engine_run *old, struc
 		.limits = old->limits,
 		.net = old->net,
 		.workdir = old->cwd,
+		.hide = list_of(&old->asked.hide),
+		.ro = list_of(&old->asked.ro),
+		.rw = list_of(&old->asked.rw),
 		.ttl_ms = ENGINE_UNSAID,
 		.in_fd = -1,
 		.out_fd = -1,
@@ -226,7 +266,7 @@ static int replay_run(struct invocation *inv, struct err *err)
 	CLEANUP(engine_run_done) struct engine_run old = { 0 }, now = { 0 };
 	CLEANUP(output_done) struct output said = { 0 }, says = { 0 };
 	struct comparison c = { 0 };
-	int r = engine_run_find(inv->engine, inv->n_words > 0 ? inv->words[0] : NULL, &old, err);
+	int r = find(inv, &old, err);
 
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "runs --all");
@@ -262,9 +302,10 @@ const struct command cmd_replay = {
 	.max_words = 1,
 	.details =
 	    "The same command on a throw-away clone of the snapshot that was taken before RUN (the\n"
-	    "newest, if none is named), with the same profile, limits and network. Variables have\n"
-	    "the values of now, for none are kept; ports are not published again. Exit code, output\n"
-	    "and the number of changed paths are compared; 3: they differ. -q prints the new id.\n",
+	    "newest of the project, if none is named), with the same profile, limits, network, and\n"
+	    "paths shown and hidden. Variables that were passed on have the values of now; those of\n"
+	    "--env are not set, for no value is kept; ports are not published again. Exit code,\n"
+	    "output and the number of changed paths are compared; 3: they differ. -q prints the id.\n",
 	.examples = "replay\nreplay 3f9a --json\n",
 	.run = replay_run,
 };

@@ -21,8 +21,19 @@ void engine_refusals_done(struct engine_refusals *r)
 	*r = (struct engine_refusals){ 0 };
 }
 
+static void asked_done(struct engine_asked *a)
+{
+	strlist_done(&a->passed);
+	strlist_done(&a->secrets);
+	strlist_done(&a->set);
+	strlist_done(&a->hide);
+	strlist_done(&a->ro);
+	strlist_done(&a->rw);
+}
+
 void engine_run_done(struct engine_run *r)
 {
+	asked_done(&r->asked);
 	strlist_done(&r->argv);
 	strlist_done(&r->env);
 	strlist_done(&r->secret_for);

@@ -119,6 +119,16 @@ struct engine_published {
 
 #define ENGINE_PUBLISHED_MAX 16
 
+/* What its options asked for, beside what `struct engine_run` has. */
+struct engine_asked {
+	bool known;             /* else an older version wrote the record, and all else is empty */
+	bool scrubbed;          /* some word of the command had a secret in it, which is not kept */
+	struct strlist passed;  /* names of variables from the caller's environment */
+	struct strlist secrets; /* the same, whose values nobody may see */
+	struct strlist set;     /* names whose values came from elsewhere and are not kept */
+	struct strlist hide, ro, rw; /* absolute paths */
+};
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -127,7 +137,8 @@ struct engine_run {
 	bool removed;                /* the clone, by the end of it */
 	char before[ENGINE_ID_SIZE];
 	struct strlist argv;
-	struct strlist env;        /* names */
+	struct strlist env; /* names */
+	struct engine_asked asked;
 	char *profile, *net;       /* owned */
 	struct strlist secret_for; /* the URLs */
 	struct engine_published published[ENGINE_PUBLISHED_MAX];

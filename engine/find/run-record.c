@@ -73,6 +73,44 @@ static int get_strings(struct json j, const char *key, struct strlist *ret)
 	return r;
 }
 
+/* The lists of what was asked for, by their keys. */
+static struct strlist *asked_list(struct engine_asked *a, size_t i, const char **ret_key)
+{
+	static const char *const keys[] = { "passed", "secrets", "set", "hide", "ro", "rw" };
+	struct strlist *const lists[] = {
+		&a->passed, &a->secrets, &a->set, &a->hide, &a->ro, &a->rw
+	};
+
+	if (i >= ARRAY_LEN(lists))
+		return NULL;
+	*ret_key = keys[i];
+	return lists[i];
+}
+
+static void set_asked(struct json j, const struct engine_asked *asked)
+{
+	struct engine_asked a = *asked;
+	const struct strlist *list;
+	const char *key;
+
+	json_set_bool(j, "scrubbed", a.scrubbed);
+	for (size_t i = 0; (list = asked_list(&a, i, &key)); i++)
+		set_strings(j, key, list);
+}
+
+static int get_asked(struct json j, struct engine_asked *a)
+{
+	struct strlist *list;
+	const char *key;
+	int r = 0;
+
+	a->known = true;
+	a->scrubbed = json_get_bool(j, "scrubbed");
+	for (size_t i = 0; r >= 0 && (list = asked_list(a, i, &key)); i++)
+		r = get_strings(j, key, list);
+	return r;
+}
+
 static void set_limits(struct json j, const struct engine_run_limits *l)
 {
 	json_set_uint(j, "mem", l->mem);
@@ -256,6 +294,8 @@ static void set_record(struct json j, const struct engine_run *r)
 	set_published(j, r);
 	set_strings(j, "argv", &r->argv);
 	set_strings(j, "env", &r->env);
+	if (r->asked.known)
+		set_asked(json_set_object(j, "asked"), &r->asked);
 	set_strings(j, "secret_for", &r->secret_for);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_int(j, "pid", r->pid);
@@ -307,6 +347,8 @@ static int get_record(struct json j, struct engine_run *r)
 		return x;
 	if (json_has(j, "secret_for")) /* else it is older than these */
 		x = get_strings(j, "secret_for", &r->secret_for);
+	if (x >= 0 && json_has(j, "asked")) /* the same */
+		x = get_asked(json_get_object(j, "asked"), &r->asked);
 	return x < 0 ? x : get_strings(j, "env", &r->env);
 }
 

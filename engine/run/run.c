@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "engine/ask/ask-stage-i.h"
+#include "engine/run/run-asked.h"
 #include "engine/run/run-events.h"
 #include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
@@ -155,9 +156,11 @@ static int describe_words(struct running *r, struct err *err)
 	const char *const *argv = r->plan.terms.argv;
 	struct strlist *a = &r->run.argv, *v = &r->run.env;
 
-	for (size_t i = 0; argv[i]; i++)
+	for (size_t i = 0; argv[i]; i++) {
 		if (strlist_take(a, scrub_text(&r->plan.env.secrets, argv[i])) < 0)
 			return err_nomem(err);
+		r->run.asked.scrubbed |= strcmp(a->list[i], argv[i]) != 0;
+	}
 	for (size_t i = 0; i < r->plan.secrets.n; i++)
 		if (strlist_add(&r->run.secret_for, r->plan.secrets.list[i].rule) < 0)
 			return err_nomem(err);
@@ -167,7 +170,7 @@ static int describe_words(struct running *r, struct err *err)
 		if (strlist_take(v, strndup(entry, strcspn(entry, "="))) < 0)
 			return err_nomem(err);
 	}
-	return 0;
+	return run_asked_fill(&r->run.asked, r->options, r->engine->dir, err);
 }
 
 static int describe(struct running *r, struct err *err)

@@ -107,5 +107,32 @@ def a_replay_begins_where_the_run_began_and_says_what_is_different(w: World):
         w.snap("replay", bare["run"]).fails(4, "was not kept")
 
 
+@test
+def a_replay_gets_no_variable_and_sees_no_path_that_the_run_had_not(w: World):
+    needs_fuse()
+    (w.project / "secrets").mkdir()
+    (w.project / "secrets" / "key").write_text("hidden\n")
+    real = {"API_TOKEN": "the-real-one", "PASSED": "yes"}
+    first = w.ok("run", "--json", "--env", "API_TOKEN=x", "--pass-env", "PASSED", "--hide", "secrets", "--", "sh", "-c",
+                 "echo [$API_TOKEN $PASSED]; cat secrets/key; true", env=real).json("snap.run/1")
+    assert first["stdout"] == "[x yes]\n", first
+    got = w.snap("replay", "--json", first["run"], env=real).ends(3)
+    assert b"API_TOKEN is not set again: its value was not kept" in got.err, got
+    again = json.loads(got.out)
+    assert {d["what"] for d in again["differences"]} == {"stdout"}, again
+    assert w.ok("attach", again["run"]).out == b"[ yes]\n"
+    other = w.project.parent / "other"
+    other.mkdir()
+    (other / "file").write_text("of another project\n")
+    w.ok("run", "--", "cat", "file", cwd=other)
+    assert json.loads(w.ok("replay", "--json", env=real).out)["of"] == again["run"], "the newest here"
+    record = w.store / "runs" / (first["run"] + ".json")
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    for line in lines:
+        del line["asked"]
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    w.snap("replay", first["run"]).fails(4, "was not kept: an older version ran it")
+
+
 if __name__ == "__main__":
     sys.exit(main())

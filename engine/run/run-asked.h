@@ -1,0 +1,10 @@
+/*
+ * run-asked.h - what the options of a run asked for, as its record keeps it, so that a replay grants no more.
+ */
+#pragma once
+
+#include "engine/api/run.h"
+
+/* Names of variables without their values, and paths from `dir`. */
+NODISCARD int run_asked_fill(struct engine_asked *a, const struct engine_run_options *o,
+			     const char *dir, struct err *err);
