@@ -769,9 +769,7 @@ def progress_and_warnings_come_before_the_answer(w: World):
     w.take()
     line = Line(w)
     line.greet()
-    line.send({**question(w, "take", project=None, clone=None, message=None, tag=None,
-                          skip_unreadable=False),
-               "watch": True})
+    line.send({**question(w, "take", **TAKE), "watch": True})
     got = [line.read()]
     while "answer" not in got[-1]:
         got.append(line.read())
@@ -861,9 +859,10 @@ def everything(w):
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
          "private": False, "no_xattrs": False, "skip_unreadable": False}
-TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "skip_unreadable": False}
+TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
+        "skip_unreadable": False, "automatic": False}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
-            "dry_run": False}
+            "dry_run": False, "clone_only": False, "rules": None, "paths": [], "allow": []}
 
 
 @test
@@ -875,13 +874,23 @@ def an_act_whose_asker_has_gone_leaves_nothing(w: World):
     (w.store / "clones" / "try" / "new").write_text("new\n")
     (w.project / "README.md").write_text("second\n")
     before = everything(w)
-    for verb, options in (("take", TAKE), ("take", {**TAKE, "clone": "try"}), ("clone", CLONE),
-                          ("clone", {**CLONE, "from": "try"}), ("rollback", ROLLBACK),
-                          ("rollback", {**ROLLBACK, "first": "try"})):
+    questions = (("take", TAKE), ("take", {**TAKE, "clone": "try"}), ("clone", CLONE),
+                 ("clone", {**CLONE, "from": "try"}), ("rollback", ROLLBACK),
+                 ("rollback", {**ROLLBACK, "first": "try"}))
+    for verb, options in questions:
         ask_and_go(w, verb, **options)
         assert everything(w) == before, (verb, options)
         assert (w.store / "clones" / "try" / "new").exists()
     w.ok("check")
+    # The control: of an asker that stays each of them is a question, and no nonsense.
+    w.take()
+    for verb, options in questions:
+        line = Line(w)
+        line.greet()
+        line.send(question(w, verb, **options))
+        got = line.read()
+        assert "missing" not in str(got.get("error")), (verb, got)
+        line.close()
 
 
 if __name__ == "__main__":
