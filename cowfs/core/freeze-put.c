@@ -197,8 +197,9 @@ static int find_bodies(struct putting *p, struct err *err)
 }
 
 /*
- * A few blocks in a few files, as a program leaves between two calls of fsync: they were not stored
- * before, or the files would not differ, and the directories above them are other ones anyway.
+ * A few blocks in a few files, as a program leaves between two calls of fsync.  Most of them are new,
+ * and so are the directories above them.  A block that is stored already is packed in vain, and
+ * counts as appended until the next gc: that costs less than looking for each.
  */
 #define FEW_BLOCKS 8
 #define FEW_DIRS   32

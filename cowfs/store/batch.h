@@ -57,7 +57,7 @@ struct store *batch_store(const struct batch *b);
  */
 void batch_expect_new(struct batch *b);
 
-/* Packed bytes of what it put that was new, so far.  From the thread that commits it. */
+/* Packed bytes of what it put that was new, or expected to be, so far.  From the thread that commits it. */
 uint64_t batch_appended(const struct batch *b);
 
 /* Pin a tree (pin.h) until the batch has ended, so that objects of the batch may name what it reaches. */
