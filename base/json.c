@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -74,6 +75,18 @@ void json_set_double(struct json j, const char *key, double v, int decimals)
 	char digits[64];
 
 	snprintf(digits, sizeof(digits), "%.*f", decimals, v);
+	place(j, key, json_object_new_double_s(v, digits), false);
+}
+
+void json_set_exact(struct json j, const char *key, double v)
+{
+	char digits[64];
+
+	if (!isfinite(v)) {
+		json_set_null(j, key);
+		return;
+	}
+	snprintf(digits, sizeof(digits), "%.17g", v);
 	place(j, key, json_object_new_double_s(v, digits), false);
 }
 

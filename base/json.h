@@ -49,6 +49,7 @@ void json_set_bool(struct json j, const char *key, bool v);
 void json_set_int(struct json j, const char *key, int64_t v);
 void json_set_uint(struct json j, const char *key, uint64_t v);
 void json_set_double(struct json j, const char *key, double v, int decimals);
+void json_set_exact(struct json j, const char *key, double v);     /* not finite: null */
 void json_set_text(struct json j, const char *key, const char *s); /* NULL: null */
 void json_set_name(struct json j, const char *key, const char *s); /* NULL: null */
 void json_set_text_len(struct json j, const char *key, const char *s, size_t len);

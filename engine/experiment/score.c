@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
+#define SCORE_MAX  1e15                 /* beyond it sums of scores are no longer exact */
 #define OUTPUT_MAX ((uint64_t)64 << 10) /* bytes at the end of what it prints */
 
 static bool is_measured(const struct engine_experiment *x)
@@ -84,7 +85,8 @@ static bool last_number(char *text, double *ret)
 		char *end;
 		double v = strtod(line, &end);
 
-		if (end != line && isfinite(v) && (*end == '\0' || strchr(" \t\r", *end))) {
+		if (end != line && fabs(v) <= SCORE_MAX &&
+		    (*end == '\0' || strchr(" \t\r", *end))) {
 			*ret = v;
 			found = true;
 		}
@@ -125,7 +127,7 @@ static int read_value(struct work *w, struct engine_arm *arm, const struct engin
 		return err_nomem(err);
 	if (last_number((char *)out.data, ret))
 		return 1;
-	r = arm_explain(arm, err, "the score printed no number");
+	r = arm_explain(arm, err, "the score printed no number that is less than 1e15");
 	return r < 0 ? r : 0;
 }
 

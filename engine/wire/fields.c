@@ -137,7 +137,7 @@ static void set_field(struct json j, const struct field *f, const char *s)
 		json_set_uint(j, f->key, load_uint(f, at));
 		break;
 	case FIELD_DOUBLE:
-		json_set_double(j, f->key, *(const double *)at, 6);
+		json_set_exact(j, f->key, *(const double *)at);
 		break;
 	case FIELD_CHAR:
 		json_set_text(j, f->key, letter);
@@ -222,7 +222,7 @@ static int get_field(struct json j, const struct field *f, char *s)
 		store_uint(f, at, json_get_uint(j, f->key));
 		return 0;
 	case FIELD_DOUBLE:
-		*(double *)at = json_get_double(j, f->key);
+		*(double *)at = json_has(j, f->key) ? json_get_double(j, f->key) : 0;
 		return 0;
 	case FIELD_CHAR:
 		text = json_get_text(j, f->key);

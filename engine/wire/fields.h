@@ -14,7 +14,7 @@ enum field_kind {
 	FIELD_BOOL,
 	FIELD_INT,          /* int64_t */
 	FIELD_UINT,         /* of 4 or 8 bytes, enums too; one too large for it is its maximum */
-	FIELD_DOUBLE,       /* six decimals travel */
+	FIELD_DOUBLE,       /* exact; what is not finite travels as null */
 	FIELD_CHAR,         /* one letter */
 	FIELD_ID,           /* char[]; "" travels as null */
 	FIELD_NAME,         /* char *, any bytes (json.h); must be there */
