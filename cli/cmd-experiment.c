@@ -284,7 +284,7 @@ static void print_next(const struct invocation *inv, const struct engine_experim
 
 	for (size_t i = 0; x->winner && i < x->n_arms; i++)
 		if (x->arms[i].promotion[0] != '\0' ||
-		    (strcmp(x->arms[i].name, x->winner) == 0 && !x->arms[i].clone))
+		    (strcmp(x->arms[i].name, x->winner) == 0 && !x->arms[i].has_clone))
 			return;
 	if (x->winner)
 		line = cmd_line(inv, "experiment promote",

@@ -27,7 +27,12 @@ int interrupt_catch(const int *signals, size_t n, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "making a pipe");
 	fcntl(interrupted[1], F_SETFL, O_NONBLOCK);
-	for (size_t i = 0; i < n; i++)
-		sigaction(signals[i], &ours, NULL);
+	for (size_t i = 0; i < n; i++) {
+		struct sigaction was;
+
+		/* What nohup ignores stays ignored. */
+		if (sigaction(signals[i], NULL, &was) < 0 || was.sa_handler != SIG_IGN)
+			sigaction(signals[i], &ours, NULL);
+	}
 	return interrupted[0];
 }

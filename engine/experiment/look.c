@@ -129,6 +129,9 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 		r = warn(l->arm, "guard", f->path, rule->why, err);
 	if (r >= 0 && gone && warn_is_test(f->path))
 		r = warn(l->arm, "test-deleted", f->path, "the change deletes a test", err);
+	/* A test that was moved to where no test is looked for is deleted, too. */
+	if (r >= 0 && f->old_path && warn_is_test(f->old_path) && !warn_is_test(f->path))
+		r = warn(l->arm, "test-deleted", f->old_path, "the change moves a test away", err);
 	if (r >= 0 && !is_near(l, f->path))
 		r = warn(l->arm, "far", f->path, "the change is outside of what --within names",
 			 err);
