@@ -16,7 +16,6 @@
 #include "engine/experiment/experiment-i.h"
 
 #define ATTEMPTS_MAX 3
-#define JUDGE_SUFFIX ".check"
 
 int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
 {
@@ -32,70 +31,6 @@ int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
 	free(arm->why);
 	arm->why = text;
 	return 0;
-}
-
-/* --- clones -------------------------------------------------------------------------------- */
-
-static int make_clone(struct work *w, const char *name, const char *from,
-		      char ret_base[ENGINE_ID_SIZE], struct err *err)
-{
-	const struct engine_clone_options options = {
-		.name = name,
-		.from = from,
-		.count = 1,
-		.watch = w->options->watch,
-	};
-	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
-	int r = engine_clone(w->engine, &options, &made, err);
-
-	if (r < 0)
-		return r;
-	if (ret_base)
-		memcpy(ret_base, made.list[0].base, ENGINE_ID_SIZE);
-	return 0;
-}
-
-static void remove_clone(struct work *w, const char *name)
-{
-	struct engine_removed removed;
-	struct err err = { 0 };
-	int r = engine_remove(w->engine, name, true, &removed, &err);
-
-	if (r < 0 && r != -ENOENT)
-		log_warn("removing clone '%s': %s, continuing", name, err.msg);
-}
-
-void arm_release(struct work *w, struct engine_arm *arm, bool judge)
-{
-	if (arm->judge)
-		remove_clone(w, arm->judge);
-	free(arm->judge);
-	arm->judge = NULL;
-	if (judge || !arm->has_clone)
-		return;
-	remove_clone(w, arm->clone);
-	arm->has_clone = false;
-}
-
-/* The state that the arm started from. */
-static const char *start_of(const struct work *w, const struct engine_arm *arm)
-{
-	return arm->from ? arm->from : *w->x->base != '\0' ? w->x->base : w->x->from;
-}
-
-int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
-{
-	int r;
-
-	if (asprintf(&arm->judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
-		arm->judge = NULL;
-		return err_nomem(err);
-	}
-	r = work_save(w, NULL, err);
-	if (r < 0)
-		return r;
-	return make_clone(w, arm->judge, *arm->result != '\0' ? arm->result : start_of(w, arm),
-			  NULL, err);
 }
 
 /* --- runs ---------------------------------------------------------------------------------- */
@@ -209,13 +144,8 @@ static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 	char base[ENGINE_ID_SIZE];
 	int r;
 
-	/* The first save of a step that makes a clone is the one that names it. */
-	arm->has_clone = true;
 	arm->begun = engine_now();
-	r = work_save(w, NULL, err);
-	if (r < 0)
-		return r;
-	r = make_clone(w, arm->clone, start_of(w, arm), base, err);
+	r = arm_make_clone(w, arm, base, err);
 	if (r < 0)
 		return r;
 	/* All arms start from what the first one did, also after a death of ours. */

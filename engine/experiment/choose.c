@@ -1,13 +1,14 @@
 /*
  * A promotion happens at most once.  Before it is asked for, the state says which arm it is and which receipt
- * of the project was the newest; whoever resumes looks for a later receipt of that arm's clone first.  And if
- * the promotion is still under way then, it is done before ours, which finds nothing left to change.
+ * of the project was the newest; whoever resumes looks for a later receipt of that arm's clone first, once a
+ * promotion that is still under way is over.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "engine/api/diff.h"
 #include "engine/api/receipts.h"
 #include "engine/experiment/experiment-i.h"
 
@@ -104,11 +105,75 @@ static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 	return r < 0 ? r : note(w, arm, p->end == ENGINE_PROMOTED ? receipt : "", err);
 }
 
+static int see_change(const struct engine_state *from, const struct engine_state *to,
+		      const struct delta *delta, void *ctx, struct err *err)
+{
+	(void)from, (void)to, (void)err;
+	*(bool *)ctx = delta->n_files > 0 || delta->n_notes > 0;
+	return 0;
+}
+
+static int skip_file(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
+		     struct err *err)
+{
+	(void)f, (void)counts, (void)ctx, (void)err;
+	return 0;
+}
+
+/* What is promoted is the clone as it is now; it must be what checks and score have seen. */
+static int check_unchanged(struct work *w, const struct engine_arm *arm, struct err *err)
+{
+	bool changed = false;
+	const struct engine_diff_sink sink = { .begin = see_change,
+					       .file = skip_file,
+					       .ctx = &changed };
+	const struct engine_diff_options options = {
+		.a = arm_left(w, arm),
+		.b = arm->clone,
+		.no_renames = true,
+		.watch = w->options->watch,
+	};
+	int r = engine_diff(w->engine, &options, &sink, err);
+
+	if (r < 0 || !changed)
+		return r;
+	return err_set(err, -ECANCELED, "clone '%s' was changed after arm '%s' was judged",
+		       arm->clone, arm->name);
+}
+
+/* It failed before anything could reach the project. */
+static int give_up(struct work *w, struct err *err)
+{
+	free(w->x->promoting);
+	w->x->promoting = NULL;
+	if (w->x->ended != 0)
+		w->x->state = ENGINE_EXPERIMENT_ENDED;
+	return work_save(w, NULL, err);
+}
+
 int choose_arm(struct work *w, struct engine_arm *arm, struct err *err)
 {
-	int r = begin(w, arm, err);
+	int r = check_unchanged(w, arm, err);
 
-	return r < 0 ? r : promote(w, arm, err);
+	if (r < 0)
+		return r;
+	r = begin(w, arm, err);
+	if (r < 0)
+		return r;
+	r = promote(w, arm, err);
+	if (r == -ENOENT || r == -EINVAL || r == -ECANCELED || r == -EBUSY)
+		IGNORE_RESULT(give_up(w, NULL), "the failure counts");
+	return r;
+}
+
+/* No other command has the project's turn once this returns, so a landing is over. */
+static int await_landing(struct work *w, const struct engine_arm *arm, struct err *err)
+{
+	const struct engine_promote_options options = { .clone = arm->clone, .dry_run = true };
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	int r = engine_promote(w->engine, &options, &p, err);
+
+	return r == -ENOENT ? 0 : r;
 }
 
 int choose_recover(struct work *w, struct err *err)
@@ -120,9 +185,13 @@ int choose_recover(struct work *w, struct err *err)
 
 	if (!arm)
 		return 0;
-	r = find_receipt(w, arm->clone, receipt, err);
-	if (r < 0 || *receipt == '\0')
+	r = await_landing(w, arm, err);
+	if (r >= 0)
+		r = find_receipt(w, arm->clone, receipt, err);
+	if (r < 0)
 		return r;
+	if (w->x->ended != 0)
+		w->x->state = ENGINE_EXPERIMENT_ENDED;
 	return note(w, arm, receipt, err);
 }
 
@@ -156,7 +225,10 @@ static int choose_compatible(struct work *w, struct err *err)
 		if (arm->state != ENGINE_ARM_PASSED || *arm->promotion != '\0' || !arm->has_clone)
 			continue;
 		r = choose_arm(w, arm, err);
-		if (r >= 0 && obstacle(w->promotion))
+		if (r == -ECANCELED)
+			r = arm_explain(arm, err,
+					"not promoted: its clone changed after it was judged");
+		else if (r >= 0 && obstacle(w->promotion))
 			r = arm_explain(arm, err, "not promoted: %s", obstacle(w->promotion));
 	}
 	return r;

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <signal.h>
+
 #include "engine/api/experiment.h"
 #include "engine/find/engine-i.h"
 
@@ -64,6 +66,21 @@ void work_tell(struct work *w, const struct engine_arm *arm);
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
 uint64_t work_left(const struct work *w);
 
+/* --- signals.c ----------------------------------------------------------------------------- */
+
+/* Signals that ask for the end, while they are caught. */
+struct signals {
+	int pipe[2]; /* the first can be read when one came */
+	struct sigaction was[3];
+};
+
+#define SIGNALS_INIT ((struct signals){ .pipe = { -1, -1 } })
+
+NODISCARD int signals_begin(struct signals *s, struct err *err);
+
+/* From here on a signal ends the process.  Did one come before? */
+bool signals_end(struct signals *s);
+
 /* --- arm.c --------------------------------------------------------------------------------- */
 
 NODISCARD int arm_begin(struct work *w, struct engine_arm *arm, struct err *err);
@@ -81,18 +98,29 @@ NODISCARD int arm_stop(struct work *w, struct engine_arm *arm, const char *why, 
 /* Cancel what runs of it, so that it can begin again. */
 void arm_interrupt(struct work *w, struct engine_arm *arm);
 
-/* Remove its clones; `judge`: only that of checks and scores. */
-void arm_release(struct work *w, struct engine_arm *arm, bool judge);
-
-/* The clone that checks and scores run on. */
-NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err);
-
 /* Start a command on a clone (NULL: a new one of `from`) with the limits of the experiment. */
 NODISCARD int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone,
 			    const char *from, const char *command, struct err *err);
 
 NODISCARD int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
+
+/* --- arm-clone.c --------------------------------------------------------------------------- */
+
+#define JUDGE_SUFFIX ".check"
+
+/* Its clone; -EEXIST if somebody has one of that name, which stays theirs. */
+NODISCARD int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
+			     struct err *err);
+
+/* The clone that checks and scores run on; likewise. */
+NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* Remove its clones; `judge`: only that of checks and scores. */
+void arm_release(struct work *w, struct engine_arm *arm, bool judge);
+
+/* The state that its command left, which checks and scores see. */
+const char *arm_left(const struct work *w, const struct engine_arm *arm);
 
 /* --- look.c -------------------------------------------------------------------------------- */
 

@@ -109,6 +109,10 @@ static int share_limits(struct engine_experiment *x, struct err *err)
 		if (share > x->all_mem)
 			return err_set(err, -EINVAL,
 				       "an arm may use more memory than the whole experiment");
+		if (share == 0)
+			return err_set(err, -EINVAL,
+				       "--all-mem is too little for %llu arms at once",
+				       (unsigned long long)x->jobs);
 		l->mem = share;
 		if (x->jobs > x->all_mem / share)
 			x->jobs = x->all_mem / share;
@@ -116,25 +120,42 @@ static int share_limits(struct engine_experiment *x, struct err *err)
 	if (x->all_disk > 0) {
 		/* Of each arm there are two clones: its own, and the one that is judged. */
 		share = x->all_disk / x->n_arms / 2;
+		if (share == 0)
+			return err_set(err, -EINVAL, "--all-disk is too little for %zu arms",
+				       x->n_arms);
 		if (l->disk == ENGINE_UNSAID || l->disk == 0 || l->disk > share)
 			l->disk = share;
 	}
 	return 0;
 }
 
+static int check_free(struct engine *e, const char *clone, struct err *err)
+{
+	if (!engine_has_clone(e, clone))
+		return 0;
+	return err_set(err, -EEXIST, "there is a clone '%s', as an arm would have it", clone);
+}
+
 static int name_clones(struct engine *e, struct engine_experiment *x, struct err *err)
 {
 	for (size_t i = 0; i < x->n_arms; i++) {
 		struct engine_arm *arm = &x->arms[i];
+		AUTO_FREE char *judge = NULL;
+		int r;
 
 		if (asprintf(&arm->clone, "%s-%s", x->name, arm->name) < 0) {
 			arm->clone = NULL;
 			return err_nomem(err);
 		}
-		if (engine_has_clone(e, arm->clone))
-			return err_set(err, -EEXIST,
-				       "there is a clone '%s', as an arm would have it",
-				       arm->clone);
+		if (asprintf(&judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
+			judge = NULL;
+			return err_nomem(err);
+		}
+		r = check_free(e, arm->clone, err);
+		if (r >= 0)
+			r = check_free(e, judge, err);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

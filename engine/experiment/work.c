@@ -3,13 +3,10 @@
  * with its arm; when all are over, take scores; then decide, promote, and remove what nobody asked to keep.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/find/event-i.h"
 
@@ -63,53 +60,6 @@ uint64_t work_left(const struct work *w)
 	if (w->x->all_time_ms == 0)
 		return ENGINE_UNSAID;
 	return used < w->x->all_time_ms ? w->x->all_time_ms - used : 0;
-}
-
-/* --- signals ------------------------------------------------------------------------------- */
-
-static int wake_fd = -1;
-
-static void wake(int sig)
-{
-	const int was = errno;
-	const char c = (char)sig;
-
-	IGNORE_RESULT(write(wake_fd, &c, 1), "a full pipe wakes as well");
-	errno = was;
-}
-
-struct signals {
-	int pipe[2];
-	struct sigaction was[3];
-};
-
-#define SIGNALS_INIT ((struct signals){ .pipe = { -1, -1 } })
-
-static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-
-static int signals_begin(struct signals *s, struct err *err)
-{
-	const struct sigaction ours = { .sa_handler = wake, .sa_flags = SA_RESTART };
-	int r = sys_pipe(s->pipe);
-
-	if (r < 0)
-		return err_set(err, r, "making a pipe");
-	IGNORE_RESULT(fcntl(s->pipe[1], F_SETFL, O_NONBLOCK), "it is empty");
-	wake_fd = s->pipe[1];
-	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
-		sigaction(caught[i], &ours, &s->was[i]);
-	return 0;
-}
-
-/* From here on a signal ends the process, and what it was about can be resumed. */
-static void signals_end(struct signals *s)
-{
-	for (size_t i = 0; s->pipe[0] >= 0 && i < ARRAY_LEN(caught); i++)
-		sigaction(caught[i], &s->was[i], NULL);
-	for (int i = 0; i < 2; i++) {
-		cleanup_close(&s->pipe[i]);
-		s->pipe[i] = -1;
-	}
 }
 
 /* --- the arms ------------------------------------------------------------------------------ */
@@ -322,10 +272,15 @@ static int go(struct work *w, struct err *err)
 	r = run_all(w, err);
 	if (r < 0)
 		interrupt(w);
-	signals_end(&signals);
+	/* A signal that came when no run was waited for counts, too. */
+	if (signals_end(&signals) && r >= 0) {
+		r = err_set(err, -EINTR, "interrupted");
+		interrupt(w);
+	}
 	if (r >= 0 && w->x->state < ENGINE_EXPERIMENT_PROMOTING)
 		r = verdict_find(w->x, err);
-	if (r >= 0)
+	/* Of one that had ended, only a promotion was under way, and nothing is left to choose. */
+	if (r >= 0 && w->x->ended == 0)
 		r = choose_arms(w, err);
 	return r < 0 ? r : finish(w, err);
 }

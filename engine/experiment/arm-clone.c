@@ -1,0 +1,105 @@
+/*
+ * The two clones of an arm: its own, and the one that checks and scores run on.  The state names a clone before it is
+ * made, so that one whose maker died is found; a name that somebody else has taken meanwhile is not ours to remove.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/experiment/experiment-i.h"
+
+static int make_clone(struct work *w, const char *name, const char *from,
+		      char ret_base[ENGINE_ID_SIZE], struct err *err)
+{
+	const struct engine_clone_options options = {
+		.name = name,
+		.from = from,
+		.count = 1,
+		.watch = w->options->watch,
+	};
+	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
+	int r = engine_clone(w->engine, &options, &made, err);
+
+	if (r < 0)
+		return r;
+	if (ret_base)
+		memcpy(ret_base, made.list[0].base, ENGINE_ID_SIZE);
+	return 0;
+}
+
+/* Is it gone now? */
+static bool remove_clone(struct work *w, const char *name)
+{
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int r = engine_remove(w->engine, name, true, &removed, &err);
+
+	if (r < 0 && r != -ENOENT)
+		log_warn("removing clone '%s': %s, continuing", name, err.msg);
+	return r >= 0 || r == -ENOENT;
+}
+
+static void forget_judge(struct engine_arm *arm)
+{
+	free(arm->judge);
+	arm->judge = NULL;
+}
+
+/* One that could not be removed stays named, so that it is tried again. */
+void arm_release(struct work *w, struct engine_arm *arm, bool judge)
+{
+	if (arm->judge && remove_clone(w, arm->judge))
+		forget_judge(arm);
+	if (!judge && arm->has_clone && remove_clone(w, arm->clone))
+		arm->has_clone = false;
+}
+
+/* The state that the arm started from. */
+static const char *start_of(const struct work *w, const struct engine_arm *arm)
+{
+	return arm->from ? arm->from : *w->x->base != '\0' ? w->x->base : w->x->from;
+}
+
+const char *arm_left(const struct work *w, const struct engine_arm *arm)
+{
+	return *arm->result != '\0' ? arm->result : start_of(w, arm);
+}
+
+int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
+		   struct err *err)
+{
+	int r;
+
+	arm_release(w, arm, false);
+	if (arm->has_clone)
+		return err_set(err, -EBUSY, "clone '%s' could not be removed", arm->clone);
+	arm->has_clone = true;
+	r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	r = make_clone(w, arm->clone, start_of(w, arm), ret_base, err);
+	if (r == -EEXIST)
+		arm->has_clone = false;
+	return r;
+}
+
+int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r;
+
+	arm_release(w, arm, true);
+	if (arm->judge)
+		return err_set(err, -EBUSY, "clone '%s' could not be removed", arm->judge);
+	if (asprintf(&arm->judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
+		arm->judge = NULL;
+		return err_nomem(err);
+	}
+	r = work_save(w, NULL, err);
+	if (r < 0)
+		return r;
+	r = make_clone(w, arm->judge, arm_left(w, arm), NULL, err);
+	if (r == -EEXIST)
+		forget_judge(arm);
+	return r;
+}
