@@ -117,14 +117,19 @@ bool sys_dir_times_tell(int fd)
 
 int sys_identify(const char *dir, struct sys_identity *ret)
 {
+	struct statfs fs;
 	struct stat st;
 
+	_Static_assert(sizeof(fs.f_fsid) == sizeof(ret->fs), "eight bytes");
 	if (lstat(dir, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
+	if (statfs(dir, &fs) < 0)
+		return -errno;
 	ret->ino = st.st_ino;
 	ret->born = st.st_birthtimespec.tv_sec * 1000000000LL + st.st_birthtimespec.tv_nsec;
+	memcpy(&ret->fs, &fs.f_fsid, sizeof(ret->fs));
 	return 0;
 }
 

@@ -84,17 +84,19 @@ const char *sys_errno_text(int errnum, char *text, size_t size)
 
 int sys_identify(const char *dir, struct sys_identity *ret)
 {
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+	AUTO_CLOSE int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct statfs fs;
 	struct statx st;
 
-	if (statx(AT_FDCWD, dir, flags, STATX_TYPE | STATX_INO | STATX_BTIME, &st) < 0)
+	_Static_assert(sizeof(fs.f_fsid) == sizeof(ret->fs), "eight bytes");
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0 ||
+	    fstatfs(fd, &fs) < 0)
 		return -errno;
-	if (!S_ISDIR(st.stx_mode))
-		return -ENOTDIR;
 	if (!(st.stx_mask & STATX_BTIME))
 		return -ENOTSUP;
 	ret->ino = st.stx_ino;
 	ret->born = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+	memcpy(&ret->fs, &fs.f_fsid, sizeof(ret->fs));
 	return 0;
 }
 

@@ -159,6 +159,7 @@ NODISCARD int sys_look_at_task(pid_t id, struct sys_task *ret);
 struct sys_identity {
 	uint64_t ino;
 	int64_t born; /* nanoseconds since 1970 */
+	uint64_t fs;  /* the file system, of which a copy may have the other two; 0: not known */
 };
 
 /* -ENOTSUP where the file system does not say when it was made. */

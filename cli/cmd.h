@@ -59,7 +59,7 @@ struct invocation {
 	int n_words;
 	int n_before; /* how many of them came before "--" */
 	struct bare bare;
-	bool adopted; /* a project that moved is known now: the command is to be run again */
+	bool adopted; /* a project that moved is known now: the command, a reader, runs again */
 	bool ran;     /* what the command runs has ended: no failure is one to run it any more */
 
 	FILE *out;

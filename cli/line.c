@@ -194,11 +194,13 @@ static int run_command(struct invocation *inv, struct err *err)
 	inv->engine = engine;
 	inv->progress = &progress;
 	r = inv->command->run(inv, err);
-	if (r == -ENXIO && (inv->adopted || moved_adopt(inv))) {
+	if (r == -ENXIO && inv->adopted) {
 		*err = (struct err){ 0 };
 		while (inv->n_hints > 0)
 			free(inv->hints[--inv->n_hints]);
 		r = inv->command->run(inv, err);
+	} else if (r == -ENXIO && !inv->ran) {
+		r = moved_tell(inv, r, err);
 	}
 	inv->engine = NULL;
 	inv->progress = NULL;

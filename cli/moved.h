@@ -6,7 +6,13 @@
 #include "cli/cmd.h"
 
 /*
- * True if a project moved here for certain: the store knows it now, and a person has been told.  If
- * that is only likely, there is a hint.
+ * For a command that only reads.  True if a project moved here for certain: the store knows it now, a
+ * warning says so, and the command may look again.  If that is only likely, there is a hint.
  */
 bool moved_adopt(struct invocation *inv);
+
+/*
+ * The same for any other that failed with `r`, which it returns.  It is not run again, because the
+ * project may be another one than was meant: the sentence names it, and the hint is to type it again.
+ */
+int moved_tell(struct invocation *inv, int r, struct err *err);

@@ -58,6 +58,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct project, git), 2 },
 			{ FIELD_NUMBER, offsetof(struct project, ino), 3 },
 			{ FIELD_NUMBER, offsetof(struct project, born), 3 },
+			{ FIELD_NUMBER, offsetof(struct project, fs), 3 },
 		},
 	},
 	[REF_SNAPSHOT] = {

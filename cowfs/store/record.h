@@ -20,6 +20,7 @@ struct project {
 	    git; /* not 0: git's own directory, kept for the clones of projects that it serves */
 	uint64_t ino; /* of the directory at the last capture; 0: not known */
 	int64_t born; /* when that was made, nanoseconds since 1970; 0: not known */
+	uint64_t fs;  /* what the system calls the file system that it is on; 0: not known */
 };
 
 /* Who wanted a snapshot. */

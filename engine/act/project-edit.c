@@ -3,14 +3,24 @@
  * or changes it; whoever waited for the turn looks again (project_still()).
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/strlist.h"
+#include "base/vec.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/survey-i.h"
 #include "engine/api/clone.h"
+#include "engine/find/moved-i.h"
 #include "engine/host/host-i.h"
+
+/* A project inside one that moves, and where it is then. */
+struct inner {
+	struct project project;
+	char *to;
+};
 
 struct editing {
 	struct task *task;
@@ -19,13 +29,30 @@ struct editing {
 	struct strlist clones; /* of it */
 	struct batch *batch;
 	char hex[CATALOG_HEX_SIZE];
+	/* For moving: */
+	const char *to;
+	struct inner *inner;
+	struct turn **turns;
+	size_t n_inner, n_turns;
 };
+
+static void inner_done(struct inner *i)
+{
+	project_done(&i->project);
+	free(i->to);
+}
 
 static void editing_done(struct editing *e)
 {
 	project_done(&e->project);
 	strlist_done(&e->clones);
 	batch_end(e->batch);
+	for (size_t i = 0; i < e->n_inner; i++)
+		inner_done(&e->inner[i]);
+	free(e->inner);
+	while (e->n_turns > 0)
+		turn_give(e->turns[--e->n_turns]);
+	free(e->turns);
 }
 
 /* --- what it has ------------------------------------------------------------------------ */
@@ -81,10 +108,13 @@ static int find_clones(struct editing *e, struct err *err)
 static int refuse_begun(const struct receipt *r, void *ctx, struct err *err)
 {
 	const struct editing *e = ctx;
+	const struct project *p = &e->project;
 
-	if (r->state != RECEIPT_BEGUN || !catalog_id_same(&r->project, &e->project.id))
+	for (size_t i = 0; i < e->n_inner && !catalog_id_same(&r->project, &p->id); i++)
+		p = &e->inner[i].project;
+	if (r->state != RECEIPT_BEGUN || !catalog_id_same(&r->project, &p->id))
 		return 0;
-	return err_set(err, -EBUSY, "something is being done to '%s'", e->project.path);
+	return err_set(err, -EBUSY, "something is being done to '%s'", p->path);
 }
 
 /* --- forgetting ------------------------------------------------------------------------- */
@@ -204,21 +234,107 @@ int project_forget(struct task *task, const char *id, bool force, struct err *er
 
 /* --- moving ----------------------------------------------------------------------------- */
 
-static int refuse_taken(const struct project *p, void *ctx, struct err *err)
+/* Did what was at `from` come along to `to`? */
+static bool came_along(const struct editing *e, const char *from, const char *to)
 {
-	const char *path = ctx;
+	struct stat st;
 
-	if (p->git != 0 || strcmp(p->path, path) != 0)
-		return 0;
-	return err_set(err, -EEXIST, "'%s' is a project already", p->path);
+	if (lstat(from, &st) >= 0 || (errno != ENOENT && errno != ENOTDIR))
+		return false;
+	return lstat(to, &st) >= 0 && S_ISDIR(st.st_mode) && task_may_read(e->task, to, NULL) >= 0;
 }
 
-static int put_path(struct editing *e, char *path, struct err *err)
+static int add_inner(const struct project *p, void *ctx, struct err *err)
 {
-	struct project moved = e->project;
-	int r = project_each(e->store, refuse_taken, path, err);
+	struct editing *e = ctx;
+	const size_t n = strlen(e->project.path);
+	AUTO_FREE char *to = NULL, *from = NULL;
 
-	moved.path = path;
+	if (p->git != 0 || strncmp(p->path, e->project.path, n) != 0 || p->path[n] != '/')
+		return 0;
+	from = strdup(p->path);
+	if (!from || asprintf(&to, "%s%s", e->to, p->path + n) < 0)
+		return err_nomem(err);
+	if (!came_along(e, from, to))
+		return 0;
+	if (!VEC_ONE_MORE(e->inner, e->n_inner))
+		return err_nomem(err);
+	e->inner[e->n_inner] = (struct inner){ .project = *p, .to = TAKE_PTR(to) };
+	e->inner[e->n_inner++].project.path = TAKE_PTR(from);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In the order of names, so that two who move do not wait for each other. */
+static int take_turns(struct editing *e, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist names = { 0 };
+	int r;
+
+	if (strlist_add(&names, e->project.path) < 0 || strlist_add(&names, e->to) < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < e->n_inner; i++)
+		if (strlist_add(&names, e->inner[i].project.path) < 0 ||
+		    strlist_add(&names, e->inner[i].to) < 0)
+			return err_nomem(err);
+	qsort(names.list, names.n, sizeof(*names.list), by_name);
+	e->turns = calloc(names.n, sizeof(struct turn *));
+	if (!e->turns)
+		return err_nomem(err);
+	for (size_t i = 0; i < names.n; i++) {
+		if (i > 0 && strcmp(names.list[i], names.list[i - 1]) == 0)
+			continue;
+		r = turns_take(&e->task->host->turns, names.list[i], &e->turns[e->n_turns], err);
+		if (r < 0)
+			return r;
+		e->n_turns++;
+	}
+	return 0;
+}
+
+/* Whoever waited looks again.  What speeds up surveys names files by inode number. */
+static int check_still(struct editing *e, const struct project *p, struct err *err)
+{
+	int r = project_still(e->store, p, err);
+
+	return r < 0 ? r : survey_forget(e->task, p, err);
+}
+
+/* An inner one whose new path is another project's stays where it was. */
+static int refuse_taken(const struct project *p, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+
+	if (p->git != 0)
+		return 0;
+	if (strcmp(p->path, e->to) == 0)
+		return err_set(err, -EEXIST, "'%s' is a project already", p->path);
+	for (size_t i = 0; i < e->n_inner; i++) {
+		if (strcmp(p->path, e->inner[i].to) != 0)
+			continue;
+		inner_done(&e->inner[i]);
+		e->inner[i--] = e->inner[--e->n_inner];
+	}
+	return 0;
+}
+
+static int put_path(struct editing *e, const struct project *p, char *to, struct err *err)
+{
+	struct project moved = *p;
+
+	moved.path = to;
+	moved_identify(&moved);
+	return project_put(e->batch, &moved, REF_REPLACE, err);
+}
+
+static int put_paths(struct editing *e, char *path, struct err *err)
+{
+	int r = project_each(e->store, refuse_taken, e, err);
+
 	if (r < 0)
 		return r;
 	r = receipt_each(e->store, refuse_begun, e, err);
@@ -227,7 +343,9 @@ static int put_path(struct editing *e, char *path, struct err *err)
 	r = batch_begin(e->store, &e->batch, err);
 	if (r < 0)
 		return r;
-	r = project_put(e->batch, &moved, REF_REPLACE, err);
+	r = put_path(e, &e->project, path, err);
+	for (size_t i = 0; i < e->n_inner && r >= 0; i++)
+		r = put_path(e, &e->inner[i].project, e->inner[i].to, err);
 	return r < 0 ? r : batch_commit(e->batch, BATCH_DURABLE, err);
 }
 
@@ -243,13 +361,10 @@ static int check_gone(const struct editing *e, bool force, struct err *err)
 		       e->project.path);
 }
 
-/* Signatures name files by inode number, which may mean other files elsewhere. */
+/* Projects inside it that are gone from their old paths too move in the same batch. */
 int project_move(struct task *task, const char *id, char *path, bool force, struct err *err)
 {
-	CLEANUP(turn_give_p) struct turn *first = NULL, *second = NULL;
-	CLEANUP(editing_done) struct editing e = { .task = task };
-	struct host *h = task->host;
-	bool up;
+	CLEANUP(editing_done) struct editing e = { .task = task, .to = path };
 	int r = find(&e, id, err);
 
 	if (r < 0)
@@ -262,22 +377,20 @@ int project_move(struct task *task, const char *id, char *path, bool force, stru
 	r = check_gone(&e, force, err);
 	if (r < 0)
 		return r;
-	up = strcmp(path, e.project.path) > 0;
-	r = turns_take(&h->turns, up ? e.project.path : path, &first, err);
+	r = project_each(e.store, add_inner, &e, err);
 	if (r < 0)
 		return r;
-	r = turns_take(&h->turns, up ? path : e.project.path, &second, err);
+	r = take_turns(&e, err);
 	if (r < 0)
 		return r;
-	r = project_still(e.store, &e.project, err);
+	r = check_still(&e, &e.project, err);
+	for (size_t i = 0; i < e.n_inner && r >= 0; i++)
+		r = check_still(&e, &e.inner[i].project, err);
 	if (r < 0)
 		return r;
-	r = survey_forget(task, &e.project, err);
+	r = put_paths(&e, path, err);
 	if (r < 0)
 		return r;
-	r = put_path(&e, path, err);
-	if (r < 0)
-		return r;
-	warm_clone_let_go(h->warm_clone);
+	warm_clone_let_go(task->host->warm_clone);
 	return r;
 }

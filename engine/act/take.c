@@ -145,7 +145,8 @@ static int put_project(struct taking *t, struct batch *b, struct err *err)
 	moved_identify(&t->project);
 	if (t->is_new)
 		return project_put(b, &t->project, REF_NEW, err);
-	if (t->project.ino == before.ino && t->project.born == before.born)
+	if (t->project.ino == before.ino && t->project.born == before.born &&
+	    t->project.fs == before.fs)
 		return 0;
 	return project_put(b, &t->project, REF_REPLACE, err);
 }

@@ -50,7 +50,7 @@ struct engine_project *engine_projects_find(const struct engine *e, struct engin
 struct engine_moved {
 	char id[ENGINE_ID_SIZE];
 	char *from, *to; /* owned */
-	bool certain;    /* it is the same directory; else only its name is the same */
+	bool certain;    /* it is the same directory; else it may be */
 };
 
 void engine_moved_done(struct engine_moved *m);

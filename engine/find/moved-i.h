@@ -2,7 +2,8 @@
  * moved-i.h - projects whose directory is at another path now.
  *
  * A directory that was renamed keeps its inode number and the time at which it was made, and no two
- * directories of a file system ever have both alike.  A copy has neither.
+ * directories of a file system ever have both alike.  A copy has neither; but the copy of a whole file
+ * system has both, so which one it is counts too.
  */
 #pragma once
 
@@ -14,13 +15,14 @@ void moved_identify(struct project *p);
 struct moved {
 	struct catalog_id id;
 	char *from, *to;
-	bool certain; /* else it has that name, and the old path is gone */
+	bool certain; /* else only a part of what it is known by agrees; the old path is gone */
 };
 
 void moved_done(struct moved *m);
 
 /*
- * The registered project that has become `dir` or a directory above it; 1 if there is one.
+ * The registered project that has become `dir` or a directory above it, of several the innermost; 1 if
+ * there is one.
  * `to_be` (or NULL) is the directory that would be a new project.
  */
 NODISCARD int moved_find(struct store *s, const char *dir, const char *to_be, struct moved *ret,

@@ -16,6 +16,7 @@ void moved_identify(struct project *p)
 		at = (struct sys_identity){ 0 };
 	p->ino = at.ino;
 	p->born = at.born;
+	p->fs = at.fs;
 }
 
 void moved_done(struct moved *m)
@@ -45,16 +46,35 @@ static const char *last_name(const char *path)
 }
 
 /* `dir` or a directory above it, cut out of `up`, that is the directory of `p`. */
-static bool find_above(const struct project *p, char *up)
+static bool find_above(const struct project *p, char *up, bool *ret_certain)
 {
 	struct sys_identity at;
 
-	while (p->born != 0 && *up != '\0') {
-		if (sys_identify(up, &at) >= 0 && at.ino == p->ino && at.born == p->born)
+	while (*up != '\0') {
+		if (sys_identify(up, &at) >= 0 && at.ino == p->ino && at.born == p->born) {
+			*ret_certain = p->fs != 0 && at.fs == p->fs;
 			return true;
+		}
 		*strrchr(up, '/') = '\0';
 	}
 	return false;
+}
+
+/* A name alone says nothing: people follow hints, and so do programs. */
+static bool is_likely(const struct project *p, const char *dir)
+{
+	struct sys_identity at;
+
+	if (!dir || strcmp(last_name(p->path), last_name(dir)) != 0)
+		return false;
+	return sys_identify(dir, &at) >= 0 && (at.ino == p->ino || at.born == p->born);
+}
+
+static bool is_better(const struct moved *found, const char *to, bool certain)
+{
+	if (!found->to || certain != found->certain)
+		return !found->to || certain;
+	return strlen(to) > strlen(found->to);
 }
 
 static int note(struct moved *m, const struct project *p, const char *to, bool certain,
@@ -67,21 +87,23 @@ static int note(struct moved *m, const struct project *p, const char *to, bool c
 	return m->from && m->to ? 0 : err_nomem(err);
 }
 
+/* The old path comes last: it may be on a file system that does not answer. */
 static int on_project(const struct project *p, void *ctx, struct err *err)
 {
 	struct search *s = ctx;
 	AUTO_FREE char *up = NULL;
+	bool certain = false;
+	const char *to;
 
-	if (p->git != 0 || s->found->certain || !is_gone(p->path))
+	if (p->git != 0 || p->born == 0)
 		return 0;
 	up = strdup(s->dir);
 	if (!up)
 		return err_nomem(err);
-	if (find_above(p, up))
-		return note(s->found, p, up, true, err);
-	if (s->to_be && strcmp(last_name(p->path), last_name(s->to_be)) == 0)
-		return note(s->found, p, s->to_be, false, err);
-	return 0;
+	to = find_above(p, up, &certain) ? up : is_likely(p, s->to_be) ? s->to_be : NULL;
+	if (!to || !is_better(s->found, to, certain) || !is_gone(p->path))
+		return 0;
+	return note(s->found, p, to, certain, err);
 }
 
 int moved_find(struct store *s, const char *dir, const char *to_be, struct moved *ret,
