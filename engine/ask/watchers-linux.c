@@ -55,7 +55,10 @@ static bool is_watch(const struct search *s, int process, const char *fd)
 	return found;
 }
 
-/* Other users cannot enter the mount.  One of ours that hides its descriptors may watch. */
+/*
+ * Other users cannot enter the mount.  One of ours that hides its descriptors may watch, and so may any
+ * at which we cannot look for want of descriptors or memory.
+ */
 static bool process_watches(const struct search *s, int proc, const char *pid)
 {
 	AUTO_CLOSE int process = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,10 +69,12 @@ static bool process_watches(const struct search *s, int proc, const char *pid)
 	int dir;
 
 	if (process < 0 || fstat(process, &st) < 0)
-		return false;
+		return errno != ENOENT && errno != ESRCH;
 	dir = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 && errno == EACCES)
+		return st.st_uid == geteuid();
 	if (dir < 0)
-		return errno == EACCES && st.st_uid == geteuid();
+		return errno != ENOENT && errno != ESRCH;
 	fds = fdopendir(dir);
 	if (!fds) {
 		close(dir);
