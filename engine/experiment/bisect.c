@@ -147,6 +147,10 @@ static int judge(struct step *s, struct probe *p, const struct engine_run *run, 
 	int r;
 
 	p->over = true;
+	if (run->state == ENGINE_RUN_REFUSED || run->state == ENGINE_RUN_LOST)
+		return err_set(err, -EIO, "run %s %s%s%s", p->run,
+			       run->state == ENGINE_RUN_LOST ? "was lost" : "was refused",
+			       run->problem ? ": " : "", run->problem ? run->problem : "");
 	if (run->state != ENGINE_RUN_ENDED)
 		return err_set(err, -ECANCELED, "run %s was ended by somebody else", p->run);
 	if (run->problem)
