@@ -357,6 +357,12 @@ static void cancel_on(struct work *w, const char *clone, int64_t since, const ch
 
 void arm_interrupt(struct work *w, struct engine_arm *arm)
 {
+	CLEANUP(engine_run_done) struct engine_run ended = { 0 };
+
+	/* One that measures may be on a clone without a name. */
+	if (*arm->now != '\0')
+		IGNORE_RESULT(engine_run_cancel(w->engine, arm->now, &ended, NULL),
+			      "it may have ended");
 	if (arm->has_clone)
 		cancel_on(w, arm->clone, w->x->created, "");
 	if (arm->judge)

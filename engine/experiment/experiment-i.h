@@ -36,6 +36,10 @@ NODISCARD int experiment_save(const struct experiment_lock *l, const struct engi
 NODISCARD int experiment_read(struct engine *e, const char *name, struct engine_experiment *ret,
 			      struct err *err);
 
+/* Of one that was taken, whatever has its name by now. */
+NODISCARD int experiment_read_taken(const struct experiment_lock *l, const char *name,
+				    struct engine_experiment *ret, struct err *err);
+
 /* Remove the state with its directory. */
 NODISCARD int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
 				struct err *err);

@@ -151,7 +151,9 @@ static int run_once(struct work *w, struct engine_arm *arm, struct engine_run *r
 			  command, err);
 	if (r < 0)
 		return r;
-	r = engine_run_wait(w->engine, &wait, &ended, err);
+	r = work_save(w, NULL, err);
+	if (r >= 0)
+		r = engine_run_wait(w->engine, &wait, &ended, err);
 	if (r != 0) {
 		CLEANUP(engine_run_done) struct engine_run over = { 0 };
 

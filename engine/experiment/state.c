@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/await.h"
 #include "base/fdio.h"
@@ -21,6 +22,7 @@
 
 #define STATE_FILE "state.json"
 #define VERSION    1
+#define LOOK_MS    100
 #define STATE_MAX  ((size_t)64 << 20)
 
 /* --- as JSON ------------------------------------------------------------------------------- */
@@ -180,8 +182,14 @@ static int open_dir(struct engine *e, const char *name, int *ret, struct err *er
 
 static int lock(int fd, const char *name, struct err *err)
 {
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
+	/* A process that only looks has the lock for a moment. */
+	for (int i = 0; i < LOOK_MS / 10; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			break;
+		IGNORE_RESULT(usleep(10000), "then it is tried sooner");
+	}
 	if (errno == EWOULDBLOCK)
 		return err_set(err, -EBUSY, "another process works on experiment '%s'", name);
 	return err_sys(err, "locking experiment '%s'", name);
@@ -307,6 +315,12 @@ int experiment_read(struct engine *e, const char *name, struct engine_experiment
 	int r = open_dir(e, name, &fd, err);
 
 	return r < 0 ? r : read_state(fd, name, ret, err);
+}
+
+int experiment_read_taken(const struct experiment_lock *l, const char *name,
+			  struct engine_experiment *ret, struct err *err)
+{
+	return read_state(l->fd, name, ret, err);
 }
 
 static int load(int fd, const char *name, struct engine_experiment *ret, struct err *err)

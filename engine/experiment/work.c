@@ -40,10 +40,21 @@ static void log_event(struct work *w, const char *kind, const struct engine_arm 
 	event_end(&ev, w->engine->store_path);
 }
 
+/* What is saved says how much time was used, so that a death does not give it back. */
+static void count_time(struct work *w)
+{
+	const uint64_t now = engine_clock_ms();
+
+	w->x->spent_ms += now - w->started;
+	w->started = now;
+}
+
 int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 {
-	int r = experiment_save(&w->lock, w->x, err);
+	int r;
 
+	count_time(w);
+	r = experiment_save(&w->lock, w->x, err);
 	if (r < 0)
 		return r;
 	if (arm && engine_arm_is_over(arm->state) && w->x->state == ENGINE_EXPERIMENT_RUNNING)
@@ -211,8 +222,6 @@ static int finish(struct work *w, struct err *err)
 		arm_release(w, &x->arms[i], is_kept(x, &x->arms[i]));
 	x->state = ENGINE_EXPERIMENT_ENDED;
 	x->ended = engine_now();
-	x->spent_ms += engine_clock_ms() - w->started;
-	w->started = engine_clock_ms();
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
@@ -236,7 +245,7 @@ static void interrupt(struct work *w)
 		arm->state = ENGINE_ARM_WAITING;
 		arm->attempts = 0;
 	}
-	w->x->spent_ms += engine_clock_ms() - w->started;
+	count_time(w);
 	if (experiment_save(&w->lock, w->x, &err) < 0)
 		log_warn("%s, continuing", err.msg);
 }
@@ -350,7 +359,7 @@ static int recover(struct work *w, struct err *err)
 			arm->state = ENGINE_ARM_RUNNING;
 			x->state = ENGINE_EXPERIMENT_RUNNING;
 		}
-		if (arm->state == ENGINE_ARM_PASSED && arm->judge) {
+		if (arm->state == ENGINE_ARM_PASSED && (arm->judge || *arm->now != '\0')) {
 			arm_interrupt(w, arm);
 			arm_release(w, arm, true);
 			arm->warmed = false;
@@ -366,7 +375,7 @@ static int take(struct work *w, const char *name, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = experiment_read(w->engine, name, w->x, err);
+	r = experiment_read_taken(&w->lock, name, w->x, err);
 	w->x->alive = r >= 0;
 	return r;
 }

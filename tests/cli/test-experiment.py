@@ -401,6 +401,20 @@ def a_signal_after_the_last_run_keeps_it_from_promoting(w):
 
 
 @live_test
+def a_death_gives_no_time_back_and_leaves_no_measuring_run(w):
+    process = popen(w, "experiment", "-n", "m", "--arm", "a=sleep 2",
+                    "--score", "time", "--all-time", "600s")
+    state = w.store / "experiments" / "m" / "state.json"
+    until(lambda: state.exists() and json.loads(state.read_text())["state"] == 1
+          and json.loads(state.read_text())["arms"][0]["now"])
+    process.kill()
+    process.communicate(timeout=60)
+    assert json.loads(state.read_text())["spent_ms"] > 0
+    w.ok("exp", "rm", "m")
+    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
+
+
+@live_test
 def an_arm_whose_holder_is_killed_begins_again(w):
     process = popen(w, "experiment", "--json", "-n", "k", "--arm",
                     "a=echo once > a; until [ -e stop ]; do sleep 0.05; done; rm stop")
