@@ -10,6 +10,7 @@
 #include "cli/typed.h"
 #include "engine/api/clone.h"
 #include "engine/api/rollback.h"
+#include "engine/api/settings.h"
 
 struct rollback_args {
 	bool dry_run;
@@ -227,6 +228,25 @@ static int find_turn(struct invocation *inv, struct engine_rollback_options *opt
 	return 0;
 }
 
+/*
+ * An agent's call has --yes if it may change the project; else its first word is a clone, even if that
+ * has gone meanwhile.  Checks that the user wants before a promotion cannot be left out this way.
+ */
+static int bound_agent(const struct invocation *inv, struct engine_rollback_options *options,
+		       struct err *err)
+{
+	const struct rollback_args *args = inv->args;
+	CLEANUP(strlist_done) struct strlist checks = { 0 };
+	int r;
+
+	if (!inv->by_agent)
+		return 0;
+	options->clone_only = !args->yes;
+	r = engine_agent_checks(inv->engine, &checks, err);
+	options->own_only = checks.n > 0;
+	return r;
+}
+
 static int rollback_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_rolled_done) struct engine_rolled rolled = { 0 };
@@ -247,6 +267,9 @@ static int rollback_run(struct invocation *inv, struct err *err)
 	r = find_turn(inv, &options, id, err);
 	if (r < 0)
 		return r;
+	r = bound_agent(inv, &options, err);
+	if (r < 0)
+		return r;
 	r = typed_read(&allow, &args->allow, err);
 	if (r < 0)
 		return r;
@@ -254,6 +277,8 @@ static int rollback_run(struct invocation *inv, struct err *err)
 	r = engine_rollback(inv->engine, &options, &rolled, err);
 	progress_done(inv->progress);
 	hint(inv, r);
+	if (r == -ECANCELED && options.own_only)
+		cmd_hint(inv, "promote");
 	if (r < 0)
 		return r;
 	if (rolled.n_conflicts > 0)

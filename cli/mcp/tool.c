@@ -409,6 +409,9 @@ static int build(const struct tool *t, struct json args, struct tool_line *line,
 	r = add(line, strdup(t->command), err);
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(t->fixed) && t->fixed[i]; i++)
 		r = add(line, strdup(t->fixed[i]), err);
+	/* Only a call that passes the gate may find something else than a clone in its word. */
+	if (r >= 0 && t->gate == GATE_NO_CLONE && !json_has(args, "clone"))
+		r = add(line, strdup("--yes"), err);
 	for (const struct tool_param *p = t->params; r >= 0 && p->name; p++) {
 		if (json_kind(args, p->name) != JSON_MISSING)
 			r = add_param(line, p, args, err);

@@ -48,7 +48,7 @@ static int choose(struct rolling *g, const char **ret_state, struct err *err)
 	int r = 0;
 
 	*ret_state = o->second;
-	if (o->second)
+	if (o->second || (o->clone_only && o->first))
 		return clone_find(g->store, o->first, &g->clone, err);
 	if (o->first)
 		r = is_clone(g, o->first, err);
@@ -108,6 +108,11 @@ static int find_wanted(struct rolling *g, const char *state, struct err *err)
 	if (!catalog_id_same(&g->to.project, &g->project.id))
 		return err_set(err, -EINVAL, "snapshot %s is of another project than '%s'",
 			       catalog_id_hex(&g->to.id, hex), g->project.path);
+	if (g->options->own_only && rolling_is_foreign(g))
+		return err_set(err, -ECANCELED,
+			       "nothing is rolled back: snapshot %s is of clone '%s', which comes "
+			       "into the project by a promotion with its checks only",
+			       catalog_id_hex(&g->to.id, hex), g->to.clone);
 	return 0;
 }
 

@@ -24,6 +24,8 @@ struct engine_rollback_options {
 	bool no_git;          /* of a project: leave '.git' as it is */
 	bool skip_unreadable; /* of a project: leave what cannot be read as it is */
 	bool dry_run;         /* only say what would change */
+	bool clone_only;      /* the first word is a clone's name and nothing else */
+	bool own_only;        /* of a project: no state that a clone made; -ECANCELED */
 	/* Patterns of .gitignore: only what they name goes back; none: everything. */
 	struct engine_list paths;
 	/* Of a project to a state of a clone: paths that the guard lets pass, with all below them. */
