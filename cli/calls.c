@@ -65,9 +65,25 @@ static void set_call(struct json j, const struct call *c, struct json data)
 			json_set_null(j, members[i]);
 }
 
-static void print_text(FILE *out, int width, const char *text)
+/* At most `max` bytes of what an agent said, not cut within a character; the number of those. */
+static size_t print_cut(FILE *out, const char *text, size_t max)
 {
-	fprintf(out, "%-*.*s  ", width, width, text ? text : "-");
+	AUTO_FREE char *cut = NULL;
+	size_t n = strlen(text);
+
+	for (n = n > max ? max : n; n > 0 && (text[n] & 0xc0) == 0x80; n--)
+		continue;
+	cut = strndup(text, n);
+	if (cut)
+		out_line(out, cut);
+	return n;
+}
+
+static void print_text(FILE *out, size_t width, const char *text)
+{
+	const size_t n = print_cut(out, text ? text : "-", width);
+
+	fprintf(out, "%*s", (int)(width - n) + 2, "");
 }
 
 static void print_call(const struct invocation *inv, const struct call *c, struct json data)
@@ -85,8 +101,8 @@ static void print_call(const struct invocation *inv, const struct call *c, struc
 	fprintf(inv->out, "%9s  ",
 		json_kind(data, "ms") == JSON_INT ? duration_format(json_get_uint(data, "ms"), time)
 						  : "-");
-	fprintf(inv->out, "%.*s%s\n", SHOWN_ARGUMENTS, arguments ? arguments : "",
-		arguments && strlen(arguments) > SHOWN_ARGUMENTS ? "..." : "");
+	print_cut(inv->out, arguments ? arguments : "", SHOWN_ARGUMENTS);
+	fputs(arguments && strlen(arguments) > SHOWN_ARGUMENTS ? "...\n" : "\n", inv->out);
 }
 
 static int print_one(const struct invocation *inv, const struct call *c, struct json list,

@@ -9,8 +9,10 @@
 #include "cli/mcp/progress.h"
 
 #define META_CLIENT "io.modelcontextprotocol/clientInfo"
-#define TEXT_SHOWN  400 /* bytes of an argument */
-#define LIST_SHOWN  24  /* elements of one */
+#define TEXT_SHOWN  400                /* bytes of an argument */
+#define LIST_SHOWN  24                 /* elements of one */
+#define CLONE_MAX   255                /* bytes of a name that can be a clone's */
+#define RECORD_MAX  ((size_t)12 << 10) /* bytes; the log takes no line above 16 KiB */
 
 /* --- the client ------------------------------------------------------------------------- */
 
@@ -149,6 +151,7 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 	const struct json j = json_begin(&doc);
 	const char *clone = json_text_if(p->args, "clone");
 	const int status = p->call.status;
+	const char *text;
 	struct json args;
 
 	if (!s->options->record || !p->tool || p->is_resource)
@@ -165,6 +168,13 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 			set_code(j, p);
 	}
 	json_set_uint(j, "ms", progress_now_ms() - p->began_ms);
-	s->options->record(json_text_of(j), clone && strcmp(clone, ".") != 0 ? clone : NULL,
-			   *p->call.run != '\0' ? p->call.run : NULL, s->options->ctx);
+	text = json_text_of(j);
+	if (text && strlen(text) > RECORD_MAX) {
+		/* The call counts, and nobody keeps it out of the log by what it says. */
+		json_set_bool(json_set_object(j, "arguments"), "cut", true);
+		text = json_text_of(j);
+	}
+	if (clone && (strcmp(clone, ".") == 0 || strlen(clone) > CLONE_MAX))
+		clone = NULL;
+	s->options->record(text, clone, *p->call.run != '\0' ? p->call.run : NULL, s->options->ctx);
 }

@@ -84,6 +84,40 @@ def the_users_checks_run_before_every_promotion_of_an_agent(w: World):
 
 
 @test
+def a_rollback_of_an_agent_leaves_out_no_check(w: World):
+    needs_fuse()
+    configure(w, "promote:\n  checks: [\"false\"]\n")
+    own = w.ok("snapshot", "--json").json("snap.snapshot/1")["snapshot"]
+    with Client(w, "--allow-promote") as c:
+        c.ok("snap_clone", name="try")
+        c.ok("snap_write", clone="try", path="new", content="x")
+        taken = c.ok("snap_snapshot", clone="try", tag="done")["snapshot"]
+        for state in ("try@", taken, "done"):
+            error = c.fails("snap_rollback", "by a promotion with its checks", snapshot=state)
+            assert error["code"] == "E_REFUSED", error
+        assert not (w.project / "new").exists()
+        (w.project / "README.md").write_text("changed\n")
+        c.ok("snap_rollback", snapshot=own)
+        assert (w.project / "README.md").read_text() == "first\n"
+        c.ok("snap_rollback", clone="try")
+
+
+@test
+def what_an_agent_says_drives_no_terminal_and_keeps_no_call_out(w: World):
+    w.ok("snapshot")
+    evil = "é" * 7 + "\x1b[2J\x9b\u202e"
+    with Client(w) as c:
+        c.call("snap_status", clone=evil + "é" * 60)
+        c.call("snap_status", clone="é" * 9000)
+        c.call("snap_run", command=["x" * 400] * 24, env=["A=" + "x" * 398] * 24, clone="none")
+    shown = w.ok("runs", "--agent").out.decode()
+    assert not any(bad in shown for bad in ("\x1b", "\x9b", "\u202e")), shown
+    got = calls(w)
+    assert [x["tool"] for x in got] == ["snap_run", "snap_status", "snap_status"], got
+    assert got[0]["arguments"] == {"cut": True} and got[1]["clone"] is None, got
+
+
+@test
 def conflicts_are_settled_by_a_tool_and_promoted(w: World):
     needs_fuse()
     with Client(w, "--allow-promote") as c:
