@@ -20,10 +20,11 @@ static const char *label(const struct engine_snapshot *s, const char *key, size_
 	return value ? value : "";
 }
 
+/* Anybody can give a snapshot such labels, but only a hook takes an automatic one with them. */
 static bool is_step(const struct engine_snapshot *s)
 {
-	return meta_matches(s->meta, "client") && meta_matches(s->meta, "session") &&
-	       meta_matches(s->meta, "turn");
+	return s->automatic && meta_matches(s->meta, "client") &&
+	       meta_matches(s->meta, "session") && meta_matches(s->meta, "turn");
 }
 
 void steps_keep(struct engine_history *h, const char *client)
@@ -85,6 +86,22 @@ static const struct engine_snapshot *find_session(const struct engine_history *h
 	return NULL;
 }
 
+/*
+ * Is the oldest step of a turn that is kept not its first?  A turn begins with its prompt, but a hook may
+ * have been added behind that: then the session begins with a command, in turn 1.
+ */
+static bool lacks_beginning(const struct engine_history *h, size_t at)
+{
+	const struct engine_snapshot *s = &h->list[at];
+
+	if (meta_matches(s->meta, "step=prompt"))
+		return false;
+	for (size_t i = at + 1; i < h->n; i++)
+		if (is_step(&h->list[i]) && meta_agree(h->list[i].meta, s->meta, "session"))
+			return false;
+	return meta_matches(s->meta, "step=after") || !meta_matches(s->meta, "turn=1");
+}
+
 int steps_find_turn(struct engine *e, const char *clone, const char *session, uint64_t turn,
 		    char ret_id[ENGINE_ID_SIZE], struct err *err)
 {
@@ -103,7 +120,7 @@ int steps_find_turn(struct engine *e, const char *clone, const char *session, ui
 	snprintf(number, sizeof(number), "turn=%" PRIu64, turn);
 	/* The oldest is the state before it. */
 	for (size_t i = 0; i < h.n; i++)
-		if (meta_matches(h.list[i].meta, number) &&
+		if (is_step(&h.list[i]) && meta_matches(h.list[i].meta, number) &&
 		    meta_agree(h.list[i].meta, of->meta, "session"))
 			found = &h.list[i];
 	if (!found) {
@@ -112,6 +129,9 @@ int steps_find_turn(struct engine *e, const char *clone, const char *session, ui
 		return err_set(err, -ENOENT, "session %.*s has no turn %" PRIu64,
 			       (int)(len < 40 ? len : 40), name, turn);
 	}
+	if (lacks_beginning(&h, (size_t)(found - h.list)))
+		return err_set(err, -ENOENT,
+			       "the state before turn %" PRIu64 " is not kept any more", turn);
 	snprintf(ret_id, ENGINE_ID_SIZE, "%s", found->id);
 	return 0;
 }

@@ -243,16 +243,19 @@ static uint64_t count_turn(const struct said *s, const char *meta, const struct 
 {
 	for (size_t i = 0; i < h->n; i++) {
 		const char *last = h->list[i].meta;
+		uint64_t turn;
+		bool begins;
 		size_t len;
 
-		if (!last || !meta_agree(last, meta, "session") || !meta_find(last, "turn", &len))
+		if (!last || !h->list[i].automatic || !meta_agree(last, meta, "session") ||
+		    !meta_find(last, "turn", &len))
 			continue;
-		if (s->step == STEP_PROMPT)
-			return number_of(last, "turn") + 1;
+		turn = number_of(last, "turn");
 		/* A prompt without a hook of its own shows by the number that the client gives it. */
-		return number_of(last, "turn") + (meta_find(last, "prompt", &len) &&
-						  meta_find(meta, "prompt", &len) &&
-						  !meta_agree(last, meta, "prompt"));
+		begins = s->step == STEP_PROMPT ||
+			 (meta_find(last, "prompt", &len) && meta_find(meta, "prompt", &len) &&
+			  !meta_agree(last, meta, "prompt"));
+		return turn < UINT64_MAX ? turn + begins : turn;
 	}
 	return 1;
 }
