@@ -1,8 +1,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "cli/agents/agents.h"
 #include "cli/agents/guide.h"
 #include "cli/agents/hook.h"
@@ -301,16 +303,31 @@ static int print_guide(struct invocation *inv, struct err *err)
 	return json_print(&doc, inv->out, err);
 }
 
-static int agents_run(struct invocation *inv, struct err *err)
+/* The agent starts us anywhere: what it gets to know of the store must not depend on where we are. */
+static int find_store(const struct invocation *inv, char **ret, struct err *err)
+{
+	AUTO_FREE char *cwd = NULL, *dir = NULL;
+
+	if (!inv->store || *inv->store == '/' || *inv->store == '\0')
+		return 0;
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return err_sys(err, "the current directory");
+	dir = path_clean(cwd, inv->dir ? inv->dir : ".");
+	*ret = dir ? path_clean(dir, inv->store) : NULL;
+	return *ret ? 0 : err_nomem(err);
+}
+
+static int agents_act(struct invocation *inv, struct err *err)
 {
 	const struct agents_args *args = inv->args;
 	const char *act = inv->n_words > 0 ? inv->words[0] : "list";
 	const bool adds = strcmp(act, "add") == 0, removes = strcmp(act, "remove") == 0,
-		   shows = strcmp(act, "show") == 0, hooks = strcmp(act, "hook") == 0;
+		   shows = strcmp(act, "show") == 0;
 	const struct agent *a;
 	int r;
 
-	if (inv->n_words > 0 && !(inv->n_words == 2 && (adds || removes || shows || hooks))) {
+	if (inv->n_words > 0 && !(inv->n_words == 2 && (adds || removes || shows))) {
 		cmd_hint(inv, "help agents");
 		return err_set(err, -EINVAL,
 			       "'agents' takes nothing, or 'add', 'remove', 'show' or 'hook' and "
@@ -323,14 +340,29 @@ static int agents_run(struct invocation *inv, struct err *err)
 		return print_guide(inv, err);
 	if (inv->n_words == 0)
 		return list(inv, err);
-	if (hooks)
-		return hook_run(inv, inv->words[1], err);
 	r = agent_find(inv->words[1], &a, err);
 	if (r < 0) {
 		cmd_hint(inv, "agents");
 		return r;
 	}
 	return shows ? show(inv, a, err) : change(inv, a, adds, err);
+}
+
+static int agents_run(struct invocation *inv, struct err *err)
+{
+	const char *given = inv->store;
+	AUTO_FREE char *store = NULL;
+	int r;
+
+	if (inv->n_words == 2 && strcmp(inv->words[0], "hook") == 0)
+		return hook_run(inv, inv->words[1], err);
+	r = find_store(inv, &store, err);
+	if (r < 0)
+		return r;
+	inv->store = store ? store : given;
+	r = agents_act(inv, err);
+	inv->store = given;
+	return r;
 }
 
 const struct command cmd_agents = {

@@ -145,13 +145,15 @@ static int edit_event(const struct hooking *h, size_t event, const struct buf *f
 	CLEANUP(buf_done) struct buf element = BUF_INIT;
 	const char *name = h->client->events[event].event;
 	const char *text = from->len > 0 ? (const char *)from->data : "";
+	char mark[64];
 	int r;
 
+	snprintf(mark, sizeof(mark), MARK "%s", h->client->name);
 	if (!h->command)
-		return jsonc_list_remove(text, from->len, OBJECT, name, MARK, to, err);
+		return jsonc_list_remove(text, from->len, OBJECT, name, mark, to, err);
 	r = make_element(h->client, event, h->command, &element, err);
 	return r < 0 ? r
-		     : jsonc_list_set(text, from->len, OBJECT, name, MARK,
+		     : jsonc_list_set(text, from->len, OBJECT, name, mark,
 				      (const char *)element.data, to, err);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/agents/jsonc-i.h"
 
 /* An array that is a member of an object of the whole, and what was looked for in it. */
@@ -17,6 +18,40 @@ struct list {
 static bool has_mark(const char *text, const struct jsonc_span *at, const char *mark)
 {
 	return memmem(text + at->from, at->to - at->from, mark, strlen(mark)) != NULL;
+}
+
+/* The command of an element that has one alone, in either form that clients have; NULL: it has not. */
+static const char *only_command(struct json j)
+{
+	struct json list;
+
+	if (json_kind(j, "hooks") == JSON_MISSING)
+		return json_text_if(j, "command");
+	if (json_kind(j, "hooks") != JSON_ARRAY)
+		return NULL;
+	list = json_get_array(j, "hooks");
+	return json_length(list) == 1 ? json_text_if(json_at_object(list, 0), "command") : NULL;
+}
+
+/* An element with the mark is ours if nothing but our command is in it. */
+static int check_ours(const char *text, const struct jsonc_span *at, const char *mark,
+		      struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const size_t len = strlen(mark);
+	const char *command;
+	struct json j;
+
+	if (json_parse(&doc, text + at->from, at->to - at->from, &j, NULL) >= 0) {
+		command = only_command(j);
+		if (command && strlen(command) > len &&
+		    strcmp(command + strlen(command) - len, mark) == 0)
+			return 0;
+	}
+	return err_set(err, -EINVAL,
+		       "an element has more than the command '...%s', so that one must be taken "
+		       "out by hand",
+		       mark);
 }
 
 static int read_list(const char *text, size_t len, struct jsonc_span at, const char *mark,
@@ -37,6 +72,9 @@ static int read_list(const char *text, size_t len, struct jsonc_span at, const c
 		if (r < 0)
 			return r;
 		if (!ret->has && has_mark(text, &m.value, mark)) {
+			r = check_ours(text, &m.value, mark, err);
+			if (r < 0)
+				return r;
 			ret->found = m;
 			ret->has = true;
 			ret->before = ret->last;

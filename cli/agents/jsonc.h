@@ -32,7 +32,8 @@ NODISCARD int jsonc_remove(const char *text, size_t len, const char *object, con
 
 /*
  * The same for an element of an array that is such a member: the first whose text holds `mark` is replaced,
- * or one is added at the end; -EINVAL if the member is no array.
+ * or one is added at the end; -EINVAL if the member is no array, or if that element is more than a hook
+ * whose only command ends with `mark`.
  */
 NODISCARD int jsonc_list_set(const char *text, size_t len, const char *object, const char *key,
 			     const char *mark, const char *value, struct buf *ret, struct err *err);

@@ -87,6 +87,34 @@ def sessions_are_told_apart_and_so_are_agents(w: World):
 
 
 @test
+def a_turn_whose_beginning_was_removed_is_not_gone_back_to(w: World):
+    for n in (1, 2):
+        prompt(w)
+        bash(w, "make", f"{n}\n")
+    (w.project / "README.md").write_text("by a person\n")
+    bash(w, "two", "two\n")
+    listed = w.ok("log", "--agent", "--json").json("snap.log/1", "snapshots")["snapshots"]
+    assert len(listed) == 6, listed
+    for turn, oldest in ((1, 5), (2, 4), (2, 3), (2, 2)):
+        w.ok("rm", listed[oldest]["snapshot"])
+        if oldest != 4:
+            why = w.snap("rollback", "--turn", str(turn)).ends(4).err.decode()
+            assert f"the state before turn {turn} is not kept any more" in why, why
+    assert (w.project / "README.md").read_text() == "two\n"
+
+
+@test
+def a_snapshot_that_somebody_labels_like_a_step_is_none(w: World):
+    prompt(w)
+    w.ok("snapshot", "--meta", "client=claude-code", "--meta", "session=5e55-one", "--meta",
+         "turn=18446744073709551615", "--meta", "step=prompt")
+    bash(w, "one", "one\n")
+    prompt(w)
+    assert steps(w) == [(1, "prompt: do it"), (1, "before Bash: one"), (1, "after Bash: one"),
+                        (2, "prompt: do it")], steps(w)
+
+
+@test
 def every_client_is_understood(w: World):
     cursor = {"conversation_id": "c1", "generation_id": "g1", "workspace_roots": [str(w.project)],
               "hook_event_name": "preToolUse", "tool_name": "Write", "tool_input": {"path": "x"}}
@@ -184,6 +212,20 @@ def hooks_are_added_once_beside_others_and_removed(w: World):
             assert left == before[name], left
     assert json.loads((w.home / SETTINGS["cursor"]).read_text())["version"] == 1
     assert b"has no hooks that snap knows" in w.snap("agents", "add", "zed", "--hooks").ends(13).err
+
+
+@test
+def a_hook_beside_ours_in_one_element_is_not_lost(w: World):
+    w.ok("agents", "add", "claude-code", "--hooks", "--store", "a store", cwd=w.home)
+    path = w.home / SETTINGS["claude-code"]
+    both = json.loads(path.read_text())
+    hooks = both["hooks"]["PreToolUse"][0]["hooks"]
+    assert f"'{w.home}/a store'" in hooks[0]["command"], "a store is named from anywhere"
+    hooks.append({"type": "command", "command": "lint"})
+    path.write_text(json.dumps(both))
+    for act in (("add", "claude-code", "--hooks"), ("remove", "claude-code")):
+        assert b"must be taken out by hand" in w.snap("agents", *act).ends(2).err
+        assert json.loads(path.read_text()) == both
 
 
 @test
