@@ -52,6 +52,7 @@ struct session {
 	struct buf unheard;        /* lines that nobody waits for any more */
 	unsigned asked;            /* questions so far */
 	struct watch watch;        /* of the store, once somebody subscribed */
+	unsigned revived;          /* how often it was started again since it said something */
 	struct strlist subscribed; /* addresses that a client of the older era wants to hear of */
 };
 

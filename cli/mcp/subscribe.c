@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/resource.h"
 
-#define META_ID "io.modelcontextprotocol/subscriptionId"
+#define REVIVED_MAX 3 /* times in a row without a word from it */
+#define META_ID     "io.modelcontextprotocol/subscriptionId"
 
 /* --- what is concerned ------------------------------------------------------------------ */
 
@@ -171,6 +173,26 @@ static int tell_all(struct session *s, const struct change *c, struct err *err)
 	return r;
 }
 
+static bool is_wanted(const struct session *s)
+{
+	for (const struct pending *p = s->pending; p; p = p->next)
+		if (listens(p))
+			return true;
+	return s->subscribed.n > 0;
+}
+
+/* One that dies at once each time is not started for ever. */
+static void revive(struct session *s)
+{
+	struct err why = { 0 };
+
+	if (s->watch.pid <= 0 || s->watch.fd >= 0 || !is_wanted(s) || s->revived >= REVIVED_MAX)
+		return;
+	s->revived++;
+	if (watch_start(&s->watch, s->options, &why) < 0)
+		log_warn("what happens is not followed any more: %s, continuing", why.msg);
+}
+
 int subscribe_step(struct session *s, struct err *err)
 {
 	struct change c;
@@ -178,8 +200,11 @@ int subscribe_step(struct session *s, struct err *err)
 
 	watch_read(&s->watch);
 	while (r >= 0 && watch_next(&s->watch, &c)) {
+		s->revived = 0;
 		r = tell_all(s, &c, err);
 		json_done(&c.doc);
 	}
+	if (r >= 0)
+		revive(s);
 	return r;
 }

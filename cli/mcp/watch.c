@@ -62,9 +62,13 @@ static int open_pipes(int out[2], int life[2], struct err *err)
 int watch_start(struct watch *w, const struct mcp_options *o, struct err *err)
 {
 	int out[2] = { -1, -1 }, life[2] = { -1, -1 };
-	int r = o->follow ? open_pipes(out, life, err)
-			  : err_set(err, -ENOTSUP, "this server cannot follow what happens");
-	const uint64_t since = r < 0 ? 0 : o->newest(o->ctx);
+	int r;
+	uint64_t since;
+
+	watch_done(w); /* one that died by itself */
+	r = o->follow ? open_pipes(out, life, err)
+		      : err_set(err, -ENOTSUP, "this server cannot follow what happens");
+	since = r < 0 ? 0 : o->newest(o->ctx);
 
 	if (r >= 0) {
 		w->pid = fork();

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 try:
     import jsonschema
@@ -476,6 +477,23 @@ def a_subscriber_hears_of_what_happens_at_its_addresses_and_of_nothing_else(w):
             assert "result" in c.ask("tools/list"), "nothing comes before that answer"
             children = [p for p in children_of(c.process.pid)]
         assert all(gone(p, 10) for p in children), "what follows the store ends with its server"
+
+
+@test
+def a_subscriber_hears_of_what_happens_after_what_follows_the_store_was_killed(w):
+    w.ok("snapshot")
+    with Client(w, era="2025-06-18") as c:
+        assert c.ask("resources/subscribe", uri="snap://snapshots")["result"] == {}
+        (first,) = children_of(c.process.pid)
+        os.kill(first, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while children_of(c.process.pid) in ([], [first]):
+            assert time.monotonic() < deadline, "it is not started again"
+            time.sleep(0.01)
+        assert len(children_of(c.process.pid)) == 1, "and the first is not left as a zombie"
+        (w.project / "README.md").write_text("more\n")
+        w.ok("snapshot")
+        assert c.read()["params"]["uri"] == "snap://snapshots"
 
 
 if __name__ == "__main__":
