@@ -862,7 +862,7 @@ CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "str
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
-            "dry_run": False, "clone_only": False, "rules": None, "paths": [], "allow": []}
+            "dry_run": False, "clone_only": False, "own_only": False, "rules": None, "paths": [], "allow": []}
 
 
 @test
