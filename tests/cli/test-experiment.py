@@ -16,6 +16,8 @@ from livetest import LONG, live_test, note  # noqa: E402
 from runtest import alive, clone, clones, until  # noqa: E402
 from snaptest import SNAP, Skip, dice, gone  # noqa: E402
 
+PID = os.getpid()  # tells our sleepers from those of the same program as another user
+
 
 def experiment(w, *args, status=0, **more):
     return w.snap("experiment", "--json", *args, **more).json(
@@ -159,14 +161,14 @@ def all_that_are_compatible_are_promoted_one_after_the_other(w):
 
 @live_test
 def the_first_that_passes_ends_the_others(w):
-    got = experiment(w, "--arm", "a=sleep 601", "--arm", "b=echo b > b", "--arm", "c=sleep 602",
+    got = experiment(w, "--arm", f"a=sleep 601.{PID}", "--arm", "b=echo b > b", "--arm", f"c=sleep 602.{PID}",
                      "--jobs", "2", "--first-pass", "--promote-best")
     assert got["winner"] == "b" and states(got) == {"a": "stopped", "b": "passed", "c": "stopped"}
-    assert (w.project / "b").exists() and not alive("sleep 601")
+    assert (w.project / "b").exists() and not alive(f"sleep 601.{PID}")
     nothing_is_left(w)
-    got = experiment(w, "--arm", "a=sleep 603", "--arm", "b=true", "--all-time", "6s", "--jobs", "2")
+    got = experiment(w, "--arm", f"a=sleep 603.{PID}", "--arm", "b=true", "--all-time", "6s", "--jobs", "2")
     assert states(got) == {"a": "stopped", "b": "passed"} and "whole" in arm(got, "a")["why"]
-    assert not alive("sleep 603")
+    assert not alive(f"sleep 603.{PID}")
 
 
 @live_test
