@@ -307,7 +307,7 @@ static int obey(const struct invocation *inv, const char *client, struct said *s
 	return r < 0 ? r : take(e, s, err);
 }
 
-static void on_alarm(int unused)
+NORETURN static void on_alarm(int unused)
 {
 	static const char line[] =
 	    "snap: no snapshot of this step: it takes longer than 30 seconds\n";
