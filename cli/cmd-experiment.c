@@ -240,13 +240,26 @@ static void outcome_done(struct outcome *o)
 	engine_experiment_done(&o->x);
 }
 
+/* What kept it from promoting: now, or when it ended. */
+static enum engine_promote_end end_of(const struct outcome *o)
+{
+	return o->promotion.end != ENGINE_PROMOTED     ? o->promotion.end
+	       : o->x.promote == ENGINE_PROMOTE_NO_ARM ? ENGINE_PROMOTED
+						       : o->x.outcome;
+}
+
 static bool is_blocked(const struct outcome *o)
 {
-	return o->promotion.end != ENGINE_PROMOTED && o->x.promote != ENGINE_PROMOTE_COMPATIBLE;
+	return end_of(o) != ENGINE_PROMOTED && o->x.promote != ENGINE_PROMOTE_COMPATIBLE;
 }
 
 static int code_of(const struct outcome *o)
 {
+	static const int codes[] = {
+		[ENGINE_PROMOTED] = CMD_OK,    [ENGINE_CONFLICTS] = CMD_CONFLICT,
+		[ENGINE_HELD] = CMD_REFUSED,   [ENGINE_CHECK_FAILED] = CMD_CHECK_FAILED,
+		[ENGINE_MOVED] = CMD_CONFLICT,
+	};
 	const struct engine_experiment *x = &o->x;
 	bool passed = false;
 
@@ -257,11 +270,9 @@ static int code_of(const struct outcome *o)
 	if (x->promote == ENGINE_PROMOTE_BEST && x->n_tie > 0)
 		return CMD_TIE;
 	if (is_blocked(o))
-		return o->promotion.end == ENGINE_HELD           ? CMD_REFUSED
-		       : o->promotion.end == ENGINE_CHECK_FAILED ? CMD_CHECK_FAILED
-								 : CMD_CONFLICT;
+		return codes[end_of(o)];
 	if (x->promote == ENGINE_PROMOTE_COMPATIBLE && x->n_promoted == 0 &&
-	    o->promotion.end != ENGINE_PROMOTED)
+	    end_of(o) != ENGINE_PROMOTED)
 		return CMD_CONFLICT;
 	return CMD_OK;
 }
@@ -308,7 +319,7 @@ static int tell(struct invocation *inv, const char *act, const struct outcome *o
 	}
 	if (r < 0 || inv->json)
 		return r < 0 ? r : code;
-	if (is_blocked(o))
+	if (is_blocked(o) && o->promotion.end != ENGINE_PROMOTED)
 		return promotions_tell(inv, &o->promotion, err);
 	return code;
 }

@@ -90,7 +90,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_CLONE] = {
-		.version = 5,
+		.version = 6,
 		.size = sizeof(struct clone),
 		.name = { FIELD_TEXT, offsetof(struct clone, name) },
 		.root = offsetof(struct clone, root),
@@ -108,6 +108,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct clone, run), 3 },
 			{ FIELD_NUMBER, offsetof(struct clone, meta), 4 },
 			{ FIELD_ID, offsetof(struct clone, start), 5 },
+			{ FIELD_NUMBER, offsetof(struct clone, owner), 6 },
 		},
 	},
 	[REF_RECEIPT] = {

@@ -79,6 +79,7 @@ struct clone {
 	uint64_t run;       /* id of the run that it was made for and ends with; 0: none */
 	/* The snapshot of another clone that it started as; zero: it started as its base. */
 	struct catalog_id start;
+	uint64_t owner; /* a number by which its maker knows it again; 0: none */
 };
 
 enum receipt_kind {

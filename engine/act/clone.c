@@ -287,6 +287,7 @@ static int put_records(struct making *m, struct err *err)
 			.no_xattrs = m->options->private && m->options->no_xattrs,
 			.run = m->options->run,
 			.start = catalog_id_same(&m->base, &m->start.id) ? none : m->start.id,
+			.owner = m->options->owner,
 		};
 
 		catalog_id_hex(&m->base, c->base);

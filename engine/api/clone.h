@@ -90,6 +90,7 @@ struct engine_clone_options {
 	bool private;     /* root alone may have it and enter it, and no permissions are checked */
 	bool no_xattrs;   /* of a private one: extended attributes can be neither seen nor set */
 	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
+	uint64_t owner;   /* by which the caller can tell it from one of somebody else; 0: none */
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };
@@ -108,6 +109,9 @@ char *engine_clone_here(struct engine *e);
 
 /* Is there one of that name in the store? */
 bool engine_has_clone(struct engine *e, const char *name);
+
+/* The same, and it was made for this owner. */
+bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner);
 
 /* --- looking ---------------------------------------------------------------------------- */
 

@@ -118,6 +118,7 @@ struct engine_experiment {
 	char *from; /* the state that all arms start from; NULL: the project as it is */
 	char base[ENGINE_ID_SIZE];
 	int64_t created, ended;
+	uint64_t owner; /* by which its clones are known; never 0 */
 	enum engine_experiment_state state;
 	bool alive; /* a process works on it now; not stored */
 
@@ -146,6 +147,8 @@ struct engine_experiment {
 	char receipt[ENGINE_ID_SIZE]; /* the newest of the project before that */
 	char **promoted;              /* arms */
 	size_t n_promoted;
+	/* What kept the last arm that it was to promote out of the project. */
+	enum engine_promote_end outcome;
 	char *verdict; /* a sentence: who won and why, or why nobody did */
 };
 

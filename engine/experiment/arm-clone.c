@@ -1,6 +1,7 @@
 /*
  * The two clones of an arm: its own, and the one that checks and scores run on.  The state names a clone before it is
- * made, so that one whose maker died is found; a name that somebody else has taken meanwhile is not ours to remove.
+ * made, so that one whose maker died is found.  Each bears the number of the experiment from the moment it is there,
+ * so what is ours is never a guess: a clone of such a name without it is somebody else's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,21 @@
 #include "base/log.h"
 #include "engine/experiment/experiment-i.h"
 
+/* Is it gone now, or was it not ours? */
+static bool remove_clone(struct work *w, const char *name)
+{
+	struct engine_removed removed;
+	struct err err = { 0 };
+	int r;
+
+	if (!engine_owns_clone(w->engine, name, w->x->owner))
+		return true;
+	r = engine_remove(w->engine, name, true, &removed, &err);
+	if (r < 0 && r != -ENOENT)
+		log_warn("removing clone '%s': %s, continuing", name, err.msg);
+	return r >= 0 || r == -ENOENT;
+}
+
 static int make_clone(struct work *w, const char *name, const char *from,
 		      char ret_base[ENGINE_ID_SIZE], struct err *err)
 {
@@ -16,28 +32,21 @@ static int make_clone(struct work *w, const char *name, const char *from,
 		.name = name,
 		.from = from,
 		.count = 1,
+		.owner = w->x->owner,
 		.watch = w->options->watch,
 	};
 	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
 	int r = engine_clone(w->engine, &options, &made, err);
 
+	/* One that cowfsd finished making after its asker had died. */
+	if (r == -EEXIST && engine_owns_clone(w->engine, name, w->x->owner) &&
+	    remove_clone(w, name))
+		r = engine_clone(w->engine, &options, &made, err);
 	if (r < 0)
 		return r;
 	if (ret_base)
 		memcpy(ret_base, made.list[0].base, ENGINE_ID_SIZE);
 	return 0;
-}
-
-/* Is it gone now? */
-static bool remove_clone(struct work *w, const char *name)
-{
-	struct engine_removed removed;
-	struct err err = { 0 };
-	int r = engine_remove(w->engine, name, true, &removed, &err);
-
-	if (r < 0 && r != -ENOENT)
-		log_warn("removing clone '%s': %s, continuing", name, err.msg);
-	return r >= 0 || r == -ENOENT;
 }
 
 static void forget_judge(struct engine_arm *arm)

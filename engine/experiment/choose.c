@@ -78,6 +78,34 @@ static int note(struct work *w, struct engine_arm *arm, const char *receipt, str
 	return work_save(w, arm, err);
 }
 
+static const char *obstacle(enum engine_promote_end end)
+{
+	switch (end) {
+	case ENGINE_PROMOTED:
+		break;
+	case ENGINE_CONFLICTS:
+		return "it conflicts with the project";
+	case ENGINE_HELD:
+		return "the guard holds it";
+	case ENGINE_CHECK_FAILED:
+		return "a check failed on the merged tree";
+	case ENGINE_MOVED:
+		return "the project changed meanwhile";
+	}
+	return NULL;
+}
+
+/* Of what the experiment itself promotes; whoever asks for an arm later gets an answer at once. */
+static int explain(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	if (w->x->ended != 0)
+		return 0;
+	w->x->outcome = w->promotion->end;
+	if (w->promotion->end == ENGINE_PROMOTED)
+		return 0;
+	return arm_explain(arm, err, "not promoted: %s", obstacle(w->promotion->end));
+}
+
 static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 {
 	const struct engine_experiment *x = w->x;
@@ -102,6 +130,8 @@ static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 	memcpy(receipt, p->id, sizeof(receipt));
 	if (p->end == ENGINE_PROMOTED && *receipt == '\0')
 		r = find_receipt(w, arm->clone, receipt, err);
+	if (r >= 0)
+		r = explain(w, arm, err);
 	return r < 0 ? r : note(w, arm, p->end == ENGINE_PROMOTED ? receipt : "", err);
 }
 
@@ -197,23 +227,6 @@ int choose_recover(struct work *w, struct err *err)
 
 /* --- which --------------------------------------------------------------------------------- */
 
-static const char *obstacle(const struct engine_promotion *p)
-{
-	switch (p->end) {
-	case ENGINE_PROMOTED:
-		break;
-	case ENGINE_CONFLICTS:
-		return "it conflicts with the project";
-	case ENGINE_HELD:
-		return "the guard holds it";
-	case ENGINE_CHECK_FAILED:
-		return "a check failed on the merged tree";
-	case ENGINE_MOVED:
-		return "the project changed meanwhile";
-	}
-	return NULL;
-}
-
 /* Each that can be, one after the other; each is checked on top of those before it. */
 static int choose_compatible(struct work *w, struct err *err)
 {
@@ -228,8 +241,6 @@ static int choose_compatible(struct work *w, struct err *err)
 		if (r == -ECANCELED)
 			r = arm_explain(arm, err,
 					"not promoted: its clone changed after it was judged");
-		else if (r >= 0 && obstacle(w->promotion))
-			r = arm_explain(arm, err, "not promoted: %s", obstacle(w->promotion));
 	}
 	return r;
 }

@@ -180,6 +180,17 @@ static int pick_name(struct engine *e, struct engine_experiment *x, struct err *
 	return r < 0 || x->name ? r : err_nomem(err);
 }
 
+/* A number that no other experiment has, and no clone that was made by hand. */
+static int pick_owner(struct engine_experiment *x, struct err *err)
+{
+	int r = sys_random(&x->owner, sizeof(x->owner));
+
+	if (r < 0)
+		return err_set(err, r, "no random bytes");
+	x->owner = (x->owner & INT64_MAX) | 1;
+	return 0;
+}
+
 int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
@@ -200,7 +211,9 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	x->project = TAKE_PTR(project.path);
 	if (!x->cwd)
 		return err_nomem(err);
-	r = fix_state(e, &x->from, err);
+	r = pick_owner(x, err);
+	if (r >= 0)
+		r = fix_state(e, &x->from, err);
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		r = fix_state(e, &x->arms[i].from, err);
 	if (r >= 0)

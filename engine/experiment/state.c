@@ -103,6 +103,7 @@ static const struct field experiment_list[] = {
 	X(ID, base),
 	X(INT, created),
 	X(INT, ended),
+	X(UINT, owner),
 	X(UINT, state),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_experiment, "arms", arms, n_arms, &arm_fields),
 	X_NAMES(checks),
@@ -133,6 +134,7 @@ static const struct field experiment_list[] = {
 	X(NAME_OR_NULL, promoting),
 	X(ID, receipt),
 	X_NAMES(promoted),
+	X(UINT, outcome),
 	X(TEXT_OR_NULL, verdict),
 };
 static const struct fields experiment_fields = FIELDS(struct engine_experiment, experiment_list);
@@ -274,7 +276,8 @@ int experiment_save(const struct experiment_lock *l, const struct engine_experim
 static int check_enums(const struct engine_experiment *x)
 {
 	bool ok = x->state <= ENGINE_EXPERIMENT_ENDED && x->score <= ENGINE_SCORE_SIZE &&
-		  x->keep <= ENGINE_KEEP_NONE && x->promote <= ENGINE_PROMOTE_COMPATIBLE;
+		  x->keep <= ENGINE_KEEP_NONE && x->promote <= ENGINE_PROMOTE_COMPATIBLE &&
+		  x->outcome <= ENGINE_MOVED && x->owner != 0;
 
 	for (size_t i = 0; i < x->n_arms && ok; i++)
 		ok = x->arms[i].state <= ENGINE_ARM_LOST && x->arms[i].clone;

@@ -51,6 +51,15 @@ char *engine_clone_here(struct engine *e)
 	return clone_here(e);
 }
 
+bool engine_owns_clone(struct engine *e, const char *name, uint64_t owner)
+{
+	CLEANUP(clone_done) struct clone c = { 0 };
+	struct store *s;
+
+	return engine_store(e, STORE_READ, &s, NULL) >= 0 && clone_get(s, name, &c, NULL) >= 0 &&
+	       c.owner == owner;
+}
+
 bool engine_has_clone(struct engine *e, const char *name)
 {
 	CLEANUP(clone_done) struct clone c = { 0 };

@@ -11,10 +11,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from livetest import live_test  # noqa: E402
+from livetest import LONG, live_test  # noqa: E402
 from snaptest import SNAP, Skip, needs_fuse  # noqa: E402
-
-LONG = bool(os.environ.get("SNAP_LONG"))
 
 
 def ready(w):

@@ -858,7 +858,7 @@ def everything(w):
 
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
-         "private": False, "no_xattrs": False, "skip_unreadable": False}
+         "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,

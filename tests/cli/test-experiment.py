@@ -5,48 +5,17 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from livetest import LONG, live_test, note  # noqa: E402
+from experimenttest import arm, experiment, nothing_is_left, popen, receipts, states  # noqa: E402
+from livetest import LONG, live_test  # noqa: E402
 from runtest import alive, clone, clones, until  # noqa: E402
-from snaptest import SNAP, Skip, dice, gone  # noqa: E402
 
 PID = os.getpid()  # tells our sleepers from those of the same program as another user
-
-
-def experiment(w, *args, status=0, **more):
-    return w.snap("experiment", "--json", *args, **more).json(
-        "snap.experiment/1", "experiment", "arms", "winner", "tie", "verdict", status=status)
-
-
-def states(got):
-    return {a["arm"]: a["state"] for a in got["arms"]}
-
-
-def arm(got, name):
-    return next(a for a in got["arms"] if a["arm"] == name)
-
-
-def popen(w, *args, **more):
-    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
-            "cwd": w.project, "env": w.env, **more}
-    return subprocess.Popen([SNAP, *args], **more)
-
-
-def receipts(w, kind="promotion"):
-    got = [json.loads(line) for line in w.ok("events", "--json").out.splitlines()]
-    return [e for e in got if e["kind"] == kind]
-
-
-def nothing_is_left(w, *kept):
-    """No clone but these, no run, no mount of an arm."""
-    assert sorted(clones(w)) == sorted(kept), clones(w)
-    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
 
 
 # Two pass, one fails its check, one meets its limit, one is slower.
@@ -318,143 +287,6 @@ def what_nohup_ignores_stays_ignored(w):
     w.ok("run", "--no-snapshot", "n-a", "--", "touch", "stop")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, (out, err)
-
-
-# --- deaths ----------------------------------------------------------------------------------
-
-WALK = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo b > a", "--arm", "c=exit 1",
-        "--check", "test -e a", "--score", "cat README.md | wc -c", "--jobs", "2", "--promote-best")
-# Between two of these nothing is different outside of the process, so to die there is to die at the next one.
-CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir")
-
-
-def strace(w, *words, log="/dev/null"):
-    return subprocess.run(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json", *WALK],
-                          cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120, check=False)
-
-
-def counted(w):
-    path = w.top / "trace"
-    done = strace(w, "-e", "trace=" + ",".join("?" + c for c in CALLS), log=path)
-    if b"ptrace" in done.stderr or not path.exists():
-        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
-    assert done.returncode == 0, done
-    calls = {}
-    for line in path.read_text(errors="replace").splitlines():
-        name = line.split("(", 1)[0]
-        if name in CALLS:
-            calls[name] = calls.get(name, 0) + 1
-    return calls
-
-
-def put_back(w):
-    if b"w" in w.ok("-q", "exp", "list").out.split():
-        w.ok("exp", "rm", "w")
-    (w.project / "a").unlink(missing_ok=True)
-    (w.project / "README.md").write_text("first\n")
-
-
-def die_and_resume(w, call, n):
-    before = len(receipts(w))
-    done = strace(w, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
-    if done.returncode == 0:
-        return put_back(w)
-    assert done.returncode == -signal.SIGKILL, done
-    result = w.snap("experiment", "resume", "--json", "w")
-    if result.status == 4:  # it died before the state was there
-        result = w.snap("experiment", "--json", *WALK)
-    got = result.json("snap.experiment/1", "winner", status=0)
-    assert got["winner"] == "a" and got["promoted"] == ["a"], (call, n, got)
-    assert len(receipts(w)) == before + 1, f"{call} {n}: promoted {len(receipts(w)) - before} times"
-    assert (w.project / "README.md").read_text() == "a\n", (call, n)
-    nothing_is_left(w)
-    return put_back(w)
-
-
-@live_test
-def killed_at_any_step_it_is_resumed_and_promotes_once(w):
-    w.ok("init")
-    calls = counted(w)
-    put_back(w)
-    walk = [(call, n) for call, count in calls.items() for n in range(1, count + 1)]
-    note(f"{len(walk)} places to die: {calls}")
-    for call, n in walk if LONG else dice().sample(walk, 5):
-        note(f"killed at {call} {n}")
-        die_and_resume(w, call, n)
-
-
-@live_test
-def a_signal_after_the_last_run_keeps_it_from_promoting(w):
-    words = [SNAP, "experiment", "-n", "s", "--arm", "a=echo a > a", "--score", "echo 1"]
-    more = {"cwd": w.project, "env": w.env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-            "timeout": 120, "check": False}
-    path = w.top / "trace"
-    done = subprocess.run(["strace", "-o", path, "-e", "trace=renameat", *words], **more)
-    if b"ptrace" in done.stderr or not path.exists():
-        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
-    saves = [line for line in path.read_text().splitlines() if line.startswith("renameat(")]
-    w.ok("exp", "rm", "s")
-    # The last one says that it has ended, the one before that all scores are there.
-    done = subprocess.run(["strace", "-o", path, "-e", "trace=renameat", "-e",
-                           f"inject=renameat:signal=INT:when={len(saves) - 1}", *words, "--promote-best"], **more)
-    assert done.returncode == 130 and not (w.project / "a").exists(), done
-    assert experiment(w, "resume", "s")["promoted"] == ["a"]
-
-
-@live_test
-def a_death_gives_no_time_back_and_leaves_no_measuring_run(w):
-    process = popen(w, "experiment", "-n", "m", "--arm", "a=sleep 2",
-                    "--score", "time", "--all-time", "600s")
-    state = w.store / "experiments" / "m" / "state.json"
-    until(lambda: state.exists() and json.loads(state.read_text())["state"] == 1
-          and json.loads(state.read_text())["arms"][0]["now"])
-    process.kill()
-    process.communicate(timeout=60)
-    assert json.loads(state.read_text())["spent_ms"] > 0
-    w.ok("exp", "rm", "m")
-    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
-
-
-@live_test
-def an_arm_whose_holder_is_killed_begins_again(w):
-    process = popen(w, "experiment", "--json", "-n", "k", "--arm",
-                    "a=echo once > a; until [ -e stop ]; do sleep 0.05; done; rm stop")
-    until(lambda: w.ok("ps", "--json").json("snap.ps/1")["runs"])
-    run = w.ok("ps", "--json").json("snap.ps/1")["runs"][0]
-    os.kill(run["pid"], signal.SIGKILL)
-    assert gone(run["pid"], 20)
-    until(lambda: [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["run"] != run["run"]])
-    w.ok("run", "--no-snapshot", "k-a", "--", "touch", "stop")
-    got = json.loads(process.communicate(timeout=60)[0])
-    assert process.returncode == 0 and got["winner"] == "a", got
-
-
-@live_test
-def the_death_of_the_daemon_loses_no_decision(w):
-    process = popen(w, "experiment", "--json", "-n", "d", "--arm", "a=echo a > a; sleep 1; cat README.md",
-                    "--arm", "b=echo b > b", "--check", "true", "--score", "lines", "--max", "--jobs", "2")
-    until(lambda: (w.store / "clones" / "d-a" / "a").exists())
-    w.kill_daemon(keeper=False)
-    process.communicate(timeout=120)
-    got = experiment(w, "resume", "d")
-    assert set(states(got).values()) == {"passed"}, got
-
-
-@live_test
-def many_arms_leave_nothing_behind(w):
-    count = 200 if LONG else 20
-    w.ok("init")
-    args = [word for i in range(count) for word in ("--arm", f"a{i}=echo {i} > n")]
-    got = experiment(w, "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n",
-                     "--jobs", "8")
-    assert got["winner"] == "a0" and got["passed"] == count // 5, got["verdict"]
-    nothing_is_left(w, "many-a0")
-    w.ok("exp", "rm", "many")
-    nothing_is_left(w)
-    assert list((w.store / "experiments").iterdir()) == []
-    w.ok("gc")
-    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
 
 
 @live_test

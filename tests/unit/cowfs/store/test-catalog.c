@@ -98,6 +98,7 @@ static struct clone sample_clone(const struct shelf *sh, char *name)
 		.no_xattrs = 2,
 		.run = UINT64_MAX,
 		.start = id_b,
+		.owner = UINT64_MAX - 2,
 	};
 }
 
@@ -227,6 +228,7 @@ TEST(a_clone_comes_back_as_it_was)
 	CHECK_EQ(got.strict, 1);
 	CHECK_EQ(got.private, 1);
 	CHECK_EQ(got.no_xattrs, 2);
+	CHECK(got.owner == UINT64_MAX - 2);
 	CHECK(got.run == UINT64_MAX);
 	CHECK(same_id(&got.start, &id_b));
 }
@@ -708,7 +710,7 @@ TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
 	put_raw(&sh, REF_CLONE, "one", 3, &sh.root, v.data, v.len);
 	v.data[0] = 2;
 	put_raw(&sh, REF_CLONE, "two", 3, &sh.root, v.data, v.len - 1);
-	v.data[0] = 6;
+	v.data[0] = 7;
 	put_raw(&sh, REF_CLONE, "three", 5, &sh.root, v.data, v.len);
 	shelf_commit(&sh);
 	CHECK_EQ(clone_get(sh.s, "one", &got, &err), -EBADMSG);

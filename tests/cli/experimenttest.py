@@ -1,0 +1,37 @@
+"""What the tests of experiments share."""
+
+import json
+import subprocess
+
+from runtest import clones
+from snaptest import SNAP
+
+
+def experiment(w, *args, status=0, **more):
+    return w.snap("experiment", "--json", *args, **more).json(
+        "snap.experiment/1", "experiment", "arms", "winner", "tie", "verdict", status=status)
+
+
+def states(got):
+    return {a["arm"]: a["state"] for a in got["arms"]}
+
+
+def arm(got, name):
+    return next(a for a in got["arms"] if a["arm"] == name)
+
+
+def popen(w, *args, **more):
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL,
+            "cwd": w.project, "env": w.env, **more}
+    return subprocess.Popen([SNAP, *args], **more)
+
+
+def receipts(w, kind="promotion"):
+    got = [json.loads(line) for line in w.ok("events", "--json").out.splitlines()]
+    return [e for e in got if e["kind"] == kind]
+
+
+def nothing_is_left(w, *kept):
+    """No clone but these, no run, no mount of an arm."""
+    assert sorted(clones(w)) == sorted(kept), clones(w)
+    assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []
