@@ -80,6 +80,16 @@ def unpack(archives, root):
             raise OSError(f"{package.name} cannot be unpacked")
 
 
+def record(archives):
+    """What dpkg would have written down of packages that were only unpacked: that they are installed."""
+    entries = []
+    for package in sorted(archives.glob("*.deb")):
+        said = subprocess.run(["dpkg-deb", "--field", package], stdout=subprocess.PIPE, text=True, check=True).stdout
+        name, rest = said.split("\n", 1)
+        entries.append(f"{name}\nStatus: install ok installed\n{rest}")
+    return "\n".join(entries)
+
+
 def owned(native):
     """Paths that come with a package of the other system."""
     paths = set()

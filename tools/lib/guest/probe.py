@@ -170,6 +170,9 @@ class Probe:
     def probe(self):
         self.found["group"] = before = group_facts(group_path())
         self.make_project()
+        if self.one.unit:
+            self.run("systemctl", "--user", "daemon-reload")  # this manager is older than the installation
+            self.run("systemctl", "--user", "start", "snapcow.socket")
         self.found["doctor"] = self.snap_json("doctor")
         after = group_facts(group_path())
         self.check("doctor-looks", after == before, f"doctor changed the caller's group: {before} is now {after}")
@@ -341,7 +344,8 @@ class Probe:
         self.save()
 
     def readable(self, path):
-        return self.run("timeout", "5", "cat", f"{path}/greet")["status"] == 0
+        # What was read before may be in the cache; the file system itself is asked every time.
+        return self.run("timeout", "5", "sh", "-c", 'stat -f "$1" && cat "$1"', "sh", f"{path}/greet")["status"] == 0
 
     def probe_restart(self):
         """cowfsd is killed: does the mount come back by itself?"""
@@ -356,6 +360,9 @@ class Probe:
         self.found["daemon_group"] = [group_path(pid) for pid in victims]
         if not victims:
             self.check("restart", False, "there is no cowfsd to kill")
+            return
+        if self.one.unit and not self.found["daemon_group"][0].endswith("/snapcow.service"):
+            self.check("restart", False, f"cowfsd is not in its unit, but in {self.found['daemon_group']}")
             return
         for pid in victims:
             os.kill(pid, 9)
@@ -374,7 +381,8 @@ class Probe:
         alive = [str(CGROUPS / (group_path(p) or "/").lstrip("/")) for p in daemons()]
         own = str(CGROUPS / self.found["group"]["path"].lstrip("/"))
         expected = {g for g in our_groups() for a in [*alive, own] if a == g or a.startswith(g + "/")}
-        left = sorted(g for g in our_groups() - expected if not (self.one.container and g.endswith("/snap-leaf")))
+        may_stay = (["/snap-leaf"] if self.one.container else []) + (["/snapcow.socket"] if self.one.unit else [])
+        left = sorted(g for g in our_groups() - expected if not g.endswith(tuple(may_stay)))
         self.check(name, "none" if not left else "fails", f"left behind: {' '.join(left)}" if left else "")
 
     def check_own_group(self, before):
@@ -407,6 +415,8 @@ class Probe:
             time.sleep(0.1)
         if daemons():
             self.check("stop", False, f"cowfsd still runs after stop: status {done['status']} {done['err']}")
+        if self.one.unit:
+            self.run("systemctl", "--user", "stop", "snapcow.socket", "snapcow.service")
         self.check_groups("after-tree")
         if not self.one.container:
             self.check_units()

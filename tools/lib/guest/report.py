@@ -7,7 +7,7 @@ import situations
 
 # Column: the checks it stands for. A cell is the worst of them.
 COLUMNS = {
-    "run": ["probe", "run"],
+    "run": ["probe", "package", "run"],
     "heap": ["mem-heap"],
     "memfd": ["mem-memfd"],
     "pids": ["pids"],
@@ -78,6 +78,11 @@ def tests_cell(one):
     return ", ".join(words) + f" ({checks} checks, {' and '.join(commits)})"
 
 
+def commit_cell(one):
+    """A row whose program was installed by its package says so."""
+    return f"{one['commit']}, package" if one.get("package") else one["commit"]
+
+
 def merge(folders):
     """Results of one guest from several runs: of each situation and of each test program the last."""
     guests = {}
@@ -118,7 +123,7 @@ def table(suite, arch, found):
         result = found.get(one.name)
         if result:
             cells = [cell(result, names) for names in COLUMNS.values()]
-            lines.append(f"| {one.what} | {' | '.join(cells)} | {tests_cell(result)} | {result['commit']} |")
+            lines.append(f"| {one.what} | {' | '.join(cells)} | {tests_cell(result)} | {commit_cell(result)} |")
     missing = [one.what for one in situations.ALL if one.name not in found]
     if missing:
         lines += ["", f"Not tried: {'; '.join(missing)}."]

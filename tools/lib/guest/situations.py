@@ -23,6 +23,7 @@ class Situation:
     fuse: bool = True
     refusal: str = ""  # no run can start here: an expression for the documented message
     manager: bool = True  # a systemd that this user can ask for a scope
+    unit: bool = False  # cowfsd is started by the socket that is installed
 
 
 def _service(*more):
@@ -60,6 +61,7 @@ ALL = [
     Situation("root-login", "root, login", "root", login="root", tests=True),
     Situation("sudo", "root, sudo in a user's login", "root", ["sudo"], login="u"),
     Situation("user-login", "user, login", "u", login="u", tests=True, measured=True),
+    Situation("user-unit", "user, login, with snapcow.socket started", "u", login="u", unit=True),
     Situation("user-su", "user, su -l by root", "u", ["su", "-l", "u", "-c"]),
     Situation("user-scope", "user, systemd-run --user --scope", "u", ["systemd-run", "--user", "-q", "--scope"],
               login="u", tests=True),
