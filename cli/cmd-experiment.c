@@ -14,7 +14,7 @@ struct experiment_args {
 	struct opt_list arm, check, env, pass_env, ro, within, allow, allow_missing;
 	uint64_t repeat, rounds, jobs, stop_after;
 	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
-	bool min, max, first_pass, promote_best, promote_compatible, steps, all;
+	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach;
 };
 
 static const struct opt experiment_opts[] = {
@@ -75,6 +75,8 @@ static const struct opt experiment_opts[] = {
 		 "run without it where this machine has none, as of `run`"),
 	OPT_FLAG(0, "steps", struct experiment_args, steps,
 		 "with --json: a line for each step before the result"),
+	OPT_FLAG('d', "detach", struct experiment_args, detach,
+		 "return when the first arm runs; 'wait' has the result"),
 	OPT_DURATION(0, "timeout", "TIME", struct experiment_args, timeout, "of wait (124 then)"),
 	OPT_FLAG(0, "all", struct experiment_args, all, "list: of every project"),
 	OPT_END,
@@ -156,6 +158,8 @@ static int check_args(const struct invocation *inv, struct err *err)
 			       a->max ? "max" : "min");
 	if (a->steps && !inv->json)
 		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
+	if (a->steps && a->detach)
+		return err_set(err, -EINVAL, "options '--steps' and '--detach' exclude each other");
 	return 0;
 }
 
@@ -304,6 +308,23 @@ static void print_next(const struct invocation *inv, const struct engine_experim
 		fprintf(inv->out, "to take it: %s\n", line);
 }
 
+/* It goes on without us. */
+static int tell_started(struct invocation *inv, const char *act, const struct outcome *o,
+			struct err *err)
+{
+	AUTO_FREE char *line = NULL;
+
+	if (inv->json)
+		return print_json(inv, act, o, err);
+	fprintf(inv->out, "%s\n", o->x.name);
+	if (inv->quiet)
+		return CMD_OK;
+	line = cmd_line(inv, "experiment wait", (const char *[]){ o->x.name, NULL });
+	if (line)
+		fprintf(stderr, "it goes on: %s\n", line);
+	return CMD_OK;
+}
+
 static int tell(struct invocation *inv, const char *act, const struct outcome *o, struct err *err)
 {
 	const int code = code_of(o);
@@ -337,7 +358,10 @@ static void on_check(const char *command, const struct engine_run *run, void *ct
 static struct engine_experiment_options options_of(struct invocation *inv,
 						   struct experiments_view *v)
 {
+	const struct experiment_args *args = inv->args;
+
 	return (struct engine_experiment_options){
+		.detach = args->detach,
 		.tell = experiments_tell,
 		.tick_ms = v->live ? 500 : 0,
 		.checking = on_check,
@@ -361,7 +385,10 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 	}
 	if (r == -EEXIST)
 		cmd_hint(inv, "experiment list --all");
-	return r < 0 ? r : tell(inv, act, o, err);
+	if (r < 0)
+		return r;
+	return o->x.alive && o->x.state != ENGINE_EXPERIMENT_ENDED ? tell_started(inv, act, o, err)
+								   : tell(inv, act, o, err);
 }
 
 static int start(struct invocation *inv, struct err *err)
@@ -406,6 +433,7 @@ static int promote(struct invocation *inv, struct err *err)
 	experiments_view_begin(&view, inv, false);
 	options = options_of(inv, &view);
 	options.tell = NULL;
+	options.detach = false;
 	r = engine_experiment_promote(inv->engine, inv->words[1], inv->words[2], &options, &o.x,
 				      &o.promotion, err);
 	if (o.x.name && (r == -ENOENT || r == -ECANCELED))
@@ -430,18 +458,58 @@ static int show(struct invocation *inv, struct err *err)
 	return CMD_OK;
 }
 
+/* Nobody works on it, and it is not over. */
+static int tell_interrupted(struct invocation *inv, const char *act, const struct outcome *o,
+			    struct err *err)
+{
+	AUTO_FREE char *line = NULL;
+	int r = 0;
+
+	if (inv->json)
+		r = print_json(inv, act, o, err);
+	else if (!inv->quiet)
+		experiments_print(inv, inv->out, &o->x);
+	if (r >= 0 && !inv->json && !inv->quiet)
+		line = cmd_line(inv, "experiment resume", (const char *[]){ o->x.name, NULL });
+	if (line)
+		fprintf(inv->out, "to go on: %s\n", line);
+	return r < 0 ? r : CMD_FAILED;
+}
+
 static int wait_for(struct invocation *inv, struct err *err)
 {
 	const struct experiment_args *args = inv->args;
 	CLEANUP(outcome_done) struct outcome o = { 0 };
-	int r = engine_experiment_wait(inv->engine, inv->words[1], args->timeout, &o.x, err);
+	struct engine_experiment_options options;
+	struct experiments_view view;
+	int r;
 
+	experiments_view_begin(&view, inv, args->steps);
+	options = options_of(inv, &view);
+	r = engine_experiment_wait(inv->engine, inv->words[1], args->timeout, &options, &o.x, err);
+	experiments_view_done(&view);
 	if (r < 0)
 		return r;
 	if (r == 0)
-		return tell(inv, "wait", &o, err);
+		return o.x.state == ENGINE_EXPERIMENT_ENDED
+			   ? tell(inv, "wait", &o, err)
+			   : tell_interrupted(inv, "wait", &o, err);
 	r = inv->json ? print_json(inv, "wait", &o, err) : 0;
 	return r < 0 ? r : CMD_TIME_UP;
+}
+
+static int cancel(struct invocation *inv, struct err *err)
+{
+	CLEANUP(outcome_done) struct outcome o = { 0 };
+	int r = engine_experiment_cancel(inv->engine, inv->words[1], &o.x, err);
+
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, "cancel", &o, err);
+	if (!inv->quiet)
+		fprintf(inv->out, r > 0 ? "%s was over already\n" : "cancelled %s\n", o.x.name);
+	return CMD_OK;
 }
 
 static int list(struct invocation *inv, struct err *err)
@@ -496,10 +564,10 @@ static int experiment_run(struct invocation *inv, struct err *err)
 		int min, max;
 		int (*run)(struct invocation *inv, struct err *err);
 	} acts[] = {
-		{ "list", 1, 1, list },        { "ls", 1, 1, list },
-		{ "show", 2, 2, show },        { "resume", 2, 2, resume },
-		{ "wait", 2, 2, wait_for },    { "promote", 3, 3, promote },
-		{ "rm", 2, 1000, remove_all },
+		{ "list", 1, 1, list },     { "ls", 1, 1, list },
+		{ "show", 2, 2, show },     { "resume", 2, 2, resume },
+		{ "wait", 2, 2, wait_for }, { "promote", 3, 3, promote },
+		{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all },
 	};
 
 	if (inv->n_words == 0)
@@ -519,7 +587,7 @@ static int experiment_run(struct invocation *inv, struct err *err)
 	return err_set(
 	    err, -EINVAL,
 	    "'experiment' takes --arm NAME=COMMAND, or 'list', 'show NAME', 'resume NAME', "
-	    "'wait NAME', 'promote NAME ARM' or 'rm NAME...'");
+	    "'wait NAME', 'cancel NAME', 'promote NAME ARM' or 'rm NAME...'");
 }
 
 const struct command cmd_experiment = {
@@ -527,7 +595,7 @@ const struct command cmd_experiment = {
 	.alias = "exp",
 	.group = "Runs",
 	.summary = "try several changes at once, judge them alike, promote the best",
-	.words = "[list|show|resume|wait|promote|rm [NAME [ARM]]]",
+	.words = "[list|show|resume|wait|cancel|promote|rm [NAME [ARM]]]",
 	.max_words = 1000,
 	.opts = experiment_opts,
 	.preset = preset,
@@ -539,7 +607,8 @@ const struct command cmd_experiment = {
 	    "\n"
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
 	    "that of `promote` if something else did. An experiment that was interrupted or killed goes\n"
-	    "on with 'resume': it runs what is missing and never promotes twice.\n",
+	    "on with 'resume': it runs what is missing and never promotes twice. With --detach it works\n"
+	    "without this terminal; 'wait' shows it and ends as it ends, 'cancel' interrupts it.\n",
 	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"
 		    "experiment -n faster --arm a=./a.sh --score time:./b --promote-best\n"
 		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n",

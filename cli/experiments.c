@@ -155,6 +155,7 @@ void experiments_set_json(struct json j, const struct engine_experiment *x)
 		json_set_double(one, "high", rate.high, 4);
 	}
 	json_set_text(j, "verdict", x->verdict);
+	json_set_text(j, "problem", x->problem);
 }
 
 /* --- a table ------------------------------------------------------------------------------- */
@@ -304,6 +305,11 @@ void experiments_print(const struct invocation *inv, FILE *out, const struct eng
 	print_rates(out, x);
 	if (x->verdict)
 		fprintf(out, "%s\n", x->verdict);
+	if (x->problem) {
+		fprintf(out, "%sstopped:%s ", out_style(inv, OUT_BAD), out_style(inv, OUT_PLAIN));
+		out_line(out, x->problem);
+		fputc('\n', out);
+	}
 }
 
 void experiments_print_list(const struct invocation *inv, const struct engine_experiments *l)

@@ -120,7 +120,9 @@ struct engine_experiment {
 	int64_t created, ended;
 	uint64_t owner; /* by which its clones are known; never 0 */
 	enum engine_experiment_state state;
-	bool alive; /* a process works on it now; not stored */
+	bool alive;    /* a process works on it now; not stored */
+	int64_t pid;   /* the last that did */
+	char *problem; /* a sentence: why that one gave up; NULL: it did not */
 
 	struct engine_arm *arms;
 	size_t n_arms;
@@ -183,6 +185,8 @@ struct engine_experiment_options {
 	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
 	void *ctx;
 	struct engine_watch watch;
+	/* Return when the first arm runs; all else is done by a process of its own, which tells nobody. */
+	bool detach;
 };
 
 /*
@@ -205,6 +209,12 @@ NODISCARD int engine_experiment_promote(struct engine *e, const char *name, cons
 					struct engine_experiment *x,
 					struct engine_promotion *promotion, struct err *err);
 
+/*
+ * End what runs of it, wherever it was started; then it is one to resume.  1: it was over already.
+ */
+NODISCARD int engine_experiment_cancel(struct engine *e, const char *name,
+				       struct engine_experiment *ret, struct err *err);
+
 /* Its clones and its record go.  -EBUSY while a process works on it. */
 NODISCARD int engine_experiment_remove(struct engine *e, const char *name, struct err *err);
 
@@ -225,8 +235,9 @@ NODISCARD int engine_experiment_load(struct engine *e, const char *name,
 NODISCARD int engine_experiments(struct engine *e, bool all, struct engine_experiments *ret,
 				 struct err *err);
 
-/* Until no process works on it.  1: the time was up before. */
+/* Until no process works on it, telling meanwhile (NULL: nobody).  1: the time was up before. */
 NODISCARD int engine_experiment_wait(struct engine *e, const char *name, uint64_t timeout_ms,
+				     const struct engine_experiment_options *options,
 				     struct engine_experiment *ret, struct err *err);
 
 /* --- planning ------------------------------------------------------------------------------ */

@@ -64,6 +64,7 @@ static int begin(struct work *w, const struct engine_arm *arm, struct err *err)
 static int note(struct work *w, struct engine_arm *arm, const char *receipt, struct err *err)
 {
 	struct engine_experiment *x = w->x;
+	int r;
 
 	free(x->promoting);
 	x->promoting = NULL;
@@ -75,7 +76,10 @@ static int note(struct work *w, struct engine_arm *arm, const char *receipt, str
 	x->promoted[x->n_promoted] = strdup(arm->name);
 	if (!x->promoted[x->n_promoted++])
 		return err_nomem(err);
-	return work_save(w, arm, err);
+	r = work_save(w, arm, err);
+	if (r >= 0)
+		work_log_event(w, "experiment-promoted", arm);
+	return r;
 }
 
 static const char *obstacle(enum engine_promote_end end)

@@ -22,6 +22,9 @@ struct experiment_lock {
 
 void experiment_lock_done(struct experiment_lock *l);
 
+/* Where it is, or (NULL) all of them; owned. */
+char *experiment_path(struct engine *e, const char *name);
+
 /* Make the directory for a new one.  -EEXIST if there is one of that name. */
 NODISCARD int experiment_create(struct engine *e, const char *name, struct experiment_lock *ret,
 				struct err *err);
@@ -35,6 +38,10 @@ NODISCARD int experiment_save(const struct experiment_lock *l, const struct engi
 			      struct err *err);
 NODISCARD int experiment_read(struct engine *e, const char *name, struct engine_experiment *ret,
 			      struct err *err);
+
+/* Send a signal to the process that works on it.  -ESRCH: none does. */
+NODISCARD int experiment_signal(struct engine *e, const struct engine_experiment *x, int sig,
+				struct err *err);
 
 /* Of one that was taken, whatever has its name by now. */
 NODISCARD int experiment_read_taken(const struct experiment_lock *l, const char *name,
@@ -58,17 +65,31 @@ struct work {
 	const struct engine_experiment_options *options;
 	struct experiment_lock lock;
 	struct engine_promotion *promotion;
-	int stop_fd;        /* can be read when a signal asked for the end */
-	uint64_t started;   /* engine_clock_ms() */
-	uint64_t disk_used; /* bytes that arms that are over left */
+	int stop_fd;      /* can be read when a signal asked for the end */
+	uint64_t started; /* engine_clock_ms() */
+	/* Once, when the first arm runs; NULL: nobody waits for that.  < 0 ends the work. */
+	int (*began)(struct work *w, struct err *err);
 };
 
 /* Save the state and tell the caller what changed. */
 NODISCARD int work_save(struct work *w, const struct engine_arm *arm, struct err *err);
 void work_tell(struct work *w, const struct engine_arm *arm);
 
+/* Write down that it happened; `arm` NULL: to the whole. */
+void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm);
+
+/* Of one on which nobody works: what its arms still run ends, and they begin again when it is resumed. */
+NODISCARD int work_interrupt(struct engine *e, const char *name, struct err *err);
+
 /* Milliseconds that are left for the whole; ENGINE_UNSAID: any number. */
 uint64_t work_left(const struct work *w);
+
+/* --- detach.c ------------------------------------------------------------------------------ */
+
+typedef int (*work_fn)(struct work *w, struct err *err);
+
+/* Do the rest in a process of its own; 0 when the first arm runs there.  The lock goes with it. */
+NODISCARD int work_detach(struct work *w, work_fn rest, struct err *err);
 
 /* --- signals.c ----------------------------------------------------------------------------- */
 

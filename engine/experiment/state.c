@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/await.h"
 #include "base/fdio.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -135,6 +134,8 @@ static const struct field experiment_list[] = {
 	X(ID, receipt),
 	X_NAMES(promoted),
 	X(UINT, outcome),
+	X(INT, pid),
+	X(TEXT_OR_NULL, problem),
 	X(TEXT_OR_NULL, verdict),
 };
 static const struct fields experiment_fields = FIELDS(struct engine_experiment, experiment_list);
@@ -155,7 +156,7 @@ void experiment_lock_done(struct experiment_lock *l)
 	l->fd = -1;
 }
 
-static char *path_of(struct engine *e, const char *name)
+char *experiment_path(struct engine *e, const char *name)
 {
 	AUTO_FREE char *all = path_join(e->store_path, EXPERIMENTS_DIR);
 
@@ -170,7 +171,7 @@ static int no_such(const char *name, struct err *err)
 /* A directory that holds no state was begun by a process that died at once. */
 static int open_dir(struct engine *e, const char *name, int *ret, struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, name);
+	AUTO_FREE char *path = experiment_path(e, name);
 
 	if (!path)
 		return err_nomem(err);
@@ -215,7 +216,7 @@ int experiment_take(struct engine *e, const char *name, struct experiment_lock *
 int experiment_create(struct engine *e, const char *name, struct experiment_lock *ret,
 		      struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, name);
+	AUTO_FREE char *path = experiment_path(e, name);
 	int r;
 
 	if (!path)
@@ -240,7 +241,7 @@ static int remove_name(const char *name, unsigned char type, void *ctx)
 int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
 		      struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, name);
+	AUTO_FREE char *path = experiment_path(e, name);
 	int r;
 
 	if (!path)
@@ -338,6 +339,22 @@ static int load(int fd, const char *name, struct engine_experiment *ret, struct 
 	return 0;
 }
 
+int experiment_signal(struct engine *e, const struct engine_experiment *x, int sig, struct err *err)
+{
+	AUTO_CLOSE int fd = -1;
+	int r = open_dir(e, x->name, &fd, err);
+
+	if (r < 0)
+		return r;
+	r = sys_signal_holder((pid_t)x->pid, fd, sig);
+	if (r == -ESRCH)
+		return err_set(err, r,
+			       "process %d, which works on it, is not to be found here: was "
+			       "experiment '%s' started in a container?",
+			       (int)x->pid, x->name);
+	return r < 0 ? err_set(err, r, "experiment '%s' cannot be ended", x->name) : 0;
+}
+
 int engine_experiment_load(struct engine *e, const char *name, struct engine_experiment *ret,
 			   struct err *err)
 {
@@ -345,39 +362,6 @@ int engine_experiment_load(struct engine *e, const char *name, struct engine_exp
 	int r = open_dir(e, name, &fd, err);
 
 	return r < 0 ? r : load(fd, name, ret, err);
-}
-
-int engine_experiment_wait(struct engine *e, const char *name, uint64_t timeout_ms,
-			   struct engine_experiment *ret, struct err *err)
-{
-	const uint64_t now = engine_clock_ms();
-	const uint64_t until = timeout_ms < ENGINE_UNSAID - now ? now + timeout_ms : ENGINE_UNSAID;
-	AUTO_FREE char *path = path_of(e, name);
-	AUTO_CLOSE int at = await_open();
-	int r;
-
-	if (!path)
-		return err_nomem(err);
-	r = at < 0 ? at : await_names(at, path);
-	if (r == -ENOENT)
-		return no_such(name, err);
-	if (r < 0)
-		return err_set(err, r, "waiting for experiment '%s'", name);
-	for (;;) {
-		uint64_t left;
-
-		r = engine_experiment_load(e, name, ret, err);
-		if (r < 0 || !ret->alive)
-			return r;
-		left = until == ENGINE_UNSAID ? 1000 : until - engine_clock_ms();
-		if (until != ENGINE_UNSAID && engine_clock_ms() >= until)
-			return 1;
-		engine_experiment_done(ret);
-		/* A lock that a dying process lets go of is no name that comes. */
-		r = await_next(at, -1, left < 1000 ? (int)left : 1000, NULL, NULL);
-		if (r < 0)
-			return err_set(err, r, "waiting for experiment '%s'", name);
-	}
 }
 
 /* --- listing ------------------------------------------------------------------------------- */
@@ -422,7 +406,7 @@ int engine_experiments(struct engine *e, bool all, struct engine_experiments *re
 {
 	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
-	AUTO_FREE char *path = path_of(e, NULL);
+	AUTO_FREE char *path = experiment_path(e, NULL);
 	CLEANUP(close_dir) DIR *dir = path ? opendir(path) : NULL;
 	const struct dirent *d;
 	struct store *s;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "engine/experiment/experiment-i.h"
@@ -18,7 +19,7 @@ void work_tell(struct work *w, const struct engine_arm *arm)
 		w->options->tell(w->x, arm, w->options->ctx);
 }
 
-static void log_event(struct work *w, const char *kind, const struct engine_arm *arm)
+void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm)
 {
 	const struct engine_experiment *x = w->x;
 	struct event ev;
@@ -32,6 +33,8 @@ static void log_event(struct work *w, const char *kind, const struct engine_arm 
 		json_set_name(ev.data, "arm", arm->name);
 		json_set_text(ev.data, "state", engine_arm_state_name(arm->state));
 		json_set_text(ev.data, "why", arm->why);
+		if (*arm->promotion != '\0')
+			json_set_text(ev.data, "receipt", arm->promotion);
 	} else {
 		json_set_uint(ev.data, "arms", x->n_arms);
 		json_set_name(ev.data, "winner", x->winner);
@@ -54,11 +57,12 @@ int work_save(struct work *w, const struct engine_arm *arm, struct err *err)
 	int r;
 
 	count_time(w);
+	w->x->pid = getpid();
 	r = experiment_save(&w->lock, w->x, err);
 	if (r < 0)
 		return r;
 	if (arm && engine_arm_is_over(arm->state) && w->x->state == ENGINE_EXPERIMENT_RUNNING)
-		log_event(w, "experiment-arm", arm);
+		work_log_event(w, "experiment-arm", arm);
 	if (arm)
 		work_tell(w, arm);
 	return 0;
@@ -172,6 +176,11 @@ static int run_arms(struct work *w, struct err *err)
 		if (work_left(w) == 0)
 			return stop_rest(w, "the time of the whole is up", err);
 		r = start_waiting(w, err);
+		if (r >= 0 && w->began) {
+			r = w->began(w, err);
+			if (r >= 0)
+				w->began = NULL;
+		}
 		if (r < 0 || count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING) == 0) {
 			/* An arm that is to begin again waits. */
 			if (r >= 0 && count(x, ENGINE_ARM_WAITING) > 0)
@@ -216,16 +225,19 @@ static bool is_kept(const struct engine_experiment *x, const struct engine_arm *
 static int finish(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
+	const bool first = x->ended == 0;
 	int r;
 
 	for (size_t i = 0; i < x->n_arms; i++)
 		arm_release(w, &x->arms[i], is_kept(x, &x->arms[i]));
 	x->state = ENGINE_EXPERIMENT_ENDED;
-	x->ended = engine_now();
+	if (first)
+		x->ended = engine_now();
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
-	log_event(w, "experiment-ended", NULL);
+	if (first)
+		work_log_event(w, "experiment-ended", NULL);
 	work_tell(w, NULL);
 	return 0;
 }
@@ -238,16 +250,23 @@ static void interrupt(struct work *w)
 	for (size_t i = 0; i < w->x->n_arms; i++) {
 		struct engine_arm *arm = &w->x->arms[i];
 
+		if (is_active(arm) || *arm->now != '\0')
+			arm_interrupt(w, arm);
 		if (!is_active(arm))
 			continue;
-		arm_interrupt(w, arm);
 		arm_release(w, arm, false);
 		arm->state = ENGINE_ARM_WAITING;
 		arm->attempts = 0;
 	}
-	count_time(w);
-	if (experiment_save(&w->lock, w->x, &err) < 0)
+	if (work_save(w, NULL, &err) < 0)
 		log_warn("%s, continuing", err.msg);
+}
+
+/* Whoever looks at it later sees why nobody works on it. */
+static void note_problem(struct work *w, int r, const struct err *err)
+{
+	if (r != -EINTR && err)
+		w->x->problem = strdup(err->msg);
 }
 
 static int run_all(struct work *w, struct err *err)
@@ -279,8 +298,10 @@ static int go(struct work *w, struct err *err)
 		return r;
 	w->stop_fd = signals.pipe[0];
 	r = run_all(w, err);
-	if (r < 0)
+	if (r < 0) {
+		note_problem(w, r, err);
 		interrupt(w);
+	}
 	/* A signal that came when no run was waited for counts, too. */
 	if (signals_end(&signals) && r >= 0) {
 		r = err_set(err, -EINTR, "interrupted");
@@ -309,6 +330,46 @@ static bool has_run(const struct engine_experiment *x)
 	return false;
 }
 
+static void release_all(struct work *w)
+{
+	for (size_t i = 0; i < w->x->n_arms; i++) {
+		arm_interrupt(w, &w->x->arms[i]);
+		arm_release(w, &w->x->arms[i], false);
+	}
+}
+
+/* All of one that has begun. */
+static int work_new(struct work *w, struct err *err)
+{
+	int r = go(w, err);
+
+	/* One that failed before it ran anything would fail again; of one whose asker has gone nobody knows. */
+	if (r < 0 && ((r != -EINTR && !has_run(w->x)) || w->began)) {
+		release_all(w);
+		IGNORE_RESULT(experiment_forget(w->engine, w->x->name, &w->lock, NULL),
+			      "the failure counts");
+	}
+	return r;
+}
+
+/* Do it here, or have a process of its own do it. */
+static int work_on(struct work *w, work_fn rest, struct err *err)
+{
+	AUTO_FREE char *name = NULL;
+	int r;
+
+	if (!w->options->detach)
+		return rest(w, err);
+	name = strdup(w->x->name);
+	if (!name)
+		return err_nomem(err);
+	r = work_detach(w, rest, err);
+	if (r < 0)
+		return r;
+	engine_experiment_done(w->x);
+	return engine_experiment_load(w->engine, name, w->x, err);
+}
+
 int engine_experiment(struct engine *e, struct engine_experiment *x,
 		      const struct engine_experiment_options *options,
 		      struct engine_promotion *promotion, struct err *err)
@@ -334,12 +395,8 @@ int engine_experiment(struct engine *e, struct engine_experiment *x,
 	r = work_save(&w, NULL, err);
 	if (r < 0)
 		return r;
-	log_event(&w, "experiment-started", NULL);
-	r = go(&w, err);
-	/* Without a run there is nothing to resume. */
-	if (r < 0 && !has_run(x))
-		IGNORE_RESULT(experiment_forget(e, x->name, &w.lock, NULL), "the failure counts");
-	return r;
+	work_log_event(&w, "experiment-started", NULL);
+	return work_on(&w, work_new, err);
 }
 
 /* --- going on ------------------------------------------------------------------------------ */
@@ -380,6 +437,13 @@ static int take(struct work *w, const char *name, struct err *err)
 	return r;
 }
 
+static int work_rest(struct work *w, struct err *err)
+{
+	int r = recover(w, err);
+
+	return r < 0 ? r : go(w, err);
+}
+
 int engine_experiment_resume(struct engine *e, const char *name,
 			     const struct engine_experiment_options *options,
 			     struct engine_experiment *x, struct engine_promotion *promotion,
@@ -398,8 +462,26 @@ int engine_experiment_resume(struct engine *e, const char *name,
 
 	if (r < 0 || x->state == ENGINE_EXPERIMENT_ENDED)
 		return r;
-	r = recover(&w, err);
-	return r < 0 ? r : go(&w, err);
+	free(x->problem);
+	x->problem = NULL;
+	return work_on(&w, work_rest, err);
+}
+
+int work_interrupt(struct engine *e, const char *name, struct err *err)
+{
+	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
+	const struct engine_experiment_options options = { 0 };
+	CLEANUP(work_done) struct work w = { .engine = e,
+					     .x = &x,
+					     .options = &options,
+					     .lock = EXPERIMENT_LOCK_INIT,
+					     .stop_fd = -1,
+					     .started = engine_clock_ms() };
+	int r = take(&w, name, err);
+
+	if (r >= 0 && x.state != ENGINE_EXPERIMENT_ENDED)
+		interrupt(&w);
+	return r;
 }
 
 int engine_experiment_promote(struct engine *e, const char *name, const char *arm_name,
@@ -457,9 +539,6 @@ int engine_experiment_remove(struct engine *e, const char *name, struct err *err
 		return experiment_forget(e, name, &w.lock, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < x.n_arms; i++) {
-		arm_interrupt(&w, &x.arms[i]);
-		arm_release(&w, &x.arms[i], false);
-	}
+	release_all(&w);
 	return experiment_forget(e, name, &w.lock, err);
 }

@@ -1,13 +1,23 @@
 """experiment, at work: many arms, limits of the whole, early ends; and without a terminal."""
 
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import experiment, nothing_is_left  # noqa: E402
-from livetest import LONG, live_test  # noqa: E402
+from experimenttest import experiment, nothing_is_left, popen, receipts, states  # noqa: E402
+from livetest import LONG, live_test, note  # noqa: E402
+from runtest import alive, clone, clones, until  # noqa: E402
+from snaptest import SNAP, Skip, gone  # noqa: E402
+
+PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
 
 @live_test
@@ -24,6 +34,164 @@ def many_arms_leave_nothing_behind(w):
     assert list((w.store / "experiments").iterdir()) == []
     w.ok("gc")
     assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@live_test
+def what_happens_to_it_is_in_the_events(w):
+    w.ok("experiment", "-n", "ev", "--arm", "a=echo a > a", "--arm", "b=exit 1", "--jobs", "1", "--promote-best")
+    got = [e for e in receipts(w, None) if e["kind"].startswith("experiment-")]
+    assert [(e["kind"][11:], e["data"].get("arm"), e["data"].get("state")) for e in got] == [
+        ("started", None, None), ("arm", "a", "passed"), ("arm", "b", "failed"), ("promoted", "a", "passed"),
+        ("ended", None, None)], got
+    assert got[3]["data"]["receipt"] == receipts(w)[0]["data"]["receipt"] and got[1]["clone"] == "ev-a", got
+    assert got[4]["data"]["winner"] == "a" and all(e["data"]["experiment"] == "ev" for e in got), got
+    assert b"experiment-promoted" in w.ok("events").out
+
+
+# --- without the terminal --------------------------------------------------------------------
+
+HOLD = "until [ -e stop ]; do sleep 0.05; done; rm stop"
+
+
+def free(w, name):
+    """Let the arm of that clone go on."""
+    until(lambda: [r for r in w.ok("ps", "--json").json("snap.ps/1")["runs"] if r["clone"] == name])
+    w.ok("run", "--no-snapshot", name, "--", "touch", "stop")
+
+
+def worker(w, name):
+    return json.loads((w.store / "experiments" / name / "state.json").read_text())["pid"]
+
+
+@live_test
+def detached_it_goes_on_without_the_terminal_and_wait_has_its_result(w):
+    main, side = pty.openpty()
+    process = popen(w, "experiment", "-n", "d", "--detach", "--arm", f"a=echo a > a; {HOLD}", "--arm", "b=echo b > a",
+                    "--score", "cat a | wc -c", "--promote-best", "--jobs", "2", stdin=side, stdout=subprocess.PIPE,
+                    stderr=side, start_new_session=True)
+    os.close(side)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out == b"d\n", out
+    os.close(main)
+    assert experiment(w, "show", "d")["state"] == "running"
+    assert experiment(w, "wait", "d", "--timeout", "0s", status=124)["state"] == "running"
+    w.snap("experiment", "resume", "d").fails(11, "another process")
+    waiting = popen(w, "experiment", "wait", "d")
+    free(w, "d-a")
+    out, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 16 and b"tie" in out and b"a: passed" in err, (out, err)
+    got = experiment(w, "wait", "d", status=16)
+    assert states(got) == {"a": "passed", "b": "passed"} and got["state"] == "ended", got
+    assert gone(worker(w, "d"), 20), "nobody works on it any more"
+    w.ok("experiment", "rm", "d")
+    nothing_is_left(w)
+
+
+@live_test
+def detached_it_says_at_once_what_cannot_be_done(w):
+    w.snap("experiment", "--detach", "--arm", "a=true", "--profile", "nope").ends(4)
+    w.snap("experiment", "--detach", "--arm", "a=true", "--from", "nope").ends(4)
+    w.snap("experiment", "--detach", "--json", "--steps", "--arm", "a=true").fails_json(2, "E_USAGE")
+    assert b"no experiments" in w.ok("exp", "list", "--all").out
+    nothing_is_left(w)
+
+
+@live_test
+def an_asker_that_goes_before_the_first_arm_runs_leaves_nothing(w):
+    w.ok("init")
+    path = w.top / "trace"
+    # It dies as it reads what the other says, so the other finds nobody to say it to.
+    done = subprocess.run(["strace", "-o", path, "-e", "trace=socketpair,close", "-e",
+                           "inject=socketpair:signal=KILL", SNAP, "experiment", "-n", "g", "--detach", "--arm",
+                           f"a={HOLD}"], cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=60, check=False)
+    if b"ptrace" in done.stderr or not path.exists():
+        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
+    assert done.returncode == -signal.SIGKILL, done
+    w.ok("experiment", "rm", "g")
+    process = popen(w, "experiment", "-n", "h", "--detach", "--arm", f"a={HOLD}")
+    state = w.store / "experiments" / "h" / "state.json"
+    until(lambda: state.exists() or process.poll() is not None)
+    process.kill()
+    process.communicate(timeout=60)
+    if process.returncode == 0:
+        return note("the command was faster than the kill")
+    until(lambda: not state.exists() or worker(w, "h") != process.pid)
+    until(lambda: not state.exists() or not experiment(w, "show", "h")["state"] == "running")
+    if state.exists():
+        w.ok("experiment", "rm", "h")
+    until(lambda: clones(w) == [] and w.ok("ps", "--json").json("snap.ps/1")["runs"] == [])
+
+
+@live_test
+def cancel_ends_what_runs_and_it_can_be_resumed(w):
+    w.ok("experiment", "-n", "c", "-d", "--arm", f"a=sleep 604.{PID}", "--arm", "b=true", "--jobs", "1")
+    until(lambda: alive(f"sleep 604.{PID}"))
+    got = experiment(w, "cancel", "c")
+    assert got["state"] == "interrupted" and states(got) == {"a": "waiting", "b": "waiting"}, got
+    assert not alive(f"sleep 604.{PID}")
+    nothing_is_left(w)
+    w.snap("experiment", "wait", "c").ends(1)
+    assert experiment(w, "wait", "c", status=1)["state"] == "interrupted"
+    assert experiment(w, "cancel", "c")["state"] == "interrupted", "it is interrupted already"
+    w.ok("experiment", "rm", "c")
+    w.ok("experiment", "-n", "e", "--arm", "a=true")
+    assert b"was over already" in w.ok("experiment", "cancel", "e").out
+    w.snap("experiment", "cancel", "nope").fails(4, "there is no experiment")
+
+
+@live_test
+def cancel_ends_the_arms_of_one_that_was_killed(w):
+    w.ok("experiment", "-n", "k", "-d", "--arm", f"a=sleep 605.{PID}")
+    until(lambda: alive(f"sleep 605.{PID}"))
+    os.kill(worker(w, "k"), signal.SIGKILL)
+    assert gone(worker(w, "k"), 20) and alive(f"sleep 605.{PID}")
+    assert experiment(w, "cancel", "k")["state"] == "interrupted"
+    assert not alive(f"sleep 605.{PID}")
+    nothing_is_left(w)
+
+
+@live_test
+def one_that_was_interrupted_is_resumed_without_the_terminal(w):
+    w.ok("experiment", "-n", "r", "-d", "--arm", "a=echo a > a", "--arm", f"b={HOLD}", "--jobs", "1")
+    until(lambda: states(experiment(w, "show", "r"))["b"] == "running")
+    w.ok("experiment", "cancel", "r")
+    assert experiment(w, "resume", "--detach", "r")["state"] == "running"
+    free(w, "r-b")
+    got = experiment(w, "wait", "r")
+    assert states(got) == {"a": "passed", "b": "passed"}, got
+    assert len([e for e in receipts(w, "run-started") if e["clone"] == "r-a"]) == 1, "only what was missing ran"
+
+
+@live_test
+def wait_on_a_terminal_has_the_table(w):
+    w.ok("experiment", "-n", "t", "-d", "--arm", f"a={HOLD}")
+    main, side = pty.openpty()
+    process = popen(w, "experiment", "wait", "t", stdout=side, stderr=side, env={**w.env, "TERM": "xterm"})
+    os.close(side)
+    said = os.read(main, 4096)
+    free(w, "t-a")
+    while select.select([main], [], [], 60)[0]:
+        try:
+            said += os.read(main, 4096)
+        except OSError:
+            break
+    os.close(main)
+    assert process.wait(60) == 0, said
+    assert b"running" in said and b"\033[J" in said and b"wins" in said.split(b"\033[J")[-1], said
+
+
+@live_test
+def why_nobody_works_on_it_is_told(w):
+    w.ok("experiment", "-n", "p", "-d", "--arm", f"a={HOLD}", "--arm", "b=true", "--jobs", "1")
+    clone(w, "p-b")
+    free(w, "p-a")
+    got = experiment(w, "wait", "p", status=1)
+    assert got["state"] == "interrupted" and "p-b" in got["problem"], got
+    assert b"p-b" in w.snap("experiment", "wait", "p").out
+    w.ok("rm", "--force", "p-b")
+    got = experiment(w, "resume", "p")
+    assert got["problem"] is None and states(got) == {"a": "passed", "b": "passed"}, got
 
 
 if __name__ == "__main__":

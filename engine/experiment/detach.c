@@ -1,0 +1,147 @@
+/*
+ * An experiment that goes on after the command that asked for it has ended.
+ *
+ * Who works on it is this program, forked twice: nobody's child, in a session of its own, so that no terminal and no
+ * shell ends it.  It inherits the lock, so there is no moment at which nobody has it.  When the first arm runs, it
+ * reports to the asker and gives up everything else that it inherited.  If the asker is gone by then, nobody knows
+ * the name of the experiment: it ends and leaves nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "engine/experiment/experiment-i.h"
+
+#define LINE_FD 3
+#define LOCK_FD 4
+#define NAME    "snap-experiment"
+
+/* --- who works ----------------------------------------------------------------------------- */
+
+/* True if the asker has read it. */
+static bool tell(const struct err *word)
+{
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
+	char heard;
+
+	sigaction(SIGPIPE, &ignored, NULL);
+	return fdio_write(LINE_FD, word, sizeof(*word)) >= 0 && fdio_read(LINE_FD, &heard, 1) == 1;
+}
+
+static void take_null(int fd)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, fd) < 0)
+		_exit(1);
+	close(null);
+}
+
+/* The first arm runs. */
+static int began(struct work *w, struct err *err)
+{
+	const struct err word = { 0 };
+
+	(void)w;
+	if (!tell(&word))
+		return err_set(err, -EPIPE, "who asked for it has gone");
+	close(LINE_FD);
+	take_null(STDOUT_FILENO);
+	take_null(STDERR_FILENO);
+	return chdir("/") < 0 ? err_sys(err, "leaving the directory") : 0;
+}
+
+/* Keep only the two, under numbers of our own; neither is where the other must go. */
+static void keep_only(int line, int lock)
+{
+	const int spare = fcntl(line, F_DUPFD, LOCK_FD + 1);
+
+	if (spare < 0 || (lock != LOCK_FD && dup2(lock, LOCK_FD) < 0) || dup2(spare, LINE_FD) < 0)
+		_exit(1);
+	sys_close_from(LOCK_FD + 1);
+	if (fcntl(LINE_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(LOCK_FD, F_SETFD, FD_CLOEXEC) < 0)
+		_exit(1);
+}
+
+NORETURN static void work_alone(struct work *w, work_fn rest, int line)
+{
+	const struct engine_experiment_options silent = { .watch = { 0 } };
+	struct err err = { 0 };
+	int r;
+
+	keep_only(line, w->lock.fd);
+	w->lock.fd = LOCK_FD;
+	take_null(STDIN_FILENO);
+	sys_name_process(NAME);
+	w->options = &silent;
+	w->began = began;
+	r = rest(w, &err);
+	/* Nobody has heard of it yet. */
+	if (r < 0 && w->began)
+		IGNORE_RESULT(tell(&err), "then nobody is there to hear it");
+	_exit(r < 0);
+}
+
+/* --- who asks ------------------------------------------------------------------------------ */
+
+static int spawn(struct work *w, work_fn rest, const int line[2], struct err *err)
+{
+	pid_t between;
+
+	/* A database must not be open in two processes, and buffered text not printed twice. */
+	store_close(w->engine->store);
+	w->engine->store = NULL;
+	fflush(NULL);
+	between = fork();
+	if (between < 0)
+		return err_sys(err, "making a process for the experiment");
+	if (between == 0) {
+		pid_t child;
+
+		close(line[0]);
+		setsid();
+		child = fork();
+		if (child == 0)
+			work_alone(w, rest, line[1]);
+		_exit(child < 0);
+	}
+	while (waitpid(between, NULL, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "making a process for the experiment");
+	return 0;
+}
+
+int work_detach(struct work *w, work_fn rest, struct err *err)
+{
+	AUTO_CLOSE int ours = -1, theirs = -1;
+	struct err word;
+	int line[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, line) < 0)
+		return err_sys(err, "making the line to the experiment");
+	ours = line[0];
+	theirs = line[1];
+	fcntl(ours, F_SETFD, FD_CLOEXEC);
+	fcntl(theirs, F_SETFD, FD_CLOEXEC);
+	r = spawn(w, rest, line, err);
+	if (r < 0)
+		return r;
+	close(TAKE_FD(theirs));
+	/* From here on the other has the lock. */
+	experiment_lock_done(&w->lock);
+	if (fdio_read(ours, &word, sizeof(word)) != sizeof(word))
+		return err_set(err, -EIO, "the process that was to work on it has died");
+	word.msg[sizeof(word.msg) - 1] = '\0';
+	if (word.code < 0)
+		return err_set(err, word.code, "%s", word.msg);
+	if (fdio_write(ours, "", 1) < 0)
+		return err_set(err, -EIO, "the process that works on it has died");
+	return 0;
+}
