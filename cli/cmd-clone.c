@@ -41,6 +41,16 @@ static void clone_preset(void *args)
 	((struct clone_args *)args)->count = UNSAID;
 }
 
+static void set_strays(struct json array, const struct engine_stray *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct json one = json_add_object(array);
+
+		json_set_name(one, "path", list[i].path);
+		json_set_name(one, "leads_to", list[i].to);
+	}
+}
+
 static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
 {
 	const struct clone_args *args = inv->args;
@@ -57,15 +67,26 @@ static int print_json(const struct invocation *inv, const struct engine_clones *
 		json_set_name(j, "git_dir", c->git_dir);
 	else
 		json_set_null(j, "git_dir");
-	list = json_set_array(j, "warnings");
-	for (size_t i = 0; i < c->n_strays; i++) {
-		struct json one = json_add_object(list);
-
-		json_set_name(one, "path", c->strays[i].path);
-		json_set_name(one, "leads_to", c->strays[i].to);
-	}
+	set_strays(json_set_array(j, "git_links"), c->links, c->n_links);
+	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
 	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
 	return json_print(&doc, inv->out, err);
+}
+
+static void print_git(const struct engine_clones *c)
+{
+	if (c->git_dir) {
+		fputs("git: a copy of ", stderr);
+		out_name(stderr, c->git_dir);
+		fputs(", so commits stay in the clone; 'promote --git' brings them\n", stderr);
+	}
+	for (size_t i = 0; i < c->n_links; i++) {
+		fputs("git: ", stderr);
+		out_name(stderr, c->links[i].path);
+		fputs(" leads to the clone's own ", stderr);
+		out_name(stderr, c->links[i].to);
+		fputs(", so commits stay in the clone\n", stderr);
+	}
 }
 
 /* The path alone goes where `cd "$(snap clone)"` finds it. */
@@ -83,11 +104,7 @@ static void print_human(const struct invocation *inv, const struct engine_clones
 		fprintf(stderr, "%zu clones", c->n);
 	fprintf(stderr, " of snapshot %.*s, in %s\n", OUT_SHORT_ID, c->list[0].base,
 		duration_format(c->elapsed_ms, time));
-	if (!c->git_dir)
-		return;
-	fputs("git: a copy of ", stderr);
-	out_name(stderr, c->git_dir);
-	fputs(", so commits stay in the clone; 'promote --git' brings them\n", stderr);
+	print_git(c);
 }
 
 static void warn(const struct engine_clones *c)

@@ -65,6 +65,7 @@ static void set_commits(struct json j, const struct engine_commits *c)
 
 	for (size_t i = 0; i < c->n; i++) {
 		at = json_add_object(array);
+		json_set_name(at, "repository", c->list[i].repository);
 		json_set_name(at, "ref", c->list[i].ref);
 		json_set_name(at, "commit", c->list[i].commit);
 	}
@@ -223,7 +224,12 @@ static void print_human(const struct invocation *inv, const struct engine_promot
 	for (size_t i = 0; i < p->commits.n; i++) {
 		fputs(p->dry_run ? "  would bring " : "  brought ", inv->out);
 		out_name(inv->out, p->commits.list[i].ref);
-		fprintf(inv->out, " at %.12s\n", p->commits.list[i].commit);
+		fprintf(inv->out, " at %.12s", p->commits.list[i].commit);
+		if (*p->commits.list[i].repository) {
+			fputs(" in submodule ", inv->out);
+			out_name(inv->out, p->commits.list[i].repository);
+		}
+		fputc('\n', inv->out);
 	}
 	if (p->git && p->commits.n == 0)
 		fputs("  no commit that the project lacks\n", inv->out);

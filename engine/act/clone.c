@@ -10,8 +10,7 @@
 
 #include "base/log.h"
 #include "engine/act/acts-i.h"
-#include "engine/act/gitdir-graft-i.h"
-#include "engine/find/gitdir-i.h"
+#include "engine/act/clone-git-i.h"
 #include "engine/host/host-i.h"
 
 #define ANCESTORS_MAX 100000
@@ -114,8 +113,7 @@ struct making {
 	struct snapshot start;  /* what they show at first */
 	struct catalog_id base; /* the project's state that `start` descends from */
 	struct project project;
-	struct gitdir git;           /* of a project whose `.git` is a file */
-	struct object_id common;     /* the root of that repository; zero: `.git` is no file */
+	struct clone_git git;
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
@@ -123,7 +121,7 @@ static void making_done(struct making *m)
 {
 	snapshot_done(&m->start);
 	project_done(&m->project);
-	gitdir_done(&m->git);
+	clone_git_done(&m->git);
 	engine_clones_done(&m->clones);
 }
 
@@ -221,18 +219,12 @@ static int begin(struct making *m, struct err *err)
 }
 
 /*
- * Store what the clones start from: the project with a repository in place of its file `.git`.  The
- * snapshot is the first clone's, because the project itself never looks like that.
+ * Store what the clones start from: the project with repositories of the clone's own.  The snapshot is
+ * the first clone's, because the project itself never looks like that.
  */
 static int put_grafted(struct making *m, struct batch *b, int64_t created, struct err *err)
 {
 	static char message[] = "with a git directory of its own";
-	const struct gitdir_graft graft = {
-		.tree = m->start.root,
-		.common = m->common,
-		.own =
-		    m->git.own + strlen(m->git.common) + (m->git.own[strlen(m->git.common)] == '/'),
-	};
 	struct snapshot *at = &m->start, s = {
 		.parent = at->id,
 		.project = at->project,
@@ -243,11 +235,11 @@ static int put_grafted(struct making *m, struct batch *b, int64_t created, struc
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};
 	struct root root;
-	int r = gitdir_graft(b, &graft, &s.root, &root, err);
+	int r = clone_git_put(b, &m->git, &at->root, &s.root, &root, err);
 
 	r = r < 0 ? r : catalog_id_new(&s.id, err);
 	if (r < 0)
-		return err_wrap(err, r, "bringing '%s'", m->git.own);
+		return r;
 	s.base = s.id; /* a rollback to it makes it the base again */
 	s.files = root.top.below.files;
 	s.bytes = root.top.below.bytes + root.in_links.bytes;
@@ -268,7 +260,7 @@ static int put_records(struct making *m, struct err *err)
 	r = batch_begin(m->task->engine.store, &b, err);
 	if (r < 0)
 		return r;
-	if (!object_id_is_zero(&m->common))
+	if (clone_git_changes(&m->git))
 		r = put_grafted(m, b, now + 1, err);
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
 		struct engine_clone *c = &m->clones.list[i];
@@ -381,42 +373,6 @@ static void warn_of_owner(const struct making *m)
 			    m->project.path, st.st_uid);
 }
 
-/* Capture the repository of a project whose `.git` is a file. */
-static int capture_git(struct making *m, struct err *err)
-{
-	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	CLEANUP(snapshot_done) struct snapshot common = { 0 };
-	struct engine_take_options options = {
-		.git = true,
-		.skip_unreadable = m->options->skip_unreadable,
-		.watch = m->options->watch,
-	};
-	struct engine *e = &m->task->engine;
-	struct err why = { 0 };
-	int r;
-
-	/* Something in a clone may have written that file, so it may lead anywhere. */
-	if (m->start.clone)
-		return 0;
-	r = gitdir_find(e, m->project.path, &m->git, &why);
-	if (r < 0 && r != -ENOMEM)
-		engine_warn(e, "%s: git may not work in the clone", why.msg);
-	if (r <= 0)
-		return r == -ENOMEM ? err_nomem(err) : 0;
-	r = gitdir_is_file(e->store, &m->start.root, err);
-	if (r <= 0)
-		return r;
-	options.dir = m->git.common;
-	r = take_snapshot(m->task, &options, true, &taken, err);
-	r = r < 0 ? r
-		  : engine_as_damage(err, snapshot_find(e->store, taken.snapshot.id, &common, err));
-	if (r < 0)
-		return err_wrap(err, r, "git's directory of '%s'", m->project.path);
-	m->common = common.root;
-	m->clones.git_dir = strdup(m->git.own);
-	return m->clones.git_dir ? 0 : err_nomem(err);
-}
-
 static int describe(struct making *m, struct err *err)
 {
 	for (size_t i = 0; i < m->clones.n; i++) {
@@ -458,7 +414,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	r = describe(&m, err);
 	if (r < 0)
 		return r;
-	r = capture_git(&m, err);
+	r = clone_git_prepare(task, &m.start, m.project.path, options, &m.clones, &m.git, err);
 	if (r < 0)
 		return r;
 	r = task_wanted(task, err);

@@ -14,6 +14,8 @@ struct gitdir_graft {
 	struct object_id
 	    common;      /* root of the directory that holds objects and refs, apart (capture.h) */
 	const char *own; /* the worktree's directory, from the top of `common`; "": that itself */
+	const char *const *worktrees; /* other worktrees whose directories are needed, by name */
+	size_t n_worktrees;
 };
 
 /* Both roots are committed, and stay until the batch has ended. */

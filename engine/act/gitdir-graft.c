@@ -14,6 +14,8 @@
 
 #define GIT          ".git"
 #define DEPTH_MAX    64
+#define MODULES      "modules"
+#define WORKTREES    "worktrees"
 #define SETTINGS_MAX ((uint64_t)4 << 20)
 
 static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes = 1 << 20 };
@@ -51,8 +53,27 @@ static bool is_lock(const char *path)
 	return len > 5 && strcmp(path + len - 5, ".lock") == 0;
 }
 
-static bool takes_common(const char *path)
+/* Is it the directory of another worktree that is needed, or the one that holds those? */
+static bool takes_worktree(const struct gitdir_graft *g, const char *path)
 {
+	const char *name = path + strlen(WORKTREES);
+
+	if (*name == '\0')
+		return g->n_worktrees > 0;
+	return strchr(name + 1, '/') || is_among(g->worktrees, g->n_worktrees, name + 1);
+}
+
+static bool is_of_worktrees(const char *path)
+{
+	const size_t len = strlen(WORKTREES);
+
+	return strncmp(path, WORKTREES, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+static bool takes_common(const struct gitdir_graft *g, const char *path)
+{
+	if (is_of_worktrees(path))
+		return takes_worktree(g, path);
 	if (!strchr(path, '/'))
 		return is_among(shared, ARRAY_LEN(shared), path);
 	return !is_among(not_shared, ARRAY_LEN(not_shared), path);
@@ -68,10 +89,34 @@ static bool holds_not_shared(const char *path)
 {
 	const size_t len = strlen(path);
 
+	if (strcmp(path, WORKTREES) == 0)
+		return true;
 	for (size_t i = 0; i < ARRAY_LEN(not_shared); i++)
 		if (strncmp(not_shared[i], path, len) == 0 && not_shared[i][len] == '/')
 			return true;
 	return false;
+}
+
+/* A directory that may hold repositories of submodules, whose settings are to be changed? */
+static bool holds_modules(const char *path)
+{
+	static const char *const never[] = { "hooks", "info", "lfs", "logs", "objects", "refs" };
+	const size_t len = strlen(MODULES);
+	const char *slash = strrchr(path, '/');
+
+	if (strncmp(path, MODULES, len) != 0 || (path[len] != '\0' && path[len] != '/'))
+		return false;
+	return !slash || !is_among(never, ARRAY_LEN(never), slash + 1);
+}
+
+static bool is_settings(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strcmp(path, "config") == 0 || strcmp(path, "config.worktree") == 0;
+	return strncmp(path, MODULES "/", strlen(MODULES) + 1) == 0 &&
+	       strcmp(slash, "/config") == 0;
 }
 
 /* --- settings --------------------------------------------------------------------------- */
@@ -161,8 +206,9 @@ struct made {
 	uint32_t nlink;
 };
 
-static int join(struct batch *b, const struct object_id *common, const struct object_id *own,
-		const char *path, unsigned depth, struct made *ret, struct err *err);
+static int join(struct batch *b, const struct gitdir_graft *g, const struct object_id *common,
+		const struct object_id *own, const char *path, unsigned depth, struct made *ret,
+		struct err *err);
 
 static int add(struct batch *b, struct tree_builder *to, const struct tree_entry *e,
 	       const char *path, struct made *made, struct err *err)
@@ -170,20 +216,21 @@ static int add(struct batch *b, struct tree_builder *to, const struct tree_entry
 	struct tree_entry put = *e;
 	int r = 0;
 
-	if (strcmp(path, "config") == 0 || strcmp(path, "config.worktree") == 0)
+	if (is_settings(path))
 		r = clean_settings(b, &put, err);
 	made->nlink += put.form == TREE_DIR;
 	return r < 0 ? r : tree_builder_add(to, &put, err);
 }
 
 /* Add a directory that is joined from two, or filtered. */
-static int add_joined(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
-		      const struct tree_entry *own, const char *path, unsigned depth,
-		      struct made *made, struct err *err)
+static int add_joined(struct batch *b, const struct gitdir_graft *g, struct tree_builder *to,
+		      const struct tree_entry *common, const struct tree_entry *own,
+		      const char *path, unsigned depth, struct made *made, struct err *err)
 {
-	struct tree_entry put = *common;
+	struct tree_entry put = common ? *common : *own;
 	struct made in = { 0 };
-	int r = join(b, &common->id, own ? &own->id : NULL, path, depth + 1, &in, err);
+	int r = join(b, g, common ? &common->id : NULL, own ? &own->id : NULL, path, depth + 1, &in,
+		     err);
 
 	if (r < 0)
 		return r;
@@ -194,22 +241,25 @@ static int add_joined(struct batch *b, struct tree_builder *to, const struct tre
 }
 
 /* Add a name that one or both sides have. */
-static int add_name(struct batch *b, struct tree_builder *to, const struct tree_entry *common,
-		    const struct tree_entry *own, const char *path, unsigned depth,
-		    struct made *made, struct err *err)
+static int add_name(struct batch *b, const struct gitdir_graft *g, struct tree_builder *to,
+		    const struct tree_entry *common, const struct tree_entry *own, const char *path,
+		    unsigned depth, struct made *made, struct err *err)
 {
-	common = common && takes_common(path) ? common : NULL;
+	common = common && takes_common(g, path) ? common : NULL;
 	own = own && takes_own(path) ? own : NULL;
 	if (common && common->form == TREE_DIR &&
 	    (own ? own->form == TREE_DIR : holds_not_shared(path)))
-		return add_joined(b, to, common, own, path, depth, made, err);
+		return add_joined(b, g, to, common, own, path, depth, made, err);
+	if (!common && own && own->form == TREE_DIR && holds_modules(path))
+		return add_joined(b, g, to, NULL, own, path, depth, made, err);
 	if (!common && !own)
 		return 0;
 	return add(b, to, own ? own : common, path, made, err);
 }
 
-static int join_sides(struct batch *b, struct side *common, struct side *own, const char *path,
-		      unsigned depth, struct tree_builder *to, struct made *made, struct err *err)
+static int join_sides(struct batch *b, const struct gitdir_graft *g, struct side *common,
+		      struct side *own, const char *path, unsigned depth, struct tree_builder *to,
+		      struct made *made, struct err *err)
 {
 	int r = 0;
 
@@ -227,8 +277,8 @@ static int join_sides(struct batch *b, struct side *common, struct side *own, co
 			name = NULL;
 			return err_nomem(err);
 		}
-		r = add_name(b, to, order <= 0 ? &common->at : NULL, order >= 0 ? &own->at : NULL,
-			     name, depth, made, err);
+		r = add_name(b, g, to, order <= 0 ? &common->at : NULL,
+			     order >= 0 ? &own->at : NULL, name, depth, made, err);
 		if (r < 0)
 			return r;
 		if (order <= 0)
@@ -242,8 +292,9 @@ static int join_sides(struct batch *b, struct side *common, struct side *own, co
 }
 
 /* `common` NULL: there is only `own`. */
-static int join(struct batch *b, const struct object_id *common, const struct object_id *own,
-		const char *path, unsigned depth, struct made *ret, struct err *err)
+static int join(struct batch *b, const struct gitdir_graft *g, const struct object_id *common,
+		const struct object_id *own, const char *path, unsigned depth, struct made *ret,
+		struct err *err)
 {
 	CLEANUP(tree_builder_free_p) struct tree_builder *to = NULL;
 	CLEANUP(side_done) struct side of_common = { 0 }, of_own = { 0 };
@@ -262,7 +313,7 @@ static int join(struct batch *b, const struct object_id *common, const struct ob
 	r = side_open(&of_own, s, own, err);
 	if (r < 0)
 		return r;
-	r = join_sides(b, &of_common, &of_own, path, depth, to, ret, err);
+	r = join_sides(b, g, &of_common, &of_own, path, depth, to, ret, err);
 	return r < 0 ? r : tree_builder_finish(to, &ret->id, &ret->below, err);
 }
 
@@ -371,7 +422,7 @@ int gitdir_graft(struct batch *b, const struct gitdir_graft *g, struct object_id
 	r = find_dir(s, &from.top.id, g->own, &own, err);
 	if (r < 0)
 		return r;
-	r = join(b, *g->own != '\0' ? &from.top.id : NULL, &own, "", 0, &made, err);
+	r = join(b, g, *g->own != '\0' ? &from.top.id : NULL, &own, "", 0, &made, err);
 	if (r < 0)
 		return r;
 	git = from.top;

@@ -15,6 +15,7 @@
 #include "engine/act/clone-base-i.h"
 #include "engine/act/echo-i.h"
 #include "engine/act/gitdir-graft-i.h"
+#include "engine/act/gitdir-link-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/land-i.h"
 #include "engine/act/resolve-i.h"
@@ -253,35 +254,66 @@ static int merge(struct rebasing *p, struct err *err)
 
 /* --- the clone -------------------------------------------------------------------------- */
 
+/* Commit the tree and merge with it instead. */
+static int replace_now(struct rebasing *p, struct batch *b, const struct object_id *with,
+		       struct err *err)
+{
+	struct landing *l = &p->landing;
+	int r;
+
+	if (object_id_equal(with, &l->now.root))
+		return 0;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	r = store_pin(p->store, OBJECT_TREE, with, err);
+	if (r < 0)
+		return r;
+	store_unpin(p->store, OBJECT_TREE, &l->now.root);
+	l->now.root = *with;
+	p->carried = true;
+	return 0;
+}
+
+static int carry_links(struct rebasing *p, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(gitdir_links_done) struct gitdir_links links = { 0 };
+	const struct object_id *now = &p->landing.now.root;
+	struct object_id linked;
+	int r =
+	    gitdir_links_carry(&p->task->engine, p->project.path, &p->base.root, now, &links, err);
+
+	if (r < 0 || links.n == 0)
+		return r;
+	r = batch_begin(p->store, &b, err);
+	if (r < 0)
+		return r;
+	r = gitdir_link(b, now, &links, &linked, err);
+	return r < 0 ? r : replace_now(p, b, &linked, err);
+}
+
 /*
- * If the project's `.git` is a file (gitdir-i.h), merge with the repository of the clone's base in
- * its place, so that `.git` does not seem to have changed.
+ * If the project has files `.git` (gitdir-i.h), merge with what the clone's base has in their place, so
+ * that these do not seem to have changed.
  */
 static int carry_git(struct rebasing *p, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct object_id *now = &p->landing.now.root;
 	struct object_id carried;
-	struct landing *l = &p->landing;
-	int r = gitdir_is_grafted(p->store, &p->base.root, &l->now.root, err);
+	int r = carry_links(p, err);
 
+	if (r < 0)
+		return r;
+	r = gitdir_is_grafted(p->store, &p->base.root, now, err);
 	if (r <= 0)
 		return r;
 	r = batch_begin(p->store, &b, err);
 	if (r < 0)
 		return r;
-	r = gitdir_carry(b, &p->base.root, &l->now.root, &carried, err);
-	if (r < 0)
-		return r;
-	r = batch_commit(b, BATCH_SAFE, err);
-	if (r < 0)
-		return r;
-	r = store_pin(p->store, OBJECT_TREE, &carried, err);
-	if (r < 0)
-		return r;
-	store_unpin(p->store, OBJECT_TREE, &l->now.root);
-	l->now.root = carried;
-	p->carried = true;
-	return 0;
+	r = gitdir_carry(b, &p->base.root, now, &carried, err);
+	return r < 0 ? r : replace_now(p, b, &carried, err);
 }
 
 /* Store the project's state that was merged as a snapshot, unless it is one already. */

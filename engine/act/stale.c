@@ -13,8 +13,9 @@ struct names {
 	struct engine_paths paths;
 	size_t cap;
 	struct changes counts;
-	bool
-	    without_git; /* the project's `.git` is a file where clones have a repository (gitdir-i.h) */
+	struct store *store;
+	const struct object_id *from,
+	    *to; /* if set, files `.git` do not count (gitdir_is_link()) */
 };
 
 static void names_done(struct names *n)
@@ -26,7 +27,7 @@ static int add_name(const char *path, char status, void *ctx, struct err *err)
 {
 	struct names *n = ctx;
 
-	if (n->without_git && gitdir_holds(path))
+	if (n->from && gitdir_is_link(n->store, n->from, n->to, path) > 0)
 		return 0;
 	n->counts.added += status == 'A';
 	n->counts.modified += status == 'M';
@@ -140,10 +141,9 @@ static int compare_project(struct task *task, const struct project *project,
 
 	if (r < 0)
 		return r;
-	r = gitdir_is_grafted(task->engine.store, &base->root, &held.root, err);
-	if (r < 0)
-		return r;
-	n->without_git = r > 0;
+	n->store = task->engine.store;
+	n->from = &base->root;
+	n->to = &held.root;
 	r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)
 		return r;

@@ -28,6 +28,7 @@ void engine_clones_done(struct engine_clones *c)
 	free(c->project);
 	free(c->git_dir);
 	engine_strays_free(c->strays, c->n_strays);
+	engine_strays_free(c->links, c->n_links);
 	*c = (struct engine_clones){ 0 };
 }
 

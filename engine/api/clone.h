@@ -73,6 +73,8 @@ struct engine_clones {
 	    git_dir; /* owned; of new ones: the real repository that they have a copy of; NULL: none */
 	struct engine_stray *strays; /* owned; of new ones: in them git works elsewhere */
 	size_t n_strays;
+	struct engine_stray *links; /* owned; of new ones: files `.git` that lead into the clone */
+	size_t n_links;
 	uint64_t elapsed_ms;
 };
 

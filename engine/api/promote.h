@@ -87,6 +87,7 @@ struct engine_checked {
 struct engine_commits {
 	struct engine_branch {
 		char *ref, *commit; /* owned; as the project has it; an object's name */
+		char *repository;   /* owned; a submodule's work tree; "": the project's */
 	} * list;                   /* owned */
 	size_t n;
 };

@@ -42,6 +42,7 @@ void engine_commits_done(struct engine_commits *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		free(c->list[i].ref);
+		free(c->list[i].repository);
 		free(c->list[i].commit);
 	}
 	free(c->list);

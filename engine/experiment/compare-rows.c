@@ -152,25 +152,25 @@ static int add_note(struct comparing *c, size_t side, const struct delta_note *n
 
 /* --- one side --------------------------------------------------------------------------- */
 
-/* 1 if one of the two has a repository where the other has a file `.git`: these are not compared. */
-static int hides_git(struct comparing *c, const struct object_id *a, const struct object_id *b,
-		     struct err *err)
-{
-	int r = gitdir_is_grafted(c->store, a, b, err);
+struct pair {
+	struct store *store;
+	const struct object_id *from, *to;
+};
 
-	return r != 0 ? r : gitdir_is_grafted(c->store, b, a, err);
+static bool is_link(const char *path, const void *ctx)
+{
+	const struct pair *p = ctx;
+
+	return gitdir_is_link(p->store, p->from, p->to, path) > 0;
 }
 
 static int find_delta(struct comparing *c, size_t from, size_t to, struct delta *ret,
 		      struct err *err)
 {
-	const struct object_id *a = &c->hold.held[from].root, *b = &c->hold.held[to].root;
-	int r = hides_git(c, a, b, err);
+	const struct pair pair = { c->store, &c->hold.held[from].root, &c->hold.held[to].root };
+	const struct delta_options options = { .leaves_out = is_link, .leaves_out_ctx = &pair };
 
-	if (r < 0)
-		return r;
-	return delta_find(c->store, a, b,
-			  &(struct delta_options){ .without = r > 0 ? ".git" : NULL }, ret, err);
+	return delta_find(c->store, pair.from, pair.to, &options, ret, err);
 }
 
 /* The paths that a side changed since its own base; borrowed from `delta`. */

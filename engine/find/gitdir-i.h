@@ -49,6 +49,18 @@ NODISCARD int gitdir_is_file(struct store *s, const struct object_id *root, stru
 NODISCARD int gitdir_leads_out(struct store *s, const struct object_id *root, const char *project,
 			       const char *path, char **ret, struct err *err);
 
+/* What a file `.git` at that path names: *ret is owned, NULL if there is no such file. */
+NODISCARD int gitdir_read_mark(struct store *s, const struct object_id *root, const char *path,
+			       char **ret, struct err *err);
+
+/*
+ * Is the path a `.git`, or below one, that is a file in the project and leads elsewhere in a clone?  So
+ * it is if one of the trees has a file and the other a directory, or if both have files of which one
+ * leads out of its tree.  1: yes; the two trees may stand in either order.
+ */
+NODISCARD int gitdir_is_link(struct store *s, const struct object_id *a, const struct object_id *b,
+			     const char *path);
+
 /* Has the first a repository where the second has the file that leads to one? */
 NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 				const struct object_id *project, struct err *err);
@@ -57,6 +69,3 @@ NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 NODISCARD int gitdir_count_changes(struct store *s, const struct object_id *base,
 				   const struct object_id *project, struct changes *ret,
 				   struct err *err);
-
-/* Is it `.git`, or in it? */
-bool gitdir_holds(const char *path);

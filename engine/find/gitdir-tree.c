@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "cowfs/store/content.h"
 #include "cowfs/store/root.h"
+#include "engine/find/conflicts-i.h"
 #include "engine/find/gitdir-i.h"
 
 #define GIT      ".git"
@@ -58,7 +59,7 @@ static int find_deep(struct store *s, const struct object_id *root, const char *
 }
 
 /* Read the path after "gitdir: "; *ret is owned, NULL if there is none. */
-static int read_mark(struct store *s, const struct tree_entry *e, char **ret, struct err *err)
+static int read_value(struct store *s, const struct tree_entry *e, char **ret, struct err *err)
 {
 	const struct content c = tree_entry_content(e);
 	CLEANUP(content_reader_free_p) struct content_reader *rd = NULL;
@@ -80,18 +81,26 @@ static int read_mark(struct store *s, const struct tree_entry *e, char **ret, st
 	return *ret ? 0 : err_nomem(err);
 }
 
-int gitdir_leads_out(struct store *s, const struct object_id *root, const char *project,
-		     const char *path, char **ret, struct err *err)
+int gitdir_read_mark(struct store *s, const struct object_id *root, const char *path, char **ret,
+		     struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
-	AUTO_FREE char *named = NULL, *mark = path_join(project, path), *to = NULL;
 	struct tree_entry e = { 0 };
 	int r = find_deep(s, root, path, &e, &hold, err);
 
 	*ret = NULL;
 	if (r <= 0 || !S_ISREG(e.mode) || e.form == TREE_LINK || e.size == 0 || e.size > MARK_MAX)
 		return r < 0 ? r : 0;
-	r = read_mark(s, &e, &named, err);
+	return read_value(s, &e, ret, err);
+}
+
+int gitdir_leads_out(struct store *s, const struct object_id *root, const char *project,
+		     const char *path, char **ret, struct err *err)
+{
+	AUTO_FREE char *named = NULL, *mark = path_join(project, path), *to = NULL;
+	int r = gitdir_read_mark(s, root, path, &named, err);
+
+	*ret = NULL;
 	if (r < 0 || !named)
 		return r;
 	if (mark && strrchr(mark, '/'))
@@ -123,12 +132,64 @@ int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 	return gitdir_is_file(s, project, err);
 }
 
+/* --- comparing -------------------------------------------------------------------------- */
+
+/* Does a file `.git` at that path name something in its tree? */
+static bool stays_in(const char *path, const char *value)
+{
+	size_t up = 0, depth = 0;
+
+	for (; strncmp(value + 3 * up, "../", 3) == 0; up++)
+		continue;
+	for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
+		depth++;
+	return *value != '/' && up <= depth && !strstr(value + 3 * up, "..");
+}
+
+static int is_link(struct store *s, const struct object_id *a, const struct object_id *b,
+		   const char *mark, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold_a = BUF_INIT, hold_b = BUF_INIT;
+	AUTO_FREE char *value_a = NULL, *value_b = NULL;
+	struct tree_entry in_a = { 0 }, in_b = { 0 };
+	int r = find_deep(s, a, mark, &in_a, &hold_a, err);
+
+	r = r <= 0 ? r : find_deep(s, b, mark, &in_b, &hold_b, err);
+	if (r <= 0 || S_ISREG(in_a.mode) != S_ISREG(in_b.mode))
+		return r <= 0 ? r : in_a.form == TREE_DIR || in_b.form == TREE_DIR;
+	r = gitdir_read_mark(s, a, mark, &value_a, err);
+	r = r < 0 ? r : gitdir_read_mark(s, b, mark, &value_b, err);
+	if (r < 0 || !value_a || !value_b)
+		return r < 0 ? r : 0;
+	return stays_in(mark, value_a) != stays_in(mark, value_b);
+}
+
+int gitdir_is_link(struct store *s, const struct object_id *a, const struct object_id *b,
+		   const char *path)
+{
+	AUTO_FREE char *mark = NULL;
+	struct err err = { 0 };
+	size_t len;
+
+	if (!conflicts_is_git(path, &len))
+		return 0;
+	mark = strndup(path, len);
+	return mark ? is_link(s, a, b, mark, &err) : -ENOMEM;
+}
+
+struct counting {
+	struct store *store;
+	const struct object_id *from, *to;
+	struct changes *changes;
+};
+
 static int count(const char *path, char status, void *ctx, struct err *err)
 {
-	struct changes *c = ctx;
+	struct counting *n = ctx;
+	struct changes *c = n->changes;
 
 	(void)err;
-	if (gitdir_holds(path))
+	if (gitdir_is_link(n->store, n->from, n->to, path) > 0)
 		return 0;
 	c->added += status == 'A';
 	c->modified += status == 'M';
@@ -139,17 +200,8 @@ static int count(const char *path, char status, void *ctx, struct err *err)
 int gitdir_count_changes(struct store *s, const struct object_id *base,
 			 const struct object_id *project, struct changes *ret, struct err *err)
 {
-	int r = gitdir_is_grafted(s, base, project, err);
+	struct counting n = { .store = s, .from = base, .to = project, .changes = ret };
 
 	*ret = (struct changes){ 0 };
-	if (r == 0)
-		return changes_count(s, base, project, ret, err);
-	return r < 0 ? r : changes_each(s, base, project, count, ret, err);
-}
-
-bool gitdir_holds(const char *path)
-{
-	const size_t len = strlen(GIT);
-
-	return strncmp(path, GIT, len) == 0 && (path[len] == '\0' || path[len] == '/');
+	return changes_each(s, base, project, count, &n, err);
 }

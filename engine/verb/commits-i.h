@@ -1,5 +1,5 @@
 /*
- * commits-i.h - bring commits from a clone to the project's repository.
+ * commits-i.h - bring commits from a clone to the project's repository and to those of its submodules.
  *
  * The clone's .git is untrusted: whatever ran there may have written it, and its configuration can
  * name programs.  So the only git that reads it runs in a sandbox, on a throw-away clone, and hands
@@ -12,11 +12,14 @@
 #include "engine/api/promote.h"
 
 struct commits {
-	int fd; /* owned; the bundle; -1: there is nothing new */
+	struct bundle {
+		char *git_dir; /* owned; the repository that it is for */
+		int fd;        /* owned */
+		bool detached; /* it has HEAD, too */
+	} * list;              /* owned; none: there is nothing new */
+	size_t n;
 	struct engine_commits told;
 };
-
-#define COMMITS_INIT ((struct commits){ .fd = -1 })
 
 void commits_done(struct commits *c);
 
@@ -24,5 +27,4 @@ void commits_done(struct commits *c);
 NODISCARD int commits_bundle(struct engine *e, const char *clone, struct commits *ret,
 			     struct err *err);
 
-NODISCARD int commits_fetch(const char *project, const char *clone, const struct commits *c,
-			    struct err *err);
+NODISCARD int commits_fetch(const char *clone, const struct commits *c, struct err *err);

@@ -14,6 +14,7 @@
 #include "engine/find/engine-i.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/verb/git-run-i.h"
+#include "engine/verb/submodules-i.h"
 
 #define HEADER_MAX ((size_t)1 << 20) /* bytes of a bundle's header, which names its branches */
 #define HEADS      "refs/heads/"
@@ -21,7 +22,12 @@
 void commits_done(struct commits *c)
 {
 	engine_commits_done(&c->told);
-	cleanup_close(&c->fd);
+	for (size_t i = 0; i < c->n; i++) {
+		free(c->list[i].git_dir);
+		cleanup_close(&c->list[i].fd);
+	}
+	free(c->list);
+	*c = (struct commits){ 0 };
 }
 
 /* A file without a name, so nothing is left behind. */
@@ -65,8 +71,27 @@ static int find_clone(struct engine *e, const char *named, char **ret_clone, cha
 	return 0;
 }
 
-/* *ret, owned by the caller, is where its objects are. */
-static int find_repository(struct engine *e, const char *project, char **ret, struct err *err)
+/* A repository of the project and its copy in the clone. */
+struct repository {
+	char *git_dir;  /* owned; as git is told */
+	char *own;      /* owned; what of it is not shared with other worktrees */
+	char *objects;  /* owned; where its objects are */
+	char *in_clone; /* owned; from the top of the clone */
+	char *
+	    place; /* owned; a submodule's work tree, from the top of the project; "": the project */
+};
+
+static void repository_done(struct repository *r)
+{
+	free(r->git_dir);
+	free(r->own);
+	free(r->objects);
+	free(r->in_clone);
+	free(r->place);
+}
+
+static int find_repository(struct engine *e, const char *project, struct repository *ret,
+			   struct err *err)
 {
 	CLEANUP(gitdir_done) struct gitdir git = { 0 };
 	AUTO_FREE char *path = path_join(project, ".git");
@@ -77,14 +102,20 @@ static int find_repository(struct engine *e, const char *project, char **ret, st
 	if (lstat(path, &st) < 0)
 		return err_set(err, -ECANCELED,
 			       "'%s' has no git repository that commits could come to", project);
-	if (S_ISDIR(st.st_mode))
-		*ret = path_join(path, "objects");
-	else if (gitdir_find(e, project, &git, err) > 0)
-		*ret = path_join(git.common, "objects");
-	else
+	if (S_ISDIR(st.st_mode)) {
+		ret->objects = path_join(path, "objects");
+		ret->own = strdup(path);
+	} else if (gitdir_find(e, project, &git, err) > 0) {
+		ret->objects = path_join(git.common, "objects");
+		ret->own = TAKE_PTR(git.own);
+	} else {
 		return err_set(err, -ECANCELED, "'%s' leads to no repository of this project: %s",
 			       path, err->code ? err->msg : "it is no directory");
-	return *ret ? 0 : err_nomem(err);
+	}
+	ret->git_dir = TAKE_PTR(path);
+	ret->in_clone = strdup(".git");
+	ret->place = strdup("");
+	return ret->objects && ret->own && ret->in_clone && ret->place ? 0 : err_nomem(err);
 }
 
 /* --- from the clone --------------------------------------------------------------------- */
@@ -94,15 +125,16 @@ static int find_repository(struct engine *e, const char *project, char **ret, st
  * everything that the clone's branches have beyond them.
  */
 static const char script[] =
-    "[ -d .git ] && [ ! -L .git ] || exit 65\n"
-    "export GIT_DIR=\"$PWD/.git\"\n"
+    "[ -d \"$1\" ] && [ ! -L \"$1\" ] || exit 65\n"
+    "export GIT_DIR=\"$PWD/$1\"\n"
     "g() { git -c safe.directory='*' -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }\n"
     "not=$(while read -r id; do\n"
     "  g cat-file -e \"$id^{commit}\" 2>/dev/null && echo \"^$id\"\n"
     "done; true)\n"
-    "new=$(echo \"$not\" | g rev-list -n 1 --branches --stdin) || exit 66\n"
+    "head=; g symbolic-ref -q HEAD >/dev/null || head=HEAD\n"
+    "new=$(echo \"$not\" | g rev-list -n 1 --branches $head --stdin) || exit 66\n"
     "[ -n \"$new\" ] || exit 0\n"
-    "echo \"$not\" | g bundle create -q - --branches --stdin || exit 66\n";
+    "echo \"$not\" | g bundle create -q - --branches $head --stdin || exit 66\n";
 
 static int judge(const struct engine_run *run, const char *clone, struct err *err)
 {
@@ -123,11 +155,11 @@ static int judge(const struct engine_run *run, const char *clone, struct err *er
 		       run->exit_code, buf_str(&said));
 }
 
-static int make_bundle(struct engine *e, const char *project, const char *clone, int known, int out,
-		       struct err *err)
+static int make_bundle(struct engine *e, const char *project, const char *clone,
+		       const char *in_clone, int known, int out, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-	const char *const argv[] = { "/bin/sh", "-c", script, NULL };
+	const char *const argv[] = { "/bin/sh", "-c", script, "sh", in_clone, NULL };
 	struct engine_run_options options = {
 		.from = clone,
 		.argv = argv,
@@ -151,33 +183,58 @@ static int make_bundle(struct engine *e, const char *project, const char *clone,
 
 /* --- what is in it ---------------------------------------------------------------------- */
 
-static int add_branch(struct engine_commits *c, const char *clone, const char *line, size_t len,
-		      struct err *err)
+/* The name of the branch in a line of the header, or NULL: HEAD without a branch has one of ours. */
+static const char *branch_in(const char *line, size_t len, size_t *ret_id, size_t *ret_len)
 {
-	const char *name = memchr(line, ' ', len);
-	const size_t id_len = name ? (size_t)(name - line) : 0;
+	const char *name = line[0] == '-' ? NULL : memchr(line, ' ', len);
+
+	if (!name) /* prerequisites begin with '-' */
+		return NULL;
+	*ret_id = (size_t)(name++ - line);
+	*ret_len = len - *ret_id - 1;
+	if (*ret_len == 4 && strncmp(name, "HEAD", 4) == 0) {
+		*ret_len = strlen(GIT_RUN_DETACHED);
+		return GIT_RUN_DETACHED;
+	}
+	if (*ret_len <= strlen(HEADS) || strncmp(name, HEADS, strlen(HEADS)) != 0)
+		return NULL;
+	*ret_len -= strlen(HEADS);
+	return name + strlen(HEADS);
+}
+
+static int add_branch(struct engine_commits *c, const char *clone, const char *place,
+		      const char *line, size_t len, struct err *err)
+{
+	size_t id_len, name_len;
+	const char *name = branch_in(line, len, &id_len, &name_len);
 	struct engine_branch *b;
 
-	/* Prerequisites begin with '-'; HEAD and what is no branch are not fetched. */
-	if (!name || line[0] == '-' || len - id_len - 1 <= strlen(HEADS) ||
-	    strncmp(name + 1, HEADS, strlen(HEADS)) != 0)
+	if (!name)
 		return 0;
 	/* The id is printed as it is, so check it. */
 	if (strspn(line, "0123456789abcdef") != id_len)
 		return err_set(err, -EBADMSG,
 			       "a bundle of git's names something that is no commit");
-	name += 1 + strlen(HEADS);
 	if (!VEC_ONE_MORE(c->list, c->n))
 		return err_nomem(err);
 	b = &c->list[c->n++];
-	*b = (struct engine_branch){ .commit = strndup(line, id_len) };
-	if (asprintf(&b->ref, HEADS "snap/%s/%.*s", clone, (int)(line + len - name), name) < 0)
+	*b = (struct engine_branch){
+		.commit = strndup(line, id_len),
+		.repository = strdup(place),
+	};
+	if (asprintf(&b->ref, HEADS "snap/%s/%.*s", clone, (int)name_len, name) < 0)
 		b->ref = NULL;
-	return b->ref && b->commit ? 0 : err_nomem(err);
+	return b->ref && b->commit && b->repository ? 0 : err_nomem(err);
+}
+
+static bool is_head(const char *line, size_t len)
+{
+	return len > 5 && line[0] != '-' && memcmp(line + len - 5, " HEAD", 5) == 0;
 }
 
 /* The header ends with an empty line; *ret is the offset of the objects after it, 0 if none. */
-static int read_header(struct commits *c, const char *clone, off_t *ret, struct err *err)
+static int read_header(struct engine_commits *told, struct bundle *c, const char *clone,
+		       const char *place, off_t *ret, struct err *err)
 {
 	AUTO_FREE char *text = malloc(HEADER_MAX);
 	const char *line, *end;
@@ -196,62 +253,116 @@ static int read_header(struct commits *c, const char *clone, off_t *ret, struct 
 			*ret = end + 1 - text;
 			return 0;
 		}
-		if (*line != '#' && *line != '@')
-			r = add_branch(&c->told, clone, line, (size_t)(end - line), err);
+		if (*line == '#' || *line == '@')
+			continue;
+		c->detached |= is_head(line, (size_t)(end - line));
+		r = add_branch(told, clone, place, line, (size_t)(end - line), err);
 	}
 	return r < 0 ? r : err_set(err, -EBADMSG, "what git gave out in the sandbox is no bundle");
 }
 
-int commits_bundle(struct engine *e, const char *named, struct commits *ret, struct err *err)
+static void bundle_done(struct bundle *b)
 {
-	CLEANUP(commits_done) struct commits c = COMMITS_INIT;
-	AUTO_FREE char *clone = NULL, *project = NULL, *objects_dir = NULL;
+	free(b->git_dir);
+	cleanup_close(&b->fd);
+}
+
+/* Add a bundle of what one repository lacks, if it lacks anything. */
+static int add_bundle(struct engine *e, const char *project, const char *clone,
+		      const struct repository *of, struct commits *to, struct err *err)
+{
+	CLEANUP(bundle_done) struct bundle b = { .fd = -1, .git_dir = strdup(of->git_dir) };
 	AUTO_CLOSE int known = -1;
 	off_t objects = 0;
+	int r;
+
+	if (!b.git_dir)
+		return err_nomem(err);
+	r = temporary(&known, err);
+	if (r < 0)
+		return r;
+	r = temporary(&b.fd, err);
+	if (r < 0)
+		return r;
+	r = git_run_list_tips(of->git_dir, known, err);
+	if (r < 0)
+		return r;
+	r = make_bundle(e, project, clone, of->in_clone, known, b.fd, err);
+	if (r < 0)
+		return r;
+	r = read_header(&to->told, &b, clone, of->place, &objects, err);
+	if (r < 0 || objects == 0)
+		return r;
+	r = git_run_check_objects(of->git_dir, of->objects, b.fd, objects, err);
+	if (r < 0)
+		return r;
+	if (!VEC_ONE_MORE(to->list, to->n))
+		return err_nomem(err);
+	to->list[to->n++] = b;
+	b = (struct bundle){ .fd = -1 };
+	return 0;
+}
+
+static int add_submodules(struct engine *e, const char *project, const char *clone,
+			  const struct repository *above, struct commits *to, struct err *err)
+{
+	CLEANUP(submodules_done) struct submodules found = { 0 };
+	int r = submodules_changed(e, clone, project, above->own, &found, err);
+
+	for (size_t i = 0; i < found.n && r >= 0; i++) {
+		const struct submodule *one = &found.list[i];
+		AUTO_FREE char *objects = path_join(one->git_dir, "objects");
+		const struct repository of = {
+			.git_dir = one->git_dir,
+			.objects = objects,
+			.in_clone = one->in_clone,
+			.place = one->place,
+		};
+
+		r = objects ? add_bundle(e, project, clone, &of, to, err) : err_nomem(err);
+		if (r < 0)
+			err_wrap(err, r, "submodule '%s'", one->place);
+	}
+	return r;
+}
+
+int commits_bundle(struct engine *e, const char *named, struct commits *ret, struct err *err)
+{
+	CLEANUP(commits_done) struct commits c = { 0 };
+	CLEANUP(repository_done) struct repository top = { 0 };
+	AUTO_FREE char *clone = NULL, *project = NULL;
 	int r;
 
 	r = find_clone(e, named, &clone, &project, err);
 	if (r < 0)
 		return r;
-	r = find_repository(e, project, &objects_dir, err);
+	r = find_repository(e, project, &top, err);
 	if (r < 0)
 		return r;
-	r = temporary(&known, err);
+	r = git_run_check_name(top.git_dir, clone, err);
 	if (r < 0)
 		return r;
-	r = temporary(&c.fd, err);
+	r = add_bundle(e, project, clone, &top, &c, err);
 	if (r < 0)
 		return r;
-	r = git_run_check_name(project, clone, err);
+	r = add_submodules(e, project, clone, &top, &c, err);
 	if (r < 0)
 		return r;
-	r = git_run_list_tips(project, known, err);
-	if (r < 0)
-		return r;
-	r = make_bundle(e, project, clone, known, c.fd, err);
-	if (r < 0)
-		return r;
-	r = read_header(&c, clone, &objects, err);
-	if (r < 0)
-		return r;
-	if (objects > 0)
-		r = git_run_check_objects(project, objects_dir, c.fd, objects, err);
-	if (r < 0)
-		return r;
-	if (objects == 0) {
-		cleanup_close(&c.fd);
-		c.fd = -1;
-	}
 	*ret = c;
-	c = COMMITS_INIT;
+	c = (struct commits){ 0 };
 	return 0;
 }
 
-int commits_fetch(const char *project, const char *clone, const struct commits *c, struct err *err)
+int commits_fetch(const char *clone, const struct commits *c, struct err *err)
 {
-	if (c->fd < 0)
-		return 0;
-	if (lseek(c->fd, 0, SEEK_SET) < 0)
-		return err_sys(err, "reading a bundle of git's");
-	return git_run_fetch(project, clone, c->fd, err);
+	int r = 0;
+
+	for (size_t i = 0; i < c->n && r >= 0; i++) {
+		const struct bundle *b = &c->list[i];
+
+		if (lseek(b->fd, 0, SEEK_SET) < 0)
+			return err_sys(err, "reading a bundle of git's");
+		r = git_run_fetch(b->git_dir, clone, b->detached, b->fd, err);
+	}
+	return r;
 }

@@ -159,12 +159,17 @@ static int report_delta(struct store *s, const struct hold *h, const struct delt
 	return r;
 }
 
-/* 1 if one side has a repository where the other has a file `.git`: these are not compared. */
-static int hides_git(struct store *s, const struct hold *h, struct err *err)
-{
-	int r = gitdir_is_grafted(s, &h->held[0].root, &h->held[1].root, err);
+/* The two trees that are compared. */
+struct compared {
+	struct store *store;
+	const struct hold *hold;
+};
 
-	return r != 0 ? r : gitdir_is_grafted(s, &h->held[1].root, &h->held[0].root, err);
+static bool is_link(const char *path, const void *ctx)
+{
+	const struct compared *c = ctx;
+
+	return gitdir_is_link(c->store, &c->hold->held[0].root, &c->hold->held[1].root, path) > 0;
 }
 
 int engine_diff(struct engine *e, const struct engine_diff_options *options,
@@ -192,14 +197,12 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	r = hold_open(e, &h, &options->watch, err);
 	if (r < 0)
 		return r;
-	r = hides_git(s, &h, err);
-	if (r < 0)
-		return r;
 	r = delta_find(s, &h.held[0].root, &h.held[1].root,
 		       &(struct delta_options){
 			   .paths = (const char *const *)limits.paths,
 			   .n_paths = limits.n,
-			   .without = r > 0 ? ".git" : NULL,
+			   .leaves_out = is_link,
+			   .leaves_out_ctx = &(struct compared){ s, &h },
 			   .renames = !options->no_renames,
 		       },
 		       &delta, err);

@@ -1,29 +1,33 @@
 /*
- * git-run-i.h - run git in the project's repository so that it runs nothing else.
+ * git-run-i.h - run git in a repository of the project so that it runs nothing else.
  *
  * No hook, no maintenance, no prompt, no variable that leads it elsewhere.  The repository is named,
  * so git looks for no other.  Its output is only used in error messages.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/attr.h"
 #include "base/err.h"
 
 /* Can the clone's name be part of a branch name?  -ECANCELED with a sentence if not. */
-NODISCARD int git_run_check_name(const char *project, const char *clone, struct err *err);
+NODISCARD int git_run_check_name(const char *git_dir, const char *clone, struct err *err);
 
 /* Write the commits of all refs to the file, one per line, and rewind it. */
-NODISCARD int git_run_list_tips(const char *project, int fd, struct err *err);
+NODISCARD int git_run_list_tips(const char *git_dir, int fd, struct err *err);
 
 /*
  * Check that each object of the pack, which begins at `at`, is valid and that nothing it refers to is
  * missing.  This happens beside the repository, which gets none of it.  git 2.39 does not check this
  * for a bundle that it fetches, whatever fetch.fsckObjects says.
  */
-NODISCARD int git_run_check_objects(const char *project, const char *objects, int fd, off_t at,
+NODISCARD int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_t at,
 				    struct err *err);
 
-/* Fetch all branches of a checked bundle into branches under the clone's name. */
-NODISCARD int git_run_fetch(const char *project, const char *clone, int bundle, struct err *err);
+#define GIT_RUN_DETACHED "detached" /* the branch that a HEAD without one becomes */
+
+/* Fetch all branches of a checked bundle, and HEAD if it has that, into branches under the clone's name. */
+NODISCARD int git_run_fetch(const char *git_dir, const char *clone, bool detached, int bundle,
+			    struct err *err);

@@ -123,17 +123,17 @@ static int spawn_and_wait(const char *const *argv, const struct call *c, int sai
 	return 0;
 }
 
-static int run(const char *project, const struct call *c, struct err *err)
+static int run(const char *git_dir, const struct call *c, struct err *err)
 {
 	const char *const *words = c->words;
-	AUTO_FREE char *folder = path_join(project, ".git"), *dir = NULL;
+	AUTO_FREE char *dir = NULL;
 	const char *argv[WORDS_MAX] = { "git" };
 	char text[SAID_MAX];
 	int status = 0, r;
 	size_t n = 1;
 	FILE *f;
 
-	if (!folder || asprintf(&dir, "--git-dir=%s", folder) < 0) {
+	if (asprintf(&dir, "--git-dir=%s", git_dir) < 0) {
 		dir = NULL;
 		return err_nomem(err);
 	}
@@ -151,11 +151,11 @@ static int run(const char *project, const struct call *c, struct err *err)
 		return err_set(err, r == -ENOENT ? -ENOTSUP : r, "git cannot be run: %s",
 			       strerror(-r));
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set(err, -EIO, "git in '%s': %s", project, *text ? text : "it failed");
+		return err_set(err, -EIO, "git in '%s': %s", git_dir, *text ? text : "it failed");
 	return 0;
 }
 
-int git_run_check_name(const char *project, const char *clone, struct err *err)
+int git_run_check_name(const char *git_dir, const char *clone, struct err *err)
 {
 	AUTO_FREE char *ref = NULL;
 	const char *words[] = { "check-ref-format", NULL, NULL };
@@ -166,18 +166,18 @@ int git_run_check_name(const char *project, const char *clone, struct err *err)
 		return err_nomem(err);
 	}
 	words[1] = ref;
-	r = run(project, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 }, err);
+	r = run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 }, err);
 	if (r == -EIO)
 		return err_set(err, -ECANCELED, "no branch of git's can have '%s' in its name",
 			       clone);
 	return r;
 }
 
-int git_run_list_tips(const char *project, int fd, struct err *err)
+int git_run_list_tips(const char *git_dir, int fd, struct err *err)
 {
 	static const char *const words[] = { "for-each-ref", "--format=%(objectname)", NULL };
 	const struct call c = { .words = words, .in = -1, .out = fd, .bundle = -1 };
-	int r = run(project, &c, err);
+	int r = run(git_dir, &c, err);
 
 	if (r < 0)
 		return r;
@@ -200,7 +200,7 @@ static void remove_all(const char *dir)
 		log_warn("'%s' is left: %s, continuing", dir, strerror(errno));
 }
 
-int git_run_check_objects(const char *project, const char *objects, int fd, off_t at,
+int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_t at,
 			  struct err *err)
 {
 	static const char *const words[] = { "index-pack", "--stdin", "--fix-thin", "--strict",
@@ -224,14 +224,15 @@ int git_run_check_objects(const char *project, const char *objects, int fd, off_
 		from = NULL;
 	env[0] = into;
 	env[1] = from;
-	r = into && from ? run(project, &c, err) : err_nomem(err);
+	r = into && from ? run(git_dir, &c, err) : err_nomem(err);
 	remove_all(dir);
 	return r;
 }
 
-int git_run_fetch(const char *project, const char *clone, int bundle, struct err *err)
+int git_run_fetch(const char *git_dir, const char *clone, bool detached, int bundle,
+		  struct err *err)
 {
-	AUTO_FREE char *spec = NULL;
+	AUTO_FREE char *spec = NULL, *head = NULL;
 	const char *words[] = { "fetch",
 				"--quiet",
 				"--no-tags",
@@ -240,6 +241,7 @@ int git_run_fetch(const char *project, const char *clone, int bundle, struct err
 				"--no-auto-maintenance",
 				"/dev/fd/3",
 				NULL,
+				NULL,
 				NULL };
 
 	_Static_assert(BUNDLE_FD == 3, "the path above says so");
@@ -247,7 +249,12 @@ int git_run_fetch(const char *project, const char *clone, int bundle, struct err
 		spec = NULL;
 		return err_nomem(err);
 	}
-	words[ARRAY_LEN(words) - 2] = spec;
-	return run(project, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = bundle },
+	if (asprintf(&head, "+HEAD:refs/heads/snap/%s/" GIT_RUN_DETACHED, clone) < 0) {
+		head = NULL;
+		return err_nomem(err);
+	}
+	words[ARRAY_LEN(words) - 3] = spec;
+	words[ARRAY_LEN(words) - 2] = detached ? head : NULL;
+	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = bundle },
 		   err);
 }

@@ -272,7 +272,7 @@ static int promote_files(struct engine *e, const struct engine_promote_options *
 static int promote(struct engine *e, const struct engine_promote_options *options,
 		   struct engine_promotion *ret, struct err *err)
 {
-	CLEANUP(commits_done) struct commits commits = COMMITS_INIT;
+	CLEANUP(commits_done) struct commits commits = { 0 };
 	int r = options->git ? commits_bundle(e, options->clone, &commits, err) : 0;
 
 	if (r < 0)
@@ -281,7 +281,7 @@ static int promote(struct engine *e, const struct engine_promote_options *option
 	if (r < 0 || !options->git || ret->end != ENGINE_PROMOTED)
 		return r;
 	if (!options->dry_run)
-		r = commits_fetch(ret->project, ret->clone, &commits, err);
+		r = commits_fetch(ret->clone, &commits, err);
 	if (r < 0) {
 		engine_promotion_done(ret);
 		return err_wrap(err, r, "the files are promoted, but not the commits");

@@ -63,6 +63,7 @@ static const struct field wire_clones_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, project),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_clones, git_dir),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_clones, "strays", strays, n_strays, &stray),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_clones, "links", links, n_links, &stray),
 	FIELD(FIELD_UINT, struct engine_clones, elapsed_ms),
 };
 const struct fields wire_clones = FIELDS(struct engine_clones, wire_clones_fields);

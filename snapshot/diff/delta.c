@@ -94,7 +94,7 @@ static bool is_wanted(const struct delta_options *o, const char *path)
 
 	for (size_t i = 0; i < o->n_paths && !found; i++)
 		found = is_below(path, o->paths[i]);
-	return found && !(o->without && is_below(path, o->without));
+	return found && !(o->leaves_out && o->leaves_out(path, o->leaves_out_ctx));
 }
 
 static int take_side(const struct tree_entry *e, struct delta_side *ret)

@@ -73,8 +73,10 @@ void delta_done(struct delta *d);
 struct delta_options {
 	const char *const *paths; /* clean, from the top: only these paths and what is below them */
 	size_t n_paths;           /* 0: all */
-	const char *without;      /* excluding this and what is below it; or NULL */
-	bool renames;             /* look for what moved */
+	/* If set, paths for which it returns true are left out. */
+	bool (*leaves_out)(const char *path, const void *ctx);
+	const void *leaves_out_ctx;
+	bool renames; /* look for what moved */
 };
 
 /* Both are roots (root.h) and stay reachable until this returns.  -EBADMSG names the path. */

@@ -108,7 +108,7 @@ def a_dry_run_brings_no_commit(w):
     top = start(w)
     oid = commit(top, "one")
     got = promote(w, "--dry-run", "c")
-    assert got["git"] == [{"ref": "refs/heads/snap/c/main", "commit": oid}], got
+    assert got["git"] == [{"repository": "", "ref": "refs/heads/snap/c/main", "commit": oid}], got
     assert git(w.project, "branch", "--list", "snap/*") == ""
     text = w.ok("promote", "--git", "-n", "c").out.decode()
     assert f"would bring refs/heads/snap/c/main at {oid[:12]}" in text, text
@@ -159,7 +159,7 @@ def an_object_that_git_would_not_have_is_refused(w):
     (top / "new").write_text("new\n")
     before = sorted((w.project / ".git").rglob("*"))
     env = {"TMPDIR": str(w.home)}
-    w.snap("promote", "--git", "c", env=env).fails(1, f"git in '{w.project}'")
+    w.snap("promote", "--git", "c", env=env).fails(1, f"git in '{w.project}/.git'")
     assert not (w.project / "new").exists(), "nothing is promoted then"
     assert sorted((w.project / ".git").rglob("*")) == before
     assert not list(w.home.glob("snapcow-*"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -162,6 +163,18 @@ def look_at_promotions(w, judge):
     judge("resolve", "give", "README.md", "--take", "theirs")
     judge("promote", "--continue", "give", "--allow", ".envrc")
     judge("rm", "give")
+    look_at_commits(w, judge)
+
+
+def look_at_commits(w, judge):
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "safe.directory=*"]
+    for top in (w.project, w.store / "clones" / "commits"):
+        if top == w.project:
+            subprocess.run(["git", "init", "-q"], cwd=top, env=w.env, check=True)
+        subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", top.name], cwd=top, env=w.env, check=True)
+        if top == w.project:
+            judge("clone", "-n", "commits")
+    assert judge("promote", "--git", "commits")["git"]
 
 
 @test

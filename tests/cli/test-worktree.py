@@ -192,6 +192,132 @@ def bare_repositories_submodules_and_those_elsewhere_are_copied_too(w):
         assert git(place, "log", "-1", "--format=%s", got["git"][0]["ref"]) == name, got
 
 
+def others(w):
+    """Repositories of their own: `inner`, and `outer` with `inner` as a submodule."""
+    inner, outer = w.top / "inner", w.top / "outer"
+    for top in (inner, outer):
+        git(w.top, "init", "-q", "-b", "main", str(top))
+        (top / "text").write_text(f"{top.name}\n")
+        git(top, "add", ".")
+        git(top, "commit", "-q", "-m", top.name)
+    git(outer, "submodule", "add", "-q", str(inner), "in")
+    git(outer, "commit", "-q", "-m", "with inner")
+    return inner, outer
+
+
+def commit_below(top, *places):
+    """A commit at each place of a clone, on a branch or not as it is there."""
+    for place in places:
+        (top / place / "made-here").write_text(f"{place} of {top.name}\n")
+        git(top / place, "add", "made-here")
+        git(top / place, "commit", "-q", "-a", "-m", f"in {place}")
+
+
+def untouched(*tops):
+    return [sums(top) for top in tops]
+
+
+@live_test
+def submodules_of_a_worktree_and_their_submodules_have_copies(w):
+    inner, outer = others(w)
+    real = repository(w)
+    git(w.project, "submodule", "add", "-q", str(outer), "lib/outer")
+    git(w.project, "submodule", "update", "-q", "--init", "--recursive")
+    git(w.project, "commit", "-q", "-m", "with outer")
+    before = untouched(real, w.project, inner, outer)
+    top, got = clone(w)
+    assert got["warnings"] == [], got
+    assert [link["path"] for link in got["git_links"]] == ["lib/outer/.git", "lib/outer/in/.git"], got
+    said = w.ok("clone", "-n", "text").err.decode()
+    assert "git: lib/outer/in/.git leads to the clone's own " in said, said
+    assert git(top, "status", "--porcelain") == "" and git(top, "submodule", "status", "--recursive").count("\n") == 1
+    got = w.ok("status", "c", "--json").json("snap.status/1", "changed", "stale")
+    assert got["stale"]["changed"] == 0 and sum(got["changed"].values()) == 0, got
+    assert w.ok("diff", ".", "c").out == b"" and w.ok("diff", "c", ".").out == b""
+    git(top / "lib/outer", "checkout", "-q", "-b", "mine")
+    commit_below(top, "lib/outer/in", "lib/outer")
+    git(top, "commit", "-q", "-a", "-m", "above")
+    assert untouched(real, w.project, inner, outer) == before, "nothing of it reached what is real"
+    (w.project / "new").write_text("of the project\n")
+    w.ok("rebase", "c")
+    assert git(top / "lib/outer/in", "log", "-1", "--format=%s") == "in lib/outer/in"
+    assert git(top, "status", "--porcelain") == "?? new"
+    got = w.ok("promote", "--json", "--git", "c").json("snap.promote/1", "git")
+    brought = {(g["repository"], g["ref"]) for g in got["git"]}
+    assert brought == {("", "refs/heads/snap/c/topic"),
+                       ("lib/outer", "refs/heads/snap/c/mine"),
+                       ("lib/outer/in", "refs/heads/snap/c/detached")}, got
+    for place, ref in (("lib/outer", "mine"), ("lib/outer/in", "detached")):
+        assert git(w.project / place, "log", "-1", "--format=%s", f"snap/c/{ref}") == f"in {place}"
+    made = git(w.project, "rev-parse", "snap/c/topic:lib/outer")
+    git(w.project / "lib/outer", "cat-file", "-e", made)
+    w.ok("check")
+
+
+@live_test
+def a_submodule_with_submodules_is_a_project_like_any_other(w):
+    inner, outer = others(w)
+    above = w.top / "above"
+    git(w.top, "init", "-q", "-b", "main", str(above))
+    git(above, "submodule", "add", "-q", str(outer), "outer")
+    git(above, "submodule", "update", "-q", "--init", "--recursive")
+    git(above, "commit", "-q", "-m", "outer")
+    before = untouched(above, inner, outer)
+    top, got = clone(w, cwd=above / "outer")
+    assert [link["path"] for link in got["git_links"]] == ["in/.git"] and got["warnings"] == [], got
+    commit_below(top, "in", ".")
+    assert untouched(above, inner, outer) == before
+    got = w.ok("promote", "--json", "--git", "c", cwd=above / "outer").json("snap.promote/1", "git")
+    assert {g["repository"] for g in got["git"]} == {"", "in"}, got
+    # Of the project above, both are in its own `.git` and need nothing.
+    top, got = clone(w, "all", cwd=above)
+    assert got["git_links"] == [] and got["warnings"] == [], got
+    before = untouched(above)
+    commit_below(top, "outer/in", "outer")
+    assert untouched(above) == before
+    got = w.ok("promote", "--json", "--git", "all", cwd=above).json("snap.promote/1", "git")
+    assert {g["repository"] for g in got["git"]} == {"outer", "outer/in"}, got
+
+
+@live_test
+def worktrees_inside_a_project_and_clones_of_clones_keep_their_commits(w):
+    git(w.project, "init", "-q", "-b", "main")
+    git(w.project, "add", ".")
+    git(w.project, "commit", "-q", "-m", "one")
+    git(w.project, "worktree", "add", "-q", "-b", "topic", ".worktrees/topic")
+    nested = w.project / ".worktrees/topic"
+    git(w.project, "worktree", "add", "-q", "-b", "deeper", str(nested / "deeper"))
+    before = untouched(w.project)
+    top, got = clone(w)
+    assert [link["path"] for link in got["git_links"]] == [".worktrees/topic/.git",
+                                                           ".worktrees/topic/deeper/.git"], got
+    second, got = clone(w, "second", "--from", "c")
+    third, _ = clone(w, "third", "--from", "second")
+    assert got["warnings"] == [], got
+    commit_below(third, ".worktrees/topic/deeper", ".worktrees/topic", ".")
+    assert untouched(w.project) == before
+    for other in (top, second):
+        assert git(other, "log", "--format=%s", "--all") == "one"
+    got = w.ok("promote", "--json", "--git", "third").json("snap.promote/1", "git")
+    assert {g["ref"] for g in got["git"]} == {f"refs/heads/snap/third/{b}" for b in ("main", "topic", "deeper")}
+    # A worktree whose project is a worktree, and one that comes later.
+    outside = w.top / "outside"
+    git(w.project, "worktree", "add", "-q", "-b", "outside", str(outside))
+    git(w.project, "worktree", "add", "-q", "-b", "within", str(outside / "within"))
+    inside, got = clone(w, "inside", cwd=outside)
+    assert [link["path"] for link in got["git_links"]] == ["within/.git"], got
+    before = untouched(w.project / ".git")
+    commit_below(inside, "within", ".")
+    assert untouched(w.project / ".git") == before
+    got = w.ok("promote", "--json", "--git", "inside", cwd=outside).json("snap.promote/1", "git")
+    assert {g["ref"] for g in got["git"]} == {f"refs/heads/snap/inside/{b}" for b in ("outside", "within")}, got
+    git(w.project, "worktree", "add", "-q", "-b", "later", "later")
+    before = untouched(w.project / ".git")
+    w.ok("rebase", "c")
+    assert (top / "later/.git").read_text() == "gitdir: ../.git/worktrees/later\n"
+    assert untouched(w.project / ".git") == before
+
+
 @live_test
 def a_worktree_in_the_project_that_leads_out_of_the_clone_is_told(w):
     git(w.project, "init", "-q", "-b", "main")
@@ -209,12 +335,11 @@ def a_worktree_in_the_project_that_leads_out_of_the_clone_is_told(w):
     (w.project / "odd" / "deep" / ".git").write_text("gitdir: ../../../other/.git\n")
     (w.project / "odd" / ".git").write_text("no path\n")
     real = w.project.resolve()
-    expected = [{"path": ".worktrees/topic/.git", "leads_to": str(real / ".git/worktrees/topic")},
-                {"path": "odd/deep/.git", "leads_to": str(real.parent / "other/.git")}]
+    expected = [{"path": "odd/deep/.git", "leads_to": str(real.parent / "other/.git")}]
     for name in ("first", "again", "third"):  # read, and known from last time
         assert clone(w, name)[1]["warnings"] == expected, name
     said = w.ok("clone", "-n", "text").err.decode()
-    assert f"'.worktrees/topic/.git' leads to '{real}/.git/worktrees/topic'" in said, said
+    assert f"'odd/deep/.git' leads to '{real.parent}/other/.git'" in said, said
     assert clone(w, "from", "--from", "first")[1]["warnings"] == []
 
 
