@@ -208,8 +208,18 @@ class World:
 
 def help_lines(command):
     """How many lines of help it may have: all that a run may see and use has an option."""
-    return {"run": 80, "try": 80, "experiment": 80, "promote": 40, "resolve": 30, "rollback": 32, "mcp": 28, "agents": 36, "bisect": 28, "log": 32}.get(
-        command, 24)
+    return {
+        "agents": 36,
+        "bisect": 28,
+        "experiment": 80,
+        "log": 32,
+        "mcp": 28,
+        "promote": 40,
+        "resolve": 30,
+        "rollback": 32,
+        "run": 80,
+        "try": 80,
+    }.get(command, 24)
 
 
 def gone(pid, seconds):

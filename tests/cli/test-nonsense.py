@@ -15,14 +15,37 @@ NOBODY = 65534
 
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
-    "bisect": ["@", "@", "--", "true"], "compare": ["@", "try"], "completion": ["bash"], "policy": ["explain", "try"], "diff": ["@"], "mount": ["try"], "rm": ["try"], "show": ["@"],
-    "write": ["try:README.md", "--content", "x"], "edit": ["try:README.md", "--old", "f", "--new", "g"],
-    "attach": ["0123456789ab"], "cancel": ["0123456789ab"], "wait": ["0123456789ab"], "replay": ["0123456789ab"],
-    "experiment": ["--arm", "a=true"], "run": ["--", "true"], "try": ["--discard", "--", "true"], "umount": ["try"],
+    "attach": ["0123456789ab"],
+    "bisect": ["@", "@", "--", "true"],
+    "cancel": ["0123456789ab"],
+    "compare": ["@", "try"],
+    "completion": ["bash"],
+    "diff": ["@"],
+    "edit": ["try:README.md", "--old", "f", "--new", "g"],
+    "experiment": ["--arm", "a=true"],
+    "mount": ["try"],
+    "policy": ["explain", "try"],
+    "replay": ["0123456789ab"],
+    "rm": ["try"],
+    "run": ["--", "true"],
+    "show": ["@"],
+    "try": ["--discard", "--", "true"],
+    "umount": ["try"],
+    "wait": ["0123456789ab"],
+    "write": ["try:README.md", "--content", "x"],
 }
 
 # They say the same whatever the directory and the store.
-ANYWHERE = {"agents", "completion", "doctor", "help", "mcp", "profile", "tasks", "version"}
+ANYWHERE = {
+    "agents",
+    "completion",
+    "doctor",
+    "help",
+    "mcp",
+    "profile",
+    "tasks",
+    "version",
+}
 
 # What they are told must be one of these (docs/man/snapcow-exit-codes.7.scd).
 CODES = {

@@ -17,9 +17,28 @@ from pathlib import Path
 
 STORE_MIB, PROJECT_MIB = 768, 24
 COMMAND_S = 300  # after which a command counts as hung
-STORE_NAMES = {"chunks.db", "chunks.db-shm", "chunks.db-wal", "clones", "cowfsd.log", "cowfsd.log.1",
-               "damaged", "journal", "lock", "meta.db", "meta.db-shm", "meta.db-wal", "reserve", "run",
-               "calls", "events", "experiments", "runs", "signatures", "trash"}
+STORE_NAMES = {
+    "calls",
+    "chunks.db",
+    "chunks.db-shm",
+    "chunks.db-wal",
+    "clones",
+    "cowfsd.log",
+    "cowfsd.log.1",
+    "damaged",
+    "events",
+    "experiments",
+    "journal",
+    "lock",
+    "meta.db",
+    "meta.db-shm",
+    "meta.db-wal",
+    "reserve",
+    "run",
+    "runs",
+    "signatures",
+    "trash",
+}
 
 
 class Broken(Exception):
