@@ -8,6 +8,7 @@ outlives its test.
 import json
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -20,6 +21,8 @@ from pathlib import Path
 SNAP = Path(os.environ["SNAP_UNDER_TEST"])
 TESTS = []
 LONG = os.environ.get("SNAP_TESTS_LONG") == "1"
+# A command that takes more than five seconds says how far it is; that is a matter of the machine.
+PROGRESS = re.compile(rb"^(?:reading|writing|marking|freeing|checking)(?:  .*)?\n", re.M)
 
 
 def sanitizer(variable, *more):
@@ -72,7 +75,7 @@ def needs_fuse(somebody_else=False):
 class Result:
     def __init__(self, args, done):
         self.args, self.status = args, done.returncode
-        self.out, self.err = done.stdout or b"", done.stderr or b""
+        self.out, self.err = done.stdout or b"", PROGRESS.sub(b"", done.stderr or b"")
 
     def __str__(self):
         return (f"snap {self.args}: status {self.status}\n"

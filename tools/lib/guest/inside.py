@@ -142,7 +142,8 @@ def run_tests(one):
         one_result = json.loads(out.read_text()) if out.exists() else {
             "name": test["name"], "result": "fails", "why": "it did not end: " + said.strip()[-400:]}
         results.append(one_result)
-        say(f"{one.name}: {test['name']}: {one_result['result']} {one_result.get('why', '')[:200]}")
+        say(f"{one.name}: {test['name']}: {one_result['result']} {one_result.get('why', '')[:200]}"
+            f"{one_result.get('output', '')[-3000:] if one_result['result'] == 'fails' else ''}")
         clean(one)
     return results
 
