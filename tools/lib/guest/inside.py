@@ -128,12 +128,11 @@ def probe(one):
 
 def run_tests(one):
     """The test programs in this situation; a user runs those that are not about becoming one."""
-    results = []
     for test in SETTINGS["tests"]:
         if "--user" in test["cmd"] and one.user != "root":
             continue
         if seconds_left() < 60:
-            results.append({"name": test["name"], "result": "not tried", "why": "the time was up"})
+            yield {"name": test["name"], "result": "not tried", "why": "the time was up"}
             continue
         out = RUN / "test.json"
         out.unlink(missing_ok=True)
@@ -141,11 +140,17 @@ def run_tests(one):
         said = enter(one, [*PROBE, "test", test["name"], str(out)], min(test["timeout"] * 6, seconds_left()))
         one_result = json.loads(out.read_text()) if out.exists() else {
             "name": test["name"], "result": "fails", "why": "it did not end: " + said.strip()[-400:]}
-        results.append(one_result)
         say(f"{one.name}: {test['name']}: {one_result['result']} {one_result.get('why', '')[:200]}"
             f"{one_result.get('output', '')[-3000:] if one_result['result'] == 'fails' else ''}")
         clean(one)
-    return results
+        yield one_result
+
+
+def send(port, found, begin):
+    found["seconds"] = round(time.monotonic() - begin)
+    line = json.dumps(found).encode() + b"\n"
+    while line:
+        line = line[port.write(line):]
 
 
 def facts():
@@ -190,16 +195,16 @@ def main():
             begin = time.monotonic()
             found = {"checks": {}, "commands": []} if SETTINGS["only_tests"] else probe(one)
             clean(one)
-            if SETTINGS["tests"] and one.tests:
-                found["tests"] = run_tests(one)
             if SETTINGS["package"]:
                 found["checks"]["package"] = {"result": "fails" if wrong else "ok", "why": wrong}
                 found["package"] = SETTINGS["package"]
-            found.update(name=name, what=one.what, seconds=round(time.monotonic() - begin), **known,
-                         suite=SETTINGS["suite"], arch=SETTINGS["arch"], commit=SETTINGS["commit"])
-            line = json.dumps(found).encode() + b"\n"
-            while line:
-                line = line[port.write(line):]
+            found.update(name=name, what=one.what, **known, **{k: SETTINGS[k] for k in ("suite", "arch", "commit")})
+            send(port, found, begin)
+            if SETTINGS["tests"] and one.tests:
+                found["tests"] = []
+                for result in run_tests(one):  # sent as each ends: the guest may be ended before the last
+                    found["tests"].append(result)
+                    send(port, found, begin)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ def failures(one):
 
 def one_line(one):
     failed = failures(one)
-    return f"{one['name']}: {one['seconds']} s, " + (
+    programs = f"{len(one['tests'])} test programs, " if one.get("tests") else ""
+    return f"{one['name']}: {one['seconds']} s, {programs}" + (
         "all passed" if not failed else "; ".join(f"{name} FAILS: {why}" for name, why in failed))
 
 
