@@ -112,6 +112,8 @@ static void print_data(FILE *out, const char *kind, struct json data)
 	static const struct {
 		const char *kind, *key;
 	} plain[] = {
+		{ "artifact", "artifact" },
+		{ "artifact-removed", "artifact" },
 		{ "clone", "base" },
 		{ "clone-removed", "why" },
 		{ "snapshot-removed", "snapshot" },

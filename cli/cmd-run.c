@@ -158,6 +158,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.secret_for = list_of(&args->secret_for),
 		.allow_missing = list_of(&args->allow_missing),
 		.publish = list_of(&args->publish),
+		.artifacts = list_of(&args->artifact),
 		.no_snapshot = args->no_snapshot,
 		.keep = args->keep,
 		.strict = strict,
@@ -264,6 +265,18 @@ static void tell_unseen(const struct invocation *inv, const struct engine_run *r
 	}
 }
 
+static void tell_artifacts(const struct engine_run *r)
+{
+	for (size_t i = 0; i < r->n_artifacts; i++) {
+		const struct engine_run_artifact *a = &r->artifacts[i];
+
+		if (a->problem)
+			log_warn("'%s' is not saved: %s", a->path, a->problem);
+		else
+			fprintf(stderr, "artifact %s  %s\n", a->id, a->path);
+	}
+}
+
 /* The command has had its say; what it does not know itself is added. */
 void run_tell(const struct invocation *inv, const struct engine_run *r)
 {
@@ -295,6 +308,7 @@ void run_tell(const struct invocation *inv, const struct engine_run *r)
 	else if (*r->limit != '\0')
 		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
 	refusals_print(r);
+	tell_artifacts(r);
 	tell_unseen(inv, r);
 }
 

@@ -11,7 +11,7 @@ struct run_args {
 	const char *workdir, *profile, *cpus, *durability, *code, *lang;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for,
-	    allow_missing;
+	    allow_missing, artifact;
 	bool tty, no_snapshot, keep, rm, detach;
 };
 
@@ -59,6 +59,8 @@ struct run_args {
 		    "run this snippet, with the words as its arguments; -: from standard input"),  \
 	    OPT_STR(0, "lang", "bash|node|perl|php|python|ruby|sh", struct run_args, lang,         \
 		    "in which language that is"),                                                  \
+	    OPT_LIST(0, "artifact", "PATH", struct run_args, artifact,                             \
+		     "keep this file or directory of the clone after it; see artifact"),           \
 	    OPT_STR(0, "durability", "full|fast", struct run_args, durability,                     \
 		    "whether fsync in the clone that is made waits for the disk (fast; with "      \
 		    "--keep: full)")

@@ -103,6 +103,19 @@ void runs_print_published(FILE *out, const struct engine_run *r, const char *end
 			runs_address(&r->published[i], address), end);
 }
 
+static void set_artifacts(struct json j, const struct engine_run *r)
+{
+	const struct json list = json_set_array(j, "artifacts");
+
+	for (size_t i = 0; i < r->n_artifacts; i++) {
+		const struct json one = json_add_object(list);
+
+		json_set_name(one, "path", r->artifacts[i].path);
+		out_json_id(one, "artifact", r->artifacts[i].id);
+		json_set_text(one, "problem", r->artifacts[i].problem);
+	}
+}
+
 void runs_set_json(struct json j, const struct engine_run *r)
 {
 	struct json part, list;
@@ -126,6 +139,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_published(j, r);
+	set_artifacts(j, r);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_bool(j, "detached", r->detached);
 	out_json_time(j, "started", r->started);

@@ -73,6 +73,7 @@ static void describe_param(const struct tool_param *p, struct json j)
 		break;
 	case PARAM_LIST:
 	case PARAM_STATES:
+	case PARAM_WORDS:
 		set_strings(j);
 		break;
 	case PARAM_COMMAND:
@@ -306,8 +307,7 @@ static int add_list(struct tool_line *line, const struct tool_param *p, struct j
 	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
 		const char *text = json_at_text(list, i);
 
-		r = text ? add_option(line, p->option, text, err)
-			 : wrong_type(p, "a list of strings", err);
+		r = text ? add_word(line, p, text, err) : wrong_type(p, "a list of strings", err);
 	}
 	return r;
 }
@@ -377,6 +377,7 @@ static int add_param(struct tool_line *line, const struct tool_param *p, struct 
 	case PARAM_SINCE:
 		return add_number(line, p, args, err);
 	case PARAM_LIST:
+	case PARAM_WORDS:
 		return add_list(line, p, args, err);
 	case PARAM_STATES:
 		return add_states(line, p, args, err);

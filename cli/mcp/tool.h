@@ -19,6 +19,7 @@ enum param_kind {
 	PARAM_NUMBER,  /* an integer from 0 on */
 	PARAM_LIST,    /* strings: --option=VALUE for each */
 	PARAM_STATES,  /* several states, each a word */
+	PARAM_WORDS,   /* strings, each a word */
 	PARAM_COMMAND, /* a string for the shell, or the words themselves: all behind "--" */
 	PARAM_SECONDS, /* how long the call may wait for a run */
 	PARAM_RUN,     /* the id of a run of this project */

@@ -222,6 +222,8 @@ const struct tool tools[] = {
 		{ "profile", PARAM_TEXT, "profile", false, NULL, "A profile of the user's." },
 		{ "env", PARAM_LIST, "env", false, NULL, "Variables to set, as NAME=VALUE." },
 		{ "hide", PARAM_LIST, "hide", false, NULL, "Paths that it cannot open." },
+		{ "artifact", PARAM_LIST, "artifact", false, NULL,
+		  "Paths to keep after it, though the clone goes; see snap_artifact." },
 		{ "workdir", PARAM_TEXT, "workdir", false, NULL,
 		  "Where it starts, from the top of the project." },
 		{ "durability", PARAM_TEXT, "durability", false, "full|fast",
@@ -286,6 +288,25 @@ const struct tool tools[] = {
 	    .idempotent = true,
 	    .params = {
 		{ "run", PARAM_RUN, NULL, true, NULL, "The id that snap_run answered with." },
+	    },
+	},
+	{
+	    .name = "snap_artifact",
+	    .title = "Keep results",
+	    .description =
+		"Save files of a clone as an artifact that outlives the clone, list the artifacts of this "
+		"project, or read one. Use it for build results, reports and logs that are worth keeping.",
+	    .command = "artifact",
+	    .params = {
+		{ "act", PARAM_TEXT, NULL, true, "save|list|show",
+		  "save: needs clone and paths. list: all of them. show: needs artifact; with one path, "
+		  "the file or directory there." },
+		CLONE_OPTIONAL("Name of the clone that has the files, to save them."),
+		{ "artifact", PARAM_TEXT, NULL, false, NULL, "The id that saving answered with." },
+		{ "paths", PARAM_WORDS, NULL, false, NULL,
+		  "Files or directories, from the top of the project." },
+		{ "meta", PARAM_LIST, "meta", false, NULL,
+		  "Labels as KEY=VALUE to save it with; to list: only those that have them." },
 	    },
 	},
 	{

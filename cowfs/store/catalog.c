@@ -39,6 +39,7 @@ struct visit {
 		tag_fn tag;
 		clone_fn clone;
 		receipt_fn receipt;
+		artifact_fn artifact;
 	} fn;
 	void *ctx;
 };
@@ -59,6 +60,8 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		break; /* nobody visits them */
 	case REF_RECEIPT:
 		return v->fn.receipt(&record->receipt, v->ctx, err);
+	case REF_ARTIFACT:
+		return v->fn.artifact(&record->artifact, v->ctx, err);
 	}
 	assert(!"a ref of no kind");
 	return -EINVAL;
@@ -107,6 +110,11 @@ int clone_put(struct batch *b, const struct clone *c, enum ref_mode mode, struct
 int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode, struct err *err)
 {
 	return record_put(b, REF_RECEIPT, r, mode, err);
+}
+
+int artifact_put(struct batch *b, const struct artifact *a, struct err *err)
+{
+	return record_put(b, REF_ARTIFACT, a, REF_NEW, err);
 }
 
 int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err)
@@ -174,6 +182,11 @@ int clone_each(struct store *s, clone_fn fn, void *ctx, struct err *err)
 int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err)
 {
 	return record_each(s, REF_RECEIPT, (struct visit){ { .receipt = fn }, ctx }, err);
+}
+
+int artifact_each(struct store *s, artifact_fn fn, void *ctx, struct err *err)
+{
+	return record_each(s, REF_ARTIFACT, (struct visit){ { .artifact = fn }, ctx }, err);
 }
 
 /* The one snapshot whose name begins as wanted. */

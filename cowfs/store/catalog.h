@@ -1,5 +1,5 @@
 /*
- * catalog.h - the projects, snapshots, tags, clones and receipts of a store: put, got, listed.
+ * catalog.h - the projects, snapshots, tags, clones, receipts and artifacts of a store: put, got, listed.
  *
  * Writing goes through a batch and takes effect with its commit.
  */
@@ -20,6 +20,7 @@ NODISCARD int clone_put(struct batch *b, const struct clone *c, enum ref_mode mo
 NODISCARD int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode,
 			  struct err *err);
 
+NODISCARD int artifact_put(struct batch *b, const struct artifact *a, struct err *err);
 NODISCARD int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err);
 
 /* -ENOENT if there is none, -EBADMSG if its record is not one. */
@@ -48,9 +49,11 @@ typedef int (*snapshot_fn)(const struct snapshot *s, void *ctx, struct err *err)
 typedef int (*tag_fn)(const struct tag *t, void *ctx, struct err *err);
 typedef int (*clone_fn)(const struct clone *c, void *ctx, struct err *err);
 typedef int (*receipt_fn)(const struct receipt *r, void *ctx, struct err *err);
+typedef int (*artifact_fn)(const struct artifact *a, void *ctx, struct err *err);
 
 NODISCARD int project_each(struct store *s, project_fn fn, void *ctx, struct err *err);
 NODISCARD int snapshot_each(struct store *s, snapshot_fn fn, void *ctx, struct err *err);
 NODISCARD int tag_each(struct store *s, tag_fn fn, void *ctx, struct err *err);
 NODISCARD int clone_each(struct store *s, clone_fn fn, void *ctx, struct err *err);
 NODISCARD int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err);
+NODISCARD int artifact_each(struct store *s, artifact_fn fn, void *ctx, struct err *err);

@@ -15,6 +15,7 @@ union record {
 	struct clone clone;
 	struct receipt receipt;
 	struct resolutions resolutions;
+	struct artifact artifact;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

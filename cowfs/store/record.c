@@ -143,6 +143,23 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct resolutions, created) },
 		},
 	},
+	[REF_ARTIFACT] = {
+		.version = 1,
+		.size = sizeof(struct artifact),
+		.name = { FIELD_ID, offsetof(struct artifact, id) },
+		.root = offsetof(struct artifact, root),
+		.fields = {
+			{ FIELD_ID, offsetof(struct artifact, project) },
+			{ FIELD_TEXT, offsetof(struct artifact, clone) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct artifact, run) },
+			{ FIELD_TEXT, offsetof(struct artifact, paths) },
+			{ FIELD_TEXT, offsetof(struct artifact, sha256) },
+			{ FIELD_NUMBER, offsetof(struct artifact, created) },
+			{ FIELD_NUMBER, offsetof(struct artifact, files) },
+			{ FIELD_NUMBER, offsetof(struct artifact, bytes) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct artifact, meta) },
+		},
+	},
 };
 
 static void field_done(const struct field *f, void *record)
@@ -193,6 +210,11 @@ void receipt_done(struct receipt *r)
 void resolutions_done(struct resolutions *r)
 {
 	record_done(REF_RESOLUTIONS, r);
+}
+
+void artifact_done(struct artifact *a)
+{
+	record_done(REF_ARTIFACT, a);
 }
 
 /* --- writing ---------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * record.h - what the refs of a store mean: projects, snapshots, tags, clones, receipts, resolutions.
+ * record.h - what the refs of a store mean: projects, snapshots, tags, clones, receipts, resolutions,
+ * artifacts.
  *
  * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
  * strings.  On disk: docs/reference/format.md, "Catalog".
@@ -121,6 +122,24 @@ struct resolutions {
 	int64_t created; /* of the clone: a later one of that name is another */
 };
 
+/*
+ * Files of a clone that outlive it.  Ref: its id in hex; root: a tree with these paths and the
+ * directories above them, in which no file has several names.
+ */
+struct artifact {
+	struct catalog_id id;
+	struct object_id root;
+	struct catalog_id project;
+	char *clone;     /* owned; that had them */
+	char *run;       /* owned; the id of the run that they came from, or NULL: none */
+	char *paths;     /* owned; from the top, with "//" between them */
+	char *sha256;    /* owned; in hex, of all of it (docs/guide/agents.md) */
+	int64_t created; /* nanoseconds since 1970 */
+	uint64_t files, bytes;
+	char *meta; /* owned; labels (engine/api/meta.h), or NULL: none */
+};
+
+void artifact_done(struct artifact *a);
 void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);
 void snapshot_done(struct snapshot *s);

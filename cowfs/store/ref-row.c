@@ -23,6 +23,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "resolutions";
 	case REF_RECEIPT:
 		return "receipt";
+	case REF_ARTIFACT:
+		return "artifact";
 	}
 	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }

@@ -21,8 +21,9 @@ enum ref_kind {
 	REF_CLONE = 4,
 	REF_RECEIPT = 5,
 	REF_RESOLUTIONS = 6,
+	REF_ARTIFACT = 7,
 };
-#define REF_KINDS 6
+#define REF_KINDS 7
 
 struct ref {
 	enum ref_kind kind;

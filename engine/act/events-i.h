@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cowfs/store/record.h"
+#include "engine/api/artifact.h"
 #include "engine/api/clone.h"
 #include "engine/api/history.h"
 #include "engine/api/promote.h"
@@ -16,6 +17,10 @@ void event_cloned(const struct task *task, const struct engine_clones *c);
 
 /* `why`: "asked", "expired". */
 void event_removed(const struct task *task, const struct clone *c, const char *why);
+
+/* It was saved, or is `removed`. */
+void event_artifact(const struct task *task, const struct catalog_id *project,
+		    const struct engine_artifact *a, bool removed);
 
 void event_snapshot_removed(const struct task *task, const struct snapshot *s);
 

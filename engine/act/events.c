@@ -62,6 +62,28 @@ void event_taken(const struct task *task, const struct engine_taken *t)
 	event_end(&ev, task->engine.store_path);
 }
 
+void event_artifact(const struct task *task, const struct catalog_id *project,
+		    const struct engine_artifact *a, bool removed)
+{
+	AUTO_FREE char *path = project_path(task, project);
+	const struct event_subject of = {
+		.project = path,
+		.clone = a->clone,
+		.run = *a->run != '\0' ? a->run : NULL,
+	};
+	struct event ev;
+	struct json paths;
+
+	event_begin(&ev, removed ? "artifact-removed" : "artifact", of);
+	json_set_text(ev.data, "artifact", a->id);
+	json_set_text(ev.data, "sha256", a->sha256);
+	json_set_uint(ev.data, "bytes", a->bytes);
+	paths = json_set_array(ev.data, "paths");
+	for (size_t i = 0; i < a->n_paths && i < PATHS_MAX; i++)
+		json_add_name(paths, a->paths[i]);
+	event_end(&ev, task->engine.store_path);
+}
+
 void event_cloned(const struct task *task, const struct engine_clones *c)
 {
 	for (size_t i = 0; i < c->n; i++) {

@@ -150,6 +150,11 @@ static int drop_receipt(const struct receipt *r, void *ctx, struct err *err)
 	return drop_ref(ctx, REF_RECEIPT, &r->project, &r->id, err);
 }
 
+static int drop_artifact(const struct artifact *a, void *ctx, struct err *err)
+{
+	return drop_ref(ctx, REF_ARTIFACT, &a->project, &a->id, err);
+}
+
 static int refuse_clones(const struct editing *e, struct err *err)
 {
 	if (e->clones.n == 0)
@@ -182,6 +187,9 @@ static int drop_all(struct editing *e, struct err *err)
 	if (r < 0)
 		return r;
 	r = snapshot_each(e->store, drop_snapshot, e, err);
+	if (r < 0)
+		return r;
+	r = artifact_each(e->store, drop_artifact, e, err);
 	if (r < 0)
 		return r;
 	r = ref_delete(e->batch, REF_PROJECT, e->hex, strlen(e->hex), err);

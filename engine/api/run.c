@@ -43,6 +43,11 @@ void engine_run_done(struct engine_run *r)
 	free(r->profile);
 	free(r->net);
 	free(r->problem);
+	for (size_t i = 0; i < r->n_artifacts; i++) {
+		free(r->artifacts[i].path);
+		free(r->artifacts[i].problem);
+	}
+	free(r->artifacts);
 	engine_refusals_done(&r->refusals);
 	engine_paths_done(&r->changed);
 	buf_done(&r->out);

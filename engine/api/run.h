@@ -58,6 +58,7 @@ struct engine_run_options {
 	struct engine_list secret_for;    /* URL=NAME: what the run uses and never sees */
 	struct engine_list allow_missing; /* walls */
 	struct engine_list publish;       /* PORT[:HOSTPORT],... */
+	struct engine_list artifacts;     /* paths from the top of the project, saved after it */
 	bool no_snapshot;                 /* of a named clone */
 	bool keep;                        /* the clone that is made */
 	bool strict;                      /* fsync in the clone that is made waits for the disk */
@@ -129,6 +130,13 @@ struct engine_asked {
 	struct strlist hide, ro, rw; /* absolute paths */
 };
 
+/* A path that was to be saved after the run (artifact.h). */
+struct engine_run_artifact {
+	char *path; /* owned */
+	char id[ENGINE_ID_SIZE];
+	char *problem; /* owned; why there is none, or NULL */
+};
+
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
@@ -161,7 +169,9 @@ struct engine_run {
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
 	struct engine_refusals refusals;
-	uint64_t net_sent; /* bytes, to the hosts of a list */
+	uint64_t net_sent;                     /* bytes, to the hosts of a list */
+	struct engine_run_artifact *artifacts; /* owned */
+	size_t n_artifacts;
 
 	bool compared; /* what follows is known */
 	uint64_t added, modified, deleted;

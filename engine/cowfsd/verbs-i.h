@@ -20,6 +20,9 @@ static inline int serve_fields(int r, struct json answer, const struct fields *f
 	return r;
 }
 
+/* serve-artifact.c */
+serve_fn serve_artifact, serve_remove_artifact;
+
 /* serve-clone.c */
 serve_fn serve_clone, serve_list, serve_status, serve_remove, serve_mount, serve_umount;
 

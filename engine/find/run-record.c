@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/find/refusals-i.h"
 #include "runner/sandbox.h"
 
@@ -171,6 +172,41 @@ static void get_published(struct json j, struct engine_run *r)
 	}
 }
 
+static void set_artifacts(struct json j, const struct engine_run *r)
+{
+	const struct json list = json_set_array(j, "artifacts");
+
+	for (size_t i = 0; i < r->n_artifacts; i++) {
+		const struct json one = json_add_object(list);
+
+		json_set_name(one, "path", r->artifacts[i].path);
+		json_set_text(one, "artifact", r->artifacts[i].id);
+		json_set_text(one, "problem", r->artifacts[i].problem);
+	}
+}
+
+/* Records of earlier versions have none of it. */
+static int get_artifacts(struct json j, struct engine_run *r)
+{
+	const struct json list =
+	    json_has(j, "artifacts") ? json_get_array(j, "artifacts") : (struct json){ 0 };
+
+	for (size_t i = 0; json_has(j, "artifacts") && i < json_length(list); i++) {
+		const struct json one = json_at_object(list, i);
+		const char *id = json_get_text(one, "artifact");
+		const char *problem = json_get_text_or_null(one, "problem");
+		struct engine_run_artifact *a;
+
+		if (!VEC_ONE_MORE(r->artifacts, r->n_artifacts))
+			return -ENOMEM;
+		a = &r->artifacts[r->n_artifacts++];
+		*a = (struct engine_run_artifact){ .path = json_get_name(one, "path"),
+						   .problem = problem ? strdup(problem) : NULL };
+		snprintf(a->id, sizeof(a->id), "%s", id ? id : "");
+	}
+	return 0;
+}
+
 static void set_result(struct json j, const struct engine_run *r)
 {
 	struct json walls;
@@ -199,6 +235,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_text(j, "problem", r->problem);
 	refusals_set(j, &r->refusals);
 	json_set_uint(j, "net_sent", r->net_sent);
+	set_artifacts(j, r);
 	json_set_bool(j, "compared", r->compared);
 	json_set_uint(j, "added", r->added);
 	json_set_uint(j, "modified", r->modified);
@@ -276,6 +313,8 @@ static int get_result(struct json j, struct engine_run *r)
 	r->log_truncated = json_get_bool(j, "log_truncated");
 	if (json_has(j, "net_sent"))
 		r->net_sent = json_get_uint(j, "net_sent");
+	if (get_artifacts(j, r) < 0)
+		return -ENOMEM;
 	return refusals_get(j, &r->refusals);
 }
 

@@ -12,6 +12,8 @@
 #include <termios.h>
 
 #include "base/log.h"
+#include "base/vec.h"
+#include "engine/api/artifact.h"
 #include "engine/ask/ask-stage-i.h"
 #include "engine/run/run-asked.h"
 #include "engine/run/run-events.h"
@@ -406,6 +408,40 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 		log_warn("out of memory, continuing");
 }
 
+/* One artifact for each path; what cannot be saved is part of the result. */
+static int save_artifact(struct running *r, const char *path)
+{
+	CLEANUP(engine_artifact_done) struct engine_artifact saved = { 0 };
+	char *paths[] = { strdup(path), NULL };
+	const struct engine_artifact_options o = {
+		.clone = r->stage.clone,
+		.paths = paths,
+		.n_paths = 1,
+		.run = r->run.id,
+	};
+	struct engine_run_artifact *a;
+	struct err err = { 0 };
+
+	if (!paths[0] || !VEC_ONE_MORE(r->run.artifacts, r->run.n_artifacts)) {
+		free(paths[0]);
+		return -ENOMEM;
+	}
+	a = &r->run.artifacts[r->run.n_artifacts++];
+	*a = (struct engine_run_artifact){ .path = paths[0] };
+	if (engine_artifact_save(r->engine, &o, &saved, &err) < 0)
+		return (a->problem = scrub_text(&r->plan.env.secrets, err.msg)) ? 0 : -ENOMEM;
+	memcpy(a->id, saved.id, sizeof(a->id));
+	return 0;
+}
+
+static void save_artifacts(struct running *r)
+{
+	for (size_t i = 0; i < r->options->artifacts.n && r->run.state != ENGINE_RUN_REFUSED; i++)
+		if (save_artifact(r, r->options->artifacts.items[i]) < 0)
+			log_warn("out of memory: '%s' is not saved, continuing",
+				 r->options->artifacts.items[i]);
+}
+
 /* Ask cowfsd what changed.  If it cannot say, the run counts all the same. */
 static void settle(struct running *r)
 {
@@ -481,6 +517,7 @@ int engine_run(struct engine *e, const struct engine_run_options *options, struc
 	if (caught < 0)
 		return caught;
 	take_result(&r, &result, x, err);
+	save_artifacts(&r);
 	settle(&r);
 	clear_away(&r);
 	if (run_record_end(&r.record, &r.run, &kept) < 0)

@@ -13,30 +13,37 @@
 #include "engine/api/promote.h"
 #include "engine/wire/fields.h"
 
-#define VERB_CHECK        "check"
-#define VERB_CLONE        "clone"
-#define VERB_ECHO         "echo"
-#define VERB_GC           "gc"
-#define VERB_HOLD         "hold"
-#define VERB_LIST         "list"
-#define VERB_MERGE        "merge"
-#define VERB_MOUNT        "mount"
-#define VERB_OVERLAPS     "radar" /* what older commands ask for */
-#define VERB_PROJECT      "project"
-#define VERB_PROMOTE      "promote"
-#define VERB_REBASE       "rebase"
-#define VERB_REMOVE       "remove"
-#define VERB_REMOVE_STATE "remove-state"
-#define VERB_RESOLVE      "resolve"
-#define VERB_ROLLBACK     "rollback"
-#define VERB_STAGE        "stage"
-#define VERB_STAGE_END    "stage-end"
-#define VERB_STAGE_SETTLE "stage-settle"
-#define VERB_STAGE_STAY   "stage-stay"
-#define VERB_STATUS       "status"
-#define VERB_TAG          "tag"
-#define VERB_TAKE         "take"
-#define VERB_UMOUNT       "umount"
+#define VERB_ARTIFACT        "artifact"
+#define VERB_CHECK           "check"
+#define VERB_CLONE           "clone"
+#define VERB_ECHO            "echo"
+#define VERB_GC              "gc"
+#define VERB_HOLD            "hold"
+#define VERB_LIST            "list"
+#define VERB_MERGE           "merge"
+#define VERB_MOUNT           "mount"
+#define VERB_OVERLAPS        "radar" /* what older commands ask for */
+#define VERB_PROJECT         "project"
+#define VERB_PROMOTE         "promote"
+#define VERB_REBASE          "rebase"
+#define VERB_REMOVE          "remove"
+#define VERB_REMOVE_ARTIFACT "remove-artifact"
+#define VERB_REMOVE_STATE    "remove-state"
+#define VERB_RESOLVE         "resolve"
+#define VERB_ROLLBACK        "rollback"
+#define VERB_STAGE           "stage"
+#define VERB_STAGE_END       "stage-end"
+#define VERB_STAGE_SETTLE    "stage-settle"
+#define VERB_STAGE_STAY      "stage-stay"
+#define VERB_STATUS          "status"
+#define VERB_TAG             "tag"
+#define VERB_TAKE            "take"
+#define VERB_UMOUNT          "umount"
+
+/* --- wire-artifact.c -------------------------------------------------------------------- */
+
+extern const struct fields wire_artifact_options; /* struct engine_artifact_options */
+extern const struct fields wire_artifact;         /* struct engine_artifact */
 
 /* --- wire-clone.c ----------------------------------------------------------------------- */
 

@@ -213,6 +213,7 @@ def help_lines(command):
     """How many lines of help it may have: all that a run may see and use has an option."""
     return {
         "agents": 36,
+        "artifact": 32,
         "bisect": 28,
         "experiment": 80,
         "log": 32,
@@ -220,8 +221,8 @@ def help_lines(command):
         "promote": 40,
         "resolve": 30,
         "rollback": 32,
-        "run": 80,
-        "try": 80,
+        "run": 84,
+        "try": 84,
     }.get(command, 24)
 
 

@@ -468,6 +468,8 @@ QUIET = (
     (r"store .+", "stats"),
     (r"(\d+\n)+", "events"),
     ("", "tasks"),
+    ("", "artifact"),
+    (rf"{ID}\n", "artifact", "save", "x", "f"),
     (r"/\S+\n", "projects"),
     ("", "check"),
     ("", "gc"),

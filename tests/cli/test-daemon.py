@@ -854,13 +854,14 @@ def everything(w):
     got = w.ok("log", "--all", "--json").json("snap.log/1")
     listed = w.ok("list", "--all", "--json").json("snap.list/1")["clones"]
     return ([s["snapshot"] for s in got["snapshots"]], [r["receipt"] for r in got["receipts"]],
-            sorted(c["clone"] for c in listed), (w.project / "README.md").read_bytes())
+            sorted(c["clone"] for c in listed), w.ok("artifact", "list").out, (w.project / "README.md").read_bytes())
 
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
          "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
+ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
             "dry_run": False, "clone_only": False, "own_only": False, "rules": None, "paths": [], "allow": []}
 
@@ -875,7 +876,7 @@ def an_act_whose_asker_has_gone_leaves_nothing(w: World):
     (w.project / "README.md").write_text("second\n")
     before = everything(w)
     questions = (("take", TAKE), ("take", {**TAKE, "clone": "try"}), ("clone", CLONE),
-                 ("clone", {**CLONE, "from": "try"}), ("rollback", ROLLBACK),
+                 ("clone", {**CLONE, "from": "try"}), ("artifact", ARTIFACT), ("rollback", ROLLBACK),
                  ("rollback", {**ROLLBACK, "first": "try"}))
     for verb, options in questions:
         ask_and_go(w, verb, **options)

@@ -107,6 +107,10 @@ def look_at_clones(w, judge):
     judge("edit", "try:README.md", "--old", "two", "--new", "three")
     judge("mcp")
     judge("tasks")
+    kept = judge("artifact", "save", "try", "README.md", "new", "--meta", "a=b")["artifact"]
+    for args in ((), ("list",), ("show", kept), ("show", kept, ""), ("show", kept, "new"), ("get", kept, "--to", str(w.home / "out")),
+                 ("rm", kept)):
+        judge("artifact", *args)
     judge("runs", "--agent")
     judge("umount", "many-1")
     judge("mount", "many-1")
