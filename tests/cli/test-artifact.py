@@ -23,7 +23,7 @@ def fill(w):
     os.link(top / "build" / "sub" / "one", top / "build" / "sub" / "two")
     (top / "build" / "away").symlink_to("/etc/hostname")
     with open(top / "build" / "holes", "wb") as f:
-        f.truncate(1 << 30)
+        f.truncate(1 << 31)
         f.seek(1 << 29)
         f.write(b"middle")
     (top / "report").write_text("all is well\n")
@@ -49,7 +49,7 @@ def an_artifact_outlives_its_clone_and_a_gc(w: World):
     assert (got / "app").read_bytes() == b"\x7fELF" + bytes(100_000) and (got / "app").stat().st_mode & 0o777 == 0o755
     assert os.readlink(got / "away") == "/etc/hostname" and (got / "sub" / "two").read_text() == "linked\n"
     holes = (got / "holes").stat()
-    assert holes.st_size == 1 << 30 and holes.st_blocks < 10_000, "holes stay holes"
+    assert holes.st_size == 1 << 31 and holes.st_blocks < 10_000, "holes stay holes"
     assert sorted(p.name for p in (out / "deep").iterdir()) == ["build", "report"], "nothing else is left there"
     listed = artifact(w, "list", "--meta", "v")["artifacts"]
     assert [a["artifact"] for a in listed] == [kept["artifact"]], listed
