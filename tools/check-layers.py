@@ -95,6 +95,7 @@ OWNER = {
     r"seccomp\.h": "runner",
     r"systemd/.+\.h": "runner",
     r"microhttpd\.h": "cli/mcp",
+    r"gnutls/.+\.h": "runner/net",
     r"(cmocka|cmocka_\w+)\.h": "tests",
 }
 

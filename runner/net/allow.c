@@ -157,13 +157,13 @@ static int read_request(const char *rule, struct request_rule *ret, char place[P
 
 	if (r < 0)
 		return r;
-	if (authority.len == 0 || authority.len + 4 >= PLACE_MAX)
+	if (authority.len == 0 || authority.len + 5 >= PLACE_MAX)
 		return err_set(err, -EINVAL, "network rule '%.100s' names no host", rule);
 	snprintf(place, PLACE_MAX, "%.*s", (int)authority.len, authority.at);
 	colon = strrchr(place, ':');
 	bracket = strchr(place, ']');
 	if (!colon || (bracket && colon < bracket))
-		strcat(place, ":80");
+		strcat(place, ret->tls ? ":443" : ":80");
 	return 0;
 }
 

@@ -8,7 +8,7 @@
  *   db.example.org:7000/tcp  what is said there need be neither TLS nor HTTP, and is not read
  *   192.0.2.7:22             this address, also where a name leads to it
  *   10.1.0.0/16:5432         addresses; IPv6 in brackets, [2001:db8::/32]:443
- *   GET http://a.example/x*  such requests and nothing else (request.h)
+ *   GET http://a.example/x*  such requests and nothing else (request.h); https:// too
  *
  * A name that is listed may lead only to addresses of the open internet, unless the list has
  * the address too.  Names are compared as lower-case ASCII, one dot at their end is nothing.

@@ -97,6 +97,7 @@ static int judge_request(struct judge *j, const struct http_head *head, struct r
 {
 	const bool known = request_of(head, q);
 
+	q->tls = j->tls;
 	if (j->allow && (!known || head->overrides || head->asks_upgrade ||
 			 !allow_request(j->allow, j->target, j->port, q)))
 		return refuse_request(j, head, q);
@@ -172,7 +173,9 @@ static int judge_plain(struct judge *j, const struct buf *in)
 	case HTTP_NO_REQUEST:
 		return refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable));
 	case HTTP_OTHER:
-		return refuse(j, NET_RULE_PROTOCOL, "", 0);
+		/* Who has TLS read wants requests in it: no option lets anything else pass. */
+		return j->tls ? refuse(j, NET_RULE_HTTP, unreadable, strlen(unreadable))
+			      : refuse(j, NET_RULE_PROTOCOL, "", 0);
 	}
 	return -EINVAL;
 }
@@ -182,6 +185,8 @@ static int judge_first(struct judge *j, const struct buf *in)
 	static const char hidden[] = "(TLS, which hides it)";
 	char name[HELLO_NAME_MAX + 1];
 
+	if (j->tls)
+		return judge_plain(j, in);
 	switch (hello_read(in->data, in->len, name)) {
 	case HELLO_MORE:
 		return 0;

@@ -1,7 +1,7 @@
 /*
  * judge.h - is what a client says meant for the host that its connection is for, and allowed?
  *
- * Looks at the beginning of TLS (which host SNI names) and at every request of plain HTTP
+ * Looks at the beginning of TLS that the proxy does not end (which host SNI names) and at every request of plain HTTP
  * (Host, and the address if it is a whole one).  What is not certainly one of the two is
  * refused, since a server may read a request in it that we do not.  Encrypted bytes pass unread: a
  * host that shares a server with an allowed one can be reached through it.
@@ -29,6 +29,7 @@ struct judge {
 	const struct net_secrets *secrets; /* of which some are for this host; borrowed, or NULL */
 	const struct allow_target *target; /* for these two; borrowed, or NULL */
 	uint16_t port;
+	bool tls; /* what it hears came within TLS that the proxy ended */
 	enum judge_stage stage;
 	struct http_body body;
 	bool first_request;

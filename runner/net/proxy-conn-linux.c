@@ -35,8 +35,8 @@ static void fail(struct conn *c, enum ask_status status, const char *what)
 
 /* --- relaying ----------------------------------------------------------------------------- */
 
-/* The last that a client hears which speaks HTTP; nothing of what it says from here on is read. */
-static int say_refused(struct conn *c, struct buf *out)
+/* Nothing of what the client says from here on is read. */
+int conn_say_refused(struct conn *c, struct buf *out)
 {
 	return buf_printf(out,
 			  "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n"
@@ -50,13 +50,18 @@ static int say_refused(struct conn *c, struct buf *out)
  */
 static int close_politely(struct conn *c, struct buf *in)
 {
+	CLEANUP(buf_done) struct buf last = BUF_INIT;
+	int r = 0;
+
 	buf_reset(in);
 	c->closing = true;
 	c->deadline = loop_now() + c->proxy->options.hello_ms;
-	if (!c->judge.first_request)
-		return 0;
-	c->relay.way[1].eof = true;
-	return say_refused(c, &c->relay.way[1].out);
+	if (c->judge.first_request)
+		r = conn_say_refused(c, c->tls ? &last : &c->relay.way[1].out);
+	if (r == 0 && c->tls && c->judge.first_request)
+		r = conn_tls_answer(c, &last);
+	c->relay.way[1].eof |= c->judge.first_request;
+	return r;
 }
 
 /* Nothing goes beyond the limit, not even in part. */
@@ -77,7 +82,7 @@ static bool may_answer(const struct conn *c)
 	       (c->judge.rule == NET_RULE_BYTES || c->judge.rule == NET_RULE_REQUEST);
 }
 
-static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
+int conn_hear_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 {
 	struct conn *c = ctx;
 	const bool known = c->judge.stage == JUDGE_PASS;
@@ -103,7 +108,7 @@ static int filter_client(void *ctx, struct buf *in, struct buf *out, bool eof)
 	return r;
 }
 
-static int filter_server(void *ctx, struct buf *in, struct buf *out, bool eof)
+int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool eof)
 {
 	struct conn *c = ctx;
 	int r;
@@ -113,7 +118,7 @@ static int filter_server(void *ctx, struct buf *in, struct buf *out, bool eof)
 	r = judge_server(&c->judge, in, out, eof);
 	/* Once it is said: the filter is called again for as long as the way has not ended. */
 	if (r == 0 && c->closing && eof && *c->last_words != '\0' && !c->judge.first_request) {
-		r = say_refused(c, out);
+		r = conn_say_refused(c, out);
 		*c->last_words = '\0';
 	}
 	return r;
@@ -123,7 +128,7 @@ static void run_relay(struct conn *c)
 {
 	if (!c->dead && relay_run(&c->relay) != 0)
 		conn_end(c);
-	else if (!c->dead && c->closing && c->relay.way[0].out.len == 0)
+	else if (!c->dead && c->closing && c->relay.way[0].out.len == 0 && c->relay.side[1].fd >= 0)
 		shutdown(c->relay.side[1].fd, SHUT_WR);
 }
 
@@ -147,13 +152,20 @@ static void begin_relay(struct conn *c)
 	relay_attach(&c->relay, 0, pair[0]);
 	relay_attach(&c->relay, 1, c->outer.fd);
 	c->outer.fd = -1;
-	c->relay.way[0].filter = filter_client;
-	c->relay.way[1].filter = filter_server;
+	c->relay.way[0].filter = conn_hear_client;
+	c->relay.way[1].filter = conn_hear_server;
 	if (c->target.requests)
 		judge_requests(&c->judge, p->options.allow, &c->target, c->port);
 	else
 		judge_init(&c->judge, c->target.any ? NULL : c->target.host);
 	judge_secrets(&c->judge, p->options.secrets, &c->target, c->port);
+	if (p->options.tls && inspect_has(p->options.tls->hosts, &c->target, c->port) &&
+	    conn_tls_begin(c) < 0) {
+		close(pair[1]);
+		c->relaying = true;
+		conn_end(c);
+		return;
+	}
 	proxy_answer(c, ASK_OK, "", pair[1]);
 	close(pair[1]);
 	c->relaying = true;
@@ -352,7 +364,10 @@ void conn_overdue(struct conn *c)
 {
 	c->deadline = 0;
 	if (c->relaying) {
-		conn_end(c);
+		if (c->tls && conn_tls_overdue(c))
+			run_relay(c);
+		else
+			conn_end(c);
 		return;
 	}
 	loop_stop(&c->proxy->loop, &c->outer);

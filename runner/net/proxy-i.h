@@ -42,11 +42,13 @@ struct conn {
 	bool closing; /* it was refused a request: told so after the answers to those before */
 	struct relay relay;
 	struct judge judge;
+	struct conn_tls *tls; /* owned; NULL: whatever it carries stays closed to us */
 	char last_words[ASK_SENTENCE_MAX + 1]; /* why it is closing */
 };
 
 struct proxy {
 	struct proxy_options options;
+	struct tls *tls; /* owned; NULL until a connection needs it */
 	struct loop loop;
 	struct loop_watch asks;
 	bool ended;
@@ -76,10 +78,32 @@ void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail);
 /* May so many bytes more go out?  If so, they are counted. */
 bool proxy_charge(struct proxy *p, uint64_t n);
 
+/* --- proxy-tls-linux.c ------------------------------------------------------------------------ */
+
+/*
+ * End TLS here, between a relay that has both sides and the judge.  -ECANCELED: it cannot be, and
+ * was refused.
+ */
+NODISCARD int conn_tls_begin(struct conn *c);
+void conn_tls_free(struct conn *c);
+
+/* Its time is over: false if all that is left is to end it. */
+bool conn_tls_overdue(struct conn *c);
+
+/* The program hears this, and that it was all. */
+NODISCARD int conn_tls_answer(struct conn *c, const struct buf *last);
+
 /* --- proxy-conn.c ----------------------------------------------------------------------- */
 
 /* The target is allowed by name: look it up, connect, relay. */
 void conn_start(struct conn *c);
 void conn_end(struct conn *c);
 void conn_overdue(struct conn *c);
+
+/* What goes out and what comes back, as filters of a relay: judged, counted, answered. */
+NODISCARD int conn_hear_client(void *ctx, struct buf *in, struct buf *out, bool eof);
+NODISCARD int conn_hear_server(void *ctx, struct buf *in, struct buf *out, bool eof);
+
+/* Append the last that a client hears which speaks HTTP: why it was refused. */
+NODISCARD int conn_say_refused(struct conn *c, struct buf *out);
 void pin_overdue(struct pin *pin);

@@ -147,6 +147,7 @@ static void free_dead(struct proxy *p)
 		}
 		*at = c->next;
 		relay_done(&c->relay);
+		conn_tls_free(c);
 		free(c);
 		p->n_conns--;
 	}
@@ -169,6 +170,7 @@ void proxy_close(struct proxy *p)
 	}
 	loop_stop(&p->loop, &p->asks);
 	loop_close(&p->loop);
+	tls_close(p->tls);
 	free(p);
 }
 

@@ -52,6 +52,8 @@ void proxy_refuse(struct conn *c, enum net_rule rule, const char *detail)
 	net_refusal_init(&refusal, rule, c->target.host, strlen(c->target.host), c->port, detail);
 	if (rule == NET_RULE_BYTES)
 		net_refusal_set_bytes(&refusal, c->proxy->options.max_out);
+	if (c->tls)
+		net_refusal_set_tls(&refusal);
 	report_refusal(c->proxy, &refusal);
 	net_refusal_explain(&refusal, sentence, sizeof(sentence));
 	if (!c->relaying)

@@ -16,6 +16,7 @@
 #include "runner/net/allow.h"
 #include "runner/net/refusal.h"
 #include "runner/net/secret.h"
+#include "runner/net/tls.h"
 
 struct proxy;
 
@@ -25,6 +26,7 @@ typedef void (*net_refusal_fn)(void *ctx, const struct net_refusal *refusal);
 struct proxy_options {
 	const struct allow *allow;         /* borrowed as long as the proxy lives */
 	const struct net_secrets *secrets; /* borrowed too; NULL: none */
+	const struct tls_plan *tls;        /* hosts whose TLS is ended here; the same */
 	net_refusal_fn refused;            /* NULL: nobody wants to know */
 	void *refused_ctx;
 	unsigned connections; /* at once [256] */

@@ -18,6 +18,7 @@ static const char *const names[NET_N_RULES] = {
 	[NET_RULE_SNI] = "sni",           [NET_RULE_HTTP] = "http",
 	[NET_RULE_PROTOCOL] = "protocol", [NET_RULE_LIMIT] = "limit",
 	[NET_RULE_REQUEST] = "request",   [NET_RULE_BYTES] = "bytes",
+	[NET_RULE_TLS] = "tls",           [NET_RULE_CERT] = "certificate",
 };
 
 const char *net_rule_name(enum net_rule rule)
@@ -74,7 +75,7 @@ static bool may_be_offered(const char *host, size_t len)
 }
 
 /* Only plain words: what asks has chosen them, and somebody may paste them into a shell. */
-static void offer_request(struct net_refusal *r, const char *detail)
+static void offer_request(struct net_refusal *r, const char *detail, bool tls)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", digits[] = "0123456789",
 			  small[] = "abcdefghijklmnopqrstuvwxyz";
@@ -89,10 +90,16 @@ static void offer_request(struct net_refusal *r, const char *detail)
 	if (method == 0 || strlen(detail) > 100 || strchr(r->host, ':') ||
 	    !request_path_is_plain((struct http_span){ path, strlen(path) }))
 		return;
-	if (r->port != 80)
+	if (r->port != (tls ? 443 : 80))
 		snprintf(port, sizeof(port), ":%u", r->port);
-	snprintf(r->flag, sizeof(r->flag), "--net '%.*s http://%.200s%s%s'", (int)method, detail,
-		 r->host, port, path);
+	snprintf(r->flag, sizeof(r->flag), "--net '%.*s http%s://%.200s%s%s'", (int)method, detail,
+		 tls ? "s" : "", r->host, port, path);
+}
+
+void net_refusal_set_tls(struct net_refusal *r)
+{
+	if (r->rule == NET_RULE_REQUEST && *r->flag != '\0')
+		offer_request(r, r->detail, true);
 }
 
 void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *host, size_t len,
@@ -116,7 +123,7 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 		snprintf(r->flag, sizeof(r->flag), "--net %.370s/tcp", target);
 		break;
 	case NET_RULE_REQUEST:
-		offer_request(r, detail);
+		offer_request(r, detail, false);
 		break;
 	case NET_RULE_ADDRESS:
 	case NET_RULE_SELF:
@@ -125,6 +132,8 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 	case NET_RULE_HTTP:
 	case NET_RULE_LIMIT:
 	case NET_RULE_BYTES:
+	case NET_RULE_TLS:
+	case NET_RULE_CERT:
 	case NET_N_RULES:
 		break;
 	}
@@ -198,6 +207,14 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		break;
 	case NET_RULE_BYTES:
 		snprintf(text, size, "'%s': the run may send no more than %s", to, r->detail);
+		break;
+	case NET_RULE_TLS:
+		snprintf(text, size, "'%s': no TLS with the program, by '--tls-inspect %s': %s", to,
+			 r->host, r->detail);
+		break;
+	case NET_RULE_CERT:
+		snprintf(text, size, "'%s': no TLS with the server, by '--tls-inspect %s': %s", to,
+			 r->host, r->detail);
 		break;
 	case NET_N_RULES:
 		assert(!"no rule");

@@ -19,6 +19,8 @@ enum net_rule {
 	NET_RULE_LIMIT,    /* too many connections at once */
 	NET_RULE_REQUEST,  /* the host is listed for other requests */
 	NET_RULE_BYTES,    /* more would be sent out than the run may send */
+	NET_RULE_TLS,      /* TLS that is inspected could not be agreed on with the program */
+	NET_RULE_CERT,     /* or with the host, whose certificate must be one to believe */
 	NET_N_RULES,
 };
 
@@ -42,6 +44,9 @@ void net_refusal_init(struct net_refusal *r, enum net_rule rule, const char *hos
 
 /* Of NET_RULE_BYTES: name the limit, and one of twice the size. */
 void net_refusal_set_bytes(struct net_refusal *r, uint64_t max);
+
+/* Of NET_RULE_REQUEST: the request came within TLS, so the flag is a rule for such ones. */
+void net_refusal_set_tls(struct net_refusal *r);
 
 /* "evil.org:443", or without a port if only the name was asked for; returns `text`. */
 char *net_refusal_target(const struct net_refusal *r, char *text, size_t size);

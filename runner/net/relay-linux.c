@@ -102,7 +102,7 @@ static void deliver(struct relay_way *w, int fd)
 	}
 	buf_reset(&w->out);
 	w->sent = 0;
-	if (w->eof && w->in.len == 0 && !w->shut) {
+	if (w->eof && w->in.len == 0 && !w->held && !w->shut) {
 		shutdown(fd, SHUT_WR);
 		w->shut = true;
 	}
@@ -117,7 +117,7 @@ static int run_way(struct relay *r, int i)
 		return 0;
 	if (r->side[i].fd >= 0 && wants_more(w))
 		ret = receive(w, r->side[i].fd);
-	if (ret == 0 && (w->in.len > 0 || w->eof))
+	if (ret == 0 && (w->in.len > 0 || w->eof || w->held))
 		ret = filter(r, w);
 	if (ret == 0 && r->side[1 - i].fd >= 0)
 		deliver(w, r->side[1 - i].fd);

@@ -25,6 +25,7 @@ struct relay_way {
 	size_t sent; /* of `out` */
 	bool eof;    /* the source has ended */
 	bool shut;   /* the sink knows, or is gone */
+	bool held;   /* the filter keeps more than `in`: ask it again, and end nothing before */
 	relay_filter_fn filter;
 };
 

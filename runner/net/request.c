@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SCHEME "http://"
+#define SCHEME     "http://"
+#define SCHEME_TLS "https://"
 
 /* --- paths -------------------------------------------------------------------------------- */
 
@@ -142,12 +143,13 @@ int request_rule_parse(const char *text, struct request_rule *ret, struct http_s
 			       text, (int)(blank - text < 60 ? blank - text : 60), text);
 	if (blank)
 		memcpy(rule.methods, text, (size_t)(blank - text));
-	if (strncmp(url, SCHEME, strlen(SCHEME)) != 0)
+	rule.tls = strncmp(url, SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
+	if (!rule.tls && strncmp(url, SCHEME, strlen(SCHEME)) != 0)
 		return err_set(err, -EINVAL,
-			       "network rule '%.100s': requests are told apart in 'http://' only, "
-			       "allow the host as HOST:PORT",
+			       "network rule '%.100s': requests are told apart in 'http://' and "
+			       "'https://' only, allow the host as HOST:PORT",
 			       text);
-	url += strlen(SCHEME);
+	url += strlen(rule.tls ? SCHEME_TLS : SCHEME);
 	path = url + strcspn(url, "/?");
 	r = read_pattern(text, path, &rule, err);
 	if (r < 0)
@@ -222,6 +224,8 @@ bool request_rule_allows(const struct request_rule *rule, const struct request *
 
 	if (!rule->on)
 		return true;
+	if (rule->tls != q->tls)
+		return false;
 	n = decode(q->path, decoded);
 	if (n < 0 || !is_plain(decoded, (size_t)n))
 		return false;
@@ -254,7 +258,7 @@ bool request_rule_covers(const struct request_rule *outer, const struct request_
 
 	if (!outer->on)
 		return true;
-	if (!inner->on || (*m == '\0' && *outer->methods != '\0'))
+	if (!inner->on || inner->tls != outer->tls || (*m == '\0' && *outer->methods != '\0'))
 		return false;
 	for (size_t n; *m != '\0'; m += n + (m[n] == '+')) {
 		n = strcspn(m, "+");

@@ -5,6 +5,7 @@
  *   GET http://example.org/index.html        this one
  *   GET+HEAD http://example.org/pool/a*      whatever begins so; a star stands for anything
  *   POST http://example.org/find?kind=*      the query is compared only if the rule has one
+ *   GET https://example.org/a*               the same within TLS, where the proxy ends that
  *
  * Servers read some paths differently from one another ("..", "//", "%5c", "..;").  Such a path is
  * matched by no rule.  Portable and pure.
@@ -21,7 +22,8 @@
 #define REQUEST_PATH_MAX    4096 /* of a request that a rule may match */
 
 struct request_rule {
-	bool on; /* else every request is fine, and whatever is no request too */
+	bool on;  /* else every request is fine, and whatever is no request too */
+	bool tls; /* for requests within TLS, and for no others */
 	char methods[REQUEST_METHODS_MAX + 1]; /* "GET+HEAD"; "": any */
 	char path[REQUEST_PATTERN_MAX + 1];    /* "": any */
 	bool has_query;
@@ -39,6 +41,7 @@ NODISCARD int request_rule_parse(const char *text, struct request_rule *ret,
 struct request {
 	struct http_span method, path, query;
 	bool has_query;
+	bool tls; /* it came within TLS; for whoever knows that to set */
 };
 
 /* False if the head names no path of a server, as "*" does. */

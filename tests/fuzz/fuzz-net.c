@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "runner/net/ask.h"
 #include "runner/net/dns.h"
+#include "runner/net/inspect.h"
 #include "runner/net/judge.h"
 #include "runner/net/socks.h"
 #include "tests/fuzz/fuzz.h"
@@ -67,13 +68,14 @@ static void check_passed(const char *data, size_t len)
 	}
 }
 
-static void fuzz_judge(const uint8_t *data, size_t len, size_t piece)
+static void fuzz_judge(const uint8_t *data, size_t len, size_t piece, bool tls)
 {
 	CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
 	struct judge j;
 	int r = 0;
 
 	judge_init(&j, "a.example");
+	j.tls = tls; /* then nothing passes that is no request, TLS neither */
 	for (size_t at = 0; at < len && r == 0; at += piece) {
 		const size_t n = len - at < piece ? len - at : piece;
 
@@ -83,8 +85,30 @@ static void fuzz_judge(const uint8_t *data, size_t len, size_t piece)
 		FUZZ_CHECK(out.len <= at + n &&
 			   (out.len == 0 || memcmp(out.data, data, out.len) == 0));
 	}
+	FUZZ_CHECK(!tls || out.len == 0 || out.data[0] != 0x16);
 	if (out.len > 0 && out.data[0] != 0x16)
 		check_passed((const char *)out.data, out.len);
+}
+
+/* What is read as a list of hosts is names on one port each, and those alone are inspected. */
+static void fuzz_inspect(const char *data, size_t len)
+{
+	CLEANUP(allow_done) struct allow hosts = ALLOW_INIT;
+	struct allow_target target = { 0 };
+	char text[4096];
+
+	if (len >= sizeof(text))
+		return;
+	memcpy(text, data, len);
+	text[len] = '\0';
+	if (inspect_parse(text, &hosts, NULL) < 0)
+		return;
+	FUZZ_CHECK(hosts.n > 0 && hosts.n <= INSPECT_MAX);
+	for (size_t i = 0; i < hosts.n; i++) {
+		memcpy(target.host, hosts.rules[i].host, sizeof(target.host));
+		FUZZ_CHECK(*target.host != '\0' && hosts.rules[i].low == hosts.rules[i].high);
+		FUZZ_CHECK(inspect_has(&hosts, &target, hosts.rules[i].low));
+	}
 }
 
 static void fuzz_rewrite(const char *data, size_t len)
@@ -184,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (len == 0)
 		return 0;
-	switch (data[0] % 8) {
+	switch (data[0] % 10) {
 	case 0:
 		fuzz_frames(data + 1, len - 1);
 		break;
@@ -195,10 +219,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		fuzz_socks(data + 1, len - 1);
 		break;
 	case 3:
-		fuzz_judge(data + 1, len - 1, len);
+		fuzz_judge(data + 1, len - 1, len, false);
 		break;
 	case 4:
-		fuzz_judge(data + 1, len - 1, 1);
+		fuzz_judge(data + 1, len - 1, 1, false);
 		break;
 	case 5:
 		fuzz_rewrite((const char *)data + 1, len - 1);
@@ -208,6 +232,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		break;
 	case 7:
 		fuzz_secrets(data + 1, len - 1);
+		break;
+	case 8:
+		fuzz_judge(data + 1, len - 1, 1 + len % 7, true);
+		break;
+	case 9:
+		fuzz_inspect((const char *)data + 1, len - 1);
 		break;
 	}
 	return 0;

@@ -27,7 +27,7 @@
 #include "runner/net/proxy.h"
 
 struct box_args {
-	const char *net, *events, *resolv;
+	const char *net, *events, *resolv, *inspect, *roots;
 	uint64_t hello_ms, lookup_ms, head_ms, net_out;
 	int connections;
 	bool raw; /* the command gets the socket to the proxy as descriptor 3, and no bridge */
@@ -42,6 +42,8 @@ static const struct opt box_opts[] = {
 	OPT_DURATION(0, "head", "TIME", struct box_args, head_ms, "for a request"),
 	OPT_SIZE(0, "net-out", "SIZE", struct box_args, net_out, "to be sent at most"),
 	OPT_INT(0, "connections", "N", struct box_args, connections, "at once"),
+	OPT_STR(0, "tls-inspect", "LIST", struct box_args, inspect, "hosts whose TLS is ended"),
+	OPT_STR(0, "roots", "FILE", struct box_args, roots, "by which their servers are judged"),
 	OPT_FLAG(0, "raw", struct box_args, raw, "no bridge"),
 	OPT_END,
 };
@@ -153,9 +155,43 @@ static int watch(struct proxy **proxy, pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* What is to be inspected; programs must believe any certificate. */
+struct box_tls {
+	struct allow hosts;
+	struct tls_keys keys;
+	struct buf roots;
+	struct tls_plan plan;
+};
+
+static void box_tls_done(struct box_tls *t)
+{
+	allow_done(&t->hosts);
+	tls_keys_done(&t->keys);
+	buf_done(&t->roots);
+}
+
+static int box_tls_open(struct box_tls *t, const struct box_args *args, const struct allow *net,
+			struct err *err)
+{
+	int r = inspect_parse(args->inspect, &t->hosts, err);
+
+	if (r >= 0)
+		r = inspect_check(&t->hosts, net, err);
+	if (r >= 0)
+		r = tls_keys_make(&t->hosts, &t->keys, err);
+	if (r >= 0)
+		r = fdio_read_file(AT_FDCWD, args->roots, 1 << 20, &t->roots, err);
+	if (r < 0)
+		return r;
+	t->plan =
+	    (struct tls_plan){ &t->hosts, &t->keys, (const char *)t->roots.data, t->roots.len };
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct box_args args = { .net = "none" };
+	CLEANUP(box_tls_done) struct box_tls tls = { .hosts = ALLOW_INIT };
 	CLEANUP(allow_done) struct allow allow = ALLOW_INIT;
 	CLEANUP(proxy_close_p) struct proxy *proxy = NULL;
 	struct proxy_options options = { .allow = &allow, .refused = on_refusal };
@@ -167,6 +203,7 @@ int main(int argc, char **argv)
 
 	if (opt_parse(box_opts, OPT_STOP_AT_WORD, argc - 1, argv + 1, &args, &words, &err) < 0 ||
 	    allow_parse(args.net, &allow, &err) < 0 ||
+	    (args.inspect && box_tls_open(&tls, &args, &allow, &err) < 0) ||
 	    proxy_socketpair(&outside, &inside, &err) < 0) {
 		fprintf(stderr, "netbox: %s\n", err.msg);
 		return 2;
@@ -187,6 +224,7 @@ int main(int argc, char **argv)
 	options.lookup_ms = args.lookup_ms;
 	options.connections = (unsigned)args.connections;
 	options.max_out = args.net_out;
+	options.tls = args.inspect ? &tls.plan : NULL;
 	if (proxy_open(&options, outside, &proxy, &err) < 0) {
 		fprintf(stderr, "netbox: %s\n", err.msg);
 		return 125;

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 
-from world import OTHER, OWN, PRIVATE, SERVER, World, ASKED
+from world import ASKED, FLOOD_PORT, MUTE_PORT, OTHER, OWN, PRIVATE, SERVER, World
 
 PROXY = ("127.0.0.1", 3128)
 TESTS = []
@@ -226,6 +226,36 @@ def act_slow(target, text):
     c = opened(target) if target else Conn()
     c.say(text)
     return c.rest().decode(errors="replace")
+
+
+def act_inspected(target, text, pad="0"):
+    """TLS with whoever it is, and what is heard of it; "" if there is none."""
+    c = opened(target)
+    tls = ssl._create_unverified_context()
+    # A hello of any size: as many protocols as it takes.
+    if int(pad):
+        tls.set_alpn_protocols(["%0250d" % i for i in range(int(pad) // 250)] + ["http/1.1"])
+    heard = b""
+    try:
+        t = tls.wrap_socket(c.s, server_hostname=target.split(":")[0])
+        t.sendall(text.encode().decode("unicode_escape").encode("latin-1"))
+        while piece := t.recv(1 << 16):
+            heard += piece
+    except OSError:
+        pass
+    return heard.decode(errors="replace")
+
+
+def act_hello(target):
+    """The first words of TLS and no more; the bytes that are heard until the other side ends it."""
+    c, out = opened(target), ssl.MemoryBIO()
+    t = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), out,
+                                                  server_hostname=target.split(":")[0])
+    try:
+        t.do_handshake()
+    except ssl.SSLWantReadError:
+        c.say(out.read())
+    return len(c.rest())
 
 
 def act_upgrade(target, honest):
@@ -717,6 +747,34 @@ def who_says_nothing_whole_is_closed(w):
     got, _ = act(w, "ok.example:7001", "slow", "ok.example:7001", r"\x16\x03\x01\x02\x00\x01",
                  options=("--hello", "300ms"))
     assert got == "hello\n", got
+
+
+def inspected(w, port, *args, name="inspected", time="30s"):
+    place = f"ok.example:{port}"
+    return act(w, place, name, place, *args, options=(
+        "--tls-inspect", place, "--roots", w.roots, "--hello", time))
+
+
+@test
+def handshakes_of_inspected_hosts_are_bounded(w):
+    get = r"GET /x HTTP/1.1\r\nHost: ok.example\r\nConnection: close\r\n\r\n"
+    got, refusals = inspected(w, 443, get)
+    assert "path=/x" in got and refusals == [], (got, refusals)  # the control
+    # A program that says half a hello, a whole one and no more, or a very long one.
+    got, _ = inspected(w, 443, r"\x16\x03\x01\x02\x00\x01", name="slow", time="300ms")
+    assert got == "", got
+    got, refusals = inspected(w, 443, name="hello", time="300ms")
+    assert got > 100 and rules(refusals) == ["tls"], (got, refusals)
+    assert "took too long" in refusals[0]["sentence"], refusals
+    got, refusals = inspected(w, 443, get, 14000)
+    assert "path=/x" in got and refusals == [], (got, refusals)
+    got, refusals = inspected(w, 443, get, 20000)
+    assert got == "" and rules(refusals) == ["sni"], (got, refusals)
+    # A server that says nothing, and one that does not end.
+    got, refusals = inspected(w, MUTE_PORT, get, time="300ms")
+    assert " 403 " in got and "took too long" in got and rules(refusals) == ["certificate"], got
+    got, refusals = inspected(w, FLOOD_PORT, get)
+    assert " 403 " in got and rules(refusals) == ["certificate"], (got, refusals)
 
 
 @test

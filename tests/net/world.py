@@ -133,16 +133,76 @@ class Upgrade(socketserver.BaseRequestHandler):
             self.request.sendall(piece)
 
 
-def serve(cert):
+class Mute(socketserver.BaseRequestHandler):
+    """Hears, and says nothing."""
+
+    def handle(self):
+        while self.request.recv(1 << 16):
+            pass
+
+
+class Flood(socketserver.BaseRequestHandler):
+    """What looks like a handshake, without end."""
+
+    def handle(self):
+        self.request.recv(1 << 16)
+        record = b"\x16\x03\x03\x40\x00" + b"\x02\xff\xff\xff" + bytes(16380)
+        try:
+            while True:
+                self.request.sendall(record)
+        except OSError:
+            pass
+
+
+class Raw(socketserver.BaseRequestHandler):
+    """Says that it has heard, byte for byte: what came in TLS, to its first empty line."""
+
+    def handle(self):
+        heard = b""
+        while b"\r\n\r\n" not in heard and (piece := self.request.recv(1 << 16)):
+            heard += piece
+        body = hashlib.sha256(heard).hexdigest().encode() + b" " + heard.hex().encode()
+        # The end of the connection ends it, and nobody says that this is the end.
+        self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + body)
+
+
+def serve_tls(port, cert, handler):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert)
+
+    class Server(Threads):
+        # In the thread of the connection: a client that says nothing keeps nobody waiting.
+        def finish_request(self, request, client_address):
+            try:
+                request = tls.wrap_socket(request, server_side=True)
+            except OSError:
+                return
+            handler(request, client_address, self)
+            try:
+                request.unwrap()
+            except (OSError, ValueError):
+                pass
+
+    threading.Thread(target=Server(("::", port), handler).serve_forever, daemon=True).start()
+
+
+# Ports with TLS: what is special of the certificate.
+TLS = {443: "good", 8443: "good", 8444: "expired", 8445: "selfsigned", 8446: "client"}
+MUTE_PORT, FLOOD_PORT, RAW_PORT, UPGRADE_PORT = 8447, 8448, 8449, 8450
+
+
+def serve(certs):
     """The servers, until stdin ends."""
     for port, handler in ((80, Web), (8080, Web), (7000, Sink), (7001, Echo), (7002, Upgrade)):
         server = Threads(("::", port), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(cert)
-    server = Threads(("::", 443), Web)
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for port, kind in TLS.items():
+        serve_tls(port, f"{certs}/{kind}.pem", Web)
+    serve_tls(RAW_PORT, f"{certs}/good.pem", Raw)
+    serve_tls(UPGRADE_PORT, f"{certs}/good.pem", Upgrade)
+    for port, handler in ((MUTE_PORT, Mute), (FLOOD_PORT, Flood)):
+        server = Threads(("::", port), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()
 
@@ -175,6 +235,26 @@ def answer_names(sock):
         sock.sendto(head + query[12:at + 5] + b"".join(records), who)
 
 
+# --- certificates ---------------------------------------------------------------------------
+
+def make_certs(folder):
+    """roots.pem, and for each kind of server a file with a key and a certificate."""
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    sh(f"openssl req -x509 {key} -days 2 -subj '/CN=root of the tests' -keyout roots.key "
+       "-out roots.pem 2>/dev/null", cwd=folder)
+    for kind, days, usage in (("good", 2, "serverAuth"), ("expired", -1, "serverAuth"),
+                              ("client", 2, "clientAuth")):
+        (folder / "ext").write_text("subjectAltName=DNS:ok.example,DNS:other.example\n"
+                                    f"extendedKeyUsage={usage}\n")
+        sh(f"openssl req -new {key} -subj /CN=ok.example -keyout {kind}.pem -out csr 2>/dev/null && "
+           f"openssl x509 -req -in csr -CA roots.pem -CAkey roots.key -set_serial {days + 9} "
+           f"-days {days} -extfile ext -out {kind}.crt 2>/dev/null && cat {kind}.crt >> {kind}.pem",
+           cwd=folder)
+    sh(f"openssl req -x509 {key} -days 2 -subj /CN=ok.example -addext "
+       "subjectAltName=DNS:ok.example -keyout selfsigned.pem -out c 2>/dev/null && "
+       "cat c >> selfsigned.pem", cwd=folder)
+
+
 # --- the whole ------------------------------------------------------------------------------
 
 def sh(command, **more):
@@ -194,11 +274,10 @@ class World:
         for name in ("resolv.conf", "hosts", "nsswitch.conf"):
             sh(f"mount --bind {self.dir / name} /etc/{name}")
         sh("ip link set lo up")
-        cert = self.dir / "cert.pem"
-        sh(f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ok.example "
-           f"-keyout {cert} -out {self.dir}/c.pem 2>/dev/null && cat {self.dir}/c.pem >> {cert}")
+        self.roots = self.dir / "roots.pem"
+        make_certs(self.dir)
         self.servers = subprocess.Popen(
-            ["unshare", "--net", sys.executable, "-B", __file__, "--serve", cert],
+            ["unshare", "--net", sys.executable, "-B", __file__, "--serve", self.dir],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         pid = self.servers.pid
         assert self.servers.stdout.readline() == b"ready\n"

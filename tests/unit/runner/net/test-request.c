@@ -218,8 +218,10 @@ TEST(what_is_no_rule_is_refused_with_a_sentence)
 	static const struct {
 		const char *text, *words;
 	} bad[] = {
-		{ "https://a.example/x", "http://" },
-		{ "GET https://a.example/x", "http://" },
+		{ "httpss://a.example/x", "'https://' only" },
+		{ "HTTPS://a.example/x", "'https://' only" },
+		{ "https://a.example/../x", "no request" },
+		{ "https:///x", "no host" },
 		{ "ftp://a.example/x", "http://" },
 		{ "get http://a.example/", "no method" },
 		{ "GET+ http://a.example/", "no method" },
