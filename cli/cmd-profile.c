@@ -67,6 +67,7 @@ static void set_profile(struct json j, const struct engine_profile *p)
 	set_words(j, "env", &p->env);
 	set_words(j, "pass_env", &p->pass_env);
 	set_words(j, "secret_for", &p->secret_for);
+	set_words(j, "tls_inspect", &p->tls_inspect);
 	set_words(j, "entrypoint", &p->entrypoint);
 }
 
@@ -155,6 +156,7 @@ static void print_profile(const struct invocation *inv, const struct engine_prof
 	print_words(inv, "env", &p->env);
 	print_words(inv, "pass_env", &p->pass_env);
 	print_words(inv, "secret_for", &p->secret_for);
+	print_words(inv, "tls_inspect", &p->tls_inspect);
 	print_words(inv, "entrypoint", &p->entrypoint);
 }
 

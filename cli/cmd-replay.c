@@ -206,6 +206,7 @@ static int run_again(struct invocation *inv, const struct engine_run *old, struc
 		.hide = list_of(&old->asked.hide),
 		.ro = list_of(&old->asked.ro),
 		.rw = list_of(&old->asked.rw),
+		.tls_inspect = list_of(&old->tls_inspect),
 		.ttl_ms = ENGINE_UNSAID,
 		.in_fd = -1,
 		.out_fd = -1,

@@ -156,6 +156,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.pass_env = list_of(&args->pass_env),
 		.secrets = list_of(&args->secret),
 		.secret_for = list_of(&args->secret_for),
+		.tls_inspect = list_of(&args->tls_inspect),
 		.allow_missing = list_of(&args->allow_missing),
 		.publish = list_of(&args->publish),
 		.artifacts = list_of(&args->artifact),

@@ -10,7 +10,7 @@
 struct run_args {
 	const char *workdir, *profile, *cpus, *durability, *code, *lang;
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
-	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for,
+	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact;
 	bool tty, no_snapshot, keep, rm, detach;
 };
@@ -46,6 +46,9 @@ struct run_args {
 		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
 	    OPT_LIST(0, "secret-for", "http://HOST=NAME", struct run_args, secret_for,             \
 		     "let HOST have one that the run never sees"),                                 \
+	    OPT_LIST(0, "tls-inspect", "HOST,...", struct run_args, tls_inspect,                   \
+		     "read what it says to HOST in TLS, by a certificate of its own, for "         \
+		     "https:// in --net and --secret-for"),                                        \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
 		    "where it starts (default: here, as the run sees it)"),                        \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \

@@ -136,6 +136,9 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	list = json_set_array(j, "secret_for");
 	for (size_t i = 0; i < r->secret_for.n; i++)
 		json_add_name(list, r->secret_for.list[i]);
+	list = json_set_array(j, "tls_inspect");
+	for (size_t i = 0; i < r->tls_inspect.n; i++)
+		json_add_text(list, r->tls_inspect.list[i]);
 	json_set_text(j, "profile", r->profile);
 	json_set_text(j, "net", r->net);
 	set_published(j, r);

@@ -47,11 +47,12 @@ struct engine_profile {
 	char *seccomp; /* a file with a filter of its own, or ENGINE_SECCOMP_STRICT; NULL: ours */
 	struct engine_profile_mount *mounts;
 	size_t n_mounts;
-	struct strlist hide;       /* paths */
-	struct strlist env;        /* NAME=VALUE, each name once */
-	struct strlist pass_env;   /* names */
-	struct strlist secret_for; /* as --secret-for takes it */
-	struct strlist entrypoint; /* goes before the words of the command */
+	struct strlist hide;        /* paths */
+	struct strlist env;         /* NAME=VALUE, each name once */
+	struct strlist pass_env;    /* names */
+	struct strlist secret_for;  /* as --secret-for takes it */
+	struct strlist tls_inspect; /* as --tls-inspect takes it */
+	struct strlist entrypoint;  /* goes before the words of the command */
 };
 
 void engine_profile_done(struct engine_profile *p);

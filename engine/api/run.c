@@ -37,6 +37,7 @@ void engine_run_done(struct engine_run *r)
 	strlist_done(&r->argv);
 	strlist_done(&r->env);
 	strlist_done(&r->secret_for);
+	strlist_done(&r->tls_inspect);
 	free(r->clone);
 	free(r->project);
 	free(r->cwd);
@@ -80,6 +81,7 @@ void engine_profile_done(struct engine_profile *p)
 	strlist_done(&p->env);
 	strlist_done(&p->pass_env);
 	strlist_done(&p->secret_for);
+	strlist_done(&p->tls_inspect);
 	strlist_done(&p->entrypoint);
 	*p = (struct engine_profile){ 0 };
 }

@@ -56,6 +56,7 @@ struct engine_run_options {
 	struct engine_list pass_env;      /* names; one that is not set is passed over */
 	struct engine_list secrets;       /* NAME, of the environment, or NAME=FILE */
 	struct engine_list secret_for;    /* URL=NAME: what the run uses and never sees */
+	struct engine_list tls_inspect;   /* HOST[:PORT],... whose TLS the proxy ends */
 	struct engine_list allow_missing; /* walls */
 	struct engine_list publish;       /* PORT[:HOSTPORT],... */
 	struct engine_list artifacts;     /* paths from the top of the project, saved after it */
@@ -147,8 +148,9 @@ struct engine_run {
 	struct strlist argv;
 	struct strlist env; /* names */
 	struct engine_asked asked;
-	char *profile, *net;       /* owned */
-	struct strlist secret_for; /* the URLs */
+	char *profile, *net;        /* owned */
+	struct strlist secret_for;  /* the URLs */
+	struct strlist tls_inspect; /* HOST:PORT, each */
 	struct engine_published published[ENGINE_PUBLISHED_MAX];
 	size_t n_published;
 	struct engine_run_limits limits;

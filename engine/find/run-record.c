@@ -336,6 +336,7 @@ static void set_record(struct json j, const struct engine_run *r)
 	if (r->asked.known)
 		set_asked(json_set_object(j, "asked"), &r->asked);
 	set_strings(j, "secret_for", &r->secret_for);
+	set_strings(j, "tls_inspect", &r->tls_inspect);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_int(j, "pid", r->pid);
 	json_set_bool(j, "detached", r->detached);
@@ -386,6 +387,8 @@ static int get_record(struct json j, struct engine_run *r)
 		return x;
 	if (json_has(j, "secret_for")) /* else it is older than these */
 		x = get_strings(j, "secret_for", &r->secret_for);
+	if (x >= 0 && json_has(j, "tls_inspect"))
+		x = get_strings(j, "tls_inspect", &r->tls_inspect);
 	if (x >= 0 && json_has(j, "asked")) /* the same */
 		x = get_asked(json_get_object(j, "asked"), &r->asked);
 	return x < 0 ? x : get_strings(j, "env", &r->env);

@@ -69,6 +69,9 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 	for (size_t i = 0; i < p->secret_for.n; i++)
 		if (!strlist_has(&base->secret_for, p->secret_for.list[i]))
 			return refuse(src, KEY_SECRET_FOR, base, "uses a secret more than", err);
+	for (size_t i = 0; i < p->tls_inspect.n; i++)
+		if (!strlist_has(&base->tls_inspect, p->tls_inspect.list[i]))
+			return refuse(src, KEY_TLS_INSPECT, base, "inspects a host more than", err);
 	return 0;
 }
 
@@ -164,5 +167,7 @@ int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 		r = join_words(&p->pass_env, &base->pass_env, err);
 	if (r == 0)
 		r = join_words(&p->secret_for, &base->secret_for, err);
+	if (r == 0)
+		r = join_words(&p->tls_inspect, &base->tls_inspect, err);
 	return r == 0 ? join_mounts(p, base, err) : r;
 }

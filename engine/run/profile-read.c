@@ -48,6 +48,7 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_ENV] = { "env", IS_OTHER, "a map of names and values", AT(env) },
 	[KEY_PASS_ENV] = { "pass_env", IS_OTHER, "a list of names of variables", AT(pass_env) },
 	[KEY_SECRET_FOR] = { "secret_for", IS_WORDS, "a list of http://HOST=NAME", AT(secret_for) },
+	[KEY_TLS_INSPECT] = { "tls_inspect", IS_WORDS, "a list of hosts", AT(tls_inspect) },
 	[KEY_ENTRYPOINT] = { "entrypoint", IS_WORDS, "a list of words", AT(entrypoint) },
 };
 

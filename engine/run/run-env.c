@@ -165,7 +165,7 @@ static struct engine_list list_of(const struct strlist *w)
 
 int run_env_build(struct run_env *e, const struct engine_run_options *o,
 		  const struct engine_profile *profile, struct engine_list ours,
-		  struct engine_list git, struct err *err)
+		  struct engine_list git, struct engine_list tls, struct err *err)
 {
 	int r = choose_home(e, err);
 
@@ -184,6 +184,9 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 	if (r < 0)
 		return r;
 	r = add_words(e, git, (struct engine_list){ 0 }, err);
+	if (r < 0)
+		return r;
+	r = add_words(e, tls, (struct engine_list){ 0 }, err);
 	if (r < 0)
 		return r;
 	r = add_words(e, list_of(&profile->env), list_of(&profile->pass_env), err);

@@ -17,9 +17,9 @@ struct run_env {
 void run_env_done(struct run_env *e);
 
 /*
- * With `ours` and `git` (NAME=VALUE) unless the profile or the options say otherwise.  -EINVAL or -ENOENT
- * with a sentence.
+ * With `ours`, `git` and `tls` (NAME=VALUE) unless the profile or the options say otherwise.  -EINVAL or
+ * -ENOENT with a sentence.
  */
 NODISCARD int run_env_build(struct run_env *e, const struct engine_run_options *o,
 			    const struct engine_profile *profile, struct engine_list ours,
-			    struct engine_list git, struct err *err);
+			    struct engine_list git, struct engine_list tls, struct err *err);

@@ -16,6 +16,7 @@ void run_net_done(struct run_net *n)
 	proxy_close(n->proxy);
 	cleanup_close(&n->inside);
 	allow_done(&n->allow);
+	run_tls_done(&n->tls);
 	*n = RUN_NET_INIT;
 }
 
@@ -73,9 +74,10 @@ int run_net_show(const struct run_net *n, struct layout *l, struct err *err)
 		return 0;
 	r = show_text(l, "/etc/resolv.conf", "nameserver 127.0.0.1\n", err);
 	/* The host's resolver is beyond the bridge, where no run can go. */
-	return r < 0 ? r
-		     : show_text(l, "/etc/hosts",
-				 "127.0.0.1 localhost\n::1 localhost ip6-localhost\n", err);
+	if (r >= 0)
+		r = show_text(l, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n",
+			      err);
+	return r < 0 ? r : run_tls_show(&n->tls, l, err);
 }
 
 static int be_bridge(void *ctx, int fd, int ready_fd, struct err *err)
@@ -121,6 +123,7 @@ int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_r
 	const struct proxy_options options = { .allow = &n->allow,
 					       .max_out = n->max_out,
 					       .secrets = n->hidden,
+					       .tls = run_tls_plan(&n->tls),
 					       .refused = take_refusal,
 					       .refused_ctx = n };
 	int outside, r;

@@ -8,6 +8,7 @@
 
 #include "engine/api/run.h"
 #include "engine/run/run-terms.h"
+#include "engine/run/run-tls.h"
 #include "engine/run/scrub.h"
 #include "runner/layout.h"
 #include "runner/net/bridge.h"
@@ -19,6 +20,7 @@ struct run_net {
 	struct bridge_options bridge;
 	struct proxy *proxy;              /* owned, as is the next */
 	int inside;                       /* the bridge's end of what they speak through */
+	struct run_tls tls;               /* hosts whose TLS the proxy ends */
 	const struct net_secrets *hidden; /* that the proxy puts in; borrowed, as are the next */
 	const struct scrub *secrets;
 	struct engine_refusals *refusals; /* where they go */

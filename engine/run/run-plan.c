@@ -61,6 +61,9 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	r = run_net_choose(&p->net, &p->terms, &p->spec, err);
 	if (r < 0)
 		return r;
+	r = run_tls_choose(&p->net.tls, o, &p->terms.profile, &p->net.allow, err);
+	if (r < 0)
+		return r;
 	r = choose_walls(p, &o->allow_missing, err);
 	if (r < 0)
 		return r;
@@ -68,10 +71,11 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	if (r < 0)
 		return r;
 	r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net),
-			  p->git ? run_git_variables() : (struct engine_list){ 0 }, err);
+			  p->git ? run_git_variables() : (struct engine_list){ 0 },
+			  run_tls_variables(&p->net.tls), err);
 	if (r < 0)
 		return r;
-	r = run_secrets_read(&p->secrets, o, &p->terms.profile, &p->net.allow, &p->env, err);
+	r = run_secrets_read(&p->secrets, o, &p->terms.profile, &p->net, &p->env, err);
 	if (r < 0)
 		return r;
 	p->net.hidden = &p->secrets.net;

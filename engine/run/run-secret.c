@@ -129,30 +129,32 @@ static int check_hidden(const struct run_env *env, const char *name, struct http
 	return 0;
 }
 
-static int check_net(const char *rule, const struct net_secret *s, const struct allow *net,
+static int check_net(const char *rule, const struct net_secret *s, const struct run_net *net,
 		     struct err *err)
 {
 	const struct allow_rule *r = s->rule.rules;
 	char text[ADDR_TEXT_MAX];
 	const char *host;
 	struct allow_target target;
+	int x;
 
 	if (s->rule.mode != NET_LIST || s->rule.n != 1 || !r->request.on || r->below ||
 	    r->low != r->high)
-		return err_set(err, -EINVAL, OPTION ": '%s' is not http://HOST[:PORT][/PATH]",
-			       rule);
+		return err_set(err, -EINVAL,
+			       OPTION ": '%s' is not http://HOST[:PORT][/PATH] or https://", rule);
 	host = *r->host != '\0' ? r->host : addr_format(&r->range.first, text);
-	if (net->mode != NET_LIST ||
-	    allow_ask(net, host, strlen(host), r->low, &target) != ALLOW_YES)
+	if (net->allow.mode != NET_LIST ||
+	    allow_ask(&net->allow, host, strlen(host), r->low, &target) != ALLOW_YES)
 		return err_set(err, -EINVAL,
 			       OPTION ": '%s:%u' is not in the list of '--net', add '--net %s:%u'",
 			       host, r->low, host, r->low);
 	if (target.any)
 		return err_set(err, -EINVAL,
 			       OPTION ": '--net' lets anything pass to '%s:%u' unread, say '--net "
-				      "http://%s:%u' instead",
-			       host, r->low, host, r->low);
-	return 0;
+				      "http%s://%s:%u' instead",
+			       host, r->low, r->request.tls ? "s" : "", host, r->low);
+	x = inspect_check_rule(&net->tls.hosts, r, err);
+	return x < 0 ? err_wrap(err, x, OPTION) : 0;
 }
 
 static int read_value(struct run_secret *s, struct net_secret *net, const char *form, size_t open,
@@ -177,7 +179,7 @@ static int read_value(struct run_secret *s, struct net_secret *net, const char *
 	return r < 0 ? r : scrub_lend(&env->secrets, name, net->value.at, net->value.len, err);
 }
 
-static int read_one(struct run_secrets *s, const char *given, const struct allow *net,
+static int read_one(struct run_secrets *s, const char *given, const struct run_net *net,
 		    struct run_env *env, struct err *err)
 {
 	const char *equals = strchr(given, '=');
@@ -212,7 +214,7 @@ static int read_one(struct run_secrets *s, const char *given, const struct allow
 }
 
 int run_secrets_read(struct run_secrets *s, const struct engine_run_options *o,
-		     const struct engine_profile *profile, const struct allow *net,
+		     const struct engine_profile *profile, const struct run_net *net,
 		     struct run_env *env, struct err *err)
 {
 	int r = 0;

@@ -5,12 +5,15 @@
  *   http://HOST[:PORT][/PATH]=@FILE         a file's content, in the same way
  *   http://HOST...=HEADER: TEXT {NAME}      a header of any form; {@FILE} too
  *
+ * The same with https://, for hosts whose TLS is inspected (run-tls.h).
+ *
  * The values are in memory that no process of the run inherits.  They are in no record and no
  * sentence, and scrubbed from what is printed.
  */
 #pragma once
 
 #include "engine/run/run-env.h"
+#include "engine/run/run-net.h"
 #include "runner/net/secret.h"
 
 struct run_secret {
@@ -32,5 +35,5 @@ void run_secrets_done(struct run_secrets *s);
  * run, whose scrub gets the values, borrowed: release the environment first.  -EINVAL with a sentence.
  */
 NODISCARD int run_secrets_read(struct run_secrets *s, const struct engine_run_options *o,
-			       const struct engine_profile *profile, const struct allow *net,
+			       const struct engine_profile *profile, const struct run_net *net,
 			       struct run_env *env, struct err *err);

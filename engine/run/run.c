@@ -166,6 +166,8 @@ static int describe_words(struct running *r, struct err *err)
 	for (size_t i = 0; i < r->plan.secrets.n; i++)
 		if (strlist_add(&r->run.secret_for, r->plan.secrets.list[i].rule) < 0)
 			return err_nomem(err);
+	if (run_tls_describe(&r->plan.net.tls, &r->run.tls_inspect) < 0)
+		return err_nomem(err);
 	for (size_t i = 0; i < r->plan.env.words.n; i++) {
 		const char *entry = r->plan.env.words.list[i];
 

@@ -143,7 +143,7 @@ def a_run_has_the_options_that_harm_nobody_and_no_others(w: World):
         assert done["exit_code"] == 0 and done["output"].startswith(f"{w.project}/src\n"), done
         labelled = c.ok("snap_snapshot", meta=["step=1"])["snapshot"]
         assert [s["snapshot"] for s in c.ok("snap_log", meta=["step"])["snapshots"]] == [labelled]
-        for name in ("ro", "rw", "pass_env", "secret", "secret_for", "allow_missing"):
+        for name in ("ro", "rw", "pass_env", "secret", "secret_for", "tls_inspect", "allow_missing"):
             c.fails("snap_run", name, command="true", **{name: ["/"]})
 
 

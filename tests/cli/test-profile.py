@@ -65,6 +65,7 @@ hide: [secrets, /opt/x]
 env: {{CI: "1", EMPTY: ""}}
 pass_env: [LANG]
 secret_for: [http://a.example=TOKEN]
+tls_inspect: [a.example]
 seccomp: /etc/filter.json
 caps: []
 entrypoint: [nice, -n, "10"]
@@ -77,7 +78,8 @@ entrypoint: [nice, -n, "10"]
             "seccomp": "/etc/filter.json",
             "hide": ["@secrets", f"{w.project}/secrets", "/opt/x"],
             "env": ["CI=1", "EMPTY="], "pass_env": ["LANG"],
-            "secret_for": ["http://a.example=TOKEN"], "entrypoint": ["nice", "-n", "10"]}
+            "secret_for": ["http://a.example=TOKEN"], "tls_inspect": ["a.example"],
+            "entrypoint": ["nice", "-n", "10"]}
     assert {k: got[k] for k in want} == want, json.dumps(got, indent=1)
     assert got["mounts"] == [
         {"host": f"{w.home}/data", "guest": "/data", "mode": "rw", "optional": False},
