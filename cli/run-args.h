@@ -44,11 +44,10 @@ struct run_args {
 		     "pass a variable of this environment on"),                                    \
 	    OPT_LIST(0, "secret", "NAME[=FILE]", struct run_args, secret,                          \
 		     "pass one on, or a file's content, and show *** wherever it is printed"),     \
-	    OPT_LIST(0, "secret-for", "http://HOST=NAME", struct run_args, secret_for,             \
-		     "let HOST have one that the run never sees"),                                 \
+	    OPT_LIST(0, "secret-for", "URL=NAME", struct run_args, secret_for,                     \
+		     "let that host have one that it never sees"),                                 \
 	    OPT_LIST(0, "tls-inspect", "HOST,...", struct run_args, tls_inspect,                   \
-		     "read what it says to HOST in TLS, by a certificate of its own, for "         \
-		     "https:// in --net and --secret-for"),                                        \
+		     "read its TLS with HOST, for rules by https://"),                             \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
 		    "where it starts (default: here, as the run sees it)"),                        \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
