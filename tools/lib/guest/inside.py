@@ -6,6 +6,7 @@ as soon as the situation has ended, so that it is kept whatever happens to the g
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -58,11 +59,11 @@ def log_in(one, words, seconds):
     script = RUN / "login"
     script.write_text(f"{BUS_TIMEOUT} {shlex.join(command_line(one, words))} >/run/guest/login-output 2>&1\n"
                       "echo $? >/run/guest/login-done\n")
-    quiet("systemctl", "start", unit)
     deadline = time.monotonic() + seconds
+    quiet("systemctl", "start", unit, seconds=seconds)  # emulated beside other work, this can take minutes
     while not done.exists() and time.monotonic() < deadline:
         time.sleep(1)
-        if subprocess.run(["systemctl", "-q", "is-active", unit], check=False).returncode != 0:
+        if quiet("systemctl", "is-active", unit).strip() in ("inactive", "failed"):
             break  # the session ended, with or without the script
     ended = done.exists()
     quiet("systemctl", "stop", unit)
@@ -176,10 +177,18 @@ def install():
     return "" if state == "install ok installed" else f"dpkg says '{state}': {said[-800:]}"
 
 
+def give_logins_time():
+    """login gives up after a minute, which an emulated PAM can take."""
+    settings = Path("/etc/login.defs")
+    if settings.exists():
+        settings.write_text(re.sub(r"(?m)^LOGIN_TIMEOUT.*", "LOGIN_TIMEOUT 600", settings.read_text()))
+
+
 def main():
     os.environ.update([BUS_TIMEOUT.split("=")])
     RUN.mkdir(mode=0o1777, exist_ok=True)
     RUN.chmod(0o1777)
+    give_logins_time()
     wrong = install()
     quiet("systemctl", "daemon-reload")
     quiet("mount", "--bind", "/", "/mnt")  # what containers start from
