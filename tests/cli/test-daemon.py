@@ -527,7 +527,8 @@ def a_signal_ends_it_in_order(w: World):
         os.kill(pid, sig)
         assert gone(pid, 20)
         assert not (run_dir(w) / "cowfsd.sock").exists()
-        assert w.ok("snapshot").err == b""
+        result = w.ok("snapshot")
+        assert result.err == b"", str(result)
 
 
 @test
