@@ -74,7 +74,7 @@ KNOWN = {
     ("engine/ask/leave-linux.c", "runner"): "cowfsd is put in a scope of systemd, as a run is",
 }
 
-# Who includes engine/api calls what is defined anywhere in the engine.
+# A folder that includes engine/api calls what is defined anywhere in the engine.
 CALLS_ALL = {"cli": "engine/", "cli/mcp": "engine/", "web": "engine/", "remote": "engine/",
              "tools/bench": "engine/"}
 

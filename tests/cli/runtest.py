@@ -38,7 +38,7 @@ def clone(w, name="try", *args):
 
 
 def maker(process):
-    """What the name of a cgroup says of who made it: a number alone is soon another's."""
+    """What a cgroup's name says of its maker: a number alone is soon another process's."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return process.pid, int(fields[19])  # when it began, which is field 22 of all
 

@@ -96,7 +96,7 @@ class Result:
         return got
 
     def fails(self, status, *words):
-        """It failed as people are told: error, why, a list perhaps, hints, and nothing on stdout."""
+        """It failed, for people: error, why, perhaps a list, hints, and nothing on stdout."""
         self.ends(status)
         assert self.out == b"", f"something on stdout\n{self}"
         lines = self.err.decode().splitlines()
@@ -107,7 +107,7 @@ class Result:
         return self
 
     def fails_json(self, status, code):
-        """It failed as programs are told."""
+        """It failed, for programs: one JSON object with this code."""
         error = self.json("snap.error/1", "error", status=status)["error"]
         assert error["code"] == code, f"want {code}\n{self}"
         assert error["message"] and isinstance(error["hints"], list), str(self)

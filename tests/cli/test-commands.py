@@ -363,7 +363,7 @@ def gc_frees_what_nothing_needs_and_keeps_the_rest(w: World):
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (24 << 20, 24 << 20))
-    w.stop()  # the next daemon has the limit of who starts it
+    w.stop()  # the next daemon has the limit of the command that starts it
     w.snap("snapshot", preexec_fn=limit, restore_signals=False).fails(1)
     w.stop()
     assert len(w.ok("-q", "log").out.split()) == 1

@@ -74,7 +74,7 @@ def a_peer_from_another_namespace_is_not_served(w):
         done = subprocess.run([*place, SNAP, "snapshot"], cwd=w.project, env=env, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert done.returncode == 1 and b"sandboxes" in done.stderr, (place, done)
-        # Who cannot even stop it is told how; that a file cannot be read is not the matter.
+        # A caller that cannot even stop it reads how; that a file cannot be read is beside the point.
         assert b"'kill %d'" % pid in done.stderr and b"hint" not in done.stderr, (place, done)
     assert pid_of(w) == pid, "and it goes on for its own"
 
@@ -468,7 +468,7 @@ def a_service_manager_can_start_it_by_its_socket(w: World):
     second.kill()
     second.wait()
     third = manager.start()
-    assert CRASHED in w.ok("snapshot").err, "whoever asks next is told of it"
+    assert CRASHED in w.ok("snapshot").err, "the next command says so"
     w.ok("stop")
     assert third.wait(60) == 0
     for p in first, second, third:

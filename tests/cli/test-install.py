@@ -107,7 +107,7 @@ def without_cmocka_the_tests_are_left_out_and_that_is_said(w: World):
     done = setup("without")
     assert done.returncode == 0 and "the tests are not built: they need cmocka" in done.stdout, done
     done = setup("asked", "-Dtests=true")
-    assert done.returncode != 0 and "cmocka" in done.stdout, "who asks for them is told"
+    assert done.returncode != 0 and "cmocka" in done.stdout, "meson names what is missing"
 
 
 @test

@@ -47,7 +47,7 @@ ANYWHERE = {
     "version",
 }
 
-# What they are told must be one of these (docs/man/snapcow-exit-codes.7.scd).
+# The code of a failure must be one of these (docs/man/snapcow-exit-codes.7.scd).
 CODES = {
     1: {"E_PERMISSION", "E_EXISTS", "E_NO_SPACE", "E_NO_MEMORY", "E_DAEMON", "E_FAILED"},
     2: {"E_USAGE"}, 4: {"E_NOT_FOUND", "E_NO_PROJECT"}, 5: {"E_CONFLICT"}, 6: {"E_STALE"},

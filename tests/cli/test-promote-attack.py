@@ -234,7 +234,7 @@ def names_of_any_bytes_arrive_and_are_told_without_harm(w):
         (there / "in" / name).symlink_to(outside / "secret")
     with Traced(w):
         told = w.snap("promote", "try", "--allow", "in")
-    # The guard may hold one for its name; it is told as text, never as a terminal would take it.
+    # The guard may hold one for its name; it is printed as text, never as a terminal would take it.
     assert told.status == 0, told
     assert b"\x1b" not in told.out + told.err and b"a\nb" not in told.out, told
     for name in ODD:
@@ -423,7 +423,7 @@ def directories_that_change_places_with_links_lead_nowhere(w):
             assert daemon(w) not in watch.pids(), f"cowfsd was there: {done}"
         assert around(outside) == before, done
         assert kept(w)[3:] == ([], []), done
-        # Where a directory was away at the very moment at which all was taken back, that is told.
+        # Where a directory was away at the very moment at which all was taken back, the message says so.
         if b"not all could be taken back" in done.stderr:
             ends["told"] = ends.get("told", 0) + 1
         else:

@@ -219,7 +219,7 @@ class Workers:
                 point = self.points.pop(0)
             try:
                 state = bench.meet(*point)
-            except Exception as e:  # every way to fail is told, and the others go on with a new bench
+            except Exception as e:  # every failure is reported, and the others go on with a new bench
                 with self.lock:
                     self.failures.append(f"{point}: {type(e).__name__} {e}")
                 bench.w.snap("stop", "--force")  # that one may be half done

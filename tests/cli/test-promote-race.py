@@ -30,7 +30,7 @@ def begin(w, *args):
 
 
 class Meanwhile:
-    """Does something again and again until it is told to end; how often it did."""
+    """Does something again and again until it is asked to end; how often it did."""
 
     def __init__(self, act):
         self.act, self.ended, self.count, self.failure = act, False, 0, None
@@ -143,7 +143,7 @@ def a_directory_that_is_removed_meanwhile_stays_removed_or_gets_all(w):
         shutil.rmtree(w.project / "deep", ignore_errors=True)
         act.communicate(timeout=120)
         left = sorted(target.glob("*")) if target.exists() else []
-        # Who removes file by file may meet what has landed, or land may meet what is left: never the old.
+        # A removal file by file may meet what has landed, or land may meet what is left: never the old.
         assert act.returncode in (0, *REFUSED), act.returncode
         assert act.returncode == 0 or all(p.read_text() == "old\n" for p in left), left
         no_strays(w)

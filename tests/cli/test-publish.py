@@ -227,7 +227,7 @@ def a_port_below_1024_of_the_run_needs_no_privilege(w):
         assert talk(job.port, b"low") == b"lowthe end"
 
 
-# --- what is told -------------------------------------------------------------------------------
+# --- what snap says -----------------------------------------------------------------------------
 
 @live_test
 def the_address_is_printed_first_and_quiet_prints_none(w):

@@ -35,7 +35,7 @@ class Traces:
         self.before = self.look()
 
     def descriptors(self):
-        """Without those of databases, which SQLite keeps for who opens them next."""
+        """Without those of databases, which SQLite keeps for the next process that opens them."""
         links = []
         for fd in Path(f"/proc/{self.daemon}/fd").iterdir():
             with contextlib.suppress(OSError):

@@ -2,7 +2,7 @@
 
 The internet is that of tests/net, in a network namespace of this program's own. What the list,
 the proxy and the bridge refuse is tested there; here, that a run is joined to them, that there
-is no way past them, and that what was refused is told. Each denial has a control.
+is no way past them, and that snap reports what was refused. Each denial has a control.
 """
 
 import encodings.idna  # noqa: F401  (sockets ask for it when it may be out of reach)
@@ -145,7 +145,7 @@ def the_bridge_is_out_of_sight_and_out_of_reach(w):
     assert "at=" in sh(w, fetch, "--net", OK, "--nofile", "6")["stdout"]
 
 
-# --- what is told -----------------------------------------------------------------------------
+# --- what snap says ---------------------------------------------------------------------------
 
 @live_test
 def what_was_refused_is_in_the_result_and_the_record(w):

@@ -365,7 +365,7 @@ def time_is_limited(w):
     assert got["timed_out"] and got["limit"] == "time", got
     result = w.snap("run", "--time", "300ms", "--", "sleep", "600").ends(124)
     assert b"--time" in result.err, str(result)
-    # Who ignores being asked is ended all the same, with all of its children.
+    # A command that ignores the signal is ended all the same, with all of its children.
     sh(w, "trap '' TERM; (trap '' TERM; sleep 600) & sleep 600", "--time", "300ms", status=124)
 
 

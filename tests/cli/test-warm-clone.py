@@ -1,4 +1,4 @@
-"""The warm clone: warm before somebody asks, given to who clones the same, gone without a trace."""
+"""The warm clone: warm before anyone asks, given to the next clone of the same state, gone without a trace."""
 
 import contextlib
 import os

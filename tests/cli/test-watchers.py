@@ -1,4 +1,4 @@
-"""Programs that watch files (inotify) are told of what a rollback or a rebase changed in a clone.
+"""Programs that watch files (inotify) see what a rollback or a rebase changed in a clone.
 
 As root, and with --user as an ordinary user.
 """
@@ -31,7 +31,7 @@ WORDS = {MODIFY: "modify", ATTRIB: "attrib", CLOSE_WRITE: "close_write", CREATE:
          0x80: "moved_to"}
 WRITTEN = ["create", "modify", "close_write"]
 
-# In a run: says what it hears until it is told of `last`.
+# In a run: prints what it hears until it hears of `last`.
 WATCHER = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None)
@@ -62,7 +62,7 @@ class Watch:
             self.of[number] = path
 
     def heard(self):
-        """What was told so far, in order: for each path, the words."""
+        """What it heard so far, in order: for each path, the words."""
         told = {}
         with contextlib.suppress(BlockingIOError):
             while True:

@@ -27,7 +27,7 @@ LONG = os.environ.get("SNAP_TESTS_LONG") == "1"
 SANITIZED = os.environ.get("SNAP_SANITIZED", "none") != "none"
 USER = "--user" in sys.argv
 ORDINARY = "nobody"
-INSIDE = "SNAP_LIVE_INSIDE"  # in the environment of who is in that namespace
+INSIDE = "SNAP_LIVE_INSIDE"  # in the environment of a process in that namespace
 FUSE_DEVICE = os.makedev(10, 229)
 PR_SET_DUMPABLE = 4
 

@@ -1,4 +1,4 @@
-"""A full disk under the store, a full quota: writers are told, nothing is hurt, deleting helps.
+"""A full disk under the store, a full quota: writers get an error, nothing is hurt, deleting helps.
 
 The store lies on a file system of some hundred MiB of its own: a tmpfs, and ext4 on a loop device.
 """
@@ -135,7 +135,7 @@ def is_prefix(path, written, synced):
 
 
 def fill_all(w, paths):
-    """Writers at once, each until it is told; what each had written and synced."""
+    """Writers at once, each until it gets an error; what each had written and synced."""
     pids = []
     for number, path in enumerate(paths):
         pid = os.fork()

@@ -165,7 +165,7 @@ def nothing_is_torn_however_late_a_writer_gets_a_processor(w):
 
 
 class Hogs:
-    """As many as there are processors, so that who is idle has to wait for one."""
+    """As many as there are processors, so that an idle process has to wait for one."""
 
     def __enter__(self):
         self.list = [subprocess.Popen([sys.executable, "-c", "while True: pass"])

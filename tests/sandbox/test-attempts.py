@@ -14,7 +14,7 @@ EAFNOSUPPORT, ESRCH, ECONNREFUSED = 97, 3, 111
 HIDDEN = {ENOENT}
 CLOSED = {EACCES}
 
-# How each ends inside. Who only root gets through for outside is in ROOT_ONLY.
+# How each ends inside. Those that only root may do outside are in ROOT_ONLY.
 FAMILIES = {
     "the_init_is_out_of_reach": {
         name: HIDDEN for name in ("init_exe", "init_exe_link", "init_root", "init_cwd", "init_fd",
@@ -188,7 +188,7 @@ def each_wall_hides_the_init_alone(box):
 
 
 # What the list of a usual run allows and that of a strict one refuses: harmless by itself, of use
-# to debuggers, and to who attacks the kernel or hides a program.
+# to debuggers, and to programs that attack the kernel or hide another program.
 ALLOWED = {"no_randomize", "trace_me", "memfd"}
 
 

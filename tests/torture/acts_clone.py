@@ -249,7 +249,7 @@ class CloneActs:
         self.verify_project()
 
     def act_look(self):
-        """What is told of a clone; the number of its changes is at most what differs."""
+        """What snap says of a clone; the number of its changes is at most what differs."""
         clone = self.some_clone()
         self.snap("status", "--json", clone.name)
         self.snap("list", "--json")

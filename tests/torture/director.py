@@ -1,4 +1,4 @@
-"""Who disturbs the workers: deaths of cowfsd, a full disk, flipped bits; and who watches cowfsd."""
+"""The director disturbs the workers (deaths of cowfsd, a full disk, flipped bits) and watches cowfsd."""
 
 import contextlib
 import os
@@ -105,7 +105,7 @@ class Director:
         self.to_phase(EXACT)
 
     def repair(self, what):
-        """What is still to be had comes back; what is lost is told, and nothing else is."""
+        """What can be had comes back; what is lost is reported, and nothing else."""
         found = self.check("--repair")
         if found.status == 0:
             self.to_phase(EXACT)

@@ -39,7 +39,7 @@ class Clone:
         self.line = [picture(state)]  # what a death may leave, the newest last
         self.doubt = []  # paths that a step which failed may have left in between
         self.unsure = False  # something was begun, and nobody knows whether it was done
-        self.anything = False  # and what it would have led to cannot be told
+        self.anything = False  # and nobody can say what it would have led to
         self.extra, self.extra_base = [], None  # what it would have led to, and the base with it
         self.promoted = False
         self.fd, self.seen, self.writers = -1, -1, []

@@ -1,4 +1,4 @@
-"""Where a torture takes place: a directory with a store, projects and logs, and who runs there.
+"""Where a torture takes place: a directory with a store, projects and logs, and the processes there.
 
 Everything happens in namespaces of its own for mounts and processes, so that nothing is left on
 the machine however it ends, and whatever is left in them at the end was left by the program.

@@ -14,7 +14,7 @@ from scene import Broken, Scene
 from worker import Worker
 
 PROGRESS_S = 10
-LEAVE_S = 20  # for what was told to end and waits for a processor
+LEAVE_S = 20  # for a process that is to end and waits for a processor
 END_S = 900  # for which workers may look through what they have
 
 

@@ -1,6 +1,6 @@
 """A process that writes into a folder of its own in a clone, beside everything else.
 
-What it does follows from its seed, so any prefix of it can be told from the directory alone. It
+What it does follows from its seed, so the directory alone shows which prefix of it was done. It
 keeps to the mount that it began on: when that dies, it gets an error and ends.
 """
 

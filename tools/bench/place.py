@@ -148,8 +148,8 @@ class Ours(Place):
     busy = False
 
     def wait_for_warm_clone(self):
-        """Until a warm clone waits for who clones next; False if there is none, because the
-        machine is busy.  Who waited in vain once does not wait again."""
+        """Until a warm clone is ready for the next clone; False if there is none, because the
+        machine is busy.  After one wait in vain it does not wait again."""
         until = time.monotonic() + (0 if self.busy else WARM_SECONDS)
         while self.session.store.snap("start", cwd=self.source)["spare"] != "warm":
             if time.monotonic() > until:

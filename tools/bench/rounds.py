@@ -6,7 +6,7 @@ import time
 
 from row import OURS, PRIVATE
 
-PATIENCE = 10  # seconds a turn, for who is no measure of anything
+PATIENCE = 10  # seconds a turn, for what measures nothing
 
 
 def say(text):

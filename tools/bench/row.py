@@ -67,7 +67,7 @@ class Row:
                 del self.values[who]
 
     def peers(self):
-        """Those that a target names: without them nothing can be told."""
+        """Those that a target names: without them there is no verdict."""
         return {target.peer for target in self.targets if target.peer}
 
     def median(self, who):
