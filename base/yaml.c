@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <libfyaml.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -208,4 +210,36 @@ void yaml_place(struct yaml y, int *ret_line, int *ret_column)
 	}
 	*ret_line = mark ? mark->line + 1 : 0;
 	*ret_column = mark ? mark->column + 1 : 0;
+}
+
+int yaml_error(struct yaml at, const char *name, struct err *err, const char *fmt, ...)
+{
+	char why[200];
+	int line, column;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	yaml_place(at, &line, &column);
+	return err_set(err, -EINVAL, "%s:%d:%d: %s", name, line, column, why);
+}
+
+int yaml_texts(struct yaml key, struct yaml value, const char *name, struct strlist *ret,
+	       struct err *err)
+{
+	struct yaml item;
+	void *iter = NULL;
+
+	if (yaml_kind(value) == YAML_TEXT && *yaml_text(value) != '\0')
+		return strlist_add(ret, yaml_text(value)) < 0 ? err_nomem(err) : 0;
+	if (yaml_kind(value) != YAML_LIST)
+		return yaml_error(key, name, err, "a text or a list of texts is needed");
+	while (yaml_next_item(value, &iter, &item)) {
+		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0')
+			return yaml_error(item, name, err, "this is no text");
+		if (strlist_add(ret, yaml_text(item)) < 0)
+			return err_nomem(err);
+	}
+	return ret->n > 0 ? 0 : yaml_error(key, name, err, "the list is empty");
 }

@@ -12,6 +12,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/strlist.h"
 
 #define YAML_MAX (256 * 1024) /* bytes in a document */
 
@@ -44,3 +45,11 @@ bool yaml_next_item(struct yaml list, void **iter, struct yaml *ret);
 
 /* Where it begins, counted from 1; of a list or map, where the first text in it does; else 0. */
 void yaml_place(struct yaml y, int *ret_line, int *ret_column);
+
+/* -EINVAL with "NAME:LINE:COLUMN: why". */
+int yaml_error(struct yaml at, const char *name, struct err *err, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+/* Add the texts of a list, or the one text, none of them empty; -EINVAL likewise if `key` has neither. */
+NODISCARD int yaml_texts(struct yaml key, struct yaml value, const char *name, struct strlist *ret,
+			 struct err *err);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,28 +21,14 @@ struct reading {
 	struct err *err;
 };
 
-PRINTF_LIKE(3, 4)
-static int complain(const struct reading *rd, struct yaml at, const char *fmt, ...)
-{
-	char why[160];
-	int line, column;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	yaml_place(at, &line, &column);
-	return err_set(rd->err, -EINVAL, "%s:%d:%d: %s", rd->name, line, column, why);
-}
-
 static int read_limit(struct reading *rd, struct yaml key, struct yaml value)
 {
 	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
 
 	if (size_parse(text, &rd->config.store_limit) < 0)
-		return complain(rd, key, "'limit' expects a size, as 512M or 20G");
+		return yaml_error(key, rd->name, rd->err, "'limit' expects a size, as 512M or 20G");
 	if (rd->config.store_limit > 0 && rd->config.store_limit < CONFIG_LIMIT_MIN)
-		return complain(rd, key, "'limit' is at least 32M, or 0 for none");
+		return yaml_error(key, rd->name, rd->err, "'limit' is at least 32M, or 0 for none");
 	return 0;
 }
 
@@ -54,10 +39,12 @@ static int read_store(struct reading *rd, struct yaml key, struct yaml map)
 	int r = 0;
 
 	if (yaml_kind(map) != YAML_MAP)
-		return complain(rd, key, "'store' expects keys and values, as 'limit: 20G'");
+		return yaml_error(key, rd->name, rd->err,
+				  "'store' expects keys and values, as 'limit: 20G'");
 	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
 		if (strcmp(yaml_text(name), "limit") != 0)
-			return complain(rd, name, "unknown key 'store.%.60s'", yaml_text(name));
+			return yaml_error(name, rd->name, rd->err, "unknown key 'store.%.60s'",
+					  yaml_text(name));
 		r = read_limit(rd, name, value);
 	}
 	return r;
@@ -69,10 +56,12 @@ static int read_checks(struct reading *rd, struct yaml key, struct yaml list)
 	void *iter = NULL;
 
 	if (yaml_kind(list) != YAML_LIST)
-		return complain(rd, key, "'checks' expects a list, as '[make test]'");
+		return yaml_error(key, rd->name, rd->err,
+				  "'checks' expects a list, as '[make test]'");
 	while (yaml_next_item(list, &iter, &item)) {
 		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0')
-			return complain(rd, key, "a check is a line for the shell");
+			return yaml_error(key, rd->name, rd->err,
+					  "a check is a line for the shell");
 		if (strlist_add(&rd->config.checks, yaml_text(item)) < 0)
 			return err_nomem(rd->err);
 	}
@@ -86,11 +75,12 @@ static int read_promote(struct reading *rd, struct yaml key, struct yaml map)
 	int r = 0;
 
 	if (yaml_kind(map) != YAML_MAP)
-		return complain(rd, key,
-				"'promote' expects keys and values, as 'checks: [make test]'");
+		return yaml_error(key, rd->name, rd->err,
+				  "'promote' expects keys and values, as 'checks: [make test]'");
 	while (r >= 0 && yaml_next_pair(map, &iter, &name, &value)) {
 		if (strcmp(yaml_text(name), "checks") != 0)
-			return complain(rd, name, "unknown key 'promote.%.60s'", yaml_text(name));
+			return yaml_error(name, rd->name, rd->err, "unknown key 'promote.%.60s'",
+					  yaml_text(name));
 		r = read_checks(rd, name, value);
 	}
 	return r;
@@ -102,11 +92,12 @@ static int read_tasks(struct reading *rd, struct yaml key, struct yaml map)
 	void *iter = NULL;
 
 	if (yaml_kind(map) != YAML_MAP)
-		return complain(rd, key,
-				"'tasks' expects names and commands, as 'test: make test'");
+		return yaml_error(key, rd->name, rd->err,
+				  "'tasks' expects names and commands, as 'test: make test'");
 	while (yaml_next_pair(map, &iter, &name, &value)) {
 		if (yaml_kind(value) != YAML_TEXT || *yaml_text(value) == '\0')
-			return complain(rd, name, "a task is a line for the shell");
+			return yaml_error(name, rd->name, rd->err,
+					  "a task is a line for the shell");
 		if (strlist_add(&rd->config.task_names, yaml_text(name)) < 0 ||
 		    strlist_add(&rd->config.task_lines, yaml_text(value)) < 0)
 			return err_nomem(rd->err);
@@ -128,7 +119,7 @@ static int read_section(struct reading *rd, struct yaml key, struct yaml value)
 	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
 		if (strcmp(yaml_text(key), sections[i].name) == 0)
 			return sections[i].read(rd, key, value);
-	return complain(rd, key, "unknown key '%.60s'", yaml_text(key));
+	return yaml_error(key, rd->name, rd->err, "unknown key '%.60s'", yaml_text(key));
 }
 
 static int read_all(struct reading *rd, struct yaml top)
@@ -138,7 +129,8 @@ static int read_all(struct reading *rd, struct yaml top)
 	int r = 0;
 
 	if (yaml_kind(top) != YAML_MAP)
-		return complain(rd, top, "expected keys and values, as 'store: {limit: 20G}'");
+		return yaml_error(top, rd->name, rd->err,
+				  "expected keys and values, as 'store: {limit: 20G}'");
 	while (r >= 0 && yaml_next_pair(top, &iter, &key, &value))
 		r = read_section(rd, key, value);
 	return r;

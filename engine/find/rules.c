@@ -20,14 +20,6 @@ struct reading {
 	struct err *err;
 };
 
-static int complain(struct reading *rd, struct yaml at, const char *why)
-{
-	int line, column;
-
-	yaml_place(at, &line, &column);
-	return err_set(rd->err, -EINVAL, "%s:%d:%d: %s", rd->name, line, column, why);
-}
-
 /* Join the list of patterns, one per line. */
 static int read_patterns(struct reading *rd, struct yaml value, char **ret)
 {
@@ -36,16 +28,17 @@ static int read_patterns(struct reading *rd, struct yaml value, char **ret)
 	struct yaml item;
 
 	if (yaml_kind(value) != YAML_LIST)
-		return complain(rd, value, "'paths' is a list of patterns");
+		return yaml_error(value, rd->name, rd->err, "'paths' is a list of patterns");
 	while (yaml_next_item(value, &iter, &item)) {
 		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0' ||
 		    strchr("!#", yaml_text(item)[0]) || strchr(yaml_text(item), '\n'))
-			return complain(rd, item, "a pattern is a line that takes nothing back");
+			return yaml_error(item, rd->name, rd->err,
+					  "a pattern is a line that takes nothing back");
 		if (buf_append_str(&lines, yaml_text(item)) < 0 || buf_append_u8(&lines, '\n') < 0)
 			return err_nomem(rd->err);
 	}
 	if (lines.len == 0)
-		return complain(rd, value, "'paths' names nothing");
+		return yaml_error(value, rd->name, rd->err, "'paths' names nothing");
 	*ret = buf_str(&lines) ? strdup(buf_str(&lines)) : NULL;
 	return *ret ? 0 : err_nomem(rd->err);
 }
@@ -66,9 +59,9 @@ static bool is_plain(const char *text)
 static int read_text(struct reading *rd, struct yaml value, char **ret)
 {
 	if (yaml_kind(value) != YAML_TEXT || *yaml_text(value) == '\0')
-		return complain(rd, value, "this is a text");
+		return yaml_error(value, rd->name, rd->err, "this is a text");
 	if (!is_plain(yaml_text(value)))
-		return complain(rd, value, "this text holds what cannot be shown");
+		return yaml_error(value, rd->name, rd->err, "this text holds what cannot be shown");
 	*ret = strdup(yaml_text(value));
 	return *ret ? 0 : err_nomem(rd->err);
 }
@@ -87,7 +80,7 @@ static int read_pair(struct reading *rd, struct yaml key, struct yaml value, cha
 			if (strcmp(yaml_text(key), names[i]) == 0)
 				return i == PATHS ? read_patterns(rd, value, &parts[i])
 						  : read_text(rd, value, &parts[i]);
-	return complain(rd, key, "a rule has name, paths, why and perhaps level");
+	return yaml_error(key, rd->name, rd->err, "a rule has name, paths, why and perhaps level");
 }
 
 static int add(struct reading *rd, char *parts[PARTS], enum guard_level level)
@@ -113,15 +106,17 @@ static int read_parts(struct reading *rd, struct yaml rule, char *parts[PARTS])
 	int r = 0;
 
 	if (yaml_kind(rule) != YAML_MAP)
-		return complain(rd, rule, "a rule has name, paths, why and perhaps level");
+		return yaml_error(rule, rd->name, rd->err,
+				  "a rule has name, paths, why and perhaps level");
 	while (r >= 0 && yaml_next_pair(rule, &iter, &key, &value))
 		r = read_pair(rd, key, value, parts);
 	if (r < 0)
 		return r;
 	if (!parts[NAME] || !parts[PATHS] || !parts[WHY])
-		return complain(rd, rule, "a rule has name, paths, why and perhaps level");
+		return yaml_error(rule, rd->name, rd->err,
+				  "a rule has name, paths, why and perhaps level");
 	if (parts[LEVEL] && !guard_level_parse(parts[LEVEL], &level))
-		return complain(rd, rule, "'level' is none of hold, warn, pass");
+		return yaml_error(rule, rd->name, rd->err, "'level' is none of hold, warn, pass");
 	return add(rd, parts, level);
 }
 
@@ -147,7 +142,7 @@ static int parse(struct engine_rules *rules, const char *path, const struct buf 
 	if (r < 0 || yaml_kind(top) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(top) != YAML_LIST)
-		return complain(&rd, top, "this is a list of rules");
+		return yaml_error(top, rd.name, rd.err, "this is a list of rules");
 	while (r >= 0 && yaml_next_item(top, &iter, &item))
 		r = read_rule(&rd, item);
 	return r;

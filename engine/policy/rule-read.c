@@ -18,14 +18,13 @@ struct reading {
 	struct err *err;
 };
 
+/* An empty value has no place of its own. */
 static int complain(const struct reading *rd, struct yaml at, const char *why)
 {
 	int line, column;
 
 	yaml_place(at, &line, &column);
-	if (line == 0)
-		yaml_place(rd->key, &line, &column);
-	return err_set(rd->err, -EINVAL, "%s:%d:%d: %s", rd->name, line, column, why);
+	return yaml_error(line == 0 ? rd->key : at, rd->name, rd->err, "%s", why);
 }
 
 static void rule_done(struct rule *r)
@@ -48,30 +47,11 @@ void rule_file_done(struct rule_file *f)
 
 /* --- values ----------------------------------------------------------------------------- */
 
-/* A list of texts, or one text. */
-static int read_texts(const struct reading *rd, struct yaml value, struct strlist *ret)
-{
-	struct yaml item;
-	void *iter = NULL;
-
-	if (yaml_kind(value) == YAML_TEXT && *yaml_text(value) != '\0')
-		return strlist_add(ret, yaml_text(value)) < 0 ? err_nomem(rd->err) : 0;
-	if (yaml_kind(value) != YAML_LIST)
-		return complain(rd, value, "a text or a list of texts is needed");
-	while (yaml_next_item(value, &iter, &item)) {
-		if (yaml_kind(item) != YAML_TEXT || *yaml_text(item) == '\0')
-			return complain(rd, item, "this is no text");
-		if (strlist_add(ret, yaml_text(item)) < 0)
-			return err_nomem(rd->err);
-	}
-	return ret->n > 0 ? 0 : complain(rd, value, "the list is empty");
-}
-
 static int read_paths(const struct reading *rd, struct yaml value, struct rule *r)
 {
 	CLEANUP(strlist_done) struct strlist list = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	int x = read_texts(rd, value, &list);
+	int x = yaml_texts(rd->key, value, rd->name, &list, rd->err);
 
 	if (x < 0)
 		return x;
@@ -87,7 +67,7 @@ static int read_paths(const struct reading *rd, struct yaml value, struct rule *
 static int read_gates(const struct reading *rd, struct yaml value, struct rule *r)
 {
 	struct err why = { 0 };
-	int x = read_texts(rd, value, &r->when);
+	int x = yaml_texts(rd->key, value, rd->name, &r->when, rd->err);
 
 	for (size_t i = 0; x >= 0 && i < r->when.n; i++)
 		if (gate_check(r->when.list[i], &why) < 0)
@@ -161,12 +141,12 @@ static int read_name(const struct reading *rd, struct yaml value, struct rule *r
 
 static int read_who(const struct reading *rd, struct yaml value, struct rule *r)
 {
-	return read_texts(rd, value, &r->who);
+	return yaml_texts(rd->key, value, rd->name, &r->who, rd->err);
 }
 
 static int read_approvers(const struct reading *rd, struct yaml value, struct rule *r)
 {
-	return read_texts(rd, value, &r->approvers);
+	return yaml_texts(rd->key, value, rd->name, &r->approvers, rd->err);
 }
 
 /* --- rules ------------------------------------------------------------------------------ */

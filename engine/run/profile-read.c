@@ -2,7 +2,6 @@
  * From YAML to a profile.  Each key has a row: its kind, and where its value goes.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,30 +71,13 @@ const char *profile_key_name(enum profile_key key)
 
 /* --- sentences ---------------------------------------------------------------------------- */
 
-static int complain(const struct profile_source *src, struct yaml at, struct err *err,
-		    const char *fmt, ...) PRINTF_LIKE(4, 5);
-
-static int complain(const struct profile_source *src, struct yaml at, struct err *err,
-		    const char *fmt, ...)
-{
-	char why[200];
-	int line, column;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	yaml_place(at, &line, &column);
-	return err_set(err, -EINVAL, "%s:%d:%d: %s", src->shown, line, column, why);
-}
-
 static int expected(const struct profile_source *src, struct yaml at, const char *key,
 		    const char *wants, struct err *err)
 {
 	if (yaml_kind(at) == YAML_TEXT)
-		return complain(src, at, err, "'%s' is '%.60s', expected %s", key, yaml_text(at),
-				wants);
-	return complain(src, at, err, "'%s': expected %s", key, wants);
+		return yaml_error(at, src->shown, err, "'%s' is '%.60s', expected %s", key,
+				  yaml_text(at), wants);
+	return yaml_error(at, src->shown, err, "'%s': expected %s", key, wants);
 }
 
 static int unknown(const struct profile_source *src, struct yaml key, const char *const *words,
@@ -106,9 +88,9 @@ static int unknown(const struct profile_source *src, struct yaml key, const char
 	for (size_t i = 0; i < n; i++)
 		typo_offer(&t, words[i]);
 	if (t.best)
-		return complain(src, key, err, "unknown key '%.60s', did you mean '%s'?",
-				yaml_text(key), t.best);
-	return complain(src, key, err, "unknown key '%.60s'", yaml_text(key));
+		return yaml_error(key, src->shown, err, "unknown key '%.60s', did you mean '%s'?",
+				  yaml_text(key), t.best);
+	return yaml_error(key, src->shown, err, "unknown key '%.60s'", yaml_text(key));
 }
 
 /* --- values ------------------------------------------------------------------------------- */
@@ -158,10 +140,12 @@ static int read_path(const struct profile_source *src, struct yaml at, const cha
 		return expected(src, at, key, "a path", err);
 	for (const char *c = text; *c != '\0'; c += strcspn(c, "/"), c += *c == '/')
 		if (strncmp(c, "..", 2) == 0 && (c[2] == '/' || c[2] == '\0'))
-			return complain(src, at, err, "'%s': '%.100s' has a '..' in it", key, text);
+			return yaml_error(at, src->shown, err, "'%s': '%.100s' has a '..' in it",
+					  key, text);
 	if (*text != '/' && !base)
-		return complain(src, at, err, "'%s': '%.100s' is a path in %s, and there is none",
-				key, text, homely ? "the home directory" : "a project");
+		return yaml_error(at, src->shown, err,
+				  "'%s': '%.100s' is a path in %s, and there is none", key, text,
+				  homely ? "the home directory" : "a project");
 	*ret = homely ? path_clean(base, text[1] ? text + 2 : ".")
 		      : path_clean(base ? base : "/", text);
 	return *ret ? 0 : err_nomem(err);
@@ -216,12 +200,13 @@ static int read_env(const struct profile_source *src, struct yaml v, struct strl
 		char *both;
 
 		if (!is_variable(yaml_text(name)))
-			return complain(src, name, err,
-					"'env': '%.60s' is not the name of a variable",
-					yaml_text(name));
+			return yaml_error(name, src->shown, err,
+					  "'env': '%.60s' is not the name of a variable",
+					  yaml_text(name));
 		if (yaml_kind(value) != YAML_TEXT)
-			return complain(src, name, err, "'env': the value of '%.60s' is no text",
-					yaml_text(name));
+			return yaml_error(name, src->shown, err,
+					  "'env': the value of '%.60s' is no text",
+					  yaml_text(name));
 		if (asprintf(&both, "%s=%s", yaml_text(name), yaml_text(value)) < 0)
 			both = NULL;
 		r = strlist_take(ret, both) < 0 ? err_nomem(err) : 0;
@@ -277,7 +262,7 @@ static int read_mounts(const struct profile_source *src, struct yaml v, struct e
 		while (r == 0 && yaml_next_pair(item, &pairs, &key, &value))
 			r = read_mount_key(src, key, value, m, err);
 		if (r == 0 && !m->host)
-			r = complain(src, item, err, "'mounts': there is no 'host'");
+			r = yaml_error(item, src->shown, err, "'mounts': there is no 'host'");
 		if (r == 0 && !m->guest && !(m->guest = strdup(m->host)))
 			r = err_nomem(err);
 		if (r < 0)
@@ -324,7 +309,7 @@ static int read_net(const struct profile_source *src, struct yaml v, char **ret,
 	if (!text)
 		return r < 0 && r != -ENOMEM ? r : err_nomem(err);
 	if (allow_parse(text, &allow, &why) < 0)
-		return complain(src, v, err, "'net': %s", why.msg);
+		return yaml_error(v, src->shown, err, "'net': %s", why.msg);
 	*ret = strdup(text);
 	return *ret ? 0 : err_nomem(err);
 }
@@ -352,7 +337,8 @@ static int read_other(const struct profile_source *src, enum profile_key key, st
 		if (yaml_kind(v) != YAML_LIST)
 			return expected(src, v, "caps", rows[key].wants, err);
 		if (yaml_next_item(v, &iter, &item))
-			return complain(src, item, err, "'caps': a run never has a capability");
+			return yaml_error(item, src->shown, err,
+					  "'caps': a run never has a capability");
 		return 0;
 	case KEY_MOUNTS:
 		return read_mounts(src, v, p, err);
@@ -371,8 +357,8 @@ static int read_key(struct profile_source *src, enum profile_key key, struct yam
 
 	yaml_place(at, &src->said[key].line, &src->said[key].column);
 	if (yaml_kind(v) == YAML_NOTHING)
-		return complain(src, at, err, "'%s' has no value, expected %s", row->name,
-				row->wants);
+		return yaml_error(at, src->shown, err, "'%s' has no value, expected %s", row->name,
+				  row->wants);
 	if (row->kind == IS_OTHER || row->kind == IS_WORDS)
 		return read_other(src, key, v, p, err);
 	if (yaml_kind(v) != YAML_TEXT)
@@ -399,7 +385,7 @@ int profile_read(struct profile_source *src, const char *text, size_t len,
 	if (r < 0 || yaml_kind(root) == YAML_NOTHING)
 		return r;
 	if (yaml_kind(root) != YAML_MAP)
-		return complain(src, root, err, "expected keys and values, as 'mem: 2G'");
+		return yaml_error(root, src->shown, err, "expected keys and values, as 'mem: 2G'");
 	for (size_t i = 0; i < PROFILE_N_KEYS; i++)
 		names[i] = rows[i].name;
 	while (r == 0 && yaml_next_pair(root, &iter, &key, &value)) {
