@@ -20,6 +20,15 @@ void *vec_more(void *list, size_t n, size_t *cap, size_t size)
 	return more;
 }
 
+size_t vec_room(size_t n)
+{
+	size_t room = n > 0 ? FIRST : 0;
+
+	while (room < n)
+		room *= 2;
+	return room;
+}
+
 void *vec_one_more(void *list, size_t n, size_t size)
 {
 	size_t cap = n;

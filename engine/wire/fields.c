@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/api/clone.h"
 
 /* --- members ---------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static int get_list(struct json j, const struct field *f, char *s)
 	const size_t size = f->kind == FIELD_NAMES ? sizeof(char *) : f->of->size;
 	struct json array = json_get_array(j, f->key);
 	const size_t n = json_length(array);
-	char *list = n > 0 ? calloc(n, size) : NULL;
+	char *list = n > 0 ? calloc(vec_room(n), size) : NULL; /* it may be grown */
 	int r = 0;
 
 	if (n > 0 && !list)

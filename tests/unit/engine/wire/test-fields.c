@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/vec.h"
 #include "engine/wire/fields.h"
 #include "engine/wire/wire-i.h"
 
@@ -107,6 +108,26 @@ TEST(what_is_said_is_heard)
 	CHECK(got.leaves[1].letter == 'B');
 	CHECK_STR(got.words[0], "two");
 	CHECK_EQ(got.untold, 7);
+}
+
+TEST(a_list_that_was_heard_can_grow)
+{
+	CLEANUP(plant_done) struct plant got = { 0 };
+	char word[] = "word", top[] = "top";
+	char *words[] = { word, word, word };
+	const struct plant p = {
+		.title = word, .kind = "tree", .top = { top, '!' }, .words = words, .n_words = 3
+	};
+	struct err err = { 0 };
+
+	CHECK_OK(pass(&p, &got, &err), &err);
+	for (int i = 0; i < 40; i++) {
+		CHECK(VEC_ONE_MORE(got.words, got.n_words));
+		got.words[got.n_words++] = strdup("more");
+	}
+	CHECK_EQ(got.n_words, 43);
+	CHECK_STR(got.words[2], "word");
+	CHECK_STR(got.words[42], "more");
 }
 
 TEST(what_is_not_there_is_said_and_nothing_leaks)
