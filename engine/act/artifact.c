@@ -18,7 +18,7 @@
 #include "base/path.h"
 #include "base/strlist.h"
 #include "cowfs/store/pin.h"
-#include "engine/act/content-sum-i.h"
+#include "engine/find/content-sum-i.h"
 #include "engine/act/events-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/pick-i.h"

@@ -205,6 +205,8 @@ static int begin(struct making *m, struct err *err)
 	if (count > ENGINE_CLONES_MAX)
 		return err_set(err, -EINVAL, "no more than %d clones can be made at once",
 			       ENGINE_CLONES_MAX);
+	if (m->options->carry && (count > 1 || !m->options->from))
+		return err_set(err, -EINVAL, "one snapshot is carried to one clone");
 	if (m->options->private && !host_is_root())
 		return err_set(
 		    err, -EPERM,
@@ -250,6 +252,38 @@ static int put_grafted(struct making *m, struct batch *b, int64_t created, struc
 	return snapshot_put(b, &s, REF_NEW, err);
 }
 
+/*
+ * Store the base of what is carried as one of this project's: the difference between the two is what the clone
+ * changes, and a promotion merges that with what the project is.  It is the clone's own, as the project never
+ * looked like that.
+ */
+static int put_carried(struct making *m, struct batch *b, int64_t created, struct err *err)
+{
+	static char message[] = "carried from another project";
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	struct snapshot s = {
+		.project = m->project.id,
+		.clone = m->clones.list[0].name,
+		.message = message,
+		.created = created,
+		.made = SNAPSHOT_MADE_AUTOMATICALLY,
+	};
+	int r = snapshot_get(m->task->engine.store, &m->base, &base, err);
+
+	if (r >= 0)
+		r = catalog_id_new(&s.id, err);
+	if (r < 0)
+		return r;
+	s.base = s.id;
+	s.root = base.root;
+	s.files = base.files;
+	s.bytes = base.bytes;
+	s.lacks = base.lacks;
+	m->base = s.id;
+	m->start.project = m->project.id;
+	return snapshot_put(b, &s, REF_NEW, err);
+}
+
 static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -262,6 +296,8 @@ static int put_records(struct making *m, struct err *err)
 		return r;
 	if (clone_git_changes(&m->git))
 		r = put_grafted(m, b, now + 1, err);
+	else if (m->options->carry)
+		r = put_carried(m, b, now + 1, err);
 	for (size_t i = 0; i < m->clones.n && r >= 0; i++) {
 		struct engine_clone *c = &m->clones.list[i];
 		const struct clone record = {
@@ -386,6 +422,15 @@ static int describe(struct making *m, struct err *err)
 	return m->clones.project ? 0 : err_nomem(err);
 }
 
+static int find_project(struct making *m, struct err *err)
+{
+	struct engine *e = &m->task->engine;
+
+	if (m->options->carry)
+		return project_around(e, e->store, &m->project, err);
+	return engine_as_damage(err, project_get(e->store, &m->start.project, &m->project, err));
+}
+
 static void expect_expiry(struct host *h, int64_t when)
 {
 	pthread_mutex_lock(&h->lock);
@@ -407,8 +452,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	r = find_start(task, options, &m.clones, &m.start, err);
 	if (r < 0)
 		return r;
-	r = engine_as_damage(err,
-			     project_get(task->engine.store, &m.start.project, &m.project, err));
+	r = find_project(&m, err);
 	if (r < 0)
 		return r;
 	r = describe(&m, err);

@@ -16,20 +16,6 @@
 NODISCARD int promote_do(struct task *task, const struct promote_options *options,
 			 struct engine_promotion *ret, int64_t *ret_now, struct err *err);
 
-/* --- promote-digest.c --------------------------------------------------------------------- */
-
-struct plan;
-
-/*
- * Sum up the files that apply will not write, because their bytes stay.  Done before anything is
- * touched, because they may be damaged.
- */
-NODISCARD int promote_sum_rest(struct store *s, struct plan *plan, struct err *err);
-
-/* SHA-256, in hex, of what the plan changes: docs/design/promote.md.  Reads what was not summed up. */
-NODISCARD int promote_digest(struct store *s, const struct plan *plan, char hex[65],
-			     struct err *err);
-
 /* --- promote-pending.c -------------------------------------------------------------------- */
 
 /*

@@ -20,6 +20,7 @@
 #include "engine/act/promoting-i.h"
 #include "engine/act/resolve-i.h"
 #include "engine/find/conflicts-i.h"
+#include "engine/find/digest-i.h"
 #include "engine/find/patterns-i.h"
 #include "snapshot/apply/judge.h"
 
@@ -51,6 +52,29 @@ static void promoting_done(struct promoting *p)
 
 /* --- what is meant ---------------------------------------------------------------------- */
 
+/* A snapshot of the clone, taken while it had the base that it has now. */
+static int find_saved(struct promoting *p, struct err *err)
+{
+	const char *state = p->options->asked->state;
+	struct held held;
+	int r = hold_state(p->task, state, &p->options->asked->watch, &held, err);
+
+	if (r < 0)
+		return r;
+	r = state_resolve(&p->task->engine, p->store, state, &p->theirs, err);
+	if (r < 0)
+		return r;
+	if (!p->theirs.clone || strcmp(p->theirs.clone, p->clone.name) != 0 ||
+	    p->theirs.created < p->clone.created)
+		return err_set(err, -EINVAL, "'%s' is no snapshot of clone '%s'", state,
+			       p->clone.name);
+	if (!catalog_id_same(&p->theirs.base, &p->clone.base))
+		return err_set(err, -ESTALE, "clone '%s' had another base when '%s' was taken",
+			       p->clone.name, state);
+	p->theirs_root = p->theirs.root;
+	return 0;
+}
+
 static int find_clone(struct promoting *p, struct err *err)
 {
 	struct held held;
@@ -63,6 +87,8 @@ static int find_clone(struct promoting *p, struct err *err)
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
 	if (r < 0)
 		return r;
+	if (p->options->asked->state)
+		return find_saved(p, err);
 	r = hold_clone(p->task, p->clone.name, &held, err);
 	if (r < 0)
 		return r;
@@ -414,7 +440,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 		after.id = *pending_snapshot(pending);
 		act.pending = *pending_receipt(pending);
 	}
-	r = promote_sum_rest(p->store, &p->plan, err);
+	r = digest_sum_rest(p->store, &p->plan, err);
 	if (r < 0)
 		return r;
 	r = landing_act(&p->landing, &p->plan, &act, &landed, err);

@@ -18,7 +18,7 @@ struct promoting {
 	struct clone clone;           /* its name NULL: an undo */
 	struct receipt undoes;        /* of an undo */
 	bool with_git;                /* of a rollback, that is */
-	struct snapshot base, theirs; /* `theirs` of an undo alone */
+	struct snapshot base, theirs; /* `theirs` unless a clone is meant as it is now */
 	struct object_id theirs_root;
 	struct engine_rules rules;
 	struct guard *guard;

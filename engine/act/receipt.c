@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/act/forget-i.h"
 #include "engine/act/promote-i.h"
+#include "engine/find/digest-i.h"
 #include "engine/find/unborn-i.h"
 #include "engine/host/host-i.h"
 #include "snapshot/apply/plan.h"
@@ -128,7 +129,7 @@ static int put_digest(struct receipt *r, const struct plan *plan, struct receipt
 
 	if (r->kind == RECEIPT_ROLLBACK || r->sha256)
 		return 0;
-	if (promote_digest(landing->store, plan, landing->sha256, &why) < 0) {
+	if (digest_plan(landing->store, plan, landing->sha256, &why) < 0) {
 		log_warn("computing the digest of a change: %s, continuing without one", why.msg);
 		landing->sha256[0] = '\0';
 		return 0;

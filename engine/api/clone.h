@@ -93,6 +93,11 @@ struct engine_clone_options {
 	bool no_xattrs;   /* of a private one: extended attributes can be neither seen nor set */
 	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
 	uint64_t owner;   /* by which the caller can tell it from one of somebody else; 0: none */
+	/*
+	 * `from` may be a snapshot of any project: the one that holds the engine's directory, which must be
+	 * registered, gets a clone that shows it and that differs from its base as the snapshot does.
+	 */
+	bool carry;
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
 	struct engine_watch watch;
 };

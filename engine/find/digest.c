@@ -9,8 +9,8 @@
 
 #include "base/hex.h"
 #include "base/sha256.h"
-#include "engine/act/content-sum-i.h"
-#include "engine/act/promote-i.h"
+#include "engine/find/content-sum-i.h"
+#include "engine/find/digest-i.h"
 #include "snapshot/apply/plan.h"
 
 struct digesting {
@@ -70,7 +70,7 @@ static int add_step(const struct plan_step *s, void *ctx)
 	return 0;
 }
 
-int promote_sum_rest(struct store *s, struct plan *plan, struct err *err)
+int digest_sum_rest(struct store *s, struct plan *plan, struct err *err)
 {
 	for (size_t i = 0; i < plan->n_files; i++) {
 		struct plan_step *step = &plan->files[i];
@@ -87,7 +87,7 @@ int promote_sum_rest(struct store *s, struct plan *plan, struct err *err)
 	return 0;
 }
 
-int promote_digest(struct store *s, const struct plan *plan, char hex[65], struct err *err)
+int digest_plan(struct store *s, const struct plan *plan, char hex[65], struct err *err)
 {
 	struct digesting d = { .store = s, .plan = plan, .err = err };
 	uint8_t digest[SHA256_SIZE];
@@ -100,4 +100,15 @@ int promote_digest(struct store *s, const struct plan *plan, char hex[65], struc
 	sha256_end(&d.all, digest);
 	hex_encode(digest, sizeof(digest), hex);
 	return 0;
+}
+
+int digest_trees(struct store *s, const struct object_id *from, const struct object_id *to,
+		 char hex[65], struct err *err)
+{
+	static const char *const git[] = { ".git" };
+	const struct plan_options options = { .leave = git, .n_leave = 1 };
+	CLEANUP(plan_done) struct plan plan = { 0 };
+	int r = plan_make(s, from, to, &options, &plan, err);
+
+	return r < 0 ? r : digest_plan(s, &plan, hex, err);
 }

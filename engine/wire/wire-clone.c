@@ -11,6 +11,7 @@ static const struct field wire_clone_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_clone_options, no_xattrs),
 	FIELD(FIELD_BOOL, struct engine_clone_options, skip_unreadable),
 	FIELD(FIELD_UINT, struct engine_clone_options, owner),
+	FIELD(FIELD_BOOL, struct engine_clone_options, carry),
 };
 const struct fields wire_clone_options =
     FIELDS(struct engine_clone_options, wire_clone_options_fields);

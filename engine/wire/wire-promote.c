@@ -57,6 +57,7 @@ const struct fields wire_promote_options =
 
 static const struct field wire_promote_asked_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_promote_options, clone),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_promote_options, state),
 	FIELD(FIELD_UINT, struct engine_promote_options, on_conflict),
 	FIELD(FIELD_UINT, struct engine_promote_options, style),
 	FIELD(FIELD_BOOL, struct engine_promote_options, dry_run),

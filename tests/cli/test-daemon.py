@@ -859,7 +859,7 @@ def everything(w):
 
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
-         "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0}
+         "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0, "carry": False}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None}

@@ -1,4 +1,4 @@
-#include "engine/act/content-sum-i.h"
+#include "engine/find/content-sum-i.h"
 
 #include <errno.h>
 #include <inttypes.h>
