@@ -30,6 +30,7 @@ enum cmd_status {
 	CMD_BUSY = 11,
 	CMD_DAMAGED = 12,
 	CMD_LACKING = 13,     /* this machine, or this version, cannot */
+	CMD_WAITS = 14,       /* for the approval of a person */
 	CMD_NO_ARM = 15,      /* of an experiment: no arm passed */
 	CMD_TIE = 16,         /* of an experiment: nothing was promoted */
 	CMD_TIME_UP = 124,    /* of `run` and `wait` */
@@ -140,7 +141,7 @@ char *cmd_line(const struct invocation *inv, const char *text, const char *const
 
 extern const struct command cmd_check, cmd_clone, cmd_compare, cmd_completion, cmd_diff, cmd_doctor,
     cmd_edit, cmd_events, cmd_experiment, cmd_gc, cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs,
-    cmd_mcp, cmd_mount, cmd_policy, cmd_profile, cmd_promote, cmd_ps, cmd_rebase, cmd_resolve,
-    cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show, cmd_snapshot, cmd_start, cmd_stats,
-    cmd_status, cmd_replay, cmd_artifact, cmd_tasks, cmd_stop, cmd_tag, cmd_try, cmd_umount,
-    cmd_undo, cmd_version, cmd_write;
+    cmd_mcp, cmd_mount, cmd_pipeline, cmd_policy, cmd_ship, cmd_approve, cmd_reject, cmd_profile,
+    cmd_promote, cmd_ps, cmd_rebase, cmd_resolve, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show,
+    cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_replay, cmd_artifact, cmd_tasks, cmd_stop,
+    cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version, cmd_write;

@@ -18,6 +18,7 @@ const struct topic topics[] = {
 	  "  11   somebody else uses it\n"
 	  "  12   the store is damaged\n"
 	  "  13   this machine lacks something; `doctor` says what\n"
+	  "  14   a change waits for the approval of a person\n"
 	  "  15   no arm of an experiment passed\n"
 	  "  16   a tie of arms; nothing was promoted\n"
 	  "  141  whoever read the output has left\n"

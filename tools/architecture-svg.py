@@ -24,6 +24,7 @@ SNAP, BOTH, COWFSD = "snap", "both", "cowfsd"  # in which process it is
 PLACES = {
     "cli": (SNAP, 110, 0),
     "engine/experiment": (SNAP, 300, 1),
+    "engine/pipeline": (SNAP, 405, 0),
     "engine/verb": (SNAP, 300, 2),
     "engine/run": (SNAP, 300, 3),
     "engine/ask": (SNAP, 405, 4),

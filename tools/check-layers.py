@@ -52,6 +52,8 @@ MAY_USE = {
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb"),
     "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb"),
+    "engine/pipeline": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",
+                        "engine/policy"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", *SNAPSHOT,

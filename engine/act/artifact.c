@@ -18,11 +18,11 @@
 #include "base/path.h"
 #include "base/strlist.h"
 #include "cowfs/store/pin.h"
-#include "engine/find/content-sum-i.h"
 #include "engine/act/events-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/pick-i.h"
 #include "engine/find/artifact-i.h"
+#include "engine/find/content-sum-i.h"
 
 #define DEPTH_MAX 2048
 #define PATHS_MAX ((size_t)60 << 10) /* bytes of all of them in a record */

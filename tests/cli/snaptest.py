@@ -222,6 +222,7 @@ def help_lines(command):
         "resolve": 30,
         "rollback": 32,
         "run": 84,
+        "ship": 28,
         "try": 84,
     }.get(command, 24)
 

@@ -15,6 +15,7 @@ NOBODY = 65534
 
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
+    "approve": ["0123"],
     "attach": ["0123456789ab"],
     "bisect": ["@", "@", "--", "true"],
     "cancel": ["0123456789ab"],
@@ -25,9 +26,11 @@ WORDS = {
     "experiment": ["--arm", "a=true"],
     "mount": ["try"],
     "policy": ["explain", "try"],
+    "reject": ["0123", "-m", "x"],
     "replay": ["0123456789ab"],
     "rm": ["try"],
     "run": ["--", "true"],
+    "ship": ["try"],
     "show": ["@"],
     "try": ["--discard", "--", "true"],
     "umount": ["try"],

@@ -132,7 +132,7 @@ def look_at_differences(w, judge):
     (w.project / "README.md").write_text("second\n")
     (w.project / "src" / "main.c").chmod(0o600)
     for args in (("diff",), ("diff", "try"), ("compare", "try", "."), ("compare", "try", "@", "--base", "@-1"), ("diff", "@", "try"), ("diff", "--patch"),
-                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"), ("policy", "explain", "try"),
+                 ("diff", "--stat"), ("status", "try"), ("status",), ("status", "--others"), ("policy", "explain", "try"), ("pipeline",),
                  ("status", "try", "--others"), ("rollback", "try"),
                  ("rollback", "--dry-run"), ("rollback", "--path", "src/"), ("rollback",), ("rebase", "--dry-run", "try"),
                  ("rebase", "try")):
@@ -198,6 +198,19 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("bisect", "@-2", "@", "-a", "--", "true")
     judge("runs")
     judge("replay")
+    stages = w.home / ".config" / "snapcow" / "pipeline.yaml"
+    stages.parent.mkdir(parents=True, exist_ok=True)
+    stages.write_text("- stages:\n    - {name: verified, checks: [true]}\n    - {name: dev, target: ., approve: always}\n")
+    judge("pipeline", "stages")
+    (w.store / "clones" / "try" / "shipped").write_text("a\n")
+    judge("ship", "try", status=14, name="ship")
+    judge("pipeline")
+    judge("approve", "try", "-m", "fine")
+    judge("pipeline", "advance")
+    judge("pipeline", "verify")
+    (w.store / "clones" / "try" / "shipped").write_text("b\n")
+    judge("ship", "try", status=14, name="ship")
+    judge("reject", "try", "-m", "no")
     judge("experiment", "-n", "e", "--arm", "a=echo > .envrc; rm -f more", "--arm", "b=exit 3",
           "--check", "true", "--score", "time:true", "--rounds", "2")
     judge("experiment", "-n", "f", "--arm", "a=false", "--repeat", "2", status=15, name="experiment")

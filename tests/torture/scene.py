@@ -19,6 +19,7 @@ STORE_MIB, PROJECT_MIB = 768, 24
 COMMAND_S = 300  # after which a command counts as hung
 STORE_NAMES = {
     "calls",
+    "changes",
     "chunks.db",
     "chunks.db-shm",
     "chunks.db-wal",

@@ -1,0 +1,76 @@
+/*
+ * pipeline-i.h - what the files of engine/pipeline/ share.
+ */
+#pragma once
+
+#include "engine/api/pipeline.h"
+#include "engine/verb/docket-i.h"
+
+/* --- stage-read.c -------------------------------------------------------------------------- */
+
+#define PIPELINE_FILE "pipeline.yaml"
+
+/* The pipeline of a project, by the text of the user's file and (or NULL) of the project's own. */
+NODISCARD int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
+			     const char *own_name, const struct buf *own,
+			     struct engine_pipeline *ret, struct err *err);
+NODISCARD int pipeline_load(struct engine *e, const char *project, struct engine_pipeline *ret,
+			    struct err *err);
+
+/* --- change.c ------------------------------------------------------------------------------ */
+
+extern const struct docket_kind change_kind; /* struct engine_change */
+
+/* Nanoseconds since 1970; $SNAPCOW_CLOCK may name a file that holds them, for tests that drive the clock. */
+int64_t pipeline_now(void);
+
+NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
+			  struct engine_change *ret, struct err *err);
+NODISCARD int change_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
+struct engine_passed *change_passed(const struct engine_change *c, const char *stage);
+
+/* A change that this process works on. */
+struct shipping {
+	struct engine *engine;
+	const struct engine_ship_options *options;
+	struct engine_change *change;
+	struct engine_promotion *promotion;
+	struct engine_pipeline pipeline;
+	struct docket_lock lock;
+};
+
+/* Write the state down, and tell the event stream if `kind` is one. */
+NODISCARD int shipping_save(struct shipping *s, const char *kind, struct err *err);
+
+/* It is held; `obstacle` is one of engine_change's. */
+NODISCARD int shipping_hold(struct shipping *s, const char *obstacle, const char *why,
+			    struct err *err);
+
+/* --- stage.c ------------------------------------------------------------------------------- */
+
+/* Check the change, and land it in the target, if there is one.  1: it passed; 0: it is held. */
+NODISCARD int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err *err);
+
+/* A process died while it landed or took back: what became of it? */
+NODISCARD int stage_recover(struct shipping *s, struct err *err);
+
+/* May it enter?  1: yes; 0: it waits or is held, and the change says so. */
+NODISCARD int stage_may_enter(struct shipping *s, const struct engine_stage *stage,
+			      struct err *err);
+
+/* --- soak.c -------------------------------------------------------------------------------- */
+
+/* 1: the soak is over; 0: it goes on, or it is sick. */
+NODISCARD int soak_watch(struct shipping *s, const struct engine_stage *stage, struct err *err);
+
+/* Take it back, as far as the stage says. */
+NODISCARD int soak_undo(struct shipping *s, struct err *err);
+
+/* --- verify.c ------------------------------------------------------------------------------ */
+
+/* The link of the i-th receipt, from all that it says and the link before it. */
+void verify_link(const struct engine_change *c, size_t i, char ret[65]);
+
+/* An engine that works in another directory with the same store. */
+NODISCARD int pipeline_engine(const struct engine *e, const char *dir, struct engine **ret,
+			      struct err *err);

@@ -1,0 +1,339 @@
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/api/clone.h"
+#include "engine/api/tag.h"
+#include "engine/find/digest-i.h"
+#include "engine/pipeline/pipeline-i.h"
+
+static void shipping_done(struct shipping *s)
+{
+	docket_lock_done(&s->lock);
+	engine_pipeline_done(&s->pipeline);
+}
+
+/* --- going on ------------------------------------------------------------------------------ */
+
+static const struct engine_stage *next_stage(const struct shipping *s)
+{
+	for (size_t i = 0; i < s->pipeline.n; i++)
+		if (!change_passed(s->change, s->pipeline.list[i].name))
+			return &s->pipeline.list[i];
+	return NULL;
+}
+
+static bool is_far_enough(const struct engine_change *c)
+{
+	return c->to && change_passed(c, c->to);
+}
+
+/* A stage is entered with the receipts of all stages before it, for the same content. */
+static int check_chain(struct shipping *s, struct err *err)
+{
+	AUTO_FREE char *why = NULL;
+	int r = engine_change_verify(s->engine, s->change, &why, err);
+
+	if (r <= 0)
+		return r < 0 ? r : 1;
+	return shipping_hold(s, "receipt", why, err);
+}
+
+static int enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	int r = change_set(&s->change->stage, err, "%s", stage->name);
+
+	if (r >= 0)
+		r = check_chain(s, err);
+	if (r > 0)
+		r = stage_may_enter(s, stage, err);
+	return r > 0 ? stage_pass(s, stage, err) : r;
+}
+
+static int finish(struct shipping *s, struct err *err)
+{
+	free(s->change->stage);
+	s->change->stage = NULL;
+	s->change->state = ENGINE_CHANGE_SHIPPED;
+	return shipping_save(s, "change-shipped", err);
+}
+
+static int step_ready(struct shipping *s, struct err *err)
+{
+	const struct engine_stage *next = next_stage(s);
+
+	if (!next)
+		return finish(s, err);
+	return is_far_enough(s->change) ? 0 : enter(s, next, err);
+}
+
+static int step_soaking(struct shipping *s, struct err *err)
+{
+	const struct engine_passed *last = &s->change->passed[s->change->n_passed - 1];
+
+	for (size_t i = 0; i < s->pipeline.n; i++)
+		if (strcmp(s->pipeline.list[i].name, last->stage) == 0)
+			return soak_watch(s, &s->pipeline.list[i], err);
+	return soak_watch(s, NULL, err);
+}
+
+/* One step.  1: there is more to do now; 0: it stands still. */
+static int step(struct shipping *s, struct err *err)
+{
+	int r;
+
+	switch (s->change->state) {
+	case ENGINE_CHANGE_LANDING:
+		r = stage_recover(s, err);
+		return r < 0 ? r : 1;
+	case ENGINE_CHANGE_UNDOING:
+		return soak_undo(s, err);
+	case ENGINE_CHANGE_SOAKING:
+		return step_soaking(s, err);
+	case ENGINE_CHANGE_READY:
+		return step_ready(s, err);
+	case ENGINE_CHANGE_WAITING:
+	case ENGINE_CHANGE_HELD:
+	case ENGINE_CHANGE_SHIPPED:
+	case ENGINE_CHANGE_REJECTED:
+	case ENGINE_CHANGE_SICK:
+		break;
+	}
+	return 0;
+}
+
+/* True when the next round of health is due. */
+static bool wait_for_time(const struct shipping *s)
+{
+	const struct engine_change *c = s->change;
+	const struct engine_passed *p = c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
+	int64_t next;
+
+	if (c->state != ENGINE_CHANGE_SOAKING || !p)
+		return false;
+	next = p->health_next < p->soak_until ? p->health_next : p->soak_until;
+	next = (next - pipeline_now()) / 1000000 + 1;
+	if (next > 0)
+		IGNORE_RESULT(poll(NULL, 0, next > 60000 ? 60000 : (int)next), "it looks again");
+	return true;
+}
+
+static int go_on(struct shipping *s, struct err *err)
+{
+	int r;
+
+	/* What held it may be over, and an approval may have come. */
+	if (s->change->state == ENGINE_CHANGE_HELD ||
+	    (s->change->state == ENGINE_CHANGE_WAITING && s->change->approved_by))
+		s->change->state = ENGINE_CHANGE_READY;
+	do
+		r = step(s, err);
+	while (r > 0 || (r == 0 && s->options->wait && wait_for_time(s)));
+	return r;
+}
+
+static int check_to(const struct engine_pipeline *p, const char *to, struct err *err)
+{
+	for (size_t i = 0; to && i < p->n; i++)
+		if (strcmp(p->list[i].name, to) == 0)
+			return 0;
+	return to ? err_set(err, -EINVAL, "'%s' has no stage '%.60s'", p->file, to) : 0;
+}
+
+int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_options *options,
+		   struct engine_change *ret, struct engine_promotion *promotion, struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change found = { 0 };
+	CLEANUP(shipping_done) struct shipping s = {
+		.engine = e,
+		.options = options,
+		.change = ret,
+		.promotion = promotion,
+		.lock = DOCKET_LOCK_INIT,
+	};
+	int r = engine_change_find(e, id, &found, err);
+
+	if (r >= 0)
+		r = docket_take(e, &change_kind, found.id, &s.lock, err);
+	if (r >= 0)
+		r = change_load(e, found.id, &s.lock, ret, err);
+	if (r < 0)
+		return r;
+	if (engine_change_is_over(ret->state))
+		return 0;
+	r = pipeline_load(e, ret->project, &s.pipeline, err);
+	if (r < 0)
+		return r;
+	if (!options->by_time) {
+		free(ret->to);
+		ret->to = options->to ? strdup(options->to) : NULL;
+		if (options->to && !ret->to)
+			return err_nomem(err);
+		r = check_to(&s.pipeline, options->to, err);
+	}
+	return r < 0 ? r : go_on(&s, err);
+}
+
+/* --- a new one ----------------------------------------------------------------------------- */
+
+/* Keep both states for as long as the record lives. */
+static int keep(struct engine *e, const struct engine_change *c, struct err *err)
+{
+	const char *const states[] = { c->base, c->state_id };
+	char tag[64];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(states) && r >= 0; i++) {
+		CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
+
+		snprintf(tag, sizeof(tag), "ship-%s%s", c->id, i == 0 ? "-base" : "");
+		r = engine_tag_add(e, tag, states[i], &tags, err);
+		if (r == -EEXIST)
+			r = 0;
+	}
+	return r;
+}
+
+static int find_content(struct engine *e, const struct engine_taken *taken, struct engine_change *c,
+			struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot state = { 0 }, base = { 0 };
+	struct store *s;
+	char hex[CATALOG_HEX_SIZE];
+	int r = engine_store(e, STORE_READ, &s, err);
+
+	if (r >= 0)
+		r = snapshot_find(s, taken->snapshot.id, &state, err);
+	if (r >= 0)
+		r = snapshot_get(s, &state.base, &base, err);
+	if (r < 0)
+		return engine_as_damage(err, r);
+	snprintf(c->state_id, sizeof(c->state_id), "%s", taken->snapshot.id);
+	snprintf(c->base, sizeof(c->base), "%s", catalog_id_hex(&base.id, hex));
+	return digest_trees(s, &base.root, &state.root, c->sha256, err);
+}
+
+static int take_state(struct engine *e, const char *clone, struct engine_change *c,
+		      struct engine *there, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	char message[64];
+	int r;
+
+	snprintf(message, sizeof(message), "shipped as %s", c->id);
+	r = engine_take(
+	    there,
+	    &(struct engine_take_options){ .clone = clone, .message = message, .automatic = true },
+	    &taken, err);
+	return r < 0 ? r : find_content(e, &taken, c, err);
+}
+
+/* Content that was found sick does not get a second night; content on its way goes on as the change it is. */
+static int look_for_same(struct engine *e, const struct engine_change *c,
+			 char ret_id[ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
+	int r = engine_changes(e, true, &all, err);
+
+	*ret_id = '\0';
+	for (size_t i = 0; r >= 0 && i < all.n; i++) {
+		const struct engine_change *one = &all.list[i];
+
+		if (strcmp(one->sha256, c->sha256) != 0 || strcmp(one->project, c->project) != 0)
+			continue;
+		if (one->state == ENGINE_CHANGE_SICK || one->state == ENGINE_CHANGE_REJECTED)
+			return err_set(err, -ECANCELED, "the same change is barred: %s was %s (%s)",
+				       one->id,
+				       one->state == ENGINE_CHANGE_SICK ? "found sick" : "rejected",
+				       one->why ? one->why : "no reason was given");
+		if (!engine_change_is_over(one->state) && strcmp(one->clone, c->clone) == 0)
+			memcpy(ret_id, one->id, ENGINE_ID_SIZE);
+	}
+	return r;
+}
+
+static int new_id(struct engine_change *c, struct err *err)
+{
+	struct catalog_id id;
+	int r = catalog_id_new(&id, err);
+
+	if (r >= 0)
+		catalog_id_hex(&id, c->id);
+	return r;
+}
+
+static int begin(struct shipping *s, const char *clone, struct engine *there,
+		 char ret_same[ENGINE_ID_SIZE], struct err *err)
+{
+	struct engine_change *c = s->change;
+	int r = new_id(c, err);
+
+	if (r < 0)
+		return r;
+	c->clone = strdup(clone);
+	c->who = strdup(s->options->who ? s->options->who : "person");
+	c->to = s->options->to ? strdup(s->options->to) : NULL;
+	c->uid = getuid();
+	c->created = pipeline_now();
+	if (!c->clone || !c->who || (s->options->to && !c->to))
+		return err_nomem(err);
+	r = take_state(s->engine, clone, c, there, err);
+	if (r >= 0)
+		r = look_for_same(s->engine, c, ret_same, err);
+	if (r < 0 || *ret_same != '\0')
+		return r;
+	if (strcmp(c->base, c->state_id) == 0)
+		return err_set(err, -ENODATA, "clone '%s' changed nothing that could be shipped",
+			       clone);
+	r = keep(there, c, err);
+	if (r >= 0)
+		r = docket_create(s->engine, &change_kind, c->id, &s->lock, err);
+	return r < 0 ? r : shipping_save(s, "change-made", err);
+}
+
+int engine_ship(struct engine *e, const struct engine_ship_options *options,
+		struct engine_change *ret, struct engine_promotion *promotion, struct err *err)
+{
+	AUTO_FREE char *here = options->clone ? NULL : engine_clone_here(e);
+	const char *clone = options->clone ? options->clone : here;
+	CLEANUP(clone_done) struct clone record = { 0 };
+	CLEANUP(project_done) struct project project = { 0 };
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	CLEANUP(shipping_done) struct shipping s = {
+		.engine = e,
+		.options = options,
+		.change = ret,
+		.promotion = promotion,
+		.lock = DOCKET_LOCK_INIT,
+	};
+	char same[ENGINE_ID_SIZE] = "";
+	struct store *store;
+	int r = engine_store(e, STORE_READ, &store, err);
+
+	if (r >= 0)
+		r = clone_meant(e, store, clone, "shipped", &record, err);
+	if (r >= 0)
+		r = clone_origin(store, &record, &project, &base, err);
+	if (r < 0)
+		return r;
+	r = pipeline_load(e, project.path, &s.pipeline, err);
+	if (r >= 0)
+		r = check_to(&s.pipeline, options->to, err);
+	if (r >= 0)
+		r = pipeline_engine(e, project.path, &there, err);
+	if (r < 0)
+		return r;
+	ret->project = strdup(project.path);
+	if (!ret->project)
+		return err_nomem(err);
+	r = begin(&s, record.name, there, same, err);
+	if (r >= 0 && *same != '\0') {
+		engine_change_done(ret);
+		return engine_ship_on(e, same, options, ret, promotion, err);
+	}
+	return r < 0 ? r : go_on(&s, err);
+}

@@ -1,0 +1,488 @@
+/*
+ * A landing happens at most once.  Before it is asked for, the state says by which clone, where, and which receipt
+ * of the target was the newest; the next process that takes the change looks for a later receipt of that clone
+ * first, once a promotion that is still under way is over.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "engine/api/receipts.h"
+#include "engine/pipeline/pipeline-i.h"
+
+#define CLONE_PREFIX "ship-"
+
+int pipeline_engine(const struct engine *e, const char *dir, struct engine **ret, struct err *err)
+{
+	return engine_open(&(struct engine_options){ .dir = dir, .store = e->store_path }, ret,
+			   err);
+}
+
+/* --- the clone that lands ------------------------------------------------------------------ */
+
+/* Made for one landing, removed after it; one that a killed process left is removed first. */
+struct vehicle {
+	struct engine *engine; /* in the target */
+	char name[CLONE_NAME_MAX + 1];
+	bool made;
+};
+
+static void vehicle_done(struct vehicle *v)
+{
+	struct engine_removed removed;
+
+	if (v->made)
+		IGNORE_RESULT(engine_remove(v->engine, v->name, true, &removed, NULL),
+			      "the next landing removes it");
+	engine_close(v->engine);
+}
+
+static int vehicle_make(struct shipping *s, const char *target, struct vehicle *v, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	const struct engine_clone_options options = {
+		.name = v->name,
+		.from = s->change->state_id,
+		.carry = true,
+	};
+	struct engine_removed removed;
+	int r = pipeline_engine(s->engine, target, &v->engine, err);
+
+	if (r < 0)
+		return r;
+	snprintf(v->name, sizeof(v->name), CLONE_PREFIX "%s", s->change->id);
+	/* The target becomes a project of its own. */
+	r = engine_take(v->engine,
+			&(struct engine_take_options){
+			    .dir = target, .automatic = true, .watch = s->options->watch },
+			&taken, err);
+	if (r < 0)
+		return err_wrap(err, r, "the target '%s'", target);
+	if (engine_has_clone(v->engine, v->name))
+		r = engine_remove(v->engine, v->name, true, &removed, err);
+	if (r >= 0)
+		r = engine_clone(v->engine, &options, &clones, err);
+	v->made = r >= 0;
+	return r;
+}
+
+/* --- may it enter? ------------------------------------------------------------------------- */
+
+static int copy_names(struct engine_change *c, char *const *list, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < c->n_approvers; i++)
+		free(c->approvers[i]);
+	c->n_approvers = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!VEC_ONE_MORE(c->approvers, c->n_approvers))
+			return err_nomem(err);
+		c->approvers[c->n_approvers] = strdup(list[i]);
+		if (!c->approvers[c->n_approvers++])
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+static int wait_for_person(struct shipping *s, const struct engine_stage *stage,
+			   char *const *approvers, const char *why, struct err *err)
+{
+	size_t n = 0;
+	int r;
+
+	while (approvers && approvers[n])
+		n++;
+	r = stage->n_approvers > 0
+		? copy_names(s->change, stage->approvers, stage->n_approvers, err)
+		: copy_names(s->change, approvers, n, err);
+	if (r < 0)
+		return r;
+	r = change_set(&s->change->why, err, "%s", why);
+	if (r < 0)
+		return r;
+	s->change->state = ENGINE_CHANGE_WAITING;
+	return shipping_save(s, "change-waiting", err);
+}
+
+/* Was there a rule that asks for a person?  Where none fits, one who types `ship` is that person. */
+static const struct engine_policy_step *asking_rule(const struct engine_verdict *v)
+{
+	for (size_t i = 0; i < v->n_steps; i++)
+		if (v->steps[i].fits && v->steps[i].rule && v->steps[i].then == v->then)
+			return &v->steps[i];
+	return NULL;
+}
+
+static int judged(struct shipping *s, const struct engine_stage *stage,
+		  const struct engine_verdict *v, struct err *err)
+{
+	const struct engine_policy_step *rule = asking_rule(v);
+	const bool person = strcmp(s->change->who, "person") == 0;
+	char why[400];
+
+	if (v->facts.conflicts > 0) {
+		snprintf(why, sizeof(why), "%" PRIu64 " paths conflict with '%.200s'",
+			 v->facts.conflicts, stage->target);
+		return shipping_hold(s, "conflict", why, err);
+	}
+	if (v->then == ENGINE_MAY_NOT) {
+		snprintf(why, sizeof(why), "the rule '%.200s' refuses it", rule ? rule->rule : "");
+		return shipping_hold(s, "rule", why, err);
+	}
+	if (s->change->approved_by || v->then == ENGINE_MAY_LAND ||
+	    (person && !rule && v->facts.held == 0))
+		return 1;
+	if (rule)
+		snprintf(why, sizeof(why), "the rule '%.200s' asks for a person", rule->rule);
+	else if (v->facts.held > 0)
+		snprintf(why, sizeof(why), "the guard holds %" PRIu64 " paths", v->facts.held);
+	else
+		snprintf(why, sizeof(why), "no rule of policy.yaml lets it land by itself");
+	return wait_for_person(s, stage, v->approvers, why, err);
+}
+
+/* Checks that a stage has pass before it lands, so a rule may count on them. */
+static bool is_tested(const struct engine_change *c, const struct engine_stage *stage)
+{
+	for (size_t i = 0; i < c->n_passed; i++)
+		if (c->passed[i].n_checks > 0)
+			return true;
+	return stage->n_checks > 0;
+}
+
+int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(vehicle_done) struct vehicle v = { 0 };
+	CLEANUP(engine_verdict_done) struct engine_verdict verdict = { 0 };
+	struct engine_policy_options options = {
+		.facts = { .subject = s->options->subject, .watch = s->options->watch },
+		.who = s->change->who,
+		.tests = is_tested(s->change, stage) ? "pass" : NULL,
+		.now = pipeline_now(),
+	};
+	int r;
+
+	if (strcmp(stage->approve, "always") == 0 && !s->change->approved_by)
+		return wait_for_person(s, stage, NULL, "this stage always asks for a person", err);
+	if (strcmp(stage->approve, "never") == 0 || !stage->target)
+		return 1;
+	r = vehicle_make(s, stage->target, &v, err);
+	if (r < 0)
+		return r;
+	options.facts.clone = v.name;
+	r = engine_policy_explain(v.engine, &options, &verdict, err);
+	if (r < 0)
+		return r;
+	r = change_set(&s->change->risk, err, "%s", engine_risk_name(verdict.facts.risk));
+	return r < 0 ? r : judged(s, stage, &verdict, err);
+}
+
+/* --- it passed ----------------------------------------------------------------------------- */
+
+static int add_passed(struct shipping *s, const struct engine_stage *stage, const char *receipt,
+		      const char *sha256, struct engine_checked **checks, size_t *n_checks,
+		      struct err *err)
+{
+	struct engine_change *c = s->change;
+	struct engine_passed *p;
+	int r;
+
+	if (!VEC_ONE_MORE(c->passed, c->n_passed))
+		return err_nomem(err);
+	p = &c->passed[c->n_passed++];
+	*p = (struct engine_passed){
+		.stage = strdup(stage->name),
+		.target = stage->target ? strdup(stage->target) : NULL,
+		.checks = TAKE_PTR(*checks),
+		.n_checks = *n_checks,
+		.approved_by = TAKE_PTR(c->approved_by),
+		.approved_uid = c->approved_uid,
+		.reason = TAKE_PTR(c->reason),
+		.passed = pipeline_now(),
+	};
+	*n_checks = 0;
+	if (!p->stage || (stage->target && !p->target))
+		return err_nomem(err);
+	snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);
+	snprintf(p->sha256, sizeof(p->sha256), "%s", sha256);
+	if (stage->soak_ms > 0) {
+		p->soak_until = p->passed + (int64_t)stage->soak_ms * 1000000;
+		p->health_next = p->passed;
+	}
+	verify_link(c, c->n_passed - 1, p->link);
+	c->state = stage->soak_ms > 0 ? ENGINE_CHANGE_SOAKING : ENGINE_CHANGE_READY;
+	free(c->why);
+	free(c->obstacle);
+	c->why = c->obstacle = NULL;
+	free(c->landing_clone);
+	free(c->landing_target);
+	c->landing_clone = c->landing_target = NULL;
+	r = shipping_save(s, "change-passed", err);
+	return r < 0 ? r : 1;
+}
+
+/* --- checks without a target --------------------------------------------------------------- */
+
+static int run_check(struct shipping *s, struct engine *e, const char *command,
+		     struct engine_checked *ret, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	struct engine_run_options options = {
+		.from = s->change->state_id,
+		.argv = argv,
+		.workdir = s->change->project,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+	};
+	int r;
+
+	engine_run_limits_init(&options.limits);
+	if (s->options->checking)
+		s->options->checking(command, NULL, s->options->ctx);
+	r = engine_run(e, &options, &run, err);
+	if (r < 0)
+		return err_wrap(err, r, "check '%.100s'", command);
+	if (s->options->checking)
+		s->options->checking(command, &run, s->options->ctx);
+	*ret = (struct engine_checked){ .command = strdup(command),
+					.exit_code = run.exit_code,
+					.duration_ms = run.duration_ms };
+	memcpy(ret->run, run.id, sizeof(ret->run));
+	return ret->command ? 0 : err_nomem(err);
+}
+
+static void checks_free(struct engine_checked *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].command);
+	free(list);
+}
+
+static int hold_failed(struct shipping *s, const struct engine_checked *c, struct err *err)
+{
+	char why[300];
+
+	snprintf(why, sizeof(why), "the check '%.150s' failed with %d (snap logs %s)", c->command,
+		 c->exit_code, c->run);
+	return shipping_hold(s, "check", why, err);
+}
+
+static int check_alone(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	struct engine_checked *checks = calloc(stage->n_checks + 1, sizeof(*checks));
+	size_t n = 0;
+	int r = checks ? pipeline_engine(s->engine, s->change->project, &e, err) : err_nomem(err);
+
+	while (r >= 0 && n < stage->n_checks && (n == 0 || checks[n - 1].exit_code == 0)) {
+		r = run_check(s, e, stage->checks[n], &checks[n], err);
+		n += r >= 0;
+	}
+	if (r >= 0 && n > 0 && checks[n - 1].exit_code != 0)
+		r = hold_failed(s, &checks[n - 1], err);
+	else if (r >= 0)
+		return add_passed(s, stage, "", "", &checks, &n, err);
+	checks_free(checks, n);
+	return r;
+}
+
+/* --- landing ------------------------------------------------------------------------------- */
+
+static int newest_receipt(struct engine *there, char ret[ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	int r = engine_receipts(there, &all, err);
+
+	if (r >= 0)
+		snprintf(ret, ENGINE_ID_SIZE, "%s", all.n > 0 ? all.list[0].id : "");
+	return r;
+}
+
+static int intend(struct shipping *s, const struct engine_stage *stage, struct engine *there,
+		  const char *clone, struct err *err)
+{
+	struct engine_change *c = s->change;
+	int r = newest_receipt(there, c->landing_after, err);
+
+	if (r >= 0)
+		r = change_set(&c->landing_clone, err, "%s", clone);
+	if (r >= 0)
+		r = change_set(&c->landing_target, err, "%s", stage->target);
+	if (r < 0)
+		return r;
+	c->state = ENGINE_CHANGE_LANDING;
+	return shipping_save(s, NULL, err);
+}
+
+/* The paths that the guard holds, which the approval lets pass. */
+static int find_held(struct engine *there, const struct engine_promote_options *o,
+		     struct strlist *ret, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	struct engine_promote_options dry = *o;
+	int r;
+
+	dry.dry_run = true;
+	r = engine_promote(there, &dry, &p, err);
+	for (size_t i = 0; r >= 0 && i < p.n_held; i++)
+		if (strlist_add(ret, p.held[i].path) < 0)
+			return err_nomem(err);
+	return r;
+}
+
+static int ended(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	struct engine_promotion *p = s->promotion;
+	const char *obstacle = "conflict";
+	char why[300];
+
+	switch (p->end) {
+	case ENGINE_PROMOTED:
+		return add_passed(s, stage, p->id, p->sha256, &p->checks, &p->n_checks, err);
+	case ENGINE_CHECK_FAILED:
+		return hold_failed(s, &p->checks[p->n_checks - 1], err);
+	case ENGINE_CONFLICTS:
+		snprintf(why, sizeof(why), "%zu paths conflict with '%.200s'", p->n_conflicts,
+			 stage->target);
+		break;
+	case ENGINE_HELD:
+		obstacle = "guard";
+		snprintf(why, sizeof(why), "the guard holds %zu paths, and nobody approved them",
+			 p->n_held);
+		break;
+	case ENGINE_MOVED:
+		snprintf(why, sizeof(why), "'%.200s' changes too fast to land in", stage->target);
+		break;
+	}
+	return shipping_hold(s, obstacle, why, err);
+}
+
+/* Did it fail before anything could reach the target? */
+static bool is_early(int r)
+{
+	return r == -ENOENT || r == -EINVAL || r == -ECANCELED || r == -EBUSY || r == -ESTALE;
+}
+
+static int promote(struct shipping *s, const struct engine_stage *stage, struct engine *there,
+		   const char *clone, const char *state, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist allow = { 0 };
+	struct engine_promote_options options = {
+		.clone = clone,
+		.state = state,
+		.checks = { (const char *const *)stage->checks, stage->n_checks },
+		.watch = s->options->watch,
+		.checking = s->options->checking,
+		.checking_ctx = s->options->ctx,
+	};
+	int r = s->change->approved_by ? find_held(there, &options, &allow, err) : 0;
+
+	if (r >= 0)
+		r = intend(s, stage, there, clone, err);
+	if (r < 0)
+		return r;
+	options.allow = (struct engine_list){ (const char *const *)allow.list, allow.n };
+	engine_promotion_done(s->promotion);
+	r = engine_promote(there, &options, s->promotion, err);
+	if (r < 0 && is_early(r)) {
+		s->change->state = ENGINE_CHANGE_READY;
+		IGNORE_RESULT(shipping_save(s, NULL, NULL), "the failure counts");
+	}
+	return r < 0 ? r : ended(s, stage, err);
+}
+
+static int land(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(vehicle_done) struct vehicle v = { 0 };
+	const struct engine_change *c = s->change;
+	int r;
+
+	/* In its own project the clone itself is promoted, so that its base moves to what landed. */
+	if (strcmp(stage->target, c->project) == 0 && engine_has_clone(s->engine, c->clone)) {
+		CLEANUP(engine_close_p) struct engine *there = NULL;
+
+		r = pipeline_engine(s->engine, stage->target, &there, err);
+		if (r < 0)
+			return r;
+		r = promote(s, stage, there, c->clone, c->state_id, err);
+		if (r != -ESTALE && r != -EINVAL && r != -ENOENT)
+			return r;
+		/* It has moved on since, or is another one of the same name. */
+	}
+	r = vehicle_make(s, stage->target, &v, err);
+	return r < 0 ? r : promote(s, stage, v.engine, v.name, NULL, err);
+}
+
+int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	return stage->target ? land(s, stage, err) : check_alone(s, stage, err);
+}
+
+/* --- after a crash ------------------------------------------------------------------------- */
+
+static int find_receipt(struct engine *there, const struct engine_change *c,
+			struct engine_receipts *all, struct engine_receipt **ret, struct err *err)
+{
+	int r = engine_receipts(there, all, err);
+
+	*ret = NULL;
+	for (size_t i = 0; r >= 0 && i < all->n; i++) {
+		struct engine_receipt *one = &all->list[i];
+
+		if (strcmp(one->id, c->landing_after) == 0)
+			break;
+		if (one->kind == ENGINE_RECEIPT_PROMOTION && one->clone &&
+		    strcmp(one->clone, c->landing_clone) == 0)
+			*ret = one;
+	}
+	return r;
+}
+
+/* No other command has the target's turn once this returns, so a landing is over. */
+static int await_landing(struct engine *there, const char *clone, struct err *err)
+{
+	const struct engine_promote_options options = { .clone = clone, .dry_run = true };
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	int r = engine_promote(there, &options, &p, err);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static const struct engine_stage *stage_of(const struct engine_pipeline *p, const char *name)
+{
+	for (size_t i = 0; name && i < p->n; i++)
+		if (strcmp(p->list[i].name, name) == 0)
+			return &p->list[i];
+	return NULL;
+}
+
+int stage_recover(struct shipping *s, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	const struct engine_stage *stage = stage_of(&s->pipeline, s->change->stage);
+	struct engine_receipt *receipt = NULL;
+	int r;
+
+	if (!s->change->landing_clone || !s->change->landing_target || !stage)
+		return err_set(err, -EBADMSG,
+			       "change '%s' was landing on stage '%s', which is not configured",
+			       s->change->id, s->change->stage ? s->change->stage : "");
+	r = pipeline_engine(s->engine, s->change->landing_target, &there, err);
+	if (r >= 0)
+		r = await_landing(there, s->change->landing_clone, err);
+	if (r >= 0)
+		r = find_receipt(there, s->change, &all, &receipt, err);
+	if (r < 0)
+		return r;
+	if (receipt)
+		return add_passed(s, stage, receipt->id, receipt->sha256 ? receipt->sha256 : "",
+				  &receipt->checks, &receipt->n_checks, err);
+	s->change->state = ENGINE_CHANGE_READY;
+	return shipping_save(s, NULL, err);
+}

@@ -1,0 +1,247 @@
+"""Changes on their way through stages: checks, approvals, landings, soak, receipts."""
+
+import json
+import os
+import pwd
+import sys
+
+from promotetest import clone
+from snaptest import World, main, test
+
+HOUR = 3600 * 10**9
+
+
+def put(path, text="x\n"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def config(w, name, text):
+    put(w.home / ".config" / "snapcow" / name, text)
+
+
+def stages(w, *lines):
+    config(w, "pipeline.yaml", "- stages:\n" + "".join(f"    - {line}\n" for line in lines))
+
+
+class Clock:
+    """A clock that the test drives."""
+
+    def __init__(self, w):
+        self.file, self.ns = w.home / "clock", 1_700_000_000 * 10**9
+        w.env["SNAPCOW_CLOCK"] = str(self.file)
+        self.forward(0)
+
+    def forward(self, ns):
+        self.ns += ns
+        self.file.write_text(str(self.ns))
+
+
+def ship(w, *args, code=0):
+    return w.snap("ship", "--json", *args).json("snap.ship/1", "change", "state", status=code)
+
+
+def passed(got):
+    return [r["stage"] for r in got["receipts"] if not r["undone"]]
+
+
+def staging(w):
+    """Another directory, which begins as a copy of the project and has something of its own."""
+    there = w.home / "staging"
+    put(there / "README.md", (w.project / "README.md").read_text())
+    put(there / "own.conf", "port=1\n")
+    return there
+
+
+@test
+def a_change_goes_through_all_stages_as_it_was_when_it_was_shipped(w: World):
+    there = staging(w)
+    c = clone(w)
+    put(c / "a.txt", "good\n")
+    stages(w, "{name: dev, target: ., approve: never}", f"{{name: staging, target: {there}, approve: never}}")
+    got = ship(w, "try", "--to", "dev")
+    assert got["state"] == "ready" and passed(got) == ["dev"], got
+    assert (w.project / "a.txt").read_text() == "good\n" and not (there / "a.txt").exists()
+    put(c / "a.txt", "later\n")
+    got = ship(w, "--continue", got["change"], "--to", "staging")
+    assert passed(got) == ["dev", "staging"] and got["state"] == "shipped", got
+    assert (there / "a.txt").read_text() == "good\n" and (there / "own.conf").read_text() == "port=1\n"
+    assert w.ok("-q", "list", "--all").out.decode().split() == ["try"], "no clone is left"
+    # What landed is the clone's base now, so it can be edited and shipped again.
+    got = ship(w, "try")
+    assert got["state"] == "shipped" and (there / "a.txt").read_text() == "later\n", got
+    w.ok("-C", str(there), "undo")
+    assert (there / "a.txt").read_text() == "good\n"
+
+
+@test
+def checks_run_on_exactly_what_would_land(w: World):
+    there = staging(w)
+    c = clone(w)
+    put(c / "a.txt", "bad\n")
+    stages(w, "{name: verified, checks: [test -e a.txt]}",
+           f"{{name: staging, target: {there}, approve: never, checks: [test -e own.conf, grep -q good a.txt]}}")
+    got = ship(w, "try", code=8)
+    assert got["state"] == "held" and got["obstacle"] == "check" and passed(got) == ["verified"], got
+    assert "grep -q good a.txt" in got["why"] and not (there / "a.txt").exists()
+    put(c / "a.txt", "good\n")
+    got = ship(w, "try")
+    assert got["state"] == "shipped" and len(got["receipts"][1]["checks"]) == 2, got
+
+
+@test
+def a_conflict_in_a_target_changes_nothing(w: World):
+    there = staging(w)
+    c = clone(w)
+    put(c / "README.md", "mine\n")
+    put(there / "README.md", "theirs\n")
+    stages(w, f"{{name: staging, target: {there}}}")
+    got = ship(w, "try", code=5)
+    assert got["state"] == "held" and got["obstacle"] == "conflict", got
+    assert (there / "README.md").read_text() == "theirs\n"
+
+
+@test
+def a_person_lets_it_go_on_and_only_one_who_may(w: World):
+    me = pwd.getpwuid(os.getuid()).pw_name
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: ., approve: always, approvers: [nobody-at-all]}")
+    got = ship(w, "try", code=14)
+    assert got["state"] == "waiting" and got["waits_for"]["approvers"] == ["nobody-at-all"], got
+    said = w.snap("approve", got["change"]).ends(7)
+    assert b"may not decide" in said.err, said.err
+    assert ship(w, "--continue", got["change"], code=14)["state"] == "waiting"
+    stages(w, f"{{name: dev, target: ., approve: always, approvers: [{me}]}}")
+    w.snap("reject", got["change"]).ends(2)
+    other = ship(w, "--continue", got["change"], code=14)
+    assert other["waits_for"]["approvers"] == ["nobody-at-all"], "who decides is fixed while it waits"
+    put(c / "b.txt")
+    got = ship(w, "try", code=14)
+    w.ok("approve", got["change"], "-m", "looked at it")
+    w.snap("approve", got["change"]).ends(7)
+    got = ship(w, "--continue", got["change"])
+    assert got["state"] == "shipped" and got["receipts"][0]["approved_by"] == me, got
+    assert got["receipts"][0]["reason"] == "looked at it" and (w.project / "a.txt").exists()
+
+
+@test
+def without_a_rule_only_a_person_ships_and_a_guarded_path_needs_an_approval(w: World):
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: .}")
+    got = ship(w, "try", "--as", "watch", code=14)
+    assert not (w.project / "a.txt").exists() and "no rule" in got["why"], got
+    w.ok("reject", got["change"], "-m", "not at night")
+    said = w.snap("ship", "try").ends(7)
+    assert b"barred" in said.err and b"not at night" in said.err, said.err
+    put(c / ".github" / "workflows" / "ci.yml")
+    got = ship(w, "try", code=14)
+    assert "the guard holds" in got["why"] and got["risk"] == "high", got
+    w.ok("approve", got["change"])
+    assert ship(w, "--continue", got["change"])["state"] == "shipped"
+    assert (w.project / ".github" / "workflows" / "ci.yml").exists()
+
+
+@test
+def a_change_that_turns_sick_is_taken_back_and_barred(w: World):
+    clock, there = Clock(w), staging(w)
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: ., approve: never}",
+           f"{{name: staging, target: {there}, approve: never, soak: 1h, health_every: 10m, "
+           f"health: [test ! -e sick], on_failure: undo-all}}",
+           "{name: last, target: ., approve: never}")
+    got = ship(w, "try")
+    assert got["state"] == "soaking" and got["receipts"][1]["health_runs"] == 1, got
+    assert w.ok("pipeline", "advance", "--json").json("snap.pipeline/1", "changes")["changes"][0][
+        "receipts"][1]["health_runs"] == 1, "not due yet"
+    clock.forward(HOUR // 2)
+    put(there / "edited.txt", "meanwhile\n")
+    put(there / "sick")
+    got = w.ok("pipeline", "advance", "--json").json("snap.pipeline/1", "changes")["changes"][0]
+    assert got["state"] == "sick" and passed(got) == [] and "ended with 1" in got["why"], got
+    assert not (there / "a.txt").exists() and not (w.project / "a.txt").exists()
+    assert (there / "edited.txt").read_text() == "meanwhile\n"
+    (there / "sick").unlink()
+    said = w.snap("ship", "try").ends(7)
+    assert b"found sick" in said.err, said.err
+
+
+@test
+def a_soak_that_stays_healthy_lets_it_go_on(w: World):
+    clock = Clock(w)
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: ., approve: never, soak: 1h, health: [test -e a.txt]}", "{name: end}")
+    assert ship(w, "try")["state"] == "soaking"
+    clock.forward(HOUR)
+    got = ship(w, "--continue", "try")
+    assert got["state"] == "shipped" and got["receipts"][0]["health_runs"] == 2, got
+
+
+@test
+def receipts_that_were_changed_are_named_and_stop_the_change(w: World):
+    there = staging(w)
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: ., approve: never}", f"{{name: staging, target: {there}, approve: never}}")
+    got = ship(w, "try", "--to", "dev")
+    w.ok("pipeline", "verify")
+    file = w.store / "changes" / got["change"] / "state.json"
+    was = file.read_text()
+    state = json.loads(was)
+    state["passed"][0]["approved_by"] = "alice"
+    file.write_text(json.dumps(state))
+    said = w.snap("pipeline", "verify").ends(12)
+    assert b"stage 'dev': its receipt was changed" in said.out, said.out
+    held = ship(w, "--continue", got["change"], code=6)
+    assert held["obstacle"] == "receipt" and not (there / "a.txt").exists(), held
+    state = json.loads(was)
+    state["sha256"] = "0" * 64
+    file.write_text(json.dumps(state))
+    assert b"content is not what its digest says" in w.snap("pipeline", "verify").ends(12).out
+    file.write_text(was)
+    w.ok("undo")
+    held = ship(w, "--continue", got["change"], "--to", "staging", code=6)
+    assert "taken back" in held["why"] and not (there / "a.txt").exists(), held
+
+
+@test
+def a_project_can_only_narrow_and_a_clone_cannot_say_anything(w: World):
+    stages(w, "{name: dev, target: ., approve: never}")
+    put(w.project / ".snap" / "pipeline.yaml", "- {name: dev, approve: always}\n")
+    c = clone(w)
+    put(c / ".snap" / "pipeline.yaml", "- {name: dev, approve: never}\n")
+    put(c / "a.txt")
+    assert ship(w, "try", code=14)["state"] == "waiting"
+    for text, why in (("- {name: dev, approve: never}", "only to always"),
+                      ("- {name: dev, target: /tmp}", "can only add"),
+                      ("- {name: other}", "cannot add one"),
+                      ("- {name: dev, health: [x]}", "can only add")):
+        put(w.project / ".snap" / "pipeline.yaml", text + "\n")
+        said = w.snap("pipeline", "stages").ends(2)
+        assert b".snap/pipeline.yaml:1:" in said.err and why.encode() in said.err, (text, said.err)
+
+
+@test
+def files_that_cannot_be_understood_let_nothing_ship(w: World):
+    c = clone(w)
+    put(c / "a.txt")
+    said = w.snap("ship", "try").ends(4)
+    assert b"no stages are configured" in said.err, said.err
+    for line, why in (("{target: .}", "a stage is a map with a 'name'"), ("{name: a, soak: 1h}", "nothing that could"),
+                      ("{name: a, target: x}", "absolute path"), ("{name: a, target: ., health: [x]}", "there is none"),
+                      ("{name: a, wrong: 1}", "a stage has name"), ("{name: 'a b'}", "letters"),
+                      ("{name: a, target: ., approve: maybe}", "none of never")):
+        stages(w, line)
+        said = w.snap("ship", "try").ends(2)
+        assert b"pipeline.yaml:2:" in said.err and why.encode() in said.err, (line, said.err)
+    stages(w, "{name: a}", "{name: a}")
+    assert b"two stages" in w.snap("pipeline", "stages").ends(2).err
+    stages(w, "{name: a}")
+    assert b"no stage 'b'" in w.snap("ship", "try", "--to", "b").ends(2).err
+
+
+if __name__ == "__main__":
+    sys.exit(main())
