@@ -201,6 +201,33 @@ def requests_are_told_apart_by_method_and_path(w):
     assert sh(w, act, *option)["stdout"] == "200 200 200 200 ", "and the hint is right"
 
 
+@live_test
+def no_odd_request_slips_past(w):
+    """What some servers read as a request for another host, although it is none by the book."""
+    other = "Host: other.example\r\n\r\n"
+    odd = [f"GET  / HTTP/1.1\r\n{other}", f"\r\nGET / HTTP/1.1\r\n{other}", f"GET / HTTP/1.1\n{other}",
+           f"PROPFIND / HTTP/1.1\r\n{other}", f"QUERY / HTTP/1.1\r\n{other}",
+           f"SEARCH / HTTP/1.1\r\n{other}", f"PURGE / HTTP/1.1\r\n{other}", "GET /\r\n\r\n",
+           f"GET http://other.example/ HTTP/1.1\r\n{other}",
+           f"GET /x HTTP/1.1\r\nHost: ok.example\r\n\r\nPURGE / HTTP/1.1\r\n{other}"]
+    act = ("import encodings.idna, socket\n"
+           f"for text in {odd!r}:\n"
+           "    c, heard = socket.create_connection(('ok.example', 80), 30), b''\n"
+           "    try:\n"
+           "        c.sendall(text.encode())\n"
+           "        while piece := c.recv(65536): heard += piece\n"
+           "    except OSError: pass\n"
+           "    print(heard.count(b'host=ok.example path=/x'), heard.count(b'HTTP/1.') + heard.count(b'at='))")
+    got = run(w, "--net", OK, "--", "/usr/bin/python3", "-I", "-c", act)
+    *alone, last = got["stdout"].splitlines()
+    assert alone == ["0 0"] * (len(odd) - 1), got["stdout"]  # nothing of a server, nor of any answer
+    assert last in ("0 0", "1 2"), "the first of the two is for that host"
+    assert sum(r["count"] for r in got["refusals"]) == len(odd), got["refusals"]
+    assert {r["rule"] for r in got["refusals"]} == {"http", "protocol"}, got["refusals"]
+    got = run(w, "--net", OK, "--", *connect("ok.example", 80))
+    assert "200 OK" in got["stdout"], got  # the control
+
+
 # --- secrets that the run never sees ----------------------------------------------------------
 
 SECRET = "t0ken-that-nobody-sees"

@@ -699,6 +699,18 @@ def secrets_are_in_the_run_and_nowhere_else(w):
 
 
 @live_test
+def a_secret_of_many_lines_is_masked_line_by_line(w):
+    lines = ["-----BEGIN KEY-----", "MIIEvQIBADANBgkq", "hkiG9w0BAQEFAASC", "-----END KEY-----"]
+    key = w.top / "key"
+    key.write_text("\n".join(lines) + "\n")
+    script = 'echo "$KEY"; echo "$KEY" | sed "s/^/> /"; echo "$KEY" | tail -n 3 | head -n 1 >&2'
+    got = sh(w, script, "--secret", f"KEY={key}")
+    assert got["stdout"] == "***\n" + "> ***\n" * 4 and got["stderr"] == "***\n", got
+    kept = w.ok("logs", got["run"]).out.decode()
+    assert not any(line in kept + json.dumps(got) for line in lines), kept
+
+
+@live_test
 def durability_is_that_of_the_clone_that_is_made(w):
     def durability(*args):
         name = run(w, "--keep", *args, "--", "true")["clone"]
