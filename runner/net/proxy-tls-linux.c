@@ -137,7 +137,7 @@ static void shake_host(struct conn *c, struct buf *in, bool eof)
 	if (r >= 0)
 		return;
 	snprintf(why, sizeof(why), "%s%.200s",
-		 r == -EKEYREJECTED ? "its certificate is refused, as " : "", err.msg);
+		 r == -EKEYREJECTED ? "its certificate is refused: " : "", err.msg);
 	lose_host(c, why);
 }
 

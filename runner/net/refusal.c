@@ -209,11 +209,11 @@ char *net_refusal_explain(const struct net_refusal *r, char *text, size_t size)
 		snprintf(text, size, "'%s': the run may send no more than %s", to, r->detail);
 		break;
 	case NET_RULE_TLS:
-		snprintf(text, size, "'%s': no TLS with the program, by '--tls-inspect %s': %s", to,
+		snprintf(text, size, "'%s': TLS with the program failed (--tls-inspect %s): %s", to,
 			 r->host, r->detail);
 		break;
 	case NET_RULE_CERT:
-		snprintf(text, size, "'%s': no TLS with the server, by '--tls-inspect %s': %s", to,
+		snprintf(text, size, "'%s': TLS with the server failed (--tls-inspect %s): %s", to,
 			 r->host, r->detail);
 		break;
 	case NET_N_RULES:

@@ -205,6 +205,10 @@ def a_server_without_a_good_certificate_gets_nothing(w):
         assert (one["what"], one["rule"], one["flag"]) == (place, "certificate", None), one
         assert f"--tls-inspect {host}" in one["message"] and why in one["message"], one
         assert got["net_sent"] == len(host), "a name was looked up, and nothing said there"
+    told = w.snap("run", "--net", "ok.example:8444", "--tls-inspect", "ok.example:8444", "--", "curl",
+                  "-s", "https://ok.example:8444/", env=given()).ends(0).err.decode()
+    assert ("warning: 'ok.example:8444': TLS with the server failed (--tls-inspect ok.example): its "
+            "certificate is refused: it has expired") in told.splitlines(), told
     # By the machine's own roots the world's are nobody's.
     got = sh(w, curl("https://ok.example/"), *INSPECT, env={"SSL_CERT_FILE": ""})
     assert "not known here" in got["stdout"], got
