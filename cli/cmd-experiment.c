@@ -4,232 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/experiment-plan.h"
 #include "cli/experiments.h"
 #include "cli/fail.h"
 #include "cli/progress.h"
 #include "cli/promotions.h"
-
-struct experiment_args {
-	const char *name, *from, *score, *profile, *net, *keep;
-	struct opt_list arm, check, env, pass_env, ro, within, allow, allow_missing;
-	uint64_t repeat, rounds, jobs, stop_after;
-	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
-	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach;
-};
-
-static const struct opt experiment_opts[] = {
-	OPT_STR('n', "name", "NAME", struct experiment_args, name,
-		"what to call it (default: two words)"),
-	OPT_LIST('a', "arm", "NAME=COMMAND", struct experiment_args, arm,
-		 "something to try, on a clone of its own"),
-	OPT_LIST(0, "check", "COMMAND", struct experiment_args, check,
-		 "must end with 0 on what an arm left"),
-	OPT_STR(
-	    0, "score", "HOW", struct experiment_args, score,
-	    "a command that prints a number; time, cpu or mem, of the checks or as time:COMMAND; "
-	    "lines; size:FILE"),
-	OPT_FLAG(0, "min", struct experiment_args, min, "the lowest score is best (default)"),
-	OPT_FLAG(0, "max", struct experiment_args, max, "the highest score is best"),
-	OPT_U64(0, "rounds", "N", struct experiment_args, rounds,
-		"take each score so often (time and cpu: 5; else 1)"),
-	OPT_U64(0, "repeat", "N", struct experiment_args, repeat,
-		"try each arm so often, to see how steady it is"),
-	OPT_U64('j', "jobs", "N", struct experiment_args, jobs,
-		"arms at once (as there are processors)"),
-	OPT_FLAG(0, "first-pass", struct experiment_args, first_pass,
-		 "the first arm that passes wins; the others are stopped"),
-	OPT_U64(0, "stop-after", "N", struct experiment_args, stop_after,
-		"stop when so many arms have passed"),
-	OPT_FLAG(0, "promote-best", struct experiment_args, promote_best,
-		 "promote the winner; a tie promotes nothing (exit code 16)"),
-	OPT_FLAG(0, "promote-all-compatible", struct experiment_args, promote_compatible,
-		 "promote all that pass, one after the other, but for conflicts"),
-	OPT_LIST(0, "allow", "PATH", struct experiment_args, allow,
-		 "let the guard pass it in a promotion"),
-	OPT_STR(0, "keep", "best|passed|all|none", struct experiment_args, keep,
-		"which clones stay (default: best)"),
-	OPT_STR(0, "from", "STATE", struct experiment_args, from,
-		"start from a snapshot or clone, not from the project"),
-	OPT_LIST(0, "within", "PATTERN", struct experiment_args, within,
-		 "warn of changes elsewhere, as in .gitignore"),
-	OPT_SIZE(0, "mem", "SIZE", struct experiment_args, mem, "memory of an arm"),
-	OPT_U64(0, "pids", "N", struct experiment_args, pids, "processes of an arm"),
-	OPT_DURATION(0, "time", "TIME", struct experiment_args, time, "time of each command"),
-	OPT_SIZE(0, "disk", "SIZE", struct experiment_args, disk, "growth of an arm's clone"),
-	OPT_SIZE(0, "all-mem", "SIZE", struct experiment_args, all_mem,
-		 "memory of all arms at once"),
-	OPT_DURATION(0, "all-time", "TIME", struct experiment_args, all_time,
-		     "time of the whole experiment"),
-	OPT_SIZE(0, "all-disk", "SIZE", struct experiment_args, all_disk,
-		 "growth of all clones together"),
-	OPT_STR(0, "profile", "PROFILE", struct experiment_args, profile,
-		"of all runs, as of `run`"),
-	OPT_STR(0, "net", "none|loopback|host", struct experiment_args, net,
-		"or HOST:PORT,...: the network of arms"),
-	OPT_LIST('e', "env", "NAME=VALUE", struct experiment_args, env, "set a variable"),
-	OPT_LIST(0, "pass-env", "NAME", struct experiment_args, pass_env,
-		 "pass a variable of this environment on"),
-	OPT_LIST(0, "ro", "PATH", struct experiment_args, ro,
-		 "show arms PATH of the host, read-only"),
-	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
-		 "run without it where this machine has none, as of `run`"),
-	OPT_FLAG(0, "steps", struct experiment_args, steps,
-		 "with --json: a line for each step before the result"),
-	OPT_FLAG('d', "detach", struct experiment_args, detach,
-		 "return when the first arm runs; 'wait' has the result"),
-	OPT_DURATION(0, "timeout", "TIME", struct experiment_args, timeout, "of wait (124 then)"),
-	OPT_FLAG(0, "all", struct experiment_args, all, "list: of every project"),
-	OPT_END,
-};
-_Static_assert(sizeof(struct experiment_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
-
-static void preset(void *to)
-{
-	struct experiment_args *args = to;
-
-	args->mem = args->pids = args->time = args->disk = args->timeout = ENGINE_UNSAID;
-	args->repeat = 1;
-}
-
-/* --- what was asked for -------------------------------------------------------------------- */
-
-static int copy_list(const struct opt_list *from, char ***ret, size_t *ret_n, struct err *err)
-{
-	if (from->n == 0)
-		return 0;
-	*ret = calloc(from->n, sizeof(**ret));
-	if (!*ret)
-		return err_nomem(err);
-	for (; *ret_n < from->n; (*ret_n)++) {
-		(*ret)[*ret_n] = strdup(from->items[*ret_n]);
-		if (!(*ret)[*ret_n])
-			return err_nomem(err);
-	}
-	return 0;
-}
-
-static int copy_text(const char *from, char **ret, struct err *err)
-{
-	*ret = from ? strdup(from) : NULL;
-	return from && !*ret ? err_nomem(err) : 0;
-}
-
-static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *err)
-{
-	static const char *const names[] = {
-		[ENGINE_KEEP_BEST] = "best",
-		[ENGINE_KEEP_PASSED] = "passed",
-		[ENGINE_KEEP_ALL] = "all",
-		[ENGINE_KEEP_NONE] = "none",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (!text || strcmp(text, names[i]) == 0) {
-			*ret = (enum engine_arms_kept)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL, "option '--keep': '%s' is not one of best, passed, all, none",
-		       text);
-}
-
-static int check_args(const struct invocation *inv, struct err *err)
-{
-	const struct experiment_args *a = inv->args;
-
-	if (a->arm.n == 0)
-		return err_set(err, -EINVAL, "an experiment needs an arm: --arm NAME=COMMAND");
-	if (a->min && a->max)
-		return err_set(err, -EINVAL, "options '--min' and '--max' exclude each other");
-	if (a->promote_best && a->promote_compatible)
-		return err_set(err, -EINVAL,
-			       "options '--promote-best' and "
-			       "'--promote-all-compatible' exclude each other");
-	if (a->first_pass && a->stop_after > 0)
-		return err_set(err, -EINVAL,
-			       "options '--first-pass' and '--stop-after' exclude each other");
-	if (a->repeat > 1 && (a->promote_best || a->promote_compatible))
-		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
-	if (a->repeat == 0 || a->repeat > ENGINE_ARMS_MAX)
-		return err_set(err, -EINVAL, "option '--repeat' takes 1 to %d", ENGINE_ARMS_MAX);
-	if (a->rounds > ENGINE_ROUNDS_MAX)
-		return err_set(err, -EINVAL, "option '--rounds' takes 1 to %d", ENGINE_ROUNDS_MAX);
-	if ((a->min || a->max) && !a->score)
-		return err_set(err, -EINVAL, "option '--%s' needs '--score'",
-			       a->max ? "max" : "min");
-	if (a->steps && !inv->json)
-		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
-	if (a->steps && a->detach)
-		return err_set(err, -EINVAL, "options '--steps' and '--detach' exclude each other");
-	return 0;
-}
-
-static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
-		r = engine_experiment_add(x, a->arm.items[i], err);
-	if (r >= 0)
-		r = copy_list(&a->check, &x->checks, &x->n_checks, err);
-	if (r >= 0)
-		r = copy_list(&a->env, &x->env, &x->n_env, err);
-	if (r >= 0)
-		r = copy_list(&a->pass_env, &x->pass_env, &x->n_pass_env, err);
-	if (r >= 0)
-		r = copy_list(&a->ro, &x->ro, &x->n_ro, err);
-	if (r >= 0)
-		r = copy_list(&a->within, &x->within, &x->n_within, err);
-	if (r >= 0)
-		r = copy_list(&a->allow_missing, &x->allow_missing, &x->n_allow_missing, err);
-	return r < 0 ? r : copy_list(&a->allow, &x->allow, &x->n_allow, err);
-}
-
-static int read_texts(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
-{
-	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
-
-	if (r >= 0)
-		r = copy_text(a->name, &x->name, err);
-	if (r >= 0)
-		r = copy_text(a->from, &x->from, err);
-	if (r >= 0)
-		r = copy_text(a->profile, &x->profile, err);
-	if (r >= 0)
-		r = copy_text(a->net, &x->net, err);
-	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
-}
-
-static int read_plan(const struct invocation *inv, struct engine_experiment *x, struct err *err)
-{
-	const struct experiment_args *a = inv->args;
-	int r = check_args(inv, err);
-
-	engine_experiment_init(x);
-	if (r >= 0)
-		r = read_lists(a, x, err);
-	if (r >= 0)
-		r = read_texts(a, x, err);
-	if (r < 0)
-		return r;
-	x->higher = a->max;
-	x->repeat = a->repeat;
-	x->rounds = a->rounds > 0                                                   ? a->rounds
-		    : x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ? 5
-										    : 1;
-	x->jobs = a->jobs;
-	x->stop_after = a->first_pass ? 1 : a->stop_after;
-	x->limits.mem = a->mem;
-	x->limits.pids = a->pids;
-	x->limits.time_ms = a->time;
-	x->limits.disk = a->disk;
-	x->all_mem = a->all_mem;
-	x->all_time_ms = a->all_time;
-	x->all_disk = a->all_disk;
-	x->promote = a->promote_best         ? ENGINE_PROMOTE_BEST
-		     : a->promote_compatible ? ENGINE_PROMOTE_COMPATIBLE
-					     : ENGINE_PROMOTE_NO_ARM;
-	return 0;
-}
 
 /* --- what came of it ----------------------------------------------------------------------- */
 
@@ -397,7 +176,7 @@ static int start(struct invocation *inv, struct err *err)
 	CLEANUP(outcome_done) struct outcome o = { 0 };
 	struct engine_experiment_options options;
 	struct experiments_view view;
-	int r = read_plan(inv, &o.x, err);
+	int r = experiment_plan_read(inv, &o.x, err);
 
 	if (r < 0) {
 		cmd_hint(inv, "help experiment");
@@ -597,8 +376,8 @@ const struct command cmd_experiment = {
 	.summary = "try several changes at once, judge them alike, promote the best",
 	.words = "[list|show|resume|wait|cancel|promote|rm [NAME [ARM]]]",
 	.max_words = 1000,
-	.opts = experiment_opts,
-	.preset = preset,
+	.opts = experiment_plan_opts,
+	.preset = experiment_plan_preset,
 	.details =
 	    "Each arm is a command for the shell, run in the sandbox on its own clone of the same\n"
 	    "state. An arm passes if its command and all checks end with 0; checks and scores run on\n"

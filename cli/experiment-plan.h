@@ -1,0 +1,23 @@
+/*
+ * experiment-plan.h - the options of `experiment`, and the plan that they make.
+ */
+#pragma once
+
+#include "base/opt.h"
+#include "cli/cmd.h"
+#include "engine/api/experiment.h"
+
+struct experiment_args {
+	const char *name, *from, *score, *profile, *net, *keep;
+	struct opt_list arm, check, env, pass_env, ro, within, allow, allow_missing;
+	uint64_t repeat, rounds, jobs, stop_after;
+	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
+	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach;
+};
+
+extern const struct opt experiment_plan_opts[];
+void experiment_plan_preset(void *args);
+
+/* What the invocation asks for; *x is filled.  -EINVAL with a sentence. */
+NODISCARD int experiment_plan_read(const struct invocation *inv, struct engine_experiment *x,
+				   struct err *err);
