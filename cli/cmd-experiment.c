@@ -170,18 +170,18 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 								   : tell(inv, act, o, err);
 }
 
-static int start(struct invocation *inv, struct err *err)
+static int start(struct invocation *inv, const char *file, struct err *err)
 {
 	const struct experiment_args *args = inv->args;
 	CLEANUP(outcome_done) struct outcome o = { 0 };
 	struct engine_experiment_options options;
 	struct experiments_view view;
-	int r = experiment_plan_read(inv, &o.x, err);
+	int r = experiment_plan_read(inv, file, &o.x, err);
 
-	if (r < 0) {
+	if (r == -EINVAL || r == -ENOENT)
 		cmd_hint(inv, "help experiment");
+	if (r < 0)
 		return r;
-	}
 	experiments_view_begin(&view, inv, args->steps);
 	options = options_of(inv, &view);
 	r = engine_experiment(inv->engine, &o.x, &options, &o.promotion, err);
@@ -336,21 +336,28 @@ static int remove_all(struct invocation *inv, struct err *err)
 	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
 }
 
+static const struct {
+	const char *word;
+	int min, max;
+	int (*run)(struct invocation *inv, struct err *err);
+} acts[] = {
+	{ "list", 1, 1, list },     { "ls", 1, 1, list },          { "show", 2, 2, show },
+	{ "resume", 2, 2, resume }, { "wait", 2, 2, wait_for },    { "promote", 3, 3, promote },
+	{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all },
+};
+
+static bool is_act(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+		if (strcmp(acts[i].word, word) == 0)
+			return true;
+	return false;
+}
+
 static int experiment_run(struct invocation *inv, struct err *err)
 {
-	static const struct {
-		const char *word;
-		int min, max;
-		int (*run)(struct invocation *inv, struct err *err);
-	} acts[] = {
-		{ "list", 1, 1, list },     { "ls", 1, 1, list },
-		{ "show", 2, 2, show },     { "resume", 2, 2, resume },
-		{ "wait", 2, 2, wait_for }, { "promote", 3, 3, promote },
-		{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all },
-	};
-
 	if (inv->n_words == 0)
-		return start(inv, err);
+		return start(inv, NULL, err);
 	for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
 		int r;
 
@@ -362,10 +369,13 @@ static int experiment_run(struct invocation *inv, struct err *err)
 			cmd_hint(inv, "experiment list --all");
 		return r;
 	}
+	if (inv->n_words == 1 && !is_act(inv->words[0]))
+		return start(inv, inv->words[0], err);
 	cmd_hint(inv, "help experiment");
 	return err_set(
 	    err, -EINVAL,
-	    "'experiment' takes --arm NAME=COMMAND, or 'list', 'show NAME', 'resume NAME', "
+	    "'experiment' takes --arm NAME=COMMAND, the name of a file, or 'list', 'show NAME', "
+	    "'resume NAME', "
 	    "'wait NAME', 'cancel NAME', 'promote NAME ARM' or 'rm NAME...'");
 }
 
@@ -374,7 +384,7 @@ const struct command cmd_experiment = {
 	.alias = "exp",
 	.group = "Runs",
 	.summary = "try several changes at once, judge them alike, promote the best",
-	.words = "[list|show|resume|wait|cancel|promote|rm [NAME [ARM]]]",
+	.words = "[FILE | list|show|resume|wait|cancel|promote|rm ...]",
 	.max_words = 1000,
 	.opts = experiment_plan_opts,
 	.preset = experiment_plan_preset,
@@ -384,12 +394,16 @@ const struct command cmd_experiment = {
 	    "another clone of what it left. Scores are taken when all arms are over, one at a time, in\n"
 	    "rounds that go through all arms; a difference within the spread is a tie.\n"
 	    "\n"
+	    "FILE names a plan: .snap/experiments/FILE.yaml in the project, or experiments/FILE.yaml in\n"
+	    "your configuration. Options are added to it and have the last word.\n"
+	    "\n"
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
 	    "that of `promote` if something else did. An experiment that was interrupted or killed goes\n"
 	    "on with 'resume': it runs what is missing and never promotes twice. With --detach it works\n"
 	    "without this terminal; 'wait' shows it and ends as it ends, 'cancel' interrupts it.\n",
 	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"
 		    "experiment -n faster --arm a=./a.sh --score time:./b --promote-best\n"
-		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n",
+		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n"
+		    "experiment --arm build='make CC=$cc' --matrix cc=gcc,clang\n",
 	.run = experiment_run,
 };

@@ -37,7 +37,7 @@ enum cmd_status {
 	CMD_NO_SANDBOX = 125, /* of `run`: we failed, not the command */
 };
 
-#define CMD_ARGS_MAX  384 /* bytes for the options of any command */
+#define CMD_ARGS_MAX  512 /* bytes for the options of any command */
 #define CMD_HINTS_MAX 8
 
 struct command;

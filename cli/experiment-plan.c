@@ -4,11 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+#include "engine/api/matrix.h"
+
 const struct opt experiment_plan_opts[] = {
 	OPT_STR('n', "name", "NAME", struct experiment_args, name,
 		"what to call it (default: two words)"),
 	OPT_LIST('a', "arm", "NAME=COMMAND", struct experiment_args, arm,
 		 "something to try, on a clone of its own"),
+	OPT_LIST(0, "arm-env", "ARM:NAME=VALUE", struct experiment_args, arm_env,
+		 "set a variable for one arm"),
+	OPT_LIST(0, "arm-profile", "ARM:PROFILE", struct experiment_args, arm_profile,
+		 "give one arm another profile"),
+	OPT_LIST(0, "arm-base", "ARM:STATE", struct experiment_args, arm_base,
+		 "let one arm start from another snapshot or clone"),
+	OPT_LIST(0, "matrix", "NAME=VALUE,...", struct experiment_args, matrix,
+		 "each arm with each value in the variable NAME"),
+	OPT_LIST(0, "exclude", "NAME=VALUE,...", struct experiment_args, exclude,
+		 "leave out combinations of --matrix that have all of these"),
 	OPT_LIST(0, "check", "COMMAND", struct experiment_args, check,
 		 "must end with 0 on what an arm left"),
 	OPT_STR(
@@ -75,30 +88,39 @@ void experiment_plan_preset(void *to)
 	struct experiment_args *args = to;
 
 	args->mem = args->pids = args->time = args->disk = args->timeout = ENGINE_UNSAID;
-	args->repeat = 1;
+	args->all_mem = args->all_time = args->all_disk = args->jobs = ENGINE_UNSAID;
+	args->rounds = args->repeat = args->stop_after = ENGINE_UNSAID;
 }
 
 /* --- what was asked for -------------------------------------------------------------------- */
 
 static int copy_list(const struct opt_list *from, char ***ret, size_t *ret_n, struct err *err)
 {
-	if (from->n == 0)
-		return 0;
-	*ret = calloc(from->n, sizeof(**ret));
-	if (!*ret)
-		return err_nomem(err);
-	for (; *ret_n < from->n; (*ret_n)++) {
-		(*ret)[*ret_n] = strdup(from->items[*ret_n]);
+	for (size_t i = 0; i < from->n; i++) {
+		if (!VEC_ONE_MORE(*ret, *ret_n))
+			return err_nomem(err);
+		(*ret)[*ret_n] = strdup(from->items[i]);
 		if (!(*ret)[*ret_n])
 			return err_nomem(err);
+		(*ret_n)++;
 	}
 	return 0;
 }
 
 static int copy_text(const char *from, char **ret, struct err *err)
 {
-	*ret = from ? strdup(from) : NULL;
-	return from && !*ret ? err_nomem(err) : 0;
+	if (!from)
+		return 0;
+	free(*ret);
+	*ret = strdup(from);
+	return *ret ? 0 : err_nomem(err);
+}
+
+/* A number that was given. */
+static void take(uint64_t from, uint64_t *to)
+{
+	if (from != ENGINE_UNSAID)
+		*to = from;
 }
 
 static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *err)
@@ -110,8 +132,10 @@ static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *e
 		[ENGINE_KEEP_NONE] = "none",
 	};
 
+	if (!text)
+		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (!text || strcmp(text, names[i]) == 0) {
+		if (strcmp(text, names[i]) == 0) {
 			*ret = (enum engine_arms_kept)i;
 			return 0;
 		}
@@ -119,30 +143,29 @@ static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *e
 		       text);
 }
 
-static int check_args(const struct invocation *inv, struct err *err)
+static int check_args(const struct invocation *inv, const char *file, struct err *err)
 {
 	const struct experiment_args *a = inv->args;
 
-	if (a->arm.n == 0)
-		return err_set(err, -EINVAL, "an experiment needs an arm: --arm NAME=COMMAND");
+	if (a->arm.n == 0 && !file)
+		return err_set(
+		    err, -EINVAL,
+		    "an experiment needs an arm: --arm NAME=COMMAND, or the name of a file");
 	if (a->min && a->max)
 		return err_set(err, -EINVAL, "options '--min' and '--max' exclude each other");
 	if (a->promote_best && a->promote_compatible)
 		return err_set(err, -EINVAL,
 			       "options '--promote-best' and "
 			       "'--promote-all-compatible' exclude each other");
-	if (a->first_pass && a->stop_after > 0)
+	if (a->first_pass && a->stop_after != ENGINE_UNSAID)
 		return err_set(err, -EINVAL,
 			       "options '--first-pass' and '--stop-after' exclude each other");
-	if (a->repeat > 1 && (a->promote_best || a->promote_compatible))
-		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
-	if (a->repeat == 0 || a->repeat > ENGINE_ARMS_MAX)
+	if (a->repeat == 0 || (a->repeat > ENGINE_ARMS_MAX && a->repeat != ENGINE_UNSAID))
 		return err_set(err, -EINVAL, "option '--repeat' takes 1 to %d", ENGINE_ARMS_MAX);
-	if (a->rounds > ENGINE_ROUNDS_MAX)
+	if (a->rounds == 0 || (a->rounds > ENGINE_ROUNDS_MAX && a->rounds != ENGINE_UNSAID))
 		return err_set(err, -EINVAL, "option '--rounds' takes 1 to %d", ENGINE_ROUNDS_MAX);
-	if ((a->min || a->max) && !a->score)
-		return err_set(err, -EINVAL, "option '--%s' needs '--score'",
-			       a->max ? "max" : "min");
+	if (a->exclude.n > 0 && a->matrix.n == 0)
+		return err_set(err, -EINVAL, "option '--exclude' needs '--matrix'");
 	if (a->steps && !inv->json)
 		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
 	if (a->steps && a->detach)
@@ -150,14 +173,65 @@ static int check_args(const struct invocation *inv, struct err *err)
 	return 0;
 }
 
-static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+/* Of what file and options say together. */
+static int check_plan(const struct experiment_args *a, const struct engine_experiment *x,
+		      struct err *err)
+{
+	if (x->repeat > 1 && x->promote != ENGINE_PROMOTE_NO_ARM)
+		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
+	if ((a->min || a->max) && x->score == ENGINE_SCORE_NONE)
+		return err_set(err, -EINVAL, "option '--%s' needs '--score'",
+			       a->max ? "max" : "min");
+	return 0;
+}
+
+/* --- arms ---------------------------------------------------------------------------------- */
+
+static int set_arms(const struct opt_list *list, enum engine_arm_option option,
+		    struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < list->n && r >= 0; i++)
+		r = engine_experiment_set(x, option, list->items[i], err);
+	return r;
+}
+
+static int multiply(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	CLEANUP(engine_matrix_done) struct engine_matrix m = { 0 };
+	int r = 0;
+
+	if (a->matrix.n == 0)
+		return 0;
+	for (size_t i = 0; i < a->matrix.n && r >= 0; i++)
+		r = engine_matrix_add(&m, a->matrix.items[i], err);
+	for (size_t i = 0; i < a->exclude.n && r >= 0; i++)
+		r = engine_matrix_exclude(&m, a->exclude.items[i], err);
+	return r < 0 ? r : engine_matrix_apply(&m, x, err);
+}
+
+static int read_arms(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
 		r = engine_experiment_add(x, a->arm.items[i], err);
 	if (r >= 0)
-		r = copy_list(&a->check, &x->checks, &x->n_checks, err);
+		r = set_arms(&a->arm_env, ENGINE_ARM_ENV, x, err);
+	if (r >= 0)
+		r = set_arms(&a->arm_profile, ENGINE_ARM_PROFILE, x, err);
+	if (r >= 0)
+		r = set_arms(&a->arm_base, ENGINE_ARM_BASE, x, err);
+	return r < 0 ? r : multiply(a, x, err);
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = copy_list(&a->check, &x->checks, &x->n_checks, err);
+
 	if (r >= 0)
 		r = copy_list(&a->env, &x->env, &x->n_env, err);
 	if (r >= 0)
@@ -186,34 +260,46 @@ static int read_texts(const struct experiment_args *a, struct engine_experiment 
 	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
 }
 
-int experiment_plan_read(const struct invocation *inv, struct engine_experiment *x, struct err *err)
+static void read_numbers(const struct experiment_args *a, struct engine_experiment *x)
+{
+	const bool timed = x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU;
+
+	if (a->min || a->max)
+		x->higher = a->max;
+	take(a->repeat, &x->repeat);
+	take(a->rounds, &x->rounds);
+	if (x->rounds == 0)
+		x->rounds = timed ? 5 : 1;
+	take(a->jobs, &x->jobs);
+	take(a->first_pass ? 1 : a->stop_after, &x->stop_after);
+	take(a->mem, &x->limits.mem);
+	take(a->pids, &x->limits.pids);
+	take(a->time, &x->limits.time_ms);
+	take(a->disk, &x->limits.disk);
+	take(a->all_mem, &x->all_mem);
+	take(a->all_time, &x->all_time_ms);
+	take(a->all_disk, &x->all_disk);
+	if (a->promote_best || a->promote_compatible)
+		x->promote = a->promote_best ? ENGINE_PROMOTE_BEST : ENGINE_PROMOTE_COMPATIBLE;
+}
+
+int experiment_plan_read(const struct invocation *inv, const char *file,
+			 struct engine_experiment *x, struct err *err)
 {
 	const struct experiment_args *a = inv->args;
-	int r = check_args(inv, err);
+	int r = check_args(inv, file, err);
 
 	engine_experiment_init(x);
+	if (r >= 0 && file)
+		r = engine_experiment_read(inv->engine, file, a->profile, x, err);
+	if (r >= 0)
+		r = read_arms(a, x, err);
 	if (r >= 0)
 		r = read_lists(a, x, err);
 	if (r >= 0)
 		r = read_texts(a, x, err);
 	if (r < 0)
 		return r;
-	x->higher = a->max;
-	x->repeat = a->repeat;
-	x->rounds = a->rounds > 0                                                   ? a->rounds
-		    : x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU ? 5
-										    : 1;
-	x->jobs = a->jobs;
-	x->stop_after = a->first_pass ? 1 : a->stop_after;
-	x->limits.mem = a->mem;
-	x->limits.pids = a->pids;
-	x->limits.time_ms = a->time;
-	x->limits.disk = a->disk;
-	x->all_mem = a->all_mem;
-	x->all_time_ms = a->all_time;
-	x->all_disk = a->all_disk;
-	x->promote = a->promote_best         ? ENGINE_PROMOTE_BEST
-		     : a->promote_compatible ? ENGINE_PROMOTE_COMPATIBLE
-					     : ENGINE_PROMOTE_NO_ARM;
-	return 0;
+	read_numbers(a, x);
+	return check_plan(a, x, err);
 }

@@ -9,7 +9,8 @@
 
 struct experiment_args {
 	const char *name, *from, *score, *profile, *net, *keep;
-	struct opt_list arm, check, env, pass_env, ro, within, allow, allow_missing;
+	struct opt_list arm, arm_env, arm_profile, arm_base, matrix, exclude;
+	struct opt_list check, env, pass_env, ro, within, allow, allow_missing;
 	uint64_t repeat, rounds, jobs, stop_after;
 	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
 	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach;
@@ -18,6 +19,9 @@ struct experiment_args {
 extern const struct opt experiment_plan_opts[];
 void experiment_plan_preset(void *args);
 
-/* What the invocation asks for; *x is filled.  -EINVAL with a sentence. */
-NODISCARD int experiment_plan_read(const struct invocation *inv, struct engine_experiment *x,
-				   struct err *err);
+/*
+ * What the file (NULL: none) and the options ask for, which have the last word; *x is filled.  -EINVAL with a
+ * sentence, or as engine_experiment_read().
+ */
+NODISCARD int experiment_plan_read(const struct invocation *inv, const char *file,
+				   struct engine_experiment *x, struct err *err);

@@ -12,7 +12,7 @@
 #define BAR_MAX   10
 #define LIVE_ROWS 30 /* of a table that is drawn again and again */
 #define NAMED_MAX 20 /* warnings that are told one by one */
-#define WIDE_MAX  24 /* columns of a name */
+#define WIDE_MAX  40 /* columns of a name */
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
@@ -66,6 +66,9 @@ static void set_arm(struct json j, const struct engine_arm *arm)
 	json_set_name(j, "arm", arm->name);
 	json_set_name(j, "repeats", arm->group);
 	json_set_name(j, "command", arm->command);
+	json_set_name(j, "profile", arm->profile);
+	json_set_name(j, "from", arm->from);
+	set_names(j, "env", arm->env, arm->n_env);
 	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
 	json_set_text(j, "state", engine_arm_state_name(arm->state));
 	json_set_text(j, "why", arm->why);
@@ -113,6 +116,7 @@ void experiments_set_summary(struct json j, const struct engine_experiment *x)
 	for (size_t i = 0; i < x->n_arms; i++)
 		passed += x->arms[i].state == ENGINE_ARM_PASSED;
 	json_set_name(j, "experiment", x->name);
+	json_set_name(j, "file", x->file);
 	json_set_name(j, "project", x->project);
 	json_set_text(j, "state", state_of(x));
 	out_json_time(j, "created", x->created);

@@ -95,7 +95,7 @@ const struct opt global_opts[] = {
 	OPT_END,
 };
 
-#define OPTS_MAX 48
+#define OPTS_MAX 64
 
 struct args {
 	struct global_args global;

@@ -17,6 +17,7 @@
 
 #define ENGINE_ARMS_MAX      1000
 #define ENGINE_ARM_NAME_MAX  24
+#define ENGINE_ARM_LABEL_MAX 128 /* the same with the values of a matrix (matrix.h) */
 #define ENGINE_ROUNDS_MAX    1000
 #define ENGINE_ARM_PATHS_MAX 200 /* changed paths that a record names */
 
@@ -114,6 +115,7 @@ const char *engine_experiment_state_name(enum engine_experiment_state state);
 /* The plan and all that came of it. */
 struct engine_experiment {
 	char *name; /* owned, as is all else; NULL before it begins: two words that are free */
+	char *file; /* the name of the file that planned it; NULL: none did */
 	char *project, *cwd;
 	char *from; /* the state that all arms start from; NULL: the project as it is */
 	char base[ENGINE_ID_SIZE];
@@ -251,3 +253,19 @@ NODISCARD int engine_experiment_add(struct engine_experiment *x, const char *tex
 /* "time", "time:COMMAND", "cpu", "mem", "lines", "size:FILE", or a command.  -EINVAL. */
 NODISCARD int engine_experiment_score(struct engine_experiment *x, const char *text,
 				      struct err *err);
+
+enum engine_arm_option { ENGINE_ARM_ENV, ENGINE_ARM_PROFILE, ENGINE_ARM_BASE };
+
+/* One for an arm that is there already: "ARM:NAME=VALUE", "ARM:PROFILE", "ARM:STATE".  -EINVAL. */
+NODISCARD int engine_experiment_set(struct engine_experiment *x, enum engine_arm_option option,
+				    const char *text, struct err *err);
+
+/*
+ * Fill *x, which is initialized, from the file of that name: .snap/experiments/NAME.yaml in the project, else
+ * experiments/NAME.yaml in the user's configuration.  A file in a project may come from the very program
+ * that arms are to confine.  So it may only narrow what the profile of each arm allows, and promotes nothing:
+ * -ECANCELED with the place if it asks for more.  `profile` (NULL: none) replaces the one that it names.
+ * -ENOENT if there is no such file, -EINVAL with "FILE:LINE:COLUMN: ..." for one that cannot be read.
+ */
+NODISCARD int engine_experiment_read(struct engine *e, const char *name, const char *profile,
+				     struct engine_experiment *x, struct err *err);

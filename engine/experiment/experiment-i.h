@@ -51,6 +51,20 @@ NODISCARD int experiment_read_taken(const struct experiment_lock *l, const char 
 NODISCARD int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
 				struct err *err);
 
+/* --- experiment.c -------------------------------------------------------------------------- */
+
+/* Can name[0..len) be the name of one more arm?  -EINVAL with a sentence. */
+NODISCARD int experiment_check_name(const struct engine_experiment *x, const char *name, size_t len,
+				    struct err *err);
+
+/* --- arm-plan.c ---------------------------------------------------------------------------- */
+
+/* Give a new arm what was planned for another one, but for the name. */
+NODISCARD int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct err *err);
+
+/* NAME=VALUE; a later one of the same name counts. */
+NODISCARD int arm_add_env(struct engine_arm *arm, const char *assignment, struct err *err);
+
 /* --- plan.c ------------------------------------------------------------------------------- */
 
 /* Complete what the caller asked for.  -EINVAL, -EEXIST or -ENOENT with a sentence. */
@@ -159,6 +173,12 @@ bool score_needs_judge(const struct engine_experiment *x);
 
 /* Take all rounds of all arms that passed. */
 NODISCARD int score_take(struct work *w, struct err *err);
+
+/* The last line of the text, which is taken apart, that begins with a number; false: none does. */
+bool score_last_number(char *text, double *ret);
+
+/* From its rounds: the median, and half of what lies between the quartiles. */
+NODISCARD int score_sum_up(struct engine_arm *arm, struct err *err);
 
 /* --- verdict.c ----------------------------------------------------------------------------- */
 

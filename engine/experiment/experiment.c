@@ -76,8 +76,8 @@ struct engine_arm *engine_experiment_arm(const struct engine_experiment *x, cons
 	return NULL;
 }
 
-static int check_name(const struct engine_experiment *x, const char *name, size_t len,
-		      struct err *err)
+int experiment_check_name(const struct engine_experiment *x, const char *name, size_t len,
+			  struct err *err)
 {
 	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_-";
@@ -99,7 +99,7 @@ int engine_experiment_add(struct engine_experiment *x, const char *text, struct 
 {
 	const size_t len = strcspn(text, "=");
 	struct engine_arm *arm;
-	int r = check_name(x, text, len, err);
+	int r = experiment_check_name(x, text, len, err);
 
 	if (r < 0)
 		return r;

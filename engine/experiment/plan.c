@@ -50,25 +50,17 @@ static int fix_state(struct engine *e, char **text, struct err *err)
 static int repeat_arm(struct engine_experiment *x, const struct engine_arm *of,
 		      struct engine_arm *list, struct err *err)
 {
-	for (uint64_t k = 0; k < x->repeat; k++) {
+	int r = 0;
+
+	for (uint64_t k = 0; k < x->repeat && r >= 0; k++) {
 		struct engine_arm *arm = &list[k];
 
 		arm->group = strdup(of->name);
-		arm->command = strdup(of->command);
-		arm->profile = of->profile ? strdup(of->profile) : NULL;
-		arm->from = of->from ? strdup(of->from) : NULL;
-		arm->env = calloc(of->n_env + 1, sizeof(*arm->env));
 		if (asprintf(&arm->name, "%s.%llu", of->name, (unsigned long long)k + 1) < 0)
 			arm->name = NULL;
-		if (!arm->group || !arm->command || !arm->name || !arm->env)
-			return err_nomem(err);
-		for (; arm->n_env < of->n_env; arm->n_env++) {
-			arm->env[arm->n_env] = strdup(of->env[arm->n_env]);
-			if (!arm->env[arm->n_env])
-				return err_nomem(err);
-		}
+		r = arm->group && arm->name ? arm_copy_plan(arm, of, err) : err_nomem(err);
 	}
-	return 0;
+	return r;
 }
 
 static int repeat_arms(struct engine_experiment *x, struct err *err)
@@ -136,22 +128,70 @@ static int check_free(struct engine *e, const char *clone, struct err *err)
 	return err_set(err, -EEXIST, "there is a clone '%s', as an arm would have it", clone);
 }
 
+#define CLONE_PART_MAX \
+	(ENGINE_ARM_NAME_MAX + 5) /* of an arm's name, with the number of a repetition */
+
+/* What a clone may be called: other characters become '-'; a number (0: none) stands for what is cut off. */
+static char *clone_name(const struct engine_experiment *x, const char *arm, size_t number)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_.-";
+	char *text = NULL;
+	int n;
+
+	if (number == 0)
+		n = asprintf(&text, "%s-%.*s", x->name, CLONE_PART_MAX, arm);
+	else
+		n = asprintf(&text, "%s-%.*s.%zu", x->name, CLONE_PART_MAX - 10, arm, number);
+	if (n < 0)
+		return NULL;
+	for (char *c = text + strlen(x->name) + 1; *c != '\0'; c++)
+		if (!strchr(chars, *c))
+			*c = '-';
+	return text;
+}
+
+static bool is_taken(const struct engine_experiment *x, size_t n, const char *clone)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(x->arms[i].clone, clone) == 0)
+			return true;
+	return false;
+}
+
+static bool ends_as_judge(const char *name)
+{
+	const size_t len = strlen(name), tail = strlen(JUDGE_SUFFIX);
+
+	return len >= tail && strcmp(name + len - tail, JUDGE_SUFFIX) == 0;
+}
+
+static int name_clone(struct engine_experiment *x, size_t i, struct err *err)
+{
+	struct engine_arm *arm = &x->arms[i];
+	const bool cut = strlen(arm->name) > CLONE_PART_MAX || ends_as_judge(arm->name);
+
+	arm->clone = clone_name(x, arm->name, cut ? i + 1 : 0);
+	for (size_t k = 0; arm->clone && is_taken(x, i, arm->clone); k++) {
+		free(arm->clone);
+		arm->clone = clone_name(x, arm->name, i + 1 + k * ENGINE_ARMS_MAX);
+	}
+	return arm->clone ? 0 : err_nomem(err);
+}
+
 static int name_clones(struct engine *e, struct engine_experiment *x, struct err *err)
 {
 	for (size_t i = 0; i < x->n_arms; i++) {
-		struct engine_arm *arm = &x->arms[i];
 		AUTO_FREE char *judge = NULL;
-		int r;
+		int r = name_clone(x, i, err);
 
-		if (asprintf(&arm->clone, "%s-%s", x->name, arm->name) < 0) {
-			arm->clone = NULL;
-			return err_nomem(err);
-		}
-		if (asprintf(&judge, "%s" JUDGE_SUFFIX, arm->clone) < 0) {
+		if (r < 0)
+			return r;
+		if (asprintf(&judge, "%s" JUDGE_SUFFIX, x->arms[i].clone) < 0) {
 			judge = NULL;
 			return err_nomem(err);
 		}
-		r = check_free(e, arm->clone, err);
+		r = check_free(e, x->arms[i].clone, err);
 		if (r >= 0)
 			r = check_free(e, judge, err);
 		if (r < 0)
@@ -160,21 +200,46 @@ static int name_clones(struct engine *e, struct engine_experiment *x, struct err
 	return 0;
 }
 
+static bool is_free(struct engine *e, const char *name)
+{
+	CLEANUP(engine_experiment_done) struct engine_experiment other = { 0 };
+
+	return experiment_read(e, name, &other, NULL) == -ENOENT;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	if (strlen(name) > NAME_MAX_LEN)
+		return err_set(err, -EINVAL,
+			       "the name '%.40s' is longer than %d bytes: --name gives another",
+			       name, NAME_MAX_LEN);
+	return clone_check_name(name, err);
+}
+
+/* The file's own name; the second time with a number. */
+static int name_by_file(struct engine *e, struct engine_experiment *x, struct err *err)
+{
+	x->name = strdup(x->file);
+	for (unsigned i = 2; x->name && !is_free(e, x->name); i++) {
+		free(x->name);
+		if (asprintf(&x->name, "%s-%u", x->file, i) < 0)
+			x->name = NULL;
+	}
+	return x->name ? check_name(x->name, err) : err_nomem(err);
+}
+
 static int pick_name(struct engine *e, struct engine_experiment *x, struct err *err)
 {
 	char name[CLONE_NAME_MAX + 1];
 	int r = 0;
 
-	if (x->name && strlen(x->name) > NAME_MAX_LEN)
-		return err_set(err, -EINVAL, "the name '%.40s' is longer than %d bytes", x->name,
-			       NAME_MAX_LEN);
 	if (x->name)
-		return clone_check_name(x->name, err);
+		return check_name(x->name, err);
+	if (x->file)
+		return name_by_file(e, x, err);
 	for (int i = 0; i < 100 && !x->name && r >= 0; i++) {
-		CLEANUP(engine_experiment_done) struct engine_experiment other = { 0 };
-
 		r = words_pick(name, err);
-		if (r >= 0 && experiment_read(e, name, &other, NULL) == -ENOENT)
+		if (r >= 0 && is_free(e, name))
 			x->name = strdup(name);
 	}
 	return r < 0 || x->name ? r : err_nomem(err);

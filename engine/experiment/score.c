@@ -77,7 +77,7 @@ static int take_output(bool of_stderr, const void *data, size_t len, void *ctx, 
 }
 
 /* The last line that is a number and nothing else, or begins with one. */
-static bool last_number(char *text, double *ret)
+bool score_last_number(char *text, double *ret)
 {
 	bool found = false;
 
@@ -125,7 +125,7 @@ static int read_value(struct work *w, struct engine_arm *arm, const struct engin
 		return r;
 	if (buf_append_u8(&out, '\0') < 0)
 		return err_nomem(err);
-	if (last_number((char *)out.data, ret))
+	if (score_last_number((char *)out.data, ret))
 		return 1;
 	r = arm_explain(arm, err, "the score printed no number that is less than 1e15");
 	return r < 0 ? r : 0;
@@ -231,7 +231,7 @@ static double quantile(const struct engine_round *sorted, size_t n, double where
 	return sorted[low].value + (at - (double)low) * (sorted[high].value - sorted[low].value);
 }
 
-static int sum_up(struct engine_arm *arm, struct err *err)
+int score_sum_up(struct engine_arm *arm, struct err *err)
 {
 	const size_t n = arm->n_rounds;
 	AUTO_FREE struct engine_round *sorted = calloc(n + 1, sizeof(*sorted));
@@ -257,7 +257,7 @@ static int sum_up_all(struct work *w, struct err *err)
 
 		if (arm->state != ENGINE_ARM_PASSED)
 			continue;
-		r = sum_up(arm, err);
+		r = score_sum_up(arm, err);
 		arm_release(w, arm, true);
 	}
 	return r < 0 ? r : work_save(w, NULL, err);

@@ -96,6 +96,7 @@ static const struct fields limit_fields = FIELDS(struct engine_run_limits, limit
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_experiment, #member, member, n_##member, NULL)
 static const struct field experiment_list[] = {
 	X(NAME, name),
+	X(NAME_OR_NULL, file),
 	X(NAME, project),
 	X(NAME, cwd),
 	X(NAME_OR_NULL, from),

@@ -104,8 +104,14 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 		if (r >= 0 && is_tie(best, arm))
 			r = add_tie(x, arm, err);
 	}
-	if (r < 0 || !second)
+	if (r < 0)
 		return r;
+	if (!second) {
+		r = set_winner(x, best, err);
+		return r < 0
+			   ? r
+			   : say(x, err, "'%s' wins: it is the only arm with a score", best->name);
+	}
 	engine_experiment_value(x, best->score, ours);
 	engine_experiment_value(x, second->score, theirs);
 	if (x->n_tie > 0)
@@ -118,7 +124,9 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 	r = set_winner(x, best, err);
 	return r < 0 ? r
 		     : say(x, err, "'%s' wins: its %s is %s, that of the next best, '%s', %s",
-			   best->name, engine_score_name(x->score), ours, second->name, theirs);
+			   best->name,
+			   x->score == ENGINE_SCORE_COMMAND ? "score" : engine_score_name(x->score),
+			   ours, second->name, theirs);
 }
 
 static int tie_all(struct engine_experiment *x, struct err *err)

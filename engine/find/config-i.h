@@ -32,9 +32,9 @@ char *config_file(const char *home, const char *name);
 #define CONFIG_FILE "config.yaml"
 
 /*
- * The text of the file `name` in the folder .snap of a project, which a clone may have written: opened
- * name by name, no symlink is followed, and only a regular file is read.  -ENOENT without a sentence if
- * it is not there.
+ * The text of the file `name` ("guard.yaml", "experiments/a.yaml") in the folder .snap of a project, which a
+ * clone may have written: opened name by name, no symlink is followed, and only a regular file is read.
+ * -ENOENT without a sentence if it is not there.
  */
 NODISCARD int config_read_project(const char *project, const char *name, struct buf *ret,
 				  struct err *err);

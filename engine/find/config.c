@@ -219,11 +219,26 @@ static int open_step(int at, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Each name of `path` below the directory, and no symlink; takes `at`. */
+static int open_below(int at, const char *path)
+{
+	AUTO_CLOSE int dir = at;
+
+	for (const char *slash; dir >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		AUTO_FREE char *name = strndup(path, (size_t)(slash - path));
+		const int next = name ? open_step(dir, name, O_DIRECTORY | O_NOFOLLOW) : -ENOMEM;
+
+		cleanup_close(&dir);
+		dir = next;
+	}
+	return dir < 0 ? dir : open_step(dir, path, O_NOFOLLOW);
+}
+
 int config_read_project(const char *project, const char *name, struct buf *ret, struct err *err)
 {
 	AUTO_CLOSE int top = open_step(AT_FDCWD, project, O_DIRECTORY);
-	AUTO_CLOSE int snap = top < 0 ? top : open_step(top, ".snap", O_DIRECTORY | O_NOFOLLOW);
-	AUTO_CLOSE int fd = snap < 0 ? snap : open_step(snap, name, O_NOFOLLOW);
+	AUTO_CLOSE int fd =
+	    top < 0 ? top : open_below(open_step(top, ".snap", O_DIRECTORY | O_NOFOLLOW), name);
 	struct stat st;
 	ssize_t n;
 

@@ -60,6 +60,15 @@ NODISCARD int profile_read(struct profile_source *src, const char *text, size_t 
 NODISCARD int profile_narrows(const struct profile_source *src, const struct engine_profile *p,
 			      const struct engine_profile *base, struct err *err);
 
+/* Does the list of hosts allow nothing that the other (NULL: none) does not? */
+bool profile_net_narrows(const char *inner, const char *outer);
+
+/* Is it a list of hosts, or one of the words?  -EINVAL with a sentence. */
+NODISCARD int profile_net_check(const char *text, struct err *err);
+
+/* Can it be the name of a variable? */
+bool profile_is_variable(const char *name);
+
 /* Move from `base` to `p` what the source of `p` does not set. */
 NODISCARD int profile_inherit(const struct profile_source *src, struct engine_profile *p,
 			      struct engine_profile *base, struct err *err);

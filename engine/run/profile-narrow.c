@@ -19,12 +19,19 @@ static int refuse(const struct profile_source *src, enum profile_key key,
 		       profile_key_name(key), why, base->name);
 }
 
-static bool net_narrows(const char *inner, const char *outer)
+bool profile_net_narrows(const char *inner, const char *outer)
 {
 	CLEANUP(allow_done) struct allow a = ALLOW_INIT, b = ALLOW_INIT;
 
 	return allow_parse(inner, &a, NULL) == 0 &&
 	       allow_parse(outer ? outer : "none", &b, NULL) == 0 && allow_within(&a, &b);
+}
+
+int profile_net_check(const char *text, struct err *err)
+{
+	CLEANUP(allow_done) struct allow allow = ALLOW_INIT;
+
+	return allow_parse(text, &allow, err);
 }
 
 /* Only of our own filters do we know which is narrower. */
@@ -55,7 +62,7 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 		if (n && src->said[key].line > 0 && *most > 0 && (*n == 0 || *n > *most))
 			return refuse(src, key, base, "is more than", err);
 	}
-	if (p->net && !net_narrows(p->net, base->net))
+	if (p->net && !profile_net_narrows(p->net, base->net))
 		return refuse(src, KEY_NET, base, "allows more than", err);
 	if (src->said[KEY_SECCOMP].line > 0 && !filter_narrows(p->seccomp, base->seccomp))
 		return refuse(src, KEY_SECCOMP, base, "is another filter than", err);

@@ -151,7 +151,7 @@ static int read_path(const struct profile_source *src, struct yaml at, const cha
 	return *ret ? 0 : err_nomem(err);
 }
 
-static bool is_variable(const char *name)
+bool profile_is_variable(const char *name)
 {
 	if (*name == '\0' || (*name >= '0' && *name <= '9'))
 		return false;
@@ -176,7 +176,7 @@ static int read_words(const struct profile_source *src, enum profile_key key, st
 
 		if (yaml_kind(item) != YAML_TEXT)
 			return expected(src, item, rows[key].name, rows[key].wants, err);
-		if (key == KEY_PASS_ENV && !is_variable(yaml_text(item)))
+		if (key == KEY_PASS_ENV && !profile_is_variable(yaml_text(item)))
 			return expected(src, item, rows[key].name, "the name of a variable", err);
 		if (key == KEY_HIDE && strcmp(yaml_text(item), ENGINE_HIDE_SECRETS) != 0)
 			r = read_path(src, item, rows[key].name, &path, err);
@@ -199,7 +199,7 @@ static int read_env(const struct profile_source *src, struct yaml v, struct strl
 	while (r == 0 && yaml_next_pair(v, &iter, &name, &value)) {
 		char *both;
 
-		if (!is_variable(yaml_text(name)))
+		if (!profile_is_variable(yaml_text(name)))
 			return yaml_error(name, src->shown, err,
 					  "'env': '%.60s' is not the name of a variable",
 					  yaml_text(name));

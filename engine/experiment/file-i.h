@@ -1,0 +1,82 @@
+/*
+ * file-i.h - an experiment that a file plans: its text, and what a project's file may not ask for.
+ */
+#pragma once
+
+#include "base/yaml.h"
+#include "engine/api/experiment.h"
+#include "engine/api/matrix.h"
+
+/* All keys of a file, in the order of the tables in file-read.c. */
+enum file_key {
+	FILE_DESCRIPTION,
+	FILE_BASE,
+	FILE_PROFILE,
+	FILE_NET,
+	FILE_ENV,
+	FILE_PASS_ENV,
+	FILE_RO,
+	FILE_ARMS,
+	FILE_RUN,
+	FILE_MATRIX,
+	FILE_EXCLUDE,
+	FILE_CHECKS,
+	FILE_SCORE,
+	FILE_BETTER,
+	FILE_ROUNDS,
+	FILE_REPEAT,
+	FILE_JOBS,
+	FILE_FIRST_PASS,
+	FILE_STOP_AFTER,
+	FILE_KEEP,
+	FILE_WITHIN,
+	FILE_LIMITS,
+	FILE_ALL,
+	FILE_PROMOTE,
+	FILE_ALLOW,
+	FILE_ALLOW_MISSING,
+	FILE_N_KEYS,
+};
+
+enum file_limit { FILE_MEM, FILE_PIDS, FILE_TIME, FILE_DISK, FILE_N_LIMITS };
+
+struct file_place {
+	int line, column; /* 0: the file does not set it */
+};
+
+struct file_source {
+	const char *shown; /* the file's name for error messages */
+	struct file_place said[FILE_N_KEYS];
+	struct file_place limits[FILE_N_LIMITS];
+	struct file_place *arms; /* owned; where each arm of *x is written */
+	size_t n_arms;
+};
+
+void file_source_done(struct file_source *src);
+
+const char *file_key_name(enum file_key key);
+const char *file_limit_name(enum file_limit limit);
+
+/* Fill *x, which is initialized, from the text.  Its matrix is not applied yet. */
+NODISCARD int file_read(struct file_source *src, const char *text, size_t len,
+			struct engine_experiment *x, struct engine_matrix *matrix, struct err *err);
+
+/* -EINVAL with "FILE:LINE:COLUMN: ...". */
+NODISCARD int file_complain(const struct file_source *src, struct yaml at, struct err *err,
+			    const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+/* --- file-arms.c ---------------------------------------------------------------------------- */
+
+/* The keys 'arms' and 'run'; and 'matrix', which comes before 'exclude'. */
+NODISCARD int file_read_arms(struct file_source *src, struct yaml v, struct engine_experiment *x,
+			     struct err *err);
+NODISCARD int file_read_run(struct file_source *src, struct yaml v, struct engine_experiment *x,
+			    struct err *err);
+NODISCARD int file_read_matrix(const struct file_source *src, struct yaml v,
+			       struct engine_matrix *m, struct err *err);
+NODISCARD int file_read_exclude(const struct file_source *src, struct yaml v,
+				struct engine_matrix *m, struct err *err);
+
+/* "NAME=VALUE" of each pair, for arm or experiment. */
+NODISCARD int file_read_env(const struct file_source *src, struct yaml v, const char *where,
+			    char ***ret, size_t *ret_n, struct err *err);
