@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "cli/experiment-page.h"
 #include "cli/experiment-plan.h"
 #include "cli/experiments.h"
 #include "cli/fail.h"
@@ -61,13 +63,13 @@ static int code_of(const struct outcome *o)
 }
 
 static int print_json(const struct invocation *inv, const char *act, const struct outcome *o,
-		      struct err *err)
+		      const struct standings *s, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
 
 	json_set_text(j, "act", act);
-	experiments_set_json(j, &o->x);
+	experiments_set_json(j, &o->x, s);
 	return json_print(&doc, inv->out, err);
 }
 
@@ -94,7 +96,7 @@ static int tell_started(struct invocation *inv, const char *act, const struct ou
 	AUTO_FREE char *line = NULL;
 
 	if (inv->json)
-		return print_json(inv, act, o, err);
+		return print_json(inv, act, o, NULL, err);
 	fprintf(inv->out, "%s\n", o->x.name);
 	if (inv->quiet)
 		return CMD_OK;
@@ -110,7 +112,7 @@ static int tell(struct invocation *inv, const char *act, const struct outcome *o
 	int r = 0;
 
 	if (inv->json)
-		r = print_json(inv, act, o, err);
+		r = print_json(inv, act, o, NULL, err);
 	else if (inv->quiet && o->x.winner)
 		fprintf(inv->out, "%s\n", o->x.winner);
 	if (!inv->json && !inv->quiet) {
@@ -149,6 +151,30 @@ static struct engine_experiment_options options_of(struct invocation *inv,
 	};
 }
 
+/* What came of the experiment is told in any case. */
+static int write_page(const struct invocation *inv, const struct engine_experiment *x)
+{
+	CLEANUP(standings_done) struct standings s = { 0 };
+	const struct experiment_args *args = inv->args;
+	struct err why = { 0 };
+	int r = args->html ? standings_find(inv, x, true, &s, &why) : 0;
+
+	if (r >= 0 && args->html)
+		r = experiment_page_write(args->html, &s, &why);
+	if (r < 0)
+		log_warn("the page was not written: %s, continuing", why.msg);
+	return r;
+}
+
+static int tell_with_page(struct invocation *inv, const char *act, const struct outcome *o,
+			  struct err *err)
+{
+	const int page = write_page(inv, &o->x);
+	const int r = tell(inv, act, o, err);
+
+	return r == CMD_OK && page < 0 ? CMD_FAILED : r;
+}
+
 static int finish(struct invocation *inv, const char *act, struct experiments_view *v, int r,
 		  const struct outcome *o, struct err *err)
 {
@@ -166,8 +192,9 @@ static int finish(struct invocation *inv, const char *act, struct experiments_vi
 		cmd_hint(inv, "experiment list --all");
 	if (r < 0)
 		return r;
-	return o->x.alive && o->x.state != ENGINE_EXPERIMENT_ENDED ? tell_started(inv, act, o, err)
-								   : tell(inv, act, o, err);
+	if (o->x.alive && o->x.state != ENGINE_EXPERIMENT_ENDED)
+		return tell_started(inv, act, o, err);
+	return tell_with_page(inv, act, o, err);
 }
 
 static int start(struct invocation *inv, const char *file, struct err *err)
@@ -224,16 +251,44 @@ static int promote(struct invocation *inv, struct err *err)
 	return finish(inv, "promote", &view, r, &o, err);
 }
 
+/* While it goes on, its arms and the project are others' business; and the record is there in any case. */
+static bool find_standings(const struct invocation *inv, const struct engine_experiment *x,
+			   struct standings *ret)
+{
+	const struct experiment_args *args = inv->args;
+	struct err why = { 0 };
+	int r;
+
+	if (x->alive)
+		return false;
+	r = standings_find(inv, x, args->html != NULL, ret, &why);
+	if (r < 0)
+		log_warn("how the arms stand to each other is not known: %s, continuing", why.msg);
+	return r >= 0;
+}
+
 static int show(struct invocation *inv, struct err *err)
 {
+	CLEANUP(standings_done) struct standings s = { 0 };
 	CLEANUP(outcome_done) struct outcome o = { 0 };
+	const struct experiment_args *args = inv->args;
 	int r = engine_experiment_load(inv->engine, inv->words[1], &o.x, err);
+	bool known;
 
 	if (r < 0)
 		return r;
+	known = find_standings(inv, &o.x, &s);
+	if (args->html && !known)
+		return err_set(err, -EBUSY,
+			       "experiment '%s' goes on: a page is made when it is over", o.x.name);
+	r = args->html ? experiment_page_write(args->html, &s, err) : 0;
+	if (r < 0)
+		return r;
 	if (inv->json)
-		return print_json(inv, "show", &o, err);
+		return print_json(inv, "show", &o, known ? &s : NULL, err);
 	experiments_print(inv, inv->out, &o.x);
+	if (known)
+		standings_print(inv, inv->out, &s);
 	return CMD_OK;
 }
 
@@ -245,7 +300,7 @@ static int tell_interrupted(struct invocation *inv, const char *act, const struc
 	int r = 0;
 
 	if (inv->json)
-		r = print_json(inv, act, o, err);
+		r = print_json(inv, act, o, NULL, err);
 	else if (!inv->quiet)
 		experiments_print(inv, inv->out, &o->x);
 	if (r >= 0 && !inv->json && !inv->quiet)
@@ -271,9 +326,9 @@ static int wait_for(struct invocation *inv, struct err *err)
 		return r;
 	if (r == 0)
 		return o.x.state == ENGINE_EXPERIMENT_ENDED
-			   ? tell(inv, "wait", &o, err)
+			   ? tell_with_page(inv, "wait", &o, err)
 			   : tell_interrupted(inv, "wait", &o, err);
-	r = inv->json ? print_json(inv, "wait", &o, err) : 0;
+	r = inv->json ? print_json(inv, "wait", &o, NULL, err) : 0;
 	return r < 0 ? r : CMD_TIME_UP;
 }
 
@@ -285,7 +340,7 @@ static int cancel(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	if (inv->json)
-		return print_json(inv, "cancel", &o, err);
+		return print_json(inv, "cancel", &o, NULL, err);
 	if (!inv->quiet)
 		fprintf(inv->out, r > 0 ? "%s was over already\n" : "cancelled %s\n", o.x.name);
 	return CMD_OK;
@@ -356,6 +411,11 @@ static bool is_act(const char *word)
 
 static int experiment_run(struct invocation *inv, struct err *err)
 {
+	const struct experiment_args *args = inv->args;
+	int page = args->html ? experiment_page_check(args->html, err) : 0;
+
+	if (page < 0)
+		return page;
 	if (inv->n_words == 0)
 		return start(inv, NULL, err);
 	for (size_t i = 0; i < ARRAY_LEN(acts); i++) {

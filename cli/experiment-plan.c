@@ -73,6 +73,8 @@ const struct opt experiment_plan_opts[] = {
 		 "show arms PATH of the host, read-only"),
 	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
 		 "run without it where this machine has none, as of `run`"),
+	OPT_STR(0, "html", "FILE", struct experiment_args, html,
+		"write a page with arms, scores and diffs to FILE; also of show, wait"),
 	OPT_FLAG(0, "steps", struct experiment_args, steps,
 		 "with --json: a line for each step before the result"),
 	OPT_FLAG('d', "detach", struct experiment_args, detach,
@@ -170,6 +172,10 @@ static int check_args(const struct invocation *inv, const char *file, struct err
 		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
 	if (a->steps && a->detach)
 		return err_set(err, -EINVAL, "options '--steps' and '--detach' exclude each other");
+	if (a->html && a->detach)
+		return err_set(err, -EINVAL,
+			       "options '--html' and '--detach' exclude each other: `experiment "
+			       "wait --html` makes the page");
 	return 0;
 }
 

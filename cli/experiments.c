@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/standings.h"
 
 #define BAR_MAX   10
 #define LIVE_ROWS 30 /* of a table that is drawn again and again */
@@ -127,7 +128,8 @@ void experiments_set_summary(struct json j, const struct engine_experiment *x)
 	set_names(j, "promoted", x->promoted, x->n_promoted);
 }
 
-void experiments_set_json(struct json j, const struct engine_experiment *x)
+void experiments_set_json(struct json j, const struct engine_experiment *x,
+			  const struct standings *s)
 {
 	struct engine_rate rate;
 	struct json list, one;
@@ -146,8 +148,12 @@ void experiments_set_json(struct json j, const struct engine_experiment *x)
 	json_set_uint(one, "rounds", x->rounds);
 	json_set_uint(j, "jobs", x->jobs);
 	list = json_set_array(j, "arms");
-	for (size_t i = 0; i < x->n_arms; i++)
-		set_arm(json_add_object(list), &x->arms[i]);
+	for (size_t i = 0; i < x->n_arms; i++) {
+		one = json_add_object(list);
+		set_arm(one, &x->arms[i]);
+		if (s)
+			standings_set_json(one, s, i);
+	}
 	list = json_set_array(j, "rates");
 	for (size_t i = 0; engine_experiment_rate(x, i, &rate); i++) {
 		one = json_add_object(list);

@@ -6,8 +6,10 @@
 #include "cli/out.h"
 #include "engine/api/experiment.h"
 
-/* The members of an experiment. */
-void experiments_set_json(struct json j, const struct engine_experiment *x);
+/* The members of an experiment; with standings (NULL: none) those of its arms, too. */
+struct standings;
+void experiments_set_json(struct json j, const struct engine_experiment *x,
+			  const struct standings *s);
 
 /* The same in a list: who, when, and what came of it. */
 void experiments_set_summary(struct json j, const struct engine_experiment *x);

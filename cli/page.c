@@ -40,6 +40,8 @@ static const char style[] =
     "th{background:var(--soft);font-size:13px;font-weight:600}\n"
     "td.path{width:100%}\n"
     ".A{color:var(--good)}.D{color:var(--bad)}.M,.T,.m{color:var(--mod)}\n"
+    "td.why{white-space:normal;min-width:200px}tr.wins td{background:var(--add)}\n"
+    ".verdict{font-size:17px;margin:12px 0 0}\n"
     ".conflict{color:var(--bad);font-weight:600}.clean{color:var(--good);font-weight:600}\n"
     ".chart{display:block;width:100%;max-width:760px;font:14px system-ui,sans-serif;"
     "fill:var(--fg)}\n"
@@ -83,7 +85,6 @@ static void put_head(struct page *p, const struct engine_compare *c, const char 
 {
 	char when[OUT_TIME_MAX];
 
-	out_rfc3339(c->base_time / 1000000000, 0, when);
 	page_put(p, head);
 	page_put(p, "<title>");
 	put_title(p, c, title);
@@ -91,7 +92,11 @@ static void put_head(struct page *p, const struct engine_compare *c, const char 
 	page_put(p, style);
 	page_put(p, "<h1>");
 	put_title(p, c, title);
-	page_put(p, "</h1>\n<p class=\"dim\">changed since <code>");
+	page_put(p, "</h1>\n");
+	if (c->n == 0)
+		return;
+	out_rfc3339(c->base_time / 1000000000, 0, when);
+	page_put(p, "<p class=\"dim\">changed since <code>");
 	put_state(p, c->base_name);
 	/* "2025-03-01T13:05:00.000Z" */
 	page_printf(p, "</code>, %.10s %.5s UTC</p>\n", when, when + 11);
@@ -289,6 +294,16 @@ static void put_diffs(struct page *p, const struct engine_compare *c)
 	}
 }
 
+static void put_comparison(struct page *p, const struct engine_compare *c)
+{
+	put_summary(p, c);
+	put_files(p, c);
+	put_pairs(p, c);
+	put_warnings(p, c);
+	put_conflicts(p, c);
+	put_diffs(p, c);
+}
+
 int page_write(const char *file, const struct engine_compare *c, const struct page_options *options,
 	       struct err *err)
 {
@@ -296,16 +311,14 @@ int page_write(const char *file, const struct engine_compare *c, const struct pa
 	int r;
 
 	put_head(&p, c, options->title);
+	if (options->begin)
+		options->begin(&p, options->ctx);
 	if (options->n_scores > 0) {
 		page_put(&p, "<h2>Scores</h2>\n");
 		page_chart(&p, options->scores, options->n_scores, options->unit);
 	}
-	put_summary(&p, c);
-	put_files(&p, c);
-	put_pairs(&p, c);
-	put_warnings(&p, c);
-	put_conflicts(&p, c);
-	put_diffs(&p, c);
+	if (c->n > 0)
+		put_comparison(&p, c);
 	page_put(&p, "</body></html>\n");
 	r = p.r < 0 ? err_nomem(err)
 		    : fdio_replace_file(AT_FDCWD, file, p.text.data, p.text.len, 0666, err);

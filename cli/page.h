@@ -15,14 +15,22 @@ struct page_score {
 	double median, spread; /* from the median to either side */
 };
 
+struct page;
+
 struct page_options {
 	const struct page_score *scores; /* NULL: no chart */
 	size_t n_scores;
 	const char *unit;  /* of the scores; NULL: none */
 	const char *title; /* NULL: the names of the states */
+	/* Puts what comes first, below the title; NULL: nothing does. */
+	void (*begin)(struct page *p, const void *ctx);
+	const void *ctx;
 };
 
-/* Replaces the file in one step.  The comparison has patches, or the page has none. */
+/*
+ * Replaces the file in one step.  The comparison has patches, or the page has none; of one without sides there is
+ * nothing but what the options give.
+ */
 NODISCARD int page_write(const char *file, const struct engine_compare *c,
 			 const struct page_options *options, struct err *err);
 

@@ -32,6 +32,19 @@ const char *engine_experiment_value(const struct engine_experiment *x, double va
 	return text;
 }
 
+/* What a sentence calls the score. */
+static const char *noun_of(enum engine_score score)
+{
+	static const char *const nouns[] = {
+		[ENGINE_SCORE_NONE] = "score", [ENGINE_SCORE_COMMAND] = "score",
+		[ENGINE_SCORE_TIME] = "time",  [ENGINE_SCORE_CPU] = "processor time",
+		[ENGINE_SCORE_MEM] = "memory", [ENGINE_SCORE_LINES] = "number of lines",
+		[ENGINE_SCORE_SIZE] = "size",
+	};
+
+	return nouns[score];
+}
+
 static int say(struct engine_experiment *x, struct err *err, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
@@ -124,9 +137,7 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 	r = set_winner(x, best, err);
 	return r < 0 ? r
 		     : say(x, err, "'%s' wins: its %s is %s, that of the next best, '%s', %s",
-			   best->name,
-			   x->score == ENGINE_SCORE_COMMAND ? "score" : engine_score_name(x->score),
-			   ours, second->name, theirs);
+			   best->name, noun_of(x->score), ours, second->name, theirs);
 }
 
 static int tie_all(struct engine_experiment *x, struct err *err)

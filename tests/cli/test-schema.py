@@ -212,7 +212,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("ship", "try", status=14, name="ship")
     judge("reject", "try", "-m", "no")
     judge("experiment", "-n", "e", "--arm", "a=echo > .envrc; rm -f more", "--arm", "b=exit 3",
-          "--check", "true", "--score", "time:true", "--rounds", "2")
+          "--check", "true", "--score", "time:true", "--rounds", "2", "--keep", "all")
     judge("experiment", "-n", "f", "--arm", "a=false", "--repeat", "2", status=15, name="experiment")
     judge("experiment", "list")
     judge("experiment", "show", "e")

@@ -1,0 +1,112 @@
+"""experiment show: how arms stand to each other, to the project and to the rules; and the page."""
+
+import html.parser
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from experimenttest import arm, experiment  # noqa: E402
+from livetest import live_test  # noqa: E402
+
+
+def overlaps(got, name):
+    return {o["with"]: (o["paths"], o["conflicts"], o["path"]) for o in arm(got, name)["overlaps"]}
+
+
+def three(w, *more):
+    (w.project / "text").write_text("".join(f"{i}\n" for i in range(40)))
+    return experiment(w, "-n", "t", "--arm", "top=sed -i 's/^1$/one/' text", "--arm",
+                      "same=sed -i 's/^1$/uno/' text; echo x > .envrc", "--arm", "end=sed -i 's/^38$/last/' text",
+                      "--arm", "none=true", "--score", "lines", *more)
+
+
+@live_test
+def arms_are_merged_with_each_other_and_with_the_project(w):
+    three(w, "--keep", "all")
+    got = experiment(w, "show", "t")
+    assert overlaps(got, "top") == {".": (0, 0, None), "same": (1, 1, "text"), "end": (1, 0, "text")}, got
+    assert overlaps(got, "none") == {} and arm(got, "none")["risk"] is None, "it has nothing to promote"
+    assert arm(got, "top")["risk"] == "low" and arm(got, "same")["risk"] == "high", got
+    assert [r["path"] for r in arm(got, "same")["reasons"] if r["risk"] == "high"] == [".envrc"], got
+    shown = w.ok("experiment", "show", "t").out.decode()
+    for line in ("  conflicts with same in text", "  merges with end, which changed text",
+                 "  applies to the project as it is", "  high: .envrc"):
+        assert line in shown, shown
+    # The project moves on; what is told is what is true now.
+    text = w.project / "text"
+    text.write_text(text.read_text().replace("\n1\n", "\neins\n"))
+    got = experiment(w, "show", "t")
+    assert overlaps(got, "top")["."] == (1, 1, "text") and overlaps(got, "end")["."] == (1, 0, "text"), got
+    assert "  conflicts with the project in text" in w.ok("experiment", "show", "t").out.decode()
+
+
+@live_test
+def of_arms_whose_clones_are_gone_the_paths_are_compared(w):
+    three(w, "--keep", "none")
+    got = experiment(w, "show", "t")
+    assert overlaps(got, "top") == {"same": (1, None, "text"), "end": (1, None, "text")}, got
+    assert arm(got, "same")["risk"] is None and arm(got, "same")["warnings"][0]["kind"] == "guard", got
+    assert b"changed as same did text (its clone is gone)" in w.ok("experiment", "show", "t").out
+    other = w.top / "elsewhere"
+    other.mkdir()
+    w.ok("-C", str(other), "experiment", "show", "t")
+
+
+@live_test
+def one_that_was_told_elsewhere_is_told_of_its_own_project(w):
+    three(w, "--keep", "all")
+    other = w.top / "elsewhere"
+    other.mkdir()
+    got = w.ok("-C", str(other), "--json", "experiment", "show", "t").json("snap.experiment/1", "arms")
+    assert overlaps(got, "top")["."] == (0, 0, None), got
+
+
+class Page(html.parser.HTMLParser):
+    """What the page says, and all that it would load or run."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.words, self.tags, self.wanted = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.wanted += [(tag, k, v) for k, v in attrs if k in ("src", "href", "action") or k.startswith("on")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@live_test
+def the_page_is_one_file_with_table_chart_and_diffs(w):
+    file = w.top / "page.html"
+    (w.project / "text").write_text("one\n")
+    experiment(w, "-n", "h", "--arm", "a=echo '<script>alert(1)</script>' > text", "--arm", "b=echo two > text; exit 3",
+               "--arm", "c=seq 50 > text", "--score", "wc -c < text", "--html", str(file))
+    page = Page(file.read_text())
+    assert "script" not in page.tags and not page.wanted, (page.tags, page.wanted)
+    said = " ".join(" ".join(page.words).split())
+    for words in ("experiment h", "'a' wins", "the command ended with 3", "wins", "Side by side", "alert(1)"):
+        assert words in said, (words, said)
+    assert page.tags.count("rect") == 2, "a bar for each score"
+    w.ok("experiment", "show", "h", "--html", str(file))
+    assert "'a' wins" in " ".join(Page(file.read_text()).words)
+    # Nothing that could be compared is no reason for no page.
+    experiment(w, "-n", "n", "--arm", "a=true", "--arm", "b=false", "--html", str(file))
+    assert "it is the only arm that passed" in " ".join(Page(file.read_text()).words)
+    w.snap("experiment", "show", "h", "--html", str(w.top / "no" / "where.html")).fails(2, "where.html")
+
+
+@live_test
+def steps_and_results_of_a_run_have_no_standings(w):
+    got = three(w)
+    assert "overlaps" not in arm(got, "top"), got
+    lines = w.ok("experiment", "--json", "--steps", "--arm", "a=true").out.splitlines()
+    assert all("risk" not in json.loads(line).get("step", {}) for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
