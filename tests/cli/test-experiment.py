@@ -18,19 +18,23 @@ from runtest import alive, clone, clones, until  # noqa: E402
 PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
 
-# Two pass, one fails its check, one meets its limit, one is slower.
-SAMPLE = ("--arm", "good=echo 'sleep 0.02' > work.sh; echo fixed > README.md",
-          "--arm", "slow=echo 'sleep 0.9' > work.sh; echo fixed > README.md",
-          "--arm", "wrong=echo broken > README.md",
-          "--arm", "endless=sleep 600",
-          "--arm", "worse=echo 'sleep 0.7' > work.sh; echo fixed > README.md; echo more > more",
-          "--check", "grep -q fixed README.md", "--score", "time:sh work.sh", "--rounds", "3",
-          "--time", "5s")
+def sample(limit, slow, slower):
+    """Two pass, one fails its check, one meets its limit, one is slower."""
+    return ("--arm", "good=echo 'sleep 0.02' > work.sh; echo fixed > README.md",
+            "--arm", f"slow=echo 'sleep {slower}' > work.sh; echo fixed > README.md",
+            "--arm", "wrong=echo broken > README.md",
+            "--arm", "endless=sleep 600",
+            "--arm", f"worse=echo 'sleep {slow}' > work.sh; echo fixed > README.md; echo more > more",
+            "--check", "grep -q fixed README.md", "--score", "time:sh work.sh", "--rounds", "3",
+            "--time", limit, "--jobs", "5")
+
+
+SAMPLE = sample("5s", 0.7, 0.9)
 
 
 @live_test
 def the_right_one_of_five_wins_and_the_table_says_why(w):
-    got = experiment(w, "-n", "five", *SAMPLE, "--jobs", "5")
+    got = experiment(w, "-n", "five", *SAMPLE)
     assert states(got) == {"good": "passed", "slow": "passed", "wrong": "check-failed",
                            "endless": "limit", "worse": "passed"}, states(got)
     assert got["winner"] == "good" and got["tie"] == [] and got["state"] == "ended", got
@@ -53,8 +57,9 @@ def the_right_one_of_five_wins_and_the_table_says_why(w):
 @live_test
 def many_runs_have_the_same_winner(w):
     for i in range(20 if LONG else 3):
-        got = experiment(w, *SAMPLE, "--jobs", "5")
+        got = experiment(w, *(SAMPLE if LONG else sample("2s", 0.3, 0.5)))
         assert got["winner"] == "good" and got["tie"] == [], (i, got["verdict"])
+        assert sorted(states(got).values()) == ["check-failed", "limit", "passed", "passed", "passed"], (i, got)
 
 
 @live_test
