@@ -14,6 +14,7 @@
 #define LIVE_ROWS 30 /* of a table that is drawn again and again */
 #define NAMED_MAX 20 /* warnings that are told one by one */
 #define WIDE_MAX  40 /* columns of a name */
+#define NAME_MIN  8
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
@@ -221,54 +222,144 @@ static void make_score(const struct engine_experiment *x, const struct engine_ar
 		snprintf(text, size, "%s", engine_experiment_value(x, arm->score, score));
 }
 
-static void print_arm(const struct invocation *inv, FILE *out, const struct engine_experiment *x,
-		      const struct engine_arm *arm, int wide)
+static void make_lines(const struct engine_arm *arm, char *text, size_t size)
 {
-	char duration[DURATION_TEXT_MAX], checks[32], score[2 * ENGINE_VALUE_MAX + 4], lines[48],
-	    bar[BAR_MAX + 1];
-	size_t passed = 0;
+	snprintf(text, size, "+%" PRIu64 " -%" PRIu64, arm->lines_added, arm->lines_removed);
+}
+
+/* Of the terminal; `none` if it is none, or does not say. */
+static size_t columns_of(int fd, size_t none)
+{
+	struct winsize size;
+
+	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
+										   : none;
+}
+
+/* How wide the columns are; of a narrow terminal some are left out. */
+struct layout {
+	size_t columns; /* of the terminal; 0: any number */
+	int name, score, lines;
+	bool checks, changes, bar;
+};
+
+#define FIXED_WIDTH  24 /* state and time, with what is before them */
+#define CHECKS_WIDTH 8
+#define SCORE_MAX    (2 * ENGINE_VALUE_MAX + 4)
+#define LINES_MAX    48
+
+static size_t max_of(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Take so many columns for one more, if there are that many. */
+static bool take_columns(size_t *left, size_t n)
+{
+	if (*left < n)
+		return false;
+	*left -= n;
+	return true;
+}
+
+static struct layout layout_of(const struct engine_experiment *x, size_t columns)
+{
+	size_t name = 3, score = 5, lines = 5, left = columns > 0 ? columns : SIZE_MAX;
+	char text[SCORE_MAX];
+	struct layout l = { .columns = columns };
+
+	for (size_t i = 0; i < x->n_arms; i++) {
+		name = max_of(name, strlen(x->arms[i].name));
+		make_score(x, &x->arms[i], text, sizeof(text));
+		score = max_of(score, strlen(text));
+		make_lines(&x->arms[i], text, sizeof(text));
+		lines = max_of(lines, strlen(text));
+	}
+	name = name < WIDE_MAX ? name : WIDE_MAX;
+	if (left < name + FIXED_WIDTH + 2 + score)
+		name = max_of(NAME_MIN,
+			      left > FIXED_WIDTH + 2 + score ? left - FIXED_WIDTH - 2 - score : 0);
+	l.name = (int)name;
+	l.score = (int)score;
+	l.lines = (int)lines;
+	IGNORE_RESULT(take_columns(&left, name + FIXED_WIDTH + 2 + score),
+		      "it is shown in any case");
+	l.checks = take_columns(&left, CHECKS_WIDTH);
+	l.changes = take_columns(&left, 2 + lines);
+	l.bar = x->score != ENGINE_SCORE_NONE && take_columns(&left, 2 + BAR_MAX);
+	return l;
+}
+
+/* What is longer than the column ends with "..". */
+static void print_name(FILE *out, const char *name, int wide)
+{
+	if (strlen(name) > (size_t)wide)
+		fprintf(out, "%.*s..", wide - 2, name);
+	else
+		fprintf(out, "%-*s", wide, name);
+}
+
+/* Why it did not pass, or what became of it; NULL: nothing to say. */
+static const char *note_of(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	if (arm->why)
+		return arm->why;
+	if (*arm->promotion != '\0')
+		return "promoted";
+	return x->winner && strcmp(x->winner, arm->name) == 0 ? "wins" : NULL;
+}
+
+/* Behind the columns, or, where there is no room, below them. */
+static void print_note(FILE *out, const struct engine_experiment *x, const struct engine_arm *arm,
+		       const struct layout *l, size_t used)
+{
+	const char *note = note_of(x, arm);
+	const size_t len = note ? strcspn(note, "\n") : 0;
+
+	if (arm->n_warnings > 0)
+		used += (size_t)fprintf(out, "  %zu!", arm->n_warnings);
+	if (!note)
+		return;
+	fputs(l->columns > 0 && used + 2 + len > l->columns ? "\n    " : "  ", out);
+	out_line(out, note);
+}
+
+static void print_arm(const struct invocation *inv, FILE *out, const struct engine_experiment *x,
+		      const struct engine_arm *arm, const struct layout *l)
+{
+	char duration[DURATION_TEXT_MAX], score[SCORE_MAX], lines[LINES_MAX], bar[BAR_MAX + 1];
+	size_t passed = 0, used = (size_t)l->name + FIXED_WIDTH + 2 + (size_t)l->score;
 
 	for (size_t i = 0; i < arm->n_checks; i++)
 		passed += arm->checks[i].exit_code == 0;
-	snprintf(checks, sizeof(checks), "%zu/%zu", passed, x->n_checks);
-	snprintf(lines, sizeof(lines), "+%" PRIu64 " -%" PRIu64, arm->lines_added,
-		 arm->lines_removed);
+	make_lines(arm, lines, sizeof(lines));
 	make_score(x, arm, score, sizeof(score));
 	make_bar(x, arm, bar);
-	fprintf(out, "%s%-*s  %-12s%s  %8s  %6s  %-18s  %-10s", out_style(inv, style_of(x, arm)),
-		wide, arm->name, engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
-		arm->state == ENGINE_ARM_WAITING ? "-" : duration_format(time_of(arm), duration),
-		checks, score, lines);
-	if (x->score != ENGINE_SCORE_NONE)
-		fprintf(out, "  %-*s", BAR_MAX, bar);
-	if (arm->n_warnings > 0)
-		fprintf(out, "  %zu!", arm->n_warnings);
-	if (arm->why) {
-		fputs("  ", out);
-		out_line(out, arm->why);
-	} else if (*arm->promotion != '\0') {
-		fprintf(out, "  promoted");
-	} else if (x->winner && strcmp(x->winner, arm->name) == 0) {
-		fprintf(out, "  wins");
-	}
+	fputs(out_style(inv, style_of(x, arm)), out);
+	print_name(out, arm->name, l->name);
+	fprintf(out, "  %-12s%s  %8s", engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
+		arm->state == ENGINE_ARM_WAITING ? "-" : duration_format(time_of(arm), duration));
+	if (l->checks)
+		used += (size_t)fprintf(out, "  %3zu/%-2zu", passed, x->n_checks);
+	fprintf(out, "  %-*s", l->score, score);
+	if (l->changes)
+		used += (size_t)fprintf(out, "  %-*s", l->lines, lines);
+	if (l->bar)
+		used += (size_t)fprintf(out, "  %-*s", BAR_MAX, bar);
+	print_note(out, x, arm, l, used);
 	fputc('\n', out);
 }
 
-static int widest(const struct engine_experiment *x)
+static void print_head(const struct invocation *inv, FILE *out, const struct layout *l)
 {
-	size_t wide = 3;
-
-	for (size_t i = 0; i < x->n_arms; i++)
-		if (strlen(x->arms[i].name) > wide)
-			wide = strlen(x->arms[i].name);
-	return wide > WIDE_MAX ? WIDE_MAX : (int)wide;
-}
-
-static void print_head(const struct invocation *inv, FILE *out, const struct engine_experiment *x,
-		       int wide)
-{
-	fprintf(out, "%s%-*s  %-12s  %8s  %6s  %-18s  %-10s%s\n", out_style(inv, OUT_DIM), wide,
-		"ARM", "STATE", "TIME", "CHECKS", "SCORE", "LINES", out_style(inv, OUT_PLAIN));
+	fprintf(out, "%s%-*s  %-12s  %8s", out_style(inv, OUT_DIM), l->name, "ARM", "STATE",
+		"TIME");
+	if (l->checks)
+		fputs("  CHECKS", out);
+	fprintf(out, "  %-*s", l->score, "SCORE");
+	if (l->changes)
+		fprintf(out, "  %-*s", l->lines, "LINES");
+	fprintf(out, "%s\n", out_style(inv, OUT_PLAIN));
 }
 
 static void print_rates(FILE *out, const struct engine_experiment *x)
@@ -301,16 +392,16 @@ static void print_warnings(const struct invocation *inv, FILE *out,
 
 void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x)
 {
-	const int wide = widest(x);
+	const struct layout l = layout_of(x, columns_of(fileno(out), 0));
 
 	fprintf(out, "experiment %s%s%s  %s\n", out_style(inv, OUT_BOLD), x->name,
 		out_style(inv, OUT_PLAIN), state_of(x));
-	print_head(inv, out, x, wide);
+	print_head(inv, out, &l);
 	/* Of many repetitions only those are told that did not pass. */
 	for (size_t i = 0; i < x->n_arms; i++)
 		if (!(x->arms[i].group && x->n_arms > LIVE_ROWS &&
 		      x->arms[i].state == ENGINE_ARM_PASSED))
-			print_arm(inv, out, x, &x->arms[i], wide);
+			print_arm(inv, out, x, &x->arms[i], &l);
 	print_warnings(inv, out, x);
 	print_rates(out, x);
 	if (x->verdict)
@@ -370,19 +461,12 @@ void experiments_view_done(struct experiments_view *v)
 	v->seen = NULL;
 }
 
-static size_t columns(void)
-{
-	struct winsize size;
-
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
-}
-
 /* A line that wrapped could not be taken back; so lines are cut, and have no colour. */
 static void draw(struct experiments_view *v, const struct engine_experiment *x)
 {
 	struct invocation plain = *v->inv;
-	const size_t most = columns() - 1;
-	const int wide = widest(x);
+	const size_t most = columns_of(STDERR_FILENO, 80) - 1;
+	const struct layout l = layout_of(x, most);
 	size_t size = 0, rows = 0;
 	char *text = NULL;
 	FILE *to = open_memstream(&text, &size);
@@ -391,7 +475,7 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 		return;
 	plain.color = false;
 	fprintf(to, "experiment %s  %s\n", x->name, engine_experiment_state_name(x->state));
-	print_head(&plain, to, x, wide);
+	print_head(&plain, to, &l);
 	/* Those that are under way first, then the others, as far as there is room. */
 	for (int under_way = 1; under_way >= 0; under_way--)
 		for (size_t i = 0; i < x->n_arms && rows < LIVE_ROWS; i++) {
@@ -400,7 +484,7 @@ static void draw(struct experiments_view *v, const struct engine_experiment *x)
 
 			if (x->n_arms > LIVE_ROWS ? is != (under_way == 1) : under_way == 0)
 				continue;
-			print_arm(&plain, to, x, &x->arms[i], wide);
+			print_arm(&plain, to, x, &x->arms[i], &l);
 			rows++;
 		}
 	fclose(to);
