@@ -98,7 +98,9 @@ struct engine_arm {
 	size_t n_rounds;
 	bool warmed; /* the round that does not count was taken */
 	bool scored;
-	double score, spread; /* median, and half of what lies between the quartiles */
+	double score; /* the median */
+	double
+	    spread; /* half of what lies between the quartiles; of less than 5 rounds, of the range */
 	struct engine_arm_warning *warnings;
 	size_t n_warnings;
 	char promotion[ENGINE_ID_SIZE]; /* the receipt; "": it was not promoted */

@@ -177,7 +177,7 @@ NODISCARD int score_take(struct work *w, struct err *err);
 /* The last line of the text, which is taken apart, that begins with a number; false: none does. */
 bool score_last_number(char *text, double *ret);
 
-/* From its rounds: the median, and half of what lies between the quartiles. */
+/* From its rounds: the median, and half of what lies between the quartiles; of less than 5, of the whole range. */
 NODISCARD int score_sum_up(struct engine_arm *arm, struct err *err);
 
 /* --- verdict.c ----------------------------------------------------------------------------- */

@@ -13,8 +13,9 @@
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
-#define SCORE_MAX  1e15                 /* beyond it sums of scores are no longer exact */
-#define OUTPUT_MAX ((uint64_t)64 << 10) /* bytes at the end of what it prints */
+#define SCORE_MAX     1e15 /* beyond it sums of scores are no longer exact */
+#define QUARTILES_MIN 5    /* rounds; those of fewer lie closer together than what is measured */
+#define OUTPUT_MAX    ((uint64_t)64 << 10) /* bytes at the end of what it prints */
 
 static bool is_measured(const struct engine_experiment *x)
 {
@@ -234,6 +235,7 @@ static double quantile(const struct engine_round *sorted, size_t n, double where
 int score_sum_up(struct engine_arm *arm, struct err *err)
 {
 	const size_t n = arm->n_rounds;
+	const double tail = n < QUARTILES_MIN ? 0 : 0.25;
 	AUTO_FREE struct engine_round *sorted = calloc(n + 1, sizeof(*sorted));
 
 	if (!sorted)
@@ -243,7 +245,7 @@ int score_sum_up(struct engine_arm *arm, struct err *err)
 	memcpy(sorted, arm->rounds, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), by_value);
 	arm->score = quantile(sorted, n, 0.5);
-	arm->spread = (quantile(sorted, n, 0.75) - quantile(sorted, n, 0.25)) / 2;
+	arm->spread = (quantile(sorted, n, 1 - tail) - quantile(sorted, n, tail)) / 2;
 	arm->scored = true;
 	return 0;
 }
