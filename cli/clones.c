@@ -14,6 +14,14 @@ static void set_time_or_null(struct json j, const char *key, int64_t ns)
 		json_set_null(j, key);
 }
 
+static void set_allow(struct json to, const char *rules)
+{
+	for (size_t n; rules && *rules != '\0'; rules += n + (rules[n] == ',')) {
+		n = strcspn(rules, ",");
+		json_add_text_len(to, rules, n);
+	}
+}
+
 void clones_set_json(struct json j, const struct engine_clone *c)
 {
 	json_set_name(j, "clone", c->name);
@@ -29,6 +37,7 @@ void clones_set_json(struct json j, const struct engine_clone *c)
 	json_set_text(j, "durability", c->strict ? "full" : "fast");
 	json_set_bool(j, "private", c->private);
 	json_set_bool(j, "xattrs", !c->no_xattrs);
+	set_allow(json_set_array(j, "allow"), c->allow);
 	json_set_bool(j, "mounted", c->mounted);
 }
 

@@ -271,6 +271,8 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 			size_format(c->quota, quota));
 	else
 		fputs("none\n", inv->out);
+	if (c->allow)
+		print_name_field(inv, "allow", c->allow);
 	print_stale(inv, &c->stale);
 	print_last_run(inv, runs);
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);

@@ -143,5 +143,5 @@ extern const struct command cmd_check, cmd_clone, cmd_compare, cmd_completion, c
     cmd_edit, cmd_events, cmd_experiment, cmd_gc, cmd_help, cmd_init, cmd_list, cmd_log, cmd_logs,
     cmd_mcp, cmd_mount, cmd_pipeline, cmd_policy, cmd_ship, cmd_approve, cmd_reject, cmd_profile,
     cmd_promote, cmd_ps, cmd_rebase, cmd_resolve, cmd_rm, cmd_rollback, cmd_run, cmd_runs, cmd_show,
-    cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_replay, cmd_artifact, cmd_tasks, cmd_stop,
-    cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version, cmd_write;
+    cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_replay, cmd_artifact, cmd_allow, cmd_tasks,
+    cmd_stop, cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version, cmd_write;

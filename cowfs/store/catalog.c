@@ -56,6 +56,7 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		return v->fn.tag(&record->tag, v->ctx, err);
 	case REF_CLONE:
 		return v->fn.clone(&record->clone, v->ctx, err);
+	case REF_ALLOWANCE:
 	case REF_RESOLUTIONS:
 		break; /* nobody visits them */
 	case REF_RECEIPT:
@@ -115,6 +116,16 @@ int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode, st
 int artifact_put(struct batch *b, const struct artifact *a, struct err *err)
 {
 	return record_put(b, REF_ARTIFACT, a, REF_NEW, err);
+}
+
+int allowance_put(struct batch *b, const struct allowance *a, struct err *err)
+{
+	return record_put(b, REF_ALLOWANCE, a, REF_REPLACE, err);
+}
+
+int allowance_get(struct store *s, const char *clone, struct allowance *ret, struct err *err)
+{
+	return record_get(s, REF_ALLOWANCE, clone, ret, err);
 }
 
 int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err)

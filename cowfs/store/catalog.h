@@ -33,6 +33,9 @@ NODISCARD int clone_get(struct store *s, const char *name, struct clone *ret, st
 NODISCARD int receipt_get(struct store *s, const struct catalog_id *id, struct receipt *ret,
 			  struct err *err);
 
+NODISCARD int allowance_put(struct batch *b, const struct allowance *a, struct err *err);
+NODISCARD int allowance_get(struct store *s, const char *clone, struct allowance *ret,
+			    struct err *err);
 NODISCARD int resolutions_get(struct store *s, const char *clone, struct resolutions *ret,
 			      struct err *err);
 

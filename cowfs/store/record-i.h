@@ -16,6 +16,7 @@ union record {
 	struct receipt receipt;
 	struct resolutions resolutions;
 	struct artifact artifact;
+	struct allowance allowance;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

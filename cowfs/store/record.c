@@ -143,6 +143,16 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct resolutions, created) },
 		},
 	},
+	[REF_ALLOWANCE] = {
+		.version = 1,
+		.size = sizeof(struct allowance),
+		.name = { FIELD_TEXT, offsetof(struct allowance, clone) },
+		.root = NO_ROOT,
+		.fields = {
+			{ FIELD_NUMBER, offsetof(struct allowance, created) },
+			{ FIELD_TEXT, offsetof(struct allowance, rules) },
+		},
+	},
 	[REF_ARTIFACT] = {
 		.version = 1,
 		.size = sizeof(struct artifact),
@@ -210,6 +220,11 @@ void receipt_done(struct receipt *r)
 void resolutions_done(struct resolutions *r)
 {
 	record_done(REF_RESOLUTIONS, r);
+}
+
+void allowance_done(struct allowance *a)
+{
+	record_done(REF_ALLOWANCE, a);
 }
 
 void artifact_done(struct artifact *a)

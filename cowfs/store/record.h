@@ -1,6 +1,6 @@
 /*
  * record.h - what the refs of a store mean: projects, snapshots, tags, clones, receipts, resolutions,
- * artifacts.
+ * artifacts, allowances.
  *
  * Each is one ref (ref.h) whose value is a small versioned record; its struct owns its
  * strings.  On disk: docs/reference/format.md, "Catalog".
@@ -139,6 +139,14 @@ struct artifact {
 	char *meta; /* owned; labels (engine/api/meta.h), or NULL: none */
 };
 
+/* Hosts that the runs of a clone may reach.  Ref: the clone's name; no root. */
+struct allowance {
+	char *clone;     /* owned */
+	int64_t created; /* of the clone: a later one of that name is another */
+	char *rules;     /* owned; as --net takes them, with commas between them */
+};
+
+void allowance_done(struct allowance *a);
 void artifact_done(struct artifact *a);
 void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);

@@ -25,6 +25,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "receipt";
 	case REF_ARTIFACT:
 		return "artifact";
+	case REF_ALLOWANCE:
+		return "allowance";
 	}
 	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }

@@ -22,8 +22,9 @@ enum ref_kind {
 	REF_RECEIPT = 5,
 	REF_RESOLUTIONS = 6,
 	REF_ARTIFACT = 7,
+	REF_ALLOWANCE = 8,
 };
-#define REF_KINDS 7
+#define REF_KINDS 8
 
 struct ref {
 	enum ref_kind kind;

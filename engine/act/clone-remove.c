@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/strlist.h"
 #include "engine/act/acts-i.h"
+#include "engine/act/allow-i.h"
 #include "engine/act/events-i.h"
 #include "engine/act/forget-i.h"
 #include "engine/act/resolve-i.h"
@@ -70,6 +71,9 @@ static int remove_records(struct host *h, struct removal *r, struct engine_remov
 	if (x < 0)
 		return x;
 	x = resolve_forget(h->store, r->batch, name, err);
+	if (x < 0)
+		return x;
+	x = allow_forget(h->store, r->batch, name, err);
 	if (x < 0)
 		return x;
 	x = ref_delete(r->batch, REF_CLONE, name, strlen(name), err);

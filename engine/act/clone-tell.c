@@ -8,6 +8,7 @@
 #include "engine/act/acts-i.h"
 #include "engine/act/stale-i.h"
 #include "engine/api/clone.h"
+#include "engine/find/allow-i.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/host/host-i.h"
 #include "snapshot/diff/changes.h"
@@ -158,6 +159,18 @@ static int tell_content(struct telling *t, struct clone *c, struct engine_clone 
 	return 0;
 }
 
+static int tell_allowed(struct telling *t, const struct clone *c, struct engine_clone *ret,
+			struct err *err)
+{
+	CLEANUP(engine_allowed_done) struct engine_allowed a = { 0 };
+	int r = allowed_load(t->task->engine.store, c, &a, err);
+
+	if (r < 0 || a.rules.n == 0)
+		return r;
+	ret->allow = allowed_join(&a.rules);
+	return ret->allow ? 0 : err_nomem(err);
+}
+
 /* -ENOENT if it has just been removed. */
 static int tell_one(struct telling *t, const char *name, struct engine_clone *ret, struct err *err)
 {
@@ -192,6 +205,9 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.private = c.private;
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
+	r = tell_allowed(t, &c, &one, err);
+	if (r < 0)
+		return r;
 	/* The rest is worth reporting even if the changes cannot be counted. */
 	if (tell_content(t, &c, &one, &why) < 0)
 		engine_warn(&t->task->engine, "clone '%s': %s, continuing", name, why.msg);

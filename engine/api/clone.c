@@ -12,6 +12,7 @@ void engine_paths_done(struct engine_paths *p)
 
 void engine_clone_done(struct engine_clone *c)
 {
+	free(c->allow);
 	free(c->name);
 	free(c->path);
 	free(c->project);

@@ -56,6 +56,7 @@ struct engine_clone {
 	bool no_xattrs;            /* and extended attributes can be neither seen nor set */
 	uint64_t used;             /* bytes it has grown by, which its quota is a limit of */
 	uint64_t own; /* packed bytes stored for it and not for its base; if compared */
+	char *allow;  /* rules (allow.h) with commas between them; NULL: none */
 	bool mounted;
 	bool compared;                     /* what follows is known */
 	uint64_t added, modified, deleted; /* since the base; counted as of a snapshot */

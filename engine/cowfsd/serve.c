@@ -45,6 +45,7 @@ static const struct verb {
 	{ VERB_ECHO, serve_echo },
 	{ VERB_HOLD, serve_hold },
 	{ VERB_TAG, serve_tag },
+	{ VERB_ALLOW, serve_allow },
 	{ VERB_ARTIFACT, serve_artifact },
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
 	{ VERB_STAGE, serve_stage },

@@ -20,6 +20,9 @@ static inline int serve_fields(int r, struct json answer, const struct fields *f
 	return r;
 }
 
+/* serve-allow.c */
+serve_fn serve_allow;
+
 /* serve-artifact.c */
 serve_fn serve_artifact, serve_remove_artifact;
 

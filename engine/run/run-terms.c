@@ -1,11 +1,14 @@
 #include "engine/run/run-terms.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "engine/find/allow-i.h"
 #include "runner/oci.h"
 
 #define OUTPUT_DEFAULT ((uint64_t)1 << 30)
@@ -32,6 +35,7 @@ void run_terms_done(struct run_terms *t)
 	engine_profile_done(&t->profile);
 	free(t->argv);
 	buf_done(&t->filter);
+	free(t->allowed);
 	*t = (struct run_terms){ 0 };
 }
 
@@ -93,6 +97,31 @@ static int read_filter(struct run_terms *t, struct err *err)
 	return r < 0 ? err_wrap(err, r, "profile '%s': filter '%s'", t->profile.name, path) : 0;
 }
 
+/* Add what is allowed to the clone.  A run that was told to reach nothing, or all, stays so. */
+static int add_allowed(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
+		       struct err *err)
+{
+	CLEANUP(engine_allowed_done) struct engine_allowed a = { 0 };
+	const bool lists = t->net && strchr(t->net, ':');
+	AUTO_FREE char *rules = NULL;
+	int r;
+
+	if (!o->clone || (o->net && !lists) || (t->net && strcmp(t->net, "host") == 0))
+		return 0;
+	r = engine_allowed(e, o->clone, &a, err);
+	if (r < 0 || a.rules.n == 0)
+		return r == -ENOENT ? 0
+				    : r; /* who makes the clone ready says that it is not there */
+	rules = allowed_join(&a.rules);
+	if (!rules ||
+	    asprintf(&t->allowed, "%s%s%s", lists ? t->net : "", lists ? "," : "", rules) < 0) {
+		t->allowed = NULL;
+		return err_nomem(err);
+	}
+	t->net = t->allowed;
+	return 0;
+}
+
 int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
 		     struct err *err)
 {
@@ -102,6 +131,9 @@ int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_
 		return r;
 	choose_limits(t, &o->limits);
 	t->net = o->net ? o->net : t->profile.net;
+	r = add_allowed(t, e, o, err);
+	if (r < 0)
+		return r;
 	t->ttl_ms = said_or(o->ttl_ms, t->profile.lifetime_ms);
 	r = join_argv(t, o->argv, err);
 	return r < 0 ? r : read_filter(t, err);

@@ -13,7 +13,8 @@ struct run_terms {
 	struct engine_run_limits limits; /* all of them set */
 	bool
 	    mem_by_name; /* the user asked for this limit, so it holds for the whole run together */
-	const char *net; /* borrowed from the profile or the options */
+	const char *net; /* borrowed from the profile, the options or `allowed` */
+	char *allowed;   /* owned; the rules of both and those of the clone (allow.h); or NULL */
 	uint64_t ttl_ms; /* of a clone that is made and kept; 0: no expiry */
 	const char **argv; /* owned; the entrypoint's words and the command's, which are borrowed */
 	struct buf filter; /* struct sock_filters; empty: our own list */

@@ -37,6 +37,7 @@ static const struct field wire_clone_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_clone, no_xattrs),
 	FIELD(FIELD_UINT, struct engine_clone, used),
 	FIELD(FIELD_UINT, struct engine_clone, own),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_clone, allow),
 	FIELD(FIELD_BOOL, struct engine_clone, mounted),
 	FIELD(FIELD_BOOL, struct engine_clone, compared),
 	FIELD(FIELD_UINT, struct engine_clone, added),

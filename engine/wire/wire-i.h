@@ -13,6 +13,7 @@
 #include "engine/api/promote.h"
 #include "engine/wire/fields.h"
 
+#define VERB_ALLOW           "allow"
 #define VERB_ARTIFACT        "artifact"
 #define VERB_CHECK           "check"
 #define VERB_CLONE           "clone"

@@ -472,6 +472,7 @@ QUIET = (
     (r"store .+", "stats"),
     (r"(\d+\n)+", "events"),
     ("", "tasks"),
+    ("", "allow", "a.example:443", "x"),
     ("", "artifact"),
     (rf"{ID}\n", "artifact", "save", "x", "f"),
     (r"/\S+\n", "projects"),

@@ -15,6 +15,7 @@ NOBODY = 65534
 
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
+    "allow": ["a.example:443", "try"],
     "approve": ["0123"],
     "attach": ["0123456789ab"],
     "bisect": ["@", "@", "--", "true"],

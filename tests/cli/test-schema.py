@@ -107,6 +107,9 @@ def look_at_clones(w, judge):
     judge("edit", "try:README.md", "--old", "two", "--new", "three")
     judge("mcp")
     judge("tasks")
+    for args in (("a.example:443", "try"), ("--list", "try"), ("--remove", "a.example:443", "try")):
+        judge("allow", *args)
+        judge("list")
     kept = judge("artifact", "save", "try", "README.md", "new", "--meta", "a=b")["artifact"]
     for args in ((), ("list",), ("show", kept), ("show", kept, ""), ("show", kept, "new"), ("get", kept, "--to", str(w.home / "out")),
                  ("rm", kept)):

@@ -1,0 +1,77 @@
+"""Hosts that a person allows to the runs of a clone: which runs reach them, and who can allow none."""
+
+import sys
+
+from mcptest import Client
+from snaptest import SNAP, World, main, needs_fuse, test
+
+RULE = "nowhere.invalid:443"
+ASK = ("import urllib.request\ntry:\n urllib.request.urlopen('https://nowhere.invalid/', timeout=20)\n"
+       "except OSError as e:\n print(e)\n")
+
+
+def run(w, *args):
+    return w.ok("run", "--json", *args, "--", "python3", "-c", ASK).json("snap.run/1")
+
+
+def allowed(w, clone="try"):
+    return w.ok("allow", "--list", clone, "--json").json("snap.allow/1", "allow")["allow"]
+
+
+@test
+def what_is_allowed_counts_for_the_next_runs_of_that_clone_alone(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    w.ok("clone", "-n", "other")
+    assert run(w, "try")["net"] == "none"
+    w.ok("allow", RULE, "10.1.0.0/16:5432,b.example:80-89", "try")
+    w.ok("allow", RULE, "try")
+    rules = [RULE, "10.1.0.0/16:5432", "b.example:80-89"]
+    assert allowed(w) == rules, "each once"
+    got = run(w, "try")
+    assert got["net"] == ",".join(rules), got["net"]
+    assert not [r for r in got["refusals"] if r["rule"] == "not-listed"], got["refusals"]
+    got = run(w, "try", "--net", "a.example:443")
+    assert got["net"] == "a.example:443," + ",".join(rules), "beside the run's own"
+    for said in ("none", "loopback"):
+        assert run(w, "try", "--net", said)["net"] == said, "who says none gets none"
+    assert run(w, "other")["net"] == "none"
+    assert run(w)["net"] == "none", "nor does a throw-away clone have it"
+    w.ok("clone", "-n", "child", "--from", "try")
+    assert run(w, "child")["net"] == "none" and allowed(w, "child") == [], "nor a clone of it"
+    assert w.ok("status", "try", "--json").json("snap.status/1")["allow"] == rules
+    w.ok("stop", "--force")
+    w.ok("allow", "--remove", RULE, "try")
+    assert allowed(w) == rules[1:] and RULE not in run(w, "try")["net"]
+    w.ok("rm", "-f", "try")
+    w.ok("clone", "-n", "try")
+    assert allowed(w) == [] and run(w, "try")["net"] == "none", "another clone of that name"
+    w.ok("check")
+
+
+@test
+def what_is_no_rule_is_refused_and_nothing_changes(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    for args, status, why in ((("a.example", "try"), 2, "'try' is no HOST:PORT"), (("a.example:0", "try"), 2, ""),
+                              (("a:b:c", "try"), 2, ""), (("try",), 2, "needs HOST:PORT"), ((RULE,), 2, "clone"),
+                              ((RULE, "none"), 4, "none"), (("--remove", RULE, "try"), 4, "not allowed there"),
+                              (("--list", RULE, "try"), 2, "and nothing else")):
+        w.snap("allow", *args).fails(status, why)
+    assert allowed(w) == []
+
+
+@test
+def neither_a_run_nor_an_agent_can_allow_anything(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    inside = w.snap("run", "try", "--ro", str(SNAP), "--", str(SNAP), "--store", str(w.store), "allow", RULE, "try")
+    assert inside.status != 0, inside
+    assert allowed(w) == []
+    with Client(w) as c:
+        names = [t["name"] for t in c.ask("tools/list")["tools"]]
+        assert not [n for n in names if "allow" in n], names
+
+
+if __name__ == "__main__":
+    sys.exit(main())
