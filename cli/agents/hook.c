@@ -2,6 +2,10 @@
  * The payloads are those that the clients document: Claude Code (code.claude.com/docs/en/hooks), Codex
  * (developers.openai.com/codex/hooks), Gemini CLI (docs/hooks/reference.md in its repository) and Cursor
  * (cursor.com/docs/hooks).  They share most names; a member that a client does not have is left out.
+ *
+ * A command of the agent may change the directory that the client reports, so a step is kept for the
+ * project in which the session began.  If the agent works elsewhere too, in another project that is
+ * registered or in a clone, the step is kept there as well.
  */
 #include "cli/agents/hook.h"
 
@@ -18,14 +22,19 @@
 #include "base/fdio.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/strlist.h"
 #include "base/utf8.h"
 #include "cli/mcp/mask.h"
 #include "engine/api/clone.h"
+#include "engine/api/events.h"
 #include "engine/api/history.h"
+#include "engine/api/settings.h"
 
 #define INPUT_MAX   ((size_t)64 << 20)
 #define TIME_MAX    30 /* seconds that a client may have to wait */
 #define MESSAGE_MAX 160
+
+#define PRUNED_AT_ONCE 8 /* so that no step waits long */
 
 enum step { STEP_NONE, STEP_PROMPT, STEP_BEFORE, STEP_AFTER };
 
@@ -57,7 +66,10 @@ struct said {
 	struct json_doc doc;
 	struct json top;
 	enum step step;
-	const char *client, *session, *prompt, *tool, *call, *dir;
+	const char *client, *session, *prompt, *tool, *call;
+	const char *home; /* where the session began; NULL: the client does not say */
+	const char *dir;  /* where the agent is now, or NULL */
+	const char *file; /* that it changes, absolute; or NULL */
 };
 
 static void said_done(struct said *s)
@@ -99,16 +111,36 @@ static const char *first_text(struct json j, const char *const *keys)
 	return NULL;
 }
 
-static const char *find_dir(struct json top)
+static const char *absolute(const char *path)
 {
-	const char *cwd = json_text_if(top, "cwd");
+	return path && *path == '/' ? path : NULL;
+}
 
-	if (cwd && *cwd == '/')
-		return cwd;
-	if (json_kind(top, "workspace_roots") != JSON_ARRAY)
+/* The first folder of the client's window, or what it tells its hooks in a variable. */
+static const char *find_home(const char *client, struct json top)
+{
+	static const struct {
+		const char *client, *variable;
+	} told[] = {
+		{ "claude-code", "CLAUDE_PROJECT_DIR" },
+		{ "gemini", "GEMINI_PROJECT_DIR" },
+	};
+
+	if (json_kind(top, "workspace_roots") == JSON_ARRAY)
+		return absolute(json_at_text(json_get_array(top, "workspace_roots"), 0));
+	for (size_t i = 0; i < ARRAY_LEN(told); i++)
+		if (strcmp(client, told[i].client) == 0)
+			return absolute(getenv(told[i].variable));
+	return NULL;
+}
+
+static const char *find_file(struct json top)
+{
+	static const char *const keys[] = { "file_path", "notebook_path", "path", NULL };
+
+	if (json_kind(top, "tool_input") != JSON_OBJECT)
 		return NULL;
-	cwd = json_at_text(json_get_array(top, "workspace_roots"), 0);
-	return cwd && *cwd == '/' ? cwd : NULL;
+	return absolute(first_text(json_get_object(top, "tool_input"), keys));
 }
 
 static int read_said(const char *client, const struct buf *input, struct said *ret, struct err *err)
@@ -135,7 +167,9 @@ static int read_said(const char *client, const struct buf *input, struct said *r
 	if (!ret->tool && strcmp(event, "beforeShellExecution") == 0)
 		ret->tool = "Shell";
 	ret->call = json_text_if(ret->top, "tool_use_id");
-	ret->dir = find_dir(ret->top);
+	ret->home = find_home(client, ret->top);
+	ret->dir = absolute(json_text_if(ret->top, "cwd"));
+	ret->file = find_file(ret->top);
 	return ret->session ? 0 : err_set(err, -EINVAL, "the client names no session");
 }
 
@@ -262,7 +296,30 @@ static uint64_t count_turn(const struct said *s, const char *meta, const struct 
 
 /* --- the snapshot ----------------------------------------------------------------------- */
 
-static int take(struct engine *e, const struct said *s, struct err *err)
+/* Of the steps that the project keeps the oldest go; what a tag or a clone needs stays. */
+static void prune(struct engine *e, const struct engine_history *h)
+{
+	uint64_t most = ENGINE_STEPS_KEPT, steps = 0, removed = 0;
+	char id[ENGINE_ID_SIZE];
+	struct err why = { 0 };
+	size_t len;
+
+	if (engine_agent_steps(e, &most, &why) < 0)
+		log_warn("%s", why.msg);
+	for (size_t i = 0; i < h->n && removed < PRUNED_AT_ONCE; i++) {
+		const struct engine_snapshot *s = &h->list[i];
+
+		if (!s->automatic || !meta_find(s->meta, "session", &len) ||
+		    !meta_find(s->meta, "turn", &len) || ++steps < most)
+			continue;
+		IGNORE_RESULT(engine_remove_snapshot(e, s->id, false, id, NULL),
+			      "something needs it, so it stays");
+		removed++;
+	}
+}
+
+/* *turn is 0: find out which it is. */
+static int take(struct engine *e, const struct said *s, uint64_t *turn, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -279,7 +336,8 @@ static int take(struct engine *e, const struct said *s, struct err *err)
 		return r;
 	/* A project without a history has no turns. */
 	IGNORE_RESULT(engine_log(e, clone, &h, NULL), "what is wrong with it, taking one says");
-	r = encode_labels(s, count_turn(s, draft, &h), &meta, err);
+	*turn = *turn > 0 ? *turn : count_turn(s, draft, &h);
+	r = encode_labels(s, *turn, &meta, err);
 	if (r < 0)
 		return r;
 	r = describe(s, &message, err);
@@ -287,14 +345,93 @@ static int take(struct engine *e, const struct said *s, struct err *err)
 		return r;
 	options.meta = meta;
 	options.message = message;
-	return engine_take(e, &options, &taken, err);
+	r = engine_take(e, &options, &taken, err);
+	if (r >= 0 && !clone)
+		prune(e, &h);
+	return r;
+}
+
+/* The clone or the registered project at the engine's directory; owned, NULL: none. */
+static char *place_of(struct engine *e)
+{
+	AUTO_FREE char *clone = engine_clone_here(e);
+	char *place = NULL;
+
+	if (!clone)
+		return engine_project_here(e);
+	return asprintf(&place, "clone %s", clone) < 0 ? NULL : place;
+}
+
+/* The step again for where the agent is or what it changes, if that is somewhere else. */
+static void take_elsewhere(const struct invocation *inv, const struct said *s, const char *dir,
+			   struct strlist *done, uint64_t turn)
+{
+	const struct engine_options options = { .store = inv->store, .dir = dir };
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	AUTO_FREE char *place = NULL;
+	struct err why = { 0 };
+
+	if (!dir || engine_open(&options, &e, &why) < 0)
+		return;
+	place = place_of(e);
+	if (!place || strlist_has(done, place) || strlist_add(done, place) < 0)
+		return;
+	if (take(e, s, &turn, &why) < 0)
+		log_warn("no snapshot of this step in '%s': %s", place, why.msg);
+}
+
+/* The directory that holds the file, as far as there is one; owned. */
+static char *folder_of(const char *file)
+{
+	char *path = file ? strdup(file) : NULL, *slash = NULL;
+
+	do {
+		slash = path ? strrchr(path, '/') : NULL;
+		if (slash)
+			*slash = '\0';
+	} while (slash && slash > path && access(path, F_OK) < 0);
+	if (path && *path == '\0') {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+/* Open the engine where the session began. */
+static int open_home(const struct invocation *inv, const struct said *s, struct engine **ret,
+		     struct err *err)
+{
+	struct engine_options options = {
+		.store = inv->store,
+		.dir = inv->dir  ? inv->dir
+		       : s->home ? s->home
+				 : s->dir,
+	};
+	AUTO_FREE char *label = NULL, *began = NULL;
+	int r = engine_open(&options, ret, err);
+
+	if (r < 0 || inv->dir || s->home)
+		return r;
+	if (asprintf(&label, "session=%s", s->session) < 0) {
+		label = NULL;
+		return err_nomem(err);
+	}
+	began = engine_project_labelled(*ret, label);
+	if (!began || access(began, F_OK) < 0)
+		return 0;
+	engine_close(*ret);
+	*ret = NULL;
+	options.dir = began;
+	return engine_open(&options, ret, err);
 }
 
 static int obey(const struct invocation *inv, const char *client, struct said *s, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *e = NULL;
+	CLEANUP(strlist_done) struct strlist done = { 0 };
 	CLEANUP(buf_done) struct buf input = BUF_INIT;
-	struct engine_options options = { .store = inv->store };
+	AUTO_FREE char *place = NULL, *folder = NULL;
+	uint64_t turn = 0;
 	int r = read_input(&input, err);
 
 	if (r < 0)
@@ -302,9 +439,17 @@ static int obey(const struct invocation *inv, const char *client, struct said *s
 	r = read_said(client, &input, s, err);
 	if (r < 0)
 		return r;
-	options.dir = inv->dir ? inv->dir : s->dir;
-	r = engine_open(&options, &e, err);
-	return r < 0 ? r : take(e, s, err);
+	r = open_home(inv, s, &e, err);
+	if (r < 0)
+		return r;
+	r = take(e, s, &turn, err);
+	place = place_of(e);
+	if (place && strlist_add(&done, place) < 0)
+		return err_nomem(err);
+	folder = folder_of(s->file);
+	take_elsewhere(inv, s, s->dir, &done, turn);
+	take_elsewhere(inv, s, folder, &done, turn);
+	return r;
 }
 
 NORETURN static void on_alarm(int unused)

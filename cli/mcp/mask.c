@@ -53,18 +53,24 @@ static bool is_key(const char *word, size_t len)
 /* How long the value is that stands behind a secret's name: up to a blank, or the quote that ends it. */
 static size_t value_length(const char *value)
 {
+	/* A quote in a text that is itself in quotes: JSON in an argument. */
+	if (value[0] == '\\' && (value[1] == '"' || value[1] == '\'')) {
+		const char end[] = { '\\', value[1], '\0' }, *at = strstr(value + 2, end);
+
+		return at ? (size_t)(at - value) + 2 : strlen(value);
+	}
 	if (*value == '"' || *value == '\'') {
 		const char *end = strchr(value + 1, *value);
 
 		return end ? (size_t)(end - value) + 1 : strlen(value);
 	}
-	return strcspn(value, " \t\r\n,;&\"'");
+	return strcspn(value, " \t\r\n,;&\"'\\");
 }
 
 /* What stands between a name and its value: quotes, '=' or ':', blanks; 0: no value follows. */
 static size_t gap_length(const char *text, bool option)
 {
-	const size_t quotes = strspn(text, "\"'"), blanks = strspn(text + quotes, " \t"),
+	const size_t quotes = strspn(text, "\"'\\"), blanks = strspn(text + quotes, " \t"),
 		     at = quotes + blanks;
 
 	if (text[at] == '=' || text[at] == ':')
@@ -81,6 +87,39 @@ static size_t scheme_length(const char *value)
 		if (strncasecmp(value, schemes[i], strlen(schemes[i])) == 0)
 			return strlen(schemes[i]);
 	return 0;
+}
+
+/* Long words of base64: of lower and upper case and digits, and no path. */
+#define BASE64_LENGTH 40
+
+static size_t base64_length(const char *text)
+{
+	size_t n = 0, upper = 0, lower = 0, digits = 0, slashes = 0;
+
+	for (; isalnum((unsigned char)text[n]) || strchr("+/=", text[n] ? text[n] : ' '); n++) {
+		upper += isupper((unsigned char)text[n]) != 0;
+		lower += islower((unsigned char)text[n]) != 0;
+		digits += isdigit((unsigned char)text[n]) != 0;
+		slashes += text[n] == '/';
+	}
+	return n >= BASE64_LENGTH && upper > 2 && lower > 2 && digits > 2 && slashes * 12 < n ? n
+											      : 0;
+}
+
+/* All lines of a private key in PEM. */
+static size_t pem_length(const char *text)
+{
+	static const char begin[] = "-----BEGIN ", end[] = "-----END ";
+	const char *kind, *last;
+
+	if (strncmp(text, begin, strlen(begin)) != 0)
+		return 0;
+	kind = strstr(text, "PRIVATE KEY-----");
+	if (!kind || kind - text > 60)
+		return 0;
+	last = strstr(kind, end);
+	return last ? (size_t)(last - text) + strlen(end) + strcspn(last + strlen(end), "-") + 5
+		    : strlen(text);
 }
 
 static int append(struct buf *to, const char *text, size_t len)
@@ -116,7 +155,11 @@ char *mask_text(const char *text)
 	while (*text != '\0') {
 		long n = 1;
 
-		if (is_word(*text))
+		const size_t whole = pem_length(text) > 0 ? pem_length(text) : base64_length(text);
+
+		if (whole > 0)
+			n = buf_append_str(&out, MASK) < 0 ? -1 : (long)strnlen(text, whole);
+		else if (is_word(*text))
 			n = take_word(&out, text);
 		else if (append(&out, text, 1) < 0)
 			return NULL;

@@ -95,6 +95,12 @@ NODISCARD int engine_log(struct engine *e, const char *clone, struct engine_hist
 NODISCARD int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err);
 void engine_history_done(struct engine_history *h);
 
+/*
+ * The path of the project that has the oldest automatic snapshot with this label, `KEY=VALUE`; owned,
+ * NULL: there is none.
+ */
+char *engine_project_labelled(struct engine *e, const char *label);
+
 /* --- removing --------------------------------------------------------------------------- */
 
 /*

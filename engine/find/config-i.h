@@ -20,6 +20,7 @@ struct config {
 	uint64_t store_limit;  /* bytes that a store's files may take; 0: what the disk has */
 	struct strlist checks; /* that every promotion of an agent must pass */
 	struct strlist task_names, task_lines;
+	uint64_t steps; /* of agents, that a project keeps; 0: not said */
 };
 
 void config_done(struct config *c);

@@ -105,6 +105,31 @@ static int read_tasks(struct reading *rd, struct yaml key, struct yaml map)
 	return 0;
 }
 
+static int read_agents(struct reading *rd, struct yaml key, struct yaml map)
+{
+	struct yaml name, value;
+	void *iter = NULL;
+
+	if (yaml_kind(map) != YAML_MAP)
+		return yaml_error(key, rd->name, rd->err,
+				  "'agents' expects keys and values, as 'steps: 1000'");
+	while (yaml_next_pair(map, &iter, &name, &value)) {
+		const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+		char *end = NULL;
+
+		if (strcmp(yaml_text(name), "steps") != 0)
+			return yaml_error(name, rd->name, rd->err, "unknown key 'agents.%.60s'",
+					  yaml_text(name));
+		rd->config.steps =
+		    strspn(text, "0123456789") == strlen(text) ? strtoull(text, &end, 10) : 0;
+		if (rd->config.steps < 2 || rd->config.steps > ENGINE_STEPS_MAX)
+			return yaml_error(name, rd->name, rd->err,
+					  "'steps' expects a number from 2 to %d",
+					  ENGINE_STEPS_MAX);
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*read)(struct reading *rd, struct yaml key, struct yaml value);
@@ -112,6 +137,7 @@ static const struct {
 	{ "store", read_store },
 	{ "promote", read_promote },
 	{ "tasks", read_tasks },
+	{ "agents", read_agents },
 };
 
 static int read_section(struct reading *rd, struct yaml key, struct yaml value)
@@ -180,6 +206,18 @@ int engine_agent_checks(const struct engine *e, struct strlist *ret, struct err 
 		return r;
 	*ret = config.checks;
 	config.checks = (struct strlist){ 0 };
+	return 0;
+}
+
+int engine_agent_steps(const struct engine *e, uint64_t *ret, struct err *err)
+{
+	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
+	CLEANUP(config_done) struct config config = { 0 };
+	int r = path ? config_read(path, &config, err) : 0;
+
+	if (r < 0)
+		return r;
+	*ret = config.steps > 0 ? config.steps : ENGINE_STEPS_KEPT;
 	return 0;
 }
 

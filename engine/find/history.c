@@ -269,3 +269,37 @@ int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err
 	h = (struct engine_history){ 0 };
 	return 0;
 }
+
+/* --- by label --------------------------------------------------------------------------- */
+
+struct oldest {
+	const char *label;
+	struct catalog_id project;
+	int64_t created;
+};
+
+static int match_label(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct oldest *o = ctx;
+
+	(void)err;
+	if (s->clone || !history_is_automatic(s) || !meta_matches(s->meta, o->label) ||
+	    s->created >= o->created)
+		return 0;
+	o->project = s->project;
+	o->created = s->created;
+	return 0;
+}
+
+char *engine_project_labelled(struct engine *e, const char *label)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	struct oldest o = { .label = label, .created = INT64_MAX };
+	struct store *s;
+
+	if (!engine_has_store(e) || engine_store(e, STORE_READ, &s, NULL) < 0 ||
+	    snapshot_each(s, match_label, &o, NULL) < 0 || o.created == INT64_MAX ||
+	    project_get(s, &o.project, &project, NULL) < 0)
+		return NULL;
+	return TAKE_PTR(project.path);
+}

@@ -46,7 +46,13 @@ def a_run_is_named_and_secrets_are_masked(w: World):
     with Client(w) as c:
         run = c.ok("snap_run", command="TOKEN=abcdef123 true", env=["API_KEY=abcdef123", "A=b"])["run"]
         c.ok("snap_run", command=["true", "--password", "abcdef123"])
-    got = calls(w)
+        for odd in (r'true "{\"a\": {\"token\": \"abcdef123\"}}"', "true '-----BEGIN PRIVATE KEY-----\nabcdef123\n-----END PRIVATE KEY-----'",
+                    "true /usr/share/Some/Path/With/Letters/And9/Digits8/More7/x " + "q1W" * 20):
+            c.ok("snap_run", command=odd)
+    odd = calls(w)[0]["arguments"]["command"]
+    assert odd == "true /usr/share/Some/Path/With/Letters/And9/Digits8/More7/x ***", "a path is none"
+    calls_before = 3
+    got = calls(w)[calls_before:]
     assert got[1]["run"] == run and got[1]["arguments"]["env"] == ["API_KEY=***", "A=b"], got
     assert got[1]["arguments"]["command"] == "TOKEN=*** true", got
     assert got[0]["arguments"]["command"] == ["true", "--password", "***"], got

@@ -1,5 +1,6 @@
 """Hooks of agents: a snapshot of each step, the way back to a turn, and nothing in the client's way."""
 
+import base64
 import json
 import sys
 
@@ -148,14 +149,62 @@ def a_step_in_a_clone_is_kept_there(w: World):
 
 
 @test
+def a_step_is_kept_for_the_project_that_the_session_began_in(w: World):
+    away = w.home / "away"
+    away.mkdir()
+    prompt(w)
+    bash(w, "cd /elsewhere && make", "one\n", cwd=str(away))
+    assert steps(w) == [(1, "prompt: do it"), (1, "after Bash: cd /elsewhere && make")], steps(w)
+    known = [p["path"] for p in w.ok("projects", "--json").json("snap.projects/1")["projects"]]
+    assert known == [str(w.project)], "what the agent only went to becomes no project"
+    w.ok("init", cwd=away)
+    (away / "there").write_text("before\n")
+    bash(w, "sed there", "two\n", cwd=str(away))
+    there = w.ok("log", "--agent", "--json", cwd=away).json("snap.log/1")["snapshots"]
+    assert [s["meta"]["turn"] for s in there] == ["1"] and steps(w)[-1] == (1, "after Bash: sed there"), there
+    (away / "there").write_text("changed\n")
+    said = payload(w, "PreToolUse", tool_name="Edit", tool_input={"file_path": str(away / "new/dir/file")})
+    assert hook(w, said) == ""
+    assert len(w.ok("log", "--agent", "--json", cwd=away).json("snap.log/1")["snapshots"]) == 2, "for the file, too"
+    said = payload(w, "UserPromptSubmit", prompt="first", session_id="another", cwd="/")
+    got = w.snap("agents", "hook", "claude-code", input=json.dumps(said).encode(), stdin=None, cwd="/",
+                 env={"CLAUDE_PROJECT_DIR": str(w.project)}).ends(0)
+    assert got.err == b"" and steps(w, "--agent", "claude-code")[-1] == (1, "prompt: first"), got
+
+
+@test
+def a_project_keeps_so_many_steps_and_a_rollback_says_what_is_gone(w: World):
+    config = w.home / ".config/snapcow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("agents: {steps: 4}\n")
+    own = w.ok("snapshot", "-q").out.decode().strip()
+    for n in range(1, 6):
+        prompt(w, f"prompt {n}")
+        bash(w, f"sed {n}", f"turn {n}\n")
+    assert steps(w) == [(4, "prompt: prompt 4"), (4, "after Bash: sed 4"), (5, "prompt: prompt 5"),
+                        (5, "after Bash: sed 5")], steps(w)
+    assert own in w.ok("log", "-q").out.decode(), "nobody's own snapshot goes"
+    assert b"turn 2" in w.snap("rollback", "--turn", "2").ends(4).err
+    w.ok("rollback", "--turn", "4")
+    assert (w.project / "README.md").read_text() == "turn 3\n"
+    config.write_text("agents: {steps: 1}\n")
+    assert "expects a number" in hook(w, payload(w, "UserPromptSubmit", prompt="x")), "and the step is kept"
+    w.ok("check")
+
+
+@test
 def what_looks_like_a_secret_is_not_kept(w: World):
     for n, command in enumerate(("curl -H 'Authorization: Bearer abcdef123' x", "TOKEN=abcdef123 make",
                                  "login --password abcdef123", 'x {"api_key": "abcdef123"}',
-                                 "use ghp_abcdef123abcdef123 now", "a\nPASSWORD=abcdef123")):
+                                 "use ghp_abcdef123abcdef123 now", "a\nPASSWORD=abcdef123",
+                                 r"curl -d '{\"user\": \"me\", \"password\": \"abcdef123\"}'",
+                                 r'x "{\\"token\\":\\"abcdef123\\"}" y',
+                                 "echo " + base64.b64encode(b"password: abcdef123 of the Xen host 42").decode(),
+                                 "-----BEGIN RSA PRIVATE KEY-----\nabcdef123\n-----END RSA PRIVATE KEY-----")):
         prompt(w, command)
         bash(w, command, f"{n}\n")
     out = w.ok("log", "--all", "--json").out.decode()
-    assert "abcdef123" not in out and "login --password ***" in out, out
+    assert "abcdef123" not in out and "YWJjZGVm" not in out and "cGFzc3" not in out and "login --password ***" in out, out
 
 
 @test
