@@ -7,6 +7,7 @@
 #include "cli/mcp/failure.h"
 #include "cli/mcp/prompt.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/task.h"
 
 #define TTL_MS 3600000 /* the lists stay the same for as long as the server runs */
 
@@ -121,11 +122,20 @@ static void list_prompts(const struct session *s, struct json result, bool moder
 		answer_set_cacheable(result);
 }
 
+static void set_extensions(struct json capabilities)
+{
+	json_set_object(json_set_object(capabilities, "extensions"), TASK_EXTENSION);
+}
+
 static void discover(const struct session *s, struct json result, bool modern)
 {
+	struct json capabilities;
+
 	(void)modern;
 	json_add_text(json_set_array(result, "supportedVersions"), MCP_VERSION);
-	answer_capabilities(s, json_set_object(result, "capabilities"));
+	capabilities = json_set_object(result, "capabilities");
+	answer_capabilities(s, capabilities);
+	set_extensions(capabilities);
 	json_set_text(result, "instructions", MCP_INSTRUCTIONS);
 	answer_set_cacheable(result);
 }
@@ -262,23 +272,58 @@ static int answer_resource(struct session *s, const struct pending *p, struct js
 	return rpc_append(&a, s->out, err);
 }
 
+static int set_result(struct json result, const struct json_doc *doc, struct json structured,
+		      struct err *err)
+{
+	int r = add_mirror(json_set_array(result, "content"), doc, err);
+
+	if (r < 0)
+		return r;
+	json_set_root(result, "structuredContent", doc);
+	json_set_bool(result, "isError", is_failure(structured));
+	return r;
+}
+
+struct told {
+	const struct json_doc *doc;
+	struct json structured;
+};
+
+static int set_told(struct json to, void *ctx, struct err *err)
+{
+	const struct told *t = ctx;
+
+	json_set_text(to, "resultType", "complete");
+	return set_result(to, t->doc, t->structured, err);
+}
+
+static int answer_made(struct session *s, const struct pending *p, struct json structured,
+		       struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	struct json result = answer_begin(s, &a, p->message.top, true);
+
+	json_set_text(result, "resultType", "task");
+	task_set(result, structured);
+	return rpc_append(&a, s->out, err);
+}
+
 /* Build the result around what the command printed, or around a failure of ours. */
 static int answer_with(struct session *s, const struct pending *p, struct json_doc *doc,
 		       struct json structured, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json result;
+	struct told told = { .doc = doc, .structured = structured };
 	int r;
 
 	if (p->is_resource)
 		return answer_resource(s, p, doc, structured, err);
-	result = answer_begin(s, &a, p->message.top, p->modern);
-	r = add_mirror(json_set_array(result, "content"), doc, err);
-	if (r < 0)
-		return r;
-	json_set_root(result, "structuredContent", doc);
-	json_set_bool(result, "isError", is_failure(structured));
-	return rpc_append(&a, s->out, err);
+	if (p->task != TASK_NONE)
+		return task_answer(s, p, structured, set_told, &told, err);
+	if (task_is_made(p, structured))
+		return answer_made(s, p, structured, err);
+	r = set_result(answer_begin(s, &a, p->message.top, p->modern), doc, structured, err);
+	return r < 0 ? r : rpc_append(&a, s->out, err);
 }
 
 int answer_refusal(struct session *s, const struct pending *p, const char *code,

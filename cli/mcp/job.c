@@ -58,8 +58,20 @@ static int pass_on(const struct printed *p, FILE *out)
 
 /* --- steps ------------------------------------------------------------------------------ */
 
+/* When a run began and ended; "": not known, not yet. */
+struct times {
+	char started[40], ended[40];
+};
+
+static void copy_time(struct json from, const char *key, char to[40])
+{
+	const char *text = json_text_if(from, key);
+
+	snprintf(to, 40, "%s", text ? text : "");
+}
+
 /* Only a whole id of a run of this project: the beginning of one could find somebody else's. */
-static bool is_of_project(const struct mcp_options *o, const char *id)
+static bool is_of_project(const struct mcp_options *o, const char *id, struct times *ret)
 {
 	CLEANUP(printed_done) struct printed p = { 0 };
 	char *words[] = { (char[]){ "runs" }, NULL };
@@ -71,9 +83,12 @@ static bool is_of_project(const struct mcp_options *o, const char *id)
 	for (size_t i = 0; i < json_length(list); i++) {
 		const struct json one = json_at_object(list, i);
 
-		if (json_kind(one, "run") == JSON_TEXT &&
-		    strcmp(json_get_text(one, "run"), id) == 0)
-			return true;
+		if (json_kind(one, "run") != JSON_TEXT ||
+		    strcmp(json_get_text(one, "run"), id) != 0)
+			continue;
+		copy_time(one, "started", ret->started);
+		copy_time(one, "ended", ret->ended);
+		return true;
 	}
 	return false;
 }
@@ -103,7 +118,7 @@ static const char *tail_of(const char *text, size_t len)
 	return line ? line + 1 : from;
 }
 
-static int tell_job(const struct printed *p, FILE *out)
+static int tell_job(const struct printed *p, const struct times *times, FILE *out)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const char *text =
@@ -119,6 +134,10 @@ static int tell_job(const struct printed *p, FILE *out)
 	json_set_text(j, "output", tail);
 	json_set_bool(j, "cut", tail > text);
 	json_set_value(j, "next", p->j, "next");
+	if (*times->started != '\0') {
+		json_set_text(j, "started", times->started);
+		json_set_text(j, "ended", *times->ended != '\0' ? times->ended : NULL);
+	}
 	if (state && strcmp(state, "running") == 0)
 		json_set_text(
 		    j, "hint",
@@ -129,6 +148,7 @@ static int tell_job(const struct printed *p, FILE *out)
 
 static int tell_log(const struct mcp_options *o, char *id, const char *since, FILE *out)
 {
+	struct times times = { 0 };
 	CLEANUP(printed_done) struct printed p = { 0 };
 	AUTO_FREE char *option = NULL;
 	char *words[4] = { (char[]){ "logs" }, id, NULL, NULL };
@@ -138,7 +158,10 @@ static int tell_log(const struct mcp_options *o, char *id, const char *since, FI
 	words[2] = option;
 	if (capture(o, words, &p) < 0)
 		return failure_print(out, "E_FAILED", "the log of the run cannot be read");
-	return failed(&p) ? pass_on(&p, out) : tell_job(&p, out);
+	if (failed(&p))
+		return pass_on(&p, out);
+	IGNORE_RESULT(is_of_project(o, id, &times), "then its times are not told");
+	return tell_job(&p, &times, out);
 }
 
 /* --- tools ------------------------------------------------------------------------------ */
@@ -179,11 +202,12 @@ static int start_job(const struct mcp_options *o, struct tool_line *line, FILE *
 
 int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
 {
+	struct times unused;
 	char *id = line->job;
 
 	if (!id)
 		return start_job(o, line, out);
-	if (!is_of_project(o, id))
+	if (!is_of_project(o, id, &unused))
 		return failure_print(
 		    out, "E_NOT_FOUND",
 		    "this project has no run of that id, or its record was removed");

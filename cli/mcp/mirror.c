@@ -107,9 +107,9 @@ static const char *name_key(const char *method)
 	static const struct {
 		const char *method, *key;
 	} keys[] = {
-		{ "tools/call", "name" },
-		{ "prompts/get", "name" },
-		{ "resources/read", "uri" },
+		{ "tools/call", "name" },     { "prompts/get", "name" },
+		{ "resources/read", "uri" },  { "tasks/get", "taskId" },
+		{ "tasks/update", "taskId" }, { "tasks/cancel", "taskId" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

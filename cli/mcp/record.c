@@ -154,7 +154,9 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 	const char *text;
 	struct json args;
 
-	if (!s->options->record || !p->tool || p->is_resource)
+	/* A client that polls a task does not fill the log. */
+	if (!s->options->record || !p->tool || p->is_resource || p->task == TASK_GET ||
+	    p->task == TASK_UPDATE)
 		return;
 	set_client(j, s, p);
 	json_set_text(j, "tool", p->tool->name);

@@ -12,6 +12,7 @@
 #include "cli/mcp/record.h"
 #include "cli/mcp/resource.h"
 #include "cli/mcp/subscribe.h"
+#include "cli/mcp/task.h"
 
 void session_init(struct session *s, const struct mcp_options *options, struct buf *out)
 {
@@ -151,6 +152,28 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 		return err_nomem(err);
 	p->tool = tool;
 	p->is_resource = true;
+	p->from_uri = doc;
+	doc = (struct json_doc){ 0 };
+	p->args = (struct json){ .doc = &p->from_uri, .node = p->from_uri.root };
+	return begin_call(s, p, err);
+}
+
+static int take_task(struct session *s, struct rpc_message *m, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct json args = json_begin(&doc);
+	const struct tool *tool;
+	enum task_act act;
+	struct pending *p;
+	int r = task_begin(s, m, &act, &tool, args, err);
+
+	if (r <= 0)
+		return r;
+	p = session_wait(s, m, true);
+	if (!p)
+		return err_nomem(err);
+	p->tool = tool;
+	p->task = act;
 	p->from_uri = doc;
 	doc = (struct json_doc){ 0 };
 	p->args = (struct json){ .doc = &p->from_uri, .node = p->from_uri.root };
@@ -341,6 +364,8 @@ static int take_request(struct session *s, struct rpc_message *m, struct err *er
 		return read_resource(s, m, era, err);
 	if (strcmp(m->method, "prompts/get") == 0)
 		return answer_prompt(s, m, era, err);
+	if (era && task_method(m->method))
+		return take_task(s, m, err);
 	if (era && strcmp(m->method, "subscriptions/listen") == 0)
 		return subscribe_listen(s, m, err);
 	if (!era && s->options->follow && strcmp(m->method, "resources/subscribe") == 0)

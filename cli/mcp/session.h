@@ -14,6 +14,9 @@
 #include "cli/mcp/rpc.h"
 #include "cli/mcp/watch.h"
 
+/* What a client wants of a task (task.h). */
+enum task_act { TASK_NONE, TASK_GET, TASK_UPDATE, TASK_CANCEL };
+
 /* A request that is not answered yet. */
 struct pending {
 	struct pending *next;
@@ -24,6 +27,7 @@ struct pending {
 	struct json args;         /* of the tool */
 	struct json_doc from_uri; /* where `args` are, if they come from an address */
 	bool is_resource;         /* its answer is what stands at that address */
+	enum task_act task;
 	struct call call;
 	enum {
 		PENDING_PLAN, /* a dry run, to show a person what would change */

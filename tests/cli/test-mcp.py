@@ -173,6 +173,49 @@ def a_run_that_takes_longer_than_the_call_is_waited_for_by_its_id(w):
                 c.fails("snap_logs", "no run", run=other)
 
 
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+@test
+def a_run_that_outlasts_its_call_is_a_task_for_a_client_that_declares_them(w):
+    needs_fuse()
+    with Client(w) as c:
+        assert c.ask("server/discover")["result"]["capabilities"]["extensions"] == {TASKS: {}}
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            error = c.ask(method, taskId="0123456789ab")["error"]
+            assert error["code"] == -32021, error
+            assert error["data"]["requiredCapabilities"] == {"extensions": {TASKS: {}}}, error
+        plain = c.ok("snap_run", command="sleep 60", wait_s=0)
+        assert plain["status"] == "running", "no task for a client that declares none"
+        c.ok("snap_cancel", run=plain["run"])
+        c.capable = {"extensions": {TASKS: {}}}
+        quick = c.ok("snap_run", command="echo quick")
+        assert quick["status"] == "ended" and quick["ended"], "nor for what has ended"
+        c.ok("snap_clone", name="try")
+        made = c.call("snap_run", clone="try", command="while ! test -e gate; do sleep 0.05; done; echo through; exit 3", wait_s=0)
+        assert made["resultType"] == "task" and made["status"] == "working" and "content" not in made, made
+        assert made["ttlMs"] > 0 and made["pollIntervalMs"] > 0 and made["createdAt"].endswith("Z"), made
+        one = {"taskId": made["taskId"]}
+        got = c.ask("tasks/get", **one)["result"]
+        assert got["resultType"] == "complete" and got["status"] == "working" and "result" not in got, got
+        assert c.ask("tasks/update", **one, inputResponses={})["result"]["resultType"] == "complete"
+        c.ok("snap_write", clone="try", path="gate", content="open")
+        c.ok("snap_wait", run=made["taskId"])
+        got = c.ask("tasks/get", **one)["result"]
+        assert got["status"] == "completed" and got["createdAt"] == made["createdAt"] <= got["lastUpdatedAt"], got
+        told = got["result"]["structuredContent"]
+        assert told["exit_code"] == 3 and told["output"] == "through\n" and got["result"]["isError"] is False, got
+        made = c.call("snap_run", command="sleep 60", wait_s=0)
+        done = c.ask("tasks/cancel", taskId=made["taskId"])["result"]
+        assert done["resultType"] == "complete" and "taskId" not in done, done
+        assert c.ask("tasks/get", taskId=made["taskId"])["result"]["status"] == "cancelled"
+        for params in ({"taskId": "0123456789ab"}, {"taskId": 7}, {}, {"taskId": "--help"}):
+            assert c.ask("tasks/get", **params)["error"]["code"] == -32602, params
+        assert c.ask("tasks/list")["error"]["code"] == -32601
+    with Client(w, era="2025-11-25") as c:
+        assert c.ask("tasks/get", taskId="0123456789ab")["error"]["code"] == -32601, "of the newer era alone"
+
+
 @test
 def addresses_and_recipes_are_there_to_be_read(w):
     needs_fuse()
