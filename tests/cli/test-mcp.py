@@ -435,32 +435,52 @@ def ten_thousand_broken_messages_get_an_error_each_or_nothing(w):
             assert answers <= 100, answers
 
 
+def two_hundred_calls(name):
+    """What an agent does in its clone, by numbers that tell the order."""
+    for i in range(50):
+        yield "snap_write", {"clone": name, "path": f"f{i}", "content": f"{name} {i}\n"}
+        yield "snap_read", {"clone": name, "path": f"f{i}"}
+        yield "snap_edit", {"clone": name, "path": f"f{i}", "old": name, "new": f"{name} edited"}
+        yield "snap_snapshot", {"clone": name, "message": f"{name} {i}"}
+
+
 @test
 def two_agents_work_at_once_and_a_third_dies(w):
+    """200 calls each.  Nothing is lost, nothing is left, and the events tell all of it in order."""
     needs_fuse()
     w.ok("clone", "-n", "dies")
+    w.ok("write", "dies:f", "--content", "before")
     with Client(w) as one, Client(w) as two:
         third = Client(w)
         for c, name in ((one, "one"), (two, "two")):
             c.ok("snap_clone", name=name)
-        ids = {c: [] for c in (one, two)}
-        for i in range(40):
-            for c, name in ((one, "one"), (two, "two")):
-                ids[c].append(c.start("tools/call", name="snap_write", arguments={
-                    "clone": name, "path": f"f{i}", "content": f"{name} {i}\n"}))
-            if i == 10:
+        for i, calls in enumerate(zip(two_hundred_calls("one"), two_hundred_calls("two"))):
+            ids = [c.start("tools/call", name=tool, arguments=args) for c, (tool, args) in zip((one, two), calls)]
+            if i == 100:
                 third.start("tools/call", name="snap_write",
                             arguments={"clone": "dies", "path": "f", "content": "x" * 100000})
                 third.process.kill()
                 third.process.wait(10)
-        for c in (one, two):
-            got = {m["id"]: m for m in (c.read() for _ in ids[c])}
-            assert set(got) == set(ids[c])
-            assert not any(m["result"]["isError"] for m in got.values()), got
+            for c, number in zip((one, two), ids):
+                got = c.read()
+                assert got["id"] == number and not got["result"]["isError"], got
+    assert w.ok("show", "dies:f").out in (b"before", b"x" * 100000), "all of it or nothing"
     for name in ("one", "two"):
-        for i in range(40):
-            assert (w.store / "clones" / name / f"f{i}").read_text() == f"{name} {i}\n"
-        assert not [n for n in os.listdir(w.store / "clones" / name) if n.startswith(".tmp")]
+        top = w.store / "clones" / name
+        for i in range(50):
+            assert (top / f"f{i}").read_text() == f"{name} edited {i}\n"
+        assert sorted(n for n in os.listdir(top) if n.startswith(".")) == [], "nothing is left behind"
+        made = w.ok("log", name, "--json").json("snap.log/1")["snapshots"]
+        assert [s["message"] for s in reversed(made)] == [f"{name} {i}" for i in range(50)], made
+    events = [json.loads(line) for line in w.ok("events", "--json").out.splitlines()]
+    assert [e["n"] for e in events] == list(range(1, len(events) + 1)), "without a gap"
+    for name in ("one", "two"):
+        told = [e["data"]["message"] for e in events if e["kind"] == "snapshot" and e["clone"] == name]
+        assert told == [f"{name} {i}" for i in range(50)], told
+        kept = w.ok("runs", "--agent", "--json", "-n", "1000").json("snap.runs/1")["calls"]
+        tools = [c["tool"] for c in reversed(kept) if c["clone"] == name]
+        assert tools == [tool for tool, _ in two_hundred_calls(name)], "and each call has its record"
+    w.ok("check")
 
 
 @test
