@@ -53,18 +53,16 @@ static bool is_key(const char *word, size_t len)
 /* How long the value is that stands behind a secret's name: up to a blank, or the quote that ends it. */
 static size_t value_length(const char *value)
 {
-	/* A quote in a text that is itself in quotes: JSON in an argument. */
-	if (value[0] == '\\' && (value[1] == '"' || value[1] == '\'')) {
-		const char end[] = { '\\', value[1], '\0' }, *at = strstr(value + 2, end);
+	/* A quote in a text that is itself in quotes, JSON in an argument: with backslashes before it. */
+	const size_t slashes = strspn(value, "\\");
+	const char quote = value[slashes];
 
-		return at ? (size_t)(at - value) + 2 : strlen(value);
-	}
-	if (*value == '"' || *value == '\'') {
-		const char *end = strchr(value + 1, *value);
+	if (quote == '"' || quote == '\'') {
+		const char *end = strchr(value + slashes + 1, quote);
 
 		return end ? (size_t)(end - value) + 1 : strlen(value);
 	}
-	return strcspn(value, " \t\r\n,;&\"'\\");
+	return strcspn(value, " \t\r\n,;&\"'");
 }
 
 /* What stands between a name and its value: quotes, '=' or ':', blanks; 0: no value follows. */

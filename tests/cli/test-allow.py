@@ -69,7 +69,7 @@ def neither_a_run_nor_an_agent_can_allow_anything(w: World):
     assert inside.status != 0, inside
     assert allowed(w) == []
     with Client(w) as c:
-        names = [t["name"] for t in c.ask("tools/list")["tools"]]
+        names = [t["name"] for t in c.ask("tools/list")["result"]["tools"]]
         assert not [n for n in names if "allow" in n], names
 
 
