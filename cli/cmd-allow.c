@@ -77,7 +77,7 @@ static int allow_run(struct invocation *inv, struct err *err)
 	if (r >= 0 && args->list && (args->remove || rules.n > 0))
 		r = err_set(err, -EINVAL, "'allow --list' takes a CLONE and nothing else");
 	else if (r >= 0 && !args->list && rules.n == 0)
-		r = err_set(err, -EINVAL, "'allow' needs HOST:PORT");
+		r = err_set(err, -EINVAL, "'allow' needs HOST:PORT... [CLONE]");
 	if (r < 0) {
 		cmd_hint(inv, "help allow");
 		return r;
