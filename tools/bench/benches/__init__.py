@@ -21,7 +21,7 @@ GROUPS = {
                 {**fs_read.PARTS, **fs_write.PARTS, **fs_large.PARTS},
                 [EXT4, OVERLAY, FUSE_OVERLAY, BINDFS, BARE]),
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
-    "experiment": Group("Experiments", experiment.PARTS, [experiment.COPY, experiment.WORKTREE],
+    "experiment": Group("Experiments", experiment.PARTS, [experiment.COPY, experiment.WORKTREE, experiment.EXT4],
                         named=True),
     "mcp": Group("Agents", agents.PARTS),
     "growth": Group("Growth", growth.PARTS),
