@@ -72,6 +72,7 @@ static int attach_run(struct invocation *inv, struct err *err)
 const struct command cmd_attach = {
 	.name = "attach",
 	.group = "Runs",
+	.rare = true,
 	.summary = "follow what a run writes, and end as it does",
 	.words = "RUN",
 	.min_words = 1,

@@ -279,6 +279,7 @@ static int bisect_run(struct invocation *inv, struct err *err)
 const struct command cmd_bisect = {
 	.name = "bisect",
 	.group = "Runs",
+	.rare = true,
 	.summary = "find the first bad snapshot or commit, several clones at once",
 	.words = "GOOD BAD -- CMD...",
 	.min_words = 2,

@@ -38,6 +38,7 @@ static int cancel_run(struct invocation *inv, struct err *err)
 const struct command cmd_cancel = {
 	.name = "cancel",
 	.group = "Runs",
+	.rare = true,
 	.summary = "end a run, wherever it was started",
 	.words = "RUN",
 	.min_words = 1,

@@ -150,6 +150,7 @@ static int check_run(struct invocation *inv, struct err *err)
 const struct command cmd_check = {
 	.name = "check",
 	.group = "Store",
+	.rare = true,
 	.summary = "verify every byte of the store",
 	.opts = check_opts,
 	.details =

@@ -129,6 +129,7 @@ static int compare_run(struct invocation *inv, struct err *err)
 const struct command cmd_compare = {
 	.name = "compare",
 	.group = "Snapshots",
+	.rare = true,
 	.summary = "show states side by side, and whether they would merge",
 	.words = "A B [C...]",
 	.min_words = 2,

@@ -128,6 +128,7 @@ static int completion_run(struct invocation *inv, struct err *err)
 const struct command cmd_completion = {
 	.name = "completion",
 	.group = "Other",
+	.rare = true,
 	.summary = "print a script for your shell to complete commands",
 	.words = "bash|zsh|fish",
 	.min_words = 1,

@@ -33,6 +33,7 @@ static int edit_run(struct invocation *inv, struct err *err)
 const struct command cmd_edit = {
 	.name = "edit",
 	.group = "Clones",
+	.rare = true,
 	.summary = "replace a piece of text in a file of a clone",
 	.words = "CLONE:PATH",
 	.min_words = 1,

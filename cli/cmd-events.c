@@ -247,6 +247,7 @@ static int events_run(struct invocation *inv, struct err *err)
 const struct command cmd_events = {
 	.name = "events",
 	.group = "Store",
+	.rare = true,
 	.summary = "print what happened, oldest first",
 	.opts = events_opts,
 	.preset = preset,

@@ -25,6 +25,7 @@ static int init_run(struct invocation *inv, struct err *err)
 const struct command cmd_init = {
 	.name = "init",
 	.group = "Snapshots",
+	.rare = true,
 	.summary = "register a project and take its first snapshot",
 	.words = "[DIR]",
 	.max_words = 1,

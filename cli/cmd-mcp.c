@@ -259,6 +259,7 @@ static int mcp_run(struct invocation *inv, struct err *err)
 const struct command cmd_mcp = {
 	.name = "mcp",
 	.group = "Other",
+	.rare = true,
 	.summary = "serve agents over the Model Context Protocol",
 	.opts = mcp_opts,
 	.details =

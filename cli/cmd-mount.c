@@ -26,6 +26,7 @@ static int mount_run(struct invocation *inv, struct err *err)
 const struct command cmd_mount = {
 	.name = "mount",
 	.group = "Daemon and mounts",
+	.rare = true,
 	.summary = "mount a clone and print its path",
 	.words = "CLONE",
 	.min_words = 1,

@@ -189,6 +189,7 @@ static int policy_run(struct invocation *inv, struct err *err)
 const struct command cmd_policy = {
 	.name = "policy",
 	.group = "Changes",
+	.rare = true,
 	.summary = "say how risky a clone is, and what may land by itself",
 	.words = "explain [CLONE]",
 	.min_words = 1,

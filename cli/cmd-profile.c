@@ -265,6 +265,7 @@ static int profile_run(struct invocation *inv, struct err *err)
 const struct command cmd_profile = {
 	.name = "profile",
 	.group = "Other",
+	.rare = true,
 	.summary = "look at what runs may use and see, by name",
 	.words = "[list | show [NAME] | check [NAME]]",
 	.max_words = 2,

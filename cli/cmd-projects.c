@@ -145,6 +145,7 @@ static int projects_run(struct invocation *inv, struct err *err)
 const struct command cmd_projects = {
 	.name = "projects",
 	.group = "Store",
+	.rare = true,
 	.summary = "list the projects of the store; forget one, or move it",
 	.words = "[forget PROJECT | mv PROJECT NEWPATH]",
 	.max_words = 3,

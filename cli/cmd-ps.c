@@ -77,6 +77,7 @@ static int ps_run(struct invocation *inv, struct err *err)
 const struct command cmd_ps = {
 	.name = "ps",
 	.group = "Runs",
+	.rare = true,
 	.summary = "list what runs now, and what it uses",
 	.details =
 	    "Of all projects in the store. The process is the snap that holds the run; it passes\n"

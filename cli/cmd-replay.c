@@ -298,6 +298,7 @@ static int replay_run(struct invocation *inv, struct err *err)
 const struct command cmd_replay = {
 	.name = "replay",
 	.group = "Runs",
+	.rare = true,
 	.summary = "run something again, and say what came out differently",
 	.words = "[RUN]",
 	.max_words = 1,

@@ -97,6 +97,7 @@ static int runs_run(struct invocation *inv, struct err *err)
 const struct command cmd_runs = {
 	.name = "runs",
 	.group = "Runs",
+	.rare = true,
 	.summary = "list what was run, newest first",
 	.words = "[CLONE]",
 	.max_words = 1,

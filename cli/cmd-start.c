@@ -47,6 +47,7 @@ static int start_run(struct invocation *inv, struct err *err)
 const struct command cmd_start = {
 	.name = "start",
 	.group = "Daemon and mounts",
+	.rare = true,
 	.summary = "start the daemon, which commands do by themselves",
 	.opts = start_opts,
 	.details =

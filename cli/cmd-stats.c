@@ -146,6 +146,7 @@ static int stats_run(struct invocation *inv, struct err *err)
 const struct command cmd_stats = {
 	.name = "stats",
 	.group = "Store",
+	.rare = true,
 	.summary = "say how much is stored, and what sharing saves",
 	.details =
 	    "Of the whole store, which may hold many projects. A clone's own bytes are those that\n"

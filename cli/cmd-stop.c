@@ -44,6 +44,7 @@ static int stop_run(struct invocation *inv, struct err *err)
 const struct command cmd_stop = {
 	.name = "stop",
 	.group = "Daemon and mounts",
+	.rare = true,
 	.summary = "unmount all clones, keep what was written, end the daemon",
 	.opts = stop_opts,
 	.details =

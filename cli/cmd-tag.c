@@ -76,6 +76,7 @@ static int tag_run(struct invocation *inv, struct err *err)
 const struct command cmd_tag = {
 	.name = "tag",
 	.group = "Snapshots",
+	.rare = true,
 	.summary = "name a snapshot, or list the names of this project",
 	.words = "[NAME [STATE]]",
 	.max_words = 2,

@@ -54,6 +54,7 @@ static int tasks_run(struct invocation *inv, struct err *err)
 const struct command cmd_tasks = {
 	.name = "tasks",
 	.group = "Runs",
+	.rare = true,
 	.summary = "list commands that have a name here, for `run @NAME`",
 	.details =
 	    "Yours come first: 'tasks' in ~/.config/snapcow/config.yaml. Then scripts of\n"

@@ -32,6 +32,7 @@ static int umount_run(struct invocation *inv, struct err *err)
 const struct command cmd_umount = {
 	.name = "umount",
 	.group = "Daemon and mounts",
+	.rare = true,
 	.summary = "unmount a clone; what was written in it is kept",
 	.words = "CLONE",
 	.min_words = 1,

@@ -32,6 +32,7 @@ static int version_run(struct invocation *inv, struct err *err)
 const struct command cmd_version = {
 	.name = "version",
 	.group = "Other",
+	.rare = true,
 	.summary = "say which version this is",
 	.details = "With --json also which daemon serves the store, if one runs.\n",
 	.no_engine = true,

@@ -89,6 +89,7 @@ static int wait_run(struct invocation *inv, struct err *err)
 const struct command cmd_wait = {
 	.name = "wait",
 	.group = "Runs",
+	.rare = true,
 	.summary = "wait until runs have ended",
 	.words = "RUN...",
 	.min_words = 1,

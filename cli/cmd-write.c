@@ -58,6 +58,7 @@ static int write_run(struct invocation *inv, struct err *err)
 const struct command cmd_write = {
 	.name = "write",
 	.group = "Clones",
+	.rare = true,
 	.summary = "write a file of a clone",
 	.words = "CLONE:PATH",
 	.min_words = 1,

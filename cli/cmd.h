@@ -83,6 +83,7 @@ struct command {
 	const char *name;
 	const char *alias; /* another word for it; may be NULL */
 	const char *group; /* the heading it stands under in the overview */
+	bool rare;         /* the overview only names it */
 	const char *summary;
 	const char *words; /* "STATE[:PATH]"; NULL: takes none */
 	int min_words, max_words;

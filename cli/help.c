@@ -72,26 +72,56 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 	return at;
 }
 
-static void print_overview(const struct invocation *inv)
+/* The commands of a group from `first` on; the first of the next group, or of none. */
+static size_t print_group(const struct invocation *inv, size_t first, bool all)
+{
+	const char *group = commands[first]->group;
+	const char *before = "  and also    ";
+	bool any = all;
+	FILE *out = inv->out;
+	size_t end;
+
+	fprintf(out, "%s%s%s\n", out_style(inv, OUT_BOLD), group, out_style(inv, OUT_PLAIN));
+	for (end = first; commands[end] && strcmp(commands[end]->group, group) == 0; end++)
+		if (all || !commands[end]->rare) {
+			fprintf(out, "  %-*s%s\n", NAME_WIDTH, commands[end]->name,
+				commands[end]->summary);
+			any = true;
+		}
+	if (!any)
+		before = "  ";
+	for (size_t i = first; i < end && !all; i++) {
+		if (!commands[i]->rare)
+			continue;
+		fprintf(out, "%s%s", before, commands[i]->name);
+		before = ", ";
+	}
+	if (*before == ',')
+		fputc('\n', out);
+	return end;
+}
+
+/* On about one screen; with `all`, every command and option with what it does. */
+static void print_overview(const struct invocation *inv, bool all)
 {
 	FILE *out = inv->out;
-	const char *bold = out_style(inv, OUT_BOLD), *plain = out_style(inv, OUT_PLAIN);
-	const char *group = "";
 
 	fprintf(out, "usage: %s [OPTION]... COMMAND ...\n\n", inv->program);
-	print_filled("Snapshots and writable clones of whole project trees, ignored and untracked "
-		     "files included. A command works on the project that holds the current "
-		     "directory and needs no set-up.",
+	print_filled("Snapshots and writable clones of whole project trees, ignored files too. A "
+		     "command works on the project around the current directory, without set-up.",
 		     out);
-	for (size_t i = 0; commands[i]; i++) {
-		if (strcmp(group, commands[i]->group) != 0)
-			fprintf(out, "\n%s%s%s\n", bold, commands[i]->group, plain);
-		group = commands[i]->group;
-		fprintf(out, "  %-*s%s\n", NAME_WIDTH, commands[i]->name, commands[i]->summary);
+	for (size_t i = 0; commands[i];) {
+		fputc('\n', out);
+		i = print_group(inv, i, all);
 	}
-	fprintf(out, "\n%sOptions%s, before or after the command\n", bold, plain);
-	opt_describe(global_opts, out);
-	fprintf(out, "\nMore about a command: %s help COMMAND\nTopics:", inv->program);
+	fprintf(out, "\n%sOptions%s, before or after the command\n", out_style(inv, OUT_BOLD),
+		out_style(inv, OUT_PLAIN));
+	if (all)
+		opt_describe(global_opts, out);
+	else
+		fputs("  -C DIR, --store DIR, --json, -q, -v, --color WHEN, -h, --version\n", out);
+	fprintf(out, "More: %s help --all, or %s help COMMAND\nTopics:", inv->program,
+		inv->program);
 	for (const struct topic *t = topics; t->name; t++)
 		fprintf(out, "%s %s", t == topics ? "" : ",", t->name);
 	fprintf(out, " (%s help TOPIC)\n", inv->program);
@@ -132,7 +162,7 @@ static void print_command(const struct invocation *inv, const struct command *c)
 	}
 	if (c->examples)
 		print_examples(inv, c->examples);
-	fprintf(out, "\nOptions of every command: %s help\n", inv->program);
+	fprintf(out, "\nOptions of every command: %s help --all\n", inv->program);
 }
 
 static void print_topic(const struct invocation *inv, const struct topic *t)
@@ -200,20 +230,38 @@ static int print_json(const struct invocation *inv, const struct command *only,
 	return json_print(&doc, inv->out, err);
 }
 
-int help_print(const struct invocation *inv, const struct command *c, struct err *err)
+static int print_help(const struct invocation *inv, const struct command *c, bool all,
+		      struct err *err)
 {
 	if (inv->json)
 		return print_json(inv, c, NULL, err);
 	if (c)
 		print_command(inv, c);
 	else
-		print_overview(inv);
+		print_overview(inv, all);
 	return CMD_OK;
 }
+
+int help_print(const struct invocation *inv, const struct command *c, struct err *err)
+{
+	return print_help(inv, c, false, err);
+}
+
+struct help_args {
+	bool all;
+};
+
+static const struct opt help_opts[] = {
+	OPT_FLAG('a', "all", struct help_args, all,
+		 "every command and option of all, each with what it does"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct help_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 static int help_run(struct invocation *inv, struct err *err)
 {
 	const struct topic *t = inv->n_words > 0 ? topic_find(inv->words[0]) : NULL;
+	const struct help_args *args = inv->args;
 	const struct command *c = NULL;
 
 	if (t && inv->json)
@@ -229,17 +277,19 @@ static int help_run(struct invocation *inv, struct err *err)
 			return -EINVAL;
 		}
 	}
-	return help_print(inv, c, err);
+	return print_help(inv, c, args->all, err);
 }
 
 const struct command cmd_help = {
 	.name = "help",
 	.group = "Other",
+	.rare = true,
 	.summary = "say what there is, or what a command does",
 	.words = "[COMMAND]",
 	.details =
 	    "In the place of COMMAND there may be a topic: exit-codes, guard, json or states.",
-	.examples = "help promote\nhelp exit-codes\n",
+	.examples = "help promote\nhelp exit-codes\nhelp --all\n",
+	.opts = help_opts,
 	.max_words = 1,
 	.no_engine = true,
 	.run = help_run,

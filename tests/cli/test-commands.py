@@ -413,12 +413,15 @@ def help_knows_every_command_and_fits_a_screen(w: World):
     names = [c["name"] for c in got["commands"]]
     assert {"clone", "list", "status", "rm", "init", "snapshot", "log", "show", "stats", "check",
             "gc", "mount", "umount", "start", "stop", "help", "version"} <= set(names), names
-    for page, most in [(overview, 90)] + [(w.ok("help", n), help_lines(n)) for n in names]:
+    whole = w.ok("help", "--all")
+    assert w.ok("help", "-a").out == whole.out
+    for page, most in [(overview, 50), (whole, 90)] + [(w.ok("help", n), help_lines(n)) for n in names]:
         lines = page.out.decode().splitlines()
         assert len(lines) <= most, page
         assert max(map(len, lines)) <= 90, page
     for name in names:
-        assert f"\n  {name} " in overview.out.decode(), name
+        assert f"\n  {name} " in whole.out.decode(), name
+        assert re.search(rf"(\n  |also .*|\n  [a-z, ]*){name}[ ,\n]", overview.out.decode()), name
         page = w.ok("help", name).out
         assert page.startswith(f"usage: snapcow {name}".encode()), page
         assert w.ok(name, "--help").out == w.ok(name, "-h").out == page, name
