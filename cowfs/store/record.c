@@ -48,7 +48,7 @@ struct kind {
 
 static const struct kind kinds[REF_KINDS + 1] = {
 	[REF_PROJECT] = {
-		.version = 3,
+		.version = 4,
 		.size = sizeof(struct project),
 		.name = { FIELD_ID, offsetof(struct project, id) },
 		.root = NO_ROOT,
@@ -59,6 +59,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_NUMBER, offsetof(struct project, ino), 3 },
 			{ FIELD_NUMBER, offsetof(struct project, born), 3 },
 			{ FIELD_NUMBER, offsetof(struct project, fs), 3 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct project, former), 4 },
 		},
 	},
 	[REF_SNAPSHOT] = {
@@ -195,6 +196,20 @@ void record_done(enum ref_kind kind, void *record)
 void project_done(struct project *p)
 {
 	record_done(REF_PROJECT, p);
+}
+
+int project_copy(const struct project *from, struct project *ret)
+{
+	struct project copy = *from;
+
+	copy.path = strdup(from->path);
+	copy.former = from->former ? strdup(from->former) : NULL;
+	if (!copy.path || (from->former && !copy.former)) {
+		project_done(&copy);
+		return -ENOMEM;
+	}
+	*ret = copy;
+	return 0;
 }
 
 void snapshot_done(struct snapshot *s)

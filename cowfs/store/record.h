@@ -22,6 +22,7 @@ struct project {
 	uint64_t ino; /* of the directory at the last capture; 0: not known */
 	int64_t born; /* when that was made, nanoseconds since 1970; 0: not known */
 	uint64_t fs;  /* what the system calls the file system that it is on; 0: not known */
+	char *former; /* owned; where it was before and until when (moved-i.h), or NULL */
 };
 
 /* Who wanted a snapshot. */
@@ -150,6 +151,7 @@ void allowance_done(struct allowance *a);
 void artifact_done(struct artifact *a);
 void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);
+NODISCARD int project_copy(const struct project *from, struct project *ret); /* -ENOMEM, or 0 */
 void snapshot_done(struct snapshot *s);
 void tag_done(struct tag *t);
 void clone_done(struct clone *c);

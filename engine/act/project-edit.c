@@ -69,9 +69,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 
 	if (p->git != 0 || strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
 		return 0;
-	*s->ret = *p;
-	s->ret->path = strdup(p->path);
-	return s->ret->path ? 1 : err_nomem(err);
+	return project_copy(p, s->ret) < 0 ? err_nomem(err) : 1;
 }
 
 static int find(struct editing *e, const char *id, struct err *err)
@@ -256,19 +254,24 @@ static int add_inner(const struct project *p, void *ctx, struct err *err)
 {
 	struct editing *e = ctx;
 	const size_t n = strlen(e->project.path);
-	AUTO_FREE char *to = NULL, *from = NULL;
+	AUTO_FREE char *to = NULL;
+	struct inner *one;
 
 	if (p->git != 0 || strncmp(p->path, e->project.path, n) != 0 || p->path[n] != '/')
 		return 0;
-	from = strdup(p->path);
-	if (!from || asprintf(&to, "%s%s", e->to, p->path + n) < 0)
+	if (asprintf(&to, "%s%s", e->to, p->path + n) < 0) {
+		to = NULL;
 		return err_nomem(err);
-	if (!came_along(e, from, to))
+	}
+	if (!came_along(e, p->path, to))
 		return 0;
 	if (!VEC_ONE_MORE(e->inner, e->n_inner))
 		return err_nomem(err);
-	e->inner[e->n_inner] = (struct inner){ .project = *p, .to = TAKE_PTR(to) };
-	e->inner[e->n_inner++].project.path = TAKE_PTR(from);
+	one = &e->inner[e->n_inner];
+	if (project_copy(p, &one->project) < 0)
+		return err_nomem(err);
+	one->to = TAKE_PTR(to);
+	e->n_inner++;
 	return 0;
 }
 
@@ -332,9 +335,14 @@ static int refuse_taken(const struct project *p, void *ctx, struct err *err)
 
 static int put_path(struct editing *e, const struct project *p, char *to, struct err *err)
 {
+	AUTO_FREE char *former = NULL;
 	struct project moved = *p;
+	int r = moved_add_former(p, engine_now(), &former, err);
 
+	if (r < 0)
+		return r;
 	moved.path = to;
+	moved.former = former;
 	moved_identify(&moved);
 	return project_put(e->batch, &moved, REF_REPLACE, err);
 }

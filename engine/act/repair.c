@@ -46,14 +46,9 @@ static void mending_done(struct mending *m)
 static int add_project(const struct project *p, void *ctx, struct err *err)
 {
 	struct mending *m = ctx;
-	struct project *at;
 
-	if (!VEC_ONE_MORE(m->projects, m->n_projects))
-		return err_nomem(err);
-	at = &m->projects[m->n_projects];
-	*at = *p;
-	at->path = strdup(p->path);
-	if (!at->path)
+	if (!VEC_ONE_MORE(m->projects, m->n_projects) ||
+	    project_copy(p, &m->projects[m->n_projects]) < 0)
 		return err_nomem(err);
 	m->n_projects++;
 	return 0;

@@ -11,12 +11,13 @@
 #include "base/path.h"
 #include "engine/find/engine-i.h"
 #include "engine/find/event-i.h"
+#include "engine/find/moved-i.h"
 
 struct reading {
 	const struct engine_events_options *options;
 	char *dir; /* owned */
 	int dir_fd;
-	char *project; /* owned; NULL: every one */
+	struct project project; /* without a path: every one */
 	engine_event_fn fn;
 	void *ctx;
 	uint64_t seen; /* the number of the last event that was read */
@@ -30,16 +31,16 @@ struct reading {
 static void reading_done(struct reading *r)
 {
 	free(r->dir);
-	free(r->project);
+	project_done(&r->project);
 	free(r->tail);
 	cleanup_close(&r->dir_fd);
 }
 
 /* --- a line ----------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct reading *r, const char *project)
+static bool is_wanted(const struct reading *r, const struct engine_event *e)
 {
-	return !r->project || (project && strcmp(project, r->project) == 0);
+	return !r->project.path || (e->project && moved_was_at(&r->project, e->project, e->time));
 }
 
 /* Of those that are only counted, the last ones are remembered in a ring. */
@@ -82,7 +83,7 @@ static int take_line(struct reading *r, const char *line, size_t len, struct err
 	if (e.n <= r->seen)
 		return 0;
 	r->seen = e.n;
-	return is_wanted(r, project) ? pass_on(r, &e, err) : 0;
+	return is_wanted(r, &e) ? pass_on(r, &e, err) : 0;
 }
 
 /* --- the files -------------------------------------------------------------------------- */
@@ -248,7 +249,8 @@ static int choose_project(struct reading *r, struct engine *e, struct err *err)
 	x = engine_project(e, &s, &project, err);
 	if (x < 0)
 		return x;
-	r->project = TAKE_PTR(project.path);
+	r->project = project;
+	project = (struct project){ 0 };
 	return 0;
 }
 

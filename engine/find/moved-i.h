@@ -12,6 +12,15 @@
 /* Note in `p` what its directory is known by; zero where the file system does not tell. */
 void moved_identify(struct project *p);
 
+/*
+ * Records of runs and events name a project by the path that it had then.  Was it at that path at that
+ * time (nanoseconds since 1970)?
+ */
+bool moved_was_at(const struct project *p, const char *path, int64_t when);
+
+/* `p` gets another path now: *ret, owned by the caller, is its list of former paths with the present one. */
+NODISCARD int moved_add_former(const struct project *p, int64_t now, char **ret, struct err *err);
+
 struct moved {
 	struct catalog_id id;
 	char *from, *to;

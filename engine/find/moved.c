@@ -1,6 +1,9 @@
 #include "engine/find/moved-i.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,6 +20,50 @@ void moved_identify(struct project *p)
 	p->ino = at.ino;
 	p->born = at.born;
 	p->fs = at.fs;
+}
+
+/* --- where it was ----------------------------------------------------------------------- */
+
+#define FORMER_MAX ((size_t)32 << 10) /* bytes; beyond that the oldest ones are forgotten */
+
+/* The next entry of the list, "TIME/PATH"; its length, 0 at the end. */
+static size_t former_next(const char *list, int64_t *ret_until, const char **ret_path)
+{
+	const char *end = strstr(list, "//");
+	const size_t len = end ? (size_t)(end - list) : strlen(list);
+
+	*ret_until = strtoll(list, NULL, 10);
+	*ret_path = memchr(list, '/', len);
+	return *ret_path ? len : 0;
+}
+
+bool moved_was_at(const struct project *p, const char *path, int64_t when)
+{
+	const char *at = p->former ? p->former : "", *was;
+	int64_t since = p->created, until;
+	size_t len;
+
+	for (; (len = former_next(at, &until, &was)) > 0; since = until) {
+		const size_t path_len = len - (size_t)(was - at);
+
+		if (when >= since && when < until)
+			return strlen(path) == path_len && strncmp(path, was, path_len) == 0;
+		at += len + (at[len] == '/' ? 2 : 0);
+	}
+	return when >= since && strcmp(path, p->path) == 0;
+}
+
+int moved_add_former(const struct project *p, int64_t now, char **ret, struct err *err)
+{
+	const char *old = p->former ? p->former : "", *next;
+
+	while (strlen(old) > FORMER_MAX && (next = strstr(old, "//")))
+		old = next + 2;
+	if (asprintf(ret, "%s%s%" PRId64 "%s", old, *old ? "//" : "", now, p->path) < 0) {
+		*ret = NULL;
+		return err_nomem(err);
+	}
+	return 0;
 }
 
 void moved_done(struct moved *m)

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/moved-i.h"
 #include "engine/find/run-record.h"
 
 /* --- listing ---------------------------------------------------------------------------- */
@@ -18,7 +19,7 @@
 struct listing {
 	struct engine *engine;
 	const struct engine_runs_options *options;
-	const char *project; /* NULL: all projects */
+	const struct project *project; /* NULL: all projects */
 	struct engine_runs runs;
 };
 
@@ -32,7 +33,7 @@ static bool is_wanted(const struct listing *l, const struct engine_run *run)
 	const struct engine_runs_options *o = l->options;
 
 	return !(o->clone && strcmp(o->clone, run->clone) != 0) &&
-	       !(l->project && strcmp(l->project, run->project) != 0) &&
+	       !(l->project && !moved_was_at(l->project, run->project, run->started)) &&
 	       !(o->running && run->state != ENGINE_RUN_RUNNING);
 }
 
@@ -86,7 +87,7 @@ int engine_runs(struct engine *e, const struct engine_runs_options *options,
 		r = engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r;
-	l.project = project.path;
+	l.project = project.path ? &project : NULL;
 	r = run_record_each(e->store_path, list_one, &l, err);
 	if (r < 0)
 		return r;

@@ -1,6 +1,7 @@
 """The stream of events: all that happens in a store, in order, and resumable."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import live_test  # noqa: E402
+from mcptest import Client  # noqa: E402
 from runtest import clone  # noqa: E402
-from snaptest import SNAP  # noqa: E402
+from snaptest import SNAP, Skip  # noqa: E402
 
 
 def events(w, *args):
@@ -248,6 +250,51 @@ def a_log_that_cannot_be_written_stops_no_act(w):
     assert b"warning" in w.ok("run", "--", "true").err
     assert folder.read_text() == "in the way"
 
+
+@live_test
+def runs_calls_and_events_of_a_project_that_moved_are_still_its_own(w):
+    """And those of another project that is at the old path since are not."""
+    here, there = w.project, w.project.with_name("elsewhere")
+
+    def runs(cwd, *args):
+        return [r["run"] for r in w.ok("runs", "--json", *args, cwd=cwd).json("snap.runs/1", "runs")["runs"]]
+
+    def kinds(cwd):
+        done = w.ok("events", "--json", cwd=cwd)
+        return [json.loads(line)["kind"] for line in done.out.splitlines()]
+
+    def call():
+        with Client(w) as c:
+            c.call("snap_list")
+
+    def calls(cwd):
+        return len(w.ok("runs", "--agent", "--json", cwd=cwd).json("snap.runs/1", "calls")["calls"])
+
+    w.ok("clone", "-n", "c")
+    if w.snap("run", "c", "--", "true").status == 125:
+        raise Skip("no sandbox can be set up here")
+    call()
+    old, told, called = runs(here), kinds(here), calls(here)
+    assert old and "run-ended" in told and called, (old, told, called)
+    here.rename(there)
+    w.ok("projects", "mv", str(here), str(there), cwd=w.top)
+    assert runs(there) == old and calls(there) == called
+    assert kinds(there)[:len(told)] == told
+    here.mkdir()
+    (here / "file").write_text("of another one\n")
+    w.ok("init", str(here))
+    w.ok("clone", "-n", "other", cwd=here)
+    w.ok("run", "other", "--", "true", cwd=here)
+    assert len(runs(here)) == 1 and runs(here) != old and calls(here) == 0
+    assert runs(there) == old and "run-ended" in kinds(here)
+    # And back again, where the other one was meanwhile.
+    shutil.rmtree(here)
+    w.ok("rm", "--force", "other", cwd=w.top)
+    w.ok("projects", "forget", str(here), cwd=w.top)
+    there.rename(here)
+    w.ok("projects", "mv", str(there), str(here), cwd=w.top)
+    w.ok("run", "c", "--", "true", cwd=here)
+    assert runs(here)[1:] == old and calls(here) == called, (runs(here), old)
 
 if __name__ == "__main__":
     sys.exit(livetest.main())
