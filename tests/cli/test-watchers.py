@@ -6,6 +6,7 @@ As root, and with --user as an ordinary user.
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,9 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
 from livetest import clone, live_test  # noqa: E402
+from npmtest import npm_install  # noqa: E402
 from runtest import line_of, start  # noqa: E402
-from snaptest import Skip  # noqa: E402
+from snaptest import LONG, Skip  # noqa: E402
 
+VITE = Path(__file__).resolve().parent / "vite" / "package.json"
 LIBC = ctypes.CDLL(None, use_errno=True)
 MODIFY, ATTRIB, CLOSE_WRITE, CREATE, DELETE = 0x2, 0x4, 0x8, 0x100, 0x200
 DELETE_SELF, IGNORED, ISDIR = 0x400, 0x8000, 0x40000000
@@ -327,6 +330,61 @@ def a_server_that_caches_what_it_read_serves_what_was_rolled_back(w):
         says(process, "told")
         assert page() == b"old\n"
 
+
+def ask(port, path):
+    with socket.socket() as s:  # a name would load modules that an ordinary user may not read
+        s.settimeout(60)
+        s.connect((b"127.0.0.1", port))
+        s.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        return s.makefile("rb").read().partition(b"\r\n\r\n")[2].decode()
+
+
+def install(w):
+    """Vite, into the project. An ordinary user gets a copy of what root has fetched."""
+    try:
+        at = npm_install(VITE, "npm-vite", fetch=LONG)
+        shutil.copytree(at / "node_modules", w.project / "node_modules", symlinks=True)
+    except OSError as e:
+        raise Skip(f"what npm brought cannot be read: {e}") from e
+
+
+@live_test
+def vite_serves_what_was_rolled_back_and_what_is_edited_afterwards(w):
+    node()
+    install(w)
+    (w.project / "index.html").write_text('<script type="module" src="/main.js"></script>\n')
+    (w.project / "main.js").write_text("import { word } from './part.js';\nconsole.log(word);\n")
+    (w.project / "part.js").write_text("export const word = 'old';\n")
+    top = clone(w, "-n", "c")
+    (top / "part.js").write_text("export const word = 'new';\n")
+    with started(node(), "node_modules/vite/bin/vite.js", "--clearScreen", "false", "--host", "127.0.0.1", "--port", "0", cwd=top,
+                 env={**w.env, "NO_COLOR": "1"}) as process:
+        port = None
+        while port is None:
+            line = line_of(process)
+            assert line, "vite has ended"
+            found = re.search(rb"http://127.0.0.1:(\d+)/", line)
+            port = int(found.group(1)) if found else None
+        assert "part.js" in ask(port, "/main.js") and "'new'" in ask(port, "/part.js")
+
+        def reloads(word):
+            """One change may be several to Vite, as a name that goes and comes is."""
+            served = False
+            while not served:
+                line = line_of(process)
+                assert line, f"not told of {word}"
+                served = b"page reload part.js" in line and f"'{word}'" in ask(port, "/part.js")
+            ask(port, "/main.js")
+
+        w.ok("rollback", "c")
+        reloads("old")
+        (top / "part.js").write_text("export const word = 'edited';\n")
+        reloads("edited")
+        (top / "part.js").write_text("export const word = 'old';\n")
+        reloads("old")
+        (w.project / "part.js").write_text("export const word = 'of the project';\n")
+        w.ok("rebase", "c")
+        reloads("of the project")
 
 if __name__ == "__main__":
     sys.exit(livetest.main())
