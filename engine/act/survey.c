@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "engine/act/receipt-i.h"
 #include "snapshot/apply/apply.h"
+#include "snapshot/capture/count.h"
 
 #define SIGNATURES_DIR "signatures"
 #define WARNINGS_MAX   100 /* about unreadable files; answers name more */
@@ -152,12 +153,20 @@ int survey_forget(struct task *task, const struct project *p, struct err *err)
 
 struct teller {
 	struct engine_watch watch;
-	uint64_t total; /* names at the last capture; 0: unknown */
+	uint64_t total;    /* names at the last capture; 0: unknown, so they are counted */
+	const char *path;  /* what is captured */
+	const char *store; /* and left out */
+	struct count *count;
 };
+
+static void teller_done(struct teller *t)
+{
+	count_end(t->count);
+}
 
 static void on_capture(const struct capture_stats *so_far, void *ctx)
 {
-	const struct teller *t = ctx;
+	struct teller *t = ctx;
 	const uint64_t done = so_far->files + so_far->dirs;
 	struct engine_progress p = {
 		.doing = "reading",
@@ -165,6 +174,11 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 		.bytes = so_far->bytes,
 	};
 
+	/* A capture that ends before its first report needs no count. */
+	if (t->total == 0 && !t->count)
+		t->count = count_begin(t->path, t->store);
+	if (t->total == 0)
+		t->total = count_total(t->count);
 	if (t->total > 0) {
 		p.total = done > t->total ? done : t->total;
 		p.done = done;
@@ -196,7 +210,12 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	CLEANUP(known_done) struct known known = find_known(task, p, b);
 	const struct signatures *s = known.signatures;
 	const char *const exclude[] = { task->host->dir };
-	struct teller teller = { .watch = options->watch, .total = s ? s->names : 0 };
+	CLEANUP(teller_done) struct teller teller = {
+		.watch = options->watch,
+		.total = s ? s->names : 0,
+		.path = p->path,
+		.store = task->host->dir,
+	};
 	const struct capture_options o = {
 		.exclude = exclude,
 		.n_exclude = ARRAY_LEN(exclude),

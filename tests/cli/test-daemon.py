@@ -780,6 +780,32 @@ def progress_and_warnings_come_before_the_answer(w: World):
     line.close()
 
 
+@test
+def a_first_capture_tells_how_much_there_is_once_that_was_counted(w: World):
+    w.take()  # of another project: the daemon runs
+    for mib, rules in ((8, False), (8, True)):
+        told = None
+        while told is None:  # until it takes long enough to be told of
+            top = w.top / "work" / f"large{mib}{rules}"
+            (top / "deep" / "er").mkdir(parents=True)
+            if rules:
+                (top / "deep" / ".snapignore").write_text("nothing\n")
+            for i in range(mib):
+                (top / "deep" / "er" / f"f{i}").write_bytes(os.urandom(1 << 20))
+            line = Line(w)
+            line.greet()
+            line.send({**question(w, "take", **TAKE), "watch": True, "dir": str(top)})
+            got = [line.read()]
+            while "answer" not in got[-1]:
+                got.append(line.read())
+            line.close()
+            told = next((g["progress"] for g in reversed(got[:-1]) if g["progress"]["files"] >= mib // 2 and
+                         (rules or g["progress"]["total"])), None)
+            mib *= 2
+        names = 0 if rules else mib // 2 + 3
+        assert told["total"] == names, (told, names)
+
+
 # --- other users ----------------------------------------------------------------------------
 
 def root_only():
