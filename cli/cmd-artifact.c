@@ -364,6 +364,7 @@ static int artifact_run(struct invocation *inv, struct err *err)
 const struct command cmd_artifact = {
 	.name = "artifact",
 	.group = "Runs",
+	.rare = true,
 	.summary = "keep files of a clone that outlive it, and get them back",
 	.words = "[save CLONE PATH... | list | show | get | rm ID]",
 	.max_words = 1000,
