@@ -54,6 +54,9 @@ NODISCARD int stage_pass(struct shipping *s, const struct engine_stage *stage, s
 /* A process died while it landed or took back: what became of it? */
 NODISCARD int stage_recover(struct shipping *s, struct err *err);
 
+/* Remove the clone of a landing that a dead process left; nobody has its name but this change. */
+NODISCARD int stage_tidy(struct shipping *s, struct err *err);
+
 /* May it enter?  1: yes; 0: it waits or is held, and the change says so. */
 NODISCARD int stage_may_enter(struct shipping *s, const struct engine_stage *stage,
 			      struct err *err);

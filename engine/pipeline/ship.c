@@ -143,6 +143,32 @@ static int check_to(const struct engine_pipeline *p, const char *to, struct err 
 	return to ? err_set(err, -EINVAL, "'%s' has no stage '%.60s'", p->file, to) : 0;
 }
 
+/* Keep both states for as long as the record lives.  Done again, it does no harm. */
+static int keep(struct engine *e, const struct engine_change *c, struct err *err)
+{
+	const char *const states[] = { c->base, c->state_id };
+	char tag[64];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(states) && r >= 0; i++) {
+		CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
+
+		snprintf(tag, sizeof(tag), "ship-%s%s", c->id, i == 0 ? "-base" : "");
+		r = engine_tag_add(e, tag, states[i], &tags, err);
+		if (r == -EEXIST)
+			r = 0;
+	}
+	return r;
+}
+
+static int keep_there(struct engine *e, const struct engine_change *c, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	int r = pipeline_engine(e, c->project, &there, err);
+
+	return r < 0 ? r : keep(there, c, err);
+}
+
 int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_options *options,
 		   struct engine_change *ret, struct engine_promotion *promotion, struct err *err)
 {
@@ -165,6 +191,11 @@ int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_op
 	if (engine_change_is_over(ret->state))
 		return 0;
 	r = pipeline_load(e, ret->project, &s.pipeline, err);
+	/* Whoever made it may have died before that. */
+	if (r >= 0 && ret->n_passed == 0)
+		r = keep_there(e, ret, err);
+	if (r >= 0 && ret->state != ENGINE_CHANGE_LANDING)
+		r = stage_tidy(&s, err);
 	if (r < 0)
 		return r;
 	if (!options->by_time) {
@@ -178,24 +209,6 @@ int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_op
 }
 
 /* --- a new one ----------------------------------------------------------------------------- */
-
-/* Keep both states for as long as the record lives. */
-static int keep(struct engine *e, const struct engine_change *c, struct err *err)
-{
-	const char *const states[] = { c->base, c->state_id };
-	char tag[64];
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(states) && r >= 0; i++) {
-		CLEANUP(engine_tags_done) struct engine_tags tags = { 0 };
-
-		snprintf(tag, sizeof(tag), "ship-%s%s", c->id, i == 0 ? "-base" : "");
-		r = engine_tag_add(e, tag, states[i], &tags, err);
-		if (r == -EEXIST)
-			r = 0;
-	}
-	return r;
-}
 
 static int find_content(struct engine *e, const struct engine_taken *taken, struct engine_change *c,
 			struct err *err)
@@ -288,10 +301,10 @@ static int begin(struct shipping *s, const char *clone, struct engine *there,
 	if (strcmp(c->base, c->state_id) == 0)
 		return err_set(err, -ENODATA, "clone '%s' changed nothing that could be shipped",
 			       clone);
-	r = keep(there, c, err);
+	r = docket_create(s->engine, &change_kind, c->id, &s->lock, err);
 	if (r >= 0)
-		r = docket_create(s->engine, &change_kind, c->id, &s->lock, err);
-	return r < 0 ? r : shipping_save(s, "change-made", err);
+		r = shipping_save(s, "change-made", err);
+	return r < 0 ? r : keep(there, c, err);
 }
 
 int engine_ship(struct engine *e, const struct engine_ship_options *options,

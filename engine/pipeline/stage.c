@@ -40,6 +40,22 @@ static void vehicle_done(struct vehicle *v)
 	engine_close(v->engine);
 }
 
+static void vehicle_name(const struct engine_change *c, char name[CLONE_NAME_MAX + 1])
+{
+	snprintf(name, CLONE_NAME_MAX + 1, CLONE_PREFIX "%s", c->id);
+}
+
+int stage_tidy(struct shipping *s, struct err *err)
+{
+	struct engine_removed removed;
+	char name[CLONE_NAME_MAX + 1];
+
+	vehicle_name(s->change, name);
+	return engine_has_clone(s->engine, name)
+		   ? engine_remove(s->engine, name, true, &removed, err)
+		   : 0;
+}
+
 static int vehicle_make(struct shipping *s, const char *target, struct vehicle *v, struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
@@ -49,12 +65,11 @@ static int vehicle_make(struct shipping *s, const char *target, struct vehicle *
 		.from = s->change->state_id,
 		.carry = true,
 	};
-	struct engine_removed removed;
 	int r = pipeline_engine(s->engine, target, &v->engine, err);
 
 	if (r < 0)
 		return r;
-	snprintf(v->name, sizeof(v->name), CLONE_PREFIX "%s", s->change->id);
+	vehicle_name(s->change, v->name);
 	/* The target becomes a project of its own. */
 	r = engine_take(v->engine,
 			&(struct engine_take_options){
@@ -62,8 +77,7 @@ static int vehicle_make(struct shipping *s, const char *target, struct vehicle *
 			&taken, err);
 	if (r < 0)
 		return err_wrap(err, r, "the target '%s'", target);
-	if (engine_has_clone(v->engine, v->name))
-		r = engine_remove(v->engine, v->name, true, &removed, err);
+	r = stage_tidy(s, err);
 	if (r >= 0)
 		r = engine_clone(v->engine, &options, &clones, err);
 	v->made = r >= 0;
@@ -461,6 +475,17 @@ static const struct engine_stage *stage_of(const struct engine_pipeline *p, cons
 	return NULL;
 }
 
+static int hold_uncertain(struct shipping *s, const char *receipt, struct err *err)
+{
+	char why[300];
+
+	snprintf(why, sizeof(why),
+		 "the process that landed it died, and receipt %s may be of another promotion of "
+		 "the clone: undo that one or reject this change",
+		 receipt);
+	return shipping_hold(s, "receipt", why, err);
+}
+
 int stage_recover(struct shipping *s, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
@@ -478,8 +503,14 @@ int stage_recover(struct shipping *s, struct err *err)
 		r = await_landing(there, s->change->landing_clone, err);
 	if (r >= 0)
 		r = find_receipt(there, s->change, &all, &receipt, err);
+	if (r >= 0)
+		r = stage_tidy(s, err);
 	if (r < 0)
 		return r;
+	/* Somebody may have promoted the clone by hand since: only what is certainly the same counts. */
+	if (receipt && strcmp(s->change->landing_clone, s->change->clone) == 0 &&
+	    strcmp(receipt->sha256 ? receipt->sha256 : "", s->change->sha256) != 0)
+		return hold_uncertain(s, receipt->id, err);
 	if (receipt)
 		return add_passed(s, stage, receipt->id, receipt->sha256 ? receipt->sha256 : "",
 				  &receipt->checks, &receipt->n_checks, err);

@@ -1,0 +1,100 @@
+"""Whatever dies while a change is on its way, it lands at most once, and the next command goes on."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from livetest import LONG, live_test, note  # noqa: E402
+from promotetest import clone  # noqa: E402
+from snaptest import SNAP, Skip, dice  # noqa: E402
+
+# Between two of these nothing is different outside of the process, so to die there is to die at the next one.
+CALLS = ("renameat", "sendto", "fsync", "clone", "mkdir", "mkdirat", "unlinkat")
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def traced(w, *words, log="/dev/null"):
+    done = subprocess.run(["strace", "-o", str(log), *words, str(SNAP), "ship", "--json", "try"], cwd=w.project,
+                          env=w.env, capture_output=True, timeout=120, check=False)
+    if b"ptrace" in done.stderr:
+        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
+    return done
+
+
+def tree(top):
+    return {str(p.relative_to(top)): p.read_bytes() for p in sorted(top.rglob("*")) if p.is_file()}
+
+
+def outcome(w, there):
+    """The projects, how often each was written, and what is left."""
+    changes = w.ok("pipeline", "--all", "--json").json("snap.pipeline/1")["changes"]
+    return {"project": tree(w.project), "there": tree(there),
+            "states": sorted({c["state"] for c in changes}),
+            "receipts": [len(w.ok("-C", str(p), "log", "--json").json("snap.log/1")["receipts"]) for p in
+                         (w.project, there)],
+            "clones": w.ok("-q", "list", "--all").out.split(),
+            "verified": w.ok("pipeline", "verify", "--all").status}
+
+
+def world(w):
+    """A project, a directory that is a stage of it, and a clone with a change."""
+    for old in (w.project, w.top / "staging", w.store):
+        shutil.rmtree(old, ignore_errors=True)
+    there = w.top / "staging"
+    put(w.project / "README.md", "first\n")
+    put(there / "README.md", "first\n")
+    put(there / "own", "own\n")
+    put(w.home / ".config" / "snapcow" / "pipeline.yaml",
+        "- stages:\n    - {name: dev, target: ., approve: never, checks: [test -e a]}\n"
+        f"    - {{name: staging, target: {there}, approve: never}}\n")
+    c = clone(w)
+    put(c / "a", "a\n")
+    put(c / "README.md", "second\n")
+    return there
+
+
+def go_on(w):
+    """What a person types next: ship it again; where it is through already there is nothing more to ship."""
+    for _ in range(3):
+        open_ones = w.ok("-q", "pipeline").out.split()
+        for one in open_ones:
+            w.ok("ship", "--continue", one.decode())
+    if not w.ok("-q", "pipeline", "--all").out.split():
+        w.ok("ship", "try")
+
+
+@live_test
+def killed_at_any_step_it_goes_on_and_lands_once(w):
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    chance = dice()
+    there = world(w)
+    log = w.top / "trace"
+    assert traced(w, "-e", "trace=" + ",".join("?" + c for c in CALLS), log=log).returncode == 0
+    calls = [line.split("(", 1)[0] for line in log.read_text(errors="replace").splitlines()]
+    want = outcome(w, there)
+    assert want["states"] == ["shipped"] and want["receipts"] == [1, 1], want
+    places = [(c, n) for c in CALLS for n in range(1, calls.count(c) + 1)]
+    note(f"{len(places)} places to die")
+    for call, n in places if LONG else chance.sample(places, 6):
+        w.stop()
+        there = world(w)
+        done = traced(w, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
+        if done.returncode != 0:
+            assert done.returncode == -signal.SIGKILL, (call, n, done)
+            go_on(w)
+        got = outcome(w, there)
+        assert got == want, f"{call} {n}:\n{got}\n{want}"
+
+
+if __name__ == "__main__":
+    sys.exit(livetest.main())
