@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/task.h"
 
 #define REVIVED_MAX 3 /* times in a row without a word from it */
 #define META_ID     "io.modelcontextprotocol/subscriptionId"
@@ -119,10 +120,14 @@ int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	struct json params, honoured, list;
 	struct err why = { 0 };
+	int r;
 
 	if (json_kind(m->params, "notifications") != JSON_OBJECT)
 		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'notifications' is no object",
 				    err);
+	r = task_may_listen(s, m, err);
+	if (r <= 0)
+		return r;
 	params = rpc_notify(&a, "notifications/subscriptions/acknowledged");
 	json_set_value(json_set_object(params, "_meta"), META_ID, m->top, "id");
 	/* The lists of tools, prompts and addresses are the same for as long as the server runs. */

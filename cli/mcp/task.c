@@ -51,6 +51,13 @@ static int answer_undeclared(struct session *s, const struct rpc_message *m, str
 	return rpc_append(&a, s->out, err);
 }
 
+int task_may_listen(struct session *s, const struct rpc_message *m, struct err *err)
+{
+	if (!json_has(member(m->params, "notifications"), "taskIds") || is_declared(m))
+		return 1;
+	return answer_undeclared(s, m, err);
+}
+
 int task_begin(struct session *s, const struct rpc_message *m, enum task_act *ret,
 	       const struct tool **ret_tool, struct json args, struct err *err)
 {

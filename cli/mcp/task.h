@@ -20,6 +20,12 @@ bool task_method(const char *method);
 NODISCARD int task_begin(struct session *s, const struct rpc_message *m, enum task_act *ret,
 			 const struct tool **ret_tool, struct json args, struct err *err);
 
+/*
+ * A request to hear of tasks: 1 if its client declares the extension, or asks for none; 0 after an error
+ * was answered.  None are announced: a client polls.
+ */
+NODISCARD int task_may_listen(struct session *s, const struct rpc_message *m, struct err *err);
+
 /* Does the call end with a task instead of what the tool answered? */
 bool task_is_made(const struct pending *p, struct json structured);
 

@@ -185,6 +185,8 @@ def a_run_that_outlasts_its_call_is_a_task_for_a_client_that_declares_them(w):
             error = c.ask(method, taskId="0123456789ab")["error"]
             assert error["code"] == -32021, error
             assert error["data"]["requiredCapabilities"] == {"extensions": {TASKS: {}}}, error
+        error = c.ask("subscriptions/listen", notifications={"taskIds": ["0123456789ab"]})["error"]
+        assert error["code"] == -32021, error
         plain = c.ok("snap_run", command="sleep 60", wait_s=0)
         assert plain["status"] == "running", "no task for a client that declares none"
         c.ok("snap_cancel", run=plain["run"])
