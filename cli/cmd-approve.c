@@ -59,6 +59,7 @@ static int reject_run(struct invocation *inv, struct err *err)
 const struct command cmd_approve = {
 	.name = "approve",
 	.group = "Changes",
+	.rare = true,
 	.summary = "let a change that waits enter its next stage",
 	.words = "CHANGE",
 	.min_words = 1,
@@ -75,6 +76,7 @@ const struct command cmd_approve = {
 const struct command cmd_reject = {
 	.name = "reject",
 	.group = "Changes",
+	.rare = true,
 	.summary = "end a change that is on its way, and bar the same content",
 	.words = "CHANGE",
 	.min_words = 1,

@@ -239,6 +239,7 @@ static int pipeline_run(struct invocation *inv, struct err *err)
 const struct command cmd_pipeline = {
 	.name = "pipeline",
 	.group = "Changes",
+	.rare = true,
 	.summary = "show changes on their way, take them further, verify their receipts",
 	.words = "[status|stages|advance|verify [CHANGE]]",
 	.max_words = 2,

@@ -71,6 +71,7 @@ static int ship_run(struct invocation *inv, struct err *err)
 const struct command cmd_ship = {
 	.name = "ship",
 	.group = "Changes",
+	.rare = true,
 	.summary = "take a clone's changes through the stages, as far as they may go",
 	.words = "[CLONE | --continue CHANGE]",
 	.max_words = 1,
