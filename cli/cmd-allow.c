@@ -96,6 +96,7 @@ static int allow_run(struct invocation *inv, struct err *err)
 const struct command cmd_allow = {
 	.name = "allow",
 	.group = "Runs",
+	.rare = true,
 	.summary = "let the next runs on a clone reach a host",
 	.words = "HOST:PORT... [CLONE]",
 	.max_words = 100,
