@@ -72,11 +72,31 @@ static int print_usage_options(const struct opt *table, int indent, FILE *out)
 	return at;
 }
 
+/* The names of rare commands from `first` up to `end`, in lines of 80 columns. */
+static void print_rare(FILE *out, size_t first, size_t end, const char *before)
+{
+	int at = 0;
+
+	for (size_t i = first; i < end; i++) {
+		const int len = (int)strlen(commands[i]->name);
+
+		if (!commands[i]->rare)
+			continue;
+		if (at > 0 && at + len + 3 > WIDTH) {
+			before = ",\n              ";
+			at = NAME_WIDTH;
+		}
+		at += fprintf(out, "%s%s", before, commands[i]->name);
+		before = ", ";
+	}
+	if (at > 0)
+		fputc('\n', out);
+}
+
 /* The commands of a group from `first` on; the first of the next group, or of none. */
 static size_t print_group(const struct invocation *inv, size_t first, bool all)
 {
 	const char *group = commands[first]->group;
-	const char *before = "  and also    ";
 	bool any = all;
 	FILE *out = inv->out;
 	size_t end;
@@ -88,16 +108,8 @@ static size_t print_group(const struct invocation *inv, size_t first, bool all)
 				commands[end]->summary);
 			any = true;
 		}
-	if (!any)
-		before = "  ";
-	for (size_t i = first; i < end && !all; i++) {
-		if (!commands[i]->rare)
-			continue;
-		fprintf(out, "%s%s", before, commands[i]->name);
-		before = ", ";
-	}
-	if (*before == ',')
-		fputc('\n', out);
+	if (!all)
+		print_rare(out, first, end, any ? "  and also    " : "  ");
 	return end;
 }
 
