@@ -59,9 +59,10 @@ void pump_resize(struct pump *p)
 void pump_places(const struct pump *p, struct pollfd places[PUMP_PLACES])
 {
 	const int *our = p->run->our;
-	bool full = p->held > 0, open = our[0] >= 0;
+	const bool *held = p->run->spec->hold_input;
+	bool full = p->held > 0, open = our[0] >= 0, reads = !full && open && !(held && *held);
 
-	places[FROM_CALLER] = (struct pollfd){ !full && open ? p->in : -1, POLLIN, 0 };
+	places[FROM_CALLER] = (struct pollfd){ reads ? p->in : -1, POLLIN, 0 };
 	places[TO_RUN] = (struct pollfd){ full ? our[0] : -1, POLLOUT, 0 };
 	places[FROM_OUT] = (struct pollfd){ p->terminal ? our[0] : our[1], POLLIN, 0 };
 	places[FROM_ERR] = (struct pollfd){ our[2], POLLIN, 0 };

@@ -2,19 +2,21 @@
  * refused-linux.c - what the list of system calls refuses, heard by the caller.
  *
  * A call that the list forbids by name waits in the kernel until the caller has answered.  The
- * answer is an error, always: nothing here can let a call through, and nothing in the memory of
- * the run is looked at.  When nobody answers any more, because the caller is dead, the kernel
- * itself says ENOSYS.
+ * answer is an error, unless it is one of the few that may be asked about (seccomp-table.h) and
+ * somebody allowed it; nothing in the memory of the run is looked at.  When nobody answers any more,
+ * because the caller is dead, the kernel itself says ENOSYS.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "runner/sandbox-i.h"
+#include "runner/seccomp-table.h"
 
 /* A kernel that knows more of it may write more of it. */
 union question {
@@ -33,20 +35,55 @@ static int error_of(int number)
 	return number == SYS_socket || number == SYS_socketpair ? -EAFNOSUPPORT : -EPERM;
 }
 
+static int send_answer(int listener, uint64_t id, bool allow, int error)
+{
+	union answer answer = { 0 };
+
+	answer.is.id = id;
+	answer.is.error = allow ? 0 : error;
+	answer.is.flags = allow ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.is) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+static bool is_askable(const char *call)
+{
+	for (size_t i = 0; i < seccomp_n_askable; i++)
+		if (strcmp(seccomp_askable[i], call) == 0)
+			return true;
+	return false;
+}
+
+/* None of the askable ones has another error than EPERM.  Kernels before 5.5 cannot let one through. */
+void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow)
+{
+	if (c->listener >= 0 && send_answer(c->listener, id, allow, -EPERM) < 0 && allow)
+		IGNORE_RESULT(send_answer(c->listener, id, false, -EPERM), "the run is over");
+}
+
 int refused_hear(const struct sandbox_spec *spec, int listener)
 {
+	enum sandbox_verdict says = SANDBOX_CALL_NO;
 	union question question = { 0 };
-	union answer answer = { 0 };
 	AUTO_FREE char *name = NULL;
 	uint64_t args[6];
+	int r;
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question.is) < 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* who asked is gone */
-	answer.is.id = question.is.id;
-	answer.is.error = error_of(question.is.data.nr);
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.is) < 0 && errno != ENOENT)
-		return -errno;
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
+	if (spec->calls && name && is_askable(name))
+		says = spec->calls->ask(spec->calls->ctx, name, question.is.id);
+	if (says == SANDBOX_CALL_WAITS)
+		return 1;
+	if (says == SANDBOX_CALL_YES) {
+		sandbox_calls_answer(spec->calls, question.is.id, true);
+		return 1;
+	}
+	r = send_answer(listener, question.is.id, false, error_of(question.is.data.nr));
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_LEN(args); i++)
 		args[i] = question.is.data.args[i];
 	if (name)

@@ -163,7 +163,7 @@ NORETURN void init_main(struct run *run);
 
 /* --- refused-linux.c: by the caller ------------------------------------------------------- */
 
-/* One call that was refused; < 0: there is nothing more to hear. */
+/* One call; 1 unless it was refused, < 0: there is nothing more to hear. */
 NODISCARD int refused_hear(const struct sandbox_spec *spec, int listener);
 
 /* --- watch-linux.c: by the caller --------------------------------------------------------- */

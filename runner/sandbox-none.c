@@ -20,6 +20,13 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 		       "this system cannot run a command in a sandbox: that needs Linux");
 }
 
+void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow)
+{
+	(void)c;
+	(void)id;
+	(void)allow;
+}
+
 int oci_compile(const char *text, size_t len, struct buf *out, struct err *err)
 {
 	(void)text;

@@ -141,7 +141,8 @@ struct sandbox_beside {
 	int fd;
 };
 
-#define SANDBOX_HELPERS_MAX 2 /* and as many that go on beside */
+#define SANDBOX_HELPERS_MAX 2
+#define SANDBOX_BESIDE_MAX  3
 
 /*
  * The list of system calls has refused one; `args` are what it was called with.  After
@@ -150,6 +151,22 @@ struct sandbox_beside {
 typedef void (*sandbox_refused_fn)(void *ctx, const char *call, const uint64_t args[6]);
 
 #define SANDBOX_REFUSED_MAX 1000
+
+/*
+ * Refused system calls that somebody may let through all the same: those of seccomp_askable[], whose
+ * arguments decide nothing in memory that the run could change meanwhile.  Such a call waits in the
+ * kernel, and with it its thread, until sandbox_calls_answer(); once the run is over, no call waits.
+ */
+enum sandbox_verdict { SANDBOX_CALL_NO, SANDBOX_CALL_YES, SANDBOX_CALL_WAITS };
+
+struct sandbox_calls {
+	enum sandbox_verdict (*ask)(void *ctx, const char *call, uint64_t id);
+	void *ctx;
+	int listener; /* of the run, which sets it; -1: nobody waits */
+};
+
+/* Also of a call whose process has gone meanwhile. */
+void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow);
 
 /* What comes to be known of a spec only while the run begins. */
 struct sandbox_view {
@@ -208,8 +225,11 @@ struct sandbox_spec {
 
 	sandbox_refused_fn refused; /* NULL: nobody wants to know.  Not with a `filter` */
 	void *refused_ctx;
+	struct sandbox_calls *calls; /* NULL: what is refused stays refused.  Only with `refused` */
 
-	struct sandbox_beside beside[SANDBOX_HELPERS_MAX];
+	const bool *hold_input; /* while it is true, `in_fd` is not read; NULL: it always is */
+
+	struct sandbox_beside beside[SANDBOX_BESIDE_MAX];
 	size_t n_beside;
 };
 

@@ -51,3 +51,5 @@ extern const struct seccomp_judged seccomp_judged[]; /* the others */
 extern const size_t seccomp_n_judged;
 extern const struct seccomp_judged seccomp_strict[]; /* in the place of the above, if asked for */
 extern const size_t seccomp_n_strict;
+extern const char *const seccomp_askable[]; /* of what is refused: a person may let it through */
+extern const size_t seccomp_n_askable;

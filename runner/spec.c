@@ -156,7 +156,7 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 	if (spec->filter &&
 	    (spec->filter_len % 8 != 0 || spec->filter_len == 0 || spec->filter_len > FILTER_MAX))
 		return err_set(err, -EINVAL, "a filter of %zu bytes is none", spec->filter_len);
-	if (spec->n_helpers > SANDBOX_HELPERS_MAX || spec->n_beside > SANDBOX_HELPERS_MAX)
+	if (spec->n_helpers > SANDBOX_HELPERS_MAX || spec->n_beside > SANDBOX_BESIDE_MAX)
 		return err_set(err, -EINVAL, "a run has no more than %d helpers",
 			       SANDBOX_HELPERS_MAX);
 	if (spec->n_mounts > SANDBOX_MOUNTS_MAX)

@@ -35,7 +35,7 @@ enum {
 	AT_SIGNALS,
 	AT_CLOCK,
 	AT_BESIDE,
-	AT_REFUSED = AT_BESIDE + SANDBOX_HELPERS_MAX,
+	AT_REFUSED = AT_BESIDE + SANDBOX_BESIDE_MAX,
 	AT_STREAMS,
 	N_PLACES = AT_STREAMS + PUMP_PLACES,
 };
@@ -44,9 +44,9 @@ struct watch {
 	struct run *run;
 	struct sandbox_result *ret;
 	struct pump pump;
-	int signals, clock;              /* owned */
-	int beside[SANDBOX_HELPERS_MAX]; /* the caller's, or -1 */
-	int listener;                    /* owned, or -1: what the list of calls refuses */
+	int signals, clock;             /* owned */
+	int beside[SANDBOX_BESIDE_MAX]; /* the caller's, or -1 */
+	int listener;                   /* owned, or -1: what the list of calls refuses */
 	unsigned int refused;
 	uint64_t hear_at; /* not before that; 0: at once */
 	sigset_t mask;    /* the caller's, to be restored, with what it did at SIGPIPE */
@@ -71,11 +71,20 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* Whoever answers calls that wait needs it too. */
+static void set_listener(struct watch *w, int fd)
+{
+	cleanup_close(&w->listener);
+	w->listener = fd;
+	if (w->run->spec->calls)
+		w->run->spec->calls->listener = fd;
+}
+
 static void watch_done(struct watch *w)
 {
 	cleanup_close(&w->signals);
 	cleanup_close(&w->clock);
-	cleanup_close(&w->listener);
+	set_listener(w, -1);
 	if (w->restore) {
 		sigaction(SIGPIPE, &w->pipe, NULL);
 		sigprocmask(SIG_SETMASK, &w->mask, NULL);
@@ -219,11 +228,11 @@ static int on_signal(struct watch *w, struct err *err)
 	return 0;
 }
 
-static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_HELPERS_MAX], struct err *err)
+static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_BESIDE_MAX], struct err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < SANDBOX_HELPERS_MAX; i++) {
+	for (size_t i = 0; r >= 0 && i < SANDBOX_BESIDE_MAX; i++) {
 		const struct sandbox_beside *beside = &w->run->spec->beside[i];
 
 		r = at[i].revents ? beside->step(beside->ctx, err) : 0;
@@ -239,13 +248,14 @@ static int on_beside(struct watch *w, const struct pollfd at[SANDBOX_HELPERS_MAX
  */
 static void on_refused(struct watch *w, short events)
 {
-	if ((events & POLLIN) && refused_hear(w->run->spec, w->listener) == 0) {
-		w->refused += w->refused < SANDBOX_REFUSED_MAX;
+	const int r = events & POLLIN ? refused_hear(w->run->spec, w->listener) : -EPIPE;
+
+	if (r >= 0) {
+		w->refused += r == 0 && w->refused < SANDBOX_REFUSED_MAX;
 		w->hear_at = w->refused < SANDBOX_REFUSED_MAX ? 0 : now_ms() + REFUSED_PACE_MS;
 		return;
 	}
-	close(w->listener);
-	w->listener = -1;
+	set_listener(w, -1);
 }
 
 /* The walls stand, and the time of the run begins. */
@@ -285,7 +295,7 @@ static bool on_line(struct watch *w)
 	case LINE_WALLS:
 		begin_time(w, &msg);
 		if (n_fds == 1)
-			w->listener = fds[0];
+			set_listener(w, fds[0]);
 		break;
 	case LINE_FAILED:
 		/* The first is the one that counts. */
@@ -324,7 +334,7 @@ static int watch_loop(struct watch *w, struct err *err)
 		at[AT_INIT] = (struct pollfd){ w->run->init_fd, POLLIN, 0 };
 		at[AT_SIGNALS] = (struct pollfd){ w->signals, POLLIN, 0 };
 		at[AT_CLOCK] = (struct pollfd){ w->clock, POLLIN, 0 };
-		for (size_t i = 0; i < SANDBOX_HELPERS_MAX; i++)
+		for (size_t i = 0; i < SANDBOX_BESIDE_MAX; i++)
 			at[AT_BESIDE + i] = (struct pollfd){ w->beside[i], POLLIN, 0 };
 		pause = w->hear_at > now_ms() && w->listener >= 0;
 		at[AT_REFUSED] = (struct pollfd){ pause ? -1 : w->listener, POLLIN, 0 };
@@ -413,7 +423,7 @@ int watch_run(struct run *run, struct sandbox_result *ret, struct err *err)
 	};
 	int r;
 
-	for (size_t i = 0; i < SANDBOX_HELPERS_MAX; i++)
+	for (size_t i = 0; i < SANDBOX_BESIDE_MAX; i++)
 		w.beside[i] = i < run->spec->n_beside ? run->spec->beside[i].fd : -1;
 
 	/* All that can fail here has not, when the init hears that it may go on. */

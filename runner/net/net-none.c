@@ -40,6 +40,13 @@ int proxy_fd(const struct proxy *p)
 	return -1;
 }
 
+void proxy_decide(struct proxy *p, unsigned number, bool allow)
+{
+	(void)p;
+	(void)number;
+	(void)allow;
+}
+
 uint64_t proxy_sent(const struct proxy *p, bool *ret_capped)
 {
 	(void)p;

@@ -14,6 +14,7 @@
 #define PROXY_LOOKUPS_MAX 32   /* at once */
 #define PROXY_REFUSED_MAX 1000 /* after which asks wait */
 #define PROXY_PACE_MS     1
+#define PROXY_HELD_MAX    256 /* asks that wait for somebody's decision */
 
 /* A name that was asked for, and where it leads for the rest of the run. */
 struct pin {
@@ -46,6 +47,15 @@ struct conn {
 	char last_words[ASK_SENTENCE_MAX + 1]; /* why it is closing */
 };
 
+/* An ask that no rule allows, and that somebody decides about. */
+struct held_ask {
+	unsigned question;
+	struct ask ask;
+	struct allow_target target;
+	enum net_rule rule;
+	struct held_ask *next;
+};
+
 struct proxy {
 	struct proxy_options options;
 	struct tls *tls; /* owned; NULL until a connection needs it */
@@ -57,6 +67,8 @@ struct proxy {
 	unsigned n_pins, n_looking;
 	struct conn *conns;
 	unsigned n_conns;
+	struct held_ask *held; /* the newest first */
+	unsigned n_held;
 	uint64_t refused;
 	uint64_t sent; /* bytes, never more than max_out */
 	bool capped;   /* that was not enough */
@@ -92,6 +104,17 @@ bool conn_tls_overdue(struct conn *c);
 
 /* The program hears this, and that it was all. */
 NODISCARD int conn_tls_answer(struct conn *c, const struct buf *last);
+
+/* --- proxy-held-linux.c ------------------------------------------------------------------- */
+
+/* No rule allows it.  Somebody may: then it waits, or is opened.  Else it is refused. */
+void proxy_no_rule(struct proxy *p, const struct ask *ask, const struct allow_target *target,
+		   enum net_rule rule);
+void proxy_drop_held(struct proxy *p);
+
+/* --- proxy-linux.c ------------------------------------------------------------------------ */
+
+void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target);
 
 /* --- proxy-conn.c ----------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 /* --- asks --------------------------------------------------------------------------------- */
 
-static void take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target)
+void proxy_take_open(struct proxy *p, const struct ask *ask, const struct allow_target *target)
 {
 	struct conn *c = NULL;
 
@@ -60,13 +60,13 @@ static void take_ask(struct proxy *p, const struct ask *ask)
 	}
 	switch (allow_ask(p->options.allow, ask->host, ask->host_len, ask->port, &target)) {
 	case ALLOW_YES:
-		take_open(p, ask, &target);
+		proxy_take_open(p, ask, &target);
 		break;
 	case ALLOW_NO_HOST:
-		proxy_refuse_ask(p, ask, target.literal ? NET_RULE_LITERAL : NET_RULE_HOST);
+		proxy_no_rule(p, ask, &target, target.literal ? NET_RULE_LITERAL : NET_RULE_HOST);
 		break;
 	case ALLOW_NO_PORT:
-		proxy_refuse_ask(p, ask, NET_RULE_PORT);
+		proxy_no_rule(p, ask, &target, NET_RULE_PORT);
 		break;
 	case ALLOW_NO_NAME:
 		proxy_refuse_ask(p, ask, NET_RULE_NAME);
@@ -162,6 +162,7 @@ void proxy_close(struct proxy *p)
 	for (struct conn *c = p->conns; c; c = c->next)
 		conn_end(c);
 	free_dead(p);
+	proxy_drop_held(p);
 	while ((pin = p->pins)) {
 		p->pins = pin->next;
 		if (pin->looking)

@@ -22,6 +22,14 @@ struct proxy;
 
 typedef void (*net_refusal_fn)(void *ctx, const struct net_refusal *refusal);
 
+/*
+ * Asked about a connection that no rule allows, before it is refused: to a name, or to an address of
+ * the open internet.  NET_ASK_WAITS: proxy_decide() follows with that number, for all that wait by then.
+ */
+enum net_verdict { NET_ASK_NO, NET_ASK_YES, NET_ASK_WAITS };
+typedef enum net_verdict (*net_ask_fn)(void *ctx, const struct net_refusal *refusal,
+				       unsigned *ret_number);
+
 /* 0 stands for the default, in brackets. */
 struct proxy_options {
 	const struct allow *allow;         /* borrowed as long as the proxy lives */
@@ -29,6 +37,8 @@ struct proxy_options {
 	const struct tls_plan *tls;        /* hosts whose TLS is ended here; the same */
 	net_refusal_fn refused;            /* NULL: nobody wants to know */
 	void *refused_ctx;
+	net_ask_fn ask; /* NULL: what no rule allows is refused */
+	void *ask_ctx;
 	unsigned connections; /* at once [256] */
 	uint64_t lookup_ms;   /* for a name [10 s] */
 	uint64_t connect_ms;  /* for each address of it [10 s] */
@@ -48,6 +58,9 @@ void proxy_close(struct proxy *p); /* with all its connections and children; NUL
 DEFINE_CLEANUP(struct proxy *, proxy_close)
 
 int proxy_fd(const struct proxy *p);
+
+/* The answer to a question: make the connections that wait for it, or refuse them. */
+void proxy_decide(struct proxy *p, unsigned number, bool allow);
 
 /* Bytes that were let out so far, over all connections; `ret_capped`: more was refused. */
 uint64_t proxy_sent(const struct proxy *p, bool *ret_capped);
