@@ -93,6 +93,19 @@ static void print_refusal(FILE *out, struct json data)
 	}
 }
 
+static void print_question(FILE *out, struct json data)
+{
+	print_text(out, data, "question");
+	fputs("  ", out);
+	print_text(out, data, "what");
+	if (!json_has(data, "answer"))
+		return;
+	fputs(": ", out);
+	print_text(out, data, "answer");
+	fputs(" by ", out);
+	print_text(out, data, "by");
+}
+
 static void print_snapshot(FILE *out, struct json data)
 {
 	const char *message = json_get_text(data, "message");
@@ -140,6 +153,8 @@ static void print_data(FILE *out, const char *kind, struct json data)
 		print_words(out, json_get_array(data, "command"), " ");
 	else if (strcmp(kind, "run-ended") == 0)
 		print_end(out, data);
+	else if (strcmp(kind, "question") == 0 || strcmp(kind, "answer") == 0)
+		print_question(out, data);
 	else if (strcmp(kind, "refusal") == 0)
 		print_refusal(out, data);
 }

@@ -14,6 +14,7 @@
 #include "cli/fail.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/questions.h"
 #include "cli/refusals.h"
 #include "cli/run-args.h"
 #include "cli/run-words.h"
@@ -36,7 +37,8 @@ void run_preset(void *to)
 	struct run_args *args = to;
 
 	args->mem = args->pids = args->time = args->disk = args->inodes = args->fsize =
-	    args->nofile = args->output = args->net_out = args->ttl = ENGINE_UNSAID;
+	    args->nofile = args->output = args->net_out = args->ttl = args->ask_time =
+		ENGINE_UNSAID;
 }
 
 /* --- what was asked for ----------------------------------------------------------------- */
@@ -174,6 +176,9 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.begins_ctx = inv->progress,
 		.began = tell_published,
 		.began_ctx = (void *)(uintptr_t)inv,
+		.ask_ms = args->ask_time != ENGINE_UNSAID ? args->ask_time
+			  : args->ask                     ? ENGINE_ASK_MS
+							  : ENGINE_UNSAID,
 	};
 	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
 }
@@ -415,6 +420,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	CLEANUP(strlist_done) struct strlist words = { 0 };
 	AUTO_FREE char *here =
 	    waits || args->keep || inv->n_before > 0 ? NULL : engine_clone_here(inv->engine);
+	CLEANUP(prompt_done) struct prompt asked = { .inv = inv, .terminal = -1 };
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
 	int r;
@@ -439,6 +445,7 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 	options.argv = (const char *const *)words.list;
 	options.net = net;
 	options.waits = waits;
+	prompt_begin(&asked, args->tty, args->detach, &options);
 	/* What a review begins with must not hide the rest of it. */
 	options.show_out = waits && !args->tty && isatty(options.out_fd);
 	options.show_err = waits && !args->tty && isatty(options.err_fd);

@@ -37,7 +37,7 @@ enum cmd_status {
 	CMD_NO_SANDBOX = 125, /* of `run`: we failed, not the command */
 };
 
-#define CMD_ARGS_MAX  512 /* bytes for the options of any command */
+#define CMD_ARGS_MAX  640 /* bytes for the options of any command */
 #define CMD_HINTS_MAX 8
 
 struct command;
@@ -98,7 +98,8 @@ struct command {
 	int (*run)(struct invocation *inv, struct err *err);
 };
 
-extern const struct command cmd_agents, cmd_attach, cmd_bisect, cmd_cancel, cmd_projects, cmd_wait;
+extern const struct command cmd_agents, cmd_answer, cmd_attach, cmd_bisect, cmd_cancel,
+    cmd_projects, cmd_wait;
 
 /* In the order of help; NULL ends. */
 extern const struct command *const commands[];

@@ -9,10 +9,10 @@
 
 struct run_args {
 	const char *workdir, *profile, *cpus, *durability, *code, *lang;
-	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl;
+	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact;
-	bool tty, no_snapshot, keep, rm, detach;
+	bool tty, no_snapshot, keep, rm, detach, ask;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */
@@ -33,6 +33,10 @@ struct run_args {
 		     "connections to these"),                                                      \
 	    OPT_SIZE(0, "net-out", "SIZE", struct run_args, net_out,                               \
 		     "how much it may send to them (any)"),                                        \
+	    OPT_FLAG(0, "ask", struct run_args, ask,                                               \
+		     "ask about connections and some system calls instead of refusing them"),      \
+	    OPT_DURATION(0, "ask-time", "TIME", struct run_args, ask_time,                         \
+			 "the same, and how long an answer is waited for (1m)"),                   \
 	    OPT_LIST('p', "publish", "PORT[:HOSTPORT],...", struct run_args, publish,              \
 		     "make a server of it reachable on 127.0.0.1 of this machine; HOSTPORT 0: "    \
 		     "any port that is free"),                                                     \

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "cli/questions.h"
 #include "cli/refusals.h"
 
 #define JSON_PATHS_MAX 1000
@@ -162,6 +163,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 		json_set_name(one, "reason", r->missing.list[i].reason);
 	}
 	refusals_set_json(j, &r->refusals);
+	questions_set_json(j, &r->answers);
 	/* Only a list of hosts has a proxy that counts. */
 	if (r->net && strchr(r->net, ':'))
 		json_set_uint(j, "net_sent", r->net_sent);
@@ -296,5 +298,7 @@ int runs_print_log(const struct invocation *inv, const struct engine_run *run,
 	json_set_text_len(j, "stderr", (const char *)text.streams[1].data, text.streams[1].len);
 	json_set_uint(j, "next", next);
 	json_set_bool(j, "truncated", now.log_truncated);
+	refusals_set_json(j, &now.refusals);
+	questions_set_now(inv, j, &now);
 	return json_print(&doc, inv->out, err);
 }

@@ -118,6 +118,13 @@ static const char *tail_of(const char *text, size_t len)
 	return line ? line + 1 : from;
 }
 
+/* What it was refused, and what a person is asked about: if there is anything. */
+static void set_list(struct json j, struct json from, const char *key)
+{
+	if (json_kind(from, key) == JSON_ARRAY && json_length(json_get_array(from, key)) > 0)
+		json_set_value(j, key, from, key);
+}
+
 static int tell_job(const struct printed *p, const struct times *times, FILE *out)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -138,6 +145,8 @@ static int tell_job(const struct printed *p, const struct times *times, FILE *ou
 		json_set_text(j, "started", times->started);
 		json_set_text(j, "ended", *times->ended != '\0' ? times->ended : NULL);
 	}
+	set_list(j, p->j, "refusals");
+	set_list(j, p->j, "questions");
 	if (state && strcmp(state, "running") == 0)
 		json_set_text(
 		    j, "hint",

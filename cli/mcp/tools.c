@@ -209,6 +209,9 @@ const struct tool tools[] = {
 		  "to these alone." },
 		{ "net_out", PARAM_TEXT, "net-out", false, NULL,
 		  "How much it may send to those hosts, such as 10M (default: any)." },
+		{ "ask", PARAM_FLAG, "ask", false, NULL,
+		  "Let a person decide about connections and system calls that would be refused: "
+		  "each waits for up to a minute. Only a person can answer, with `snap answer`." },
 		{ "publish", PARAM_LIST, "publish", false, NULL,
 		  "Ports of servers in the run to be reached on 127.0.0.1 of this machine while it "
 		  "runs: PORT, PORT:HOSTPORT, or PORT:0 for any that is free." },

@@ -11,6 +11,7 @@
 #include "engine/api/rebase.h"
 #include "engine/api/rollback.h"
 #include "engine/host/task-i.h"
+#include "engine/wire/wire-i.h"
 
 void event_taken(const struct task *task, const struct engine_taken *t);
 void event_cloned(const struct task *task, const struct engine_clones *c);
@@ -31,6 +32,9 @@ void event_rebased(const struct task *task, const struct engine_rebased *r);
 
 /* An act met damage in the store. */
 void event_damage(const struct task *task, const char *problem);
+
+/* A run waits for an answer. */
+void event_question(const struct task *task, const struct question_ask *ask);
 
 /* A run whose process died: nobody else can tell. */
 void event_run_lost(const struct task *task, const char *run);

@@ -225,6 +225,22 @@ void event_damage(const struct task *task, const char *problem)
 	event_end(&ev, task->engine.store_path);
 }
 
+void event_question(const struct task *task, const struct question_ask *ask)
+{
+	CLEANUP(engine_run_done) struct engine_run record = { 0 };
+	struct event_subject of = { .run = ask->run };
+	struct event ev;
+
+	if (run_record_read(task->engine.store_path, ask->run, &record, NULL) == 0)
+		of = (struct event_subject){ record.project, record.clone, ask->run };
+	event_begin(&ev, "question", of);
+	json_set_text(ev.data, "question", ask->id);
+	json_set_text(ev.data, "of", ask->kind);
+	json_set_name(ev.data, "what", ask->what);
+	json_set_uint(ev.data, "wait_ms", ask->wait_ms);
+	event_end(&ev, task->engine.store_path);
+}
+
 void event_run_lost(const struct task *task, const char *run)
 {
 	CLEANUP(engine_run_done) struct engine_run record = { 0 };

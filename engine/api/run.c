@@ -50,6 +50,7 @@ void engine_run_done(struct engine_run *r)
 	}
 	free(r->artifacts);
 	engine_refusals_done(&r->refusals);
+	engine_answers_done(&r->answers);
 	engine_paths_done(&r->changed);
 	buf_done(&r->out);
 	buf_done(&r->err);

@@ -16,6 +16,7 @@
 #include "base/strlist.h"
 #include "engine/api/clone.h"
 #include "engine/api/engine.h"
+#include "engine/api/question.h"
 
 #define ENGINE_RUN_ID_SIZE 13 /* 12 hex digits and a NUL */
 #define ENGINE_WALLS_MAX   32
@@ -49,7 +50,16 @@ struct engine_run_options {
 	const char *const *argv; /* NULL at the end */
 	const char *profile;     /* NULL: what a run gets without one (profile.h) */
 	struct engine_run_limits limits;
-	const char *net;     /* "none", "loopback", "host" or HOST:PORT,...; NULL: the profile's */
+	const char *net; /* "none", "loopback", "host" or HOST:PORT,...; NULL: the profile's */
+	/*
+	 * How long what is refused waits for an answer (question.h); 0: it does not; ENGINE_UNSAID: as the
+	 * profile says.  `asks` hears of each question, and of its answer, which is NULL at first.
+	 */
+	uint64_t ask_ms;
+	void (*asks)(const struct engine_question *q, const struct engine_answered *a, void *ctx);
+	void *asks_ctx;
+	bool prompts;        /* answers come from the terminal `answer_fd`, too, a line each: */
+	int answer_fd;       /* "allow", "allow run", "deny", "deny run"; it never blocks */
 	const char *workdir; /* from the engine's directory; NULL: that directory */
 	struct engine_list ro, rw, hide;  /* paths */
 	struct engine_list env;           /* NAME=VALUE */
@@ -171,6 +181,7 @@ struct engine_run {
 	uint64_t duration_ms, cpu_ms, max_rss, max_mem;
 	char *problem; /* owned; why it could not be started, or NULL */
 	struct engine_refusals refusals;
+	struct engine_answers answers;         /* to what it was asked about */
 	uint64_t net_sent;                     /* bytes, to the hosts of a list */
 	struct engine_run_artifact *artifacts; /* owned */
 	size_t n_artifacts;

@@ -57,6 +57,10 @@ bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch
 NODISCARD int ask_hear(struct ask *a, struct engine *e, struct control *c,
 		       const struct engine_watch *watch, struct json *ret, struct err *err);
 
+/* The same without waiting: -EAGAIN until the answer is there. */
+NODISCARD int ask_peek(struct ask *a, struct engine *e, struct control *c, struct json *ret,
+		       struct err *err);
+
 /* One more question over a connection that ask_keeping() left open. */
 NODISCARD int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret,
 			struct err *err);

@@ -375,40 +375,76 @@ static int hear_hello(struct control *c)
 	return read_hello(c, &hello, &ignored) >= 0 && speaks_as_we_do(&hello) ? 0 : -ESHUTDOWN;
 }
 
+/* One line of cowfsd's: 1 if it is neither the answer nor an error. */
+static int hear_line(struct ask *a, struct engine *e, struct control *c,
+		     const struct engine_watch *watch, struct json *ret, struct err *err)
+{
+	struct json line;
+	int r;
+
+	json_done(&a->reply);
+	r = control_read(c, CONTROL_ANSWER_MAX, &a->reply, &line, err);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return err_set(err, -ECONNRESET,
+			       "cowfsd ended unexpectedly during '%s': see '%s/" CONTROL_LOG "'",
+			       a->verb, e->store_path);
+	if (json_has(line, "progress")) {
+		struct engine_progress p = control_get_progress(line);
+
+		if (watch && watch->fn)
+			watch->fn(&p, watch->ctx);
+		return 1;
+	}
+	if (json_has(line, "warning")) {
+		AUTO_FREE char *text = json_get_name(line, "warning");
+
+		log_warn("%s", text ? text : "");
+		return 1;
+	}
+	if (json_has(line, "error"))
+		return control_get_error(line, err);
+	*ret = json_get_object(line, "answer");
+	return ask_end(a, err);
+}
+
 int ask_hear(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,
 	     struct json *ret, struct err *err)
 {
-	struct json line;
 	int r = hear_hello(c);
 
 	if (r < 0)
 		return r;
-	for (;;) {
-		json_done(&a->reply);
-		r = control_read(c, CONTROL_ANSWER_MAX, &a->reply, &line, err);
-		if (r < 0)
-			return r;
-		if (r == 0)
-			return err_set(err, -ECONNRESET,
-				       "cowfsd ended unexpectedly during '%s': see '%s/" CONTROL_LOG
-				       "'",
-				       a->verb, e->store_path);
-		if (json_has(line, "progress")) {
-			struct engine_progress p = control_get_progress(line);
+	do
+		r = hear_line(a, e, c, watch, ret, err);
+	while (r > 0);
+	return r;
+}
 
-			if (watch && watch->fn)
-				watch->fn(&p, watch->ctx);
-		} else if (json_has(line, "warning")) {
-			AUTO_FREE char *text = json_get_name(line, "warning");
+/* Lines come whole: cowfsd writes each at once. */
+static bool has_line(const struct control *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
-			log_warn("%s", text ? text : "");
-		} else if (json_has(line, "error")) {
-			return control_get_error(line, err);
+	return c->in.len > c->at || poll(&p, 1, 0) > 0;
+}
+
+int ask_peek(struct ask *a, struct engine *e, struct control *c, struct json *ret, struct err *err)
+{
+	int r = 1;
+
+	while (r > 0) {
+		if (!has_line(c))
+			return -EAGAIN;
+		if (c->ungreeted) {
+			r = hear_hello(c);
+			r = r < 0 ? r : 1;
 		} else {
-			*ret = json_get_object(line, "answer");
-			return ask_end(a, err);
+			r = hear_line(a, e, c, NULL, ret, err);
 		}
 	}
+	return r;
 }
 
 int ask_over(struct ask *a, struct engine *e, struct control *c, const struct engine_watch *watch,

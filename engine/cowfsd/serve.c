@@ -42,6 +42,9 @@ static const struct verb {
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
 	{ VERB_RESOLVE, serve_resolve },
+	{ VERB_QUESTION, serve_question },
+	{ VERB_QUESTIONS, serve_questions },
+	{ VERB_ANSWER, serve_answer },
 	{ VERB_ECHO, serve_echo },
 	{ VERB_HOLD, serve_hold },
 	{ VERB_TAG, serve_tag },
@@ -106,6 +109,8 @@ static void server_wake(struct server *s)
  */
 static void set_state(struct server *s, enum serve_state state)
 {
+	if (state == SERVE_ENDED)
+		questions_close(&s->host->questions);
 	if (state == SERVE_ENDED && !s->given)
 		unlinkat(s->run_fd, CONTROL_SOCKET, 0);
 	pthread_mutex_lock(&s->lock);

@@ -41,6 +41,9 @@ serve_fn serve_hold;
 /* serve-merge.c */
 serve_fn serve_merge, serve_overlaps, serve_promote, serve_rebase, serve_resolve, serve_rollback;
 
+/* serve-question.c */
+serve_fn serve_question, serve_questions, serve_answer;
+
 /* serve-stage.c */
 serve_fn serve_stage, serve_stage_end, serve_stage_settle, serve_stage_stay;
 

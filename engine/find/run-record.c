@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/vec.h"
+#include "engine/find/answers-i.h"
 #include "engine/find/refusals-i.h"
 #include "runner/sandbox.h"
 
@@ -234,6 +235,7 @@ static void set_result(struct json j, const struct engine_run *r)
 	json_set_uint(j, "max_mem", r->max_mem);
 	json_set_text(j, "problem", r->problem);
 	refusals_set(j, &r->refusals);
+	answers_set(j, &r->answers);
 	json_set_uint(j, "net_sent", r->net_sent);
 	set_artifacts(j, r);
 	json_set_bool(j, "compared", r->compared);
@@ -313,7 +315,7 @@ static int get_result(struct json j, struct engine_run *r)
 	r->log_truncated = json_get_bool(j, "log_truncated");
 	if (json_has(j, "net_sent"))
 		r->net_sent = json_get_uint(j, "net_sent");
-	if (get_artifacts(j, r) < 0)
+	if (answers_get(j, &r->answers) < 0 || get_artifacts(j, r) < 0)
 		return -ENOMEM;
 	return refusals_get(j, &r->refusals);
 }

@@ -14,6 +14,7 @@
 #include "cowfs/core/layers.h"
 #include "cowfs/fuse/mount.h"
 #include "engine/find/engine-i.h"
+#include "engine/host/questions-i.h"
 #include "engine/host/recall-i.h"
 #include "engine/host/task-i.h"
 #include "engine/host/turns.h"
@@ -38,6 +39,7 @@ struct host {
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct recall recall;
 	struct warm_clone *warm_clone;
+	struct questions questions; /* of runs */
 	pthread_rwlock_t snapshots; /* keeps their records from being removed (forget-i.h) */
 	_Atomic bool unswept;       /* apply_sweep() may find something */
 

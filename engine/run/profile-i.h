@@ -24,6 +24,7 @@ enum profile_key {
 	KEY_LIFETIME,
 	KEY_NET,
 	KEY_NET_OUT,
+	KEY_ASK,
 	KEY_SECCOMP,
 	KEY_CAPS,
 	KEY_MOUNTS,

@@ -59,7 +59,11 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 		const uint64_t *n = profile_number(&mine, key),
 			       *most = profile_number(&theirs, key);
 
-		if (n && src->said[key].line > 0 && *most > 0 && (*n == 0 || *n > *most))
+		/* Of questions 0 is none at all. */
+		if (key == KEY_ASK && *n > *most)
+			return refuse(src, key, base, "waits longer for an answer than", err);
+		if (n && key != KEY_ASK && src->said[key].line > 0 && *most > 0 &&
+		    (*n == 0 || *n > *most))
 			return refuse(src, key, base, "is more than", err);
 	}
 	if (p->net && !profile_net_narrows(p->net, base->net))

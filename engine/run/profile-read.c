@@ -39,6 +39,7 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_LIFETIME] = { "lifetime", IS_DURATION, "a time, as 30s, 15m or 2h", AT(lifetime_ms) },
 	[KEY_NET] = { "net", IS_OTHER, "none, loopback, host or HOST:PORT,...", AT(net) },
 	[KEY_NET_OUT] = { "net_out", IS_SIZE, "a size, as 512M or 2G", AT(net_out) },
+	[KEY_ASK] = { "ask", IS_DURATION, "a time, as 60s, or 0", AT(ask_ms) },
 	[KEY_SECCOMP] = { "seccomp", IS_OTHER, "strict, default or the path of a filter",
 			  AT(seccomp) },
 	[KEY_CAPS] = { "caps", IS_OTHER, "an empty list", 0 },

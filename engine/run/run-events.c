@@ -50,6 +50,21 @@ static void refused(const char *store, const struct engine_run *run)
 	}
 }
 
+void run_event_answered(const char *store, const struct engine_run *run,
+			const struct engine_answered *a)
+{
+	struct event ev;
+
+	begin(&ev, "answer", run);
+	json_set_text(ev.data, "question", a->id);
+	json_set_text(ev.data, "of", a->kind);
+	json_set_name(ev.data, "what", a->what);
+	json_set_text(ev.data, "answer", a->allowed ? "allow" : "deny");
+	json_set_text(ev.data, "by", a->by);
+	json_set_bool(ev.data, "remember", a->remembered);
+	event_end(&ev, store);
+}
+
 void run_event_ended(const char *store, const struct engine_run *run)
 {
 	struct event ev;

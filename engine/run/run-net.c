@@ -27,6 +27,9 @@ int run_net_choose(struct run_net *n, const struct run_terms *terms, struct sand
 
 	if (r < 0)
 		return err_wrap(err, r, "option '--net'");
+	/* An empty list, so that there is something that can ask. */
+	if (terms->ask_ms > 0 && (n->allow.mode == NET_NONE || n->allow.mode == NET_LOOPBACK))
+		n->allow.mode = NET_LIST;
 	n->max_out = terms->limits.net_out;
 	if (n->max_out > 0 && n->allow.mode == NET_HOST)
 		return err_set(err, -EINVAL,
@@ -125,7 +128,9 @@ int run_net_open(struct run_net *n, const struct scrub *secrets, struct engine_r
 					       .secrets = n->hidden,
 					       .tls = run_tls_plan(&n->tls),
 					       .refused = take_refusal,
-					       .refused_ctx = n };
+					       .refused_ctx = n,
+					       .ask = n->ask,
+					       .ask_ctx = n->ask_ctx };
 	int outside, r;
 
 	if (n->allow.mode != NET_LIST)

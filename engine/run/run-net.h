@@ -24,8 +24,10 @@ struct run_net {
 	const struct net_secrets *hidden; /* that the proxy puts in; borrowed, as are the next */
 	const struct scrub *secrets;
 	struct engine_refusals *refusals; /* where they go */
-	uint64_t sent;                    /* bytes, once the proxy has gone */
-	bool capped;                      /* and more was refused */
+	net_ask_fn ask;                   /* about what no rule allows; NULL: nobody */
+	void *ask_ctx;
+	uint64_t sent; /* bytes, once the proxy has gone */
+	bool capped;   /* and more was refused */
 };
 
 #define RUN_NET_OUT "net-out" /* the limit, by its option */

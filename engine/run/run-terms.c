@@ -134,6 +134,9 @@ int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_
 	r = add_allowed(t, e, o, err);
 	if (r < 0)
 		return r;
+	t->ask_ms = said_or(o->ask_ms, t->profile.ask_ms);
+	if (t->ask_ms > ENGINE_ASK_MS_MAX)
+		return err_set(err, -EINVAL, "an answer can be waited for one hour at most");
 	t->ttl_ms = said_or(o->ttl_ms, t->profile.lifetime_ms);
 	r = join_argv(t, o->argv, err);
 	return r < 0 ? r : read_filter(t, err);

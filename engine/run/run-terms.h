@@ -15,6 +15,7 @@ struct run_terms {
 	    mem_by_name; /* the user asked for this limit, so it holds for the whole run together */
 	const char *net; /* borrowed from the profile, the options or `allowed` */
 	char *allowed;   /* owned; the rules of both and those of the clone (allow.h); or NULL */
+	uint64_t ask_ms; /* that what is refused waits for an answer; 0: nobody is asked */
 	uint64_t ttl_ms; /* of a clone that is made and kept; 0: no expiry */
 	const char **argv; /* owned; the entrypoint's words and the command's, which are borrowed */
 	struct buf filter; /* struct sock_filters; empty: our own list */

@@ -20,6 +20,7 @@
 #include "engine/run/run-guess.h"
 #include "engine/run/run-output.h"
 #include "engine/run/run-plan.h"
+#include "engine/run/run-questions.h"
 #include "engine/run/run-refusal.h"
 #include "engine/run/waiting-i.h"
 
@@ -281,8 +282,23 @@ static int show(void *ctx, struct sandbox_view *ret, struct err *err)
 	return 0;
 }
 
+static int open_questions(struct running *r, struct run_questions **ret, struct err *err)
+{
+	const struct run_questions_options o = {
+		.engine = r->engine,
+		.run = r->options,
+		.secrets = &r->plan.env.secrets,
+		.net = &r->plan.net,
+		.wait_ms = r->plan.terms.ask_ms,
+		.into = &r->run,
+	};
+
+	return o.wait_ms == 0 ? 0 : run_questions_open(&o, &r->plan.spec, ret, err);
+}
+
 static int execute(struct running *r, struct sandbox_result *result, struct err *err)
 {
+	CLEANUP(run_questions_close_p) struct run_questions *questions = NULL;
 	struct sandbox_spec *spec = &r->plan.spec;
 	int x, held;
 
@@ -294,6 +310,9 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->refused_ctx = &r->run.refusals;
 	spec->view = show;
 	spec->view_ctx = r;
+	x = open_questions(r, &questions, err);
+	if (x < 0)
+		return x;
 	x = run_net_open(&r->plan.net, &r->plan.env.secrets, &r->run.refusals, spec, err);
 	if (x < 0)
 		return x;

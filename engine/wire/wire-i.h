@@ -11,9 +11,11 @@
 #include "engine/api/clone.h"
 #include "engine/api/history.h"
 #include "engine/api/promote.h"
+#include "engine/api/question.h"
 #include "engine/wire/fields.h"
 
 #define VERB_ALLOW           "allow"
+#define VERB_ANSWER          "answer"
 #define VERB_ARTIFACT        "artifact"
 #define VERB_CHECK           "check"
 #define VERB_CLONE           "clone"
@@ -26,6 +28,8 @@
 #define VERB_OVERLAPS        "radar" /* what older commands ask for */
 #define VERB_PROJECT         "project"
 #define VERB_PROMOTE         "promote"
+#define VERB_QUESTION        "question"
+#define VERB_QUESTIONS       "questions"
 #define VERB_REBASE          "rebase"
 #define VERB_REMOVE          "remove"
 #define VERB_REMOVE_ARTIFACT "remove-artifact"
@@ -140,6 +144,30 @@ extern const struct fields wire_conflict;        /* struct engine_conflict */
 extern const struct fields wire_resolve_options; /* struct engine_resolve_options */
 extern const struct fields wire_rebase_options;  /* struct engine_rebase_options */
 extern const struct fields wire_rebased;         /* struct engine_rebased */
+
+/* --- wire-question.c -------------------------------------------------------------------- */
+
+/* A run asks, and waits for the answer. */
+struct question_ask {
+	char id[ENGINE_QUESTION_ID_SIZE]; /* of the run's choice */
+	char *run, *kind, *what;
+	uint64_t wait_ms;
+};
+
+struct question_told {
+	bool answered; /* else time was up, or cowfsd is about to end */
+	bool allow, remember;
+};
+
+/* A person answers. */
+struct question_answer {
+	char *id; /* or the beginning of it */
+	bool allow, remember;
+};
+
+extern const struct fields wire_question_ask, wire_question_told, wire_question_answer;
+extern const struct fields wire_question;  /* struct engine_question */
+extern const struct fields wire_questions; /* struct engine_questions */
 
 /* --- wire-rollback.c -------------------------------------------------------------------- */
 

@@ -221,9 +221,9 @@ def help_lines(command):
         "promote": 40,
         "resolve": 30,
         "rollback": 32,
-        "run": 84,
+        "run": 92,
         "ship": 28,
-        "try": 84,
+        "try": 92,
     }.get(command, 24)
 
 

@@ -469,6 +469,7 @@ QUIET = (
     (r"a\n", "experiment", "--arm", "a=true"),
     (r"[0-9a-f]{12}\n", "run", "--detach", "x", "--", "sleep", "600"),
     (r"[0-9a-f]{12}\n", "ps"),
+    ("", "answer"),
     ("", "cancel", "RUN"),
     (".*", "wait", "RUN"),
     ("", "attach", "RUN"),

@@ -16,6 +16,7 @@ NOBODY = 65534
 # What a command needs so that it has something to do; the others need nothing.
 WORDS = {
     "allow": ["a.example:443", "try"],
+    "answer": ["0123abcd", "deny"],
     "approve": ["0123"],
     "attach": ["0123456789ab"],
     "bisect": ["@", "@", "--", "true"],
@@ -238,7 +239,7 @@ def where_no_daemon_can_be_there_is_a_sentence(w: World):
                        "\"$SNAPCOW_STORE\"; mount -o remount,bind,ro \"$SNAPCOW_STORE\"; "
                        f"exec \"$@\"' sh '{SNAP}' \"$@\"\n")
     program.chmod(0o755)
-    for c, args in calls(w, ANYWHERE | {"stop"}):
+    for c, args in calls(w, ANYWHERE | {"answer", "stop"}):
         error = told(w.snap(*early(args, "--json"), program=program), own(args, 1))
         assert error["code"] == "E_PERMISSION", error
     w.ok("stop", program=program)
@@ -256,7 +257,7 @@ def a_store_that_is_no_store_is_damage_for_every_command(w: World):
         whole = (w.store / name).read_bytes()
         for bad in (b"no database " * 400, whole[:100]):
             (w.store / name).write_bytes(bad)
-            for c, args in calls(w, ANYWHERE | {"stop"}):
+            for c, args in calls(w, ANYWHERE | {"answer", "stop"}):
                 result = w.snap(*early(args, "--json"))
                 if result.status != 0 or c["name"] != "check":
                     told(result, own(args, 12))

@@ -15,14 +15,11 @@ import socket
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "live"), str(HERE.parent / "net")]
-
-import livetest  # noqa: E402  (found through the line above)
-import world as internet  # noqa: E402
-from livetest import USER, live_test  # noqa: E402
-from runtest import clone, line_of, run, sh, start, without_warning  # noqa: E402
-from snaptest import Skip, leak_checks  # noqa: E402
+import nettest  # first: it says where the next ones are
+import world as internet
+from livetest import USER, live_test
+from runtest import clone, line_of, run, sh, start, without_warning
+from snaptest import Skip, leak_checks
 
 OK = "ok.example:80"
 
@@ -447,28 +444,5 @@ def without_its_bridge_no_command_runs(w):
 
 # --- running ----------------------------------------------------------------------------------
 
-def main():
-    if os.geteuid() != 0:
-        livetest.skip_all("making network namespaces with a cable between them takes root")
-    for tool in ("ip", "unshare", "nsenter", "openssl", "curl"):
-        if not shutil.which(tool):
-            livetest.skip_all(f"'{tool}' is not installed")
-    if livetest.INSIDE not in os.environ:
-        os.environ[livetest.INSIDE] = "1"
-        os.execvp("unshare", ["unshare", "--net", "--mount", "--propagation", "private",
-                              sys.executable, "-B", *sys.argv])
-    net = internet.World()
-    os.chmod(net.dir, 0o755)
-    if USER:
-        shutil.chown(net.dir, livetest.ORDINARY)
-    try:
-        return livetest.main()
-    finally:
-        # The mounts go with the namespace.
-        net.servers.stdin.close()
-        net.servers.wait(20)
-        shutil.rmtree(net.dir, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(nettest.main())

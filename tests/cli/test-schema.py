@@ -228,6 +228,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("run", "--detach", "try", "--", "sleep", "600")
     run = judge("ps")["runs"][0]["run"]
     judge("wait", run, "--timeout", "0s", status=124, name="wait")
+    judge("answer")
     judge("cancel", run)
     judge("wait", run, status=143, name="wait")
     judge("attach", run, status=143, name="attach")
