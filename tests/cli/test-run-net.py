@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
 import socket
 import sys
 from pathlib import Path
 
 import nettest  # first: it says where the next ones are
+import livetest
 import world as internet
 from livetest import USER, live_test
 from runtest import clone, line_of, run, sh, start, without_warning
