@@ -49,3 +49,8 @@ void sys_lower_priority(void)
 {
 	pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 }
+
+void sys_take_short_turns(void)
+{
+	pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0);
+}

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/sys.h"
 #include "base/vec.h"
+
+#define SHORT_TURN_NS 100000
 
 /* Somebody else's files cannot be seen, and that is the answer too. */
 static bool has_open(pid_t pid, const struct stat *wanted)
@@ -191,6 +194,31 @@ int sys_look_at_tree(pid_t id, struct sys_tree *ret)
 void sys_name_process(const char *name)
 {
 	IGNORE_RESULT(prctl(PR_SET_NAME, name), "a name is for people only");
+}
+
+/* As sched_setattr(2) has it; <linux/sched/types.h> and <sched.h> exclude each other. */
+struct turns {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/*
+ * From Linux 6.12 on an ordinary thread may ask for turns of another length (0.1 to 100 ms), and one
+ * with shorter turns than the thread that runs may take its place when it wakes.  Older kernels
+ * ignore the field.
+ */
+void sys_take_short_turns(void)
+{
+	struct turns t = { 0 };
+
+	if (syscall(SYS_sched_getattr, 0, &t, sizeof(t), 0) < 0 || t.policy != SCHED_OTHER)
+		return;
+	t.size = sizeof(t);
+	t.runtime = SHORT_TURN_NS;
+	IGNORE_RESULT(syscall(SYS_sched_setattr, 0, &t, 0), "then its turns are as before");
 }
 
 void sys_lower_priority(void)

@@ -182,6 +182,12 @@ void sys_name_process(const char *name);
 void sys_lower_priority(void);
 
 /*
+ * Let this thread run soon after it is woken, for a short turn: for one that answers others and is
+ * done at once.  It gets no more of the processors than before.
+ */
+void sys_take_short_turns(void);
+
+/*
  * A condition whose timed waits use CLOCK_MONOTONIC, so that setting the clock does not prolong them.
  * A wait returns 0, or -ETIMEDOUT from `until` on.
  */

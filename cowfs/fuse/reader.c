@@ -186,6 +186,7 @@ static void *reader_main(void *arg)
 	struct reader rd = { .m = m };
 
 	platform_serve_thread();
+	sys_take_short_turns();
 	while (!atomic_load_explicit(&m->stop, memory_order_relaxed) && read_one(&rd))
 		continue;
 	spin_end(&rd);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -329,5 +330,36 @@ TEST(a_process_is_counted_with_its_children)
 	waitpid(child, NULL, 0);
 	CHECK_EQ(sys_look_at_tree(child, &both), -ESRCH);
 }
+
+#if defined(__linux__)
+/* The beginning of struct sched_attr: size, policy, flags, nice, priority, and the length of a turn. */
+static uint64_t length_of_turns(int32_t *ret_nice)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} t = { 0 };
+
+	CHECK_EQ(syscall(SYS_sched_getattr, 0, &t, sizeof(t), 0), 0);
+	*ret_nice = t.nice;
+	return t.runtime;
+}
+
+TEST(a_thread_takes_short_turns_where_the_kernel_has_them)
+{
+	int32_t nice_before, nice_after;
+	const uint64_t before = length_of_turns(&nice_before);
+
+	sys_take_short_turns();
+	/* Before Linux 6.12 there is no length of turns. */
+	if (before == 0)
+		TEST_SKIP("this kernel has turns of one length only");
+	CHECK_EQ(length_of_turns(&nice_after), 100000);
+	CHECK_EQ(nice_after, nice_before);
+}
+#endif
 
 TEST_MAIN("sys")
