@@ -18,7 +18,8 @@
 #include "cli/moved.h"
 #include "cli/progress.h"
 
-/* clang-format off: one a line, however many there are */
+/* One a line, however many there are. */
+/* clang-format off */
 const struct command *const commands[] = {
 	&cmd_clone,
 	&cmd_list,
