@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,65 @@ def without_a_profile_the_limits_are_those_of_the_contract(w):
     assert limits(w) == {"mem": GIB, "cpus": None, "pids": 512, "time_ms": 600_000,
                          "disk": 4 * GIB, "inodes": 1_000_000, "fsize": None, "nofile": 4096,
                          "output": GIB, "net_out": None}, limits(w)
+
+
+# What the list of a usual run allows: harmless by itself (tests/sandbox/test-attempts.py).
+ALLOWED = {"no_randomize", "trace_me", "memfd"}
+
+
+def through(w, profile, host):
+    """Which of the attempts of tests/sandbox get through a whole run with that profile."""
+    words = [word for pair in host.items() for word in ("--env", "=".join(pair))]
+    got = run(w, *MISSING, "--profile", profile, *words, "--", "./attempts")
+    ends = dict(line.split() for line in got["stdout"].splitlines())
+    assert len(ends) > 100, got
+    return {name for name, code in ends.items() if int(code) in (0, 253, 254, 255)}
+
+
+@live_test
+def strict_lets_nothing_through(w):
+    """The containment table of docs/design/sandbox.md, by the whole program."""
+    shutil.copy(os.environ["SNAP_SANDBOX_ATTEMPTS"], w.project / "attempts")
+    secret = w.top / "host-file"
+    secret.write_text("of the host")
+    name = f"snap-test-{os.getpid()}"
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        abstract.bind("\0" + name)
+        abstract.listen()
+        host = {"HOST_PID": str(os.getpid()), "HOST_ABSTRACT": name, "HOST_FILE": str(secret),
+                "HOST_PORT": str(tcp.getsockname()[1])}
+        assert through(w, "default", host) == ALLOWED
+        assert through(w, "strict", host) == set()
+
+
+@live_test
+def strict_hides_the_store_and_grants_no_more_than_it_says(w):
+    clone(w, "neighbour")
+    (w.project / "more").write_text(
+        "import mmap, os\n"
+        "def tries(what, act):\n"
+        "    try: act()\n"
+        "    except (OSError, MemoryError, ValueError, RuntimeError): return\n"
+        "    print(what)\n"
+        "def file_of(size, path):\n"
+        "    with open(path, 'wb') as f:\n"
+        "        os.posix_fallocate(f.fileno(), 0, size)\n"
+        "def forks():\n"
+        "    for i in range(200):\n"
+        "        if os.fork() == 0: __import__('time').sleep(60); os._exit(0)\n"
+        "tries('a file above its limit', lambda: file_of(257 << 20, 'big'))\n"
+        "tries('more in /tmp than memory', lambda: [file_of(200 << 20, f'/tmp/f{i}') for i in range(3)])\n"
+        "tries('growth above its limit', lambda: [file_of(250 << 20, f'g{i}') for i in range(5)])\n"
+        "tries('processes above their limit', forks)\n")
+    got = run(w, *MISSING, "--profile", "strict", "--", "/usr/bin/python3", "-I", "more", status=None)
+    assert got["stdout"] == "", got
+    got = sh(w, "cat /proc/self/mountinfo /proc/self/mounts /proc/1/mountinfo", *MISSING, "--profile",
+             "strict", status=None)
+    assert "/" in got["stdout"], got
+    for word in (str(w.store), str(w.top / "work"), "neighbour"):
+        assert word not in got["stdout"].replace(str(w.project), ""), (word, got["stdout"])
 
 
 @live_test
