@@ -7,31 +7,15 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
 #define ATTEMPTS_MAX 3
-
-int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
-{
-	char *text = NULL;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return err_nomem(err);
-	free(arm->why);
-	arm->why = text;
-	return 0;
-}
 
 /* --- runs ---------------------------------------------------------------------------------- */
 
@@ -127,7 +111,7 @@ static int try_again(struct work *w, struct engine_arm *arm, const char *why, st
 	arm->now[0] = arm->result[0] = '\0';
 	arm->state = arm->attempts < ATTEMPTS_MAX ? ENGINE_ARM_WAITING : ENGINE_ARM_LOST;
 	if (arm->state == ENGINE_ARM_LOST) {
-		r = arm_explain(arm, err, "given up after %d attempts: %s", ATTEMPTS_MAX, why);
+		r = text_set(&arm->why, err, "given up after %d attempts: %s", ATTEMPTS_MAX, why);
 		if (r < 0)
 			return r;
 	}
@@ -183,7 +167,7 @@ static int fail(struct work *w, struct engine_arm *arm, enum engine_arm_state st
 
 int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err)
 {
-	int r = arm_explain(arm, err, "%s", why);
+	int r = text_set(&arm->why, err, "%s", why);
 
 	if (r < 0)
 		return r;
@@ -208,14 +192,14 @@ static int explain_end(struct engine_arm *arm, const char *what, const struct en
 		       struct err *err)
 {
 	if (*run->limit != '\0')
-		return arm_explain(arm, err, "%s met its limit: %s", what, run->limit);
+		return text_set(&arm->why, err, "%s met its limit: %s", what, run->limit);
 	if (run->problem)
-		return arm_explain(arm, err, "%s: %s", what, run->problem);
+		return text_set(&arm->why, err, "%s: %s", what, run->problem);
 	if (run->signal != 0)
-		return arm_explain(arm, err, "%s was killed by signal %d", what, run->signal);
+		return text_set(&arm->why, err, "%s was killed by signal %d", what, run->signal);
 	if (run->state == ENGINE_RUN_CANCELLED)
-		return arm_explain(arm, err, "%s was cancelled", what);
-	return arm_explain(arm, err, "%s ended with %d", what, run->exit_code);
+		return text_set(&arm->why, err, "%s was cancelled", what);
+	return text_set(&arm->why, err, "%s ended with %d", what, run->exit_code);
 }
 
 static bool is_cut(const struct engine_run *run)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/api/diff.h"
 #include "engine/api/receipts.h"
@@ -107,7 +108,7 @@ static int explain(struct work *w, struct engine_arm *arm, struct err *err)
 	w->x->outcome = w->promotion->end;
 	if (w->promotion->end == ENGINE_PROMOTED)
 		return 0;
-	return arm_explain(arm, err, "not promoted: %s", obstacle(w->promotion->end));
+	return text_set(&arm->why, err, "not promoted: %s", obstacle(w->promotion->end));
 }
 
 static int promote(struct work *w, struct engine_arm *arm, struct err *err)
@@ -243,8 +244,8 @@ static int choose_compatible(struct work *w, struct err *err)
 			continue;
 		r = choose_arm(w, arm, err);
 		if (r == -ECANCELED)
-			r = arm_explain(arm, err,
-					"not promoted: its clone changed after it was judged");
+			r = text_set(&arm->why, err,
+				     "not promoted: its clone changed after it was judged");
 	}
 	return r;
 }

@@ -141,9 +141,6 @@ void arm_interrupt(struct work *w, struct engine_arm *arm);
 NODISCARD int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone,
 			    const char *from, const char *command, struct err *err);
 
-NODISCARD int arm_explain(struct engine_arm *arm, struct err *err, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
 /* --- arm-clone.c --------------------------------------------------------------------------- */
 
 #define JUDGE_SUFFIX ".check"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
@@ -128,7 +129,7 @@ static int read_value(struct work *w, struct engine_arm *arm, const struct engin
 		return err_nomem(err);
 	if (score_last_number((char *)out.data, ret))
 		return 1;
-	r = arm_explain(arm, err, "the score printed no number that is less than 1e15");
+	r = text_set(&arm->why, err, "the score printed no number that is less than 1e15");
 	return r < 0 ? r : 0;
 }
 
@@ -197,8 +198,8 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 		return r;
 	if (run.state != ENGINE_RUN_ENDED || run.exit_code != 0) {
 		r = *run.limit != '\0'
-			? arm_explain(arm, err, "the score met its limit: %s", run.limit)
-			: arm_explain(arm, err, "the score ended with %d", run.exit_code);
+			? text_set(&arm->why, err, "the score met its limit: %s", run.limit)
+			: text_set(&arm->why, err, "the score ended with %d", run.exit_code);
 		return r < 0 ? r : fail(w, arm, err);
 	}
 	arm->warmed = true;

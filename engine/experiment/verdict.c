@@ -1,10 +1,10 @@
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 
@@ -43,25 +43,6 @@ static const char *noun_of(enum engine_score score)
 	};
 
 	return nouns[score];
-}
-
-static int say(struct engine_experiment *x, struct err *err, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
-static int say(struct engine_experiment *x, struct err *err, const char *fmt, ...)
-{
-	char *text = NULL;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return err_nomem(err);
-	free(x->verdict);
-	x->verdict = text;
-	return 0;
 }
 
 static int set_winner(struct engine_experiment *x, const struct engine_arm *arm, struct err *err)
@@ -121,23 +102,24 @@ static int compare_scores(struct engine_experiment *x, const struct engine_arm *
 		return r;
 	if (!second) {
 		r = set_winner(x, best, err);
-		return r < 0
-			   ? r
-			   : say(x, err, "'%s' wins: it is the only arm with a score", best->name);
+		return r < 0 ? r
+			     : text_set(&x->verdict, err,
+					"'%s' wins: it is the only arm with a score", best->name);
 	}
 	engine_experiment_value(x, best->score, ours);
 	engine_experiment_value(x, second->score, theirs);
 	if (x->n_tie > 0)
-		return say(
-		    x, err,
+		return text_set(
+		    &x->verdict, err,
 		    "a tie of %zu arms: '%s' has %s and '%s' %s, which is within the spread of "
 		    "%s",
 		    x->n_tie, best->name, ours, second->name, theirs,
 		    engine_experiment_value(x, best->spread + second->spread, spread));
 	r = set_winner(x, best, err);
 	return r < 0 ? r
-		     : say(x, err, "'%s' wins: its %s is %s, that of the next best, '%s', %s",
-			   best->name, noun_of(x->score), ours, second->name, theirs);
+		     : text_set(&x->verdict, err,
+				"'%s' wins: its %s is %s, that of the next best, '%s', %s",
+				best->name, noun_of(x->score), ours, second->name, theirs);
 }
 
 static int tie_all(struct engine_experiment *x, struct err *err)
@@ -147,7 +129,9 @@ static int tie_all(struct engine_experiment *x, struct err *err)
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		if (x->arms[i].state == ENGINE_ARM_PASSED)
 			r = add_tie(x, &x->arms[i], err);
-	return r < 0 ? r : say(x, err, "%zu arms passed, and no score tells them apart", x->n_tie);
+	return r < 0 ? r
+		     : text_set(&x->verdict, err, "%zu arms passed, and no score tells them apart",
+				x->n_tie);
 }
 
 int verdict_find(struct engine_experiment *x, struct err *err)
@@ -170,14 +154,15 @@ int verdict_find(struct engine_experiment *x, struct err *err)
 			best = arm;
 	}
 	if (passed == 0)
-		return say(x, err, "no arm passed");
+		return text_set(&x->verdict, err, "no arm passed");
 	if (x->repeat > 1)
-		return say(x, err, "%zu of %zu repetitions passed", passed, x->n_arms);
+		return text_set(&x->verdict, err, "%zu of %zu repetitions passed", passed,
+				x->n_arms);
 	if (passed == 1) {
 		r = set_winner(x, first, err);
 		return r < 0 ? r
-			     : say(x, err, "'%s' wins: it is the %s arm that passed", first->name,
-				   x->stop_after == 1 ? "first" : "only");
+			     : text_set(&x->verdict, err, "'%s' wins: it is the %s arm that passed",
+					first->name, x->stop_after == 1 ? "first" : "only");
 	}
 	return best ? compare_scores(x, best, err) : tie_all(x, err);
 }

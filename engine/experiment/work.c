@@ -315,6 +315,21 @@ static int go(struct work *w, struct err *err)
 	return r < 0 ? r : finish(w, err);
 }
 
+static struct work work_of(struct engine *e, struct engine_experiment *x,
+			   const struct engine_experiment_options *options,
+			   struct engine_promotion *promotion)
+{
+	return (struct work){
+		.engine = e,
+		.x = x,
+		.options = options,
+		.lock = EXPERIMENT_LOCK_INIT,
+		.promotion = promotion,
+		.stop_fd = -1,
+		.started = engine_clock_ms(),
+	};
+}
+
 static void work_done(struct work *w)
 {
 	experiment_lock_done(&w->lock);
@@ -374,15 +389,7 @@ int engine_experiment(struct engine *e, struct engine_experiment *x,
 		      const struct engine_experiment_options *options,
 		      struct engine_promotion *promotion, struct err *err)
 {
-	CLEANUP(work_done) struct work w = {
-		.engine = e,
-		.x = x,
-		.options = options,
-		.lock = EXPERIMENT_LOCK_INIT,
-		.promotion = promotion,
-		.stop_fd = -1,
-		.started = engine_clock_ms(),
-	};
+	CLEANUP(work_done) struct work w = work_of(e, x, options, promotion);
 	int r = plan_complete(e, x, err);
 
 	if (r < 0)
@@ -449,15 +456,7 @@ int engine_experiment_resume(struct engine *e, const char *name,
 			     struct engine_experiment *x, struct engine_promotion *promotion,
 			     struct err *err)
 {
-	CLEANUP(work_done) struct work w = {
-		.engine = e,
-		.x = x,
-		.options = options,
-		.lock = EXPERIMENT_LOCK_INIT,
-		.promotion = promotion,
-		.stop_fd = -1,
-		.started = engine_clock_ms(),
-	};
+	CLEANUP(work_done) struct work w = work_of(e, x, options, promotion);
 	int r = take(&w, name, err);
 
 	if (r < 0 || x->state == ENGINE_EXPERIMENT_ENDED)
@@ -489,15 +488,7 @@ int engine_experiment_promote(struct engine *e, const char *name, const char *ar
 			      struct engine_experiment *x, struct engine_promotion *promotion,
 			      struct err *err)
 {
-	CLEANUP(work_done) struct work w = {
-		.engine = e,
-		.x = x,
-		.options = options,
-		.lock = EXPERIMENT_LOCK_INIT,
-		.promotion = promotion,
-		.stop_fd = -1,
-		.started = engine_clock_ms(),
-	};
+	CLEANUP(work_done) struct work w = work_of(e, x, options, promotion);
 	struct engine_arm *arm;
 	int r = take(&w, name, err);
 
@@ -528,11 +519,7 @@ int engine_experiment_remove(struct engine *e, const char *name, struct err *err
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
 	const struct engine_experiment_options options = { 0 };
-	CLEANUP(work_done) struct work w = { .engine = e,
-					     .x = &x,
-					     .options = &options,
-					     .lock = EXPERIMENT_LOCK_INIT,
-					     .stop_fd = -1 };
+	CLEANUP(work_done) struct work w = work_of(e, &x, &options, NULL);
 	int r = take(&w, name, err);
 
 	if (r == -EBADMSG)
