@@ -71,7 +71,7 @@ MAY_USE = {
 
 # (file, folder) that the table forbids, and why it is so all the same.
 KNOWN = {
-    ("engine/find/run-record.c", "runner"): "names of walls, which a record tells by name",
+    ("engine/find/run-record-json.c", "runner"): "names of walls, which a record holds by name",
     ("engine/verb/doctor-linux.c", "cowfs/fuse"): "doctor tries what cowfsd will do",
     ("engine/ask/leave-linux.c", "runner"): "cowfsd is put in a scope of systemd, as a run is",
 }
