@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/size.h"
-#include "base/utf8.h"
 #include "cli/out.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
@@ -157,20 +156,6 @@ static void set_entry(struct json j, const struct engine_entry *e)
 		json_set_uint(j, "files", e->files);
 }
 
-static void set_content(struct json j, const struct buf *content)
-{
-	const char *s = content->len > 0 ? (const char *)content->data : "";
-	size_t at = 0, n = 1;
-
-	for (; at < content->len && n > 0; at += n)
-		n = utf8_valid(s + at, content->len - at);
-	json_set_text(j, "encoding", n > 0 ? "utf-8" : "base64");
-	if (n > 0)
-		json_set_text_len(j, "content", s, content->len);
-	else
-		json_set_raw(j, "content", s, content->len);
-}
-
 /* --- what the engine finds -------------------------------------------------------------- */
 
 static int on_snapshot(const struct engine_snapshot *s, const char *project, void *ctx,
@@ -284,7 +269,7 @@ static int show_run(struct invocation *inv, struct err *err)
 	if (r < 0 || !inv->json)
 		return r;
 	if (sh.is_file)
-		set_content(sh.j, &sh.content);
+		out_json_bytes(sh.j, "content", "encoding", &sh.content);
 	return json_print(&doc, inv->out, err);
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/cquote.h"
 #include "base/size.h"
-#include "base/utf8.h"
 #include "cli/diffstat.h"
 #include "cli/out.h"
 #include "cli/pager.h"
@@ -178,20 +177,6 @@ static void set_file(struct json j, const struct delta_file *f, const struct pat
 	json_set_bool(j, "in_patch", !f->refused && !(f->sparse && f->content));
 }
 
-static void set_patch(struct json j, const struct buf *patch)
-{
-	const char *s = patch->len > 0 ? (const char *)patch->data : "";
-	size_t at = 0, n = 1;
-
-	for (; at < patch->len && n > 0; at += n)
-		n = utf8_valid(s + at, patch->len - at);
-	json_set_text(j, "patch_encoding", n > 0 ? "utf-8" : "base64");
-	if (n > 0)
-		json_set_text_len(j, "patch", s, patch->len);
-	else
-		json_set_raw(j, "patch", s, patch->len);
-}
-
 /* --- what the engine finds -------------------------------------------------------------- */
 
 /* Written out in pieces, so that who left is noticed and a full disk too. */
@@ -350,7 +335,7 @@ int diffs_set_json(struct invocation *inv, const struct diffs_options *options, 
 		return r;
 	json_set_bool(j, "different", d.different);
 	if (options->patch)
-		set_patch(j, &d.patch);
+		out_json_bytes(j, "patch", "patch_encoding", &d.patch);
 	*ret_different = d.different;
 	return 0;
 }

@@ -205,6 +205,21 @@ void out_json_time(struct json j, const char *key, int64_t ns)
 	json_set_text(j, key, out_rfc3339(s, rest, text));
 }
 
+void out_json_bytes(struct json j, const char *key, const char *encoding_key,
+		    const struct buf *bytes)
+{
+	const char *s = bytes->len > 0 ? (const char *)bytes->data : "";
+	size_t at = 0, n = 1;
+
+	for (; at < bytes->len && n > 0; at += n)
+		n = utf8_valid(s + at, bytes->len - at);
+	json_set_text(j, encoding_key, n > 0 ? "utf-8" : "base64");
+	if (n > 0)
+		json_set_text_len(j, key, s, bytes->len);
+	else
+		json_set_raw(j, key, s, bytes->len);
+}
+
 void out_json_id(struct json j, const char *key, const char *id)
 {
 	json_set_text(j, key, *id != '\0' ? id : NULL);

@@ -64,6 +64,9 @@ void out_plural(FILE *out, uint64_t n, const char *one, const char *many);
 /* Start the answer of a command: an object with its schema. */
 struct json out_json_begin(const struct invocation *inv, struct json_doc *doc);
 void out_json_time(struct json j, const char *key, int64_t ns);
+/* Bytes of any kind, as text where they are UTF-8; the second key says which. */
+void out_json_bytes(struct json j, const char *key, const char *encoding_key,
+		    const struct buf *bytes);
 void out_json_id(struct json j, const char *key, const char *id); /* "" is null */
 void out_meta(FILE *out, const char *meta); /* labels of a snapshot, in one line */
 void out_json_meta(struct json j, const char *meta);

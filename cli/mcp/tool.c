@@ -298,35 +298,21 @@ static int add_run(struct tool_line *line, const struct tool_param *p, struct js
 static int add_list(struct tool_line *line, const struct tool_param *p, struct json args,
 		    struct err *err)
 {
+	const bool states = p->kind == PARAM_STATES;
 	struct json list;
 	int r = 0;
 
 	if (json_kind(args, p->name) != JSON_ARRAY)
 		return wrong_type(p, "a list of strings", err);
 	list = json_get_array(args, p->name);
-	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
-		const char *text = json_at_text(list, i);
-
-		r = text ? add_word(line, p, text, err) : wrong_type(p, "a list of strings", err);
-	}
-	return r;
-}
-
-static int add_states(struct tool_line *line, const struct tool_param *p, struct json args,
-		      struct err *err)
-{
-	struct json list;
-	int r = 0;
-
-	if (json_kind(args, p->name) != JSON_ARRAY)
-		return wrong_type(p, "a list of strings", err);
-	list = json_get_array(args, p->name);
-	if (json_length(list) > STATES_MOST)
+	if (states && json_length(list) > STATES_MOST)
 		return err_set(err, -EINVAL, "'%s': at most %d", p->name, STATES_MOST);
 	for (size_t i = 0; r >= 0 && i < json_length(list); i++) {
 		const char *text = json_at_text(list, i);
 
-		r = text ? add_state(line, p, text, err) : wrong_type(p, "a list of strings", err);
+		if (!text)
+			return wrong_type(p, "a list of strings", err);
+		r = states ? add_state(line, p, text, err) : add_word(line, p, text, err);
 	}
 	return r;
 }
@@ -378,9 +364,8 @@ static int add_param(struct tool_line *line, const struct tool_param *p, struct 
 		return add_number(line, p, args, err);
 	case PARAM_LIST:
 	case PARAM_WORDS:
-		return add_list(line, p, args, err);
 	case PARAM_STATES:
-		return add_states(line, p, args, err);
+		return add_list(line, p, args, err);
 	case PARAM_COMMAND:
 		return add_command(line, p, args, err);
 	case PARAM_TEXT:

@@ -32,6 +32,23 @@ int ref_delete(struct batch *b, enum ref_kind kind, const char *name, size_t nam
 	return queue(b, &ref, true, REF_REPLACE, err);
 }
 
+/* The query, on a reader that must outlive it. */
+static int select_refs(struct store *s, const char *sql, enum ref_kind kind, const char *name,
+		       size_t name_len, struct reader **ret_reader, struct db_query **ret,
+		       struct err *err)
+{
+	int r = reader_take(s, ret_reader, err);
+
+	if (r < 0)
+		return r;
+	r = db_query((*ret_reader)->db[TABLE_META], sql, ret, err);
+	if (r < 0)
+		return r;
+	query_bind_int(*ret, 0, kind);
+	query_bind_blob(*ret, 1, name, name_len);
+	return 0;
+}
+
 int ref_get(struct store *s, enum ref_kind kind, const char *name, size_t name_len, struct ref *ret,
 	    struct buf *hold, struct err *err)
 {
@@ -42,14 +59,9 @@ int ref_get(struct store *s, enum ref_kind kind, const char *name, size_t name_l
 	struct ref ref;
 	int r;
 
-	r = reader_take(s, &rd, err);
+	r = select_refs(s, sql, kind, name, name_len, &rd, &q, err);
 	if (r < 0)
 		return r;
-	r = db_query(rd->db[TABLE_META], sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_int(q, 0, kind);
-	query_bind_blob(q, 1, name, name_len);
 	r = query_step(q, err);
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
@@ -76,14 +88,9 @@ int ref_each(struct store *s, enum ref_kind kind, const char *prefix, size_t pre
 	struct ref ref;
 	int r;
 
-	r = reader_take(s, &rd, err);
+	r = select_refs(s, sql, kind, prefix, prefix_len, &rd, &q, err);
 	if (r < 0)
 		return r;
-	r = db_query(rd->db[TABLE_META], sql, &q, err);
-	if (r < 0)
-		return r;
-	query_bind_int(q, 0, kind);
-	query_bind_blob(q, 1, prefix, prefix_len);
 	while ((r = query_step(q, err)) > 0) {
 		r = ref_row_read(q, kind, &ref, err);
 		if (r < 0)

@@ -79,19 +79,27 @@ static uint64_t over(uint64_t there, uint64_t limit)
 	return limit > 0 && limit < UINT64_MAX - there ? there + limit : 0;
 }
 
+/* The clone as it is mounted, and the turn that keeps it so. */
+static int take_live(const struct staged *s, struct turn **ret_turn, struct live **ret,
+		     struct err *err)
+{
+	int r = turns_take(&s->host->turns, s->name, ret_turn, err);
+
+	if (r < 0)
+		return r;
+	*ret = live_find(s->host, s->name);
+	return *ret ? 0 : err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
+}
+
 static int bound(struct staged *s, const struct stage_options *o, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct layer_usage usage;
 	struct live *live;
-	int r;
+	int r = take_live(s, &turn, &live, err);
 
-	r = turns_take(&s->host->turns, s->name, &turn, err);
 	if (r < 0)
 		return r;
-	live = live_find(s->host, s->name);
-	if (!live)
-		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
 	layer_usage(live->layer, &usage);
 	s->refused = usage.refused;
 	s->nodes_refused = usage.nodes_refused;
@@ -124,14 +132,10 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct live *live;
 	const char *path;
-	int r;
+	int r = take_live(s, &turn, &live, err);
 
-	r = turns_take(&s->host->turns, s->name, &turn, err);
 	if (r < 0)
 		return r;
-	live = live_find(s->host, s->name);
-	if (!live)
-		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", s->name);
 	r = live_view_open(live, s->run, &shift, &path, err);
 	if (r < 0 || !path)
 		return r;

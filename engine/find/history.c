@@ -217,6 +217,20 @@ bool history_holds(const struct snapshot *s, const struct object_id *root,
 	       (catalog_id_is_zero(&s->base) || catalog_id_same(&s->base, base));
 }
 
+/* Add the tags and the project's path, and move it all to *ret. */
+static int hand_over(struct store *s, struct project *project, struct engine_history *h,
+		     struct engine_history *ret, struct err *err)
+{
+	int r = tag_fill(s, h->list, h->n, err);
+
+	if (r < 0)
+		return r;
+	h->project = TAKE_PTR(project->path);
+	*ret = *h;
+	*h = (struct engine_history){ 0 };
+	return 0;
+}
+
 int engine_log(struct engine *e, const char *clone, struct engine_history *ret, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -236,15 +250,7 @@ int engine_log(struct engine *e, const char *clone, struct engine_history *ret, 
 	if (r < 0)
 		return r;
 	r = history_load(s, &project.id, clone ? &c : NULL, &h, err);
-	if (r < 0)
-		return r;
-	r = tag_fill(s, h.list, h.n, err);
-	if (r < 0)
-		return r;
-	h.project = TAKE_PTR(project.path);
-	*ret = h;
-	h = (struct engine_history){ 0 };
-	return 0;
+	return r < 0 ? r : hand_over(s, &project, &h, ret, err);
 }
 
 int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err)
@@ -259,15 +265,7 @@ int engine_log_all(struct engine *e, struct engine_history *ret, struct err *err
 	if (r < 0)
 		return r;
 	r = load_snapshots(s, &c, &h, err);
-	if (r < 0)
-		return r;
-	r = tag_fill(s, h.list, h.n, err);
-	if (r < 0)
-		return r;
-	h.project = TAKE_PTR(project.path);
-	*ret = h;
-	h = (struct engine_history){ 0 };
-	return 0;
+	return r < 0 ? r : hand_over(s, &project, &h, ret, err);
 }
 
 /* --- by label --------------------------------------------------------------------------- */

@@ -5,17 +5,9 @@ import os
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
+from meeting import LINES, clone, two_clones
 from snaptest import main, needs_fuse, dice, test
-
-LINES = "".join(f"line {i}\n" for i in range(1, 21))
-
-
-def clone(w, name, *args):
-    needs_fuse()
-    got = w.ok("clone", "--json", "-n", name, *args).json("snap.clone/1", "path")
-    return Path(got["path"])
 
 
 def compare(w, *args, **more):
@@ -30,27 +22,6 @@ def changes(got, path):
     """{state: (status, added, removed)} of one file."""
     [f] = [f for f in got["files"] if f["path"] == path]
     return {c["state"]: (c["status"], c["added"], c["removed"]) for c in f["changes"]}
-
-
-def two_clones(w):
-    for name in ("hunks", "lines", "same", "gone", "mode"):
-        (w.project / name).write_text(LINES)
-    (w.project / "blob").write_bytes(b"\0\1\2")
-    a, b = clone(w, "a"), clone(w, "b")
-    (a / "hunks").write_text(LINES.replace("line 2\n", "a\n"))
-    (b / "hunks").write_text(LINES.replace("line 19\n", "b\nb2\n"))
-    (a / "lines").write_text(LINES.replace("line 9\n", "from a\n"))
-    (b / "lines").write_text(LINES.replace("line 9\n", "from b\n"))
-    for top in (a, b):
-        (top / "same").write_text("the same\n")
-    (a / "gone").unlink()
-    (b / "gone").write_text("changed\n")
-    (a / "blob").write_bytes(b"\0a")
-    (b / "blob").write_bytes(b"\0b")
-    (a / "mode").chmod(0o600)
-    (b / "mode").write_text(LINES + "more\n")
-    (a / "only").write_text("a\n")
-    return a, b
 
 
 @test

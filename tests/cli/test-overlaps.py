@@ -2,17 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
 
+from meeting import LINES, clone, two_clones
 from snaptest import main, needs_fuse, test
-
-LINES = "".join(f"line {i}\n" for i in range(1, 21))
-
-
-def clone(w, name, *args):
-    needs_fuse()
-    got = w.ok("clone", "--json", "-n", name, *args).json("snap.clone/1", "path")
-    return Path(got["path"])
 
 
 def others(w, *args, **more):
@@ -25,24 +17,9 @@ def met(entry):
 
 
 @test
-def clones_that_touch_the_same_are_told_with_what_it_means(w):
-    for name in ("hunks", "lines", "same", "gone", "mode"):
-        (w.project / name).write_text(LINES)
-    (w.project / "blob").write_bytes(b"\0\1\2")
-    a, b, c = clone(w, "a"), clone(w, "b"), clone(w, "c")
-    (a / "hunks").write_text(LINES.replace("line 2\n", "a\n"))
-    (b / "hunks").write_text(LINES.replace("line 19\n", "b\n"))
-    (a / "lines").write_text(LINES.replace("line 9\n", "a\n"))
-    (b / "lines").write_text(LINES.replace("line 9\n", "b\n"))
-    for top in (a, b):
-        (top / "same").write_text("the same\n")
-    (a / "gone").unlink()
-    (b / "gone").write_text("changed\n")
-    (a / "blob").write_bytes(b"\0a")
-    (b / "blob").write_bytes(b"\0b")
-    (a / "mode").chmod(0o600)
-    (b / "mode").write_text(LINES + "more\n")
-    (a / "only").write_text("a\n")
+def clones_that_touch_the_same_paths_say_how_they_meet(w):
+    two_clones(w)
+    c = clone(w, "c")
     (c / "mine").write_text("c\n")
     [entry] = others(w, "a")
     assert entry["clone"] == "b" and entry["with"] == "a" and not entry["bases_differ"], entry
