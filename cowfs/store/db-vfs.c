@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "cowfs/store/db-i.h"
 
@@ -28,8 +29,7 @@
 struct log_file {
 	sqlite3_file base;
 	sqlite3_file *real; /* in the same allocation, behind this */
-	char *bytes;        /* owned; collected, to be written at `from` */
-	int len, cap;
+	struct buf bytes;   /* collected, to be written at `from` */
 	sqlite3_int64 from;
 	sqlite3_int64 end;    /* of the last page that was written or collected; -1: not known */
 	sqlite3_int64 header; /* end of the last header of a page; its page comes next */
@@ -46,13 +46,13 @@ static struct log_file *log_of(sqlite3_file *f)
 /* Write what was collected.  Should that fail it is gone, and the transaction with it. */
 static int write_collected(struct log_file *l)
 {
-	const int len = l->len;
+	const int len = (int)l->bytes.len;
 	int rc;
 
 	if (len == 0)
 		return SQLITE_OK;
-	l->len = 0;
-	rc = l->real->pMethods->xWrite(l->real, l->bytes, len, l->from);
+	buf_reset(&l->bytes);
+	rc = l->real->pMethods->xWrite(l->real, l->bytes.data, len, l->from);
 	if (rc != SQLITE_OK)
 		l->end = -1;
 	return rc;
@@ -61,21 +61,11 @@ static int write_collected(struct log_file *l)
 /* False: there is no memory for it, or enough is collected. */
 static bool collect(struct log_file *l, const void *p, int n, sqlite3_int64 off)
 {
-	if (l->len + n > COLLECTED_MAX)
+	if (l->bytes.len + (size_t)n > COLLECTED_MAX)
 		return false;
-	if (l->len + n > l->cap) {
-		char *more = realloc(l->bytes, (size_t)(2 * (l->len + n)));
-
-		if (!more)
-			return false;
-		l->bytes = more;
-		l->cap = 2 * (l->len + n);
-	}
-	if (l->len == 0)
+	if (l->bytes.len == 0)
 		l->from = off;
-	memcpy(l->bytes + l->len, p, (size_t)n);
-	l->len += n;
-	return true;
+	return buf_append(&l->bytes, p, (size_t)n) >= 0;
 }
 
 static int write_now(struct log_file *l, const void *p, int n, sqlite3_int64 off)
@@ -102,7 +92,8 @@ static int write_header(struct log_file *l, const void *p, sqlite3_int64 off)
 
 static int write_page(struct log_file *l, const void *p, int n, sqlite3_int64 off)
 {
-	const bool collects = l->len > 0 && l->from + l->len == off;
+	const sqlite3_int64 len = (sqlite3_int64)l->bytes.len;
+	const bool collects = len > 0 && l->from + len == off;
 
 	l->header = -1;
 	l->end = off + n;
@@ -160,7 +151,7 @@ static int log_close(sqlite3_file *f)
 {
 	struct log_file *l = log_of(f);
 
-	free(l->bytes);
+	buf_done(&l->bytes);
 	return l->real->pMethods->xClose(l->real);
 }
 

@@ -16,20 +16,18 @@
 
 static int grow(struct comparing *c, struct err *err)
 {
-	const size_t cap = c->cap > 0 ? c->cap * 2 : 64;
-	const struct delta_file **files;
-	const struct delta_note **notes;
+	const size_t n = c->result.n_files;
+	size_t cap = c->cap;
+	void *more = vec_more(c->file, n, &cap, c->n * sizeof(struct delta_file *));
 
-	if (c->result.n_files < c->cap)
-		return 0;
-	files = reallocarray(c->file, cap * c->n, sizeof(struct delta_file *));
-	if (!files)
+	if (!more)
 		return err_nomem(err);
-	c->file = files;
-	notes = reallocarray(c->note, cap * c->n, sizeof(struct delta_note *));
-	if (!notes)
+	c->file = more;
+	cap = c->cap;
+	more = vec_more(c->note, n, &cap, c->n * sizeof(struct delta_note *));
+	if (!more)
 		return err_nomem(err);
-	c->note = notes;
+	c->note = more;
 	c->cap = cap;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/le.h"
+#include "base/vec.h"
 #include "cowfs/store/root.h"
 #include "engine/find/engine-i.h"
 
@@ -44,17 +45,12 @@ struct resolution *resolve_set_find(const struct resolve_set *s, const char *pat
 
 struct resolution *resolve_set_add(struct resolve_set *s, const char *path)
 {
-	struct resolution *list = reallocarray(s->list, s->n + 1, sizeof(*list));
-	char *copy = strdup(path);
+	AUTO_FREE char *copy = strdup(path);
 
-	if (list)
-		s->list = list;
-	if (!list || !copy) {
-		free(copy);
+	if (!copy || !VEC_ONE_MORE(s->list, s->n))
 		return NULL;
-	}
-	list[s->n] = (struct resolution){ .path = copy };
-	return &list[s->n++];
+	s->list[s->n] = (struct resolution){ .path = TAKE_PTR(copy) };
+	return &s->list[s->n++];
 }
 
 void resolve_set_drop(struct resolve_set *s, const struct resolution *r)
