@@ -2,6 +2,8 @@
  * Locks: flock(2), fcntl(2) by process and by open file.
  */
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 
@@ -182,6 +184,23 @@ static void hold_and_die(void *arg)
 	kill(getpid(), SIGKILL);
 }
 
+/* Wait until that process waits for a lock: the kernel lists it with an arrow. */
+static void await_blocked(pid_t pid)
+{
+	char line[256], process[32];
+	bool blocked = false;
+
+	snprintf(process, sizeof(process), " %d ", (int)pid);
+	while (!blocked) {
+		FILE *locks = fopen("/proc/locks", "re");
+
+		NEED(locks ? 0 : -1);
+		while (fgets(line, sizeof(line), locks))
+			blocked |= strstr(line, "-> ") && strstr(line, process);
+		fclose(locks);
+	}
+}
+
 CASE(locks, a_waiter_gets_it_when_the_holder_lets_go)
 {
 	int fd = open_new("f"), status;
@@ -189,7 +208,7 @@ CASE(locks, a_waiter_gets_it_when_the_holder_lets_go)
 
 	OK(set_lock(fd, F_SETLK, F_WRLCK, 0, 1));
 	pid = start(wait_for_lock, NULL);
-	usleep(50000);
+	await_blocked(pid);
 	OK(write(fd, "x", 1));
 	OK(set_lock(fd, F_SETLK, F_UNLCK, 0, 1));
 	gather(pid);
@@ -218,7 +237,7 @@ CASE(locks, a_deadlock_is_noticed)
 	NEED(set_lock(fd, F_SETLK, F_WRLCK, 0, 1));
 	pid = start(lock_crosswise, pipes);
 	NEED(read(pipes[0], &(char){ 0 }, 1));
-	usleep(50000);
+	await_blocked(pid);
 	FAILS(set_lock(fd, F_SETLKW, F_WRLCK, 1, 1), EDEADLK);
 	NEED(set_lock(fd, F_SETLK, F_UNLCK, 0, 1));
 	gather(pid);

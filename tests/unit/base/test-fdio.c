@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -80,10 +81,28 @@ TEST(short_reads_through_a_pipe_are_put_together)
 }
 
 static volatile sig_atomic_t n_alarms;
+static int alarm_pipe[2]; /* gets a byte for each alarm */
 
 static void on_alarm(int sig)
 {
 	n_alarms++;
+	IGNORE_RESULT(write(alarm_pipe[1], "", 1), "there is room for more than come");
+}
+
+/* In the other process: take the alarms there were, or wait for one. */
+static void await_alarm(void)
+{
+	char seen[65536];
+
+	IGNORE_RESULT(read(alarm_pipe[0], seen, sizeof(seen)), "the end will do as well");
+}
+
+static void await_full(int fd)
+{
+	int size = fcntl(fd, F_GETPIPE_SZ), n = 0;
+
+	while (ioctl(fd, FIONREAD, &n) == 0 && n < size)
+		continue;
 }
 
 static void alarms(unsigned every_us)
@@ -102,12 +121,16 @@ TEST(signals_interrupt_neither_reads_nor_writes)
 	pid_t pid;
 
 	memset(out, 'z', sizeof(out));
+	CHECK_EQ(pipe2(alarm_pipe, O_CLOEXEC), 0);
 	CHECK_EQ(pipe(fd), 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		close(fd[1]);
-		usleep(30000); /* the writer fills the pipe and blocks */
+		await_full(fd[0]); /* the writer blocks */
+		close(alarm_pipe[1]);
+		await_alarm();
+		await_alarm(); /* one that came while it did */
 		if (fdio_read(fd[0], in, sizeof(in)) != (ssize_t)sizeof(in))
 			_exit(1);
 		_exit(memcmp(in, out, sizeof(in)) != 0);
@@ -125,7 +148,9 @@ TEST(signals_interrupt_neither_reads_nor_writes)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		usleep(30000);
+		close(alarm_pipe[1]);
+		await_alarm();
+		await_alarm();
 		_exit(write(fd[1], "late", 4) != 4);
 	}
 	close(fd[1]);
