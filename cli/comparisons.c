@@ -11,7 +11,7 @@
 
 #define CELL_MAX 48 /* "M", and two numbers of any size */
 
-const char *comparisons_status(char letter)
+static const char *comparisons_status(char letter)
 {
 	switch (letter) {
 	case 'T':

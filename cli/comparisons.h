@@ -14,8 +14,5 @@ void comparisons_set_json(struct json j, const struct engine_compare *c);
 NODISCARD int comparisons_print(const struct invocation *inv, const struct engine_compare *c,
 				bool hunks, struct err *err);
 
-/* "added", "deleted", "modified", "type_changed", "metadata". */
-const char *comparisons_status(char letter);
-
 /* "one", "same", "merges", "conflict". */
 const char *comparisons_overlap(enum engine_compare_overlap overlap);

@@ -33,7 +33,6 @@ struct jsonc_object {
 /* -EINVAL, and a sentence with the line. */
 int jsonc_wrong(const struct jsonc_scan *s, const char *what);
 
-bool jsonc_at_end(const struct jsonc_scan *s);
 NODISCARD int jsonc_skip_space(struct jsonc_scan *s); /* and comments */
 
 /* The next member with its comma and what is skipped behind that. */

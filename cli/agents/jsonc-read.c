@@ -14,7 +14,7 @@ int jsonc_wrong(const struct jsonc_scan *s, const char *what)
 	return err_set(s->err, -EINVAL, "line %u: %s", line, what);
 }
 
-bool jsonc_at_end(const struct jsonc_scan *s)
+static bool jsonc_at_end(const struct jsonc_scan *s)
 {
 	return s->at >= s->len;
 }

@@ -251,21 +251,17 @@ void layer_changes_done(struct layer_changes *c);
  * neither; it must not call the layer.  Directories keep their node; changed files and symlinks
  * get a new one under their old st_ino; a program with an open file that is gone or changed keeps it
  * as it was.
- */
-NODISCARD int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also,
-			     void *ctx, struct layer_changes *ret, struct err *err);
-
-/*
- * The same towards a root that is chosen when nothing changes any more: `choose` is given what is
- * there then, persisted, and names the root, which must be committed and stay reachable until this
+ *
+ * The root is `target`, or what `choose` names once nothing changes any more.  It is given what is
+ * there then, persisted, and must name a root that is committed and stays reachable until this
  * returns.  Like `also` it is called without locks and must not call the layer; all writers wait for
- * it, and if it fails nothing is changed.  From then on the clone has the base `to`
- * instead of `from`, and has grown since that.  With `choose` NULL it is the root of `target`.
+ * it, and if it fails nothing is changed.  From then on the clone has the base `to` instead of
+ * `from`, and has grown since that.
  */
 struct layer_rebase {
 	int (*choose)(const struct layer_state *now, struct object_id *ret, void *ctx,
-		      struct err *err);
-	layer_also_fn also; /* or NULL */
+		      struct err *err); /* or NULL */
+	layer_also_fn also;             /* or NULL */
 	void *ctx;
 	const struct object_id *target;
 	const struct snapshot *from, *to;

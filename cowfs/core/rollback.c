@@ -471,11 +471,3 @@ int layer_rebase(struct layer *l, const struct layer_rebase *how, struct layer_c
 	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", layer_name(l)) : 0;
 }
-
-int layer_rollback(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
-		   struct layer_changes *ret, struct err *err)
-{
-	const struct layer_rebase how = { .also = also, .ctx = ctx, .target = root };
-
-	return layer_rebase(l, &how, ret, err);
-}

@@ -104,7 +104,7 @@ void engine_overlaps_done(struct engine_overlaps *r)
 	*r = (struct engine_overlaps){ 0 };
 }
 
-void engine_receipt_done(struct engine_receipt *r)
+static void engine_receipt_done(struct engine_receipt *r)
 {
 	for (size_t i = 0; i < r->n_checks; i++)
 		free(r->checks[i].command);

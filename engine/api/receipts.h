@@ -35,7 +35,6 @@ struct engine_receipts {
 	size_t n;
 };
 
-void engine_receipt_done(struct engine_receipt *r);
 void engine_receipts_done(struct engine_receipts *r);
 
 /* Of the project around the engine's directory, newest first; what was only begun is not told. */

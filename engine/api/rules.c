@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-void engine_rule_done(struct guard_rule *r)
+static void engine_rule_done(struct guard_rule *r)
 {
 	free((char *)(uintptr_t)r->name);
 	free((char *)(uintptr_t)r->patterns);

@@ -21,7 +21,6 @@ struct engine_rules {
 	size_t n;
 };
 
-void engine_rule_done(struct guard_rule *r);
 void engine_rules_done(struct engine_rules *r);
 
 /*

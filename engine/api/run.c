@@ -13,7 +13,7 @@ void engine_refusal_done(struct engine_refusal *r)
 	free(r->message);
 }
 
-void engine_refusals_done(struct engine_refusals *r)
+static void engine_refusals_done(struct engine_refusals *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		engine_refusal_done(&r->list[i]);

@@ -197,7 +197,6 @@ struct engine_run {
 };
 
 void engine_refusal_done(struct engine_refusal *r);
-void engine_refusals_done(struct engine_refusals *r);
 void engine_run_done(struct engine_run *r);
 
 /*

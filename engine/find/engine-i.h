@@ -49,10 +49,6 @@ uint64_t engine_clock_ms(void); /* for measuring */
 
 /* --- project.c -------------------------------------------------------------------------- */
 
-/* The nearest registered project that holds `dir` (clean, absolute); -ENXIO if none does. */
-NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
-			      struct err *err);
-
 /* Its record was read before the turn was taken: -ENXIO if it is gone or changed since. */
 NODISCARD int project_still(struct store *s, const struct project *p, struct err *err);
 

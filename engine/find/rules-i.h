@@ -12,9 +12,6 @@ char *rules_of_user(const struct engine *e);
 /* Add the rules of a file; a missing file has none. */
 NODISCARD int rules_read(struct engine_rules *r, const char *path, struct err *err);
 
-/* Add the rules of the project in this directory. */
-NODISCARD int rules_read_project(struct engine_rules *r, const char *project, struct err *err);
-
 /* A guard of built-in rules, those of the file `user` (or NULL) and the project's; borrows `rules`. */
 NODISCARD int rules_guard(const char *user, const char *project, struct engine_rules *rules,
 			  struct guard **ret, struct err *err);

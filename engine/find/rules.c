@@ -158,7 +158,8 @@ int rules_read(struct engine_rules *rules, const char *path, struct err *err)
 	return r < 0 ? r : parse(rules, path, &text, err);
 }
 
-int rules_read_project(struct engine_rules *r, const char *project, struct err *err)
+/* Add the rules of the project in this directory. */
+static int rules_read_project(struct engine_rules *r, const char *project, struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *path = path_join(project, ".snap/" USER_FILE);

@@ -18,7 +18,7 @@
 
 /* --- words, for both halves ------------------------------------------------------------------- */
 
-void door_encode(const struct door_word *w, unsigned char out[DOOR_SIZE])
+static void door_encode(const struct door_word *w, unsigned char out[DOOR_SIZE])
 {
 	out[0] = DOOR_VERSION;
 	out[1] = (unsigned char)w->what;
@@ -26,7 +26,7 @@ void door_encode(const struct door_word *w, unsigned char out[DOOR_SIZE])
 	le32_store(out + 4, w->id);
 }
 
-bool door_decode(const void *data, size_t len, struct door_word *ret)
+static bool door_decode(const void *data, size_t len, struct door_word *ret)
 {
 	const unsigned char *b = data;
 

@@ -24,9 +24,6 @@ struct door_word {
 	uint32_t id;
 };
 
-void door_encode(const struct door_word *w, unsigned char out[DOOR_SIZE]);
-bool door_decode(const void *data, size_t len, struct door_word *ret);
-
 /* `fd` goes with it, if it is none of -1.  Returns 0 or a negative errno. */
 NODISCARD int door_send(int socket, const struct door_word *w, int fd, int flags);
 

@@ -10,6 +10,3 @@
  * their number; with similar content, if there are few enough to compare each with each.
  */
 NODISCARD int delta_find_renames(struct store *s, struct delta *d, struct err *err);
-
-/* Would git apply refuse a patch that names this? */
-bool delta_refused(const char *path, uint32_t mode);

@@ -55,7 +55,8 @@ static bool passes_for(const char *name, size_t len, const char *reserved)
 	return true;
 }
 
-bool delta_refused(const char *path, uint32_t mode)
+/* Would git apply refuse a patch that names this? */
+static bool delta_refused(const char *path, uint32_t mode)
 {
 	for (size_t n; *path != '\0'; path += n + (path[n] == '/')) {
 		n = strcspn(path, "/");

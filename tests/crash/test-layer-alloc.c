@@ -285,7 +285,7 @@ static int persist(void)
 static int roll_back(void)
 {
 	struct layer_changes changes = { 0 };
-	int r = layer_rollback(v.l, &other, NULL, NULL, &changes, &why);
+	int r = live_roll_back(v.l, &other, NULL, NULL, &changes, &why);
 
 	layer_changes_done(&changes);
 	return r;

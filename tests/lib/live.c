@@ -488,3 +488,11 @@ void live_dump(struct live *v, struct buf *out, bool times)
 	dump_path(v, "", times, out);
 	CHECK_EQ(buf_append_u8(out, 0), 0);
 }
+
+int live_roll_back(struct layer *l, const struct object_id *root, layer_also_fn also, void *ctx,
+		   struct layer_changes *ret, struct err *err)
+{
+	const struct layer_rebase how = { .also = also, .ctx = ctx, .target = root };
+
+	return layer_rebase(l, &how, ret, err);
+}

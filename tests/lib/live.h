@@ -52,5 +52,9 @@ void live_get_node(struct live *v, uint64_t node, struct buf *out);
 
 struct object_id live_persist(struct live *v); /* the root */
 
+/* layer_rebase() to a root that is known, with the base it has. */
+NODISCARD int live_roll_back(struct layer *l, const struct object_id *root, layer_also_fn also,
+			     void *ctx, struct layer_changes *ret, struct err *err);
+
 /* Replace `out` with everything visible, a line for each name; without times if not asked. */
 void live_dump(struct live *v, struct buf *out, bool times);

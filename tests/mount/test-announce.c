@@ -12,7 +12,7 @@ static void roll_back(struct stage *s, const struct object_id *root)
 	struct layer_changes changes = { 0 };
 	struct err err = { 0 };
 
-	CHECK_OK(layer_rollback(s->live.l, root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(s->live.l, root, NULL, NULL, &changes, &err), &err);
 	CHECK_OK(mount_announce(s->m, &changes, &err), &err);
 	layer_changes_done(&changes);
 }
@@ -144,7 +144,7 @@ TEST(a_name_that_came_back_can_be_opened_for_writing_at_once)
 	CHECK(!stage_there(&s, "f")); /* remembered */
 
 	/* Nothing is announced yet: the kernel will ask to create what is there. */
-	CHECK_OK(layer_rollback(s.live.l, &root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(s.live.l, &root, NULL, NULL, &changes, &err), &err);
 	fd = open(stage_at(&s, "f"), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
 	CHECK(fd >= 0);
 	CHECK_EQ(write(fd, "er", 2), 2);

@@ -32,7 +32,7 @@ static void begin(struct echoed *e, const char *name)
 	stage_put(&e->s, "changed", "new");
 	stage_put(&e->s, "made", "made");
 	CHECK_EQ(unlink(stage_at(&e->s, "gone")), 0);
-	CHECK_OK(layer_rollback(e->s.live.l, &root, NULL, NULL, &e->changes, &err), &err);
+	CHECK_OK(live_roll_back(e->s.live.l, &root, NULL, NULL, &e->changes, &err), &err);
 	CHECK_EQ(e->changes.n_replaced, 3);
 	CHECK_EQ(e->changes.n_left_out, 0);
 	CHECK_OK(

@@ -49,7 +49,7 @@ static void roll_back(struct live *v, const struct object_id *root)
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
 	struct err err = { 0 };
 
-	CHECK_OK(layer_rollback(v->l, root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v->l, root, NULL, NULL, &changes, &err), &err);
 }
 
 TEST(attributes_count_against_the_limit_and_come_back)

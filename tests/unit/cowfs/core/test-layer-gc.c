@@ -57,7 +57,7 @@ TEST(who_has_a_file_open_keeps_it_through_a_rollback)
 	changed = live_hold(&v, "changed");
 	gone = live_hold(&v, "gone");
 	sweep = v.store;
-	CHECK_OK(layer_rollback(v.l, &root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &root, NULL, NULL, &changes, &err), &err);
 	sweep = NULL;
 	read_back(&v, changed, "new");
 	read_back(&v, gone, "gone");

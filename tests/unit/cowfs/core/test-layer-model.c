@@ -152,7 +152,7 @@ static void roll_back(struct model *m)
 	if (m->n_saved == 0)
 		return;
 	i = pick(m, (unsigned)m->n_saved);
-	CHECK_OK(layer_rollback(m->v.l, &m->saved[i].root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(m->v.l, &m->saved[i].root, NULL, NULL, &changes, &err), &err);
 	live_dump(&m->v, &now, true);
 	CHECK_STR((char *)now.data, (char *)m->saved[i].dump.data);
 }

@@ -212,7 +212,7 @@ TEST(what_somebody_names_or_has_open_stays)
 	live_get_node(&v, node, &bytes);
 	CHECK_MEM(bytes.data, bytes.len, open_one.data, open_one.len);
 	live_drop(&v, node);
-	CHECK_OK(layer_rollback(v.l, &root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &root, NULL, NULL, &changes, &err), &err);
 	buf_reset(&bytes);
 	live_get(&v, "f", &bytes);
 	CHECK_MEM(bytes.data, bytes.len, named.data, named.len);

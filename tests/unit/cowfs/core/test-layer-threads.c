@@ -111,7 +111,7 @@ static void *roll(void *arg)
 	while (!__atomic_load_n(&ro->stop, __ATOMIC_ACQUIRE) && ro->r >= 0) {
 		CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
 
-		ro->r = layer_rollback(ro->v->l, &ro->root, NULL, NULL, &changes, &ro->err);
+		ro->r = live_roll_back(ro->v->l, &ro->root, NULL, NULL, &changes, &ro->err);
 	}
 	return NULL;
 }
@@ -156,7 +156,7 @@ TEST(rollbacks_beside_changes_break_nothing)
 	__atomic_store_n(&roller.stop, true, __ATOMIC_RELEASE);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_OK(roller.r, &roller.err);
-	CHECK_OK(layer_rollback(v.l, &roller.root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &roller.root, NULL, NULL, &changes, &err), &err);
 	live_dump(&v, &after, true);
 	CHECK_STR((char *)after.data, (char *)before.data);
 	stock_check_clean(v.store);

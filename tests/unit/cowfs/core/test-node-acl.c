@@ -264,7 +264,7 @@ TEST(a_rollback_brings_back_the_lists_and_says_so)
 	CHECK_EQ(take(&v, "d", ACL_DEFAULT), 0);
 	set_mode(&v, "f", 0600);
 	dir = live_hold(&v, "d");
-	CHECK_OK(layer_rollback(v.l, &before, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &before, NULL, NULL, &changes, &err), &err);
 	for (size_t i = 0; i < changes.n_dirs; i++)
 		told = told || changes.dirs[i] == dir;
 	CHECK(told); /* whoever knows the old list must forget it */

@@ -27,7 +27,7 @@ static void roll_back(struct live *v, const struct object_id *root)
 	CLEANUP(layer_changes_done) struct layer_changes changes = { 0 };
 	struct err err = { 0 };
 
-	CHECK_OK(layer_rollback(v->l, root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v->l, root, NULL, NULL, &changes, &err), &err);
 }
 
 /* Of the clone's record, which may be negative. */
@@ -188,7 +188,7 @@ TEST(who_looks_meanwhile_sees_what_there_was_or_waits)
 	dir = live_hold(&v, "d/f");
 	gone = live_hold(&v, "gone");
 	looking = &v;
-	CHECK_OK(layer_rollback(v.l, &root, look_around, &dir, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &root, look_around, &dir, &changes, &err), &err);
 	live_drop(&v, gone);
 	live_dump(&v, &after, true);
 	CHECK_STR((char *)after.data, (char *)before.data);
@@ -213,7 +213,7 @@ TEST(what_was_there_can_be_named_in_the_same_step)
 	live_open(&v, "named");
 	root = save(&v, "s");
 	live_put(&v, "f", "f");
-	CHECK_OK(layer_rollback(v.l, &root, collect, &now, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v.l, &root, collect, &now, &changes, &err), &err);
 	CHECK_EQ(layer_lookup(v.l, &call, LAYER_ROOT, "f", &found, &err), -ENOENT);
 	roll_back(&v, &now);
 	CHECK(live_has(&v, "f", "f"));

@@ -20,7 +20,7 @@ static struct layer_changes roll_back(struct live *v, const struct object_id *ro
 	struct layer_changes changes = { 0 };
 	struct err err = { 0 };
 
-	CHECK_OK(layer_rollback(v->l, root, NULL, NULL, &changes, &err), &err);
+	CHECK_OK(live_roll_back(v->l, root, NULL, NULL, &changes, &err), &err);
 	return changes;
 }
 
@@ -188,7 +188,7 @@ TEST(a_rollback_that_fails_changes_nothing)
 	root = save(&v, "s");
 	live_put(&v, "f", "new");
 	live_dump(&v, &before, true);
-	CHECK_EQ(layer_rollback(v.l, &root, refuse, NULL, &c, &err), -EIO);
+	CHECK_EQ(live_roll_back(v.l, &root, refuse, NULL, &c, &err), -EIO);
 	live_dump(&v, &after, true);
 	CHECK_STR((char *)after.data, (char *)before.data);
 	live_put(&v, "g", "and on");
