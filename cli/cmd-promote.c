@@ -141,6 +141,19 @@ static int print_risk(const struct invocation *inv, const struct engine_promotio
 	return r;
 }
 
+/* A dry run of the whole clone also says what a person should look at. */
+static int print_result(struct invocation *inv, const struct engine_promotion *p, struct err *err)
+{
+	const struct promote_args *args = inv->args;
+	const bool whole = args->path.n + args->exclude.n == 0;
+	int r = promotions_tell(inv, p, err), x;
+
+	if (r < 0 || !p->dry_run || p->changed == 0 || inv->json || inv->quiet || !whole)
+		return r;
+	x = print_risk(inv, p, err);
+	return x < 0 ? x : r;
+}
+
 static int promote_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
@@ -190,14 +203,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 	promotions_hint_lost(inv, r);
 	if (r < 0)
 		return r;
-	r = promotions_tell(inv, &p, err);
-	if (r >= 0 && p.dry_run && p.changed > 0 && !inv->json && !inv->quiet &&
-	    args->path.n + args->exclude.n == 0) {
-		const int x = print_risk(inv, &p, err);
-
-		return x < 0 ? x : r;
-	}
-	return r;
+	return print_result(inv, &p, err);
 }
 
 static void promote_preset(void *to)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/out.h"
-#include "cli/promotions.h"
+#include "cli/typed.h"
 
 int conflicts_read_ways(const char *on_conflict, const char *style, enum merge_on_conflict *ret,
 			enum merge_style *ret_style, struct err *err)
@@ -136,7 +136,7 @@ static void print_ways(const struct invocation *inv, FILE *out, const char *clon
 					       { "theirs", "the clone's" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-		AUTO_FREE char *typed = promotions_typed(c->path);
+		AUTO_FREE char *typed = typed_path(c->path);
 		AUTO_FREE char *line =
 		    typed ? cmd_line(inv, "resolve",
 				     (const char *[]){ clone, typed, "--take", ways[i][0], NULL })

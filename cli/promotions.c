@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/path.h"
 #include "base/size.h"
 #include "cli/conflicts.h"
 #include "cli/fail.h"
@@ -96,15 +95,6 @@ void promotions_set_json(struct json j, const void *ctx)
 	if (p->git)
 		set_commits(j, &p->commits);
 	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
-}
-
-char *promotions_typed(const char *path)
-{
-	CLEANUP(buf_done) struct buf b = BUF_INIT;
-
-	if (path_append_shown(&b, path, strlen(path)) < 0 || !buf_str(&b))
-		return NULL;
-	return strdup(buf_str(&b));
 }
 
 /* --- for people ------------------------------------------------------------------------- */

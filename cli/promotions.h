@@ -24,9 +24,6 @@ void promotions_print_warnings(const struct invocation *inv, const struct engine
 
 void promotions_print_paths(const struct invocation *inv, const struct engine_rolled_path *list,
 			    size_t n);
-/* A path as a person can type it: escaped if need be (typed.h).  Owned; NULL: no memory. */
-char *promotions_typed(const char *path);
-
 /* --- promote and undo ----------------------------------------------------------------------- */
 
 /* The members of the answer; `ctx` is a struct engine_promotion, as fail_with() hands it on. */

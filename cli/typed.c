@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/path.h"
 
 void typed_done(struct typed *t)
@@ -36,4 +38,13 @@ int typed_read(struct typed *t, const struct opt_list *given, struct err *err)
 struct engine_list typed_list(const struct typed *t)
 {
 	return (struct engine_list){ .items = t->items, .n = t->n };
+}
+
+char *typed_path(const char *path)
+{
+	CLEANUP(buf_done) struct buf b = BUF_INIT;
+
+	if (path_append_shown(&b, path, strlen(path)) < 0 || !buf_str(&b))
+		return NULL;
+	return strdup(buf_str(&b));
 }

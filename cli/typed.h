@@ -20,3 +20,6 @@ void typed_done(struct typed *t);
 
 /* For the engine; borrowed from it. */
 struct engine_list typed_list(const struct typed *t);
+
+/* A path as a person can type it: escaped if need be.  Owned; NULL: no memory. */
+char *typed_path(const char *path);

@@ -267,13 +267,13 @@ static int open_writers(struct store *s, struct err *err)
 	return r < 0 ? r : carry_recover(s, err);
 }
 
-int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
+/* Nothing is open yet; store_close() takes it as it is. */
+static struct store *store_new(const char *path, enum store_mode mode)
 {
-	CLEANUP(store_close_p) struct store *s = calloc(1, sizeof(*s));
-	int r;
+	struct store *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return err_nomem(err);
+		return NULL;
 	s->mode = mode;
 	s->lock_fd = -1;
 	s->pending = MAP_INIT(object_ref_hash, object_ref_equal);
@@ -285,9 +285,16 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
 	pthread_cond_init(&s->sync_ended, NULL);
 	pthread_cond_init(&s->aside_gone, NULL);
 	s->path = strdup(path);
-	if (!s->path)
-		return err_nomem(err);
+	return s;
+}
 
+int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
+{
+	CLEANUP(store_close_p) struct store *s = store_new(path, mode);
+	int r;
+
+	if (!s || !s->path)
+		return err_nomem(err);
 	r = store_check_owner(path, err);
 	if (r < 0)
 		return r;

@@ -30,6 +30,21 @@ static int find_renames(struct merging *m, const struct object_id *base,
 	return r < 0 ? r : side_find_renames(m->store, base, theirs, &m->theirs, &m->ours, err);
 }
 
+/* Both sides as differences from base, and what was renamed in them. */
+static int learn_sides(struct merging *m, const struct object_id *base,
+		       const struct object_id *ours, const struct object_id *theirs,
+		       struct err *err)
+{
+	int r;
+
+	if (m->theirs.n == 0)
+		return 0;
+	r = side_collect(m->store, base, ours, NULL, NULL, &m->ours, err);
+	if (r < 0 || m->options->no_renames)
+		return r;
+	return find_renames(m, base, ours, theirs, err);
+}
+
 int merge_trees(struct batch *b, const struct object_id *base, const struct object_id *ours,
 		const struct object_id *theirs, const struct merge_options *options,
 		struct merge *ret, struct err *err)
@@ -66,12 +81,7 @@ int merge_trees(struct batch *b, const struct object_id *base, const struct obje
 		ret->root = *theirs;
 		return 0;
 	}
-	if (m.theirs.n > 0)
-		r = side_collect(m.store, base, ours, NULL, NULL, &m.ours, err);
-	if (r < 0)
-		return r;
-	if (m.theirs.n > 0 && !options->no_renames)
-		r = find_renames(&m, base, ours, theirs, err);
+	r = learn_sides(&m, base, ours, theirs, err);
 	if (r < 0)
 		return r;
 	r = merge_join(&m, err);
