@@ -23,7 +23,7 @@ NODISCARD int await_names(int at, const char *path);
 typedef void (*await_fn)(int number, bool closed, void *ctx);
 
 /*
- * 1 when something happened, and all of it was told to `fn` (NULL: nobody cares), or a signal came; 0
+ * 1 when something happened and `fn` was called for all of it (NULL: for none), or a signal came; 0
  * when `ms` were over (-1: never); -EINTR when `stop_fd` (-1: none) can be read.
  */
 NODISCARD int await_next(int at, int stop_fd, int ms, await_fn fn, void *ctx);

@@ -14,7 +14,7 @@ struct status_args {
 
 static const struct opt status_opts[] = {
 	OPT_FLAG(0, "fail-if-stale", struct status_args, fail_if_stale,
-		 "exit with 6 if the project changed, or if that cannot be told"),
+		 "exit with 6 if the project changed, or if snap cannot find out"),
 	OPT_FLAG(0, "others", struct status_args, others,
 		 "which other clones touch the same paths, and whether they would conflict"),
 	OPT_END,

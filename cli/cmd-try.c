@@ -87,7 +87,7 @@ static bool changed_nothing(const struct engine_run *r)
 	return r->compared && r->added + r->modified + r->deleted == 0;
 }
 
-/* Who ended the command wants no question more. */
+/* A person who ended the command wants no more questions. */
 static bool was_interrupted(const struct engine_run *r)
 {
 	return r->signal == SIGINT || r->signal == SIGTERM || r->signal == SIGHUP ||
@@ -138,7 +138,7 @@ static int promote(struct trying *t, struct err *err)
 	return r < 0 ? r : 1;
 }
 
-/* If cowfsd died before the end was told, the clone may hold a part of what was written. */
+/* If cowfsd died before it reported the end, the clone may hold a part of what was written. */
 static int discard_unknown(struct trying *t, struct err *err)
 {
 	int r = discard(t, err);
@@ -180,7 +180,7 @@ static void print_outcome(const struct trying *t)
 		(unsigned long long)r->deleted);
 }
 
-/* What a promotion would meet, as far as that can be told now: a person decides by it. */
+/* What a promotion would meet, as far as we know now: a person decides by it. */
 static void print_prospect(struct trying *t)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };

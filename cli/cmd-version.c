@@ -1,6 +1,6 @@
 #include "cli/service.h"
 
-/* Whatever is wrong with the store, the version can be told. */
+/* The version can be printed, whatever is wrong with the store. */
 static void set_daemon(const struct invocation *inv, struct json j)
 {
 	const struct engine_options options = { .dir = inv->dir, .store = inv->store };

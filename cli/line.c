@@ -157,7 +157,7 @@ static int take_globals(struct invocation *inv, const struct global_args *g, str
 	return choose_color(inv, g->color, err);
 }
 
-/* Who asked for JSON gets JSON, also where parsing ended before it came to --json. */
+/* A caller that asks for JSON gets JSON, even if parsing ended before --json. */
 static bool asks_for_json(int argc, char **argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)

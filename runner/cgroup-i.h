@@ -60,7 +60,7 @@ struct cgroup {
 unsigned int cgroup_controllers(const char *list);
 unsigned int cgroup_wanted(const struct cgroup_limits *limits);
 
-/* A name that nobody else uses, from which the maker can be told. */
+/* A name that nobody else uses and that says which process made it. */
 void cgroup_make_name(char name[CGROUP_NAME_MAX]);
 
 /* A group of ours below `parent`, which is taken, with its limits: adds a directory, and what it holds. */

@@ -225,7 +225,7 @@ NORETURN static void tend(struct run *run, pid_t command, int children)
 		if (fds[0].revents)
 			obey(run, command);
 	}
-	IGNORE_RESULT(line_send(run->line, &ended, NULL, 0), "nobody is left to be told");
+	IGNORE_RESULT(line_send(run->line, &ended, NULL, 0), "nobody is left to read it");
 	wait_until_counted(run);
 	_exit(0);
 }

@@ -110,6 +110,6 @@ void line_give_up(int line, const struct err *err, bool at_exec)
 {
 	struct line_msg msg = { .kind = LINE_FAILED, .value = at_exec, .err = *err };
 
-	IGNORE_RESULT(line_send(line, &msg, NULL, 0), "nobody is left to be told");
+	IGNORE_RESULT(line_send(line, &msg, NULL, 0), "nobody is left to read it");
 	line_leave(at_exec ? 127 : 125);
 }

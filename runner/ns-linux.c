@@ -29,7 +29,7 @@
 #define ID_COUNT 65536u
 #define ID_BASE  524288u /* where ids of a run by root begin outside; no account is given such */
 
-/* What a kernel says that was told to make no user namespaces, and what to do then. */
+/* What a kernel says where user namespaces are switched off, and what to do then. */
 static int explain_clone(struct err *err, bool privileged)
 {
 	int code = -errno;

@@ -52,7 +52,7 @@ struct exchange {
 	struct session own;         /* of a request that stands for itself */
 	bool has_own;               /* `own` is in use */
 	struct http_client *client; /* borrowed; NULL: of no client */
-	bool is_new;                /* the client is, and has to be told its id */
+	bool is_new;                /* the client is new and needs its id */
 };
 
 struct http {

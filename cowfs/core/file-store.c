@@ -49,7 +49,7 @@ int file_freeze(struct file *f, struct file *ret_frozen)
 
 /* --- storing ----------------------------------------------------------------------------- */
 
-/* What content_edit() is told. */
+/* What content_edit() asks for. */
 struct edit {
 	const struct file *f; /* borrowed */
 	struct batch *b;      /* borrowed */

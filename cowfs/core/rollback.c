@@ -3,7 +3,7 @@
  *
  * Changes wait from the moment that what is there is frozen to the moment that the other root is
  * there, so nothing falls between the two.  Once all is persisted, what is in memory is as
- * stored and has only to be told where the other root differs.
+ * stored and has only to learn where the other root differs.
  */
 #include <assert.h>
 #include <errno.h>
@@ -384,7 +384,7 @@ static int find_target(struct layer *l, struct naming *nm, struct difference *re
 
 /*
  * With the lock, which it lets go of meanwhile; all is persisted and changes wait.  All memory is
- * taken before the commit; what must be told then cannot become more, as nothing is loaded.
+ * taken before the commit; the list of changes cannot grow after that, as nothing is loaded.
  */
 static int switch_root(struct layer *l, struct naming *nm, struct layer_changes *ret,
 		       struct err *err)

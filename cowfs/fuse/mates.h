@@ -1,8 +1,8 @@
 /*
  * mates.h - private to fuse/: mounts that show the same layer.
  *
- * Each has a connection of its own, and the kernel remembers for long what it was told through
- * it.  So a change that comes through one is announced on the others.  A thread of each mount does
+ * Each has a connection of its own, and the kernel remembers for long what we answered
+ * through it.  So a change that comes through one is announced on the others.  A thread of each mount does
  * that: an announcement waits for requests under way, and a thread that answers those must not.
  */
 #pragma once
@@ -12,11 +12,11 @@
 /* From now on both hear of each other's changes. */
 NODISCARD int mates_join(struct mount *m, struct mount *beside, struct err *err);
 
-/* The request has been handled: have the others told what it may have changed. */
+/* The request has been handled: let the others know what it may have changed. */
 void mates_tell(struct mount *m, const void *bytes);
 void mates_announce(struct mount *m, const struct layer_changes *changes);
 
-/* Wait until the others were told what has been handled so far. */
+/* Wait until the others know what has been handled so far. */
 void mates_settle(struct mount *m);
 
 /* Hear and tell no more.  Its reader must still answer. */

@@ -25,7 +25,7 @@ struct project {
 	char *former; /* owned; where it was before and until when (moved-i.h), or NULL */
 };
 
-/* Who wanted a snapshot. */
+/* Why a snapshot was taken. */
 enum snapshot_made {
 	SNAPSHOT_MADE_UNKNOWN = 0, /* written before records said so */
 	SNAPSHOT_MADE_BY_USER = 1,
@@ -45,7 +45,7 @@ struct snapshot {
 	uint64_t files, bytes; /* what lies in it */
 	/*
 	 * Owned; what was there but could not be read and was left out, or NULL: nothing.  Paths
-	 * from the top with "//" between them; SNAPSHOT_LACKS_MORE: too many to be told.
+	 * from the top with "//" between them; SNAPSHOT_LACKS_MORE: too many to list.
 	 */
 	char *lacks;
 	/* Of a clone's: the base that the clone had then; zero: not known, or of the project itself. */

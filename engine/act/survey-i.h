@@ -19,7 +19,7 @@ struct survey {
 NODISCARD int survey_project(struct task *task, const struct project *p, struct batch *b,
 			     const struct engine_watch *watch, struct survey *ret, struct err *err);
 
-/* --- for who keeps it as a snapshot ------------------------------------------------------- */
+/* --- to keep it as a snapshot ------------------------------------------------------------- */
 
 struct survey_options {
 	bool skip_unreadable;

@@ -316,6 +316,6 @@ uint64_t engine_events_newest(const struct engine *e)
 		return 0;
 	/* A new file may have nothing in it yet. */
 	newest.n = files[n - 1] - 1;
-	IGNORE_RESULT(read_file(&r, files[n - 1], &why), "then it is told more than is new");
+	IGNORE_RESULT(read_file(&r, files[n - 1], &why), "then the caller gets more than is new");
 	return newest.n;
 }

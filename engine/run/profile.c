@@ -357,7 +357,7 @@ static int fill_entry(const struct places *places, struct engine_profile_entry *
 
 	if (load_profile(places, PROFILE_PROJECT, entry->name, 0, &p, &entry->problem) < 0)
 		IGNORE_RESULT(find_profile(places, PROFILE_PROJECT, entry->name, &found, NULL),
-			      "where it is can be told, whatever is wrong with it");
+			      "its place can be shown, whatever is wrong with it");
 	entry->origin = p.name ? p.origin : found.origin;
 	entry->file = p.name ? TAKE_PTR(p.file) : TAKE_PTR(found.file);
 	entry->description = strdup(p.description ? p.description : "");

@@ -73,7 +73,7 @@ static int find_clone(struct engine *e, const char *named, char **ret_clone, cha
 
 /* A repository of the project and its copy in the clone. */
 struct repository {
-	char *git_dir;  /* owned; as git is told */
+	char *git_dir;  /* owned; what git gets as its directory */
 	char *own;      /* owned; what of it is not shared with other worktrees */
 	char *objects;  /* owned; where its objects are */
 	char *in_clone; /* owned; from the top of the clone */

@@ -67,7 +67,7 @@ extern const struct fields wire_removed;       /* struct engine_removed */
 #define ECHO_FILE  'f' /* a regular one */
 #define ECHO_OTHER 'o'
 
-/* A name that programs which watch must be told of (engine/act/echo-i.h). */
+/* A name that programs which watch must hear of (engine/act/echo-i.h). */
 struct echo_path {
 	char *path; /* owned; from the top of the clone */
 	char was, is;

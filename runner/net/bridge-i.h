@@ -60,7 +60,7 @@ enum client_stage {
 	STAGE_DRAIN, /* for the end of the server before, since the next request is for another */
 	STAGE_PASS,
 	STAGE_DNS,
-	STAGE_CLOSING, /* it has been told; what it says now is not heard */
+	STAGE_CLOSING, /* it knows; what it says now is not heard */
 };
 
 struct client {

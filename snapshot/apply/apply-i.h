@@ -3,7 +3,7 @@
  *
  * The stage is a directory of ours in the top one, with a flat set of slots: "nI" holds the new
  * file of step I until it lands, "oI" the old one that was moved away.  Two files that change
- * places put the old one in "nI".  Which is which is told by inode numbers, never by name.
+ * places put the old one in "nI".  Inode numbers say which is which, never names.
  */
 #pragma once
 

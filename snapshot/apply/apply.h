@@ -4,7 +4,7 @@
  * The most dangerous thing this program does.  What it promises (docs/design/apply.md says how):
  *
  *   - Nothing is overwritten or removed but what the plan expects to be there.  A file that
- *     somebody changed meanwhile is a conflict: everything is taken back, and its path is told.
+ *     somebody changed meanwhile is a conflict: everything is taken back, and the error names its path.
  *   - Whatever fails, or whoever dies, at any moment: the directory is then as it was, or is so
  *     after apply_recover(); or else all of it is as wanted, and survives power loss.
  *   - No symlink is followed, nothing outside of the directory is touched, and no other

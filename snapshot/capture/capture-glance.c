@@ -5,8 +5,8 @@
  * Such a path may lead elsewhere: a directory on it may have been replaced by a symlink a moment
  * ago.  That costs nothing but the glance, because it is not the path that proves anything.  What
  * proves it is what was met: a file of the device, number and ctime of its signature is that file,
- * unchanged, however it was come by; and that it still bears its name, and is still in this tree,
- * is told by the ctimes of the directories, each of which was met with its own signature likewise.
+ * unchanged, however we got there.  The ctimes of the directories prove that it still bears its name
+ * and is still in this tree: each of them was met with its own signature likewise.
  * Whatever differs in the least is left to the walk, which goes by descriptor.
  */
 #include <fcntl.h>

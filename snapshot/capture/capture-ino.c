@@ -86,7 +86,7 @@ int inos_clash(const struct walk *w, struct err *err)
 	int r = gather_sorted(w, &inos, err);
 
 	list = (const uint64_t *)(const void *)inos.data;
-	/* Who lists a directory takes a name without a number for none. */
+	/* Programs that list a directory skip a name without a number. */
 	if (r == 0 && inos.len > 0)
 		r = list[0] == 0;
 	for (size_t i = 1; r == 0 && i < inos.len / sizeof(*list); i++)

@@ -1,8 +1,8 @@
 /*
- * Threads, and who does what.  The unit of work is a directory: it is opened and listed, and what
+ * How threads share the work.  The unit of work is a directory: it is opened and listed, and what
  * is no directory in it is taken.  The directories in it are then there for any thread, those found
- * last first: so few are open or in memory at a time.  Who finishes the last directory of another
- * one puts the tree of that, and goes on upwards.
+ * last first: so few are open or in memory at a time.  The thread that finishes the last directory
+ * inside another one puts the tree of that, and goes on upwards.
  *
  * Whether a file with several names has more than one of them in here is known only at the end,
  * so a directory with such a name waits for the end, and with it those above.

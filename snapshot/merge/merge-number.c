@@ -1,6 +1,6 @@
 /*
- * Ours has its numbers and theirs has others: a file system gives them again, and who writes a
- * file anew leaves its number to what it was moved to.  In one tree, though, two files of one
+ * Ours has its numbers and theirs has others: a file system gives them again, and a
+ * program that writes a file anew leaves its number to what the old one was moved to.  In one tree, though, two files of one
  * number are one to whoever looks (cp, diff and find do).  What ours has keeps its number, and the
  * rest gets another if it must.
  *

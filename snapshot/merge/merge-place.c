@@ -220,7 +220,7 @@ static int tell_taken(struct merging *m, const struct place *p, const char *path
 	return merge_add_conflict(m, kind, path, v, err);
 }
 
-/* 1 if a directory of theirs has its own place, as has been told by now; 0 if all is done. */
+/* 1 if a directory of theirs has its own place, which is known by now; 0 if all is done. */
 static int fill_at(struct merging *m, const struct place *p, const char *path, struct err *err)
 {
 	const bool own = p->v[OURS].e && strcmp(p->v[OURS].path, path) == 0;

@@ -3,7 +3,7 @@
  *
  * It is not linked: with it come libraries for TLS, SSH and Kerberos, which would cost every
  * command 2 ms to load and cowfsd the mapping of them, and its initialisation reads the system's
- * certificates (docs/design/diff.md has the figures).  Who only lists what changed needs none of it.
+ * certificates (docs/design/diff.md has the figures).  A command that only lists changes needs none of it.
  */
 #pragma once
 

@@ -445,7 +445,7 @@ TEST(a_file_whose_mode_is_to_change_keeps_an_edit)
 	edit_everywhere("edit-mode", "mode", true);
 }
 
-/* Who has the file open writes to it, wherever it is by then. */
+/* A program that has the file open writes to it, wherever it is by then. */
 static void append(void *ctx)
 {
 	CHECK_EQ(write(*(int *)ctx, "more", 4), 4);

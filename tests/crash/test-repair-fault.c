@@ -111,7 +111,7 @@ static void inspect(const char *path, const struct store_sizes *before)
 	CHECK(done.mended <= 1 && done.left == 0);
 	CHECK_EQ(count_aside(path), 2);
 
-	/* Who puts the same again heals it. */
+	/* Putting the same bytes again heals it. */
 	drop_refs(s);
 	stock_fill_small(s);
 	stock_check_clean(s);

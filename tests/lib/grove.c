@@ -208,7 +208,7 @@ static void change_attribute(struct grove *g, const char *path, const struct sta
 	snprintf(value, sizeof(value), "%llu", (unsigned long long)test_rand(rng) % 10);
 	switch (test_rand(rng) % 5) {
 	case 0:
-		/* Who is not root goes on only where the mode lets him. */
+		/* Without root it goes on only where the mode allows. */
 		if (!S_ISLNK(st->st_mode))
 			CHECK_EQ(fchmodat(g->fd, path,
 					  (0400 + test_rand(rng) % 0400) |

@@ -18,7 +18,7 @@ struct registered {
 static struct registered *tests; /* owned, for the life of the program */
 static size_t n_tests;
 
-/* Who runs the tests.  A forked child must not jump back into cmocka. */
+/* The process that runs the tests.  A forked child must not jump back into cmocka. */
 static pid_t runner;
 
 NORETURN static void out_of_memory(void)

@@ -13,7 +13,7 @@
 
 #define FILE_MAX (32 << 20)
 
-/* Names of one file are told by the first of them. */
+/* The first of a file's names stands for all of them. */
 struct seen {
 	struct {
 		ino_t ino;

@@ -302,7 +302,7 @@ static int same_inodes(struct run *x, struct buf *before, const char *when)
 	return same_text(x, &now, &was, "now   ", "before", when);
 }
 
-/* The slots still hold what they held: files that changed or are gone live on for who has them. */
+/* The slots still hold what they held: files that changed or are gone live on while they are open. */
 static int do_rollback(struct run *x, const char *name)
 {
 	CLEANUP(buf_done) struct buf before = BUF_INIT;

@@ -1,5 +1,5 @@
 /*
- * What who echoes may do, and what others see meanwhile.  Who echoes is a thread: the one of the test;
+ * What the echoing thread may do, and what others see meanwhile.  That thread is the one of the test;
  * others are threads of their own.
  */
 #include <errno.h>

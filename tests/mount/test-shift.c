@@ -122,7 +122,7 @@ TEST(ids_outside_of_the_shift_are_nobodys)
 	CHECK(owned_by(&p.shown, "forged", 65534, 65534));
 	CHECK(owned_by(&p.shown, "far", 1000000, 65536));
 	CHECK(owned_by(&p.shown, "near", FIRST + 65535, FIRST + 1));
-	/* Who has no id of the map can own nothing. */
+	/* A user without an id in the map can own nothing. */
 	CHECK_EQ(mkdir(stage_at(&p.shown, "made"), 0700), -1);
 	CHECK_EQ(errno, EOVERFLOW);
 	CHECK_EQ(chown(stage_at(&p.shown, "near"), 5, 5), -1);

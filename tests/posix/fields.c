@@ -54,7 +54,7 @@ static void compare(const char *what, const char *path, const struct field *f)
 		   &all));
 	trying("%s", what);
 	SAY_IF(value_of(&one, f->mask) != value_of(&all, f->mask),
-	       "the %s of '%s' was told as %jd, and is %jd", f->name, path,
+	       "the %s of '%s' was reported as %jd, and is %jd", f->name, path,
 	       (intmax_t)value_of(&one, f->mask), (intmax_t)value_of(&all, f->mask));
 }
 

@@ -1,5 +1,5 @@
 /*
- * Much of everything.  Times are told and decide nothing.
+ * Much of everything.  Times are printed and decide nothing.
  */
 #include <sys/resource.h>
 #include <sys/statvfs.h>

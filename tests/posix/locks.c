@@ -16,7 +16,7 @@ static int set_lock(int fd, int cmd, short type, off_t off, off_t len)
 	return fcntl(fd, cmd, &l);
 }
 
-/* Who holds what stands in the way of a lock there; F_UNLCK if nobody. */
+/* The lock that stands in the way of one there; F_UNLCK if none does. */
 static struct flock blocker(int fd, int cmd, short type, off_t off, off_t len)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = off, .l_len = len };

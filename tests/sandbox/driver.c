@@ -6,7 +6,7 @@
  * What the run wrote goes to stdout and stderr; the result is written to FILE as JSON; the exit
  * status is as `snap run` has it.  --lack CALL makes a system call fail with ENOSYS
  * (CALL=ERRNO: with that; CALL=heard: with a listener) before anything is done, as on a machine
- * that has it not.  What the filter refuses is told in the result, but with --untold.
+ * that has it not.  The result lists what the filter refuses, unless --untold is given.
  */
 #include <errno.h>
 #include <fcntl.h>

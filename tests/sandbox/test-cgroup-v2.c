@@ -284,7 +284,7 @@ static uint64_t tell_time(void *ctx)
 	return told_now;
 }
 
-/* Who waits for nothing has waited for all of it. */
+/* With nothing to wait for, the wait is over at once. */
 static int skip_time(void *ctx, struct pollfd *fd, int ms)
 {
 	int n = poll(fd, 1, 50);

@@ -28,7 +28,7 @@ static int injected(struct err *err, const char *step)
 	return err_set(err, -EDOM, "injected into %s", step);
 }
 
-/* In the place of each step, one that fails or takes its time when it is told to. */
+/* In the place of each step, one that fails or takes its time on demand. */
 #define STEP(name, params, args)                                                                \
 	int __real_##name params;                                                               \
 	int __wrap_##name params;                                                               \

@@ -321,7 +321,7 @@ TEST(what_is_heard_is_what_was_refused_and_nothing_else)
 	}
 }
 
-/* Who answers in the place of the list knows the call, and not what of it was wrong. */
+/* The answer that stands in for the list knows the call, and not which argument was wrong. */
 TEST(only_sockets_are_refused_with_another_error)
 {
 	for (size_t i = 0; i < seccomp_n_judged; i++) {

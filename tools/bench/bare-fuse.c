@@ -2,7 +2,7 @@
  * bare-fuse - a file system in memory that keeps nothing and checks nothing: what FUSE itself
  * costs, so the floor under anything built on it.
  *
- * The kernel is told the same as by cowfs (what it may cache and what it need not ask), one
+ * The kernel hears the same as from cowfs (what it may cache and what it need not ask), one
  * thread answers, and names are found in one table.  What is forgotten or removed stays in memory.
  */
 #define FUSE_USE_VERSION 314

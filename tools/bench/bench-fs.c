@@ -5,7 +5,7 @@
  *   bench-fs meta DIR N                    N small files and directories made, moved, removed
  *   bench-fs burst DIR N                   N packages installed as npm does
  *   bench-fs sequential FILE SIZE REQUEST  write, write again, read
- *   bench-fs reread FILE REQUEST           read twice; the second time is told
+ *   bench-fs reread FILE REQUEST           read twice; prints the second time
  *   bench-fs random FILE SIZE N [SEED]     N writes of 4 KiB into a file of that size
  *
  * Prints one line of JSON: microseconds an operation, or milliseconds in all (_ms).

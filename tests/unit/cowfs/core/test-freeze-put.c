@@ -231,7 +231,7 @@ TEST(who_comes_to_wait_for_what_was_begun_makes_it_faster)
 	CHECK_OK(persist_aside(v.l, &err), &err);
 	at_first = NULL;
 	CHECK_EQ(pthread_join(other, NULL), 0);
-	/* Who waited found little left but the root. */
+	/* The caller that waited found little left but the root. */
 	CHECK(n_puts > 2 * WIDE && n_puts < 4 * WIDE);
 	if (crew_size(n_puts) > 1)
 		CHECK(n_of_others > 10);

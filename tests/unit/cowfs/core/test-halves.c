@@ -15,7 +15,7 @@
 
 static const char zeros[2 * PAGE];
 
-/* Who is given up is told (--wrap). */
+/* The log names the writer that is given up (--wrap). */
 static unsigned told;
 
 void __wrap_log_at(enum log_level level, const char *fmt, ...);
@@ -31,7 +31,7 @@ struct scene {
 	uint32_t writer;  /* asleep until the end */
 	unsigned asked;   /* times */
 	uint64_t in_file; /* bytes, in the state that was taken */
-	int tried;        /* what another write was told meanwhile */
+	int tried;        /* what another write returned meanwhile */
 };
 
 static void scene_open(struct scene *s, const char *name)

@@ -1,6 +1,6 @@
 /*
  * A gc right behind a commit, before the layer knows of it: nothing reaches what the commit
- * replaced any more, and who has it open needs it still.
+ * replaced any more, and programs that have it open still need it.
  */
 #include <errno.h>
 

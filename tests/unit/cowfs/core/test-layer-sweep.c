@@ -219,7 +219,7 @@ TEST(what_somebody_names_or_has_open_stays)
 	check_store_is_sound(&v);
 }
 
-/* A persist that is under way until it is told to end. */
+/* A persist that is under way until the test ends it. */
 struct long_persist {
 	struct layer *l;
 	_Atomic bool begun, end;

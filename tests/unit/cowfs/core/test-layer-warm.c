@@ -226,7 +226,7 @@ static void hold_others(bool held)
 	pthread_mutex_unlock(&others.lock);
 }
 
-#define MANY 600 /* more than who closes one waits for */
+#define MANY 600 /* more than closing one waits for */
 
 static struct object_id fill_many(struct live *v, const char *name)
 {

@@ -94,7 +94,7 @@ TEST(the_mode_follows_the_access_list)
 	CHECK_EQ(mode_of(&v, "f"), 0770);
 	CHECK_EQ(take(&v, "f", ACL_ACCESS), 0);
 	CHECK_EQ(mode_of(&v, "f"), 0770);
-	CHECK_EQ(take(&v, "f", ACL_ACCESS), 0); /* once more: nobody is told */
+	CHECK_EQ(take(&v, "f", ACL_ACCESS), 0); /* once more: without an announcement */
 }
 
 TEST(a_list_that_says_no_more_than_a_mode_is_not_kept)

@@ -102,7 +102,7 @@ TEST(directories_keep_their_node_and_changed_files_get_another)
 	CHECK_EQ(live_stat(&v, "d/changed").st_ino, before.st_ino);
 	live_drop(&v, again);
 
-	/* Who has the old one open keeps it, also through a gc. */
+	/* A program that has the old one open keeps it, also through a gc. */
 	live_persist(&v);
 	stock_gc(v.store);
 	live_get_node(&v, changed, &bytes);

@@ -459,7 +459,7 @@ TEST(many_threads_commit_batches_of_their_own)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("batches"), STORE_CREATE);
 
-	/* Two that put the same bytes at once may both be told that they are new. */
+	/* Two that put the same bytes at once may both hear that they are new. */
 	CHECK(run_putters(s, NULL) >= SHARED + THREADS * OWN);
 	CHECK_EQ(stock_sizes(s).chunks, SHARED + THREADS * OWN);
 	stock_check_clean(s);

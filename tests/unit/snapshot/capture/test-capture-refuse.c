@@ -1,5 +1,5 @@
 /*
- * What is left out, what is refused, and what is told.
+ * What is left out, what is refused, and what is reported.
  */
 #include "snapshot/capture/capture.h"
 

@@ -272,7 +272,7 @@ static inline void describe_xattrs(struct store *s, const struct tree_entry *e, 
 			 0);
 }
 
-/* "PATH CONTENT ATTRIBUTES", of which only what is not usual is told. */
+/* "PATH CONTENT ATTRIBUTES", of which only the unusual is written. */
 static inline void describe_entry(struct store *s, const struct root *root, const char *path,
 				  const struct tree_entry *given, struct buf *out)
 {
@@ -305,7 +305,7 @@ static inline void describe_entry(struct store *s, const struct root *root, cons
 	CHECK_EQ(buf_append_str(out, "\n"), 0);
 }
 
-/* Directories are told if they are empty or unusual. */
+/* Directories are listed if they are empty or unusual. */
 static inline void describe_dir(struct store *s, const struct root *root, const char *dir,
 				const struct tree_entry *as, struct buf *out)
 {

@@ -1,7 +1,7 @@
 /*
  * sights-fixture.h - a tree as somebody sees it who looks at every name: stat(2), and what is in it.
  *
- * Which names are one file is told in two ways, by what the tree says and by what stat(2) would
+ * Which names are one file is found in two ways, by what the tree says and by what stat(2) would
  * show of it, and both must say the same.
  */
 #pragma once

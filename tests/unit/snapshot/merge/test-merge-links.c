@@ -4,7 +4,7 @@
  * has every edit, and what one side left alone is what the other made of it.  A directory that it
  * is applied to shows just that, and undone it is what it was.
  *
- * SNAP_TEST_ROUNDS says how many; a seed that fails is told, and SNAP_TEST_SEED begins with it.
+ * SNAP_TEST_ROUNDS says how many; a seed that fails is printed, and SNAP_TEST_SEED begins with it.
  */
 #include "snapshot/merge/merge.h"
 

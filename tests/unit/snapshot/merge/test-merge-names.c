@@ -123,7 +123,7 @@ TEST(ours_added_to_a_directory_that_theirs_renamed)
 	      "e/a 1|2|3|4|5|6|7|8|9|\ne/b k|l|m|n|o|p|q|r|s|\ne/new n\ne/sub/deep x\n", "");
 }
 
-/* A directory that is made for it is seen by who lists the one above (describe_dir()). */
+/* A directory that is made for it shows in the listing of the one above (describe_dir()). */
 TEST(ours_added_to_a_directory_that_theirs_removed_in_one_that_theirs_renamed)
 {
 	check(TREE(F("d/a", TEN), F("d/b", OTHER), F("d/sub/x", "x"), F("d/too/x", "x")),

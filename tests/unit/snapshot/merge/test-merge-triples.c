@@ -198,7 +198,7 @@ static void run_git(const char *in, const char *out, const char *const *args)
 	CLEANUP(buf_done) struct buf said = BUF_INIT;
 	struct err err = { 0 };
 
-	/* It is told by --stdin and so cannot be told by its exit code. */
+	/* With --stdin git prints the verdict, and its exit code says nothing. */
 	if (patch_git_from(test_path("repo"), in, out, args) == 0)
 		return;
 	CHECK_OK(fdio_read_file(AT_FDCWD, out, SIZE_MAX, &said, &err), &err);
@@ -413,8 +413,8 @@ static void merge_here(struct store *s, const struct world w[WORLDS], struct mer
 static unsigned long clean, conflicted, ruled_out;
 
 /*
- * What git puts beside a path that is taken, PATH~COMMIT, is told at that path.  A conflict in a
- * directory that was renamed, d to q, may be told at either name.
+ * What git puts beside a path that is taken, PATH~COMMIT, is reported at that path.  A conflict in a
+ * directory that was renamed, d to q, may be reported at either name.
  */
 static void told_at(const char *path, char ret[128])
 {
@@ -507,7 +507,7 @@ static const char *last_name(const char *path)
 	return path ? path_base(path) : "";
 }
 
-/* Conflicts of names may be told at either name of a directory that was renamed. */
+/* Conflicts of names may be reported at either name of a directory that was renamed. */
 static bool is_told_at(const struct merge_conflict *c, const char *path)
 {
 	return (c->kind == MERGE_RENAME_RENAME || c->kind == MERGE_RENAME_DELETE) &&

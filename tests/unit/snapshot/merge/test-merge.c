@@ -370,7 +370,7 @@ TEST(half_a_rename_is_what_it_is_by_itself)
 		   "edit/delete src/a !\n");
 }
 
-/* --- what is told ------------------------------------------------------------------------- */
+/* --- what it reports --------------------------------------------------------------------- */
 
 TEST(a_conflict_names_all_three_sides)
 {

@@ -85,7 +85,7 @@ TEST(a_trial_counts_what_would_go_and_removes_nothing)
 	leave_garbage(s, "text");
 	rows = stock_rows(s);
 	CHECK_OK(gc_begin_trial(s, is_work, NULL, &g, &err), &err);
-	/* What nobody reaches is there for who stores it again, also behind the sweep. */
+	/* An unreachable object can be stored again, also behind the sweep. */
 	while (step(g, 1, &trial))
 		leave_garbage(s, "text");
 	gc_end(g);
