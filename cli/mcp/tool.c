@@ -383,6 +383,35 @@ static bool knows(const char *key, const void *ctx)
 	return tool_param(ctx, key) != NULL;
 }
 
+/* A word that is missing or too many would move the others to places where nobody checks them. */
+static int check_act(const struct tool *t, const struct tool_act *a, struct json args,
+		     struct err *err)
+{
+	for (const struct tool_param *p = t->params; p->name; p++) {
+		const bool given = json_kind(args, p->name) != JSON_MISSING;
+
+		if (strcmp(p->name, "act") == 0)
+			continue;
+		if (!given && is_choice(a->needs, p->name))
+			return err_set(err, -EINVAL, "%s needs '%s' to %s: %s", t->name, p->name,
+				       a->name, p->help);
+		if (given && !is_choice(a->needs, p->name) && !is_choice(a->takes, p->name))
+			return err_set(err, -EINVAL, "%s takes no '%s' to %s", t->name, p->name,
+				       a->name);
+	}
+	return 0;
+}
+
+static int check_acts(const struct tool *t, struct json args, struct err *err)
+{
+	const char *act = json_kind(args, "act") == JSON_TEXT ? json_get_text(args, "act") : NULL;
+
+	for (const struct tool_act *a = t->acts; act && a->name; a++)
+		if (strcmp(a->name, act) == 0)
+			return check_act(t, a, args, err);
+	return 0;
+}
+
 static int build(const struct tool *t, struct json args, struct tool_line *line, struct err *err)
 {
 	const char *unknown = json_unknown_key(args, knows, t);
@@ -390,6 +419,9 @@ static int build(const struct tool *t, struct json args, struct tool_line *line,
 
 	if (unknown)
 		return err_set(err, -EINVAL, "%s has no argument '%s'", t->name, unknown);
+	r = check_acts(t, args, err);
+	if (r < 0)
+		return r;
 	line->is_job = t->job;
 	line->wait_s = tool_param(t, "wait_s") ? WAIT_S : 0;
 	r = add(line, strdup(t->command), err);

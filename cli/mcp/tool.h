@@ -38,6 +38,15 @@ struct tool_param {
 #define TOOL_PARAMS_MAX 20
 #define TOOL_STATES_MAX 20
 
+/* What one value of the parameter `act` needs and takes besides. */
+struct tool_act {
+	const char *name;
+	const char *needs; /* "a|b" */
+	const char *takes; /* "c|d": any other parameter is refused */
+};
+
+#define TOOL_ACTS_MAX 4
+
 /* Whether a call needs a person's yes, because it writes the project. */
 enum tool_gate {
 	GATE_NONE,
@@ -54,6 +63,7 @@ struct tool {
 	enum tool_gate gate;
 	bool job; /* it is about a run, which goes on without the call (job.h) */
 	bool read_only, destructive, idempotent, open_world;
+	struct tool_act acts[TOOL_ACTS_MAX];       /* a NULL name ends; none: all go together */
 	struct tool_param params[TOOL_PARAMS_MAX]; /* a NULL name ends */
 };
 

@@ -300,6 +300,11 @@ const struct tool tools[] = {
 		"Save files of a clone as an artifact that outlives the clone, list the artifacts of this "
 		"project, or read one. Use it for build results, reports and logs that are worth keeping.",
 	    .command = "artifact",
+	    .acts = {
+		{ "save", "clone|paths", "meta" },
+		{ "list", "", "meta" },
+		{ "show", "artifact", "paths" },
+	    },
 	    .params = {
 		{ "act", PARAM_TEXT, NULL, true, "save|list|show",
 		  "save: needs clone and paths. list: all of them. show: needs artifact; with one path, "

@@ -162,5 +162,24 @@ def an_agent_saves_and_reads_but_writes_no_disk(w: World):
         c.fails("snap_artifact", "", act="save", clone="try", paths=["--meta=x"])
 
 
+@test
+def an_agent_reaches_no_clone_of_another_project(w: World):
+    needs_fuse()
+    other = w.project.parent / "other"
+    other.mkdir()
+    (other / "secret").write_text("of the other\n")
+    w.ok("clone", "-n", "foreign", cwd=other)
+    with Client(w) as c:
+        c.ok("snap_clone", name="try")
+        c.fails("snap_artifact", "foreign", act="save", clone="foreign", paths=["secret"])
+        c.fails("snap_artifact", "needs 'clone'", act="save", paths=["foreign", "secret"])
+        c.fails("snap_artifact", "needs 'clone'", act="save", artifact="foreign", paths=["secret"])
+        c.fails("snap_artifact", "no 'artifact'", act="save", clone="try", artifact="foreign", paths=["secret"])
+        c.fails("snap_artifact", "needs 'paths'", act="save", clone="try")
+        c.fails("snap_artifact", "needs 'artifact'", act="show", paths=["secret"])
+        c.fails("snap_artifact", "no 'clone'", act="list", clone="try")
+        assert c.ok("snap_artifact", act="list")["artifacts"] == []
+
+
 if __name__ == "__main__":
     sys.exit(main())
