@@ -166,7 +166,9 @@ static int find_delta(struct comparing *c, size_t from, size_t to, struct delta 
 		      struct err *err)
 {
 	const struct pair pair = { c->store, &c->hold.held[from].root, &c->hold.held[to].root };
-	const struct delta_options options = { .leaves_out = is_link, .leaves_out_ctx = &pair };
+	const bool links = gitdir_has_links(c->store, &c->hold.states[from], &c->hold.states[to]);
+	const struct delta_options options = { .leaves_out = links ? is_link : NULL,
+					       .leaves_out_ctx = &pair };
 
 	return delta_find(c->store, pair.from, pair.to, &options, ret, err);
 }

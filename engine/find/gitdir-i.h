@@ -61,6 +61,12 @@ NODISCARD int gitdir_read_mark(struct store *s, const struct object_id *root, co
 NODISCARD int gitdir_is_link(struct store *s, const struct object_id *a, const struct object_id *b,
 			     const char *path);
 
+/*
+ * Can such a link be between two states?  Only if one is the project's own and the other a clone's whose
+ * base has links in place of the project's files; whatever else differs there, somebody did.
+ */
+bool gitdir_has_links(struct store *s, const struct state *a, const struct state *b);
+
 /* Has the first a repository where the second has the file that leads to one? */
 NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 				const struct object_id *project, struct err *err);

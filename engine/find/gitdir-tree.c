@@ -177,6 +177,25 @@ int gitdir_is_link(struct store *s, const struct object_id *a, const struct obje
 	return mark ? is_link(s, a, b, mark, &err) : -ENOMEM;
 }
 
+static bool is_projects(const struct state *s)
+{
+	return s->kind == STATE_PROJECT || (s->kind == STATE_SNAPSHOT && !s->snapshot.clone);
+}
+
+bool gitdir_has_links(struct store *s, const struct state *a, const struct state *b)
+{
+	CLEANUP(snapshot_done) struct snapshot base = { 0 };
+	const struct state *clones = is_projects(a) ? b : a;
+	const struct catalog_id *id =
+	    clones->kind == STATE_CLONE ? &clones->clone.base : &clones->snapshot.base;
+
+	if (is_projects(a) == is_projects(b))
+		return false;
+	if (catalog_id_is_zero(id))
+		return true; /* of a store from before bases were recorded */
+	return snapshot_get(s, id, &base, NULL) >= 0 && base.clone;
+}
+
 struct counting {
 	struct store *store;
 	const struct object_id *from, *to;

@@ -197,14 +197,15 @@ int engine_diff(struct engine *e, const struct engine_diff_options *options,
 	r = hold_open(e, &h, &options->watch, err);
 	if (r < 0)
 		return r;
-	r = delta_find(s, &h.held[0].root, &h.held[1].root,
-		       &(struct delta_options){
-			   .paths = (const char *const *)limits.paths,
-			   .n_paths = limits.n,
-			   .leaves_out = is_link,
-			   .leaves_out_ctx = &(struct compared){ s, &h },
-			   .renames = !options->no_renames,
-		       },
-		       &delta, err);
+	r = delta_find(
+	    s, &h.held[0].root, &h.held[1].root,
+	    &(struct delta_options){
+		.paths = (const char *const *)limits.paths,
+		.n_paths = limits.n,
+		.leaves_out = gitdir_has_links(s, &h.states[0], &h.states[1]) ? is_link : NULL,
+		.leaves_out_ctx = &(struct compared){ s, &h },
+		.renames = !options->no_renames,
+	    },
+	    &delta, err);
 	return r < 0 ? r : report_delta(s, &h, &delta, options, sink, err);
 }

@@ -255,6 +255,32 @@ def submodules_of_a_worktree_and_their_submodules_have_copies(w):
 
 
 @live_test
+def what_a_run_does_to_a_git_below_the_top_is_seen(w):
+    """Only what snap itself put there is left out, never what differs from the clone's base."""
+    _, outer = others(w)
+    repository(w)
+    git(w.project, "submodule", "add", "-q", str(outer), "lib")
+    plain = w.top / "work" / "plain"
+    (plain / "lib").mkdir(parents=True)
+    (plain / "lib" / ".git").write_text("gitdir: ../.git/modules/lib\n")
+    for place in (w.project, plain):
+        for name, script in (("folder", "rm lib/.git; mkdir lib/.git; echo evil > lib/.git/config"),
+                             ("lead", "echo 'gitdir: /tmp/evil' > lib/.git")):
+            name = f"{place.name}-{name}"
+            top, _ = clone(w, name, cwd=place)
+            assert w.ok("diff", name, cwd=place).out == b""
+            subprocess.run(["sh", "-c", script], cwd=top, check=True)
+            assert b"lib/.git" in w.ok("diff", "--json", name, cwd=place).out, name
+            got = w.ok("compare", "--json", name, name, cwd=place).json("snap.compare/1", "states")
+            assert got["states"][0]["git_paths"] > 0, got
+            kept = w.ok("snapshot", "--json", name, cwd=place).json("snap.snapshot/1")["snapshot"]
+            base = w.ok("status", name, "--json", cwd=place).json("snap.status/1", "base")["base"]
+            assert b"lib/.git" in w.ok("diff", "--json", base, kept, cwd=place).out, name
+    clone(w, "quiet")
+    assert w.ok("diff", ".", "quiet").out == b"", "a copy in place of a file is no change"
+
+
+@live_test
 def a_submodule_with_submodules_is_a_project_like_any_other(w):
     inner, outer = others(w)
     above = w.top / "above"
