@@ -55,15 +55,17 @@ static int find_project(struct telling *t, const struct catalog_id *id, struct e
 /* Compares with the newest snapshot; the project itself is not read. */
 static int measure_stale(struct telling *t, struct err *err)
 {
+	struct store *s = t->task->engine.store;
+	const struct object_id *from = &t->base.root, *to = &t->newest.root;
 	struct changes c = { 0 };
 	int r = 0;
 
 	t->stale = (struct engine_stale){ 0 };
 	if (catalog_id_is_zero(&t->newest.id))
 		return 0;
-	if (!object_id_equal(&t->base.root, &t->newest.root))
-		r = gitdir_count_changes(t->task->engine.store, &t->base.root, &t->newest.root, &c,
-					 err);
+	if (!object_id_equal(from, to))
+		r = t->base.clone ? gitdir_count_changes(s, from, to, &c, err)
+				  : changes_count(s, from, to, &c, err);
 	if (r < 0)
 		return r;
 	t->stale.known = true;

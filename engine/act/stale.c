@@ -142,7 +142,7 @@ static int compare_project(struct task *task, const struct project *project,
 	if (r < 0)
 		return r;
 	n->store = task->engine.store;
-	n->from = &base->root;
+	n->from = base->clone ? &base->root : NULL;
 	n->to = &held.root;
 	r = find_names(task, &base->root, &held.root, n, err);
 	if (r < 0)

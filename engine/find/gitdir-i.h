@@ -71,7 +71,7 @@ bool gitdir_has_links(struct store *s, const struct state *a, const struct state
 NODISCARD int gitdir_is_grafted(struct store *s, const struct object_id *clone,
 				const struct object_id *project, struct err *err);
 
-/* Count from a clone's base to its project; a file `.git` in place of a repository is no change. */
+/* Count from a clone's own base to its project, like changes_count(); a file `.git` in place of a repository is no change. */
 NODISCARD int gitdir_count_changes(struct store *s, const struct object_id *base,
 				   const struct object_id *project, struct changes *ret,
 				   struct err *err);

@@ -196,31 +196,22 @@ bool gitdir_has_links(struct store *s, const struct state *a, const struct state
 	return snapshot_get(s, id, &base, NULL) >= 0 && base.clone;
 }
 
-struct counting {
+struct counted {
 	struct store *store;
 	const struct object_id *from, *to;
-	struct changes *changes;
 };
 
-static int count(const char *path, char status, void *ctx, struct err *err)
+static bool leaves_out(const char *path, const void *ctx)
 {
-	struct counting *n = ctx;
-	struct changes *c = n->changes;
+	const struct counted *c = ctx;
 
-	(void)err;
-	if (gitdir_is_link(n->store, n->from, n->to, path) > 0)
-		return 0;
-	c->added += status == 'A';
-	c->modified += status == 'M';
-	c->deleted += status == 'D';
-	return 0;
+	return gitdir_is_link(c->store, c->from, c->to, path) > 0;
 }
 
 int gitdir_count_changes(struct store *s, const struct object_id *base,
 			 const struct object_id *project, struct changes *ret, struct err *err)
 {
-	struct counting n = { .store = s, .from = base, .to = project, .changes = ret };
+	const struct counted c = { .store = s, .from = base, .to = project };
 
-	*ret = (struct changes){ 0 };
-	return changes_each(s, base, project, count, &n, err);
+	return changes_count_without(s, base, project, leaves_out, &c, ret, err);
 }

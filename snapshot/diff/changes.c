@@ -10,11 +10,20 @@ static uint64_t names(const struct tree_entry *e)
 	return e->form == TREE_DIR && e->below.files > 0 ? e->below.files : 1;
 }
 
+struct counting {
+	struct changes counts;
+	changes_leaves_out leaves_out; /* or NULL */
+	const void *ctx;
+};
+
 static int count(const struct diff_entry *e, void *ctx, struct err *err)
 {
-	struct changes *c = ctx;
+	struct counting *n = ctx;
+	struct changes *c = &n->counts;
 
 	(void)err;
+	if (n->leaves_out && n->leaves_out(e->path, n->ctx))
+		return 0;
 	if (!e->before) {
 		c->added += names(e->after);
 	} else if (!e->after) {
@@ -29,16 +38,23 @@ static int count(const struct diff_entry *e, void *ctx, struct err *err)
 	return 0;
 }
 
-int changes_count(struct store *s, const struct object_id *from, const struct object_id *to,
-		  struct changes *ret, struct err *err)
+int changes_count_without(struct store *s, const struct object_id *from, const struct object_id *to,
+			  changes_leaves_out leaves_out, const void *ctx, struct changes *ret,
+			  struct err *err)
 {
-	struct changes c = { 0 };
-	int r = diff_walk(s, from, to, &(struct diff_options){ 0 }, count, &c, err);
+	struct counting n = { .leaves_out = leaves_out, .ctx = ctx };
+	int r = diff_walk(s, from, to, &(struct diff_options){ 0 }, count, &n, err);
 
 	if (r < 0)
 		return r;
-	*ret = c;
+	*ret = n.counts;
 	return r;
+}
+
+int changes_count(struct store *s, const struct object_id *from, const struct object_id *to,
+		  struct changes *ret, struct err *err)
+{
+	return changes_count_without(s, from, to, NULL, NULL, ret, err);
 }
 
 /* --- names ------------------------------------------------------------------------------ */

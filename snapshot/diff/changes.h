@@ -18,6 +18,12 @@ struct changes {
 NODISCARD int changes_count(struct store *s, const struct object_id *from,
 			    const struct object_id *to, struct changes *ret, struct err *err);
 
+/* The same without names that `leaves_out` says yes to; a directory that came or went is one name. */
+typedef bool (*changes_leaves_out)(const char *path, const void *ctx);
+NODISCARD int changes_count_without(struct store *s, const struct object_id *from,
+				    const struct object_id *to, changes_leaves_out leaves_out,
+				    const void *ctx, struct changes *ret, struct err *err);
+
 /*
  * The names that are counted, each with 'A', 'M' or 'D', in the order of a walk (diff.h); "" is the
  * top.  The path is borrowed for the call.  An answer that is not 0 ends it and is returned.

@@ -101,6 +101,12 @@ def a_fresh_clone_is_clean_and_nothing_is_read_again(w):
     assert not one["stale"], one
     assert w.ok("diff", "c").out == b"" and w.ok("diff", ".", "c").out == b""
     assert w.ok("stats", "--json").json("snap.stats/1")["projects"] == 1, "git's directory is none"
+    (w.project / "new" / "deep").mkdir(parents=True)
+    for name in ("new/a", "new/deep/b", "file"):
+        (w.project / name).write_text("of the project\n")
+    w.ok("snapshot")
+    assert w.ok("list", "--json").json("snap.list/1", "clones")["clones"][0]["stale"]
+    assert w.ok("status", "c", "--json").json("snap.status/1")["stale"]["changed"] == 3
     w.ok("check")
 
 

@@ -65,6 +65,31 @@ TEST(names_that_came_went_or_changed_are_counted)
 	check_changes(s, &to, &to, 0, 0, 0);
 }
 
+static bool is_b(const char *path, const void *ctx)
+{
+	(void)ctx;
+	return strcmp(path, "b") == 0;
+}
+
+TEST(a_name_that_is_left_out_does_not_count)
+{
+	CLEANUP(store_close_p) struct store *s = stock_open(test_path("without"), STORE_CREATE);
+	CLEANUP(batch_end_p) struct batch *b = stock_begin(s);
+	struct tree_entry in[] = { empty_file("a"), empty_file("b"), empty_file("c") };
+	const struct object_id from = put_root(b, dir_entry(ROOT_TOP, 2), in, 2);
+	struct changes c = { 0 };
+	struct err err = { 0 };
+	struct object_id to;
+
+	in[1].mode = S_IFREG | 0600;
+	to = put_root(b, dir_entry(ROOT_TOP, 2), in + 1, 2);
+	stock_commit(b);
+	CHECK_OK(changes_count_without(s, &from, &to, is_b, NULL, &c, &err), &err);
+	CHECK_EQ(c.added, 1);
+	CHECK_EQ(c.modified, 0);
+	CHECK_EQ(c.deleted, 1);
+}
+
 TEST(the_links_of_a_directory_do_not_count)
 {
 	CLEANUP(store_close_p) struct store *s = stock_open(test_path("links"), STORE_CREATE);
