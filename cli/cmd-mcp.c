@@ -164,6 +164,7 @@ static int tell_change(const struct engine_event *e, void *ctx, struct err *err)
 	json_set_text(j, "kind", e->kind);
 	json_set_text(j, "clone", e->clone);
 	json_set_text(j, "run", e->run);
+	json_set_parsed(j, "data", e->data, strlen(e->data));
 	r = json_print(&doc, f->out, err);
 	return r >= 0 && fflush(f->out) == EOF ? err_sys(err, "telling what happens") : r;
 }

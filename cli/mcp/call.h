@@ -18,7 +18,7 @@ struct call {
 	pid_t pid;           /* 0: it has ended */
 	int out_fd, note_fd; /* what it prints, what it says beside; -1: closed */
 	struct buf out, notes;
-	char run[JOB_ID_MAX]; /* that it started and waits for; "": none */
+	char run[JOB_ID_MAX]; /* or experiment that it started and waits for; "": none */
 	int status;           /* its exit code once it has ended; -1: it died */
 };
 

@@ -1,4 +1,4 @@
-#include "cli/mcp/job.h"
+#include "cli/mcp/job-i.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,23 +13,13 @@
 
 #define OUTPUT_SHOWN ((size_t)32 << 10) /* bytes of a run's output: what a model can read */
 
-/* What a command line printed, parsed. */
-struct printed {
-	struct json_doc doc;
-	struct json j;
-	char *text; /* owned */
-	size_t len;
-	int status;
-};
-
-static void printed_done(struct printed *p)
+void printed_done(struct printed *p)
 {
 	json_done(&p->doc);
 	free(p->text);
 }
 
-/* The words are taken as they are; a NULL ends them. */
-static int capture(const struct mcp_options *o, char **words, struct printed *ret)
+int job_capture(const struct mcp_options *o, char **words, struct printed *ret)
 {
 	FILE *out = open_memstream(&ret->text, &ret->len);
 	int argc = 0;
@@ -45,12 +35,12 @@ static int capture(const struct mcp_options *o, char **words, struct printed *re
 	return json_parse(&ret->doc, ret->text, ret->len, &ret->j, NULL);
 }
 
-static bool failed(const struct printed *p)
+bool job_failed(const struct printed *p)
 {
 	return json_kind(p->j, "error") == JSON_OBJECT;
 }
 
-static int pass_on(const struct printed *p, FILE *out)
+int job_pass_on(const struct printed *p, FILE *out)
 {
 	fprintf(out, "%.*s\n", (int)p->len, p->text);
 	return p->status;
@@ -77,7 +67,7 @@ static bool is_of_project(const struct mcp_options *o, const char *id, struct ti
 	char *words[] = { (char[]){ "runs" }, NULL };
 	struct json list;
 
-	if (capture(o, words, &p) < 0 || json_kind(p.j, "runs") != JSON_ARRAY)
+	if (job_capture(o, words, &p) < 0 || json_kind(p.j, "runs") != JSON_ARRAY)
 		return false;
 	list = json_get_array(p.j, "runs");
 	for (size_t i = 0; i < json_length(list); i++) {
@@ -102,7 +92,7 @@ static void wait_for(const struct mcp_options *o, char *id, uint64_t seconds)
 	if (seconds == 0)
 		return;
 	snprintf(timeout, sizeof(timeout), "--timeout=%llus", (unsigned long long)seconds);
-	if (capture(o, words, &p) < 0)
+	if (job_capture(o, words, &p) < 0)
 		return; /* its log says how far it is */
 }
 
@@ -165,10 +155,10 @@ static int tell_log(const struct mcp_options *o, char *id, const char *since, FI
 	if (since && asprintf(&option, "--since=%s", since) < 0)
 		return 1;
 	words[2] = option;
-	if (capture(o, words, &p) < 0)
+	if (job_capture(o, words, &p) < 0)
 		return failure_print(out, "E_FAILED", "the log of the run cannot be read");
-	if (failed(&p))
-		return pass_on(&p, out);
+	if (job_failed(&p))
+		return job_pass_on(&p, out);
 	IGNORE_RESULT(is_of_project(o, id, &times), "then its times are not told");
 	return tell_job(&p, &times, out);
 }
@@ -183,8 +173,12 @@ static void note_stop(int signo)
 	stopped = 1;
 }
 
-/* A call that is cancelled while the run starts lives until the server knows the run's id. */
-static void say_id(FILE *out, const char *id)
+void job_begin(void)
+{
+	signal(SIGTERM, note_stop);
+}
+
+void job_say_id(FILE *out, const char *id)
 {
 	fprintf(out, "%c%s\n", JOB_ID_MARK, id);
 	fflush(out);
@@ -198,13 +192,13 @@ static int start_job(const struct mcp_options *o, struct tool_line *line, FILE *
 	CLEANUP(printed_done) struct printed p = { 0 };
 	char id[JOB_ID_MAX];
 
-	signal(SIGTERM, note_stop);
-	if (capture(o, line->argv, &p) < 0)
+	job_begin();
+	if (job_capture(o, line->argv, &p) < 0)
 		return failure_print(out, "E_FAILED", "the run could not be started");
-	if (failed(&p) || json_kind(p.j, "run") != JSON_TEXT)
-		return pass_on(&p, out);
+	if (job_failed(&p) || json_kind(p.j, "run") != JSON_TEXT)
+		return job_pass_on(&p, out);
 	snprintf(id, sizeof(id), "%s", json_get_text(p.j, "run"));
-	say_id(out, id);
+	job_say_id(out, id);
 	wait_for(o, id, line->wait_s);
 	return tell_log(o, id, NULL, out);
 }
@@ -214,6 +208,8 @@ int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
 	struct times unused;
 	char *id = line->job;
 
+	if (strcmp(line->argv[0], "experiment") == 0)
+		return job_experiment(o, line, out);
 	if (!id)
 		return start_job(o, line, out);
 	if (!is_of_project(o, id, &unused))
@@ -224,8 +220,8 @@ int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out)
 		CLEANUP(printed_done) struct printed p = { 0 };
 		char *words[] = { line->argv[0], id, NULL };
 
-		if (capture(o, words, &p) >= 0 && failed(&p))
-			return pass_on(&p, out);
+		if (job_capture(o, words, &p) >= 0 && job_failed(&p))
+			return job_pass_on(&p, out);
 	}
 	wait_for(o, id, line->wait_s);
 	return tell_log(o, id, line->since, out);
@@ -236,7 +232,8 @@ void job_cancel(const struct mcp_options *o, const char *id)
 {
 	const pid_t pid = fork();
 	char name[JOB_ID_MAX];
-	char *words[] = { (char[]){ "cancel" }, name, NULL };
+	char *words[] = { (char[]){ "experiment" }, (char[]){ "cancel" }, name, NULL };
+	const bool is_run = *id != JOB_EXPERIMENT;
 	int status;
 
 	if (pid > 0) {
@@ -248,8 +245,8 @@ void job_cancel(const struct mcp_options *o, const char *id)
 		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
 	sys_close_from(STDERR_FILENO + 1);
-	snprintf(name, sizeof(name), "%s", id);
+	snprintf(name, sizeof(name), "%s", is_run ? id : id + 1);
 	if (freopen("/dev/null", "r+", stdout))
-		o->run_line(2, words, stdout, o->ctx);
+		o->run_line(is_run ? 2 : 3, is_run ? words + 1 : words, stdout, o->ctx);
 	_exit(0);
 }

@@ -1,5 +1,5 @@
 /*
- * job.h - a run that an agent starts: it goes on when the call that started it has to end.
+ * job.h - a run or an experiment that an agent starts: it goes on when the call that started it has to end.
  *
  * Clients give up on a call after a minute.  A run is therefore started detached, waited for as long
  * as the call may take, and then told by its id and the end of its output so far.
@@ -11,11 +11,12 @@
 #include "cli/mcp/mcp.h"
 #include "cli/mcp/tool.h"
 
-#define JOB_ID_MAX  16
-#define JOB_ID_MARK '\x05' /* comes before the id of a run that was started, as a line of its own */
+#define JOB_ID_MAX     40
+#define JOB_ID_MARK    '\x05' /* comes before the id of a job that was started, as a line of its own */
+#define JOB_EXPERIMENT '='    /* begins the id of an experiment: its name follows */
 
 /* In the child of a call: do what a tool with a `job` does.  Returns the exit code. */
 int job_run(const struct mcp_options *o, struct tool_line *line, FILE *out);
 
-/* In the server: cancel a run, without waiting for that. */
+/* In the server: cancel a job, without waiting for that. */
 void job_cancel(const struct mcp_options *o, const char *id);

@@ -51,8 +51,8 @@ struct mcp_options {
 	int (*check_state)(const char *text, bool is_clone, void *ctx, struct err *err);
 	/*
 	 * The number of the last thing that happened in the store; and, in a child process, a line of JSON
-	 * with `kind`, `clone` and `run` for each that comes, until `stop_fd` can be read.  NULL: no client
-	 * can subscribe to anything.
+	 * with `kind`, `clone`, `run` and `data` for each that comes, until `stop_fd` can be read.  NULL:
+	 * no client can subscribe to anything.
 	 */
 	uint64_t (*newest)(void *ctx);
 	void (*follow)(uint64_t since, int stop_fd, FILE *out, void *ctx);

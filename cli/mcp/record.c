@@ -151,6 +151,7 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 	const struct json j = json_begin(&doc);
 	const char *clone = json_text_if(p->args, "clone");
 	const int status = p->call.status;
+	const bool is_run = *p->call.run != '\0' && *p->call.run != JOB_EXPERIMENT;
 	const char *text;
 	struct json args;
 
@@ -178,5 +179,5 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 	}
 	if (clone && (strcmp(clone, ".") == 0 || strlen(clone) > CLONE_MAX))
 		clone = NULL;
-	s->options->record(text, clone, *p->call.run != '\0' ? p->call.run : NULL, s->options->ctx);
+	s->options->record(text, clone, is_run ? p->call.run : NULL, s->options->ctx);
 }

@@ -22,6 +22,10 @@ static const struct {
 	  "What a clone changed, as a patch." },
 	{ "snap://clone/{clone}/tree/{+path}", "snap_read", "clone tree",
 	  "A file or a directory of a clone." },
+	{ "snap://experiments", "snap_experiment_show", "experiments",
+	  "The experiments of this project." },
+	{ "snap://experiment/{experiment}", "snap_experiment_show", "experiment",
+	  "An experiment, its arms and what came of them." },
 	{ "snap://run/{run}/log", "snap_logs", "run log", "The end of what a run wrote." },
 };
 

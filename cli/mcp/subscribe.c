@@ -38,6 +38,10 @@ static bool concerns(const struct change *c, const char *uri)
 		return false;
 	if (json_has(args, "run"))
 		return is_same(json_text_if(args, "run"), c->run);
+	if (json_has(args, "experiment"))
+		return is_same(json_text_if(args, "experiment"), c->experiment);
+	if (strcmp(uri, "snap://experiments") == 0)
+		return c->experiment != NULL;
 	clone = json_text_if(args, json_has(args, "from") ? "from" : "clone");
 	if (clone)
 		return is_same(clone, c->clone);

@@ -22,7 +22,7 @@ enum param_kind {
 	PARAM_WORDS,   /* strings, each a word */
 	PARAM_COMMAND, /* a string for the shell, or the words themselves: all behind "--" */
 	PARAM_SECONDS, /* how long the call may wait for a run */
-	PARAM_RUN,     /* the id of a run of this project */
+	PARAM_RUN,     /* the id of a run of this project, or the name of an experiment */
 	PARAM_SINCE,   /* where in the output of a run to begin */
 };
 
@@ -35,7 +35,7 @@ struct tool_param {
 	const char *help;
 };
 
-#define TOOL_PARAMS_MAX 20
+#define TOOL_PARAMS_MAX 24
 #define TOOL_STATES_MAX 20
 
 /* What one value of the parameter `act` needs and takes besides. */
@@ -61,7 +61,7 @@ struct tool {
 	const char *fixed[3];    /* arguments that are always given */
 	const char *schema; /* of docs/schema, for what it answers; NULL: the one of `command` */
 	enum tool_gate gate;
-	bool job; /* it is about a run, which goes on without the call (job.h) */
+	bool job; /* it is about a run or an experiment, which goes on without the call (job.h) */
 	bool read_only, destructive, idempotent, open_world;
 	struct tool_act acts[TOOL_ACTS_MAX];       /* a NULL name ends; none: all go together */
 	struct tool_param params[TOOL_PARAMS_MAX]; /* a NULL name ends */

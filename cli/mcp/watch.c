@@ -137,6 +137,8 @@ bool watch_next(struct watch *w, struct change *ret)
 		ret->kind = json_text_if(j, "kind");
 		ret->clone = json_text_if(j, "clone");
 		ret->run = json_text_if(j, "run");
+		if (json_kind(j, "data") == JSON_OBJECT)
+			ret->experiment = json_text_if(json_get_object(j, "data"), "experiment");
 	}
 	return true;
 }

@@ -23,7 +23,7 @@ struct watch {
 /* Something that happened; borrowed from `doc`. */
 struct change {
 	struct json_doc doc;
-	const char *kind, *clone, *run; /* the last two may be NULL */
+	const char *kind, *clone, *run, *experiment; /* all but the first may be NULL */
 };
 
 /* Nothing that happens after this returns is missed.  -ENOTSUP if the server cannot follow. */

@@ -219,6 +219,58 @@ def a_run_that_outlasts_its_call_is_a_task_for_a_client_that_declares_them(w):
 
 
 @test
+def several_changes_are_tried_at_once_and_waited_for_by_name(w):
+    needs_fuse()
+    hold = "until [ -e stop ]; do sleep 0.05; done; rm stop"
+    for era in (VERSION, "2025-11-25"):
+        with Client(w, era=era) as c:
+            name = f"x-{era[:4]}"
+            got = c.ok("snap_experiment", name=name, arms=["a=echo a > a", "b=echo bb > a", "c=exit 3"],
+                       check=["test -e a"], score="cat a | wc -c", max=True)
+            assert got["state"] == "ended" and got["winner"] == "b" and got["promoted"] == [], got
+            assert [a["state"] for a in got["arms"]] == ["passed", "passed", "failed"], got
+            assert c.ok("snap_read", clone=f"{name}-b", path="a")["content"] == "bb\n"
+            got = c.ok("snap_experiment", name=f"{name}-l", wait_s=0, arms=[f"a={hold}"])
+            assert got["state"] == "running" and got["winner"] is None, got
+            assert c.ok("snap_experiment_wait", experiment=f"{name}-l", wait_s=0)["state"] == "running"
+            assert c.ok("snap_experiment_wait", experiment=f"{name}-l", wait_s=1)["state"] == "running"
+            c.ok("snap_write", clone=f"{name}-l-a", path="stop", content="")
+            got = c.ok("snap_experiment_wait", experiment=f"{name}-l")
+            assert got["state"] == "ended" and got["winner"] == "a", got
+            listed = c.ok("snap_experiment_show")["experiments"]
+            assert {f"{name}", f"{name}-l"} <= {x["experiment"] for x in listed}, listed
+            c.ok("snap_experiment", name=f"{name}-c", wait_s=0, arms=["a=sleep 600"])
+            assert c.ok("snap_experiment_cancel", experiment=f"{name}-c")["state"] == "interrupted"
+            one, = c.ask("resources/read", uri=f"snap://experiment/{name}")["result"]["contents"]
+            assert json.loads(one["text"])["winner"] == "b", one
+            c.fails("snap_experiment", "arms")
+            c.fails("snap_experiment", "NAME=COMMAND", arms=["a"])
+            c.fails("snap_experiment", "person", arms=["a=true"], net="host")
+            for wrong in ({"promote_best": True}, {"ro": ["/"]}, {"allow": ["x"]}):
+                c.fails("snap_experiment", "no argument", arms=["a=true"], **wrong)
+            c.fails("snap_experiment_wait", "no experiment", experiment="nobody")
+            assert not (w.project / "a").exists()
+    (w.top / "other").mkdir()
+    w.ok("experiment", "-n", "theirs", "--arm", "a=true", cwd=w.top / "other")
+    with Client(w) as c:
+        c.fails("snap_experiment_wait", "no experiment", experiment="theirs")
+        c.fails("snap_experiment_cancel", "no experiment", experiment="theirs")
+
+
+@test
+def a_call_that_is_cancelled_ends_its_experiment(w):
+    needs_fuse()
+    with Client(w) as c:
+        number = c.start("tools/call", name="snap_experiment", arguments={"name": "gone", "arms": ["a=sleep 600"]})
+        while not w.ok("ps", "--json").json("snap.ps/1")["runs"]:
+            pass
+        c.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        while w.ok("ps", "--json").json("snap.ps/1")["runs"]:
+            pass
+        assert c.ask("tools/list")["result"]
+
+
+@test
 def addresses_and_recipes_are_there_to_be_read(w):
     needs_fuse()
     w.ok("clone", "-n", "look")
@@ -542,6 +594,18 @@ def a_subscriber_hears_of_what_happens_at_its_addresses_and_of_nothing_else(w):
             assert "result" in c.ask("tools/list"), "nothing comes before that answer"
             children = [p for p in children_of(c.process.pid)]
         assert all(gone(p, 10) for p in children), "what follows the store ends with its server"
+
+
+@test
+def a_subscriber_hears_of_its_experiment(w):
+    needs_fuse()
+    w.ok("snapshot")
+    with Client(w, era="2025-06-18") as c:
+        assert c.ask("resources/subscribe", uri="snap://experiment/mine")["result"] == {}
+        w.ok("experiment", "-n", "other", "--arm", "a=true")
+        assert "result" in c.ask("tools/list"), "nothing comes before that answer"
+        w.ok("experiment", "-n", "mine", "--arm", "a=true")
+        assert c.read()["params"]["uri"] == "snap://experiment/mine"
 
 
 @test
