@@ -40,6 +40,8 @@ const struct opt experiment_plan_opts[] = {
 		 "the first arm that passes wins; the others are stopped"),
 	OPT_U64(0, "stop-after", "N", struct experiment_args, stop_after,
 		"stop when so many arms have passed"),
+	OPT_FLAG(0, "stop-losers", struct experiment_args, stop_losers,
+		 "check and measure no further what another arm has beaten"),
 	OPT_FLAG(0, "promote-best", struct experiment_args, promote_best,
 		 "promote the winner; a tie promotes nothing (exit code 16)"),
 	OPT_FLAG(0, "promote-all-compatible", struct experiment_args, promote_compatible,
@@ -183,6 +185,11 @@ static int check_args(const struct invocation *inv, const char *file, struct err
 static int check_plan(const struct experiment_args *a, const struct engine_experiment *x,
 		      struct err *err)
 {
+	if (x->stop_losers && (x->score == ENGINE_SCORE_NONE || x->repeat > 1 ||
+			       x->promote == ENGINE_PROMOTE_COMPATIBLE))
+		return err_set(err, -EINVAL,
+			       "option '--stop-losers' needs '--score', and goes neither with "
+			       "'--repeat' nor with '--promote-all-compatible'");
 	if (x->repeat > 1 && x->promote != ENGINE_PROMOTE_NO_ARM)
 		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
 	if ((a->min || a->max) && x->score == ENGINE_SCORE_NONE)
@@ -278,6 +285,7 @@ static void read_numbers(const struct experiment_args *a, struct engine_experime
 		x->rounds = timed ? 5 : 1;
 	take(a->jobs, &x->jobs);
 	take(a->first_pass ? 1 : a->stop_after, &x->stop_after);
+	x->stop_losers |= a->stop_losers;
 	take(a->mem, &x->limits.mem);
 	take(a->pids, &x->limits.pids);
 	take(a->time, &x->limits.time_ms);

@@ -13,7 +13,8 @@ struct experiment_args {
 	struct opt_list check, env, pass_env, ro, within, allow, allow_missing;
 	uint64_t repeat, rounds, jobs, stop_after;
 	uint64_t mem, pids, time, disk, all_mem, all_time, all_disk, timeout;
-	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach;
+	bool min, max, first_pass, promote_best, promote_compatible, steps, all, detach,
+	    stop_losers;
 };
 
 extern const struct opt experiment_plan_opts[];

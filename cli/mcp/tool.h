@@ -35,7 +35,7 @@ struct tool_param {
 	const char *help;
 };
 
-#define TOOL_PARAMS_MAX 24
+#define TOOL_PARAMS_MAX 28
 #define TOOL_STATES_MAX 20
 
 /* What one value of the parameter `act` needs and takes besides. */

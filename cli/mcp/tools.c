@@ -347,6 +347,8 @@ const struct tool tools[] = {
 		  "The first arm that passes wins; the others are stopped." },
 		{ "stop_after", PARAM_NUMBER, "stop-after", false, NULL,
 		  "Stop when so many arms have passed." },
+		{ "stop_losers", PARAM_FLAG, "stop-losers", false, NULL,
+		  "Check and measure no further what another arm has beaten." },
 		{ "keep", PARAM_TEXT, "keep", false, "best|passed|all|none",
 		  "Which clones stay (default: best)." },
 		{ "from", PARAM_STATE, "from", false, NULL,

@@ -137,6 +137,7 @@ struct engine_experiment {
 	bool higher;    /* is better */
 	uint64_t repeat, rounds, jobs;
 	uint64_t stop_after; /* so many have passed; 0: never */
+	bool stop_losers;    /* waste no more time on arms that another has beaten */
 	struct engine_run_limits limits;
 	char *profile, *net;
 	char **env, **pass_env, **ro, **within, **allow, **allow_missing;

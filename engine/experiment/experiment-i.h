@@ -177,6 +177,15 @@ bool score_last_number(char *text, double *ret);
 /* From its rounds: the median, and half of what lies between the quartiles; of less than 5, of the whole range. */
 NODISCARD int score_sum_up(struct engine_arm *arm, struct err *err);
 
+/* --- losers.c ------------------------------------------------------------------------------ */
+
+/* An arm that passed, and against which this one cannot win any more; NULL: none, or nobody asked. */
+const struct engine_arm *losers_beaten_by(const struct engine_experiment *x,
+					  const struct engine_arm *arm);
+
+/* End the checks of arms that are beaten. */
+NODISCARD int losers_stop(struct work *w, struct err *err);
+
 /* --- verdict.c ----------------------------------------------------------------------------- */
 
 /* Find the winner or the tie, and say why. */

@@ -276,7 +276,7 @@ static int take_round(struct work *w, size_t round, bool warms, struct err *err)
 		struct engine_arm *arm = &w->x->arms[(i + round) % n];
 
 		if (arm->state != ENGINE_ARM_PASSED ||
-		    (warms ? arm->warmed : arm->n_rounds > round))
+		    (warms ? arm->warmed : arm->n_rounds > round) || losers_beaten_by(w->x, arm))
 			continue;
 		r = take_one(w, arm, !warms, err);
 	}

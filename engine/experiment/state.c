@@ -114,6 +114,7 @@ static const struct field experiment_list[] = {
 	X(UINT, rounds),
 	X(UINT, jobs),
 	X(UINT, stop_after),
+	X(BOOL, stop_losers),
 	FIELD_OF(struct engine_experiment, "limits", limits, &limit_fields),
 	X(NAME_OR_NULL, profile),
 	X(NAME_OR_NULL, net),

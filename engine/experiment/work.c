@@ -162,7 +162,7 @@ static int advance(struct work *w, struct err *err)
 	for (size_t i = 0; i < runs.n && r >= 0; i++)
 		if (runs.list[i].state != ENGINE_RUN_RUNNING && !is_enough(w->x))
 			r = arm_advance(w, arms[i], &runs.list[i], err);
-	return r;
+	return r < 0 ? r : losers_stop(w, err);
 }
 
 static int run_arms(struct work *w, struct err *err)

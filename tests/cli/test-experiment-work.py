@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from experimenttest import experiment, nothing_is_left, popen, receipts, states  # noqa: E402
+from experimenttest import arm, experiment, nothing_is_left, popen, receipts, states  # noqa: E402
 from livetest import LONG, live_test, note  # noqa: E402
 from runtest import alive, clone, clones, until  # noqa: E402
 from snaptest import SNAP, Skip, gone  # noqa: E402
@@ -34,6 +34,41 @@ def many_arms_leave_nothing_behind(w):
     assert list((w.store / "experiments").iterdir()) == []
     w.ok("gc")
     assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+# --- early ends ------------------------------------------------------------------------------
+
+@live_test
+def it_stops_when_enough_have_passed(w):
+    args = [word for i in range(5) for word in ("--arm", f"a{i}=test {i} != 1")]
+    got = experiment(w, "-n", "s", *args, "--jobs", "1", "--stop-after", "2")
+    assert states(got) == {"a0": "passed", "a1": "failed", "a2": "passed", "a3": "stopped", "a4": "stopped"}, got
+    assert {e["clone"] for e in receipts(w, "run-started")} == {"s-a0", "s-a1", "s-a2"}, "the rest never ran"
+    assert "enough" in arm(got, "a4")["why"] and got["state"] == "ended", got
+    w.snap("experiment", "--arm", "a=true", "--first-pass", "--stop-after", "2").fails(2, "exclude")
+
+
+@live_test
+def what_another_has_beaten_is_checked_no_further(w):
+    got = experiment(w, "--arm", "small=echo 1 > n", "--arm", "large=seq 9 > n", "--score", "lines", "--stop-losers",
+                     "--check", f"test $(wc -l < n) = 1 || sleep 606.{PID}", "--jobs", "2", "--promote-best")
+    assert states(got) == {"small": "passed", "large": "stopped"} and got["promoted"] == ["small"], got
+    assert "cannot win any more: 'small' changed fewer lines" in arm(got, "large")["why"], got
+    assert not alive(f"sleep 606.{PID}")
+    nothing_is_left(w)
+
+
+@live_test
+def what_another_has_beaten_is_measured_no_further(w):
+    args = ("--arm", "good=echo 1 > n", "--arm", "bad=echo 5 > n", "--arm", "near=echo 2 > n", "--score",
+            "echo $(($(cat n) + $(cat /proc/self/stat | cut -d' ' -f1) % 2))", "--rounds", "9")
+    got = experiment(w, *args, "--stop-losers")
+    rounds = {a["arm"]: len(a["rounds"]) for a in got["arms"]}
+    assert set(states(got).values()) == {"passed"} and rounds["bad"] == 3 and rounds["good"] == 9, (rounds, got)
+    got = experiment(w, *args)
+    assert {len(a["rounds"]) for a in got["arms"]} == {9}, "unless it was asked for, all are measured alike"
+    for wrong in ([], ["--score", "lines", "--repeat", "2"], ["--score", "lines", "--promote-all-compatible"]):
+        w.snap("experiment", "--arm", "a=true", "--stop-losers", *wrong).fails(2, "--stop-losers")
 
 
 @live_test
