@@ -34,4 +34,5 @@ def receipts(w, kind="promotion"):
 def nothing_is_left(w, *kept):
     """No clone but these, no run, no mount of an arm."""
     assert sorted(clones(w)) == sorted(kept), clones(w)
+    assert [m for m in w.mounts() if m.rsplit("/", 1)[1] not in kept and "/clones/" in m] == [], w.mounts()
     assert w.ok("ps", "--json").json("snap.ps/1")["runs"] == []

@@ -91,66 +91,208 @@ def a_clone_that_was_finished_after_its_maker_died_is_used_again(w):
 
 
 # --- deaths ----------------------------------------------------------------------------------
-WALK = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo b > a", "--arm", "c=exit 1",
-        "--check", "test -e a", "--score", "cat README.md | wc -c", "--jobs", "2", "--promote-best")
+ARMS = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo b > b", "--arm", "c=exit 1", "--check",
+        "test -e a -o -e b", "--score", "cat README.md | wc -c", "--jobs", "2")
+# What is killed; "promote" has the experiment behind it.
+WALKS = {"plain": ARMS, "best": (*ARMS, "--promote-best"), "compatible": (*ARMS, "--promote-all-compatible"),
+         "promote": ("promote", "w", "a")}
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
-CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir")
+CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir", "mkdirat", "unlinkat", "rmdir")
 
 
-def strace(w, *words, log="/dev/null"):
-    return subprocess.run(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json", *WALK],
-                          cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120, check=False)
+def strace(w, walk, *words, log="/dev/null", **more):
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": w.project, "env": w.env, **more}
+    return subprocess.Popen(["strace", "-o", str(log), *words, str(SNAP), "experiment", "--json", *WALKS[walk]], **more)
 
 
-def counted(w):
-    path = w.top / "trace"
-    done = strace(w, "-e", "trace=" + ",".join("?" + c for c in CALLS), log=path)
-    if b"ptrace" in done.stderr or not path.exists():
-        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
-    assert done.returncode == 0, done
-    calls = {}
-    for line in path.read_text(errors="replace").splitlines():
-        name = line.split("(", 1)[0]
-        if name in CALLS:
-            calls[name] = calls.get(name, 0) + 1
-    return calls
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def picture(w):
+    return {p.name: p.read_bytes() for p in sorted(w.project.iterdir()) if p.is_file()}
 
 
 def put_back(w):
     if b"w" in w.ok("-q", "exp", "list").out.split():
         w.ok("exp", "rm", "w")
-    (w.project / "a").unlink(missing_ok=True)
+    nothing_is_left(w)
+    for name in ("a", "b"):
+        (w.project / name).unlink(missing_ok=True)
     (w.project / "README.md").write_text("first\n")
 
 
-def die_and_resume(w, call, n):
-    before = len(receipts(w))
-    done = strace(w, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
-    if done.returncode == 0:
-        return put_back(w)
-    assert done.returncode == -signal.SIGKILL, done
-    result = w.snap("experiment", "resume", "--json", "w")
-    if result.status == 4:  # it died before the state was there
-        result = w.snap("experiment", "--json", *WALK)
-    got = result.json("snap.experiment/1", "winner", status=0)
-    assert got["winner"] == "a" and got["promoted"] == ["a"], (call, n, got)
-    assert len(receipts(w)) == before + 1, f"{call} {n}: promoted {len(receipts(w)) - before} times"
-    assert (w.project / "README.md").read_text() == "a\n", (call, n)
-    nothing_is_left(w)
-    return put_back(w)
+def outcome(w, before):
+    """All that must be the same, whoever died: the decision, the project, how often it was written, what is kept."""
+    got = experiment(w, "show", "w")
+    return {"winner": got["winner"], "promoted": got["promoted"], "states": states(got), "state": got["state"],
+            "scores": [a["score"] for a in got["arms"]], "verdict": got["verdict"], "project": picture(w),
+            "receipts": len(receipts(w)) - before, "clones": sorted(clones(w)),
+            "runs": w.ok("ps", "--json").json("snap.ps/1")["runs"]}
+
+
+def begin(w, walk):
+    """How many receipts there are before it."""
+    if walk == "promote":
+        assert experiment(w, *ARMS)["winner"] == "a"
+    return len(receipts(w))
+
+
+def undisturbed(w, walk):
+    """What comes of it, and how often it makes each of the calls."""
+    path, before = w.top / "trace", begin(w, walk)
+    status, _, err = ended(strace(w, walk, "-e", "trace=" + ",".join("?" + c for c in CALLS), log=path))
+    if b"ptrace" in err or not path.exists():
+        raise Skip(f"strace cannot trace here: {err[:200]!r}")
+    assert status == 0, err
+    calls = [line.split("(", 1)[0] for line in path.read_text(errors="replace").splitlines()]
+    want = outcome(w, before)
+    assert want["promoted"] == {"plain": [], "best": ["a"], "compatible": ["a", "b"], "promote": ["a"]}[walk], want
+    put_back(w)
+    return want, {c: calls.count(c) for c in CALLS if c in calls}
+
+
+def go_on(w, walk):
+    """Whatever a person would type next."""
+    if walk == "promote":
+        w.snap("experiment", "resume", "w").ends(0)
+        if not experiment(w, "show", "w")["promoted"]:
+            experiment(w, *WALKS[walk])
+    elif w.snap("experiment", "resume", "w").status == 4:  # it died before the state was there
+        experiment(w, *WALKS[walk])
+
+
+def die_and_go_on(w, walk, want, call, n):
+    before = begin(w, walk)
+    status, _, err = ended(strace(w, walk, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}"))
+    if status != 0:
+        assert status == -signal.SIGKILL, (status, err)
+        go_on(w, walk)
+    got = outcome(w, before)
+    assert got == want, f"{walk}, {call} {n}:\n{got}\n{want}"
+    put_back(w)
 
 
 @live_test
 def killed_at_any_step_it_is_resumed_and_promotes_once(w):
     w.ok("init")
-    calls = counted(w)
+    chance = dice()
+    for walk in WALKS if LONG else chance.sample(sorted(WALKS), 2):
+        want, calls = undisturbed(w, walk)
+        places = [(call, n) for call, count in calls.items() for n in range(1, count + 1)]
+        note(f"{walk}: {len(places)} places to die: {calls}")
+        for call, n in places if LONG else chance.sample(places, 3):
+            note(f"{walk}: killed at {call} {n}")
+            die_and_go_on(w, walk, want, call, n)
+
+
+# --- others die ------------------------------------------------------------------------------
+
+def stop_at(w, walk, n):
+    """Begin it, and wait until it has stopped at the n-th state that it saves; the strace, and whom it traces."""
+    log = w.top / "stops"
+    log.unlink(missing_ok=True)
+    process = strace(w, walk, "-e", "trace=renameat", "-e", f"inject=renameat:signal=STOP:when={n}", log=log)
+    until(lambda: process.poll() is not None or (log.exists() and "--- stopped by SIGSTOP" in log.read_text()))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return process, int(children.read_text().split()[0]) if process.poll() is None else None
+
+
+def disturb(w, walk, want, n, hurt):
+    """At the n-th state that is saved; then it goes on by itself or is resumed."""
+    before = begin(w, walk)
+    process, pid = stop_at(w, walk, n)
+    if pid:
+        hurt(w)
+        os.kill(pid, signal.SIGCONT)
+    status, _, err = ended(process)
+    if status != 0:
+        note(f"{walk}, state {n}: {err.decode(errors='replace').splitlines()[-1:]}")
+        go_on(w, walk)
+    got = outcome(w, before)
+    assert got == want, f"{walk}, state {n}:\n{got}\n{want}"
     put_back(w)
-    walk = [(call, n) for call, count in calls.items() for n in range(1, count + 1)]
-    note(f"{len(walk)} places to die: {calls}")
-    for call, n in walk if LONG else dice().sample(walk, 5):
-        note(f"killed at {call} {n}")
-        die_and_resume(w, call, n)
+
+
+def kill_the_daemon(w):
+    if w.daemons():
+        w.kill_daemon(keeper=False)
+
+
+def kill_the_arms(w):
+    for run in w.ok("ps", "--json").json("snap.ps/1")["runs"]:
+        try:
+            os.kill(run["pid"], signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        assert gone(run["pid"], 20)
+
+
+def beside(w, hurt):
+    w.ok("init")
+    chance = dice()
+    for walk in ("best", "compatible") if LONG else chance.sample(("best", "compatible"), 1):
+        want, calls = undisturbed(w, walk)
+        saves = range(1, calls["renameat"] + 1)
+        for n in saves if LONG else chance.sample(saves, 3):
+            note(f"{walk}: at state {n} of {calls['renameat']}")
+            disturb(w, walk, want, n, hurt)
+
+
+@live_test
+def the_daemon_is_killed_at_any_state(w):
+    beside(w, kill_the_daemon)
+
+
+@live_test
+def arms_are_killed_at_any_state(w):
+    beside(w, kill_the_arms)
+
+
+@live_test
+def a_machine_that_goes_down_is_one_that_can_resume(w):
+    w.ok("init")
+    chance = dice()
+    want, calls = undisturbed(w, "best")
+    for n in range(1, calls["renameat"] + 1) if LONG else chance.sample(range(1, calls["renameat"] + 1), 2):
+        before = begin(w, "best")
+        process, pid = stop_at(w, "best", n)
+        runs = w.ok("ps", "--json").json("snap.ps/1")["runs"]
+        for one in [pid, process.pid, *w.keepers(), *w.daemons(), *(r["pid"] for r in runs)]:
+            try:
+                os.kill(one, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.communicate(timeout=60)
+        assert all(gone(one, 20) for one in [pid, *w.daemons(), *(r["pid"] for r in runs)])
+        for point in w.mounts():
+            subprocess.run(["fusermount3" if livetest.USER else "umount", "-u" if livetest.USER else "-l", point],
+                           check=False, stderr=subprocess.DEVNULL)
+        note(f"down at state {n} of {calls['renameat']}")
+        go_on(w, "best")
+        got = outcome(w, before)
+        assert got == want, f"state {n}:\n{got}\n{want}"
+        put_back(w)
+
+
+@live_test
+def a_full_disk_loses_no_decision(w):
+    w.ok("init")
+    chance = dice()
+    for walk in ("best", "compatible") if LONG else chance.sample(("best", "compatible"), 1):
+        want, calls = undisturbed(w, walk)
+        saves = range(1, calls["fsync"] + 1)
+        for n in saves if LONG else chance.sample(saves, 3):
+            before = begin(w, walk)
+            status, out, err = ended(strace(w, walk, "-e", "trace=fsync", "-e", f"inject=fsync:error=ENOSPC:when={n}"))
+            note(f"{walk}: full at {n} of {calls['fsync']}: {status}")
+            assert status == 0 or b"No space left" in out + err, (walk, n, out, err)
+            if status != 0:
+                go_on(w, walk)
+            got = outcome(w, before)
+            assert got == want, f"{walk}, full at {n}:\n{got}\n{want}"
+            put_back(w)
 
 
 @live_test
