@@ -80,7 +80,8 @@ struct engine_arm {
 	char *judge; /* the clone that checks and scores run on; NULL: none */
 	enum engine_arm_state state;
 	uint64_t attempts;
-	int64_t begun;                /* when the present step began, in nanoseconds since 1970 */
+	int64_t cowfsd; /* when the one that has made its last clone began; 0: not known */
+	int64_t begun;  /* when the present step began, in nanoseconds since 1970 */
 	char now[ENGINE_RUN_ID_SIZE]; /* the run of that step; "": none */
 	/* What came of it. */
 	char run[ENGINE_RUN_ID_SIZE];

@@ -10,6 +10,7 @@
 struct engine_service {
 	char version[32];
 	int64_t pid;
+	int64_t began;       /* nanoseconds since 1970: no other of the store has the same */
 	bool busy;           /* something is under way */
 	uint64_t mounted;    /* clones */
 	char warm_clone[16]; /* for the next `clone`: "none", "warming", "ready", "warm" */

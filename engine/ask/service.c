@@ -14,6 +14,7 @@ static struct engine_service described(const struct control_hello *hello)
 {
 	struct engine_service s = {
 		.pid = hello->pid,
+		.began = hello->began,
 		.busy = hello->busy,
 		.mounted = hello->mounted,
 		.warm_taken = hello->warm_taken,

@@ -29,6 +29,7 @@ struct server {
 	int wake_fd; /* a byte in it wakes the main thread; borrowed */
 	int fd;      /* the socket that listens */
 	bool given;  /* it belongs to a service manager, which keeps it when we end */
+	int64_t began;
 
 	pthread_mutex_t lock;   /* guards what follows; no other is taken while it is held */
 	pthread_cond_t changed; /* state, acts or connections */

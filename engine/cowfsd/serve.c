@@ -402,6 +402,7 @@ static int send_hello(struct connection *c, struct err *err)
 		.protocol = CONTROL_PROTOCOL,
 		.pid = getpid(),
 		.mounted = live_count(s->host),
+		.began = s->began,
 	};
 
 	snprintf(hello.version, sizeof(hello.version), "%s", engine_version());
@@ -585,7 +586,11 @@ int server_init(struct server *s, struct host *h, int run_fd, int wake_fd, int l
 		struct err *err)
 {
 	*s = (struct server){
-		.host = h, .run_fd = run_fd, .wake_fd = wake_fd, .given = listen_fd >= 0
+		.host = h,
+		.run_fd = run_fd,
+		.wake_fd = wake_fd,
+		.given = listen_fd >= 0,
+		.began = engine_now(),
 	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);

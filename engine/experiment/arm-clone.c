@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/api/service.h"
 #include "engine/experiment/experiment-i.h"
 
 /* Is it gone now, or was it not ours? */
@@ -75,6 +76,22 @@ const char *arm_left(const struct work *w, const struct engine_arm *arm)
 	return *arm->result != '\0' ? arm->result : start_of(w, arm);
 }
 
+void arm_note_daemon(struct work *w, struct engine_arm *arm)
+{
+	struct engine_service s;
+	bool started;
+
+	arm->cowfsd = engine_start(w->engine, &s, &started, NULL) < 0 ? 0 : s.began;
+}
+
+/* What is not synced dies with its cowfsd, and nothing in the clone shows that. */
+bool arm_lost_daemon(struct work *w, const struct engine_arm *arm)
+{
+	struct engine_service s;
+
+	return engine_service(w->engine, &s, NULL) < 0 || s.began != arm->cowfsd || s.began == 0;
+}
+
 int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_ID_SIZE],
 		   struct err *err)
 {
@@ -84,6 +101,7 @@ int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_
 	if (arm->has_clone)
 		return err_set(err, -EBUSY, "clone '%s' could not be removed", arm->clone);
 	arm->has_clone = true;
+	arm_note_daemon(w, arm);
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
@@ -104,6 +122,7 @@ int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
 		arm->judge = NULL;
 		return err_nomem(err);
 	}
+	arm_note_daemon(w, arm);
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;

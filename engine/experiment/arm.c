@@ -118,7 +118,7 @@ static int try_again(struct work *w, struct engine_arm *arm, const char *why, st
 	return work_save(w, arm, err);
 }
 
-static bool is_death(int r)
+bool arm_is_death(int r)
 {
 	return r == -ECONNRESET || r == -EIO || r == -EPIPE;
 }
@@ -150,7 +150,7 @@ int arm_begin(struct work *w, struct engine_arm *arm, struct err *err)
 	arm->state = ENGINE_ARM_RUNNING;
 	arm->attempts++;
 	r = begin(w, arm, err);
-	if (r < 0 && is_death(r))
+	if (r < 0 && arm_is_death(r))
 		return try_again(w, arm, err->msg, err);
 	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
@@ -221,6 +221,8 @@ static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
 	r = engine_take(w->engine, &options, &taken, err);
 	if (r < 0)
 		return r;
+	if (arm_lost_daemon(w, arm))
+		return err_set(err, -ECONNRESET, "cowfsd died before what it left was stored");
 	memcpy(arm->result, taken.snapshot.id, sizeof(arm->result));
 	return arm_look(w, arm, err);
 }
@@ -301,6 +303,11 @@ static bool is_lost(const struct engine_run *run)
 	return run->state == ENGINE_RUN_LOST || (run->state == ENGINE_RUN_ENDED && !run->compared);
 }
 
+bool arm_is_doubtful(struct work *w, const struct engine_arm *arm, const struct engine_run *run)
+{
+	return is_lost(run) || arm_lost_daemon(w, arm);
+}
+
 int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run *run,
 		struct err *err)
 {
@@ -308,13 +315,13 @@ int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run 
 	int r;
 
 	arm->now[0] = '\0';
-	if (is_lost(run))
+	if (run->state != ENGINE_RUN_REFUSED && arm_is_doubtful(w, arm, run))
 		return try_again(w, arm, "the run was lost", err);
 	if (run->state == ENGINE_RUN_REFUSED)
 		return err_set(err, -ENOTSUP, "arm '%s': %s", arm->name,
 			       run->problem ? run->problem : "the sandbox could not be set up");
 	r = checks ? end_check(w, arm, run, err) : end_command(w, arm, run, err);
-	if (r < 0 && is_death(r))
+	if (r < 0 && arm_is_death(r))
 		return try_again(w, arm, err->msg, err);
 	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
@@ -390,6 +397,34 @@ static int recover_checks(struct work *w, struct engine_arm *arm, struct err *er
 	arm_release(w, arm, true);
 	forget_checks(arm);
 	return begin_checks(w, arm, err);
+}
+
+int arm_check_again(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	arm_interrupt(w, arm);
+	arm_release(w, arm, true);
+	arm_note_daemon(w, arm);
+	arm->warmed = false;
+	if (arm->attempts++ >= ATTEMPTS_MAX) {
+		arm->state = ENGINE_ARM_LOST;
+		return text_set(&arm->why, err, "given up after %d attempts to measure it",
+				ATTEMPTS_MAX);
+	}
+	if (w->x->n_checks > 0) {
+		forget_checks(arm);
+		arm->state = ENGINE_ARM_CHECKING;
+		w->x->state = ENGINE_EXPERIMENT_RUNNING;
+	}
+	return work_save(w, NULL, err);
+}
+
+int arm_begin_checks(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	int r = begin_checks(w, arm, err);
+
+	if (r < 0 && arm_is_death(r))
+		return try_again(w, arm, err->msg, err);
+	return r < 0 ? err_wrap(err, r, "arm '%s'", arm->name) : 0;
 }
 
 int arm_recover(struct work *w, struct engine_arm *arm, struct err *err)

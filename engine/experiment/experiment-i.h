@@ -124,12 +124,27 @@ bool signals_end(struct signals *s);
 
 NODISCARD int arm_begin(struct work *w, struct engine_arm *arm, struct err *err);
 
+/* Of one whose checks are to run, and do not. */
+NODISCARD int arm_begin_checks(struct work *w, struct engine_arm *arm, struct err *err);
+
 /* The run of its present step has ended. */
 NODISCARD int arm_advance(struct work *w, struct engine_arm *arm, const struct engine_run *run,
 			  struct err *err);
 
 /* Bring an arm of an interrupted experiment back to a state from which it goes on. */
 NODISCARD int arm_recover(struct work *w, struct engine_arm *arm, struct err *err);
+
+/*
+ * The clone that checks and scores run on is gone or may lack something: it is made again, and has its checks first.
+ * The arm no longer passes until they did.
+ */
+NODISCARD int arm_check_again(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* May what a run left, or said, be owed to a death of ours? */
+bool arm_is_doubtful(struct work *w, const struct engine_arm *arm, const struct engine_run *run);
+
+/* Does that mean that cowfsd died? */
+bool arm_is_death(int r);
 
 /* It is over, by our decision. */
 NODISCARD int arm_stop(struct work *w, struct engine_arm *arm, const char *why, struct err *err);
@@ -154,6 +169,12 @@ NODISCARD int arm_make_judge(struct work *w, struct engine_arm *arm, struct err 
 
 /* Remove its clones; `judge`: only that of checks and scores. */
 void arm_release(struct work *w, struct engine_arm *arm, bool judge);
+
+/* From here on, this cowfsd has what is written for it. */
+void arm_note_daemon(struct work *w, struct engine_arm *arm);
+
+/* Has cowfsd died since? */
+bool arm_lost_daemon(struct work *w, const struct engine_arm *arm);
 
 /* The state that its command left, which checks and scores see. */
 const char *arm_left(const struct work *w, const struct engine_arm *arm);

@@ -194,6 +194,10 @@ static int take_one(struct work *w, struct engine_arm *arm, bool counts, struct 
 		r = arm_make_judge(w, arm, err);
 	if (r >= 0)
 		r = run_once(w, arm, &run, err);
+	if (arm_is_death(r) || (r >= 0 && arm_is_doubtful(w, arm, &run))) {
+		r = arm_check_again(w, arm, err);
+		return r < 0 ? r : -EAGAIN;
+	}
 	if (r < 0)
 		return r;
 	if (run.state != ENGINE_RUN_ENDED || run.exit_code != 0) {

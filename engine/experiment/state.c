@@ -55,6 +55,7 @@ static const struct field arm_list[] = {
 	A(NAME_OR_NULL, judge),
 	A(UINT, state),
 	A(UINT, attempts),
+	A(INT, cowfsd),
 	A(INT, begun),
 	A(ID, now),
 	A(ID, run),

@@ -114,6 +114,9 @@ static int start_waiting(struct work *w, struct err *err)
 	size_t active = count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING);
 	int r = 0;
 
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
+		if (x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now == '\0')
+			r = arm_begin_checks(w, &x->arms[i], err);
 	for (size_t i = 0; i < x->n_arms && active < x->jobs && r >= 0; i++) {
 		if (x->arms[i].state != ENGINE_ARM_WAITING)
 			continue;
@@ -269,7 +272,8 @@ static void note_problem(struct work *w, int r, const struct err *err)
 		w->x->problem = strdup(err->msg);
 }
 
-static int run_all(struct work *w, struct err *err)
+/* -EAGAIN: something died while scores were taken, and what is missing can be done again. */
+static int run_once(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
 	int r = 0;
@@ -286,6 +290,16 @@ static int run_all(struct work *w, struct err *err)
 	/* Scores that could not all be taken decide nothing. */
 	if (r == -ETIME)
 		r = stop_rest(w, "the time of the whole is up", err);
+	return r;
+}
+
+static int run_all(struct work *w, struct err *err)
+{
+	int r;
+
+	do
+		r = run_once(w, err);
+	while (r == -EAGAIN);
 	return r;
 }
 
@@ -408,6 +422,13 @@ int engine_experiment(struct engine *e, struct engine_experiment *x,
 
 /* --- going on ------------------------------------------------------------------------------ */
 
+/* A measurement was under way, or what it is taken on has gone. */
+static bool is_half_judged(struct work *w, const struct engine_arm *arm)
+{
+	return *arm->now != '\0' || (arm->judge && (arm_lost_daemon(w, arm) ||
+						    !engine_has_clone(w->engine, arm->judge)));
+}
+
 static int recover(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
@@ -423,12 +444,13 @@ static int recover(struct work *w, struct err *err)
 			arm->state = ENGINE_ARM_RUNNING;
 			x->state = ENGINE_EXPERIMENT_RUNNING;
 		}
-		if (arm->state == ENGINE_ARM_PASSED && (arm->judge || *arm->now != '\0')) {
-			arm_interrupt(w, arm);
-			arm_release(w, arm, true);
-			arm->warmed = false;
+		if (arm->state == ENGINE_ARM_PASSED && x->state < ENGINE_EXPERIMENT_PROMOTING &&
+		    is_half_judged(w, arm)) {
+			arm->attempts = 0;
+			r = arm_check_again(w, arm, err);
 		}
-		r = arm_recover(w, arm, err);
+		if (r >= 0)
+			r = arm_recover(w, arm, err);
 	}
 	return r < 0 ? r : work_save(w, NULL, err);
 }

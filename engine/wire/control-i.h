@@ -60,6 +60,7 @@ struct control_hello {
 	bool busy;        /* something is under way */
 	uint64_t mounted; /* clones */
 	/* From here on, what a daemon of another version may not say. */
+	int64_t began;       /* nanoseconds since 1970: no other daemon of the store has the same */
 	char warm_clone[16]; /* "none", "warming", "ready", "warm" */
 	uint64_t warm_taken; /* clones that were the warm one */
 };

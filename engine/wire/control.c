@@ -115,6 +115,7 @@ void control_set_hello(struct json j, const struct control_hello *hello)
 	json_set_int(h, "pid", hello->pid);
 	json_set_bool(h, "busy", hello->busy);
 	json_set_uint(h, "mounted", hello->mounted);
+	json_set_int(h, "began", hello->began);
 	json_set_text(h, "spare", hello->warm_clone);
 	json_set_uint(h, "spares_taken", hello->warm_taken);
 }
@@ -132,6 +133,8 @@ int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
 	const char *spare = json_get_text_or_null(h, "spare");
 	int r;
 
+	if (json_has(h, "began"))
+		hello.began = json_get_int(h, "began");
 	if (json_has(h, "spares_taken"))
 		hello.warm_taken = json_get_uint(h, "spares_taken");
 	r = json_end(j.doc, err);

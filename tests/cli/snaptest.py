@@ -215,7 +215,7 @@ def help_lines(command):
         "agents": 36,
         "artifact": 32,
         "bisect": 28,
-        "experiment": 112,
+        "experiment": 118,
         "log": 32,
         "mcp": 28,
         "promote": 40,

@@ -87,7 +87,7 @@ def every_tool_has_schemas_and_says_what_it_may_destroy(w):
     reads = {n for n, t in tools.items() if t["annotations"]["readOnlyHint"]}
     assert {"snap_status", "snap_read", "snap_diff", "snap_compare", "snap_wait"} <= reads, reads
     world = {n for n, t in tools.items() if t["annotations"]["openWorldHint"]}
-    assert world == {"snap_run"}, world
+    assert world == {"snap_run", "snap_experiment"}, world
     assert not reads & destroys
 
 
