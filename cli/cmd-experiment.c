@@ -346,6 +346,37 @@ static int cancel(struct invocation *inv, struct err *err)
 	return CMD_OK;
 }
 
+static int announce(struct invocation *inv, struct err *err)
+{
+	const struct experiment_args *args = inv->args;
+	const struct engine_watch watch = progress_watch(inv->progress);
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct engine_announced announced;
+	const char *text = inv->n_words > 1 ? inv->words[1] : "8";
+	const size_t digits = strspn(text, "0123456789");
+	const uint64_t count = strtoull(text, NULL, 10);
+	struct json j;
+	int r;
+
+	if (digits == 0 || text[digits] != '\0' || count == 0 || count > ENGINE_ARMS_MAX)
+		return err_set(err, -EINVAL, "'%s' is no number of arms: 1 to %d", text,
+			       ENGINE_ARMS_MAX);
+	r = engine_announce(inv->engine, args->from, count, &watch, &announced, err);
+	progress_done(inv->progress);
+	if (r < 0)
+		return r;
+	if (!inv->json && !inv->quiet)
+		fprintf(inv->out, "clones of %s are made ready for %s arms\n", announced.snapshot,
+			text);
+	if (!inv->json)
+		return CMD_OK;
+	j = out_json_begin(inv, &doc);
+	json_set_text(j, "act", "announce");
+	json_set_text(j, "snapshot", announced.snapshot);
+	json_set_uint(j, "count", count);
+	return json_print(&doc, inv->out, err);
+}
+
 static int list(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
@@ -398,7 +429,7 @@ static const struct {
 } acts[] = {
 	{ "list", 1, 1, list },     { "ls", 1, 1, list },          { "show", 2, 2, show },
 	{ "resume", 2, 2, resume }, { "wait", 2, 2, wait_for },    { "promote", 3, 3, promote },
-	{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all },
+	{ "cancel", 2, 2, cancel }, { "rm", 2, 1000, remove_all }, { "announce", 1, 2, announce },
 };
 
 static bool is_act(const char *word)
@@ -436,7 +467,8 @@ static int experiment_run(struct invocation *inv, struct err *err)
 	    err, -EINVAL,
 	    "'experiment' takes --arm NAME=COMMAND, the name of a file, or 'list', 'show NAME', "
 	    "'resume NAME', "
-	    "'wait NAME', 'cancel NAME', 'promote NAME ARM' or 'rm NAME...'");
+	    "'wait NAME', 'cancel NAME', 'promote NAME ARM', 'rm NAME...' or "
+	    "'announce [N]'");
 }
 
 const struct command cmd_experiment = {
@@ -444,7 +476,7 @@ const struct command cmd_experiment = {
 	.alias = "exp",
 	.group = "Runs",
 	.summary = "try several changes at once, judge them alike, promote the best",
-	.words = "[FILE | list|show|resume|wait|cancel|promote|rm ...]",
+	.words = "[FILE | list|show|resume|wait|cancel|promote|rm|announce ...]",
 	.max_words = 1000,
 	.opts = experiment_plan_opts,
 	.preset = experiment_plan_preset,
@@ -460,7 +492,10 @@ const struct command cmd_experiment = {
 	    "The exit code is 15 if no arm passed, 16 if a tie kept --promote-best from promoting, and\n"
 	    "that of `promote` if something else did. An experiment that was interrupted or killed goes\n"
 	    "on with 'resume': it runs what is missing and never promotes twice. With --detach it works\n"
-	    "without this terminal; 'wait' shows it and ends as it ends, 'cancel' interrupts it.\n",
+	    "without this terminal; 'wait' shows it and ends as it ends, 'cancel' interrupts it.\n"
+	    "\n"
+	    "'announce N' makes clones ready for N arms that are about to begin, as far as memory\n"
+	    "allows. An experiment does so by itself for the arms that wait.\n",
 	.examples = "experiment --arm a=./a.sh --arm b=./b.sh --check 'make test'\n"
 		    "experiment -n faster --arm a=./a.sh --score time:./b --promote-best\n"
 		    "experiment --arm flaky='make test' --repeat 50\nexperiment show faster\n"

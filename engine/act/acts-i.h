@@ -39,8 +39,11 @@ struct engine_clones;
 struct engine_clone;
 struct engine_overview;
 struct engine_removed;
+struct engine_announced;
 NODISCARD int clone_make(struct task *task, const struct engine_clone_options *options,
 			 struct engine_clones *ret, struct err *err);
+NODISCARD int clone_announce(struct task *task, const struct engine_clone_options *options,
+			     struct engine_announced *ret, struct err *err);
 NODISCARD int clone_list(struct task *task, bool all, struct engine_clones *ret, struct err *err);
 NODISCARD int clone_status(struct task *task, const char *name, const struct engine_watch *watch,
 			   struct engine_clone *ret_clone, struct engine_overview *ret_project,

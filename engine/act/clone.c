@@ -369,8 +369,8 @@ static int mount_one(struct making *m, size_t i, struct err *err)
 	if (r < 0)
 		return r;
 	/* The warm clone is mounted for others too, so a private one cannot use it. */
-	return i == 0 && !m->options->private ? live_mount_first(h, name, &m->start.root, err)
-					      : live_mount(h, name, err);
+	return m->options->private ? live_mount(h, name, err)
+				   : live_mount_first(h, name, &m->start.root, err);
 }
 
 /* Remove the clones again; nobody has seen them yet. */
@@ -480,13 +480,28 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		layers_harden_soon(task->host->layers);
 	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
-	warm_clone_follow(task->host->warm_clone, &m.start);
+	if (!options->last)
+		warm_clone_follow(task->host->warm_clone, &m.start,
+				  options->expect > 0 ? options->expect : 1);
 	/* A clone that a run has for itself is part of the events of that run. */
 	if (options->run == 0)
 		event_cloned(task, &m.clones);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };
+	return 0;
+}
+
+int clone_announce(struct task *task, const struct engine_clone_options *options,
+		   struct engine_announced *ret, struct err *err)
+{
+	CLEANUP(making_done) struct making m = { .task = task, .options = options };
+	int r = find_start(task, options, &m.clones, &m.start, err);
+
+	if (r < 0)
+		return r;
+	warm_clone_follow(task->host->warm_clone, &m.start, options->expect);
+	catalog_id_hex(&m.start.id, ret->snapshot);
 	return 0;
 }
 

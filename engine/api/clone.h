@@ -93,6 +93,8 @@ struct engine_clone_options {
 	bool private;     /* root alone may have it and enter it, and no permissions are checked */
 	bool no_xattrs;   /* of a private one: extended attributes can be neither seen nor set */
 	uint64_t run;     /* that it was made for and ends with; 0: none; in cowfsd alone */
+	uint64_t expect;  /* so many more of the same state are about to be asked for */
+	bool last;        /* nobody is going to ask for another of it */
 	uint64_t owner;   /* by which the caller can tell it from one of somebody else; 0: none */
 	/*
 	 * `from` may be a snapshot of any project: the one that holds the engine's directory, which must be
@@ -111,6 +113,18 @@ struct engine_clone_options {
  */
 NODISCARD int engine_clone(struct engine *e, const struct engine_clone_options *options,
 			   struct engine_clones *ret, struct err *err);
+
+struct engine_announced {
+	char snapshot[ENGINE_ID_SIZE];
+};
+
+/*
+ * Several clones of a state (NULL or ".": the project, captured now) are about to be asked for: cowfsd makes them ready
+ * as far as memory allows.  *ret is the snapshot that they will start from.
+ */
+NODISCARD int engine_announce(struct engine *e, const char *from, uint64_t count,
+			      const struct engine_watch *watch, struct engine_announced *ret,
+			      struct err *err);
 
 /* The name of the clone that holds the engine's directory, owned by the caller; NULL: none does. */
 char *engine_clone_here(struct engine *e);

@@ -14,6 +14,7 @@ struct engine_service {
 	bool busy;           /* something is under way */
 	uint64_t mounted;    /* clones */
 	char warm_clone[16]; /* for the next `clone`: "none", "warming", "ready", "warm" */
+	uint64_t warm_ready; /* of how many the names are known */
 	uint64_t warm_taken;
 };
 

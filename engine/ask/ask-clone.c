@@ -42,6 +42,23 @@ int engine_clone(struct engine *e, const struct engine_clone_options *options,
 	return r < 0 ? r : ask_take(&a, answer, &wire_clones, ret, err);
 }
 
+int engine_announce(struct engine *e, const char *from, uint64_t count,
+		    const struct engine_watch *watch, struct engine_announced *ret, struct err *err)
+{
+	const struct engine_clone_options options = { .from = from, .expect = count };
+	CLEANUP(ask_done) struct ask a = { 0 };
+	enum ask_start start;
+	struct json answer;
+	int r = may_begin(e, &options, &start, err);
+
+	if (r < 0)
+		return r;
+	ask_begin(&a, e, VERB_ANNOUNCE);
+	fields_set(a.options, &wire_clone_options, &options);
+	r = ask_daemon(&a, e, start, watch, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_announced, ret, err);
+}
+
 int engine_list(struct engine *e, bool all, struct engine_clones *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a;

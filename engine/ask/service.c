@@ -17,6 +17,7 @@ static struct engine_service described(const struct control_hello *hello)
 		.began = hello->began,
 		.busy = hello->busy,
 		.mounted = hello->mounted,
+		.warm_ready = hello->warm_ready,
 		.warm_taken = hello->warm_taken,
 	};
 

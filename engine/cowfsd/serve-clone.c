@@ -17,6 +17,19 @@ int serve_clone(struct task *task, const struct engine_watch *watch, struct json
 	return serve_fields(clone_make(task, &o, &clones, err), answer, &wire_clones, &clones);
 }
 
+int serve_announce(struct task *task, const struct engine_watch *watch, struct json options,
+		   struct json answer, struct err *err)
+{
+	CLEANUP(clone_options_done) struct engine_clone_options o = { .watch = *watch };
+	struct engine_announced announced;
+	int r = fields_read(options, &wire_clone_options, &o, err);
+
+	if (r < 0)
+		return r;
+	return serve_fields(clone_announce(task, &o, &announced, err), answer, &wire_announced,
+			    &announced);
+}
+
 int serve_list(struct task *task, const struct engine_watch *watch, struct json options,
 	       struct json answer, struct err *err)
 {

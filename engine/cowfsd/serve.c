@@ -29,6 +29,7 @@ static const struct verb {
 	{ VERB_GC, serve_gc },
 	{ VERB_CHECK, serve_check },
 	{ VERB_CLONE, serve_clone },
+	{ VERB_ANNOUNCE, serve_announce },
 	{ VERB_LIST, serve_list },
 	{ VERB_STATUS, serve_status },
 	{ VERB_REMOVE, serve_remove },
@@ -391,6 +392,7 @@ static void add_warm_clone(struct server *s, struct control_hello *hello)
 
 	warm_clone_news(s->host->warm_clone, &news);
 	snprintf(hello->warm_clone, sizeof(hello->warm_clone), "%s", states[news.state]);
+	hello->warm_ready = news.ready;
 	hello->warm_taken = news.taken;
 }
 

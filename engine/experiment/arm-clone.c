@@ -26,7 +26,18 @@ static bool remove_clone(struct work *w, const char *name)
 	return r >= 0 || r == -ENOENT;
 }
 
-static int make_clone(struct work *w, const char *name, const char *from,
+/* Arms that will ask for a clone of the state of the experiment; the one at hand is under way. */
+static uint64_t count_waiting(const struct work *w)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w->x->n_arms; i++)
+		n += w->x->arms[i].state == ENGINE_ARM_WAITING && !w->x->arms[i].from;
+	return n;
+}
+
+/* `judge`: of a state that nobody else starts from. */
+static int make_clone(struct work *w, const char *name, const char *from, bool judge,
 		      char ret_base[ENGINE_ID_SIZE], struct err *err)
 {
 	const struct engine_clone_options options = {
@@ -34,6 +45,8 @@ static int make_clone(struct work *w, const char *name, const char *from,
 		.from = from,
 		.count = 1,
 		.owner = w->x->owner,
+		.expect = judge ? 0 : count_waiting(w),
+		.last = judge,
 		.watch = w->options->watch,
 	};
 	CLEANUP(engine_clones_done) struct engine_clones made = { 0 };
@@ -105,7 +118,7 @@ int arm_make_clone(struct work *w, struct engine_arm *arm, char ret_base[ENGINE_
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
-	r = make_clone(w, arm->clone, start_of(w, arm), ret_base, err);
+	r = make_clone(w, arm->clone, start_of(w, arm), arm->from != NULL, ret_base, err);
 	if (r == -EEXIST)
 		arm->has_clone = false;
 	return r;
@@ -126,7 +139,7 @@ int arm_make_judge(struct work *w, struct engine_arm *arm, struct err *err)
 	r = work_save(w, NULL, err);
 	if (r < 0)
 		return r;
-	r = make_clone(w, arm->judge, arm_left(w, arm), NULL, err);
+	r = make_clone(w, arm->judge, arm_left(w, arm), true, NULL, err);
 	if (r == -EEXIST)
 		forget_judge(arm);
 	return r;

@@ -2,9 +2,10 @@
  * warm-clone-i.h - a clone that is warm before somebody asks for one.
  *
  * The kernel knows nothing of a fresh mount, so the first program that looks at all files there
- * takes some four times as long as the next.  Therefore cowfsd keeps, at most, one mount
- * of what was cloned last, attached nowhere and without a record in the store, and has another
- * process read its directories (walker.h).  Whoever clones the same root next gets it.
+ * takes some four times as long as the next.  Therefore cowfsd keeps one mount of what was cloned
+ * last, attached nowhere and without a record in the store, and has another process read its
+ * directories (walker.h).  Whoever clones the same root next gets it.  For who announces to need
+ * several, as an experiment does, it keeps as many as memory allows, for a shorter time.
  *
  * It is made when cowfsd has little else to do, is given up after a while, and nobody waits
  * for it or fails because of it: where there is none, clones are made as ever.
@@ -29,8 +30,8 @@ NODISCARD int warm_clone_new(struct host *h, struct warm_clone **ret, struct err
 void warm_clone_end(struct warm_clone *s);
 void warm_clone_free(struct warm_clone *s); /* NULL is fine */
 
-/* A clone of it was made, so another may follow. */
-void warm_clone_follow(struct warm_clone *s, const struct snapshot *base);
+/* So many clones of it are likely to follow: one that was made may be followed by another. */
+void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t count);
 
 /* If this project was cloned last, the next clone probably starts from this new snapshot. */
 void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest);
@@ -61,6 +62,7 @@ enum warm_clone_state {
 
 struct warm_clone_news {
 	enum warm_clone_state state;
+	uint64_t ready; /* how many of which the kernel knows the names */
 	uint64_t taken; /* since the start */
 };
 void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret);

@@ -24,19 +24,30 @@
 #include "engine/host/host-i.h"
 
 #define KEEP_MS     600000 /* a warm clone that nobody takes */
-#define QUIET_MS    200    /* cowfsd must have been quiet for so long: */
-#define QUIET_SHARE 10     /* busy for less than this fraction of it, */
-#define PATIENCE_MS 10000  /* unless this much time has passed */
+#define EXTRA_MS    120000 /* those beyond the first, which somebody announced to need */
+#define SPARES_MAX  32
+#define QUIET_MS    200   /* cowfsd must have been quiet for so long: */
+#define QUIET_SHARE 10    /* busy for less than this fraction of it, */
+#define PATIENCE_MS 10000 /* unless this much time has passed */
 #define FILES_MAX   200000
 #define FILE_COST   4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
 #define MEMORY_MIN  ((uint64_t)512 << 20) /* that must be left */
 
-/* The snapshot that should have a warm clone. */
+/* The snapshot that should have warm clones. */
 struct wish {
-	bool open; /* not fulfilled yet */
+	size_t count; /* so many */
 	struct catalog_id snapshot, project;
 	struct object_id root;
 	uint64_t files;
+};
+
+struct spare {
+	struct layer *layer; /* owned, with `mount` */
+	struct mount *mount;
+	unsigned walks; /* completed ones: the first reads names, the second small files */
+	bool due;       /* the next one is to come */
+	bool cut;       /* its walker was ended early, so cowfsd must be quiet first */
+	uint64_t made;  /* engine_clock_ms() */
 };
 
 struct warm_clone {
@@ -49,17 +60,60 @@ struct warm_clone {
 	bool hopeless; /* warm clones do not work here */
 	struct wish wish;
 
-	struct layer *layer; /* owned, with `mount`; NULL: there is none */
-	struct mount *mount;
+	struct spare spares[SPARES_MAX]; /* all of one root, oldest first */
+	size_t n;
 	struct object_id root;
 	struct catalog_id snapshot;
-	pid_t walker;   /* 0: none runs */
-	bool cut;       /* it was ended early and must run again */
-	unsigned rests; /* callers that must not be disturbed */
-	unsigned walks; /* completed ones: the first reads names, the second small files */
-	uint64_t made;  /* engine_clock_ms() */
+	pid_t walker;          /* 0: none runs */
+	struct layer *walking; /* in which spare */
+	unsigned rests;        /* callers that must not be disturbed */
+	uint64_t asked;        /* engine_clock_ms() when somebody last wanted or took one */
 	uint64_t taken;
 };
+
+/* --- the spares (lock held) --------------------------------------------------------------- */
+
+static bool is_stale(const struct warm_clone *s)
+{
+	return s->n > 0 && !object_id_equal(&s->root, &s->wish.root);
+}
+
+/* One whose mount has gone is none. */
+static bool is_short(const struct warm_clone *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; !is_stale(s) && i < s->n; i++)
+		n += !mount_ended(s->spares[i].mount);
+	return s->wish.count > n;
+}
+
+static struct spare *find_walking(struct warm_clone *s)
+{
+	for (size_t i = 0; s->walker != 0 && i < s->n; i++)
+		if (s->spares[i].layer == s->walking)
+			return &s->spares[i];
+	return NULL;
+}
+
+/* The first of which so many walks are done and the next is due. */
+static struct spare *find_due(struct warm_clone *s, unsigned walks)
+{
+	for (size_t i = 0; !is_stale(s) && i < s->n; i++)
+		if (s->spares[i].due && s->spares[i].walks == walks)
+			return &s->spares[i];
+	return NULL;
+}
+
+static struct spare pull(struct warm_clone *s, const struct spare *one)
+{
+	const struct spare gone = *one;
+	const size_t at = (size_t)(one - s->spares);
+
+	memmove(&s->spares[at], &s->spares[at + 1], (s->n - at - 1) * sizeof(*one));
+	s->n--;
+	return gone;
+}
 
 /* --- the walker ------------------------------------------------------------------------- */
 
@@ -93,11 +147,15 @@ static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
 	return -rc;
 }
 
-/* lock held */
-static void end_walker(struct warm_clone *s)
+/* lock held; `again`: it is to walk there once more, later */
+static void end_walker(struct warm_clone *s, bool again)
 {
+	struct spare *walking = find_walking(s);
+
 	if (s->walker == 0)
 		return;
+	if (walking)
+		walking->cut |= again;
 	/* It needs a processor in order to die. */
 	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)s->walker, 0), "then it takes longer");
 	kill(s->walker, SIGKILL);
@@ -107,6 +165,7 @@ static void end_walker(struct warm_clone *s)
 static void await_walker(struct warm_clone *s)
 {
 	const pid_t walker = s->walker;
+	struct spare *one;
 	siginfo_t info;
 	int rc, status;
 
@@ -116,16 +175,28 @@ static void await_walker(struct warm_clone *s)
 	while (rc < 0 && errno == EINTR);
 	pthread_mutex_lock(&s->lock);
 	waitpid(walker, &status, 0);
+	one = find_walking(s);
 	s->walker = 0;
-	if (s->layer && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		log_debug("the warm clone is %s after %llu ms", s->walks == 0 ? "ready" : "warm",
-			  (unsigned long long)(engine_clock_ms() - s->made));
-		if (s->walks++ == 0 && !s->ending && !s->wish.open)
-			IGNORE_RESULT(
-			    start_walker(s->host->dir, mount_fd(s->mount), true, &s->walker),
-			    "then what is in files is read when it is wanted");
+	if (one && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		log_debug("a warm clone is %s after %llu ms", one->walks == 0 ? "ready" : "warm",
+			  (unsigned long long)(engine_clock_ms() - one->made));
+		one->due = ++one->walks < 2;
+		one->cut = false;
+	} else if (one) {
+		one->due = one->cut;
 	}
 	pthread_cond_broadcast(&s->changed);
+}
+
+/* lock held */
+static void begin_walk(struct warm_clone *s, struct spare *one)
+{
+	one->cut = false;
+	s->walking = one->layer;
+	if (start_walker(s->host->dir, mount_fd(one->mount), one->walks > 0, &s->walker) >= 0)
+		return;
+	s->walker = 0;
+	one->due = false; /* then it is as warm as it was */
 }
 
 /* --- making and dropping ---------------------------------------------------------------- */
@@ -170,9 +241,7 @@ static int open_layer(struct host *h, const struct wish *w, struct layer **ret, 
 	return r;
 }
 
-/* On failure *layer and *mount hold what was made so far. */
-static int make_parts(struct host *h, const struct wish *w, struct layer **layer,
-		      struct mount **mount, pid_t *ret_walker, struct err *err)
+static int make_parts(struct host *h, const struct wish *w, struct spare *ret, struct err *err)
 {
 	int r;
 
@@ -180,74 +249,72 @@ static int make_parts(struct host *h, const struct wish *w, struct layer **layer
 		return err_set(err, -EFBIG, "it has too many files");
 	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
 		return err_set(err, -ENOMEM, "memory is short");
-	r = open_layer(h, w, layer, err);
-	if (r < 0)
-		return r;
-	r = mount_warm_clone(h, *layer, mount, err);
-	return r < 0 ? r : start_walker(h->dir, mount_fd(*mount), false, ret_walker);
+	r = open_layer(h, w, &ret->layer, err);
+	return r < 0 ? r : mount_warm_clone(h, ret->layer, &ret->mount, err);
 }
 
-static int make(struct host *h, const struct wish *w, struct layer **ret_layer,
-		struct mount **ret_mount, pid_t *ret_walker, struct err *err)
+static int make(struct host *h, const struct wish *w, struct spare *ret, struct err *err)
 {
-	struct layer *layer = NULL;
-	struct mount *mount = NULL;
-	int r = make_parts(h, w, &layer, &mount, ret_walker, err);
+	struct spare one = { .due = true };
+	int r = make_parts(h, w, &one, err);
 
 	if (r < 0) {
-		warm_clone_drop(layer, mount);
+		warm_clone_drop(one.layer, one.mount);
 		return r;
 	}
-	*ret_layer = layer;
-	*ret_mount = mount;
+	one.made = engine_clock_ms();
+	*ret = one;
 	return 0;
 }
 
 /* lock held, but while it closes it */
-static void give_up(struct warm_clone *s)
+static void drop(struct warm_clone *s, struct spare *which)
 {
-	struct layer *layer = TAKE_PTR(s->layer);
-	struct mount *mount = TAKE_PTR(s->mount);
+	const struct spare one = pull(s, which);
 
-	if (!layer)
-		return;
 	pthread_mutex_unlock(&s->lock);
-	warm_clone_drop(layer, mount);
+	warm_clone_drop(one.layer, one.mount);
 	pthread_mutex_lock(&s->lock);
 }
 
-/* lock held, but while it works */
+/* One of another root, or whose mount has gone.  lock held */
+static struct spare *find_useless(struct warm_clone *s)
+{
+	for (size_t i = s->n; i-- > 0;)
+		if (is_stale(s) || mount_ended(s->spares[i].mount))
+			return &s->spares[i];
+	return NULL;
+}
+
+/* One more.  lock held, but while it works */
 static void fulfil(struct warm_clone *s)
 {
 	const struct wish w = s->wish;
-	struct layer *layer = NULL;
-	struct mount *mount = NULL;
+	struct spare one = { 0 };
+	struct spare *useless;
 	struct err err = { 0 };
-	pid_t walker = 0;
 	int r;
 
-	s->wish.open = false;
-	give_up(s);
+	while ((useless = find_useless(s)))
+		drop(s, useless);
+	if (!is_short(s) || !object_id_equal(&w.root, &s->wish.root) || s->n == SPARES_MAX)
+		return;
 	pthread_mutex_unlock(&s->lock);
-	r = make(s->host, &w, &layer, &mount, &walker, &err);
+	r = make(s->host, &w, &one, &err);
 	pthread_mutex_lock(&s->lock);
 	if (r < 0) {
 		s->hopeless |= r == -ENOTSUP;
+		/* As many as there are must do. */
+		if (object_id_equal(&w.root, &s->wish.root))
+			s->wish.count = s->n;
 		log_debug("no warm clone: %s", err.code == r ? err.msg : strerror(-r));
 		return;
 	}
-	s->layer = layer;
-	s->mount = mount;
-	s->walker = walker;
-	s->walks = 0;
-	s->cut = false;
-	s->root = w.root;
-	s->snapshot = w.snapshot;
-	s->made = engine_clock_ms();
-	/* A wish for the same root that came meanwhile is fulfilled, too. */
-	s->wish.open &= !object_id_equal(&s->wish.root, &w.root);
-	if (s->ending || s->wish.open)
-		end_walker(s);
+	if (s->n == 0) {
+		s->root = w.root;
+		s->snapshot = w.snapshot;
+	}
+	s->spares[s->n++] = one;
 }
 
 /* --- the thread ------------------------------------------------------------------------- */
@@ -291,14 +358,39 @@ static void wait_for_quiet(struct warm_clone *s)
 }
 
 /* lock held, but while it waits */
-static void walk_on(struct warm_clone *s)
+static void walk(struct warm_clone *s, unsigned walks)
 {
-	wait_for_quiet(s);
-	if (s->ending || s->wish.open || !s->layer)
+	struct spare *one = find_due(s, walks);
+
+	if (one && one->cut) {
+		wait_for_quiet(s);
+		one = find_due(s, walks);
+	}
+	if (one && !s->ending && (walks == 0 || !is_short(s)))
+		begin_walk(s, one);
+}
+
+/* Who announced to need several wants them now; one that may be wanted can wait.  Likewise. */
+static void make_another(struct warm_clone *s)
+{
+	if (s->wish.count == 1 || s->rests > 0)
+		wait_for_quiet(s);
+	if (!s->ending)
+		fulfil(s);
+}
+
+/* Wait until something happens or one has been there for too long.  Likewise. */
+static void wait_or_give_up(struct warm_clone *s)
+{
+	const uint64_t until = s->n > 1 ? s->asked + EXTRA_MS : s->spares[0].made + KEEP_MS;
+
+	if (engine_clock_ms() < until) {
+		wait_until(s, until);
 		return;
-	s->cut = false;
-	IGNORE_RESULT(start_walker(s->host->dir, mount_fd(s->mount), s->walks > 0, &s->walker),
-		      "then it is as warm as it was");
+	}
+	log_debug("nobody wanted a warm clone");
+	s->wish.count = s->n - 1;
+	drop(s, &s->spares[s->n - 1]);
 }
 
 static void *warm_clone_run(void *arg)
@@ -307,26 +399,23 @@ static void *warm_clone_run(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->ending) {
-		if (s->walker != 0) {
+		if (s->walker != 0)
 			await_walker(s);
-		} else if (s->wish.open) {
-			wait_for_quiet(s);
-			if (!s->ending)
-				fulfil(s);
-		} else if (s->cut && s->layer) {
-			walk_on(s);
-		} else if (!s->layer) {
+		else if (find_due(s, 0))
+			walk(s, 0);
+		else if (is_short(s))
+			make_another(s);
+		else if (find_due(s, 1))
+			walk(s, 1);
+		else if (s->n == 0)
 			pthread_cond_wait(&s->changed, &s->lock);
-		} else if (engine_clock_ms() < s->made + KEEP_MS) {
-			wait_until(s, s->made + KEEP_MS);
-		} else {
-			log_debug("nobody wanted the warm clone");
-			give_up(s);
-		}
+		else
+			wait_or_give_up(s);
 	}
 	if (s->walker != 0)
 		await_walker(s);
-	give_up(s);
+	while (s->n > 0)
+		drop(s, &s->spares[s->n - 1]);
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
@@ -354,7 +443,7 @@ void warm_clone_end(struct warm_clone *s)
 	s->ending = true;
 	started = s->started;
 	s->started = false;
-	end_walker(s);
+	end_walker(s, false);
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	if (started)
@@ -366,7 +455,7 @@ void warm_clone_free(struct warm_clone *s)
 	if (!s)
 		return;
 	warm_clone_end(s);
-	assert(!s->layer);
+	assert(s->n == 0);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -380,29 +469,35 @@ static void start_thread(struct warm_clone *s)
 }
 
 /* lock held */
-static void want(struct warm_clone *s, const struct snapshot *base)
+static void want(struct warm_clone *s, const struct snapshot *base, size_t count)
 {
-	const bool there =
-	    s->layer && object_id_equal(&s->root, &base->root) && !mount_ended(s->mount);
+	const bool same = object_id_equal(&s->wish.root, &base->root);
+	const struct spare *walking;
 
+	count = count > SPARES_MAX ? SPARES_MAX : count;
 	s->wish = (struct wish){
-		.open = !there,
+		/* What somebody has announced is not taken back by one who wants less. */
+		.count = same && s->wish.count > count ? s->wish.count : count,
 		.snapshot = base->id,
 		.project = base->project,
 		.root = base->root,
 		.files = base->files,
 	};
-	if (!there)
-		end_walker(s);
+	s->asked = engine_clock_ms();
+	walking = find_walking(s);
+	/* The names of another are wanted sooner than what is in the files of one. */
+	if (walking &&
+	    (is_stale(s) || mount_ended(walking->mount) || (is_short(s) && walking->walks > 0)))
+		end_walker(s, !is_stale(s));
 	start_thread(s);
 	pthread_cond_broadcast(&s->changed);
 }
 
-void warm_clone_follow(struct warm_clone *s, const struct snapshot *base)
+void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t count)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->ending && !s->hopeless)
-		want(s, base);
+		want(s, base, count);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -410,7 +505,7 @@ void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->ending && !s->hopeless && catalog_id_same(&s->wish.project, &newest->project))
-		want(s, newest);
+		want(s, newest, 1);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -418,8 +513,7 @@ void warm_clone_rest(struct warm_clone *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->rests++;
-	s->cut |= s->walker != 0;
-	end_walker(s);
+	end_walker(s, true);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -430,25 +524,43 @@ void warm_clone_rested(struct warm_clone *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The warmest that nobody walks in, or the one that somebody does.  lock held */
+static struct spare *find_best(struct warm_clone *s, const struct object_id *root)
+{
+	struct spare *best = NULL;
+
+	for (size_t i = 0; !s->ending && object_id_equal(&s->root, root) && i < s->n; i++) {
+		struct spare *one = &s->spares[i];
+		const bool walked = s->walker != 0 && one->layer == s->walking;
+
+		if (mount_ended(one->mount))
+			continue;
+		if (!best || (s->walker != 0 && best->layer == s->walking) ||
+		    (!walked && one->walks > best->walks))
+			best = one;
+	}
+	return best;
+}
+
 /* lock held, but while it waits for the walker */
 static bool take_layer(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
 		       struct mount **ret_mount)
 {
-	bool found;
+	struct spare *best, one;
 
-	for (;;) {
-		found = !s->ending && s->layer && object_id_equal(&s->root, root) &&
-			!mount_ended(s->mount);
-		if (!found || s->walker == 0)
-			break;
-		end_walker(s);
+	while ((best = find_best(s, root)) && s->walker != 0 && best->layer == s->walking) {
+		end_walker(s, false);
 		pthread_cond_wait(&s->changed, &s->lock);
 	}
-	if (found) {
-		*ret_layer = TAKE_PTR(s->layer);
-		*ret_mount = TAKE_PTR(s->mount);
-	}
-	return found;
+	if (!best)
+		return false;
+	one = pull(s, best);
+	*ret_layer = one.layer;
+	*ret_mount = one.mount;
+	if (s->wish.count > 0 && object_id_equal(&s->root, &s->wish.root))
+		s->wish.count--;
+	s->asked = engine_clock_ms();
+	return true;
 }
 
 bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct layer **ret_layer,
@@ -476,26 +588,38 @@ void warm_clone_let_go(struct warm_clone *s)
 	pthread_mutex_lock(&s->lock);
 	snapshot = s->snapshot;
 	root = s->root;
-	found = s->layer != NULL;
+	found = s->n > 0;
 	pthread_mutex_unlock(&s->lock);
 	if (!found || snapshot_get(s->host->store, &snapshot, &named, NULL) != -ENOENT)
 		return;
-	pthread_mutex_lock(&s->lock);
-	found = take_layer(s, &root, &layer, &mount);
-	pthread_mutex_unlock(&s->lock);
-	if (found)
-		warm_clone_drop(layer, mount);
+	do {
+		pthread_mutex_lock(&s->lock);
+		if (object_id_equal(&root, &s->wish.root))
+			s->wish.count = 0;
+		found = take_layer(s, &root, &layer, &mount);
+		pthread_mutex_unlock(&s->lock);
+		if (found)
+			warm_clone_drop(layer, mount);
+	} while (found);
+}
+
+static enum warm_clone_state state_of(const struct spare *one)
+{
+	if (one->walks == 0)
+		return one->due ? WARM_CLONE_WARMING : WARM_CLONE_READY;
+	return one->walks == 1 ? WARM_CLONE_READY : WARM_CLONE_WARM;
 }
 
 void warm_clone_news(struct warm_clone *s, struct warm_clone_news *ret)
 {
+	*ret = (struct warm_clone_news){ .state = WARM_CLONE_NONE };
 	pthread_mutex_lock(&s->lock);
-	if (s->wish.open || !s->layer)
-		ret->state = WARM_CLONE_NONE;
-	else if (s->walks == 0)
-		ret->state = s->walker != 0 || s->cut ? WARM_CLONE_WARMING : WARM_CLONE_READY;
-	else
-		ret->state = s->walks == 1 ? WARM_CLONE_READY : WARM_CLONE_WARM;
+	for (size_t i = 0; !is_stale(s) && i < s->n; i++) {
+		const enum warm_clone_state state = state_of(&s->spares[i]);
+
+		ret->state = state > ret->state ? state : ret->state;
+		ret->ready += state >= WARM_CLONE_READY;
+	}
 	ret->taken = s->taken;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -62,6 +62,7 @@ struct control_hello {
 	/* From here on, what a daemon of another version may not say. */
 	int64_t began;       /* nanoseconds since 1970: no other daemon of the store has the same */
 	char warm_clone[16]; /* "none", "warming", "ready", "warm" */
+	uint64_t warm_ready; /* how many can be taken whose names are known */
 	uint64_t warm_taken; /* clones that were the warm one */
 };
 

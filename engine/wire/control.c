@@ -117,6 +117,7 @@ void control_set_hello(struct json j, const struct control_hello *hello)
 	json_set_uint(h, "mounted", hello->mounted);
 	json_set_int(h, "began", hello->began);
 	json_set_text(h, "spare", hello->warm_clone);
+	json_set_uint(h, "spares", hello->warm_ready);
 	json_set_uint(h, "spares_taken", hello->warm_taken);
 }
 
@@ -137,6 +138,8 @@ int control_get_hello(struct json j, struct control_hello *ret, struct err *err)
 		hello.began = json_get_int(h, "began");
 	if (json_has(h, "spares_taken"))
 		hello.warm_taken = json_get_uint(h, "spares_taken");
+	if (json_has(h, "spares"))
+		hello.warm_ready = json_get_uint(h, "spares");
 	r = json_end(j.doc, err);
 
 	if (r < 0)

@@ -12,6 +12,8 @@ static const struct field wire_clone_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_clone_options, skip_unreadable),
 	FIELD(FIELD_UINT, struct engine_clone_options, owner),
 	FIELD(FIELD_BOOL, struct engine_clone_options, carry),
+	FIELD(FIELD_UINT, struct engine_clone_options, expect),
+	FIELD(FIELD_BOOL, struct engine_clone_options, last),
 };
 const struct fields wire_clone_options =
     FIELDS(struct engine_clone_options, wire_clone_options_fields);
@@ -84,6 +86,11 @@ static const struct field wire_overview_fields[] = {
 	FIELD_AS(FIELD_PATHS, struct engine_overview, "changed_paths", changed),
 };
 const struct fields wire_overview = FIELDS(struct engine_overview, wire_overview_fields);
+
+static const struct field wire_announced_fields[] = {
+	FIELD(FIELD_ID, struct engine_announced, snapshot),
+};
+const struct fields wire_announced = FIELDS(struct engine_announced, wire_announced_fields);
 
 static const struct field wire_removed_fields[] = {
 	FIELD(FIELD_UINT, struct engine_removed, snapshots),

@@ -15,6 +15,7 @@
 #include "engine/wire/fields.h"
 
 #define VERB_ALLOW           "allow"
+#define VERB_ANNOUNCE        "announce"
 #define VERB_ANSWER          "answer"
 #define VERB_ARTIFACT        "artifact"
 #define VERB_CHECK           "check"
@@ -57,6 +58,7 @@ extern const struct fields wire_clones;        /* struct engine_clones */
 extern const struct fields wire_clone;         /* struct engine_clone, as a list has it, */
 extern const struct fields wire_clone_more;    /* and what only a status has */
 extern const struct fields wire_overview;      /* struct engine_overview */
+extern const struct fields wire_announced;     /* struct engine_announced */
 extern const struct fields wire_removed;       /* struct engine_removed */
 
 /* --- wire-echo.c ------------------------------------------------------------------------ */

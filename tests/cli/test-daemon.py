@@ -885,7 +885,8 @@ def everything(w):
 
 
 CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "strict": False,
-         "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0, "carry": False}
+         "private": False, "no_xattrs": False, "skip_unreadable": False, "owner": 0, "carry": False,
+         "expect": 0, "last": False}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
 ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None}

@@ -222,6 +222,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     judge("experiment", "wait", "e")
     judge("experiment", "resume", "e")
     judge("experiment", "cancel", "e")
+    judge("experiment", "announce", "2")
     judge("experiment", "promote", "e", "a", status=7, name="experiment")
     judge("experiment", "rm", "e", "f")
     judge("logs")

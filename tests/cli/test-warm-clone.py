@@ -301,6 +301,73 @@ def who_comes_at_the_same_time_gets_another(w: World):
         == list("012345")
 
 
+# --- several ---------------------------------------------------------------------------------
+
+def announce(w, n, *args):
+    return w.ok("experiment", "announce", "--json", str(n), *args).json("snap.experiment/1", "snapshot")["snapshot"]
+
+
+@warm_test
+def as_many_as_are_announced_are_ready(w: World):
+    base = announce(w, 4)
+    wait_for(lambda: daemon(w)["spares"] == 4)
+    assert w.ok("-q", "list").out == b"", "a warm clone is none that anybody sees"
+    for i in range(4):
+        assert clone(w, "-n", f"c{i}", "--from", base)[1] == 1, f"number {i} is a warm one like the first"
+    paths = [w.store / "clones" / f"c{i}" for i in range(4)]
+    for i, path in enumerate(paths):
+        (path / "README.md").write_text(f"{i}")
+    assert [path.joinpath("README.md").read_text() for path in paths] == list("0123")
+    assert len({path.stat().st_dev for path in paths}) == 4
+
+
+@warm_test
+def many_that_are_made_at_once_are_all_warm_if_announced(w: World):
+    base = announce(w, 3)
+    wait_for(lambda: daemon(w)["spares"] == 3)
+    assert clone(w, "-n", "c", "--count", "3", "--from", base)[1] == 3
+
+
+@warm_test
+def what_is_announced_of_another_state_takes_the_place(w: World):
+    announce(w, 2)
+    wait_for(lambda: daemon(w)["spares"] == 2)
+    (w.project / "README.md").write_text("later\n")
+    base = announce(w, 3)
+    wait_for(lambda: daemon(w)["spares"] == 3)
+    path, taken = clone(w, "-n", "c", "--from", base)
+    assert taken == 1 and (path / "README.md").read_text() == "later\n"
+    w.snap("experiment", "announce", "0").fails(2, "no number of arms")
+    w.snap("experiment", "announce", "2", "--from", "nope").ends(4)
+    w.ok("stop", "--force")
+    assert not walkers(w) and not w.mounts()
+
+
+@warm_test
+def arms_that_wait_have_warm_clones(w: World):
+    hold = "until [ -e stop ]; do sleep 0.05; done; rm stop"
+    w.ok("experiment", "-n", "x", "-d", "--arm", f"first={hold}", *[
+        word for i in range(4) for word in ("--arm", f"a{i}=true")], "--jobs", "1", "--check", "true")
+    wait_for(lambda: daemon(w)["spares"] == 4)
+    before = daemon(w)["spares_taken"]
+    w.ok("run", "--no-snapshot", "x-first", "--", "touch", "stop")
+    w.ok("experiment", "wait", "x")
+    # The judges of arms that changed nothing start from the same state, and may have one, too.
+    assert daemon(w)["spares_taken"] - before >= 4, "the third arm begins as the first does"
+
+
+@warm_test
+def a_gc_frees_what_several_of_them_hold(w: World):
+    first, _ = clone(w, "-n", "first")
+    (first / "large").write_bytes(os.urandom(1 << 20))
+    announce(w, 3, "--from", "first")
+    wait_for(lambda: daemon(w)["spares"] == 3)
+    w.ok("rm", "first")
+    got = w.ok("gc", "--json").json("snap.gc/1")
+    assert got["freed"] >= 1 << 20 and daemon(w)["spares"] == 0, got
+    w.ok("check")
+
+
 # --- of what --------------------------------------------------------------------------------
 
 @warm_test
