@@ -20,19 +20,43 @@ from snaptest import SNAP, Skip, gone  # noqa: E402
 PID = os.getpid()  # tells our sleepers from those of the same program as another user
 
 
+def stored(w):
+    """Bytes of the store once nothing is left to free."""
+    w.ok("gc")
+    return w.ok("stats", "--json").json("snap.stats/1")["stored"]
+
+
+def most_at_once(w, name):
+    """How many arms ran at the same time, by the events."""
+    now, most = 0, 0
+    for e in receipts(w, None):
+        if e["kind"] in ("run-started", "run-ended") and (e["clone"] or "").startswith(f"{name}-"):
+            now += 1 if e["kind"] == "run-started" else -1
+            most = max(most, now)
+    assert now == 0, "a run that began has ended"
+    return most
+
+
 @live_test
 def many_arms_leave_nothing_behind(w):
-    count = 200 if LONG else 20
+    count, size = 200 if LONG else 24, 64 << 10
     w.ok("init")
-    args = [word for i in range(count) for word in ("--arm", f"a{i}=echo {i} > n")]
-    got = experiment(w, "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n",
-                     "--jobs", "8")
-    assert got["winner"] == "a0" and got["passed"] == count // 5, got["verdict"]
-    nothing_is_left(w, "many-a0")
+    before = stored(w)
+    args = [word for i in range(count) for word in ("--arm", f"a{i}=echo {i} > n; head -c {size} /dev/urandom > big")]
+    got = experiment(w, "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n", "--jobs", "8",
+                     "--keep", "all")
+    assert got["winner"] == "a0" and got["passed"] == (count + 4) // 5, got["verdict"]
+    assert most_at_once(w, "many") <= 8
+    grown = stored(w) - before
+    note(f"{count} arms of {size} bytes: the store grew by {grown}")
+    assert count * size <= grown <= 1.5 * count * size, "what arms wrote, and little more"
+    assert len(clones(w)) == count
     w.ok("exp", "rm", "many")
     nothing_is_left(w)
     assert list((w.store / "experiments").iterdir()) == []
-    w.ok("gc")
+    left = stored(w) - before
+    note(f"and by {left} when they were removed")
+    assert left <= size + (1 << 20), "nothing of what they wrote is left"
     assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
 
 
@@ -69,6 +93,29 @@ def what_another_has_beaten_is_measured_no_further(w):
     assert {len(a["rounds"]) for a in got["arms"]} == {9}, "unless it was asked for, all are measured alike"
     for wrong in ([], ["--score", "lines", "--repeat", "2"], ["--score", "lines", "--promote-all-compatible"]):
         w.snap("experiment", "--arm", "a=true", "--stop-losers", *wrong).fails(2, "--stop-losers")
+
+
+@live_test
+def losers_are_removed_with_their_space_and_the_record_stays(w):
+    size = 1 << 20
+    w.ok("init")
+    before = stored(w)
+    args = [word for i in range(6) for word in ("--arm", f"a{i}=echo {i} > n; head -c {size} /dev/urandom > big")]
+    experiment(w, "-n", "few", *args, "--score", "cat n", "--jobs", "3")
+    nothing_is_left(w, "few-a0")
+    assert size <= stored(w) - before <= 2 * size, "what the winner wrote"
+    got = experiment(w, "show", "few")
+    assert [a["score"] for a in got["arms"]] == [0, 1, 2, 3, 4, 5] and arm(got, "a5")["changed"]["added"] == 2, got
+    assert most_at_once(w, "few") <= 3
+
+
+@live_test
+def memory_of_the_whole_is_shared_by_arms_at_once(w):
+    args = [word for i in range(6) for word in ("--arm", f"a{i}=true")]
+    got = experiment(w, "-n", "mem", *args, "--jobs", "6", "--mem", "100M", "--all-mem", "250M", "--allow-missing",
+                     "memory")
+    assert got["jobs"] == 2 and most_at_once(w, "mem") <= 2, got
+
 
 
 @live_test
