@@ -458,6 +458,12 @@ static int experiment_run(struct invocation *inv, struct err *err)
 		r = acts[i].run(inv, err);
 		if (r == -ENOENT && inv->n_hints == 0)
 			cmd_hint(inv, "experiment list --all");
+		if (r == -EBUSY && inv->n_words > 1) {
+			const char *const name[] = { inv->words[1], NULL };
+
+			cmd_hint_words(inv, "experiment wait", name);
+			cmd_hint_words(inv, "experiment cancel", name);
+		}
 		return r;
 	}
 	if (inv->n_words == 1 && !is_act(inv->words[0]))

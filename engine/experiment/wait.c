@@ -115,5 +115,8 @@ int engine_experiment_cancel(struct engine *e, const char *name, struct engine_e
 	r = end_worker(e, name, &x, err);
 	if (r >= 0)
 		r = work_interrupt(e, name, err);
-	return r < 0 ? r : engine_experiment_load(e, name, ret, err);
+	if (r >= 0)
+		r = engine_experiment_load(e, name, ret, err);
+	/* It may have come to its end meanwhile. */
+	return r < 0 ? r : ret->state == ENGINE_EXPERIMENT_ENDED;
 }

@@ -268,8 +268,10 @@ static void interrupt(struct work *w)
 /* Whoever looks at it later sees why nobody works on it. */
 static void note_problem(struct work *w, int r, const struct err *err)
 {
-	if (r != -EINTR && err)
-		w->x->problem = strdup(err->msg);
+	if (r == -EINTR || !err)
+		return;
+	free(w->x->problem);
+	w->x->problem = strdup(err->msg);
 }
 
 /* -EAGAIN: something died while scores were taken, and what is missing can be done again. */
@@ -470,7 +472,11 @@ static int work_rest(struct work *w, struct err *err)
 {
 	int r = recover(w, err);
 
-	return r < 0 ? r : go(w, err);
+	if (r >= 0)
+		return go(w, err);
+	note_problem(w, r, err);
+	IGNORE_RESULT(work_save(w, NULL, NULL), "the failure counts");
+	return r;
 }
 
 int engine_experiment_resume(struct engine *e, const char *name,

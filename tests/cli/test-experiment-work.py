@@ -157,7 +157,8 @@ def detached_it_goes_on_without_the_terminal_and_wait_has_its_result(w):
     os.close(main)
     assert experiment(w, "show", "d")["state"] == "running"
     assert experiment(w, "wait", "d", "--timeout", "0s", status=124)["state"] == "running"
-    w.snap("experiment", "resume", "d").fails(11, "another process")
+    w.snap("experiment", "resume", "d").fails(11, "another process", "experiment wait d")
+    w.snap("experiment", "rm", "d").fails(11, "another process", "experiment cancel d")
     waiting = popen(w, "experiment", "wait", "d")
     free(w, "d-a")
     out, err = waiting.communicate(timeout=60)
