@@ -15,6 +15,7 @@ struct bisecting {
 	const struct engine_bisect_options *options;
 	char from[ENGINE_ID_SIZE]; /* of commits: the snapshot that they are checked out in */
 	int log_fd;                /* -1: none */
+	unsigned lost;             /* runs that something of ours took along */
 	struct engine_bisect result;
 };
 

@@ -9,14 +9,17 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/api/service.h"
 #include "engine/experiment/bisect-i.h"
 
-#define SKIP 125
+#define SKIP     125
+#define LOST_MAX 3 /* runs that are made again */
 
 /* One run of a step. */
 struct probe {
 	size_t at; /* in the list */
 	char run[ENGINE_RUN_ID_SIZE];
+	int64_t cowfsd; /* when the one that has its clone began */
 	bool over;
 };
 
@@ -99,6 +102,8 @@ static int start(struct step *s, struct probe *p, struct err *err)
 	struct bisecting *b = s->b;
 	struct engine_run_options options = *b->options->run;
 	struct engine_bisect_state *state = &b->result.list[p->at];
+	struct engine_service cowfsd;
+	bool started;
 	size_t n = 0;
 	int r;
 
@@ -117,6 +122,10 @@ static int start(struct step *s, struct probe *p, struct err *err)
 		options.argv = argv;
 		options.from = b->from;
 	}
+	r = engine_start(b->engine, &cowfsd, &started, err);
+	if (r < 0)
+		return r;
+	p->cowfsd = cowfsd.began;
 	r = engine_run_start(b->engine, &options, &run, err);
 	memcpy(p->run, run.id, sizeof(p->run));
 	return r;
@@ -140,6 +149,16 @@ static void cancel_all(struct step *s)
 		cancel(s, &s->list[i]);
 }
 
+/* A command whose files died with cowfsd says nothing about the state. */
+static bool is_lost(const struct step *s, const struct probe *p, const struct engine_run *run)
+{
+	struct engine_service cowfsd;
+
+	return run->state == ENGINE_RUN_LOST ||
+	       (run->state == ENGINE_RUN_ENDED &&
+		(engine_service(s->b->engine, &cowfsd, NULL) < 0 || cowfsd.began != p->cowfsd));
+}
+
 static int judge(struct step *s, struct probe *p, const struct engine_run *run, struct err *err)
 {
 	struct engine_bisect *res = &s->b->result;
@@ -147,9 +166,13 @@ static int judge(struct step *s, struct probe *p, const struct engine_run *run, 
 	int r;
 
 	p->over = true;
-	if (run->state == ENGINE_RUN_REFUSED || run->state == ENGINE_RUN_LOST)
+	if (is_lost(s, p, run) && s->b->lost++ < LOST_MAX) {
+		log_warn("run %s was lost, and is made again", p->run);
+		return 0;
+	}
+	if (run->state == ENGINE_RUN_REFUSED || is_lost(s, p, run))
 		return err_set(err, -EIO, "run %s %s%s%s", p->run,
-			       run->state == ENGINE_RUN_LOST ? "was lost" : "was refused",
+			       run->state != ENGINE_RUN_REFUSED ? "was lost" : "was refused",
 			       run->problem ? ": " : "", run->problem ? run->problem : "");
 	if (run->state != ENGINE_RUN_ENDED)
 		return err_set(err, -ECANCELED, "run %s was ended by somebody else", p->run);

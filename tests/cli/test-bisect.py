@@ -1,7 +1,7 @@
 """bisect: the first bad snapshot or commit, several clones at once."""
 
+import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -174,6 +174,21 @@ def a_search_that_was_killed_goes_on(w):
     got = bisect(w, ids[0], ids[-1], "-j1", "--log", str(log), *CHECK)
     assert got["first_bad"] == ids[11] and tried >= 1 and len(got["tried"]) == tried + got["runs"], got
     # A run that was under way ends by itself, and takes its clone along.
+    until(lambda: not w.ok("-q", "ps").out and not w.ok("-q", "list").out)
+
+
+@live_test
+def a_run_whose_daemon_died_says_nothing_and_is_made_again(w):
+    ready(w)
+    ids = snapshots(w, 7, 6)
+    running = subprocess.Popen([SNAP, "bisect", "--json", ids[0], ids[-1], "-j2", "--", "sh", "-c",
+                                "sleep 1; grep -q good state"], cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    until(lambda: w.ok("-q", "ps").out.count(b"\n") == 2)
+    w.kill_daemon(keeper=False)
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 0 and b"made again" in err, (out, err)
+    assert json.loads(out)["first_bad"] == ids[-1], out
     until(lambda: not w.ok("-q", "ps").out and not w.ok("-q", "list").out)
 
 

@@ -43,8 +43,10 @@ def many_arms_leave_nothing_behind(w):
     w.ok("init")
     before = stored(w)
     args = [word for i in range(count) for word in ("--arm", f"a{i}=echo {i} > n; head -c {size} /dev/urandom > big")]
-    got = experiment(w, "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n", "--jobs", "8",
-                     "--keep", "all")
+    process = popen(w, "experiment", "--json", "-n", "many", *args, "--check", "grep -q '[05]$' n", "--score", "cat n",
+                    "--jobs", "8", "--keep", "all")
+    got = json.loads(process.communicate(timeout=900)[0])
+    assert process.returncode == 0, got
     assert got["winner"] == "a0" and got["passed"] == (count + 4) // 5, got["verdict"]
     assert most_at_once(w, "many") <= 8
     grown = stored(w) - before
