@@ -158,4 +158,4 @@ class Asking:
         """A clone of that name; milliseconds."""
         return self.ask("clone", name=name, **{"from": snapshot}, count=1, ttl_ms=0, quota=0,
                         strict=False, private=False, no_xattrs=False, skip_unreadable=False, owner=0,
-                        expect=0, last=False)[0]
+                        carry=False, expect=0, last=False)[0]
