@@ -81,6 +81,7 @@ struct work {
 	struct engine_promotion *promotion;
 	int stop_fd;      /* can be read when a signal asked for the end */
 	uint64_t started; /* engine_clock_ms() */
+	bool is_new;      /* and no arm of it has begun yet */
 	/* Once, when the first arm runs; NULL: nobody waits for that.  < 0 ends the work. */
 	int (*began)(struct work *w, struct err *err);
 };

@@ -179,6 +179,10 @@ static int run_arms(struct work *w, struct err *err)
 		if (work_left(w) == 0)
 			return stop_rest(w, "the time of the whole is up", err);
 		r = start_waiting(w, err);
+		/* Now the store knows the project, too. */
+		if (r >= 0 && w->is_new)
+			work_log_event(w, "experiment-started", NULL);
+		w->is_new = false;
 		if (r >= 0 && w->began) {
 			r = w->began(w, err);
 			if (r >= 0)
@@ -415,10 +419,10 @@ int engine_experiment(struct engine *e, struct engine_experiment *x,
 		return r;
 	x->created = engine_now();
 	x->alive = true;
+	w.is_new = true;
 	r = work_save(&w, NULL, err);
 	if (r < 0)
 		return r;
-	work_log_event(&w, "experiment-started", NULL);
 	return work_on(&w, work_new, err);
 }
 
