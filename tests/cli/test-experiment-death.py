@@ -345,7 +345,7 @@ def an_arm_whose_holder_is_killed_begins_again(w):
 def the_death_of_the_daemon_loses_no_decision(w):
     process = popen(w, "experiment", "--json", "-n", "d", "--arm", "a=echo a > a; sleep 1; cat README.md",
                     "--arm", "b=echo b > b", "--check", "true", "--score", "lines", "--max", "--jobs", "2")
-    until(lambda: (w.store / "clones" / "d-a" / "a").exists())
+    until(lambda: (w.store / "clones" / "d-a" / "a").exists() and arm(experiment(w, "show", "d"), "a")["run"])
     w.kill_daemon(keeper=False)
     process.communicate(timeout=120)
     got = experiment(w, "resume", "d")
