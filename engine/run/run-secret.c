@@ -219,6 +219,9 @@ int run_secrets_read(struct run_secrets *s, const struct engine_run_options *o,
 {
 	int r = 0;
 
+	if (profile->secret_for.n + o->secret_for.n > NET_SECRETS_MAX)
+		return err_set(err, -EINVAL, OPTION ": more than %d secrets in one run",
+			       NET_SECRETS_MAX);
 	for (size_t i = 0; r >= 0 && i < profile->secret_for.n; i++)
 		r = read_one(s, profile->secret_for.list[i], net, env, err);
 	for (size_t i = 0; r >= 0 && i < o->secret_for.n; i++)

@@ -70,7 +70,8 @@ static int parse_request_line(struct http_span line, struct http_head *head)
 		return -EBADMSG;
 	head->method = (struct http_span){ line.at, at };
 	head->target.at = line.at + ++at;
-	while (at < line.len && line.at[at] > 32 && line.at[at] < 127)
+	/* What follows a '#' is no part of a request: some servers read it, others do not. */
+	while (at < line.len && line.at[at] > 32 && line.at[at] < 127 && line.at[at] != '#')
 		at++;
 	head->target.len = (size_t)(line.at + at - head->target.at);
 	if (head->target.len == 0 || at == line.len || line.at[at] != ' ')
@@ -99,6 +100,17 @@ static int split_header(struct http_span line, struct http_span *name, struct ht
 	return 0;
 }
 
+/* Much that reads headers has no '-' in names, and makes both of them one. */
+static bool reads_as(struct http_span name, const char *word)
+{
+	if (name.len != strlen(word))
+		return false;
+	for (size_t i = 0; i < name.len; i++)
+		if (name.at[i] == '_' ? word[i] != '-' : strncasecmp(name.at + i, word + i, 1) != 0)
+			return false;
+	return true;
+}
+
 /* Headers that some frameworks believe more than the first line. */
 static bool is_override(struct http_span name)
 {
@@ -107,7 +119,7 @@ static bool is_override(struct http_span name)
 					     "x-rewrite-url" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (span_is(name, names[i]))
+		if (reads_as(name, names[i]))
 			return true;
 	return false;
 }

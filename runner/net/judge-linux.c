@@ -57,10 +57,12 @@ static bool is_host(const struct judge *j, const char *name, size_t len)
 
 static bool is_authority(const struct judge *j, struct http_span authority)
 {
+	const uint16_t same = j->port > 0 ? j->port : 1;
 	struct http_span host;
 	uint16_t port;
 
-	return http_split_authority(authority, 1, &host, &port) && is_host(j, host.at, host.len);
+	return http_split_authority(authority, same, &host, &port) &&
+	       (j->port == 0 || port == j->port) && is_host(j, host.at, host.len);
 }
 
 /* Where the request wants to go, if it says so in its first line; servers heed that first. */
@@ -101,7 +103,8 @@ static int judge_request(struct judge *j, const struct http_head *head, struct r
 	if (j->allow && (!known || head->overrides || head->asks_upgrade ||
 			 !allow_request(j->allow, j->target, j->port, q)))
 		return refuse_request(j, head, q);
-	if (j->secrets && (!known || !net_secrets_permit(q)))
+	if (j->secrets &&
+	    (!known || head->overrides || head->asks_upgrade || !net_secrets_permit(q)))
 		return refuse_request(j, head, q);
 	return 0;
 }
@@ -110,17 +113,14 @@ static int judge_request(struct judge *j, const struct http_head *head, struct r
 static int pass_head(struct judge *j, const struct http_head *head, const struct request *q,
 		     struct buf *in, struct buf *out)
 {
-	int r = 0;
+	int r;
 
-	if (j->secrets)
-		r = net_secrets_add(j->secrets, j->target, j->port, (const char *)in->data, head, q,
-				    out);
-	if (r < 0)
-		return r;
-	if (r == 0)
+	if (!j->secrets)
 		return relay_pass(in, out, head->len);
-	relay_consume(in, head->len);
-	return 0;
+	r = net_secrets_add(j->secrets, j->target, j->port, (const char *)in->data, head, q, out);
+	if (r == 0)
+		relay_consume(in, head->len);
+	return r;
 }
 
 static int judge_head(struct judge *j, struct buf *in, struct buf *out)
@@ -257,6 +257,8 @@ int judge_server(struct judge *j, struct buf *in, struct buf *out, bool eof)
 	if (n > 0)
 		memcpy(j->reply + j->reply_len, in->data, n);
 	j->reply_len += n;
-	return relay_pass(
-	    in, out, j->secrets && j->is_http ? net_secrets_mask(j->secrets, in, eof) : in->len);
+	return relay_pass(in, out,
+			  j->secrets && j->is_http
+			      ? net_secrets_mask(j->secrets, j->target, j->port, in, eof)
+			      : in->len);
 }

@@ -158,6 +158,7 @@ static void begin_relay(struct conn *c)
 		judge_requests(&c->judge, p->options.allow, &c->target, c->port);
 	else
 		judge_init(&c->judge, c->target.any ? NULL : c->target.host);
+	c->judge.port = c->port;
 	judge_secrets(&c->judge, p->options.secrets, &c->target, c->port);
 	if (p->options.tls && inspect_has(p->options.tls->hosts, &c->target, c->port) &&
 	    conn_tls_begin(c) < 0) {

@@ -4,13 +4,18 @@
  * A secret has a rule as allow.h reads it, for requests of one host.  Every request that the rule
  * allows gets the header, in place of any of that name.  What the server says afterwards on that
  * connection has stars where the secret stood, so that one which repeats it tells nothing.
+ *
+ * The last bytes of what came so far may begin a secret.  As many as a secret has wait for what
+ * follows, whatever they are: if only such a beginning waited, a run could find a secret byte by
+ * byte.  So that the last of all need not wait for long, every request asks the server to close.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "runner/net/allow.h"
 
-#define NET_SECRET_MAX 4096 /* bytes */
+#define NET_SECRET_MAX  4096 /* bytes */
+#define NET_SECRETS_MAX 8    /* in one run */
 
 struct net_secret {
 	struct allow rule;      /* one rule; owned */
@@ -32,15 +37,16 @@ bool net_secrets_concern(const struct net_secrets *s, const struct allow_target 
 bool net_secrets_permit(const struct request *request);
 
 /*
- * Append the head with the headers that belong to it; 1, or 0 if there are none and nothing was
- * appended.
+ * Append the head with the headers that belong to it, if any, without those that would let the
+ * server answer in packed bytes or in pieces, and with the wish that it ends its answer by closing.
  */
 NODISCARD int net_secrets_add(const struct net_secrets *s, const struct allow_target *target,
 			      uint16_t port, const char *data, const struct http_head *head,
 			      const struct request *request, struct buf *out);
 
 /*
- * Put stars over every secret in the buffer; how many bytes of it are clear.  Fewer than all only if
- * the rest may be the beginning of one.
+ * Put stars over every secret for the target in the buffer; how many bytes of it are clear.  At the
+ * end all; before it all but a number that depends on no content.
  */
-size_t net_secrets_mask(const struct net_secrets *s, struct buf *in, bool eof);
+size_t net_secrets_mask(const struct net_secrets *s, const struct allow_target *target,
+			uint16_t port, struct buf *in, bool eof);

@@ -346,6 +346,7 @@ def a_secret_that_cannot_stay_one_is_refused(w):
             (("--secret-for", "http://ok.example=Host: {TOKEN}"), "no header"),
             (("--secret-for", "http://ok.example=X-Key: fixed"), "no header"),
             (("--secret-for", "http://ok.example=SHORT"), "less than 4 bytes"),
+            (("--secret-for", "http://ok.example=TOKEN") * 8, "more than 8 secrets"),
             (("--secret-for", "http://ok.example=LINES"), "no text of one line"),
             (("--secret-for", "http://ok.example"), "is not http://HOST=NAME")):
         result = w.snap("run", *FOR, *more, "--", "true", env={

@@ -144,22 +144,24 @@ static void fuzz_secrets(const uint8_t *data, size_t len)
 	struct http_head head, again;
 	struct allow_target target;
 	struct request q;
+	size_t clear;
 
 	FUZZ_CHECK(buf_append(&said, data, len) == 0);
-	FUZZ_CHECK(net_secrets_mask(&secrets, &said, len % 2) <= len && said.len == len);
-	FUZZ_CHECK(len == 0 || !memmem(said.data, said.len, value, 6));
 	FUZZ_CHECK(allow_parse("http://a.example/v1/*", &one.rule, NULL) == 0);
 	FUZZ_CHECK(allow_parse("a.example:80", &allow, NULL) == 0);
 	FUZZ_CHECK(allow_ask(&allow, "a.example", 9, 80, &target) == ALLOW_YES);
+	clear = net_secrets_mask(&secrets, &target, 80, &said, len % 2);
+	FUZZ_CHECK(clear == (len % 2 ? len : len > 5 ? len - 5 : 0) && said.len == len);
+	FUZZ_CHECK(len == 0 || !memmem(said.data, said.len, value, 6));
 	if (http_parse_head((const char *)data, len, &head) > 0 && request_of(&head, &q) &&
-	    net_secrets_add(&secrets, &target, 80, (const char *)data, &head, &q, &out) > 0 &&
+	    net_secrets_add(&secrets, &target, 80, (const char *)data, &head, &q, &out) == 0 &&
 	    http_parse_head((const char *)out.data, out.len, &again) > 0) {
 		const char *first = memmem(out.data, out.len, line, 13);
 
 		FUZZ_CHECK(again.len == out.len && again.framing == head.framing);
 		FUZZ_CHECK(again.length == head.length && again.target.len == head.target.len);
-		FUZZ_CHECK(first && again.host.len == head.host.len);
-		FUZZ_CHECK(memmem(q.path.at, q.path.len, "/v1/", 4) == q.path.at);
+		FUZZ_CHECK(again.host.len == head.host.len);
+		FUZZ_CHECK(!first || memmem(q.path.at, q.path.len, "/v1/", 4) == q.path.at);
 	}
 	allow_done(&one.rule);
 }

@@ -107,6 +107,7 @@ TEST(a_path_that_servers_read_differently_is_allowed_by_no_rule)
 		"*",
 		"?x",
 		"/v1/%23",
+		"/v1/x#y",
 		"/v1/.;/x",
 		"http://a.example?/v1/x",
 	};
@@ -139,6 +140,9 @@ TEST(a_whole_address_in_the_first_line_is_judged_by_its_path)
 	CHECK(allowed("GET http://a.example/", "GET http://a.example"));
 	CHECK_EQ(judged("GET http://a.example/x", "GET http://b.example/x", "", &j), -ECANCELED);
 	CHECK_EQ(j.rule, NET_RULE_HTTP);
+	CHECK(allowed("GET http://a.example/x", "GET http://a.example:80/x"));
+	CHECK_EQ(judged("GET http://a.example/x", "GET http://a.example:81/x", "", &j), -ECANCELED);
+	CHECK_EQ(j.rule, NET_RULE_HTTP);
 	CHECK(!allowed("GET http://a.example/x", "GET https://a.example/x"));
 	CHECK(!allowed("OPTIONS http://a.example/*", "OPTIONS *"));
 }
@@ -151,6 +155,7 @@ TEST(no_header_undoes_what_was_judged)
 		"X-Original-URL: /admin\r\n",
 		"X-Rewrite-Url: /admin\r\n",
 		"X-HTTP-Method: PUT\r\n",
+		"X_HTTP_Method-Override: PUT\r\n",
 		"Upgrade: websocket\r\n",
 		"Upgrade: h2c\r\n",
 	};
@@ -195,6 +200,7 @@ TEST(an_address_is_judged_as_the_host_that_it_is)
 	} cases[] = {
 		{ "GET /x HTTP/1.1\r\nHost: 8.8.8.8\r\n\r\n", 0 },
 		{ "GET /x HTTP/1.1\r\nHost: 8.8.8.8:80\r\n\r\n", 0 },
+		{ "GET /x HTTP/1.1\r\nHost: 8.8.8.8:8080\r\n\r\n", -ECANCELED },
 		{ "GET /x HTTP/1.1\r\nHost: 8.8.4.4\r\n\r\n", -ECANCELED },
 		{ "GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n", -ECANCELED },
 		{ "GET /y HTTP/1.1\r\nHost: 8.8.8.8\r\n\r\n", -ECANCELED },
