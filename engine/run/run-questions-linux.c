@@ -1,9 +1,11 @@
 #include "engine/run/run-questions.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/hex.h"
@@ -45,8 +47,9 @@ struct run_questions {
 	struct waiting_call calls[RUN_CALLS_MAX];
 	unsigned n_calls;
 	struct sandbox_calls sandbox;
-	struct loop_watch terminal; /* a descriptor of its own, or -1 */
-	bool reads;                 /* the terminal is for an answer, not for the run */
+	struct loop_watch terminal;       /* a descriptor of its own, or -1 */
+	bool reads;                       /* the terminal is for an answer, not for the run */
+	const struct run_question *shown; /* there: what is typed decides this one; or NULL */
 	char line[LINE_MAX];
 	size_t len;
 };
@@ -65,6 +68,14 @@ static void note(struct run_question *q)
 	q->told.kind = q->told.what = NULL;
 }
 
+static struct run_question *oldest(struct run_questions *all)
+{
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->list[i]->open)
+			return all->list[i];
+	return NULL;
+}
+
 /* The terminal is the run's again once no question is open. */
 static void share_terminal(struct run_questions *q)
 {
@@ -76,6 +87,23 @@ static void share_terminal(struct run_questions *q)
 	q->len = 0;
 	if (loop_watch(&q->loop, &q->terminal, reads ? EPOLLIN : 0) < 0)
 		q->reads = false;
+}
+
+/* What was typed before a question stood there was for another one, or for the run. */
+static void show_oldest(struct run_questions *all)
+{
+	const struct engine_run_options *o = all->options.run;
+	const struct run_question *q = all->reads ? oldest(all) : NULL;
+
+	if (q == all->shown)
+		return;
+	all->shown = q;
+	all->len = 0;
+	if (!q)
+		return;
+	IGNORE_RESULT(tcflush(all->terminal.fd, TCIFLUSH), "what is no terminal has no such bytes");
+	if (o->asks)
+		o->asks(&q->is, NULL, o->asks_ctx);
 }
 
 static void answer_calls(struct run_questions *all, const struct run_question *q)
@@ -129,6 +157,7 @@ static void decide(struct run_question *q, const char *by, bool allow, bool reme
 	if (proxy)
 		proxy_decide(proxy, q->number, allow);
 	answer_calls(all, q);
+	show_oldest(all);
 }
 
 /* Nobody is asked again about what nobody answered. */
@@ -160,14 +189,6 @@ static void on_answer(struct loop_watch *w)
 
 /* --- the terminal ------------------------------------------------------------------------- */
 
-static struct run_question *oldest(struct run_questions *all)
-{
-	for (unsigned i = 0; i < all->n; i++)
-		if (all->list[i]->open)
-			return all->list[i];
-	return NULL;
-}
-
 /* Whole words only: a key that was meant for the run decides nothing. */
 static void take_line(struct run_questions *all, const char *line)
 {
@@ -175,14 +196,13 @@ static void take_line(struct run_questions *all, const char *line)
 	struct run_question *q = oldest(all);
 	const bool always = strcmp(line, "allow run") == 0;
 
-	if (!q)
+	if (!q || q != all->shown)
 		return;
 	if (always || strcmp(line, "allow") == 0)
 		decide(q, "terminal", true, always);
 	else if (strcmp(line, "deny") == 0 || strcmp(line, "deny run") == 0)
 		decide(q, "terminal", false, line[4] != '\0');
-	q = oldest(all);
-	if (q && o->asks)
+	else if (o->asks)
 		o->asks(&q->is, NULL, o->asks_ctx);
 }
 
@@ -324,7 +344,8 @@ static int ask_person(struct run_questions *all, const char *kind, const char *w
 		all->n_open++;
 		q->open = true;
 		share_terminal(all);
-		if (o->asks && (!all->reads || q == oldest(all)))
+		show_oldest(all);
+		if (o->asks && !all->reads)
 			o->asks(&q->is, NULL, o->asks_ctx);
 	}
 	*ret_number = q->number;
@@ -390,7 +411,7 @@ int run_questions_open(const struct run_questions_options *options, struct sandb
 	if (r < 0)
 		return r;
 	if (options->run->prompts)
-		q->terminal.fd = dup(options->run->answer_fd);
+		q->terminal.fd = fcntl(options->run->answer_fd, F_DUPFD_CLOEXEC, 0);
 	options->net->ask = ask_connection;
 	options->net->ask_ctx = q;
 	spec->calls = &q->sandbox;

@@ -29,7 +29,7 @@ struct judge {
 	const struct net_secrets *secrets; /* of which some are for this host; borrowed, or NULL */
 	const struct allow_target *target; /* for these two; borrowed, or NULL */
 	uint16_t port; /* of the connection; 0: any that a request names is fine */
-	bool tls; /* what it hears came within TLS that the proxy ended */
+	bool tls;      /* what it hears came within TLS that the proxy ended */
 	enum judge_stage stage;
 	struct http_body body;
 	bool first_request;

@@ -383,6 +383,30 @@ def a_line_on_the_terminal_answers(w):
 
 
 @live_test
+def what_is_typed_decides_only_the_question_that_is_shown(w):
+    """One question has its answer from elsewhere while somebody types, and another takes its place."""
+    t = Terminal(w, "--ask", "--", "sh", "-c", CODE + "http://ok.example/ & " + CODE +
+                 "http://other.example/; wait")
+    t.until(b"type allow")
+    question(w, 2)
+    first, second = asked(w)
+    if f"'{first['what']}'".encode() not in t.seen:
+        first, second = second, first
+    os.write(t.fd, b"allow")
+    t.until(b"allow", t.seen.count(b"allow") + 1)  # the terminal has it: it repeats what is typed
+    w.ok("answer", first["question"], "deny")
+    t.until(f"'{second['what']}'".encode())
+    t.until(b"type allow", 2)
+    t.say(b"")
+    t.until(b"type allow", 3)
+    t.say(b"deny")
+    assert t.end() == 0 and b"200 " not in t.seen, t.seen
+    (record,) = w.ok("runs", "--json").json("snap.runs/1")["runs"]
+    assert [s[1:4] for s in sums(record)] == [(first["what"], "deny", "person"),
+                                              (second["what"], "deny", "terminal")], record
+
+
+@live_test
 def a_run_without_a_terminal_says_what_to_type(w):
     process = start(w, "--ask", "--", "sh", "-c", CODE + "http://ok.example/")
     q = question(w)

@@ -8,8 +8,10 @@
 
 #define LINE "X-Key: s3cret"
 
+static const char line[] = LINE;
+
 static struct net_secret list[] = {
-	{ .name = { LINE, 5 }, .line = { LINE, 13 }, .value = { LINE + 7, 6 } },
+	{ .name = { line, 5 }, .line = { line, 13 }, .value = { line + 7, 6 } },
 	{ .name = { "X-Other", 7 },
 	  .line = { "X-Other: longer-than-it", 23 },
 	  .value = { "longer-than-it", 14 } },
