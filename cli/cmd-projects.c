@@ -12,7 +12,7 @@ struct projects_args {
 
 static const struct opt projects_opts[] = {
 	OPT_FLAG('f', "force", struct projects_args, force,
-		 "forget: its clones too; mv: also if the old directory is there"),
+		 "forget: its clones and artifacts too; mv: also if the old directory is there"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct projects_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -97,7 +97,7 @@ static int forget(struct invocation *inv, struct engine_project *one, struct err
 	int r = engine_project_forget(inv->engine, one->id, args->force, err);
 
 	if (r == -EBUSY)
-		cmd_hint(inv, "list --all");
+		cmd_hint(inv, one->clones > 0 ? "list --all" : "artifact list");
 	return r < 0 ? r : print_done(inv, "forget", one, err);
 }
 
@@ -154,8 +154,9 @@ const struct command cmd_projects = {
 	    "One whose directory is gone is marked: its snapshots and clones are still there. -q\n"
 	    "prints paths alone. PROJECT is its path or id. 'forget' removes its snapshots, tags\n"
 	    "and undos from the store, and the directory is not touched; gc frees the space. It is\n"
-	    "refused while there are clones (exit code 11). One that was renamed is found again by\n"
-	    "the next command in it; 'mv' is for one that was copied or is on another disk.\n",
+	    "refused while there are clones or artifacts (exit code 11). One that was renamed is\n"
+	    "found again by the next command in it; 'mv' is for one that was copied or is on\n"
+	    "another disk.\n",
 	.examples = "projects\nprojects forget ~/old\nprojects mv ~/app ~/work/app\n",
 	.run = projects_run,
 };

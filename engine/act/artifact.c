@@ -23,6 +23,7 @@
 #include "engine/act/pick-i.h"
 #include "engine/find/artifact-i.h"
 #include "engine/find/content-sum-i.h"
+#include "engine/host/host-i.h"
 
 #define DEPTH_MAX 2048
 #define PATHS_MAX ((size_t)60 << 10) /* bytes of all of them in a record */
@@ -206,12 +207,20 @@ static int sum_up(struct saving *s, struct err *err)
 
 /* --- the record ------------------------------------------------------------------------- */
 
-static int put_record(struct saving *s, struct err *err)
+/* host->snapshots held for reading: the project cannot be forgotten meanwhile. */
+static int put_locked(struct saving *s, struct err *err)
 {
+	CLEANUP(project_done) struct project project = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	struct artifact *a = &s->record;
-	int r = catalog_id_new(&a->id, err);
+	int r = project_get(s->store, &s->clone.project, &project, err);
 
+	if (r == -ENOENT)
+		return err_set(err, -ENXIO, "the project of clone '%s' was forgotten just now",
+			       s->clone.name);
+	if (r < 0)
+		return r;
+	r = catalog_id_new(&a->id, err);
 	if (r < 0)
 		return r;
 	a->project = s->clone.project;
@@ -230,6 +239,17 @@ static int put_record(struct saving *s, struct err *err)
 		return r;
 	r = task_wanted(s->task, err);
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+static int put_record(struct saving *s, struct err *err)
+{
+	struct host *h = s->task->host;
+	int r;
+
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = put_locked(s, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
 }
 
 static int check_run(const char *run, struct err *err)

@@ -27,6 +27,8 @@ struct editing {
 	struct store *store;
 	struct project project;
 	struct strlist clones; /* of it */
+	size_t artifacts;      /* of it */
+	bool force;
 	struct batch *batch;
 	char hex[CATALOG_HEX_SIZE];
 	/* For moving: */
@@ -162,7 +164,26 @@ static int refuse_clones(const struct editing *e, struct err *err)
 		       e->clones.list[0]);
 }
 
-/* host->snapshots held for writing: nobody makes a clone meanwhile */
+static int count_artifact(const struct artifact *a, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+
+	(void)err;
+	e->artifacts += catalog_id_same(&a->project, &e->project.id);
+	return 0;
+}
+
+static int refuse_artifacts(struct editing *e, struct err *err)
+{
+	int r = artifact_each(e->store, count_artifact, e, err);
+
+	if (r < 0 || e->artifacts == 0 || e->force)
+		return r;
+	return err_set(err, -EBUSY, "'%s' has %zu %s; --force removes them too", e->project.path,
+		       e->artifacts, e->artifacts == 1 ? "artifact" : "artifacts");
+}
+
+/* host->snapshots held for writing: nobody makes a clone or saves an artifact meanwhile */
 static int drop_all(struct editing *e, struct err *err)
 {
 	int r = find_clones(e, err);
@@ -170,6 +191,9 @@ static int drop_all(struct editing *e, struct err *err)
 	if (r < 0)
 		return r;
 	r = refuse_clones(e, err);
+	if (r < 0)
+		return r;
+	r = refuse_artifacts(e, err);
 	if (r < 0)
 		return r;
 	r = receipt_each(e->store, refuse_begun, e, err);
@@ -210,7 +234,7 @@ static int remove_clones(struct editing *e, struct err *err)
 int project_forget(struct task *task, const char *id, bool force, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(editing_done) struct editing e = { .task = task };
+	CLEANUP(editing_done) struct editing e = { .task = task, .force = force };
 	struct host *h = task->host;
 	struct err why = { 0 };
 	int r = find(&e, id, err);

@@ -29,7 +29,8 @@ NODISCARD int engine_projects(struct engine *e, struct engine_projects *ret, str
 
 /*
  * All that is kept of a project goes: snapshots, tags, receipts; the directory itself is not touched.
- * `project` is an id of engine_projects().  -EBUSY if it has clones, unless `force` removes those too.
+ * `project` is an id of engine_projects().  -EBUSY if it has clones or artifacts, unless `force` removes
+ * those too.
  */
 NODISCARD int engine_project_forget(struct engine *e, const char *project, bool force,
 				    struct err *err);
