@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,7 +24,7 @@ static const struct opt artifact_opts[] = {
 	OPT_LIST(0, "meta", "KEY=VALUE", struct artifact_args, meta,
 		 "save: label it, up to 16 times; list: only those with this label, or KEY"),
 	OPT_STR(0, "to", "DIR", struct artifact_args, to,
-		"get: write it below DIR (default: the current directory)"),
+		"get: write it below DIR (default: artifact-ID, here)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct artifact_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -113,17 +115,34 @@ static int save(struct invocation *inv, struct err *err)
 	return r < 0 ? r : print_one(inv, "save", "saved", &made, NULL, err);
 }
 
-static int get(struct invocation *inv, struct err *err)
+/* Without --to it comes to a directory of its own: "artifact-8f3a0c11". */
+static int choose_dir(struct invocation *inv, char **ret, struct err *err)
 {
 	CLEANUP(engine_artifact_done) struct engine_artifact a = { 0 };
 	const struct artifact_args *args = inv->args;
-	const char *to = args->to ? args->to : ".";
-	int r = engine_artifact_get(inv->engine, inv->words[1], to, &a, err);
+	int r = args->to ? 0 : engine_artifact_find(inv->engine, inv->words[1], &a, err);
 
+	if (r < 0)
+		return r;
+	if (args->to)
+		*ret = strdup(args->to);
+	else if (asprintf(ret, "artifact-%.8s", a.id) < 0)
+		*ret = NULL;
+	return *ret ? 0 : err_nomem(err);
+}
+
+static int get(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_artifact_done) struct engine_artifact a = { 0 };
+	AUTO_FREE char *to = NULL;
+	int r = choose_dir(inv, &to, err);
+
+	if (r >= 0)
+		r = engine_artifact_get(inv->engine, inv->words[1], to, &a, err);
 	if (r == -ENOENT || r == -EINVAL)
 		cmd_hint(inv, "artifact list");
 	if (r == -EEXIST)
-		cmd_hint(inv, "artifact get %s --to artifact-%.8s", inv->words[1], inv->words[1]);
+		cmd_hint(inv, "artifact get %s --to %s-again", inv->words[1], to);
 	return r < 0 ? r : print_one(inv, "get", "written", &a, to, err);
 }
 
@@ -374,7 +393,8 @@ const struct command cmd_artifact = {
 	    "the clone or a gc does not touch them, and bytes that the store has already take no\n"
 	    "more space. PATH counts from the top of the project. ID is what 'save' prints, the\n"
 	    "beginning of it, or of the SHA-256 that 'show' prints. 'get' writes all of it below\n"
-	    "DIR or nothing, and replaces no file. `run --artifact PATH` saves after a run.\n",
+	    "DIR or nothing, and replaces no file. Into a project it writes nothing that the guard\n"
+	    "holds. `run --artifact PATH` saves after a run.\n",
 	.examples = "artifact save try build/app --meta version=2\nartifact list\n"
 		    "artifact get 8f3a0c11 --to ~/out\n",
 	.run = artifact_run,

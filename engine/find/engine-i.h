@@ -58,6 +58,10 @@ bool project_is_work_tree(const char *dir);
 /* Returns -ENXIO with the sentence that there is no project here. */
 int engine_no_project(const struct engine *e, struct err *err);
 
+/* The nearest registered project that holds `dir` (clean, absolute); -ENXIO if none does. */
+NODISCARD int project_holding(struct store *s, const char *dir, struct project *ret,
+			      struct err *err);
+
 /* The same for the engine's directory; what is in a clone belongs to the clone's project. */
 NODISCARD int project_around(struct engine *e, struct store *s, struct project *ret,
 			     struct err *err);

@@ -63,8 +63,7 @@ int engine_no_project(const struct engine *e, struct err *err)
 	return no_project(e->dir, err);
 }
 
-/* The nearest registered project that holds `dir` (clean, absolute); -ENXIO if none does. */
-static int project_holding(struct store *s, const char *dir, struct project *ret, struct err *err)
+int project_holding(struct store *s, const char *dir, struct project *ret, struct err *err)
 {
 	int r = find_registered(s, dir, false, ret, err);
 

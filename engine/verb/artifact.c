@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "cowfs/store/root.h"
 #include "engine/find/artifact-i.h"
+#include "engine/verb/artifact-i.h"
 
 #define READ_SIZE  ((size_t)256 << 10)
 #define DEPTH_MAX  2048
@@ -311,6 +312,9 @@ int engine_artifact_get(struct engine *e, const char *id, const char *to,
 	if (r < 0)
 		return r;
 	w.store = o.store;
+	r = artifact_judge(e, o.store, &o.root.top.id, path, err);
+	if (r < 0)
+		return r;
 	r = path_make_dirs(path, 0777, err);
 	if (r < 0)
 		return r;

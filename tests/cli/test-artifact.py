@@ -80,6 +80,31 @@ def what_is_in_the_way_stays_and_nothing_is_left(w: World):
 
 
 @test
+def into_a_project_comes_nothing_that_the_guard_holds(w: World):
+    needs_fuse()
+    top = fill(w)
+    (top / ".envrc").write_text("evil\n")
+    (top / "bare" / "objects").mkdir(parents=True)
+    (top / "bare" / "refs").mkdir()
+    (top / "bare" / "HEAD").write_text("ref: refs/heads/main\n")
+    for name, target in (("up", "../x"), ("round", "build/../../x"), ("hooks", ".git/hooks"), ("fine", "report")):
+        (top / name).symlink_to(target)
+    (w.home / "in").symlink_to(w.project)
+    before = sorted(p.name for p in w.project.rglob("*"))
+    for path, rule in ((".envrc", "shell"), ("bare", "bare-repository"), ("up", "link"), ("round", "link"),
+                       ("hooks", "link"), ("build", "link")):
+        kept = artifact(w, "save", "try", path)["artifact"]
+        for to in ((), ("--to", "."), ("--to", "new/deep"), ("--to", str(w.home / "in"))):
+            w.snap("artifact", "get", kept, *to).fails(1, rule, "--to DIR")
+        w.ok("artifact", "get", kept, "--to", str(w.home / "out"))
+    assert sorted(p.name for p in w.project.rglob("*")) == before, "nothing was made"
+    kept = artifact(w, "save", "try", "report", "fine")["artifact"]
+    assert artifact(w, "get", kept)["to"] == f"artifact-{kept[:8]}"
+    assert (w.project / f"artifact-{kept[:8]}" / "fine").read_text() == "all is well\n"
+    w.snap("artifact", "get", kept).fails(1, "already", "-again")
+
+
+@test
 def what_cannot_be_saved_is_named(w: World):
     needs_fuse()
     fill(w)
@@ -120,6 +145,8 @@ def artifacts_are_a_projects_own_and_go_with_it(w: World):
     assert w.ok("artifact", "list", "--json", cwd=other).json("snap.artifact/1")["artifacts"] == []
     w.snap("artifact", "get", kept, cwd=other).fails(4, "no artifact")
     w.snap("artifact", "rm", kept, cwd=other).fails(4, "no artifact")
+    w.ok("rm", "-f", "try")
+    w.snap("projects", "forget", str(w.project)).fails(11, "artifact", "--force")
     w.ok("projects", "forget", "--force", str(w.project))
     w.ok("gc")
     w.ok("init")
