@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runner/net/gnutls.h"
@@ -14,8 +15,12 @@ static const struct {
 
 int gnutls_load(struct gnutls *ret, struct err *err)
 {
-	void *lib = dlopen(GNUTLS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	void *lib;
 
+	/* It would write the keys of connections there, or take its settings from there. */
+	unsetenv("SSLKEYLOGFILE");
+	unsetenv("GNUTLS_SYSTEM_PRIORITY_FILE");
+	lib = dlopen(GNUTLS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!lib)
 		return err_set(err, -ENOTSUP,
 			       "cannot load GnuTLS, which --tls-inspect needs (install the package "

@@ -126,7 +126,9 @@ int proxy_open(const struct proxy_options *options, int fd, struct proxy **ret, 
 	p->options = *options;
 	set_defaults(&p->options);
 	p->asks = (struct loop_watch){ .fd = TAKE_FD(asks), .ready = on_asks, .owner = p };
-	r = loop_open(&p->loop, err);
+	r = options->tls ? tls_load(err) : 0;
+	if (r >= 0)
+		r = loop_open(&p->loop, err);
 	if (r < 0)
 		return r;
 	r = loop_watch(&p->loop, &p->asks, EPOLLIN);

@@ -72,6 +72,13 @@ static int load_key(struct tls *t, const struct tls_plan *plan, size_t i, struct
 	return rc < 0 ? fail(&t->lib, rc, "reading a key", err) : 0;
 }
 
+int tls_load(struct err *err)
+{
+	struct gnutls unused;
+
+	return gnutls_load(&unused, err);
+}
+
 int tls_open(const struct tls_plan *plan, struct tls **ret, struct err *err)
 {
 	CLEANUP(tls_close_p) struct tls *t = calloc(1, sizeof(*t));

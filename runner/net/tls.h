@@ -24,6 +24,9 @@ struct tls_plan {
 };
 
 /* Load the library and all keys: not before the run's own processes exist, which would inherit them. */
+/* Load what tls_open() needs, before there is a run that could change what is loaded. */
+NODISCARD int tls_load(struct err *err);
+
 NODISCARD int tls_open(const struct tls_plan *plan, struct tls **ret, struct err *err);
 void tls_close(struct tls *t); /* NULL is fine */
 DEFINE_CLEANUP(struct tls *, tls_close)

@@ -157,6 +157,17 @@ def a_server_that_repeats_a_secret_in_tls_tells_the_run_nothing(w):
 
 
 @live_test
+def no_variable_makes_the_proxy_write_the_keys_of_its_connections(w):
+    log = w.home / "keys"
+    got = hidden(w, curl("https://ok.example/login"), *FOR, env={"SSLKEYLOGFILE": str(log)})
+    assert digest("Bearer " + SECRET) in got["stdout"] and not log.exists(), got
+    bad = w.home / "priority"
+    bad.write_text("[overrides]\ndisabled-version = tls1.3\ndisabled-version = tls1.2\n")
+    got = hidden(w, curl("https://ok.example/login"), *FOR, env={"GNUTLS_SYSTEM_PRIORITY_FILE": str(bad)})
+    assert digest("Bearer " + SECRET) in got["stdout"], got
+
+
+@live_test
 def a_secret_for_tls_needs_the_word(w):
     def refused(*more):
         return w.snap("run", *more, "--", "true", env=given())
