@@ -104,9 +104,11 @@ const struct command cmd_allow = {
 	.details =
 	    "A rule is one of those that `run --net` takes. It stays with the clone until it is\n"
 	    "taken back or the clone is removed, and counts beside the rules of each run and of\n"
-	    "its profile; a run with `--net none` or `--net loopback` reaches nothing all the\n"
-	    "same. Clones of the clone do not have it. Neither a run nor an agent can allow\n"
-	    "anything. Without CLONE: the clone that holds the current directory.\n",
+	    "its profile. A run with `--net none` or `--net loopback`, or with a profile other\n"
+	    "than `default` that says so, reaches nothing all the same; where a run lists single\n"
+	    "requests to a host, only they count. Clones of the clone do not have it. No run can\n"
+	    "allow anything, nor can an agent through `snap mcp`. Without CLONE: the clone that\n"
+	    "holds the current directory.\n",
 	.examples = "allow registry.npmjs.org:443 try\nallow --list try\n"
 		    "allow --remove registry.npmjs.org:443 try\n",
 	.run = allow_run,

@@ -206,12 +206,13 @@ const struct tool tools[] = {
 		CLONE_OPTIONAL("Name of the clone. Without it: a throw-away clone of the project."),
 		{ "net", PARAM_NET, "net", false, NULL,
 		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "
-		  "to these alone." },
+		  "to these alone. With a profile that has secrets: no more than its own." },
 		{ "net_out", PARAM_TEXT, "net-out", false, NULL,
 		  "How much it may send to those hosts, such as 10M (default: any)." },
 		{ "ask", PARAM_FLAG, "ask", false, NULL,
 		  "Let a person decide about connections and system calls that would be refused: "
-		  "each waits for up to a minute. Only a person can answer, with `snap answer`." },
+		  "each waits for up to a minute. The answer comes from the user, with `snap answer`; "
+		  "no tool here gives it." },
 		{ "publish", PARAM_LIST, "publish", false, NULL,
 		  "Ports of servers in the run to be reached on 127.0.0.1 of this machine while it "
 		  "runs: PORT, PORT:HOSTPORT, or PORT:0 for any that is free." },

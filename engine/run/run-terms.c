@@ -8,7 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "base/log.h"
 #include "engine/find/allow-i.h"
+#include "engine/run/profile-i.h"
+#include "runner/net/allow.h"
 #include "runner/oci.h"
 
 #define OUTPUT_DEFAULT ((uint64_t)1 << 30)
@@ -97,13 +100,57 @@ static int read_filter(struct run_terms *t, struct err *err)
 	return r < 0 ? err_wrap(err, r, "profile '%s': filter '%s'", t->profile.name, path) : 0;
 }
 
-/* Add what is allowed to the clone.  A run that was told to reach nothing, or all, stays so. */
+/* --- what is allowed to the clone --------------------------------------------------------- */
+
+/* Where the run lists single requests, a rule for the whole host would void them. */
+static int keep_beside(const struct allow *listed, const char *clone, const char *rule,
+		       struct strlist *kept)
+{
+	CLEANUP(allow_done) struct allow more = ALLOW_INIT;
+
+	if (allow_parse(rule, &more, NULL) == 0 && allow_voids(&more, listed)) {
+		log_warn("'%s' is allowed to clone '%s', but here only single requests to it are "
+			 "listed, and only they count, continuing",
+			 rule, clone);
+		return 0;
+	}
+	return strlist_add(kept, rule);
+}
+
+static int join_allowed(struct run_terms *t, const struct strlist *rules, const char *clone,
+			struct err *err)
+{
+	CLEANUP(allow_done) struct allow listed = ALLOW_INIT;
+	CLEANUP(strlist_done) struct strlist kept = { 0 };
+	const bool lists = t->net && strchr(t->net, ':');
+	AUTO_FREE char *more = NULL;
+	int r = lists ? allow_parse(t->net, &listed, NULL) : 0;
+
+	if (r < 0)
+		return 0; /* run_net_choose() says why */
+	for (size_t i = 0; r == 0 && i < rules->n; i++)
+		r = keep_beside(&listed, clone, rules->list[i], &kept);
+	if (r == 0 && kept.n == 0)
+		return 0;
+	more = r == 0 ? allowed_join(&kept) : NULL;
+	if (!more ||
+	    asprintf(&t->allowed, "%s%s%s", lists ? t->net : "", lists ? "," : "", more) < 0) {
+		t->allowed = NULL;
+		return err_nomem(err);
+	}
+	t->net = t->allowed;
+	return 0;
+}
+
+/*
+ * Add what is allowed to the clone.  A run that was told to reach nothing, or all, stays so, be it by
+ * its option or by a profile that somebody chose.
+ */
 static int add_allowed(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
 		       struct err *err)
 {
 	CLEANUP(engine_allowed_done) struct engine_allowed a = { 0 };
 	const bool lists = t->net && strchr(t->net, ':');
-	AUTO_FREE char *rules = NULL;
 	int r;
 
 	if (!o->clone || (o->net && !lists) || (t->net && strcmp(t->net, "host") == 0))
@@ -112,14 +159,28 @@ static int add_allowed(struct run_terms *t, struct engine *e, const struct engin
 	if (r < 0 || a.rules.n == 0)
 		return r == -ENOENT ? 0
 				    : r; /* who makes the clone ready says that it is not there */
-	rules = allowed_join(&a.rules);
-	if (!rules ||
-	    asprintf(&t->allowed, "%s%s%s", lists ? t->net : "", lists ? "," : "", rules) < 0) {
-		t->allowed = NULL;
-		return err_nomem(err);
+	if (!lists && o->profile && strcmp(o->profile, "default") != 0) {
+		log_warn("profile '%s' has no network: what is allowed to clone '%s' does not "
+			 "count, continuing",
+			 o->profile, o->clone);
+		return 0;
 	}
-	t->net = t->allowed;
-	return 0;
+	return join_allowed(t, &a.rules, o->clone, err);
+}
+
+/* Whoever lends secrets with a profile says in it where they go; an option may narrow that. */
+static int check_lent(const struct run_terms *t, const struct engine_run_options *o,
+		      struct err *err)
+{
+	const struct engine_profile *p = &t->profile;
+
+	if (!o->net || p->secret_for.n == 0 || profile_net_check(o->net, NULL) < 0 ||
+	    profile_net_narrows(o->net, p->net))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "option '--net': '%s' allows more than profile '%s', which has secrets "
+		       "(secret_for): leave '--net' out, or list it in the profile's 'net'",
+		       o->net, p->name);
 }
 
 int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_run_options *o,
@@ -130,6 +191,9 @@ int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_
 	if (r < 0)
 		return r;
 	choose_limits(t, &o->limits);
+	r = check_lent(t, o, err);
+	if (r < 0)
+		return r;
 	t->net = o->net ? o->net : t->profile.net;
 	r = add_allowed(t, e, o, err);
 	if (r < 0)

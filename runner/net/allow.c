@@ -403,3 +403,26 @@ bool allow_within(const struct allow *inner, const struct allow *outer)
 	}
 	return true;
 }
+
+/* Is there anything that both are about? */
+static bool meet(const struct allow_rule *a, const struct allow_rule *b)
+{
+	if (a->low > b->high || b->low > a->high)
+		return false;
+	if (a->host[0] == '\0' || b->host[0] == '\0')
+		return a->host[0] == b->host[0] &&
+		       (has_addr(a, &b->range.first) || has_addr(b, &a->range.first));
+	if (strcmp(a->host, b->host) == 0)
+		return a->below == b->below;
+	return (a->below && has_name(a, b->host)) || (b->below && has_name(b, a->host));
+}
+
+bool allow_voids(const struct allow *more, const struct allow *list)
+{
+	for (size_t i = 0; i < more->n; i++)
+		for (size_t k = 0; k < list->n; k++)
+			if (!more->rules[i].request.on && list->rules[k].request.on &&
+			    meet(&more->rules[i], &list->rules[k]))
+				return true;
+	return false;
+}

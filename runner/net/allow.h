@@ -81,3 +81,6 @@ bool allow_has_addr(const struct allow *a, const struct addr *addr, uint16_t por
 
 /* Does `inner` allow nothing that `outer` does not?  Each of its rules must lie within one there. */
 bool allow_within(const struct allow *inner, const struct allow *outer);
+
+/* Would `more` allow anything where `list` allows single requests only? */
+bool allow_voids(const struct allow *more, const struct allow *list);

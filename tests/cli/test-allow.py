@@ -50,6 +50,37 @@ def what_is_allowed_counts_for_the_next_runs_of_that_clone_alone(w: World):
 
 
 @test
+def what_is_allowed_voids_no_rule_for_requests_and_opens_no_profile(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    w.ok("allow", "nowhere.invalid:80", "b.example:80", "try")
+    result = w.ok("run", "try", "--json", "--net", "GET http://nowhere.invalid/x", "--", "true")
+    assert result.json("snap.run/1")["net"] == "GET http://nowhere.invalid/x,b.example:80", str(result)
+    assert b"'nowhere.invalid:80' is allowed to clone 'try', but here only single requests" in result.err, str(result)
+    result = w.ok("run", "try", "--json", "--profile", "build", "--", "true")
+    assert result.json("snap.run/1")["net"] == "none", str(result)
+    assert b"profile 'build' has no network: what is allowed to clone 'try'" in result.err, str(result)
+    assert run(w, "try", "--profile", "default")["net"] == "nowhere.invalid:80,b.example:80", "the control"
+
+
+@test
+def a_profile_that_lends_secrets_says_where_they_go(w: World):
+    needs_fuse()
+    mine = w.home / ".config/snapcow/profiles"
+    mine.mkdir(parents=True)
+    (mine / "hub.yaml").write_text("net: [GET http://a.example/x, b.example:80]\n"
+                                   "secret_for: ['http://a.example=TOKEN']\n")
+    env = {"TOKEN": "t0ken-that-nobody-sees"}
+    for more in ("a.example:80", "POST http://a.example/x", "c.example:80", "host"):
+        w.snap("run", "--profile", "hub", "--net", more, "--", "true", env=env).fails(
+            2, f"'{more}' allows more than profile 'hub'")
+    got = w.ok("run", "--json", "--profile", "hub", "--net", "GET http://a.example/x", "--", "true", env=env)
+    assert got.json("snap.run/1")["net"] == "GET http://a.example/x", str(got)
+    with Client(w) as c:
+        c.fails("snap_run", "allows more than profile 'hub'", command="true", profile="hub", net="a.example:80")
+
+
+@test
 def what_is_no_rule_is_refused_and_nothing_changes(w: World):
     needs_fuse()
     w.ok("clone", "-n", "try")

@@ -281,6 +281,30 @@ TEST(rules_for_requests_lie_within_others)
 	      !within("http://a.example:81/x", "http://a.example/x"));
 }
 
+static bool voids(const char *more, const char *list)
+{
+	CLEANUP(allow_done) struct allow a = ALLOW_INIT, b = ALLOW_INIT;
+
+	CHECK_OK(allow_parse(more, &a, NULL), NULL);
+	CHECK_OK(allow_parse(list, &b, NULL), NULL);
+	return allow_voids(&a, &b);
+}
+
+TEST(a_whole_host_voids_the_rules_for_its_requests)
+{
+	static const char list[] = "b.example:443,GET http://a.example/x,http://8.8.8.8/x";
+
+	CHECK(voids("a.example:80", list) && voids("a.example:1-99/tcp", list) &&
+	      voids("c.example:80,A.example.:80", list) && voids("8.8.8.0/24:80", list));
+	CHECK(!voids("a.example:81", list) && !voids("b.example:443", list) &&
+	      !voids("x.a.example:80", list) && !voids("GET http://a.example/y", list) &&
+	      !voids("8.8.4.0/24:80", list) && !voids("*.a.example:80", list));
+	CHECK(voids("x.a.example:80", "http://*.a.example/x") &&
+	      voids("*.a.example:80", "http://x.a.example/x") &&
+	      voids("*.x.a.example:80", "http://*.a.example/x") &&
+	      !voids("a.example:80", "http://*.a.example/x"));
+}
+
 TEST(the_option_that_is_offered_can_be_pasted)
 {
 	static const struct {
