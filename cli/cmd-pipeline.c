@@ -151,12 +151,13 @@ static int advance(struct invocation *inv, struct err *err)
 		.ctx = inv,
 		.watch = progress_watch(inv->progress),
 	};
-	int r = load(inv, &l, err);
+	struct err ignored = { 0 };
+	int failed = 0, r = load(inv, &l, err);
 
 	if (r < 0)
 		return r;
 	keep_open(&l);
-	for (size_t i = 0; i < l.n && r >= 0; i++) {
+	for (size_t i = 0; i < l.n; i++) {
 		CLEANUP(engine_change_done) struct engine_change c = { 0 };
 		CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 
@@ -164,17 +165,19 @@ static int advance(struct invocation *inv, struct err *err)
 		if (l.list[i].state == ENGINE_CHANGE_HELD ||
 		    (l.list[i].state == ENGINE_CHANGE_WAITING && !l.list[i].approved_by))
 			continue;
-		r = engine_ship_on(inv->engine, l.list[i].id, &options, &c, &p, err);
-		if (r == -EBUSY)
-			r = 0;
-		else if (r >= 0) {
+		/* One that fails keeps no other from its health checks. */
+		r = engine_ship_on(inv->engine, l.list[i].id, &options, &c, &p,
+				   failed < 0 ? &ignored : err);
+		if (r < 0 && r != -EBUSY && failed == 0)
+			failed = r;
+		if (r >= 0) {
 			engine_change_done(&l.list[i]);
 			l.list[i] = c;
 			c = (struct engine_change){ 0 };
 		}
 	}
 	progress_done(inv->progress);
-	return r < 0 ? r : print_changes(inv, "advance", &l, err);
+	return failed < 0 ? failed : print_changes(inv, "advance", &l, err);
 }
 
 static int verify(struct invocation *inv, struct err *err)

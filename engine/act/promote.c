@@ -52,7 +52,7 @@ static void promoting_done(struct promoting *p)
 
 /* --- what is meant ---------------------------------------------------------------------- */
 
-/* A snapshot of the clone, taken while it had the base that it has now. */
+/* A snapshot of the clone, taken while it had the base that it has now, or the one that it started as. */
 static int find_saved(struct promoting *p, struct err *err)
 {
 	const char *state = p->options->asked->state;
@@ -64,6 +64,10 @@ static int find_saved(struct promoting *p, struct err *err)
 	r = state_resolve(&p->task->engine, p->store, state, &p->theirs, err);
 	if (r < 0)
 		return r;
+	if (catalog_id_same(&p->theirs.id, clone_start(&p->clone))) {
+		p->theirs_root = p->theirs.root;
+		return 0;
+	}
 	if (!p->theirs.clone || strcmp(p->theirs.clone, p->clone.name) != 0 ||
 	    p->theirs.created < p->clone.created)
 		return err_set(err, -EINVAL, "'%s' is no snapshot of clone '%s'", state,

@@ -61,6 +61,10 @@ struct engine_change {
 	char *risk;       /* owned; as judged for that stage, or NULL */
 	char **approvers; /* owned; who may let it go on */
 	size_t n_approvers;
+	char **subject; /* owned; patterns: what it was to be about */
+	size_t n_subject;
+	char **held; /* owned; paths that the guard held when it began to wait */
+	size_t n_held;
 	/* The approval for `stage`, until that has passed. */
 	char *approved_by, *reason; /* owned, or NULL */
 	uint64_t approved_uid;

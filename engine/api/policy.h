@@ -45,6 +45,7 @@ void engine_facts_done(struct engine_facts *f);
 
 struct engine_facts_options {
 	const char *clone;          /* NULL: the one that holds the engine's directory */
+	const char *ran_in;         /* the clone whose runs' refusals count; NULL: the same */
 	struct engine_list subject; /* patterns: a path that none names is far from the subject */
 	/* A dry run of promoting all of the clone, if the caller has one; NULL: it is made. */
 	const struct engine_promotion *promotion;

@@ -17,7 +17,7 @@
 
 struct engine_promote_options {
 	const char *clone;         /* NULL: the one that holds the engine's directory */
-	const char *state;         /* a snapshot of that clone; NULL: as the clone is now */
+	const char *state;         /* a snapshot of that clone, or its first; NULL: as it is now */
 	struct engine_list checks; /* commands for a shell, run on exactly the merged tree first */
 	struct engine_list
 	    paths; /* patterns of .gitignore: only what they name; none: everything */

@@ -110,5 +110,7 @@ int digest_trees(struct store *s, const struct object_id *from, const struct obj
 	CLEANUP(plan_done) struct plan plan = { 0 };
 	int r = plan_make(s, from, to, &options, &plan, err);
 
-	return r < 0 ? r : digest_plan(s, &plan, hex, err);
+	if (r < 0 || plan_count(&plan) == 0)
+		return r < 0 ? r : 1;
+	return digest_plan(s, &plan, hex, err);
 }

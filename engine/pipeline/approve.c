@@ -99,6 +99,10 @@ int engine_approve(struct engine *e, const char *id, bool reject, const char *re
 		r = change_load(e, found.id, &lock, ret, err);
 	if (r < 0)
 		return r;
+	if (ret->state == ENGINE_CHANGE_LANDING || ret->state == ENGINE_CHANGE_UNDOING)
+		return err_set(err, -ECANCELED,
+			       "change %s is %s: 'ship --continue' settles that first", ret->id,
+			       engine_change_state_name(ret->state));
 	if (engine_change_is_over(ret->state) ||
 	    (!reject && (ret->state != ENGINE_CHANGE_WAITING || ret->approved_by)))
 		return err_set(

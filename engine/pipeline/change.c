@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fdio.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -56,6 +57,8 @@ static const struct field change_list[] = {
 	X(NAME_OR_NULL, stage),
 	X(NAME_OR_NULL, risk),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "approvers", approvers, n_approvers, NULL),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "subject", subject, n_subject, NULL),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "held", held, n_held, NULL),
 	X(NAME_OR_NULL, approved_by),
 	X(TEXT_OR_NULL, reason),
 	X(UINT, approved_uid),
@@ -138,6 +141,14 @@ int change_set(char **text, struct err *err, const char *fmt, ...)
 	return 0;
 }
 
+void change_unapprove(struct engine_change *c)
+{
+	free(c->approved_by);
+	free(c->reason);
+	c->approved_by = c->reason = NULL;
+	c->approved_uid = 0;
+}
+
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage)
 {
 	for (size_t i = 0; i < c->n_passed; i++)
@@ -156,7 +167,9 @@ int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 
 	if (r < 0)
 		return r;
-	if (c.state > ENGINE_CHANGE_SICK || strcmp(c.id, id) != 0) {
+	if (c.state > ENGINE_CHANGE_SICK || strcmp(c.id, id) != 0 ||
+	    (c.n_passed == 0 &&
+	     (c.state == ENGINE_CHANGE_SOAKING || c.state == ENGINE_CHANGE_UNDOING))) {
 		engine_change_done(&c);
 		return err_set(err, -EBADMSG, "the state of change '%s' is damaged", id);
 	}
@@ -214,11 +227,11 @@ static int add_change(const char *name, void *ctx, struct err *err)
 	c = &l->all.list[l->all.n];
 	*c = (struct engine_change){ 0 };
 	r = change_load(l->engine, name, NULL, c, err);
-	/* It was made or removed just now. */
-	if (r == -ENOENT)
-		return 0;
+	/* It was made or removed just now; or it is damaged, and the others are not. */
+	if (r < 0 && r != -ENOENT && r != -ENOMEM)
+		log_warn("%s, continuing", err->msg);
 	if (r < 0)
-		return r;
+		return r == -ENOMEM ? r : 0;
 	if (l->project && strcmp(l->project, c->project) != 0)
 		engine_change_done(c);
 	else

@@ -14,6 +14,9 @@
 NODISCARD int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
 			     const char *own_name, const struct buf *own,
 			     struct engine_pipeline *ret, struct err *err);
+/* The stage of that name, or NULL. */
+const struct engine_stage *pipeline_stage(const struct engine_pipeline *p, const char *name);
+
 NODISCARD int pipeline_load(struct engine *e, const char *project, struct engine_pipeline *ret,
 			    struct err *err);
 
@@ -27,12 +30,14 @@ int64_t pipeline_now(void);
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
 NODISCARD int change_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void change_unapprove(struct engine_change *c);
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage);
 
 /* A change that this process works on. */
 struct shipping {
 	struct engine *engine;
 	const struct engine_ship_options *options;
+	const char *who; /* asks now: who shipped it, or somebody who may less */
 	struct engine_change *change;
 	struct engine_promotion *promotion;
 	struct engine_pipeline pipeline;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "engine/api/clone.h"
 #include "engine/api/tag.h"
 #include "engine/find/digest-i.h"
@@ -31,6 +32,31 @@ static bool is_far_enough(const struct engine_change *c)
 	return c->to && change_passed(c, c->to);
 }
 
+/* Content that was found sick does not get a second night; content on its way goes on as the change it is. */
+static int look_for_same(struct engine *e, const struct engine_change *c,
+			 char ret_id[ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
+	int r = engine_changes(e, true, &all, err);
+
+	*ret_id = '\0';
+	for (size_t i = 0; r >= 0 && i < all.n; i++) {
+		const struct engine_change *one = &all.list[i];
+
+		if (strcmp(one->sha256, c->sha256) != 0 || strcmp(one->project, c->project) != 0 ||
+		    strcmp(one->id, c->id) == 0)
+			continue;
+		if (one->state == ENGINE_CHANGE_SICK || one->state == ENGINE_CHANGE_REJECTED)
+			return err_set(err, -ECANCELED, "the same change is barred: %s was %s (%s)",
+				       one->id,
+				       one->state == ENGINE_CHANGE_SICK ? "found sick" : "rejected",
+				       one->why ? one->why : "no reason was given");
+		if (!engine_change_is_over(one->state) && strcmp(one->clone, c->clone) == 0)
+			memcpy(ret_id, one->id, ENGINE_ID_SIZE);
+	}
+	return r;
+}
+
 /* A stage is entered with the receipts of all stages before it, for the same content. */
 static int check_chain(struct shipping *s, struct err *err)
 {
@@ -44,8 +70,17 @@ static int check_chain(struct shipping *s, struct err *err)
 
 static int enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
 {
-	int r = change_set(&s->change->stage, err, "%s", stage->name);
+	struct engine_change *c = s->change;
+	char same[ENGINE_ID_SIZE];
+	struct err why = { 0 };
+	int r;
 
+	/* An approval is for the stage that it was given for. */
+	if (c->stage && strcmp(c->stage, stage->name) != 0)
+		change_unapprove(c);
+	r = change_set(&c->stage, err, "%s", stage->name);
+	if (r >= 0 && look_for_same(s->engine, c, same, &why) == -ECANCELED)
+		return shipping_hold(s, "rule", why.msg, err);
 	if (r >= 0)
 		r = check_chain(s, err);
 	if (r > 0)
@@ -61,10 +96,21 @@ static int finish(struct shipping *s, struct err *err)
 	return shipping_save(s, "change-shipped", err);
 }
 
+static int check_to(const struct engine_pipeline *p, const char *to, struct err *err)
+{
+	for (size_t i = 0; to && i < p->n; i++)
+		if (strcmp(p->list[i].name, to) == 0)
+			return 0;
+	return to ? err_set(err, -EINVAL, "'%s' has no stage '%.60s'", p->file, to) : 0;
+}
+
 static int step_ready(struct shipping *s, struct err *err)
 {
 	const struct engine_stage *next = next_stage(s);
+	int r = check_to(&s->pipeline, s->change->to, err);
 
+	if (r < 0)
+		return r;
 	if (!next)
 		return finish(s, err);
 	return is_far_enough(s->change) ? 0 : enter(s, next, err);
@@ -73,11 +119,13 @@ static int step_ready(struct shipping *s, struct err *err)
 static int step_soaking(struct shipping *s, struct err *err)
 {
 	const struct engine_passed *last = &s->change->passed[s->change->n_passed - 1];
+	const struct engine_stage *stage = pipeline_stage(&s->pipeline, last->stage);
 
-	for (size_t i = 0; i < s->pipeline.n; i++)
-		if (strcmp(s->pipeline.list[i].name, last->stage) == 0)
-			return soak_watch(s, &s->pipeline.list[i], err);
-	return soak_watch(s, NULL, err);
+	if (!stage)
+		return err_set(err, -EINVAL,
+			       "change %s soaks on stage '%s', which '%s' has no more",
+			       s->change->id, last->stage, s->pipeline.file);
+	return soak_watch(s, stage, err);
 }
 
 /* One step.  1: there is more to do now; 0: it stands still. */
@@ -135,14 +183,6 @@ static int go_on(struct shipping *s, struct err *err)
 	return r;
 }
 
-static int check_to(const struct engine_pipeline *p, const char *to, struct err *err)
-{
-	for (size_t i = 0; to && i < p->n; i++)
-		if (strcmp(p->list[i].name, to) == 0)
-			return 0;
-	return to ? err_set(err, -EINVAL, "'%s' has no stage '%.60s'", p->file, to) : 0;
-}
-
 /* Keep both states for as long as the record lives.  Done again, it does no harm. */
 static int keep(struct engine *e, const struct engine_change *c, struct err *err)
 {
@@ -159,6 +199,12 @@ static int keep(struct engine *e, const struct engine_change *c, struct err *err
 			r = 0;
 	}
 	return r;
+}
+
+/* Who asks to go on with it: a person's change is judged as that of whoever takes it further. */
+static const char *asker(const struct engine_change *c, const struct engine_ship_options *o)
+{
+	return o->who && strcmp(c->who, "person") == 0 ? o->who : c->who;
 }
 
 static int keep_there(struct engine *e, const struct engine_change *c, struct err *err)
@@ -198,17 +244,23 @@ int engine_ship_on(struct engine *e, const char *id, const struct engine_ship_op
 		r = stage_tidy(&s, err);
 	if (r < 0)
 		return r;
-	if (!options->by_time) {
+	s.who = asker(ret, options);
+	/* A person may send it further than it was to go; nobody else. */
+	if (!options->by_time && strcmp(s.who, "person") == 0) {
 		free(ret->to);
 		ret->to = options->to ? strdup(options->to) : NULL;
 		if (options->to && !ret->to)
 			return err_nomem(err);
-		r = check_to(&s.pipeline, options->to, err);
 	}
-	return r < 0 ? r : go_on(&s, err);
+	return go_on(&s, err);
 }
 
 /* --- a new one ----------------------------------------------------------------------------- */
+
+static int nothing_to_ship(const struct engine_change *c, struct err *err)
+{
+	return err_set(err, -ENODATA, "clone '%s' changed nothing that could be shipped", c->clone);
+}
 
 static int find_content(struct engine *e, const struct engine_taken *taken, struct engine_change *c,
 			struct err *err)
@@ -220,13 +272,17 @@ static int find_content(struct engine *e, const struct engine_taken *taken, stru
 
 	if (r >= 0)
 		r = snapshot_find(s, taken->snapshot.id, &state, err);
+	/* What was taken may be a snapshot of the project: the clone is as it was made. */
+	if (r >= 0 && catalog_id_is_zero(&state.base))
+		return nothing_to_ship(c, err);
 	if (r >= 0)
 		r = snapshot_get(s, &state.base, &base, err);
 	if (r < 0)
 		return engine_as_damage(err, r);
 	snprintf(c->state_id, sizeof(c->state_id), "%s", taken->snapshot.id);
 	snprintf(c->base, sizeof(c->base), "%s", catalog_id_hex(&base.id, hex));
-	return digest_trees(s, &base.root, &state.root, c->sha256, err);
+	r = digest_trees(s, &base.root, &state.root, c->sha256, err);
+	return r > 0 ? nothing_to_ship(c, err) : r;
 }
 
 static int take_state(struct engine *e, const char *clone, struct engine_change *c,
@@ -242,30 +298,6 @@ static int take_state(struct engine *e, const char *clone, struct engine_change 
 	    &(struct engine_take_options){ .clone = clone, .message = message, .automatic = true },
 	    &taken, err);
 	return r < 0 ? r : find_content(e, &taken, c, err);
-}
-
-/* Content that was found sick does not get a second night; content on its way goes on as the change it is. */
-static int look_for_same(struct engine *e, const struct engine_change *c,
-			 char ret_id[ENGINE_ID_SIZE], struct err *err)
-{
-	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
-	int r = engine_changes(e, true, &all, err);
-
-	*ret_id = '\0';
-	for (size_t i = 0; r >= 0 && i < all.n; i++) {
-		const struct engine_change *one = &all.list[i];
-
-		if (strcmp(one->sha256, c->sha256) != 0 || strcmp(one->project, c->project) != 0)
-			continue;
-		if (one->state == ENGINE_CHANGE_SICK || one->state == ENGINE_CHANGE_REJECTED)
-			return err_set(err, -ECANCELED, "the same change is barred: %s was %s (%s)",
-				       one->id,
-				       one->state == ENGINE_CHANGE_SICK ? "found sick" : "rejected",
-				       one->why ? one->why : "no reason was given");
-		if (!engine_change_is_over(one->state) && strcmp(one->clone, c->clone) == 0)
-			memcpy(ret_id, one->id, ENGINE_ID_SIZE);
-	}
-	return r;
 }
 
 static int new_id(struct engine_change *c, struct err *err)
@@ -291,6 +323,13 @@ static int begin(struct shipping *s, const char *clone, struct engine *there,
 	c->to = s->options->to ? strdup(s->options->to) : NULL;
 	c->uid = getuid();
 	c->created = pipeline_now();
+	for (size_t i = 0; i < s->options->subject.n; i++) {
+		if (!VEC_ONE_MORE(c->subject, c->n_subject))
+			return err_nomem(err);
+		c->subject[c->n_subject] = strdup(s->options->subject.items[i]);
+		if (!c->subject[c->n_subject++])
+			return err_nomem(err);
+	}
 	if (!c->clone || !c->who || (s->options->to && !c->to))
 		return err_nomem(err);
 	r = take_state(s->engine, clone, c, there, err);
@@ -298,9 +337,6 @@ static int begin(struct shipping *s, const char *clone, struct engine *there,
 		r = look_for_same(s->engine, c, ret_same, err);
 	if (r < 0 || *ret_same != '\0')
 		return r;
-	if (strcmp(c->base, c->state_id) == 0)
-		return err_set(err, -ENODATA, "clone '%s' changed nothing that could be shipped",
-			       clone);
 	r = docket_create(s->engine, &change_kind, c->id, &s->lock, err);
 	if (r >= 0)
 		r = shipping_save(s, "change-made", err);
@@ -348,5 +384,6 @@ int engine_ship(struct engine *e, const struct engine_ship_options *options,
 		engine_change_done(ret);
 		return engine_ship_on(e, same, options, ret, promotion, err);
 	}
+	s.who = ret->who;
 	return r < 0 ? r : go_on(&s, err);
 }

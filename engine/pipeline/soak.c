@@ -43,31 +43,54 @@ static int spawn(const char *command, const char *dir, pid_t *ret)
 	return -rc;
 }
 
+/* 0: it ended, and `status` is set; -ETIME; or a negative errno, and nobody knows how it ended. */
+static int await_end(pid_t pid, int *status)
+{
+	const uint64_t until = engine_clock_ms() + HEALTH_MS;
+	pid_t r;
+
+	for (;;) {
+		const uint64_t now = engine_clock_ms();
+
+		r = waitpid(pid, status, WNOHANG);
+		if (r == pid)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (now >= until)
+			return -ETIME;
+		sys_wait_process(pid, (int)(until - now));
+	}
+}
+
 /* True if it ended with 0 in time; else `why` says what it did. */
 static bool is_healthy(const char *command, const char *dir, char *why, size_t size)
 {
 	pid_t pid;
-	int status = 0, r = spawn(command, dir, &pid);
+	int status = 0, r;
 
+	/* Whoever started us may ignore it, and then nobody could learn how a child ended. */
+	signal(SIGCHLD, SIG_DFL);
+	r = spawn(command, dir, &pid);
 	if (r < 0) {
 		snprintf(why, size, "'%.100s' cannot be started: %s", command, strerror(-r));
 		return false;
 	}
-	sys_wait_process(pid, HEALTH_MS);
-	r = waitpid(pid, &status, WNOHANG);
-	if (r == 0)
+	r = await_end(pid, &status);
+	if (r == -ETIME) {
 		IGNORE_RESULT(kill(-pid, SIGKILL), "it ended just now");
-	if (r == 0)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-	if (r == 0)
 		snprintf(why, size, "'%.100s' did not end within %d s", command, HEALTH_MS / 1000);
-	else if (WIFSIGNALED(status))
+	} else if (r < 0) {
+		snprintf(why, size, "how '%.100s' ended is not known: %s", command, strerror(-r));
+	} else if (WIFSIGNALED(status)) {
 		snprintf(why, size, "'%.100s' was killed by signal %d", command, WTERMSIG(status));
-	else if (WEXITSTATUS(status) != 0)
+	} else if (WEXITSTATUS(status) != 0) {
 		snprintf(why, size, "'%.100s' ended with %d", command, WEXITSTATUS(status));
-	else
+	} else {
 		return true;
+	}
 	return false;
 }
 
@@ -126,7 +149,7 @@ static int is_undone(struct engine *there, const char *receipt, struct err *err)
 	return r;
 }
 
-/* 1: it is taken back; 0: it cannot be. */
+/* 1: it is taken back; 0: it cannot be; 2: it changed nothing there. */
 static int take_back(struct shipping *s, struct engine_passed *p, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
@@ -136,7 +159,7 @@ static int take_back(struct shipping *s, struct engine_passed *p, struct err *er
 	int r;
 
 	if (*p->receipt == '\0')
-		return 1;
+		return 2;
 	r = pipeline_engine(s->engine, p->target, &there, err);
 	if (r >= 0)
 		r = is_undone(there, p->receipt, err);
@@ -144,14 +167,6 @@ static int take_back(struct shipping *s, struct engine_passed *p, struct err *er
 		return r;
 	r = engine_undo(there, &options, &undo, err);
 	return r < 0 ? r : undo.end == ENGINE_PROMOTED;
-}
-
-static const struct engine_stage *stage_of(const struct engine_pipeline *p, const char *name)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (strcmp(p->list[i].name, name) == 0)
-			return &p->list[i];
-	return NULL;
 }
 
 static int give_up(struct shipping *s, const struct engine_passed *p, struct err *err)
@@ -168,7 +183,7 @@ int soak_undo(struct shipping *s, struct err *err)
 {
 	struct engine_change *c = s->change;
 	const struct engine_stage *last =
-	    c->n_passed > 0 ? stage_of(&s->pipeline, c->passed[c->n_passed - 1].stage) : NULL;
+	    c->n_passed > 0 ? pipeline_stage(&s->pipeline, c->passed[c->n_passed - 1].stage) : NULL;
 	int r = 0;
 
 	for (size_t i = c->n_passed; i-- > 0 && r >= 0;) {
@@ -179,7 +194,7 @@ int soak_undo(struct shipping *s, struct err *err)
 		r = take_back(s, p, err);
 		if (r == 0)
 			r = give_up(s, p, err);
-		else if (r > 0)
+		else if (r == 1)
 			p->undone = true;
 		if (r >= 0)
 			r = shipping_save(s, NULL, err);

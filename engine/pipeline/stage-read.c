@@ -194,10 +194,15 @@ static const char *name_of(struct yaml stage)
 
 static struct engine_stage *find_stage(const struct engine_pipeline *p, const char *name)
 {
-	for (size_t i = 0; i < p->n; i++)
+	for (size_t i = 0; name && i < p->n; i++)
 		if (strcmp(p->list[i].name, name) == 0)
 			return &p->list[i];
 	return NULL;
+}
+
+const struct engine_stage *pipeline_stage(const struct engine_pipeline *p, const char *name)
+{
+	return find_stage(p, name);
 }
 
 static int add_stage(struct reading *rd, const char *name, struct engine_stage **ret)

@@ -86,19 +86,30 @@ static int vehicle_make(struct shipping *s, const char *target, struct vehicle *
 
 /* --- may it enter? ------------------------------------------------------------------------- */
 
-static int copy_names(struct engine_change *c, char *const *list, size_t n, struct err *err)
+static int copy_names(char ***to, size_t *n_to, char *const *list, size_t n, struct err *err)
 {
-	for (size_t i = 0; i < c->n_approvers; i++)
-		free(c->approvers[i]);
-	c->n_approvers = 0;
+	for (size_t i = 0; i < *n_to; i++)
+		free((*to)[i]);
+	*n_to = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (!VEC_ONE_MORE(c->approvers, c->n_approvers))
+		if (!VEC_ONE_MORE(*to, *n_to))
 			return err_nomem(err);
-		c->approvers[c->n_approvers] = strdup(list[i]);
-		if (!c->approvers[c->n_approvers++])
+		(*to)[*n_to] = strdup(list[i]);
+		if (!(*to)[(*n_to)++])
 			return err_nomem(err);
 	}
 	return 0;
+}
+
+/* The paths that the guard holds now: an approval lets these pass, and no others. */
+static int note_held(struct engine_change *c, const struct engine_promotion *p, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist held = { 0 };
+
+	for (size_t i = 0; i < p->n_held; i++)
+		if (strlist_add(&held, p->held[i].path) < 0)
+			return err_nomem(err);
+	return copy_names(&c->held, &c->n_held, held.list, held.n, err);
 }
 
 static int wait_for_person(struct shipping *s, const struct engine_stage *stage,
@@ -109,9 +120,9 @@ static int wait_for_person(struct shipping *s, const struct engine_stage *stage,
 
 	while (approvers && approvers[n])
 		n++;
-	r = stage->n_approvers > 0
-		? copy_names(s->change, stage->approvers, stage->n_approvers, err)
-		: copy_names(s->change, approvers, n, err);
+	r = copy_names(&s->change->approvers, &s->change->n_approvers,
+		       stage->n_approvers > 0 ? stage->approvers : approvers,
+		       stage->n_approvers > 0 ? stage->n_approvers : n, err);
 	if (r < 0)
 		return r;
 	r = change_set(&s->change->why, err, "%s", why);
@@ -130,11 +141,26 @@ static const struct engine_policy_step *asking_rule(const struct engine_verdict 
 	return NULL;
 }
 
+static int find_held(struct shipping *s, struct engine *there, const char *clone, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	const struct engine_promote_options dry = {
+		.clone = clone,
+		.state = s->change->state_id,
+		.dry_run = true,
+		.watch = s->options->watch,
+	};
+	int r = engine_promote(there, &dry, &p, err);
+
+	return r < 0 ? r : note_held(s->change, &p, err);
+}
+
 static int judged(struct shipping *s, const struct engine_stage *stage,
 		  const struct engine_verdict *v, struct err *err)
 {
 	const struct engine_policy_step *rule = asking_rule(v);
-	const bool person = strcmp(s->change->who, "person") == 0;
+	const bool person = strcmp(s->who, "person") == 0;
+	const bool always = strcmp(stage->approve, "always") == 0;
 	char why[400];
 
 	if (v->facts.conflicts > 0) {
@@ -146,10 +172,12 @@ static int judged(struct shipping *s, const struct engine_stage *stage,
 		snprintf(why, sizeof(why), "the rule '%.200s' refuses it", rule ? rule->rule : "");
 		return shipping_hold(s, "rule", why, err);
 	}
-	if (s->change->approved_by || v->then == ENGINE_MAY_LAND ||
-	    (person && !rule && v->facts.held == 0))
+	if (s->change->approved_by ||
+	    (!always && (v->then == ENGINE_MAY_LAND || (person && !rule && v->facts.held == 0))))
 		return 1;
-	if (rule)
+	if (always)
+		snprintf(why, sizeof(why), "this stage always asks for a person");
+	else if (rule)
 		snprintf(why, sizeof(why), "the rule '%.200s' asks for a person", rule->rule);
 	else if (v->facts.held > 0)
 		snprintf(why, sizeof(why), "the guard holds %" PRIu64 " paths", v->facts.held);
@@ -172,14 +200,17 @@ int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct
 	CLEANUP(vehicle_done) struct vehicle v = { 0 };
 	CLEANUP(engine_verdict_done) struct engine_verdict verdict = { 0 };
 	struct engine_policy_options options = {
-		.facts = { .subject = s->options->subject, .watch = s->options->watch },
-		.who = s->change->who,
+		.facts = { .subject = { (const char *const *)s->change->subject,
+					s->change->n_subject },
+			   .ran_in = s->change->clone,
+			   .watch = s->options->watch },
+		.who = s->who,
 		.tests = is_tested(s->change, stage) ? "pass" : NULL,
 		.now = pipeline_now(),
 	};
 	int r;
 
-	if (strcmp(stage->approve, "always") == 0 && !s->change->approved_by)
+	if (!stage->target && strcmp(stage->approve, "always") == 0 && !s->change->approved_by)
 		return wait_for_person(s, stage, NULL, "this stage always asks for a person", err);
 	if (strcmp(stage->approve, "never") == 0 || !stage->target)
 		return 1;
@@ -191,6 +222,8 @@ int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct
 	if (r < 0)
 		return r;
 	r = change_set(&s->change->risk, err, "%s", engine_risk_name(verdict.facts.risk));
+	if (r >= 0 && !s->change->approved_by)
+		r = find_held(s, v.engine, v.name, err);
 	return r < 0 ? r : judged(s, stage, &verdict, err);
 }
 
@@ -224,13 +257,14 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 	snprintf(p->sha256, sizeof(p->sha256), "%s", sha256);
 	if (stage->soak_ms > 0) {
 		p->soak_until = p->passed + (int64_t)stage->soak_ms * 1000000;
-		p->health_next = p->passed;
+		p->health_next = stage->n_health > 0 ? p->passed : p->soak_until;
 	}
 	verify_link(c, c->n_passed - 1, p->link);
 	c->state = stage->soak_ms > 0 ? ENGINE_CHANGE_SOAKING : ENGINE_CHANGE_READY;
 	free(c->why);
 	free(c->obstacle);
 	c->why = c->obstacle = NULL;
+	change_unapprove(c);
 	free(c->landing_clone);
 	free(c->landing_target);
 	c->landing_clone = c->landing_target = NULL;
@@ -240,15 +274,21 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 
 /* --- checks without a target --------------------------------------------------------------- */
 
-static int run_check(struct shipping *s, struct engine *e, const char *command,
+/* A state, and the path at which its checks see it. */
+struct checked_state {
+	struct engine *engine;
+	const char *state, *dir;
+};
+
+static int run_check(struct shipping *s, const struct checked_state *of, const char *command,
 		     struct engine_checked *ret, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct engine_run_options options = {
-		.from = s->change->state_id,
+		.from = of->state,
 		.argv = argv,
-		.workdir = s->change->project,
+		.workdir = of->dir,
 		.in_fd = -1,
 		.out_fd = -1,
 		.err_fd = -1,
@@ -258,7 +298,7 @@ static int run_check(struct shipping *s, struct engine *e, const char *command,
 	engine_run_limits_init(&options.limits);
 	if (s->options->checking)
 		s->options->checking(command, NULL, s->options->ctx);
-	r = engine_run(e, &options, &run, err);
+	r = engine_run(of->engine, &options, &run, err);
 	if (r < 0)
 		return err_wrap(err, r, "check '%.100s'", command);
 	if (s->options->checking)
@@ -286,15 +326,15 @@ static int hold_failed(struct shipping *s, const struct engine_checked *c, struc
 	return shipping_hold(s, "check", why, err);
 }
 
-static int check_alone(struct shipping *s, const struct engine_stage *stage, struct err *err)
+static int check_state(struct shipping *s, const struct engine_stage *stage,
+		       const struct checked_state *of, struct err *err)
 {
-	CLEANUP(engine_close_p) struct engine *e = NULL;
 	struct engine_checked *checks = calloc(stage->n_checks + 1, sizeof(*checks));
 	size_t n = 0;
-	int r = checks ? pipeline_engine(s->engine, s->change->project, &e, err) : err_nomem(err);
+	int r = checks ? 0 : err_nomem(err);
 
 	while (r >= 0 && n < stage->n_checks && (n == 0 || checks[n - 1].exit_code == 0)) {
-		r = run_check(s, e, stage->checks[n], &checks[n], err);
+		r = run_check(s, of, stage->checks[n], &checks[n], err);
 		n += r >= 0;
 	}
 	if (r >= 0 && n > 0 && checks[n - 1].exit_code != 0)
@@ -303,6 +343,34 @@ static int check_alone(struct shipping *s, const struct engine_stage *stage, str
 		return add_passed(s, stage, "", "", &checks, &n, err);
 	checks_free(checks, n);
 	return r;
+}
+
+static int check_alone(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	struct checked_state of = { .state = s->change->state_id, .dir = s->change->project };
+	int r = pipeline_engine(s->engine, of.dir, &e, err);
+
+	of.engine = e;
+	return r < 0 ? r : check_state(s, stage, &of, err);
+}
+
+/* The target as it is now. */
+static int check_target(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *e = NULL;
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	const struct engine_take_options options = { .dir = stage->target, .automatic = true };
+	struct checked_state of = { .dir = stage->target };
+	int r = pipeline_engine(s->engine, stage->target, &e, err);
+
+	if (r >= 0)
+		r = engine_take(e, &options, &taken, err);
+	if (r < 0)
+		return r;
+	of.engine = e;
+	of.state = taken.snapshot.id;
+	return check_state(s, stage, &of, err);
 }
 
 /* --- landing ------------------------------------------------------------------------------- */
@@ -333,30 +401,17 @@ static int intend(struct shipping *s, const struct engine_stage *stage, struct e
 	return shipping_save(s, NULL, err);
 }
 
-/* The paths that the guard holds, which the approval lets pass. */
-static int find_held(struct engine *there, const struct engine_promote_options *o,
-		     struct strlist *ret, struct err *err)
-{
-	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
-	struct engine_promote_options dry = *o;
-	int r;
-
-	dry.dry_run = true;
-	r = engine_promote(there, &dry, &p, err);
-	for (size_t i = 0; r >= 0 && i < p.n_held; i++)
-		if (strlist_add(ret, p.held[i].path) < 0)
-			return err_nomem(err);
-	return r;
-}
-
 static int ended(struct shipping *s, const struct engine_stage *stage, struct err *err)
 {
 	struct engine_promotion *p = s->promotion;
-	const char *obstacle = "conflict";
 	char why[300];
+	int r;
 
 	switch (p->end) {
 	case ENGINE_PROMOTED:
+		/* The target has it already, and what was not merged was not checked. */
+		if (*p->id == '\0' && p->n_checks < stage->n_checks)
+			return check_target(s, stage, err);
 		return add_passed(s, stage, p->id, p->sha256, &p->checks, &p->n_checks, err);
 	case ENGINE_CHECK_FAILED:
 		return hold_failed(s, &p->checks[p->n_checks - 1], err);
@@ -365,15 +420,16 @@ static int ended(struct shipping *s, const struct engine_stage *stage, struct er
 			 stage->target);
 		break;
 	case ENGINE_HELD:
-		obstacle = "guard";
+		r = note_held(s->change, p, err);
 		snprintf(why, sizeof(why), "the guard holds %zu paths, and nobody approved them",
 			 p->n_held);
-		break;
+		change_unapprove(s->change);
+		return r < 0 ? r : wait_for_person(s, stage, NULL, why, err);
 	case ENGINE_MOVED:
 		snprintf(why, sizeof(why), "'%.200s' changes too fast to land in", stage->target);
 		break;
 	}
-	return shipping_hold(s, obstacle, why, err);
+	return shipping_hold(s, "conflict", why, err);
 }
 
 /* Did it fail before anything could reach the target? */
@@ -385,22 +441,20 @@ static bool is_early(int r)
 static int promote(struct shipping *s, const struct engine_stage *stage, struct engine *there,
 		   const char *clone, const char *state, struct err *err)
 {
-	CLEANUP(strlist_done) struct strlist allow = { 0 };
-	struct engine_promote_options options = {
+	const struct engine_change *c = s->change;
+	const struct engine_promote_options options = {
 		.clone = clone,
 		.state = state,
 		.checks = { (const char *const *)stage->checks, stage->n_checks },
+		.allow = { (const char *const *)c->held, c->approved_by ? c->n_held : 0 },
 		.watch = s->options->watch,
 		.checking = s->options->checking,
 		.checking_ctx = s->options->ctx,
 	};
-	int r = s->change->approved_by ? find_held(there, &options, &allow, err) : 0;
+	int r = intend(s, stage, there, clone, err);
 
-	if (r >= 0)
-		r = intend(s, stage, there, clone, err);
 	if (r < 0)
 		return r;
-	options.allow = (struct engine_list){ (const char *const *)allow.list, allow.n };
 	engine_promotion_done(s->promotion);
 	r = engine_promote(there, &options, s->promotion, err);
 	if (r < 0 && is_early(r)) {
@@ -429,7 +483,7 @@ static int land(struct shipping *s, const struct engine_stage *stage, struct err
 		/* It has moved on since, or is another one of the same name. */
 	}
 	r = vehicle_make(s, stage->target, &v, err);
-	return r < 0 ? r : promote(s, stage, v.engine, v.name, NULL, err);
+	return r < 0 ? r : promote(s, stage, v.engine, v.name, c->state_id, err);
 }
 
 int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err *err)
@@ -450,7 +504,7 @@ static int find_receipt(struct engine *there, const struct engine_change *c,
 
 		if (strcmp(one->id, c->landing_after) == 0)
 			break;
-		if (one->kind == ENGINE_RECEIPT_PROMOTION && one->clone &&
+		if (one->kind == ENGINE_RECEIPT_PROMOTION && !one->undone && one->clone &&
 		    strcmp(one->clone, c->landing_clone) == 0)
 			*ret = one;
 	}
@@ -467,35 +521,16 @@ static int await_landing(struct engine *there, const char *clone, struct err *er
 	return r == -ENOENT ? 0 : r;
 }
 
-static const struct engine_stage *stage_of(const struct engine_pipeline *p, const char *name)
-{
-	for (size_t i = 0; name && i < p->n; i++)
-		if (strcmp(p->list[i].name, name) == 0)
-			return &p->list[i];
-	return NULL;
-}
-
-static int hold_uncertain(struct shipping *s, const char *receipt, struct err *err)
-{
-	char why[300];
-
-	snprintf(why, sizeof(why),
-		 "the process that landed it died, and receipt %s may be of another promotion of "
-		 "the clone: undo that one or reject this change",
-		 receipt);
-	return shipping_hold(s, "receipt", why, err);
-}
-
 int stage_recover(struct shipping *s, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
-	const struct engine_stage *stage = stage_of(&s->pipeline, s->change->stage);
+	const struct engine_stage *stage = pipeline_stage(&s->pipeline, s->change->stage);
 	struct engine_receipt *receipt = NULL;
 	int r;
 
 	if (!s->change->landing_clone || !s->change->landing_target || !stage)
-		return err_set(err, -EBADMSG,
+		return err_set(err, -EINVAL,
 			       "change '%s' was landing on stage '%s', which is not configured",
 			       s->change->id, s->change->stage ? s->change->stage : "");
 	r = pipeline_engine(s->engine, s->change->landing_target, &there, err);
@@ -510,7 +545,10 @@ int stage_recover(struct shipping *s, struct err *err)
 	/* Somebody may have promoted the clone by hand since: only what is certainly the same counts. */
 	if (receipt && strcmp(s->change->landing_clone, s->change->clone) == 0 &&
 	    strcmp(receipt->sha256 ? receipt->sha256 : "", s->change->sha256) != 0)
-		return hold_uncertain(s, receipt->id, err);
+		return err_set(err, -ECANCELED,
+			       "the process that landed change %s died, and promotion %s may be "
+			       "another one of clone '%s': undo that one first",
+			       s->change->id, receipt->id, s->change->clone);
 	if (receipt)
 		return add_passed(s, stage, receipt->id, receipt->sha256 ? receipt->sha256 : "",
 				  &receipt->checks, &receipt->n_checks, err);

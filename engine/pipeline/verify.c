@@ -113,7 +113,7 @@ static int check_content(struct engine *e, const struct engine_change *c, char *
 		r = digest_trees(s, &from.root, &to.root, sha256, err);
 	if (r < 0)
 		return r;
-	if (strcmp(sha256, c->sha256) == 0)
+	if (r == 0 && strcmp(sha256, c->sha256) == 0)
 		return 0;
 	return asprintf(ret_why, "its content is not what its digest says") < 0 ? err_nomem(err)
 										: 1;

@@ -262,7 +262,7 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	if (r < 0)
 		return r;
 	f->held = f->held > c.held ? f->held : c.held;
-	r = count_refusals(e, clone, f, err);
+	r = count_refusals(e, o->ran_in ? o->ran_in : clone, f, err);
 	return r < 0 ? r : risk_conclude(f, err);
 }
 

@@ -85,15 +85,18 @@ def killed_at_any_step_it_goes_on_and_lands_once(w):
     assert want["states"] == ["shipped"] and want["receipts"] == [1, 1], want
     places = [(c, n) for c in CALLS for n in range(1, calls.count(c) + 1)]
     note(f"{len(places)} places to die")
+    killed = 0
     for call, n in places if LONG else chance.sample(places, 6):
         w.stop()
         there = world(w)
         done = traced(w, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
         if done.returncode != 0:
             assert done.returncode == -signal.SIGKILL, (call, n, done)
+            killed += 1
             go_on(w)
         got = outcome(w, there)
         assert got == want, f"{call} {n}:\n{got}\n{want}"
+    assert killed > 0, "nothing died"
 
 
 if __name__ == "__main__":

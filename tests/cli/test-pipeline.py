@@ -144,6 +144,61 @@ def without_a_rule_only_a_person_ships_and_a_guarded_path_needs_an_approval(w: W
 
 
 @test
+def whom_the_policy_names_decides_where_a_stage_always_asks(w: World):
+    config(w, "policy.yaml", "- {name: ops, then: approve, approvers: [nobody-at-all]}\n")
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: dev, target: ., approve: always}")
+    assert ship(w, "try", code=14)["waits_for"]["approvers"] == ["nobody-at-all"]
+
+
+@test
+def the_guard_asks_where_nobody_else_does_and_only_what_it_held_passes(w: World):
+    c = clone(w)
+    put(c / ".envrc")
+    stages(w, "{name: dev, target: ., approve: never}")
+    got = ship(w, "try", code=14)
+    assert got["state"] == "waiting" and not (w.project / ".envrc").exists(), got
+    w.ok("approve", got["change"])
+    assert ship(w, "--continue", got["change"])["state"] == "shipped" and (w.project / ".envrc").exists()
+
+
+@test
+def what_the_target_has_already_is_checked_all_the_same(w: World):
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: first, target: ., approve: never}", "{name: dev, target: ., approve: never, checks: [grep -q good a.txt]}")
+    got = ship(w, "try", code=8)
+    assert got["obstacle"] == "check" and passed(got) == ["first"], got
+
+
+@test
+def an_agent_that_takes_a_persons_change_further_is_judged_as_an_agent(w: World):
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, "{name: first}", "{name: dev, target: .}")
+    got = ship(w, "try", "--to", "first")
+    assert got["state"] == "ready", got
+    assert ship(w, "--continue", got["change"], "--as", "agent")["state"] == "ready", "no further than it was to go"
+    put(c / "b.txt")
+    stages(w, "{name: first, checks: [test -e c.txt]}", "{name: dev, target: .}")
+    got = ship(w, "try", code=8)
+    stages(w, "{name: first}", "{name: dev, target: .}")
+    assert ship(w, "try", "--as", "watch", code=14)["state"] == "waiting"
+    assert not (w.project / "b.txt").exists()
+
+
+@test
+def nothing_is_no_change(w: World):
+    c = clone(w)
+    stages(w, "{name: dev, target: ., approve: never}")
+    w.snap("ship", "try").fails(1, "changed nothing that could be shipped")
+    put(c / "a.txt")
+    ship(w, "try")
+    w.snap("ship", "try").fails(1, "changed nothing that could be shipped")
+
+
+@test
 def a_change_that_turns_sick_is_taken_back_and_barred(w: World):
     clock, there = Clock(w), staging(w)
     c = clone(w)
