@@ -92,8 +92,10 @@ def becomes(w, which, most):
 
 
 def becomes_idle(w, most):
-    """No connection is served any more: what an asker wanted is done, or was given up."""
+    """No connection is served any more: what an asker wanted is done, or was given up; its runs have ended."""
     becomes(w, (2,), most)
+    for run in w.ok("ps", "--json").json("snap.ps/1", "runs")["runs"]:
+        w.snap("wait", run["run"], "--timeout", f"{SECONDS}s")
 
 
 def has_no_more(w, most):
