@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 
 #define MASK "***"
+#define TEXT_MAX \
+	4096 /* bytes that are looked at: callers show far less, and a scan may take their square */
 
 static const char *const secret_names[] = { "token",      "secret",       "passw",
 					    "api_key",    "apikey",       "api-key",
@@ -104,6 +106,8 @@ static size_t base64_length(const char *text)
 											      : 0;
 }
 
+#define PEM_HEAD_MAX 76
+
 /* All lines of a private key in PEM. */
 static size_t pem_length(const char *text)
 {
@@ -112,8 +116,8 @@ static size_t pem_length(const char *text)
 
 	if (strncmp(text, begin, strlen(begin)) != 0)
 		return 0;
-	kind = strstr(text, "PRIVATE KEY-----");
-	if (!kind || kind - text > 60)
+	kind = memmem(text, strnlen(text, PEM_HEAD_MAX), "PRIVATE KEY-----", 16);
+	if (!kind)
 		return 0;
 	last = strstr(kind, end);
 	return last ? (size_t)(last - text) + strlen(end) + strcspn(last + strlen(end), "-") + 5
@@ -146,7 +150,19 @@ static long take_word(struct buf *to, const char *text)
 	return (long)(len + gap + value);
 }
 
-char *mask_text(const char *text)
+/* The beginning of a long text; no word is cut in two, since half a key does not look like one. */
+static char *beginning(const char *text)
+{
+	size_t n = strnlen(text, TEXT_MAX + 1);
+
+	if (n <= TEXT_MAX)
+		return strdup(text);
+	for (n = TEXT_MAX; n > 0 && !isspace((unsigned char)text[n]); n--)
+		continue;
+	return n > 0 ? strndup(text, n) : strdup(MASK);
+}
+
+static char *mask_all(const char *text)
 {
 	CLEANUP(buf_done) struct buf out = BUF_INIT;
 
@@ -166,4 +182,11 @@ char *mask_text(const char *text)
 		text += n;
 	}
 	return strndup(out.len > 0 ? (const char *)out.data : "", out.len);
+}
+
+char *mask_text(const char *text)
+{
+	AUTO_FREE char *begin = beginning(text);
+
+	return begin ? mask_all(begin) : NULL;
 }

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* An owned copy; NULL: no memory. */
+/* An owned copy of the first few KiB; NULL: no memory. */
 char *mask_text(const char *text);
 
 /* Is it the name of something secret? */
