@@ -10,13 +10,15 @@
 #pragma once
 
 #include "engine/api/promote.h"
+#include "engine/verb/git-run-i.h"
 
 struct commits {
 	struct bundle {
 		char *git_dir; /* owned; the repository that it is for */
 		int fd;        /* owned */
-		bool detached; /* it has HEAD, too */
-	} * list;              /* owned; none: there is nothing new */
+		char detached
+		    [GIT_RUN_DETACHED_SIZE]; /* the branch that its HEAD becomes; "": it has none */
+	} * list;                            /* owned; none: there is nothing new */
 	size_t n;
 	struct engine_commits told;
 };

@@ -122,9 +122,11 @@ static int find_repository(struct engine *e, const char *project, struct reposit
 
 /*
  * Runs in the sandbox.  It reads the project's commit ids, of which the clone knows some, and writes
- * everything that the clone's branches have beyond them.
+ * everything that the clone's branches have beyond them.  A submodule ($2) that the clone removed has
+ * nothing to bring.
  */
 static const char script[] =
+    "[ -z \"$2\" ] || [ -e \"$1\" ] || [ -L \"$1\" ] || exit 0\n"
     "[ -d \"$1\" ] && [ ! -L \"$1\" ] || exit 65\n"
     "export GIT_DIR=\"$PWD/$1\"\n"
     "g() { git -c safe.directory='*' -c core.hooksPath=/dev/null -c core.fsmonitor=false \"$@\"; }\n"
@@ -156,10 +158,10 @@ static int judge(const struct engine_run *run, const char *clone, struct err *er
 }
 
 static int make_bundle(struct engine *e, const char *project, const char *clone,
-		       const char *in_clone, int known, int out, struct err *err)
+		       const struct repository *of, int known, int out, struct err *err)
 {
 	CLEANUP(engine_run_done) struct engine_run run = { 0 };
-	const char *const argv[] = { "/bin/sh", "-c", script, "sh", in_clone, NULL };
+	const char *const argv[] = { "/bin/sh", "-c", script, "sh", of->in_clone, of->place, NULL };
 	struct engine_run_options options = {
 		.from = clone,
 		.argv = argv,
@@ -183,7 +185,12 @@ static int make_bundle(struct engine *e, const char *project, const char *clone,
 
 /* --- what is in it ---------------------------------------------------------------------- */
 
-/* The name of the branch in a line of the header, or NULL: HEAD without a branch has one of ours. */
+static bool is_head(const char *line, size_t len)
+{
+	return len > 5 && line[0] != '-' && memcmp(line + len - 5, " HEAD", 5) == 0;
+}
+
+/* The name of the branch in a line of the header, or NULL: it is about something else. */
 static const char *branch_in(const char *line, size_t len, size_t *ret_id, size_t *ret_len)
 {
 	const char *name = line[0] == '-' ? NULL : memchr(line, ' ', len);
@@ -192,21 +199,43 @@ static const char *branch_in(const char *line, size_t len, size_t *ret_id, size_
 		return NULL;
 	*ret_id = (size_t)(name++ - line);
 	*ret_len = len - *ret_id - 1;
-	if (*ret_len == 4 && strncmp(name, "HEAD", 4) == 0) {
-		*ret_len = strlen(GIT_RUN_DETACHED);
-		return GIT_RUN_DETACHED;
-	}
 	if (*ret_len <= strlen(HEADS) || strncmp(name, HEADS, strlen(HEADS)) != 0)
 		return NULL;
 	*ret_len -= strlen(HEADS);
 	return name + strlen(HEADS);
 }
 
-static int add_branch(struct engine_commits *c, const char *clone, const char *place,
-		      const char *line, size_t len, struct err *err)
+/* Does the header name the branch, or one below it, beside which git could not have it? */
+static bool has_branch(const char *text, size_t n, const char *wanted)
 {
-	size_t id_len, name_len;
-	const char *name = branch_in(line, len, &id_len, &name_len);
+	const size_t wanted_len = strlen(wanted);
+	const char *line = text, *end, *name;
+	size_t id_len, len;
+
+	for (; (end = memchr(line, '\n', (size_t)(text + n - line))) && end > line;
+	     line = end + 1) {
+		name = branch_in(line, (size_t)(end - line), &id_len, &len);
+		if (name && len >= wanted_len && strncmp(name, wanted, wanted_len) == 0 &&
+		    (len == wanted_len || name[wanted_len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static void name_detached(const char *text, size_t n, char ret[GIT_RUN_DETACHED_SIZE])
+{
+	snprintf(ret, GIT_RUN_DETACHED_SIZE, GIT_RUN_DETACHED);
+	for (unsigned i = 2; has_branch(text, n, ret); i++)
+		snprintf(ret, GIT_RUN_DETACHED_SIZE, GIT_RUN_DETACHED "-%u", i);
+}
+
+/* `detached` names HEAD, which has no branch. */
+static int add_branch(struct engine_commits *c, const char *clone, const char *place,
+		      const char *line, size_t len, const char *detached, struct err *err)
+{
+	const bool head = is_head(line, len);
+	size_t id_len = len - 5, name_len = strlen(detached);
+	const char *name = head ? detached : branch_in(line, len, &id_len, &name_len);
 	struct engine_branch *b;
 
 	if (!name)
@@ -227,16 +256,12 @@ static int add_branch(struct engine_commits *c, const char *clone, const char *p
 	return b->ref && b->commit && b->repository ? 0 : err_nomem(err);
 }
 
-static bool is_head(const char *line, size_t len)
-{
-	return len > 5 && line[0] != '-' && memcmp(line + len - 5, " HEAD", 5) == 0;
-}
-
 /* The header ends with an empty line; *ret is the offset of the objects after it, 0 if none. */
 static int read_header(struct engine_commits *told, struct bundle *c, const char *clone,
 		       const char *place, off_t *ret, struct err *err)
 {
 	AUTO_FREE char *text = malloc(HEADER_MAX);
+	char detached[GIT_RUN_DETACHED_SIZE];
 	const char *line, *end;
 	ssize_t n;
 	int r = 0;
@@ -247,6 +272,7 @@ static int read_header(struct engine_commits *told, struct bundle *c, const char
 	n = fdio_pread(c->fd, text, HEADER_MAX, 0);
 	if (n <= 0)
 		return n < 0 ? err_set(err, (int)n, "reading a bundle of git's") : 0;
+	name_detached(text, (size_t)n, detached);
 	for (line = text; r >= 0 && (end = memchr(line, '\n', (size_t)(text + n - line)));
 	     line = end + 1) {
 		if (end == line) {
@@ -255,8 +281,9 @@ static int read_header(struct engine_commits *told, struct bundle *c, const char
 		}
 		if (*line == '#' || *line == '@')
 			continue;
-		c->detached |= is_head(line, (size_t)(end - line));
-		r = add_branch(told, clone, place, line, (size_t)(end - line), err);
+		if (is_head(line, (size_t)(end - line)))
+			memcpy(c->detached, detached, sizeof(detached));
+		r = add_branch(told, clone, place, line, (size_t)(end - line), detached, err);
 	}
 	return r < 0 ? r : err_set(err, -EBADMSG, "what git gave out in the sandbox is no bundle");
 }
@@ -287,7 +314,7 @@ static int add_bundle(struct engine *e, const char *project, const char *clone,
 	r = git_run_list_tips(of->git_dir, known, err);
 	if (r < 0)
 		return r;
-	r = make_bundle(e, project, clone, of->in_clone, known, b.fd, err);
+	r = make_bundle(e, project, clone, of, known, b.fd, err);
 	if (r < 0)
 		return r;
 	r = read_header(&to->told, &b, clone, of->place, &objects, err);

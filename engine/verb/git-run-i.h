@@ -26,8 +26,13 @@ NODISCARD int git_run_list_tips(const char *git_dir, int fd, struct err *err);
 NODISCARD int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_t at,
 				    struct err *err);
 
-#define GIT_RUN_DETACHED "detached" /* the branch that a HEAD without one becomes */
+/* The branch that a HEAD without one becomes; with a number behind it if there is such a branch. */
+#define GIT_RUN_DETACHED      "detached"
+#define GIT_RUN_DETACHED_SIZE 24
 
-/* Fetch all branches of a checked bundle, and HEAD if it has that, into branches under the clone's name. */
-NODISCARD int git_run_fetch(const char *git_dir, const char *clone, bool detached, int bundle,
-			    struct err *err);
+/*
+ * Fetch all branches of a checked bundle into branches under the clone's name, and HEAD into the branch
+ * `detached` there unless that is "".
+ */
+NODISCARD int git_run_fetch(const char *git_dir, const char *clone, const char *detached,
+			    int bundle, struct err *err);

@@ -229,7 +229,7 @@ int git_run_check_objects(const char *git_dir, const char *objects, int fd, off_
 	return r;
 }
 
-int git_run_fetch(const char *git_dir, const char *clone, bool detached, int bundle,
+int git_run_fetch(const char *git_dir, const char *clone, const char *detached, int bundle,
 		  struct err *err)
 {
 	AUTO_FREE char *spec = NULL, *head = NULL;
@@ -249,12 +249,12 @@ int git_run_fetch(const char *git_dir, const char *clone, bool detached, int bun
 		spec = NULL;
 		return err_nomem(err);
 	}
-	if (asprintf(&head, "+HEAD:refs/heads/snap/%s/" GIT_RUN_DETACHED, clone) < 0) {
+	if (asprintf(&head, "+HEAD:refs/heads/snap/%s/%s", clone, detached) < 0) {
 		head = NULL;
 		return err_nomem(err);
 	}
 	words[ARRAY_LEN(words) - 3] = spec;
-	words[ARRAY_LEN(words) - 2] = detached ? head : NULL;
+	words[ARRAY_LEN(words) - 2] = *detached != '\0' ? head : NULL;
 	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = bundle },
 		   err);
 }

@@ -261,6 +261,29 @@ def submodules_of_a_worktree_and_their_submodules_have_copies(w):
 
 
 @live_test
+def a_removed_submodule_and_a_branch_called_detached_are_no_obstacle(w):
+    inner, outer = others(w)
+    repository(w)
+    git(w.project, "submodule", "add", "-q", str(outer), "lib")
+    git(w.project, "submodule", "add", "-q", str(inner), "gone")
+    git(w.project, "commit", "-q", "-m", "with both")
+    top, _ = clone(w)
+    git(top / "lib", "checkout", "-q", "-b", "detached")
+    commit_below(top, "lib")
+    git(top / "lib", "checkout", "-q", "--detach")
+    (top / "lib/made-here").write_text("and again\n")
+    git(top / "lib", "commit", "-q", "-a", "-m", "on no branch")
+    git(top, "rm", "-q", "-f", "gone")
+    subprocess.run(["rm", "-rf", top / ".git/modules/gone"], check=True)
+    git(top, "commit", "-q", "-a", "-m", "without gone")
+    got = w.ok("promote", "--json", "--git", "--allow", ".gitmodules", "c").json("snap.promote/1", "git")
+    brought = {(g["repository"], g["ref"].removeprefix("refs/heads/snap/c/")) for g in got["git"]}
+    assert brought == {("", "topic"), ("lib", "detached"), ("lib", "detached-2")}, got
+    for ref, said in (("detached", "in lib"), ("detached-2", "on no branch")):
+        assert git(w.project / "lib", "log", "-1", "--format=%s", f"snap/c/{ref}") == said
+
+
+@live_test
 def what_a_run_does_to_a_git_below_the_top_is_seen(w):
     """Only what snap itself put there is left out, never what differs from the clone's base."""
     _, outer = others(w)
