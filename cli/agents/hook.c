@@ -34,7 +34,9 @@
 #define TIME_MAX    30 /* seconds that a client may have to wait */
 #define MESSAGE_MAX 160
 
-#define PRUNED_AT_ONCE 8 /* so that no step waits long */
+/* So that no step waits long: how many go, and how many more are tried in vain. */
+#define PRUNED_AT_ONCE 8
+#define STAYED_AT_ONCE 32
 
 enum step { STEP_NONE, STEP_PROMPT, STEP_BEFORE, STEP_AFTER };
 
@@ -296,25 +298,43 @@ static uint64_t count_turn(const struct said *s, const char *meta, const struct 
 
 /* --- the snapshot ----------------------------------------------------------------------- */
 
-/* Of the steps that the project keeps the oldest go; what a tag or a clone needs stays. */
+static bool is_step(const struct engine_snapshot *s)
+{
+	size_t len;
+
+	return s->automatic && meta_find(s->meta, "session", &len) &&
+	       meta_find(s->meta, "turn", &len);
+}
+
+/*
+ * Of the steps that the project keeps the oldest go first; what a tag or a clone needs stays.  Those that
+ * stay are tried again each time, so they have a bound of their own.
+ */
 static void prune(struct engine *e, const struct engine_history *h)
 {
-	uint64_t most = ENGINE_STEPS_KEPT, steps = 0, removed = 0;
+	uint64_t most = ENGINE_STEPS_KEPT, steps = 0, removed = 0, stayed = 0;
 	char id[ENGINE_ID_SIZE];
 	struct err why = { 0 };
-	size_t len;
 
 	if (engine_agent_steps(e, &most, &why) < 0)
 		log_warn("%s", why.msg);
-	for (size_t i = 0; i < h->n && removed < PRUNED_AT_ONCE; i++) {
-		const struct engine_snapshot *s = &h->list[i];
-
-		if (!s->automatic || !meta_find(s->meta, "session", &len) ||
-		    !meta_find(s->meta, "turn", &len) || ++steps < most)
+	for (size_t i = 0; i < h->n; i++)
+		steps += is_step(&h->list[i]);
+	/* The history begins with the newest, and one more is made now. */
+	for (size_t i = h->n; i-- > 0 && steps >= most && steps > 0;) {
+		if (!is_step(&h->list[i]))
 			continue;
-		IGNORE_RESULT(engine_remove_snapshot(e, s->id, false, id, NULL),
-			      "something needs it, so it stays");
-		removed++;
+		if (h->list[i].n_tags > 0) {
+			steps--;
+			continue;
+		}
+		if (removed >= PRUNED_AT_ONCE || stayed >= STAYED_AT_ONCE)
+			return;
+		steps--;
+		if (engine_remove_snapshot(e, h->list[i].id, false, id, NULL) < 0)
+			stayed++;
+		else
+			removed++;
 	}
 }
 

@@ -193,6 +193,24 @@ def a_project_keeps_so_many_steps_and_a_rollback_says_what_is_gone(w: World):
 
 
 @test
+def steps_that_something_needs_do_not_keep_the_others(w: World):
+    needs_fuse()
+    config = w.home / ".config/snapcow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("agents: {steps: 40}\n")
+    needed = [1, *range(3, 12)]
+    for n in range(1, 16):
+        prompt(w, f"prompt {n}")
+        if n in needed:
+            w.ok("clone", "-n", f"needs{n}", "--from", "@")
+        (w.project / "README.md").write_text(f"turn {n}\n")
+    config.write_text("agents: {steps: 4}\n")
+    prompt(w, "prompt 16")
+    assert [turn for turn, _ in steps(w)] == [*needed, 13, 14, 15, 16], steps(w)
+    w.ok("check")
+
+
+@test
 def what_looks_like_a_secret_is_not_kept(w: World):
     for n, command in enumerate(("curl -H 'Authorization: Bearer abcdef123' x", "TOKEN=abcdef123 make",
                                  "login --password abcdef123", 'x {"api_key": "abcdef123"}',
