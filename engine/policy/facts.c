@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/attr.h"
+#include "base/map.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
 #include "engine/find/conflicts-i.h"
@@ -20,12 +21,17 @@ struct counting {
 	/* Built-in rules and the user's.  The project's may let pass what a clone of it then lands. */
 	struct guard *guard;       /* owned */
 	struct engine_rules rules; /* owned; for the guard */
-	uint64_t held;             /* paths that this guard holds */
+	struct map held;           /* paths that this guard holds, which it owns */
 	unsigned seen;             /* a bit for each enum kind */
 };
 
 static void counting_done(struct counting *c)
 {
+	char *path;
+
+	for (size_t pos = 0; (path = map_next(&c->held, &pos));)
+		free(path);
+	map_done(&c->held);
 	kinds_free(c->kinds);
 	ignore_free(c->subject);
 	guard_free(c->guard);
@@ -74,12 +80,20 @@ static void count(struct counting *c, const struct delta_file *f, const struct p
 static int judge_by_guard(struct counting *c, const struct delta_file *f, struct err *err)
 {
 	const bool gone = f->status == DELTA_DELETED;
+	AUTO_FREE char *path = NULL;
+	void *existing;
 	const struct guard_rule *rule =
 	    guard_match(c->guard, f->path, gone ? f->before.mode : f->after.mode, gone ? 'D' : 'M');
+	int r;
 
 	if (!rule || rule->level != GUARD_HOLD)
 		return 0;
-	c->held++;
+	path = strdup(f->path);
+	r = path ? map_add(&c->held, path, path, &existing) : -ENOMEM;
+	if (r < 0)
+		return err_nomem(err);
+	if (r == 0)
+		path = NULL; /* the map has it */
 	return risk_add(c->facts, RISK_HELD, rule->name, rule->why, f->path, err);
 }
 
@@ -170,43 +184,56 @@ static const char *why_of(const struct engine_rolled_path *p)
 	return "a rule of your own names it";
 }
 
-static int add_guarded(struct engine_facts *f, enum risk_rule rule,
+/* Each path counts once, whichever guard holds it. */
+static int add_guarded(struct counting *c, enum risk_rule rule,
 		       const struct engine_rolled_path *list, size_t n, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = risk_add(f, rule, list[i].why, why_of(&list[i]), list[i].path, err);
+		if (rule != RISK_HELD || !map_get(&c->held, list[i].path))
+			r = risk_add(c->facts, rule, list[i].why, why_of(&list[i]), list[i].path,
+				     err);
 	return r;
 }
 
-static int take_promotion(struct engine_facts *f, const struct engine_promotion *p, struct err *err)
+static uint64_t count_held(const struct counting *c, const struct engine_promotion *p)
 {
+	uint64_t n = c->held.n;
+
+	for (size_t i = 0; i < p->n_held; i++)
+		n += !map_get(&c->held, p->held[i].path);
+	return n;
+}
+
+static int take_promotion(struct counting *c, const struct engine_promotion *p, struct err *err)
+{
+	struct engine_facts *f = c->facts;
 	int r;
 
 	f->project = strdup(p->project);
 	if (!f->project)
 		return err_nomem(err);
-	f->held = p->n_held;
+	f->held = count_held(c, p);
 	f->warned = p->n_warned;
 	f->conflicts = p->n_conflicts;
-	r = add_guarded(f, RISK_HELD, p->held, p->n_held, err);
-	return r < 0 ? r : add_guarded(f, RISK_WARNED, p->warned, p->n_warned, err);
+	r = add_guarded(c, RISK_HELD, p->held, p->n_held, err);
+	return r < 0 ? r : add_guarded(c, RISK_WARNED, p->warned, p->n_warned, err);
 }
 
 static int ask_guard(struct engine *e, const char *clone, const struct engine_facts_options *o,
-		     struct engine_facts *f, struct err *err)
+		     struct counting *c, struct err *err)
 {
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	int r;
 
 	if (o->promotion)
-		return take_promotion(f, o->promotion, err);
+		return take_promotion(c, o->promotion, err);
 	r = engine_promote(
 	    e,
 	    &(struct engine_promote_options){ .clone = clone, .dry_run = true, .watch = o->watch },
 	    &p, err);
-	return r < 0 ? r : take_promotion(f, &p, err);
+	return r < 0 ? r : take_promotion(c, &p, err);
 }
 
 static int count_refusals(struct engine *e, const char *clone, struct engine_facts *f,
@@ -243,7 +270,10 @@ static int find_guard(struct engine *e, struct counting *c, struct err *err)
 static int find_facts(struct engine *e, const char *clone, const struct engine_facts_options *o,
 		      struct engine_facts *f, struct err *err)
 {
-	CLEANUP(counting_done) struct counting c = { .facts = f };
+	CLEANUP(counting_done) struct counting c = {
+		.facts = f,
+		.held = MAP_INIT(map_hash_str, map_equal_str),
+	};
 	int r = kinds_new(&c.kinds, err);
 
 	if (r < 0)
@@ -258,10 +288,9 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 	if (r < 0)
 		return r;
 	f->kind = kind_of_all(c.seen);
-	r = ask_guard(e, clone, o, f, err);
+	r = ask_guard(e, clone, o, &c, err);
 	if (r < 0)
 		return r;
-	f->held = f->held > c.held ? f->held : c.held;
 	r = count_refusals(e, o->ran_in ? o->ran_in : clone, f, err);
 	return r < 0 ? r : risk_conclude(f, err);
 }

@@ -48,6 +48,14 @@ def without_rules_nothing_lands_unseen(w: World):
 
 
 @test
+def a_path_that_the_guard_holds_counts_once(w: World):
+    put(clone(w) / ".envrc")
+    got = explain(w)
+    assert [(r["rule"], r["path"], r["paths"]) for r in got["reasons"]] == [("shell", ".envrc", 1)], got
+    assert got["facts"]["held"] == 1, got
+
+
+@test
 def each_risk_has_a_reason_that_names_a_path(w: World):
     put(w.project / "tests" / "test_a.py", "assert True\n")
     put(w.project / "tool.sh", "#!/bin/sh\n")
