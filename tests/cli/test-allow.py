@@ -96,9 +96,13 @@ def what_is_no_rule_is_refused_and_nothing_changes(w: World):
 def neither_a_run_nor_an_agent_can_allow_anything(w: World):
     needs_fuse()
     w.ok("clone", "-n", "try")
+    w.ok("run", "try", "--ro", str(SNAP), "--", str(SNAP), "--version")  # it runs there
     inside = w.snap("run", "try", "--ro", str(SNAP), "--", str(SNAP), "--store", str(w.store), "allow", RULE, "try")
     assert inside.status != 0, inside
     assert allowed(w) == []
+    w.ok("--store", str(w.store), "allow", RULE, "try")  # the same line, outside
+    assert allowed(w) == [RULE]
+    w.ok("allow", "--remove", RULE, "try")
     with Client(w) as c:
         names = [t["name"] for t in c.ask("tools/list")["result"]["tools"]]
         assert not [n for n in names if "allow" in n], names

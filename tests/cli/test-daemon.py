@@ -786,6 +786,8 @@ def a_first_capture_tells_how_much_there_is_once_that_was_counted(w: World):
     for mib, rules in ((8, False), (8, True)):
         told = None
         while told is None:  # until it takes long enough to be told of
+            if mib > 256:
+                raise Skip("256 MiB are captured too quickly to be told of")
             top = w.top / "work" / f"large{mib}{rules}"
             (top / "deep" / "er").mkdir(parents=True)
             if rules:
