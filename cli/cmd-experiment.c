@@ -151,7 +151,7 @@ static struct engine_experiment_options options_of(struct invocation *inv,
 	};
 }
 
-/* What came of the experiment is told in any case. */
+/* Print what came of the experiment, in any case. */
 static int write_page(const struct invocation *inv, const struct engine_experiment *x)
 {
 	CLEANUP(standings_done) struct standings s = { 0 };

@@ -13,7 +13,7 @@
 
 /* --- waiting ------------------------------------------------------------------------------- */
 
-/* A table is told as a whole, lines arm by arm. */
+/* Print a table as a whole, lines arm by arm. */
 static void tell(const struct engine_experiment_options *o, const struct engine_experiment *x)
 {
 	if (!o || !o->tell)

@@ -35,7 +35,7 @@ def arms_are_merged_with_each_other_and_with_the_project(w):
     for line in ("  conflicts with same in text", "  merges with end, which changed text",
                  "  applies to the project as it is", "  high: .envrc"):
         assert line in shown, shown
-    # The project moves on; what is told is what is true now.
+    # The project moves on; the answer is what is true now.
     text = w.project / "text"
     text.write_text(text.read_text().replace("\n1\n", "\neins\n"))
     got = experiment(w, "show", "t")
