@@ -106,7 +106,7 @@ static int close_doors(struct run *run, struct err *err)
 	if (r == 0)
 		r = seccomp_enter(run, true, err);
 	if (r == 0)
-		r = limits_apply(run, err);
+		r = limits_apply(run, false, err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
 	return r;
 }

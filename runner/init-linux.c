@@ -106,7 +106,7 @@ NORETURN static void helper_main(struct run *run, const struct sandbox_helper *h
 	if (r == 0)
 		r = seccomp_enter(run, false, &err);
 	if (r == 0)
-		r = limits_apply(run, &err);
+		r = limits_apply(run, true, &err);
 	if (r < 0)
 		line_give_up(run->line, &err, false);
 	/* Nothing but what it is given: 0 is its descriptor, 1 and 2 say that it is ready, or not. */

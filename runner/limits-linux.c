@@ -8,6 +8,13 @@
 
 #include "runner/sandbox-i.h"
 
+/* What a sanitizer maps for itself is more than any limit, and then it can map no more. */
+#ifdef __SANITIZE_ADDRESS__
+#define SHADOWED true
+#else
+#define SHADOWED false
+#endif
+
 static int bound(int what, uint64_t most, uint64_t slack, const char *name, struct err *err)
 {
 	struct rlimit now;
@@ -28,7 +35,7 @@ static uint64_t or_none(uint64_t limit, uint64_t more)
 	return limit > 0 ? limit + more : RLIM_INFINITY;
 }
 
-int limits_apply(const struct run *run, struct err *err)
+int limits_apply(const struct run *run, bool ours, struct err *err)
 {
 	const struct sandbox_limits *l = &run->spec->limits;
 	/* Where a group holds the same limit it is to be met first: it tells, and an rlimit not. */
@@ -48,7 +55,9 @@ int limits_apply(const struct run *run, struct err *err)
 		{ RLIMIT_NOFILE, or_none(l->nofile, 0), 0, "nofile" },
 		{ RLIMIT_NPROC, or_none(l->pids, more_pids), 0, "nproc" },
 		{ RLIMIT_CPU, or_none((l->cpu_ms + 999) / 1000, more_cpu), 1, "cpu" },
-		{ RLIMIT_DATA, or_none(run->held & CGROUP_MEMORY ? 0 : l->mem, 0), 0, "data" },
+		{ RLIMIT_DATA,
+		  or_none(run->held & CGROUP_MEMORY || (ours && SHADOWED) ? 0 : l->mem, 0), 0,
+		  "data" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {

@@ -156,7 +156,8 @@ NODISCARD int caps_drop(struct err *err);
 NODISCARD int tty_open(struct run *run, struct err *err);
 NODISCARD int landlock_enter(struct run *run, struct err *err);
 NODISCARD int seccomp_enter(struct run *run, bool heard, struct err *err);
-NODISCARD int limits_apply(const struct run *run, struct err *err);
+/* `ours`: for a process that runs our own code, not the command. */
+NODISCARD int limits_apply(const struct run *run, bool ours, struct err *err);
 
 NORETURN void child_main(struct run *run);
 NORETURN void init_main(struct run *run);
