@@ -67,7 +67,7 @@ static int decide(struct shipping *s, bool reject, const char *reason, char *me,
 	struct engine_change *c = s->change;
 
 	if (reject) {
-		int r = change_set(&c->why, err, "rejected by %s: %s", me, reason);
+		int r = text_set(&c->why, err, "rejected by %s: %s", me, reason);
 
 		if (r < 0)
 			return r;

@@ -1,7 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,22 +123,6 @@ int64_t pipeline_now(void)
 	return ns > 0 ? ns : engine_now();
 }
 
-int change_set(char **text, struct err *err, const char *fmt, ...)
-{
-	char *made = NULL;
-	va_list ap;
-	int r;
-
-	va_start(ap, fmt);
-	r = vasprintf(&made, fmt, ap);
-	va_end(ap);
-	if (r < 0)
-		return err_nomem(err);
-	free(*text);
-	*text = made;
-	return 0;
-}
-
 void change_unapprove(struct engine_change *c)
 {
 	free(c->approved_by);
@@ -198,10 +180,10 @@ int shipping_save(struct shipping *s, const char *kind, struct err *err)
 int shipping_hold(struct shipping *s, const char *obstacle, const char *why, struct err *err)
 {
 	struct engine_change *c = s->change;
-	int r = change_set(&c->obstacle, err, "%s", obstacle);
+	int r = text_set(&c->obstacle, err, "%s", obstacle);
 
 	if (r >= 0)
-		r = change_set(&c->why, err, "%s", why);
+		r = text_set(&c->why, err, "%s", why);
 	if (r < 0)
 		return r;
 	c->state = ENGINE_CHANGE_HELD;

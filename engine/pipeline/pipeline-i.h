@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/text.h"
 #include "engine/api/pipeline.h"
 #include "engine/verb/docket-i.h"
 
@@ -29,7 +30,6 @@ int64_t pipeline_now(void);
 
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
-NODISCARD int change_set(char **text, struct err *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void change_unapprove(struct engine_change *c);
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage);
 

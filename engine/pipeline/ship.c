@@ -78,7 +78,7 @@ static int enter(struct shipping *s, const struct engine_stage *stage, struct er
 	/* An approval is for the stage that it was given for. */
 	if (c->stage && strcmp(c->stage, stage->name) != 0)
 		change_unapprove(c);
-	r = change_set(&c->stage, err, "%s", stage->name);
+	r = text_set(&c->stage, err, "%s", stage->name);
 	if (r >= 0 && look_for_same(s->engine, c, same, &why) == -ECANCELED)
 		return shipping_hold(s, "rule", why.msg, err);
 	if (r >= 0)

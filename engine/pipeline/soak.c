@@ -96,7 +96,7 @@ static bool is_healthy(const char *command, const char *dir, char *why, size_t s
 
 static int fall_sick(struct shipping *s, const char *stage, const char *why, struct err *err)
 {
-	int r = change_set(&s->change->why, err, "not healthy on '%s': %s", stage, why);
+	int r = text_set(&s->change->why, err, "not healthy on '%s': %s", stage, why);
 
 	if (r < 0)
 		return r;
@@ -173,10 +173,10 @@ static int give_up(struct shipping *s, const struct engine_passed *p, struct err
 {
 	AUTO_FREE char *why = TAKE_PTR(s->change->why);
 
-	return change_set(&s->change->why, err,
-			  "%s; its landing in '%s' could not be taken back: later edits conflict "
-			  "with that (snap -C %s undo %s)",
-			  why ? why : "", p->target, p->target, p->receipt);
+	return text_set(&s->change->why, err,
+			"%s; its landing in '%s' could not be taken back: later edits conflict "
+			"with that (snap -C %s undo %s)",
+			why ? why : "", p->target, p->target, p->receipt);
 }
 
 int soak_undo(struct shipping *s, struct err *err)

@@ -125,7 +125,7 @@ static int wait_for_person(struct shipping *s, const struct engine_stage *stage,
 		       stage->n_approvers > 0 ? stage->n_approvers : n, err);
 	if (r < 0)
 		return r;
-	r = change_set(&s->change->why, err, "%s", why);
+	r = text_set(&s->change->why, err, "%s", why);
 	if (r < 0)
 		return r;
 	s->change->state = ENGINE_CHANGE_WAITING;
@@ -221,7 +221,7 @@ int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct
 	r = engine_policy_explain(v.engine, &options, &verdict, err);
 	if (r < 0)
 		return r;
-	r = change_set(&s->change->risk, err, "%s", engine_risk_name(verdict.facts.risk));
+	r = text_set(&s->change->risk, err, "%s", engine_risk_name(verdict.facts.risk));
 	if (r >= 0 && !s->change->approved_by)
 		r = find_held(s, v.engine, v.name, err);
 	return r < 0 ? r : judged(s, stage, &verdict, err);
@@ -392,9 +392,9 @@ static int intend(struct shipping *s, const struct engine_stage *stage, struct e
 	int r = newest_receipt(there, c->landing_after, err);
 
 	if (r >= 0)
-		r = change_set(&c->landing_clone, err, "%s", clone);
+		r = text_set(&c->landing_clone, err, "%s", clone);
 	if (r >= 0)
-		r = change_set(&c->landing_target, err, "%s", stage->target);
+		r = text_set(&c->landing_target, err, "%s", stage->target);
 	if (r < 0)
 		return r;
 	c->state = ENGINE_CHANGE_LANDING;
