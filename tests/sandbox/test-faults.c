@@ -29,14 +29,16 @@ static int injected(struct err *err, const char *step)
 }
 
 /* In the place of each step, one that fails or takes its time on demand. */
-#define STEP(name, params, args)                                                                \
-	int __real_##name params;                                                               \
-	int __wrap_##name params;                                                               \
-	int __wrap_##name params                                                                \
-	{                                                                                       \
-		if (strcmp(slow, #name) == 0)                                                   \
-			usleep(SLOW_MS * 1000);                                                 \
-		return strcmp(failing, #name) == 0 ? injected(err, #name) : __real_##name args; \
+#define STEP(name, params, args)                                                                  \
+	int __real_##name params;                                                                 \
+	int __wrap_##name params;                                                                 \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(name), __typeof__(__real_##name)), \
+		       "as the header declares it");                                              \
+	int __wrap_##name params                                                                  \
+	{                                                                                         \
+		if (strcmp(slow, #name) == 0)                                                     \
+			usleep(SLOW_MS * 1000);                                                   \
+		return strcmp(failing, #name) == 0 ? injected(err, #name) : __real_##name args;   \
 	}
 
 STEP(ns_clone, (struct run * run, struct err *err), (run, err))
@@ -58,7 +60,7 @@ STEP(caps_bound, (struct err * err), (err))
 STEP(landlock_enter, (struct run * run, struct err *err), (run, err))
 STEP(caps_drop, (struct err * err), (err))
 STEP(seccomp_enter, (struct run * run, bool heard, struct err *err), (run, heard, err))
-STEP(limits_apply, (const struct run *run, struct err *err), (run, err))
+STEP(limits_apply, (const struct run *run, bool ours, struct err *err), (run, ours, err))
 
 enum cgroup_kind __real_cgroup_kind(const struct cgroup *g);
 enum cgroup_kind __wrap_cgroup_kind(const struct cgroup *g);
