@@ -1,7 +1,7 @@
 /*
  * cmd.h - what a command of the command line is.
  *
- * Each cmd-NAME.c defines one `const struct command`; parsing, help and the list of
+ * Each cmd/NAME.c defines one `const struct command`; parsing, help and the list of
  * commands read nothing else.  A command prints its result to inv->out, as JSON if
  * inv->json says so, and then returns 0 or an exit code above it; or prints nothing
  * and returns a negative errno with a sentence, which main() reports (fail.h).

@@ -15,7 +15,7 @@ from pathlib import Path
 
 WIDTH = 100
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-# A file of the project in backticks, such as `engine/act/land.c`; `cli/cmd-NAME.c` is a pattern.
+# A file of the project in backticks, such as `engine/act/land.c`; `cli/cmd/NAME.c` is a pattern.
 FOLDERS = "base|cowfs|snapshot|runner|engine|cli|tools|tests|docs"
 SOURCE = re.compile(rf"`((?:{FOLDERS})/[a-z0-9_./-]+\.[a-z]+)`")
 ITEM = re.compile(r"^(\s*)([-*]|\d+\.)\s+")

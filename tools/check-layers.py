@@ -321,7 +321,7 @@ PLANTED_OBJECTS = {
     "engine/run/run.c": "void record_end(void);\nvoid run_done(int *r);\n"
                         "void run_done(int *r) { if (*r) record_end(); }\n",
     "engine/host/live.c": "int fork(void);\nint live(void);\nint live(void) { return fork(); }\n",
-    "cli/main.c": "void run_done(int *r);\nint main(void) { int r = 0; run_done(&r); return r; }\n",
+    "cli/main/main.c": "void run_done(int *r);\nint main(void) { int r = 0; run_done(&r); return r; }\n",
 }
 FOUND_OBJECTS = [
     "engine/find/record.c: engine/find may not call run_done() of engine/run/run.c",

@@ -1,0 +1,181 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "cli/progress.h"
+#include "cli/show/clones.h"
+
+struct clone_args {
+	const char *name, *from, *durability;
+	uint64_t count, ttl, quota;
+	bool private, no_xattrs, skip_unreadable;
+};
+
+static const struct opt clone_opts[] = {
+	OPT_STR('n', "name", "NAME", struct clone_args, name,
+		"call it that (default: two words nobody uses)"),
+	OPT_STR(0, "from", "STATE", struct clone_args, from,
+		"start from a snapshot or clone (default: here)"),
+	OPT_U64(0, "count", "N", struct clone_args, count, "make N, called NAME-1, NAME-2, ..."),
+	OPT_DURATION(0, "ttl", "TIME", struct clone_args, ttl,
+		     "remove it after that time, once nobody uses it: 30m, 2h"),
+	OPT_SIZE(0, "quota", "SIZE", struct clone_args, quota,
+		 "let it grow by so much at most: 2G"),
+	OPT_STR(0, "durability", "HOW", struct clone_args, durability,
+		"fast, or full: fsync survives power loss (default)"),
+	OPT_FLAG(0, "private", struct clone_args, private,
+		 "for root alone, faster: no checks, and no runs in it"),
+	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
+		 "a private one without extended attributes, faster still"),
+	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
+		 "leave out what cannot be read of the project"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct clone_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+#define UNSAID UINT64_MAX /* --count was not given */
+
+static void clone_preset(void *args)
+{
+	((struct clone_args *)args)->count = UNSAID;
+}
+
+static void set_strays(struct json array, const struct engine_stray *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct json one = json_add_object(array);
+
+		json_set_name(one, "path", list[i].path);
+		json_set_name(one, "leads_to", list[i].to);
+	}
+}
+
+static int print_json(const struct invocation *inv, const struct engine_clones *c, struct err *err)
+{
+	const struct clone_args *args = inv->args;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), list;
+
+	clones_set_json(j, &c->list[0]);
+	if (args->count != UNSAID) {
+		list = json_set_array(j, "clones");
+		for (size_t i = 0; i < c->n; i++)
+			clones_set_json(json_add_object(list), &c->list[i]);
+	}
+	if (c->git_dir)
+		json_set_name(j, "git_dir", c->git_dir);
+	else
+		json_set_null(j, "git_dir");
+	set_strays(json_set_array(j, "git_links"), c->links, c->n_links);
+	set_strays(json_set_array(j, "warnings"), c->strays, c->n_strays);
+	json_set_uint(j, "elapsed_ms", c->elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+static void print_git(const struct engine_clones *c)
+{
+	if (c->git_dir) {
+		fputs("git: a copy of ", stderr);
+		out_name(stderr, c->git_dir);
+		fputs(", so commits stay in the clone; 'promote --git' brings them\n", stderr);
+	}
+	for (size_t i = 0; i < c->n_links; i++) {
+		fputs("git: ", stderr);
+		out_name(stderr, c->links[i].path);
+		fputs(" leads to the clone's own ", stderr);
+		out_name(stderr, c->links[i].to);
+		fputs(", so commits stay in the clone\n", stderr);
+	}
+}
+
+/* The path alone goes where `cd "$(snap clone)"` finds it. */
+static void print_human(const struct invocation *inv, const struct engine_clones *c)
+{
+	char time[DURATION_TEXT_MAX];
+
+	for (size_t i = 0; i < c->n; i++)
+		fprintf(inv->out, "%s\n", c->list[i].path);
+	if (inv->quiet)
+		return;
+	if (c->n == 1)
+		fprintf(stderr, "clone %s", c->list[0].name);
+	else
+		fprintf(stderr, "%zu clones", c->n);
+	fprintf(stderr, " of snapshot %.*s, in %s\n", OUT_SHORT_ID, c->list[0].base,
+		duration_format(c->elapsed_ms, time));
+	print_git(c);
+}
+
+static void warn(const struct engine_clones *c)
+{
+	for (size_t i = 0; i < c->n_strays; i++)
+		log_warn("'%s' leads to '%s': git there works on that, not on a copy in the clone",
+			 c->strays[i].path, c->strays[i].to);
+}
+
+static void hint(struct invocation *inv, int r)
+{
+	const struct clone_args *args = inv->args;
+
+	if (r == -ECANCELED)
+		cmd_hint(inv, "init .");
+	else if (r == -EACCES)
+		cmd_hint_again(inv, &(struct hint_again){ .option = "skip-unreadable" });
+	else if (r == -EPERM && args->private && !args->no_xattrs)
+		cmd_hint_again(inv, &(struct hint_again){ .without = "private" });
+	else if (r == -ENOENT)
+		cmd_hint(inv, "log");
+	else if (r == -EEXIST)
+		cmd_hint(inv, "list --all");
+}
+
+static int clone_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	const struct clone_args *args = inv->args;
+	const int strict = clones_durability(args->durability, true, err);
+	const struct engine_clone_options options = {
+		.name = args->name,
+		.from = args->from,
+		.count = args->count == UNSAID ? 1 : args->count,
+		.ttl_ms = args->ttl,
+		.quota = args->quota,
+		.strict = strict > 0,
+		.private = args->private,
+		.no_xattrs = args->no_xattrs,
+		.skip_unreadable = args->skip_unreadable,
+		.watch = progress_watch(inv->progress),
+	};
+	int r;
+
+	if (strict < 0)
+		return strict;
+	if (args->count == 0)
+		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
+	if (args->no_xattrs && !args->private)
+		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
+	r = engine_clone(inv->engine, &options, &clones, err);
+	progress_done(inv->progress);
+	hint(inv, r);
+	if (r < 0)
+		return r;
+	warn(&clones);
+	if (inv->json)
+		return print_json(inv, &clones, err);
+	print_human(inv, &clones);
+	return CMD_OK;
+}
+
+const struct command cmd_clone = {
+	.name = "clone",
+	.group = "Clones",
+	.summary = "make a writable clone of the project and print its path",
+	.opts = clone_opts,
+	.preset = clone_preset,
+	.details =
+	    "What is written in it changes nothing else. `Here` is the clone that holds the current\n"
+	    "directory, else the project.\n",
+	.examples = "clone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
+	.run = clone_run,
+};

@@ -1,0 +1,319 @@
+#include "cli/cmd/experiment-plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "engine/api/matrix.h"
+
+const struct opt experiment_plan_opts[] = {
+	OPT_STR('n', "name", "NAME", struct experiment_args, name,
+		"what to call it (default: two words)"),
+	OPT_LIST('a', "arm", "NAME=COMMAND", struct experiment_args, arm,
+		 "something to try, on a clone of its own"),
+	OPT_LIST(0, "arm-env", "ARM:NAME=VALUE", struct experiment_args, arm_env,
+		 "set a variable for one arm"),
+	OPT_LIST(0, "arm-profile", "ARM:PROFILE", struct experiment_args, arm_profile,
+		 "give one arm another profile"),
+	OPT_LIST(0, "arm-base", "ARM:STATE", struct experiment_args, arm_base,
+		 "let one arm start from another snapshot or clone"),
+	OPT_LIST(0, "matrix", "NAME=VALUE,...", struct experiment_args, matrix,
+		 "each arm with each value in the variable NAME"),
+	OPT_LIST(0, "exclude", "NAME=VALUE,...", struct experiment_args, exclude,
+		 "leave out combinations of --matrix that have all of these"),
+	OPT_LIST(0, "check", "COMMAND", struct experiment_args, check,
+		 "must end with 0 on what an arm left"),
+	OPT_STR(
+	    0, "score", "HOW", struct experiment_args, score,
+	    "a command that prints a number; time, cpu or mem, of the checks or as time:COMMAND; "
+	    "lines; size:FILE"),
+	OPT_FLAG(0, "min", struct experiment_args, min, "the lowest score is best (default)"),
+	OPT_FLAG(0, "max", struct experiment_args, max, "the highest score is best"),
+	OPT_U64(0, "rounds", "N", struct experiment_args, rounds,
+		"take each score so often (time and cpu: 5; else 1)"),
+	OPT_U64(0, "repeat", "N", struct experiment_args, repeat,
+		"try each arm so often, to see how steady it is"),
+	OPT_U64('j', "jobs", "N", struct experiment_args, jobs,
+		"arms at once (as there are processors)"),
+	OPT_FLAG(0, "first-pass", struct experiment_args, first_pass,
+		 "the first arm that passes wins; the others are stopped"),
+	OPT_U64(0, "stop-after", "N", struct experiment_args, stop_after,
+		"stop when so many arms have passed"),
+	OPT_FLAG(0, "stop-losers", struct experiment_args, stop_losers,
+		 "check and measure no further what another arm has beaten"),
+	OPT_FLAG(0, "promote-best", struct experiment_args, promote_best,
+		 "promote the winner; a tie promotes nothing (exit code 16)"),
+	OPT_FLAG(0, "promote-all-compatible", struct experiment_args, promote_compatible,
+		 "promote all that pass, one after the other, but for conflicts"),
+	OPT_LIST(0, "allow", "PATH", struct experiment_args, allow,
+		 "let the guard pass it in a promotion"),
+	OPT_STR(0, "keep", "best|passed|all|none", struct experiment_args, keep,
+		"which clones stay (default: best)"),
+	OPT_STR(0, "from", "STATE", struct experiment_args, from,
+		"start from a snapshot or clone, not from the project"),
+	OPT_LIST(0, "within", "PATTERN", struct experiment_args, within,
+		 "warn of changes elsewhere, as in .gitignore"),
+	OPT_SIZE(0, "mem", "SIZE", struct experiment_args, mem, "memory of an arm"),
+	OPT_U64(0, "pids", "N", struct experiment_args, pids, "processes of an arm"),
+	OPT_DURATION(0, "time", "TIME", struct experiment_args, time, "time of each command"),
+	OPT_SIZE(0, "disk", "SIZE", struct experiment_args, disk, "growth of an arm's clone"),
+	OPT_SIZE(0, "all-mem", "SIZE", struct experiment_args, all_mem,
+		 "memory of all arms at once"),
+	OPT_DURATION(0, "all-time", "TIME", struct experiment_args, all_time,
+		     "time of the whole experiment"),
+	OPT_SIZE(0, "all-disk", "SIZE", struct experiment_args, all_disk,
+		 "growth of all clones together"),
+	OPT_STR(0, "profile", "PROFILE", struct experiment_args, profile,
+		"of all runs, as of `run`"),
+	OPT_STR(0, "net", "none|loopback|host", struct experiment_args, net,
+		"or HOST:PORT,...: the network of arms"),
+	OPT_LIST('e', "env", "NAME=VALUE", struct experiment_args, env, "set a variable"),
+	OPT_LIST(0, "pass-env", "NAME", struct experiment_args, pass_env,
+		 "pass a variable of this environment on"),
+	OPT_LIST(0, "ro", "PATH", struct experiment_args, ro,
+		 "show arms PATH of the host, read-only"),
+	OPT_LIST(0, "allow-missing", "WALL", struct experiment_args, allow_missing,
+		 "run without it where this machine has none, as of `run`"),
+	OPT_STR(0, "html", "FILE", struct experiment_args, html,
+		"write a page with arms, scores and diffs to FILE; also of show, wait"),
+	OPT_FLAG(0, "steps", struct experiment_args, steps,
+		 "with --json: a line for each step before the result"),
+	OPT_FLAG('d', "detach", struct experiment_args, detach,
+		 "return when the first arm runs; 'wait' has the result"),
+	OPT_DURATION(0, "timeout", "TIME", struct experiment_args, timeout, "of wait (124 then)"),
+	OPT_FLAG(0, "all", struct experiment_args, all, "list: of every project"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct experiment_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+void experiment_plan_preset(void *to)
+{
+	struct experiment_args *args = to;
+
+	args->mem = args->pids = args->time = args->disk = args->timeout = ENGINE_UNSAID;
+	args->all_mem = args->all_time = args->all_disk = args->jobs = ENGINE_UNSAID;
+	args->rounds = args->repeat = args->stop_after = ENGINE_UNSAID;
+}
+
+/* --- what was asked for -------------------------------------------------------------------- */
+
+static int copy_list(const struct opt_list *from, char ***ret, size_t *ret_n, struct err *err)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		if (!VEC_ONE_MORE(*ret, *ret_n))
+			return err_nomem(err);
+		(*ret)[*ret_n] = strdup(from->items[i]);
+		if (!(*ret)[*ret_n])
+			return err_nomem(err);
+		(*ret_n)++;
+	}
+	return 0;
+}
+
+static int copy_text(const char *from, char **ret, struct err *err)
+{
+	if (!from)
+		return 0;
+	free(*ret);
+	*ret = strdup(from);
+	return *ret ? 0 : err_nomem(err);
+}
+
+/* A number that was given. */
+static void take(uint64_t from, uint64_t *to)
+{
+	if (from != ENGINE_UNSAID)
+		*to = from;
+}
+
+static int read_keep(const char *text, enum engine_arms_kept *ret, struct err *err)
+{
+	static const char *const names[] = {
+		[ENGINE_KEEP_BEST] = "best",
+		[ENGINE_KEEP_PASSED] = "passed",
+		[ENGINE_KEEP_ALL] = "all",
+		[ENGINE_KEEP_NONE] = "none",
+	};
+
+	if (!text)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret = (enum engine_arms_kept)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL, "option '--keep': '%s' is not one of best, passed, all, none",
+		       text);
+}
+
+static int check_args(const struct invocation *inv, const char *file, struct err *err)
+{
+	const struct experiment_args *a = inv->args;
+
+	if (a->arm.n == 0 && !file)
+		return err_set(
+		    err, -EINVAL,
+		    "an experiment needs an arm: --arm NAME=COMMAND, or the name of a file");
+	if (a->min && a->max)
+		return err_set(err, -EINVAL, "options '--min' and '--max' exclude each other");
+	if (a->promote_best && a->promote_compatible)
+		return err_set(err, -EINVAL,
+			       "options '--promote-best' and "
+			       "'--promote-all-compatible' exclude each other");
+	if (a->first_pass && a->stop_after != ENGINE_UNSAID)
+		return err_set(err, -EINVAL,
+			       "options '--first-pass' and '--stop-after' exclude each other");
+	if (a->repeat == 0 || (a->repeat > ENGINE_ARMS_MAX && a->repeat != ENGINE_UNSAID))
+		return err_set(err, -EINVAL, "option '--repeat' takes 1 to %d", ENGINE_ARMS_MAX);
+	if (a->rounds == 0 || (a->rounds > ENGINE_ROUNDS_MAX && a->rounds != ENGINE_UNSAID))
+		return err_set(err, -EINVAL, "option '--rounds' takes 1 to %d", ENGINE_ROUNDS_MAX);
+	if (a->exclude.n > 0 && a->matrix.n == 0)
+		return err_set(err, -EINVAL, "option '--exclude' needs '--matrix'");
+	if (a->steps && !inv->json)
+		return err_set(err, -EINVAL, "option '--steps' needs '--json'");
+	if (a->steps && a->detach)
+		return err_set(err, -EINVAL, "options '--steps' and '--detach' exclude each other");
+	if (a->html && a->detach)
+		return err_set(err, -EINVAL,
+			       "options '--html' and '--detach' exclude each other: `experiment "
+			       "wait --html` makes the page");
+	return 0;
+}
+
+/* Of what file and options say together. */
+static int check_plan(const struct experiment_args *a, const struct engine_experiment *x,
+		      struct err *err)
+{
+	if (x->stop_losers && (x->score == ENGINE_SCORE_NONE || x->repeat > 1 ||
+			       x->promote == ENGINE_PROMOTE_COMPATIBLE))
+		return err_set(err, -EINVAL,
+			       "option '--stop-losers' needs '--score', and goes neither with "
+			       "'--repeat' nor with '--promote-all-compatible'");
+	if (x->repeat > 1 && x->promote != ENGINE_PROMOTE_NO_ARM)
+		return err_set(err, -EINVAL, "repetitions are not promoted: leave '--repeat' out");
+	if ((a->min || a->max) && x->score == ENGINE_SCORE_NONE)
+		return err_set(err, -EINVAL, "option '--%s' needs '--score'",
+			       a->max ? "max" : "min");
+	return 0;
+}
+
+/* --- arms ---------------------------------------------------------------------------------- */
+
+static int set_arms(const struct opt_list *list, enum engine_arm_option option,
+		    struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < list->n && r >= 0; i++)
+		r = engine_experiment_set(x, option, list->items[i], err);
+	return r;
+}
+
+static int multiply(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	CLEANUP(engine_matrix_done) struct engine_matrix m = { 0 };
+	int r = 0;
+
+	if (a->matrix.n == 0)
+		return 0;
+	for (size_t i = 0; i < a->matrix.n && r >= 0; i++)
+		r = engine_matrix_add(&m, a->matrix.items[i], err);
+	for (size_t i = 0; i < a->exclude.n && r >= 0; i++)
+		r = engine_matrix_exclude(&m, a->exclude.items[i], err);
+	return r < 0 ? r : engine_matrix_apply(&m, x, err);
+}
+
+static int read_arms(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->arm.n && r >= 0; i++)
+		r = engine_experiment_add(x, a->arm.items[i], err);
+	if (r >= 0)
+		r = set_arms(&a->arm_env, ENGINE_ARM_ENV, x, err);
+	if (r >= 0)
+		r = set_arms(&a->arm_profile, ENGINE_ARM_PROFILE, x, err);
+	if (r >= 0)
+		r = set_arms(&a->arm_base, ENGINE_ARM_BASE, x, err);
+	return r < 0 ? r : multiply(a, x, err);
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+static int read_lists(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = copy_list(&a->check, &x->checks, &x->n_checks, err);
+
+	if (r >= 0)
+		r = copy_list(&a->env, &x->env, &x->n_env, err);
+	if (r >= 0)
+		r = copy_list(&a->pass_env, &x->pass_env, &x->n_pass_env, err);
+	if (r >= 0)
+		r = copy_list(&a->ro, &x->ro, &x->n_ro, err);
+	if (r >= 0)
+		r = copy_list(&a->within, &x->within, &x->n_within, err);
+	if (r >= 0)
+		r = copy_list(&a->allow_missing, &x->allow_missing, &x->n_allow_missing, err);
+	return r < 0 ? r : copy_list(&a->allow, &x->allow, &x->n_allow, err);
+}
+
+static int read_texts(const struct experiment_args *a, struct engine_experiment *x, struct err *err)
+{
+	int r = a->score ? engine_experiment_score(x, a->score, err) : 0;
+
+	if (r >= 0)
+		r = copy_text(a->name, &x->name, err);
+	if (r >= 0)
+		r = copy_text(a->from, &x->from, err);
+	if (r >= 0)
+		r = copy_text(a->profile, &x->profile, err);
+	if (r >= 0)
+		r = copy_text(a->net, &x->net, err);
+	return r < 0 ? r : read_keep(a->keep, &x->keep, err);
+}
+
+static void read_numbers(const struct experiment_args *a, struct engine_experiment *x)
+{
+	const bool timed = x->score == ENGINE_SCORE_TIME || x->score == ENGINE_SCORE_CPU;
+
+	if (a->min || a->max)
+		x->higher = a->max;
+	take(a->repeat, &x->repeat);
+	take(a->rounds, &x->rounds);
+	if (x->rounds == 0)
+		x->rounds = timed ? 5 : 1;
+	take(a->jobs, &x->jobs);
+	take(a->first_pass ? 1 : a->stop_after, &x->stop_after);
+	x->stop_losers |= a->stop_losers;
+	take(a->mem, &x->limits.mem);
+	take(a->pids, &x->limits.pids);
+	take(a->time, &x->limits.time_ms);
+	take(a->disk, &x->limits.disk);
+	take(a->all_mem, &x->all_mem);
+	take(a->all_time, &x->all_time_ms);
+	take(a->all_disk, &x->all_disk);
+	if (a->promote_best || a->promote_compatible)
+		x->promote = a->promote_best ? ENGINE_PROMOTE_BEST : ENGINE_PROMOTE_COMPATIBLE;
+}
+
+int experiment_plan_read(const struct invocation *inv, const char *file,
+			 struct engine_experiment *x, struct err *err)
+{
+	const struct experiment_args *a = inv->args;
+	int r = check_args(inv, file, err);
+
+	engine_experiment_init(x);
+	if (r >= 0 && file)
+		r = engine_experiment_read(inv->engine, file, a->profile, x, err);
+	if (r >= 0)
+		r = read_arms(a, x, err);
+	if (r >= 0)
+		r = read_lists(a, x, err);
+	if (r >= 0)
+		r = read_texts(a, x, err);
+	if (r < 0)
+		return r;
+	read_numbers(a, x);
+	return check_plan(a, x, err);
+}

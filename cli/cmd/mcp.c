@@ -1,0 +1,278 @@
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fdio.h"
+#include "base/sys.h"
+#include "cli/main/line.h"
+#include "cli/mcp/mcp.h"
+#include "cli/mcp/token.h"
+#include "cli/out.h"
+#include "engine/api/events.h"
+#include "engine/api/file.h"
+
+#define RETRY_MS 500 /* until a store may be there that was not */
+
+struct mcp_args {
+	bool read_only, no_promote, allow_promote;
+	const char *http, *token_file;
+	bool http_remote;
+};
+
+static const struct opt mcp_opts[] = {
+	OPT_FLAG(0, "read-only", struct mcp_args, read_only,
+		 "offer only tools that look and change nothing"),
+	OPT_FLAG(0, "no-promote", struct mcp_args, no_promote,
+		 "offer no tool that changes the project itself"),
+	OPT_FLAG(0, "allow-promote", struct mcp_args, allow_promote,
+		 "let agents change the project without asking a person"),
+	OPT_STR(0, "http", "ADDRESS:PORT", struct mcp_args, http,
+		"serve on HTTP instead; port 0 is any that is free"),
+	OPT_STR(0, "token-file", "FILE", struct mcp_args, token_file,
+		"with --http: the token is in FILE, or is put there"),
+	OPT_FLAG(0, "http-remote", struct mcp_args, http_remote,
+		 "with --http: let other machines connect too"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+struct server {
+	const struct invocation *inv;
+	struct engine *engine; /* owned; for records, with no store open; NULL: not needed yet */
+	char *project;         /* owned; NULL: not known yet */
+};
+
+static void server_done(struct server *s)
+{
+	engine_close(s->engine);
+	free(s->project);
+}
+
+/* In a child process: the command line of a call, in the directory and store of this server. */
+static int run_line(int argc, char **argv, FILE *out, void *ctx)
+{
+	const struct invocation *server = ((const struct server *)ctx)->inv;
+	struct invocation inv = {
+		.out = out, .program = server->program, .json = true, .by_agent = true
+	};
+	char dir[] = "-C", store[] = "--store";
+	struct err err = { 0 };
+	AUTO_FREE char **words = calloc((size_t)argc + 5, sizeof(*words));
+	AUTO_FREE char *in = server->dir ? strdup(server->dir) : NULL;
+	AUTO_FREE char *at = server->store ? strdup(server->store) : NULL;
+	int n = 0;
+
+	if (!words || (server->dir && !in) || (server->store && !at))
+		return CMD_FAILED;
+	if (in) {
+		words[n++] = dir;
+		words[n++] = in;
+	}
+	if (at) {
+		words[n++] = store;
+		words[n++] = at;
+	}
+	memcpy(words + n, argv, (size_t)argc * sizeof(*words));
+	return line_run(&inv, n + argc, words, &err);
+}
+
+static int check_state(const char *text, bool is_clone, void *ctx, struct err *err)
+{
+	const struct invocation *server = ((const struct server *)ctx)->inv;
+	const struct engine_options options = { .dir = server->dir, .store = server->store };
+	CLEANUP(engine_close_p) struct engine *engine = NULL;
+	int r = engine_open(&options, &engine, err);
+
+	return r < 0 ? r : engine_is_of_project(engine, text, is_clone, err);
+}
+
+/* In a child: SQLite's locks do not survive a fork, so a process that forks must not open a store. */
+NORETURN static void tell_project(const struct server *s, int fd)
+{
+	AUTO_FREE char *path = engine_project_here(s->engine);
+
+	if (path)
+		IGNORE_RESULT(fdio_write(fd, path, strlen(path)), "then it is not known yet");
+	_exit(0);
+}
+
+/* An owned path; NULL: the store does not know the project yet. */
+static char *find_project(const struct server *s)
+{
+	char path[PATH_MAX];
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (sys_pipe(fds) < 0)
+		return NULL;
+	pid = fork();
+	if (pid == 0)
+		tell_project(s, fds[1]);
+	close(fds[1]);
+	n = pid > 0 ? fdio_read(fds[0], path, sizeof(path)) : 0;
+	close(fds[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return n > 0 && n < (ssize_t)sizeof(path) ? strndup(path, (size_t)n) : NULL;
+}
+
+static void record(const char *data, const char *clone, const char *run, void *ctx)
+{
+	struct server *s = ctx;
+	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
+	struct engine_call call = { .clone = clone, .run = run, .data = data };
+	struct err err = { 0 };
+
+	if (!data || (!s->engine && engine_open(&options, &s->engine, &err) < 0))
+		return;
+	if (!s->project)
+		s->project = find_project(s);
+	call.project = s->project;
+	engine_record_call(s->engine, &call);
+}
+
+static uint64_t find_newest(void *ctx)
+{
+	struct server *s = ctx;
+	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
+	struct err err = { 0 };
+
+	if (!s->engine && engine_open(&options, &s->engine, &err) < 0)
+		return 0;
+	return engine_events_newest(s->engine);
+}
+
+struct following {
+	uint64_t seen;
+	FILE *out;
+};
+
+static int tell_change(const struct engine_event *e, void *ctx, struct err *err)
+{
+	struct following *f = ctx;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc);
+	int r;
+
+	f->seen = e->n;
+	json_set_text(j, "kind", e->kind);
+	json_set_text(j, "clone", e->clone);
+	json_set_text(j, "run", e->run);
+	json_set_parsed(j, "data", e->data, strlen(e->data));
+	r = json_print(&doc, f->out, err);
+	return r >= 0 && fflush(f->out) == EOF ? err_sys(err, "telling what happens") : r;
+}
+
+/* In a child process.  A store or a project that is not there yet may come. */
+static void follow(uint64_t since, int stop_fd, FILE *out, void *ctx)
+{
+	const struct invocation *inv = ((const struct server *)ctx)->inv;
+	const struct engine_options where = { .dir = inv->dir, .store = inv->store };
+	struct following f = { .seen = since, .out = out };
+	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
+
+	do {
+		CLEANUP(engine_close_p) struct engine *e = NULL;
+		const struct engine_events_options options = { .since = f.seen,
+							       .follow = true,
+							       .stop_fd = stop_fd };
+		struct err err = { 0 };
+
+		if (engine_open(&where, &e, &err) >= 0)
+			IGNORE_RESULT(engine_events(e, &options, NULL, tell_change, &f, &err),
+				      "it is tried again");
+	} while (!ferror(out) && poll(&stop, 1, RETRY_MS) == 0);
+}
+
+struct ready {
+	const char *program;
+	const char *token; /* to print; NULL: it stands in a file */
+};
+
+static void tell_ready(const char *url, void *ctx)
+{
+	const struct ready *r = ctx;
+
+	fprintf(stderr, "%s mcp: listening at %s\n", r->program, url);
+	if (r->token)
+		fprintf(stderr, "%s mcp: clients must send the header 'Authorization: Bearer %s'\n",
+			r->program, r->token);
+	fflush(stderr);
+}
+
+static int serve_http(const struct mcp_options *options, const struct mcp_args *args,
+		      struct err *err)
+{
+	struct ready ready = { .program = options->program };
+	char token[TOKEN_SIZE];
+	const struct mcp_http how = {
+		MCP_HTTP_DEFAULTS,           .listen = args->http,   .token = token,
+		.remote = args->http_remote, .on_ready = tell_ready, .ctx = &ready,
+	};
+	int r = args->token_file ? token_from_file(args->token_file, token, err)
+				 : token_make(token, err);
+
+	if (r < 0)
+		return r;
+	if (!args->token_file)
+		ready.token = token;
+	return mcp_serve_http(options, &how, err);
+}
+
+static int mcp_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(server_done) struct server server = { .inv = inv };
+	const struct mcp_args *args = inv->args;
+	const struct mcp_options options = {
+		.program = inv->program,
+		.version = engine_version(),
+		.read_only = args->read_only,
+		.no_promote = args->no_promote,
+		.allow_promote = args->allow_promote,
+		.run_line = run_line,
+		.check_state = check_state,
+		.newest = find_newest,
+		.follow = follow,
+		.record = record,
+		.ctx = &server,
+	};
+
+	if (args->allow_promote && (args->read_only || args->no_promote))
+		return err_set(err, -EINVAL,
+			       "'--allow-promote' contradicts '--read-only' and '--no-promote'");
+	if (!args->http && (args->token_file || args->http_remote))
+		return err_set(err, -EINVAL, "'--token-file' and '--http-remote' need '--http'");
+	if (inv->json) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+
+		mcp_list_tools(&options, json_set_array(out_json_begin(inv, &doc), "tools"));
+		return json_print(&doc, inv->out, err);
+	}
+	return args->http ? serve_http(&options, args, err) : mcp_serve_stdio(&options, err);
+}
+
+const struct command cmd_mcp = {
+	.name = "mcp",
+	.group = "Other",
+	.rare = true,
+	.summary = "serve agents over the Model Context Protocol",
+	.opts = mcp_opts,
+	.details =
+	    "Each command that an agent needs is a tool, in this project alone.  Both the revision "
+	    "2026-07-28 of the protocol and clients that begin with a handshake are served.  A call "
+	    "that would change the project asks a person through the client; where the client "
+	    "cannot ask, the answer is the command for a person to type.  With --json the tools are "
+	    "listed instead.  One client is served on stdin and stdout, or with --http any number "
+	    "of them; each must send 'Authorization: Bearer TOKEN', with the token that is printed "
+	    "on stderr or stands in a file.\n",
+	.examples =
+	    "mcp\nmcp --read-only\nmcp --http 127.0.0.1:8848 --token-file ~/.config/snap-token\n",
+	.no_engine = true,
+	.run = mcp_run,
+};

@@ -1,0 +1,87 @@
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/show/runs.h"
+
+#define SHOWN_COMMAND 60 /* bytes */
+
+static int print_json(const struct invocation *inv, const struct engine_runs *runs, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), list = json_set_array(j, "runs"), one, use;
+
+	for (size_t i = 0; i < runs->n; i++) {
+		const struct engine_run *r = &runs->list[i];
+		struct engine_run_use now;
+
+		engine_run_look(r, &now);
+		one = json_add_object(list);
+		runs_set_json(one, r);
+		json_set_int(one, "pid", r->pid);
+		if (now.left_ms > 0)
+			json_set_uint(one, "left_ms", now.left_ms);
+		else
+			json_set_null(one, "left_ms");
+		if (!now.known) {
+			json_set_null(one, "use");
+			continue;
+		}
+		use = json_set_object(one, "use");
+		json_set_uint(use, "processes", now.processes);
+		json_set_uint(use, "memory", now.memory);
+		json_set_uint(use, "cpu_ms", now.cpu_ms);
+	}
+	return json_print(&doc, inv->out, err);
+}
+
+static void print_one(const struct invocation *inv, const struct engine_run *r)
+{
+	char memory[SIZE_TEXT_MAX], cpu[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
+	struct engine_run_use use;
+
+	engine_run_look(r, &use);
+	fprintf(inv->out, "%s%s%s  %-20s  %7d  %5llu  %10s  %9s  %9s  ", out_style(inv, OUT_ID),
+		r->id, out_style(inv, OUT_PLAIN), r->clone, (int)r->pid,
+		(unsigned long long)use.processes,
+		use.known ? size_format(use.memory, memory) : "-",
+		use.known ? duration_format(use.cpu_ms, cpu) : "-",
+		use.left_ms > 0 ? duration_format(use.left_ms, left) : "-");
+	runs_print_command(inv->out, r, SHOWN_COMMAND);
+	if (r->detached)
+		fputs("  (detached)", inv->out);
+	fputc('\n', inv->out);
+}
+
+static int ps_run(struct invocation *inv, struct err *err)
+{
+	const struct engine_runs_options options = { .all = true, .running = true };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	int r = engine_runs(inv->engine, &options, &runs, err);
+
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, &runs, err);
+	if (runs.n > 0 && !inv->quiet)
+		fprintf(inv->out, "%-12s  %-20s  %7s  %5s  %10s  %9s  %9s  %s\n", "RUN", "CLONE",
+			"PID", "PROCS", "MEMORY", "CPU", "LEFT", "COMMAND");
+	for (size_t i = 0; i < runs.n; i++) {
+		if (inv->quiet)
+			fprintf(inv->out, "%s\n", runs.list[i].id);
+		else
+			print_one(inv, &runs.list[i]);
+	}
+	return CMD_OK;
+}
+
+const struct command cmd_ps = {
+	.name = "ps",
+	.group = "Runs",
+	.rare = true,
+	.summary = "list what runs now, and what it uses",
+	.details =
+	    "Of all projects in the store. The process is the snap that holds the run; it passes\n"
+	    "signals on to the command.\n",
+	.examples = "ps\nps --json\n",
+	.run = ps_run,
+};

@@ -1,0 +1,534 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/size.h"
+#include "cli/cmd/run-args.h"
+#include "cli/cmd/run-words.h"
+#include "cli/fail.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/show/clones.h"
+#include "cli/show/questions.h"
+#include "cli/show/refusals.h"
+#include "cli/show/runs.h"
+#include "engine/api/clone.h"
+
+static const struct opt run_opts[] = {
+	RUN_OPTS,
+	OPT_FLAG(0, "no-snapshot", struct run_args, no_snapshot,
+		 "take no snapshot of the clone before"),
+	OPT_FLAG(0, "rm", struct run_args, rm, "remove CLONE after it"),
+	OPT_FLAG('d', "detach", struct run_args, detach,
+		 "print its id and let it go on; see wait, attach, cancel"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct run_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+void run_preset(void *to)
+{
+	struct run_args *args = to;
+
+	args->mem = args->pids = args->time = args->disk = args->inodes = args->fsize =
+	    args->nofile = args->output = args->net_out = args->ttl = args->ask_time =
+		ENGINE_UNSAID;
+}
+
+/* --- what was asked for ----------------------------------------------------------------- */
+
+static struct engine_list list_of(const struct opt_list *l)
+{
+	return (struct engine_list){ .items = l->items, .n = l->n };
+}
+
+/* Thousandths of a processor. */
+static int read_cpus(const char *text, uint64_t *ret, struct err *err)
+{
+	char *end = NULL;
+	double n;
+
+	if (!text)
+		return 0;
+	n = strspn(text, "0123456789.") == strlen(text) ? strtod(text, &end) : NAN;
+	if (!end || end == text || *end != '\0' || !(n == 0 || (n >= 0.001 && n <= 10000)))
+		return err_set(err, -EINVAL, "option '--cpus': '%s' is no number of processors",
+			       text);
+	*ret = (uint64_t)(n * 1000 + 0.5);
+	return 0;
+}
+
+/* One list for all that were given; NULL if there is none.  The caller owns it. */
+static int join_net(const struct opt_list *given, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf all = BUF_INIT;
+
+	if (given->n == 0)
+		return 0;
+	for (size_t i = 0; i < given->n; i++)
+		if ((i > 0 && buf_append_u8(&all, ',') < 0) ||
+		    buf_append_str(&all, given->items[i]) < 0)
+			return err_nomem(err);
+	*ret = buf_str(&all) ? strdup(buf_str(&all)) : NULL;
+	return *ret ? 0 : err_nomem(err);
+}
+
+static int check(const struct invocation *inv, struct err *err)
+{
+	const struct run_args *args = inv->args;
+	const bool named = inv->n_before > 0;
+
+	if (inv->n_words == inv->n_before && !args->code)
+		return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
+			       inv->command->words);
+	if (args->rm && !named)
+		return err_set(err, -EINVAL,
+			       "option '--rm' is for a clone that is named: the one "
+			       "that is made for a run is removed anyway");
+	if (args->keep && named)
+		return err_set(
+		    err, -EINVAL,
+		    "option '--keep' is for the clone that is made for a run: '%s' stays "
+		    "anyway",
+		    inv->words[0]);
+	if (args->durability && named)
+		return err_set(
+		    err, -EINVAL,
+		    "option '--durability' is for the clone that is made for a run: '%s' "
+		    "keeps its own",
+		    inv->words[0]);
+	if (args->ttl != ENGINE_UNSAID && !args->keep)
+		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
+	if (args->tty && args->detach)
+		return err_set(err, -EINVAL, "options '--tty' and '--detach' exclude each other");
+	if (args->tty && inv->json)
+		return err_set(err, -EINVAL, "options '--tty' and '--json' exclude each other");
+	return 0;
+}
+
+static void end_progress(void *ctx)
+{
+	progress_done(ctx);
+}
+
+/* Before the first word of the run, and where no data goes. */
+static void tell_published(const struct engine_run *run, void *ctx)
+{
+	const struct invocation *inv = ctx;
+	const struct run_args *args = inv->args;
+
+	if (!inv->quiet)
+		runs_print_published(stderr, run, args->tty ? "\r\n" : "\n");
+}
+
+static int read_options(const struct invocation *inv, struct engine_run_options *o, struct err *err)
+{
+	const struct run_args *args = inv->args;
+	/* Of a clone that is thrown away nobody misses what power loss takes. */
+	const int strict = clones_durability(args->durability, args->keep, err);
+
+	if (strict < 0)
+		return strict;
+	*o = (struct engine_run_options){
+		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
+		.profile = args->profile,
+		.limits = {
+			.mem = args->mem,
+			.cpus_milli = ENGINE_UNSAID,
+			.pids = args->pids,
+			.time_ms = args->time,
+			.disk = args->disk,
+			.inodes = args->inodes,
+			.fsize = args->fsize,
+			.nofile = args->nofile,
+			.output = args->output,
+			.net_out = args->net_out,
+		},
+		.workdir = args->workdir,
+		.ro = list_of(&args->ro),
+		.rw = list_of(&args->rw),
+		.hide = list_of(&args->hide),
+		.env = list_of(&args->env),
+		.pass_env = list_of(&args->pass_env),
+		.secrets = list_of(&args->secret),
+		.secret_for = list_of(&args->secret_for),
+		.tls_inspect = list_of(&args->tls_inspect),
+		.allow_missing = list_of(&args->allow_missing),
+		.publish = list_of(&args->publish),
+		.artifacts = list_of(&args->artifact),
+		.no_snapshot = args->no_snapshot,
+		.keep = args->keep,
+		.strict = strict,
+		.remove = args->rm,
+		.ttl_ms = args->ttl,
+		.tty = args->tty,
+		.in_fd = STDIN_FILENO,
+		.out_fd = inv->json ? -1 : fileno(inv->out),
+		.err_fd = inv->json ? -1 : STDERR_FILENO,
+		.watch = progress_watch(inv->progress),
+		.begins = end_progress,
+		.begins_ctx = inv->progress,
+		.began = tell_published,
+		.began_ctx = (void *)(uintptr_t)inv,
+		.ask_ms = args->ask_time != ENGINE_UNSAID ? args->ask_time
+			  : args->ask                     ? ENGINE_ASK_MS
+							  : ENGINE_UNSAID,
+	};
+	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
+}
+
+/* --- what came of it -------------------------------------------------------------------- */
+
+void run_set_json(struct json j, const struct engine_run *r)
+{
+	runs_set_json(j, r);
+	json_set_text_len(j, "stdout", (const char *)r->out.data, r->out.len);
+	json_set_text_len(j, "stderr", (const char *)r->err.data, r->err.len);
+	runs_set_changed(j, r);
+}
+
+static int print_json(const struct invocation *inv, const struct engine_run *r, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	run_set_json(j, r);
+	return json_print(&doc, inv->out, err);
+}
+
+static void tell_missing(const struct engine_run *r)
+{
+	for (size_t i = 0; i < r->missing.n; i++) {
+		if (strcmp(r->missing.list[i].wall, "memory") == 0)
+			log_warn("memory was limited for each process, not for all of the run: %s",
+				 r->missing.list[i].reason);
+		else
+			log_warn("the run was without the wall '%s': %s", r->missing.list[i].wall,
+				 r->missing.list[i].reason);
+	}
+}
+
+/* Where the caller's shell would find it; NULL: nowhere. */
+static char *find_program(const char *name)
+{
+	const char *at = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return *name == '/' && access(name, F_OK) == 0 ? strdup(name) : NULL;
+	while (at && *at != '\0') {
+		const size_t len = strcspn(at, ":");
+		AUTO_FREE char *path = NULL;
+
+		if (*at == '/' && asprintf(&path, "%.*s/%s", (int)len, at, name) >= 0 &&
+		    access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+		at += len + (at[len] == ':');
+	}
+	return NULL;
+}
+
+/* Folders of which a run has an empty one of its own. */
+static bool is_private(const char *path)
+{
+	const char *home = getenv("HOME");
+
+	return path_is_below(path, "/tmp") || path_is_below(path, "/var/tmp") ||
+	       (home && *home == '/' && path_is_below(path, home)) ||
+	       path_is_below(path, "/home") || path_is_below(path, "/root");
+}
+
+static bool is_given(const struct opt_list *given, const char *path)
+{
+	for (size_t i = 0; i < given->n; i++)
+		if (path_is_below(path, given->items[i]))
+			return true;
+	return false;
+}
+
+/* A command that failed, and a word of it that is a file here and not inside. */
+static void tell_unseen(const struct invocation *inv, const struct engine_run *run)
+{
+	const struct run_args *args = inv->args;
+
+	for (size_t i = 0; run->exit_code != 0 && i < run->argv.n; i++) {
+		const char *word = run->argv.list[i];
+		AUTO_FREE char *path = i == 0 && run->exit_code == 127 ? find_program(word)
+				       : *word == '/' && access(word, F_OK) == 0 ? strdup(word)
+										 : NULL;
+
+		if (!path || !is_private(path) || path_is_below(path, run->project) ||
+		    is_given(&args->ro, path) || is_given(&args->rw, path))
+			continue;
+		log_warn("'%s' exists here but is not visible in the run", path);
+		fprintf(stderr, "hint: --ro %s\n", path);
+		return;
+	}
+}
+
+static void tell_artifacts(const struct engine_run *r)
+{
+	for (size_t i = 0; i < r->n_artifacts; i++) {
+		const struct engine_run_artifact *a = &r->artifacts[i];
+
+		if (a->problem)
+			log_warn("'%s' is not saved: %s", a->path, a->problem);
+		else
+			fprintf(stderr, "artifact %s  %s\n", a->id, a->path);
+	}
+}
+
+/* The command has had its say; what it does not know itself is added. */
+void run_tell(const struct invocation *inv, const struct engine_run *r)
+{
+	char text[DURATION_TEXT_MAX], size[SIZE_TEXT_MAX];
+
+	if (r->problem)
+		log_error("%s", r->problem);
+	if (inv->quiet)
+		return;
+	if (!r->problem)
+		tell_missing(r);
+	if (r->state == ENGINE_RUN_CANCELLED)
+		log_warn("the run was cancelled");
+	if (strcmp(r->limit, "time") == 0)
+		log_warn("the run was ended after %s (--time)",
+			 duration_format(r->limits.time_ms, text));
+	else if (strcmp(r->limit, "memory") == 0)
+		log_warn("the run had no more than %s of memory (--mem)",
+			 size_format(r->limits.mem, size));
+	else if (strcmp(r->limit, "disk") == 0)
+		log_warn("the clone could not grow by more than %s (--disk)",
+			 size_format(r->limits.disk, size));
+	else if (strcmp(r->limit, "inodes") == 0)
+		log_warn("no more than %" PRIu64 " files and directories could be made (--inodes)",
+			 r->limits.inodes);
+	else if (strcmp(r->limit, "net-out") == 0)
+		log_warn("no more than %s could be sent out (--net-out)",
+			 size_format(r->limits.net_out, size));
+	else if (*r->limit != '\0')
+		log_warn("the run met its limit of '%s' (--%s)", r->limit, r->limit);
+	refusals_print(r);
+	tell_artifacts(r);
+	tell_unseen(inv, r);
+}
+
+void run_tell_kept(const struct invocation *inv, FILE *out, const struct engine_run *r)
+{
+	static const char *const next[] = { "diff", "promote", "rm" };
+
+	fprintf(out, "clone %s\n", r->clone);
+	for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ r->clone, NULL });
+
+		if (line)
+			fprintf(out, "hint: %s\n", line);
+	}
+}
+
+/* The same ports of the run, on any of this machine that are free. */
+static void hint_ports(struct invocation *inv)
+{
+	CLEANUP(buf_done) struct buf value = BUF_INIT;
+	const struct run_args *args = inv->args;
+	int r = 0;
+
+	for (size_t i = 0; i < args->publish.n; i++)
+		for (const char *at = args->publish.items[i]; *at != '\0' && r >= 0;) {
+			r = value.len > 0 ? buf_append_u8(&value, ',') : 0;
+			if (r >= 0)
+				r = buf_append(&value, at, strcspn(at, ":,"));
+			if (r >= 0)
+				r = buf_append_str(&value, ":0");
+			at += strcspn(at, ",");
+			at += *at == ',';
+		}
+	if (r >= 0 && buf_str(&value))
+		cmd_hint_again(inv, &(struct hint_again){ .option = "publish",
+							  .value = buf_str(&value),
+							  .without = "publish" });
+}
+
+static void hint(struct invocation *inv, const struct engine_run *run, int r)
+{
+	const struct run_args *args = inv->args;
+
+	if (r == -ENOENT && args->profile)
+		cmd_hint(inv, "profile list");
+	if (r == -ENOENT && inv->n_before > 0)
+		cmd_hint(inv, "list --all");
+	if ((r == -EADDRINUSE || r == -EACCES) && args->publish.n > 0)
+		hint_ports(inv);
+	if (r == -EPERM && inv->n_before > 0 && run->state != ENGINE_RUN_REFUSED)
+		cmd_hint(inv, "clone --from %s", inv->words[0]);
+	/* Else it is a path that nobody can grant. */
+	if (r == -ECANCELED && !args->profile && args->ro.n == 0 && args->rw.n == 0)
+		cmd_hint(inv, "init .");
+}
+
+static int refuse_bare(struct invocation *inv, const char *name, struct err *err)
+{
+	const struct bare *bare = &inv->bare;
+
+	inv->json |= bare->json;
+	if (bare->wrong.code < 0) {
+		cmd_hint(inv, "help %s", inv->command->name);
+		return err_set(err, -EINVAL, "%s", bare->wrong.msg);
+	}
+	if (inv->command->max_words > 0 && bare->n_rest == 0) {
+		cmd_hint(inv, "help %s", inv->command->name);
+		return err_set(err, -EINVAL, "'%s' is a clone, and '%s' needs a command: %s", name,
+			       inv->command->name, inv->command->words);
+	}
+	if (inv->command->max_words > 0)
+		cmd_hint_dashes(inv, bare->n_rest);
+	cmd_hint_dashes(inv, inv->n_words);
+	if (inv->command->max_words > 0)
+		return err_set(err, -EINVAL, "'%s' is a clone: a command for it comes behind '--'",
+			       name);
+	return err_set(err, -EINVAL, "'%s' is a clone, and '%s' makes one of its own", name,
+		       inv->command->name);
+}
+
+int run_read_bare(struct invocation *inv, struct err *err)
+{
+	if (!inv->bare.is)
+		return 0;
+	if (engine_has_clone(inv->engine, inv->words[0]))
+		return refuse_bare(inv, inv->words[0], err);
+	cmd_put_dashes(inv, inv->n_words);
+	return 0;
+}
+
+int run_check(const struct invocation *inv, struct err *err)
+{
+	struct engine_run_options unused;
+	int r = read_options(inv, &unused, err);
+
+	return r < 0 ? r : check(inv, err);
+}
+
+int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_run *ret,
+	   struct err *err)
+{
+	const struct run_args *args = inv->args;
+	CLEANUP(strlist_done) struct strlist words = { 0 };
+	AUTO_FREE char *here =
+	    waits || args->keep || inv->n_before > 0 ? NULL : engine_clone_here(inv->engine);
+	CLEANUP(prompt_done) struct prompt asked = { .inv = inv, .terminal = -1 };
+	AUTO_FREE char *net = NULL;
+	struct engine_run_options options;
+	int r;
+
+	r = read_options(inv, &options, err);
+	if (r < 0)
+		return r;
+	r = check(inv, err);
+	if (r < 0)
+		return r;
+	r = join_net(&args->net, &net, err);
+	if (r < 0)
+		return r;
+	r = run_words(inv, &words, err);
+	if (r < 0)
+		return r;
+	/* The snippet has come from there, and nothing is left of it. */
+	if (args->code && strcmp(args->code, "-") == 0)
+		options.in_fd = -1;
+	if (here)
+		options.clone = here;
+	options.argv = (const char *const *)words.list;
+	options.net = net;
+	options.waits = waits;
+	prompt_begin(&asked, args->tty, args->detach, &options);
+	/* What a review begins with must not hide the rest of it. */
+	options.show_out = waits && !args->tty && isatty(options.out_fd);
+	options.show_err = waits && !args->tty && isatty(options.err_fd);
+
+	if (args->detach)
+		r = engine_run_start(inv->engine, &options, ret, err);
+	else
+		r = engine_run(inv->engine, &options, ret, err);
+	progress_done(inv->progress);
+	hint(inv, ret, r);
+	return r;
+}
+
+/* It runs, and what can be done about that. */
+static int tell_detached(const struct invocation *inv, const struct engine_run *run,
+			 struct err *err)
+{
+	static const char *const next[] = { "attach", "wait", "cancel" };
+
+	if (inv->json)
+		return print_json(inv, run, err);
+	fprintf(inv->out, "%s\n", run->id);
+	tell_published(run, (void *)(uintptr_t)inv);
+	for (size_t i = 0; !inv->quiet && i < ARRAY_LEN(next); i++) {
+		AUTO_FREE char *line = cmd_line(inv, next[i], (const char *[]){ run->id, NULL });
+
+		if (line)
+			fprintf(stderr, "hint: %s\n", line);
+	}
+	return CMD_OK;
+}
+
+static int run_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const struct run_args *args = inv->args;
+	int r = run_read_bare(inv, err);
+
+	if (r < 0)
+		return r;
+	r = run_go(inv, NULL, &run, err);
+	if (r < 0 && run.state == ENGINE_RUN_REFUSED)
+		return fail_sandbox(inv, err);
+	if (r == -EPIPE && run.state == ENGINE_RUN_ENDED)
+		return run.exit_code;
+	if (r < 0)
+		return r;
+	if (args->detach)
+		return tell_detached(inv, &run, err);
+	if (inv->json)
+		r = print_json(inv, &run, err);
+	else
+		run_tell(inv, &run);
+	if (!inv->json && !inv->quiet && run.made && !run.removed)
+		run_tell_kept(inv, stderr, &run);
+	return r < 0 ? r : run.exit_code;
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.group = "Runs",
+	.summary = "run a command in a sandbox on a clone",
+	.words = "[CLONE --] COMMAND...",
+	.max_words = 1,
+	.takes_rest = true,
+	.takes_command = true,
+	.opts = run_opts,
+	.preset = run_preset,
+	.details =
+	    "Without CLONE the command runs on the clone that holds the current directory, else\n"
+	    "on a throw-away clone of the project as it is now. Options come before the command;\n"
+	    "put -- before a command that has the name of a clone. `@NAME` is a task of `tasks`.\n"
+	    "The command sees the clone at\n"
+	    "the project's own path, the host's programs read-only, an empty /tmp and home, and\n"
+	    "no network. A clone of yours is saved first as an automatic snapshot (`log --all\n"
+	    "CLONE`); a rollback to that undoes everything that the command did. 0 means\n"
+	    "unlimited. Unset limits come from the profile 'default'.\n"
+	    "\n"
+	    "Exits with the command's own code; 124: time was up, 125: snap itself failed, 126:\n"
+	    "not executable, 127: not found, 128+N: killed by signal N.\n",
+	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
+		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
+		    "run --net packages.example.org:443 -- npm ci\n"
+		    "run @test\nrun --code - --lang python < script.py\n",
+	.run = run_run,
+};

@@ -1,0 +1,64 @@
+#include <errno.h>
+
+#include "cli/progress.h"
+#include "cli/show/conflicts.h"
+#include "cli/show/promotions.h"
+
+struct undo_args {
+	const char *conflict, *markers;
+	uint64_t newer;
+	bool dry_run, yes;
+};
+
+static const struct opt undo_opts[] = {
+	OPT_STR(0, "conflict", "HOW", struct undo_args, conflict,
+		"stop (default), ours, theirs or markers"),
+	OPT_STR(0, "markers", "STYLE", struct undo_args, markers,
+		"merge (default), diff3 or zdiff3"),
+	OPT_DURATION(0, "if-newer-than", "TIME", struct undo_args, newer,
+		     "refuse if it is older than that"),
+	OPT_FLAG('n', "dry-run", struct undo_args, dry_run, "only say what would change"),
+	OPT_FLAG('y', "yes", struct undo_args, yes, "for scripts; there is no question to answer"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct undo_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static int undo_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	const struct undo_args *args = inv->args;
+	struct engine_undo_options options = {
+		.what = inv->n_words > 0 ? inv->words[0] : NULL,
+		.newer_than_ms = args->newer,
+		.dry_run = args->dry_run,
+		.watch = progress_watch(inv->progress),
+	};
+	int r;
+
+	r = conflicts_read_ways(args->conflict, args->markers, &options.on_conflict, &options.style,
+				err);
+	if (r < 0)
+		return r;
+	r = engine_undo(inv->engine, &options, &p, err);
+	progress_done(inv->progress);
+	if (r == -ENOENT)
+		cmd_hint(inv, "log");
+	promotions_hint_lost(inv, r);
+	return r < 0 ? r : promotions_tell(inv, &p, err);
+}
+
+const struct command cmd_undo = {
+	.name = "undo",
+	.group = "Changes",
+	.summary = "take back a promotion or a rollback of the project",
+	.words = "[PROMOTION]",
+	.max_words = 1,
+	.opts = undo_opts,
+	.details =
+	    "Without PROMOTION: the last one that was not taken back. Later edits stay; one in\n"
+	    "the same place is a conflict (5), and nothing changes. An undo can be undone by its\n"
+	    "own id. Branches snap/CLONE/... that `promote --git` brought stay; `git branch -D`\n"
+	    "removes them.\n",
+	.examples = "undo\nundo --dry-run\nundo --if-newer-than 10m\n",
+	.run = undo_run,
+};

@@ -1,0 +1,114 @@
+#include "cli/show/clones.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/size.h"
+
+static void set_time_or_null(struct json j, const char *key, int64_t ns)
+{
+	if (ns != 0)
+		out_json_time(j, key, ns);
+	else
+		json_set_null(j, key);
+}
+
+static void set_allow(struct json to, const char *rules)
+{
+	for (size_t n; rules && *rules != '\0'; rules += n + (rules[n] == ',')) {
+		n = strcspn(rules, ",");
+		json_add_text_len(to, rules, n);
+	}
+}
+
+void clones_set_json(struct json j, const struct engine_clone *c)
+{
+	json_set_name(j, "clone", c->name);
+	json_set_name(j, "path", c->path);
+	json_set_name(j, "project", c->project);
+	out_json_id(j, "base", c->base);
+	out_json_time(j, "created", c->created);
+	set_time_or_null(j, "expires", c->expires);
+	if (c->quota > 0)
+		json_set_uint(j, "quota", c->quota);
+	else
+		json_set_null(j, "quota");
+	json_set_text(j, "durability", c->strict ? "full" : "fast");
+	json_set_bool(j, "private", c->private);
+	json_set_bool(j, "xattrs", !c->no_xattrs);
+	set_allow(json_set_array(j, "allow"), c->allow);
+	json_set_bool(j, "mounted", c->mounted);
+}
+
+void clones_set_own(struct json j, const struct engine_clone *c)
+{
+	if (c->compared)
+		json_set_uint(j, "own", c->own);
+	else
+		json_set_null(j, "own");
+}
+
+void clones_print_changes(FILE *out, const struct engine_clone *c)
+{
+	const struct {
+		uint64_t n;
+		const char *name;
+	} parts[] = {
+		{ c->added, "added" },
+		{ c->modified, "modified" },
+		{ c->deleted, "deleted" },
+	};
+	const char *between = "";
+	char count[OUT_COUNT_MAX];
+
+	if (!c->compared) {
+		fputs("not known", out);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		if (parts[i].n == 0)
+			continue;
+		fprintf(out, "%s%s %s", between, out_count(parts[i].n, count), parts[i].name);
+		between = ", ";
+	}
+	if (*between == '\0')
+		fputs("nothing", out);
+}
+
+char *clones_expiry(const struct engine_clone *c, char text[CLONES_EXPIRY_MAX])
+{
+	char left[DURATION_TEXT_MAX];
+	struct timespec t;
+	int64_t ms;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	ms = c->expires / 1000000 - ((int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000);
+	if (c->expires == 0)
+		snprintf(text, CLONES_EXPIRY_MAX, "never");
+	else if (ms <= 0)
+		snprintf(text, CLONES_EXPIRY_MAX, "now, once nobody uses it");
+	else
+		snprintf(text, CLONES_EXPIRY_MAX, "in %s",
+			 duration_format((uint64_t)ms / 1000 * 1000, left));
+	return text;
+}
+
+int clones_durability(const char *given, bool preset, struct err *err)
+{
+	if (!given)
+		return preset;
+	if (strcmp(given, "full") == 0)
+		return 1;
+	if (strcmp(given, "fast") == 0)
+		return 0;
+	return err_set(err, -EINVAL, "option '--durability': '%s' is neither full nor fast", given);
+}
+
+void clones_hint(struct invocation *inv, int r, const char *forced, const char *clone)
+{
+	if (r == -EBUSY && forced)
+		cmd_hint(inv, "%s %s", forced, clone);
+	else if (r == -ENOENT)
+		cmd_hint(inv, "list --all");
+}

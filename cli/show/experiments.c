@@ -1,0 +1,557 @@
+#include "cli/show/experiments.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "cli/show/standings.h"
+
+#define BAR_MAX   10
+#define LIVE_ROWS 30 /* of a table that is drawn again and again */
+#define NAMED_MAX 20 /* warnings that are told one by one */
+#define WIDE_MAX  40 /* columns of a name */
+#define NAME_MIN  8
+
+/* --- JSON ---------------------------------------------------------------------------------- */
+
+static void set_names(struct json j, const char *key, char *const *list, size_t n)
+{
+	const struct json array = json_set_array(j, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_add_name(array, list[i]);
+}
+
+static void set_changed(struct json j, const struct engine_arm *arm)
+{
+	const struct json c = json_set_object(j, "changed");
+	const struct json paths = json_set_array(c, "paths");
+
+	json_set_uint(c, "added", arm->added);
+	json_set_uint(c, "modified", arm->modified);
+	json_set_uint(c, "deleted", arm->deleted);
+	json_set_uint(c, "lines_added", arm->lines_added);
+	json_set_uint(c, "lines_removed", arm->lines_removed);
+	for (size_t i = 0; i < arm->changed.n; i++) {
+		const struct json one = json_add_object(paths);
+
+		json_set_name(one, "path", arm->changed.list[i].path);
+		json_set_text(one, "status", out_status(arm->changed.list[i].status));
+	}
+	json_set_bool(c, "truncated", arm->changed.truncated);
+}
+
+static void set_score(struct json j, const struct engine_arm *arm)
+{
+	const struct json rounds = json_set_array(j, "rounds");
+
+	if (arm->scored) {
+		json_set_double(j, "score", arm->score, 3);
+		json_set_double(j, "spread", arm->spread, 3);
+	} else {
+		json_set_null(j, "score");
+		json_set_null(j, "spread");
+	}
+	for (size_t i = 0; i < arm->n_rounds; i++)
+		json_set_double(json_add_object(rounds), "value", arm->rounds[i].value, 3);
+}
+
+static void set_arm(struct json j, const struct engine_arm *arm)
+{
+	const struct json checks = json_set_array(j, "checks");
+	const struct json warnings = json_set_array(j, "warnings");
+
+	json_set_name(j, "arm", arm->name);
+	json_set_name(j, "repeats", arm->group);
+	json_set_name(j, "command", arm->command);
+	json_set_name(j, "profile", arm->profile);
+	json_set_name(j, "from", arm->from);
+	set_names(j, "env", arm->env, arm->n_env);
+	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
+	json_set_text(j, "state", engine_arm_state_name(arm->state));
+	json_set_text(j, "why", arm->why);
+	out_json_id(j, "run", arm->run);
+	if (*arm->run != '\0')
+		json_set_int(j, "exit_code", arm->exit_code);
+	else
+		json_set_null(j, "exit_code");
+	out_json_id(j, "limit", arm->limit);
+	json_set_uint(j, "duration_ms", arm->duration_ms);
+	json_set_uint(j, "cpu_ms", arm->cpu_ms);
+	json_set_uint(j, "max_mem", arm->max_mem);
+	out_json_id(j, "result", arm->result);
+	set_changed(j, arm);
+	for (size_t i = 0; i < arm->n_checks; i++) {
+		const struct json one = json_add_object(checks);
+
+		json_set_name(one, "cmd", arm->checks[i].command);
+		json_set_int(one, "exit_code", arm->checks[i].exit_code);
+		json_set_text(one, "run", arm->checks[i].run);
+		json_set_uint(one, "duration_ms", arm->checks[i].duration_ms);
+	}
+	set_score(j, arm);
+	for (size_t i = 0; i < arm->n_warnings; i++) {
+		const struct json one = json_add_object(warnings);
+
+		json_set_text(one, "kind", arm->warnings[i].kind);
+		json_set_name(one, "path", arm->warnings[i].path);
+		json_set_text(one, "detail", arm->warnings[i].detail);
+	}
+	out_json_id(j, "promotion", arm->promotion);
+}
+
+static const char *state_of(const struct engine_experiment *x)
+{
+	return x->state != ENGINE_EXPERIMENT_ENDED && !x->alive
+		   ? "interrupted"
+		   : engine_experiment_state_name(x->state);
+}
+
+void experiments_set_summary(struct json j, const struct engine_experiment *x)
+{
+	size_t passed = 0;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		passed += x->arms[i].state == ENGINE_ARM_PASSED;
+	json_set_name(j, "experiment", x->name);
+	json_set_name(j, "file", x->file);
+	json_set_name(j, "project", x->project);
+	json_set_text(j, "state", state_of(x));
+	out_json_time(j, "created", x->created);
+	json_set_uint(j, "count", x->n_arms);
+	json_set_uint(j, "passed", passed);
+	json_set_name(j, "winner", x->winner);
+	set_names(j, "tie", x->tie, x->n_tie);
+	set_names(j, "promoted", x->promoted, x->n_promoted);
+}
+
+void experiments_set_json(struct json j, const struct engine_experiment *x,
+			  const struct standings *s)
+{
+	struct engine_rate rate;
+	struct json list, one;
+
+	experiments_set_summary(j, x);
+	out_json_id(j, "base", x->base);
+	if (x->ended > 0)
+		out_json_time(j, "ended", x->ended);
+	else
+		json_set_null(j, "ended");
+	set_names(j, "checks", x->checks, x->n_checks);
+	one = json_set_object(j, "score");
+	json_set_text(one, "kind", engine_score_name(x->score));
+	json_set_name(one, "of", x->score_of);
+	json_set_text(one, "better", x->higher ? "higher" : "lower");
+	json_set_uint(one, "rounds", x->rounds);
+	json_set_uint(j, "jobs", x->jobs);
+	list = json_set_array(j, "arms");
+	for (size_t i = 0; i < x->n_arms; i++) {
+		one = json_add_object(list);
+		set_arm(one, &x->arms[i]);
+		if (s)
+			standings_set_json(one, s, i);
+	}
+	list = json_set_array(j, "rates");
+	for (size_t i = 0; engine_experiment_rate(x, i, &rate); i++) {
+		one = json_add_object(list);
+		json_set_name(one, "arm", rate.arm);
+		json_set_uint(one, "runs", rate.runs);
+		json_set_uint(one, "passed", rate.passed);
+		json_set_double(one, "rate", rate.rate, 4);
+		json_set_double(one, "low", rate.low, 4);
+		json_set_double(one, "high", rate.high, 4);
+	}
+	json_set_text(j, "verdict", x->verdict);
+	json_set_text(j, "problem", x->problem);
+}
+
+/* --- a table ------------------------------------------------------------------------------- */
+
+static enum out_style style_of(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	if (x->winner && strcmp(x->winner, arm->name) == 0)
+		return OUT_GOOD;
+	return arm->state > ENGINE_ARM_PASSED ? OUT_BAD : OUT_PLAIN;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static uint64_t time_of(const struct engine_arm *arm)
+{
+	return arm->state == ENGINE_ARM_RUNNING ? (uint64_t)(now_ns() - arm->begun) / 1000000
+						: arm->duration_ms;
+}
+
+/* A longer bar is a larger score. */
+static void make_bar(const struct engine_experiment *x, const struct engine_arm *arm,
+		     char text[BAR_MAX + 1])
+{
+	double most = 0;
+	size_t n;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		if (x->arms[i].scored && x->arms[i].score > most)
+			most = x->arms[i].score;
+	n = arm->scored && most > 0 && arm->score > 0 ? (size_t)(arm->score / most * BAR_MAX + 0.5)
+						      : 0;
+	memset(text, '#', n);
+	text[n] = '\0';
+}
+
+static void make_score(const struct engine_experiment *x, const struct engine_arm *arm, char *text,
+		       size_t size)
+{
+	char score[ENGINE_VALUE_MAX], spread[ENGINE_VALUE_MAX];
+
+	if (!arm->scored)
+		snprintf(text, size, "-");
+	else if (arm->n_rounds > 1)
+		snprintf(text, size, "%s +-%s", engine_experiment_value(x, arm->score, score),
+			 engine_experiment_value(x, arm->spread, spread));
+	else
+		snprintf(text, size, "%s", engine_experiment_value(x, arm->score, score));
+}
+
+static void make_lines(const struct engine_arm *arm, char *text, size_t size)
+{
+	snprintf(text, size, "+%" PRIu64 " -%" PRIu64, arm->lines_added, arm->lines_removed);
+}
+
+/* Of the terminal; `none` if it is none, or does not say. */
+static size_t columns_of(int fd, size_t none)
+{
+	struct winsize size;
+
+	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
+										   : none;
+}
+
+/* How wide the columns are; of a narrow terminal some are left out. */
+struct layout {
+	size_t columns; /* of the terminal; 0: any number */
+	int name, score, lines;
+	bool checks, changes, bar;
+};
+
+#define FIXED_WIDTH  24 /* state and time, with what is before them */
+#define CHECKS_WIDTH 8
+#define SCORE_MAX    (2 * ENGINE_VALUE_MAX + 4)
+#define LINES_MAX    48
+
+static size_t max_of(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Take so many columns for one more, if there are that many. */
+static bool take_columns(size_t *left, size_t n)
+{
+	if (*left < n)
+		return false;
+	*left -= n;
+	return true;
+}
+
+static struct layout layout_of(const struct engine_experiment *x, size_t columns)
+{
+	size_t name = 3, score = 5, lines = 5, left = columns > 0 ? columns : SIZE_MAX;
+	char text[SCORE_MAX];
+	struct layout l = { .columns = columns };
+
+	for (size_t i = 0; i < x->n_arms; i++) {
+		name = max_of(name, strlen(x->arms[i].name));
+		make_score(x, &x->arms[i], text, sizeof(text));
+		score = max_of(score, strlen(text));
+		make_lines(&x->arms[i], text, sizeof(text));
+		lines = max_of(lines, strlen(text));
+	}
+	name = name < WIDE_MAX ? name : WIDE_MAX;
+	if (left < name + FIXED_WIDTH + 2 + score)
+		name = max_of(NAME_MIN,
+			      left > FIXED_WIDTH + 2 + score ? left - FIXED_WIDTH - 2 - score : 0);
+	l.name = (int)name;
+	l.score = (int)score;
+	l.lines = (int)lines;
+	IGNORE_RESULT(take_columns(&left, name + FIXED_WIDTH + 2 + score),
+		      "it is shown in any case");
+	l.checks = take_columns(&left, CHECKS_WIDTH);
+	l.changes = take_columns(&left, 2 + lines);
+	l.bar = x->score != ENGINE_SCORE_NONE && take_columns(&left, 2 + BAR_MAX);
+	return l;
+}
+
+/* What is longer than the column ends with "..". */
+static void print_name(FILE *out, const char *name, int wide)
+{
+	if (strlen(name) > (size_t)wide)
+		fprintf(out, "%.*s..", wide - 2, name);
+	else
+		fprintf(out, "%-*s", wide, name);
+}
+
+/* Why it did not pass, or what became of it; NULL: nothing to say. */
+static const char *note_of(const struct engine_experiment *x, const struct engine_arm *arm)
+{
+	if (arm->why)
+		return arm->why;
+	if (*arm->promotion != '\0')
+		return "promoted";
+	return x->winner && strcmp(x->winner, arm->name) == 0 ? "wins" : NULL;
+}
+
+/* Behind the columns, or, where there is no room, below them. */
+static void print_note(FILE *out, const struct engine_experiment *x, const struct engine_arm *arm,
+		       const struct layout *l, size_t used)
+{
+	const char *note = note_of(x, arm);
+	const size_t len = note ? strcspn(note, "\n") : 0;
+
+	if (arm->n_warnings > 0)
+		used += (size_t)fprintf(out, "  %zu!", arm->n_warnings);
+	if (!note)
+		return;
+	fputs(l->columns > 0 && used + 2 + len > l->columns ? "\n    " : "  ", out);
+	out_line(out, note);
+}
+
+static void print_arm(const struct invocation *inv, FILE *out, const struct engine_experiment *x,
+		      const struct engine_arm *arm, const struct layout *l)
+{
+	char duration[DURATION_TEXT_MAX], score[SCORE_MAX], lines[LINES_MAX], bar[BAR_MAX + 1];
+	size_t passed = 0, used = (size_t)l->name + FIXED_WIDTH + 2 + (size_t)l->score;
+
+	for (size_t i = 0; i < arm->n_checks; i++)
+		passed += arm->checks[i].exit_code == 0;
+	make_lines(arm, lines, sizeof(lines));
+	make_score(x, arm, score, sizeof(score));
+	make_bar(x, arm, bar);
+	fputs(out_style(inv, style_of(x, arm)), out);
+	print_name(out, arm->name, l->name);
+	fprintf(out, "  %-12s%s  %8s", engine_arm_state_name(arm->state), out_style(inv, OUT_PLAIN),
+		arm->state == ENGINE_ARM_WAITING ? "-" : duration_format(time_of(arm), duration));
+	if (l->checks)
+		used += (size_t)fprintf(out, "  %3zu/%-2zu", passed, x->n_checks);
+	fprintf(out, "  %-*s", l->score, score);
+	if (l->changes)
+		used += (size_t)fprintf(out, "  %-*s", l->lines, lines);
+	if (l->bar)
+		used += (size_t)fprintf(out, "  %-*s", BAR_MAX, bar);
+	print_note(out, x, arm, l, used);
+	fputc('\n', out);
+}
+
+static void print_head(const struct invocation *inv, FILE *out, const struct layout *l)
+{
+	fprintf(out, "%s%-*s  %-12s  %8s", out_style(inv, OUT_DIM), l->name, "ARM", "STATE",
+		"TIME");
+	if (l->checks)
+		fputs("  CHECKS", out);
+	fprintf(out, "  %-*s", l->score, "SCORE");
+	if (l->changes)
+		fprintf(out, "  %-*s", l->lines, "LINES");
+	fprintf(out, "%s\n", out_style(inv, OUT_PLAIN));
+}
+
+static void print_rates(FILE *out, const struct engine_experiment *x)
+{
+	struct engine_rate rate;
+
+	for (size_t i = 0; engine_experiment_rate(x, i, &rate); i++)
+		fprintf(out,
+			"%s passed %" PRIu64 " of %" PRIu64
+			" times: %.1f %% (with 95 %% confidence %.1f to %.1f %%)\n",
+			rate.arm, rate.passed, rate.runs, rate.rate * 100, rate.low * 100,
+			rate.high * 100);
+}
+
+static void print_warnings(const struct invocation *inv, FILE *out,
+			   const struct engine_experiment *x)
+{
+	size_t told = 0;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		for (size_t k = 0; k < x->arms[i].n_warnings && told < NAMED_MAX; k++, told++) {
+			const struct engine_arm_warning *one = &x->arms[i].warnings[k];
+
+			fprintf(out, "%s!%s %s: ", out_style(inv, OUT_BAD),
+				out_style(inv, OUT_PLAIN), x->arms[i].name);
+			out_name(out, one->path);
+			fprintf(out, ": %s\n", one->detail);
+		}
+}
+
+void experiments_print(const struct invocation *inv, FILE *out, const struct engine_experiment *x)
+{
+	const struct layout l = layout_of(x, columns_of(fileno(out), 0));
+
+	fprintf(out, "experiment %s%s%s  %s\n", out_style(inv, OUT_BOLD), x->name,
+		out_style(inv, OUT_PLAIN), state_of(x));
+	print_head(inv, out, &l);
+	/* Of many repetitions only those are told that did not pass. */
+	for (size_t i = 0; i < x->n_arms; i++)
+		if (!(x->arms[i].group && x->n_arms > LIVE_ROWS &&
+		      x->arms[i].state == ENGINE_ARM_PASSED))
+			print_arm(inv, out, x, &x->arms[i], &l);
+	print_warnings(inv, out, x);
+	print_rates(out, x);
+	if (x->verdict)
+		fprintf(out, "%s\n", x->verdict);
+	if (x->problem) {
+		fprintf(out, "%sstopped:%s ", out_style(inv, OUT_BAD), out_style(inv, OUT_PLAIN));
+		out_line(out, x->problem);
+		fputc('\n', out);
+	}
+}
+
+void experiments_print_list(const struct invocation *inv, const struct engine_experiments *l)
+{
+	char when[OUT_TIME_MAX];
+
+	if (l->n == 0) {
+		fputs("no experiments yet\n", inv->out);
+		return;
+	}
+	fprintf(inv->out, "%s%-24s  %-12s  %5s  %-16s  %s%s\n", out_style(inv, OUT_DIM),
+		"EXPERIMENT", "STATE", "ARMS", "BEGAN", "VERDICT", out_style(inv, OUT_PLAIN));
+	for (size_t i = 0; i < l->n; i++) {
+		const struct engine_experiment *x = &l->list[i];
+
+		fprintf(inv->out, "%-24s  %-12s  %5zu  %-16s  ", x->name, state_of(x), x->n_arms,
+			out_when(x->created, when));
+		out_line(inv->out, x->verdict ? x->verdict : "-");
+		fputc('\n', inv->out);
+	}
+}
+
+/* --- while it goes on ---------------------------------------------------------------------- */
+
+void experiments_view_begin(struct experiments_view *v, const struct invocation *inv, bool steps)
+{
+	const char *term = getenv("TERM");
+
+	*v = (struct experiments_view){
+		.inv = inv,
+		.live = !inv->json && !inv->quiet && isatty(STDERR_FILENO) && term &&
+			strcmp(term, "dumb") != 0,
+		.steps = steps,
+	};
+}
+
+static void clear(struct experiments_view *v)
+{
+	if (v->lines > 0)
+		fprintf(stderr, "\033[%dA\r\033[J", v->lines);
+	v->lines = 0;
+}
+
+void experiments_view_done(struct experiments_view *v)
+{
+	clear(v);
+	free(v->seen);
+	v->seen = NULL;
+}
+
+/* A line that wrapped could not be taken back; so lines are cut, and have no colour. */
+static void draw(struct experiments_view *v, const struct engine_experiment *x)
+{
+	struct invocation plain = *v->inv;
+	const size_t most = columns_of(STDERR_FILENO, 80) - 1;
+	const struct layout l = layout_of(x, most);
+	size_t size = 0, rows = 0;
+	char *text = NULL;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		return;
+	plain.color = false;
+	fprintf(to, "experiment %s  %s\n", x->name, engine_experiment_state_name(x->state));
+	print_head(&plain, to, &l);
+	/* Those that are under way first, then the others, as far as there is room. */
+	for (int under_way = 1; under_way >= 0; under_way--)
+		for (size_t i = 0; i < x->n_arms && rows < LIVE_ROWS; i++) {
+			const enum engine_arm_state s = x->arms[i].state;
+			const bool is = s == ENGINE_ARM_RUNNING || s == ENGINE_ARM_CHECKING;
+
+			if (x->n_arms > LIVE_ROWS ? is != (under_way == 1) : under_way == 0)
+				continue;
+			print_arm(&plain, to, x, &x->arms[i], &l);
+			rows++;
+		}
+	fclose(to);
+	clear(v);
+	for (const char *at = text; *at != '\0'; v->lines++) {
+		const size_t len = strcspn(at, "\n");
+
+		fprintf(stderr, "%.*s\n", (int)(len < most ? len : most), at);
+		at += len + (at[len] == '\n');
+	}
+	free(text);
+}
+
+static void print_step(struct experiments_view *v, const struct engine_experiment *x,
+		       const struct engine_arm *arm)
+{
+	char duration[DURATION_TEXT_MAX];
+
+	if (v->steps) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct json j = json_begin(&doc);
+		struct err err = { 0 };
+
+		json_set_text(j, "schema", "snap.experiment/1");
+		json_set_text(j, "act", "step");
+		json_set_name(j, "experiment", x->name);
+		set_arm(json_set_object(j, "step"), arm);
+		IGNORE_RESULT(json_print(&doc, v->inv->out, &err), "the result reports it");
+		fflush(v->inv->out);
+		return;
+	}
+	fprintf(stderr, "%s: %s", arm->name, engine_arm_state_name(arm->state));
+	if (engine_arm_is_over(arm->state) && arm->state != ENGINE_ARM_STOPPED)
+		fprintf(stderr, " after %s", duration_format(arm->duration_ms, duration));
+	if (arm->why) {
+		fputs(": ", stderr);
+		out_line(stderr, arm->why);
+	}
+	fputc('\n', stderr);
+}
+
+/* Is this another state than the last that was told of the arm? */
+static bool is_news(struct experiments_view *v, const struct engine_experiment *x,
+		    const struct engine_arm *arm)
+{
+	const size_t i = (size_t)(arm - x->arms);
+
+	if (v->n_seen != x->n_arms) {
+		free(v->seen);
+		v->seen = calloc(x->n_arms, sizeof(*v->seen));
+		v->n_seen = v->seen ? x->n_arms : 0;
+	}
+	if (!v->seen || v->seen[i] == (uint64_t)arm->state + 1)
+		return false;
+	v->seen[i] = (uint64_t)arm->state + 1;
+	return true;
+}
+
+void experiments_tell(const struct engine_experiment *x, const struct engine_arm *arm, void *ctx)
+{
+	struct experiments_view *v = ctx;
+
+	if (v->live) {
+		draw(v, x);
+		return;
+	}
+	if (!arm || (v->inv->json && !v->steps) || v->inv->quiet || !is_news(v, x, arm))
+		return;
+	print_step(v, x, arm);
+}

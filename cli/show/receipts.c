@@ -1,0 +1,72 @@
+#include "cli/show/receipts.h"
+
+#include <string.h>
+
+/* --- for programs ----------------------------------------------------------------------- */
+
+static bool is_among(const char *id, const struct engine_snapshot *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+static void set_one(struct json j, const struct engine_receipt *r)
+{
+	struct json checks, at;
+
+	json_set_text(j, "receipt", r->id);
+	json_set_text(j, "kind", engine_receipt_kind_name(r->kind));
+	json_set_bool(j, "undone", r->undone);
+	out_json_time(j, "time", r->created);
+	json_set_name(j, "who", r->who);
+	json_set_uint(j, "uid", r->uid);
+	json_set_name(j, "clone", r->clone);
+	out_json_id(j, "base", r->base);
+	out_json_id(j, "before", r->before);
+	out_json_id(j, "after", r->after);
+	out_json_id(j, "undoes", r->undoes);
+	json_set_text(j, "sha256", r->sha256);
+	checks = json_set_array(j, "checks");
+	for (size_t i = 0; i < r->n_checks; i++) {
+		at = json_add_object(checks);
+		json_set_name(at, "cmd", r->checks[i].command);
+		json_set_int(at, "exit_code", r->checks[i].exit_code);
+		json_set_text(at, "run", r->checks[i].run);
+		json_set_uint(at, "duration_ms", r->checks[i].duration_ms);
+	}
+}
+
+void receipts_set(struct json j, const struct engine_receipts *r,
+		  const struct engine_snapshot *list, size_t n)
+{
+	struct json array = json_set_array(j, "receipts");
+
+	for (size_t i = 0; i < r->n; i++)
+		if (is_among(r->list[i].before, list, n) || is_among(r->list[i].after, list, n))
+			set_one(json_add_object(array), &r->list[i]);
+}
+
+/* --- for people ------------------------------------------------------------------------- */
+
+void receipts_print(const struct invocation *inv, const struct engine_receipts *r,
+		    const struct engine_snapshot *s)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct engine_receipt *one = &r->list[i];
+		const bool back = one->kind == ENGINE_RECEIPT_ROLLBACK;
+
+		if (strcmp(back ? one->before : one->after, s->id) != 0)
+			continue;
+		fprintf(inv->out, "  %s(%.*s", out_style(inv, OUT_DIM), OUT_SHORT_ID, one->id);
+		if (one->n_checks > 0)
+			fputs(", ", inv->out);
+		if (one->n_checks == 1)
+			out_name(inv->out, one->checks[0].command);
+		else if (one->n_checks > 1)
+			out_plural(inv->out, one->n_checks, "check", "checks");
+		fprintf(inv->out, "%s)%s", one->undone ? ", undone" : "",
+			out_style(inv, OUT_PLAIN));
+	}
+}
