@@ -109,7 +109,7 @@ NO_FORK = ("base", "cowfs/", "snapshot/", "engine/api", "engine/find", "engine/w
            "engine/act", "engine/watch", "engine/cowfsd")
 SPAWNS = {
     "cowfs/fuse/fusermount-linux.c": "fusermount3 may mount, we may not",
-    "engine/host/warm-clone.c": "who reads our own mount must be a process that can be killed",
+    "engine/host/walker-process.c": "who reads our own mount must be a process that can be killed",
 }
 FORKS = ("fork", "vfork", "_Fork", "clone", "clone3", "system", "popen", "daemon", "execl", "execle",
          "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve", "posix_spawn",
@@ -310,7 +310,7 @@ PLANTED_CODE = [
      "cowfsd never forks, and here is system()"),
     ("engine/ask/fork.c", "int f(void) { return fork(); }", None),
     ("engine/host/said.c", "/* fork() */ int f(struct v *v) { return v->clone(1); }", None),
-    ("engine/host/warm-clone.c", "int f(void) { return posix_spawn(0, 0, 0, 0, 0, 0); }", None),
+    ("engine/host/walker-process.c", "int f(void) { return posix_spawn(0, 0, 0, 0, 0, 0); }", None),
 ]
 
 # Objects: a public header declares what a higher folder defines, and a macro calls it.

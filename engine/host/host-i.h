@@ -19,6 +19,7 @@
 #include "engine/host/task-i.h"
 #include "engine/host/turns.h"
 #include "engine/host/warm-clone-i.h"
+#include "engine/host/warm-make-i.h"
 
 struct staged;
 

@@ -50,9 +50,6 @@ bool warm_clone_take(struct warm_clone *s, const struct object_id *root, struct 
 /* Before a gc: give it up if nothing else keeps its root. */
 void warm_clone_let_go(struct warm_clone *s);
 
-/* Close a warm clone that was taken but cannot be used. */
-void warm_clone_drop(struct layer *layer, struct mount *mount);
-
 enum warm_clone_state {
 	WARM_CLONE_NONE,    /* none of what is likely to be cloned next */
 	WARM_CLONE_WARMING, /* it can be taken, but is not all warm */

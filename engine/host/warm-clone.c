@@ -6,22 +6,15 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/sys.h"
-#include "engine/api/walker.h"
 #include "engine/host/host-i.h"
+#include "engine/host/walker-process-i.h"
 
 #define KEEP_MS     600000 /* a warm clone that nobody takes */
 #define EXTRA_MS    120000 /* those beyond the first, which somebody announced to need */
@@ -29,17 +22,6 @@
 #define QUIET_MS    200   /* cowfsd must have been quiet for so long: */
 #define QUIET_SHARE 10    /* busy for less than this fraction of it, */
 #define PATIENCE_MS 10000 /* unless this much time has passed */
-#define FILES_MAX   200000
-#define FILE_COST   4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
-#define MEMORY_MIN  ((uint64_t)512 << 20) /* that must be left */
-
-/* The snapshot that should have warm clones. */
-struct wish {
-	size_t count; /* so many */
-	struct catalog_id snapshot, project;
-	struct object_id root;
-	uint64_t files;
-};
 
 struct spare {
 	struct layer *layer; /* owned, with `mount` */
@@ -58,7 +40,7 @@ struct warm_clone {
 	pthread_t thread;
 	bool started, ending;
 	bool hopeless; /* warm clones do not work here */
-	struct wish wish;
+	struct warm_clone_wish wish;
 
 	struct spare spares[SPARES_MAX]; /* all of one root, oldest first */
 	size_t n;
@@ -117,36 +99,6 @@ static struct spare pull(struct warm_clone *s, const struct spare *one)
 
 /* --- the walker ------------------------------------------------------------------------- */
 
-extern char **environ;
-
-/* posix_spawn() and not fork(): the process has threads.  All other descriptors close. */
-static int start_walker(const char *store, int tree, bool ahead, pid_t *ret)
-{
-	char self[PATH_MAX], name[] = WALKER_NAME;
-	const char *path = sys_self_path(self, sizeof(self));
-	AUTO_FREE char *of = strdup(store); /* shown in the list of processes */
-	char parent[16], *argv[] = { name, of, ahead ? parent : NULL, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int rc;
-
-	if (!path || !of)
-		return -ENOMEM;
-	snprintf(parent, sizeof(parent), "%d", (int)getpid());
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawn_file_actions_init(&actions);
-	rc = posix_spawn_file_actions_adddup2(&actions, tree, WALKER_FD);
-	if (rc == 0)
-		rc = posix_spawn(ret, path, &actions, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	return -rc;
-}
-
 /* lock held; `again`: it is to walk there once more, later */
 static void end_walker(struct warm_clone *s, bool again)
 {
@@ -156,9 +108,7 @@ static void end_walker(struct warm_clone *s, bool again)
 		return;
 	if (walking)
 		walking->cut |= again;
-	/* It needs a processor in order to die. */
-	IGNORE_RESULT(setpriority(PRIO_PROCESS, (id_t)s->walker, 0), "then it takes longer");
-	kill(s->walker, SIGKILL);
+	walker_kill(s->walker);
 }
 
 /* lock held, but while it waits */
@@ -166,18 +116,15 @@ static void await_walker(struct warm_clone *s)
 {
 	const pid_t walker = s->walker;
 	struct spare *one;
-	siginfo_t info;
-	int rc, status;
+	bool whole;
 
 	pthread_mutex_unlock(&s->lock);
-	do
-		rc = waitid(P_PID, (id_t)walker, &info, WEXITED | WNOWAIT);
-	while (rc < 0 && errno == EINTR);
+	walker_await(walker);
 	pthread_mutex_lock(&s->lock);
-	waitpid(walker, &status, 0);
+	whole = walker_reap(walker);
 	one = find_walking(s);
 	s->walker = 0;
-	if (one && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+	if (one && whole) {
 		log_debug("a warm clone is %s after %llu ms", one->walks == 0 ? "ready" : "warm",
 			  (unsigned long long)(engine_clock_ms() - one->made));
 		one->due = ++one->walks < 2;
@@ -193,79 +140,13 @@ static void begin_walk(struct warm_clone *s, struct spare *one)
 {
 	one->cut = false;
 	s->walking = one->layer;
-	if (start_walker(s->host->dir, mount_fd(one->mount), one->walks > 0, &s->walker) >= 0)
+	if (walker_start(s->host->dir, mount_fd(one->mount), one->walks > 0, &s->walker) >= 0)
 		return;
 	s->walker = 0;
 	one->due = false; /* then it is as warm as it was */
 }
 
 /* --- making and dropping ---------------------------------------------------------------- */
-
-void warm_clone_drop(struct layer *layer, struct mount *mount)
-{
-	struct err err = { 0 };
-
-	if (mount && mount_close(mount, true, &err) < 0) {
-		/* The layer is still in use, so both must stay. */
-		log_warn("closing a warm clone: %s, continuing", err.msg);
-		return;
-	}
-	layer_discard(layer);
-}
-
-static int mount_warm_clone(struct host *h, struct layer *layer, struct mount **ret,
-			    struct err *err)
-{
-	const struct mount_options options = { .source = "snapcow", .others = host_for_others() };
-
-	return mount_open(h->mounts, layer, &options, ret, err);
-}
-
-/* Opening the layer pins the root; that counts only if the snapshot was still there then. */
-static int open_layer(struct host *h, const struct wish *w, struct layer **ret, struct err *err)
-{
-	CLEANUP(snapshot_done) struct snapshot named = { 0 };
-	CLEANUP(layer_discard_p) struct layer *layer = NULL;
-	int r;
-
-	r = host_serve(h, err);
-	if (r < 0)
-		return r;
-	r = layer_open_warm(h->layers, &w->root, &layer, err);
-	if (r < 0)
-		return r;
-	r = snapshot_get(h->store, &w->snapshot, &named, err);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(layer);
-	return r;
-}
-
-static int make_parts(struct host *h, const struct wish *w, struct spare *ret, struct err *err)
-{
-	int r;
-
-	if (w->files > FILES_MAX)
-		return err_set(err, -EFBIG, "it has too many files");
-	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
-		return err_set(err, -ENOMEM, "memory is short");
-	r = open_layer(h, w, &ret->layer, err);
-	return r < 0 ? r : mount_warm_clone(h, ret->layer, &ret->mount, err);
-}
-
-static int make(struct host *h, const struct wish *w, struct spare *ret, struct err *err)
-{
-	struct spare one = { .due = true };
-	int r = make_parts(h, w, &one, err);
-
-	if (r < 0) {
-		warm_clone_drop(one.layer, one.mount);
-		return r;
-	}
-	one.made = engine_clock_ms();
-	*ret = one;
-	return 0;
-}
 
 /* lock held, but while it closes it */
 static void drop(struct warm_clone *s, struct spare *which)
@@ -289,8 +170,8 @@ static struct spare *find_useless(struct warm_clone *s)
 /* One more.  lock held, but while it works */
 static void fulfil(struct warm_clone *s)
 {
-	const struct wish w = s->wish;
-	struct spare one = { 0 };
+	const struct warm_clone_wish w = s->wish;
+	struct spare one = { .due = true };
 	struct spare *useless;
 	struct err err = { 0 };
 	int r;
@@ -300,7 +181,8 @@ static void fulfil(struct warm_clone *s)
 	if (!is_short(s) || !object_id_equal(&w.root, &s->wish.root) || s->n == SPARES_MAX)
 		return;
 	pthread_mutex_unlock(&s->lock);
-	r = make(s->host, &w, &one, &err);
+	r = warm_clone_make(s->host, &w, &one.layer, &one.mount, &err);
+	one.made = engine_clock_ms();
 	pthread_mutex_lock(&s->lock);
 	if (r < 0) {
 		s->hopeless |= r == -ENOTSUP;
@@ -475,7 +357,7 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 	const struct spare *walking;
 
 	count = count > SPARES_MAX ? SPARES_MAX : count;
-	s->wish = (struct wish){
+	s->wish = (struct warm_clone_wish){
 		/* What somebody has announced is not taken back by one who wants less. */
 		.count = same && s->wish.count > count ? s->wish.count : count,
 		.snapshot = base->id,
