@@ -339,16 +339,17 @@ int answer_refusal(struct session *s, const struct pending *p, const char *code,
 int answer_call(struct session *s, const struct pending *p, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	const struct buf *out = &p->call.out;
+	const struct buf *out = &p->call.child.out;
 	size_t len = out->len;
 	struct json j;
 
 	while (len > 0 && out->data[len - 1] == '\n')
 		len--;
-	if (p->call.status < 0 || json_parse(&doc, (const char *)out->data, len, &j, NULL) < 0)
+	if (p->call.child.status < 0 ||
+	    json_parse(&doc, (const char *)out->data, len, &j, NULL) < 0)
 		return answer_refusal(s, p, "E_FAILED",
 				      "the call ended without an answer; it may be made again",
 				      err);
-	set_notes(j, &p->call.notes);
+	set_notes(j, &p->call.child.notes);
 	return answer_with(s, p, &doc, j, err);
 }

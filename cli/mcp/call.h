@@ -4,22 +4,17 @@
 #pragma once
 
 #include <poll.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "cli/http/child.h"
 #include "cli/mcp/job.h"
 #include "cli/mcp/mcp.h"
 #include "cli/mcp/tool.h"
 
 /* Begins with call_start(); call_done() ends its process and frees it. */
 struct call {
-	pid_t pid;           /* 0: it has ended */
-	int out_fd, note_fd; /* what it prints, what it says beside; -1: closed */
-	struct buf out, notes;
+	struct child child;
 	char run[JOB_ID_MAX]; /* or experiment that it started and waits for; "": none */
-	int status;           /* its exit code once it has ended; -1: it died */
 };
 
 /* Start the command line `line`, which the call takes. */

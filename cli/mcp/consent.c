@@ -62,13 +62,13 @@ bool consent_in_response(const struct rpc_message *m)
 
 static int parse_plan(const struct pending *p, struct json_doc *doc, struct json *ret)
 {
-	const struct buf *out = &p->call.out;
+	const struct buf *out = &p->call.child.out;
 	size_t len = out->len;
 
 	while (len > 0 && out->data[len - 1] == '\n')
 		len--;
-	return p->call.status < 0 ? -EINVAL
-				  : json_parse(doc, (const char *)out->data, len, ret, NULL);
+	return p->call.child.status < 0 ? -EINVAL
+					: json_parse(doc, (const char *)out->data, len, ret, NULL);
 }
 
 /* The paths that the plan changes: promote and undo list them in "changed", rollback in "paths". */
@@ -87,7 +87,7 @@ bool consent_worth_asking(const struct pending *p)
 	struct json plan;
 
 	/* A plan that failed, with conflicts or held paths, is the answer. */
-	return parse_plan(p, &doc, &plan) >= 0 && p->call.status == 0 &&
+	return parse_plan(p, &doc, &plan) >= 0 && p->call.child.status == 0 &&
 	       json_length(planned(plan)) > 0;
 }
 

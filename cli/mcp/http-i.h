@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "cli/mcp/door.h"
-#include "cli/mcp/microhttpd.h"
+#include "cli/http/door.h"
+#include "cli/http/microhttpd.h"
 #include "cli/mcp/mirror.h"
 #include "cli/mcp/session.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/sys.h"
+#include "cli/http/listen.h"
 #include "cli/mcp/http-i.h"
-#include "cli/mcp/listen.h"
 #include "cli/mcp/progress.h"
 
 #define FLUSH_MS    1000  /* that answers may take to be sent when the server ends */

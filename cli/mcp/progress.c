@@ -36,7 +36,7 @@ int progress_due(const struct pending *p)
 /* The last line that the command said beside its result, or how long it has been at work. */
 static void set_message(struct json params, const struct pending *p, uint64_t seconds)
 {
-	const struct buf *notes = &p->call.notes;
+	const struct buf *notes = &p->call.child.notes;
 	const char *text = (const char *)notes->data;
 	size_t end = notes->len, begin;
 	char waited[64];

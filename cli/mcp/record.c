@@ -134,7 +134,7 @@ static void set_argument(struct json j, const char *name, struct json args)
 static void set_code(struct json j, const struct pending *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	const struct buf *out = &p->call.out;
+	const struct buf *out = &p->call.child.out;
 	struct json said;
 	size_t len = out->len;
 
@@ -150,7 +150,7 @@ void record_call(const struct session *s, const struct pending *p, const char *o
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct json j = json_begin(&doc);
 	const char *clone = json_text_if(p->args, "clone");
-	const int status = p->call.status;
+	const int status = p->call.child.status;
 	const bool is_run = *p->call.run != '\0' && *p->call.run != JOB_EXPERIMENT;
 	const char *text;
 	struct json args;

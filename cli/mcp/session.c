@@ -73,7 +73,7 @@ struct pending *session_wait(struct session *s, struct rpc_message *m, bool mode
 
 	if (!p)
 		return NULL;
-	p->call = (struct call){ .out_fd = -1, .note_fd = -1 };
+	p->call = (struct call){ .child = { .out_fd = -1, .note_fd = -1 } };
 	p->message = *m;
 	*m = (struct rpc_message){ 0 };
 	p->modern = modern;

@@ -4,8 +4,8 @@
  * are refused.  The input is lines: Host, Origin, Authorization, version, method, name, then the body.
  */
 #include "base/cleanup.h"
+#include "cli/http/door.h"
 #include "cli/mcp/answer.h"
-#include "cli/mcp/door.h"
 #include "cli/mcp/mirror.h"
 #include "cli/mcp/record.h"
 #include "tests/fuzz/fuzz.h"

@@ -22,7 +22,7 @@ int call_start(struct call *c, const struct mcp_options *options, struct tool_li
 	for (int i = 1; i < line->argc && strcmp(line->argv[i], "--") != 0; i++)
 		FUZZ_CHECK(strncmp(line->argv[i], "-C", 2) != 0 &&
 			   strncmp(line->argv[i], "--store", 7) != 0);
-	*c = (struct call){ .out_fd = -1, .note_fd = -1 };
+	*c = (struct call){ .child = { .out_fd = -1, .note_fd = -1 } };
 	FUZZ_CHECK(buf_append_str(&c->out, answer) == 0);
 	tool_line_done(line);
 	return 0;

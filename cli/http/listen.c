@@ -1,4 +1,4 @@
-#include "cli/mcp/listen.h"
+#include "cli/http/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

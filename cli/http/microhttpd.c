@@ -1,4 +1,4 @@
-#include "cli/mcp/microhttpd.h"
+#include "cli/http/microhttpd.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "cli/mcp/door.h"
+#include "cli/http/door.h"
 
 #include <ctype.h>
 #include <string.h>

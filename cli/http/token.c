@@ -1,4 +1,4 @@
-#include "cli/mcp/token.h"
+#include "cli/http/token.h"
 
 #include <errno.h>
 #include <fcntl.h>
