@@ -13,7 +13,8 @@
 #include "base/cleanup.h"
 #include "base/sys.h"
 
-#define PEER_PIDFD 77 /* SO_PEERPIDFD, which older headers do not have */
+#define PEER_PIDFD  77 /* SO_PEERPIDFD, which older headers do not have */
+#define PEER_GROUPS 59 /* SO_PEERGROUPS, likewise */
 
 int sys_peer_uid(int fd, uid_t *ret)
 {
@@ -24,6 +25,22 @@ int sys_peer_uid(int fd, uid_t *ret)
 		return -errno;
 	*ret = peer.uid;
 	return 0;
+}
+
+int sys_peer_groups(int fd, gid_t *ret, size_t max)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (max == 0)
+		return -ERANGE;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	ret[0] = peer.gid;
+	len = (socklen_t)((max - 1) * sizeof(*ret));
+	if (getsockopt(fd, SOL_SOCKET, PEER_GROUPS, ret + 1, &len) < 0)
+		return -errno;
+	return (int)(len / sizeof(*ret)) + 1;
 }
 
 static int same_namespace(pid_t pid, const char *which)
@@ -94,6 +111,38 @@ static int place_of(pid_t pid, const char *unused)
 int sys_peer_place(int fd)
 {
 	return look_at_peer(fd, place_of, NULL);
+}
+
+/*
+ * Where everyone may look: /proc/PID/uid_map.  Only a process with all privileges can make a namespace
+ * in which all numbers mean what they mean here.
+ */
+static int maps_all_ids(pid_t pid, const char *unused)
+{
+	unsigned long inside = 1, outside = 1, count = 0;
+	char path[64];
+	FILE *f;
+	int n;
+
+	(void)unused;
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	n = fscanf(f, "%lu %lu %lu", &inside, &outside, &count);
+	fclose(f);
+	return n == 3 && inside == 0 && outside == 0 && count == 0xffffffffUL;
+}
+
+int sys_peer_shares_ids(int fd)
+{
+	const int place = sys_peer_place(fd);
+
+	if (place >= 0)
+		return place != SYS_PEER_ELSEWHERE;
+	if (place != -EACCES && place != -EPERM)
+		return 0;
+	return look_at_peer(fd, maps_all_ids, NULL) == 1;
 }
 
 /* The same file?  From what the kernel knows: a file system of ours would wait for us. */

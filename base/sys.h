@@ -117,6 +117,16 @@ NODISCARD int sys_connect_at(int dirfd, const char *name);
 /* The user at the other end of a connected unix socket. */
 NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 
+/* All groups of the peer, its own first: how many, at most `max`; -ERANGE if there are more. */
+NODISCARD int sys_peer_groups(int fd, gid_t *ret, size_t max);
+
+/*
+ * 1 if a user's number means the same to the peer as to us: it is not in a user namespace that an
+ * ordinary user can make.  0: it is, or it cannot be told.  Of another user's process the kernel shows
+ * us less than sys_peer_place() needs.
+ */
+NODISCARD int sys_peer_shares_ids(int fd);
+
 /*
  * Where the peer is, by its namespaces; -ESRCH if it is gone, or what else keeps us from telling.
  */

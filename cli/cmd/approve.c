@@ -1,54 +1,127 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/screen.h"
 #include "cli/show/changes.h"
+#include "engine/api/desk.h"
 
 struct approve_args {
-	const char *message;
+	const char *message, *at;
+	bool show;
 };
 
 static const struct opt approve_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept with the receipt"),
+	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
+		"of somebody else's store: as its owner's `pipeline` prints it"),
+	OPT_FLAG(0, "show", struct approve_args, show, "only print the change as a patch"),
 	OPT_END,
 };
 
 static const struct opt reject_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept; required"),
+	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
+		"of somebody else's store: as its owner's `pipeline` prints it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct approve_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
+static int print_json(struct invocation *inv, const struct engine_change *c, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+
+	changes_set(out_json_begin(inv, &doc), c);
+	return json_print(&doc, inv->out, err);
+}
+
 static int decide(struct invocation *inv, bool reject, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change c = { 0 };
-	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct approve_args *args = inv->args;
 	int r;
 
 	if (reject && (!args->message || *args->message == '\0'))
 		return err_set(err, -EINVAL, "say why it is rejected: -m WHY");
-	r = engine_approve(inv->engine, inv->words[0], reject, args->message, &c, err);
-	if (r == -ENOENT || r == -ECANCELED)
+	r = args->at ? engine_desk_decide(args->at, inv->words[0], reject, args->message, &c, err)
+		     : engine_approve(inv->engine, inv->words[0], reject, args->message, &c, err);
+	if (!args->at && (r == -ENOENT || r == -ECANCELED))
 		cmd_hint(inv, "pipeline");
 	if (r < 0)
 		return r;
-	if (inv->json) {
-		changes_set(out_json_begin(inv, &doc), &c);
-		return json_print(&doc, inv->out, err);
-	}
+	if (inv->json)
+		return print_json(inv, &c, err);
 	if (inv->quiet)
 		return CMD_OK;
 	fprintf(inv->out, "%s %.*s", reject ? "rejected" : "approved", OUT_SHORT_ID, c.id);
 	if (!reject)
-		fprintf(inv->out, " for stage %s: snap ship --continue %.*s",
-			c.stage ? c.stage : "", OUT_SHORT_ID, c.id);
+		fprintf(inv->out, " for stage %s", c.stage ? c.stage : "");
+	if (!reject && !args->at)
+		fprintf(inv->out, ": snap ship --continue %.*s", OUT_SHORT_ID, c.id);
 	fputc('\n', inv->out);
+	return CMD_OK;
+}
+
+/* What waits for this user at somebody else's store. */
+static int list(struct invocation *inv, const char *at, struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes l = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json array;
+	int r = engine_desk_list(at, &l, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; inv->quiet && !inv->json && i < l.n; i++)
+		fprintf(inv->out, "%s\n", l.list[i].id);
+	for (size_t i = 0; !inv->quiet && !inv->json && i < l.n; i++)
+		changes_print_asked(inv, &l.list[i], at);
+	if (!inv->quiet && !inv->json && l.n == 0)
+		fputs("nothing waits for you there\n", inv->out);
+	if (!inv->json)
+		return CMD_OK;
+	array = json_set_array(out_json_begin(inv, &doc), "changes");
+	for (size_t i = 0; i < l.n; i++)
+		changes_set(json_add_object(array), &l.list[i]);
+	return json_print(&doc, inv->out, err);
+}
+
+static int show(struct invocation *inv, const char *at, struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change c = { 0 };
+	CLEANUP(screen_done) struct screen screen = { 0 };
+	CLEANUP(buf_done) struct buf patch = BUF_INIT;
+	int r = engine_desk_look(at, inv->words[0], &c, &patch, err);
+
+	if (r < 0)
+		return r;
+	if (inv->json) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		const struct json j = out_json_begin(inv, &doc);
+
+		changes_set(j, &c);
+		json_set_name(j, "patch", buf_str(&patch));
+		json_set_bool(j, "cut", r > 0);
+		return json_print(&doc, inv->out, err);
+	}
+	screen_begin(&screen, inv);
+	if (screen_write(&screen, patch.data, patch.len, err) < 0 || screen_flush(&screen, err) < 0)
+		return err->code;
+	if (r > 0)
+		fprintf(inv->out, "\nthe patch is longer: this is its beginning\n");
 	return CMD_OK;
 }
 
 static int approve_run(struct invocation *inv, struct err *err)
 {
-	return decide(inv, false, err);
+	const struct approve_args *args = inv->args;
+
+	if (args->at && inv->n_words == 0)
+		return list(inv, args->at, err);
+	if (inv->n_words == 0)
+		return err_set(err, -EINVAL, "which change is approved?");
+	if (args->show && !args->at)
+		return err_set(err, -EINVAL, "--show needs --at: here, 'snap diff' shows it");
+	return args->show ? show(inv, args->at, err) : decide(inv, false, err);
 }
 
 static int reject_run(struct invocation *inv, struct err *err)
@@ -61,15 +134,18 @@ const struct command cmd_approve = {
 	.group = "Changes",
 	.rare = true,
 	.summary = "let a change that waits enter its next stage",
-	.words = "CHANGE",
-	.min_words = 1,
+	.words = "[CHANGE]",
 	.max_words = 1,
 	.opts = approve_opts,
 	.details =
 	    "Only the users and groups that the stage or the policy names may approve; without\n"
 	    "such names, the owner of the store. The approval is for this change at this stage.\n"
-	    "Paths that the guard holds pass with it.\n",
-	.examples = "approve 3f2a\napprove 3f2a -m 'looked at the diff'\n",
+	    "Paths that the guard holds pass with it.\n"
+	    "\n"
+	    "A store is open to its owner alone. While the owner runs `pipeline serve`, others approve\n"
+	    "with --at; without a CHANGE that lists what waits for you there.\n",
+	.examples = "approve 3f2a\napprove 3f2a -m 'looked at the diff'\n"
+		    "approve --at /tmp/snapcow-1000/5d41402a.sock --show 3f2a\n",
 	.run = approve_run,
 };
 

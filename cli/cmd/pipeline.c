@@ -1,20 +1,26 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/show/changes.h"
 #include "cli/show/promotions.h"
+#include "engine/api/desk.h"
 
 struct pipeline_args {
 	bool all;
+	const char *at;
 };
 
 static const struct opt pipeline_opts[] = {
 	OPT_FLAG('a', "all", struct pipeline_args, all,
 		 "changes of all projects, and those that are over"),
+	OPT_STR(0, "at", "DIR", struct pipeline_args, at,
+		"serve: where others reach the socket, /tmp/snapcow-UID without it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct pipeline_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -97,6 +103,7 @@ static int print_changes(struct invocation *inv, const char *act, const struct e
 			 struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
+	AUTO_FREE char *address = inv->json ? engine_desk_find(inv->engine) : NULL;
 	struct json j, list;
 
 	for (size_t i = 0; inv->quiet && !inv->json && i < l->n; i++)
@@ -107,6 +114,7 @@ static int print_changes(struct invocation *inv, const char *act, const struct e
 		return CMD_OK;
 	j = out_json_begin(inv, &doc);
 	json_set_text(j, "act", act);
+	json_set_name(j, "address", address);
 	list = json_set_array(j, "changes");
 	for (size_t i = 0; i < l->n; i++)
 		changes_set(json_add_object(list), &l->list[i]);
@@ -212,16 +220,63 @@ static int verify(struct invocation *inv, struct err *err)
 	return r < 0 ? r : bad > 0 ? CMD_DAMAGED : CMD_OK;
 }
 
+/* --- approvals of others ------------------------------------------------------------------- */
+
+static int print_address(struct invocation *inv, const char *address, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j;
+	int r = 0;
+
+	if (!inv->json) {
+		fprintf(inv->out, inv->quiet ? "%s\n" : "taking approvals at %s\n", address);
+	} else {
+		j = out_json_begin(inv, &doc);
+		json_set_text(j, "act", "serve");
+		json_set_name(j, "address", address);
+		r = json_print(&doc, inv->out, err);
+	}
+	/* It runs on, and whoever started it wants to know where. */
+	if (r >= 0 && fflush(inv->out) != 0)
+		return err_sys(err, "printing the address");
+	return r;
+}
+
+static int serve(struct invocation *inv, struct err *err)
+{
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+	CLEANUP(engine_desk_close_p) struct engine_desk *desk = NULL;
+	const struct pipeline_args *args = inv->args;
+	struct pollfd fds[ENGINE_DESK_FDS + 1] = { { .events = POLLIN } };
+	int r = interrupt_catch(ending, ARRAY_LEN(ending), err);
+
+	if (r < 0)
+		return r;
+	fds[0].fd = r;
+	r = engine_desk_open(inv->engine, args->at, &desk, err);
+	if (r >= 0)
+		r = print_address(inv, engine_desk_address(desk), err);
+	if (r < 0)
+		return r;
+	for (;;) {
+		const size_t n = engine_desk_fds(desk, fds + 1);
+
+		if (poll(fds, n + 1, engine_desk_timeout(desk)) < 0 && errno != EINTR)
+			return err_sys(err, "waiting for approvals");
+		if (fds[0].revents != 0)
+			return CMD_OK;
+		engine_desk_serve(desk);
+	}
+}
+
 static int pipeline_run(struct invocation *inv, struct err *err)
 {
 	static const struct {
 		const char *word;
 		int (*run)(struct invocation *inv, struct err *err);
 	} acts[] = {
-		{ "status", status },
-		{ "stages", stages },
-		{ "advance", advance },
-		{ "verify", verify },
+		{ "status", status }, { "stages", stages }, { "advance", advance },
+		{ "verify", verify }, { "serve", serve },
 	};
 
 	if (inv->n_words == 0)
@@ -235,7 +290,7 @@ static int pipeline_run(struct invocation *inv, struct err *err)
 			return r;
 		}
 	return err_set(err, -EINVAL,
-		       "'%s' is not known; there are: status, stages, advance, verify",
+		       "'%s' is not known; there are: status, stages, advance, verify, serve",
 		       inv->words[0]);
 }
 
@@ -244,7 +299,7 @@ const struct command cmd_pipeline = {
 	.group = "Changes",
 	.rare = true,
 	.summary = "show changes on their way, take them further, verify their receipts",
-	.words = "[status|stages|advance|verify [CHANGE]]",
+	.words = "[status|stages|advance|verify [CHANGE] | serve]",
 	.max_words = 2,
 	.opts = pipeline_opts,
 	.details =
@@ -252,7 +307,8 @@ const struct command cmd_pipeline = {
 	    "approve, how long to watch. .snap/pipeline.yaml of the project can only narrow them.\n"
 	    "'advance' takes every change further that waits for no person; a timer or `watch` calls\n"
 	    "it. 'verify' checks content and receipts against the store and exits with 12 if one was\n"
-	    "changed.\n",
+	    "changed. 'serve' lets the users and groups that a stage or a rule names approve from\n"
+	    "their own accounts, for as long as it runs.\n",
 	.examples = "pipeline\npipeline stages\npipeline verify --all\n",
 	.run = pipeline_run,
 };

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/api/desk.h"
+
 /* --- JSON ---------------------------------------------------------------------------------- */
 
 static void set_names(struct json j, const char *key, char *const *list, size_t n)
@@ -130,6 +132,8 @@ static void print_why(const struct invocation *inv, const struct engine_change *
 
 static void print_approvers(const struct invocation *inv, const struct engine_change *c)
 {
+	AUTO_FREE char *address = engine_desk_find(inv->engine);
+
 	fputs("  waits for ", inv->out);
 	for (size_t i = 0; i < c->n_approvers; i++) {
 		fputs(i > 0 ? ", " : "", inv->out);
@@ -139,6 +143,25 @@ static void print_approvers(const struct invocation *inv, const struct engine_ch
 	print_why(inv, c);
 	fprintf(inv->out, "\n  snap approve %.*s, or snap reject %.*s -m WHY\n", OUT_SHORT_ID,
 		c->id, OUT_SHORT_ID, c->id);
+	if (c->n_approvers > 0 && address)
+		fprintf(inv->out, "  others: snap approve --at %s %.*s\n", address, OUT_SHORT_ID,
+			c->id);
+	else if (c->n_approvers > 0)
+		fputs("  others can do so while 'snap pipeline serve' runs\n", inv->out);
+}
+
+void changes_print_asked(struct invocation *inv, const struct engine_change *c, const char *at)
+{
+	print_id(inv, c);
+	fputs(" of ", inv->out);
+	out_name(inv->out, c->project);
+	fputs(", asked by ", inv->out);
+	out_name(inv->out, c->who);
+	fprintf(inv->out, ": waits at stage %s", c->stage ? c->stage : "");
+	if (c->risk)
+		fprintf(inv->out, ", risk %s", c->risk);
+	print_why(inv, c);
+	fprintf(inv->out, "\n  snap approve --at %s [--show] %.*s\n", at, OUT_SHORT_ID, c->id);
 }
 
 static void print_soak(const struct invocation *inv, const struct engine_change *c)

@@ -9,11 +9,10 @@
 
 #include "engine/pipeline/pipeline-i.h"
 
-#define ROOM       16384
-#define GROUPS_MAX 1024
+#define ROOM 16384
 
 /* A user without a name is known by number. */
-static char *user_name(uid_t uid)
+char *approve_user_name(uid_t uid)
 {
 	struct passwd pw, *found = NULL;
 	char room[ROOM], *text = NULL;
@@ -23,38 +22,42 @@ static char *user_name(uid_t uid)
 	return asprintf(&text, "%u", (unsigned)uid) < 0 ? NULL : text;
 }
 
-static bool is_in_group(const char *name)
+static bool is_in_group(const struct decider *d, const char *name)
 {
 	struct group gr, *found = NULL;
-	gid_t groups[GROUPS_MAX];
 	char room[ROOM];
-	int n;
 
 	if (getgrnam_r(name, &gr, room, sizeof(room), &found) != 0 || !found)
 		return false;
-	n = getgroups(GROUPS_MAX, groups);
-	for (int i = 0; i < n; i++)
-		if (groups[i] == gr.gr_gid)
+	for (size_t i = 0; i < d->n_groups; i++)
+		if (d->groups[i] == gr.gr_gid)
 			return true;
-	return getgid() == gr.gr_gid;
+	return false;
 }
 
-/* The kernel says who runs this process; nothing else counts. */
-static int may_decide(struct engine *e, const struct engine_change *c, const char *me,
-		      struct err *err)
+bool approve_is_named(const struct engine_change *c, const struct decider *d, const char *name)
+{
+	for (size_t i = 0; i < c->n_approvers; i++)
+		if (c->approvers[i][0] == '%' ? is_in_group(d, c->approvers[i] + 1)
+					      : strcmp(c->approvers[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* The kernel says which user asks; nothing else counts. */
+static int may_decide(struct engine *e, const struct engine_change *c, const struct decider *d,
+		      const char *me, struct err *err)
 {
 	struct stat st;
 
-	for (size_t i = 0; i < c->n_approvers; i++)
-		if (c->approvers[i][0] == '%' ? is_in_group(c->approvers[i] + 1)
-					      : strcmp(c->approvers[i], me) == 0)
-			return 0;
+	if (approve_is_named(c, d, me))
+		return 0;
 	if (c->n_approvers > 0)
 		return err_set(err, -ECANCELED, "'%s' may not decide about change %s: '%s'%s may",
 			       me, c->id, c->approvers[0], c->n_approvers > 1 ? " and others" : "");
 	if (stat(e->store_path, &st) < 0)
 		return err_sys(err, "looking at '%s'", e->store_path);
-	if (st.st_uid != getuid())
+	if (st.st_uid != d->uid)
 		return err_set(err, -ECANCELED,
 			       "'%s' may not decide about change %s: the store is "
 			       "somebody else's",
@@ -62,12 +65,13 @@ static int may_decide(struct engine *e, const struct engine_change *c, const cha
 	return 0;
 }
 
-static int decide(struct shipping *s, bool reject, const char *reason, char *me, struct err *err)
+static int decide(struct shipping *s, const struct decision *what, const struct decider *d,
+		  const char *me, struct err *err)
 {
 	struct engine_change *c = s->change;
 
-	if (reject) {
-		int r = text_set(&c->why, err, "rejected by %s: %s", me, reason);
+	if (what->reject) {
+		int r = text_set(&c->why, err, "rejected by %s: %s", me, what->reason);
 
 		if (r < 0)
 			return r;
@@ -77,41 +81,64 @@ static int decide(struct shipping *s, bool reject, const char *reason, char *me,
 	free(c->approved_by);
 	free(c->reason);
 	c->approved_by = strdup(me);
-	c->reason = reason ? strdup(reason) : NULL;
-	c->approved_uid = getuid();
-	if (!c->approved_by || (reason && !c->reason))
+	c->reason = what->reason ? strdup(what->reason) : NULL;
+	c->approved_uid = d->uid;
+	if (!c->approved_by || (what->reason && !c->reason))
 		return err_nomem(err);
 	return shipping_save(s, "change-approved", err);
+}
+
+/* Is there anything to decide, and is it what the decider saw? */
+static int check_open(const struct engine_change *c, const struct decision *what, struct err *err)
+{
+	if (c->state == ENGINE_CHANGE_LANDING || c->state == ENGINE_CHANGE_UNDOING)
+		return err_set(err, -ECANCELED,
+			       "change %s is %s: 'ship --continue' settles that first", c->id,
+			       engine_change_state_name(c->state));
+	if (engine_change_is_over(c->state) ||
+	    (!what->reject && (c->state != ENGINE_CHANGE_WAITING || c->approved_by)))
+		return err_set(err, -ECANCELED, "change %s is %s: there is nothing to decide",
+			       c->id,
+			       c->approved_by ? "approved" : engine_change_state_name(c->state));
+	if (what->stage && strcmp(what->stage, c->stage ? c->stage : "") != 0)
+		return err_set(err, -ECANCELED, "change %s is at stage '%s' now, not at '%s'",
+			       c->id, c->stage ? c->stage : "", what->stage);
+	return 0;
+}
+
+int approve_decide(struct engine *e, const char *id, const struct decision *what,
+		   const struct decider *d, struct engine_change *ret, struct err *err)
+{
+	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
+	AUTO_FREE char *me = approve_user_name(d->uid);
+	struct shipping s = { .engine = e, .change = ret };
+	int r = me ? docket_take(e, &change_kind, id, &lock, err) : err_nomem(err);
+
+	if (r >= 0)
+		r = change_load(e, id, &lock, ret, err);
+	if (r >= 0)
+		r = check_open(ret, what, err);
+	if (r >= 0)
+		r = may_decide(e, ret, d, me, err);
+	if (r < 0)
+		return r;
+	s.lock = lock;
+	return decide(&s, what, d, me, err);
 }
 
 int engine_approve(struct engine *e, const char *id, bool reject, const char *reason,
 		   struct engine_change *ret, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change found = { 0 };
-	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
-	AUTO_FREE char *me = user_name(getuid());
-	struct shipping s = { .engine = e, .change = ret };
-	int r = me ? engine_change_find(e, id, &found, err) : err_nomem(err);
+	const struct decision what = { .reject = reject, .reason = reason };
+	gid_t groups[DECIDER_GROUPS_MAX];
+	struct decider me = { .uid = getuid(), .groups = groups };
+	int r = engine_change_find(e, id, &found, err), n;
 
-	if (r >= 0)
-		r = docket_take(e, &change_kind, found.id, &lock, err);
-	if (r >= 0)
-		r = change_load(e, found.id, &lock, ret, err);
 	if (r < 0)
 		return r;
-	if (ret->state == ENGINE_CHANGE_LANDING || ret->state == ENGINE_CHANGE_UNDOING)
-		return err_set(err, -ECANCELED,
-			       "change %s is %s: 'ship --continue' settles that first", ret->id,
-			       engine_change_state_name(ret->state));
-	if (engine_change_is_over(ret->state) ||
-	    (!reject && (ret->state != ENGINE_CHANGE_WAITING || ret->approved_by)))
-		return err_set(
-		    err, -ECANCELED, "change %s is %s: there is nothing to decide", ret->id,
-		    ret->approved_by ? "approved" : engine_change_state_name(ret->state));
-	r = may_decide(e, ret, me, err);
-	if (r < 0)
-		return r;
-	s.lock = lock;
-	r = decide(&s, reject, reason, me, err);
-	return r;
+	groups[0] = getgid();
+	n = getgroups(DECIDER_GROUPS_MAX - 1, groups + 1);
+	me.n_groups = n < 0 ? 1 : (size_t)n + 1;
+	return approve_decide(e, found.id, &what, &me, ret, err);
 }

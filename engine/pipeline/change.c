@@ -65,7 +65,7 @@ static const struct field change_list[] = {
 	X(ID, landing_after),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_change, "passed", passed, n_passed, &passed_fields),
 };
-static const struct fields change_fields = FIELDS(struct engine_change, change_list);
+const struct fields change_fields = FIELDS(struct engine_change, change_list);
 #undef X
 
 const struct docket_kind change_kind = {

@@ -24,6 +24,7 @@ NODISCARD int pipeline_load(struct engine *e, const char *project, struct engine
 /* --- change.c ------------------------------------------------------------------------------ */
 
 extern const struct docket_kind change_kind; /* struct engine_change */
+extern const struct fields change_fields;
 
 /* Nanoseconds since 1970; $SNAPCOW_CLOCK may name a file that holds them, for tests that drive the clock. */
 int64_t pipeline_now(void);
@@ -50,6 +51,32 @@ NODISCARD int shipping_save(struct shipping *s, const char *kind, struct err *er
 /* It is held; `obstacle` is one of engine_change's. */
 NODISCARD int shipping_hold(struct shipping *s, const char *obstacle, const char *why,
 			    struct err *err);
+
+/* --- approve.c ----------------------------------------------------------------------------- */
+
+#define DECIDER_GROUPS_MAX 1024
+
+/* Somebody who wants to decide, as the kernel knows them. */
+struct decider {
+	uid_t uid;
+	const gid_t *groups;
+	size_t n_groups;
+};
+
+struct decision {
+	bool reject;
+	const char *reason; /* NULL: none, of an approval */
+	const char *stage;  /* that it is for; NULL: the one that the change waits for */
+};
+
+/* -ECANCELED if they may not, or there is nothing to decide; `id` is a whole one. */
+NODISCARD int approve_decide(struct engine *e, const char *id, const struct decision *what,
+			     const struct decider *d, struct engine_change *ret, struct err *err);
+
+/* Do the approvers of the change name this user, or a group of theirs? */
+bool approve_is_named(const struct engine_change *c, const struct decider *d, const char *name);
+
+char *approve_user_name(uid_t uid); /* owned; NULL: no memory */
 
 /* --- stage.c ------------------------------------------------------------------------------- */
 

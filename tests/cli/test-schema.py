@@ -11,7 +11,7 @@ try:
 except ImportError:
     jsonschema = None
 
-from snaptest import Skip, World, flip, main, test
+from snaptest import SNAP, Skip, World, flip, main, test
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -208,6 +208,12 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     (w.store / "clones" / "try" / "shipped").write_text("a\n")
     judge("ship", "try", status=14, name="ship")
     judge("pipeline")
+    with subprocess.Popen([SNAP, "-q", "pipeline", "serve", "--at", str(w.top / "desk")], env=w.env, cwd=w.project,
+                          stdout=subprocess.PIPE) as p:
+        at = p.stdout.readline().decode().strip()
+        judge("approve", "--at", at)
+        judge("approve", "--at", at, "--show", w.ok("-q", "pipeline").out.decode().strip())
+        p.terminate()
     judge("approve", "try", "-m", "fine")
     judge("pipeline", "advance")
     judge("pipeline", "verify")

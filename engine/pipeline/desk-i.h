@@ -1,0 +1,15 @@
+/*
+ * desk-i.h - what the two ends of a desk say to each other: a line of JSON each, then the caller is done.
+ *
+ * {"ask":"list"}, or {"ask":"look","change":ID,"patch":BOOL}, or {"ask":"approve" or "reject","change":ID,
+ * "stage":NAME,"reason":TEXT or null}.  The answer is as on the control socket: {"answer":{...}} or {"error":{...}}.
+ */
+#pragma once
+
+#include "engine/api/desk.h"
+#include "engine/wire/control-i.h"
+
+#define DESK_ASK_MAX    ((size_t)16 << 10) /* bytes of a question */
+#define DESK_REASON_MAX 1000
+#define DESK_PATCH_MAX  ((size_t)256 << 10)
+#define DESK_LIST_MAX   100

@@ -1,0 +1,510 @@
+/*
+ * Every user of the machine can connect, so a caller costs little: one short question, ten seconds to ask it, four
+ * connections for each user, sixteen in all.  Long answers go to those alone who may decide.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "engine/api/diff.h"
+#include "engine/pipeline/desk-i.h"
+#include "engine/pipeline/pipeline-i.h"
+
+#define CALLERS_MAX (ENGINE_DESK_FDS - 1)
+#define OF_ONE_USER 4
+#define CALLER_MS   10000
+#define ANSWER_S    2      /* that one who does not read is waited for */
+#define DESK_FILE   "desk" /* in CONTROL_DIR: the address; locked while the desk is kept */
+#define ADDRESS_MAX 4096
+
+struct caller {
+	int fd;
+	uid_t uid;
+	uint64_t until;
+	struct buf in;
+};
+
+struct engine_desk {
+	struct engine *engine;
+	int lock_fd, dir_fd, fd;
+	char *address;
+	char name[32];
+	struct caller callers[CALLERS_MAX];
+	size_t n;
+};
+
+/* --- beginning and end --------------------------------------------------------------------- */
+
+void engine_desk_close(struct engine_desk *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n; i++) {
+		close(d->callers[i].fd);
+		buf_done(&d->callers[i].in);
+	}
+	if (d->fd >= 0)
+		unlinkat(d->dir_fd, d->name, 0);
+	cleanup_close(&d->fd);
+	cleanup_close(&d->dir_fd);
+	cleanup_close(&d->lock_fd);
+	free(d->address);
+	free(d);
+}
+
+void engine_desk_close_p(struct engine_desk **d)
+{
+	engine_desk_close(*d);
+}
+
+static int lock_desk(struct engine_desk *d, struct err *err)
+{
+	AUTO_FREE char *dir = path_join(d->engine->store_path, CONTROL_DIR);
+	AUTO_FREE char *path = dir ? path_join(dir, DESK_FILE) : NULL;
+	int r;
+
+	if (!path)
+		return err_nomem(err);
+	r = path_make_dirs(dir, 0700, err);
+	if (r < 0)
+		return r;
+	d->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (d->lock_fd < 0)
+		return err_sys(err, "opening '%s'", path);
+	if (flock(d->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK
+		   ? err_set(err, -EBUSY, "another process takes approvals for store '%s'",
+			     d->engine->store_path)
+		   : err_sys(err, "locking '%s'", path);
+}
+
+/* In a directory that somebody else can write, the socket could be another one tomorrow. */
+static int open_place(struct engine_desk *d, const char *dir, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, "making '%s'", dir);
+	d->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (d->dir_fd < 0 || fstat(d->dir_fd, &st) < 0)
+		return err_sys(err, "opening '%s'", dir);
+	if (st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+		return err_set(err, -EACCES,
+			       "others can write in '%s', or it belongs to somebody else: name "
+			       "another directory with --at",
+			       dir);
+	if ((st.st_mode & 055) != 055 && fchmod(d->dir_fd, (st.st_mode & 07777) | 0055) < 0)
+		return err_sys(err, "opening '%s' for others", dir);
+	return 0;
+}
+
+static int listen_there(struct engine_desk *d, const char *dir, struct err *err)
+{
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 sum;
+	int r;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, d->engine->store_path, strlen(d->engine->store_path));
+	sha256_end(&sum, digest);
+	hex_encode(digest, 4, d->name);
+	strcat(d->name, ".sock");
+	d->address = path_join(dir, d->name);
+	if (!d->address)
+		return err_nomem(err);
+	if (unlinkat(d->dir_fd, d->name, 0) < 0 && errno != ENOENT)
+		return err_sys(err, "removing an old '%s'", d->address);
+	r = sys_listen_at(d->dir_fd, d->name, CALLERS_MAX);
+	if (r < 0)
+		return err_set(err, r, "listening on '%s': %s", d->address, strerror(-r));
+	d->fd = r;
+	if (fcntl(d->fd, F_SETFL, O_NONBLOCK) < 0 || fchmodat(d->dir_fd, d->name, 0666, 0) < 0)
+		return err_sys(err, "opening '%s' for others", d->address);
+	if (ftruncate(d->lock_fd, 0) < 0 ||
+	    fdio_pwrite(d->lock_fd, d->address, strlen(d->address), 0) < 0)
+		return err_sys(err, "writing '" CONTROL_DIR "/" DESK_FILE "'");
+	return 0;
+}
+
+int engine_desk_open(struct engine *e, const char *dir, struct engine_desk **ret, struct err *err)
+{
+	CLEANUP(engine_desk_close_p) struct engine_desk *d = calloc(1, sizeof(*d));
+	char usual[64];
+	int r;
+
+	if (!d)
+		return err_nomem(err);
+	d->engine = e;
+	d->fd = d->dir_fd = d->lock_fd = -1;
+	snprintf(usual, sizeof(usual), "/tmp/snapcow-%u", (unsigned)geteuid());
+	dir = dir ? dir : usual;
+	if (*dir != '/')
+		return err_set(err, -EINVAL, "'%s' is no absolute path", dir);
+	if (!engine_has_store(e))
+		return err_set(err, -ENOENT, "there is no store in '%s'", e->store_path);
+	r = lock_desk(d, err);
+	if (r >= 0)
+		r = open_place(d, dir, err);
+	if (r >= 0)
+		r = listen_there(d, dir, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+const char *engine_desk_address(const struct engine_desk *d)
+{
+	return d->address;
+}
+
+char *engine_desk_find(struct engine *e)
+{
+	AUTO_FREE char *path = path_join(e->store_path, CONTROL_DIR "/" DESK_FILE);
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	struct err ignored = { 0 };
+	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 ||
+	    fdio_read_file(AT_FDCWD, path, ADDRESS_MAX, &text, &ignored) < 0 || text.len == 0 ||
+	    !buf_str(&text))
+		return NULL;
+	return strdup(buf_str(&text));
+}
+
+/* --- what callers may ask ------------------------------------------------------------------ */
+
+/* A question, read whole; the texts are borrowed. */
+struct question {
+	const char *ask, *change, *stage, *reason;
+	bool patch;
+};
+
+static int read_question(struct json j, struct question *q, struct err *err)
+{
+	int r;
+
+	q->ask = json_get_text(j, "ask");
+	q->change = json_has(j, "change") ? json_get_text(j, "change") : "";
+	q->stage = json_get_text_or_null(j, "stage");
+	q->reason = json_get_text_or_null(j, "reason");
+	q->patch = json_has(j, "patch") && json_get_bool(j, "patch");
+	r = json_end(j.doc, err);
+	if (r < 0)
+		return r;
+	if (q->reason && strlen(q->reason) > DESK_REASON_MAX)
+		return err_set(err, -EINVAL, "a reason has at most %d bytes", DESK_REASON_MAX);
+	return 0;
+}
+
+struct visit {
+	struct engine_desk *desk;
+	struct decider who;
+	char *name; /* owned */
+};
+
+/* What this caller may know of, and decide about. */
+static bool concerns(const struct visit *v, const struct engine_change *c)
+{
+	struct stat st;
+
+	if (c->n_approvers > 0)
+		return approve_is_named(c, &v->who, v->name);
+	return stat(v->desk->engine->store_path, &st) == 0 && st.st_uid == v->who.uid;
+}
+
+/* Whether there is such a change at all is not told to those it does not concern. */
+static int find_for(const struct visit *v, const char *id, struct engine_change *ret,
+		    struct err *err)
+{
+	struct err ignored = { 0 };
+	int r = engine_change_find(v->desk->engine, id, ret, &ignored);
+
+	if (r >= 0 && concerns(v, ret))
+		return 0;
+	return err_set(err, r == -ENOMEM ? r : -ECANCELED,
+		       "'%s' may not decide about a change '%.32s', or there is none", v->name, id);
+}
+
+static int answer_list(const struct visit *v, struct json answer, struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
+	const struct json list = json_set_array(answer, "changes");
+	int r = engine_changes(v->desk->engine, true, &all, err);
+	size_t n = 0;
+
+	for (size_t i = 0; r >= 0 && i < all.n && n < DESK_LIST_MAX; i++) {
+		const struct engine_change *c = &all.list[i];
+
+		if (c->state != ENGINE_CHANGE_WAITING || c->approved_by || !concerns(v, c))
+			continue;
+		fields_set(json_add_object(list), &change_fields, c);
+		n++;
+	}
+	return r;
+}
+
+static int add_patch(enum patch_part part, const char *text, size_t len, void *ctx, struct err *err)
+{
+	struct buf *patch = ctx;
+	const size_t room = DESK_PATCH_MAX - patch->len;
+
+	(void)part;
+	if (buf_append(patch, text, len < room ? len : room) < 0)
+		return err_nomem(err);
+	return len > room ? -EFBIG : 0;
+}
+
+static int skip_head(const struct engine_state *from, const struct engine_state *to,
+		     const struct delta *delta, void *ctx, struct err *err)
+{
+	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
+	return 0;
+}
+
+static int skip_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
+		     struct err *err)
+{
+	(void)f, (void)n, (void)ctx, (void)err;
+	return 0;
+}
+
+static int set_patch(const struct visit *v, const struct engine_change *c, struct json answer,
+		     struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	CLEANUP(buf_done) struct buf patch = BUF_INIT;
+	const struct engine_diff_sink sink = {
+		.begin = skip_head, .text = add_patch, .file = skip_file, .ctx = &patch
+	};
+	int r = pipeline_engine(v->desk->engine, c->project, &there, err);
+
+	if (r >= 0)
+		r = engine_diff(
+		    there,
+		    &(struct engine_diff_options){ .a = c->base, .b = c->state_id, .context = 3 },
+		    &sink, err);
+	if (r < 0 && r != -EFBIG)
+		return r;
+	if (!buf_str(&patch))
+		return err_nomem(err);
+	json_set_name(answer, "patch", buf_str(&patch));
+	json_set_bool(answer, "cut", r == -EFBIG);
+	return 0;
+}
+
+static int answer_look(const struct visit *v, const struct question *q, struct json answer,
+		       struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change c = { 0 };
+	int r = find_for(v, q->change, &c, err);
+
+	if (r < 0)
+		return r;
+	fields_set(json_set_object(answer, "change"), &change_fields, &c);
+	return q->patch ? set_patch(v, &c, answer, err) : 0;
+}
+
+static int answer_decision(const struct visit *v, const struct question *q, struct json answer,
+			   struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change found = { 0 }, c = { 0 };
+	const struct decision what = { .reject = strcmp(q->ask, "reject") == 0,
+				       .reason = q->reason,
+				       .stage = q->stage };
+	int r = find_for(v, q->change, &found, err);
+
+	if (r < 0)
+		return r;
+	if (!q->stage || (what.reject && (!q->reason || *q->reason == '\0')))
+		return err_set(err, -EINVAL,
+			       "a decision names its stage, and a rejection its reason");
+	r = approve_decide(v->desk->engine, found.id, &what, &v->who, &c, err);
+	if (r < 0)
+		return r;
+	log_info("'%s' %s change %s at stage '%s'", v->name, what.reject ? "rejected" : "approved",
+		 c.id, q->stage);
+	fields_set(json_set_object(answer, "change"), &change_fields, &c);
+	return 1;
+}
+
+/* 1: something was decided. */
+static int answer(const struct visit *v, struct json question, struct json ret, struct err *err)
+{
+	struct question q;
+	int r = read_question(question, &q, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(q.ask, "list") == 0)
+		return answer_list(v, ret, err);
+	if (strcmp(q.ask, "look") == 0)
+		return answer_look(v, &q, ret, err);
+	if (strcmp(q.ask, "approve") == 0 || strcmp(q.ask, "reject") == 0)
+		return answer_decision(v, &q, ret, err);
+	return err_set(err, -ENOTSUP, "here one can list, look, approve and reject");
+}
+
+/* --- callers ------------------------------------------------------------------------------- */
+
+static void send_answer(int fd, struct json_doc *doc, int r, const struct err *why)
+{
+	CLEANUP(json_done) struct json_doc failed = { 0 };
+	const struct timeval most = { .tv_sec = ANSWER_S };
+	struct err ignored = { 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	if (r < 0)
+		control_set_error(json_begin(&failed), r, why);
+	IGNORE_RESULT(control_write(fd, r < 0 ? &failed : doc, true, &ignored),
+		      "one who does not read has no answer");
+}
+
+/* The kernel's word on who called; a sandbox may show us any number. */
+static int know(const struct caller *c, gid_t *groups, struct visit *v, struct err *err)
+{
+	int n;
+
+	if (sys_peer_shares_ids(c->fd) != 1)
+		return err_set(err, -EPERM,
+			       "a process in a user namespace of its own, as in a sandbox or a "
+			       "container, cannot approve or reject");
+	n = sys_peer_groups(c->fd, groups, DECIDER_GROUPS_MAX);
+	if (n < 0)
+		return err_set(err, n, "the groups of user %u cannot be told", (unsigned)c->uid);
+	v->who = (struct decider){ .uid = c->uid, .groups = groups, .n_groups = (size_t)n };
+	v->name = approve_user_name(c->uid);
+	return v->name ? 0 : err_nomem(err);
+}
+
+static int serve_caller(struct engine_desk *d, struct caller *c, size_t len)
+{
+	CLEANUP(json_done) struct json_doc asked = { 0 }, doc = { 0 };
+	const struct json ret = json_set_object(json_begin(&doc), "answer");
+	gid_t groups[DECIDER_GROUPS_MAX];
+	struct visit v = { .desk = d };
+	struct json question;
+	struct err err = { 0 };
+	int r = know(c, groups, &v, &err);
+
+	if (r >= 0)
+		r = json_parse(&asked, (const char *)c->in.data, len, &question, &err);
+	if (r >= 0)
+		r = answer(&v, question, ret, &err);
+	if (r < 0)
+		log_info("user %u: %s", (unsigned)c->uid, err.msg);
+	send_answer(c->fd, &doc, r, &err);
+	free(v.name);
+	return r > 0;
+}
+
+static void drop(struct engine_desk *d, size_t i)
+{
+	close(d->callers[i].fd);
+	buf_done(&d->callers[i].in);
+	d->callers[i] = d->callers[--d->n];
+}
+
+static void refuse(int fd, const char *sentence)
+{
+	struct err why = { 0 };
+
+	IGNORE_RESULT(err_set(&why, -EAGAIN, "%s", sentence), "it is sent");
+	send_answer(fd, NULL, -EAGAIN, &why);
+	close(fd);
+}
+
+static void accept_callers(struct engine_desk *d)
+{
+	while (d->n < CALLERS_MAX) {
+		const int fd = sys_accept(d->fd);
+		size_t same = 0;
+		uid_t uid;
+
+		if (fd < 0)
+			return;
+		if (sys_peer_uid(fd, &uid) < 0) {
+			close(fd);
+			continue;
+		}
+		for (size_t i = 0; i < d->n; i++)
+			same += d->callers[i].uid == uid;
+		if (same >= OF_ONE_USER) {
+			refuse(fd, "this user has too many connections");
+			continue;
+		}
+		d->callers[d->n++] = (struct caller){
+			.fd = fd, .uid = uid, .until = engine_clock_ms() + CALLER_MS, .in = BUF_INIT
+		};
+	}
+}
+
+/* 1: its question is whole, and *ret_len long; 0: more is to come; negative: it is of no use. */
+static int hear(struct caller *c, size_t *ret_len)
+{
+	char bytes[4096];
+	const ssize_t n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	const uint8_t *end;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0 || c->in.len + (size_t)n > DESK_ASK_MAX ||
+	    buf_append(&c->in, bytes, (size_t)n) < 0)
+		return -EPIPE;
+	end = memchr(c->in.data, '\n', c->in.len);
+	*ret_len = end ? (size_t)(end - c->in.data) : 0;
+	return end != NULL;
+}
+
+int engine_desk_serve(struct engine_desk *d)
+{
+	const uint64_t now = engine_clock_ms();
+	int decided = 0;
+
+	accept_callers(d);
+	for (size_t i = d->n; i-- > 0;) {
+		size_t len = 0;
+		const int r = hear(&d->callers[i], &len);
+
+		if (r > 0)
+			decided += serve_caller(d, &d->callers[i], len);
+		if (r != 0 || now >= d->callers[i].until)
+			drop(d, i);
+	}
+	return decided;
+}
+
+size_t engine_desk_fds(const struct engine_desk *d, struct pollfd fds[ENGINE_DESK_FDS])
+{
+	size_t n = 0;
+
+	if (d->n < CALLERS_MAX)
+		fds[n++] = (struct pollfd){ .fd = d->fd, .events = POLLIN };
+	for (size_t i = 0; i < d->n; i++)
+		fds[n++] = (struct pollfd){ .fd = d->callers[i].fd, .events = POLLIN };
+	return n;
+}
+
+int engine_desk_timeout(const struct engine_desk *d)
+{
+	const uint64_t now = engine_clock_ms();
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < d->n; i++)
+		if (d->callers[i].until < first)
+			first = d->callers[i].until;
+	return first == UINT64_MAX ? -1 : first > now ? (int)(first - now) : 0;
+}
