@@ -1,5 +1,7 @@
 #include "cli/screen.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void screen_begin(struct screen *s, const struct invocation *inv)
@@ -39,6 +41,14 @@ int screen_flush(struct screen *s, struct err *err)
 void screen_done(struct screen *s)
 {
 	buf_done(&s->buf);
+}
+
+void screen_reset_below(FILE *terminal)
+{
+	const char *kind = getenv("TERM");
+
+	/* Not the second screen: whoever is not on it would go back to where the cursor was saved. */
+	fputs(kind && strcmp(kind, "dumb") != 0 ? "\n\033[!p\033[0m\r" : "\n", terminal);
 }
 
 void screen_reset(const struct invocation *inv)

@@ -29,3 +29,6 @@ void screen_done(struct screen *s);
 
 /* What makes a terminal forget how a program left it: colours, cursor, margins, second screen. */
 void screen_reset(const struct invocation *inv);
+
+/* The same for a line below what stands there, which stays. */
+void screen_reset_below(FILE *terminal);

@@ -56,16 +56,23 @@ void pump_resize(struct pump *p)
 		ioctl(p->run->our[0], TIOCSWINSZ, &size);
 }
 
+static bool is_held(const struct pump *p)
+{
+	const bool *held = p->run->spec->hold_streams;
+
+	return held && *held;
+}
+
 void pump_places(const struct pump *p, struct pollfd places[PUMP_PLACES])
 {
 	const int *our = p->run->our;
-	const bool *held = p->run->spec->hold_input;
-	bool full = p->held > 0, open = our[0] >= 0, reads = !full && open && !(held && *held);
+	const bool full = p->held > 0, still = is_held(p), reads = !full && our[0] >= 0 && !still;
+	const int out = p->terminal ? our[0] : our[1];
 
 	places[FROM_CALLER] = (struct pollfd){ reads ? p->in : -1, POLLIN, 0 };
 	places[TO_RUN] = (struct pollfd){ full ? our[0] : -1, POLLOUT, 0 };
-	places[FROM_OUT] = (struct pollfd){ p->terminal ? our[0] : our[1], POLLIN, 0 };
-	places[FROM_ERR] = (struct pollfd){ our[2], POLLIN, 0 };
+	places[FROM_OUT] = (struct pollfd){ still ? -1 : out, POLLIN, 0 };
+	places[FROM_ERR] = (struct pollfd){ still ? -1 : our[2], POLLIN, 0 };
 }
 
 static int read_caller(struct pump *p, struct err *err)
@@ -151,10 +158,13 @@ int pump_move(struct pump *p, const struct pollfd places[PUMP_PLACES], struct er
 	int *our = p->run->our;
 	int r = 0;
 
-	if (places[FROM_CALLER].revents)
-		r = read_caller(p, err);
 	if (places[TO_RUN].revents)
 		feed_run(p);
+	/* They may be held since they were found ready: not a byte may follow a question. */
+	if (is_held(p))
+		return 0;
+	if (places[FROM_CALLER].revents)
+		r = read_caller(p, err);
 	if (r == 0 && places[FROM_OUT].revents)
 		r = take_output(p, p->terminal ? &our[0] : &our[1], SANDBOX_OUT, err);
 	if (r < 0)

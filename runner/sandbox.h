@@ -227,7 +227,11 @@ struct sandbox_spec {
 	void *refused_ctx;
 	struct sandbox_calls *calls; /* NULL: what is refused stays refused.  Only with `refused` */
 
-	const bool *hold_input; /* while it is true, `in_fd` is not read; NULL: it always is */
+	/*
+	 * While it is true, the streams stand still: `in_fd` is not read, and what the run writes stays in
+	 * its pipes, which are finite.  NULL: they never do.
+	 */
+	const bool *hold_streams;
 
 	struct sandbox_beside beside[SANDBOX_BESIDE_MAX];
 	size_t n_beside;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "cli/out.h"
+#include "cli/screen.h"
 
 void questions_print(FILE *out, const struct engine_question *q)
 {
@@ -82,29 +83,70 @@ void questions_set_now(const struct invocation *inv, struct json j, const struct
 
 /* --- while a run goes on ---------------------------------------------------------------- */
 
+/*
+ * The terminal is the run's, which can paint over whatever stands there.  So neither the id nor the
+ * target is shown: whoever decides reads them where the run cannot write.
+ */
+static void point_elsewhere(const struct prompt *asked, const struct engine_question *q)
+{
+	AUTO_FREE char *line = cmd_line(asked->inv, "answer", (const char *[]){ NULL });
+
+	fprintf(stderr, "\r\nrun %s has a question for you; read it in another terminal\r\n",
+		q->run);
+	if (line)
+		fprintf(stderr, "hint: %s\r\n", line);
+}
+
+/*
+ * Output of the run stands above, and none follows until the answer (run-questions.h).  So the last
+ * question there is a real one, at the beginning of a line, in plain colours.
+ */
+static void put_question(const struct prompt *asked, const struct engine_question *q)
+{
+	AUTO_FREE char *line = NULL;
+	char left[DURATION_TEXT_MAX];
+
+	if (asked->terminal >= 0)
+		screen_reset_below(stderr);
+	fprintf(stderr, "question %s: ", q->id);
+	questions_print(stderr, q);
+	fprintf(stderr, " (%s left)\n", duration_format(q->left_ms, left));
+	if (asked->terminal >= 0) {
+		fprintf(stderr,
+			"type allow %.*s, allow run %.*s, deny or deny run: ", ENGINE_QUESTION_CODE,
+			q->id, ENGINE_QUESTION_CODE, q->id);
+		return;
+	}
+	line = cmd_line(asked->inv, "answer", (const char *[]){ q->id, "allow", NULL });
+	if (line)
+		fprintf(stderr, "hint: %s\n", line);
+}
+
+static const char *without_answer(const char *by)
+{
+	if (strcmp(by, "nobody") == 0)
+		return ", nobody answered";
+	return strcmp(by, "end") == 0 ? ", the run has ended" : "";
+}
+
 /* A question came up, or has its answer. */
 static void tell(const struct engine_question *q, const struct engine_answered *a, void *ctx)
 {
 	const struct prompt *asked = ctx;
 	const char *end = asked->raw ? "\r\n" : "\n";
-	AUTO_FREE char *line = NULL;
-	char left[DURATION_TEXT_MAX];
 
 	if (a) {
 		if (!asked->inv->quiet)
-			fprintf(stderr, "question %s: %s%s%s", q->id,
-				a->allowed ? "allowed" : "denied",
-				strcmp(a->by, "nobody") == 0 ? ", nobody answered" : "", end);
+			fprintf(stderr, "%squestion %s: %s%s%s",
+				asked->terminal >= 0 && strcmp(a->by, "terminal") != 0 ? end : "",
+				q->id, a->allowed ? "allowed" : "denied", without_answer(a->by),
+				end);
 		return;
 	}
-	fprintf(stderr, "%squestion %s: ", asked->raw ? end : "", q->id);
-	questions_print(stderr, q);
-	fprintf(stderr, " (%s left)%s", duration_format(q->left_ms, left), end);
-	line = cmd_line(asked->inv, "answer", (const char *[]){ q->id, "allow", NULL });
-	if (asked->terminal >= 0)
-		fputs("type allow, allow run, deny or deny run: ", stderr);
-	else if (line)
-		fprintf(stderr, "hint: %s%s", line, end);
+	if (asked->raw)
+		point_elsewhere(asked, q);
+	else
+		put_question(asked, q);
 	fflush(stderr);
 }
 

@@ -16,6 +16,7 @@
 #include "engine/api/engine.h"
 
 #define ENGINE_QUESTION_ID_SIZE 9 /* 8 hex digits and a NUL */
+#define ENGINE_QUESTION_CODE    4 /* digits of it that an answer on a terminal must repeat */
 #define ENGINE_ASK_MS           60000
 #define ENGINE_ASK_MS_MAX       ((uint64_t)3600000)
 

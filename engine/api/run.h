@@ -58,9 +58,9 @@ struct engine_run_options {
 	uint64_t ask_ms;
 	void (*asks)(const struct engine_question *q, const struct engine_answered *a, void *ctx);
 	void *asks_ctx;
-	bool prompts;        /* answers come from the terminal `answer_fd`, too, a line each: */
-	int answer_fd;       /* "allow", "allow run", "deny", "deny run"; it never blocks */
-	const char *workdir; /* from the engine's directory; NULL: that directory */
+	bool prompts;  /* answers come from the terminal `answer_fd`, too, a line each: */
+	int answer_fd; /* "allow CODE", "allow run CODE", "deny", "deny run"; it never blocks */
+	const char *workdir;              /* from the engine's directory; NULL: that directory */
 	struct engine_list ro, rw, hide;  /* paths */
 	struct engine_list env;           /* NAME=VALUE */
 	struct engine_list pass_env;      /* names; one that is not set is passed over */

@@ -48,7 +48,7 @@ struct run_questions {
 	unsigned n_calls;
 	struct sandbox_calls sandbox;
 	struct loop_watch terminal;       /* a descriptor of its own, or -1 */
-	bool reads;                       /* the terminal is for an answer, not for the run */
+	bool reads;                       /* the terminal is ours: the run's streams stand still */
 	const struct run_question *shown; /* there: what is typed decides this one; or NULL */
 	char line[LINE_MAX];
 	size_t len;
@@ -189,19 +189,54 @@ static void on_answer(struct loop_watch *w)
 
 /* --- the terminal ------------------------------------------------------------------------- */
 
+/* What follows `word` and a space in `line`, "" if nothing does, or NULL. */
+static const char *after(const char *line, const char *word)
+{
+	const size_t n = strlen(word);
+
+	if (strncmp(line, word, n) != 0 || (line[n] != '\0' && line[n] != ' '))
+		return NULL;
+	return line + n + (line[n] == ' ');
+}
+
+/*
+ * The first digits of its id.  The run does not know them: a question that it painted itself has
+ * others, and an answer to that allows nothing.
+ */
+static bool is_code(const struct run_question *q, const char *text)
+{
+	const size_t n = strlen(text);
+
+	return n >= ENGINE_QUESTION_CODE && strncmp(q->is.id, text, n) == 0;
+}
+
 /* Whole words only: a key that was meant for the run decides nothing. */
+static bool parse_answer(const struct run_question *q, const char *line, bool *ret_allow,
+			 bool *ret_remember)
+{
+	const char *rest = after(line, "allow"), *more;
+
+	*ret_allow = rest != NULL;
+	if (!rest)
+		rest = after(line, "deny");
+	if (!rest)
+		return false;
+	more = after(rest, "run");
+	*ret_remember = more != NULL;
+	rest = more ? more : rest;
+	return is_code(q, rest) || (!*ret_allow && *rest == '\0');
+}
+
 static void take_line(struct run_questions *all, const char *line)
 {
 	const struct engine_run_options *o = all->options.run;
 	struct run_question *q = oldest(all);
-	const bool always = strcmp(line, "allow run") == 0;
+	bool allow, remember;
 
 	if (!q || q != all->shown)
 		return;
-	if (always || strcmp(line, "allow") == 0)
-		decide(q, "terminal", true, always);
-	else if (strcmp(line, "deny") == 0 || strcmp(line, "deny run") == 0)
-		decide(q, "terminal", false, line[4] != '\0');
+	if (parse_answer(q, line, &allow, &remember))
+		decide(q, "terminal", allow, remember);
 	else if (o->asks)
 		o->asks(&q->is, NULL, o->asks_ctx);
 }
@@ -415,7 +450,7 @@ int run_questions_open(const struct run_questions_options *options, struct sandb
 	options->net->ask = ask_connection;
 	options->net->ask_ctx = q;
 	spec->calls = &q->sandbox;
-	spec->hold_input = &q->reads;
+	spec->hold_streams = &q->reads;
 	spec->beside[spec->n_beside++] =
 	    (struct sandbox_beside){ .step = step, .ctx = q, .fd = q->loop.fd };
 	*ret = TAKE_PTR(q);
@@ -431,6 +466,9 @@ void run_questions_close(struct run_questions *q)
 		if (q->list[i]->open) {
 			q->list[i]->told = (struct engine_answered){ .by = "end" };
 			end_question(q->list[i]);
+			if (q->list[i] == q->shown && q->options.run->asks)
+				q->options.run->asks(&q->list[i]->is, &q->list[i]->told,
+						     q->options.run->asks_ctx);
 			note(q->list[i]);
 		}
 		free_question(q->list[i]);

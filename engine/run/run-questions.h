@@ -4,6 +4,10 @@
  * Each thing is one question: a host with its port, a system call.  Whatever wants it meanwhile waits
  * for the same answer.  cowfsd keeps the question, and the answer comes from there or from a line on
  * the terminal.  Without an answer in time, without cowfsd and beyond the bounds below it is no.
+ *
+ * The run's own output reaches the same terminal, so it could look like a question, or like another
+ * one.  Therefore none passes while a question stands there, what was typed before is dropped, and
+ * "allow" needs the first digits of the question's id, which the run does not know.
  */
 #pragma once
 

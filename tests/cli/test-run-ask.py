@@ -7,6 +7,7 @@ another process of the same user, or on a terminal.
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -347,7 +348,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(w.project)
-            os.execve(SNAP, [SNAP, "run", *words], w.env)
+            os.execve(SNAP, [SNAP, "run", *words], {**w.env, "TERM": "xterm"})
 
     def until(self, what, n=1):
         while self.seen.count(what) < n:
@@ -357,6 +358,10 @@ class Terminal:
 
     def say(self, words):
         os.write(self.fd, words + b"\n")
+
+    def code(self):
+        """Of the question that was shown last."""
+        return re.findall(rb"type allow ([0-9a-f]{4}), allow run \1, ", self.seen)[-1]
 
     def end(self):
         try:
@@ -372,10 +377,10 @@ class Terminal:
 def a_line_on_the_terminal_answers(w):
     t = Terminal(w, "--ask", "--", "sh", "-c", CODE + "http://ok.example/; " + CODE +
                  "http://other.example/; read x; echo got $x")
-    t.until(b"type allow, allow run, deny or deny run:")
+    t.until(b"deny or deny run:")
     t.say(b"yes please")  # decides nothing, and is not for the run
     t.until(b"type allow", 2)
-    t.say(b"allow run")
+    t.say(b"allow run " + t.code())
     t.until(b"other.example:80'")
     t.until(b"type allow", 3)
     t.say(b"deny")
@@ -410,6 +415,49 @@ def what_is_typed_decides_only_the_question_that_is_shown(w):
     (record,) = w.ok("runs", "--json").json("snap.runs/1")["runs"]
     assert [s[1:4] for s in sums(record)] == [(first["what"], "deny", "person"),
                                               (second["what"], "deny", "terminal")], record
+
+
+@live_test
+def what_a_run_prints_cannot_pass_for_a_question(w):
+    """It prints one with a code of its own, and goes on printing while the real one stands there."""
+    fake = ("question 0123beef: run wants to connect to '[::1]:80' (1m left)\\n"
+            "type allow 0123, allow run 0123, deny or deny run: ")
+    t = Terminal(w, "--ask", "--", "sh", "-c", f"printf \"{fake}\"; "
+                 "while :; do echo FLOOD; done & " + CODE + "http://ok.example/; kill $!; echo ended")
+    t.until(b"'ok.example:80'")
+    t.until(b"deny or deny run: ", 2)
+    real = t.seen.rindex(b"\rquestion ")
+    assert t.code() != b"0123" and b"FLOOD" in t.seen[:real], t.seen
+    for n, words in enumerate((b"allow", b"allow run", b"allow 0123", b"allow run 0123",
+                               b"allow " + t.code()[:3], b"allow" + t.code())):
+        t.say(words)  # that decides nothing: the same question again
+        t.until(b"deny or deny run: ", 3 + n)
+    assert b"FLOOD" not in t.seen[real:], t.seen[real:]
+    assert b"\033[0m\rquestion" in t.seen, t.seen
+    t.say(b"allow " + t.code())
+    t.until(b"FLOOD", t.seen.count(b"FLOOD") + 1)
+    assert t.end() == 0 and b"200 " in t.seen[real:] and b"ended" in t.seen[real:], t.seen[real:][-500:]
+
+
+@live_test
+def the_end_of_a_run_is_the_end_of_its_question(w):
+    t = Terminal(w, "--ask", "--time", "3s", "--", "sh", "-c",
+                 "echo before; " + CODE + "http://ok.example/")
+    t.until(b"deny or deny run: ")
+    t.end()
+    assert b": denied, the run has ended" in t.seen, t.seen
+
+
+@live_test
+def a_terminal_of_the_runs_own_shows_no_question(w):
+    """It could change what stands there: the question is to be read elsewhere."""
+    t = Terminal(w, "--tty", "--ask", "--", "sh", "-c", CODE + "http://ok.example/")
+    t.until(b"has a question for you; read it in another terminal\r\n")
+    t.until(b"answer\r\n")
+    q = question(w)
+    assert q["question"].encode() not in t.seen and b"ok.example" not in t.seen, t.seen
+    w.ok("answer", q["question"], "allow")
+    assert t.end() == 0 and b"200 " in t.seen, t.seen
 
 
 @live_test
