@@ -231,6 +231,22 @@ int sys_accept(int fd)
 	return r < 0 ? r : peer;
 }
 
+uint64_t sys_boot_ms(void)
+{
+	return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW) / 1000000;
+}
+
+void sys_boot_id(char *ret, size_t size)
+{
+	size_t len = size - 1;
+
+	ret[0] = '\0';
+	if (sysctlbyname("kern.bootsessionuuid", ret, &len, NULL, 0) == 0)
+		ret[len] = '\0';
+	else
+		ret[0] = '\0';
+}
+
 /* In the library since macOS 10.12, and in no header of it. */
 int pthread_fchdir_np(int fd);
 

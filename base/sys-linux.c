@@ -249,6 +249,23 @@ int sys_accept(int fd)
 	return peer < 0 ? -errno : peer;
 }
 
+uint64_t sys_boot_ms(void)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void sys_boot_id(char *ret, size_t size)
+{
+	AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
 /* A socket and the short name by which the kernel finds `name` in the directory. */
 static int socket_at(int dirfd, const char *name, struct sockaddr_un *ret)
 {

@@ -101,6 +101,14 @@ NODISCARD int sys_exchange(int dirfd, const char *name, int other_dirfd, const c
 /* Make all durable that was written to the file system of an open file. */
 NODISCARD int sys_sync_all(int fd);
 
+/* --- time ------------------------------------------------------------------------------- */
+
+/* Milliseconds since the machine was booted, those that it slept included: a clock that nobody sets. */
+uint64_t sys_boot_ms(void);
+
+/* A name that this boot has and no other; "" if it cannot be told. */
+void sys_boot_id(char *ret, size_t size);
+
 /* --- processes and sockets -------------------------------------------------------------- */
 
 /* pipe(2) and accept(2); all of them close on exec.  0 or a descriptor, or a negative errno. */

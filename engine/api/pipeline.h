@@ -26,6 +26,18 @@ enum engine_change_state {
 const char *engine_change_state_name(enum engine_change_state state); /* "ready", ... */
 bool engine_change_is_over(enum engine_change_state state);
 
+#define ENGINE_BOOT_SIZE 48
+
+/* A stage of a pipeline, as it is configured. */
+struct engine_stage {
+	char *name, *target;                  /* owned; the target NULL: it only checks */
+	char **checks, **health, **approvers; /* owned */
+	size_t n_checks, n_health, n_approvers;
+	const char *approve; /* "never", "policy", "always" */
+	uint64_t soak_ms, every_ms;
+	bool undo_all; /* if its health fails, the stages before it are taken back, too */
+};
+
 /* How a change passed a stage. */
 struct engine_passed {
 	char *stage;                  /* owned, as are the others */
@@ -38,8 +50,18 @@ struct engine_passed {
 	uint64_t approved_uid;
 	char *reason;                    /* what that person said, or NULL */
 	int64_t passed;                  /* nanoseconds since 1970 */
-	int64_t soak_until, health_next; /* 0: no more */
+	int64_t soak_until, health_next; /* as the clock looks now; 0: no more */
 	uint64_t health_runs;
+	/* What its stage said when it landed: an edit of pipeline.yaml changes nothing that soaks. */
+	char **health;
+	size_t n_health;
+	uint64_t soak_ms, every_ms;
+	bool undo_all;
+	/* How much of the soak was over when the record was written, when that was, and when health is due. */
+	uint64_t soaked_ms, health_ms;
+	int64_t seen;     /* by the clock */
+	uint64_t seen_ms; /* since the boot that `boot` names */
+	char boot[ENGINE_BOOT_SIZE];
 	bool undone;
 	char link[65]; /* SHA-256 of this receipt and the link before it */
 };
@@ -57,7 +79,10 @@ struct engine_change {
 	    obstacle; /* owned; of one that is held: "check", "conflict", "guard", "rule", "receipt" */
 	char *why;    /* owned; for people, or NULL */
 	char *to;     /* owned; the stage to stop at, or NULL */
-	char *stage;      /* owned; that it is in or waits for, or NULL */
+	char *stage; /* owned; that it is in or waits for, or NULL */
+	/* That stage as it was when the change arrived there; 0 or 1 of them.  One that was held arrives anew. */
+	struct engine_stage *settings; /* owned */
+	size_t n_settings;
 	char *risk;       /* owned; as judged for that stage, or NULL */
 	char **approvers; /* owned; who may let it go on */
 	size_t n_approvers;
@@ -68,9 +93,10 @@ struct engine_change {
 	/* The approval for `stage`, until that has passed. */
 	char *approved_by, *reason; /* owned, or NULL */
 	uint64_t approved_uid;
-	/* The landing that was begun: its clone, its target, and the newest receipt there before. */
+	/* The landing that was begun: its clone, its target, and the clone's receipts that were there before. */
 	char *landing_clone, *landing_target; /* owned, or NULL */
-	char landing_after[ENGINE_ID_SIZE];
+	char **landing_known;                 /* owned */
+	size_t n_landing_known;
 	struct engine_passed *passed; /* owned; in the order of stages */
 	size_t n_passed;
 	bool alive; /* a process works on it */
@@ -111,6 +137,9 @@ NODISCARD int engine_ship_on(struct engine *e, const char *id,
 			     const struct engine_ship_options *options, struct engine_change *ret,
 			     struct engine_promotion *promotion, struct err *err);
 
+/* In how many milliseconds time alone lets it go on: health is due, or the soak is over.  -1: never. */
+int64_t engine_change_due_ms(const struct engine_change *c);
+
 /* A person decides.  -ECANCELED if the user of this process may not; `reason` may be NULL to approve. */
 NODISCARD int engine_approve(struct engine *e, const char *id, bool reject, const char *reason,
 			     struct engine_change *ret, struct err *err);
@@ -126,15 +155,6 @@ NODISCARD int engine_change_verify(struct engine *e, const struct engine_change 
 				   struct err *err);
 
 /* --- what is configured -------------------------------------------------------------------- */
-
-struct engine_stage {
-	char *name, *target;                  /* owned; the target NULL: it only checks */
-	char **checks, **health, **approvers; /* owned */
-	size_t n_checks, n_health, n_approvers;
-	const char *approve; /* "never", "policy", "always" */
-	uint64_t soak_ms, every_ms;
-	bool undo_all; /* if its health fails, the stages before it are taken back, too */
-};
 
 struct engine_pipeline {
 	char *file, *project;      /* owned; where it was read, and for which project */

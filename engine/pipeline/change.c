@@ -1,9 +1,7 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fdio.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "engine/find/event-i.h"
@@ -16,6 +14,22 @@ static const struct field check_list[] = { C(NAME, command), C(UINT, exit_code),
 					   C(UINT, duration_ms) };
 static const struct fields check_fields = FIELDS(struct engine_checked, check_list);
 #undef C
+
+#define S(kind, member)            FIELD(FIELD_##kind, struct engine_stage, member)
+#define NAMES(type, member, count) FIELD_LIST_OF(FIELD_NAMES, type, #member, member, count, NULL)
+static const struct field stage_list[] = {
+	S(NAME, name),
+	S(NAME_OR_NULL, target),
+	NAMES(struct engine_stage, checks, n_checks),
+	NAMES(struct engine_stage, health, n_health),
+	NAMES(struct engine_stage, approvers, n_approvers),
+	FIELD_WORD_OF(struct engine_stage, approve, pipeline_approve_word),
+	S(UINT, soak_ms),
+	S(UINT, every_ms),
+	S(BOOL, undo_all),
+};
+static const struct fields stage_fields = FIELDS(struct engine_stage, stage_list);
+#undef S
 
 #define P(kind, member) FIELD(FIELD_##kind, struct engine_passed, member)
 static const struct field passed_list[] = {
@@ -31,6 +45,15 @@ static const struct field passed_list[] = {
 	P(INT, soak_until),
 	P(INT, health_next),
 	P(UINT, health_runs),
+	NAMES(struct engine_passed, health, n_health),
+	P(UINT, soak_ms),
+	P(UINT, every_ms),
+	P(BOOL, undo_all),
+	P(UINT, soaked_ms),
+	P(UINT, health_ms),
+	P(INT, seen),
+	P(UINT, seen_ms),
+	P(ID, boot),
 	P(BOOL, undone),
 	P(ID, link),
 };
@@ -54,25 +77,54 @@ static const struct field change_list[] = {
 	X(NAME_OR_NULL, to),
 	X(NAME_OR_NULL, stage),
 	X(NAME_OR_NULL, risk),
-	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "approvers", approvers, n_approvers, NULL),
-	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "subject", subject, n_subject, NULL),
-	FIELD_LIST_OF(FIELD_NAMES, struct engine_change, "held", held, n_held, NULL),
+	NAMES(struct engine_change, approvers, n_approvers),
+	NAMES(struct engine_change, subject, n_subject),
+	NAMES(struct engine_change, held, n_held),
+	FIELD_LIST_OF(FIELD_LIST, struct engine_change, "settings", settings, n_settings,
+		      &stage_fields),
 	X(NAME_OR_NULL, approved_by),
 	X(TEXT_OR_NULL, reason),
 	X(UINT, approved_uid),
 	X(NAME_OR_NULL, landing_clone),
 	X(NAME_OR_NULL, landing_target),
-	X(ID, landing_after),
+	NAMES(struct engine_change, landing_known, n_landing_known),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_change, "passed", passed, n_passed, &passed_fields),
 };
 const struct fields change_fields = FIELDS(struct engine_change, change_list);
 #undef X
 
+/* Version 1 kept no settings; what soaked then goes on for as long as it was to. */
+static void upgrade(struct json j)
+{
+	const struct json passed = json_get_array(j, "passed");
+	const char *after = json_get_text_or_null(j, "landing_after");
+	const struct json known = json_set_array(j, "landing_known");
+
+	json_set_array(j, "settings");
+	if (after)
+		json_add_name(known, after);
+	for (size_t i = 0; i < json_length(passed); i++) {
+		static const char *const numbers[] = { "every_ms", "soaked_ms", "health_ms",
+						       "seen_ms" };
+		const struct json p = json_at_object(passed, i);
+		const int64_t left = json_get_int(p, "soak_until") - json_get_int(p, "passed");
+
+		json_set_array(p, "health");
+		json_set_uint(p, "soak_ms", left > 0 ? (uint64_t)left / 1000000 : 0);
+		for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+			json_set_uint(p, numbers[k], 0);
+		json_set_bool(p, "undo_all", false);
+		json_set_int(p, "seen", json_get_int(p, "passed"));
+		json_set_null(p, "boot");
+	}
+}
+
 const struct docket_kind change_kind = {
 	.dir = "changes",
 	.noun = "change",
-	.version = 1,
+	.version = 2,
 	.fields = &change_fields,
+	.upgrade = upgrade,
 };
 
 void engine_change_done(struct engine_change *c)
@@ -110,17 +162,11 @@ bool engine_change_is_over(enum engine_change_state state)
 	       state == ENGINE_CHANGE_SICK;
 }
 
-int64_t pipeline_now(void)
+void change_unsettle(struct engine_change *c)
 {
-	const char *path = getenv("SNAPCOW_CLOCK");
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct err err = { 0 };
-	int64_t ns = 0;
-
-	if (!path || fdio_read_file(AT_FDCWD, path, 64, &text, &err) < 0 || !buf_str(&text))
-		return engine_now();
-	ns = strtoll(buf_str(&text), NULL, 10);
-	return ns > 0 ? ns : engine_now();
+	for (size_t i = 0; i < c->n_settings; i++)
+		pipeline_stage_done(&c->settings[i]);
+	c->n_settings = 0;
 }
 
 void change_unapprove(struct engine_change *c)

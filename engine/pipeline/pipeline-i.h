@@ -11,6 +11,12 @@
 
 #define PIPELINE_FILE "pipeline.yaml"
 
+/* A copy of a stage, to be freed with pipeline_stage_done(). */
+NODISCARD int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret,
+				  struct err *err);
+void pipeline_stage_done(struct engine_stage *s);
+const char *pipeline_approve_word(const char *text); /* the one that is spelled so, or "always" */
+
 /* The pipeline of a project, by the text of the user's file and (or NULL) of the project's own. */
 NODISCARD int pipeline_parse(const char *project, const char *user_name, const struct buf *user,
 			     const char *own_name, const struct buf *own,
@@ -26,12 +32,13 @@ NODISCARD int pipeline_load(struct engine *e, const char *project, struct engine
 extern const struct docket_kind change_kind; /* struct engine_change */
 extern const struct fields change_fields;
 
-/* Nanoseconds since 1970; $SNAPCOW_CLOCK may name a file that holds them, for tests that drive the clock. */
+/* Nanoseconds since 1970, as clock-i.h has them. */
 int64_t pipeline_now(void);
 
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
 void change_unapprove(struct engine_change *c);
+void change_unsettle(struct engine_change *c); /* forget the settings of its stage */
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage);
 
 /* A change that this process works on. */
@@ -95,8 +102,12 @@ NODISCARD int stage_may_enter(struct shipping *s, const struct engine_stage *sta
 
 /* --- soak.c -------------------------------------------------------------------------------- */
 
+/* It landed: the soak that its stage wants begins. */
+NODISCARD int soak_begin(struct engine_passed *p, const struct engine_stage *stage,
+			 struct err *err);
+
 /* 1: the soak is over; 0: it goes on, or it is sick. */
-NODISCARD int soak_watch(struct shipping *s, const struct engine_stage *stage, struct err *err);
+NODISCARD int soak_watch(struct shipping *s, struct err *err);
 
 /* Take it back, as far as the stage says. */
 NODISCARD int soak_undo(struct shipping *s, struct err *err);

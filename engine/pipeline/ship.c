@@ -68,6 +68,25 @@ static int check_chain(struct shipping *s, struct err *err)
 	return shipping_hold(s, "receipt", why, err);
 }
 
+/* The stage counts as it was when the change came there. */
+static int arrive(struct engine_change *c, const struct engine_stage **stage, struct err *err)
+{
+	int r;
+
+	if (c->n_settings > 0 && strcmp(c->settings[0].name, (*stage)->name) != 0)
+		change_unsettle(c);
+	if (c->n_settings == 0) {
+		if (!VEC_ONE_MORE(c->settings, c->n_settings))
+			return err_nomem(err);
+		r = pipeline_stage_copy(*stage, &c->settings[0], err);
+		if (r < 0)
+			return r;
+		c->n_settings = 1;
+	}
+	*stage = &c->settings[0];
+	return 0;
+}
+
 static int enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
 {
 	struct engine_change *c = s->change;
@@ -75,6 +94,9 @@ static int enter(struct shipping *s, const struct engine_stage *stage, struct er
 	struct err why = { 0 };
 	int r;
 
+	r = arrive(c, &stage, err);
+	if (r < 0)
+		return r;
 	/* An approval is for the stage that it was given for. */
 	if (c->stage && strcmp(c->stage, stage->name) != 0)
 		change_unapprove(c);
@@ -116,16 +138,28 @@ static int step_ready(struct shipping *s, struct err *err)
 	return is_far_enough(s->change) ? 0 : enter(s, next, err);
 }
 
-static int step_soaking(struct shipping *s, struct err *err)
+/* A record of version 1 does not say how its stage watches it: as that is configured now. */
+static int find_health(struct shipping *s, struct engine_passed *p, struct err *err)
 {
-	const struct engine_passed *last = &s->change->passed[s->change->n_passed - 1];
-	const struct engine_stage *stage = pipeline_stage(&s->pipeline, last->stage);
+	const struct engine_stage *stage = pipeline_stage(&s->pipeline, p->stage);
+	const int64_t until = p->soak_until;
+	int r;
 
 	if (!stage)
 		return err_set(err, -EINVAL,
 			       "change %s soaks on stage '%s', which '%s' has no more",
-			       s->change->id, last->stage, s->pipeline.file);
-	return soak_watch(s, stage, err);
+			       s->change->id, p->stage, s->pipeline.file);
+	r = soak_begin(p, stage, err);
+	p->soak_ms = until > p->seen ? (uint64_t)(until - p->seen) / 1000000 : 0;
+	return r;
+}
+
+static int step_soaking(struct shipping *s, struct err *err)
+{
+	struct engine_passed *last = &s->change->passed[s->change->n_passed - 1];
+	int r = last->every_ms == 0 ? find_health(s, last, err) : 0;
+
+	return r < 0 ? r : soak_watch(s, err);
 }
 
 /* One step.  1: there is more to do now; 0: it stands still. */
@@ -156,16 +190,13 @@ static int step(struct shipping *s, struct err *err)
 /* True when the next round of health is due. */
 static bool wait_for_time(const struct shipping *s)
 {
-	const struct engine_change *c = s->change;
-	const struct engine_passed *p = c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
-	int64_t next;
+	const int64_t next = engine_change_due_ms(s->change);
 
-	if (c->state != ENGINE_CHANGE_SOAKING || !p)
+	if (next < 0)
 		return false;
-	next = p->health_next < p->soak_until ? p->health_next : p->soak_until;
-	next = (next - pipeline_now()) / 1000000 + 1;
 	if (next > 0)
-		IGNORE_RESULT(poll(NULL, 0, next > 60000 ? 60000 : (int)next), "it looks again");
+		IGNORE_RESULT(poll(NULL, 0, next > 60000 ? 60000 : (int)next + 1),
+			      "it looks again");
 	return true;
 }
 
@@ -173,6 +204,9 @@ static int go_on(struct shipping *s, struct err *err)
 {
 	int r;
 
+	/* It arrives at its stage anew, as that is configured now; one that was approved is there already. */
+	if (s->change->state == ENGINE_CHANGE_HELD || s->change->state == ENGINE_CHANGE_READY)
+		change_unsettle(s->change);
 	/* What held it may be over, and an approval may have come. */
 	if (s->change->state == ENGINE_CHANGE_HELD ||
 	    (s->change->state == ENGINE_CHANGE_WAITING && s->change->approved_by))
@@ -310,6 +344,20 @@ static int new_id(struct engine_change *c, struct err *err)
 	return r;
 }
 
+/* Of two that ship the same at once, one makes the change and the other finds it. */
+static int make_once(struct shipping *s, char ret_same[ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(docket_lock_done) struct docket_lock all = DOCKET_LOCK_INIT;
+	int r = docket_take_kind(s->engine, &change_kind, &all, err);
+
+	if (r >= 0)
+		r = look_for_same(s->engine, s->change, ret_same, err);
+	if (r < 0 || *ret_same != '\0')
+		return r;
+	r = docket_create(s->engine, &change_kind, s->change->id, &s->lock, err);
+	return r < 0 ? r : shipping_save(s, "change-made", err);
+}
+
 static int begin(struct shipping *s, const char *clone, struct engine *there,
 		 char ret_same[ENGINE_ID_SIZE], struct err *err)
 {
@@ -333,14 +381,10 @@ static int begin(struct shipping *s, const char *clone, struct engine *there,
 	if (!c->clone || !c->who || (s->options->to && !c->to))
 		return err_nomem(err);
 	r = take_state(s->engine, clone, c, there, err);
-	if (r >= 0)
-		r = look_for_same(s->engine, c, ret_same, err);
-	if (r < 0 || *ret_same != '\0')
+	if (r < 0)
 		return r;
-	r = docket_create(s->engine, &change_kind, c->id, &s->lock, err);
-	if (r >= 0)
-		r = shipping_save(s, "change-made", err);
-	return r < 0 ? r : keep(there, c, err);
+	r = make_once(s, ret_same, err);
+	return r < 0 || *ret_same != '\0' ? r : keep(there, c, err);
 }
 
 int engine_ship(struct engine *e, const struct engine_ship_options *options,

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/vec.h"
 #include "engine/api/receipts.h"
+#include "engine/pipeline/clock-i.h"
 #include "engine/pipeline/pipeline-i.h"
 
 #define HEALTH_MS 60000 /* that one command may take */
@@ -105,29 +107,105 @@ static int fall_sick(struct shipping *s, const char *stage, const char *why, str
 	return r < 0 ? r : soak_undo(s, err);
 }
 
-static int check_health(struct shipping *s, const struct engine_stage *stage,
-			struct engine_passed *p, struct err *err)
+/* --- time ---------------------------------------------------------------------------------- */
+
+/* How much of the soak is over at that moment. */
+static uint64_t soaked_until(const struct engine_passed *p, const struct moment *now)
 {
+	struct moment seen = { .wall = p->seen, .ms = p->seen_ms };
+
+	snprintf(seen.boot, sizeof(seen.boot), "%s", p->boot);
+	return p->soaked_ms + clock_between(&seen, now);
+}
+
+/* From now on the record counts from this moment; what people read follows the clock as it is set now. */
+static void note_moment(struct engine_passed *p, const struct moment *now)
+{
+	const uint64_t soaked = soaked_until(p, now);
+
+	p->soaked_ms = soaked;
+	p->seen = now->wall;
+	p->seen_ms = now->ms;
+	snprintf(p->boot, sizeof(p->boot), "%s", now->boot);
+	p->soak_until = now->wall + ((int64_t)p->soak_ms - (int64_t)soaked) * 1000000;
+	p->health_next = now->wall + ((int64_t)p->health_ms - (int64_t)soaked) * 1000000;
+}
+
+int soak_begin(struct engine_passed *p, const struct engine_stage *stage, struct err *err)
+{
+	struct moment now;
+
+	p->soak_ms = stage->soak_ms;
+	p->every_ms = stage->every_ms;
+	p->undo_all = stage->undo_all;
+	if (stage->soak_ms == 0)
+		return 0;
+	clock_look(&now);
+	p->seen = now.wall;
+	p->seen_ms = now.ms;
+	snprintf(p->boot, sizeof(p->boot), "%s", now.boot);
+	p->health = calloc(vec_room(stage->n_health), sizeof(*p->health));
+	if (!p->health)
+		return err_nomem(err);
+	for (size_t i = 0; i < stage->n_health; i++) {
+		p->health[i] = strdup(stage->health[i]);
+		if (!p->health[i])
+			return err_nomem(err);
+		p->n_health++;
+	}
+	p->health_ms = p->n_health > 0 ? 0 : p->soak_ms;
+	note_moment(p, &now);
+	return 0;
+}
+
+int64_t engine_change_due_ms(const struct engine_change *c)
+{
+	const struct engine_passed *p = c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
+	struct moment now;
+	uint64_t soaked, due;
+
+	if (c->state != ENGINE_CHANGE_SOAKING || !p)
+		return -1;
+	clock_look(&now);
+	soaked = soaked_until(p, &now);
+	due = p->health_ms < p->soak_ms ? p->health_ms : p->soak_ms;
+	return due > soaked ? (int64_t)(due - soaked) : 0;
+}
+
+static int check_health(struct shipping *s, struct engine_passed *p, struct err *err)
+{
+	struct moment now;
 	char why[300];
 
 	p->health_runs++;
-	for (size_t i = 0; i < stage->n_health; i++)
-		if (!is_healthy(stage->health[i], p->target, why, sizeof(why)))
-			return fall_sick(s, stage->name, why, err);
-	p->health_next = pipeline_now() + (int64_t)stage->every_ms * 1000000;
+	for (size_t i = 0; i < p->n_health; i++)
+		if (!is_healthy(p->health[i], p->target, why, sizeof(why)))
+			return fall_sick(s, p->stage, why, err);
+	clock_look(&now);
+	p->health_ms = soaked_until(p, &now) + p->every_ms;
+	note_moment(p, &now);
 	return shipping_save(s, NULL, err);
 }
 
 /* The last round is taken when the time is up, so that no soak ends unseen. */
-int soak_watch(struct shipping *s, const struct engine_stage *stage, struct err *err)
+int soak_watch(struct shipping *s, struct err *err)
 {
 	struct engine_passed *p = &s->change->passed[s->change->n_passed - 1];
-	const int64_t now = pipeline_now();
-	const bool over = now >= p->soak_until;
+	struct moment now;
+	uint64_t soaked;
+	bool over;
 	int r = 0;
 
-	if (stage && stage->n_health > 0 && (over || now >= p->health_next))
-		r = check_health(s, stage, p, err);
+	clock_look(&now);
+	soaked = soaked_until(p, &now);
+	over = soaked >= p->soak_ms;
+	if (p->n_health > 0 && (over || soaked >= p->health_ms)) {
+		r = check_health(s, p, err);
+	} else if (strcmp(p->boot, now.boot) != 0) {
+		/* From here on the clock counts that nobody sets. */
+		note_moment(p, &now);
+		r = shipping_save(s, NULL, err);
+	}
 	if (r < 0 || s->change->state != ENGINE_CHANGE_SOAKING || !over)
 		return r < 0 ? r : 0;
 	p->soak_until = p->health_next = 0;
@@ -182,8 +260,7 @@ static int give_up(struct shipping *s, const struct engine_passed *p, struct err
 int soak_undo(struct shipping *s, struct err *err)
 {
 	struct engine_change *c = s->change;
-	const struct engine_stage *last =
-	    c->n_passed > 0 ? pipeline_stage(&s->pipeline, c->passed[c->n_passed - 1].stage) : NULL;
+	const bool all = c->n_passed > 0 && c->passed[c->n_passed - 1].undo_all;
 	int r = 0;
 
 	for (size_t i = c->n_passed; i-- > 0 && r >= 0;) {
@@ -198,7 +275,7 @@ int soak_undo(struct shipping *s, struct err *err)
 			p->undone = true;
 		if (r >= 0)
 			r = shipping_save(s, NULL, err);
-		if (!last || !last->undo_all)
+		if (!all)
 			break;
 	}
 	if (r < 0)

@@ -38,19 +38,68 @@ static void list_free(char **list, size_t n)
 	free(list);
 }
 
-static void stage_done(struct engine_stage *s)
+void pipeline_stage_done(struct engine_stage *s)
 {
 	free(s->name);
 	free(s->target);
 	list_free(s->checks, s->n_checks);
 	list_free(s->health, s->n_health);
 	list_free(s->approvers, s->n_approvers);
+	*s = (struct engine_stage){ 0 };
+}
+
+static int copy_list(char *const *list, size_t n, char ***ret, size_t *ret_n, struct err *err)
+{
+	*ret = calloc(vec_room(n), sizeof(**ret));
+	if (!*ret)
+		return err_nomem(err);
+	for (*ret_n = 0; *ret_n < n; (*ret_n)++) {
+		(*ret)[*ret_n] = strdup(list[*ret_n]);
+		if (!(*ret)[*ret_n])
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+int pipeline_stage_copy(const struct engine_stage *s, struct engine_stage *ret, struct err *err)
+{
+	struct engine_stage c = {
+		.name = strdup(s->name),
+		.target = s->target ? strdup(s->target) : NULL,
+		.approve = s->approve,
+		.soak_ms = s->soak_ms,
+		.every_ms = s->every_ms,
+		.undo_all = s->undo_all,
+	};
+	int r = c.name && (c.target || !s->target) ? 0 : err_nomem(err);
+
+	if (r >= 0)
+		r = copy_list(s->checks, s->n_checks, &c.checks, &c.n_checks, err);
+	if (r >= 0)
+		r = copy_list(s->health, s->n_health, &c.health, &c.n_health, err);
+	if (r >= 0)
+		r = copy_list(s->approvers, s->n_approvers, &c.approvers, &c.n_approvers, err);
+	if (r < 0)
+		pipeline_stage_done(&c);
+	else
+		*ret = c;
+	return r;
+}
+
+const char *pipeline_approve_word(const char *text)
+{
+	static const char *const words[] = { never, policy };
+
+	for (size_t i = 0; text && i < ARRAY_LEN(words); i++)
+		if (strcmp(text, words[i]) == 0)
+			return words[i];
+	return always;
 }
 
 void engine_pipeline_done(struct engine_pipeline *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		stage_done(&p->list[i]);
+		pipeline_stage_done(&p->list[i]);
 	free(p->list);
 	free(p->file);
 	free(p->project);

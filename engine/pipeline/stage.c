@@ -255,10 +255,9 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 		return err_nomem(err);
 	snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);
 	snprintf(p->sha256, sizeof(p->sha256), "%s", sha256);
-	if (stage->soak_ms > 0) {
-		p->soak_until = p->passed + (int64_t)stage->soak_ms * 1000000;
-		p->health_next = stage->n_health > 0 ? p->passed : p->soak_until;
-	}
+	r = soak_begin(p, stage, err);
+	if (r < 0)
+		return r;
 	verify_link(c, c->n_passed - 1, p->link);
 	c->state = stage->soak_ms > 0 ? ENGINE_CHANGE_SOAKING : ENGINE_CHANGE_READY;
 	free(c->why);
@@ -268,6 +267,7 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 	free(c->landing_clone);
 	free(c->landing_target);
 	c->landing_clone = c->landing_target = NULL;
+	change_unsettle(c);
 	r = shipping_save(s, "change-passed", err);
 	return r < 0 ? r : 1;
 }
@@ -375,21 +375,27 @@ static int check_target(struct shipping *s, const struct engine_stage *stage, st
 
 /* --- landing ------------------------------------------------------------------------------- */
 
-static int newest_receipt(struct engine *there, char ret[ENGINE_ID_SIZE], struct err *err)
+/* The receipts of the clone that are there already.  Not the newest one: somebody may set the clock back. */
+static int note_known(struct engine_change *c, struct engine *there, const char *clone,
+		      struct err *err)
 {
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	CLEANUP(strlist_done) struct strlist known = { 0 };
 	int r = engine_receipts(there, &all, err);
 
-	if (r >= 0)
-		snprintf(ret, ENGINE_ID_SIZE, "%s", all.n > 0 ? all.list[0].id : "");
-	return r;
+	for (size_t i = 0; r >= 0 && i < all.n; i++)
+		if (all.list[i].clone && strcmp(all.list[i].clone, clone) == 0 &&
+		    strlist_add(&known, all.list[i].id) < 0)
+			r = err_nomem(err);
+	return r < 0 ? r
+		     : copy_names(&c->landing_known, &c->n_landing_known, known.list, known.n, err);
 }
 
 static int intend(struct shipping *s, const struct engine_stage *stage, struct engine *there,
 		  const char *clone, struct err *err)
 {
 	struct engine_change *c = s->change;
-	int r = newest_receipt(there, c->landing_after, err);
+	int r = note_known(c, there, clone, err);
 
 	if (r >= 0)
 		r = text_set(&c->landing_clone, err, "%s", clone);
@@ -493,6 +499,14 @@ int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err 
 
 /* --- after a crash ------------------------------------------------------------------------- */
 
+static bool is_known(const struct engine_change *c, const char *receipt)
+{
+	for (size_t i = 0; i < c->n_landing_known; i++)
+		if (strcmp(c->landing_known[i], receipt) == 0)
+			return true;
+	return false;
+}
+
 static int find_receipt(struct engine *there, const struct engine_change *c,
 			struct engine_receipts *all, struct engine_receipt **ret, struct err *err)
 {
@@ -502,10 +516,8 @@ static int find_receipt(struct engine *there, const struct engine_change *c,
 	for (size_t i = 0; r >= 0 && i < all->n; i++) {
 		struct engine_receipt *one = &all->list[i];
 
-		if (strcmp(one->id, c->landing_after) == 0)
-			break;
 		if (one->kind == ENGINE_RECEIPT_PROMOTION && !one->undone && one->clone &&
-		    strcmp(one->clone, c->landing_clone) == 0)
+		    strcmp(one->clone, c->landing_clone) == 0 && !is_known(c, one->id))
 			*ret = one;
 	}
 	return r;
@@ -525,7 +537,9 @@ int stage_recover(struct shipping *s, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
-	const struct engine_stage *stage = pipeline_stage(&s->pipeline, s->change->stage);
+	const struct engine_stage *stage = s->change->n_settings > 0
+					       ? &s->change->settings[0]
+					       : pipeline_stage(&s->pipeline, s->change->stage);
 	struct engine_receipt *receipt = NULL;
 	int r;
 

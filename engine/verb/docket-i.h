@@ -14,6 +14,8 @@ struct docket_kind {
 	const char *noun; /* as people call one */
 	uint64_t version; /* of its state */
 	const struct fields *fields;
+	void (*upgrade)(
+	    struct json j); /* add what states of the version before lack; NULL: nothing */
 };
 
 /* One that this process works on: its directory, locked. */
@@ -24,6 +26,10 @@ struct docket_lock {
 #define DOCKET_LOCK_INIT ((struct docket_lock){ .dir = -1, .fd = -1 })
 
 void docket_lock_done(struct docket_lock *l);
+
+/* Wait until no other process makes one of this kind; docket_lock_done() lets others go on. */
+NODISCARD int docket_take_kind(struct engine *e, const struct docket_kind *kind,
+			       struct docket_lock *ret, struct err *err);
 
 /* Make the directory for a new one.  -EEXIST if there is one of that name. */
 NODISCARD int docket_create(struct engine *e, const struct docket_kind *kind, const char *name,

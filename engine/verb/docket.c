@@ -10,17 +10,20 @@
 #include "base/strlist.h"
 #include "base/sys.h"
 
-#define STATE_FILE "state.json"
-#define LOCK_FILE  "lock"
-#define STATE_MAX  ((size_t)64 << 20)
+#define STATE_FILE     "state.json"
+#define LOCK_FILE      "lock"
+#define KIND_LOCK_FILE ".lock" /* no name of one begins so */
+#define STATE_MAX      ((size_t)64 << 20)
 
 /* Locks of the open file, not of the process: a second one in this process conflicts, too. */
 #ifdef F_OFD_SETLK
-#define SET_LOCK F_OFD_SETLK
-#define GET_LOCK F_OFD_GETLK
+#define SET_LOCK      F_OFD_SETLK
+#define SET_LOCK_WAIT F_OFD_SETLKW
+#define GET_LOCK      F_OFD_GETLK
 #else
-#define SET_LOCK F_SETLK
-#define GET_LOCK F_GETLK
+#define SET_LOCK      F_SETLK
+#define SET_LOCK_WAIT F_SETLKW
+#define GET_LOCK      F_GETLK
 #endif
 
 void docket_lock_done(struct docket_lock *l)
@@ -76,6 +79,30 @@ int docket_take(struct engine *e, const struct docket_kind *kind, const char *na
 			   ? err_set(err, -EBUSY, "another process works on %s '%s'", kind->noun,
 				     name)
 			   : err_sys(err, "locking %s '%s'", kind->noun, name);
+	*ret = l;
+	l = DOCKET_LOCK_INIT;
+	return 0;
+}
+
+int docket_take_kind(struct engine *e, const struct docket_kind *kind, struct docket_lock *ret,
+		     struct err *err)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	CLEANUP(docket_lock_done) struct docket_lock l = DOCKET_LOCK_INIT;
+	AUTO_FREE char *path = path_of(e, kind, NULL);
+	int r = path ? path_make_dirs(path, 0700, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	l.dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (l.dir < 0)
+		return err_sys(err, "opening '%s'", path);
+	l.fd = openat(l.dir, KIND_LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	while (l.fd >= 0 && fcntl(l.fd, SET_LOCK_WAIT, &whole) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "locking '%s'", path);
+	if (l.fd < 0)
+		return err_sys(err, "locking '%s'", path);
 	*ret = l;
 	l = DOCKET_LOCK_INIT;
 	return 0;
@@ -158,6 +185,8 @@ static int decode(const struct docket_kind *kind, const char *name, const struct
 	if (r >= 0 && json_get_uint(j, "version") > kind->version)
 		return err_set(err, -EPROTO, "%s '%s' is of a later version of snap", kind->noun,
 			       name);
+	if (r >= 0 && kind->upgrade && json_get_uint(j, "version") < kind->version)
+		kind->upgrade(j);
 	if (r >= 0)
 		r = fields_read(j, kind->fields, ret, err);
 	if (r >= 0)

@@ -3,10 +3,11 @@
 import json
 import os
 import pwd
+import subprocess
 import sys
 
 from promotetest import clone
-from snaptest import World, main, test
+from snaptest import SNAP, World, main, test
 
 HOUR = 3600 * 10**9
 
@@ -35,6 +36,10 @@ class Clock:
     def forward(self, ns):
         self.ns += ns
         self.file.write_text(str(self.ns))
+
+    def say(self, hours, since_boot, boot="one"):
+        """The clock that people set, in hours from the beginning, the one that nobody sets, and the boot."""
+        self.file.write_text(f"{self.ns + hours * HOUR} {since_boot * 3600 * 1000} {boot}")
 
 
 def ship(w, *args, code=0):
@@ -233,6 +238,116 @@ def a_soak_that_stays_healthy_lets_it_go_on(w: World):
     clock.forward(HOUR)
     got = ship(w, "--continue", "try")
     assert got["state"] == "shipped" and got["receipts"][0]["health_runs"] == 2, got
+
+
+def advance(w):
+    return w.ok("pipeline", "advance", "--json").json("snap.pipeline/1", "changes")["changes"][0]
+
+
+@test
+def a_soak_lasts_its_time_whatever_the_clock_says(w: World):
+    clock = Clock(w)
+    put(clone(w) / "a.txt")
+    stages(w, "{name: dev, target: ., approve: never, soak: 4h, health: [test -e a.txt], health_every: 1h}")
+    clock.say(0, 1)
+    assert ship(w, "try")["state"] == "soaking"
+    clock.say(100, 2)
+    got = advance(w)
+    assert got["state"] == "soaking" and got["receipts"][0]["health_runs"] == 2, "a clock set forward ends nothing"
+    clock.say(-100, 3)
+    assert advance(w)["receipts"][0]["health_runs"] == 3, "one set back stops nothing"
+    clock.say(-99, 0, "two")
+    got = advance(w)
+    assert got["state"] == "soaking" and got["receipts"][0]["health_runs"] == 4, "over a boot the other clock counts"
+    clock.say(-200, 0, "three")
+    assert advance(w)["state"] == "soaking", "and nothing has passed if that went back"
+    clock.say(-200, 1, "three")
+    got = advance(w)
+    assert got["state"] == "ready" or got["state"] == "shipped", got
+    assert got["receipts"][0]["health_runs"] == 5, got
+
+
+@test
+def an_edit_of_the_pipeline_changes_nothing_that_soaks_or_waits(w: World):
+    clock, there = Clock(w), staging(w)
+    c = clone(w)
+    put(c / "a.txt")
+    stages(w, f"{{name: staging, target: {there}, approve: never, soak: 2h, health: [test ! -e sick], on_failure: undo}}")
+    assert ship(w, "try")["state"] == "soaking"
+    stages(w, f"{{name: staging, target: {there}, approve: never, soak: 1s}}", "{name: other}")
+    clock.forward(HOUR)
+    assert advance(w)["state"] == "soaking"
+    stages(w, "{name: other}")
+    put(there / "sick")
+    clock.forward(HOUR // 2)
+    got = advance(w)
+    assert got["state"] == "sick" and not (there / "a.txt").exists(), got
+    me = pwd.getpwuid(os.getuid()).pw_name
+    put(c / "b.txt")
+    stages(w, f"{{name: dev, target: ., approve: always, approvers: [{me}], checks: [test -e c.txt]}}")
+    got = ship(w, "try", code=14)
+    stages(w, "{name: dev, target: ., approve: never}")
+    w.ok("approve", got["change"])
+    got = ship(w, "--continue", got["change"], code=8)
+    assert got["obstacle"] == "check", "what was approved was to be checked so"
+    assert ship(w, "--continue", got["change"])["state"] == "shipped", "one that was held arrives anew"
+
+
+@test
+def the_same_shipped_at_once_is_one_change(w: World):
+    put(clone(w) / "a.txt")
+    stages(w, "{name: dev, target: ., approve: always}")
+    all_of = [subprocess.Popen([SNAP, "-q", "ship", "try"], env=w.env, cwd=w.project, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE) for _ in range(6)]
+    codes = sorted(p.wait(60) for p in all_of)
+    for p in all_of:
+        p.communicate()
+    assert set(codes) <= {11, 14} and 14 in codes, codes
+    assert len(w.ok("-q", "pipeline").out.split()) == 1, "one made it, the others found it"
+
+
+def states(w, change):
+    return w.store / "changes" / change / "state.json"
+
+
+@test
+def what_landed_before_a_crash_is_found_though_the_clock_went_back(w: World):
+    c, other = clone(w), clone(w, "other")
+    put(c / "a.txt")
+    put(other / "o.txt")
+    stages(w, "{name: dev, target: ., approve: never}")
+    got = ship(w, "try")
+    w.ok("promote", "other")
+    state = json.loads(states(w, got["change"]).read_text())
+    # As a kill between the landing and the record of it leaves it, where the other promotion came first.
+    state.update(state=2, stage="dev", landing_clone="try", landing_target=str(w.project), passed=[],
+                 settings=[{"name": "dev", "target": str(w.project), "checks": [], "health": [], "approvers": [],
+                            "approve": "never", "soak_ms": 0, "every_ms": 60000, "undo_all": False}])
+    states(w, got["change"]).write_text(json.dumps(state))
+    again = ship(w, "--continue", got["change"])
+    assert again["state"] == "shipped" and again["receipts"][0]["receipt"] == got["receipts"][0]["receipt"], again
+    assert len(w.ok("log", "--json").json("snap.log/1")["receipts"]) == 2
+
+
+@test
+def a_record_of_the_version_before_goes_on(w: World):
+    clock = Clock(w)
+    put(clone(w) / "a.txt")
+    stages(w, "{name: dev, target: ., approve: never, soak: 1h, health: [test -e a.txt], health_every: 10m}")
+    got = ship(w, "try")
+    state = json.loads(states(w, got["change"]).read_text())
+    for key in ("settings", "landing_known"):
+        del state[key]
+    for key in ("health", "soak_ms", "every_ms", "undo_all", "soaked_ms", "health_ms", "seen", "seen_ms", "boot"):
+        del state["passed"][0][key]
+    state.update(version=1, landing_after=None)
+    states(w, got["change"]).write_text(json.dumps(state))
+    clock.forward(HOUR // 2)
+    got = advance(w)
+    assert got["state"] == "soaking" and got["receipts"][0]["health_runs"] == 2, got
+    clock.forward(HOUR)
+    assert ship(w, "--continue", "try")["state"] == "shipped"
+    w.ok("pipeline", "verify", "--all")
 
 
 @test
