@@ -427,6 +427,13 @@ static void refuse(int fd, const char *sentence)
 	close(fd);
 }
 
+static bool has_left(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void accept_callers(struct engine_desk *d)
 {
 	while (d->n < CALLERS_MAX) {
@@ -441,7 +448,7 @@ static void accept_callers(struct engine_desk *d)
 			continue;
 		}
 		for (size_t i = 0; i < d->n; i++)
-			same += d->callers[i].uid == uid;
+			same += d->callers[i].uid == uid && !has_left(d->callers[i].fd);
 		if (same >= OF_ONE_USER) {
 			refuse(fd, "this user has too many connections");
 			continue;

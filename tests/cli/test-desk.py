@@ -209,7 +209,8 @@ def nonsense_and_silence_keep_nobody_waiting(w):
             s.connect(at)
         assert b"too many connections" in say(at, b'{"ask":"list"}')
         open_ones.close()
-        assert change.encode() in say(at, b'{"ask":"list"}')
+        said = say(at, b'{"ask":"list"}')
+        assert change.encode() in said, said
 
 
 @live_test
