@@ -8,6 +8,7 @@
 #include "cli/show/graph.h"
 #include "cli/show/receipts.h"
 #include "cli/show/steps.h"
+#include "cli/show/versions.h"
 #include "cli/unborn.h"
 #include "engine/api/clone.h"
 #include "engine/api/service.h"
@@ -16,6 +17,7 @@ struct log_args {
 	uint64_t count;
 	bool all, graph, agent;
 	struct opt_list meta;
+	const char *lines;
 };
 
 static const struct opt log_opts[] = {
@@ -28,6 +30,8 @@ static const struct opt log_opts[] = {
 		 "steps of agents that have hooks; the word may be the agent's name"),
 	OPT_LIST(0, "meta", "KEY[=VALUE]", struct log_args, meta,
 		 "only those with this label, automatic ones too; again: with both"),
+	OPT_STR('L', "lines", "A,B:PATH", struct log_args, lines,
+		"versions of a file that changed these lines of it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct log_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -211,6 +215,84 @@ static bool names_agent(const char *word)
 	return agent_find(word, &unused, &why) >= 0;
 }
 
+/* --- of a file -------------------------------------------------------------------------- */
+
+static int print_path_json(const struct invocation *inv, const struct engine_versions *v,
+			   struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), list;
+
+	json_set_name(j, "project", v->project);
+	json_set_array(j, "snapshots");
+	json_set_uint(j, "folded", 0);
+	json_set_array(j, "receipts");
+	json_set_name(j, "path", v->path);
+	list = json_set_array(j, "versions");
+	for (size_t i = 0; i < v->n; i++)
+		versions_set_one(json_add_object(list), &v->list[i]);
+	return json_print(&doc, inv->out, err);
+}
+
+static int log_path(const struct invocation *inv, const char *state, const char *path,
+		    struct err *err)
+{
+	CLEANUP(engine_versions_done) struct engine_versions v = { 0 };
+	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
+	const struct log_args *args = inv->args;
+	struct engine_blame_options o = { .state = state, .path = path, .count = args->count };
+	int r = 0;
+
+	if (args->lines)
+		r = versions_parse_range(args->lines, &o.from, &o.to, &o.path, err);
+	if (r < 0)
+		return r;
+	if (args->graph || args->agent || args->meta.n > 0)
+		return err_set(err, -EINVAL,
+			       "'log' of a file takes neither --graph nor --agent nor --meta");
+	r = engine_log_path(inv->engine, &o, &v, err);
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_path_json(inv, &v, err);
+	if (!inv->quiet)
+		pager_begin(&pager, inv);
+	versions_print(inv, &v);
+	return pager_was_left(&pager) ? CMD_OK : 0;
+}
+
+/* A word that is no clone may be a file; 0 and *ret: it was. */
+static int try_path(struct invocation *inv, int r, int *ret, struct err *err)
+{
+	struct err why = { 0 };
+
+	if (r != -ENOENT || inv->n_words != 1)
+		return r;
+	*ret = log_path(inv, NULL, inv->words[0], &why);
+	if (*ret >= 0)
+		*err = (struct err){ 0 };
+	return *ret < 0 ? r : 0;
+}
+
+/* Is it of a file?  With `--`, or with lines. */
+static bool is_of_file(const struct invocation *inv)
+{
+	const struct log_args *args = inv->args;
+
+	return args->lines || inv->n_words > inv->n_before;
+}
+
+static int log_file(const struct invocation *inv, struct err *err)
+{
+	const struct log_args *args = inv->args;
+	const int n = inv->n_words - inv->n_before;
+
+	if (n + (args->lines != NULL) > 1)
+		return err_set(err, -EINVAL, "'log' takes one file");
+	return log_path(inv, inv->n_before > 0 ? inv->words[0] : NULL,
+			n > 0 ? inv->words[inv->n_before] : NULL, err);
+}
+
 static int log_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_history_done) struct engine_history h = { 0 };
@@ -221,8 +303,12 @@ static int log_run(struct invocation *inv, struct err *err)
 	CLEANUP(view_done) struct view v = { .inv = inv };
 	CLEANUP(pager_end) struct pager pager = { .saved = -1 };
 	size_t n;
-	int r;
+	int r, of_file;
 
+	if (is_of_file(inv)) {
+		engine_revive(inv->engine);
+		return log_file(inv, err);
+	}
 	if (args->graph && inv->n_words > 0) {
 		cmd_hint_words(inv, "log --all", (const char *[]){ inv->words[0], NULL });
 		return err_set(err, -EINVAL, "'log --graph' is of all clones, not of '%s'",
@@ -230,6 +316,10 @@ static int log_run(struct invocation *inv, struct err *err)
 	}
 	engine_revive(inv->engine);
 	r = load(inv, clone, &h, &v, err);
+	if (r == -ENOENT && inv->n_words > 0) {
+		r = try_path(inv, r, &of_file, err);
+		return r < 0 ? r : of_file;
+	}
 	if (inv->n_words == 0)
 		r = unborn_or(inv, r, "no snapshots and no clones yet", &h.project, err);
 	if (r != 0)
@@ -262,14 +352,19 @@ const struct command cmd_log = {
 	.name = "log",
 	.group = "Snapshots",
 	.summary = "list the snapshots of the project or a clone, newest first",
-	.words = "[CLONE]",
+	.words = "[CLONE | PATH]",
 	.max_words = 1,
+	.takes_rest = true,
 	.opts = log_opts,
 	.details =
 	    "`@` is the newest of them, `@-1` the one before. The last line counts automatic\n"
 	    "snapshots, which snap takes before a clone, a run, a rollback or a promotion; --all\n"
 	    "lists them, and one with a tag is always listed. The result of a promotion, a\n"
-	    "rollback or an undo shows its id in brackets, for `undo`. -q prints ids alone.\n",
-	.examples = "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --agent\n",
+	    "rollback or an undo shows its id in brackets, for `undo`. -q prints ids alone.\n"
+	    "A word that names no clone is a PATH: the versions of that file, each with the run,\n"
+	    "agent, promotion or person that made it; `log CLONE -- PATH` begins at a clone or\n"
+	    "any other state. -L 10,20:PATH lists the versions that changed those lines.\n",
+	.examples =
+	    "log\nlog -n 5 --json\nlog --all try\nlog --graph\nlog --agent\nlog src/main.c\nlog -L 10,+5:src/main.c\n",
 	.run = log_run,
 };

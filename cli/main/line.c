@@ -31,6 +31,7 @@ const struct command *const commands[] = {
 	&cmd_snapshot,
 	&cmd_log,
 	&cmd_show,
+	&cmd_blame,
 	&cmd_rollback,
 	&cmd_tag,
 	&cmd_diff,

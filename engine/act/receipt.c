@@ -1,34 +1,19 @@
 #include "engine/act/receipt-i.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/user.h"
 #include "engine/act/forget-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/find/digest-i.h"
 #include "engine/find/unborn-i.h"
 #include "engine/host/host-i.h"
 #include "snapshot/apply/plan.h"
-
-#define NAME_ROOM 4096
-
-/* A user without a name is known by number. */
-static char *user_name(void)
-{
-	char room[NAME_ROOM], number[24];
-	struct passwd pw, *found = NULL;
-
-	snprintf(number, sizeof(number), "%u", (unsigned)geteuid());
-	if (getpwuid_r(geteuid(), &pw, room, sizeof(room), &found) != 0 || !found ||
-	    found->pw_name[0] == '\0')
-		return strdup(number);
-	return strdup(found->pw_name);
-}
 
 int receipt_begin(struct batch *b, struct receipt *r, struct err *err)
 {
@@ -39,7 +24,7 @@ int receipt_begin(struct batch *b, struct receipt *r, struct err *err)
 	r->state = RECEIPT_BEGUN;
 	r->created = engine_now();
 	r->uid = geteuid();
-	r->who = user_name();
+	r->who = user_name(geteuid());
 	return r->who ? receipt_put(b, r, REF_NEW, err) : err_nomem(err);
 }
 

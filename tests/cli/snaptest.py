@@ -216,7 +216,7 @@ def help_lines(command):
         "artifact": 32,
         "bisect": 28,
         "experiment": 118,
-        "log": 32,
+        "log": 40,
         "mcp": 28,
         "promote": 40,
         "resolve": 30,

@@ -447,6 +447,7 @@ QUIET = (
     (rf"{ID}\n", "snapshot", "x"),
     (rf"({ID}\n)+", "log", "x"),
     (r"snapshot .+", "show", "@"),
+    (rf"({ID}\n)+", "blame", "README.md"),
     ("", "tag", "v1", "@"),
     (r"f\n", "diff", "x"),
     ("", "compare", "x", "@"),

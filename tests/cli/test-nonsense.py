@@ -20,6 +20,7 @@ WORDS = {
     "approve": ["0123"],
     "attach": ["0123456789ab"],
     "bisect": ["@", "@", "--", "true"],
+    "blame": ["README.md"],
     "cancel": ["0123456789ab"],
     "compare": ["@", "try"],
     "completion": ["bash"],

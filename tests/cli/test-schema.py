@@ -83,6 +83,8 @@ def look_at_snapshots(w, judge):
     judge("snapshot", "-m", "message", "-t", "v1", "--meta", "step=1", "--meta", "empty=")
     judge("log")
     judge("log", "--meta", "step=1")
+    judge("log", "README.md")
+    judge("blame", "README.md")
     judge("show", "@")
     judge("show", ".")
     judge("show", ".:README.md")
