@@ -98,9 +98,6 @@ struct command {
 	int (*run)(struct invocation *inv, struct err *err);
 };
 
-extern const struct command cmd_agents, cmd_answer, cmd_attach, cmd_bisect, cmd_cancel,
-    cmd_projects, cmd_wait;
-
 /* In the order of help; NULL ends. */
 extern const struct command *const commands[];
 
@@ -141,9 +138,62 @@ void cmd_hint_dashes(struct invocation *inv, int n);
 /* Such a line for other uses, owned; NULL if nobody could copy it, or for want of memory. */
 char *cmd_line(const struct invocation *inv, const char *text, const char *const *words);
 
-extern const struct command cmd_blame, cmd_check, cmd_clone, cmd_compare, cmd_completion, cmd_diff,
-    cmd_doctor, cmd_edit, cmd_events, cmd_experiment, cmd_gc, cmd_help, cmd_init, cmd_list, cmd_log,
-    cmd_logs, cmd_mcp, cmd_mount, cmd_pipeline, cmd_policy, cmd_ship, cmd_approve, cmd_reject,
-    cmd_profile, cmd_promote, cmd_ps, cmd_rebase, cmd_resolve, cmd_rm, cmd_rollback, cmd_run,
-    cmd_runs, cmd_show, cmd_snapshot, cmd_start, cmd_stats, cmd_status, cmd_replay, cmd_artifact,
-    cmd_allow, cmd_tasks, cmd_stop, cmd_tag, cmd_try, cmd_umount, cmd_undo, cmd_version, cmd_write;
+/* clang-format off */
+extern const struct command
+    cmd_agents,
+    cmd_allow,
+    cmd_answer,
+    cmd_approve,
+    cmd_artifact,
+    cmd_attach,
+    cmd_bisect,
+    cmd_blame,
+    cmd_cancel,
+    cmd_check,
+    cmd_clone,
+    cmd_compare,
+    cmd_completion,
+    cmd_diff,
+    cmd_doctor,
+    cmd_edit,
+    cmd_events,
+    cmd_experiment,
+    cmd_gc,
+    cmd_help,
+    cmd_init,
+    cmd_list,
+    cmd_log,
+    cmd_logs,
+    cmd_mcp,
+    cmd_mount,
+    cmd_pipeline,
+    cmd_policy,
+    cmd_profile,
+    cmd_projects,
+    cmd_promote,
+    cmd_ps,
+    cmd_rebase,
+    cmd_reject,
+    cmd_replay,
+    cmd_resolve,
+    cmd_rm,
+    cmd_rollback,
+    cmd_run,
+    cmd_runs,
+    cmd_ship,
+    cmd_show,
+    cmd_snapshot,
+    cmd_start,
+    cmd_stats,
+    cmd_status,
+    cmd_stop,
+    cmd_tag,
+    cmd_tasks,
+    cmd_try,
+    cmd_ui,
+    cmd_umount,
+    cmd_undo,
+    cmd_version,
+    cmd_wait,
+    cmd_write;
+/* clang-format on */

@@ -30,6 +30,7 @@ PLACES = {
     "engine/ask": (SNAP, 405, 4),
     "engine/policy": (SNAP, 500, 1),
     "cli/mcp": (SNAP, 110, 6),
+    "cli/ui": (SNAP, 270, 6),
     "cli/http": (SNAP, 110, 8),
     "runner": (SNAP, 200, 9),
     "runner/net": (SNAP, 362, 9),

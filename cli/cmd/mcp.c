@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,14 +8,12 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "cli/cmd/inner.h"
 #include "cli/http/token.h"
-#include "cli/main/line.h"
 #include "cli/mcp/mcp.h"
 #include "cli/out.h"
 #include "engine/api/events.h"
 #include "engine/api/file.h"
-
-#define RETRY_MS 500 /* until a store may be there that was not */
 
 struct mcp_args {
 	bool read_only, no_promote, allow_promote;
@@ -42,48 +39,24 @@ static const struct opt mcp_opts[] = {
 _Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 struct server {
-	const struct invocation *inv;
-	struct engine *engine; /* owned; for records, with no store open; NULL: not needed yet */
-	char *project;         /* owned; NULL: not known yet */
+	struct inner inner;
+	char *project; /* owned; NULL: not known yet */
 };
 
 static void server_done(struct server *s)
 {
-	engine_close(s->engine);
+	inner_done(&s->inner);
 	free(s->project);
 }
 
-/* In a child process: the command line of a call, in the directory and store of this server. */
 static int run_line(int argc, char **argv, FILE *out, void *ctx)
 {
-	const struct invocation *server = ((const struct server *)ctx)->inv;
-	struct invocation inv = {
-		.out = out, .program = server->program, .json = true, .by_agent = true
-	};
-	char dir[] = "-C", store[] = "--store";
-	struct err err = { 0 };
-	AUTO_FREE char **words = calloc((size_t)argc + 5, sizeof(*words));
-	AUTO_FREE char *in = server->dir ? strdup(server->dir) : NULL;
-	AUTO_FREE char *at = server->store ? strdup(server->store) : NULL;
-	int n = 0;
-
-	if (!words || (server->dir && !in) || (server->store && !at))
-		return CMD_FAILED;
-	if (in) {
-		words[n++] = dir;
-		words[n++] = in;
-	}
-	if (at) {
-		words[n++] = store;
-		words[n++] = at;
-	}
-	memcpy(words + n, argv, (size_t)argc * sizeof(*words));
-	return line_run(&inv, n + argc, words, &err);
+	return inner_run(&((const struct server *)ctx)->inner, argc, argv, out);
 }
 
 static int check_state(const char *text, bool is_clone, void *ctx, struct err *err)
 {
-	const struct invocation *server = ((const struct server *)ctx)->inv;
+	const struct invocation *server = ((const struct server *)ctx)->inner.inv;
 	const struct engine_options options = { .dir = server->dir, .store = server->store };
 	CLEANUP(engine_close_p) struct engine *engine = NULL;
 	int r = engine_open(&options, &engine, err);
@@ -94,7 +67,7 @@ static int check_state(const char *text, bool is_clone, void *ctx, struct err *e
 /* In a child: SQLite's locks do not survive a fork, so a process that forks must not open a store. */
 NORETURN static void tell_project(const struct server *s, int fd)
 {
-	AUTO_FREE char *path = engine_project_here(s->engine);
+	AUTO_FREE char *path = engine_project_here(s->inner.engine);
 
 	if (path)
 		IGNORE_RESULT(fdio_write(fd, path, strlen(path)), "then it is not known yet");
@@ -125,69 +98,27 @@ static char *find_project(const struct server *s)
 static void record(const char *data, const char *clone, const char *run, void *ctx)
 {
 	struct server *s = ctx;
-	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
+	const struct engine_options options = { .dir = s->inner.inv->dir,
+						.store = s->inner.inv->store };
 	struct engine_call call = { .clone = clone, .run = run, .data = data };
 	struct err err = { 0 };
 
-	if (!data || (!s->engine && engine_open(&options, &s->engine, &err) < 0))
+	if (!data || (!s->inner.engine && engine_open(&options, &s->inner.engine, &err) < 0))
 		return;
 	if (!s->project)
 		s->project = find_project(s);
 	call.project = s->project;
-	engine_record_call(s->engine, &call);
+	engine_record_call(s->inner.engine, &call);
 }
 
 static uint64_t find_newest(void *ctx)
 {
-	struct server *s = ctx;
-	const struct engine_options options = { .dir = s->inv->dir, .store = s->inv->store };
-	struct err err = { 0 };
-
-	if (!s->engine && engine_open(&options, &s->engine, &err) < 0)
-		return 0;
-	return engine_events_newest(s->engine);
+	return inner_newest(&((struct server *)ctx)->inner);
 }
 
-struct following {
-	uint64_t seen;
-	FILE *out;
-};
-
-static int tell_change(const struct engine_event *e, void *ctx, struct err *err)
-{
-	struct following *f = ctx;
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json j = json_begin(&doc);
-	int r;
-
-	f->seen = e->n;
-	json_set_text(j, "kind", e->kind);
-	json_set_text(j, "clone", e->clone);
-	json_set_text(j, "run", e->run);
-	json_set_parsed(j, "data", e->data, strlen(e->data));
-	r = json_print(&doc, f->out, err);
-	return r >= 0 && fflush(f->out) == EOF ? err_sys(err, "telling what happens") : r;
-}
-
-/* In a child process.  A store or a project that is not there yet may come. */
 static void follow(uint64_t since, int stop_fd, FILE *out, void *ctx)
 {
-	const struct invocation *inv = ((const struct server *)ctx)->inv;
-	const struct engine_options where = { .dir = inv->dir, .store = inv->store };
-	struct following f = { .seen = since, .out = out };
-	struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
-
-	do {
-		CLEANUP(engine_close_p) struct engine *e = NULL;
-		const struct engine_events_options options = { .since = f.seen,
-							       .follow = true,
-							       .stop_fd = stop_fd };
-		struct err err = { 0 };
-
-		if (engine_open(&where, &e, &err) >= 0)
-			IGNORE_RESULT(engine_events(e, &options, NULL, tell_change, &f, &err),
-				      "it is tried again");
-	} while (!ferror(out) && poll(&stop, 1, RETRY_MS) == 0);
+	inner_follow(&((const struct server *)ctx)->inner, since, stop_fd, out);
 }
 
 struct ready {
@@ -227,7 +158,7 @@ static int serve_http(const struct mcp_options *options, const struct mcp_args *
 
 static int mcp_run(struct invocation *inv, struct err *err)
 {
-	CLEANUP(server_done) struct server server = { .inv = inv };
+	CLEANUP(server_done) struct server server = { .inner = { .inv = inv, .by_agent = true } };
 	const struct mcp_args *args = inv->args;
 	const struct mcp_options options = {
 		.program = inv->program,

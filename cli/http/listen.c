@@ -80,18 +80,19 @@ static bool is_loopback(const union address *a)
 	return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-static void write_url(const union address *a, char url[LISTEN_URL_MAX])
+static void write_url(const union address *a, const char *path, char url[LISTEN_URL_MAX])
 {
 	char host[INET6_ADDRSTRLEN] = "";
 	const bool v6 = a->any.sa_family == AF_INET6;
 
 	inet_ntop(a->any.sa_family, v6 ? (const void *)&a->v6.sin6_addr : &a->v4.sin_addr, host,
 		  sizeof(host));
-	snprintf(url, LISTEN_URL_MAX, v6 ? "http://[%s]:%u/mcp" : "http://%s:%u/mcp", host,
-		 ntohs(v6 ? a->v6.sin6_port : a->v4.sin_port));
+	snprintf(url, LISTEN_URL_MAX, v6 ? "http://[%s]:%u/%s" : "http://%s:%u/%s", host,
+		 ntohs(v6 ? a->v6.sin6_port : a->v4.sin_port), path);
 }
 
-int listen_at(const char *where, bool remote, char url[LISTEN_URL_MAX], struct err *err)
+int listen_at(const char *where, bool remote, const char *path, char url[LISTEN_URL_MAX],
+	      struct err *err)
 {
 	union address at = { 0 };
 	socklen_t len = sizeof(at);
@@ -114,6 +115,6 @@ int listen_at(const char *where, bool remote, char url[LISTEN_URL_MAX], struct e
 	len = sizeof(at);
 	if (getsockname(fd, &at.any, &len) < 0)
 		return err_sys(err, "cannot listen at '%s'", where);
-	write_url(&at, url);
+	write_url(&at, path, url);
 	return TAKE_FD(fd);
 }

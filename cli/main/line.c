@@ -74,6 +74,7 @@ const struct command *const commands[] = {
 	&cmd_completion,
 	&cmd_doctor,
 	&cmd_mcp,
+	&cmd_ui,
 	&cmd_agents,
 	&cmd_version,
 	NULL,

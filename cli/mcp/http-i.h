@@ -61,6 +61,7 @@ struct http {
 	struct door door;
 	struct microhttpd lib;
 	struct MHD_Daemon *daemon;
+	int stop_fd; /* can be read once the server has to end */
 	struct exchange *exchanges;
 	struct http_client *clients;
 	size_t n_clients;

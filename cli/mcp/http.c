@@ -1,48 +1,15 @@
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/sys.h"
 #include "cli/http/listen.h"
+#include "cli/http/stop.h"
 #include "cli/mcp/http-i.h"
 #include "cli/mcp/progress.h"
 
 #define FLUSH_MS    1000  /* that answers may take to be sent when the server ends */
 #define MEMORY_EACH 65536 /* of a connection, for its headers */
-
-/* --- the signal to end ------------------------------------------------------------------ */
-
-static struct {
-	int pipe[2];
-	pid_t server;
-} stop = { .pipe = { -1, -1 } };
-
-/* A child has the handler until it resets it: it ends then, and not the server. */
-static void note_stop(int signo)
-{
-	if (getpid() != stop.server)
-		_exit(128 + signo);
-	IGNORE_RESULT(write(stop.pipe[1], "", 1), "a full pipe says it already");
-}
-
-static int prepare_stop(struct err *err)
-{
-	const struct sigaction action = { .sa_handler = note_stop };
-	int r = sys_pipe(stop.pipe);
-
-	if (r < 0)
-		return err_wrap(err, r, "a pipe for signals");
-	stop.server = getpid();
-	if (fcntl(stop.pipe[1], F_SETFL, O_NONBLOCK) < 0 || sigaction(SIGTERM, &action, NULL) < 0 ||
-	    sigaction(SIGINT, &action, NULL) < 0 || sigaction(SIGHUP, &action, NULL) < 0)
-		return err_sys(err, "preparing for signals");
-	/* A client that has gone is no death. */
-	signal(SIGPIPE, SIG_IGN);
-	return 0;
-}
 
 /* --- waiting ---------------------------------------------------------------------------- */
 
@@ -135,7 +102,7 @@ static int turn(struct http *h, int most_ms, struct err *err)
 
 	if (!fds)
 		return err_nomem(err);
-	fds[0] = (struct pollfd){ .fd = stop.pipe[0], .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = h->stop_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = info->epoll_fd, .events = POLLIN };
 	n = fill_fds(h, fds, max);
 	if (poll(fds, n, sooner(most_ms, until_next(h))) < 0)
@@ -207,9 +174,9 @@ int mcp_serve_http(const struct mcp_options *options, const struct mcp_http *how
 	int r = microhttpd_load(&h.lib, err);
 
 	if (r >= 0)
-		r = fd = listen_at(how->listen, how->remote, url, err);
+		r = fd = listen_at(how->listen, how->remote, "mcp", url, err);
 	if (r >= 0)
-		r = prepare_stop(err);
+		r = h.stop_fd = stop_prepare(err);
 	if (r >= 0)
 		r = start(&h, fd, err);
 	if (r < 0)

@@ -209,6 +209,10 @@ class World:
         return self.ok("-q", "snapshot", *args).out.decode().strip()
 
 
+# They serve until they are ended, so that no test of all commands can wait for them.
+SERVERS = {"ui"}
+
+
 def help_lines(command):
     """How many lines of help it may have: all that a run may see and use has an option."""
     return {

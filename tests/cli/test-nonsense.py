@@ -36,6 +36,7 @@ WORDS = {
     "ship": ["try"],
     "show": ["@"],
     "try": ["--discard", "--", "true"],
+    "ui": ["--listen", "nowhere"],
     "umount": ["try"],
     "wait": ["0123456789ab"],
     "write": ["try:README.md", "--content", "x"],
@@ -50,6 +51,7 @@ ANYWHERE = {
     "mcp",
     "profile",
     "tasks",
+    "ui",
     "version",
 }
 

@@ -11,7 +11,7 @@ try:
 except ImportError:
     jsonschema = None
 
-from snaptest import SNAP, Skip, World, flip, main, test
+from snaptest import SERVERS, SNAP, Skip, World, flip, main, test
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -252,6 +252,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     (w.top / "moved").rename(w.project)
     judge("log", "nope", status=4)
     left = there | {"error"}
+    left -= SERVERS  # test-ui.py holds its object against the schema
     assert judge.used >= left, f"nothing was printed by {left - judge.used}"
 
 

@@ -1,0 +1,152 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "cli/cmd/inner.h"
+#include "cli/http/token.h"
+#include "cli/out.h"
+#include "cli/ui/ui.h"
+
+extern char **environ;
+
+struct ui_args {
+	const char *listen, *socket, *token_file;
+	bool read_only, no_open;
+};
+
+static const struct opt ui_opts[] = {
+	OPT_STR(0, "listen", "ADDRESS:PORT", struct ui_args, listen,
+		"serve there; port 0 is any that is free"),
+	OPT_STR(0, "socket", "PATH", struct ui_args, socket, "serve on a unix socket instead"),
+	OPT_STR(0, "token-file", "FILE", struct ui_args, token_file,
+		"the token is in FILE, or is put there"),
+	OPT_FLAG(0, "read-only", struct ui_args, read_only, "let the page change nothing"),
+	OPT_FLAG(0, "no-open", struct ui_args, no_open, "start no browser"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct ui_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+struct server {
+	struct inner inner;
+	const struct ui_args *args;
+	char token[TOKEN_SIZE];
+};
+
+static void server_done(struct server *s)
+{
+	inner_done(&s->inner);
+}
+
+static int run_line(int argc, char **argv, FILE *out, void *ctx)
+{
+	return inner_run(&((const struct server *)ctx)->inner, argc, argv, out);
+}
+
+static void follow(uint64_t since, int stop_fd, FILE *out, void *ctx)
+{
+	inner_follow(&((const struct server *)ctx)->inner, since, stop_fd, out);
+}
+
+static uint64_t find_newest(void *ctx)
+{
+	return inner_newest(&((struct server *)ctx)->inner);
+}
+
+/* Where a person sits at a desktop.  The address is in the arguments of no process for long. */
+static void open_browser(const char *url)
+{
+	char program[] = "xdg-open";
+	AUTO_FREE char *word = strdup(url);
+	char *argv[] = { program, word, NULL };
+	posix_spawn_file_actions_t quiet;
+	pid_t pid;
+
+	if (!word || posix_spawn_file_actions_init(&quiet) != 0)
+		return;
+	if (posix_spawn_file_actions_addopen(&quiet, 0, "/dev/null", O_RDONLY, 0) == 0 &&
+	    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+	    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0)
+		IGNORE_RESULT(posix_spawnp(&pid, program, &quiet, NULL, argv, environ),
+			      "the address is printed");
+	posix_spawn_file_actions_destroy(&quiet);
+}
+
+static bool has_desktop(void)
+{
+	return isatty(STDERR_FILENO) && (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"));
+}
+
+static void tell_ready(const char *url, void *ctx)
+{
+	const struct server *s = ctx;
+	const struct invocation *inv = s->inner.inv;
+	char whole[256];
+
+	snprintf(whole, sizeof(whole), "%s#%s", url ? url : "http://localhost/", s->token);
+	if (inv->json) {
+		CLEANUP(json_done) struct json_doc doc = { 0 };
+		struct json j = out_json_begin(inv, &doc);
+		struct err err = { 0 };
+
+		json_set_text(j, "url", whole);
+		json_set_name(j, "socket", s->args->socket);
+		json_set_text(j, "token", s->token);
+		json_set_bool(j, "read_only", s->args->read_only);
+		IGNORE_RESULT(json_print(&doc, inv->out, &err), "the server serves all the same");
+	} else if (url) {
+		fprintf(inv->out, "%s\n", whole);
+	} else {
+		fprintf(inv->out, "%s\n", s->args->socket);
+		fprintf(stderr, "token  %s\n", s->token);
+	}
+	fflush(inv->out);
+	if (url && !s->args->no_open && !inv->json && has_desktop())
+		open_browser(whole);
+}
+
+static int ui_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(server_done)
+	struct server server = { .inner = { .inv = inv }, .args = inv->args };
+	const struct ui_args *args = inv->args;
+	const struct ui_options options = {
+		.token = server.token,
+		.listen = args->listen ? args->listen : "127.0.0.1:0",
+		.socket = args->socket,
+		.read_only = args->read_only,
+		.on_ready = tell_ready,
+		.run_line = run_line,
+		.follow = follow,
+		.newest = find_newest,
+		.ctx = &server,
+	};
+	int r;
+
+	if (args->listen && args->socket)
+		return err_set(err, -EINVAL, "'--listen' contradicts '--socket'");
+	r = args->token_file ? token_from_file(args->token_file, server.token, err)
+			     : token_make(server.token, err);
+	return r < 0 ? r : ui_serve(&options, err);
+}
+
+const struct command cmd_ui = {
+	.name = "ui",
+	.group = "Other",
+	.rare = true,
+	.summary = "show this project in a browser",
+	.opts = ui_opts,
+	.details =
+	    "Serves one page on this machine until ^C: snapshots, clones, runs, experiments, changes "
+	    "on their way and the store, live.  Prints the address; the token behind '#' lets the "
+	    "page in, and whoever has it can do what you can.  Buttons that change something show "
+	    "first what would happen.\n",
+	.examples =
+	    "ui\nui --read-only\nui --listen 127.0.0.1:8850 --token-file ~/.config/snap-ui\n",
+	.no_engine = true,
+	.run = ui_run,
+};

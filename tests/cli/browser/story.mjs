@@ -1,0 +1,135 @@
+// story.mjs PACKAGES CHROMIUM PLAN - does in a browser what PLAN, a JSON file, says; prints what it found.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const [packages, executablePath, file] = process.argv.slice(2);
+const require = createRequire(`${packages}/`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const plan = JSON.parse(readFileSync(file, "utf8"));
+const found = { violations: [], errors: [], outside: [], wide: [], said: {} };
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+
+async function open(more) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, bypassCSP: Boolean(more.axe), ...more.context });
+  const page = await context.newPage();
+
+  page.on("pageerror", (e) => found.errors.push(e.message));
+  page.on("console", (m) => m.type() === "error" && found.errors.push(m.text()));
+  page.on("request", (r) => new URL(r.url()).host === new URL(plan.url).host || r.url().startsWith("data:") || found.outside.push(r.url()));
+  page.setDefaultTimeout(60000);
+  return page;
+}
+
+async function look(page, view, name) {
+  await page.evaluate((v) => { location.hash = v; }, view);
+  await page.waitForFunction(() => !document.querySelector(".waits"));
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+  for (const v of result.violations)
+    found.violations.push(`${name} ${view}: ${v.id}: ${v.nodes[0].html.slice(0, 200)}`);
+  if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth))
+    found.wide.push(`${name} ${view}`);
+  if (plan.shots)
+    await page.screenshot({ path: `${plan.shots}/${name}-${view.split("/")[0]}.png` });
+}
+
+const steps = {
+  // Every view, light and wide, dark and narrow.
+  async views() {
+    for (const [name, context] of [["light", { colorScheme: "light" }],
+      ["dark", { colorScheme: "dark", viewport: { width: 400, height: 800 } }]]) {
+      const page = await open({ axe: true, context });
+
+      await page.goto(plan.url);
+      await page.getByText("live").waitFor();
+      found.said.address = page.url();
+      for (const view of plan.views)
+        await look(page, view, name);
+      await page.context().close();
+    }
+  },
+  async first_paint() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.locator("nav").waitFor();
+    found.said.paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+    await page.context().close();
+  },
+  // Chosen by a click, with the plan shown before the button does it.
+  async promote_arm() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.getByRole("link", { name: "Experiments" }).click();
+    await page.getByRole("button", { name: plan.experiment }).click();
+    await page.getByText("wins", { exact: true }).waitFor();
+    const row = page.getByRole("row").filter({ hasText: "wins" });
+    await row.getByRole("button", { name: "Promote" }).click();
+    const dialog = page.getByRole("dialog").filter({ visible: true });
+    await dialog.getByText("What would change").waitFor();
+    found.said.plan = await dialog.innerText();
+    const state = await page.locator("dialog[open] button:has-text('Promote')").isEnabled();
+    found.said.enabled = state;
+    await dialog.getByRole("button", { name: "Promote" }).click();
+    await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+    await page.context().close();
+  },
+  async conflict() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.getByRole("link", { name: "Clones" }).click();
+    await page.getByRole("button", { name: plan.clone, exact: true }).click();
+    await page.getByText("1 conflict").waitFor();
+    found.said.conflict = await page.locator(".three").innerText();
+    await page.context().close();
+  },
+  async approve() {
+    const page = await open({});
+
+    await page.goto(plan.url);
+    await page.getByRole("link", { name: "Pipeline" }).click();
+    await page.getByRole("button", { name: "Approve" }).click();
+    const dialog = page.getByRole("dialog").filter({ visible: true });
+    await dialog.getByLabel("Reason").fill("looked at it");
+    await dialog.getByRole("button", { name: "Approve" }).click();
+    await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+    await page.context().close();
+  },
+  // The page of somebody else, in the same browser.
+  async stranger() {
+    const page = await open({});
+
+    await page.goto("data:text/html,<p>elsewhere</p>");
+    found.said.stranger = await page.evaluate(async ([url, token]) => {
+      const tries = [];
+      for (const how of [{}, { mode: "no-cors" }]) {
+        try {
+          const r = await fetch(`${url}api/clones`, { method: "POST", body: "{}", headers: how.mode ? {} : { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, ...how });
+          tries.push(r.type === "opaque" ? "opaque" : r.status);
+        } catch { tries.push("refused"); }
+      }
+      return tries;
+    }, [plan.url.split("#")[0], plan.url.split("#")[1]]);
+    await page.context().close();
+    found.outside = [];
+    found.errors = [];
+  },
+  async wrong_token() {
+    const page = await open({});
+
+    await page.goto(plan.url.replace(/#.*/, `#${"0".repeat(64)}`));
+    await page.getByText("'Authorization'").first().waitFor();
+    found.said.wrong = await page.locator("main").innerText();
+    await page.context().close();
+    found.errors = [];
+  },
+};
+
+for (const step of plan.steps)
+  await steps[step]();
+await browser.close();
+console.log(JSON.stringify(found));

@@ -1,0 +1,112 @@
+"""snap ui in a real browser: every view with real data, and changes made by clicking."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from npmtest import npm_install
+from snaptest import Skip, main, needs_fuse, test
+from uitest import Server
+
+HERE = Path(__file__).resolve().parent / "browser"
+
+
+def browse(server, *steps, **more):
+    """What the browser found while it did those steps."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not chromium:
+        raise Skip("no Chromium is installed")
+    packages = npm_install(HERE / "package.json", "npm-browser", fetch=bool(os.environ.get("SNAP_TESTS_LONG")))
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as plan:
+        json.dump({"url": server.url, "steps": steps, "shots": os.environ.get("SNAP_SCREENSHOTS"), **more}, plan)
+        plan.flush()
+        done = subprocess.run(["node", HERE / "story.mjs", packages, chromium, plan.name], check=False, timeout=600,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    for kind in ("violations", "errors", "outside", "wide"):
+        assert found[kind] == [], (kind, found[kind])
+    return found["said"]
+
+
+def fill(w):
+    """A project with something in every view."""
+    (w.project / "total.py").write_text("def total(xs):\n    return sum(xs)\n")
+    w.take("-t", "v1", "-m", "<b>start</b> & more")
+    w.ok("clone", "-n", "fix")
+    there = w.store / "clones" / "fix"
+    (there / "total.py").write_text("def total(xs):\n    return sum(x for x in xs)\n")
+    (there / "logo").write_bytes(bytes(range(256)))
+    (there / "<img src=x onerror=alert(1)>").write_text("\u202eno\n")
+    w.take("fix", "-m", "by a generator")
+    w.snap("run", "fix", "--", "sh", "-c", r"printf '\033[31mred\033[0m\n<script>\n'; exit 3")
+    w.ok("experiment", "-n", "faster", "--arm", "a=echo 1 > a.txt", "--arm", "b=false", "--check", "true",
+         "--keep", "passed")
+    (w.project / "total.py").write_text("def total(xs):\n    return float(sum(xs))\n")
+
+
+@test
+def every_view_shows_real_data_to_everybody(w):
+    needs_fuse()
+    fill(w)
+    run = w.ok("runs", "fix", "--json").json("snap.runs/1")["runs"][0]["run"]
+    with Server(w) as server:
+        said = browse(server, "views", "first_paint",
+                      views=["timeline", "clones/fix", "experiments/faster", f"runs/{run}", "changes", "store", "diff/fix"])
+    assert "#" not in said["address"] or server.token not in said["address"], "the token left the address bar"
+    print(f"# first paint after {said['paint']:.0f} ms")
+
+
+@test
+def an_arm_is_promoted_by_clicking(w):
+    needs_fuse()
+    w.take()
+    w.ok("experiment", "-n", "faster", "--arm", "a=echo 1 > a.txt", "--arm", "b=false", "--check", "true",
+         "--keep", "passed", "--first-pass")
+    with Server(w) as server:
+        said = browse(server, "promote_arm", experiment="faster")
+    assert "A a.txt" in said["plan"], said
+    assert (w.project / "a.txt").read_text() == "1\n"
+
+
+@test
+def a_conflict_has_three_versions(w):
+    needs_fuse()
+    fill(w)
+    with Server(w) as server:
+        said = browse(server, "conflict", clone="fix")
+    for version in ("float(sum(xs))", "sum(xs)", "sum(x for x in xs)"):
+        assert version in said["conflict"], said
+
+
+@test
+def a_change_is_approved_by_clicking(w):
+    needs_fuse()
+    stages = w.home / ".config" / "snapcow" / "pipeline.yaml"
+    stages.parent.mkdir(parents=True)
+    stages.write_text("- stages: [{name: dev, target: ., approve: always}]\n")
+    w.take()
+    w.ok("clone", "-n", "fix")
+    (w.store / "clones" / "fix" / "new").write_text("new\n")
+    w.snap("ship", "fix").ends(14)
+    with Server(w) as server:
+        browse(server, "approve")
+        w.snap("pipeline", "advance")
+    assert (w.project / "new").read_text() == "new\n"
+
+
+@test
+def other_pages_and_other_tokens_get_nothing(w):
+    w.take()
+    with Server(w) as server:
+        said = browse(server, "stranger", "wrong_token")
+    assert said["stranger"][0] == "refused", said
+    assert "Authorization" in said["wrong"], said
+
+
+if __name__ == "__main__":
+    sys.exit(main())

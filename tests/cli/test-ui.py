@@ -1,0 +1,287 @@
+"""snap ui: the page, the questions it asks, and whom the server does not let in."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from base64 import b64encode
+from pathlib import Path
+
+from npmtest import npm_install
+from snaptest import SNAP, Skip, gone, main, needs_fuse, test
+from uitest import Server
+
+WEB = Path(__file__).resolve().parent.parent.parent / "web"
+LIMIT = 80 * 1024
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+@test
+def the_page_is_one_file_that_runs_nothing_but_its_own_script(w):
+    with Server(w) as server:
+        response, link = server.open("/", method="GET", body=b"", Authorization=None)
+        packed = response.read()
+        link.close()
+        headers = {k.lower(): v for k, v in response.getheaders()}
+        assert response.status == 200 and headers["content-encoding"] == "gzip"
+        assert headers["x-frame-options"] == "DENY" and headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer" and headers["x-content-type-options"] == "nosniff"
+        assert len(packed) <= LIMIT
+        page = gzip.decompress(packed).decode()
+        assert server.token not in page
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy, policy
+    for tag in ("script", "style"):
+        text = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1]
+        digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy, tag
+    outside = [u for u in re.findall(r"https?://[\w./-]+", page) if "www.w3.org" not in u and "localhost" not in u]
+    assert not re.findall(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?!data:)', page), outside
+
+
+@test
+def the_page_is_what_its_sources_make(w):
+    """Built again with the pinned packages; where npm is out of reach that is said."""
+    del w
+    at = npm_install(WEB / "package.json", "npm-page", fetch=bool(os.environ.get("SNAP_TESTS_LONG")))
+    with tempfile.TemporaryDirectory() as tmp:
+        shutil.copytree(WEB, Path(tmp) / "web", ignore=shutil.ignore_patterns("node_modules"))
+        (Path(tmp) / "web" / "node_modules").symlink_to(at / "node_modules")
+        done = subprocess.run(["node", "build.mjs", f"{tmp}/page.gz"], cwd=f"{tmp}/web", check=False, timeout=120,
+                              capture_output=True)
+        assert done.returncode == 0, done
+        made = gzip.decompress(Path(f"{tmp}/page.gz").read_bytes())
+    assert made == gzip.decompress((WEB / "page.html.gz").read_bytes()), "run 'npm run build' in web/"
+
+
+# --- whom it lets in ------------------------------------------------------------------------------
+
+@test
+def only_who_brings_the_token_under_the_name_of_this_machine_is_let_in(w):
+    with Server(w) as server:
+        def status(**more):
+            return server.status("/api/clones", **more)
+
+        assert status() == 200
+        for authorization in (None, "Bearer ", "Bearer x", f"Basic {server.token}", f"Bearer {server.token}x",
+                              f"Bearer {server.token[:-1]}"):
+            assert status(Authorization=authorization) == 401, authorization
+        for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", "192.0.2.1", ""):
+            assert status(Host=host) == 403, host
+            assert server.status("/", method="GET", body=b"", Host=host) == 403, f"{host}: a rebound name"
+        for origin in ("http://evil.example", "null", "https://127.0.0.1.evil.example", "file://"):
+            assert status(Origin=origin) == 403, origin
+        assert status(Origin=f"http://127.0.0.1:{server.port}") == 200
+        for kind in (None, "text/plain", "application/x-www-form-urlencoded"):
+            assert status(Content_Type=kind) == 415, kind
+        for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+            assert status(method=method) == 405, method
+        for path in ("/api", "/api/", "/api/x", "/api/../", "/index.html", "//", "/api/" + "x" * 100):
+            assert server.status(path) == 404, path
+
+
+@test
+def a_page_that_may_only_look_changes_nothing(w):
+    needs_fuse()
+    w.take()
+    with Server(w, "--read-only") as server:
+        assert server.told["read_only"] is True
+        for question, values in (("clone", {"name": "x"}), ("snapshot", {}), ("remove", {"clone": "x"}), ("gc", {}),
+                                 ("promote", {"clone": "x"}), ("promote", {"clone": "x", "dry_run": False}),
+                                 ("rollback", {"to": "@"}), ("undo", {}), ("choose", {"name": "e", "arm": "a"}),
+                                 ("approve", {"change": "1"}), ("reject", {"change": "1"}), ("cancel", {"run": "1"})):
+            assert "--read-only" in server.ask(question, want=403, **values)["error"]["message"], question
+        assert server.ask("clones")["clones"] == []
+        assert server.ask("rollback", to="@", dry_run=True)["dry_run"] is True
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+@test
+def every_question_is_answered_by_its_command(w):
+    needs_fuse()
+    w.take("-t", "v1")
+    with Server(w) as server:
+        assert server.ask("clone", name="try", **{"from": "v1"})["schema"] == "snap.clone/1"
+        (w.store / "clones" / "try" / "README.md").write_text("changed\n")
+        assert server.ask("status", clone="try")["changed"]["modified"] == 1
+        assert [c["clone"] for c in server.ask("clones")["clones"]] == ["try"]
+        assert "+changed" in server.ask("diff", a="try")["patch"]
+        assert server.ask("snapshot", clone="try", message="-m is a message")["message"] == "-m is a message"
+        assert len(server.ask("timeline", count=1)["snapshots"]) == 1
+        assert server.ask("conflicts", clone="try")["dry_run"] is True
+        landed = server.ask("promote", clone="try")
+        assert landed["promotion"] and (w.project / "README.md").read_text() == "changed\n"
+        assert server.ask("undo", id=landed["promotion"])["undone"]
+        w.ok("run", "try", "--", "sh", "-c", "echo out; echo err >&2")
+        run = server.ask("runs", count=5)["runs"][0]["run"]
+        assert server.ask("output", run=run, since=4)["output"] == "err\n"
+        for question, schema in (("experiments", "experiment"), ("changes", "pipeline"), ("stages", "pipeline"),
+                                 ("store", "stats"), ("garbage", "gc"), ("projects", "projects"), ("steps", "log")):
+            got = server.ask(question)
+            assert got["schema"] in (f"snap.{schema}/1", "snap.error/1"), (question, got)
+        assert server.ask("rollback", to="v1", dry_run=True)["paths"] is not None
+        assert server.ask("gc")["schema"] == "snap.gc/1"
+        assert server.ask("remove", clone="try")["schema"] == "snap.rm/1"
+        failed = server.ask("status", clone="nobody")
+        assert failed["schema"] == "snap.error/1" and "nobody" in failed["error"]["message"]
+
+
+@test
+def a_value_never_becomes_an_option_or_another_question(w):
+    w.take()
+    with Server(w) as server:
+        for question, values in (("diff", {"a": "--exit-code"}), ("diff", {"a": "-x"}), ("diff", {"a": ""}),
+                                 ("diff", {}), ("diff", {"a": 1}), ("diff", {"a": ["@"]}), ("diff", {"a": "@", "c": 1}),
+                                 ("remove", {"clone": "-f"}), ("output", {"run": "--follow"}),
+                                 ("rollback", {"to": "@", "dry_run": "yes"}), ("timeline", {"count": "x" * 10, "x": 1}),
+                                 ("promote", {"clone": "x", "allow": "a"}), ("promote", {"clone": "x", "allow": [1]}),
+                                 ("promote", {"clone": "x", "allow": ["a"] * 101})):
+            got = server.ask(question, want=400, **values)
+            assert got["error"]["message"], (question, got)
+        for body in (b"[]", b"1", b"{", b"{}{}", b"\xff", b'{"a": "@"} x', b'{"a": "\x00"}'):
+            assert server.status("/api/diff", body=body) == 400, body
+        assert server.status("/api/diff", body=b" " * (1 << 20) + b"{}") == 413
+
+
+# --- what happens, as it happens ------------------------------------------------------------------
+
+@test
+def what_happens_is_told_while_it_happens(w):
+    needs_fuse()
+    w.take()
+    with Server(w) as server:
+        response, link = server.open("/api/events")
+        assert response.status == 200 and "since" in json.loads(response.readline())
+        w.ok("clone", "-n", "try")
+        kinds = set()
+        while "clone-made" not in kinds and len(kinds) < 20:
+            event = json.loads(response.readline())
+            kinds.add(event["kind"])
+            assert event["clone"] in ("try", None), event
+            if event["clone"] == "try":
+                break
+        assert event["clone"] == "try", kinds
+        link.close()
+
+
+@test
+def a_browser_that_goes_leaves_no_process(w):
+    w.take()
+    with Server(w) as server:
+        links = [server.open("/api/events") for _ in range(5)]
+        for response, _ in links:
+            response.readline()
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+        assert len(children) == 5, children
+        for _, link in links:
+            link.sock.shutdown(socket.SHUT_RDWR)
+            link.close()
+        for child in children:
+            assert gone(int(child), 30), "a process stays after its connection"
+        assert server.ask("clones")["clones"] == []
+
+
+@test
+def many_questions_at_once_are_answered_or_refused(w):
+    w.take()
+    with Server(w) as server:
+        links = [server.open("/api/events") for _ in range(16)]
+        for response, _ in links:
+            assert response.readline()
+        assert "too many" in server.ask("clones", want=503)["error"]["message"]
+        links[0][1].sock.shutdown(socket.SHUT_RDWR)
+        for response, link in links:
+            link.close()
+        # The server notices one after the other.
+        for _ in range(200):
+            if server.status("/api/clones") == 200:
+                break
+        assert server.ask("clones")["clones"] == []
+
+
+@test
+def the_server_ends_with_everything_it_started(w):
+    w.take()
+    server = Server(w)
+    response, link = server.open("/api/events")
+    response.readline()
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    server.end()
+    link.close()
+    assert all(gone(int(child), 30) for child in children)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+@test
+def a_socket_serves_only_its_owner(w):
+    path = w.home / "page.sock"
+    with Server(w, "--socket", str(path)) as server:
+        assert server.told["socket"] == str(path) and path.stat().st_mode & 0o777 == 0o600
+        link = socket.socket(socket.AF_UNIX)
+        link.connect(str(path))
+        link.sendall(b"POST /api/clones HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                     b"Connection: close\r\nAuthorization: Bearer " + server.token.encode() + b"\r\n"
+                     b"Content-Length: 2\r\n\r\n{}")
+        answer = b"".join(iter(lambda: link.recv(65536), b""))
+        link.close()
+        assert b" 200 " in answer.split(b"\r\n")[0] and b"snap.list/1" in answer, answer
+    assert not path.exists()
+
+
+@test
+def a_token_in_a_file_is_kept_and_must_be_the_owners(w):
+    file = w.home / "token"
+    with Server(w, "--token-file", str(file)) as server:
+        first = server.token
+    assert file.stat().st_mode & 0o777 == 0o600 and file.read_text().strip() == first
+    with Server(w, "--token-file", str(file)) as server:
+        assert server.token == first
+    file.chmod(0o644)
+    w.snap("ui", "--no-open", "--token-file", str(file)).fails(1, "others")
+
+
+@test
+def what_cannot_be_served_is_said(w):
+    for where in ("0.0.0.0:0", "192.0.2.1:80", "[::]:0"):
+        w.snap("ui", "--listen", where).fails(2, "127.0.0.1")
+    w.snap("ui", "--listen", "nowhere").fails(2)
+    w.snap("ui", "--listen", "127.0.0.1:0", "--socket", "x").fails(2, "contradicts")
+    w.snap("ui", "--socket", str(w.home / "no" / "x")).fails(4, "no")
+    with Server(w) as server:
+        w.snap("ui", "--listen", f"127.0.0.1:{server.port}").fails(1, "listen")
+
+
+@test
+def what_it_prints_is_what_the_schema_says(w):
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError as e:
+        raise Skip("the Python package jsonschema is not installed") from e
+    schema = json.loads((WEB.parent / "docs" / "schema" / "snap.ui.1.json").read_bytes())
+    for options in ((), ("--read-only",), ("--socket", str(w.home / "page.sock"))):
+        with Server(w, *options) as server:
+            Draft202012Validator(schema).validate(server.told)
+
+
+@test
+def a_person_gets_the_address_to_open(w):
+    process = subprocess.Popen([SNAP, "ui", "--no-open"], cwd=w.project, env=w.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    line = process.stdout.readline().decode()
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#\w{32,}\n", line), line
+    assert said == b"" and process.returncode == 0, said
+
+
+if __name__ == "__main__":
+    sys.exit(main())

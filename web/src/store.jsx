@@ -1,0 +1,30 @@
+// The store: how much it holds, how much that takes, and what a gc would free.
+import { Act, Answer, Table, useAnswer } from "./parts.jsx";
+import { count, plain, size } from "./text.js";
+
+export function Store({ news }) {
+  const stats = useAnswer("store", {}, news);
+  const garbage = useAnswer("garbage", {}, news);
+
+  return (
+    <Answer of={stats}>{(s) => (
+      <>
+        <dl class="facts">
+          <dt>On disk</dt><dd>{size(s.disk)}{s.limit > 0 && ` of ${size(s.limit)}`}</dd>
+          <dt>Holds</dt><dd>{size(s.logical)} in {count(s.snapshots, "snapshot")} and {count(s.clones, "clone")}</dd>
+          <dt>Stored</dt><dd>{size(s.stored)}, {s.ratio.toFixed(1)} times less by sharing and packing</dd>
+          <dt>Free inside</dt><dd>{size(s.free)}</dd>
+          <dt>Garbage</dt>
+          <dd>
+            {garbage.answer ? `${size(garbage.answer.freed)} in ${count(garbage.answer.removed, "object")}` : "…"}{" "}
+            <Act label="Free it" question="gc" dry={{ question: "garbage" }}>{(p) => <p>{size(p.freed)} would be freed; no snapshot and no clone is removed.</p>}</Act>
+          </dd>
+        </dl>
+        <Table head={["Clone", "Its own", "Shared"]} empty="No clones." rows={s.per_clone.map((c) => ({
+          key: c.clone,
+          cells: [plain(c.clone), <><meter max={c.logical || 1} value={c.own} aria-label={`own part of ${c.clone}`} /> {size(c.own)}</>, size(c.shared)],
+        }))} />
+      </>
+    )}</Answer>
+  );
+}
