@@ -139,6 +139,8 @@ static void print_human(const struct view *v, const struct engine_history *h, si
 			print_origin(inv, s);
 		print_text(v, s);
 	}
+	if (args->count == 0)
+		receipts_print_elsewhere(inv, &v->receipts);
 	if (v->folded == 0)
 		return;
 	fputs(out_style(inv, OUT_DIM), inv->out);

@@ -13,7 +13,7 @@
 
 struct promote_args {
 	struct opt_list check, path, exclude, allow;
-	const char *conflict, *markers;
+	const char *conflict, *markers, *to;
 	const char *profile;
 	uint64_t mem, time;
 	bool git, dry_run, rules, yes, again, with_hunks;
@@ -27,6 +27,8 @@ static const struct opt promote_opts[] = {
 	OPT_DURATION(0, "time", "TIME", struct promote_args, time, "time of a check"),
 	OPT_LIST(0, "path", "PATTERN", struct promote_args, path,
 		 "only what this names, as in .gitignore"),
+	OPT_STR(0, "to", "DIR", struct promote_args, to,
+		"where results of --path go, outside of the project"),
 	OPT_LIST(0, "exclude", "PATTERN", struct promote_args, exclude, "not what this names"),
 	OPT_STR(0, "conflict", "HOW", struct promote_args, conflict,
 		"stop (default), ours, theirs or markers"),
@@ -166,6 +168,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.checks = list_of(&args->check),
 		.paths = list_of(&args->path),
 		.excludes = list_of(&args->exclude),
+		.to = args->to,
 		.git = args->git,
 		.dry_run = args->dry_run,
 		.again = args->again,
@@ -227,8 +230,10 @@ const struct command cmd_promote = {
 	    "guard holds (7) or a failed check (8) changes nothing; -n ends with the same code.\n"
 	    "The project's .git stays as it is. `undo` takes a promotion back. `resolve` settles\n"
 	    "conflicts one by one; --continue then promotes with the options that you gave\n"
-	    "before.\n",
+	    "before. With --to, each --path is a path of the clone and arrives in DIR under its\n"
+	    "last name; the project stays as it is.\n",
 	.examples = "promote --dry-run try\npromote --check 'make test' try\n"
-		    "promote --path src/ --allow .github/workflows/ci.yml try\n",
+		    "promote --path src/ --allow .github/workflows/ci.yml try\n"
+		    "promote --path build/app --to ~/bin try\n",
 	.run = promote_run,
 };

@@ -44,7 +44,8 @@ enum consent consent_of(const struct session *s, const struct pending *p)
 {
 	const struct json answer = member(member(p->message.params, "inputResponses"), QUESTION);
 
-	if (s->options->allow_promote)
+	/* What was allowed in advance is the project, and no other directory. */
+	if (s->options->allow_promote && json_kind(p->args, "to") == JSON_MISSING)
 		return CONSENT_GIVEN;
 	if (!can_ask(s, p))
 		return CONSENT_IMPOSSIBLE;
@@ -105,13 +106,15 @@ static int append_question(struct buf *text, const struct pending *p)
 	const struct json args = p->args;
 	const char *clone = json_text_if(args, "clone");
 	struct json plan, list;
+	const char *to;
 	int r;
 
 	if (parse_plan(p, &doc, &plan) < 0)
 		return -EINVAL;
 	list = planned(plan);
-	r = buf_printf(text, "May the agent change %zu %s of the real project (snap %s%s%s)?",
-		       json_length(list), json_length(list) == 1 ? "path" : "paths",
+	to = json_text_if(plan, "to"); /* as it was resolved; an undo may have one, too */
+	r = buf_printf(text, "May the agent change %zu %s of %s (snap %s%s%s)?", json_length(list),
+		       json_length(list) == 1 ? "path" : "paths", to ? to : "the real project",
 		       p->tool->command, clone ? " " : "", clone ? clone : "");
 	for (size_t i = 0; r >= 0 && i < json_length(list) && i < NAMES_SHOWN; i++)
 		r = append_path(text, json_at_object(list, i));

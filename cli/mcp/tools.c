@@ -431,6 +431,9 @@ const struct tool tools[] = {
 		{ "path", PARAM_LIST, "path", false, NULL,
 		  "Only what these patterns name, as in .gitignore." },
 		{ "exclude", PARAM_LIST, "exclude", false, NULL, "Not what these patterns name." },
+		{ "to", PARAM_TEXT, "to", false, NULL,
+		  "A directory outside of the project that gets what path names (paths of the clone, no "
+		  "patterns). A person must agree, also with --allow-promote." },
 		CONFLICT,
 		{ "git", PARAM_FLAG, "git", false, NULL,
 		  "Also bring commits made in the clone, as branches snap/CLONE/..." },

@@ -79,6 +79,8 @@ void promotions_set_json(struct json j, const void *ctx)
 		json_set_text(j, "undone", p->undone);
 	json_set_name(j, "clone", p->clone);
 	json_set_name(j, "project", p->project);
+	if (p->to)
+		json_set_name(j, "to", p->to);
 	out_json_id(j, "before", p->before);
 	out_json_id(j, "after", p->after);
 	out_json_id(j, "sha256", p->sha256);
@@ -162,6 +164,10 @@ static void print_head(const struct invocation *inv, const struct engine_promoti
 		out_plural(inv->out, p->merged, "text", "texts");
 		fputs(" merged from both sides", inv->out);
 	}
+	if (p->to) {
+		fputs(undo ? " of " : " to ", inv->out);
+		out_name(inv->out, p->to);
+	}
 	fprintf(inv->out, ", in %s\n", duration_format(p->elapsed_ms, time));
 }
 
@@ -186,7 +192,7 @@ void promotions_print_warnings(const struct invocation *inv, const struct engine
 /* Of a dry run: what would stand in the way. */
 void promotions_print_obstacles(const struct invocation *inv, const struct engine_promotion *p)
 {
-	conflicts_print(inv, inv->out, p->clone, p->conflicts, p->n_conflicts);
+	conflicts_print(inv, inv->out, p->to ? NULL : p->clone, p->conflicts, p->n_conflicts);
 	held_print(inv, inv->out, p->held, p->n_held);
 	promotions_print_warnings(inv, p->warned, p->n_warned);
 }
@@ -301,7 +307,9 @@ static void list_conflicts(const struct invocation *inv, const void *ctx)
 {
 	const struct engine_promotion *p = ctx;
 
-	conflicts_print(inv, stderr, p->undone[0] ? NULL : p->clone, p->conflicts, p->n_conflicts);
+	const char *clone = p->undone[0] || p->to ? NULL : p->clone; /* that `resolve` is for */
+
+	conflicts_print(inv, stderr, clone, p->conflicts, p->n_conflicts);
 }
 
 static int tell_conflicts(struct invocation *inv, const struct engine_promotion *p)
@@ -315,13 +323,13 @@ static int tell_conflicts(struct invocation *inv, const struct engine_promotion 
 	conflicts_say_open(act, p->conflicts, p->n_conflicts, &err);
 	inv->tell_more = list_conflicts;
 	inv->more = p;
-	hint_again(inv, p, "conflict", "markers");
-	if (!p->undone[0]) {
+	hint_again(inv, p, "conflict", p->to ? "theirs" : "markers");
+	if (!p->undone[0] && !p->to) {
 		cmd_hint_words(inv, "resolve", (const char *[]){ p->clone, NULL });
 		cmd_hint_words(inv, "promote", (const char *[]){ "--continue", p->clone, NULL });
 	}
 	for (size_t i = 0; i < 3; i += 2)
-		if (c->sides[i])
+		if (c->sides[i] && !p->to)
 			cmd_hint_words(inv, "show", (const char *[]){ c->sides[i], NULL });
 	r = fail_with(inv, CMD_CONFLICT, &err, promotions_set_json, p);
 	inv->tell_more = NULL;
@@ -368,7 +376,8 @@ static int tell_moved(struct invocation *inv, const struct engine_promotion *p)
 	struct err err = { 0 };
 
 	if (p->n_meanwhile == 0)
-		err_set(&err, -ESTALE, "nothing is %s: the project changes all the time", act);
+		err_set(&err, -ESTALE, "nothing is %s: %s changes all the time", act,
+			p->to ? "what it is taken from" : "the project");
 	else if (p->n_meanwhile == 1)
 		err_set(&err, -ESTALE, "nothing is %s: '%s' %s", act, p->meanwhile[0].path,
 			p->meanwhile[0].why);

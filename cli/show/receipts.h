@@ -16,3 +16,6 @@ void receipts_set(struct json j, const struct engine_receipts *r,
  */
 void receipts_print(const struct invocation *inv, const struct engine_receipts *r,
 		    const struct engine_snapshot *s);
+
+/* Promotions to directories that are no project, the newest, each on a line. */
+void receipts_print_elsewhere(const struct invocation *inv, const struct engine_receipts *r);

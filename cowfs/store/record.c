@@ -22,7 +22,7 @@
 #define NO_ROOT  SIZE_MAX
 
 /* One more than the longest row of the table has. */
-#define FIELDS_MAX 16
+#define FIELDS_MAX 17
 
 enum field_type {
 	FIELD_END,
@@ -55,7 +55,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		.fields = {
 			{ FIELD_TEXT, offsetof(struct project, path) },
 			{ FIELD_NUMBER, offsetof(struct project, created) },
-			{ FIELD_NUMBER, offsetof(struct project, git), 2 },
+			{ FIELD_NUMBER, offsetof(struct project, hidden), 2 },
 			{ FIELD_NUMBER, offsetof(struct project, ino), 3 },
 			{ FIELD_NUMBER, offsetof(struct project, born), 3 },
 			{ FIELD_NUMBER, offsetof(struct project, fs), 3 },
@@ -113,7 +113,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_RECEIPT] = {
-		.version = 2,
+		.version = 3,
 		.size = sizeof(struct receipt),
 		.name = { FIELD_ID, offsetof(struct receipt, id) },
 		.root = NO_ROOT,
@@ -133,6 +133,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_MAYBE_TEXT, offsetof(struct receipt, checks) },
 			{ FIELD_ID, offsetof(struct receipt, next_base), 2 },
 			{ FIELD_NUMBER, offsetof(struct receipt, base_due), 2 },
+			{ FIELD_ID, offsetof(struct receipt, target), 3 },
 		},
 	},
 	[REF_RESOLUTIONS] = {

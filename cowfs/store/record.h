@@ -12,17 +12,23 @@
 #include "cowfs/store/catalog-id.h"
 #include "cowfs/store/object.h"
 
+/* Directories that are no project of anybody, but have snapshots like one. */
+enum project_hidden {
+	PROJECT_SHOWN = 0,
+	PROJECT_OF_GIT = 1, /* git's own, kept for the clones of projects that it serves */
+	PROJECT_TARGET = 2, /* promotions with --to put results there; captured in part */
+};
+
 /* A real directory that snapshots are taken of.  Ref: its id in hex; no root. */
 struct project {
 	struct catalog_id id;
 	char *path;      /* owned; clean and absolute */
 	int64_t created; /* nanoseconds since 1970 */
-	uint64_t
-	    git; /* not 0: git's own directory, kept for the clones of projects that it serves */
-	uint64_t ino; /* of the directory at the last capture; 0: not known */
-	int64_t born; /* when that was made, nanoseconds since 1970; 0: not known */
-	uint64_t fs;  /* what the system calls the file system that it is on; 0: not known */
-	char *former; /* owned; where it was before and until when (moved-i.h), or NULL */
+	uint64_t hidden; /* enum project_hidden */
+	uint64_t ino;    /* of the directory at the last capture; 0: not known */
+	int64_t born;    /* when that was made, nanoseconds since 1970; 0: not known */
+	uint64_t fs;     /* what the system calls the file system that it is on; 0: not known */
+	char *former;    /* owned; where it was before and until when (moved-i.h), or NULL */
 };
 
 /* Why a snapshot was taken. */
@@ -114,6 +120,8 @@ struct receipt {
 	char *checks; /* owned; a JSON object: what was run on it first; or NULL */
 	struct catalog_id next_base; /* of a promotion: that the clone has since; or none */
 	uint64_t base_due; /* not 0: the clone's base may not fit the state yet (clone-base-i.h) */
+	/* The directory that changed (PROJECT_TARGET), which before and after are of; or none. */
+	struct catalog_id target;
 };
 
 /* How conflicts of a clone were settled.  Ref: the clone's name; root: a tree with the rest of it. */

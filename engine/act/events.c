@@ -163,6 +163,8 @@ void event_promoted(const struct task *task, const struct engine_promotion *p)
 	set_id(ev.data, "undoes", p->undone);
 	set_id(ev.data, "before", p->before);
 	set_id(ev.data, "after", p->after);
+	if (p->to)
+		json_set_name(ev.data, "to", p->to);
 	json_set_uint(ev.data, "changed", p->changed);
 	set_paths(ev.data, "paths", p->paths, p->n_paths);
 	event_end(&ev, task->engine.store_path);

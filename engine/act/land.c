@@ -188,7 +188,8 @@ static int put_records(struct landing *l, const struct landing_act *act, struct 
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	int r;
 
-	receipt->project = l->project->id;
+	if (catalog_id_is_zero(&receipt->project))
+		receipt->project = l->project->id;
 	r = batch_begin(l->task->engine.store, &b, err);
 	if (r < 0)
 		return r;

@@ -26,8 +26,10 @@ struct editing {
 	struct task *task;
 	struct store *store;
 	struct project project;
-	struct strlist clones; /* of it */
-	size_t artifacts;      /* of it */
+	struct strlist clones;      /* of it */
+	size_t artifacts;           /* of it */
+	struct catalog_id *targets; /* owned; directories that it promoted to */
+	size_t n_targets;
 	bool force;
 	struct batch *batch;
 	char hex[CATALOG_HEX_SIZE];
@@ -55,6 +57,7 @@ static void editing_done(struct editing *e)
 	while (e->n_turns > 0)
 		turn_give(e->turns[--e->n_turns]);
 	free(e->turns);
+	free(e->targets);
 }
 
 /* --- what it has ------------------------------------------------------------------------ */
@@ -69,7 +72,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	const struct search *s = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	if (p->git != 0 || strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
+	if (p->hidden != PROJECT_SHOWN || strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
 		return 0;
 	return project_copy(p, s->ret) < 0 ? err_nomem(err) : 1;
 }
@@ -150,6 +153,71 @@ static int drop_receipt(const struct receipt *r, void *ctx, struct err *err)
 	return drop_ref(ctx, REF_RECEIPT, &r->project, &r->id, err);
 }
 
+struct target {
+	struct editing *editing;
+	const struct catalog_id *id;
+	bool shared; /* another project put something there, too */
+};
+
+static int is_shared(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct target *t = ctx;
+
+	(void)err;
+	t->shared |= catalog_id_same(&r->target, t->id) &&
+		     !catalog_id_same(&r->project, &t->editing->project.id);
+	return 0;
+}
+
+static int drop_its_snapshot(const struct snapshot *s, void *ctx, struct err *err)
+{
+	struct target *t = ctx;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (!catalog_id_same(&s->project, t->id))
+		return 0;
+	return ref_delete(t->editing->batch, REF_SNAPSHOT, catalog_id_hex(&s->id, hex), strlen(hex),
+			  err);
+}
+
+/* Nobody can undo what was put there any more, so its snapshots go; the files stay. */
+static int drop_target(struct editing *e, const struct catalog_id *id, struct err *err)
+{
+	struct target t = { .editing = e, .id = id };
+	char hex[CATALOG_HEX_SIZE];
+	int r = receipt_each(e->store, is_shared, &t, err);
+
+	if (r < 0 || t.shared)
+		return r;
+	r = snapshot_each(e->store, drop_its_snapshot, &t, err);
+	return r < 0 ? r
+		     : ref_delete(e->batch, REF_PROJECT, catalog_id_hex(id, hex), strlen(hex), err);
+}
+
+static int add_target(const struct receipt *r, void *ctx, struct err *err)
+{
+	struct editing *e = ctx;
+
+	if (catalog_id_is_zero(&r->target) || !catalog_id_same(&r->project, &e->project.id))
+		return 0;
+	for (size_t i = 0; i < e->n_targets; i++)
+		if (catalog_id_same(&e->targets[i], &r->target))
+			return 0;
+	if (!VEC_ONE_MORE(e->targets, e->n_targets))
+		return err_nomem(err);
+	e->targets[e->n_targets++] = r->target;
+	return 0;
+}
+
+static int drop_targets(struct editing *e, struct err *err)
+{
+	int r = receipt_each(e->store, add_target, e, err);
+
+	for (size_t i = 0; i < e->n_targets && r >= 0; i++)
+		r = drop_target(e, &e->targets[i], err);
+	return r;
+}
+
 static int drop_artifact(const struct artifact *a, void *ctx, struct err *err)
 {
 	return drop_ref(ctx, REF_ARTIFACT, &a->project, &a->id, err);
@@ -203,6 +271,9 @@ static int drop_all(struct editing *e, struct err *err)
 	if (r < 0)
 		return r;
 	r = tag_each(e->store, drop_tag, e, err);
+	if (r < 0)
+		return r;
+	r = drop_targets(e, err);
 	if (r < 0)
 		return r;
 	r = receipt_each(e->store, drop_receipt, e, err);
@@ -281,7 +352,8 @@ static int add_inner(const struct project *p, void *ctx, struct err *err)
 	AUTO_FREE char *to = NULL;
 	struct inner *one;
 
-	if (p->git != 0 || strncmp(p->path, e->project.path, n) != 0 || p->path[n] != '/')
+	if (p->hidden != PROJECT_SHOWN || strncmp(p->path, e->project.path, n) != 0 ||
+	    p->path[n] != '/')
 		return 0;
 	if (asprintf(&to, "%s%s", e->to, p->path + n) < 0) {
 		to = NULL;
@@ -344,7 +416,7 @@ static int refuse_taken(const struct project *p, void *ctx, struct err *err)
 {
 	struct editing *e = ctx;
 
-	if (p->git != 0)
+	if (p->hidden != PROJECT_SHOWN)
 		return 0;
 	if (strcmp(p->path, e->to) == 0)
 		return err_set(err, -EEXIST, "'%s' is a project already", p->path);

@@ -16,6 +16,7 @@
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
 #include "engine/act/clone-base-i.h"
+#include "engine/act/deliver-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/promoting-i.h"
 #include "engine/act/resolve-i.h"
@@ -26,12 +27,12 @@
 
 static void promoting_done(struct promoting *p)
 {
-	if (!object_id_is_zero(&p->pinned))
-		store_unpin(p->store, OBJECT_TREE, &p->pinned);
-	if (!object_id_is_zero(&p->pinned_base))
-		store_unpin(p->store, OBJECT_TREE, &p->pinned_base);
-	if (!object_id_is_zero(&p->pinned_next))
-		store_unpin(p->store, OBJECT_TREE, &p->pinned_next);
+	const struct object_id *const pinned[] = { &p->pinned, &p->pinned_base, &p->pinned_next,
+						   &p->pinned_theirs };
+
+	for (size_t i = 0; i < ARRAY_LEN(pinned); i++)
+		if (!object_id_is_zero(pinned[i]))
+			store_unpin(p->store, OBJECT_TREE, pinned[i]);
 	if (p->landing.task)
 		landing_close(&p->landing);
 	plan_done(&p->plan);
@@ -47,6 +48,10 @@ static void promoting_done(struct promoting *p)
 	receipt_done(&p->undoes);
 	clone_done(&p->clone);
 	project_done(&p->project);
+	project_done(&p->target);
+	strlist_done(&p->sources);
+	strlist_done(&p->names);
+	strlist_done(&p->watched);
 	engine_promotion_done(&p->result);
 }
 
@@ -153,6 +158,8 @@ static int find_undone(struct promoting *p, struct err *err)
 	r = receipt_find(p->store, &p->project, p->options->receipt, &p->undoes, err);
 	if (r < 0)
 		return r;
+	if (!catalog_id_same(&p->undoes.target, &p->target.id))
+		return err_set(err, -EBUSY, "something else was promoted just now");
 	r = is_of_rollback(p, err);
 	if (r < 0)
 		return r;
@@ -187,6 +194,17 @@ static void tell_left(struct promoting *p, const char *path, size_t len)
 		      "then it is not told");
 }
 
+/* Of a target, the names that are to go there; an undo looks at no others anyway. */
+static bool is_delivered(const struct promoting *p, const char *path)
+{
+	const size_t len = strcspn(path, "/");
+
+	for (size_t i = 0; i < p->names.n; i++)
+		if (strncmp(p->names.list[i], path, len) == 0 && p->names.list[i][len] == '\0')
+			return true;
+	return p->options->undo;
+}
+
 bool promoting_takes(const char *path, void *ctx)
 {
 	struct promoting *p = ctx;
@@ -197,6 +215,8 @@ bool promoting_takes(const char *path, void *ctx)
 		tell_left(p, path, len);
 		return false;
 	}
+	if (deliver_is(p))
+		return is_delivered(p, path);
 	return (!p->paths || ignore_covers(p->paths, path)) &&
 	       (!p->excludes || !ignore_covers(p->excludes, path));
 }
@@ -219,16 +239,19 @@ static int pin_base(struct promoting *p, struct err *err)
 static int merge_all(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
-	int r = p->clone.name ? resolve_set_load(p->store, &p->clone, &p->decided, err) : 0;
+	int r = p->clone.name && !deliver_is(p)
+		    ? resolve_set_load(p->store, &p->clone, &p->decided, err)
+		    : 0;
 
 	p->how = (struct merge_options){
 		.on_conflict = o->on_conflict,
 		.style = o->style,
 		.label_base = "base",
-		.label_ours = "project",
+		.label_ours = deliver_is(p) ? "there" : "project",
 		.label_theirs = p->clone.name ? "clone" : "before",
 		.take = promoting_takes,
 		.take_ctx = p,
+		.no_renames = deliver_is(p),
 		.now = p->now,
 	};
 	if (r < 0)
@@ -264,7 +287,7 @@ static int tell_conflicts(struct promoting *p, struct err *err)
 	if (r == 0 || shown < 0)
 		return shown;
 	res->end = ENGINE_CONFLICTS;
-	return p->clone.name && p->options->remember
+	return p->clone.name && !deliver_is(p) && p->options->remember
 		   ? resolve_remember(p->task, &p->clone, p->options->remember, err)
 		   : 0;
 }
@@ -314,7 +337,8 @@ static int plan_all(struct promoting *p, struct err *err)
 	const struct engine_list *allow = &p->options->asked->allow;
 	const struct judge_options guard = {
 		.guard = p->guard,
-		.top = p->project.path,
+		.top = deliver_is(p) ? p->target.path : p->project.path,
+		.elsewhere = deliver_is(p),
 		.mount = mount,
 		.allow = allow->items,
 		.n_allow = allow->n,
@@ -331,7 +355,7 @@ static int plan_all(struct promoting *p, struct err *err)
 	r = judge_plan(p->store, &p->plan, &guard, tell_step, p, err);
 	if (r < 0)
 		return r;
-	r = plan_fit_groups(&p->plan, p->project.path, tell_group, p, err);
+	r = plan_fit_groups(&p->plan, guard.top, tell_group, p, err);
 	if (r < 0)
 		return r;
 	if (res->n_held > 0 && res->end == ENGINE_PROMOTED)
@@ -341,15 +365,16 @@ static int plan_all(struct promoting *p, struct err *err)
 
 /* --- landing ---------------------------------------------------------------------------- */
 
-static int fill_after(struct promoting *p, struct snapshot *after, char *message, struct err *err)
+static int fill_after(struct promoting *p, const struct object_id *tree, struct snapshot *after,
+		      char *message, struct err *err)
 {
 	struct root root;
-	int r = root_get(p->store, &p->merge.root, &root, err);
+	int r = root_get(p->store, tree, &root, err);
 
 	if (r < 0)
 		return r;
 	*after = (struct snapshot){
-		.root = p->merge.root,
+		.root = *tree,
 		.parent = p->landing.newest.id,
 		.project = p->project.id,
 		.message = message,
@@ -372,9 +397,16 @@ static struct receipt receipt_of(struct promoting *p)
 		.before = p->landing.newest.id,
 		.base = p->base.id,
 		.undoes = p->undoes.id,
+		.target = p->target.id,
 		.clone = p->clone.name,
 		.checks = p->checks,
 	};
+}
+
+/* What the checks run on: the merged project, or the clone that results are taken from. */
+static const struct object_id *tree_to_check(const struct promoting *p)
+{
+	return deliver_is(p) ? &p->whole : &p->merge.root;
 }
 
 /* The result to check is not on disk yet, so a snapshot holds it. */
@@ -384,7 +416,7 @@ static int hold_for_checks(struct promoting *p, char *message, struct err *err)
 	struct snapshot after;
 	int r;
 
-	r = fill_after(p, &after, message, err);
+	r = fill_after(p, tree_to_check(p), &after, message, err);
 	if (r < 0)
 		return r;
 	r = pending_put(p->task, &after, &receipt, err);
@@ -410,7 +442,7 @@ static int find_checked(struct promoting *p, struct pending **ret, struct err *e
 	r = snapshot_get(p->store, pending_snapshot(*ret), &was, err);
 	if (r < 0)
 		return r;
-	if (!object_id_equal(&was.root, &p->merge.root))
+	if (!object_id_equal(&was.root, tree_to_check(p)))
 		p->result.end = ENGINE_MOVED;
 	return r;
 }
@@ -431,16 +463,20 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
-	r = fill_after(p, &after, message, err);
+	r = deliver_register(p, err);
 	if (r < 0)
 		return r;
-	if (p->clone.name) {
+	act.receipt.target = p->target.id;
+	r = fill_after(p, &p->merge.root, &after, message, err);
+	if (r < 0)
+		return r;
+	if (p->clone.name && !deliver_is(p)) {
 		r = promoting_next_base(p, &base, message, err);
 		act.base = &base;
 	}
 	if (r < 0)
 		return r;
-	if (pending) {
+	if (pending && !deliver_is(p)) {
 		after.id = *pending_snapshot(pending);
 		act.pending = *pending_receipt(pending);
 	}
@@ -456,7 +492,7 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 	memcpy(res->id, landed.receipt, sizeof(res->id));
 	memcpy(res->before, landed.before, sizeof(res->before));
 	memcpy(res->sha256, landed.sha256, sizeof(res->sha256));
-	if (pending && res->id[0] != '\0')
+	if (pending && !deliver_is(p) && res->id[0] != '\0')
 		pending_landed(pending);
 	if (r < 0)
 		return r;
@@ -490,7 +526,7 @@ static int go(struct promoting *p, struct err *err)
 static int promote(struct promoting *p, struct err *err)
 {
 	const struct engine_promote_options *o = p->options->asked;
-	const struct survey_options survey = { .watch = o->watch };
+	struct survey_options survey = { .watch = o->watch };
 	int r;
 
 	r = p->options->undo ? find_project(p, err) : find_clone(p, err);
@@ -499,7 +535,13 @@ static int promote(struct promoting *p, struct err *err)
 	r = task_may_read(p->task, p->project.path, err);
 	if (r < 0)
 		return r;
-	r = patterns_parse(&o->paths, &p->paths, err);
+	r = deliver_find(p, err);
+	if (r < 0)
+		return r;
+	p->whole = p->theirs_root;
+	survey.only = deliver_is(p) ? &p->watched : NULL;
+	if (!deliver_is(p))
+		r = patterns_parse(&o->paths, &p->paths, err);
 	if (r < 0)
 		return r;
 	r = patterns_parse(&o->excludes, &p->excludes, err);
@@ -510,14 +552,20 @@ static int promote(struct promoting *p, struct err *err)
 		r = rules_guard(p->options->rules, p->project.path, &p->rules, &p->guard, err);
 	if (r < 0)
 		return r;
-	r = landing_open(&p->landing, p->task, &p->project, &survey, err);
+	r = landing_open(&p->landing, p->task, deliver_is(p) ? &p->target : &p->project, &survey,
+			 err);
 	if (r < 0)
 		return r;
 	if (p->options->undo)
 		r = find_undone(p, err);
 	if (r < 0)
 		return r;
-	r = pin_base(p, err);
+	if (deliver_is(p))
+		r = deliver_trees(p, err);
+	if (r < 0)
+		return r;
+	if (!deliver_is(p) || p->options->undo)
+		r = pin_base(p, err);
 	if (r < 0)
 		return r;
 	r = merge_all(p, err);
@@ -558,7 +606,9 @@ int promote_do(struct task *task, const struct promote_options *options,
 	p.result.dry_run = options->asked->dry_run;
 	p.result.clone = p.clone.name ? strdup(p.clone.name) : NULL;
 	p.result.project = strdup(p.project.path);
-	if (!p.result.project || (p.clone.name && !p.result.clone))
+	p.result.to = deliver_is(&p) ? strdup(p.target.path) : NULL;
+	if (!p.result.project || (p.clone.name && !p.result.clone) ||
+	    (deliver_is(&p) && !p.result.to))
 		return err_nomem(err);
 	event_promoted(task, &p.result);
 	p.result.elapsed_ms = engine_clock_ms() - start;

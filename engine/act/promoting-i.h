@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/strlist.h"
 #include "engine/act/land-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/find/resolve-set-i.h"
@@ -20,6 +21,12 @@ struct promoting {
 	bool with_git;                /* of a rollback, that is */
 	struct snapshot base, theirs; /* `theirs` unless a clone is meant as it is now */
 	struct object_id theirs_root;
+	/* Of a promotion with `to` and of its undo (deliver-i.h); else all empty: */
+	struct project target;          /* the directory that changes */
+	struct strlist sources, names;  /* of the clone; and their last names */
+	struct strlist watched;         /* names that are captured of the target */
+	struct object_id whole;         /* the clone: checks run on it */
+	struct object_id pinned_theirs; /* zero: not yet */
 	struct engine_rules rules;
 	struct guard *guard;
 	struct ignore *paths, *excludes;

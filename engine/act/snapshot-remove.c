@@ -75,7 +75,12 @@ static int find(struct task *task, const char *word, struct unwanted *u, struct 
 	if (r < 0)
 		return r;
 	catalog_id_hex(&u->snapshot.id, u->hex);
-	if (project.git != 0)
+	if (project.hidden == PROJECT_TARGET)
+		return err_set(err, -ECANCELED,
+			       "snapshot %s is of '%s', where a promotion put something, and is "
+			       "needed to undo that",
+			       u->hex, project.path);
+	if (project.hidden == PROJECT_OF_GIT)
 		return err_set(
 		    err, -ECANCELED,
 		    "snapshot %s is of git's own directory '%s' and goes with the clones "

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/strlist.h"
 #include "engine/host/host-i.h"
 #include "snapshot/capture/capture.h"
 
@@ -23,6 +24,7 @@ NODISCARD int survey_project(struct task *task, const struct project *p, struct 
 
 struct survey_options {
 	bool skip_unreadable;
+	const struct strlist *only; /* names in the top directory; NULL: all */
 	struct engine_watch watch;
 };
 

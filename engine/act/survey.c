@@ -207,7 +207,9 @@ static int end_interrupted(struct task *task, const struct project *p, struct er
 int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		   const struct survey_options *options, struct captured *ret, struct err *err)
 {
-	CLEANUP(known_done) struct known known = find_known(task, p, b);
+	const struct strlist *only = options->only;
+	CLEANUP(known_done) struct known known =
+	    only ? (struct known){ 0 } : find_known(task, p, b);
 	const struct signatures *s = known.signatures;
 	const char *const exclude[] = { task->host->dir };
 	CLEANUP(teller_done) struct teller teller = {
@@ -219,9 +221,11 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	const struct capture_options o = {
 		.exclude = exclude,
 		.n_exclude = ARRAY_LEN(exclude),
+		.only = only ? (const char *const *)only->list : NULL,
+		.n_only = only ? only->n : 0,
 		.known = s,
 		.skip_unreadable = options->skip_unreadable,
-		.apart = p->git != 0,
+		.apart = p->hidden == PROJECT_OF_GIT,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,
 		.stop = task->left,

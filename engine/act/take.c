@@ -196,7 +196,8 @@ static int choose_project(struct taking *t, struct err *err)
 	project_done(&t->project);
 	t->project = (struct project){ 0 };
 	if (t->options->git)
-		return project_of_git(e, t->store, t->options->dir, &t->project, err);
+		return project_hidden_at(e, t->store, t->options->dir, PROJECT_OF_GIT, &t->project,
+					 err);
 	return project_choose(e, t->store, t->options->dir, &t->project, err);
 }
 

@@ -22,7 +22,12 @@ struct engine_promote_options {
 	struct engine_list
 	    paths; /* patterns of .gitignore: only what they name; none: everything */
 	struct engine_list excludes; /* and not what these name */
-	struct engine_list allow;    /* paths that the guard lets pass, with all below them */
+	/*
+	 * A directory outside of every project; NULL: the project.  Then `paths` are no patterns,
+	 * and each arrives there under its last name; the clone's base stays.
+	 */
+	const char *to;
+	struct engine_list allow; /* paths that the guard lets pass, with all below them */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
 	bool git; /* commits made in the clone come into branches snap/CLONE/... */
@@ -103,8 +108,9 @@ enum engine_promote_end {
 
 struct engine_promotion {
 	enum engine_promote_end end;
-	char id[ENGINE_ID_SIZE];     /* of the receipt; "": nothing was changed */
-	char *clone, *project;       /* owned; of an undo, `clone` may be NULL */
+	char id[ENGINE_ID_SIZE]; /* of the receipt; "": nothing was changed */
+	char *clone, *project;   /* owned; of an undo, `clone` may be NULL */
+	char *to; /* owned; the directory that changed if that is not the project, else NULL */
 	char undone[ENGINE_ID_SIZE]; /* of an undo: the receipt that it takes back */
 	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
 	char sha256[65]; /* of what changed (docs/design/promote.md); "": none */

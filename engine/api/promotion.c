@@ -63,6 +63,7 @@ void engine_promotion_done(struct engine_promotion *p)
 	engine_commits_done(&p->commits);
 	free(p->clone);
 	free(p->project);
+	free(p->to);
 	*p = (struct engine_promotion){ 0 };
 }
 
@@ -111,6 +112,7 @@ static void engine_receipt_done(struct engine_receipt *r)
 	free(r->checks);
 	free(r->clone);
 	free(r->who);
+	free(r->to);
 	free(r->sha256);
 	*r = (struct engine_receipt){ 0 };
 }

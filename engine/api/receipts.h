@@ -21,8 +21,9 @@ struct engine_receipt {
 	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
 	char base[ENGINE_ID_SIZE];   /* that the clone started from; or "" */
 	char undoes[ENGINE_ID_SIZE]; /* the receipt that it took back; or "" */
-	char *clone;                 /* owned; whose changes they were, or NULL */
-	char *who;                   /* owned */
+	char *to;    /* owned; the directory that changed if that was not the project, else NULL */
+	char *clone; /* owned; whose changes they were, or NULL */
+	char *who;   /* owned */
 	uint64_t uid;
 	int64_t created;               /* nanoseconds since 1970 */
 	char *sha256;                  /* owned; docs/design/promote.md; or NULL */

@@ -82,9 +82,12 @@ NODISCARD int project_named(struct engine *e, const char *named, char **ret, str
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);
 
-/* A directory of git's (gitdir-i.h), registered or not: no command picks it as its project. */
-NODISCARD int project_of_git(struct engine *e, struct store *s, const char *dir,
-			     struct project *ret, struct err *err);
+/*
+ * A directory of git's (gitdir-i.h) or a target of promotions (deliver-i.h), registered or not: no
+ * command picks it as its project.
+ */
+NODISCARD int project_hidden_at(struct engine *e, struct store *s, const char *dir,
+				enum project_hidden kind, struct project *ret, struct err *err);
 
 /* --- history.c -------------------------------------------------------------------------- */
 

@@ -142,7 +142,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	bool certain = false;
 	const char *to;
 
-	if (p->git != 0 || p->born == 0)
+	if (p->hidden != PROJECT_SHOWN || p->born == 0)
 		return 0;
 	up = strdup(s->dir);
 	if (!up)

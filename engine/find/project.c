@@ -10,8 +10,8 @@
 
 struct search {
 	const char *dir;
-	bool exact;           /* not a parent directory */
-	bool git;             /* a git directory, not a project that people work in */
+	bool exact; /* not a parent directory */
+	enum project_hidden hidden;
 	struct catalog_id id; /* of the nearest so far */
 	size_t path_len;      /* 0: none found yet */
 };
@@ -22,7 +22,7 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	size_t len = strlen(p->path);
 
 	(void)err;
-	if ((p->git != 0) != search->git)
+	if (p->hidden != (uint64_t)search->hidden)
 		return 0;
 	if (search->exact ? strcmp(search->dir, p->path) != 0
 			  : !path_is_below(search->dir, p->path))
@@ -216,10 +216,10 @@ int project_choose(struct engine *e, struct store *s, const char *named, struct 
 	return 0;
 }
 
-int project_of_git(struct engine *e, struct store *s, const char *dir, struct project *ret,
-		   struct err *err)
+int project_hidden_at(struct engine *e, struct store *s, const char *dir, enum project_hidden kind,
+		      struct project *ret, struct err *err)
 {
-	struct search search = { .dir = dir, .exact = true, .git = true };
+	struct search search = { .dir = dir, .exact = true, .hidden = kind };
 	int r = may_read(e, dir, err);
 
 	if (r < 0)
@@ -227,6 +227,6 @@ int project_of_git(struct engine *e, struct store *s, const char *dir, struct pr
 	r = search_registered(s, &search, ret, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	*ret = (struct project){ .path = strdup(dir), .git = 1 };
+	*ret = (struct project){ .path = strdup(dir), .hidden = kind };
 	return ret->path ? 0 : err_nomem(err);
 }

@@ -32,7 +32,7 @@ static int add_project(const struct project *p, void *ctx, struct err *err)
 	struct engine_project *one;
 	struct stat st;
 
-	if (p->git != 0)
+	if (p->hidden != PROJECT_SHOWN)
 		return 0;
 	if (!VEC_ONE_MORE(g->all.list, g->all.n))
 		return err_nomem(err);

@@ -86,7 +86,19 @@ static int fill(const struct receipt *r, struct engine_receipt *ret, struct err 
 		   : x;
 }
 
+/* A target that is gone from the store leaves the receipt as it is. */
+static int find_target(struct store *s, const struct receipt *r, struct engine_receipt *ret,
+		       struct err *err)
+{
+	CLEANUP(project_done) struct project target = { 0 };
+	int x = catalog_id_is_zero(&r->target) ? -ENOENT : project_get(s, &r->target, &target, err);
+
+	ret->to = TAKE_PTR(target.path);
+	return x == -ENOENT ? 0 : x;
+}
+
 struct collect {
+	struct store *store;
 	const struct catalog_id *project;
 	struct engine_receipts all;
 	size_t cap;
@@ -101,12 +113,14 @@ static int on_receipt(const struct receipt *r, void *ctx, struct err *err)
 {
 	struct collect *c = ctx;
 	struct engine_receipts *all = &c->all;
+	int x;
 
 	if (r->state == RECEIPT_BEGUN || !catalog_id_same(&r->project, c->project))
 		return 0;
 	if (!VEC_ROOM(all->list, all->n, c->cap))
 		return err_nomem(err);
-	return fill(r, &all->list[all->n++], err);
+	x = fill(r, &all->list[all->n++], err);
+	return x < 0 ? x : find_target(c->store, r, &all->list[all->n - 1], err);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -125,6 +139,7 @@ int engine_receipts(struct engine *e, struct engine_receipts *ret, struct err *e
 
 	if (r < 0)
 		return r;
+	c.store = s;
 	r = receipt_each(s, on_receipt, &c, err);
 	if (r < 0)
 		return r;

@@ -20,7 +20,7 @@ static void census_done(struct census *c)
 static int count_project(const struct project *p, void *ctx, struct err *err)
 {
 	(void)err;
-	((struct census *)ctx)->stats.projects += p->git == 0;
+	((struct census *)ctx)->stats.projects += p->hidden == PROJECT_SHOWN;
 	return 0;
 }
 

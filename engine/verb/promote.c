@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/size.h"
 #include "engine/api/receipts.h"
 #include "engine/ask/ask-i.h"
@@ -238,7 +239,7 @@ static int promote_once(struct engine *e, const struct engine_promote_options *o
 	CLEANUP(buf_done) struct buf remember = BUF_INIT;
 	AUTO_FREE char *rules = rules_of_user(e);
 	struct promote_options o = { .asked = options, .rules = rules };
-	int r = options->dry_run ? 0 : asked_write(options, &remember, err);
+	int r = options->dry_run || options->to ? 0 : asked_write(options, &remember, err);
 
 	if (r < 0)
 		return r;
@@ -292,12 +293,30 @@ static int promote(struct engine *e, const struct engine_promote_options *option
 	return 0;
 }
 
+/* To a directory that is no project. */
+static int promote_to(struct engine *e, const struct engine_promote_options *options,
+		      struct engine_promotion *ret, struct err *err)
+{
+	AUTO_FREE char *to = *options->to != '\0' ? path_clean(e->dir, options->to) : NULL;
+	struct engine_promote_options o = *options;
+
+	if (*options->to == '\0')
+		return err_set(err, -EINVAL, "the directory for --to is empty");
+	if (options->git || options->again)
+		return err_set(err, -EINVAL, "--%s does not go with --to",
+			       options->git ? "git" : "continue");
+	o.to = to;
+	return to ? promote(e, &o, ret, err) : err_nomem(err);
+}
+
 int engine_promote(struct engine *e, const struct engine_promote_options *options,
 		   struct engine_promotion *ret, struct err *err)
 {
 	CLEANUP(asked_done) struct asked asked = { 0 };
 	int r;
 
+	if (options->to)
+		return promote_to(e, options, ret, err);
 	if (!options->again)
 		return promote(e, options, ret, err);
 	r = asked_read(e, options, &asked, err);

@@ -58,6 +58,7 @@ const struct fields wire_promote_options =
 static const struct field wire_promote_asked_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_promote_options, clone),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_promote_options, state),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_promote_options, to),
 	FIELD(FIELD_UINT, struct engine_promote_options, on_conflict),
 	FIELD(FIELD_UINT, struct engine_promote_options, style),
 	FIELD(FIELD_BOOL, struct engine_promote_options, dry_run),
@@ -76,6 +77,7 @@ static const struct field wire_promotion_fields[] = {
 	FIELD(FIELD_UINT, struct engine_promotion, end),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_promotion, clone),
 	FIELD(FIELD_NAME, struct engine_promotion, project),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_promotion, to),
 	FIELD(FIELD_ID, struct engine_promotion, id),
 	FIELD(FIELD_ID, struct engine_promotion, undone),
 	FIELD(FIELD_ID, struct engine_promotion, before),

@@ -406,16 +406,42 @@ static bool comes_with_allowed(const struct judgement *it, const struct judge_op
 	return false;
 }
 
+/*
+ * A rule about a name, whichever directory above `top` it counts from: `hooks/x` in `/src/.git` is a
+ * hook.  Without the bits by which a file itself is judged.
+ */
+static int match_above(struct judging *j, struct judgement *it, uint32_t mode)
+{
+	CLEANUP(buf_done) struct buf path = BUF_INIT;
+	const struct guard_rule *rule;
+
+	if (buf_printf(&path, "%s/%s", j->options->top, it->step->path) < 0 || !buf_str(&path))
+		return err_nomem(j->err);
+	for (const char *at = buf_str(&path); (at = strchr(at, '/')) != NULL;) {
+		at += strspn(at, "/");
+		rule = guard_match(j->options->guard, at, mode & (S_IFMT | 0666), it->status);
+		if (rule && rule->level == GUARD_HOLD) {
+			it->rule = rule;
+			return 0;
+		}
+	}
+	return 0;
+}
+
 static int judge(struct judging *j, struct judgement *it, const char *target, struct buf *detail)
 {
 	const struct plan_step *s = it->step;
 	const struct judge_options *o = j->options;
+	const uint32_t mode = it->status == 'D' ? s->before.mode : s->after.mode;
 	int r = 0;
 
 	if (!o->guard || guard_allowed(s->path, o->allow, o->n_allow) || comes_with_allowed(it, o))
 		return 0;
-	it->rule = guard_match(o->guard, s->path,
-			       it->status == 'D' ? s->before.mode : s->after.mode, it->status);
+	it->rule = guard_match(o->guard, s->path, mode, it->status);
+	if (o->elsewhere && (!it->rule || it->rule->level != GUARD_HOLD))
+		r = match_above(j, it, mode);
+	if (r < 0)
+		return r;
 	if (!it->rule || it->rule->level != GUARD_HOLD)
 		r = look_closer(j, it, target);
 	if (r < 0)

@@ -14,6 +14,7 @@
 struct judge_options {
 	struct guard *guard; /* NULL: nothing is held */
 	const char *top;     /* the absolute path of the directory that changes */
+	bool elsewhere;      /* `top` is no project: names count with the directories above them */
 	const char *mount;   /* the clone's path: texts that name it are reported; or NULL */
 	const char *const *allow;
 	size_t n_allow;

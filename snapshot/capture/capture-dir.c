@@ -117,6 +117,19 @@ int dir_list_names(struct dir *d, int fd, struct err *err)
 	return r;
 }
 
+void dir_keep_names(struct dir *d, const char *const *only, size_t n_only)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_items; i++)
+		for (size_t k = 0; k < n_only; k++)
+			if (strcmp(d->items[i].name, only[k]) == 0) {
+				d->items[n++] = d->items[i];
+				break;
+			}
+	d->n_items = n;
+}
+
 int dir_recall_names(struct dir *d, struct signature_iter old, struct err *err)
 {
 	int r = 0;

@@ -196,6 +196,7 @@ struct dir {
 NODISCARD int dir_open(int parent_fd,
 		       const char *name); /* follows no symlink; or a negative errno */
 NODISCARD int dir_list_names(struct dir *d, int fd, struct err *err);
+void dir_keep_names(struct dir *d, const char *const *only, size_t n_only); /* no others */
 
 /* The same without asking: the names that it had last time. */
 NODISCARD int dir_recall_names(struct dir *d, struct signature_iter old, struct err *err);

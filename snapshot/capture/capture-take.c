@@ -356,7 +356,10 @@ static int list(struct worker *k, struct dir *d, int fd, struct item *item, stru
 	item->node->dir = d;
 	if (d->has_old && has_old_names(k->walk, item, &st))
 		return dir_recall_names(d, signatures_names(k->walk->known, d->old_record), err);
-	return dir_list_names(d, fd, err);
+	r = dir_list_names(d, fd, err);
+	if (r == 0 && !d->parent && k->walk->options->only)
+		dir_keep_names(d, k->walk->options->only, k->walk->options->n_only);
+	return r;
 }
 
 static void begin(struct dir *d, struct dir *parent, struct item *item)

@@ -46,6 +46,9 @@ struct capture_options {
 	/* Absolute, clean paths of directories left out with all below them: the store. */
 	const char *const *exclude;
 	size_t n_exclude;
+	/* Of the top directory, only these names; NULL: all.  Then `known` is NULL. */
+	const char *const *only;
+	size_t n_only;
 	/*
 	 * The signatures of an earlier capture, whose root is reachable until the batch ends; NULL:
 	 * none.

@@ -222,7 +222,7 @@ def help_lines(command):
         "experiment": 118,
         "log": 40,
         "mcp": 28,
-        "promote": 40,
+        "promote": 43,
         "resolve": 30,
         "rollback": 32,
         "run": 92,
