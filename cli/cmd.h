@@ -158,6 +158,7 @@ extern const struct command
     cmd_edit,
     cmd_events,
     cmd_experiment,
+    cmd_fsmonitor,
     cmd_gc,
     cmd_help,
     cmd_init,

@@ -5,11 +5,12 @@
 #include "base/size.h"
 #include "cli/progress.h"
 #include "cli/show/clones.h"
+#include "engine/api/since.h"
 
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
-	bool private, no_xattrs, skip_unreadable;
+	bool private, no_xattrs, skip_unreadable, fsmonitor;
 };
 
 static const struct opt clone_opts[] = {
@@ -28,6 +29,8 @@ static const struct opt clone_opts[] = {
 		 "for root alone, faster: no checks, and no runs in it"),
 	OPT_FLAG(0, "no-xattrs", struct clone_args, no_xattrs,
 		 "a private one without extended attributes, faster still"),
+	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
+		 "git in it asks snap what changed, and looks at nothing else"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -114,6 +117,17 @@ static void warn(const struct engine_clones *c)
 			 c->strays[i].path, c->strays[i].to);
 }
 
+/* The clones are there, and git works in them without it too. */
+static void set_up_git(const struct invocation *inv, const struct engine_clones *c)
+{
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < c->n; i++)
+		if (engine_since_setup(inv->engine, c->list[i].path, &err) < 0)
+			log_warn("no fsmonitor in clone '%s': %s, continuing", c->list[i].name,
+				 err.msg);
+}
+
 static void hint(struct invocation *inv, int r)
 {
 	const struct clone_args *args = inv->args;
@@ -161,6 +175,8 @@ static int clone_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	warn(&clones);
+	if (args->fsmonitor)
+		set_up_git(inv, &clones);
 	if (inv->json)
 		return print_json(inv, &clones, err);
 	print_human(inv, &clones);

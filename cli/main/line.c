@@ -67,6 +67,7 @@ const struct command *const commands[] = {
 	&cmd_gc,
 	&cmd_mount,
 	&cmd_umount,
+	&cmd_fsmonitor,
 	&cmd_start,
 	&cmd_stop,
 	&cmd_profile,

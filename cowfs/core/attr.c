@@ -148,6 +148,7 @@ void layer_usage(struct layer *l, struct layer_usage *ret)
 		.nodes = l->nodes.n,
 		.refused = l->refused,
 		.nodes_refused = l->nodes_refused,
+		.switches = l->switches,
 		.changed = l->marked,
 	};
 	pthread_mutex_unlock(&l->lock);

@@ -117,6 +117,7 @@ struct layer {
 	bool sync_asked;                   /* one of those that wait for a turn is a sync */
 	_Atomic unsigned waiting;          /* for the end of one; read without the lock */
 	bool switching;                    /* a rollback: changes wait */
+	uint64_t switches;                 /* rollbacks and rebases since it was opened */
 	bool holding;             /* writes wait, but for pieces of those that have begun */
 	bool sealed;              /* its end: what is not in memory waits too */
 	_Atomic int failed;       /* what the last persist failed with, or 0 */

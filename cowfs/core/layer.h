@@ -278,6 +278,7 @@ struct layer_usage {
 	uint64_t
 	    refused; /* changes that it had no room for, of its own limits, since it was opened */
 	uint64_t nodes_refused; /* those that the limit of inodes did not allow */
+	uint64_t switches;      /* rollbacks and rebases since it was opened */
 	bool changed;           /* something is not persisted */
 };
 void layer_usage(struct layer *l, struct layer_usage *ret);

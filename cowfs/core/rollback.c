@@ -424,6 +424,7 @@ static int switch_root(struct layer *l, struct naming *nm, struct layer_changes 
 	l->record.base = nm->record.base;
 	l->record.start = nm->record.start;
 	l->state.id = nm->root;
+	l->switches++;
 	switch_all(&s);
 	*ret = s.changes;
 	s.changes = (struct layer_changes){ 0 };

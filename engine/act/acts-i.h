@@ -53,6 +53,13 @@ NODISCARD int clone_remove(struct task *task, const char *name, bool force,
 NODISCARD int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err);
 NODISCARD int clone_umount(struct task *task, const char *name, bool force, struct err *err);
 
+/* --- since.c ---------------------------------------------------------------------------- */
+
+/* engine_since(), done here, of what lies below a directory of the clone ("": all of it). */
+struct engine_since;
+NODISCARD int clone_since(struct task *task, const char *name, const char *below, const char *token,
+			  struct engine_since *ret, struct err *err);
+
 /* --- project-edit.c --------------------------------------------------------------------- */
 
 /* engine_project_forget() and engine_project_move(), done here; `path` is clean and absolute. */

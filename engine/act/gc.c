@@ -96,8 +96,10 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	r = forget_by_rule(task->host, options, &forget, &gc.forgotten, err);
 	if (r < 0)
 		return r;
-	if (!options->dry_run)
+	if (!options->dry_run) {
 		warm_clone_let_go(task->host->warm_clone);
+		moments_forget(&task->host->moments, NULL);
+	}
 	/* Empty the logs first, so that both measurements are alike. */
 	r = store_checkpoint(s, err);
 	if (r < 0)

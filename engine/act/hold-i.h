@@ -14,6 +14,8 @@
 NODISCARD int hold_project(struct task *task, const struct project *project,
 			   const struct engine_watch *watch, struct held *ret, struct err *err);
 NODISCARD int hold_clone(struct task *task, const char *name, struct held *ret, struct err *err);
+NODISCARD int hold_in_turn(struct task *task, const char *name, struct held *ret,
+			   struct err *err); /* the same for a caller that has the clone's turn */
 
 /* The same for any state by its name. */
 NODISCARD int hold_state(struct task *task, const char *text, const struct engine_watch *watch,

@@ -90,16 +90,10 @@ static int pin_unchanged(struct task *task, const char *name, struct live *live,
 
 static int pin_clone(struct task *task, const char *name, struct pinned *p, struct err *err)
 {
-	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	struct live *live = live_find(task->host, name);
 	struct layer_state state;
-	struct live *live;
-	int r;
+	int r = pin_unchanged(task, name, live, p, err);
 
-	r = turns_take(&task->host->turns, name, &turn, err);
-	if (r < 0)
-		return r;
-	live = live_find(task->host, name);
-	r = pin_unchanged(task, name, live, p, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return layer_look(live->layer, pin_state, p, &state, err);
@@ -153,7 +147,7 @@ int hold_project(struct task *task, const struct project *project, const struct 
 	return r;
 }
 
-int hold_clone(struct task *task, const char *name, struct held *ret, struct err *err)
+int hold_in_turn(struct task *task, const char *name, struct held *ret, struct err *err)
 {
 	CLEANUP(pinned_free_p) struct pinned *p = pinned_new(task->engine.store);
 	const int64_t now = engine_now();
@@ -163,6 +157,14 @@ int hold_clone(struct task *task, const char *name, struct held *ret, struct err
 		return r;
 	hand_over_pin(task, TAKE_PTR(p), now, ret);
 	return r;
+}
+
+int hold_clone(struct task *task, const char *name, struct held *ret, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	int r = turns_take(&task->host->turns, name, &turn, err);
+
+	return r < 0 ? r : hold_in_turn(task, name, ret, err);
 }
 
 static int hold_snapshot(struct task *task, const struct snapshot *s, struct held *ret,

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "engine/api/since.h"
+
 void engine_paths_done(struct engine_paths *p)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -38,4 +40,11 @@ void engine_overview_done(struct engine_overview *o)
 	free(o->path);
 	engine_paths_done(&o->changed);
 	*o = (struct engine_overview){ 0 };
+}
+
+void engine_since_done(struct engine_since *s)
+{
+	free(s->token);
+	strlist_done(&s->paths);
+	*s = (struct engine_since){ 0 };
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/api/since.h"
 #include "engine/ask/ask-i.h"
 #include "engine/find/engine-i.h"
 
@@ -112,6 +113,23 @@ int engine_status(struct engine *e, const char *clone, const struct engine_watch
 	if (r == -ENOENT && !clone)
 		return engine_no_project(e, err);
 	return r < 0 ? r : take_status(&a, answer, ret_clone, ret_project, err);
+}
+
+int engine_since(struct engine *e, const char *token, struct engine_since *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	AUTO_FREE char *clone = clone_here(e), *below = clone ? clone_inside(e) : NULL;
+	struct json answer;
+	int r;
+
+	if (!clone || !below)
+		return err_set(err, -EINVAL, "'%s' is in no clone", e->dir);
+	ask_begin(&a, e, VERB_SINCE);
+	json_set_name(a.options, "clone", clone);
+	json_set_name(a.options, "below", below);
+	json_set_name(a.options, "token", token);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_since, ret, err);
 }
 
 int engine_remove(struct engine *e, const char *clone, bool force, struct engine_removed *ret,

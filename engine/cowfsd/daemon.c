@@ -404,6 +404,7 @@ static void *keep_house(void *arg)
 		obey_new_config(d);
 		live_sweep(d->host);
 		clone_reap(d->host);
+		moments_expire(&d->host->moments);
 		if (!server_is_busy(&d->server))
 			store_tidy(d->host->store);
 		at = next_look(d);

@@ -1,3 +1,4 @@
+#include "engine/api/since.h"
 #include "engine/cowfsd/verbs-i.h"
 
 static void clone_options_done(struct engine_clone_options *o)
@@ -65,6 +66,22 @@ int serve_status(struct task *task, const struct engine_watch *watch, struct jso
 	fields_set(j, &wire_clone, &c);
 	fields_set(j, &wire_clone_more, &c);
 	return 0;
+}
+
+int serve_since(struct task *task, const struct engine_watch *watch, struct json options,
+		struct json answer, struct err *err)
+{
+	AUTO_FREE char *clone = json_get_name(options, "clone");
+	AUTO_FREE char *below = json_get_name(options, "below");
+	AUTO_FREE char *token = json_get_name(options, "token");
+	CLEANUP(engine_since_done) struct engine_since since = { 0 };
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	if (r < 0)
+		return r;
+	return serve_fields(clone_since(task, clone, below, token, &since, err), answer,
+			    &wire_since, &since);
 }
 
 int serve_remove(struct task *task, const struct engine_watch *watch, struct json options,

@@ -32,6 +32,7 @@ static const struct verb {
 	{ VERB_ANNOUNCE, serve_announce },
 	{ VERB_LIST, serve_list },
 	{ VERB_STATUS, serve_status },
+	{ VERB_SINCE, serve_since },
 	{ VERB_REMOVE, serve_remove },
 	{ VERB_REMOVE_STATE, serve_remove_snapshot },
 	{ VERB_MERGE, serve_merge },

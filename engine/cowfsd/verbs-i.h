@@ -27,8 +27,8 @@ serve_fn serve_allow;
 serve_fn serve_artifact, serve_remove_artifact;
 
 /* serve-clone.c */
-serve_fn serve_clone, serve_announce, serve_list, serve_status, serve_remove, serve_mount,
-    serve_umount;
+serve_fn serve_clone, serve_announce, serve_list, serve_status, serve_since, serve_remove,
+    serve_mount, serve_umount;
 
 /* serve-echo.c */
 serve_fn serve_echo;

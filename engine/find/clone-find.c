@@ -28,6 +28,17 @@ char *clone_here(struct engine *e)
 	return strndup(name, strcspn(name, "/"));
 }
 
+char *clone_inside(struct engine *e)
+{
+	AUTO_FREE char *name = clone_here(e);
+	AUTO_FREE char *real = name ? realpath(e->store_path, NULL) : NULL;
+	AUTO_FREE char *clones = real ? path_join(real, CLONES_DIR) : NULL;
+	AUTO_FREE char *top = clones ? path_join(clones, name) : NULL;
+	const size_t len = top ? strlen(top) : 0;
+
+	return top ? strdup(e->dir + len + (e->dir[len] == '/')) : NULL;
+}
+
 int clone_meant(struct engine *e, struct store *s, const char *name, const char *done,
 		struct clone *ret, struct err *err)
 {

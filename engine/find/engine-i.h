@@ -160,6 +160,7 @@ NODISCARD int clone_find(struct store *s, const char *name, struct clone *ret, s
 
 /* The name of the clone that holds the engine's directory, owned; NULL: none does. */
 char *clone_here(struct engine *e);
+char *clone_inside(struct engine *e); /* the rest of the path, from its top; owned */
 
 /*
  * The one of that name, or (NULL) the one that holds the engine's directory.  -EINVAL if none does,

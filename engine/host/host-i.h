@@ -14,6 +14,7 @@
 #include "cowfs/core/layers.h"
 #include "cowfs/fuse/mount.h"
 #include "engine/find/engine-i.h"
+#include "engine/host/moments-i.h"
 #include "engine/host/questions-i.h"
 #include "engine/host/recall-i.h"
 #include "engine/host/task-i.h"
@@ -29,8 +30,9 @@ struct live {
 	char *name; /* owned */
 	char *path; /* owned; where it is mounted */
 	struct layer *layer;
-	struct mount *mount;     /* NULL: it could be neither persisted nor mounted again */
-	struct live_view *views; /* owned (live-view.c) */
+	struct mount *mount;        /* NULL: it could be neither persisted nor mounted again */
+	struct live_view *views;    /* owned (live-view.c) */
+	struct catalog_id mounting; /* no other mounting of a clone has it (moments-i.h) */
 };
 
 struct host {
@@ -39,6 +41,7 @@ struct host {
 	struct store *store;
 	struct turns turns; /* of clones by name, and of projects by path */
 	struct recall recall;
+	struct moments moments;
 	struct warm_clone *warm_clone;
 	struct questions questions; /* of runs */
 	pthread_rwlock_t snapshots; /* keeps their records from being removed (forget-i.h) */

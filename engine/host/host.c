@@ -21,6 +21,7 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		return err_nomem(err);
 	turns_init(&h->turns);
 	recall_init(&h->recall);
+	moments_init(&h->moments, s);
 	questions_init(&h->questions);
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_rwlock_init(&h->snapshots, NULL);
@@ -55,6 +56,7 @@ void host_free(struct host *h)
 	map_done(&h->live);
 	turns_done(&h->turns);
 	recall_done(&h->recall);
+	moments_done(&h->moments);
 	questions_done(&h->questions);
 	pthread_mutex_destroy(&h->lock);
 	pthread_rwlock_destroy(&h->snapshots);

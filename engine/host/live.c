@@ -68,6 +68,7 @@ static int live_new(struct host *h, const char *name, struct live **ret, struct 
 	if (!l->name || !l->path)
 		return err_nomem(err);
 	r = host_serve(h, err);
+	r = r < 0 ? r : catalog_id_new(&l->mounting, err);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&h->lock);
@@ -87,6 +88,7 @@ static void live_drop(struct live *l)
 	pthread_mutex_lock(&h->lock);
 	map_remove(&h->live, l->name);
 	pthread_mutex_unlock(&h->lock);
+	moments_forget(&h->moments, &l->mounting);
 	live_free(l);
 }
 

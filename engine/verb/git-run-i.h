@@ -15,6 +15,10 @@
 /* Can the clone's name be part of a branch name?  -ECANCELED with a sentence if not. */
 NODISCARD int git_run_check_name(const char *git_dir, const char *clone, struct err *err);
 
+/* Set a variable of the repository's own configuration. */
+NODISCARD int git_run_configure(const char *git_dir, const char *key, const char *value,
+				struct err *err);
+
 /* Write the commits of all refs to the file, one per line, and rewind it. */
 NODISCARD int git_run_list_tips(const char *git_dir, int fd, struct err *err);
 

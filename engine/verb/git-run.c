@@ -173,6 +173,14 @@ int git_run_check_name(const char *git_dir, const char *clone, struct err *err)
 	return r;
 }
 
+int git_run_configure(const char *git_dir, const char *key, const char *value, struct err *err)
+{
+	const char *const words[] = { "config", "--local", key, value, NULL };
+
+	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 },
+		   err);
+}
+
 int git_run_list_tips(const char *git_dir, int fd, struct err *err)
 {
 	static const char *const words[] = { "for-each-ref", "--format=%(objectname)", NULL };

@@ -1,3 +1,4 @@
+#include "engine/api/since.h"
 #include "engine/wire/wire-i.h"
 
 static const struct field wire_clone_options_fields[] = {
@@ -96,3 +97,10 @@ static const struct field wire_removed_fields[] = {
 	FIELD(FIELD_UINT, struct engine_removed, snapshots),
 };
 const struct fields wire_removed = FIELDS(struct engine_removed, wire_removed_fields);
+
+static const struct field wire_since_fields[] = {
+	FIELD(FIELD_NAME, struct engine_since, token),
+	FIELD(FIELD_BOOL, struct engine_since, all),
+	FIELD_LIST_OF(FIELD_NAMES, struct engine_since, "paths", paths.list, paths.n, NULL),
+};
+const struct fields wire_since = FIELDS(struct engine_since, wire_since_fields);

@@ -37,6 +37,7 @@
 #define VERB_REMOVE_STATE    "remove-state"
 #define VERB_RESOLVE         "resolve"
 #define VERB_ROLLBACK        "rollback"
+#define VERB_SINCE           "since"
 #define VERB_STAGE           "stage"
 #define VERB_STAGE_END       "stage-end"
 #define VERB_STAGE_SETTLE    "stage-settle"
@@ -60,6 +61,7 @@ extern const struct fields wire_clone_more;    /* and what only a status has */
 extern const struct fields wire_overview;      /* struct engine_overview */
 extern const struct fields wire_announced;     /* struct engine_announced */
 extern const struct fields wire_removed;       /* struct engine_removed */
+extern const struct fields wire_since;         /* struct engine_since */
 
 /* --- wire-echo.c ------------------------------------------------------------------------ */
 

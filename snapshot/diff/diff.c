@@ -145,6 +145,9 @@ static unsigned compare(const struct walk *w, const struct diff_entry *e)
 		what |= DIFF_LINKS;
 	if (w->options->mtimes && (a->mtime_s != b->mtime_s || a->mtime_ns != b->mtime_ns))
 		what |= DIFF_MTIME;
+	if (w->options->traces &&
+	    (a->ino != b->ino || a->ctime_s != b->ctime_s || a->ctime_ns != b->ctime_ns))
+		what |= DIFF_TRACE;
 	return what;
 }
 

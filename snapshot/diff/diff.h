@@ -3,7 +3,7 @@
  *
  * Equal directories are skipped by their id, unread.  Content is compared by id too, which is
  * exact (invariant 1), so no file is read.  Nothing is ignored but what was asked to be: inode
- * numbers and ctimes never count, mtimes only if the caller wants them.
+ * numbers, ctimes and mtimes count only if the caller wants them.
  */
 #pragma once
 
@@ -19,8 +19,9 @@ enum diff_what {
 	DIFF_MODE = 4,    /* permission bits */
 	DIFF_OWNER = 8,   /* uid or gid */
 	DIFF_XATTRS = 16,
-	DIFF_LINKS = 32, /* it shares its file with other names than before; only if asked for */
-	DIFF_MTIME = 64, /* only if asked for */
+	DIFF_LINKS = 32,  /* it shares its file with other names than before; only if asked for */
+	DIFF_MTIME = 64,  /* only if asked for */
+	DIFF_TRACE = 128, /* ctime or inode number: somebody touched it; only if asked for */
 };
 
 /* Everything is borrowed for the call. */
@@ -38,6 +39,7 @@ struct diff_entry {
 struct diff_options {
 	bool mtimes; /* report a name that differs only in its mtime */
 	bool links;  /* and one whose other names changed */
+	bool traces; /* and one that differs only in its ctime or inode number */
 	/*
 	 * Report everything below an added or removed directory; otherwise only the directory,
 	 * whose summary counts its content.

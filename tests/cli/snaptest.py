@@ -219,6 +219,7 @@ def help_lines(command):
         "agents": 36,
         "artifact": 32,
         "bisect": 28,
+        "clone": 26,
         "experiment": 118,
         "log": 40,
         "mcp": 28,

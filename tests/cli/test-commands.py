@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -485,6 +486,7 @@ QUIET = (
     ("", "gc"),
     ("", "umount", "x"),
     (r"/\S+/x\n", "mount", "x"),
+    ("", "fsmonitor", "--setup", "x"),
     ("", "start"),
     (r"([a-z-]+\n)+", "profile"),
     ("", "profile", "check"),
@@ -508,6 +510,8 @@ def quiet_is_quiet_in_every_command(w: World):
     stages.parent.mkdir(parents=True)
     stages.write_text("- stages: [{name: dev, target: ., approve: always}]\n")
     for pattern, *args in QUIET:
+        if args[0] == "fsmonitor":
+            subprocess.run(["git", "init", "-q", w.store / "clones" / "x"], check=True, capture_output=True)
         status = {"doctor": None, "wait": 143, "attach": 143, "ship": 14}.get(args[0], 0)
         result = w.snap("-q", *(run if word == "RUN" else word for word in args),
                         **({"input": b"1\n", "stdin": None} if args[0] == "write" else {}))

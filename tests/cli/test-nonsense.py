@@ -27,6 +27,7 @@ WORDS = {
     "diff": ["@"],
     "edit": ["try:README.md", "--old", "f", "--new", "g"],
     "experiment": ["--arm", "a=true"],
+    "fsmonitor": ["--setup", "try"],
     "mount": ["try"],
     "policy": ["explain", "try"],
     "reject": ["0123", "-m", "x"],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,10 @@ def look_at_clones(w, judge):
                  ("rm", kept)):
         judge("artifact", *args)
     judge("runs", "--agent")
+    subprocess.run(["git", "init", "-q", w.store / "clones" / "try"], check=True)
+    judge("fsmonitor", "--setup", "try")
+    judge("fsmonitor", "2", "x", cwd=w.store / "clones" / "try")
+    shutil.rmtree(w.store / "clones" / "try" / ".git")
     judge("umount", "many-1")
     judge("mount", "many-1")
     judge("rm", "many-1", "many-2")
