@@ -196,5 +196,6 @@ extern const struct command
     cmd_undo,
     cmd_version,
     cmd_wait,
+    cmd_watch,
     cmd_write;
 /* clang-format on */

@@ -54,12 +54,13 @@ MAY_USE = {
     "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb"),
     "engine/pipeline": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",
                         "engine/policy"),
+    "engine/watch": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",
+                     "engine/experiment", "engine/policy", "engine/pipeline"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", *SNAPSHOT,
                    *BOTH, "engine/host"),
-    "engine/watch": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/host", "engine/act"),
-    "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act", "engine/watch"),
+    "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act"),
     "remote": ("base", "cowfs/store", "engine/api"),
     "cli/http": ("base",),
     "cli/mcp": ("base", "cli/http"),
@@ -108,7 +109,7 @@ PEERS = ("tools/bench/bare-fuse.c",)
 
 # What cowfsd is made of; in none of it a process begins, but for these by posix_spawn().
 NO_FORK = ("base", "cowfs/", "snapshot/", "engine/api", "engine/find", "engine/wire", "engine/host",
-           "engine/act", "engine/watch", "engine/cowfsd")
+           "engine/act", "engine/cowfsd")
 SPAWNS = {
     "cowfs/fuse/fusermount-linux.c": "fusermount3 may mount, we may not",
     "engine/host/walker-process.c": "who reads our own mount must be a process that can be killed",

@@ -45,6 +45,7 @@ const struct command *const commands[] = {
 	&cmd_approve,
 	&cmd_reject,
 	&cmd_policy,
+	&cmd_watch,
 	&cmd_run,
 	&cmd_try,
 	&cmd_bisect,

@@ -229,6 +229,7 @@ def help_lines(command):
         "run": 92,
         "ship": 28,
         "try": 92,
+        "watch": 32,
     }.get(command, 24)
 
 

@@ -454,6 +454,7 @@ QUIET = (
     ("", "compare", "x", "@"),
     (r"x\n|", "resolve", "x"),
     (r"approve\n", "policy", "explain", "x"),
+    ("", "watch"),
     (rf"{ID}\n", "ship", "x"),
     (rf"{ID}\n", "pipeline"),
     ("", "approve", "x"),

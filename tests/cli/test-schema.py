@@ -191,6 +191,22 @@ def look_at_commits(w, judge):
     assert judge("promote", "--git", "commits")["git"]
 
 
+def look_at_rules(w, judge):
+    config = w.home / ".config" / "snapcow" / "watch.yaml"
+    config.write_text(f"rules:\n  - {{name: a, project: {w.project}, on: fire, run: 'echo > watched', then: keep}}\n"
+                      f"  - {{name: b, project: {w.project}, on: {{schedule: daily}}, run: exit 1}}\n")
+    judge("watch", "fire", "a")
+    judge("watch", "fire", "b", "--detail", "by hand")
+    judge("watch", "start", "--once")
+    judge("watch", "start")
+    judge("watch")
+    judge("watch", "log")
+    judge("watch", "test", "a")
+    judge("watch", "pause", "a")
+    judge("watch", "resume")
+    judge("watch", "stop")
+
+
 @test
 def what_every_command_prints_is_what_its_schema_says(w: World):
     judge = Judge(w)
@@ -227,6 +243,7 @@ def what_every_command_prints_is_what_its_schema_says(w: World):
     (w.store / "clones" / "try" / "shipped").write_text("b\n")
     judge("ship", "try", status=14, name="ship")
     judge("reject", "try", "-m", "no")
+    look_at_rules(w, judge)
     judge("experiment", "-n", "e", "--arm", "a=echo > .envrc; rm -f more", "--arm", "b=exit 3",
           "--check", "true", "--score", "time:true", "--rounds", "2", "--keep", "all")
     judge("experiment", "-n", "f", "--arm", "a=false", "--repeat", "2", status=15, name="experiment")

@@ -29,6 +29,7 @@ STORE_NAMES = {
     "damaged",
     "events",
     "experiments",
+    "firings",
     "journal",
     "lock",
     "meta.db",
@@ -39,6 +40,7 @@ STORE_NAMES = {
     "runs",
     "signatures",
     "trash",
+    "watch",
 }
 
 

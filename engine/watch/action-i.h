@@ -1,0 +1,19 @@
+/*
+ * action-i.h - a firing whose action this process does.
+ */
+#pragma once
+
+#include "engine/watch/watch-i.h"
+
+struct action {
+	struct engine *engine, *there;  /* ours; one in the project */
+	const struct engine_rule *rule; /* NULL: it is gone */
+	struct engine_firing *firing;
+	struct docket_lock lock;
+};
+
+/* Sign a failure: the same for failures that say the same, whatever numbers are in it.  `run` NULL: by `why`. */
+void action_sign(struct engine_firing *f, const struct engine_run *run);
+
+/* Tell the user, by a command of theirs, at most once. */
+NODISCARD int action_notify(struct action *a, const char *command, struct err *err);

@@ -1,0 +1,466 @@
+/*
+ * The action of a firing, step by step.  Each step is written down before it is taken: RUNNING before the clone is
+ * made, DECIDED with the decision before it is carried out, DONE at the end.  A process that finds RUNNING begins
+ * again on a new clone, as nothing outside of the old one has changed; one that finds DECIDED never runs the action.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "engine/api/experiment.h"
+#include "engine/pipeline/pipeline-i.h"
+#include "engine/watch/action-i.h"
+
+#define ATTEMPTS_MAX 5
+#define KEPT_MS      (UINT64_C(14) * 24 * 3600 * 1000) /* that a clone waits for a review */
+
+/* --- clones -------------------------------------------------------------------------------- */
+
+static int remove_clone(struct action *a, struct err *err)
+{
+	struct engine_removed removed;
+
+	if (!a->firing->clone || !engine_has_clone(a->there, a->firing->clone))
+		return 0;
+	return engine_remove(a->there, a->firing->clone, true, &removed, err);
+}
+
+static int make_clone(struct action *a, struct err *err)
+{
+	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
+	const struct engine_clone_options options = { .name = a->firing->clone, .ttl_ms = KEPT_MS };
+	int r = remove_clone(a, err);
+
+	return r < 0 ? r : engine_clone(a->there, &options, &clones, err);
+}
+
+/* --- a command ----------------------------------------------------------------------------- */
+
+/* The paths as a file: an unlinked one that the run reads as its input. */
+static int paths_file(const struct engine_firing *f, int *ret, struct err *err)
+{
+	FILE *file = tmpfile();
+
+	if (!file)
+		return err_sys(err, "making a file of changed paths");
+	for (size_t i = 0; i < f->n_paths; i++)
+		fprintf(file, "%s\n", f->paths[i]);
+	rewind(file);
+	*ret = ferror(file) ? -1 : dup(fileno(file));
+	fclose(file);
+	return *ret < 0 ? err_sys(err, "writing a file of changed paths") : 0;
+}
+
+static int add_env(struct strlist *env, const char *name, const char *value, struct err *err)
+{
+	char *text = NULL;
+
+	if (value && asprintf(&text, "SNAPCOW_TRIGGER_%s=%s", name, value) < 0)
+		text = NULL;
+	return value && strlist_take(env, text) < 0 ? err_nomem(err) : 0;
+}
+
+static int trigger_env(const struct engine_firing *f, struct strlist *env, struct err *err)
+{
+	char number[2][24];
+	const char *const facts[][2] = {
+		{ "RULE", f->rule },
+		{ "KIND", engine_trigger_name(f->trigger) },
+		{ "ID", f->id },
+		{ "DETAIL", f->detail },
+		{ "TIME", number[0] },
+		{ "COUNT", number[1] },
+		{ "PATHS", f->n_paths > 0 ? "/dev/stdin" : NULL },
+	};
+	int r = 0;
+
+	snprintf(number[0], sizeof(number[0]), "%" PRId64, f->created / NS_PER_S);
+	snprintf(number[1], sizeof(number[1]), "%" PRIu64, f->merged + 1);
+	for (size_t i = 0; i < ARRAY_LEN(facts) && r >= 0; i++)
+		r = add_env(env, facts[i][0], facts[i][1], err);
+	return r;
+}
+
+static void began(const struct engine_run *run, void *ctx)
+{
+	struct action *a = ctx;
+
+	memcpy(a->firing->run, run->id, sizeof(a->firing->run));
+	if (a->lock.fd >= 0)
+		IGNORE_RESULT(firing_save(a->engine, &a->lock, a->firing, "watch-began", NULL),
+			      "it is written again at the end");
+}
+
+static int note_run(struct action *a, const struct engine_run *run, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+
+	memcpy(f->run, run->id, sizeof(f->run));
+	f->exit_code = run->exit_code;
+	f->cpu_ms += run->cpu_ms;
+	f->duration_ms = run->duration_ms;
+	if (run->exit_code == 0)
+		return 0;
+	action_sign(f, run);
+	if (*run->limit != '\0')
+		return text_set(&f->why, err, "the action met its limit of %s", run->limit);
+	return text_set(&f->why, err, "the action ended with %d (snap logs %s)", run->exit_code,
+			run->id);
+}
+
+static int run_command(struct action *a, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist env = { 0 };
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	AUTO_CLOSE int paths = -1;
+	const char *const argv[] = { "/bin/sh", "-c", a->rule->run, NULL };
+	struct engine_run_options options = {
+		.clone = a->firing->clone,
+		.argv = argv,
+		.profile = a->rule->profile,
+		.ask_ms = 0,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+		.began = began,
+		.began_ctx = a,
+	};
+	int r = trigger_env(a->firing, &env, err);
+
+	if (r >= 0 && a->firing->n_paths > 0)
+		r = paths_file(a->firing, &paths, err);
+	if (r < 0)
+		return r;
+	engine_run_limits_init(&options.limits);
+	options.limits.time_ms = a->rule->budget.wall_ms;
+	if (a->rule->budget.disk > 0)
+		options.limits.disk = a->rule->budget.disk;
+	options.env = (struct engine_list){ (const char *const *)env.list, env.n };
+	options.in_fd = paths;
+	r = engine_run(a->there, &options, &run, err);
+	return r < 0 ? r : note_run(a, &run, err);
+}
+
+/* --- an experiment ------------------------------------------------------------------------- */
+
+/* The winner's clone takes the place of the action's own. */
+static int take_winner(struct action *a, const struct engine_experiment *x, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	const struct engine_arm *arm = x->winner ? engine_experiment_arm(x, x->winner) : NULL;
+
+	for (size_t i = 0; i < x->n_arms; i++)
+		f->cpu_ms += x->arms[i].cpu_ms;
+	f->duration_ms = x->spent_ms;
+	if (arm && arm->has_clone)
+		return text_set(&f->clone, err, "%s", arm->clone);
+	f->exit_code = 1;
+	return text_set(&f->why, err, "%s", x->verdict ? x->verdict : "no arm of it won");
+}
+
+static int run_experiment(struct action *a, struct err *err)
+{
+	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	const struct engine_experiment_options silent = { .watch = { 0 } };
+	AUTO_FREE char *name = NULL;
+	int r;
+
+	if (asprintf(&name, "w%.12s-%" PRIu64, a->firing->id, a->firing->attempts) < 0)
+		return err_nomem(err);
+	engine_experiment_init(&x);
+	r = engine_experiment_read(a->there, a->rule->experiment, a->rule->profile, &x, err);
+	if (r < 0)
+		return r;
+	free(x.name);
+	x.name = TAKE_PTR(name);
+	/* What lands is for the pipeline to say. */
+	x.promote = ENGINE_PROMOTE_NO_ARM;
+	x.keep = ENGINE_KEEP_BEST;
+	x.all_time_ms = a->rule->budget.wall_ms;
+	r = engine_experiment(a->there, &x, &silent, &p, err);
+	return r < 0 ? r : take_winner(a, &x, err);
+}
+
+/* --- deciding ------------------------------------------------------------------------------ */
+
+static int count_changes(struct action *a, struct err *err)
+{
+	CLEANUP(engine_facts_done) struct engine_facts facts = { 0 };
+	const struct engine_facts_options options = { .clone = a->firing->clone };
+	int r = engine_facts(a->there, &options, &facts, err);
+
+	a->firing->files = facts.files;
+	a->firing->lines = facts.lines_added + facts.lines_removed;
+	return r;
+}
+
+/* What is to become of an action that ended; `why` is set unless it is what the rule says. */
+static int choose(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	const uint64_t lines = a->rule->budget.lines;
+	int r;
+
+	f->then = ENGINE_THEN_REPORT;
+	if (f->exit_code != 0)
+		return text_set(&f->result, err, "failed");
+	r = count_changes(a, err);
+	if (r < 0)
+		return r;
+	if (f->files == 0)
+		return text_set(&f->result, err, "nothing");
+	f->then = a->rule->then;
+	if (f->then == ENGINE_THEN_REPORT)
+		return text_set(&f->result, err, "reported");
+	if (lines > 0 && f->lines > lines) {
+		f->then = ENGINE_THEN_KEEP;
+		r = text_set(&f->why, err, "it changed %" PRIu64 " lines, and may change %" PRIu64,
+			     f->lines, lines);
+		return r < 0 ? r : text_set(&f->result, err, "over-budget");
+	}
+	return f->then == ENGINE_THEN_KEEP ? text_set(&f->result, err, "kept") : 0;
+}
+
+/* The action itself: everything until it can be decided. */
+static int perform(struct action *a, struct err *err)
+{
+	int r;
+
+	if (a->rule->experiment) {
+		r = run_experiment(a, err);
+	} else {
+		r = make_clone(a, err);
+		if (r >= 0)
+			r = run_command(a, err);
+	}
+	return r < 0 ? r : choose(a, err);
+}
+
+/* It could not be run at all, or not be judged. */
+static int give_up(struct action *a, const struct err *problem, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = text_set(&f->why, err, "%s", problem->msg);
+
+	f->exit_code = f->exit_code == 0 ? -1 : f->exit_code;
+	f->then = ENGINE_THEN_REPORT;
+	action_sign(f, NULL);
+	return r < 0 ? r : text_set(&f->result, err, "failed");
+}
+
+static int begin(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	struct err problem = { 0 };
+	int r;
+
+	if (f->attempts >= ATTEMPTS_MAX) {
+		r = text_set(&f->result, err, "lost");
+		if (r >= 0)
+			r = text_set(&f->why, err, "what ran it died %d times", ATTEMPTS_MAX);
+		f->then = ENGINE_THEN_REPORT;
+	} else {
+		f->attempts++;
+		f->begun = pipeline_now();
+		f->state = ENGINE_FIRING_RUNNING;
+		r = text_set(&f->clone, err, "w-%s-%s", f->rule, f->id);
+		if (r >= 0)
+			r = firing_save(a->engine, &a->lock, f, NULL, err);
+		if (r >= 0 && perform(a, &problem) < 0)
+			r = give_up(a, &problem, err);
+	}
+	if (r < 0)
+		return r;
+	f->state = ENGINE_FIRING_DECIDED;
+	f->ended = pipeline_now();
+	return firing_save(a->engine, &a->lock, f, NULL, err);
+}
+
+/* --- carrying out -------------------------------------------------------------------------- */
+
+/* The change that a process which died has made of the clone.  1: there is one. */
+static int find_change(struct action *a, struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
+	int r = engine_changes(a->engine, true, &all, err);
+
+	for (size_t i = 0; r >= 0 && i < all.n; i++)
+		if (strcmp(all.list[i].clone, a->firing->clone) == 0) {
+			memcpy(a->firing->change, all.list[i].id, ENGINE_ID_SIZE);
+			return 1;
+		}
+	return r;
+}
+
+static int ship(struct action *a, struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change c = { 0 };
+	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
+	AUTO_FREE char *who = firing_asker(a->firing->rule);
+	const struct engine_ship_options options = {
+		.clone = a->firing->clone,
+		.to = a->rule->to,
+		.who = who,
+		.by_time = true,
+		.subject = { (const char *const *)a->rule->subject, a->rule->n_subject },
+	};
+	int r = who ? find_change(a, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	r = r > 0 ? engine_ship_on(a->there, a->firing->change, &options, &c, &p, err)
+		  : engine_ship(a->there, &options, &c, &p, err);
+	if (r >= 0 && *c.id != '\0')
+		memcpy(a->firing->change, c.id, ENGINE_ID_SIZE);
+	return r;
+}
+
+/* What cannot be shipped is a result, and its clone stays for a person to look at. */
+static int cannot_ship(struct action *a, int r, const struct err *problem, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+
+	if (r == -ENODATA)
+		return text_set(&f->result, err, "nothing");
+	if (r != -ECANCELED && r != -ENOENT && r != -EINVAL)
+		return err_set(err, r, "%s", problem->msg);
+	f->then = ENGINE_THEN_KEEP;
+	r = text_set(&f->why, err, "%s", problem->msg);
+	return r < 0 ? r : text_set(&f->result, err, "kept");
+}
+
+static int carry_out(struct action *a, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	struct err problem = { 0 };
+	int r = 0;
+
+	if (!f->result) {
+		/* The rule went, or may less by now. */
+		if (!a->rule || a->rule->then < f->then) {
+			f->then = ENGINE_THEN_KEEP;
+			r = text_set(&f->why, err, "its rule no longer says ship");
+			if (r >= 0)
+				r = text_set(&f->result, err, "kept");
+		} else {
+			r = ship(a, &problem);
+			r = r < 0 ? cannot_ship(a, r, &problem, err)
+				  : text_set(&f->result, err, "shipped");
+		}
+		if (r >= 0)
+			r = firing_save(a->engine, &a->lock, f, NULL, err);
+	}
+	if (r >= 0 && f->then != ENGINE_THEN_KEEP)
+		r = remove_clone(a, err);
+	if (r < 0)
+		return r;
+	f->state = ENGINE_FIRING_DONE;
+	f->ended = pipeline_now();
+	return firing_save(a->engine, &a->lock, f, "watch-done", err);
+}
+
+static void action_done(struct action *a)
+{
+	engine_close(a->there);
+	docket_lock_done(&a->lock);
+}
+
+static int drop(struct action *a, const char *why, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r = text_set(&f->result, err, "dropped");
+
+	if (r >= 0)
+		r = text_set(&f->why, err, "%s", why);
+	f->state = ENGINE_FIRING_DONE;
+	f->ended = pipeline_now();
+	return r < 0 ? r : firing_save(a->engine, &a->lock, f, "watch-done", err);
+}
+
+int action_do(struct engine *e, const char *id, struct err *err)
+{
+	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
+	CLEANUP(engine_firing_done) struct engine_firing f = { 0 };
+	CLEANUP(action_done)
+	struct action a = { .engine = e, .firing = &f, .lock = DOCKET_LOCK_INIT };
+	int r = docket_take(e, &firing_kind, id, &a.lock, err);
+
+	if (r >= 0)
+		r = firing_load(e, id, &a.lock, &f, err);
+	if (r < 0 || f.state == ENGINE_FIRING_DONE)
+		return r;
+	/* The newest rules count: what was narrowed meanwhile is. */
+	r = engine_watch_rules(e, &rules, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	a.rule = rules_find(&rules, f.rule);
+	r = pipeline_engine(e, f.project, &a.there, err);
+	if (r < 0)
+		return r;
+	if (f.state != ENGINE_FIRING_DECIDED && (!a.rule || a.rule->off)) {
+		r = remove_clone(&a, err);
+		return r < 0 ? r : drop(&a, "its rule is gone or off", err);
+	}
+	if (f.state != ENGINE_FIRING_DECIDED)
+		r = begin(&a, err);
+	if (r >= 0)
+		r = carry_out(&a, err);
+	if (r >= 0 && rules.notify)
+		r = action_notify(&a, rules.notify, err);
+	return r;
+}
+
+/* --- trying -------------------------------------------------------------------------------- */
+
+static int judge(struct action *a, struct engine_watch_test *t, struct err *err)
+{
+	AUTO_FREE char *who = firing_asker(a->rule->name);
+	const struct engine_policy_options options = {
+		.facts = { .clone = a->firing->clone,
+			   .subject = { (const char *const *)a->rule->subject,
+					a->rule->n_subject } },
+		.who = who,
+		.now = pipeline_now(),
+	};
+	int r = who ? engine_policy_explain(a->there, &options, &t->verdict, err) : err_nomem(err);
+
+	t->judged = r >= 0;
+	return r;
+}
+
+int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
+	       const struct engine_rule *rule, struct engine_watch_test *t, struct err *err)
+{
+	struct engine_firing *f = &t->firing;
+	struct action a = { .engine = e, .rule = rule, .firing = f, .lock = DOCKET_LOCK_INIT };
+	struct err ignored = { 0 };
+	struct catalog_id id;
+	int r = catalog_id_new(&id, err);
+
+	(void)rules;
+	if (r >= 0)
+		catalog_id_hex(&id, f->id);
+	f->rule = strdup(rule->name);
+	f->project = strdup(rule->project);
+	f->trigger = rule->trigger;
+	f->created = f->begun = pipeline_now();
+	f->attempts = 1;
+	if (r >= 0)
+		r = f->rule && f->project ? pipeline_engine(e, rule->project, &a.there, err)
+					  : err_nomem(err);
+	if (r >= 0)
+		r = text_set(&f->clone, err, "w-test-%s", f->id);
+	if (r >= 0)
+		r = perform(&a, err);
+	if (r >= 0 && f->exit_code == 0 && f->files > 0)
+		r = judge(&a, t, err);
+	if (a.there && remove_clone(&a, r < 0 ? &ignored : err) < 0 && r >= 0)
+		r = err->code;
+	engine_close(a.there);
+	return r;
+}

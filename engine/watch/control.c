@@ -1,0 +1,252 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "engine/find/event-i.h"
+#include "engine/pipeline/pipeline-i.h"
+#include "engine/watch/watch-i.h"
+
+#define STOP_MS 20000
+#define GONE_MS 2000 /* that it takes to end, once it has let go of its lock */
+
+/* --- records ------------------------------------------------------------------------------- */
+
+#define C(kind, member) FIELD(FIELD_##kind, struct watch_cursor, member)
+static const struct field cursor_list[] = {
+	C(NAME, rule),  C(TEXT, about),   C(INT, since),   C(ID, seen),
+	C(ID, receipt), C(BOOL, failing), C(INT, checked), C(NAME_OR_NULL, value),
+	C(UINT, inode), C(UINT, offset),  C(BOOL, known),
+};
+static const struct fields cursor_fields = FIELDS(struct watch_cursor, cursor_list);
+#undef C
+
+#define S(kind, member) FIELD(FIELD_##kind, struct watch_state, member)
+static const struct field state_list[] = {
+	S(INT, pid),
+	S(INT, started),
+	S(TEXT_OR_NULL, problem),
+	FIELD_LIST_OF(FIELD_LIST, struct watch_state, "cursors", cursors, n_cursors,
+		      &cursor_fields),
+};
+static const struct fields state_fields = FIELDS(struct watch_state, state_list);
+#undef S
+
+#define P(kind, member) FIELD(FIELD_##kind, struct watch_pause, member)
+static const struct field pause_list[] = { P(NAME, rule), P(BOOL, paused), P(INT, reset) };
+static const struct fields pause_fields = FIELDS(struct watch_pause, pause_list);
+#undef P
+
+static const struct field control_list[] = {
+	FIELD(FIELD_BOOL, struct watch_control, paused),
+	FIELD(FIELD_INT, struct watch_control, reset),
+	FIELD_LIST_OF(FIELD_LIST, struct watch_control, "rules", rules, n_rules, &pause_fields),
+};
+static const struct fields control_fields = FIELDS(struct watch_control, control_list);
+
+const struct docket_kind watch_kind = { "watch", "watch", 1, &state_fields };
+const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields };
+
+void watch_state_done(struct watch_state *s)
+{
+	fields_done(&state_fields, s);
+	*s = (struct watch_state){ 0 };
+}
+
+void watch_control_done(struct watch_control *c)
+{
+	fields_done(&control_fields, c);
+	*c = (struct watch_control){ 0 };
+}
+
+/* --- loading ------------------------------------------------------------------------------- */
+
+int watch_state_load(struct engine *e, const struct docket_lock *l, struct watch_state *ret,
+		     bool *ret_alive, struct err *err)
+{
+	int r = docket_read(e, &watch_kind, WATCH_NAME, l, ret, ret_alive, err);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+int watch_control_load(struct engine *e, struct watch_control *ret, struct err *err)
+{
+	int r = docket_read(e, &control_kind, CONTROL_NAME, NULL, ret, NULL, err);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule)
+{
+	for (size_t i = 0; i < c->n_rules; i++)
+		if (strcmp(c->rules[i].rule, rule) == 0)
+			return &c->rules[i];
+	return NULL;
+}
+
+/* Another trigger under the same name begins anew. */
+static char *about(const struct engine_rule *r)
+{
+	const char *const parts[] = { r->schedule, r->probe, r->ref, r->file, r->match };
+	char *text = NULL, *more;
+
+	if (asprintf(&text, "%s %s %llu", engine_trigger_name(r->trigger), r->project,
+		     (unsigned long long)r->limit) < 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(parts) && text; i++) {
+		if (!parts[i])
+			continue;
+		if (asprintf(&more, "%s %s", text, parts[i]) < 0)
+			more = NULL;
+		free(text);
+		text = more;
+	}
+	return text;
+}
+
+static void cursor_done(struct watch_cursor *c)
+{
+	fields_done(&cursor_fields, c);
+	*c = (struct watch_cursor){ 0 };
+}
+
+struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule)
+{
+	AUTO_FREE char *what = about(rule);
+	struct watch_cursor *c = NULL;
+
+	for (size_t i = 0; i < s->n_cursors && !c; i++)
+		if (strcmp(s->cursors[i].rule, rule->name) == 0)
+			c = &s->cursors[i];
+	if (!what || (c && strcmp(c->about, what) == 0))
+		return what ? c : NULL;
+	if (c)
+		cursor_done(c);
+	else if (!VEC_ONE_MORE(s->cursors, s->n_cursors))
+		return NULL;
+	else
+		c = &s->cursors[s->n_cursors++];
+	*c = (struct watch_cursor){ .rule = strdup(rule->name), .about = TAKE_PTR(what) };
+	return c->rule && c->about ? c : NULL;
+}
+
+/* --- what people say ----------------------------------------------------------------------- */
+
+static struct watch_pause *pause_of(struct watch_control *c, const char *rule)
+{
+	struct watch_pause *p = NULL;
+
+	for (size_t i = 0; i < c->n_rules; i++)
+		if (strcmp(c->rules[i].rule, rule) == 0)
+			return &c->rules[i];
+	if (!VEC_ONE_MORE(c->rules, c->n_rules))
+		return NULL;
+	p = &c->rules[c->n_rules];
+	*p = (struct watch_pause){ .rule = strdup(rule) };
+	c->n_rules += p->rule != NULL;
+	return p->rule ? p : NULL;
+}
+
+static int set_pause(struct watch_control *c, const char *rule, bool resume, struct err *err)
+{
+	const int64_t now = pipeline_now();
+	struct watch_pause *p;
+
+	if (!rule) {
+		c->paused = !resume;
+		c->reset = resume ? now : c->reset;
+		return 0;
+	}
+	p = pause_of(c, rule);
+	if (!p)
+		return err_nomem(err);
+	p->paused = !resume;
+	p->reset = resume ? now : p->reset;
+	return 0;
+}
+
+/* Another command may be saying something, for a moment. */
+static int take_control(struct engine *e, struct docket_lock *lock, struct err *err)
+{
+	AUTO_FREE char *dir = path_join(e->store_path, control_kind.dir);
+	AUTO_FREE char *own = dir ? path_join(dir, CONTROL_NAME) : NULL;
+	int r = own ? path_make_dirs(own, 0700, err) : err_nomem(err);
+
+	for (int tries = 0; r >= 0 && tries < 100; tries++) {
+		r = docket_take(e, &control_kind, CONTROL_NAME, lock, err);
+		if (r != -EBUSY)
+			return r;
+		usleep(20000);
+		r = 0;
+	}
+	return r < 0 ? r : err_set(err, -EBUSY, "another command says something to the watch");
+}
+
+int engine_watch_pause(struct engine *e, const char *rule, bool resume, struct err *err)
+{
+	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
+	CLEANUP(watch_control_done) struct watch_control c = { 0 };
+	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
+	struct event ev;
+	int r = rule ? engine_watch_rules(e, &rules, err) : 0;
+
+	if (r >= 0 && rule && !rules_find(&rules, rule))
+		return err_set(err, -ENOENT, "there is no rule '%.100s'", rule);
+	if (r >= 0)
+		r = take_control(e, &lock, err);
+	if (r >= 0)
+		r = docket_read(e, &control_kind, CONTROL_NAME, &lock, &c, NULL, err);
+	if (r == -ENOENT)
+		r = 0;
+	if (r >= 0)
+		r = set_pause(&c, rule, resume, err);
+	if (r >= 0)
+		r = docket_save(&lock, &control_kind, CONTROL_NAME, &c, err);
+	if (r < 0)
+		return r;
+	event_begin(&ev, resume ? "watch-resumed" : "watch-paused", (struct event_subject){ 0 });
+	json_set_name(ev.data, "rule", rule);
+	event_end(&ev, e->store_path);
+	return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+int engine_watch_stop(struct engine *e, struct err *err)
+{
+	CLEANUP(watch_state_done) struct watch_state s = { 0 };
+	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
+	AUTO_FREE char *path = NULL;
+	AUTO_CLOSE int fd = -1;
+	const uint64_t until = engine_clock_ms() + STOP_MS;
+	bool alive = false;
+	int r = watch_state_load(e, NULL, &s, &alive, err);
+
+	if (r < 0 || !alive)
+		return r < 0 ? r : 1;
+	if (asprintf(&path, "%s/%s/%s/lock", e->store_path, watch_kind.dir, WATCH_NAME) < 0)
+		return err_nomem(err);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "opening '%s'", path);
+	r = sys_signal_holder((pid_t)s.pid, fd, SIGTERM);
+	if (r < 0 && r != -ESRCH)
+		return err_set(err, r, "the watch %lld cannot be told to end: %s", (long long)s.pid,
+			       strerror(-r));
+	while (engine_clock_ms() < until) {
+		r = docket_take(e, &watch_kind, WATCH_NAME, &lock, err);
+		if (r >= 0)
+			sys_wait_process((pid_t)s.pid, GONE_MS);
+		if (r != -EBUSY)
+			return r < 0 ? r : 0;
+		sys_wait_process((pid_t)s.pid, 100);
+	}
+	return err_set(err, -EBUSY, "the watch %lld does not end", (long long)s.pid);
+}

@@ -1,0 +1,691 @@
+/*
+ * The process that follows the rules: one loop, which looks at triggers and forks an action for each firing that may
+ * begin.  It keeps nothing that is not in the store, but for when to look again.  Its children die with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "engine/find/config-i.h"
+#include "engine/find/event-i.h"
+#include "engine/pipeline/pipeline-i.h"
+#include "engine/watch/watch-i.h"
+
+#define RETRY_MS   UINT64_C(60000)
+#define PARTIAL_MS UINT64_C(60000) /* how often a tree is looked at that cannot be watched whole */
+#define STORM_FACTOR \
+	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
+#define PRUNE_NS    (INT64_C(24) * 3600 * NS_PER_S)
+#define SLEEP_MAX_S 3600
+
+enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE };
+
+struct child {
+	pid_t pid;
+	enum child_kind kind;
+	char what[64]; /* the firing, or the rule of a probe */
+};
+
+/* What was tried and failed is left alone for a while. */
+struct failed {
+	char what[64];
+	uint64_t until;
+};
+
+struct follow {
+	unsigned place;       /* of the tree; UINT_MAX: none */
+	uint64_t first, last; /* when it became dirty, and again; 0: it is not */
+	uint64_t retry;       /* not before that */
+	uint64_t looked;
+};
+
+struct loop {
+	struct engine *engine;
+	struct docket_lock *lock;
+	bool once, ends;
+	struct engine_rules_of_watch rules;
+	struct follow *follows; /* owned; one for each rule */
+	struct stat rules_stat;
+	struct watch_state state;
+	struct watch_control control;
+	struct engine_firings firings;
+	struct watch_tree *tree;
+	int timer, signals;
+	struct child *children; /* owned */
+	size_t n_children;
+	struct failed *failed; /* owned */
+	size_t n_failed;
+	uint64_t print_tried; /* of changes that could go on */
+	int64_t pruned;
+	bool busy;        /* something began in this round */
+	int64_t next;     /* when time is a reason to look again */
+	uint64_t next_ms; /* the same of what is measured */
+};
+
+static void loop_done(struct loop *l)
+{
+	engine_watch_rules_done(&l->rules);
+	watch_state_done(&l->state);
+	watch_control_done(&l->control);
+	engine_firings_done(&l->firings);
+	tree_free(l->tree);
+	cleanup_close(&l->timer);
+	cleanup_close(&l->signals);
+	free(l->follows);
+	free(l->children);
+	free(l->failed);
+}
+
+static void wake_at(struct loop *l, int64_t at)
+{
+	if (at > 0 && (l->next == 0 || at < l->next))
+		l->next = at;
+}
+
+static void wake_in(struct loop *l, uint64_t at_ms)
+{
+	if (l->next_ms == 0 || at_ms < l->next_ms)
+		l->next_ms = at_ms;
+}
+
+/* --- what failed --------------------------------------------------------------------------- */
+
+static bool is_left_alone(struct loop *l, const char *what)
+{
+	for (size_t i = 0; i < l->n_failed; i++)
+		if (strcmp(l->failed[i].what, what) == 0 &&
+		    l->failed[i].until > engine_clock_ms()) {
+			wake_in(l, l->failed[i].until);
+			return true;
+		}
+	return false;
+}
+
+static void leave_alone(struct loop *l, const char *what)
+{
+	struct failed *f = NULL;
+
+	for (size_t i = 0; i < l->n_failed && !f; i++)
+		if (strcmp(l->failed[i].what, what) == 0 || l->failed[i].until <= engine_clock_ms())
+			f = &l->failed[i];
+	if (!f && VEC_ONE_MORE(l->failed, l->n_failed))
+		f = &l->failed[l->n_failed++];
+	if (!f)
+		return;
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	f->until = engine_clock_ms() + RETRY_MS;
+}
+
+/* --- children ------------------------------------------------------------------------------ */
+
+static bool has_child(const struct loop *l, enum child_kind kind, const char *what)
+{
+	for (size_t i = 0; i < l->n_children; i++)
+		if (l->children[i].kind == kind && strcmp(l->children[i].what, what) == 0)
+			return true;
+	return false;
+}
+
+/* It has nothing of ours but the engine, and ends when we do. */
+static void become_child(struct loop *l, pid_t parent)
+{
+	sigset_t none;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	docket_lock_done(l->lock);
+	close(tree_fd(l->tree));
+	close(l->timer);
+	close(l->signals);
+	sys_name_process("snap-watch-act");
+}
+
+static int work(struct loop *l, enum child_kind kind, const char *what, struct err *err)
+{
+	const struct engine_rule *rule;
+
+	switch (kind) {
+	case CHILD_ACTION:
+		return action_do(l->engine, what, err);
+	case CHILD_ADVANCE:
+		return advance_all(l->engine, err);
+	case CHILD_PROBE:
+		rule = rules_find(&l->rules, what);
+		return rule ? trigger_probe(l->engine, rule, err) : -ENOENT;
+	}
+	return -EINVAL;
+}
+
+static int start_child(struct loop *l, enum child_kind kind, const char *what, struct err *err)
+{
+	const pid_t parent = getpid();
+	struct child *c;
+	pid_t pid;
+
+	if (!VEC_ONE_MORE(l->children, l->n_children))
+		return err_nomem(err);
+	/* A database must not be open in two processes, and buffered text not printed twice. */
+	store_close(l->engine->store);
+	l->engine->store = NULL;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		return err_sys(err, "making a process for an action");
+	if (pid == 0) {
+		struct err problem = { 0 };
+		int r;
+
+		become_child(l, parent);
+		r = work(l, kind, what, &problem);
+		if (r < 0 && r != -EBUSY)
+			log_warn("%s: %s", what, problem.msg);
+		_exit(r < 0 ? 2 : r > 0);
+	}
+	c = &l->children[l->n_children++];
+	*c = (struct child){ .pid = pid, .kind = kind };
+	snprintf(c->what, sizeof(c->what), "%s", what);
+	l->busy = true;
+	return 0;
+}
+
+static int save(struct loop *l, struct err *err)
+{
+	return docket_save(l->lock, &watch_kind, WATCH_NAME, &l->state, err);
+}
+
+static int probe_ended(struct loop *l, const struct child *c, int status, struct err *err)
+{
+	const struct engine_rule *rule = rules_find(&l->rules, c->what);
+	struct watch_cursor *cursor = rule ? watch_cursor(&l->state, rule) : NULL;
+	int r;
+
+	if (!cursor)
+		return 0;
+	cursor->checked = pipeline_now();
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+		return 0;
+	r = trigger_probed(l->engine, rule, cursor, WEXITSTATUS(status) == 1, err);
+	return r < 0 ? r : save(l, err);
+}
+
+static int child_ended(struct loop *l, const struct child *c, int status, struct err *err)
+{
+	const bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+	if (c->kind == CHILD_PROBE)
+		return probe_ended(l, c, status, err);
+	if (c->kind == CHILD_ADVANCE && !ok)
+		l->print_tried = 0;
+	if (!ok)
+		leave_alone(l, c->what);
+	return 0;
+}
+
+static int reap(struct loop *l, struct err *err)
+{
+	int status, r = 0;
+	pid_t pid;
+
+	while (r >= 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (size_t i = 0; i < l->n_children; i++) {
+			const struct child c = l->children[i];
+
+			if (c.pid != pid)
+				continue;
+			l->children[i] = l->children[--l->n_children];
+			r = child_ended(l, &c, status, err);
+			break;
+		}
+	return r;
+}
+
+static void end_children(struct loop *l)
+{
+	for (size_t i = 0; i < l->n_children; i++)
+		kill(l->children[i].pid, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	l->n_children = 0;
+}
+
+/* --- rules --------------------------------------------------------------------------------- */
+
+/* Places of the tree that are not rules. */
+enum { PLACE_EVENTS, PLACE_CONFIG, PLACE_CLOCK, PLACE_RULES };
+
+static int watch_dir_of(struct loop *l, const char *path, unsigned place, struct err *err)
+{
+	AUTO_FREE char *dir = path ? strdup(path) : NULL;
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!slash)
+		return 0;
+	*slash = '\0';
+	return tree_add(l->tree, *dir ? dir : "/", false, place, err);
+}
+
+static int watch_refs(struct loop *l, const struct engine_rule *rule, unsigned place,
+		      struct err *err)
+{
+	AUTO_FREE char *git = path_join(rule->project, ".git");
+	AUTO_FREE char *refs = git ? path_join(git, rule->ref) : NULL;
+	int r = refs ? tree_add(l->tree, git, false, place, err) : err_nomem(err);
+
+	return r < 0 ? r : watch_dir_of(l, refs, place, err);
+}
+
+/* Rules of one project share its watches. */
+static int watch_rule(struct loop *l, size_t i, struct err *err)
+{
+	const struct engine_rule *rule = &l->rules.list[i];
+	struct follow *f = &l->follows[i];
+
+	f->place = PLACE_RULES + (unsigned)i;
+	switch (rule->trigger) {
+	case ENGINE_TRIGGER_FILES:
+		for (size_t k = 0; k < i; k++)
+			if (l->rules.list[k].trigger == ENGINE_TRIGGER_FILES &&
+			    strcmp(l->rules.list[k].project, rule->project) == 0) {
+				f->place = l->follows[k].place;
+				return 0;
+			}
+		return tree_add(l->tree, rule->project, true, f->place, err);
+	case ENGINE_TRIGGER_LOG:
+		return watch_dir_of(l, rule->file, f->place, err);
+	case ENGINE_TRIGGER_REF:
+		return watch_refs(l, rule, f->place, err);
+	default:
+		return 0;
+	}
+}
+
+static int watch_all(struct loop *l, struct err *err)
+{
+	AUTO_FREE char *events = path_join(l->engine->store_path, EVENTS_DIR);
+	AUTO_FREE char *config = config_file(l->engine->home, WATCH_FILE);
+	const char *clock = getenv("SNAPCOW_CLOCK");
+	int r;
+
+	if (!events)
+		return err_nomem(err);
+	tree_free(l->tree);
+	l->tree = NULL;
+	r = tree_open(&l->tree, err);
+	if (r >= 0)
+		r = path_make_dirs(events, 0700, err);
+	if (r >= 0)
+		r = tree_add(l->tree, events, false, PLACE_EVENTS, err);
+	if (r >= 0)
+		r = watch_dir_of(l, config, PLACE_CONFIG, err);
+	if (r >= 0)
+		r = watch_dir_of(l, clock, PLACE_CLOCK, err);
+	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
+		r = watch_rule(l, i, err);
+	return r;
+}
+
+static bool is_changed(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino != b->st_ino || a->st_size != b->st_size ||
+	       SYS_ST_MTIM(a).tv_sec != SYS_ST_MTIM(b).tv_sec ||
+	       SYS_ST_MTIM(a).tv_nsec != SYS_ST_MTIM(b).tv_nsec;
+}
+
+static bool rules_moved(struct loop *l)
+{
+	AUTO_FREE char *path = config_file(l->engine->home, WATCH_FILE);
+	struct stat st = { 0 };
+
+	if (!path || stat(path, &st) < 0)
+		st = (struct stat){ 0 };
+	if (l->tree && !is_changed(&st, &l->rules_stat))
+		return false;
+	l->rules_stat = st;
+	return true;
+}
+
+/* Rules that cannot be understood fire nothing. */
+static int load_rules(struct loop *l, struct err *err)
+{
+	struct engine_rules_of_watch rules = { 0 };
+	struct err problem = { 0 };
+	int r = engine_watch_rules(l->engine, &rules, &problem);
+
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	engine_watch_rules_done(&l->rules);
+	l->rules = rules;
+	free(l->state.problem);
+	l->state.problem = r < 0 ? strdup(problem.msg) : NULL;
+	if (r < 0)
+		log_warn("%s", problem.msg);
+	free(l->follows);
+	l->follows = calloc(l->rules.n + 1, sizeof(*l->follows));
+	if (!l->follows)
+		return err_nomem(err);
+	/* What happened while nobody looked is looked at now. */
+	for (size_t i = 0; i < l->rules.n; i++)
+		l->follows[i].first = l->follows[i].last = 1;
+	r = watch_all(l, err);
+	return r < 0 ? r : save(l, err);
+}
+
+/* --- triggers ------------------------------------------------------------------------------ */
+
+static void on_event(unsigned place, void *ctx)
+{
+	struct loop *l = ctx;
+	const uint64_t now = engine_clock_ms();
+
+	for (size_t i = 0; i < l->rules.n; i++) {
+		struct follow *f = &l->follows[i];
+
+		if (f->place != place || place < PLACE_RULES)
+			continue;
+		f->first = f->first ? f->first : now;
+		f->last = now;
+	}
+}
+
+/* Left alone for long enough, or busy for too long. */
+static bool is_ripe(struct loop *l, size_t i)
+{
+	const uint64_t wait = l->rules.list[i].debounce_ms, now = engine_clock_ms();
+	struct follow *f = &l->follows[i];
+	uint64_t at;
+
+	if (f->first == 0 && l->rules.list[i].trigger == ENGINE_TRIGGER_FILES &&
+	    tree_is_partial(l->tree, f->place)) {
+		if (now < f->looked + PARTIAL_MS)
+			wake_in(l, f->looked + PARTIAL_MS);
+		return now >= f->looked + PARTIAL_MS;
+	}
+	if (f->first == 0)
+		return false;
+	at = f->last + wait;
+	if (at > f->first + wait * STORM_FACTOR)
+		at = f->first + wait * STORM_FACTOR;
+	if (now < at)
+		wake_in(l, at);
+	return now >= at;
+}
+
+static int start_probe(struct loop *l, const struct engine_rule *rule, struct watch_cursor *c,
+		       int64_t now, struct err *err)
+{
+	const int64_t due = c->checked + (int64_t)rule->every_ms * NS_PER_MS;
+
+	if (has_child(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused)
+		return 0;
+	if (c->checked > 0 && now < due) {
+		wake_at(l, due);
+		return 0;
+	}
+	return start_child(l, CHILD_PROBE, rule->name, err);
+}
+
+static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, struct err *err)
+{
+	const struct engine_rule *rule = &l->rules.list[i];
+	struct watch_cursor *c = watch_cursor(&l->state, rule);
+	struct follow *f = &l->follows[i];
+	const bool ripe = is_ripe(l, i);
+	struct err problem = { 0 };
+	int64_t next = 0;
+	int r;
+
+	if (!c)
+		return err_nomem(err);
+	if (rule->trigger == ENGINE_TRIGGER_FAILS)
+		return start_probe(l, rule, c, now, err);
+	if (f->retry > engine_clock_ms()) {
+		wake_in(l, f->retry);
+		return 0;
+	}
+	if (ripe) {
+		f->first = f->last = 0;
+		f->looked = engine_clock_ms();
+	}
+	r = trigger_look(l->engine, rule, c, ripe, now, &next, &problem);
+	wake_at(l, next);
+	if (r >= 0) {
+		*moved |= r > 0;
+		return 0;
+	}
+	log_warn("rule '%s': %s", rule->name, problem.msg);
+	f->retry = engine_clock_ms() + RETRY_MS;
+	f->first = f->last = ripe ? 1 : f->first;
+	wake_in(l, f->retry);
+	return r == -ENOMEM ? err_nomem(err) : 0;
+}
+
+static int look_at_rules(struct loop *l, int64_t now, struct err *err)
+{
+	bool moved = false;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
+		r = look_at_rule(l, i, now, &moved, err);
+	return r >= 0 && moved ? save(l, err) : r;
+}
+
+/* --- firings ------------------------------------------------------------------------------- */
+
+static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, struct err *err)
+{
+	const struct engine_rule *rule = rules_find(&l->rules, f->rule);
+	int64_t until = 0;
+	char why[200];
+	int r;
+
+	if (f->state == ENGINE_FIRING_DONE || f->alive || is_left_alone(l, f->id))
+		return 0;
+	/* One that was begun is counted already, but for what else runs in its project. */
+	if (f->state == ENGINE_FIRING_QUEUED && rule &&
+	    !budget_allows(&l->rules, rule, &l->firings, &l->control, now, why, &until)) {
+		wake_at(l, until);
+		return 0;
+	}
+	if (f->state != ENGINE_FIRING_QUEUED && l->control.paused)
+		return 0;
+	/* Without rules nobody knows what it may do. */
+	if (l->state.problem)
+		return 0;
+	r = start_child(l, CHILD_ACTION, f->id, err);
+	f->alive = r >= 0;
+	return r;
+}
+
+static int look_at_firings(struct loop *l, int64_t now, struct err *err)
+{
+	int r;
+
+	engine_firings_done(&l->firings);
+	watch_control_done(&l->control);
+	r = engine_watch_log(l->engine, &l->firings, err);
+	if (r >= 0)
+		r = watch_control_load(l->engine, &l->control, err);
+	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
+		l->firings.list[i].alive |= has_child(l, CHILD_ACTION, l->firings.list[i].id);
+	/* The oldest first. */
+	for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
+		r = begin_firing(l, &l->firings.list[i], now, err);
+	if (r >= 0 && now > l->pruned + PRUNE_NS) {
+		l->pruned = now;
+		r = firing_prune(l->engine, &l->firings, err);
+	}
+	return r;
+}
+
+static int look_at_changes(struct loop *l, int64_t now, struct err *err)
+{
+	uint64_t print;
+	int64_t next;
+	bool by_time;
+	int r;
+
+	if (has_child(l, CHILD_ADVANCE, "changes") || is_left_alone(l, "changes") ||
+	    l->control.paused)
+		return 0;
+	r = advance_is_due(l->engine, now, &by_time, &print, &next, err);
+	if (r < 0)
+		return r;
+	wake_at(l, next);
+	if (!by_time && (print == 0 || print == l->print_tried))
+		return 0;
+	l->print_tried = print;
+	return start_child(l, CHILD_ADVANCE, "changes", err);
+}
+
+/* --- the loop ------------------------------------------------------------------------------ */
+
+static int round_of(struct loop *l, struct err *err)
+{
+	const int64_t now = pipeline_now();
+	int r = rules_moved(l) ? load_rules(l, err) : 0;
+
+	l->next = 0;
+	l->next_ms = 0;
+	l->busy = false;
+	if (r >= 0)
+		r = look_at_rules(l, now, err);
+	if (r >= 0)
+		r = look_at_firings(l, now, err);
+	if (r >= 0)
+		r = look_at_changes(l, now, err);
+	store_close(l->engine->store);
+	l->engine->store = NULL;
+	return r;
+}
+
+/* By the clock that people set: it is heard when it is set. */
+static int set_timer(struct loop *l, struct err *err)
+{
+	const uint64_t ms = engine_clock_ms();
+	int64_t left = INT64_C(1) * SLEEP_MAX_S * 1000;
+	struct itimerspec spec = { 0 };
+	struct timespec now;
+
+	if (l->next > 0 && (l->next - pipeline_now()) / NS_PER_MS < left)
+		left = (l->next - pipeline_now()) / NS_PER_MS + 1;
+	if (l->next_ms > 0 && (int64_t)(l->next_ms - ms) < left)
+		left = (int64_t)(l->next_ms - ms);
+	left = left < 1 ? 1 : left;
+	clock_gettime(CLOCK_REALTIME, &now);
+	spec.it_value.tv_sec = now.tv_sec + left / 1000;
+	spec.it_value.tv_nsec = now.tv_nsec + left % 1000 * NS_PER_MS;
+	if (spec.it_value.tv_nsec >= NS_PER_S) {
+		spec.it_value.tv_sec++;
+		spec.it_value.tv_nsec -= NS_PER_S;
+	}
+	return timerfd_settime(l->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &spec, NULL) <
+		       0
+		   ? err_sys(err, "setting a timer")
+		   : 0;
+}
+
+static void hear_signals(struct loop *l)
+{
+	struct signalfd_siginfo info;
+
+	while (read(l->signals, &info, sizeof(info)) == sizeof(info)) {
+		l->ends |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+		if (info.ssi_signo == SIGHUP)
+			l->rules_stat = (struct stat){ .st_size = -1 };
+	}
+}
+
+static int wait_for_more(struct loop *l, struct err *err)
+{
+	struct pollfd at[] = {
+		{ .fd = tree_fd(l->tree), .events = POLLIN },
+		{ .fd = l->timer, .events = POLLIN },
+		{ .fd = l->signals, .events = POLLIN },
+	};
+	uint64_t ticks;
+	int r = set_timer(l, err);
+
+	if (r < 0)
+		return r;
+	if (poll(at, ARRAY_LEN(at), -1) < 0 && errno != EINTR)
+		return err_sys(err, "waiting");
+	if (at[1].revents)
+		IGNORE_RESULT(read(l->timer, &ticks, sizeof(ticks)),
+			      "a clock that was set says so");
+	if (at[0].revents)
+		tree_read(l->tree, on_event, l);
+	hear_signals(l);
+	return reap(l, err);
+}
+
+static int open_descriptors(struct loop *l, struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	/* Whoever started us may ignore it, and then nobody could learn how a child ended. */
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	l->timer = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	return l->signals < 0 || l->timer < 0 ? err_sys(err, "making a loop") : 0;
+}
+
+static bool is_dirty(const struct loop *l)
+{
+	for (size_t i = 0; i < l->rules.n; i++)
+		if (l->follows[i].first != 0 && l->follows[i].retry == 0 &&
+		    l->rules.list[i].trigger == ENGINE_TRIGGER_FILES)
+			return true;
+	return false;
+}
+
+int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
+	       int (*ready)(void *ctx, struct err *err), void *ctx, struct err *err)
+{
+	CLEANUP(loop_done)
+	struct loop l = { .engine = e, .lock = lock, .once = once, .timer = -1, .signals = -1 };
+	int r = watch_state_load(e, lock, &l.state, NULL, err);
+
+	if (r < 0)
+		return r;
+	l.state.pid = getpid();
+	l.state.started = pipeline_now();
+	r = open_descriptors(&l, err);
+	if (r >= 0)
+		r = save(&l, err);
+	if (r >= 0 && rules_moved(&l))
+		r = load_rules(&l, err);
+	/* Before any child has what we have open. */
+	if (r >= 0 && ready)
+		r = ready(ctx, err);
+	if (r >= 0)
+		r = round_of(&l, err);
+	while (r >= 0 && !l.ends && !(once && l.n_children == 0 && !l.busy && !is_dirty(&l))) {
+		r = wait_for_more(&l, err);
+		if (r >= 0 && !l.ends)
+			r = round_of(&l, err);
+	}
+	end_children(&l);
+	return r;
+}

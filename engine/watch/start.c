@@ -1,0 +1,152 @@
+/*
+ * The process that follows the rules is this program, forked twice: nobody's child, in a session of its own, so that
+ * no terminal and no shell ends it.  It reports to the command that started it once it has its rules and watches.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "engine/watch/watch-i.h"
+
+#define NAME    "snap-watch"
+#define LOG_MAX ((off_t)1 << 20)
+
+static int take_lock(struct engine *e, struct docket_lock *ret, struct err *err)
+{
+	AUTO_FREE char *all = path_join(e->store_path, watch_kind.dir);
+	AUTO_FREE char *own = all ? path_join(all, WATCH_NAME) : NULL;
+	int r = own ? path_make_dirs(own, 0700, err) : err_nomem(err);
+
+	if (r >= 0)
+		r = docket_take(e, &watch_kind, WATCH_NAME, ret, err);
+	return r == -EBUSY ? err_set(err, r, "a watch of this store runs already") : r;
+}
+
+/* --- the process --------------------------------------------------------------------------- */
+
+/* What it has to say goes to a file beside its state. */
+static int open_log(const struct docket_lock *lock)
+{
+	const int fd =
+	    openat(lock->dir, "log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_MAX)
+		IGNORE_RESULT(ftruncate(fd, 0), "it grows a little longer then");
+	return fd;
+}
+
+struct line {
+	int fd;
+	const struct docket_lock *lock;
+};
+
+static int let_go(void *ctx, struct err *err)
+{
+	const struct line *line = ctx;
+	const struct err word = { 0 };
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC), log = open_log(line->lock);
+
+	if (fdio_write(line->fd, &word, sizeof(word)) < 0)
+		return err_set(err, -EPIPE, "the command that started it has gone");
+	close(line->fd);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(log >= 0 ? log : null, STDERR_FILENO) < 0 || chdir("/") < 0)
+		return err_sys(err, "leaving the terminal");
+	return 0;
+}
+
+NORETURN static void follow(struct engine *e, struct docket_lock *lock, int fd)
+{
+	struct line line = { .fd = fd, .lock = lock };
+	struct err err = { 0 };
+	int r;
+
+	sys_name_process(NAME);
+	r = watch_loop(e, lock, false, let_go, &line, &err);
+	if (r < 0)
+		IGNORE_RESULT(fdio_write(fd, &err, sizeof(err)), "nobody is there to hear it");
+	_exit(r < 0);
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int fork_twice(struct engine *e, struct docket_lock *lock, const int line[2],
+		      struct err *err)
+{
+	pid_t between;
+
+	/* A database must not be open in two processes, and buffered text not printed twice. */
+	store_close(e->store);
+	e->store = NULL;
+	fflush(NULL);
+	between = fork();
+	if (between < 0)
+		return err_sys(err, "making a process for the watch");
+	if (between == 0) {
+		pid_t child;
+
+		close(line[0]);
+		setsid();
+		child = fork();
+		if (child == 0)
+			follow(e, lock, line[1]);
+		_exit(child < 0);
+	}
+	while (waitpid(between, NULL, 0) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "making a process for the watch");
+	return 0;
+}
+
+static int detach(struct engine *e, struct docket_lock *lock, int64_t *ret_pid, struct err *err)
+{
+	CLEANUP(watch_state_done) struct watch_state s = { 0 };
+	AUTO_CLOSE int ours = -1;
+	struct err word;
+	int line[2], r = sys_pipe(line);
+
+	if (r < 0)
+		return err_set(err, r, "making the line to the watch");
+	ours = line[0];
+	r = fork_twice(e, lock, line, err);
+	close(line[1]);
+	if (r < 0)
+		return r;
+	/* From here on the other has the lock. */
+	docket_lock_done(lock);
+	if (fdio_read(ours, &word, sizeof(word)) != sizeof(word))
+		return err_set(err, -EIO, "the watch died at once");
+	word.msg[sizeof(word.msg) - 1] = '\0';
+	if (word.code < 0)
+		return err_set(err, word.code, "%s", word.msg);
+	r = watch_state_load(e, NULL, &s, NULL, err);
+	*ret_pid = s.pid;
+	return r;
+}
+
+int engine_watch_start(struct engine *e, const struct engine_watch_start_options *options,
+		       int64_t *ret_pid, struct err *err)
+{
+	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
+	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
+	/* Rules that cannot be understood are said here, not in a log. */
+	int r = engine_watch_rules(e, &rules, err);
+
+	if (r >= 0)
+		r = take_lock(e, &lock, err);
+	if (r < 0)
+		return r;
+	*ret_pid = getpid();
+	return options->foreground || options->once
+		   ? watch_loop(e, &lock, options->once, NULL, NULL, err)
+		   : detach(e, &lock, ret_pid, err);
+}

@@ -1,0 +1,352 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/path.h"
+#include "engine/api/upkeep.h"
+#include "engine/find/gitdir-i.h"
+#include "engine/pipeline/pipeline-i.h"
+#include "engine/watch/watch-i.h"
+
+#define LOOK_NS   (INT64_C(60) * NS_PER_S) /* how often limits are looked at */
+#define LOG_MAX   ((size_t)1 << 20)        /* bytes of a log that are read at a time */
+#define LINE_SHOW 400
+#define REF_MAX   ((size_t)4 << 20)
+
+/* One firing more of a rule whose triggers have no name of their own. */
+static int fire_next(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		     const char *detail, struct err *err)
+{
+	char key[32], id[ENGINE_ID_SIZE];
+	int r;
+
+	c->since++;
+	snprintf(key, sizeof(key), "%" PRId64, c->since);
+	r = firing_make(e, rule, rule->trigger, key, detail, NULL, id, err);
+	return r < 0 ? r : 1;
+}
+
+/* --- schedules ----------------------------------------------------------------------------- */
+
+/* However often it was due while nobody looked, it fires once. */
+static int look_schedule(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+			 bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	char key[32], id[ENGINE_ID_SIZE];
+	int64_t due;
+	int r = 0;
+
+	(void)dirty;
+	if (!c->known) {
+		c->known = true;
+		c->since = now;
+		r = 1;
+	}
+	if (calendar_next(&rule->calendar, c->since / NS_PER_S, &due) < 0)
+		return r;
+	if (due * NS_PER_S <= now) {
+		snprintf(key, sizeof(key), "%" PRId64, due);
+		r = firing_make(e, rule, rule->trigger, key, NULL, NULL, id, err);
+		if (r < 0)
+			return r;
+		c->since = now;
+		r = 1;
+		if (calendar_next(&rule->calendar, now / NS_PER_S, &due) < 0)
+			return r;
+	}
+	*ret_next = due * NS_PER_S;
+	return r;
+}
+
+/* --- files --------------------------------------------------------------------------------- */
+
+static int look_files(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		      bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	CLEANUP(strlist_done) struct strlist paths = { 0 };
+	char key[2 * ENGINE_ID_SIZE], id[ENGINE_ID_SIZE], was[ENGINE_ID_SIZE];
+	int r;
+
+	(void)now, (void)ret_next;
+	if (!dirty && c->known)
+		return 0;
+	memcpy(was, c->seen, sizeof(was));
+	r = files_look(e, rule, c, &paths, err);
+	if (r < 0)
+		return r;
+	if (paths.n > 0) {
+		snprintf(key, sizeof(key), "%s-%s", was, c->seen);
+		r = firing_make(e, rule, rule->trigger, key, NULL, &paths, id, err);
+		if (r < 0)
+			return r;
+	}
+	return strcmp(was, c->seen) != 0;
+}
+
+/* --- refs ---------------------------------------------------------------------------------- */
+
+static int packed_value(const char *dir, const char *ref, char **ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *path = path_join(dir, "packed-refs");
+	char *line, *rest = NULL;
+	int r = path ? fdio_read_file(AT_FDCWD, path, REF_MAX, &text, err) : err_nomem(err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	line = buf_str(&text) ? strtok_r((char *)text.data, "\n", &rest) : NULL;
+	for (; line; line = strtok_r(NULL, "\n", &rest)) {
+		char *name = strchr(line, ' ');
+
+		if (!name || strcmp(name + 1, ref) != 0)
+			continue;
+		*name = '\0';
+		*ret = strdup(line);
+		return *ret ? 0 : err_nomem(err);
+	}
+	return 0;
+}
+
+/* The commit that a ref names, owned; NULL: there is no such ref. */
+static int ref_value(struct engine *e, const struct engine_rule *rule, char **ret, struct err *err)
+{
+	CLEANUP(gitdir_done) struct gitdir git = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *plain = path_join(rule->project, ".git");
+	AUTO_FREE char *path = NULL;
+	const char *dir;
+	int r = plain ? gitdir_find(e, rule->project, &git, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	dir = r > 0 ? git.common : plain;
+	path = path_join(dir, rule->ref);
+	r = path ? fdio_read_file(AT_FDCWD, path, 256, &text, err) : err_nomem(err);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR)
+		return packed_value(dir, rule->ref, ret, err);
+	if (r < 0)
+		return r;
+	*ret =
+	    strndup((const char *)text.data, strcspn(buf_str(&text) ? buf_str(&text) : "", "\n"));
+	return *ret ? 0 : err_nomem(err);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static int look_ref(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		    bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	AUTO_FREE char *value = NULL, *detail = NULL;
+	int r;
+
+	if (!dirty && c->known && now < c->checked + LOOK_NS) {
+		*ret_next = c->checked + LOOK_NS;
+		return 0;
+	}
+	r = ref_value(e, rule, &value, err);
+	if (r < 0)
+		return r;
+	c->checked = now;
+	*ret_next = now + LOOK_NS;
+	if (c->known && is_same(value, c->value))
+		return 0;
+	if (asprintf(&detail, "%s %s %s", rule->ref, c->value ? c->value : "-",
+		     value ? value : "-") < 0)
+		return err_nomem(err);
+	r = c->known ? fire_next(e, rule, c, detail, err) : 1;
+	if (r < 0)
+		return r;
+	free(c->value);
+	c->value = TAKE_PTR(value);
+	c->known = true;
+	return 1;
+}
+
+/* --- logs ---------------------------------------------------------------------------------- */
+
+/* The last line that matches in what was added, owned; *used: bytes of whole lines. */
+static int find_line(const struct engine_rule *rule, const char *text, size_t len, char **ret,
+		     size_t *used, struct err *err)
+{
+	regex_t re;
+	int r = 0;
+
+	if (regcomp(&re, rule->match, REG_EXTENDED | REG_NOSUB) != 0)
+		return err_set(err, -EINVAL, "'%s' is no regular expression", rule->match);
+	for (const char *end; r >= 0 && (end = memchr(text + *used, '\n', len - *used));) {
+		AUTO_FREE char *line = strndup(text + *used, (size_t)(end - text) - *used);
+
+		*used = (size_t)(end - text) + 1;
+		if (!line)
+			r = err_nomem(err);
+		else if (regexec(&re, line, 0, NULL, 0) == 0)
+			r = text_set(ret, err, "%.*s", LINE_SHOW, line);
+	}
+	regfree(&re);
+	return r;
+}
+
+static int read_added(const struct engine_rule *rule, struct watch_cursor *c, struct buf *text,
+		      bool *ret_moved, struct err *err)
+{
+	AUTO_CLOSE int fd = open(rule->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "opening '%s'", rule->file);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "'%s' is no file of lines", rule->file);
+	/* Another file, or one that was emptied, is read from its start; the first is read from its end. */
+	if (!c->known || c->inode != st.st_ino || c->offset > (uint64_t)st.st_size) {
+		c->offset = c->known ? 0 : (uint64_t)st.st_size;
+		c->inode = st.st_ino;
+		c->known = *ret_moved = true;
+	}
+	if ((uint64_t)st.st_size - c->offset > LOG_MAX)
+		c->offset = (uint64_t)st.st_size - LOG_MAX;
+	if (buf_reserve(text, LOG_MAX) < 0)
+		return err_nomem(err);
+	n = fdio_pread(fd, text->data, LOG_MAX, (off_t)c->offset);
+	if (n < 0)
+		return err_set(err, (int)n, "reading '%s': %s", rule->file, strerror((int)-n));
+	text->len = (size_t)n;
+	return 0;
+}
+
+static int look_log(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		    bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *line = NULL;
+	char key[64], id[ENGINE_ID_SIZE];
+	bool moved = false;
+	size_t used = 0;
+	int r;
+
+	(void)now, (void)ret_next;
+	if (!dirty && c->known)
+		return 0;
+	r = read_added(rule, c, &text, &moved, err);
+	if (r >= 0)
+		r = find_line(rule, (const char *)text.data, text.len, &line, &used, err);
+	if (r < 0)
+		return r;
+	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %zu", c->inode, c->offset, used);
+	if (line)
+		r = firing_make(e, rule, rule->trigger, key, line, NULL, id, err);
+	if (r < 0)
+		return r;
+	c->offset += used;
+	return moved || used > 0;
+}
+
+/* --- limits -------------------------------------------------------------------------------- */
+
+static int is_over(struct engine *e, const struct engine_rule *rule, bool *ret, struct err *err)
+{
+	CLEANUP(engine_stats_done) struct engine_stats stats = { 0 };
+	struct statvfs vfs;
+	int r;
+
+	if (rule->trigger == ENGINE_TRIGGER_DISK) {
+		if (statvfs(rule->project, &vfs) < 0)
+			return err_sys(err, "looking at '%s'", rule->project);
+		*ret = (uint64_t)vfs.f_bavail * vfs.f_frsize < rule->limit;
+		return 0;
+	}
+	r = engine_stats(e, &stats, err);
+	*ret = r >= 0 && stats.disk > rule->limit;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int look_limit(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		      bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	bool over = false;
+	int r;
+
+	(void)dirty;
+	if (c->known && now < c->checked + LOOK_NS) {
+		*ret_next = c->checked + LOOK_NS;
+		return 0;
+	}
+	r = is_over(e, rule, &over, err);
+	if (r >= 0 && over && !c->failing)
+		r = fire_next(e, rule, c, NULL, err);
+	if (r < 0)
+		return r;
+	r = !c->known || over != c->failing;
+	c->checked = now;
+	c->failing = over;
+	c->known = true;
+	*ret_next = now + LOOK_NS;
+	return r;
+}
+
+/* --- all of them --------------------------------------------------------------------------- */
+
+typedef int (*look_fn)(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		       bool dirty, int64_t now, int64_t *ret_next, struct err *err);
+
+int trigger_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		 bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+{
+	static const look_fn looks[] = {
+		[ENGINE_TRIGGER_SCHEDULE] = look_schedule, [ENGINE_TRIGGER_FILES] = look_files,
+		[ENGINE_TRIGGER_REF] = look_ref,           [ENGINE_TRIGGER_LOG] = look_log,
+		[ENGINE_TRIGGER_DISK] = look_limit,        [ENGINE_TRIGGER_STORE] = look_limit,
+	};
+
+	*ret_next = 0;
+	if (rule->off || rule->trigger >= ARRAY_LEN(looks) || !looks[rule->trigger])
+		return 0;
+	return looks[rule->trigger](e, rule, c, dirty, now, ret_next, err);
+}
+
+int trigger_probe(struct engine *e, const struct engine_rule *rule, struct err *err)
+{
+	CLEANUP(engine_close_p) struct engine *there = NULL;
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	const char *const argv[] = { "/bin/sh", "-c", rule->probe, NULL };
+	struct engine_run_options options = {
+		.argv = argv,
+		.profile = rule->profile,
+		.in_fd = -1,
+		.out_fd = -1,
+		.err_fd = -1,
+	};
+	int r = pipeline_engine(e, rule->project, &there, err);
+
+	engine_run_limits_init(&options.limits);
+	options.limits.time_ms = rule->budget.wall_ms;
+	if (r >= 0)
+		r = engine_run(there, &options, &run, err);
+	return r < 0 ? r : run.exit_code != 0;
+}
+
+int trigger_probed(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+		   bool failed, struct err *err)
+{
+	int r = 0;
+
+	/* It begins to fail: one that never passed has nothing to begin. */
+	if (failed && !c->failing && c->known)
+		r = fire_next(e, rule, c, rule->probe, err);
+	c->failing = failed;
+	c->known = true;
+	return r < 0 ? r : 0;
+}

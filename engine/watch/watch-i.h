@@ -1,0 +1,195 @@
+/*
+ * watch-i.h - what the files of engine/watch/ share.
+ */
+#pragma once
+
+#include "base/text.h"
+#include "engine/api/watch.h"
+#include "engine/verb/docket-i.h"
+
+#define WATCH_FILE  "watch.yaml"
+#define WATCH_PATHS 2000 /* that a firing names */
+#define NS_PER_S    INT64_C(1000000000)
+#define NS_PER_MS   INT64_C(1000000)
+
+/* --- rule-read.c --------------------------------------------------------------------------- */
+
+/* The rules by the text of the user's file. */
+NODISCARD int rules_parse(const char *name, const struct buf *text,
+			  struct engine_rules_of_watch *ret, struct err *err);
+
+/* Narrow the rules of a project by the text of its own file. */
+NODISCARD int rules_narrow(struct engine_rules_of_watch *w, const char *project, const char *name,
+			   const struct buf *text, struct err *err);
+
+/* The rule of that name, or NULL. */
+const struct engine_rule *rules_find(const struct engine_rules_of_watch *w, const char *name);
+
+/* --- firing.c ------------------------------------------------------------------------------ */
+
+extern const struct docket_kind firing_kind; /* struct engine_firing */
+
+/* "watch:RULE" */
+char *firing_asker(const char *rule);
+
+/*
+ * Write one down.  `key` names its trigger: a second firing of the same rule and key is none (1).  While one of the
+ * rule is queued, the trigger becomes part of that.  *ret_id: of the firing.
+ */
+NODISCARD int firing_make(struct engine *e, const struct engine_rule *rule,
+			  enum engine_trigger trigger, const char *key, const char *detail,
+			  const struct strlist *paths, char ret_id[ENGINE_ID_SIZE],
+			  struct err *err);
+
+NODISCARD int firing_load(struct engine *e, const char *id, const struct docket_lock *l,
+			  struct engine_firing *ret, struct err *err);
+NODISCARD int firing_save(struct engine *e, const struct docket_lock *l,
+			  const struct engine_firing *f, const char *event, struct err *err);
+
+/* Remove those that ended two weeks ago. */
+NODISCARD int firing_prune(struct engine *e, const struct engine_firings *all, struct err *err);
+
+/* --- control.c ----------------------------------------------------------------------------- */
+
+/* How far the trigger of a rule was looked at. */
+struct watch_cursor {
+	char *rule;                   /* owned, as are the others */
+	char *about;                  /* what it belongs to: another trigger begins anew */
+	int64_t since;                /* of a schedule: the last time that was looked at */
+	char seen[ENGINE_ID_SIZE];    /* of files: the snapshot, */
+	char receipt[ENGINE_ID_SIZE]; /* and the newest receipt then */
+	bool failing;                 /* a probe, or a limit */
+	int64_t checked;              /* when that was looked at last; 0: never */
+	char *value;                  /* of a ref */
+	uint64_t inode, offset;       /* of a log */
+	bool known;                   /* it was looked at before */
+};
+
+/* What the process that follows the rules keeps. */
+struct watch_state {
+	int64_t pid, started;
+	char *problem;                /* owned, or NULL */
+	struct watch_cursor *cursors; /* owned */
+	size_t n_cursors;
+};
+
+struct watch_pause {
+	char *rule; /* owned */
+	bool paused;
+	int64_t reset; /* failures before that do not count */
+};
+
+/* What people say to it. */
+struct watch_control {
+	bool paused;
+	int64_t reset;
+	struct watch_pause *rules; /* owned */
+	size_t n_rules;
+};
+
+extern const struct docket_kind watch_kind, control_kind;
+
+#define WATCH_NAME   "daemon"
+#define CONTROL_NAME "control"
+
+void watch_state_done(struct watch_state *s);
+void watch_control_done(struct watch_control *c);
+
+/* What was not written yet is empty. */
+NODISCARD int watch_state_load(struct engine *e, const struct docket_lock *l,
+			       struct watch_state *ret, bool *ret_alive, struct err *err);
+NODISCARD int watch_control_load(struct engine *e, struct watch_control *ret, struct err *err);
+const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule);
+
+/* The cursor of a rule; NULL: no memory. */
+struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule);
+
+/* --- budget.c ------------------------------------------------------------------------------ */
+
+struct budget_use {
+	uint64_t runs_hour, cpu_day_ms, failures;
+	uint64_t same;                  /* of those failures: like the last one */
+	int64_t oldest_run, oldest_cpu; /* of what counts; 0: none */
+	int64_t failed;                 /* when the last one ended */
+	int64_t last;                   /* when one began; 0: never */
+};
+
+void budget_count(const struct engine_firings *all, const struct engine_rule *rule, int64_t reset,
+		  int64_t now, struct budget_use *ret);
+
+/*
+ * May an action of the rule begin?  True: yes.  Else `why` says what keeps it, and *until when that may be over; 0:
+ * nobody knows.
+ */
+bool budget_allows(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,
+		   const struct engine_firings *all, const struct watch_control *control,
+		   int64_t now, char why[200], int64_t *until);
+
+/* --- action.c ------------------------------------------------------------------------------ */
+
+/* Run the action of a firing, decide, and do what was decided; or go on where another process died. */
+NODISCARD int action_do(struct engine *e, const char *id, struct err *err);
+
+/* Run it as it would be, on a clone that is removed; *ret says how it would be decided. */
+NODISCARD int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
+			 const struct engine_rule *rule, struct engine_watch_test *ret,
+			 struct err *err);
+
+/* --- advance.c ----------------------------------------------------------------------------- */
+
+/* Take changes further that wait for no person. */
+NODISCARD int advance_all(struct engine *e, struct err *err);
+
+/*
+ * Is there one that could go on?  Then *ret_print is another number than before if one of them changed.  *ret_next:
+ * when time lets the next one go on; 0: none waits so.
+ */
+NODISCARD int advance_is_due(struct engine *e, int64_t now, bool *ret_by_time, uint64_t *ret_print,
+			     int64_t *ret_next, struct err *err);
+
+/* --- trigger.c ----------------------------------------------------------------------------- */
+
+/*
+ * Look whether the rule's trigger came, and write the firing down.  `dirty`: something may have changed in its
+ * project or file.  1: the cursor moved.  *ret_next: when time alone is a reason to look again; 0: never.
+ */
+NODISCARD int trigger_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+			   bool dirty, int64_t now, int64_t *ret_next, struct err *err);
+
+/* Run the command of a rule that waits for it to fail.  1: it does. */
+NODISCARD int trigger_probe(struct engine *e, const struct engine_rule *rule, struct err *err);
+
+/* That is what came of it. */
+NODISCARD int trigger_probed(struct engine *e, const struct engine_rule *rule,
+			     struct watch_cursor *c, bool failed, struct err *err);
+
+/* --- files.c ------------------------------------------------------------------------------- */
+
+/* Paths that changed since the cursor, without what landings of ours did.  The cursor moves. */
+NODISCARD int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+			 struct strlist *ret_paths, struct err *err);
+
+/* --- tree-linux.c -------------------------------------------------------------------------- */
+
+struct watch_tree;
+
+/* Where to poll; -1: this system cannot. */
+NODISCARD int tree_open(struct watch_tree **ret, struct err *err);
+void tree_free(struct watch_tree *t);
+DEFINE_CLEANUP(struct watch_tree *, tree_free)
+int tree_fd(const struct watch_tree *t);
+
+/* Watch a directory with all below it, or (`whole` false) alone.  `number`: by which tree_read() calls it. */
+NODISCARD int tree_add(struct watch_tree *t, const char *path, bool whole, unsigned number,
+		       struct err *err);
+
+/* Call `fn` for each number below which something changed; one that is not fully watched may be missed. */
+void tree_read(struct watch_tree *t, void (*fn)(unsigned number, void *ctx), void *ctx);
+bool tree_is_partial(const struct watch_tree *t, unsigned number);
+
+/* --- loop-linux.c -------------------------------------------------------------------------- */
+
+/* Follow the rules until a signal asks for the end, or (`once`) nothing is due.  `ready`: once rules
+ * and watches are there, before the first action. */
+NODISCARD int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
+			 int (*ready)(void *ctx, struct err *err), void *ctx, struct err *err);

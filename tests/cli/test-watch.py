@@ -1,0 +1,468 @@
+"""Rules: what fires them, what is tried, what lands, and what a budget holds back."""
+
+import json
+import os
+import subprocess
+import sys
+
+from snaptest import SNAP, World, main, test
+from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules, stages, status,
+                       until)
+
+DEV = "{name: dev, target: ., approve: never}"
+
+
+@test
+def what_an_action_changes_is_reported_kept_or_shipped(w: World):
+    rules(w, "name: report, on: fire, run: echo a > a.txt",
+          "name: keep, on: fire, run: echo b > b.txt, then: keep",
+          "name: ship, on: fire, run: echo c > c.txt, then: ship",
+          "name: none, on: fire, run: 'true', then: ship")
+    stages(w, DEV)
+    for name in ("report", "keep", "ship", "none"):
+        assert fire(w, name)["state"] == "queued"
+    once(w)
+    assert {f["rule"]: f["result"] for f in firings(w)} == \
+        {"report": "reported", "keep": "kept", "ship": "shipped", "none": "nothing"}
+    assert not (w.project / "a.txt").exists() and not (w.project / "b.txt").exists()
+    assert (w.project / "c.txt").read_text() == "c\n"
+    kept = firings(w, "keep")[0]["clone"]
+    assert w.ok("-q", "list", "--all").out.decode().split() == [kept], "only what is kept is left"
+    assert (w.store / "clones" / kept / "b.txt").read_text() == "b\n"
+    shipped = firings(w, "ship")[0]
+    change = next(c for c in status(w)["changes"] if c["change"] == shipped["change"])
+    assert change["who"] == "watch:ship" and change["state"] == "shipped", change
+    once(w)
+    assert len(firings(w)) == 4, "nothing fires twice"
+
+
+@test
+def without_a_rule_of_the_policy_nothing_lands(w: World):
+    rules(w, "name: ship, on: fire, run: echo c > c.txt, then: ship")
+    fire(w, "ship")
+    once(w)
+    got = firings(w)[0]
+    assert got["result"] == "kept" and "pipeline.yaml" in got["why"], got
+    stages(w, "{name: dev, target: .}")
+    fire(w, "ship")
+    once(w)
+    assert [c["state"] for c in status(w)["changes"]] == ["waiting"]
+    assert not (w.project / "c.txt").exists()
+    said = w.ok("watch").out.decode()
+    assert "Waits for a person" in said and "no rule of policy.yaml" in said, said
+
+
+@test
+def the_action_knows_what_fired_it(w: World):
+    rules(w, "name: tell, on: {files: '*.c'}, then: keep, "
+             "run: 'cat $SNAPCOW_TRIGGER_PATHS > paths; env | grep ^SNAPCOW_TRIGGER | sort > facts'")
+    put(w.project / "a.c")
+    once(w)
+    assert firings(w) == [], "what was there before is no change"
+    put(w.project / "a.c", "changed\n")
+    put(w.project / "sub" / "b.c")
+    put(w.project / "c.txt")
+    once(w)
+    got = firings(w)[0]
+    assert got["paths"] == ["a.c", "sub/b.c"] and got["trigger"] == "files", got
+    there = w.store / "clones" / got["clone"]
+    assert (there / "paths").read_text() == "a.c\nsub/b.c\n"
+    facts = dict(line.split("=", 1) for line in (there / "facts").read_text().splitlines())
+    assert facts["SNAPCOW_TRIGGER_RULE"] == "tell" and facts["SNAPCOW_TRIGGER_KIND"] == "files", facts
+    assert facts["SNAPCOW_TRIGGER_ID"] == got["firing"]
+    once(w)
+    assert len(firings(w)) == 1
+
+
+@test
+def a_landing_of_its_own_fires_no_rule(w: World):
+    put(w.project / "a.c", "good\n")
+    rules(w, "name: fix, on: {files: '*.c'}, run: sed -i s/bad/good/ a.c, then: ship",
+          "name: other, on: {files: '*'}, run: 'true'")
+    stages(w, DEV)
+    once(w)
+    put(w.project / "a.c", "bad\n")
+    once(w)
+    assert (w.project / "a.c").read_text() == "good\n"
+    once(w)
+    assert results(w, "fix") == ["shipped"] and results(w, "other") == ["nothing"], firings(w)
+    # An edit before and after a landing counts, also of the same file.
+    put(w.project / "b.c", "new\n")
+    once(w)
+    assert firings(w, "fix")[1]["paths"] == ["b.c"], firings(w)
+    # What a person takes back is the person's doing.
+    w.ok("undo")
+    once(w)
+    assert firings(w, "fix")[2]["paths"] == ["a.c"], firings(w)
+
+
+@test
+def a_schedule_fires_once_however_often_it_was_due(w: World):
+    clock = Clock(w)  # 17:46:40 UTC
+    rules(w, "name: night, on: {schedule: '03:00 UTC'}, run: 'true'")
+    once(w)
+    assert firings(w) == [] and rule_of(w, "night")["next"].startswith("2030-03-18T03:00:00"), status(w)
+    clock.forward(9 * HOUR)
+    once(w)
+    assert firings(w) == []
+    clock.forward(HOUR)
+    once(w)
+    once(w)
+    assert len(firings(w)) == 1
+    clock.forward(72 * HOUR)
+    once(w)
+    once(w)
+    assert len(firings(w)) == 2
+    rules(w, "name: night, on: {schedule: '04:00 UTC'}, run: 'true'")
+    once(w)
+    assert len(firings(w)) == 2, "another schedule begins anew"
+
+
+@test
+def a_budget_of_runs_is_held_and_triggers_meanwhile_become_one(w: World):
+    clock = Clock(w)
+    rules(w, "name: a, on: fire, run: 'true', budget: {runs_per_hour: 2}")
+    for _ in range(2):
+        fire(w, "a")
+        once(w)
+    for _ in range(5):
+        fire(w, "a")
+    once(w)
+    got = firings(w)
+    assert [f["state"] for f in got] == ["done", "done", "queued"] and got[2]["merged"] == 4, got
+    rule = rule_of(w, "a")
+    assert rule["state"] == "waits" and "2 times in the last hour" in rule["why"], rule
+    clock.forward(HOUR + 1)
+    once(w)
+    assert [f["state"] for f in firings(w)] == ["done"] * 3
+
+
+@test
+def a_day_of_processor_time_is_held(w: World):
+    clock = Clock(w)
+    burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+    rules(w, f"name: a, on: fire, run: '{burn}', budget: {{cpu_per_day: 1ms}}")
+    fire(w, "a")
+    once(w)
+    assert firings(w)[0]["cpu_ms"] > 1
+    fire(w, "a")
+    clock.forward(23 * HOUR)
+    once(w)
+    assert rule_of(w, "a")["state"] == "waits", rule_of(w, "a")
+    clock.forward(HOUR + 1)
+    once(w)
+    assert [f["state"] for f in firings(w)] == ["done", "done"]
+
+
+@test
+def failures_back_off_are_told_once_and_stop_the_rule(w: World):
+    clock = Clock(w)
+    told = w.home / "told"
+    rules(w, "name: a, on: fire, run: 'echo $$ is bad; exit 3', budget: {failures: 3, backoff: 10m}",
+          top=f"notify: echo $SNAPCOW_WATCH_RULE $SNAPCOW_WATCH_RESULT >> {told}\n")
+    fire(w, "a")
+    once(w)
+    assert results(w) == ["failed"] and "ended with 3" in firings(w)[0]["why"], firings(w)
+    fire(w, "a")
+    clock.forward(9 * MINUTE)
+    once(w)
+    assert results(w) == ["failed", None] and "waits before" in rule_of(w, "a")["why"], rule_of(w, "a")
+    clock.forward(MINUTE)
+    once(w)
+    assert results(w) == ["failed", "failed"]
+    assert firings(w)[0]["signature"] == firings(w)[1]["signature"], "numbers do not make another failure"
+    assert told.read_text() == "a failed\n", "the same failure is told once"
+    fire(w, "a")
+    clock.forward(19 * MINUTE)
+    once(w)
+    assert results(w)[2] is None, "the second back-off is twice as long"
+    clock.forward(MINUTE)
+    once(w)
+    assert results(w) == ["failed"] * 3 and rule_of(w, "a")["state"] == "stopped", rule_of(w, "a")
+    fire(w, "a")
+    clock.forward(100 * HOUR)
+    once(w)
+    assert results(w)[3] is None, "it has stopped trying"
+    w.ok("watch", "resume", "a")
+    once(w)
+    assert results(w)[3] == "failed" and rule_of(w, "a")["failures_in_a_row"] == 1
+
+
+@test
+def limits_of_time_and_lines_are_held(w: World):
+    rules(w, "name: slow, on: fire, run: sleep 60, budget: {wall: 200ms}",
+          "name: much, on: fire, run: seq 100 > a.txt, then: ship, budget: {lines: 99}")
+    stages(w, DEV)
+    fire(w, "slow")
+    fire(w, "much")
+    once(w)
+    slow, much = firings(w, "slow")[0], firings(w, "much")[0]
+    assert slow["result"] == "failed" and "limit of time" in slow["why"], slow
+    assert much["result"] == "over-budget" and "100 lines" in much["why"] and much["then"] == "keep", much
+    assert not (w.project / "a.txt").exists()
+
+
+@test
+def nothing_begins_in_quiet_hours_or_while_it_is_paused(w: World):
+    clock = Clock(w)  # 17:46:40 UTC
+    rules(w, "name: a, on: fire, run: 'true', quiet: '17:00-18:00 UTC'", "name: b, on: fire, run: 'true'")
+    fire(w, "a")
+    fire(w, "b")
+    w.ok("watch", "pause", "b")
+    once(w)
+    assert results(w) == [None, None] and "quiet" in rule_of(w, "a")["why"], status(w)
+    assert rule_of(w, "b")["state"] == "paused"
+    w.ok("watch", "pause")
+    clock.forward(HOUR)
+    once(w)
+    assert results(w) == [None, None] and status(w)["paused"]
+    w.ok("watch", "resume")
+    once(w)
+    assert results(w, "a") == ["nothing"] and results(w, "b") == [None]
+    w.ok("watch", "resume", "b")
+    once(w)
+    assert results(w, "b") == ["nothing"]
+
+
+@test
+def a_project_can_only_narrow_its_rules(w: World):
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship", "name: b, on: fire, run: 'true'")
+    stages(w, DEV)
+    own = w.project / ".snap" / "watch.yaml"
+    put(own, "- {name: a, then: keep, budget: {runs_per_hour: 100000, lines: 5}}\n- {name: b, off: true}\n"
+             "- {name: unknown, off: true}\n")
+    fire(w, "a")
+    once(w)
+    assert results(w) == ["kept"] and not (w.project / "a.txt").exists()
+    w.snap("watch", "fire", "b").ends(7)
+    assert rule_of(w, "b")["state"] == "off"
+    for bad in ("- {name: a, run: evil}\n", "- {name: a, on: fire}\n", "- {name: a, project: /}\n", "rules: []\n"):
+        put(own, bad)
+        said = w.snap("watch", "start", "--once").ends(2)
+        assert b".snap/watch.yaml:1:" in said.err, said.err
+    own.unlink()
+    # A project that asks for more gets no more.
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: report")
+    put(own, "- {name: a, then: ship}\n")
+    fire(w, "a")
+    once(w)
+    assert results(w, "a")[-1] == "reported" and not (w.project / "a.txt").exists()
+
+
+@test
+def a_run_that_writes_rules_and_records_gains_nothing(w: World):
+    evil = (f"mkdir -p .snap {w.home}/.config/snapcow {w.store}/firings {w.store}/watch/control; "
+            "echo evil > x.txt; "
+            "printf \"- {name: a, then: ship}\\n\" > .snap/watch.yaml; "
+            f"cp .snap/watch.yaml {w.home}/.config/snapcow/watch.yaml; "
+            f"cp .snap/watch.yaml {w.store}/watch/control/state.json; touch {w.store}/firings/x; true")
+    config(w, "watch.yaml", f"rules:\n  - name: a\n    project: {w.project}\n    on: fire\n    run: >-\n"
+                            f"      {evil}\n    then: keep\n")
+    before = (w.home / ".config" / "snapcow" / "watch.yaml").read_bytes()
+    fire(w, "a")
+    once(w)
+    got = firings(w)
+    assert results(w) == ["kept"] and got[0]["exit_code"] == 0, got
+    assert (w.home / ".config" / "snapcow" / "watch.yaml").read_bytes() == before
+    assert not (w.project / ".snap").exists() and not (w.project / "x.txt").exists()
+    assert not (w.store / "firings" / "x").exists()
+    fire(w, "a")
+    once(w)
+    assert results(w) == ["kept", "kept"] and not status(w)["paused"]
+
+
+@test
+def rules_that_cannot_be_understood_are_said_with_their_place(w: World):
+    for line, why in (("name: A, on: fire, run: x", "lower-case"),
+                      ("name: a, on: fire", "one of 'run' and 'experiment'"),
+                      ("name: a, on: {}, run: x", "one trigger"),
+                      ("name: a, on: {schedule: '25:00'}, run: x", "no time"),
+                      ("name: a, on: {log: /x}, run: x", "belong together"),
+                      ("name: a, on: {log: /x, match: '('}, run: x", "regular expression"),
+                      ("name: a, on: {ref: main}, run: x", "refs/heads/main"),
+                      ("name: a, on: never, run: x", "'on' is fire"),
+                      ("name: a, on: fire, run: x, then: land", "report, keep, ship"),
+                      ("name: a, on: fire, run: x, quiet: late", "part of a day"),
+                      ("name: a, on: fire, run: x, budget: {wall: 0s}", "nothing happen"),
+                      ("name: a, on: fire, run: x, budget: {tea: 1}", "a budget has"),
+                      ("name: a, on: fire, run: x, tea: 1", "a rule has")):
+        rules(w, line)
+        said = w.snap("watch", "start").ends(2)
+        assert b"watch.yaml:2:" in said.err and why.encode() in said.err, (line, said.err)
+        got = status(w)
+        assert why in got["problem"] and got["rules"] == [], got
+    config(w, "watch.yaml", "notify: x\n")
+    w.snap("watch", "fire", "a").ends(4)
+    w.snap("watch", "fire").ends(2)
+    w.snap("watch", "tea").ends(2)
+    (w.home / ".config" / "snapcow" / "watch.yaml").unlink()
+    said = w.snap("watch", "start").ends(4)
+    assert b"there are no rules" in said.err
+
+
+@test
+def a_rule_can_be_tested_and_nothing_lands(w: World):
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship", "name: b, on: fire, run: exit 2")
+    stages(w, DEV)
+    got = w.ok("watch", "test", "a", "--json").json("snap.watch/1")
+    assert got["firing"]["files"] == 1 and got["verdict"] == "approve" and got["risk"] == "low", got
+    assert b"ended with 2" in w.ok("watch", "test", "b").out
+    assert firings(w) == [] and not (w.project / "a.txt").exists()
+    assert w.ok("-q", "list", "--all").out == b""
+
+
+# --- other triggers ------------------------------------------------------------------------------
+
+
+@test
+def a_command_that_begins_to_fail_fires(w: World):
+    clock = Clock(w)
+    rules(w, "name: a, on: {fails: test -e ok, every: 10m}, run: touch ok, then: ship")
+    stages(w, DEV)
+    once(w)
+    assert firings(w) == [], "one that never passed does not begin to fail"
+    put(w.project / "ok")
+    clock.forward(10 * MINUTE)
+    once(w)
+    (w.project / "ok").unlink()
+    clock.forward(9 * MINUTE)
+    once(w)
+    assert firings(w) == []
+    clock.forward(MINUTE)
+    once(w)
+    got = firings(w)
+    assert results(w) == ["shipped"] and got[0]["detail"] == "test -e ok", got
+    assert (w.project / "ok").exists()
+
+
+@test
+def a_ref_that_moved_fires(w: World):
+    clock = Clock(w)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(w.project)]
+
+    def commit():
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True, env=w.env)
+        return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True, env=w.env)
+    first = commit()
+    rules(w, "name: a, on: {ref: refs/heads/main}, run: 'true'")
+    once(w)
+    assert firings(w) == []
+    second = commit()
+    once(w)
+    assert firings(w)[0]["detail"] == f"refs/heads/main {first} {second}", firings(w)
+    subprocess.run([*git, "pack-refs", "--all"], check=True)
+    clock.forward(2 * MINUTE)
+    once(w)
+    assert len(firings(w)) == 1, "packed is not moved"
+    # There and back is two moves.
+    for want in (2, 3, 4, 5):
+        subprocess.run([*git, "update-ref", "refs/heads/main", first if want % 2 == 0 else second], check=True)
+        clock.forward(2 * MINUTE)
+        once(w)
+        assert len(firings(w)) == want, firings(w)
+
+
+@test
+def a_line_of_a_log_fires(w: World):
+    log = w.home / "app.log"
+    put(log, "ERROR old\n")
+    rules(w, f"name: a, on: {{log: {log}, match: '^ERROR [a-z]+'}}, run: 'true'")
+    once(w)
+    with log.open("a") as f:
+        f.write("fine\nERROR disk\nERROR ha")
+    once(w)
+    assert [f["detail"] for f in firings(w)] == ["ERROR disk"], firings(w)
+    with log.open("a") as f:
+        f.write("lf\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)] == ["ERROR disk", "ERROR half"]
+    os.rename(log, w.home / "app.log.1")
+    put(log, "ERROR rotated\n")
+    once(w)
+    assert firings(w)[2]["detail"] == "ERROR rotated"
+    once(w)
+    assert len(firings(w)) == 3
+
+
+@test
+def limits_of_disk_and_store_fire_when_they_are_crossed(w: World):
+    clock = Clock(w)
+    rules(w, "name: disk, on: {disk: 1000000T}, run: 'true'", "name: store, on: {store: 1K}, run: 'true'",
+          "name: room, on: {disk: 1K}, run: 'true'")
+    put(w.project / "a")
+    w.ok("snapshot")
+    once(w)
+    assert sorted(f["rule"] for f in firings(w)) == ["disk", "store"], firings(w)
+    clock.forward(HOUR)
+    once(w)
+    assert len(firings(w)) == 2, "it is still so"
+
+
+# --- the process ---------------------------------------------------------------------------------
+
+
+@test
+def a_process_in_the_background_follows_the_rules_until_it_is_stopped(w: World):
+    put(w.project / "a.c", "good\n")
+    rules(w, "name: fix, on: {files: '*.c', debounce: 100ms}, run: sed -i s/bad/good/ *.c, then: ship")
+    stages(w, DEV)
+    pid = w.ok("watch", "start", "--json").json("snap.watch/1")["pid"]
+    assert status(w)["running"] and status(w)["pid"] == pid
+    w.snap("watch", "start").ends(11)
+    # A storm becomes few actions, and all of it is mended.
+    for i in range(300):
+        put(w.project / "deep" / f"d{i % 7}" / f"f{i}.txt", f"{i}\n")
+    put(w.project / "a.c", "bad\n")
+    until(lambda: (w.project / "a.c").read_text() == "good\n")
+    until(lambda: all(f["state"] == "done" for f in firings(w)))
+    assert 1 <= len(firings(w)) <= 5, firings(w)
+    # A directory that is new is watched, too.
+    put(w.project / "new" / "dir" / "b.c", "fine\n")
+    until(lambda: any("new/dir/b.c" in f["paths"] for f in firings(w)))
+    # So are rules that change.
+    rules(w, "name: hand, on: fire, run: 'true'")
+    fire(w, "hand")
+    until(lambda: results(w, "hand") == ["nothing"])
+    config(w, "watch.yaml", "rules: 3\n")
+    until(lambda: status(w)["problem"])
+    w.ok("watch", "stop")
+    assert not status(w)["running"]
+    assert b"Nothing was watching" in w.ok("watch", "stop").out
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@test
+def a_stopped_action_begins_again_and_is_done_once(w: World):
+    rules(w, "name: a, on: fire, run: 'test -e go || sleep 600; echo x >> made', then: ship")
+    stages(w, DEV)
+    fire(w, "a")
+    w.ok("watch", "start")
+    until(lambda: firings(w)[0]["run"])
+    w.ok("watch", "stop")
+    got = firings(w)[0]
+    assert got["state"] == "running" and not got["running"] and got["attempts"] == 1, got
+    assert not [r for r in json.loads(w.ok("ps", "--json").out)["runs"]], "the run ended with it"
+    put(w.project / "go")
+    once(w)
+    got = firings(w)
+    assert len(got) == 1 and got[0]["result"] == "shipped" and got[0]["attempts"] == 2, got
+    assert (w.project / "made").read_text() == "x\n"
+    assert w.ok("-q", "list", "--all").out == b""
+
+
+@test
+def in_the_foreground_it_ends_by_a_signal(w: World):
+    rules(w, "name: a, on: fire, run: 'true'")
+    p = subprocess.Popen([str(SNAP), "watch", "start", "--foreground"], cwd=w.project, env=w.env,
+                         stdout=subprocess.PIPE)
+    until(lambda: status(w)["running"])
+    fire(w, "a")
+    until(lambda: results(w) == ["nothing"])
+    p.terminate()
+    assert p.wait(30) == 0 and p.stdout.read() == b"The watch has ended.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
