@@ -5,6 +5,8 @@
  * answer is an error, unless it is one of the few that may be asked about (seccomp-table.h) and
  * somebody allowed it; nothing in the memory of the run is looked at.  When nobody answers any more,
  * because the caller is dead, the kernel itself says ENOSYS.
+ *
+ * One of these calls is no offence: by SANDBOX_ASK_SNAPSHOT a run asks for a snapshot of its clone.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -62,6 +64,26 @@ void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow
 		IGNORE_RESULT(send_answer(c->listener, id, false, -EPERM), "the run is over");
 }
 
+static bool asks_snapshot(const struct seccomp_data *call)
+{
+	return call->nr == SYS_ioctl && (uint32_t)call->args[1] == SANDBOX_ASK_SNAPSHOT;
+}
+
+static int answer_snapshot(const struct sandbox_spec *spec, int listener, uint64_t id,
+			   bool only_looks)
+{
+	union answer answer = { 0 };
+	uint64_t value = 0;
+	int r = only_looks ? 0 : spec->snapshot(spec->snapshot_ctx, &value);
+
+	answer.is.id = id;
+	answer.is.error = r < 0 ? r : 0;
+	answer.is.val = r < 0 ? 0 : (int64_t)value;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.is) < 0 && errno != ENOENT)
+		return -errno;
+	return r < 0 ? 0 : 1;
+}
+
 int refused_hear(const struct sandbox_spec *spec, int listener)
 {
 	enum sandbox_verdict says = SANDBOX_CALL_NO;
@@ -72,6 +94,9 @@ int refused_hear(const struct sandbox_spec *spec, int listener)
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question.is) < 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* who asked is gone */
+	if (spec->snapshot && asks_snapshot(&question.is.data))
+		return answer_snapshot(spec, listener, question.is.id,
+				       question.is.data.args[2] != 0);
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
 	if (spec->calls && name && is_askable(name))
 		says = spec->calls->ask(spec->calls->ctx, name, question.is.id);

@@ -168,6 +168,17 @@ struct sandbox_calls {
 /* Also of a call whose process has gone meanwhile. */
 void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow);
 
+/*
+ * A run asks for a snapshot of what it works on by this ioctl, on any descriptor: the list of system
+ * calls knows the number and lets nobody but the caller answer, so nothing but a register goes in or
+ * out.  Without `snapshot` it is refused (EPERM).  With an argument that is not 0 it takes none and
+ * says 0, for a program that wants to know where it is.
+ */
+#define SANDBOX_ASK_SNAPSHOT 0x534e4150u /* "SNAP" */
+
+/* 0 and a number for the run, that is none of the last 4,095 (errors); or a negative errno for it. */
+typedef int (*sandbox_snapshot_fn)(void *ctx, uint64_t *ret);
+
 /* What comes to be known of a spec only while the run begins. */
 struct sandbox_view {
 	const char *cwd;                    /* NULL: that of the spec */
@@ -226,6 +237,9 @@ struct sandbox_spec {
 	sandbox_refused_fn refused; /* NULL: nobody wants to know.  Not with a `filter` */
 	void *refused_ctx;
 	struct sandbox_calls *calls; /* NULL: what is refused stays refused.  Only with `refused` */
+
+	sandbox_snapshot_fn snapshot; /* NULL: it takes none.  Only with `refused` */
+	void *snapshot_ctx;
 
 	/*
 	 * While it is true, the streams stand still: `in_fd` is not read, and what the run writes stays in

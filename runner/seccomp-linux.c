@@ -311,5 +311,10 @@ int seccomp_enter(struct run *run, bool heard, struct err *err)
 		return r;
 	if (heard && run->spec->refused && enter_heard(run, &code))
 		return 0;
+	if (heard && run->spec->snapshot)
+		return err_set(
+		    err, -ENOTSUP,
+		    "the run may take snapshots, and that needs seccomp's notifications, "
+		    "which somebody outside listens to already");
 	return enter_plain(&code, err);
 }

@@ -5,6 +5,7 @@
  * were seen to use and what acts on the run itself only.  The names are those of libseccomp;
  * what only one of the two architectures has stands among the others.
  */
+#include "runner/sandbox.h"
 #include "runner/seccomp-table.h"
 
 #include <linux/sched.h>
@@ -175,9 +176,10 @@ const struct seccomp_judged seccomp_judged[] = {
 	},
 	{
 	    .call = "ioctl",
-	    .n_cases = 2,
+	    .n_cases = 3,
 	    .cases = { { 1, ALL_BITS, PUSH_INPUT, .then = SECCOMP_SAYS_EPERM },
-		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM } },
+		       { 1, ALL_BITS, CONSOLE_TRICKS, .then = SECCOMP_SAYS_EPERM },
+		       { 1, ALL_BITS, SANDBOX_ASK_SNAPSHOT, .then = SECCOMP_SAYS_EPERM } },
 	    .otherwise = SECCOMP_SAYS_ALLOW,
 	},
 	{

@@ -148,9 +148,10 @@ static void print_human(const struct view *v, const struct engine_history *h, si
 	fprintf(inv->out, " not listed: log --all%s\n", out_style(inv, OUT_PLAIN));
 }
 
+/* What a command in a run asked for is the run's work, not ours. */
 static bool is_folded(const struct engine_snapshot *s)
 {
-	return s->automatic && s->n_tags == 0;
+	return s->automatic && s->n_tags == 0 && !meta_matches(s->meta, "run");
 }
 
 /* Move the automatic ones that nobody has given a name behind all others; each kind in its order. */

@@ -53,6 +53,7 @@ static void set_profile(struct json j, const struct engine_profile *p)
 	json_set_text(j, "net", p->net);
 	set_limit(j, "net_out", p->net_out);
 	set_limit(j, "ask_ms", p->ask_ms);
+	json_set_uint(j, "snapshots", p->snapshots);
 	json_set_name(j, "seccomp", p->seccomp);
 	json_set_array(j, "caps");
 	list = json_set_array(j, "mounts");
@@ -151,6 +152,7 @@ static void print_profile(const struct invocation *inv, const struct engine_prof
 	print_row(inv, "net", p->net ? p->net : "none");
 	print_size(inv, "net_out", p->net_out);
 	print_duration(inv, "ask", p->ask_ms);
+	print_count(inv, "snapshots", p->snapshots);
 	if (p->seccomp)
 		print_row(inv, "seccomp", p->seccomp);
 	print_mounts(inv, p);

@@ -1,6 +1,10 @@
+#include <errno.h>
+
 #include "cli/show/taken.h"
 
+#include "cli/out.h"
 #include "engine/api/clone.h"
+#include "engine/api/run.h"
 
 struct snapshot_args {
 	const char *message;
@@ -19,6 +23,38 @@ static const struct opt snapshot_opts[] = {
 };
 _Static_assert(sizeof(struct snapshot_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
+/* In a run: of its own clone, with the run's label. */
+static int tell_inside(const struct invocation *inv, const char *id, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j;
+
+	if (inv->json) {
+		j = out_json_begin(inv, &doc);
+		json_set_text(j, "snapshot", id);
+		json_set_bool(j, "inside", true);
+		return json_print(&doc, inv->out, err);
+	}
+	fprintf(inv->out, inv->quiet ? "%s\n" : "snapshot %s of this run's clone\n", id);
+	return CMD_OK;
+}
+
+/* Nothing but the wish gets out of a run. */
+static int refuse_words(const struct invocation *inv, struct err *err)
+{
+	const struct snapshot_args *args = inv->args;
+
+	const bool plain = inv->n_words == 0 && !args->message && !args->tag && args->meta.n == 0 &&
+			   !args->skip_unreadable;
+
+	if (plain || !engine_is_inside())
+		return 0;
+	return err_set(
+	    err, -EINVAL,
+	    "in a run 'snapshot' takes no words and no options: it is of the run's clone, "
+	    "with the label run=ID");
+}
+
 static int snapshot_run(struct invocation *inv, struct err *err)
 {
 	const struct snapshot_args *args = inv->args;
@@ -31,8 +67,15 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		.skip_unreadable = args->skip_unreadable,
 	};
 
-	int r = meta_encode(args->meta.items, args->meta.n, &meta, err);
+	char id[ENGINE_ID_SIZE];
+	int r = refuse_words(inv, err);
 
+	if (r < 0)
+		return r;
+	r = engine_inside_snapshot(id, err);
+	if (r != 0)
+		return r < 0 ? r : tell_inside(inv, id, err);
+	r = meta_encode(args->meta.items, args->meta.n, &meta, err);
 	if (r < 0)
 		return r;
 	options.meta = meta;
@@ -51,9 +94,9 @@ const struct command cmd_snapshot = {
 	    "everything in the project's directory, ignored and untracked files too. Of a clone\n"
 	    "it keeps everything written so far, also by programs that still run there. What the\n"
 	    "store has already takes no more space. When this returns, the snapshot survives\n"
-	    "power loss. -q prints its id alone. A file .snapignore in the project, in the syntax\n"
-	    "of .gitignore, names what to leave out. `log --meta` finds snapshots by their\n"
-	    "labels.\n",
+	    "power loss. In a run it is of the run's clone, if the profile allows it. -q prints\n"
+	    "its id alone. A file .snapignore in the project, in the syntax of .gitignore, names\n"
+	    "what to leave out. `log --meta` finds labels.\n",
 	.examples = "snapshot -m 'before the upgrade' -t known-good\nsnapshot try --meta step=3\n",
 	.run = snapshot_run,
 };

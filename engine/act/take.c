@@ -131,7 +131,8 @@ static bool parent_serves(const struct taking *t, const struct object_id *root,
 	const char *meta = t->options->meta;
 
 	return history_holds(&t->parent, root, base) &&
-	       (!meta || (meta_agree(meta, t->parent.meta, "session") &&
+	       (!meta || (meta_agree(meta, t->parent.meta, "run") &&
+			  meta_agree(meta, t->parent.meta, "session") &&
 			  meta_agree(meta, t->parent.meta, "turn")));
 }
 

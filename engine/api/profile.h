@@ -42,10 +42,11 @@ struct engine_profile {
 	uint64_t mem, disk, fsize, net_out;
 	uint64_t pids, nofile, inodes;
 	uint64_t time_ms, lifetime_ms; /* of a run; of the clone it makes */
-	uint64_t ask_ms; /* that what is refused waits for an answer; 0: nobody is asked */
-	bool mem_said;   /* `mem` is not what a run gets of which nobody says anything */
-	char *net;       /* as --net takes it */
-	char *seccomp;   /* a file with a filter of its own, or ENGINE_SECCOMP_STRICT; NULL: ours */
+	uint64_t ask_ms;    /* that what is refused waits for an answer; 0: nobody is asked */
+	uint64_t snapshots; /* that a run may take of its clone; 0: none */
+	bool mem_said;      /* `mem` is not what a run gets of which nobody says anything */
+	char *net;          /* as --net takes it */
+	char *seccomp; /* a file with a filter of its own, or ENGINE_SECCOMP_STRICT; NULL: ours */
 	struct engine_profile_mount *mounts;
 	size_t n_mounts;
 	struct strlist hide;        /* paths */

@@ -204,6 +204,14 @@ void engine_run_done(struct engine_run *r);
  * failure with ret->state ENGINE_RUN_REFUSED is one of the sandbox; with any other nothing was
  * begun, or who should get the output would not take it.
  */
+/*
+ * Of a command inside of a run: 1 and the id of a snapshot of the run's clone, 0 if this is no run.
+ * -EPERM with a sentence if the run's profile does not allow it, -EDQUOT if it has taken all.
+ */
+#define ENGINE_RUN_SNAPSHOTS_MAX 100
+bool engine_is_inside(void);
+NODISCARD int engine_inside_snapshot(char id[static ENGINE_ID_SIZE], struct err *err);
+
 NODISCARD int engine_run(struct engine *e, const struct engine_run_options *options,
 			 struct engine_run *ret, struct err *err);
 

@@ -25,6 +25,7 @@ enum profile_key {
 	KEY_NET,
 	KEY_NET_OUT,
 	KEY_ASK,
+	KEY_SNAPSHOTS,
 	KEY_SECCOMP,
 	KEY_CAPS,
 	KEY_MOUNTS,

@@ -59,11 +59,13 @@ int profile_narrows(const struct profile_source *src, const struct engine_profil
 		const uint64_t *n = profile_number(&mine, key),
 			       *most = profile_number(&theirs, key);
 
-		/* Of questions 0 is none at all. */
+		/* Of questions and snapshots 0 is none at all. */
 		if (key == KEY_ASK && *n > *most)
 			return refuse(src, key, base, "waits longer for an answer than", err);
-		if (n && key != KEY_ASK && src->said[key].line > 0 && *most > 0 &&
-		    (*n == 0 || *n > *most))
+		if (key == KEY_SNAPSHOTS && *n > *most)
+			return refuse(src, key, base, "takes more snapshots than", err);
+		if (n && key != KEY_ASK && key != KEY_SNAPSHOTS && src->said[key].line > 0 &&
+		    *most > 0 && (*n == 0 || *n > *most))
 			return refuse(src, key, base, "is more than", err);
 	}
 	if (p->net && !profile_net_narrows(p->net, base->net))

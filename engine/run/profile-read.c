@@ -40,6 +40,8 @@ static const struct row rows[PROFILE_N_KEYS] = {
 	[KEY_NET] = { "net", IS_OTHER, "none, loopback, host or HOST:PORT,...", AT(net) },
 	[KEY_NET_OUT] = { "net_out", IS_SIZE, "a size, as 512M or 2G", AT(net_out) },
 	[KEY_ASK] = { "ask", IS_DURATION, "a time, as 60s, or 0", AT(ask_ms) },
+	[KEY_SNAPSHOTS] = { "snapshots", IS_COUNT, "how many a run may take of its clone, or 0",
+			    AT(snapshots) },
 	[KEY_SECCOMP] = { "seccomp", IS_OTHER, "strict, default or the path of a filter",
 			  AT(seccomp) },
 	[KEY_CAPS] = { "caps", IS_OTHER, "an empty list", 0 },

@@ -201,7 +201,17 @@ int run_terms_choose(struct run_terms *t, struct engine *e, const struct engine_
 	t->ask_ms = said_or(o->ask_ms, t->profile.ask_ms);
 	if (t->ask_ms > ENGINE_ASK_MS_MAX)
 		return err_set(err, -EINVAL, "an answer can be waited for one hour at most");
+	if (t->profile.snapshots > ENGINE_RUN_SNAPSHOTS_MAX)
+		return err_set(err, -EINVAL, "profile '%s': a run can take %d snapshots at most",
+			       t->profile.name, ENGINE_RUN_SNAPSHOTS_MAX);
 	t->ttl_ms = said_or(o->ttl_ms, t->profile.lifetime_ms);
 	r = join_argv(t, o->argv, err);
-	return r < 0 ? r : read_filter(t, err);
+	if (r < 0)
+		return r;
+	r = read_filter(t, err);
+	if (r >= 0 && t->filter.len > 0 && t->profile.snapshots > 0)
+		r = err_set(err, -EINVAL,
+			    "profile '%s': 'snapshots' does not go with a filter of your own",
+			    t->profile.name);
+	return r;
 }

@@ -22,6 +22,7 @@
 #include "engine/run/run-plan.h"
 #include "engine/run/run-questions.h"
 #include "engine/run/run-refusal.h"
+#include "engine/run/run-snapshot.h"
 #include "engine/run/waiting-i.h"
 
 #define TTL_SLACK_MS ((uint64_t)600000)   /* that a clone outlives its run's time limit */
@@ -105,6 +106,7 @@ struct running {
 	struct raw raw;
 	struct hush hush;
 	struct run_plan plan;
+	struct run_snapshots snapshots;
 	struct run_record record;
 	struct run_output output;
 	struct engine_run run;
@@ -308,6 +310,12 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
+	r->snapshots = (struct run_snapshots){
+		.engine = r->engine,
+		.run = &r->run,
+		.most = r->plan.terms.profile.snapshots,
+	};
+	run_snapshots_allow(&r->snapshots, spec);
 	spec->view = show;
 	spec->view_ctx = r;
 	x = open_questions(r, &questions, err);

@@ -11,6 +11,7 @@
 #include <seccomp.h>
 #include <sys/socket.h>
 
+#include "runner/sandbox.h"
 #include "runner/seccomp-code.h"
 #include "runner/seccomp-table.h"
 #include "tests/lib/test.h"
@@ -182,6 +183,7 @@ TEST(arguments_are_judged_by_their_low_half)
 		EXPECT("ioctl", REFUSED, 0, 0x5412);
 		EXPECT("ioctl", REFUSED, 0, 0x5412 | high);
 		EXPECT("ioctl", REFUSED, 0, 0x541c | high << 8);
+		EXPECT("ioctl", REFUSED, 0, SANDBOX_ASK_SNAPSHOT | high);
 		EXPECT("ioctl", SECCOMP_RET_ALLOW, 0, 0x5401);
 		EXPECT("socket", SECCOMP_RET_ALLOW, AF_UNIX | high, SOCK_STREAM, 0);
 		EXPECT("socket", FAMILY, 40 | high, SOCK_STREAM, 0);
