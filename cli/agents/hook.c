@@ -378,7 +378,7 @@ static char *place_of(struct engine *e)
 	char *place = NULL;
 
 	if (!clone)
-		return engine_project_here(e);
+		return engine_project_here(e, NULL);
 	return asprintf(&place, "clone %s", clone) < 0 ? NULL : place;
 }
 

@@ -41,6 +41,7 @@ _Static_assert(sizeof(struct mcp_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 struct server {
 	struct inner inner;
 	char *project; /* owned; NULL: not known yet */
+	char project_id[ENGINE_ID_SIZE];
 };
 
 static void server_done(struct server *s)
@@ -67,32 +68,37 @@ static int check_state(const char *text, bool is_clone, void *ctx, struct err *e
 /* In a child: SQLite's locks do not survive a fork, so a process that forks must not open a store. */
 NORETURN static void tell_project(const struct server *s, int fd)
 {
-	AUTO_FREE char *path = engine_project_here(s->inner.engine);
+	char id[ENGINE_ID_SIZE];
+	AUTO_FREE char *path = engine_project_here(s->inner.engine, id), *both = NULL;
 
-	if (path)
-		IGNORE_RESULT(fdio_write(fd, path, strlen(path)), "then it is not known yet");
+	if (path && asprintf(&both, "%s%s", id, path) >= 0)
+		IGNORE_RESULT(fdio_write(fd, both, strlen(both)), "then it is not known yet");
 	_exit(0);
 }
 
-/* An owned path; NULL: the store does not know the project yet. */
-static char *find_project(const struct server *s)
+/* Its path stays unknown as long as the store does not know the project. */
+static void find_project(struct server *s)
 {
-	char path[PATH_MAX];
+	char said[PATH_MAX + ENGINE_ID_SIZE];
 	int fds[2], status;
 	ssize_t n;
 	pid_t pid;
 
 	if (sys_pipe(fds) < 0)
-		return NULL;
+		return;
 	pid = fork();
 	if (pid == 0)
 		tell_project(s, fds[1]);
 	close(fds[1]);
-	n = pid > 0 ? fdio_read(fds[0], path, sizeof(path)) : 0;
+	n = pid > 0 ? fdio_read(fds[0], said, sizeof(said)) : 0;
 	close(fds[0]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		continue;
-	return n > 0 && n < (ssize_t)sizeof(path) ? strndup(path, (size_t)n) : NULL;
+	if (n < ENGINE_ID_SIZE || n >= (ssize_t)sizeof(said))
+		return;
+	said[n] = '\0';
+	snprintf(s->project_id, sizeof(s->project_id), "%.*s", ENGINE_ID_SIZE - 1, said);
+	s->project = strdup(said + ENGINE_ID_SIZE - 1);
 }
 
 static void record(const char *data, const char *clone, const char *run, void *ctx)
@@ -106,8 +112,9 @@ static void record(const char *data, const char *clone, const char *run, void *c
 	if (!data || (!s->inner.engine && engine_open(&options, &s->inner.engine, &err) < 0))
 		return;
 	if (!s->project)
-		s->project = find_project(s);
+		find_project(s);
 	call.project = s->project;
+	call.project_id = s->project ? s->project_id : NULL;
 	engine_record_call(s->inner.engine, &call);
 }
 

@@ -243,7 +243,7 @@ static int read_settings(const struct invocation *inv, struct tasks *ret, struct
 
 int tasks_load(const struct invocation *inv, struct tasks *ret, struct err *err)
 {
-	AUTO_FREE char *project = engine_project_here(inv->engine);
+	AUTO_FREE char *project = engine_project_here(inv->engine, NULL);
 	struct place p = { .dir = project    ? project
 				  : inv->dir ? inv->dir
 					     : ".",

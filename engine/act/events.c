@@ -45,7 +45,9 @@ static void set_meta(struct json j, const char *text)
 
 void event_taken(const struct task *task, const struct engine_taken *t)
 {
-	const struct event_subject of = { .project = t->project, .clone = t->snapshot.clone };
+	const struct event_subject of = { .project = t->project,
+					  .clone = t->snapshot.clone,
+					  .store = task->engine.store };
 	struct event ev;
 
 	event_begin(&ev, "snapshot", of);
@@ -70,6 +72,7 @@ void event_artifact(const struct task *task, const struct catalog_id *project,
 		.project = path,
 		.clone = a->clone,
 		.run = *a->run != '\0' ? a->run : NULL,
+		.store = task->engine.store,
 	};
 	struct event ev;
 	struct json paths;
@@ -87,7 +90,9 @@ void event_artifact(const struct task *task, const struct catalog_id *project,
 void event_cloned(const struct task *task, const struct engine_clones *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
-		const struct event_subject of = { .project = c->project, .clone = c->list[i].name };
+		const struct event_subject of = { .project = c->project,
+						  .clone = c->list[i].name,
+						  .store = task->engine.store };
 		struct event ev;
 
 		event_begin(&ev, "clone", of);
@@ -99,7 +104,9 @@ void event_cloned(const struct task *task, const struct engine_clones *c)
 void event_removed(const struct task *task, const struct clone *c, const char *why)
 {
 	AUTO_FREE char *project = project_path(task, &c->project);
-	const struct event_subject of = { .project = project, .clone = c->name };
+	const struct event_subject of = { .project = project,
+					  .clone = c->name,
+					  .store = task->engine.store };
 	struct event ev;
 
 	event_begin(&ev, "clone-removed", of);
@@ -110,7 +117,9 @@ void event_removed(const struct task *task, const struct clone *c, const char *w
 void event_snapshot_removed(const struct task *task, const struct snapshot *s)
 {
 	AUTO_FREE char *project = project_path(task, &s->project);
-	const struct event_subject of = { .project = project, .clone = s->clone };
+	const struct event_subject of = { .project = project,
+					  .clone = s->clone,
+					  .store = task->engine.store };
 	char hex[CATALOG_HEX_SIZE];
 	struct event ev;
 
@@ -134,7 +143,8 @@ static void event_stopped(const struct task *task, const struct engine_promotion
 	struct event ev;
 
 	event_begin(&ev, held ? "held" : "conflict",
-		    (struct event_subject){ .project = p->project, .clone = p->clone });
+		    (struct event_subject){
+			.project = p->project, .clone = p->clone, .store = task->engine.store });
 	set_id(ev.data, "undoes", p->undone);
 	if (held) {
 		json_set_uint(ev.data, "held", p->n_held);
@@ -147,7 +157,9 @@ static void event_stopped(const struct task *task, const struct engine_promotion
 
 void event_promoted(const struct task *task, const struct engine_promotion *p)
 {
-	const struct event_subject of = { .project = p->project, .clone = p->clone };
+	const struct event_subject of = { .project = p->project,
+					  .clone = p->clone,
+					  .store = task->engine.store };
 	struct event ev;
 
 	if (p->dry_run)
@@ -181,7 +193,9 @@ static const char *rolled_kind(const struct engine_rolled *r, const struct engin
 
 void event_rolled(const struct task *task, const struct engine_rolled *r)
 {
-	const struct event_subject of = { .project = r->project, .clone = r->clone };
+	const struct event_subject of = { .project = r->project,
+					  .clone = r->clone,
+					  .store = task->engine.store };
 	const struct engine_rolled_path *paths;
 	struct event ev;
 	size_t n;
@@ -204,7 +218,9 @@ void event_rolled(const struct task *task, const struct engine_rolled *r)
 
 void event_rebased(const struct task *task, const struct engine_rebased *r)
 {
-	const struct event_subject of = { .project = r->project, .clone = r->clone };
+	const struct event_subject of = { .project = r->project,
+					  .clone = r->clone,
+					  .store = task->engine.store };
 	struct event ev;
 
 	if (r->dry_run || (!r->conflicted && *r->saved == '\0'))
@@ -227,6 +243,16 @@ void event_damage(const struct task *task, const char *problem)
 	event_end(&ev, task->engine.store_path);
 }
 
+static struct event_subject subject_of(const struct engine_run *record, const char *run)
+{
+	return (struct event_subject){
+		.project = record->project,
+		.project_id = *record->project_id != '\0' ? record->project_id : NULL,
+		.clone = record->clone,
+		.run = run,
+	};
+}
+
 void event_question(const struct task *task, const struct question_ask *ask)
 {
 	CLEANUP(engine_run_done) struct engine_run record = { 0 };
@@ -234,7 +260,7 @@ void event_question(const struct task *task, const struct question_ask *ask)
 	struct event ev;
 
 	if (run_record_read(task->engine.store_path, ask->run, &record, NULL) == 0)
-		of = (struct event_subject){ record.project, record.clone, ask->run };
+		of = subject_of(&record, ask->run);
 	event_begin(&ev, "question", of);
 	json_set_text(ev.data, "question", ask->id);
 	json_set_text(ev.data, "of", ask->kind);
@@ -246,14 +272,12 @@ void event_question(const struct task *task, const struct question_ask *ask)
 void event_run_lost(const struct task *task, const char *run)
 {
 	CLEANUP(engine_run_done) struct engine_run record = { 0 };
-	struct event_subject of;
 	struct event ev;
 
 	/* One without a record has not begun. */
 	if (run_record_read(task->engine.store_path, run, &record, NULL) < 0)
 		return;
-	of = (struct event_subject){ .project = record.project, .clone = record.clone, .run = run };
-	event_begin(&ev, "run-ended", of);
+	event_begin(&ev, "run-ended", subject_of(&record, run));
 	json_set_text(ev.data, "state", "lost");
 	event_end(&ev, task->engine.store_path);
 }

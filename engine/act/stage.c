@@ -399,6 +399,17 @@ static int stage_named(struct task *task, const struct stage_options *o, struct 
 	return o->no_snapshot ? 0 : find_root(task, ret->before, &s->before, err);
 }
 
+static int find_project(struct task *task, const char *name, char id[ENGINE_ID_SIZE],
+			struct err *err)
+{
+	CLEANUP(clone_done) struct clone clone = { 0 };
+	int r = clone_find(task->engine.store, name, &clone, err);
+
+	if (r >= 0)
+		catalog_id_hex(&clone.project, id);
+	return r;
+}
+
 int stage_begin(struct task *task, const struct stage_options *o, struct stage *ret,
 		struct err *err)
 {
@@ -419,6 +430,7 @@ int stage_begin(struct task *task, const struct stage_options *o, struct stage *
 	/* From here on it ends with the connection, even if what follows fails. */
 	kept = TAKE_PTR(s);
 	keep_add(task->kept, &kept->kept);
+	r = r < 0 ? r : find_project(task, kept->name, stage.project_id, err);
 	r = r < 0 ? r : bound(kept, o, err);
 	r = r < 0 ? r : show(kept, o, &stage.view, err);
 	if (r < 0) {

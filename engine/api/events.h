@@ -44,11 +44,15 @@ uint64_t engine_events_newest(const struct engine *e);
 /* A call of an agent's that has ended. */
 struct engine_call {
 	const char *project, *clone, *run; /* NULL: none */
+	const char *project_id;            /* NULL: not known */
 	const char *data;                  /* a JSON object: docs/reference/events.md */
 };
 
 /* Write it down, in a log of the same kind and size; what cannot be written is said in the log of the process. */
 void engine_record_call(const struct engine *e, const struct engine_call *call);
 
-/* The path of the registered project that holds the engine's directory, owned; NULL: there is none. */
-char *engine_project_here(struct engine *e);
+/*
+ * The path of the registered project that holds the engine's directory, owned; NULL: there is none.
+ * `id` (or NULL) is then its id.
+ */
+char *engine_project_here(struct engine *e, char id[ENGINE_ID_SIZE]);

@@ -151,9 +151,10 @@ struct engine_run_artifact {
 struct engine_run {
 	char id[ENGINE_RUN_ID_SIZE];
 	enum engine_run_state state;
-	char *clone, *project, *cwd; /* owned */
-	bool made;                   /* the clone, for this run */
-	bool removed;                /* the clone, by the end of it */
+	char *clone, *project, *cwd;     /* owned */
+	char project_id[ENGINE_ID_SIZE]; /* "": a record of an earlier version */
+	bool made;                       /* the clone, for this run */
+	bool removed;                    /* the clone, by the end of it */
 	char before[ENGINE_ID_SIZE];
 	struct strlist argv;
 	struct strlist env; /* names */

@@ -22,10 +22,14 @@ void work_tell(struct work *w, const struct engine_arm *arm)
 void work_log_event(struct work *w, const char *kind, const struct engine_arm *arm)
 {
 	const struct engine_experiment *x = w->x;
+	struct store *store = NULL;
 	struct event ev;
 
+	if (engine_store(w->engine, STORE_READ, &store, NULL) < 0)
+		store = NULL;
 	event_begin(&ev, kind,
 		    (struct event_subject){ .project = x->project,
+					    .store = store,
 					    .clone = arm ? arm->clone : NULL,
 					    .run = arm && *arm->run ? arm->run : NULL });
 	json_set_name(ev.data, "experiment", x->name);

@@ -82,6 +82,9 @@ NODISCARD int project_named(struct engine *e, const char *named, char **ret, str
 NODISCARD int project_choose(struct engine *e, struct store *s, const char *named,
 			     struct project *ret, struct err *err);
 
+/* 1 and the id of the project that is registered for exactly this path; 0: none is. */
+NODISCARD int project_id_at(struct store *s, const char *path, char hex[CATALOG_HEX_SIZE]);
+
 /*
  * A directory of git's (gitdir-i.h) or a target of promotions (deliver-i.h), registered or not: no
  * command picks it as its project.

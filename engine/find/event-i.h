@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "engine/api/events.h"
 
+struct store;
+
 #define EVENTS_DIR       "events"
 #define CALLS_DIR        "calls" /* of agents, in a log of their own, so that they push no event out */
 #define EVENTS_FILE_MAX  ((uint64_t)1 << 20) /* bytes from which on another file is begun */
@@ -25,6 +27,12 @@ struct event {
 
 struct event_subject {
 	const char *project, *clone, *run; /* NULL: none */
+	/*
+	 * The project's id; NULL: the one that `store` (or NULL) has for its path now.  A path alone may
+	 * be another project's tomorrow.
+	 */
+	const char *project_id;
+	struct store *store;
 };
 
 /* Begin one; fill ev->data, then event_end(). */

@@ -208,7 +208,11 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 
 void event_begin(struct event *ev, const char *kind, struct event_subject of)
 {
+	char id[CATALOG_HEX_SIZE];
 	struct json j;
+
+	if (!of.project_id && of.store && of.project && project_id_at(of.store, of.project, id) > 0)
+		of.project_id = id;
 
 	*ev = (struct event){ 0 };
 	j = json_begin(&ev->doc);
@@ -216,6 +220,8 @@ void event_begin(struct event *ev, const char *kind, struct event_subject of)
 	json_set_int(j, "time", engine_now());
 	json_set_text(j, "kind", kind);
 	json_set_name(j, "project", of.project);
+	if (of.project_id)
+		json_set_text(j, "project_id", of.project_id);
 	json_set_name(j, "clone", of.clone);
 	json_set_text(j, "run", of.run);
 	ev->data = json_set_object(j, "data");
@@ -235,9 +241,11 @@ void event_end_in(struct event *ev, const char *store, const char *log)
 	json_done(&ev->doc);
 }
 
+/* Opens no store: who serves agents forks, and SQLite's locks do not survive that. */
 void engine_record_call(const struct engine *e, const struct engine_call *call)
 {
 	const struct event_subject of = { .project = call->project,
+					  .project_id = call->project_id,
 					  .clone = call->clone,
 					  .run = call->run };
 	struct event ev;

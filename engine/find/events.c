@@ -38,9 +38,9 @@ static void reading_done(struct reading *r)
 
 /* --- a line ----------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct reading *r, const struct engine_event *e)
+static bool is_wanted(const struct reading *r, const struct engine_event *e, const char *project_id)
 {
-	return !r->project.path || (e->project && moved_was_at(&r->project, e->project, e->time));
+	return !r->project.path || moved_is_of(&r->project, project_id, e->project, e->time);
 }
 
 /* Of those that are only counted, the last ones are remembered in a ring. */
@@ -58,6 +58,7 @@ static int take_line(struct reading *r, const char *line, size_t len, struct err
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	AUTO_FREE char *project = NULL, *clone = NULL;
 	struct err why = { 0 };
+	const char *project_id = NULL;
 	struct engine_event e;
 	struct json j;
 
@@ -67,6 +68,8 @@ static int take_line(struct reading *r, const char *line, size_t len, struct err
 	}
 	project = json_get_name_or_null(j, "project");
 	clone = json_get_name_or_null(j, "clone");
+	if (json_has(j, "project_id"))
+		project_id = json_get_text(j, "project_id");
 	e = (struct engine_event){
 		.n = json_get_uint(j, "n"),
 		.time = json_get_int(j, "time"),
@@ -83,7 +86,7 @@ static int take_line(struct reading *r, const char *line, size_t len, struct err
 	if (e.n <= r->seen)
 		return 0;
 	r->seen = e.n;
-	return is_wanted(r, &e) ? pass_on(r, &e, err) : 0;
+	return is_wanted(r, &e, project_id) ? pass_on(r, &e, err) : 0;
 }
 
 /* --- the files -------------------------------------------------------------------------- */
@@ -281,12 +284,16 @@ int engine_events(struct engine *e, const struct engine_events_options *options,
 	return options->follow ? follow(&r, err) : read_on(&r, err);
 }
 
-char *engine_project_here(struct engine *e)
+char *engine_project_here(struct engine *e, char id[ENGINE_ID_SIZE])
 {
 	CLEANUP(project_done) struct project project = { 0 };
 	struct store *s;
 
-	return engine_project(e, &s, &project, NULL) < 0 ? NULL : TAKE_PTR(project.path);
+	if (engine_project(e, &s, &project, NULL) < 0)
+		return NULL;
+	if (id)
+		catalog_id_hex(&project.id, id);
+	return TAKE_PTR(project.path);
 }
 
 struct newest {

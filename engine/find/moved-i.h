@@ -13,9 +13,11 @@
 void moved_identify(struct project *p);
 
 /*
- * Records of runs and events name a project by the path that it had then.  Was it at that path at that
- * time (nanoseconds since 1970)?
+ * Does a record of a run or an event belong to the project?  It names the project's id, or, if an
+ * earlier version wrote it (`id` is NULL or empty), only the path that the project had then: was it at
+ * that path at that time (nanoseconds since 1970)?
  */
+bool moved_is_of(const struct project *p, const char *id, const char *path, int64_t when);
 bool moved_was_at(const struct project *p, const char *path, int64_t when);
 
 /* `p` gets another path now: *ret, owned by the caller, is its list of former paths with the present one. */

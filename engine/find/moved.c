@@ -53,6 +53,15 @@ bool moved_was_at(const struct project *p, const char *path, int64_t when)
 	return when >= since && strcmp(path, p->path) == 0;
 }
 
+bool moved_is_of(const struct project *p, const char *id, const char *path, int64_t when)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	if (id && *id != '\0')
+		return strcmp(catalog_id_hex(&p->id, hex), id) == 0;
+	return path && moved_was_at(p, path, when);
+}
+
 int moved_add_former(const struct project *p, int64_t now, char **ret, struct err *err)
 {
 	const char *old = p->former ? p->former : "", *next;

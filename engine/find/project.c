@@ -53,6 +53,17 @@ static int find_registered(struct store *s, const char *dir, bool exact, struct 
 	return search_registered(s, &(struct search){ .dir = dir, .exact = exact }, ret, err);
 }
 
+int project_id_at(struct store *s, const char *path, char hex[CATALOG_HEX_SIZE])
+{
+	struct search search = { .dir = path, .exact = true };
+	int r = project_each(s, on_project, &search, NULL);
+
+	if (r < 0 || search.path_len == 0)
+		return r;
+	catalog_id_hex(&search.id, hex);
+	return 1;
+}
+
 static int no_project(const char *dir, struct err *err)
 {
 	return err_set(err, -ENXIO, "'%s' is in no project that has snapshots", dir);

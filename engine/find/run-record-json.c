@@ -301,6 +301,7 @@ void run_record_encode(struct json j, const struct engine_run *r)
 	json_set_text(j, "state", state_names[r->state]);
 	json_set_name(j, "clone", r->clone);
 	json_set_name(j, "project", r->project);
+	json_set_text(j, "project_id", r->project_id);
 	json_set_name(j, "cwd", r->cwd);
 	json_set_bool(j, "made", r->made);
 	json_set_bool(j, "removed", r->removed);
@@ -338,12 +339,16 @@ static int get_state(struct json j, struct engine_run *r)
 int run_record_decode(struct json j, struct engine_run *r)
 {
 	const char *before = json_get_text(j, "before"), *net = json_get_text(j, "net");
+	const char *project = NULL;
 	int x = json_get_uint(j, "version") == VERSION ? get_state(j, r) : -EPROTO;
 
 	if (x < 0)
 		return x;
 	r->clone = json_get_name(j, "clone");
 	r->project = json_get_name(j, "project");
+	if (json_has(j, "project_id")) /* records of earlier versions have none */
+		project = json_get_text(j, "project_id");
+	snprintf(r->project_id, sizeof(r->project_id), "%s", project ? project : "");
 	r->cwd = json_get_name(j, "cwd");
 	r->made = json_get_bool(j, "made");
 	r->removed = json_get_bool(j, "removed");

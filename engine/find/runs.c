@@ -33,7 +33,8 @@ static bool is_wanted(const struct listing *l, const struct engine_run *run)
 	const struct engine_runs_options *o = l->options;
 
 	return !(o->clone && strcmp(o->clone, run->clone) != 0) &&
-	       !(l->project && !moved_was_at(l->project, run->project, run->started)) &&
+	       !(l->project &&
+		 !moved_is_of(l->project, run->project_id, run->project, run->started)) &&
 	       !(o->running && run->state != ENGINE_RUN_RUNNING);
 }
 

@@ -208,12 +208,17 @@ int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 int shipping_save(struct shipping *s, const char *kind, struct err *err)
 {
 	const struct engine_change *c = s->change;
+	struct store *store = NULL;
 	struct event ev;
 	int r = docket_save(&s->lock, &change_kind, c->id, c, err);
 
 	if (r < 0 || !kind)
 		return r;
-	event_begin(&ev, kind, (struct event_subject){ .project = c->project, .clone = c->clone });
+	if (engine_store(s->engine, STORE_READ, &store, NULL) < 0)
+		store = NULL;
+	event_begin(
+	    &ev, kind,
+	    (struct event_subject){ .project = c->project, .clone = c->clone, .store = store });
 	json_set_text(ev.data, "change", c->id);
 	json_set_text(ev.data, "state", engine_change_state_name(c->state));
 	json_set_name(ev.data, "stage", c->stage);

@@ -9,9 +9,11 @@
 
 static void begin(struct event *ev, const char *kind, const struct engine_run *run)
 {
-	event_begin(
-	    ev, kind,
-	    (struct event_subject){ .project = run->project, .clone = run->clone, .run = run->id });
+	event_begin(ev, kind,
+		    (struct event_subject){ .project = run->project,
+					    .project_id = *run->project_id ? run->project_id : NULL,
+					    .clone = run->clone,
+					    .run = run->id });
 }
 
 void run_event_started(const char *store, const struct engine_run *run)

@@ -20,8 +20,9 @@ int engine_inside_snapshot(char id[static ENGINE_ID_SIZE], struct err *err)
 	if (said == -1 && errno == EBADF)
 		return 0;
 	if (said == -1 && errno == EPERM)
-		return err_set(err, -EPERM,
-			       "this is a run whose profile allows no snapshots ('snapshots: N' does)");
+		return err_set(
+		    err, -EPERM,
+		    "this is a run whose profile allows no snapshots ('snapshots: N' does)");
 	if (said == -1 && errno == EDQUOT)
 		return err_set(err, -EDQUOT,
 			       "this run has taken all snapshots that its profile allows");

@@ -193,6 +193,7 @@ static int describe(struct running *r, struct err *err)
 	if (!run->clone || !run->project || !run->cwd || !run->profile || !run->net)
 		return err_nomem(err);
 	memcpy(run->before, r->stage.before, sizeof(run->before));
+	memcpy(run->project_id, r->stage.project_id, sizeof(run->project_id));
 	run->made = !r->options->clone;
 	run_publish_describe(&r->plan.publish, run);
 	run->limits = r->plan.terms.limits;

@@ -211,6 +211,7 @@ struct stage {
 	char *path;    /* where it is mounted */
 	char *view;    /* where it is with the run's ids; NULL: map the ids of `path` */
 	char *project; /* its path */
+	char project_id[ENGINE_ID_SIZE];
 	char before[ENGINE_ID_SIZE]; /* a snapshot of the clone as it is now; "": none */
 };
 

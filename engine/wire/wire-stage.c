@@ -37,7 +37,7 @@ const struct fields wire_stage_options = FIELDS(struct stage_options, wire_stage
 static const struct field wire_stage_fields[] = {
 	FIELD(FIELD_NAME, struct stage, clone),        FIELD(FIELD_NAME, struct stage, path),
 	FIELD(FIELD_NAME_OR_NULL, struct stage, view), FIELD(FIELD_NAME, struct stage, project),
-	FIELD(FIELD_ID, struct stage, before),
+	FIELD(FIELD_ID, struct stage, project_id),     FIELD(FIELD_ID, struct stage, before),
 };
 const struct fields wire_stage = FIELDS(struct stage, wire_stage_fields);
 
