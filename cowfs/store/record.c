@@ -438,7 +438,7 @@ static int read_value(const struct ref *ref, const struct kind *k, void *record,
 	if (!version)
 		return cut_off(err);
 	if (*version > k->version)
-		return err_set(err, -EBADMSG, "record of a later version");
+		return err_set(err, -EPROTO, "record of a later version");
 	if (*version < 1)
 		return err_set(err, -EBADMSG, "record of no version");
 	for (const struct field *f = k->fields; f->type != FIELD_END; f++) {

@@ -212,10 +212,16 @@ int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err)
 		struct err why = { 0 };
 		struct ref ref;
 
-		if (kind < 1 || kind > REF_KINDS)
+		if (kind < 1 || kind > 254)
 			r = err_set(&why, -EBADMSG, "a ref of unknown kind %lld", (long long)kind);
 		else
 			r = ref_row_read(q, (enum ref_kind)kind, &ref, &why);
+		/* Whole, and not ours: what it keeps must not be swept, nor it repaired away. */
+		if (r >= 0 && kind > REF_KINDS)
+			return err_set(
+			    err, -EPROTO,
+			    "the store has refs of kind %lld, written by a later version",
+			    (long long)kind);
 		if (r < 0 && r != -EBADMSG)
 			return err_set(err, r, "%s", why.msg);
 		r = fn(r < 0 ? NULL : &ref, &why, ctx, err);

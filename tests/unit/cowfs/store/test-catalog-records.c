@@ -53,16 +53,22 @@ static void put_record(struct shelf *sh, const struct catalog_id *id, const void
 	put_raw(sh, REF_SNAPSHOT, catalog_id_hex(id, hex), 16, &sh->root, value, len);
 }
 
-static void is_refused(struct shelf *sh, const struct catalog_id *id, const char *why)
+static void is_refused_with(struct shelf *sh, const struct catalog_id *id, int code,
+			    const char *why)
 {
 	struct snapshot s = { .files = 4711 };
 	struct err err = { 0 };
 	char hex[CATALOG_HEX_SIZE];
 
-	CHECK_EQ(snapshot_get(sh->s, id, &s, &err), -EBADMSG);
+	CHECK_EQ(snapshot_get(sh->s, id, &s, &err), code);
 	CHECK_HAS(err.msg, catalog_id_hex(id, hex));
 	CHECK_HAS(err.msg, why);
 	CHECK_EQ(s.files, 4711);
+}
+
+static void is_refused(struct shelf *sh, const struct catalog_id *id, const char *why)
+{
+	is_refused_with(sh, id, -EBADMSG, why);
 }
 
 static void refuses(struct shelf *sh, const void *value, size_t len, const char *why)
@@ -117,7 +123,9 @@ TEST(a_record_of_another_version_is_refused_with_its_sentence)
 	CLEANUP(buf_done) struct buf v = sample_record();
 
 	v.data[0] = 6;
-	refuses(&sh, v.data, v.len, "record of a later version");
+	put_record(&sh, &id_a, v.data, v.len);
+	shelf_commit(&sh);
+	is_refused_with(&sh, &id_a, -EPROTO, "record of a later version");
 	v.data[0] = 0;
 	refuses(&sh, v.data, v.len, "record of no version");
 }
@@ -231,7 +239,7 @@ TEST(a_record_has_the_fields_of_its_own_version_and_no_others)
 	CHECK_HAS(err.msg, "16 bytes follow the record");
 	CHECK_EQ(clone_get(sh.s, "two", &got, &err), -EBADMSG);
 	CHECK_HAS(err.msg, "the record is cut off");
-	CHECK_EQ(clone_get(sh.s, "three", &got, &err), -EBADMSG);
+	CHECK_EQ(clone_get(sh.s, "three", &got, &err), -EPROTO);
 	CHECK_HAS(err.msg, "record of a later version");
 }
 

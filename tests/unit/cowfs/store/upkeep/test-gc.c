@@ -297,6 +297,26 @@ TEST(a_damaged_ref_stops_the_gc_before_it_removes_anything)
 	}
 }
 
+/* An older program must neither sweep what a kind that it does not know keeps, nor call it damaged. */
+TEST(a_ref_of_a_kind_of_a_later_version_stops_gc_and_check_and_keeps_what_it_names)
+{
+	CLEANUP(store_close_p) struct store *s = filled_with_garbage("later-kind");
+	CLEANUP(check_report_done) struct check_report report = { 0 };
+	const struct tree_entry src = stock_entry(s, "one", "src");
+	struct batch *b = stock_begin(s);
+	struct gc_progress progress;
+	struct err err = { 0 };
+
+	stock_name(b, (enum ref_kind)(REF_KINDS + 1), "of tomorrow", &src.id, REF_NEW);
+	stock_commit(b);
+	batch_end(b);
+	CHECK_EQ(gc_run(s, &progress, &err), -EPROTO);
+	CHECK_HAS(err.msg, "written by a later version");
+	CHECK_EQ(check_store(s, NULL, NULL, &report, &err), -EPROTO);
+	CHECK_HAS(err.msg, "written by a later version");
+	CHECK_EQ(stock_entry(s, "one", "src").size, src.size); /* what it knows can still be read */
+}
+
 TEST(a_damaged_leaf_hides_nothing_and_stays_for_check_to_find)
 {
 	CLEANUP(store_close_p) struct store *s = filled_with_garbage("leaf");
