@@ -146,6 +146,7 @@ extern const struct command
     cmd_approve,
     cmd_artifact,
     cmd_attach,
+    cmd_audit,
     cmd_bisect,
     cmd_blame,
     cmd_cancel,

@@ -65,6 +65,7 @@ const struct command *const commands[] = {
 	&cmd_events,
 	&cmd_projects,
 	&cmd_check,
+	&cmd_audit,
 	&cmd_gc,
 	&cmd_mount,
 	&cmd_umount,

@@ -57,6 +57,7 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 	case REF_CLONE:
 		return v->fn.clone(&record->clone, v->ctx, err);
 	case REF_ALLOWANCE:
+	case REF_AUDIT:
 	case REF_RESOLUTIONS:
 		break; /* nobody visits them */
 	case REF_RECEIPT:

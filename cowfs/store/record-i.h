@@ -17,6 +17,7 @@ union record {
 	struct resolutions resolutions;
 	struct artifact artifact;
 	struct allowance allowance;
+	struct audit audit;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

@@ -155,6 +155,23 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_TEXT, offsetof(struct allowance, rules) },
 		},
 	},
+	[REF_AUDIT] = {
+		.version = 1,
+		.size = sizeof(struct audit),
+		.name = { FIELD_TEXT, offsetof(struct audit, name) },
+		.root = NO_ROOT,
+		.fields = {
+			{ FIELD_NUMBER, offsetof(struct audit, number) },
+			{ FIELD_NUMBER, offsetof(struct audit, time) },
+			{ FIELD_NUMBER, offsetof(struct audit, first) },
+			{ FIELD_NUMBER, offsetof(struct audit, kind) },
+			{ FIELD_NUMBER, offsetof(struct audit, gone) },
+			{ FIELD_TEXT, offsetof(struct audit, subject) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct audit, sha256) },
+			{ FIELD_MAYBE_TEXT, offsetof(struct audit, before) },
+			{ FIELD_TEXT, offsetof(struct audit, digest) },
+		},
+	},
 	[REF_ARTIFACT] = {
 		.version = 1,
 		.size = sizeof(struct artifact),
@@ -241,6 +258,11 @@ void resolutions_done(struct resolutions *r)
 void allowance_done(struct allowance *a)
 {
 	record_done(REF_ALLOWANCE, a);
+}
+
+void audit_done(struct audit *a)
+{
+	record_done(REF_AUDIT, a);
 }
 
 void artifact_done(struct artifact *a)

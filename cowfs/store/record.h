@@ -155,6 +155,25 @@ struct allowance {
 	char *rules;     /* owned; as --net takes them, with commas between them */
 };
 
+/*
+ * A change of a record that must not be changed unseen: a link of the chain.  Ref: its number in 16 hex
+ * digits, or AUDIT_HEAD: a copy of the last one.  No root.
+ */
+struct audit {
+	char *name;      /* owned */
+	uint64_t number; /* from 1 */
+	int64_t time;    /* nanoseconds since 1970 */
+	uint64_t first;  /* the number of the oldest one that is kept */
+	uint64_t kind;   /* enum ref_kind of what was written */
+	uint64_t gone;   /* not 0: it was deleted */
+	char *subject;   /* owned; its name */
+	char *sha256;    /* owned; in hex, of its value; of what was deleted NULL */
+	char *before;    /* owned; in hex, the digest of the entry before; of the first one NULL */
+	char *digest;    /* owned; in hex, of all that stands above */
+};
+#define AUDIT_HEAD "head"
+
+void audit_done(struct audit *a);
 void allowance_done(struct allowance *a);
 void artifact_done(struct artifact *a);
 void resolutions_done(struct resolutions *r);

@@ -7,6 +7,7 @@
 
 #include "base/le.h"
 #include "base/path.h"
+#include "cowfs/store/audit-i.h"
 
 const char *ref_kind_name(enum ref_kind kind)
 {
@@ -27,6 +28,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "artifact";
 	case REF_ALLOWANCE:
 		return "allowance";
+	case REF_AUDIT:
+		return "audit entry";
 	}
 	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }
@@ -162,8 +165,11 @@ int ref_ops_apply(struct db *meta, const struct ref_op *ops, struct err *err)
 {
 	int r = 0;
 
-	for (; ops && r >= 0; ops = ops->next)
+	for (; ops && r >= 0; ops = ops->next) {
 		r = ops->delete ? apply_delete(meta, ops, err) : apply_put(meta, ops, err);
+		if (r >= 0 && ops->ref.kind == REF_RECEIPT)
+			r = audit_append(meta, &ops->ref, ops->delete, err);
+	}
 	return r;
 }
 

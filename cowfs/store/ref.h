@@ -23,8 +23,9 @@ enum ref_kind {
 	REF_RESOLUTIONS = 6,
 	REF_ARTIFACT = 7,
 	REF_ALLOWANCE = 8,
+	REF_AUDIT = 9,
 };
-#define REF_KINDS 8
+#define REF_KINDS 9
 
 struct ref {
 	enum ref_kind kind;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/sha256.h"
 #include "engine/api/events.h"
 
 struct store;
@@ -43,6 +44,22 @@ void event_end(struct event *ev, const char *store);
 
 /* The same in another log; CALLS_DIR. */
 void event_end_in(struct event *ev, const char *store, const char *log);
+
+/*
+ * Each line has `prev`, the SHA-256 of the line before it with its newline, in hex.  EVENTS_HEAD beside
+ * the files says what the last line is, and which is the first that must be there.  The line is
+ * written first: if its writer dies in between, the head is that of the line before.
+ */
+#define EVENTS_HEAD "head"
+
+struct event_head {
+	uint64_t n, first;
+	char digest[SHA256_HEX_SIZE];
+};
+
+/* All zero: there is none, or none that can be read. */
+void event_head_read(int dir_fd, struct event_head *ret);
+void event_digest(const void *line, size_t len, char hex[SHA256_HEX_SIZE]);
 
 /* The numbers by which the files of a log are named, lowest first; how many, or a negative errno. */
 NODISCARD int event_files(int dir_fd, uint64_t ret[EVENTS_FILES_MAX + 1]);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
@@ -77,8 +78,10 @@ int event_open_file(int dir_fd, uint64_t first, int flags)
 
 struct writing {
 	int dir_fd, fd;
-	uint64_t n; /* the number that is next */
-	off_t size; /* of the newest file */
+	uint64_t n;                 /* the number that is next */
+	uint64_t first;             /* the lowest that is kept */
+	off_t size;                 /* of the newest file */
+	char prev[SHA256_HEX_SIZE]; /* digest of the last line; "": none is known */
 };
 
 static void writing_done(struct writing *w)
@@ -102,6 +105,49 @@ static int lock_log(struct writing *w, const char *store, const char *log, struc
 		if (errno != EINTR)
 			return err_sys(err, "locking '%s'", dir);
 	return 0;
+}
+
+void event_digest(const void *line, size_t len, char hex[SHA256_HEX_SIZE])
+{
+	uint8_t sum[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, line, len);
+	sha256_end(&s, sum);
+	hex_encode(sum, sizeof(sum), hex);
+}
+
+#define HEAD_FORM "%016" PRIx64 " %016" PRIx64 " %s\n"
+#define HEAD_SIZE (16 + 1 + 16 + 1 + SHA256_HEX_SIZE)
+
+void event_head_read(int dir_fd, struct event_head *ret)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, EVENTS_HEAD, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char text[HEAD_SIZE + 1];
+	ssize_t n = fd < 0 ? 0 : fdio_read(fd, text, HEAD_SIZE);
+
+	*ret = (struct event_head){ 0 };
+	text[n > 0 ? n : 0] = '\0';
+	if (n != HEAD_SIZE || sscanf(text, "%16" SCNx64 " %16" SCNx64 " %64[0-9a-f]", &ret->n,
+				     &ret->first, ret->digest) != 3)
+		*ret = (struct event_head){ 0 };
+}
+
+/* It is always as long, so that it is written in its place. */
+static int write_head(const struct writing *w, const struct buf *line, struct err *err)
+{
+	AUTO_CLOSE int fd =
+	    openat(w->dir_fd, EVENTS_HEAD, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	char text[HEAD_SIZE + 1], digest[SHA256_HEX_SIZE];
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, "opening the head of the log");
+	event_digest(line->data, line->len, digest);
+	snprintf(text, sizeof(text), HEAD_FORM, w->n, w->first, digest);
+	r = fdio_pwrite(fd, text, HEAD_SIZE, 0);
+	return r < 0 ? err_set(err, r, "writing the head of the log: %s", strerror(-r)) : 0;
 }
 
 /* The last newline in s[0..len); NULL: there is none. */
@@ -136,6 +182,7 @@ static int read_tail(struct writing *w, uint64_t first, struct err *err)
 		return err_set(err, -EBADMSG, "the last event in '%s' is damaged",
 			       event_file_name(first).text);
 	w->n = n + 1;
+	event_digest(line, (size_t)(end + 1 - line), w->prev);
 	if (from + (end + 1 - tail) == w->size)
 		return 0;
 	w->size = from + (end + 1 - tail);
@@ -166,6 +213,7 @@ static int open_log(struct writing *w, struct err *err)
 
 	if (n < 0)
 		return err_set(err, n, "the log of events: %s", strerror(-n));
+	w->first = n > 0 ? files[0] : 1;
 	r = open_newest(w, n > 0 ? files[n - 1] : 1, err);
 	if (r < 0)
 		return r;
@@ -178,6 +226,8 @@ static int open_log(struct writing *w, struct err *err)
 	}
 	if (n >= EVENTS_FILES_MAX && unlinkat(w->dir_fd, event_file_name(files[0]).text, 0) < 0)
 		return err_sys(err, "removing the oldest events");
+	if (n >= EVENTS_FILES_MAX)
+		w->first = files[1];
 	cleanup_close(&w->fd);
 	return open_newest(w, w->n, err);
 }
@@ -186,6 +236,7 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 {
 	CLEANUP(writing_done) struct writing w = { .dir_fd = -1, .fd = -1 };
 	CLEANUP(buf_done) struct buf line = { 0 };
+	struct event_head head;
 	int r;
 
 	r = lock_log(&w, store, log, err);
@@ -194,7 +245,15 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 	r = open_log(&w, err);
 	if (r < 0)
 		return r;
+	/*
+	 * The head counts, so that lines that were changed or cut off stay visible; but the one of the
+	 * line before the last is what a writer left that died behind its line.
+	 */
+	event_head_read(w.dir_fd, &head);
+	if (head.n + 1 >= w.n && head.n > 0)
+		memcpy(w.prev, head.digest, sizeof(w.prev));
 	json_set_uint((struct json){ &ev->doc, ev->doc.root }, "n", w.n);
+	json_set_text((struct json){ &ev->doc, ev->doc.root }, "prev", w.prev);
 	r = json_append(&ev->doc, &line, err);
 	if (r < 0)
 		return r;
@@ -203,7 +262,7 @@ static int write_line(struct event *ev, const char *store, const char *log, stru
 	r = fdio_write(w.fd, line.data, line.len);
 	if (r < 0)
 		IGNORE_RESULT(ftruncate(w.fd, w.size), "the next writer cuts it off");
-	return r < 0 ? err_set(err, r, "writing it: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "writing it: %s", strerror(-r)) : write_head(&w, &line, err);
 }
 
 void event_begin(struct event *ev, const char *kind, struct event_subject of)

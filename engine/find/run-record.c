@@ -15,6 +15,8 @@
 #include "base/sys.h"
 #include "engine/find/run-record-i.h"
 
+#define DIGEST_MAX ((size_t)64 << 20)
+
 #define RECORD_MAX ((size_t)16 << 20) /* bytes; our records are always smaller */
 
 /* Old versions had a file per stream; those are removed with the rest. */
@@ -176,6 +178,23 @@ char *run_record_path(const char *store, const char *id, const char *ending)
 	char *path = NULL;
 
 	return asprintf(&path, "%s/" RUN_RECORD_DIR "/%s%s", store, id, ending) < 0 ? NULL : path;
+}
+
+int run_record_digest(const char *store, const char *id, char hex[SHA256_HEX_SIZE])
+{
+	AUTO_FREE char *path = run_record_path(store, id, endings[RECORD]);
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
+	uint8_t sum[SHA256_SIZE];
+	struct sha256 s;
+	int r = path ? fdio_read_file(AT_FDCWD, path, DIGEST_MAX, &bytes, NULL) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	sha256_begin(&s);
+	sha256_add(&s, bytes.data, bytes.len);
+	sha256_end(&s, sum);
+	hex_encode(sum, sizeof(sum), hex);
+	return 0;
 }
 
 void run_record_settle(const char *store, const char *id)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/sha256.h"
 #include "engine/api/run.h"
 
 #define RUN_RECORD_DIR     "runs"
@@ -48,6 +49,9 @@ const char *run_record_state_name(enum engine_run_state state);
 /* The id as a number, and back. */
 uint64_t run_record_number(const char *id);
 void run_record_id(uint64_t number, char ret[ENGINE_RUN_ID_SIZE]);
+
+/* The SHA-256 of the record as it lies, in hex.  -ENOENT or another errno, without a sentence. */
+NODISCARD int run_record_digest(const char *store, const char *id, char hex[SHA256_HEX_SIZE]);
 
 bool run_record_is_live(const char *store, const char *id);
 

@@ -69,6 +69,7 @@ void run_event_answered(const char *store, const struct engine_run *run,
 
 void run_event_ended(const char *store, const struct engine_run *run)
 {
+	char digest[SHA256_HEX_SIZE];
 	struct event ev;
 
 	refused(store, run);
@@ -89,5 +90,7 @@ void run_event_ended(const char *store, const struct engine_run *run)
 	}
 	if (run->problem)
 		json_set_text(ev.data, "problem", run->problem);
+	if (run_record_digest(store, run->id, digest) == 0)
+		json_set_text(ev.data, "record", digest);
 	event_end(&ev, store);
 }

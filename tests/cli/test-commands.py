@@ -484,6 +484,7 @@ QUIET = (
     (rf"{ID}\n", "artifact", "save", "x", "f"),
     (r"/\S+\n", "projects"),
     ("", "check"),
+    ("", "audit", "verify"),
     ("", "gc"),
     ("", "umount", "x"),
     (r"/\S+/x\n", "mount", "x"),

@@ -19,6 +19,7 @@ WORDS = {
     "answer": ["0123abcd", "deny"],
     "approve": ["0123"],
     "attach": ["0123456789ab"],
+    "audit": ["verify"],
     "bisect": ["@", "@", "--", "true"],
     "blame": ["README.md"],
     "cancel": ["0123456789ab"],

@@ -84,6 +84,7 @@ def look_at_snapshots(w, judge):
     judge("snapshot", "-m", "message", "-t", "v1", "--meta", "step=1", "--meta", "empty=")
     judge("log")
     judge("log", "--meta", "step=1")
+    judge("audit", "verify")
     judge("log", "README.md")
     judge("blame", "README.md")
     judge("show", "@")

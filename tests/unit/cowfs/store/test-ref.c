@@ -414,7 +414,8 @@ TEST(every_kind_has_a_name)
 	CHECK_STR(ref_kind_name(REF_TAG), "tag");
 	CHECK_STR(ref_kind_name(REF_CLONE), "clone");
 	CHECK_STR(ref_kind_name(REF_RECEIPT), "receipt");
-	CHECK_STR(ref_kind_name((enum ref_kind)9), "ref of unknown kind");
+	CHECK_STR(ref_kind_name(REF_AUDIT), "audit entry");
+	CHECK_STR(ref_kind_name((enum ref_kind)(REF_KINDS + 1)), "ref of unknown kind");
 }
 
 TEST_MAIN("ref")

@@ -1,0 +1,134 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/out.h"
+#include "engine/api/audit.h"
+
+struct audit_args {
+	struct opt_list heads;
+};
+
+static const struct opt audit_opts[] = {
+	OPT_LIST(0, "head", "DIGEST", struct audit_args, heads,
+		 "a head that was printed before and kept elsewhere; again: another"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct audit_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+struct report {
+	const struct invocation *inv;
+	struct json problems;
+};
+
+static int on_problem(const char *kind, const char *name, const char *problem, void *ctx,
+		      struct err *err)
+{
+	struct report *r = ctx;
+	struct json j;
+
+	(void)err;
+	if (!r->inv->json) {
+		fprintf(r->inv->out, "%s%s ", out_style(r->inv, OUT_BAD), kind);
+		out_name(r->inv->out, name);
+		fprintf(r->inv->out, "%s: %s\n", out_style(r->inv, OUT_PLAIN), problem);
+		return 0;
+	}
+	j = json_add_object(r->problems);
+	json_set_text(j, "kind", kind);
+	json_set_name(j, "name", name);
+	json_set_text(j, "problem", problem);
+	return 0;
+}
+
+static void set_head(struct json j, const char *key, uint64_t number, const char *digest)
+{
+	struct json head;
+
+	if (*digest == '\0') {
+		json_set_null(j, key);
+		return;
+	}
+	head = json_set_object(j, key);
+	json_set_uint(head, "number", number);
+	json_set_text(head, "digest", digest);
+}
+
+static void set_counts(struct json j, const struct engine_audit *a)
+{
+	json_set_bool(j, "sound", a->problems == 0);
+	json_set_uint(j, "receipts", a->receipts);
+	json_set_uint(j, "events", a->events);
+	json_set_uint(j, "runs", a->runs);
+	json_set_uint(j, "unchained", a->unchained);
+	set_head(j, "receipt_head", a->receipt_number, a->receipt_head);
+	set_head(j, "event_head", a->event_number, a->event_head);
+}
+
+static void print_human(const struct invocation *inv, const struct engine_audit *a)
+{
+	FILE *out = inv->out;
+
+	if (inv->quiet)
+		return;
+	out_plural(out, a->receipts, "receipt, ", "receipts, ");
+	out_plural(out, a->events, "event and ", "events and ");
+	out_plural(out, a->runs, "run", "runs");
+	fputs(a->problems == 0 ? " are as they were written\n" : " were checked\n", out);
+	if (a->unchained > 0) {
+		out_plural(out, a->unchained, "of them is", "of them are");
+		fputs(" older than the chain\n", out);
+	}
+	if (*a->receipt_head != '\0')
+		fprintf(out, "head of receipts  %s\n", a->receipt_head);
+	if (*a->event_head != '\0')
+		fprintf(out, "head of events    %s\n", a->event_head);
+}
+
+static int audit_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct audit_args *args = inv->args;
+	struct report report = { .inv = inv };
+	struct json j = out_json_begin(inv, &doc);
+	struct engine_audit a;
+	int r;
+
+	if (strcmp(inv->words[0], "verify") != 0)
+		return err_set(err, -EINVAL, "'audit' does not know '%s': say 'audit verify'",
+			       inv->words[0]);
+	for (size_t i = 0; i < args->heads.n; i++)
+		if (strlen(args->heads.items[i]) != SHA256_HEX_SIZE - 1 ||
+		    strspn(args->heads.items[i], "0123456789abcdef") != SHA256_HEX_SIZE - 1)
+			return err_set(err, -EINVAL, "'%s' is no head: it has 64 hex digits",
+				       args->heads.items[i]);
+	report.problems = json_set_array(j, "problems");
+	r = engine_audit_verify(inv->engine, args->heads.items, args->heads.n, on_problem, &report,
+				&a, err);
+	if (r < 0)
+		return r;
+	set_counts(j, &a);
+	r = inv->json ? json_print(&doc, inv->out, err) : 0;
+	if (!inv->json)
+		print_human(inv, &a);
+	return r < 0 ? r : a.problems > 0 ? CMD_DAMAGED : CMD_OK;
+}
+
+const struct command cmd_audit = {
+	.name = "audit",
+	.group = "Store",
+	.rare = true,
+	.summary = "verify that receipts, runs and events are as they were written",
+	.words = "verify",
+	.min_words = 1,
+	.max_words = 1,
+	.opts = audit_opts,
+	.details =
+	    "Receipts and events form chains: each entry has the SHA-256 of the one before it, and\n"
+	    "the event that ends a run has that of the run's record. What was changed, removed or\n"
+	    "put in another order behind snap's back is named, with the exit code 12. Whoever may\n"
+	    "write to the store can compute all of it anew: keep the heads elsewhere and compare\n"
+	    "with --head. What is older than the oldest entry that is kept is only counted.\n",
+	.examples = "audit verify\naudit verify --json\n",
+	.run = audit_run,
+};

@@ -1,0 +1,359 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hex.h"
+#include "base/le.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cowfs/store/audit-i.h"
+#include "cowfs/store/record-i.h"
+#include "cowfs/store/ref-row-i.h"
+
+#define NAME_SIZE 17
+
+static void hex_of(const uint8_t sum[SHA256_SIZE], char hex[SHA256_HEX_SIZE])
+{
+	hex_encode(sum, SHA256_SIZE, hex);
+}
+
+static void sum_value(const struct ref *ref, char hex[SHA256_HEX_SIZE])
+{
+	uint8_t sum[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, ref->value, ref->value_len);
+	sha256_end(&s, sum);
+	hex_of(sum, hex);
+}
+
+static void add_number(struct sha256 *s, uint64_t n)
+{
+	uint8_t bytes[8];
+
+	le64_store(bytes, n);
+	sha256_add(s, bytes, sizeof(bytes));
+}
+
+/* With its length, so that no two lists of texts are one sequence of bytes. */
+static void add_text(struct sha256 *s, const char *text)
+{
+	const size_t len = text ? strlen(text) : 0;
+
+	add_number(s, len);
+	sha256_add(s, text ? text : "", len);
+}
+
+static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
+{
+	uint8_t sum[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_begin(&s);
+	add_number(&s, a->number);
+	add_number(&s, (uint64_t)a->time);
+	add_number(&s, a->first);
+	add_number(&s, a->kind);
+	add_number(&s, a->gone);
+	add_text(&s, a->subject);
+	add_text(&s, a->sha256);
+	add_text(&s, a->before);
+	sha256_end(&s, sum);
+	hex_of(sum, hex);
+}
+
+/* --- adding ----------------------------------------------------------------------------- */
+
+static int read_head(struct db *meta, struct audit *ret, struct err *err)
+{
+	static const char sql[] =
+	    "SELECT name, root, value, sum FROM ref WHERE kind = ?1 AND name = ?2";
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	struct ref ref;
+	int r = db_query(meta, sql, &q, err);
+
+	if (r < 0)
+		return r;
+	query_bind_int(q, 0, REF_AUDIT);
+	query_bind_blob(q, 1, AUDIT_HEAD, strlen(AUDIT_HEAD));
+	r = query_step(q, err);
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	r = ref_row_read(q, REF_AUDIT, &ref, err);
+	return r < 0 ? r : record_read(&ref, ret, err);
+}
+
+static int write_entry(struct db *meta, struct audit *a, const char *name, enum ref_mode mode,
+		       struct err *err)
+{
+	CLEANUP(record_ref_done) struct record_ref ref = { 0 };
+	struct audit copy = *a;
+	int r;
+
+	copy.name = strdup(name);
+	if (!copy.name)
+		return err_nomem(err);
+	r = record_write(REF_AUDIT, &copy, &ref, err);
+	if (r >= 0)
+		r = ref_row_write(meta, &ref.ref, mode, err);
+	free(copy.name);
+	return r;
+}
+
+/* Entries before `first` go. */
+static int drop_oldest(struct db *meta, uint64_t first, struct err *err)
+{
+	static const char sql[] = "DELETE FROM ref WHERE kind = ?1 AND name < ?2";
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	char name[NAME_SIZE];
+	int r = db_query(meta, sql, &q, err);
+
+	if (r < 0)
+		return r;
+	snprintf(name, sizeof(name), "%016" PRIx64, first);
+	query_bind_int(q, 0, REF_AUDIT);
+	query_bind_blob(q, 1, name, strlen(name));
+	return query_run(q, err);
+}
+
+int audit_append(struct db *meta, const struct ref *subject, bool gone, struct err *err)
+{
+	CLEANUP(audit_done) struct audit head = { 0 };
+	char sum[SHA256_HEX_SIZE], digest[SHA256_HEX_SIZE], name[NAME_SIZE], text[REF_NAME_MAX + 1];
+	struct timespec now;
+	struct audit a;
+	int r = read_head(meta, &head, err);
+
+	if (r < 0 && r != -ENOENT)
+		return err_wrap(err, r, "the chain of receipts");
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return err_sys(err, "the time");
+	sum_value(subject, sum);
+	memcpy(text, subject->name, subject->name_len);
+	text[subject->name_len] = '\0';
+	a = (struct audit){
+		.number = head.number + 1,
+		.time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+		.first = head.first > 0 ? head.first : 1,
+		.kind = subject->kind,
+		.gone = gone,
+		.subject = text,
+		.sha256 = gone ? NULL : sum,
+		.before = head.digest,
+	};
+	/* Half of them at once, so that this is rare. */
+	if (a.number - a.first >= AUDIT_MAX) {
+		a.first = a.number - AUDIT_MAX / 2;
+		r = drop_oldest(meta, a.first, err);
+		if (r < 0)
+			return r;
+	}
+	digest_of(&a, digest);
+	a.digest = digest;
+	snprintf(name, sizeof(name), "%016" PRIx64, a.number);
+	r = write_entry(meta, &a, name, REF_NEW, err);
+	return r < 0 ? r : write_entry(meta, &a, AUDIT_HEAD, REF_REPLACE, err);
+}
+
+/* --- verifying -------------------------------------------------------------------------- */
+
+/* The last that the chain says of a record. */
+struct subject {
+	char *name;                /* owned */
+	char sum[SHA256_HEX_SIZE]; /* "": it was deleted */
+	bool seen;
+};
+
+struct verifying {
+	const char *wanted;
+	audit_fn fn;
+	void *ctx;
+	struct audit_state *state;
+	struct audit head;
+	struct map subjects;
+	char before[SHA256_HEX_SIZE]; /* digest of the last entry */
+	uint64_t number, first;       /* of the last entry; of the first one that must be there */
+	int64_t began;                /* when the first entry was written */
+};
+
+static void verifying_done(struct verifying *v)
+{
+	struct subject *s;
+
+	for (size_t pos = 0; (s = map_next(&v->subjects, &pos));) {
+		free(s->name);
+		free(s);
+	}
+	map_done(&v->subjects);
+	audit_done(&v->head);
+}
+
+static int note_subject(struct verifying *v, const struct audit *a, struct err *err)
+{
+	struct subject *s = map_get(&v->subjects, a->subject);
+	void *twin;
+
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return err_nomem(err);
+		s->name = strdup(a->subject);
+		if (!s->name || map_add(&v->subjects, s->name, s, &twin) < 0) {
+			free(s->name);
+			free(s);
+			return err_nomem(err);
+		}
+	}
+	snprintf(s->sum, sizeof(s->sum), "%s", a->sha256 ? a->sha256 : "");
+	return 0;
+}
+
+static int complain_entry(struct verifying *v, const char *name, const char *problem,
+			  struct err *err)
+{
+	return v->fn("audit entry", name, problem, v->ctx, err);
+}
+
+/* Entries between the last one and this are gone. */
+static int check_number(struct verifying *v, const struct audit *a, const char *name,
+			struct err *err)
+{
+	char number[NAME_SIZE], missing[NAME_SIZE];
+	const uint64_t want = v->number > 0 ? v->number + 1 : v->first;
+
+	snprintf(number, sizeof(number), "%016" PRIx64, a->number);
+	if (strcmp(number, name) != 0)
+		return complain_entry(v, name, "it stands at another place than it was written at",
+				      err);
+	if (a->number == want || want == 0)
+		return 0;
+	snprintf(missing, sizeof(missing), "%016" PRIx64, want);
+	return complain_entry(v, missing, "it is missing, or others are behind it", err);
+}
+
+static int check_entry(const struct ref *ref, void *ctx, struct err *err)
+{
+	CLEANUP(audit_done) struct audit a = { 0 };
+	struct verifying *v = ctx;
+	char digest[SHA256_HEX_SIZE];
+	int r = record_read(ref, &a, err);
+
+	if (r < 0 || strcmp(a.name, AUDIT_HEAD) == 0)
+		return r;
+	r = check_number(v, &a, a.name, err);
+	if (r < 0)
+		return r;
+	digest_of(&a, digest);
+	if (strcmp(digest, a.digest) != 0)
+		r = complain_entry(v, a.name, "it was changed: it does not match its digest", err);
+	else if (v->number > 0 && strcmp(a.before ? a.before : "", v->before) != 0)
+		r = complain_entry(v, a.name, "it does not follow the entry before it", err);
+	if (r < 0)
+		return r;
+	v->state->entries++;
+	v->began = v->began == 0 ? a.time : v->began;
+	v->state->has_wanted |= v->wanted && strcmp(v->wanted, digest) == 0;
+	v->number = a.number;
+	memcpy(v->before, digest, sizeof(v->before));
+	return note_subject(v, &a, err);
+}
+
+static int check_head(struct verifying *v, struct err *err)
+{
+	if (v->state->number == v->number &&
+	    (v->number == 0 || strcmp(v->state->head, v->before) == 0))
+		return 0;
+	return complain_entry(v, AUDIT_HEAD, "it is not the last entry: the newest are gone", err);
+}
+
+static int check_receipt(const struct ref *ref, void *ctx, struct err *err)
+{
+	CLEANUP(receipt_done) struct receipt receipt = { 0 };
+	struct verifying *v = ctx;
+	char sum[SHA256_HEX_SIZE];
+	struct subject *s;
+	int r = record_read(ref, &receipt, err);
+
+	if (r < 0)
+		return r;
+	sum_value(ref, sum);
+	s = map_get(&v->subjects, catalog_id_hex(&receipt.id, (char[CATALOG_HEX_SIZE]){ 0 }));
+	v->state->records++;
+	if (s) {
+		s->seen = true;
+		if (strcmp(s->sum, sum) == 0)
+			return 0;
+		return v->fn("receipt", s->name,
+			     *s->sum != '\0' ? "it was changed since it was written"
+					     : "it was deleted, and is there again",
+			     v->ctx, err);
+	}
+	/* The store had it before there was a chain, or before the oldest entry that is kept. */
+	if (v->began == 0 || receipt.created < v->began) {
+		v->state->unchained++;
+		return 0;
+	}
+	return v->fn("receipt", catalog_id_hex(&receipt.id, (char[CATALOG_HEX_SIZE]){ 0 }),
+		     "the chain does not have it: snap did not write it", v->ctx, err);
+}
+
+static int check_missing(struct verifying *v, struct err *err)
+{
+	const struct subject *s;
+	int r = 0;
+
+	for (size_t pos = 0; r >= 0 && (s = map_next(&v->subjects, &pos));)
+		if (!s->seen && *s->sum != '\0')
+			r = v->fn("receipt", s->name, "it is gone, and nobody deleted it", v->ctx,
+				  err);
+	return r;
+}
+
+/* The head first: it says where the chain begins. */
+static int read_state(struct store *s, struct verifying *v, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct ref ref;
+	int r = ref_get(s, REF_AUDIT, AUDIT_HEAD, strlen(AUDIT_HEAD), &ref, &hold, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r >= 0)
+		r = record_read(&ref, &v->head, err);
+	if (r < 0)
+		return r;
+	v->first = v->head.first;
+	v->state->number = v->head.number;
+	snprintf(v->state->head, sizeof(v->state->head), "%s", v->head.digest);
+	return 0;
+}
+
+int audit_verify(struct store *s, const char *wanted, audit_fn fn, void *ctx,
+		 struct audit_state *ret, struct err *err)
+{
+	CLEANUP(verifying_done) struct verifying v = {
+		.wanted = wanted,
+		.fn = fn,
+		.ctx = ctx,
+		.state = ret,
+		.subjects = MAP_INIT(map_hash_str, map_equal_str),
+	};
+	int r;
+
+	*ret = (struct audit_state){ 0 };
+	r = read_state(s, &v, err);
+	if (r < 0)
+		return r;
+	r = ref_each(s, REF_AUDIT, "", 0, check_entry, &v, err);
+	if (r < 0)
+		return r;
+	r = check_head(&v, err);
+	if (r < 0)
+		return r;
+	r = ref_each(s, REF_RECEIPT, "", 0, check_receipt, &v, err);
+	return r < 0 ? r : check_missing(&v, err);
+}

@@ -1,0 +1,200 @@
+"""What was changed behind our back in receipts, runs and events is named."""
+
+import json
+import sqlite3
+import sys
+
+from snaptest import World, main, needs_fuse, test
+
+
+def verify(w, *args, status=0):
+    got = w.snap("audit", "verify", "--json", *args).json(
+        "snap.audit/1", "sound", "problems", "receipts", "events", "runs", status=status)
+    assert got["sound"] is (status == 0), got
+    return got
+
+
+def problems(w, *args):
+    return [(p["kind"], p["name"], p["problem"]) for p in verify(w, *args, status=12)["problems"]]
+
+
+def work(w):
+    """Three promotions and four runs."""
+    needs_fuse()
+    w.ok("init")
+    for i in range(3):
+        w.ok("clone", "-n", f"c{i}")
+        w.ok("run", f"c{i}", "--", "sh", "-c", f"echo {i} > new{i}")
+        w.ok("promote", f"c{i}", "--yes")
+    w.ok("run", "--", "true")
+    w.stop()
+
+
+def change_rows(w, sql, *args):
+    """As somebody with sqlite3 would; the daemon is down."""
+    db = sqlite3.connect(w.store / "meta.db")
+    done = db.execute(sql, args).rowcount
+    db.commit()
+    db.close()
+    return done
+
+
+def rows(w, kind):
+    db = sqlite3.connect(w.store / "meta.db")
+    got = db.execute("SELECT name, value, sum FROM ref WHERE kind = ? ORDER BY name", (kind,)).fetchall()
+    db.close()
+    return got
+
+
+@test
+def a_store_that_nobody_touched_is_sound(w: World):
+    work(w)
+    got = verify(w)
+    assert got["receipts"] == 3 and got["runs"] == 4 and got["unchained"] == 0, got
+    assert got["events"] > 10 and got["problems"] == [], got
+    heads = [got["receipt_head"]["digest"], got["event_head"]["digest"]]
+    # What happens later leaves the old heads in the chains.
+    w.ok("run", "--", "true")
+    w.ok("undo", "--yes")
+    later = verify(w, "--head", heads[0], "--head", heads[1])
+    assert later["receipt_head"]["digest"] != heads[0] and later["event_head"]["digest"] != heads[1]
+    other = "0" * 64
+    assert problems(w, "--head", other)[0][:2] == ("head", other)
+    w.snap("audit", "verify", "--head", "xyz").fails(2, "64 hex digits")
+    w.snap("audit", "burn").fails(2, "does not know 'burn'")
+
+
+@test
+def a_chain_goes_on_after_a_daemon_is_killed(w: World):
+    work(w)
+    w.ok("clone", "-n", "again")
+    w.kill_daemon()
+    w.ok("run", "again", "--", "sh", "-c", "echo x > x")
+    w.ok("promote", "again", "--yes")
+    assert verify(w)["receipts"] == 4
+
+
+@test
+def a_receipt_that_was_removed_is_named(w: World):
+    work(w)
+    name = rows(w, 5)[1][0]
+    assert change_rows(w, "DELETE FROM ref WHERE kind = 5 AND name = ?", name) == 1
+    assert problems(w) == [("receipt", name.decode(), "it is gone, and nobody deleted it")]
+
+
+@test
+def a_receipt_that_was_put_back_to_an_earlier_state_is_named(w: World):
+    work(w)
+    old = rows(w, 5)
+    w.ok("undo", "--yes")
+    w.stop()
+    new = dict((name, value) for name, value, _ in rows(w, 5))
+    name, value, total = next(row for row in old if new[row[0]] != row[1])
+    # The row is whole: it was there, with this checksum.
+    assert change_rows(w, "UPDATE ref SET value = ?, sum = ? WHERE kind = 5 AND name = ?", value, total, name) == 1
+    w.ok("log")
+    assert problems(w) == [("receipt", name.decode(), "it was changed since it was written")]
+
+
+@test
+def a_receipt_whose_bytes_were_changed_is_named(w: World):
+    work(w)
+    name, value, _ = rows(w, 5)[0]
+    change_rows(w, "UPDATE ref SET value = ? WHERE kind = 5 AND name = ?", value[:-1] + b"\x01", name)
+    w.snap("audit", "verify").fails(12, name.decode(), "does not match its checksum")
+
+
+@test
+def entries_of_the_chain_that_are_missing_are_named(w: World):
+    work(w)
+    chain = rows(w, 9)
+    assert chain[-1][0] == b"head" and len(chain) > 5
+    change_rows(w, "DELETE FROM ref WHERE kind = 9 AND name = ?", chain[1][0])
+    found = problems(w)
+    assert found[0] == ("audit entry", chain[1][0].decode(), "it is missing, or others are behind it"), found
+    change_rows(w, "INSERT INTO ref VALUES(9, ?, zeroblob(16), ?, ?)", *chain[1])
+    verify(w)
+    last = chain[-2][0]
+    change_rows(w, "DELETE FROM ref WHERE kind = 9 AND name = ?", last)
+    assert ("audit entry", "head", "it is not the last entry: the newest are gone") in problems(w)
+    change_rows(w, "INSERT INTO ref VALUES(9, ?, zeroblob(16), ?, ?)", *chain[-2])
+    change_rows(w, "DELETE FROM ref WHERE kind = 9")
+    assert verify(w)["unchained"] == 3, "without a chain nothing can be said"
+
+
+def event_files(w):
+    return sorted(p for p in (w.store / "events").iterdir() if len(p.name) == 16)
+
+
+def change_events(w, change):
+    path, = event_files(w)
+    lines = path.read_bytes().splitlines(keepends=True)
+    number = change(lines)
+    path.write_bytes(b"".join(lines))
+    return str(number)
+
+
+@test
+def events_that_were_changed_removed_or_moved_are_named(w: World):
+    work(w)
+    path, = event_files(w)
+    good = path.read_bytes()
+
+    def edit(lines):
+        event = json.loads(lines[3])
+        lines[3] = lines[3].replace(b'"kind":"', b'"kind":"x')
+        return event["n"]
+
+    def remove(lines):
+        return json.loads(lines.pop(4))["n"]
+
+    def swap(lines):
+        lines[2], lines[3] = lines[3], lines[2]
+        return json.loads(lines[3])["n"]
+
+    def cut(lines):
+        number = json.loads(lines[-3])["n"]
+        del lines[-3:]
+        return number
+
+    def edit_last(lines):
+        number = json.loads(lines[-1])["n"]
+        lines[-1] = lines[-1].replace(b'"kind":"', b'"kind":"x')
+        return number
+
+    for change, word in ((edit, "it was changed"), (remove, "it is missing"), (swap, "it is missing"),
+                         (cut, "it is missing"), (edit_last, "it was changed")):
+        number = change_events(w, change)
+        found = [p for p in problems(w) if p[0] == "event"]
+        assert any(p[1] == number and p[2].startswith(word) for p in found), (change.__name__, number, found)
+        path.write_bytes(good)
+        verify(w)
+    # A writer that died behind its line: the next one goes on, and nothing is wrong.
+    head = w.store / "events" / "head"
+    after = head.read_bytes()
+    lines = good.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    w.ok("run", "--", "true")
+    found = problems(w)
+    assert found, "an event that was cut off and replaced by others"
+    path.write_bytes(good)
+    head.write_bytes(after)
+    verify(w)
+    head.unlink()
+    assert ("event", "head", "it is missing") in problems(w)
+
+
+@test
+def a_record_of_a_run_that_was_changed_is_named(w: World):
+    work(w)
+    run = w.ok("runs", "--json").json("snap.runs/1")["runs"][0]["run"]
+    path = w.store / "runs" / f"{run}.json"
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b'"exit_code":0', b'"exit_code":1'))
+    assert problems(w) == [("run", run, "its record was changed since the run ended")]
+    path.write_bytes(text)
+    verify(w)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
