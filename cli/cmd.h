@@ -65,6 +65,7 @@ struct invocation {
 
 	FILE *out;
 	bool json, quiet, color;
+	const char *session;       /* of `snap mcp`, a label; NULL: not by_agent */
 	bool by_agent;             /* a call of `snap mcp`, not somebody at a terminal */
 	struct progress *progress; /* of a long act; ended before the result is printed */
 

@@ -86,10 +86,28 @@ static int print_one(const struct invocation *inv, const char *act, const char *
 
 /* --- save, get, rm ---------------------------------------------------------------------- */
 
+/* What an agent keeps bears the label of its session. */
+static int encode_labels(const struct invocation *inv, char **ret, struct err *err)
+{
+	const struct artifact_args *args = inv->args;
+	CLEANUP(strlist_done) struct strlist all = { 0 };
+	AUTO_FREE char *own = NULL;
+	int r = 0;
+
+	if (inv->session && asprintf(&own, ENGINE_SESSION_KEY "=%s", inv->session) < 0)
+		return err_nomem(err);
+	for (size_t i = 0; i < args->meta.n && r >= 0; i++)
+		if (!own || strncmp(args->meta.items[i], ENGINE_SESSION_KEY "=",
+				    strlen(ENGINE_SESSION_KEY "=")) != 0)
+			r = strlist_add(&all, args->meta.items[i]);
+	if (r >= 0 && own)
+		r = strlist_add(&all, own);
+	return r < 0 ? err_nomem(err) : meta_encode((const char *const *)all.list, all.n, ret, err);
+}
+
 static int save(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_artifact_done) struct engine_artifact made = { 0 };
-	const struct artifact_args *args = inv->args;
 	AUTO_FREE char *here = engine_clone_here(inv->engine), *meta = NULL;
 	const bool named =
 	    inv->n_words > 1 && (!here || engine_has_clone(inv->engine, inv->words[1]));
@@ -98,8 +116,9 @@ static int save(struct invocation *inv, struct err *err)
 		.clone = named ? inv->words[1] : here,
 		.paths = inv->words + first,
 		.n_paths = inv->n_words > first ? (size_t)(inv->n_words - first) : 0,
+		.session = inv->session,
 	};
-	int r = meta_encode(args->meta.items, args->meta.n, &meta, err);
+	int r = encode_labels(inv, &meta, err);
 
 	if (r < 0)
 		return r;

@@ -20,7 +20,11 @@ int inner_run(const struct inner *in, int argc, char **argv, FILE *out)
 {
 	const struct invocation *server = in->inv;
 	struct invocation inv = {
-		.out = out, .program = server->program, .json = true, .by_agent = in->by_agent
+		.out = out,
+		.program = server->program,
+		.json = true,
+		.by_agent = in->by_agent,
+		.session = in->session,
 	};
 	char dir[] = "-C", store[] = "--store";
 	struct err err = { 0 };

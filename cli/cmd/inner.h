@@ -10,6 +10,7 @@
 
 struct inner {
 	const struct invocation *inv; /* of the server: its directory and its store */
+	const char *session;          /* a label for what agents keep; NULL: they keep nothing */
 	bool by_agent;                /* nobody sits at a terminal */
 	struct engine *engine;        /* owned; with no store open; NULL: not needed yet */
 };

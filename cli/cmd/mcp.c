@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/fdio.h"
+#include "base/hex.h"
 #include "base/sys.h"
 #include "cli/cmd/inner.h"
 #include "cli/http/token.h"
@@ -42,6 +43,8 @@ struct server {
 	struct inner inner;
 	char *project; /* owned; NULL: not known yet */
 	char project_id[ENGINE_ID_SIZE];
+	char session
+	    [ENGINE_ID_SIZE]; /* random: what agents keep through this server is counted by it */
 };
 
 static void server_done(struct server *s)
@@ -163,6 +166,18 @@ static int serve_http(const struct mcp_options *options, const struct mcp_args *
 	return mcp_serve_http(options, &how, err);
 }
 
+static int begin_session(struct server *s, struct err *err)
+{
+	uint8_t bytes[(ENGINE_ID_SIZE - 1) / 2];
+	int r = sys_random(bytes, sizeof(bytes));
+
+	if (r < 0)
+		return err_wrap(err, r, "drawing a random number");
+	hex_encode(bytes, sizeof(bytes), s->session);
+	s->inner.session = s->session;
+	return 0;
+}
+
 static int mcp_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(server_done) struct server server = { .inner = { .inv = inv, .by_agent = true } };
@@ -180,6 +195,7 @@ static int mcp_run(struct invocation *inv, struct err *err)
 		.record = record,
 		.ctx = &server,
 	};
+	int r;
 
 	if (args->allow_promote && (args->read_only || args->no_promote))
 		return err_set(err, -EINVAL,
@@ -192,6 +208,9 @@ static int mcp_run(struct invocation *inv, struct err *err)
 		mcp_list_tools(&options, json_set_array(out_json_begin(inv, &doc), "tools"));
 		return json_print(&doc, inv->out, err);
 	}
+	r = begin_session(&server, err);
+	if (r < 0)
+		return r;
 	return args->http ? serve_http(&options, args, err) : mcp_serve_stdio(&options, err);
 }
 

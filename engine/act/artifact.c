@@ -16,6 +16,7 @@
 
 #include "base/hex.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "base/strlist.h"
 #include "cowfs/store/pin.h"
 #include "engine/act/events-i.h"
@@ -241,6 +242,55 @@ static int put_locked(struct saving *s, struct err *err)
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
+/* --- what an agent may keep ------------------------------------------------------------- */
+
+struct kept_by {
+	char *label; /* owned */
+	uint64_t n, bytes;
+};
+
+static int count_one(const struct artifact *a, void *ctx, struct err *err)
+{
+	struct kept_by *k = ctx;
+
+	(void)err;
+	if (!meta_matches(a->meta, k->label))
+		return 0;
+	k->n++;
+	k->bytes += a->bytes;
+	return 0;
+}
+
+/* The caller has the turn of the session, so that two saves at once are counted one after the other. */
+static int check_session(struct saving *s, const char *session, struct err *err)
+{
+	struct kept_by k = { 0 };
+	const uint64_t more = s->root.top.below.bytes;
+	char most[SIZE_TEXT_MAX], is[SIZE_TEXT_MAX];
+	int r;
+
+	if (asprintf(&k.label, ENGINE_SESSION_KEY "=%s", session) < 0)
+		return err_nomem(err);
+	r = artifact_each(s->store, count_one, &k, err);
+	free(k.label);
+	if (r < 0)
+		return r;
+	if (k.n >= ENGINE_SESSION_ARTIFACTS)
+		return err_set(
+		    err, -EDQUOT,
+		    "this session has %llu artifacts, and an agent's may have no more: a "
+		    "person can remove some with 'snap artifact rm'",
+		    (unsigned long long)k.n);
+	if (more > ENGINE_SESSION_BYTES || k.bytes > ENGINE_SESSION_BYTES - more)
+		return err_set(
+		    err, -EDQUOT,
+		    "with this one the session would have artifacts of %s, and an agent's "
+		    "may have %s: save less, or a person can remove some with 'snap "
+		    "artifact rm'",
+		    size_format(k.bytes + more, is), size_format(ENGINE_SESSION_BYTES, most));
+	return 0;
+}
+
 static int put_record(struct saving *s, struct err *err)
 {
 	struct host *h = s->task->host;
@@ -263,6 +313,7 @@ static int check_run(const char *run, struct err *err)
 int artifact_save(struct task *task, const struct engine_artifact_options *o,
 		  struct engine_artifact *ret, struct err *err)
 {
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	CLEANUP(saving_done) struct saving s = { .task = task };
 	AUTO_FREE char *meta = o->meta ? strdup(o->meta) : NULL;
 	AUTO_FREE char *run = o->run ? strdup(o->run) : NULL;
@@ -294,6 +345,13 @@ int artifact_save(struct task *task, const struct engine_artifact_options *o,
 	r = put_tree(&s, &held.root, err);
 	if (r < 0)
 		return err_wrap(err, r, "clone '%s'", s.clone.name);
+	if (o->session) {
+		r = turns_take(&task->host->turns, o->session, &turn, err);
+		if (r >= 0)
+			r = check_session(&s, o->session, err);
+	}
+	if (r < 0)
+		return r;
 	r = sum_up(&s, err);
 	if (r < 0)
 		return r;

@@ -43,7 +43,16 @@ struct engine_artifact_options {
 	size_t n_paths;
 	const char *meta; /* labels; NULL: none */
 	const char *run;  /* that they came from; NULL: none */
+	/*
+	 * Of an agent: the session that it belongs to, a label besides the others.  It may keep
+	 * ENGINE_SESSION_ARTIFACTS, and ENGINE_SESSION_BYTES in all; then -EDQUOT.  NULL: no limit.
+	 */
+	const char *session;
 };
+
+#define ENGINE_SESSION_KEY       "session" /* of the label */
+#define ENGINE_SESSION_ARTIFACTS 100
+#define ENGINE_SESSION_BYTES     ((uint64_t)1 << 30)
 
 /*
  * Keep files of a clone as they are now.  Once this returns 0 they survive power loss; on failure

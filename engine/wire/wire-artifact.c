@@ -6,6 +6,7 @@ static const struct field wire_artifact_options_fields[] = {
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_artifact_options, "paths", paths, n_paths, NULL),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_artifact_options, meta),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_artifact_options, run),
+	FIELD(FIELD_TEXT_OR_NULL, struct engine_artifact_options, session),
 };
 const struct fields wire_artifact_options =
     FIELDS(struct engine_artifact_options, wire_artifact_options_fields);

@@ -208,5 +208,31 @@ def an_agent_reaches_no_clone_of_another_project(w: World):
         assert c.ok("snap_artifact", act="list")["artifacts"] == []
 
 
+@test
+def a_session_of_an_agent_keeps_so_many_and_no_more(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    top = w.store / "clones" / "try"
+    with open(top / "large", "wb") as f:
+        f.truncate((1 << 30) - 5)
+    (top / "small").write_text("small\n")
+    with Client(w) as c:
+        c.ok("snap_artifact", act="save", clone="try", paths=["large"], meta=["session=forged", "v=1"])
+        c.fails("snap_artifact", "may have 1.0 GiB", act="save", clone="try", paths=["small"])
+        (top / "small").write_text("tiny\n")
+        c.ok("snap_artifact", act="save", clone="try", paths=["small"])
+        (top / "small").write_text("")
+        for _ in range(98):
+            c.ok("snap_artifact", act="save", clone="try", paths=["small"])
+        c.fails("snap_artifact", "has 100 artifacts", "artifact rm", act="save", clone="try", paths=["small"])
+    kept = artifact(w)["artifacts"]
+    assert len(kept) == 100 and len({a["meta"]["session"] for a in kept}) == 1, "one label for all"
+    assert kept[-1]["meta"]["v"] == "1" and kept[-1]["meta"]["session"] != "forged", kept[-1]
+    artifact(w, "save", "try", "small", "large")  # a person is not counted
+    w.ok("artifact", "rm", kept[0]["artifact"])
+    with Client(w) as c:
+        c.ok("snap_artifact", act="save", clone="try", paths=["large"])  # another session has its own count
+
+
 if __name__ == "__main__":
     sys.exit(main())
