@@ -236,6 +236,9 @@ static int print_changes(struct invocation *inv, const struct agent *a, const ch
 	}
 	if (any && !args->dry_run)
 		fprintf(inv->out, "%s reads it when it starts next\n", a->title);
+	if (any && args->hooks && !args->dry_run && strcmp(act, "add") == 0 &&
+	    strcmp(a->name, "codex") == 0)
+		fputs("Codex runs new hooks only once you trust them: /hooks there\n", inv->out);
 	return CMD_OK;
 }
 

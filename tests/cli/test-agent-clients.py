@@ -89,18 +89,23 @@ def claude_code_tells_the_whole_story_and_its_hooks_fire(w: World):
 
 
 @test
-def codex_tells_the_whole_story(w: World):
+def codex_tells_the_whole_story_and_its_hooks_fire(w: World):
     needs_fuse()
     codex = program(packages(), "@openai/codex-linux-{arch}/vendor/*/bin/codex",
                     "@openai/codex-linux-{arch}/vendor/*/codex/codex")
     w.ok("init")
-    w.ok("--store", str(w.store), "agents", "add", "codex", "--allow-promote")
-    with Model(story("mcp__snap/{}")) as model:
+    w.ok("--store", str(w.store), "agents", "add", "codex", "--hooks", "--allow-promote")
+    with Model(story("mcp__snap/{}", ("exec_command", {"cmd": "echo from the shell > note"}))) as model:
         provider = f'{{name="script",base_url="{model.url}/v1",wire_api="responses",requires_openai_auth=false}}'
-        run(w, [codex, "exec", "--skip-git-repo-check", "-s", "workspace-write", "-c", "approval_policy=\"never\"", "-c", "model_provider=script", "-c", "mcp_servers.snap.default_tools_approval_mode=\"approve\"",
+        run(w, [codex, "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-s", "danger-full-access", "-c", "approval_policy=\"never\"", "-c", "model_provider=script", "-c", "mcp_servers.snap.default_tools_approval_mode=\"approve\"",
                 "-c", f"model_providers.script={provider}", "-c", 'model="gpt-5"', "do what the script has"],
             {"CODEX_HOME": str(w.home / ".codex"), "SNAPCOW_STORE": str(w.store)})
         judge(w, model.results, "codex")
+    assert (w.project / "note").read_text() == "from the shell\n"
+    steps = [s["message"] for s in w.ok("log", "--agent", "codex", "--json").json("snap.log/1")["snapshots"]]
+    assert "after Bash: echo from the shell > note" in steps and "prompt: do what the script has" in steps, steps
+    w.ok("rollback", "--turn", "1")
+    assert not (w.project / "note").exists() and (w.project / "README.md").read_text() == "first\n"
 
 
 if __name__ == "__main__":

@@ -323,5 +323,13 @@ def a_skill_is_written_and_removed_unless_somebody_changed_it(w: World):
     assert path.read_text() == text and (path.parent / "SKILL.md.before-snap").read_text() == "mine\n"
 
 
+@test
+def codex_must_be_told_to_trust_its_hooks(w: World):
+    (w.home / ".codex").mkdir(exist_ok=True)
+    assert b"trust them" in w.ok("agents", "add", "codex", "--hooks").out
+    assert b"trust them" not in w.ok("agents", "add", "codex", "--hooks").out, "nothing is new"
+    assert b"trust them" not in w.ok("agents", "remove", "codex").out
+
+
 if __name__ == "__main__":
     sys.exit(main())
