@@ -481,7 +481,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
 	if (!options->last)
-		warm_clone_follow(task->host->warm_clone, &m.start,
+		warm_clone_follow(task->host->warm_clone, &m.start, m.clones.n,
 				  options->expect > 0 ? options->expect : 1);
 	/* A clone that a run has for itself is part of the events of that run. */
 	if (options->run == 0)
@@ -500,7 +500,7 @@ int clone_announce(struct task *task, const struct engine_clone_options *options
 
 	if (r < 0)
 		return r;
-	warm_clone_follow(task->host->warm_clone, &m.start, options->expect);
+	warm_clone_follow(task->host->warm_clone, &m.start, 0, options->expect);
 	catalog_id_hex(&m.start.id, ret->snapshot);
 	return 0;
 }

@@ -5,7 +5,8 @@
  * takes some four times as long as the next.  Therefore cowfsd keeps one mount of what was cloned
  * last, attached nowhere and without a record in the store, and has another process read its
  * directories (walker.h).  Whoever clones the same root next gets it.  For who announces to need
- * several, as an experiment does, it keeps as many as memory allows, for a shorter time.
+ * several, as an experiment does, or made several at once of late, it keeps as many as memory allows,
+ * for a shorter time.
  *
  * It is made when cowfsd has little else to do, is given up after a while, and nobody waits
  * for it or fails because of it: where there is none, clones are made as ever.
@@ -30,8 +31,12 @@ NODISCARD int warm_clone_new(struct host *h, struct warm_clone **ret, struct err
 void warm_clone_end(struct warm_clone *s);
 void warm_clone_free(struct warm_clone *s); /* NULL is fine */
 
-/* So many clones of it are likely to follow: one that was made may be followed by another. */
-void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t count);
+/*
+ * So many clones of it were made, and `count` are announced to follow; 1: one that was made may be
+ * followed by another, or by as many as were made at once of late (habit-i.h).
+ */
+void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t made,
+		       size_t count);
 
 /* If this project was cloned last, the next clone probably starts from this new snapshot. */
 void warm_clone_renew(struct warm_clone *s, const struct snapshot *newest);

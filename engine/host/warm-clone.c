@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "engine/host/habit-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/walker-process-i.h"
 
@@ -41,6 +42,8 @@ struct warm_clone {
 	bool started, ending;
 	bool hopeless; /* warm clones do not work here */
 	struct warm_clone_wish wish;
+	size_t announced; /* of those that are wished for: somebody needs so many now */
+	struct habit habit;
 
 	struct spare spares[SPARES_MAX]; /* all of one root, oldest first */
 	size_t n;
@@ -252,10 +255,10 @@ static void walk(struct warm_clone *s, unsigned walks)
 		begin_walk(s, one);
 }
 
-/* Who announced to need several wants them now; one that may be wanted can wait.  Likewise. */
+/* Who announced to need several wants them now; those that may be wanted can wait.  Likewise. */
 static void make_another(struct warm_clone *s)
 {
-	if (s->wish.count == 1 || s->rests > 0)
+	if (s->n >= s->announced || s->rests > 0)
 		wait_for_quiet(s);
 	if (!s->ending)
 		fulfil(s);
@@ -272,6 +275,7 @@ static void wait_or_give_up(struct warm_clone *s)
 	}
 	log_debug("nobody wanted a warm clone");
 	s->wish.count = s->n - 1;
+	s->announced = 0;
 	drop(s, &s->spares[s->n - 1]);
 }
 
@@ -354,9 +358,16 @@ static void start_thread(struct warm_clone *s)
 static void want(struct warm_clone *s, const struct snapshot *base, size_t count)
 {
 	const bool same = object_id_equal(&s->wish.root, &base->root);
+	const size_t likely = habit_expects(&s->habit, &base->project, engine_clock_ms(),
+					    warm_clone_cost(base->files), sys_available_memory());
 	const struct spare *walking;
 
 	count = count > SPARES_MAX ? SPARES_MAX : count;
+	if (!same)
+		s->announced = 0;
+	if (count > 1 && count > s->announced)
+		s->announced = count;
+	count = count > likely ? count : likely;
 	s->wish = (struct warm_clone_wish){
 		/* What somebody has announced is not taken back by one who wants less. */
 		.count = same && s->wish.count > count ? s->wish.count : count,
@@ -375,9 +386,10 @@ static void want(struct warm_clone *s, const struct snapshot *base, size_t count
 	pthread_cond_broadcast(&s->changed);
 }
 
-void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t count)
+void warm_clone_follow(struct warm_clone *s, const struct snapshot *base, size_t made, size_t count)
 {
 	pthread_mutex_lock(&s->lock);
+	habit_note(&s->habit, &base->project, made, engine_clock_ms());
 	if (!s->ending && !s->hopeless)
 		want(s, base, count);
 	pthread_mutex_unlock(&s->lock);
@@ -441,6 +453,8 @@ static bool take_layer(struct warm_clone *s, const struct object_id *root, struc
 	*ret_mount = one.mount;
 	if (s->wish.count > 0 && object_id_equal(&s->root, &s->wish.root))
 		s->wish.count--;
+	if (s->announced > 0)
+		s->announced--;
 	s->asked = engine_clock_ms();
 	return true;
 }

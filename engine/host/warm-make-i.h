@@ -27,5 +27,7 @@ struct warm_clone_wish {
 NODISCARD int warm_clone_make(struct host *h, const struct warm_clone_wish *w,
 			      struct layer **ret_layer, struct mount **ret_mount, struct err *err);
 
+uint64_t warm_clone_cost(uint64_t files); /* bytes of memory, here and in the kernel */
+
 /* Close one that nobody uses. */
 void warm_clone_drop(struct layer *layer, struct mount *mount);

@@ -10,6 +10,11 @@
 #define FILE_COST  4096 /* bytes of memory, here and in the kernel; about 3,300 were measured */
 #define MEMORY_MIN ((uint64_t)512 << 20) /* that must be left */
 
+uint64_t warm_clone_cost(uint64_t files)
+{
+	return files * FILE_COST;
+}
+
 void warm_clone_drop(struct layer *layer, struct mount *mount)
 {
 	struct err err = { 0 };
@@ -58,7 +63,7 @@ static int make_parts(struct host *h, const struct warm_clone_wish *w, struct la
 
 	if (w->files > FILES_MAX)
 		return err_set(err, -EFBIG, "it has too many files");
-	if (sys_available_memory() < MEMORY_MIN + w->files * FILE_COST)
+	if (sys_available_memory() < MEMORY_MIN + warm_clone_cost(w->files))
 		return err_set(err, -ENOMEM, "memory is short");
 	r = open_layer(h, w, ret_layer, err);
 	return r < 0 ? r : mount_warm_clone(h, *ret_layer, ret_mount, err);

@@ -1,6 +1,6 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import agents, experiment, fs_large, fs_read, fs_write, growth, neighbour, runs, states, store
+from benches import agents, experiment, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states, store
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -23,6 +23,7 @@ GROUPS = {
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
     "experiment": Group("Experiments", experiment.PARTS, [experiment.COPY, experiment.WORKTREE, experiment.EXT4],
                         named=True),
+    "git-status": Group("git in a clone", git.PARTS, [git.EXT4], named=True),
     "mcp": Group("Agents", agents.PARTS),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
