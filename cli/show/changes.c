@@ -52,6 +52,7 @@ static void set_passed(struct json j, const struct engine_passed *p)
 	json_set_name(j, "target", p->target);
 	out_json_id(j, "receipt", p->receipt);
 	out_json_id(j, "sha256", p->sha256);
+	out_json_id(j, "commit", p->commit);
 	for (size_t i = 0; i < p->n_checks; i++) {
 		const struct json one = json_add_object(checks);
 

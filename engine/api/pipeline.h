@@ -26,11 +26,13 @@ enum engine_change_state {
 const char *engine_change_state_name(enum engine_change_state state); /* "ready", ... */
 bool engine_change_is_over(enum engine_change_state state);
 
-#define ENGINE_BOOT_SIZE 48
+#define ENGINE_BOOT_SIZE   48
+#define ENGINE_COMMIT_SIZE 41
 
 /* A stage of a pipeline, as it is configured. */
 struct engine_stage {
-	char *name, *target;                  /* owned; the target NULL: it only checks */
+	char *name;
+	char *target; /* owned; a directory, "git:REPOSITORY#BRANCH", or NULL: it only checks */
 	char **checks, **health, **approvers; /* owned */
 	size_t n_checks, n_health, n_approvers;
 	const char *approve; /* "never", "policy", "always" */
@@ -40,10 +42,12 @@ struct engine_stage {
 
 /* How a change passed a stage. */
 struct engine_passed {
-	char *stage;                  /* owned, as are the others */
-	char *target;                 /* the directory that it landed in; NULL: none */
+	char *stage;  /* owned, as are the others */
+	char *target; /* the directory that it landed in, or "git:REPOSITORY#BRANCH"; NULL: none */
 	char receipt[ENGINE_ID_SIZE]; /* of the landing; "": nothing had to change */
 	char sha256[65];              /* of what changed there; "": nothing did */
+	/* Of a branch: the commit that it became, and the one that took it back; or "". */
+	char commit[ENGINE_COMMIT_SIZE], undo_commit[ENGINE_COMMIT_SIZE];
 	struct engine_checked *checks;
 	size_t n_checks;
 	char *approved_by; /* NULL: nobody had to */
@@ -97,7 +101,8 @@ struct engine_change {
 	char *landing_clone, *landing_target; /* owned, or NULL */
 	char **landing_known;                 /* owned */
 	size_t n_landing_known;
-	struct engine_passed *passed; /* owned; in the order of stages */
+	char landing_commit[ENGINE_COMMIT_SIZE]; /* of a branch, once it is made; or "" */
+	struct engine_passed *passed;            /* owned; in the order of stages */
 	size_t n_passed;
 	bool alive; /* a process works on it */
 };

@@ -37,6 +37,8 @@ static const struct field passed_list[] = {
 	P(NAME_OR_NULL, target),
 	P(ID, receipt),
 	P(ID, sha256),
+	P(ID, commit),
+	P(ID, undo_commit),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_passed, "checks", checks, n_checks, &check_fields),
 	P(NAME_OR_NULL, approved_by),
 	P(UINT, approved_uid),
@@ -88,6 +90,7 @@ static const struct field change_list[] = {
 	X(NAME_OR_NULL, landing_clone),
 	X(NAME_OR_NULL, landing_target),
 	NAMES(struct engine_change, landing_known, n_landing_known),
+	X(ID, landing_commit),
 	FIELD_LIST_OF(FIELD_LIST, struct engine_change, "passed", passed, n_passed, &passed_fields),
 };
 const struct fields change_fields = FIELDS(struct engine_change, change_list);
@@ -101,6 +104,7 @@ static void upgrade(struct json j)
 	const struct json known = json_set_array(j, "landing_known");
 
 	json_set_array(j, "settings");
+	json_set_null(j, "landing_commit");
 	if (after)
 		json_add_name(known, after);
 	for (size_t i = 0; i < json_length(passed); i++) {
@@ -114,6 +118,8 @@ static void upgrade(struct json j)
 		for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
 			json_set_uint(p, numbers[k], 0);
 		json_set_bool(p, "undo_all", false);
+		json_set_null(p, "commit");
+		json_set_null(p, "undo_commit");
 		json_set_int(p, "seen", json_get_int(p, "passed"));
 		json_set_null(p, "boot");
 	}

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/api/receipts.h"
+#include "engine/pipeline/checkout-i.h"
 #include "engine/pipeline/clock-i.h"
 #include "engine/pipeline/pipeline-i.h"
 
@@ -174,12 +175,16 @@ int64_t engine_change_due_ms(const struct engine_change *c)
 
 static int check_health(struct shipping *s, struct engine_passed *p, struct err *err)
 {
+	AUTO_FREE char *repository =
+	    target_is_branch(p->target) ? target_repository(p->target) : strdup(p->target);
 	struct moment now;
 	char why[300];
 
+	if (!repository)
+		return err_nomem(err);
 	p->health_runs++;
 	for (size_t i = 0; i < p->n_health; i++)
-		if (!is_healthy(p->health[i], p->target, why, sizeof(why)))
+		if (!is_healthy(p->health[i], repository, why, sizeof(why)))
 			return fall_sick(s, p->stage, why, err);
 	clock_look(&now);
 	p->health_ms = soaked_until(p, &now) + p->every_ms;
@@ -236,8 +241,10 @@ static int take_back(struct shipping *s, struct engine_passed *p, struct err *er
 						     .watch = s->options->watch };
 	int r;
 
-	if (*p->receipt == '\0')
+	if (*p->receipt == '\0' || (target_is_branch(p->target) && *p->commit == '\0'))
 		return 2;
+	if (target_is_branch(p->target))
+		return checkout_take_back(s, p, err);
 	r = pipeline_engine(s->engine, p->target, &there, err);
 	if (r >= 0)
 		r = is_undone(there, p->receipt, err);
@@ -251,6 +258,12 @@ static int give_up(struct shipping *s, const struct engine_passed *p, struct err
 {
 	AUTO_FREE char *why = TAKE_PTR(s->change->why);
 
+	if (*p->commit != '\0')
+		return text_set(
+		    &s->change->why, err,
+		    "%s; its commit in '%s' could not be taken back: later ones conflict "
+		    "with that (git revert %s)",
+		    why ? why : "", p->target, p->commit);
 	return text_set(&s->change->why, err,
 			"%s; its landing in '%s' could not be taken back: later edits conflict "
 			"with that (snap -C %s undo %s)",

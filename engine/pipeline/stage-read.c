@@ -142,13 +142,21 @@ static int read_approvers(const struct reading *rd, struct yaml value, struct en
 static int read_target(const struct reading *rd, struct yaml value, struct engine_stage *s)
 {
 	const char *text = yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
+	char *branch;
 
 	if (strcmp(text, ".") == 0)
 		s->target = strdup(rd->project);
 	else if (*text == '/')
 		s->target = path_clean("/", text);
+	else if (strncmp(text, "git:", 4) == 0 && text[4] == '/' && strchr(text, '#'))
+		s->target = strdup(text);
+	else if (strncmp(text, "git:", 4) == 0 && text[4] != '\0' && text[4] != '/' &&
+		 !strchr(text, '#'))
+		s->target =
+		    asprintf(&branch, "git:%s#%s", rd->project, text + 4) < 0 ? NULL : branch;
 	else
-		return complain(rd, "'target' is '.', the project, or an absolute path");
+		return complain(rd, "'target' is '.', the project, an absolute path, git:BRANCH "
+				    "or git:/REPOSITORY#BRANCH");
 	return s->target ? 0 : err_nomem(rd->err);
 }
 

@@ -11,78 +11,7 @@
 
 #include "base/vec.h"
 #include "engine/api/receipts.h"
-#include "engine/pipeline/pipeline-i.h"
-
-#define CLONE_PREFIX "ship-"
-
-int pipeline_engine(const struct engine *e, const char *dir, struct engine **ret, struct err *err)
-{
-	return engine_open(&(struct engine_options){ .dir = dir, .store = e->store_path }, ret,
-			   err);
-}
-
-/* --- the clone that lands ------------------------------------------------------------------ */
-
-/* Made for one landing, removed after it; one that a killed process left is removed first. */
-struct vehicle {
-	struct engine *engine; /* in the target */
-	char name[CLONE_NAME_MAX + 1];
-	bool made;
-};
-
-static void vehicle_done(struct vehicle *v)
-{
-	struct engine_removed removed;
-
-	if (v->made)
-		IGNORE_RESULT(engine_remove(v->engine, v->name, true, &removed, NULL),
-			      "the next landing removes it");
-	engine_close(v->engine);
-}
-
-static void vehicle_name(const struct engine_change *c, char name[CLONE_NAME_MAX + 1])
-{
-	snprintf(name, CLONE_NAME_MAX + 1, CLONE_PREFIX "%s", c->id);
-}
-
-int stage_tidy(struct shipping *s, struct err *err)
-{
-	struct engine_removed removed;
-	char name[CLONE_NAME_MAX + 1];
-
-	vehicle_name(s->change, name);
-	return engine_has_clone(s->engine, name)
-		   ? engine_remove(s->engine, name, true, &removed, err)
-		   : 0;
-}
-
-static int vehicle_make(struct shipping *s, const char *target, struct vehicle *v, struct err *err)
-{
-	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
-	const struct engine_clone_options options = {
-		.name = v->name,
-		.from = s->change->state_id,
-		.carry = true,
-	};
-	int r = pipeline_engine(s->engine, target, &v->engine, err);
-
-	if (r < 0)
-		return r;
-	vehicle_name(s->change, v->name);
-	/* The target becomes a project of its own. */
-	r = engine_take(v->engine,
-			&(struct engine_take_options){
-			    .dir = target, .automatic = true, .watch = s->options->watch },
-			&taken, err);
-	if (r < 0)
-		return err_wrap(err, r, "the target '%s'", target);
-	r = stage_tidy(s, err);
-	if (r >= 0)
-		r = engine_clone(v->engine, &options, &clones, err);
-	v->made = r >= 0;
-	return r;
-}
+#include "engine/pipeline/vehicle-i.h"
 
 /* --- may it enter? ------------------------------------------------------------------------- */
 
@@ -197,12 +126,13 @@ static bool is_tested(const struct engine_change *c, const struct engine_stage *
 
 int stage_may_enter(struct shipping *s, const struct engine_stage *stage, struct err *err)
 {
-	CLEANUP(vehicle_done) struct vehicle v = { 0 };
+	CLEANUP(vehicle_done) struct vehicle v = VEHICLE_INIT;
 	CLEANUP(engine_verdict_done) struct engine_verdict verdict = { 0 };
 	struct engine_policy_options options = {
 		.facts = { .subject = { (const char *const *)s->change->subject,
 					s->change->n_subject },
 			   .ran_in = s->change->clone,
+			   .ran_state = s->change->state_id,
 			   .watch = s->options->watch },
 		.who = s->who,
 		.tests = is_tested(s->change, stage) ? "pass" : NULL,
@@ -255,6 +185,8 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 		return err_nomem(err);
 	snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);
 	snprintf(p->sha256, sizeof(p->sha256), "%s", sha256);
+	memcpy(p->commit, c->landing_commit, sizeof(p->commit));
+	*c->landing_commit = '\0';
 	r = soak_begin(p, stage, err);
 	if (r < 0)
 		return r;
@@ -356,13 +288,14 @@ static int check_alone(struct shipping *s, const struct engine_stage *stage, str
 }
 
 /* The target as it is now. */
-static int check_target(struct shipping *s, const struct engine_stage *stage, struct err *err)
+static int check_target(struct shipping *s, const struct engine_stage *stage, const char *dir,
+			struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *e = NULL;
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	const struct engine_take_options options = { .dir = stage->target, .automatic = true };
-	struct checked_state of = { .dir = stage->target };
-	int r = pipeline_engine(s->engine, stage->target, &e, err);
+	const struct engine_take_options options = { .dir = dir, .automatic = true };
+	struct checked_state of = { .dir = dir };
+	int r = pipeline_engine(s->engine, dir, &e, err);
 
 	if (r >= 0)
 		r = engine_take(e, &options, &taken, err);
@@ -407,7 +340,25 @@ static int intend(struct shipping *s, const struct engine_stage *stage, struct e
 	return shipping_save(s, NULL, err);
 }
 
-static int ended(struct shipping *s, const struct engine_stage *stage, struct err *err)
+/* It landed in the directory of a branch: now the branch takes it.  0: it is held. */
+static int land_on_branch(struct shipping *s, const struct engine_stage *stage,
+			  const struct checkout *co, struct err *err)
+{
+	struct engine_promotion *p = s->promotion;
+	struct err why = { 0 };
+	int r = *p->id == '\0' ? 0 : checkout_land(s, stage, co, &why);
+
+	if (r == -ESTALE || r == -EFBIG || r == -ECANCELED) {
+		*s->change->landing_commit = '\0';
+		return shipping_hold(s, "conflict", why.msg, err);
+	}
+	if (r < 0)
+		return err_set(err, r, "%s", why.msg);
+	return add_passed(s, stage, p->id, p->sha256, &p->checks, &p->n_checks, err);
+}
+
+static int ended(struct shipping *s, const struct engine_stage *stage, const struct checkout *co,
+		 struct err *err)
 {
 	struct engine_promotion *p = s->promotion;
 	char why[300];
@@ -417,7 +368,9 @@ static int ended(struct shipping *s, const struct engine_stage *stage, struct er
 	case ENGINE_PROMOTED:
 		/* The target has it already, and what was not merged was not checked. */
 		if (*p->id == '\0' && p->n_checks < stage->n_checks)
-			return check_target(s, stage, err);
+			return check_target(s, stage, co->dir ? co->dir : stage->target, err);
+		if (co->branch)
+			return land_on_branch(s, stage, co, err);
 		return add_passed(s, stage, p->id, p->sha256, &p->checks, &p->n_checks, err);
 	case ENGINE_CHECK_FAILED:
 		return hold_failed(s, &p->checks[p->n_checks - 1], err);
@@ -445,12 +398,12 @@ static bool is_early(int r)
 }
 
 static int promote(struct shipping *s, const struct engine_stage *stage, struct engine *there,
-		   const char *clone, const char *state, struct err *err)
+		   const char *clone, const struct checkout *co, struct err *err)
 {
 	const struct engine_change *c = s->change;
 	const struct engine_promote_options options = {
 		.clone = clone,
-		.state = state,
+		.state = c->state_id,
 		.checks = { (const char *const *)stage->checks, stage->n_checks },
 		.allow = { (const char *const *)c->held, c->approved_by ? c->n_held : 0 },
 		.watch = s->options->watch,
@@ -467,12 +420,12 @@ static int promote(struct shipping *s, const struct engine_stage *stage, struct 
 		s->change->state = ENGINE_CHANGE_READY;
 		IGNORE_RESULT(shipping_save(s, NULL, NULL), "the failure counts");
 	}
-	return r < 0 ? r : ended(s, stage, err);
+	return r < 0 ? r : ended(s, stage, co, err);
 }
 
 static int land(struct shipping *s, const struct engine_stage *stage, struct err *err)
 {
-	CLEANUP(vehicle_done) struct vehicle v = { 0 };
+	CLEANUP(vehicle_done) struct vehicle v = VEHICLE_INIT;
 	const struct engine_change *c = s->change;
 	int r;
 
@@ -483,13 +436,13 @@ static int land(struct shipping *s, const struct engine_stage *stage, struct err
 		r = pipeline_engine(s->engine, stage->target, &there, err);
 		if (r < 0)
 			return r;
-		r = promote(s, stage, there, c->clone, c->state_id, err);
+		r = promote(s, stage, there, c->clone, &v.checkout, err);
 		if (r != -ESTALE && r != -EINVAL && r != -ENOENT)
 			return r;
 		/* It has moved on since, or is another one of the same name. */
 	}
 	r = vehicle_make(s, stage->target, &v, err);
-	return r < 0 ? r : promote(s, stage, v.engine, v.name, c->state_id, err);
+	return r < 0 ? r : promote(s, stage, v.engine, v.name, &v.checkout, err);
 }
 
 int stage_pass(struct shipping *s, const struct engine_stage *stage, struct err *err)
@@ -533,8 +486,27 @@ static int await_landing(struct engine *there, const char *clone, struct err *er
 	return r == -ENOENT ? 0 : r;
 }
 
+/* 1: it is there; 0: it is not.  A directory tells by its receipt. */
+static int is_on_branch(const struct engine_change *c, struct err *err)
+{
+	CLEANUP(branch_close_p) struct branch *b = NULL;
+	int r;
+
+	if (!target_is_branch(c->landing_target))
+		return 1;
+	if (*c->landing_commit == '\0')
+		return 0;
+	r = target_branch(c->landing_target, &b, err);
+	if (r >= 0)
+		r = branch_contains(b, c->landing_commit, err);
+	if (r != 0)
+		return r;
+	return branch_unlock(b, c->landing_commit, err);
+}
+
 int stage_recover(struct shipping *s, struct err *err)
 {
+	AUTO_FREE char *dir = NULL;
 	CLEANUP(engine_close_p) struct engine *there = NULL;
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
 	const struct engine_stage *stage = s->change->n_settings > 0
@@ -547,7 +519,8 @@ int stage_recover(struct shipping *s, struct err *err)
 		return err_set(err, -EINVAL,
 			       "change '%s' was landing on stage '%s', which is not configured",
 			       s->change->id, s->change->stage ? s->change->stage : "");
-	r = pipeline_engine(s->engine, s->change->landing_target, &there, err);
+	dir = target_dir(s->engine, s->change->landing_target);
+	r = dir ? pipeline_engine(s->engine, dir, &there, err) : err_nomem(err);
 	if (r >= 0)
 		r = await_landing(there, s->change->landing_clone, err);
 	if (r >= 0)
@@ -563,9 +536,13 @@ int stage_recover(struct shipping *s, struct err *err)
 			       "the process that landed change %s died, and promotion %s may be "
 			       "another one of clone '%s': undo that one first",
 			       s->change->id, receipt->id, s->change->clone);
-	if (receipt)
+	r = receipt ? is_on_branch(s->change, err) : 0;
+	if (r < 0)
+		return r;
+	if (r > 0)
 		return add_passed(s, stage, receipt->id, receipt->sha256 ? receipt->sha256 : "",
 				  &receipt->checks, &receipt->n_checks, err);
+	*s->change->landing_commit = '\0';
 	s->change->state = ENGINE_CHANGE_READY;
 	return shipping_save(s, NULL, err);
 }

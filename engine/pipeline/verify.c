@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "engine/api/receipts.h"
 #include "engine/find/digest-i.h"
+#include "engine/pipeline/checkout-i.h"
 #include "engine/pipeline/pipeline-i.h"
 
 /* --- links --------------------------------------------------------------------------------- */
@@ -44,6 +45,8 @@ void verify_link(const struct engine_change *c, size_t i, char ret[65])
 	add_number(&sum, (int64_t)p->approved_uid);
 	add_text(&sum, p->reason);
 	add_number(&sum, p->passed);
+	if (*p->commit != '\0')
+		add_text(&sum, p->commit);
 	for (size_t k = 0; k < p->n_checks; k++) {
 		add_text(&sum, p->checks[k].command);
 		add_number(&sum, p->checks[k].exit_code);
@@ -60,16 +63,35 @@ static int differs(char **ret_why, struct err *err, const char *stage, const cha
 	return asprintf(ret_why, "stage '%s': %s", stage, why) < 0 ? err_nomem(err) : 1;
 }
 
+static int check_commit(const struct engine_passed *p, char **ret_why, struct err *err)
+{
+	CLEANUP(branch_close_p) struct branch *b = NULL;
+	int r;
+
+	if (*p->commit == '\0' || p->undone)
+		return 0;
+	r = target_branch(p->target, &b, err);
+	if (r == -ENOENT)
+		return differs(ret_why, err, p->stage, "its branch is gone");
+	if (r >= 0)
+		r = branch_contains(b, p->commit, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return differs(ret_why, err, p->stage, "its commit is not on the branch any more");
+}
+
 static int check_receipt(struct engine *e, const struct engine_passed *p, char **ret_why,
 			 struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
 	CLEANUP(engine_receipts_done) struct engine_receipts all = { 0 };
+	AUTO_FREE char *dir = NULL;
 	int r;
 
 	if (*p->receipt == '\0')
 		return 0;
-	r = pipeline_engine(e, p->target, &there, err);
+	dir = target_dir(e, p->target);
+	r = dir ? pipeline_engine(e, dir, &there, err) : err_nomem(err);
 	if (r >= 0)
 		r = engine_receipts(there, &all, err);
 	if (r == -ENXIO || r == -ENOENT)
@@ -131,6 +153,8 @@ int engine_change_verify(struct engine *e, const struct engine_change *c, char *
 		r = strcmp(link, c->passed[i].link) == 0
 			? check_receipt(e, &c->passed[i], ret_why, err)
 			: differs(ret_why, err, c->passed[i].stage, "its receipt was changed");
+		if (r == 0)
+			r = check_commit(&c->passed[i], ret_why, err);
 	}
 	return r;
 }

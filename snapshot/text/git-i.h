@@ -22,6 +22,9 @@ struct git {
 	__typeof__(&git_hashsig_create) hashsig_create;
 	__typeof__(&git_hashsig_compare) hashsig_compare;
 	__typeof__(&git_hashsig_free) hashsig_free;
+#define GIT_SYMBOL(name) __typeof__(&git_##name) name;
+#include "snapshot/text/git-symbols-i.h"
+#undef GIT_SYMBOL
 };
 
 /* Initialised and never given back.  -ENOTSUP with a sentence if this machine has none. */

@@ -38,6 +38,9 @@ static void load_library(void)
 	    !find_symbol(lib, "git_merge_file_result_free", &g->three_way_free) ||
 	    !find_symbol(lib, "git_hashsig_create", &g->hashsig_create) ||
 	    !find_symbol(lib, "git_hashsig_compare", &g->hashsig_compare) ||
+#define GIT_SYMBOL(name) !find_symbol(lib, "git_" #name, &g->name) ||
+#include "snapshot/text/git-symbols-i.h"
+#undef GIT_SYMBOL
 	    !find_symbol(lib, "git_hashsig_free", &g->hashsig_free)) {
 		loaded.r = err_set(&loaded.why, -ENOTSUP,
 				   "'" GIT_LIBRARY "' is another libgit2: %s", dlerror());

@@ -14,7 +14,7 @@ from promotetest import clone  # noqa: E402
 from snaptest import SNAP, Skip, dice  # noqa: E402
 
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
-CALLS = ("renameat", "sendto", "fsync", "clone", "mkdir", "mkdirat", "unlinkat")
+CALLS = ("rename", "renameat", "sendto", "fsync", "clone", "mkdir", "mkdirat", "unlinkat")
 
 
 def put(path, text):
@@ -34,10 +34,17 @@ def tree(top):
     return {str(p.relative_to(top)): p.read_bytes() for p in sorted(top.rglob("*")) if p.is_file()}
 
 
+def git(w, *args):
+    env = {**w.env, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+           "GIT_COMMITTER_EMAIL": "a@b"}
+    return subprocess.run(["git", *args], cwd=w.top / "repo", env=env, check=True, stdout=subprocess.PIPE).stdout.decode()
+
+
 def outcome(w, there):
     """The projects, how often each was written, and what is left."""
     changes = w.ok("pipeline", "--all", "--json").json("snap.pipeline/1")["changes"]
     return {"project": tree(w.project), "there": tree(there),
+            "branch": git(w, "log", "--format=%s", "release"), "files": git(w, "ls-tree", "-r", "release"),
             "states": sorted({c["state"] for c in changes}),
             "receipts": [len(w.ok("-C", str(p), "log", "--json").json("snap.log/1")["receipts"]) for p in
                          (w.project, there)],
@@ -47,15 +54,21 @@ def outcome(w, there):
 
 def world(w):
     """A project, a directory that is a stage of it, and a clone with a change."""
-    for old in (w.project, w.top / "staging", w.store):
+    for old in (w.project, w.top / "staging", w.store, w.top / "repo", w.top / "store.branches"):
         shutil.rmtree(old, ignore_errors=True)
+    put(w.top / "repo" / "README.md", "first\n")
+    git(w, "init", "-q", "-b", "main")
+    git(w, "add", "-A")
+    git(w, "commit", "-qm", "first")
+    git(w, "branch", "release")
     there = w.top / "staging"
     put(w.project / "README.md", "first\n")
     put(there / "README.md", "first\n")
     put(there / "own", "own\n")
     put(w.home / ".config" / "snapcow" / "pipeline.yaml",
         "- stages:\n    - {name: dev, target: ., approve: never, checks: [test -e a]}\n"
-        f"    - {{name: staging, target: {there}, approve: never}}\n")
+        f"    - {{name: staging, target: {there}, approve: never}}\n"
+        f"    - {{name: release, target: 'git:{w.top}/repo#release', approve: never, checks: [test -e a]}}\n")
     c = clone(w)
     put(c / "a", "a\n")
     put(c / "README.md", "second\n")
@@ -83,6 +96,7 @@ def killed_at_any_step_it_goes_on_and_lands_once(w):
     calls = [line.split("(", 1)[0] for line in log.read_text(errors="replace").splitlines()]
     want = outcome(w, there)
     assert want["states"] == ["shipped"] and want["receipts"] == [1, 1], want
+    assert want["branch"].splitlines() == ["Changes of clone try", "first"], want
     places = [(c, n) for c in CALLS for n in range(1, calls.count(c) + 1)]
     note(f"{len(places)} places to die")
     killed = 0
