@@ -23,10 +23,10 @@ SNAP, BOTH, COWFSD = "snap", "both", "cowfsd"  # in which process it is
 # Folder -> process, middle in x, row.
 PLACES = {
     "cli": (SNAP, 110, 0),
-    "engine/experiment": (SNAP, 300, 1),
+    "engine/experiment": (SNAP, 300, 1.7),
     "engine/watch": (SNAP, 405, 0),
     "engine/pipeline": (SNAP, 500, 0.7),
-    "engine/verb": (SNAP, 300, 2),
+    "engine/verb": (SNAP, 300, 2.4),
     "engine/run": (SNAP, 300, 3),
     "engine/ask": (SNAP, 405, 4),
     "engine/policy": (SNAP, 500, 1.4),

@@ -51,7 +51,7 @@ MAY_USE = {
     "engine/verb": ("base", "cowfs/store", "runner", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb"),
-    "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb"),
+    "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb", "engine/experiment"),
     "engine/pipeline": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",
                         "engine/policy"),
     "engine/watch": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",

@@ -4,10 +4,11 @@
 #include "cli/screen.h"
 #include "cli/show/changes.h"
 #include "engine/api/desk.h"
+#include "engine/api/diff.h"
 
 struct approve_args {
 	const char *message, *at;
-	bool show;
+	bool show, dry_run;
 };
 
 static const struct opt approve_opts[] = {
@@ -15,6 +16,8 @@ static const struct opt approve_opts[] = {
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
 		"of somebody else's store: as its owner's `pipeline` prints it"),
 	OPT_FLAG(0, "show", struct approve_args, show, "only print the change as a patch"),
+	OPT_FLAG(0, "dry-run", struct approve_args, dry_run,
+		 "only say what would be approved, with its paths"),
 	OPT_END,
 };
 
@@ -111,6 +114,67 @@ static int show(struct invocation *inv, const char *at, struct err *err)
 	return CMD_OK;
 }
 
+struct paths {
+	struct invocation *inv;
+	struct json list; /* with --json */
+};
+
+static int add_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
+		    struct err *err)
+{
+	const char *const word = f->status == DELTA_ADDED     ? "added"
+				 : f->status == DELTA_DELETED ? "deleted"
+							      : "modified";
+	const struct paths *p = ctx;
+	struct json one;
+
+	(void)n, (void)err;
+	if (!p->inv->json) {
+		fprintf(p->inv->out, "  %s ", word);
+		out_name(p->inv->out, f->path);
+		fputc('\n', p->inv->out);
+		return 0;
+	}
+	one = json_add_object(p->list);
+	json_set_name(one, "path", f->path);
+	json_set_text(one, "status", word);
+	return 0;
+}
+
+static int begin_paths(const struct engine_state *from, const struct engine_state *to,
+		       const struct delta *delta, void *ctx, struct err *err)
+{
+	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
+	return 0;
+}
+
+/* What an approval would be for. */
+static int plan(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_change_done) struct engine_change c = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct paths paths = { .inv = inv };
+	const struct engine_diff_sink sink = { .begin = begin_paths,
+					       .file = add_file,
+					       .ctx = &paths };
+	const struct json j = out_json_begin(inv, &doc);
+	int r = engine_change_find(inv->engine, inv->words[0], &c, err);
+
+	if (r < 0)
+		return r;
+	if (c.state != ENGINE_CHANGE_WAITING || c.approved_by)
+		return err_set(err, -ECANCELED, "change %s is %s: there is nothing to decide", c.id,
+			       c.approved_by ? "approved" : engine_change_state_name(c.state));
+	if (inv->json)
+		changes_set(j, &c);
+	else
+		changes_print(inv, &c);
+	paths.list = json_set_array(j, "changed");
+	r = engine_diff(inv->engine, &(struct engine_diff_options){ .a = c.base, .b = c.state_id },
+			&sink, err);
+	return r < 0 || !inv->json ? r : json_print(&doc, inv->out, err);
+}
+
 static int approve_run(struct invocation *inv, struct err *err)
 {
 	const struct approve_args *args = inv->args;
@@ -121,6 +185,10 @@ static int approve_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "which change is approved?");
 	if (args->show && !args->at)
 		return err_set(err, -EINVAL, "--show needs --at: here, 'snap diff' shows it");
+	if (args->dry_run && !args->at)
+		return plan(inv, err);
+	if (args->dry_run)
+		return err_set(err, -EINVAL, "with --at, --show says what would be approved");
 	return args->show ? show(inv, args->at, err) : decide(inv, false, err);
 }
 

@@ -2,9 +2,10 @@
 
 #include "cli/out.h"
 #include "cli/show/diffs.h"
+#include "cli/show/risks.h"
 
 struct diff_args {
-	bool stat, name_status, exit_code, no_renames, patch;
+	bool stat, name_status, exit_code, no_renames, patch, risk;
 	uint64_t context;
 };
 
@@ -18,6 +19,8 @@ static const struct opt diff_opts[] = {
 	OPT_U64('U', "unified", "N", struct diff_args, context,
 		"lines around a change (default: 3)"),
 	OPT_FLAG('p', "patch", struct diff_args, patch, "with --json: the text of the patch too"),
+	OPT_FLAG(0, "risk", struct diff_args, risk,
+		 "of a clone's changes: how risky they are, and why"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct diff_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -32,6 +35,26 @@ static int check_args(const struct diff_args *args, struct err *err)
 		return err_set(err, -EINVAL, "'--stat' and '--name-status' do not go together");
 	if (args->context > CONTEXT_MAX)
 		return err_set(err, -EINVAL, "option '--unified': at most %d lines", CONTEXT_MAX);
+	return 0;
+}
+
+/* Of what a clone changed since it was made; of other differences there is none. */
+static int show_risk(struct invocation *inv, struct json j, struct err *err)
+{
+	CLEANUP(engine_facts_done) struct engine_facts facts = { 0 };
+	const struct engine_facts_options options = { .clone = inv->n_before > 0 ? inv->words[0]
+										 : NULL };
+	int r;
+
+	if (inv->n_before > 1 || inv->n_words > inv->n_before)
+		return err_set(err, -EINVAL, "'--risk' is about all that one clone changed");
+	r = engine_facts(inv->engine, &options, &facts, err);
+	if (r < 0)
+		return r;
+	if (inv->json)
+		risks_set(j, &facts);
+	else
+		risks_print_notes(inv, &facts);
 	return 0;
 }
 
@@ -51,12 +74,18 @@ static int diff_run(struct invocation *inv, struct err *err)
 		.context = (unsigned)args->context,
 	};
 	bool different = false;
+	struct json j;
 	int r = check_args(args, err);
 
 	if (r < 0)
 		return r;
+	j = out_json_begin(inv, &doc);
+	if (args->risk)
+		r = show_risk(inv, j, err);
+	if (r < 0)
+		return r;
 	if (inv->json)
-		r = diffs_set_json(inv, &options, out_json_begin(inv, &doc), &different, err);
+		r = diffs_set_json(inv, &options, j, &different, err);
 	else
 		r = diffs_print(inv, &options, &different, err);
 	if (r == -ENOENT)

@@ -106,20 +106,11 @@ static void set_facts(struct json j, const struct engine_facts *f)
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_set_uint(j, numbers[i].key, numbers[i].value);
 	json_set_text(j, "kind", f->kind);
-}
-
-static void set_reasons(struct json list, const struct engine_facts *f)
-{
-	for (size_t i = 0; i < f->n_reasons; i++) {
-		const struct engine_risk_reason *r = &f->reasons[i];
-		struct json j = json_add_object(list);
-
-		json_set_text(j, "risk", engine_risk_name(r->risk));
-		json_set_text(j, "rule", r->rule);
-		json_set_text(j, "why", r->why);
-		json_set_name(j, "path", r->path);
-		json_set_uint(j, "paths", r->paths);
-	}
+	json_set_text(j, "experiment", f->experiment);
+	if (f->scored)
+		json_set_exact(j, "score", f->score);
+	else
+		json_set_null(j, "score");
 }
 
 static void set_steps(struct json list, const struct engine_verdict *v)
@@ -145,7 +136,7 @@ static int print_json(const struct invocation *inv, const struct engine_verdict 
 	json_set_name(j, "project", v->facts.project);
 	json_set_text(j, "then", engine_authority_name(v->then));
 	json_set_text(j, "risk", engine_risk_name(v->facts.risk));
-	set_reasons(json_set_array(j, "reasons"), &v->facts);
+	risks_set_reasons(json_set_array(j, "reasons"), &v->facts);
 	set_facts(json_set_object(j, "facts"), &v->facts);
 	set_steps(json_set_array(j, "steps"), v);
 	approvers = json_set_array(j, "approvers");

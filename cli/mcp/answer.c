@@ -15,7 +15,7 @@ static bool is_offered(const struct mcp_options *o, const struct tool *t)
 {
 	if (o->read_only)
 		return t->read_only;
-	return !o->no_promote || t->gate != GATE_PROJECT;
+	return !o->no_promote || t->gate == GATE_NONE || t->gate == GATE_NO_CLONE;
 }
 
 bool answer_offers(const struct session *s, const struct tool *t)

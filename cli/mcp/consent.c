@@ -44,8 +44,9 @@ enum consent consent_of(const struct session *s, const struct pending *p)
 {
 	const struct json answer = member(member(p->message.params, "inputResponses"), QUESTION);
 
-	/* What was allowed in advance is the project, and no other directory. */
-	if (s->options->allow_promote && json_kind(p->args, "to") == JSON_MISSING)
+	/* What was allowed in advance is the project, no other directory and no person's decision. */
+	if (s->options->allow_promote && p->tool->gate != GATE_PERSON &&
+	    json_kind(p->args, "to") == JSON_MISSING)
 		return CONSENT_GIVEN;
 	if (!can_ask(s, p))
 		return CONSENT_IMPOSSIBLE;
@@ -100,6 +101,24 @@ static int append_path(struct buf *text, struct json one)
 	return buf_printf(text, "\n  %s %s", status ? status : "changed", path ? path : "?");
 }
 
+static const char *text_of(struct json j, const char *key)
+{
+	const char *text = json_text_if(j, key);
+
+	return text ? text : "unknown";
+}
+
+static int append_change(struct buf *text, struct json plan, size_t n)
+{
+	return buf_printf(
+	    text,
+	    "May change %s of clone %s enter stage %s? It was asked for by %s, its risk is "
+	    "%s, and it waits because: %s. In %s it changes %zu %s:",
+	    text_of(plan, "change"), text_of(plan, "clone"), text_of(plan, "stage"),
+	    text_of(plan, "who"), text_of(plan, "risk"), text_of(plan, "why"),
+	    text_of(plan, "project"), n, n == 1 ? "path" : "paths");
+}
+
 static int append_question(struct buf *text, const struct pending *p)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -113,9 +132,13 @@ static int append_question(struct buf *text, const struct pending *p)
 		return -EINVAL;
 	list = planned(plan);
 	to = json_text_if(plan, "to"); /* as it was resolved; an undo may have one, too */
-	r = buf_printf(text, "May the agent change %zu %s of %s (snap %s%s%s)?", json_length(list),
-		       json_length(list) == 1 ? "path" : "paths", to ? to : "the real project",
-		       p->tool->command, clone ? " " : "", clone ? clone : "");
+	if (p->tool->gate == GATE_PERSON)
+		r = append_change(text, plan, json_length(list));
+	else
+		r = buf_printf(text, "May the agent change %zu %s of %s (snap %s%s%s)?",
+			       json_length(list), json_length(list) == 1 ? "path" : "paths",
+			       to ? to : "the real project", p->tool->command, clone ? " " : "",
+			       clone ? clone : "");
 	for (size_t i = 0; r >= 0 && i < json_length(list) && i < NAMES_SHOWN; i++)
 		r = append_path(text, json_at_object(list, i));
 	if (r < 0)

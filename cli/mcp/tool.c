@@ -466,7 +466,8 @@ int tool_line_add(struct tool_line *line, const char *word, struct err *err)
 
 bool tool_writes_project(const struct tool *t, struct json args)
 {
-	if (t->gate == GATE_NONE || (t->gate == GATE_NO_CLONE && json_has(args, "clone")))
+	if (t->gate == GATE_NONE || t->gate == GATE_POLICY ||
+	    (t->gate == GATE_NO_CLONE && json_has(args, "clone")))
 		return false;
 	return json_kind(args, "dry_run") != JSON_BOOL || !json_get_bool(args, "dry_run");
 }

@@ -52,6 +52,8 @@ enum tool_gate {
 	GATE_NONE,
 	GATE_PROJECT,  /* unless it is a dry run */
 	GATE_NO_CLONE, /* the same, if no clone is named */
+	GATE_PERSON,   /* it is a person's decision: no option of the server stands for one */
+	GATE_POLICY,   /* no: policy.yaml and pipeline.yaml say what it may do */
 };
 
 struct tool {

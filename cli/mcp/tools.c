@@ -473,6 +473,48 @@ const struct tool tools[] = {
 	    },
 	},
 	{
+	    .name = "snap_pipeline",
+	    .title = "Changes on their way",
+	    .description = "List the changes of this project on their way through its stages: where each "
+			   "stands, what it waits for, its risk, and its receipts.",
+	    .command = "pipeline",
+	    .fixed = { "status" },
+	    .read_only = true,
+	    .idempotent = true,
+	},
+	{
+	    .name = "snap_ship",
+	    .title = "Ship",
+	    .description =
+		"Take a clone's changes through the stages of the project's pipeline, as far as its "
+		"policy lets an agent: checks, landing, a soak with health checks. What needs a person "
+		"waits; snap_approve asks one. Call it again to take the same change further.",
+	    .command = "ship",
+	    .fixed = { "--as=agent" },
+	    .gate = GATE_POLICY,
+	    .destructive = true,
+	    .params = {
+		CLONE(CLONE_HELP),
+		{ "to", PARAM_TEXT, "to", false, NULL, "Stop once it has passed this stage." },
+		{ "subject", PARAM_LIST, "subject", false, NULL,
+		  "Patterns for what the change was to be about: other paths raise its risk." },
+	    },
+	},
+	{
+	    .name = "snap_approve",
+	    .title = "Ask for an approval",
+	    .description =
+		"Ask a person to let the change of a clone that waits enter its next stage. After a yes "
+		"call snap_ship to take it further.",
+	    .command = "approve",
+	    .gate = GATE_PERSON,
+	    .destructive = true,
+	    .params = {
+		CLONE("The clone that was shipped."),
+		{ "message", PARAM_TEXT, "message", false, NULL, "Is kept with the receipt." },
+	    },
+	},
+	{
 	    .name = "snap_rebase",
 	    .title = "Rebase",
 	    .description = "Bring what changed in the project since into a clone, keeping the "

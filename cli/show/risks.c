@@ -26,10 +26,42 @@ static void print_reason(const struct invocation *inv, const struct engine_risk_
 	fprintf(out, "%s\n", r->why);
 }
 
+static void print_all(const struct invocation *inv, const struct engine_facts *f, const char *mark)
+{
+	fprintf(inv->out, "%srisk: %s%s%s\n", mark, out_style(inv, style_of(f->risk)),
+		engine_risk_name(f->risk), out_style(inv, OUT_PLAIN));
+	for (size_t i = 0; i < f->n_reasons; i++) {
+		fputs(mark, inv->out);
+		print_reason(inv, &f->reasons[i]);
+	}
+}
+
 void risks_print(const struct invocation *inv, const struct engine_facts *f)
 {
-	fprintf(inv->out, "risk: %s%s%s\n", out_style(inv, style_of(f->risk)),
-		engine_risk_name(f->risk), out_style(inv, OUT_PLAIN));
-	for (size_t i = 0; i < f->n_reasons; i++)
-		print_reason(inv, &f->reasons[i]);
+	print_all(inv, f, "");
+}
+
+void risks_print_notes(const struct invocation *inv, const struct engine_facts *f)
+{
+	print_all(inv, f, "# ");
+}
+
+void risks_set_reasons(struct json list, const struct engine_facts *f)
+{
+	for (size_t i = 0; i < f->n_reasons; i++) {
+		const struct engine_risk_reason *r = &f->reasons[i];
+		const struct json j = json_add_object(list);
+
+		json_set_text(j, "risk", engine_risk_name(r->risk));
+		json_set_text(j, "rule", r->rule);
+		json_set_text(j, "why", r->why);
+		json_set_name(j, "path", r->path);
+		json_set_uint(j, "paths", r->paths);
+	}
+}
+
+void risks_set(struct json j, const struct engine_facts *f)
+{
+	json_set_text(j, "risk", engine_risk_name(f->risk));
+	risks_set_reasons(json_set_array(j, "reasons"), f);
 }

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "cli/progress.h"
+#include "cli/show/risks.h"
 
 void standings_done(struct standings *s)
 {
@@ -183,20 +184,6 @@ static void set_meeting(struct json list, const char *with, const struct meeting
 	json_set_name(j, "path", m->path);
 }
 
-static void set_reasons(struct json list, const struct engine_facts *f)
-{
-	for (size_t i = 0; i < f->n_reasons; i++) {
-		const struct engine_risk_reason *r = &f->reasons[i];
-		const struct json j = json_add_object(list);
-
-		json_set_text(j, "risk", engine_risk_name(r->risk));
-		json_set_text(j, "rule", r->rule);
-		json_set_text(j, "why", r->why);
-		json_set_name(j, "path", r->path);
-		json_set_uint(j, "paths", r->paths);
-	}
-}
-
 void standings_set_json(struct json j, const struct standings *s, size_t i)
 {
 	const struct standing *one = &s->list[i];
@@ -204,7 +191,7 @@ void standings_set_json(struct json j, const struct standings *s, size_t i)
 	struct json list;
 
 	json_set_text(j, "risk", one->judged ? engine_risk_name(one->facts.risk) : NULL);
-	set_reasons(json_set_array(j, "reasons"), &one->facts);
+	risks_set_reasons(json_set_array(j, "reasons"), &one->facts);
 	list = json_set_array(j, "overlaps");
 	if (m.known)
 		set_meeting(list, ".", &m);

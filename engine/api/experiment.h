@@ -241,6 +241,18 @@ NODISCARD int engine_experiment_load(struct engine *e, const char *name,
 NODISCARD int engine_experiments(struct engine *e, bool all, struct engine_experiments *ret,
 				 struct err *err);
 
+/* How a clone did in the newest experiment of which it is an arm. */
+struct engine_standing {
+	const char *
+	    standing; /* "won", "tie", "lost"; "none": in none that has ended, or it was edited since */
+	bool scored;
+	double score;
+};
+
+/* `state` NULL: the clone as it is now; else that snapshot of it. */
+NODISCARD int engine_experiment_standing(struct engine *e, const char *clone, const char *state,
+					 struct engine_standing *ret, struct err *err);
+
 /* Until no process works on it, telling meanwhile (NULL: nobody).  1: the time was up before. */
 NODISCARD int engine_experiment_wait(struct engine *e, const char *name, uint64_t timeout_ms,
 				     const struct engine_experiment_options *options,

@@ -35,6 +35,9 @@ struct engine_facts {
 	uint64_t tests_deleted;              /* test files */
 	uint64_t held, warned, conflicts;    /* paths, by the guard and by the merge */
 	uint64_t refusals;                   /* of all runs in the clone that are on record */
+	const char *experiment; /* "won", "tie", "lost", "none": how it did as an arm */
+	bool scored;
+	double score;
 	const char *kind; /* "docs", "test", "lock", "secret", "code", "mixed", "none" */
 	enum engine_risk risk;
 	struct engine_risk_reason *reasons; /* owned; the gravest first */
@@ -46,6 +49,7 @@ void engine_facts_done(struct engine_facts *f);
 struct engine_facts_options {
 	const char *clone;          /* NULL: the one that holds the engine's directory */
 	const char *ran_in;         /* the clone whose runs' refusals count; NULL: the same */
+	const char *ran_state;      /* a snapshot of that one, which counts; NULL: as it is now */
 	struct engine_list subject; /* patterns: a path that none names is far from the subject */
 	/* A dry run of promoting all of the clone, if the caller has one; NULL: it is made. */
 	const struct engine_promotion *promotion;

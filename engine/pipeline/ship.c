@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "engine/api/clone.h"
+#include "engine/api/settings.h"
 #include "engine/api/tag.h"
 #include "engine/find/digest-i.h"
 #include "engine/pipeline/pipeline-i.h"
@@ -68,9 +69,29 @@ static int check_chain(struct shipping *s, struct err *err)
 	return shipping_hold(s, "receipt", why, err);
 }
 
-/* The stage counts as it was when the change came there. */
-static int arrive(struct engine_change *c, const struct engine_stage **stage, struct err *err)
+/* Those that the configuration wants before anything of an agent lands. */
+static int add_agent_checks(const struct shipping *s, struct engine_stage *stage, struct err *err)
 {
+	CLEANUP(strlist_done) struct strlist more = { 0 };
+	int r = 0;
+
+	if (!stage->target || strncmp(s->who, "agent", 5) != 0)
+		return 0;
+	r = engine_agent_checks(s->engine, &more, err);
+	for (size_t i = 0; r >= 0 && i < more.n; i++) {
+		if (!VEC_ONE_MORE(stage->checks, stage->n_checks))
+			return err_nomem(err);
+		stage->checks[stage->n_checks] = strdup(more.list[i]);
+		if (!stage->checks[stage->n_checks++])
+			return err_nomem(err);
+	}
+	return r;
+}
+
+/* The stage counts as it was when the change came there. */
+static int arrive(struct shipping *s, const struct engine_stage **stage, struct err *err)
+{
+	struct engine_change *c = s->change;
 	int r;
 
 	if (c->n_settings > 0 && strcmp(c->settings[0].name, (*stage)->name) != 0)
@@ -82,6 +103,9 @@ static int arrive(struct engine_change *c, const struct engine_stage **stage, st
 		if (r < 0)
 			return r;
 		c->n_settings = 1;
+		r = add_agent_checks(s, &c->settings[0], err);
+		if (r < 0)
+			return r;
 	}
 	*stage = &c->settings[0];
 	return 0;
@@ -94,7 +118,7 @@ static int enter(struct shipping *s, const struct engine_stage *stage, struct er
 	struct err why = { 0 };
 	int r;
 
-	r = arrive(c, &stage, err);
+	r = arrive(s, &stage, err);
 	if (r < 0)
 		return r;
 	/* An approval is for the stage that it was given for. */

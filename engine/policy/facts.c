@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "engine/api/clone.h"
 #include "engine/api/diff.h"
+#include "engine/api/experiment.h"
 #include "engine/find/conflicts-i.h"
 #include "engine/find/patterns-i.h"
 #include "engine/find/rules-i.h"
@@ -247,6 +248,20 @@ static int count_refusals(struct engine *e, const char *clone, struct engine_fac
 	return r;
 }
 
+static int find_standing(struct engine *e, const char *clone, const char *state,
+			 struct engine_facts *f, struct err *err)
+{
+	struct engine_standing s;
+	int r = engine_experiment_standing(e, clone, state, &s, err);
+
+	if (r < 0)
+		return r;
+	f->experiment = s.standing;
+	f->scored = s.scored;
+	f->score = s.score;
+	return 0;
+}
+
 /* --- the verb --------------------------------------------------------------------------- */
 
 static const char *kind_of_all(unsigned seen)
@@ -289,6 +304,9 @@ static int find_facts(struct engine *e, const char *clone, const struct engine_f
 		return r;
 	f->kind = kind_of_all(c.seen);
 	r = ask_guard(e, clone, o, &c, err);
+	if (r < 0)
+		return r;
+	r = find_standing(e, o->ran_in ? o->ran_in : clone, o->ran_state, f, err);
 	if (r < 0)
 		return r;
 	r = count_refusals(e, o->ran_in ? o->ran_in : clone, f, err);

@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -25,6 +27,7 @@ static const char *const risks[] = { "low", "medium", "high", NULL };
 static const char *const kinds[] = {
 	"none", "docs", "test", "lock", "secret", "code", "mixed", NULL
 };
+static const char *const experiments[] = { "none", "lost", "tie", "won", NULL };
 static const char *const tests[] = { "unknown", "pass", "fail", NULL };
 
 /* A name that can be asked for: a number in the facts, or one of some words. */
@@ -34,6 +37,8 @@ struct term {
 	const char *const *words; /* NULL: it is a number */
 	bool ordered;
 };
+
+#define SCORE (SIZE_MAX - 1) /* a decimal number, which a change need not have */
 
 #define NUMBER(name)                                                   \
 	{                                                              \
@@ -58,12 +63,15 @@ static const struct term terms[] = {
 	{ "risk", 0, risks, true },
 	{ "kind", 0, kinds, false },
 	{ "tests", 0, tests, false },
+	{ "experiment", 0, experiments, false },
+	{ "score", SCORE, NULL, true },
 };
 
 struct gate {
 	const struct term *term;
 	enum op op;
 	uint64_t value; /* or the index of a word */
+	double score;   /* of SCORE */
 };
 
 static int index_of(const char *const *words, const char *word, size_t len)
@@ -111,6 +119,14 @@ static int parse_value(struct gate *g, const char *value, size_t len, const char
 		return err_set(err, -EINVAL, "'%.60s': a number is needed", text);
 	memcpy(digits, value, len);
 	digits[len] = '\0';
+	if (g->term->at == SCORE && !g->term->words) {
+		char *end;
+
+		g->score = strtod(digits, &end);
+		return *end == '\0' && isfinite(g->score)
+			   ? 0
+			   : err_set(err, -EINVAL, "'%.60s': '%s' is no number", text, digits);
+	}
 	if (size_parse_u64(digits, &g->value) < 0)
 		return err_set(err, -EINVAL, "'%.60s': '%s' is no number", text, digits);
 	return 0;
@@ -147,7 +163,9 @@ static uint64_t value_of(const struct term *t, const struct gate_facts *f)
 	if (t->words == risks)
 		return (uint64_t)x->risk;
 	if (t->words) {
-		const char *word = t->words == kinds ? x->kind : f->tests;
+		const char *word = t->words == kinds         ? x->kind
+				   : t->words == experiments ? x->experiment
+							     : f->tests;
 		const int at = index_of(t->words, word, strlen(word));
 
 		assert(at >= 0); /* both are ours: words that a person gave were checked */
@@ -183,11 +201,22 @@ int gate_check(const char *text, struct err *err)
 	return parse(text, &g, err);
 }
 
+/* A change without a score passes no gate for it. */
+static bool score_holds(const struct gate *g, const struct engine_facts *f)
+{
+	const double a = f->score, b = g->score;
+
+	/* Two numbers as one that is less, equal or more. */
+	return f->scored && compare(a < b ? 0 : a > b ? 2 : 1, g->op, 1);
+}
+
 int gate_holds(const char *text, const struct gate_facts *f, struct err *err)
 {
 	struct gate g;
 	int r = parse(text, &g, err);
 
+	if (r >= 0 && g.term->at == SCORE)
+		return score_holds(&g, f->facts);
 	return r < 0 ? r : compare(value_of(g.term, f), g.op, g.value);
 }
 
@@ -200,6 +229,13 @@ void gate_tell(const char *text, const struct gate_facts *f, char out[GATE_TEXT_
 	out[0] = '\0';
 	if (parse(text, &g, &ignored) < 0)
 		return;
+	if (g.term->at == SCORE) {
+		if (f->facts->scored)
+			snprintf(out, GATE_TEXT_MAX, "score is %g", f->facts->score);
+		else
+			snprintf(out, GATE_TEXT_MAX, "it has no score");
+		return;
+	}
 	value = value_of(g.term, f);
 	if (g.term->words)
 		snprintf(out, GATE_TEXT_MAX, "%s is %s", g.term->name, g.term->words[value]);

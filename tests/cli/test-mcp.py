@@ -83,7 +83,7 @@ def every_tool_has_schemas_and_says_what_it_may_destroy(w):
             jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
             jsonschema.Draft7Validator.check_schema(tool["outputSchema"])
     destroys = {n for n, t in tools.items() if t["annotations"]["destructiveHint"]}
-    assert destroys == {"snap_promote", "snap_rollback", "snap_undo", "snap_destroy"}, destroys
+    assert destroys == {"snap_promote", "snap_rollback", "snap_undo", "snap_destroy", "snap_ship", "snap_approve"}, destroys
     reads = {n for n, t in tools.items() if t["annotations"]["readOnlyHint"]}
     assert {"snap_status", "snap_read", "snap_diff", "snap_compare", "snap_wait"} <= reads, reads
     world = {n for n, t in tools.items() if t["annotations"]["openWorldHint"]}
@@ -327,6 +327,45 @@ def a_run_ends_with_the_call_that_a_client_cancels(w):
 
 def state_of(w):
     return {p: p.read_bytes() for p in sorted(w.project.rglob("*")) if p.is_file()}
+
+
+@test
+def an_agent_ships_as_far_as_it_may_and_only_a_person_approves(w):
+    needs_fuse()
+    stages = w.home / ".config" / "snapcow" / "pipeline.yaml"
+    stages.parent.mkdir(parents=True, exist_ok=True)
+    stages.write_text("- stages:\n    - {name: verified, checks: [test -e new]}\n    - {name: dev, target: .}\n")
+    (stages.parent / "config.yaml").write_text("promote: {checks: ['test -s new']}\n")
+    for i, era in enumerate((VERSION, "2025-06-18")):
+        name, file = f"c{i}", w.project / "new"
+        w.ok("clone", "-n", name)
+        w.ok("write", f"{name}:new", "--content", f"{era}\n")
+        before = state_of(w)
+        with Client(w, "--allow-promote", era=era) as c:
+            got = c.ok("snap_ship", clone=name)
+            assert got["state"] == "waiting" and got["who"] == "agent" and got["stage"] == "dev", got
+            assert [r["stage"] for r in got["receipts"]] == ["verified"], got
+            assert got["receipts"][0]["checks"][0]["cmd"] == "test -e new", got
+            assert [x["change"] for x in c.ok("snap_pipeline")["changes"]] == [got["change"]]
+            c.fails("snap_approve", "approve", clone=name)
+            assert state_of(w) == before, "no option of the server stands for a person"
+        with Client(w, era=era, can_ask=True) as c:
+            c.says_yes = False
+            c.fails("snap_approve", "did not agree", clone=name)
+            said = str(c.asked)
+            for want in (got["change"], f"clone {name}", "stage dev", "asked for by agent", "no rule", "new"):
+                assert want in said, (want, said)
+            assert c.ok("snap_ship", clone=name)["state"] == "waiting"
+            c.says_yes = True
+            assert c.ok("snap_approve", clone=name, message="fine")["waits_for"]["approved"]
+            assert state_of(w) == before, "an approval lands nothing"
+            got = c.ok("snap_ship", clone=name)
+            assert got["state"] == "shipped" and file.read_text() == f"{era}\n"
+            assert [x["cmd"] for x in got["receipts"][1]["checks"]] == ["test -s new"], "checks for all agents"
+            c.fails("snap_approve", "nothing to decide", clone=name)
+        with Client(w, "--no-promote", era=era) as c:
+            names = [t["name"] for t in c.ask("tools/list")["result"]["tools"]]
+            assert "snap_ship" not in names and "snap_approve" not in names and "snap_pipeline" in names, names
 
 
 @test

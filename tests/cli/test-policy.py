@@ -1,6 +1,7 @@
 """How risky the changes of a clone are, and what may land without a person."""
 
 import os
+import subprocess
 import sys
 import time
 
@@ -253,6 +254,34 @@ def rules_that_cannot_be_understood_let_nothing_land(w: World):
         path = rules(w, text)
         result = w.snap("policy", "explain", "try")
         assert result.status == 2 and f"{path}:1:" in result.err.decode() and why in result.err.decode(), f"{text}{result}"
+
+
+@test
+def a_diff_shows_the_risk_and_stays_a_patch(w: World):
+    c = clone(w)
+    put(c / "README.md", "second\n")
+    assert w.ok("diff", "--risk", "try").out.startswith(b"# risk: low\n")
+    put(c / ".github" / "workflows" / "ci.yml")
+    got = w.ok("diff", "--risk", "--json", "try").json("snap.diff/1", "risk", "reasons", "files")
+    assert got["risk"] == "high" and [r["path"] for r in got["reasons"]] == [".github/workflows/ci.yml"], got
+    text = w.ok("diff", "--risk", "try").out
+    assert text.startswith(b"# risk: high\n#   high ") and b"diff --git" in text, text
+    subprocess.run(["git", "apply", "--check", "-"], cwd=w.project, input=text, check=True)
+    assert b"risk" not in w.ok("diff", "try").out
+    w.snap("diff", "--risk", "try", ".").fails(2, "all that one clone changed")
+
+
+@test
+def the_score_of_an_experiment_counts_for_what_was_scored(w: World):
+    rules(w, "- {name: best, then: land, when: ['experiment==won', 'score>=2']}\n")
+    w.ok("experiment", "-n", "e", "--arm", "a=echo 1 > n", "--arm", "b=echo 3 > n", "--score", "cat n", "--max", "--keep", "all")
+    arms = {a["arm"]: a["clone"] for a in w.ok("experiment", "show", "e", "--json").json("snap.experiment/1")["arms"]}
+    got = {arm: w.ok("policy", "explain", arms[arm], "--json").json("snap.policy/1") for arm in "ab"}
+    assert [got[arm]["facts"]["experiment"] for arm in "ab"] == ["lost", "won"], got
+    assert got["b"]["facts"]["score"] == 3 and got["b"]["then"] == "land" and got["a"]["then"] == "approve", got
+    put(w.store / "clones" / arms["b"] / "more")
+    late = w.ok("policy", "explain", arms["b"], "--json").json("snap.policy/1")
+    assert late["facts"]["experiment"] == "none" and late["facts"]["score"] is None and late["then"] == "approve", late
 
 
 if __name__ == "__main__":
