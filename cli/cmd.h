@@ -168,6 +168,7 @@ extern const struct command
     cmd_log,
     cmd_logs,
     cmd_mcp,
+    cmd_metrics,
     cmd_mount,
     cmd_pipeline,
     cmd_policy,
@@ -198,6 +199,7 @@ extern const struct command
     cmd_undo,
     cmd_version,
     cmd_wait,
+    cmd_why,
     cmd_watch,
     cmd_write;
 /* clang-format on */

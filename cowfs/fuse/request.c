@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "cowfs/fuse/echo.h"
 #include "cowfs/fuse/mates.h"
+#include "cowfs/fuse/meter.h"
 #include "cowfs/fuse/mount-i.h"
 #include "cowfs/fuse/ops.h"
 #include "cowfs/fuse/thread.h"
@@ -70,6 +71,7 @@ static void run_flight(struct job *j)
 	};
 
 	handle(&rq);
+	meter_count(wire_op(f->bytes), thread_now() - f->begun);
 	drop_flight(f->mount, f);
 }
 
@@ -93,6 +95,8 @@ void request_take(struct mount *m, void *bytes, size_t len)
 {
 	struct request rq = { .mount = m, .bytes = bytes, .len = len };
 	int refused = m->shift.n > 0 ? wire_unshift(m, bytes, len) : 0;
+	const uint64_t begun = thread_now();
+	const uint32_t op = wire_op(bytes);
 
 	if (refused != 0) {
 		wire_refuse(m, bytes, refused);
@@ -101,10 +105,12 @@ void request_take(struct mount *m, void *bytes, size_t len)
 	rq.later = wire_always_waits(bytes);
 	if (!rq.later)
 		handle(&rq);
-	if (rq.later)
+	if (rq.later) {
 		defer(m, bytes, len);
-	else
-		atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
+		return;
+	}
+	atomic_fetch_add_explicit(&m->requests, 1, memory_order_relaxed);
+	meter_count(op, thread_now() - begun);
 }
 
 /*

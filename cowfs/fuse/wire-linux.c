@@ -81,6 +81,11 @@ uint32_t wire_thread(const void *bytes)
 	return ((const struct fuse_in_header *)bytes)->pid;
 }
 
+uint32_t wire_op(const void *bytes)
+{
+	return ((const struct fuse_in_header *)bytes)->opcode;
+}
+
 struct wire_setxattr wire_setxattr(const struct request *rq)
 {
 	const struct fuse_in_header *in = rq->bytes;

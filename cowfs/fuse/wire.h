@@ -68,6 +68,7 @@ bool wire_always_waits(const void *bytes);            /* never answered from mem
 enum pool_lane wire_lane(const void *bytes);          /* if it has to wait */
 bool wire_write_kills_priv(const struct request *rq); /* of a WRITE */
 uint32_t wire_thread(const void *bytes);              /* the caller's */
+uint32_t wire_op(const void *bytes);                  /* its kind, by the kernel's number */
 bool wire_write_meets(const void *bytes, uint64_t node,
 		      uint64_t off); /* a WRITE from there, or up to it? */
 struct wire_setxattr wire_setxattr(const struct request *rq);

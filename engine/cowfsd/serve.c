@@ -36,6 +36,7 @@ static const struct verb {
 	{ VERB_REMOVE, serve_remove },
 	{ VERB_REMOVE_STATE, serve_remove_snapshot },
 	{ VERB_MERGE, serve_merge },
+	{ VERB_METRICS, serve_metrics },
 	{ VERB_MOUNT, serve_mount },
 	{ VERB_ROLLBACK, serve_rollback },
 	{ VERB_UMOUNT, serve_umount },

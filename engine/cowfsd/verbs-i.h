@@ -42,6 +42,9 @@ serve_fn serve_hold;
 /* serve-merge.c */
 serve_fn serve_merge, serve_overlaps, serve_promote, serve_rebase, serve_resolve, serve_rollback;
 
+/* serve-metrics.c */
+serve_fn serve_metrics;
+
 /* serve-question.c */
 serve_fn serve_question, serve_questions, serve_answer;
 

@@ -25,6 +25,7 @@
 #define VERB_HOLD            "hold"
 #define VERB_LIST            "list"
 #define VERB_MERGE           "merge"
+#define VERB_METRICS         "metrics"
 #define VERB_MOUNT           "mount"
 #define VERB_OVERLAPS        "radar" /* what older commands ask for */
 #define VERB_PROJECT         "project"
@@ -105,6 +106,10 @@ struct held {
 
 void wire_set_held(struct json j, const struct held *h);
 NODISCARD int wire_get_held(struct json j, struct held *ret); /* -EINVAL: it is no root */
+
+/* --- wire-metrics.c --------------------------------------------------------------------- */
+
+extern const struct fields wire_metrics; /* struct engine_daemon_metrics */
 
 /* --- wire-merge.c ----------------------------------------------------------------------- */
 

@@ -105,6 +105,12 @@ def lines_are_followed_through_runs_promotions_and_renames(w: World):
         ("R", "run", "words"), ("M", "run", "text"), ("A", "snapshot", "text")], rows
     assert rows[0]["old_path"] == "text" and rows[0]["promotion"] and rows[0]["clone"] == "try", rows[0]
     assert rows[0]["command"].startswith("sh -c"), rows[0]
+    story = w.ok("why", "words", "--json").json("snap.why/1", "story")["story"]
+    assert [s["by"] for s in story] == ["snapshot", "run", "run"], story
+    assert "made text with 3 lines" in story[0]["sentence"], story
+    assert f"Run {runs[1]} in the clone try changed text, adding 1 line and removing 1 line" in story[1]["sentence"]
+    assert "renamed text to words" in story[2]["sentence"] and "with promotion" in story[2]["sentence"], story
+    assert story[1]["promotion"] == story[2]["promotion"] == rows[0]["promotion"], story
     # The clone and its snapshots go; the promotion, and what is known of the run, stay.
     w.ok("rm", "try")
     by = [line["by"] for line in blame(w, "words")["lines"]]
@@ -190,6 +196,7 @@ def what_is_asked_wrongly_gets_a_sentence(w: World):
     w.snap("log", "--", ".").fails(2, "is a directory")
     w.snap("log", "--", "a", "b").fails(2, "takes one file")
     w.snap("log", "--graph", "--", "README.md").fails(2, "neither --graph")
+    w.snap("why", "nothing").fails(4, "no snapshot has a file 'nothing'")
     w.snap("blame", "nothing").fails(4, "there is no file 'nothing'")
     w.snap("blame", "--at", "nope", "README.md").fails(4, "nope")
     (w.project / "link").symlink_to("x")

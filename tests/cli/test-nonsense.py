@@ -41,6 +41,7 @@ WORDS = {
     "ui": ["--listen", "nowhere"],
     "umount": ["try"],
     "wait": ["0123456789ab"],
+    "why": ["README.md"],
     "write": ["try:README.md", "--content", "x"],
 }
 

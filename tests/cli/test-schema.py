@@ -85,6 +85,8 @@ def look_at_snapshots(w, judge):
     judge("log")
     judge("log", "--meta", "step=1")
     judge("audit", "verify")
+    judge("metrics")
+    judge("why", "README.md")
     judge("log", "README.md")
     judge("blame", "README.md")
     judge("show", "@")

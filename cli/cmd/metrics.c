@@ -1,0 +1,203 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "cli/out.h"
+#include "engine/api/metrics.h"
+
+#define PREFIX "snapcow_"
+
+/* A family of one sample. */
+struct single {
+	const char *name, *type, *help;
+	uint64_t value;
+};
+
+/* One sample of a family with labels. */
+struct sample {
+	const char *key, *label; /* NULL: none */
+	uint64_t value;
+};
+
+/* Where it goes: the text that Prometheus takes, or JSON. */
+struct page {
+	const struct invocation *inv;
+	struct json families, samples;
+};
+
+static void begin_family(struct page *p, const char *name, const char *type, const char *help)
+{
+	struct json j;
+
+	if (!p->inv->json) {
+		fprintf(p->inv->out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help,
+			name, type);
+		return;
+	}
+	j = json_add_object(p->families);
+	json_set_name(j, "name", name);
+	json_set_text(j, "type", type);
+	json_set_text(j, "help", help);
+	p->samples = json_set_array(j, "samples");
+}
+
+static void add_sample(struct page *p, const char *name, struct sample s)
+{
+	struct json j;
+
+	if (p->inv->json) {
+		j = json_add_object(p->samples);
+		json_set_text(j, "label", s.label ? s.label : "");
+		json_set_uint(j, "value", s.value);
+		return;
+	}
+	fprintf(p->inv->out, PREFIX "%s", name);
+	if (s.key)
+		fprintf(p->inv->out, "{%s=\"%s\"}", s.key, s.label);
+	fprintf(p->inv->out, " %" PRIu64 "\n", s.value);
+}
+
+static void add_singles(struct page *p, const struct single *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		begin_family(p, list[i].name, list[i].type, list[i].help);
+		add_sample(p, list[i].name, (struct sample){ .value = list[i].value });
+	}
+}
+
+/* --- of the store ----------------------------------------------------------------------- */
+
+static void add_store(struct page *p, const struct engine_metrics *m)
+{
+	const struct single list[] = {
+		{ "up", "gauge", "Whether the daemon of the store runs.", m->up },
+		{ "projects", "gauge", "Projects in the store.", m->projects },
+		{ "clones", "gauge", "Clones in the store.", m->clones },
+		{ "snapshots", "gauge", "Snapshots in the store.", m->snapshots },
+		{ "snapshots_automatic", "gauge", "Snapshots that nobody asked for.",
+		  m->automatic },
+		{ "store_logical_bytes", "gauge", "Bytes that all snapshots show together.",
+		  m->logical },
+		{ "store_stored_bytes", "gauge",
+		  "Bytes that hold them, compressed and without repetition.", m->stored },
+		{ "store_chunks", "gauge", "Pieces of content in the store.", m->chunks },
+		{ "store_objects", "gauge", "Trees and other objects in the store.", m->objects },
+		{ "store_disk_bytes", "gauge", "Size of the store's files.", m->disk },
+		{ "store_free_bytes", "gauge", "Of that, what holds nothing.", m->free },
+		{ "events_total", "counter", "Number of the newest event.", m->events },
+		{ "run_refusals", "gauge", "What the recorded runs wanted and did not get.",
+		  m->refusals },
+		{ "runs_failed", "gauge", "Recorded runs that ended with another code than 0.",
+		  m->failed },
+	};
+
+	add_singles(p, list, ARRAY_LEN(list));
+}
+
+static void add_labelled(struct page *p, const struct engine_metrics *m)
+{
+	static const char *const states[ENGINE_RUN_STATES] = { "running", "ended", "refused",
+							       "lost", "cancelled" };
+	const struct sample receipts[] = { { "kind", "promotion", m->promotions },
+					   { "kind", "rollback", m->rollbacks },
+					   { "kind", "undo", m->undos } };
+
+	begin_family(p, "runs", "gauge", "Records of runs, by state.");
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		add_sample(p, "runs", (struct sample){ "state", states[i], m->runs[i] });
+	begin_family(p, "receipts", "gauge", "Changes of projects that are recorded, by kind.");
+	for (size_t i = 0; i < ARRAY_LEN(receipts); i++)
+		add_sample(p, "receipts", receipts[i]);
+}
+
+/* --- of the daemon ---------------------------------------------------------------------- */
+
+static void add_daemon(struct page *p, const struct engine_daemon_metrics *d)
+{
+	const struct single list[] = {
+		{ "clones_mounted", "gauge", "Clones that are mounted.", d->mounted },
+		{ "dirty_bytes", "gauge", "Bytes of file content not persisted yet.",
+		  d->dirty_bytes },
+		{ "nodes", "gauge", "Files and directories in memory.", d->nodes },
+		{ "commits_total", "counter", "Times that a clone was persisted.", d->commits },
+		{ "gc_sweeps_total", "counter", "Sweeps of garbage.", d->sweeps },
+		{ "store_waits_total", "counter", "Operations that had to read the store.",
+		  d->store_waits },
+		{ "room_waits_total", "counter", "Operations that had to wait for room in memory.",
+		  d->room_waits },
+		{ "cache_hits_total", "counter", "Objects found in memory.", d->cache_hits },
+		{ "cache_misses_total", "counter", "Objects loaded from the store.",
+		  d->cache_misses },
+		{ "cache_bytes", "gauge", "Size of the objects in memory.", d->cache_bytes },
+	};
+
+	add_singles(p, list, ARRAY_LEN(list));
+}
+
+/* Prometheus wants each bucket with all below it. */
+static void print_histogram(const struct page *p, const char *name, const struct engine_meter *m)
+{
+	static const char *const bounds[ENGINE_METER_BUCKETS] = { "1e-05", "0.0001", "0.001",
+								  "0.01",  "0.1",    "1",
+								  "+Inf" };
+	const uint64_t buckets[ENGINE_METER_BUCKETS] = { m->us10,  m->us100, m->ms1,   m->ms10,
+							 m->ms100, m->s1,    m->longer };
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		sum += buckets[i];
+		fprintf(p->inv->out, PREFIX "%s_bucket{op=\"%s\",le=\"%s\"} %" PRIu64 "\n", name,
+			m->op, bounds[i], sum);
+	}
+	fprintf(p->inv->out, PREFIX "%s_sum{op=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, m->op,
+		m->sum_ns / 1000000000, m->sum_ns % 1000000000);
+	fprintf(p->inv->out, PREFIX "%s_count{op=\"%s\"} %" PRIu64 "\n", name, m->op, sum);
+}
+
+static void add_operations(struct page *p, const struct engine_daemon_metrics *d)
+{
+	static const char name[] = "fuse_operation_seconds";
+
+	if (d->n_ops == 0)
+		return;
+	begin_family(p, name, "histogram", "Requests to mounted clones, and how long they took.");
+	for (size_t i = 0; i < d->n_ops; i++) {
+		if (p->inv->json)
+			add_sample(p, name, (struct sample){ "op", d->ops[i].op, d->ops[i].count });
+		else
+			print_histogram(p, name, &d->ops[i]);
+	}
+}
+
+static int metrics_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_metrics_done) struct engine_metrics m = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+	struct page page = { .inv = inv, .families = json_set_array(j, "families") };
+	int r = engine_metrics(inv->engine, &m, err);
+
+	if (r < 0)
+		return r;
+	add_store(&page, &m);
+	add_labelled(&page, &m);
+	if (m.up) {
+		add_daemon(&page, &m.daemon);
+		add_operations(&page, &m.daemon);
+	}
+	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
+}
+
+const struct command cmd_metrics = {
+	.name = "metrics",
+	.group = "Store",
+	.rare = true,
+	.summary = "print numbers about the store and its daemon, as Prometheus takes them",
+	.details =
+	    "What the daemon counts begins at 0 when it starts; one that does not run is not\n"
+	    "started, and snapcow_up is 0. Records of runs are removed with time, so their\n"
+	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n",
+	.examples = "metrics\nmetrics --json\n",
+	.run = metrics_run,
+};

@@ -1,0 +1,9 @@
+/*
+ * metrics-i.h - what this process counts.
+ */
+#pragma once
+
+#include "engine/api/metrics.h"
+#include "engine/host/host-i.h"
+
+NODISCARD int metrics_collect(struct host *h, struct engine_daemon_metrics *ret, struct err *err);
