@@ -22,7 +22,10 @@ static int add_word(struct buf *b, const char *word)
 	return r < 0 ? r : buf_append_u8(b, '\'');
 }
 
-/* git adds its version and the token. */
+/*
+ * A line for a shell, to which git adds its version and the token.  Where nobody can answer, as in a
+ * run, git looks at everything, and there is nothing to say about it each time.
+ */
 static int write_hook(const struct engine *e, struct buf *ret)
 {
 	char self[PATH_MAX];
@@ -31,7 +34,7 @@ static int write_hook(const struct engine *e, struct buf *ret)
 	    known ? realpath(known, NULL) : NULL; /* /proc/self is the caller's */
 
 	if (!path || add_word(ret, path) < 0 || buf_append_str(ret, " --store ") < 0 ||
-	    add_word(ret, e->store_path) < 0 || buf_append_str(ret, " fsmonitor") < 0)
+	    add_word(ret, e->store_path) < 0 || buf_append_str(ret, " fsmonitor 2>/dev/null") < 0)
 		return -ENOMEM;
 	return buf_str(ret) ? 0 : -ENOMEM;
 }

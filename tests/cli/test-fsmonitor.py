@@ -361,6 +361,21 @@ def what_cannot_be_answered_is_said(w):
 
 
 @git_test
+def where_nobody_answers_git_looks_at_everything_and_is_quiet(w):
+    """As in a run, which has no daemon, and perhaps no snap either."""
+    project(w)
+    where = clone(w, "a")
+    same(w, where, "the clone")
+    hook = git(w, where, "config", "core.fsmonitor").decode().strip()
+    for broken in (hook.replace("fsmonitor", "fsmonitor --bogus"), "'/nowhere" + hook[1:]):
+        git(w, where, "config", "core.fsmonitor", broken)
+        (where / "d0/e0/f0").write_text(f"changed {broken}\n")
+        done = subprocess.run(["git", "status", "-s"], cwd=where, env=w.env, capture_output=True, check=True)
+        assert done.stdout == b" M d0/e0/f0\n" and done.stderr == b"", done
+        same(w, where, "a hook that fails")
+
+
+@git_test
 def setting_up_changes_the_clone_alone(w):
     top = project(w)
     before = (top / ".git/config").read_bytes()
