@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/mcp/app.h"
 #include "cli/mcp/failure.h"
 #include "cli/mcp/prompt.h"
 #include "cli/mcp/resource.h"
@@ -100,8 +101,11 @@ static void list_tools(const struct session *s, struct json result, bool modern)
 
 static void list_resources(const struct session *s, struct json result, bool modern)
 {
+	struct json resources = json_set_array(result, "resources");
+
 	(void)s;
-	resource_list(json_set_array(result, "resources"));
+	resource_list(resources);
+	app_list(resources);
 	if (modern)
 		answer_set_cacheable(result);
 }
@@ -124,7 +128,11 @@ static void list_prompts(const struct session *s, struct json result, bool moder
 
 static void set_extensions(struct json capabilities)
 {
-	json_set_object(json_set_object(capabilities, "extensions"), TASK_EXTENSION);
+	struct json extensions = json_set_object(capabilities, "extensions");
+
+	json_set_object(extensions, TASK_EXTENSION);
+	json_add_text(json_set_array(json_set_object(extensions, APP_EXTENSION), "mimeTypes"),
+		      APP_TYPE);
 }
 
 static void discover(const struct session *s, struct json result, bool modern)
@@ -269,6 +277,19 @@ static int answer_resource(struct session *s, const struct pending *p, struct js
 		json_set_int(result, "ttlMs", 0);
 		json_set_text(result, "cacheScope", "private");
 	}
+	return rpc_append(&a, s->out, err);
+}
+
+int answer_page(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
+{
+	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
+	const char *uri = json_get_text(m->params, "uri");
+	struct json result = answer_begin(s, &a, m->top, modern);
+
+	if (!app_read(uri, json_add_object(json_set_array(result, "contents"))))
+		return answer_no_resource(s, m, modern, "there is no page at that address", err);
+	if (modern)
+		answer_set_cacheable(result);
 	return rpc_append(&a, s->out, err);
 }
 

@@ -29,6 +29,10 @@ NODISCARD int answer_error(struct session *s, struct json request, int code, con
 			   struct err *err);
 
 /* A request for what stands at an address, where nothing does. */
+/* The page that a client reads at an address (app.h). */
+NODISCARD int answer_page(struct session *s, const struct rpc_message *m, bool modern,
+			  struct err *err);
+
 NODISCARD int answer_no_resource(struct session *s, const struct rpc_message *m, bool modern,
 				 const char *sentence, struct err *err);
 

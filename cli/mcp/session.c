@@ -145,6 +145,8 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 	const struct tool *tool = uri ? resource_find(uri, args) : NULL;
 	struct pending *p;
 
+	if (uri && strncmp(uri, "ui:", 3) == 0)
+		return answer_page(s, m, modern, err);
 	if (!tool)
 		return answer_no_resource(s, m, modern, "there is nothing at that address", err);
 	p = session_wait(s, m, modern);

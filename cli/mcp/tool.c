@@ -124,6 +124,9 @@ void tool_describe(const struct tool *t, struct json j)
 	json_set_bool(notes, "destructiveHint", t->destructive);
 	json_set_bool(notes, "idempotentHint", t->idempotent);
 	json_set_bool(notes, "openWorldHint", t->open_world);
+	if (t->page)
+		json_set_text(json_set_object(json_set_object(j, "_meta"), "ui"), "resourceUri",
+			      t->page);
 }
 
 /* --- the command line ------------------------------------------------------------------- */

@@ -62,6 +62,7 @@ struct tool {
 	const char *command;     /* of the command line */
 	const char *fixed[3];    /* arguments that are always given */
 	const char *schema; /* of docs/schema, for what it answers; NULL: the one of `command` */
+	const char *page;   /* that shows what it answers (app.h); NULL: none */
 	enum tool_gate gate;
 	bool job; /* it is about a run or an experiment, which goes on without the call (job.h) */
 	bool read_only, destructive, idempotent, open_world;

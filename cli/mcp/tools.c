@@ -1,3 +1,4 @@
+#include "cli/mcp/app.h"
 #include "cli/mcp/tool.h"
 
 #define CLONE_HELP "Name of the clone."
@@ -326,6 +327,7 @@ const struct tool tools[] = {
 		"by the same checks and score, and the best one is named. Answers with the result; if it "
 		"takes longer than wait_s, with the state so far, for snap_experiment_wait. Nothing is "
 		"promoted: call snap_promote with the clone of the arm that you choose.",
+	    .page = APP_EXPERIMENT,
 	    .command = "experiment",
 	    .fixed = { "--detach" },
 	    .job = true,
@@ -375,6 +377,7 @@ const struct tool tools[] = {
 	    .title = "Wait for an experiment",
 	    .description = "Wait until an experiment that snap_experiment started has ended, and answer "
 			   "with its arms and which of them won.",
+	    .page = APP_EXPERIMENT,
 	    .command = "experiment",
 	    .fixed = { "wait" },
 	    .job = true,
@@ -391,6 +394,7 @@ const struct tool tools[] = {
 	    .title = "Show experiments",
 	    .description = "Show an experiment with its arms as it is now, or list those of this "
 			   "project.",
+	    .page = APP_EXPERIMENT,
 	    .command = "experiment",
 	    .fixed = { "list" },
 	    .job = true,

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from mcptest import Client
 from npmtest import npm_install
 from snaptest import Skip, main, needs_fuse, test
 from uitest import Server
@@ -97,6 +98,26 @@ def a_change_is_approved_by_clicking(w):
         browse(server, "approve")
         w.snap("pipeline", "advance")
     assert (w.project / "new").read_text() == "new\n"
+
+
+@test
+def a_client_of_agents_shows_an_experiment(w):
+    needs_fuse()
+    w.take()
+    w.ok("experiment", "-n", "faster", "--arm", "a=echo 1 > a.txt", "--arm", "b=echo 2 > b.txt", "--check", "true",
+         "--score", "lines", "--keep", "passed")
+    show = w.ok("experiment", "show", "faster", "--json").json("snap.experiment/1")
+    show["winner"] = "a"
+    promote = w.ok("promote", "faster-a", "--dry-run", "--json").json("snap.promote/1")
+    with Server(w) as server, Client(w) as agent:
+        tools = {t["name"]: t for t in agent.ask("tools/list")["result"]["tools"]}
+        address = tools["snap_experiment_show"]["_meta"]["ui"]["resourceUri"]
+        page = agent.ask("resources/read", uri=address)["result"]["contents"][0]
+        assert page["mimeType"] == "text/html;profile=mcp-app" and page["uri"] == address
+        said = browse(server, "app", app=page["text"], show=show, promote=promote)
+    asked = [c for c in said["calls"] if c[0] == "tools/call"]
+    assert asked[0][1] == "snap_experiment_show", asked
+    assert [c[1:] for c in asked if c[1] == "snap_promote"] == [["snap_promote", True], ["snap_promote", None]], asked
 
 
 @test

@@ -54,11 +54,12 @@ def the_page_is_what_its_sources_make(w):
     with tempfile.TemporaryDirectory() as tmp:
         shutil.copytree(WEB, Path(tmp) / "web", ignore=shutil.ignore_patterns("node_modules"))
         (Path(tmp) / "web" / "node_modules").symlink_to(at / "node_modules")
-        done = subprocess.run(["node", "build.mjs", f"{tmp}/page.gz"], cwd=f"{tmp}/web", check=False, timeout=120,
+        done = subprocess.run(["node", "build.mjs", tmp], cwd=f"{tmp}/web", check=False, timeout=120,
                               capture_output=True)
         assert done.returncode == 0, done
-        made = gzip.decompress(Path(f"{tmp}/page.gz").read_bytes())
-    assert made == gzip.decompress((WEB / "page.html.gz").read_bytes()), "run 'npm run build' in web/"
+        made = gzip.decompress(Path(f"{tmp}/page.html.gz").read_bytes())
+        assert made == gzip.decompress((WEB / "page.html.gz").read_bytes()), "run 'npm run build' in web/"
+        assert Path(f"{tmp}/app.html").read_bytes() == (WEB / "app.html").read_bytes(), "likewise"
 
 
 # --- whom it lets in ------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Changes on their way through the stages, as a board.
-import { Act, Answer, Badge, When, useAnswer } from "./parts.jsx";
+import { Act, Answer, useAnswer } from "./parts.jsx";
+import { Badge, When } from "./table.jsx";
 import { id, plain } from "./text.js";
 
 const KINDS = { waiting: "warn", held: "warn", soaking: "warn", rejected: "bad", sick: "bad", undoing: "bad" };

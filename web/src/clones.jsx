@@ -1,5 +1,6 @@
 // The clones, and what one of them would bring into the project.
-import { Act, Answer, Badge, Paths, Table, When, useAnswer } from "./parts.jsx";
+import { Act, Answer, useAnswer } from "./parts.jsx";
+import { Badge, Paths, Table, When } from "./table.jsx";
 import { count, plain, size } from "./text.js";
 
 function state(c) {

@@ -1,7 +1,8 @@
 // What differs between two states: a list of files, and each of them side by side or in one column.
 import { useMemo, useState } from "preact/hooks";
 import { html, parse } from "diff2html";
-import { Answer, Badge, useAnswer } from "./parts.jsx";
+import { Answer, useAnswer } from "./parts.jsx";
+import { Badge } from "./table.jsx";
 import { count, id, plain } from "./text.js";
 import "diff2html/bundles/css/diff2html.min.css";
 

@@ -1,7 +1,7 @@
 // Pieces that several views use.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api.js";
-import { ago, plain } from "./text.js";
+import { plain } from "./text.js";
 
 // What a question answers, asked again when `on` changes; the old answer stays until then.
 export function useAnswer(name, values, on) {
@@ -31,37 +31,6 @@ export function Answer({ of, children }) {
   if (!of.answer)
     return <p class="waits">…</p>;
   return children(of.answer);
-}
-
-export function When({ time }) {
-  return <time dateTime={time} title={time}>{ago(time)}</time>;
-}
-
-export function Badge({ kind, children }) {
-  return <span class={`badge ${kind ?? ""}`}>{children}</span>;
-}
-
-// Rows as a table whose lines are buttons where a line can be opened.
-export function Table({ head, rows, empty, open, chosen }) {
-  if (rows.length === 0)
-    return <p class="empty">{empty}</p>;
-  return (
-    <div class="wide" tabIndex={0} role="region" aria-label={head[0]}>
-      <table>
-        <thead><tr>{head.map((h) => <th scope="col">{h}</th>)}</tr></thead>
-        <tbody>
-          {rows.map(({ key, cells }) => (
-            <tr key={key} class={key === chosen ? "chosen" : ""}>
-              {cells.map((c, i) => (
-                <td>{i === 0 && open
-                  ? <button class="link" onClick={() => open(key)}>{c}</button> : c}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
 }
 
 // A button that changes something: first it shows what would happen, then it asks.
@@ -116,24 +85,6 @@ export function Act({ label, danger, question, values, dry, confirm, done, field
             disabled={!state || state.busy || !!state.failure}>{label}</button>
         </p>
       </dialog>
-    </>
-  );
-}
-
-const MARKS = { added: "A", deleted: "D", modified: "M", renamed: "R", type_changed: "T" };
-
-export function Paths({ list, title }) {
-  if (!list || list.length === 0)
-    return null;
-  return (
-    <>
-      {title && <h3>{title}</h3>}
-      <ul class="paths">
-        {list.slice(0, 200).map((p) => (
-          <li><code>{MARKS[p.status] ?? "m"} {plain(p.path)}</code>{p.rule && <Badge kind="bad">{p.rule}</Badge>}</li>
-        ))}
-        {list.length > 200 && <li>and {list.length - 200} more</li>}
-      </ul>
     </>
   );
 }

@@ -1,7 +1,8 @@
 // What was run: its output as it comes, what it was refused, and what it used.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api.js";
-import { Act, Answer, Badge, Table, When, useAnswer } from "./parts.jsx";
+import { Act, Answer, useAnswer } from "./parts.jsx";
+import { Badge, Table, When } from "./table.jsx";
 import { colored, duration, plain, size } from "./text.js";
 
 const KEPT = 400000; // characters of output that the page holds

@@ -1,5 +1,6 @@
 // The store: how much it holds, how much that takes, and what a gc would free.
-import { Act, Answer, Table, useAnswer } from "./parts.jsx";
+import { Act, Answer, useAnswer } from "./parts.jsx";
+import { Table } from "./table.jsx";
 import { count, plain, size } from "./text.js";
 
 export function Store({ news }) {

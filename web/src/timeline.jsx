@@ -1,6 +1,7 @@
 // Snapshots of the project and its clones, newest first, with what follows what.
 import { useMemo, useState } from "preact/hooks";
-import { Act, Answer, Badge, Paths, When, useAnswer } from "./parts.jsx";
+import { Act, Answer, useAnswer } from "./parts.jsx";
+import { Badge, Paths, When } from "./table.jsx";
 import { count, id, plain, size } from "./text.js";
 
 const FIRST = 200;

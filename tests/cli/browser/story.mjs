@@ -118,6 +118,42 @@ const steps = {
     found.outside = [];
     found.errors = [];
   },
+  // The page of experiments in the frame of an agent's client, which this page plays.
+  async app() {
+    const page = await open({});
+
+    await page.goto("data:text/html,<p>a client</p>");
+    await page.evaluate(([html, show, promote]) => {
+      const frame = document.createElement("iframe");
+      window.calls = [];
+      addEventListener("message", (e) => {
+        const m = e.data, say = (x) => frame.contentWindow.postMessage({ jsonrpc: "2.0", ...x }, "*");
+        if (e.source !== frame.contentWindow)
+          return;
+        window.calls.push([m.method, m.params?.name, m.params?.arguments?.dry_run]);
+        if (m.method === "ui/initialize")
+          say({ id: m.id, result: { protocolVersion: m.params.protocolVersion, hostInfo: { name: "t", version: "1" }, hostCapabilities: {}, hostContext: {} } });
+        else if (m.method === "ui/notifications/initialized")
+          say({ method: "ui/notifications/tool-result", params: { structuredContent: { ...show, state: "running" }, content: [] } });
+        else if (m.method === "tools/call")
+          say({ id: m.id, result: { structuredContent: m.params.name === "snap_promote" ? promote : show, content: [] } });
+      });
+      frame.setAttribute("sandbox", "allow-scripts");
+      frame.width = frame.height = 900;
+      frame.srcdoc = html;
+      document.body.append(frame);
+    }, [plan.app, plan.show, plan.promote]);
+    const inside = page.frameLocator("iframe");
+    await inside.getByText("ended").waitFor();
+    await inside.getByText("wins").waitFor();
+    await inside.getByRole("button", { name: "Promote…" }).first().click();
+    await inside.getByText("A a.txt").waitFor();
+    await inside.getByRole("button", { name: "Promote" }).first().click();
+    await inside.getByText("promoted").waitFor();
+    found.said.calls = await page.evaluate(() => window.calls);
+    await page.context().close();
+    found.outside = [];
+  },
   async wrong_token() {
     const page = await open({});
 
