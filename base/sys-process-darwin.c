@@ -40,6 +40,11 @@ bool sys_task_is_root(pid_t id)
 	return false;
 }
 
+void sys_end_with(pid_t parent)
+{
+	(void)parent;
+}
+
 void sys_name_process(const char *name)
 {
 	pthread_setname_np(name);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -189,6 +190,12 @@ int sys_look_at_tree(pid_t id, struct sys_tree *ret)
 		ret->cpu_ms += list[i].counted ? list[i].cpu_ms : 0;
 	}
 	return ret->processes > 0 ? 0 : -ESRCH;
+}
+
+void sys_end_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(125);
 }
 
 void sys_name_process(const char *name)

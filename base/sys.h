@@ -194,6 +194,9 @@ NODISCARD int sys_look_at_tree(pid_t id, struct sys_tree *ret);
 /* May it do with files what only root may? */
 bool sys_task_is_root(pid_t id);
 
+/* The calling process, which `parent` forked, ends when that does.  macOS has no way to say so. */
+void sys_end_with(pid_t parent);
+
 void sys_name_process(const char *name);
 
 /* This thread's work can wait when others want the processor. */

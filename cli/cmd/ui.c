@@ -1,11 +1,13 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fdio.h"
 #include "base/json.h"
 #include "cli/cmd/inner.h"
 #include "cli/http/token.h"
@@ -35,11 +37,14 @@ struct server {
 	struct inner inner;
 	const struct ui_args *args;
 	char token[TOKEN_SIZE];
+	char door[32]; /* the file that a browser was given; "": none */
 };
 
 static void server_done(struct server *s)
 {
 	inner_done(&s->inner);
+	if (s->door[0] != '\0')
+		unlink(s->door);
 }
 
 static int run_line(int argc, char **argv, FILE *out, void *ctx)
@@ -57,23 +62,53 @@ static uint64_t find_newest(void *ctx)
 	return inner_newest(&((struct server *)ctx)->inner);
 }
 
-/* Where a person sits at a desktop.  The address is in the arguments of no process for long. */
-static void open_browser(const char *url)
+/* A browser of its own session, so that ^C here does not end it. */
+static void spawn_browser(char *file)
 {
 	char program[] = "xdg-open";
-	AUTO_FREE char *word = strdup(url);
-	char *argv[] = { program, word, NULL };
+	char *argv[] = { program, file, NULL };
 	posix_spawn_file_actions_t quiet;
+	posix_spawnattr_t how;
+	sigset_t usual;
 	pid_t pid;
 
-	if (!word || posix_spawn_file_actions_init(&quiet) != 0)
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGPIPE);
+	if (posix_spawn_file_actions_init(&quiet) != 0)
 		return;
-	if (posix_spawn_file_actions_addopen(&quiet, 0, "/dev/null", O_RDONLY, 0) == 0 &&
-	    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
-	    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0)
-		IGNORE_RESULT(posix_spawnp(&pid, program, &quiet, NULL, argv, environ),
-			      "the address is printed");
+	if (posix_spawnattr_init(&how) == 0) {
+		if (posix_spawn_file_actions_addopen(&quiet, 0, "/dev/null", O_RDONLY, 0) == 0 &&
+		    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+		    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0 &&
+		    posix_spawnattr_setsigdefault(&how, &usual) == 0 &&
+		    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID) == 0)
+			IGNORE_RESULT(posix_spawnp(&pid, program, &quiet, &how, argv, environ),
+				      "the address is printed");
+		posix_spawnattr_destroy(&how);
+	}
 	posix_spawn_file_actions_destroy(&quiet);
+}
+
+/*
+ * The arguments of a process can be read by everybody, and those of a browser stay for as long as it
+ * runs.  So it gets a file that leads to the address, which only its user can read.
+ */
+static void open_browser(struct server *s, const char *url)
+{
+	char text[512];
+	AUTO_CLOSE int fd = -1;
+	int n;
+
+	snprintf(s->door, sizeof(s->door), "/tmp/snap-ui-XXXXXX.html");
+	fd = mkostemps(s->door, 5, O_CLOEXEC);
+	if (fd < 0) {
+		s->door[0] = '\0';
+		return;
+	}
+	n = snprintf(text, sizeof(text),
+		     "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", url);
+	if (fdio_write(fd, text, (size_t)n) >= 0)
+		spawn_browser(s->door);
 }
 
 static bool has_desktop(void)
@@ -83,11 +118,11 @@ static bool has_desktop(void)
 
 static void tell_ready(const char *url, void *ctx)
 {
-	const struct server *s = ctx;
+	struct server *s = ctx;
 	const struct invocation *inv = s->inner.inv;
 	char whole[256];
 
-	snprintf(whole, sizeof(whole), "%s#%s", url ? url : "http://localhost/", s->token);
+	snprintf(whole, sizeof(whole), "%s#t=%s", url ? url : "http://localhost/", s->token);
 	if (inv->json) {
 		CLEANUP(json_done) struct json_doc doc = { 0 };
 		struct json j = out_json_begin(inv, &doc);
@@ -106,7 +141,7 @@ static void tell_ready(const char *url, void *ctx)
 	}
 	fflush(inv->out);
 	if (url && !s->args->no_open && !inv->json && has_desktop())
-		open_browser(whole);
+		open_browser(s, whole);
 }
 
 static int ui_run(struct invocation *inv, struct err *err)
@@ -145,8 +180,7 @@ const struct command cmd_ui = {
 	    "on their way and the store, live.  Prints the address; the token behind '#' lets the "
 	    "page in, and whoever has it can do what you can.  Buttons that change something show "
 	    "first what would happen.\n",
-	.examples =
-	    "ui\nui --read-only\nui --listen 127.0.0.1:8850 --token-file ~/.config/snap-ui\n",
+	.examples = "ui\nui --read-only\nui --socket ~/.cache/snap-ui.sock\n",
 	.no_engine = true,
 	.run = ui_run,
 };

@@ -222,6 +222,13 @@ void child_stop(struct child *c)
 	reap(c);
 }
 
+void child_kill(struct child *c)
+{
+	if (c->pid > 0)
+		kill(c->pid, SIGKILL);
+	reap(c);
+}
+
 void child_done(struct child *c)
 {
 	child_stop(c);

@@ -37,6 +37,9 @@ size_t child_poll(const struct child *c, struct pollfd fds[2]);
  */
 bool child_read(struct child *c);
 
+/* End its process at once: only one that changes nothing. */
+void child_kill(struct child *c);
+
 /* End its process, as if its terminal had gone, and read what it still prints. */
 void child_stop(struct child *c);
 

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/sys.h"
 #include "cli/ui/page.h"
 #include "cli/ui/route.h"
 #include "cli/ui/serve-i.h"
@@ -17,6 +17,7 @@
 #define CHILDREN_MAX 16
 #define UNREAD_MAX   ((size_t)4 << 20) /* bytes of a stream that a client does not read */
 #define BLOCK_SIZE   16384
+#define ANSWER_MAX   ((size_t)32 << 20)
 
 /*
  * No script but the page's own (the page names it by its hash), nothing from elsewhere, no frame
@@ -122,6 +123,10 @@ static enum MHD_Result queue_refusal(struct request *q)
 /* The page tells a failure by `error` in the object; what died printed none. */
 static enum MHD_Result queue_answer(struct request *q)
 {
+	if (q->child.out.len > ANSWER_MAX) {
+		refuse(q, 413, "the answer is too long for the page: ask on the command line");
+		return queue_refusal(q);
+	}
 	if (q->child.status < 0 || q->child.out.len == 0) {
 		refuse(q, 500, "the command ended without an answer");
 		return queue_refusal(q);
@@ -146,21 +151,16 @@ static void resume(struct request *q)
 	q->server->lib.resume_connection(q->connection);
 }
 
-void request_look(struct request *q)
-{
-	char byte;
-	const ssize_t n = recv(q->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		q->gone = true;
-}
-
 void request_step(struct request *q)
 {
 	if (q->has_child && !q->ended)
 		q->ended = child_read(&q->child);
 	if (q->is_stream && q->child.out.len - q->sent > UNREAD_MAX)
 		q->gone = true;
+	if (!q->is_stream && !q->ended && !q->changes && q->child.out.len > ANSWER_MAX) {
+		child_kill(&q->child);
+		q->ended = true;
+	}
 	if (q->gone || q->ended || q->server->stopping ||
 	    (q->is_stream && q->child.out.len > q->sent))
 		resume(q);
@@ -221,6 +221,7 @@ static int follow(FILE *out, void *ctx)
 
 	if (pipe(never) < 0)
 		return 1;
+	sys_end_with(q->server->pid);
 	fprintf(out, "{\"since\": %llu}\n", (unsigned long long)q->since);
 	if (fflush(out) == EOF)
 		return 1;
@@ -257,7 +258,7 @@ static void take(struct request *q)
 
 	if (!q->is_stream) {
 		r = route_find(q->question, (const char *)q->body.data, q->body.len, o->read_only,
-			       &q->line, &q->why);
+			       &q->line, &q->changes, &q->why);
 		if (r < 0) {
 			q->status = r == -ENOENT ? 404 : r == -EPERM ? 403 : 400;
 			return;
@@ -383,9 +384,59 @@ enum MHD_Result request_serve(void *server, struct MHD_Connection *connection, c
 			return MHD_NO;
 		*request = q;
 		judge(q, url, method);
-		return MHD_YES;
+		return q->status != 0 ? queue_refusal(q) : MHD_YES;
 	}
 	return *size > 0 ? take_piece(q, data, size) : answer(q);
+}
+
+/* Without memory for an orphan its end is waited for. */
+static void leave_child(struct server *s, struct child *child)
+{
+	struct orphan *o = calloc(1, sizeof(*o));
+
+	if (!o) {
+		while (!child_read(child))
+			IGNORE_RESULT(poll(NULL, 0, 1), "it is read again");
+		child_done(child);
+		s->n_children--;
+		return;
+	}
+	o->child = *child;
+	o->next = s->orphans;
+	s->orphans = o;
+}
+
+/* A page that was closed stops no command that changes something: half of that would be worse. */
+static void end_child(struct request *q)
+{
+	struct server *s = q->server;
+
+	if (q->has_child && q->changes && !q->ended) {
+		leave_child(s, &q->child);
+		return;
+	}
+	child_kill(&q->child);
+	child_done(&q->child);
+	if (q->has_child)
+		s->n_children--;
+}
+
+void orphans_step(struct server *s)
+{
+	struct orphan **at = &s->orphans;
+
+	while (*at) {
+		struct orphan *o = *at;
+
+		if (!child_read(&o->child)) {
+			at = &o->next;
+			continue;
+		}
+		*at = o->next;
+		child_done(&o->child);
+		free(o);
+		s->n_children--;
+	}
 }
 
 void request_over(void *server, struct MHD_Connection *connection, void **request,
@@ -401,9 +452,7 @@ void request_over(void *server, struct MHD_Connection *connection, void **reques
 	while (*at != q)
 		at = &(*at)->next;
 	*at = q->next;
-	if (q->has_child)
-		s->n_children--;
-	child_done(&q->child);
+	end_child(q);
 	strlist_done(&q->line);
 	buf_done(&q->body);
 	free(q);

@@ -176,7 +176,7 @@ static int parse_body(struct json_doc *doc, const char *body, size_t len, struct
 }
 
 int route_find(const char *name, const char *body, size_t len, bool read_only, struct strlist *ret,
-	       struct err *err)
+	       bool *ret_changes, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct route *route = find(name);
@@ -192,7 +192,8 @@ int route_find(const char *name, const char *body, size_t len, bool read_only, s
 	unknown = json_unknown_key(values, is_key, route);
 	if (unknown)
 		return err_set(err, -EINVAL, "'%s' has no value '%s'", name, unknown);
-	if (route->changes && read_only && !is_dry(route, values))
+	*ret_changes = route->changes && !is_dry(route, values);
+	if (*ret_changes && read_only)
 		return err_set(err, -EPERM, "this page may only look (--read-only)");
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(route->words) && route->words[i]; i++) {
 		const char *word = route->words[i];

@@ -16,8 +16,8 @@
 
 /*
  * Append the words of the command line for question `name` with the JSON object body[0..len); nothing
- * at all counts as an empty object.  -ENOENT, -EPERM (it changes something, and `read_only`) or
+ * at all counts as an empty object.  *ret_changes: it changes something.  -ENOENT, -EPERM (it changes something, and `read_only`) or
  * -EINVAL with a sentence.
  */
 NODISCARD int route_find(const char *name, const char *body, size_t len, bool read_only,
-			 struct strlist *ret, struct err *err);
+			 struct strlist *ret, bool *ret_changes, struct err *err);

@@ -30,10 +30,17 @@ struct request {
 	uint64_t since;      /* of a stream: what was seen */
 	struct child child;
 	bool has_child;
+	bool changes;   /* something: the child ends by itself, whatever becomes of the request */
 	bool ended;     /* the child has */
 	bool suspended; /* libmicrohttpd leaves the connection alone until it is resumed */
 	bool gone;      /* the client has closed the connection */
 	size_t sent;    /* of a stream: bytes of child.out */
+};
+
+/* A child that changes something, whose client has gone. */
+struct orphan {
+	struct orphan *next;
+	struct child child;
 };
 
 struct server {
@@ -42,7 +49,9 @@ struct server {
 	struct microhttpd lib;
 	struct MHD_Daemon *daemon;
 	struct request *requests;
+	struct orphan *orphans;
 	size_t n_children;
+	pid_t pid; /* of the server: streams end with it, even if it is killed */
 	bool stopping;
 };
 
@@ -56,5 +65,5 @@ void request_over(void *server, struct MHD_Connection *connection, void **reques
 /* Read what its child has printed, and go on if that is something to send. */
 void request_step(struct request *q);
 
-/* Has the client closed the connection?  Only of one that is suspended. */
-void request_look(struct request *q);
+/* Read what orphans print, and forget those that have ended. */
+void orphans_step(struct server *s);

@@ -36,6 +36,8 @@ static size_t count_fds(const struct server *s)
 
 	for (const struct request *q = s->requests; q; q = q->next)
 		n += 3;
+	for (const struct orphan *o = s->orphans; o; o = o->next)
+		n += 2;
 	return n;
 }
 
@@ -47,6 +49,8 @@ static size_t fill_fds(const struct server *s, struct pollfd *fds)
 		fds[n++] = (struct pollfd){ .fd = q->suspended ? q->fd : -1, .events = POLLRDHUP };
 		n += child_poll(&q->child, fds + n);
 	}
+	for (const struct orphan *o = s->orphans; o; o = o->next)
+		n += child_poll(&o->child, fds + n);
 	return n;
 }
 
@@ -57,8 +61,9 @@ static void look_at_requests(const struct server *s, const struct pollfd *fds)
 	for (struct request *q = s->requests; q; q = q->next) {
 		struct pollfd unused[2];
 
-		if (fds[i].fd >= 0 && fds[i].revents != 0)
-			request_look(q);
+		/* Only that it has gone is asked for: more bytes of it wait for their turn. */
+		if (fds[i].fd >= 0 && (fds[i].revents & (POLLRDHUP | POLLHUP | POLLERR)))
+			q->gone = true;
 		i += 1 + child_poll(&q->child, unused);
 	}
 }
@@ -82,6 +87,7 @@ static int turn(struct server *s, int stop_fd, int most_ms, struct err *err)
 	look_at_requests(s, fds);
 	for (struct request *q = s->requests; q; q = q->next)
 		request_step(q);
+	orphans_step(s);
 	/* Twice: after the one that closes a connection it begins to listen again. */
 	if (s->lib.run(s->daemon) != MHD_YES || s->lib.run(s->daemon) != MHD_YES)
 		return err_set(err, -EIO, "libmicrohttpd stopped");
@@ -111,7 +117,7 @@ static void finish(struct server *s)
 	struct err err = { 0 };
 
 	s->stopping = true;
-	for (int i = 0; s->requests && i < LAST_TURNS; i++)
+	for (int i = 0; (s->requests || s->orphans) && i < LAST_TURNS; i++)
 		if (turn(s, -1, LAST_TURN_MS, &err) < 0)
 			break;
 	for (struct request *q = s->requests; q; q = q->next) {
@@ -120,6 +126,25 @@ static void finish(struct server *s)
 	}
 	IGNORE_RESULT(s->lib.run(s->daemon), "it is stopped now");
 	s->lib.stop_daemon(s->daemon);
+	/* What changes something ends by itself. */
+	while (s->orphans) {
+		struct orphan *o = s->orphans;
+
+		s->orphans = o->next;
+		buf_done(&o->child.out);
+		buf_done(&o->child.notes);
+		free(o);
+	}
+}
+
+/* The socket of a server that was killed. */
+static bool is_left_over(int dirfd, const char *name)
+{
+	int fd = sys_connect_at(dirfd, name);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ECONNREFUSED;
 }
 
 /* Only its owner can connect. */
@@ -136,6 +161,8 @@ static int listen_at_path(const char *path, struct err *err)
 	if (dirfd < 0)
 		return err_sys(err, "cannot open '%s'", dir);
 	fd = sys_listen_at(dirfd, name, BACKLOG);
+	if (fd == -EADDRINUSE && is_left_over(dirfd, name) && unlinkat(dirfd, name, 0) == 0)
+		fd = sys_listen_at(dirfd, name, BACKLOG);
 	if (fd < 0)
 		return err_wrap(err, fd, "cannot listen at '%s'", path);
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
@@ -147,7 +174,9 @@ static int listen_at_path(const char *path, struct err *err)
 
 int ui_serve(const struct ui_options *options, struct err *err)
 {
-	struct server s = { .options = options, .door = { .token = options->token } };
+	struct server s = { .options = options,
+			    .door = { .token = options->token },
+			    .pid = getpid() };
 	char url[LISTEN_URL_MAX] = "";
 	AUTO_CLOSE int fd = -1;
 	int r = microhttpd_load(&s.lib, err), stop_fd = -1;

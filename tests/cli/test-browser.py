@@ -13,6 +13,8 @@ from npmtest import npm_install
 from snaptest import Skip, main, needs_fuse, test
 from uitest import Server
 
+# Names that readers of patches trip over; what they hold must be seen all the same.
+ODD = ("sp ace.sh", 'ev"il.sh', "zero\u200bwidth.sh", "a 2024-01-01 00:00:00 +0000.sh")
 HERE = Path(__file__).resolve().parent / "browser"
 
 
@@ -43,6 +45,8 @@ def fill(w):
     (there / "total.py").write_text("def total(xs):\n    return sum(x for x in xs)\n")
     (there / "logo").write_bytes(bytes(range(256)))
     (there / "<img src=x onerror=alert(1)>").write_text("\u202eno\n")
+    for name in ODD:
+        (there / name).write_text(f"content of {ODD.index(name)}\n")
     w.take("fix", "-m", "by a generator")
     w.snap("run", "fix", "--", "sh", "-c", r"printf '\033[31mred\033[0m\n<script>\n'; exit 3")
     w.ok("experiment", "-n", "faster", "--arm", "a=echo 1 > a.txt", "--arm", "b=false", "--check", "true",
@@ -58,6 +62,8 @@ def every_view_shows_real_data_to_everybody(w):
     with Server(w) as server:
         said = browse(server, "views", "first_paint",
                       views=["timeline", "clones/fix", "experiments/faster", f"runs/{run}", "changes", "store", "diff/fix"])
+    for i, name in enumerate(ODD):
+        assert f"content of {i}" in said["diff"], name
     assert "#" not in said["address"] or server.token not in said["address"], "the token left the address bar"
     print(f"# first paint after {said['paint']:.0f} ms")
 

@@ -180,7 +180,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 def a_run_that_outlasts_its_call_is_a_task_for_a_client_that_declares_them(w):
     needs_fuse()
     with Client(w) as c:
-        assert c.ask("server/discover")["result"]["capabilities"]["extensions"] == {TASKS: {}}
+        assert c.ask("server/discover")["result"]["capabilities"]["extensions"][TASKS] == {}
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             error = c.ask(method, taskId="0123456789ab")["error"]
             assert error["code"] == -32021, error
@@ -278,6 +278,10 @@ def addresses_and_recipes_are_there_to_be_read(w):
     for era in (VERSION, "2025-06-18"):
         with Client(w, era=era) as c:
             fixed = [r["uri"] for r in c.ask("resources/list")["result"]["resources"]]
+            page = c.ask("resources/read", uri="ui://snap/experiment")["result"]["contents"][0]
+            assert page["mimeType"] == "text/html;profile=mcp-app" and "<script>" in page["text"]
+            assert "error" in c.ask("resources/read", uri="ui://snap/other")
+            fixed.remove("ui://snap/experiment")
             forms = c.ask("resources/templates/list")["result"]["resourceTemplates"]
             assert "snap://clone/{from}/diff" in [t["uriTemplate"] for t in forms], forms
 

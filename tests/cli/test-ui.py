@@ -191,6 +191,67 @@ def a_browser_that_goes_leaves_no_process(w):
 
 
 @test
+def a_killed_server_leaves_no_process(w):
+    w.take()
+    server = Server(w)
+    response, link = server.open("/api/events")
+    response.readline()
+    child, = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    server.process.kill()
+    server.process.wait()
+    assert gone(int(child), 30)
+    link.close()
+    for stream in (server.process.stdout, server.process.stderr):
+        stream.close()
+
+
+@test
+def a_connection_that_sent_more_is_let_go_all_the_same(w):
+    w.take()
+    with Server(w) as server:
+        response, link = server.open("/api/events")
+        response.readline()
+        child, = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+        link.sock.sendall(b"G")
+        link.sock.shutdown(socket.SHUT_RDWR)
+        link.close()
+        assert gone(int(child), 30)
+
+
+@test
+def a_page_that_is_closed_stops_nothing_that_changes_something(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "try")
+    (w.store / "clones" / "try" / "new").write_text("new\n")
+    with Server(w) as server:
+        link = socket.create_connection(("127.0.0.1", server.port))
+        body = json.dumps({"clone": "try", "check": ["sleep 1"]}).encode()
+        link.sendall(f"POST /api/promote HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                     f"Authorization: Bearer {server.token}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        while not children.read_text().split():
+            pass
+        child = int(children.read_text().split()[0])
+        link.close()
+        assert gone(child, 60)
+    assert (w.project / "new").read_text() == "new\n"
+
+
+@test
+def an_answer_that_is_too_long_is_refused(w):
+    needs_fuse()
+    w.take()
+    w.ok("clone", "-n", "try")
+    with open(w.store / "clones" / "try" / "long", "w", encoding="ascii") as out:
+        for i in range(4 << 20):
+            out.write(f"{i:08}\n")
+    with Server(w) as server:
+        assert "too long" in server.ask("diff", want=413, a="try")["error"]["message"]
+        assert server.ask("clones")["clones"]
+
+
+@test
 def many_questions_at_once_are_answered_or_refused(w):
     w.take()
     with Server(w) as server:
@@ -236,6 +297,12 @@ def a_socket_serves_only_its_owner(w):
         link.close()
         assert b" 200 " in answer.split(b"\r\n")[0] and b"snap.list/1" in answer, answer
     assert not path.exists()
+    server = Server(w, "--socket", str(path))
+    server.process.kill()
+    server.process.wait()
+    with Server(w, "--socket", str(path)):
+        w.snap("ui", "--socket", str(path)).fails(1, "listen")
+    assert not path.exists()
 
 
 @test
@@ -280,7 +347,7 @@ def a_person_gets_the_address_to_open(w):
     line = process.stdout.readline().decode()
     process.terminate()
     _, said = process.communicate(timeout=30)
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#\w{32,}\n", line), line
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#t=\w{32,}\n", line), line
     assert said == b"" and process.returncode == 0, said
 
 

@@ -23,7 +23,7 @@ int call_start(struct call *c, const struct mcp_options *options, struct tool_li
 		FUZZ_CHECK(strncmp(line->argv[i], "-C", 2) != 0 &&
 			   strncmp(line->argv[i], "--store", 7) != 0);
 	*c = (struct call){ .child = { .out_fd = -1, .note_fd = -1 } };
-	FUZZ_CHECK(buf_append_str(&c->out, answer) == 0);
+	FUZZ_CHECK(buf_append_str(&c->child.out, answer) == 0);
 	tool_line_done(line);
 	return 0;
 }
@@ -44,8 +44,8 @@ void call_stop(struct call *c)
 
 void call_done(struct call *c)
 {
-	buf_done(&c->out);
-	buf_done(&c->notes);
+	buf_done(&c->child.out);
+	buf_done(&c->child.notes);
 }
 
 void job_cancel(const struct mcp_options *o, const char *id)

@@ -4,7 +4,7 @@ const KEY = "snap-token";
 
 // The token comes behind '#', which no browser sends; then it leaves the address bar.
 function takeToken() {
-  const found = /^#([0-9A-Za-z_-]{16,128})$/.exec(location.hash);
+  const found = /^#t=(.+)$/.exec(location.hash);
 
   if (found) {
     sessionStorage.setItem(KEY, found[1]);
@@ -13,7 +13,13 @@ function takeToken() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
-const token = takeToken();
+let token = takeToken();
+
+// The server has gone.  Whatever listens there now must not get the token.
+function forgetToken() {
+  sessionStorage.removeItem(KEY);
+  token = "";
+}
 
 export class Failure extends Error {
   constructor(message, answer) {
@@ -41,20 +47,18 @@ export async function ask(name, values, signal) {
   return answer;
 }
 
-// Call `tell` for each event, and again after the server was away; returns what ends it.
+// Call `tell` for each event while the page is seen: browsers open few connections to one server.
 export function follow(tell, tellState) {
-  const end = new AbortController();
-  let wait = 500;
+  let end = null, over = false;
 
-  async function once() {
-    const response = await post("events", {}, end.signal);
+  async function read(signal) {
+    const response = await post("events", {}, signal);
 
     if (!response.ok)
       throw new Failure((await response.json()).error.message);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     tellState("live");
-    wait = 500;
     for (;;) {
       const { value, done } = await reader.read();
       if (done)
@@ -66,20 +70,33 @@ export function follow(tell, tellState) {
           tell(JSON.parse(line));
     }
   }
+  async function start() {
+    const mine = end = new AbortController();
+    let why = "the server has ended: start 'snap ui' again";
 
-  (async () => {
-    while (!end.signal.aborted) {
-      try {
-        await once();
-        tellState("away");
-      } catch (e) {
-        if (end.signal.aborted)
-          return;
-        tellState(e instanceof Failure ? e.message : "away");
-      }
-      await new Promise((done) => setTimeout(done, wait));
-      wait = Math.min(wait * 2, 10000);
+    try {
+      await read(mine.signal);
+    } catch (e) {
+      if (mine.signal.aborted)
+        return;
+      if (e instanceof Failure)
+        why = e.message;
     }
-  })();
-  return () => end.abort();
+    over = true;
+    forgetToken();
+    tellState(why);
+  }
+  function look() {
+    end?.abort();
+    end = null;
+    if (!document.hidden && !over)
+      start();
+  }
+  document.addEventListener("visibilitychange", look);
+  look();
+  return () => {
+    over = true;
+    document.removeEventListener("visibilitychange", look);
+    end?.abort();
+  };
 }

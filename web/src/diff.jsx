@@ -8,21 +8,34 @@ import "diff2html/bundles/css/diff2html.min.css";
 
 const LARGE = 400; // lines of a file that is folded at first
 
+// The part of the patch for each file, in their order: names in a patch are quoted and cut by readers.
 // diff2html escapes what it is given; what cannot be seen is made visible before.
-function draw(patch, sides) {
-  return parse(plain(patch), { drawFileList: false }).map((file) => ({
-    name: file.newName === "/dev/null" ? file.oldName : file.newName,
+function draw(patch, files, sides) {
+  const parts = patch.split(/^(?=diff --git )/m).filter((p) => p.startsWith("diff --git "));
+  const named = files.filter((f) => f.in_patch);
+
+  return new Map(parts.length !== named.length
+    ? [[null, { raw: plain(patch) }]]
+    : named.map((f, i) => [f.path, one(plain(parts[i]), sides)]));
+}
+
+function one(part, sides) {
+  const [file, ...more] = parse(part, { drawFileList: false });
+
+  if (!file || more.length > 0)
+    return { raw: part, lines: 0 };
+  return {
     lines: file.addedLines + file.deletedLines,
     html: () => html([file], {
       drawFileList: false, matching: "lines", colorScheme: "auto",
       outputFormat: sides ? "side-by-side" : "line-by-line",
     }),
-  }));
+  };
 }
 
 function File({ file, drawn, open }) {
   const [shown, show] = useState(open && (!drawn || drawn.lines <= LARGE));
-  const made = useMemo(() => (shown && drawn ? drawn.html() : ""), [shown, drawn]);
+  const made = useMemo(() => (shown && drawn?.html ? drawn.html() : ""), [shown, drawn]);
 
   return (
     <details open={shown} onToggle={(e) => show(e.target.open)} id={`file-${file.path}`}>
@@ -34,14 +47,17 @@ function File({ file, drawn, open }) {
         {file.mode_changed && <Badge kind="warn">{file.old_mode} → {file.new_mode}</Badge>}
       </summary>
       {made && <div dangerouslySetInnerHTML={{ __html: made }} />}
+      {shown && drawn?.raw && <pre>{drawn.raw}</pre>}
       {shown && !drawn && <p class="quiet">No lines to show.</p>}
     </details>
   );
 }
 
 function Files({ answer, sides }) {
-  const drawn = useMemo(() => new Map(draw(answer.patch ?? "", sides).map((d) => [d.name, d])), [answer, sides]);
+  const drawn = useMemo(() => draw(answer.patch ?? "", answer.files, sides), [answer, sides]);
 
+  if (drawn.has(null))
+    return <pre>{drawn.get(null).raw}</pre>;
   return answer.files.map((f, i) => <File key={`${f.path}${sides}`} file={f} drawn={drawn.get(f.path)} open={i < 20} />);
 }
 

@@ -25,7 +25,14 @@ const VIEWS = [
 ];
 
 // "#diff/a/b" -> ["diff", "a", "b"]
-const place = () => location.hash.slice(1).split("/").map(decodeURIComponent);
+function place() {
+  try {
+    return location.hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return []; // no address of ours
+  }
+}
+
 export const go = (...words) => { location.hash = words.map(encodeURIComponent).join("/"); };
 
 function usePlace() {

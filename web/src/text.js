@@ -51,20 +51,19 @@ export function colored(output) {
   const pieces = [];
   let color = "";
 
+  // Every second part is a sequence.
   // eslint-disable-next-line no-control-regex
-  for (const part of output.split(/(\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\))/)) {
+  output.split(/(\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[()][0-9A-Za-z])/).forEach((part, i) => {
     const code = /^\u001b\[([0-9;]*)m$/.exec(part);
 
-    if (code) {
-      for (const n of code[1].split(";").map(Number)) {
-        if (n === 0 || n === 39)
-          color = "";
-        else if ((n >= 30 && n <= 37) || (n >= 90 && n <= 97))
-          color = COLORS[n % 10];
-      }
-    } else if (part !== "" && part[0] !== "\u001b") {
+    if (i % 2 === 0 && part !== "")
       pieces.push({ color, text: plain(part) });
+    for (const n of i % 2 === 1 && code ? code[1].split(";").map(Number) : []) {
+      if (n === 0 || n === 39)
+        color = "";
+      else if ((n >= 30 && n <= 37) || (n >= 90 && n <= 97))
+        color = COLORS[n % 10];
     }
-  }
+  });
   return pieces;
 }

@@ -31,6 +31,8 @@ async function look(page, view, name) {
     found.violations.push(`${name} ${view}: ${v.id}: ${v.nodes[0].html.slice(0, 200)}`);
   if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth))
     found.wide.push(`${name} ${view}`);
+  if (view.startsWith("diff/"))
+    found.said.diff = await page.locator("main").innerText();
   if (plan.shots)
     await page.screenshot({ path: `${plan.shots}/${name}-${view.split("/")[0]}.png` });
 }
@@ -113,7 +115,7 @@ const steps = {
         } catch { tries.push("refused"); }
       }
       return tries;
-    }, [plan.url.split("#")[0], plan.url.split("#")[1]]);
+    }, [plan.url.split("#")[0], plan.url.split("#t=")[1]]);
     await page.context().close();
     found.outside = [];
     found.errors = [];
@@ -157,7 +159,7 @@ const steps = {
   async wrong_token() {
     const page = await open({});
 
-    await page.goto(plan.url.replace(/#.*/, `#${"0".repeat(64)}`));
+    await page.goto(plan.url.replace(/#.*/, `#t=${"0".repeat(64)}`));
     await page.getByText("'Authorization'").first().waitFor();
     found.said.wrong = await page.locator("main").innerText();
     await page.context().close();
