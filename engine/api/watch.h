@@ -106,7 +106,7 @@ struct engine_firing {
 	uint64_t cpu_ms, duration_ms, files, lines;
 	char signature[17]; /* of a failure: the same for the same failure; "": none */
 	enum engine_then then;
-	/* "reported", "kept", "shipped", "nothing", "failed", "over-budget", "lost", "dropped"; NULL: not yet. */
+	/* "reported", "kept", "shipped", "nothing", "failed", "barred", "over-budget", "lost", "dropped"; NULL: not yet. */
 	char *result;
 	char *why;                   /* a sentence, or NULL */
 	char change[ENGINE_ID_SIZE]; /* that it was shipped as; "": none */

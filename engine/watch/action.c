@@ -320,7 +320,7 @@ static int ship(struct action *a, struct err *err)
 	return r;
 }
 
-/* What cannot be shipped is a result, and its clone stays for a person to look at. */
+/* What cannot be shipped is a result. */
 static int cannot_ship(struct action *a, int r, const struct err *problem, struct err *err)
 {
 	struct engine_firing *f = a->firing;
@@ -329,9 +329,12 @@ static int cannot_ship(struct action *a, int r, const struct err *problem, struc
 		return text_set(&f->result, err, "nothing");
 	if (r != -ECANCELED && r != -ENOENT && r != -EINVAL)
 		return err_set(err, r, "%s", problem->msg);
-	f->then = ENGINE_THEN_KEEP;
+	/* The same change was found sick or rejected before: there is nothing to look at again. */
+	f->then = r == -ECANCELED ? ENGINE_THEN_REPORT : ENGINE_THEN_KEEP;
 	r = text_set(&f->why, err, "%s", problem->msg);
-	return r < 0 ? r : text_set(&f->result, err, "kept");
+	if (r < 0)
+		return r;
+	return text_set(&f->result, err, f->then == ENGINE_THEN_KEEP ? "kept" : "barred");
 }
 
 static int carry_out(struct action *a, struct err *err)

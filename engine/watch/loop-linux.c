@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -19,11 +18,10 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
-#include "base/vec.h"
 #include "engine/find/config-i.h"
 #include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
-#include "engine/watch/watch-i.h"
+#include "engine/watch/loop-i.h"
 
 #define RETRY_MS   UINT64_C(60000)
 #define PARTIAL_MS UINT64_C(60000) /* how often a tree is looked at that cannot be watched whole */
@@ -31,50 +29,6 @@
 	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
 #define PRUNE_NS    (INT64_C(24) * 3600 * NS_PER_S)
 #define SLEEP_MAX_S 3600
-
-enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE };
-
-struct child {
-	pid_t pid;
-	enum child_kind kind;
-	char what[64]; /* the firing, or the rule of a probe */
-};
-
-/* What was tried and failed is left alone for a while. */
-struct failed {
-	char what[64];
-	uint64_t until;
-};
-
-struct follow {
-	unsigned place;       /* of the tree; UINT_MAX: none */
-	uint64_t first, last; /* when it became dirty, and again; 0: it is not */
-	uint64_t retry;       /* not before that */
-	uint64_t looked;
-};
-
-struct loop {
-	struct engine *engine;
-	struct docket_lock *lock;
-	bool once, ends;
-	struct engine_rules_of_watch rules;
-	struct follow *follows; /* owned; one for each rule */
-	struct stat rules_stat;
-	struct watch_state state;
-	struct watch_control control;
-	struct engine_firings firings;
-	struct watch_tree *tree;
-	int timer, signals;
-	struct child *children; /* owned */
-	size_t n_children;
-	struct failed *failed; /* owned */
-	size_t n_failed;
-	uint64_t print_tried; /* of changes that could go on */
-	int64_t pruned;
-	bool busy;        /* something began in this round */
-	int64_t next;     /* when time is a reason to look again */
-	uint64_t next_ms; /* the same of what is measured */
-};
 
 static void loop_done(struct loop *l)
 {
@@ -96,112 +50,10 @@ static void wake_at(struct loop *l, int64_t at)
 		l->next = at;
 }
 
-static void wake_in(struct loop *l, uint64_t at_ms)
+void loop_wake_in(struct loop *l, uint64_t at_ms)
 {
 	if (l->next_ms == 0 || at_ms < l->next_ms)
 		l->next_ms = at_ms;
-}
-
-/* --- what failed --------------------------------------------------------------------------- */
-
-static bool is_left_alone(struct loop *l, const char *what)
-{
-	for (size_t i = 0; i < l->n_failed; i++)
-		if (strcmp(l->failed[i].what, what) == 0 &&
-		    l->failed[i].until > engine_clock_ms()) {
-			wake_in(l, l->failed[i].until);
-			return true;
-		}
-	return false;
-}
-
-static void leave_alone(struct loop *l, const char *what)
-{
-	struct failed *f = NULL;
-
-	for (size_t i = 0; i < l->n_failed && !f; i++)
-		if (strcmp(l->failed[i].what, what) == 0 || l->failed[i].until <= engine_clock_ms())
-			f = &l->failed[i];
-	if (!f && VEC_ONE_MORE(l->failed, l->n_failed))
-		f = &l->failed[l->n_failed++];
-	if (!f)
-		return;
-	snprintf(f->what, sizeof(f->what), "%s", what);
-	f->until = engine_clock_ms() + RETRY_MS;
-}
-
-/* --- children ------------------------------------------------------------------------------ */
-
-static bool has_child(const struct loop *l, enum child_kind kind, const char *what)
-{
-	for (size_t i = 0; i < l->n_children; i++)
-		if (l->children[i].kind == kind && strcmp(l->children[i].what, what) == 0)
-			return true;
-	return false;
-}
-
-/* It has nothing of ours but the engine, and ends when we do. */
-static void become_child(struct loop *l, pid_t parent)
-{
-	sigset_t none;
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(1);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	docket_lock_done(l->lock);
-	close(tree_fd(l->tree));
-	close(l->timer);
-	close(l->signals);
-	sys_name_process("snap-watch-act");
-}
-
-static int work(struct loop *l, enum child_kind kind, const char *what, struct err *err)
-{
-	const struct engine_rule *rule;
-
-	switch (kind) {
-	case CHILD_ACTION:
-		return action_do(l->engine, what, err);
-	case CHILD_ADVANCE:
-		return advance_all(l->engine, err);
-	case CHILD_PROBE:
-		rule = rules_find(&l->rules, what);
-		return rule ? trigger_probe(l->engine, rule, err) : -ENOENT;
-	}
-	return -EINVAL;
-}
-
-static int start_child(struct loop *l, enum child_kind kind, const char *what, struct err *err)
-{
-	const pid_t parent = getpid();
-	struct child *c;
-	pid_t pid;
-
-	if (!VEC_ONE_MORE(l->children, l->n_children))
-		return err_nomem(err);
-	/* A database must not be open in two processes, and buffered text not printed twice. */
-	store_close(l->engine->store);
-	l->engine->store = NULL;
-	fflush(NULL);
-	pid = fork();
-	if (pid < 0)
-		return err_sys(err, "making a process for an action");
-	if (pid == 0) {
-		struct err problem = { 0 };
-		int r;
-
-		become_child(l, parent);
-		r = work(l, kind, what, &problem);
-		if (r < 0 && r != -EBUSY)
-			log_warn("%s: %s", what, problem.msg);
-		_exit(r < 0 ? 2 : r > 0);
-	}
-	c = &l->children[l->n_children++];
-	*c = (struct child){ .pid = pid, .kind = kind };
-	snprintf(c->what, sizeof(c->what), "%s", what);
-	l->busy = true;
-	return 0;
 }
 
 static int save(struct loop *l, struct err *err)
@@ -233,7 +85,7 @@ static int child_ended(struct loop *l, const struct child *c, int status, struct
 	if (c->kind == CHILD_ADVANCE && !ok)
 		l->print_tried = 0;
 	if (!ok)
-		leave_alone(l, c->what);
+		loop_child_leave_alone(l, c->what);
 	return 0;
 }
 
@@ -253,15 +105,6 @@ static int reap(struct loop *l, struct err *err)
 			break;
 		}
 	return r;
-}
-
-static void end_children(struct loop *l)
-{
-	for (size_t i = 0; i < l->n_children; i++)
-		kill(l->children[i].pid, SIGKILL);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
-	l->n_children = 0;
 }
 
 /* --- rules --------------------------------------------------------------------------------- */
@@ -413,7 +256,7 @@ static bool is_ripe(struct loop *l, size_t i)
 	if (f->first == 0 && l->rules.list[i].trigger == ENGINE_TRIGGER_FILES &&
 	    tree_is_partial(l->tree, f->place)) {
 		if (now < f->looked + PARTIAL_MS)
-			wake_in(l, f->looked + PARTIAL_MS);
+			loop_wake_in(l, f->looked + PARTIAL_MS);
 		return now >= f->looked + PARTIAL_MS;
 	}
 	if (f->first == 0)
@@ -422,7 +265,7 @@ static bool is_ripe(struct loop *l, size_t i)
 	if (at > f->first + wait * STORM_FACTOR)
 		at = f->first + wait * STORM_FACTOR;
 	if (now < at)
-		wake_in(l, at);
+		loop_wake_in(l, at);
 	return now >= at;
 }
 
@@ -431,13 +274,13 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 {
 	const int64_t due = c->checked + (int64_t)rule->every_ms * NS_PER_MS;
 
-	if (has_child(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused)
+	if (loop_child_is_running(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused)
 		return 0;
 	if (c->checked > 0 && now < due) {
 		wake_at(l, due);
 		return 0;
 	}
-	return start_child(l, CHILD_PROBE, rule->name, err);
+	return loop_child_start(l, CHILD_PROBE, rule->name, err);
 }
 
 static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, struct err *err)
@@ -455,7 +298,7 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 	if (rule->trigger == ENGINE_TRIGGER_FAILS)
 		return start_probe(l, rule, c, now, err);
 	if (f->retry > engine_clock_ms()) {
-		wake_in(l, f->retry);
+		loop_wake_in(l, f->retry);
 		return 0;
 	}
 	if (ripe) {
@@ -471,7 +314,7 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 	log_warn("rule '%s': %s", rule->name, problem.msg);
 	f->retry = engine_clock_ms() + RETRY_MS;
 	f->first = f->last = ripe ? 1 : f->first;
-	wake_in(l, f->retry);
+	loop_wake_in(l, f->retry);
 	return r == -ENOMEM ? err_nomem(err) : 0;
 }
 
@@ -494,7 +337,7 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 	char why[200];
 	int r;
 
-	if (f->state == ENGINE_FIRING_DONE || f->alive || is_left_alone(l, f->id))
+	if (f->state == ENGINE_FIRING_DONE || f->alive || loop_child_is_left_alone(l, f->id))
 		return 0;
 	/* One that was begun is counted already, but for what else runs in its project. */
 	if (f->state == ENGINE_FIRING_QUEUED && rule &&
@@ -507,7 +350,7 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 	/* Without rules nobody knows what it may do. */
 	if (l->state.problem)
 		return 0;
-	r = start_child(l, CHILD_ACTION, f->id, err);
+	r = loop_child_start(l, CHILD_ACTION, f->id, err);
 	f->alive = r >= 0;
 	return r;
 }
@@ -522,7 +365,8 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 	if (r >= 0)
 		r = watch_control_load(l->engine, &l->control, err);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
-		l->firings.list[i].alive |= has_child(l, CHILD_ACTION, l->firings.list[i].id);
+		l->firings.list[i].alive |=
+		    loop_child_is_running(l, CHILD_ACTION, l->firings.list[i].id);
 	/* The oldest first. */
 	for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
 		r = begin_firing(l, &l->firings.list[i], now, err);
@@ -540,8 +384,8 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 	bool by_time;
 	int r;
 
-	if (has_child(l, CHILD_ADVANCE, "changes") || is_left_alone(l, "changes") ||
-	    l->control.paused)
+	if (loop_child_is_running(l, CHILD_ADVANCE, "changes") ||
+	    loop_child_is_left_alone(l, "changes") || l->control.paused)
 		return 0;
 	r = advance_is_due(l->engine, now, &by_time, &print, &next, err);
 	if (r < 0)
@@ -550,7 +394,7 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 	if (!by_time && (print == 0 || print == l->print_tried))
 		return 0;
 	l->print_tried = print;
-	return start_child(l, CHILD_ADVANCE, "changes", err);
+	return loop_child_start(l, CHILD_ADVANCE, "changes", err);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */
@@ -686,6 +530,6 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 		if (r >= 0 && !l.ends)
 			r = round_of(&l, err);
 	}
-	end_children(&l);
+	loop_child_end_all(&l);
 	return r;
 }

@@ -1,37 +1,20 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fdio.h"
 #include "base/path.h"
-#include "base/size.h"
 #include "base/vec.h"
-#include "base/yaml.h"
 #include "engine/find/config-i.h"
-#include "engine/watch/watch-i.h"
+#include "engine/watch/rule-i.h"
 
-#define RULES_MAX    200
-#define RULE_NAME    32
-#define WALL_MS      (UINT64_C(10) * 60 * 1000)
-#define BACKOFF_MS   (UINT64_C(60) * 1000)
-#define EVERY_MS     (UINT64_C(10) * 60 * 1000)
-#define EVERY_MIN_MS 1000
-#define DEBOUNCE_MS  500
-
-struct reading {
-	const char *name; /* of the file */
-	bool narrows;     /* it is a project's own */
-	struct yaml key;  /* that is being read */
-	struct engine_rules_of_watch *rules;
-	struct err *err;
-};
-
-static int complain(const struct reading *rd, const char *why)
-{
-	return yaml_error(rd->key, rd->name, rd->err, "%s", why);
-}
+#define RULES_MAX   200
+#define RULE_NAME   32
+#define WALL_MS     (UINT64_C(10) * 60 * 1000)
+#define BACKOFF_MS  (UINT64_C(60) * 1000)
+#define EVERY_MS    (UINT64_C(10) * 60 * 1000)
+#define DEBOUNCE_MS 500
 
 static void names_free(char **list, size_t n)
 {
@@ -75,195 +58,6 @@ const struct engine_rule *rules_find(const struct engine_rules_of_watch *w, cons
 	return find(w, name);
 }
 
-/* --- values -------------------------------------------------------------------------------- */
-
-static const char *text_of(struct yaml value)
-{
-	return yaml_kind(value) == YAML_TEXT ? yaml_text(value) : "";
-}
-
-static int take_text(const struct reading *rd, struct yaml value, char **ret)
-{
-	if (*text_of(value) == '\0')
-		return complain(rd, "this is a text that is not empty");
-	free(*ret);
-	*ret = strdup(text_of(value));
-	return *ret ? 0 : err_nomem(rd->err);
-}
-
-static int take_path(const struct reading *rd, struct yaml value, char **ret)
-{
-	if (*text_of(value) != '/')
-		return complain(rd, "this is an absolute path");
-	free(*ret);
-	*ret = path_clean("/", text_of(value));
-	return *ret ? 0 : err_nomem(rd->err);
-}
-
-static int take_texts(const struct reading *rd, struct yaml value, char ***list, size_t *n)
-{
-	CLEANUP(strlist_done) struct strlist texts = { 0 };
-	int r = yaml_texts(rd->key, value, rd->name, &texts, rd->err);
-
-	for (size_t i = 0; r >= 0 && i < texts.n; i++) {
-		if (!VEC_ONE_MORE(*list, *n))
-			return err_nomem(rd->err);
-		(*list)[*n] = strdup(texts.list[i]);
-		if (!(*list)[(*n)++])
-			return err_nomem(rd->err);
-	}
-	return r;
-}
-
-static int take_duration(const struct reading *rd, struct yaml value, uint64_t *ret)
-{
-	return duration_parse(text_of(value), ret) < 0
-		   ? complain(rd, "a time is needed, as 30s, 15m or 2h")
-		   : 0;
-}
-
-static int take_size(const struct reading *rd, struct yaml value, uint64_t *ret)
-{
-	return size_parse(text_of(value), ret) < 0 ? complain(rd, "a size is needed, as 512M or 2G")
-						   : 0;
-}
-
-static int take_count(const struct reading *rd, struct yaml value, uint64_t *ret)
-{
-	return size_parse_u64(text_of(value), ret) < 0 ? complain(rd, "a number is needed") : 0;
-}
-
-/* --- triggers ------------------------------------------------------------------------------ */
-
-static int read_schedule(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	struct err why = { 0 };
-
-	rule->trigger = ENGINE_TRIGGER_SCHEDULE;
-	if (calendar_parse(text_of(value), &rule->calendar, &why) < 0)
-		return complain(rd, why.msg);
-	return take_text(rd, value, &rule->schedule);
-}
-
-static int read_files(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_FILES;
-	return take_texts(rd, value, &rule->files, &rule->n_files);
-}
-
-static int read_fails(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_FAILS;
-	return take_text(rd, value, &rule->probe);
-}
-
-static int read_ref(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_REF;
-	if (strncmp(text_of(value), "refs/", 5) != 0 || strstr(text_of(value), ".."))
-		return complain(rd, "'ref' is a whole name, as refs/heads/main");
-	return take_text(rd, value, &rule->ref);
-}
-
-static int read_log(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_LOG;
-	return take_path(rd, value, &rule->file);
-}
-
-static int read_match(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	regex_t re;
-
-	if (regcomp(&re, text_of(value), REG_EXTENDED | REG_NOSUB) != 0)
-		return complain(rd, "'match' is no extended regular expression");
-	regfree(&re);
-	return take_text(rd, value, &rule->match);
-}
-
-static int read_disk(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_DISK;
-	return take_size(rd, value, &rule->limit);
-}
-
-static int read_store(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	rule->trigger = ENGINE_TRIGGER_STORE;
-	return take_size(rd, value, &rule->limit);
-}
-
-static int read_debounce(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	return take_duration(rd, value, &rule->debounce_ms);
-}
-
-static int read_every(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	int r = take_duration(rd, value, &rule->every_ms);
-
-	return r >= 0 && rule->every_ms < EVERY_MIN_MS ? complain(rd, "'every' is at least 1s") : r;
-}
-
-typedef int (*read_fn)(struct reading *rd, struct yaml value, struct engine_rule *rule);
-
-struct key {
-	const char *key;
-	read_fn read;
-	bool trigger; /* one of these */
-};
-
-static const struct key trigger_keys[] = {
-	{ "schedule", read_schedule, true },
-	{ "files", read_files, true },
-	{ "fails", read_fails, true },
-	{ "ref", read_ref, true },
-	{ "log", read_log, true },
-	{ "disk", read_disk, true },
-	{ "store", read_store, true },
-	{ "match", read_match, false },
-	{ "debounce", read_debounce, false },
-	{ "every", read_every, false },
-};
-
-static const struct key *key_of(const struct key *keys, size_t n, struct yaml key)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(text_of(key), keys[i].key) == 0)
-			return &keys[i];
-	return NULL;
-}
-
-static int read_on(struct reading *rd, struct yaml value, struct engine_rule *rule)
-{
-	const struct yaml at = rd->key;
-	void *iter = NULL;
-	struct yaml one;
-	int triggers = 0, r = 0;
-
-	rule->trigger = ENGINE_TRIGGER_FIRE;
-	if (strcmp(text_of(value), "fire") == 0)
-		return 0;
-	if (yaml_kind(value) != YAML_MAP)
-		return complain(rd, "'on' is fire, or a map with one of schedule, files, fails, "
-				    "ref, log, disk, store");
-	while (r >= 0 && yaml_next_pair(value, &iter, &rd->key, &one)) {
-		const struct key *k = key_of(trigger_keys, ARRAY_LEN(trigger_keys), rd->key);
-
-		if (!k)
-			return complain(rd, "a trigger has one of schedule, files, fails, ref, "
-					    "log, disk, store, and perhaps match, debounce, every");
-		triggers += k->trigger;
-		r = k->read(rd, one, rule);
-	}
-	rd->key = at;
-	if (r >= 0 && triggers != 1)
-		return complain(rd, "a rule has one trigger");
-	if (r >= 0 && (rule->trigger == ENGINE_TRIGGER_LOG) != (rule->match != NULL))
-		return complain(rd, "'log' and 'match' belong together");
-	return r;
-}
-
 /* --- budgets ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -272,13 +66,14 @@ static const struct {
 	int (*read)(const struct reading *rd, struct yaml value, uint64_t *ret);
 	bool larger; /* is narrower */
 } budget_keys[] = {
-	{ "runs_per_hour", offsetof(struct engine_budget, runs_per_hour), take_count, false },
-	{ "cpu_per_day", offsetof(struct engine_budget, cpu_per_day_ms), take_duration, false },
-	{ "wall", offsetof(struct engine_budget, wall_ms), take_duration, false },
-	{ "lines", offsetof(struct engine_budget, lines), take_count, false },
-	{ "disk", offsetof(struct engine_budget, disk), take_size, false },
-	{ "failures", offsetof(struct engine_budget, failures), take_count, false },
-	{ "backoff", offsetof(struct engine_budget, backoff_ms), take_duration, true },
+	{ "runs_per_hour", offsetof(struct engine_budget, runs_per_hour), read_take_count, false },
+	{ "cpu_per_day", offsetof(struct engine_budget, cpu_per_day_ms), read_take_duration,
+	  false },
+	{ "wall", offsetof(struct engine_budget, wall_ms), read_take_duration, false },
+	{ "lines", offsetof(struct engine_budget, lines), read_take_count, false },
+	{ "disk", offsetof(struct engine_budget, disk), read_take_size, false },
+	{ "failures", offsetof(struct engine_budget, failures), read_take_count, false },
+	{ "backoff", offsetof(struct engine_budget, backoff_ms), read_take_duration, true },
 };
 
 static int read_limit(struct reading *rd, struct yaml value, struct engine_budget *b)
@@ -287,20 +82,21 @@ static int read_limit(struct reading *rd, struct yaml value, struct engine_budge
 		uint64_t *const limit = (uint64_t *)((char *)b + budget_keys[i].at), v;
 		int r;
 
-		if (strcmp(text_of(rd->key), budget_keys[i].key) != 0)
+		if (strcmp(read_text(rd->key), budget_keys[i].key) != 0)
 			continue;
 		r = budget_keys[i].read(rd, value, &v);
 		if (r < 0)
 			return r;
 		if (v == 0 && !budget_keys[i].larger)
-			return complain(rd, "a limit of 0 would let nothing happen");
+			return read_complain(rd, "a limit of 0 would let nothing happen");
 		if (!rd->narrows ||
 		    (budget_keys[i].larger ? v > *limit : *limit == 0 || v < *limit))
 			*limit = v;
 		return 0;
 	}
-	return complain(rd, "a budget has runs_per_hour, cpu_per_day, wall, lines, disk, failures, "
-			    "backoff");
+	return read_complain(
+	    rd, "a budget has runs_per_hour, cpu_per_day, wall, lines, disk, failures, "
+		"backoff");
 }
 
 static int read_budget(struct reading *rd, struct yaml value, struct engine_rule *rule)
@@ -310,7 +106,7 @@ static int read_budget(struct reading *rd, struct yaml value, struct engine_rule
 	int r = 0;
 
 	if (yaml_kind(value) != YAML_MAP)
-		return complain(rd, "'budget' is a map of limits");
+		return read_complain(rd, "'budget' is a map of limits");
 	while (r >= 0 && yaml_next_pair(value, &iter, &rd->key, &one))
 		r = read_limit(rd, one, &rule->budget);
 	return r;
@@ -326,44 +122,44 @@ static int read_name(struct reading *rd, struct yaml value, struct engine_rule *
 
 static int read_project(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_path(rd, value, &rule->project);
+	return read_take_path(rd, value, &rule->project);
 }
 
 static int read_run(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_text(rd, value, &rule->run);
+	return read_take_text(rd, value, &rule->run);
 }
 
 static int read_experiment(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_text(rd, value, &rule->experiment);
+	return read_take_text(rd, value, &rule->experiment);
 }
 
 static int read_profile(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_text(rd, value, &rule->profile);
+	return read_take_text(rd, value, &rule->profile);
 }
 
 static int read_then(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
 	for (enum engine_then t = ENGINE_THEN_REPORT; t <= ENGINE_THEN_SHIP; t++)
-		if (strcmp(text_of(value), engine_then_name(t)) == 0) {
+		if (strcmp(read_text(value), engine_then_name(t)) == 0) {
 			/* A project can ask for less, never for more. */
 			if (!rd->narrows || t < rule->then)
 				rule->then = t;
 			return 0;
 		}
-	return complain(rd, "'then' is none of report, keep, ship");
+	return read_complain(rd, "'then' is none of report, keep, ship");
 }
 
 static int read_to(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_text(rd, value, &rule->to);
+	return read_take_text(rd, value, &rule->to);
 }
 
 static int read_subject(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
-	return take_texts(rd, value, &rule->subject, &rule->n_subject);
+	return read_take_texts(rd, value, &rule->subject, &rule->n_subject);
 }
 
 static int read_quiet(struct reading *rd, struct yaml value, struct engine_rule *rule)
@@ -377,7 +173,7 @@ static int read_quiet(struct reading *rd, struct yaml value, struct engine_rule 
 		if (!VEC_ONE_MORE(rule->quiet, rule->n_quiet))
 			return err_nomem(rd->err);
 		if (day_span_parse(spans.list[i], &rule->quiet[rule->n_quiet], &why) < 0)
-			return complain(rd, why.msg);
+			return read_complain(rd, why.msg);
 		rule->n_quiet++;
 	}
 	return r;
@@ -385,8 +181,9 @@ static int read_quiet(struct reading *rd, struct yaml value, struct engine_rule 
 
 static int read_bool(const struct reading *rd, struct yaml value, bool *ret)
 {
-	*ret = strcmp(text_of(value), "true") == 0;
-	return *ret || strcmp(text_of(value), "false") == 0 ? 0 : complain(rd, "true or false");
+	*ret = strcmp(read_text(value), "true") == 0;
+	return *ret || strcmp(read_text(value), "false") == 0 ? 0
+							      : read_complain(rd, "true or false");
 }
 
 static int read_parallel(struct reading *rd, struct yaml value, struct engine_rule *rule)
@@ -433,8 +230,8 @@ static const char *name_of(struct yaml rule)
 	if (yaml_kind(rule) != YAML_MAP)
 		return "";
 	while (yaml_next_pair(rule, &iter, &key, &value))
-		if (strcmp(text_of(key), "name") == 0)
-			return text_of(value);
+		if (strcmp(read_text(key), "name") == 0)
+			return read_text(value);
 	return "";
 }
 
@@ -445,17 +242,18 @@ static int read_pairs(struct reading *rd, struct yaml at, struct engine_rule *ru
 	int r = 0;
 
 	while (r >= 0 && yaml_next_pair(at, &iter, &rd->key, &value)) {
-		const struct key *k = rd->narrows
-					  ? key_of(narrow_keys, ARRAY_LEN(narrow_keys), rd->key)
-					  : key_of(rule_keys, ARRAY_LEN(rule_keys), rd->key);
+		const struct key *k =
+		    rd->narrows ? read_key_of(narrow_keys, ARRAY_LEN(narrow_keys), rd->key)
+				: read_key_of(rule_keys, ARRAY_LEN(rule_keys), rd->key);
 
 		if (!k)
-			return complain(rd, rd->narrows ? "a project can only say then, budget, "
-							  "quiet and off of a rule"
-							: "a rule has name, project, on, run or "
-							  "experiment, and perhaps profile, then, "
-							  "to, subject, budget, quiet, parallel, "
-							  "off");
+			return read_complain(rd, rd->narrows
+						     ? "a project can only say then, budget, "
+						       "quiet and off of a rule"
+						     : "a rule has name, project, on, run or "
+						       "experiment, and perhaps profile, then, "
+						       "to, subject, budget, quiet, parallel, "
+						       "off");
 		r = k->read(rd, value, rule);
 	}
 	rd->key = at;
@@ -476,11 +274,12 @@ static int read_rule(struct reading *rd, struct yaml at)
 
 	rd->key = at;
 	if (!is_name(name))
-		return complain(rd, "a rule has a name of lower-case letters, digits, '-' and '_'");
+		return read_complain(
+		    rd, "a rule has a name of lower-case letters, digits, '-' and '_'");
 	if (find(rd->rules, name))
-		return complain(rd, "there is a rule of this name");
+		return read_complain(rd, "there is a rule of this name");
 	if (rd->rules->n == RULES_MAX)
-		return complain(rd, "there are too many rules");
+		return read_complain(rd, "there are too many rules");
 	if (!VEC_ONE_MORE(rd->rules->list, rd->rules->n))
 		return err_nomem(rd->err);
 	rule = &rd->rules->list[rd->rules->n++];
@@ -497,9 +296,9 @@ static int read_rule(struct reading *rd, struct yaml at)
 	if (r < 0)
 		return r;
 	if (!rule->project)
-		return complain(rd, "the rule has no 'project'");
+		return read_complain(rd, "the rule has no 'project'");
 	if (!rule->run == !rule->experiment)
-		return complain(rd, "a rule has one of 'run' and 'experiment'");
+		return read_complain(rd, "a rule has one of 'run' and 'experiment'");
 	return 0;
 }
 
@@ -510,7 +309,8 @@ static int read_narrowed(struct reading *rd, const char *project, struct yaml at
 	rd->key = at;
 	/* A rule of somebody else's configuration, or of another project: it is not narrowed here. */
 	if (!rule || strcmp(rule->project, project) != 0)
-		return yaml_kind(at) == YAML_MAP ? 0 : complain(rd, "a rule is a map with a name");
+		return yaml_kind(at) == YAML_MAP ? 0
+						 : read_complain(rd, "a rule is a map with a name");
 	return read_pairs(rd, at, rule);
 }
 
@@ -518,21 +318,21 @@ static int read_narrowed(struct reading *rd, const char *project, struct yaml at
 
 static int read_top(struct reading *rd, struct yaml value)
 {
-	const char *key = text_of(rd->key);
+	const char *key = read_text(rd->key);
 	void *iter = NULL;
 	struct yaml one;
 	int r = 0;
 
 	if (strcmp(key, "notify") == 0)
-		return take_text(rd, value, &rd->rules->notify);
+		return read_take_text(rd, value, &rd->rules->notify);
 	if (strcmp(key, "concurrent") == 0) {
-		r = take_count(rd, value, &rd->rules->concurrent);
-		return r >= 0 && rd->rules->concurrent == 0 ? complain(rd, "at least 1") : r;
+		r = read_take_count(rd, value, &rd->rules->concurrent);
+		return r >= 0 && rd->rules->concurrent == 0 ? read_complain(rd, "at least 1") : r;
 	}
 	if (strcmp(key, "rules") != 0)
-		return complain(rd, "this file has rules, and perhaps notify and concurrent");
+		return read_complain(rd, "this file has rules, and perhaps notify and concurrent");
 	if (yaml_kind(value) != YAML_LIST)
-		return complain(rd, "this is a list of rules");
+		return read_complain(rd, "this is a list of rules");
 	while (r >= 0 && yaml_next_item(value, &iter, &one))
 		r = read_rule(rd, one);
 	return r;
@@ -550,7 +350,7 @@ int rules_parse(const char *name, const struct buf *text, struct engine_rules_of
 
 	rd.key = top;
 	if (r >= 0 && yaml_kind(top) != YAML_NOTHING && yaml_kind(top) != YAML_MAP)
-		return complain(&rd, "this is a map with 'rules'");
+		return read_complain(&rd, "this is a map with 'rules'");
 	while (r >= 0 && yaml_kind(top) == YAML_MAP && yaml_next_pair(top, &iter, &rd.key, &value))
 		r = read_top(&rd, value);
 	if (r < 0)
@@ -576,7 +376,7 @@ int rules_narrow(struct engine_rules_of_watch *w, const char *project, const cha
 		return r;
 	rd.key = top;
 	if (yaml_kind(top) != YAML_LIST)
-		return complain(&rd, "this is a list of rules to narrow");
+		return read_complain(&rd, "this is a list of rules to narrow");
 	while (r >= 0 && yaml_next_item(top, &iter, &one))
 		r = read_narrowed(&rd, project, one);
 	return r;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,32 @@
 #define NAME    "snap-watch"
 #define LOG_MAX ((off_t)1 << 20)
 
+#define DYING_MS      10000
+#define DYING_STEP_US 10000
+
+/* Has the process that wrote the state gone?  Then what holds the lock is a child of it, on its way to die. */
+static bool is_dying(struct engine *e)
+{
+	CLEANUP(watch_state_done) struct watch_state s = { 0 };
+	struct err ignored = { 0 };
+
+	return watch_state_load(e, NULL, &s, NULL, &ignored) >= 0 && s.pid > 0 &&
+	       kill((pid_t)s.pid, 0) < 0 && errno == ESRCH;
+}
+
 static int take_lock(struct engine *e, struct docket_lock *ret, struct err *err)
 {
+	const uint64_t until = engine_clock_ms() + DYING_MS;
 	AUTO_FREE char *all = path_join(e->store_path, watch_kind.dir);
 	AUTO_FREE char *own = all ? path_join(all, WATCH_NAME) : NULL;
 	int r = own ? path_make_dirs(own, 0700, err) : err_nomem(err);
 
 	if (r >= 0)
 		r = docket_take(e, &watch_kind, WATCH_NAME, ret, err);
+	while (r == -EBUSY && engine_clock_ms() < until && is_dying(e)) {
+		usleep(DYING_STEP_US);
+		r = docket_take(e, &watch_kind, WATCH_NAME, ret, err);
+	}
 	return r == -EBUSY ? err_set(err, r, "a watch of this store runs already") : r;
 }
 

@@ -1,0 +1,128 @@
+/*
+ * Children of the process that follows the rules: each does one thing, and none outlives it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "engine/watch/loop-i.h"
+
+#define RETRY_MS UINT64_C(60000)
+
+/* --- what failed --------------------------------------------------------------------------- */
+
+bool loop_child_is_left_alone(struct loop *l, const char *what)
+{
+	for (size_t i = 0; i < l->n_failed; i++)
+		if (strcmp(l->failed[i].what, what) == 0 &&
+		    l->failed[i].until > engine_clock_ms()) {
+			loop_wake_in(l, l->failed[i].until);
+			return true;
+		}
+	return false;
+}
+
+void loop_child_leave_alone(struct loop *l, const char *what)
+{
+	struct failed *f = NULL;
+
+	for (size_t i = 0; i < l->n_failed && !f; i++)
+		if (strcmp(l->failed[i].what, what) == 0 || l->failed[i].until <= engine_clock_ms())
+			f = &l->failed[i];
+	if (!f && VEC_ONE_MORE(l->failed, l->n_failed))
+		f = &l->failed[l->n_failed++];
+	if (!f)
+		return;
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	f->until = engine_clock_ms() + RETRY_MS;
+}
+
+/* --- children ------------------------------------------------------------------------------ */
+
+bool loop_child_is_running(const struct loop *l, enum child_kind kind, const char *what)
+{
+	for (size_t i = 0; i < l->n_children; i++)
+		if (l->children[i].kind == kind && strcmp(l->children[i].what, what) == 0)
+			return true;
+	return false;
+}
+
+/* It has nothing of ours but the engine, and ends when we do. */
+static void become_child(struct loop *l, pid_t parent)
+{
+	sigset_t none;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	docket_lock_done(l->lock);
+	close(tree_fd(l->tree));
+	close(l->timer);
+	close(l->signals);
+	sys_name_process("snap-watch-act");
+}
+
+static int work(struct loop *l, enum child_kind kind, const char *what, struct err *err)
+{
+	const struct engine_rule *rule;
+
+	switch (kind) {
+	case CHILD_ACTION:
+		return action_do(l->engine, what, err);
+	case CHILD_ADVANCE:
+		return advance_all(l->engine, err);
+	case CHILD_PROBE:
+		rule = rules_find(&l->rules, what);
+		return rule ? trigger_probe(l->engine, rule, err) : -ENOENT;
+	}
+	return -EINVAL;
+}
+
+int loop_child_start(struct loop *l, enum child_kind kind, const char *what, struct err *err)
+{
+	const pid_t parent = getpid();
+	struct child *c;
+	pid_t pid;
+
+	if (!VEC_ONE_MORE(l->children, l->n_children))
+		return err_nomem(err);
+	/* A database must not be open in two processes, and buffered text not printed twice. */
+	store_close(l->engine->store);
+	l->engine->store = NULL;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		return err_sys(err, "making a process for an action");
+	if (pid == 0) {
+		struct err problem = { 0 };
+		int r;
+
+		become_child(l, parent);
+		r = work(l, kind, what, &problem);
+		if (r < 0 && r != -EBUSY)
+			log_warn("%s: %s", what, problem.msg);
+		_exit(r < 0 ? 2 : r > 0);
+	}
+	c = &l->children[l->n_children++];
+	*c = (struct child){ .pid = pid, .kind = kind };
+	snprintf(c->what, sizeof(c->what), "%s", what);
+	l->busy = true;
+	return 0;
+}
+
+void loop_child_end_all(struct loop *l)
+{
+	for (size_t i = 0; i < l->n_children; i++)
+		kill(l->children[i].pid, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	l->n_children = 0;
+}

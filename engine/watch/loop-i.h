@@ -1,0 +1,65 @@
+/*
+ * loop-i.h - the process that follows the rules, and its children.
+ */
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "engine/watch/watch-i.h"
+
+enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE };
+
+struct child {
+	pid_t pid;
+	enum child_kind kind;
+	char what[64]; /* the firing, or the rule of a probe */
+};
+
+/* What was tried and failed is left alone for a while. */
+struct failed {
+	char what[64];
+	uint64_t until;
+};
+
+struct follow {
+	unsigned place;       /* of the tree; UINT_MAX: none */
+	uint64_t first, last; /* when it became dirty, and again; 0: it is not */
+	uint64_t retry;       /* not before that */
+	uint64_t looked;
+};
+
+struct loop {
+	struct engine *engine;
+	struct docket_lock *lock;
+	bool once, ends;
+	struct engine_rules_of_watch rules;
+	struct follow *follows; /* owned; one for each rule */
+	struct stat rules_stat;
+	struct watch_state state;
+	struct watch_control control;
+	struct engine_firings firings;
+	struct watch_tree *tree;
+	int timer, signals;
+	struct child *children; /* owned */
+	size_t n_children;
+	struct failed *failed; /* owned */
+	size_t n_failed;
+	uint64_t print_tried; /* of changes that could go on */
+	int64_t pruned;
+	bool busy;        /* something began in this round */
+	int64_t next;     /* when time is a reason to look again */
+	uint64_t next_ms; /* the same of what is measured */
+};
+
+/* Look again at that time of engine_clock_ms(), or before. */
+void loop_wake_in(struct loop *l, uint64_t at_ms);
+
+/* Did it fail just now?  Then the loop wakes when it may be tried again. */
+bool loop_child_is_left_alone(struct loop *l, const char *what);
+void loop_child_leave_alone(struct loop *l, const char *what);
+
+bool loop_child_is_running(const struct loop *l, enum child_kind kind, const char *what);
+NODISCARD int loop_child_start(struct loop *l, enum child_kind kind, const char *what,
+			       struct err *err);
+void loop_child_end_all(struct loop *l);
