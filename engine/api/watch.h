@@ -90,11 +90,13 @@ struct engine_firing {
 	char id[ENGINE_ID_SIZE];
 	char *rule, *project; /* owned, as are the others */
 	enum engine_trigger trigger;
-	char *detail;    /* what the trigger says: a line, a commit, ...; or NULL */
-	int64_t created; /* nanoseconds since 1970, as are the others */
-	int64_t made;    /* the same by the clock of the machine, which no test drives */
-	uint64_t merged; /* triggers that came while it was queued, and are part of it */
-	char **paths;    /* that changed, from the top of the project */
+	char *detail;              /* what the trigger says: a line, a commit, ...; or NULL */
+	int64_t created;           /* nanoseconds since 1970, as are the others */
+	int64_t made;              /* the same by the clock of the machine, which no test drives */
+	uint64_t merged;           /* triggers that came while it was queued, and are part of it */
+	char from[ENGINE_ID_SIZE]; /* of files: the snapshot in which that was seen, */
+	int64_t from_made;         /* and when, by the clock of the machine */
+	char **paths;              /* that changed, from the top of the project */
 	size_t n_paths;
 	uint64_t more_paths;
 	enum engine_firing_state state;

@@ -16,6 +16,7 @@
 #include "engine/watch/action-i.h"
 
 #define ATTEMPTS_MAX 5
+#define FRESH_NS     (2 * NS_PER_S)
 #define KEPT_MS      (UINT64_C(14) * 24 * 3600 * 1000) /* that a clone waits for a review */
 
 /* --- clones -------------------------------------------------------------------------------- */
@@ -29,6 +30,7 @@ static int remove_clone(struct action *a, struct err *err)
 	return engine_remove(a->there, a->firing->clone, true, &removed, err);
 }
 
+/* What was captured just now need not be captured again; all else is the project as it is. */
 static int make_clone(struct action *a, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
@@ -162,16 +164,41 @@ static int take_winner(struct action *a, const struct engine_experiment *x, stru
 	return text_set(&f->why, err, "%s", x->verdict ? x->verdict : "no arm of it won");
 }
 
+static int experiment_name(const struct engine_firing *f, uint64_t attempt, char **ret,
+			   struct err *err)
+{
+	return asprintf(ret, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? err_nomem(err) : 0;
+}
+
+/* Remove what attempts up to that one have left, with their clones. */
+static int remove_experiments(struct action *a, uint64_t last, struct err *err)
+{
+	int r = 0;
+
+	for (uint64_t i = 1; i <= last && r >= 0; i++) {
+		AUTO_FREE char *name = NULL;
+
+		r = experiment_name(a->firing, i, &name, err);
+		if (r >= 0)
+			r = engine_experiment_remove(a->there, name, err);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
 static int run_experiment(struct action *a, struct err *err)
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct engine_experiment_options silent = { .watch = { 0 } };
 	AUTO_FREE char *name = NULL;
-	int r;
+	int r = experiment_name(a->firing, a->firing->attempts, &name, err);
 
-	if (asprintf(&name, "w%.12s-%" PRIu64, a->firing->id, a->firing->attempts) < 0)
-		return err_nomem(err);
+	if (r >= 0)
+		r = remove_experiments(a, a->firing->attempts - 1, err);
+	if (r < 0)
+		return r;
 	engine_experiment_init(&x);
 	r = engine_experiment_read(a->there, a->rule->experiment, a->rule->profile, &x, err);
 	if (r < 0)
@@ -360,6 +387,8 @@ static int carry_out(struct action *a, struct err *err)
 	}
 	if (r >= 0 && f->then != ENGINE_THEN_KEEP)
 		r = remove_clone(a, err);
+	if (r >= 0 && f->then != ENGINE_THEN_KEEP && (!a->rule || a->rule->experiment))
+		r = remove_experiments(a, f->attempts, err);
 	if (r < 0)
 		return r;
 	f->state = ENGINE_FIRING_DONE;
@@ -463,6 +492,9 @@ int action_try(struct engine *e, const struct engine_rules_of_watch *rules,
 	if (r >= 0 && f->exit_code == 0 && f->files > 0)
 		r = judge(&a, t, err);
 	if (a.there && remove_clone(&a, r < 0 ? &ignored : err) < 0 && r >= 0)
+		r = err->code;
+	if (a.there && rule->experiment && remove_experiments(&a, 1, r < 0 ? &ignored : err) < 0 &&
+	    r >= 0)
 		r = err->code;
 	engine_close(a.there);
 	return r;

@@ -14,7 +14,10 @@
 #include "base/vec.h"
 #include "engine/watch/loop-i.h"
 
-#define RETRY_MS UINT64_C(60000)
+#define PATIENCE_MIN_MS UINT64_C(1000)
+#define PATIENCE_MAX_MS UINT64_C(60000)
+#define PATIENCE_STEPS  6
+#define BUSY_MS         UINT64_C(200) /* after which a lock is tried again */
 
 /* --- what failed --------------------------------------------------------------------------- */
 
@@ -29,19 +32,30 @@ bool loop_child_is_left_alone(struct loop *l, const char *what)
 	return false;
 }
 
-void loop_child_leave_alone(struct loop *l, const char *what)
+uint64_t loop_patience(unsigned failures)
 {
-	struct failed *f = NULL;
+	return failures < PATIENCE_STEPS ? PATIENCE_MIN_MS << failures : PATIENCE_MAX_MS;
+}
 
-	for (size_t i = 0; i < l->n_failed && !f; i++)
-		if (strcmp(l->failed[i].what, what) == 0 || l->failed[i].until <= engine_clock_ms())
+void loop_child_leave_alone(struct loop *l, const char *what, bool busy)
+{
+	struct failed *f = NULL, *unused = NULL;
+
+	for (size_t i = 0; i < l->n_failed && !f; i++) {
+		if (strcmp(l->failed[i].what, what) == 0)
 			f = &l->failed[i];
-	if (!f && VEC_ONE_MORE(l->failed, l->n_failed))
-		f = &l->failed[l->n_failed++];
-	if (!f)
-		return;
-	snprintf(f->what, sizeof(f->what), "%s", what);
-	f->until = engine_clock_ms() + RETRY_MS;
+		if (l->failed[i].until + PATIENCE_MAX_MS < engine_clock_ms())
+			unused = &l->failed[i];
+	}
+	if (!f && !unused && VEC_ONE_MORE(l->failed, l->n_failed))
+		unused = &l->failed[l->n_failed++];
+	if (!f && unused) {
+		f = unused;
+		*f = (struct failed){ 0 };
+		snprintf(f->what, sizeof(f->what), "%s", what);
+	}
+	if (f)
+		f->until = engine_clock_ms() + (busy ? BUSY_MS : loop_patience(f->count++));
 }
 
 /* --- children ------------------------------------------------------------------------------ */
@@ -109,7 +123,7 @@ int loop_child_start(struct loop *l, enum child_kind kind, const char *what, str
 		r = work(l, kind, what, &problem);
 		if (r < 0 && r != -EBUSY)
 			log_warn("%s: %s", what, problem.msg);
-		_exit(r < 0 ? 2 : r > 0);
+		_exit(r == -EBUSY ? CHILD_BUSY : r < 0 ? CHILD_FAILED : r > 0);
 	}
 	c = &l->children[l->n_children++];
 	*c = (struct child){ .pid = pid, .kind = kind };

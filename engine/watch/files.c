@@ -121,19 +121,28 @@ static const char *newest(const struct engine_receipts *l)
 	return l->n > 0 ? l->list[0].id : "";
 }
 
+void files_view_done(struct files_view *v)
+{
+	free(v->project);
+	engine_receipts_done(&v->receipts);
+	*v = (struct files_view){ 0 };
+}
+
 /* A snapshot, and the receipts that it has seen: none landed while it was taken. */
-static int look_at_project(struct engine *there, const char *project, char ret[ENGINE_ID_SIZE],
-			   struct engine_receipts *receipts, struct err *err)
+static int take_view(struct engine *there, const char *project, struct files_view *v,
+		     struct err *err)
 {
 	int r;
 
+	files_view_done(v);
 	for (int i = 0; i < TRIES; i++) {
 		CLEANUP(engine_receipts_done) struct engine_receipts after = { 0 };
 		CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
 		const struct engine_take_options options = { .dir = project, .automatic = true };
 
-		engine_receipts_done(receipts);
-		r = engine_receipts(there, receipts, err);
+		engine_receipts_done(&v->receipts);
+		r = engine_receipts(there, &v->receipts, err);
+		/* It is no project yet. */
 		if (r == -ENXIO || r == -ENOENT)
 			r = 0;
 		if (r >= 0)
@@ -142,33 +151,33 @@ static int look_at_project(struct engine *there, const char *project, char ret[E
 			r = engine_receipts(there, &after, err);
 		if (r < 0)
 			return r;
-		memcpy(ret, taken.snapshot.id, ENGINE_ID_SIZE);
-		if (strcmp(newest(receipts), newest(&after)) == 0)
-			return 0;
+		memcpy(v->snapshot, taken.snapshot.id, ENGINE_ID_SIZE);
+		if (strcmp(newest(&v->receipts), newest(&after)) != 0)
+			continue;
+		v->project = strdup(project);
+		return v->project ? 0 : err_nomem(err);
 	}
 	return err_set(err, -EBUSY, "changes land in '%s' all the time", project);
 }
 
 int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-	       struct strlist *ret_paths, struct err *err)
+	       struct files_view *view, struct strlist *ret_paths, struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
-	CLEANUP(engine_receipts_done) struct engine_receipts receipts = { 0 };
 	CLEANUP(ignore_free_p) struct ignore *patterns = NULL;
 	const struct engine_list files = { (const char *const *)rule->files, rule->n_files };
 	struct gathering g = { .paths = ret_paths };
-	char now[ENGINE_ID_SIZE];
 	int r = pipeline_engine(e, rule->project, &there, err);
 
 	if (r >= 0)
 		r = patterns_parse(&files, &patterns, err);
-	if (r >= 0)
-		r = look_at_project(there, rule->project, now, &receipts, err);
+	if (r >= 0 && (!view->project || strcmp(view->project, rule->project) != 0))
+		r = take_view(there, rule->project, view, err);
 	g.patterns = patterns;
-	if (r >= 0 && c->known && strcmp(now, c->seen) != 0)
-		r = gather_others(there, c, now, &receipts, &g, err);
+	if (r >= 0 && c->known && strcmp(view->snapshot, c->seen) != 0)
+		r = gather_others(there, c, view->snapshot, &view->receipts, &g, err);
 	/* The state that it has seen is gone: what changed since is not known, and it begins with this one. */
-	if (r == -ENOENT && c->known) {
+	if (r == -ENOENT && c->known && view->project) {
 		engine_warn(e,
 			    "rule '%s': the last state that it has seen is gone, continuing "
 			    "with the present one",
@@ -177,8 +186,8 @@ int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cu
 	}
 	if (r < 0)
 		return r;
-	memcpy(c->seen, now, sizeof(c->seen));
-	snprintf(c->receipt, sizeof(c->receipt), "%s", newest(&receipts));
+	memcpy(c->seen, view->snapshot, sizeof(c->seen));
+	snprintf(c->receipt, sizeof(c->receipt), "%s", newest(&view->receipts));
 	c->known = true;
 	return 0;
 }

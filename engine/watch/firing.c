@@ -11,7 +11,9 @@
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/watch-i.h"
 
-#define KEPT_NS (INT64_C(14) * 24 * 3600 * NS_PER_S)
+#define KEPT_NS  (INT64_C(14) * 24 * 3600 * NS_PER_S)
+#define DAY_NS   (INT64_C(24) * 3600 * NS_PER_S) /* that budgets look back */
+#define KEPT_MAX 2000
 
 /* --- the record ---------------------------------------------------------------------------- */
 
@@ -25,6 +27,8 @@ static const struct field firing_list[] = {
 	F(INT, created),
 	F(INT, made),
 	F(UINT, merged),
+	F(ID, from),
+	F(INT, from_made),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_firing, "paths", paths, n_paths, NULL),
 	F(UINT, more_paths),
 	F(UINT, state),
@@ -127,14 +131,10 @@ int firing_load(struct engine *e, const char *id, const struct docket_lock *l,
 	return 0;
 }
 
-int firing_save(struct engine *e, const struct docket_lock *l, const struct engine_firing *f,
-		const char *event, struct err *err)
+static void tell(struct engine *e, const struct engine_firing *f, const char *event)
 {
 	struct event ev;
-	int r = docket_save(l, &firing_kind, f->id, f, err);
 
-	if (r < 0 || !event)
-		return r;
 	event_begin(&ev, event,
 		    (struct event_subject){
 			.project = f->project, .clone = f->clone, .run = *f->run ? f->run : NULL });
@@ -146,7 +146,28 @@ int firing_save(struct engine *e, const struct docket_lock *l, const struct engi
 	json_set_text(ev.data, "why", f->why);
 	json_set_text(ev.data, "change", *f->change ? f->change : NULL);
 	event_end(&ev, e->store_path);
-	return 0;
+}
+
+int firing_save(struct engine *e, const struct docket_lock *l, const struct engine_firing *f,
+		const char *event, struct err *err)
+{
+	int r = docket_save(l, &firing_kind, f->id, f, err);
+
+	if (r >= 0 && event)
+		tell(e, f, event);
+	return r;
+}
+
+/* The process that hears of it may begin at once: it must not find the firing locked. */
+static int save_and_leave(struct engine *e, struct docket_lock *l, const struct engine_firing *f,
+			  struct err *err)
+{
+	int r = firing_save(e, l, f, NULL, err);
+
+	docket_lock_done(l);
+	if (r >= 0)
+		tell(e, f, "watch-fired");
+	return r;
 }
 
 struct listing {
@@ -194,13 +215,14 @@ int engine_watch_log(struct engine *e, struct engine_firings *ret, struct err *e
 
 int firing_prune(struct engine *e, const struct engine_firings *all, struct err *err)
 {
-	const int64_t old = pipeline_now() - KEPT_NS;
+	const int64_t now = pipeline_now();
 	int r = 0;
 
 	for (size_t i = 0; i < all->n && r >= 0; i++) {
 		CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
 
-		if (all->list[i].state != ENGINE_FIRING_DONE || all->list[i].ended >= old)
+		if (all->list[i].state != ENGINE_FIRING_DONE ||
+		    all->list[i].ended >= now - (i < KEPT_MAX ? KEPT_NS : DAY_NS))
 			continue;
 		r = docket_take(e, &firing_kind, all->list[i].id, &lock, err);
 		if (r >= 0)
@@ -253,14 +275,19 @@ static int add_paths(struct engine_firing *f, const struct strlist *paths, struc
 	return 0;
 }
 
-static int set_detail(struct engine_firing *f, const char *detail, struct err *err)
+/* The newest cause says where its paths were seen. */
+static int add_cause(struct engine_firing *f, const struct firing_cause *cause, struct err *err)
 {
-	return detail ? text_set(&f->detail, err, "%s", detail) : 0;
+	int r = add_paths(f, cause->paths, err);
+
+	snprintf(f->from, sizeof(f->from), "%s", cause->from ? cause->from : "");
+	f->from_made = engine_now();
+	return r < 0 || !cause->detail ? r : text_set(&f->detail, err, "%s", cause->detail);
 }
 
 /* Into the one that is queued.  1: it began meanwhile. */
-static int merge_into(struct engine *e, const char *id, const char *detail,
-		      const struct strlist *paths, struct err *err)
+static int merge_into(struct engine *e, const char *id, const struct firing_cause *cause,
+		      struct err *err)
 {
 	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
 	CLEANUP(engine_firing_done) struct engine_firing f = { 0 };
@@ -273,45 +300,38 @@ static int merge_into(struct engine *e, const char *id, const char *detail,
 	if (r < 0 || f.state != ENGINE_FIRING_QUEUED)
 		return r < 0 ? r : 1;
 	f.merged++;
-	r = add_paths(&f, paths, err);
-	if (r >= 0)
-		r = set_detail(&f, detail, err);
-	return r < 0 ? r : firing_save(e, &lock, &f, "watch-fired", err);
+	r = add_cause(&f, cause, err);
+	return r < 0 ? r : save_and_leave(e, &lock, &f, err);
 }
 
-static int create(struct engine *e, const struct engine_rule *rule, enum engine_trigger trigger,
-		  const char *id, const char *detail, const struct strlist *paths, struct err *err)
+static int create(struct engine *e, const struct engine_rule *rule, const char *id,
+		  const struct firing_cause *cause, struct err *err)
 {
 	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
 	CLEANUP(engine_firing_done) struct engine_firing f = {
 		.rule = strdup(rule->name),
 		.project = strdup(rule->project),
-		.trigger = trigger,
+		.trigger = cause->trigger,
 		.created = pipeline_now(),
 		.made = engine_now(),
 	};
-	int r = f.rule && f.project ? 0 : err_nomem(err);
+	int r = f.rule && f.project ? add_cause(&f, cause, err) : err_nomem(err);
 
 	memcpy(f.id, id, sizeof(f.id));
-	if (r >= 0)
-		r = add_paths(&f, paths, err);
-	if (r >= 0)
-		r = set_detail(&f, detail, err);
 	if (r >= 0)
 		r = docket_create(e, &firing_kind, id, &lock, err);
 	if (r == -EEXIST)
 		return 1;
-	return r < 0 ? r : firing_save(e, &lock, &f, "watch-fired", err);
+	return r < 0 ? r : save_and_leave(e, &lock, &f, err);
 }
 
-int firing_make(struct engine *e, const struct engine_rule *rule, enum engine_trigger trigger,
-		const char *key, const char *detail, const struct strlist *paths,
+int firing_make(struct engine *e, const struct engine_rule *rule, const struct firing_cause *cause,
 		char ret_id[ENGINE_ID_SIZE], struct err *err)
 {
 	CLEANUP(engine_firings_done) struct engine_firings all = { 0 };
 	int r = engine_watch_log(e, &all, err);
 
-	id_of(rule->name, trigger, key, ret_id);
+	id_of(rule->name, cause->trigger, cause->key, ret_id);
 	for (size_t i = 0; r >= 0 && i < all.n; i++)
 		if (strcmp(all.list[i].id, ret_id) == 0)
 			return 1;
@@ -319,13 +339,13 @@ int firing_make(struct engine *e, const struct engine_rule *rule, enum engine_tr
 		if (all.list[i].state != ENGINE_FIRING_QUEUED ||
 		    strcmp(all.list[i].rule, rule->name) != 0)
 			continue;
-		r = merge_into(e, all.list[i].id, detail, paths, err);
+		r = merge_into(e, all.list[i].id, cause, err);
 		if (r == 0)
 			memcpy(ret_id, all.list[i].id, ENGINE_ID_SIZE);
 		if (r <= 0)
 			return r;
 	}
-	return r < 0 ? r : create(e, rule, trigger, ret_id, detail, paths, err);
+	return r < 0 ? r : create(e, rule, ret_id, cause, err);
 }
 
 int engine_watch_fire(struct engine *e, const char *name, const char *detail,
@@ -345,8 +365,12 @@ int engine_watch_fire(struct engine *e, const char *name, const char *detail,
 	if (rule->off)
 		return err_set(err, -ECANCELED, "the rule '%s' is off", name);
 	r = catalog_id_new(&unique, err);
-	if (r >= 0)
-		r = firing_make(e, rule, ENGINE_TRIGGER_FIRE, catalog_id_hex(&unique, key), detail,
-				NULL, id, err);
+	if (r < 0)
+		return r;
+	r = firing_make(e, rule,
+			&(struct firing_cause){ .trigger = ENGINE_TRIGGER_FIRE,
+						.key = catalog_id_hex(&unique, key),
+						.detail = detail },
+			id, err);
 	return r < 0 ? r : firing_load(e, id, NULL, ret, err);
 }

@@ -8,6 +8,9 @@
 
 #include "engine/watch/watch-i.h"
 
+/* How a child ends, beside 0 and (a probe that fails) 1. */
+enum { CHILD_FAILED = 2, CHILD_BUSY };
+
 enum child_kind { CHILD_ACTION, CHILD_ADVANCE, CHILD_PROBE };
 
 struct child {
@@ -20,12 +23,14 @@ struct child {
 struct failed {
 	char what[64];
 	uint64_t until;
+	unsigned count;
 };
 
 struct follow {
 	unsigned place;       /* of the tree; UINT_MAX: none */
 	uint64_t first, last; /* when it became dirty, and again; 0: it is not */
 	uint64_t retry;       /* not before that */
+	unsigned failures;    /* to look at it, in a row */
 	uint64_t looked;
 };
 
@@ -39,6 +44,7 @@ struct loop {
 	struct watch_state state;
 	struct watch_control control;
 	struct engine_firings firings;
+	struct files_view view; /* of this round */
 	struct watch_tree *tree;
 	int timer, signals;
 	struct child *children; /* owned */
@@ -52,12 +58,15 @@ struct loop {
 	uint64_t next_ms; /* the same of what is measured */
 };
 
+/* Milliseconds to wait after so many failures before it is tried again. */
+uint64_t loop_patience(unsigned failures);
+
 /* Look again at that time of engine_clock_ms(), or before. */
 void loop_wake_in(struct loop *l, uint64_t at_ms);
 
 /* Did it fail just now?  Then the loop wakes when it may be tried again. */
 bool loop_child_is_left_alone(struct loop *l, const char *what);
-void loop_child_leave_alone(struct loop *l, const char *what);
+void loop_child_leave_alone(struct loop *l, const char *what, bool busy);
 
 bool loop_child_is_running(const struct loop *l, enum child_kind kind, const char *what);
 NODISCARD int loop_child_start(struct loop *l, enum child_kind kind, const char *what,

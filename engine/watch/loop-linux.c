@@ -23,10 +23,11 @@
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/loop-i.h"
 
-#define RETRY_MS   UINT64_C(60000)
+#define BUSY_MS    UINT64_C(200)   /* after which a lock is tried again */
 #define PARTIAL_MS UINT64_C(60000) /* how often a tree is looked at that cannot be watched whole */
 #define STORM_FACTOR \
 	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
+#define METER_MS    UINT64_C(250)
 #define PRUNE_NS    (INT64_C(24) * 3600 * NS_PER_S)
 #define SLEEP_MAX_S 3600
 
@@ -36,6 +37,7 @@ static void loop_done(struct loop *l)
 	watch_state_done(&l->state);
 	watch_control_done(&l->control);
 	engine_firings_done(&l->firings);
+	files_view_done(&l->view);
 	tree_free(l->tree);
 	cleanup_close(&l->timer);
 	cleanup_close(&l->signals);
@@ -85,7 +87,8 @@ static int child_ended(struct loop *l, const struct child *c, int status, struct
 	if (c->kind == CHILD_ADVANCE && !ok)
 		l->print_tried = 0;
 	if (!ok)
-		loop_child_leave_alone(l, c->what);
+		loop_child_leave_alone(l, c->what,
+				       WIFEXITED(status) && WEXITSTATUS(status) == CHILD_BUSY);
 	return 0;
 }
 
@@ -305,14 +308,15 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 		f->first = f->last = 0;
 		f->looked = engine_clock_ms();
 	}
-	r = trigger_look(l->engine, rule, c, ripe, now, &next, &problem);
+	r = trigger_look(l->engine, rule, c, ripe, now, &l->view, &next, &problem);
 	wake_at(l, next);
 	if (r >= 0) {
 		*moved |= r > 0;
+		f->failures = 0;
 		return 0;
 	}
 	log_warn("rule '%s': %s", rule->name, problem.msg);
-	f->retry = engine_clock_ms() + RETRY_MS;
+	f->retry = engine_clock_ms() + loop_patience(f->failures++);
 	f->first = f->last = ripe ? 1 : f->first;
 	loop_wake_in(l, f->retry);
 	return r == -ENOMEM ? err_nomem(err) : 0;
@@ -325,6 +329,7 @@ static int look_at_rules(struct loop *l, int64_t now, struct err *err)
 
 	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
 		r = look_at_rule(l, i, now, &moved, err);
+	files_view_done(&l->view);
 	return r >= 0 && moved ? save(l, err) : r;
 }
 
@@ -337,7 +342,12 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 	char why[200];
 	int r;
 
-	if (f->state == ENGINE_FIRING_DONE || f->alive || loop_child_is_left_alone(l, f->id))
+	if (f->state == ENGINE_FIRING_DONE || loop_child_is_left_alone(l, f->id))
+		return 0;
+	/* Nobody says when another process lets it go. */
+	if (f->alive && !loop_child_is_running(l, CHILD_ACTION, f->id))
+		loop_wake_in(l, engine_clock_ms() + BUSY_MS);
+	if (f->alive)
 		return 0;
 	/* One that was begun is counted already, but for what else runs in its project. */
 	if (f->state == ENGINE_FIRING_QUEUED && rule &&
@@ -355,6 +365,22 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 	return r;
 }
 
+/* An action that runs may not use more than its rule has left. */
+static int hold_back(struct loop *l, const struct engine_firing *f, int64_t now, struct err *err)
+{
+	const struct engine_rule *rule = f->alive ? rules_find(&l->rules, f->rule) : NULL;
+	struct err problem = { 0 };
+
+	if (!rule || rule->budget.cpu_per_day_ms == 0)
+		return 0;
+	loop_wake_in(l, engine_clock_ms() + METER_MS);
+	if (meter_hold(l->engine, rule, f, &l->firings, now, &problem) == -ENOMEM)
+		return err_nomem(err);
+	if (problem.code < 0)
+		log_warn("firing %s: %s", f->id, problem.msg);
+	return 0;
+}
+
 static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 {
 	int r;
@@ -367,6 +393,8 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		l->firings.list[i].alive |=
 		    loop_child_is_running(l, CHILD_ACTION, l->firings.list[i].id);
+	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
+		r = hold_back(l, &l->firings.list[i], now, err);
 	/* The oldest first. */
 	for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
 		r = begin_firing(l, &l->firings.list[i], now, err);

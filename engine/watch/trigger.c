@@ -30,7 +30,10 @@ static int fire_next(struct engine *e, const struct engine_rule *rule, struct wa
 
 	c->since++;
 	snprintf(key, sizeof(key), "%" PRId64, c->since);
-	r = firing_make(e, rule, rule->trigger, key, detail, NULL, id, err);
+	r = firing_make(
+	    e, rule,
+	    &(struct firing_cause){ .trigger = rule->trigger, .key = key, .detail = detail }, id,
+	    err);
 	return r < 0 ? r : 1;
 }
 
@@ -38,12 +41,14 @@ static int fire_next(struct engine *e, const struct engine_rule *rule, struct wa
 
 /* However often it was due while nobody looked, it fires once. */
 static int look_schedule(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-			 bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+			 bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+			 struct err *err)
 {
 	char key[32], id[ENGINE_ID_SIZE];
 	int64_t due;
 	int r = 0;
 
+	(void)view;
 	(void)dirty;
 	if (!c->known) {
 		c->known = true;
@@ -54,7 +59,9 @@ static int look_schedule(struct engine *e, const struct engine_rule *rule, struc
 		return r;
 	if (due * NS_PER_S <= now) {
 		snprintf(key, sizeof(key), "%" PRId64, due);
-		r = firing_make(e, rule, rule->trigger, key, NULL, NULL, id, err);
+		r = firing_make(e, rule,
+				&(struct firing_cause){ .trigger = rule->trigger, .key = key }, id,
+				err);
 		if (r < 0)
 			return r;
 		c->since = now;
@@ -69,7 +76,8 @@ static int look_schedule(struct engine *e, const struct engine_rule *rule, struc
 /* --- files --------------------------------------------------------------------------------- */
 
 static int look_files(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		      bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+		      bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		      struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist paths = { 0 };
 	char key[2 * ENGINE_ID_SIZE], id[ENGINE_ID_SIZE], was[ENGINE_ID_SIZE];
@@ -79,12 +87,16 @@ static int look_files(struct engine *e, const struct engine_rule *rule, struct w
 	if (!dirty && c->known)
 		return 0;
 	memcpy(was, c->seen, sizeof(was));
-	r = files_look(e, rule, c, &paths, err);
+	r = files_look(e, rule, c, view, &paths, err);
 	if (r < 0)
 		return r;
 	if (paths.n > 0) {
 		snprintf(key, sizeof(key), "%s-%s", was, c->seen);
-		r = firing_make(e, rule, rule->trigger, key, NULL, &paths, id, err);
+		r = firing_make(
+		    e, rule,
+		    &(struct firing_cause){
+			.trigger = rule->trigger, .key = key, .from = c->seen, .paths = &paths },
+		    id, err);
 		if (r < 0)
 			return r;
 	}
@@ -147,11 +159,13 @@ static bool is_same(const char *a, const char *b)
 }
 
 static int look_ref(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		    bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+		    bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		    struct err *err)
 {
 	AUTO_FREE char *value = NULL, *detail = NULL;
 	int r;
 
+	(void)view;
 	if (!dirty && c->known && now < c->checked + LOOK_NS) {
 		*ret_next = c->checked + LOOK_NS;
 		return 0;
@@ -228,7 +242,8 @@ static int read_added(const struct engine_rule *rule, struct watch_cursor *c, st
 }
 
 static int look_log(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		    bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+		    bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		    struct err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *line = NULL;
@@ -237,6 +252,7 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 	size_t used = 0;
 	int r;
 
+	(void)view;
 	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
@@ -247,7 +263,10 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 		return r;
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %zu", c->inode, c->offset, used);
 	if (line)
-		r = firing_make(e, rule, rule->trigger, key, line, NULL, id, err);
+		r = firing_make(
+		    e, rule,
+		    &(struct firing_cause){ .trigger = rule->trigger, .key = key, .detail = line },
+		    id, err);
 	if (r < 0)
 		return r;
 	c->offset += used;
@@ -274,11 +293,13 @@ static int is_over(struct engine *e, const struct engine_rule *rule, bool *ret, 
 }
 
 static int look_limit(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		      bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+		      bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		      struct err *err)
 {
 	bool over = false;
 	int r;
 
+	(void)view;
 	(void)dirty;
 	if (c->known && now < c->checked + LOOK_NS) {
 		*ret_next = c->checked + LOOK_NS;
@@ -300,10 +321,12 @@ static int look_limit(struct engine *e, const struct engine_rule *rule, struct w
 /* --- all of them --------------------------------------------------------------------------- */
 
 typedef int (*look_fn)(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		       bool dirty, int64_t now, int64_t *ret_next, struct err *err);
+		       bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		       struct err *err);
 
 int trigger_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-		 bool dirty, int64_t now, int64_t *ret_next, struct err *err)
+		 bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+		 struct err *err)
 {
 	static const look_fn looks[] = {
 		[ENGINE_TRIGGER_SCHEDULE] = look_schedule, [ENGINE_TRIGGER_FILES] = look_files,
@@ -314,7 +337,7 @@ int trigger_look(struct engine *e, const struct engine_rule *rule, struct watch_
 	*ret_next = 0;
 	if (rule->off || rule->trigger >= ARRAY_LEN(looks) || !looks[rule->trigger])
 		return 0;
-	return looks[rule->trigger](e, rule, c, dirty, now, ret_next, err);
+	return looks[rule->trigger](e, rule, c, dirty, now, view, ret_next, err);
 }
 
 int trigger_probe(struct engine *e, const struct engine_rule *rule, struct err *err)

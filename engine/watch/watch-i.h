@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/text.h"
+#include "engine/api/receipts.h"
 #include "engine/api/watch.h"
 #include "engine/verb/docket-i.h"
 
@@ -32,13 +33,20 @@ extern const struct docket_kind firing_kind; /* struct engine_firing */
 /* "watch:RULE" */
 char *firing_asker(const char *rule);
 
+/* Why one is made. */
+struct firing_cause {
+	enum engine_trigger trigger;
+	const char *key;             /* names it: a rule fires once for a key */
+	const char *detail, *from;   /* or NULL */
+	const struct strlist *paths; /* likewise */
+};
+
 /*
- * Write one down.  `key` names its trigger: a second firing of the same rule and key is none (1).  While one of the
- * rule is queued, the trigger becomes part of that.  *ret_id: of the firing.
+ * Write one down; 1 if there is one of the same rule and key.  While one of the rule is queued, the cause becomes
+ * part of that.  *ret_id: of the firing.
  */
 NODISCARD int firing_make(struct engine *e, const struct engine_rule *rule,
-			  enum engine_trigger trigger, const char *key, const char *detail,
-			  const struct strlist *paths, char ret_id[ENGINE_ID_SIZE],
+			  const struct firing_cause *cause, char ret_id[ENGINE_ID_SIZE],
 			  struct err *err);
 
 NODISCARD int firing_load(struct engine *e, const char *id, const struct docket_lock *l,
@@ -125,6 +133,13 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 		   const struct engine_firings *all, const struct watch_control *control,
 		   int64_t now, char why[200], int64_t *until);
 
+/* --- meter.c ------------------------------------------------------------------------------- */
+
+/* Has the action of the firing, which runs, used more processor time than its rule has left?  Then end it. */
+NODISCARD int meter_hold(struct engine *e, const struct engine_rule *rule,
+			 const struct engine_firing *f, const struct engine_firings *all,
+			 int64_t now, struct err *err);
+
 /* --- action.c ------------------------------------------------------------------------------ */
 
 /* Run the action of a firing, decide, and do what was decided; or go on where another process died. */
@@ -147,6 +162,21 @@ NODISCARD int advance_all(struct engine *e, struct err *err);
 NODISCARD int advance_is_due(struct engine *e, int64_t now, bool *ret_by_time, uint64_t *ret_print,
 			     int64_t *ret_next, struct err *err);
 
+/* --- files.c ------------------------------------------------------------------------------- */
+
+/* A project as it is now, for all rules of it that look in the same round.  It begins as { 0 }. */
+struct files_view {
+	char *project; /* owned; NULL: nobody has looked yet */
+	char snapshot[ENGINE_ID_SIZE];
+	struct engine_receipts receipts; /* that it has seen, newest first */
+};
+
+void files_view_done(struct files_view *v); /* and nobody has looked yet */
+
+/* Paths that changed since the cursor, without what landings of ours did.  The cursor moves. */
+NODISCARD int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
+			 struct files_view *view, struct strlist *ret_paths, struct err *err);
+
 /* --- trigger.c ----------------------------------------------------------------------------- */
 
 /*
@@ -154,7 +184,8 @@ NODISCARD int advance_is_due(struct engine *e, int64_t now, bool *ret_by_time, u
  * project or file.  1: the cursor moved.  *ret_next: when time alone is a reason to look again; 0: never.
  */
 NODISCARD int trigger_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-			   bool dirty, int64_t now, int64_t *ret_next, struct err *err);
+			   bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
+			   struct err *err);
 
 /* Run the command of a rule that waits for it to fail.  1: it does. */
 NODISCARD int trigger_probe(struct engine *e, const struct engine_rule *rule, struct err *err);
@@ -162,12 +193,6 @@ NODISCARD int trigger_probe(struct engine *e, const struct engine_rule *rule, st
 /* That is what came of it. */
 NODISCARD int trigger_probed(struct engine *e, const struct engine_rule *rule,
 			     struct watch_cursor *c, bool failed, struct err *err);
-
-/* --- files.c ------------------------------------------------------------------------------- */
-
-/* Paths that changed since the cursor, without what landings of ours did.  The cursor moves. */
-NODISCARD int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-			 struct strlist *ret_paths, struct err *err);
 
 /* --- tree-linux.c -------------------------------------------------------------------------- */
 

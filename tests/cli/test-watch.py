@@ -4,10 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-from snaptest import SNAP, World, main, test
-from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules, stages, status,
-                       until)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+from snaptest import SNAP, World, test  # noqa: E402
+from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules,  # noqa: E402
+                       stages, status, until)
 
 DEV = "{name: dev, target: ., approve: never}"
 
@@ -311,6 +315,43 @@ def a_rule_can_be_tested_and_nothing_lands(w: World):
     assert w.ok("-q", "list", "--all").out == b""
 
 
+@test
+def an_experiment_may_be_the_action_and_its_winner_ships(w: World):
+    put(w.home / ".config" / "snapcow" / "experiments" / "ways.yaml",
+        "arms:\n  long: seq 50 > made.txt\n  short: echo 1 > made.txt\n  wrong: exit 1\n"
+        "checks: [test -s made.txt]\nscore: lines\n")
+    rules(w, "name: a, on: fire, experiment: ways, then: ship", "name: b, on: fire, experiment: none")
+    stages(w, DEV)
+    fire(w, "a")
+    fire(w, "b")
+    once(w)
+    assert results(w, "a") == ["shipped"] and (w.project / "made.txt").read_text() == "1\n", firings(w)
+    assert results(w, "b") == ["failed"] and "none" in firings(w, "b")[0]["why"], firings(w)
+    assert w.ok("-q", "list", "--all").out == b""
+    assert w.ok("experiment", "list", "--json").json("snap.experiment/1")["experiments"] == []
+
+
+@test
+def an_action_that_uses_up_the_day_is_ended(w: World):
+    rules(w, "name: a, on: fire, run: 'while :; do :; done', budget: {cpu_per_day: 500ms, wall: 10m}")
+    fire(w, "a")
+    once(w)
+    got = firings(w)[0]
+    assert got["result"] == "failed" and got["exit_code"] == 143 and got["cpu_ms"] >= 500, got
+
+
+@test
+def actions_of_a_project_run_one_at_a_time_unless_a_rule_says_otherwise(w: World):
+    wait = "run: 'while ! test -e go; do sleep 0.05; done', budget: {wall: 300ms}"
+    rules(w, f"name: a, on: fire, {wait}", f"name: b, on: fire, {wait}", f"name: c, on: fire, {wait}, parallel: true",
+          top="concurrent: 2\n")
+    for name in "abc":
+        fire(w, name)
+    once(w)
+    a, b, c = (firings(w, name)[0] for name in "abc")
+    assert b["begun"] >= a["ended"] and c["begun"] < a["ended"], (a, b, c)
+
+
 # --- other triggers ------------------------------------------------------------------------------
 
 
@@ -465,4 +506,4 @@ def in_the_foreground_it_ends_by_a_signal(w: World):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(livetest.main())

@@ -1,6 +1,6 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import agents, experiment, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states, store
+from benches import agents, experiment, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states, store, watch
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -25,6 +25,7 @@ GROUPS = {
                         named=True),
     "git-status": Group("git in a clone", git.PARTS, [git.EXT4], named=True),
     "mcp": Group("Agents", agents.PARTS),
+    "watch": Group("Watch", watch.PARTS, named=True),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
                        named=True),
