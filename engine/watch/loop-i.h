@@ -38,6 +38,7 @@ struct loop {
 	struct engine *engine;
 	struct docket_lock *lock;
 	bool once, ends;
+	bool starts; /* nothing is forked yet */
 	struct engine_rules_of_watch rules;
 	struct follow *follows; /* owned; one for each rule */
 	struct stat rules_stat;

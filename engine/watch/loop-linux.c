@@ -277,7 +277,8 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 {
 	const int64_t due = c->checked + (int64_t)rule->every_ms * NS_PER_MS;
 
-	if (loop_child_is_running(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused)
+	if (loop_child_is_running(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused ||
+	    l->starts)
 		return 0;
 	if (c->checked > 0 && now < due) {
 		wake_at(l, due);
@@ -548,7 +549,11 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 		r = save(&l, err);
 	if (r >= 0 && rules_moved(&l))
 		r = load_rules(&l, err);
-	/* Before any child has what we have open. */
+	/* Whatever is edited from then on is a change; and no child has what we have open. */
+	l.starts = true;
+	if (r >= 0)
+		r = look_at_rules(&l, pipeline_now(), err);
+	l.starts = false;
 	if (r >= 0 && ready)
 		r = ready(ctx, err);
 	if (r >= 0)

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +22,22 @@
 #define DYING_MS      10000
 #define DYING_STEP_US 10000
 
-/* Has the process that wrote the state gone?  Then what holds the lock is a child of it, on its way to die. */
+/*
+ * Has the process that wrote the state gone?  Then what holds the lock is a child of it, on its way to die.  One that
+ * nobody has waited for is gone as well: it has nothing open any more.
+ */
 static bool is_dying(struct engine *e)
 {
 	CLEANUP(watch_state_done) struct watch_state s = { 0 };
+	AUTO_FREE char *path = NULL;
+	AUTO_CLOSE int fd = -1;
 	struct err ignored = { 0 };
 
-	return watch_state_load(e, NULL, &s, NULL, &ignored) >= 0 && s.pid > 0 &&
-	       kill((pid_t)s.pid, 0) < 0 && errno == ESRCH;
+	if (watch_state_load(e, NULL, &s, NULL, &ignored) < 0 || s.pid <= 0 ||
+	    asprintf(&path, "%s/%s/%s/lock", e->store_path, watch_kind.dir, WATCH_NAME) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && sys_signal_holder((pid_t)s.pid, fd, 0) == -ESRCH;
 }
 
 static int take_lock(struct engine *e, struct docket_lock *ret, struct err *err)

@@ -214,7 +214,9 @@ bool tree_is_partial(const struct watch_tree *t, unsigned number);
 
 /* --- loop-linux.c -------------------------------------------------------------------------- */
 
-/* Follow the rules until a signal asks for the end, or (`once`) nothing is due.  `ready`: once rules
- * and watches are there, before the first action. */
+/*
+ * Follow the rules until a signal asks for the end, or (`once`) nothing is due.  `ready` (or NULL): once every rule
+ * has seen the state that it begins with, before the first action.
+ */
 NODISCARD int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 			 int (*ready)(void *ctx, struct err *err), void *ctx, struct err *err);

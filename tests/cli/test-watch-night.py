@@ -93,7 +93,7 @@ def a_night_is_left_alone_and_every_landing_is_accounted_for(w):
     assert (n.staging / "gen" / "one.c.out").exists() and not (n.production / "gen").exists()
     n.forward(HOUR)
     n.forward(HOUR)
-    n.die(lambda: storm(w), *n.fires("note", "sick"))
+    n.die(lambda: storm(w), *n.fires("note", "note", "sick"))
     paths = set().union(*(f["paths"] for f in firings(w, "count")))
     assert len(paths) == 500 and len(firings(w, "count")) <= 6, (len(paths), len(firings(w, "count")))
     assert [c["state"] for c in n.changes("sick")] == ["soaking"], status(w)
@@ -101,11 +101,11 @@ def a_night_is_left_alone_and_every_landing_is_accounted_for(w):
     # It passes on staging and turns sick there during the soak.
     n.forward(10 * MINUTE)
     n.ill.touch()
-    n.die(*n.fires("note", "slow"))
+    n.die(*n.fires("note", "slow", "note"))
     n.forward(10 * MINUTE)
     assert [c["state"] for c in n.changes("sick")] == ["sick"], n.changes("sick")
     assert not (n.staging / "sick.txt").exists() and not (w.project / "sick.txt").exists()
-    n.die(*n.fires("sick", "big"))
+    n.die(*n.fires("sick", "big", "note"))
     assert results(w, "sick") == ["shipped", "barred"] and results(w, "big") == ["over-budget"], firings(w)
     # A person is needed.
     n.die(*n.fires("ask", "beg", "note", "slow"))
@@ -114,7 +114,7 @@ def a_night_is_left_alone_and_every_landing_is_accounted_for(w):
     assert ask["state"] == beg["state"] == "waiting", (ask, beg)
     w.snap("approve", beg["change"]).ends(7)
     w.ok("approve", ask["change"])
-    n.die(lambda: put(w.project / "two.c", "two\n"), *n.fires("slow"))
+    n.die(lambda: put(w.project / "two.c", "two\n"), *n.fires("slow", "note", "note"))
     # The next stage asks again.
     ask = n.changes("ask")[0]
     assert ask["state"] == "waiting" and ask["stage"] == "staging" and (w.project / "ask.txt").exists(), ask
