@@ -5,6 +5,7 @@ As root, and with --user as an ordinary user.
 
 import hashlib
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -414,6 +415,58 @@ def a_file_that_leads_to_a_strangers_repository_is_not_followed(w):
     (top / ".git").write_text(f"gitdir: {real}/.git/worktrees/project\n")
     got = w.ok("clone", "--json", "--from", "c").json("snap.clone/1", "git_dir", "path")
     assert got["git_dir"] is None and (Path(got["path"]) / ".git").is_file(), got
+
+
+# What anybody does with git in a clone: (words for git, or a file to write).
+ACTS = (("commit", "--allow-empty", "-q", "-m", "empty"), ("branch", "-f", "side"), ("tag", "-f", "t"),
+        ("checkout", "-q", "-B", "other"), ("stash", "-u"), ("reset", "-q", "--hard", "HEAD~1"), ("gc", "-q", "--prune=now"),
+        ("pack-refs", "--all"), ("update-ref", "refs/heads/made", "HEAD"), ("config", "core.abbrev", "12"),
+        ("reflog", "expire", "--expire=now", "--all"), ("worktree", "prune"), ("notes", "add", "-f", "-m", "n"))
+
+
+def act_at_random(top, rng):
+    """One of them; some fail where there is nothing to stash or to go back to, and that is no matter."""
+    (top / f"f{rng.randrange(4)}").write_text(f"{rng.random()}\n")
+    if rng.random() < 0.6:
+        git(top, "add", "-A")
+        git(top, "commit", "-q", "--allow-empty", "-m", f"r{rng.randrange(1000)}")
+    words = rng.choice(ACTS)
+    subprocess.run(["git", "-c", "safe.directory=*", *words], cwd=top, check=False, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **WHO})
+
+
+@live_test
+def whatever_git_does_in_clones_the_real_repository_stays_as_it_was(w):
+    """Random histories: clones, clones of clones, rollbacks, rebases and acts of git between them."""
+    seed = int(os.environ.get("SNAP_TEST_SEED") or random.randrange(1 << 30))
+    print(f"# seed {seed}: SNAP_TEST_SEED={seed} repeats it")
+    rng = random.Random(seed)
+    real = repository(w)
+    before = sums(real), sums(w.project)
+    tops = {"c0": clone(w, "c0")[0]}
+    for step in range(100 if livetest.LONG else 24):
+        name = rng.choice(sorted(tops))
+        act = rng.randrange(8)
+        if act == 0 and len(tops) < 5:
+            new = f"c{len(tops)}"
+            tops[new] = clone(w, new, "--from", rng.choice([name, "."]))[0]
+        elif act == 1:
+            w.ok("snapshot", name)
+        elif act == 2:
+            w.ok("rollback", name)
+        elif act == 3:
+            w.ok("rebase", name, "--conflict", "theirs")
+        else:
+            act_at_random(tops[name], rng)
+        assert (sums(real), sums(w.project)) == before, (seed, step, act, name)
+        git(tops[name], "rev-parse", "HEAD")
+    heads = {name: git(top, "rev-parse", "HEAD") for name, top in tops.items()}
+    for name, top in tops.items():
+        git(top, "fsck", "--connectivity-only")
+        assert git(top, "rev-parse", "--git-common-dir").find(str(real)) < 0, name
+    w.ok("promote", "--git", "c0", "--conflict", "theirs")
+    brought = git(real, "for-each-ref", "--format=%(objectname)", "refs/heads/snap/")
+    assert heads["c0"] in brought or git(real, "merge-base", "--is-ancestor", heads["c0"], "main") == "", (seed, heads)
 
 
 if __name__ == "__main__":
