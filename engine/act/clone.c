@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/clone-git-i.h"
+#include "engine/act/strays-i.h"
 #include "engine/host/host-i.h"
 
 #define ANCESTORS_MAX 100000
@@ -48,6 +49,7 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 				snapshot_find(task->engine.store, taken.snapshot.id, ret, err));
 }
 
+/* 1 if it is a snapshot that was there before. */
 static int find_start(struct task *task, const struct engine_clone_options *options,
 		      struct engine_clones *made, struct snapshot *ret, struct err *err)
 {
@@ -65,7 +67,7 @@ static int find_start(struct task *task, const struct engine_clone_options *opti
 		return base_now(task, from, options, made, ret, err);
 	*ret = state.snapshot;
 	state.snapshot = (struct snapshot){ 0 };
-	return 0;
+	return 1;
 }
 
 /*
@@ -444,15 +446,18 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 {
 	CLEANUP(making_done) struct making m = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
-	int r;
+	int r, stored;
 
 	r = begin(&m, err);
 	if (r < 0)
 		return r;
-	r = find_start(task, options, &m.clones, &m.start, err);
-	if (r < 0)
-		return r;
+	stored = find_start(task, options, &m.clones, &m.start, err);
+	if (stored < 0)
+		return stored;
 	r = find_project(&m, err);
+	/* A clone's own states have links in their place. */
+	if (r >= 0 && stored > 0 && !m.start.clone)
+		r = strays_find(task, &m.start.root, m.project.path, &m.clones, err);
 	if (r < 0)
 		return r;
 	r = describe(&m, err);

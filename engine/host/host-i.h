@@ -51,8 +51,9 @@ struct host {
 	struct map live;       /* struct live by name */
 	struct layers *layers; /* both NULL until the first clone is mounted */
 	struct mounts *mounts;
-	struct staged *staged; /* clones that runs use (stage.c) */
-	int64_t next_expiry;   /* when the first clone expires; INT64_MAX: none does */
+	struct staged *staged;      /* clones that runs use (stage.c) */
+	struct object_id no_strays; /* the tree that was last walked and has none (strays-i.h) */
+	int64_t next_expiry;        /* when the first clone expires; INT64_MAX: none does */
 };
 
 /* Takes the store when it succeeds. */

@@ -397,6 +397,13 @@ def a_worktree_in_the_project_that_leads_out_of_the_clone_is_told(w):
     said = w.ok("clone", "-n", "text").err.decode()
     assert f"'odd/deep/.git' leads to '{real.parent}/other/.git'" in said, said
     assert clone(w, "from", "--from", "first")[1]["warnings"] == []
+    saved = w.ok("-q", "snapshot").out.decode().strip()
+    assert clone(w, "stored", "--from", saved)[1]["warnings"] == expected, "of a snapshot it is told, too"
+    assert clone(w, "tagged", "--from", "@")[1]["warnings"] == expected
+    head = git(w.project, "rev-parse", "topic")
+    top = w.store / "clones" / "stored" / ".worktrees" / "topic"
+    git(top, "commit", "-q", "--allow-empty", "-m", "stays in the clone")
+    assert git(w.project, "rev-parse", "topic") == head, "and a worktree in it has a copy of its repository"
 
 
 @live_test

@@ -1,0 +1,15 @@
+/*
+ * strays-i.h - files `.git` in a stored state that lead out of it.
+ *
+ * A capture finds them on its way.  Of a snapshot nobody wrote them down, so its directories are walked:
+ * otherwise what is committed below such a file, in a clone of the snapshot, would reach the real
+ * repository.
+ */
+#pragma once
+
+#include "engine/api/clone.h"
+#include "engine/host/task-i.h"
+
+/* Add those below the top of the tree to told->strays.  `project` is its path. */
+NODISCARD int strays_find(struct task *task, const struct object_id *root, const char *project,
+			  struct engine_clones *told, struct err *err);
