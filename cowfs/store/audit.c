@@ -68,10 +68,8 @@ static void digest_of(const struct audit *a, char hex[SHA256_HEX_SIZE])
 
 /* --- adding ----------------------------------------------------------------------------- */
 
-static int read_head(struct db *meta, struct audit *ret, struct err *err)
+static int read_one(struct db *meta, const char *sql, struct audit *ret, struct err *err)
 {
-	static const char sql[] =
-	    "SELECT name, root, value, sum FROM ref WHERE kind = ?1 AND name = ?2";
 	CLEANUP(query_end_p) struct db_query *q = NULL;
 	struct ref ref;
 	int r = db_query(meta, sql, &q, err);
@@ -85,6 +83,21 @@ static int read_head(struct db *meta, struct audit *ret, struct err *err)
 		return r < 0 ? r : -ENOENT;
 	r = ref_row_read(q, REF_AUDIT, &ref, err);
 	return r < 0 ? r : record_read(&ref, ret, err);
+}
+
+/* Without a head, or with a damaged one, the last entry: no receipt may fail for want of it. */
+static int read_head(struct db *meta, struct audit *ret, struct err *err)
+{
+	static const char head[] =
+	    "SELECT name, root, value, sum FROM ref WHERE kind = ?1 AND name = ?2";
+	static const char last[] = "SELECT name, root, value, sum FROM ref"
+				   " WHERE kind = ?1 AND name < ?2 ORDER BY name DESC LIMIT 1";
+	struct err why = { 0 };
+	int r = read_one(meta, head, ret, &why);
+
+	if (r == -ENOENT || r == -EBADMSG)
+		return read_one(meta, last, ret, err);
+	return r < 0 ? err_set(err, r, "%s", why.msg) : r;
 }
 
 static int write_entry(struct db *meta, struct audit *a, const char *name, enum ref_mode mode,

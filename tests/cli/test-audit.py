@@ -122,6 +122,17 @@ def entries_of_the_chain_that_are_missing_are_named(w: World):
     assert verify(w)["unchained"] == 3, "without a chain nothing can be said"
 
 
+@test
+def a_store_whose_head_was_lost_goes_on(w: World):
+    work(w)
+    for sql in ("DELETE FROM ref WHERE kind = 9 AND name = CAST('head' AS BLOB)",
+                "UPDATE ref SET sum = 1 WHERE kind = 9 AND name = CAST('head' AS BLOB)"):
+        assert change_rows(w, sql) == 1
+        w.ok("undo", "--yes")
+        w.stop()
+        assert verify(w)["unchained"] == 0
+
+
 def event_files(w):
     return sorted(p for p in (w.store / "events").iterdir() if len(p.name) == 16)
 
