@@ -350,7 +350,7 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 		loop_wake_in(l, engine_clock_ms() + BUSY_MS);
 	if (f->alive)
 		return 0;
-	/* One that was begun is counted already, but for what else runs in its project. */
+	/* One that was begun is counted already. */
 	if (f->state == ENGINE_FIRING_QUEUED && rule &&
 	    !budget_allows(&l->rules, rule, &l->firings, &l->control, now, why, &until)) {
 		wake_at(l, until);
