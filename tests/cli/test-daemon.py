@@ -891,7 +891,7 @@ CLONE = {"name": "late", "from": None, "count": 1, "ttl_ms": 0, "quota": 0, "str
          "expect": 0, "last": False}
 TAKE = {"project": None, "clone": None, "message": "late", "tag": None, "meta": None,
         "skip_unreadable": False, "automatic": False}
-ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None}
+ARTIFACT = {"clone": "try", "paths": ["README.md"], "meta": None, "run": None, "session": None}
 ROLLBACK = {"first": None, "second": None, "no_git": False, "skip_unreadable": False,
             "dry_run": False, "clone_only": False, "own_only": False, "rules": None, "paths": [], "allow": []}
 
