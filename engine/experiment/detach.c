@@ -19,9 +19,9 @@
 #include "base/sys.h"
 #include "engine/experiment/experiment-i.h"
 
-#define LINE_FD 3
-#define LOCK_FD 4
-#define NAME    "snap-experiment"
+/* What a process that works alone keeps open, in this order. */
+enum { LINE_FD = 3, LOCK_FD, DIR_FD, KEPT_END };
+#define NAME "snap-experiment"
 
 /* --- who works ----------------------------------------------------------------------------- */
 
@@ -58,16 +58,20 @@ static int began(struct work *w, struct err *err)
 	return chdir("/") < 0 ? err_sys(err, "leaving the directory") : 0;
 }
 
-/* Keep only the two, under numbers of our own; neither is where the other must go. */
-static void keep_only(int line, int lock)
+/* Keep only these, under numbers of our own. */
+static void keep_only(int line, struct docket_lock *lock)
 {
-	const int spare = fcntl(line, F_DUPFD, LOCK_FD + 1);
+	int fds[] = { line, lock->fd, lock->dir };
 
-	if (spare < 0 || (lock != LOCK_FD && dup2(lock, LOCK_FD) < 0) || dup2(spare, LINE_FD) < 0)
-		_exit(1);
-	sys_close_from(LOCK_FD + 1);
-	if (fcntl(LINE_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(LOCK_FD, F_SETFD, FD_CLOEXEC) < 0)
-		_exit(1);
+	/* First out of the way: none may be where another must go. */
+	for (int i = 0; i < (int)ARRAY_LEN(fds); i++)
+		if ((fds[i] = fcntl(fds[i], F_DUPFD, KEPT_END)) < 0)
+			_exit(1);
+	for (int i = 0; i < (int)ARRAY_LEN(fds); i++)
+		if (dup2(fds[i], LINE_FD + i) < 0 || fcntl(LINE_FD + i, F_SETFD, FD_CLOEXEC) < 0)
+			_exit(1);
+	sys_close_from(KEPT_END);
+	*lock = (struct docket_lock){ .fd = LOCK_FD, .dir = DIR_FD };
 }
 
 NORETURN static void work_alone(struct work *w, work_fn rest, int line)
@@ -76,8 +80,7 @@ NORETURN static void work_alone(struct work *w, work_fn rest, int line)
 	struct err err = { 0 };
 	int r;
 
-	keep_only(line, w->lock.fd);
-	w->lock.fd = LOCK_FD;
+	keep_only(line, &w->lock);
 	take_null(STDIN_FILENO);
 	sys_name_process(NAME);
 	w->options = &silent;
@@ -135,7 +138,7 @@ int work_detach(struct work *w, work_fn rest, struct err *err)
 		return r;
 	close(TAKE_FD(theirs));
 	/* From here on the other has the lock. */
-	experiment_lock_done(&w->lock);
+	docket_lock_done(&w->lock);
 	if (fdio_read(ours, &word, sizeof(word)) != sizeof(word))
 		return err_set(err, -EIO, "the process that was to work on it has died");
 	word.msg[sizeof(word.msg) - 1] = '\0';

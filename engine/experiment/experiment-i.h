@@ -8,35 +8,25 @@
 
 #include "engine/api/experiment.h"
 #include "engine/find/engine-i.h"
+#include "engine/verb/docket-i.h"
 
 /* --- state.c ------------------------------------------------------------------------------- */
 
 #define EXPERIMENTS_DIR "experiments" /* in the store's directory: NAME/state.json of each */
 
-/* One that this process works on: its directory, locked. */
-struct experiment_lock {
-	int fd;
-};
-
-#define EXPERIMENT_LOCK_INIT ((struct experiment_lock){ .fd = -1 })
-
-void experiment_lock_done(struct experiment_lock *l);
-
 /* Where it is, or (NULL) all of them; owned. */
 char *experiment_path(struct engine *e, const char *name);
 
 /* Make the directory for a new one.  -EEXIST if there is one of that name. */
-NODISCARD int experiment_create(struct engine *e, const char *name, struct experiment_lock *ret,
+NODISCARD int experiment_create(struct engine *e, const char *name, struct docket_lock *ret,
 				struct err *err);
 
 /* Take one that is there.  -ENOENT, or -EBUSY if another process works on it. */
-NODISCARD int experiment_take(struct engine *e, const char *name, struct experiment_lock *ret,
+NODISCARD int experiment_take(struct engine *e, const char *name, struct docket_lock *ret,
 			      struct err *err);
 
 /* Write the state; it survives power loss once this returns 0. */
-NODISCARD int experiment_save(const struct experiment_lock *l, const struct engine_experiment *x,
-			      struct err *err);
-NODISCARD int experiment_read(struct engine *e, const char *name, struct engine_experiment *ret,
+NODISCARD int experiment_save(const struct docket_lock *l, const struct engine_experiment *x,
 			      struct err *err);
 
 /* Send a signal to the process that works on it.  -ESRCH: none does. */
@@ -44,11 +34,11 @@ NODISCARD int experiment_signal(struct engine *e, const struct engine_experiment
 				struct err *err);
 
 /* Of one that was taken, whatever has its name by now. */
-NODISCARD int experiment_read_taken(const struct experiment_lock *l, const char *name,
+NODISCARD int experiment_read_taken(struct engine *e, const struct docket_lock *l, const char *name,
 				    struct engine_experiment *ret, struct err *err);
 
 /* Remove the state with its directory. */
-NODISCARD int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
+NODISCARD int experiment_forget(struct engine *e, const char *name, struct docket_lock *l,
 				struct err *err);
 
 /* --- experiment.c -------------------------------------------------------------------------- */
@@ -77,7 +67,7 @@ struct work {
 	struct engine *engine;
 	struct engine_experiment *x;
 	const struct engine_experiment_options *options;
-	struct experiment_lock lock;
+	struct docket_lock lock;
 	struct engine_promotion *promotion;
 	int stop_fd;      /* can be read when a signal asked for the end */
 	uint64_t started; /* engine_clock_ms() */

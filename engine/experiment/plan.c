@@ -204,7 +204,7 @@ static bool is_free(struct engine *e, const char *name)
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment other = { 0 };
 
-	return experiment_read(e, name, &other, NULL) == -ENOENT;
+	return engine_experiment_load(e, name, &other, NULL) == -ENOENT;
 }
 
 static int check_name(const char *name, struct err *err)

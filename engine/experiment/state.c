@@ -1,28 +1,14 @@
 /*
- * Each experiment has a directory in the store's, with one file: its state, replaced as a whole.  The lock on
- * the directory says that a process works on it; it goes with the process, however that ends.
+ * The state of an experiment, kept in a docket (docket-i.h).
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/fdio.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "base/sys.h"
 #include "base/vec.h"
 #include "engine/experiment/experiment-i.h"
 #include "engine/wire/fields.h"
-
-#define STATE_FILE "state.json"
-#define VERSION    1
-#define LOOK_MS    100
-#define STATE_MAX  ((size_t)64 << 20)
 
 /* --- as JSON ------------------------------------------------------------------------------- */
 
@@ -153,128 +139,50 @@ void engine_experiment_done(struct engine_experiment *x)
 
 /* --- places -------------------------------------------------------------------------------- */
 
-void experiment_lock_done(struct experiment_lock *l)
+static const struct docket_kind kind = {
+	.dir = EXPERIMENTS_DIR,
+	.noun = "experiment",
+	.version = 1,
+	.fields = &experiment_fields,
+};
+
+/* Other names cannot be: they come from a person, and lead to clones of these names. */
+static int check_name(const char *name, struct err *err)
 {
-	cleanup_close(&l->fd);
-	l->fd = -1;
+	if (clone_check_name(name, NULL) >= 0)
+		return 0;
+	return err_set(err, -ENOENT, "there is no experiment '%.100s'", name);
 }
 
 char *experiment_path(struct engine *e, const char *name)
 {
-	AUTO_FREE char *all = path_join(e->store_path, EXPERIMENTS_DIR);
-
-	return all && name ? path_join(all, name) : TAKE_PTR(all);
+	return docket_path(e, &kind, name);
 }
 
-static int no_such(const char *name, struct err *err)
+int experiment_take(struct engine *e, const char *name, struct docket_lock *ret, struct err *err)
 {
-	return err_set(err, -ENOENT, "there is no experiment '%.100s'", name);
+	int r = check_name(name, err);
+
+	return r < 0 ? r : docket_take(e, &kind, name, ret, err);
 }
 
-/* A directory that holds no state was begun by a process that died at once. */
-static int open_dir(struct engine *e, const char *name, int *ret, struct err *err)
+int experiment_create(struct engine *e, const char *name, struct docket_lock *ret, struct err *err)
 {
-	AUTO_FREE char *path = experiment_path(e, name);
+	int r = check_name(name, err);
 
-	if (!path)
-		return err_nomem(err);
-	if (clone_check_name(name, NULL) < 0)
-		return no_such(name, err);
-	*ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*ret < 0 && errno == ENOENT)
-		return no_such(name, err);
-	return *ret < 0 ? err_sys(err, "opening '%s'", path) : 0;
+	return r < 0 ? r : docket_create(e, &kind, name, ret, err);
 }
 
-static int lock(int fd, const char *name, struct err *err)
+int experiment_forget(struct engine *e, const char *name, struct docket_lock *l, struct err *err)
 {
-	/* A process that only looks has the lock for a moment. */
-	for (int i = 0; i < LOOK_MS / 10; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK)
-			break;
-		IGNORE_RESULT(usleep(10000), "then it is tried sooner");
-	}
-	if (errno == EWOULDBLOCK)
-		return err_set(err, -EBUSY, "another process works on experiment '%s'", name);
-	return err_sys(err, "locking experiment '%s'", name);
-}
-
-int experiment_take(struct engine *e, const char *name, struct experiment_lock *ret,
-		    struct err *err)
-{
-	AUTO_CLOSE int fd = -1;
-	int r = open_dir(e, name, &fd, err);
-
-	if (r < 0)
-		return r;
-	r = lock(fd, name, err);
-	if (r < 0)
-		return r;
-	ret->fd = TAKE_FD(fd);
-	return 0;
-}
-
-int experiment_create(struct engine *e, const char *name, struct experiment_lock *ret,
-		      struct err *err)
-{
-	AUTO_FREE char *path = experiment_path(e, name);
-	int r;
-
-	if (!path)
-		return err_nomem(err);
-	r = path_make_dirs(path, 0700, err);
-	if (r < 0)
-		return r;
-	r = experiment_take(e, name, ret, err);
-	if (r < 0)
-		return r == -EBUSY ? err_set(err, -EEXIST, "there is an experiment '%s'", name) : r;
-	if (faccessat(ret->fd, STATE_FILE, F_OK, 0) == 0)
-		return err_set(err, -EEXIST, "there is an experiment '%s'", name);
-	return 0;
-}
-
-static int remove_name(const char *name, unsigned char type, void *ctx)
-{
-	(void)type;
-	return unlinkat(*(const int *)ctx, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-int experiment_forget(struct engine *e, const char *name, struct experiment_lock *l,
-		      struct err *err)
-{
-	AUTO_FREE char *path = experiment_path(e, name);
-	int r;
-
-	if (!path)
-		return err_nomem(err);
-	/* A process that was killed may have left a file beside the state. */
-	r = sys_each_name(l->fd, remove_name, &l->fd);
-	if (r < 0)
-		return err_set(err, r, "removing experiment '%s': %s", name, strerror(-r));
-	if (rmdir(path) < 0)
-		return err_sys(err, "removing experiment '%s'", name);
-	return 0;
+	return docket_forget(e, &kind, name, l, err);
 }
 
 /* --- reading and writing ------------------------------------------------------------------- */
 
-int experiment_save(const struct experiment_lock *l, const struct engine_experiment *x,
-		    struct err *err)
+int experiment_save(const struct docket_lock *l, const struct engine_experiment *x, struct err *err)
 {
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct json j = json_begin(&doc);
-	int r;
-
-	json_set_uint(j, "version", VERSION);
-	fields_set(j, &experiment_fields, x);
-	r = json_append(&doc, &text, err);
-	if (r < 0)
-		return r;
-	r = fdio_replace_file(l->fd, STATE_FILE, text.data, text.len, 0600, err);
-	return r < 0 ? err_wrap(err, r, "the state of experiment '%s'", x->name) : 0;
+	return docket_save(l, &kind, x->name, x, err);
 }
 
 static int check_enums(const struct engine_experiment *x)
@@ -288,64 +196,42 @@ static int check_enums(const struct engine_experiment *x)
 	return ok ? 0 : -EBADMSG;
 }
 
-static int read_state(int dir_fd, const char *name, struct engine_experiment *ret, struct err *err)
+static int load(struct engine *e, const char *name, const struct docket_lock *l,
+		struct engine_experiment *ret, struct err *err)
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	struct json j;
-	int r = fdio_read_file(dir_fd, STATE_FILE, STATE_MAX, &text, err);
+	bool alive;
+	int r = check_name(name, err);
 
-	if (r == -ENOENT)
-		return no_such(name, err);
-	if (r >= 0)
-		r = json_parse(&doc, (const char *)text.data, text.len, &j, err);
-	if (r >= 0 && json_get_uint(j, "version") > VERSION)
-		return err_set(err, -EPROTO, "experiment '%s' is of a later version of snap", name);
-	if (r >= 0)
-		r = fields_read(j, &experiment_fields, &x, err);
-	if (r >= 0)
-		r = check_enums(&x);
-	if (r < 0 && r != -ENOMEM)
-		return err_set(err, -EBADMSG, "the state of experiment '%s' is damaged", name);
 	if (r < 0)
 		return r;
+	r = docket_read(e, &kind, name, l, &x, &alive, err);
+	if (r < 0)
+		return r;
+	if (check_enums(&x) < 0)
+		return err_set(err, -EBADMSG, "the state of experiment '%s' is damaged", name);
 	*ret = x;
+	ret->alive = alive;
 	x = (struct engine_experiment){ 0 };
 	return 0;
 }
 
-int experiment_read(struct engine *e, const char *name, struct engine_experiment *ret,
-		    struct err *err)
-{
-	AUTO_CLOSE int fd = -1;
-	int r = open_dir(e, name, &fd, err);
-
-	return r < 0 ? r : read_state(fd, name, ret, err);
-}
-
-int experiment_read_taken(const struct experiment_lock *l, const char *name,
+int experiment_read_taken(struct engine *e, const struct docket_lock *l, const char *name,
 			  struct engine_experiment *ret, struct err *err)
 {
-	return read_state(l->fd, name, ret, err);
+	return load(e, name, l, ret, err);
 }
 
-static int load(int fd, const char *name, struct engine_experiment *ret, struct err *err)
+int engine_experiment_load(struct engine *e, const char *name, struct engine_experiment *ret,
+			   struct err *err)
 {
-	int r = read_state(fd, name, ret, err);
-
-	if (r < 0)
-		return r;
-	ret->alive = flock(fd, LOCK_SH | LOCK_NB) < 0;
-	if (!ret->alive)
-		flock(fd, LOCK_UN);
-	return 0;
+	return load(e, name, NULL, ret, err);
 }
 
 int experiment_signal(struct engine *e, const struct engine_experiment *x, int sig, struct err *err)
 {
 	AUTO_CLOSE int fd = -1;
-	int r = open_dir(e, x->name, &fd, err);
+	int r = docket_open(e, &kind, x->name, &fd, err);
 
 	if (r < 0)
 		return r;
@@ -358,15 +244,6 @@ int experiment_signal(struct engine *e, const struct engine_experiment *x, int s
 	return r < 0 ? err_set(err, r, "experiment '%s' cannot be ended", x->name) : 0;
 }
 
-int engine_experiment_load(struct engine *e, const char *name, struct engine_experiment *ret,
-			   struct err *err)
-{
-	AUTO_CLOSE int fd = -1;
-	int r = open_dir(e, name, &fd, err);
-
-	return r < 0 ? r : load(fd, name, ret, err);
-}
-
 /* --- listing ------------------------------------------------------------------------------- */
 
 static int by_age(const void *a, const void *b)
@@ -376,57 +253,55 @@ static int by_age(const void *a, const void *b)
 	return (x->created < y->created) - (x->created > y->created);
 }
 
-static int list_one(struct engine *e, const char *name, const char *project,
-		    struct engine_experiments *l)
+struct listing {
+	struct engine *engine;
+	const char *project; /* NULL: of all */
+	struct engine_experiments *into;
+};
+
+static int list_one(const char *name, void *ctx, struct err *err)
 {
+	struct listing *of = ctx;
+	struct engine_experiments *l = of->into;
 	struct engine_experiment *x;
-	struct err err = { 0 };
+	struct err why = { 0 };
 	int r;
 
 	if (!VEC_ONE_MORE(l->list, l->n))
-		return -ENOMEM;
+		return err_nomem(err);
 	x = &l->list[l->n];
 	*x = (struct engine_experiment){ 0 };
-	r = engine_experiment_load(e, name, x, &err);
+	r = engine_experiment_load(of->engine, name, x, &why);
+	if (r == -ENOMEM)
+		return err_nomem(err);
 	if (r < 0 && r != -ENOENT)
-		log_warn("%s, continuing", err.msg);
+		log_warn("%s, continuing", why.msg);
 	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	if (project && strcmp(project, x->project) != 0)
+		return 0;
+	if (of->project && strcmp(of->project, x->project) != 0)
 		engine_experiment_done(x);
 	else
 		l->n++;
 	return 0;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 int engine_experiments(struct engine *e, bool all, struct engine_experiments *ret, struct err *err)
 {
 	CLEANUP(engine_experiments_done) struct engine_experiments l = { 0 };
 	CLEANUP(project_done) struct project project = { 0 };
-	AUTO_FREE char *path = experiment_path(e, NULL);
-	CLEANUP(close_dir) DIR *dir = path ? opendir(path) : NULL;
-	const struct dirent *d;
+	struct listing of = { .engine = e, .into = &l };
 	struct store *s;
 	int r = 0;
 
-	if (!path)
-		return err_nomem(err);
 	if (!all)
 		r = engine_project(e, &s, &project, err);
 	/* Without a store there are no experiments. */
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	while (dir && r == 0 && (d = readdir(dir)))
-		if (d->d_name[0] != '.')
-			r = list_one(e, d->d_name, project.path, &l);
+	of.project = project.path;
+	r = docket_each(e, &kind, list_one, &of, err);
 	if (r < 0)
-		return err_nomem(err);
+		return r;
 	if (l.n > 0)
 		qsort(l.list, l.n, sizeof(*l.list), by_age);
 	*ret = l;

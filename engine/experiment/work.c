@@ -347,7 +347,7 @@ static struct work work_of(struct engine *e, struct engine_experiment *x,
 		.engine = e,
 		.x = x,
 		.options = options,
-		.lock = EXPERIMENT_LOCK_INIT,
+		.lock = DOCKET_LOCK_INIT,
 		.promotion = promotion,
 		.stop_fd = -1,
 		.started = engine_clock_ms(),
@@ -356,7 +356,7 @@ static struct work work_of(struct engine *e, struct engine_experiment *x,
 
 static void work_done(struct work *w)
 {
-	experiment_lock_done(&w->lock);
+	docket_lock_done(&w->lock);
 }
 
 /* --- beginning ----------------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ static int take(struct work *w, const char *name, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = experiment_read_taken(&w->lock, name, w->x, err);
+	r = experiment_read_taken(w->engine, &w->lock, name, w->x, err);
 	w->x->alive = r >= 0;
 	return r;
 }
@@ -509,7 +509,7 @@ int work_interrupt(struct engine *e, const char *name, struct err *err)
 	CLEANUP(work_done) struct work w = { .engine = e,
 					     .x = &x,
 					     .options = &options,
-					     .lock = EXPERIMENT_LOCK_INIT,
+					     .lock = DOCKET_LOCK_INIT,
 					     .stop_fd = -1,
 					     .started = engine_clock_ms() };
 	int r = take(&w, name, err);

@@ -27,6 +27,13 @@ struct docket_lock {
 
 void docket_lock_done(struct docket_lock *l);
 
+/* Where one is, or (NULL) all of them; owned. */
+char *docket_path(struct engine *e, const struct docket_kind *kind, const char *name);
+
+/* Its directory, which the process that works on it holds open, too.  -ENOENT. */
+NODISCARD int docket_open(struct engine *e, const struct docket_kind *kind, const char *name,
+			  int *ret, struct err *err);
+
 /* Wait until no other process makes one of this kind; docket_lock_done() lets others go on. */
 NODISCARD int docket_take_kind(struct engine *e, const struct docket_kind *kind,
 			       struct docket_lock *ret, struct err *err);

@@ -35,7 +35,7 @@ void docket_lock_done(struct docket_lock *l)
 
 /* --- places -------------------------------------------------------------------------------- */
 
-static char *path_of(struct engine *e, const struct docket_kind *kind, const char *name)
+char *docket_path(struct engine *e, const struct docket_kind *kind, const char *name)
 {
 	AUTO_FREE char *all = path_join(e->store_path, kind->dir);
 
@@ -47,10 +47,10 @@ static int no_such(const struct docket_kind *kind, const char *name, struct err 
 	return err_set(err, -ENOENT, "there is no %s '%.100s'", kind->noun, name);
 }
 
-static int open_dir(struct engine *e, const struct docket_kind *kind, const char *name, int *ret,
-		    struct err *err)
+int docket_open(struct engine *e, const struct docket_kind *kind, const char *name, int *ret,
+		struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, kind, name);
+	AUTO_FREE char *path = docket_path(e, kind, name);
 
 	if (!path)
 		return err_nomem(err);
@@ -67,7 +67,7 @@ int docket_take(struct engine *e, const struct docket_kind *kind, const char *na
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	CLEANUP(docket_lock_done) struct docket_lock l = DOCKET_LOCK_INIT;
-	int r = open_dir(e, kind, name, &l.dir, err);
+	int r = docket_open(e, kind, name, &l.dir, err);
 
 	if (r < 0)
 		return r;
@@ -89,7 +89,7 @@ int docket_take_kind(struct engine *e, const struct docket_kind *kind, struct do
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	CLEANUP(docket_lock_done) struct docket_lock l = DOCKET_LOCK_INIT;
-	AUTO_FREE char *path = path_of(e, kind, NULL);
+	AUTO_FREE char *path = docket_path(e, kind, NULL);
 	int r = path ? path_make_dirs(path, 0700, err) : err_nomem(err);
 
 	if (r < 0)
@@ -112,7 +112,7 @@ int docket_take_kind(struct engine *e, const struct docket_kind *kind, struct do
 int docket_create(struct engine *e, const struct docket_kind *kind, const char *name,
 		  struct docket_lock *ret, struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, kind, name);
+	AUTO_FREE char *path = docket_path(e, kind, name);
 	int r;
 
 	if (!path)
@@ -124,7 +124,8 @@ int docket_create(struct engine *e, const struct docket_kind *kind, const char *
 	if (r < 0 && r != -EBUSY)
 		return r;
 	if (r == -EBUSY || faccessat(ret->dir, STATE_FILE, F_OK, 0) == 0)
-		return err_set(err, -EEXIST, "there is a %s '%s'", kind->noun, name);
+		return err_set(err, -EEXIST, "there is %s %s '%s'",
+			       strchr("aeiou", kind->noun[0]) ? "an" : "a", kind->noun, name);
 	return 0;
 }
 
@@ -137,7 +138,7 @@ static int remove_name(const char *name, unsigned char type, void *ctx)
 int docket_forget(struct engine *e, const struct docket_kind *kind, const char *name,
 		  struct docket_lock *l, struct err *err)
 {
-	AUTO_FREE char *path = path_of(e, kind, name);
+	AUTO_FREE char *path = docket_path(e, kind, name);
 	int r;
 
 	if (!path)
@@ -202,7 +203,7 @@ int docket_read(struct engine *e, const struct docket_kind *kind, const char *na
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_CLOSE int opened = -1;
-	int r = l ? 0 : open_dir(e, kind, name, &opened, err);
+	int r = l ? 0 : docket_open(e, kind, name, &opened, err);
 	const int dir = l ? l->dir : opened;
 
 	if (r < 0)
@@ -228,7 +229,7 @@ int docket_each(struct engine *e, const struct docket_kind *kind,
 		int (*fn)(const char *name, void *ctx, struct err *err), void *ctx, struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist names = { 0 };
-	AUTO_FREE char *path = path_of(e, kind, NULL);
+	AUTO_FREE char *path = docket_path(e, kind, NULL);
 	AUTO_CLOSE int fd = -1;
 	int r;
 
