@@ -10,6 +10,9 @@
 #include "cowfs/store/ref-row-i.h"
 #include "cowfs/store/store-i.h"
 
+/* Packed bytes that one transaction writes ahead of a commit, about. */
+#define BATCH_PIECE_MAX ((size_t)4 << 20)
+
 struct pending {
 	struct object_ref what;   /* its key in store->pending */
 	unsigned refs;            /* batches that hold it, and threads that compare with it */
@@ -70,6 +73,6 @@ void batch_settle(struct batch *b, struct pending **stored, const struct row *ro
 /*
  * Write what is pending of one table in this batch, to free memory.  It has no name yet, so
  * in any order: a tree that is there before its chunks is garbage until somebody puts both.
- * write_lock held.
+ * In pieces, and commits go before each.  Takes write_lock.
  */
 NODISCARD int batch_write_pending(struct batch *b, enum table t, struct err *err);

@@ -22,7 +22,9 @@ static void writing_done(struct writing *w)
 	free(w->rows);
 }
 
-static int writing_collect(struct batch *b, enum table t, struct writing *w, struct err *err)
+/* Objects of `most` bytes, and one at least if there is any. */
+static int writing_collect(struct batch *b, enum table t, uint64_t most, struct writing *w,
+			   struct err *err)
 {
 	struct store *s = b->store;
 	int r = 0;
@@ -32,7 +34,7 @@ static int writing_collect(struct batch *b, enum table t, struct writing *w, str
 	w->rows = reallocarray(NULL, b->n_held + 1, sizeof(*w->rows));
 	if (!w->list || !w->rows)
 		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < b->n_held; i++)
+	for (size_t i = 0; r == 0 && i < b->n_held && w->bytes < most; i++)
 		if (table_of(b->held[i]->what.kind) == t && !b->held[i]->stored.seq) {
 			w->list[w->n++] = b->held[i];
 			w->bytes += b->held[i]->len;
@@ -134,18 +136,102 @@ static int write_collected(struct batch *b, struct writing *w, struct err *err)
 	return 0;
 }
 
-/* write_lock held */
-static int write_table(struct batch *b, enum table t, struct err *err)
+/* --- in pieces ---------------------------------------------------------------------------- */
+
+static size_t pending_bytes(struct batch *b, enum table t)
+{
+	size_t n;
+
+	pthread_mutex_lock(&b->store->lock);
+	n = b->pending_bytes[t];
+	pthread_mutex_unlock(&b->store->lock);
+	return n;
+}
+
+/* Commits that came before this piece have their turn first. */
+static void lock_for_piece(struct store *s)
+{
+	uint64_t before;
+
+	pthread_mutex_lock(&s->write_lock);
+	before = s->commits_came;
+	while (s->commits_begun < before)
+		pthread_cond_wait(&s->commits_passed, &s->write_lock);
+}
+
+static void lock_for_commit(struct store *s)
+{
+	s->commits_came++;
+	pthread_mutex_lock(&s->write_lock);
+	s->commits_begun++;
+	pthread_cond_broadcast(&s->commits_passed);
+}
+
+/* write_lock held.  1: one was written; 0: none was left. */
+static int write_piece(struct batch *b, enum table t, struct err *err)
 {
 	CLEANUP(writing_done) struct writing w = { .table = t };
-	int r = writing_collect(b, t, &w, err);
+	int r = writing_collect(b, t, BATCH_PIECE_MAX, &w, err);
 
 	if (r < 0)
 		return r;
 	if (t == TABLE_CHUNKS && w.n > 0)
 		b->store->uncarried = true;
-	return write_collected(b, &w, err);
+	r = write_collected(b, &w, err);
+	if (r < 0)
+		return r;
+	store_relieve_logs(b->store);
+	return w.n > 0;
 }
+
+static int write_pieces(struct batch *b, enum table t, bool sync, struct err *err)
+{
+	struct store *s = b->store;
+	int r;
+
+	do {
+		lock_for_piece(s);
+		r = write_piece(b, t, err);
+		pthread_mutex_unlock(&s->write_lock);
+		if (r > 0 && sync) {
+			int x = store_sync_aside(s, t, err);
+
+			r = x < 0 ? x : r;
+		}
+	} while (r > 0 && pending_bytes(b, t) > 0);
+	return r < 0 ? r : 0;
+}
+
+int batch_write_pending(struct batch *b, enum table t, struct err *err)
+{
+	return write_pieces(b, t, false, err);
+}
+
+/*
+ * A commit holds write_lock until it is done, and with it every other: fsync in another clone, too.
+ * So what is much is written before, without a name, and what must be on the disk before the names
+ * is synced with the lock free.  Where room is short a commit that fails must leave nothing.
+ */
+static int write_ahead(struct batch *b, bool durable, struct err *err)
+{
+	struct store *s = b->store;
+	const bool waits = b->ref_ops || durable;
+	const bool chunks = pending_bytes(b, TABLE_CHUNKS) > CARRY_COMMIT_MAX;
+	const bool names = pending_bytes(b, TABLE_META) > BATCH_PIECE_MAX;
+	int r = 0;
+
+	if ((chunks || names) && store_room(s) < STORE_ROOM_PLENTY)
+		return 0;
+	if (chunks)
+		r = write_pieces(b, TABLE_CHUNKS, waits, err);
+	if (r >= 0 && names)
+		r = write_pieces(b, TABLE_META, false, err);
+	if (r >= 0 && waits && s->uncarried)
+		r = store_sync_aside(s, TABLE_CHUNKS, err);
+	return r;
+}
+
+/* --- a commit ----------------------------------------------------------------------------- */
 
 /* Hold what was collected beyond batch_settle(). */
 static int carry(struct store *s, const struct writing *w, struct carrying *ret)
@@ -173,7 +259,7 @@ static int write_chunks(struct batch *b, bool durable, struct carrying *ret, str
 	bool carried;
 	int r;
 
-	r = writing_collect(b, TABLE_CHUNKS, &w, err);
+	r = writing_collect(b, TABLE_CHUNKS, UINT64_MAX, &w, err);
 	if (r < 0)
 		return r;
 	carried = b->ref_ops && carry_may(s, w.n, w.bytes) && (w.n == 0 || carry(s, &w, ret) >= 0);
@@ -197,7 +283,7 @@ static int write_names(struct batch *b, bool durable, const struct carrying *car
 	};
 	int r;
 
-	r = writing_collect(b, TABLE_META, &w, err);
+	r = writing_collect(b, TABLE_META, UINT64_MAX, &w, err);
 	if (r < 0)
 		return r;
 	r = write_collected(b, &w, err);
@@ -208,25 +294,13 @@ static int write_names(struct batch *b, bool durable, const struct carrying *car
 	return r;
 }
 
-int batch_write_pending(struct batch *b, enum table t, struct err *err)
-{
-	int r = write_table(b, t, err);
-
-	if (r < 0)
-		return r;
-	store_relieve_logs(b->store);
-	return r;
-}
-
-int batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
+/* write_lock held */
+static int commit_rest(struct batch *b, bool durable, struct err *err)
 {
 	CLEANUP(carrying_done) struct carrying carrying = { 0 };
-	const bool durable = durability == BATCH_DURABLE;
 	struct store *s = b->store;
-	LOCKED(&s->write_lock);
 	int r;
 
-	assert(!b->committed);
 	r = write_chunks(b, durable, &carrying, err);
 	if (r < 0)
 		return r;
@@ -241,4 +315,19 @@ int batch_commit(struct batch *b, enum batch_durability durability, struct err *
 	b->committed = true;
 	store_relieve_logs(s);
 	return 0;
+}
+
+int batch_commit(struct batch *b, enum batch_durability durability, struct err *err)
+{
+	const bool durable = durability == BATCH_DURABLE;
+	int r;
+
+	assert(!b->committed);
+	r = write_ahead(b, durable, err);
+	if (r < 0)
+		return r;
+	lock_for_commit(b->store);
+	r = commit_rest(b, durable, err);
+	pthread_mutex_unlock(&b->store->write_lock);
+	return r;
 }

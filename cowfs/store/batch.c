@@ -2,9 +2,10 @@
  * How a put travels.  The id is looked up among the pending objects, then in the
  * database; a hit is compared byte by byte.  A miss is packed in the calling thread
  * and becomes a `struct pending`, shared by all batches that put the same bytes.
- * A batch writes its pending objects at its commit: in one transaction on chunks.db,
- * synced, then one on meta.db that holds recipes, trees, attribute sets and refs;
- * without refs and earlier those that take too much memory.  A crash between the two leaves
+ * A batch writes its pending objects at its commit: in a transaction on chunks.db,
+ * synced, then in one on meta.db that holds recipes, trees, attribute sets and refs.  What is
+ * much goes before that, in pieces and without refs, so that others can commit in between; so
+ * does what takes too much memory.  A crash between the two leaves
  * chunks without a name, which gc takes, never a name without its chunks.
  *
  * An object leaves `pending` only after the transaction that stored it, so at any
@@ -186,13 +187,10 @@ int batch_put(struct batch *b, enum object_kind kind, const void *data, size_t l
 		full = b->pending_bytes[table_of(kind)] > BATCH_PENDING_MAX;
 		pthread_mutex_unlock(&s->lock);
 	}
-	if (full) {
-		pthread_mutex_lock(&s->write_lock);
+	if (full)
 		r = batch_write_pending(b, table_of(kind), err);
-		pthread_mutex_unlock(&s->write_lock);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	*ret_id = key.id;
 	return fresh;
 }

@@ -11,6 +11,7 @@
  *     rather than let two contents share an id.
  *   - Objects beyond BATCH_PENDING_MAX of memory, for chunks and for all others, are
  *     written out early, without a name; should the batch never be committed, gc takes them.
+ *   - No commit keeps the others waiting for long: what is much is written in pieces before it.
  *   - What finds the disk full (-ENOSPC) has moved the logs into the databases and tried
  *     again.  New objects find it full a little early, so that removing things still can make room.
  *   - After a failed sync nothing more is written until the store has been opened again:

@@ -26,6 +26,8 @@ void carrying_done(struct carrying *c)
 
 bool carry_may(struct store *s, size_t n, uint64_t bytes)
 {
+	if (s->synced[TABLE_CHUNKS] >= s->commits[TABLE_CHUNKS])
+		carry_synced(s);
 	/* Something else has to be synced first, or where room is short all is written but once. */
 	if (s->uncarried || bytes > CARRY_COMMIT_MAX || s->carried_bytes + bytes > CARRY_MAX ||
 	    store_room(s) < STORE_ROOM_PLENTY)

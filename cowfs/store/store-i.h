@@ -62,7 +62,16 @@ struct store {
 	_Atomic uint64_t room_seen;   /* bytes that the disk had, */
 	_Atomic int64_t room_seen_at; /* at that time, ms */
 
-	bool uncarried; /* chunks.db has some that are neither synced nor carried (carry-i.h) */
+	/*
+	 * Commits go before pieces of a large one (batch-write.c): how many came, counted before they wait
+	 * for write_lock, and how many have had it.
+	 */
+	_Atomic uint64_t commits_came;
+	uint64_t commits_begun;        /* guarded by write_lock */
+	pthread_cond_t commits_passed; /* with write_lock */
+
+	_Atomic bool
+	    uncarried; /* chunks.db has some that are neither synced nor carried (carry-i.h); read without the lock */
 	struct object_id *carried; /* owned; chunks that meta.db carries */
 	size_t n_carried, cap_carried;
 	size_t n_needless; /* the first of them, that need not be carried any more */
@@ -71,7 +80,7 @@ struct store {
 	pthread_mutex_t
 	    sync_lock; /* guards `syncing`, and waits; a leaf, taken without the others */
 	pthread_cond_t sync_ended;
-	bool syncing; /* somebody waits for the disk, for all who ask meanwhile */
+	bool syncing[TABLES]; /* somebody waits for the disk, for all who ask meanwhile */
 	_Atomic uint64_t synced[TABLES]; /* of `commits`, those that are on the disk */
 
 	pthread_mutex_t lock;   /* guards what follows, and the held and touched lists of batches */
@@ -119,6 +128,9 @@ struct store_change {
 NODISCARD int store_writable(struct store *s, struct err *err);
 NODISCARD int store_write(struct store *s, const struct store_change *c, struct err *err);
 NODISCARD int store_sync(struct store *s, enum table t, struct err *err); /* all commits so far */
+
+/* The same without locks: others may commit meanwhile, and wait for the same sync. */
+NODISCARD int store_sync_aside(struct store *s, enum table t, struct err *err);
 
 /*
  * From here on no crash or power cut brings back refs that are not there now: what was

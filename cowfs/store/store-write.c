@@ -142,8 +142,6 @@ static void note_synced(struct store *s, enum table t, uint64_t number)
 
 	while (had < number && !atomic_compare_exchange_weak(&s->synced[t], &had, number))
 		;
-	if (t == TABLE_CHUNKS)
-		carry_synced(s);
 }
 
 /* Only the log of names is synced again and again; where room is short nothing is held in advance. */
@@ -236,62 +234,63 @@ int store_write(struct store *s, const struct store_change *c, struct err *err)
 	return r;
 }
 
-int store_sync(struct store *s, enum table t, struct err *err)
+static int sync_log(struct store *s, enum table t, struct err *err)
 {
 	const uint64_t number = s->commits[t];
-	int r = store_writable(s, err);
+	int r = db_sync_log(s->writer[t], err);
 
-	if (r < 0 || s->synced[t] >= number)
-		return r;
-	r = db_sync_log(s->writer[t], err);
 	if (r < 0)
 		return r;
 	note_synced(s, t, number);
 	return r;
 }
 
-/* One waits for the disk, for all that is committed by then.  sync_lock held, but meanwhile. */
-static int sync_names(struct store *s, struct err *err)
+int store_sync(struct store *s, enum table t, struct err *err)
 {
-	const uint64_t number = s->commits[TABLE_META];
 	int r = store_writable(s, err);
 
-	if (r < 0)
-		return r;
-	r = db_sync_log(s->writer[TABLE_META], err);
-	if (r < 0)
-		return r;
-	note_synced(s, TABLE_META, number);
+	if (r >= 0 && s->synced[t] < s->commits[t])
+		r = sync_log(s, t, err);
+	if (r >= 0 && t == TABLE_CHUNKS)
+		carry_synced(s);
 	return r;
 }
 
-static int sync_for_all(struct store *s, struct err *err)
+/* One waits for the disk, for all that is committed by then.  sync_lock held, but meanwhile. */
+static int sync_for_all(struct store *s, enum table t, struct err *err)
 {
 	int r;
 
-	s->syncing = true;
+	s->syncing[t] = true;
 	pthread_mutex_unlock(&s->sync_lock);
-	r = sync_names(s, err);
+	r = store_writable(s, err);
+	if (r >= 0)
+		r = sync_log(s, t, err);
 	pthread_mutex_lock(&s->sync_lock);
-	s->syncing = false;
+	s->syncing[t] = false;
 	pthread_cond_broadcast(&s->sync_ended);
+	return r;
+}
+
+int store_sync_aside(struct store *s, enum table t, struct err *err)
+{
+	const uint64_t number = s->commits[t];
+	int r = 0;
+
+	pthread_mutex_lock(&s->sync_lock);
+	while (r >= 0 && s->synced[t] < number) {
+		if (s->syncing[t])
+			pthread_cond_wait(&s->sync_ended, &s->sync_lock);
+		else
+			r = sync_for_all(s, t, err);
+	}
+	pthread_mutex_unlock(&s->sync_lock);
 	return r;
 }
 
 int store_harden(struct store *s, struct err *err)
 {
-	const uint64_t number = s->commits[TABLE_META];
-	int r = 0;
-
-	pthread_mutex_lock(&s->sync_lock);
-	while (r >= 0 && s->synced[TABLE_META] < number) {
-		if (s->syncing)
-			pthread_cond_wait(&s->sync_ended, &s->sync_lock);
-		else
-			r = sync_for_all(s, err);
-	}
-	pthread_mutex_unlock(&s->sync_lock);
-	return r;
+	return store_sync_aside(s, TABLE_META, err);
 }
 
 /* The version as it is: any commit does, and this one always has a page to write. */

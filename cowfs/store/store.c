@@ -282,6 +282,7 @@ static struct store *store_new(const char *path, enum store_mode mode)
 	pthread_mutex_init(&s->write_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->sync_lock, NULL);
+	pthread_cond_init(&s->commits_passed, NULL);
 	pthread_cond_init(&s->sync_ended, NULL);
 	pthread_cond_init(&s->aside_gone, NULL);
 	s->path = strdup(path);
@@ -344,6 +345,7 @@ void store_close(struct store *s)
 	pins_done(s);
 	free(s->carried);
 	pthread_mutex_destroy(&s->sync_lock);
+	pthread_cond_destroy(&s->commits_passed);
 	pthread_cond_destroy(&s->sync_ended);
 	pthread_cond_destroy(&s->aside_gone);
 	pthread_mutex_destroy(&s->pool_lock);
