@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -25,6 +26,17 @@
 
 #include "base/cleanup.h"
 
+/* What is copied from there, by us or a library, would be in a core file all the same. */
+static void forbid_core(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) < 0)
+		return;
+	limit.rlim_cur = 0;
+	IGNORE_RESULT(setrlimit(RLIMIT_CORE, &limit), "the soft limit may always be lowered");
+}
+
 void *sys_map_secret(size_t len)
 {
 	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,6 +47,7 @@ void *sys_map_secret(size_t len)
 		munmap(at, len);
 		return NULL;
 	}
+	forbid_core();
 	return at;
 }
 

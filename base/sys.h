@@ -31,7 +31,8 @@ NODISCARD int sys_random(void *data, size_t len);
 
 /*
  * Memory for what no child and no core dump may have: a process that is forked finds nothing there.
- * NULL, with errno.  Giving it back wipes it first; NULL is fine.
+ * NULL, with errno.  From then on the process makes no core file.  Giving it back wipes it first; NULL
+ * is fine.
  */
 void *sys_map_secret(size_t len);
 void sys_unmap_secret(void *at, size_t len);

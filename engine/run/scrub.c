@@ -129,6 +129,23 @@ static bool may_become_one(const struct scrub *s, const unsigned char *data, siz
 	return false;
 }
 
+/*
+ * Secrets may overlap: how far those reach that begin within the first *reach bytes, or in turn in
+ * what they add.  False if one of them may still become a secret when more is written.
+ */
+static bool reach_of(const struct scrub *s, const unsigned char *data, size_t len, size_t *reach)
+{
+	bool known = true;
+
+	for (size_t at = 1; at < *reach; at++) {
+		const size_t n = secret_at(s, data + at, len - at);
+
+		*reach = at + n > *reach ? at + n : *reach;
+		known = known && !may_become_one(s, data + at, len - at);
+	}
+	return known;
+}
+
 /* How many bytes of `data` cannot begin a secret. */
 static size_t harmless(const struct scrub *s, const unsigned char *data, size_t len)
 {
@@ -161,6 +178,8 @@ static ssize_t pass(const struct scrub *s, const unsigned char *data, size_t len
 		if (!at_end && may_become_one(s, data + i, len - i))
 			break;
 		n = secret_at(s, data + i, len - i);
+		if (n > 0 && !reach_of(s, data + i, len - i, &n) && !at_end)
+			break;
 		if (n > 0 ? buf_append_str(out, MASK) < 0 : buf_append(out, data + i, 1) < 0)
 			return -ENOMEM;
 		i += n > 0 ? n : 1;

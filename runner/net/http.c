@@ -260,6 +260,25 @@ bool http_split_uri(struct http_span uri, struct http_span *ret_authority,
 
 /* --- the head as a server gets it --------------------------------------------------------- */
 
+int http_append_closing(struct buf *out, const char *data, const struct http_head *head)
+{
+	static const char *const names[] = { "connection", "keep-alive", "proxy-connection" };
+	struct http_span line, name;
+	size_t at = 0;
+	bool dropped;
+	int r = 0;
+
+	while (r == 0 && http_next_header(data, head, &at, &line, &name)) {
+		dropped = false;
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
+			dropped |= name.len == strlen(names[i]) &&
+				   strncasecmp(name.at, names[i], name.len) == 0;
+		if (!dropped)
+			r = http_append_line(out, line);
+	}
+	return r < 0 ? r : buf_append_str(out, "Connection: close\r\n\r\n");
+}
+
 int http_append_line(struct buf *out, struct http_span line)
 {
 	int r = buf_append(out, line.at, line.len);

@@ -76,6 +76,9 @@ bool http_next_header(const char *data, const struct http_head *head, size_t *at
 		      struct http_span *ret_line, struct http_span *ret_name);
 NODISCARD int http_append_line(struct buf *out, struct http_span line);
 
+/* Append the head with the wish that the server closes behind its answer. */
+NODISCARD int http_append_closing(struct buf *out, const char *data, const struct http_head *head);
+
 /* Where a body ends. */
 struct http_body {
 	enum http_framing framing;

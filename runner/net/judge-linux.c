@@ -113,11 +113,15 @@ static int judge_request(struct judge *j, const struct http_head *head, struct r
 static int pass_head(struct judge *j, const struct http_head *head, const struct request *q,
 		     struct buf *in, struct buf *out)
 {
+	const char *data = (const char *)in->data;
 	int r;
 
-	if (!j->secrets)
+	if (j->secrets)
+		r = net_secrets_add(j->secrets, j->target, j->port, data, head, q, out);
+	else if (j->last)
+		r = http_append_closing(out, data, head);
+	else
 		return relay_pass(in, out, head->len);
-	r = net_secrets_add(j->secrets, j->target, j->port, (const char *)in->data, head, q, out);
 	if (r == 0)
 		relay_consume(in, head->len);
 	return r;
@@ -154,7 +158,8 @@ static int judge_head(struct judge *j, struct buf *in, struct buf *out)
 		return r;
 	http_body_init(&j->body, &head);
 	/* Only the first answer is known to be the answer to this request. */
-	j->stage = head.upgrade && j->first_request ? JUDGE_UPGRADE : JUDGE_BODY;
+	j->last = !j->body.done;
+	j->stage = head.upgrade && j->first_request && !j->last ? JUDGE_UPGRADE : JUDGE_BODY;
 	j->first_request = false;
 	return pass_head(j, &head, &q, in, out);
 }
@@ -234,7 +239,10 @@ int judge_client(struct judge *j, struct buf *in, struct buf *out, bool eof)
 			r = n < 0 ? refuse(j, NET_RULE_HTTP, "(a body without an end)", 23)
 				  : relay_pass(in, out, (size_t)n);
 			if (r == 0 && j->body.done)
-				j->stage = JUDGE_HEAD;
+				j->stage = j->last ? JUDGE_OVER : JUDGE_HEAD;
+			break;
+		case JUDGE_OVER:
+			buf_reset(in);
 			break;
 		case JUDGE_UPGRADE:
 			hear_reply(j);
@@ -259,6 +267,6 @@ int judge_server(struct judge *j, struct buf *in, struct buf *out, bool eof)
 	j->reply_len += n;
 	return relay_pass(in, out,
 			  j->secrets && j->is_http
-			      ? net_secrets_mask(j->secrets, j->target, j->port, in, eof)
+			      ? net_secrets_mask(j->secrets, j->target, j->port, &j->mask, in, eof)
 			      : in->len);
 }

@@ -5,6 +5,9 @@
  * (Host, and the address if it is a whole one).  What is not certainly one of the two is
  * refused, since a server may read a request in it that we do not.  Encrypted bytes pass unread: a
  * host that shares a server with an allowed one can be reached through it.
+ *
+ * Some servers answer without reading the body, and take it for the next request.  So a request with
+ * a body is the last of its connection: the server is asked to close, and no other follows.
  */
 #pragma once
 
@@ -19,6 +22,7 @@ enum judge_stage {
 	JUDGE_HEAD,  /* of an HTTP request */
 	JUDGE_BODY,
 	JUDGE_UPGRADE, /* the client wants another protocol; the server has not said yet */
+	JUDGE_OVER,    /* behind a body: nothing more is for the server */
 	JUDGE_PASS,
 };
 
@@ -33,7 +37,9 @@ struct judge {
 	enum judge_stage stage;
 	struct http_body body;
 	bool first_request;
-	bool is_http;   /* at least one request could be read */
+	bool last;    /* the request has a body */
+	bool is_http; /* at least one request could be read */
+	struct net_mask mask;
 	char reply[12]; /* how the server began: "HTTP/1.1 101" */
 	size_t reply_len;
 	enum net_rule rule;         /* of a refusal */

@@ -1,5 +1,6 @@
 #include "runner/net/secret.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -86,24 +87,95 @@ int net_secrets_add(const struct net_secrets *s, const struct allow_target *targ
 	return r;
 }
 
-size_t net_secrets_mask(const struct net_secrets *s, const struct allow_target *target,
-			uint16_t port, struct buf *in, bool eof)
+/* --- what the server says ----------------------------------------------------------------- */
+
+/*
+ * The end of one chunk and the size of the next (RFC 9112, 7.1), as they stand between two bytes of
+ * an answer that comes in pieces.  How long that is; 0: there is none.
+ */
+static size_t chunk_break(const unsigned char *at, size_t len)
 {
-	size_t held = 0;
+	size_t n = 2;
 
-	for (size_t i = 0; i < s->n && in->len > 0; i++) {
-		const struct http_span v = s->list[i].value;
-		unsigned char *at = in->data, *end = in->data + in->len;
+	if (len < 5 || at[0] != '\r' || at[1] != '\n')
+		return 0;
+	while (n < len && isxdigit(at[n]))
+		n++;
+	if (n == 2)
+		return 0;
+	if (n < len && at[n] == ';')
+		while (n < len && at[n] != '\r')
+			n++;
+	return n + 2 <= len && at[n] == '\r' && at[n + 1] == '\n' ? n + 2 : 0;
+}
 
+/* How many bytes of `data` are the secret, with the ends of chunks in it; 0: it is not there. */
+static size_t secret_at(struct http_span secret, const unsigned char *data, size_t len)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < secret.len; i++) {
+		if (i > 0)
+			at += chunk_break(data + at, len - at);
+		if (at == len || data[at] != (unsigned char)secret.at[i])
+			return 0;
+		at++;
+	}
+	return at;
+}
+
+static size_t longest_at(const struct http_span *secrets, size_t n, const unsigned char *data,
+			 size_t len)
+{
+	size_t most = 0, one;
+
+	for (size_t i = 0; i < n; i++) {
+		one = data[0] == (unsigned char)secrets[i].at[0] ? secret_at(secrets[i], data, len)
+								 : 0;
+		most = one > most ? one : most;
+	}
+	return most;
+}
+
+/*
+ * Byte by byte, and stars only where no secret can begin any more: secrets may overlap, and the rest
+ * of one that is covered already may begin another.
+ */
+static void cover(struct net_mask *m, const struct http_span *secrets, size_t n, struct buf *in,
+		  size_t clear)
+{
+	size_t end = m->covered, frame = m->frame, more;
+
+	for (size_t at = 0; at < clear; at++) {
+		more = longest_at(secrets, n, in->data + at, in->len - at);
+		if (more > 0) {
+			end = at + more > end ? at + more : end;
+			frame = at;
+		} else if (at < end && at >= frame) {
+			frame = at + chunk_break(in->data + at, in->len - at);
+		}
+		if (at < end && at >= frame)
+			in->data[at] = '*';
+	}
+	m->covered = end > clear ? end - clear : 0;
+	m->frame = frame > clear ? frame - clear : 0;
+}
+
+size_t net_secrets_mask(const struct net_secrets *s, const struct allow_target *target,
+			uint16_t port, struct net_mask *m, struct buf *in, bool eof)
+{
+	struct http_span secrets[NET_SECRETS_MAX];
+	size_t n = 0, held = 0, clear;
+
+	for (size_t i = 0; i < s->n && n < NET_SECRETS_MAX; i++) {
 		if (!is_for(&s->list[i], target, port))
 			continue;
-		while ((at = memmem(at, (size_t)(end - at), v.at, v.len))) {
-			memset(at, '*', v.len);
-			at += v.len;
-		}
-		held = v.len - 1 > held ? v.len - 1 : held;
+		secrets[n] = s->list[i].value;
+		if (NET_SECRET_REACH(secrets[n].len) - 1 > held)
+			held = NET_SECRET_REACH(secrets[n].len) - 1;
+		n++;
 	}
-	if (eof)
-		return in->len;
-	return in->len > held ? in->len - held : 0;
+	clear = eof ? in->len : in->len > held ? in->len - held : 0;
+	cover(m, secrets, n, in, clear);
+	return clear;
 }

@@ -5,9 +5,10 @@
  * allows gets the header, in place of any of that name.  What the server says afterwards on that
  * connection has stars where the secret stood, so that one which repeats it tells nothing.
  *
- * The last bytes of what came so far may begin a secret.  As many as a secret has wait for what
+ * The last bytes of what came so far may begin a secret.  As many as a secret can take wait for what
  * follows, whatever they are: if only such a beginning waited, a run could find a secret byte by
- * byte.  So that the last of all need not wait for long, every request asks the server to close.
+ * byte.  For the same reason a part of a secret is not covered: whoever can have the server repeat
+ * a guess would see when it is right.  So that the last of all need not wait for long, every request asks the server to close.
  */
 #pragma once
 
@@ -44,9 +45,19 @@ NODISCARD int net_secrets_add(const struct net_secrets *s, const struct allow_ta
 			      uint16_t port, const char *data, const struct http_head *head,
 			      const struct request *request, struct buf *out);
 
+/* Of one direction of a connection, all 0 at first: what the next bytes belong to. */
+struct net_mask {
+	size_t covered; /* so many are the rest of a secret, */
+	size_t frame;   /* but the first so many of them are the rest of the end of a chunk */
+};
+
+/* Bytes that a secret may take in an answer: each may come in a chunk of its own. */
+#define NET_SECRET_REACH(len) (6 * (len))
+
 /*
- * Put stars over every secret for the target in the buffer; how many bytes of it are clear.  At the
- * end all; before it all but a number that depends on no content.
+ * Put stars over every secret for the target at the beginning of the buffer, and say how many bytes
+ * of it are clear, which the caller takes away.  At the end all; before it all but a number that
+ * depends on no content.  Secrets may overlap, and be divided into chunks, which stay as they are.
  */
 size_t net_secrets_mask(const struct net_secrets *s, const struct allow_target *target,
-			uint16_t port, struct buf *in, bool eof);
+			uint16_t port, struct net_mask *m, struct buf *in, bool eof);

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -113,6 +114,11 @@ def memory_of(pid):
     return b"".join(pieces)
 
 
+def soft_core(pid):
+    """How large a core file of it may be."""
+    return re.search(r"Max core file size +(\S+)", Path(f"/proc/{pid}/limits").read_text())[1]
+
+
 def below(pid):
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(c) for c in children] + [d for c in children for d in below(int(c))]
@@ -133,12 +139,17 @@ def no_process_of_the_run_has_secret_or_keys_in_its_memory(w):
         raise Skip("only root may look: neither the init nor the bridge can be traced")
     if livetest.SANITIZED:
         raise Skip("the sanitizer maps terabytes, and keeps what was freed")
+    core = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (core[1], core[1]))
     process = start(w, *FOR, "--", "sh", "-c", f"{curl('https://ok.example/login')}; echo; read x",
                     stdin=-1, env={**w.env, **given()})
+    resource.setrlimit(resource.RLIMIT_CORE, core)
     assert digest("Bearer " + SECRET).encode() in line_of(process)
     seen = {pid: memory_of(pid) for pid in below(process.pid)}
     outside = memory_of(process.pid)
+    cores = [soft_core(pid) for pid in (process.pid, *below(process.pid)[1:])]  # [0] is the init
     process.communicate(timeout=60)
+    assert set(cores) == {"0"}, cores
     assert len(seen) >= 3 and all(seen.values()), "the init, the bridge and the command"
     keys = keys_in(outside)
     assert SECRET.encode() in outside and len(keys) == 1, "the controls: one key, of the host"

@@ -48,8 +48,22 @@ TEST(the_longest_of_several_counts)
 	add(&s, "abcdefgh");
 	add(&s, "cdxx");
 	for (size_t piece = 1; piece < 30; piece++) {
-		expect(&s, "abcdefgh abcdefg abcdxx abcabcd", piece, "*** ***efg ***xx abc***");
+		expect(&s, "abcdefgh abcdefg abcdxx abcabcd", piece, "*** ***efg *** abc***");
 		expect(&s, "abcdef", piece, "***ef");
+	}
+}
+
+TEST(of_secrets_that_overlap_nothing_stays_readable)
+{
+	CLEANUP(scrub_done) struct scrub s = { 0 };
+
+	add(&s, "swordfish");
+	add(&s, "fishmonger");
+	add(&s, "gerbils");
+	for (size_t piece = 1; piece < 40; piece++) {
+		expect(&s, "a swordfishmonger, swordfishmongerbils.", piece, "a ***, ***.");
+		expect(&s, "swordfishmongerbil", piece, "***bil");
+		expect(&s, "swordfishmong", piece, "***mong");
 	}
 }
 

@@ -342,7 +342,7 @@ TEST(only_a_request_for_the_allowed_host_passes)
 
 TEST(every_request_of_a_connection_is_judged)
 {
-	static const char first[] = "POST / HTTP/1.1\r\nContent-Length: 3\r\n" HOST "xyz";
+	static const char first[] = "GET / HTTP/1.1\r\nContent-Length: 0\r\n" HOST;
 	char text[1024];
 	struct judge j;
 	size_t passed;
@@ -355,6 +355,31 @@ TEST(every_request_of_a_connection_is_judged)
 	snprintf(text, sizeof(text), "%s\r\n%s", first, first);
 	CHECK_EQ(judged(text, &j, &passed), -ECANCELED);
 	CHECK_EQ(passed, strlen(first));
+}
+
+/* Some servers do not read it, and take it for the next request. */
+TEST(a_request_with_a_body_is_the_last_of_its_connection)
+{
+	static const char *const more[] = { "Connection: keep-alive\r\n", "Keep-Alive: 9\r\n",
+					    "Connection: upgrade\r\nUpgrade: websocket\r\n" };
+
+	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+		CLEANUP(buf_done) struct buf in = BUF_INIT, out = BUF_INIT;
+		struct judge j;
+
+		judge_init(&j, "a.example");
+		CHECK_EQ(buf_printf(&in, "POST / HTTP/1.1\r\nContent-Length: 3\r\n%s" HOST "xyz%s",
+				    more[i], "GET /two HTTP/1.1\r\n" HOST),
+			 0);
+		CHECK_EQ(judge_client(&j, &in, &out, false), 0);
+		CHECK(buf_str(&out) && in.len == 0);
+		CHECK_HAS(buf_str(&out), "\r\nConnection: close\r\n\r\nxyz");
+		CHECK(!strstr(buf_str(&out), "/two") && !strcasestr(buf_str(&out), "keep-alive") &&
+		      !strcasestr(buf_str(&out), "Connection: upgrade"));
+		CHECK_EQ(buf_append_str(&in, "GET /three HTTP/1.1\r\n" HOST), 0);
+		CHECK_EQ(judge_client(&j, &in, &out, false), 0);
+		CHECK(!strstr(buf_str(&out), "/three"));
+	}
 }
 
 TEST(another_protocol_is_told_apart_from_a_request_that_is_none)
