@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "engine/act/events-i.h"
+#include "engine/cowfsd/greet-i.h"
 #include "engine/cowfsd/verbs-i.h"
 #include "engine/host/keep-i.h"
 #include "engine/wire/control-i.h"
@@ -382,94 +383,16 @@ static int answer_one(struct connection *c, struct json question, bool same, str
 
 /* --- connections ------------------------------------------------------------------------ */
 
-static void add_warm_clone(struct server *s, struct control_hello *hello)
-{
-	static const char *const states[] = {
-		[WARM_CLONE_NONE] = "none",
-		[WARM_CLONE_WARMING] = "warming",
-		[WARM_CLONE_READY] = "ready",
-		[WARM_CLONE_WARM] = "warm",
-	};
-	struct warm_clone_news news;
-
-	warm_clone_news(s->host->warm_clone, &news);
-	snprintf(hello->warm_clone, sizeof(hello->warm_clone), "%s", states[news.state]);
-	hello->warm_ready = news.ready;
-	hello->warm_taken = news.taken;
-}
-
-static int send_hello(struct connection *c, struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct server *s = c->server;
-	struct control_hello hello = {
-		.protocol = CONTROL_PROTOCOL,
-		.pid = getpid(),
-		.mounted = live_count(s->host),
-		.began = s->began,
-	};
-
-	snprintf(hello.version, sizeof(hello.version), "%s", engine_version());
-	add_warm_clone(s, &hello);
-	pthread_mutex_lock(&s->lock);
-	hello.busy = s->n_acts > 0;
-	pthread_mutex_unlock(&s->lock);
-	control_set_hello(json_begin(&doc), &hello);
-	return control_write(c->control.fd, &doc, true, err);
-}
-
-static int refuse_peer(struct connection *c, int code, const struct err *why, const char *of,
-		       struct err *err)
-{
-	IGNORE_RESULT(send_error(c, code, why, NULL), "it is not owed an answer");
-	return err_set(err, code, "refused a connection of another %s", of);
-}
-
-/*
- * A sandbox that can see the socket may show us our own user id.  The peer is the same user only if
- * it is in our user namespace and, in another mount namespace, sees the same root and store.
- */
 static int check_peer(struct connection *c, struct err *err)
 {
 	struct err why = { 0 };
-	int place, r;
-	uid_t uid;
+	int r = greet_check_peer(c->control.fd, c->server->host->dir, &c->beside, &why);
 
-	r = sys_peer_uid(c->control.fd, &uid);
-	if (r < 0 || uid != geteuid()) {
-		r = err_set(&why, -EACCES, "this cowfsd serves user %u only", geteuid());
-		return refuse_peer(c, r, &why, "user", err);
-	}
-	place = sys_peer_place(c->control.fd);
-	c->beside = place == SYS_PEER_BESIDE;
-	if (place == SYS_PEER_HERE ||
-	    (c->beside && sys_peer_sees(c->control.fd, c->server->host->dir) == 1))
-		return 0;
-	r = err_set(&why, -EPERM,
-		    "cowfsd (process %d) serves only those who share its user namespace and see "
-		    "its store as it does, no containers and sandboxes: 'kill %d' ends it",
-		    getpid(), getpid());
-	return refuse_peer(c, r, &why, "namespace", err);
-}
-
-/* 1 if the client has our version, 0 if another. */
-static int read_client(struct connection *c, struct err *err)
-{
-	CLEANUP(json_done) struct json_doc doc = { 0 };
-	struct json line, client;
-	const char *version;
-	bool same;
-	int r;
-
-	r = control_read(&c->control, CONTROL_ASK_MAX, &doc, &line, err);
-	if (r <= 0)
-		return r < 0 ? r : -ENODATA;
-	client = json_get_object(line, "client");
-	version = json_get_text(client, "version");
-	same = json_get_uint(client, "protocol") == CONTROL_PROTOCOL && version &&
-	       strcmp(version, engine_version()) == 0;
-	r = json_end(&doc, err);
-	return r < 0 ? r : same;
+	if (r >= 0)
+		return r;
+	IGNORE_RESULT(send_error(c, r, &why, NULL), "it is not owed an answer");
+	return err_set(err, r, "refused a connection of another %s",
+		       r == -EACCES ? "user" : "namespace");
 }
 
 static int converse(struct connection *c, struct err *err)
@@ -478,8 +401,8 @@ static int converse(struct connection *c, struct err *err)
 	int same, r;
 
 	r = check_peer(c, err);
-	r = r < 0 ? r : send_hello(c, err);
-	same = r < 0 ? r : read_client(c, err);
+	r = r < 0 ? r : greet_send_hello(c->server, c->control.fd, err);
+	same = r < 0 ? r : greet_read_client(&c->control, err);
 	if (same < 0)
 		return same == -ENODATA ? 0 : same;
 	for (;;) {
