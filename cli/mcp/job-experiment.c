@@ -1,6 +1,6 @@
 /*
- * A job of its own kind: an experiment is known by a name, not by the id of a run, and what is told of it is what the
- * command line tells.
+ * A job of its own kind: an experiment has a name, not the id of a run, and its answers are those of
+ * the command line.
  */
 #include "cli/mcp/job-i.h"
 

@@ -12,7 +12,7 @@
 
 #define BAR_MAX   10
 #define LIVE_ROWS 30 /* of a table that is drawn again and again */
-#define NAMED_MAX 20 /* warnings that are told one by one */
+#define NAMED_MAX 20 /* warnings that are printed one by one */
 #define WIDE_MAX  40 /* columns of a name */
 #define NAME_MIN  8
 
@@ -397,7 +397,7 @@ void experiments_print(const struct invocation *inv, FILE *out, const struct eng
 	fprintf(out, "experiment %s%s%s  %s\n", out_style(inv, OUT_BOLD), x->name,
 		out_style(inv, OUT_PLAIN), state_of(x));
 	print_head(inv, out, &l);
-	/* Of many repetitions only those are told that did not pass. */
+	/* Of many repetitions, print only those that did not pass. */
 	for (size_t i = 0; i < x->n_arms; i++)
 		if (!(x->arms[i].group && x->n_arms > LIVE_ROWS &&
 		      x->arms[i].state == ENGINE_ARM_PASSED))

@@ -212,7 +212,7 @@ static int run_line(FILE *out, void *ctx)
 	return o->run_line((int)q->line.n, q->line.list, out, o->ctx);
 }
 
-/* A line at once, with the number from which on things are told: the page shows what it has then. */
+/* First the number of the first event that follows: the page then shows what it has. */
 static int follow(FILE *out, void *ctx)
 {
 	const struct request *q = ctx;

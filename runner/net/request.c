@@ -146,8 +146,8 @@ int request_rule_parse(const char *text, struct request_rule *ret, struct http_s
 	rule.tls = strncmp(url, SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
 	if (!rule.tls && strncmp(url, SCHEME, strlen(SCHEME)) != 0)
 		return err_set(err, -EINVAL,
-			       "network rule '%.100s': requests are told apart in 'http://' and "
-			       "'https://' only, allow the host as HOST:PORT",
+			       "network rule '%.100s': rules for requests begin with 'http://' or "
+			       "'https://'; allow the host as HOST:PORT",
 			       text);
 	url += strlen(rule.tls ? SCHEME_TLS : SCHEME);
 	path = url + strcspn(url, "/?");
