@@ -279,6 +279,8 @@ void sys_boot_id(char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
+#define CONNECT_S 60 /* that a server may take to accept */
+
 /* A socket and the short name by which the kernel finds `name` in the directory. */
 static int socket_at(int dirfd, const char *name, struct sockaddr_un *ret)
 {
@@ -321,14 +323,18 @@ int sys_listen_at(int dirfd, const char *name, int backlog)
 
 int sys_connect_at(int dirfd, const char *name)
 {
+	const struct timeval most = { .tv_sec = CONNECT_S }, never = { 0 };
 	struct sockaddr_un at;
 	AUTO_CLOSE int fd = socket_at(dirfd, name, &at);
 
 	if (fd < 0)
 		return fd;
+	/* One that accepts nobody must not be waited for without end. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	while (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		if (errno != EINTR)
 			return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &never, sizeof(never));
 	return TAKE_FD(fd);
 }
 

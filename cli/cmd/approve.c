@@ -7,7 +7,7 @@
 #include "engine/api/diff.h"
 
 struct approve_args {
-	const char *message, *at;
+	const char *message, *at, *stage;
 	bool show, dry_run;
 };
 
@@ -15,6 +15,8 @@ static const struct opt approve_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept with the receipt"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
 		"of somebody else's store: as its owner's `pipeline` prints it"),
+	OPT_STR(0, "stage", "STAGE", struct approve_args, stage,
+		"only if the change waits for this stage"),
 	OPT_FLAG(0, "show", struct approve_args, show, "only print the change as a patch"),
 	OPT_FLAG(0, "dry-run", struct approve_args, dry_run,
 		 "only say what would be approved, with its paths"),
@@ -45,8 +47,10 @@ static int decide(struct invocation *inv, bool reject, struct err *err)
 
 	if (reject && (!args->message || *args->message == '\0'))
 		return err_set(err, -EINVAL, "say why it is rejected: -m WHY");
-	r = args->at ? engine_desk_decide(args->at, inv->words[0], reject, args->message, &c, err)
-		     : engine_approve(inv->engine, inv->words[0], reject, args->message, &c, err);
+	r = args->at ? engine_desk_decide(args->at, inv->words[0], args->stage, reject,
+					  args->message, &c, err)
+		     : engine_approve(inv->engine, inv->words[0], args->stage, reject,
+				      args->message, &c, err);
 	if (!args->at && (r == -ENOENT || r == -ECANCELED))
 		cmd_hint(inv, "pipeline");
 	if (r < 0)

@@ -28,6 +28,8 @@ static const struct engine_passed *last_passed(const struct engine_change *c)
 	return c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
 }
 
+#define HELD_MAX 20 /* paths that are named */
+
 static void set_waits_for(struct json j, const struct engine_change *c)
 {
 	struct json w;
@@ -151,6 +153,17 @@ static void print_approvers(const struct invocation *inv, const struct engine_ch
 		fputs("  others can do so while 'snap pipeline serve' runs\n", inv->out);
 }
 
+/* An approval lets them pass the guard, so they are named. */
+static void print_held(const struct invocation *inv, const struct engine_change *c)
+{
+	for (size_t i = 0; i < c->n_held && i < HELD_MAX; i++) {
+		fputs("\n  held by the guard: ", inv->out);
+		out_name(inv->out, c->held[i]);
+	}
+	if (c->n_held > HELD_MAX)
+		fprintf(inv->out, "\n  and %zu more", c->n_held - HELD_MAX);
+}
+
 void changes_print_asked(struct invocation *inv, const struct engine_change *c, const char *at)
 {
 	print_id(inv, c);
@@ -158,11 +171,19 @@ void changes_print_asked(struct invocation *inv, const struct engine_change *c, 
 	out_name(inv->out, c->project);
 	fputs(", asked by ", inv->out);
 	out_name(inv->out, c->who);
-	fprintf(inv->out, ": waits at stage %s", c->stage ? c->stage : "");
-	if (c->risk)
-		fprintf(inv->out, ", risk %s", c->risk);
+	fputs(": waits at stage ", inv->out);
+	out_line(inv->out, c->stage ? c->stage : "");
+	if (c->risk) {
+		fputs(", risk ", inv->out);
+		out_line(inv->out, c->risk);
+	}
 	print_why(inv, c);
-	fprintf(inv->out, "\n  snap approve --at %s [--show] %.*s\n", at, OUT_SHORT_ID, c->id);
+	print_held(inv, c);
+	fputs("\n  snap approve --at ", inv->out);
+	out_name(inv->out, at);
+	fputs(" --stage ", inv->out);
+	out_name(inv->out, c->stage ? c->stage : "");
+	fprintf(inv->out, " [--show] %.*s\n", OUT_SHORT_ID, c->id);
 }
 
 static void print_soak(const struct invocation *inv, const struct engine_change *c)
@@ -187,6 +208,8 @@ void changes_print(struct invocation *inv, const struct engine_change *c)
 		fprintf(out, " at stage %s", c->stage);
 	if (c->risk)
 		fprintf(out, ", risk %s", c->risk);
+	if (c->state == ENGINE_CHANGE_WAITING)
+		print_held(inv, c);
 	fputc('\n', out);
 	for (size_t i = 0; i < c->n_passed; i++)
 		print_passed(inv, &c->passed[i]);

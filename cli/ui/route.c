@@ -55,7 +55,7 @@ static const struct route routes[] = {
 	{ "remove", { "rm", "$clone" }, .changes = true },
 	{ "cancel", { "cancel", "$run" }, .changes = true },
 	{ "choose", { "experiment", "promote", "$name", "$arm" }, .changes = true },
-	{ "approve", { "approve", "?why=-m", "$change" }, .changes = true },
+	{ "approve", { "approve", "?why=-m", "?stage=--stage", "$change" }, .changes = true },
 	{ "reject", { "reject", "?why=-m", "$change" }, .changes = true },
 	{ "gc", { "gc" }, .changes = true },
 };

@@ -9,7 +9,8 @@
 
 #include "engine/pipeline/pipeline-i.h"
 
-#define ROOM 16384
+#define ROOM       16384
+#define GROUP_ROOM ((size_t)1 << 20) /* a group may have thousands of members */
 
 /* A user without a name is known by number. */
 char *approve_user_name(uid_t uid)
@@ -25,9 +26,9 @@ char *approve_user_name(uid_t uid)
 static bool is_in_group(const struct decider *d, const char *name)
 {
 	struct group gr, *found = NULL;
-	char room[ROOM];
+	AUTO_FREE char *room = malloc(GROUP_ROOM);
 
-	if (getgrnam_r(name, &gr, room, sizeof(room), &found) != 0 || !found)
+	if (!room || getgrnam_r(name, &gr, room, GROUP_ROOM, &found) != 0 || !found)
 		return false;
 	for (size_t i = 0; i < d->n_groups; i++)
 		if (d->groups[i] == gr.gr_gid)
@@ -126,11 +127,11 @@ int approve_decide(struct engine *e, const char *id, const struct decision *what
 	return decide(&s, what, d, me, err);
 }
 
-int engine_approve(struct engine *e, const char *id, bool reject, const char *reason,
-		   struct engine_change *ret, struct err *err)
+int engine_approve(struct engine *e, const char *id, const char *stage, bool reject,
+		   const char *reason, struct engine_change *ret, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change found = { 0 };
-	const struct decision what = { .reject = reject, .reason = reason };
+	const struct decision what = { .reject = reject, .reason = reason, .stage = stage };
 	gid_t groups[DECIDER_GROUPS_MAX];
 	struct decider me = { .uid = getuid(), .groups = groups };
 	int r = engine_change_find(e, id, &found, err), n;

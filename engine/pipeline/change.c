@@ -183,6 +183,15 @@ void change_unapprove(struct engine_change *c)
 	c->approved_uid = 0;
 }
 
+void change_forget_approvers(struct engine_change *c)
+{
+	for (size_t i = 0; i < c->n_approvers; i++)
+		free(c->approvers[i]);
+	free(c->approvers);
+	c->approvers = NULL;
+	c->n_approvers = 0;
+}
+
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage)
 {
 	for (size_t i = 0; i < c->n_passed; i++)
@@ -193,6 +202,13 @@ struct engine_passed *change_passed(const struct engine_change *c, const char *s
 
 /* --- reading and writing ------------------------------------------------------------------- */
 
+bool change_is_sound(const struct engine_change *c)
+{
+	const bool landed = c->state == ENGINE_CHANGE_SOAKING || c->state == ENGINE_CHANGE_UNDOING;
+
+	return c->state <= ENGINE_CHANGE_SICK && (c->n_passed > 0 || !landed);
+}
+
 int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 		struct engine_change *ret, struct err *err)
 {
@@ -201,9 +217,7 @@ int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 
 	if (r < 0)
 		return r;
-	if (c.state > ENGINE_CHANGE_SICK || strcmp(c.id, id) != 0 ||
-	    (c.n_passed == 0 &&
-	     (c.state == ENGINE_CHANGE_SOAKING || c.state == ENGINE_CHANGE_UNDOING))) {
+	if (!change_is_sound(&c) || strcmp(c.id, id) != 0) {
 		engine_change_done(&c);
 		return err_set(err, -EBADMSG, "the state of change '%s' is damaged", id);
 	}

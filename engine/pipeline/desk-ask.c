@@ -16,6 +16,16 @@
 
 /* --- one question -------------------------------------------------------------------------- */
 
+/* /tmp/snapcow-1000 is the place of user 1000: any other could make it after a boot. */
+static bool is_usual_of(const char *address, uid_t uid)
+{
+	unsigned named;
+	char rest;
+
+	return sscanf(address, DESK_USUAL "%u%c", &named, &rest) != 2 || rest != '/' ||
+	       named == uid;
+}
+
 /* Whoever can write in the directory of the socket could put another one there. */
 static int check_keeper(int dir, int fd, const char *address, struct err *err)
 {
@@ -25,7 +35,7 @@ static int check_keeper(int dir, int fd, const char *address, struct err *err)
 
 	if (r < 0 || fstat(dir, &st) < 0)
 		return err_set(err, r < 0 ? r : -errno, "cannot tell who serves '%s'", address);
-	if (st.st_uid != uid || (st.st_mode & 022) != 0)
+	if (st.st_uid != uid || (st.st_mode & 022) != 0 || !is_usual_of(address, uid))
 		return err_set(err, -EACCES,
 			       "'%s' is served by user %u, and its directory is not theirs alone",
 			       address, (unsigned)uid);
@@ -47,13 +57,15 @@ static int call(const char *address, int *ret, struct err *err)
 			       address);
 	if (!dir)
 		return err_nomem(err);
-	dir_fd = open(*dir != '\0' ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = open(*dir != '\0' ? dir : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	fd = dir_fd < 0 ? -errno : sys_connect_at(dir_fd, slash + 1);
 	if (fd == -ENOENT || fd == -ECONNREFUSED || fd == -ENOTDIR)
 		return err_set(err, -ENOENT,
 			       "nobody takes approvals at '%s': the owner of the store starts that "
 			       "with 'snap pipeline serve'",
 			       address);
+	if (fd == -EAGAIN)
+		return err_set(err, fd, "too many others wait at '%s': try again later", address);
 	if (fd < 0)
 		return err_set(err, fd, "connecting to '%s': %s", address, strerror(-fd));
 	r = check_keeper(dir_fd, fd, address, err);
@@ -109,6 +121,8 @@ int engine_desk_list(const char *address, struct engine_changes *ret, struct err
 		r = fields_get(json_at_object(list, i), &change_fields, &all.list[all.n++]);
 		if (r < 0)
 			return err_nomem(err);
+		if (!change_is_sound(&all.list[all.n - 1]))
+			return err_set(err, -EPROTO, "the answer of '%s' makes no sense", address);
 	}
 	r = json_end(&doc, err);
 	if (r < 0)
@@ -124,7 +138,7 @@ static int take_change(const char *address, struct json answer, struct engine_ch
 	struct engine_change c = { 0 };
 	int r = fields_read(json_get_object(answer, "change"), &change_fields, &c, err);
 
-	if (r >= 0 && c.state > ENGINE_CHANGE_SICK)
+	if (r >= 0 && !change_is_sound(&c))
 		r = err_set(err, -EPROTO, "there is no such state");
 	if (r >= 0) {
 		*ret = c;
@@ -158,8 +172,8 @@ int engine_desk_look(const char *address, const char *id, struct engine_change *
 	return r < 0 ? r : cut;
 }
 
-int engine_desk_decide(const char *address, const char *id, bool reject, const char *reason,
-		       struct engine_change *ret, struct err *err)
+int engine_desk_decide(const char *address, const char *id, const char *stage, bool reject,
+		       const char *reason, struct engine_change *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc question = { 0 }, doc = { 0 };
 	CLEANUP(engine_change_done) struct engine_change seen = { 0 };
@@ -170,7 +184,7 @@ int engine_desk_decide(const char *address, const char *id, bool reject, const c
 		return r;
 	json_set_text(j, "ask", reject ? "reject" : "approve");
 	json_set_text(j, "change", seen.id);
-	json_set_text(j, "stage", seen.stage ? seen.stage : "");
+	json_set_text(j, "stage", stage ? stage : seen.stage ? seen.stage : "");
 	json_set_text(j, "reason", reason);
 	r = ask(address, &question, &doc, &answer, err);
 	return r < 0 ? r : take_change(address, answer, ret, err);

@@ -9,6 +9,7 @@
 #include "engine/api/desk.h"
 #include "engine/wire/control-i.h"
 
+#define DESK_USUAL      "/tmp/snapcow-"    /* and the number of the user */
 #define DESK_ASK_MAX    ((size_t)16 << 10) /* bytes of a question */
 #define DESK_REASON_MAX 1000
 #define DESK_PATCH_MAX  ((size_t)256 << 10)

@@ -22,6 +22,9 @@
 #include "engine/pipeline/desk-i.h"
 #include "engine/pipeline/pipeline-i.h"
 
+#define STRANGER                                                                                    \
+	"a process in a user namespace of its own, as in a sandbox or a container, cannot approve " \
+	"or reject"
 #define CALLERS_MAX (ENGINE_DESK_FDS - 1)
 #define OF_ONE_USER 4
 #define CALLER_MS   10000
@@ -94,9 +97,10 @@ static int lock_desk(struct engine_desk *d, struct err *err)
 /* In a directory that somebody else can write, the socket could be another one tomorrow. */
 static int open_place(struct engine_desk *d, const char *dir, struct err *err)
 {
+	const bool is_new = mkdir(dir, 0711) == 0;
 	struct stat st;
 
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+	if (!is_new && errno != EEXIST)
 		return err_sys(err, "making '%s'", dir);
 	d->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (d->dir_fd < 0 || fstat(d->dir_fd, &st) < 0)
@@ -106,8 +110,14 @@ static int open_place(struct engine_desk *d, const char *dir, struct err *err)
 			       "others can write in '%s', or it belongs to somebody else: name "
 			       "another directory with --at",
 			       dir);
-	if ((st.st_mode & 055) != 055 && fchmod(d->dir_fd, (st.st_mode & 07777) | 0055) < 0)
+	/* The umask counts; a directory that was there before is opened by nobody but its owner. */
+	if (is_new && fchmod(d->dir_fd, 0711) < 0)
 		return err_sys(err, "opening '%s' for others", dir);
+	if (!is_new && (st.st_mode & 011) != 011)
+		return err_set(err, -EACCES,
+			       "others cannot enter '%s': name another directory with --at, or "
+			       "'chmod go+x %s'",
+			       dir, dir);
 	return 0;
 }
 
@@ -149,7 +159,7 @@ int engine_desk_open(struct engine *e, const char *dir, struct engine_desk **ret
 		return err_nomem(err);
 	d->engine = e;
 	d->fd = d->dir_fd = d->lock_fd = -1;
-	snprintf(usual, sizeof(usual), "/tmp/snapcow-%u", (unsigned)geteuid());
+	snprintf(usual, sizeof(usual), DESK_USUAL "%u", (unsigned)geteuid());
 	dir = dir ? dir : usual;
 	if (*dir != '/')
 		return err_set(err, -EINVAL, "'%s' is no absolute path", dir);
@@ -216,6 +226,11 @@ struct visit {
 	char *name; /* owned */
 };
 
+static bool is_open(const struct engine_change *c)
+{
+	return c->state == ENGINE_CHANGE_WAITING && !c->approved_by;
+}
+
 /* What this caller may know of, and decide about. */
 static bool concerns(const struct visit *v, const struct engine_change *c)
 {
@@ -232,9 +247,15 @@ static int find_for(const struct visit *v, const char *id, struct engine_change 
 {
 	struct err ignored = { 0 };
 	int r = engine_change_find(v->desk->engine, id, ret, &ignored);
+	/* By its id alone: a clone's name means another change once its owner ships again. */
+	const bool theirs = r >= 0 && strncmp(ret->id, id, strlen(id)) == 0 && concerns(v, ret);
 
-	if (r >= 0 && concerns(v, ret))
+	if (theirs && is_open(ret))
 		return 0;
+	if (theirs)
+		return err_set(
+		    err, -ECANCELED, "change %s is %s: there is nothing to decide", ret->id,
+		    ret->approved_by ? "approved" : engine_change_state_name(ret->state));
 	return err_set(err, r == -ENOMEM ? r : -ECANCELED,
 		       "'%s' may not decide about a change '%.32s', or there is none", v->name, id);
 }
@@ -249,7 +270,7 @@ static int answer_list(const struct visit *v, struct json answer, struct err *er
 	for (size_t i = 0; r >= 0 && i < all.n && n < DESK_LIST_MAX; i++) {
 		const struct engine_change *c = &all.list[i];
 
-		if (c->state != ENGINE_CHANGE_WAITING || c->approved_by || !concerns(v, c))
+		if (!is_open(c) || !concerns(v, c))
 			continue;
 		fields_set(json_add_object(list), &change_fields, c);
 		n++;
@@ -379,9 +400,7 @@ static int know(const struct caller *c, gid_t *groups, struct visit *v, struct e
 	int n;
 
 	if (sys_peer_shares_ids(c->fd) != 1)
-		return err_set(err, -EPERM,
-			       "a process in a user namespace of its own, as in a sandbox or a "
-			       "container, cannot approve or reject");
+		return err_set(err, -EPERM, STRANGER);
 	n = sys_peer_groups(c->fd, groups, DECIDER_GROUPS_MAX);
 	if (n < 0)
 		return err_set(err, n, "the groups of user %u cannot be told", (unsigned)c->uid);
@@ -418,12 +437,12 @@ static void drop(struct engine_desk *d, size_t i)
 	d->callers[i] = d->callers[--d->n];
 }
 
-static void refuse(int fd, const char *sentence)
+static void refuse(int fd, int code, const char *sentence)
 {
 	struct err why = { 0 };
 
-	IGNORE_RESULT(err_set(&why, -EAGAIN, "%s", sentence), "it is sent");
-	send_answer(fd, NULL, -EAGAIN, &why);
+	IGNORE_RESULT(err_set(&why, code, "%s", sentence), "it is sent");
+	send_answer(fd, NULL, code, &why);
 	close(fd);
 }
 
@@ -443,14 +462,15 @@ static void accept_callers(struct engine_desk *d)
 
 		if (fd < 0)
 			return;
-		if (sys_peer_uid(fd, &uid) < 0) {
-			close(fd);
+		/* Who has many numbers in a namespace of their own gets no place at all. */
+		if (sys_peer_uid(fd, &uid) < 0 || sys_peer_shares_ids(fd) != 1) {
+			refuse(fd, -EPERM, STRANGER);
 			continue;
 		}
 		for (size_t i = 0; i < d->n; i++)
 			same += d->callers[i].uid == uid && !has_left(d->callers[i].fd);
 		if (same >= OF_ONE_USER) {
-			refuse(fd, "this user has too many connections");
+			refuse(fd, -EAGAIN, "this user has too many connections");
 			continue;
 		}
 		d->callers[d->n++] = (struct caller){

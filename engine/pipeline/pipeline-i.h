@@ -35,6 +35,12 @@ extern const struct fields change_fields;
 /* Nanoseconds since 1970, as clock-i.h has them. */
 int64_t pipeline_now(void);
 
+/* Does its state go with the rest of it?  It may come from a damaged file, or from a stranger. */
+bool change_is_sound(const struct engine_change *c);
+
+/* The stage that they were asked about is over. */
+void change_forget_approvers(struct engine_change *c);
+
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
 void change_unapprove(struct engine_change *c);

@@ -181,6 +181,8 @@ static int add_passed(struct shipping *s, const struct engine_stage *stage, cons
 		.passed = pipeline_now(),
 	};
 	*n_checks = 0;
+	/* They were asked about this stage. */
+	change_forget_approvers(c);
 	if (!p->stage || (stage->target && !p->target))
 		return err_nomem(err);
 	snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);

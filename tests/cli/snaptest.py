@@ -217,9 +217,11 @@ def help_lines(command):
     """How many lines of help it may have: all that a run may see and use has an option."""
     return {
         "agents": 36,
+        "approve": 26,
         "artifact": 32,
         "bisect": 28,
         "clone": 26,
+        "diff": 26,
         "experiment": 118,
         "log": 40,
         "mcp": 28,

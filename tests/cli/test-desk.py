@@ -197,6 +197,53 @@ def an_approval_is_for_the_stage_that_was_seen(w):
 
 
 @live_test
+def what_is_approved_is_what_was_listed(w):
+    change = waiting(w, me())
+    with desk(w) as at:
+        listed = w.ok("approve", "--at", at).out.decode()
+        assert f"--at {at} --stage dev" in listed, listed
+        assert b"not at 'end'" in w.snap("approve", "--at", at, "--stage", "end", change).ends(7).err
+        w.snap("approve", "--at", at, "try").ends(7)  # the clone's name would be another change tomorrow
+        assert not state(w, change)["waits_for"]["approved"]
+        w.ok("approve", "--at", at, "--stage", "dev", change)
+
+
+@live_test
+def a_desk_that_lies_neither_crashes_nor_paints(w):
+    waiting(w, me())
+    with desk(w) as at:
+        answer = json.loads(say(at, json.dumps({"ask": "list"}).encode()))
+    good = answer["answer"]["changes"][0]
+    place = w.top / "liar"
+    place.mkdir()
+    place.chmod(0o711)
+    for change in ({**good, "stage": "\x1b[2Jx", "risk": "\x1b]0;x\x07"}, {**good, "state": 3, "passed": []}, {**good, "state": 70000000}):
+        with socket.socket(socket.AF_UNIX) as door:
+            (place / "a.sock").unlink(missing_ok=True)
+            door.bind(str(place / "a.sock"))
+            door.listen(1)
+            asker = subprocess.Popen([SNAP, "approve", "--at", str(place / "a.sock")], env=w.env, cwd=w.project,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            link, _ = door.accept()
+            link.recv(4096)
+            link.sendall(json.dumps({"answer": {"changes": [change]}}).encode() + b"\n")
+            link.close()
+            out, said = asker.communicate(timeout=60)
+        assert (asker.returncode == 0) == (change["state"] == good["state"]), (change, asker.returncode, said)
+        assert 0 <= asker.returncode < 125, "it crashed"
+        assert b"\x1b" not in out + said and b"\x07" not in out + said, out
+
+
+@live_test
+def a_private_directory_stays_private(w):
+    waiting(w, me())
+    place = w.top / "private"
+    place.mkdir(mode=0o700)
+    assert b"chmod go+x" in w.snap("pipeline", "serve", "--at", str(place)).fails(1).err
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+@live_test
 def nonsense_and_silence_keep_nobody_waiting(w):
     change = waiting(w, me())
     with desk(w) as at, contextlib.ExitStack() as open_ones:
