@@ -340,7 +340,7 @@ def a_secret_that_cannot_stay_one_is_refused(w):
             (("--secret-for", "http://third.example=TOKEN"), "--net third.example:80"),
             (("--secret-for", "ok.example=TOKEN"), "--secret-for"),
             (("--secret-for", "https://ok.example=TOKEN"), "--net ok.example:443"),
-            (("--secret-for", "ftp://ok.example=TOKEN"), "'http://' and 'https://' only"),
+            (("--secret-for", "ftp://ok.example=TOKEN"), "'http://' or 'https://'"),
             (("--secret-for", "http://*.ok.example=TOKEN"), "is not http://HOST"),
             (("--secret-for", "http://ok.example=NONE"), "'NONE' is not in the environment"),
             (("--secret-for", "http://ok.example=Host: {TOKEN}"), "no header"),

@@ -224,8 +224,8 @@ TEST(what_is_no_rule_is_refused_with_a_sentence)
 	static const struct {
 		const char *text, *words;
 	} bad[] = {
-		{ "httpss://a.example/x", "'https://' only" },
-		{ "HTTPS://a.example/x", "'https://' only" },
+		{ "httpss://a.example/x", "'https://'; allow" },
+		{ "HTTPS://a.example/x", "'https://'; allow" },
 		{ "https://a.example/../x", "no request" },
 		{ "https:///x", "no host" },
 		{ "ftp://a.example/x", "http://" },
