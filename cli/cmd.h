@@ -193,6 +193,7 @@ extern const struct command
     cmd_stop,
     cmd_tag,
     cmd_tasks,
+    cmd_top,
     cmd_try,
     cmd_ui,
     cmd_umount,

@@ -58,6 +58,7 @@ const struct command *const commands[] = {
 	&cmd_runs,
 	&cmd_logs,
 	&cmd_ps,
+	&cmd_top,
 	&cmd_wait,
 	&cmd_attach,
 	&cmd_cancel,

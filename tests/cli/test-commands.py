@@ -497,6 +497,7 @@ QUIET = (
     (r"usage: .+", "help"),
     (r"# .+", "completion", "bash"),
     (".*", "doctor"),
+    ("(.*\n)+", "top", "-n", "1"),
     ("", "mcp"),
     (r"([a-z-]+\n)*", "agents"),
     (r"\S+ \S+\n", "version"),

@@ -37,6 +37,7 @@ WORDS = {
     "run": ["--", "true"],
     "ship": ["try"],
     "show": ["@"],
+    "top": ["-n", "1"],
     "try": ["--discard", "--", "true"],
     "ui": ["--listen", "nowhere"],
     "umount": ["try"],

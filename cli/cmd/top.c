@@ -1,0 +1,432 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "cli/interrupt.h"
+#include "cli/show/runs.h"
+#include "engine/api/clone.h"
+#include "engine/api/metrics.h"
+
+#define EVERY_MS      2000
+#define LEAST_MS      100
+#define CLONES_MS     10000 /* between two looks at clones */
+#define SHOWN_COMMAND 48    /* bytes */
+#define OPS_SHOWN     6
+#define ROWS_IF_NONE  24 /* of a terminal that does not say */
+
+struct top_args {
+	uint64_t every;
+	uint64_t count; /* 0: until it is ended */
+};
+
+static const struct opt top_opts[] = {
+	OPT_DURATION(0, "every", "TIME", struct top_args, every, "between two looks (default: 2s)"),
+	OPT_U64('n', "count", "N", struct top_args, count, "end after N looks"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct top_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static void preset(void *to)
+{
+	((struct top_args *)to)->every = EVERY_MS;
+}
+
+/* What is there at one moment. */
+struct look {
+	uint64_t at_ms;
+	struct engine_metrics metrics;
+	struct engine_runs runs;
+	struct engine_run_use *uses; /* owned; of each run */
+	struct engine_clones clones;
+	uint64_t listed_ms; /* when those were asked for */
+};
+
+static void look_done(struct look *l)
+{
+	engine_metrics_done(&l->metrics);
+	engine_runs_done(&l->runs);
+	engine_clones_done(&l->clones);
+	free(l->uses);
+}
+
+/* The newest, and the one before it, in turns. */
+struct looks {
+	struct look list[2];
+};
+
+static void looks_done(struct looks *l)
+{
+	look_done(&l->list[0]);
+	look_done(&l->list[1]);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int take_look(struct engine *e, struct look *before, struct look *l, struct err *err)
+{
+	const struct engine_runs_options options = { .all = true, .running = true };
+	int r = engine_metrics(e, &l->metrics, err);
+
+	if (r >= 0)
+		r = engine_runs(e, &options, &l->runs, err);
+	/*
+	 * To know what a clone has of its own it is stored first, so that is asked seldom.  A daemon that
+	 * does not run is not started by looking.
+	 */
+	if (r >= 0 && before && now_ms() - before->listed_ms < CLONES_MS) {
+		l->clones = before->clones;
+		before->clones = (struct engine_clones){ 0 };
+		l->listed_ms = before->listed_ms;
+	} else if (r >= 0 && l->metrics.up) {
+		r = engine_list(e, true, &l->clones, err);
+		l->listed_ms = now_ms();
+	}
+	if (r < 0)
+		return r;
+	l->at_ms = now_ms();
+	l->uses = calloc(l->runs.n + 1, sizeof(*l->uses));
+	if (!l->uses)
+		return err_nomem(err);
+	for (size_t i = 0; i < l->runs.n; i++)
+		engine_run_look(&l->runs.list[i], &l->uses[i]);
+	return 0;
+}
+
+/* --- what changed between two looks ----------------------------------------------------------- */
+
+struct pair {
+	const struct look *before, *now; /* `before` NULL: this is the first */
+};
+
+static double seconds(const struct pair *p)
+{
+	return p->before && p->now->at_ms > p->before->at_ms
+		   ? (double)(p->now->at_ms - p->before->at_ms) / 1000
+		   : 0;
+}
+
+/* Of a counter; one that fell belongs to a daemon that was started anew. */
+static double rate(const struct pair *p, uint64_t before, uint64_t now)
+{
+	const double s = seconds(p);
+
+	return s > 0 && now >= before ? (double)(now - before) / s : 0;
+}
+
+static const struct engine_meter *meter_before(const struct pair *p, const char *op)
+{
+	const struct engine_daemon_metrics *d = p->before ? &p->before->metrics.daemon : NULL;
+
+	for (size_t i = 0; d && i < d->n_ops; i++)
+		if (strcmp(d->ops[i].op, op) == 0)
+			return &d->ops[i];
+	return NULL;
+}
+
+static double op_rate(const struct pair *p, const struct engine_meter *m)
+{
+	const struct engine_meter *was = meter_before(p, m->op);
+
+	return rate(p, was ? was->count : 0, m->count);
+}
+
+/* In hundredths of one processor. */
+static double run_cpu(const struct pair *p, size_t i)
+{
+	const char *id = p->now->runs.list[i].id;
+
+	for (size_t k = 0; p->before && k < p->before->runs.n; k++)
+		if (strcmp(p->before->runs.list[k].id, id) == 0)
+			return rate(p, p->before->uses[k].cpu_ms, p->now->uses[i].cpu_ms) / 10;
+	return 0;
+}
+
+/* --- for programs: an object a line ----------------------------------------------------------- */
+
+static void set_runs(struct json list, const struct pair *p)
+{
+	for (size_t i = 0; i < p->now->runs.n; i++) {
+		const struct engine_run *r = &p->now->runs.list[i];
+		const struct engine_run_use *use = &p->now->uses[i];
+		const struct json j = json_add_object(list);
+
+		json_set_text(j, "run", r->id);
+		json_set_name(j, "clone", r->clone);
+		json_set_uint(j, "processes", use->processes);
+		json_set_uint(j, "memory", use->memory);
+		json_set_double(j, "cpu", run_cpu(p, i), 1);
+		if (use->left_ms > 0)
+			json_set_uint(j, "left_ms", use->left_ms);
+		else
+			json_set_null(j, "left_ms");
+	}
+}
+
+static int print_json(const struct invocation *inv, const struct pair *p, struct err *err)
+{
+	const struct engine_daemon_metrics *d = &p->now->metrics.daemon;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc), daemon, list;
+
+	json_set_bool(j, "up", p->now->metrics.up);
+	daemon = json_set_object(j, "daemon");
+	json_set_uint(daemon, "mounted", d->mounted);
+	json_set_uint(daemon, "dirty", d->dirty_bytes);
+	json_set_uint(daemon, "nodes", d->nodes);
+	json_set_double(daemon, "commits",
+			p->before ? rate(p, p->before->metrics.daemon.commits, d->commits) : 0, 1);
+	json_set_uint(daemon, "waits", d->room_waits);
+	list = json_set_array(j, "operations");
+	for (size_t i = 0; i < d->n_ops; i++) {
+		const struct json one = json_add_object(list);
+
+		json_set_text(one, "operation", d->ops[i].op);
+		json_set_double(one, "rate", op_rate(p, &d->ops[i]), 1);
+	}
+	set_runs(json_set_array(j, "runs"), p);
+	list = json_set_array(j, "clones");
+	for (size_t i = 0; i < p->now->clones.n; i++) {
+		const struct engine_clone *c = &p->now->clones.list[i];
+		const struct json one = json_add_object(list);
+
+		json_set_name(one, "clone", c->name);
+		json_set_uint(one, "own", c->own);
+		json_set_bool(one, "mounted", c->mounted);
+	}
+	return json_print(&doc, inv->out, err);
+}
+
+/* --- for people -------------------------------------------------------------------------------- */
+
+struct busy {
+	const char *op;
+	double rate;
+};
+
+static int by_rate(const void *a, const void *b)
+{
+	const double x = ((const struct busy *)a)->rate, y = ((const struct busy *)b)->rate;
+
+	return (x < y) - (x > y);
+}
+
+/* The busiest kinds of request, in one line. */
+static void print_operations(const struct invocation *inv, const struct pair *p)
+{
+	const struct engine_daemon_metrics *d = &p->now->metrics.daemon;
+	AUTO_FREE struct busy *order = calloc(d->n_ops + 1, sizeof(*order));
+	double all = 0;
+
+	if (!order)
+		return;
+	for (size_t i = 0; i < d->n_ops; i++) {
+		order[i] = (struct busy){ .op = d->ops[i].op, .rate = op_rate(p, &d->ops[i]) };
+		all += order[i].rate;
+	}
+	qsort(order, d->n_ops, sizeof(*order), by_rate);
+	fprintf(inv->out, "%.0f operations/s", all);
+	for (size_t i = 0; i < d->n_ops && i < OPS_SHOWN && order[i].rate >= 0.5; i++)
+		fprintf(inv->out, "%s %s %.0f", i > 0 ? "," : ":", order[i].op, order[i].rate);
+	fputc('\n', inv->out);
+}
+
+static void print_head(const struct invocation *inv, const struct pair *p)
+{
+	const struct engine_metrics *m = &p->now->metrics;
+	char dirty[SIZE_TEXT_MAX], disk[SIZE_TEXT_MAX];
+
+	if (!m->up) {
+		fputs("the daemon does not run\n", inv->out);
+		return;
+	}
+	fprintf(inv->out,
+		"%" PRIu64 " clones, %" PRIu64
+		" mounted, %s to be stored, store %s on disk, %.1f commits/s\n",
+		m->clones, m->daemon.mounted, size_format(m->daemon.dirty_bytes, dirty),
+		size_format(m->disk, disk),
+		p->before ? rate(p, p->before->metrics.daemon.commits, m->daemon.commits) : 0.0);
+	print_operations(inv, p);
+}
+
+static void print_run(const struct invocation *inv, const struct pair *p, size_t i)
+{
+	const struct engine_run *r = &p->now->runs.list[i];
+	const struct engine_run_use *use = &p->now->uses[i];
+	char memory[SIZE_TEXT_MAX], left[DURATION_TEXT_MAX];
+
+	fprintf(inv->out, "%s%-12s%s  %5.1f%%  %10s  %5" PRIu64 "  %9s  ", out_style(inv, OUT_ID),
+		r->id, out_style(inv, OUT_PLAIN), run_cpu(p, i),
+		use->known ? size_format(use->memory, memory) : "-", use->processes,
+		use->left_ms > 0 ? duration_format(use->left_ms, left) : "-");
+	out_name(inv->out, r->clone);
+	fputs("  ", inv->out);
+	runs_print_command(inv->out, r, SHOWN_COMMAND);
+	fputc('\n', inv->out);
+}
+
+static void print_clone(const struct invocation *inv, const struct engine_clone *c)
+{
+	char own[SIZE_TEXT_MAX];
+
+	fprintf(inv->out, "%10s  %-11s  ", size_format(c->own, own),
+		c->mounted ? "mounted" : "not mounted");
+	out_name(inv->out, c->name);
+	fputc('\n', inv->out);
+}
+
+/* What does not fit into `rows` is counted. */
+static void print_page(const struct invocation *inv, const struct pair *p, size_t rows)
+{
+	const size_t n_runs = p->now->runs.n, n_clones = p->now->clones.n;
+	const size_t room = rows > 8 ? rows - 8 : 1;
+	const size_t runs = n_runs < room ? n_runs : room;
+	const size_t clones = n_clones < room - runs ? n_clones : room - runs;
+
+	print_head(inv, p);
+	if (runs > 0)
+		fprintf(inv->out, "\n%-12s  %6s  %10s  %5s  %9s  %s\n", "RUN", "CPU", "MEMORY",
+			"PROCS", "LEFT", "CLONE AND COMMAND");
+	for (size_t i = 0; i < runs; i++)
+		print_run(inv, p, i);
+	if (n_runs > runs)
+		fprintf(inv->out, "and %zu runs more\n", n_runs - runs);
+	if (clones > 0)
+		fprintf(inv->out, "\n%10s  %-11s  %s\n", "OWN", "STATE", "CLONE");
+	for (size_t i = 0; i < clones; i++)
+		print_clone(inv, &p->now->clones.list[i]);
+	if (n_clones > clones)
+		fprintf(inv->out, "and %zu clones more\n", n_clones - clones);
+}
+
+/* --- the loop ---------------------------------------------------------------------------------- */
+
+/* A terminal that is drawn anew each time, and takes keys one by one. */
+struct terminal {
+	bool is;
+	struct termios before;
+};
+
+static void terminal_done(struct terminal *t)
+{
+	if (t->is)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
+}
+
+static void terminal_begin(struct terminal *t, const struct invocation *inv)
+{
+	struct termios now;
+
+	if (inv->json || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &t->before) < 0)
+		return;
+	now = t->before;
+	now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	t->is = tcsetattr(STDIN_FILENO, TCSADRAIN, &now) == 0;
+}
+
+static size_t terminal_rows(void)
+{
+	struct winsize w;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 0 ? w.ws_row : ROWS_IF_NONE;
+}
+
+/* Wait for the next look.  True: somebody wants it to end. */
+static bool rest(const struct terminal *t, int signals, uint64_t ms)
+{
+	struct pollfd fds[] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = t->is ? STDIN_FILENO : -1, .events = POLLIN },
+	};
+	const uint64_t until = now_ms() + ms;
+	char key;
+
+	for (;;) {
+		const uint64_t now = now_ms();
+
+		if (now >= until)
+			return false;
+		if (poll(fds, 2, (int)(until - now)) < 0 && errno != EINTR)
+			return true;
+		if (fds[0].revents)
+			return true;
+		if (fds[1].revents &&
+		    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
+			return true;
+	}
+}
+
+static int show(const struct invocation *inv, const struct terminal *t, const struct pair *p,
+		struct err *err)
+{
+	if (inv->json)
+		return print_json(inv, p, err);
+	if (t->is)
+		fputs("\x1b[H\x1b[2J", inv->out);
+	print_page(inv, p, t->is ? terminal_rows() : SIZE_MAX);
+	fputs(t->is ? "\nq ends" : "\n", inv->out);
+	return 0;
+}
+
+static int top_run(struct invocation *inv, struct err *err)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct top_args *args = inv->args;
+	CLEANUP(terminal_done) struct terminal terminal = { 0 };
+	CLEANUP(looks_done) struct looks looks = { 0 };
+	int fd, r = 0;
+
+	if (args->every < LEAST_MS || args->every > INT32_MAX)
+		return err_set(err, -EINVAL, "'--every' must be %dms or more", LEAST_MS);
+	fd = interrupt_catch(signals, ARRAY_LEN(signals), err);
+	if (fd < 0)
+		return fd;
+	terminal_begin(&terminal, inv);
+	for (uint64_t n = 0; r >= 0; n++) {
+		struct look *now = &looks.list[n % 2];
+		struct look *before = n > 0 ? &looks.list[(n + 1) % 2] : NULL;
+		const struct pair pair = { .before = before, .now = now };
+
+		look_done(now);
+		*now = (struct look){ 0 };
+		r = take_look(inv->engine, before, now, err);
+		if (r >= 0)
+			r = show(inv, &terminal, &pair, err);
+		if (r >= 0 && fflush(inv->out) == EOF)
+			r = err_sys(err, "writing the page");
+		if (r < 0 || n + 1 == args->count || rest(&terminal, fd, args->every))
+			break;
+	}
+	if (terminal.is)
+		fputc('\n', inv->out);
+	return r;
+}
+
+const struct command cmd_top = {
+	.name = "top",
+	.group = "Runs",
+	.rare = true,
+	.summary = "show what runs and what the daemon does, live",
+	.opts = top_opts,
+	.preset = preset,
+	.details =
+	    "Of all projects in the store: runs with processor, memory and the time that is left, clones\n"
+	    "with what they have of their own, requests a second by kind. On a terminal the page is drawn\n"
+	    "anew until q or ^C; into a pipe, and with --json, each look is appended. Starts no daemon.\n",
+	.examples = "top\ntop --every 500ms\ntop --json -n 2\n",
+	.run = top_run,
+};
