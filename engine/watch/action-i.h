@@ -10,6 +10,7 @@ struct action {
 	const struct engine_rule *rule; /* NULL: it is gone */
 	struct engine_firing *firing;
 	struct docket_lock lock;
+	int64_t cowfsd; /* when the one that has made the clone began; 0: not known */
 };
 
 /* Sign a failure: the same for failures that say the same, whatever numbers are in it.  `run` NULL: by `why`. */

@@ -12,6 +12,7 @@
 
 #include "base/fdio.h"
 #include "engine/api/experiment.h"
+#include "engine/api/service.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/action-i.h"
 
@@ -30,6 +31,14 @@ static int remove_clone(struct action *a, struct err *err)
 	return engine_remove(a->there, a->firing->clone, true, &removed, err);
 }
 
+/* When the cowfsd that serves the clone began; 0: not known. */
+static int64_t cowfsd_began(struct action *a)
+{
+	struct engine_service s = { 0 };
+
+	return engine_service(a->there, &s, NULL) < 0 ? 0 : s.began;
+}
+
 /* What was captured just now need not be captured again; all else is the project as it is. */
 static int make_clone(struct action *a, struct err *err)
 {
@@ -37,7 +46,22 @@ static int make_clone(struct action *a, struct err *err)
 	const struct engine_clone_options options = { .name = a->firing->clone, .ttl_ms = KEPT_MS };
 	int r = remove_clone(a, err);
 
-	return r < 0 ? r : engine_clone(a->there, &options, &clones, err);
+	if (r >= 0)
+		r = engine_clone(a->there, &options, &clones, err);
+	a->cowfsd = r < 0 ? 0 : cowfsd_began(a);
+	return r;
+}
+
+/* What is not synced dies with its cowfsd, and nothing in the clone shows that. */
+static int store_clone(struct action *a, struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	const struct engine_take_options options = { .clone = a->firing->clone, .automatic = true };
+	int r = engine_take(a->there, &options, &taken, err);
+
+	if (r >= 0 && (a->cowfsd == 0 || cowfsd_began(a) != a->cowfsd))
+		return err_set(err, -ECONNRESET, "cowfsd died before what it left was stored");
+	return r;
 }
 
 /* --- a command ----------------------------------------------------------------------------- */
@@ -264,6 +288,8 @@ static int perform(struct action *a, struct err *err)
 		r = make_clone(a, err);
 		if (r >= 0)
 			r = run_command(a, err);
+		if (r >= 0)
+			r = store_clone(a, err);
 	}
 	return r < 0 ? r : choose(a, err);
 }
@@ -284,7 +310,7 @@ static int begin(struct action *a, struct err *err)
 {
 	struct engine_firing *f = a->firing;
 	struct err problem = { 0 };
-	int r;
+	int done, r;
 
 	if (f->attempts >= ATTEMPTS_MAX) {
 		r = text_set(&f->result, err, "lost");
@@ -298,7 +324,13 @@ static int begin(struct action *a, struct err *err)
 		r = text_set(&f->clone, err, "w-%s-%s", f->rule, f->id);
 		if (r >= 0)
 			r = firing_save(a->engine, &a->lock, f, NULL, err);
-		if (r >= 0 && perform(a, &problem) < 0)
+		done = r < 0 ? 0 : perform(a, &problem);
+		/* It is as if we had died: the next process begins again on another clone, and counts this. */
+		if (done == -ECONNRESET) {
+			r = firing_save(a->engine, &a->lock, f, NULL, err);
+			return r < 0 ? r : err_set(err, done, "%s", problem.msg);
+		}
+		if (done < 0)
 			r = give_up(a, &problem, err);
 	}
 	if (r < 0)

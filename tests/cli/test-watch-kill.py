@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 import livetest  # noqa: E402  (found through the line above)
 from livetest import LONG, live_test, note  # noqa: E402
 from snaptest import SNAP, Skip, dice  # noqa: E402
-from watchtest import fire, firings, once, put, rules, stages, status  # noqa: E402
+from watchtest import fire, firings, once, put, rules, stages, status, until  # noqa: E402
 
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
 CALLS = ("renameat", "sendto", "fsync", "mkdir", "mkdirat", "unlinkat")
@@ -105,6 +105,22 @@ def killed_with_all_that_it_started_it_goes_on_as_well(w):
         assert [f for f in got["firings"] if f[0] != "failed"] == want["firings"], got
         assert {k: v for k, v in got.items() if k != "firings"} == \
             {k: v for k, v in want.items() if k != "firings"}, (got, want)
+
+
+@live_test
+def what_an_action_wrote_is_not_taken_for_nothing_when_cowfsd_dies(w):
+    stages(w, "{name: dev, target: ., approve: never}")
+    rules(w, "name: a, on: fire, run: 'echo x > made; echo written; sleep 1', then: ship")
+    fire(w, "a")
+    w.ok("watch", "start")
+    run = until(lambda: firings(w)[0]["run"])
+    until(lambda: b"written" in w.ok("logs", run).out)
+    w.kill_daemon()
+    until(lambda: firings(w)[0]["state"] == "done")
+    w.ok("watch", "stop")
+    got = firings(w)
+    assert [f["result"] for f in got] == ["shipped"] and got[0]["attempts"] == 2, got
+    assert (w.project / "made").read_text() == "x\n"
 
 
 if __name__ == "__main__":
