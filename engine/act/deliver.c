@@ -442,6 +442,19 @@ static int put_trees(struct promoting *p, const struct root *now, struct err *er
 	return r;
 }
 
+static int find_target_again(struct promoting *p, struct err *err)
+{
+	struct project found = { 0 };
+	int r = project_hidden_at(&p->task->engine, p->store, p->target.path, PROJECT_TARGET,
+				  &found, err);
+
+	if (r < 0)
+		return r;
+	project_done(&p->target);
+	p->target = found;
+	return 0;
+}
+
 int deliver_trees(struct promoting *p, struct err *err)
 {
 	struct root now;
@@ -450,6 +463,11 @@ int deliver_trees(struct promoting *p, struct err *err)
 
 	/* What was captured is the directory that no link leads to. */
 	r = check_target(p, p->target.path, &st, err);
+	if (r < 0)
+		return r;
+	/* Whoever had the turn before may have registered it. */
+	if (catalog_id_is_zero(&p->target.id))
+		r = find_target_again(p, err);
 	if (r < 0)
 		return r;
 	r = root_get(p->store, &p->landing.now.root, &now, err);

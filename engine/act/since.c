@@ -59,6 +59,9 @@ static int add(const struct diff_entry *e, void *ctx, struct err *err)
 			   : 0;
 	if (is_above(e->path, c->below))
 		return TOO_MUCH;
+	/* Older versions of git take a submodule for unchanged whose own commit alone is new. */
+	if (path && inside(path, ".git/modules"))
+		return TOO_MUCH;
 	if (!path || is_of_git(path))
 		return 0;
 	if (c->paths->n == ENGINE_SINCE_MAX)

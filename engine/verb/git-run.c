@@ -175,8 +175,14 @@ int git_run_check_name(const char *git_dir, const char *clone, struct err *err)
 
 int git_run_configure(const char *git_dir, const char *key, const char *value, struct err *err)
 {
-	const char *const words[] = { "config", "--local", key, value, NULL };
+	AUTO_FREE char *config = path_join(git_dir, "config");
+	/* This file and no other: what a repository names as shared is not asked. */
+	const char *const words[] = {
+		"config", "--file", config, "--replace-all", key, value, NULL
+	};
 
+	if (!config)
+		return err_nomem(err);
 	return run(git_dir, &(struct call){ .words = words, .in = -1, .out = -1, .bundle = -1 },
 		   err);
 }

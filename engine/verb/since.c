@@ -44,16 +44,18 @@ int engine_since_setup(struct engine *e, const char *path, struct err *err)
 	CLEANUP(buf_done) struct buf hook = BUF_INIT;
 	AUTO_FREE char *git = path_join(path, ".git");
 	AUTO_FREE char *config = git ? path_join(git, "config") : NULL;
-	struct stat dir, file;
+	AUTO_FREE char *common = git ? path_join(git, "commondir") : NULL;
+	struct stat dir, file, other;
 	int r;
 
-	if (!config || write_hook(e, &hook) < 0)
+	if (!config || !common || write_hook(e, &hook) < 0)
 		return err_nomem(err);
-	/* A file or a symlink leads to a repository that others share, or to settings of others. */
+	/* A file, a symlink or a `commondir` leads to a repository, or to settings, that others share. */
 	if (lstat(git, &dir) < 0 || !S_ISDIR(dir.st_mode) || lstat(config, &file) < 0 ||
-	    !S_ISREG(file.st_mode))
+	    !S_ISREG(file.st_mode) || lstat(common, &other) == 0)
 		return err_set(err, -ECANCELED, "'%s' is no repository of its own", path);
-	r = git_run_configure(git, "core.fsmonitorHookVersion", "2", err);
-	r = r < 0 ? r : git_run_configure(git, "core.untrackedCache", "true", err);
-	return r < 0 ? r : git_run_configure(git, "core.fsmonitor", buf_str(&hook), err);
+	/* The one that can fail comes first: no half of it stays. */
+	r = git_run_configure(git, "core.fsmonitor", buf_str(&hook), err);
+	r = r < 0 ? r : git_run_configure(git, "core.fsmonitorHookVersion", "2", err);
+	return r < 0 ? r : git_run_configure(git, "core.untrackedCache", "true", err);
 }

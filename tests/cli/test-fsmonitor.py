@@ -347,6 +347,16 @@ def too_much_and_changes_of_directories_are_everything(w):
 
 
 @git_test
+def a_repository_that_names_another_as_shared_is_left_alone(w):
+    project(w)
+    where = clone(w, "a")
+    real = (w.project / ".git" / "config").read_bytes()
+    (where / ".git" / "commondir").write_text(f"{w.project}/.git\n")
+    w.snap("fsmonitor", "--setup", "a").fails(7, "no repository of its own")
+    assert (w.project / ".git" / "config").read_bytes() == real
+
+
+@git_test
 def what_cannot_be_answered_is_said(w):
     top = project(w)
     where = clone(w, "a")
