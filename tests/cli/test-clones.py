@@ -432,6 +432,14 @@ def a_write_of_a_stranger_takes_set_id_bits_as_on_the_disk_below(w: World):
         assert not seen[0] & 0o6000, oct(seen[0])
 
 
+def mount_again(w):
+    """A mount namespace that another program makes just now has a copy of the mount, which ends with it."""
+    until = time.monotonic() + 120
+    while (got := w.snap("mount", "try")).status == 11 and time.monotonic() < until:
+        assert b"somebody else unmounted" in got.err, str(got)
+    got.ends(0)
+
+
 @mounted_test
 def a_mount_that_somebody_else_took_away_is_not_taken_for_one(w: World):
     """Lazily, with a file open, it lives on and is seen nowhere."""
@@ -443,12 +451,12 @@ def a_mount_that_somebody_else_took_away_is_not_taken_for_one(w: World):
         subprocess.run(["umount", "-l", path], check=True)
         w.snap("mount", "try").fails(11, "'try'", "somebody else unmounted")
         assert f.read() == "kept", "who has it open goes on"
-    w.ok("mount", "try")
+    mount_again(w)
     assert os.path.ismount(path) and (path / "kept").read_text() == "kept"
     missing = 0
     for _ in range(ROUNDS):
         umount(path)
-        w.ok("mount", "try")
+        mount_again(w)
         missing += not os.path.ismount(path) or (path / "kept").read_text() != "kept"
     assert missing == 0, f"{missing} of {ROUNDS} answers were wrong: what is answered is there"
     w.ok("mount", "try")
