@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ static bool is_zone(const char *name)
 {
 	const char *dir = getenv("TZDIR");
 	char path[256];
+	struct stat st;
 
 	if (strcmp(name, "UTC") == 0)
 		return true;
@@ -63,7 +65,7 @@ static bool is_zone(const char *name)
 	    strlen(name) >= CALENDAR_ZONE_MAX)
 		return false;
 	snprintf(path, sizeof(path), "%.150s/%s", dir ? dir : "/usr/share/zoneinfo", name);
-	return access(path, R_OK) == 0;
+	return access(path, R_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static int take_zone(const char *text, char ret[CALENDAR_ZONE_MAX], struct err *err)
@@ -404,7 +406,7 @@ bool day_span_holds(const struct day_span *s, int64_t now, int64_t *ret_end)
 {
 	CLEANUP(zone_leave) struct zone_scope zone = { 0 };
 	time_t t = (time_t)now;
-	struct tm tm;
+	struct tm tm, end;
 	unsigned minute;
 
 	zone_enter(&zone, s->zone);
@@ -421,7 +423,14 @@ bool day_span_holds(const struct day_span *s, int64_t now, int64_t *ret_end)
 	tm.tm_hour = (int)(s->to / 60);
 	tm.tm_min = (int)(s->to % 60);
 	tm.tm_sec = 0;
-	tm.tm_isdst = -1;
-	*ret_end = mktime(&tm);
+	/* A time that the clock shows twice ends with the first one to come. */
+	end = tm;
+	*ret_end = mktime(&end);
+	if (*ret_end <= now || (unsigned)(end.tm_hour * 60 + end.tm_min) != s->to % (24 * 60)) {
+		tm.tm_isdst = -1;
+		*ret_end = mktime(&tm);
+	}
+	if (*ret_end <= now)
+		*ret_end = now + 60;
 	return true;
 }

@@ -16,38 +16,36 @@ static bool may_go_on(const struct engine_change *c)
 	       (c->state != ENGINE_CHANGE_WAITING || c->approved_by);
 }
 
-/* When a change that soaks is to be looked at; 0: it does not. */
-static int64_t due(const struct engine_change *c)
+/* Differs once something happened to the change. */
+static uint64_t print_of(const struct engine_change *c)
 {
 	const struct engine_passed *p = c->n_passed > 0 ? &c->passed[c->n_passed - 1] : NULL;
 
-	if (c->state != ENGINE_CHANGE_SOAKING || !p)
-		return 0;
-	return p->health_next > 0 && p->health_next < p->soak_until ? p->health_next
-								    : p->soak_until;
+	return map_hash_str(c->id) ^
+	       (c->n_passed * 31 + c->state + 1 + (p ? p->health_runs * 1009 + p->seen_ms : 0));
 }
 
-int advance_is_due(struct engine *e, int64_t now, bool *ret_by_time, uint64_t *ret_print,
-		   int64_t *ret_next, struct err *err)
+/* By the clock that the soak counts by, which nobody sets. */
+int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret, struct err *err)
 {
 	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
 	int r = engine_changes(e, true, &all, err);
 
-	*ret_by_time = false;
-	*ret_print = 0;
-	*ret_next = 0;
+	*ret = (struct advance_due){ 0 };
 	for (size_t i = 0; r >= 0 && i < all.n; i++) {
 		const struct engine_change *c = &all.list[i];
-		const int64_t at = due(c);
+		const int64_t ms = engine_change_due_ms(c);
+		/* Nobody says when another process lets it go. */
+		const int64_t wait = c->alive ? NS_PER_S : ms * NS_PER_MS;
 
-		if (!may_go_on(c) || c->alive)
+		if (!may_go_on(c))
 			continue;
-		if (at > now && (*ret_next == 0 || at < *ret_next))
-			*ret_next = at;
-		if (at > 0 && at <= now)
-			*ret_by_time = true;
-		if (at == 0)
-			*ret_print += map_hash_str(c->id) ^ (c->n_passed * 31 + c->state + 1);
+		if (wait > 0 && (ret->next == 0 || now + wait < ret->next))
+			ret->next = now + wait;
+		if (!c->alive && ms == 0)
+			ret->by_time += print_of(c);
+		if (!c->alive && ms < 0)
+			ret->others += print_of(c);
 	}
 	return r;
 }
@@ -64,11 +62,11 @@ int advance_all(struct engine *e, struct err *err)
 		struct err problem = { 0 };
 		int one;
 
-		if (!may_go_on(&all.list[i]))
+		if (!may_go_on(&all.list[i]) || all.list[i].alive)
 			continue;
-		/* One that fails keeps no other from its health checks. */
+		/* One that fails keeps no other from its health checks; one that is busy is tried again. */
 		one = engine_ship_on(e, all.list[i].id, &options, &c, &p, &problem);
-		if (one < 0 && one != -EBUSY && failed == 0)
+		if (one < 0 && (failed == 0 || failed == -EBUSY))
 			failed = err_set(err, one, "change %s: %s", all.list[i].id, problem.msg);
 	}
 	return r < 0 ? r : failed;

@@ -21,9 +21,9 @@
 
 #define C(kind, member) FIELD(FIELD_##kind, struct watch_cursor, member)
 static const struct field cursor_list[] = {
-	C(NAME, rule),  C(TEXT, about),   C(INT, since),   C(ID, seen),
-	C(ID, receipt), C(BOOL, failing), C(INT, checked), C(NAME_OR_NULL, value),
-	C(UINT, inode), C(UINT, offset),  C(BOOL, known),
+	C(NAME, rule),   C(TEXT, about),   C(ID, epoch),    C(INT, since),          C(ID, seen),
+	C(ID, receipt),  C(BOOL, failing), C(INT, checked), C(NAME_OR_NULL, value), C(UINT, inode),
+	C(UINT, offset), C(BOOL, known),
 };
 static const struct fields cursor_fields = FIELDS(struct watch_cursor, cursor_list);
 #undef C
@@ -51,8 +51,17 @@ static const struct field control_list[] = {
 };
 static const struct fields control_fields = FIELDS(struct watch_control, control_list);
 
-const struct docket_kind watch_kind = { "watch", "watch", 1, &state_fields };
-const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields };
+/* Version 1 had no epochs. */
+static void upgrade(struct json j)
+{
+	const struct json cursors = json_get_array(j, "cursors");
+
+	for (size_t i = 0; i < json_length(cursors); i++)
+		json_set_null(json_at_object(cursors, i), "epoch");
+}
+
+const struct docket_kind watch_kind = { "watch", "watch", 2, &state_fields, upgrade };
+const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields, NULL };
 
 void watch_state_done(struct watch_state *s)
 {
@@ -117,7 +126,28 @@ static void cursor_done(struct watch_cursor *c)
 	*c = (struct watch_cursor){ 0 };
 }
 
-struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule)
+/* Firings are kept longer than cursors: a count that begins again must not meet its old firings. */
+static bool renew_epoch(struct watch_state *s, struct watch_cursor *c)
+{
+	struct err ignored = { 0 };
+	struct catalog_id id;
+	char hex[CATALOG_HEX_SIZE];
+
+	if (catalog_id_new(&id, &ignored) < 0)
+		return false;
+	snprintf(c->epoch, sizeof(c->epoch), "%s", catalog_id_hex(&id, hex));
+	s->moved = true;
+	return true;
+}
+
+static void not_later(struct watch_state *s, int64_t *at, int64_t now)
+{
+	s->moved |= *at > now;
+	*at = *at > now ? now : *at;
+}
+
+struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule,
+				  int64_t now)
 {
 	AUTO_FREE char *what = about(rule);
 	struct watch_cursor *c = NULL;
@@ -125,8 +155,14 @@ struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rul
 	for (size_t i = 0; i < s->n_cursors && !c; i++)
 		if (strcmp(s->cursors[i].rule, rule->name) == 0)
 			c = &s->cursors[i];
-	if (!what || (c && strcmp(c->about, what) == 0))
-		return what ? c : NULL;
+	if (!what)
+		return NULL;
+	if (c && strcmp(c->about, what) == 0) {
+		if (rule->trigger == ENGINE_TRIGGER_SCHEDULE)
+			not_later(s, &c->since, now);
+		not_later(s, &c->checked, now);
+		return *c->epoch != '\0' || renew_epoch(s, c) ? c : NULL;
+	}
 	if (c)
 		cursor_done(c);
 	else if (!VEC_ONE_MORE(s->cursors, s->n_cursors))
@@ -134,7 +170,7 @@ struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rul
 	else
 		c = &s->cursors[s->n_cursors++];
 	*c = (struct watch_cursor){ .rule = strdup(rule->name), .about = TAKE_PTR(what) };
-	return c->rule && c->about ? c : NULL;
+	return c->rule && c->about && renew_epoch(s, c) ? c : NULL;
 }
 
 /* --- what people say ----------------------------------------------------------------------- */

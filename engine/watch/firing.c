@@ -213,6 +213,35 @@ int engine_watch_log(struct engine *e, struct engine_firings *ret, struct err *e
 	return 0;
 }
 
+static bool is_ahead(struct engine_firing *f, int64_t now)
+{
+	int64_t *const times[] = { &f->created, &f->begun, &f->ended };
+	bool ahead = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		ahead |= *times[i] > now;
+		*times[i] = *times[i] > now ? now : *times[i];
+	}
+	return ahead;
+}
+
+int firing_set_clock(struct engine *e, struct engine_firing *f, int64_t now, struct err *err)
+{
+	CLEANUP(docket_lock_done) struct docket_lock lock = DOCKET_LOCK_INIT;
+	CLEANUP(engine_firing_done) struct engine_firing own = { 0 };
+	int r;
+
+	if (!is_ahead(f, now) || f->alive)
+		return 0;
+	r = docket_take(e, &firing_kind, f->id, &lock, err);
+	if (r >= 0)
+		r = firing_load(e, f->id, &lock, &own, err);
+	if (r >= 0 && is_ahead(&own, now))
+		r = firing_save(e, &lock, &own, NULL, err);
+	/* Another process works on it, or has removed it. */
+	return r == -EBUSY || r == -ENOENT ? 0 : r;
+}
+
 int firing_prune(struct engine *e, const struct engine_firings *all, struct err *err)
 {
 	const int64_t now = pipeline_now();

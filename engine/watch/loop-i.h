@@ -53,6 +53,8 @@ struct loop {
 	struct failed *failed; /* owned */
 	size_t n_failed;
 	uint64_t print_tried; /* of changes that could go on */
+	uint64_t due_tried;   /* of those that time let go on, */
+	uint64_t due_retry;   /* which are not tried again before that unless they changed */
 	int64_t pruned;
 	bool busy;        /* something began in this round */
 	int64_t next;     /* when time is a reason to look again */

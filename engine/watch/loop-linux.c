@@ -23,13 +23,16 @@
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/loop-i.h"
 
-#define BUSY_MS    UINT64_C(200)   /* after which a lock is tried again */
+#define BUSY_MS UINT64_C(200) /* after which a lock is tried again */
+#define DUE_MS \
+	UINT64_C(1000) /* after which changes are tried again that are due and stay as they are */
 #define PARTIAL_MS UINT64_C(60000) /* how often a tree is looked at that cannot be watched whole */
 #define STORM_FACTOR \
 	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
 #define METER_MS    UINT64_C(250)
 #define PRUNE_NS    (INT64_C(24) * 3600 * NS_PER_S)
 #define SLEEP_MAX_S 3600
+#define PAST_MS     1000
 
 static void loop_done(struct loop *l)
 {
@@ -60,13 +63,16 @@ void loop_wake_in(struct loop *l, uint64_t at_ms)
 
 static int save(struct loop *l, struct err *err)
 {
-	return docket_save(l->lock, &watch_kind, WATCH_NAME, &l->state, err);
+	const int r = docket_save(l->lock, &watch_kind, WATCH_NAME, &l->state, err);
+
+	l->state.moved &= r < 0;
+	return r;
 }
 
 static int probe_ended(struct loop *l, const struct child *c, int status, struct err *err)
 {
 	const struct engine_rule *rule = rules_find(&l->rules, c->what);
-	struct watch_cursor *cursor = rule ? watch_cursor(&l->state, rule) : NULL;
+	struct watch_cursor *cursor = rule ? watch_cursor(&l->state, rule, pipeline_now()) : NULL;
 	int r;
 
 	if (!cursor)
@@ -84,6 +90,8 @@ static int child_ended(struct loop *l, const struct child *c, int status, struct
 
 	if (c->kind == CHILD_PROBE)
 		return probe_ended(l, c, status, err);
+	if (c->kind == CHILD_ADVANCE)
+		l->due_retry = engine_clock_ms() + DUE_MS;
 	if (c->kind == CHILD_ADVANCE && !ok)
 		l->print_tried = 0;
 	if (!ok)
@@ -290,7 +298,7 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, struct err *err)
 {
 	const struct engine_rule *rule = &l->rules.list[i];
-	struct watch_cursor *c = watch_cursor(&l->state, rule);
+	struct watch_cursor *c = watch_cursor(&l->state, rule, now);
 	struct follow *f = &l->follows[i];
 	const bool ripe = is_ripe(l, i);
 	struct err problem = { 0 };
@@ -299,6 +307,10 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 
 	if (!c)
 		return err_nomem(err);
+	/* Firings have its epoch in their names, and there must be one name for each. */
+	r = l->state.moved ? save(l, err) : 0;
+	if (r < 0)
+		return r;
 	if (rule->trigger == ENGINE_TRIGGER_FAILS)
 		return start_probe(l, rule, c, now, err);
 	if (f->retry > engine_clock_ms()) {
@@ -395,6 +407,8 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 		l->firings.list[i].alive |=
 		    loop_child_is_running(l, CHILD_ACTION, l->firings.list[i].id);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
+		r = firing_set_clock(l->engine, &l->firings.list[i], now, err);
+	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		r = hold_back(l, &l->firings.list[i], now, err);
 	/* The oldest first. */
 	for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
@@ -408,21 +422,26 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 
 static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 {
-	uint64_t print;
-	int64_t next;
-	bool by_time;
+	struct advance_due due;
+	bool others, by_time;
 	int r;
 
 	if (loop_child_is_running(l, CHILD_ADVANCE, "changes") ||
 	    loop_child_is_left_alone(l, "changes") || l->control.paused)
 		return 0;
-	r = advance_is_due(l->engine, now, &by_time, &print, &next, err);
+	r = advance_is_due(l->engine, now, &due, err);
 	if (r < 0)
 		return r;
-	wake_at(l, next);
-	if (!by_time && (print == 0 || print == l->print_tried))
+	wake_at(l, due.next);
+	others = due.others != 0 && due.others != l->print_tried;
+	by_time =
+	    due.by_time != 0 && (due.by_time != l->due_tried || engine_clock_ms() >= l->due_retry);
+	if (due.by_time != 0 && !by_time)
+		loop_wake_in(l, l->due_retry);
+	if (!others && !by_time)
 		return 0;
-	l->print_tried = print;
+	l->print_tried = due.others;
+	l->due_tried = due.by_time;
 	return loop_child_start(l, CHILD_ADVANCE, "changes", err);
 }
 
@@ -451,12 +470,14 @@ static int round_of(struct loop *l, struct err *err)
 static int set_timer(struct loop *l, struct err *err)
 {
 	const uint64_t ms = engine_clock_ms();
+	const int64_t wait = (l->next - pipeline_now()) / NS_PER_MS + 1;
 	int64_t left = INT64_C(1) * SLEEP_MAX_S * 1000;
 	struct itimerspec spec = { 0 };
 	struct timespec now;
 
-	if (l->next > 0 && (l->next - pipeline_now()) / NS_PER_MS < left)
-		left = (l->next - pipeline_now()) / NS_PER_MS + 1;
+	/* A moment that is past was looked at already: it must not keep us busy. */
+	if (l->next > 0 && wait < left)
+		left = wait > 0 ? wait : PAST_MS;
 	if (l->next_ms > 0 && (int64_t)(l->next_ms - ms) < left)
 		left = (int64_t)(l->next_ms - ms);
 	left = left < 1 ? 1 : left;

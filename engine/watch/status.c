@@ -87,7 +87,7 @@ static void describe(const struct engine_watch_status *s, const struct watch_con
 		ret->state = "stopped";
 	else
 		ret->state = queued ? (allowed ? "queued" : "waits") : "ready";
-	cursor = watch_cursor(state, ret->rule);
+	cursor = watch_cursor(state, ret->rule, s->now);
 	if (ret->rule->trigger == ENGINE_TRIGGER_SCHEDULE && ret->next == 0 && cursor &&
 	    calendar_next(&ret->rule->calendar, (cursor->known ? cursor->since : s->now) / NS_PER_S,
 			  &due) == 0)

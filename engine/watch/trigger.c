@@ -25,11 +25,11 @@
 static int fire_next(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
 		     const char *detail, struct err *err)
 {
-	char key[32], id[ENGINE_ID_SIZE];
+	char key[ENGINE_ID_SIZE + 32], id[ENGINE_ID_SIZE];
 	int r;
 
 	c->since++;
-	snprintf(key, sizeof(key), "%" PRId64, c->since);
+	snprintf(key, sizeof(key), "%s %" PRId64, c->epoch, c->since);
 	r = firing_make(
 	    e, rule,
 	    &(struct firing_cause){ .trigger = rule->trigger, .key = key, .detail = detail }, id,
@@ -80,27 +80,30 @@ static int look_files(struct engine *e, const struct engine_rule *rule, struct w
 		      struct err *err)
 {
 	CLEANUP(strlist_done) struct strlist paths = { 0 };
-	char key[2 * ENGINE_ID_SIZE], id[ENGINE_ID_SIZE], was[ENGINE_ID_SIZE];
+	char key[2 * ENGINE_ID_SIZE], id[ENGINE_ID_SIZE];
+	const struct watch_cursor was = *c;
 	int r;
 
 	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
-	memcpy(was, c->seen, sizeof(was));
 	r = files_look(e, rule, c, view, &paths, err);
 	if (r < 0)
 		return r;
 	if (paths.n > 0) {
-		snprintf(key, sizeof(key), "%s-%s", was, c->seen);
+		snprintf(key, sizeof(key), "%s-%s", was.seen, c->seen);
 		r = firing_make(
 		    e, rule,
 		    &(struct firing_cause){
 			.trigger = rule->trigger, .key = key, .from = c->seen, .paths = &paths },
 		    id, err);
-		if (r < 0)
-			return r;
 	}
-	return strcmp(was, c->seen) != 0;
+	/* What is not written down is looked at again. */
+	if (r < 0) {
+		*c = was;
+		return r;
+	}
+	return strcmp(was.seen, c->seen) != 0;
 }
 
 /* --- refs ---------------------------------------------------------------------------------- */
@@ -228,6 +231,7 @@ static int read_added(const struct engine_rule *rule, struct watch_cursor *c, st
 	if (!c->known || c->inode != st.st_ino || c->offset > (uint64_t)st.st_size) {
 		c->offset = c->known ? 0 : (uint64_t)st.st_size;
 		c->inode = st.st_ino;
+		c->since++;
 		c->known = *ret_moved = true;
 	}
 	if ((uint64_t)st.st_size - c->offset > LOG_MAX)
@@ -247,7 +251,7 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *line = NULL;
-	char key[64], id[ENGINE_ID_SIZE];
+	char key[ENGINE_ID_SIZE + 96], id[ENGINE_ID_SIZE];
 	bool moved = false;
 	size_t used = 0;
 	int r;
@@ -261,7 +265,9 @@ static int look_log(struct engine *e, const struct engine_rule *rule, struct wat
 		r = find_line(rule, (const char *)text.data, text.len, &line, &used, err);
 	if (r < 0)
 		return r;
-	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %zu", c->inode, c->offset, used);
+	/* A file that was emptied has its lines at the same places again. */
+	snprintf(key, sizeof(key), "%s %" PRId64 " %" PRIu64 " %" PRIu64 " %zu", c->epoch, c->since,
+		 c->inode, c->offset, used);
 	if (line)
 		r = firing_make(
 		    e, rule,
@@ -369,7 +375,10 @@ int trigger_probed(struct engine *e, const struct engine_rule *rule, struct watc
 	/* It begins to fail: one that never passed has nothing to begin. */
 	if (failed && !c->failing && c->known)
 		r = fire_next(e, rule, c, rule->probe, err);
+	/* What is not written down begins to fail once more. */
+	if (r < 0)
+		return r;
 	c->failing = failed;
 	c->known = true;
-	return r < 0 ? r : 0;
+	return 0;
 }

@@ -54,6 +54,10 @@ NODISCARD int firing_load(struct engine *e, const char *id, const struct docket_
 NODISCARD int firing_save(struct engine *e, const struct docket_lock *l,
 			  const struct engine_firing *f, const char *event, struct err *err);
 
+/* Times of it that are yet to come are now, for good: the clock was ahead when they were written. */
+NODISCARD int firing_set_clock(struct engine *e, struct engine_firing *f, int64_t now,
+			       struct err *err);
+
 /* Remove those that ended two weeks ago. */
 NODISCARD int firing_prune(struct engine *e, const struct engine_firings *all, struct err *err);
 
@@ -61,9 +65,10 @@ NODISCARD int firing_prune(struct engine *e, const struct engine_firings *all, s
 
 /* How far the trigger of a rule was looked at. */
 struct watch_cursor {
-	char *rule;                   /* owned, as are the others */
-	char *about;                  /* what it belongs to: another trigger begins anew */
-	int64_t since;                /* of a schedule: the last time that was looked at */
+	char *rule;                 /* owned, as are the others */
+	char *about;                /* what it belongs to: another trigger begins anew */
+	char epoch[ENGINE_ID_SIZE]; /* random: no other cursor names its firings as this one does */
+	int64_t since; /* of a schedule: the last time that was looked at; else a count */
 	char seen[ENGINE_ID_SIZE];    /* of files: the snapshot, */
 	char receipt[ENGINE_ID_SIZE]; /* and the newest receipt then */
 	bool failing;                 /* a probe, or a limit */
@@ -79,6 +84,7 @@ struct watch_state {
 	char *problem;                /* owned, or NULL */
 	struct watch_cursor *cursors; /* owned */
 	size_t n_cursors;
+	bool moved; /* a cursor is new, and to be saved before it is used; not stored */
 };
 
 struct watch_pause {
@@ -109,8 +115,9 @@ NODISCARD int watch_state_load(struct engine *e, const struct docket_lock *l,
 NODISCARD int watch_control_load(struct engine *e, struct watch_control *ret, struct err *err);
 const struct watch_pause *watch_control_of(const struct watch_control *c, const char *rule);
 
-/* The cursor of a rule; NULL: no memory. */
-struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule);
+/* The cursor of a rule; NULL: no memory.  A time of it that is yet to come is now: somebody set the clock. */
+struct watch_cursor *watch_cursor(struct watch_state *s, const struct engine_rule *rule,
+				  int64_t now);
 
 /* --- budget.c ------------------------------------------------------------------------------ */
 
@@ -155,12 +162,15 @@ NODISCARD int action_try(struct engine *e, const struct engine_rules_of_watch *r
 /* Take changes further that wait for no person. */
 NODISCARD int advance_all(struct engine *e, struct err *err);
 
-/*
- * Is there one that could go on?  Then *ret_print is another number than before if one of them changed.  *ret_next:
- * when time lets the next one go on; 0: none waits so.
- */
-NODISCARD int advance_is_due(struct engine *e, int64_t now, bool *ret_by_time, uint64_t *ret_print,
-			     int64_t *ret_next, struct err *err);
+/* What could go on.  Each print is another number than before if one of those changed; 0: there is none. */
+struct advance_due {
+	uint64_t by_time; /* print of those that time lets go on now */
+	uint64_t others;  /* print of those that wait for nothing */
+	int64_t next;     /* when to look again; 0: none waits so */
+};
+
+NODISCARD int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret,
+			     struct err *err);
 
 /* --- files.c ------------------------------------------------------------------------------- */
 

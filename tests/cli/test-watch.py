@@ -123,6 +123,50 @@ def a_schedule_fires_once_however_often_it_was_due(w: World):
 
 
 @test
+def a_clock_that_was_ahead_freezes_nothing(w: World):
+    clock = Clock(w)
+    rules(w, "name: night, on: {schedule: hourly}, run: 'true'",
+          "name: bad, on: fire, run: exit 1, budget: {backoff: 10m}")
+    once(w)
+    clock.forward(8760 * HOUR)
+    fire(w, "bad")
+    once(w)
+    assert results(w, "night") == ["nothing"] and results(w, "bad") == ["failed"]
+    clock.forward(-8760 * HOUR)
+    fire(w, "bad")
+    once(w)
+    assert results(w, "bad") == ["failed", None], "it backs off from now on"
+    clock.forward(10 * MINUTE)
+    once(w)
+    assert results(w, "bad") == ["failed", "failed"], firings(w)
+    clock.forward(2 * HOUR)
+    once(w)
+    clock.forward(HOUR)
+    once(w)
+    assert results(w, "night") == ["nothing"] * 2, firings(w)
+
+
+@test
+def a_soak_goes_on_by_the_clock_that_nobody_sets(w: World):
+    clock = Clock(w)
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship")
+    stages(w, "{name: dev, target: ., approve: never, soak: 30m, "
+              f"health: ['echo x >> {w.home}/ran'], health_every: 10m}}")
+    fire(w, "a")
+    once(w)
+
+    def look(hours, minutes):
+        clock.file.write_text(f"{clock.ns + hours * HOUR} {clock.ns // 10**6 + minutes * 60_000} test")
+        once(w)
+        return status(w)["changes"][0]["state"], len((w.home / "ran").read_text()) // 2
+
+    assert look(0, 1) == ("soaking", 1)
+    assert look(24, 2) == ("soaking", 1), "a clock that was set forward lets nothing go on"
+    assert look(-24, 15) == ("soaking", 2), "and one that was set back holds nothing"
+    assert look(-24, 31) == ("shipped", 3)
+
+
+@test
 def a_budget_of_runs_is_held_and_triggers_meanwhile_become_one(w: World):
     clock = Clock(w)
     rules(w, "name: a, on: fire, run: 'true', budget: {runs_per_hour: 2}")
@@ -425,6 +469,32 @@ def a_line_of_a_log_fires(w: World):
     assert firings(w)[2]["detail"] == "ERROR rotated"
     once(w)
     assert len(firings(w)) == 3
+    # The same line at the same place of a file that was emptied.
+    put(log, "")
+    once(w)
+    put(log, "ERROR rotated\n")
+    once(w)
+    assert [f["detail"] for f in firings(w)][3:] == ["ERROR rotated"], firings(w)
+
+
+@test
+def a_rule_that_was_edited_and_edited_back_fires_again(w: World):
+    line = "name: a, on: {{disk: {}}}, run: 'true'"
+    for want, size in enumerate(("1000000T", "1K", "1000000T"), 1):
+        rules(w, line.format(size))
+        once(w)
+        assert len(firings(w)) == (want + 1) // 2, firings(w)
+    (w.store / "watch" / "daemon" / "state.json").unlink()
+    once(w)
+    assert len(firings(w)) == 3, "a state that was lost begins anew"
+    # One of an earlier version has no epochs.
+    state = w.store / "watch" / "daemon" / "state.json"
+    old = json.loads(state.read_text())
+    old["version"] = 1
+    del old["cursors"][0]["epoch"]
+    state.write_text(json.dumps(old))
+    once(w)
+    assert len(firings(w)) == 3 and json.loads(state.read_text())["cursors"][0]["epoch"]
 
 
 @test

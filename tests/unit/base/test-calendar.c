@@ -107,6 +107,7 @@ TEST(what_is_no_expression_is_refused_with_its_part)
 		{ "03", "is no time" },
 		{ "3:00 Nowhere/City", "'Nowhere/City' is no time zone" },
 		{ "3:00 ../../etc/passwd", "is no time zone" },
+		{ "3:00 Europe", "is no time zone" },
 		{ "3:00 UTC more", "'more' has nothing to say" },
 		{ "Mon..Foo 3:00", "names no weekdays" },
 		{ "13-1 3:00", "'13-1' is no date" },
@@ -139,6 +140,13 @@ TEST(hours_of_the_day_may_go_over_midnight_and_say_when_they_end)
 	CHECK_OK(day_span_parse("09:00-17:00 Europe/Berlin", &s, &err), &err);
 	CHECK(day_span_holds(&s, at("2030-07-15 07:00"), NULL));
 	CHECK(!day_span_holds(&s, at("2030-01-15 07:00"), NULL));
+	/* The clock shows that hour twice: it is quiet both times, and no end is past. */
+	CHECK_OK(day_span_parse("01:30-02:30 Europe/Berlin", &s, &err), &err);
+	CHECK(day_span_holds(&s, at("2030-10-27 00:10"), &end));
+	CHECK_STR(text_of(end), "2030-10-27 00:30");
+	CHECK(!day_span_holds(&s, at("2030-10-27 00:40"), NULL));
+	CHECK(day_span_holds(&s, at("2030-10-27 01:10"), &end));
+	CHECK_STR(text_of(end), "2030-10-27 01:30");
 	CHECK_EQ(day_span_parse("9-17", &s, &err), -EINVAL);
 	CHECK_EQ(day_span_parse("09:00-09:00", &s, &err), -EINVAL);
 	CHECK_EQ(day_span_parse("09:00-25:00", &s, &err), -EINVAL);
