@@ -46,6 +46,14 @@ struct promoting {
 /* Does this path take part?  `ctx` is the struct promoting. */
 bool promoting_takes(const char *path, void *ctx);
 
+/*
+ * What is meant (promote-find.c): the clone with its project, base and state; the project of an undo;
+ * and, only with the project's turn, since landing_open() has ended any interrupted change, what is undone.
+ */
+NODISCARD int promoting_find_clone(struct promoting *p, struct err *err);
+NODISCARD int promoting_find_project(struct promoting *p, struct err *err);
+NODISCARD int promoting_find_undone(struct promoting *p, struct err *err);
+
 /* The base that the clone is to have once this has landed (promote-base.c); it is pinned by `p`. */
 NODISCARD int promoting_next_base(struct promoting *p, struct snapshot *base, char *message,
 				  struct err *err);
