@@ -123,6 +123,7 @@ struct engine_ship_options {
 	const char *who; /* NULL: "person" */
 	struct engine_list subject; /* patterns: what the change was to be about */
 	bool by_time;               /* nobody asked: it goes no further than it was to go */
+	bool lands_nothing;         /* it goes to the end of its soak, and on to no stage */
 	bool wait;                  /* until it stands still for another reason than time */
 	void (*checking)(const char *command, const struct engine_run *run, void *ctx);
 	void *ctx;

@@ -61,6 +61,7 @@ struct engine_rule {
 	size_t n_quiet;
 	bool parallel; /* it may run beside other actions of its project */
 	bool off;      /* by the project's own file */
+	char *problem; /* why that file cannot be understood, and the rule is off; or NULL */
 };
 
 struct engine_rules_of_watch {
@@ -68,11 +69,15 @@ struct engine_rules_of_watch {
 	uint64_t concurrent; /* actions at a time */
 	struct engine_rule *list; /* owned */
 	size_t n;
+	uint64_t print; /* another number once a file changed that they were read from */
 };
 
 void engine_watch_rules_done(struct engine_rules_of_watch *w);
 
-/* -ENOENT if the user has no watch.yaml; -EINVAL with "FILE:LINE:COLUMN: why". */
+/*
+ * -ENOENT if the user has no watch.yaml; -EINVAL with "FILE:LINE:COLUMN: why".  A file of a project that cannot be
+ * understood turns off the rules of that project.
+ */
 NODISCARD int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret,
 				 struct err *err);
 

@@ -237,7 +237,8 @@ static int go_on(struct shipping *s, struct err *err)
 		s->change->state = ENGINE_CHANGE_READY;
 	do
 		r = step(s, err);
-	while (r > 0 || (r == 0 && s->options->wait && wait_for_time(s)));
+	while ((r > 0 && !(s->options->lands_nothing && s->change->state == ENGINE_CHANGE_READY)) ||
+	       (r == 0 && s->options->wait && wait_for_time(s)));
 	return r;
 }
 

@@ -463,6 +463,9 @@ int action_do(struct engine *e, const char *id, struct err *err)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	a.rule = rules_find(&rules, f.rule);
+	/* How its project narrows it is not known: it waits. */
+	if (a.rule && a.rule->problem)
+		return err_set(err, -EINVAL, "%s", a.rule->problem);
 	r = pipeline_engine(e, f.project, &a.there, err);
 	if (r < 0)
 		return r;

@@ -9,9 +9,11 @@
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/watch-i.h"
 
-/* A person, not time, lets the others go on. */
-static bool may_go_on(const struct engine_change *c)
+/* A person, not time, lets the others go on.  What has landed is watched over though it is paused. */
+static bool may_go_on(const struct engine_change *c, bool paused)
 {
+	if (paused)
+		return c->state == ENGINE_CHANGE_SOAKING || c->state == ENGINE_CHANGE_UNDOING;
 	return !engine_change_is_over(c->state) && c->state != ENGINE_CHANGE_HELD &&
 	       (c->state != ENGINE_CHANGE_WAITING || c->approved_by);
 }
@@ -26,7 +28,8 @@ static uint64_t print_of(const struct engine_change *c)
 }
 
 /* By the clock that the soak counts by, which nobody sets. */
-int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret, struct err *err)
+int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_due *ret,
+		   struct err *err)
 {
 	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
 	int r = engine_changes(e, true, &all, err);
@@ -38,7 +41,7 @@ int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret, struc
 		/* Nobody says when another process lets it go. */
 		const int64_t wait = c->alive ? NS_PER_S : ms * NS_PER_MS;
 
-		if (!may_go_on(c))
+		if (!may_go_on(c, paused))
 			continue;
 		if (wait > 0 && (ret->next == 0 || now + wait < ret->next))
 			ret->next = now + wait;
@@ -50,10 +53,10 @@ int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret, struc
 	return r;
 }
 
-int advance_all(struct engine *e, struct err *err)
+int advance_all(struct engine *e, bool paused, struct err *err)
 {
 	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
-	const struct engine_ship_options options = { .by_time = true };
+	const struct engine_ship_options options = { .by_time = true, .lands_nothing = paused };
 	int failed = 0, r = engine_changes(e, true, &all, err);
 
 	for (size_t i = 0; r >= 0 && i < all.n; i++) {
@@ -62,7 +65,7 @@ int advance_all(struct engine *e, struct err *err)
 		struct err problem = { 0 };
 		int one;
 
-		if (!may_go_on(&all.list[i]) || all.list[i].alive)
+		if (!may_go_on(&all.list[i], paused) || all.list[i].alive)
 			continue;
 		/* One that fails keeps no other from its health checks; one that is busy is tried again. */
 		one = engine_ship_on(e, all.list[i].id, &options, &c, &p, &problem);

@@ -140,7 +140,10 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 	if (own && own->reset > reset)
 		reset = own->reset;
 	if (rule->off || control->paused || (own && own->paused)) {
-		snprintf(why, 200, rule->off ? "it is off" : "it is paused");
+		snprintf(why, 200, "%s",
+			 rule->problem ? rule->problem
+			 : rule->off   ? "it is off"
+				       : "it is paused");
 		return false;
 	}
 	budget_count(all, rule, reset, now, &use);

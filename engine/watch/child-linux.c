@@ -78,7 +78,8 @@ static void become_child(struct loop *l, pid_t parent)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	docket_lock_done(l->lock);
-	close(tree_fd(l->tree));
+	if (l->tree)
+		close(tree_fd(l->tree));
 	close(l->timer);
 	close(l->signals);
 	sys_name_process("snap-watch-act");
@@ -92,7 +93,7 @@ static int work(struct loop *l, enum child_kind kind, const char *what, struct e
 	case CHILD_ACTION:
 		return action_do(l->engine, what, err);
 	case CHILD_ADVANCE:
-		return advance_all(l->engine, err);
+		return advance_all(l->engine, l->control.paused, err);
 	case CHILD_PROBE:
 		rule = rules_find(&l->rules, what);
 		return rule ? trigger_probe(l->engine, rule, err) : -ENOENT;

@@ -392,7 +392,8 @@ int engine_watch_fire(struct engine *e, const char *name, const char *detail,
 	if (!rule)
 		return err_set(err, -ENOENT, "there is no rule '%.100s' in '%s'", name, rules.file);
 	if (rule->off)
-		return err_set(err, -ECANCELED, "the rule '%s' is off", name);
+		return err_set(err, -ECANCELED, "the rule '%s' is off%s%s", name,
+			       rule->problem ? ": " : "", rule->problem ? rule->problem : "");
 	r = catalog_id_new(&unique, err);
 	if (r < 0)
 		return r;

@@ -3,10 +3,12 @@
  */
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "engine/watch/watch-i.h"
+
+/* Places of the tree that are not rules. */
+enum { PLACE_EVENTS, PLACE_CONFIG, PLACE_CLOCK, PLACE_RULES };
 
 /* How a child ends, beside 0 and (a probe that fails) 1. */
 enum { CHILD_FAILED = 2, CHILD_BUSY };
@@ -41,7 +43,7 @@ struct loop {
 	bool starts; /* nothing is forked yet */
 	struct engine_rules_of_watch rules;
 	struct follow *follows; /* owned; one for each rule */
-	struct stat rules_stat;
+	uint64_t rules_print;   /* of the files that they were read from */
 	struct watch_state state;
 	struct watch_control control;
 	struct engine_firings firings;
@@ -56,13 +58,22 @@ struct loop {
 	uint64_t due_tried;   /* of those that time let go on, */
 	uint64_t due_retry;   /* which are not tried again before that unless they changed */
 	int64_t pruned;
-	bool busy;        /* something began in this round */
-	int64_t next;     /* when time is a reason to look again */
-	uint64_t next_ms; /* the same of what is measured */
+	unsigned failures; /* of rounds, in a row */
+	uint64_t retry;    /* no round before that */
+	bool busy;         /* something began in this round */
+	int64_t next;      /* when time is a reason to look again */
+	uint64_t next_ms;  /* the same of what is measured */
 };
 
 /* Milliseconds to wait after so many failures before it is tried again. */
 uint64_t loop_patience(unsigned failures);
+
+/* Write down how far the rules were looked at. */
+NODISCARD int loop_save(struct loop *l, struct err *err);
+
+/* Did a file change that the rules were read from?  Then read them, and watch what they name. */
+bool loop_rules_moved(struct loop *l);
+NODISCARD int loop_load_rules(struct loop *l, struct err *err);
 
 /* Look again at that time of engine_clock_ms(), or before. */
 void loop_wake_in(struct loop *l, uint64_t at_ms);

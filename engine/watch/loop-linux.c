@@ -3,23 +3,18 @@
  * begin.  It keeps nothing that is not in the store, but for when to look again.  Its children die with it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/path.h"
 #include "base/sys.h"
-#include "engine/find/config-i.h"
-#include "engine/find/event-i.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/loop-i.h"
 
@@ -61,7 +56,7 @@ void loop_wake_in(struct loop *l, uint64_t at_ms)
 		l->next_ms = at_ms;
 }
 
-static int save(struct loop *l, struct err *err)
+int loop_save(struct loop *l, struct err *err)
 {
 	const int r = docket_save(l->lock, &watch_kind, WATCH_NAME, &l->state, err);
 
@@ -80,8 +75,9 @@ static int probe_ended(struct loop *l, const struct child *c, int status, struct
 	cursor->checked = pipeline_now();
 	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
 		return 0;
+	l->state.moved = true;
 	r = trigger_probed(l->engine, rule, cursor, WEXITSTATUS(status) == 1, err);
-	return r < 0 ? r : save(l, err);
+	return r < 0 ? r : loop_save(l, err);
 }
 
 static int child_ended(struct loop *l, const struct child *c, int status, struct err *err)
@@ -116,128 +112,6 @@ static int reap(struct loop *l, struct err *err)
 			break;
 		}
 	return r;
-}
-
-/* --- rules --------------------------------------------------------------------------------- */
-
-/* Places of the tree that are not rules. */
-enum { PLACE_EVENTS, PLACE_CONFIG, PLACE_CLOCK, PLACE_RULES };
-
-static int watch_dir_of(struct loop *l, const char *path, unsigned place, struct err *err)
-{
-	AUTO_FREE char *dir = path ? strdup(path) : NULL;
-	char *slash = dir ? strrchr(dir, '/') : NULL;
-
-	if (!slash)
-		return 0;
-	*slash = '\0';
-	return tree_add(l->tree, *dir ? dir : "/", false, place, err);
-}
-
-static int watch_refs(struct loop *l, const struct engine_rule *rule, unsigned place,
-		      struct err *err)
-{
-	AUTO_FREE char *git = path_join(rule->project, ".git");
-	AUTO_FREE char *refs = git ? path_join(git, rule->ref) : NULL;
-	int r = refs ? tree_add(l->tree, git, false, place, err) : err_nomem(err);
-
-	return r < 0 ? r : watch_dir_of(l, refs, place, err);
-}
-
-/* Rules of one project share its watches. */
-static int watch_rule(struct loop *l, size_t i, struct err *err)
-{
-	const struct engine_rule *rule = &l->rules.list[i];
-	struct follow *f = &l->follows[i];
-
-	f->place = PLACE_RULES + (unsigned)i;
-	switch (rule->trigger) {
-	case ENGINE_TRIGGER_FILES:
-		for (size_t k = 0; k < i; k++)
-			if (l->rules.list[k].trigger == ENGINE_TRIGGER_FILES &&
-			    strcmp(l->rules.list[k].project, rule->project) == 0) {
-				f->place = l->follows[k].place;
-				return 0;
-			}
-		return tree_add(l->tree, rule->project, true, f->place, err);
-	case ENGINE_TRIGGER_LOG:
-		return watch_dir_of(l, rule->file, f->place, err);
-	case ENGINE_TRIGGER_REF:
-		return watch_refs(l, rule, f->place, err);
-	default:
-		return 0;
-	}
-}
-
-static int watch_all(struct loop *l, struct err *err)
-{
-	AUTO_FREE char *events = path_join(l->engine->store_path, EVENTS_DIR);
-	AUTO_FREE char *config = config_file(l->engine->home, WATCH_FILE);
-	const char *clock = getenv("SNAPCOW_CLOCK");
-	int r;
-
-	if (!events)
-		return err_nomem(err);
-	tree_free(l->tree);
-	l->tree = NULL;
-	r = tree_open(&l->tree, err);
-	if (r >= 0)
-		r = path_make_dirs(events, 0700, err);
-	if (r >= 0)
-		r = tree_add(l->tree, events, false, PLACE_EVENTS, err);
-	if (r >= 0)
-		r = watch_dir_of(l, config, PLACE_CONFIG, err);
-	if (r >= 0)
-		r = watch_dir_of(l, clock, PLACE_CLOCK, err);
-	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
-		r = watch_rule(l, i, err);
-	return r;
-}
-
-static bool is_changed(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino != b->st_ino || a->st_size != b->st_size ||
-	       SYS_ST_MTIM(a).tv_sec != SYS_ST_MTIM(b).tv_sec ||
-	       SYS_ST_MTIM(a).tv_nsec != SYS_ST_MTIM(b).tv_nsec;
-}
-
-static bool rules_moved(struct loop *l)
-{
-	AUTO_FREE char *path = config_file(l->engine->home, WATCH_FILE);
-	struct stat st = { 0 };
-
-	if (!path || stat(path, &st) < 0)
-		st = (struct stat){ 0 };
-	if (l->tree && !is_changed(&st, &l->rules_stat))
-		return false;
-	l->rules_stat = st;
-	return true;
-}
-
-/* Rules that cannot be understood fire nothing. */
-static int load_rules(struct loop *l, struct err *err)
-{
-	struct engine_rules_of_watch rules = { 0 };
-	struct err problem = { 0 };
-	int r = engine_watch_rules(l->engine, &rules, &problem);
-
-	if (r == -ENOMEM)
-		return err_nomem(err);
-	engine_watch_rules_done(&l->rules);
-	l->rules = rules;
-	free(l->state.problem);
-	l->state.problem = r < 0 ? strdup(problem.msg) : NULL;
-	if (r < 0)
-		log_warn("%s", problem.msg);
-	free(l->follows);
-	l->follows = calloc(l->rules.n + 1, sizeof(*l->follows));
-	if (!l->follows)
-		return err_nomem(err);
-	/* What happened while nobody looked is looked at now. */
-	for (size_t i = 0; i < l->rules.n; i++)
-		l->follows[i].first = l->follows[i].last = 1;
-	r = watch_all(l, err);
-	return r < 0 ? r : save(l, err);
 }
 
 /* --- triggers ------------------------------------------------------------------------------ */
@@ -308,7 +182,7 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 	if (!c)
 		return err_nomem(err);
 	/* Firings have its epoch in their names, and there must be one name for each. */
-	r = l->state.moved ? save(l, err) : 0;
+	r = l->state.moved ? loop_save(l, err) : 0;
 	if (r < 0)
 		return r;
 	if (rule->trigger == ENGINE_TRIGGER_FAILS)
@@ -343,7 +217,8 @@ static int look_at_rules(struct loop *l, int64_t now, struct err *err)
 	for (size_t i = 0; r >= 0 && i < l->rules.n; i++)
 		r = look_at_rule(l, i, now, &moved, err);
 	files_view_done(&l->view);
-	return r >= 0 && moved ? save(l, err) : r;
+	l->state.moved |= moved;
+	return r >= 0 && l->state.moved ? loop_save(l, err) : r;
 }
 
 /* --- firings ------------------------------------------------------------------------------- */
@@ -371,7 +246,7 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 	if (f->state != ENGINE_FIRING_QUEUED && l->control.paused)
 		return 0;
 	/* Without rules nobody knows what it may do. */
-	if (l->state.problem)
+	if (l->state.problem || (rule && rule->problem))
 		return 0;
 	r = loop_child_start(l, CHILD_ACTION, f->id, err);
 	f->alive = r >= 0;
@@ -427,9 +302,9 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 	int r;
 
 	if (loop_child_is_running(l, CHILD_ADVANCE, "changes") ||
-	    loop_child_is_left_alone(l, "changes") || l->control.paused)
+	    loop_child_is_left_alone(l, "changes"))
 		return 0;
-	r = advance_is_due(l->engine, now, &due, err);
+	r = advance_is_due(l->engine, l->control.paused, now, &due, err);
 	if (r < 0)
 		return r;
 	wake_at(l, due.next);
@@ -450,7 +325,7 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 static int round_of(struct loop *l, struct err *err)
 {
 	const int64_t now = pipeline_now();
-	int r = rules_moved(l) ? load_rules(l, err) : 0;
+	int r = loop_rules_moved(l) ? loop_load_rules(l, err) : 0;
 
 	l->next = 0;
 	l->next_ms = 0;
@@ -501,14 +376,14 @@ static void hear_signals(struct loop *l)
 	while (read(l->signals, &info, sizeof(info)) == sizeof(info)) {
 		l->ends |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
 		if (info.ssi_signo == SIGHUP)
-			l->rules_stat = (struct stat){ .st_size = -1 };
+			l->rules_print = 0;
 	}
 }
 
 static int wait_for_more(struct loop *l, struct err *err)
 {
 	struct pollfd at[] = {
-		{ .fd = tree_fd(l->tree), .events = POLLIN },
+		{ .fd = l->tree ? tree_fd(l->tree) : -1, .events = POLLIN },
 		{ .fd = l->timer, .events = POLLIN },
 		{ .fd = l->signals, .events = POLLIN },
 	};
@@ -525,7 +400,36 @@ static int wait_for_more(struct loop *l, struct err *err)
 	if (at[0].revents)
 		tree_read(l->tree, on_event, l);
 	hear_signals(l);
-	return reap(l, err);
+	return 0;
+}
+
+/* A round, unless one failed just now.  What may pass is said and tried again, ever more rarely. */
+static int go_on(struct loop *l, struct err *err)
+{
+	struct err problem = { 0 };
+	int r = reap(l, &problem);
+
+	if (l->ends)
+		return 0;
+	if (r >= 0 && l->retry > engine_clock_ms()) {
+		loop_wake_in(l, l->retry);
+		return 0;
+	}
+	if (r >= 0)
+		r = round_of(l, &problem);
+	if (r >= 0) {
+		l->failures = 0;
+		l->retry = 0;
+		return 0;
+	}
+	/* A timer of the system that ends once tells of it, and is started again. */
+	if (r == -ENOMEM || l->once)
+		return err_set(err, r, "%s", problem.msg);
+	l->retry = engine_clock_ms() + loop_patience(l->failures++);
+	log_warn("%s, trying again", problem.msg);
+	l->next = 0;
+	l->next_ms = l->retry;
+	return 0;
 }
 
 static int open_descriptors(struct loop *l, struct err *err)
@@ -567,9 +471,9 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	l.state.started = pipeline_now();
 	r = open_descriptors(&l, err);
 	if (r >= 0)
-		r = save(&l, err);
-	if (r >= 0 && rules_moved(&l))
-		r = load_rules(&l, err);
+		r = loop_save(&l, err);
+	if (r >= 0 && loop_rules_moved(&l))
+		r = loop_load_rules(&l, err);
 	/* Whatever is edited from then on is a change; and no child has what we have open. */
 	l.starts = true;
 	if (r >= 0)
@@ -578,11 +482,11 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	if (r >= 0 && ready)
 		r = ready(ctx, err);
 	if (r >= 0)
-		r = round_of(&l, err);
+		r = go_on(&l, err);
 	while (r >= 0 && !l.ends && !(once && l.n_children == 0 && !l.busy && !is_dirty(&l))) {
 		r = wait_for_more(&l, err);
-		if (r >= 0 && !l.ends)
-			r = round_of(&l, err);
+		if (r >= 0)
+			r = go_on(&l, err);
 	}
 	loop_child_end_all(&l);
 	return r;

@@ -1,10 +1,15 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fdio.h"
+#include "base/map.h"
 #include "base/path.h"
+#include "base/sys.h"
 #include "base/vec.h"
 #include "engine/find/config-i.h"
 #include "engine/watch/rule-i.h"
@@ -25,8 +30,10 @@ static void names_free(char **list, size_t n)
 
 static void rule_done(struct engine_rule *r)
 {
-	char *const texts[] = { r->name,  r->project, r->schedule,   r->probe,   r->ref, r->file,
-				r->match, r->run,     r->experiment, r->profile, r->to };
+	char *const texts[] = {
+		r->name,  r->project, r->schedule,   r->probe,   r->ref, r->file,
+		r->match, r->run,     r->experiment, r->profile, r->to,  r->problem
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
@@ -382,16 +389,79 @@ int rules_narrow(struct engine_rules_of_watch *w, const char *project, const cha
 	return r;
 }
 
+/* --- all of them --------------------------------------------------------------------------- */
+
+static bool is_first_of_project(const struct engine_rules_of_watch *w, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(w->list[k].project, w->list[i].project) == 0)
+			return false;
+	return true;
+}
+
+static uint64_t print_of(const char *path)
+{
+	struct stat st;
+	char text[128];
+
+	if (!path || stat(path, &st) < 0)
+		return 1;
+	snprintf(text, sizeof(text), "%" PRIu64 " %" PRId64 " %" PRId64 " %ld", (uint64_t)st.st_ino,
+		 (int64_t)st.st_size, (int64_t)SYS_ST_MTIM(&st).tv_sec, SYS_ST_MTIM(&st).tv_nsec);
+	return map_hash_str(text);
+}
+
+/* Of the projects' own files. */
+static uint64_t print_of_projects(const struct engine_rules_of_watch *w)
+{
+	uint64_t print = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		AUTO_FREE char *path = is_first_of_project(w, i)
+					   ? path_join(w->list[i].project, ".snap/" WATCH_FILE)
+					   : NULL;
+
+		print = print * 31 + print_of(path);
+	}
+	return print;
+}
+
+uint64_t rules_print(struct engine *e, const struct engine_rules_of_watch *w)
+{
+	AUTO_FREE char *path = config_file(e->home, WATCH_FILE);
+
+	return print_of(path) + print_of_projects(w);
+}
+
 /* A file that cannot be understood narrows its rules to nothing. */
+static int turn_off(struct engine_rules_of_watch *w, const char *project, const struct err *problem,
+		    struct err *err)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		if (strcmp(w->list[i].project, project) != 0)
+			continue;
+		w->list[i].off = true;
+		w->list[i].problem = strdup(problem->msg);
+		if (!w->list[i].problem)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
 static int narrow_by_project(struct engine_rules_of_watch *w, const char *project, struct err *err)
 {
 	CLEANUP(buf_done) struct buf own = BUF_INIT;
 	AUTO_FREE char *path = path_join(project, ".snap/" WATCH_FILE);
-	int r = path ? config_read_project(project, WATCH_FILE, &own, err) : err_nomem(err);
+	struct err problem = { 0 };
+	int r = path ? config_read_project(project, WATCH_FILE, &own, &problem) : -ENOMEM;
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	return r < 0 ? r : rules_narrow(w, project, path, &own, err);
+	if (r >= 0)
+		r = rules_narrow(w, project, path, &own, &problem);
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	return r < 0 ? turn_off(w, project, &problem, err) : 0;
 }
 
 int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret, struct err *err)
@@ -399,23 +469,22 @@ int engine_watch_rules(struct engine *e, struct engine_rules_of_watch *ret, stru
 	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
 	CLEANUP(buf_done) struct buf user = BUF_INIT;
 	AUTO_FREE char *path = config_file(e->home, WATCH_FILE);
+	uint64_t print;
 	int r;
 
 	if (!path)
 		return err_set(err, -ENOENT, "there is no home directory with a " WATCH_FILE);
+	/* First: what changes after that is read again. */
+	print = print_of(path);
 	r = fdio_read_file(AT_FDCWD, path, YAML_MAX, &user, err);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return err_set(err, -ENOENT, "there are no rules: there is no '%s'", path);
 	if (r >= 0)
 		r = rules_parse(path, &user, &rules, err);
-	for (size_t i = 0; r >= 0 && i < rules.n; i++) {
-		bool first = true;
-
-		for (size_t k = 0; k < i && first; k++)
-			first = strcmp(rules.list[k].project, rules.list[i].project) != 0;
-		if (first)
+	rules.print = print + print_of_projects(&rules);
+	for (size_t i = 0; r >= 0 && i < rules.n; i++)
+		if (is_first_of_project(&rules, i))
 			r = narrow_by_project(&rules, rules.list[i].project, err);
-	}
 	if (r < 0)
 		return r;
 	*ret = rules;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "engine/watch/watch-i.h"
@@ -77,13 +78,14 @@ struct line {
 
 static int let_go(void *ctx, struct err *err)
 {
-	const struct line *line = ctx;
+	struct line *line = ctx;
 	const struct err word = { 0 };
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC), log = open_log(line->lock);
 
 	if (fdio_write(line->fd, &word, sizeof(word)) < 0)
 		return err_set(err, -EPIPE, "the command that started it has gone");
 	close(line->fd);
+	line->fd = -1;
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
 	    dup2(log >= 0 ? log : null, STDERR_FILENO) < 0 || chdir("/") < 0)
 		return err_sys(err, "leaving the terminal");
@@ -98,8 +100,10 @@ NORETURN static void follow(struct engine *e, struct docket_lock *lock, int fd)
 
 	sys_name_process(NAME);
 	r = watch_loop(e, lock, false, let_go, &line, &err);
-	if (r < 0)
-		IGNORE_RESULT(fdio_write(fd, &err, sizeof(err)), "nobody is there to hear it");
+	if (r < 0 && line.fd >= 0)
+		IGNORE_RESULT(fdio_write(line.fd, &err, sizeof(err)), "nobody is there to hear it");
+	else if (r < 0)
+		log_warn("the watch ends: %s", err.msg);
 	_exit(r < 0);
 }
 
@@ -167,6 +171,10 @@ int engine_watch_start(struct engine *e, const struct engine_watch_start_options
 	/* Rules that cannot be understood are said here, not in a log. */
 	int r = engine_watch_rules(e, &rules, err);
 
+	for (size_t i = 0; r >= 0 && i < rules.n; i++)
+		if (rules.list[i].problem)
+			engine_warn(e, "rule '%s' is off: %s", rules.list[i].name,
+				    rules.list[i].problem);
 	if (r >= 0)
 		r = take_lock(e, &lock, err);
 	if (r < 0)

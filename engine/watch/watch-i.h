@@ -23,6 +23,9 @@ NODISCARD int rules_parse(const char *name, const struct buf *text,
 NODISCARD int rules_narrow(struct engine_rules_of_watch *w, const char *project, const char *name,
 			   const struct buf *text, struct err *err);
 
+/* The print of the files that rules are read from, as these are now; without rules: of the user's alone. */
+uint64_t rules_print(struct engine *e, const struct engine_rules_of_watch *w);
+
 /* The rule of that name, or NULL. */
 const struct engine_rule *rules_find(const struct engine_rules_of_watch *w, const char *name);
 
@@ -159,8 +162,8 @@ NODISCARD int action_try(struct engine *e, const struct engine_rules_of_watch *r
 
 /* --- advance.c ----------------------------------------------------------------------------- */
 
-/* Take changes further that wait for no person. */
-NODISCARD int advance_all(struct engine *e, struct err *err);
+/* Take changes further that wait for no person.  `paused`: only watch over those that landed, and land nothing. */
+NODISCARD int advance_all(struct engine *e, bool paused, struct err *err);
 
 /* What could go on.  Each print is another number than before if one of those changed; 0: there is none. */
 struct advance_due {
@@ -169,7 +172,7 @@ struct advance_due {
 	int64_t next;     /* when to look again; 0: none waits so */
 };
 
-NODISCARD int advance_is_due(struct engine *e, int64_t now, struct advance_due *ret,
+NODISCARD int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_due *ret,
 			     struct err *err);
 
 /* --- files.c ------------------------------------------------------------------------------- */

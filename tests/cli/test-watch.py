@@ -286,8 +286,10 @@ def a_project_can_only_narrow_its_rules(w: World):
     assert rule_of(w, "b")["state"] == "off"
     for bad in ("- {name: a, run: evil}\n", "- {name: a, on: fire}\n", "- {name: a, project: /}\n", "rules: []\n"):
         put(own, bad)
-        said = w.snap("watch", "start", "--once").ends(2)
+        said = w.ok("watch", "start", "--once")
         assert b".snap/watch.yaml:1:" in said.err, said.err
+        assert rule_of(w, "a")["state"] == "off" and ".snap/watch.yaml:1:" in rule_of(w, "a")["why"], status(w)
+        assert b".snap/watch.yaml:1:" in w.snap("watch", "fire", "a").ends(7).err
     own.unlink()
     # A project that asks for more gets no more.
     rules(w, "name: a, on: fire, run: echo a > a.txt, then: report")
@@ -295,6 +297,53 @@ def a_project_can_only_narrow_its_rules(w: World):
     fire(w, "a")
     once(w)
     assert results(w, "a")[-1] == "reported" and not (w.project / "a.txt").exists()
+
+
+@test
+def a_bad_file_of_one_project_turns_off_its_rules_until_it_is_mended(w: World):
+    other = w.top / "other"
+    put(other / "README")
+    config(w, "watch.yaml", f"rules:\n  - {{name: a, project: {w.project}, on: fire, run: 'true'}}\n"
+                            f"  - {{name: b, project: {other}, on: fire, run: 'true'}}\n")
+    own = w.project / ".snap" / "watch.yaml"
+    put(own, "- {name: a, off: false}\n")
+    fire(w, "a")
+    fire(w, "b")
+    put(own, "- {name: a, off: [}\n")
+    w.ok("watch", "start")
+    until(lambda: results(w, "b") == ["nothing"])
+    assert results(w, "a") == [None] and rule_of(w, "a")["state"] == "off", status(w)
+    until(lambda: rule_of(w, "b")["state"] == "ready")
+    assert status(w)["problem"] is None
+    put(own, "[]\n")
+    until(lambda: results(w, "a") == ["nothing"])
+    w.ok("watch", "stop")
+
+
+@test
+def while_it_is_paused_what_has_landed_keeps_its_health_checks(w: World):
+    clock = Clock(w)
+    there = w.top / "staging"
+    put(there / "README")
+    rules(w, "name: a, on: fire, run: echo a > a.txt, then: ship")
+    health = "soak: 30m, health: ['test ! -e sick'], health_every: 10m"
+    stages(w, f"{{name: dev, target: ., approve: never, {health}}}",
+           f"{{name: staging, target: {there}, approve: never, {health}}}")
+    fire(w, "a")
+    once(w)
+    w.ok("watch", "pause")
+    clock.forward(31 * MINUTE)
+    once(w)
+    assert not (there / "a.txt").exists(), "nothing lands while it is paused"
+    assert [c["state"] for c in status(w)["changes"]] == ["ready"], status(w)
+    w.ok("watch", "resume")
+    once(w)
+    assert (there / "a.txt").exists()
+    w.ok("watch", "pause")
+    put(there / "sick")
+    clock.forward(10 * MINUTE)
+    once(w)
+    assert [c["state"] for c in status(w)["changes"]] == ["sick"] and not (there / "a.txt").exists(), status(w)
 
 
 @test
@@ -542,6 +591,27 @@ def a_process_in_the_background_follows_the_rules_until_it_is_stopped(w: World):
     assert not status(w)["running"]
     assert b"Nothing was watching" in w.ok("watch", "stop").out
     until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@test
+def what_fails_for_a_moment_does_not_end_the_process(w: World):
+    log = w.home / "app.log"
+    put(log, "fine\n")
+    rules(w, f"name: a, on: {{log: {log}, match: ERROR}}, run: 'true'")
+    pid = w.ok("watch", "start", "--json").json("snap.watch/1")["pid"]
+    own = w.store / "watch" / "daemon"
+    # Nothing can be written there now.
+    (own / "state.json").rename(own / "kept")
+    (own / "state.json").mkdir()
+    with log.open("a") as f:
+        f.write("ERROR\n")
+    until(lambda: "trying again" in (own / "log").read_text())
+    assert os.path.exists(f"/proc/{pid}")
+    (own / "state.json").rmdir()
+    (own / "kept").rename(own / "state.json")
+    until(lambda: results(w) == ["nothing"])
+    assert status(w)["pid"] == pid
+    w.ok("watch", "stop")
 
 
 @test
