@@ -59,6 +59,7 @@ struct engine_rule {
 	struct engine_budget budget;
 	struct day_span *quiet; /* when nothing begins */
 	size_t n_quiet;
+	bool nul;      /* its paths end with a NUL, not with a newline */
 	bool parallel; /* it may run beside other actions of its project */
 	bool off;      /* by the project's own file */
 	char *problem; /* why that file cannot be understood, and the rule is off; or NULL */

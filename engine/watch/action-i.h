@@ -10,6 +10,7 @@ struct action {
 	const struct engine_rule *rule; /* NULL: it is gone */
 	struct engine_firing *firing;
 	struct docket_lock lock;
+	bool counted;   /* what its run has used is part of the firing */
 	int64_t cowfsd; /* when the one that has made the clone began; 0: not known */
 };
 

@@ -66,15 +66,22 @@ static int store_clone(struct action *a, struct err *err)
 
 /* --- a command ----------------------------------------------------------------------------- */
 
+/* A line cannot hold any name: one with a newline would be read as two that nobody changed. */
+static bool fits_line(const char *path)
+{
+	return !strchr(path, '\n');
+}
+
 /* The paths as a file: an unlinked one that the run reads as its input. */
-static int paths_file(const struct engine_firing *f, int *ret, struct err *err)
+static int paths_file(const struct engine_firing *f, bool nul, int *ret, struct err *err)
 {
 	FILE *file = tmpfile();
 
 	if (!file)
 		return err_sys(err, "making a file of changed paths");
 	for (size_t i = 0; i < f->n_paths; i++)
-		fprintf(file, "%s\n", f->paths[i]);
+		if (nul || fits_line(f->paths[i]))
+			fprintf(file, "%s%c", f->paths[i], nul ? '\0' : '\n');
 	rewind(file);
 	*ret = ferror(file) ? -1 : dup(fileno(file));
 	fclose(file);
@@ -90,9 +97,20 @@ static int add_env(struct strlist *env, const char *name, const char *value, str
 	return value && strlist_take(env, text) < 0 ? err_nomem(err) : 0;
 }
 
-static int trigger_env(const struct engine_firing *f, struct strlist *env, struct err *err)
+/* How many paths changed that its file does not name. */
+static uint64_t more_paths(const struct engine_firing *f, bool nul)
 {
-	char number[2][24];
+	uint64_t more = f->more_paths;
+
+	for (size_t i = 0; i < f->n_paths && !nul; i++)
+		more += !fits_line(f->paths[i]);
+	return more;
+}
+
+static int trigger_env(const struct engine_firing *f, bool nul, struct strlist *env,
+		       struct err *err)
+{
+	char number[3][24];
 	const char *const facts[][2] = {
 		{ "RULE", f->rule },
 		{ "KIND", engine_trigger_name(f->trigger) },
@@ -101,11 +119,13 @@ static int trigger_env(const struct engine_firing *f, struct strlist *env, struc
 		{ "TIME", number[0] },
 		{ "COUNT", number[1] },
 		{ "PATHS", f->n_paths > 0 ? "/dev/stdin" : NULL },
+		{ "MORE", f->n_paths > 0 ? number[2] : NULL },
 	};
 	int r = 0;
 
 	snprintf(number[0], sizeof(number[0]), "%" PRId64, f->created / NS_PER_S);
 	snprintf(number[1], sizeof(number[1]), "%" PRIu64, f->merged + 1);
+	snprintf(number[2], sizeof(number[2]), "%" PRIu64, more_paths(f, nul));
 	for (size_t i = 0; i < ARRAY_LEN(facts) && r >= 0; i++)
 		r = add_env(env, facts[i][0], facts[i][1], err);
 	return r;
@@ -128,6 +148,7 @@ static int note_run(struct action *a, const struct engine_run *run, struct err *
 	memcpy(f->run, run->id, sizeof(f->run));
 	f->exit_code = run->exit_code;
 	f->cpu_ms += run->cpu_ms;
+	a->counted = true;
 	f->duration_ms = run->duration_ms;
 	if (run->exit_code == 0)
 		return 0;
@@ -155,10 +176,10 @@ static int run_command(struct action *a, struct err *err)
 		.began = began,
 		.began_ctx = a,
 	};
-	int r = trigger_env(a->firing, &env, err);
+	int r = trigger_env(a->firing, a->rule->nul, &env, err);
 
 	if (r >= 0 && a->firing->n_paths > 0)
-		r = paths_file(a->firing, &paths, err);
+		r = paths_file(a->firing, a->rule->nul, &paths, err);
 	if (r < 0)
 		return r;
 	engine_run_limits_init(&options.limits);
@@ -306,12 +327,29 @@ static int give_up(struct action *a, const struct err *problem, struct err *err)
 	return r < 0 ? r : text_set(&f->result, err, "failed");
 }
 
+/* What the attempt before this one has used, which died: once, as the run goes with it. */
+static int count_died(struct action *a, struct err *err)
+{
+	uint64_t cpu_ms = 0;
+	int r = 0;
+
+	if (*a->firing->run != '\0')
+		r = meter_recall(a->engine, a->firing->run, &cpu_ms, err);
+	if (r < 0)
+		return r;
+	a->firing->cpu_ms += cpu_ms;
+	*a->firing->run = '\0';
+	return 0;
+}
+
 static int begin(struct action *a, struct err *err)
 {
 	struct engine_firing *f = a->firing;
 	struct err problem = { 0 };
-	int done, r;
+	int done, r = count_died(a, err);
 
+	if (r < 0)
+		return r;
 	if (f->attempts >= ATTEMPTS_MAX) {
 		r = text_set(&f->result, err, "lost");
 		if (r >= 0)
@@ -327,6 +365,8 @@ static int begin(struct action *a, struct err *err)
 		done = r < 0 ? 0 : perform(a, &problem);
 		/* It is as if we had died: the next process begins again on another clone, and counts this. */
 		if (done == -ECONNRESET) {
+			if (a->counted)
+				*f->run = '\0';
 			r = firing_save(a->engine, &a->lock, f, NULL, err);
 			return r < 0 ? r : err_set(err, done, "%s", problem.msg);
 		}
@@ -471,6 +511,8 @@ int action_do(struct engine *e, const char *id, struct err *err)
 		return r;
 	if (f.state != ENGINE_FIRING_DECIDED && (!a.rule || a.rule->off)) {
 		r = remove_clone(&a, err);
+		if (r >= 0)
+			r = remove_experiments(&a, f.attempts, err);
 		return r < 0 ? r : drop(&a, "its rule is gone or off", err);
 	}
 	if (f.state != ENGINE_FIRING_DECIDED)

@@ -128,6 +128,29 @@ static bool is_crowded(const struct engine_rules_of_watch *rules, const struct e
 	return true;
 }
 
+static bool is_held(const struct engine_rule *rule, const struct watch_control *control,
+		    char why[200])
+{
+	const struct watch_pause *own = watch_control_of(control, rule->name);
+
+	if (!rule->off && !control->paused && !(own && own->paused))
+		return false;
+	snprintf(why, 200, "%s",
+		 rule->problem ? rule->problem
+		 : rule->off   ? "it is off"
+			       : "it is paused");
+	return true;
+}
+
+bool budget_allows_again(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,
+			 const struct engine_firings *all, const struct watch_control *control,
+			 int64_t now, char why[200], int64_t *until)
+{
+	*until = 0;
+	return !is_held(rule, control, why) && !is_quiet(rule, now, why, until) &&
+	       !is_crowded(rules, rule, all, why);
+}
+
 bool budget_allows(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,
 		   const struct engine_firings *all, const struct watch_control *control,
 		   int64_t now, char why[200], int64_t *until)
@@ -139,13 +162,8 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 	*until = 0;
 	if (own && own->reset > reset)
 		reset = own->reset;
-	if (rule->off || control->paused || (own && own->paused)) {
-		snprintf(why, 200, "%s",
-			 rule->problem ? rule->problem
-			 : rule->off   ? "it is off"
-				       : "it is paused");
+	if (is_held(rule, control, why))
 		return false;
-	}
 	budget_count(all, rule, reset, now, &use);
 	return !spends_too_much(rule, &use, now, why, until) && !is_quiet(rule, now, why, until) &&
 	       !is_crowded(rules, rule, all, why);

@@ -28,6 +28,12 @@ static const struct field cursor_list[] = {
 static const struct fields cursor_fields = FIELDS(struct watch_cursor, cursor_list);
 #undef C
 
+static const struct field meter_list[] = {
+	FIELD(FIELD_ID, struct watch_meter, run),
+	FIELD(FIELD_UINT, struct watch_meter, cpu_ms),
+};
+static const struct fields meter_fields = FIELDS(struct watch_meter, meter_list);
+
 #define S(kind, member) FIELD(FIELD_##kind, struct watch_state, member)
 static const struct field state_list[] = {
 	S(INT, pid),
@@ -35,6 +41,7 @@ static const struct field state_list[] = {
 	S(TEXT_OR_NULL, problem),
 	FIELD_LIST_OF(FIELD_LIST, struct watch_state, "cursors", cursors, n_cursors,
 		      &cursor_fields),
+	FIELD_LIST_OF(FIELD_LIST, struct watch_state, "meters", meters, n_meters, &meter_fields),
 };
 static const struct fields state_fields = FIELDS(struct watch_state, state_list);
 #undef S
@@ -51,16 +58,17 @@ static const struct field control_list[] = {
 };
 static const struct fields control_fields = FIELDS(struct watch_control, control_list);
 
-/* Version 1 had no epochs. */
+/* Version 1 had no epochs, and version 2 no meters. */
 static void upgrade(struct json j)
 {
 	const struct json cursors = json_get_array(j, "cursors");
 
-	for (size_t i = 0; i < json_length(cursors); i++)
+	json_set_array(j, "meters");
+	for (size_t i = 0; i < json_length(cursors) && json_get_uint(j, "version") < 2; i++)
 		json_set_null(json_at_object(cursors, i), "epoch");
 }
 
-const struct docket_kind watch_kind = { "watch", "watch", 2, &state_fields, upgrade };
+const struct docket_kind watch_kind = { "watch", "watch", 3, &state_fields, upgrade };
 const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields, NULL };
 
 void watch_state_done(struct watch_state *s)

@@ -56,7 +56,7 @@ static bool is_by_watch(const struct engine_changes *changes, const struct engin
 struct gathering {
 	const struct ignore *patterns; /* NULL: all */
 	struct strlist *paths;
-	bool full;
+	uint64_t more; /* beside those; one that changed twice may count twice */
 };
 
 static int gather(const char *path, char status, void *ctx, struct err *err)
@@ -65,12 +65,14 @@ static int gather(const char *path, char status, void *ctx, struct err *err)
 
 	(void)status;
 	if (*path == '\0' || strncmp(path, ".git/", 5) == 0 || strcmp(path, ".git") == 0 ||
-	    (g->patterns && !ignore_covers(g->patterns, path)) || strlist_has(g->paths, path))
+	    (g->patterns && !ignore_covers(g->patterns, path)))
 		return 0;
 	if (g->paths->n >= WATCH_PATHS) {
-		g->full = true;
-		return 1;
+		g->more++;
+		return 0;
 	}
+	if (strlist_has(g->paths, path))
+		return 0;
 	return strlist_add(g->paths, path) < 0 ? err_nomem(err) : 0;
 }
 
@@ -80,7 +82,7 @@ static int gather_between(struct store *s, struct gathering *g, const char *from
 	CLEANUP(snapshot_done) struct snapshot a = { 0 }, b = { 0 };
 	int r;
 
-	if (strcmp(from, to) == 0 || g->full)
+	if (strcmp(from, to) == 0)
 		return 0;
 	r = snapshot_find(s, from, &a, err);
 	if (r >= 0)
@@ -161,7 +163,8 @@ static int take_view(struct engine *there, const char *project, struct files_vie
 }
 
 int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-	       struct files_view *view, struct strlist *ret_paths, struct err *err)
+	       struct files_view *view, struct strlist *ret_paths, uint64_t *ret_more,
+	       struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
 	CLEANUP(ignore_free_p) struct ignore *patterns = NULL;
@@ -186,6 +189,7 @@ int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cu
 	}
 	if (r < 0)
 		return r;
+	*ret_more = g.more;
 	memcpy(c->seen, view->snapshot, sizeof(c->seen));
 	snprintf(c->receipt, sizeof(c->receipt), "%s", newest(&view->receipts));
 	c->known = true;

@@ -309,6 +309,7 @@ static int add_cause(struct engine_firing *f, const struct firing_cause *cause, 
 {
 	int r = add_paths(f, cause->paths, err);
 
+	f->more_paths += cause->more_paths;
 	snprintf(f->from, sizeof(f->from), "%s", cause->from ? cause->from : "");
 	f->from_made = engine_now();
 	return r < 0 || !cause->detail ? r : text_set(&f->detail, err, "%s", cause->detail);

@@ -58,6 +58,7 @@ struct loop {
 	uint64_t due_tried;   /* of those that time let go on, */
 	uint64_t due_retry;   /* which are not tried again before that unless they changed */
 	int64_t pruned;
+	off_t log_max; /* bytes, of what we wrote to standard error; 0: that is not ours to cut */
 	unsigned failures; /* of rounds, in a row */
 	uint64_t retry;    /* no round before that */
 	bool busy;         /* something began in this round */

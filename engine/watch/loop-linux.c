@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -243,6 +244,12 @@ static int begin_firing(struct loop *l, struct engine_firing *f, int64_t now, st
 		wake_at(l, until);
 		return 0;
 	}
+	/* A rule that is off has its action dropped. */
+	if (f->state == ENGINE_FIRING_RUNNING && rule && !rule->off &&
+	    !budget_allows_again(&l->rules, rule, &l->firings, &l->control, now, why, &until)) {
+		wake_at(l, until);
+		return 0;
+	}
 	if (f->state != ENGINE_FIRING_QUEUED && l->control.paused)
 		return 0;
 	/* Without rules nobody knows what it may do. */
@@ -258,15 +265,30 @@ static int hold_back(struct loop *l, const struct engine_firing *f, int64_t now,
 {
 	const struct engine_rule *rule = f->alive ? rules_find(&l->rules, f->rule) : NULL;
 	struct err problem = { 0 };
+	uint64_t cpu_ms;
 
 	if (!rule || rule->budget.cpu_per_day_ms == 0)
 		return 0;
 	loop_wake_in(l, engine_clock_ms() + METER_MS);
-	if (meter_hold(l->engine, rule, f, &l->firings, now, &problem) == -ENOMEM)
+	if (meter_hold(l->engine, rule, f, &l->firings, now, &cpu_ms, &problem) == -ENOMEM)
 		return err_nomem(err);
+	if (meter_note(&l->state, f->run, cpu_ms))
+		l->state.moved = true;
 	if (problem.code < 0)
 		log_warn("firing %s: %s", f->id, problem.msg);
 	return 0;
+}
+
+/* What was begun comes first, and the oldest of each. */
+static int begin_firings(struct loop *l, int64_t now, struct err *err)
+{
+	int r = 0;
+
+	for (int queued = 0; queued < 2; queued++)
+		for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
+			if ((l->firings.list[i].state == ENGINE_FIRING_QUEUED) == queued)
+				r = begin_firing(l, &l->firings.list[i], now, err);
+	return r;
 }
 
 static int look_at_firings(struct loop *l, int64_t now, struct err *err)
@@ -285,9 +307,12 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 		r = firing_set_clock(l->engine, &l->firings.list[i], now, err);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		r = hold_back(l, &l->firings.list[i], now, err);
-	/* The oldest first. */
-	for (size_t i = l->firings.n; r >= 0 && i-- > 0;)
-		r = begin_firing(l, &l->firings.list[i], now, err);
+	if (r >= 0)
+		meter_forget(&l->state, &l->firings);
+	if (r >= 0 && l->state.moved)
+		r = loop_save(l, err);
+	if (r >= 0)
+		r = begin_firings(l, now, err);
 	if (r >= 0 && now > l->pruned + PRUNE_NS) {
 		l->pruned = now;
 		r = firing_prune(l->engine, &l->firings, err);
@@ -325,6 +350,7 @@ static int look_at_changes(struct loop *l, int64_t now, struct err *err)
 static int round_of(struct loop *l, struct err *err)
 {
 	const int64_t now = pipeline_now();
+	struct stat st;
 	int r = loop_rules_moved(l) ? loop_load_rules(l, err) : 0;
 
 	l->next = 0;
@@ -338,6 +364,8 @@ static int round_of(struct loop *l, struct err *err)
 		r = look_at_changes(l, now, err);
 	store_close(l->engine->store);
 	l->engine->store = NULL;
+	if (l->log_max > 0 && fstat(STDERR_FILENO, &st) == 0 && st.st_size > l->log_max)
+		IGNORE_RESULT(ftruncate(STDERR_FILENO, 0), "it grows a little longer then");
 	return r;
 }
 
@@ -481,6 +509,7 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	l.starts = false;
 	if (r >= 0 && ready)
 		r = ready(ctx, err);
+	l.log_max = ready ? WATCH_LOG_MAX : 0;
 	if (r >= 0)
 		r = go_on(&l, err);
 	while (r >= 0 && !l.ends && !(once && l.n_children == 0 && !l.busy && !is_dirty(&l))) {

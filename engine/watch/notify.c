@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 
 #define SIGNED_MAX ((size_t)4096) /* bytes at the end of what a run wrote */
 #define NOTIFY_MS  30000
-
-extern char **environ;
 
 /* --- failures ------------------------------------------------------------------------------ */
 
@@ -105,29 +102,33 @@ static void await_end(pid_t pid)
 	}
 }
 
-/* It must not hold the firing's lock, nor the terminal. */
+/* It must not hold the firing's lock, nor the terminal, and it dies with us: the next process tells nobody again. */
+NORETURN static void become_notifier(const char *command, pid_t parent)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	sys_end_with(parent);
+	setpgid(0, 0);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    dup2(null, STDERR_FILENO) < 0)
+		_exit(127);
+	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	_exit(127);
+}
+
 static int spawn(const char *command, pid_t *ret)
 {
-	static char shell[] = "/bin/sh", option[] = "-c";
-	AUTO_FREE char *line = strdup(command);
-	char *const argv[] = { shell, option, line, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	int rc;
+	const pid_t parent = getpid();
 
-	if (!line)
-		return -ENOMEM;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attr);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, 1, 2);
-	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
-	rc = posix_spawn(ret, argv[0], &actions, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&actions);
-	return -rc;
+	fflush(NULL);
+	*ret = fork();
+	if (*ret < 0)
+		return -errno;
+	if (*ret == 0)
+		become_notifier(command, parent);
+	/* Both do it: neither waits for the other. */
+	setpgid(*ret, *ret);
+	return 0;
 }
 
 int action_notify(struct action *a, const char *command, struct err *err)

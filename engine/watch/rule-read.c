@@ -198,6 +198,14 @@ static int read_parallel(struct reading *rd, struct yaml value, struct engine_ru
 	return read_bool(rd, value, &rule->parallel);
 }
 
+static int read_paths(struct reading *rd, struct yaml value, struct engine_rule *rule)
+{
+	rule->nul = strcmp(read_text(value), "nul") == 0;
+	return rule->nul || strcmp(read_text(value), "lines") == 0
+		   ? 0
+		   : read_complain(rd, "'paths' is lines or nul");
+}
+
 static int read_off(struct reading *rd, struct yaml value, struct engine_rule *rule)
 {
 	bool off = false;
@@ -220,6 +228,7 @@ static const struct key rule_keys[] = {
 	{ "budget", read_budget, false },
 	{ "quiet", read_quiet, false },
 	{ "parallel", read_parallel, false },
+	{ "paths", read_paths, false },
 	{ "off", read_off, false },
 };
 
@@ -260,7 +269,7 @@ static int read_pairs(struct reading *rd, struct yaml at, struct engine_rule *ru
 						     : "a rule has name, project, on, run or "
 						       "experiment, and perhaps profile, then, "
 						       "to, subject, budget, quiet, parallel, "
-						       "off");
+						       "paths, off");
 		r = k->read(rd, value, rule);
 	}
 	rd->key = at;

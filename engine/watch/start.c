@@ -17,8 +17,7 @@
 #include "base/sys.h"
 #include "engine/watch/watch-i.h"
 
-#define NAME    "snap-watch"
-#define LOG_MAX ((off_t)1 << 20)
+#define NAME "snap-watch"
 
 #define DYING_MS      10000
 #define DYING_STEP_US 10000
@@ -66,7 +65,7 @@ static int open_log(const struct docket_lock *lock)
 	    openat(lock->dir, "log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct stat st;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_MAX)
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > WATCH_LOG_MAX)
 		IGNORE_RESULT(ftruncate(fd, 0), "it grows a little longer then");
 	return fd;
 }

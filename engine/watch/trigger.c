@@ -82,21 +82,24 @@ static int look_files(struct engine *e, const struct engine_rule *rule, struct w
 	CLEANUP(strlist_done) struct strlist paths = { 0 };
 	char key[2 * ENGINE_ID_SIZE], id[ENGINE_ID_SIZE];
 	const struct watch_cursor was = *c;
+	uint64_t more = 0;
 	int r;
 
 	(void)now, (void)ret_next;
 	if (!dirty && c->known)
 		return 0;
-	r = files_look(e, rule, c, view, &paths, err);
+	r = files_look(e, rule, c, view, &paths, &more, err);
 	if (r < 0)
 		return r;
 	if (paths.n > 0) {
 		snprintf(key, sizeof(key), "%s-%s", was.seen, c->seen);
-		r = firing_make(
-		    e, rule,
-		    &(struct firing_cause){
-			.trigger = rule->trigger, .key = key, .from = c->seen, .paths = &paths },
-		    id, err);
+		r = firing_make(e, rule,
+				&(struct firing_cause){ .trigger = rule->trigger,
+							.key = key,
+							.from = c->seen,
+							.paths = &paths,
+							.more_paths = more },
+				id, err);
 	}
 	/* What is not written down is looked at again. */
 	if (r < 0) {

@@ -8,10 +8,11 @@
 #include "engine/api/watch.h"
 #include "engine/verb/docket-i.h"
 
-#define WATCH_FILE  "watch.yaml"
-#define WATCH_PATHS 2000 /* that a firing names */
-#define NS_PER_S    INT64_C(1000000000)
-#define NS_PER_MS   INT64_C(1000000)
+#define WATCH_FILE    "watch.yaml"
+#define WATCH_PATHS   2000 /* that a firing names */
+#define WATCH_LOG_MAX ((off_t)1 << 20)
+#define NS_PER_S      INT64_C(1000000000)
+#define NS_PER_MS     INT64_C(1000000)
 
 /* --- rule-read.c --------------------------------------------------------------------------- */
 
@@ -42,6 +43,7 @@ struct firing_cause {
 	const char *key;             /* names it: a rule fires once for a key */
 	const char *detail, *from;   /* or NULL */
 	const struct strlist *paths; /* likewise */
+	uint64_t more_paths;         /* beside those */
 };
 
 /*
@@ -81,13 +83,21 @@ struct watch_cursor {
 	bool known;                   /* it was looked at before */
 };
 
+/* Processor time of a run whose action may die before it says so. */
+struct watch_meter {
+	char run[ENGINE_RUN_ID_SIZE];
+	uint64_t cpu_ms;
+};
+
 /* What the process that follows the rules keeps. */
 struct watch_state {
 	int64_t pid, started;
 	char *problem;                /* owned, or NULL */
 	struct watch_cursor *cursors; /* owned */
 	size_t n_cursors;
-	bool moved; /* a cursor is new, and to be saved before it is used; not stored */
+	struct watch_meter *meters; /* owned; of runs that are not over, or whose action died */
+	size_t n_meters;
+	bool moved; /* it is to be saved, if a cursor is new before that is used; not stored */
 };
 
 struct watch_pause {
@@ -143,12 +153,30 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 		   const struct engine_firings *all, const struct watch_control *control,
 		   int64_t now, char why[200], int64_t *until);
 
+/* The same of one that was begun, whose process died: what it may spend was asked then. */
+bool budget_allows_again(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,
+			 const struct engine_firings *all, const struct watch_control *control,
+			 int64_t now, char why[200], int64_t *until);
+
 /* --- meter.c ------------------------------------------------------------------------------- */
 
-/* Has the action of the firing, which runs, used more processor time than its rule has left?  Then end it. */
+/*
+ * Has the action of the firing, which runs, used more processor time than its rule has left?  Then end it.
+ * *ret_cpu_ms: what it has used; 0: not known.
+ */
 NODISCARD int meter_hold(struct engine *e, const struct engine_rule *rule,
 			 const struct engine_firing *f, const struct engine_firings *all,
-			 int64_t now, struct err *err);
+			 int64_t now, uint64_t *ret_cpu_ms, struct err *err);
+
+/* Note what a run has used.  True: it is so much more than before that it is to be saved.  False as well: no memory. */
+bool meter_note(struct watch_state *s, const char *run, uint64_t cpu_ms);
+
+/* Forget the runs of all firings but those that are begun and not decided. */
+void meter_forget(struct watch_state *s, const struct engine_firings *all);
+
+/* What the run is known to have used, by the state that is saved. */
+NODISCARD int meter_recall(struct engine *e, const char *run, uint64_t *ret_cpu_ms,
+			   struct err *err);
 
 /* --- action.c ------------------------------------------------------------------------------ */
 
@@ -186,9 +214,10 @@ struct files_view {
 
 void files_view_done(struct files_view *v); /* and nobody has looked yet */
 
-/* Paths that changed since the cursor, without what landings of ours did.  The cursor moves. */
+/* Paths that changed since the cursor, without what landings of ours did; *ret_more of them beside these. */
 NODISCARD int files_look(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
-			 struct files_view *view, struct strlist *ret_paths, struct err *err);
+			 struct files_view *view, struct strlist *ret_paths, uint64_t *ret_more,
+			 struct err *err);
 
 /* --- trigger.c ----------------------------------------------------------------------------- */
 

@@ -79,6 +79,29 @@ def the_action_knows_what_fired_it(w: World):
 
 
 @test
+def names_of_changed_files_are_not_forged_and_those_left_out_are_counted(w: World):
+    tell = "then: keep, run: 'cat > got; echo $SNAPCOW_TRIGGER_MORE > more'"
+    rules(w, f"name: lines, on: {{files: '*'}}, {tell}", f"name: nul, on: {{files: '*'}}, paths: nul, {tell}")
+    once(w)
+    put(w.project / "a.c\nb.c")
+    put(w.project / "c.c")
+    once(w)
+
+    def got(rule):
+        there = w.store / "clones" / firings(w, rule)[-1]["clone"]
+        return (there / "got").read_text(), int((there / "more").read_text())
+
+    assert got("lines") == ("c.c\n", 1), got("lines")
+    assert got("nul") == ("a.c\nb.c\0c.c\0", 0), got("nul")
+    for i in range(2005):
+        put(w.project / "many" / f"{i:04}", "")
+    once(w)
+    seen = firings(w, "nul")[-1]
+    assert len(seen["paths"]) == 2000 and len(seen["paths"]) + seen["more_paths"] in (2005, 2006), seen["more_paths"]
+    assert got("nul")[1] == seen["more_paths"]
+
+
+@test
 def a_landing_of_its_own_fires_no_rule(w: World):
     put(w.project / "a.c", "good\n")
     rules(w, "name: fix, on: {files: '*.c'}, run: sed -i s/bad/good/ a.c, then: ship",
@@ -425,6 +448,24 @@ def an_experiment_may_be_the_action_and_its_winner_ships(w: World):
 
 
 @test
+def an_experiment_whose_rule_went_leaves_nothing(w: World):
+    def experiments():
+        return w.ok("experiment", "list", "--json").json("snap.experiment/1")["experiments"]
+
+    put(w.home / ".config" / "snapcow" / "experiments" / "ways.yaml", "arms:\n  slow: sleep 600\n")
+    rules(w, "name: a, on: fire, experiment: ways")
+    fire(w, "a")
+    w.ok("watch", "start")
+    until(lambda: w.ok("-q", "list", "--all").out)
+    w.ok("watch", "stop")
+    assert experiments()
+    rules(w, "name: b, on: fire, run: 'true'")
+    once(w)
+    assert results(w, "a") == ["dropped"] and experiments() == [], (firings(w), experiments())
+    assert w.ok("-q", "list", "--all").out == b""
+
+
+@test
 def an_action_that_uses_up_the_day_is_ended(w: World):
     rules(w, "name: a, on: fire, run: 'while :; do :; done', budget: {cpu_per_day: 500ms, wall: 10m}")
     fire(w, "a")
@@ -631,6 +672,30 @@ def a_stopped_action_begins_again_and_is_done_once(w: World):
     assert len(got) == 1 and got[0]["result"] == "shipped" and got[0]["attempts"] == 2, got
     assert (w.project / "made").read_text() == "x\n"
     assert w.ok("-q", "list", "--all").out == b""
+
+
+@test
+def an_attempt_that_died_counts_and_begins_again_only_when_it_may(w: World):
+    rules(w, "name: a, on: fire, run: 'test -e go && exit; while :; do :; done', budget: {cpu_per_day: 1h}")
+    fire(w, "a")
+    w.ok("watch", "start")
+    state = w.store / "watch" / "daemon" / "state.json"
+    until(lambda: json.loads(state.read_text())["meters"])
+    w.ok("watch", "stop")
+    used = json.loads(state.read_text())["meters"][0]["cpu_ms"]
+    assert used >= 1000, used
+    put(w.project / "go")
+    w.ok("watch", "pause", "a")
+    once(w)
+    got = firings(w)[0]
+    assert got["state"] == "running" and got["attempts"] == 1, got
+    w.ok("watch", "resume", "a")
+    once(w)
+    got = firings(w)[0]
+    assert got["attempts"] == 2 and got["result"] == "nothing" and used <= got["cpu_ms"] < 2 * used, got
+    assert json.loads(state.read_text())["version"] == 3
+    once(w)
+    assert json.loads(state.read_text())["meters"] == []
 
 
 @test
