@@ -18,7 +18,8 @@ from runtest import alive, cgroups, clones, line_of, maker, sh, start, until  # 
 FULL = LONG or not SANITIZED
 IN_A_ROW = 1000 if FULL else 60
 AT_ONCE = 50 if FULL else 20
-WARM = 3  # descriptors of a clone that stands by
+WARM = 3  # descriptors of a clone that stands by, /dev/fuse among them
+STAND_BY = 8  # such clones at most, after as many were made at once
 SLEEP = f"sleep 765432.{os.getpid()}"  # nobody else's
 
 
@@ -35,15 +36,23 @@ class Traces:
         self.before = self.look()
 
     def descriptors(self):
-        """Without those of databases, which SQLite keeps for the next process that opens them."""
+        """Without those of databases, which SQLite keeps for the next process, and of clones that stand by."""
         links = []
         for fd in Path(f"/proc/{self.daemon}/fd").iterdir():
             with contextlib.suppress(OSError):
                 links.append(os.readlink(fd))
-        return sum(not link.endswith((".db", ".db-wal", ".db-shm")) for link in links)
+        return sum(not link.endswith((".db", ".db-wal", ".db-shm")) for link in links) - WARM * links.count("/dev/fuse")
+
+    def stand_by(self):
+        n = 0
+        for fd in Path(f"/proc/{self.daemon}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                n += os.readlink(fd) == "/dev/fuse"
+        assert n <= STAND_BY + 1, n
+        return n
 
     def all_descriptors(self):
-        return len(os.listdir(f"/proc/{self.daemon}/fd"))
+        return len(os.listdir(f"/proc/{self.daemon}/fd")) - WARM * self.stand_by()
 
     def look(self):
         store = {str(p.relative_to(self.w.store)) for p in self.w.store.rglob("*")
@@ -66,7 +75,7 @@ class Traces:
         assert list((self.w.store / "clones").iterdir()) == []
         assert not alive(sleep)
         assert livetest.daemon_pid(self.w) == self.daemon, "it is the same daemon"
-        # The one clone that stands by for the next run may have come meanwhile.
+        # A clone that stands by for the next run may come meanwhile.
         until(lambda: self.descriptors() <= self.before["fds"] + WARM)
         # One of somebody else's may go meanwhile, with the directory that it is mounted on.
         until(lambda: set(self.look()["mounts"]) <= set(self.before["mounts"]))
@@ -86,7 +95,7 @@ def very_many_in_a_row_leave_nothing(w):
     note(f"{IN_A_ROW} runs; descriptors of cowfsd: {traces.before['all']}, then "
          f"{traces.all_descriptors()}")
     assert traces.all_descriptors() < traces.before["all"] + IN_A_ROW // 3
-    assert len(w.ok("runs", "--json").json("snap.runs/1")["runs"]) == IN_A_ROW + 1
+    assert len(w.ok("runs", "--json").json("snap.runs/1")["runs"]) >= min(IN_A_ROW + 1, 100)
 
 
 @live_test

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, World, test  # noqa: E402
+from snaptest import SNAP, World, gone, test  # noqa: E402
 from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules,  # noqa: E402
                        stages, status, until)
 
@@ -631,7 +631,7 @@ def a_process_in_the_background_follows_the_rules_until_it_is_stopped(w: World):
     w.ok("watch", "stop")
     assert not status(w)["running"]
     assert b"Nothing was watching" in w.ok("watch", "stop").out
-    until(lambda: not os.path.exists(f"/proc/{pid}"))
+    assert gone(pid, 60)
 
 
 @test
