@@ -248,6 +248,7 @@ TEST(a_damaged_handshake_is_never_agreed_on)
 	for (size_t at = 5; at < len; at += 1 + test_rand(&rng) % (len / 24)) {
 		struct tls_end *as = NULL, *with = NULL;
 		CLEANUP(buf_done) struct buf to_as = BUF_INIT, to_with = BUF_INIT;
+		int r;
 
 		CHECK_OK(tls_end_as(good.tls, "a.example", 443, &as, &err), &err);
 		CHECK_OK(tls_end_with(good.tls, "a.example", &with, &err), &err);
@@ -255,7 +256,11 @@ TEST(a_damaged_handshake_is_never_agreed_on)
 		CHECK(tls_end_shake(as, &to_as, false, &to_with, &err) == 0);
 		if (at < to_with.len) {
 			to_with.data[at] ^= 0x10;
-			CHECK(tls_end_shake(with, &to_with, true, &to_as, &err) < 0);
+			r = tls_end_shake(with, &to_with, true, &to_as, &err);
+			/* A length that is another one now: the rest of it never comes. */
+			if (r == 0)
+				r = tls_end_shake(with, &to_with, true, &to_as, &err);
+			CHECK(r < 0);
 		}
 		tls_end_free(as);
 		tls_end_free(with);
