@@ -13,6 +13,7 @@
 #include <sys/param.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/sysctl.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>

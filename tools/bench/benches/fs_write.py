@@ -14,7 +14,7 @@ from row import OURS, PRIVATE, at_most
 PACKAGES, FILES, SYNCS = 150, 2000, 200
 
 SOURCE = trees.HERE.parents[1]
-SOURCES = (".c", ".h", ".json", "embed-schemas.py", "meson.build", "meson_options.txt")
+SOURCES = (".c", ".h", ".json", "embed-schemas.py", "embed.py", ".html", ".html.gz", "meson.build", "meson_options.txt")
 
 
 class Pair:
@@ -103,7 +103,7 @@ def copy_sources(target):
     """What a build needs, as it is now, so that it is the same in all rounds."""
     for path in SOURCE.rglob("*"):
         inner = path.relative_to(SOURCE)
-        if inner.parts[0].startswith((".", "build")) or not path.name.endswith(SOURCES):
+        if inner.parts[0].startswith((".", "build")) or "node_modules" in inner.parts or not path.name.endswith(SOURCES):
             continue
         if path.is_file():
             (target / inner).parent.mkdir(parents=True, exist_ok=True)
