@@ -312,7 +312,7 @@ int trace_earlier(struct trace *w, const struct node *n, struct earliers *ret, s
 int trace_compare(struct trace *w, const struct node *n, const struct earlier *before,
 		  struct err *err)
 {
-	const struct buf *old, *new;
+	const struct buf *old = NULL, *new = NULL;
 	int r = trace_text(w, n, &new, err);
 
 	if (r < 0)

@@ -82,8 +82,9 @@ static void fuzz_judge(const uint8_t *data, size_t len, size_t piece, bool tls)
 		FUZZ_CHECK(buf_append(&in, data + at, n) == 0);
 		r = judge_client(&j, &in, &out, at + n == len);
 		FUZZ_CHECK(r == 0 || r == -ECANCELED);
-		FUZZ_CHECK(out.len <= at + n &&
-			   (out.len == 0 || memcmp(out.data, data, out.len) == 0));
+		/* The head of a request with a body gets a wish to close; nothing follows that one. */
+		FUZZ_CHECK(j.last || (out.len <= at + n &&
+				      (out.len == 0 || memcmp(out.data, data, out.len) == 0)));
 	}
 	FUZZ_CHECK(!tls || out.len == 0 || out.data[0] != 0x16);
 	if (out.len > 0 && out.data[0] != 0x16)
