@@ -12,8 +12,10 @@
 #include "cowfs/store/audit-i.h"
 #include "cowfs/store/record-i.h"
 #include "cowfs/store/ref-row-i.h"
+#include "cowfs/store/store-i.h"
 
-#define NAME_SIZE 17
+#define NAME_SIZE  17
+#define NUMBER_MAX (UINT64_C(1) << 62)
 
 static void hex_of(const uint8_t sum[SHA256_SIZE], char hex[SHA256_HEX_SIZE])
 {
@@ -85,19 +87,76 @@ static int read_one(struct db *meta, const char *sql, struct audit *ret, struct 
 	return r < 0 ? r : record_read(&ref, ret, err);
 }
 
-/* Without a head, or with a damaged one, the last entry: no receipt may fail for want of it. */
+/* 0 if it is none, as no entry has that number. */
+static uint64_t number_of(const char *name, size_t len)
+{
+	char text[NAME_SIZE] = "";
+
+	if (len != NAME_SIZE - 1 || memchr(name, '\0', len))
+		return 0;
+	memcpy(text, name, len);
+	if (strspn(text, "0123456789abcdef") != len)
+		return 0;
+	return strtoull(text, NULL, 16);
+}
+
+/*
+ * The last entry that can be read, and in `number` the last there is: what is damaged keeps its place,
+ * and what follows takes the next.  Before the first one, none of both is set.
+ */
+static int read_last(struct db *meta, struct audit *ret, uint64_t *number, struct err *err)
+{
+	static const char sql[] = "SELECT name, root, value, sum FROM ref"
+				  " WHERE kind = ?1 AND name < ?2 ORDER BY name DESC";
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	int r = db_query(meta, sql, &q, err);
+
+	if (r < 0)
+		return r;
+	query_bind_int(q, 0, REF_AUDIT);
+	query_bind_blob(q, 1, AUDIT_HEAD, strlen(AUDIT_HEAD));
+	while ((r = query_step(q, err)) > 0) {
+		struct err why = { 0 };
+		const void *name;
+		struct ref ref;
+		size_t len;
+
+		/* A number beyond any chain is damage as well: nothing could follow it. */
+		if (query_blob(q, 0, &name, &len, NULL) >= 0 && *number == 0 &&
+		    number_of(name, len) < NUMBER_MAX)
+			*number = number_of(name, len);
+		r = ref_row_read(q, REF_AUDIT, &ref, &why);
+		r = r < 0 ? r : record_read(&ref, ret, &why);
+		if (r != -EBADMSG)
+			return r < 0 ? err_set(err, r, "%s", why.msg) : r;
+	}
+	return r;
+}
+
+/*
+ * Without a head, or with a damaged one, the last entry that can be read: no receipt may fail for want
+ * of it.  If there is none, the chain begins anew behind the last one.
+ */
 static int read_head(struct db *meta, struct audit *ret, struct err *err)
 {
 	static const char head[] =
 	    "SELECT name, root, value, sum FROM ref WHERE kind = ?1 AND name = ?2";
-	static const char last[] = "SELECT name, root, value, sum FROM ref"
-				   " WHERE kind = ?1 AND name < ?2 ORDER BY name DESC LIMIT 1";
 	struct err why = { 0 };
+	uint64_t number = 0;
 	int r = read_one(meta, head, ret, &why);
 
-	if (r == -ENOENT || r == -EBADMSG)
-		return read_one(meta, last, ret, err);
-	return r < 0 ? err_set(err, r, "%s", why.msg) : r;
+	if (r >= 0)
+		return r;
+	if (r != -ENOENT && r != -EBADMSG)
+		return err_set(err, r, "%s", why.msg);
+	r = read_last(meta, ret, &number, err);
+	if (r < 0)
+		return r;
+	if (number > 0 && ret->first == 0)
+		ret->first = number + 1;
+	if (number > ret->number)
+		ret->number = number;
+	return 0;
 }
 
 static int write_entry(struct db *meta, struct audit *a, const char *name, enum ref_mode mode,
@@ -141,7 +200,7 @@ int audit_append(struct db *meta, const struct ref *subject, bool gone, struct e
 	struct audit a;
 	int r = read_head(meta, &head, err);
 
-	if (r < 0 && r != -ENOENT)
+	if (r < 0)
 		return err_wrap(err, r, "the chain of receipts");
 	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
 		return err_sys(err, "the time");
@@ -188,9 +247,12 @@ struct verifying {
 	struct audit_state *state;
 	struct audit head;
 	struct map subjects;
-	char before[SHA256_HEX_SIZE]; /* digest of the last entry */
-	uint64_t number, first;       /* of the last entry; of the first one that must be there */
-	int64_t began;                /* when the first entry was written */
+	char before
+	    [SHA256_HEX_SIZE];  /* digest of the last entry; "": it cannot be read, or is none */
+	uint64_t number, first; /* of the last entry; of the first one that must be there */
+	int64_t began;          /* when the first entry was written */
+	bool headless;          /* the head cannot be read */
+	bool damaged;           /* some entry cannot be read: what it was about is not known */
 };
 
 static void verifying_done(struct verifying *v)
@@ -248,22 +310,56 @@ static int check_number(struct verifying *v, const struct audit *a, const char *
 	return complain_entry(v, missing, "it is missing, or others are behind it", err);
 }
 
-static int check_entry(const struct ref *ref, void *ctx, struct err *err)
+static const char *name_of(const struct ref *ref, char name[REF_NAME_MAX + 1])
+{
+	memcpy(name, ref->name, ref->name_len);
+	name[ref->name_len] = '\0';
+	return name;
+}
+
+/*
+ * It keeps its place in the chain, but its digest and its subject are not known any more.  The sentence
+ * about it names it already.
+ */
+static int complain_damaged(struct verifying *v, const char *name, const char *why, struct err *err)
+{
+	const uint64_t number = number_of(name, strlen(name));
+
+	v->damaged = true;
+	if (number > 0 && number < NUMBER_MAX) {
+		v->number = number;
+		*v->before = '\0';
+	}
+	return complain_entry(v, name, why, err);
+}
+
+static int check_entry(const struct ref *ref, const struct ref_damage *damage, void *ctx,
+		       struct err *err)
 {
 	CLEANUP(audit_done) struct audit a = { 0 };
 	struct verifying *v = ctx;
-	char digest[SHA256_HEX_SIZE];
-	int r = record_read(ref, &a, err);
+	char digest[SHA256_HEX_SIZE], name[REF_NAME_MAX + 1];
+	struct err why = { 0 };
+	int r;
 
-	if (r < 0 || strcmp(a.name, AUDIT_HEAD) == 0)
-		return r;
+	if (!ref)
+		return strcmp(damage->name, AUDIT_HEAD) == 0
+			   ? 0
+			   : complain_damaged(v, damage->name, damage->why.msg, err);
+	r = record_read(ref, &a, &why);
+	if (r == -EBADMSG)
+		return complain_damaged(v, name_of(ref, name), why.msg, err);
+	if (r < 0)
+		return err_set(err, r, "%s", why.msg);
+	if (strcmp(a.name, AUDIT_HEAD) == 0)
+		return 0;
 	r = check_number(v, &a, a.name, err);
 	if (r < 0)
 		return r;
 	digest_of(&a, digest);
 	if (strcmp(digest, a.digest) != 0)
 		r = complain_entry(v, a.name, "it was changed: it does not match its digest", err);
-	else if (v->number > 0 && strcmp(a.before ? a.before : "", v->before) != 0)
+	else if (*v->before != '\0' && strcmp(a.before ? a.before : "", v->before) != 0)
 		r = complain_entry(v, a.name, "it does not follow the entry before it", err);
 	if (r < 0)
 		return r;
@@ -277,22 +373,56 @@ static int check_entry(const struct ref *ref, void *ctx, struct err *err)
 
 static int check_head(struct verifying *v, struct err *err)
 {
+	/* Of a head that cannot be read nothing more is said; the last entry is as good. */
+	if (v->headless) {
+		v->state->number = v->number;
+		memcpy(v->state->head, v->before, sizeof(v->state->head));
+		return 0;
+	}
+	/* The head has the digest of a last entry that is damaged. */
+	if (*v->before == '\0' && v->number > 0 && v->state->number == v->number)
+		return 0;
 	if (v->state->number == v->number &&
 	    (v->number == 0 || strcmp(v->state->head, v->before) == 0))
 		return 0;
 	return complain_entry(v, AUDIT_HEAD, "it is not the last entry: the newest are gone", err);
 }
 
-static int check_receipt(const struct ref *ref, void *ctx, struct err *err)
+static const char *why_differs(const struct verifying *v, const struct subject *s)
+{
+	if (v->damaged)
+		return "it was changed, or the entry about its last change cannot be read";
+	return *s->sum != '\0' ? "it was changed since it was written"
+			       : "it was deleted, and is there again";
+}
+
+static int complain_receipt(struct verifying *v, const char *name, const char *why, struct err *err)
+{
+	struct subject *s = map_get(&v->subjects, name);
+
+	if (s)
+		s->seen = true;
+	v->state->records++;
+	return v->fn("receipt", name, why, v->ctx, err);
+}
+
+static int check_receipt(const struct ref *ref, const struct ref_damage *damage, void *ctx,
+			 struct err *err)
 {
 	CLEANUP(receipt_done) struct receipt receipt = { 0 };
 	struct verifying *v = ctx;
-	char sum[SHA256_HEX_SIZE];
+	char sum[SHA256_HEX_SIZE], name[REF_NAME_MAX + 1];
+	struct err why = { 0 };
 	struct subject *s;
-	int r = record_read(ref, &receipt, err);
+	int r;
 
+	if (!ref)
+		return complain_receipt(v, damage->name, damage->why.msg, err);
+	r = record_read(ref, &receipt, &why);
+	if (r == -EBADMSG)
+		return complain_receipt(v, name_of(ref, name), why.msg, err);
 	if (r < 0)
-		return r;
+		return err_set(err, r, "%s", why.msg);
 	sum_value(ref, sum);
 	s = map_get(&v->subjects, catalog_id_hex(&receipt.id, (char[CATALOG_HEX_SIZE]){ 0 }));
 	v->state->records++;
@@ -300,10 +430,7 @@ static int check_receipt(const struct ref *ref, void *ctx, struct err *err)
 		s->seen = true;
 		if (strcmp(s->sum, sum) == 0)
 			return 0;
-		return v->fn("receipt", s->name,
-			     *s->sum != '\0' ? "it was changed since it was written"
-					     : "it was deleted, and is there again",
-			     v->ctx, err);
+		return v->fn("receipt", s->name, why_differs(v, s), v->ctx, err);
 	}
 	/* The store had it before there was a chain, or before the oldest entry that is kept. */
 	if (v->began == 0 || receipt.created < v->began) {
@@ -311,7 +438,10 @@ static int check_receipt(const struct ref *ref, void *ctx, struct err *err)
 		return 0;
 	}
 	return v->fn("receipt", catalog_id_hex(&receipt.id, (char[CATALOG_HEX_SIZE]){ 0 }),
-		     "the chain does not have it: snap did not write it", v->ctx, err);
+		     v->damaged
+			 ? "the chain does not have it, or has it in an entry that cannot be read"
+			 : "the chain does not have it: snap did not write it",
+		     v->ctx, err);
 }
 
 static int check_missing(struct verifying *v, struct err *err)
@@ -330,15 +460,20 @@ static int check_missing(struct verifying *v, struct err *err)
 static int read_state(struct store *s, struct verifying *v, struct err *err)
 {
 	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct err why = { 0 };
 	struct ref ref;
-	int r = ref_get(s, REF_AUDIT, AUDIT_HEAD, strlen(AUDIT_HEAD), &ref, &hold, err);
+	int r = ref_get(s, REF_AUDIT, AUDIT_HEAD, strlen(AUDIT_HEAD), &ref, &hold, &why);
 
 	if (r == -ENOENT)
 		return 0;
 	if (r >= 0)
-		r = record_read(&ref, &v->head, err);
+		r = record_read(&ref, &v->head, &why);
+	if (r == -EBADMSG) {
+		v->headless = true;
+		return complain_entry(v, AUDIT_HEAD, why.msg, err);
+	}
 	if (r < 0)
-		return r;
+		return err_set(err, r, "%s", why.msg);
 	v->first = v->head.first;
 	v->state->number = v->head.number;
 	snprintf(v->state->head, sizeof(v->state->head), "%s", v->head.digest);
@@ -355,18 +490,22 @@ int audit_verify(struct store *s, const char *wanted, audit_fn fn, void *ctx,
 		.state = ret,
 		.subjects = MAP_INIT(map_hash_str, map_equal_str),
 	};
+	CLEANUP(reader_give_p) struct reader *rd = NULL;
 	int r;
 
 	*ret = (struct audit_state){ 0 };
 	r = read_state(s, &v, err);
 	if (r < 0)
 		return r;
-	r = ref_each(s, REF_AUDIT, "", 0, check_entry, &v, err);
+	r = reader_take(s, &rd, err);
+	if (r < 0)
+		return r;
+	r = ref_scan(rd->db[TABLE_META], REF_AUDIT, check_entry, &v, err);
 	if (r < 0)
 		return r;
 	r = check_head(&v, err);
 	if (r < 0)
 		return r;
-	r = ref_each(s, REF_RECEIPT, "", 0, check_receipt, &v, err);
+	r = ref_scan(rd->db[TABLE_META], REF_RECEIPT, check_receipt, &v, err);
 	return r < 0 ? r : check_missing(&v, err);
 }

@@ -34,7 +34,16 @@ NODISCARD int ref_row_write(struct db *meta, const struct ref *ref, enum ref_mod
 NODISCARD int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret,
 			   struct err *err);
 
-/* Every ref there is; a damaged one comes as NULL with the sentence. */
-typedef int (*ref_scan_fn)(const struct ref *ref, const struct err *why, void *ctx,
+/* A row that cannot be believed.  What it claims may be damaged too. */
+struct ref_damage {
+	struct err why;
+	int64_t kind;
+	char name[REF_NAME_MAX + 1]; /* "" if it cannot be read, or is no text */
+	bool rootless;               /* its root can be read, and names no tree */
+};
+
+/* Every ref there is, or those of one kind (0: all); a damaged one comes as NULL with what is known. */
+typedef int (*ref_scan_fn)(const struct ref *ref, const struct ref_damage *damage, void *ctx,
 			   struct err *err);
-NODISCARD int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err);
+NODISCARD int ref_scan(struct db *meta, enum ref_kind kind, ref_scan_fn fn, void *ctx,
+		       struct err *err);

@@ -203,34 +203,60 @@ int ref_row_read(struct db_query *q, enum ref_kind kind, struct ref *ret, struct
 
 _Static_assert(REF_CARRIED == 255, "the query below leaves them out");
 
-int ref_scan(struct db *meta, ref_scan_fn fn, void *ctx, struct err *err)
+static void claims_of(struct db_query *q, struct ref_damage *ret)
 {
-	static const char sql[] =
-	    "SELECT name, root, value, sum, kind FROM ref WHERE kind <> 255 ORDER BY kind, name";
-	CLEANUP(query_end_p) struct db_query *q = NULL;
+	struct object_id root;
+	const void *bytes;
+	size_t len;
+
+	if (query_blob(q, 0, &bytes, &len, NULL) >= 0 && len <= REF_NAME_MAX &&
+	    !memchr(bytes, '\0', len))
+		memcpy(ret->name, bytes, len);
+	if (query_blob(q, 1, &bytes, &len, NULL) < 0 || len != sizeof(root.b))
+		return;
+	memcpy(root.b, bytes, sizeof(root.b));
+	ret->rootless = object_id_is_zero(&root);
+}
+
+static int scan_one(struct db_query *q, ref_scan_fn fn, void *ctx, struct err *err)
+{
+	struct ref_damage damage = { .kind = query_int(q, 4) };
+	const int64_t kind = damage.kind;
+	struct ref ref;
 	int r;
 
-	r = db_query(meta, sql, &q, err);
+	if (kind < 1 || kind > 254)
+		r = err_set(&damage.why, -EBADMSG, "a ref of unknown kind %lld", (long long)kind);
+	else
+		r = ref_row_read(q, (enum ref_kind)kind, &ref, &damage.why);
+	/* Whole, and not ours: what it keeps must not be swept, nor it repaired away. */
+	if (r >= 0 && kind > REF_KINDS)
+		return err_set(err, -EPROTO,
+			       "the store has refs of kind %lld, written by a later version",
+			       (long long)kind);
+	if (r >= 0)
+		return fn(&ref, NULL, ctx, err);
+	if (r != -EBADMSG)
+		return err_set(err, r, "%s", damage.why.msg);
+	claims_of(q, &damage);
+	return fn(NULL, &damage, ctx, err);
+}
+
+int ref_scan(struct db *meta, enum ref_kind kind, ref_scan_fn fn, void *ctx, struct err *err)
+{
+	static const char all[] =
+	    "SELECT name, root, value, sum, kind FROM ref WHERE kind <> 255 ORDER BY kind, name";
+	static const char some[] =
+	    "SELECT name, root, value, sum, kind FROM ref WHERE kind = ?1 ORDER BY name";
+	CLEANUP(query_end_p) struct db_query *q = NULL;
+	int r = db_query(meta, kind == 0 ? all : some, &q, err);
+
 	if (r < 0)
 		return r;
+	if (kind != 0)
+		query_bind_int(q, 0, kind);
 	while ((r = query_step(q, err)) > 0) {
-		const int64_t kind = query_int(q, 4);
-		struct err why = { 0 };
-		struct ref ref;
-
-		if (kind < 1 || kind > 254)
-			r = err_set(&why, -EBADMSG, "a ref of unknown kind %lld", (long long)kind);
-		else
-			r = ref_row_read(q, (enum ref_kind)kind, &ref, &why);
-		/* Whole, and not ours: what it keeps must not be swept, nor it repaired away. */
-		if (r >= 0 && kind > REF_KINDS)
-			return err_set(
-			    err, -EPROTO,
-			    "the store has refs of kind %lld, written by a later version",
-			    (long long)kind);
-		if (r < 0 && r != -EBADMSG)
-			return err_set(err, r, "%s", why.msg);
-		r = fn(r < 0 ? NULL : &ref, &why, ctx, err);
+		r = scan_one(q, fn, ctx, err);
 		if (r < 0)
 			return r;
 	}

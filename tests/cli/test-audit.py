@@ -101,7 +101,51 @@ def a_receipt_whose_bytes_were_changed_is_named(w: World):
     work(w)
     name, value, _ = rows(w, 5)[0]
     change_rows(w, "UPDATE ref SET value = ? WHERE kind = 5 AND name = ?", value[:-1] + b"\x01", name)
-    w.snap("audit", "verify").fails(12, name.decode(), "does not match its checksum")
+    found, = problems(w)
+    assert found[:2] == ("receipt", name.decode()) and "does not match its checksum" in found[2], found
+
+
+@test
+def all_that_cannot_be_read_is_named_and_not_only_the_first(w: World):
+    work(w)
+    receipt, chain = rows(w, 5)[0][0], [name for name, _, _ in rows(w, 9)]
+    for name in (chain[0], chain[2], b"head"):
+        assert change_rows(w, "UPDATE ref SET sum = 1 WHERE kind = 9 AND name = ?", name) == 1
+    assert change_rows(w, "UPDATE ref SET sum = 1 WHERE kind = 5 AND name = ?", receipt) == 1
+    found = [p[:2] for p in problems(w) if "does not match its checksum" in p[2]]
+    assert found == [("audit entry", "head"), ("audit entry", chain[0].decode()), ("audit entry", chain[2].decode()),
+                     ("receipt", receipt.decode())], problems(w)
+
+
+@test
+def damaged_entries_of_the_chain_stop_neither_gc_nor_the_next_receipt(w: World):
+    work(w)
+    chain = [name for name, _, _ in rows(w, 9)]
+    for name in (chain[-2], b"head"):
+        assert change_rows(w, "UPDATE ref SET sum = 1 WHERE kind = 9 AND name = ?", name) == 1
+    w.ok("gc")
+    w.ok("undo", "--yes")
+    w.stop()
+    after = [name for name, _, _ in rows(w, 9)]
+    # The damaged one keeps its place, what is new stands behind it, and the head is whole again.
+    assert after[:len(chain) - 1] == chain[:-1] and len(after) > len(chain), after
+    found = problems(w)
+    assert found[0][:2] == ("audit entry", chain[-2].decode()), found
+    assert not any(p[1] == "head" or "missing" in p[2] or "does not follow" in p[2] for p in found), found
+    # None at all can be read.
+    assert change_rows(w, "UPDATE ref SET sum = 1 WHERE kind = 9") == len(after)
+    w.ok("clone", "-n", "more")
+    w.ok("run", "more", "--", "sh", "-c", "echo more > more")
+    w.ok("promote", "more", "--yes")
+    w.stop()
+    assert len(problems(w)) >= len(after) - 1 and verify(w, status=12)["receipt_head"]["number"] > len(after) - 1
+
+
+@test
+def a_damaged_ref_that_may_keep_a_tree_stops_gc_whatever_kind_it_claims(w: World):
+    work(w)
+    assert change_rows(w, "UPDATE ref SET root = randomblob(16) WHERE kind = 9 AND name = CAST('head' AS BLOB)") == 1
+    w.snap("gc").fails(12, "gc stopped before removing anything", "audit entry 'head'")
 
 
 @test

@@ -131,7 +131,8 @@ struct ref_visit {
 	struct check_walk *walk;
 };
 
-static int on_ref(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
+static int on_ref(const struct ref *ref, const struct ref_damage *damage, void *ctx,
+		  struct err *err)
 {
 	struct ref_visit *v = ctx;
 	struct check *c = v->check;
@@ -139,7 +140,7 @@ static int on_ref(const struct ref *ref, const struct err *why, void *ctx, struc
 
 	c->report.refs++;
 	if (!ref)
-		return check_add(c, "ref", why->msg, &finding, err);
+		return check_add(c, "ref", damage->why.msg, &finding, err);
 	return check_walk_ref(v->walk, ref, err);
 }
 
@@ -154,7 +155,7 @@ static int check_refs(struct check *c, struct err *err)
 	if (r < 0)
 		return r;
 	visit.walk = w;
-	r = ref_scan(c->rd->db[TABLE_META], on_ref, &visit, &why);
+	r = ref_scan(c->rd->db[TABLE_META], 0, on_ref, &visit, &why);
 	return as_finding(c, r, "meta.db", &why, err);
 }
 

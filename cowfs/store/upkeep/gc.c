@@ -83,13 +83,19 @@ static int stopped(struct err *err, int code)
 	return err_wrap(err, code, "gc stopped before removing anything");
 }
 
-/* A ref that cannot be read hides what it reaches, just as a tree does. */
-static int add_root(const struct ref *ref, const struct err *why, void *ctx, struct err *err)
+/*
+ * A ref that cannot be read hides what it reaches, just as a tree does.  An audit entry reaches
+ * nothing, so a damaged one with an empty root hides nothing: `check` and `audit verify` name it.
+ */
+static int add_root(const struct ref *ref, const struct ref_damage *damage, void *ctx,
+		    struct err *err)
 {
 	struct gc *g = ctx;
 
+	if (!ref && damage->kind == REF_AUDIT && damage->rootless)
+		return 0;
 	if (!ref)
-		return err_set(err, -EBADMSG, "%s", why->msg);
+		return err_set(err, -EBADMSG, "%s", damage->why.msg);
 	if (object_id_is_zero(&ref->root) || (g->without && g->without(ref, g->without_ctx)))
 		return 0;
 	return add_target(g, OBJECT_TREE, &ref->root, err);
@@ -136,7 +142,7 @@ static int add_roots(struct store *s, struct gc *g, struct err *err)
 	r = reader_take(s, &rd, err);
 	if (r < 0)
 		return stopped(err, r);
-	r = ref_scan(rd->db[TABLE_META], add_root, g, err);
+	r = ref_scan(rd->db[TABLE_META], 0, add_root, g, err);
 	if (r < 0)
 		return stopped(err, r);
 	LOCKED(&s->lock);
