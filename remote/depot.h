@@ -32,26 +32,13 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/sha256.h"
+#include "remote/pack/digest.h"
 
 #define DEPOT_MANIFEST_MAX ((size_t)4 << 20) /* bytes; registries refuse larger ones too */
 #define DEPOT_TAG_MAX      128               /* [A-Za-z0-9_][A-Za-z0-9._-]{0,127} */
-#define DEPOT_DIGEST_SIZE  (sizeof("sha256:") - 1 + SHA256_HEX_SIZE)
 #define DEPOT_TO_END       UINT64_MAX
 
 #define DEPOT_MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
-
-/* The SHA-256 of a blob's bytes. */
-struct digest {
-	uint8_t b[SHA256_SIZE];
-};
-
-/* "sha256:" and 64 digits; returns `text`. */
-char *digest_text(const struct digest *d, char text[DEPOT_DIGEST_SIZE]);
-/* -EINVAL, without a sentence, unless it is exactly that. */
-NODISCARD int digest_parse(const char *text, struct digest *ret);
-struct digest digest_of(const void *bytes, size_t len);
-bool digest_equal(const struct digest *a, const struct digest *b);
 
 bool depot_tag_valid(const char *tag);
 
@@ -110,8 +97,7 @@ struct depot_ops {
 	 * compare and set, the tag is read right before.
 	 */
 	int (*put_manifest)(struct depot *d, const char *tag, const struct digest *expect,
-			    const char *media_type, const void *bytes, size_t len,
-			    struct err *err);
+			    const char *media_type, const void *bytes, size_t len, struct err *err);
 	/*
 	 * Replace `out` with the manifest that a tag or a digest ("sha256:...") names.  -ENOENT;
 	 * -EFBIG if it is over DEPOT_MANIFEST_MAX.

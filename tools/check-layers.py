@@ -41,6 +41,9 @@ MAY_USE = {
     "snapshot/apply": ("base", "cowfs/store", "snapshot/text", "snapshot/diff", "snapshot/capture"),
     "runner": ("base",),
     "runner/net": ("base",),
+    # What travels, for both processes; how it travels, for the command line.
+    "remote/pack": ("base", "cowfs/store"),
+    "remote": ("base", "remote/pack"),
     # Both processes.
     "engine/api": ("base", *SNAPSHOT),
     "engine/find": ("base", "cowfs/store", "cowfs/store/upkeep", *SNAPSHOT, "engine/api"),
@@ -61,7 +64,6 @@ MAY_USE = {
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", *SNAPSHOT,
                    *BOTH, "engine/host"),
     "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act"),
-    "remote": ("base", "cowfs/store", "engine/api"),
     "cli/http": ("base",),
     "cli/mcp": ("base", "cli/http"),
     "cli/ui": ("base", "cli/http"),
@@ -80,7 +82,7 @@ KNOWN = {
 }
 
 # A folder that includes engine/api calls what is defined anywhere in the engine.
-CALLS_ALL = {"cli": "engine/", "cli/mcp": "engine/", "web": "engine/", "remote": "engine/",
+CALLS_ALL = {"cli": "engine/", "cli/mcp": "engine/", "web": "engine/",
              "tools/bench": "engine/"}
 
 # Headers that end in -i.h, and these, are for the folders that begin like theirs.
@@ -108,7 +110,7 @@ OWNER = {
 PEERS = ("tools/bench/bare-fuse.c",)
 
 # What cowfsd is made of; in none of it a process begins, but for these by posix_spawn().
-NO_FORK = ("base", "cowfs/", "snapshot/", "engine/api", "engine/find", "engine/wire", "engine/host",
+NO_FORK = ("base", "cowfs/", "snapshot/", "remote/pack", "engine/api", "engine/find", "engine/wire", "engine/host",
            "engine/act", "engine/cowfsd")
 SPAWNS = {
     "cowfs/fuse/fusermount-linux.c": "fusermount3 may mount, we may not",

@@ -1,0 +1,248 @@
+#include "tests/lib/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/hex.h"
+#include "remote/depot.h"
+
+static struct depot *open_depot(const char *name)
+{
+	char url[512];
+	struct depot *d = NULL;
+	struct err err = { 0 };
+
+	snprintf(url, sizeof(url), "dir:%s", test_path(name));
+	CHECK_OK(depot_open(url, NULL, &d, &err), &err);
+	return d;
+}
+
+static const char *blob_path(const char *depot, const struct digest *blob)
+{
+	static char path[512];
+	char hex[SHA256_HEX_SIZE];
+
+	snprintf(path, sizeof(path), "%s/blobs/sha256/%s", test_path(depot),
+		 hex_encode(blob->b, sizeof(blob->b), hex));
+	return path;
+}
+
+static int open_temp(const char *name)
+{
+	const int fd = open(test_path(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	CHECK_EQ(fstat(fd, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+TEST(what_is_no_address_is_refused_with_a_sentence)
+{
+	struct depot *d = NULL;
+	struct err err = { 0 };
+
+	CHECK_EQ(depot_open("ftp://x", NULL, &d, &err), -EINVAL);
+	CHECK_HAS(err.msg, "'ftp://x' is no address of a remote");
+	CHECK_EQ(depot_open("dir:relative", NULL, &d, &err), -EINVAL);
+	CHECK(!d);
+}
+
+TEST(a_depot_that_is_not_there_has_nothing)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("nothing");
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const struct digest blob = digest_of("x", 1);
+	struct err err = { 0 };
+	uint64_t size;
+
+	CHECK_EQ(d->ops->has_blob(d, &blob, &size, &err), 0);
+	CHECK_EQ(depot_get(d, &blob, 10, &out, NULL, &err), -ENOENT);
+	CHECK_EQ(d->ops->get_manifest(d, "main", &out, &err), -ENOENT);
+	CHECK_EQ(d->ops->delete_manifest(d, "main", &err), -ENOENT);
+	CHECK_EQ(access(test_path("nothing"), F_OK), -1);
+}
+
+TEST(a_blob_comes_back_as_it_was_and_a_wrong_one_does_not)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("blob");
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	struct digest blob;
+	struct err err = { 0 };
+	uint64_t size = 0;
+
+	CHECK_OK(depot_put(d, "hello", 5, &blob, &err), &err);
+	CHECK_EQ(d->ops->has_blob(d, &blob, &size, &err), 1);
+	CHECK_EQ(size, 5);
+	CHECK_OK(depot_get(d, &blob, 5, &out, NULL, &err), &err);
+	CHECK_MEM(out.data, out.len, "hello", 5);
+	buf_reset(&out);
+	CHECK_EQ(depot_get(d, &blob, 4, &out, NULL, &err), -EFBIG);
+	CHECK_OK(fdio_swap_file(AT_FDCWD, blob_path("blob", &blob), "hallo", 5, 0600, &err), &err);
+	CHECK_EQ(depot_get(d, &blob, 5, &out, NULL, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "gave wrong bytes for blob sha256:");
+	CHECK_EQ(out.len, 0);
+}
+
+TEST(a_blob_whose_bytes_are_not_what_its_name_says_is_not_stored)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("lie");
+	const struct depot_bytes from = { .fd = -1, .data = "hallo", .size = 5 };
+	const struct digest blob = digest_of("hello", 5);
+	struct err err = { 0 };
+	uint64_t size;
+
+	CHECK_EQ(d->ops->put_blob(d, &blob, &from, NULL, &err), -EBADMSG);
+	CHECK_EQ(d->ops->has_blob(d, &blob, &size, &err), 0);
+}
+
+static int count_bytes(uint64_t bytes, void *ctx)
+{
+	*(uint64_t *)ctx += bytes;
+	return 0;
+}
+
+TEST(a_fetch_goes_on_where_the_last_one_ended)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("resume");
+	AUTO_CLOSE int fd = open_temp("resume.part");
+	uint64_t moved = 0;
+	const struct depot_watch watch = { .moved = count_bytes, .ctx = &moved };
+	struct digest blob;
+	struct err err = { 0 };
+
+	CHECK_OK(depot_put(d, "hello world", 11, &blob, &err), &err);
+	CHECK_EQ(fdio_write(fd, "hello", 5), 0);
+	CHECK_OK(depot_fetch(d, &blob, 11, fd, &watch, &err), &err);
+	CHECK_EQ(moved, 6);
+	CHECK_EQ(size_of(fd), 11);
+}
+
+TEST(a_beginning_that_is_wrong_is_fetched_again_from_the_start)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("again");
+	AUTO_CLOSE int fd = open_temp("again.part");
+	struct digest blob;
+	struct err err = { 0 };
+	char have[11];
+
+	CHECK_OK(depot_put(d, "hello world", 11, &blob, &err), &err);
+	CHECK_EQ(fdio_write(fd, "jello", 5), 0);
+	CHECK_OK(depot_fetch(d, &blob, 11, fd, NULL, &err), &err);
+	CHECK_EQ(fdio_pread(fd, have, 11, 0), 11);
+	CHECK_MEM(have, 11, "hello world", 11);
+}
+
+TEST(a_blob_of_another_length_than_its_manifest_says_leaves_nothing)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("length");
+	AUTO_CLOSE int fd = open_temp("length.part");
+	struct digest blob;
+	struct err err = { 0 };
+
+	CHECK_OK(depot_put(d, "hello", 5, &blob, &err), &err);
+	CHECK_EQ(depot_fetch(d, &blob, 4, fd, NULL, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "is longer than its manifest says");
+	CHECK_EQ(size_of(fd), 0);
+	CHECK_EQ(depot_fetch(d, &blob, 6, fd, NULL, &err), -EBADMSG);
+	CHECK_HAS(err.msg, "is shorter than its manifest says");
+	CHECK_EQ(size_of(fd), 0);
+}
+
+static int cancel(uint64_t bytes, void *ctx)
+{
+	return -ECANCELED;
+}
+
+TEST(a_transfer_that_is_cancelled_leaves_no_blob)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("cancel");
+	const struct depot_bytes from = { .fd = -1, .data = "hello", .size = 5 };
+	const struct depot_watch watch = { .moved = cancel };
+	const struct digest blob = digest_of("hello", 5);
+	struct err err = { 0 };
+	uint64_t size;
+
+	CHECK_EQ(d->ops->put_blob(d, &blob, &from, &watch, &err), -ECANCELED);
+	CHECK_EQ(d->ops->has_blob(d, &blob, &size, &err), 0);
+}
+
+static int put(struct depot *d, const char *tag, const char *text, const struct digest *expect,
+	       struct err *err)
+{
+	return d->ops->put_manifest(d, tag, expect, DEPOT_MANIFEST_TYPE, text, strlen(text), err);
+}
+
+static int count_tag(const char *tag, void *ctx)
+{
+	++*(int *)ctx;
+	return 0;
+}
+
+TEST(a_tag_moves_in_one_step_and_only_from_where_it_was_seen)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("tags");
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const struct digest none = { { 0 } }, one = digest_of("{\"a\":1}", 7);
+	char text[DIGEST_TEXT_SIZE];
+	struct err err = { 0 };
+	int tags = 0;
+
+	CHECK_OK(put(d, "main", "{\"a\":1}", &none, &err), &err);
+	CHECK_EQ(put(d, "main", "{\"a\":2}", &none, &err), -ESTALE);
+	CHECK_HAS(err.msg, "'main' of 'dir:");
+	CHECK_OK(put(d, "main", "{\"a\":2}", &one, &err), &err);
+	CHECK_OK(put(d, "other", "{\"a\":2}", NULL, &err), &err);
+	CHECK_OK(d->ops->get_manifest(d, "main", &out, &err), &err);
+	CHECK_MEM(out.data, out.len, "{\"a\":2}", 7);
+	buf_reset(&out);
+	CHECK_OK(d->ops->get_manifest(d, digest_text(&one, text), &out, &err), &err);
+	CHECK_MEM(out.data, out.len, "{\"a\":1}", 7);
+	CHECK_OK(d->ops->list_tags(d, count_tag, &tags, &err), &err);
+	CHECK_EQ(tags, 2);
+	CHECK_OK(d->ops->delete_manifest(d, "other", &err), &err);
+	CHECK_EQ(d->ops->delete_manifest(d, "other", &err), -ENOENT);
+}
+
+TEST(a_directory_with_other_things_in_it_is_no_depot)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("taken");
+	struct digest blob;
+	struct err err = { 0 };
+
+	CHECK_EQ(mkdir(test_path("taken"), 0700), 0);
+	CHECK_EQ(mkdir(test_path("taken/src"), 0700), 0);
+	CHECK_EQ(depot_put(d, "x", 1, &blob, &err), -EEXIST);
+	CHECK_HAS(err.msg, "holds other things");
+	CHECK_EQ(access(test_path("taken/blobs"), F_OK), -1);
+}
+
+TEST(tags_and_digests_have_one_spelling)
+{
+	struct digest d;
+	char text[DIGEST_TEXT_SIZE];
+	const struct digest one = digest_of("x", 1);
+
+	CHECK(depot_tag_valid("v1.0-rc_2"));
+	CHECK(!depot_tag_valid(""));
+	CHECK(!depot_tag_valid(".hidden"));
+	CHECK(!depot_tag_valid("a/b"));
+	CHECK_EQ(digest_parse(digest_text(&one, text), &d), 0);
+	CHECK(digest_equal(&d, &one));
+	text[7] = 'A';
+	CHECK_EQ(digest_parse(text, &d), -EINVAL);
+	CHECK_EQ(digest_parse("sha256:12", &d), -EINVAL);
+	CHECK_EQ(digest_parse("md5:12", &d), -EINVAL);
+}
+
+TEST_MAIN("depot")
