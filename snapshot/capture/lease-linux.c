@@ -1,0 +1,425 @@
+/*
+ * Leases of the kernel (fcntl(2), F_SETLEASE), and what answers their breaks.
+ *
+ * One thread, the receiver, gets every signal.  F_SETOWN_EX directs them to that thread alone, so no
+ * other thread of the process needs a mask for them.  The signal is one with a queue and names the
+ * descriptor.  When the queue is full (RLIMIT_SIGPENDING counts all signals of the user) the kernel
+ * sends a plain SIGIO instead, which names none: the receiver then asks every lease.  A descriptor's
+ * number may have been given to another file by the time its signal is read, so each is asked in any
+ * case (F_GETLEASE) before it is called broken.
+ *
+ * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed.
+ */
+#include "snapshot/capture/lease.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/lock.h"
+#include "base/map.h"
+
+#define TAKERS_MAX   8
+#define TAKERS       2
+#define STACK_SIZE   (512 * 1024)
+#define LEASE_SIGNAL SIGRTMIN
+
+enum lease_state { LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
+
+struct lease {
+	uint64_t key;
+	int fd; /* owned */
+	enum lease_state state;
+	struct lease *next; /* in the queue */
+};
+
+struct leases {
+	struct leases_options opts;
+
+	pthread_mutex_t lock; /* guards all below; a leaf, but for the map's memory */
+	pthread_cond_t work;  /* the queue grew, or `ending` */
+	pthread_cond_t gone;  /* a lease was freed, or `receiver_tid` is known */
+	struct map by_key, by_fd;
+	struct lease *queue, **queue_end;
+	struct leases_count count;
+	pid_t receiver_tid;
+	bool ending;  /* the receiver goes */
+	bool drained; /* the takers go when the queue is empty */
+
+	pthread_t receiver, takers[TAKERS_MAX];
+	bool has_receiver;
+	unsigned n_takers;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccd;
+	return x ^ x >> 33;
+}
+
+static uint64_t hash_key(const void *key)
+{
+	return mix(*(const uint64_t *)key);
+}
+
+static bool equal_key(const void *a, const void *b)
+{
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+static uint64_t hash_fd(const void *key)
+{
+	return mix((uint64_t)(unsigned)*(const int *)key);
+}
+
+static bool equal_fd(const void *a, const void *b)
+{
+	return *(const int *)a == *(const int *)b;
+}
+
+/* --- breaks ----------------------------------------------------------------------------- */
+
+static void serve_if_broken(struct leases *l, struct lease *e)
+{
+	if (e->state != LEASE_HELD || fcntl(e->fd, F_GETLEASE) == F_RDLCK)
+		return;
+	e->state = LEASE_QUEUED;
+	e->next = NULL;
+	*l->queue_end = e;
+	l->queue_end = &e->next;
+	pthread_cond_signal(&l->work);
+}
+
+static void sweep(struct leases *l)
+{
+	struct lease *e;
+	size_t pos = 0;
+
+	while ((e = map_next(&l->by_fd, &pos)))
+		serve_if_broken(l, e);
+}
+
+static void receive(struct leases *l, const siginfo_t *info)
+{
+	struct lease *e;
+	LOCKED(&l->lock);
+
+	if (info->si_signo == LEASE_SIGNAL) {
+		e = map_get(&l->by_fd, &info->si_fd);
+		if (e)
+			serve_if_broken(l, e);
+		return;
+	}
+	if (!l->ending)
+		l->count.swept++;
+	sweep(l);
+}
+
+static bool is_ending(struct leases *l)
+{
+	LOCKED(&l->lock);
+
+	return l->ending;
+}
+
+static void *run_receiver(void *arg)
+{
+	struct leases *l = arg;
+	siginfo_t info;
+	sigset_t mine;
+
+	pthread_setname_np(pthread_self(), "leases");
+	sigemptyset(&mine);
+	sigaddset(&mine, LEASE_SIGNAL);
+	sigaddset(&mine, SIGIO);
+	pthread_mutex_lock(&l->lock);
+	l->receiver_tid = gettid();
+	pthread_cond_broadcast(&l->gone);
+	pthread_mutex_unlock(&l->lock);
+	while (!is_ending(l))
+		if (sigwaitinfo(&mine, &info) > 0)
+			receive(l, &info);
+	return NULL;
+}
+
+/* Forget a lease and let its writer go on.  True if the kernel had it until now.  Under the lock. */
+static bool free_lease(struct leases *l, struct lease *e)
+{
+	/* Closing is not enough: a duplicate of the descriptor would keep the lease. */
+	const bool held = fcntl(e->fd, F_SETLEASE, F_UNLCK) == 0;
+
+	map_remove(&l->by_key, &e->key);
+	map_remove(&l->by_fd, &e->fd);
+	close(e->fd);
+	free(e);
+	l->count.held--;
+	pthread_cond_broadcast(&l->gone);
+	return held;
+}
+
+static struct lease *next_broken(struct leases *l)
+{
+	struct lease *e;
+
+	while (!l->queue && !l->drained)
+		pthread_cond_wait(&l->work, &l->lock);
+	e = l->queue;
+	if (!e)
+		return NULL;
+	l->queue = e->next;
+	if (!l->queue)
+		l->queue_end = &l->queue;
+	e->state = LEASE_TAKING;
+	return e;
+}
+
+static void *run_taker(void *arg)
+{
+	struct leases *l = arg;
+	struct lease *e;
+	int r;
+	LOCKED(&l->lock);
+
+	pthread_setname_np(pthread_self(), "leases-take");
+	while ((e = next_broken(l))) {
+		pthread_mutex_unlock(&l->lock);
+		r = l->opts.take(l->opts.ctx, e->key, e->fd);
+		pthread_mutex_lock(&l->lock);
+		l->count.broken++;
+		l->count.failed += r < 0;
+		l->count.lapsed += !free_lease(l, e);
+	}
+	return NULL;
+}
+
+/* --- the set ---------------------------------------------------------------------------- */
+
+static size_t room_for_leases(size_t asked)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+	size_t room;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		limit.rlim_cur = 2 * LEASES_MAX;
+	room = limit.rlim_cur / 2 < LEASES_MAX ? limit.rlim_cur / 2 : LEASES_MAX;
+	return asked && asked < room ? asked : room;
+}
+
+static int start_threads(struct leases *l, struct err *err)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int rc;
+
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		return err_set(err, -rc, "cannot make a thread for leases");
+	rc = pthread_attr_setstacksize(&attr, STACK_SIZE);
+	assert(rc == 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&l->receiver, &attr, run_receiver, l);
+	l->has_receiver = rc == 0;
+	while (rc == 0 && l->n_takers < l->opts.takers) {
+		rc = pthread_create(&l->takers[l->n_takers], &attr, run_taker, l);
+		l->n_takers += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return l->n_takers > 0 ? 0 : err_set(err, -rc, "cannot make a thread for leases");
+}
+
+int leases_open(const struct leases_options *options, struct leases **ret, struct err *err)
+{
+	CLEANUP(leases_close_p) struct leases *l = calloc(1, sizeof(*l));
+	int r;
+
+	assert(options->take && options->takers <= TAKERS_MAX);
+	if (!l)
+		return err_nomem(err);
+	l->opts = *options;
+	l->opts.max = room_for_leases(options->max);
+	if (!l->opts.takers)
+		l->opts.takers = TAKERS;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->work, NULL);
+	pthread_cond_init(&l->gone, NULL);
+	l->by_key = MAP_INIT(hash_key, equal_key);
+	l->by_fd = MAP_INIT(hash_fd, equal_fd);
+	l->queue_end = &l->queue;
+	r = start_threads(l, err);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&l->lock);
+	while (!l->receiver_tid)
+		pthread_cond_wait(&l->gone, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+static void stop_threads(struct leases *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->ending = true;
+	pthread_mutex_unlock(&l->lock);
+	if (l->has_receiver) {
+		pthread_kill(l->receiver, SIGIO); /* needs no room in a queue */
+		pthread_join(l->receiver, NULL);
+	}
+	pthread_mutex_lock(&l->lock);
+	sweep(l); /* signals that the receiver did not get to */
+	l->drained = true;
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	for (unsigned i = 0; i < l->n_takers; i++)
+		pthread_join(l->takers[i], NULL);
+}
+
+void leases_close(struct leases *l)
+{
+	struct lease *e;
+	size_t pos = 0;
+
+	if (!l)
+		return;
+	stop_threads(l);
+	while ((e = map_next(&l->by_fd, &pos)))
+		free_lease(l, e);
+	map_done(&l->by_key);
+	map_done(&l->by_fd);
+	pthread_cond_destroy(&l->gone);
+	pthread_cond_destroy(&l->work);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+/* --- files ------------------------------------------------------------------------------ */
+
+static int set_lease(struct leases *l, int fd)
+{
+	const struct f_owner_ex receiver = { .type = F_OWNER_TID, .pid = l->receiver_tid };
+
+	if (fcntl(fd, F_SETOWN_EX, &receiver) < 0 || fcntl(fd, F_SETSIG, LEASE_SIGNAL) < 0)
+		return -errno;
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
+		return 0;
+	return errno == EINVAL ? -ENOTSUP : -errno;
+}
+
+/* In the tables before the lease is, so that its signal always finds it.  Under the lock. */
+static int enter(struct leases *l, struct lease *e)
+{
+	void *other;
+	int r;
+
+	r = map_add(&l->by_key, &e->key, e, &other);
+	if (r != 0)
+		return r < 0 ? r : -EEXIST;
+	r = map_add(&l->by_fd, &e->fd, e, &other);
+	assert(r <= 0); /* else somebody closed a descriptor of ours */
+	if (r == 0)
+		r = set_lease(l, e->fd);
+	if (r == 0)
+		return 0;
+	map_remove(&l->by_key, &e->key);
+	map_remove(&l->by_fd, &e->fd);
+	return r;
+}
+
+int leases_add(struct leases *l, uint64_t key, int fd)
+{
+	AUTO_FREE struct lease *e = NULL;
+	int r;
+
+	if (!lease_possible(fd))
+		return -ENOTSUP;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->key = key;
+	e->fd = fd;
+	LOCKED(&l->lock);
+	if (l->count.held >= l->opts.max)
+		return -EMFILE;
+	r = enter(l, e);
+	if (r < 0)
+		return r;
+	l->count.held++;
+	e = NULL; /* the tables own it */
+	return 0;
+}
+
+int leases_drop(struct leases *l, uint64_t key)
+{
+	struct lease *e;
+	LOCKED(&l->lock);
+
+	while ((e = map_get(&l->by_key, &key)) && e->state != LEASE_HELD)
+		pthread_cond_wait(&l->gone, &l->lock);
+	return e ? free_lease(l, e) : -ENOENT;
+}
+
+int leases_dup(struct leases *l, uint64_t key)
+{
+	struct lease *e;
+	int fd;
+	LOCKED(&l->lock);
+
+	e = map_get(&l->by_key, &key);
+	if (!e)
+		return -ENOENT;
+	fd = fcntl(e->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+struct leases_count leases_count(struct leases *l)
+{
+	LOCKED(&l->lock);
+
+	return l->count;
+}
+
+int lease_held(int fd)
+{
+	char path[40], text[4096];
+	AUTO_CLOSE int info = -1;
+	ssize_t n;
+
+	if (fcntl(fd, F_GETLEASE) == F_RDLCK)
+		return 1;
+	/* While it is being broken the kernel answers as if there were none; its list has it still. */
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return -errno;
+	n = fdio_read(info, text, sizeof(text) - 1);
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
+	return strstr(text, ": LEASE ") != NULL;
+}
+
+bool lease_possible(int fd)
+{
+	static const unsigned long local[] = { EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,
+					       BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
+					       F2FS_SUPER_MAGIC,  OVERLAYFS_SUPER_MAGIC };
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(local); i++)
+		if ((unsigned long)st.f_type == local[i])
+			return true;
+	return false;
+}
