@@ -150,6 +150,24 @@ int sys_open_here(int dirfd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int sys_open_place(const char *path, const struct sys_place *place)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW_ANY | O_CLOEXEC), r;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!place)
+		return fd;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r >= 0 && (st.st_dev != place->dev || st.st_ino != place->ino))
+		r = -ESTALE;
+	if (r >= 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
 int sys_open_below(int dirfd, const char *path, int flags)
 {
 	(void)dirfd;

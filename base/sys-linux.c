@@ -144,6 +144,64 @@ int sys_open_below(int dirfd, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Name by name, for kernels that lack openat2(2). */
+static int open_plain(const char *path)
+{
+	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(path[0] == '/' ? "/" : ".", O_PATH | flags);
+
+	while (fd >= 0 && *(path += strspn(path, "/")) != '\0') {
+		const size_t n = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		int next, e;
+
+		snprintf(name, sizeof(name), "%.*s", (int)n, path);
+		next = n > NAME_MAX ? -1 : openat(fd, name, O_PATH | flags);
+		e = n > NAME_MAX ? ENAMETOOLONG : errno;
+		close(fd);
+		errno = e;
+		fd = next;
+		path += n;
+	}
+	return fd;
+}
+
+static int open_dir(const char *path)
+{
+	const struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)), plain;
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+	plain = open_plain(path);
+	if (plain < 0)
+		return plain;
+	fd = openat(plain, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(plain);
+	return fd;
+}
+
+int sys_open_place(const char *path, const struct sys_place *place)
+{
+	int fd = open_dir(path), r;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!place)
+		return fd;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r >= 0 && (st.st_dev != place->dev || st.st_ino != place->ino))
+		r = -ESTALE;
+	if (r >= 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
 int sys_each_name(int fd, sys_name_fn fn, void *ctx)
 {
 	char names[32 << 10] __attribute__((aligned(8)));

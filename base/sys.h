@@ -66,6 +66,18 @@ NODISCARD int sys_open_here(int dirfd, const char *name, int flags);
  */
 NODISCARD int sys_open_below(int dirfd, const char *path, int flags);
 
+/* A file or directory, as long as this machine runs and nobody removes it. */
+struct sys_place {
+	dev_t dev;
+	ino_t ino;
+};
+
+/*
+ * open(2) of a directory on the way to which is no symlink.  With a place (or NULL) it is that one:
+ * -ESTALE if another stands at the path, -ELOOP if there is a symlink.
+ */
+NODISCARD int sys_open_place(const char *path, const struct sys_place *place);
+
 /*
  * The names of a file's extended attributes, each with its NUL; a file system without
  * any has none.  Both answer with the length, and for size 0 with the length that is

@@ -21,5 +21,5 @@ NODISCARD int deliver_find(struct promoting *p, struct err *err);
 /* Once the target is captured: the trees to merge.  They are pinned by `p`. */
 NODISCARD int deliver_trees(struct promoting *p, struct err *err);
 
-/* The first promotion to a target registers it. */
-NODISCARD int deliver_register(struct promoting *p, struct err *err);
+/* What the landing must know of it; the first promotion to a target registers it. */
+NODISCARD int deliver_act(struct promoting *p, struct landing_act *act, struct err *err);

@@ -207,6 +207,7 @@ static int find_promotion(struct promoting *p, struct err *err)
 	r = check_target(p, to, &st, err);
 	if (r < 0)
 		return r;
+	p->place = (struct sys_place){ .dev = st.st_dev, .ino = st.st_ino };
 	r = project_hidden_at(&p->task->engine, p->store, to, PROJECT_TARGET, &p->target, err);
 	for (size_t i = 0; i < p->names.n && r >= 0; i++)
 		r = watch(p, p->names.list[i], err);
@@ -238,7 +239,12 @@ static int find_undo(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	r = watch_state(p, &of.after, err);
-	return r < 0 ? r : check_target(p, p->target.path, &st, err);
+	if (r < 0)
+		return r;
+	r = check_target(p, p->target.path, &st, err);
+	if (r >= 0)
+		p->place = (struct sys_place){ .dev = st.st_dev, .ino = st.st_ino };
+	return r;
 }
 
 int deliver_find(struct promoting *p, struct err *err)
@@ -473,29 +479,25 @@ int deliver_trees(struct promoting *p, struct err *err)
 	r = root_get(p->store, &p->landing.now.root, &now, err);
 	if (r < 0)
 		return r;
-	if (now.top.ino != st.st_ino)
+	if (now.top.ino != st.st_ino || st.st_dev != p->place.dev || st.st_ino != p->place.ino)
 		return err_set(err, -EBUSY, "'%s' became another directory just now",
 			       p->target.path);
 	return p->options->undo ? 0 : put_trees(p, &now, err);
 }
 
-int deliver_register(struct promoting *p, struct err *err)
+int deliver_act(struct promoting *p, struct landing_act *act, struct err *err)
 {
-	CLEANUP(batch_end_p) struct batch *b = NULL;
-	int r;
+	int r = 0;
 
 	if (!deliver_is(p))
 		return 0;
-	r = project_still(p->store, &p->project, err);
-	if (r < 0 || !catalog_id_is_zero(&p->target.id))
-		return r;
-	r = batch_begin(p->store, &b, err);
-	if (r < 0)
-		return r;
-	r = catalog_id_new(&p->target.id, err);
-	if (r < 0)
-		return r;
-	p->target.created = engine_now();
-	r = project_put(b, &p->target, REF_NEW, err);
-	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	if (catalog_id_is_zero(&p->target.id)) {
+		r = catalog_id_new(&p->target.id, err);
+		p->target.created = engine_now();
+		act->fresh = &p->target;
+	}
+	act->owner = &p->project;
+	act->place = &p->place;
+	act->receipt.target = p->target.id;
+	return r;
 }

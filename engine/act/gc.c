@@ -8,6 +8,7 @@
 #include "cowfs/store/upkeep/gc.h"
 #include "engine/act/acts-i.h"
 #include "engine/act/retain-i.h"
+#include "engine/act/targets-i.h"
 #include "engine/host/host-i.h"
 
 #define GC_BUDGET 1024 /* objects between two reports */
@@ -72,6 +73,8 @@ static int forget_by_rule(struct host *h, const struct engine_gc_options *option
 
 	pthread_rwlock_wrlock(&h->snapshots);
 	r = forget_some(h, options, f, ret, err);
+	if (r >= 0 && !options->dry_run)
+		r = targets_sweep(h->store, err);
 	pthread_rwlock_unlock(&h->snapshots);
 	return r;
 }

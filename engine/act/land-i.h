@@ -41,6 +41,10 @@ struct landing_act {
 	 * unless `after` has the same tree.
 	 */
 	struct snapshot *base;
+	/* Of a change elsewhere than in the project whose receipt it is (deliver-i.h), else NULL: */
+	const struct project *owner; /* whose receipt it is */
+	const struct project *fresh; /* what changes, if it is to be registered with the records */
+	const struct sys_place *place;
 	struct engine_watch watch;
 };
 

@@ -103,7 +103,7 @@ void landing_close(struct landing *l)
 
 /* What we put into the store, so that it can be removed again. */
 struct puts {
-	struct catalog_id before, after, base, receipt; /* zero: not put by us */
+	struct catalog_id before, after, base, receipt, project; /* zero: not put by us */
 };
 
 static int take_out(struct batch *b, const struct catalog_id *receipt, struct err *err)
@@ -191,6 +191,10 @@ static int put_records(struct landing *l, const struct landing_act *act, struct 
 	if (catalog_id_is_zero(&receipt->project))
 		receipt->project = l->project->id;
 	r = batch_begin(l->task->engine.store, &b, err);
+	if (r >= 0 && act->fresh) {
+		puts->project = act->fresh->id;
+		r = project_put(b, act->fresh, REF_NEW, err);
+	}
 	if (r < 0)
 		return r;
 	r = put_before(l, b, act, puts, &receipt->before, err);
@@ -208,11 +212,32 @@ static int put_records(struct landing *l, const struct landing_act *act, struct 
 	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
 }
 
+/*
+ * The turn is that of the directory, so its owner may be forgotten meanwhile, and what nobody needs
+ * any more with it: look again, while that must wait.
+ */
+static int put_records_elsewhere(struct landing *l, const struct landing_act *act,
+				 struct receipt *receipt, struct puts *puts, struct err *err)
+{
+	struct host *h = l->task->host;
+	int r;
+
+	pthread_rwlock_rdlock(&h->snapshots);
+	r = project_still(h->store, act->owner, err);
+	if (r >= 0 && !act->fresh)
+		r = project_still(h->store, l->project, err);
+	if (r >= 0)
+		r = put_records(l, act, receipt, puts, err);
+	pthread_rwlock_unlock(&h->snapshots);
+	return r;
+}
+
 static int forget_puts(struct store *s, const struct puts *puts, struct err *err)
 {
 	const struct catalog_id *const ids[] = { &puts->after, &puts->base, &puts->before };
 	CLEANUP(forget_done) struct forget f = { 0 };
 	CLEANUP(batch_end_p) struct batch *b = NULL;
+	char hex[CATALOG_HEX_SIZE];
 	uint64_t unused;
 	int r = batch_begin(s, &b, err);
 
@@ -228,6 +253,9 @@ static int forget_puts(struct store *s, const struct puts *puts, struct err *err
 	if (r < 0)
 		return r;
 	r = forget_put(&f, b, &unused, err);
+	if (r >= 0 && !catalog_id_is_zero(&puts->project))
+		r = ref_delete(b, REF_PROJECT, catalog_id_hex(&puts->project, hex),
+			       CATALOG_HEX_SIZE - 1, err);
 	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
 }
 
@@ -282,6 +310,7 @@ static int write_plan(struct landing *l, struct plan *plan, const struct landing
 		.progress_ctx = &watch,
 		.landed = receipt_landed,
 		.landed_ctx = &landing,
+		.place = act->place,
 		.sums = act->receipt.kind != RECEIPT_ROLLBACK,
 	};
 	int r = apply_plan(l->task->engine.store, l->project->path, plan, &options, &report, err);
@@ -329,7 +358,8 @@ int landing_act(struct landing *l, struct plan *plan, const struct landing_act *
 	r = plan_fit_groups(plan, l->project->path, warn_of_group, l, err);
 	if (r < 0)
 		return r;
-	r = put_records(l, act, &receipt, &puts, err);
+	r = act->owner ? put_records_elsewhere(l, act, &receipt, &puts, err)
+		       : put_records(l, act, &receipt, &puts, err);
 	free(receipt.who);
 	if (r < 0)
 		return r;

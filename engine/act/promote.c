@@ -340,10 +340,9 @@ static int land(struct promoting *p, char *before, char *message, struct err *er
 
 	if (r < 0 || res->end == ENGINE_MOVED)
 		return r;
-	r = deliver_register(p, err);
+	r = deliver_act(p, &act, err);
 	if (r < 0)
 		return r;
-	act.receipt.target = p->target.id;
 	r = fill_after(p, &p->merge.root, &after, message, err);
 	if (r < 0)
 		return r;
@@ -417,6 +416,7 @@ static int promote(struct promoting *p, struct err *err)
 		return r;
 	p->whole = p->theirs_root;
 	survey.only = deliver_is(p) ? &p->watched : NULL;
+	survey.place = deliver_is(p) ? &p->place : NULL;
 	if (!deliver_is(p))
 		r = patterns_parse(&o->paths, &p->paths, err);
 	if (r < 0)

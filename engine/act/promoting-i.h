@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/strlist.h"
+#include "base/sys.h"
 #include "engine/act/land-i.h"
 #include "engine/act/promote-i.h"
 #include "engine/find/resolve-set-i.h"
@@ -23,6 +24,7 @@ struct promoting {
 	struct object_id theirs_root;
 	/* Of a promotion with `to` and of its undo (deliver-i.h); else all empty: */
 	struct project target;          /* the directory that changes */
+	struct sys_place place;         /* what it was when it was checked */
 	struct strlist sources, names;  /* of the clone; and their last names */
 	struct strlist watched;         /* names that are captured of the target */
 	struct object_id whole;         /* the clone: checks run on it */

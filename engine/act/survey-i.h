@@ -24,7 +24,8 @@ NODISCARD int survey_project(struct task *task, const struct project *p, struct 
 
 struct survey_options {
 	bool skip_unreadable;
-	const struct strlist *only; /* names in the top directory; NULL: all */
+	const struct strlist *only;    /* names in the top directory; NULL: all */
+	const struct sys_place *place; /* as capture.h has it */
 	struct engine_watch watch;
 };
 

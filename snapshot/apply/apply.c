@@ -30,7 +30,14 @@ static int open_top(struct acting *a, struct err *err)
 	const char *path = a->journal.project;
 	struct stat st;
 
-	a->top_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (a->options && a->options->place) {
+		a->top_fd = sys_open_place(path, a->options->place);
+		if (a->top_fd == -ESTALE || a->top_fd == -ELOOP)
+			return err_set(err, -EBUSY, "'%s' became another directory just now", path);
+		errno = a->top_fd < 0 ? -a->top_fd : 0;
+	} else {
+		a->top_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
 	if (a->top_fd < 0 || fstat(a->top_fd, &st) < 0)
 		return err_sys(err, "opening '%s'", path);
 	a->dev = st.st_dev;

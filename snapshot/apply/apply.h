@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "base/sys.h"
 #include "snapshot/apply/plan.h"
 
 typedef void (*apply_progress_fn)(uint64_t done, uint64_t total, void *ctx);
@@ -31,6 +32,8 @@ struct apply_options {
 	void *progress_ctx;
 	apply_landed_fn landed; /* or NULL */
 	void *landed_ctx;
+	/* The directory is this one, and no symlink leads to it; NULL: whichever is there. */
+	const struct sys_place *place;
 	bool sums; /* give the plan's steps the SHA-256 of each staged content */
 };
 

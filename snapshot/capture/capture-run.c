@@ -172,10 +172,14 @@ static void run_workers(struct walk *w)
 
 static int enter_top(struct walk *w, struct err *err)
 {
-	int fd = dir_open(AT_FDCWD, w->path), r;
+	int fd = w->options->place ? sys_open_place(w->path, w->options->place)
+				   : dir_open(AT_FDCWD, w->path),
+	    r;
 	struct dir *d = NULL;
 	struct stat st;
 
+	if (fd == -ESTALE || (fd == -ELOOP && w->options->place))
+		return err_set(err, -EBUSY, "'%s' became another directory just now", w->path);
 	if (fd < 0)
 		return dir_fail(w->path, NULL, NULL, err_wrap(err, fd, "cannot be opened"), err);
 	if (fstat(fd, &st) == 0)

@@ -54,6 +54,8 @@ struct capture_options {
 	 * none.
 	 */
 	const struct signatures *known;
+	/* The directory is this one, and no symlink leads to it; NULL: whichever is there. */
+	const struct sys_place *place;
 	bool skip_unreadable;
 	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -182,6 +183,79 @@ def places_and_words_that_are_refused_change_nothing(w: World):
     w.ok("projects", "forget", str(other))
     assert w.ok("gc", "--json").json("snap.gc/1")["kept"] == 0, "nothing of it stays in the store"
     assert (out / "app").exists()
+
+
+def targets(w):
+    """Directories that the store has as targets, by rows of kind 1 whose value says so."""
+    db = sqlite3.connect(w.store / "meta.db")
+    got = [value for value, in db.execute("SELECT value FROM ref WHERE kind = 1")]
+    db.close()
+    return sum(str(w.home / "out").encode() in value for value in got)
+
+
+class Swapping:
+    """Exchanges two names as fast as it can, until the end."""
+
+    def __init__(self, a, b):
+        code = ("import ctypes, os, sys\n"
+                "c, a, b = ctypes.CDLL(None), *(p.encode() for p in sys.argv[1:])\n"
+                "while os.getppid() == int(%d):\n"
+                "    for _ in range(50): c.renameat2(-100, a, -100, b, 2)\n" % os.getpid())
+        self.process = subprocess.Popen([sys.executable, "-c", code, str(a), str(b)])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+@live_test
+def a_directory_that_changes_places_with_a_link_is_never_followed(w: World):
+    top, out = build(w)
+    victim, pub = w.home / "victim", w.home / "pub"
+    for d in (victim / "out", pub / "out"):
+        d.mkdir(parents=True)
+    (w.home / "link").symlink_to(victim)
+    fd = os.open(pub / "out", os.O_RDONLY)
+    with Swapping(pub, w.home / "link"):
+        for i in range(40):
+            (top / "build" / "app").write_text(f"turn {i}\n")
+            got = w.snap("promote", "try", "--yes", *to(pub / "out", "build/app"))
+            # Done, or refused in one of many ways, as the moment has it.
+            assert got.status != 13 and got.status < 125, got
+            assert not os.listdir(victim / "out"), (i, os.listdir(victim / "out"), got)
+            # Both lack it, so that what is planned for the one would do for the other.
+            if "app" in os.listdir(fd):
+                os.unlink("app", dir_fd=fd)
+    os.close(fd)
+
+
+@live_test
+def a_promotion_that_fails_leaves_no_target_behind(w: World):
+    top, out = build(w)
+    w.stop()
+    assert targets(w) == 0
+    os.chmod(out, 0o555)
+    got = w.snap("promote", "try", "--yes", *to(out))
+    if os.getuid() != 0:
+        assert got.status != 0, got
+        w.stop()
+        assert targets(w) == 0, "what changed nothing is not remembered"
+    os.chmod(out, 0o755)
+    promote(w, "try", *to(out, "build/site"))
+    w.ok("rm", "try", "--force")
+    w.stop()
+    assert targets(w) == 1
+    # As a version left it that registered the target first and died.
+    db = sqlite3.connect(w.store / "meta.db")
+    db.execute("DELETE FROM ref WHERE kind IN (2, 5, 9)")
+    db.commit()
+    db.close()
+    w.ok("gc")
+    w.stop()
+    assert targets(w) == 0 and (out / "site").is_dir()
 
 
 @live_test
