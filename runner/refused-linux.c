@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "runner/sandbox-i.h"
 #include "runner/seccomp-table.h"
 
@@ -69,20 +70,29 @@ static bool asks_snapshot(const struct seccomp_data *call)
 	return call->nr == SYS_ioctl && (uint32_t)call->args[1] == SANDBOX_ASK_SNAPSHOT;
 }
 
-static int answer_snapshot(const struct sandbox_spec *spec, int listener, uint64_t id,
-			   bool only_looks)
+void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, int error,
+			      uint64_t number)
 {
 	union answer answer = { 0 };
-	uint64_t value = 0;
-	int r = only_looks ? 0 : spec->snapshot(spec->snapshot_ctx, &value);
 
 	answer.is.id = id;
-	answer.is.error = r < 0 ? r : 0;
-	answer.is.val = r < 0 ? 0 : (int64_t)value;
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.is) < 0 && errno != ENOENT)
-		return -errno;
+	answer.is.error = error;
+	answer.is.val = error < 0 ? 0 : (int64_t)number;
+	if (s->listener >= 0 && ioctl(s->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.is) < 0 &&
+	    errno != ENOENT)
+		log_warn("answering a run that asked for a snapshot: %s, continuing",
+			 strerror(errno));
+}
+
+static int hear_snapshot(const struct sandbox_spec *spec, uint64_t id, bool only_looks)
+{
+	const int r = only_looks ? 0 : spec->snapshots->ask(spec->snapshots->ctx, id);
+
+	if (r >= 0 && !only_looks)
+		return 1;
 	/* A look costs the run nothing, so it counts as a refused call does. */
-	return r < 0 || only_looks ? 0 : 1;
+	sandbox_snapshots_answer(spec->snapshots, id, r, 0);
+	return 0;
 }
 
 int refused_hear(const struct sandbox_spec *spec, int listener)
@@ -95,9 +105,8 @@ int refused_hear(const struct sandbox_spec *spec, int listener)
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question.is) < 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* who asked is gone */
-	if (spec->snapshot && asks_snapshot(&question.is.data))
-		return answer_snapshot(spec, listener, question.is.id,
-				       question.is.data.args[2] != 0);
+	if (spec->snapshots && asks_snapshot(&question.is.data))
+		return hear_snapshot(spec, question.is.id, question.is.data.args[2] != 0);
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, question.is.data.nr);
 	if (spec->calls && name && is_askable(name))
 		says = spec->calls->ask(spec->calls->ctx, name, question.is.id);

@@ -142,7 +142,7 @@ struct sandbox_beside {
 };
 
 #define SANDBOX_HELPERS_MAX 2
-#define SANDBOX_BESIDE_MAX  3
+#define SANDBOX_BESIDE_MAX  4
 
 /*
  * The list of system calls has refused one; `args` are what it was called with.  After
@@ -176,8 +176,16 @@ void sandbox_calls_answer(const struct sandbox_calls *c, uint64_t id, bool allow
  */
 #define SANDBOX_ASK_SNAPSHOT 0x534e4150u /* "SNAP" */
 
-/* 0 and a number for the run, that is none of the last 4,095 (errors); or a negative errno for it. */
-typedef int (*sandbox_snapshot_fn)(void *ctx, uint64_t *ret);
+struct sandbox_snapshots {
+	/* Must not wait.  0: sandbox_snapshots_answer() follows; or a negative errno for the run. */
+	int (*ask)(void *ctx, uint64_t id);
+	void *ctx;
+	int listener; /* of the run, which sets it; -1: nobody waits */
+};
+
+/* A negative errno, or 0 and a number that is none of the last 4,095 (errors).  Also of one that is gone. */
+void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, int error,
+			      uint64_t number);
 
 /* What comes to be known of a spec only while the run begins. */
 struct sandbox_view {
@@ -238,8 +246,7 @@ struct sandbox_spec {
 	void *refused_ctx;
 	struct sandbox_calls *calls; /* NULL: what is refused stays refused.  Only with `refused` */
 
-	sandbox_snapshot_fn snapshot; /* NULL: it takes none.  Only with `refused` */
-	void *snapshot_ctx;
+	struct sandbox_snapshots *snapshots; /* NULL: it takes none.  Only with `refused` */
 
 	/*
 	 * While it is true, the streams stand still: `in_fd` is not read, and what the run writes stays in

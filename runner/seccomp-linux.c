@@ -274,7 +274,11 @@ static bool enter_heard(struct run *run, const struct buf *code)
 	if (buf_append(&told, code->data, code->len) < 0)
 		return false;
 	seccomp_tell(&told);
-	run->listener = enter(&told, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	/* From Linux 5.19 on only what kills ends a call that is being answered: else it asks twice. */
+	run->listener =
+	    enter(&told, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+	if (run->listener < 0 && errno == EINVAL)
+		run->listener = enter(&told, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	return run->listener >= 0;
 }
 
@@ -311,7 +315,7 @@ int seccomp_enter(struct run *run, bool heard, struct err *err)
 		return r;
 	if (heard && run->spec->refused && enter_heard(run, &code))
 		return 0;
-	if (heard && run->spec->snapshot)
+	if (heard && run->spec->snapshots)
 		return err_set(
 		    err, -ENOTSUP,
 		    "the run may take snapshots, and that needs seccomp's notifications, "

@@ -78,6 +78,8 @@ static void set_listener(struct watch *w, int fd)
 	w->listener = fd;
 	if (w->run->spec->calls)
 		w->run->spec->calls->listener = fd;
+	if (w->run->spec->snapshots)
+		w->run->spec->snapshots->listener = fd;
 }
 
 static void watch_done(struct watch *w)

@@ -106,7 +106,6 @@ struct running {
 	struct raw raw;
 	struct hush hush;
 	struct run_plan plan;
-	struct run_snapshots snapshots;
 	struct run_record record;
 	struct run_output output;
 	struct engine_run run;
@@ -302,6 +301,12 @@ static int open_questions(struct running *r, struct run_questions **ret, struct 
 static int execute(struct running *r, struct sandbox_result *result, struct err *err)
 {
 	CLEANUP(run_questions_close_p) struct run_questions *questions = NULL;
+	CLEANUP(run_snapshots_close_p) struct run_snapshots *snapshots = NULL;
+	const struct run_snapshots_options taking = {
+		.engine = r->engine,
+		.run = &r->run,
+		.most = r->plan.terms.profile.snapshots,
+	};
 	struct sandbox_spec *spec = &r->plan.spec;
 	int x, held;
 
@@ -311,14 +316,11 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
-	r->snapshots = (struct run_snapshots){
-		.engine = r->engine,
-		.run = &r->run,
-		.most = r->plan.terms.profile.snapshots,
-	};
-	run_snapshots_allow(&r->snapshots, spec);
 	spec->view = show;
 	spec->view_ctx = r;
+	x = run_snapshots_open(&taking, spec, &snapshots, err);
+	if (x < 0)
+		return x;
 	x = open_questions(r, &questions, err);
 	if (x < 0)
 		return x;

@@ -1,10 +1,12 @@
 """snapshot inside a run: of the run's own clone, if its profile says so, so many and no more."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
@@ -188,6 +190,60 @@ def a_cowfsd_that_was_killed_is_an_error_or_a_new_one_and_the_run_goes_on(w):
     assert said and process.returncode == 0, said
     assert len(taken(w, "try")) == (said != b"-5\n"), said
     assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+class Stopped:
+    """A cowfsd that answers nobody, while the command asks it."""
+
+    def __init__(self, w, script, *args):
+        allow(w, 3)
+        clone(w)
+        script = HAMMER + "print('ready', flush=True)\nos.read(0, 1)\n" + script
+        self.run = start(w, "try", "--profile", "snaps", *args, "--", "python3", "-B", "-c", script,
+                         stdin=subprocess.PIPE)
+        assert line_of(self.run) == b"ready\n"
+        self.inside = children_of(self.run.pid)
+        self.daemon = daemon(w)
+
+    def __enter__(self):
+        os.kill(self.daemon, signal.SIGSTOP)
+        self.run.stdin.write(b"x")
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.daemon, signal.SIGCONT)
+
+
+@live_test
+def a_limit_of_time_holds_while_cowfsd_takes_the_snapshot(w):
+    with Stopped(w, "ask()", "--time", "2s") as s:
+        assert s.inside and all(gone(pid, 20) for pid in s.inside), "the run outlives its limit"
+    assert s.run.wait(60) == 124, s.run.returncode
+
+
+@live_test
+def a_signal_does_not_make_a_run_ask_twice(w):
+    if tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) < (5, 19):
+        raise Skip("needs Linux 5.19")
+    script = """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: 0)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+said = [ask()]
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(*said, ask(), ask(), ask(), flush=True)
+"""
+    with Stopped(w, script) as s:
+        time.sleep(0.3)  # for some alarms
+    assert s.run.wait(60) == 0
+    # Three may be asked for, and the alarms were none of them.
+    assert [int(n) == -errno.EDQUOT for n in line_of(s.run).split()] == [False, False, False, True]
 
 
 if __name__ == "__main__":
