@@ -1,6 +1,7 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import agents, experiment, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states, store, watch
+from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states,
+                     store, watch)
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
 
@@ -23,6 +24,9 @@ GROUPS = {
     "run-start": Group("Runs", runs.PARTS, [runs.EXEC, runs.UNSHARE, runs.BUBBLEWRAP]),
     "experiment": Group("Experiments", experiment.PARTS, [experiment.COPY, experiment.WORKTREE, experiment.EXT4],
                         named=True),
+    "first-clone": Group("The first clone of a tree", first_clone.PARTS,
+                         [first_clone.WALK, first_clone.COPY, first_clone.REFLINK, first_clone.OVERLAY,
+                          first_clone.CAPTURE], named=True),
     "git-status": Group("git in a clone", git.PARTS, [git.EXT4], named=True),
     "mcp": Group("Agents", agents.PARTS),
     "watch": Group("Watch", watch.PARTS, named=True),

@@ -1,0 +1,201 @@
+"""Clones of a project that is edited from the moment that `snap clone` returns.
+
+A copy of the project is made while nobody is at work in it, then the clone, and then editors change
+the project in every way (editors.py). Every byte of the clone must be that of the copy, or the read
+must fail with EIO and the file be listed; files that we own, on a file system with leases, never
+fail. Both are counted.
+"""
+
+import errno
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from editors import Editors  # noqa: E402
+from snaptest import LONG, Skip, main, needs_fuse, test  # noqa: E402
+
+SEED = int(os.environ.get("SNAP_TEST_SEED") or 1)
+EDITORS = 3
+ACTS = 400  # of each, in the short run
+SECONDS = 60  # in the long one
+DISK = 1 << 30
+BLOCK = 1 << 16
+
+
+def make_project(top, seed, files, large):
+    """Small files, some large and sparse ones, links of both kinds; the paths that editors use."""
+    dice = random.Random(seed)
+    paths = []
+    for i in range(files):
+        path = top / f"d{i % 37}" / f"e{i % 5}" / f"f{i}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        size = dice.choice((0, 1, 100, 1500, 1500, 4096, 9000, 70000, 200000))
+        path.write_bytes(dice.randbytes(dice.randint(0, size)))
+        paths.append(str(path))
+        if i % 50 == 0:
+            (path.parent / f"link{i}").hardlink_to(path)
+            (path.parent / f"symlink{i}").symlink_to(path.name)
+    for i in range(large):
+        path = top / f"large{i}"
+        with open(path, "wb") as f:
+            f.write(dice.randbytes(dice.randint(1 << 20, 4 << 20)))
+            if i % 3 == 0:
+                f.seek(1 << 20, os.SEEK_CUR)
+                f.write(b"after a hole")
+        paths.append(str(path))
+    return paths
+
+
+class Compared:
+    """What became of each file: equal, or lost."""
+
+    def __init__(self):
+        self.equal, self.lost = set(), set()
+
+    def file(self, ours, copy, name):
+        """The bytes of one file, which is read with no more than open, fstat and read."""
+        with open(copy, "rb") as want, open(ours, "rb", buffering=0) as got:
+            here, there = os.fstat(want.fileno()), os.fstat(got.fileno())
+            for field in ("st_size", "st_mode", "st_mtime_ns", "st_uid"):
+                assert getattr(here, field) == getattr(there, field), f"{name}: {field} differs"
+            while True:
+                expected = want.read(BLOCK)
+                try:
+                    read = read_fully(got)
+                except OSError as e:
+                    assert e.errno == errno.EIO, f"{name}: {e}"
+                    self.lost.add(name)
+                    return
+                assert read == expected, f"{name}: other bytes than when the clone was made, at {want.tell()}"
+                if not expected:
+                    break
+        self.equal.add(name)
+
+    def tree(self, clone, copy):
+        """All names, and all that is behind them."""
+        for folder, folders, names in os.walk(copy):
+            below = os.path.relpath(folder, copy)
+            assert sorted(os.listdir(clone / below)) == sorted(folders + names), f"{below}: other names"
+            for name in names:
+                here, there = os.path.join(folder, name), clone / below / name
+                if stat.S_ISLNK(os.lstat(here).st_mode):
+                    assert os.readlink(here) == os.readlink(there), f"{below}/{name}: another target"
+                else:
+                    self.file(there, here, os.path.normpath(f"{below}/{name}"))
+
+
+def read_fully(f):
+    """A whole block, or what there is before the end."""
+    parts, left = [], BLOCK
+    while left:
+        part = f.read(left)
+        if not part:
+            break
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def listed(w, project):
+    """The files that `snap status` says were lost, where it can say so."""
+    got = w.ok("--json", "status", "edited", cwd=project).json("snap.status/1")
+    return {entry["path"] for entry in got.get("drifted", [])}
+
+
+def settle(w, project):
+    """Wait until the clone is complete, where it could be otherwise."""
+    if b"--wait" in w.snap("snapshot", "--help").out:
+        w.ok("--json", "snapshot", "--wait", "edited", cwd=project)
+
+
+def edited_clone(w, project, files, large, label, leases, **snap):
+    """One clone with editors at work; how many files were equal and how many lost."""
+    needs_fuse()
+    copy = project.parent / "copy"
+    paths = make_project(project, SEED, files, large)
+    subprocess.run(["cp", "-a", "--", project, copy], check=True)
+    how = {"seconds": SECONDS} if LONG else {"acts": ACTS}
+    editors = Editors(paths, SEED, EDITORS, **how)
+    dice, compared = random.Random(SEED), Compared()
+    try:
+        path = Path(w.ok("--json", "clone", "-n", "edited", cwd=project, **snap).json("snap.clone/1")["path"])
+        editors.open()
+        while editors.running():
+            name = os.path.relpath(dice.choice(paths), project)
+            compared.file(path / name, copy / name, name)
+        compared.tree(path, copy)
+        settle(w, project)
+        compared.tree(path, copy)
+    finally:
+        editors.kill()
+    lost, told = compared.lost, listed(w, project)
+    print(f"# {label}: {len(compared.equal)} files as they were, {len(lost)} lost and listed")
+    assert lost <= told, f"lost, and not listed: {sorted(lost - told)[:5]}"
+    if leases:
+        assert not lost, f"lost although they can be leased: {sorted(lost)[:5]}"
+    w.ok("rm", "--force", "edited", cwd=project)
+    w.ok("check", cwd=project)
+
+
+@test
+def a_clone_shows_what_was_there_when_it_was_made_whatever_is_edited(w):
+    files, large = (6000, 40) if LONG else (1200, 8)
+    edited_clone(w, w.project, files, large, "own files", leases=True)
+
+
+def on_disk(w, name, *mkfs):
+    """The same on another file system, in an image file."""
+    if not LONG:
+        return
+    if os.geteuid() != 0:
+        raise Skip("only root can mount an image")
+    if mkfs and not shutil.which(mkfs[0]):
+        raise Skip(f"there is no {mkfs[0]}")
+    image, disk = w.top / "image", w.top / "disk"
+    disk.mkdir()
+    if mkfs:
+        with open(image, "wb") as f:
+            f.truncate(DISK)
+        subprocess.run([*mkfs, image], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        mount = ["mount", "-o", "loop", image, disk]
+    else:
+        mount = ["mount", "-t", name, "-o", f"size={DISK}", name, disk]
+    done = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f"{name} cannot be mounted: {done.stderr.strip()}")
+    try:
+        project = disk / "project"
+        project.mkdir()
+        edited_clone(w, project, 4000, 30, name, leases=True)
+        w.stop()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@test
+def the_same_on_ext4(w):
+    on_disk(w, "ext4", "mkfs.ext4", "-q", "-F")
+
+
+@test
+def the_same_on_xfs(w):
+    on_disk(w, "xfs", "mkfs.xfs", "-q")
+
+
+@test
+def the_same_on_btrfs(w):
+    on_disk(w, "btrfs", "mkfs.btrfs", "-q")
+
+
+@test
+def the_same_on_tmpfs(w):
+    on_disk(w, "tmpfs")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""The first clone of a tree that was never captured: how long until it can be listed and read.
+
+Each contestant starts with nothing and ends when `ls -R` of the copy has run and the first byte of
+a file in its middle was read. The bare walk reads no file: it is what nobody can be faster than.
+A writer beside it opens files of the project while it is being captured, and each open is timed.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import trees
+from arena import Store, run, timed, unmount
+from row import OURS, at_most
+
+WALK, COPY, REFLINK, OVERLAY, CAPTURE = "bare walk", "cp -a", "cp --reflink on xfs", "overlayfs", "whole capture"
+MILLION = 1_000_000
+LARGE_FILES = 200
+ROUNDS = 3
+WRITER_SECONDS = 60  # at most
+
+
+def look(top):
+    """All names, and a byte of a file."""
+    run("ls", "-R", top)
+    for folder, _, names in os.walk(top):
+        if names:
+            with open(os.path.join(folder, names[len(names) // 2]), "rb", buffering=0) as f:
+                f.read(1)
+            return
+
+
+def walk(top):
+    run("find", top, "-newermt", "@99999999999")  # asks for the times of every file, and prints none
+
+
+def waits(store):
+    """Can a clone be had before it is captured?"""
+    text = subprocess.run([str(store.program), "clone", "--help"], capture_output=True, text=True, check=False).stdout
+    return "--wait" in text
+
+
+def captured(store, project):
+    """Wait until nothing of the project is missing."""
+    if waits(store):
+        store.snap("snapshot", "--wait", cwd=project)
+
+
+class Contest:
+    """One tree and those that make a second one of it."""
+
+    def __init__(self, session, name, source, disk):
+        self.session, self.source = session, source
+        self.top = session.arena.fresh_dir(name)
+        self.row = session.row(f"first clone of {disk}: until it is listed and read", "ms", at_most(1.5, WALK))
+        self.whole = session.row(f"first clone of {disk}: until all of it is captured", "ms", at_most(1.2, CAPTURE))
+        self.acts = {WALK: self.walk, COPY: self.copy, CAPTURE: self.capture, OURS: self.ours}
+        if os.geteuid() == 0:
+            self.acts[OVERLAY] = self.overlay
+            self.add_xfs(name)
+
+    def add_xfs(self, name):
+        if not shutil.which("mkfs.xfs"):
+            self.row.skip("there is no mkfs.xfs", REFLINK)
+            return
+        try:
+            self.xfs = self.session.arena.disk(f"xfs-{name}", 48 << 30, "mkfs.xfs", "-q")
+        except SystemExit as e:
+            self.row.skip(str(e).splitlines()[-1].removeprefix("error: "), REFLINK)
+            return
+        run("cp", "-a", self.source, self.xfs / "base")
+        self.acts[REFLINK] = self.reflink
+
+    def walk(self, _):
+        self.row.add(WALK, timed(lambda: walk(self.source)))
+
+    def copy(self, number):
+        to = self.top / f"copy-{number}"
+        self.row.add(COPY, timed(lambda: (run("cp", "-a", self.source, to), look(to))))
+        shutil.rmtree(to)
+
+    def reflink(self, number):
+        to = self.xfs / f"copy-{number}"
+        self.row.add(REFLINK, timed(lambda: (run("cp", "-a", "--reflink=always", self.xfs / "base", to), look(to))))
+        shutil.rmtree(to)
+
+    def overlay(self, number):
+        place = self.top / f"overlay-{number}"
+        for part in ("upper", "work", "mount"):
+            (place / part).mkdir(parents=True)
+        options = f"lowerdir={self.source},upperdir={place / 'upper'},workdir={place / 'work'}"
+        mount = ["mount", "-t", "overlay", "overlay", "-o", options, place / "mount"]
+        self.row.add(OVERLAY, timed(lambda: (run(*mount), look(place / "mount"))))
+        unmount(place / "mount")
+        shutil.rmtree(place)
+
+    def fresh_store(self):
+        """One with a daemon that runs and knows nothing of this tree."""
+        store = Store(self.session.arena, self.session.snapcow, f"{self.top.name}/{self.session.number('store')}")
+        empty = self.top / "empty"
+        empty.mkdir(exist_ok=True)
+        store.snap("snapshot", cwd=empty)
+        return store
+
+    def capture(self, _):
+        """All of it in the foreground."""
+        store = self.fresh_store()
+        words = ["snapshot", "--wait"] if waits(store) else ["snapshot"]
+        took = store.timed(*words, cwd=self.source)
+        self.row.add(CAPTURE, took)
+        self.whole.add(CAPTURE, took)
+        self.remove(store)
+
+    def ours(self, _):
+        store = self.fresh_store()
+        start = time.monotonic()
+        look(store.snap("clone", "-n", "first", cwd=self.source)["path"])
+        self.row.add(OURS, (time.monotonic() - start) * 1000)
+        captured(store, self.source)
+        self.whole.add(OURS, (time.monotonic() - start) * 1000)
+        self.remove(store)
+
+    @staticmethod
+    def remove(store):
+        store.end()
+        shutil.rmtree(store.path, ignore_errors=True)
+
+    def run(self):
+        trees.warm(self.source)
+        self.session.rounds(self.row.name, self.acts, [self.row, self.whole],
+                            count=min(self.session.opts.rounds, ROUNDS))
+
+
+def small(session):
+    source = session.tree()
+    Contest(session, "small", source, f"{session.opts.entries:,} small files").run()
+
+
+def million(session):
+    """Only where the run asks for trees of that size; making one takes minutes."""
+    entries = max(session.opts.sizes)
+    if entries < MILLION:
+        session.row("first clone of 1,000,000 entries: until it is listed and read", "ms").skip("--quick")
+        return
+    Contest(session, "million", session.tree(entries), f"{entries:,} entries").run()
+
+
+def large_files(session):
+    """LARGE_FILES files of a tenth of --large each; --quick has a tenth of them."""
+    count = LARGE_FILES // 10 if session.opts.quick else LARGE_FILES
+    size = session.opts.large // 10
+
+    def make():
+        top = session.arena.fresh_dir("large-files")
+        pattern = random.Random(1)
+        for i in range(count):
+            with open(top / f"{i:03}.bin", "wb", buffering=0) as f:
+                for _ in range(0, size, 1 << 20):
+                    f.write(pattern.randbytes(min(size, 1 << 20)))
+        return top
+    if shutil.disk_usage(session.arena.outside).free < 4 * count * size:
+        return None, count, size
+    return session.once("large-files", make), count, size
+
+
+def large(session):
+    top, count, size = large_files(session)
+    text = f"{count} files of {size >> 20} MiB"
+    if not top:
+        session.row(f"first clone of {text}: until it is listed and read", "ms").skip("the disk has no room for it")
+        return
+    Contest(session, "large", top, text).run()
+
+
+def writer_opens(project, until):
+    """Open files of the project for writing, in a random order, until the function says so; seconds each."""
+    names = sorted(p for p in Path(project).rglob("*") if p.is_file())
+    order = random.Random(2)
+    delays = []
+    while not until():
+        path = order.choice(names)
+        start = time.monotonic()
+        os.close(os.open(path, os.O_WRONLY))
+        delays.append(time.monotonic() - start)
+        time.sleep(0.001)
+    return sorted(delays)
+
+
+def writer(session):
+    """What somebody who works in the project feels of it."""
+    half = session.row("a writer's open in the project while it is captured, median", "ms")
+    most = session.row("a writer's open in the project while it is captured, 99 of 100", "ms", at_most(50))
+    rows = [half, most]
+    top, count, size = large_files(session)
+    if not top:
+        for row in rows:
+            row.skip("the disk has no room for it")
+        return
+    contest_top = session.arena.fresh_dir("writer")
+
+    def measure(who, command):
+        store = Store(session.arena, session.snapcow, f"writer/{session.number('store')}")
+        contest_top.joinpath("empty").mkdir(exist_ok=True)
+        store.snap("snapshot", cwd=contest_top / "empty")
+        if command == "clone":
+            store.snap("clone", "-n", "first", cwd=top)
+        words = ["snapshot", "--wait"] if waits(store) else ["snapshot"]
+        with subprocess.Popen([str(store.program), *words], cwd=top, env={**os.environ, **store.env},
+                              stdout=subprocess.DEVNULL) as going:
+            end = time.monotonic() + WRITER_SECONDS
+            delays = writer_opens(top, lambda: going.poll() is not None or time.monotonic() > end)
+        if delays:
+            half.add(who, delays[len(delays) // 2] * 1000)
+            most.add(who, delays[len(delays) * 99 // 100] * 1000)
+            most.notes[:] = [f"{count} files of {size >> 20} MiB; {len(delays)} opens in the last round"]
+        Contest.remove(store)
+    session.rounds("a writer", {CAPTURE: lambda _: measure(CAPTURE, "snapshot"), OURS: lambda _: measure(OURS, "clone")},
+                   rows, count=min(session.opts.rounds, ROUNDS))
+
+
+PARTS = {"first-clone-small": small, "first-clone-million": million, "first-clone-large": large,
+         "first-clone-writer": writer}
