@@ -64,12 +64,12 @@ class Contest:
 
     def add_xfs(self, name):
         if not shutil.which("mkfs.xfs"):
-            self.row.skip("there is no mkfs.xfs", REFLINK)
+            self.row.notes.append("without xfs: there is no mkfs.xfs")
             return
         try:
             self.xfs = self.session.arena.disk(f"xfs-{name}", 48 << 30, "mkfs.xfs", "-q")
         except SystemExit as e:
-            self.row.skip(str(e).splitlines()[-1].removeprefix("error: "), REFLINK)
+            self.row.notes.append("without xfs: " + str(e).splitlines()[-1].removeprefix("error: "))
             return
         run("cp", "-a", self.source, self.xfs / "base")
         self.acts[REFLINK] = self.reflink
@@ -143,7 +143,8 @@ def million(session):
     """Only where the run asks for trees of that size; making one takes minutes."""
     entries = max(session.opts.sizes)
     if entries < MILLION:
-        session.row("first clone of 1,000,000 entries: until it is listed and read", "ms").skip("--quick")
+        session.row("first clone of 1,000,000 entries: until it is listed and read", "ms",
+                    at_most(1.5, WALK)).skip("no tree of this run is that large")
         return
     Contest(session, "million", session.tree(entries), f"{entries:,} entries").run()
 
@@ -170,7 +171,8 @@ def large(session):
     top, count, size = large_files(session)
     text = f"{count} files of {size >> 20} MiB"
     if not top:
-        session.row(f"first clone of {text}: until it is listed and read", "ms").skip("the disk has no room for it")
+        session.row(f"first clone of {text}: until it is listed and read", "ms",
+                    at_most(1.5, WALK)).skip("the disk has no room for it")
         return
     Contest(session, "large", top, text).run()
 
