@@ -11,6 +11,7 @@ int layer_getattr(struct layer *l, uint64_t node, struct stat *ret, struct err *
 
 	if (r < 0)
 		return r;
+	n->told = true;
 	node_stat(n, ret);
 	return r;
 }

@@ -72,7 +72,10 @@ static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struc
 	int r;
 
 	r = node_get_file(op->l, id, &n);
-	return r < 0 ? r : file_map(&n->file, op->l->cache, off, len, h->pieces, &h->n, &op->need);
+	if (r < 0)
+		return r;
+	n->told = false; /* for its access time */
+	return file_map(&n->file, op->l->cache, off, len, h->pieces, &h->n, &op->need);
 }
 
 static int find_bytes(struct layer *l, const struct layer_call *call, uint64_t id, uint64_t off,

@@ -58,6 +58,7 @@ struct node {
 	uint64_t refs;      /* that callers were given */
 	unsigned pins;      /* of ours, for as long as a freeze is under way */
 	uint32_t xattr_len; /* bytes of its attributes, as far as that is known (charge.c) */
+	bool told;          /* callers know its attributes as they are (list.c) */
 
 	struct entry *names;  /* empty: no name any more, or the top */
 	struct entry *linked; /* its entry in the links tree, or NULL */

@@ -89,8 +89,9 @@ NODISCARD int layer_readlink(struct layer *l, uint64_t node, char *target, size_
  * Give each name of a directory from the cursor `off` on, 0 for the first; `next` is the cursor
  * behind it.  Cursors stay good while names come and go, over persists and rollbacks.
  * With `plus` every name but "." and ".." comes with node and attributes and one
- * reference; else only node.st_ino and the type in st_mode are set.  `fill` must not call
- * the layer; 1 means that it had no room and did not take the name.
+ * reference, unless callers know both and they are up to date; else only node.st_ino and the type in
+ * st_mode are set, and the node is 0.  `fill` must not call the layer; 1 means that it had no room and
+ * did not take the name.
  */
 typedef int (*layer_fill_fn)(void *ctx, const char *name, const struct layer_found *found,
 			     uint64_t next);

@@ -158,7 +158,10 @@ static int give_dots(struct giving *g)
 	return 0;
 }
 
-/* With node and attributes, and a reference if it was taken. */
+/*
+ * With node and attributes, and a reference if it was taken.  To a caller that has both already, and
+ * since when nothing made them out of date, they would be a burden: it gets the name alone.
+ */
 static int give_plus(struct giving *g, const char *name, uint64_t next)
 {
 	struct layer_found found;
@@ -168,6 +171,11 @@ static int give_plus(struct giving *g, const char *name, uint64_t next)
 	r = dir_find(g->op, g->dir, name, &e);
 	if (r < 0)
 		return r;
+	if (e->node->refs > 0 && e->node->told) {
+		found =
+		    (struct layer_found){ .st.st_mode = e->node->mode, .st.st_ino = e->node->ino };
+		return g->fill(g->ctx, name, &found, next);
+	}
 	node_found(e->node, &found);
 	r = g->fill(g->ctx, name, &found, next);
 	if (r > 0) {
@@ -258,9 +266,13 @@ static void look_ahead(struct op *op, const struct node *dir)
 		if (tree_node_entry(&node, i, &e, NULL) < 0)
 			return;
 		if (e.form == TREE_DIR)
-			wanted[n++] = (struct object_ref){ .kind = OBJECT_TREE, .id = e.id };
+			wanted[n] = (struct object_ref){ .kind = OBJECT_TREE, .id = e.id };
 		else if (e.form == TREE_CHUNK && op->l->reading > 0)
-			wanted[n++] = (struct object_ref){ .kind = OBJECT_CHUNK, .id = e.id };
+			wanted[n] = (struct object_ref){ .kind = OBJECT_CHUNK, .id = e.id };
+		else
+			continue;
+		/* To wake the thread that loads them costs more than to answer the request. */
+		n += !cache_has(op->l->cache, wanted[n].kind, &wanted[n].id);
 	}
 	op->l->reading -= op->l->reading > 0;
 	ahead_want(layers_ahead(op->l->all), wanted, n);
@@ -278,6 +290,7 @@ static int list(struct giving *g, uint64_t dir_id)
 		return r;
 	if (g->off == 0)
 		look_ahead(g->op, g->dir);
+	g->dir->told = false; /* for its access time */
 	return give_dots(g) > 0 ? 0 : give_items(g);
 }
 

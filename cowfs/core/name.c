@@ -54,6 +54,7 @@ int layer_readlink(struct layer *l, uint64_t node, char *target, size_t size, st
 		return r;
 	if (!S_ISLNK(n->mode))
 		return -EINVAL;
+	n->told = false; /* for its access time */
 	len = strlen(n->target);
 	memcpy(target, n->target, len < size ? len + 1 : size);
 	return (int)len;

@@ -316,6 +316,7 @@ void node_stat(const struct node *n, struct stat *ret)
 void node_found(struct node *n, struct layer_found *ret)
 {
 	n->refs++;
+	n->told = true;
 	ret->node = n->id;
 	node_stat(n, &ret->st);
 }
@@ -336,6 +337,7 @@ static void join_strays(struct layer *l, struct node *n)
 void node_mark(struct layer *l, struct node *n)
 {
 	n->changed = l->generation;
+	n->told = false;
 	if (n->linked)
 		entry_mark(l, n->linked);
 	else if (n->names)

@@ -378,6 +378,17 @@ const struct cached *cache_find(struct cache *c, enum object_kind kind, const st
 	return o ? &o->pub : NULL;
 }
 
+bool cache_has(struct cache *c, enum object_kind kind, const struct object_id *id)
+{
+	struct shard *sh = shard_of(c, id);
+	bool has;
+
+	pthread_mutex_lock(&sh->lock);
+	has = table_find(sh, kind, id) != NULL;
+	pthread_mutex_unlock(&sh->lock);
+	return has;
+}
+
 /* With one reference, and entered nowhere yet; NULL without memory. */
 static struct object *object_new(struct cache *c, enum object_kind kind, const struct object_id *id,
 				 const void *data, size_t len)

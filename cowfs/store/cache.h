@@ -37,6 +37,9 @@ struct store *cache_store(const struct cache *c);
 /* A reference if it is in memory, else NULL.  Never waits for the store. */
 const struct cached *cache_find(struct cache *c, enum object_kind kind, const struct object_id *id);
 
+/* The same as a question; it does not count as a use. */
+bool cache_has(struct cache *c, enum object_kind kind, const struct object_id *id);
+
 /* A reference, read from the store if need be; fails as store_require() does. */
 NODISCARD int cache_load(struct cache *c, enum object_kind kind, const struct object_id *id,
 			 const struct cached **ret, struct err *err);

@@ -93,6 +93,50 @@ TEST(a_listing_goes_on_over_a_persist_without_leaving_a_name_out)
 	check_over_persist("plus", true);
 }
 
+/* How many names of a directory come with a node; the references are given back. */
+static size_t count_nodes(struct live *v, uint64_t dir)
+{
+	struct seen s = { .room = 100 };
+	struct err err = { 0 };
+	size_t n;
+
+	CHECK_OK(layer_readdir(v->l, &call, dir, 0, true, see, &s, &err), &err);
+	n = s.n_nodes;
+	while (s.n_nodes > 0)
+		layer_forget(v->l, s.nodes[--s.n_nodes], 1);
+	return n;
+}
+
+TEST(what_callers_know_and_what_did_not_change_comes_as_a_name_alone)
+{
+	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
+	CLEANUP(buf_done) struct buf bytes = { 0 };
+	uint64_t dir, one, other;
+	struct stat st;
+
+	live_open(&v, "known");
+	live_mkdir(&v, "d");
+	make_files(&v, 0, 10);
+	live_put(&v, "d/f0", "bytes");
+	live_persist(&v);
+	dir = live_hold(&v, "d");
+	CHECK_EQ(count_nodes(&v, dir), 10);
+	one = live_hold(&v, "d/f0");
+	other = live_hold(&v, "d/f1");
+	CHECK_EQ(count_nodes(&v, dir), 8);
+	live_get_node(&v, one, &bytes); /* its access time is another now */
+	CHECK_EQ(count_nodes(&v, dir), 9);
+	CHECK_EQ(layer_getattr(v.l, one, &st, NULL), 0);
+	CHECK_EQ(count_nodes(&v, dir), 8);
+	CHECK_EQ(live_try_write(&v, "d/f1", 0, "x", 1), 0);
+	live_drop(&v, live_hold(&v, "d/f2"));
+	CHECK_EQ(layer_getattr(v.l, one, &st, NULL), 0);
+	CHECK_EQ(count_nodes(&v, dir), 9);
+	live_drop(&v, one);
+	live_drop(&v, other);
+	live_drop(&v, dir);
+}
+
 TEST(what_was_gone_before_the_listing_began_is_not_in_it)
 {
 	CLEANUP(live_close) struct live v = { .options.persist_ms = 1000000 };
