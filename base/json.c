@@ -8,6 +8,7 @@
 
 #include <json-c/json.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
@@ -188,33 +189,13 @@ static struct json_object *new_name(const char *s, size_t len)
 	return new_string(shown.len > 0 ? (const char *)shown.data : "", shown.len);
 }
 
-static struct json_object *new_raw(const uint8_t *p, size_t len)
+static struct json_object *new_raw(const void *data, size_t len)
 {
-	static const char digit[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 
-	if (buf_reserve(&text, (len / 3 + 1) * 4) < 0)
+	if (base64_append(&text, data, len) < 0)
 		return NULL;
-	for (size_t n; len > 0; p += n, len -= n) {
-		uint32_t v;
-		char *out;
-
-		n = len < 3 ? len : 3;
-		v = (uint32_t)p[0] << 16 | (n > 1 ? (uint32_t)p[1] << 8 : 0) | (n > 2 ? p[2] : 0);
-		out = buf_extend(&text, 4);
-		if (!out)
-			return NULL;
-		out[0] = digit[v >> 18];
-		out[1] = digit[v >> 12 & 63];
-		out[2] = '=';
-		out[3] = '=';
-		if (n > 1)
-			out[2] = digit[v >> 6 & 63];
-		if (n > 2)
-			out[3] = digit[v & 63];
-	}
-	return new_string((const char *)text.data, text.len);
+	return new_string(text.data ? (const char *)text.data : "", text.len);
 }
 
 void json_set_text_len(struct json j, const char *key, const char *s, size_t len)

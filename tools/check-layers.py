@@ -103,6 +103,7 @@ OWNER = {
     r"systemd/.+\.h": "runner",
     r"microhttpd\.h": "cli/http",
     r"gnutls/.+\.h": "runner/net",
+    r"curl/.+\.h": "remote",
     r"(cmocka|cmocka_\w+)\.h": "tests",
 }
 

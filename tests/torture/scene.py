@@ -39,7 +39,6 @@ STORE_NAMES = {
     "run",
     "runs",
     "signatures",
-    "trails",
     "trash",
     "watch",
 }

@@ -1,0 +1,178 @@
+#include "remote/auth.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "remote/auth-token-i.h"
+#include "remote/challenge.h"
+#include "remote/credential.h"
+#include "remote/url.h"
+
+struct known {
+	char *key;           /* owned: base and repository */
+	char *authorization; /* owned */
+};
+
+/* What all connections of the process share. */
+static struct {
+	pthread_mutex_t lock; /* guards what follows, and is held while a token is fetched */
+	struct known *list;
+	size_t n, cap;
+} known = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void auth_free(char *authorization)
+{
+	if (authorization)
+		sys_wipe(authorization, strlen(authorization));
+	free(authorization);
+}
+
+static char *key_of(const struct auth_place *p)
+{
+	char *key;
+
+	return asprintf(&key, "%s/%s", p->base, p->repository) < 0 ? NULL : key;
+}
+
+static struct known *find_known(const char *key)
+{
+	for (size_t i = 0; i < known.n; i++)
+		if (strcmp(known.list[i].key, key) == 0)
+			return &known.list[i];
+	return NULL;
+}
+
+static int remember(const char *key, char *authorization)
+{
+	struct known *k = find_known(key);
+
+	if (k) {
+		auth_free(k->authorization);
+		k->authorization = authorization;
+		return 0;
+	}
+	if (VEC_ROOM(known.list, known.n, known.cap)) {
+		k = &known.list[known.n];
+		k->key = strdup(key);
+		k->authorization = authorization;
+		if (k->key) {
+			known.n++;
+			return 0;
+		}
+	}
+	auth_free(authorization);
+	return -ENOMEM;
+}
+
+int auth_current(const struct auth_place *p, char **ret)
+{
+	AUTO_FREE char *key = key_of(p);
+	const struct known *k;
+	char *copy = NULL;
+	int r = 0;
+
+	if (!key)
+		return -ENOMEM;
+	pthread_mutex_lock(&known.lock);
+	k = find_known(key);
+	if (k) {
+		copy = strdup(k->authorization);
+		r = copy ? 0 : -ENOMEM;
+	}
+	pthread_mutex_unlock(&known.lock);
+	*ret = copy;
+	return r;
+}
+
+int auth_basic(const struct credential *c, char **ret)
+{
+	CLEANUP(buf_done) struct buf plain = BUF_INIT, text = BUF_INIT;
+	const char *s;
+	int r = buf_printf(&plain, "%s:%s", c->user, c->secret);
+
+	if (r == 0)
+		r = buf_append_str(&text, "Basic ");
+	if (r == 0)
+		r = base64_append(&text, plain.data, plain.len);
+	s = r == 0 ? buf_str(&text) : NULL;
+	*ret = s ? strdup(s) : NULL;
+	if (plain.data)
+		sys_wipe(plain.data, plain.len);
+	if (text.data)
+		sys_wipe(text.data, text.len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int want_login(const struct auth_place *p, struct err *err)
+{
+	return err_set(err, -EACCES, "'%s' wants credentials and there are none (docker login %s)",
+		       p->server, p->server);
+}
+
+static int meet_basic(const struct auth_place *p, const struct credential *c, const char *used,
+		      char **ret, struct err *err)
+{
+	int r;
+
+	if (!c->user || !c->secret)
+		return want_login(p, err);
+	/* Only a registry on this machine is spoken to without TLS unasked; see depot_config. */
+	r = auth_basic(c, ret);
+	if (r < 0)
+		return err_nomem(err);
+	if (!used || strcmp(used, *ret) != 0)
+		return 0;
+	auth_free(TAKE_PTR(*ret));
+	return err_set(err, -EACCES, "'%s' refuses the credentials of '%s' (docker login %s)",
+		       p->server, c->user, p->server);
+}
+
+/* What the challenge asks for. */
+static int meet(const struct auth_place *p, struct http *http, const struct http_answer *refusal,
+		const char *used, char **ret, struct err *err)
+{
+	CLEANUP(challenge_done) struct challenge c = { 0 };
+	CLEANUP(credential_done) struct credential mine = { 0 };
+	int r;
+
+	if (challenge_choose(&refusal->challenges, &c) < 0)
+		return err_nomem(err);
+	if (c.kind == CHALLENGE_NONE)
+		return err_set(err, -EACCES,
+			       "'%s' wants credentials of a kind other than Basic and Bearer",
+			       p->server);
+	r = credential_find(p->server, &mine, err);
+	if (r < 0)
+		return r;
+	if (c.kind == CHALLENGE_BASIC)
+		return meet_basic(p, &mine, used, ret, err);
+	return auth_token(p, http, &c, &mine, ret, err);
+}
+
+int auth_meet(const struct auth_place *p, struct http *http, const struct http_answer *refusal,
+	      const char *used, struct err *err)
+{
+	AUTO_FREE char *key = key_of(p);
+	CLEANUP(auth_free_p) char *authorization = NULL;
+	const struct known *k;
+	int r = 0;
+
+	if (!key)
+		return err_nomem(err);
+	pthread_mutex_lock(&known.lock);
+	k = find_known(key);
+	/* Another connection may have been refused first and have found out meanwhile. */
+	if (!k || (used && strcmp(k->authorization, used) == 0)) {
+		r = meet(p, http, refusal, used, &authorization, err);
+		if (r == 0 && remember(key, TAKE_PTR(authorization)) < 0)
+			r = err_nomem(err);
+	}
+	pthread_mutex_unlock(&known.lock);
+	return r;
+}

@@ -1,0 +1,91 @@
+/*
+ * A depot in a registry.  Two connections to one repository share what authorizes them (auth.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/text.h"
+#include "remote/reference.h"
+#include "remote/registry-i.h"
+#include "remote/url.h"
+
+/* How long a transfer may stand still, as a duration; for tests and for lines that do. */
+#define STALL_VARIABLE "SNAPCOW_REMOTE_STALL"
+
+static void close_registry(struct depot *d)
+{
+	struct registry *g = registry_of(d);
+
+	http_close(g->http);
+	free(g->server);
+	free(g->origin);
+	free(g->repository);
+	free(g->depot.url);
+	free(g);
+}
+
+static const struct depot_ops ops = {
+	.close = close_registry,
+	.has_blob = registry_has_blob,
+	.put_blob = registry_put_blob,
+	.get_blob = registry_get_blob,
+	.mount_blob = registry_mount_blob,
+	.put_manifest = registry_put_manifest,
+	.get_manifest = registry_get_manifest,
+	.list_tags = registry_list_tags,
+	.delete_manifest = registry_delete_manifest,
+};
+
+/* Docker's own registry is called by one name and answers at another. */
+static const char *api_host(const char *host)
+{
+	return strcmp(host, "docker.io") == 0 || strcmp(host, "index.docker.io") == 0
+		   ? "registry-1.docker.io"
+		   : host;
+}
+
+static int open_http(struct registry *g, const struct depot_config *config, struct err *err)
+{
+	const char *stall = getenv(STALL_VARIABLE);
+	struct http_options o = { .ca_file = config->ca_file, .rate = config->rate };
+
+	if (stall && *stall && duration_parse(stall, &o.stall_ms) < 0)
+		return err_set(err, -EINVAL, "'%s' in " STALL_VARIABLE " is no duration", stall);
+	return http_open(&o, &g->http, err);
+}
+
+int depot_registry_open(const char *url, const struct depot_config *config, struct depot **ret,
+			struct err *err)
+{
+	CLEANUP(reference_done) struct reference ref = { 0 };
+	CLEANUP(depot_close_p) struct depot *d = NULL;
+	struct registry *g;
+	int r;
+
+	r = reference_parse(strncmp(url, "oci://", 6) == 0 ? url + 6 : url, &ref, err);
+	if (r < 0)
+		return r;
+	if (ref.name)
+		return err_set(err, -EINVAL, "'%s' names a snapshot ('%s'), not a repository", url,
+			       ref.name);
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return err_nomem(err);
+	g->depot.ops = &ops;
+	d = &g->depot;
+	r = text_set(&g->origin, err, "http%s://%s", ref.plain || config->plain_http ? "" : "s",
+		     api_host(ref.host));
+	if (r == 0)
+		r = text_set(&g->depot.url, err, "oci://%s/%s", ref.host, ref.repository);
+	if (r < 0)
+		return r;
+	g->server = TAKE_PTR(ref.host);
+	g->repository = TAKE_PTR(ref.repository);
+	r = open_http(g, config, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
