@@ -209,3 +209,57 @@ int sys_peer_sees(int fd, const char *path)
 		return place < 0 ? place : 0;
 	return look_at_peer(fd, sees, path);
 }
+
+union one_fd {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+ssize_t sys_send_with(int fd, const void *data, size_t len, int flags, int give)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union one_fd control = { 0 };
+	ssize_t n;
+
+	if (give >= 0) {
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &give, sizeof(give));
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+	}
+	do
+		n = sendmsg(fd, &msg, flags | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t sys_receive_with(int fd, void *to, size_t room, int *ret_given)
+{
+	struct iovec iov = { .iov_base = to, .iov_len = room };
+	union one_fd control = { 0 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	/* There is room for one: the kernel closes the others. */
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int))) {
+		cleanup_close(ret_given);
+		memcpy(ret_given, CMSG_DATA(c), sizeof(*ret_given));
+	}
+	return n;
+}

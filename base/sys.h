@@ -135,6 +135,13 @@ NODISCARD int sys_accept(int fd);
 NODISCARD int sys_listen_at(int dirfd, const char *name, int backlog);
 NODISCARD int sys_connect_at(int dirfd, const char *name);
 
+/*
+ * send(2) and recv(2) on a unix socket, with a descriptor beside the bytes: `give` is borrowed, and -1
+ * for none; *ret_given is owned by the caller, and is left alone if none came.  Bytes or a negative errno.
+ */
+NODISCARD ssize_t sys_send_with(int fd, const void *data, size_t len, int flags, int give);
+NODISCARD ssize_t sys_receive_with(int fd, void *to, size_t room, int *ret_given);
+
 /* The user at the other end of a connected unix socket. */
 NODISCARD int sys_peer_uid(int fd, uid_t *ret);
 

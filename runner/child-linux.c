@@ -107,6 +107,8 @@ static int close_doors(struct run *run, struct err *err)
 		r = seccomp_enter(run, true, err);
 	if (r == 0)
 		r = limits_apply(run, false, err);
+	if (r == 0 && run->spec->root)
+		r = caps_keep_root(err);
 	run->walls |= WALL_BIT(WALL_RLIMITS) | WALL_BIT(WALL_SECCOMP);
 	return r;
 }

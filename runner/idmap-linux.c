@@ -91,7 +91,7 @@ int idmap_open(struct run *run, struct err *err)
 {
 	char path[64];
 
-	if (!run->privileged)
+	if (!run->privileged && !run->spec->root)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)run->init);
 	run->userns = open(path, O_RDONLY | O_CLOEXEC);

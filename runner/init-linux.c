@@ -50,20 +50,29 @@ static int wait_for_go(struct run *run, struct err *err)
 {
 	struct line_msg msg;
 	int fds[LINE_FDS_MAX];
-	size_t n_fds;
+	size_t n_fds, next = 0;
 	int r = wait_for(run, LINE_GO, &msg, fds, &n_fds, err);
 
 	if (r < 0)
 		return r;
 	if (run->room)
 		room_show(run->room, &run->own);
-	for (size_t i = 0, next = 0; i < run->spec->n_mounts && next < n_fds; i++) {
+	if (run->spec->root && n_fds > 0)
+		run->clone = fds[next++];
+	for (size_t i = 0; i < run->spec->n_mounts && next < n_fds; i++) {
 		if (run->spec->mounts[i].kind == SANDBOX_BIND && run->spec->mounts[i].owned)
 			run->trees[i] = fds[next++];
 	}
 	run->walls |= msg.walls;
 	run->held = (unsigned int)msg.value;
 	return 0;
+}
+
+static int seal(struct err *err)
+{
+	int r = caps_bound(err);
+
+	return r < 0 ? r : caps_drop(err);
 }
 
 static int build_world(struct run *run, struct err *err)
@@ -83,11 +92,15 @@ static int build_world(struct run *run, struct err *err)
 		r = ns_hide_cgroups(err);
 	if (r == 0)
 		r = mounts_enter(run, err);
-	/* Before anybody is forked: what they inherit is nothing, and we need none any more. */
-	if (r == 0)
-		r = caps_bound(err);
-	if (r == 0)
-		r = caps_drop(err);
+	/*
+	 * Before anybody is forked: what they inherit is nothing, and we need none any more.  Root of a
+	 * root of its own has some, and without no_new_privs it takes one to enter the filter and
+	 * Landlock: there each process drops the rest when it has done that.
+	 */
+	if (r == 0 && run->spec->root)
+		r = caps_bound_root(err);
+	else if (r == 0)
+		r = seal(err);
 	run->walls |= WALL_BIT(WALL_CAPS);
 	return r;
 }
@@ -107,6 +120,8 @@ NORETURN static void helper_main(struct run *run, const struct sandbox_helper *h
 		r = seccomp_enter(run, false, &err);
 	if (r == 0)
 		r = limits_apply(run, true, &err);
+	if (r == 0 && run->spec->root)
+		r = seal(&err);
 	if (r < 0)
 		line_give_up(run->line, &err, false);
 	/* Nothing but what it is given: 0 is its descriptor, 1 and 2 say that it is ready, or not. */
@@ -278,6 +293,8 @@ static int start_child(struct run *run, int *children, pid_t *ret, struct err *e
 	if (pid < 0)
 		return err_sys(err, "starting the first process of the run");
 	r = keep_descriptors(kept, err);
+	if (r == 0 && run->spec->root)
+		r = seal(err);
 	if (r < 0)
 		return r;
 	if (write(begin[1], "", 1) != 1)

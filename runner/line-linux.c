@@ -88,6 +88,8 @@ int line_say_go(struct run *run, struct err *err)
 	size_t n = 0;
 	int r;
 
+	if (run->clone >= 0)
+		fds[n++] = run->clone;
 	for (size_t i = 0; i < run->spec->n_mounts; i++) {
 		if (run->trees[i] < 0)
 			continue;

@@ -9,7 +9,9 @@
  * lookups of one name).
  *
  * One tmpfs holds the root and all that is fresh.  The root's own mount is made read-only
- * last; each fresh directory has a mount of its own over itself that stays writable.
+ * last; each fresh directory has a mount of its own over itself that stays writable.  A run with a
+ * root of its own (root-linux.c) has that mounted in the tmpfs, and pivots into it: then only
+ * what is fresh is left of the tmpfs, which itself has no name.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -95,28 +97,28 @@ static int bind(int root, const struct sandbox_mount *m, int given, struct err *
  * host is bound there already, a directory in that would be the host's, and be opened to the run: one
  * of the tmpfs is mounted over it instead.
  */
-static int fresh_source(int root, int target, const char *guest, struct err *err)
+static int fresh_source(int scratch, int target, const char *guest, struct err *err)
 {
 	char name[64];
 	struct stat is, own;
 
-	if (fstat(target, &is) < 0 || fstat(root, &own) < 0)
+	if (fstat(target, &is) < 0 || fstat(scratch, &own) < 0)
 		return err_sys(err, "looking at '%s' of the run", guest);
 	if (is.st_dev == own.st_dev)
 		return fcntl(target, F_DUPFD_CLOEXEC, 3);
 	snprintf(name, sizeof(name), "/.fresh-%llx-%llx", (unsigned long long)is.st_dev,
 		 (unsigned long long)is.st_ino);
-	return target_open(root, name, true, err);
+	return target_open(scratch, name, true, err);
 }
 
 /* A directory of the root's tmpfs, under a mount of its own that stays writable. */
-static int fresh(int root, const char *guest, mode_t mode, struct err *err)
+static int fresh(const struct run *run, const char *guest, mode_t mode, struct err *err)
 {
-	AUTO_CLOSE int target = target_open(root, guest, true, err), source = -1, tree = -1;
+	AUTO_CLOSE int target = target_open(run->root, guest, true, err), source = -1, tree = -1;
 
 	if (target < 0)
 		return target;
-	source = fresh_source(root, target, guest, err);
+	source = fresh_source(run->scratch, target, guest, err);
 	if (source < 0)
 		return source;
 	tree = mount_open_tree(source, "", TREE);
@@ -161,13 +163,25 @@ static int add_link(int root, const struct sandbox_mount *m, struct err *err)
 	return 0;
 }
 
+static bool is_file(int root, const char *guest)
+{
+	AUTO_CLOSE int fd = mount_openat2(root, guest + 1, O_PATH | O_NOFOLLOW, BENEATH);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* A file of the root's tmpfs that has no name there, but where it is mounted. */
-static int add_text(int root, const struct sandbox_mount *m, struct err *err)
+static int add_text(const struct run *run, const struct sandbox_mount *m, struct err *err)
 {
 	static const char name[] = ".text";
-	AUTO_CLOSE int target = target_open(root, m->guest, false, err), file = -1, tree = -1;
+	AUTO_CLOSE int target = -1, file = -1, tree = -1;
+	const int root = run->scratch;
 	int r;
 
+	if (m->only_over && !is_file(run->root, m->guest))
+		return 0;
+	target = target_open(run->root, m->guest, false, err);
 	if (target < 0)
 		return target;
 	file = openat(root, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
@@ -194,13 +208,13 @@ static int add(struct run *run, size_t i, struct err *err)
 	case SANDBOX_BIND:
 		return bind(run->root, m, run->trees[i], err);
 	case SANDBOX_FRESH:
-		return fresh(run->root, m->guest, 0777 | S_ISVTX, err);
+		return fresh(run, m->guest, 0777 | S_ISVTX, err);
 	case SANDBOX_HIDE:
 		return hide(run->root, m->guest, run->empty_dir, run->empty_file, err);
 	case SANDBOX_LINK:
 		return add_link(run->root, m, err);
 	case SANDBOX_TEXT:
-		return add_text(run->root, m, err);
+		return add_text(run, m, err);
 	}
 	return err_set(err, -EINVAL, "'%s' is no kind of mount", m->guest);
 }
@@ -248,10 +262,21 @@ static int make_root(const struct sandbox_spec *spec, struct err *err)
 	return TAKE_FD(root);
 }
 
+/* Something that is still mounted over the root would be seen through "..", and by nothing else. */
+static int check_bare(int root, struct err *err)
+{
+	struct stat is, above;
+
+	if (fstat(root, &is) < 0 || stat("/..", &above) < 0)
+		return err_sys(err, "looking at the root of the run");
+	if (is.st_dev != above.st_dev || is.st_ino != above.st_ino)
+		return err_set(err, -EXDEV, "the old root is still mounted over that of the run");
+	return 0;
+}
+
+/* `root` must be mounted in the present root, or directly over it: a third mount there would stay. */
 static int pivot(int root, struct err *err)
 {
-	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
-
 	if (fchdir(root) < 0)
 		return err_sys(err, "entering the root of the run");
 	/* The old root ends up on top of the new one, and is the one that "." unmounts. */
@@ -261,7 +286,18 @@ static int pivot(int root, struct err *err)
 		return err_sys(err, "leaving the root of the host");
 	if (chdir("/") < 0)
 		return err_sys(err, "entering the root of the run");
-	if (mount_set(root, 0, &closed) < 0)
+	return check_bare(root, err);
+}
+
+/* The host's tree goes first, and then the tmpfs, if the run has a root of its own in it. */
+static int enter_root(const struct run *run, struct err *err)
+{
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
+	int r = pivot(run->scratch, err);
+
+	if (r < 0 || run->root != run->scratch)
+		return r < 0 ? r : pivot(run->root, err);
+	if (mount_set(run->scratch, 0, &closed) < 0)
 		return err_sys(err, "closing the root of the run");
 	return 0;
 }
@@ -279,15 +315,57 @@ static int attach_proc(int root, int proc, struct err *err)
 
 static int make_masks(struct run *run, struct err *err)
 {
-	run->empty_dir = target_open(run->root, "/.empty", true, err);
+	run->empty_dir = target_open(run->scratch, "/.empty", true, err);
 	if (run->empty_dir < 0)
 		return run->empty_dir;
-	run->empty_file = target_open(run->root, "/.nothing", false, err);
+	run->empty_file = target_open(run->scratch, "/.nothing", false, err);
 	if (run->empty_file < 0)
 		return run->empty_file;
-	if (fchmodat(run->root, ".empty", 0, 0) < 0 || fchmodat(run->root, ".nothing", 0, 0) < 0)
+	if (fchmodat(run->scratch, ".empty", 0, 0) < 0 ||
+	    fchmodat(run->scratch, ".nothing", 0, 0) < 0)
 		return err_sys(err, "closing the masks of the run");
 	return 0;
+}
+
+/* /proc and /dev, in whatever the root is. */
+static int furnish(struct run *run, int proc, struct err *err)
+{
+	int r = attach_proc(run->root, proc, err);
+
+	if (r == 0)
+		r = proc_mask(run->root, run->empty_dir, run->empty_file, err);
+	if (r == 0)
+		r = dev_build(run->root, err);
+	return r < 0 ? r : fresh(run, "/dev/shm", 0777 | S_ISVTX, err);
+}
+
+/* Nobody makes anything in /dev, as in a root on the tmpfs; what is mounted below it stays as it is. */
+static int close_dev(const struct run *run, struct err *err)
+{
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
+	AUTO_CLOSE int dev = target_open(run->root, "/dev", true, err);
+
+	if (dev < 0)
+		return dev;
+	return mount_set(dev, 0, &closed) < 0 ? err_sys(err, "closing '/dev' of the run") : 0;
+}
+
+/* The clone is served by now. */
+static int enter_clone(struct run *run, struct err *err)
+{
+	struct mount_attr private = { .propagation = MOUNT_PRIVATE };
+	AUTO_CLOSE int target = target_open(run->scratch, "/.root", true, err);
+	int r;
+
+	if (target < 0)
+		return target;
+	if (mount_set(run->clone, 0, &private) < 0 || mount_attach(run->clone, target) < 0)
+		return err_sys(err, "mounting the root of the run");
+	run->root = run->clone;
+	r = fresh(run, "/dev", 0755, err);
+	if (r == 0)
+		r = furnish(run, run->proc, err);
+	return r < 0 ? r : close_dev(run, err);
 }
 
 /* Its descriptors end with all others when the init has forked. */
@@ -299,29 +377,30 @@ int mounts_begin(struct run *run, struct err *err)
 	/* First of all: the kernel mounts a new /proc only while the caller sees a whole old one. */
 	if (proc < 0)
 		return proc;
-	run->root = make_root(run->spec, err);
+	run->root = run->scratch = make_root(run->spec, err);
 	if (run->root < 0)
 		return run->root;
 	r = make_masks(run, err);
-	if (r == 0)
-		r = attach_proc(run->root, proc, err);
-	if (r == 0)
-		r = proc_mask(run->root, run->empty_dir, run->empty_file, err);
-	if (r == 0)
-		r = dev_build(run->root, err);
-	if (r == 0)
-		r = fresh(run->root, "/dev/shm", 0777 | S_ISVTX, err);
+	if (r < 0)
+		return r;
+	if (run->spec->root) {
+		run->proc = TAKE_FD(proc);
+		return 0;
+	}
+	r = furnish(run, proc, err);
 	return r < 0 ? r : add_next(run, false, err);
 }
 
 int mounts_enter(struct run *run, struct err *err)
 {
-	int r = add_next(run, true, err);
+	int r = run->spec->root ? enter_clone(run, err) : 0;
 
+	if (r == 0)
+		r = add_next(run, true, err);
 	if (r < 0)
 		return r;
-	if (unlinkat(run->root, ".empty", AT_REMOVEDIR) < 0 ||
-	    unlinkat(run->root, ".nothing", 0) < 0)
+	if (unlinkat(run->scratch, ".empty", AT_REMOVEDIR) < 0 ||
+	    unlinkat(run->scratch, ".nothing", 0) < 0)
 		return err_sys(err, "removing the names of the masks of the run");
-	return pivot(run->root, err);
+	return enter_root(run, err);
 }

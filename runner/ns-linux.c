@@ -151,16 +151,19 @@ int ns_map_ids(struct run *run, struct err *err)
 	int r;
 
 	give_way(run->init);
+	if (run->spec->root && run->ids == SANDBOX_IDS_RANGE)
+		return ids_map_range(run, err);
 	if (run->privileged) {
 		snprintf(uids, sizeof(uids), "0 %u %u", ID_BASE, ID_COUNT);
 		snprintf(gids, sizeof(gids), "0 %u %u", ID_BASE, ID_COUNT);
 	} else {
-		if (run->spec->uid != geteuid() || run->spec->gid != getegid())
+		if (!run->spec->root &&
+		    (run->spec->uid != geteuid() || run->spec->gid != getegid()))
 			return err_set(err, -EPERM,
 				       "only root can run a command as user %u and group %u",
 				       run->spec->uid, run->spec->gid);
-		snprintf(uids, sizeof(uids), "%u %u 1", geteuid(), geteuid());
-		snprintf(gids, sizeof(gids), "%u %u 1", getegid(), getegid());
+		snprintf(uids, sizeof(uids), "%u %u 1", run->spec->uid, geteuid());
+		snprintf(gids, sizeof(gids), "%u %u 1", run->spec->gid, getegid());
 		r = write_proc(run->init, "setgroups", "deny", err);
 		if (r < 0)
 			return r;
@@ -175,7 +178,7 @@ int ns_become(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = run->spec;
 
-	if (run->privileged && setgroups(0, NULL) < 0)
+	if ((run->privileged || run->ids == SANDBOX_IDS_RANGE) && setgroups(0, NULL) < 0)
 		return err_sys(err, "dropping supplementary groups");
 	if (getgroups(0, NULL) == 0)
 		run->walls |= WALL_BIT(WALL_GROUPS);

@@ -23,6 +23,7 @@ enum line_kind {
 	LINE_SIGNAL,  /* to the init: pass `value` on to the command's session */
 	LINE_END,     /* to the init: pass `value` on to every process */
 	LINE_COUNTED, /* to the init: what the run used has been read, and it may end */
+	LINE_ROOT,    /* to the caller: the root of the run, as a connection and a mount */
 	LINE_TTY,     /* to the caller: the master of the terminal */
 	LINE_WALLS,   /* to the caller: exec is next, and these stand; `value`: level of Landlock */
 	LINE_FAILED,  /* to the caller: `err`; `value` is 1 if it was exec itself */
@@ -63,12 +64,13 @@ struct run {
 	struct err unbounded;  /* why no group holds a limit, if that is among them */
 	uint32_t walls;        /* in force so far */
 
-	bool privileged; /* the caller may map any ids and make idmapped mounts */
-	pid_t init;      /* 0 once it is reaped */
-	int init_fd;     /* its pidfd; owned, as all the others */
-	int line;        /* our end of the line: the caller's, or in the init and child theirs */
-	int far_line;    /* the other end, until the clone */
-	int userns;      /* the init's, to map ids to it; -1 if none are mapped */
+	bool privileged;      /* the caller may map any ids and make idmapped mounts */
+	enum sandbox_ids ids; /* with a root of its own */
+	pid_t init;           /* 0 once it is reaped */
+	int init_fd;          /* its pidfd; owned, as all the others */
+	int line;     /* our end of the line: the caller's, or in the init and child theirs */
+	int far_line; /* the other end, until the clone */
+	int userns;   /* the init's, to map ids to it; -1 if none are mapped */
 
 	int landlock; /* level of the rules that were entered; 0: none */
 	int listener; /* the child's: what its list of calls refuses; -1: nobody hears of it */
@@ -79,6 +81,9 @@ struct run {
 
 	/* The init's, while it builds: the root, and what masks are made of. */
 	int root, empty_dir, empty_file;
+	int scratch;      /* the tmpfs: the root itself, unless the run has one of its own, */
+	int clone;        /* which is this, made by the caller; -1: none */
+	int proc;         /* the same of its /proc */
 	size_t n_mounted; /* of the spec's mounts */
 
 	/* Trees with their ids mapped, by place in spec->mounts; -1 where there is none. */
@@ -113,6 +118,15 @@ unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outs
 NODISCARD int ns_become(struct run *run, struct err *err); /* the ids of the spec */
 NODISCARD int ns_settle(struct run *run, struct err *err); /* cgroups, host name, loopback */
 NODISCARD int ns_hide_cgroups(struct err *err);            /* once it is in them for good */
+
+/* --- ids-linux.c: by the caller ----------------------------------------------------------- */
+
+NODISCARD int ids_map_range(const struct run *run, struct err *err);
+
+/* --- root-linux.c ------------------------------------------------------------------------- */
+
+/* By the caller, once ids are mapped: the root that the spec asks for, served; 0 if it asks for none. */
+NODISCARD int root_open(struct run *run, struct err *err);
 
 /* --- idmap-linux.c: by the caller --------------------------------------------------------- */
 
@@ -150,6 +164,10 @@ NODISCARD int proc_mask(int root, int empty_dir, int empty_file, struct err *err
 
 NODISCARD int caps_bound(struct err *err); /* nothing can be gained again; what there is stays */
 NODISCARD int caps_drop(struct err *err);
+
+/* With a root of its own: what its user 0 may not have is gone for ever; what there is stays. */
+NODISCARD int caps_bound_root(struct err *err);
+NODISCARD int caps_keep_root(struct err *err); /* by the child, last of all */
 
 /* --- by the child, in this order ---------------------------------------------------------- */
 

@@ -24,12 +24,17 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 		.far_line = -1,
 		.userns = -1,
 		.root = -1,
+		.scratch = -1,
+		.clone = -1,
+		.proc = -1,
 		.empty_dir = -1,
 		.empty_file = -1,
 		.our = { -1, -1, -1 },
 		.their = { -1, -1, -1 },
 	};
 	run->spec = &run->own;
+	if (spec->root)
+		run->ids = sandbox_root_ids(NULL);
 	for (size_t i = 0; i < SANDBOX_MOUNTS_MAX; i++)
 		run->trees[i] = -1;
 }
@@ -51,6 +56,7 @@ static void run_done(struct run *run)
 	}
 	cgroup_close(run->cgroup);
 	close_trees(run);
+	cleanup_close(&run->clone);
 	for (int i = 0; i < 3; i++) {
 		cleanup_close(&run->our[i]);
 		cleanup_close(&run->their[i]);
@@ -130,6 +136,11 @@ static int demand(const struct run *run, enum sandbox_wall wall, bool held, cons
 		       asked, why_or_default(why), sandbox_wall_name(wall));
 }
 
+static bool counts_users_apart(const struct run *run)
+{
+	return run->spec->root && run->ids != SANDBOX_IDS_ONE;
+}
+
 /* What the groups hold, once that is known, against what was asked for. */
 static int judge_groups(struct run *run, unsigned int held, const struct err *why, struct err *err)
 {
@@ -140,6 +151,9 @@ static int judge_groups(struct run *run, unsigned int held, const struct err *wh
 		r = demand(run, WALL_MEMORY, held & CGROUP_MEMORY, "memory", why, err);
 	if (r == 0 && l->cpus_milli > 0)
 		r = demand(run, WALL_CPU, held & CGROUP_CPU, "share of the processors", why, err);
+	/* RLIMIT_NPROC counts each user apart, and this run has many. */
+	if (r == 0 && l->pids > 0 && counts_users_apart(run))
+		r = demand(run, WALL_PIDS, held & CGROUP_PIDS, "number of processes", why, err);
 	if (r < 0)
 		return r;
 
@@ -149,8 +163,10 @@ static int judge_groups(struct run *run, unsigned int held, const struct err *wh
 	if (held & CGROUP_CPU)
 		run->walls |= WALL_BIT(WALL_CPU);
 	/* Without a group RLIMIT_NPROC counts for the user namespace, which is the run. */
-	if (l->pids > 0)
+	if (l->pids > 0 && ((held & CGROUP_PIDS) || !counts_users_apart(run)))
 		run->walls |= WALL_BIT(WALL_PIDS);
+	else if (l->pids > 0)
+		run->missing |= WALL_BIT(WALL_PIDS);
 	if (l->mem > 0 && !(held & CGROUP_MEMORY))
 		run->missing |= WALL_BIT(WALL_MEMORY);
 	if (l->cpus_milli > 0 && !(held & CGROUP_CPU))
@@ -239,6 +255,8 @@ static int attend(struct run *run, struct sandbox_result *ret, struct err *err)
 	if (r == 0 && run->spec->view && !looks_early(run))
 		r = load_view(run, err);
 	if (r == 0)
+		r = root_open(run, err);
+	if (r == 0)
 		r = idmap_trees(run, err);
 	if (r == 0)
 		r = settle_scope(run, err);
@@ -250,8 +268,8 @@ int sandbox_run(const struct sandbox_spec *spec, struct sandbox_result *ret, str
 	CLEANUP(run_done) struct run run;
 	int r;
 
-	*ret = (struct sandbox_result){ .cgroup = cgroup_kind_name(CGROUP_NONE) };
 	run_init(&run, spec);
+	*ret = (struct sandbox_result){ .cgroup = cgroup_kind_name(CGROUP_NONE), .ids = run.ids };
 	r = sandbox_spec_check(spec, err);
 	if (r == 0)
 		r = open_channels(&run, err);

@@ -76,9 +76,10 @@ struct sandbox_mount {
 	const char *host; /* BIND: absolute, clean, without a symlink in it */
 	int host_fd;      /* BIND: what `host` must still be, or -1 */
 	const char
-	    *guest;    /* absolute and clean; what is missing of it is made, not through symlinks */
-	bool writable; /* BIND: else read-only with all below */
-	bool owned;    /* BIND: the ids on it mean inside what they mean on disk (WALL_IDMAP) */
+	    *guest; /* absolute and clean; what is missing of it is made, not through symlinks */
+	bool only_over; /* TEXT: over a file that is there, through no symlink; else not at all */
+	bool writable;  /* BIND: else read-only with all below */
+	bool owned;     /* BIND: the ids on it mean inside what they mean on disk (WALL_IDMAP) */
 	bool
 	    as_is; /* BIND, `owned`: by sandbox_ids_outside(), whoever serves it has seen to that */
 };
@@ -187,6 +188,29 @@ struct sandbox_snapshots {
 void sandbox_snapshots_answer(const struct sandbox_snapshots *s, uint64_t id, int error,
 			      uint64_t number);
 
+/*
+ * A whole root file system that the command sees as its `/`, in which it is root: with the
+ * capabilities of caps-linux.c in its own namespaces, and none outside.  `serve` gets the kernel's end of a FUSE
+ * mount that was made inside, borrowed, and must answer it before it returns; ids in its requests
+ * are the run's.  With `one_id` the run has user and group 0 only: files must be shown as theirs.
+ */
+typedef int (*sandbox_serve_fn)(void *ctx, int fd, bool one_id, struct err *err);
+
+struct sandbox_root {
+	sandbox_serve_fn serve;
+	void *ctx;
+};
+
+/* The ids that a run on a root of its own has. */
+enum sandbox_ids {
+	SANDBOX_IDS_ONE,   /* 0: the caller; chown(2) and setgroups(2) say yes and do nothing */
+	SANDBOX_IDS_RANGE, /* the others are the caller's range in /etc/subuid and /etc/subgid */
+	SANDBOX_IDS_ALL,   /* 65,536 that own nothing outside: the caller is root */
+};
+
+/* Those that this caller's would have; if it is one, why there are no more. */
+enum sandbox_ids sandbox_root_ids(struct err *why);
+
 /* What comes to be known of a spec only while the run begins. */
 struct sandbox_view {
 	const char *cwd;                    /* NULL: that of the spec */
@@ -211,7 +235,9 @@ struct sandbox_spec {
 	sandbox_view_fn view; /* NULL: that is all */
 	void *view_ctx;
 
-	/* Inside.  An ordinary user can be nobody else; root may be any below 65536. */
+	const struct sandbox_root *root; /* NULL: one of the host's folders */
+
+	/* Inside.  An ordinary user can be nobody else, but 0 with a `root`; root may be any below 65536. */
 	uid_t uid;
 	gid_t gid;
 
@@ -266,10 +292,11 @@ struct sandbox_result {
 	bool cancelled; /* by SANDBOX_CANCEL */
 	bool oom_killed;
 	bool truncated;
-	const char *limit;  /* the one that ended or cut it: "memory", "time", ...; NULL for none */
-	uint32_t walls;     /* bits of those in force */
-	int landlock;       /* level of Landlock's interface that is in force; 0: none */
-	const char *cgroup; /* what holds the limits: "v1", "v2", "scope" of systemd, "none" */
+	const char *limit; /* the one that ended or cut it: "memory", "time", ...; NULL for none */
+	uint32_t walls;    /* bits of those in force */
+	enum sandbox_ids ids; /* with a `root` */
+	int landlock;         /* level of Landlock's interface that is in force; 0: none */
+	const char *cgroup;   /* what holds the limits: "v1", "v2", "scope" of systemd, "none" */
 	uint32_t
 	    missing; /* bits of those that the spec asked for and let be missing, and that are */
 	struct err unbounded; /* why no cgroup holds a limit, if one is among these */

@@ -8,10 +8,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Bits. */
 enum seccomp_part {
-	SECCOMP_WHOLE,  /* the list: what it does not know does not exist */
-	SECCOMP_STRICT, /* the same, with fewer calls */
-	SECCOMP_SETID,  /* set-id bits alone, beside somebody else's list; the rest is allowed */
+	SECCOMP_WHOLE = 0,  /* the list: what it does not know does not exist */
+	SECCOMP_STRICT = 1, /* the same, with fewer calls */
+	SECCOMP_SETID = 2, /* set-id bits alone, beside somebody else's list; the rest is allowed */
+	SECCOMP_ROOT = 4,  /* of the list: what root of a root file system of its own may do */
+	SECCOMP_ONE_ID = 8, /* with that: changes of owner are answered, and not made */
 };
 
 /*
@@ -19,8 +22,7 @@ enum seccomp_part {
  * aarch64; -ENOTSUP for any other.  Calls of another architecture than that are answered
  * with death.
  */
-NODISCARD int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out,
-			      struct err *err);
+NODISCARD int seccomp_compile(uint32_t arch, unsigned int parts, struct buf *out, struct err *err);
 
 /* Let a listener hear of what it refuses with EPERM and EAFNOSUPPORT, and answer that. */
 void seccomp_tell(struct buf *code);

@@ -134,6 +134,7 @@ static void emit_verdict(struct compiler *c, enum seccomp_verdict says)
 		[SECCOMP_SAYS_EPERM] = SECCOMP_RET_ERRNO | EPERM,
 		[SECCOMP_SAYS_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
 		[SECCOMP_SAYS_EAFNOSUPPORT] = SECCOMP_RET_ERRNO | EAFNOSUPPORT,
+		[SECCOMP_SAYS_DONE] = SECCOMP_RET_ERRNO,
 		[SECCOMP_SAYS_KILL] = SECCOMP_RET_KILL_PROCESS,
 	};
 
@@ -192,13 +193,40 @@ static bool is_strict(const char *call)
 	return false;
 }
 
-static void add_list(struct compiler *c, bool strict)
+static bool is_among(const char *call, const char *const *list, size_t n)
 {
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], call) == 0)
+			return true;
+	return false;
+}
+
+/* Those that root of its own root has another answer for. */
+static bool is_roots(unsigned int parts, const char *call)
+{
+	return ((parts & SECCOMP_ROOT) && is_among(call, seccomp_root, seccomp_n_root)) ||
+	       ((parts & SECCOMP_ONE_ID) && is_among(call, seccomp_one_id, seccomp_n_one_id));
+}
+
+static void add_roots(struct compiler *c, unsigned int parts)
+{
+	for (size_t i = 0; (parts & SECCOMP_ROOT) && i < seccomp_n_root; i++)
+		add_call(c, seccomp_root[i], SECCOMP_SAYS_ALLOW, NULL);
+	for (size_t i = 0; (parts & SECCOMP_ONE_ID) && i < seccomp_n_one_id; i++)
+		add_call(c, seccomp_one_id[i], SECCOMP_SAYS_DONE, NULL);
+}
+
+static void add_list(struct compiler *c, unsigned int parts)
+{
+	const bool strict = parts & SECCOMP_STRICT;
+
 	for (size_t i = 0; i < seccomp_n_allowed; i++)
-		if (!strict || !is_strict(seccomp_allowed[i]))
+		if ((!strict || !is_strict(seccomp_allowed[i])) &&
+		    !is_roots(parts, seccomp_allowed[i]))
 			add_call(c, seccomp_allowed[i], SECCOMP_SAYS_ALLOW, NULL);
 	for (size_t i = 0; i < seccomp_n_refused; i++)
-		add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
+		if (!is_roots(parts, seccomp_refused[i]))
+			add_call(c, seccomp_refused[i], SECCOMP_SAYS_EPERM, NULL);
 	for (size_t i = 0; i < seccomp_n_judged; i++)
 		if (!strict || !is_strict(seccomp_judged[i].call))
 			add_judged(c, &seccomp_judged[i], 1);
@@ -206,7 +234,7 @@ static void add_list(struct compiler *c, bool strict)
 		add_judged(c, seccomp_strict, seccomp_n_strict);
 }
 
-int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, struct err *err)
+int seccomp_compile(uint32_t arch, unsigned int parts, struct buf *out, struct err *err)
 {
 	AUTO_FREE struct compiler *c = calloc(1, sizeof(*c));
 
@@ -218,10 +246,13 @@ int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, stru
 			       arch);
 	c->out = out;
 	c->scmp_arch = arch == AUDIT_ARCH_X86_64 ? SCMP_ARCH_X86_64 : SCMP_ARCH_AARCH64;
-	c->unlisted = part == SECCOMP_SETID ? SECCOMP_SAYS_ALLOW : SECCOMP_SAYS_ENOSYS;
-	add_judged(c, seccomp_setid, seccomp_n_setid);
-	if (part != SECCOMP_SETID)
-		add_list(c, part == SECCOMP_STRICT);
+	c->unlisted = parts & SECCOMP_SETID ? SECCOMP_SAYS_ALLOW : SECCOMP_SAYS_ENOSYS;
+	for (size_t i = 0; i < seccomp_n_setid; i++)
+		if (!is_roots(parts, seccomp_setid[i].call))
+			add_judged(c, &seccomp_setid[i], 1);
+	add_roots(c, parts);
+	if (!(parts & SECCOMP_SETID))
+		add_list(c, parts);
 	cut_spans(c);
 
 	emit_load(c, offsetof(struct seccomp_data, arch));
@@ -232,14 +263,14 @@ int seccomp_compile(uint32_t arch, enum seccomp_part part, struct buf *out, stru
 	return c->failed ? err_nomem(err) : 0;
 }
 
-static int compile_own(enum seccomp_part part, struct buf *code, struct err *err)
+static int compile_own(unsigned int parts, struct buf *code, struct err *err)
 {
 #if defined(__x86_64__)
-	return seccomp_compile(AUDIT_ARCH_X86_64, part, code, err);
+	return seccomp_compile(AUDIT_ARCH_X86_64, parts, code, err);
 #elif defined(__aarch64__)
-	return seccomp_compile(AUDIT_ARCH_AARCH64, part, code, err);
+	return seccomp_compile(AUDIT_ARCH_AARCH64, parts, code, err);
 #else
-	return seccomp_compile(0, part, code, err);
+	return seccomp_compile(0, parts, code, err);
 #endif
 }
 
@@ -303,6 +334,15 @@ static int enter_theirs(const struct sandbox_spec *spec, struct err *err)
 	return r < 0 ? r : enter_plain(&theirs, err);
 }
 
+static unsigned int parts_of(const struct run *run)
+{
+	unsigned int parts = run->spec->strict_calls ? SECCOMP_STRICT : SECCOMP_WHOLE;
+
+	if (run->spec->root)
+		parts |= SECCOMP_ROOT | (run->ids == SANDBOX_IDS_ONE ? SECCOMP_ONE_ID : 0);
+	return parts;
+}
+
 int seccomp_enter(struct run *run, bool heard, struct err *err)
 {
 	CLEANUP(buf_done) struct buf code = BUF_INIT;
@@ -310,7 +350,7 @@ int seccomp_enter(struct run *run, bool heard, struct err *err)
 
 	if (run->spec->filter)
 		return enter_theirs(run->spec, err);
-	r = compile_own(run->spec->strict_calls ? SECCOMP_STRICT : SECCOMP_WHOLE, &code, err);
+	r = compile_own(parts_of(run), &code, err);
 	if (r < 0)
 		return r;
 	if (heard && run->spec->refused && enter_heard(run, &code))

@@ -234,6 +234,23 @@ const struct seccomp_judged seccomp_strict[] = {
 };
 
 /*
+ * Of a root file system of its own, all files are the run's: set-id bits there give no more than its own
+ * ids, no other folder of the host is writable for it, and what it changes its root to is in that.
+ * mknod(2) makes FIFOs and sockets; the kernel refuses devices in a user namespace.
+ */
+/* clang-format off */
+const char *const seccomp_root[] = {
+	"chmod", "fchmod", "fchmodat", "fchmodat2", "mkdir", "mkdirat", "mknod", "mknodat", "creat",
+	"open", "openat", "openat2", "chroot",
+};
+
+/* What the kernel would refuse, since there is no id to give a file to, or groups to take. */
+const char *const seccomp_one_id[] = {
+	"chown", "fchown", "fchownat", "lchown", "setgroups",
+};
+/* clang-format on */
+
+/*
  * A call that is let through is executed as it stands, so nothing that matters may lie in memory,
  * where another thread could change it after the decision.  Here it is the number of the call, and
  * numbers in registers: a process of the run, a flag, a range of its own memory.  What memory holds
@@ -250,6 +267,8 @@ const char *const seccomp_askable[] = {
 };
 /* clang-format on */
 
+const size_t seccomp_n_root = ARRAY_LEN(seccomp_root);
+const size_t seccomp_n_one_id = ARRAY_LEN(seccomp_one_id);
 const size_t seccomp_n_askable = ARRAY_LEN(seccomp_askable);
 const size_t seccomp_n_allowed = ARRAY_LEN(seccomp_allowed);
 const size_t seccomp_n_refused = ARRAY_LEN(seccomp_refused);

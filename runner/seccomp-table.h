@@ -15,6 +15,7 @@ enum seccomp_verdict {
 	SECCOMP_SAYS_EPERM,        /* known, and not for a run */
 	SECCOMP_SAYS_ENOSYS,       /* as if the kernel did not have it */
 	SECCOMP_SAYS_EAFNOSUPPORT, /* as if the kernel had no such sockets */
+	SECCOMP_SAYS_DONE,         /* as if it had worked */
 	SECCOMP_SAYS_KILL,
 };
 
@@ -51,5 +52,10 @@ extern const struct seccomp_judged seccomp_judged[]; /* the others */
 extern const size_t seccomp_n_judged;
 extern const struct seccomp_judged seccomp_strict[]; /* in the place of the above, if asked for */
 extern const size_t seccomp_n_strict;
+extern const char *const seccomp_root[]; /* allowed, for root of a root file system of its own */
+extern const size_t seccomp_n_root;
+extern const char
+    *const seccomp_one_id[]; /* with that, where it has one id: as if they had worked */
+extern const size_t seccomp_n_one_id;
 extern const char *const seccomp_askable[]; /* of what is refused: a person may let it through */
 extern const size_t seccomp_n_askable;

@@ -315,6 +315,7 @@ static bool on_line(struct watch *w)
 				      "an init that is gone does not wait");
 		break;
 	case LINE_IDS:
+	case LINE_ROOT:
 	case LINE_GO:
 	case LINE_SIGNAL:
 	case LINE_END:

@@ -198,6 +198,7 @@ static int run_again(struct invocation *inv, const struct engine_run *old, struc
 	CLEANUP(names_done) struct names names = { 0 };
 	struct engine_run_options options = {
 		.from = old->before,
+		.root = old->root,
 		.argv = (const char *const *)old->argv.list,
 		.profile = old->profile,
 		.limits = old->limits,

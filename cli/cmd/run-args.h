@@ -12,7 +12,7 @@ struct run_args {
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact;
-	bool tty, no_snapshot, keep, rm, detach, ask;
+	bool tty, no_snapshot, keep, rm, detach, ask, root;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */
@@ -54,6 +54,8 @@ struct run_args {
 		     "read its TLS with HOST, for rules by https://"),                             \
 	    OPT_STR('w', "workdir", "DIR", struct run_args, workdir,                               \
 		    "where it starts (default: here, as the run sees it)"),                        \
+	    OPT_FLAG(0, "root", struct run_args, root,                                             \
+		     "the clone is a whole root file system, and the command is root in it"),      \
 	    OPT_FLAG('t', "tty", struct run_args, tty, "give it a terminal of its own"),           \
 	    OPT_STR(0, "profile", "PROFILE", struct run_args, profile,                             \
 		    "take what a profile says, and the other options on top of it"),               \

@@ -79,10 +79,31 @@ static int join_net(const struct opt_list *given, char **ret, struct err *err)
 	return *ret ? 0 : err_nomem(err);
 }
 
+/* With --root, what is no clone is a directory or a state to make one of. */
+static bool names_clone(const struct invocation *inv)
+{
+	const struct run_args *args = inv->args;
+
+	return inv->n_before > 0 && (!args->root || engine_has_clone(inv->engine, inv->words[0]));
+}
+
+static void choose_root(const struct invocation *inv, struct engine_run_options *o)
+{
+	const char *word = inv->n_before > 0 ? inv->words[0] : NULL;
+
+	o->root = true;
+	if (!word)
+		o->root_dir = "/";
+	else if (strchr(word, '/'))
+		o->root_dir = word;
+	else if (!o->clone)
+		o->from = word;
+}
+
 static int check(const struct invocation *inv, struct err *err)
 {
 	const struct run_args *args = inv->args;
-	const bool named = inv->n_before > 0;
+	const bool named = names_clone(inv);
 
 	if (inv->n_words == inv->n_before && !args->code)
 		return err_set(err, -EINVAL, "'%s' needs a command: %s", inv->command->name,
@@ -136,7 +157,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 	if (strict < 0)
 		return strict;
 	*o = (struct engine_run_options){
-		.clone = inv->n_before > 0 ? inv->words[0] : NULL,
+		.clone = names_clone(inv) ? inv->words[0] : NULL,
 		.profile = args->profile,
 		.limits = {
 			.mem = args->mem,
@@ -180,6 +201,8 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 			  : args->ask                     ? ENGINE_ASK_MS
 							  : ENGINE_UNSAID,
 	};
+	if (args->root)
+		choose_root(inv, o);
 	return read_cpus(args->cpus, &o->limits.cpus_milli, err);
 }
 
@@ -418,8 +441,9 @@ int run_go(struct invocation *inv, struct engine_waiting **waits, struct engine_
 {
 	const struct run_args *args = inv->args;
 	CLEANUP(strlist_done) struct strlist words = { 0 };
-	AUTO_FREE char *here =
-	    waits || args->keep || inv->n_before > 0 ? NULL : engine_clone_here(inv->engine);
+	AUTO_FREE char *here = waits || args->keep || args->root || inv->n_before > 0
+				   ? NULL
+				   : engine_clone_here(inv->engine);
 	CLEANUP(prompt_done) struct prompt asked = { .inv = inv, .terminal = -1 };
 	AUTO_FREE char *net = NULL;
 	struct engine_run_options options;
@@ -524,11 +548,17 @@ const struct command cmd_run = {
 	    "CLONE`); a rollback to that undoes everything that the command did. 0 means\n"
 	    "unlimited. Unset limits come from the profile 'default'.\n"
 	    "\n"
+	    "With --root the clone is a whole root file system: the command's /, in which it is\n"
+	    "root, rootless outside. CLONE is then a clone, a directory that holds such a system\n"
+	    "(with a slash in it), or a state; the last two, and the machine's own / if none is\n"
+	    "named, get a throw-away clone. See docs/guide/machine.md.\n"
+	    "\n"
 	    "Exits with the command's own code; 124: time was up, 125: snap itself failed, 126:\n"
 	    "not executable, 127: not found, 128+N: killed by signal N.\n",
 	.examples = "run make test\nrun try --mem 4G --time 1h -- cargo build\n"
 		    "run --json --secret TOKEN -- ./deploy --dry-run\n"
 		    "run --net packages.example.org:443 -- npm ci\n"
-		    "run @test\nrun --code - --lang python < script.py\n",
+		    "run @test\nrun --code - --lang python < script.py\n"
+		    "run --root box -- apt-get install -y nginx\n",
 	.run = run_run,
 };

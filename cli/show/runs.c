@@ -144,6 +144,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 	json_set_text(j, "net", r->net);
 	set_published(j, r);
 	set_artifacts(j, r);
+	json_set_bool(j, "root", r->root);
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_bool(j, "detached", r->detached);
 	out_json_time(j, "started", r->started);
@@ -155,6 +156,7 @@ void runs_set_json(struct json j, const struct engine_run *r)
 		json_add_text(list, r->walls[i]);
 	json_set_text(part, "cgroup", *r->cgroup != '\0' ? r->cgroup : NULL);
 	json_set_int(part, "landlock", r->landlock);
+	json_set_text(part, "ids", *r->ids != '\0' ? r->ids : NULL);
 	list = json_set_array(part, "missing");
 	for (size_t i = 0; i < r->missing.n; i++) {
 		struct json one = json_add_object(list);

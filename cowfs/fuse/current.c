@@ -31,6 +31,13 @@ struct layer *ops_layer(fuse_req_t req)
 	return m->layer;
 }
 
+bool ops_hides_acls(fuse_req_t req)
+{
+	const struct mount *m = fuse_req_userdata(req);
+
+	return m->one_id;
+}
+
 bool ops_hides_xattrs(fuse_req_t req)
 {
 	const struct mount *m = fuse_req_userdata(req);
@@ -52,8 +59,14 @@ struct layer_call ops_call(fuse_req_t req)
 
 void ops_show(struct stat *st)
 {
-	const struct mount_shift *shift = &request_current()->mount->shift;
+	const struct mount *m = request_current()->mount;
+	const struct mount_shift *shift = &m->shift;
 
+	if (m->one_id) {
+		st->st_uid = 0;
+		st->st_gid = 0;
+		return;
+	}
 	st->st_uid = shift_out(shift, st->st_uid);
 	st->st_gid = shift_out(shift, st->st_gid);
 }

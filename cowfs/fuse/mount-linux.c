@@ -199,7 +199,29 @@ static int take_away(struct mount *m, bool force, struct err *err)
 {
 	if (m->at != NULL)
 		return platform_unmount(m->at, &m->id, force, err);
-	close(TAKE_FD(m->tree));
+	cleanup_close(&(int){ TAKE_FD(m->tree) });
+	return 0;
+}
+
+/* Take the connection, and answer it. */
+static int begin_serving(struct mount *m, int fd, struct mount *beside, struct err *err)
+{
+	int r = connect_session(m, fd, err);
+
+	if (r == 0)
+		r = reader_greet(m, err);
+	if (r == 0 && beside != NULL)
+		r = mates_join(m, beside, err);
+	if (r == 0)
+		r = reader_start(m, err);
+	if (r < 0) {
+		mates_leave(m);
+		IGNORE_RESULT(take_away(m, true, NULL), "the first failure is the one to tell");
+		return err_wrap(err, r, "mounting at '%s'", m->path);
+	}
+	if (beside == NULL)
+		layer_set_witness(m->layer, request_witness, m);
+	watchdog_add(m->all->dog, m);
 	return 0;
 }
 
@@ -224,21 +246,28 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 		r = platform_mount_nowhere(options, &fd, &m->tree, &m->id, err);
 	if (r < 0)
 		return r;
-	r = connect_session(m, fd, err);
-	if (r == 0)
-		r = reader_greet(m, err);
-	if (r == 0 && options->beside != NULL)
-		r = mates_join(m, options->beside, err);
-	if (r == 0)
-		r = reader_start(m, err);
-	if (r < 0) {
-		mates_leave(m);
-		IGNORE_RESULT(take_away(m, true, NULL), "the first failure is the one to tell");
-		return err_wrap(err, r, "mounting at '%s'", m->path);
-	}
-	if (options->beside == NULL)
-		layer_set_witness(l, request_witness, m);
-	watchdog_add(ms->dog, m);
+	r = begin_serving(m, fd, options->beside, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_options *options,
+		struct mount **ret, struct err *err)
+{
+	CLEANUP(mount_free_p) struct mount *m = NULL;
+	AUTO_CLOSE int own = fd;
+	int r;
+
+	r = new_mount(ms, l, NULL, &m, err);
+	if (r < 0)
+		return r;
+	m->one_id = options->one_id;
+	m->counts = options->beside != NULL;
+	r = begin_serving(m, TAKE_FD(own), options->beside, err);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(m);
 	return 0;
 }

@@ -24,6 +24,12 @@ int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *o
 	return mount_refuse(err);
 }
 
+int mount_adopt(struct mounts *ms, struct layer *l, int fd, const struct mount_options *options,
+		struct mount **ret, struct err *err)
+{
+	return mount_refuse(err);
+}
+
 int mount_fd(const struct mount *m)
 {
 	return -1;

@@ -39,6 +39,8 @@ struct mount_options {
 	    unchecked; /* the kernel checks no permissions: only for mounts nobody else can enter */
 	bool no_xattrs; /* none can be seen or set, no ACL either: only with `unchecked` */
 	struct mount_shift shift;
+	bool
+	    one_id; /* every file is shown as that of user and group 0, without an ACL; its owner stays */
 	/*
 	 * A mount of the same layer, or NULL.  What changes through one of the two is announced on
 	 * the other within milliseconds, and all of it before mount_close() of either returns.
@@ -53,6 +55,14 @@ struct mount_options {
  */
 NODISCARD int mount_open(struct mounts *ms, struct layer *l, const struct mount_options *options,
 			 struct mount **ret, struct err *err);
+
+/*
+ * Answer a connection whose mount somebody else made, in another user namespace perhaps; `fd` is taken,
+ * whatever comes of it.  Of the options `one_id` and `beside` count.  It ends when the last namespace that
+ * has the mount does, or with mount_close().
+ */
+NODISCARD int mount_adopt(struct mounts *ms, struct layer *l, int fd,
+			  const struct mount_options *options, struct mount **ret, struct err *err);
 
 /*
  * A detached mount still serves anyone who holds a descriptor to it.  It needs the right to mount

@@ -33,7 +33,7 @@ static int check_name(fuse_req_t req, const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
 		if (has_prefix(name, spaces[i]))
 			return name[strlen(spaces[i])] != '\0' ? 0 : -EINVAL;
-	return acl_is_name(name) ? 0 : -EOPNOTSUPP;
+	return acl_is_name(name) && !ops_hides_acls(req) ? 0 : -EOPNOTSUPP;
 }
 
 int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err)

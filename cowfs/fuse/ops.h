@@ -25,6 +25,7 @@ struct layer_call ops_call(fuse_req_t req);
 void ops_show(struct stat *st);     /* have its owner be the one that users of the mount see */
 bool ops_from_root(fuse_req_t req); /* the caller may do what only root may */
 bool ops_hides_xattrs(fuse_req_t req);
+bool ops_hides_acls(fuse_req_t req); /* they name users that the mount does not have */
 
 /* Of a file whose content or owner changes.  The kernel sees to that where it sees attributes. */
 NODISCARD int ops_drop_capability(fuse_req_t req, fuse_ino_t node, struct err *err);

@@ -143,6 +143,30 @@ static int show(struct staged *s, const struct stage_options *o, char **ret, str
 	return *ret ? 0 : err_nomem(err);
 }
 
+static void release(struct kept *k);
+
+static struct staged *staged_last(struct task *task)
+{
+	for (struct kept *k = *task->kept; k; k = k->next)
+		if (k->release == release)
+			return (struct staged *)k;
+	return NULL;
+}
+
+int stage_root(struct task *task, int fd, bool one_id, struct err *err)
+{
+	AUTO_CLOSE int own = fd;
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	const struct staged *s = staged_last(task);
+	struct live *live;
+	int r;
+
+	if (!s || !s->name)
+		return err_set(err, -ENOENT, "nothing is staged");
+	r = take_live(s, &turn, &live, err);
+	return r < 0 ? r : live_view_serve(live, s->run, TAKE_FD(own), one_id, err);
+}
+
 /* --- ending ----------------------------------------------------------------------------- */
 
 /* A clone made for the run has no other user, so it is removed by force. */
@@ -183,14 +207,6 @@ static void release(struct kept *k)
 	if (s->name && s->remove && take_away(s, &err) < 0)
 		log_warn("removing the clone of a run: %s, continuing", err.msg);
 	staged_free(s);
-}
-
-static struct staged *staged_last(struct task *task)
-{
-	for (struct kept *k = *task->kept; k; k = k->next)
-		if (k->release == release)
-			return (struct staged *)k;
-	return NULL;
 }
 
 static void ran_full(const struct staged *s, struct stage_end *ret)

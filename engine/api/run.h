@@ -45,8 +45,14 @@ struct engine_list {
 struct engine_run;
 
 struct engine_run_options {
-	const char *clone;       /* NULL: one that is made for it, and removed after it, */
-	const char *from;        /* of this snapshot; NULL: of the project now */
+	const char *clone; /* NULL: one that is made for it, and removed after it, */
+	const char *from;  /* of this snapshot; NULL: of the project now */
+	/*
+	 * The clone is a whole root file system: it is the run's `/`, in which the command is root.
+	 * `root_dir`: of that directory, captured now, instead of `from`; NULL: none.
+	 */
+	bool root;
+	const char *root_dir;
 	const char *const *argv; /* NULL at the end */
 	const char *profile;     /* NULL: what a run gets without one (profile.h) */
 	struct engine_run_limits limits;
@@ -172,7 +178,9 @@ struct engine_run {
 	int exit_code; /* as `snap run` has it: 124 for time, 126 and 127 if it could not be executed */
 	int signal; /* 0: none ended it */
 	bool timed_out, oom_killed;
-	char limit[16];                      /* that ended or cut it; "": none */
+	char limit[16]; /* that ended or cut it; "": none */
+	bool root;      /* the clone was its `/` */
+	char ids[8]; /* that it had there: "one", "range" of the user's, "all"; "": no such run */
 	const char *walls[ENGINE_WALLS_MAX]; /* that stood */
 	size_t n_walls;
 	int landlock; /* level of its interface that was in force; 0: none */

@@ -65,6 +65,10 @@ NODISCARD int ask_peek(struct ask *a, struct engine *e, struct control *c, struc
 NODISCARD int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *ret,
 			struct err *err);
 
+/* The same, and a descriptor with it, which is borrowed. */
+NODISCARD int ask_giving(struct ask *a, struct engine *e, struct control *c, int give,
+			 struct json *ret, struct err *err);
+
 /* Connect to one of our version, starting it if need be. */
 NODISCARD int ask_connect(struct engine *e, enum ask_start start, struct control *c,
 			  struct control_hello *ret, bool *ret_started, struct err *err);

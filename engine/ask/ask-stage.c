@@ -51,6 +51,18 @@ int stage_ask(struct engine *e, const struct stage_options *o, struct stage_aski
 	return r < 0 ? r : ask_take(a, answer, &wire_stage, ret, err);
 }
 
+int stage_ask_root(struct engine *e, struct control *c, int fd, bool one_id, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a = { 0 };
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_STAGE_ROOT);
+	json_set_bool(a.options, "one_id", one_id);
+	r = ask_giving(&a, e, c, fd, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}
+
 int stage_ask_end(struct engine *e, struct control *c, struct stage_end *ret, struct err *err)
 {
 	CLEANUP(ask_done) struct ask a = { 0 };

@@ -483,6 +483,16 @@ int ask_again(struct ask *a, struct engine *e, struct control *c, struct json *r
 	return r < 0 ? r : ask_hear(a, e, c, NULL, ret, err);
 }
 
+int ask_giving(struct ask *a, struct engine *e, struct control *c, int give, struct json *ret,
+	       struct err *err)
+{
+	int r;
+
+	json_set_bool((struct json){ &a->question, a->question.root }, "watch", false);
+	r = control_give(c->fd, &a->question, give, err);
+	return r < 0 ? r : ask_hear(a, e, c, NULL, ret, err);
+}
+
 int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 		const struct engine_watch *watch, struct control *c, struct json *ret,
 		struct err *err)

@@ -24,6 +24,23 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 	return serve_fields(stage_begin(task, &o, &stage, err), answer, &wire_stage, &stage);
 }
 
+int serve_stage_root(struct task *task, const struct engine_watch *watch, struct json options,
+		     struct json answer, struct err *err)
+{
+	const bool one_id = json_get_bool(options, "one_id");
+	AUTO_CLOSE int fd = *task->given;
+	int r = json_end(options.doc, err);
+
+	(void)watch;
+	(void)answer;
+	*task->given = -1;
+	if (r < 0)
+		return r;
+	if (fd < 0)
+		return err_set(err, -EINVAL, "no connection came with 'stage-root'");
+	return stage_root(task, TAKE_FD(fd), one_id, err);
+}
+
 int serve_stage_end(struct task *task, const struct engine_watch *watch, struct json options,
 		    struct json answer, struct err *err)
 {

@@ -56,6 +56,7 @@ static const struct verb {
 	{ VERB_ARTIFACT, serve_artifact },
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
 	{ VERB_STAGE, serve_stage },
+	{ VERB_STAGE_ROOT, serve_stage_root },
 	{ VERB_STAGE_END, serve_stage_end },
 	{ VERB_STAGE_SETTLE, serve_stage_settle },
 	{ VERB_STAGE_STAY, serve_stage_stay },
@@ -326,6 +327,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 	task.engine.dir = dir;
 	task.engine.home = home;
 	task.kept = &c->kept;
+	task.given = &c->control.given;
 	task.engine.warn = send_warning;
 	task.engine.warn_ctx = c;
 	task.left = has_left;
@@ -498,7 +500,8 @@ void server_accept(struct server *s)
 		return;
 	}
 	c->server = s;
-	c->control = (struct control){ .fd = fd };
+	c->control = CONTROL_INIT;
+	c->control.fd = fd;
 	r = connection_start(s, c);
 	if (r >= 0)
 		return;

@@ -49,7 +49,7 @@ serve_fn serve_metrics;
 serve_fn serve_question, serve_questions, serve_answer;
 
 /* serve-stage.c */
-serve_fn serve_stage, serve_stage_end, serve_stage_settle, serve_stage_stay;
+serve_fn serve_stage, serve_stage_root, serve_stage_end, serve_stage_settle, serve_stage_stay;
 
 /* serve-upkeep.c */
 serve_fn serve_gc, serve_check;

@@ -197,6 +197,7 @@ static void set_result(struct json j, const struct engine_run *r)
 		json_add_text(walls, r->walls[i]);
 	json_set_int(j, "landlock", r->landlock);
 	json_set_text(j, "cgroup", r->cgroup);
+	json_set_text(j, "ids", r->ids);
 	walls = json_set_array(j, "missing");
 	for (size_t i = 0; i < r->missing.n; i++) {
 		struct json one = json_add_object(walls);
@@ -240,7 +241,7 @@ static void get_walls(struct json j, struct engine_run *r)
 static void get_isolation(struct json j, struct engine_run *r)
 {
 	struct engine_missing *m = &r->missing;
-	const char *cgroup;
+	const char *cgroup, *ids;
 	struct json list;
 
 	if (!json_has(j, "missing"))
@@ -248,6 +249,8 @@ static void get_isolation(struct json j, struct engine_run *r)
 	cgroup = json_get_text(j, "cgroup");
 	snprintf(r->cgroup, sizeof(r->cgroup), "%s", cgroup ? cgroup : "");
 	r->landlock = (int)json_get_int(j, "landlock");
+	ids = json_has(j, "ids") ? json_get_text(j, "ids") : NULL;
+	snprintf(r->ids, sizeof(r->ids), "%s", ids ? ids : "");
 	list = json_get_array(j, "missing");
 	for (size_t i = 0; i < json_length(list) && m->n < ARRAY_LEN(m->list); i++) {
 		const struct json one = json_at_object(list, i);
@@ -318,6 +321,7 @@ void run_record_encode(struct json j, const struct engine_run *r)
 	set_limits(json_set_object(j, "limits"), &r->limits);
 	json_set_int(j, "pid", r->pid);
 	json_set_bool(j, "detached", r->detached);
+	json_set_bool(j, "root", r->root);
 	json_set_int(j, "started", r->started);
 	json_set_int(j, "ended", r->ended);
 	set_result(json_set_object(j, "result"), r);
@@ -358,6 +362,7 @@ int run_record_decode(struct json j, struct engine_run *r)
 	get_published(j, r);
 	r->pid = (pid_t)json_get_int(j, "pid");
 	r->detached = json_has(j, "detached") && json_get_bool(j, "detached");
+	r->root = json_has(j, "root") && json_get_bool(j, "root");
 	r->started = json_get_int(j, "started");
 	r->ended = json_get_int(j, "ended");
 	get_limits(json_get_object(j, "limits"), &r->limits);

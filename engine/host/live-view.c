@@ -1,6 +1,7 @@
 /*
- * A view is a second mount of a live clone, for one run by root.  It shifts ids to those of the run's
- * user namespace, where the kernel has no id-mapped FUSE mounts.
+ * A view is a second mount of a live clone, for one run.  One for a run by root shifts ids to those of
+ * the run's user namespace, where the kernel has no id-mapped FUSE mounts.  One that a run mounts
+ * inside, as its root, has the run's ids by itself, and no place here.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 struct live_view {
 	struct live_view *next;
 	char *run;  /* owned; the id of the run */
-	char *path; /* owned */
+	char *path; /* owned; NULL: it is mounted by the run */
 	struct mount *mount;
 };
 
@@ -94,13 +95,32 @@ int live_view_open(struct live *l, const char *run, const struct mount_shift *sh
 	return 0;
 }
 
+int live_view_serve(struct live *l, const char *run, int fd, bool one_id, struct err *err)
+{
+	CLEANUP(view_free_p) struct live_view *v = calloc(1, sizeof(*v));
+	AUTO_CLOSE int own = fd;
+	const struct mount_options options = { .one_id = one_id, .beside = l->mount };
+	int r;
+
+	if (!v || !(v->run = strdup(run)))
+		return err_nomem(err);
+	if (!l->mount)
+		return err_set(err, -EAGAIN, "clone '%s' was unmounted just now", l->name);
+	r = mount_adopt(l->host->mounts, l->layer, TAKE_FD(own), &options, &v->mount, err);
+	if (r < 0)
+		return err_wrap(err, r, "showing clone '%s' to a run", l->name);
+	v->next = l->views;
+	l->views = TAKE_PTR(v);
+	return 0;
+}
+
 static void view_close(struct live_view *v)
 {
 	struct err err = { 0 };
 
 	if (mount_close(v->mount, true, &err) < 0)
 		log_warn("closing a run's view of a clone: %s, continuing", err.msg);
-	else if (rmdir(v->path) < 0)
+	else if (v->path && rmdir(v->path) < 0)
 		log_warn("'%s' is not removed, continuing", v->path);
 	view_free(v);
 }

@@ -17,6 +17,7 @@ struct task {
 	struct engine engine;
 	struct host *host;  /* what cowfsd owns */
 	struct kept **kept; /* stays until the caller disconnects (keep-i.h); NULL: no caller */
+	int *given;         /* the descriptor that came with the question, to be taken; -1: none */
 	bool (*left)(void *ctx); /* has the caller disconnected?  NULL: no caller */
 	void *left_ctx;
 };

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fdio.h"
 #include "base/path.h"
+#include "engine/run/run-root.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define SECRET_MAX   65536
@@ -27,16 +28,25 @@ static const char *const passed[] = { "COLORTERM", "HOME",     "LANG", "LANGUAGE
 				      "LOGNAME",   "NO_COLOR", "PATH", "SHELL",
 				      "TERM",      "TZ",       "USER" };
 
-static bool is_passed(const char *entry)
+/* Who the caller is, and where its programs are: another root has its own. */
+static const char *const of_caller[] = { "HOME", "LOGNAME", "PATH", "SHELL", "USER" };
+
+static bool is_among(const char *entry, const char *const *names, size_t n)
 {
 	const size_t len = strcspn(entry, "=");
 
-	if (strncmp(entry, "LC_", 3) == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(passed); i++)
-		if (strlen(passed[i]) == len && strncmp(passed[i], entry, len) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strlen(names[i]) == len && strncmp(names[i], entry, len) == 0)
 			return true;
 	return false;
+}
+
+static bool is_passed(const char *entry, bool root)
+{
+	if (strncmp(entry, "LC_", 3) == 0)
+		return true;
+	return is_among(entry, passed, ARRAY_LEN(passed)) &&
+	       !(root && is_among(entry, of_caller, ARRAY_LEN(of_caller)));
 }
 
 /* A later value of the same name replaces the earlier. */
@@ -133,13 +143,15 @@ static int add_secret(struct run_env *e, const char *given, struct err *err)
 }
 
 /* An empty directory of its own, at the caller's path; /tmp if that is not possible. */
-static int choose_home(struct run_env *e, struct err *err)
+static int choose_home(struct run_env *e, bool root, struct err *err)
 {
 	const char *home = getenv("HOME");
 	AUTO_FREE char *clean = home && *home == '/' ? path_clean("/", home) : NULL;
 
-	if (!clean || strcmp(clean, "/") == 0 || path_is_below(clean, "/dev") ||
-	    path_is_below(clean, "/proc") || path_is_below(clean, "/sys"))
+	if (root)
+		e->home = strdup(RUN_ROOT_HOME);
+	else if (!clean || strcmp(clean, "/") == 0 || path_is_below(clean, "/dev") ||
+		 path_is_below(clean, "/proc") || path_is_below(clean, "/sys"))
 		e->home = strdup("/tmp");
 	else
 		e->home = TAKE_PTR(clean);
@@ -167,17 +179,20 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 		  const struct engine_profile *profile, struct engine_list ours,
 		  struct engine_list git, struct engine_list tls, struct err *err)
 {
-	int r = choose_home(e, err);
+	int r = choose_home(e, o->root, err);
 
 	if (r < 0)
 		return r;
 	r = env_set(e, "PATH", 4, DEFAULT_PATH, err);
 	for (char **at = environ; r >= 0 && *at; at++)
-		if (is_passed(*at))
+		if (is_passed(*at, o->root))
 			r = env_set(e, *at, strcspn(*at, "="), strchr(*at, '=') + 1, err);
 	if (r < 0)
 		return r;
 	r = env_set(e, "HOME", 4, e->home, err);
+	if (r < 0)
+		return r;
+	r = add_words(e, run_root_variables(o), (struct engine_list){ 0 }, err);
 	if (r < 0)
 		return r;
 	r = add_words(e, ours, (struct engine_list){ 0 }, err);

@@ -69,18 +69,36 @@ static int show_text(struct layout *l, const char *name, const char *text, struc
 	return path ? layout_add(l, &m, err) : err_sys(err, "looking for '%s'", name);
 }
 
+static const char resolver[] = "nameserver 127.0.0.1\n";
+static const char hosts[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n";
+
 int run_net_show(const struct run_net *n, struct layout *l, struct err *err)
 {
 	int r;
 
 	if (n->allow.mode != NET_LIST)
 		return 0;
-	r = show_text(l, "/etc/resolv.conf", "nameserver 127.0.0.1\n", err);
+	r = show_text(l, "/etc/resolv.conf", resolver, err);
 	/* The host's resolver is beyond the bridge, where no run can go. */
 	if (r >= 0)
-		r = show_text(l, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n",
-			      err);
+		r = show_text(l, "/etc/hosts", hosts, err);
 	return r < 0 ? r : run_tls_show(&n->tls, l, err);
+}
+
+int run_net_show_over(const struct run_net *n, struct layout *l, struct err *err)
+{
+	const struct sandbox_mount files[] = {
+		{ .kind = SANDBOX_TEXT,
+		  .host = resolver,
+		  .guest = "/etc/resolv.conf",
+		  .only_over = true },
+		{ .kind = SANDBOX_TEXT, .host = hosts, .guest = "/etc/hosts", .only_over = true },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && n->allow.mode == NET_LIST && i < ARRAY_LEN(files); i++)
+		r = layout_add(l, &files[i], err);
+	return r;
 }
 
 static int be_bridge(void *ctx, int fd, int ready_fd, struct err *err)

@@ -46,6 +46,9 @@ struct engine_list run_net_variables(const struct run_net *n);
 /* Files that say where names are looked up. */
 NODISCARD int run_net_show(const struct run_net *n, struct layout *l, struct err *err);
 
+/* The same in a root of the run's own: over files that are there, and no others are made. */
+NODISCARD int run_net_show_over(const struct run_net *n, struct layout *l, struct err *err);
+
 /* Make both ends ready for sandbox_run(); `n` stays where it is until that has returned. */
 NODISCARD int run_net_open(struct run_net *n, const struct scrub *secrets,
 			   struct engine_refusals *refusals, struct sandbox_spec *spec,

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/run/run-root.h"
+
 #define FRESH_MAX ((uint64_t)1 << 30) /* bytes of temporary files, if memory has no limit */
 
 void run_plan_done(struct run_plan *p)
@@ -40,7 +42,12 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 
 	if (r < 0)
 		return r;
+	r = run_root_check(o, &p->terms, err);
+	if (r < 0)
+		return r;
 	sandbox_spec_init(&p->spec);
+	if (o->root)
+		p->spec.uid = p->spec.gid = 0;
 	p->spec.argv = p->terms.argv;
 	p->spec.filter = p->terms.filter.len > 0 ? p->terms.filter.data : NULL;
 	p->spec.filter_len = p->terms.filter.len;
@@ -67,7 +74,7 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	r = choose_walls(p, &o->allow_missing, err);
 	if (r < 0)
 		return r;
-	r = run_git_read(&p->git, err);
+	r = o->root ? 0 : run_git_read(&p->git, err);
 	if (r < 0)
 		return r;
 	r = run_env_build(&p->env, o, &p->terms.profile, run_net_variables(&p->net),
@@ -84,9 +91,9 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	return r < 0 ? r : run_publish_open(&p->publish, &o->publish, &p->spec, err);
 }
 
-int run_plan_begin(struct run_plan *p, struct err *err)
+int run_plan_begin(struct run_plan *p, const struct engine_run_options *o, struct err *err)
 {
-	int r = run_view_begin(&p->view, err);
+	int r = run_view_begin(&p->view, o->root, err);
 
 	if (r < 0)
 		return r;

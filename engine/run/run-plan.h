@@ -35,7 +35,8 @@ NODISCARD int run_plan_check(struct run_plan *p, struct engine *e,
 			     const struct engine_run_options *o, struct err *err);
 
 /* Prepare what every run sees of the host. */
-NODISCARD int run_plan_begin(struct run_plan *p, struct err *err);
+NODISCARD int run_plan_begin(struct run_plan *p, const struct engine_run_options *o,
+			     struct err *err);
 
 /* Fill in the rest for this clone. */
 NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,

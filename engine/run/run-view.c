@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "engine/run/run-cover.h"
 #include "engine/run/run-git.h"
+#include "engine/run/run-root.h"
 
 void run_view_release(struct run_view *v)
 {
@@ -337,6 +338,14 @@ static int add_all_hidden(const struct place *at, struct err *err)
 	return r < 0 ? r : run_cover(at->view->layout, shown_at(at), at->stage->project, err);
 }
 
+static int build_root_layout(const struct place *at, struct err *err)
+{
+	struct layout *l = at->view->layout;
+	int r = run_root_show(l, at->engine, at->sight->options, err);
+
+	return r < 0 ? r : run_net_show_over(at->sight->net, l, err);
+}
+
 static int build_layout(const struct place *at, struct err *err)
 {
 	int r;
@@ -344,6 +353,8 @@ static int build_layout(const struct place *at, struct err *err)
 	at->view->layout = layout_new();
 	if (!at->view->layout)
 		return err_nomem(err);
+	if (at->sight->options->root)
+		return build_root_layout(at, err);
 	r = add_home(at, err);
 	if (r < 0)
 		return r;
@@ -370,6 +381,11 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 	const char *dir = at->engine->dir;
 	AUTO_FREE char *clone = realpath(s->path, NULL), *here = NULL;
 
+	if (at->sight->options->root) {
+		at->view->cwd = path_clean("/", workdir ? workdir : "/");
+		return at->view->cwd ? 0 : err_nomem(err);
+	}
+
 	if (clone && path_is_below(dir, clone))
 		here = path_clean(s->project, dir + strlen(clone) + (dir[strlen(clone)] == '/'));
 	else
@@ -381,10 +397,12 @@ static int choose_cwd(const struct place *at, const char *workdir, struct err *e
 	return at->view->cwd ? 0 : err_nomem(err);
 }
 
-int run_view_begin(struct run_view *v, struct err *err)
+int run_view_begin(struct run_view *v, bool root, struct err *err)
 {
 	v->system = layout_new();
-	return v->system ? layout_add_system(v->system, err) : err_nomem(err);
+	if (!v->system)
+		return err_nomem(err);
+	return root ? run_root_system(v->system, err) : layout_add_system(v->system, err);
 }
 
 /* A mount namespace that gets no new mounts would show an empty directory instead. */

@@ -34,8 +34,8 @@ struct run_sight {
 	const char *git; /* as run_git_read() has it; NULL: none */
 };
 
-/* Check what can be checked without a clone. */
-NODISCARD int run_view_begin(struct run_view *v, struct err *err);
+/* Check what can be checked without a clone.  `root`: that is all of what the run sees. */
+NODISCARD int run_view_begin(struct run_view *v, bool root, struct err *err);
 
 /* -ECANCELED with a sentence for what nobody can grant. */
 NODISCARD int run_view_build(struct run_view *v, struct engine *e, const struct run_sight *sight,

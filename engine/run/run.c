@@ -22,6 +22,7 @@
 #include "engine/run/run-plan.h"
 #include "engine/run/run-questions.h"
 #include "engine/run/run-refusal.h"
+#include "engine/run/run-root.h"
 #include "engine/run/run-snapshot.h"
 #include "engine/run/waiting-i.h"
 
@@ -106,6 +107,8 @@ struct running {
 	struct raw raw;
 	struct hush hush;
 	struct run_plan plan;
+	struct sandbox_root root;
+	char root_from[ENGINE_ID_SIZE]; /* what its clone is made of; "": as the options say */
 	struct run_record record;
 	struct run_output output;
 	struct engine_run run;
@@ -133,10 +136,13 @@ static struct stage_options staging_of(const struct running *r)
 	uint32_t ids;
 	const uint32_t first_id = sandbox_ids_outside(&ids);
 
+	/* A root is mounted in the run's own namespaces, which know its ids. */
+	if (o->root)
+		ids = 0;
 	return (struct stage_options){
 		.run = r->run.id,
 		.clone = o->clone,
-		.from = o->from,
+		.from = r->root_from[0] ? r->root_from : o->from,
 		.keep = o->keep,
 		.strict = o->strict,
 		.wait = o->waits && !o->keep,
@@ -194,6 +200,7 @@ static int describe(struct running *r, struct err *err)
 	memcpy(run->before, r->stage.before, sizeof(run->before));
 	memcpy(run->project_id, r->stage.project_id, sizeof(run->project_id));
 	run->made = !r->options->clone;
+	run->root = r->options->root;
 	run_publish_describe(&r->plan.publish, run);
 	run->limits = r->plan.terms.limits;
 	run->pid = getpid();
@@ -213,9 +220,12 @@ static int prepare(struct running *r, struct err *err)
 	x = run_record_pick(r->run.id, err);
 	if (x < 0)
 		return x;
+	x = run_root_take(r->engine, r->options, r->root_from, err);
+	if (x < 0)
+		return x;
 	r->staging = staging_of(r);
 	stage_ask_ahead(r->engine, &r->staging, &r->control, &r->asking);
-	return run_plan_begin(&r->plan, err);
+	return run_plan_begin(&r->plan, r->options, err);
 }
 
 /* --- during ----------------------------------------------------------------------------- */
@@ -284,6 +294,13 @@ static int show(void *ctx, struct sandbox_view *ret, struct err *err)
 	return 0;
 }
 
+static int serve_root(void *ctx, int fd, bool one_id, struct err *err)
+{
+	struct running *r = ctx;
+
+	return stage_ask_root(r->engine, &r->control, fd, one_id, err);
+}
+
 static int open_questions(struct running *r, struct run_questions **ret, struct err *err)
 {
 	const struct run_questions_options o = {
@@ -316,6 +333,8 @@ static int execute(struct running *r, struct sandbox_result *result, struct err 
 	spec->began_ctx = r;
 	spec->refused = run_refusals_take_call;
 	spec->refused_ctx = &r->run.refusals;
+	r->root = (struct sandbox_root){ .serve = serve_root, .ctx = r };
+	spec->root = r->options->root ? &r->root : NULL;
 	spec->view = show;
 	spec->view_ctx = r;
 	x = run_snapshots_open(&taking, spec, &snapshots, err);
@@ -425,6 +444,7 @@ static void take_result(struct running *r, const struct sandbox_result *result, 
 			 result->limit ? result->limit : "time");
 	take_walls(run, result->walls);
 	take_missing(run, result);
+	snprintf(run->ids, sizeof(run->ids), "%s", run_root_ids(r->options, result->ids));
 	run->landlock = result->landlock;
 	snprintf(run->cgroup, sizeof(run->cgroup), "%s", result->cgroup ? result->cgroup : "none");
 	run->duration_ms = result->duration_ms;

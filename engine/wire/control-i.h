@@ -34,9 +34,10 @@ struct control {
 	struct buf in;  /* what came and was not read yet */
 	size_t at;      /* of that, what was */
 	bool ungreeted; /* we asked before cowfsd has greeted us */
+	int given;      /* owned: the descriptor that came last and nobody took; -1: none */
 };
 
-#define CONTROL_INIT ((struct control){ .fd = -1 })
+#define CONTROL_INIT ((struct control){ .fd = -1, .given = -1 })
 
 void control_done(struct control *c);
 
@@ -49,6 +50,9 @@ NODISCARD int control_read(struct control *c, size_t max, struct json_doc *doc, 
 
 /* -EAGAIN, and nothing sent, if the other end does not read and `may_wait` is not set. */
 NODISCARD int control_write(int fd, const struct json_doc *doc, bool may_wait, struct err *err);
+
+/* The same, and a descriptor with it, which is borrowed. */
+NODISCARD int control_give(int fd, const struct json_doc *doc, int give, struct err *err);
 
 /* --- words ------------------------------------------------------------------------------ */
 

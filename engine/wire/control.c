@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/sys.h"
 
 #define READ_SIZE ((size_t)16 << 10)
 
 void control_done(struct control *c)
 {
 	cleanup_close(&c->fd);
+	cleanup_close(&c->given);
 	buf_done(&c->in);
 	*c = CONTROL_INIT;
 }
@@ -28,13 +30,11 @@ static int fill(struct control *c, struct err *err)
 
 	if (!to)
 		return err_nomem(err);
-	do
-		n = recv(c->fd, to, READ_SIZE, 0);
-	while (n < 0 && errno == EINTR);
+	n = sys_receive_with(c->fd, to, READ_SIZE, &c->given);
 	c->in.len -= READ_SIZE - (n > 0 ? (size_t)n : 0);
 	/* One that closed without reading all of what we said is gone just the same. */
-	if (n < 0 && errno != ECONNRESET)
-		return err_sys(err, "reading from the control socket");
+	if (n < 0 && n != -ECONNRESET)
+		return err_wrap(err, (int)n, "reading from the control socket");
 	return n > 0;
 }
 
@@ -81,7 +81,7 @@ int control_read(struct control *c, size_t max, struct json_doc *doc, struct jso
 /* A short line goes into the socket's buffer whole or not at all. */
 #define SHORT_LINE 4096
 
-int control_write(int fd, const struct json_doc *doc, bool may_wait, struct err *err)
+static int write_line(int fd, const struct json_doc *doc, bool may_wait, int give, struct err *err)
 {
 	CLEANUP(buf_done) struct buf line = BUF_INIT;
 	size_t at = 0;
@@ -94,14 +94,22 @@ int control_write(int fd, const struct json_doc *doc, bool may_wait, struct err 
 	while (at < line.len) {
 		const int flags = may_wait || line.len > SHORT_LINE ? 0 : MSG_DONTWAIT;
 
-		n = send(fd, line.data + at, line.len - at, MSG_NOSIGNAL | flags);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = sys_send_with(fd, line.data + at, line.len - at, flags, at == 0 ? give : -1);
 		if (n < 0)
-			return err_sys(err, "writing to the control socket");
+			return err_wrap(err, (int)n, "writing to the control socket");
 		at += (size_t)n;
 	}
 	return 0;
+}
+
+int control_write(int fd, const struct json_doc *doc, bool may_wait, struct err *err)
+{
+	return write_line(fd, doc, may_wait, -1, err);
+}
+
+int control_give(int fd, const struct json_doc *doc, int give, struct err *err)
+{
+	return write_line(fd, doc, true, give, err);
 }
 
 /* --- greeting --------------------------------------------------------------------------- */

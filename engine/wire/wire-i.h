@@ -40,6 +40,7 @@
 #define VERB_ROLLBACK        "rollback"
 #define VERB_SINCE           "since"
 #define VERB_STAGE           "stage"
+#define VERB_STAGE_ROOT      "stage-root"
 #define VERB_STAGE_END       "stage-end"
 #define VERB_STAGE_SETTLE    "stage-settle"
 #define VERB_STAGE_STAY      "stage-stay"

@@ -290,6 +290,42 @@ TEST(set_id_bits_are_refused_in_every_call_that_can_set_them)
 	}
 }
 
+TEST(root_of_its_own_root_may_do_little_more)
+{
+	static const char *const more[] = { "chmod",   "fchmod",  "fchmodat", "fchmodat2", "mkdir",
+					    "mkdirat", "mknod",   "mknodat",  "creat",     "open",
+					    "openat",  "openat2", "chroot" };
+
+	for (size_t i = 0; i < ARRAY_LEN(arches); i++) {
+		const struct arch *arch = &arches[i];
+		CLEANUP(buf_done) struct buf plain = BUF_INIT, code = BUF_INIT, one = BUF_INIT;
+		struct seccomp_data data = { .arch = arch->audit };
+		struct err err = { 0 };
+
+		compile(arch->audit, &plain);
+		CHECK_OK(seccomp_compile(arch->audit, SECCOMP_ROOT | SECCOMP_ONE_ID, &one, &err),
+			 &err);
+		CHECK_OK(seccomp_compile(arch->audit, SECCOMP_ROOT, &code, &err), &err);
+		for (size_t k = 0; k < ARRAY_LEN(more); k++)
+			EXPECT(more[k], SECCOMP_RET_ALLOW, 06777, 06777, 06777, 06777);
+		EXPECT("mount", REFUSED, 0);
+		EXPECT("io_uring_setup", REFUSED, 0);
+		EXPECT("chown", SECCOMP_RET_ALLOW, 0);
+		/* All else is as in any run. */
+		for (data.nr = 0; data.nr < 1024; data.nr++) {
+			const uint32_t says = run(&code, &data), with_one = run(&one, &data);
+
+			CHECK(says == run(&plain, &data) || says == SECCOMP_RET_ALLOW);
+			CHECK(with_one == says || with_one == SECCOMP_RET_ERRNO);
+		}
+		buf_swap(&code, &one);
+		EXPECT("chown", SECCOMP_RET_ERRNO, 0);
+		EXPECT("fchownat", SECCOMP_RET_ERRNO, 0);
+		EXPECT("setgroups", SECCOMP_RET_ERRNO, 0);
+		EXPECT("setresuid", SECCOMP_RET_ALLOW, 0);
+	}
+}
+
 TEST(another_machine_has_no_list)
 {
 	CLEANUP(buf_done) struct buf code = BUF_INIT;

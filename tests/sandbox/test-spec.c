@@ -7,7 +7,30 @@
 
 #include "runner/layout.h"
 #include "runner/sandbox.h"
+#include "runner/subid.h"
 #include "tests/lib/test.h"
+
+TEST(ranges_of_ids_are_read_as_far_as_they_make_sense)
+{
+	static const char text[] =
+	    "ann:100000:65536\n# ann:1:1\n1000:300000:10\nbob:5:5\nann:0:7\n"
+	    "ann:4294967290:100\nann:x:1\nann\nann:400000:0\nann:500000:65536";
+	struct subid s;
+
+	subid_read(text, "ann", 1000, 65535 + 20, &s);
+	CHECK_EQ(s.n, 3);
+	CHECK_EQ(s.list[0].first, 100000);
+	CHECK_EQ(s.list[0].count, 65536);
+	CHECK_EQ(s.list[1].first, 300000);
+	CHECK_EQ(s.list[1].count, 10);
+	CHECK_EQ(s.list[2].first, 500000); /* as far as there is room */
+	CHECK_EQ(s.list[2].count, 9);
+	CHECK_EQ(s.total, 65535 + 20);
+	subid_read(text, NULL, 7, 65535, &s);
+	CHECK_EQ(s.n, 0);
+	subid_read(NULL, "ann", 1000, 65535, &s);
+	CHECK_EQ(s.n, 0);
+}
 
 static const char *const argv[] = { "true", NULL };
 static const char *const env[] = { NULL };

@@ -1,0 +1,141 @@
+#include "engine/run/run-root.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "engine/api/history.h"
+
+#define APT_FILE     "/run/snap/apt.conf"
+#define APT_VARIABLE "APT_CONFIG=/run/snap/apt.conf"
+
+/* apt drops to its own user before it fetches, and there is none to drop to. */
+static const char apt_settings[] = "APT::Sandbox::User \"root\";\n";
+
+int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
+		   struct err *err)
+{
+	if (!o->root)
+		return 0;
+	/* Set-id bits are allowed in its own root, and must not reach the host's files. */
+	if (o->rw.n > 0)
+		return err_set(err, -EINVAL,
+			       "options '--root' and '--rw' exclude each other: such a run writes "
+			       "no folder of the host");
+	if (terms->filter.len > 0)
+		return err_set(err, -EINVAL,
+			       "profile '%s': a filter of your own does not go with '--root'",
+			       terms->profile.name);
+	if (o->tls_inspect.n > 0 || terms->profile.tls_inspect.n > 0)
+		return err_set(err, -EINVAL,
+			       "options '--root' and '--tls-inspect' exclude each other");
+	for (size_t i = 0; i < terms->profile.n_mounts; i++)
+		if (terms->profile.mounts[i].writable)
+			return err_set(err, -EINVAL,
+				       "profile '%s' makes '%s' writable, and a run with '--root' "
+				       "writes no folder of the host",
+				       terms->profile.name, terms->profile.mounts[i].host);
+	return 0;
+}
+
+int run_root_take(struct engine *e, const struct engine_run_options *o,
+		  char ret[static ENGINE_ID_SIZE], struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	const struct engine_take_options options = {
+		.dir = o->root_dir,
+		.message = "root of a run",
+		.automatic = true,
+		.skip_unreadable = true,
+		.watch = o->watch,
+	};
+	int r;
+
+	ret[0] = '\0';
+	if (!o->root || !o->root_dir)
+		return 0;
+	r = engine_take(e, &options, &taken, err);
+	if (r < 0)
+		return r;
+	memcpy(ret, taken.snapshot.id, ENGINE_ID_SIZE);
+	return 0;
+}
+
+int run_root_system(struct layout *l, struct err *err)
+{
+	static const char *const fresh[] = { "/run", "/run/lock", "/tmp" };
+	const struct sandbox_mount apt = { .kind = SANDBOX_TEXT,
+					   .host = apt_settings,
+					   .guest = APT_FILE };
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(fresh); i++) {
+		const struct sandbox_mount m = { .kind = SANDBOX_FRESH, .guest = fresh[i] };
+
+		r = layout_add(l, &m, err);
+	}
+	return r < 0 || sandbox_root_ids(NULL) != SANDBOX_IDS_ONE ? r : layout_add(l, &apt, err);
+}
+
+/* The store is no folder that can be shown. */
+static int add_read_only(struct layout *l, struct engine *e, const char *given, struct err *err)
+{
+	AUTO_FREE char *path = path_clean(e->dir, given), *host = NULL;
+	AUTO_FREE char *store = realpath(e->store_path, NULL);
+	struct sandbox_mount m = { .kind = SANDBOX_BIND, .host_fd = -1, .owned = true };
+
+	if (!path)
+		return err_nomem(err);
+	host = realpath(path, NULL);
+	if (!host)
+		return err_sys(err, "option '--ro': '%s'", path);
+	if (store && path_is_below(host, store))
+		return err_set(err, -ECANCELED, "option '--ro': '%s' is in the store", path);
+	m.host = host;
+	m.guest = path;
+	return layout_add(l, &m, err);
+}
+
+static int add_hidden(struct layout *l, const char *path, struct err *err)
+{
+	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
+
+	return layout_add(l, &m, err);
+}
+
+int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
+		  struct err *err)
+{
+	AUTO_FREE char *store = realpath(e->store_path, NULL);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
+		r = add_read_only(l, e, o->ro.items[i], err);
+	for (size_t i = 0; r >= 0 && i < o->hide.n; i++) {
+		AUTO_FREE char *path = path_clean("/", o->hide.items[i]);
+
+		r = path ? add_hidden(l, path, err) : err_nomem(err);
+	}
+	return r < 0 || !store ? r : add_hidden(l, store, err);
+}
+
+struct engine_list run_root_variables(const struct engine_run_options *o)
+{
+	static const char *const variables[] = { "USER=root", "LOGNAME=root", APT_VARIABLE };
+	const bool one = o->root && sandbox_root_ids(NULL) == SANDBOX_IDS_ONE;
+
+	return (struct engine_list){ variables, !o->root ? 0 : one ? 3 : 2 };
+}
+
+const char *run_root_ids(const struct engine_run_options *o, enum sandbox_ids ids)
+{
+	static const char *const names[] = {
+		[SANDBOX_IDS_ONE] = "one",
+		[SANDBOX_IDS_RANGE] = "range",
+		[SANDBOX_IDS_ALL] = "all",
+	};
+
+	return o->root ? names[ids] : "";
+}

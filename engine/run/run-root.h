@@ -1,0 +1,36 @@
+/*
+ * run-root.h - a run whose clone is a whole root file system: its `/`, in which it is root.
+ */
+#pragma once
+
+#include "engine/api/run.h"
+#include "engine/find/engine-i.h"
+#include "engine/run/run-terms.h"
+#include "runner/layout.h"
+#include "runner/sandbox.h"
+
+#define RUN_ROOT_HOME "/root"
+
+/* -EINVAL with a sentence for what does not go with a root of its own.  0 if it has none. */
+NODISCARD int run_root_check(const struct engine_run_options *o, const struct run_terms *terms,
+			     struct err *err);
+
+/*
+ * Capture the directory that the root is to be a clone of; `ret` is the snapshot, or "" if the options
+ * name none.
+ */
+NODISCARD int run_root_take(struct engine *e, const struct engine_run_options *o,
+			    char ret[static ENGINE_ID_SIZE], struct err *err);
+
+/* What every such run has of its own: /tmp and /run. */
+NODISCARD int run_root_system(struct layout *l, struct err *err);
+
+/* Folders of the host that it may read, and what it may not see. */
+NODISCARD int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
+			    struct err *err);
+
+/* NAME=VALUE that package managers need where the run has but one id. */
+struct engine_list run_root_variables(const struct engine_run_options *o);
+
+/* "one", "range", "all"; "": it has no root of its own. */
+const char *run_root_ids(const struct engine_run_options *o, enum sandbox_ids ids);

@@ -1,0 +1,102 @@
+"""What the tests of root clones share: a small root file system, and a range of ids for a user.
+
+With --range (which implies --user) the ordinary user has a range in /etc/subuid and /etc/subgid: files of this
+test program's own are mounted over both, in its own mount namespace.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+RANGE = "--range" in sys.argv
+if RANGE:
+    sys.argv[sys.argv.index("--range")] = "--user"
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
+
+import livetest  # noqa: E402  (found through the line above)
+import snaptest  # noqa: E402
+from runtest import run  # noqa: E402
+
+FIRST = 300000
+PROGRAMS = ("sh", "cat", "chmod", "chown", "chroot", "env", "find", "grep", "head", "id", "ln", "ls", "mkdir",
+            "mknod", "mkfifo", "mv", "readlink", "rm", "setpriv", "sleep", "stat", "touch", "true", "wc")
+FOLDERS = ("bin", "dev", "etc", "home/ann", "lib", "proc", "root", "run", "tmp", "usr", "var/lib")
+
+
+def give_range():
+    """In the namespace that livetest.main() has entered, or is about to enter."""
+    livetest.root_can_enter()
+    if os.geteuid() != 0:
+        return
+    if not shutil.which("newuidmap") or livetest.INSIDE not in os.environ:
+        livetest.skip_all("no uidmap, or no mount namespaces: nobody gets a range of ids here")
+    with tempfile.NamedTemporaryFile("w", prefix="snap-subid-") as file:
+        file.write(f"{livetest.ORDINARY}:{FIRST}:65536\n")
+        file.flush()
+        os.chmod(file.name, 0o644)
+        for name in ("/etc/subuid", "/etc/subgid"):
+            subprocess.run(["mount", "--bind", file.name, name], check=True)
+
+
+def main():
+    if RANGE:
+        give_range()
+    return livetest.main()
+
+
+def libraries(program):
+    said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, check=False).stdout.decode()
+    return set(re.findall(r"(?:=> |\t)(/\S+) \(0x", said))
+
+
+def plant(top, *more):
+    """A root of the host's own programs: as few files as sh and friends need."""
+    for name in FOLDERS:
+        (top / name).mkdir(parents=True, exist_ok=True)
+    programs = [shutil.which(name) for name in PROGRAMS] + [str(m) for m in more]
+    needed = set().union(*(libraries(p) for p in programs))
+    for path in sorted(needed):
+        to = top / path[1:]
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, to)
+    for path in programs:
+        shutil.copy(path, top / "bin" / Path(path).name)
+    (top / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n")
+    (top / "etc/group").write_text("root:x:0:\nann:x:1000:\nweb:x:33:\n")
+    (top / "tmp").chmod(0o1777)
+    if os.geteuid() == 0:
+        for name in (top, *top.rglob("*")):
+            os.chown(name, 0, 0, follow_symlinks=False)
+        os.chown(top / "home/ann", 1000, 1000)
+    return top
+
+
+def ids():
+    """Those that runs have here, and what a run needs to be let off: no cgroup counts an ordinary user's."""
+    return "all" if os.geteuid() == 0 else "range" if RANGE else "one"
+
+
+def root_run(w, *words, status=0, **more):
+    """What --json says of a run with --root."""
+    got = run(w, "--root", "--allow-missing", "pids", *words, status=status, **more)
+    assert got["root"] and got["isolation"]["ids"] == ids(), got
+    return got
+
+
+def root_sh(w, script, *words, status=0, **more):
+    return root_run(w, *words, "--", "sh", "-c", script, status=status, **more)
+
+
+def listing(top):
+    """All that anybody can see of a tree from outside."""
+    seen = {}
+    for path in [top, *sorted(top.rglob("*"))]:
+        st = path.lstat()
+        seen[str(path.relative_to(top))] = (st.st_mode, st.st_uid, st.st_gid, st.st_size, st.st_mtime_ns,
+                                            st.st_ino, os.readlink(path) if path.is_symlink() else None)
+    return seen

@@ -1,0 +1,190 @@
+"""run --root: a clone is the command's whole root file system, it is root in it, and nothing outside."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import snaptest
+from roottest import ids, listing, main, plant, root_run, root_sh
+from livetest import live_test
+from runtest import clones, run
+
+ATTEMPTS = Path(os.environ["SNAP_SANDBOX_ATTEMPTS"])
+EPERM, ENOENT, ESRCH, EACCES, ENOSYS, EAFNOSUPPORT, ECONNREFUSED = 1, 2, 3, 13, 38, 97, 111
+
+
+def load_suite():
+    """Its lists, without its tests."""
+    own = snaptest.TESTS[:]
+    os.environ.setdefault("SNAP_SANDBOX_DRIVER", str(ATTEMPTS.parent / "driver"))
+    spec = importlib.util.spec_from_file_location(
+        "attempts_suite", Path(__file__).resolve().parent.parent / "sandbox" / "test-attempts.py")
+    suite = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(suite)
+    snaptest.TESTS[:] = own
+    return suite
+
+
+SUITE = load_suite()  # now: an ordinary user may not read all of this Python
+
+
+def fields(text):
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+@live_test
+def the_command_is_root_of_the_clone_and_of_nothing_else(w):
+    top = plant(w.top / "root")
+    before = listing(top)
+    got = root_sh(w, "id -u; id -g; ls -A /; cat /proc/self/status; pwd; echo $HOME; echo x > /etc/new", str(top))
+    out = got["stdout"].split("\n")
+    assert out[:2] == ["0", "0"], out
+    assert {"bin", "dev", "etc", "proc", "root", "tmp"} <= set(out), out
+    assert str(w.top) not in got["stdout"], got
+    caps = fields(got["stdout"])
+    # CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE SYS_CHROOT SYS_PTRACE SETFCAP
+    assert int(caps["CapBnd"], 16) == int(caps["CapEff"], 16) == 0x800c05fb, caps
+    assert int(caps["CapInh"], 16) == int(caps["CapAmb"], 16) == 0, caps
+    assert out[-3:-1] == ["/", "/root"], out
+    assert got["changed"]["added"] == 1 and "etc/new" in str(got["changed"]), got
+    walls = set(got["isolation"]["walls"])
+    assert {"user", "mount", "pid", "net", "ipc", "uts", "cgroupns", "groups", "caps", "seccomp", "landlock",
+            "rlimits"} <= walls, walls
+    assert listing(top) == before, "the directory that was captured changed"
+    assert clones(w) == []
+
+
+@live_test
+def nothing_lies_over_or_above_its_root(w):
+    """What would lead to the host's root: "..", a second mount over "/", names in mountinfo."""
+    top = plant(w.top / "root")
+    got = root_sh(w, "stat -c %d:%i / /.. /../..; cat /proc/self/mountinfo", str(top))
+    lines = got["stdout"].splitlines()
+    assert len(set(lines[:3])) == 1, lines[:3]
+    places = [line.split()[4] for line in lines[3:]]
+    assert places.count("/") == 1, places
+    assert not [p for p in places if p != "/" and not p.startswith(("/proc", "/dev", "/run", "/tmp"))], places
+    assert str(w.top) not in got["stdout"], got["stdout"]
+    for line in lines[3:]:
+        words = line.split()
+        assert words[4] == "/" or "nosuid" in words[5], line
+
+
+@live_test
+def owners_are_what_the_run_says(w):
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    root_sh(w, "touch /f; chown 33:33 /f; mkdir /d; chown 1000:33 /d; chmod 2775 /d; touch /d/in", "box")
+    got = root_sh(w, "stat -c %u:%g:%a /f /d /d/in /home/ann", "box")["stdout"].split()
+    if ids() == "one":
+        # All files are shown as root's; the owners that they have stay.
+        assert [g.rsplit(":", 1)[0] for g in got] == ["0:0"] * 4, got
+        shown = w.ok("diff", "box", "--name-status").out.decode()
+        assert "home" not in shown, shown
+        return
+    assert got == ["33:33:644", "1000:33:2775", "0:33:644", "1000:1000:755"] \
+        or os.geteuid() != 0 and got[:3] == ["33:33:644", "1000:33:2775", "0:33:644"], got
+    # As another user of the run: what it makes is its own, and root's files are closed to it.
+    got = root_sh(w, "setpriv --reuid 1000 --regid 33 --groups 33,1000 sh -c"
+                  " 'id -u; id -G; touch /d/mine; stat -c %u:%g /d/mine; touch /etc/no || echo closed'", "box")
+    assert got["stdout"].split() == ["1000", "33", "1000", "1000:33", "closed"], got
+    # Set-id programs work within.
+    got = root_sh(w, "chown 33:33 /bin/id; chmod 6755 /bin/id; setpriv --reuid 1000 --regid 1000 --clear-groups id",
+                  "box")
+    assert "euid=33" in got["stdout"] and "egid=33" in got["stdout"], got
+    # On the host the clone's mount shows what is stored: ids of the run, not of the host.
+    if os.geteuid() == 0:
+        path = Path(w.ok("status", "box", "--json").json("snap.status/1")["path"])
+        st = (path / "f").stat()
+        assert (st.st_uid, st.st_gid) == (33, 33), st
+
+
+@live_test
+def what_it_destroys_a_rollback_brings_back(w):
+    top = plant(w.top / "root")
+    before = listing(top)
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    got = root_sh(w, "rm -rf --no-preserve-root /; echo left: /*", "box")
+    assert "left: /dev /proc /run /tmp" in " ".join(got["stdout"].split()), got
+    assert listing(top) == before
+    root_run(w, "box", "--", "sh", "-c", "true", status=127)
+    w.ok("rollback", "box", got["before"], "--yes")
+    assert root_sh(w, "echo back", "box")["stdout"] == "back\n"
+    assert w.ok("check", "--json").json("snap.check/1")["errors"] == []
+
+
+@live_test
+def several_runs_share_a_clone_and_a_snapshot_sees_it(w):
+    top = plant(w.top / "root")
+    w.ok("-q", "init", str(top))
+    w.ok("-q", "-C", str(top), "clone", "-n", "box")
+    root_sh(w, "echo one > /srv-file", "box")
+    snapshot = w.ok("snapshot", "box", "--json").json("snap.snapshot/1")["snapshot"]
+    root_sh(w, "echo two > /srv-file; mkfifo /var/fifo", "box")
+    assert w.ok("show", f"{snapshot}:srv-file").out == b"one\n"
+    assert root_sh(w, "cat /srv-file; test -p /var/fifo && echo fifo", "box")["stdout"] == "two\nfifo\n"
+    # Another state makes a throw-away clone of it.
+    assert root_sh(w, "cat /srv-file", snapshot)["stdout"] == "one\n"
+    assert clones(w) == ["box"]
+    # The same clone without --root is a project like any other.
+    assert run(w, "box", "--", "sh", "-c", "id -u; test -e srv-file && echo here")["stdout"] == \
+        f"{os.geteuid()}\nhere\n"
+
+
+# How each ends in a root of its own, and not as in an ordinary run.
+WITHIN = {"chroot": {0}, "shadow": {ENOENT}, "setid_openat2": {0}}
+# Covered by an empty file, which root of the run can open.
+EMPTY = ("kallsyms", "kmsg", "keys", "timer_list", "interrupts", "slabinfo")
+
+
+@live_test
+def it_reaches_no_more_than_an_ordinary_run(w):
+    """All attempts of the sandbox suite, with the same ends but for what its own root gives it."""
+    top = plant(w.top / "root", ATTEMPTS)
+    host = SUITE.Host(SimpleNamespace(top=w.top))
+    wanted = {name: codes for family in SUITE.FAMILIES.values() for name, codes in family.items()}
+    for name in SUITE.SETID:
+        wanted[name] = {0}
+    wanted.update(WITHIN, **{f"proc_{name}": {0} for name in EMPTY})
+    got = root_run(w, str(top), "--env", "ASAN_OPTIONS=detect_leaks=0", *host.options(), "--",
+                   "/bin/attempts", *wanted, status=None)
+    ends = SUITE.parse_attempts(got["stdout"])
+    assert set(ends) == set(wanted), (set(wanted) - set(ends), got["stderr"])
+    open_ = {n: ends[n] for n in wanted if ends[n] not in wanted[n]}
+    assert not open_, f"not as it should be: {open_}"
+    assert Path("/proc/interrupts").read_bytes()
+    read = root_sh(w, "".join(f"wc -c < /proc/{name};" for name in EMPTY), str(top))["stdout"].split()
+    assert set(read) == {"0"}, read
+
+
+@live_test
+def what_does_not_go_with_it_is_refused(w):
+    top = plant(w.top / "root")
+    for words, said in ((("--rw", "/srv"), "exclude each other"), (("--tls-inspect", "a.org"), "exclude each other")):
+        w.snap("run", "--root", str(top), *words, "--", "true").fails(2, said)
+    w.snap("run", "--root", "no-such-thing", "--", "true").fails(125, "no-such-thing")
+    (top / "dev").rmdir()
+    (top / "dev").symlink_to("/etc")
+    got = w.snap("run", "--root", "--allow-missing", "pids", str(top), "--", "true")
+    got.fails(125, "'/dev' of the run is no directory to mount on")
+    if ids() == "range":
+        w.snap("run", "--root", str(top), "--", "true").fails(125, "--allow-missing pids")
+
+
+@live_test
+def it_reads_a_folder_of_the_host_and_never_the_store(w):
+    top = plant(w.top / "root")
+    given = w.top / "given"
+    given.mkdir()
+    (given / "file").write_text("of the host\n")
+    got = root_sh(w, f"cat {given}/file; echo no > {given}/file; ls {w.top}", "--ro", str(given), str(top))
+    assert got["stdout"] == "of the host\ngiven\n" and "Read-only" in got["stderr"], got
+    w.snap("run", "--root", "--ro", str(w.store), str(top), "--", "true").fails(125, "is in the store")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
