@@ -13,7 +13,7 @@
 
 struct promote_args {
 	struct opt_list check, path, exclude, allow;
-	const char *conflict, *markers, *to;
+	const char *conflict, *markers, *to, *plan;
 	const char *profile;
 	uint64_t mem, time;
 	bool git, dry_run, rules, yes, again, with_hunks;
@@ -42,6 +42,8 @@ static const struct opt promote_opts[] = {
 	OPT_FLAG(0, "with-hunks", struct promote_args, with_hunks,
 		 "with --json: the texts of conflicts, too"),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
+	OPT_STR(0, "plan", "DIGEST", struct promote_args, plan,
+		"only if this is the `plan` that a dry run had, with --json"),
 	OPT_FLAG(0, "rules", struct promote_args, rules,
 		 "list what the guard holds and warns of, and why"),
 	OPT_FLAG('y', "yes", struct promote_args, yes,
@@ -169,6 +171,7 @@ static int promote_run(struct invocation *inv, struct err *err)
 		.paths = list_of(&args->path),
 		.excludes = list_of(&args->exclude),
 		.to = args->to,
+		.plan = args->plan,
 		.git = args->git,
 		.dry_run = args->dry_run,
 		.again = args->again,

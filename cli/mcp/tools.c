@@ -441,6 +441,8 @@ const struct tool tools[] = {
 		CONFLICT,
 		{ "git", PARAM_FLAG, "git", false, NULL,
 		  "Also bring commits made in the clone, as branches snap/CLONE/..." },
+		{ "plan", PARAM_TEXT, "plan", false, NULL,
+		  "The `plan` of a dry run's answer: refused if something else would change now." },
 	    },
 	},
 	{

@@ -84,6 +84,7 @@ void promotions_set_json(struct json j, const void *ctx)
 	out_json_id(j, "before", p->before);
 	out_json_id(j, "after", p->after);
 	out_json_id(j, "sha256", p->sha256);
+	out_json_id(j, "plan", p->plan);
 	json_set_bool(j, "dry_run", p->dry_run);
 	promotions_set_paths(j, "changed", p->paths, p->n_paths, NULL);
 	json_set_bool(j, "truncated", p->n_paths < p->changed);

@@ -19,6 +19,8 @@
 struct route {
 	const char *name;
 	const char *words[10];
+	const char *
+	    seen; /* the value that names what was shown; it must be there, unless it is a dry run */
 	bool changes; /* something, unless it is a dry run */
 };
 
@@ -45,7 +47,9 @@ static const struct route routes[] = {
 	{ "clone", { "clone", "?name=--name", "?from=--from" }, .changes = true },
 	{ "snapshot", { "snapshot", "?clone", "?message=--message" }, .changes = true },
 	{ "promote",
-	  { "promote", "+dry_run=--dry-run", "*allow=--allow", "*check=--check", "$clone" },
+	  { "promote", "+dry_run=--dry-run", "*allow=--allow", "*check=--check", "?plan=--plan",
+	    "$clone" },
+	  .seen = "plan",
 	  .changes = true },
 	{ "rebase", { "rebase", "+dry_run=--dry-run", "$clone" }, .changes = true },
 	{ "rollback",
@@ -55,7 +59,10 @@ static const struct route routes[] = {
 	{ "remove", { "rm", "$clone" }, .changes = true },
 	{ "cancel", { "cancel", "$run" }, .changes = true },
 	{ "choose", { "experiment", "promote", "$name", "$arm" }, .changes = true },
-	{ "approve", { "approve", "?why=-m", "?stage=--stage", "$change" }, .changes = true },
+	{ "approve",
+	  { "approve", "?why=-m", "?stage=--stage", "?digest=--digest", "$change" },
+	  .seen = "digest",
+	  .changes = true },
 	{ "reject", { "reject", "?why=-m", "$change" }, .changes = true },
 	{ "gc", { "gc" }, .changes = true },
 };
@@ -195,6 +202,10 @@ int route_find(const char *name, const char *body, size_t len, bool read_only, s
 	*ret_changes = route->changes && !is_dry(route, values);
 	if (*ret_changes && read_only)
 		return err_set(err, -EPERM, "this page may only look (--read-only)");
+	/* A page may be old: what is done is what it showed, or nothing. */
+	if (*ret_changes && route->seen && json_kind(values, route->seen) != JSON_TEXT)
+		return err_set(err, -EINVAL, "'%s' is missing: it names what was shown",
+			       route->seen);
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(route->words) && route->words[i]; i++) {
 		const char *word = route->words[i];
 

@@ -237,6 +237,11 @@ static int plan_all(struct promoting *p, struct err *err)
 		return r;
 	if (res->n_held > 0 && res->end == ENGINE_PROMOTED)
 		res->end = ENGINE_HELD;
+	digest_outline(&p->plan, res->plan);
+	if (p->options->asked->plan && strcmp(p->options->asked->plan, res->plan) != 0)
+		return err_set(err, -ESTALE,
+			       "what would change in '%s' is not what was shown: look again",
+			       guard.top);
 	return r;
 }
 

@@ -28,6 +28,7 @@ struct engine_promote_options {
 	 */
 	const char *to;
 	struct engine_list allow; /* paths that the guard lets pass, with all below them */
+	const char *plan;         /* only if it is this, as an earlier answer has it; NULL: any */
 	enum merge_on_conflict on_conflict;
 	enum merge_style style;
 	bool git; /* commits made in the clone come into branches snap/CLONE/... */
@@ -114,6 +115,7 @@ struct engine_promotion {
 	char undone[ENGINE_ID_SIZE]; /* of an undo: the receipt that it takes back */
 	char before[ENGINE_ID_SIZE], after[ENGINE_ID_SIZE];
 	char sha256[65]; /* of what changed (docs/design/promote.md); "": none */
+	char plan[65];   /* names what would change or did; of use in this store only */
 	bool dry_run;
 	uint64_t changed, merged;         /* paths; and texts that came from both sides */
 	struct engine_rolled_path *paths; /* owned, as are the others */

@@ -106,6 +106,30 @@ def a_page_that_may_only_look_changes_nothing(w):
 # --- questions ------------------------------------------------------------------------------------
 
 @test
+def a_page_does_what_it_showed_or_nothing(w):
+    needs_fuse()
+    w.take()
+    top = Path(w.ok("clone", "--json", "-n", "try").json("snap.clone/1", "path")["path"])
+    (top / "README.md").write_text("shown\n")
+    with Server(w) as server:
+        shown = server.ask("conflicts", clone="try")["plan"]
+        assert server.ask("promote", clone="try", dry_run=True)["plan"] == shown, "the same twice"
+        assert "names what was shown" in server.ask("promote", want=400, clone="try")["error"]["message"]
+        # Somebody works on: in the clone, or in the project.
+        for path in (top / "README.md", top / "more", w.project / "README.md"):
+            before = path.read_bytes() if path.exists() else None
+            path.write_text("not shown\n")
+            failed = server.ask("promote", clone="try", plan=shown)
+            assert failed["schema"] != "snap.promote/1" or failed["conflicts"], failed
+            if path != w.project / "README.md":
+                assert failed["error"]["code"] == "E_STALE" and "not what was shown" in failed["error"]["message"], failed
+            path.unlink() if before is None else path.write_bytes(before)
+        assert (w.project / "README.md").read_text() != "shown\n"
+        assert server.ask("promote", clone="try", plan=shown)["promotion"]
+        assert "names what was shown" in server.ask("approve", want=400, change="1", stage="dev")["error"]["message"]
+
+
+@test
 def every_question_is_answered_by_its_command(w):
     needs_fuse()
     w.take("-t", "v1")
@@ -117,8 +141,9 @@ def every_question_is_answered_by_its_command(w):
         assert "+changed" in server.ask("diff", a="try")["patch"]
         assert server.ask("snapshot", clone="try", message="-m is a message")["message"] == "-m is a message"
         assert len(server.ask("timeline", count=1)["snapshots"]) == 1
-        assert server.ask("conflicts", clone="try")["dry_run"] is True
-        landed = server.ask("promote", clone="try")
+        plan = server.ask("conflicts", clone="try")
+        assert plan["dry_run"] is True
+        landed = server.ask("promote", clone="try", plan=plan["plan"])
         assert landed["promotion"] and (w.project / "README.md").read_text() == "changed\n"
         assert server.ask("undo", id=landed["promotion"])["undone"]
         w.ok("run", "try", "--", "sh", "-c", "echo out; echo err >&2")
@@ -225,8 +250,9 @@ def a_page_that_is_closed_stops_nothing_that_changes_something(w):
     w.ok("clone", "-n", "try")
     (w.store / "clones" / "try" / "new").write_text("new\n")
     with Server(w) as server:
+        plan = server.ask("conflicts", clone="try")["plan"]
         link = socket.create_connection(("127.0.0.1", server.port))
-        body = json.dumps({"clone": "try", "check": ["sleep 1"]}).encode()
+        body = json.dumps({"clone": "try", "check": ["sleep 1"], "plan": plan}).encode()
         link.sendall(f"POST /api/promote HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                      f"Authorization: Bearer {server.token}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")

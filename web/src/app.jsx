@@ -78,7 +78,7 @@ function Promote({ arm }) {
   if (state.landed)
     return <Badge kind="good">promoted</Badge>;
   if (state.plan)
-    return <><Paths list={state.plan.changed} /><button class="main" disabled={state.busy} onClick={act({}, () => ({ landed: true }))}>Promote</button></>;
+    return <><Paths list={state.plan.changed} /><button class="main" disabled={state.busy} onClick={act({ plan: state.plan.plan }, () => ({ landed: true }))}>Promote</button></>;
   return <button disabled={state.busy} onClick={act({ dry_run: true }, (plan) => ({ plan }))}>Promote…</button>;
 }
 

@@ -20,7 +20,7 @@ function Change({ c, go }) {
       <p class="quiet">{plain(c.who)}, <When time={c.created} /></p>
       <p class="buttons">
         <button onClick={() => go("diff", c.base, c.snapshot)}>Diff</button>
-        {waits?.kind === "approval" && <Act label="Approve" question="approve" values={{ change: c.change, stage: c.stage }} fields={[{ key: "why", label: "Reason" }]} confirm="The change goes on to its next stage." />}
+        {waits?.kind === "approval" && <Act label="Approve" question="approve" values={{ change: c.change, stage: c.stage, digest: c.sha256 }} fields={[{ key: "why", label: "Reason" }]} confirm="The change goes on to its next stage." />}
         {!over && <Act label="Reject" danger question="reject" values={{ change: c.change }} fields={[{ key: "why", label: "Reason" }]} confirm="The change ends here, and the same content is barred." />}
       </p>
     </li>

@@ -64,7 +64,7 @@ function Clone({ name, news, go }) {
           <p class="quiet"><code>{plain(s.path)}</code>, made <When time={s.created} />{s.stale && `, the project has changed ${count(s.stale.changed ?? 0, "path")} since`}</p>
           <p class="buttons">
             <button class="main" onClick={() => go("diff", name)}>Diff</button>
-            <Act label="Promote" question="promote" values={{ clone: name }} dry={{ question: "conflicts" }}>
+            <Act label="Promote" question="promote" values={{ clone: name }} dry={{ question: "conflicts", seen: (p) => ({ plan: p.plan }) }}>
               {(p) => <Plan plan={p} />}
             </Act>
             <Act label="Rebase" question="rebase" values={{ clone: name }} dry={{ values: { dry_run: true } }}>

@@ -48,7 +48,8 @@ export function Act({ label, danger, question, values, dry, confirm, done, field
       return;
     }
     try {
-      set({ plan: await ask(dry.question ?? question, { ...values, ...dry.values }) });
+      const plan = await ask(dry.question ?? question, { ...values, ...dry.values });
+      set({ plan, seen: dry.seen?.(plan) });
     } catch (failure) {
       set({ failure });
     }
@@ -56,7 +57,7 @@ export function Act({ label, danger, question, values, dry, confirm, done, field
   async function go() {
     set({ ...state, busy: true });
     try {
-      const answer = await ask(question, all);
+      const answer = await ask(question, { ...all, ...state.seen }); // what was shown, or nothing
       dialog.current.close();
       set(null);
       done?.(answer);
