@@ -63,6 +63,9 @@ struct engine_rule {
 	bool parallel; /* it may run beside other actions of its project */
 	bool off;      /* by the project's own file */
 	char *problem; /* why that file cannot be understood, and the rule is off; or NULL */
+	/* Not configured: what its probes have used of a day that began then. */
+	uint64_t probed_ms;
+	int64_t probed_since;
 };
 
 struct engine_rules_of_watch {

@@ -22,6 +22,10 @@ void budget_count(const struct engine_firings *all, const struct engine_rule *ru
 	bool in_a_row = true;
 
 	*ret = (struct budget_use){ 0 };
+	if (rule->probed_since > now - DAY_NS && rule->probed_ms > 0) {
+		ret->cpu_day_ms = rule->probed_ms;
+		ret->oldest_cpu = rule->probed_since;
+	}
 	for (size_t i = 0; i < all->n; i++) {
 		const struct engine_firing *f = &all->list[i];
 
@@ -35,7 +39,8 @@ void budget_count(const struct engine_firings *all, const struct engine_rule *ru
 		}
 		if (f->begun > now - DAY_NS && f->cpu_ms > 0) {
 			ret->cpu_day_ms += f->cpu_ms;
-			ret->oldest_cpu = f->begun;
+			if (ret->oldest_cpu == 0 || f->begun < ret->oldest_cpu)
+				ret->oldest_cpu = f->begun;
 		}
 		if (f->state != ENGINE_FIRING_DONE)
 			continue;
@@ -60,11 +65,24 @@ static uint64_t backoff(const struct engine_rule *rule, const struct budget_use 
 	return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
 }
 
+static bool has_used_the_day(const struct engine_rule *rule, const struct budget_use *use,
+			     char why[200], int64_t *until)
+{
+	const uint64_t most = rule->budget.cpu_per_day_ms;
+	char limit[DURATION_TEXT_MAX];
+
+	if (most == 0 || use->cpu_day_ms < most)
+		return false;
+	snprintf(why, 200, "it has used its %s of processor time for a day",
+		 duration_format(most, limit));
+	*until = use->oldest_cpu + DAY_NS;
+	return true;
+}
+
 static bool spends_too_much(const struct engine_rule *rule, const struct budget_use *use,
 			    int64_t now, char why[200], int64_t *until)
 {
 	const struct engine_budget *b = &rule->budget;
-	char limit[DURATION_TEXT_MAX];
 
 	if (b->runs_per_hour > 0 && use->runs_hour >= b->runs_per_hour) {
 		snprintf(why, 200, "it ran %" PRIu64 " times in the last hour, and may %" PRIu64,
@@ -72,12 +90,8 @@ static bool spends_too_much(const struct engine_rule *rule, const struct budget_
 		*until = use->oldest_run + HOUR_NS;
 		return true;
 	}
-	if (b->cpu_per_day_ms > 0 && use->cpu_day_ms >= b->cpu_per_day_ms) {
-		snprintf(why, 200, "it has used its %s of processor time for a day",
-			 duration_format(b->cpu_per_day_ms, limit));
-		*until = use->oldest_cpu + DAY_NS;
+	if (has_used_the_day(rule, use, why, until))
 		return true;
-	}
 	if (b->failures > 0 && use->failures >= b->failures) {
 		snprintf(why, 200, "it failed %" PRIu64 " times in a row", use->failures);
 		*until = 0;
@@ -140,6 +154,18 @@ static bool is_held(const struct engine_rule *rule, const struct watch_control *
 		 : rule->off   ? "it is off"
 			       : "it is paused");
 	return true;
+}
+
+bool budget_allows_probe(const struct engine_rule *rule, const struct engine_firings *all,
+			 const struct watch_control *control, int64_t now, char why[200],
+			 int64_t *until)
+{
+	struct budget_use use;
+
+	*until = 0;
+	budget_count(all, rule, 0, now, &use);
+	return !is_held(rule, control, why) && !is_quiet(rule, now, why, until) &&
+	       !has_used_the_day(rule, &use, why, until);
 }
 
 bool budget_allows_again(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,

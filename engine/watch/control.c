@@ -21,9 +21,11 @@
 
 #define C(kind, member) FIELD(FIELD_##kind, struct watch_cursor, member)
 static const struct field cursor_list[] = {
-	C(NAME, rule),   C(TEXT, about),   C(ID, epoch),    C(INT, since),          C(ID, seen),
-	C(ID, receipt),  C(BOOL, failing), C(INT, checked), C(NAME_OR_NULL, value), C(UINT, inode),
-	C(UINT, offset), C(BOOL, known),
+	C(NAME, rule),    C(TEXT, about),     C(ID, epoch),
+	C(INT, since),    C(ID, seen),        C(ID, receipt),
+	C(BOOL, failing), C(INT, checked),    C(NAME_OR_NULL, value),
+	C(UINT, inode),   C(UINT, offset),    C(BOOL, known),
+	C(BOOL, partial), C(UINT, probed_ms), C(INT, probed_since),
 };
 static const struct fields cursor_fields = FIELDS(struct watch_cursor, cursor_list);
 #undef C
@@ -58,17 +60,26 @@ static const struct field control_list[] = {
 };
 static const struct fields control_fields = FIELDS(struct watch_control, control_list);
 
-/* Version 1 had no epochs, and version 2 no meters. */
+/* Version 1 had no epochs, version 2 no meters, and version 3 did not count what probes use. */
 static void upgrade(struct json j)
 {
 	const struct json cursors = json_get_array(j, "cursors");
+	const uint64_t version = json_get_uint(j, "version");
 
-	json_set_array(j, "meters");
-	for (size_t i = 0; i < json_length(cursors) && json_get_uint(j, "version") < 2; i++)
-		json_set_null(json_at_object(cursors, i), "epoch");
+	if (version < 3)
+		json_set_array(j, "meters");
+	for (size_t i = 0; i < json_length(cursors); i++) {
+		const struct json c = json_at_object(cursors, i);
+
+		if (version < 2)
+			json_set_null(c, "epoch");
+		json_set_bool(c, "partial", false);
+		json_set_uint(c, "probed_ms", 0);
+		json_set_int(c, "probed_since", 0);
+	}
 }
 
-const struct docket_kind watch_kind = { "watch", "watch", 3, &state_fields, upgrade };
+const struct docket_kind watch_kind = { "watch", "watch", 4, &state_fields, upgrade };
 const struct docket_kind control_kind = { "watch", "watch", 1, &control_fields, NULL };
 
 void watch_state_done(struct watch_state *s)

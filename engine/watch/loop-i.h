@@ -34,6 +34,7 @@ struct follow {
 	uint64_t retry;       /* not before that */
 	unsigned failures;    /* to look at it, in a row */
 	uint64_t looked;
+	bool told; /* that not all of it can be watched */
 };
 
 struct loop {
@@ -62,6 +63,7 @@ struct loop {
 	unsigned failures; /* of rounds, in a row */
 	uint64_t retry;    /* no round before that */
 	bool busy;         /* something began in this round */
+	bool only_files;   /* what came now is that files of rules changed, and nothing else */
 	int64_t next;      /* when time is a reason to look again */
 	uint64_t next_ms;  /* the same of what is measured */
 };
@@ -74,6 +76,7 @@ NODISCARD int loop_save(struct loop *l, struct err *err);
 
 /* Did a file change that the rules were read from?  Then read them, and watch what they name. */
 bool loop_rules_moved(struct loop *l);
+void loop_tell_partial(struct loop *l); /* rules of which not all can be watched, each once */
 NODISCARD int loop_load_rules(struct loop *l, struct err *err);
 
 /* Look again at that time of engine_clock_ms(), or before. */

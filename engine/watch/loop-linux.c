@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -26,7 +27,8 @@
 #define STORM_FACTOR \
 	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
 #define METER_MS    UINT64_C(250)
-#define PRUNE_NS    (INT64_C(24) * 3600 * NS_PER_S)
+#define DAY_NS      (INT64_C(24) * 3600 * NS_PER_S)
+#define PRUNE_NS    DAY_NS
 #define SLEEP_MAX_S 3600
 #define PAST_MS     1000
 
@@ -65,7 +67,8 @@ int loop_save(struct loop *l, struct err *err)
 	return r;
 }
 
-static int probe_ended(struct loop *l, const struct child *c, int status, struct err *err)
+static int probe_ended(struct loop *l, const struct child *c, int status, uint64_t cpu_ms,
+		       struct err *err)
 {
 	const struct engine_rule *rule = rules_find(&l->rules, c->what);
 	struct watch_cursor *cursor = rule ? watch_cursor(&l->state, rule, pipeline_now()) : NULL;
@@ -74,6 +77,12 @@ static int probe_ended(struct loop *l, const struct child *c, int status, struct
 	if (!cursor)
 		return 0;
 	cursor->checked = pipeline_now();
+	if (cursor->probed_since <= cursor->checked - DAY_NS ||
+	    cursor->probed_since > cursor->checked) {
+		cursor->probed_since = cursor->checked;
+		cursor->probed_ms = 0;
+	}
+	cursor->probed_ms += cpu_ms;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
 		return 0;
 	l->state.moved = true;
@@ -81,12 +90,13 @@ static int probe_ended(struct loop *l, const struct child *c, int status, struct
 	return r < 0 ? r : loop_save(l, err);
 }
 
-static int child_ended(struct loop *l, const struct child *c, int status, struct err *err)
+static int child_ended(struct loop *l, const struct child *c, int status, uint64_t cpu_ms,
+		       struct err *err)
 {
 	const bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
 	if (c->kind == CHILD_PROBE)
-		return probe_ended(l, c, status, err);
+		return probe_ended(l, c, status, cpu_ms, err);
 	if (c->kind == CHILD_ADVANCE)
 		l->due_retry = engine_clock_ms() + DUE_MS;
 	if (c->kind == CHILD_ADVANCE && !ok)
@@ -97,19 +107,27 @@ static int child_ended(struct loop *l, const struct child *c, int status, struct
 	return 0;
 }
 
+/* With all that it waited for: what ran in its sandbox, too. */
+static uint64_t cpu_ms_of(const struct rusage *use)
+{
+	return (uint64_t)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(use->ru_utime.tv_usec + use->ru_stime.tv_usec) / 1000;
+}
+
 static int reap(struct loop *l, struct err *err)
 {
+	struct rusage use;
 	int status, r = 0;
 	pid_t pid;
 
-	while (r >= 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while (r >= 0 && (pid = wait4(-1, &status, WNOHANG, &use)) > 0)
 		for (size_t i = 0; i < l->n_children; i++) {
 			const struct child c = l->children[i];
 
 			if (c.pid != pid)
 				continue;
 			l->children[i] = l->children[--l->n_children];
-			r = child_ended(l, &c, status, err);
+			r = child_ended(l, &c, status, cpu_ms_of(&use), err);
 			break;
 		}
 	return r;
@@ -122,6 +140,7 @@ static void on_event(unsigned place, void *ctx)
 	struct loop *l = ctx;
 	const uint64_t now = engine_clock_ms();
 
+	l->only_files &= place >= PLACE_RULES;
 	for (size_t i = 0; i < l->rules.n; i++) {
 		struct follow *f = &l->follows[i];
 
@@ -160,9 +179,15 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 {
 	const int64_t due = c->checked + (int64_t)rule->every_ms * NS_PER_MS;
 
-	if (loop_child_is_running(l, CHILD_PROBE, rule->name) || rule->off || l->control.paused ||
-	    l->starts)
+	char why[200];
+	int64_t until = 0;
+
+	if (loop_child_is_running(l, CHILD_PROBE, rule->name) || l->starts)
 		return 0;
+	if (!budget_allows_probe(rule, &l->firings, &l->control, now, why, &until)) {
+		wake_at(l, until);
+		return 0;
+	}
 	if (c->checked > 0 && now < due) {
 		wake_at(l, due);
 		return 0;
@@ -172,7 +197,7 @@ static int start_probe(struct loop *l, const struct engine_rule *rule, struct wa
 
 static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, struct err *err)
 {
-	const struct engine_rule *rule = &l->rules.list[i];
+	struct engine_rule *rule = &l->rules.list[i];
 	struct watch_cursor *c = watch_cursor(&l->state, rule, now);
 	struct follow *f = &l->follows[i];
 	const bool ripe = is_ripe(l, i);
@@ -186,6 +211,8 @@ static int look_at_rule(struct loop *l, size_t i, int64_t now, bool *moved, stru
 	r = l->state.moved ? loop_save(l, err) : 0;
 	if (r < 0)
 		return r;
+	rule->probed_ms = c->probed_ms;
+	rule->probed_since = c->probed_since;
 	if (rule->trigger == ENGINE_TRIGGER_FAILS)
 		return start_probe(l, rule, c, now, err);
 	if (f->retry > engine_clock_ms()) {
@@ -296,10 +323,7 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 	int r;
 
 	engine_firings_done(&l->firings);
-	watch_control_done(&l->control);
 	r = engine_watch_log(l->engine, &l->firings, err);
-	if (r >= 0)
-		r = watch_control_load(l->engine, &l->control, err);
 	for (size_t i = 0; r >= 0 && i < l->firings.n; i++)
 		l->firings.list[i].alive |=
 		    loop_child_is_running(l, CHILD_ACTION, l->firings.list[i].id);
@@ -356,6 +380,10 @@ static int round_of(struct loop *l, struct err *err)
 	l->next = 0;
 	l->next_ms = 0;
 	l->busy = false;
+	/* A rule that was paused just now begins nothing more. */
+	watch_control_done(&l->control);
+	if (r >= 0)
+		r = watch_control_load(l->engine, &l->control, err);
 	if (r >= 0)
 		r = look_at_rules(l, now, err);
 	if (r >= 0)
@@ -422,13 +450,30 @@ static int wait_for_more(struct loop *l, struct err *err)
 		return r;
 	if (poll(at, ARRAY_LEN(at), -1) < 0 && errno != EINTR)
 		return err_sys(err, "waiting");
+	l->only_files = at[0].revents != 0 && at[1].revents == 0 && at[2].revents == 0;
 	if (at[1].revents)
 		IGNORE_RESULT(read(l->timer, &ticks, sizeof(ticks)),
 			      "a clock that was set says so");
-	if (at[0].revents)
+	if (at[0].revents) {
 		tree_read(l->tree, on_event, l);
+		loop_tell_partial(l);
+	}
 	hear_signals(l);
 	return 0;
+}
+
+/*
+ * Files that change keep changing for a while.  Each time only the timer is set, as a round reads every firing and
+ * change there is.  What the last round asked to be woken for still stands.
+ */
+static bool is_storm(struct loop *l)
+{
+	if (!l->only_files)
+		return false;
+	for (size_t i = 0; i < l->rules.n; i++)
+		if (l->follows[i].first != 0 && is_ripe(l, i))
+			return false;
+	return true;
 }
 
 /* A round, unless one failed just now.  What may pass is said and tried again, ever more rarely. */
@@ -510,11 +555,14 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	if (r >= 0 && ready)
 		r = ready(ctx, err);
 	l.log_max = ready ? WATCH_LOG_MAX : 0;
+	/* The first round looks at rules before firings, and what these used counts for those. */
+	if (r >= 0)
+		r = engine_watch_log(e, &l.firings, err);
 	if (r >= 0)
 		r = go_on(&l, err);
 	while (r >= 0 && !l.ends && !(once && l.n_children == 0 && !l.busy && !is_dirty(&l))) {
 		r = wait_for_more(&l, err);
-		if (r >= 0)
+		if (r >= 0 && !is_storm(&l))
 			r = go_on(&l, err);
 	}
 	loop_child_end_all(&l);

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "engine/find/config-i.h"
 #include "engine/find/event-i.h"
+#include "engine/pipeline/pipeline-i.h"
 #include "engine/watch/loop-i.h"
 
 static int watch_dir_of(struct loop *l, const char *path, unsigned place, struct err *err)
@@ -109,6 +110,35 @@ static void note_problems(struct loop *l, int r, const struct err *problem)
 				 l->rules.list[i].problem);
 }
 
+void loop_tell_partial(struct loop *l)
+{
+	for (size_t i = 0; i < l->rules.n; i++) {
+		const struct engine_rule *rule = &l->rules.list[i];
+		struct watch_cursor *c;
+
+		if (rule->trigger != ENGINE_TRIGGER_FILES || l->follows[i].told ||
+		    !tree_is_partial(l->tree, l->follows[i].place))
+			continue;
+		l->follows[i].told = true;
+		log_warn("rule '%s': not all directories of '%s' can be watched, so it is looked "
+			 "at once a minute: more are allowed by the setting "
+			 "fs.inotify.max_user_watches",
+			 rule->name, rule->project);
+		c = watch_cursor(&l->state, rule, pipeline_now());
+		if (c && !c->partial)
+			l->state.moved = c->partial = true;
+	}
+}
+
+/* What was told of rules that were there before may be over. */
+static void forget_partial(struct loop *l)
+{
+	for (size_t i = 0; i < l->state.n_cursors; i++) {
+		l->state.moved |= l->state.cursors[i].partial;
+		l->state.cursors[i].partial = false;
+	}
+}
+
 /* Rules that cannot be understood fire nothing. */
 int loop_load_rules(struct loop *l, struct err *err)
 {
@@ -123,6 +153,7 @@ int loop_load_rules(struct loop *l, struct err *err)
 	l->rules = rules;
 	l->rules_print = r < 0 ? print : rules.print;
 	note_problems(l, r, &problem);
+	forget_partial(l);
 	free(l->follows);
 	l->follows = calloc(l->rules.n + 1, sizeof(*l->follows));
 	if (!l->follows)
@@ -131,6 +162,8 @@ int loop_load_rules(struct loop *l, struct err *err)
 	for (size_t i = 0; i < l->rules.n; i++)
 		l->follows[i].first = l->follows[i].last = 1;
 	r = watch_all(l, err);
+	if (r >= 0)
+		loop_tell_partial(l);
 	/* Half of the watches would be none: they are made again. */
 	if (r < 0) {
 		tree_free(l->tree);

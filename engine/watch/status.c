@@ -68,6 +68,7 @@ static void describe(const struct engine_watch_status *s, const struct watch_con
 	int64_t due;
 
 	count(s, ret, &queued, &running);
+	cursor = watch_cursor(state, ret->rule, s->now);
 	budget_count(&s->firings, ret->rule, reset, s->now, &use);
 	ret->runs_hour = use.runs_hour;
 	ret->cpu_day_ms = use.cpu_day_ms;
@@ -87,7 +88,9 @@ static void describe(const struct engine_watch_status *s, const struct watch_con
 		ret->state = "stopped";
 	else
 		ret->state = queued ? (allowed ? "queued" : "waits") : "ready";
-	cursor = watch_cursor(state, ret->rule, s->now);
+	if (cursor && cursor->partial && *ret->why == '\0')
+		snprintf(ret->why, sizeof(ret->why),
+			 "not all of its directories can be watched: it looks once a minute");
 	if (ret->rule->trigger == ENGINE_TRIGGER_SCHEDULE && ret->next == 0 && cursor &&
 	    calendar_next(&ret->rule->calendar, (cursor->known ? cursor->since : s->now) / NS_PER_S,
 			  &due) == 0)
@@ -149,6 +152,10 @@ int engine_watch_status(struct engine *e, struct engine_watch_status *ret, struc
 	if (!s.list)
 		return err_nomem(err);
 	for (s.n = 0; s.n < s.rules.n; s.n++) {
+		const struct watch_cursor *c = watch_cursor(&state, &s.rules.list[s.n], s.now);
+
+		s.rules.list[s.n].probed_ms = c ? c->probed_ms : 0;
+		s.rules.list[s.n].probed_since = c ? c->probed_since : 0;
 		s.list[s.n].rule = &s.rules.list[s.n];
 		describe(&s, &control, &state, &s.list[s.n]);
 	}

@@ -164,6 +164,27 @@ static bool is_same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* 1: an action of ours put it there, or took it back from there: what it did must not make it do more. */
+static int is_own_commit(struct engine *e, const char *commit, struct err *err)
+{
+	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
+	int r = engine_changes(e, true, &all, err);
+
+	for (size_t i = 0; r >= 0 && i < all.n; i++) {
+		const struct engine_change *c = &all.list[i];
+
+		if (strncmp(c->who, "watch:", 6) != 0)
+			continue;
+		if (strcmp(c->landing_commit, commit) == 0)
+			return 1;
+		for (size_t k = 0; k < c->n_passed; k++)
+			if (strcmp(c->passed[k].commit, commit) == 0 ||
+			    strcmp(c->passed[k].undo_commit, commit) == 0)
+				return 1;
+	}
+	return r;
+}
+
 static int look_ref(struct engine *e, const struct engine_rule *rule, struct watch_cursor *c,
 		    bool dirty, int64_t now, struct files_view *view, int64_t *ret_next,
 		    struct err *err)
@@ -186,7 +207,10 @@ static int look_ref(struct engine *e, const struct engine_rule *rule, struct wat
 	if (asprintf(&detail, "%s %s %s", rule->ref, c->value ? c->value : "-",
 		     value ? value : "-") < 0)
 		return err_nomem(err);
-	r = c->known ? fire_next(e, rule, c, detail, err) : 1;
+	r = c->known && value ? is_own_commit(e, value, err) : 0;
+	if (r < 0)
+		return r;
+	r = c->known && r == 0 ? fire_next(e, rule, c, detail, err) : 1;
 	if (r < 0)
 		return r;
 	free(c->value);

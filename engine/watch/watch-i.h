@@ -81,6 +81,10 @@ struct watch_cursor {
 	char *value;                  /* of a ref */
 	uint64_t inode, offset;       /* of a log */
 	bool known;                   /* it was looked at before */
+	bool partial;                 /* of files: some directory cannot be watched */
+	/* Processor time of its probes since then, within a day. */
+	uint64_t probed_ms;
+	int64_t probed_since;
 };
 
 /* Processor time of a run whose action may die before it says so. */
@@ -154,6 +158,11 @@ bool budget_allows(const struct engine_rules_of_watch *rules, const struct engin
 		   int64_t now, char why[200], int64_t *until);
 
 /* The same of one that was begun, whose process died: what it may spend was asked then. */
+/* Of a probe: those of the rule's limits that are about time. */
+bool budget_allows_probe(const struct engine_rule *rule, const struct engine_firings *all,
+			 const struct watch_control *control, int64_t now, char why[200],
+			 int64_t *until);
+
 bool budget_allows_again(const struct engine_rules_of_watch *rules, const struct engine_rule *rule,
 			 const struct engine_firings *all, const struct watch_control *control,
 			 int64_t now, char why[200], int64_t *until);

@@ -2,14 +2,17 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
 import livetest  # noqa: E402  (found through the line above)
-from snaptest import SNAP, World, gone, test  # noqa: E402
+from snaptest import SNAP, Skip, World, gone, test  # noqa: E402
 from watchtest import (HOUR, MINUTE, Clock, config, fire, firings, once, put, results, rule_of, rules,  # noqa: E402
                        stages, status, until)
 
@@ -540,6 +543,100 @@ def a_ref_that_moved_fires(w: World):
 
 
 @test
+def a_rule_does_not_chase_the_branch_that_it_ships_to(w: World):
+    clock = Clock(w)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(w.project)]
+
+    def move():
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True, env=w.env)
+        subprocess.run([*git, "branch", "-f", "auto"], check=True)
+
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True, env=w.env)
+    subprocess.run([*git, "add", "-A"], check=True)
+    move()
+    rules(w, "name: a, on: {ref: refs/heads/auto}, run: date +%N > when, then: ship")
+    stages(w, f"{{name: br, target: 'git:{w.project}#auto', approve: never}}")
+    once(w)
+    move()
+    once(w)
+    assert results(w) == ["shipped"], firings(w)
+    commit = subprocess.run([*git, "rev-parse", "auto"], check=True, capture_output=True, text=True).stdout.strip()
+    assert commit != subprocess.run([*git, "rev-parse", "main"], check=True, capture_output=True, text=True).stdout.strip()
+    for _ in range(3):
+        clock.forward(2 * MINUTE)
+        once(w)
+    assert len(firings(w)) == 1, "what it shipped is no reason to begin again"
+    move()
+    clock.forward(2 * MINUTE)
+    once(w)
+    assert len(firings(w)) == 2, "what another did is"
+
+
+@test
+def probes_are_within_the_budget_of_their_rule(w: World):
+    clock = Clock(w)
+    put(w.project / "burn.py", "import time\nwhile time.process_time() < 1.1: pass\n")
+    rules(w, "name: a, on: {fails: python3 burn.py, every: 10m}, run: 'true', budget: {cpu_per_day: 1s}")
+    runs = []
+    for forward in (0, 10 * MINUTE, HOUR, 25 * HOUR):
+        clock.forward(forward)
+        once(w)
+        runs.append(len(w.ok("runs", "--json").json("snap.runs/1")["runs"]))
+    assert runs == [1, 1, 1, 2], runs
+    assert "processor time for a day" in rule_of(w, "a")["why"], status(w)
+    clock.forward(26 * HOUR)
+    w.ok("watch", "pause", "a")
+    once(w)
+    assert len(w.ok("runs", "--json").json("snap.runs/1")["runs"]) == 2, "a rule that is paused probes nothing"
+
+
+@test
+def a_storm_of_files_costs_no_rounds(w: World):
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    rules(w, "name: a, on: {files: ['*.x'], debounce: 2s}, run: 'true'")
+    trace = w.home / "trace"
+    watch = subprocess.Popen(["strace", "-o", str(trace), "-e", "trace=openat", SNAP, "watch", "start", "--foreground"],
+                             cwd=w.project, env=w.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def rounds():
+        return trace.read_text().count(f'"{w.store}/firings"')
+
+    try:
+        until(lambda: trace.exists() and rounds() >= 1)
+        time.sleep(0.5)
+        before = rounds()
+        for i in range(100):
+            put(w.project / f"{i}.x")
+            time.sleep(0.01)
+        during = rounds() - before
+        until(lambda: len(firings(w)) == 1 and firings(w)[0]["result"])
+    finally:
+        children = Path(f"/proc/{watch.pid}/task/{watch.pid}/children").read_text().split()
+        for pid in children:
+            os.kill(int(pid), signal.SIGTERM)
+        watch.wait(30)
+    assert during <= 5, during
+
+
+@test
+def directories_that_cannot_be_watched_are_told(w: World):
+    rules(w, "name: a, on: {files: ['*.x']}, run: 'true'", "name: b, on: fire, run: 'true'")
+    for i in range(30):
+        put(w.project / f"d{i}" / "f")
+    # A user namespace has its own limit, below that of the user outside.
+    few = "echo 10 > /proc/sys/user/max_inotify_watches && { \"$@\"; \"$1\" -q stop --force; }"
+    got = subprocess.run(["unshare", "--user", "--map-root-user", "sh", "-c", few, "sh", SNAP, "watch", "start", "--once"],
+                         cwd=w.project, env=w.env, capture_output=True)
+    if b"max_inotify_watches" in got.stderr and b"rule 'a'" not in got.stderr:
+        raise Skip("no user namespace can have a limit of its own here")
+    assert b"rule 'a': not all directories of" in got.stderr and b"max_user_watches" in got.stderr, got
+    assert "once a minute" in rule_of(w, "a")["why"] and not rule_of(w, "b")["why"], status(w)
+    once(w)
+    assert not rule_of(w, "a")["why"], status(w)
+
+
+@test
 def a_line_of_a_log_fires(w: World):
     log = w.home / "app.log"
     put(log, "ERROR old\n")
@@ -693,7 +790,7 @@ def an_attempt_that_died_counts_and_begins_again_only_when_it_may(w: World):
     once(w)
     got = firings(w)[0]
     assert got["attempts"] == 2 and got["result"] == "nothing" and used <= got["cpu_ms"] < 2 * used, got
-    assert json.loads(state.read_text())["version"] == 3
+    assert json.loads(state.read_text())["version"] == 4
     once(w)
     assert json.loads(state.read_text())["meters"] == []
 
