@@ -304,9 +304,13 @@ int engine_changes(struct engine *e, bool all, struct engine_changes *ret, struc
 	CLEANUP(project_done) struct project project = { 0 };
 	struct listing l = { .engine = e };
 	struct store *s;
-	int r = all ? engine_store(e, STORE_READ, &s, err) : engine_project(e, &s, &project, err);
+	int r = 0;
 
-	/* Without a store there are no changes. */
+	/* Without a store there are no changes; with one, they lie beside its databases. */
+	if (!engine_has_store(e))
+		return 0;
+	if (!all)
+		r = engine_project(e, &s, &project, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	l.project = project.path;

@@ -64,6 +64,8 @@ struct loop {
 	uint64_t retry;    /* no round before that */
 	bool busy;         /* something began in this round */
 	bool only_files;   /* what came now is that files of rules changed, and nothing else */
+	bool only_events;  /* or that something was written to the log of events */
+	uint64_t round;    /* when the last one was over */
 	int64_t next;      /* when time is a reason to look again */
 	uint64_t next_ms;  /* the same of what is measured */
 };

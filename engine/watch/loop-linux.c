@@ -27,6 +27,7 @@
 #define STORM_FACTOR \
 	UINT64_C(10) /* debounces, after which a storm is looked at though it goes on */
 #define METER_MS    UINT64_C(250)
+#define SOON_MS     UINT64_C(50) /* between two rounds that only events are the reason for */
 #define DAY_NS      (INT64_C(24) * 3600 * NS_PER_S)
 #define PRUNE_NS    DAY_NS
 #define SLEEP_MAX_S 3600
@@ -141,6 +142,7 @@ static void on_event(unsigned place, void *ctx)
 	const uint64_t now = engine_clock_ms();
 
 	l->only_files &= place >= PLACE_RULES;
+	l->only_events &= place == PLACE_EVENTS;
 	for (size_t i = 0; i < l->rules.n; i++) {
 		struct follow *f = &l->follows[i];
 
@@ -246,7 +248,7 @@ static int look_at_rules(struct loop *l, int64_t now, struct err *err)
 		r = look_at_rule(l, i, now, &moved, err);
 	files_view_done(&l->view);
 	l->state.moved |= moved;
-	return r >= 0 && l->state.moved ? loop_save(l, err) : r;
+	return r;
 }
 
 /* --- firings ------------------------------------------------------------------------------- */
@@ -333,10 +335,14 @@ static int look_at_firings(struct loop *l, int64_t now, struct err *err)
 		r = hold_back(l, &l->firings.list[i], now, err);
 	if (r >= 0)
 		meter_forget(&l->state, &l->firings);
-	if (r >= 0 && l->state.moved)
-		r = loop_save(l, err);
 	if (r >= 0)
 		r = begin_firings(l, now, err);
+	/*
+	 * The firing is written, and is named by what fired it: looked at once more after a crash, that makes no
+	 * second one.  So its action need not wait until the state is on the disk.
+	 */
+	if (r >= 0 && l->state.moved)
+		r = loop_save(l, err);
 	if (r >= 0 && now > l->pruned + PRUNE_NS) {
 		l->pruned = now;
 		r = firing_prune(l->engine, &l->firings, err);
@@ -386,10 +392,12 @@ static int round_of(struct loop *l, struct err *err)
 		r = watch_control_load(l->engine, &l->control, err);
 	if (r >= 0)
 		r = look_at_rules(l, now, err);
+	/* Later than what was made just now. */
 	if (r >= 0)
-		r = look_at_firings(l, now, err);
+		r = look_at_firings(l, pipeline_now(), err);
 	if (r >= 0)
 		r = look_at_changes(l, now, err);
+	l->round = engine_clock_ms();
 	store_close(l->engine->store);
 	l->engine->store = NULL;
 	if (l->log_max > 0 && fstat(STDERR_FILENO, &st) == 0 && st.st_size > l->log_max)
@@ -451,6 +459,7 @@ static int wait_for_more(struct loop *l, struct err *err)
 	if (poll(at, ARRAY_LEN(at), -1) < 0 && errno != EINTR)
 		return err_sys(err, "waiting");
 	l->only_files = at[0].revents != 0 && at[1].revents == 0 && at[2].revents == 0;
+	l->only_events = l->only_files;
 	if (at[1].revents)
 		IGNORE_RESULT(read(l->timer, &ticks, sizeof(ticks)),
 			      "a clock that was set says so");
@@ -468,6 +477,13 @@ static int wait_for_more(struct loop *l, struct err *err)
  */
 static bool is_storm(struct loop *l)
 {
+	const uint64_t soon = l->round + SOON_MS;
+
+	/* What a round began tells of itself at once, and that needs its processor more than we do. */
+	if (l->only_events && engine_clock_ms() < soon) {
+		loop_wake_in(l, soon);
+		return true;
+	}
 	if (!l->only_files)
 		return false;
 	for (size_t i = 0; i < l->rules.n; i++)
@@ -551,6 +567,8 @@ int watch_loop(struct engine *e, struct docket_lock *lock, bool once,
 	l.starts = true;
 	if (r >= 0)
 		r = look_at_rules(&l, pipeline_now(), err);
+	if (r >= 0 && l.state.moved)
+		r = loop_save(&l, err);
 	l.starts = false;
 	if (r >= 0 && ready)
 		r = ready(ctx, err);
