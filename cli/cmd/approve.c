@@ -7,7 +7,7 @@
 #include "engine/api/diff.h"
 
 struct approve_args {
-	const char *message, *at, *stage;
+	const char *message, *at, *stage, *digest;
 	bool show, dry_run;
 };
 
@@ -17,6 +17,8 @@ static const struct opt approve_opts[] = {
 		"of somebody else's store: as its owner's `pipeline` prints it"),
 	OPT_STR(0, "stage", "STAGE", struct approve_args, stage,
 		"only if the change waits for this stage"),
+	OPT_STR(0, "digest", "SHA256", struct approve_args, digest,
+		"only if this is the digest of its difference"),
 	OPT_FLAG(0, "show", struct approve_args, show, "only print the change as a patch"),
 	OPT_FLAG(0, "dry-run", struct approve_args, dry_run,
 		 "only say what would be approved, with its paths"),
@@ -43,14 +45,18 @@ static int decide(struct invocation *inv, bool reject, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change c = { 0 };
 	const struct approve_args *args = inv->args;
+	const struct engine_decision what = {
+		.reject = reject,
+		.reason = args->message,
+		.stage = args->stage,
+		.digest = args->digest,
+	};
 	int r;
 
 	if (reject && (!args->message || *args->message == '\0'))
 		return err_set(err, -EINVAL, "say why it is rejected: -m WHY");
-	r = args->at ? engine_desk_decide(args->at, inv->words[0], args->stage, reject,
-					  args->message, &c, err)
-		     : engine_approve(inv->engine, inv->words[0], args->stage, reject,
-				      args->message, &c, err);
+	r = args->at ? engine_desk_decide(args->at, inv->words[0], &what, &c, err)
+		     : engine_approve(inv->engine, inv->words[0], &what, &c, err);
 	if (!args->at && (r == -ENOENT || r == -ECANCELED))
 		cmd_hint(inv, "pipeline");
 	if (r < 0)
@@ -114,7 +120,9 @@ static int show(struct invocation *inv, const char *at, struct err *err)
 	if (screen_write(&screen, patch.data, patch.len, err) < 0 || screen_flush(&screen, err) < 0)
 		return err->code;
 	if (r > 0)
-		fprintf(inv->out, "\nthe patch is longer: this is its beginning\n");
+		fprintf(inv->out,
+			"\nthe patch is longer: this is its beginning; the digest of all is %s\n",
+			c.sha256);
 	return CMD_OK;
 }
 
@@ -215,7 +223,8 @@ const struct command cmd_approve = {
 	    "Paths that the guard holds pass with it.\n"
 	    "\n"
 	    "A store is open to its owner alone. While the owner runs `pipeline serve`, others approve\n"
-	    "with --at; without a CHANGE that lists what waits for you there.\n",
+	    "with --at; without a CHANGE that lists what waits for you there. A patch that is too\n"
+	    "long to be shown there is approved only with the --digest of all of it.\n",
 	.examples = "approve 3f2a\napprove 3f2a -m 'looked at the diff'\n"
 		    "approve --at /tmp/snapcow-1000/5d41402a.sock --show 3f2a\n",
 	.run = approve_run,

@@ -14,6 +14,7 @@
 #include "engine/act/survey-i.h"
 #include "engine/api/clone.h"
 #include "engine/find/moved-i.h"
+#include "engine/find/touched-i.h"
 #include "engine/host/host-i.h"
 
 /* A project inside one that moves, and where it is then. */
@@ -328,6 +329,7 @@ int project_forget(struct task *task, const char *id, bool force, struct err *er
 	if (r < 0)
 		return r;
 	warm_clone_let_go(h->warm_clone);
+	touched_forget(e.store, &e.project.id);
 	if (survey_forget(task, &e.project, &why) < 0)
 		engine_warn(&task->engine, "%s", why.msg);
 	return 0;

@@ -17,6 +17,7 @@
 #include "engine/find/gitdir-i.h"
 #include "engine/find/moved-i.h"
 #include "engine/find/outer-i.h"
+#include "engine/find/touched-i.h"
 #include "snapshot/diff/changes.h"
 
 /* A snapshot being taken. */
@@ -444,6 +445,8 @@ static void compare(const struct taking *t, struct engine_taken *taken)
 			    err.msg);
 		return;
 	}
+	if (!t->is_same)
+		touched_note(t->store, &t->snapshot.project, &t->parent.root, &t->snapshot.root);
 	taken->added = changes.added;
 	taken->modified = changes.modified;
 	taken->deleted = changes.deleted;

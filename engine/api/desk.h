@@ -49,7 +49,7 @@ NODISCARD int engine_desk_list(const char *address, struct engine_changes *ret, 
 NODISCARD int engine_desk_look(const char *address, const char *id, struct engine_change *ret,
 			       struct buf *patch, struct err *err);
 
-/* -ECANCELED if this user may not, or if it does not wait for `stage` (NULL: for the one it waits for now). */
-NODISCARD int engine_desk_decide(const char *address, const char *id, const char *stage,
-				 bool reject, const char *reason, struct engine_change *ret,
+/* -ECANCELED as engine_approve(), and if the patch is longer than is shown and `d` has no digest. */
+NODISCARD int engine_desk_decide(const char *address, const char *id,
+				 const struct engine_decision *d, struct engine_change *ret,
 				 struct err *err);

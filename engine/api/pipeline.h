@@ -146,12 +146,17 @@ NODISCARD int engine_ship_on(struct engine *e, const char *id,
 /* In how many milliseconds time alone lets it go on: health is due, or the soak is over.  -1: never. */
 int64_t engine_change_due_ms(const struct engine_change *c);
 
-/*
- * A person decides.  -ECANCELED if the user of this process may not, or if the change does not wait for
- * `stage`, unless that is NULL; `reason` may be NULL to approve.
- */
-NODISCARD int engine_approve(struct engine *e, const char *id, const char *stage, bool reject,
-			     const char *reason, struct engine_change *ret, struct err *err);
+/* What a person says, and what of: NULL leaves a thing open, but a rejection has its reason. */
+struct engine_decision {
+	bool reject;
+	const char *reason;
+	const char *stage;  /* that the change waits for */
+	const char *digest; /* of the difference that was looked at: the change's `sha256` */
+};
+
+/* -ECANCELED if the user of this process may not, or if the change is another than that. */
+NODISCARD int engine_approve(struct engine *e, const char *id, const struct engine_decision *d,
+			     struct engine_change *ret, struct err *err);
 
 /* Of the project here, or `all`.  `id` may be the beginning of one, or the name of a clone: its newest. */
 NODISCARD int engine_changes(struct engine *e, bool all, struct engine_changes *ret,

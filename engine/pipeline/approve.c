@@ -104,6 +104,9 @@ static int check_open(const struct engine_change *c, const struct decision *what
 	if (what->stage && strcmp(what->stage, c->stage ? c->stage : "") != 0)
 		return err_set(err, -ECANCELED, "change %s is at stage '%s' now, not at '%s'",
 			       c->id, c->stage ? c->stage : "", what->stage);
+	if (what->digest && strcmp(what->digest, c->sha256) != 0)
+		return err_set(err, -ECANCELED, "change %s has the digest %s, not '%.64s'", c->id,
+			       c->sha256, what->digest);
 	return 0;
 }
 
@@ -127,11 +130,13 @@ int approve_decide(struct engine *e, const char *id, const struct decision *what
 	return decide(&s, what, d, me, err);
 }
 
-int engine_approve(struct engine *e, const char *id, const char *stage, bool reject,
-		   const char *reason, struct engine_change *ret, struct err *err)
+int engine_approve(struct engine *e, const char *id, const struct engine_decision *d,
+		   struct engine_change *ret, struct err *err)
 {
 	CLEANUP(engine_change_done) struct engine_change found = { 0 };
-	const struct decision what = { .reject = reject, .reason = reason, .stage = stage };
+	const struct decision what = {
+		.reject = d->reject, .reason = d->reason, .stage = d->stage, .digest = d->digest
+	};
 	gid_t groups[DECIDER_GROUPS_MAX];
 	struct decider me = { .uid = getuid(), .groups = groups };
 	int r = engine_change_find(e, id, &found, err), n;

@@ -168,6 +168,19 @@ bool engine_change_is_over(enum engine_change_state state)
 	       state == ENGINE_CHANGE_SICK;
 }
 
+bool change_stage_same(const struct engine_stage *a, const struct engine_stage *b)
+{
+	CLEANUP(json_done) struct json_doc x = { 0 }, y = { 0 };
+	CLEANUP(buf_done) struct buf one = BUF_INIT, other = BUF_INIT;
+	struct err ignored = { 0 };
+
+	fields_set(json_begin(&x), &stage_fields, a);
+	fields_set(json_begin(&y), &stage_fields, b);
+	/* Without memory they are not known to be the same. */
+	return json_append(&x, &one, &ignored) >= 0 && json_append(&y, &other, &ignored) >= 0 &&
+	       one.len == other.len && memcmp(one.data, other.data, one.len) == 0;
+}
+
 void change_unsettle(struct engine_change *c)
 {
 	for (size_t i = 0; i < c->n_settings; i++)

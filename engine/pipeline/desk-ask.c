@@ -172,8 +172,8 @@ int engine_desk_look(const char *address, const char *id, struct engine_change *
 	return r < 0 ? r : cut;
 }
 
-int engine_desk_decide(const char *address, const char *id, const char *stage, bool reject,
-		       const char *reason, struct engine_change *ret, struct err *err)
+int engine_desk_decide(const char *address, const char *id, const struct engine_decision *d,
+		       struct engine_change *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc question = { 0 }, doc = { 0 };
 	CLEANUP(engine_change_done) struct engine_change seen = { 0 };
@@ -182,10 +182,11 @@ int engine_desk_decide(const char *address, const char *id, const char *stage, b
 
 	if (r < 0)
 		return r;
-	json_set_text(j, "ask", reject ? "reject" : "approve");
+	json_set_text(j, "ask", d->reject ? "reject" : "approve");
 	json_set_text(j, "change", seen.id);
-	json_set_text(j, "stage", stage ? stage : seen.stage ? seen.stage : "");
-	json_set_text(j, "reason", reason);
+	json_set_text(j, "stage", d->stage ? d->stage : seen.stage ? seen.stage : "");
+	json_set_text(j, "reason", d->reason);
+	json_set_text(j, "digest", d->digest);
 	r = ask(address, &question, &doc, &answer, err);
 	return r < 0 ? r : take_change(address, answer, ret, err);
 }

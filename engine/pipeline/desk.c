@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "engine/api/diff.h"
 #include "engine/pipeline/desk-i.h"
 #include "engine/pipeline/pipeline-i.h"
+#include "engine/verb/docket-i.h"
 
 #define STRANGER                                                                                    \
 	"a process in a user namespace of its own, as in a sandbox or a container, cannot approve " \
@@ -28,7 +28,7 @@
 #define CALLERS_MAX (ENGINE_DESK_FDS - 1)
 #define OF_ONE_USER 4
 #define CALLER_MS   10000
-#define ANSWER_S    2      /* that one who does not read is waited for */
+#define TOLD_MAX    30     /* refusals a minute that the log has; any user can be refused */
 #define DESK_FILE   "desk" /* in CONTROL_DIR: the address; locked while the desk is kept */
 #define ADDRESS_MAX 4096
 
@@ -36,7 +36,8 @@ struct caller {
 	int fd;
 	uid_t uid;
 	uint64_t until;
-	struct buf in;
+	struct buf in, out; /* the question, and the answer once there is one */
+	size_t sent;
 };
 
 struct engine_desk {
@@ -46,7 +47,16 @@ struct engine_desk {
 	char name[32];
 	struct caller callers[CALLERS_MAX];
 	size_t n;
+	uint64_t minute; /* that `told` counts in, by the clock */
+	unsigned told;   /* refusals in the log */
 };
+
+static void caller_done(struct caller *c)
+{
+	close(c->fd);
+	buf_done(&c->in);
+	buf_done(&c->out);
+}
 
 /* --- beginning and end --------------------------------------------------------------------- */
 
@@ -54,10 +64,8 @@ void engine_desk_close(struct engine_desk *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->n; i++) {
-		close(d->callers[i].fd);
-		buf_done(&d->callers[i].in);
-	}
+	for (size_t i = 0; i < d->n; i++)
+		caller_done(&d->callers[i]);
 	if (d->fd >= 0)
 		unlinkat(d->dir_fd, d->name, 0);
 	cleanup_close(&d->fd);
@@ -86,12 +94,13 @@ static int lock_desk(struct engine_desk *d, struct err *err)
 	d->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (d->lock_fd < 0)
 		return err_sys(err, "opening '%s'", path);
-	if (flock(d->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	r = docket_try_lock(d->lock_fd);
+	if (r == 0)
 		return 0;
-	return errno == EWOULDBLOCK
+	return r == -EAGAIN || r == -EACCES
 		   ? err_set(err, -EBUSY, "another process takes approvals for store '%s'",
 			     d->engine->store_path)
-		   : err_sys(err, "locking '%s'", path);
+		   : err_set(err, r, "locking '%s': %s", path, strerror(-r));
 }
 
 /* In a directory that somebody else can write, the socket could be another one tomorrow. */
@@ -188,7 +197,8 @@ char *engine_desk_find(struct engine *e)
 	struct err ignored = { 0 };
 	AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
-	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 ||
+	/* Looks without taking it: a keeper that begins just now must not find it taken. */
+	if (fd < 0 || !docket_is_locked(fd) ||
 	    fdio_read_file(AT_FDCWD, path, ADDRESS_MAX, &text, &ignored) < 0 || text.len == 0 ||
 	    !buf_str(&text))
 		return NULL;
@@ -199,7 +209,7 @@ char *engine_desk_find(struct engine *e)
 
 /* A question, read whole; the texts are borrowed. */
 struct question {
-	const char *ask, *change, *stage, *reason;
+	const char *ask, *change, *stage, *reason, *digest;
 	bool patch;
 };
 
@@ -211,6 +221,7 @@ static int read_question(struct json j, struct question *q, struct err *err)
 	q->change = json_has(j, "change") ? json_get_text(j, "change") : "";
 	q->stage = json_get_text_or_null(j, "stage");
 	q->reason = json_get_text_or_null(j, "reason");
+	q->digest = json_get_text_or_null(j, "digest");
 	q->patch = json_has(j, "patch") && json_get_bool(j, "patch");
 	r = json_end(j.doc, err);
 	if (r < 0)
@@ -303,13 +314,13 @@ static int skip_file(const struct delta_file *f, const struct patch_counts *n, v
 	return 0;
 }
 
-static int set_patch(const struct visit *v, const struct engine_change *c, struct json answer,
+/* 1: it was cut. */
+static int get_patch(const struct visit *v, const struct engine_change *c, struct buf *patch,
 		     struct err *err)
 {
 	CLEANUP(engine_close_p) struct engine *there = NULL;
-	CLEANUP(buf_done) struct buf patch = BUF_INIT;
 	const struct engine_diff_sink sink = {
-		.begin = skip_head, .text = add_patch, .file = skip_file, .ctx = &patch
+		.begin = skip_head, .text = add_patch, .file = skip_file, .ctx = patch
 	};
 	int r = pipeline_engine(v->desk->engine, c->project, &there, err);
 
@@ -318,13 +329,35 @@ static int set_patch(const struct visit *v, const struct engine_change *c, struc
 		    there,
 		    &(struct engine_diff_options){ .a = c->base, .b = c->state_id, .context = 3 },
 		    &sink, err);
-	if (r < 0 && r != -EFBIG)
+	return r == -EFBIG ? 1 : r;
+}
+
+static int set_patch(const struct visit *v, const struct engine_change *c, struct json answer,
+		     struct err *err)
+{
+	CLEANUP(buf_done) struct buf patch = BUF_INIT;
+	int r = get_patch(v, c, &patch, err);
+
+	if (r < 0)
 		return r;
 	if (!buf_str(&patch))
 		return err_nomem(err);
 	json_set_name(answer, "patch", buf_str(&patch));
-	json_set_bool(answer, "cut", r == -EFBIG);
+	json_set_bool(answer, "cut", r > 0);
 	return 0;
+}
+
+/* Who could see its beginning alone has not seen what they approve, unless they know the digest of all. */
+static int check_seen(const struct visit *v, const struct engine_change *c, struct err *err)
+{
+	CLEANUP(buf_done) struct buf patch = BUF_INIT;
+	int r = get_patch(v, c, &patch, err);
+
+	return r <= 0 ? r
+		      : err_set(err, -ECANCELED,
+				"the patch of change %s is longer than is shown here: look at all "
+				"of it where it can be seen, and approve it by its digest",
+				c->id);
 }
 
 static int answer_look(const struct visit *v, const struct question *q, struct json answer,
@@ -345,7 +378,8 @@ static int answer_decision(const struct visit *v, const struct question *q, stru
 	CLEANUP(engine_change_done) struct engine_change found = { 0 }, c = { 0 };
 	const struct decision what = { .reject = strcmp(q->ask, "reject") == 0,
 				       .reason = q->reason,
-				       .stage = q->stage };
+				       .stage = q->stage,
+				       .digest = q->digest };
 	int r = find_for(v, q->change, &found, err);
 
 	if (r < 0)
@@ -353,6 +387,9 @@ static int answer_decision(const struct visit *v, const struct question *q, stru
 	if (!q->stage || (what.reject && (!q->reason || *q->reason == '\0')))
 		return err_set(err, -EINVAL,
 			       "a decision names its stage, and a rejection its reason");
+	r = what.reject || q->digest ? 0 : check_seen(v, &found, err);
+	if (r < 0)
+		return r;
 	r = approve_decide(v->desk->engine, found.id, &what, &v->who, &c, err);
 	if (r < 0)
 		return r;
@@ -381,17 +418,44 @@ static int answer(const struct visit *v, struct json question, struct json ret, 
 
 /* --- callers ------------------------------------------------------------------------------- */
 
-static void send_answer(int fd, struct json_doc *doc, int r, const struct err *why)
+/* It goes out as the caller reads it, and nobody waits for that. */
+static void set_answer(struct caller *c, struct json_doc *doc, int r, const struct err *why)
 {
 	CLEANUP(json_done) struct json_doc failed = { 0 };
-	const struct timeval most = { .tv_sec = ANSWER_S };
 	struct err ignored = { 0 };
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	if (r < 0)
 		control_set_error(json_begin(&failed), r, why);
-	IGNORE_RESULT(control_write(fd, r < 0 ? &failed : doc, true, &ignored),
-		      "one who does not read has no answer");
+	if (json_append(r < 0 ? &failed : doc, &c->out, &ignored) < 0)
+		c->out.len = 0;
+	c->until = engine_clock_ms() + CALLER_MS;
+}
+
+/* 0: more is to go; negative: there is no more that could. */
+static int flush(struct caller *c)
+{
+	const ssize_t n =
+	    send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	c->sent += (size_t)n;
+	return c->sent < c->out.len ? 0 : -EPIPE;
+}
+
+static void tell_refusal(struct engine_desk *d, uid_t uid, const struct err *why)
+{
+	const uint64_t minute = engine_clock_ms() / 60000;
+
+	if (minute != d->minute && d->told > TOLD_MAX)
+		log_info("%u more refusals", d->told - TOLD_MAX);
+	if (minute != d->minute)
+		d->told = 0;
+	d->minute = minute;
+	if (++d->told <= TOLD_MAX)
+		log_info("user %u: %s", (unsigned)uid, why->msg);
+	if (d->told == TOLD_MAX)
+		log_info("what else is refused within this minute is only counted");
 }
 
 /* The kernel's word on who called; a sandbox may show us any number. */
@@ -424,26 +488,27 @@ static int serve_caller(struct engine_desk *d, struct caller *c, size_t len)
 	if (r >= 0)
 		r = answer(&v, question, ret, &err);
 	if (r < 0)
-		log_info("user %u: %s", (unsigned)c->uid, err.msg);
-	send_answer(c->fd, &doc, r, &err);
+		tell_refusal(d, c->uid, &err);
+	set_answer(c, &doc, r, &err);
 	free(v.name);
 	return r > 0;
 }
 
 static void drop(struct engine_desk *d, size_t i)
 {
-	close(d->callers[i].fd);
-	buf_done(&d->callers[i].in);
+	caller_done(&d->callers[i]);
 	d->callers[i] = d->callers[--d->n];
 }
 
 static void refuse(int fd, int code, const char *sentence)
 {
+	struct caller c = { .fd = fd, .in = BUF_INIT, .out = BUF_INIT };
 	struct err why = { 0 };
 
 	IGNORE_RESULT(err_set(&why, code, "%s", sentence), "it is sent");
-	send_answer(fd, NULL, code, &why);
-	close(fd);
+	set_answer(&c, NULL, code, &why);
+	IGNORE_RESULT(flush(&c), "one line goes out at once, or the caller has left");
+	caller_done(&c);
 }
 
 static bool has_left(int fd)
@@ -474,7 +539,11 @@ static void accept_callers(struct engine_desk *d)
 			continue;
 		}
 		d->callers[d->n++] = (struct caller){
-			.fd = fd, .uid = uid, .until = engine_clock_ms() + CALLER_MS, .in = BUF_INIT
+			.fd = fd,
+			.uid = uid,
+			.until = engine_clock_ms() + CALLER_MS,
+			.in = BUF_INIT,
+			.out = BUF_INIT,
 		};
 	}
 }
@@ -503,12 +572,15 @@ int engine_desk_serve(struct engine_desk *d)
 
 	accept_callers(d);
 	for (size_t i = d->n; i-- > 0;) {
+		struct caller *c = &d->callers[i];
 		size_t len = 0;
-		const int r = hear(&d->callers[i], &len);
+		int r = c->out.len > 0 ? 0 : hear(c, &len);
 
 		if (r > 0)
-			decided += serve_caller(d, &d->callers[i], len);
-		if (r != 0 || now >= d->callers[i].until)
+			decided += serve_caller(d, c, len);
+		if (r >= 0 && (r > 0 || c->out.len > 0))
+			r = flush(c);
+		if (r < 0 || now >= c->until)
 			drop(d, i);
 	}
 	return decided;
@@ -521,7 +593,9 @@ size_t engine_desk_fds(const struct engine_desk *d, struct pollfd fds[ENGINE_DES
 	if (d->n < CALLERS_MAX)
 		fds[n++] = (struct pollfd){ .fd = d->fd, .events = POLLIN };
 	for (size_t i = 0; i < d->n; i++)
-		fds[n++] = (struct pollfd){ .fd = d->callers[i].fd, .events = POLLIN };
+		fds[n++] =
+		    (struct pollfd){ .fd = d->callers[i].fd,
+				     .events = d->callers[i].out.len > 0 ? POLLOUT : POLLIN };
 	return n;
 }
 

@@ -44,6 +44,7 @@ void change_forget_approvers(struct engine_change *c);
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
 void change_unapprove(struct engine_change *c);
+bool change_stage_same(const struct engine_stage *a, const struct engine_stage *b);
 void change_unsettle(struct engine_change *c); /* forget the settings of its stage */
 struct engine_passed *change_passed(const struct engine_change *c, const char *stage);
 
@@ -56,6 +57,7 @@ struct shipping {
 	struct engine_promotion *promotion;
 	struct engine_pipeline pipeline;
 	struct docket_lock lock;
+	bool anew; /* it arrives at its stage once more, as that is configured now */
 };
 
 /* Write the state down, and tell the event stream if `kind` is one. */
@@ -80,6 +82,7 @@ struct decision {
 	bool reject;
 	const char *reason; /* NULL: none, of an approval */
 	const char *stage;  /* that it is for; NULL: the one that the change waits for */
+	const char *digest; /* of the difference that was seen; NULL: the change's own id must do */
 };
 
 /* -ECANCELED if they may not, or there is nothing to decide; `id` is a whole one. */

@@ -88,25 +88,38 @@ static int add_agent_checks(const struct shipping *s, struct engine_stage *stage
 	return r;
 }
 
+static int settle(struct shipping *s, const struct engine_stage *stage, struct err *err)
+{
+	CLEANUP(pipeline_stage_done) struct engine_stage now = { 0 };
+	struct engine_change *c = s->change;
+	int r = pipeline_stage_copy(stage, &now, err);
+
+	if (r >= 0)
+		r = add_agent_checks(s, &now, err);
+	if (r < 0)
+		return r;
+	/* Who approved it did so for a stage with these checks and this target, and no other. */
+	if (c->n_settings == 0 || !change_stage_same(&c->settings[0], &now))
+		change_unapprove(c);
+	change_unsettle(c);
+	if (!VEC_ONE_MORE(c->settings, c->n_settings))
+		return err_nomem(err);
+	c->settings[c->n_settings++] = now;
+	now = (struct engine_stage){ 0 };
+	return 0;
+}
+
 /* The stage counts as it was when the change came there. */
 static int arrive(struct shipping *s, const struct engine_stage **stage, struct err *err)
 {
 	struct engine_change *c = s->change;
-	int r;
+	int r = 0;
 
-	if (c->n_settings > 0 && strcmp(c->settings[0].name, (*stage)->name) != 0)
-		change_unsettle(c);
-	if (c->n_settings == 0) {
-		if (!VEC_ONE_MORE(c->settings, c->n_settings))
-			return err_nomem(err);
-		r = pipeline_stage_copy(*stage, &c->settings[0], err);
-		if (r < 0)
-			return r;
-		c->n_settings = 1;
-		r = add_agent_checks(s, &c->settings[0], err);
-		if (r < 0)
-			return r;
-	}
+	if (s->anew || c->n_settings == 0 || strcmp(c->settings[0].name, (*stage)->name) != 0)
+		r = settle(s, *stage, err);
+	if (r < 0)
+		return r;
+	s->anew = false;
 	*stage = &c->settings[0];
 	return 0;
 }
@@ -230,7 +243,7 @@ static int go_on(struct shipping *s, struct err *err)
 
 	/* It arrives at its stage anew, as that is configured now; one that was approved is there already. */
 	if (s->change->state == ENGINE_CHANGE_HELD || s->change->state == ENGINE_CHANGE_READY)
-		change_unsettle(s->change);
+		s->anew = true;
 	/* What held it may be over, and an approval may have come. */
 	if (s->change->state == ENGINE_CHANGE_HELD ||
 	    (s->change->state == ENGINE_CHANGE_WAITING && s->change->approved_by))

@@ -27,6 +27,10 @@ struct docket_lock {
 
 void docket_lock_done(struct docket_lock *l);
 
+/* Lock an open file until it is closed: -EAGAIN or -EACCES if it is.  Looking takes no lock. */
+NODISCARD int docket_try_lock(int fd);
+bool docket_is_locked(int fd);
+
 /* Where one is, or (NULL) all of them; owned. */
 char *docket_path(struct engine *e, const struct docket_kind *kind, const char *name);
 

@@ -168,12 +168,25 @@ int docket_save(const struct docket_lock *l, const struct docket_kind *kind, con
 	return r < 0 ? err_wrap(err, r, "the state of %s '%s'", kind->noun, name) : 0;
 }
 
-static bool is_locked(int dir)
+int docket_try_lock(int fd)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, SET_LOCK, &whole) < 0 ? -errno : 0;
+}
+
+bool docket_is_locked(int fd)
 {
 	struct flock whole = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, GET_LOCK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
+static bool is_locked(int dir)
+{
 	AUTO_CLOSE int fd = openat(dir, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd >= 0 && fcntl(fd, GET_LOCK, &whole) == 0 && whole.l_type != F_UNLCK;
+	return fd >= 0 && docket_is_locked(fd);
 }
 
 static int decode(const struct docket_kind *kind, const char *name, const struct buf *text,

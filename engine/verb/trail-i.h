@@ -10,8 +10,10 @@
 #include <sys/types.h>
 
 #include "base/map.h"
+#include "cowfs/store/cache.h"
 #include "cowfs/store/root.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/touched-i.h"
 
 #define TRAIL_BEFORE_MAX 4
 
@@ -46,14 +48,22 @@ struct trail {
 	struct map by_id;
 	struct trail_act *acts; /* owned */
 	size_t n_acts, acts_cap;
-	struct trail_seen *seen; /* owned; the directories on the way to the last path */
-	uint64_t lookups;        /* trees that were searched */
+	const struct trail_snapshot **by_clone;  /* owned; by clone, newest first of each */
+	const struct trail_act **acts_by_before; /* owned; by the snapshot before, oldest first */
+	const struct trail_act *
+	    *acts_by_after;        /* owned; by the one after, in the order of `acts` */
+	struct cache *cache;       /* owned; trees that two neighbouring snapshots share */
+	struct touched touched;    /* which steps leave a path alone */
+	struct trail_seen *seen;   /* owned; the directories on the way to the last path */
+	struct touched_path asked; /* the path that `touched` was asked about last, */
+	char *asked_path;          /* owned */
+	uint64_t lookups;          /* trees that were searched */
 };
 
 #define TRAIL_NONE SIZE_MAX
 
 NODISCARD int trail_open(struct engine *e, struct trail *ret, struct err *err);
-void trail_done(struct trail *t);
+void trail_done(struct trail *t); /* keeps what was found out of steps */
 
 /* The place of a snapshot in the list, or TRAIL_NONE. */
 size_t trail_index(const struct trail *t, const struct catalog_id *id);
@@ -84,6 +94,9 @@ NODISCARD int trail_origin(struct trail *t, size_t *at, const char *path,
  */
 NODISCARD int trail_earlier(struct trail *t, size_t at, size_t before, const char *path,
 			    bool renames, struct trail_file *ret, char **ret_path, struct err *err);
+
+NODISCARD int trail_seen_new(struct trail_seen **ret, struct err *err);
+void trail_seen_free(struct trail_seen *s); /* NULL is fine */
 
 /* A clone as it is now, newer than all: it becomes the first of the list. */
 NODISCARD int trail_add_now(struct trail *t, const struct clone *c, const struct object_id *root,

@@ -1,29 +1,14 @@
 #include "engine/verb/trail-i.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/hex.h"
 #include "base/le.h"
-#include "base/path.h"
-#include "base/sha256.h"
 #include "base/vec.h"
 #include "engine/find/unborn-i.h"
-#include "snapshot/diff/delta.h"
-
-#define LEVELS_MAX 64 /* directories of a path that are remembered */
-
-/* The way to a path in the last snapshot in which it was looked for. */
-struct trail_seen {
-	char *path; /* owned */
-	struct object_id root;
-	struct object_id dirs[LEVELS_MAX];
-	size_t n;
-	int found; /* 0, or -ENOENT */
-	struct trail_file file;
-};
 
 static uint64_t hash_id(const void *key)
 {
@@ -37,20 +22,56 @@ static bool equal_id(const void *a, const void *b)
 	return catalog_id_same(a, b);
 }
 
+static uint64_t hash_root(const void *key)
+{
+	const struct object_id *id = key;
+
+	return le64_load(id->b) * 0x9e3779b97f4a7c15u;
+}
+
+static bool equal_root(const void *a, const void *b)
+{
+	return object_id_equal(a, b);
+}
+
+static bool is_root(const struct object_id *root, const void *ctx)
+{
+	return map_get(ctx, root) != NULL;
+}
+
+static void keep_touched(struct trail *t)
+{
+	CLEANUP(map_done) struct map roots = MAP_INIT(hash_root, equal_root);
+	void *twin;
+
+	if (!touched_has_news(&t->touched))
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		if (map_add(&roots, &t->list[i].root, &t->list[i], &twin) < 0)
+			return;
+	touched_save(&t->touched, is_root, &roots);
+}
+
 void trail_done(struct trail *t)
 {
+	keep_touched(t);
+	touched_done(&t->touched);
+	touched_path_done(&t->asked);
+	free(t->asked_path);
 	for (size_t i = 0; i < t->n; i++)
 		free(t->list[i].clone);
 	for (size_t i = 0; i < t->n_acts; i++) {
 		free(t->acts[i].clone);
 		free(t->acts[i].who);
 	}
-	if (t->seen)
-		free(t->seen->path);
-	free(t->seen);
+	trail_seen_free(t->seen);
 	free(t->list);
 	free(t->acts);
+	free(t->by_clone);
+	free(t->acts_by_before);
+	free(t->acts_by_after);
 	map_done(&t->by_id);
+	cache_free(t->cache);
 	project_done(&t->project);
 	*t = (struct trail){ 0 };
 }
@@ -138,13 +159,37 @@ static int newest_first(const void *a, const void *b)
 	return (x->created < y->created) - (x->created > y->created);
 }
 
-/* Into the table of ids, which points into the list. */
+/* The project itself comes first. */
+static int compare_clones(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+/* The list has the newest first. */
+static int by_clone(const void *a, const void *b)
+{
+	const struct trail_snapshot *x = *(const struct trail_snapshot *const *)a;
+	const struct trail_snapshot *y = *(const struct trail_snapshot *const *)b;
+	const int c = compare_clones(x->clone, y->clone);
+
+	return c != 0 ? c : (x > y) - (x < y);
+}
+
+/* Into the tables, which point into the list. */
 static int enter(struct trail *t, struct err *err)
 {
 	void *twin;
 
 	if (t->n > 0)
 		qsort(t->list, t->n, sizeof(*t->list), newest_first);
+	free(t->by_clone);
+	t->by_clone = calloc(t->n + 1, sizeof(*t->by_clone));
+	if (!t->by_clone)
+		return err_nomem(err);
+	for (size_t i = 0; i < t->n; i++)
+		t->by_clone[i] = &t->list[i];
+	if (t->n > 0)
+		qsort(t->by_clone, t->n, sizeof(*t->by_clone), by_clone);
 	map_done(&t->by_id);
 	for (size_t i = 0; i < t->n; i++)
 		if (map_add(&t->by_id, &t->list[i].id, &t->list[i], &twin) < 0)
@@ -175,6 +220,39 @@ int trail_add_now(struct trail *t, const struct clone *c, const struct object_id
 	return enter(t, err);
 }
 
+static int by_before(const void *a, const void *b)
+{
+	const struct trail_act *x = *(const struct trail_act *const *)a;
+	const struct trail_act *y = *(const struct trail_act *const *)b;
+	const int c = memcmp(x->before.b, y->before.b, sizeof(x->before.b));
+
+	return c != 0 ? c : (x->created > y->created) - (x->created < y->created);
+}
+
+static int by_after(const void *a, const void *b)
+{
+	const struct trail_act *x = *(const struct trail_act *const *)a;
+	const struct trail_act *y = *(const struct trail_act *const *)b;
+	const int c = memcmp(x->after.b, y->after.b, sizeof(x->after.b));
+
+	return c != 0 ? c : (x > y) - (x < y);
+}
+
+static int enter_acts(struct trail *t, struct err *err)
+{
+	t->acts_by_before = calloc(t->n_acts + 1, sizeof(*t->acts_by_before));
+	t->acts_by_after = calloc(t->n_acts + 1, sizeof(*t->acts_by_after));
+	if (!t->acts_by_before || !t->acts_by_after)
+		return err_nomem(err);
+	for (size_t i = 0; i < t->n_acts; i++)
+		t->acts_by_before[i] = t->acts_by_after[i] = &t->acts[i];
+	if (t->n_acts == 0)
+		return 0;
+	qsort(t->acts_by_before, t->n_acts, sizeof(*t->acts_by_before), by_before);
+	qsort(t->acts_by_after, t->n_acts, sizeof(*t->acts_by_after), by_after);
+	return 0;
+}
+
 static int load(struct trail *t, struct err *err)
 {
 	CLEANUP(loading_done) struct loading l = { .trail = t };
@@ -188,19 +266,28 @@ static int load(struct trail *t, struct err *err)
 	r = enter(t, err);
 	if (r < 0)
 		return r;
-	return receipt_each(t->store, on_receipt, t, err);
+	r = receipt_each(t->store, on_receipt, t, err);
+	return r < 0 ? r : enter_acts(t, err);
 }
 
 int trail_open(struct engine *e, struct trail *ret, struct err *err)
 {
+	static const struct cache_limits limits = { .chunk_bytes = 1 << 20, .meta_bytes = 8 << 20 };
 	CLEANUP(trail_done) struct trail t = { .by_id = MAP_INIT(hash_id, equal_id) };
 	int r = engine_project(e, &t.store, &t.project, err);
 
 	if (r < 0)
 		return r;
-	t.seen = calloc(1, sizeof(*t.seen));
-	if (!t.seen)
-		return err_nomem(err);
+	r = trail_seen_new(&t.seen, err);
+	if (r < 0)
+		return r;
+	r = cache_new(t.store, &limits, &t.cache, err);
+	if (r < 0)
+		return r;
+	cache_share(t.cache);
+	r = touched_open(t.store, &t.project.id, &t.touched, err);
+	if (r < 0)
+		return r;
 	r = load(&t, err);
 	if (r < 0)
 		return r;
@@ -220,26 +307,50 @@ size_t trail_index(const struct trail *t, const struct catalog_id *id)
 
 size_t trail_newest(const struct trail *t, const char *clone, int64_t when)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		const struct trail_snapshot *s = &t->list[i];
+	size_t low = 0, high = t->n;
 
-		if (s->created <= when && !s->clone == !clone &&
-		    (!clone || strcmp(s->clone, clone) == 0))
-			return i;
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		const struct trail_snapshot *s = t->by_clone[mid];
+		const int c = compare_clones(s->clone, clone);
+
+		if (c < 0 || (c == 0 && s->created > when))
+			low = mid + 1;
+		else
+			high = mid;
 	}
-	return TRAIL_NONE;
+	if (low == t->n || compare_clones(t->by_clone[low]->clone, clone) != 0)
+		return TRAIL_NONE;
+	return (size_t)(t->by_clone[low] - t->list);
+}
+
+/* The first in a sorted list of acts whose `before` or `after` is not below `id`. */
+static size_t find_act(const struct trail *t, const struct trail_act *const *list, size_t field,
+		       const struct catalog_id *id)
+{
+	size_t low = 0, high = t->n_acts;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (memcmp((const char *)list[mid] + field, id->b, sizeof(id->b)) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 /* A rollback leads to an existing snapshot, unless it was one of some paths: that is no result of it. */
 const struct trail_act *trail_act_of(const struct trail *t, size_t at)
 {
 	const struct trail_snapshot *s = &t->list[at];
+	size_t i = find_act(t, t->acts_by_after, offsetof(struct trail_act, after), &s->id);
 
-	for (size_t i = 0; i < t->n_acts; i++)
-		if (catalog_id_same(&t->acts[i].after, &s->id) &&
-		    (t->acts[i].kind == RECEIPT_PROMOTION ||
-		     catalog_id_same(&t->acts[i].before, &s->parent)))
-			return &t->acts[i];
+	for (; i < t->n_acts && catalog_id_same(&t->acts_by_after[i]->after, &s->id); i++)
+		if (t->acts_by_after[i]->kind == RECEIPT_PROMOTION ||
+		    catalog_id_same(&t->acts_by_after[i]->before, &s->parent))
+			return t->acts_by_after[i];
 	return NULL;
 }
 
@@ -266,12 +377,14 @@ static void add_rolled_back(struct before *b, const struct trail_snapshot *s)
 	const struct trail *t = b->trail;
 	const size_t parent = trail_index(t, &s->parent);
 	const struct trail_act *last = NULL;
+	size_t i = find_act(t, t->acts_by_before, offsetof(struct trail_act, before), &s->parent);
 
-	for (size_t i = 0; i < t->n_acts && !s->clone; i++) {
-		const struct trail_act *a = &t->acts[i];
+	for (; i < t->n_acts && !s->clone; i++) {
+		const struct trail_act *a = t->acts_by_before[i];
 
-		if (a->kind != RECEIPT_PROMOTION && catalog_id_same(&a->before, &s->parent) &&
-		    a->created < s->created && (!last || a->created > last->created))
+		if (!catalog_id_same(&a->before, &s->parent) || a->created >= s->created)
+			break;
+		if (a->kind != RECEIPT_PROMOTION)
 			last = a;
 	}
 	if (last && catalog_id_same(&last->after, &s->id))
@@ -297,183 +410,4 @@ size_t trail_before(const struct trail *t, size_t at, size_t ret[TRAIL_BEFORE_MA
 	if (s->clone && (parent == TRAIL_NONE || !catalog_id_same(&t->list[parent].base, &s->base)))
 		add_before(&b, trail_index(t, &s->base));
 	return b.n;
-}
-
-/* --- a path ----------------------------------------------------------------------------- */
-
-static int failed(const struct trail *t, size_t at, const char *path, int r, struct err *err)
-{
-	char hex[CATALOG_HEX_SIZE];
-
-	return err_wrap(err, r, "'%s' of snapshot %s", path, catalog_id_hex(&t->list[at].id, hex));
-}
-
-static int remember(struct trail_seen *seen, const char *path, struct err *err)
-{
-	if (seen->path && strcmp(seen->path, path) == 0)
-		return 0;
-	free(seen->path);
-	*seen = (struct trail_seen){ .path = strdup(path) };
-	return seen->path ? 0 : err_nomem(err);
-}
-
-/* Is the rest of the way that of the last time? */
-static bool is_known(struct trail_seen *seen, size_t level, const struct object_id *dir)
-{
-	if (level >= LEVELS_MAX)
-		return false;
-	if (level < seen->n && object_id_equal(&seen->dirs[level], dir))
-		return true;
-	seen->dirs[level] = *dir;
-	return false;
-}
-
-/* A symlink is what it points to. */
-static struct content content_of(const struct tree_entry *e)
-{
-	struct content c = { .form = CONTENT_HOLE };
-	uint8_t sum[SHA256_SIZE];
-	struct sha256 target;
-
-	if (S_ISREG(e->mode))
-		return tree_entry_content(e);
-	c.size = e->rdev;
-	if (S_ISLNK(e->mode)) {
-		sha256_begin(&target);
-		sha256_add(&target, e->target, e->target_len);
-		sha256_end(&target, sum);
-		memcpy(c.id.b, sum, sizeof(c.id.b));
-	}
-	return c;
-}
-
-static int walk_to(struct trail *t, const struct root *root, const char *path, struct err *err)
-{
-	CLEANUP(buf_done) struct buf hold = BUF_INIT, link = BUF_INIT;
-	struct trail_seen *seen = t->seen;
-	struct tree_entry e = root->top;
-	struct object_id dir;
-	size_t level = 0, n;
-	int r = 0;
-
-	for (const char *p = path; *p != '\0' && r == 0; p += n + (p[n] == '/')) {
-		n = strcspn(p, "/");
-		if (e.form != TREE_DIR || !path_name_valid(p, n)) {
-			r = -ENOENT;
-			break;
-		}
-		dir = e.id;
-		if (is_known(seen, level, &dir))
-			return seen->found;
-		level++;
-		t->lookups++;
-		r = tree_lookup(t->store, &dir, p, n, &e, &hold, err);
-	}
-	seen->n = level < LEVELS_MAX ? level : LEVELS_MAX;
-	if (r == 0 && e.form == TREE_LINK) {
-		/* The same directory may stand for another file of that number. */
-		seen->n = 0;
-		r = root_link(t->store, root, e.ino, &e, &link, err);
-	}
-	if (r == 0 && e.form == TREE_DIR)
-		r = -ENOENT;
-	if (r < 0)
-		return r;
-	seen->file = (struct trail_file){ .mode = e.mode, .content = content_of(&e) };
-	return 0;
-}
-
-int trail_find(struct trail *t, size_t at, const char *path, struct trail_file *ret,
-	       struct err *err)
-{
-	const struct object_id *id = &t->list[at].root;
-	struct trail_seen *seen = t->seen;
-	struct root root;
-	int r = remember(seen, path, err);
-
-	if (r < 0)
-		return r;
-	if (!object_id_equal(&seen->root, id)) {
-		seen->root = (struct object_id){ 0 };
-		r = root_get(t->store, id, &root, err);
-		if (r == 0)
-			r = walk_to(t, &root, path, err);
-		if (r < 0 && r != -ENOENT) {
-			seen->n = 0;
-			return failed(t, at, path, r, err);
-		}
-		seen->found = r;
-		seen->root = *id;
-	}
-	if (seen->found == 0)
-		*ret = seen->file;
-	return seen->found;
-}
-
-static bool is_same(const struct trail_file *a, const struct trail_file *b, bool mode)
-{
-	return content_equal(&a->content, &b->content) &&
-	       (a->mode & S_IFMT) == (b->mode & S_IFMT) && (!mode || a->mode == b->mode);
-}
-
-int trail_origin(struct trail *t, size_t *at, const char *path, const struct trail_file *file,
-		 bool mode, struct err *err)
-{
-	size_t before[TRAIL_BEFORE_MAX], n;
-	struct trail_file f;
-	bool moved = true;
-	int r;
-
-	while (moved) {
-		moved = false;
-		n = trail_before(t, *at, before);
-		for (size_t i = 0; i < n && !moved; i++) {
-			r = trail_find(t, before[i], path, &f, err);
-			if (r < 0 && r != -ENOENT)
-				return r;
-			moved = r == 0 && is_same(file, &f, mode);
-			if (moved)
-				*at = before[i];
-		}
-	}
-	return 0;
-}
-
-static int find_rename(struct trail *t, size_t at, size_t before, const char *path, char **ret,
-		       struct err *err)
-{
-	CLEANUP(delta_done) struct delta d = { 0 };
-	const struct delta_options options = { .renames = true };
-	int r = delta_find(t->store, &t->list[before].root, &t->list[at].root, &options, &d, err);
-
-	if (r < 0)
-		return failed(t, at, path, r, err);
-	for (size_t i = 0; i < d.n_files; i++) {
-		if (d.files[i].status != DELTA_RENAMED || strcmp(d.files[i].path, path) != 0)
-			continue;
-		*ret = TAKE_PTR(d.files[i].old_path);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-int trail_earlier(struct trail *t, size_t at, size_t before, const char *path, bool renames,
-		  struct trail_file *ret, char **ret_path, struct err *err)
-{
-	AUTO_FREE char *old = NULL;
-	int r = trail_find(t, before, path, ret, err);
-
-	if (r == -ENOENT && renames) {
-		r = find_rename(t, at, before, path, &old, err);
-		if (r == 0)
-			r = trail_find(t, before, old, ret, err);
-	} else if (r == 0) {
-		old = strdup(path);
-		if (!old)
-			return err_nomem(err);
-	}
-	if (r < 0)
-		return r;
-	*ret_path = TAKE_PTR(old);
-	return 0;
 }

@@ -4,6 +4,7 @@ As root, and with --user as an ordinary user, where there is no second user to b
 """
 
 import contextlib
+import fcntl
 import grp
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
@@ -49,26 +51,27 @@ def two_users():
 
 
 @contextlib.contextmanager
-def desk(w, *args, snap=None, **more):
+def desk(w, *args, snap=None, loud=False, **more):
     """Somebody keeps it; yields the address."""
     w.top.chmod(0o755)
-    with subprocess.Popen([SNAP, "-q", "pipeline", "serve", "--at", str(w.top / "desk"), *args], env=w.env, cwd=w.project,
+    with subprocess.Popen([SNAP, *([] if loud else ["-q"]), "pipeline", "serve", "--at", str(w.top / "desk"), *args], env=w.env, cwd=w.project,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as p:
         try:
-            address = p.stdout.readline().decode().strip()
+            address = p.stdout.readline().decode().strip().split()[-1]
             assert address.startswith(str(w.top / "desk")), (address, p.stderr.read())
             yield address
         finally:
             p.send_signal(signal.SIGTERM)
-            assert p.wait(20) == 0, p.stderr.read()
+            desk.said = p.communicate(timeout=20)[1]
+            assert p.returncode == 0, desk.said
             assert not Path(address).exists(), "the socket goes with its keeper"
 
 
-def waiting(w, approvers, snap=None):
+def waiting(w, approvers, snap=None, text="new line\n"):
     """The id of a change that waits for those."""
     put(w.home / ".config" / "snapcow" / "pipeline.yaml",
         f"- stages:\n    - {{name: dev, target: ., approve: always, approvers: [{approvers}]}}\n    - {{name: end}}\n")
-    put(clone(w) / "a.txt", "new line\n")
+    put(clone(w) / "a.txt", text)
     return w.snap("ship", "--json", "try").json("snap.ship/1", "change", status=14)["change"]
 
 
@@ -258,6 +261,80 @@ def nonsense_and_silence_keep_nobody_waiting(w):
         open_ones.close()
         said = say(at, b'{"ask":"list"}')
         assert change.encode() in said, said
+
+
+@live_test
+def one_who_does_not_read_keeps_nobody_waiting_and_gets_all_of_it_later(w):
+    change = waiting(w, me(), text="a long line of text\n" * 12_000)
+    with desk(w) as at, socket.socket(socket.AF_UNIX) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(at)
+        slow.sendall(json.dumps({"ask": "look", "change": change, "patch": True}).encode() + b"\n")
+        for _ in range(3):
+            assert change.encode() in say(at, b'{"ask":"list"}')
+            time.sleep(1)
+        said = b""
+        while got := slow.recv(65536):
+            said += got
+        assert len(json.loads(said)["answer"]["patch"]) > 240_000
+
+
+@live_test
+def what_is_too_long_to_be_shown_is_approved_by_its_digest_alone(w):
+    change = waiting(w, me(), text="a long line of text\n" * 20_000)
+    digest = state(w, change)["sha256"]
+    with desk(w) as at:
+        shown = w.ok("approve", "--at", at, "--show", change).out.decode()
+        assert f"this is its beginning; the digest of all is {digest}" in shown, shown[-200:]
+        assert b"longer than is shown" in w.snap("approve", "--at", at, change).ends(7).err
+        w.snap("approve", "--at", at, "--digest", "0" * 64, change).fails(7, f"has the digest {digest}")
+        w.snap("approve", "--digest", "0" * 64, change).fails(7, f"has the digest {digest}")
+        assert not state(w, change)["waits_for"]["approved"]
+        w.ok("approve", "--at", at, "--digest", digest, change)
+    assert state(w, change)["waits_for"]["approved"]
+
+
+@live_test
+def nobody_fills_the_log_of_the_keeper(w):
+    waiting(w, me())
+    with desk(w, loud=True) as at:
+        for _ in range(100):
+            assert b"error" in say(at, b'{"ask":"ship"}')
+        say(at, b'{"ask":"list"}')
+    lines = desk.said.decode().splitlines()
+    told = [line for line in lines if "one can list, look" in line]
+    # A minute may have ended meanwhile.
+    assert 30 <= len(told) <= 60 and any("is only counted" in line for line in lines), lines
+
+
+@live_test
+def who_looks_for_the_keeper_does_not_keep_it_from_beginning(w):
+    waiting(w, me())
+    with desk(w) as at:
+        assert w.ok("pipeline", "--json").json("snap.pipeline/1")["address"] == at
+    # Lookers of an earlier version held the file like this for a moment.
+    with open(w.store / "run" / "desk", encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert w.ok("pipeline", "--json").json("snap.pipeline/1")["address"] is None
+        with desk(w) as at:
+            assert w.ok("pipeline", "--json").json("snap.pipeline/1")["address"] == at
+
+
+@live_test
+def an_approval_is_for_the_stage_as_it_was_configured(w):
+    conf = w.home / ".config" / "snapcow" / "pipeline.yaml"
+    stage = "- stages:\n    - {name: dev, target: %s, approve: always, checks: [%s]}\n"
+    put(conf, stage % (".", '"false"'))
+    put(clone(w) / "a.txt", "new line\n")
+    change = w.snap("ship", "--json", "try").json("snap.ship/1", "change", status=14)["change"]
+    w.ok("approve", change)
+    assert w.snap("ship", "--json", "--continue", change).json("snap.ship/1", "state", status=8)["state"] == "held"
+    # The same again is approved still; but nobody approved that it lands elsewhere, or unchecked.
+    assert w.snap("ship", "--json", "--continue", change).json("snap.ship/1", "state", status=8)["state"] == "held"
+    for target, check in ((str(w.home), '"false"'), (".", '"true"')):
+        put(conf, stage % (target, check))
+        got = w.snap("ship", "--json", "--continue", change).json("snap.ship/1", "state", status=14)
+        assert got["state"] == "waiting" and not (w.project / "a.txt").exists(), got
 
 
 @live_test

@@ -39,6 +39,7 @@ STORE_NAMES = {
     "run",
     "runs",
     "signatures",
+    "trails",
     "trash",
     "watch",
 }
