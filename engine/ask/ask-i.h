@@ -21,6 +21,7 @@ struct ask {
 	struct json_doc question, reply;
 	struct json options; /* to be filled */
 	const char *verb;
+	int give; /* borrowed: a descriptor that goes with the question; -1: none */
 };
 
 /* The verb's options may be set in a->options. */

@@ -283,7 +283,8 @@ static bool speaks_as_we_do(const struct control_hello *hello)
 }
 
 /* Send our version and the question. */
-static int send_question(struct control *c, const struct json_doc *question, struct err *err)
+static int send_question(struct control *c, const struct json_doc *question, int give,
+			 struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = json_begin(&doc), client;
@@ -293,7 +294,7 @@ static int send_question(struct control *c, const struct json_doc *question, str
 	json_set_uint(client, "protocol", CONTROL_PROTOCOL);
 	json_set_text(client, "version", engine_version());
 	r = control_write(c->fd, &doc, true, err);
-	return r < 0 ? r : control_write(c->fd, question, true, err);
+	return r < 0 ? r : control_give(c->fd, question, give, err);
 }
 
 /* An idle daemon of another version makes room.  All versions understand this question. */
@@ -308,7 +309,7 @@ static int replace(struct engine *e, struct control *c, const struct control_hel
 		j = json_begin(&question);
 		json_set_text(j, "ask", "stop");
 		json_set_bool(json_set_object(j, "options"), "force", false);
-		IGNORE_RESULT(send_question(c, &question, err), "one that just left is as good");
+		IGNORE_RESULT(send_question(c, &question, -1, err), "one that just left is as good");
 		r = control_read(c, CONTROL_ANSWER_MAX, &doc, &line, err);
 		if (r == 0 || (r > 0 && !json_has(line, "error")))
 			return ask_wait_gone(e, err);
@@ -349,7 +350,7 @@ void ask_begin(struct ask *a, struct engine *e, const char *verb)
 {
 	struct json j;
 
-	*a = (struct ask){ .verb = verb };
+	*a = (struct ask){ .verb = verb, .give = -1 };
 	j = json_begin(&a->question);
 	json_set_text(j, "ask", verb);
 	json_set_name(j, "dir", e->dir);
@@ -453,7 +454,7 @@ int ask_over(struct ask *a, struct engine *e, struct control *c, const struct en
 	int r;
 
 	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch && watch->fn);
-	r = send_question(c, &a->question, err);
+	r = send_question(c, &a->question, a->give, err);
 	if (r == -EPIPE)
 		return -ESHUTDOWN;
 	return r < 0 ? r : ask_hear(a, e, c, watch, ret, err);
@@ -467,7 +468,7 @@ bool ask_ahead(struct ask *a, struct engine *e, const struct engine_watch *watch
 		return false;
 	c->ungreeted = true;
 	json_set_bool((struct json){ &a->question, a->question.root }, "watch", watch->fn);
-	if (send_question(c, &a->question, &ignored) < 0)
+	if (send_question(c, &a->question, a->give, &ignored) < 0)
 		return false;
 	/* The kernel expects the sender to wait and queues the woken daemon behind us. */
 	sched_yield();
