@@ -51,6 +51,7 @@ PLACES = {
     "snapshot/capture": (BOTH, 800, 9),
     "snapshot/text": (BOTH, 680, 10),
     "remote/pack": (BOTH, 480, 10.6),
+    "image": (BOTH, 330, 8),
     "cowfs/store/upkeep": (BOTH, 945, 10),
     "cowfs/store": (BOTH, 800, 11),
     "base": (BOTH, WIDTH // 2, BASE_ROW),

@@ -39,6 +39,7 @@ MAY_USE = {
     "snapshot/patch": ("base", "cowfs/store", "snapshot/text", "snapshot/diff"),
     "snapshot/merge": ("base", "cowfs/store", "snapshot/text", "snapshot/diff"),
     "snapshot/apply": ("base", "cowfs/store", "snapshot/text", "snapshot/diff", "snapshot/capture"),
+    "image": ("base", "cowfs/store", "snapshot/diff"),
     "runner": ("base",),
     "runner/net": ("base",),
     # What travels, for both processes; how it travels, for the command line.
@@ -51,7 +52,7 @@ MAY_USE = {
     # The command line: one thread, may fork.
     "engine/ask": ("base", "cowfs/store", *BOTH),
     "engine/run": ("base", "cowfs/store", "runner", "runner/net", *BOTH, "engine/ask"),
-    "engine/verb": ("base", "cowfs/store", "runner", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
+    "engine/verb": ("base", "cowfs/store", "image", "runner", *SNAPSHOT, *BOTH, "engine/ask", "engine/run"),
     "engine/experiment": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run",
                           "engine/verb"),
     "engine/policy": ("base", *SNAPSHOT, *BOTH, "engine/run", "engine/verb", "engine/experiment"),
@@ -61,7 +62,7 @@ MAY_USE = {
                      "engine/experiment", "engine/policy", "engine/pipeline"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
-    "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", *SNAPSHOT,
+    "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", "image", *SNAPSHOT,
                    *BOTH, "engine/host"),
     "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act"),
     "cli/http": ("base",),
@@ -97,8 +98,9 @@ OWNER = {
     r"(json-c/.+|json|json_\w+)\.h": "base",
     r"(libfyaml/.+|libfyaml)\.h": "base",
     r"(fuse3?/.+|fuse|fuse_\w+)\.h": "cowfs/fuse",
+    r"(archive|archive_entry)\.h": "image",
     r"(git2/.+|git2)\.h": "snapshot",
-    r"(zlib|zconf)\.h": "snapshot",
+    r"(zlib|zconf)\.h": ("snapshot", "image"),
     r"seccomp\.h": "runner",
     r"systemd/.+\.h": "runner",
     r"microhttpd\.h": "cli/http",
@@ -111,7 +113,7 @@ OWNER = {
 PEERS = ("tools/bench/bare-fuse.c",)
 
 # What cowfsd is made of; in none of it a process begins, but for these by posix_spawn().
-NO_FORK = ("base", "cowfs/", "snapshot/", "remote/pack", "engine/api", "engine/find", "engine/wire", "engine/host",
+NO_FORK = ("base", "cowfs/", "image/", "snapshot/", "remote/pack", "engine/api", "engine/find", "engine/wire", "engine/host",
            "engine/act", "engine/cowfsd")
 SPAWNS = {
     "cowfs/fuse/fusermount-linux.c": "fusermount3 may mount, we may not",
@@ -156,8 +158,9 @@ def complaint(root, path, bracket, header):
         return None if bracket == "<" else "a peer uses nothing of the project"
     if bracket == "<":
         for pattern, owner in OWNER.items():
-            if re.fullmatch(pattern, header) and not within(here, owner):
-                return f"<{header}> belongs to {owner}"
+            owners = (owner,) if isinstance(owner, str) else owner
+            if re.fullmatch(pattern, header) and not any(within(here, one) for one in owners):
+                return f"<{header}> belongs to {' and '.join(owners)}"
         return None
     if not (root / header).is_file():
         return f'"{header}" is no file here; name it by its path from the top'

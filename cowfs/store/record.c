@@ -63,7 +63,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 		},
 	},
 	[REF_SNAPSHOT] = {
-		.version = 5,
+		.version = 6,
 		.size = sizeof(struct snapshot),
 		.name = { FIELD_ID, offsetof(struct snapshot, id) },
 		.root = offsetof(struct snapshot, root),
@@ -79,6 +79,7 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_ID, offsetof(struct snapshot, base), 3 },
 			{ FIELD_NUMBER, offsetof(struct snapshot, made), 4 },
 			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, meta), 5 },
+			{ FIELD_MAYBE_TEXT, offsetof(struct snapshot, image), 6 },
 		},
 	},
 	[REF_TAG] = {

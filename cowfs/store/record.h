@@ -17,6 +17,7 @@ enum project_hidden {
 	PROJECT_SHOWN = 0,
 	PROJECT_OF_GIT = 1, /* git's own, kept for the clones of projects that it serves */
 	PROJECT_TARGET = 2, /* promotions with --to put results there; captured in part */
+	PROJECT_IMAGE = 3,  /* an imported image: its path is none, and ends with its name */
 };
 
 /* A real directory that snapshots are taken of.  Ref: its id in hex; no root. */
@@ -58,6 +59,7 @@ struct snapshot {
 	struct catalog_id base;
 	uint64_t made; /* enum snapshot_made */
 	char *meta;    /* owned; labels (engine/api/meta.h), or NULL: none */
+	char *image;   /* owned; of an image: what it says of itself, a JSON object; or NULL */
 };
 
 #define SNAPSHOT_LACKS_MORE "/"

@@ -456,14 +456,17 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		return stored;
 	r = find_project(&m, err);
 	/* A clone's own states have links in their place. */
-	if (r >= 0 && stored > 0 && !m.start.clone)
+	if (r >= 0 && stored > 0 && !m.start.clone && m.project.hidden != PROJECT_IMAGE)
 		r = strays_find(task, &m.start.root, m.project.path, &m.clones, err);
 	if (r < 0)
 		return r;
 	r = describe(&m, err);
 	if (r < 0)
 		return r;
-	r = clone_git_prepare(task, &m.start, m.project.path, options, &m.clones, &m.git, err);
+	/* The repositories of an image are all in it. */
+	r = m.project.hidden == PROJECT_IMAGE ? 0
+					      : clone_git_prepare(task, &m.start, m.project.path,
+								  options, &m.clones, &m.git, err);
 	if (r < 0)
 		return r;
 	r = task_wanted(task, err);

@@ -73,7 +73,8 @@ static int on_project(const struct project *p, void *ctx, struct err *err)
 	const struct search *s = ctx;
 	char hex[CATALOG_HEX_SIZE];
 
-	if (p->hidden != PROJECT_SHOWN || strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
+	if ((p->hidden != PROJECT_SHOWN && p->hidden != PROJECT_IMAGE) ||
+	    strcmp(catalog_id_hex(&p->id, hex), s->hex) != 0)
 		return 0;
 	return project_copy(p, s->ret) < 0 ? err_nomem(err) : 1;
 }
@@ -483,6 +484,8 @@ int project_move(struct task *task, const char *id, char *path, bool force, stru
 
 	if (r < 0)
 		return r;
+	if (e.project.hidden != PROJECT_SHOWN)
+		return err_set(err, -ENOENT, "there is no project '%s'", id);
 	if (strcmp(e.project.path, path) == 0)
 		return err_set(err, -EEXIST, "'%s' is a project already", path);
 	r = task_may_read(task, path, err);

@@ -7,6 +7,7 @@
 #include "engine/act/clone-base-i.h"
 #include "engine/act/hold-i.h"
 #include "engine/act/promoting-i.h"
+#include "engine/find/image-i.h"
 
 /* A snapshot of the clone, taken while it had the base that it has now, or the one that it started as. */
 static int find_saved(struct promoting *p, struct err *err)
@@ -45,6 +46,8 @@ int promoting_find_clone(struct promoting *p, struct err *err)
 	if (r < 0)
 		return r;
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r >= 0)
+		r = image_refuse(&p->clone, &p->project, "promoted to", err);
 	if (r < 0)
 		return r;
 	if (p->options->asked->state)

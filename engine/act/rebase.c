@@ -5,6 +5,7 @@
  */
 #include "engine/api/rebase.h"
 #include "engine/act/events-i.h"
+#include "engine/find/image-i.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,6 +73,8 @@ static int find_clone(struct rebasing *p, struct err *err)
 	if (r < 0)
 		return r;
 	r = clone_origin(p->store, &p->clone, &p->project, &p->base, err);
+	if (r >= 0)
+		r = image_refuse(&p->clone, &p->project, "rebased on", err);
 	if (r < 0)
 		return r;
 	/* Held, because another rebase and a gc may remove it meanwhile. */

@@ -165,7 +165,9 @@ void stale_tell_clone(struct task *task, const struct project *project, const st
 		engine_warn(&task->engine, "clone '%s': %s, continuing", c->name, err.msg);
 	err = (struct err){ 0 };
 	c->stale = (struct engine_stale){ 0 };
-	if (compare_project(task, project, base, watch, &c->stale, &there, &err) < 0)
+	if (project->hidden == PROJECT_IMAGE)
+		; /* it never changes */
+	else if (compare_project(task, project, base, watch, &c->stale, &there, &err) < 0)
 		engine_warn(&task->engine,
 			    "comparing with the project as it is now: %s, continuing", err.msg);
 	else

@@ -309,7 +309,8 @@ static int replace(struct engine *e, struct control *c, const struct control_hel
 		j = json_begin(&question);
 		json_set_text(j, "ask", "stop");
 		json_set_bool(json_set_object(j, "options"), "force", false);
-		IGNORE_RESULT(send_question(c, &question, -1, err), "one that just left is as good");
+		IGNORE_RESULT(send_question(c, &question, -1, err),
+			      "one that just left is as good");
 		r = control_read(c, CONTROL_ANSWER_MAX, &doc, &line, err);
 		if (r == 0 || (r > 0 && !json_has(line, "error")))
 			return ask_wait_gone(e, err);

@@ -55,6 +55,8 @@ static const struct verb {
 	{ VERB_ALLOW, serve_allow },
 	{ VERB_ARTIFACT, serve_artifact },
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
+	{ VERB_IMPORT, serve_import },
+	{ VERB_REMOVE_IMAGE, serve_remove_image },
 	{ VERB_STAGE, serve_stage },
 	{ VERB_STAGE_ROOT, serve_stage_root },
 	{ VERB_STAGE_END, serve_stage_end },

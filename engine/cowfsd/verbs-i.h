@@ -39,6 +39,9 @@ serve_fn serve_take, serve_tag, serve_remove_snapshot, serve_project;
 /* serve-hold.c */
 serve_fn serve_hold;
 
+/* serve-image.c */
+serve_fn serve_import, serve_remove_image;
+
 /* serve-merge.c */
 serve_fn serve_merge, serve_overlaps, serve_promote, serve_rebase, serve_resolve, serve_rollback;
 

@@ -186,7 +186,7 @@ NODISCARD int clone_origin(struct store *s, const struct clone *c, struct projec
 
 /*
  * The snapshot that a person's words mean: "@", "@-1", "NAME@", an id or its
- * beginning, a tag.  -ENOENT, -EINVAL or -ENXIO with a sentence.
+ * beginning, a tag, an image.  -ENOENT, -EINVAL or -ENXIO with a sentence.
  */
 NODISCARD int state_resolve(struct engine *e, struct store *s, const char *text,
 			    struct snapshot *ret, struct err *err);

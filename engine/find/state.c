@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "engine/find/engine-i.h"
+#include "engine/find/image-i.h"
 
 static bool looks_like_id(const char *text)
 {
@@ -148,5 +149,7 @@ int state_resolve(struct engine *e, struct store *s, const char *text, struct sn
 		if (r == -ENOENT && looks_like_id(text))
 			r = snapshot_find(s, text, ret, err);
 	}
+	if (r == -ENOENT)
+		r = image_snapshot(s, text, ret, err);
 	return r == -ENOENT ? not_found(text, err) : r;
 }

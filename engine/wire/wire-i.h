@@ -23,6 +23,7 @@
 #define VERB_ECHO            "echo"
 #define VERB_GC              "gc"
 #define VERB_HOLD            "hold"
+#define VERB_IMPORT          "import"
 #define VERB_LIST            "list"
 #define VERB_MERGE           "merge"
 #define VERB_METRICS         "metrics"
@@ -35,6 +36,7 @@
 #define VERB_REBASE          "rebase"
 #define VERB_REMOVE          "remove"
 #define VERB_REMOVE_ARTIFACT "remove-artifact"
+#define VERB_REMOVE_IMAGE    "remove-image"
 #define VERB_REMOVE_STATE    "remove-state"
 #define VERB_RESOLVE         "resolve"
 #define VERB_ROLLBACK        "rollback"
@@ -154,6 +156,21 @@ extern const struct fields wire_conflict;        /* struct engine_conflict */
 extern const struct fields wire_resolve_options; /* struct engine_resolve_options */
 extern const struct fields wire_rebase_options;  /* struct engine_rebase_options */
 extern const struct fields wire_rebased;         /* struct engine_rebased */
+
+/* --- wire-image.c ----------------------------------------------------------------------- */
+
+/* A parsed archive comes along (image/stream.h) and is to become an image. */
+struct import_ask {
+	char *name;
+	char *about;   /* engine_image has it */
+	char *message; /* of the snapshot */
+	bool replace;
+	uint64_t max_bytes; /* 0: a limit of ours */
+};
+
+extern const struct fields wire_import;   /* struct import_ask */
+extern const struct fields wire_image;    /* struct engine_image */
+extern const struct fields wire_imported; /* struct engine_imported */
 
 /* --- wire-question.c -------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 try:
@@ -121,6 +122,15 @@ def look_at_clones(w, judge):
     for args in ((), ("list",), ("show", kept), ("show", kept, ""), ("show", kept, "new"), ("get", kept, "--to", str(w.home / "out")),
                  ("rm", kept)):
         judge("artifact", *args)
+    rootfs = w.top / "rootfs.tar"
+    with tarfile.open(rootfs, "w") as tar:
+        tar.add(w.project / "README.md", "README.md")
+    judge("import", str(rootfs))
+    for args in ((), ("show", "rootfs")):
+        judge("image", *args)
+    judge("export", "try", "--tar", str(w.top / "try.tar"))
+    judge("export", "try", "--tar", str(w.top / "layer.tar"), "--base", "rootfs")
+    judge("image", "rm", "rootfs")
     judge("runs", "--agent")
     subprocess.run(["git", "init", "-q", w.store / "clones" / "try"], check=True)
     judge("fsmonitor", "--setup", "try")

@@ -17,7 +17,7 @@ packages_names() {
 	build)
 		# gcc only recommends libc6-dev, and recommended packages are left out.
 		echo gcc libc6-dev meson ninja-build 'pkg-config|pkgconf' libfuse3-dev fuse3 \
-			libcurl4-gnutls-dev libgit2-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libsystemd-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev \
+			libarchive-dev libcurl4-gnutls-dev libgit2-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libsystemd-dev libxxhash-dev libsqlite3-dev libzstd-dev libjson-c-dev \
 			zlib1g-dev libfyaml-dev scdoc python3
 		;;
 	test) echo libcmocka-dev python3 python3-jsonschema sqlite3 acl git curl openssl iproute2 clang 'clang-format-14|clang-format' ;;
@@ -26,7 +26,7 @@ packages_names() {
 	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup ;;
 	# What tests/programs runs on a clone, what tests/cli asks for an opinion, and the servers
 	# of tests/remote; each is skipped where it is missing.
-	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc docker-registry apache2-utils skopeo ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc docker-registry apache2-utils skopeo libarchive-tools umoci ;;
 	esac
 }
 
@@ -37,13 +37,13 @@ packages_commands() {
 	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg ;;
-	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc docker-registry htpasswd skopeo ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc docker-registry htpasswd skopeo bsdtar umoci ;;
 	esac
 }
 
 packages_modules() {
 	case $1 in
-	build) echo fuse3 libcurl gnutls libgit2 libmicrohttpd libseccomp libsystemd libxxhash sqlite3 libzstd json-c zlib libfyaml ;;
+	build) echo fuse3 libarchive libcurl gnutls libgit2 libmicrohttpd libseccomp libsystemd libxxhash sqlite3 libzstd json-c zlib libfyaml ;;
 	test) echo cmocka ;;
 	esac
 }

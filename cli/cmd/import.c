@@ -1,0 +1,99 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/show/images.h"
+#include "engine/api/image.h"
+
+struct import_args {
+	const char *name, *platform;
+	uint64_t max_size;
+	bool replace;
+};
+
+static const struct opt import_opts[] = {
+	OPT_STR('n', "name", "IMAGE", struct import_args, name,
+		"call it so (default: after the file or directory)"),
+	OPT_FLAG(0, "replace", struct import_args, replace,
+		 "an image of that name gets this content; its clones keep theirs"),
+	OPT_SIZE(0, "max-size", "SIZE", struct import_args, max_size,
+		 "refuse more than that in files (default: 256G)"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct import_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static int print_json(const struct invocation *inv, const struct engine_imported *i,
+		      struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	show_json_image(j, &i->image);
+	json_set_bool(j, "replaced", i->replaced);
+	json_set_uint(j, "entries", i->entries);
+	json_set_uint(j, "layers", i->layers);
+	json_set_uint(j, "elapsed_ms", i->elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+/* "image     debian-12  8f3a0c11d2e4b567  3,412 files, 120 MiB in 2.1 s" */
+static void print_human(const struct invocation *inv, const struct engine_imported *i)
+{
+	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
+
+	fprintf(inv->out, "%s  %s  %s%s%s  ", i->replaced ? "replaced" : "image", i->image.name,
+		out_style(inv, OUT_ID), i->image.id, out_style(inv, OUT_PLAIN));
+	out_plural(inv->out, i->image.files, "file", "files");
+	fprintf(inv->out, ", %s in %s\n", size_format(i->image.bytes, size),
+		duration_format(i->elapsed_ms, time));
+}
+
+static int import_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_imported_done) struct engine_imported made = { 0 };
+	const struct import_args *args = inv->args;
+	const struct engine_import_options options = {
+		.source = inv->words[0],
+		.name = args->name,
+		.platform = args->platform,
+		.replace = args->replace,
+		.max_bytes = args->max_size,
+		.watch = progress_watch(inv->progress),
+	};
+	int r = engine_import(inv->engine, &options, &made, err);
+
+	progress_done(inv->progress);
+	if (r == -EEXIST) {
+		cmd_hint_again(inv, &(struct hint_again){ .option = "name", .value = "IMAGE" });
+		cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
+	}
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, &made, err);
+	if (inv->quiet)
+		fprintf(inv->out, "%s\n", made.image.name);
+	else
+		print_human(inv, &made);
+	return CMD_OK;
+}
+
+const struct command cmd_import = {
+	.name = "import",
+	.group = "Snapshots",
+	.rare = true,
+	.summary = "make an image of a tar archive",
+	.words = "FILE|-",
+	.min_words = 1,
+	.max_words = 1,
+	.opts = import_opts,
+	.details =
+	    "FILE is a tar archive, plain or packed with gzip, zstd or xz; '-' reads one from standard\n"
+	    "input. An image is a state like a snapshot: clone\n"
+	    "it with `clone --from IMAGE`. Owners, devices and set-id bits are kept whoever imports it, and\n"
+	    "nothing is unpacked on a disk. An archive is parsed by a process that can do nothing else.\n",
+	.examples = "import debian-12.tar.zst\n"
+		    "import - --name rootfs\n",
+	.run = import_run,
+};

@@ -1,0 +1,185 @@
+/*
+ * An import is three processes: this one finds the layers and verifies their digests, a confined child
+ * parses them, and cowfsd stores what the child writes to a pipe whose other end it is handed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "engine/api/image.h"
+#include "engine/ask/ask-i.h"
+#include "engine/find/image-i.h"
+#include "engine/verb/parser-i.h"
+#include "image/ingest.h"
+
+struct import {
+	const struct engine_import_options *options;
+	char *name;       /* owned */
+	struct buf about; /* JSON */
+	struct parser_plan plan;
+};
+
+static void import_done(struct import *i)
+{
+	free(i->name);
+	buf_done(&i->about);
+	parser_plan_done(&i->plan);
+}
+
+/* --- what it is called ------------------------------------------------------------------ */
+
+static void cut_suffix(char *name, const char *suffix)
+{
+	const size_t n = strlen(name), m = strlen(suffix);
+
+	if (n > m && strcmp(name + n - m, suffix) == 0)
+		name[n - m] = '\0';
+}
+
+/* "dir/debian-12.tar.zst" is called debian-12. */
+static int choose_name(struct import *i, struct err *err)
+{
+	static const char *const suffixes[] = { ".gz", ".zst", ".xz", ".tgz", ".tar" };
+	AUTO_FREE char *clean = path_clean("/", i->options->source);
+
+	if (i->options->name) {
+		i->name = strdup(i->options->name);
+	} else if (strcmp(i->options->source, "-") == 0) {
+		return err_set(err, -EINVAL, "an image from standard input needs --name");
+	} else if (clean) {
+		i->name = strdup(path_base(clean));
+	}
+	if (!i->name)
+		return err_nomem(err);
+	if (i->options->name)
+		return image_check_name(i->name, err);
+	for (size_t k = 0; k < ARRAY_LEN(suffixes); k++)
+		cut_suffix(i->name, suffixes[k]);
+	for (char *c = i->name; *c; c++)
+		if (*c == ':' || *c == ' ')
+			*c = '-';
+	return image_check_name(i->name, err);
+}
+
+/* --- where it comes from ---------------------------------------------------------------- */
+
+static int add_layer(struct import *i, int fd, struct err *err)
+{
+	if (!VEC_ONE_MORE(i->plan.layers, i->plan.n)) {
+		close(fd);
+		return err_nomem(err);
+	}
+	i->plan.layers[i->plan.n++] = (struct parser_layer){ .fd = fd };
+	return 0;
+}
+
+static int open_archive(struct import *i, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const char *source = i->options->source;
+	const bool standard = strcmp(source, "-") == 0;
+	int fd =
+	    standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(source, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(err, "'%s'", source);
+	json_set_name(json_begin(&doc), "source", standard ? "-" : source);
+	if (json_append(&doc, &i->about, err) < 0) {
+		close(fd);
+		return err->code;
+	}
+	return add_layer(i, fd, err);
+}
+
+static int find_layers(struct import *i, struct err *err)
+{
+	struct stat st;
+
+	i->plan.max_bytes =
+	    i->options->max_bytes > 0 ? i->options->max_bytes : ingest_default.bytes;
+	if (strcmp(i->options->source, "-") == 0)
+		return open_archive(i, err);
+	if (stat(i->options->source, &st) < 0)
+		return err_sys(err, "'%s'", i->options->source);
+	return open_archive(i, err);
+}
+
+/* --- the act ---------------------------------------------------------------------------- */
+
+static int ask(struct engine *e, const struct import *i, int stream, struct engine_imported *ret,
+	       struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	char message[160];
+	const struct import_ask asked = {
+		.name = i->name,
+		.about = (char *)i->about.data,
+		.message = message,
+		.replace = i->options->replace,
+		.max_bytes = i->plan.max_bytes,
+	};
+	struct json answer;
+	int r;
+
+	snprintf(message, sizeof(message), "imported from %.128s", i->options->source);
+	ask_begin(&a, e, VERB_IMPORT);
+	a.give = stream;
+	fields_set(a.options, &wire_import, &asked);
+	r = ask_daemon(&a, e, ASK_CREATE, &i->options->watch, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_imported, ret, err);
+}
+
+int engine_import(struct engine *e, const struct engine_import_options *options,
+		  struct engine_imported *ret, struct err *err)
+{
+	CLEANUP(import_done) struct import i = { .options = options };
+	CLEANUP(parser_done) struct parser parser = PARSER_INIT;
+	const uint64_t start = engine_clock_ms();
+	struct err why = { 0 };
+	int r, parsed;
+
+	r = choose_name(&i, err);
+	if (r < 0)
+		return r;
+	r = find_layers(&i, err);
+	if (r < 0)
+		return r;
+	if (!buf_str(&i.about))
+		return err_nomem(err);
+	r = parser_start(&i.plan, &parser, err);
+	if (r < 0)
+		return r;
+	r = ask(e, &i, parser.out, ret, err);
+	/* If parsing failed, cowfsd knows no more than that the stream ended early. */
+	parsed = parser_end(&parser, &why);
+	if (r == -EPIPE && parsed < 0)
+		return err_set(err, parsed, "'%s': %s", options->source, why.msg);
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", options->source);
+	ret->layers = i.plan.n;
+	ret->elapsed_ms = engine_clock_ms() - start;
+	return 0;
+}
+
+int engine_image_remove(struct engine *e, const char *name, bool force, struct engine_image *ret,
+			struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r = engine_has_store(e) ? 0 : err_set(err, -ENOENT, "there is no image '%.64s'", name);
+
+	if (r < 0)
+		return r;
+	ask_begin(&a, e, VERB_REMOVE_IMAGE);
+	json_set_name(a.options, "image", name);
+	json_set_bool(a.options, "force", force);
+	r = ask_daemon(&a, e, ASK_STORE, NULL, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_image, ret, err);
+}

@@ -1,0 +1,21 @@
+/*
+ * libarchive.h - libarchive, loaded when an archive is first read or written.
+ *
+ * It is not linked: with it come libxml2, ICU, nettle and six compressors, which every command would
+ * pay for at its start, and which cowfsd must not have in its address space at all.
+ */
+#pragma once
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/err.h"
+
+struct libarchive {
+#define LIBARCHIVE_SYMBOL(name) __typeof__(&archive_##name) name;
+#include "image/libarchive-symbols-i.h"
+#undef LIBARCHIVE_SYMBOL
+};
+
+/* Loaded and never given back.  -ENOTSUP with a sentence if this machine has none. */
+NODISCARD int libarchive_load(struct libarchive *ret, struct err *err);

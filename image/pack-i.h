@@ -1,0 +1,35 @@
+/*
+ * pack-i.h - an archive being written: entries go in, bytes come out.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "image/pack.h"
+
+#define PACK_WHITEOUT ".wh."
+
+struct pack {
+	struct store *store;
+	struct libarchive lib;
+	struct archive *archive;
+	struct archive_entry *entry;
+	const struct pack_options *options;
+	struct root root;
+	struct map linked; /* ino -> struct pack_link: files with several names that were written */
+	struct buf xattrs, block;
+	struct err why; /* of a failed write */
+	struct packed done;
+};
+
+/* One name with the attributes of its file; `linked`: the file has several names. */
+NODISCARD int pack_entry(struct pack *p, const char *path, const struct tree_entry *e, bool linked,
+			 struct err *err);
+
+/* The name is in the base and not here. */
+NODISCARD int pack_whiteout(struct pack *p, const char *path, struct err *err);
+
+/* --- pack-walk.c ------------------------------------------------------------------------ */
+
+NODISCARD int pack_all(struct pack *p, struct err *err);
+NODISCARD int pack_changes(struct pack *p, const struct object_id *from, const struct object_id *to,
+			   struct err *err);

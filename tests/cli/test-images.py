@@ -1,0 +1,256 @@
+"""Images: archives become states and states archives, with all that a file has, and nothing else."""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+
+from snaptest import Skip, World, main, needs_fuse, test
+
+OLD = 1_600_000_000
+
+
+def image(w, *args):
+    return w.ok("import", *args, "--json").json("snap.import/1")
+
+
+def entry(name, data=None, **attr):
+    """A member of a tar archive and its bytes."""
+    info = tarfile.TarInfo(name)
+    info.mtime = OLD
+    info.mode = 0o644
+    for key, value in attr.items():
+        setattr(info, key, value)
+    info.size = len(data or b"")
+    return info, data
+
+
+def directory(name, mode=0o755, **attr):
+    return entry(name, type=tarfile.DIRTYPE, mode=mode, **attr)
+
+
+def link(name, to, kind=tarfile.SYMTYPE):
+    return entry(name, type=kind, linkname=to)
+
+
+def archive(path, *entries, how="w", form=tarfile.PAX_FORMAT):
+    with tarfile.open(path, how, format=form) as tar:
+        for info, data in entries:
+            tar.addfile(info, io.BytesIO(data) if data is not None else None)
+    return str(path)
+
+
+def listing(w, state):
+    """Every name of a state with all that an archive says of it."""
+    raw = w.ok("export", state, "--tar", "-").out
+    got = {}
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        for m in tar:
+            data = tar.extractfile(m).read() if m.isreg() else None
+            pax = {k: v for k, v in m.pax_headers.items() if k.startswith("SCHILY.xattr.") or k == "mtime"}
+            got[m.name] = (m.type, oct(m.mode), m.uid, m.gid, m.linkname, m.devmajor, m.devminor, data, pax)
+    return got
+
+
+def contents(w, state):
+    return {name: e[7] for name, e in listing(w, state).items() if e[0] == tarfile.REGTYPE}
+
+
+FULL = (
+    directory("./", 0o711, uid=5),
+    directory("etc", 0o750, uid=0, gid=42),
+    entry("etc/shadow", b"root:*\n", mode=0o640, uid=0, gid=42, mtime=1234.5,
+          pax_headers={"SCHILY.xattr.user.note": "kept", "mtime": "1234.123456789"}),
+    entry("bin/su", b"#!", mode=0o4755, uid=0),
+    entry("dev/null", type=tarfile.CHRTYPE, devmajor=1, devminor=3, mode=0o666),
+    entry("dev/sda", type=tarfile.BLKTYPE, devmajor=8, devminor=0, mode=0o660, gid=6),
+    entry("run/fifo", type=tarfile.FIFOTYPE),
+    entry("lib/one", b"shared", uid=1000, gid=100_000),
+    link("lib/two", "lib/one", tarfile.LNKTYPE),
+    link("sbin", "usr/sbin"),
+    link("lib/dangling", "../../../../etc/passwd"),
+    entry("naïve", b"utf-8"),
+)
+
+
+@test
+def an_archive_keeps_all_that_its_files_have(w: World):
+    got = image(w, archive(w.top / "full.tar", *FULL))
+    assert got["image"] == "full" and got["files"] == 10 and not got["replaced"], got
+    names = listing(w, "full")
+    assert names["etc/shadow"][1:4] == ("0o640", 0, 42), names["etc/shadow"]
+    assert names["etc/shadow"][8] == {"SCHILY.xattr.user.note": "kept", "mtime": "1234.123456789"}, names["etc/shadow"]
+    assert names["bin/su"][1] == "0o4755" and names["dev/sda"][0] == tarfile.BLKTYPE and names["dev/sda"][5:7] == (8, 0)
+    assert names["dev/null"][0] == tarfile.CHRTYPE and names["run/fifo"][0] == tarfile.FIFOTYPE
+    assert names["lib/one"][2:4] == (1000, 100_000) and names["lib/two"][0] == tarfile.LNKTYPE
+    assert names["lib/two"][4] == "lib/one" and names["lib/dangling"][4] == "../../../../etc/passwd"
+    assert names["."][1:3] == ("0o711", 5) and names["naïve"][7] == b"utf-8"
+    w.ok("check")
+
+
+@test
+def what_was_exported_comes_back_the_same(w: World):
+    image(w, archive(w.top / "full.tar", *FULL))
+    for end in ("tar", "tar.gz", "tar.zst"):
+        out = w.top / f"out.{end}"
+        w.ok("export", "full", "--tar", str(out))
+        first = out.read_bytes()
+        image(w, str(out), "-n", "again", "--replace") if end != "tar" else image(w, str(out), "-n", "again")
+        assert listing(w, "again") == listing(w, "full"), end
+        w.ok("export", "again", "--tar", str(out))
+        assert out.read_bytes() == first, f"{end}: the same state gives the same bytes"
+    assert w.ok("diff", "full", "again").out == b""
+    assert not [p for p in w.top.iterdir() if ".tmp-" in p.name], "nothing is left beside it"
+
+
+@test
+def the_order_of_an_archive_does_not_matter(w: World):
+    image(w, archive(w.top / "a.tar", *FULL))
+    image(w, archive(w.top / "b.tar", *sorted((e for e in FULL if e[0].type != tarfile.LNKTYPE),
+                                              key=lambda e: e[0].name, reverse=True),
+                     *(e for e in FULL if e[0].type == tarfile.LNKTYPE)))
+    a, b = (w.ok("export", name, "--tar", "-").out for name in "ab")
+    assert a == b
+
+
+@test
+def the_last_entry_of_a_name_wins(w: World):
+    image(w, archive(w.top / "twice.tar", entry("d/in", b"stays"), entry("f", b"old"), directory("d", 0o700),
+                     entry("f", b"new"), entry("g", b"file"), directory("g"), entry("g/x", b"in it"),
+                     directory("h"), entry("h/x", b"goes"), link("h", "d")))
+    assert contents(w, "twice") == {"d/in": b"stays", "f": b"new", "g/x": b"in it"}
+    names = listing(w, "twice")
+    assert names["d"][1] == "0o700" and names["h"][0] == tarfile.SYMTYPE
+
+
+HOSTILE = {
+    "a_way_up": ((entry("../out", b"x"),), "has '..' in its path"),
+    "a_way_up_inside": ((entry("a/../../out", b"x"),), "has '..' in its path"),
+    "through_a_link": ((link("a", "/tmp"), entry("a/out", b"x")), "leads through a symbolic link"),
+    "through_a_file": ((entry("a", b"x"), entry("a/b", b"x")), "leads through what is no directory"),
+    "a_link_out": ((link("a", "../../etc/passwd", tarfile.LNKTYPE),), "has '..' in its path"),
+    "a_link_to_nothing": ((link("a", "b", tarfile.LNKTYPE),), "is not in the archive"),
+    "a_link_to_a_directory": ((directory("d"), link("a", "d", tarfile.LNKTYPE)), "hard link to a directory"),
+    "a_long_name": ((entry("x" * 256, b"x"),), "too long"),
+    "a_deep_one": ((entry("d/" * 1100 + "f", b"x"),), "lies too deep"),
+    "a_top_that_is_a_link": ((link(".", "d"),), "is the top and no directory"),
+    "a_huge_file": ((entry("f", b"x" * 5000),), "more than 4.0 KiB in all"),
+}
+
+
+@test
+def hostile_archives_are_refused_and_leave_nothing(w: World):
+    for name, (entries, why) in HOSTILE.items():
+        path = archive(w.top / f"{name}.tar", entry("good", b"fine"), *entries)
+        w.snap("import", path, "--max-size", "4K").fails(9 if "huge" in name else 2, why)
+    assert w.ok("image", "-q").out == b""
+    before = w.ok("gc", "--json").json("snap.gc/1")
+    assert before["kept"] == 0, "what was put has no name"
+    w.ok("check")
+    image(w, archive(w.top / "absolute.tar", entry("/etc/passwd", b"inside")))
+    assert contents(w, "absolute") == {"etc/passwd": b"inside"}
+
+
+@test
+def damaged_archives_are_refused(w: World):
+    whole = (w.top / "whole.tar.gz")
+    archive(whole, *FULL, entry("big", os.urandom(300_000)), how="w:gz")
+    raw = whole.read_bytes()
+    cases = {"cut": raw[:len(raw) // 2], "text": b"this is no archive\n" * 100, "empty": b"",
+             "flipped": raw[:1000] + bytes([raw[1000] ^ 0xff]) + raw[1001:]}
+    for name, data in cases.items():
+        (w.top / name).write_bytes(data)
+        done = w.snap("import", str(w.top / name))
+        if name != "empty":  # libarchive takes nothing for an archive with nothing in it
+            done.fails(2, name)
+    w.snap("import", str(w.top / "none.tar")).fails(4, "none.tar")
+    assert set(w.ok("image", "-q").out.split()) <= {b"empty"}
+
+
+@test
+def names_are_checked_and_kept_apart(w: World):
+    path = archive(w.top / "one.tar", entry("f", b"1"))
+    image(w, path)
+    w.snap("import", path).fails(1, "there is an image 'one' already", "--replace", "--name")
+    w.snap("import", path, "-n", "../x").fails(2, "an image: the name '../x'")
+    w.snap("import", "-").fails(2, "needs --name")
+    with open(path, "rb") as f:
+        w.ok("import", "-", "-n", "piped", stdin=f)
+    assert w.ok("image", "-q").out == b"one\npiped\n"
+    assert image(w, archive(w.top / "one.tar", entry("f", b"2")), "--replace")["replaced"]
+    assert contents(w, "one") == {"f": b"2"}
+    shown = w.ok("image", "show", "one", "--json").json("snap.image/1")["images"][0]
+    assert shown["about"]["source"].endswith("one.tar"), shown
+    w.ok("image", "rm", "piped")
+    w.snap("image", "rm", "piped").fails(4, "there is no image 'piped'")
+    w.snap("show", "piped").fails(4, "there is no")
+
+
+@test
+def a_clone_of_an_image_is_a_clone(w: World):
+    needs_fuse()
+    image(w, archive(w.top / "base.tar", *FULL))
+    w.ok("clone", "--from", "base", "-n", "try")
+    top = w.store / "clones" / "try"
+    assert (top / "naïve").read_bytes() == b"utf-8"
+    (top / "naïve").unlink()
+    (top / "lib" / "one").write_bytes(b"changed")
+    diff = w.ok("diff", "try", "--json").json("snap.diff/1")
+    assert {f["path"]: f["status"] for f in diff["files"]} == {"naïve": "deleted", "lib/one": "modified", "lib/two": "modified"}, diff
+    w.snap("image", "rm", "base").fails(11, "'try' among them")
+    w.snap("promote", "try").fails(7, "image")
+    w.ok("status", "try")
+    w.ok("snapshot", "try", "-m", "kept")
+    changed = contents(w, "try")
+    assert changed["lib/one"] == b"changed" and "naïve" not in changed
+    raw = w.ok("export", "try", "--tar", "-", "--base", "base").out
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        assert {".wh.naïve", "lib/one", "lib/two"} <= set(tar.getnames()), tar.getnames()
+        assert "etc/shadow" not in tar.getnames()
+    w.ok("image", "rm", "-f", "base")
+    w.snap("status", "try").fails(4, "try")
+
+
+@test
+def other_programs_read_and_write_the_same(w: World):
+    """GNU tar, and bsdtar where it is: from the disk into an image, out again and onto the disk."""
+    if os.geteuid() != 0:
+        raise Skip("only root can unpack owners and devices")
+    tools = [t for t in ("tar", "bsdtar") if shutil.which(t)]
+    print(f"# with {', '.join(tools)}; missing: {', '.join({'tar', 'bsdtar'} - set(tools)) or 'none'}")
+    src = w.top / "src"
+    (src / "d").mkdir(parents=True)
+    (src / "d" / "f").write_bytes(b"x" * 70_000)
+    os.chown(src / "d" / "f", 12, 345)
+    os.link(src / "d" / "f", src / "again")
+    os.setxattr(src / "d" / "f", b"user.k", b"v\x00\xff")
+    os.utime(src / "d" / "f", ns=(1, 1_234_567_890_123_456_789))
+    with open(src / "holes", "wb") as f:
+        f.truncate(1 << 24)
+        f.seek(1 << 23)
+        f.write(b"middle")
+    os.mknod(src / "null", 0o20666, os.makedev(1, 3))
+    os.chmod(src / "d", 0o2751)
+    for tool in tools:
+        more = ["--xattrs", "--format=pax", "-S"] if tool == "tar" else ["--xattrs", "--format=pax", "--read-sparse"]
+        path = w.top / f"by-{tool}.tar"
+        subprocess.run([tool, *more, "-cf", path, "-C", src, "."], check=True)
+        image(w, str(path))
+        out = w.top / f"out-{tool}"
+        out.mkdir()
+        w.ok("export", f"by-{tool}", "--tar", str(w.top / "out.tar"))
+        subprocess.run([tool, "--xattrs", *(["--xattrs-include=*", "--numeric-owner"] if tool == "tar" else ["-p"]),
+                        "-xf", w.top / "out.tar", "-C", out], check=True)
+        for name in ("d", "d/f", "again", "holes", "null"):
+            a, b = os.lstat(src / name), os.lstat(out / name)
+            assert (a.st_mode, a.st_uid, a.st_gid, a.st_size, a.st_rdev, a.st_mtime_ns, a.st_nlink) == \
+                   (b.st_mode, b.st_uid, b.st_gid, b.st_size, b.st_rdev, b.st_mtime_ns, b.st_nlink), (tool, name, a, b)
+        assert os.getxattr(out / "d" / "f", b"user.k") == b"v\x00\xff" and os.path.samefile(out / "d" / "f", out / "again")
+        assert (out / "holes").read_bytes() == (src / "holes").read_bytes()
+        assert (out / "holes").stat().st_blocks * 512 < 1 << 20, "holes stay holes"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
