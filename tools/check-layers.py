@@ -60,10 +60,11 @@ MAY_USE = {
                         "engine/policy"),
     "engine/watch": ("base", "cowfs/store", *SNAPSHOT, *BOTH, "engine/ask", "engine/run", "engine/verb",
                      "engine/experiment", "engine/policy", "engine/pipeline"),
+    "engine/transfer": ("base", "cowfs/store", *BOTH, "engine/ask", "remote", "remote/pack"),
     # cowfsd: many threads, never forks.
     "engine/host": ("base", "cowfs/store", "cowfs/core", "cowfs/fuse", *SNAPSHOT, *BOTH),
     "engine/act": ("base", "cowfs/store", "cowfs/store/upkeep", "cowfs/core", "cowfs/fuse", "image", *SNAPSHOT,
-                   *BOTH, "engine/host"),
+                   "remote/pack", *BOTH, "engine/host"),
     "engine/cowfsd": ("base", "cowfs/store", *BOTH, "engine/host", "engine/act"),
     "cli/http": ("base",),
     "cli/mcp": ("base", "cli/http"),
@@ -93,7 +94,7 @@ PRIVATE = r"cowfs/store/(db|schema)\.h|cowfs/fuse/ops\.h|.+-i\.h"
 # Library header -> the folder, with those below it, that owns the library.
 OWNER = {
     r"sqlite3(ext)?\.h": "cowfs/store",
-    r"(zstd|zstd_errors|zdict)\.h": "cowfs/store",
+    r"(zstd|zstd_errors|zdict)\.h": ("cowfs/store", "remote/pack"),
     r"(xxhash|xxh3|xxh_\w+)\.h": "cowfs/store",
     r"(json-c/.+|json|json_\w+)\.h": "base",
     r"(libfyaml/.+|libfyaml)\.h": "base",

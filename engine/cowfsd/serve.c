@@ -45,6 +45,7 @@ static const struct verb {
 	{ VERB_PROMOTE, serve_promote },
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
+	{ VERB_RECEIVE, serve_receive },
 	{ VERB_RESOLVE, serve_resolve },
 	{ VERB_QUESTION, serve_question },
 	{ VERB_QUESTIONS, serve_questions },

@@ -51,6 +51,8 @@ serve_fn serve_metrics;
 /* serve-question.c */
 serve_fn serve_question, serve_questions, serve_answer;
 
+/* serve-remote.c */
+serve_fn serve_receive;
 /* serve-stage.c */
 serve_fn serve_stage, serve_stage_root, serve_stage_end, serve_stage_settle, serve_stage_stay;
 

@@ -34,6 +34,7 @@
 #define VERB_QUESTION        "question"
 #define VERB_QUESTIONS       "questions"
 #define VERB_REBASE          "rebase"
+#define VERB_RECEIVE         "receive"
 #define VERB_REMOVE          "remove"
 #define VERB_REMOVE_ARTIFACT "remove-artifact"
 #define VERB_REMOVE_IMAGE    "remove-image"
@@ -195,6 +196,11 @@ struct question_answer {
 extern const struct fields wire_question_ask, wire_question_told, wire_question_answer;
 extern const struct fields wire_question;  /* struct engine_question */
 extern const struct fields wire_questions; /* struct engine_questions */
+
+/* --- wire-remote.c ---------------------------------------------------------------------- */
+
+extern const struct fields wire_receive_options; /* struct engine_receive_options */
+extern const struct fields wire_received;        /* struct engine_received */
 
 /* --- wire-rollback.c -------------------------------------------------------------------- */
 

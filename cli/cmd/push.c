@@ -1,0 +1,116 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "engine/api/remote.h"
+
+struct push_args {
+	const char *message;
+	bool force, whole;
+	uint64_t rate;
+};
+
+static const struct opt push_opts[] = {
+	OPT_STR('m', "message", "TEXT", struct push_args, message,
+		"what others read about it (default: the snapshot's own message)"),
+	OPT_FLAG('f', "force", struct push_args, force,
+		 "move the name although somebody else moved it since"),
+	OPT_FLAG(0, "whole", struct push_args, whole,
+		 "send all of it in new packs, not only what the remote lacks"),
+	OPT_SIZE(0, "rate", "SIZE", struct push_args, rate, "bytes a second at most"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct push_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+static int print_json(const struct invocation *inv, const struct engine_pushed *p, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	json_set_text(j, "remote", p->remote);
+	json_set_text(j, "name", p->name);
+	json_set_name(j, "state", p->state);
+	json_set_text(j, "manifest", p->manifest);
+	json_set_text(j, "root", p->root);
+	json_set_bool(j, "same", p->same);
+	json_set_uint(j, "bytes_sent", p->bytes_sent);
+	json_set_uint(j, "bytes_skipped", p->bytes_skipped);
+	json_set_uint(j, "objects_sent", p->objects_sent);
+	json_set_uint(j, "packs_sent", p->packs_sent);
+	json_set_uint(j, "packs", p->packs);
+	json_set_uint(j, "elapsed_ms", p->elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+/* "pushed  0c4f11d2e4b567aa to dir:/srv/depot:main  sent 1.2 MiB, 84 MiB were there, in 0.3 s" */
+static void print_human(const struct invocation *inv, const struct engine_pushed *p)
+{
+	char sent[SIZE_TEXT_MAX], there[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
+
+	fprintf(inv->out, "%s  %s%.*s%s to ", p->same ? "nothing to push" : "pushed",
+		out_style(inv, OUT_ID), OUT_SHORT_ID, p->state, out_style(inv, OUT_PLAIN));
+	out_name(inv->out, p->remote);
+	fprintf(inv->out, ":%s  ", p->name);
+	if (!p->same)
+		fprintf(inv->out, "sent %s, %s were there, ", size_format(p->bytes_sent, sent),
+			size_format(p->bytes_skipped, there));
+	fprintf(inv->out, "in %s\n", duration_format(p->elapsed_ms, time));
+}
+
+static void hint(struct invocation *inv, int r, const char *to)
+{
+	if (r == -ESTALE) {
+		cmd_hint_words(inv, "fetch", (const char *[]){ to, NULL });
+		cmd_hint_again(inv, &(struct hint_again){ .option = "force" });
+	} else if (r == -ENOENT) {
+		cmd_hint(inv, "remote list");
+	}
+}
+
+static int push_run(struct invocation *inv, struct err *err)
+{
+	CLEANUP(engine_pushed_done) struct engine_pushed pushed = { 0 };
+	const struct push_args *args = inv->args;
+	const struct engine_push_options options = {
+		.state = inv->n_words > 1 ? inv->words[0] : NULL,
+		.to = inv->words[inv->n_words - 1],
+		.message = args->message,
+		.force = args->force,
+		.whole = args->whole,
+		.rate = args->rate,
+		.watch = progress_watch(inv->progress),
+	};
+	int r = engine_push(inv->engine, &options, &pushed, err);
+
+	progress_done(inv->progress);
+	hint(inv, r, options.to);
+	if (r < 0)
+		return r;
+	if (inv->json)
+		return print_json(inv, &pushed, err);
+	if (inv->quiet)
+		fprintf(inv->out, "%s\n", pushed.manifest);
+	else
+		print_human(inv, &pushed);
+	return CMD_OK;
+}
+
+const struct command cmd_push = {
+	.name = "push",
+	.group = "Snapshots",
+	.rare = true,
+	.summary = "send a snapshot to a remote, as far as the remote lacks it",
+	.words = "[STATE] REMOTE[:NAME]",
+	.min_words = 1,
+	.max_words = 2,
+	.opts = push_opts,
+	.details =
+	    "STATE is a snapshot, a clone now, or `.`, the project now (default: the clone that holds\n"
+	    "the current directory, else `.`). REMOTE is a name of `remote add` or an address:\n"
+	    "dir:/path or oci://host/repository. NAME (default: latest) then means this snapshot;\n"
+	    "it moves last, so it never means something incomplete. A name that somebody else moved\n"
+	    "is left alone (6) without --force. -q prints the digest of the manifest.\n",
+	.examples = "push origin\npush try origin:try\npush @ dir:/mnt/share/app:nightly\n",
+	.run = push_run,
+};

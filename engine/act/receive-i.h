@@ -1,0 +1,11 @@
+/*
+ * receive-i.h - packs that the command line brought become a snapshot.
+ */
+#pragma once
+
+#include "engine/api/remote.h"
+#include "engine/host/task-i.h"
+
+/* engine_receive(), done here. */
+NODISCARD int receive_snapshot(struct task *task, const struct engine_receive_options *options,
+			       struct engine_received *ret, struct err *err);

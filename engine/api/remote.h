@@ -1,0 +1,141 @@
+/*
+ * remote.h - snapshots on their way to other machines and back.
+ *
+ * A remote is a place that others can reach: a directory, a registry.  It keeps snapshots under names
+ * that move.  A push sends what the remote lacks and moves the name last, so a name never means
+ * something incomplete.  A fetch checks every byte before the store takes it.
+ *
+ * Remotes are written down in the user's configuration (remotes.json), beside config.yaml: an address is
+ * something a person knows, the same for all stores and projects, and no secret is in it.
+ */
+#pragma once
+
+#include "engine/api/history.h"
+
+#define ENGINE_DIGEST_SIZE 72 /* "sha256:", 64 hex digits and a NUL */
+
+struct engine_remote {
+	char *name, *url; /* owned */
+};
+
+struct engine_remotes {
+	struct engine_remote *list; /* owned; in the order of names */
+	size_t n;
+};
+
+void engine_remotes_done(struct engine_remotes *r);
+
+NODISCARD int engine_remotes(struct engine *e, struct engine_remotes *ret, struct err *err);
+/* -EEXIST if there is one of that name, -EINVAL if name or url cannot be one. */
+NODISCARD int engine_remote_add(struct engine *e, const char *name, const char *url,
+				struct err *err);
+/* -ENOENT with a sentence.  What the remote holds stays there. */
+NODISCARD int engine_remote_remove(struct engine *e, const char *name, struct err *err);
+
+/* Progress counts bytes that move; `total` is 0 until it is known. */
+struct engine_push_options {
+	const char
+	    *state;     /* NULL: the project now, or the clone that holds the engine's directory */
+	const char *to; /* REMOTE[:NAME]; the remote's name or its url */
+	const char *message; /* NULL: the snapshot's own */
+	bool force;          /* move the name although it is not what was pushed or fetched last */
+	bool whole;          /* send all of it in new packs, not only what the remote lacks */
+	uint64_t rate;       /* bytes a second at most; 0: no limit */
+	struct engine_watch watch;
+};
+
+struct engine_pushed {
+	char *remote, *name;                /* owned; its url, and the name that moved */
+	char *state;                        /* owned; what was pushed, as state_find() spells it */
+	char manifest[ENGINE_DIGEST_SIZE];  /* that the name means now */
+	char root[ENGINE_DIGEST_SIZE];      /* of all that is in it */
+	uint64_t bytes_sent, bytes_skipped; /* packed; skipped: packs that were there */
+	uint64_t objects_sent, packs_sent, packs;
+	bool same; /* the name meant exactly this before */
+	uint64_t elapsed_ms;
+};
+
+void engine_pushed_done(struct engine_pushed *p);
+
+/* -ESTALE if the name was moved by somebody else since this store last saw it, and not `force`. */
+NODISCARD int engine_push(struct engine *e, const struct engine_push_options *options,
+			  struct engine_pushed *ret, struct err *err);
+
+struct engine_fetch_options {
+	const char *from; /* REMOTE[:NAME] */
+	const char *tag;  /* for it in this project; NULL: REMOTE/NAME */
+	uint64_t rate;
+	struct engine_watch watch;
+};
+
+struct engine_fetched {
+	char *remote, *name, *tag; /* owned */
+	char manifest[ENGINE_DIGEST_SIZE];
+	char root[ENGINE_DIGEST_SIZE];
+	struct engine_snapshot snapshot;
+	char *project;   /* owned; its path */
+	bool registered; /* the project is new to the store */
+	bool same;       /* it was here already */
+	uint64_t bytes_received, packs_received, packs, objects;
+	uint64_t elapsed_ms;
+};
+
+void engine_fetched_done(struct engine_fetched *f);
+
+/* The snapshot is then one of the project that holds the engine's directory; its files are untouched. */
+NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
+			   struct engine_fetched *ret, struct err *err);
+
+/* A snapshot that a remote has. */
+struct engine_remote_entry {
+	char *name; /* owned; NULL: an earlier one */
+	char manifest[ENGINE_DIGEST_SIZE];
+	char *message, *who, *host; /* owned */
+	int64_t created, pushed;
+	uint64_t files, bytes; /* unpacked */
+	uint64_t packed;       /* what its packs take there */
+	uint64_t packs;
+};
+
+struct engine_remote_log {
+	char *remote; /* owned; its url */
+	struct engine_remote_entry *list;
+	size_t n;
+};
+
+void engine_remote_log_done(struct engine_remote_log *l);
+
+/* The snapshots under one name, newest first; or, if `what` has no name, the newest under each. */
+NODISCARD int engine_remote_log(struct engine *e, const char *what, size_t max,
+				struct engine_remote_log *ret, struct err *err);
+
+/* --- between the command line and cowfsd -------------------------------------------------- */
+
+/* Where the command line leaves packs for cowfsd, in the store's directory: HEX.index and HEX.pack. */
+#define ENGINE_INCOMING "remote/incoming"
+
+struct engine_receive_options {
+	char **packs; /* owned; digests, in hex, of all that the snapshot needs */
+	size_t n_packs;
+	const char *root;    /* digest, in hex */
+	const char *base;    /* a snapshot here that is like it; NULL: none */
+	const char *message; /* NULL: none */
+	const char *meta;    /* labels; NULL: none */
+	const char *tag;
+	struct engine_watch watch;
+};
+
+struct engine_received {
+	struct engine_snapshot snapshot;
+	char *project; /* owned */
+	bool registered;
+	char **
+	    wanted; /* owned; packs that it needs and that are not there: then there is no snapshot */
+	size_t n_wanted;
+	uint64_t objects;
+};
+
+void engine_received_done(struct engine_received *r);
+
+NODISCARD int engine_receive(struct engine *e, const struct engine_receive_options *options,
+			     struct engine_received *ret, struct err *err);

@@ -1,0 +1,16 @@
+#include "engine/api/remote.h"
+#include "engine/ask/ask-i.h"
+#include "engine/find/engine-i.h"
+
+int engine_receive(struct engine *e, const struct engine_receive_options *options,
+		   struct engine_received *ret, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_RECEIVE);
+	fields_set(a.options, &wire_receive_options, options);
+	r = ask_daemon(&a, e, ASK_CREATE, &options->watch, &answer, err);
+	return r < 0 ? r : ask_take(&a, answer, &wire_received, ret, err);
+}

@@ -1,0 +1,367 @@
+/*
+ * Packs come into a directory of the store, each under its digest, and stay there until cowfsd has made
+ * the snapshot: what an interrupted fetch brought is not brought again.  At first come those packs that
+ * the snapshot we have of this name does not share; cowfsd then says which others it needs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/path.h"
+#include "base/strlist.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "engine/api/meta.h"
+#include "engine/transfer/transfer-i.h"
+#include "remote/pack/pack.h"
+
+#define ROUNDS_MAX 64 /* of asking cowfsd what else it needs */
+
+struct fetching {
+	struct engine *e;
+	const struct engine_fetch_options *options;
+	struct target target;
+	struct depot *depot;
+	struct manifest manifest;
+	struct manifest_snapshot told;
+	struct digest digest; /* of the manifest */
+	struct manifest have; /* of the snapshot that we have; no packs: of none */
+	struct seen seen;
+	bool has_seen;
+	int dir, lock; /* of the directory where packs come to */
+	char *tag;     /* owned */
+	char *meta;    /* owned; labels */
+	struct strlist packs;
+	struct meter meter;
+	uint64_t n_brought;
+};
+
+static void fetching_done(struct fetching *f)
+{
+	target_done(&f->target);
+	depot_close(f->depot);
+	manifest_done(&f->manifest);
+	manifest_snapshot_done(&f->told);
+	manifest_done(&f->have);
+	cleanup_close(&f->dir);
+	cleanup_close(&f->lock);
+	free(f->tag);
+	free(f->meta);
+	strlist_done(&f->packs);
+}
+
+/* --- the directory ------------------------------------------------------------------------ */
+
+static const char *file_name(const struct digest *d, const char *end,
+			     char name[SHA256_HEX_SIZE + 8])
+{
+	char hex[SHA256_HEX_SIZE];
+
+	snprintf(name, SHA256_HEX_SIZE + 8, "%s.%s", hex_encode(d->b, sizeof(d->b), hex), end);
+	return name;
+}
+
+/* Only one fetch at a time uses it. */
+static int open_incoming(struct fetching *f, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+	int r = transfer_dir(f->e, ENGINE_INCOMING, &path, err);
+
+	if (r < 0)
+		return r;
+	f->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->dir < 0)
+		return err_sys(err, "opening '%s'", path);
+	f->lock = openat(f->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (f->lock < 0 || flock(f->lock, LOCK_EX) < 0)
+		return err_sys(err, "locking '%s'", path);
+	return 0;
+}
+
+struct sweeping {
+	const struct fetching *f;
+	bool all;
+};
+
+/* Is it a file of this manifest? */
+static bool is_ours(const struct fetching *f, const char *name)
+{
+	char own[SHA256_HEX_SIZE + 8];
+
+	for (size_t i = 0; i < f->manifest.n; i++) {
+		const struct digest *d = &f->manifest.packs[i].pack.digest;
+
+		if (strncmp(name, file_name(d, "", own), SHA256_HEX_SIZE - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int sweep_one(const char *name, unsigned char type, void *ctx)
+{
+	const struct sweeping *s = ctx;
+
+	(void)type;
+	if (strcmp(name, "lock") != 0 && (s->all || !is_ours(s->f, name)))
+		unlinkat(s->f->dir, name, 0);
+	return 0;
+}
+
+static void sweep(const struct fetching *f, bool all)
+{
+	IGNORE_RESULT(sys_each_name(f->dir, sweep_one, &(struct sweeping){ f, all }),
+		      "the next fetch sweeps again");
+}
+
+/* --- blobs -------------------------------------------------------------------------------- */
+
+/* It comes as NAME.part; when all of it is there and right, that becomes NAME. */
+static int bring_blob(struct fetching *f, const struct manifest_blob *blob,
+		      const struct digest *pack, const char *end, struct err *err)
+{
+	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
+	char name[SHA256_HEX_SIZE + 8], part[SHA256_HEX_SIZE + 16], text[DIGEST_TEXT_SIZE];
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	int r;
+
+	file_name(pack, end, name);
+	if (fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	snprintf(part, sizeof(part), "%s.part", name);
+	fd = openat(f->dir, part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(err, "making a file in '%s/%s'", f->e->store_path, ENGINE_INCOMING);
+	r = depot_fetch(f->depot, &blob->digest, blob->size, fd, &watch, err);
+	if (r == -ENOENT)
+		return err_set(err, -EBADMSG, "'%s' of '%s' is incomplete: blob %s is not there",
+			       f->target.name, f->target.url, digest_text(&blob->digest, text));
+	if (r < 0)
+		return r;
+	if (renameat(f->dir, part, f->dir, name) < 0)
+		return err_sys(err, "naming a pack");
+	return 0;
+}
+
+static bool have_pack(const struct fetching *f, const struct digest *d)
+{
+	for (size_t i = 0; i < f->have.n; i++)
+		if (digest_equal(&f->have.packs[i].pack.digest, d))
+			return true;
+	return false;
+}
+
+static int bring_pack(struct fetching *f, const struct manifest_pack *pack, struct err *err)
+{
+	f->n_brought++;
+	return bring_blob(f, &pack->pack, &pack->pack.digest, "pack", err);
+}
+
+static int bring_first(struct fetching *f, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->manifest.n; i++)
+		f->meter.total += f->manifest.packs[i].index.size +
+				  (have_pack(f, &f->manifest.packs[i].pack.digest)
+				       ? 0
+				       : f->manifest.packs[i].pack.size);
+	for (size_t i = 0; r == 0 && i < f->manifest.n; i++) {
+		const struct manifest_pack *pack = &f->manifest.packs[i];
+		char hex[SHA256_HEX_SIZE];
+
+		r = bring_blob(f, &pack->index, &pack->pack.digest, "index", err);
+		if (r == 0 && !have_pack(f, &pack->pack.digest))
+			r = bring_pack(f, pack, err);
+		if (r == 0 &&
+		    strlist_add(&f->packs, hex_encode(pack->pack.digest.b, SHA256_SIZE, hex)) < 0)
+			r = err_nomem(err);
+	}
+	return r;
+}
+
+/* Bring what cowfsd asked for. */
+static int bring_wanted(struct fetching *f, const struct engine_received *got, struct err *err)
+{
+	int r = 0;
+
+	for (size_t w = 0; r == 0 && w < got->n_wanted; w++)
+		for (size_t i = 0; r == 0 && i < f->manifest.n; i++) {
+			const struct manifest_pack *pack = &f->manifest.packs[i];
+			char hex[SHA256_HEX_SIZE];
+
+			hex_encode(pack->pack.digest.b, SHA256_SIZE, hex);
+			if (strcmp(hex, got->wanted[w]) != 0)
+				continue;
+			f->meter.total += pack->pack.size;
+			r = bring_pack(f, pack, err);
+		}
+	return r;
+}
+
+/* --- the snapshot ------------------------------------------------------------------------- */
+
+static int receive(struct fetching *f, struct engine_received *got, struct err *err)
+{
+	char root[SHA256_HEX_SIZE];
+	const struct engine_receive_options o = {
+		.packs = f->packs.list,
+		.n_packs = f->packs.n,
+		.root = hex_encode(f->told.root.b, SHA256_SIZE, root),
+		.base = f->has_seen ? f->seen.snapshot : NULL,
+		.message = f->told.message,
+		.meta = f->meta,
+		.tag = f->tag,
+		.watch = f->options->watch,
+	};
+
+	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+		int r = engine_receive(f->e, &o, got, err);
+
+		if (r < 0 || got->n_wanted == 0)
+			return r;
+		r = bring_wanted(f, got, err);
+		engine_received_done(got);
+		if (r < 0)
+			return r;
+	}
+	return err_set(err, -EBADMSG, "'%s' of '%s' never comes to an end", f->target.name,
+		       f->target.url);
+}
+
+/* Where it came from, as labels. */
+static int choose_labels(struct fetching *f, struct err *err)
+{
+	char digest[DIGEST_TEXT_SIZE];
+	AUTO_FREE char *from = NULL, *manifest = NULL;
+	const char *pairs[2];
+
+	if (asprintf(&from, "remote=%s:%s", f->target.remote ? f->target.remote : f->target.url,
+		     f->target.name) < 0 ||
+	    asprintf(&manifest, "manifest=%s", digest_text(&f->digest, digest)) < 0)
+		return err_nomem(err);
+	pairs[0] = manifest;
+	pairs[1] = from;
+	return meta_encode(pairs, 2, &f->meta, err);
+}
+
+static int choose_tag(struct fetching *f, struct err *err)
+{
+	if (f->options->tag)
+		return text_set(&f->tag, err, "%s", f->options->tag);
+	return text_set(&f->tag, err, "%s/%s", f->target.remote ? f->target.remote : "remote",
+			f->target.name);
+}
+
+/* --- the verb ----------------------------------------------------------------------------- */
+
+static int open_source(struct fetching *f, struct err *err)
+{
+	const struct depot_config config = { .rate = f->options->rate };
+	int r = target_find(f->e, f->options->from, &f->target, err);
+
+	if (r == 0 && !f->target.name)
+		r = text_set(&f->target.name, err, TRANSFER_NAME);
+	if (r == 0)
+		r = depot_open(f->target.url, &config, &f->depot, err);
+	if (r < 0)
+		return r;
+	r = manifest_get(f->depot, f->target.name, &f->manifest, &f->told, &f->digest, err);
+	if (r == -ENOENT)
+		return err_set(err, r, "'%s' has nothing with the name '%s'", f->target.url,
+			       f->target.name);
+	return r;
+}
+
+/* What we had of this name last, if it is still there. */
+static int look_here(struct fetching *f, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	char text[DIGEST_TEXT_SIZE];
+	struct err ignored = { 0 };
+	struct digest unused;
+	struct store *store;
+	int r = seen_load(f->e, &f->target, &f->seen, err);
+
+	if (r <= 0)
+		return r;
+	if (engine_store(f->e, STORE_READ, &store, &ignored) < 0 ||
+	    snapshot_find(store, f->seen.snapshot, &s, &ignored) < 0)
+		return 0;
+	f->has_seen = true;
+	if (manifest_get(f->depot, digest_text(&f->seen.manifest, text), &f->have, NULL, &unused,
+			 &ignored) < 0)
+		manifest_done(&f->have); /* then more comes than need be */
+	return 0;
+}
+
+static int fill_answer(struct fetching *f, struct engine_received *got, struct engine_fetched *ret)
+{
+	digest_text(&f->digest, ret->manifest);
+	digest_text(&f->told.root, ret->root);
+	ret->bytes_received = f->meter.bytes;
+	ret->packs_received = f->n_brought;
+	ret->packs = f->manifest.n;
+	ret->objects = got->objects;
+	ret->snapshot = got->snapshot;
+	ret->project = got->project;
+	ret->registered = got->registered;
+	got->snapshot = (struct engine_snapshot){ 0 };
+	got->project = NULL;
+	ret->remote = TAKE_PTR(f->target.url);
+	ret->name = TAKE_PTR(f->target.name);
+	ret->tag = TAKE_PTR(f->tag);
+	return 0;
+}
+
+static int fetch(struct fetching *f, struct engine_received *got, struct err *err)
+{
+	int r = open_incoming(f, err);
+
+	if (r == 0) {
+		sweep(f, false);
+		r = bring_first(f, err);
+	}
+	if (r == 0)
+		r = receive(f, got, err);
+	if (r == 0)
+		sweep(f, true);
+	return r;
+}
+
+int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
+		 struct engine_fetched *ret, struct err *err)
+{
+	CLEANUP(engine_received_done) struct engine_received got = { 0 };
+	CLEANUP(fetching_done) struct fetching f = { .e = e,
+						     .options = options,
+						     .dir = -1,
+						     .lock = -1,
+						     .meter = { .watch = &options->watch,
+								.doing = "receiving" } };
+	const uint64_t start = engine_clock_ms();
+	int r = open_source(&f, err);
+
+	if (r == 0)
+		r = look_here(&f, err);
+	if (r == 0)
+		r = choose_tag(&f, err);
+	if (r == 0)
+		r = choose_labels(&f, err);
+	if (r == 0)
+		r = fetch(&f, &got, err);
+	if (r < 0)
+		return r;
+	f.seen.manifest = f.digest;
+	memcpy(f.seen.snapshot, got.snapshot.id, sizeof(f.seen.snapshot));
+	seen_save(e, &f.target, &f.seen);
+	r = fill_answer(&f, &got, ret);
+	ret->elapsed_ms = engine_clock_ms() - start;
+	return r;
+}

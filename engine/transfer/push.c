@@ -1,0 +1,422 @@
+/*
+ * Objects that the remote lacks go into two packs that fill up beside each other: content in one,
+ * directories in the other, so that a reader can bring the directories first.  A pack that is full is sent
+ * with its index; the manifest, which lists the packs of the last push and the new ones, goes last and
+ * moves the name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/user.h"
+#include "engine/ask/ask-hold-i.h"
+#include "engine/transfer/transfer-i.h"
+#include "remote/pack/outbound.h"
+#include "remote/pack/pack.h"
+
+#define PACKS_KEPT 128 /* of earlier pushes; beyond that all of it is packed anew */
+
+/* A pack that is being filled. */
+struct filling {
+	int fd; /* of a file without a name; -1: nothing is in it yet */
+	struct pack_writer *writer;
+};
+
+enum { FILLING_CONTENT, FILLING_TREES, N_FILLING };
+
+struct pushing {
+	struct engine *e;
+	const struct engine_push_options *options;
+	struct store *store;
+	struct target target;
+	struct hold hold;
+	struct depot *depot;
+	struct manifest before; /* what the name means now; no packs: nothing */
+	struct manifest_snapshot told_before;
+	struct digest digest_before; /* all zero: nothing */
+	struct pack_set there;       /* what its packs hold */
+	struct digests known;
+	char *dir; /* owned; STORE/remote */
+	struct filling filling[N_FILLING];
+	struct manifest manifest; /* that comes of it */
+	struct manifest_snapshot told;
+	struct meter meter;
+	uint64_t objects, packs;
+};
+
+static void pushing_done(struct pushing *p)
+{
+	for (int i = 0; i < N_FILLING; i++) {
+		pack_writer_free(p->filling[i].writer);
+		cleanup_close(&p->filling[i].fd);
+	}
+	target_done(&p->target);
+	hold_done(&p->hold);
+	depot_close(p->depot);
+	manifest_done(&p->before);
+	manifest_snapshot_done(&p->told_before);
+	pack_set_done(&p->there);
+	digests_done(&p->known);
+	manifest_done(&p->manifest);
+	manifest_snapshot_done(&p->told);
+	free(p->dir);
+}
+
+/* --- what is pushed ----------------------------------------------------------------------- */
+
+/* A state that still changes is kept as a snapshot first: what was pushed can be told later. */
+static int take_live(struct pushing *p, const struct state *live, char id[ENGINE_ID_SIZE],
+		     struct err *err)
+{
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	AUTO_FREE char *message = NULL;
+	const struct engine_take_options o = {
+		.clone = live->kind == STATE_CLONE ? live->clone.name : NULL,
+		.automatic = true,
+		.watch = p->options->watch,
+	};
+	int r = engine_take(p->e, &o, &taken, err);
+
+	if (r < 0)
+		return r;
+	memcpy(id, taken.snapshot.id, ENGINE_ID_SIZE);
+	return 0;
+}
+
+static int choose_state(struct pushing *p, struct err *err)
+{
+	AUTO_FREE char *here = clone_here(p->e);
+	const char *text = p->options->state ? p->options->state : here ? here : ".";
+	CLEANUP(project_done) struct project none = { 0 };
+	struct state *state = &p->hold.states[0];
+	char id[ENGINE_ID_SIZE];
+	int r;
+
+	r = engine_store(p->e, STORE_READ, &p->store, err);
+	if (r == -ENOENT)
+		return engine_project(p->e, &p->store, &none, err);
+	if (r == 0)
+		r = state_find(p->e, p->store, text, state, err);
+	if (r < 0)
+		return r;
+	if (state->kind != STATE_SNAPSHOT) {
+		r = take_live(p, state, id, err);
+		state_done(state);
+		*state = (struct state){ 0 };
+		if (r == 0)
+			r = state_find(p->e, p->store, id, state, err);
+	}
+	if (r < 0)
+		return r;
+	p->hold.n = 1;
+	return hold_open(p->e, &p->hold, &p->options->watch, err);
+}
+
+/* --- what is there ------------------------------------------------------------------------ */
+
+static int check_stale(struct pushing *p, struct err *err)
+{
+	struct seen seen = { 0 };
+	int r;
+
+	if (p->options->force)
+		return 0;
+	r = seen_load(p->e, &p->target, &seen, err);
+	if (r < 0 || (r > 0 && digest_equal(&seen.manifest, &p->digest_before)))
+		return r < 0 ? r : 0;
+	return err_set(err, -ESTALE,
+		       "'%s' of '%s' holds a snapshot that this store has not seen: it would no "
+		       "longer have a name",
+		       p->target.name, p->target.url);
+}
+
+static int load_there(struct pushing *p, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->before.n; i++) {
+		CLEANUP(buf_done) struct buf index = BUF_INIT;
+		const struct manifest_blob *blob = &p->before.packs[i].index;
+
+		r = depot_get(p->depot, &blob->digest, PACK_INDEX_MAX, &index, NULL, err);
+		if (r == -ENOENT)
+			return err_set(err, -EBADMSG, "'%s' of '%s' lacks the index of a pack",
+				       p->target.name, p->target.url);
+		if (r == 0)
+			r = pack_set_add(&p->there, index.data, index.len, -1, err);
+		if (r == 0)
+			r = manifest_add_pack(&p->manifest, &p->before.packs[i], err);
+	}
+	return r;
+}
+
+static int look_there(struct pushing *p, struct err *err)
+{
+	int r = manifest_get(p->depot, p->target.name, &p->before, &p->told_before,
+			     &p->digest_before, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	r = check_stale(p, err);
+	if (r < 0 || p->options->whole || p->before.n > PACKS_KEPT)
+		return r;
+	return load_there(p, err);
+}
+
+/* --- packs -------------------------------------------------------------------------------- */
+
+/* A file without a name, which goes with us. */
+static int open_nameless(const char *dir, struct err *err)
+{
+	AUTO_FREE char *path = path_join(dir, "outgoing-XXXXXX");
+	int fd;
+
+	if (!path)
+		return err_nomem(err);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "making a file in '%s'", dir);
+	unlink(path);
+	return fd;
+}
+
+static int begin_pack(struct pushing *p, struct filling *f, struct err *err)
+{
+	int r;
+
+	if (f->writer)
+		return 0;
+	f->fd = open_nameless(p->dir, err);
+	if (f->fd < 0) {
+		r = f->fd;
+		f->fd = -1;
+		return r;
+	}
+	return pack_writer_new(f->fd, &f->writer, err);
+}
+
+static int send_blob(struct pushing *p, const struct digest *digest, const struct depot_bytes *from,
+		     struct err *err)
+{
+	const struct depot_watch watch = { .moved = meter_moved, .ctx = &p->meter };
+
+	return p->depot->ops->put_blob(p->depot, digest, from, &watch, err);
+}
+
+static int end_pack(struct pushing *p, struct filling *f, struct err *err)
+{
+	CLEANUP(buf_done) struct buf index = BUF_INIT;
+	struct manifest_pack pack;
+	int r;
+
+	if (!f->writer)
+		return 0;
+	r = pack_writer_finish(f->writer, &pack.pack.digest, &pack.pack.size, &index, err);
+	if (r < 0)
+		return r;
+	pack.index.size = index.len;
+	pack.index.digest = digest_of(index.data, index.len);
+	r = send_blob(p, &pack.pack.digest,
+		      &(struct depot_bytes){ .fd = f->fd, .size = pack.pack.size }, err);
+	if (r == 0)
+		r = send_blob(
+		    p, &pack.index.digest,
+		    &(struct depot_bytes){ .fd = -1, .data = index.data, .size = index.len }, err);
+	if (r == 0)
+		r = manifest_add_pack(&p->manifest, &pack, err);
+	pack_writer_free(TAKE_PTR(f->writer));
+	cleanup_close(&f->fd);
+	f->fd = -1;
+	p->packs += r == 0;
+	return r;
+}
+
+static bool on_has(void *ctx, enum object_kind kind, const struct digest *digest)
+{
+	const struct pushing *p = ctx;
+
+	return pack_set_has(&p->there, kind, digest);
+}
+
+static int on_put(void *ctx, enum object_kind kind, const struct digest *digest, const void *data,
+		  size_t len, struct err *err)
+{
+	struct pushing *p = ctx;
+	struct filling *f = &p->filling[kind == OBJECT_CHUNK ? FILLING_CONTENT : FILLING_TREES];
+	int r = begin_pack(p, f, err);
+
+	if (r == 0)
+		r = pack_writer_add(f->writer, kind, digest, data, len, err);
+	p->objects++;
+	return r == 0 && pack_writer_is_full(f->writer) ? end_pack(p, f, err) : r;
+}
+
+static int on_step(void *ctx, uint64_t files, struct err *err)
+{
+	struct pushing *p = ctx;
+
+	(void)err;
+	p->meter.files += files;
+	return meter_moved(0, &p->meter);
+}
+
+static int send_objects(struct pushing *p, struct err *err)
+{
+	const struct outbound_sink sink = { on_has, on_put, on_step, p };
+	int r = transfer_dir(p->e, DIGESTS_DIR, &p->dir, err);
+
+	if (r == 0)
+		r = digests_load(&p->known, p->dir, err);
+	if (r == 0)
+		r = outbound_root(p->store, &p->known, &p->hold.held[0].root, &sink, &p->told.root,
+				  err);
+	for (int i = 0; r == 0 && i < N_FILLING; i++)
+		r = end_pack(p, &p->filling[i], err);
+	return r;
+}
+
+/* --- the manifest ------------------------------------------------------------------------- */
+
+static int copy(char **to, const char *from, struct err *err)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? err_nomem(err) : 0;
+}
+
+static int describe(struct pushing *p, struct err *err)
+{
+	static const struct digest none;
+	const struct snapshot *s = &p->hold.states[0].snapshot;
+	const char *message = p->options->message ? p->options->message : s->message;
+	struct manifest_snapshot *told = &p->told;
+	char before[DIGEST_TEXT_SIZE], host[256] = "";
+	int r;
+
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	told->created = s->created;
+	told->pushed = engine_now();
+	told->files = s->files;
+	told->bytes = s->bytes;
+	told->who = user_name(geteuid());
+	r = told->who ? copy(&told->message, message, err) : err_nomem(err);
+	if (r == 0)
+		r = copy(&told->host, host, err);
+	if (r == 0)
+		r = copy(&told->project, path_base(p->hold.states[0].project.path), err);
+	if (r == 0)
+		r = copy(&told->meta, s->meta, err);
+	if (r == 0 && !digest_equal(&p->digest_before, &none))
+		r = copy(&told->parent, digest_text(&p->digest_before, before), err);
+	return r;
+}
+
+static int send_manifest(struct pushing *p, struct digest *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf config = BUF_INIT, text = BUF_INIT;
+	int r = describe(p, err);
+
+	if (r == 0)
+		r = manifest_snapshot_encode(&p->told, &config, err);
+	if (r == 0)
+		r = depot_put(p->depot, config.data, config.len, &p->manifest.config.digest, err);
+	p->manifest.config.size = config.len;
+	if (r == 0)
+		r = manifest_encode(&p->manifest, &text, err);
+	if (r < 0)
+		return r;
+	if (text.len > DEPOT_MANIFEST_MAX)
+		return err_set(err, -E2BIG,
+			       "the snapshot has too many packs: push it with --whole");
+	p->meter.bytes += config.len + text.len;
+	*ret = digest_of(text.data, text.len);
+	return p->depot->ops->put_manifest(p->depot, p->target.name, &p->digest_before,
+					   DEPOT_MANIFEST_TYPE, text.data, text.len, err);
+}
+
+/* --- the verb ----------------------------------------------------------------------------- */
+
+static void fill_answer(struct pushing *p, const struct digest *manifest, struct engine_pushed *ret)
+{
+	digest_text(manifest, ret->manifest);
+	digest_text(&p->told.root, ret->root);
+	ret->bytes_sent = p->meter.bytes;
+	ret->objects_sent = p->objects;
+	ret->packs_sent = p->packs;
+	ret->packs = p->manifest.n;
+	ret->bytes_skipped = 0;
+	for (size_t i = 0; i + p->packs < p->manifest.n; i++)
+		ret->bytes_skipped += p->manifest.packs[i].pack.size;
+	ret->remote = TAKE_PTR(p->target.url);
+	ret->name = TAKE_PTR(p->target.name);
+	ret->state = TAKE_PTR(p->hold.states[0].text);
+}
+
+static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, struct err *err)
+{
+	struct err ignored = { 0 };
+	int r = look_there(p, err);
+
+	if (r == 0)
+		r = send_objects(p, err);
+	if (r < 0)
+		return r;
+	*ret_same = p->before.n > 0 && p->packs == 0 &&
+		    digest_equal(&p->told.root, &p->told_before.root) && !p->options->message;
+	*ret_manifest = p->digest_before;
+	if (!*ret_same)
+		r = send_manifest(p, ret_manifest, err);
+	if (r == 0 && digests_save(&p->known, p->dir, &ignored) < 0)
+		engine_warn(p->e, "%s, continuing", ignored.msg);
+	return r;
+}
+
+static int open_target(struct pushing *p, struct err *err)
+{
+	const struct depot_config config = { .rate = p->options->rate };
+	int r = target_find(p->e, p->options->to, &p->target, err);
+
+	if (r < 0)
+		return r;
+	if (!p->target.name)
+		p->target.name = strdup(TRANSFER_NAME);
+	if (!p->target.name)
+		return err_nomem(err);
+	return depot_open(p->target.url, &config, &p->depot, err);
+}
+
+int engine_push(struct engine *e, const struct engine_push_options *options,
+		struct engine_pushed *ret, struct err *err)
+{
+	CLEANUP(pushing_done) struct pushing p = { .e = e,
+						   .options = options,
+						   .hold = HOLD_INIT,
+						   .filling = { { .fd = -1 }, { .fd = -1 } },
+						   .meter = { .watch = &options->watch,
+							      .doing = "sending" } };
+	const uint64_t start = engine_clock_ms();
+	struct digest manifest;
+	struct seen seen;
+	bool same = false;
+	int r = open_target(&p, err);
+
+	if (r == 0)
+		r = choose_state(&p, err);
+	if (r == 0)
+		r = push(&p, &manifest, &same, err);
+	if (r < 0)
+		return r;
+	seen.manifest = manifest;
+	catalog_id_hex(&p.hold.states[0].snapshot.id, seen.snapshot);
+	seen_save(e, &p.target, &seen);
+	fill_answer(&p, &manifest, ret);
+	ret->same = same;
+	ret->elapsed_ms = engine_clock_ms() - start;
+	return 0;
+}

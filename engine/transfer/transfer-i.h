@@ -1,0 +1,51 @@
+/*
+ * transfer-i.h - what push, fetch and the log of a remote share.
+ */
+#pragma once
+
+#include "engine/api/remote.h"
+#include "engine/find/engine-i.h"
+#include "remote/depot.h"
+#include "remote/manifest.h"
+
+#define TRANSFER_NAME "latest" /* where none is given */
+
+/* REMOTE[:NAME] as it was meant. */
+struct target {
+	char *remote; /* owned; the name of the remote; NULL: it was given by its url */
+	char *url;    /* owned */
+	char *name;   /* owned; of the snapshot there; NULL: none was given */
+};
+
+void target_done(struct target *t);
+
+/* -ENOENT with a sentence if there is no such remote, -EINVAL if it cannot be one. */
+NODISCARD int target_find(struct engine *e, const char *text, struct target *ret, struct err *err);
+
+/*
+ * What this store pushed to a name, or fetched from it, last.  A note to go on from, and to see that
+ * somebody else moved the name: a file in the store's directory that may be removed at any time.
+ */
+struct seen {
+	struct digest manifest;
+	char snapshot[ENGINE_ID_SIZE];
+};
+
+/* 1 if there is a note, else 0. */
+NODISCARD int seen_load(struct engine *e, const struct target *t, struct seen *ret,
+			struct err *err);
+/* A note that cannot be written is a warning. */
+void seen_save(struct engine *e, const struct target *t, const struct seen *seen);
+
+/* STORE/remote and directories in it, made if need be; owned. */
+NODISCARD int transfer_dir(struct engine *e, const char *name, char **ret, struct err *err);
+
+/* Bytes that moved, told to the caller's watch. */
+struct meter {
+	const struct engine_watch *watch;
+	const char *doing;
+	uint64_t files, bytes, total;
+};
+
+/* For struct depot_watch. */
+int meter_moved(uint64_t bytes, void *meter);

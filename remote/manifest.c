@@ -1,0 +1,252 @@
+#include "remote/manifest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "remote/pack/pack.h"
+
+#define FORMAT 1
+
+void manifest_snapshot_done(struct manifest_snapshot *s)
+{
+	free(s->parent);
+	free(s->message);
+	free(s->who);
+	free(s->host);
+	free(s->project);
+	free(s->meta);
+	*s = (struct manifest_snapshot){ 0 };
+}
+
+void manifest_done(struct manifest *m)
+{
+	free(m->packs);
+	*m = (struct manifest){ 0 };
+}
+
+int manifest_add_pack(struct manifest *m, const struct manifest_pack *pack, struct err *err)
+{
+	if (m->n >= MANIFEST_PACKS_MAX)
+		return err_set(err, -E2BIG, "a snapshot has more than %d packs",
+			       MANIFEST_PACKS_MAX);
+	if (!VEC_ROOM(m->packs, m->n, m->cap))
+		return err_nomem(err);
+	m->packs[m->n++] = *pack;
+	return 0;
+}
+
+uint64_t manifest_packed(const struct manifest *m)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < m->n; i++)
+		sum += m->packs[i].pack.size + m->packs[i].index.size;
+	return sum;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static void set_blob(struct json j, const char *type, const struct manifest_blob *blob)
+{
+	char text[DIGEST_TEXT_SIZE];
+
+	json_set_text(j, "mediaType", type);
+	json_set_text(j, "digest", digest_text(&blob->digest, text));
+	json_set_uint(j, "size", blob->size);
+}
+
+int manifest_encode(const struct manifest *m, struct buf *out, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc), layers;
+
+	json_set_int(j, "schemaVersion", 2);
+	json_set_text(j, "mediaType", DEPOT_MANIFEST_TYPE);
+	set_blob(json_set_object(j, "config"), SNAPSHOT_TYPE, &m->config);
+	layers = json_set_array(j, "layers");
+	for (size_t i = 0; i < m->n; i++) {
+		set_blob(json_add_object(layers), PACK_TYPE, &m->packs[i].pack);
+		set_blob(json_add_object(layers), PACK_INDEX_TYPE, &m->packs[i].index);
+	}
+	buf_reset(out);
+	return json_append(&doc, out, err);
+}
+
+int manifest_snapshot_encode(const struct manifest_snapshot *s, struct buf *out, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc);
+	char text[DIGEST_TEXT_SIZE];
+
+	json_set_int(j, "format", FORMAT);
+	json_set_text(j, "root", digest_text(&s->root, text));
+	json_set_text(j, "parent", s->parent);
+	json_set_name(j, "message", s->message);
+	json_set_name(j, "who", s->who);
+	json_set_name(j, "host", s->host);
+	json_set_name(j, "project", s->project);
+	json_set_name(j, "meta", s->meta);
+	json_set_int(j, "created", s->created);
+	json_set_int(j, "pushed", s->pushed);
+	json_set_uint(j, "files", s->files);
+	json_set_uint(j, "bytes", s->bytes);
+	buf_reset(out);
+	return json_append(&doc, out, err);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static int bad(struct err *err, const char *why)
+{
+	return err_set(err, -EBADMSG, "it is no snapshot of snap: %s", why);
+}
+
+/* What json_end() says, as what it means here. */
+static int end(struct json_doc *doc, struct err *err)
+{
+	struct err why = { 0 };
+	int r = json_end(doc, &why);
+
+	return r == -EINVAL ? bad(err, why.msg) : r < 0 ? err_nomem(err) : 0;
+}
+
+static int read_blob(struct json j, const char *type, uint64_t max, struct manifest_blob *ret,
+		     struct err *err)
+{
+	const char *is = json_get_text(j, "mediaType"), *digest = json_get_text(j, "digest");
+
+	ret->size = json_get_uint(j, "size");
+	if (!is || strcmp(is, type) != 0)
+		return bad(err, "a part of it has another type");
+	if (!digest || digest_parse(digest, &ret->digest) < 0)
+		return bad(err, "a digest is none");
+	return ret->size == 0 || ret->size > max ? bad(err, "a part of it has an impossible size")
+						 : 0;
+}
+
+static int read_layers(struct json layers, struct manifest *m, struct err *err)
+{
+	struct manifest_pack pack;
+	size_t n = json_length(layers);
+	int r = 0;
+
+	if (n % 2 != 0)
+		return bad(err, "a pack has no index");
+	for (size_t i = 0; r == 0 && i < n; i += 2) {
+		r = read_blob(json_at_object(layers, i), PACK_TYPE, PACK_MAX, &pack.pack, err);
+		if (r == 0)
+			r = read_blob(json_at_object(layers, i + 1), PACK_INDEX_TYPE,
+				      PACK_INDEX_MAX, &pack.index, err);
+		if (r == 0)
+			r = manifest_add_pack(m, &pack, err);
+	}
+	return r;
+}
+
+static int parse(struct json_doc *doc, const struct buf *text, struct json *ret, struct err *err)
+{
+	struct err why = { 0 };
+	int r = json_parse(doc, (const char *)text->data, text->len, ret, &why);
+
+	return r == -EINVAL ? bad(err, why.msg) : r < 0 ? err_nomem(err) : 0;
+}
+
+int manifest_decode(const struct buf *text, struct manifest *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	CLEANUP(manifest_done) struct manifest m = { 0 };
+	struct json j;
+	int r = parse(&doc, text, &j, err);
+
+	if (r < 0)
+		return r;
+	if (json_kind(j, "config") != JSON_OBJECT || json_kind(j, "layers") != JSON_ARRAY)
+		return bad(err, "it has no config or no layers");
+	r = read_blob(json_get_object(j, "config"), SNAPSHOT_TYPE, MANIFEST_CONFIG_MAX, &m.config,
+		      err);
+	if (r == 0)
+		r = read_layers(json_get_array(j, "layers"), &m, err);
+	if (r == 0)
+		r = end(&doc, err);
+	if (r < 0)
+		return r;
+	*ret = m;
+	m = (struct manifest){ 0 };
+	return 0;
+}
+
+static int read_snapshot(struct json j, struct manifest_snapshot *s, struct err *err)
+{
+	const char *root = json_get_text(j, "root"), *parent = json_get_text_or_null(j, "parent");
+	struct digest unused;
+
+	if (!root || digest_parse(root, &s->root) < 0)
+		return bad(err, "its root is no digest");
+	if (parent && digest_parse(parent, &unused) < 0)
+		return bad(err, "its parent is no digest");
+	s->parent = parent ? strdup(parent) : NULL;
+	s->message = json_get_name_or_null(j, "message");
+	s->who = json_get_name_or_null(j, "who");
+	s->host = json_get_name_or_null(j, "host");
+	s->project = json_get_name_or_null(j, "project");
+	s->meta = json_get_name_or_null(j, "meta");
+	s->created = json_get_int(j, "created");
+	s->pushed = json_get_int(j, "pushed");
+	s->files = json_get_uint(j, "files");
+	s->bytes = json_get_uint(j, "bytes");
+	return parent && !s->parent ? err_nomem(err) : 0;
+}
+
+int manifest_snapshot_decode(const struct buf *text, struct manifest_snapshot *ret, struct err *err)
+{
+	CLEANUP(manifest_snapshot_done) struct manifest_snapshot s = { 0 };
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j;
+	int r = parse(&doc, text, &j, err);
+
+	if (r < 0)
+		return r;
+	if (json_get_int(j, "format") > FORMAT)
+		return err_set(err, -EPROTO, "it was pushed by a later version of snap");
+	r = read_snapshot(j, &s, err);
+	if (r == 0)
+		r = end(&doc, err);
+	if (r < 0)
+		return r;
+	*ret = s;
+	s = (struct manifest_snapshot){ 0 };
+	return 0;
+}
+
+int manifest_get(struct depot *d, const char *reference, struct manifest *ret,
+		 struct manifest_snapshot *ret_snapshot, struct digest *ret_digest, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT, config = BUF_INIT;
+	CLEANUP(manifest_done) struct manifest m = { 0 };
+	struct digest digest, asked;
+	int r = d->ops->get_manifest(d, reference, &text, err);
+
+	if (r < 0)
+		return r;
+	digest = digest_of(text.data, text.len);
+	if (digest_parse(reference, &asked) == 0 && !digest_equal(&asked, &digest))
+		return err_set(err, -EBADMSG, "'%s' gave another manifest than %s", d->url,
+			       reference);
+	r = manifest_decode(&text, &m, err);
+	if (r == 0 && ret_snapshot) {
+		r = depot_get(d, &m.config.digest, MANIFEST_CONFIG_MAX, &config, NULL, err);
+		if (r == -ENOENT)
+			r = err_set(err, -EBADMSG, "its config is missing");
+		if (r == 0)
+			r = manifest_snapshot_decode(&config, ret_snapshot, err);
+	}
+	if (r < 0)
+		return err_wrap(err, r, "'%s' of '%s'", reference, d->url);
+	*ret_digest = digest;
+	*ret = m;
+	m = (struct manifest){ 0 };
+	return 0;
+}

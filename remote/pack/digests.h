@@ -1,0 +1,36 @@
+/*
+ * digests.h - the SHA-256 of what a store has, remembered from the last time it was computed.
+ *
+ * An id of a store stands for the same bytes for ever, so what is in here never gets wrong; it only
+ * saves reading.  The file may be removed at any time, and one that is damaged counts as removed.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "cowfs/store/object.h"
+#include "remote/pack/digest.h"
+
+#define DIGESTS_DIR  "remote"  /* in the store's directory */
+#define DIGESTS_FILE "digests" /* in that */
+#define DIGESTS_MAX  ((size_t)2 << 20)
+
+struct digests_slot;
+
+struct digests {
+	struct digests_slot *slots; /* owned */
+	size_t n, cap;
+	bool changed;
+};
+
+/* Begins as { 0 }. */
+void digests_done(struct digests *d);
+
+/* What an earlier digests_save() left in this directory; none if it cannot be read.  -ENOMEM. */
+NODISCARD int digests_load(struct digests *d, const char *dir, struct err *err);
+/* Beyond DIGESTS_MAX entries only those stay that were used since the load. */
+NODISCARD int digests_save(const struct digests *d, const char *dir, struct err *err);
+
+bool digests_find(struct digests *d, enum object_kind kind, const struct object_id *id,
+		  struct digest *ret);
+NODISCARD int digests_add(struct digests *d, enum object_kind kind, const struct object_id *id,
+			  const struct digest *digest);

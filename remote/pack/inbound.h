@@ -1,0 +1,40 @@
+/*
+ * inbound.h - objects of packs become a root of this store.
+ *
+ * Everything is checked before it is put: the SHA-256 of each object, then all that a canonical tree
+ * must be (names, order, types, sizes, hard links).  What is wrong is -EBADMSG with a sentence, and
+ * nothing of the batch need be committed.  What a base of this store has at the same path is shared
+ * with it and not looked for in the packs.
+ *
+ * Each distinct object is read once, however often it is referred to, and memory grows with the
+ * number of distinct objects, which the indexes bound.
+ */
+#pragma once
+
+#include "cowfs/store/batch.h"
+#include "remote/pack/digests.h"
+#include "remote/pack/pack.h"
+
+#define INBOUND_DEPTH_MAX 2048
+
+struct inbound_options {
+	struct pack_set *packs;
+	struct digests *known;        /* is added to */
+	const struct object_id *base; /* a root that stays until the batch has ended; NULL: none */
+	/* After each directory: a negative answer ends it with that code.  May be NULL. */
+	int (*step)(void *ctx, uint64_t objects, uint64_t bytes, struct err *err);
+	void *ctx;
+};
+
+struct inbound_result {
+	struct object_id root;
+	uint64_t files, bytes; /* as a snapshot counts them */
+	uint64_t objects;      /* that came out of packs */
+};
+
+/*
+ * -ENODATA, without a sentence, if packs are missing that it needs: they are `wanted` in the set then,
+ * and nothing may be committed.  -EBADMSG, -ELOOP or -E2BIG if the packs are not to be trusted.
+ */
+NODISCARD int inbound_root(struct batch *b, const struct inbound_options *options,
+			   const struct digest *root, struct inbound_result *ret, struct err *err);

@@ -1,0 +1,102 @@
+/*
+ * pack.h - many objects in one blob, with an index that says where each is.
+ *
+ * A pack is a row of zstd frames; each holds some objects one behind the other.  Its index is a blob
+ * of its own: the frames with their lengths, then the objects with kind, length and SHA-256 in the order
+ * in which they lie.  So one can ask what a pack holds without bringing it, and read one frame alone.
+ *
+ * What comes out of a pack was compared with its SHA-256.  Everything else about packs and indexes is
+ * taken for a stranger's claim: lengths are bounded, a frame is unpacked into as many bytes as its index
+ * said and no more.  Byte for byte: docs/design/remote.md.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cowfs/store/object.h"
+#include "remote/pack/digest-table.h"
+#include "remote/pack/digest.h"
+
+#define PACK_TARGET    ((uint64_t)48 << 20) /* a pack ends once it has so many bytes */
+#define PACK_MAX       ((uint64_t)64 << 20)
+#define PACK_FRAME     ((size_t)512 << 10) /* unpacked; a frame ends once it has so many */
+#define PACK_FRAME_MAX (PACK_FRAME + OBJECT_SIZE_MAX)
+#define PACK_OBJECTS   ((uint32_t)1 << 20)
+#define PACK_INDEX_MAX ((size_t)48 << 20)
+
+#define PACK_TYPE       "application/vnd.snapcow.pack.v1+zstd"
+#define PACK_INDEX_TYPE "application/vnd.snapcow.index.v1"
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+struct pack_writer;
+
+/* The pack goes to `fd`, borrowed, from its present position on. */
+NODISCARD int pack_writer_new(int fd, struct pack_writer **ret, struct err *err);
+void pack_writer_free(struct pack_writer *w); /* NULL is fine */
+DEFINE_CLEANUP(struct pack_writer *, pack_writer_free)
+
+/* An object of 1 to OBJECT_SIZE_MAX bytes whose digest the caller computed. */
+NODISCARD int pack_writer_add(struct pack_writer *w, enum object_kind kind,
+			      const struct digest *digest, const void *data, size_t len,
+			      struct err *err);
+/* Is it time for the next pack? */
+bool pack_writer_is_full(const struct pack_writer *w);
+
+/* Write what is left, and give the pack's digest and size and its index.  The writer is used up. */
+NODISCARD int pack_writer_finish(struct pack_writer *w, struct digest *ret_digest,
+				 uint64_t *ret_size, struct buf *ret_index, struct err *err);
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+struct pack_frame {
+	uint64_t at; /* in the pack */
+	uint32_t packed, raw;
+};
+
+struct pack_object {
+	uint32_t frame, at, len; /* in the unpacked frame */
+};
+
+struct pack {
+	struct digest digest; /* of the blob */
+	uint64_t size;
+	int fd;      /* owned; -1: it was not brought */
+	bool wanted; /* something in it was asked for, and it was not there */
+	struct pack_frame *frames;
+	struct pack_object *objects;
+	uint32_t n_frames, n_objects;
+};
+
+/* Several packs as one. */
+struct pack_set {
+	struct pack *packs; /* owned */
+	size_t n, cap;
+	struct digest_table where; /* kind and digest -> pack << 32 | object */
+	struct pack_cache *cache;  /* owned */
+};
+
+/* Begins as { 0 }. */
+void pack_set_done(struct pack_set *s);
+
+/*
+ * Add a pack by its index.  `fd` becomes the set's, in any case; -1: the pack itself is not here.
+ * -EBADMSG with a sentence if the index is none.  An object that several packs have is read from the
+ * first of them that is here.
+ */
+NODISCARD int pack_set_add(struct pack_set *s, const void *index, size_t len, int fd,
+			   struct err *err);
+
+bool pack_set_has(const struct pack_set *s, enum object_kind kind, const struct digest *digest);
+
+/*
+ * Replace `out` with an object, checked.  -ENOENT, without a sentence, if no index lists it; -ENODATA,
+ * likewise, if the pack that has it is not here, and `wanted` is set; -EBADMSG.
+ */
+NODISCARD int pack_set_get(struct pack_set *s, enum object_kind kind, const struct digest *digest,
+			   struct buf *out, struct err *err);
+
+/* The digest and the size of the pack that an index belongs to.  -EBADMSG. */
+NODISCARD int pack_index_head(const void *index, size_t len, struct digest *ret_digest,
+			      uint64_t *ret_size, struct err *err);
