@@ -180,6 +180,7 @@ extern const struct command
     cmd_projects,
     cmd_promote,
     cmd_ps,
+    cmd_pull,
     cmd_push,
     cmd_rebase,
     cmd_reject,

@@ -1,8 +1,6 @@
-#include <errno.h>
-
-#include "base/size.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/show/fetched.h"
 #include "engine/api/remote.h"
 
 struct fetch_args {
@@ -23,37 +21,9 @@ static int print_json(const struct invocation *inv, const struct engine_fetched 
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	struct json j = out_json_begin(inv, &doc);
 
-	json_set_text(j, "remote", f->remote);
-	json_set_text(j, "name", f->name);
-	json_set_name(j, "project", f->project);
-	json_set_bool(j, "registered", f->registered);
-	json_set_text(j, "snapshot", f->snapshot.id);
-	json_set_name(j, "tag", f->tag);
-	json_set_text(j, "message", f->snapshot.message);
-	json_set_text(j, "manifest", f->manifest);
-	json_set_text(j, "root", f->root);
-	json_set_uint(j, "files", f->snapshot.files);
-	json_set_uint(j, "bytes", f->snapshot.bytes);
-	json_set_uint(j, "bytes_received", f->bytes_received);
-	json_set_uint(j, "packs_received", f->packs_received);
-	json_set_uint(j, "packs", f->packs);
-	json_set_uint(j, "objects", f->objects);
+	fetched_set(j, f);
 	json_set_uint(j, "elapsed_ms", f->elapsed_ms);
 	return json_print(&doc, inv->out, err);
-}
-
-/* "fetched  0c4f11d2 as origin/main  80,000 files, received 84 MiB, in 2.1 s" */
-static void print_human(const struct invocation *inv, const struct engine_fetched *f)
-{
-	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
-
-	fprintf(inv->out, "fetched  %s%.*s%s as ", out_style(inv, OUT_ID), OUT_SHORT_ID,
-		f->snapshot.id, out_style(inv, OUT_PLAIN));
-	out_name(inv->out, f->tag);
-	fputs("  ", inv->out);
-	out_plural(inv->out, f->snapshot.files, "file", "files");
-	fprintf(inv->out, ", received %s, in %s\n", size_format(f->bytes_received, size),
-		duration_format(f->elapsed_ms, time));
 }
 
 static int fetch_run(struct invocation *inv, struct err *err)
@@ -69,10 +39,7 @@ static int fetch_run(struct invocation *inv, struct err *err)
 	int r = engine_fetch(inv->engine, &options, &fetched, err);
 
 	progress_done(inv->progress);
-	if (r == -ENOENT) {
-		cmd_hint(inv, "remote list");
-		cmd_hint_words(inv, "remote log", (const char *[]){ inv->words[0], NULL });
-	}
+	fetched_hint(inv, r);
 	if (r < 0)
 		return r;
 	if (inv->json)
@@ -80,7 +47,7 @@ static int fetch_run(struct invocation *inv, struct err *err)
 	if (inv->quiet)
 		fprintf(inv->out, "%s\n", fetched.snapshot.id);
 	else
-		print_human(inv, &fetched);
+		fetched_print(inv, &fetched);
 	return CMD_OK;
 }
 

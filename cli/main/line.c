@@ -39,6 +39,7 @@ const struct command *const commands[] = {
 	&cmd_export,
 	&cmd_image,
 	&cmd_push,
+	&cmd_pull,
 	&cmd_fetch,
 	&cmd_remote,
 	&cmd_diff,

@@ -218,6 +218,18 @@ static int find_project(struct receiving *v, struct err *err)
 	return 0;
 }
 
+/* A clone of it has as its own what others did since the project was last the same. */
+static void fill_base(struct receiving *v)
+{
+	CLEANUP(snapshot_done) struct snapshot since = { 0 };
+	struct err gone = { 0 };
+
+	if (!v->options->since || snapshot_find(v->store, v->options->since, &since, &gone) < 0 ||
+	    !catalog_id_same(&since.project, &v->project.id))
+		return;
+	v->snapshot.base = v->snapshot.parent = since.id;
+}
+
 static int fill_record(struct receiving *v, struct err *err)
 {
 	const struct engine_receive_options *o = v->options;
@@ -242,8 +254,7 @@ static int fill_record(struct receiving *v, struct err *err)
 	s->project = v->project.id;
 	/* A stranger's state is none of the project's own: going there passes the guard. */
 	s->clone = (char *)(uintptr_t)(o->tag ? o->tag : "remote");
-	if (catalog_id_same(&v->base.project, &v->project.id))
-		s->base = s->parent = v->base.clone ? v->base.base : v->base.id;
+	fill_base(v);
 	return catalog_id_new(&s->id, err);
 }
 

@@ -86,6 +86,17 @@ void engine_fetched_done(struct engine_fetched *f);
 NODISCARD int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 			   struct engine_fetched *ret, struct err *err);
 
+/*
+ * Fetch, and say whether the project can simply become that snapshot: *ret_changed is false if it holds
+ * what was pushed or fetched under this name last, or nothing at all, and true if it has changes of its
+ * own since, which are to be merged.  The project's files are untouched in both cases.
+ */
+NODISCARD int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
+			       struct engine_fetched *ret, bool *ret_changed, struct err *err);
+
+/* The project looks like what was fetched now: changes of the next one are counted from it. */
+void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched);
+
 /* A snapshot that a remote has. */
 struct engine_remote_entry {
 	char *name; /* owned; NULL: an earlier one */
@@ -119,6 +130,7 @@ struct engine_receive_options {
 	size_t n_packs;
 	const char *root;    /* digest, in hex */
 	const char *base;    /* a snapshot here that is like it; NULL: none */
+	const char *since;   /* the one that its changes are counted from; NULL: not known */
 	const char *message; /* NULL: none */
 	const char *meta;    /* labels; NULL: none */
 	const char *tag;

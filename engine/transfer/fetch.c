@@ -115,8 +115,11 @@ static int sweep_one(const char *name, unsigned char type, void *ctx)
 
 static void sweep(const struct fetching *f, bool all)
 {
-	IGNORE_RESULT(sys_each_name(f->dir, sweep_one, &(struct sweeping){ f, all }),
-		      "the next fetch sweeps again");
+	AUTO_CLOSE int fd = openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		IGNORE_RESULT(sys_each_name(fd, sweep_one, &(struct sweeping){ f, all }),
+			      "the next fetch sweeps again");
 }
 
 /* --- blobs -------------------------------------------------------------------------------- */
@@ -215,6 +218,7 @@ static int receive(struct fetching *f, struct engine_received *got, struct err *
 		.n_packs = f->packs.n,
 		.root = hex_encode(f->told.root.b, SHA256_SIZE, root),
 		.base = f->has_seen ? f->seen.snapshot : NULL,
+		.since = f->seen.applied[0] != '\0' ? f->seen.applied : NULL,
 		.message = f->told.message,
 		.meta = f->meta,
 		.tag = f->tag,
@@ -330,7 +334,8 @@ static int fetch(struct fetching *f, struct engine_received *got, struct err *er
 	}
 	if (r == 0)
 		r = receive(f, got, err);
-	if (r == 0)
+	/* A power failure may have left wrong bytes under a right name: all of it comes again. */
+	if (r == 0 || r == -EBADMSG)
 		sweep(f, true);
 	return r;
 }

@@ -414,6 +414,7 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 		return r;
 	seen.manifest = manifest;
 	catalog_id_hex(&p.hold.states[0].snapshot.id, seen.snapshot);
+	memcpy(seen.applied, seen.snapshot, sizeof(seen.applied));
 	seen_save(e, &p.target, &seen);
 	fill_answer(&p, &manifest, ret);
 	ret->same = same;

@@ -52,7 +52,7 @@ int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE char *path = NULL;
 	struct err ignored = { 0 };
-	const char *manifest, *snapshot;
+	const char *manifest, *snapshot, *applied;
 	struct json j;
 	int r;
 
@@ -69,7 +69,9 @@ int seen_load(struct engine *e, const struct target *t, struct seen *ret, struct
 	if (!manifest || digest_parse(manifest, &ret->manifest) < 0 || !snapshot ||
 	    strlen(snapshot) >= sizeof(ret->snapshot))
 		return 0;
+	applied = json_text_if(j, "applied");
 	snprintf(ret->snapshot, sizeof(ret->snapshot), "%s", snapshot);
+	snprintf(ret->applied, sizeof(ret->applied), "%s", applied ? applied : "");
 	return 1;
 }
 
@@ -87,6 +89,7 @@ void seen_save(struct engine *e, const struct target *t, const struct seen *seen
 	json_set_text(j, "name", t->name);
 	json_set_text(j, "manifest", digest_text(&seen->manifest, digest));
 	json_set_text(j, "snapshot", seen->snapshot);
+	json_set_text(j, "applied", seen->applied);
 	r = json_append(&doc, &text, &err);
 	if (r == 0)
 		r = seen_path(e, t, &path, &err);

@@ -29,6 +29,7 @@ NODISCARD int target_find(struct engine *e, const char *text, struct target *ret
 struct seen {
 	struct digest manifest;
 	char snapshot[ENGINE_ID_SIZE];
+	char applied[ENGINE_ID_SIZE]; /* that the project looked like; "": not known */
 };
 
 /* 1 if there is a note, else 0. */

@@ -5,6 +5,7 @@ static const struct field wire_receive_options_fields[] = {
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_receive_options, "packs", packs, n_packs, NULL),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, root),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, base),
+	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, since),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, message),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, meta),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_receive_options, tag),

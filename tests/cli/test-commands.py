@@ -487,6 +487,10 @@ QUIET = (
     ("", "export", "rootfs", "--tar", "AGAIN"),
     ("", "artifact"),
     (rf"{ID}\n", "artifact", "save", "x", "f"),
+    (r"sha256:[0-9a-f]{64}\n", "push", "dir:DEPOT"),
+    (rf"{ID}\n", "fetch", "dir:DEPOT"),
+    (rf"{ID}\n", "pull", "dir:DEPOT"),
+    ("", "remote", "add", "origin", "dir:DEPOT"),
     (r"/\S+\n", "projects"),
     ("", "check"),
     ("", "audit", "verify"),
@@ -526,7 +530,7 @@ def quiet_is_quiet_in_every_command(w: World):
         if args[0] == "fsmonitor":
             subprocess.run(["git", "init", "-q", w.store / "clones" / "x"], check=True, capture_output=True)
         status = {"doctor": None, "wait": 143, "attach": 143, "ship": 14}.get(args[0], 0)
-        result = w.snap("-q", *(run if word == "RUN" else word for word in args),
+        result = w.snap("-q", *(run if word == "RUN" else word.replace("DEPOT", str(w.top / "depot")) for word in args),
                         **({"input": b"1\n", "stdin": None} if args[0] == "write" else {}))
         if status is not None:  # doctor ends as the machine is
             result.ends(status)

@@ -98,6 +98,12 @@ def look_at_snapshots(w, judge):
     judge("show", "@:blob")
     judge("show", "@:link")
     judge("status")
+    judge("push", f"dir:{w.top}/depot:v1")
+    judge("push", f"dir:{w.top}/depot:v1")
+    judge("fetch", f"dir:{w.top}/depot:v1")
+    judge("pull", f"dir:{w.top}/depot:v1")
+    for args in (("add", "origin", f"dir:{w.top}/depot"), ("list",), ("log", "origin"), ("log", "origin:v1"), ("rm", "origin")):
+        judge("remote", *args)
 
 
 def look_at_clones(w, judge):

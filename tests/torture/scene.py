@@ -35,6 +35,7 @@ STORE_NAMES = {
     "meta.db",
     "meta.db-shm",
     "meta.db-wal",
+    "remote",
     "reserve",
     "run",
     "runs",

@@ -1,0 +1,189 @@
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/fail.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/show/fetched.h"
+#include "cli/show/held.h"
+#include "cli/show/promotions.h"
+#include "cli/typed.h"
+#include "engine/api/remote.h"
+#include "engine/api/rollback.h"
+
+struct pull_args {
+	const char *tag;
+	bool replace;
+	struct opt_list allow;
+	uint64_t rate;
+};
+
+static const struct opt pull_opts[] = {
+	OPT_STR('t', "tag", "TAG", struct pull_args, tag,
+		"what to call it here (default: REMOTE/NAME)"),
+	OPT_FLAG(0, "replace", struct pull_args, replace,
+		 "also if the project has changes of its own: they are saved and replaced"),
+	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass it"),
+	OPT_SIZE(0, "rate", "SIZE", struct pull_args, rate, "bytes a second at most"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct pull_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
+
+struct pulled {
+	struct engine_fetched fetched;
+	struct engine_rolled rolled;
+};
+
+static void pulled_done(struct pulled *p)
+{
+	engine_fetched_done(&p->fetched);
+	engine_rolled_done(&p->rolled);
+}
+
+static void set_all(struct json j, const void *ctx)
+{
+	const struct pulled *p = ctx;
+
+	fetched_set(j, &p->fetched);
+	out_json_id(j, "saved", p->rolled.saved);
+	out_json_id(j, "receipt", p->rolled.receipt);
+	json_set_uint(j, "changed", p->rolled.changed);
+	promotions_set_paths(j, "held", p->rolled.held, p->rolled.n_held, "rule");
+}
+
+static int tell_changed(struct invocation *inv, const struct pulled *p)
+{
+	struct err err = { 0 };
+
+	err_set(&err, -ESTALE,
+		"the project has changes of its own and stays as it is; what came is '%s'",
+		p->fetched.tag);
+	cmd_hint_words(inv, "clone -n pulled --from", (const char *[]){ p->fetched.tag, NULL });
+	cmd_hint(inv, "promote pulled");
+	cmd_hint_again(inv, &(struct hint_again){ .option = "replace" });
+	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+}
+
+static int tell_conflict(struct invocation *inv, const struct pulled *p)
+{
+	const struct engine_rolled_path *first = &p->rolled.conflicts[0];
+	struct err err = { 0 };
+
+	err_set(&err, -ESTALE, "the project stays as it is: '%s' %s", first->path, first->why);
+	cmd_hint_again(inv, &(struct hint_again){ 0 });
+	return fail_with(inv, CMD_CONFLICT, &err, set_all, p);
+}
+
+static void list_held(const struct invocation *inv, const void *ctx)
+{
+	const struct pulled *p = ctx;
+
+	held_print(inv, stderr, p->rolled.held, p->rolled.n_held);
+}
+
+static int tell_held(struct invocation *inv, const struct pulled *p)
+{
+	struct err err = { 0 };
+	int code;
+
+	held_say("the project stays as it is: what came is a stranger's, and", p->rolled.held,
+		 p->rolled.n_held, &err);
+	if (p->rolled.n_held > 1)
+		inv->tell_more = list_held;
+	inv->more = p;
+	cmd_hint_again(inv,
+		       &(struct hint_again){ .option = "allow", .value = p->rolled.held[0].path });
+	code = fail_with(inv, CMD_REFUSED, &err, set_all, p);
+	inv->tell_more = NULL;
+	return code;
+}
+
+static void print_human(const struct invocation *inv, const struct pulled *p)
+{
+	fetched_print(inv, &p->fetched);
+	fputs("  ", inv->out);
+	out_plural(inv->out, p->rolled.changed, "path", "paths");
+	fputs(" of the project changed", inv->out);
+	if (p->rolled.saved[0] != '\0')
+		fprintf(inv->out, ", what was there is %s%.*s%s", out_style(inv, OUT_ID),
+			OUT_SHORT_ID, p->rolled.saved, out_style(inv, OUT_PLAIN));
+	fputc('\n', inv->out);
+}
+
+static int print_json(const struct invocation *inv, const struct pulled *p, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = out_json_begin(inv, &doc);
+
+	set_all(j, p);
+	json_set_uint(j, "elapsed_ms", p->fetched.elapsed_ms + p->rolled.elapsed_ms);
+	return json_print(&doc, inv->out, err);
+}
+
+/* Make the project that snapshot. */
+static int apply(struct invocation *inv, struct pulled *p, struct err *err)
+{
+	const struct pull_args *args = inv->args;
+	CLEANUP(typed_done) struct typed allow = { 0 };
+	struct engine_rollback_options options = { .first = p->fetched.snapshot.id,
+						   .watch = progress_watch(inv->progress) };
+	int r = typed_read(&allow, &args->allow, err);
+
+	if (r < 0)
+		return r;
+	options.allow = typed_list(&allow);
+	return engine_rollback(inv->engine, &options, &p->rolled, err);
+}
+
+static int pull_run(struct invocation *inv, struct err *err)
+{
+	const struct pull_args *args = inv->args;
+	CLEANUP(pulled_done) struct pulled p = { 0 };
+	const struct engine_fetch_options options = {
+		.from = inv->words[0],
+		.tag = args->tag,
+		.rate = args->rate,
+		.watch = progress_watch(inv->progress),
+	};
+	bool changed = false;
+	int r = engine_fetch_for(inv->engine, &options, &p.fetched, &changed, err);
+
+	if (r == 0 && (!changed || args->replace))
+		r = apply(inv, &p, err);
+	progress_done(inv->progress);
+	fetched_hint(inv, r);
+	if (r < 0)
+		return r;
+	if (changed && !args->replace)
+		return tell_changed(inv, &p);
+	if (p.rolled.n_conflicts > 0)
+		return tell_conflict(inv, &p);
+	if (p.rolled.n_held > 0)
+		return tell_held(inv, &p);
+	engine_fetch_applied(inv->engine, &p.fetched);
+	if (inv->json)
+		return print_json(inv, &p, err);
+	if (inv->quiet)
+		fprintf(inv->out, "%s\n", p.fetched.snapshot.id);
+	else
+		print_human(inv, &p);
+	return CMD_OK;
+}
+
+const struct command cmd_pull = {
+	.name = "pull",
+	.group = "Snapshots",
+	.rare = true,
+	.summary = "fetch a snapshot and make the project look like it",
+	.words = "REMOTE[:NAME]",
+	.min_words = 1,
+	.max_words = 1,
+	.opts = pull_opts,
+	.details =
+	    "As `fetch`, then `rollback` to what came: the state before is saved, `undo` takes it\n"
+	    "back, the guard holds what a stranger must not set unseen (7), and .git is left alone.\n"
+	    "A project that changed since the last push or pull stays as it is (5): `clone --from\n"
+	    "REMOTE/NAME` and `promote` merge both sides. -q prints the id of the snapshot.\n",
+	.examples = "pull origin\npull origin:nightly --replace\n",
+	.run = pull_run,
+};

@@ -1,0 +1,46 @@
+#include "cli/show/fetched.h"
+
+#include <errno.h>
+
+#include "base/size.h"
+#include "cli/out.h"
+
+void fetched_set(struct json j, const struct engine_fetched *f)
+{
+	json_set_text(j, "remote", f->remote);
+	json_set_text(j, "name", f->name);
+	json_set_name(j, "project", f->project);
+	json_set_bool(j, "registered", f->registered);
+	json_set_text(j, "snapshot", f->snapshot.id);
+	json_set_name(j, "tag", f->tag);
+	json_set_text(j, "message", f->snapshot.message);
+	json_set_text(j, "manifest", f->manifest);
+	json_set_text(j, "root", f->root);
+	json_set_uint(j, "files", f->snapshot.files);
+	json_set_uint(j, "bytes", f->snapshot.bytes);
+	json_set_uint(j, "bytes_received", f->bytes_received);
+	json_set_uint(j, "packs_received", f->packs_received);
+	json_set_uint(j, "packs", f->packs);
+	json_set_uint(j, "objects", f->objects);
+}
+
+void fetched_print(const struct invocation *inv, const struct engine_fetched *f)
+{
+	char size[SIZE_TEXT_MAX], time[DURATION_TEXT_MAX];
+
+	fprintf(inv->out, "fetched  %s%.*s%s as ", out_style(inv, OUT_ID), OUT_SHORT_ID,
+		f->snapshot.id, out_style(inv, OUT_PLAIN));
+	out_name(inv->out, f->tag);
+	fputs("  ", inv->out);
+	out_plural(inv->out, f->snapshot.files, "file", "files");
+	fprintf(inv->out, ", received %s, in %s\n", size_format(f->bytes_received, size),
+		duration_format(f->elapsed_ms, time));
+}
+
+void fetched_hint(struct invocation *inv, int r)
+{
+	if (r != -ENOENT)
+		return;
+	cmd_hint(inv, "remote list");
+	cmd_hint_words(inv, "remote log", (const char *[]){ inv->words[0], NULL });
+}

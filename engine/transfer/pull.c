@@ -1,0 +1,87 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/transfer/transfer-i.h"
+#include "snapshot/diff/changes.h"
+
+/* The root that the project had when it was pushed or pulled last; 1 if it is known. */
+static int root_before(struct engine *e, const char *from, struct object_id *ret, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	CLEANUP(target_done) struct target t = { 0 };
+	struct err ignored = { 0 };
+	struct seen seen = { 0 };
+	struct store *store;
+	int r = target_find(e, from, &t, err);
+
+	if (r == 0 && !t.name)
+		r = text_set(&t.name, err, TRANSFER_NAME);
+	if (r == 0)
+		r = seen_load(e, &t, &seen, err);
+	if (r <= 0)
+		return r;
+	if (seen.applied[0] == '\0' || engine_store(e, STORE_READ, &store, &ignored) < 0 ||
+	    snapshot_find(store, seen.applied, &s, &ignored) < 0)
+		return 0;
+	*ret = s.root;
+	return 1;
+}
+
+void engine_fetch_applied(struct engine *e, const struct engine_fetched *fetched)
+{
+	const struct target t = { .url = fetched->remote, .name = fetched->name };
+	struct err ignored = { 0 };
+	struct seen seen = { 0 };
+
+	/* Without the note a later merge only has an older base. */
+	if (seen_load(e, &t, &seen, &ignored) <= 0)
+		return;
+	memcpy(seen.applied, fetched->snapshot.id, sizeof(seen.applied));
+	seen_save(e, &t, &seen);
+}
+
+/* 1 if a person would say so: times and inode numbers of what was written again are others. */
+static int differ(struct store *s, const struct object_id *a, const struct object_id *b,
+		  struct err *err)
+{
+	struct changes changes = { 0 };
+	int r = changes_count(s, a, b, &changes, err);
+
+	return r < 0 ? r : changes.added + changes.modified + changes.deleted > 0;
+}
+
+int engine_fetch_for(struct engine *e, const struct engine_fetch_options *options,
+		     struct engine_fetched *ret, bool *ret_changed, struct err *err)
+{
+	CLEANUP(engine_fetched_done) struct engine_fetched fetched = { 0 };
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	CLEANUP(snapshot_done) struct snapshot now = { 0 }, then = { 0 };
+	const struct engine_take_options take = { .automatic = true, .watch = options->watch };
+	struct object_id before = { { 0 } };
+	struct store *store;
+	int had = root_before(e, options->from, &before, err), r;
+
+	if (had < 0)
+		return had;
+	r = engine_fetch(e, options, &fetched, err);
+	if (r == 0)
+		r = engine_take(e, &take, &taken, err);
+	if (r == 0)
+		r = engine_store(e, STORE_READ, &store, err);
+	if (r == 0)
+		r = snapshot_find(store, taken.snapshot.id, &now, err);
+	if (r == 0)
+		r = snapshot_find(store, fetched.snapshot.id, &then, err);
+	if (r < 0)
+		return r;
+	r = had ? differ(store, &before, &now.root, err) : 1;
+	if (r == 1)
+		r = differ(store, &then.root, &now.root, err);
+	if (r < 0)
+		return r;
+	*ret_changed = now.files > 0 && r > 0;
+	*ret = fetched;
+	fetched = (struct engine_fetched){ 0 };
+	return 0;
+}

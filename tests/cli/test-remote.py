@@ -1,0 +1,455 @@
+"""push, fetch, pull, remote: two stores and a directory between them."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+from snaptest import SNAP, Skip, World, main, needs_fuse, test
+
+
+class Other:
+    """A second store with an empty project, for the same user."""
+
+    def __init__(self, w, name="other"):
+        self.world, self.store, self.project = w, w.top / f"store-{name}", w.top / "work" / name
+        self.project.mkdir()
+
+    def snap(self, *args, **more):
+        return self.world.snap(*args, cwd=self.project, env={"SNAPCOW_STORE": str(self.store)}, **more)
+
+    def ok(self, *args, **more):
+        return self.snap(*args, **more).ends(0)
+
+    def end(self):
+        self.ok("-q", "stop", "--force")
+
+
+def depot(w):
+    return f"dir:{w.top}/depot"
+
+
+def blobs(w):
+    return {p.name: p.stat().st_size for p in (w.top / "depot" / "blobs" / "sha256").iterdir()}
+
+
+def walk(top):
+    """All that a tree shows: names, bytes, modes, owners, times, attributes, links, holes."""
+    found, links = {}, {}
+    for folder, dirs, files in os.walk(os.fsencode(top)):
+        for name in [b"", *dirs, *files]:
+            path = os.path.join(folder, name) if name else folder
+            st = os.lstat(path)
+            what = [st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns]
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as f:
+                    what += [st.st_size, hashlib.sha256(f.read()).hexdigest(), data_in(f)]
+            if stat.S_ISLNK(st.st_mode):
+                what.append(os.readlink(path))
+            else:
+                what.append(sorted((x, os.getxattr(path, x)) for x in os.listxattr(path)
+                                   if not x.startswith("security.")))
+            if not stat.S_ISDIR(st.st_mode):
+                what.append(st.st_nlink)
+                links.setdefault(st.st_ino, set()).add(os.path.relpath(path, os.fsencode(top)))
+            found[os.path.relpath(path, os.fsencode(top))] = what
+    return found, sorted(sorted(x) for x in links.values() if len(x) > 1)
+
+
+def data_in(f):
+    """Where a file has data, in blocks of 64 KiB, as the store keeps holes."""
+    size, at, runs = os.fstat(f.fileno()).st_size, 0, []
+    while at < size:
+        try:
+            at = os.lseek(f.fileno(), at, os.SEEK_DATA)
+        except OSError:
+            break
+        runs.append(at // 65536)
+        at = (at // 65536 + 1) * 65536
+    return runs
+
+
+def furnish(top, files=120):
+    """Everything that a tree can hold."""
+    dice = random.Random(7)
+    for i in range(files):
+        path = top / f"dir{i % 7}" / f"sub{i % 3}" / f"file{i}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(dice.randbytes(dice.randrange(1, 9000)))
+    wide = top / "wide"  # several nodes
+    wide.mkdir()
+    for i in range(1500):
+        (wide / f"n{i:05}").write_text(str(i))
+    (top / "large").write_bytes(dice.randbytes(300_000))
+    with open(top / "sparse", "wb") as f:
+        f.truncate(40 << 20)
+        f.seek(20 << 20)
+        f.write(b"middle")
+    (top / "all-hole").touch()
+    os.truncate(top / "all-hole", 1 << 20)
+    (top / "empty").touch()
+    (top / "nothing").mkdir(mode=0o711)
+    os.link(top / "large", top / "dir0" / "hard")
+    os.link(top / "large", top / "harder")
+    (top / "symlink").symlink_to("dir1/sub1")
+    os.link(top / "symlink", top / "symlink-too", follow_symlinks=False)
+    os.mkfifo(top / "fifo", 0o640)
+    (top / "dir1" / "mode").write_text("x")
+    os.chmod(top / "dir1" / "mode", 0o750)
+    os.utime(top / "dir1" / "mode", ns=(1, 1_234_567_890_123_456_789))
+    (Path(os.fsdecode(os.fsencode(top) + b"/bad\xff\\name"))).write_text("y")
+    try:
+        os.setxattr(top / "dir1" / "mode", "user.color", b"blue\0green")
+        os.setxattr(top / "dir2", "user.dir", b"1")
+    except OSError:
+        pass
+    if os.geteuid() == 0:
+        os.chown(top / "dir2" / "sub2" / "file2", 1234, 4321)
+
+
+def pushed(result):
+    return result.json("snap.push/1")
+
+
+@test
+def what_comes_out_is_what_went_in(w: World):
+    needs_fuse()
+    furnish(w.project)
+    before = walk(w.project)
+    w.ok("init")
+    root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
+    o = Other(w)
+    got = o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")
+    assert got["root"] == root and got["registered"] and got["tag"] == "remote/main", got
+    path = o.ok("-q", "clone", "-n", "same", "--from", "remote/main").out.decode().strip()
+    after = walk(path)
+    assert after[1] == before[1], "hard links"
+    for name in before[0].keys() | after[0].keys():
+        assert before[0].get(name) == after[0].get(name), (name, before[0].get(name), after[0].get(name))
+    # Also what the store itself says of it, and what it would send itself.
+    assert "no damage" in o.ok("check").out.decode()
+    again = pushed(o.ok("--json", "push", "remote/main", f"dir:{w.top}/back:main"))
+    assert again["root"] == root, again
+    assert not any((o.store / "remote" / "incoming").glob("*.p*"))
+    o.end()
+
+
+@test
+def only_what_changed_travels(w: World):
+    furnish(w.project, 2000)
+    w.ok("init")
+    first = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    o = Other(w)
+    o.ok("fetch", f"{depot(w)}:main")
+    before = blobs(w)
+    dice = random.Random(3)
+    for i in range(10):
+        (w.project / f"dir{i % 7}" / f"sub{i % 3}" / f"file{i}").write_bytes(dice.randbytes(5000))
+    (w.project / "wide" / "n00700").write_text("other")
+    second = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    new = sum(size for name, size in blobs(w).items() if name not in before)
+    assert second["bytes_sent"] == new, (second, new)
+    # Ten files of random bytes, and the nodes of the directories they lie in: 96 entries each at most.
+    assert 50_000 < new < 1.5 * (50_000 + 22 * 96 * 110) + 8192, new
+    assert second["bytes_skipped"] > 0 and second["packs"] == first["packs"] + 2, second
+    got = o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")
+    # The indexes of all packs, and the two new packs alone: nothing that this store has.
+    assert got["packs_received"] == 2 and got["root"] == second["root"], got
+    third = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    assert third["same"] and third["bytes_sent"] == 0 and third["manifest"] == second["manifest"], third
+    o.end()
+
+
+@test
+def without_its_notes_a_store_sends_and_takes_the_same(w: World):
+    furnish(w.project, 60)
+    w.ok("init")
+    one = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    shutil.rmtree(w.store / "remote")
+    (w.project / "README.md").write_text("second\n")
+    w.snap("push", f"{depot(w)}:main").fails(6, "has not seen")
+    two = pushed(w.ok("--json", "push", "--force", f"{depot(w)}:main"))
+    assert two["root"] != one["root"] and 0 < two["objects_sent"] <= 4, two
+    (w.store / "remote" / "digests").write_bytes(b"SNPD" + bytes(100))
+    assert pushed(w.ok("--json", "push", f"{depot(w)}:main"))["same"]
+    whole = pushed(w.ok("--json", "push", "--whole", f"{depot(w)}:main"))
+    assert whole["root"] == two["root"] and whole["packs"] == 2, whole
+
+
+@test
+def a_name_that_somebody_else_moved_is_left_alone(w: World):
+    o = Other(w)
+    (o.project / "f").write_text("o")
+    w.ok("init")
+    o.ok("init")
+    w.ok("push", f"{depot(w)}:main")
+    o.snap("push", f"{depot(w)}:main").fails(6, "hint: snapcow push --force")
+    o.ok("push", "--force", f"{depot(w)}:main")
+    (w.project / "README.md").write_text("second\n")
+    w.snap("--json", "push", f"{depot(w)}:main").fails_json(6, "E_STALE")
+    log = w.ok("--json", "remote", "log", f"{depot(w)}:main").json("snap.remote/1")["snapshots"]
+    assert len(log) == 2 and log[0]["name"] == "main" and log[1]["name"] is None, log
+    o.end()
+
+
+@test
+def pull_makes_the_project_look_like_it_or_leaves_it_alone(w: World):
+    needs_fuse()
+    w.ok("init")
+    w.ok("remote", "add", "origin", depot(w))
+    w.ok("push", "-m", "one", "origin:main")
+    o = Other(w)
+    assert o.ok("--json", "pull", "origin:main").json("snap.pull/1")["changed"] == 3
+    assert (o.project / "README.md").read_text() == "first\n"
+    # Theirs goes on, ours does not: it comes as it is.
+    (w.project / "README.md").write_text("second\n")
+    w.ok("push", "origin:main")
+    o.ok("pull", "origin:main")
+    assert (o.project / "README.md").read_text() == "second\n"
+    # Both go on: nothing is touched, and the hints merge them.
+    (o.project / "ours").write_text("ours\n")
+    (w.project / "README.md").write_text("third\n")
+    w.ok("push", "origin:main")
+    o.snap("pull", "origin:main").fails(5, "changes of its own", "clone -n pulled --from origin/main", "promote pulled")
+    assert (o.project / "README.md").read_text() == "second\n"
+    o.ok("clone", "-n", "pulled", "--from", "origin/main")
+    o.ok("promote", "pulled")
+    assert (o.project / "README.md").read_text() == "third\n"
+    assert (o.project / "ours").read_text() == "ours\n"
+    # What a stranger must not set unseen is held.
+    o.ok("pull", "--replace", "origin:main")
+    assert not (o.project / "ours").exists()
+    (w.project / ".github" / "workflows").mkdir(parents=True)
+    (w.project / ".github" / "workflows" / "ci.yml").write_text("on: push\n")
+    w.ok("push", "origin:main")
+    o.snap("pull", "origin:main").fails(7, "ci.yml", "--allow")
+    assert not (o.project / ".github").exists()
+    o.end()
+
+
+def damage(w, how):
+    """Do it to the largest blob, a pack."""
+    name = max(blobs(w).items(), key=lambda x: x[1])[0]
+    path = w.top / "depot" / "blobs" / "sha256" / name
+    data = bytearray(path.read_bytes())
+    if how == "wrong":
+        data[len(data) // 2] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data[:-7] if how == "truncated" else data + b"more" if how == "longer" else data)
+    if how == "gone":
+        path.unlink()
+    return path
+
+
+@test
+def damage_in_a_remote_is_refused_and_nothing_is_stored(w: World):
+    furnish(w.project, 60)
+    w.ok("init")
+    w.ok("push", f"{depot(w)}:main")
+    good = w.top / "good"
+    shutil.copytree(w.top / "depot", good)
+    o = Other(w)
+    for how, sentence in (("wrong", "wrong bytes"), ("truncated", "shorter than its manifest"),
+                          ("longer", "longer than its manifest"), ("gone", "is not there")):
+        damage(w, how)
+        o.snap("fetch", f"{depot(w)}:main").fails(12, sentence)
+        assert not o.store.joinpath("remote", "seen").exists() or not any((o.store / "remote" / "seen").iterdir())
+        shutil.rmtree(w.top / "depot")
+        shutil.copytree(good, w.top / "depot")
+    # An index that claims other things, with a manifest that fits: the objects themselves tell.
+    forge_index(w)
+    shutil.rmtree(o.store / "remote" / "incoming")
+    o.snap("fetch", f"{depot(w)}:main").fails(12, "wrong bytes for a")
+    shutil.rmtree(w.top / "depot")
+    shutil.copytree(good, w.top / "depot")
+    o.ok("fetch", f"{depot(w)}:main")
+    assert "no damage" in o.ok("check").out.decode()
+    o.end()
+
+
+def forge_index(w):
+    """Swap the digests of two chunks of the content pack in its index, and all that names it."""
+    top = w.top / "depot"
+    index = json.loads((top / "index.json").read_text())
+    entry = index["manifests"][0]
+
+    def blob(digest):
+        return top / "blobs" / "sha256" / digest.removeprefix("sha256:")
+
+    def put(data):
+        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        blob(digest).write_bytes(data)
+        return {"digest": digest, "size": len(data)}
+
+    manifest = json.loads(blob(entry["digest"]).read_text())
+    data = bytearray(blob(manifest["layers"][1]["digest"]).read_bytes())
+    at = 56 + 8 * int.from_bytes(data[8:12], "little")
+    data[at:at + 32], data[at + 36:at + 68] = data[at + 36:at + 68], data[at:at + 32]
+    manifest["layers"][1].update(put(bytes(data)))
+    entry.update(put(json.dumps(manifest).encode()))
+    (top / "index.json").write_text(json.dumps(index))
+
+
+def killed(args, cwd, env, after):
+    """Run snap and kill it after so many seconds; did it end before?"""
+    with subprocess.Popen([SNAP, *args], cwd=cwd, env=env, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as p:
+        try:
+            p.wait(after)
+            return True
+        except subprocess.TimeoutExpired:
+            p.send_signal(signal.SIGKILL)
+            return False
+
+
+def names_are_complete(w):
+    """Every blob that a name reaches is there, whole and right."""
+    top = w.top / "depot"
+    if not (top / "index.json").exists():
+        return 0
+    n = 0
+    for entry in json.loads((top / "index.json").read_text())["manifests"]:
+        todo = [entry]
+        while todo:
+            d = todo.pop()
+            data = (top / "blobs" / "sha256" / d["digest"].removeprefix("sha256:")).read_bytes()
+            assert len(data) == d["size"] and hashlib.sha256(data).hexdigest() == d["digest"][7:], d
+            if d is entry:
+                manifest = json.loads(data)
+                todo = [manifest["config"], *manifest["layers"]]
+            n += 1
+    return n
+
+
+@test
+def a_push_that_is_killed_leaves_names_whole(w: World):
+    furnish(w.project, 400)
+    w.ok("init")
+    env = {**w.env}
+    began = time.monotonic()
+    w.ok("push", f"dir:{w.top}/measure:main")
+    whole = time.monotonic() - began
+    rounds = 50 if os.environ.get("SNAP_TESTS_LONG") else 8
+    for i in range(rounds):
+        (w.project / f"round{i}").write_text(f"{i}" * 100)
+        killed(["push", "--force", f"{depot(w)}:main"], w.project, env, whole * (i + 0.5) / rounds)
+        names_are_complete(w)
+    last = pushed(w.ok("--json", "push", "--force", f"{depot(w)}:main"))
+    assert names_are_complete(w) > 3
+    o = Other(w)
+    assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == last["root"]
+    o.end()
+
+
+@test
+def a_fetch_that_is_killed_goes_on(w: World):
+    furnish(w.project, 400)
+    w.ok("init")
+    root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
+    o = Other(w)
+    o.ok("init")
+    env = {**w.env, "SNAPCOW_STORE": str(o.store)}
+    rounds = 50 if os.environ.get("SNAP_TESTS_LONG") else 8
+    for i in range(rounds):
+        killed(["fetch", f"{depot(w)}:main"], o.project, env, 0.4 * i / rounds)
+    assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == root
+    assert "no damage" in o.ok("check").out.decode()
+    o.end()
+
+
+@test
+def a_daemon_that_is_killed_while_it_stores_leaves_nothing_half(w: World):
+    furnish(w.project, 400)
+    w.ok("init")
+    root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
+    o = Other(w)
+    o.ok("init")
+    env = {**w.env, "SNAPCOW_STORE": str(o.store)}
+    for i in range(5):
+        with subprocess.Popen([SNAP, "fetch", f"{depot(w)}:main"], cwd=o.project, env=env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+            time.sleep(0.05 + 0.05 * i)
+            for pid in daemons_of(o.store):
+                os.kill(pid, signal.SIGKILL)
+            p.wait(60)
+    assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == root
+    assert "no damage" in o.ok("check").out.decode()
+    o.end()
+
+
+def daemons_of(store):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue
+        if b"cowfsd" in line.split(b"\0")[0] and os.fsencode(store) in line:
+            found.append(int(entry.name))
+    return found
+
+
+@test
+def a_full_disk_is_said_and_leaves_the_name_alone(w: World):
+    if os.geteuid() != 0:
+        raise Skip("mounting a small file system needs root")
+    top = w.top / "depot"
+    top.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", top], check=False,
+                      capture_output=True).returncode:
+        raise Skip("no file system can be mounted here")
+    try:
+        w.ok("init")
+        one = pushed(w.ok("--json", "push", f"dir:{top}/d:main"))
+        (w.project / "large").write_bytes(random.Random(1).randbytes(3 << 20))
+        w.snap("push", f"dir:{top}/d:main").fails(1, "No space left on device")
+        log = w.ok("--json", "remote", "log", f"dir:{top}/d:main").json("snap.remote/1")["snapshots"]
+        assert log[0]["manifest"] == one["manifest"], log
+        (w.project / "large").unlink()
+        (w.project / "small").write_text("x")
+        w.ok("push", f"dir:{top}/d:main")
+    finally:
+        subprocess.run(["umount", top], check=True)
+
+
+@test
+def skopeo_reads_and_copies_it(w: World):
+    if not shutil.which("skopeo"):
+        raise Skip("skopeo is not installed")
+    w.ok("init")
+    one = pushed(w.ok("--json", "push", f"{depot(w)}:main"))
+    raw = subprocess.run(["skopeo", "inspect", "--raw", f"oci:{w.top}/depot:main"], check=True,
+                         capture_output=True).stdout
+    assert "sha256:" + hashlib.sha256(raw).hexdigest() == one["manifest"]
+    subprocess.run(["skopeo", "--insecure-policy", "copy", f"oci:{w.top}/depot:main",
+                    f"oci:{w.top}/copied:main"], check=True, capture_output=True)
+    o = Other(w)
+    assert o.ok("--json", "fetch", f"dir:{w.top}/copied:main").json("snap.fetch/1")["root"] == one["root"]
+    o.end()
+
+
+@test
+def remotes_have_names(w: World):
+    w.ok("init")
+    assert w.ok("remote").out == b""
+    w.ok("remote", "add", "origin", depot(w))
+    w.snap("remote", "add", "origin", depot(w)).fails(1, "already", "hint: snapcow remote rm origin")
+    w.snap("remote", "add", "a:b", depot(w)).fails(2, "cannot be the name")
+    w.snap("remote", "add", "x", "ftp://host/x").fails(2, "no address of a remote")
+    assert w.ok("-q", "remote", "list").out == b"origin\n"
+    w.snap("push", "nobody:x").fails(4, "no remote 'nobody'")
+    w.snap("push", "origin:a/b").fails(2, "cannot be a name there")
+    w.snap("fetch", "origin:main").fails(4, "nothing with the name 'main'")
+    w.ok("push", "origin")
+    assert w.ok("-q", "remote", "log", "origin").out.startswith(b"sha256:")
+    w.ok("remote", "rm", "origin")
+    w.snap("remote", "rm", "origin").fails(4, "no remote 'origin'")
+
+
+main()
