@@ -268,8 +268,11 @@ static int choose_tag(struct fetching *f, struct err *err)
 static int open_source(struct fetching *f, struct err *err)
 {
 	const struct depot_config config = { .rate = f->options->rate };
-	int r = target_find(f->e, f->options->from, &f->target, err);
+	struct store *unused;
+	int r = engine_has_store(f->e) ? engine_store(f->e, STORE_READ, &unused, err) : 0;
 
+	if (r == 0)
+		r = target_find(f->e, f->options->from, &f->target, err);
 	if (r == 0 && !f->target.name)
 		r = text_set(&f->target.name, err, TRANSFER_NAME);
 	if (r == 0)

@@ -226,6 +226,8 @@ def help_lines(command):
         "log": 40,
         "mcp": 28,
         "promote": 43,
+        "pull": 27,
+        "push": 27,
         "resolve": 30,
         "rollback": 32,
         "run": 92,
