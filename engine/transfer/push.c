@@ -73,7 +73,6 @@ static int take_live(struct pushing *p, const struct state *live, char id[ENGINE
 		     struct err *err)
 {
 	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
-	AUTO_FREE char *message = NULL;
 	const struct engine_take_options o = {
 		.clone = live->kind == STATE_CLONE ? live->clone.name : NULL,
 		.automatic = true,
