@@ -50,6 +50,27 @@ NODISCARD int inbound_file(struct inbound *in, const struct portable_entry *p, s
 NODISCARD int inbound_xattrs(struct inbound *in, const struct digest *d, struct object_id *ret,
 			     struct err *err);
 
+/* Leaves of a large directory that were made from the base (inbound-regrow.c).  Begins as { 0 }. */
+struct regrown_leaf {
+	struct digest digest;
+	struct buf bytes;
+};
+
+struct regrown {
+	struct regrown_leaf *list; /* owned */
+	size_t n, cap;
+};
+
+void regrown_done(struct regrown *g);
+/* All that the branch lists and that `base`, a directory of the store, gives. */
+NODISCARD int regrown_fill(struct inbound *in, const struct object_id *base,
+			   const struct portable_node *branch, struct regrown *g, struct err *err);
+/* Move one to `out`; false: it is not there. */
+bool regrown_take(struct regrown *g, const struct digest *d, struct buf *out);
+
+/* An entry of the store as it travels; false if a digest is not known. */
+bool inbound_portable(struct inbound *in, const struct tree_entry *e, struct portable_entry *ret);
+
 /* Count the names of hard links (inbound-links.c). */
 NODISCARD int inbound_count_link(struct inbound *in, const struct tree_entry *e, struct err *err);
 /* The same for all in a directory that was brought already. */

@@ -9,7 +9,7 @@
 #include "base/le.h"
 #include "remote/pack/inbound-i.h"
 
-#define STEPS_MAX ((uint64_t)16 << 20)
+#define STEPS_MAX ((uint64_t)4 << 20)
 
 static struct digest key_of(uint64_t ino)
 {

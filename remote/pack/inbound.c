@@ -111,6 +111,8 @@ static bool is_known(struct inbound *in, enum object_kind kind, const struct obj
 struct dir {
 	struct tree_builder *builder;
 	struct beside beside;
+	const struct object_id *base; /* the same directory of the base; NULL: none */
+	struct regrown grown;
 	struct brought made;
 	uint64_t files, bytes; /* so far, to see an overflow before it happens */
 	unsigned depth;
@@ -121,6 +123,7 @@ static void dir_done(struct dir *d)
 {
 	tree_builder_free(d->builder);
 	beside_done(&d->beside);
+	regrown_done(&d->grown);
 }
 
 static int bring_tree(struct inbound *in, const struct digest *d, const struct tree_entry *base,
@@ -253,7 +256,9 @@ static int add_next_leaf(struct inbound *in, struct dir *d, const struct digest 
 {
 	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
 	struct portable_node node;
-	int r = inbound_get(in, OBJECT_TREE, leaf, &bytes, err);
+	int r = regrown_take(&d->grown, leaf, &bytes)
+		    ? 0
+		    : inbound_get(in, OBJECT_TREE, leaf, &bytes, err);
 
 	if (r == -ENODATA) {
 		d->made.lacking = true;
@@ -286,10 +291,26 @@ static int add_leaves(struct inbound *in, struct dir *d, struct portable_node *b
 {
 	CLEANUP(buf_done) struct buf last = BUF_INIT;
 	struct digest leaf;
-	int r = 0;
+	int r = d->base ? regrown_fill(in, d->base, branch, &d->grown, err) : 0;
 
 	while (r == 0 && portable_next_leaf(branch, &leaf) > 0)
 		r = add_next_leaf(in, d, &leaf, &last, err);
+	return r;
+}
+
+/* All of it as the base has it. */
+static int add_base(struct inbound *in, struct dir *d, struct err *err)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	struct portable_entry p;
+	struct tree_entry e;
+	int r = tree_iter_new(in->store, d->base, &it, err);
+
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0) {
+		if (!inbound_portable(in, &e, &p))
+			return -ENODATA;
+		r = add_entry(in, d, &p, err);
+	}
 	return r;
 }
 
@@ -299,6 +320,8 @@ static int fill_dir(struct inbound *in, const struct digest *digest, struct dir 
 	struct portable_node node;
 	int r = inbound_get(in, OBJECT_TREE, digest, &bytes, err);
 
+	if (r == -ENODATA && d->base && is_known(in, OBJECT_TREE, d->base, digest))
+		return add_base(in, d, err);
 	if (r == 0)
 		r = portable_node(bytes.data, bytes.len, &node, err);
 	if (r == 0)
@@ -317,8 +340,10 @@ static int make_dir(struct inbound *in, const struct digest *digest, const struc
 	int r = tree_builder_new(in->batch, &d->builder, err);
 
 	d->made.nlink = 2;
-	if (r == 0 && base && base->form == TREE_DIR)
+	if (r == 0 && base && base->form == TREE_DIR) {
+		d->base = &base->id;
 		r = beside_open(in, &base->id, &d->beside, err);
+	}
 	if (r == 0)
 		r = fill_dir(in, digest, d, err);
 	if (r == -ENODATA) {
