@@ -126,11 +126,11 @@ static void refuse(const struct buf *index, size_t at, uint32_t value)
 TEST(an_index_that_lies_is_refused)
 {
 	CLEANUP(buf_done) struct buf index = BUF_INIT;
-	AUTO_CLOSE int fd = write_pack("index", 5, &index);
 	const size_t frame = 56, object = frame + 8;
 	struct pack_set s = { 0 };
 	struct err err = { 0 };
 
+	close(write_pack("index", 5, &index));
 	CHECK_EQ(index.len, 56 + 8 + 5 * 36);
 	refuse(&index, 0, 0);
 	refuse(&index, 8, 2); /* frames */
