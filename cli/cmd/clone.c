@@ -5,12 +5,13 @@
 #include "base/size.h"
 #include "cli/progress.h"
 #include "cli/show/clones.h"
+#include "engine/api/history.h"
 #include "engine/api/since.h"
 
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
-	bool private, no_xattrs, skip_unreadable, fsmonitor;
+	bool private, no_xattrs, skip_unreadable, fsmonitor, root;
 };
 
 static const struct opt clone_opts[] = {
@@ -31,6 +32,8 @@ static const struct opt clone_opts[] = {
 		 "a private one without extended attributes, faster still"),
 	OPT_FLAG(0, "fsmonitor", struct clone_args, fsmonitor,
 		 "git in it asks snap what changed, and looks at nothing else"),
+	OPT_FLAG(0, "root", struct clone_args, root,
+		 "of the whole machine: its / without what is mounted there; for run --root"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -144,12 +147,27 @@ static void hint(struct invocation *inv, int r)
 		cmd_hint(inv, "list --all");
 }
 
+/* The machine's own root; what the caller may not read is left out, and named. */
+static int take_machine(const struct invocation *inv, struct engine_taken *ret, struct err *err)
+{
+	const struct engine_take_options options = {
+		.dir = "/",
+		.message = "the machine",
+		.automatic = true,
+		.skip_unreadable = true,
+		.watch = progress_watch(inv->progress),
+	};
+
+	return engine_take(inv->engine, &options, ret, err);
+}
+
 static int clone_run(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_clones_done) struct engine_clones clones = { 0 };
 	const struct clone_args *args = inv->args;
 	const int strict = clones_durability(args->durability, true, err);
-	const struct engine_clone_options options = {
+	CLEANUP(engine_taken_done) struct engine_taken taken = { 0 };
+	struct engine_clone_options options = {
 		.name = args->name,
 		.from = args->from,
 		.count = args->count == UNSAID ? 1 : args->count,
@@ -169,7 +187,12 @@ static int clone_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
 	if (args->no_xattrs && !args->private)
 		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
-	r = engine_clone(inv->engine, &options, &clones, err);
+	if (args->root && args->from)
+		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
+	r = args->root ? take_machine(inv, &taken, err) : 0;
+	if (args->root)
+		options.from = taken.snapshot.id;
+	r = r < 0 ? r : engine_clone(inv->engine, &options, &clones, err);
 	progress_done(inv->progress);
 	hint(inv, r);
 	if (r < 0)
@@ -192,6 +215,7 @@ const struct command cmd_clone = {
 	.details =
 	    "What is written in it changes nothing else. `Here` is the clone that holds the current\n"
 	    "directory, else the project.\n",
-	.examples = "clone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
+	.examples =
+	    "clone --root -n box\nclone --from @-1 --count 8 -n agent --ttl 2h --quota 2G\n",
 	.run = clone_run,
 };

@@ -205,6 +205,9 @@ const struct tool tools[] = {
 	    .open_world = true,
 	    .params = {
 		CLONE_OPTIONAL("Name of the clone. Without it: a throw-away clone of the project."),
+		{ "root", PARAM_FLAG, "root", false, NULL,
+		  "The clone is a whole root file system: the command sees it as / and is root in it, "
+		  "so package managers work. Without a clone: a throw-away clone of this machine's /." },
 		{ "net", PARAM_NET, "net", false, NULL,
 		  "The network it has: none (default), loopback, or HOST:PORT,... for connections "
 		  "to these alone. With a profile that has secrets: no more than its own." },

@@ -10,6 +10,7 @@
 #include "cowfs/store/pin.h"
 #include "cowfs/store/root.h"
 #include "engine/act/pick-i.h"
+#include "engine/act/system-i.h"
 
 bool deliver_is(const struct promoting *p)
 {
@@ -133,7 +134,8 @@ static int refuse_project(const struct project *p, void *ctx, struct err *err)
 {
 	const struct near *n = ctx;
 
-	if (p->hidden != PROJECT_SHOWN)
+	/* Everything is in '/', to which nothing comes but what is named. */
+	if (p->hidden != PROJECT_SHOWN || system_is(p->path))
 		return 0;
 	if (catalog_id_same(&p->id, &n->p->project.id) && path_is_below(n->to, p->path))
 		return err_set(err, -ECANCELED,

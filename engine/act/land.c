@@ -9,6 +9,7 @@
 #include "cowfs/store/pin.h"
 #include "engine/act/clone-base-i.h"
 #include "engine/act/forget-i.h"
+#include "engine/act/system-i.h"
 #include "snapshot/apply/apply.h"
 
 /* --- paths ------------------------------------------------------------------------------ */
@@ -77,6 +78,10 @@ int landing_open(struct landing *l, struct task *task, const struct project *p,
 	int r;
 
 	*l = (struct landing){ .task = task, .project = p };
+	if (system_is(p->path))
+		return err_set(err, -ECANCELED,
+			       "'/' is this machine, and snap changes nothing in it: take what you "
+			       "want out of the clone with 'promote --path PATH --to DIR'");
 	r = turns_take(&task->host->turns, p->path, &l->turn, err);
 	if (r < 0)
 		return r;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "engine/act/receipt-i.h"
+#include "engine/act/system-i.h"
 #include "snapshot/apply/apply.h"
 #include "snapshot/capture/count.h"
 
@@ -175,9 +176,9 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 	};
 
 	/* A capture that ends before its first report needs no count. */
-	if (t->total == 0 && !t->count)
+	if (t->total == 0 && !t->count && !system_is(t->path))
 		t->count = count_begin(t->path, t->store);
-	if (t->total == 0)
+	if (t->total == 0 && t->count)
 		t->total = count_total(t->count);
 	if (t->total > 0) {
 		p.total = done > t->total ? done : t->total;
@@ -211,16 +212,14 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	CLEANUP(known_done) struct known known =
 	    only ? (struct known){ 0 } : find_known(task, p, b);
 	const struct signatures *s = known.signatures;
-	const char *const exclude[] = { task->host->dir };
+	CLEANUP(strlist_done) struct strlist exclude = { 0 };
 	CLEANUP(teller_done) struct teller teller = {
 		.watch = options->watch,
 		.total = s ? s->names : 0,
 		.path = p->path,
 		.store = task->host->dir,
 	};
-	const struct capture_options o = {
-		.exclude = exclude,
-		.n_exclude = ARRAY_LEN(exclude),
+	struct capture_options o = {
 		.only = only ? (const char *const *)only->list : NULL,
 		.n_only = only ? only->n : 0,
 		.known = s,
@@ -234,8 +233,14 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 	};
 	int r = end_interrupted(task, p, err);
 
+	r = r < 0 ? r : system_left_out(p->path, task->host->dir, &exclude, err);
 	if (r < 0)
 		return r;
+	system_tell(task, &exclude);
+	if (strlist_add(&exclude, task->host->dir) < 0)
+		return err_nomem(err);
+	o.exclude = (const char *const *)exclude.list;
+	o.n_exclude = exclude.n;
 	r = capture_directory(b, p->path, &o, ret, err);
 	if (r < 0)
 		return r;

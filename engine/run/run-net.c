@@ -70,6 +70,8 @@ static int show_text(struct layout *l, const char *name, const char *text, struc
 }
 
 static const char resolver[] = "nameserver 127.0.0.1\n";
+/* As root's programs look up the host's own name. */
+static const char root_hosts[] = "127.0.0.1 localhost snap\n::1 localhost ip6-localhost\n";
 static const char hosts[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n";
 
 int run_net_show(const struct run_net *n, struct layout *l, struct err *err)
@@ -92,7 +94,10 @@ int run_net_show_over(const struct run_net *n, struct layout *l, struct err *err
 		  .host = resolver,
 		  .guest = "/etc/resolv.conf",
 		  .only_over = true },
-		{ .kind = SANDBOX_TEXT, .host = hosts, .guest = "/etc/hosts", .only_over = true },
+		{ .kind = SANDBOX_TEXT,
+		  .host = root_hosts,
+		  .guest = "/etc/hosts",
+		  .only_over = true },
 	};
 	int r = 0;
 

@@ -336,6 +336,28 @@ static void look_at_sandbox(struct engine_diagnosis *d, const struct err *why)
 			     "no run can start: %.170s", why->msg);
 }
 
+/* What a clone that is the whole root of a run can have in it. */
+static void look_at_root(struct engine_diagnosis *d)
+{
+	struct err why = { 0 };
+
+	switch (sandbox_root_ids(&why)) {
+	case SANDBOX_IDS_ALL:
+		doctor_well(d, "root", "runs with --root have 65,536 ids that own nothing here");
+		break;
+	case SANDBOX_IDS_RANGE:
+		doctor_well(d, "root", "runs with --root have the ids of /etc/subuid");
+		break;
+	case SANDBOX_IDS_ONE:
+		doctor_finds(d, ENGINE_WEAK, "root",
+			     "as root: apt-get install uidmap; usermod --add-subuids "
+			     "100000-165535 --add-subgids 100000-165535 USER",
+			     "runs with --root have user 0 alone, no chown and no services: %.90s",
+			     why.msg);
+		break;
+	}
+}
+
 void doctor_look_at_system(struct engine_diagnosis *d)
 {
 	struct err sandbox = { 0 };
@@ -349,4 +371,5 @@ void doctor_look_at_system(struct engine_diagnosis *d)
 	look_at_cgroups(d, runs_start);
 	look_at_walls(d);
 	look_at_sandbox(d, &sandbox);
+	look_at_root(d);
 }

@@ -133,12 +133,12 @@ class World:
                         ASAN_OPTIONS=sanitizer("ASAN_OPTIONS", "detect_leaks=0"),
                         UBSAN_OPTIONS=sanitizer("UBSAN_OPTIONS", "halt_on_error=1"))
 
-    def snap(self, *args, cwd=None, env=None, program=SNAP, **more):
+    def snap(self, *args, cwd=None, env=None, program=SNAP, timeout=120, **more):
         env = {k: v for k, v in {**self.env, **(env or {})}.items() if v is not None}
         more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
                 "stdin": subprocess.DEVNULL, **more}
         return Result(args, subprocess.run([program, *args], cwd=cwd or self.project, env=env,
-                                           timeout=120, check=False, **more))
+                                           timeout=timeout, check=False, **more))
 
     def ok(self, *args, **more):
         return self.snap(*args, **more).ends(0)

@@ -15,6 +15,7 @@ from snaptest import SNAP, Skip, World, gone, main, test
 NOBODY = 65534
 MACHINE = {"fuse", "fusermount3", "allow_other", "namespaces", "cgroups", "landlock", "seccomp",
            "sandbox"}
+MACHINE |= {"root"}
 MACHINE |= {"idmap"} if os.geteuid() == 0 else set()
 STORE = {"memory", "store", "space", "daemon", "name"}
 

@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ import snaptest
 from roottest import ids, listing, main, plant, root_run, root_sh
 from livetest import live_test
 from runtest import clones, run
+from snaptest import SNAP, Skip
 
 ATTEMPTS = Path(os.environ["SNAP_SANDBOX_ATTEMPTS"])
 EPERM, ENOENT, ESRCH, EACCES, ENOSYS, EAFNOSUPPORT, ECONNREFUSED = 1, 2, 3, 13, 38, 97, 111
@@ -184,6 +187,40 @@ def it_reads_a_folder_of_the_host_and_never_the_store(w):
     got = root_sh(w, f"cat {given}/file; echo no > {given}/file; ls {w.top}", "--ro", str(given), str(top))
     assert got["stdout"] == "of the host\ngiven\n" and "Read-only" in got["stderr"], got
     w.snap("run", "--root", "--ro", str(w.store), str(top), "--", "true").fails(125, "is in the store")
+
+
+@live_test
+def the_machine_itself_is_cloned_without_what_is_mounted(w):
+    """A machine of our own: a mount namespace whose root is a small one, and snap in it."""
+    if os.geteuid() != 0:
+        raise Skip("only root makes a machine to try it on")
+    top = plant(w.top / "machine", SNAP, *(shutil.which(p) for p in ("mount", "umount", "rmdir")))
+    for name in ("old", "sys", "mnt", "var/store", "root/.ssh"):
+        (top / name).mkdir(parents=True)
+    (top / "root/.ssh/key").write_text("secret\n")
+    (top / "etc/motd").write_text("hello\n")
+    inside = """
+        snap() { /bin/snapcow --store /var/store "$@"; }
+        umount -l /old; rmdir /old; mount -t tmpfs none /mnt; touch /mnt/other
+        r() { snap run --allow-missing pids --root "$@"; }
+        snap clone --root -n m && r m -- sh -c 'ls /; cat /etc/motd; echo changed > /etc/motd' &&
+        r -- sh -c 'cat /etc/motd; ls /var /mnt; rm -rf --no-preserve-root /etc; ls /etc'
+        cat /etc/motd; ls /mnt
+        snap promote m; echo "promote $?"; snap -q snapshot; touch /etc/x;
+        snap rollback --yes; echo "rollback $?"; snap promote m --path etc/motd --to /var/lib; echo "to $?"; cat /var/lib/motd; snap stop --force"""
+    script = f"""
+        mount --make-rprivate / && mount --bind {top} {top} && cd {top} && mount --rbind /proc proc &&
+        mount --rbind /dev dev && pivot_root . old && exec chroot . env -i PATH=/bin LC_ALL=C.UTF-8 sh -c '{
+        inside.replace("'", "'" + chr(34) + "'" + chr(34) + "'")}'"""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, timeout=120, check=False)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert "left out of '/': '/proc', '/sys', '/dev', '/run', '/tmp', '/home', '/root', '/mnt'" in err, (out, err)
+    lines = out.splitlines()
+    assert lines[0] == "/var/store/clones/m" and lines.count("hello") == 3, (out, err)
+    assert "mnt" not in lines[1:lines.index("hello")] and "old" not in lines, lines
+    assert lines.count("other") == 1, "what is mounted there is not in the clone, and still there"
+    assert {"promote 7", "rollback 7", "to 0", "changed"} <= set(lines), (out, err)
+    assert "secret" not in out and (top / "etc/motd").read_text() == "hello\n", out
 
 
 if __name__ == "__main__":

@@ -1,0 +1,70 @@
+#include "engine/act/system-i.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "base/sys.h"
+
+bool system_is(const char *path)
+{
+	return strcmp(path, "/") == 0;
+}
+
+struct finding {
+	const char *store;
+	struct strlist *ret;
+};
+
+static bool is_in(const struct strlist *list, const char *path)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (path_is_below(path, list->list[i]))
+			return true;
+	return false;
+}
+
+/* A file that is mounted is captured as it is seen; so is what the caller may not look at, which is told. */
+static int add_mount(const char *path, dev_t dev, void *ctx)
+{
+	struct finding *f = ctx;
+	struct stat st;
+
+	(void)dev;
+	if (system_is(path) || path_is_below(path, f->store) || is_in(f->ret, path))
+		return 0;
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	return strlist_add(f->ret, path);
+}
+
+int system_left_out(const char *path, const char *store, struct strlist *ret, struct err *err)
+{
+	/* Homes are people's, not the machine's. */
+	static const char *const volatiles[] = { "/proc", "/sys",  "/dev", "/run",
+						 "/tmp",  "/home", "/root" };
+	struct finding f = { .store = store, .ret = ret };
+	int r = 0;
+
+	if (!system_is(path))
+		return 0;
+	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(volatiles); i++)
+		r = strlist_add(ret, volatiles[i]);
+	if (r < 0)
+		return err_nomem(err);
+	r = sys_each_mount(add_mount, &f);
+	return r < 0 ? err_wrap(err, r, "looking for what is mounted below '/'") : 0;
+}
+
+void system_tell(struct task *task, const struct strlist *left_out)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+
+	for (size_t i = 0; i < left_out->n; i++)
+		if (buf_printf(&text, "%s'%s'", i > 0 ? ", " : "", left_out->list[i]) < 0)
+			return;
+	if (left_out->n > 0 && buf_str(&text))
+		engine_warn(&task->engine, "left out of '/': %s", buf_str(&text));
+}
