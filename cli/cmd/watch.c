@@ -2,11 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/http/hook.h"
+#include "cli/http/token.h"
 #include "cli/show/firings.h"
 
 struct watch_args {
 	bool foreground, once;
-	const char *detail;
+	const char *detail, *listen, *token_file;
 };
 
 static const struct opt watch_opts[] = {
@@ -15,6 +17,10 @@ static const struct opt watch_opts[] = {
 	OPT_FLAG(0, "once", struct watch_args, once, "start: do what is due, wait for it, and end"),
 	OPT_STR(0, "detail", "TEXT", struct watch_args, detail,
 		"fire: tell the action, in SNAPCOW_TRIGGER_DETAIL"),
+	OPT_STR(0, "listen", "ADDRESS:PORT", struct watch_args, listen,
+		"hook: take calls there; port 0 is any that is free"),
+	OPT_STR(0, "token-file", "FILE", struct watch_args, token_file,
+		"hook: the token is in FILE, or is put there"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct watch_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -123,6 +129,64 @@ static int fire(struct invocation *inv, struct err *err)
 	return json_print(&doc, inv->out, err);
 }
 
+/* --- calls by HTTP ------------------------------------------------------------------------- */
+
+struct hook {
+	struct invocation *inv;
+	char token[TOKEN_SIZE];
+};
+
+static int on_call(const char *name, const char *text, char ret_id[HOOK_ID_MAX], void *ctx,
+		   struct err *err)
+{
+	CLEANUP(engine_firing_done) struct engine_firing f = { 0 };
+	const struct hook *h = ctx;
+	int r = engine_watch_call(h->inv->engine, name, text, &f, err);
+
+	/* What is in the file of rules is not for callers. */
+	if (r == -ENOENT)
+		return err_set(err, r, "there is no rule '%.100s' that is called", name);
+	snprintf(ret_id, HOOK_ID_MAX, "%s", f.id);
+	return r;
+}
+
+static void on_ready(const char *url, void *ctx)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const struct hook *h = ctx;
+	struct err ignored = { 0 };
+	struct json j;
+
+	if (h->inv->json) {
+		j = out_json_begin(h->inv, &doc);
+		json_set_text(j, "act", "hook");
+		json_set_text(j, "url", url);
+		json_set_text(j, "token", h->token);
+		IGNORE_RESULT(json_print(&doc, h->inv->out, &ignored), "it serves all the same");
+	} else {
+		fprintf(h->inv->out, "%sRULE\n", url);
+		fprintf(stderr, "token  %s\n", h->token);
+	}
+	fflush(h->inv->out);
+}
+
+static int hook(struct invocation *inv, struct err *err)
+{
+	const struct watch_args *args = inv->args;
+	struct hook h = { .inv = inv };
+	const struct hook_options options = {
+		.listen = args->listen ? args->listen : "0",
+		.token = h.token,
+		.call = on_call,
+		.on_ready = on_ready,
+		.ctx = &h,
+	};
+	int r = args->token_file ? token_from_file(args->token_file, h.token, err)
+				 : token_make(h.token, err);
+
+	return r < 0 ? r : hook_serve(&options, err);
+}
+
 static int log_firings(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_firings_done) struct engine_firings l = { 0 };
@@ -199,7 +263,7 @@ static int watch_run(struct invocation *inv, struct err *err)
 	} acts[] = {
 		{ "status", status },   { "start", start },       { "stop", stop },
 		{ "log", log_firings }, { "pause", pause_rules }, { "resume", resume_rules },
-		{ "test", test_rule },  { "fire", fire },
+		{ "test", test_rule },  { "fire", fire },         { "hook", hook },
 	};
 
 	if (inv->n_words == 0)
@@ -214,7 +278,7 @@ static int watch_run(struct invocation *inv, struct err *err)
 		}
 	return err_set(err, -EINVAL,
 		       "'%s' is not known; there are: status, start, stop, log, pause, resume, "
-		       "test, fire",
+		       "test, fire, hook",
 		       inv->words[0]);
 }
 
@@ -223,7 +287,7 @@ const struct command cmd_watch = {
 	.group = "Changes",
 	.rare = true,
 	.summary = "follow rules: when this happens, try that in a clone, and ship what may land",
-	.words = "[status|start|stop|log|pause|resume|test|fire [RULE]]",
+	.words = "[status|start|stop|log|pause|resume|test|fire|hook [RULE]]",
 	.max_words = 2,
 	.opts = watch_opts,
 	.details =
@@ -235,7 +299,10 @@ const struct command cmd_watch = {
 	    "'start' follows them until 'stop'. 'status' is for the morning: what fired, was tried,\n"
 	    "landed, waits, and what it cost. 'test' runs a rule's action and says what would become\n"
 	    "of it; nothing lands. 'fire' starts an action now, within its budget. 'resume' also lets\n"
-	    "a rule try again that failed too often.\n",
+	    "a rule try again that failed too often.\n"
+	    "\n"
+	    "'hook' takes calls by HTTP from this machine until it is ended: POST /hook/RULE with the\n"
+	    "token fires a rule that says 'on: webhook', within its budget.\n",
 	.examples = "watch start\nwatch\nwatch test lint\nwatch fire lint --detail 'by hand'\n",
 	.run = watch_run,
 };

@@ -17,12 +17,13 @@
 enum engine_trigger {
 	ENGINE_TRIGGER_FIRE, /* from outside, engine_watch_fire() */
 	ENGINE_TRIGGER_SCHEDULE,
-	ENGINE_TRIGGER_FILES, /* changed, for another reason than a landing of ours */
-	ENGINE_TRIGGER_FAILS, /* a command that passed before */
-	ENGINE_TRIGGER_REF,   /* of git moved */
-	ENGINE_TRIGGER_LOG,   /* has a line that matches */
-	ENGINE_TRIGGER_DISK,  /* has little room left */
-	ENGINE_TRIGGER_STORE, /* has grown too large */
+	ENGINE_TRIGGER_FILES,   /* changed, for another reason than a landing of ours */
+	ENGINE_TRIGGER_FAILS,   /* a command that passed before */
+	ENGINE_TRIGGER_REF,     /* of git moved */
+	ENGINE_TRIGGER_LOG,     /* has a line that matches */
+	ENGINE_TRIGGER_DISK,    /* has little room left */
+	ENGINE_TRIGGER_STORE,   /* has grown too large */
+	ENGINE_TRIGGER_WEBHOOK, /* somebody called it by HTTP */
 };
 const char *engine_trigger_name(enum engine_trigger t); /* "fire", "schedule", ... */
 
@@ -69,8 +70,11 @@ struct engine_rule {
 };
 
 struct engine_rules_of_watch {
-	char *file, *notify; /* owned; where they were read; a command of the user's, or NULL */
-	uint64_t concurrent; /* actions at a time */
+	char *file; /* owned, as are the others; where they were read */
+	/* How the user hears of what was done: a command, an address that gets a POST; or NULL. */
+	char *notify, *notify_post;
+	bool notify_desktop;      /* and by notify-send(1) */
+	uint64_t concurrent;      /* actions at a time */
 	struct engine_rule *list; /* owned */
 	size_t n;
 	uint64_t print; /* another number once a file changed that they were read from */
@@ -156,6 +160,10 @@ NODISCARD int engine_watch_pause(struct engine *e, const char *rule, bool resume
 
 /* From outside.  *ret is the firing, which may be one that is queued already. */
 NODISCARD int engine_watch_fire(struct engine *e, const char *rule, const char *detail,
+				struct engine_firing *ret, struct err *err);
+
+/* The same by HTTP: -ENOENT unless the rule waits for that. */
+NODISCARD int engine_watch_call(struct engine *e, const char *rule, const char *detail,
 				struct engine_firing *ret, struct err *err);
 
 /* --- looking ------------------------------------------------------------------------------- */

@@ -18,4 +18,5 @@ struct action {
 void action_sign(struct engine_firing *f, const struct engine_run *run);
 
 /* Tell the user, by a command of theirs, at most once. */
-NODISCARD int action_notify(struct action *a, const char *command, struct err *err);
+NODISCARD int action_notify(struct action *a, const struct engine_rules_of_watch *rules,
+			    struct err *err);

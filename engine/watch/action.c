@@ -519,8 +519,8 @@ int action_do(struct engine *e, const char *id, struct err *err)
 		r = begin(&a, err);
 	if (r >= 0)
 		r = carry_out(&a, err);
-	if (r >= 0 && rules.notify)
-		r = action_notify(&a, rules.notify, err);
+	if (r >= 0)
+		r = action_notify(&a, &rules, err);
 	return r;
 }
 

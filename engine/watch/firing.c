@@ -73,10 +73,11 @@ void engine_firings_done(struct engine_firings *l)
 const char *engine_trigger_name(enum engine_trigger t)
 {
 	static const char *const names[] = {
-		[ENGINE_TRIGGER_FIRE] = "fire",   [ENGINE_TRIGGER_SCHEDULE] = "schedule",
-		[ENGINE_TRIGGER_FILES] = "files", [ENGINE_TRIGGER_FAILS] = "fails",
-		[ENGINE_TRIGGER_REF] = "ref",     [ENGINE_TRIGGER_LOG] = "log",
-		[ENGINE_TRIGGER_DISK] = "disk",   [ENGINE_TRIGGER_STORE] = "store",
+		[ENGINE_TRIGGER_FIRE] = "fire",       [ENGINE_TRIGGER_SCHEDULE] = "schedule",
+		[ENGINE_TRIGGER_FILES] = "files",     [ENGINE_TRIGGER_FAILS] = "fails",
+		[ENGINE_TRIGGER_REF] = "ref",         [ENGINE_TRIGGER_LOG] = "log",
+		[ENGINE_TRIGGER_DISK] = "disk",       [ENGINE_TRIGGER_STORE] = "store",
+		[ENGINE_TRIGGER_WEBHOOK] = "webhook",
 	};
 
 	return names[t];
@@ -123,7 +124,7 @@ int firing_load(struct engine *e, const char *id, const struct docket_lock *l,
 	if (r < 0)
 		return r;
 	if (strcmp(f.id, id) != 0 || f.state > ENGINE_FIRING_DONE ||
-	    f.trigger > ENGINE_TRIGGER_STORE || f.then > ENGINE_THEN_SHIP) {
+	    f.trigger > ENGINE_TRIGGER_WEBHOOK || f.then > ENGINE_THEN_SHIP) {
 		engine_firing_done(&f);
 		return err_set(err, -EBADMSG, "the state of firing '%s' is damaged", id);
 	}
@@ -378,8 +379,8 @@ int firing_make(struct engine *e, const struct engine_rule *rule, const struct f
 	return r < 0 ? r : create(e, rule, ret_id, cause, err);
 }
 
-int engine_watch_fire(struct engine *e, const char *name, const char *detail,
-		      struct engine_firing *ret, struct err *err)
+static int fire_by(struct engine *e, const char *name, enum engine_trigger trigger,
+		   const char *detail, struct engine_firing *ret, struct err *err)
 {
 	CLEANUP(engine_watch_rules_done) struct engine_rules_of_watch rules = { 0 };
 	const struct engine_rule *rule = NULL;
@@ -392,6 +393,9 @@ int engine_watch_fire(struct engine *e, const char *name, const char *detail,
 	rule = rules_find(&rules, name);
 	if (!rule)
 		return err_set(err, -ENOENT, "there is no rule '%.100s' in '%s'", name, rules.file);
+	/* Of other rules a caller learns nothing. */
+	if (trigger == ENGINE_TRIGGER_WEBHOOK && rule->trigger != trigger)
+		return err_set(err, -ENOENT, "there is no rule '%.100s' in '%s'", name, rules.file);
 	if (rule->off)
 		return err_set(err, -ECANCELED, "the rule '%s' is off%s%s", name,
 			       rule->problem ? ": " : "", rule->problem ? rule->problem : "");
@@ -399,9 +403,21 @@ int engine_watch_fire(struct engine *e, const char *name, const char *detail,
 	if (r < 0)
 		return r;
 	r = firing_make(e, rule,
-			&(struct firing_cause){ .trigger = ENGINE_TRIGGER_FIRE,
+			&(struct firing_cause){ .trigger = trigger,
 						.key = catalog_id_hex(&unique, key),
 						.detail = detail },
 			id, err);
 	return r < 0 ? r : firing_load(e, id, NULL, ret, err);
+}
+
+int engine_watch_fire(struct engine *e, const char *name, const char *detail,
+		      struct engine_firing *ret, struct err *err)
+{
+	return fire_by(e, name, ENGINE_TRIGGER_FIRE, detail, ret, err);
+}
+
+int engine_watch_call(struct engine *e, const char *name, const char *detail,
+		      struct engine_firing *ret, struct err *err)
+{
+	return fire_by(e, name, ENGINE_TRIGGER_WEBHOOK, detail, ret, err);
 }

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "engine/watch/action-i.h"
@@ -89,55 +91,161 @@ static void set_env(const struct engine_firing *f)
 			unsetenv(facts[i][0]);
 }
 
-static void await_end(pid_t pid)
+/* Its exit code; 128 if a signal ended it. */
+static int await_end(pid_t pid)
 {
 	const uint64_t until = engine_clock_ms() + NOTIFY_MS;
+	int status = 0;
 
-	while (waitpid(pid, NULL, WNOHANG) == 0) {
+	while (waitpid(pid, &status, WNOHANG) == 0) {
 		const uint64_t now = engine_clock_ms();
 
 		if (now >= until)
 			kill(-pid, SIGKILL);
 		sys_wait_process(pid, now < until ? (int)(until - now) : 1000);
 	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* It must not hold the firing's lock, nor the terminal, and it dies with us: the next process tells nobody again. */
-NORETURN static void become_notifier(const char *command, pid_t parent)
+/*
+ * It must not hold the firing's lock, nor the terminal, and it dies with us: the next process tells nobody again.
+ * What `in` has, or nothing, is its standard input.
+ */
+NORETURN static void become_notifier(const char *const argv[], int in, pid_t parent)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	sys_end_with(parent);
 	setpgid(0, 0);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    dup2(null, STDERR_FILENO) < 0)
+	if (null < 0 || dup2(in < 0 ? null : in, STDIN_FILENO) < 0 ||
+	    dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
 		_exit(127);
-	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	execvp(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
 
-static int spawn(const char *command, pid_t *ret)
+/* Wait for its end, and say what that was: 127 if there is no such program. */
+static int run_notifier(const char *const argv[], int in, struct err *err)
 {
 	const pid_t parent = getpid();
+	pid_t pid;
 
 	fflush(NULL);
-	*ret = fork();
-	if (*ret < 0)
-		return -errno;
-	if (*ret == 0)
-		become_notifier(command, parent);
+	pid = fork();
+	if (pid < 0)
+		return err_sys(err, "'%.100s' cannot be started", argv[0]);
+	if (pid == 0)
+		become_notifier(argv, in, parent);
 	/* Both do it: neither waits for the other. */
-	setpgid(*ret, *ret);
-	return 0;
+	setpgid(pid, pid);
+	return await_end(pid);
 }
 
-int action_notify(struct action *a, const char *command, struct err *err)
+static void warn(const struct engine_firing *f, const char *what, int status)
 {
-	struct engine_firing *f = a->firing;
-	pid_t pid;
+	if (status == 0)
+		return;
+	log_warn("firing %s: %s %s, so nobody was told this way", f->id, what,
+		 status == 127 ? "is not installed" : "failed");
+}
+
+static int run_command(const char *command, struct err *err)
+{
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	const int r = run_notifier(argv, -1, err);
+
+	return r < 0 ? r : 0;
+}
+
+/* What the message says, as JSON, in a file without a name. */
+static int message_file(const struct engine_firing *f, int *ret, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	const struct json j = json_begin(&doc);
+	FILE *file;
 	int r;
 
-	if (f->notified || !is_news(a->engine, f))
+	json_set_text(j, "firing", f->id);
+	json_set_name(j, "rule", f->rule);
+	json_set_name(j, "project", f->project);
+	json_set_text(j, "result", f->result);
+	json_set_text(j, "why", f->why);
+	json_set_text(j, "change", *f->change ? f->change : NULL);
+	json_set_name(j, "clone", f->clone);
+	r = json_append(&doc, &text, err);
+	if (r < 0)
+		return r;
+	file = tmpfile();
+	if (!file)
+		return err_sys(err, "making a file for a message");
+	fwrite(text.data, 1, text.len, file);
+	rewind(file);
+	*ret = ferror(file) ? -1 : dup(fileno(file));
+	fclose(file);
+	return *ret < 0 ? err_sys(err, "writing a message") : 0;
+}
+
+/* To the host that the user's file names and no other: where it is sent on to, it does not go. */
+static int post(const struct engine_firing *f, const char *url, struct err *err)
+{
+	const char *const argv[] = { "curl",
+				     "--disable",
+				     "--silent",
+				     "--fail",
+				     "--globoff",
+				     "--proto",
+				     "=http,https",
+				     "--max-redirs",
+				     "0",
+				     "--max-time",
+				     "20",
+				     "--header",
+				     "Content-Type: application/json",
+				     "--data-binary",
+				     "@-",
+				     "--url",
+				     url,
+				     NULL };
+	AUTO_CLOSE int in = -1;
+	int r = message_file(f, &in, err);
+
+	if (r >= 0)
+		r = run_notifier(argv, in, err);
+	if (r >= 0)
+		warn(f, "curl", r);
+	return r < 0 ? r : 0;
+}
+
+static int show(const struct engine_firing *f, struct err *err)
+{
+	AUTO_FREE char *title = NULL, *body = NULL;
+	int r;
+
+	if (asprintf(&title, "%s: %s", f->rule, f->result) < 0)
+		title = NULL;
+	if (asprintf(&body, "%s%s%s", f->project, f->why ? "\n" : "", f->why ? f->why : "") < 0)
+		body = NULL;
+	if (!title || !body)
+		return err_nomem(err);
+	{
+		const char *const argv[] = { "notify-send", "--app-name=snap", "--", title, body,
+					     NULL };
+
+		r = run_notifier(argv, -1, err);
+	}
+	if (r >= 0)
+		warn(f, "notify-send", r);
+	return r < 0 ? r : 0;
+}
+
+int action_notify(struct action *a, const struct engine_rules_of_watch *rules, struct err *err)
+{
+	struct engine_firing *f = a->firing;
+	int r;
+
+	if ((!rules->notify && !rules->notify_post && !rules->notify_desktop) || f->notified ||
+	    !is_news(a->engine, f))
 		return 0;
 	f->notified = true;
 	r = firing_save(a->engine, &a->lock, f, NULL, err);
@@ -145,9 +253,11 @@ int action_notify(struct action *a, const char *command, struct err *err)
 		return r;
 	set_env(f);
 	signal(SIGCHLD, SIG_DFL);
-	r = spawn(command, &pid);
-	if (r < 0)
-		return err_set(err, r, "'%.100s' cannot be started: %s", command, strerror(-r));
-	await_end(pid);
-	return 0;
+	if (rules->notify)
+		r = run_command(rules->notify, err);
+	if (r >= 0 && rules->notify_post)
+		r = post(f, rules->notify_post, err);
+	if (r >= 0 && rules->notify_desktop)
+		r = show(f, err);
+	return r;
 }

@@ -49,6 +49,7 @@ void engine_watch_rules_done(struct engine_rules_of_watch *w)
 	free(w->list);
 	free(w->file);
 	free(w->notify);
+	free(w->notify_post);
 	*w = (struct engine_rules_of_watch){ 0 };
 }
 
@@ -330,6 +331,45 @@ static int read_narrowed(struct reading *rd, const char *project, struct yaml at
 	return read_pairs(rd, at, rule);
 }
 
+/* An address without a name and a password in it: those would stand in the list of processes. */
+static int read_post(struct reading *rd, struct yaml value)
+{
+	const char *url = read_text(value);
+	const char *host = strncmp(url, "https://", 8) == 0  ? url + 8
+			   : strncmp(url, "http://", 7) == 0 ? url + 7
+							     : "";
+
+	if (*host == '\0' || *host == '/' || strcspn(url, "@ \t\r\n\"\\") != strlen(url))
+		return read_complain(rd, "'post' is an address as https://host/path");
+	return read_take_text(rd, value, &rd->rules->notify_post);
+}
+
+static int read_notify(struct reading *rd, struct yaml value)
+{
+	const struct yaml at = rd->key;
+	void *iter = NULL;
+	struct yaml one;
+	int r = 0;
+
+	if (yaml_kind(value) != YAML_MAP)
+		return read_take_text(rd, value, &rd->rules->notify);
+	while (r >= 0 && yaml_next_pair(value, &iter, &rd->key, &one)) {
+		const char *key = read_text(rd->key);
+
+		if (strcmp(key, "run") == 0)
+			r = read_take_text(rd, one, &rd->rules->notify);
+		else if (strcmp(key, "post") == 0)
+			r = read_post(rd, one);
+		else if (strcmp(key, "desktop") == 0 && strcmp(read_text(one), "true") == 0)
+			rd->rules->notify_desktop = true;
+		else
+			r = read_complain(rd, "'notify' is a command, or a map with some of run, "
+					      "post, and desktop: true");
+	}
+	rd->key = at;
+	return r;
+}
+
 /* --- files --------------------------------------------------------------------------------- */
 
 static int read_top(struct reading *rd, struct yaml value)
@@ -340,7 +380,7 @@ static int read_top(struct reading *rd, struct yaml value)
 	int r = 0;
 
 	if (strcmp(key, "notify") == 0)
-		return read_take_text(rd, value, &rd->rules->notify);
+		return read_notify(rd, value);
 	if (strcmp(key, "concurrent") == 0) {
 		r = read_take_count(rd, value, &rd->rules->concurrent);
 		return r >= 0 && rd->rules->concurrent == 0 ? read_complain(rd, "at least 1") : r;

@@ -178,10 +178,14 @@ int read_on(struct reading *rd, struct yaml value, struct engine_rule *rule)
 	rule->trigger = ENGINE_TRIGGER_FIRE;
 	if (strcmp(read_text(value), "fire") == 0)
 		return 0;
+	if (strcmp(read_text(value), "webhook") == 0) {
+		rule->trigger = ENGINE_TRIGGER_WEBHOOK;
+		return 0;
+	}
 	if (yaml_kind(value) != YAML_MAP)
-		return read_complain(rd,
-				     "'on' is fire, or a map with one of schedule, files, fails, "
-				     "ref, log, disk, store");
+		return read_complain(
+		    rd, "'on' is fire or webhook, or a map with one of schedule, files, fails, "
+			"ref, log, disk, store");
 	while (r >= 0 && yaml_next_pair(value, &iter, &rd->key, &one)) {
 		const struct key *k = read_key_of(trigger_keys, ARRAY_LEN(trigger_keys), rd->key);
 

@@ -1,12 +1,16 @@
 """Rules: what fires them, what is tried, what lands, and what a budget holds back."""
 
+import http.server
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
@@ -634,6 +638,103 @@ def directories_that_cannot_be_watched_are_told(w: World):
     assert "once a minute" in rule_of(w, "a")["why"] and not rule_of(w, "b")["why"], status(w)
     once(w)
     assert not rule_of(w, "a")["why"], status(w)
+
+
+class Hook:
+    """`watch hook`, and what it is asked."""
+
+    def __init__(self, w, *args):
+        self.process = subprocess.Popen([SNAP, "watch", "hook", "--json", *args], cwd=w.project, env=w.env,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        if not line:
+            raise Skip(self.process.stderr.read().decode())
+        self.told = json.loads(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0, self.process.stderr.read()
+
+    def call(self, rule, body=b"", token=None, method="POST", **headers):
+        url = self.told["url"] + rule
+        request = urllib.request.Request(url, data=body, method=method, headers={
+            "Authorization": f"Bearer {self.told['token'] if token is None else token}", **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as got:
+                return got.status, json.loads(got.read())
+        except urllib.error.HTTPError as e:
+            return e.code, json.loads(e.read())
+
+
+@test
+def a_call_by_http_fires_rules_that_wait_for_it_and_no_others(w: World):
+    rules(w, "name: a, on: webhook, run: 'printf \"$SNAPCOW_TRIGGER_KIND $SNAPCOW_TRIGGER_DETAIL\"'",
+          "name: b, on: fire, run: 'true'")
+    with Hook(w) as hook:
+        assert hook.told["url"].startswith("http://127.0.0.1:") and hook.told["act"] == "hook", hook.told
+        status_, got = hook.call("a", b"pushed\n\x1b[2Jby ci")
+        assert status_ == 202, got
+        firing, = firings(w)
+        assert firing["firing"] == got["firing"] and firing["trigger"] == "webhook", firing
+        assert firing["detail"] == "pushed  [2Jby ci", firing
+        for want, call in ((404, ("b",)), (404, ("c",)), (404, ("../a",)), (401, ("a", b"", "wrong")), (401, ("a", b"", "")),
+                           (405, ("a", None, None, "GET")), (413, ("a", b"x" * 1_100_000))):
+            status_, got = hook.call(*call)
+            assert status_ == want and got["error"], (call[0], status_, got)
+        assert hook.call("a", Host="evil.example")[0] == 403 and hook.call("a", Origin="http://evil.example")[0] == 403
+        assert len(firings(w)) == 1, "who may not call fires nothing"
+    once(w)
+    firing, = firings(w)
+    assert firing["result"] == "nothing", firing
+    assert w.ok("logs", firing["run"]).out == b"webhook pushed  [2Jby ci"
+    w.snap("watch", "hook", "--listen", "0.0.0.0:0").fails(2, "0.0.0.0")
+
+
+@test
+def what_was_done_is_posted_and_shown(w: World):
+    got, tools = [], w.home / "tools"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append((self.path, self.headers["Content-Type"], json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            # Where it is sent on to it must not go.
+            self.send_response(307 if len(got) == 2 else 204)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    if not shutil.which("curl"):
+        raise Skip("needs curl")
+    put(tools / "notify-send", f"#!/bin/sh\nprintf '%s|' \"$@\" >> {w.home}/shown\n")
+    (tools / "notify-send").chmod(0o755)
+    w.env["PATH"] = f"{tools}:{w.env['PATH']}"
+    w.env["no_proxy"] = "127.0.0.1"
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        rules(w, "name: a, on: fire, run: 'exit 3'", "name: b, on: fire, run: 'echo x > x', then: keep",
+              top=f"notify: {{post: 'http://127.0.0.1:{server.server_port}/in', desktop: true}}\n")
+        for name in ("a", "b"):
+            fire(w, name)
+            once(w)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert [(path, kind, m["rule"], m["result"]) for path, kind, m in got] == [
+        ("/in", "application/json", "a", "failed"), ("/in", "application/json", "b", "kept")], got
+    assert "ended with 3" in got[0][2]["why"], got
+    shown = (w.home / "shown").read_text()
+    assert "a: failed|" in shown and "b: kept|" in shown and str(w.project) in shown, shown
+    for bad in ("{post: 'ftp://x/y'}", "{post: 'https://u:p@x/y'}", "{desktop: maybe}", "{mail: x}"):
+        rules(w, "name: a, on: fire, run: 'true'", top=f"notify: {bad}\n")
+        assert "watch.yaml:1" in status(w)["problem"], bad
 
 
 @test
