@@ -1,5 +1,7 @@
 """Whatever dies while a change is on its way, it lands at most once, and the next command goes on."""
 
+import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -110,6 +112,103 @@ def killed_at_any_step_it_goes_on_and_lands_once(w):
             go_on(w)
         got = outcome(w, there)
         assert got == want, f"{call} {n}:\n{got}\n{want}"
+    assert killed > 0, "nothing died"
+
+
+# --- approvals -------------------------------------------------------------------------------------
+
+def waiting(w):
+    """The id of a change that waits for a person."""
+    for old in (w.project, w.store):
+        shutil.rmtree(old, ignore_errors=True)
+    put(w.project / "README.md", "first\n")
+    put(w.home / ".config" / "snapcow" / "pipeline.yaml", "- stages:\n    - {name: dev, target: ., approve: always}\n")
+    put(clone(w) / "a", "a\n")
+    return w.snap("ship", "--json", "try").json("snap.ship/1", "change", status=14)["change"]
+
+
+def change_of(w, change):
+    return w.ok("pipeline", "status", change, "--json").json("snap.pipeline/1")["changes"][0]
+
+
+def approve_at_last(w, change):
+    """It was approved or it was not, and no other way; then it goes on and lands once."""
+    said = w.snap("approve", change, "-m", "why")
+    assert said.status in (0, 7), said
+    if said.status == 7:
+        assert b"is approved: there is nothing to decide" in said.err, said
+    assert change_of(w, change)["waits_for"]["approved"]
+    w.ok("ship", "--continue", change)
+    got = change_of(w, change)
+    assert got["state"] == "shipped" and len(got["receipts"]) == 1 and got["receipts"][0]["reason"] == "why", got
+    assert (w.project / "a").read_text() == "a\n" and w.ok("pipeline", "verify", "--all").status == 0
+    assert len(w.ok("log", "--json").json("snap.log/1")["receipts"]) == 1
+    w.stop()
+
+
+def places_of(log):
+    calls = [line.split("(", 1)[0].split()[-1] for line in log.read_text(errors="replace").splitlines() if "(" in line]
+    return [(c, n) for c in CALLS for n in range(1, calls.count(c) + 1)]
+
+
+@live_test
+def an_approval_is_made_once_or_not_wherever_it_dies(w):
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    log, chance = w.top / "trace", dice()
+
+    def approve(change, *words):
+        return subprocess.run(["strace", "-o", str(log), *words, str(SNAP), "approve", change, "-m", "why"], cwd=w.project,
+                              env=w.env, capture_output=True, timeout=120, check=False)
+
+    change = waiting(w)
+    done = approve(change, "-e", "trace=" + ",".join("?" + c for c in CALLS))
+    if b"ptrace" in done.stderr:
+        raise Skip("strace cannot trace here")
+    assert done.returncode == 0, done
+    places = places_of(log)
+    approve_at_last(w, change)
+    note(f"{len(places)} places to die")
+    killed = 0
+    for call, n in places if LONG else chance.sample(places, min(4, len(places))):
+        change = waiting(w)
+        done = approve(change, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
+        killed += done.returncode == -signal.SIGKILL
+        approve_at_last(w, change)
+    assert killed > 0, "nothing died"
+
+
+@live_test
+def a_keeper_of_the_desk_that_dies_leaves_an_approval_or_none(w):
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    log, chance = w.top / "trace", dice()
+    w.top.chmod(0o755)
+
+    def approve(change, *words):
+        """Through the desk of a keeper that is traced."""
+        with subprocess.Popen(["strace", "-o", str(log), *words, str(SNAP), "-q", "pipeline", "serve", "--at", str(w.top / "desk")],
+                              cwd=w.project, env=w.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            address = p.stdout.readline().decode().strip()
+            if address:
+                w.snap("approve", "--at", address, change, "-m", "why")
+            for pid in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGTERM)
+            p.communicate(timeout=60)
+            return p.returncode
+
+    change = waiting(w)
+    assert approve(change, "-e", "trace=" + ",".join("?" + c for c in CALLS)) == 0
+    places = places_of(log)
+    assert change_of(w, change)["waits_for"]["approved"]
+    approve_at_last(w, change)
+    note(f"{len(places)} places to die")
+    killed = 0
+    for call, n in places if LONG else chance.sample(places, min(4, len(places))):
+        change = waiting(w)
+        killed += approve(change, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}") == -signal.SIGKILL
+        approve_at_last(w, change)
     assert killed > 0, "nothing died"
 
 

@@ -78,10 +78,11 @@ def storm(w):
 
 
 def reboot(n):
-    """All processes die at once."""
+    """All processes die at once, and the clock that nobody sets begins anew."""
     for pid in n.w.keepers() + n.w.daemons():
         os.kill(pid, signal.SIGKILL)
         assert gone(pid, 30)
+    n.clock.reboot()
 
 
 @live_test

@@ -32,7 +32,7 @@ class Clock:
     """A clock that the test drives."""
 
     def __init__(self, w, start=START):
-        self.file, self.ns = w.home / "clock" / "now", start
+        self.file, self.ns, self.booted, self.boots = w.home / "clock" / "now", start, 0, 0
         self.file.parent.mkdir()
         w.env["SNAPCOW_CLOCK"] = str(self.file)
         self.forward(0)
@@ -40,8 +40,13 @@ class Clock:
     def forward(self, ns):
         self.ns += ns
         new = self.file.with_name("new")
-        new.write_text(str(self.ns))
+        new.write_text(f"{self.ns} {(self.ns - self.booted) // 10**6} {f'boot-{self.boots}' if self.boots else 'test'}")
         os.rename(new, self.file)
+
+    def reboot(self):
+        """The clock that nobody sets begins anew; a minute has passed, by the other one."""
+        self.booted, self.boots = self.ns + MINUTE, self.boots + 1
+        self.forward(MINUTE + MINUTE // 60)
 
 
 def once(w):
