@@ -354,6 +354,8 @@ void arm_interrupt(struct work *w, struct engine_arm *arm)
 	if (*arm->now != '\0')
 		IGNORE_RESULT(engine_run_cancel(w->engine, arm->now, &ended, NULL),
 			      "it may have ended");
+	/* What it used was used; if it is resumed, its own end says how much in all. */
+	arm->cpu_ms += ended.cpu_ms;
 	if (arm->has_clone)
 		cancel_on(w, arm->clone, w->x->created, "");
 	if (arm->judge)

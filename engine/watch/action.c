@@ -200,19 +200,17 @@ static int take_winner(struct action *a, const struct engine_experiment *x, stru
 	struct engine_firing *f = a->firing;
 	const struct engine_arm *arm = x->winner ? engine_experiment_arm(x, x->winner) : NULL;
 
-	for (size_t i = 0; i < x->n_arms; i++)
-		f->cpu_ms += x->arms[i].cpu_ms;
-	f->duration_ms = x->spent_ms;
 	if (arm && arm->has_clone)
 		return text_set(&f->clone, err, "%s", arm->clone);
 	f->exit_code = 1;
 	return text_set(&f->why, err, "%s", x->verdict ? x->verdict : "no arm of it won");
 }
 
-static int experiment_name(const struct engine_firing *f, uint64_t attempt, char **ret,
-			   struct err *err)
+char *action_experiment(const struct engine_firing *f, uint64_t attempt)
 {
-	return asprintf(ret, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? err_nomem(err) : 0;
+	char *name;
+
+	return asprintf(&name, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? NULL : name;
 }
 
 /* Remove what attempts up to that one have left, with their clones. */
@@ -221,15 +219,21 @@ static int remove_experiments(struct action *a, uint64_t last, struct err *err)
 	int r = 0;
 
 	for (uint64_t i = 1; i <= last && r >= 0; i++) {
-		AUTO_FREE char *name = NULL;
+		AUTO_FREE char *name = action_experiment(a->firing, i);
 
-		r = experiment_name(a->firing, i, &name, err);
-		if (r >= 0)
-			r = engine_experiment_remove(a->there, name, err);
+		r = name ? engine_experiment_remove(a->there, name, err) : err_nomem(err);
 		if (r == -ENOENT)
 			r = 0;
 	}
 	return r;
+}
+
+/* However it ended. */
+static void count_arms(struct action *a, const struct engine_experiment *x)
+{
+	for (size_t i = 0; i < x->n_arms; i++)
+		a->firing->cpu_ms += x->arms[i].cpu_ms;
+	a->firing->duration_ms = x->spent_ms;
 }
 
 static int run_experiment(struct action *a, struct err *err)
@@ -237,8 +241,8 @@ static int run_experiment(struct action *a, struct err *err)
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct engine_experiment_options silent = { .watch = { 0 } };
-	AUTO_FREE char *name = NULL;
-	int r = experiment_name(a->firing, a->firing->attempts, &name, err);
+	AUTO_FREE char *name = action_experiment(a->firing, a->firing->attempts);
+	int r = name ? 0 : err_nomem(err);
 
 	if (r >= 0)
 		r = remove_experiments(a, a->firing->attempts - 1, err);
@@ -255,6 +259,11 @@ static int run_experiment(struct action *a, struct err *err)
 	x.keep = ENGINE_KEEP_BEST;
 	x.all_time_ms = a->rule->budget.wall_ms;
 	r = engine_experiment(a->there, &x, &silent, &p, err);
+	count_arms(a, &x);
+	if (r == -EINTR)
+		return err_set(err, r,
+			       "it was ended: its rule has no processor time left for "
+			       "today, or somebody cancelled it");
 	return r < 0 ? r : take_winner(a, &x, err);
 }
 

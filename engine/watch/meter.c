@@ -3,9 +3,48 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "engine/api/experiment.h"
 #include "engine/watch/watch-i.h"
 
 #define STEP_MS UINT64_C(1000) /* that a run uses between two writes of it */
+
+static int run_cpu(struct engine *e, const char *id, uint64_t *ret, struct err *err)
+{
+	CLEANUP(engine_run_done) struct engine_run run = { 0 };
+	struct engine_run_use use = { 0 };
+	int r = engine_run_find(e, id, &run, err);
+
+	if (r < 0 || run.state != ENGINE_RUN_RUNNING)
+		return r == -ENOENT ? 0 : r;
+	engine_run_look(&run, &use);
+	*ret += use.known ? use.cpu_ms : 0;
+	return 0;
+}
+
+/* What arms have used that are through, and those that run. */
+static int hold_experiment(struct engine *e, const struct engine_rule *rule,
+			   const struct engine_firing *f, const struct engine_firings *all,
+			   int64_t now, struct err *err)
+{
+	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 }, ended = { 0 };
+	AUTO_FREE char *name = action_experiment(f, f->attempts);
+	struct budget_use spent;
+	uint64_t cpu_ms = 0;
+	int r = name ? engine_experiment_load(e, name, &x, err) : err_nomem(err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (size_t i = 0; r >= 0 && i < x.n_arms; i++) {
+		cpu_ms += x.arms[i].cpu_ms;
+		if (*x.arms[i].now != '\0')
+			r = run_cpu(e, x.arms[i].now, &cpu_ms, err);
+	}
+	budget_count(all, rule, 0, now, &spent);
+	if (r < 0 || spent.cpu_day_ms + cpu_ms <= rule->budget.cpu_per_day_ms)
+		return r;
+	r = engine_experiment_cancel(e, name, &ended, err);
+	return r == -ENOENT || r > 0 ? 0 : r;
+}
 
 int meter_hold(struct engine *e, const struct engine_rule *rule, const struct engine_firing *f,
 	       const struct engine_firings *all, int64_t now, uint64_t *ret_cpu_ms, struct err *err)
@@ -16,8 +55,11 @@ int meter_hold(struct engine *e, const struct engine_rule *rule, const struct en
 	int r;
 
 	*ret_cpu_ms = 0;
-	if (rule->budget.cpu_per_day_ms == 0 || *f->run == '\0' ||
-	    f->state != ENGINE_FIRING_RUNNING)
+	if (rule->budget.cpu_per_day_ms == 0 || f->state != ENGINE_FIRING_RUNNING)
+		return 0;
+	if (rule->experiment)
+		return hold_experiment(e, rule, f, all, now, err);
+	if (*f->run == '\0')
 		return 0;
 	r = engine_run_find(e, f->run, &run, err);
 	if (r < 0 || run.state != ENGINE_RUN_RUNNING)

@@ -482,6 +482,20 @@ def an_action_that_uses_up_the_day_is_ended(w: World):
 
 
 @test
+def an_experiment_that_uses_up_the_day_is_ended(w: World):
+    put(w.home / ".config" / "snapcow" / "experiments" / "ways.yaml", "arms:\n  a: 'while :; do :; done'\n  b: 'while :; do :; done'\n")
+    rules(w, "name: a, on: fire, experiment: ways, budget: {cpu_per_day: 500ms, wall: 10m}")
+    fire(w, "a")
+    once(w)
+    got = firings(w)[0]
+    assert got["result"] == "failed" and "no processor time left" in got["why"] and got["cpu_ms"] >= 250, got
+    fire(w, "a")
+    once(w)
+    assert results(w)[1] is None, "no more begins"
+    assert w.ok("-q", "list", "--all").out == b""
+
+
+@test
 def actions_of_a_project_run_one_at_a_time_unless_a_rule_says_otherwise(w: World):
     wait = "run: 'while ! test -e go; do sleep 0.05; done', budget: {wall: 300ms}"
     rules(w, f"name: a, on: fire, {wait}", f"name: b, on: fire, {wait}", f"name: c, on: fire, {wait}, parallel: true",
