@@ -322,6 +322,9 @@ int engine_changes(struct engine *e, bool all, struct engine_changes *ret, struc
 	/* Without a store there are no changes; with one, they lie beside its databases. */
 	if (!engine_has_store(e))
 		return 0;
+	r = store_check_owner(e->store_path, err);
+	if (r < 0)
+		return r;
 	if (!all)
 		r = engine_project(e, &s, &project, err);
 	if (r < 0)
