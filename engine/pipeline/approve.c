@@ -23,7 +23,14 @@ char *approve_user_name(uid_t uid)
 	return asprintf(&text, "%u", (unsigned)uid) < 0 ? NULL : text;
 }
 
-static bool is_in_group(const struct decider *d, const char *name)
+void decider_names_done(struct decider_names *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		free(n->list[i].name);
+	n->n = 0;
+}
+
+static bool look_up_group(const struct decider *d, const char *name)
 {
 	struct group gr, *found = NULL;
 	AUTO_FREE char *room = malloc(GROUP_ROOM);
@@ -34,6 +41,24 @@ static bool is_in_group(const struct decider *d, const char *name)
 		if (d->groups[i] == gr.gr_gid)
 			return true;
 	return false;
+}
+
+static bool is_in_group(const struct decider *d, const char *name)
+{
+	struct decider_names *n = d->names;
+
+	for (size_t i = 0; n && i < n->n; i++)
+		if (strcmp(n->list[i].name, name) == 0)
+			return n->list[i].theirs;
+	if (!n)
+		return look_up_group(d, name);
+	if (n->n == DECIDER_NAMES_MAX)
+		return false;
+	n->list[n->n].name = strdup(name);
+	if (!n->list[n->n].name)
+		return false;
+	n->list[n->n].theirs = look_up_group(d, name);
+	return n->list[n->n++].theirs;
 }
 
 bool approve_is_named(const struct engine_change *c, const struct decider *d, const char *name)

@@ -14,3 +14,7 @@
 #define DESK_REASON_MAX 1000
 #define DESK_PATCH_MAX  ((size_t)256 << 10)
 #define DESK_LIST_MAX   100
+
+/* Append what the change is, as a patch.  1: it was cut at DESK_PATCH_MAX. */
+NODISCARD int desk_patch(struct engine *e, const struct engine_change *c, struct buf *patch,
+			 struct err *err);

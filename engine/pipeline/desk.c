@@ -17,7 +17,6 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "engine/api/diff.h"
 #include "engine/pipeline/desk-i.h"
 #include "engine/pipeline/pipeline-i.h"
 #include "engine/verb/docket-i.h"
@@ -234,6 +233,7 @@ static int read_question(struct json j, struct question *q, struct err *err)
 struct visit {
 	struct engine_desk *desk;
 	struct decider who;
+	struct decider_names names;
 	char *name; /* owned */
 };
 
@@ -289,54 +289,11 @@ static int answer_list(const struct visit *v, struct json answer, struct err *er
 	return r;
 }
 
-static int add_patch(enum patch_part part, const char *text, size_t len, void *ctx, struct err *err)
-{
-	struct buf *patch = ctx;
-	const size_t room = DESK_PATCH_MAX - patch->len;
-
-	(void)part;
-	if (buf_append(patch, text, len < room ? len : room) < 0)
-		return err_nomem(err);
-	return len > room ? -EFBIG : 0;
-}
-
-static int skip_head(const struct engine_state *from, const struct engine_state *to,
-		     const struct delta *delta, void *ctx, struct err *err)
-{
-	(void)from, (void)to, (void)delta, (void)ctx, (void)err;
-	return 0;
-}
-
-static int skip_file(const struct delta_file *f, const struct patch_counts *n, void *ctx,
-		     struct err *err)
-{
-	(void)f, (void)n, (void)ctx, (void)err;
-	return 0;
-}
-
-/* 1: it was cut. */
-static int get_patch(const struct visit *v, const struct engine_change *c, struct buf *patch,
-		     struct err *err)
-{
-	CLEANUP(engine_close_p) struct engine *there = NULL;
-	const struct engine_diff_sink sink = {
-		.begin = skip_head, .text = add_patch, .file = skip_file, .ctx = patch
-	};
-	int r = pipeline_engine(v->desk->engine, c->project, &there, err);
-
-	if (r >= 0)
-		r = engine_diff(
-		    there,
-		    &(struct engine_diff_options){ .a = c->base, .b = c->state_id, .context = 3 },
-		    &sink, err);
-	return r == -EFBIG ? 1 : r;
-}
-
 static int set_patch(const struct visit *v, const struct engine_change *c, struct json answer,
 		     struct err *err)
 {
 	CLEANUP(buf_done) struct buf patch = BUF_INIT;
-	int r = get_patch(v, c, &patch, err);
+	int r = desk_patch(v->desk->engine, c, &patch, err);
 
 	if (r < 0)
 		return r;
@@ -351,7 +308,7 @@ static int set_patch(const struct visit *v, const struct engine_change *c, struc
 static int check_seen(const struct visit *v, const struct engine_change *c, struct err *err)
 {
 	CLEANUP(buf_done) struct buf patch = BUF_INIT;
-	int r = get_patch(v, c, &patch, err);
+	int r = desk_patch(v->desk->engine, c, &patch, err);
 
 	return r <= 0 ? r
 		      : err_set(err, -ECANCELED,
@@ -468,7 +425,9 @@ static int know(const struct caller *c, gid_t *groups, struct visit *v, struct e
 	n = sys_peer_groups(c->fd, groups, DECIDER_GROUPS_MAX);
 	if (n < 0)
 		return err_set(err, n, "the groups of user %u cannot be told", (unsigned)c->uid);
-	v->who = (struct decider){ .uid = c->uid, .groups = groups, .n_groups = (size_t)n };
+	v->who = (struct decider){
+		.uid = c->uid, .groups = groups, .n_groups = (size_t)n, .names = &v->names
+	};
 	v->name = approve_user_name(c->uid);
 	return v->name ? 0 : err_nomem(err);
 }
@@ -491,6 +450,7 @@ static int serve_caller(struct engine_desk *d, struct caller *c, size_t len)
 		tell_refusal(d, c->uid, &err);
 	set_answer(c, &doc, r, &err);
 	free(v.name);
+	decider_names_done(&v.names);
 	return r > 0;
 }
 

@@ -71,11 +71,24 @@ NODISCARD int shipping_hold(struct shipping *s, const char *obstacle, const char
 
 #define DECIDER_GROUPS_MAX 1024
 
+/* Names of groups that were looked up; that may ask a server somewhere. */
+#define DECIDER_NAMES_MAX 32
+struct decider_names {
+	struct {
+		char *name; /* owned */
+		bool theirs;
+	} list[DECIDER_NAMES_MAX];
+	size_t n;
+};
+void decider_names_done(struct decider_names *n);
+
 /* Somebody who wants to decide, as the kernel knows them. */
 struct decider {
 	uid_t uid;
 	const gid_t *groups;
 	size_t n_groups;
+	/* Each is looked up once, and beyond the limit nobody is in a group; NULL: as often as it is asked for. */
+	struct decider_names *names;
 };
 
 struct decision {

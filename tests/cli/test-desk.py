@@ -9,6 +9,7 @@ import grp
 import json
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,7 +58,7 @@ def desk(w, *args, snap=None, loud=False, **more):
     with subprocess.Popen([SNAP, *([] if loud else ["-q"]), "pipeline", "serve", "--at", str(w.top / "desk"), *args], env=w.env, cwd=w.project,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as p:
         try:
-            address = p.stdout.readline().decode().strip().split()[-1]
+            desk.pid, address = p.pid, p.stdout.readline().decode().strip().split()[-1]
             assert address.startswith(str(w.top / "desk")), (address, p.stderr.read())
             yield address
         finally:
@@ -309,6 +310,25 @@ def nobody_fills_the_log_of_the_keeper(w):
     told = [line for line in lines if "one can list, look" in line]
     # A minute may have ended meanwhile.
     assert 30 <= len(told) <= 60 and any("is only counted" in line for line in lines), lines
+
+
+@live_test
+def a_group_is_looked_up_once_however_many_changes_name_it(w):
+    if not shutil.which("strace"):
+        raise Skip("needs strace")
+    waiting(w, f"'%{GROUP}'")
+    for i in range(4):
+        put(clone(w, f"more{i}") / f"{i}.txt", f"{i}\n")
+        w.snap("ship", f"more{i}").ends(14)
+    with desk(w) as at:
+        log = w.top / "trace"
+        tracer = subprocess.Popen(["strace", "-o", str(log), "-e", "trace=openat", "-p", str(desk.pid)], stderr=subprocess.PIPE)
+        if b"attached" not in tracer.stderr.readline():
+            raise Skip("strace may not attach here")
+        assert b'"changes":[]' in say(at, b'{"ask":"list"}')
+        tracer.terminate()
+        tracer.communicate(timeout=30)
+    assert log.read_text().count('"/etc/group"') == 1, log.read_text()
 
 
 @live_test
