@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fdio.h"
+#include "remote/reference.h"
 
 #define READ_SIZE ((size_t)256 << 10)
 
@@ -34,7 +35,7 @@ int depot_open(const char *url, const struct depot_config *config, struct depot 
 
 	if (strncmp(url, "dir:", 4) == 0)
 		return depot_dir_open(url, ret, err);
-	if (strncmp(url, "oci://", 6) == 0)
+	if (strncmp(url, "oci://", 6) == 0 || reference_has_host(url))
 		return depot_registry_open(url, config ? config : &plain, ret, err);
 	return err_set(err, -EINVAL,
 		       "'%s' is no address of a remote: it begins with dir: or oci://", url);

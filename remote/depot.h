@@ -126,8 +126,8 @@ struct depot_config {
 };
 
 /*
- * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository".  `config` may
- * be NULL.  Reaches for nothing yet, but for -EINVAL if the url is none, and -ENOTSUP with a sentence
+ * Open what `url` names: "dir:/path", or a registry as "oci://host[:port]/repository" or, as docker
+ * writes it, without the scheme if the host has a dot or a port or is localhost.  `config` may be NULL.  Reaches for nothing yet, but for -EINVAL if the url is none, and -ENOTSUP with a sentence
  * if this build has no such back end.  A directory that is missing is made by the first put.
  */
 NODISCARD int depot_open(const char *url, const struct depot_config *config, struct depot **ret,

@@ -90,6 +90,16 @@ static int split_name(char *rest, struct reference *r, struct err *err)
 	return r->name ? 0 : err_nomem(err);
 }
 
+bool reference_has_host(const char *text)
+{
+	const size_t len = strcspn(text, "/");
+
+	if (text[len] != '/' || strstr(text, "://"))
+		return false;
+	return memchr(text, '.', len) || memchr(text, ':', len) ||
+	       (len == 9 && strncmp(text, "localhost", 9) == 0);
+}
+
 int reference_parse(const char *text, struct reference *ret, struct err *err)
 {
 	CLEANUP(reference_done) struct reference r = { 0 };

@@ -22,5 +22,8 @@ void reference_done(struct reference *r);
 /* -EINVAL with a sentence that says what is wrong. */
 NODISCARD int reference_parse(const char *text, struct reference *ret, struct err *err);
 
+/* Does it begin with what can only be a host: a name with a dot or a port, or localhost?  As docker has it. */
+bool reference_has_host(const char *text);
+
 /* A name that a repository may have: parts of a-z and 0-9 with single separators, joined by '/'. */
 bool reference_repository_valid(const char *name);

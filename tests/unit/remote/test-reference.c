@@ -33,6 +33,14 @@ TEST(a_reference_is_a_host_a_repository_and_perhaps_a_name)
 	check("h/a.b_c__d-e---f/0:V1.2-x", "h", "a.b_c__d-e---f/0", "V1.2-x", false);
 }
 
+TEST(a_host_is_told_from_a_name_by_its_dot_or_port)
+{
+	CHECK(reference_has_host("ghcr.io/a") && reference_has_host("localhost/a"));
+	CHECK(reference_has_host("box:5000/a") && reference_has_host("[::1]:5000/a"));
+	CHECK(!reference_has_host("team/a") && !reference_has_host("ftp://h.example/a"));
+	CHECK(!reference_has_host("a.b") && !reference_has_host("") && !reference_has_host("/a.b"));
+}
+
 TEST(what_is_no_reference_says_why)
 {
 	static const struct {
