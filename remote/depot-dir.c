@@ -75,28 +75,56 @@ static int open_dir(struct dir_depot *dir, struct err *err)
 	return 0;
 }
 
+static int on_other(const char *name, unsigned char type, void *ctx)
+{
+	static const char *const ours[] = { "oci-layout", "index.json", "blobs", ".snapcow-lock" };
+
+	(void)type;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strcmp(name, ours[i]) == 0)
+			return 0;
+	*(bool *)ctx = true;
+	return 0;
+}
+
 /* Is there anything in the directory that a depot does not have? */
 static int check_strange(struct dir_depot *dir, struct err *err)
 {
-	struct stat st;
-	AUTO_FREE char *layout = path_join(dir->path, "oci-layout");
-	AUTO_FREE char *blobs = path_join(dir->path, "blobs");
+	AUTO_CLOSE int fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool other = false;
+	int r;
 
-	if (!layout || !blobs)
-		return err_nomem(err);
-	if (lstat(layout, &st) == 0 || lstat(blobs, &st) == 0)
-		return 0;
-	if (rmdir(dir->path) == 0 || errno == ENOENT)
-		return 0; /* it was empty, and is made again */
-	if (errno != ENOTEMPTY && errno != EEXIST)
-		return err_sys(err, "using '%s' as a remote", dir->path);
-	return err_set(err, -EEXIST,
-		       "'%s' holds other things: a remote wants a directory of its own", dir->path);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "using '%s' as a remote", dir->path);
+	r = sys_each_name(fd, on_other, &other);
+	if (r < 0)
+		return err_set(err, r, "reading '%s': %s", dir->path, strerror(-r));
+	return other ? err_set(err, -EEXIST,
+			       "'%s' holds other things: a remote wants a directory of its own",
+			       dir->path)
+		     : 0;
 }
 
+static int lock_dir(struct dir_depot *dir, int *ret, struct err *err)
+{
+	AUTO_CLOSE int fd =
+	    openat(dir->fd, ".snapcow-lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return err_sys(err, "opening '%s/.snapcow-lock'", dir->path);
+	while (flock(fd, LOCK_EX) < 0) {
+		if (errno != EINTR)
+			return err_sys(err, "locking '%s'", dir->path);
+	}
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* Several may make it at once. */
 static int make_dir(struct dir_depot *dir, struct err *err)
 {
 	AUTO_FREE char *blobs = path_join(dir->path, "blobs/sha256");
+	AUTO_CLOSE int lock = -1;
 	struct stat st;
 	int r;
 
@@ -110,10 +138,11 @@ static int make_dir(struct dir_depot *dir, struct err *err)
 		if (r == 0)
 			r = open_dir(dir, err);
 	}
-	if (r < 0)
+	if (r < 0 || fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
-	if (fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
+	r = lock_dir(dir, &lock, err);
+	if (r < 0 || fstatat(dir->fd, "oci-layout", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return r;
 	return fdio_replace_file(dir->fd, "oci-layout", LAYOUT, sizeof(LAYOUT) - 1, 0666, err);
 }
 
@@ -323,21 +352,6 @@ static int find_tag(struct json manifests, const char *tag, struct digest *ret)
 			return digest && digest_parse(digest, ret) == 0 ? 0 : -EBADMSG;
 	}
 	return -ENOENT;
-}
-
-static int lock_dir(struct dir_depot *dir, int *ret, struct err *err)
-{
-	AUTO_CLOSE int fd =
-	    openat(dir->fd, ".snapcow-lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		return err_sys(err, "opening '%s/.snapcow-lock'", dir->path);
-	while (flock(fd, LOCK_EX) < 0) {
-		if (errno != EINTR)
-			return err_sys(err, "locking '%s'", dir->path);
-	}
-	*ret = TAKE_FD(fd);
-	return 0;
 }
 
 struct entry_change {

@@ -5,12 +5,14 @@
 
 struct fetch_args {
 	const char *tag;
-	uint64_t rate;
+	uint64_t rate, jobs;
 };
 
 static const struct opt fetch_opts[] = {
 	OPT_STR('t', "tag", "TAG", struct fetch_args, tag,
 		"what to call it here (default: REMOTE/NAME)"),
+	OPT_U64('j', "jobs", "N", struct fetch_args, jobs,
+		"connections at once, 1 to 4 (default: 4)"),
 	OPT_SIZE(0, "rate", "SIZE", struct fetch_args, rate, "bytes a second at most"),
 	OPT_END,
 };
@@ -34,6 +36,7 @@ static int fetch_run(struct invocation *inv, struct err *err)
 		.from = inv->words[0],
 		.tag = args->tag,
 		.rate = args->rate,
+		.jobs = args->jobs,
 		.watch = progress_watch(inv->progress),
 	};
 	int r = engine_fetch(inv->engine, &options, &fetched, err);

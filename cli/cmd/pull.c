@@ -15,7 +15,7 @@ struct pull_args {
 	const char *tag;
 	bool replace;
 	struct opt_list allow;
-	uint64_t rate;
+	uint64_t rate, jobs;
 };
 
 static const struct opt pull_opts[] = {
@@ -24,6 +24,8 @@ static const struct opt pull_opts[] = {
 	OPT_FLAG(0, "replace", struct pull_args, replace,
 		 "also if the project has changes of its own: they are saved and replaced"),
 	OPT_LIST(0, "allow", "PATH", struct pull_args, allow, "let the guard pass it"),
+	OPT_U64('j', "jobs", "N", struct pull_args, jobs,
+		"connections at once, 1 to 4 (default: 4)"),
 	OPT_SIZE(0, "rate", "SIZE", struct pull_args, rate, "bytes a second at most"),
 	OPT_END,
 };
@@ -143,6 +145,7 @@ static int pull_run(struct invocation *inv, struct err *err)
 		.from = inv->words[0],
 		.tag = args->tag,
 		.rate = args->rate,
+		.jobs = args->jobs,
 		.watch = progress_watch(inv->progress),
 	};
 	bool changed = false;

@@ -8,7 +8,7 @@
 struct push_args {
 	const char *message;
 	bool force, whole;
-	uint64_t rate;
+	uint64_t rate, jobs;
 };
 
 static const struct opt push_opts[] = {
@@ -18,6 +18,8 @@ static const struct opt push_opts[] = {
 		 "move the name although somebody else moved it since"),
 	OPT_FLAG(0, "whole", struct push_args, whole,
 		 "send all of it in new packs, not only what the remote lacks"),
+	OPT_U64('j', "jobs", "N", struct push_args, jobs,
+		"connections at once, 1 to 4 (default: 4)"),
 	OPT_SIZE(0, "rate", "SIZE", struct push_args, rate, "bytes a second at most"),
 	OPT_END,
 };
@@ -79,6 +81,7 @@ static int push_run(struct invocation *inv, struct err *err)
 		.force = args->force,
 		.whole = args->whole,
 		.rate = args->rate,
+		.jobs = args->jobs,
 		.watch = progress_watch(inv->progress),
 	};
 	int r = engine_push(inv->engine, &options, &pushed, err);

@@ -41,6 +41,7 @@ struct engine_push_options {
 	bool force;          /* move the name although it is not what was pushed or fetched last */
 	bool whole;          /* send all of it in new packs, not only what the remote lacks */
 	uint64_t rate;       /* bytes a second at most; 0: no limit */
+	uint64_t jobs;       /* connections; 0: as many as may be */
 	struct engine_watch watch;
 };
 
@@ -65,6 +66,7 @@ struct engine_fetch_options {
 	const char *from; /* REMOTE[:NAME] */
 	const char *tag;  /* for it in this project; NULL: REMOTE/NAME */
 	uint64_t rate;
+	uint64_t jobs;
 	struct engine_watch watch;
 };
 

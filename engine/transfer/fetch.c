@@ -27,7 +27,8 @@ struct fetching {
 	struct engine *e;
 	const struct engine_fetch_options *options;
 	struct target target;
-	struct depot *depot;
+	struct connections lines;
+	struct depot *depot; /* the first of them */
 	struct manifest manifest;
 	struct manifest_snapshot told;
 	struct digest digest; /* of the manifest */
@@ -45,7 +46,7 @@ struct fetching {
 static void fetching_done(struct fetching *f)
 {
 	target_done(&f->target);
-	depot_close(f->depot);
+	connections_done(&f->lines);
 	manifest_done(&f->manifest);
 	manifest_snapshot_done(&f->told);
 	manifest_done(&f->have);
@@ -125,7 +126,7 @@ static void sweep(const struct fetching *f, bool all)
 /* --- blobs -------------------------------------------------------------------------------- */
 
 /* It comes as NAME.part; when all of it is there and right, that becomes NAME. */
-static int bring_blob(struct fetching *f, const struct manifest_blob *blob,
+static int bring_blob(struct fetching *f, struct depot *d, const struct manifest_blob *blob,
 		      const struct digest *pack, const char *end, struct err *err)
 {
 	const struct depot_watch watch = { .moved = meter_moved, .ctx = &f->meter };
@@ -141,7 +142,7 @@ static int bring_blob(struct fetching *f, const struct manifest_blob *blob,
 	fd = openat(f->dir, part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, "making a file in '%s/%s'", f->e->store_path, ENGINE_INCOMING);
-	r = depot_fetch(f->depot, &blob->digest, blob->size, fd, &watch, err);
+	r = depot_fetch(d, &blob->digest, blob->size, fd, &watch, err);
 	if (r == -ENOENT)
 		return err_set(err, -EBADMSG, "'%s' of '%s' is incomplete: blob %s is not there",
 			       f->target.name, f->target.url, digest_text(&blob->digest, text));
@@ -160,52 +161,72 @@ static bool have_pack(const struct fetching *f, const struct digest *d)
 	return false;
 }
 
-static int bring_pack(struct fetching *f, const struct manifest_pack *pack, struct err *err)
+/* Packs of the manifest that are to come, each with what of it. */
+struct coming {
+	struct fetching *f;
+	bool *pack;  /* for each pack of the manifest: that itself, */
+	bool *index; /* its index; NULL: of none */
+};
+
+static int bring_one(unsigned member, size_t i, void *ctx, struct err *err)
 {
-	f->n_brought++;
-	return bring_blob(f, &pack->pack, &pack->pack.digest, "pack", err);
+	const struct coming *c = ctx;
+	const struct manifest_pack *p = &c->f->manifest.packs[i];
+	struct depot *d;
+	int r = connections_get(&c->f->lines, member, &d, err);
+
+	if (r == 0 && c->index)
+		r = bring_blob(c->f, d, &p->index, &p->pack.digest, "index", err);
+	if (r == 0 && c->pack[i])
+		r = bring_blob(c->f, d, &p->pack, &p->pack.digest, "pack", err);
+	return r;
+}
+
+/* All that is marked, over several connections. */
+static int bring_marked(struct fetching *f, struct coming *c, struct err *err)
+{
+	const size_t n = f->manifest.n;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct manifest_pack *p = &f->manifest.packs[i];
+
+		f->meter.total += (c->index ? p->index.size : 0) + (c->pack[i] ? p->pack.size : 0);
+		f->n_brought += c->pack[i];
+	}
+	return crew_each(f->lines.n < n ? f->lines.n : (unsigned)n, n, bring_one, c, err);
 }
 
 static int bring_first(struct fetching *f, struct err *err)
 {
-	int r = 0;
+	AUTO_FREE bool *pack = calloc(f->manifest.n + 1, sizeof(*pack));
+	struct coming c = { .f = f, .pack = pack, .index = pack };
+	char hex[SHA256_HEX_SIZE];
 
-	for (size_t i = 0; i < f->manifest.n; i++)
-		f->meter.total += f->manifest.packs[i].index.size +
-				  (have_pack(f, &f->manifest.packs[i].pack.digest)
-				       ? 0
-				       : f->manifest.packs[i].pack.size);
-	for (size_t i = 0; r == 0 && i < f->manifest.n; i++) {
-		const struct manifest_pack *pack = &f->manifest.packs[i];
-		char hex[SHA256_HEX_SIZE];
+	if (!pack)
+		return err_nomem(err);
+	for (size_t i = 0; i < f->manifest.n; i++) {
+		const struct digest *d = &f->manifest.packs[i].pack.digest;
 
-		r = bring_blob(f, &pack->index, &pack->pack.digest, "index", err);
-		if (r == 0 && !have_pack(f, &pack->pack.digest))
-			r = bring_pack(f, pack, err);
-		if (r == 0 &&
-		    strlist_add(&f->packs, hex_encode(pack->pack.digest.b, SHA256_SIZE, hex)) < 0)
-			r = err_nomem(err);
+		pack[i] = !have_pack(f, d);
+		if (strlist_add(&f->packs, hex_encode(d->b, SHA256_SIZE, hex)) < 0)
+			return err_nomem(err);
 	}
-	return r;
+	return f->manifest.n > 0 ? bring_marked(f, &c, err) : 0;
 }
 
 /* Bring what cowfsd asked for. */
 static int bring_wanted(struct fetching *f, const struct engine_received *got, struct err *err)
 {
-	int r = 0;
+	AUTO_FREE bool *pack = calloc(f->manifest.n + 1, sizeof(*pack));
+	struct coming c = { .f = f, .pack = pack };
 
-	for (size_t w = 0; r == 0 && w < got->n_wanted; w++)
-		for (size_t i = 0; r == 0 && i < f->manifest.n; i++) {
-			const struct manifest_pack *pack = &f->manifest.packs[i];
-			char hex[SHA256_HEX_SIZE];
-
-			hex_encode(pack->pack.digest.b, SHA256_SIZE, hex);
-			if (strcmp(hex, got->wanted[w]) != 0)
-				continue;
-			f->meter.total += pack->pack.size;
-			r = bring_pack(f, pack, err);
-		}
-	return r;
+	if (!pack)
+		return err_nomem(err);
+	for (size_t w = 0; w < got->n_wanted; w++)
+		for (size_t i = 0; i < f->manifest.n; i++)
+			if (strcmp(f->packs.list[i], got->wanted[w]) == 0)
+				pack[i] = true;
+	return bring_marked(f, &c, err);
 }
 
 /* --- the snapshot ------------------------------------------------------------------------- */
@@ -267,7 +288,6 @@ static int choose_tag(struct fetching *f, struct err *err)
 
 static int open_source(struct fetching *f, struct err *err)
 {
-	const struct depot_config config = { .rate = f->options->rate };
 	struct store *unused;
 	int r = engine_has_store(f->e) ? engine_store(f->e, STORE_READ, &unused, err) : 0;
 
@@ -276,9 +296,11 @@ static int open_source(struct fetching *f, struct err *err)
 	if (r == 0 && !f->target.name)
 		r = text_set(&f->target.name, err, TRANSFER_NAME);
 	if (r == 0)
-		r = depot_open(f->target.url, &config, &f->depot, err);
+		r = connections_open(&f->lines, f->target.url, f->options->rate, f->options->jobs,
+				     err);
 	if (r < 0)
 		return r;
+	f->depot = f->lines.list[0];
 	r = manifest_get(f->depot, f->target.name, &f->manifest, &f->told, &f->digest, err);
 	if (r == -ENOENT)
 		return err_set(err, r, "'%s' has nothing with the name '%s'", f->target.url,
@@ -351,7 +373,8 @@ int engine_fetch(struct engine *e, const struct engine_fetch_options *options,
 						     .options = options,
 						     .dir = -1,
 						     .lock = -1,
-						     .meter = { .watch = &options->watch,
+						     .meter = { .lock = PTHREAD_MUTEX_INITIALIZER,
+								.watch = &options->watch,
 								.doing = "receiving" } };
 	const uint64_t start = engine_clock_ms();
 	int r = open_source(&f, err);

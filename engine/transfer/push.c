@@ -28,13 +28,21 @@ struct filling {
 
 enum { FILLING_CONTENT, FILLING_TREES, N_FILLING };
 
+/* A pack that is to be sent. */
+struct ready {
+	int fd; /* owned */
+	struct buf index;
+	struct manifest_pack pack;
+};
+
 struct pushing {
 	struct engine *e;
 	const struct engine_push_options *options;
 	struct store *store;
 	struct target target;
 	struct hold hold;
-	struct depot *depot;
+	struct connections lines;
+	struct depot *depot;    /* the first of them */
 	struct manifest before; /* what the name means now; no packs: nothing */
 	struct manifest_snapshot told_before;
 	struct digest digest_before; /* all zero: nothing */
@@ -42,11 +50,19 @@ struct pushing {
 	struct digests known;
 	char *dir; /* owned; STORE/remote */
 	struct filling filling[N_FILLING];
+	struct ready ready[CREW_MAX];
+	unsigned n_ready;
 	struct manifest manifest; /* that comes of it */
 	struct manifest_snapshot told;
 	struct meter meter;
 	uint64_t objects, packs;
 };
+
+static void ready_done(struct ready *one)
+{
+	cleanup_close(&one->fd);
+	buf_done(&one->index);
+}
 
 static void pushing_done(struct pushing *p)
 {
@@ -56,7 +72,9 @@ static void pushing_done(struct pushing *p)
 	}
 	target_done(&p->target);
 	hold_done(&p->hold);
-	depot_close(p->depot);
+	for (unsigned i = 0; i < p->n_ready; i++)
+		ready_done(&p->ready[i]);
+	connections_done(&p->lines);
 	manifest_done(&p->before);
 	manifest_snapshot_done(&p->told_before);
 	pack_set_done(&p->there);
@@ -200,40 +218,55 @@ static int begin_pack(struct pushing *p, struct filling *f, struct err *err)
 	return pack_writer_new(f->fd, &f->writer, err);
 }
 
-static int send_blob(struct pushing *p, const struct digest *digest, const struct depot_bytes *from,
-		     struct err *err)
+static int send_one(unsigned member, size_t i, void *ctx, struct err *err)
 {
+	struct pushing *p = ctx;
 	const struct depot_watch watch = { .moved = meter_moved, .ctx = &p->meter };
+	const struct ready *one = &p->ready[i];
+	const struct depot_bytes pack = { .fd = one->fd, .size = one->pack.pack.size };
+	const struct depot_bytes index = { .fd = -1,
+					   .data = one->index.data,
+					   .size = one->index.len };
+	struct depot *d;
+	int r = connections_get(&p->lines, member, &d, err);
 
-	return p->depot->ops->put_blob(p->depot, digest, from, &watch, err);
+	if (r == 0)
+		r = d->ops->put_blob(d, &one->pack.pack.digest, &pack, &watch, err);
+	return r < 0 ? r : d->ops->put_blob(d, &one->pack.index.digest, &index, &watch, err);
+}
+
+/* All packs that are ready, over several connections. */
+static int send_ready(struct pushing *p, struct err *err)
+{
+	int r = p->n_ready > 0 ? crew_each(p->n_ready, p->n_ready, send_one, p, err) : 0;
+
+	for (unsigned i = 0; i < p->n_ready; i++) {
+		if (r == 0)
+			r = manifest_add_pack(&p->manifest, &p->ready[i].pack, err);
+		p->packs += r == 0;
+		ready_done(&p->ready[i]);
+	}
+	p->n_ready = 0;
+	return r;
 }
 
 static int end_pack(struct pushing *p, struct filling *f, struct err *err)
 {
-	CLEANUP(buf_done) struct buf index = BUF_INIT;
-	struct manifest_pack pack;
+	struct ready *one = &p->ready[p->n_ready];
+	struct manifest_pack *pack = &one->pack;
 	int r;
 
 	if (!f->writer)
 		return 0;
-	r = pack_writer_finish(f->writer, &pack.pack.digest, &pack.pack.size, &index, err);
+	*one = (struct ready){ .fd = TAKE_FD(f->fd) };
+	p->n_ready++;
+	r = pack_writer_finish(f->writer, &pack->pack.digest, &pack->pack.size, &one->index, err);
+	pack_writer_free(TAKE_PTR(f->writer));
 	if (r < 0)
 		return r;
-	pack.index.size = index.len;
-	pack.index.digest = digest_of(index.data, index.len);
-	r = send_blob(p, &pack.pack.digest,
-		      &(struct depot_bytes){ .fd = f->fd, .size = pack.pack.size }, err);
-	if (r == 0)
-		r = send_blob(
-		    p, &pack.index.digest,
-		    &(struct depot_bytes){ .fd = -1, .data = index.data, .size = index.len }, err);
-	if (r == 0)
-		r = manifest_add_pack(&p->manifest, &pack, err);
-	pack_writer_free(TAKE_PTR(f->writer));
-	cleanup_close(&f->fd);
-	f->fd = -1;
-	p->packs += r == 0;
-	return r;
+	pack->index.size = one->index.len;
+	pack->index.digest = digest_of(one->index.data, one->index.len);
+	return p->n_ready == p->lines.n ? send_ready(p, err) : 0;
 }
 
 static bool on_has(void *ctx, enum object_kind kind, const struct digest *digest)
@@ -277,7 +310,7 @@ static int send_objects(struct pushing *p, struct err *err)
 				  err);
 	for (int i = 0; r == 0 && i < N_FILLING; i++)
 		r = end_pack(p, &p->filling[i], err);
-	return r;
+	return r < 0 ? r : send_ready(p, err);
 }
 
 /* --- the manifest ------------------------------------------------------------------------- */
@@ -378,7 +411,6 @@ static int push(struct pushing *p, struct digest *ret_manifest, bool *ret_same, 
 
 static int open_target(struct pushing *p, struct err *err)
 {
-	const struct depot_config config = { .rate = p->options->rate };
 	int r = target_find(p->e, p->options->to, &p->target, err);
 
 	if (r < 0)
@@ -387,7 +419,9 @@ static int open_target(struct pushing *p, struct err *err)
 		p->target.name = strdup(TRANSFER_NAME);
 	if (!p->target.name)
 		return err_nomem(err);
-	return depot_open(p->target.url, &config, &p->depot, err);
+	r = connections_open(&p->lines, p->target.url, p->options->rate, p->options->jobs, err);
+	p->depot = p->lines.list[0];
+	return r;
 }
 
 int engine_push(struct engine *e, const struct engine_push_options *options,
@@ -397,7 +431,8 @@ int engine_push(struct engine *e, const struct engine_push_options *options,
 						   .options = options,
 						   .hold = HOLD_INIT,
 						   .filling = { { .fd = -1 }, { .fd = -1 } },
-						   .meter = { .watch = &options->watch,
+						   .meter = { .lock = PTHREAD_MUTEX_INITIALIZER,
+							      .watch = &options->watch,
 							      .doing = "sending" } };
 	const uint64_t start = engine_clock_ms();
 	struct digest manifest;

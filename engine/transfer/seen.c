@@ -102,13 +102,15 @@ void seen_save(struct engine *e, const struct target *t, const struct seen *seen
 int meter_moved(uint64_t bytes, void *ctx)
 {
 	struct meter *m = ctx;
-	const struct engine_progress p = { .doing = m->doing,
-					   .files = m->files,
-					   .bytes = m->bytes += bytes,
-					   .done = m->bytes,
-					   .total = m->total };
+	struct engine_progress p = { .doing = m->doing };
 
+	pthread_mutex_lock(&m->lock);
+	m->bytes += bytes;
+	p.files = m->files;
+	p.bytes = p.done = m->bytes;
+	p.total = m->total;
 	if (m->watch->fn)
 		m->watch->fn(&p, m->watch->ctx);
+	pthread_mutex_unlock(&m->lock);
 	return 0;
 }

@@ -3,6 +3,9 @@
  */
 #pragma once
 
+#include <pthread.h>
+
+#include "base/crew.h"
 #include "engine/api/remote.h"
 #include "engine/find/engine-i.h"
 #include "remote/depot.h"
@@ -41,8 +44,27 @@ void seen_save(struct engine *e, const struct target *t, const struct seen *seen
 /* STORE/remote and directories in it, made if need be; owned. */
 NODISCARD int transfer_dir(struct engine *e, const char *name, char **ret, struct err *err);
 
-/* Bytes that moved, told to the caller's watch. */
+/*
+ * Several connections to one depot, for several threads; the first is always open.
+ */
+struct connections {
+	struct depot *list[CREW_MAX];
+	const char *url;
+	struct depot_config config;
+	unsigned n; /* how many may be used */
+};
+
+/* `jobs` 0: as many as may be.  The url is borrowed. */
+NODISCARD int connections_open(struct connections *l, const char *url, uint64_t rate, uint64_t jobs,
+			       struct err *err);
+void connections_done(struct connections *l);
+/* That of a member of a crew. */
+NODISCARD int connections_get(struct connections *l, unsigned member, struct depot **ret,
+			      struct err *err);
+
+/* Bytes that moved, told to the caller's watch.  Several threads may move some. */
 struct meter {
+	pthread_mutex_t lock; /* guards what follows, and the watch */
 	const struct engine_watch *watch;
 	const char *doing;
 	uint64_t files, bytes, total;

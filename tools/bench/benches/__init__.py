@@ -1,6 +1,6 @@
 """What is measured: groups of parts, each part a function that adds its rows to a session."""
 
-from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, runs, states,
+from benches import (agents, experiment, first_clone, fs_large, fs_read, fs_write, git, growth, neighbour, remote, runs, states,
                      store, watch)
 from place import BARE, BINDFS, EXT4, FUSE_OVERLAY, OVERLAY
 
@@ -30,6 +30,7 @@ GROUPS = {
     "git-status": Group("git in a clone", git.PARTS, [git.EXT4], named=True),
     "mcp": Group("Agents", agents.PARTS),
     "watch": Group("Watch", watch.PARTS, named=True),
+    "remote": Group("Other machines", remote.PARTS, [remote.TAR, remote.RSYNC], named=True),
     "growth": Group("Growth", growth.PARTS),
     "neighbour": Group("A hostile neighbour", neighbour.PARTS, [neighbour.HONEST],
                        named=True),
