@@ -43,7 +43,7 @@ static const struct opt promote_opts[] = {
 		 "with --json: the texts of conflicts, too"),
 	OPT_FLAG('n', "dry-run", struct promote_args, dry_run, "only say what would change"),
 	OPT_STR(0, "plan", "DIGEST", struct promote_args, plan,
-		"only if this is the `plan` that a dry run had, with --json"),
+		"only if a dry run with --json had this `plan`"),
 	OPT_FLAG(0, "rules", struct promote_args, rules,
 		 "list what the guard holds and warns of, and why"),
 	OPT_FLAG('y', "yes", struct promote_args, yes,

@@ -312,33 +312,39 @@ static int by_age(const void *a, const void *b)
 	return (x->created < y->created) - (x->created > y->created);
 }
 
+static int list_changes(struct listing *l, struct engine_changes *ret, struct err *err)
+{
+	int r = docket_each(l->engine, &change_kind, add_change, l, err);
+
+	if (r < 0) {
+		engine_changes_done(&l->all);
+		return r;
+	}
+	if (l->all.n > 0)
+		qsort(l->all.list, l->all.n, sizeof(*l->all.list), by_age);
+	*ret = l->all;
+	return 0;
+}
+
 int engine_changes(struct engine *e, bool all, struct engine_changes *ret, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
 	struct listing l = { .engine = e };
 	struct store *s;
-	int r = 0;
+	int r = all ? engine_store(e, STORE_READ, &s, err) : engine_project(e, &s, &project, err);
 
-	/* Without a store there are no changes; with one, they lie beside its databases. */
-	if (!engine_has_store(e))
-		return 0;
-	r = store_check_owner(e->store_path, err);
-	if (r < 0)
-		return r;
-	if (!all)
-		r = engine_project(e, &s, &project, err);
+	/* Without a store there are no changes. */
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	l.project = project.path;
-	r = docket_each(e, &change_kind, add_change, &l, err);
-	if (r < 0) {
-		engine_changes_done(&l.all);
-		return r;
-	}
-	if (l.all.n > 0)
-		qsort(l.all.list, l.all.n, sizeof(*l.all.list), by_age);
-	*ret = l.all;
-	return 0;
+	return list_changes(&l, ret, err);
+}
+
+int changes_alone(struct engine *e, struct engine_changes *ret, struct err *err)
+{
+	struct listing l = { .engine = e };
+
+	return list_changes(&l, ret, err);
 }
 
 int engine_change_find(struct engine *e, const char *id, struct engine_change *ret, struct err *err)

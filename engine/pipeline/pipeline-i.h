@@ -43,6 +43,8 @@ void change_forget_approvers(struct engine_change *c);
 
 NODISCARD int change_load(struct engine *e, const char *id, const struct docket_lock *l,
 			  struct engine_change *ret, struct err *err);
+/* All of them, without a look at the databases: of a store that is known to be ours and whole. */
+NODISCARD int changes_alone(struct engine *e, struct engine_changes *ret, struct err *err);
 void change_unapprove(struct engine_change *c);
 bool change_stage_same(const struct engine_stage *a, const struct engine_stage *b);
 void change_unsettle(struct engine_change *c); /* forget the settings of its stage */

@@ -32,7 +32,7 @@ int advance_is_due(struct engine *e, bool paused, int64_t now, struct advance_du
 		   struct err *err)
 {
 	CLEANUP(engine_changes_done) struct engine_changes all = { 0 };
-	int r = engine_changes(e, true, &all, err);
+	int r = changes_alone(e, &all, err);
 
 	*ret = (struct advance_due){ 0 };
 	for (size_t i = 0; r >= 0 && i < all.n; i++) {
