@@ -1,4 +1,4 @@
-"""A tree to another machine and back, through a directory, against tar | zstd -1, rsync and restic.
+"""A tree to another machine and back, through a directory, against tar | zstd -1 and rsync.
 
 Both ends lie on one disk. The tree was captured before: what is timed is the transfer alone, as a
 person waits for it. tar's archive is synced, as our packs are.
@@ -9,10 +9,10 @@ import shutil
 
 import trees
 from arena import Store, run, timed
-from row import OURS, at_least, at_most
+from row import OURS, at_most
 
 CHANGED = 10  # files
-TAR, RSYNC, RESTIC = "tar | zstd -1", "rsync -a", "restic"
+TAR, RSYNC = "tar, zstd -1", "rsync -a"
 
 
 def shell(line, **words):
