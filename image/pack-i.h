@@ -11,7 +11,9 @@
 struct pack {
 	struct store *store;
 	struct libarchive lib;
-	struct archive *archive;
+	struct archive *archive; /* the tar */
+	struct archive *packer;  /* what compresses it; NULL: nothing does */
+	struct sha256 sum;       /* of the tar */
 	struct archive_entry *entry;
 	const struct pack_options *options;
 	struct root root;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/sha256.h"
 #include "cowfs/store/root.h"
 #include "image/libarchive.h"
 
@@ -27,9 +28,10 @@ struct pack_options {
 
 struct packed {
 	uint64_t entries;
-	uint64_t bytes;     /* of files */
-	uint64_t sockets;   /* left out: no archive has them */
-	uint64_t whiteouts; /* names of the base that are gone */
+	uint64_t bytes;              /* of files */
+	uint64_t sockets;            /* left out: no archive has them */
+	uint64_t whiteouts;          /* names of the base that are gone */
+	uint8_t sha256[SHA256_SIZE]; /* of the archive before it was packed */
 };
 
 NODISCARD int pack_root(struct store *s, const struct object_id *root,

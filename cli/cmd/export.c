@@ -17,10 +17,18 @@ struct export_args {
 static const struct opt export_opts[] = {
 	OPT_STR(0, "tar", "FILE", struct export_args, tar,
 		"write a tar archive; '-' is standard output"),
-	OPT_STR(0, "base", "STATE", struct export_args, base,
-		"write what changed since STATE, as a layer with whiteouts"),
+	OPT_STR(0, "oci", "DIR", struct export_args, oci,
+		"write an OCI image layout, or add to the one that is there"),
+	OPT_STR(0, "tag", "TAG", struct export_args, tag,
+		"of --oci: its name in the layout (default: latest)"),
+	OPT_STR(
+	    0, "base", "STATE", struct export_args, base,
+	    "write what changed since STATE, as a layer with whiteouts; with --oci over one with "
+	    "STATE"),
 	OPT_STR(0, "compress", "none|gzip|zstd", struct export_args, compress,
-		"(default: by the end of FILE)"),
+		"(default: of --oci gzip, of --tar by the end of FILE)"),
+	OPT_STR(0, "platform", "OS/ARCH", struct export_args, platform,
+		"of --oci: what it is for (default: as the image it came from, else this machine)"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct export_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -98,8 +106,10 @@ static int check_args(struct invocation *inv, struct err *err)
 	const struct export_args *args = inv->args;
 	const char *wrong = NULL;
 
-	if (!args->tar)
-		wrong = "'export' needs --tar FILE";
+	if (!args->tar == !args->oci)
+		wrong = "'export' needs one of --tar FILE and --oci DIR";
+	else if (args->tar && (args->tag || args->platform))
+		wrong = "--tag and --platform go with --oci";
 	else if (args->tar && strcmp(args->tar, "-") == 0 && inv->json)
 		wrong = "--json and --tar - would both write to standard output";
 	else if (args->tar && strcmp(args->tar, "-") == 0 && isatty(fileno(inv->out)))
@@ -196,7 +206,7 @@ const struct command cmd_export = {
 	.name = "export",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "write a state as a tar archive",
+	.summary = "write a state as a tar archive or an OCI image",
 	.words = "[STATE]",
 	.max_words = 1,
 	.opts = export_opts,
@@ -205,6 +215,6 @@ const struct command cmd_export = {
 	    "Owners, modes, times, attributes, hard links, holes and devices are written; sockets are not,\n"
 	    "because no archive has them. The same state always gives the same bytes.\n",
 	.examples = "export try --tar try.tar.zst\nexport try --tar - | tar t\n"
-		    "export try --tar changes.tar --base debian-12\n",
+		    "export try --oci layout --tag new\nexport try --oci layout --base debian-12\n",
 	.run = export_run,
 };

@@ -15,6 +15,8 @@ struct import_args {
 static const struct opt import_opts[] = {
 	OPT_STR('n', "name", "IMAGE", struct import_args, name,
 		"call it so (default: after the file or directory)"),
+	OPT_STR(0, "platform", "OS/ARCH", struct import_args, platform,
+		"of an OCI image for several: linux/arm64 (default: this machine's)"),
 	OPT_FLAG(0, "replace", struct import_args, replace,
 		 "an image of that name gets this content; its clones keep theirs"),
 	OPT_SIZE(0, "max-size", "SIZE", struct import_args, max_size,
@@ -83,17 +85,18 @@ const struct command cmd_import = {
 	.name = "import",
 	.group = "Snapshots",
 	.rare = true,
-	.summary = "make an image of a tar archive",
-	.words = "FILE|-",
+	.summary = "make an image of a tar archive or an OCI layout",
+	.words = "FILE|DIR[:TAG]|-",
 	.min_words = 1,
 	.max_words = 1,
 	.opts = import_opts,
 	.details =
 	    "FILE is a tar archive, plain or packed with gzip, zstd or xz; '-' reads one from standard\n"
-	    "input. An image is a state like a snapshot: clone\n"
+	    "input. DIR is an OCI image layout, as `skopeo copy ... oci:DIR:TAG` makes it; the digests of\n"
+	    "its layers are verified before anything is stored. An image is a state like a snapshot: clone\n"
 	    "it with `clone --from IMAGE`. Owners, devices and set-id bits are kept whoever imports it, and\n"
 	    "nothing is unpacked on a disk. An archive is parsed by a process that can do nothing else.\n",
-	.examples = "import debian-12.tar.zst\n"
+	.examples = "import debian-12.tar.zst\nimport layout:latest --name base\n"
 		    "import - --name rootfs\n",
 	.run = import_run,
 };

@@ -20,8 +20,10 @@ struct differ {
 	struct pager pager;
 	struct screen screen;
 	struct diffstat stat;
-	struct json j, files; /* with --json */
-	struct buf patch;     /* with --json --patch */
+	struct json j, files;                /* with --json */
+	struct buf patch;                    /* with --json --patch */
+	struct json added, changed, removed; /* with --json: packages */
+	size_t n_added, n_changed, n_removed;
 	bool different;
 };
 
@@ -280,6 +282,54 @@ static int on_text(enum patch_part part, const char *text, size_t len, void *ctx
 
 /* --- either ----------------------------------------------------------------------------- */
 
+static void set_package(struct differ *d, const char *name, const char *before, const char *after)
+{
+	struct json list = !before ? d->added : !after ? d->removed : d->changed, one;
+
+	one = json_add_object(list);
+	json_set_text(one, "package", name);
+	json_set_text(one, "before", before);
+	json_set_text(one, "after", after);
+}
+
+static void begin_packages(struct differ *d)
+{
+	struct json all = json_set_object(d->j, "packages");
+
+	d->added = json_set_array(all, "added");
+	d->changed = json_set_array(all, "changed");
+	d->removed = json_set_array(all, "removed");
+}
+
+/* "# package changed: nginx 1.22.1-9 -> 1.22.1-10" and, at the end, "# packages: +3 ~1 -0". */
+static int on_package(const char *name, const char *before, const char *after, void *ctx,
+		      struct err *err)
+{
+	CLEANUP(buf_done) struct buf line = BUF_INIT;
+	struct differ *d = ctx;
+	int r;
+
+	if (name)
+		(*(!before ? &d->n_added : !after ? &d->n_removed : &d->n_changed))++;
+	if (d->inv->json && !d->added.node)
+		begin_packages(d);
+	if (d->inv->json && name)
+		set_package(d, name, before, after);
+	if (d->inv->json || d->inv->quiet || d->args->name_status)
+		return 0;
+	if (name)
+		r = buf_printf(&line, "# package %s: %s %s%s%s\n",
+			       !before  ? "added"
+			       : !after ? "removed"
+					: "changed",
+			       name, before ? before : "", before && after ? " -> " : "",
+			       after ? after : "");
+	else
+		r = buf_printf(&line, "# packages: +%zu ~%zu -%zu\n", d->n_added, d->n_changed,
+			       d->n_removed);
+	return r < 0 ? err_nomem(err) : screen_write(&d->screen, line.data, line.len, err);
+}
+
 static int compare(struct invocation *inv, struct differ *d, struct err *err)
 {
 	const struct diffs_options *args = d->args;
@@ -297,6 +347,7 @@ static int compare(struct invocation *inv, struct differ *d, struct err *err)
 	};
 	const struct engine_diff_sink sink = {
 		.begin = on_begin,
+		.package = on_package,
 		.text = text ? on_text : NULL,
 		.file = on_file,
 		.ctx = d,

@@ -37,6 +37,12 @@ struct engine_diff_options {
 struct engine_diff_sink {
 	int (*begin)(const struct engine_state *from, const struct engine_state *to,
 		     const struct delta *delta, void *ctx, struct err *err);
+	/*
+	 * If their dpkg databases differ, each package that came (`before` NULL), went (`after` NULL) or changed
+	 * its version, and at the end a call without a name; before all texts.  NULL: not wanted.
+	 */
+	int (*package)(const char *name, const char *before, const char *after, void *ctx,
+		       struct err *err);
 	patch_fn text;
 	int (*file)(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
 		    struct err *err);

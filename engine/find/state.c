@@ -146,10 +146,11 @@ int state_resolve(struct engine *e, struct store *s, const char *text, struct sn
 		r = snapshot_find(s, text, ret, err);
 	} else {
 		r = resolve_tag(e, s, text, ret, err);
+		if (r == -ENOENT)
+			r = image_snapshot(s, text, ret, err);
+		/* A name that happens to be hex is meant before an id that begins so. */
 		if (r == -ENOENT && looks_like_id(text))
 			r = snapshot_find(s, text, ret, err);
 	}
-	if (r == -ENOENT)
-		r = image_snapshot(s, text, ret, err);
 	return r == -ENOENT ? not_found(text, err) : r;
 }

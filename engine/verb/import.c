@@ -18,6 +18,7 @@
 #include "engine/find/image-i.h"
 #include "engine/verb/parser-i.h"
 #include "image/ingest.h"
+#include "image/oci.h"
 
 struct import {
 	const struct engine_import_options *options;
@@ -98,17 +99,78 @@ static int open_archive(struct import *i, struct err *err)
 	return add_layer(i, fd, err);
 }
 
+/* The layers of an OCI image, verified, and what the image says of itself. */
+static int add_oci_layers(struct import *i, int dir, const struct oci_image *image, struct err *err)
+{
+	int r = 0, fd;
+
+	i->plan.whiteouts = true;
+	for (size_t k = 0; k < image->n_layers && r >= 0; k++) {
+		r = oci_open_layer(dir, &image->layers[k], &fd, err);
+		if (r >= 0)
+			r = add_layer(i, fd, err);
+		if (r >= 0) {
+			struct parser_layer *l = &i->plan.layers[i->plan.n - 1];
+
+			l->digest = strdup(image->layers[k].digest + strlen("sha256:"));
+			r = l->digest ? 0 : err_nomem(err);
+		}
+	}
+	return r;
+}
+
+static int describe_oci(struct import *i, struct oci_image *image, struct err *err)
+{
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	struct json j = json_begin(&doc), layers;
+
+	json_set_name(j, "source", i->options->source);
+	json_set_text(j, "digest", image->digest);
+	json_set_text(j, "platform", image->platform);
+	layers = json_set_array(j, "layers");
+	for (size_t k = 0; k < image->n_layers; k++)
+		json_add_text(layers, image->layers[k].digest);
+	json_set_value(j, "config", (struct json){ &image->config, image->config.root }, "config");
+	return json_append(&doc, &i->about, err);
+}
+
+static int open_layout(struct import *i, const char *path, const char *tag, struct err *err)
+{
+	CLEANUP(oci_image_done) struct oci_image image = { 0 };
+	AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (dir < 0)
+		return err_sys(err, "'%s'", path);
+	r = oci_find(dir, tag, i->options->platform, &image, err);
+	if (r >= 0)
+		r = add_oci_layers(i, dir, &image, err);
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", path);
+	return describe_oci(i, &image, err);
+}
+
+/* A directory, or DIR:TAG where nothing has that whole name. */
 static int find_layers(struct import *i, struct err *err)
 {
+	const char *source = i->options->source;
+	AUTO_FREE char *dir = strdup(source);
+	char *colon = dir ? strrchr(dir, ':') : NULL;
 	struct stat st;
 
 	i->plan.max_bytes =
 	    i->options->max_bytes > 0 ? i->options->max_bytes : ingest_default.bytes;
-	if (strcmp(i->options->source, "-") == 0)
+	if (!dir)
+		return err_nomem(err);
+	if (strcmp(source, "-") == 0)
 		return open_archive(i, err);
-	if (stat(i->options->source, &st) < 0)
-		return err_sys(err, "'%s'", i->options->source);
-	return open_archive(i, err);
+	if (stat(source, &st) == 0)
+		return S_ISDIR(st.st_mode) ? open_layout(i, source, NULL, err)
+					   : open_archive(i, err);
+	if (!colon)
+		return err_sys(err, "'%s'", source);
+	*colon = '\0';
+	return open_layout(i, dir, colon + 1, err);
 }
 
 /* --- the act ---------------------------------------------------------------------------- */

@@ -1,13 +1,16 @@
 """Images: archives become states and states archives, with all that a file has, and nothing else."""
 
+import hashlib
 import io
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 
-from snaptest import Skip, World, main, needs_fuse, test
+from snaptest import SNAP, Skip, World, main, needs_fuse, test
 
 OLD = 1_600_000_000
 
@@ -211,6 +214,159 @@ def a_clone_of_an_image_is_a_clone(w: World):
         assert "etc/shadow" not in tar.getnames()
     w.ok("image", "rm", "-f", "base")
     w.snap("status", "try").fails(4, "try")
+
+
+def status(*packages):
+    return b"".join(f"Package: {name}\nStatus: install ok {state}\nVersion: {version}\nDescription: x\n y\n\n".encode()
+                    for name, version, state in packages)
+
+
+@test
+def a_diff_speaks_of_packages(w: World):
+    before = status(("libc6", "2.36-9", "installed"), ("nginx", "1.22", "installed"), ("old", "1", "installed"))
+    after = status(("libc6", "2.36-9", "installed"), ("nginx", "1.24", "installed"), ("new", "7", "installed"),
+                   ("old", "1", "deinstall ok config-files"))
+    image(w, archive(w.top / "a.tar", entry("var/lib/dpkg/status", before), entry("etc/x", b"1")))
+    image(w, archive(w.top / "b.tar", entry("var/lib/dpkg/status", after), entry("etc/x", b"1"),
+                     entry("var/lib/dpkg/status.d/base", b"Package: base-files\nVersion: 12\n")))
+    got = w.ok("diff", "a", "b", "--json").json("snap.diff/1")["packages"]
+    assert got == {"added": [{"package": "base-files", "before": None, "after": "12"}, {"package": "new", "before": None, "after": "7"}],
+                   "changed": [{"package": "nginx", "before": "1.22", "after": "1.24"}],
+                   "removed": [{"package": "old", "before": "1", "after": None}]}, got
+    for more in ((), ("--stat",)):
+        text = w.ok("diff", "a", "b", *more).out.decode()
+        assert "# packages: +2 ~1 -1\n" in text and "# package changed: nginx 1.22 -> 1.24\n" in text, text
+    image(w, archive(w.top / "c.tar", entry("etc/x", b"2"), entry("var/lib/dpkg/status", before)))
+    assert "packages" not in w.ok("diff", "a", "c", "--json").json("snap.diff/1"), "nothing was installed"
+
+
+# --- OCI ------------------------------------------------------------------------------------------
+
+def blob(top, data):
+    name = hashlib.sha256(data).hexdigest()
+    (top / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
+    (top / "blobs" / "sha256" / name).write_bytes(data)
+    return {"digest": f"sha256:{name}", "size": len(data)}
+
+
+def layout(top, *images):
+    """Each is a tag, a platform and its layers, as lists of entries."""
+    index = []
+    for tag, platform, layers in images:
+        os_, arch = platform.split("/")
+        made = []
+        for n, entries in enumerate(layers):
+            raw = io.BytesIO()
+            with tarfile.open(fileobj=raw, mode="w:gz" if n % 2 == 0 else "w", format=tarfile.PAX_FORMAT) as tar:
+                for info, data in entries:
+                    tar.addfile(info, io.BytesIO(data) if data is not None else None)
+            made.append({"mediaType": "application/vnd.oci.image.layer.v1.tar" + ("+gzip" if n % 2 == 0 else ""),
+                         **blob(top, raw.getvalue())})
+        config = blob(top, json.dumps({"os": os_, "architecture": arch, "config": {
+            "Env": ["PATH=/bin"], "Cmd": ["sh"], "WorkingDir": "/srv", "User": "7:8"}}).encode())
+        manifest = blob(top, json.dumps({"schemaVersion": 2, "config": config, "layers": made}).encode())
+        index.append({**manifest, "platform": {"os": os_, "architecture": arch},
+                      "annotations": {"org.opencontainers.image.ref.name": tag}})
+    (top / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": index}))
+    return top
+
+
+LAYERS = (
+    (entry("a/one", b"1"), entry("a/two", b"2"), entry("b/x", b"x"), entry("b/y", b"y"), entry("c", b"c"), entry("d/in", b"d")),
+    (entry("b/new", b"n"), entry("b/.wh..wh..opq", b""), entry("a/.wh.one", b""), entry("c", b"C"),
+     entry(".wh.d", b""), entry(".wh.nothing", b""), link("a/three", "a/two", tarfile.LNKTYPE)),
+)
+MERGED = {"a/three": b"2", "b/new": b"n", "c": b"C"}
+
+
+@test
+def layers_lie_over_each_other_with_their_whiteouts(w: World):
+    top = layout(w.top / "layout", ("v1", "linux/amd64", LAYERS), ("v2", "linux/s390x", LAYERS[:1]))
+    got = image(w, f"{top}:v1", "-n", "v1")
+    assert got["layers"] == 2 and got["about"]["platform"] == "linux/amd64", got
+    assert got["about"]["config"] == {"Env": ["PATH=/bin"], "Cmd": ["sh"], "WorkingDir": "/srv", "User": "7:8"}, got
+    assert contents(w, "v1") == MERGED and listing(w, "v1")["a/two"][4] == "a/three", contents(w, "v1")
+    assert image(w, str(top), "--platform", "linux/s390x", "-n", "z")["about"]["layers"] == got["about"]["layers"][:1]
+    w.snap("import", f"{top}:none", "-n", "x").fails(4, "no image with the tag none")
+    w.snap("import", str(top), "--platform", "linux/mips", "-n", "x").fails(4, "no image for linux/mips")
+    out = w.top / "out"
+    first = w.ok("export", "v1", "--oci", str(out), "--tag", "again", "--json").json("snap.export/1")
+    assert w.ok("export", "v1", "--oci", str(out), "--tag", "again", "--json").json("snap.export/1")["digest"] == first["digest"]
+    back = image(w, f"{out}:again", "-n", "back")
+    assert back["about"]["config"] == got["about"]["config"] and back["about"]["platform"] == "linux/amd64", back
+    assert listing(w, "back") == listing(w, "v1")
+    w.ok("export", "v1", "--oci", str(out), "--tag", "over", "--base", "z", "--compress", "zstd")
+    assert image(w, f"{out}:over", "-n", "over")["layers"] == 2
+    assert listing(w, "over") == listing(w, "v1"), "the difference over its base is the same"
+    assert not [p for p in (out / "blobs" / "sha256").iterdir() if len(p.name) != 64], "nothing is left there"
+
+
+@test
+def a_digest_that_does_not_fit_stores_nothing(w: World):
+    top = layout(w.top / "layout", ("v1", "linux/amd64", LAYERS))
+    blobs = sorted((top / "blobs" / "sha256").iterdir())
+    for path in blobs:
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        w.snap("import", str(top)).fails(12, "digest")
+        path.write_bytes(whole[:-1])
+        w.snap("import", str(top)).fails(12, "bytes, not")
+        path.unlink()
+        path.symlink_to("/etc/passwd")
+        assert w.snap("import", str(top)).status not in (0, 99)
+        path.unlink()
+        path.write_bytes(whole)
+    for text in ("", "[]", "{}", '{"manifests":[{"digest":"sha256:../../../etc/passwd","size":1}]}', '{"manifests":[1]}'):
+        (top / "index.json").write_text(text)
+        assert w.snap("import", str(top)).status in (1, 2, 4), text
+    assert w.ok("image", "-q").out == b""
+
+
+@test
+def skopeo_and_umoci_read_and_write_the_same(w: World):
+    missing = [t for t in ("skopeo", "umoci") if not shutil.which(t)]
+    if missing:
+        raise Skip(f"{' and '.join(missing)} not installed")
+    if os.geteuid() != 0:
+        raise Skip("only root can unpack owners and devices")
+    image(w, archive(w.top / "full.tar", *FULL))
+    ours = w.top / "ours"
+    w.ok("export", "full", "--oci", str(ours), "--tag", "one")
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{ours}:one", f"oci:{w.top / 'theirs'}:one"], check=True)
+    image(w, f"{w.top / 'theirs'}:one", "-n", "theirs")
+    assert listing(w, "theirs") == listing(w, "full")
+    subprocess.run(["umoci", "unpack", "--image", f"{ours}:one", w.top / "bundle"], check=True, capture_output=True)
+    root = w.top / "bundle" / "rootfs"
+    assert os.path.samefile(root / "lib" / "one", root / "lib" / "two") and os.lstat(root / "lib" / "one").st_gid == 100_000
+    assert os.getxattr(root / "etc" / "shadow", b"user.note") == b"kept" and os.lstat(root / "bin" / "su").st_mode & 0o7777 == 0o4755
+    (root / "naïve").unlink()
+    (root / "etc" / "added").write_bytes(b"by umoci")
+    subprocess.run(["umoci", "repack", "--image", f"{ours}:two", w.top / "bundle"], check=True, capture_output=True)
+    image(w, f"{ours}:two", "-n", "two")
+    want, got = contents(w, "full"), contents(w, "two")
+    assert got == {**{k: v for k, v in want.items() if k != "naïve"}, "etc/added": b"by umoci"}, got.keys() ^ want.keys()
+
+
+@test
+def an_import_that_is_killed_leaves_a_clean_store(w: World):
+    w.take()
+    for victim in ("command", "cowfsd"):
+        read, write = os.pipe()
+        p = subprocess.Popen([SNAP, "import", "-", "-n", "half"], env=w.env, cwd=w.project, stdin=read,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        os.close(read)
+        raw = io.BytesIO()
+        with tarfile.open(fileobj=raw, mode="w") as tar:
+            for n in range(40):
+                tar.addfile(entry(f"f{n}", os.urandom(1 << 20))[0], io.BytesIO(os.urandom(1 << 20)))
+        with os.fdopen(write, "wb", buffering=0) as f:
+            f.write(raw.getvalue()[:len(raw.getvalue()) // 2])  # returns when most of it was taken
+            os.kill(p.pid if victim == "command" else w.daemons()[0], signal.SIGKILL)
+        p.communicate(timeout=60)
+        assert p.returncode != 0, victim
+        assert w.ok("image", "-q").out == b"", victim
+        w.ok("gc")
+        w.ok("check")
 
 
 @test

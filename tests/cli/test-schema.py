@@ -135,7 +135,7 @@ def look_at_clones(w, judge):
     for args in ((), ("show", "rootfs")):
         judge("image", *args)
     judge("export", "try", "--tar", str(w.top / "try.tar"))
-    judge("export", "try", "--tar", str(w.top / "layer.tar"), "--base", "rootfs")
+    judge("export", "try", "--oci", str(w.top / "layout"), "--base", "rootfs")
     judge("image", "rm", "rootfs")
     judge("runs", "--agent")
     subprocess.run(["git", "init", "-q", w.store / "clones" / "try"], check=True)

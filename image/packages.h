@@ -1,0 +1,36 @@
+/*
+ * packages.h - what dpkg's database in a tree says is installed, and how two of them differ.
+ *
+ * Reads var/lib/dpkg/status and the files in var/lib/dpkg/status.d, which images without dpkg have.
+ * The text is untrusted: bounded, and whatever is no paragraph of a package is passed over.
+ */
+#pragma once
+
+#include "cowfs/store/root.h"
+
+struct package {
+	char *name;    /* owned; "libc6:arm64" where the architecture is not the machine's first */
+	char *version; /* owned */
+};
+
+struct packages {
+	struct package *list; /* owned; by name */
+	size_t n, cap;
+	bool found; /* there is a database */
+};
+
+void packages_done(struct packages *p);
+
+/* Of a root; one without a database is empty. */
+NODISCARD int packages_load(struct store *s, const struct object_id *root, struct packages *ret,
+			    struct err *err);
+
+/* Add what one text says; for those who have no tree. */
+NODISCARD int packages_parse(struct packages *p, const char *text, size_t len, struct err *err);
+void packages_sort(struct packages *p);
+
+/* In the order of names: one side is NULL where the other alone has it. */
+typedef int (*packages_fn)(const struct package *before, const struct package *after, void *ctx,
+			   struct err *err);
+NODISCARD int packages_compare(const struct packages *before, const struct packages *after,
+			       packages_fn fn, void *ctx, struct err *err);
