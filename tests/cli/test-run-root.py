@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -187,6 +188,23 @@ def it_reads_a_folder_of_the_host_and_never_the_store(w):
     got = root_sh(w, f"cat {given}/file; echo no > {given}/file; ls {w.top}", "--ro", str(given), str(top))
     assert got["stdout"] == "of the host\ngiven\n" and "Read-only" in got["stderr"], got
     w.snap("run", "--root", "--ro", str(w.store), str(top), "--", "true").fails(125, "is in the store")
+
+
+def pack(entry):
+    entry.uid = 33 if entry.name == "./home/ann" else 0
+    entry.gid = 0
+    return entry
+
+
+@live_test
+def an_image_is_a_root_with_the_owners_that_it_was_packed_with(w):
+    top = plant(w.top / "root")
+    with tarfile.open(w.top / "root.tar", "w") as tar:
+        tar.add(top, ".", filter=pack)
+    w.ok("import", "-n", "small", str(w.top / "root.tar"))
+    got = root_sh(w, "stat -c %u /home/ann /etc /bin/sh", "small")["stdout"].split()
+    assert got == ["0" if ids() == "one" else "33", "0", "0"], got
+    assert clones(w) == []
 
 
 @live_test
