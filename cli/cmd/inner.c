@@ -16,13 +16,13 @@ void inner_done(struct inner *in)
 	engine_close(in->engine);
 }
 
-int inner_run(const struct inner *in, int argc, char **argv, FILE *out)
+static int run(const struct inner *in, int argc, char **argv, bool json, FILE *out)
 {
 	const struct invocation *server = in->inv;
 	struct invocation inv = {
 		.out = out,
 		.program = server->program,
-		.json = true,
+		.json = json,
 		.by_agent = in->by_agent,
 		.session = in->session,
 	};
@@ -45,6 +45,16 @@ int inner_run(const struct inner *in, int argc, char **argv, FILE *out)
 	}
 	memcpy(words + n, argv, (size_t)argc * sizeof(*words));
 	return line_run(&inv, n + argc, words, &err);
+}
+
+int inner_run(const struct inner *in, int argc, char **argv, FILE *out)
+{
+	return run(in, argc, argv, true, out);
+}
+
+int inner_print(const struct inner *in, int argc, char **argv, FILE *out)
+{
+	return run(in, argc, argv, false, out);
 }
 
 uint64_t inner_newest(struct inner *in)

@@ -20,6 +20,9 @@ void inner_done(struct inner *in);
 /* In a child process: what was asked for, as if typed with --json there.  The exit code. */
 int inner_run(const struct inner *in, int argc, char **argv, FILE *out);
 
+/* The same as if typed without --json. */
+int inner_print(const struct inner *in, int argc, char **argv, FILE *out);
+
 /* The number of the last thing that happened in the store; 0: nothing, or it is not known. */
 uint64_t inner_newest(struct inner *in);
 

@@ -1,12 +1,34 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/buf.h"
+#include "base/fdio.h"
+#include "cli/cmd/inner.h"
+#include "cli/http/token.h"
 #include "cli/out.h"
+#include "cli/show/otlp.h"
+#include "cli/ui/ui.h"
 #include "engine/api/metrics.h"
 
 #define PREFIX "snapcow_"
+
+struct metrics_args {
+	const char *listen, *token_file, *otlp;
+};
+
+static const struct opt metrics_opts[] = {
+	OPT_STR(0, "listen", "ADDRESS:PORT", struct metrics_args, listen,
+		"serve them there for Prometheus; port 0 is any that is free"),
+	OPT_STR(0, "token-file", "FILE", struct metrics_args, token_file,
+		"the token is in FILE, or is put there"),
+	OPT_STR(0, "otlp", "FILE", struct metrics_args, otlp,
+		"write the recorded runs as spans to FILE instead; '-': print them"),
+	OPT_END,
+};
+_Static_assert(sizeof(struct metrics_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
 
 /* A family of one sample. */
 struct single {
@@ -170,7 +192,7 @@ static void add_operations(struct page *p, const struct engine_daemon_metrics *d
 	}
 }
 
-static int metrics_run(struct invocation *inv, struct err *err)
+static int print_metrics(struct invocation *inv, struct err *err)
 {
 	CLEANUP(engine_metrics_done) struct engine_metrics m = { 0 };
 	CLEANUP(json_done) struct json_doc doc = { 0 };
@@ -189,15 +211,106 @@ static int metrics_run(struct invocation *inv, struct err *err)
 	return inv->json ? json_print(&doc, inv->out, err) : CMD_OK;
 }
 
+/* --- runs as spans ---------------------------------------------------------------------- */
+
+static int write_spans(struct invocation *inv, const char *path, struct err *err)
+{
+	const struct engine_runs_options all = { .all = true };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	int r = engine_runs(inv->engine, &all, &runs, err);
+
+	if (r < 0)
+		return r;
+	r = otlp_append(&runs, &text, err);
+	if (r < 0)
+		return r;
+	if (strcmp(path, "-") == 0)
+		return fwrite(text.data, 1, text.len, inv->out) == text.len
+			   ? CMD_OK
+			   : err_sys(err, "writing the spans");
+	return fdio_replace_file(AT_FDCWD, path, text.data, text.len, 0666, err);
+}
+
+/* --- serving ---------------------------------------------------------------------------- */
+
+struct server {
+	struct inner inner;
+	char token[TOKEN_SIZE];
+};
+
+static void server_done(struct server *s)
+{
+	inner_done(&s->inner);
+}
+
+static int serve_numbers(FILE *out, void *ctx)
+{
+	char name[] = "metrics";
+	char *line[] = { name };
+
+	return inner_print(&((const struct server *)ctx)->inner, 1, line, out);
+}
+
+static void tell_ready(const char *url, void *ctx)
+{
+	const struct server *s = ctx;
+	const struct invocation *inv = s->inner.inv;
+
+	fprintf(inv->out, "%smetrics\n", url);
+	fprintf(stderr, "token  %s\n", s->token);
+	fflush(inv->out);
+}
+
+static int serve(struct invocation *inv, const struct metrics_args *args, struct err *err)
+{
+	CLEANUP(server_done) struct server server = { .inner = { .inv = inv } };
+	const struct ui_options options = {
+		.token = server.token,
+		.listen = args->listen,
+		.read_only = true,
+		.only_metrics = true,
+		.on_ready = tell_ready,
+		.print_metrics = serve_numbers,
+		.ctx = &server,
+	};
+	int r = args->token_file ? token_from_file(args->token_file, server.token, err)
+				 : token_make(server.token, err);
+
+	return r < 0 ? r : ui_serve(&options, err);
+}
+
+static int metrics_run(struct invocation *inv, struct err *err)
+{
+	const struct metrics_args *args = inv->args;
+
+	if (args->listen && (args->otlp || inv->json))
+		return err_set(err, -EINVAL, "'--listen' contradicts '--%s'",
+			       args->otlp ? "otlp" : "json");
+	if (args->token_file && !args->listen)
+		return err_set(err, -EINVAL, "'--token-file' needs '--listen'");
+	if (args->otlp && inv->json)
+		return err_set(err, -EINVAL, "'--otlp' contradicts '--json'");
+	if (args->listen)
+		return serve(inv, args, err);
+	return args->otlp ? write_spans(inv, args->otlp, err) : print_metrics(inv, err);
+}
+
 const struct command cmd_metrics = {
 	.name = "metrics",
 	.group = "Store",
 	.rare = true,
 	.summary = "print numbers about the store and its daemon, as Prometheus takes them",
+	.opts = metrics_opts,
 	.details =
 	    "What the daemon counts begins at 0 when it starts; one that does not run is not\n"
 	    "started, and snapcow_up is 0. Records of runs are removed with time, so their\n"
-	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n",
-	.examples = "metrics\nmetrics --json\n",
+	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
+	    "--listen answers GET /metrics until ^C, to whoever brings the token; Prometheus has it\n"
+	    "as `credentials_file`. --otlp writes a span for each recorded run, in a line of JSON\n"
+	    "that collectors of OpenTelemetry take.\n",
+	.examples = "metrics\nmetrics --json\n"
+		    "metrics --listen 127.0.0.1:9464 --token-file ~/.config/snapcow-metrics\n"
+		    "metrics --otlp -\n",
 	.run = metrics_run,
 };

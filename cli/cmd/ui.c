@@ -52,6 +52,14 @@ static int run_line(int argc, char **argv, FILE *out, void *ctx)
 	return inner_run(&((const struct server *)ctx)->inner, argc, argv, out);
 }
 
+static int print_metrics(FILE *out, void *ctx)
+{
+	char name[] = "metrics";
+	char *line[] = { name };
+
+	return inner_print(&((const struct server *)ctx)->inner, 1, line, out);
+}
+
 static void follow(uint64_t since, int stop_fd, FILE *out, void *ctx)
 {
 	inner_follow(&((const struct server *)ctx)->inner, since, stop_fd, out);
@@ -156,6 +164,7 @@ static int ui_run(struct invocation *inv, struct err *err)
 		.read_only = args->read_only,
 		.on_ready = tell_ready,
 		.run_line = run_line,
+		.print_metrics = print_metrics,
 		.follow = follow,
 		.newest = find_newest,
 		.ctx = &server,
@@ -179,7 +188,8 @@ const struct command cmd_ui = {
 	    "Serves one page on this machine until ^C: snapshots, clones, runs, experiments, changes "
 	    "on their way and the store, live.  Prints the address; the token behind '#' lets the "
 	    "page in, and whoever has it can do what you can.  Buttons that change something show "
-	    "first what would happen.\n",
+	    "first what would happen.  GET /metrics answers as 'metrics' does, to whoever brings the "
+	    "token.\n",
 	.examples = "ui\nui --read-only\nui --socket ~/.cache/snap-ui.sock\n",
 	.no_engine = true,
 	.run = ui_run,

@@ -172,7 +172,7 @@ int hook_serve(const struct hook_options *options, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = fd = listen_at(options->listen, false, &PLACE[1], url, err);
+	r = fd = listen_at(options->listen, false, NULL, &PLACE[1], url, err);
 	if (r < 0)
 		return r;
 	r = stop_fd = stop_prepare(err);

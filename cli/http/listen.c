@@ -91,8 +91,8 @@ static void write_url(const union address *a, const char *path, char url[LISTEN_
 		 ntohs(v6 ? a->v6.sin6_port : a->v4.sin_port), path);
 }
 
-int listen_at(const char *where, bool remote, const char *path, char url[LISTEN_URL_MAX],
-	      struct err *err)
+int listen_at(const char *where, bool remote, const char *flag, const char *path,
+	      char url[LISTEN_URL_MAX], struct err *err)
 {
 	union address at = { 0 };
 	socklen_t len = sizeof(at);
@@ -102,9 +102,8 @@ int listen_at(const char *where, bool remote, const char *path, char url[LISTEN_
 	if (r < 0)
 		return r;
 	if (!remote && !is_loopback(&at))
-		return err_set(
-		    err, -EINVAL,
-		    "other machines could reach '%s': use 127.0.0.1, or add --http-remote", where);
+		return err_set(err, -EINVAL, "other machines could reach '%s': use 127.0.0.1%s%s",
+			       where, flag ? ", or add --" : "", flag ? flag : "");
 	fd = socket(at.any.sa_family, SOCK_STREAM, 0);
 	if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/mcp/failure.h"
@@ -28,6 +29,8 @@ static int run_call(FILE *out, void *ctx)
 	const struct mcp_options *o = t->options;
 	struct err err = { 0 };
 
+	if (*t->line->trace != '\0' && setenv(TRACEPARENT_VARIABLE, t->line->trace, 1) < 0)
+		return failure_print(out, "E_FAILED", "out of memory");
 	if (check_states(o, t->line, &err) < 0)
 		return failure_print(out, err.code == -ENOENT ? "E_NOT_FOUND" : "E_FAILED",
 				     err.msg);

@@ -174,7 +174,7 @@ int mcp_serve_http(const struct mcp_options *options, const struct mcp_http *how
 	int r = microhttpd_load(&h.lib, err);
 
 	if (r >= 0)
-		r = fd = listen_at(how->listen, how->remote, "mcp", url, err);
+		r = fd = listen_at(how->listen, how->remote, "http-remote", "mcp", url, err);
 	if (r >= 0)
 		r = h.stop_fd = stop_prepare(err);
 	if (r >= 0)

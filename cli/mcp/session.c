@@ -64,6 +64,9 @@ static int start_call(struct session *s, struct pending *p, bool plan, struct er
 	if (r < 0)
 		return r;
 	p->state = plan ? PENDING_PLAN : PENDING_ACT;
+	IGNORE_RESULT(
+	    traceparent_take(json_text_if(era_meta(&p->message), "traceparent"), line.trace),
+	    "without one the call belongs to no trace");
 	return call_start(&p->call, s->options, &line, err);
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/traceparent.h"
 
 enum param_kind {
 	PARAM_TEXT,    /* a string: --option=VALUE, or a word if it has no option */
@@ -95,6 +96,8 @@ struct tool_line {
 	char *job;       /* owned; which one, or NULL: the one that this starts */
 	char *since;     /* owned, or NULL */
 	uint64_t wait_s; /* how long to wait for it */
+	char
+	    trace[TRACEPARENT_SIZE]; /* that the call belongs to; "": of the server's environment */
 };
 
 void tool_line_done(struct tool_line *line);

@@ -72,6 +72,7 @@ static void set_ending(struct json j, const struct engine_run *r)
 	json_set_uint(j, "cpu_ms", r->cpu_ms);
 	json_set_uint(j, "max_rss", r->max_rss);
 	set_limit(j, "max_mem", r->max_mem);
+	json_set_text(j, "traceparent", *r->trace != '\0' ? r->trace : NULL);
 	json_set_bool(j, "truncated", r->truncated);
 }
 

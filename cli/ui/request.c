@@ -13,6 +13,7 @@
 
 #define QUESTIONS    "/api/"
 #define STREAM       "events"
+#define METRICS      "/metrics"
 #define BODY_MAX     ((size_t)1 << 20)
 #define CHILDREN_MAX 16
 #define UNREAD_MAX   ((size_t)4 << 20) /* bytes of a stream that a client does not read */
@@ -33,6 +34,11 @@ static const char *const page_headers[][2] = {
 
 static const char *const answer_headers[][2] = {
 	{ "Content-Type", "application/json" },
+	{ NULL, NULL },
+};
+
+static const char *const metrics_headers[][2] = {
+	{ "Content-Type", "text/plain; version=0.0.4; charset=utf-8" },
 	{ NULL, NULL },
 };
 
@@ -95,7 +101,8 @@ static enum MHD_Result queue_page(struct request *q)
 	    page_headers);
 }
 
-static enum MHD_Result queue_buffer(struct request *q, const struct buf *body)
+static enum MHD_Result queue_buffer(struct request *q, const struct buf *body,
+				    const char *const headers[][2])
 {
 	char nothing[1];
 
@@ -103,7 +110,7 @@ static enum MHD_Result queue_buffer(struct request *q, const struct buf *body)
 	    q,
 	    q->server->lib.create_response_from_buffer(
 		body->len, body->len > 0 ? (void *)body->data : nothing, MHD_RESPMEM_MUST_COPY),
-	    answer_headers);
+	    headers);
 }
 
 /* In the form of the failures of a command. */
@@ -117,7 +124,7 @@ static enum MHD_Result queue_refusal(struct request *q)
 	j = json_set_object(j, "error");
 	json_set_text(j, "code", q->status == 404 ? "E_NOT_FOUND" : "E_REFUSED");
 	json_set_text(j, "message", q->why.msg);
-	return json_append(&doc, &body, NULL) < 0 ? MHD_NO : queue_buffer(q, &body);
+	return json_append(&doc, &body, NULL) < 0 ? MHD_NO : queue_buffer(q, &body, answer_headers);
 }
 
 /* The page tells a failure by `error` in the object; what died printed none. */
@@ -127,12 +134,17 @@ static enum MHD_Result queue_answer(struct request *q)
 		refuse(q, 413, "the answer is too long for the page: ask on the command line");
 		return queue_refusal(q);
 	}
+	/* Half of the numbers would be wrong ones. */
+	if (q->is_metrics && q->child.status != 0) {
+		refuse(q, 503, "the numbers cannot be had: 'snap metrics' says why");
+		return queue_refusal(q);
+	}
 	if (q->child.status < 0 || q->child.out.len == 0) {
 		refuse(q, 500, "the command ended without an answer");
 		return queue_refusal(q);
 	}
 	q->status = 200;
-	return queue_buffer(q, &q->child.out);
+	return queue_buffer(q, &q->child.out, q->is_metrics ? metrics_headers : answer_headers);
 }
 
 /* --- waiting -------------------------------------------------------------------------------- */
@@ -212,6 +224,14 @@ static int run_line(FILE *out, void *ctx)
 	return o->run_line((int)q->line.n, q->line.list, out, o->ctx);
 }
 
+static int print_metrics(FILE *out, void *ctx)
+{
+	const struct request *q = ctx;
+	const struct ui_options *o = q->server->options;
+
+	return o->print_metrics(out, o->ctx);
+}
+
 /* First the number of the first event that follows: the page then shows what it has. */
 static int follow(FILE *out, void *ctx)
 {
@@ -241,7 +261,11 @@ static void start_child(struct request *q)
 	}
 	if (q->is_stream)
 		q->since = s->options->newest(s->options->ctx);
-	r = child_start(&q->child, q->is_stream ? follow : run_line, q, &err);
+	r = child_start(&q->child,
+			q->is_stream    ? follow
+			: q->is_metrics ? print_metrics
+					: run_line,
+			q, &err);
 	if (r < 0) {
 		refuse(q, 503, err.msg);
 		return;
@@ -256,7 +280,7 @@ static void take(struct request *q)
 	const struct ui_options *o = q->server->options;
 	int r;
 
-	if (!q->is_stream) {
+	if (!q->is_stream && !q->is_metrics) {
 		r = route_find(q->question, (const char *)q->body.data, q->body.len, o->read_only,
 			       &q->line, &q->changes, &q->why);
 		if (r < 0) {
@@ -312,9 +336,30 @@ static void judge_question(struct request *q, const char *name, const char *meth
 	q->is_stream = strcmp(q->question, STREAM) == 0;
 }
 
+static void judge_metrics(struct request *q, const char *method)
+{
+	const struct door_request who = { .host = header(q, "Host"),
+					  .origin = header(q, "Origin"),
+					  .authorization = header(q, "Authorization") };
+	const char *why;
+	const unsigned status = door_check(&q->server->door, &who, &why);
+
+	q->is_metrics = true;
+	if (status != 0)
+		refuse(q, status, why);
+	else if (strcmp(method, "GET") != 0)
+		refuse(q, 405, "use GET");
+	else if (q->server->stopping)
+		refuse(q, 503, "the server is ending");
+}
+
 static void judge(struct request *q, const char *url, const char *method)
 {
-	if (strcmp(url, "/") == 0)
+	if (strcmp(url, METRICS) == 0)
+		judge_metrics(q, method);
+	else if (q->server->options->only_metrics)
+		refuse(q, 404, "there is nothing here but " METRICS);
+	else if (strcmp(url, "/") == 0)
 		judge_page(q, method);
 	else if (strncmp(url, QUESTIONS, strlen(QUESTIONS)) == 0)
 		judge_question(q, url + strlen(QUESTIONS), method);

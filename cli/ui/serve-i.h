@@ -19,8 +19,9 @@ struct request {
 	struct MHD_Connection *connection;
 	int fd; /* of the connection, borrowed */
 
-	bool is_page;   /* asks for the page itself */
-	bool is_stream; /* is answered by what happens, as it happens */
+	bool is_page;    /* asks for the page itself */
+	bool is_metrics; /* asks for numbers, as Prometheus does */
+	bool is_stream;  /* is answered by what happens, as it happens */
 	char question[32];
 	struct buf body;
 	unsigned status; /* of HTTP; 0: it is not known yet */

@@ -184,7 +184,7 @@ int ui_serve(const struct ui_options *options, struct err *err)
 	if (r < 0)
 		return r;
 	r = fd = options->socket ? listen_at_path(options->socket, err)
-				 : listen_at(options->listen, false, "", url, err);
+				 : listen_at(options->listen, false, NULL, "", url, err);
 	if (r < 0)
 		return r;
 	r = stop_fd = stop_prepare(err);

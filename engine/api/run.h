@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/strlist.h"
+#include "base/traceparent.h"
 #include "engine/api/clone.h"
 #include "engine/api/engine.h"
 #include "engine/api/question.h"
@@ -174,6 +175,7 @@ struct engine_run {
 	pid_t pid;     /* of the process that runs it */
 	bool detached; /* and that is a process of its own */
 	int64_t started, ended;
+	char trace[TRACEPARENT_SIZE]; /* of the caller; "": none */
 
 	int exit_code; /* as `snap run` has it: 124 for time, 126 and 127 if it could not be executed */
 	int signal; /* 0: none ended it */

@@ -324,6 +324,8 @@ void run_record_encode(struct json j, const struct engine_run *r)
 	json_set_bool(j, "root", r->root);
 	json_set_int(j, "started", r->started);
 	json_set_int(j, "ended", r->ended);
+	if (*r->trace != '\0')
+		json_set_text(j, "traceparent", r->trace);
 	set_result(json_set_object(j, "result"), r);
 }
 
@@ -365,6 +367,9 @@ int run_record_decode(struct json j, struct engine_run *r)
 	r->root = json_has(j, "root") && json_get_bool(j, "root");
 	r->started = json_get_int(j, "started");
 	r->ended = json_get_int(j, "ended");
+	if (json_has(j, "traceparent"))
+		IGNORE_RESULT(traceparent_take(json_get_text(j, "traceparent"), r->trace),
+			      "what is none stays empty");
 	get_limits(json_get_object(j, "limits"), &r->limits);
 	x = get_result(json_get_object(j, "result"), r);
 	if (x < 0)

@@ -212,3 +212,24 @@ int run_env_build(struct run_env *e, const struct engine_run_options *o,
 		r = add_secret(e, o->secrets.items[i], err);
 	return r;
 }
+
+static bool has_variable(const struct run_env *e, const char *name)
+{
+	const size_t len = strlen(name);
+
+	for (size_t i = 0; i < e->words.n; i++)
+		if (strncmp(e->words.list[i], name, len) == 0 && e->words.list[i][len] == '=')
+			return true;
+	return false;
+}
+
+int run_env_trace(struct run_env *e, const char *run, char ret[TRACEPARENT_SIZE], struct err *err)
+{
+	char ours[TRACEPARENT_SIZE];
+
+	if (!traceparent_here(ret) || has_variable(e, TRACEPARENT_VARIABLE))
+		return 0;
+	memcpy(ours, ret, sizeof(ours));
+	traceparent_set_span(ours, run);
+	return env_set(e, TRACEPARENT_VARIABLE, strlen(TRACEPARENT_VARIABLE), ours, err);
+}

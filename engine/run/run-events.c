@@ -14,6 +14,8 @@ static void begin(struct event *ev, const char *kind, const struct engine_run *r
 					    .project_id = *run->project_id ? run->project_id : NULL,
 					    .clone = run->clone,
 					    .run = run->id });
+	if (*run->trace != '\0')
+		json_set_text(ev->data, "traceparent", run->trace);
 }
 
 void run_event_started(const char *store, const struct engine_run *run)

@@ -91,6 +91,14 @@ int run_plan_check(struct run_plan *p, struct engine *e, const struct engine_run
 	return r < 0 ? r : run_publish_open(&p->publish, &o->publish, &p->spec, err);
 }
 
+int run_plan_trace(struct run_plan *p, const char *run, char ret[TRACEPARENT_SIZE], struct err *err)
+{
+	int r = run_env_trace(&p->env, run, ret, err);
+
+	p->spec.env = (const char *const *)p->env.words.list;
+	return r;
+}
+
 int run_plan_begin(struct run_plan *p, const struct engine_run_options *o, struct err *err)
 {
 	int r = run_view_begin(&p->view, o->root, err);

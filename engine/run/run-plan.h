@@ -38,6 +38,10 @@ NODISCARD int run_plan_check(struct run_plan *p, struct engine *e,
 NODISCARD int run_plan_begin(struct run_plan *p, const struct engine_run_options *o,
 			     struct err *err);
 
+/* Between the two: the command belongs to the trace of the caller, which becomes *ret; "": there is none. */
+NODISCARD int run_plan_trace(struct run_plan *p, const char *run, char ret[TRACEPARENT_SIZE],
+			     struct err *err);
+
 /* Fill in the rest for this clone. */
 NODISCARD int run_plan_fill(struct run_plan *p, struct engine *e,
 			    const struct engine_run_options *o, const struct stage *stage,

@@ -220,6 +220,9 @@ static int prepare(struct running *r, struct err *err)
 	x = run_record_pick(r->run.id, err);
 	if (x < 0)
 		return x;
+	x = run_plan_trace(&r->plan, r->run.id, r->run.trace, err);
+	if (x < 0)
+		return x;
 	x = run_root_take(r->engine, r->options, r->root_from, err);
 	if (x < 0)
 		return x;

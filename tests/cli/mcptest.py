@@ -53,7 +53,8 @@ class Client:
         number = next(self.ids)
         if self.era == VERSION:
             params["_meta"] = {"io.modelcontextprotocol/protocolVersion": VERSION,
-                               "io.modelcontextprotocol/clientCapabilities": self.capable}
+                               "io.modelcontextprotocol/clientCapabilities": self.capable,
+                               **params.get("_meta", {})}
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         return number
 

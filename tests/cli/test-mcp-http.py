@@ -97,7 +97,7 @@ def a_token_may_stand_in_a_file_of_its_owner_alone(w):
 @test
 def addresses_that_others_can_reach_need_to_be_asked_for(w):
     for where in ("0.0.0.0:0", "[::]:0", "192.0.2.1:0"):
-        w.snap("mcp", "--http", where).fails(2, "other machines")
+        w.snap("mcp", "--http", where).fails(2, "other machines", "--http-remote")
     for where in ("", "x", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "example.org:80", "[::1", "[::1]", "-1"):
         w.snap("mcp", "--http", where).fails(2, "no address")
     w.snap("mcp", "--token-file", "x").fails(2, "--http")

@@ -1,5 +1,7 @@
 """Numbers for a monitoring system: their form, and that they count what was done."""
 
+import contextlib
+import http.client
 import json
 import os
 import re
@@ -8,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from snaptest import World, main, needs_fuse, test
+from mcptest import VERSION, Client
+from snaptest import SNAP, World, main, needs_fuse, test
+from uitest import Server
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(rf'^({NAME})(?:\{{((?:[a-z_]+="[^"\\\n]*",?)+)\}})? ([0-9]+(?:\.[0-9]+)?)$')
@@ -68,6 +72,147 @@ def value(families, name, labels=""):
     return families[f"snapcow_{name}"]["samples"][(f"snapcow_{name}", labels)]
 
 
+def promtool_accepts(text):
+    if not shutil.which("promtool"):
+        print("# promtool is not here (package prometheus): only our own parser looked")
+        return
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def listening(w, *words):
+    """`metrics --listen` on any port: its address and the token that it prints."""
+    process = subprocess.Popen([SNAP, "metrics", "--listen", "127.0.0.1:0", *words], cwd=w.project, env=w.env,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        url = process.stdout.readline().decode().strip()
+        assert url.endswith("/metrics"), (url, process.stderr.read() if not url else "")
+        yield url, process.stderr.readline().decode().split()[1]
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0 and b"Sanitizer" not in said, (process.returncode, said)
+
+
+def get(url, token=None, method="GET", **headers):
+    """Status, type and body of an answer."""
+    host, path = url.removeprefix("http://").split("/", 1)
+    link = http.client.HTTPConnection(host, timeout=60)
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    link.request(method, f"/{path}", headers=headers)
+    got = link.getresponse()
+    body = got.read()
+    link.close()
+    return got.status, got.getheader("Content-Type"), body
+
+
+def answers_as_metrics(w, url, token):
+    status, kind, body = get(url, token)
+    assert status == 200 and kind.startswith("text/plain; version=0.0.4"), (status, kind, body)
+    assert set(parse(body.decode())) == set(metrics(w)), "another page than the command prints"
+    promtool_accepts(body)
+    for want, more in ((401, {}), (401, {"token": "wrong"}), (403, {"token": token, "Host": "evil.example"}),
+                       (403, {"token": token, "Origin": "http://evil.example"}),
+                       (405, {"token": token, "method": "POST"})):
+        status, _, body = get(url, **more)
+        assert status == want and b"snapcow_" not in body, (more, status, body)
+
+
+@test
+def a_server_answers_prometheus_and_nobody_else(w: World):
+    w.ok("init")
+    secret = w.home / "token"
+    with listening(w, "--token-file", str(secret)) as (url, token):
+        assert secret.read_text().strip() == token and secret.stat().st_mode & 0o77 == 0
+        answers_as_metrics(w, url, token)
+        base = url.removesuffix("/metrics")
+        for path in ("/", "/api/status", "/metrics/", "/metrics?x=1"):
+            status, _, body = get(base + path, token, method="GET")
+            assert (status == 200) == path.startswith("/metrics?"), (path, status, body)
+    w.snap("metrics", "--listen", "0.0.0.0:0").fails(2, "other machines could reach", "use 127.0.0.1")
+    w.snap("metrics", "--listen", "here").fails(2, "is no address")
+    w.snap("metrics", "--listen", "127.0.0.1:0", "--otlp", "-").fails(2, "contradicts")
+    w.snap("metrics", "--token-file", "x").fails(2, "needs '--listen'")
+
+
+@test
+def numbers_that_cannot_be_had_are_no_numbers(w: World):
+    with listening(w) as (url, token):
+        status, _, body = get(url, token)
+        assert status == 503 and b"snapcow_" not in body, (status, body)
+        w.ok("init")
+        assert get(url, token)[0] == 200, "the store is there now"
+
+
+@test
+def the_page_has_them_too(w: World):
+    w.ok("init")
+    with Server(w) as ui:
+        answers_as_metrics(w, f"http://127.0.0.1:{ui.port}/metrics", ui.token)
+
+
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+def spans(w, *words):
+    got = json.loads(w.ok("metrics", "--otlp", *(words or ("-",))).out)
+    (resource,) = got["resourceSpans"]
+    assert {"key": "service.name", "value": {"stringValue": "snapcow"}} in resource["resource"]["attributes"]
+    (scope,) = resource["scopeSpans"]
+    return scope["spans"]
+
+
+@test
+def a_run_belongs_to_the_trace_of_its_caller(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    said = f"00-{TRACE}-{SPAN}-01"
+    traced = {**w.env, "TRACEPARENT": said}
+    got = w.ok("run", "--json", "try", "--", "sh", "-c", "echo $TRACEPARENT", env=traced).json("snap.run/1")
+    own = got["run"] + "0000"
+    assert got["traceparent"] == said and got["stdout"] == f"00-{TRACE}-{own}-01\n", got["stdout"]
+    other = w.snap("run", "--json", "try", "--", "sh", "-c", "echo $TRACEPARENT; false",
+                   env={**w.env, "TRACEPARENT": "x"}).json("snap.run/1", status=1)
+    assert other["traceparent"] is None and other["stdout"] == "\n", other
+    events = [json.loads(line) for line in w.ok("events", "--json").out.splitlines()]
+    of = {(e["kind"], e["run"]): e["data"].get("traceparent") for e in events if e["run"]}
+    assert of[("run-started", got["run"])] == of[("run-ended", got["run"])] == said, of
+    assert of[("run-started", other["run"])] is None, of
+    rows = {r["run"]: r for r in w.ok("runs", "--json").json("snap.runs/1")["runs"]}
+    assert rows[got["run"]]["traceparent"] == said
+    first, second = spans(w)
+    assert (first["traceId"], first["spanId"], first["parentSpanId"]) == (TRACE, own, SPAN), first
+    assert second["spanId"] == other["run"] + "0000" and "parentSpanId" not in second, second
+    assert re.fullmatch("[0-9a-f]{32}", second["traceId"]) and second["traceId"] != TRACE, second
+    assert first["status"] == {"code": 1} and second["status"] == {"code": 2, "message": "exit code 1"}
+    assert int(first["startTimeUnixNano"]) < int(first["endTimeUnixNano"]) <= int(second["endTimeUnixNano"])
+    values = {a["key"]: a["value"] for a in second["attributes"]}
+    assert values["process.exit.code"] == {"intValue": "1"} and values["snapcow.clone"] == {"stringValue": "try"}
+    words = [v["stringValue"] for v in values["process.command_args"]["arrayValue"]["values"]]
+    assert words == ["sh", "-c", "echo $TRACEPARENT; false"], words
+    # Into a file, whole.
+    w.ok("metrics", "--otlp", "spans.json")
+    assert json.loads((w.project / "spans.json").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"] == spans(w)
+    w.snap("metrics", "--otlp", "no/such/dir").fails(4, "no/such")
+
+
+@test
+def a_call_of_an_agent_brings_its_own_trace(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    arguments, found = {"clone": "try", "command": ["true"]}, []
+    for era in (VERSION, "2025-11-25"):
+        with Client(w, era=era) as client:
+            for said in (f"00-{TRACE}-{SPAN}-00", "00-nonsense"):
+                done = client.ask("tools/call", name="snap_run", arguments=arguments, _meta={"traceparent": said})
+                found.append(done["result"]["structuredContent"]["run"])
+    rows = w.ok("runs", "--json").json("snap.runs/1")["runs"]
+    of = {r["run"]: r["traceparent"] for r in rows}
+    assert [of[run] for run in found] == [f"00-{TRACE}-{SPAN}-00", None] * 2, of
+
+
 @test
 def the_text_is_what_prometheus_takes(w: World):
     w.snap("metrics").fails(4, "no store")
@@ -83,12 +228,7 @@ def the_text_is_what_prometheus_takes(w: World):
     assert value(got, "up") == 1 and value(got, "clones_mounted") == 1 and value(got, "clones") == 1
     rows = w.ok("metrics", "--json").json("snap.metrics/1", "families")["families"]
     assert {row["name"] for row in rows} <= {name.removeprefix("snapcow_") for name in metrics(w)}
-    if not shutil.which("promtool"):
-        print("# promtool is not here: only our own parser looked")
-        return
-    text = w.ok("metrics").out
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool_accepts(w.ok("metrics").out)
 
 
 @test

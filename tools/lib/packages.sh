@@ -26,7 +26,7 @@ packages_names() {
 	bench) echo python3 zstd git e2fsprogs btrfs-progs xfsprogs fuse-overlayfs bindfs bubblewrap restic borgbackup ;;
 	# What tests/programs runs on a clone, what tests/cli asks for an opinion, and the servers
 	# of tests/remote; each is skipped where it is missing.
-	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc docker-registry apache2-utils skopeo libarchive-tools umoci uidmap debootstrap ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar attr acl e2fsprogs zsh fish mandoc docker-registry apache2-utils skopeo libarchive-tools umoci uidmap debootstrap prometheus ;;
 	esac
 }
 
@@ -37,7 +37,7 @@ packages_commands() {
 	test) echo python3 setfacl git curl openssl ip clang ;;
 	fuzz) echo clang ;;
 	bench) echo python3 zstd git mkfs.ext4 mkfs.btrfs mkfs.xfs fuse-overlayfs bindfs bwrap restic borg ;;
-	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc docker-registry htpasswd skopeo bsdtar umoci newuidmap debootstrap ;;
+	programs) echo fio stress-ng git sqlite3 rsync tar setfattr setfacl mke2fs zsh fish mandoc docker-registry htpasswd skopeo bsdtar umoci newuidmap debootstrap promtool ;;
 	esac
 }
 
