@@ -80,7 +80,7 @@ static uint64_t now_ms(void)
 static int take_look(struct engine *e, struct look *before, struct look *l, struct err *err)
 {
 	const struct engine_runs_options options = { .all = true, .running = true };
-	int r = engine_metrics(e, &l->metrics, err);
+	int r = engine_metrics_brief(e, &l->metrics, err);
 
 	if (r >= 0)
 		r = engine_runs(e, &options, &l->runs, err);

@@ -564,3 +564,16 @@ int store_checkpoint(struct store *s, struct err *err)
 	r = store_sync(s, TABLE_META, err);
 	return r < 0 ? r : checkpoint(s, 0, true, err);
 }
+
+uint64_t store_disk_bytes(const struct store *s)
+{
+	uint64_t bytes = 0;
+
+	for (int t = 0; t < TABLES; t++) {
+		AUTO_FREE char *path = file_path(s, t);
+
+		if (path)
+			bytes += size_on_disk(path, "") + size_on_disk(path, "-wal");
+	}
+	return bytes;
+}

@@ -88,6 +88,9 @@ uint64_t store_file_bytes(struct store *s);
 
 NODISCARD int store_sizes(struct store *s, struct store_sizes *ret, struct err *err);
 
+/* How large its files are, logs included, without a look into them. */
+uint64_t store_disk_bytes(const struct store *s);
+
 /*
  * Move what the write-ahead logs hold into the databases if it is much.  An owner calls it now
  * and then, so that a commit does so only if a log grows very large.

@@ -44,4 +44,7 @@ struct engine_metrics {
 
 /* -ENOENT if there is no store yet. */
 NODISCARD int engine_metrics(struct engine *e, struct engine_metrics *ret, struct err *err);
+
+/* Only `up`, `daemon`, `clones` and `disk`: for looking again and again, however long the history. */
+NODISCARD int engine_metrics_brief(struct engine *e, struct engine_metrics *ret, struct err *err);
 void engine_metrics_done(struct engine_metrics *m);

@@ -47,6 +47,9 @@ static int list_one(const char *id, void *ctx)
 	struct err err = { 0 };
 	int r;
 
+	/* Of the thousands that may be kept only a few run; the others need not be read to know it. */
+	if (l->options->running && !run_record_is_live(l->engine->store_path, id))
+		return 0;
 	if (!VEC_ONE_MORE(runs->list, runs->n))
 		return -ENOMEM;
 	one = &runs->list[runs->n];

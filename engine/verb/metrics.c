@@ -130,3 +130,23 @@ int engine_metrics(struct engine *e, struct engine_metrics *ret, struct err *err
 	m = (struct engine_metrics){ 0 };
 	return 0;
 }
+
+int engine_metrics_brief(struct engine *e, struct engine_metrics *ret, struct err *err)
+{
+	CLEANUP(engine_metrics_done) struct engine_metrics m = { 0 };
+	struct store *s;
+	int r = engine_store(e, STORE_READ, &s, err);
+
+	if (r < 0)
+		return r;
+	r = clone_each(s, on_clone, &m, err);
+	if (r < 0)
+		return r;
+	m.disk = store_disk_bytes(s);
+	r = ask_for_it(e, &m, err);
+	if (r < 0)
+		return r;
+	*ret = m;
+	m = (struct engine_metrics){ 0 };
+	return 0;
+}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from livetest import LONG, Skip, main, note, test
+from livetest import LONG, Skip, live_test, main, note, test
 from snaptest import SNAP, dice
 
 CHRONICLE = os.environ["SNAP_CHRONICLE"]
@@ -151,6 +151,76 @@ def each_snapshot_that_is_taken_adds_its_step(w):
     assert "".join(v["status"] for v in rows) == "DA", rows
     w.ok("projects", "forget", "--force", str(w.project))
     assert not file.exists(), "the project is forgotten, and not its steps"
+
+
+# --- many of everything -------------------------------------------------------------------
+
+MANY = {"snapshots": 10000, "clones": 500, "runs": 2000} if LONG else {"snapshots": 400, "clones": 16, "runs": 80}
+STEPS = 4  # times as much of each in the second store
+MEMORY_MAX = 160 << 20  # bytes of a command
+COMMANDS = {
+    "list": ("list",),
+    "list --json": ("list", "--json"),
+    "log": ("log",),
+    "first screen of the timeline": ("log", "--graph", "--json", "--count", "200"),
+    "first screen of the runs": ("runs", "--json", "--last", "100"),
+    "ps": ("ps", "--json"),
+    "metrics": ("metrics",),
+    "top": ("top", "-n", "1", "--json"),
+}
+
+
+def copy_runs(w, count, rng):
+    """Records like that of a real run."""
+    w.ok("run", "--", "true")
+    (one,) = (w.store / "runs").glob("*.json")
+    for _ in range(count - 1):
+        shutil.copy(one, one.with_name(f"{rng.getrandbits(48):012x}.json"))
+
+
+def cost(w, words):
+    """Processor seconds of a command and of the daemon for it, and the memory that it took."""
+    daemon = int((w.store / "lock").read_text().split()[0])
+
+    def ticks():
+        fields = open(f"/proc/{daemon}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = ticks()
+    process = subprocess.Popen([SNAP, *words], cwd=w.project, env=w.env, stdout=subprocess.DEVNULL)
+    _, status, use = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0, words
+    return use.ru_utime + use.ru_stime + ticks() - before, use.ru_maxrss << 10
+
+
+def costs_of(w, scale, rng):
+    fill(w, MANY["snapshots"] * scale // STEPS, 10)
+    copy_runs(w, MANY["runs"] * scale // STEPS, rng)
+    w.ok("clone", "--count", str(MANY["clones"] * scale // STEPS))
+    costs = {}
+    for name, words in COMMANDS.items():
+        cost(w, words)
+        costs[name] = min(cost(w, words) for _ in range(3))
+    return costs
+
+
+@live_test
+def many_snapshots_clones_and_runs_cost_no_more_than_in_proportion(w):
+    rng = dice()
+    few = costs_of(w, 1, rng)
+    w.ok("stop", "--force")
+    shutil.rmtree(w.store)
+    shutil.rmtree(w.project / "src")
+    many = costs_of(w, STEPS, rng)
+    for name, (seconds, memory) in many.items():
+        note(f"{name}: {1000 * seconds:.0f} ms of processor, {memory >> 20} MiB; "
+             f"{1000 * few[name][0]:.0f} ms of a quarter")
+        # What is quadratic costs STEPS times STEPS as much; a tenth of a second may be noise.
+        assert seconds < 2 * STEPS * few[name][0] + 0.1, f"{name}: {few[name]} became {many[name]}"
+        assert memory < MEMORY_MAX, f"{name}: {memory >> 20} MiB"
+    # Looking again and again reads no record of a run that has ended.
+    assert reads(w, "ps") < MANY["runs"], "ps reads every record"
 
 
 if __name__ == "__main__":
