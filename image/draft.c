@@ -250,7 +250,7 @@ static int enter_dir(struct draft *d, struct node *dir, struct stream_span name,
 		     struct err *err)
 {
 	const struct tree_entry attr = { .form = TREE_DIR, .mode = S_IFDIR | DEFAULT_MODE };
-	struct draft_file *f;
+	struct draft_file *f = NULL;
 	int r = file_new(&attr, &f, err);
 
 	if (r < 0)
@@ -333,7 +333,7 @@ static int put_name(struct draft *d, struct stream_span path, struct draft_file 
 int draft_add(struct draft *d, struct stream_span path, const struct tree_entry *attr,
 	      struct draft_file **ret, struct err *err)
 {
-	struct draft_file *f;
+	struct draft_file *f = NULL;
 	int r = file_new(attr, &f, err);
 
 	if (r < 0)
@@ -356,7 +356,7 @@ void draft_set_content(struct draft_file *f, const struct content *c)
 int draft_link(struct draft *d, struct stream_span path, struct stream_span target, struct err *err)
 {
 	struct node *from;
-	struct draft_file *f;
+	struct draft_file *f = NULL;
 	int r = check_path(target, err);
 
 	if (r < 0)

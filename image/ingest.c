@@ -152,7 +152,7 @@ static void describe(const struct stream_record *rec, struct tree_entry *ret)
 
 static int add_entry(struct ingest *g, const struct stream_record *rec, struct err *err)
 {
-	struct draft_file *f;
+	struct draft_file *f = NULL;
 	struct tree_entry e;
 	int r = check_type(rec, err);
 

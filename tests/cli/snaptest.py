@@ -223,6 +223,8 @@ def help_lines(command):
         "clone": 26,
         "diff": 26,
         "experiment": 118,
+        "export": 30,
+        "import": 27,
         "log": 40,
         "mcp": 28,
         "promote": 43,
