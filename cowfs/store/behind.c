@@ -23,6 +23,7 @@ static int behind_entry(const struct tree_entry *e, behind_fn fn, void *ctx, str
 		return fn(OBJECT_TREE, &e->id, ctx, err);
 	case TREE_NONE:
 	case TREE_LINK:
+	case TREE_LAZY: /* what was kept of it is reached from its capture */
 		return 0;
 	}
 	return err_set(err, -EBADMSG, "tree entry of unknown form %d", (int)e->form);

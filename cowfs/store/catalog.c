@@ -40,6 +40,7 @@ struct visit {
 		clone_fn clone;
 		receipt_fn receipt;
 		artifact_fn artifact;
+		lazy_fn lazy;
 	} fn;
 	void *ctx;
 };
@@ -64,6 +65,8 @@ static int call(const struct visit *v, enum ref_kind kind, const union record *r
 		return v->fn.receipt(&record->receipt, v->ctx, err);
 	case REF_ARTIFACT:
 		return v->fn.artifact(&record->artifact, v->ctx, err);
+	case REF_LAZY:
+		return v->fn.lazy(&record->lazy, v->ctx, err);
 	}
 	assert(!"a ref of no kind");
 	return -EINVAL;
@@ -117,6 +120,19 @@ int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode, st
 int artifact_put(struct batch *b, const struct artifact *a, struct err *err)
 {
 	return record_put(b, REF_ARTIFACT, a, REF_NEW, err);
+}
+
+int lazy_put(struct batch *b, const struct lazy *l, enum ref_mode mode, struct err *err)
+{
+	return record_put(b, REF_LAZY, l, mode, err);
+}
+
+int lazy_delete(struct batch *b, const struct catalog_id *id, struct err *err)
+{
+	char hex[CATALOG_HEX_SIZE];
+
+	catalog_id_hex(id, hex);
+	return ref_delete(b, REF_LAZY, hex, strlen(hex), err);
 }
 
 int allowance_put(struct batch *b, const struct allowance *a, struct err *err)
@@ -199,6 +215,11 @@ int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err)
 int artifact_each(struct store *s, artifact_fn fn, void *ctx, struct err *err)
 {
 	return record_each(s, REF_ARTIFACT, (struct visit){ { .artifact = fn }, ctx }, err);
+}
+
+int lazy_each(struct store *s, lazy_fn fn, void *ctx, struct err *err)
+{
+	return record_each(s, REF_LAZY, (struct visit){ { .lazy = fn }, ctx }, err);
 }
 
 /* The one snapshot whose name begins as wanted. */

@@ -20,6 +20,8 @@ NODISCARD int clone_put(struct batch *b, const struct clone *c, enum ref_mode mo
 NODISCARD int receipt_put(struct batch *b, const struct receipt *r, enum ref_mode mode,
 			  struct err *err);
 
+NODISCARD int lazy_put(struct batch *b, const struct lazy *l, enum ref_mode mode, struct err *err);
+NODISCARD int lazy_delete(struct batch *b, const struct catalog_id *id, struct err *err);
 NODISCARD int artifact_put(struct batch *b, const struct artifact *a, struct err *err);
 NODISCARD int resolutions_put(struct batch *b, const struct resolutions *r, struct err *err);
 
@@ -52,6 +54,7 @@ typedef int (*snapshot_fn)(const struct snapshot *s, void *ctx, struct err *err)
 typedef int (*tag_fn)(const struct tag *t, void *ctx, struct err *err);
 typedef int (*clone_fn)(const struct clone *c, void *ctx, struct err *err);
 typedef int (*receipt_fn)(const struct receipt *r, void *ctx, struct err *err);
+typedef int (*lazy_fn)(const struct lazy *l, void *ctx, struct err *err);
 typedef int (*artifact_fn)(const struct artifact *a, void *ctx, struct err *err);
 
 NODISCARD int project_each(struct store *s, project_fn fn, void *ctx, struct err *err);
@@ -60,3 +63,4 @@ NODISCARD int tag_each(struct store *s, tag_fn fn, void *ctx, struct err *err);
 NODISCARD int clone_each(struct store *s, clone_fn fn, void *ctx, struct err *err);
 NODISCARD int receipt_each(struct store *s, receipt_fn fn, void *ctx, struct err *err);
 NODISCARD int artifact_each(struct store *s, artifact_fn fn, void *ctx, struct err *err);
+NODISCARD int lazy_each(struct store *s, lazy_fn fn, void *ctx, struct err *err);

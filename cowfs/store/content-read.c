@@ -43,6 +43,8 @@ bool content_plausible(const struct content *c)
 		return c->size > 0 && c->size <= CHUNK_SIZE_MAX;
 	case CONTENT_RECIPE:
 		return c->size > CHUNK_SIZE_MAX;
+	case CONTENT_LAZY:
+		return false; /* there is nothing to read */
 	}
 	return false;
 }
@@ -52,6 +54,9 @@ int content_reader_new(struct store *s, const struct content *c, struct content_
 {
 	struct content_reader *rd;
 
+	if (c->form == CONTENT_LAZY)
+		return err_set(err, -EIO,
+			       "it was changed before it was captured, so nobody has it");
 	if (!content_plausible(c))
 		return err_set(err, -EBADMSG, "content of form %d does not fit %" PRIu64 " bytes",
 			       (int)c->form, c->size);

@@ -16,6 +16,8 @@ enum content_form {
 	CONTENT_HOLE = 0,   /* nothing stored: empty, or one hole */
 	CONTENT_CHUNK = 1,  /* at most one block: `id` is its chunk */
 	CONTENT_RECIPE = 2, /* more: `id` is the top node of its recipe */
+	CONTENT_LAZY =
+	    3, /* promised (settle.h): `id` names the promise, and nothing is here to read */
 };
 
 struct content {

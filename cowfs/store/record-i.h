@@ -18,6 +18,7 @@ union record {
 	struct artifact artifact;
 	struct allowance allowance;
 	struct audit audit;
+	struct lazy lazy;
 };
 
 /* A ref made of a struct, and what it points into besides that struct. */

@@ -190,6 +190,20 @@ static const struct kind kinds[REF_KINDS + 1] = {
 			{ FIELD_MAYBE_TEXT, offsetof(struct artifact, meta) },
 		},
 	},
+	[REF_LAZY] = {
+		.version = 1,
+		.size = sizeof(struct lazy),
+		.name = { FIELD_ID, offsetof(struct lazy, id) },
+		.root = offsetof(struct lazy, root),
+		.fields = {
+			{ FIELD_ID, offsetof(struct lazy, project) },
+			{ FIELD_ID, offsetof(struct lazy, snapshot) },
+			{ FIELD_NUMBER, offsetof(struct lazy, created) },
+			{ FIELD_NUMBER, offsetof(struct lazy, files) },
+			{ FIELD_NUMBER, offsetof(struct lazy, bytes) },
+			{ FIELD_NUMBER, offsetof(struct lazy, ended) },
+		},
+	},
 };
 
 static void field_done(const struct field *f, void *record)
@@ -264,6 +278,11 @@ void allowance_done(struct allowance *a)
 void audit_done(struct audit *a)
 {
 	record_done(REF_AUDIT, a);
+}
+
+void lazy_done(struct lazy *l)
+{
+	record_done(REF_LAZY, l);
 }
 
 void artifact_done(struct artifact *a)

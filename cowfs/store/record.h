@@ -175,6 +175,20 @@ struct audit {
 };
 #define AUDIT_HEAD "head"
 
+/*
+ * A capture that promised bytes without reading them (docs/design/lazy.md).  Ref: its id in hex;
+ * root: a tree with one name for each promise that is kept or lost.
+ */
+struct lazy {
+	struct catalog_id id;
+	struct object_id root;
+	struct catalog_id project, snapshot; /* whose files were promised, and where they stand */
+	int64_t created;                     /* nanoseconds since 1970 */
+	uint64_t files, bytes;               /* promised */
+	uint64_t ended; /* not 0: nothing is to be captured any more; the root has what was lost */
+};
+
+void lazy_done(struct lazy *l);
 void audit_done(struct audit *a);
 void allowance_done(struct allowance *a);
 void artifact_done(struct artifact *a);

@@ -30,6 +30,8 @@ const char *ref_kind_name(enum ref_kind kind)
 		return "allowance";
 	case REF_AUDIT:
 		return "audit entry";
+	case REF_LAZY:
+		return "lazy capture";
 	}
 	return kind == REF_CARRIED ? "carried chunk" : "ref of unknown kind";
 }

@@ -24,8 +24,9 @@ enum ref_kind {
 	REF_ARTIFACT = 7,
 	REF_ALLOWANCE = 8,
 	REF_AUDIT = 9,
+	REF_LAZY = 10,
 };
-#define REF_KINDS 9
+#define REF_KINDS 10
 
 struct ref {
 	enum ref_kind kind;

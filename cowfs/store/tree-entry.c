@@ -28,6 +28,9 @@ void tree_entry_set_content(struct tree_entry *e, const struct content *c)
 	case CONTENT_RECIPE:
 		e->form = TREE_RECIPE;
 		break;
+	case CONTENT_LAZY:
+		e->form = TREE_LAZY;
+		break;
 	}
 	e->id = c->id;
 	e->size = c->size;
@@ -43,6 +46,8 @@ struct content tree_entry_content(const struct tree_entry *e)
 		c.form = CONTENT_CHUNK;
 	else if (e->form == TREE_RECIPE)
 		c.form = CONTENT_RECIPE;
+	else if (e->form == TREE_LAZY)
+		c.form = CONTENT_LAZY;
 	else
 		c.form = CONTENT_HOLE;
 	return c;
@@ -139,6 +144,8 @@ static const char *regular_flaw(const struct tree_entry *e)
 		return "it has more data than bytes";
 	if (e->form == TREE_CHUNK && e->data != e->size)
 		return "a single chunk with a hole in it";
+	if (e->form == TREE_LAZY && e->data != e->size)
+		return "a promise with a hole in it";
 	return NULL;
 }
 
@@ -163,7 +170,8 @@ static const char *type_flaw(const struct tree_entry *e)
 
 	if (dir != (e->form == TREE_DIR))
 		return "directory and tree do not go together";
-	if (!reg && (e->form == TREE_CHUNK || e->form == TREE_RECIPE || e->data != 0))
+	if (!reg && (e->form == TREE_CHUNK || e->form == TREE_RECIPE || e->form == TREE_LAZY ||
+		     e->data != 0))
 		return "content of what is no regular file";
 	if (!S_ISCHR(e->mode) && !S_ISBLK(e->mode) && e->rdev != 0)
 		return "a device number of what is no device";

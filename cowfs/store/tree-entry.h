@@ -19,6 +19,7 @@ enum tree_form {
 	TREE_RECIPE = 2, /* a larger regular file */
 	TREE_DIR = 3,    /* a directory: `id` is its tree */
 	TREE_LINK = 4,   /* one name of a file with several: `ino` names it in the links tree */
+	TREE_LAZY = 5,   /* a regular file whose bytes are promised: `id` names the promise */
 };
 
 /* What lies below a directory, kept in its entry so that nobody need walk to know it. */
@@ -46,7 +47,7 @@ struct tree_entry {
 	uint64_t size;
 	int64_t mtime_s, ctime_s;
 	uint32_t mtime_ns, ctime_ns;
-	struct object_id id;     /* by form: chunk, recipe or tree; else zero */
+	struct object_id id;     /* by form: chunk, recipe, tree or promise; else zero */
 	struct object_id xattrs; /* zero: none */
 	uint64_t data;           /* regular file: bytes that are no hole */
 	uint64_t rdev;           /* device: its number, as st_rdev */

@@ -130,7 +130,7 @@ static const char *record_part(const struct tree_node *node, uint32_t i, struct 
 
 static const char *entry_decode(const uint8_t *rec, const struct part *part, struct tree_entry *e)
 {
-	if (rec[E_FORM] > TREE_LINK)
+	if (rec[E_FORM] > TREE_LAZY)
 		return "an unknown form";
 	if ((rec[E_FLAGS] & ~FLAG_LINKS) != 0)
 		return "unknown flags";

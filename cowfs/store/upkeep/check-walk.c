@@ -270,6 +270,7 @@ static int walk_entry(struct check_walk *w, const struct tree_entry *e, struct e
 	case TREE_LINK:
 		return w->in_links ? 0 : walk_link(w, e->ino, err);
 	case TREE_NONE:
+	case TREE_LAZY:
 		return 0;
 	}
 	return 0;
