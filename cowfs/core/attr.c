@@ -73,7 +73,12 @@ static int set_attr(struct op *op, uint64_t id, const struct stat *st, unsigned 
 	struct node *n;
 	int r;
 
-	r = set & LAYER_SET_SIZE ? node_get_file(op->l, id, &n) : node_get(op->l, id, &n);
+	if (!(set & LAYER_SET_SIZE))
+		r = node_get(op->l, id, &n);
+	else if (st->st_size == 0)
+		r = node_get_file(op->l, id, &n); /* nothing of it stays, so nobody need have it */
+	else
+		r = node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);

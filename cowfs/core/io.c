@@ -71,7 +71,7 @@ static int map_bytes(struct op *op, uint64_t id, uint64_t off, size_t len, struc
 	struct node *n;
 	int r;
 
-	r = node_get_file(op->l, id, &n);
+	r = node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	n->told = false; /* for its access time */
@@ -201,7 +201,7 @@ static int write_bytes(struct op *op, uint64_t id, uint64_t off, const void *dat
 	struct node *n;
 	int r;
 
-	r = node_get_file(l, id, &n);
+	r = node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_write(op, id, off);
@@ -286,7 +286,7 @@ static int allocate(struct op *op, uint64_t id, unsigned flags, uint64_t off, ui
 	struct node *n;
 	int r;
 
-	r = node_get_file(l, id, &n);
+	r = node_get_bytes(op, id, &n);
 	if (r < 0)
 		return r;
 	r = op_may_change(op);
@@ -330,7 +330,7 @@ static int seek(struct op *op, uint64_t id, uint64_t off, bool hole, uint64_t *r
 	struct node *n;
 	int r;
 
-	r = node_get_file(op->l, id, &n);
+	r = node_get_bytes(op, id, &n);
 	return r < 0 ? r : file_seek(&n->file, op->l->cache, off, hole, ret, &op->need);
 }
 
@@ -357,7 +357,7 @@ static int share(struct op *op, uint64_t from_id, uint64_t from_off, uint64_t to
 	struct node *from, *to;
 	int r;
 
-	r = node_get_file(l, from_id, &from);
+	r = node_get_bytes(op, from_id, &from);
 	if (r < 0)
 		return r;
 	r = node_get_file(l, to_id, &to);

@@ -144,6 +144,10 @@ struct layer {
 /* --- budget.c --------------------------------------------------------------------------- */
 
 struct cache *layers_cache(struct layers *ls);
+
+/* Ask the source; without any lock. */
+NODISCARD int layers_keep_promise(struct layers *ls, const struct object_id *promise,
+				  struct content *ret, struct err *err);
 struct ahead *layers_ahead(struct layers *ls);
 struct store *layers_store(struct layers *ls);
 
@@ -213,9 +217,11 @@ struct op {
 	struct need need;
 	const struct cached *held[OP_HELD_MAX]; /* what was needed or is borrowed from */
 	unsigned n_held;
-	struct listing *listing; /* owned; got for the operation */
-	int tries;               /* objects that could not be got */
-	bool has_turn;           /* no persist runs until the operation ends */
+	struct listing *listing;  /* owned; got for the operation */
+	int tries;                /* objects that could not be got */
+	bool has_turn;            /* no persist runs until the operation ends */
+	struct object_id promise; /* that was kept for it, with `content`; zero: none was */
+	struct content content;
 };
 
 /* Takes the lock; op_end() gives it back. */
@@ -289,6 +295,12 @@ static inline uint64_t layer_limit(const struct layer *l)
 NODISCARD int node_get(struct layer *l, uint64_t id, struct node **ret);      /* -ESTALE */
 NODISCARD int node_get_dir(struct layer *l, uint64_t id, struct node **ret);  /* -ENOTDIR */
 NODISCARD int node_get_file(struct layer *l, uint64_t id, struct node **ret); /* -EISDIR, -EINVAL */
+
+/*
+ * The same for its bytes: none of them is promised any more (promise.c).  -EAGAIN while that is
+ * not so.
+ */
+NODISCARD int node_get_bytes(struct op *op, uint64_t id, struct node **ret);
 
 /* A new node, not in any directory.  `mode` says what it is. */
 NODISCARD int node_new(struct layer *l, uint32_t mode, struct node **ret);

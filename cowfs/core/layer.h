@@ -270,6 +270,14 @@ struct layer_rebase {
 NODISCARD int layer_rebase(struct layer *l, const struct layer_rebase *how,
 			   struct layer_changes *ret, struct err *err);
 
+/*
+ * Promises that stand in the clone are replaced by what was kept of them, while it is in use: it
+ * is persisted, and has the root that settle_root() gives.  Nobody sees a difference.  `s` must not
+ * have been used for another batch that was not committed.
+ */
+struct settle;
+NODISCARD int layer_settle(struct layer *l, struct settle *s, struct err *err);
+
 struct layer_usage {
 	uint64_t quota;   /* 0: none */
 	uint64_t used;    /* bytes of data that the clone has grown by since it was made */
@@ -279,8 +287,9 @@ struct layer_usage {
 	uint64_t
 	    refused; /* changes that it had no room for, of its own limits, since it was opened */
 	uint64_t nodes_refused; /* those that the limit of inodes did not allow */
-	uint64_t switches;      /* rollbacks and rebases since it was opened */
-	bool changed;           /* something is not persisted */
+	uint64_t
+	    switches; /* rollbacks, rebases and the end of a lazy capture since it was opened */
+	bool changed; /* something is not persisted */
 };
 void layer_usage(struct layer *l, struct layer_usage *ret);
 

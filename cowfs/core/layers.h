@@ -13,6 +13,17 @@
 
 struct layers;
 
+/*
+ * Where promised bytes come from (cowfs/store/settle.h).  `keep` gets what a promise names into the
+ * store, committed and reachable, waiting as long as that takes; from many threads at once.  -EIO
+ * with a sentence if it is lost, -ESTALE if it names nothing any more.  NULL: all promises are lost.
+ */
+struct layers_source {
+	int (*keep)(const struct object_id *promise, struct content *ret, void *ctx,
+		    struct err *err);
+	void *ctx;
+};
+
 struct layers_options {
 	uint64_t
 	    dirty_max; /* bytes; writers wait beyond; 0: an eighth of the machine's memory, at most 2 GiB */
@@ -24,6 +35,7 @@ struct layers_options {
 	uint64_t garbage_min;      /* bytes that are worth a gc (sweep.c); 0: 64 MiB */
 	unsigned sweep_ms;         /* how long an fsync waits for one, at most; 0: 10000 */
 	struct cache_limits cache; /* 0: sensible ones */
+	struct layers_source source;
 };
 
 /* The store, open for writing, must outlive them. */

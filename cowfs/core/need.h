@@ -16,6 +16,7 @@ enum need_kind {
 	NEED_LISTING, /* the names of the tree `object` */
 	NEED_ROOM,    /* dirty memory below its limit */
 	NEED_CALM,    /* the end of a rollback */
+	NEED_PROMISE, /* the content that `object` promises */
 };
 
 struct need {

@@ -128,7 +128,7 @@ static void keep_object(struct layer *l, struct kept *k, enum object_kind kind,
 void node_keep(struct layer *l, struct node *n)
 {
 	const struct content *c = S_ISREG(n->mode) ? &n->file.base : NULL;
-	const bool has_content = c && c->form != CONTENT_HOLE;
+	const bool has_content = c && c->form != CONTENT_HOLE && c->form != CONTENT_LAZY;
 	const bool has_xattrs = !object_id_is_zero(&n->xattrs);
 	struct kept *k;
 

@@ -107,7 +107,17 @@ static int get(struct op *op)
 		while (l->switching || l->holding)
 			pthread_cond_wait(&l->calm, &l->lock);
 		break;
+	case NEED_PROMISE:
+		pthread_mutex_unlock(&l->lock);
+		r = layers_keep_promise(l->all, &op->need.object.id, &op->content, op->err);
+		pthread_mutex_lock(&l->lock);
+		if (r >= 0)
+			op->promise = op->need.object.id;
+		break;
 	}
+	/* The file may stand on something else by now, and its promise be forgotten. */
+	if (r == -ESTALE && op->need.kind == NEED_PROMISE)
+		return op->tries++ == 0 ? 0 : -EIO;
 	/* What it was needed for may have been replaced, stored anew and swept meanwhile. */
 	return r == -EBADMSG && op->tries++ == 0 ? 0 : r;
 }
