@@ -40,6 +40,10 @@ struct node_reader {
 	int file;               /* the regular file that is open, or -1 */
 	struct stat file_stat;  /* what fstat(2) said of it */
 	struct timespec before; /* and when that had not been asked yet */
+
+	const struct catalog_id *lazy; /* files on `home` are promised, not read; NULL: none is */
+	dev_t home;
+	struct capture_promised promised;
 };
 
 NODISCARD int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err);
@@ -75,6 +79,10 @@ void node_close(struct node_reader *nr); /* if there is one open */
  */
 NODISCARD int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
 			dev_t home, bool patience, struct node **ret, struct err *err);
+
+/* The bytes and holes of an open file that this stat is of.  NODE_CHANGED if it ends early. */
+NODISCARD int node_read_content(struct node_reader *nr, int fd, const struct stat *st,
+				struct content *ret, struct err *err);
 
 /* An open directory without its names.  With the stat of `old`, its attributes are taken over. */
 NODISCARD int node_read_dir(struct node_reader *nr, int fd, dev_t home, signature_at old,
@@ -285,6 +293,7 @@ NODISCARD int walk_init(struct walk *w, struct batch *b, const char *path,
 			bool careful, struct err *err);
 void walk_done(struct walk *w);
 void walk_stats(const struct walk *w, struct capture_stats *ret);
+void walk_promised(const struct walk *w, struct capture_promised *more); /* once all have ended */
 void walk_tell(struct walk *w); /* how far it is, and ask whether to go on */
 
 /* The capture was cancelled: each thread finishes its item and stops. */

@@ -24,6 +24,7 @@
 
 #include "base/fdio.h"
 #include "base/sys.h"
+#include "cowfs/store/settle.h"
 #include "cowfs/store/xattrs.h"
 
 #define READ_SIZE ((ssize_t)(4 * CHUNK_SIZE_MAX))
@@ -265,8 +266,8 @@ static int finish_content(struct node_reader *nr, int added, struct content *ret
 	return added != 0 || r >= 0 ? added : r;
 }
 
-static int read_content(struct node_reader *nr, int fd, const struct stat *st, struct content *ret,
-			struct err *err)
+int node_read_content(struct node_reader *nr, int fd, const struct stat *st, struct content *ret,
+		      struct err *err)
 {
 	const uint64_t size = (uint64_t)st->st_size;
 	int added;
@@ -291,7 +292,7 @@ static int read_version(struct node_reader *nr, int fd, const struct stat *befor
 	struct content content;
 	int r;
 
-	r = read_content(nr, fd, before, &content, err);
+	r = node_read_content(nr, fd, before, &content, err);
 	if (r == 0)
 		r = read_xattrs(nr, fd, &e.xattrs, err);
 	if (r == 0)
@@ -394,6 +395,54 @@ static int read_still(struct node_reader *nr, struct node *n, struct stat *ret_s
 	return tree_entry_equal(&n->e, &again) ? 0 : NODE_CHANGED;
 }
 
+/* --- files that are promised instead of read ------------------------------------------------ */
+
+/* What the makers of a clone read themselves. */
+static bool is_read_at_once(const char *name)
+{
+	static const char *const names[] = { ".git",   "alternates",      "commondir",
+					     "config", "config.worktree", "gitdir" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * 1 if it was promised; 0 if it must be read.  Who writes to it later changes its ctime, unless
+ * the ctime is fresh, or somebody has it open for writing: a store to a page that is dirty already changes
+ * no time.
+ */
+static int promise(struct node_reader *nr, const char *name, struct node *n, struct stat *ret_st,
+		   struct err *err)
+{
+	struct tree_entry e = { .size = (uint64_t)nr->file_stat.st_size };
+	int r;
+
+	if (!nr->lazy || e.size == 0 || e.size > CAPTURE_LAZY_MAX ||
+	    nr->file_stat.st_dev != nr->home || is_read_at_once(name))
+		return 0;
+	set_attributes(&e, &nr->file_stat);
+	if (is_fresh(&e, &nr->before) || sys_open_for_writing(nr->file) > 0)
+		return 0;
+	r = read_xattrs(nr, nr->file, &e.xattrs, err);
+	if (r == 0)
+		r = examine(nr->file, ret_st, err);
+	if (r < 0)
+		return r;
+	if (r > 0 || !same_version(&nr->file_stat, ret_st))
+		return 0;
+	e.form = TREE_LAZY;
+	e.data = e.size;
+	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
+	n->e = e;
+	n->trusted = true;
+	nr->promised.files++;
+	nr->promised.bytes += e.size;
+	return 1;
+}
+
 int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *ret,
 	      struct err *err)
 {
@@ -433,6 +482,9 @@ static int read_regular(struct node_reader *nr, int dirfd, const char *name, con
 		return r;
 	if (nr->file_stat.st_dev != st->st_dev || nr->file_stat.st_ino != st->st_ino)
 		return NODE_CHANGED;
+	r = promise(nr, name, n, ret_st, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = read_still(nr, n, ret_st, err);
 	if (r == NODE_CHANGED && patience) {
 		n->trusted = false;
@@ -508,6 +560,7 @@ int node_read(struct node_reader *nr, int dirfd, const char *name, const struct 
 
 	if (!n)
 		return err_nomem(err);
+	nr->home = home;
 	if (S_ISREG(st->st_mode))
 		r = read_regular(nr, dirfd, name, st, patience, n, &now, err);
 	else

@@ -184,9 +184,9 @@ static int enter_top(struct walk *w, struct err *err)
 		return dir_fail(w->path, NULL, NULL, err_wrap(err, fd, "cannot be opened"), err);
 	if (fstat(fd, &st) == 0)
 		w->home = st.st_dev;
-	w->times_tell = w->known && sys_dir_times_tell(fd);
+	w->times_tell = (w->known || w->options->lazy) && sys_dir_times_tell(fd);
 	/* Without them everything is walked. */
-	if (w->times_tell && !w->careful)
+	if (w->known && w->times_tell && !w->careful)
 		w->marks = calloc(signatures_numbers(w->known), sizeof(*w->marks));
 	r = take_dir(&w->workers[0], NULL, &w->top, fd, &d, err);
 	if (r < 0)

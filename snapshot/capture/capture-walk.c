@@ -185,6 +185,14 @@ void walk_stats(const struct walk *w, struct capture_stats *ret)
 	*ret = s;
 }
 
+void walk_promised(const struct walk *w, struct capture_promised *more)
+{
+	for (unsigned i = 0; i < w->n_workers; i++) {
+		more->files += w->workers[i].reader.promised.files;
+		more->bytes += w->workers[i].reader.promised.bytes;
+	}
+}
+
 void walk_tell(struct walk *w)
 {
 	struct capture_stats s;

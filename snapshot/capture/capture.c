@@ -110,6 +110,7 @@ static int pass(struct batch *b, const char *path, const struct capture_options 
 		return r;
 	r = walk_and_finish(&w, path, options, ret, err);
 	walk_stats(&w, &ret->stats);
+	walk_promised(&w, &ret->promised);
 	return r;
 }
 
@@ -125,7 +126,7 @@ int capture_directory(struct batch *b, const char *path, const struct capture_op
 	if (r != 1)
 		return r;
 	first = *ret;
-	*ret = (struct captured){ 0 };
+	*ret = (struct captured){ .promised = first.promised };
 	r = pass(b, path, options, first.signatures ? first.signatures : known, true, ret, err);
 	if (r < 0)
 		return r;

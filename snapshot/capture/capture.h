@@ -20,6 +20,7 @@
 #pragma once
 
 #include "cowfs/store/batch.h"
+#include "cowfs/store/catalog-id.h"
 #include "cowfs/store/object.h"
 #include "cowfs/store/root.h"
 #include "snapshot/capture/signatures.h"
@@ -32,6 +33,12 @@
  * uses: from this on, and below twice of it, where the numbers of new files in clones begin.
  */
 #define CAPTURE_APART ((uint64_t)1 << 61)
+
+/*
+ * A larger file is read at once: whoever needs a byte of a promised one waits for all of it, and a
+ * mount that does not answer for long is ended.
+ */
+#define CAPTURE_LAZY_MAX ((uint64_t)4 << 30)
 
 struct capture_stats {
 	uint64_t files; /* names of everything that is no directory */
@@ -57,6 +64,11 @@ struct capture_options {
 	/* The directory is this one, and no symlink leads to it; NULL: whichever is there. */
 	const struct sys_place *place;
 	bool skip_unreadable;
+	/*
+	 * Promise files instead of reading them (docs/design/lazy.md), in the name of this capture;
+	 * NULL: read all.  SIGIO must be ignored.
+	 */
+	const struct catalog_id *lazy;
 	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */
 	capture_progress_fn progress; /* or NULL */
@@ -81,9 +93,15 @@ struct capture_report {
 
 void capture_report_done(struct capture_report *r);
 
+/* Files that were not read (capture_options.lazy). */
+struct capture_promised {
+	uint64_t files, bytes; /* one with several names counts once */
+};
+
 struct captured {
 	struct object_id root;
 	struct capture_stats stats;
+	struct capture_promised promised;
 	/* For the next capture; owned.  NULL: those that were given are as good, or it has too many names. */
 	struct signatures *signatures;
 	/* Told on failure too, as far as it is known. */

@@ -132,7 +132,7 @@ void signature_decode(signature_at at, struct signature *ret)
 		p = take_id(p, &e->xattrs);
 	if (e->form != TREE_NONE)
 		p = take_id(p, &e->id);
-	if (e->form == TREE_CHUNK)
+	if (e->form == TREE_CHUNK || e->form == TREE_LAZY)
 		e->data = e->size;
 	if (e->form == TREE_RECIPE) {
 		e->data = le64_load(p);

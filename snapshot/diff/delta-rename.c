@@ -195,7 +195,7 @@ static int sign(struct renames *r, struct store *s, struct candidate *c, bool ol
 	CLEANUP(buf_done) struct buf text = BUF_INIT;
 	int rc;
 
-	if (c->pair != 0 || content->size > BYTES_MAX)
+	if (c->pair != 0 || content->size > BYTES_MAX || content->form == CONTENT_LAZY)
 		return 0;
 	rc = text_load(s, content, &text, err);
 	if (rc < 0)

@@ -98,7 +98,7 @@ NODISCARD int merge_text(const struct buf text[VERSIONS], const struct merge_opt
 			 enum merge_on_conflict wish, struct buf *out, unsigned *ret_hunks,
 			 struct err *err);
 
-/* 1 if it can be merged by lines, 0 if it is too long or has a NUL near its start; loads it then. */
+/* 1 if it can be merged by lines, 0 if it is too long, lost or has a NUL near its start; loads it then. */
 NODISCARD int merge_text_load(struct store *s, const struct tree_entry *e, struct buf *out,
 			      struct err *err);
 

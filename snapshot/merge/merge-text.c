@@ -17,7 +17,8 @@ int merge_text_load(struct store *s, const struct tree_entry *e, struct buf *out
 	const struct content c = tree_entry_content(e);
 	int r;
 
-	if (c.size > TEXT_MAX)
+	/* What a capture lost has no lines. */
+	if (c.size > TEXT_MAX || c.form == CONTENT_LAZY)
 		return 0;
 	r = text_load(s, &c, out, err);
 	if (r < 0)

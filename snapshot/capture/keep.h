@@ -1,0 +1,33 @@
+/*
+ * keep.h - the bytes of a file that an earlier capture promised (capture_options.lazy).
+ *
+ * A promise names a file by its inode number, size, mtime and ctime, so a file that has the
+ * same name for it before and after it was read is what was promised.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "cowfs/store/batch.h"
+#include "cowfs/store/catalog-id.h"
+#include "cowfs/store/content.h"
+
+/* Reads one file after the other into a batch.  One thread at a time. */
+struct keeper;
+
+NODISCARD int keeper_new(struct batch *b, struct keeper **ret, struct err *err);
+void keeper_free(struct keeper *k); /* NULL is fine */
+DEFINE_CLEANUP(struct keeper *, keeper_free)
+
+/*
+ * Why a promise cannot be kept: the sentence is the file's, without its name.  Any other negative answer
+ * is a failure of ours, and the file may be tried again.
+ */
+#define KEEP_LOST 1
+
+/* Open a file below the directory `top`, following no symlink: 0, or KEEP_LOST. */
+NODISCARD int keep_open(int top, const char *path, int *ret_fd, struct err *err);
+
+/* 0 and its content; KEEP_LOST if it is not what was promised any more. */
+NODISCARD int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
+			  const struct object_id *promise, struct content *ret, struct err *err);
