@@ -11,7 +11,7 @@
 struct clone_args {
 	const char *name, *from, *durability;
 	uint64_t count, ttl, quota;
-	bool private, no_xattrs, skip_unreadable, fsmonitor, root;
+	bool private, no_xattrs, skip_unreadable, fsmonitor, root, lazy, wait;
 };
 
 static const struct opt clone_opts[] = {
@@ -34,6 +34,9 @@ static const struct opt clone_opts[] = {
 		 "git in it asks snap what changed, and looks at nothing else"),
 	OPT_FLAG(0, "root", struct clone_args, root,
 		 "of the whole machine: its / without what is mounted there; for run --root"),
+	OPT_FLAG(0, "lazy", struct clone_args, lazy,
+		 "do not wait until the project's files are read"),
+	OPT_FLAG(0, "wait", struct clone_args, wait, "return when all files are read"),
 	OPT_FLAG(0, "skip-unreadable", struct clone_args, skip_unreadable,
 		 "leave out what cannot be read of the project"),
 	OPT_END,
@@ -177,6 +180,7 @@ static int clone_run(struct invocation *inv, struct err *err)
 		.private = args->private,
 		.no_xattrs = args->no_xattrs,
 		.skip_unreadable = args->skip_unreadable,
+		.lazy = args->lazy,
 		.watch = progress_watch(inv->progress),
 	};
 	int r;
@@ -187,6 +191,8 @@ static int clone_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "option '--count': at least one clone is made");
 	if (args->no_xattrs && !args->private)
 		return err_set(err, -EINVAL, "option '--no-xattrs' needs '--private'");
+	if (args->lazy && args->root)
+		return err_set(err, -EINVAL, "option '--lazy' is for clones of projects");
 	if (args->root && args->from)
 		return err_set(err, -EINVAL, "options '--root' and '--from' exclude each other");
 	r = args->root ? take_machine(inv, &taken, err) : 0;
@@ -198,6 +204,11 @@ static int clone_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	warn(&clones);
+	if (args->wait)
+		r = engine_settle(inv->engine, &options.watch, err);
+	progress_done(inv->progress);
+	if (r < 0)
+		return r;
 	if (args->fsmonitor)
 		set_up_git(inv, &clones);
 	if (inv->json)

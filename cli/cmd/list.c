@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -105,6 +106,10 @@ static void print_row(const struct invocation *inv, const struct widths *w,
 		fputs("  (not mounted)", inv->out);
 	if (c->expires != 0)
 		fprintf(inv->out, "  (expires %s)", clones_expiry(c, expiry));
+	if (c->capturing.open)
+		fprintf(inv->out, "  (capturing %" PRIu64 " %%)", clones_captured(c));
+	if (c->capturing.lost > 0)
+		fprintf(inv->out, "  (%" PRIu64 " files lost)", c->capturing.lost);
 	if (c->stale.known && c->stale.paths > 0)
 		fputs("  (the project has moved on)", inv->out);
 	fputc('\n', inv->out);

@@ -10,13 +10,16 @@ struct snapshot_args {
 	const char *message;
 	const char *tag;
 	struct opt_list meta;
-	bool skip_unreadable;
+	bool skip_unreadable, lazy, wait;
 };
 
 static const struct opt snapshot_opts[] = {
 	OPT_STR('m', "message", "TEXT", struct snapshot_args, message, "say what it is for"),
 	OPT_STR('t', "tag", "NAME", struct snapshot_args, tag, "give it a name of this project's"),
 	OPT_LIST(0, "meta", "KEY=VALUE", struct snapshot_args, meta, "label it; up to 16 times"),
+	OPT_FLAG(0, "lazy", struct snapshot_args, lazy,
+		 "read the files later; what changes first is lost, and named"),
+	OPT_FLAG(0, "wait", struct snapshot_args, wait, "return when all files are read"),
 	OPT_FLAG(0, "skip-unreadable", struct snapshot_args, skip_unreadable,
 		 "leave out what cannot be read, and say so"),
 	OPT_END,
@@ -45,7 +48,7 @@ static int refuse_words(const struct invocation *inv, struct err *err)
 	const struct snapshot_args *args = inv->args;
 
 	const bool plain = inv->n_words == 0 && !args->message && !args->tag && args->meta.n == 0 &&
-			   !args->skip_unreadable;
+			   !args->skip_unreadable && !args->lazy && !args->wait;
 
 	if (plain || !engine_is_inside())
 		return 0;
@@ -65,6 +68,7 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 		.message = args->message,
 		.tag = args->tag,
 		.skip_unreadable = args->skip_unreadable,
+		.lazy = args->lazy,
 	};
 
 	char id[ENGINE_ID_SIZE];
@@ -79,7 +83,10 @@ static int snapshot_run(struct invocation *inv, struct err *err)
 	if (r < 0)
 		return r;
 	options.meta = meta;
-	return taken_run(inv, options, err);
+	r = taken_run(inv, options, err);
+	if (r != CMD_OK || !args->wait)
+		return r;
+	return engine_settle(inv->engine, &(struct engine_watch){ 0 }, err);
 }
 
 const struct command cmd_snapshot = {

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -239,6 +240,15 @@ static void print_last_run(const struct invocation *inv, const struct engine_run
 	fputc('\n', inv->out);
 }
 
+static void print_lost(const struct invocation *inv, const struct engine_clone *c)
+{
+	if (c->capturing.lost == 0)
+		return;
+	print_paths(inv, "lost: changed in the project before they were captured", &c->lost,
+		    c->capturing.lost);
+	fprintf(inv->out, "'rebase %s' takes what the project has now\n", c->name);
+}
+
 static void print_clone(const struct invocation *inv, const struct engine_clone *c,
 			const struct engine_runs *runs)
 {
@@ -273,10 +283,15 @@ static void print_clone(const struct invocation *inv, const struct engine_clone 
 		fputs("none\n", inv->out);
 	if (c->allow)
 		print_name_field(inv, "allow", c->allow);
+	if (c->capturing.open) {
+		print_field(inv, "captured");
+		fprintf(inv->out, "capturing %" PRIu64 " %%\n", clones_captured(c));
+	}
 	print_stale(inv, &c->stale);
 	print_last_run(inv, runs);
 	print_paths(inv, "changed here", &c->changed, c->added + c->modified + c->deleted);
 	print_paths(inv, "changed in the project", &c->stale.in_project, c->stale.paths);
+	print_lost(inv, c);
 }
 
 static void print_project(const struct invocation *inv, const struct engine_overview *o)

@@ -11,6 +11,7 @@
 #include "engine/find/allow-i.h"
 #include "engine/find/gitdir-i.h"
 #include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
 #include "snapshot/diff/changes.h"
 
 /* Many clones share a project and a base, so both are kept for the next clone. */
@@ -62,6 +63,9 @@ static int measure_stale(struct telling *t, struct err *err)
 
 	t->stale = (struct engine_stale){ 0 };
 	if (catalog_id_is_zero(&t->newest.id))
+		return 0;
+	/* What is promised here is compared with nothing. */
+	if (!object_id_equal(from, to) && promises_open(t->task->host->promises))
 		return 0;
 	if (!object_id_equal(from, to))
 		r = t->base.clone ? gitdir_count_changes(s, from, to, &c, err)
@@ -207,6 +211,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.private = c.private;
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
+	promises_news(t->task->host->promises, &c.base, &one.capturing);
 	r = tell_allowed(t, &c, &one, err);
 	if (r < 0)
 		return r;
@@ -347,5 +352,5 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 	if (r < 0)
 		return r;
 	stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
-	return r;
+	return promises_lost(task->host->promises, &t.base.id, &ret_clone->lost, err);
 }

@@ -13,6 +13,7 @@
 #include "engine/act/clone-git-i.h"
 #include "engine/act/strays-i.h"
 #include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
 
 #define ANCESTORS_MAX 100000
 
@@ -28,6 +29,7 @@ static int base_now(struct task *task, const char *clone, const struct engine_cl
 	struct engine_take_options options = {
 		.clone = clone,
 		.skip_unreadable = of->skip_unreadable,
+		.lazy = of->lazy,
 		.watch = of->watch,
 	};
 	int r;
@@ -116,11 +118,20 @@ struct making {
 	struct catalog_id base; /* the project's state that `start` descends from */
 	struct project project;
 	struct clone_git git;
+	bool staying;                /* promises_stay() */
 	struct engine_clones clones; /* named as soon as that is known */
 };
 
+static void go(struct making *m)
+{
+	if (m->staying)
+		promises_go(m->task->host->promises);
+	m->staying = false;
+}
+
 static void making_done(struct making *m)
 {
+	go(m);
 	snapshot_done(&m->start);
 	project_done(&m->project);
 	clone_git_done(&m->git);
@@ -321,6 +332,7 @@ static int put_records(struct making *m, struct err *err)
 		};
 
 		catalog_id_hex(&m->base, c->base);
+		promises_news(m->task->host->promises, &m->base, &c->capturing);
 		c->compared = catalog_id_same(&m->base, &m->start.id);
 		c->created = record.created;
 		c->expires = record.expires;
@@ -441,8 +453,22 @@ static void expect_expiry(struct host *h, int64_t when)
 	pthread_mutex_unlock(&h->lock);
 }
 
-int clone_make(struct task *task, const struct engine_clone_options *options,
-	       struct engine_clones *ret, struct err *err)
+/* The end of a lazy capture may have settled the snapshot since it was found. */
+static int stay(struct making *m, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot now = { 0 };
+	int r;
+
+	promises_stay(m->task->host->promises);
+	m->staying = true;
+	r = snapshot_get(m->task->host->store, &m->start.id, &now, err);
+	if (r >= 0)
+		m->start.root = now.root;
+	return r == -ENOENT ? 0 : r; /* put_locked() says so */
+}
+
+static int make(struct task *task, const struct engine_clone_options *options,
+		struct engine_clones *ret, struct err *err)
 {
 	CLEANUP(making_done) struct making m = { .task = task, .options = options };
 	const uint64_t start = engine_clock_ms();
@@ -454,7 +480,8 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	stored = find_start(task, options, &m.clones, &m.start, err);
 	if (stored < 0)
 		return stored;
-	r = find_project(&m, err);
+	r = stay(&m, err);
+	r = r < 0 ? r : find_project(&m, err);
 	/* A clone's own states have links in their place. */
 	if (r >= 0 && stored > 0 && !m.start.clone && m.project.hidden != PROJECT_IMAGE)
 		r = strays_find(task, &m.start.root, m.project.path, &m.clones, err);
@@ -473,6 +500,7 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	if (r < 0)
 		return r;
 	r = put_all(&m, err);
+	go(&m);
 	if (r < 0)
 		return r;
 	r = mount_all(&m, err);
@@ -488,7 +516,8 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 		layers_harden_soon(task->host->layers);
 	warn_of_owner(&m);
 	expect_expiry(task->host, m.clones.list[0].expires);
-	if (!options->last)
+	/* Nobody walks through a clone to have all of its files captured. */
+	if (!options->last && !promises_open(task->host->promises))
 		warm_clone_follow(task->host->warm_clone, &m.start, m.clones.n,
 				  options->expect > 0 ? options->expect : 1);
 	/* A clone that a run has for itself is part of the events of that run. */
@@ -498,6 +527,27 @@ int clone_make(struct task *task, const struct engine_clone_options *options,
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };
 	return 0;
+}
+
+/* What is carried to another project must not name promises there. */
+static int make_carried(struct task *task, const struct engine_clone_options *options,
+			struct engine_clones *ret, struct err *err)
+{
+	struct promises *p = task->host->promises;
+	int r = promises_enter(p, task, &options->watch, err);
+
+	if (r < 0)
+		return r;
+	r = make(task, options, ret, err);
+	promises_leave(p);
+	return r;
+}
+
+int clone_make(struct task *task, const struct engine_clone_options *options,
+	       struct engine_clones *ret, struct err *err)
+{
+	return options->carry ? make_carried(task, options, ret, err)
+			      : make(task, options, ret, err);
 }
 
 int clone_announce(struct task *task, const struct engine_clone_options *options,

@@ -26,6 +26,7 @@ struct survey_options {
 	bool skip_unreadable;
 	const struct strlist *only;    /* names in the top directory; NULL: all */
 	const struct sys_place *place; /* as capture.h has it */
+	const struct catalog_id *lazy; /* promise files in its name; NULL: read them */
 	struct engine_watch watch;
 };
 

@@ -18,6 +18,7 @@
 #include "engine/find/moved-i.h"
 #include "engine/find/outer-i.h"
 #include "engine/find/touched-i.h"
+#include "engine/host/promises-i.h"
 #include "snapshot/diff/changes.h"
 
 /* A snapshot being taken. */
@@ -33,6 +34,7 @@ struct taking {
 	struct captured captured; /* of a project */
 	struct buf lacks;         /* the text behind snapshot.lacks: what could not be read */
 	bool is_new;              /* the project */
+	struct lazy lazy;         /* its id zero: nothing is promised */
 	bool is_same;             /* the parent has the same state and is used instead */
 };
 
@@ -153,6 +155,22 @@ static int put_project(struct taking *t, struct batch *b, struct err *err)
 	return project_put(b, &t->project, REF_REPLACE, err);
 }
 
+/* Was a file promised instead of read? */
+static bool is_lazy(const struct taking *t)
+{
+	return t->captured.promised.files > 0;
+}
+
+static int put_lazy(struct taking *t, struct batch *b, struct err *err)
+{
+	t->lazy.project = t->project.id;
+	t->lazy.snapshot = t->snapshot.id;
+	t->lazy.created = t->snapshot.created;
+	t->lazy.files = t->captured.promised.files;
+	t->lazy.bytes = t->captured.promised.bytes;
+	return promises_put(b, &t->lazy, err);
+}
+
 /* Put the records, now that the root is known. */
 static int put(struct taking *t, struct batch *b, struct err *err)
 {
@@ -168,6 +186,8 @@ static int put(struct taking *t, struct batch *b, struct err *err)
 	if (r < 0)
 		return r;
 	r = snapshot_put(b, &t->snapshot, REF_NEW, err);
+	if (r >= 0 && is_lazy(t))
+		r = put_lazy(t, b, err);
 	return r >= 0 && t->options->tag ? put_tag(b, t, err) : r;
 }
 
@@ -177,6 +197,7 @@ static int capture(struct taking *t, struct batch *b, struct err *err)
 {
 	const struct survey_options options = {
 		.skip_unreadable = t->options->skip_unreadable,
+		.lazy = catalog_id_is_zero(&t->lazy.id) ? NULL : &t->lazy.id,
 		.watch = t->options->watch,
 	};
 	int r;
@@ -245,6 +266,29 @@ static void tell_outer(struct taking *t)
 			    path, outer, mark, path, outer);
 }
 
+static int capture_and_put(struct taking *t, struct batch *b, struct err *err)
+{
+	int r = capture(t, b, err);
+
+	r = r < 0 ? r : put(t, b, err);
+	return r >= 0 && !t->is_same ? batch_commit(b, BATCH_DURABLE, err) : r;
+}
+
+/* Without reading files, if that is wanted and nobody objects. */
+static int capture_and_commit(struct taking *t, struct batch *b, struct err *err)
+{
+	struct promises *p = t->task->host->promises;
+	const bool lazy = t->options->lazy && !t->options->git && promises_may_begin(p);
+	int r = lazy ? catalog_id_new(&t->lazy.id, err) : 0;
+
+	r = r < 0 ? r : capture_and_put(t, b, err);
+	if (lazy && r >= 0 && is_lazy(t))
+		promises_begin(p, &t->lazy);
+	else if (lazy)
+		promises_give_up(p);
+	return r;
+}
+
 static int take_project(struct taking *t, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
@@ -272,17 +316,12 @@ static int take_project(struct taking *t, struct err *err)
 	r = batch_begin(t->store, &b, err);
 	if (r < 0)
 		return r;
-	r = capture(t, b, err);
+	r = capture_and_commit(t, b, err);
 	if (r < 0)
 		return r;
-	r = put(t, b, err);
-	if (r < 0)
-		return r;
-	if (!t->is_same)
-		r = batch_commit(b, BATCH_DURABLE, err);
-	if (r < 0)
-		return r;
-	survey_keep(task, &t->project, &t->captured);
+	/* Signatures of promises are worth nothing once these are kept. */
+	if (!is_lazy(t))
+		survey_keep(task, &t->project, &t->captured);
 	if (t->is_new && !t->options->dir)
 		tell_outer(t);
 	return r;
@@ -329,7 +368,8 @@ static bool is_idle(const struct live *live)
 	return !usage.changed;
 }
 
-static int take_clone(struct taking *t, struct err *err)
+/* 1 if it names promises, perhaps: then it is to be tried again, with all captures at an end. */
+static int take_clone_now(struct taking *t, bool settled, struct err *err)
 {
 	CLEANUP(turn_give_p) struct turn *turn = NULL;
 	struct host *h = t->task->host;
@@ -352,15 +392,38 @@ static int take_clone(struct taking *t, struct err *err)
 	r = prepare(t, err);
 	if (r < 0)
 		return r;
-	if (!live)
-		return take_stored(t, err);
 	/* Nothing to write, so no need to wait for the disk. */
 	if (idle && parent_serves(t, &t->clone.root, &t->clone.base)) {
 		t->is_same = true;
 		return 0;
 	}
+	if (!settled && promises_open(h->promises))
+		return 1;
+	if (!live)
+		return take_stored(t, err);
 	r = layer_persist(live->layer, BATCH_DURABLE, put_state, t, &state, err);
 	return r < 0 ? err_wrap(err, r, "clone '%s'", t->clone.name) : 0;
+}
+
+static int take_clone(struct taking *t, struct err *err)
+{
+	struct promises *p = t->task->host->promises;
+	int r = take_clone_now(t, false, err);
+
+	if (r <= 0)
+		return r;
+	project_done(&t->project);
+	clone_done(&t->clone);
+	snapshot_done(&t->parent);
+	t->project = (struct project){ 0 };
+	t->clone = (struct clone){ 0 };
+	t->parent = (struct snapshot){ 0 };
+	r = promises_enter(p, t->task, &t->options->watch, err);
+	if (r < 0)
+		return r;
+	r = take_clone_now(t, true, err);
+	promises_leave(p);
+	return r;
 }
 
 /* --- either ----------------------------------------------------------------------------- */
@@ -437,7 +500,7 @@ static void compare(const struct taking *t, struct engine_taken *taken)
 	struct changes changes = { 0 };
 	struct err err = { 0 };
 
-	if (catalog_id_is_zero(&t->parent.id))
+	if (catalog_id_is_zero(&t->parent.id) || promises_open(t->task->host->promises))
 		return;
 	if (!t->is_same &&
 	    changes_count(t->store, &t->parent.root, &t->snapshot.root, &changes, &err) < 0) {
@@ -486,7 +549,7 @@ int take_snapshot(struct task *task, const struct engine_take_options *options, 
 		return r;
 	compare(&t, &taken);
 	/* A clone prepares the next one of the same state itself. */
-	if (!options->clone && !t.reuse)
+	if (!options->clone && !t.reuse && !is_lazy(&t))
 		warm_clone_renew(task->host->warm_clone, &t.snapshot);
 	if (!t.is_same && !options->git)
 		event_taken(task, &taken);

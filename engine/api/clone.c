@@ -19,6 +19,7 @@ void engine_clone_done(struct engine_clone *c)
 	free(c->path);
 	free(c->project);
 	engine_paths_done(&c->changed);
+	engine_paths_done(&c->lost);
 	engine_paths_done(&c->stale.in_project);
 	*c = (struct engine_clone){ 0 };
 }

@@ -43,6 +43,14 @@ struct engine_stale {
 	struct engine_paths in_project;
 };
 
+/* Files of its base that were not read when that was taken (docs/design/lazy.md). */
+struct engine_capturing {
+	bool open;                 /* some are still to be read */
+	uint64_t files, bytes;     /* all; 0: there were none, or nothing is left to tell */
+	uint64_t done, done_bytes; /* read, or lost */
+	uint64_t lost;             /* changed in the project before they were read */
+};
+
 struct engine_clone {
 	char *name;                /* owned, as are the others */
 	char *path;                /* where it is mounted, or would be */
@@ -61,7 +69,9 @@ struct engine_clone {
 	bool compared;                     /* what follows is known */
 	uint64_t added, modified, deleted; /* since the base; counted as of a snapshot */
 	struct engine_stale stale;
+	struct engine_capturing capturing;
 	struct engine_paths changed; /* since the base; of a status alone */
+	struct engine_paths lost;    /* of the base; of a status alone */
 };
 
 void engine_clone_done(struct engine_clone *c);
@@ -102,6 +112,7 @@ struct engine_clone_options {
 	 */
 	bool carry;
 	bool skip_unreadable; /* of the project: leave out what cannot be read */
+	bool lazy;            /* of the project: files may be read later */
 	struct engine_watch watch;
 };
 

@@ -31,6 +31,7 @@ struct engine_take_options {
 	const char *tag;      /* NULL: none */
 	const char *meta;     /* labels (meta.h); NULL: none */
 	bool skip_unreadable; /* of a project: leave out what cannot be read, and tell it */
+	bool lazy;            /* of a project: files may be read later (docs/design/lazy.md) */
 	/* Nobody asked for it.  The newest serves if it shows the same, in the same session and turn. */
 	bool automatic;
 	bool git; /* `dir` is git's own (gitdir-i.h); in cowfsd alone */
@@ -77,6 +78,9 @@ struct engine_taken {
  */
 NODISCARD int engine_take(struct engine *e, const struct engine_take_options *options,
 			  struct engine_taken *ret, struct err *err);
+
+/* Wait until every file of every lazy snapshot is read, or lost. */
+NODISCARD int engine_settle(struct engine *e, const struct engine_watch *watch, struct err *err);
 void engine_taken_done(struct engine_taken *t);
 
 /* --- listing ---------------------------------------------------------------------------- */

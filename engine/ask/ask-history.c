@@ -103,3 +103,35 @@ int engine_project_move(struct engine *e, const char *project, const char *path,
 	*ret_path = TAKE_PTR(real);
 	return r;
 }
+
+static int find_open(const struct lazy *l, void *ctx, struct err *err)
+{
+	(void)ctx;
+	(void)err;
+	return l->ended == 0;
+}
+
+bool ask_is_capturing(struct engine *e)
+{
+	struct store *s;
+
+	/* What cannot be read is reported by what needs it. */
+	return engine_has_store(e) && engine_store(e, STORE_READ, &s, NULL) >= 0 &&
+	       lazy_each(s, find_open, NULL, NULL) > 0;
+}
+
+static int ask_to_settle(struct engine *e, const struct engine_watch *watch, struct err *err)
+{
+	CLEANUP(ask_done) struct ask a;
+	struct json answer;
+	int r;
+
+	ask_begin(&a, e, VERB_SETTLE);
+	r = ask_daemon(&a, e, ASK_STORE, watch, &answer, err);
+	return r < 0 ? r : ask_end(&a, err);
+}
+
+int engine_settle(struct engine *e, const struct engine_watch *watch, struct err *err)
+{
+	return ask_is_capturing(e) ? ask_to_settle(e, watch, err) : 0;
+}

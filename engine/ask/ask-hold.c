@@ -37,7 +37,7 @@ static int ask_to_hold(struct engine *e, struct hold *h, enum ask_start start,
 int hold_open(struct engine *e, struct hold *h, const struct engine_watch *watch, struct err *err)
 {
 	struct err why = { 0 };
-	bool live = false;
+	bool live = ask_is_capturing(e);
 
 	for (size_t i = 0; i < h->n; i++) {
 		live |= h->states[i].kind != STATE_SNAPSHOT;

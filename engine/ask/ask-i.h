@@ -38,6 +38,9 @@ NODISCARD int ask_daemon(struct ask *a, struct engine *e, enum ask_start start,
 NODISCARD int ask_keeping(struct ask *a, struct engine *e, enum ask_start start,
 			  const struct engine_watch *watch, struct control *c, struct json *ret,
 			  struct err *err);
+/* Is there a lazy capture that has not ended, with cowfsd or without? */
+bool ask_is_capturing(struct engine *e);
+
 NODISCARD int ask_end(const struct ask *a, struct err *err);
 
 /* Read the answer into the struct of that table, and judge it.  On failure the struct is empty. */

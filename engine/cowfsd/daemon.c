@@ -27,6 +27,7 @@
 #include "engine/act/stage-i.h"
 #include "engine/cowfsd/serve-i.h"
 #include "engine/find/config-i.h"
+#include "engine/host/promises-i.h"
 #include "engine/wire/control-i.h"
 
 #define IDLE_S       300
@@ -136,6 +137,7 @@ static void settle(void)
 	sys_name_process(DAEMON_NAME);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGIO, SIG_IGN); /* sys_open_for_writing() */
 	signal(SIGXFSZ, SIG_IGN);
 	catch_fatal();
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
@@ -327,6 +329,9 @@ static int recover(struct daemon *d, struct err *word, const struct dead *dead, 
 	/* In this order: a snapshot to be checked goes only after the clones of its checks. */
 	stage_sweep(d->host);
 	landing_recover_all(d->host);
+	n = promises_recover(d->host->promises, err);
+	if (n < 0)
+		return n;
 	n = dead->starting ? 0 : live_recover(d->host, err);
 	if (n < 0)
 		return n;
@@ -490,6 +495,7 @@ static void end(struct daemon *d)
 	bool drained;
 
 	warm_clone_end(d->host->warm_clone);
+	promises_end(d->host->promises);
 	drained = server_drain(&d->server, DRAIN_MS);
 	if (drained)
 		end_keeper(d);

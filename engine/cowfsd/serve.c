@@ -16,6 +16,7 @@
 #include "engine/cowfsd/greet-i.h"
 #include "engine/cowfsd/verbs-i.h"
 #include "engine/host/keep-i.h"
+#include "engine/host/promises-i.h"
 #include "engine/wire/control-i.h"
 
 #define BACKLOG         128
@@ -25,35 +26,37 @@
 static const struct verb {
 	const char *name;
 	serve_fn *serve;
+	bool beside; /* does not wait for lazy captures to end (promises-i.h) */
 } verbs[] = {
-	{ VERB_TAKE, serve_take },
+	{ VERB_TAKE, serve_take, true },
 	{ VERB_GC, serve_gc },
-	{ VERB_CHECK, serve_check },
-	{ VERB_CLONE, serve_clone },
-	{ VERB_ANNOUNCE, serve_announce },
-	{ VERB_LIST, serve_list },
-	{ VERB_STATUS, serve_status },
-	{ VERB_SINCE, serve_since },
-	{ VERB_REMOVE, serve_remove },
+	{ VERB_CHECK, serve_check, true },
+	{ VERB_CLONE, serve_clone, true },
+	{ VERB_ANNOUNCE, serve_announce, true },
+	{ VERB_LIST, serve_list, true },
+	{ VERB_STATUS, serve_status, true },
+	{ VERB_SETTLE, serve_settle },
+	{ VERB_SINCE, serve_since, true },
+	{ VERB_REMOVE, serve_remove, true },
 	{ VERB_REMOVE_STATE, serve_remove_snapshot },
 	{ VERB_MERGE, serve_merge },
-	{ VERB_METRICS, serve_metrics },
-	{ VERB_MOUNT, serve_mount },
+	{ VERB_METRICS, serve_metrics, true },
+	{ VERB_MOUNT, serve_mount, true },
 	{ VERB_ROLLBACK, serve_rollback },
-	{ VERB_UMOUNT, serve_umount },
+	{ VERB_UMOUNT, serve_umount, true },
 	{ VERB_PROJECT, serve_project },
 	{ VERB_PROMOTE, serve_promote },
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
 	{ VERB_RECEIVE, serve_receive },
 	{ VERB_RESOLVE, serve_resolve },
-	{ VERB_QUESTION, serve_question },
-	{ VERB_QUESTIONS, serve_questions },
-	{ VERB_ANSWER, serve_answer },
-	{ VERB_ECHO, serve_echo },
+	{ VERB_QUESTION, serve_question, true },
+	{ VERB_QUESTIONS, serve_questions, true },
+	{ VERB_ANSWER, serve_answer, true },
+	{ VERB_ECHO, serve_echo, true },
 	{ VERB_HOLD, serve_hold },
 	{ VERB_TAG, serve_tag },
-	{ VERB_ALLOW, serve_allow },
+	{ VERB_ALLOW, serve_allow, true },
 	{ VERB_ARTIFACT, serve_artifact },
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
 	{ VERB_IMPORT, serve_import },
@@ -157,7 +160,7 @@ int server_end(struct server *s, bool force, struct err *err)
 
 bool server_end_idle(struct server *s)
 {
-	const size_t mounted = live_count(s->host);
+	const size_t mounted = live_count(s->host) + promises_open(s->host->promises);
 	bool idle;
 
 	pthread_mutex_lock(&s->lock);
@@ -182,7 +185,7 @@ bool server_has_ended(struct server *s)
 
 uint64_t server_idle_ms(struct server *s)
 {
-	const size_t mounted = live_count(s->host);
+	const size_t mounted = live_count(s->host) + promises_open(s->host->promises);
 	uint64_t ms;
 
 	pthread_mutex_lock(&s->lock);
@@ -313,6 +316,22 @@ static void send_notice(struct connection *c)
 		send_warning(text, c);
 }
 
+static int serve(const struct verb *verb, struct task *task, const struct engine_watch *watch,
+		 struct json options, struct json answer, struct err *err)
+{
+	struct promises *promises = task->host->promises;
+	int r;
+
+	if (verb->beside)
+		return verb->serve(task, watch, options, answer, err);
+	r = promises_enter(promises, task, watch, err);
+	if (r < 0)
+		return r;
+	r = verb->serve(task, watch, options, answer, err);
+	promises_leave(promises);
+	return r;
+}
+
 static int act(struct connection *c, const char *name, struct json question, struct json answer,
 	       struct err *err)
 {
@@ -348,7 +367,7 @@ static int act(struct connection *c, const char *name, struct json question, str
 	/* A quick answer needs no progress report. */
 	c->reported = engine_clock_ms();
 	send_notice(c);
-	r = verb->serve(&task, &watch, options, answer, err);
+	r = serve(verb, &task, &watch, options, answer, err);
 	if (r == -EBADMSG)
 		event_damage(&task, err->msg);
 	act_end(c->server);

@@ -57,4 +57,4 @@ serve_fn serve_receive;
 serve_fn serve_stage, serve_stage_root, serve_stage_end, serve_stage_settle, serve_stage_stay;
 
 /* serve-upkeep.c */
-serve_fn serve_gc, serve_check;
+serve_fn serve_gc, serve_check, serve_settle;

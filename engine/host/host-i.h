@@ -22,6 +22,7 @@
 #include "engine/host/warm-clone-i.h"
 #include "engine/host/warm-make-i.h"
 
+struct promises;
 struct staged;
 
 /* A mounted clone.  Only the holder of its turn may use the members. */
@@ -43,6 +44,7 @@ struct host {
 	struct recall recall;
 	struct moments moments;
 	struct warm_clone *warm_clone;
+	struct promises *promises;  /* of lazy captures */
 	struct questions questions; /* of runs */
 	pthread_rwlock_t snapshots; /* keeps their records from being removed (forget-i.h) */
 	_Atomic bool unswept;       /* apply_sweep() may find something */

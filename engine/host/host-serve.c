@@ -1,10 +1,13 @@
 #include <unistd.h>
 
 #include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
 
 static int serve_locked(struct host *h, struct err *err)
 {
-	const struct layers_options options = { 0 };
+	const struct layers_options options = {
+		.source = { .keep = promises_keep, .ctx = h->promises },
+	};
 	int r = h->layers ? 0 : layers_new(h->store, &options, &h->layers, err);
 
 	return r < 0 || h->mounts ? r : mounts_new(&h->mounts, err);

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/vec.h"
+#include "engine/host/promises-i.h"
 #include "engine/wire/control-i.h"
 #include "snapshot/apply/apply.h"
 
@@ -34,7 +35,8 @@ int host_new(const char *dir, struct store *s, struct host **ret, struct err *er
 		host_free(h);
 		return err_nomem(err);
 	}
-	r = warm_clone_new(h, &h->warm_clone, err);
+	r = promises_new(h, &h->promises, err);
+	r = r < 0 ? r : warm_clone_new(h, &h->warm_clone, err);
 	if (r < 0) {
 		host_free(h);
 		return r;
@@ -49,6 +51,7 @@ void host_free(struct host *h)
 	if (!h)
 		return;
 	assert(h->live.n == 0);
+	promises_free(h->promises);
 	warm_clone_free(h->warm_clone);
 	mounts_free(h->mounts);
 	layers_free(h->layers);

@@ -11,6 +11,7 @@ static const struct field wire_clone_options_fields[] = {
 	FIELD(FIELD_BOOL, struct engine_clone_options, private),
 	FIELD(FIELD_BOOL, struct engine_clone_options, no_xattrs),
 	FIELD(FIELD_BOOL, struct engine_clone_options, skip_unreadable),
+	FIELD(FIELD_BOOL, struct engine_clone_options, lazy),
 	FIELD(FIELD_UINT, struct engine_clone_options, owner),
 	FIELD(FIELD_BOOL, struct engine_clone_options, carry),
 	FIELD(FIELD_UINT, struct engine_clone_options, expect),
@@ -26,6 +27,16 @@ static const struct field stale_fields[] = {
 	FIELD(FIELD_INT, struct engine_stale, as_of),
 };
 static const struct fields stale = FIELDS(struct engine_stale, stale_fields);
+
+static const struct field capturing_fields[] = {
+	FIELD(FIELD_BOOL, struct engine_capturing, open),
+	FIELD(FIELD_UINT, struct engine_capturing, files),
+	FIELD(FIELD_UINT, struct engine_capturing, bytes),
+	FIELD(FIELD_UINT, struct engine_capturing, done),
+	FIELD(FIELD_UINT, struct engine_capturing, done_bytes),
+	FIELD(FIELD_UINT, struct engine_capturing, lost),
+};
+static const struct fields capturing = FIELDS(struct engine_capturing, capturing_fields);
 
 static const struct field wire_clone_fields[] = {
 	FIELD(FIELD_NAME, struct engine_clone, name),
@@ -47,6 +58,7 @@ static const struct field wire_clone_fields[] = {
 	FIELD(FIELD_UINT, struct engine_clone, modified),
 	FIELD(FIELD_UINT, struct engine_clone, deleted),
 	FIELD_OF(struct engine_clone, "stale", stale, &stale),
+	FIELD_OF(struct engine_clone, "capturing", capturing, &capturing),
 };
 const struct fields wire_clone = FIELDS(struct engine_clone, wire_clone_fields);
 
@@ -54,6 +66,7 @@ static const struct field wire_clone_more_fields[] = {
 	FIELD_AS(FIELD_UINT, struct engine_clone, "both", stale.both),
 	FIELD_AS(FIELD_PATHS, struct engine_clone, "changed_paths", changed),
 	FIELD_AS(FIELD_PATHS, struct engine_clone, "project_paths", stale.in_project),
+	FIELD_AS(FIELD_PATHS, struct engine_clone, "lost_paths", lost),
 };
 const struct fields wire_clone_more = FIELDS(struct engine_clone, wire_clone_more_fields);
 

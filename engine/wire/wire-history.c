@@ -23,6 +23,7 @@ static const struct field wire_take_options_fields[] = {
 	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, tag),
 	FIELD(FIELD_NAME_OR_NULL, struct engine_take_options, meta),
 	FIELD(FIELD_BOOL, struct engine_take_options, skip_unreadable),
+	FIELD(FIELD_BOOL, struct engine_take_options, lazy),
 	FIELD(FIELD_BOOL, struct engine_take_options, automatic),
 };
 const struct fields wire_take_options =

@@ -41,6 +41,7 @@
 #define VERB_REMOVE_STATE    "remove-state"
 #define VERB_RESOLVE         "resolve"
 #define VERB_ROLLBACK        "rollback"
+#define VERB_SETTLE          "settle"
 #define VERB_SINCE           "since"
 #define VERB_STAGE           "stage"
 #define VERB_STAGE_ROOT      "stage-root"

@@ -1,0 +1,81 @@
+/*
+ * promises-i.h - captures that promised bytes, and how cowfsd keeps the promises.
+ *
+ * A lazy capture (docs/design/lazy.md) leaves files unread: the snapshot and the clones made of it name
+ * promises.  Here each is kept: when somebody needs the bytes, or by a thread in the background.
+ * When none is open any more, the snapshot and the clones are settled, and are as if all
+ * had been read at once.  What changed in the project before it was read is lost, by name.
+ *
+ * All but look-ups, reads and writes in clones wait for that (promises_enter()), so no
+ * other code meets a promise that could still be kept.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "cowfs/store/catalog.h"
+#include "cowfs/store/content.h"
+#include "engine/api/clone.h"
+
+struct host;
+struct task;
+struct promises;
+
+NODISCARD int promises_new(struct host *h, struct promises **ret, struct err *err);
+void promises_end(struct promises *p);  /* no thread is left; what is needed is still kept */
+void promises_free(struct promises *p); /* NULL is fine */
+
+/* Go on with what the cowfsd before this one left. */
+NODISCARD int promises_recover(struct promises *p, struct err *err);
+
+/* --- a new capture ------------------------------------------------------------------------ */
+
+/*
+ * May one promise bytes now?  Not while somebody relies on there being no promises.  If so, one of the
+ * two that follow must be called.
+ */
+bool promises_may_begin(struct promises *p);
+
+/* An empty record in the batch of the capture's snapshot. */
+NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);
+
+/* The batch was committed. */
+void promises_begin(struct promises *p, const struct lazy *record);
+void promises_give_up(struct promises *p);
+
+/* --- what others need --------------------------------------------------------------------- */
+
+/* layers_source.keep; `ctx` is a struct promises. */
+NODISCARD int promises_keep(const struct object_id *promise, struct content *ret, void *ctx,
+			    struct err *err);
+
+/*
+ * Wait until nothing is promised that could be kept, and let no capture promise anything until
+ * promises_leave().  The caller holds no turn.  Fails if the caller leaves, or if a capture cannot go on.
+ */
+NODISCARD int promises_enter(struct promises *p, const struct task *task,
+			     const struct engine_watch *watch, struct err *err);
+void promises_leave(struct promises *p);
+
+/*
+ * While somebody makes clones of a snapshot that he has read, no capture ends: the clones would
+ * name its promises.  The caller reads the snapshot's record after promises_stay(), and does not call
+ * promises_enter() before promises_go().
+ */
+void promises_stay(struct promises *p);
+void promises_go(struct promises *p);
+
+/* For the thread of a capture: wait until nobody makes clones, and have them wait. */
+void promises_settling(struct promises *p, bool settling);
+
+bool promises_open(struct promises *p); /* is a capture under way? */
+
+/* How far the capture is that a snapshot comes from; all zero if all of it was kept long ago. */
+void promises_news(struct promises *p, const struct catalog_id *snapshot,
+		   struct engine_capturing *ret);
+
+/* What was lost of it, by path. */
+NODISCARD int promises_lost(struct promises *p, const struct catalog_id *snapshot,
+			    struct engine_paths *ret, struct err *err);

@@ -1,0 +1,315 @@
+/*
+ * Which files a capture promised is not stored as a list: its snapshot says so, by name, until it
+ * is settled.  What was done since stands in the tree of the capture's record.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/vec.h"
+#include "cowfs/store/root.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+static void promise_free(struct promise *one)
+{
+	free(one->path);
+	free(one->why);
+	free(one);
+}
+
+void promising_forget_kept(struct promising *p)
+{
+	struct promise *one;
+
+	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
+		if (one->state == PROMISE_LOST)
+			continue;
+		map_remove(&p->by_id, &one->what);
+		promise_free(one);
+	}
+	free(TAKE_PTR(p->list));
+	p->n = p->next = 0;
+}
+
+void promising_free(struct promising *p)
+{
+	struct promise *one;
+
+	if (!p)
+		return;
+	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));)
+		promise_free(one);
+	map_done(&p->by_id);
+	cache_free(p->cache);
+	cleanup_close(&p->top);
+	free(p->unsaved);
+	free(p->list);
+	free(p->dir);
+	free(p);
+}
+
+struct promise *promising_add(struct promising *p, const struct object_id *id, uint64_t size,
+			      struct err *err)
+{
+	struct promise *one = calloc(1, sizeof(*one));
+	void *other = NULL;
+	int r;
+
+	if (!one) {
+		err_nomem(err);
+		return NULL;
+	}
+	one->what = (struct object_ref){ .id = *id, .kind = OBJECT_CHUNK };
+	one->size = size;
+	r = map_add(&p->by_id, &one->what, one, &other);
+	if (r == 0)
+		return one;
+	free(one);
+	if (r < 0)
+		err_nomem(err);
+	return other;
+}
+
+/* --- what was promised -------------------------------------------------------------------- */
+
+struct place {
+	struct object_id tree;
+	char *path; /* owned; "" is the top */
+};
+
+struct places {
+	struct place *list; /* owned */
+	size_t n, cap;
+	struct promising *p;
+	struct root root;
+};
+
+static void places_done(struct places *w)
+{
+	while (w->n > 0)
+		free(w->list[--w->n].path);
+	free(w->list);
+}
+
+/* Takes the path. */
+static int push(struct places *w, const struct object_id *tree, char *path, struct err *err)
+{
+	if (!path || !VEC_ROOM(w->list, w->n, w->cap)) {
+		free(path);
+		return err_nomem(err);
+	}
+	w->list[w->n++] = (struct place){ .tree = *tree, .path = path };
+	return 0;
+}
+
+static char *path_of(const char *dir, const struct tree_entry *e)
+{
+	char *path;
+
+	if (asprintf(&path, "%s%s%.*s", dir, dir[0] ? "/" : "", (int)e->name_len, e->name) < 0)
+		return NULL;
+	return path;
+}
+
+static int add_file(struct places *w, const char *dir, const struct tree_entry *e, struct err *err)
+{
+	struct promise *one = promising_add(w->p, &e->id, e->size, err);
+
+	if (!one)
+		return -ENOMEM;
+	if (!one->path)
+		one->path = path_of(dir, e);
+	return one->path ? 0 : err_nomem(err);
+}
+
+/* One of several names: what the links tree has is taken under the first that is met. */
+static int add_link(struct places *w, const char *dir, const struct tree_entry *e, struct err *err)
+{
+	CLEANUP(buf_done) struct buf hold = BUF_INIT;
+	struct tree_entry file;
+	int r = root_link(w->p->all->host->store, &w->root, e->ino, &file, &hold, err);
+
+	if (r < 0 || file.form != TREE_LAZY)
+		return r;
+	file.name = e->name;
+	file.name_len = e->name_len;
+	return add_file(w, dir, &file, err);
+}
+
+static int add_entry(struct places *w, const char *dir, const struct tree_entry *e, struct err *err)
+{
+	switch (e->form) {
+	case TREE_LAZY:
+		return add_file(w, dir, e, err);
+	case TREE_LINK:
+		return add_link(w, dir, e, err);
+	case TREE_DIR:
+		return push(w, &e->id, path_of(dir, e), err);
+	case TREE_NONE:
+	case TREE_CHUNK:
+	case TREE_RECIPE:
+		break;
+	}
+	return 0;
+}
+
+static int add_dir(struct places *w, const struct place *at, struct err *err)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	struct tree_entry e;
+	int r;
+
+	r = tree_iter_new(w->p->all->host->store, &at->tree, &it, err);
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
+		r = add_entry(w, at->path, &e, err);
+	return r < 0 ? r : 0;
+}
+
+static int add_all(struct promising *p, const struct object_id *root, struct err *err)
+{
+	CLEANUP(places_done) struct places w = { .p = p };
+	int r = root_get(p->all->host->store, root, &w.root, err);
+
+	r = r < 0 ? r : push(&w, &w.root.top.id, strdup(""), err);
+	while (r >= 0 && w.n > 0) {
+		const struct place at = w.list[--w.n];
+
+		r = add_dir(&w, &at, err);
+		free(at.path);
+	}
+	return r;
+}
+
+/* --- what was done ------------------------------------------------------------------------ */
+
+#define SEQ_LEN 17 /* of a name: 16 digits and a dash */
+
+static int load_lost(struct promise *one, const struct tree_entry *e, struct err *err)
+{
+	AUTO_FREE char *text = strndup(e->target, e->target_len);
+	char *why = text ? strstr(text, "//") : NULL;
+
+	if (!text)
+		return err_nomem(err);
+	if (!why)
+		return err_set(err, -EBADMSG, "a lost file without a reason");
+	*why = '\0';
+	if (!one->path && *text)
+		one->path = strdup(text);
+	free(one->why);
+	one->why = strdup(why + 2);
+	one->state = PROMISE_LOST;
+	return one->why ? 0 : err_nomem(err);
+}
+
+static int load_one(struct promising *p, const struct tree_entry *e, struct err *err)
+{
+	struct promise *one;
+	struct object_id id;
+
+	if (e->name_len != SEQ_LEN + 2 * OBJECT_ID_SIZE ||
+	    hex_decode(e->name + SEQ_LEN, 2 * OBJECT_ID_SIZE, id.b, sizeof(id.b)) < 0)
+		return err_set(err, -EBADMSG, "a name in a lazy capture is none");
+	one = promising_add(p, &id, e->size, err);
+	if (!one)
+		return -ENOMEM;
+	p->saved++;
+	if (S_ISREG(e->mode)) {
+		one->content = tree_entry_content(e);
+		one->size = e->size;
+		one->state = PROMISE_KEPT;
+		return 0;
+	}
+	return load_lost(one, e, err);
+}
+
+static int load_done(struct promising *p, struct err *err)
+{
+	CLEANUP(tree_iter_free_p) struct tree_iter *it = NULL;
+	struct store *s = p->all->host->store;
+	struct tree_entry e;
+	struct root root;
+	int r;
+
+	r = root_get(s, &p->record.root, &root, err);
+	if (r < 0)
+		return r;
+	r = tree_iter_new(s, &root.top.id, &it, err);
+	while (r >= 0 && (r = tree_iter_next(it, &e, err)) > 0)
+		r = load_one(p, &e, err);
+	return r < 0 ? r : 0;
+}
+
+/* --- both --------------------------------------------------------------------------------- */
+
+/* A file that cannot be found any more is lost when its turn comes. */
+static void open_top(struct promising *p)
+{
+	struct stat st;
+
+	p->top = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p->top >= 0 && fstat(p->top, &st) == 0)
+		p->home = st.st_dev;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct promise *one = *(struct promise *const *)a, *two = *(struct promise *const *)b;
+
+	return one->size < two->size ? -1 : one->size > two->size;
+}
+
+static int make_list(struct promising *p, struct err *err)
+{
+	struct promise *one;
+
+	p->list = calloc(p->by_id.n + 1, sizeof(struct promise *));
+	if (!p->list)
+		return err_nomem(err);
+	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
+		p->list[p->n++] = one;
+		if (one->state == PROMISE_OPEN)
+			continue;
+		p->done++;
+		p->done_bytes += one->size;
+		p->lost += one->state == PROMISE_LOST;
+	}
+	qsort(p->list, p->n, sizeof(struct promise *), by_size);
+	return 0;
+}
+
+static int find_project(struct promising *p, struct err *err)
+{
+	CLEANUP(project_done) struct project project = { 0 };
+	int r = project_get(p->all->host->store, &p->record.project, &project, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	/* Then there is no file left either. */
+	p->dir = r < 0 ? strdup("") : TAKE_PTR(project.path);
+	return p->dir ? 0 : err_nomem(err);
+}
+
+int promising_index(struct promising *p, struct err *err)
+{
+	static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes = 1 << 20 };
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct store *store = p->all->host->store;
+	int r;
+
+	r = cache_new(store, &limits, &p->cache, err);
+	r = r < 0 ? r : find_project(p, err);
+	r = r < 0 || p->record.ended ? r : snapshot_get(store, &p->record.snapshot, &s, err);
+	/* Nobody needs what a snapshot promised that is gone. */
+	if (r < 0 && r != -ENOENT)
+		return r;
+	open_top(p);
+	r = r < 0 || p->record.ended ? 0 : add_all(p, &s.root, err);
+	r = r < 0 ? r : load_done(p, err);
+	return r < 0 ? r : make_list(p, err);
+}

@@ -1,0 +1,173 @@
+/*
+ * Whoever needs a promised file reads it in his own thread and commits it at once.  It is pinned until
+ * the thread of the capture has named it in the capture's record.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "cowfs/store/pin.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+int promising_read_one(struct promising *c, struct keeper *k, struct promise *one, struct err *err)
+{
+	AUTO_CLOSE int fd = -1;
+	int r = KEEP_LOST;
+
+	if (c->top < 0 || !one->path)
+		err_set(err, -EIO, "was not captured before its project was gone");
+	else
+		r = keep_open(c->top, one->path, &fd, err);
+	if (r == 0)
+		r = keeper_read(k, fd, c->home, &c->record.id, &one->what.id, &one->content, err);
+	if (r != KEEP_LOST)
+		return r;
+	one->why = strdup(err->msg);
+	return one->why ? 0 : err_nomem(err);
+}
+
+static bool has_object(const struct content *c)
+{
+	return c->form == CONTENT_CHUNK || c->form == CONTENT_RECIPE;
+}
+
+static enum object_kind kind_of(const struct content *c)
+{
+	return c->form == CONTENT_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE;
+}
+
+void promising_unpin(struct promising *c, const struct promise *one)
+{
+	if (!one->why && has_object(&one->content))
+		store_unpin(c->all->host->store, kind_of(&one->content), &one->content.id);
+}
+
+/* Committed and pinned. */
+static int read_alone(struct promising *c, struct promise *one, struct err *err)
+{
+	struct store *s = c->all->host->store;
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	CLEANUP(keeper_free_p) struct keeper *k = NULL;
+	int r;
+
+	r = batch_begin(s, &b, err);
+	r = r < 0 ? r : keeper_new(b, &k, err);
+	r = r < 0 ? r : promising_read_one(c, k, one, err);
+	if (r < 0 || one->why || !has_object(&one->content))
+		return r;
+	r = store_pin(s, kind_of(&one->content), &one->content.id, err);
+	if (r < 0)
+		return r;
+	r = batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		promising_unpin(c, one);
+	return r;
+}
+
+/* lock held */
+void promising_mark_done(struct promising *c, struct promise *one)
+{
+	one->state = one->why ? PROMISE_LOST : PROMISE_KEPT;
+	c->done++;
+	c->done_bytes += one->size;
+	c->lost += one->why != NULL;
+	if (one->why)
+		log_warn("'%s/%s' %s", c->dir, one->path ? one->path : "?", one->why);
+}
+
+/* lock held, but while it reads */
+static int keep_alone(struct promising *c, struct promise *one, struct err *err)
+{
+	struct promises *p = c->all;
+	int r;
+
+	if (!VEC_ROOM(c->unsaved, c->n_unsaved, c->cap_unsaved))
+		return err_nomem(err);
+	one->state = PROMISE_BUSY;
+	p->foreground++;
+	pthread_mutex_unlock(&p->lock);
+	r = read_alone(c, one, err);
+	pthread_mutex_lock(&p->lock);
+	p->foreground--;
+	if (r >= 0 && !VEC_ROOM(c->unsaved, c->n_unsaved, c->cap_unsaved)) {
+		promising_unpin(c, one);
+		free(TAKE_PTR(one->why));
+		r = err_nomem(err);
+	}
+	if (r >= 0) {
+		c->unsaved[c->n_unsaved++] = one;
+		promising_mark_done(c, one);
+	} else {
+		one->state = PROMISE_OPEN;
+	}
+	pthread_cond_broadcast(&p->changed);
+	return r;
+}
+
+/* lock held; NULL: there is none, and *ret_wait says whether one may still turn up. */
+static struct promise *find(struct promises *p, const struct object_id *id, struct promising **ret,
+			    bool *ret_wait)
+{
+	const struct object_ref key = { .id = *id, .kind = OBJECT_CHUNK };
+	struct promise *one;
+
+	*ret_wait = false;
+	for (struct promising *c = p->first; c; c = c->after) {
+		one = c->indexed ? map_get(&c->by_id, &key) : NULL;
+		*ret = c;
+		if (one)
+			return one;
+		*ret_wait |= !c->indexed && c->stuck.code == 0;
+	}
+	return NULL;
+}
+
+static int keep_locked(struct promises *p, const struct object_id *id, struct content *ret,
+		       struct err *err)
+{
+	struct promising *c = NULL;
+	struct promise *one;
+	bool wait;
+	int r;
+
+	for (;;) {
+		one = find(p, id, &c, &wait);
+		if (!one && !wait)
+			return err_set(err, -ESTALE, "nobody knows what was promised here");
+		if (!one) {
+			pthread_cond_wait(&p->changed, &p->lock);
+			continue;
+		}
+		switch (one->state) {
+		case PROMISE_KEPT:
+			*ret = one->content;
+			return 0;
+		case PROMISE_LOST:
+			return err_set(err, -EIO, "'%s' %s", one->path ? one->path : "a file",
+				       one->why);
+		case PROMISE_BUSY:
+			p->wanted++;
+			pthread_cond_wait(&p->changed, &p->lock);
+			p->wanted--;
+			break;
+		case PROMISE_OPEN:
+			r = keep_alone(c, one, err);
+			if (r < 0)
+				return r;
+		}
+	}
+}
+
+int promises_keep(const struct object_id *promise, struct content *ret, void *ctx, struct err *err)
+{
+	struct promises *p = ctx;
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = keep_locked(p, promise, ret, err);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}

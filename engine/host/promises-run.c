@@ -1,0 +1,228 @@
+/*
+ * The thread of a capture reads many files before it commits.  While others read, it waits; when
+ * somebody waits for what it has read, it commits early.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+#define GROUP_FILES 512
+#define GROUP_BYTES ((uint64_t)8 << 20)
+#define PAUSE_MS    20   /* while others read */
+#define STUCK_MS    2000 /* before another attempt */
+
+/* What the thread has read and not yet committed. */
+struct group {
+	struct promise *list[GROUP_FILES];
+	size_t n;
+	uint64_t bytes;
+};
+
+size_t promising_group_max(void)
+{
+	return getenv("SNAPCOW_LAZY_PAUSE") ? 1 : GROUP_FILES;
+}
+
+/* lock held; NULL: none is open */
+static struct promise *next_open(struct promising *c)
+{
+	while (c->next < c->n && c->list[c->next]->state != PROMISE_OPEN)
+		c->next++;
+	if (c->next < c->n)
+		return c->list[c->next];
+	/* One that could not be read a moment ago is tried again. */
+	for (size_t i = 0; i < c->n; i++)
+		if (c->list[i]->state == PROMISE_OPEN)
+			return c->list[i];
+	return NULL;
+}
+
+/* lock held; is there room for more, and nobody else to go first? */
+static bool may_go_on(const struct promising *c, const struct group *g)
+{
+	const struct promises *p = c->all;
+
+	return !p->ending && p->wanted == 0 && p->foreground == 0 && g->n < c->group_max &&
+	       g->bytes < GROUP_BYTES;
+}
+
+/* Those that were read stay busy until they are saved. */
+static int read_group(struct promising *c, struct batch *b, struct group *g, struct err *err)
+{
+	CLEANUP(keeper_free_p) struct keeper *k = NULL;
+	struct promises *p = c->all;
+	struct promise *one;
+	int r = keeper_new(b, &k, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&p->lock);
+	while (may_go_on(c, g) && (one = next_open(c))) {
+		one->state = PROMISE_BUSY;
+		pthread_mutex_unlock(&p->lock);
+		r = promising_read_one(c, k, one, err);
+		pthread_mutex_lock(&p->lock);
+		if (r < 0) {
+			one->state = PROMISE_OPEN;
+			break;
+		}
+		g->list[g->n++] = one;
+		g->bytes += one->size;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* lock held: all that is to be saved, the group first. */
+static struct promise **gather(const struct promising *c, const struct group *g, size_t *ret_n)
+{
+	struct promise **all = calloc(g->n + c->n_unsaved + 1, sizeof(struct promise *));
+
+	if (!all)
+		return NULL;
+	memcpy(all, g->list, g->n * sizeof(all[0]));
+	if (c->n_unsaved > 0)
+		memcpy(all + g->n, c->unsaved, c->n_unsaved * sizeof(all[0]));
+	*ret_n = g->n + c->n_unsaved;
+	return all;
+}
+
+static void take_back(struct promising *c, struct group *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		free(TAKE_PTR(g->list[i]->why));
+		g->list[i]->state = PROMISE_OPEN;
+	}
+	c->next = 0;
+}
+
+static int save_group(struct promising *c, struct batch *b, struct group *g, struct err *err)
+{
+	struct promises *p = c->all;
+	AUTO_FREE struct promise **all = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	all = gather(c, g, &n);
+	pthread_mutex_unlock(&p->lock);
+	if (!all)
+		r = err_nomem(err);
+	else if (n > 0)
+		r = promising_save(c, b, all, n, err);
+	pthread_mutex_lock(&p->lock);
+	if (r < 0) {
+		take_back(c, g);
+	} else {
+		for (size_t i = 0; i < g->n; i++)
+			promising_mark_done(c, g->list[i]);
+		for (size_t i = g->n; i < n; i++)
+			promising_unpin(c, all[i]);
+		c->n_unsaved -= n - g->n;
+		memmove(c->unsaved, c->unsaved + (n - g->n), c->n_unsaved * sizeof(all[0]));
+	}
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Read some and save them. */
+static int keep_some(struct promising *c, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	AUTO_FREE struct group *g = calloc(1, sizeof(*g));
+	int read, r;
+
+	if (!g)
+		return err_nomem(err);
+	r = batch_begin(c->all->host->store, &b, err);
+	if (r < 0)
+		return r;
+	read = read_group(c, b, g, err);
+	r = save_group(c, b, g, read < 0 ? NULL : err);
+	return read < 0 ? read : r;
+}
+
+/*
+ * For tests, which need a capture that does not go on by itself: while the file that
+ * SNAPCOW_LAZY_PAUSE names is there, or beyond the number of files that it holds.
+ */
+static bool is_paused(const struct promising *c)
+{
+	const char *path = getenv("SNAPCOW_LAZY_PAUSE");
+	unsigned long after = 0;
+	FILE *f = path ? fopen(path, "re") : NULL;
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%lu", &after) != 1)
+		after = 0;
+	fclose(f);
+	return c->done >= after;
+}
+
+/* lock held; all is done and saved */
+static bool is_done(const struct promising *c)
+{
+	return c->done == c->n && c->n_unsaved == 0;
+}
+
+/* lock held, but while it works.  1 if the capture has ended. */
+static int go_on(struct promising *c, struct err *err)
+{
+	struct promises *p = c->all;
+	bool done;
+	int r;
+
+	for (unsigned i = 0; p->foreground > 0 && !p->ending && i < STUCK_MS / PAUSE_MS; i++)
+		promises_wait_ms(p, PAUSE_MS);
+	while (is_paused(c) && !p->ending)
+		promises_wait_ms(p, PAUSE_MS);
+	if (p->ending)
+		return 0;
+	done = is_done(c);
+	pthread_mutex_unlock(&p->lock);
+	r = done ? promising_settle(c, err) : keep_some(c, err);
+	pthread_mutex_lock(&p->lock);
+	return r < 0 ? r : done;
+}
+
+void *promising_run(void *arg)
+{
+	struct promising *c = arg;
+	struct promises *p = c->all;
+	struct err err = { 0 };
+	int r = promising_index(c, &err);
+
+	pthread_mutex_lock(&p->lock);
+	c->indexed = r >= 0;
+	for (;;) {
+		if (r < 0 && c->stuck.code == 0)
+			log_warn("capturing '%s': %s, trying again", c->dir ? c->dir : "?",
+				 err.msg);
+		c->stuck = r < 0 ? err : (struct err){ 0 };
+		pthread_cond_broadcast(&p->changed);
+		if (p->ending || r > 0)
+			break;
+		if (r < 0)
+			promises_wait_ms(p, STUCK_MS);
+		if (p->ending)
+			break;
+		err = (struct err){ 0 };
+		r = c->indexed ? go_on(c, &err) : c->stuck.code;
+	}
+	if (r > 0)
+		log_info("'%s' is captured: %llu files, %llu of them lost", c->dir,
+			 (unsigned long long)c->n, (unsigned long long)c->lost);
+	c->ended = r > 0;
+	if (c->ended)
+		promising_forget_kept(c);
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}

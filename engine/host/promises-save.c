@@ -1,0 +1,143 @@
+/*
+ * What was done stands in the tree of the capture's record, in the order in which it was done, so a
+ * commit adds to the end of a directory.  A kept file is a regular one with the content; a lost one is
+ * a symlink that leads to the reason.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cowfs/store/root.h"
+#include "cowfs/store/tree-edit.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+#define NAME_SIZE (17 + OBJECT_HEX_SIZE)
+
+struct done_name {
+	char name[NAME_SIZE];
+	char lost[TREE_TARGET_LEN_MAX + 1]; /* its path and why it is lost, with "//" between */
+	struct tree_entry entry;
+};
+
+static void describe(const struct promise *one, uint64_t seq, struct done_name *ret)
+{
+	char hex[OBJECT_HEX_SIZE];
+
+	snprintf(ret->name, sizeof(ret->name), "%016" PRIx64 "-%s", seq,
+		 object_id_hex(&one->what.id, hex));
+	ret->entry = (struct tree_entry){
+		.name = ret->name,
+		.name_len = strlen(ret->name),
+		.mode = S_IFREG | 0600,
+	};
+	if (one->why) {
+		ret->entry.mode = S_IFLNK | 0777;
+		if (snprintf(ret->lost, sizeof(ret->lost), "%s//%s", one->path ? one->path : "",
+			     one->why) >= (int)sizeof(ret->lost))
+			snprintf(ret->lost, sizeof(ret->lost), "//%s", one->why);
+		ret->entry.target = ret->lost;
+		ret->entry.target_len = strlen(ret->lost);
+		ret->entry.size = ret->entry.target_len;
+	} else {
+		tree_entry_set_content(&ret->entry, &one->content);
+	}
+}
+
+static int put_root(struct batch *b, const struct object_id *tree, const struct tree_summary *below,
+		    struct object_id *ret, struct err *err)
+{
+	const struct root root = {
+		.top = {
+			.name = ROOT_TOP,
+			.name_len = strlen(ROOT_TOP),
+			.form = TREE_DIR,
+			.mode = S_IFDIR | 0700,
+			.nlink = 2,
+			.id = *tree,
+			.below = *below,
+		},
+	};
+
+	return root_put(b, &root, ret, err);
+}
+
+static int put_some(struct batch *b, struct promise *const *list, size_t n, struct object_id *ret,
+		    struct err *err)
+{
+	CLEANUP(tree_builder_free_p) struct tree_builder *t = NULL;
+	struct tree_summary below;
+	struct object_id tree;
+	struct done_name one;
+	int r = tree_builder_new(b, &t, err);
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		describe(list[i], i, &one);
+		r = tree_builder_add(t, &one.entry, err);
+	}
+	r = r < 0 ? r : tree_builder_finish(t, &tree, &below, err);
+	return r < 0 ? r : put_root(b, &tree, &below, ret, err);
+}
+
+int promises_put(struct batch *b, struct lazy *record, struct err *err)
+{
+	int r = put_some(b, NULL, 0, &record->root, err);
+
+	return r < 0 ? r : lazy_put(b, record, REF_NEW, err);
+}
+
+int promising_put_lost(struct promising *p, struct batch *b, struct object_id *ret, struct err *err)
+{
+	AUTO_FREE struct promise **lost = calloc(p->n + 1, sizeof(struct promise *));
+	size_t n = 0;
+
+	if (!lost)
+		return err_nomem(err);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->list[i]->state == PROMISE_LOST)
+			lost[n++] = p->list[i];
+	return put_some(b, lost, n, ret, err);
+}
+
+static int add_names(struct promising *p, struct batch *b, struct promise *const *list, size_t n,
+		     struct object_id *ret, struct err *err)
+{
+	AUTO_FREE struct done_name *names = calloc(n, sizeof(*names));
+	AUTO_FREE struct tree_change *changes = calloc(n, sizeof(*changes));
+	struct tree_summary below;
+	struct object_id tree;
+	struct root root;
+	int r;
+
+	if (!names || !changes)
+		return err_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		describe(list[i], p->saved + i, &names[i]);
+		changes[i] = (struct tree_change){
+			.name = names[i].name,
+			.name_len = names[i].entry.name_len,
+			.entry = &names[i].entry,
+		};
+	}
+	r = root_get(p->all->host->store, &p->record.root, &root, err);
+	r = r < 0 ? r : tree_edit(b, p->cache, &root.top.id, changes, n, &tree, &below, err);
+	return r < 0 ? r : put_root(b, &tree, &below, ret, err);
+}
+
+int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
+		   struct err *err)
+{
+	struct lazy next = p->record;
+	int r;
+
+	r = add_names(p, b, list, n, &next.root, err);
+	r = r < 0 ? r : lazy_put(b, &next, REF_REPLACE, err);
+	r = r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	if (r < 0)
+		return r;
+	p->record.root = next.root;
+	p->saved += n;
+	return 0;
+}

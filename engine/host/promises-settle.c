@@ -1,0 +1,262 @@
+/*
+ * The end of a capture: snapshots and clones that name its promises get roots that name what was kept.
+ *
+ * First the clones, each in its turn; then, while no clone can be made of a snapshot, the
+ * snapshots and the end of the capture's record in one commit.  A clone that was made in between is
+ * found before that commit, and all begins again.  Wherever this is interrupted, the record is
+ * still there, and the next attempt finds some of it done.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cowfs/store/pin.h"
+#include "cowfs/store/settle.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+/* A clone of one of the snapshots. */
+struct settled_clone {
+	char *name; /* owned */
+	int64_t created;
+	bool done;
+};
+
+struct settling {
+	struct promising *p;
+	struct store *store;
+	struct settle *settle; /* owned */
+	/*
+	 * The capture's, and those made of it: a clone that gets a git directory of its own starts
+	 * from such a one.  No other can name a promise, as whoever takes one waits for the end.
+	 */
+	struct catalog_id *snapshots; /* owned */
+	size_t n_snapshots, cap_snapshots;
+	struct settled_clone *clones; /* owned */
+	size_t n, cap;
+	/* What was settled stays until all is: one clone may share what only another one reaches. */
+	struct object_id *pins; /* owned */
+	size_t n_pins, cap_pins;
+};
+
+static void settling_done(struct settling *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->clones[i].name);
+	for (size_t i = 0; i < s->n_pins; i++)
+		store_unpin(s->store, OBJECT_TREE, &s->pins[i]);
+	free(s->snapshots);
+	free(s->clones);
+	free(s->pins);
+	settle_free(s->settle);
+}
+
+/* What became of a promise; of another capture's nothing is known here. */
+static int find_kept(const struct object_id *promise, struct content *ret, void *ctx,
+		     struct err *err)
+{
+	const struct object_ref key = { .id = *promise, .kind = OBJECT_CHUNK };
+	const struct promising *p = ctx;
+	const struct promise *one = map_get(&p->by_id, &key);
+
+	(void)err;
+	if (!one || one->state != PROMISE_KEPT)
+		return 0;
+	*ret = one->content;
+	return 1;
+}
+
+static int pin(struct settling *s, const struct object_id *root, struct err *err)
+{
+	int r;
+
+	if (!VEC_ROOM(s->pins, s->n_pins, s->cap_pins))
+		return err_nomem(err);
+	r = store_pin(s->store, OBJECT_TREE, root, err);
+	if (r >= 0)
+		s->pins[s->n_pins++] = *root;
+	return r;
+}
+
+/* --- clones ------------------------------------------------------------------------------- */
+
+static bool is_noted(const struct settling *s, const struct catalog_id *id)
+{
+	for (size_t i = 0; i < s->n_snapshots; i++)
+		if (catalog_id_same(&s->snapshots[i], id))
+			return true;
+	return false;
+}
+
+static int note_snapshot(const struct snapshot *one, void *ctx, struct err *err)
+{
+	struct settling *s = ctx;
+	const struct catalog_id *origin = &s->p->record.snapshot;
+
+	if (!catalog_id_same(&one->id, origin) && !catalog_id_same(&one->parent, origin))
+		return 0;
+	if (!VEC_ROOM(s->snapshots, s->n_snapshots, s->cap_snapshots))
+		return err_nomem(err);
+	s->snapshots[s->n_snapshots++] = one->id;
+	return 0;
+}
+
+static int note_clone(const struct clone *c, void *ctx, struct err *err)
+{
+	struct settling *s = ctx;
+
+	if (!is_noted(s, &c->base) && !is_noted(s, &c->start))
+		return 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->clones[i].created == c->created && strcmp(s->clones[i].name, c->name) == 0)
+			return 0;
+	if (!VEC_ROOM(s->clones, s->n, s->cap))
+		return err_nomem(err);
+	s->clones[s->n] = (struct settled_clone){ .name = strdup(c->name), .created = c->created };
+	if (!s->clones[s->n].name)
+		return err_nomem(err);
+	s->n++;
+	return 0;
+}
+
+static int settle_stored(struct settling *s, struct clone *c, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	const struct object_id before = c->root;
+	int r = batch_begin(s->store, &b, err);
+
+	r = r < 0 ? r : settle_root(s->settle, b, &before, &c->root, err);
+	r = r < 0 ? r : clone_put(b, c, REF_REPLACE, err);
+	r = r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+	return r < 0 ? r : pin(s, &c->root, err);
+}
+
+/* The caller has its turn, so it can be neither removed nor unmounted meanwhile. */
+static int settle_live(struct settling *s, const char *name, struct layer *layer, struct err *err)
+{
+	CLEANUP(clone_done) struct clone c = { 0 };
+	int r = layer_settle(layer, s->settle, err);
+
+	r = r < 0 ? r : clone_get(s->store, name, &c, err);
+	return r < 0 ? r : pin(s, &c.root, err);
+}
+
+static int settle_clone(struct settling *s, struct settled_clone *one, struct err *err)
+{
+	CLEANUP(turn_give_p) struct turn *turn = NULL;
+	CLEANUP(clone_done) struct clone c = { 0 };
+	struct host *h = s->p->all->host;
+	struct live *live;
+	int r;
+
+	r = turns_take(&h->turns, one->name, &turn, err);
+	if (r < 0)
+		return r;
+	live = live_find(h, one->name);
+	r = clone_get(s->store, one->name, &c, err);
+	if (r == -ENOENT || (r >= 0 && c.created != one->created)) {
+		one->done = true; /* it is gone */
+		return 0;
+	}
+	if (r >= 0)
+		r = live && live->layer ? settle_live(s, one->name, live->layer, err)
+					: settle_stored(s, &c, err);
+	one->done = r >= 0;
+	return r;
+}
+
+static int note_all(struct settling *s, struct err *err)
+{
+	int r;
+
+	s->n_snapshots = 0;
+	r = snapshot_each(s->store, note_snapshot, s, err);
+	return r < 0 ? r : clone_each(s->store, note_clone, s, err);
+}
+
+static int settle_clones(struct settling *s, struct err *err)
+{
+	int r = note_all(s, err);
+
+	for (size_t i = 0; r >= 0 && i < s->n; i++)
+		if (!s->clones[i].done)
+			r = settle_clone(s, &s->clones[i], err);
+	return r;
+}
+
+/* --- snapshots ---------------------------------------------------------------------------- */
+
+struct renewing {
+	struct settling *s;
+	struct batch *b;
+};
+
+static int renew_snapshot(const struct snapshot *one, void *ctx, struct err *err)
+{
+	struct renewing *w = ctx;
+	struct snapshot next = *one;
+	int r;
+
+	if (!is_noted(w->s, &one->id))
+		return 0;
+	r = settle_root(w->s->settle, w->b, &one->root, &next.root, err);
+	if (r < 0 || object_id_equal(&next.root, &one->root))
+		return r;
+	return snapshot_put(w->b, &next, REF_REPLACE, err);
+}
+
+static int end_record(struct settling *s, struct batch *b, struct err *err)
+{
+	struct lazy next = s->p->record;
+	int r;
+
+	if (s->p->lost == 0)
+		return lazy_delete(b, &s->p->record.id, err);
+	next.ended = 1;
+	r = promising_put_lost(s->p, b, &next.root, err);
+	return r < 0 ? r : lazy_put(b, &next, REF_REPLACE, err);
+}
+
+static int put_end(struct settling *s, struct err *err)
+{
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	struct renewing w = { .s = s };
+	int r = batch_begin(s->store, &b, err);
+
+	w.b = b;
+	r = r < 0 ? r : snapshot_each(s->store, renew_snapshot, &w, err);
+	r = r < 0 ? r : end_record(s, b, err);
+	return r < 0 ? r : batch_commit(b, BATCH_DURABLE, err);
+}
+
+/* host->snapshots held for writing.  0 if a clone has to be settled first. */
+static int end_locked(struct settling *s, struct err *err)
+{
+	int r = note_all(s, err);
+
+	for (size_t i = 0; r >= 0 && i < s->n; i++)
+		if (!s->clones[i].done)
+			return 0;
+	r = r < 0 ? r : put_end(s, err);
+	return r < 0 ? r : 1;
+}
+
+int promising_settle(struct promising *p, struct err *err)
+{
+	struct host *h = p->all->host;
+	CLEANUP(settling_done) struct settling s = { .p = p, .store = h->store };
+	int r = settle_new(find_kept, p, &s.settle, err);
+
+	while (r == 0) {
+		r = settle_clones(&s, err);
+		if (r < 0)
+			return r;
+		promises_settling(p->all, true);
+		pthread_rwlock_wrlock(&h->snapshots);
+		r = end_locked(&s, err);
+		pthread_rwlock_unlock(&h->snapshots);
+		promises_settling(p->all, false);
+	}
+	return r < 0 ? r : 0;
+}

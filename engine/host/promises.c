@@ -1,0 +1,355 @@
+/*
+ * All captures: how they begin and end, and who waits for them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promising-i.h"
+
+#define TELL_MS 100
+
+/* lock held */
+void promises_wait_ms(struct promises *p, unsigned ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&p->changed, &p->lock, &until);
+}
+
+/* --- beginning and end -------------------------------------------------------------------- */
+
+int promises_new(struct host *h, struct promises **ret, struct err *err)
+{
+	struct promises *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_nomem(err);
+	p->host = h;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->changed, NULL);
+	*ret = p;
+	return 0;
+}
+
+void promises_end(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->ending = true;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	/* Whoever begins one now finds that all is ending; promises_free() waits for that. */
+	for (struct promising *c = p->first; c; c = c->after) {
+		if (c->started)
+			pthread_join(c->thread, NULL);
+		c->started = false;
+	}
+}
+
+void promises_free(struct promises *p)
+{
+	struct promising *c;
+
+	if (!p)
+		return;
+	promises_end(p);
+	while ((c = p->first)) {
+		p->first = c->after;
+		for (size_t i = 0; i < c->n_unsaved; i++)
+			promising_unpin(c, c->unsaved[i]);
+		promising_free(c);
+	}
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static int start(struct promises *p, const struct lazy *record, struct err *err)
+{
+	struct promising *c = calloc(1, sizeof(*c));
+	int r = 0;
+
+	if (!c)
+		return err_nomem(err);
+	c->all = p;
+	c->record = *record;
+	c->top = -1;
+	c->group_max = promising_group_max();
+	c->by_id = MAP_INIT(object_ref_hash, object_ref_equal);
+	c->ended = record->ended != 0;
+	if (c->ended) {
+		r = promising_index(c, err);
+		c->indexed = true;
+	} else {
+		r = -pthread_create(&c->thread, NULL, promising_run, c);
+		c->started = r == 0;
+	}
+	if (r < 0) {
+		promising_free(c);
+		return err_wrap(err, r, "a lazy capture");
+	}
+	pthread_mutex_lock(&p->lock);
+	c->after = p->first;
+	p->first = c;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+/* Those that ended, and of whose lost files nobody can ask any more. */
+struct unneeded {
+	struct promises *p;
+	const struct lazy *one;
+	struct catalog_id *list; /* owned */
+	size_t n, cap;
+};
+
+static void unneeded_done(struct unneeded *u)
+{
+	free(u->list);
+}
+
+static int needs(const struct clone *c, void *ctx, struct err *err)
+{
+	const struct unneeded *u = ctx;
+
+	(void)err;
+	return catalog_id_same(&c->base, &u->one->snapshot) ||
+	       catalog_id_same(&c->start, &u->one->snapshot);
+}
+
+static int recover_one(const struct lazy *l, void *ctx, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	struct unneeded *u = ctx;
+	int r;
+
+	if (!l->ended)
+		return start(u->p, l, err);
+	u->one = l;
+	r = snapshot_get(u->p->host->store, &l->snapshot, &s, err);
+	if (r == -ENOENT)
+		r = clone_each(u->p->host->store, needs, u, err) == 0 ? -ENOENT : 0;
+	if (r != -ENOENT)
+		return r < 0 ? r : start(u->p, l, err);
+	if (!VEC_ROOM(u->list, u->n, u->cap))
+		return err_nomem(err);
+	u->list[u->n++] = l->id;
+	return 0;
+}
+
+int promises_recover(struct promises *p, struct err *err)
+{
+	CLEANUP(unneeded_done) struct unneeded u = { .p = p };
+	CLEANUP(batch_end_p) struct batch *b = NULL;
+	int r = lazy_each(p->host->store, recover_one, &u, err);
+
+	if (r < 0 || u.n == 0)
+		return r;
+	r = batch_begin(p->host->store, &b, err);
+	for (size_t i = 0; i < u.n && r >= 0; i++)
+		r = lazy_delete(b, &u.list[i], err);
+	return r < 0 ? r : batch_commit(b, BATCH_SAFE, err);
+}
+
+bool promises_may_begin(struct promises *p)
+{
+	bool may;
+
+	pthread_mutex_lock(&p->lock);
+	may = p->inside == 0 && !p->ending;
+	p->beginning += may;
+	pthread_mutex_unlock(&p->lock);
+	return may;
+}
+
+void promises_give_up(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->beginning--;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_begin(struct promises *p, const struct lazy *record)
+{
+	struct err err = { 0 };
+
+	/* The record stays, so the next cowfsd goes on. */
+	if (start(p, record, &err) < 0)
+		log_error("%s; 'snap stop' and the next command capture the rest", err.msg);
+	promises_give_up(p);
+}
+
+/* --- whom promises concern ---------------------------------------------------------------- */
+
+/* lock held; the first that is under way, or NULL */
+static struct promising *find_open(const struct promises *p)
+{
+	for (struct promising *c = p->first; c; c = c->after)
+		if (!c->ended)
+			return c;
+	return NULL;
+}
+
+bool promises_open(struct promises *p)
+{
+	bool open;
+
+	pthread_mutex_lock(&p->lock);
+	open = find_open(p) != NULL;
+	pthread_mutex_unlock(&p->lock);
+	return open;
+}
+
+void promises_stay(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	while (p->settling)
+		pthread_cond_wait(&p->changed, &p->lock);
+	p->staying++;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_go(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->staying--;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_settling(struct promises *p, bool settling)
+{
+	pthread_mutex_lock(&p->lock);
+	while (settling && (p->staying > 0 || p->settling))
+		pthread_cond_wait(&p->changed, &p->lock);
+	p->settling = settling;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* lock held, but while it tells */
+static int tell(struct promises *p, const struct promising *c, const struct task *task,
+		const struct engine_watch *watch, struct err *err)
+{
+	const struct engine_progress now = {
+		.doing = "capturing",
+		.done = c ? c->done : 0,
+		.total = c ? c->n : 0,
+		.files = c ? c->done : 0,
+		.bytes = c ? c->done_bytes : 0,
+	};
+	int r;
+
+	pthread_mutex_unlock(&p->lock);
+	if (watch->fn && c)
+		watch->fn(&now, watch->ctx);
+	r = task_wanted(task, err);
+	pthread_mutex_lock(&p->lock);
+	return r;
+}
+
+static int enter_locked(struct promises *p, const struct task *task,
+			const struct engine_watch *watch, struct err *err)
+{
+	struct promising *c;
+	int r;
+
+	while ((c = find_open(p)) || p->beginning > 0) {
+		if (c && c->stuck.code < 0) {
+			*err = c->stuck;
+			return err_wrap(err, c->stuck.code, "'%s' is not captured yet",
+					c->dir ? c->dir : "a project");
+		}
+		r = tell(p, c, task, watch, err);
+		if (r < 0)
+			return r;
+		promises_wait_ms(p, TELL_MS);
+	}
+	p->inside++;
+	return 0;
+}
+
+int promises_enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
+		   struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = enter_locked(p, task, watch, err);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+void promises_leave(struct promises *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->inside--;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void promises_news(struct promises *p, const struct catalog_id *snapshot,
+		   struct engine_capturing *ret)
+{
+	*ret = (struct engine_capturing){ 0 };
+	pthread_mutex_lock(&p->lock);
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (catalog_id_same(&c->record.snapshot, snapshot))
+			*ret = (struct engine_capturing){
+				.open = !c->ended,
+				.files = c->record.files,
+				.bytes = c->record.bytes,
+				.done = c->ended ? c->record.files : c->done,
+				.done_bytes = c->ended ? c->record.bytes : c->done_bytes,
+				.lost = c->lost,
+			};
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* lock held */
+static int add_lost(const struct promising *c, struct engine_paths *ret, struct err *err)
+{
+	const struct promise *one;
+	char *path;
+
+	ret->list = calloc(c->lost + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return err_nomem(err);
+	for (size_t pos = 0; ret->n < c->lost && (one = map_next(&c->by_id, &pos));) {
+		if (one->state != PROMISE_LOST)
+			continue;
+		path = strdup(one->path ? one->path : "?");
+		if (!path)
+			return err_nomem(err);
+		ret->list[ret->n++] = (struct engine_path){ .path = path, .status = 'D' };
+	}
+	return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct engine_path *)a)->path, ((const struct engine_path *)b)->path);
+}
+
+int promises_lost(struct promises *p, const struct catalog_id *snapshot, struct engine_paths *ret,
+		  struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (const struct promising *c = p->first; c && r >= 0 && ret->n == 0; c = c->after)
+		if (c->lost > 0 && catalog_id_same(&c->record.snapshot, snapshot))
+			r = add_lost(c, ret, err);
+	pthread_mutex_unlock(&p->lock);
+	if (r >= 0 && ret->n > 0)
+		qsort(ret->list, ret->n, sizeof(*ret->list), by_path);
+	return r;
+}

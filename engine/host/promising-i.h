@@ -1,0 +1,105 @@
+/*
+ * promising-i.h - what the files of promises share: one capture, and the promises it made.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "cowfs/store/cache.h"
+#include "engine/host/promises-i.h"
+#include "snapshot/capture/keep.h"
+
+enum promise_state {
+	PROMISE_OPEN,
+	PROMISE_BUSY, /* a thread is at it */
+	PROMISE_KEPT,
+	PROMISE_LOST,
+};
+
+struct promise {
+	struct object_ref what; /* its key; the kind means nothing */
+	char *path;             /* owned; from the top of the project; NULL: not known any more */
+	uint64_t size;
+	enum promise_state state;
+	struct content content; /* if it is kept; set while it is busy */
+	char *why;              /* owned; if it is lost; the same */
+};
+
+/* One capture.  Its thread and whoever has one of its promises busy may use it without the lock. */
+struct promising {
+	struct promises *all;
+	struct lazy record; /* of its thread alone, but for what never changes */
+	char *dir;          /* owned; the project's */
+	int top;            /* the project's directory, or -1 */
+	dev_t home;
+	struct cache *cache;   /* owned */
+	uint64_t saved;        /* names in the tree of the record; of its thread alone */
+	struct map by_id;      /* struct promise, owned; complete once it is indexed */
+	struct promise **list; /* owned; smallest first */
+	size_t n, next;
+	size_t group_max; /* files in one commit */
+
+	/* Guarded by all->lock. */
+	struct promise **unsaved; /* owned; done by others than the thread, and pinned if kept */
+	size_t n_unsaved, cap_unsaved;
+	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
+	bool indexed;
+	bool ended;
+	struct err stuck; /* why it cannot go on; its code 0: it can */
+	pthread_t thread;
+	bool started;
+	struct promising *after;
+};
+
+struct promises {
+	struct host *host;
+	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
+	pthread_cond_t changed;
+	struct promising *first;
+	unsigned beginning;  /* captures that may promise something */
+	unsigned inside;     /* callers that rely on there being none */
+	unsigned foreground; /* callers that keep a promise of their own */
+	unsigned wanted;     /* callers that wait for what the thread has busy */
+	unsigned staying;    /* callers that make clones */
+	bool settling;       /* a capture is about to end, so they wait */
+	bool ending;
+};
+
+/* --- promises.c --- */
+
+void promises_wait_ms(struct promises *p, unsigned ms); /* lock held */
+
+/* --- promises-keep.c --- */
+
+/* The caller has it busy.  0: kept, or lost and `why` is set; or a failure that may pass. */
+NODISCARD int promising_read_one(struct promising *c, struct keeper *k, struct promise *one,
+				 struct err *err);
+void promising_mark_done(struct promising *c, struct promise *one); /* lock held */
+void promising_unpin(struct promising *c, const struct promise *one);
+
+/* --- promises-run.c --- */
+
+void *promising_run(void *promising); /* a thread's own, until all is done or p->ending */
+size_t promising_group_max(void);
+
+/* --- promises-index.c --- */
+
+struct promise *promising_add(struct promising *p, const struct object_id *id, uint64_t size,
+			      struct err *err);
+NODISCARD int promising_index(struct promising *p, struct err *err);
+void promising_forget_kept(struct promising *p); /* only what was lost is of interest now */
+void promising_free(struct promising *p);
+
+/* --- promises-save.c --- */
+
+/* Name them in the tree of the record, with the batch's objects, and commit. */
+NODISCARD int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
+			     struct err *err);
+/* A tree with the lost ones alone. */
+NODISCARD int promising_put_lost(struct promising *p, struct batch *b, struct object_id *ret,
+				 struct err *err);
+
+/* --- promises-settle.c --- */
+
+NODISCARD int promising_settle(struct promising *p, struct err *err);

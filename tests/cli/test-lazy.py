@@ -1,0 +1,303 @@
+"""clone --lazy: usable before the files are read, exact all the same."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from snaptest import SNAP, Skip, main, needs_fuse, test
+
+FILES = 40
+
+
+class Lazy:
+    """A project with old files, a copy of it, and a capture that goes no further than told."""
+
+    def __init__(self, w):
+        kind = subprocess.run(["stat", "-f", "-c", "%T", w.project], check=True,
+                              stdout=subprocess.PIPE).stdout.decode().strip()
+        if kind not in ("ext2/ext3", "xfs", "btrfs", "tmpfs"):
+            raise Skip(f"on {kind} all files are read at once")
+        self.w = w
+        self.project = w.project
+        (w.project / "d").mkdir()
+        for i in range(FILES):
+            (w.project / "d" / f"f{i}").write_text(f"file {i}\n" * (i + 1))
+        (w.project / "big").write_bytes(os.urandom(300_000))
+        with open(w.project / "sparse", "wb") as f:
+            f.truncate(1 << 20)
+            f.seek(700_000)
+            f.write(b"here")
+        os.link(w.project / "d" / "f1", w.project / "link")
+        (w.project / "sym").symlink_to("d/f2")
+        (w.project / "empty").touch()
+        # A file that changed a moment ago is read at once.
+        then = time.time() - 100
+        for top, _, names in os.walk(w.project):
+            for name in names:
+                os.utime(Path(top) / name, (then, then), follow_symlinks=False)
+        time.sleep(0.05)
+        self.copy = w.top / "copy"
+        subprocess.run(["cp", "-a", w.project, self.copy], check=True)
+        self.gate = w.top / "gate"
+        w.env["SNAPCOW_LAZY_PAUSE"] = str(self.gate)
+        self.hold()
+
+    def hold(self, after=0):
+        tmp = self.gate.with_suffix(".new")
+        tmp.write_text(f"{after}\n")
+        tmp.rename(self.gate)
+
+    def release(self):
+        self.gate.unlink()
+
+    def clone(self, *args):
+        return Path(self.w.ok("-q", "clone", "--lazy", "-n", "try", *args).out.decode().strip())
+
+    def status(self):
+        return self.w.ok("status", "--json", "try").json("snap.status/1", "complete", "captured",
+                                                         "lost")
+
+    def same(self, path):
+        done = subprocess.run(["diff", "-r", "--no-dereference", self.copy, path],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, done.stdout.decode()[:2000]
+
+    def finish(self):
+        if self.gate.exists():
+            self.release()
+        self.w.ok("gc")
+        self.w.ok("check")
+        got = self.status()
+        assert got["complete"] and got["captured"] == 100, got
+        return got
+
+
+def stat_of(path):
+    st = os.lstat(path)
+    return st.st_mode, st.st_uid, st.st_gid, st.st_ino, st.st_size, st.st_mtime_ns, st.st_nlink
+
+
+@test
+def a_clone_is_there_before_the_files_are_read(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    got = lazy.status()
+    assert not got["complete"] and got["captured"] == 0 and got["lost"] == 0, got
+    assert "(capturing 0 %)" in w.ok("list").out.decode()
+    for top, dirs, names in os.walk(lazy.project):
+        for name in dirs + names:
+            here = Path(top) / name
+            there = path / here.relative_to(lazy.project)
+            a, b = stat_of(here), stat_of(there)
+            assert a[:6] == b[:6] if here.is_dir() else a == b, (here, a, b)
+    lazy.same(path)
+    assert not lazy.status()["complete"]
+    lazy.finish()
+    lazy.same(path)
+
+
+@test
+def when_it_ends_the_snapshot_is_as_if_read_at_once(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    (path / "d" / "f3").read_text()
+    lazy.finish()
+    assert w.ok("diff", "try").out == b""
+    out = w.ok("snapshot", "--json").json("snap.snapshot/1")
+    assert out["modified"] == 0 and out["added"] == 0 and out["deleted"] == 0, out
+    w.ok("umount", "try")
+    w.ok("stop")
+    w.ok("mount", "try")
+    lazy.same(path)
+    assert w.ok("status", "try").out.decode().count("changed  nothing")
+    w.ok("check")
+
+
+@test
+def changes_in_the_clone_survive_the_end_of_the_capture(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    with open(path / "d" / "f9", "r+") as f:
+        f.seek(5)
+        f.write("XX")
+    with open(path / "d" / "f10", "a") as f:
+        f.write("more")
+    (path / "d" / "f11").write_text("new")
+    os.chmod(path / "d" / "f12", 0o755)
+    (path / "d" / "f13").rename(path / "moved")
+    (path / "d" / "f14").unlink()
+    os.truncate(path / "d" / "f15", 3)
+    shutil.copyfile(path / "d" / "f16", path / "copied")
+    with open(path / "link", "a") as f:
+        f.write("linked")
+    kept = open(path / "d" / "f17", "rb")
+    gone = open(path / "d" / "f18", "rb")
+    (path / "d" / "f18").unlink()
+    lazy.finish()
+    text = {i: (lazy.copy / "d" / f"f{i}").read_text() for i in range(FILES)}
+
+    def right():
+        assert (path / "d" / "f9").read_text() == text[9][:5] + "XX" + text[9][7:]
+        assert (path / "d" / "f10").read_text() == text[10] + "more"
+        assert (path / "d" / "f11").read_text() == "new"
+        assert (path / "d" / "f12").read_text() == text[12]
+        assert os.stat(path / "d" / "f12").st_mode & 0o777 == 0o755
+        assert (path / "moved").read_text() == text[13]
+        assert not (path / "d" / "f14").exists() and not (path / "d" / "f18").exists()
+        assert (path / "d" / "f15").read_text() == text[15][:3]
+        assert (path / "copied").read_text() == text[16]
+        assert (path / "d" / "f1").read_text() == text[1] + "linked"
+
+    right()
+    assert kept.read().decode() == text[17] and gone.read().decode() == text[18]
+    kept.close()
+    gone.close()
+    (path / "d" / "f20").write_text("after")
+    w.ok("snapshot", "try")
+    w.ok("umount", "try")
+    w.ok("stop")
+    w.ok("mount", "try")
+    right()
+    assert (path / "d" / "f20").read_text() == "after"
+    changed = {c["path"] for c in lazy.status()["changed_paths"]}
+    assert changed == {"d/f9", "d/f10", "d/f11", "d/f12", "d/f13", "moved", "d/f14", "d/f15", "copied",
+                       "link", "d/f1", "d/f18", "d/f20"}, changed
+    w.ok("check")
+
+
+def unreadable(path):
+    try:
+        path.read_bytes()
+    except OSError as e:
+        return e.errno == 5
+    return False
+
+
+@test
+def what_changes_in_the_project_first_is_lost_by_name_and_never_shown(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    with open(lazy.project / "d" / "f5", "r+") as f:
+        f.write("F")
+    (lazy.project / "d" / "f6").unlink()
+    tmp = lazy.project / "tmp"
+    tmp.write_text((lazy.project / "d" / "f7").read_text())
+    tmp.rename(lazy.project / "d" / "f7")
+    (lazy.project / "d" / "f8").unlink()
+    (lazy.project / "d" / "f8").symlink_to("f9")
+    lost = ["d/f5", "d/f6", "d/f7", "d/f8"]
+    for one in lost[:2]:
+        assert unreadable(path / one), one
+        assert (path / one).stat().st_size == (lazy.copy / one).stat().st_size
+    got = lazy.finish()
+    assert got["lost"] == 4, got
+    text = w.ok("status", "try").out.decode()
+    assert all(one in text for one in lost) and "rebase try" in text, text
+    for one in lost:
+        assert unreadable(path / one), one
+    for i in range(FILES):
+        if f"d/f{i}" not in lost:
+            assert (path / "d" / f"f{i}").read_text() == (lazy.copy / "d" / f"f{i}").read_text()
+    # The next daemon knows them too.
+    w.ok("stop", "--force")
+    w.ok("mount", "try")
+    assert all(unreadable(path / one) for one in lost)
+    assert lazy.status()["lost"] == 4
+    w.ok("check")
+    w.ok("gc")
+    # What is replaced needs no old bytes; a rebase brings the new ones.
+    (path / "d" / "f5").write_text("mine\n")
+    os.truncate(path / "d" / "f6", 0)
+    w.snap("rebase", "try").fails(5, "d/f5", "d/f6")
+    w.ok("rebase", "try", "--conflict", "theirs")
+    assert (path / "d" / "f5").read_text() == "mine\n"
+    assert (path / "d" / "f7").read_text() == (lazy.project / "d" / "f7").read_text()
+    assert os.readlink(path / "d" / "f8") == "f9"
+
+
+@test
+def others_wait_for_the_end_and_say_how_far_it_is(w):
+    lazy = Lazy(w)
+    lazy.clone()
+    for words in (["snapshot", "try", "-m", "x"], ["diff", "try"], ["gc"],
+                  ["promote", "try", "--dry-run"], ["rebase", "try"], ["log", "README.md"]):
+        asked = subprocess.Popen([SNAP, *words],
+                                 cwd=w.project, env=w.env, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        try:
+            asked.wait(0.5)
+            raise AssertionError(f"{words} did not wait")
+        except subprocess.TimeoutExpired:
+            asked.terminate()
+            asked.wait()
+    assert not lazy.status()["complete"]
+    lazy.finish()
+
+
+@test
+def a_dead_daemon_loses_nothing_and_the_next_one_goes_on(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    for after in (7, 15, 25, 39):
+        lazy.hold(after)
+        (path / "d" / f"f{after}").read_bytes()
+        while lazy.status()["captured"] == 0:
+            time.sleep(0.01)
+        with open(path / f"new{after}", "w") as f:
+            f.write("new")
+            f.flush()
+            os.fsync(f.fileno())
+        w.kill_daemon()
+        w.ok("mount", "try")
+        assert (path / f"new{after}").read_text() == "new"
+    got = lazy.finish()
+    assert got["lost"] == 0, got
+    for one in path.glob("new*"):
+        one.unlink()
+    lazy.same(path)
+
+
+@test
+def the_project_may_go_and_what_was_read_stays(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    assert (path / "d" / "f2").read_text() == (lazy.copy / "d" / "f2").read_text()
+    (path / "mine").write_text("mine")
+    shutil.rmtree(lazy.project / "d")
+    lazy.release()
+    w.ok("gc")
+    w.ok("check")
+    got = lazy.status()
+    assert got["complete"] and got["lost"] == FILES - 1, got
+    assert (path / "d" / "f2").read_text() == (lazy.copy / "d" / "f2").read_text()
+    assert (path / "big").read_bytes() == (lazy.copy / "big").read_bytes()
+    assert (path / "mine").read_text() == "mine"
+    assert unreadable(path / "d" / "f3")
+
+
+@test
+def a_file_that_somebody_writes_is_read_at_once(w):
+    lazy = Lazy(w)
+    with open(lazy.project / "d" / "f4", "r+b"):
+        path = lazy.clone()
+    (lazy.project / "d" / "f4").write_text("later")
+    assert (path / "d" / "f4").read_text() == (lazy.copy / "d" / "f4").read_text()
+    lazy.finish()
+    lazy.same(path)
+
+
+@test
+def snapshot_waits_if_told_to_and_all_is_in_its_json(w):
+    lazy = Lazy(w)
+    lazy.release()
+    w.ok("snapshot", "--lazy", "--wait")
+    w.ok("clone", "-n", "try", "--from", "@", "--lazy", "--wait")
+    got = lazy.status()
+    assert got["complete"] and got["captured"] == 100 and got["lost"] == 0, got
+
+
+if __name__ == "__main__":
+    needs_fuse()
+    main()
