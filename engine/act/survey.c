@@ -4,6 +4,7 @@
  * batch names it.
  */
 #include "engine/act/survey-i.h"
+#include "engine/host/promises-i.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,6 +227,9 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		.place = options->place,
 		.skip_unreadable = options->skip_unreadable,
 		.lazy = options->lazy,
+		.hold = promises_hold,
+		.let_go = promises_let_go,
+		.hold_ctx = task->host->promises,
 		.apart = p->hidden == PROJECT_OF_GIT,
 		.progress = options->watch.fn ? on_capture : NULL,
 		.progress_ctx = &teller,

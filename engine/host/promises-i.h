@@ -41,6 +41,10 @@ bool promises_may_begin(struct promises *p);
 /* An empty record in the batch of the capture's snapshot. */
 NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err);
 
+/* capture_options.hold and let_go; `ctx` is a struct promises, and the capture may promise bytes. */
+NODISCARD int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size);
+void promises_let_go(void *ctx, const struct object_id *promise);
+
 /* The batch was committed. */
 void promises_begin(struct promises *p, const struct lazy *record);
 void promises_give_up(struct promises *p);

@@ -14,9 +14,14 @@
 
 int promising_read_one(struct promising *c, struct keeper *k, struct promise *one, struct err *err)
 {
+	AUTO_CLOSE int held = promises_open_held(c->all, &one->what.id);
 	AUTO_CLOSE int fd = -1;
 	int r = KEEP_LOST;
 
+	if (held >= 0)
+		r = keeper_read_held(k, held, one->size, &one->content, err);
+	if (r != KEEP_LOST)
+		return r;
 	if (c->top < 0 || !one->path)
 		err_set(err, -EIO, "was not captured before its project was gone");
 	else

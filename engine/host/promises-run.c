@@ -128,6 +128,8 @@ static int save_group(struct promising *c, struct batch *b, struct group *g, str
 	}
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	if (r >= 0)
+		promises_drop_held(p, all, n);
 	return r;
 }
 
@@ -224,5 +226,6 @@ void *promising_run(void *arg)
 		promising_forget_kept(c);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	promises_hold_no_more(p, false);
 	return NULL;
 }

@@ -42,6 +42,8 @@ int promises_new(struct host *h, struct promises **ret, struct err *err)
 
 void promises_end(struct promises *p)
 {
+	promises_hold_no_more(p,
+			      true); /* while the threads are there, which writers may wait for */
 	pthread_mutex_lock(&p->lock);
 	p->ending = true;
 	pthread_cond_broadcast(&p->changed);
@@ -176,6 +178,7 @@ void promises_give_up(struct promises *p)
 	p->beginning--;
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
+	promises_hold_no_more(p, false);
 }
 
 void promises_begin(struct promises *p, const struct lazy *record)

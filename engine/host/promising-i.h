@@ -57,18 +57,28 @@ struct promises {
 	pthread_mutex_t lock; /* guards what follows; nothing is taken while it is held */
 	pthread_cond_t changed;
 	struct promising *first;
-	unsigned beginning;  /* captures that may promise something */
-	unsigned inside;     /* callers that rely on there being none */
-	unsigned foreground; /* callers that keep a promise of their own */
-	unsigned wanted;     /* callers that wait for what the thread has busy */
-	unsigned staying;    /* callers that make clones */
-	bool settling;       /* a capture is about to end, so they wait */
+	unsigned beginning;      /* captures that may promise something */
+	unsigned inside;         /* callers that rely on there being none */
+	unsigned foreground;     /* callers that keep a promise of their own */
+	unsigned wanted;         /* callers that wait for what the thread has busy */
+	unsigned staying;        /* callers that make clones */
+	struct holding *holding; /* owned; while a capture is under way or begins, or NULL */
+	unsigned borrowed;       /* callers that use it */
+	bool settling;           /* a capture is about to end, so they wait */
 	bool ending;
 };
 
 /* --- promises.c --- */
 
 void promises_wait_ms(struct promises *p, unsigned ms); /* lock held */
+
+/* --- promises-hold.c --- */
+
+/* A descriptor of the file that is held for a promise, the caller's own; -ENOENT. */
+NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
+void promises_drop_held(struct promises *p, struct promise **list, size_t n); /* they are saved */
+void promises_hold_no_more(struct promises *p,
+			   bool whatever); /* else only if no capture is under way */
 
 /* --- promises-keep.c --- */
 

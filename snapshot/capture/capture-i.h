@@ -44,6 +44,7 @@ struct node_reader {
 	const struct catalog_id *lazy; /* files on `home` are promised, not read; NULL: none is */
 	dev_t home;
 	struct capture_promised promised;
+	const struct capture_options *options; /* borrowed; NULL: nothing is promised */
 };
 
 NODISCARD int node_reader_init(struct node_reader *nr, struct batch *b, struct err *err);

@@ -409,10 +409,27 @@ static bool is_read_at_once(const char *name)
 	return false;
 }
 
+/* True if nobody can write to it, and it is held if it can be. */
+static bool hold(struct node_reader *nr, const struct object_id *promise, uint64_t size)
+{
+	const struct capture_options *o = nr->options;
+	int r = o->hold ? o->hold(o->hold_ctx, promise, nr->file, size) : -ENOTSUP;
+
+	if (r == -EAGAIN)
+		return false;
+	return r >= 0 || sys_open_for_writing(nr->file) <= 0;
+}
+
+static void let_go(struct node_reader *nr, const struct object_id *promise)
+{
+	if (nr->options->let_go)
+		nr->options->let_go(nr->options->hold_ctx, promise);
+}
+
 /*
  * 1 if it was promised; 0 if it must be read.  Who writes to it later changes its ctime, unless
  * the ctime is fresh, or somebody has it open for writing: a store to a page that is dirty already changes
- * no time.
+ * no time.  It is held before it is looked at for the last time.
  */
 static int promise(struct node_reader *nr, const char *name, struct node *n, struct stat *ret_st,
 		   struct err *err)
@@ -424,18 +441,20 @@ static int promise(struct node_reader *nr, const char *name, struct node *n, str
 	    nr->file_stat.st_dev != nr->home || is_read_at_once(name))
 		return 0;
 	set_attributes(&e, &nr->file_stat);
-	if (is_fresh(&e, &nr->before) || sys_open_for_writing(nr->file) > 0)
+	if (is_fresh(&e, &nr->before))
+		return 0;
+	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
+	if (!hold(nr, &e.id, e.size))
 		return 0;
 	r = read_xattrs(nr, nr->file, &e.xattrs, err);
 	if (r == 0)
 		r = examine(nr->file, ret_st, err);
-	if (r < 0)
-		return r;
-	if (r > 0 || !same_version(&nr->file_stat, ret_st))
-		return 0;
+	if (r != 0 || !same_version(&nr->file_stat, ret_st)) {
+		let_go(nr, &e.id);
+		return r < 0 ? r : 0;
+	}
 	e.form = TREE_LAZY;
 	e.data = e.size;
-	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
 	n->e = e;
 	n->trusted = true;
 	nr->promised.files++;

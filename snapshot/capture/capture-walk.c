@@ -297,6 +297,7 @@ static int worker_init(struct worker *k, struct walk *w, struct err *err)
 	r = node_reader_init(&k->reader, w->batch, err);
 	k->reader.pulse = pulse;
 	k->reader.pulse_ctx = k;
+	k->reader.options = w->options;
 	return r < 0 ? r : tree_builder_new(w->batch, &k->builder, err);
 }
 

@@ -69,6 +69,14 @@ struct capture_options {
 	 * NULL: read all.  SIGIO must be ignored.
 	 */
 	const struct catalog_id *lazy;
+	/*
+	 * Called by several threads for each file that is about to be promised, with a descriptor of
+	 * it: somebody may keep its writers waiting from now on.  -EAGAIN has the file read at once.
+	 * `let_go` if it is not promised after all.  NULL: nobody does.
+	 */
+	int (*hold)(void *ctx, const struct object_id *promise, int fd, uint64_t size);
+	void (*let_go)(void *ctx, const struct object_id *promise);
+	void *hold_ctx;
 	bool apart;                   /* inode numbers from the range below */
 	unsigned threads;             /* 0: as many as there are processors */
 	capture_progress_fn progress; /* or NULL */

@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "cowfs/store/settle.h"
 #include "snapshot/capture/capture-i.h"
+#include "snapshot/capture/lease.h"
 
 struct keeper {
 	struct node_reader reader;
@@ -132,6 +133,23 @@ int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *c
 	}
 	if (r == NODE_CHANGED || fstat(fd, &after) < 0 ||
 	    !is_promised(k, &after, home, capture, promise))
+		return lost(err);
+	return 0;
+}
+
+int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *ret, struct err *err)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "cannot be examined");
+	if ((uint64_t)st.st_size != size)
+		return lost(err);
+	r = node_read_content(&k->reader, fd, &st, ret, err);
+	if (r < 0)
+		return r;
+	if (r > 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size != size || lease_held(fd) != 1)
 		return lost(err);
 	return 0;
 }

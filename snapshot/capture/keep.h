@@ -31,3 +31,10 @@ NODISCARD int keep_open(int top, const char *path, int *ret_fd, struct err *err)
 /* 0 and its content; KEEP_LOST if it is not what was promised any more. */
 NODISCARD int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
 			  const struct object_id *promise, struct content *ret, struct err *err);
+
+/*
+ * The same for a file that is leased since it was promised (lease.h): if it still is, and has the
+ * same size, its bytes are the same, whatever its times say.
+ */
+NODISCARD int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *ret,
+			       struct err *err);

@@ -389,6 +389,11 @@ struct leases_count leases_count(struct leases *l)
 	return l->count;
 }
 
+size_t leases_room(const struct leases *l)
+{
+	return l->opts.max;
+}
+
 int lease_held(int fd)
 {
 	char path[40], text[4096];

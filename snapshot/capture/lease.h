@@ -100,6 +100,7 @@ NODISCARD int leases_drop(struct leases *l, uint64_t key);
 NODISCARD int leases_dup(struct leases *l, uint64_t key);
 
 struct leases_count leases_count(struct leases *l);
+size_t leases_room(const struct leases *l); /* how many it may hold */
 
 /*
  * Did the lease on this descriptor, or the one it was duplicated from, hold until now, also with a

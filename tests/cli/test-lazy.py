@@ -177,6 +177,7 @@ def unreadable(path):
 
 @test
 def what_changes_in_the_project_first_is_lost_by_name_and_never_shown(w):
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
     lazy = Lazy(w)
     path = lazy.clone()
     with open(lazy.project / "d" / "f5", "r+") as f:
@@ -260,7 +261,37 @@ def a_dead_daemon_loses_nothing_and_the_next_one_goes_on(w):
 
 
 @test
+def what_is_held_is_read_before_it_changes_and_after_its_name_has_gone(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    with open(lazy.project / "d" / "f5", "r+") as f:
+        f.write("F")
+    os.truncate(lazy.project / "big", 1000)
+    (lazy.project / "d" / "f6").unlink()
+    (lazy.project / "d" / "f7").write_text("new")
+    (lazy.project / "d" / "f8").chmod(0o600)
+    (lazy.project / "d" / "f9").rename(lazy.project / "elsewhere")
+    shutil.rmtree(lazy.project / "d")
+    lazy.same(path)
+    got = lazy.finish()
+    assert got["lost"] == 0, got
+    lazy.same(path)
+
+
+@test
+def a_file_that_is_emptied_without_a_word_is_lost_and_never_shown(w):
+    """open(O_RDONLY | O_TRUNC) breaks no lease; the size tells."""
+    lazy = Lazy(w)
+    path = lazy.clone()
+    os.close(os.open(lazy.project / "d" / "f5", os.O_RDONLY | os.O_TRUNC))
+    (lazy.project / "d" / "f5").write_text("longer than it was before " * 100)
+    assert unreadable(path / "d" / "f5")
+    assert lazy.finish()["lost"] == 1
+
+
+@test
 def the_project_may_go_and_what_was_read_stays(w):
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
     lazy = Lazy(w)
     path = lazy.clone()
     assert (path / "d" / "f2").read_text() == (lazy.copy / "d" / "f2").read_text()

@@ -21,6 +21,7 @@ MILLION = 1_000_000
 LARGE_FILES = 200
 ROUNDS = 3
 WRITER_SECONDS = 60  # at most
+LOOK_SECONDS = 0.05  # between two looks whether all is captured
 
 
 def look(top):
@@ -37,16 +38,13 @@ def walk(top):
     run("find", top, "-newermt", "@99999999999")  # asks for the times of every file, and prints none
 
 
-def waits(store):
-    """Can a clone be had before it is captured?"""
-    text = subprocess.run([str(store.program), "clone", "--help"], capture_output=True, text=True, check=False).stdout
-    return "--wait" in text
+def clone(store, project):
+    """One that is there before the project is captured; where it is mounted."""
+    return store.snap("clone", "--lazy", "-n", "first", cwd=project)["path"]
 
 
-def captured(store, project):
-    """Wait until nothing of the project is missing."""
-    if waits(store):
-        store.snap("snapshot", "--wait", cwd=project)
+def is_complete(store, project):
+    return store.snap("status", "first", cwd=project)["complete"]
 
 
 class Contest:
@@ -108,8 +106,7 @@ class Contest:
     def capture(self, _):
         """All of it in the foreground."""
         store = self.fresh_store()
-        words = ["snapshot", "--wait"] if waits(store) else ["snapshot"]
-        took = store.timed(*words, cwd=self.source)
+        took = store.timed("snapshot", cwd=self.source)
         self.row.add(CAPTURE, took)
         self.whole.add(CAPTURE, took)
         self.remove(store)
@@ -117,9 +114,10 @@ class Contest:
     def ours(self, _):
         store = self.fresh_store()
         start = time.monotonic()
-        look(store.snap("clone", "-n", "first", cwd=self.source)["path"])
+        look(clone(store, self.source))
         self.row.add(OURS, (time.monotonic() - start) * 1000)
-        captured(store, self.source)
+        while not is_complete(store, self.source):
+            time.sleep(LOOK_SECONDS)
         self.whole.add(OURS, (time.monotonic() - start) * 1000)
         self.remove(store)
 
@@ -203,13 +201,11 @@ def writer(session):
         return
     contest_top = session.arena.fresh_dir("writer")
 
-    def measure(who, command):
+    def measure(who, lazy):
         store = Store(session.arena, session.snapcow, f"writer/{session.number('store')}")
         contest_top.joinpath("empty").mkdir(exist_ok=True)
         store.snap("snapshot", cwd=contest_top / "empty")
-        if command == "clone":
-            store.snap("clone", "-n", "first", cwd=top)
-        words = ["snapshot", "--wait"] if waits(store) else ["snapshot"]
+        words = ["clone", "--lazy", "--wait"] if lazy else ["snapshot"]
         with subprocess.Popen([str(store.program), *words], cwd=top, env={**os.environ, **store.env},
                               stdout=subprocess.DEVNULL) as going:
             end = time.monotonic() + WRITER_SECONDS
@@ -219,7 +215,7 @@ def writer(session):
             most.add(who, delays[len(delays) * 99 // 100] * 1000)
             most.notes[:] = [f"{count} files of {size >> 20} MiB; {len(delays)} opens in the last round"]
         Contest.remove(store)
-    session.rounds("a writer", {CAPTURE: lambda _: measure(CAPTURE, "snapshot"), OURS: lambda _: measure(OURS, "clone")},
+    session.rounds("a writer", {CAPTURE: lambda _: measure(CAPTURE, False), OURS: lambda _: measure(OURS, True)},
                    rows, count=min(session.opts.rounds, ROUNDS))
 
 

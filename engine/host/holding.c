@@ -1,0 +1,169 @@
+#include "engine/host/holding-i.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/map.h"
+#include "snapshot/capture/lease.h"
+
+/* The background reads small files first, so it is the large ones that wait for long. */
+#define LARGE      ((uint64_t)64 << 10)
+#define SMALL_PART 2 /* small files have at most this fraction of the leases */
+
+struct held {
+	uint64_t key; /* the lease's: the beginning of the promise, which is a hash */
+	struct object_id promise;
+};
+
+struct holding {
+	struct leases *leases;
+	holding_keep_fn keep;
+	void *ctx;
+	size_t max;
+
+	pthread_mutex_t lock; /* guards what follows; a leaf */
+	struct map by_key;    /* struct held, owned */
+};
+
+static uint64_t hash_key(const void *key)
+{
+	return *(const uint64_t *)key;
+}
+
+static bool equal_key(const void *a, const void *b)
+{
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+static uint64_t key_of(const struct object_id *promise)
+{
+	uint64_t key;
+
+	memcpy(&key, promise->b, sizeof(key));
+	return key;
+}
+
+static void forget(struct holding *h, uint64_t key)
+{
+	struct held *one;
+
+	pthread_mutex_lock(&h->lock);
+	one = map_remove(&h->by_key, &key);
+	pthread_mutex_unlock(&h->lock);
+	free(one);
+}
+
+static int take(void *ctx, uint64_t key, int fd)
+{
+	struct holding *h = ctx;
+	struct object_id promise = { 0 };
+	const struct held *one;
+	int r = -ENOENT;
+
+	(void)fd; /* holding_open() finds it for whoever keeps the promise */
+	pthread_mutex_lock(&h->lock);
+	one = map_get(&h->by_key, &key);
+	if (one)
+		promise = one->promise;
+	pthread_mutex_unlock(&h->lock);
+	if (one)
+		r = h->keep(h->ctx, &promise);
+	forget(h, key);
+	return r;
+}
+
+struct holding *holding_new(holding_keep_fn keep, void *ctx)
+{
+	struct holding *h = calloc(1, sizeof(*h));
+	const struct leases_options options = { .take = take, .ctx = h };
+
+	if (!h)
+		return NULL;
+	h->keep = keep;
+	h->ctx = ctx;
+	h->by_key = MAP_INIT(hash_key, equal_key);
+	pthread_mutex_init(&h->lock, NULL);
+	if (leases_open(&options, &h->leases, NULL) >= 0) {
+		h->max = leases_room(h->leases);
+		return h;
+	}
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+	return NULL;
+}
+
+void holding_free(struct holding *h)
+{
+	struct held *one;
+
+	if (!h)
+		return;
+	leases_close(h->leases);
+	for (size_t pos = 0; (one = map_next(&h->by_key, &pos));)
+		free(one);
+	map_done(&h->by_key);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+/* Known before it is leased, so that its break finds it. */
+static int enter(struct holding *h, const struct object_id *promise, uint64_t size)
+{
+	struct held *one;
+	void *other;
+	int r;
+	LOCKED(&h->lock);
+
+	if (size < LARGE && h->by_key.n >= h->max / SMALL_PART)
+		return -EMFILE;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return -ENOMEM;
+	*one = (struct held){ .key = key_of(promise), .promise = *promise };
+	r = map_add(&h->by_key, &one->key, one, &other);
+	if (r == 0)
+		return 0;
+	free(one);
+	return r < 0 ? r : -EEXIST;
+}
+
+int holding_add(struct holding *h, const struct object_id *promise, int fd, uint64_t size)
+{
+	const uint64_t key = key_of(promise);
+	AUTO_CLOSE int mine = -1;
+	int r;
+
+	r = enter(h, promise, size);
+	if (r < 0)
+		return r;
+	mine = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	r = mine < 0 ? -errno : leases_add(h->leases, key, mine);
+	if (r < 0)
+		forget(h, key);
+	else
+		mine = -1; /* the lease owns it */
+	return r;
+}
+
+void holding_drop(struct holding *h, const struct object_id *promise)
+{
+	const uint64_t key = key_of(promise);
+
+	IGNORE_RESULT(leases_drop(h->leases, key),
+		      "the bytes are stored, or lost for another reason");
+	forget(h, key);
+}
+
+void holding_forget(struct holding *h, const struct object_id *promise)
+{
+	forget(h, key_of(promise));
+}
+
+int holding_open(struct holding *h, const struct object_id *promise)
+{
+	return leases_dup(h->leases, key_of(promise));
+}
