@@ -124,7 +124,8 @@ static int save_group(struct promising *c, struct batch *b, struct group *g, str
 		for (size_t i = g->n; i < n; i++)
 			promising_unpin(c, all[i]);
 		c->n_unsaved -= n - g->n;
-		memmove(c->unsaved, c->unsaved + (n - g->n), c->n_unsaved * sizeof(all[0]));
+		if (c->n_unsaved > 0)
+			memmove(c->unsaved, c->unsaved + (n - g->n), c->n_unsaved * sizeof(all[0]));
 	}
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
