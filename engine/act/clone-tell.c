@@ -177,6 +177,12 @@ static int tell_allowed(struct telling *t, const struct clone *c, struct engine_
 	return ret->allow ? 0 : err_nomem(err);
 }
 
+/* A base with a git directory of the clone's own was made of what was captured. */
+static const struct catalog_id *captured_as(const struct snapshot *base)
+{
+	return base->clone ? &base->parent : &base->id;
+}
+
 /* -ENOENT if it has just been removed. */
 static int tell_one(struct telling *t, const char *name, struct engine_clone *ret, struct err *err)
 {
@@ -211,7 +217,7 @@ static int tell_one(struct telling *t, const char *name, struct engine_clone *re
 	one.private = c.private;
 	one.no_xattrs = c.no_xattrs;
 	one.stale = t->stale;
-	promises_news(t->task->host->promises, &c.base, &one.capturing);
+	promises_news(t->task->host->promises, captured_as(&t->base), &one.capturing);
 	r = tell_allowed(t, &c, &one, err);
 	if (r < 0)
 		return r;
@@ -352,5 +358,5 @@ int clone_status(struct task *task, const char *name, const struct engine_watch 
 	if (r < 0)
 		return r;
 	stale_tell_clone(task, &t.project, &t.base, watch, ret_clone);
-	return promises_lost(task->host->promises, &t.base.id, &ret_clone->lost, err);
+	return promises_lost(task->host->promises, captured_as(&t.base), &ret_clone->lost, err);
 }

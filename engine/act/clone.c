@@ -300,7 +300,7 @@ static int put_carried(struct making *m, struct batch *b, int64_t created, struc
 static int put_records(struct making *m, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
-	const struct catalog_id none = { 0 };
+	const struct catalog_id none = { 0 }, captured = m->base; /* put_grafted() changes it */
 	const int64_t now = engine_now();
 	int r;
 
@@ -332,7 +332,7 @@ static int put_records(struct making *m, struct err *err)
 		};
 
 		catalog_id_hex(&m->base, c->base);
-		promises_news(m->task->host->promises, &m->base, &c->capturing);
+		promises_news(m->task->host->promises, &captured, &c->capturing);
 		c->compared = catalog_id_same(&m->base, &m->start.id);
 		c->created = record.created;
 		c->expires = record.expires;
