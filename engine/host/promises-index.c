@@ -22,6 +22,13 @@ static void promise_free(struct promise *one)
 	free(one);
 }
 
+static void close_project(struct promising *p)
+{
+	cache_free(TAKE_PTR(p->cache));
+	cleanup_close(&p->top);
+	p->top = -1;
+}
+
 void promising_forget_kept(struct promising *p)
 {
 	struct promise *one;
@@ -34,21 +41,29 @@ void promising_forget_kept(struct promising *p)
 	}
 	free(TAKE_PTR(p->list));
 	p->n = p->next = 0;
+	close_project(p);
+}
+
+/* What an index has, or an attempt at one that failed. */
+static void index_clear(struct promising *p)
+{
+	struct promise *one;
+
+	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));)
+		promise_free(one);
+	map_done(&p->by_id);
+	close_project(p);
+	free(TAKE_PTR(p->list));
+	p->n = p->next = 0;
+	p->saved = 0;
 }
 
 void promising_free(struct promising *p)
 {
-	struct promise *one;
-
 	if (!p)
 		return;
-	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));)
-		promise_free(one);
-	map_done(&p->by_id);
-	cache_free(p->cache);
-	cleanup_close(&p->top);
+	index_clear(p);
 	free(p->unsaved);
-	free(p->list);
 	free(p->dir);
 	free(p);
 }
@@ -248,13 +263,16 @@ static int load_done(struct promising *p, struct err *err)
 /* --- both --------------------------------------------------------------------------------- */
 
 /* A file that cannot be found any more is lost when its turn comes. */
-static void open_top(struct promising *p)
+static int open_top(struct promising *p, struct err *err)
 {
 	struct stat st;
 
 	p->top = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->top >= 0 && fstat(p->top, &st) == 0)
+	if (p->top < 0)
+		return keep_is_ours(-errno) ? err_sys(err, "opening '%s'", p->dir) : 0;
+	if (fstat(p->top, &st) == 0)
 		p->home = st.st_dev;
+	return 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -286,8 +304,11 @@ static int make_list(struct promising *p, struct err *err)
 static int find_project(struct promising *p, struct err *err)
 {
 	CLEANUP(project_done) struct project project = { 0 };
-	int r = project_get(p->all->host->store, &p->record.project, &project, err);
+	int r;
 
+	if (p->dir)
+		return 0; /* of an earlier attempt */
+	r = project_get(p->all->host->store, &p->record.project, &project, err);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	/* Then there is no file left either. */
@@ -295,7 +316,8 @@ static int find_project(struct promising *p, struct err *err)
 	return p->dir ? 0 : err_nomem(err);
 }
 
-int promising_index(struct promising *p, struct err *err)
+/* What is promised, and what it takes to keep that. */
+static int add_promised(struct promising *p, struct err *err)
 {
 	static const struct cache_limits limits = { .chunk_bytes = 1 << 16, .meta_bytes = 1 << 20 };
 	CLEANUP(snapshot_done) struct snapshot s = { 0 };
@@ -303,13 +325,23 @@ int promising_index(struct promising *p, struct err *err)
 	int r;
 
 	r = cache_new(store, &limits, &p->cache, err);
-	r = r < 0 ? r : find_project(p, err);
-	r = r < 0 || p->record.ended ? r : snapshot_get(store, &p->record.snapshot, &s, err);
-	/* Nobody needs what a snapshot promised that is gone. */
-	if (r < 0 && r != -ENOENT)
+	r = r < 0 ? r : open_top(p, err);
+	if (r < 0)
 		return r;
-	open_top(p);
-	r = r < 0 || p->record.ended ? 0 : add_all(p, &s.root, err);
+	r = snapshot_get(store, &p->record.snapshot, &s, err);
+	/* Nobody needs what a snapshot promised that is gone. */
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : add_all(p, &s.root, err);
+}
+
+int promising_index(struct promising *p, struct err *err)
+{
+	int r;
+
+	index_clear(p);
+	r = find_project(p, err);
+	r = r < 0 || p->record.ended ? r : add_promised(p, err);
 	r = r < 0 ? r : load_done(p, err);
 	return r < 0 ? r : make_list(p, err);
 }

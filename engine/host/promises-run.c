@@ -13,8 +13,9 @@
 
 #define GROUP_FILES 512
 #define GROUP_BYTES ((uint64_t)8 << 20)
-#define PAUSE_MS    20   /* while others read */
-#define STUCK_MS    2000 /* before another attempt */
+#define PAUSE_MS    20    /* while others read */
+#define STUCK_MS    2000  /* before another attempt */
+#define DAMAGED_MS  30000 /* the same, if what is promised cannot be read in the store */
 
 /* What the thread has read and not yet committed. */
 struct group {
@@ -195,15 +196,39 @@ static int go_on(struct promising *c, struct err *err)
 	return r < 0 ? r : done;
 }
 
+/* lock held, but while it works.  1 if the capture has ended. */
+static int step(struct promising *c, struct err *err)
+{
+	int r;
+
+	if (c->indexed)
+		return go_on(c, err);
+	pthread_mutex_unlock(&c->all->lock);
+	r = promising_index(c, err);
+	pthread_mutex_lock(&c->all->lock);
+	c->indexed = r >= 0;
+	return r;
+}
+
+/* lock held, but while it waits; what happens to others does not shorten it. */
+static void rest(struct promising *c, int code)
+{
+	const bool damaged = !c->indexed && code == -EBADMSG;
+	const uint64_t until = engine_clock_ms() + (damaged ? DAMAGED_MS : STUCK_MS);
+
+	while (!c->all->ending && engine_clock_ms() < until)
+		promises_wait_ms(c->all, PAUSE_MS);
+}
+
 void *promising_run(void *arg)
 {
 	struct promising *c = arg;
 	struct promises *p = c->all;
 	struct err err = { 0 };
-	int r = promising_index(c, &err);
+	int r;
 
 	pthread_mutex_lock(&p->lock);
-	c->indexed = r >= 0;
+	r = step(c, &err);
 	for (;;) {
 		if (r < 0 && c->stuck.code == 0)
 			log_warn("capturing '%s': %s, trying again", c->dir ? c->dir : "?",
@@ -213,11 +238,11 @@ void *promising_run(void *arg)
 		if (p->ending || r > 0)
 			break;
 		if (r < 0)
-			promises_wait_ms(p, STUCK_MS);
+			rest(c, r);
 		if (p->ending)
 			break;
 		err = (struct err){ 0 };
-		r = c->indexed ? go_on(c, &err) : c->stuck.code;
+		r = step(c, &err);
 	}
 	if (r > 0)
 		log_info("'%s' is captured: %llu files, %llu of them lost", c->dir,

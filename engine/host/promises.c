@@ -74,6 +74,41 @@ void promises_free(struct promises *p)
 	free(p);
 }
 
+/* Free captures that have ended and lost nothing: there is nothing left to tell of them. */
+static void reap(struct promises *p)
+{
+	struct promising **at = &p->first, *gone = NULL, *c;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->ending && (c = *at)) {
+		if (!c->ended || c->lost > 0) {
+			at = &c->after;
+			continue;
+		}
+		*at = c->after;
+		c->after = gone;
+		gone = c;
+	}
+	pthread_mutex_unlock(&p->lock);
+	while ((c = gone)) {
+		gone = c->after;
+		if (c->started)
+			pthread_join(c->thread, NULL);
+		promising_free(c);
+	}
+}
+
+/* Without it, what is lost is unreadable all the same, and only has no name. */
+static void index_lost(struct promising *c)
+{
+	struct err err = { 0 };
+
+	if (promising_index(c, &err) < 0)
+		log_warn("what a lazy capture of '%s' lost is not known: %s, continuing",
+			 c->dir ? c->dir : "?", err.msg);
+	c->indexed = true;
+}
+
 static int start(struct promises *p, const struct lazy *record, struct err *err)
 {
 	struct promising *c = calloc(1, sizeof(*c));
@@ -88,8 +123,7 @@ static int start(struct promises *p, const struct lazy *record, struct err *err)
 	c->by_id = MAP_INIT(object_ref_hash, object_ref_equal);
 	c->ended = record->ended != 0;
 	if (c->ended) {
-		r = promising_index(c, err);
-		c->indexed = true;
+		index_lost(c);
 	} else {
 		r = -pthread_create(&c->thread, NULL, promising_run, c);
 		c->started = r == 0;
@@ -185,6 +219,7 @@ void promises_begin(struct promises *p, const struct lazy *record)
 {
 	struct err err = { 0 };
 
+	reap(p);
 	/* The record stays, so the next cowfsd goes on. */
 	if (start(p, record, &err) < 0)
 		log_error("%s; 'snap stop' and the next command capture the rest", err.msg);

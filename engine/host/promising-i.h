@@ -97,7 +97,7 @@ size_t promising_group_max(void);
 
 struct promise *promising_add(struct promising *p, const struct object_id *id, uint64_t size,
 			      struct err *err);
-NODISCARD int promising_index(struct promising *p, struct err *err);
+NODISCARD int promising_index(struct promising *p, struct err *err); /* again, if it failed */
 void promising_forget_kept(struct promising *p); /* only what was lost is of interest now */
 void promising_free(struct promising *p);
 

@@ -37,10 +37,11 @@ void keeper_free(struct keeper *k)
 	free(k);
 }
 
-/* The machine's failure and not the file's: it may be better later. */
-static bool is_ours(int code)
+/* -EAGAIN: somebody has a lease on it, and is asked to give it up. */
+bool keep_is_ours(int code)
 {
-	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EINTR;
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EINTR ||
+	       code == -EAGAIN;
 }
 
 #define OPEN_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -79,7 +80,7 @@ int keep_open(int top, const char *path, int *ret_fd, struct err *err)
 	if (fd >= 0)
 		return 0;
 	*ret_fd = -1;
-	if (is_ours(fd))
+	if (keep_is_ours(fd))
 		return err_set(err, fd, "cannot be opened: %s", strerror(-fd));
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		err_set(err, -EIO, "was removed or replaced before it was captured");

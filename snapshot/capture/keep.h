@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cowfs/store/batch.h"
@@ -24,6 +25,9 @@ DEFINE_CLEANUP(struct keeper *, keeper_free)
  * is a failure of ours, and the file may be tried again.
  */
 #define KEEP_LOST 1
+
+/* Is this errno the machine's failure and not the file's?  It may be better later. */
+bool keep_is_ours(int code);
 
 /* Open a file below the directory `top`, following no symlink: 0, or KEEP_LOST. */
 NODISCARD int keep_open(int top, const char *path, int *ret_fd, struct err *err);

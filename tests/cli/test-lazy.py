@@ -1,7 +1,9 @@
 """clone --lazy: usable before the files are read, exact all the same."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -287,6 +289,87 @@ def a_file_that_is_emptied_without_a_word_is_lost_and_never_shown(w):
     (lazy.project / "d" / "f5").write_text("longer than it was before " * 100)
     assert unreadable(path / "d" / "f5")
     assert lazy.finish()["lost"] == 1
+
+
+def damage_record(w):
+    """Behind the back of a dead daemon: the tree with what was done cannot be read any more."""
+    with contextlib.closing(sqlite3.connect(w.store / "meta.db")) as db:
+        n = db.execute("UPDATE object SET data = substr(data, 1, length(data) - 1)"
+                       " WHERE id IN (SELECT root FROM ref WHERE kind = 10)").rowcount
+        db.commit()
+    assert n == 1, n
+
+
+@test
+def a_capture_whose_record_is_damaged_says_so_and_nobody_hangs(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    w.kill_daemon()
+    damage_record(w)
+    w.ok("mount", "try")
+    until = time.monotonic() + 5  # it was tried twice and began to turn in circles
+    while time.monotonic() < until:
+        w.snap("gc", timeout=20).fails(12, "is not captured yet")
+        w.ok("list", timeout=20)
+        time.sleep(0.5)
+    assert unreadable(path / "d" / "f3")
+    (path / "mine").write_text("mine")
+    w.ok("rm", "--force", "try", timeout=20)
+
+
+@test
+def a_damaged_list_of_lost_files_keeps_no_daemon_from_starting(w):
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    lazy = Lazy(w)
+    path = lazy.clone()
+    (lazy.project / "d" / "f6").unlink()
+    assert lazy.finish()["lost"] == 1
+    w.stop()
+    damage_record(w)
+    w.ok("mount", "try")
+    assert unreadable(path / "d" / "f6")
+    assert (path / "d" / "f7").read_text() == (lazy.copy / "d" / "f7").read_text()
+
+
+@test
+def a_capture_that_has_ended_keeps_nothing_open(w):
+    lazy = Lazy(w)
+    lazy.release()
+    for _ in range(3):
+        w.ok("snapshot", "--lazy", "--wait")
+        pid, = w.daemons()
+        fds = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()]
+        assert str(w.project) not in fds, fds
+
+
+@test
+def what_was_lost_cannot_be_pushed(w):
+    """A pack without it could not be fetched."""
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    lazy = Lazy(w)
+    lazy.clone()
+    (lazy.project / "d" / "f6").unlink()
+    assert lazy.finish()["lost"] == 1
+    w.snap("push", "try", f"dir:{w.top}/depot:main").fails(1, "'f6' was changed before")
+
+
+@test
+def a_clone_with_a_git_directory_of_its_own_names_what_was_lost(w):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", w.top]
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    shutil.rmtree(w.project)
+    subprocess.run([*git, "init", "-q", "repo"], check=True)
+    git[-1] /= "repo"
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", w.project], check=True)
+    lazy = Lazy(w)
+    path = lazy.clone()
+    got = lazy.status()
+    assert not got["complete"] and got["captured"] == 0, got
+    (lazy.project / "d" / "f6").unlink()
+    got = lazy.finish()
+    assert got["lost"] == 1 and unreadable(path / "d" / "f6"), got
+    assert "d/f6" in w.ok("status", "try").out.decode()
 
 
 @test
