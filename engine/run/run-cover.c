@@ -12,9 +12,9 @@
 
 struct cover {
 	struct layout *layout;
-	const char *clone; /* its path outside; what is in it belongs to the run */
-	const char *project;
-	size_t n_granted; /* how many of the layout's first mounts were granted */
+	const char *clone;   /* its path outside; what is in it belongs to the run */
+	const char *project; /* NULL: it is the root, and covers none of what is granted */
+	size_t n_granted;    /* how many of the layout's first mounts were granted */
 };
 
 static bool is_hidden(const struct layout *l, const char *guest)
@@ -45,7 +45,7 @@ static int cover_path(struct cover *c, const char *path, bool store, struct err 
 		if (!guest)
 			return err_nomem(err);
 		/* The clone already covers it. */
-		if (path_is_below(guest, c->project) || is_hidden(c->layout, guest))
+		if ((c->project && path_is_below(guest, c->project)) || is_hidden(c->layout, guest))
 			continue;
 		hide.guest = guest;
 		r = layout_add(c->layout, &hide, err);
@@ -127,8 +127,8 @@ int run_cover(struct layout *l, const char *clone, const char *project, struct e
 	int r;
 
 	for (size_t i = 0; i < l->n; i++)
-		any |=
-		    l->mounts[i].kind == SANDBOX_BIND && strcmp(l->mounts[i].guest, project) != 0;
+		any |= l->mounts[i].kind == SANDBOX_BIND &&
+		       (!project || strcmp(l->mounts[i].guest, project) != 0);
 	if (!any)
 		return 0;
 	r = cover_usual(&c, "XDG_DATA_HOME", "snapcow", err);

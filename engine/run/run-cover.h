@@ -14,6 +14,7 @@
 
 /*
  * Hide these below the host's folders that `l` has by now.  `clone` is the clone's path outside,
- * `project` the one inside.  -ECANCELED with a sentence if a granted folder is in a store.
+ * `project` the one inside; NULL: it is the run's root.  -ECANCELED with a sentence if a granted folder
+ * is in a store.
  */
 NODISCARD int run_cover(struct layout *l, const char *clone, const char *project, struct err *err);

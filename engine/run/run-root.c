@@ -98,26 +98,28 @@ static int add_read_only(struct layout *l, struct engine *e, const char *given, 
 	return layout_add(l, &m, err);
 }
 
-static int add_hidden(struct layout *l, const char *path, struct err *err)
+static int add_hidden(struct layout *l, const char *given, struct err *err)
 {
+	AUTO_FREE char *path = path_clean("/", given);
 	const struct sandbox_mount m = { .kind = SANDBOX_HIDE, .guest = path };
 
-	return layout_add(l, &m, err);
+	return path ? layout_add(l, &m, err) : err_nomem(err);
 }
 
 int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
-		  struct err *err)
+		  const struct strlist *hide, struct err *err)
 {
 	AUTO_FREE char *store = realpath(e->store_path, NULL);
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < o->ro.n; i++)
 		r = add_read_only(l, e, o->ro.items[i], err);
-	for (size_t i = 0; r >= 0 && i < o->hide.n; i++) {
-		AUTO_FREE char *path = path_clean("/", o->hide.items[i]);
-
-		r = path ? add_hidden(l, path, err) : err_nomem(err);
-	}
+	/* The usual secrets are those of a project, and this is a machine. */
+	for (size_t i = 0; r >= 0 && i < hide->n; i++)
+		if (strcmp(hide->list[i], ENGINE_HIDE_SECRETS) != 0)
+			r = add_hidden(l, hide->list[i], err);
+	for (size_t i = 0; r >= 0 && i < o->hide.n; i++)
+		r = add_hidden(l, o->hide.items[i], err);
 	return r < 0 || !store ? r : add_hidden(l, store, err);
 }
 

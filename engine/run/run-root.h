@@ -25,9 +25,9 @@ NODISCARD int run_root_take(struct engine *e, const struct engine_run_options *o
 /* What every such run has of its own: /tmp and /run. */
 NODISCARD int run_root_system(struct layout *l, struct err *err);
 
-/* Folders of the host that it may read, and what it may not see. */
+/* Folders of the host that it may read, and what it may not see; `hide` is the profile's. */
 NODISCARD int run_root_show(struct layout *l, struct engine *e, const struct engine_run_options *o,
-			    struct err *err);
+			    const struct strlist *hide, struct err *err);
 
 /* NAME=VALUE that package managers need where the run has but one id. */
 struct engine_list run_root_variables(const struct engine_run_options *o);

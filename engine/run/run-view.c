@@ -341,8 +341,11 @@ static int add_all_hidden(const struct place *at, struct err *err)
 static int build_root_layout(const struct place *at, struct err *err)
 {
 	struct layout *l = at->view->layout;
-	int r = run_root_show(l, at->engine, at->sight->options, err);
+	int r = run_root_show(l, at->engine, at->sight->options, &at->sight->profile->hide, err);
 
+	if (r < 0)
+		return r;
+	r = run_cover(l, shown_at(at), NULL, err);
 	return r < 0 ? r : run_net_show_over(at->sight->net, l, err);
 }
 

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -188,6 +189,29 @@ def it_reads_a_folder_of_the_host_and_never_the_store(w):
     got = root_sh(w, f"cat {given}/file; echo no > {given}/file; ls {w.top}", "--ro", str(given), str(top))
     assert got["stdout"] == "of the host\ngiven\n" and "Read-only" in got["stderr"], got
     w.snap("run", "--root", "--ro", str(w.store), str(top), "--", "true").fails(125, "is in the store")
+
+
+@live_test
+def sockets_and_stores_in_a_folder_of_the_host_are_hidden(w):
+    """A program that listens there would do for the run what it does for the caller."""
+    top = plant(w.top / "root")
+    (w.home / "all").symlink_to(w.top)
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(w.top / "agent"))
+        agent.listen()
+        for given in (w.top, w.home / "all"):
+            got = root_sh(w, f"cd {given} && stat -c %F agent; ls store; echo end", "--ro", str(given), str(top))
+            assert got["stdout"] == "regular empty file\nend\n", (given, got)
+
+
+@live_test
+def what_its_profile_hides_is_hidden(w):
+    top = plant(w.top / "root")
+    folder = w.home / ".config/snapcow/profiles"
+    folder.mkdir(parents=True)
+    (folder / "h.yaml").write_text("hide: [/etc/group]\n")
+    got = root_sh(w, "wc -c < /etc/group; head -c 4 /etc/passwd", "--profile", "h", str(top))
+    assert got["stdout"] == "0\nroot", got
 
 
 def pack(entry):
