@@ -244,12 +244,12 @@ ssize_t sys_receive_with(int fd, void *to, size_t room, int *ret_given)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
+		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	const struct cmsghdr *c;
 	ssize_t n;
 
-	/* There is room for one: the kernel closes the others. */
+	/* There is room for one, without what aligns it: the kernel closes the others. */
 	do
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);

@@ -62,7 +62,7 @@ static int close_file(struct ingest *g, struct err *err)
 	return 0;
 }
 
-static int open_file(struct ingest *g, struct draft_file *f, uint64_t size, struct err *err)
+static int charge(struct ingest *g, uint64_t size, struct err *err)
 {
 	char most[SIZE_TEXT_MAX];
 
@@ -70,6 +70,15 @@ static int open_file(struct ingest *g, struct draft_file *f, uint64_t size, stru
 		return err_set(err, -EDQUOT, "its files have more than %s in all",
 			       size_format(g->limits->bytes, most));
 	g->bytes += size;
+	return 0;
+}
+
+static int open_file(struct ingest *g, struct draft_file *f, uint64_t size, struct err *err)
+{
+	int r = charge(g, size, err);
+
+	if (r < 0)
+		return r;
 	g->open = f;
 	g->at = 0;
 	g->size = size;
@@ -97,6 +106,7 @@ static int put_xattrs(struct ingest *g, const struct stream_record *rec, struct 
 		      struct err *err)
 {
 	struct xattr list[STREAM_XATTRS_MAX];
+	int r = 0;
 
 	for (size_t i = 0; i < rec->n_xattrs; i++) {
 		const struct stream_xattr *x = &rec->xattrs[i];
@@ -110,6 +120,10 @@ static int put_xattrs(struct ingest *g, const struct stream_record *rec, struct 
 			.value = x->value.at,
 			.value_len = x->value.len,
 		};
+		/* They take as much of the disk as the bytes of files. */
+		r = charge(g, x->name.len + x->value.len, err);
+		if (r < 0)
+			return r;
 	}
 	return rec->n_xattrs > 0 ? xattrs_put(g->batch, list, rec->n_xattrs, ret, err) : 0;
 }

@@ -219,6 +219,9 @@ int engine_import(struct engine *e, const struct engine_import_options *options,
 	if (r < 0)
 		return r;
 	r = ask(e, &i, parser.out, ret, err);
+	/* The parser may wait for its input for ever: nobody wants that any more, and it is ended. */
+	if (r < 0 && r != -EPIPE)
+		return err_wrap(err, r, "'%s'", options->source);
 	/* If parsing failed, cowfsd knows no more than that the stream ended early. */
 	parsed = parser_end(&parser, &why);
 	if (r == -EPIPE && parsed < 0)

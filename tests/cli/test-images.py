@@ -140,6 +140,8 @@ HOSTILE = {
     "a_deep_one": ((entry("d/" * 1100 + "f", b"x"),), "lies too deep"),
     "a_top_that_is_a_link": ((link(".", "d"),), "is the top and no directory"),
     "a_huge_file": ((entry("f", b"x" * 5000),), "more than 4.0 KiB in all"),
+    "a_huge_attribute": ((entry("f", b"x", pax_headers={"SCHILY.xattr.user.a": "y" * 5000}),),
+                         "more than 4.0 KiB in all"),
 }
 
 
@@ -179,6 +181,12 @@ def names_are_checked_and_kept_apart(w: World):
     w.snap("import", path).fails(1, "there is an image 'one' already", "--replace", "--name")
     w.snap("import", path, "-n", "../x").fails(2, "an image: the name '../x'")
     w.snap("import", "-").fails(2, "needs --name")
+    read, write = os.pipe()  # from which nothing comes: it must not be waited for
+    try:
+        w.snap("import", "-", "-n", "one", stdin=read, timeout=60).fails(1, "there is an image 'one' already")
+    finally:
+        os.close(read)
+        os.close(write)
     with open(path, "rb") as f:
         w.ok("import", "-", "-n", "piped", stdin=f)
     assert w.ok("image", "-q").out == b"one\npiped\n"

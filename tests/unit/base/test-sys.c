@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -184,6 +185,53 @@ TEST(a_socket_is_found_by_its_name_in_a_directory_however_long_the_path)
 	close(TAKE_FD(server));
 	CHECK_EQ(sys_connect_at(dir, "socket"), -ECONNREFUSED);
 }
+
+#if defined(__linux__)
+static void send_two(int to, int fd)
+{
+	const int both[] = { fd, fd };
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(both))];
+	} control = { .header = { .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS,
+				  .cmsg_len = CMSG_LEN(sizeof(both)) } };
+	struct iovec iov = { .iov_base = (char[]){ 'x' }, .iov_len = 1 };
+	const struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
+
+	memcpy(CMSG_DATA(&control.header), both, sizeof(both));
+	CHECK_EQ(sendmsg(to, &msg, 0), 1);
+}
+
+TEST(of_several_descriptors_one_is_taken_and_none_is_left_open)
+{
+	int ends[2], given = -1, first;
+	char byte;
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	CHECK_EQ(sys_send_with(ends[0], "x", 1, 0, -1), 1);
+	CHECK_EQ(sys_receive_with(ends[1], &byte, 1, &given), 1);
+	CHECK_EQ(given, -1);
+	CHECK_EQ(sys_send_with(ends[0], "x", 1, 0, ends[0]), 1);
+	CHECK_EQ(sys_receive_with(ends[1], &byte, 1, &given), 1);
+	CHECK(given > ends[1] && fcntl(given, F_GETFD) & FD_CLOEXEC);
+	first = given;
+	/* The one from before is closed, when it is replaced. */
+	send_two(ends[0], ends[0]);
+	CHECK_EQ(sys_receive_with(ends[1], &byte, 1, &given), 1);
+	CHECK(given > ends[1]);
+	for (int fd = first; fd < first + 8; fd++)
+		CHECK_EQ(fcntl(fd, F_GETFD) >= 0, fd == given);
+	close(given);
+	close(ends[0]);
+	close(ends[1]);
+}
+#endif
 
 static int count_mount(const char *path, dev_t dev, void *ctx)
 {
