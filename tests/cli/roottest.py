@@ -12,9 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-RANGE = "--range" in sys.argv
-if RANGE:
+RANGE = "--range" in sys.argv or "SNAP_TEST_RANGE" in os.environ
+if "--range" in sys.argv:
     sys.argv[sys.argv.index("--range")] = "--user"
+    os.environ["SNAP_TEST_RANGE"] = "1"  # livetest starts this again, in a namespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "live"))
 
