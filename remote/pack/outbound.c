@@ -152,6 +152,12 @@ static int send_entry(struct outbound *o, const struct tree_entry *e, unsigned d
 {
 	int r = 0;
 
+	/* Nobody could fetch what nobody has. */
+	if (e->form == TREE_LAZY)
+		return err_set(err, -EIO,
+			       "'%.*s' was promised and is not captured: a snapshot without its "
+			       "bytes cannot be pushed",
+			       (int)e->name_len, e->name);
 	*p = (struct portable_entry){ .e = *e };
 	if (e->form == TREE_LAZY)
 		return err_set(err, -EIO,

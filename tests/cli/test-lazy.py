@@ -210,6 +210,11 @@ def what_changes_in_the_project_first_is_lost_by_name_and_never_shown(w):
     assert lazy.status()["lost"] == 4
     w.ok("check")
     w.ok("gc")
+    # Nobody could fetch it, so no name says that it is there.
+    base = w.ok("log", "--all", "--json").json("snap.log/1", "snapshots")["snapshots"][-1]["snapshot"]
+    for state in (base, "try"):
+        w.snap("push", state, f"dir:{w.top}/depot:main").fails(1, "'f5' was promised")
+        assert not (w.top / "depot" / "index.json").exists(), state
     # What is replaced needs no old bytes; a rebase brings the new ones.
     (path / "d" / "f5").write_text("mine\n")
     os.truncate(path / "d" / "f6", 0)
