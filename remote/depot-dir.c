@@ -7,11 +7,13 @@
  *   .snapcow-lock         held while index.json is read, changed and replaced
  *
  * A blob is written beside its place, synced and renamed, so a name in blobs/ always has whole bytes.
- * index.json is replaced in one step and last.  A manifest without a tag is a blob like any other
- * and stands in index.json only while a tag names it.
+ * The names themselves are synced once, before a manifest: also those that another push made and we
+ * only found.  index.json is replaced in one step and last.  A manifest without a tag is a blob like
+ * any other and stands in index.json only while a tag names it.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -222,12 +224,16 @@ static int store_blob(struct dir_depot *dir, const char *name, const struct dige
 		      const struct depot_bytes *from, const struct depot_watch *watch,
 		      struct err *err)
 {
-	char temp[sizeof(FDIO_TEMP_PREFIX) + SHA256_HEX_SIZE + 16];
+	char temp[sizeof(FDIO_TEMP_PREFIX) + SHA256_HEX_SIZE + 32];
 	AUTO_CLOSE int fd = -1;
-	int r;
+	uint64_t unique;
+	int r = sys_random(&unique, sizeof(unique));
 
-	snprintf(temp, sizeof(temp), "%s%s-%ld", FDIO_TEMP_PREFIX, name, (long)getpid());
-	fd = openat(dir->blobs, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (r < 0)
+		return err_wrap(err, r, "naming a temporary file");
+	/* Not by our number: another container or machine may push the same blob with that. */
+	snprintf(temp, sizeof(temp), FDIO_TEMP_PREFIX "%s-%016" PRIx64, name, unique);
+	fd = openat(dir->blobs, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return err_sys(err, "making a blob in '%s'", dir->path);
 	r = copy_bytes(from, fd, blob, watch, err);
@@ -239,8 +245,6 @@ static int store_blob(struct dir_depot *dir, const char *name, const struct dige
 		unlinkat(dir->blobs, temp, 0);
 		return err_wrap(err, r, "'%s'", dir->depot.url);
 	}
-	if (fsync(dir->blobs) < 0)
-		return err_sys(err, "syncing '%s/blobs/sha256'", dir->path);
 	return 0;
 }
 
@@ -446,8 +450,12 @@ static int dir_put_manifest(struct depot *d, const char *tag, const struct diges
 	int r;
 
 	r = depot_put(d, bytes, len, &digest, err);
-	if (r < 0 || !tag)
+	if (r < 0)
 		return r;
+	if (fsync(dir->blobs) < 0)
+		return err_sys(err, "syncing '%s/blobs/sha256'", dir->path);
+	if (!tag)
+		return 0;
 	c.add_digest = &digest;
 	c.size = len;
 	r = lock_dir(dir, &lock, err);

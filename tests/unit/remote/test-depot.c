@@ -112,6 +112,26 @@ static int count_bytes(uint64_t bytes, void *ctx)
 	return 0;
 }
 
+/* Two containers count processes alike: who pushes the same blob beside us may have our number. */
+TEST(a_blob_is_written_to_no_file_that_was_there)
+{
+	CLEANUP(depot_close_p) struct depot *d = open_depot("beside");
+	const struct digest blob = digest_of("hello", 5);
+	char hex[SHA256_HEX_SIZE], path[600];
+	struct err err = { 0 };
+	AUTO_CLOSE int fd = -1;
+	struct digest other;
+
+	CHECK_OK(depot_put(d, "other", 5, &other, &err), &err);
+	snprintf(path, sizeof(path), "%s/blobs/sha256/.tmp-%s-%ld", test_path("beside"),
+		 hex_encode(blob.b, sizeof(blob.b), hex), (long)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	CHECK_EQ(fdio_write(fd, "hel", 3), 0);
+	CHECK_OK(depot_put(d, "hello", 5, &other, &err), &err);
+	CHECK_EQ(size_of(fd), 3);
+	CHECK_EQ(access(path, F_OK), 0);
+}
+
 TEST(a_fetch_goes_on_where_the_last_one_ended)
 {
 	CLEANUP(depot_close_p) struct depot *d = open_depot("resume");
