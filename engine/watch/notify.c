@@ -157,11 +157,29 @@ static int run_command(const char *command, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* What the message says, as JSON, in a file without a name. */
-static int message_file(const struct engine_firing *f, int *ret, struct err *err)
+/* A line of curl's configuration. */
+static int add_option(struct buf *out, const char *name, const void *value, size_t len)
+{
+	const char *p = value;
+	int r = buf_printf(out, "%s = \"", name);
+
+	for (size_t i = 0; r == 0 && i < len; i++) {
+		if (p[i] == '"' || p[i] == '\\')
+			r = buf_append_u8(out, '\\');
+		if (r == 0)
+			r = buf_append_u8(out, (uint8_t)p[i]);
+	}
+	return r < 0 ? r : buf_append_str(out, "\"\n");
+}
+
+/*
+ * What curl is to send, as JSON, and where, in a file without a name.  The address is often the only
+ * secret that there is, and everybody can read the words of a command.
+ */
+static int message_file(const struct engine_firing *f, const char *url, int *ret, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	CLEANUP(buf_done) struct buf text = BUF_INIT, lines = BUF_INIT;
 	const struct json j = json_begin(&doc);
 	FILE *file;
 	int r;
@@ -176,10 +194,13 @@ static int message_file(const struct engine_firing *f, int *ret, struct err *err
 	r = json_append(&doc, &text, err);
 	if (r < 0)
 		return r;
+	if (add_option(&lines, "url", url, strlen(url)) < 0 ||
+	    add_option(&lines, "data-binary", text.data, text.len) < 0)
+		return err_nomem(err);
 	file = tmpfile();
 	if (!file)
 		return err_sys(err, "making a file for a message");
-	fwrite(text.data, 1, text.len, file);
+	fwrite(lines.data, 1, lines.len, file);
 	rewind(file);
 	*ret = ferror(file) ? -1 : dup(fileno(file));
 	fclose(file);
@@ -202,13 +223,11 @@ static int post(const struct engine_firing *f, const char *url, struct err *err)
 				     "20",
 				     "--header",
 				     "Content-Type: application/json",
-				     "--data-binary",
-				     "@-",
-				     "--url",
-				     url,
+				     "--config",
+				     "-",
 				     NULL };
 	AUTO_CLOSE int in = -1;
-	int r = message_file(f, &in, err);
+	int r = message_file(f, url, &in, err);
 
 	if (r >= 0)
 		r = run_notifier(argv, in, err);

@@ -331,7 +331,7 @@ static int read_narrowed(struct reading *rd, const char *project, struct yaml at
 	return read_pairs(rd, at, rule);
 }
 
-/* An address without a name and a password in it: those would stand in the list of processes. */
+/* An address without a name and a password in it, and without what curl's configuration would escape. */
 static int read_post(struct reading *rd, struct yaml value)
 {
 	const char *url = read_text(value);
