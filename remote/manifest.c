@@ -127,6 +127,15 @@ static int read_blob(struct json j, const char *type, uint64_t max, struct manif
 						 : 0;
 }
 
+/* Each would be opened and entered anew, for no byte more that has to be sent. */
+static bool has_pack(const struct manifest *m, const struct digest *d)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (digest_equal(&m->packs[i].pack.digest, d))
+			return true;
+	return false;
+}
+
 static int read_layers(struct json layers, struct manifest *m, struct err *err)
 {
 	struct manifest_pack pack;
@@ -140,6 +149,8 @@ static int read_layers(struct json layers, struct manifest *m, struct err *err)
 		if (r == 0)
 			r = read_blob(json_at_object(layers, i + 1), PACK_INDEX_TYPE,
 				      PACK_INDEX_MAX, &pack.index, err);
+		if (r == 0 && has_pack(m, &pack.pack.digest))
+			return bad(err, "a pack is listed twice");
 		if (r == 0)
 			r = manifest_add_pack(m, &pack, err);
 	}

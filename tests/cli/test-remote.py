@@ -262,6 +262,11 @@ def damage_in_a_remote_is_refused_and_nothing_is_stored(w: World):
         assert not o.store.joinpath("remote", "seen").exists() or not any((o.store / "remote" / "seen").iterdir())
         shutil.rmtree(w.top / "depot")
         shutil.copytree(good, w.top / "depot")
+    # The same pack over and over costs a stranger nothing, and cowfsd memory and descriptors.
+    forge_manifest(w, lambda m: m["layers"].extend(m["layers"][:2] * 400))
+    o.snap("fetch", f"{depot(w)}:main").fails(12, "a pack is listed twice")
+    shutil.rmtree(w.top / "depot")
+    shutil.copytree(good, w.top / "depot")
     # An index that claims other things, with a manifest that fits: the objects themselves tell.
     forge_index(w)
     shutil.rmtree(o.store / "remote" / "incoming")
@@ -273,39 +278,76 @@ def damage_in_a_remote_is_refused_and_nothing_is_stored(w: World):
     o.end()
 
 
+def blob(w, digest):
+    return w.top / "depot" / "blobs" / "sha256" / digest.removeprefix("sha256:")
+
+
+def put_blob(w, data):
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    blob(w, digest).write_bytes(data)
+    return {"digest": digest, "size": len(data)}
+
+
+def forge_manifest(w, change):
+    """Change the manifest of the only name, and all that names it."""
+    path = w.top / "depot" / "index.json"
+    index = json.loads(path.read_text())
+    entry = index["manifests"][0]
+    manifest = json.loads(blob(w, entry["digest"]).read_text())
+    change(manifest)
+    entry.update(put_blob(w, json.dumps(manifest).encode()))
+    path.write_text(json.dumps(index))
+
+
 def forge_index(w):
     """Swap the digests of two chunks of the content pack in its index, and all that names it."""
-    top = w.top / "depot"
-    index = json.loads((top / "index.json").read_text())
-    entry = index["manifests"][0]
+    def swap(manifest):
+        data = bytearray(blob(w, manifest["layers"][1]["digest"]).read_bytes())
+        at = 56 + 8 * int.from_bytes(data[8:12], "little")
+        data[at:at + 32], data[at + 36:at + 68] = data[at + 36:at + 68], data[at:at + 32]
+        manifest["layers"][1].update(put_blob(w, bytes(data)))
 
-    def blob(digest):
-        return top / "blobs" / "sha256" / digest.removeprefix("sha256:")
-
-    def put(data):
-        digest = "sha256:" + hashlib.sha256(data).hexdigest()
-        blob(digest).write_bytes(data)
-        return {"digest": digest, "size": len(data)}
-
-    manifest = json.loads(blob(entry["digest"]).read_text())
-    data = bytearray(blob(manifest["layers"][1]["digest"]).read_bytes())
-    at = 56 + 8 * int.from_bytes(data[8:12], "little")
-    data[at:at + 32], data[at + 36:at + 68] = data[at + 36:at + 68], data[at:at + 32]
-    manifest["layers"][1].update(put(bytes(data)))
-    entry.update(put(json.dumps(manifest).encode()))
-    (top / "index.json").write_text(json.dumps(index))
+    forge_manifest(w, swap)
 
 
-def killed(args, cwd, env, after):
-    """Run snap and kill it after so many seconds; did it end before?"""
-    with subprocess.Popen([SNAP, *args], cwd=cwd, env=env, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as p:
-        try:
-            p.wait(after)
-            return True
-        except subprocess.TimeoutExpired:
-            p.send_signal(signal.SIGKILL)
-            return False
+# All by which a push or a fetch changes something on a disk or promises that it is kept.
+CALLS = "?openat,?write,?pwrite64,?renameat,?renameat2,?fdatasync,?fsync"
+
+
+def traced(words, args, cwd, env, log="/dev/null"):
+    env = {**env, "ASAN_OPTIONS": f"{env.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
+    done = subprocess.run(["strace", "-f", "-qq", "-o", log, *words, SNAP, "-q", *args], cwd=cwd, env=env, check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if b"PTRACE" in done.stderr or b"ptrace" in done.stderr:
+        raise Skip(f"strace cannot trace here: {done.stderr[:200]!r}")
+    return done.returncode
+
+
+def deaths(w, args, cwd, env, last):
+    """Where it can be killed: calls and how often the main thread makes them, up to the last one of `last`."""
+    if not shutil.which("strace"):
+        raise Skip("there is no strace")
+    log = w.top / "calls"
+    assert traced(["-e", f"trace={CALLS}"], [*args, "--jobs", "1"], cwd, env, log) == 0
+    lines = [line.split(None, 1) for line in log.read_text(errors="replace").splitlines()]
+    points, counts = [], {}
+    for pid, text in lines:
+        name = text.split("(", 1)[0]
+        if pid == lines[0][0] and name.isalnum():
+            counts[name] = counts.get(name, 0) + 1
+            points.append((name, counts[name], text))
+    end = max(i for i, point in enumerate(points) if last in point[2])
+    # Libraries are loaded first.
+    points = [p[:2] for p in points[:end + 1] if p[0] != "openat" or str(w.top) in p[2]]
+    few = [p for p in points if p[0] not in ("write", "openat")]
+    some = 60 if os.environ.get("SNAP_TESTS_LONG") else 4
+    return few[-12:] + random.Random(7).sample(points, min(some, len(points)))
+
+
+def dies(point, args, cwd, env):
+    name, n = point
+    r = traced(["-e", f"trace={name}", "-e", f"inject={name}:signal=KILL:when={n}"], [*args, "--jobs", "1"], cwd, env)
+    return r in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
 def names_are_complete(w):
@@ -329,17 +371,15 @@ def names_are_complete(w):
 
 @test
 def a_push_that_is_killed_leaves_names_whole(w: World):
-    furnish(w.project, 400)
+    furnish(w.project, 100)
     w.ok("init")
-    env = {**w.env}
-    began = time.monotonic()
-    w.ok("push", f"dir:{w.top}/measure:main")
-    whole = time.monotonic() - began
-    rounds = 50 if os.environ.get("SNAP_TESTS_LONG") else 8
-    for i in range(rounds):
+    args = ["push", "--force", f"{depot(w)}:main"]
+    died = 0
+    for i, point in enumerate(deaths(w, args, w.project, w.env, "index.json")):
         (w.project / f"round{i}").write_text(f"{i}" * 100)
-        killed(["push", "--force", f"{depot(w)}:main"], w.project, env, whole * (i + 0.5) / rounds)
-        names_are_complete(w)
+        died += dies(point, args, w.project, w.env)
+        assert names_are_complete(w) > 3
+    assert died > 5, died
     last = pushed(w.ok("--json", "push", "--force", f"{depot(w)}:main"))
     assert names_are_complete(w) > 3
     o = Other(w)
@@ -349,17 +389,22 @@ def a_push_that_is_killed_leaves_names_whole(w: World):
 
 @test
 def a_fetch_that_is_killed_goes_on(w: World):
-    furnish(w.project, 400)
+    furnish(w.project, 100)
     w.ok("init")
     root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
-    o = Other(w)
-    o.ok("init")
-    env = {**w.env, "SNAPCOW_STORE": str(o.store)}
-    rounds = 50 if os.environ.get("SNAP_TESTS_LONG") else 8
-    for i in range(rounds):
-        killed(["fetch", f"{depot(w)}:main"], o.project, env, 0.4 * i / rounds)
+    first, o = Other(w, "first"), Other(w)
+    for one in (first, o):
+        one.ok("init")
+    args = ["fetch", f"{depot(w)}:main"]
+    died = 0
+    for point in deaths(w, args, first.project, {**w.env, "SNAPCOW_STORE": str(first.store)}, ".pack"):
+        died += dies(point, args, o.project, {**w.env, "SNAPCOW_STORE": str(o.store)})
+        for pack in (o.store / "remote" / "incoming").glob("*.pack"):
+            assert hashlib.sha256(pack.read_bytes()).hexdigest() == pack.stem, point
+    assert died > 2, died
     assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == root
     assert "no damage" in o.ok("check").out.decode()
+    first.end()
     o.end()
 
 
@@ -416,6 +461,34 @@ def a_full_disk_is_said_and_leaves_the_name_alone(w: World):
         w.ok("push", f"dir:{top}/d:main")
     finally:
         subprocess.run(["umount", top], check=True)
+
+
+@test
+def a_full_disk_of_the_fetcher_is_said_and_the_fetch_goes_on_with_more_room(w: World):
+    if os.geteuid() != 0:
+        raise Skip("mounting a small file system needs root")
+    o = Other(w)
+    o.store.mkdir(mode=0o700)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "none", o.store], check=False,
+                      capture_output=True).returncode:
+        raise Skip("no file system can be mounted here")
+    try:
+        w.ok("init")
+        (w.project / "large").write_bytes(random.Random(1).randbytes(20 << 20))
+        root = pushed(w.ok("--json", "push", f"{depot(w)}:main"))["root"]
+        o.ok("init")
+        before = o.ok("--json", "log", "--all").json("snap.log/1")["snapshots"]
+        # First the packs have no room, then the objects beside them.
+        for size, sentence in (("12m", "No space left on device"), ("32m", "the disk is full")):
+            subprocess.run(["mount", "-o", f"remount,size={size}", o.store], check=True)
+            o.snap("fetch", f"{depot(w)}:main").fails(1, sentence)
+            assert o.ok("--json", "log", "--all").json("snap.log/1")["snapshots"] == before, size
+        subprocess.run(["mount", "-o", "remount,size=128m", o.store], check=True)
+        assert o.ok("--json", "fetch", f"{depot(w)}:main").json("snap.fetch/1")["root"] == root
+        assert "no damage" in o.ok("check").out.decode()
+        o.end()
+    finally:
+        subprocess.run(["umount", "-l", o.store], check=True)
 
 
 @test
