@@ -151,6 +151,23 @@ static int check_stale(struct pushing *p, struct err *err)
 		       p->target.name, p->target.url);
 }
 
+static int lacks(const struct pushing *p, const char *what, struct err *err)
+{
+	return err_set(err, -EBADMSG, "'%s' of '%s' lacks %s: push it with --whole", p->target.name,
+		       p->target.url, what);
+}
+
+/* A name that moves on to a pack which somebody removed would be as incomplete as the old one. */
+static int check_pack(struct pushing *p, const struct manifest_blob *pack, struct err *err)
+{
+	uint64_t size = 0;
+	int r = p->depot->ops->has_blob(p->depot, &pack->digest, &size, err);
+
+	if (r < 0)
+		return r;
+	return r == 0 || size != pack->size ? lacks(p, "a pack", err) : 0;
+}
+
 static int load_there(struct pushing *p, struct err *err)
 {
 	int r = 0;
@@ -159,10 +176,11 @@ static int load_there(struct pushing *p, struct err *err)
 		CLEANUP(buf_done) struct buf index = BUF_INIT;
 		const struct manifest_blob *blob = &p->before.packs[i].index;
 
-		r = depot_get(p->depot, &blob->digest, PACK_INDEX_MAX, &index, NULL, err);
+		r = check_pack(p, &p->before.packs[i].pack, err);
+		if (r == 0)
+			r = depot_get(p->depot, &blob->digest, PACK_INDEX_MAX, &index, NULL, err);
 		if (r == -ENOENT)
-			return err_set(err, -EBADMSG, "'%s' of '%s' lacks the index of a pack",
-				       p->target.name, p->target.url);
+			return lacks(p, "the index of a pack", err);
 		if (r == 0)
 			r = pack_set_add(&p->there, index.data, index.len, -1, err);
 		if (r == 0)

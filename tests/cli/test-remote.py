@@ -370,6 +370,19 @@ def names_are_complete(w):
 
 
 @test
+def a_push_does_not_build_on_what_somebody_removed(w: World):
+    furnish(w.project, 20)
+    w.ok("init")
+    w.ok("push", f"{depot(w)}:main")
+    for how in ("gone", "truncated"):
+        damage(w, how)
+        (w.project / how).write_text("more")
+        w.snap("push", f"{depot(w)}:main").fails(12, "lacks a pack: push it with --whole")
+        w.ok("push", "--whole", f"{depot(w)}:main")
+        assert names_are_complete(w) > 3
+
+
+@test
 def a_push_that_is_killed_leaves_names_whole(w: World):
     furnish(w.project, 100)
     w.ok("init")
