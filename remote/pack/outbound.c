@@ -159,10 +159,6 @@ static int send_entry(struct outbound *o, const struct tree_entry *e, unsigned d
 			       "bytes cannot be pushed",
 			       (int)e->name_len, e->name);
 	*p = (struct portable_entry){ .e = *e };
-	if (e->form == TREE_LAZY)
-		return err_set(err, -EIO,
-			       "'%.*s' was changed before it was captured, so nobody has it",
-			       (int)e->name_len, e->name);
 	if (e->form == TREE_CHUNK)
 		r = send_plain(o, OBJECT_CHUNK, &e->id, &p->content, err);
 	else if (e->form == TREE_RECIPE)

@@ -348,17 +348,6 @@ def a_capture_that_has_ended_keeps_nothing_open(w):
 
 
 @test
-def what_was_lost_cannot_be_pushed(w):
-    """A pack without it could not be fetched."""
-    w.env["SNAPCOW_LAZY_HOLD"] = "no"
-    lazy = Lazy(w)
-    lazy.clone()
-    (lazy.project / "d" / "f6").unlink()
-    assert lazy.finish()["lost"] == 1
-    w.snap("push", "try", f"dir:{w.top}/depot:main").fails(1, "'f6' was changed before")
-
-
-@test
 def a_clone_with_a_git_directory_of_its_own_names_what_was_lost(w):
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", w.top]
     w.env["SNAPCOW_LAZY_HOLD"] = "no"
