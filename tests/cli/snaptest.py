@@ -234,6 +234,7 @@ def help_lines(command):
         "rollback": 32,
         "run": 92,
         "ship": 28,
+        "snapshot": 26,
         "try": 92,
         "watch": 32,
     }.get(command, 24)
