@@ -268,6 +268,26 @@ def a_dead_daemon_loses_nothing_and_the_next_one_goes_on(w):
 
 
 @test
+def what_was_captured_before_a_death_needs_no_project_after_it(w):
+    lazy = Lazy(w)
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    path = lazy.clone()
+    lazy.hold(20)
+    before = -1
+    while (now := lazy.status()["captured"]) != before or now == 0:
+        before = now
+        time.sleep(0.2)
+    w.kill_daemon()
+    shutil.rmtree(lazy.project / "d")
+    w.ok("mount", "try")
+    lost = lazy.finish()["lost"]
+    here = [i for i in range(FILES) if not unreadable(path / "d" / f"f{i}")]
+    assert len(here) == FILES - lost and 10 <= len(here) <= 30, (here, lost)
+    for i in here:
+        assert (path / "d" / f"f{i}").read_text() == (lazy.copy / "d" / f"f{i}").read_text()
+
+
+@test
 def what_is_held_is_read_before_it_changes_and_after_its_name_has_gone(w):
     lazy = Lazy(w)
     path = lazy.clone()
