@@ -21,7 +21,7 @@ struct promote_args {
 
 static const struct opt promote_opts[] = {
 	OPT_LIST(0, "check", "COMMAND", struct promote_args, check,
-		 "run it in a sandbox on the merged tree first; it must end with 0"),
+		 "must end with 0, in a sandbox on the merged tree"),
 	OPT_STR(0, "profile", "PROFILE", struct promote_args, profile, "of checks, as of `run`"),
 	OPT_SIZE(0, "mem", "SIZE", struct promote_args, mem, "memory of a check"),
 	OPT_DURATION(0, "time", "TIME", struct promote_args, time, "time of a check"),
