@@ -14,7 +14,7 @@ struct approve_args {
 static const struct opt approve_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept with the receipt"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
-		"of somebody else's store: as its owner's `pipeline` prints it"),
+		"of another's store, as their `pipeline` prints it"),
 	OPT_STR(0, "stage", "STAGE", struct approve_args, stage,
 		"only if the change waits for this stage"),
 	OPT_STR(0, "digest", "SHA256", struct approve_args, digest,
@@ -28,7 +28,7 @@ static const struct opt approve_opts[] = {
 static const struct opt reject_opts[] = {
 	OPT_STR('m', "message", "WHY", struct approve_args, message, "is kept; required"),
 	OPT_STR(0, "at", "ADDRESS", struct approve_args, at,
-		"of somebody else's store: as its owner's `pipeline` prints it"),
+		"of another's store, as their `pipeline` prints it"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct approve_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
