@@ -88,7 +88,7 @@ static int read_head(const uint8_t *at, size_t len, struct head *ret, struct err
 int pack_index_head(const void *index, size_t len, struct digest *ret_digest, uint64_t *ret_size,
 		    struct err *err)
 {
-	struct head h;
+	struct head h = { 0 };
 	int r = read_head(index, len, &h, err);
 
 	if (r < 0)
@@ -140,7 +140,7 @@ static int read_objects(struct pack *p, const uint8_t *at, struct err *err)
 
 static int read_index(struct pack *p, const uint8_t *index, size_t len, struct err *err)
 {
-	struct head h;
+	struct head h = { 0 };
 	int r = read_head(index, len, &h, err);
 
 	if (r < 0)

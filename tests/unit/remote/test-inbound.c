@@ -267,7 +267,7 @@ TEST(directories_without_end_are_refused)
 /* A thousand names on each of thirty levels: 10^90 files in thirty small objects. */
 TEST(a_tree_that_names_itself_over_and_over_is_read_once_and_refused)
 {
-	static char names[1000][8];
+	static char names[1000][12];
 	static struct portable_entry list[1000];
 	CLEANUP(parcel_done) struct parcel p = parcel_new();
 	struct digest top;
@@ -289,7 +289,7 @@ TEST(a_tree_that_names_itself_over_and_over_is_read_once_and_refused)
 /* The same with hard links, which must be counted for each place. */
 TEST(hard_links_without_end_are_refused)
 {
-	static char names[1000][8];
+	static char names[1000][12];
 	static struct portable_entry list[1000];
 	CLEANUP(parcel_done) struct parcel p = parcel_new();
 	struct portable_entry link = file("0000000000000007");
