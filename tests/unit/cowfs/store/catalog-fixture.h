@@ -54,9 +54,11 @@ static char path[] = "/home/a b/\xff\n", message[] = "before the\nstep \xe2\x82\
 static char clone_name[] = "try-1";
 static char lacks[] = "a b//c/\xff";
 static char meta[] = "step=1\nwho=me";
+static char image[] = "{\"config\":{}}";
 
 /* The bytes by which the labels of the sample lengthen it. */
-#define META_SIZE (4 + sizeof(meta) - 1)
+#define META_SIZE  (4 + sizeof(meta) - 1)
+#define IMAGE_SIZE (4 + sizeof(image) - 1)
 
 static const struct catalog_id id_a = { { 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77 } };
 static const struct catalog_id id_b = { { 0, 0x11, 0x22, 0x3f, 0xff, 0xff, 0xff, 0xff } };
@@ -81,6 +83,7 @@ static inline struct snapshot sample_snapshot(const struct shelf *sh, const stru
 		.bytes = UINT64_MAX,
 		.lacks = lacks,
 		.meta = meta,
+		.image = image,
 		.base = id_a,
 		.made = SNAPSHOT_MADE_AUTOMATICALLY,
 	};

@@ -51,6 +51,7 @@ TEST(a_snapshot_comes_back_as_it_was)
 	CHECK(got.bytes == UINT64_MAX);
 	CHECK_STR(got.lacks, lacks);
 	CHECK_STR(got.meta, meta);
+	CHECK_STR(got.image, image);
 	CHECK(same_id(&got.base, &id_a));
 }
 

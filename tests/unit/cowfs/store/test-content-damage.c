@@ -215,7 +215,7 @@ TEST(a_content_whose_parts_do_not_fit_each_other_is_refused)
 		{ .form = CONTENT_RECIPE, .size = 2 * BLOCK },
 		{ .form = CONTENT_RECIPE, .id = { { 1 } }, .size = BLOCK },
 		{ .form = CONTENT_RECIPE, .id = { { 1 } }, .size = UINT64_MAX },
-		{ .form = (enum content_form)3, .id = { { 1 } }, .size = 5 },
+		{ .form = (enum content_form)4, .id = { { 1 } }, .size = 5 },
 	};
 	CLEANUP(store_close_p) struct store *s = open_store("fit");
 	const struct content good = { .form = CONTENT_CHUNK, .id = id, .size = 1, .data = 1 };

@@ -448,7 +448,7 @@ TEST(records_that_point_outside_the_names_are_refused)
 TEST(reserved_bytes_and_unknown_values_are_refused)
 {
 	static const struct patch leaf[] = {
-		{ HEADER + 6, 1, TREE_LINK + 1, "an unknown form" },
+		{ HEADER + 6, 1, TREE_LAZY + 1, "an unknown form" },
 		{ HEADER + 7, 1, 0x02, "unknown flags" },
 		{ HEADER + 7, 1, 0x80, "unknown flags" },
 		{ HEADER + 7, 1, 0x01, "a summary of what is no directory" },
