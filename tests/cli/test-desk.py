@@ -337,7 +337,7 @@ def who_looks_for_the_keeper_does_not_keep_it_from_beginning(w):
     with desk(w) as at:
         assert w.ok("pipeline", "--json").json("snap.pipeline/1")["address"] == at
     # Lookers of an earlier version held the file like this for a moment.
-    with open(w.store / "run" / "desk", encoding="ascii") as held:
+    with open(w.store / "run" / "desk", "rb") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         assert w.ok("pipeline", "--json").json("snap.pipeline/1")["address"] is None
         with desk(w) as at:
