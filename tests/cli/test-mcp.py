@@ -599,7 +599,7 @@ def long_and_broken_lines_do_no_harm(w):
 
 def children_of(pid):
     """The processes that a process started, by their ids."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
         return [int(word) for word in f.read().split()]
 
 

@@ -193,7 +193,7 @@ def a_cowfsd_that_was_killed_is_an_error_or_a_new_one_and_the_run_goes_on(w):
 
 
 def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
         return [int(word) for word in f.read().split()]
 
 

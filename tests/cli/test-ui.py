@@ -269,7 +269,7 @@ def an_answer_that_is_too_long_is_refused(w):
     needs_fuse()
     w.take()
     w.ok("clone", "-n", "try")
-    with open(w.store / "clones" / "try" / "long", "w", encoding="ascii") as out:
+    with open(w.store / "clones" / "try" / "long", "w", encoding="utf-8") as out:
         for i in range(4 << 20):
             out.write(f"{i:08}\n")
     with Server(w) as server:
