@@ -24,7 +24,7 @@ struct manifest_pack {
 	struct manifest_blob pack, index;
 };
 
-/* What is told of a snapshot; all strings are owned, and may be NULL. */
+/* What a manifest says of a snapshot; all strings are owned, and may be NULL. */
 struct manifest_snapshot {
 	struct digest root;
 	char *parent; /* the manifest that the name meant before, "sha256:..." */
