@@ -26,9 +26,6 @@
 
 #define OOM_SCORE "200" /* of 1000: as if it used a fifth of the memory more than it does */
 
-#define ID_COUNT 65536u
-#define ID_BASE  524288u /* where ids of a run by root begin outside; no account is given such */
-
 /* What a kernel says where user namespaces are switched off, and what to do then. */
 static int explain_clone(struct err *err, bool privileged)
 {
@@ -96,34 +93,9 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct err 
 	return 0;
 }
 
-/* Does a map of /proc/self have all ids of a run by root? */
-static bool map_covers(const char *path)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT;
-	const char *line;
-
-	if (fdio_read_file(AT_FDCWD, path, 65536, &text, NULL) < 0)
-		return false;
-	for (line = buf_str(&text); line && *line; line = strchr(line, '\n')) {
-		unsigned long long first, outside, count;
-
-		line += *line == '\n';
-		if (sscanf(line, "%llu %llu %llu", &first, &outside, &count) == 3 &&
-		    first <= ID_BASE && ID_BASE + ID_COUNT <= first + count)
-			return true;
-	}
-	return false;
-}
-
-bool ns_is_privileged(void)
-{
-	return geteuid() == 0 && map_covers("/proc/self/uid_map") &&
-	       map_covers("/proc/self/gid_map");
-}
-
 uint32_t sandbox_ids_outside(uint32_t *ret_n)
 {
-	*ret_n = ns_is_privileged() ? ID_COUNT : 0;
+	*ret_n = ids_are_all_mapped() ? ID_COUNT : 0;
 	return *ret_n > 0 ? ID_BASE : 0;
 }
 

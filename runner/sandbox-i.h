@@ -108,8 +108,6 @@ void room_show(const struct room *room, struct sandbox_spec *spec); /* once it i
 
 /* The init in all its namespaces: 0 in it, its pid (in run->init, too) outside. */
 NODISCARD int ns_clone(struct run *run, struct err *err);
-/* Root, and of a user namespace that has ids to give away; one that has none is as any user. */
-bool ns_is_privileged(void);
 NODISCARD int ns_map_ids(struct run *run, struct err *err);
 unsigned int ns_outside(unsigned int id); /* what an id of a run by root is outside */
 
@@ -121,6 +119,11 @@ NODISCARD int ns_hide_cgroups(struct err *err);            /* once it is in them
 
 /* --- ids-linux.c: by the caller ----------------------------------------------------------- */
 
+#define ID_COUNT 65536u
+#define ID_BASE  524288u /* where ids of a run by root begin outside; no account is given such */
+
+/* Root, and of a user namespace that has ids to give away; one that has none is as any user. */
+bool ids_are_all_mapped(void);
 NODISCARD int ids_map_range(const struct run *run, struct err *err);
 
 /* --- root-linux.c ------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static void run_init(struct run *run, const struct sandbox_spec *spec)
 {
 	*run = (struct run){
 		.own = *spec,
-		.privileged = ns_is_privileged(),
+		.privileged = ids_are_all_mapped(),
 		.init_fd = -1,
 		.listener = -1,
 		.line = -1,

@@ -142,11 +142,29 @@ void layers_was_marked(struct layers *ls)
 	layers_wake(ls);
 }
 
+void layers_count_garbage(struct layers *ls, uint64_t bytes)
+{
+	const uint64_t least = ls->options.garbage_min / GARBAGE_IDLE;
+
+	ls->appended_at = layers_clock();
+	if (atomic_fetch_add(&ls->appended, bytes) + bytes > least)
+		layers_wake(ls);
+}
+
 void layers_removed(struct layers *ls, uint64_t bytes)
 {
 	ls->removals++;
 	ls->hopeless_at = UINT64_MAX;
-	sweep_count_garbage(ls, bytes);
+	layers_count_garbage(ls, bytes);
+}
+
+void layers_harden_soon(struct layers *ls)
+{
+	int64_t none = 0;
+
+	if (atomic_compare_exchange_strong(&ls->harden_at, &none,
+					   layers_clock() + ls->options.persist_ms))
+		layers_wake(ls);
 }
 
 /* Half of what was once there is gone, which was much. */

@@ -147,7 +147,8 @@ void layer_hurry(struct layer *l)
 	layers_wake(l->all);
 }
 
-void committer_commit_due(struct layers *ls)
+/* One layer, if one is due that does not owe a gc.  lock held, but while it works. */
+static void commit_due(struct layers *ls)
 {
 	const int64_t now = layers_clock();
 	struct layer *next = NULL;
@@ -221,15 +222,6 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-void layers_harden_soon(struct layers *ls)
-{
-	int64_t none = 0;
-
-	if (atomic_compare_exchange_strong(&ls->harden_at, &none,
-					   layers_clock() + ls->options.persist_ms))
-		layers_wake(ls);
-}
-
 /* How long until what is committed must be on the disk, or -1; if it must be now, it is then. */
 static int64_t harden_in_time(struct layers *ls)
 {
@@ -263,7 +255,7 @@ void *committer_run(void *arg)
 			if (!ls->stop && harden_in_time(ls) == 0)
 				continue;
 			if (!ls->stop && sweep_left(ls) == 0) {
-				sweep_run(ls, !ls->sweep_wanted);
+				sweep_run(ls, !ls->sweep_wanted, commit_due);
 				continue;
 			}
 			later = sooner(give_memory_back(ls), sweep_left(ls));
@@ -280,7 +272,7 @@ void *committer_run(void *arg)
 			continue;
 		}
 		if (sweep_is_owed(l))
-			sweep_run(ls, false);
+			sweep_run(ls, false, commit_due);
 		else
 			commit(ls, l);
 	}

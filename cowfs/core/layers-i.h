@@ -76,6 +76,12 @@ struct layers {
 void layers_look_at_disk(struct layers *ls);
 void layers_wake(struct layers *ls); /* the committer has something to do */
 
+/* Part of garbage_min below which a gc is not worth its while. */
+#define GARBAGE_IDLE 4
+
+/* So many bytes became garbage at once. */
+void layers_count_garbage(struct layers *ls, uint64_t bytes);
+
 /* For `ms` at most, or for as long as it takes if negative.  lock held */
 void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms);
 
@@ -83,19 +89,16 @@ void layers_wait(struct layers *ls, pthread_cond_t *cond, int64_t ms);
 
 void *committer_run(void *layers); /* a thread's own, until layers->stop */
 
-/* One layer, if one is due that does not owe a gc.  lock held, but while it works. */
-void committer_commit_due(struct layers *ls);
-
 /* --- sweep.c ---------------------------------------------------------------------------- */
 
 /* It has appended so much that a gc must come before it is persisted. */
 bool sweep_is_owed(const struct layer *l);
 
-/* So many bytes became garbage at once. */
-void sweep_count_garbage(struct layers *ls, uint64_t bytes);
+/* What else the thread has to do between two steps of a gc.  lock held */
+typedef void sweep_between_fn(struct layers *ls);
 
 /* A gc, in steps.  With the lock, which it lets go of meanwhile; the committer's own. */
-void sweep_run(struct layers *ls, bool shrink);
+void sweep_run(struct layers *ls, bool shrink, sweep_between_fn *between);
 
 /* How many ms until one is due, or -1.  lock held */
 int64_t sweep_left(struct layers *ls);

@@ -26,7 +26,6 @@
 #define GARBAGE_SHARE 4   /* of what the store takes */
 #define GARBAGE_MUCH  4   /* times that: at once */
 #define GARBAGE_OWED  16  /* part of what the store takes that one layer may append before */
-#define GARBAGE_IDLE  4   /* part of garbage_min for which it is not worth the while */
 #define STEP          256 /* objects or pages */
 
 /* Where one could not be done another is not tried for so long. */
@@ -48,19 +47,10 @@ bool sweep_is_owed(const struct layer *l)
 	return l->appended > store_file_bytes(l->all->store) / GARBAGE_OWED;
 }
 
-void sweep_count_garbage(struct layers *ls, uint64_t bytes)
-{
-	const uint64_t least = ls->options.garbage_min / GARBAGE_IDLE;
-
-	ls->appended_at = layers_clock();
-	if (atomic_fetch_add(&ls->appended, bytes) + bytes > least)
-		layers_wake(ls);
-}
-
 void sweep_charge(struct layer *l, uint64_t bytes)
 {
 	l->appended += bytes;
-	sweep_count_garbage(l->all, bytes);
+	layers_count_garbage(l->all, bytes);
 }
 
 void sweep_count_freed(struct layer *l)
@@ -68,7 +58,7 @@ void sweep_count_freed(struct layer *l)
 	const int64_t held = l->grown - l->loose + l->meta - l->loose_meta;
 
 	if (held < l->held)
-		sweep_count_garbage(l->all, (uint64_t)(l->held - held));
+		layers_count_garbage(l->all, (uint64_t)(l->held - held));
 	l->held = held;
 }
 
@@ -90,7 +80,8 @@ static void log_progress(const struct gc_progress *p)
 }
 
 /* With `shrink` the files become shorter too; else what is free in them is used again. */
-static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct err *err)
+static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, sweep_between_fn *between,
+			   struct err *err)
 {
 	struct gc_progress progress = { 0 };
 	bool stop = false;
@@ -99,7 +90,7 @@ static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct 
 	while (r > 0 && !stop && (shrink || progress.phase != GC_SHRINK)) {
 		r = gc_step(g, STEP, &progress, err);
 		pthread_mutex_lock(&ls->lock);
-		committer_commit_due(ls);
+		between(ls);
 		stop = ls->stop;
 		pthread_mutex_unlock(&ls->lock);
 	}
@@ -110,17 +101,18 @@ static int collect_garbage(struct layers *ls, struct gc *g, bool shrink, struct 
 	return stop ? -ECANCELED : 0;
 }
 
-static int collect_and_shrink(struct layers *ls, bool shrink, struct gc **g, struct err *err)
+static int collect_and_shrink(struct layers *ls, bool shrink, sweep_between_fn *between,
+			      struct gc **g, struct err *err)
 {
 	int r = gc_begin_aside(ls->store, g, err);
 
 	if (r < 0)
 		return r;
-	r = collect_garbage(ls, *g, shrink, err);
+	r = collect_garbage(ls, *g, shrink, between, err);
 	return r >= 0 && shrink ? store_checkpoint(ls->store, err) : r;
 }
 
-void sweep_run(struct layers *ls, bool shrink)
+void sweep_run(struct layers *ls, bool shrink, sweep_between_fn *between)
 {
 	struct gc *g = NULL;
 	struct err err = { 0 };
@@ -128,7 +120,7 @@ void sweep_run(struct layers *ls, bool shrink)
 
 	begin_anew(ls);
 	pthread_mutex_unlock(&ls->lock);
-	r = collect_and_shrink(ls, shrink, &g, &err);
+	r = collect_and_shrink(ls, shrink, between, &g, &err);
 	/* -EBUSY: a gc or check is under way already.  Other failures ask for a repair. */
 	if (r < 0 && r != -EBUSY && r != -ECANCELED)
 		log_warn("garbage stays where it is: %s, continuing", err.msg);

@@ -43,6 +43,3 @@ int db_err(struct err *err, struct db *db, int rc, const char *doing);
 
 /* The name under which SQLite finds what is in db-vfs.c; NULL: as it would by itself. */
 const char *db_log_vfs(void);
-
-/* Learn where the log is, once there is one. */
-void db_find_log(struct db *db);

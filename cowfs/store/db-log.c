@@ -15,16 +15,6 @@
 /* The log is made longer by so much, when less than a quarter of that is left. */
 #define LOG_AHEAD ((int64_t)1 << 20)
 
-/* SQLite opens its log once and keeps it until the connection is closed. */
-void db_find_log(struct db *db)
-{
-	sqlite3_file *log = NULL;
-	int rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-
-	if (rc == SQLITE_OK && log && log->pMethods)
-		db->log = log;
-}
-
 int db_sync_log(struct db *db, struct err *err)
 {
 	sqlite3_file *log = db->log;

@@ -77,6 +77,16 @@ int db_err(struct err *err, struct db *db, int rc, const char *doing)
 		       db->h ? sqlite3_errmsg(db->h) : sqlite3_errstr(rc));
 }
 
+/* SQLite opens its log once and keeps it until the connection is closed. */
+static void find_log(struct db *db)
+{
+	sqlite3_file *log = NULL;
+	int rc = sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+	if (rc == SQLITE_OK && log && log->pMethods)
+		db->log = log;
+}
+
 static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 {
 	struct db *db = ctx;
@@ -92,7 +102,7 @@ static int on_commit(void *ctx, sqlite3 *h, const char *name, int pages)
 	}
 	db->log_pages = (uint64_t)pages;
 	if (!db->log)
-		db_find_log(db);
+		find_log(db);
 	return SQLITE_OK;
 }
 

@@ -280,16 +280,6 @@ void audit_done(struct audit *a)
 	record_done(REF_AUDIT, a);
 }
 
-void lazy_done(struct lazy *l)
-{
-	record_done(REF_LAZY, l);
-}
-
-void artifact_done(struct artifact *a)
-{
-	record_done(REF_ARTIFACT, a);
-}
-
 /* --- writing ---------------------------------------------------------------------------- */
 
 static int write_text(struct buf *out, const char *text, struct err *err)

@@ -188,10 +188,8 @@ struct lazy {
 	uint64_t ended; /* not 0: nothing is to be captured any more; the root has what was lost */
 };
 
-void lazy_done(struct lazy *l);
 void audit_done(struct audit *a);
 void allowance_done(struct allowance *a);
-void artifact_done(struct artifact *a);
 void resolutions_done(struct resolutions *r);
 void project_done(struct project *p);
 NODISCARD int project_copy(const struct project *from, struct project *ret); /* -ENOMEM, or 0 */

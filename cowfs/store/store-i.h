@@ -95,6 +95,9 @@ struct store {
 	pthread_cond_t aside_gone;
 };
 
+/* What a file of the store takes on the disk; `suffix`: of one beside it.  0 if it is not there. */
+uint64_t store_size_on_disk(const char *path, const char *suffix);
+
 /*
  * Move the logs into the databases if they grew beyond what a commit may leave.  What cannot be
  * moved now is moved after the next commit: no data depends on it.  write_lock held.

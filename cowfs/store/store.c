@@ -411,27 +411,6 @@ int store_has(struct store *s, enum object_kind kind, const struct object_id *id
 
 /* --- sizes and logs --------------------------------------------------------------------- */
 
-static uint64_t size_on_disk(const char *path, const char *suffix)
-{
-	AUTO_FREE char *p = NULL;
-	struct stat st;
-
-	if (asprintf(&p, "%s%s", path, suffix) < 0) {
-		p = NULL;
-		return 0;
-	}
-	return stat(p, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-}
-
-uint64_t store_file_bytes(struct store *s)
-{
-	uint64_t sum = 0;
-
-	for (int t = 0; t < TABLES; t++)
-		sum += size_on_disk(db_path(s->writer[t]), "");
-	return sum;
-}
-
 void store_set_limit(struct store *s, uint64_t bytes)
 {
 	s->limit = bytes;
@@ -440,19 +419,6 @@ void store_set_limit(struct store *s, uint64_t bytes)
 uint64_t store_limit(const struct store *s)
 {
 	return s->limit;
-}
-
-uint64_t store_limit_left(struct store *s)
-{
-	const uint64_t limit = s->limit;
-	uint64_t taken;
-
-	if (limit == 0 || s->mode == STORE_READ)
-		return UINT64_MAX;
-	taken = store_file_bytes(s);
-	for (int t = 0; t < TABLES; t++)
-		taken += size_on_disk(db_path(s->writer[t]), "-wal");
-	return taken < limit ? limit - taken : 0;
 }
 
 int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
@@ -487,7 +453,7 @@ int store_sizes(struct store *s, struct store_sizes *ret, struct err *err)
 		if (r < 0)
 			return r;
 		sizes.free_bytes += (uint64_t)(pages * page_size);
-		sizes.file_bytes += size_on_disk(path, "") + size_on_disk(path, "-wal");
+		sizes.file_bytes += store_size_on_disk(path, "") + store_size_on_disk(path, "-wal");
 	}
 	sizes.objects = (uint64_t)n[TABLE_META];
 	sizes.object_bytes = (uint64_t)bytes[TABLE_META];
@@ -573,7 +539,7 @@ uint64_t store_disk_bytes(const struct store *s)
 		AUTO_FREE char *path = file_path(s, t);
 
 		if (path)
-			bytes += size_on_disk(path, "") + size_on_disk(path, "-wal");
+			bytes += store_size_on_disk(path, "") + store_size_on_disk(path, "-wal");
 	}
 	return bytes;
 }

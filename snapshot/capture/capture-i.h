@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -80,6 +81,16 @@ void node_close(struct node_reader *nr); /* if there is one open */
  */
 NODISCARD int node_read(struct node_reader *nr, int dirfd, const char *name, const struct stat *st,
 			dev_t home, bool patience, struct node **ret, struct err *err);
+
+/* The failure is the file's and not ours. */
+static inline int node_unreadable(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE ? code : NODE_UNREADABLE;
+}
+
+/* The extended attributes of an open file or directory, stored; an id of zeros: it has none. */
+NODISCARD int node_read_xattrs(struct node_reader *nr, int fd, struct object_id *ret_id,
+			       struct err *err);
 
 /* The bytes and holes of an open file that this stat is of.  NODE_CHANGED if it ends early. */
 NODISCARD int node_read_content(struct node_reader *nr, int fd, const struct stat *st,
@@ -299,6 +310,8 @@ void walk_tell(struct walk *w); /* how far it is, and ask whether to go on */
 
 /* The capture was cancelled: each thread finishes its item and stops. */
 void walk_stop(struct walk *w);
+void walk_fail(struct walk *w, int code, const struct err *err); /* the first failure counts */
+void walk_end(struct walk *w);                                   /* with the lock */
 
 /* Now and then: says how far all are, if that is for this one to say, and it is time to. */
 void walk_pulse(struct worker *k);

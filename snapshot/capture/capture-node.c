@@ -25,7 +25,6 @@
 #include "base/fdio.h"
 #include "base/sys.h"
 #include "cowfs/store/settle.h"
-#include "cowfs/store/xattrs.h"
 
 #define READ_SIZE ((ssize_t)(4 * CHUNK_SIZE_MAX))
 
@@ -67,12 +66,6 @@ void node_free(struct node *n)
 	free(n);
 }
 
-/* The failure is the file's and not ours. */
-static int unreadable(int code)
-{
-	return code == -ENOMEM || code == -EMFILE || code == -ENFILE ? code : NODE_UNREADABLE;
-}
-
 static void set_attributes(struct tree_entry *e, const struct stat *st)
 {
 	e->mode = (uint32_t)st->st_mode;
@@ -106,92 +99,6 @@ static bool is_race(int errnum)
 	       errnum == EINTR;
 }
 
-/* --- extended attributes ---------------------------------------------------------------- */
-
-static ssize_t ask(int fd, const char *name, void *data, size_t size)
-{
-	return name ? sys_get_xattr(fd, name, data, size) : sys_list_xattrs(fd, data, size);
-}
-
-/* Append an attribute's value, or for NULL the list of names, and give its length. */
-static ssize_t append_xattr(int fd, const char *name, struct buf *out)
-{
-	const size_t before = out->len;
-	ssize_t n;
-	void *p;
-
-	do {
-		out->len = before;
-		n = ask(fd, name, NULL, 0);
-		if (n <= 0)
-			return n;
-		p = buf_extend(out, (size_t)n);
-		if (!p)
-			return -ENOMEM;
-		n = ask(fd, name, p, (size_t)n);
-	} while (n == -ERANGE);
-	out->len = before + (n > 0 ? (size_t)n : 0);
-	return n;
-}
-
-/* Attributes that were listed and are gone, or cannot be had at all, are none. */
-static int read_values(struct node_reader *nr, int fd, struct xattr *list, size_t *ret_n,
-		       struct err *err)
-{
-	const char *name = (const char *)nr->names.data, *end = name + nr->names.len;
-	size_t n = 0, at = 0;
-	ssize_t len;
-
-	for (; name < end; name += strlen(name) + 1) {
-		len = append_xattr(fd, name, &nr->values);
-		if (len == -ENODATA || len == -ENOTSUP)
-			continue;
-		if (len < 0)
-			return unreadable(err_wrap(err, (int)len, "attribute '%s'", name));
-		list[n++] = (struct xattr){
-			.name = name,
-			.name_len = strlen(name),
-			.value_len = (size_t)len,
-		};
-	}
-	for (size_t i = 0; i < n; at += list[i++].value_len)
-		list[i].value = nr->values.data + at;
-	*ret_n = n;
-	return 0;
-}
-
-static int read_xattrs(struct node_reader *nr, int fd, struct object_id *ret_id, struct err *err)
-{
-	AUTO_FREE struct xattr *list = NULL;
-	ssize_t len;
-	size_t n = 0;
-	int r;
-
-	buf_reset(&nr->names);
-	buf_reset(&nr->values);
-	len = append_xattr(fd, NULL, &nr->names);
-	if (len < 0)
-		return unreadable(err_wrap(err, (int)len, "its attributes cannot be listed"));
-	if (len == 0) {
-		*ret_id = (struct object_id){ 0 };
-		return 0;
-	}
-	if (nr->names.data[nr->names.len - 1] != '\0')
-		return unreadable(err_set(err, -EIO, "its list of attributes has no end"));
-
-	for (size_t i = 0; i < nr->names.len; i++)
-		n += nr->names.data[i] == '\0';
-	assert(n > 0);
-	list = calloc(n, sizeof(*list));
-	if (!list)
-		return err_nomem(err);
-	r = read_values(nr, fd, list, &n, err);
-	if (r != 0)
-		return r;
-	r = xattrs_put(nr->batch, list, n, ret_id, err);
-	return r == -E2BIG || r == -EINVAL ? unreadable(r) : r < 0 ? r : 0;
-}
-
 /* --- regular files ---------------------------------------------------------------------- */
 
 /* NODE_CHANGED if the file ends before `end`. */
@@ -205,7 +112,7 @@ static int add_range(struct node_reader *nr, int fd, uint64_t at, uint64_t end, 
 
 		n = fdio_pread(fd, nr->block, want, (off_t)at);
 		if (n < 0)
-			return unreadable(err_wrap(err, (int)n, "cannot be read"));
+			return node_unreadable(err_wrap(err, (int)n, "cannot be read"));
 		if (n == 0)
 			return NODE_CHANGED;
 		r = content_writer_add(nr->writer, nr->block, (size_t)n, err);
@@ -230,7 +137,7 @@ static int find_data(int fd, uint64_t at, uint64_t size, uint64_t *ret_data, uin
 	else if (data < 0 && (errno == EINVAL || errno == ENOTSUP))
 		data = (off_t)at;
 	else if (data < 0)
-		return unreadable(err_sys(err, "cannot be searched for holes"));
+		return node_unreadable(err_sys(err, "cannot be searched for holes"));
 
 	hole = lseek(fd, data, SEEK_HOLE);
 	*ret_data = (uint64_t)data < size ? (uint64_t)data : size;
@@ -281,7 +188,7 @@ int node_read_content(struct node_reader *nr, int fd, const struct stat *st, str
 
 static int examine(int fd, struct stat *ret, struct err *err)
 {
-	return fstat(fd, ret) < 0 ? unreadable(err_sys(err, "cannot be examined")) : 0;
+	return fstat(fd, ret) < 0 ? node_unreadable(err_sys(err, "cannot be examined")) : 0;
 }
 
 /* `before` is its last stat. */
@@ -294,7 +201,7 @@ static int read_version(struct node_reader *nr, int fd, const struct stat *befor
 
 	r = node_read_content(nr, fd, before, &content, err);
 	if (r == 0)
-		r = read_xattrs(nr, fd, &e.xattrs, err);
+		r = node_read_xattrs(nr, fd, &e.xattrs, err);
 	if (r == 0)
 		r = examine(fd, ret_st, err);
 	if (r != 0)
@@ -320,7 +227,7 @@ static int read_to_end(struct node_reader *nr, int fd, uint64_t max, struct cont
 	while (r == 0 && n == READ_SIZE) {
 		n = fdio_pread(fd, nr->block, READ_SIZE, (off_t)at);
 		if (n < 0)
-			r = unreadable(err_wrap(err, (int)n, "cannot be read"));
+			r = node_unreadable(err_wrap(err, (int)n, "cannot be read"));
 		else if (at > max)
 			r = NODE_CHANGED;
 		else
@@ -348,7 +255,7 @@ static int read_restless(struct node_reader *nr, int fd, struct tree_entry *ret,
 		r = finish_content(nr, r, &second, err);
 	}
 	if (r == 0)
-		r = read_xattrs(nr, fd, &e.xattrs, err);
+		r = node_read_xattrs(nr, fd, &e.xattrs, err);
 	if (r == 0)
 		r = examine(fd, ret_st, err);
 	if (r != 0)
@@ -446,7 +353,7 @@ static int promise(struct node_reader *nr, const char *name, struct node *n, str
 	e.id = settle_promise(store_key(batch_store(nr->batch)), nr->lazy, e.ino, &e);
 	if (!hold(nr, &e.id, e.size))
 		return 0;
-	r = read_xattrs(nr, nr->file, &e.xattrs, err);
+	r = node_read_xattrs(nr, nr->file, &e.xattrs, err);
 	if (r == 0)
 		r = examine(nr->file, ret_st, err);
 	if (r != 0 || !same_version(&nr->file_stat, ret_st)) {
@@ -472,7 +379,8 @@ int node_open(struct node_reader *nr, int dirfd, const char *name, struct stat *
 	/* Should a FIFO have taken the name's place, opening must not wait for its other end. */
 	nr->file = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (nr->file < 0)
-		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be opened"));
+		return is_race(errno) ? NODE_CHANGED
+				      : node_unreadable(err_sys(err, "cannot be opened"));
 	r = examine(nr->file, &nr->file_stat, err);
 	if (r == 0 && !S_ISREG(nr->file_stat.st_mode))
 		r = NODE_CHANGED;
@@ -523,7 +431,8 @@ static int read_target(int dirfd, const char *name, struct node *n, struct err *
 	if (len < 0 && errno == EINVAL)
 		return NODE_CHANGED;
 	if (len < 0)
-		return is_race(errno) ? NODE_CHANGED : unreadable(err_sys(err, "cannot be read"));
+		return is_race(errno) ? NODE_CHANGED
+				      : node_unreadable(err_sys(err, "cannot be read"));
 	n->target = malloc((size_t)len + 1);
 	if (!n->target)
 		return err_nomem(err);
@@ -545,9 +454,9 @@ static int read_special(struct node_reader *nr, int dirfd, const char *name, con
 	clock_gettime(CLOCK_REALTIME, &start);
 	if (fd < 0 && fd != -ENOTSUP)
 		return is_race(-fd) ? NODE_CHANGED
-				    : unreadable(err_wrap(err, fd, "cannot be opened"));
+				    : node_unreadable(err_wrap(err, fd, "cannot be opened"));
 	if (fd >= 0) {
-		r = read_xattrs(nr, fd, &n->e.xattrs, err);
+		r = node_read_xattrs(nr, fd, &n->e.xattrs, err);
 		if (r == 0)
 			r = examine(fd, &now, err);
 		if (r != 0)
@@ -565,7 +474,7 @@ static int read_special(struct node_reader *nr, int dirfd, const char *name, con
 		return r;
 	if (fstatat(dirfd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
 		return is_race(errno) ? NODE_CHANGED
-				      : unreadable(err_sys(err, "cannot be examined"));
+				      : node_unreadable(err_sys(err, "cannot be examined"));
 	return same_version(st, &now) ? 0 : NODE_CHANGED;
 }
 
@@ -590,7 +499,7 @@ int node_read(struct node_reader *nr, int dirfd, const char *name, const struct 
 	n->e.name_len = strlen(name);
 	flaw = tree_entry_flaw(&n->e);
 	if (flaw)
-		return unreadable(err_set(err, -ENOTSUP, "cannot be stored: %s", flaw));
+		return node_unreadable(err_set(err, -ENOTSUP, "cannot be stored: %s", flaw));
 	signature_stat_set(&n->stat, &now, home);
 	*ret = TAKE_PTR(n);
 	return 0;
@@ -619,7 +528,7 @@ int node_read_dir(struct node_reader *nr, int fd, dev_t home, signature_at old, 
 		n->e.xattrs = s.e.xattrs;
 		n->trusted = true;
 	} else {
-		r = read_xattrs(nr, fd, &n->e.xattrs, err);
+		r = node_read_xattrs(nr, fd, &n->e.xattrs, err);
 		n->trusted = !is_fresh(&n->e, &start);
 	}
 	if (r == 0)

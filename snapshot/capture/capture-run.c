@@ -16,31 +16,6 @@
 
 /* --- what there is to do ------------------------------------------------------------------ */
 
-/* With the lock. */
-static void set_ended(struct walk *w)
-{
-	w->ended = true;
-	pthread_cond_broadcast(&w->more);
-}
-
-static void fail(struct walk *w, int code, const struct err *err)
-{
-	pthread_mutex_lock(&w->lock);
-	if (w->failure.code == 0)
-		w->failure = *err;
-	w->failure.code = w->failure.code ? w->failure.code : code;
-	set_ended(w);
-	pthread_mutex_unlock(&w->lock);
-}
-
-void walk_stop(struct walk *w)
-{
-	struct err err = { 0 };
-	int r = err_set(&err, -ECONNABORTED, "'%s': nobody waits for it any more", w->path);
-
-	fail(w, r, &err);
-}
-
 /* There are directories in it to be entered. */
 static void offer(struct walk *w, struct dir *d)
 {
@@ -94,7 +69,7 @@ static void keep_waiting(struct walk *w, struct dir *d)
 static void end(struct walk *w)
 {
 	pthread_mutex_lock(&w->lock);
-	set_ended(w);
+	walk_end(w);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -148,7 +123,7 @@ static void *walk_dirs(void *ctx)
 		int r = enter(k, parent, item, &err);
 
 		if (r < 0)
-			fail(k->walk, r, &err);
+			walk_fail(k->walk, r, &err);
 	}
 	return NULL;
 }

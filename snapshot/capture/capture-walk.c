@@ -22,6 +22,30 @@
 
 /* --- descriptors ------------------------------------------------------------------------ */
 
+void walk_end(struct walk *w)
+{
+	w->ended = true;
+	pthread_cond_broadcast(&w->more);
+}
+
+void walk_fail(struct walk *w, int code, const struct err *err)
+{
+	pthread_mutex_lock(&w->lock);
+	if (w->failure.code == 0)
+		w->failure = *err;
+	w->failure.code = w->failure.code ? w->failure.code : code;
+	walk_end(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void walk_stop(struct walk *w)
+{
+	struct err err = { 0 };
+	int r = err_set(&err, -ECONNABORTED, "'%s': nobody waits for it any more", w->path);
+
+	walk_fail(w, r, &err);
+}
+
 /* The list holds open, idle directories; the top is not in it, and so stays open. */
 static void list_remove(struct walk *w, struct dir *d)
 {

@@ -14,6 +14,11 @@
 #include "base/vec.h"
 #include "snapshot/merge/merge-i.h"
 
+const struct tree_entry *dir_part(const struct tree_entry *e)
+{
+	return e->mode != 0 && e->form == TREE_DIR ? e : NULL;
+}
+
 static uint64_t hash_ino(const void *key)
 {
 	return *(const uint64_t *)key * 0x9e3779b97f4a7c15ULL;

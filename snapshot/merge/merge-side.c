@@ -28,11 +28,6 @@ struct altered *side_get(const struct side *s, const char *path)
 	return map_get(&s->by_path, path);
 }
 
-const struct tree_entry *dir_part(const struct tree_entry *e)
-{
-	return e->mode != 0 && e->form == TREE_DIR ? e : NULL;
-}
-
 const struct tree_entry *file_part(const struct tree_entry *e)
 {
 	return e->mode != 0 && e->form != TREE_DIR ? e : NULL;

@@ -83,11 +83,6 @@ int branch_open(const char *repository, const char *name, struct branch **ret, s
 	return 0;
 }
 
-const char *branch_tip(const struct branch *b)
-{
-	return b->tip_hex;
-}
-
 bool branch_is_checked_out(const struct branch *b)
 {
 	return b->checked_out;

@@ -23,9 +23,6 @@ NODISCARD int branch_open(const char *repository, const char *name, struct branc
 void branch_close(struct branch *b);
 void branch_close_p(struct branch **b);
 
-/* Its newest commit, as it was when it was opened. */
-const char *branch_tip(const struct branch *b);
-
 /* A work tree has it checked out, so moving it would make that look edited. */
 bool branch_is_checked_out(const struct branch *b);
 

@@ -1,0 +1,42 @@
+/*
+ * store-size.c - how much of the disk a store takes, and how much it may still take.
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cowfs/store/store-i.h"
+
+uint64_t store_size_on_disk(const char *path, const char *suffix)
+{
+	AUTO_FREE char *p = NULL;
+	struct stat st;
+
+	if (asprintf(&p, "%s%s", path, suffix) < 0) {
+		p = NULL;
+		return 0;
+	}
+	return stat(p, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+uint64_t store_file_bytes(struct store *s)
+{
+	uint64_t sum = 0;
+
+	for (int t = 0; t < TABLES; t++)
+		sum += store_size_on_disk(db_path(s->writer[t]), "");
+	return sum;
+}
+
+uint64_t store_limit_left(struct store *s)
+{
+	const uint64_t limit = s->limit;
+	uint64_t taken;
+
+	if (limit == 0 || s->mode == STORE_READ)
+		return UINT64_MAX;
+	taken = store_file_bytes(s);
+	for (int t = 0; t < TABLES; t++)
+		taken += store_size_on_disk(db_path(s->writer[t]), "-wal");
+	return taken < limit ? limit - taken : 0;
+}
