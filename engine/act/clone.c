@@ -467,6 +467,25 @@ static int stay(struct making *m, struct err *err)
 	return r == -ENOENT ? 0 : r; /* put_locked() says so */
 }
 
+/* They are made: what others have to know of them, and what is prepared for the next. */
+static void follow_up(const struct making *m)
+{
+	const struct engine_clone_options *options = m->options;
+	struct host *h = m->task->host;
+
+	if (options->strict)
+		layers_harden_soon(h->layers);
+	warn_of_owner(m);
+	expect_expiry(h, m->clones.list[0].expires);
+	/* Nobody walks through a clone to have all of its files captured. */
+	if (!options->last && !promises_open(h->promises))
+		warm_clone_follow(h->warm_clone, &m->start, m->clones.n,
+				  options->expect > 0 ? options->expect : 1);
+	/* A clone that a run has for itself is part of the events of that run. */
+	if (options->run == 0)
+		event_cloned(m->task, &m->clones);
+}
+
 static int make(struct task *task, const struct engine_clone_options *options,
 		struct engine_clones *ret, struct err *err)
 {
@@ -512,17 +531,7 @@ static int make(struct task *task, const struct engine_clone_options *options,
 		unmake(&m);
 		return r;
 	}
-	if (options->strict)
-		layers_harden_soon(task->host->layers);
-	warn_of_owner(&m);
-	expect_expiry(task->host, m.clones.list[0].expires);
-	/* Nobody walks through a clone to have all of its files captured. */
-	if (!options->last && !promises_open(task->host->promises))
-		warm_clone_follow(task->host->warm_clone, &m.start, m.clones.n,
-				  options->expect > 0 ? options->expect : 1);
-	/* A clone that a run has for itself is part of the events of that run. */
-	if (options->run == 0)
-		event_cloned(task, &m.clones);
+	follow_up(&m);
 	m.clones.elapsed_ms = engine_clock_ms() - start;
 	*ret = m.clones;
 	m.clones = (struct engine_clones){ 0 };
@@ -561,41 +570,4 @@ int clone_announce(struct task *task, const struct engine_clone_options *options
 	warm_clone_follow(task->host->warm_clone, &m.start, 0, options->expect);
 	catalog_id_hex(&m.start.id, ret->snapshot);
 	return 0;
-}
-
-/* --- mounting --------------------------------------------------------------------------- */
-
-int clone_mount(struct task *task, const char *name, char **ret_path, struct err *err)
-{
-	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(clone_done) struct clone clone = { 0 };
-	AUTO_FREE char *path = live_path(task->host, name);
-	int r;
-
-	if (!path)
-		return err_nomem(err);
-	r = turns_take(&task->host->turns, name, &turn, err);
-	if (r < 0)
-		return r;
-	r = clone_find(task->engine.store, name, &clone, err);
-	if (r < 0)
-		return r;
-	r = live_mount(task->host, name, err);
-	if (r < 0)
-		return r;
-	*ret_path = TAKE_PTR(path);
-	return r;
-}
-
-int clone_umount(struct task *task, const char *name, bool force, struct err *err)
-{
-	CLEANUP(turn_give_p) struct turn *turn = NULL;
-	CLEANUP(clone_done) struct clone clone = { 0 };
-	int r;
-
-	r = turns_take(&task->host->turns, name, &turn, err);
-	if (r < 0)
-		return r;
-	r = clone_find(task->engine.store, name, &clone, err);
-	return r < 0 ? r : live_end(task->host, name, LIVE_UNMOUNT, force, err);
 }

@@ -57,47 +57,6 @@ static void promoting_done(struct promoting *p)
 
 /* --- what takes part -------------------------------------------------------------------- */
 
-static void tell_left(struct promoting *p, const char *path, size_t len)
-{
-	struct engine_promotion *res = &p->result;
-	AUTO_FREE char *folder = strndup(path, len);
-
-	if (!folder)
-		return;
-	for (size_t i = 0; i < res->n_left; i++)
-		if (strcmp(res->left[i].path, folder) == 0)
-			return;
-	IGNORE_RESULT(landing_add_path(&res->left, &res->n_left, folder, 'M', NULL),
-		      "then it is not told");
-}
-
-/* Of a target, the names that are to go there; an undo looks at no others anyway. */
-static bool is_delivered(const struct promoting *p, const char *path)
-{
-	const size_t len = strcspn(path, "/");
-
-	for (size_t i = 0; i < p->names.n; i++)
-		if (strncmp(p->names.list[i], path, len) == 0 && p->names.list[i][len] == '\0')
-			return true;
-	return p->options->undo;
-}
-
-bool promoting_takes(const char *path, void *ctx)
-{
-	struct promoting *p = ctx;
-	size_t len;
-
-	/* A rollback changes .git too, so undoing one restores it whole or conflicts. */
-	if (!p->with_git && conflicts_is_git(path, &len)) {
-		tell_left(p, path, len);
-		return false;
-	}
-	if (deliver_is(p))
-		return is_delivered(p, path);
-	return (!p->paths || ignore_covers(p->paths, path)) &&
-	       (!p->excludes || !ignore_covers(p->excludes, path));
-}
-
 /* Pin the base, then look whether it was still there: a gc may have come first. */
 static int pin_base(struct promoting *p, struct err *err)
 {

@@ -28,5 +28,13 @@ struct engine_diagnosis {
 	enum engine_health worst;
 };
 
+/* One finding more; beyond the last that has room it is dropped. */
+void doctor_well(struct engine_diagnosis *d, const char *name, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+/* `fix` is a command or a sentence. */
+void doctor_finds(struct engine_diagnosis *d, enum engine_health health, const char *name,
+		  const char *fix, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
 /* Whatever is wrong is a finding, also with the directory and the store that `options` name. */
 void engine_doctor(const struct engine_options *options, struct engine_diagnosis *ret);

@@ -44,12 +44,6 @@ NODISCARD int engine_images(struct engine *e, struct engine_images *ret, struct 
 NODISCARD int engine_image_find(struct engine *e, const char *name, struct engine_image *ret,
 				struct err *err);
 
-/*
- * What the image says of itself that a clone was made of, as `about` above; owned by the caller.
- * NULL: the clone was not made of an image.
- */
-NODISCARD int engine_clone_image(struct engine *e, const char *clone, char **ret, struct err *err);
-
 /* --- importing -------------------------------------------------------------------------- */
 
 struct engine_import_options {

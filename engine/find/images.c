@@ -178,24 +178,3 @@ int engine_image_find(struct engine *e, const char *name, struct engine_image *r
 	all.list[0] = (struct engine_image){ 0 };
 	return 0;
 }
-
-int engine_clone_image(struct engine *e, const char *clone, char **ret, struct err *err)
-{
-	CLEANUP(clone_done) struct clone c = { 0 };
-	CLEANUP(project_done) struct project p = { 0 };
-	CLEANUP(snapshot_done) struct snapshot base = { 0 };
-	struct store *s;
-	int r = engine_store(e, STORE_READ, &s, err);
-
-	*ret = NULL;
-	if (r < 0)
-		return r;
-	r = clone_find(s, clone, &c, err);
-	if (r < 0)
-		return r;
-	r = clone_origin(s, &c, &p, &base, err);
-	if (r < 0 || p.hidden != PROJECT_IMAGE || !base.image)
-		return r;
-	*ret = strdup(base.image);
-	return *ret ? 0 : err_nomem(err);
-}

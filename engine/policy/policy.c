@@ -17,13 +17,6 @@
 
 #define BECAUSE_MAX 200
 
-const char *engine_authority_name(enum engine_authority a)
-{
-	static const char *const names[] = { "land", "approve", "refuse" };
-
-	return names[a];
-}
-
 void engine_verdict_done(struct engine_verdict *v)
 {
 	for (size_t i = 0; i < v->n_steps; i++) {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,66 +20,7 @@
 #define SPACE_ILL   ((uint64_t)16 << 20)
 #define MEMORY_WEAK ((uint64_t)256 << 20)
 
-/* --- findings --------------------------------------------------------------------------- */
-
-PRINTF_LIKE(5, 0)
-static void put(struct engine_diagnosis *d, enum engine_health health, const char *name,
-		const char *fix, const char *fmt, va_list ap)
-{
-	struct engine_finding *f = &d->list[d->n];
-
-	if (d->n == ENGINE_FINDINGS_MAX)
-		return;
-	d->n++;
-	*f = (struct engine_finding){ .name = name, .health = health };
-	vsnprintf(f->detail, sizeof(f->detail), fmt, ap);
-	snprintf(f->fix, sizeof(f->fix), "%s", fix);
-	if (health > d->worst)
-		d->worst = health;
-}
-
-void doctor_well(struct engine_diagnosis *d, const char *name, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	put(d, ENGINE_WELL, name, "", fmt, ap);
-	va_end(ap);
-}
-
-void doctor_finds(struct engine_diagnosis *d, enum engine_health health, const char *name,
-		  const char *fix, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	put(d, health, name, fix, fmt, ap);
-	va_end(ap);
-}
-
 /* --- programs --------------------------------------------------------------------------- */
-
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-char *doctor_find_program(const char *name)
-{
-	const char *at = getenv("PATH");
-	size_t n;
-
-	for (; at && *at != '\0'; at += n + (at[n] == ':')) {
-		AUTO_FREE char *dir = strndup(at, n = strcspn(at, ":"));
-		AUTO_FREE char *path = dir ? path_join(*dir != '\0' ? dir : ".", name) : NULL;
-
-		if (path && is_program(path))
-			return realpath(path, NULL);
-	}
-	return NULL;
-}
 
 /* Which programs our names lead to. */
 static void look_at_names(struct engine_diagnosis *d)

@@ -206,20 +206,13 @@ static int take_winner(struct action *a, const struct engine_experiment *x, stru
 	return text_set(&f->why, err, "%s", x->verdict ? x->verdict : "no arm of it won");
 }
 
-char *action_experiment(const struct engine_firing *f, uint64_t attempt)
-{
-	char *name;
-
-	return asprintf(&name, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? NULL : name;
-}
-
 /* Remove what attempts up to that one have left, with their clones. */
 static int remove_experiments(struct action *a, uint64_t last, struct err *err)
 {
 	int r = 0;
 
 	for (uint64_t i = 1; i <= last && r >= 0; i++) {
-		AUTO_FREE char *name = action_experiment(a->firing, i);
+		AUTO_FREE char *name = firing_experiment(a->firing, i);
 
 		r = name ? engine_experiment_remove(a->there, name, err) : err_nomem(err);
 		if (r == -ENOENT)
@@ -241,7 +234,7 @@ static int run_experiment(struct action *a, struct err *err)
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 };
 	CLEANUP(engine_promotion_done) struct engine_promotion p = { 0 };
 	const struct engine_experiment_options silent = { .watch = { 0 } };
-	AUTO_FREE char *name = action_experiment(a->firing, a->firing->attempts);
+	AUTO_FREE char *name = firing_experiment(a->firing, a->firing->attempts);
 	int r = name ? 0 : err_nomem(err);
 
 	if (r >= 0)

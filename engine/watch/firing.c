@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,17 +79,6 @@ const char *engine_trigger_name(enum engine_trigger t)
 		[ENGINE_TRIGGER_REF] = "ref",         [ENGINE_TRIGGER_LOG] = "log",
 		[ENGINE_TRIGGER_DISK] = "disk",       [ENGINE_TRIGGER_STORE] = "store",
 		[ENGINE_TRIGGER_WEBHOOK] = "webhook",
-	};
-
-	return names[t];
-}
-
-const char *engine_then_name(enum engine_then t)
-{
-	static const char *const names[] = {
-		[ENGINE_THEN_REPORT] = "report",
-		[ENGINE_THEN_KEEP] = "keep",
-		[ENGINE_THEN_SHIP] = "ship",
 	};
 
 	return names[t];
@@ -420,4 +410,11 @@ int engine_watch_call(struct engine *e, const char *name, const char *detail,
 		      struct engine_firing *ret, struct err *err)
 {
 	return fire_by(e, name, ENGINE_TRIGGER_WEBHOOK, detail, ret, err);
+}
+
+char *firing_experiment(const struct engine_firing *f, uint64_t attempt)
+{
+	char *name;
+
+	return asprintf(&name, "w%.12s-%" PRIu64, f->id, attempt) < 0 ? NULL : name;
 }

@@ -54,20 +54,6 @@ static void wake_at(struct loop *l, int64_t at)
 		l->next = at;
 }
 
-void loop_wake_in(struct loop *l, uint64_t at_ms)
-{
-	if (l->next_ms == 0 || at_ms < l->next_ms)
-		l->next_ms = at_ms;
-}
-
-int loop_save(struct loop *l, struct err *err)
-{
-	const int r = docket_save(l->lock, &watch_kind, WATCH_NAME, &l->state, err);
-
-	l->state.moved &= r < 0;
-	return r;
-}
-
 static int probe_ended(struct loop *l, const struct child *c, int status, uint64_t cpu_ms,
 		       struct err *err)
 {

@@ -27,7 +27,7 @@ static int hold_experiment(struct engine *e, const struct engine_rule *rule,
 			   int64_t now, struct err *err)
 {
 	CLEANUP(engine_experiment_done) struct engine_experiment x = { 0 }, ended = { 0 };
-	AUTO_FREE char *name = action_experiment(f, f->attempts);
+	AUTO_FREE char *name = firing_experiment(f, f->attempts);
 	struct budget_use spent;
 	uint64_t cpu_ms = 0;
 	int r = name ? engine_experiment_load(e, name, &x, err) : err_nomem(err);

@@ -168,7 +168,7 @@ bool budget_allows_again(const struct engine_rules_of_watch *rules, const struct
 			 int64_t now, char why[200], int64_t *until);
 
 /* The name of the experiment that is the action, in that attempt; owned, NULL: no memory. */
-char *action_experiment(const struct engine_firing *f, uint64_t attempt);
+char *firing_experiment(const struct engine_firing *f, uint64_t attempt);
 
 /* --- meter.c ------------------------------------------------------------------------------- */
 
