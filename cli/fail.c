@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/utf8.h"
-#include "cli/help.h"
+#include "cli/main/globals.h"
 
 struct kind {
 	int code;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/acts.h"
 #include "cli/out.h"
 #include "cli/show/images.h"
 #include "engine/api/image.h"
@@ -114,23 +115,13 @@ static int show(struct invocation *inv, struct err *err)
 
 static int image_run(struct invocation *inv, struct err *err)
 {
-	static const struct {
-		const char *act;
-		int (*run)(struct invocation *inv, struct err *err);
-	} acts[] = {
-		{ "list", list },
-		{ "ls", list },
-		{ "show", show },
-		{ "rm", remove_all },
+	static const struct act acts[] = {
+		{ "list", list }, { "ls", list, .alias = true },
+		{ "show", show }, { "rm", remove_all },
+		{ NULL },
 	};
 
-	if (inv->n_words == 0)
-		return list(inv, err);
-	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-		if (strcmp(inv->words[0], acts[i].act) == 0)
-			return acts[i].run(inv, err);
-	cmd_hint(inv, "help image");
-	return err_set(err, -EINVAL, "'%s' is none of list, show, rm", inv->words[0]);
+	return acts_run(inv, acts, err);
 }
 
 const struct command cmd_image = {

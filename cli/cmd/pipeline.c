@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/acts.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/show/changes.h"
@@ -271,27 +272,12 @@ static int serve(struct invocation *inv, struct err *err)
 
 static int pipeline_run(struct invocation *inv, struct err *err)
 {
-	static const struct {
-		const char *word;
-		int (*run)(struct invocation *inv, struct err *err);
-	} acts[] = {
+	static const struct act acts[] = {
 		{ "status", status }, { "stages", stages }, { "advance", advance },
-		{ "verify", verify }, { "serve", serve },
+		{ "verify", verify }, { "serve", serve },   { NULL },
 	};
 
-	if (inv->n_words == 0)
-		return status(inv, err);
-	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-		if (strcmp(acts[i].word, inv->words[0]) == 0) {
-			int r = acts[i].run(inv, err);
-
-			if (r == -ENOENT)
-				cmd_hint(inv, "help pipeline");
-			return r;
-		}
-	return err_set(err, -EINVAL,
-		       "'%s' is not known; there are: status, stages, advance, verify, serve",
-		       inv->words[0]);
+	return acts_run(inv, acts, err);
 }
 
 const struct command cmd_pipeline = {

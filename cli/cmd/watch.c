@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/acts.h"
 #include "cli/http/hook.h"
 #include "cli/http/token.h"
 #include "cli/show/firings.h"
@@ -257,29 +258,15 @@ static int test_rule(struct invocation *inv, struct err *err)
 
 static int watch_run(struct invocation *inv, struct err *err)
 {
-	static const struct {
-		const char *word;
-		int (*run)(struct invocation *inv, struct err *err);
-	} acts[] = {
-		{ "status", status },   { "start", start },       { "stop", stop },
-		{ "log", log_firings }, { "pause", pause_rules }, { "resume", resume_rules },
-		{ "test", test_rule },  { "fire", fire },         { "hook", hook },
+	static const struct act acts[] = {
+		{ "status", status },     { "start", start },
+		{ "stop", stop },         { "log", log_firings },
+		{ "pause", pause_rules }, { "resume", resume_rules },
+		{ "test", test_rule },    { "fire", fire },
+		{ "hook", hook },         { NULL },
 	};
 
-	if (inv->n_words == 0)
-		return status(inv, err);
-	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
-		if (strcmp(acts[i].word, inv->words[0]) == 0) {
-			int r = acts[i].run(inv, err);
-
-			if (r == -ENOENT)
-				cmd_hint(inv, "help watch");
-			return r;
-		}
-	return err_set(err, -EINVAL,
-		       "'%s' is not known; there are: status, start, stop, log, pause, resume, "
-		       "test, fire, hook",
-		       inv->words[0]);
+	return acts_run(inv, acts, err);
 }
 
 const struct command cmd_watch = {

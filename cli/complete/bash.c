@@ -7,6 +7,7 @@
 
 #include "cli/complete/complete.h"
 #include "cli/help.h"
+#include "cli/main/globals.h"
 
 static void print_kind(FILE *out, const struct complete_slot *slot)
 {

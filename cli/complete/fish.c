@@ -2,6 +2,7 @@
 
 #include "cli/complete/complete.h"
 #include "cli/help.h"
+#include "cli/main/globals.h"
 
 static void print_quoted(FILE *out, const char *text)
 {
