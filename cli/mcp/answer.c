@@ -8,28 +8,10 @@
 #include "cli/mcp/failure.h"
 #include "cli/mcp/prompt.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/response.h"
 #include "cli/mcp/task.h"
 
 #define TTL_MS 3600000 /* the lists stay the same for as long as the server runs */
-
-static bool is_offered(const struct mcp_options *o, const struct tool *t)
-{
-	if (o->read_only)
-		return t->read_only;
-	return !o->no_promote || t->gate == GATE_NONE || t->gate == GATE_NO_CLONE;
-}
-
-bool answer_offers(const struct session *s, const struct tool *t)
-{
-	return is_offered(s->options, t);
-}
-
-void answer_server_info(const struct session *s, struct json j)
-{
-	json_set_text(j, "name", "snap");
-	json_set_text(j, "title", "snap: clones, save points and a sandbox for this project");
-	json_set_text(j, "version", s->options->version);
-}
 
 void answer_capabilities(const struct session *s, struct json j)
 {
@@ -44,39 +26,6 @@ void answer_capabilities(const struct session *s, struct json j)
 		s->options->extra->describe(j);
 }
 
-struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
-			 bool modern)
-{
-	struct json result = rpc_result(a, request);
-
-	if (!modern)
-		return result;
-	json_set_text(result, "resultType", "complete");
-	answer_server_info(s, json_set_object(json_set_object(result, "_meta"),
-					      "io.modelcontextprotocol/serverInfo"));
-	return result;
-}
-
-int answer_error(struct session *s, struct json request, int code, const char *sentence,
-		 struct err *err)
-{
-	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-
-	rpc_error(&a, request, code, sentence);
-	return rpc_append(&a, s->out, err);
-}
-
-int answer_no_resource(struct session *s, const struct rpc_message *m, bool modern,
-		       const char *sentence, struct err *err)
-{
-	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json error =
-	    rpc_error(&a, m->top, modern ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE, sentence);
-
-	json_set_value(json_set_object(error, "data"), "uri", m->params, "uri");
-	return rpc_append(&a, s->out, err);
-}
-
 /* --- lists ------------------------------------------------------------------------------ */
 
 void answer_set_cacheable(struct json result)
@@ -88,7 +37,7 @@ void answer_set_cacheable(struct json result)
 void mcp_list_tools(const struct mcp_options *options, struct json list)
 {
 	for (const struct tool *t = tools; t->name; t++)
-		if (is_offered(options, t))
+		if (tool_is_offered(options, t))
 			tool_describe(t, json_add_object(list));
 }
 
@@ -176,10 +125,10 @@ int answer_listing(struct session *s, const struct rpc_message *m, bool modern, 
 		if (strcmp(listings[i].method, m->method) != 0 ||
 		    !(modern ? listings[i].modern : listings[i].legacy))
 			continue;
-		listings[i].fill(s, answer_begin(s, &a, m->top, modern), modern);
+		listings[i].fill(s, response_begin(s, &a, m->top, modern), modern);
 		return rpc_append(&a, s->out, err);
 	}
-	return answer_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
+	return response_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
 }
 
 int answer_prompt(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
@@ -189,8 +138,8 @@ int answer_prompt(struct session *s, const struct rpc_message *m, bool modern, s
 	    json_kind(m->params, "name") == JSON_TEXT ? json_get_text(m->params, "name") : "";
 	struct err why = { 0 };
 
-	if (prompt_get(name, call_arguments(m), answer_begin(s, &a, m->top, modern), &why) < 0)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, why.msg, err);
+	if (prompt_get(name, call_arguments(m), response_begin(s, &a, m->top, modern), &why) < 0)
+		return response_error(s, m->top, RPC_INVALID_PARAMS, why.msg, err);
 	return rpc_append(&a, s->out, err);
 }
 
@@ -262,13 +211,13 @@ static int answer_resource(struct session *s, const struct pending *p, struct js
 	if (is_failure(structured)) {
 		const struct json error = json_get_object(structured, "error");
 
-		return answer_no_resource(s, &p->message, p->modern,
-					  json_get_text(error, "message"), err);
+		return response_no_resource(s, &p->message, p->modern,
+					    json_get_text(error, "message"), err);
 	}
 	r = json_append(doc, &text, err);
 	if (r < 0)
 		return r;
-	result = answer_begin(s, &a, p->message.top, p->modern);
+	result = response_begin(s, &a, p->message.top, p->modern);
 	one = json_add_object(json_set_array(result, "contents"));
 	json_set_value(one, "uri", p->message.params, "uri");
 	json_set_text(one, "mimeType", "application/json");
@@ -284,10 +233,10 @@ int answer_page(struct session *s, const struct rpc_message *m, bool modern, str
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	const char *uri = json_get_text(m->params, "uri");
-	struct json result = answer_begin(s, &a, m->top, modern);
+	struct json result = response_begin(s, &a, m->top, modern);
 
 	if (!app_read(uri, json_add_object(json_set_array(result, "contents"))))
-		return answer_no_resource(s, m, modern, "there is no page at that address", err);
+		return response_no_resource(s, m, modern, "there is no page at that address", err);
 	if (modern)
 		answer_set_cacheable(result);
 	return rpc_append(&a, s->out, err);
@@ -322,7 +271,7 @@ static int answer_made(struct session *s, const struct pending *p, struct json s
 		       struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json result = answer_begin(s, &a, p->message.top, true);
+	struct json result = response_begin(s, &a, p->message.top, true);
 
 	json_set_text(result, "resultType", "task");
 	task_set(result, structured);
@@ -343,7 +292,7 @@ static int answer_with(struct session *s, const struct pending *p, struct json_d
 		return task_answer(s, p, structured, set_told, &told, err);
 	if (task_is_made(p, structured))
 		return answer_made(s, p, structured, err);
-	r = set_result(answer_begin(s, &a, p->message.top, p->modern), doc, structured, err);
+	r = set_result(response_begin(s, &a, p->message.top, p->modern), doc, structured, err);
 	return r < 0 ? r : rpc_append(&a, s->out, err);
 }
 

@@ -15,26 +15,11 @@
 	"the work is good, look at snap_diff, then use snap_promote with dry_run, then snap_promote. " \
 	"Nothing that happens in a clone touches the real files until it is promoted."
 
-/* Is this tool among those that the server was started with? */
-bool answer_offers(const struct session *s, const struct tool *t);
-
-void answer_server_info(const struct session *s, struct json j);
 void answer_capabilities(const struct session *s, struct json j);
 
-/* Begin the result of a request in the manner of its era. */
-struct json answer_begin(const struct session *s, struct rpc_answer *a, struct json request,
-			 bool modern);
-
-NODISCARD int answer_error(struct session *s, struct json request, int code, const char *sentence,
-			   struct err *err);
-
-/* A request for what stands at an address, where nothing does. */
 /* The page that a client reads at an address (app.h). */
 NODISCARD int answer_page(struct session *s, const struct rpc_message *m, bool modern,
 			  struct err *err);
-
-NODISCARD int answer_no_resource(struct session *s, const struct rpc_message *m, bool modern,
-				 const char *sentence, struct err *err);
 
 /* How long a list may be kept, in the newer era. */
 void answer_set_cacheable(struct json result);

@@ -5,6 +5,8 @@
 
 #include "base/cleanup.h"
 #include "cli/mcp/answer.h"
+#include "cli/mcp/pending.h"
+#include "cli/mcp/response.h"
 
 #define QUESTION    "approve" /* our key in the map of questions and answers */
 #define NAMES_SHOWN 12
@@ -172,11 +174,11 @@ int consent_ask(struct session *s, struct pending *p, struct err *err)
 	if (append_question(&question, p) < 0 || !buf_str(&question))
 		return err_nomem(err);
 	if (!p->modern) {
-		session_ask(s, p);
+		pending_ask(s, p);
 		set_form(rpc_request(&a, p->ask, "elicitation/create"), buf_str(&question));
 		return rpc_append(&a, s->out, err);
 	}
-	result = answer_begin(s, &a, p->message.top, true);
+	result = response_begin(s, &a, p->message.top, true);
 	json_set_text(result, "resultType", "input_required");
 	ask = json_set_object(json_set_object(result, "inputRequests"), QUESTION);
 	json_set_text(ask, "method", "elicitation/create");

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/record.h"
+#include "cli/mcp/response.h"
 
 #define META_CAPABLE "io.modelcontextprotocol/clientCapabilities"
 
@@ -26,13 +27,6 @@ bool era_is_legacy(const char *version)
 	return find_legacy(version) != NULL;
 }
 
-struct json era_meta(const struct rpc_message *m)
-{
-	if (json_kind(m->params, "_meta") != JSON_OBJECT)
-		return (struct json){ .doc = m->params.doc };
-	return json_get_object(m->params, "_meta");
-}
-
 static int reject_version(struct session *s, const struct rpc_message *m, const char *asked,
 			  struct err *err)
 {
@@ -48,7 +42,7 @@ static int reject_version(struct session *s, const struct rpc_message *m, const 
 
 int era_choose(struct session *s, const struct rpc_message *m, struct err *err)
 {
-	const struct json meta = era_meta(m);
+	const struct json meta = rpc_meta(m);
 	const char *version = json_text_if(meta, META_VERSION);
 	int r;
 
@@ -61,11 +55,11 @@ int era_choose(struct session *s, const struct rpc_message *m, struct err *err)
 	if (!version && !s->modern_only &&
 	    (s->legacy || strcmp(m->method, "initialize") == 0 || strcmp(m->method, "ping") == 0))
 		return 0;
-	r = answer_error(s, m->top, RPC_INVALID_PARAMS,
-			 version ? "'_meta' lacks '" META_CAPABLE "'"
-				 : "'_meta' lacks '" META_VERSION
-				   "', and no 'initialize' came before",
-			 err);
+	r = response_error(s, m->top, RPC_INVALID_PARAMS,
+			   version ? "'_meta' lacks '" META_CAPABLE "'"
+				   : "'_meta' lacks '" META_VERSION
+				     "', and no 'initialize' came before",
+			   err);
 	return r < 0 ? r : -ECANCELED;
 }
 
@@ -86,7 +80,7 @@ int era_initialize(struct session *s, const struct rpc_message *m, struct err *e
 	json_set_text(result, "protocolVersion", s->legacy);
 	answer_capabilities(s, json_set_object(result, "capabilities"));
 	info = json_set_object(result, "serverInfo");
-	answer_server_info(s, info);
+	response_server_info(s, info);
 	json_set_text(result, "instructions", MCP_INSTRUCTIONS);
 	return rpc_append(&a, s->out, err);
 }

@@ -10,9 +10,6 @@
 /* Is it one of those that begin with a handshake, which this server speaks? */
 bool era_is_legacy(const char *version);
 
-/* What a message says about itself; an empty place if it says nothing. */
-struct json era_meta(const struct rpc_message *m);
-
 /* Which era the request belongs to: 1 modern, 0 legacy; or an answer was given: -ECANCELED. */
 NODISCARD int era_choose(struct session *s, const struct rpc_message *m, struct err *err);
 

@@ -251,7 +251,7 @@ static enum MHD_Result answer(struct exchange *x)
 		keep_last_line(&x->lines);
 		x->status = status_of(x);
 	} else if (x->status == 0) {
-		http_request_refuse(x, 500, "the request was not answered");
+		exchange_refuse(x, 500, "the request was not answered");
 		return queue_refusal(x);
 	}
 	return queue_body(x, &x->lines);
@@ -326,13 +326,13 @@ static void judge_post(struct exchange *x)
 	x->takes_streams =
 	    !accept || has_word(accept, "text/event-stream") || has_word(accept, "*/*");
 	if (!type || strncasecmp(type, "application/json", 16) != 0)
-		http_request_refuse(x, 415, "the header 'Content-Type' must be application/json");
+		exchange_refuse(x, 415, "the header 'Content-Type' must be application/json");
 	else if (!x->takes_streams && !has_word(accept, "application/json"))
-		http_request_refuse(
+		exchange_refuse(
 		    x, 406,
 		    "the header 'Accept' must allow application/json and text/event-stream");
 	else if (length && strtoull(length, NULL, 10) > x->http->how->max_body)
-		http_request_refuse(x, 413, "the request is too long");
+		exchange_refuse(x, 413, "the request is too long");
 }
 
 /* Everything that can be judged before its body is read. */
@@ -345,13 +345,13 @@ static void judge(struct exchange *x, const char *url, const char *method)
 	const unsigned status = door_check(&x->http->door, &who, &why);
 
 	if (status != 0)
-		http_request_refuse(x, status, why);
+		exchange_refuse(x, status, why);
 	else if (strcmp(url, ENDPOINT) != 0)
-		http_request_refuse(x, 404, "there is nothing but " ENDPOINT);
+		exchange_refuse(x, 404, "there is nothing but " ENDPOINT);
 	else if (!choose_method(x, method))
-		http_request_refuse(x, 405, "use POST");
+		exchange_refuse(x, 405, "use POST");
 	else if (x->http->stopping)
-		http_request_refuse(x, 503, "the server is ending");
+		exchange_refuse(x, 503, "the server is ending");
 	else if (x->method == METHOD_POST)
 		judge_post(x);
 	else
@@ -388,10 +388,9 @@ static enum MHD_Result take_piece(struct exchange *x, const char *data, size_t *
 	if (x->why) /* of one that is refused nothing is kept, and it gets to know that */
 		return MHD_YES;
 	if (x->body.len + n > h->how->max_body || h->body_bytes + n > h->how->max_bodies)
-		http_request_refuse(x, 413,
-				    "the request is too long, or there are too many at once");
+		exchange_refuse(x, 413, "the request is too long, or there are too many at once");
 	else if (buf_append(&x->body, data, n) < 0)
-		http_request_refuse(x, 503, "out of memory");
+		exchange_refuse(x, 503, "out of memory");
 	else
 		h->body_bytes += n;
 	return MHD_YES;

@@ -80,7 +80,7 @@ void http_client_end(struct http *h, struct http_client *c)
 		x->client = NULL;
 		x->ended = true;
 		if (!x->streams && x->taken && x->status == 0)
-			http_request_refuse(x, 404, "the session was ended");
+			exchange_refuse(x, 404, "the session was ended");
 	}
 	session_done(&c->session);
 	buf_done(&c->aside);

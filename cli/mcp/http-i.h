@@ -69,6 +69,14 @@ struct http {
 	bool stopping;
 };
 
+/* Refuse a request: a status of HTTP, and why. */
+static inline void exchange_refuse(struct exchange *x, unsigned status, const char *why)
+{
+	x->status = status;
+	x->why = why;
+	x->ended = true;
+}
+
 /* --- http-client.c --------------------------------------------------------------------------- */
 
 /* A new one; NULL if there are too many, or no memory. */
@@ -101,9 +109,6 @@ void exchange_look(struct exchange *x);
 
 /* The body is complete: take the message in it, or refuse it by setting `status` and `why`. */
 void http_request_take(struct exchange *x);
-
-/* Refuse it: a status of HTTP, and why. */
-void http_request_refuse(struct exchange *x, unsigned status, const char *why);
 
 /* The session that the exchange belongs to; NULL: none. */
 struct session *http_request_session(struct exchange *x);

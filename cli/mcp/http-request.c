@@ -5,13 +5,6 @@
 #include "cli/mcp/era.h"
 #include "cli/mcp/http-i.h"
 
-void http_request_refuse(struct exchange *x, unsigned status, const char *why)
-{
-	x->status = status;
-	x->why = why;
-	x->ended = true;
-}
-
 struct session *http_request_session(struct exchange *x)
 {
 	if (x->has_own)
@@ -26,7 +19,7 @@ static void answer_failed(struct exchange *x, struct json top, int code, const c
 	rpc_error(&a, top, code, sentence);
 	x->status = 400;
 	if (rpc_append(&a, &x->lines, NULL) < 0)
-		http_request_refuse(x, 500, "out of memory");
+		exchange_refuse(x, 500, "out of memory");
 }
 
 /* Give the message to the session; what it answers with at once stands in `lines` then. */
@@ -39,7 +32,7 @@ static void give(struct exchange *x, struct rpc_message *m)
 	s->out = &x->lines;
 	s->rejected = false;
 	if (session_take_message(s, m, &err) < 0)
-		http_request_refuse(x, 500, "out of memory");
+		exchange_refuse(x, 500, "out of memory");
 	else if (x->has_own && s->rejected)
 		x->status = 400;
 	s->out = before;
@@ -55,7 +48,7 @@ static void take_modern(struct exchange *x, struct rpc_message *m)
 		return;
 	}
 	if (!x->takes_streams && strcmp(m->method, "subscriptions/listen") == 0) {
-		http_request_refuse(x, 406, "the header 'Accept' must allow text/event-stream");
+		exchange_refuse(x, 406, "the header 'Accept' must allow text/event-stream");
 		return;
 	}
 	session_init(&x->own, x->http->options, &x->lines);
@@ -67,7 +60,7 @@ static void take_modern(struct exchange *x, struct rpc_message *m)
 static bool find_client(struct exchange *x)
 {
 	if (!x->session_id) {
-		http_request_refuse(
+		exchange_refuse(
 		    x, 400,
 		    "the header 'Mcp-Session-Id' is missing: begin with 'initialize', or "
 		    "send the headers and '_meta' of revision " MCP_VERSION);
@@ -75,15 +68,15 @@ static bool find_client(struct exchange *x)
 	}
 	x->client = http_client_find(x->http, x->session_id);
 	if (!x->client) {
-		http_request_refuse(x, 404,
-				    "there is no such session, or it has expired: begin anew "
-				    "with 'initialize'");
+		exchange_refuse(x, 404,
+				"there is no such session, or it has expired: begin anew "
+				"with 'initialize'");
 		return false;
 	}
 	if (x->mirror.version && !era_is_legacy(x->mirror.version)) {
-		http_request_refuse(x, 400,
-				    "the header 'MCP-Protocol-Version' names no version that "
-				    "begins with a handshake");
+		exchange_refuse(x, 400,
+				"the header 'MCP-Protocol-Version' names no version that "
+				"begins with a handshake");
 		return false;
 	}
 	return true;
@@ -95,8 +88,7 @@ static void take_legacy(struct exchange *x, struct rpc_message *m)
 		x->client = http_client_new(x->http);
 		x->is_new = true;
 		if (!x->client) {
-			http_request_refuse(x, 503,
-					    "there are too many sessions: end one with DELETE");
+			exchange_refuse(x, 503, "there are too many sessions: end one with DELETE");
 			return;
 		}
 	} else if (!find_client(x)) {
@@ -112,8 +104,7 @@ static void take_unanswered(struct exchange *x, struct rpc_message *m)
 	    !x->session_id && x->mirror.version && !era_is_legacy(x->mirror.version);
 
 	if (modern && m->kind == RPC_RESPONSE) {
-		http_request_refuse(x, 400,
-				    "this server asks nothing that is answered by a response");
+		exchange_refuse(x, 400, "this server asks nothing that is answered by a response");
 		return;
 	}
 	if (!modern && !find_client(x))
@@ -144,17 +135,17 @@ static void take_post(struct exchange *x)
 static void take_get(struct exchange *x)
 {
 	if (!x->session_id) {
-		http_request_refuse(x, 405,
-				    "only a session that began with 'initialize' has a stream: "
-				    "use POST");
+		exchange_refuse(x, 405,
+				"only a session that began with 'initialize' has a stream: "
+				"use POST");
 		return;
 	}
 	if (!find_client(x))
 		return;
 	if (!x->takes_streams)
-		http_request_refuse(x, 406, "the header 'Accept' must allow text/event-stream");
+		exchange_refuse(x, 406, "the header 'Accept' must allow text/event-stream");
 	else if (x->client->listener)
-		http_request_refuse(x, 409, "the session has a stream already");
+		exchange_refuse(x, 409, "the session has a stream already");
 	else
 		x->client->listener = x;
 	x->streams = x->status == 0;
@@ -165,7 +156,7 @@ static void take_delete(struct exchange *x)
 	struct http_client *c;
 
 	if (!x->session_id) {
-		http_request_refuse(x, 405, "only a session can be deleted: use POST");
+		exchange_refuse(x, 405, "only a session can be deleted: use POST");
 		return;
 	}
 	if (!find_client(x))

@@ -148,7 +148,7 @@ static void finish(struct http *h)
 		if (x->has_own && session_end_listening(&x->own, &err) < 0)
 			x->gone = true;
 		if (!x->streams && x->suspended && x->lines.len == 0)
-			http_request_refuse(x, 503, "the server is ending");
+			exchange_refuse(x, 503, "the server is ending");
 		x->ended = true;
 	}
 	while (h->exchanges && progress_now_ms() < until)

@@ -26,7 +26,7 @@ struct rpc_message;
 struct mcp_extra {
 	void (*describe)(struct json capabilities);
 
-	/* Answer the request, or keep it with session_wait(): 1; 0: it is none of mine. */
+	/* Answer the request, or keep it with pending_keep(): 1; 0: it is none of mine. */
 	int (*take)(struct session *s, struct rpc_message *m, bool modern, struct err *err);
 
 	/* The client has answered the question of a request that was kept. */

@@ -11,7 +11,7 @@
 bool mirror_is_modern(const struct mirror *h, const struct rpc_message *m)
 {
 	/* A version that nobody knows is refused as this revision has it. */
-	return json_has(era_meta(m), META_VERSION) || (h->version && !era_is_legacy(h->version));
+	return json_has(rpc_meta(m), META_VERSION) || (h->version && !era_is_legacy(h->version));
 }
 
 static int digit_of(char c)
@@ -120,7 +120,7 @@ static const char *name_key(const char *method)
 
 int mirror_check(const struct mirror *h, const struct rpc_message *m, struct err *err)
 {
-	const char *version = json_text_if(era_meta(m), META_VERSION);
+	const char *version = json_text_if(rpc_meta(m), META_VERSION);
 	const char *key = name_key(m->method);
 	const char *name = key ? json_text_if(m->params, key) : NULL;
 	int r;

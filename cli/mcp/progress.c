@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/mcp/era.h"
 
 #define FIRST_MS 1000
 #define EVERY_MS 5000 /* once it is clear that it takes longer */
@@ -18,7 +17,7 @@ uint64_t progress_now_ms(void)
 
 void progress_begin(struct pending *p)
 {
-	const enum json_kind kind = json_kind(era_meta(&p->message), "progressToken");
+	const enum json_kind kind = json_kind(rpc_meta(&p->message), "progressToken");
 
 	p->began_ms = progress_now_ms();
 	p->progress_ms = kind == JSON_TEXT || kind == JSON_INT ? p->began_ms + FIRST_MS : 0;
@@ -62,7 +61,7 @@ int progress_tell(struct session *s, struct pending *p, struct err *err)
 	if (p->progress_ms == 0 || p->progress_ms > now)
 		return 0;
 	params = rpc_notify(&a, "notifications/progress");
-	json_set_value(params, "progressToken", era_meta(&p->message), "progressToken");
+	json_set_value(params, "progressToken", rpc_meta(&p->message), "progressToken");
 	json_set_uint(params, "progress", seconds);
 	set_message(params, p, seconds);
 	p->progress_ms = now + (seconds < EVERY_MS / 1000 ? FIRST_MS : EVERY_MS);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/mcp/era.h"
 #include "cli/mcp/mask.h"
 #include "cli/mcp/progress.h"
 
@@ -46,7 +45,7 @@ static void set_client(struct json j, const struct session *s, const struct pend
 	struct client_info client = s->client;
 
 	if (p->modern)
-		read_client(member(era_meta(&p->message), META_CLIENT), &client);
+		read_client(member(rpc_meta(&p->message), META_CLIENT), &client);
 	json_set_text(j, "client", *client.name != '\0' ? client.name : NULL);
 	json_set_text(j, "version", *client.version != '\0' ? client.version : NULL);
 }

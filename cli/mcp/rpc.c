@@ -66,6 +66,13 @@ int rpc_parse(struct rpc_message *m, const char *text, size_t len, struct err *e
 	return judge(m, err);
 }
 
+struct json rpc_meta(const struct rpc_message *m)
+{
+	if (json_kind(m->params, "_meta") != JSON_OBJECT)
+		return (struct json){ .doc = m->params.doc };
+	return json_get_object(m->params, "_meta");
+}
+
 void rpc_answer_done(struct rpc_answer *a)
 {
 	json_done(&a->doc);

@@ -42,6 +42,9 @@ void rpc_done(struct rpc_message *m);
  */
 NODISCARD int rpc_parse(struct rpc_message *m, const char *text, size_t len, struct err *err);
 
+/* What a message says about itself; an empty place if it says nothing. */
+struct json rpc_meta(const struct rpc_message *m);
+
 /* An answer being built.  Begins as { 0 }; rpc_answer_done() frees it. */
 struct rpc_answer {
 	struct json_doc doc;

@@ -8,9 +8,11 @@
 #include "cli/mcp/answer.h"
 #include "cli/mcp/consent.h"
 #include "cli/mcp/era.h"
+#include "cli/mcp/pending.h"
 #include "cli/mcp/progress.h"
 #include "cli/mcp/record.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/response.h"
 #include "cli/mcp/subscribe.h"
 #include "cli/mcp/task.h"
 
@@ -19,35 +21,13 @@ void session_init(struct session *s, const struct mcp_options *options, struct b
 	*s = (struct session){ .options = options, .out = out, .watch = WATCH_INIT };
 }
 
-static void pending_free(struct pending *p)
-{
-	call_done(&p->call);
-	rpc_done(&p->message);
-	json_done(&p->from_uri);
-	free(p);
-}
-
 void session_done(struct session *s)
 {
-	while (s->pending) {
-		struct pending *p = s->pending;
-
-		s->pending = p->next;
-		pending_free(p);
-	}
+	while (s->pending)
+		pending_finish(s, s->pending);
 	watch_done(&s->watch);
 	strlist_done(&s->subscribed);
 	buf_done(&s->unheard);
-}
-
-void session_finish(struct session *s, struct pending *p)
-{
-	struct pending **at = &s->pending;
-
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
-	pending_free(p);
 }
 
 /* --- calls ------------------------------------------------------------------------------ */
@@ -65,26 +45,9 @@ static int start_call(struct session *s, struct pending *p, bool plan, struct er
 		return r;
 	p->state = plan ? PENDING_PLAN : PENDING_ACT;
 	IGNORE_RESULT(
-	    traceparent_take(json_text_if(era_meta(&p->message), "traceparent"), line.trace),
+	    traceparent_take(json_text_if(rpc_meta(&p->message), "traceparent"), line.trace),
 	    "without one the call belongs to no trace");
 	return call_start(&p->call, s->options, &line, err);
-}
-
-struct pending *session_wait(struct session *s, struct rpc_message *m, bool modern)
-{
-	struct pending *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	p->call = (struct call){ .child = { .out_fd = -1, .note_fd = -1 } };
-	p->message = *m;
-	*m = (struct rpc_message){ 0 };
-	p->modern = modern;
-	p->out = s->out;
-	progress_begin(p);
-	p->next = s->pending;
-	s->pending = p;
-	return p;
 }
 
 /* A failure of ours to start it, or arguments that are wrong: the model can mend those. */
@@ -93,7 +56,7 @@ static int refuse_call(struct session *s, struct pending *p, const char *sentenc
 	int r = answer_refusal(s, p, "E_USAGE", sentence, err);
 
 	record_call(s, p, "refused");
-	session_finish(s, p);
+	pending_finish(s, p);
 	return r;
 }
 
@@ -111,7 +74,7 @@ static int begin_call(struct session *s, struct pending *p, struct err *err)
 		int r = consent_tell_command(s, p, err);
 
 		record_call(s, p, "refused");
-		session_finish(s, p);
+		pending_finish(s, p);
 		return r;
 	}
 	if (start_call(s, p, consent == CONSENT_NEEDED, &why) < 0)
@@ -125,14 +88,15 @@ static int call_tool(struct session *s, struct rpc_message *m, bool modern, stru
 	const struct tool *tool = name ? tool_find(name) : NULL;
 	struct pending *p;
 
-	if (!tool || !answer_offers(s, tool))
-		return answer_error(s, m->top, RPC_INVALID_PARAMS,
-				    tool ? "this server was started without that tool"
-					 : "there is no such tool",
-				    err);
+	if (!tool || !tool_is_offered(s->options, tool))
+		return response_error(s, m->top, RPC_INVALID_PARAMS,
+				      tool ? "this server was started without that tool"
+					   : "there is no such tool",
+				      err);
 	if (json_has(m->params, "arguments") && json_kind(m->params, "arguments") != JSON_OBJECT)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'arguments' is no object", err);
-	p = session_wait(s, m, modern);
+		return response_error(s, m->top, RPC_INVALID_PARAMS, "'arguments' is no object",
+				      err);
+	p = pending_keep(s, m, modern);
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
@@ -151,8 +115,8 @@ static int read_resource(struct session *s, struct rpc_message *m, bool modern, 
 	if (uri && strncmp(uri, "ui:", 3) == 0)
 		return answer_page(s, m, modern, err);
 	if (!tool)
-		return answer_no_resource(s, m, modern, "there is nothing at that address", err);
-	p = session_wait(s, m, modern);
+		return response_no_resource(s, m, modern, "there is nothing at that address", err);
+	p = pending_keep(s, m, modern);
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
@@ -174,7 +138,7 @@ static int take_task(struct session *s, struct rpc_message *m, struct err *err)
 
 	if (r <= 0)
 		return r;
-	p = session_wait(s, m, true);
+	p = pending_keep(s, m, true);
 	if (!p)
 		return err_nomem(err);
 	p->tool = tool;
@@ -193,14 +157,14 @@ static int finish_plan(struct session *s, struct pending *p, struct err *err)
 	if (!consent_worth_asking(p)) {
 		r = answer_call(s, p, err);
 		record_call(s, p, NULL);
-		session_finish(s, p);
+		pending_finish(s, p);
 		return r;
 	}
 	r = consent_ask(s, p, err);
 	record_call(s, p, "asked");
 	call_done(&p->call);
 	if (p->modern)
-		session_finish(s, p);
+		pending_finish(s, p);
 	return r;
 }
 
@@ -227,7 +191,7 @@ int session_step(struct session *s, struct err *err)
 		}
 		r = answer_call(s, p, err);
 		record_call(s, p, NULL);
-		session_finish(s, p);
+		pending_finish(s, p);
 	}
 	s->out = out;
 	return r;
@@ -263,12 +227,6 @@ void session_forget(struct session *s, const struct buf *out)
 		s->out = &s->unheard;
 }
 
-void session_ask(struct session *s, struct pending *p)
-{
-	snprintf(p->ask, sizeof(p->ask), "ask-%u", ++s->asked);
-	p->state = PENDING_ASK;
-}
-
 /* --- messages --------------------------------------------------------------------------- */
 
 static void cancel_pending(struct session *s, struct pending *p)
@@ -278,7 +236,7 @@ static void cancel_pending(struct session *s, struct pending *p)
 	call_stop(&p->call);
 	record_call(s, p, "cancelled");
 	memcpy(run, p->call.run, sizeof(run));
-	session_finish(s, p);
+	pending_finish(s, p);
 	if (*run != '\0')
 		job_cancel(s->options, run);
 }
@@ -340,10 +298,11 @@ int session_end_listening(struct session *s, struct err *err)
 		next = p->next;
 		if (p->tool || p->state == PENDING_ASK)
 			continue;
-		json_set_value(json_set_object(answer_begin(s, &a, p->message.top, true), "_meta"),
-			       "io.modelcontextprotocol/subscriptionId", p->message.top, "id");
+		json_set_value(
+		    json_set_object(response_begin(s, &a, p->message.top, true), "_meta"),
+		    "io.modelcontextprotocol/subscriptionId", p->message.top, "id");
 		r = rpc_append(&a, p->out, err);
-		session_finish(s, p);
+		pending_finish(s, p);
 	}
 	return r;
 }
@@ -401,7 +360,7 @@ int session_take(struct session *s, const char *line, size_t len, struct err *er
 	int code = rpc_parse(&m, line, len, &why);
 
 	if (code < 0)
-		return answer_error(s, m.top, code, why.msg, err);
+		return response_error(s, m.top, code, why.msg, err);
 	return session_take_message(s, &m, err);
 }
 

@@ -69,13 +69,6 @@ NODISCARD int session_take(struct session *s, const char *line, size_t len, stru
 /* The same for one that was taken apart, which the session may keep: `m` is then empty. */
 NODISCARD int session_take_message(struct session *s, struct rpc_message *m, struct err *err);
 
-/* Keep a request that is answered later; `m` is then empty.  NULL: no memory. */
-NODISCARD struct pending *session_wait(struct session *s, struct rpc_message *m, bool modern);
-void session_finish(struct session *s, struct pending *p); /* it was answered */
-
-/* An id for a question of ours about a request, which is then waited for. */
-void session_ask(struct session *s, struct pending *p);
-
 /* Is there a request that still has to be answered in that buffer?  In any, if it is NULL. */
 bool session_owes(const struct session *s, const struct buf *out);
 

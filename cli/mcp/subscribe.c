@@ -6,8 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "cli/mcp/answer.h"
+#include "cli/mcp/pending.h"
 #include "cli/mcp/resource.h"
+#include "cli/mcp/response.h"
 #include "cli/mcp/task.h"
 
 #define REVIVED_MAX 3 /* times in a row without a word from it */
@@ -79,16 +80,16 @@ int subscribe_take(struct session *s, const struct rpc_message *m, bool add, str
 	struct err why = { 0 };
 
 	if (!is_address(uri))
-		return answer_no_resource(s, m, false, "there is nothing at that address", err);
+		return response_no_resource(s, m, false, "there is nothing at that address", err);
 	if (!add)
 		forget(&s->subscribed, uri);
 	else if (s->subscribed.n >= SUBSCRIBED_MAX)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "too many subscriptions", err);
+		return response_error(s, m->top, RPC_INVALID_PARAMS, "too many subscriptions", err);
 	else if (begin_watch(s, &why) < 0)
-		return answer_error(s, m->top, RPC_INTERNAL, why.msg, err);
+		return response_error(s, m->top, RPC_INTERNAL, why.msg, err);
 	else if (!strlist_has(&s->subscribed, uri) && strlist_add(&s->subscribed, uri) < 0)
 		return err_nomem(err);
-	answer_begin(s, &a, m->top, false);
+	response_begin(s, &a, m->top, false);
 	return rpc_append(&a, s->out, err);
 }
 
@@ -127,8 +128,8 @@ int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)
 	int r;
 
 	if (json_kind(m->params, "notifications") != JSON_OBJECT)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "'notifications' is no object",
-				    err);
+		return response_error(s, m->top, RPC_INVALID_PARAMS, "'notifications' is no object",
+				      err);
 	r = task_may_listen(s, m, err);
 	if (r <= 0)
 		return r;
@@ -144,7 +145,7 @@ int subscribe_listen(struct session *s, struct rpc_message *m, struct err *err)
 			if (is_address(json_at_text(list, i)))
 				json_add_text(to, json_at_text(list, i));
 	}
-	if (!session_wait(s, m, true))
+	if (!pending_keep(s, m, true))
 		return err_nomem(err);
 	return rpc_append(&a, s->out, err);
 }

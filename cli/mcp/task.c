@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/mcp/answer.h"
+#include "cli/mcp/response.h"
 
 #define POLL_MS 2000
 #define TTL_MS  3600000 /* the record of a run is kept for longer, unless very many follow */
@@ -67,16 +67,16 @@ int task_begin(struct session *s, const struct rpc_message *m, enum task_act *re
 	while (i < ARRAY_LEN(methods) && strcmp(methods[i].method, m->method) != 0)
 		i++;
 	if (i == ARRAY_LEN(methods))
-		return answer_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
+		return response_error(s, m->top, RPC_NO_METHOD, "there is no such method", err);
 	if (!is_declared(m))
 		return answer_undeclared(s, m, err);
 	*ret = methods[i].act;
 	*ret_tool = tool_find(methods[i].tool);
-	if (!id || !answer_offers(s, *ret_tool))
-		return answer_error(s, m->top, RPC_INVALID_PARAMS,
-				    id ? "this server was started without that tool"
-				       : "'taskId' must name a task",
-				    err);
+	if (!id || !tool_is_offered(s->options, *ret_tool))
+		return response_error(s, m->top, RPC_INVALID_PARAMS,
+				      id ? "this server was started without that tool"
+					 : "'taskId' must name a task",
+				      err);
 	json_set_text(args, "run", id);
 	return 1;
 }
@@ -117,10 +117,10 @@ int task_answer(struct session *s, const struct pending *p, struct json structur
 		const struct json error = member(structured, "error");
 		const char *why = json_text_if(error, "message");
 
-		return answer_error(s, p->message.top, RPC_INVALID_PARAMS,
-				    why ? why : "there is no such task", err);
+		return response_error(s, p->message.top, RPC_INVALID_PARAMS,
+				      why ? why : "there is no such task", err);
 	}
-	to = answer_begin(s, &a, p->message.top, true);
+	to = response_begin(s, &a, p->message.top, true);
 	if (p->task == TASK_GET) {
 		task_set(to, structured);
 		if (strcmp(status, "running") != 0 && strcmp(status, "cancelled") != 0)

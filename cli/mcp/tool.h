@@ -76,6 +76,11 @@ extern const struct tool tools[]; /* a NULL name ends */
 /* The one of that name, or NULL. */
 const struct tool *tool_find(const char *name);
 
+struct mcp_options;
+
+/* Is this tool among those that the server was started with? */
+bool tool_is_offered(const struct mcp_options *o, const struct tool *t);
+
 /* Does it have the parameter? */
 const struct tool_param *tool_param(const struct tool *t, const char *name);
 

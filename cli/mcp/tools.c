@@ -1,4 +1,5 @@
 #include "cli/mcp/app.h"
+#include "cli/mcp/mcp.h"
 #include "cli/mcp/tool.h"
 
 #define CLONE_HELP "Name of the clone."
@@ -548,3 +549,10 @@ const struct tool tools[] = {
 	},
 	{ .name = NULL },
 };
+
+bool tool_is_offered(const struct mcp_options *o, const struct tool *t)
+{
+	if (o->read_only)
+		return t->read_only;
+	return !o->no_promote || t->gate == GATE_NONE || t->gate == GATE_NO_CLONE;
+}

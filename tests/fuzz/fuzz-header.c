@@ -8,6 +8,7 @@
 #include "cli/mcp/answer.h"
 #include "cli/mcp/mirror.h"
 #include "cli/mcp/record.h"
+#include "cli/mcp/response.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 
 /* --- of handshakes, which have no headers to repeat ------------------------------------------- */
 
-int answer_error(struct session *s, struct json request, int code, const char *sentence,
-		 struct err *err)
+int response_error(struct session *s, struct json request, int code, const char *sentence,
+		   struct err *err)
 {
 	return 0;
 }
@@ -25,7 +26,7 @@ void answer_capabilities(const struct session *s, struct json j)
 {
 }
 
-void answer_server_info(const struct session *s, struct json j)
+void response_server_info(const struct session *s, struct json j)
 {
 }
 

@@ -17,6 +17,8 @@
 #include "base/sys.h"
 #include "cli/mcp/answer.h"
 #include "cli/mcp/era.h"
+#include "cli/mcp/pending.h"
+#include "cli/mcp/response.h"
 #include "cli/mcp/session.h"
 
 #define META_CAPABLE "io.modelcontextprotocol/clientCapabilities"
@@ -59,7 +61,7 @@ static int answer_list(struct session *s, const struct rpc_message *m, bool mode
 		       const char *group, const char *as, const char *const *keys, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json result = answer_begin(s, &a, m->top, modern);
+	struct json result = response_begin(s, &a, m->top, modern);
 	struct json list = json_get_array(fixtures, group), shown = json_set_array(result, as);
 
 	for (size_t i = 0; i < json_length(list); i++) {
@@ -98,7 +100,7 @@ static int say(struct session *s, const struct rpc_message *m, bool modern, stru
 	int r = 0;
 
 	/* In the newer era, only clients that asked for it get it. */
-	if (modern && json_kind(era_meta(m), META_LEVEL) != JSON_TEXT)
+	if (modern && json_kind(rpc_meta(m), META_LEVEL) != JSON_TEXT)
 		return 0;
 	for (size_t i = 0; r >= 0 && i < ARRAY_LEN(said); i++) {
 		CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
@@ -115,13 +117,13 @@ static int tell_progress(struct session *s, const struct rpc_message *m, struct 
 {
 	int r = 0;
 
-	if (!json_has(era_meta(m), "progressToken"))
+	if (!json_has(rpc_meta(m), "progressToken"))
 		return 0;
 	for (int i = 0; r >= 0 && i <= 100; i += 50) {
 		CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 		struct json params = rpc_notify(&a, "notifications/progress");
 
-		json_set_value(params, "progressToken", era_meta(m), "progressToken");
+		json_set_value(params, "progressToken", rpc_meta(m), "progressToken");
 		json_set_int(params, "progress", i);
 		json_set_int(params, "total", 100);
 		r = rpc_append(&a, s->out, err);
@@ -161,14 +163,14 @@ static int answer_result(struct session *s, const struct rpc_message *m, bool mo
 	CLEANUP(json_done) struct json_doc doc = { 0 }, filled_doc = { 0 };
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	CLEANUP(buf_done) struct buf text = BUF_INIT, filled = BUF_INIT;
-	struct json result = answer_begin(s, &a, m->top, modern), made;
+	struct json result = response_begin(s, &a, m->top, modern), made;
 
 	json_set_value(json_begin(&doc), "result", one, "result");
 	if (json_append(&doc, &text, err) < 0 || !buf_str(&text) ||
 	    fill(&filled, buf_str(&text), call_arguments(m)) < 0 ||
 	    json_parse(&filled_doc, (char *)filled.data, filled.len - 1, &made, err) < 0)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "an argument is no plain text",
-				    err);
+		return response_error(s, m->top, RPC_INVALID_PARAMS, "an argument is no plain text",
+				      err);
 	made = json_get_object(made, "result");
 	for (size_t i = 0; i < ARRAY_LEN(result_keys); i++)
 		json_set_value(result, result_keys[i], made, result_keys[i]);
@@ -190,7 +192,7 @@ static int answer_told(struct session *s, const struct rpc_message *m, bool mode
 	json_set_value(json_begin(&doc), "answered", from, key);
 	if (buf_append_str(&text, prefix ? prefix : "") < 0 || json_append(&doc, &text, err) < 0)
 		return -1;
-	block = json_add_object(json_set_array(answer_begin(s, &a, m->top, modern), "content"));
+	block = json_add_object(json_set_array(response_begin(s, &a, m->top, modern), "content"));
 	json_set_text(block, "type", "text");
 	json_set_text_len(block, "text", (char *)text.data, text.len - 1);
 	return rpc_append(&a, s->out, err);
@@ -200,7 +202,7 @@ static int answer_told(struct session *s, const struct rpc_message *m, bool mode
 
 static struct json capabilities_of(const struct rpc_message *m)
 {
-	return object(era_meta(m), META_CAPABLE);
+	return object(rpc_meta(m), META_CAPABLE);
 }
 
 /* What the client has to give back, so that a round is neither skipped nor invented. */
@@ -265,7 +267,7 @@ static int answer_required(struct session *s, const struct rpc_message *m, struc
 			   size_t round, struct json asks, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json result = answer_begin(s, &a, m->top, true);
+	struct json result = response_begin(s, &a, m->top, true);
 	struct json requests = json_set_object(result, "inputRequests");
 	char state[STATE_SIZE];
 
@@ -295,8 +297,8 @@ static int ask_modern(struct session *s, const struct rpc_message *m, struct jso
 	size_t round = answered < 0 ? 0 : (size_t)answered;
 
 	if (answered == -2)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS,
-				    "'requestState' is not of this server", err);
+		return response_error(s, m->top, RPC_INVALID_PARAMS,
+				      "'requestState' is not of this server", err);
 	if (answered >= 0 && has_all(m, json_get_array(json_at_object(rounds, round), "asks")))
 		round++;
 	if (round < json_length(rounds))
@@ -311,13 +313,13 @@ static int ask_legacy(struct session *s, struct rpc_message *m, struct json one,
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
 	struct json rounds = json_get_array(one, "rounds");
 	struct json ask = json_at_object(json_get_array(json_at_object(rounds, 0), "asks"), 0);
-	struct pending *p = session_wait(s, m, false);
+	struct pending *p = pending_keep(s, m, false);
 	struct json params, wanted = json_get_object(ask, "params");
 	static const char *const keys[] = { "message", "requestedSchema", "messages", "maxTokens" };
 
 	if (!p)
 		return err_nomem(err);
-	session_ask(s, p);
+	pending_ask(s, p);
 	params = rpc_request(&a, p->ask, json_get_text(ask, "method"));
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		json_set_value(params, keys[i], wanted, keys[i]);
@@ -330,7 +332,7 @@ static int take_answer(struct session *s, struct pending *p, const struct rpc_me
 	struct json one = find("tools", "name", json_text_if(p->message.params, "name"));
 	int r = answer_told(s, &p->message, false, one, m->top, "result", err);
 
-	session_finish(s, p);
+	pending_finish(s, p);
 	return r;
 }
 
@@ -356,7 +358,7 @@ static int use(struct session *s, struct rpc_message *m, bool modern, const char
 	int r = 0;
 
 	if (!one.node)
-		return answer_error(s, m->top, RPC_INVALID_PARAMS, "there is no such thing", err);
+		return response_error(s, m->top, RPC_INVALID_PARAMS, "there is no such thing", err);
 	if (needs && modern && !json_has(capabilities_of(m), needs))
 		return refuse_incapable(s, m, needs, err);
 	if (is_set(one, "logs"))
@@ -379,8 +381,8 @@ static int read_resource(struct session *s, const struct rpc_message *m, bool mo
 	char id[16] = "", text[128];
 
 	if (!one.node && (!uri || sscanf(uri, "test://template/%15[^/]/data", id) != 1))
-		return answer_no_resource(s, m, modern, "there is nothing at that address", err);
-	result = answer_begin(s, &a, m->top, modern);
+		return response_no_resource(s, m, modern, "there is nothing at that address", err);
+	result = response_begin(s, &a, m->top, modern);
 	content = json_add_object(json_set_array(result, "contents"));
 	json_set_text(content, "uri", uri);
 	if (one.node) {
@@ -402,7 +404,8 @@ static int read_resource(struct session *s, const struct rpc_message *m, bool mo
 static int complete(struct session *s, const struct rpc_message *m, bool modern, struct err *err)
 {
 	CLEANUP(rpc_answer_done) struct rpc_answer a = { 0 };
-	struct json completion = json_set_object(answer_begin(s, &a, m->top, modern), "completion");
+	struct json completion =
+	    json_set_object(response_begin(s, &a, m->top, modern), "completion");
 
 	json_add_text(json_set_array(completion, "values"), "paris");
 	json_set_int(completion, "total", 1);
