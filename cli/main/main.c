@@ -52,6 +52,7 @@ int main(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
+	log_set_by_environment();
 	/* Nobody types these: it is how a command starts the daemon, and that another process. */
 	if (argc > 0 && strcmp(argv[0], DAEMON_NAME) == 0)
 		return daemon_main(argc, argv);

@@ -4,11 +4,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fdio.h"
+#include "base/json.h"
 #include "base/log.h"
 
 /* stderr goes to a file between these two. */
@@ -52,6 +57,100 @@ TEST(each_level_has_its_prefix_and_ends_its_line)
 	CHECK_STR(capture_end(path, &out),
 		  "error: a 1\nwarning: b, continuing\ninfo: c\ndebug: d\n");
 	log_set_level(LOG_INFO);
+}
+
+TEST(lines_can_be_objects_that_no_text_can_break)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const char *path = test_path("objects"), *text;
+	struct err err = { 0 };
+	struct json j;
+
+	log_set_json(true);
+	capture_begin(path);
+	log_warn("a \"quoted\" \\ line\nand \x1b[31m \xff \xc3\xa9, continuing");
+	text = capture_end(path, &out);
+	log_set_json(false);
+	CHECK(strchr(text, '\n') == text + strlen(text) - 1);
+	CHECK_OK(json_parse(&doc, text, strlen(text) - 1, &j, &err), &err);
+	CHECK_STR(json_get_text(j, "level"), "warning");
+	CHECK_STR(json_get_text(j, "message"),
+		  "a \"quoted\" \\ line\nand \x1b[31m \xef\xbf\xbd \xc3\xa9, continuing");
+	CHECK_EQ(strlen(json_get_text(j, "time")), strlen("2025-03-01T13:05:00.123Z"));
+}
+
+TEST(an_object_of_the_longest_line_is_whole)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	CLEANUP(json_done) struct json_doc doc = { 0 };
+	const char *path = test_path("long-object"), *text;
+	char most[5000];
+	struct err err = { 0 };
+	struct json j;
+
+	memset(most, '"', sizeof(most) - 1);
+	most[sizeof(most) - 1] = '\0';
+	log_set_json(true);
+	capture_begin(path);
+	log_info("%s", most);
+	text = capture_end(path, &out);
+	log_set_json(false);
+	CHECK(strlen(text) <= 4096);
+	CHECK_OK(json_parse(&doc, text, strlen(text) - 1, &j, &err), &err);
+	CHECK(strstr(json_get_text(j, "message"), "\"..."));
+}
+
+/* Like systemd-journald, at a path of ours. */
+static int journal_listen(const char *path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	CHECK(fd >= 0 && strlen(path) < sizeof(at.sun_path));
+	memcpy(at.sun_path, path, strlen(path));
+	CHECK_EQ(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+TEST(the_journal_gets_fields_and_no_text_can_add_one)
+{
+	static const char one[] = "PRIORITY=4\nSYSLOG_IDENTIFIER=snapcow\nMESSAGE=b, continuing\n";
+	static const char two[] = "PRIORITY=3\nSYSLOG_IDENTIFIER=snapcow\nMESSAGE\n"
+				  "\x0e\0\0\0\0\0\0\0a\nPRIORITY=7 b\n";
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const char *path = test_path("journal"), *file = test_path("journal-stderr");
+	const int fd = journal_listen(path);
+	char got[512];
+
+	CHECK(!log_set_journal(test_path("no-journal")));
+	CHECK(log_set_journal(path));
+	capture_begin(file);
+	log_warn("b, continuing");
+	log_error("a\nPRIORITY=7 b");
+	CHECK_EQ(recv(fd, got, sizeof(got), MSG_DONTWAIT), (ssize_t)sizeof(one) - 1);
+	CHECK(memcmp(got, one, sizeof(one) - 1) == 0);
+	CHECK_EQ(recv(fd, got, sizeof(got), MSG_DONTWAIT), (ssize_t)sizeof(two) - 1);
+	CHECK(memcmp(got, two, sizeof(two) - 1) == 0);
+	/* The journal is gone: nothing is lost. */
+	close(fd);
+	log_warn("c, continuing");
+	CHECK_STR(capture_end(file, &out), "warning: c, continuing\n");
+	CHECK(!log_set_journal(NULL));
+}
+
+TEST(the_environment_chooses_the_form)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT;
+	const char *path = test_path("by-environment");
+
+	CHECK_EQ(setenv("SNAPCOW_LOG", "json", 1), 0);
+	log_set_by_environment();
+	capture_begin(path);
+	log_info("a");
+	CHECK(strstr(capture_end(path, &out), "\"level\":\"info\",\"message\":\"a\"}\n"));
+	log_set_json(false);
+	CHECK_EQ(unsetenv("SNAPCOW_LOG"), 0);
 }
 
 TEST(debug_is_off_at_start_and_a_level_hides_all_below_it)
