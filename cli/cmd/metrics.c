@@ -6,12 +6,14 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/fdio.h"
+#include "base/log.h"
 #include "cli/cmd/inner.h"
 #include "cli/http/token.h"
 #include "cli/out.h"
 #include "cli/show/otlp.h"
 #include "cli/ui/ui.h"
 #include "engine/api/metrics.h"
+#include "engine/api/spans.h"
 
 #define PREFIX "snapcow_"
 
@@ -21,11 +23,12 @@ struct metrics_args {
 
 static const struct opt metrics_opts[] = {
 	OPT_STR(0, "listen", "ADDRESS:PORT", struct metrics_args, listen,
-		"serve them there for Prometheus; port 0 is any that is free"),
+		"serve the numbers there for Prometheus; port 0 picks a free one"),
 	OPT_STR(0, "token-file", "FILE", struct metrics_args, token_file,
-		"the token is in FILE, or is put there"),
-	OPT_STR(0, "otlp", "FILE", struct metrics_args, otlp,
-		"write the recorded runs as spans to FILE instead; '-': print them"),
+		"read the token from FILE, or create it there"),
+	OPT_STR(0, "otlp", "FILE|URL", struct metrics_args, otlp,
+		"write the recorded runs as spans to FILE ('-': print them), or send new ones to "
+		"the collector at URL"),
 	OPT_END,
 };
 _Static_assert(sizeof(struct metrics_args) <= CMD_ARGS_MAX, "grow CMD_ARGS_MAX");
@@ -213,6 +216,36 @@ static int print_metrics(struct invocation *inv, struct err *err)
 
 /* --- runs as spans ---------------------------------------------------------------------- */
 
+/* The list has the newest first. */
+static void put_oldest_first(struct engine_runs *runs)
+{
+	for (size_t i = 0; i < runs->n / 2; i++) {
+		const struct engine_run one = runs->list[i];
+
+		runs->list[i] = runs->list[runs->n - 1 - i];
+		runs->list[runs->n - 1 - i] = one;
+	}
+}
+
+static bool is_url(const char *to)
+{
+	return strncmp(to, "http://", 7) == 0 || strncmp(to, "https://", 8) == 0;
+}
+
+static int send_spans(struct invocation *inv, const char *url, struct err *err)
+{
+	struct engine_spans done = { 0 };
+	int r = engine_spans_send(inv->engine, url, otlp_append, &done, err);
+
+	if (done.refused > 0)
+		log_warn("the collector refused %" PRIu64 " spans for good, continuing",
+			 done.refused);
+	if (!inv->quiet && (r >= 0 || done.sent > 0))
+		fprintf(inv->out, "sent %" PRIu64 " span%s to %s\n", done.sent,
+			done.sent == 1 ? "" : "s", url);
+	return r;
+}
+
 static int write_spans(struct invocation *inv, const char *path, struct err *err)
 {
 	const struct engine_runs_options all = { .all = true };
@@ -222,14 +255,16 @@ static int write_spans(struct invocation *inv, const char *path, struct err *err
 
 	if (r < 0)
 		return r;
-	r = otlp_append(&runs, &text, err);
+	put_oldest_first(&runs);
+	r = otlp_append(runs.list, runs.n, &text, err);
 	if (r < 0)
 		return r;
 	if (strcmp(path, "-") == 0)
 		return fwrite(text.data, 1, text.len, inv->out) == text.len
 			   ? CMD_OK
 			   : err_sys(err, "writing the spans");
-	return fdio_replace_file(AT_FDCWD, path, text.data, text.len, 0666, err);
+	/* Command lines can hold what others should not read. */
+	return fdio_replace_file(AT_FDCWD, path, text.data, text.len, 0600, err);
 }
 
 /* --- serving ---------------------------------------------------------------------------- */
@@ -293,7 +328,10 @@ static int metrics_run(struct invocation *inv, struct err *err)
 		return err_set(err, -EINVAL, "'--otlp' contradicts '--json'");
 	if (args->listen)
 		return serve(inv, args, err);
-	return args->otlp ? write_spans(inv, args->otlp, err) : print_metrics(inv, err);
+	if (!args->otlp)
+		return print_metrics(inv, err);
+	return is_url(args->otlp) ? send_spans(inv, args->otlp, err)
+				  : write_spans(inv, args->otlp, err);
 }
 
 const struct command cmd_metrics = {
@@ -307,10 +345,12 @@ const struct command cmd_metrics = {
 	    "started, and snapcow_up is 0. Records of runs are removed with time, so their\n"
 	    "numbers may fall. With node_exporter: `metrics > DIR/snapcow.prom`.\n"
 	    "--listen answers GET /metrics until ^C, to whoever brings the token; Prometheus has it\n"
-	    "as `credentials_file`. --otlp writes a span for each recorded run, in a line of JSON\n"
-	    "that collectors of OpenTelemetry take.\n",
+	    "as `credentials_file`. --otlp FILE writes a span for each recorded run, in a line of\n"
+	    "JSON that collectors of OpenTelemetry take; only you can read FILE. --otlp URL sends\n"
+	    "the runs that have ended since it was last called; if the collector is away, the next\n"
+	    "call sends them.\n",
 	.examples = "metrics\nmetrics --json\n"
 		    "metrics --listen 127.0.0.1:9464 --token-file ~/.config/snapcow-metrics\n"
-		    "metrics --otlp -\n",
+		    "metrics --otlp -\nmetrics --otlp http://127.0.0.1:4318\n",
 	.run = metrics_run,
 };

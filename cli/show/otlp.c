@@ -117,7 +117,7 @@ static void add_span(struct json spans, const struct engine_run *run)
 	set_status(json_set_object(j, "status"), run);
 }
 
-int otlp_append(const struct engine_runs *runs, struct buf *out, struct err *err)
+int otlp_append(const struct engine_run *list, size_t n, struct buf *out, struct err *err)
 {
 	CLEANUP(json_done) struct json_doc doc = { 0 };
 	const struct json top = json_begin(&doc);
@@ -129,10 +129,9 @@ int otlp_append(const struct engine_runs *runs, struct buf *out, struct err *err
 	scope = json_add_object(json_set_array(resource, "scopeSpans"));
 	json_set_text(json_set_object(scope, "scope"), "name", "snapcow");
 	spans = json_set_array(scope, "spans");
-	/* The list has the newest first. */
-	for (size_t i = runs->n; i-- > 0;)
-		if (runs->list[i].ended > 0)
-			add_span(spans, &runs->list[i]);
+	for (size_t i = 0; i < n; i++)
+		if (list[i].ended > 0)
+			add_span(spans, &list[i]);
 	if (json_append(&doc, out, err) < 0)
 		return err_nomem(err);
 	return buf_append_str(out, "\n") < 0 ? err_nomem(err) : 0;

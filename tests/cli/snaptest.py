@@ -227,7 +227,7 @@ def help_lines(command):
         "import": 27,
         "log": 40,
         "mcp": 28,
-        "metrics": 26,
+        "metrics": 30,
         "promote": 43,
         "pull": 27,
         "push": 27,

@@ -2,12 +2,14 @@
 
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from mcptest import VERSION, Client
@@ -196,6 +198,86 @@ def a_run_belongs_to_the_trace_of_its_caller(w: World):
     w.ok("metrics", "--otlp", "spans.json")
     assert json.loads((w.project / "spans.json").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"] == spans(w)
     w.snap("metrics", "--otlp", "no/such/dir").fails(4, "no/such")
+    # Command lines are nobody else's business, also where the umask is wide open.
+    assert (w.project / "spans.json").stat().st_mode & 0o7777 == 0o600
+
+
+class Collector:
+    """Takes OTLP over HTTP, remembers the spans, and answers what it is set to."""
+
+    def __init__(self, port=0):
+        self.port = port
+
+    def __enter__(self):
+        self.batches, self.answers = [], []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/json"
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                (resource,) = body["resourceSpans"]
+                status = outer.answers.pop(0) if outer.answers else 200
+                if status == 200:
+                    outer.batches.append([s["spanId"][:12] for s in resource["scopeSpans"][0]["spans"]])
+                self.send_response(status)
+                self.send_header("Retry-After", "0")
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@test
+def a_collector_gets_each_run_once(w: World):
+    needs_fuse()
+    w.ok("clone", "-n", "try")
+    run = lambda: w.ok("run", "--json", "try", "--", "true").json("snap.run/1")["run"]  # noqa: E731
+    first, second = run(), run()
+    with Collector() as c:
+        assert b"sent 2 spans" in w.ok("metrics", "--otlp", c.url).out
+        assert c.batches == [[first, second]], c.batches
+        assert b"sent 0 spans" in w.ok("metrics", "--otlp", c.url + "/").out, "nothing is new"
+        third = run()
+        # It cannot now, and says so more often than we try: nothing is lost.
+        c.answers = [503, 429, 503, 503, 503, 503]
+        got = w.snap("metrics", "--otlp", c.url)
+        assert got.status != 0 and b"answers 503" in got.err and b"is kept" in got.err, got
+        c.answers = [503]
+        assert b"sent 1 span " in w.ok("metrics", "--otlp", c.url).out, "the second try does"
+        assert c.batches[1:] == [[third]], c.batches
+        # What it will never understand does not stand in the way of what follows.
+        run()
+        c.answers = [400]
+        got = w.ok("metrics", "--otlp", c.url)
+        assert b"refused 1 spans" in got.err and b"sent 0 spans" in got.out, got
+        fifth = run()
+        w.ok("metrics", "-q", "--otlp", c.url)
+        assert c.batches[2:] == [[fifth]], c.batches
+        # Another address has its own place in the queue.
+        w.ok("metrics", "--otlp", c.url.replace("127.0.0.1", "localhost"))
+        assert len(c.batches[3]) == 5 and c.batches[3][:2] == [first, second], c.batches
+        sixth, url = run(), c.url
+    # Nobody listens: runs go on, and the next collector there gets what was left.
+    assert w.snap("metrics", "--otlp", url).status != 0
+    with Collector(int(url.rsplit(":", 1)[1])) as c:
+        w.ok("metrics", "--otlp", c.url)
+        assert c.batches == [[sixth]], c.batches
+    w.snap("metrics", "--otlp", "http://example.org").fails(2, "https")
+    w.snap("metrics", "--otlp", "http://").fails(2, "is no URL")
 
 
 @test

@@ -1,0 +1,32 @@
+/*
+ * spans.h - runs that have ended, sent as spans to a collector of OpenTelemetry.
+ *
+ * The records of runs are the queue, so no run ever waits for a collector, and what the queue can hold is
+ * what the store keeps of runs (ENGINE_RUNS_KEPT).  A file for each endpoint says how far it is.  It moves
+ * on only when the collector has taken a batch: one that is down gets everything later, and one that fails
+ * after it took a batch may get that batch twice.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "engine/api/run.h"
+
+#define ENGINE_SPANS_BATCH 256 /* runs in a request */
+
+struct engine_spans {
+	uint64_t sent;
+	uint64_t refused; /* that the collector cannot understand; they are not sent again */
+};
+
+/* Append `n` runs, oldest first, as the body of a request. */
+typedef int engine_spans_fn(const struct engine_run *list, size_t n, struct buf *out,
+			    struct err *err);
+
+/*
+ * Send what has ended since the last time.  `endpoint` is a URL; without a path, /v1/traces is meant.
+ * -EINVAL for one that is none, or that would send commands over a network in plain text; -EBUSY if
+ * another process is sending to it; -EAGAIN if the collector wants us to come back later; or why it cannot
+ * be reached.  *ret then counts what was sent before.
+ */
+NODISCARD int engine_spans_send(struct engine *e, const char *endpoint, engine_spans_fn *encode,
+				struct engine_spans *ret, struct err *err);

@@ -1,0 +1,223 @@
+#include "engine/api/spans.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "base/hex.h"
+#include "base/path.h"
+#include "engine/find/engine-i.h"
+#include "engine/transfer/transfer-i.h"
+#include "remote/http.h"
+#include "remote/url.h"
+
+#define TRACES     "/v1/traces"
+#define TRIES      3
+#define STALL_MS   10000
+#define CURSOR_MAX 128
+
+/* How far an endpoint is: the last run that it has, by when that ended, then by its id. */
+struct cursor {
+	char *path; /* owned */
+	int lock;   /* held; -1: not yet */
+	int64_t ended;
+	char id[ENGINE_RUN_ID_SIZE];
+};
+
+static void cursor_done(struct cursor *c)
+{
+	free(c->path);
+	cleanup_close(&c->lock);
+}
+
+/* --- the endpoint ------------------------------------------------------------------------- */
+
+static int complete_url(const char *endpoint, char **ret, struct err *err)
+{
+	AUTO_FREE char *origin = url_origin(endpoint);
+	const char *host = strstr(endpoint, "://");
+	const char *path = host ? strchr(host + 3, '/') : NULL;
+	char *url;
+
+	if (!origin)
+		return err_set(err, -EINVAL,
+			       "'%s' is no URL of a collector, as http://127.0.0.1:4318 is",
+			       endpoint);
+	if (!url_is_https(endpoint) && !url_is_loopback(endpoint))
+		return err_set(
+		    err, -EINVAL,
+		    "'%s': spans hold command lines; to another machine they go over https "
+		    "only",
+		    endpoint);
+	if (path && path[1] != '\0')
+		url = strdup(endpoint);
+	else if (asprintf(&url, "%.*s%s",
+			  (int)(path ? path - endpoint : (ptrdiff_t)strlen(endpoint)), endpoint,
+			  TRACES) < 0)
+		url = NULL;
+	*ret = url;
+	return url ? 0 : err_nomem(err);
+}
+
+/* --- how far it is ------------------------------------------------------------------------ */
+
+static int cursor_lock(struct cursor *c, const char *shown, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+
+	if (asprintf(&path, "%s.lock", c->path) < 0) {
+		path = NULL;
+		return err_nomem(err);
+	}
+	c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (c->lock < 0)
+		return err_sys(err, "opening '%s'", path);
+	if (flock(c->lock, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK
+		   ? err_set(err, -EBUSY, "another command is sending spans to '%s'", shown)
+		   : err_sys(err, "locking '%s'", path);
+}
+
+/* A file that cannot be understood sends everything again, which a collector can live with. */
+static int cursor_open(struct cursor *c, struct engine *e, const char *url, struct err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT;
+	AUTO_FREE char *dir = NULL;
+	char hex[SHA256_HEX_SIZE];
+	const struct digest d = digest_of(url, strlen(url));
+	int r = transfer_dir(e, "remote/spans", &dir, err);
+
+	if (r < 0)
+		return r;
+	c->path = path_join(dir, hex_encode(d.b, sizeof(d.b), hex));
+	if (!c->path)
+		return err_nomem(err);
+	r = cursor_lock(c, url, err);
+	if (r < 0)
+		return r;
+	_Static_assert(ENGINE_RUN_ID_SIZE == 13, "as the format below has it");
+	if (fdio_read_file(AT_FDCWD, c->path, CURSOR_MAX, &text, NULL) < 0 || !buf_str(&text) ||
+	    sscanf(buf_str(&text), "%" SCNd64 " %12s", &c->ended, c->id) != 2)
+		c->ended = 0;
+	return 0;
+}
+
+static int cursor_move(struct cursor *c, const struct engine_run *last, struct err *err)
+{
+	char text[CURSOR_MAX];
+	const int n = snprintf(text, sizeof(text), "%" PRId64 " %s\n", last->ended, last->id);
+
+	c->ended = last->ended;
+	snprintf(c->id, sizeof(c->id), "%s", last->id);
+	return fdio_replace_file(AT_FDCWD, c->path, text, (size_t)n, 0600, err);
+}
+
+static bool is_behind(const struct cursor *c, const struct engine_run *run)
+{
+	if (run->ended <= 0)
+		return false; /* it still runs */
+	return run->ended > c->ended || (run->ended == c->ended && strcmp(run->id, c->id) > 0);
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+	const struct engine_run *x = a, *y = b;
+
+	if (x->ended != y->ended)
+		return x->ended < y->ended ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+/* 1: it has them; 0: it cannot understand them, and never will. */
+static int judge(const struct http_answer *a, const char *url, struct err *err)
+{
+	if (a->status >= 200 && a->status < 300)
+		return 1;
+	if (http_is_busy(a))
+		return err_set(err, -EAGAIN,
+			       "the collector at '%s' answers %d; what it has not taken is kept",
+			       url, a->status);
+	/* A request that is wrong in itself must not hold up what comes after it. */
+	if (a->status == 400 || a->status == 413 || a->status == 422)
+		return 0;
+	return err_set(err, a->status == 401 || a->status == 403 ? -EACCES : -EPROTO,
+		       "'%s' answers %d to spans; is it the address of a collector?", url,
+		       a->status);
+}
+
+static int post(struct http *h, const char *url, const struct buf *body, struct err *err)
+{
+	char *type[] = { (char[]){ "Content-Type: application/json" } };
+	const struct strlist headers = { .list = type, .n = ARRAY_LEN(type) };
+	const struct http_source source = http_source_bytes(body->data, body->len);
+	const struct http_request q = {
+		.method = "POST",
+		.url = url,
+		.headers = &headers,
+		.source = &source,
+		.quick = true,
+	};
+	CLEANUP(http_answer_done) struct http_answer a = { 0 };
+	int r = http_send(h, &q, &a, err);
+
+	return r < 0 ? r : judge(&a, url, err);
+}
+
+static int send_batch(struct http *h, const char *url, const struct engine_run *list, size_t n,
+		      engine_spans_fn *encode, struct engine_spans *ret, struct err *err)
+{
+	CLEANUP(buf_done) struct buf body = BUF_INIT;
+	int r = encode(list, n, &body, err);
+
+	if (r >= 0)
+		r = post(h, url, &body, err);
+	if (r < 0)
+		return r;
+	*(r > 0 ? &ret->sent : &ret->refused) += n;
+	return 0;
+}
+
+int engine_spans_send(struct engine *e, const char *endpoint, engine_spans_fn *encode,
+		      struct engine_spans *ret, struct err *err)
+{
+	const struct engine_runs_options all = { .all = true };
+	const struct http_options how = { .tries = TRIES, .stall_ms = STALL_MS };
+	CLEANUP(engine_runs_done) struct engine_runs runs = { 0 };
+	CLEANUP(http_close_p) struct http *h = NULL;
+	CLEANUP(cursor_done) struct cursor c = { .lock = -1 };
+	AUTO_FREE char *url = NULL;
+	size_t at = 0, n;
+	int r = complete_url(endpoint, &url, err);
+
+	if (r >= 0)
+		r = engine_runs(e, &all, &runs, err);
+	if (r >= 0)
+		r = cursor_open(&c, e, url, err);
+	if (r >= 0)
+		r = http_open(&how, &h, err);
+	if (r < 0)
+		return r;
+	if (runs.n > 1)
+		qsort(runs.list, runs.n, sizeof(*runs.list), compare_ends);
+	/* Those that still run have not ended, and stand first. */
+	while (at < runs.n && !is_behind(&c, &runs.list[at]))
+		at++;
+	for (; at < runs.n; at += n) {
+		n = runs.n - at < ENGINE_SPANS_BATCH ? runs.n - at : ENGINE_SPANS_BATCH;
+		r = send_batch(h, url, runs.list + at, n, encode, ret, err);
+		if (r >= 0)
+			r = cursor_move(&c, &runs.list[at + n - 1], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
