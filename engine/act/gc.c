@@ -86,7 +86,7 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	CLEANUP(forget_done) struct forget forget = { 0 };
 	uint64_t start = engine_clock_ms();
 	struct gc_progress progress = { 0 };
-	struct store_sizes before, after;
+	uint64_t before;
 	struct store *s;
 	int r;
 
@@ -107,23 +107,18 @@ int upkeep_gc(struct task *task, const struct engine_gc_options *options, struct
 	r = store_checkpoint(s, err);
 	if (r < 0)
 		return r;
-	r = store_sizes(s, &before, err);
-	if (r < 0)
-		return r;
+	before = store_disk_bytes(s);
 	r = collect(task, s, options->dry_run ? &forget : NULL, &options->watch, &progress, err);
 	if (r < 0)
 		return r;
 	r = store_checkpoint(s, err);
 	if (r < 0)
 		return r;
-	r = store_sizes(s, &after, err);
-	if (r < 0)
-		return r;
 	gc.kept = progress.marked;
 	gc.removed = progress.swept;
 	gc.freed = progress.swept_bytes;
-	gc.disk_before = before.file_bytes;
-	gc.disk_after = after.file_bytes;
+	gc.disk_before = before;
+	gc.disk_after = store_disk_bytes(s);
 	gc.elapsed_ms = engine_clock_ms() - start;
 	*ret = gc;
 	gc = (struct engine_gc){ 0 };

@@ -103,7 +103,7 @@ static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 	AUTO_FREE char *path = config_file(e->home, CONFIG_FILE);
 	char limit[SIZE_TEXT_MAX], taken[SIZE_TEXT_MAX];
 	CLEANUP(config_done) struct config config = { 0 };
-	struct store_sizes sizes;
+	uint64_t bytes;
 	struct err err = { 0 };
 	struct store *s;
 
@@ -113,11 +113,12 @@ static void look_at_limit(struct engine *e, struct engine_diagnosis *d)
 		return;
 	}
 	if (config.store_limit == 0 || !engine_has_store(e) ||
-	    engine_store(e, STORE_READ, &s, &err) < 0 || store_sizes(s, &sizes, &err) < 0)
+	    engine_store(e, STORE_READ, &s, &err) < 0)
 		return;
+	bytes = store_disk_bytes(s);
 	size_format(config.store_limit, limit);
-	size_format(sizes.file_bytes, taken);
-	if (sizes.file_bytes > config.store_limit - config.store_limit / 10)
+	size_format(bytes, taken);
+	if (bytes > config.store_limit - config.store_limit / 10)
 		doctor_finds(d, ENGINE_WEAK, "limit", "snapcow gc, or a larger 'store.limit'",
 			     "the store takes %s of the %s that '%s' allows", taken, limit, path);
 	else
