@@ -18,6 +18,8 @@ const struct opt experiment_plan_opts[] = {
 		 "give one arm another profile"),
 	OPT_LIST(0, "arm-base", "ARM:STATE", struct experiment_args, arm_base,
 		 "let one arm start from another snapshot or clone"),
+	OPT_LIST(0, "arm-after", "ARM:ARM", struct experiment_args, arm_after,
+		 "let one arm go on from what another left, once that has passed"),
 	OPT_LIST(0, "matrix", "NAME=VALUE,...", struct experiment_args, matrix,
 		 "each arm with each value in the variable NAME"),
 	OPT_LIST(0, "exclude", "NAME=VALUE,...", struct experiment_args, exclude,
@@ -236,6 +238,8 @@ static int read_arms(const struct experiment_args *a, struct engine_experiment *
 		r = set_arms(&a->arm_profile, ENGINE_ARM_PROFILE, x, err);
 	if (r >= 0)
 		r = set_arms(&a->arm_base, ENGINE_ARM_BASE, x, err);
+	if (r >= 0)
+		r = set_arms(&a->arm_after, ENGINE_ARM_AFTER, x, err);
 	return r < 0 ? r : multiply(a, x, err);
 }
 

@@ -340,6 +340,8 @@ const struct tool tools[] = {
 		{ "name", PARAM_TEXT, "name", false, NULL, "What to call it (default: two words)." },
 		{ "arms", PARAM_LIST, "arm", true, NULL,
 		  "What to try, as NAME=COMMAND, each a line for the shell." },
+		{ "after", PARAM_LIST, "arm-after", false, NULL,
+		  "As ARM:OTHER: let ARM go on from what OTHER left, once that has passed." },
 		{ "check", PARAM_LIST, "check", false, NULL,
 		  "Commands that must end with 0 on what an arm left." },
 		{ "score", PARAM_TEXT, "score", false, NULL,

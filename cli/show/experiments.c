@@ -70,6 +70,7 @@ static void set_arm(struct json j, const struct engine_arm *arm)
 	json_set_name(j, "command", arm->command);
 	json_set_name(j, "profile", arm->profile);
 	json_set_name(j, "from", arm->from);
+	json_set_name(j, "after", arm->after);
 	set_names(j, "env", arm->env, arm->n_env);
 	json_set_name(j, "clone", arm->has_clone ? arm->clone : NULL);
 	json_set_text(j, "state", engine_arm_state_name(arm->state));

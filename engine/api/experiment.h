@@ -72,6 +72,7 @@ struct engine_arm {
 	char *name, *command; /* owned, as is all else */
 	char *group;          /* the arm that this is a repetition of; NULL: none */
 	char *profile, *from; /* NULL: the experiment's */
+	char *after;          /* the arm that it goes on from once that has passed; NULL: none */
 	char **env;           /* NAME=VALUE */
 	size_t n_env;
 	/* How far it is. */
@@ -270,9 +271,9 @@ NODISCARD int engine_experiment_add(struct engine_experiment *x, const char *tex
 NODISCARD int engine_experiment_score(struct engine_experiment *x, const char *text,
 				      struct err *err);
 
-enum engine_arm_option { ENGINE_ARM_ENV, ENGINE_ARM_PROFILE, ENGINE_ARM_BASE };
+enum engine_arm_option { ENGINE_ARM_ENV, ENGINE_ARM_PROFILE, ENGINE_ARM_BASE, ENGINE_ARM_AFTER };
 
-/* One for an arm that is there already: "ARM:NAME=VALUE", "ARM:PROFILE", "ARM:STATE".  -EINVAL. */
+/* One for an arm that is there already: "ARM:NAME=VALUE", "ARM:PROFILE", "ARM:STATE", "ARM:ARM".  -EINVAL. */
 NODISCARD int engine_experiment_set(struct engine_experiment *x, enum engine_arm_option option,
 				    const char *text, struct err *err);
 

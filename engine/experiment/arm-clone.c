@@ -32,7 +32,8 @@ static uint64_t count_waiting(const struct work *w)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < w->x->n_arms; i++)
-		n += w->x->arms[i].state == ENGINE_ARM_WAITING && !w->x->arms[i].from;
+		n += w->x->arms[i].state == ENGINE_ARM_WAITING && !w->x->arms[i].from &&
+		     !w->x->arms[i].after;
 	return n;
 }
 

@@ -26,7 +26,9 @@ int arm_copy_plan(struct engine_arm *arm, const struct engine_arm *of, struct er
 	arm->command = strdup(of->command);
 	arm->profile = of->profile ? strdup(of->profile) : NULL;
 	arm->from = of->from ? strdup(of->from) : NULL;
-	if (!arm->command || (of->profile && !arm->profile) || (of->from && !arm->from))
+	arm->after = of->after ? strdup(of->after) : NULL;
+	if (!arm->command || (of->profile && !arm->profile) || (of->from && !arm->from) ||
+	    (of->after && !arm->after))
 		return err_nomem(err);
 	for (size_t i = 0; i < of->n_env && r >= 0; i++)
 		r = arm_add_env(arm, of->env[i], err);
@@ -81,7 +83,8 @@ int engine_experiment_set(struct engine_experiment *x, enum engine_arm_option op
 {
 	static const char *const wants[] = { [ENGINE_ARM_ENV] = "NAME=VALUE",
 					     [ENGINE_ARM_PROFILE] = "PROFILE",
-					     [ENGINE_ARM_BASE] = "STATE" };
+					     [ENGINE_ARM_BASE] = "STATE",
+					     [ENGINE_ARM_AFTER] = "ARM" };
 	const char *what;
 	struct engine_arm *arm = find_arm(x, text, &what);
 
@@ -97,7 +100,9 @@ int engine_experiment_set(struct engine_experiment *x, enum engine_arm_option op
 	case ENGINE_ARM_PROFILE:
 		return set_text(&arm->profile, what, err);
 	case ENGINE_ARM_BASE:
+		return set_text(&arm->from, what, err);
+	case ENGINE_ARM_AFTER:
 		break;
 	}
-	return set_text(&arm->from, what, err);
+	return set_text(&arm->after, what, err);
 }

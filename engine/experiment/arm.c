@@ -129,7 +129,9 @@ static int begin(struct work *w, struct engine_arm *arm, struct err *err)
 	int r;
 
 	arm->begun = engine_now();
-	r = arm_make_clone(w, arm, base, err);
+	r = after_start(w, arm, err);
+	if (r >= 0)
+		r = arm_make_clone(w, arm, base, err);
 	if (r < 0)
 		return r;
 	/* All arms start from what the first one did, also after a death of ours. */
@@ -207,6 +209,13 @@ static bool is_cut(const struct engine_run *run)
 	return *run->limit != '\0' && strcmp(run->limit, "output") != 0;
 }
 
+/* It left what the arm before it did, and would promote that. */
+static int take_over(struct work *w, struct engine_arm *arm, struct err *err)
+{
+	snprintf(arm->result, sizeof(arm->result), "%s", arm->from);
+	return arm_look(w, arm, err);
+}
+
 /* Keep what the arm left, so that it survives whatever happens next. */
 static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
 {
@@ -216,7 +225,7 @@ static int keep_result(struct work *w, struct engine_arm *arm, struct err *err)
 	int r;
 
 	if (arm->added + arm->modified + arm->deleted == 0)
-		return 0;
+		return arm->after && arm->from ? take_over(w, arm, err) : 0;
 	snprintf(message, sizeof(message), "experiment %s: %s", w->x->name, arm->name);
 	r = engine_take(w->engine, &options, &taken, err);
 	if (r < 0)

@@ -147,6 +147,24 @@ void arm_interrupt(struct work *w, struct engine_arm *arm);
 NODISCARD int arm_start_run(struct work *w, struct engine_arm *arm, const char *clone,
 			    const char *from, const char *command, struct err *err);
 
+/* --- after.c ------------------------------------------------------------------------------- */
+
+/* Can the arms go on from each other as planned?  -EINVAL with a sentence. */
+NODISCARD int after_check(const struct engine_experiment *x, struct err *err);
+
+/* Has the one that it goes on from not passed yet? */
+bool after_waits(const struct engine_experiment *x, const struct engine_arm *arm);
+
+/* Is that one over, and did not pass? */
+bool after_failed(const struct engine_experiment *x, const struct engine_arm *arm);
+
+/* Let it start from what the other one left. */
+NODISCARD int after_start(struct work *w, struct engine_arm *arm, struct err *err);
+
+/* The first of those that it goes on from; or itself. */
+const struct engine_arm *after_first(const struct engine_experiment *x,
+				     const struct engine_arm *arm);
+
 /* --- arm-clone.c --------------------------------------------------------------------------- */
 
 #define JUDGE_SUFFIX ".check"

@@ -61,17 +61,18 @@ static int read_text(const struct file_source *src, struct yaml key, struct yaml
 
 static int unknown(const struct file_source *src, struct yaml key, struct err *err)
 {
-	static const char *const words[] = { "run", "env", "profile", "base" };
+	static const char *const words[] = { "run", "env", "profile", "base", "after" };
 	struct typo t = TYPO_INIT(yaml_text(key), strlen(yaml_text(key)));
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		typo_offer(&t, words[i]);
-	return t.best ? file_complain(src, key, err,
-				      "unknown key '%.60s' of an arm, did you mean '%s'?",
-				      yaml_text(key), t.best)
-		      : file_complain(src, key, err,
-				      "unknown key '%.60s': an arm has run, env, profile, base",
-				      yaml_text(key));
+	return t.best
+		   ? file_complain(src, key, err,
+				   "unknown key '%.60s' of an arm, did you mean '%s'?",
+				   yaml_text(key), t.best)
+		   : file_complain(src, key, err,
+				   "unknown key '%.60s': an arm has run, env, profile, base, after",
+				   yaml_text(key));
 }
 
 static int read_key(const struct file_source *src, struct yaml key, struct yaml v,
@@ -85,6 +86,8 @@ static int read_key(const struct file_source *src, struct yaml key, struct yaml 
 		return read_text(src, key, v, "the name of a profile", &arm->profile, err);
 	if (strcmp(k, "base") == 0)
 		return read_text(src, key, v, "a snapshot or a clone", &arm->from, err);
+	if (strcmp(k, "after") == 0)
+		return read_text(src, key, v, "the name of another arm", &arm->after, err);
 	if (strcmp(k, "env") == 0)
 		return file_read_env(src, v, "env", &arm->env, &arm->n_env, err);
 	return unknown(src, key, err);

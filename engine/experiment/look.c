@@ -114,6 +114,16 @@ static int name_path(struct engine_arm *arm, const struct delta_file *f, struct 
 	return p->list[p->n++].path ? 0 : err_nomem(err);
 }
 
+/* Of an arm that goes on from another, the run knows only the last part of what would be promoted. */
+static void count_path(struct engine_arm *arm, const struct delta_file *f)
+{
+	const bool moved = f->old_path != NULL;
+
+	arm->added += f->status == DELTA_ADDED || moved;
+	arm->deleted += f->status == DELTA_DELETED || moved;
+	arm->modified += f->status != DELTA_ADDED && f->status != DELTA_DELETED && !moved;
+}
+
 static int look_at_file(const struct delta_file *f, const struct patch_counts *counts, void *ctx,
 			struct err *err)
 {
@@ -123,6 +133,8 @@ static int look_at_file(const struct delta_file *f, const struct patch_counts *c
 	    guard_match(l->guard, f->path, f->after.mode, gone ? 'D' : 'M');
 	int r = name_path(l->arm, f, err);
 
+	if (l->arm->after)
+		count_path(l->arm, f);
 	l->arm->lines_added += counts->added;
 	l->arm->lines_removed += counts->removed;
 	if (r >= 0 && rule && rule->level != GUARD_PASS)
@@ -149,6 +161,8 @@ static void forget(struct engine_arm *arm)
 	}
 	arm->n_warnings = 0;
 	arm->lines_added = arm->lines_removed = 0;
+	if (arm->after)
+		arm->added = arm->modified = arm->deleted = 0;
 	engine_paths_done(&arm->changed);
 	arm->changed = (struct engine_paths){ 0 };
 }
@@ -172,8 +186,9 @@ int arm_look(struct work *w, struct engine_arm *arm, struct err *err)
 	const struct engine_diff_sink texts = {
 		.begin = begin_nothing, .text = read_patch, .file = end_patch, .ctx = &l
 	};
+	const char *from = after_first(w->x, arm)->from;
 	struct engine_diff_options options = {
-		.a = arm->from ? arm->from : w->x->base,
+		.a = from ? from : w->x->base,
 		.b = arm->result,
 		.count = true,
 	};

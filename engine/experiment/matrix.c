@@ -211,6 +211,11 @@ static int add_arm(struct engine_experiment *x, const struct engine_arm *of,
 		return err_set(err, -EINVAL, "the name '%.60s...' of an arm has more than %d bytes",
 			       arm->name, ENGINE_ARM_LABEL_MAX);
 	r = arm_copy_plan(arm, of, err);
+	if (r >= 0 && of->after) {
+		free(arm->after);
+		arm->after = name_of(of->after, pairs);
+		r = arm->after ? 0 : err_nomem(err);
+	}
 	for (size_t i = 0; i < pairs->n && r >= 0; i++)
 		r = arm_add_env(arm, pairs->list[i], err);
 	return r;

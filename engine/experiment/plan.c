@@ -279,6 +279,8 @@ int plan_complete(struct engine *e, struct engine_experiment *x, struct err *err
 	r = pick_owner(x, err);
 	if (r >= 0)
 		r = fix_state(e, &x->from, err);
+	if (r >= 0)
+		r = after_check(x, err);
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		r = fix_state(e, &x->arms[i].from, err);
 	if (r >= 0)

@@ -35,6 +35,7 @@ static const struct field arm_list[] = {
 	A(NAME_OR_NULL, group),
 	A(NAME_OR_NULL, profile),
 	A(NAME_OR_NULL, from),
+	A(NAME_OR_NULL, after),
 	FIELD_LIST_OF(FIELD_NAMES, struct engine_arm, "env", env, n_env, NULL),
 	A(NAME_OR_NULL, clone),
 	A(BOOL, has_clone),

@@ -112,17 +112,30 @@ static int stop_rest(struct work *w, const char *why, struct err *err)
 	return r;
 }
 
+/* Arms that wait for one that did not pass. */
+static int stop_behind(struct work *w, struct err *err)
+{
+	struct engine_experiment *x = w->x;
+	int r = 0;
+
+	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
+		if (x->arms[i].state == ENGINE_ARM_WAITING && after_failed(x, &x->arms[i]))
+			r = arm_stop(w, &x->arms[i], "the arm that it goes on from did not pass",
+				     err);
+	return r;
+}
+
 static int start_waiting(struct work *w, struct err *err)
 {
 	struct engine_experiment *x = w->x;
 	size_t active = count(x, ENGINE_ARM_RUNNING) + count(x, ENGINE_ARM_CHECKING);
-	int r = 0;
+	int r = stop_behind(w, err);
 
 	for (size_t i = 0; i < x->n_arms && r >= 0; i++)
 		if (x->arms[i].state == ENGINE_ARM_CHECKING && *x->arms[i].now == '\0')
 			r = arm_begin_checks(w, &x->arms[i], err);
 	for (size_t i = 0; i < x->n_arms && active < x->jobs && r >= 0; i++) {
-		if (x->arms[i].state != ENGINE_ARM_WAITING)
+		if (x->arms[i].state != ENGINE_ARM_WAITING || after_waits(x, &x->arms[i]))
 			continue;
 		r = arm_begin(w, &x->arms[i], err);
 		active += r >= 0 && is_active(&x->arms[i]);

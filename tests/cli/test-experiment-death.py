@@ -95,6 +95,7 @@ ARMS = ("-n", "w", "--arm", "a=echo a > a; echo a > README.md", "--arm", "b=echo
         "test -e a -o -e b && cat README.md > built", "--score", "wc -c < built", "--jobs", "2")
 # What is killed; "promote" has the experiment behind it.
 WALKS = {"plain": ARMS, "best": (*ARMS, "--promote-best"), "compatible": (*ARMS, "--promote-all-compatible"),
+         "chain": (*ARMS, "--arm", "d=echo d > d; : > README.md", "--arm-after", "d:b", "--promote-best"),
          "promote": ("promote", "w", "a")}
 # Between two of these nothing is different outside of the process, so to die there is to die at the next one.
 CALLS = ("renameat", "sendto", "fsync", "clone", "inotify_add_watch", "mkdir", "mkdirat", "unlinkat", "rmdir")
@@ -118,7 +119,7 @@ def put_back(w):
     if b"w" in w.ok("-q", "exp", "list").out.split():
         w.ok("exp", "rm", "w")
     nothing_is_left(w)
-    for name in ("a", "b"):
+    for name in ("a", "b", "d"):
         (w.project / name).unlink(missing_ok=True)
     (w.project / "README.md").write_text("first\n")
 
@@ -148,7 +149,8 @@ def undisturbed(w, walk):
     assert status == 0, err
     calls = [line.split("(", 1)[0] for line in path.read_text(errors="replace").splitlines()]
     want = outcome(w, before)
-    assert want["promoted"] == {"plain": [], "best": ["a"], "compatible": ["a", "b"], "promote": ["a"]}[walk], want
+    assert want["promoted"] == {"plain": [], "best": ["a"], "compatible": ["a", "b"], "chain": ["d"],
+                                "promote": ["a"]}[walk], want
     put_back(w)
     return want, {c: calls.count(c) for c in CALLS if c in calls}
 

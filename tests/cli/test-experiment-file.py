@@ -105,6 +105,57 @@ def a_matrix_makes_an_arm_of_each_combination(w):
     w.snap("experiment", "--arm", "a=true", "--arm-env", "b:X=1").fails(2, "begins with the name of no arm")
 
 
+CHAIN = """\
+arms:
+  fine: {run: "test -s rough; echo fine > fine", after: rough}
+  finer: {run: "test -s fine; echo finer > fine", after: fine}
+  same: {run: "test -s rough", after: rough}
+  rough: echo rough > rough
+  bad: exit 3
+  never: {run: echo never > never, after: bad}
+  nor: {run: "true", after: never}
+checks: ["! test -e never"]
+score: cat * | wc -c
+better: higher
+jobs: 2
+keep: passed
+"""
+
+
+@live_test
+def an_arm_goes_on_from_what_another_left_within_the_limits_of_the_whole(w):
+    plan(w, "chain", CHAIN)
+    got = experiment(w, "chain", "--all-time", "5m")
+    by = arms(got)
+    assert {n: a["state"] for n, a in by.items()} == {
+        "rough": "passed", "fine": "passed", "finer": "passed", "same": "passed", "bad": "failed",
+        "never": "stopped", "nor": "stopped"}, got
+    assert "goes on from did not pass" in by["never"]["why"] and by["never"]["run"] is None, by["never"]
+    assert by["finer"]["after"] == "fine" and by["rough"]["after"] is None and got["winner"] == "finer", got
+    # What would be promoted is what all of them changed, and that is what is counted.
+    assert {n: by[n]["changed"]["lines_added"] for n in ("rough", "fine", "finer", "same")} == {
+        "rough": 1, "fine": 2, "finer": 2, "same": 1}, by
+    assert {n: by[n]["changed"]["added"] for n in ("rough", "fine", "finer", "same")} == {
+        "rough": 1, "fine": 2, "finer": 2, "same": 1}, by
+    assert by["same"]["result"] == by["rough"]["result"], by
+    assert experiment(w, "promote", "chain", "finer")["promoted"] == ["finer"]
+    assert (w.project / "rough").read_text() == "rough\n" and (w.project / "fine").read_text() == "finer\n"
+    # The time of the whole ends those that wait, too.
+    got = experiment(w, "-n", "t", "--all-time", "1s", "--arm", "a=sleep 60", "--arm", "b=true", "--arm-after", "b:a",
+                     status=15)
+    assert {a["state"] for a in got["arms"]} == {"stopped"} and "time of the whole" in arms(got)["b"]["why"], got
+    # Each combination goes on from its own.
+    got = experiment(w, "-n", "x", "--arm", "a=echo $v > v", "--arm", 'b=test "$(cat v)" = "$v"', "--arm-after", "b:a",
+                     "--matrix", "v=1,2", "--keep", "none")
+    assert [(a["arm"], a["after"], a["state"]) for a in got["arms"]][2:] == [
+        ("b,v=1", "a,v=1", "passed"), ("b,v=2", "a,v=2", "passed")], got
+    for words, said in ((("b:c",), "'c', which is no arm"), (("a:b", "b:a"), "go on from it"),
+                        (("a:a",), "go on from it"), (("b:a", "--repeat", "2"), "cannot be repeated"),
+                        (("b:a", "--arm-base", "b:@"), "another state to start from")):
+        more = [x for word in words for x in (("--arm-after", word) if word[1:2] == ":" and word != "b:@" else (word,))]
+        w.snap("experiment", "--arm", "a=true", "--arm", "b=true", *more).fails(2, said)
+
+
 @live_test
 def a_mistake_is_named_with_file_line_and_field(w):
     mistakes = {
