@@ -84,6 +84,8 @@ const struct opt experiment_plan_opts[] = {
 	OPT_FLAG('d', "detach", struct experiment_args, detach,
 		 "return when the first arm runs; 'wait' has the result"),
 	OPT_DURATION(0, "timeout", "TIME", struct experiment_args, timeout, "of wait (124 then)"),
+	OPT_STR(0, "plan", "DIGEST", struct experiment_args, plan,
+		"promote: only if a dry run of its clone had this `plan`"),
 	OPT_FLAG(0, "all", struct experiment_args, all, "list: of every project"),
 	OPT_END,
 };

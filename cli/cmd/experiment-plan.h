@@ -8,7 +8,7 @@
 #include "engine/api/experiment.h"
 
 struct experiment_args {
-	const char *name, *from, *score, *profile, *net, *keep, *html;
+	const char *name, *from, *score, *profile, *net, *keep, *html, *plan;
 	struct opt_list arm, arm_env, arm_profile, arm_base, arm_after, matrix, exclude;
 	struct opt_list check, env, pass_env, ro, within, allow, allow_missing;
 	uint64_t repeat, rounds, jobs, stop_after;

@@ -240,6 +240,7 @@ static int promote(struct invocation *inv, struct err *err)
 	options = options_of(inv, &view);
 	options.tell = NULL;
 	options.detach = false;
+	options.plan = ((const struct experiment_args *)inv->args)->plan;
 	r = engine_experiment_promote(inv->engine, inv->words[1], inv->words[2], &options, &o.x,
 				      &o.promotion, err);
 	if (o.x.name && (r == -ENOENT || r == -ECANCELED))

@@ -194,6 +194,8 @@ struct engine_experiment_options {
 	struct engine_watch watch;
 	/* Return when the first arm runs; all else is done by a process of its own, which tells nobody. */
 	bool detach;
+	/* Of a promotion: only if it would change this, as an earlier answer has it; NULL: any. */
+	const char *plan;
 };
 
 /*

@@ -120,6 +120,7 @@ static int promote(struct work *w, struct engine_arm *arm, struct err *err)
 		.allow = { (const char *const *)x->allow, x->n_allow },
 		.profile = arm->profile ? arm->profile : x->profile,
 		.limits = &x->limits,
+		.plan = w->options->plan,
 		.watch = w->options->watch,
 		.checking = w->options->checking,
 		.checking_ctx = w->options->ctx,
@@ -196,7 +197,7 @@ int choose_arm(struct work *w, struct engine_arm *arm, struct err *err)
 	if (r < 0)
 		return r;
 	r = promote(w, arm, err);
-	if (r == -ENOENT || r == -EINVAL || r == -ECANCELED || r == -EBUSY)
+	if (r == -ENOENT || r == -EINVAL || r == -ECANCELED || r == -EBUSY || r == -ESTALE)
 		IGNORE_RESULT(give_up(w, NULL), "the failure counts");
 	return r;
 }

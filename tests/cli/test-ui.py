@@ -126,6 +126,15 @@ def a_page_does_what_it_showed_or_nothing(w):
             path.unlink() if before is None else path.write_bytes(before)
         assert (w.project / "README.md").read_text() != "shown\n"
         assert server.ask("promote", clone="try", plan=shown)["promotion"]
+        # An arm of an experiment is a clone like any other.
+        w.ok("experiment", "-n", "x", "--arm", "a=echo arm > arm")
+        shown = server.ask("conflicts", clone="x-a")["plan"]
+        assert "names what was shown" in server.ask("choose", want=400, name="x", arm="a")["error"]["message"]
+        (w.project / "arm").write_text("arm\n")
+        assert server.ask("choose", name="x", arm="a", plan=shown)["error"]["code"] == "E_STALE"
+        (w.project / "arm").unlink()
+        assert server.ask("choose", name="x", arm="a", plan=shown)["promoted"] == ["a"]
+        assert (w.project / "arm").read_text() == "arm\n"
         assert "names what was shown" in server.ask("approve", want=400, change="1", stage="dev")["error"]["message"]
 
 

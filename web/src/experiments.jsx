@@ -20,7 +20,7 @@ function Arm({ e, a, go }) {
       {a.run && <button onClick={() => go("runs", a.run)}>Output</button>}
       {a.clone && <button onClick={() => go("diff", a.clone)}>Diff</button>}
       {a.state === "passed" && a.clone && (
-        <Act label="Promote" question="choose" values={{ name: e.experiment, arm: a.arm }} dry={{ question: "conflicts", values: { name: undefined, arm: undefined, clone: a.clone } }}>
+        <Act label="Promote" question="choose" values={{ name: e.experiment, arm: a.arm }} dry={{ question: "conflicts", values: { name: undefined, arm: undefined, clone: a.clone }, seen: (p) => ({ plan: p.plan }) }}>
           {(p) => <Plan plan={p} />}
         </Act>
       )}
