@@ -239,11 +239,19 @@ static bool throw_away(struct acting *a)
 	return true;
 }
 
+/* The top has its own mode again, which may not let its owner take the stage away; clear() restores it. */
+static void open_for_clearing(struct acting *a)
+{
+	IGNORE_RESULT(dir_to_change(a, 0, NULL), "what cannot be removed says so");
+	dir_forget(a);
+}
+
 int stage_clear(struct acting *a, struct err *err)
 {
 	size_t n;
 	int r;
 
+	open_for_clearing(a);
 	if (throw_away(a))
 		return 0;
 	n = a->stage_fd >= 0 ? a->plan->n_files : 0;

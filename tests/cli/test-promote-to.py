@@ -237,6 +237,21 @@ def a_directory_that_changes_places_with_a_link_is_never_followed(w: World):
 
 
 @live_test
+def a_directory_that_its_owner_may_not_write_stays_so_and_nothing_is_left_in_it(w: World):
+    _, out = build(w)
+    out.chmod(0o555)
+    try:
+        promote(w, "try", *to(out, "build/app"))
+        assert sorted(os.listdir(out)) == ["app", "other"] and out.stat().st_mode & 0o777 == 0o555, os.listdir(out)
+        assert list((w.store / "journal").iterdir()) == []
+        undo(w)
+        assert os.listdir(out) == ["other"] and out.stat().st_mode & 0o777 == 0o555, os.listdir(out)
+        assert list((w.store / "journal").iterdir()) == []
+    finally:
+        out.chmod(0o755)
+
+
+@live_test
 def a_promotion_that_fails_leaves_no_target_behind(w: World):
     top, out = build(w)
     w.stop()
