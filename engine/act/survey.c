@@ -5,6 +5,7 @@
  */
 #include "engine/act/survey-i.h"
 #include "engine/host/promises-i.h"
+#include "engine/host/signing-i.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,22 +21,9 @@
 #include "snapshot/apply/apply.h"
 #include "snapshot/capture/count.h"
 
-#define SIGNATURES_DIR "signatures"
-#define WARNINGS_MAX   100 /* about unreadable files; answers name more */
+#define WARNINGS_MAX 100 /* about unreadable files; answers name more */
 
 /* --- signatures ------------------------------------------------------------------------- */
-
-/* The directory of signatures; -1 if there is none and it could not be made. */
-static int open_dir(struct task *task, bool make)
-{
-	AUTO_FREE char *path = path_join(task->host->dir, SIGNATURES_DIR);
-
-	if (!path)
-		return -1;
-	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -1;
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
 
 /* What the last capture left. */
 struct known {
@@ -46,24 +34,6 @@ struct known {
 static void known_done(struct known *k)
 {
 	signatures_free(k->signatures);
-}
-
-static int load_signatures(struct task *task, const struct project *p, struct store *s,
-			   struct known *ret, struct err *err)
-{
-	CLEANUP(buf_done) struct buf bytes = BUF_INIT;
-	AUTO_CLOSE int dir = open_dir(task, false);
-	char name[CATALOG_HEX_SIZE];
-	int r;
-
-	catalog_id_hex(&p->id, name);
-	if (dir < 0 || fstatat(dir, name, &ret->file, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_set(err, -ENOENT, "there are none");
-	ret->signatures = recall_take(&task->host->recall, &ret->file);
-	if (ret->signatures)
-		return 0;
-	r = fdio_read_file(dir, name, SIGNATURES_MAX, &bytes, err);
-	return r < 0 ? r : signatures_decode(&bytes, store_key(s), &ret->signatures, err);
 }
 
 struct holder {
@@ -112,7 +82,7 @@ static struct known find_known(struct task *task, const struct project *p, struc
 
 	if (catalog_id_is_zero(&p->id))
 		return known;
-	r = load_signatures(task, p, batch_store(b), &known, &err);
+	r = signing_read(task->host, &p->id, &known.file, &known.signatures, &err);
 	r = r < 0 ? r : pin(b, p, &known.signatures->root, &err);
 	if (r >= 0)
 		return known;
@@ -123,32 +93,15 @@ static struct known find_known(struct task *task, const struct project *p, struc
 
 void survey_keep(struct task *task, const struct project *p, const struct captured *c)
 {
-	AUTO_CLOSE int dir = -1;
-	char name[CATALOG_HEX_SIZE];
-	struct err err = { 0 };
-	int r;
-
-	if (!c->signatures)
-		return;
-	dir = open_dir(task, true);
-	if (dir < 0)
-		r = err_sys(&err, "'" SIGNATURES_DIR "'");
-	else
-		r = fdio_swap_file(dir, catalog_id_hex(&p->id, name), c->signatures->bytes.data,
-				   c->signatures->bytes.len, 0600, &err);
-	if (r < 0)
-		log_warn("signatures of '%s': %s, continuing; the next snapshot takes longer",
-			 p->path, err.msg);
+	if (c->signatures)
+		signing_write(task->host, &p->id, p->path, c->signatures);
 }
 
 int survey_forget(struct task *task, const struct project *p, struct err *err)
 {
-	AUTO_CLOSE int dir = open_dir(task, false);
-	char name[CATALOG_HEX_SIZE];
+	int r = signing_remove(task->host, &p->id, err);
 
-	if ((dir < 0 || unlinkat(dir, catalog_id_hex(&p->id, name), 0) < 0) && errno != ENOENT)
-		return err_sys(err, "removing the signatures of '%s'", p->path);
-	return 0;
+	return r < 0 ? err_wrap(err, r, "'%s'", p->path) : 0;
 }
 
 /* --- surveys ---------------------------------------------------------------------------- */
