@@ -140,6 +140,12 @@ int sys_identify(const char *dir, struct sys_identity *ret)
 	return 0;
 }
 
+bool sys_is_in_memory(const char *dir)
+{
+	(void)dir;
+	return false;
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_EVTONLY | O_SYMLINK | O_NONBLOCK | O_CLOEXEC);

@@ -113,6 +113,13 @@ int sys_identify(const char *dir, struct sys_identity *ret)
 	return 0;
 }
 
+bool sys_is_in_memory(const char *dir)
+{
+	struct statfs fs;
+
+	return statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 int sys_open_node(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -209,6 +209,9 @@ struct sys_identity {
 /* -ENOTSUP where the file system does not say when it was made. */
 NODISCARD int sys_identify(const char *dir, struct sys_identity *ret);
 
+/* Is it on a file system that is gone for good once it is unmounted? */
+bool sys_is_in_memory(const char *dir);
+
 /* What a process and all that descend from it use; -ESRCH if it is gone, -ENOTSUP if nobody knows. */
 struct sys_tree {
 	uint64_t processes;

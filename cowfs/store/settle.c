@@ -145,7 +145,8 @@ static int go_up(struct settle *s, struct err *err)
 	return 0;
 }
 
-static int settle_file(struct settle *s, struct tree_entry *e, struct err *err)
+/* 1; 0: it was lost. */
+static int settle_file(const struct settle *s, struct tree_entry *e, struct err *err)
 {
 	struct content content;
 	int r = s->fn(&e->id, &content, s->ctx, err);
@@ -155,22 +156,30 @@ static int settle_file(struct settle *s, struct tree_entry *e, struct err *err)
 	if (content.size != e->size)
 		return err_set(err, -EBADMSG, "a promise was kept with another size");
 	tree_entry_set_content(e, &content);
-	return 0;
+	return 1;
+}
+
+int settle_entry(const struct settle *s, struct tree_entry *e, struct err *err)
+{
+	const struct settled *one;
+
+	if (e->form == TREE_LAZY)
+		return settle_file(s, e, err);
+	if (e->form != TREE_DIR)
+		return 1;
+	one = find(s, &e->id);
+	if (!one)
+		return 0;
+	e->id = one->to;
+	e->below = one->below;
+	return 1;
 }
 
 /* `e` is a directory that is done below, or no directory. */
-static int add(struct settle *s, struct level *l, struct tree_entry *e, struct err *err)
+static int add(const struct settle *s, struct level *l, struct tree_entry *e, struct err *err)
 {
-	const struct settled *one;
-	int r = 0;
+	int r = settle_entry(s, e, err);
 
-	if (e->form == TREE_DIR) {
-		one = find(s, &e->id);
-		e->id = one->to;
-		e->below = one->below;
-	} else if (e->form == TREE_LAZY) {
-		r = settle_file(s, e, err);
-	}
 	return r < 0 ? r : tree_builder_add(l->builder, e, err);
 }
 

@@ -39,3 +39,6 @@ NODISCARD int settle_one(const struct settle *s, const struct object_id *promise
 
 /* What the tree of a directory became, in any root so far; NULL: no root had it. */
 const struct object_id *settle_find(const struct settle *s, const struct object_id *tree);
+
+/* Make the entry of a directory, or of a file, what it became.  1; 0: it was lost, or no root had it. */
+NODISCARD int settle_entry(const struct settle *s, struct tree_entry *e, struct err *err);

@@ -97,6 +97,15 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return 0;
 }
 
+/* The promises of an open capture, which clones name, are found through its snapshot. */
+static int on_lazy(const struct lazy *l, void *ctx, struct err *err)
+{
+	(void)err;
+	if (!l->ended)
+		mark_staying(ctx, &l->snapshot);
+	return 0;
+}
+
 /* A rollback to a clone's snapshot restores its base, so the base stays. */
 static int on_snapshot(const struct snapshot *s, void *ctx, struct err *err)
 {
@@ -124,6 +133,9 @@ int forget_settle(struct forget *f, struct store *s, const char *except, struct 
 	if (r < 0)
 		return r;
 	r = clone_each(s, on_clone, &n, err);
+	if (r < 0)
+		return r;
+	r = lazy_each(s, on_lazy, &n, err);
 	if (r < 0)
 		return r;
 	/* A snapshot that stays keeps its base, too. */

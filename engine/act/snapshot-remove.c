@@ -113,6 +113,16 @@ static int on_clone(const struct clone *c, void *ctx, struct err *err)
 	return err_set(err, -EBUSY, "snapshot %s is what clone '%s' started from", u->hex, c->name);
 }
 
+static int on_lazy(const struct lazy *l, void *ctx, struct err *err)
+{
+	const struct unwanted *u = ctx;
+
+	if (l->ended || !catalog_id_same(&l->snapshot, &u->snapshot.id))
+		return 0;
+	return err_set(err, -EBUSY, "snapshot %s is not captured yet; it can go when it is",
+		       u->hex);
+}
+
 static const char *kind_name(const struct receipt *r)
 {
 	return r->kind == RECEIPT_PROMOTION  ? "promotion"
@@ -146,6 +156,9 @@ static int check_need(struct store *s, struct unwanted *u, struct err *err)
 {
 	int r = clone_each(s, on_clone, u, err);
 
+	if (r < 0)
+		return r;
+	r = lazy_each(s, on_lazy, u, err);
 	if (r < 0)
 		return r;
 	r = tag_each(s, on_tag, u, err);

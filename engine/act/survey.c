@@ -112,6 +112,7 @@ struct teller {
 	const char *path;  /* what is captured */
 	const char *store; /* and left out */
 	struct count *count;
+	bool lazy;
 };
 
 static void teller_done(struct teller *t)
@@ -129,8 +130,8 @@ static void on_capture(const struct capture_stats *so_far, void *ctx)
 		.bytes = so_far->bytes,
 	};
 
-	/* A capture that ends before its first report needs no count. */
-	if (t->total == 0 && !t->count && !system_is(t->path))
+	/* A capture that ends before its first report needs no count, and one that reads no file neither. */
+	if (t->total == 0 && !t->count && !t->lazy && !system_is(t->path))
 		t->count = count_begin(t->path, t->store);
 	if (t->total == 0 && t->count)
 		t->total = count_total(t->count);
@@ -172,6 +173,7 @@ int survey_capture(struct task *task, const struct project *p, struct batch *b,
 		.total = s ? s->names : 0,
 		.path = p->path,
 		.store = task->host->dir,
+		.lazy = options->lazy,
 	};
 	struct capture_options o = {
 		.only = only ? (const char *const *)only->list : NULL,

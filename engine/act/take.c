@@ -283,7 +283,7 @@ static int capture_and_commit(struct taking *t, struct batch *b, struct err *err
 
 	r = r < 0 ? r : capture_and_put(t, b, err);
 	if (lazy && r >= 0 && is_lazy(t))
-		promises_begin(p, &t->lazy);
+		promises_begin(p, &t->lazy, TAKE_PTR(t->captured.signatures));
 	else if (lazy)
 		promises_give_up(p);
 	return r;
@@ -319,7 +319,7 @@ static int take_project(struct taking *t, struct err *err)
 	r = capture_and_commit(t, b, err);
 	if (r < 0)
 		return r;
-	/* Signatures of promises are worth nothing once these are kept. */
+	/* Those of promises are written when these are kept. */
 	if (!is_lazy(t))
 		survey_keep(task, &t->project, &t->captured);
 	if (t->is_new && !t->options->dir)

@@ -145,6 +145,11 @@ static void settle(void)
 			limit.rlim_cur = limits[i] == RLIMIT_CORE ? limit.rlim_cur : limit.rlim_max;
 			IGNORE_RESULT(setrlimit(limits[i], &limit), "then the old one holds");
 		}
+	/* Files of lazy captures are held open; who may raises the limit for them. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < promises_descriptors()) {
+		limit.rlim_cur = limit.rlim_max = promises_descriptors();
+		IGNORE_RESULT(setrlimit(RLIMIT_NOFILE, &limit), "then the old one holds");
+	}
 }
 
 static int spawn_thread(pthread_t *ret, void *(*fn)(void *), void *arg, struct err *err)

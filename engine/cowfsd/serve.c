@@ -26,10 +26,11 @@
 static const struct verb {
 	const char *name;
 	serve_fn *serve;
-	bool beside; /* does not wait for lazy captures to end (promises-i.h) */
+	bool beside;  /* does not wait for lazy captures to end (promises-i.h) */
+	bool despite; /* waits, but not for one that cannot go on */
 } verbs[] = {
 	{ VERB_TAKE, serve_take, true },
-	{ VERB_GC, serve_gc },
+	{ VERB_GC, serve_gc, .despite = true },
 	{ VERB_CHECK, serve_check, true },
 	{ VERB_CLONE, serve_clone, true },
 	{ VERB_ANNOUNCE, serve_announce, true },
@@ -38,13 +39,13 @@ static const struct verb {
 	{ VERB_SETTLE, serve_settle },
 	{ VERB_SINCE, serve_since, true },
 	{ VERB_REMOVE, serve_remove, true },
-	{ VERB_REMOVE_STATE, serve_remove_snapshot },
+	{ VERB_REMOVE_STATE, serve_remove_snapshot, .despite = true },
 	{ VERB_MERGE, serve_merge },
 	{ VERB_METRICS, serve_metrics, true },
 	{ VERB_MOUNT, serve_mount, true },
 	{ VERB_ROLLBACK, serve_rollback },
 	{ VERB_UMOUNT, serve_umount, true },
-	{ VERB_PROJECT, serve_project },
+	{ VERB_PROJECT, serve_project, .despite = true },
 	{ VERB_PROMOTE, serve_promote },
 	{ VERB_OVERLAPS, serve_overlaps },
 	{ VERB_REBASE, serve_rebase },
@@ -324,7 +325,8 @@ static int serve(const struct verb *verb, struct task *task, const struct engine
 
 	if (verb->beside)
 		return verb->serve(task, watch, options, answer, err);
-	r = promises_enter(promises, task, watch, err);
+	r = verb->despite ? promises_enter_despite(promises, task, watch, err)
+			  : promises_enter(promises, task, watch, err);
 	if (r < 0)
 		return r;
 	r = verb->serve(task, watch, options, answer, err);

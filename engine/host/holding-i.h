@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/attr.h"
@@ -16,8 +17,8 @@
 
 struct holding;
 
-/* Keep the promise, now; its writer waits. */
-typedef int (*holding_keep_fn)(void *ctx, const struct object_id *promise);
+/* Keep the promise, now; its writer has waited for so long.  -EAGAIN: not yet, ask again. */
+typedef int (*holding_keep_fn)(void *ctx, const struct object_id *promise, uint64_t waited_ms);
 
 /* NULL where files cannot be held, or without memory. */
 struct holding *holding_new(holding_keep_fn keep, void *ctx);
@@ -30,11 +31,16 @@ void holding_free(struct holding *h); /* writers that wait are served first; NUL
 NODISCARD int holding_add(struct holding *h, const struct object_id *promise, int fd,
 			  uint64_t size);
 
-/* Let it go, after a keep of it that is under way; nothing happens to one that is not held. */
+/*
+ * It was kept, or is not promised after all: nobody reads it through this any more.  Let it go, or leave
+ * that to the keep for its writer that has begun.  Never waits.
+ */
 void holding_drop(struct holding *h, const struct object_id *promise);
 
-/* It is not promised after all: a writer that comes is not held up.  Never waits. */
-void holding_forget(struct holding *h, const struct object_id *promise);
+/* The promises whose files are held: an array, which the caller frees.  NULL without memory. */
+struct object_id *holding_list(struct holding *h, size_t *ret_n);
+
+bool holding_has(struct holding *h, const struct object_id *promise);
 
 /* A descriptor of the file, the caller's own; -ENOENT if it is not held. */
 NODISCARD int holding_open(struct holding *h, const struct object_id *promise);

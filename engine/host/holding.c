@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "base/map.h"
+#include "engine/find/engine-i.h"
 #include "snapshot/capture/lease.h"
 
 /* The background reads small files first, so it is the large ones that wait for long. */
@@ -17,6 +18,7 @@
 struct held {
 	uint64_t key; /* the lease's: the beginning of the promise, which is a hash */
 	struct object_id promise;
+	uint64_t broken; /* engine_clock_ms() when its writer was first seen; 0: none was */
 };
 
 struct holding {
@@ -60,19 +62,26 @@ static void forget(struct holding *h, uint64_t key)
 static int take(void *ctx, uint64_t key, int fd)
 {
 	struct holding *h = ctx;
+	const uint64_t now = engine_clock_ms();
 	struct object_id promise = { 0 };
-	const struct held *one;
+	uint64_t waited = 0;
+	struct held *one;
 	int r = -ENOENT;
 
 	(void)fd; /* holding_open() finds it for whoever keeps the promise */
 	pthread_mutex_lock(&h->lock);
 	one = map_get(&h->by_key, &key);
-	if (one)
+	if (one) {
 		promise = one->promise;
+		if (one->broken == 0)
+			one->broken = now;
+		waited = now - one->broken;
+	}
 	pthread_mutex_unlock(&h->lock);
 	if (one)
-		r = h->keep(h->ctx, &promise);
-	forget(h, key);
+		r = h->keep(h->ctx, &promise, waited);
+	if (r != -EAGAIN)
+		forget(h, key);
 	return r;
 }
 
@@ -158,12 +167,30 @@ void holding_drop(struct holding *h, const struct object_id *promise)
 	forget(h, key);
 }
 
-void holding_forget(struct holding *h, const struct object_id *promise)
+struct object_id *holding_list(struct holding *h, size_t *ret_n)
 {
-	forget(h, key_of(promise));
+	struct object_id *list;
+	const struct held *one;
+	size_t n = 0;
+	LOCKED(&h->lock);
+
+	list = calloc(h->by_key.n + 1, sizeof(*list));
+	for (size_t pos = 0; list && (one = map_next(&h->by_key, &pos));)
+		list[n++] = one->promise;
+	*ret_n = n;
+	return list;
+}
+
+bool holding_has(struct holding *h, const struct object_id *promise)
+{
+	const uint64_t key = key_of(promise);
+	LOCKED(&h->lock);
+
+	return map_get(&h->by_key, &key) != NULL;
 }
 
 int holding_open(struct holding *h, const struct object_id *promise)
 {
-	return leases_dup(h->leases, key_of(promise));
+	/* A lease may outlive what it was for by a moment, and says nothing then. */
+	return holding_has(h, promise) ? leases_dup(h->leases, key_of(promise)) : -ENOENT;
 }

@@ -9,36 +9,43 @@
 #include "engine/host/holding-i.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
+#include "snapshot/capture/lease.h"
 
-#define BEGIN_MS 20
+#define PATIENCE_MS 20000 /* of a writer, while its file cannot be stored */
 
-/* A capture that is still at its walk has no promises yet.  False if there is none. */
-static bool await_beginning(struct promises *p)
+/* A capture that is still at its walk has no promises yet. */
+static bool is_beginning(struct promises *p)
 {
 	bool any;
 
 	pthread_mutex_lock(&p->lock);
 	any = p->beginning > 0 && !p->ending;
-	if (any)
-		promises_wait_ms(p, BEGIN_MS);
 	pthread_mutex_unlock(&p->lock);
 	return any;
 }
 
-/* For a writer that waits, in a thread of the leases. */
-static int keep_now(void *ctx, const struct object_id *promise)
+static bool may_pass(int code)
+{
+	return code == -ENOSPC || keep_is_ours(code);
+}
+
+/* For a writer that waits, in a thread of the leases, which others need as well. */
+static int keep_now(void *ctx, const struct object_id *promise, uint64_t waited_ms)
 {
 	struct promises *p = ctx;
+	/* Asked first: the walk may end, and make its promises known, while this one is looked for. */
+	const bool beginning = is_beginning(p);
 	struct content unused;
 	struct err err = { 0 };
-	int r;
+	int r = promises_keep(promise, &unused, p, &err);
 
-	do
-		r = promises_keep(promise, &unused, p, &err);
-	while (r == -ESTALE && await_beginning(p));
-	if (r < 0 && r != -ESTALE)
+	if (r == -ESTALE)
+		return beginning ? -EAGAIN : r;
+	if (may_pass(r) && waited_ms < PATIENCE_MS)
+		return -EAGAIN;
+	if (r < 0)
 		log_warn("a file that is about to be written to was not captured: %s", err.msg);
-	return r;
+	return r == -EAGAIN ? -EIO : r;
 }
 
 /* For tests, which need files that change before they are captured. */
@@ -71,6 +78,11 @@ static void give_back(struct promises *p, const struct holding *h)
 	pthread_mutex_unlock(&p->lock);
 }
 
+uint64_t promises_descriptors(void)
+{
+	return LEASES_FILES;
+}
+
 int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size)
 {
 	struct holding *h = borrow(ctx, true);
@@ -85,7 +97,7 @@ void promises_let_go(void *ctx, const struct object_id *promise)
 	struct holding *h = borrow(ctx, false);
 
 	if (h)
-		holding_forget(h, promise);
+		holding_drop(h, promise);
 	give_back(ctx, h);
 }
 
@@ -98,12 +110,79 @@ int promises_open_held(struct promises *p, const struct object_id *promise)
 	return fd;
 }
 
+static bool hold_again(struct promising *c, const struct promise *one)
+{
+	const struct object_key *key = store_key(c->all->host->store);
+	const struct object_id *id = &one->what.id;
+	struct err ignored = { 0 };
+	AUTO_CLOSE int fd = -1;
+
+	if (c->top < 0 || !one->path || keep_open(c->top, one->path, &fd, &ignored) != 0 ||
+	    promises_hold(c->all, id, fd, one->size) < 0)
+		return false;
+	if (keep_is_promised(key, fd, c->home, &c->record.id, id))
+		return true;
+	promises_let_go(c->all, id);
+	return false;
+}
+
+void promising_hold(struct promising *c)
+{
+	struct holding *h = borrow(c->all, false);
+	struct promise *one;
+
+	for (size_t pos = 0; (one = map_next(&c->by_id, &pos));)
+		if (one->state == PROMISE_OPEN)
+			one->held = (h && holding_has(h, &one->what.id)) ||
+				    (c->recovered && hold_again(c, one));
+	give_back(c->all, h);
+}
+
 void promises_drop_held(struct promises *p, struct promise **list, size_t n)
 {
 	struct holding *h = borrow(p, false);
 
 	for (size_t i = 0; h && i < n; i++)
 		holding_drop(h, &list[i]->what.id);
+	give_back(p, h);
+}
+
+/* lock held; whatever is promised now stands in an index */
+static bool all_indexed(const struct promises *p)
+{
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (!c->indexed && !c->ended)
+			return false;
+	return p->beginning == 0;
+}
+
+/* lock held */
+static bool is_promised(const struct promises *p, const struct object_id *id)
+{
+	const struct object_ref key = { .id = *id, .kind = OBJECT_CHUNK };
+
+	for (const struct promising *c = p->first; c; c = c->after)
+		if (map_get(&c->by_id, &key))
+			return true;
+	return false;
+}
+
+void promises_drop_unpromised(struct promises *p)
+{
+	struct holding *h = borrow(p, false);
+	size_t n = 0, unpromised = 0;
+	/* Listed first: a walk that begins after this holds files that are not in the list. */
+	AUTO_FREE struct object_id *list = h ? holding_list(h, &n) : NULL;
+
+	pthread_mutex_lock(&p->lock);
+	if (!all_indexed(p))
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!is_promised(p, &list[i]))
+			list[unpromised++] = list[i];
+	pthread_mutex_unlock(&p->lock);
+	for (size_t i = 0; i < unpromised; i++)
+		holding_drop(h, &list[i]);
 	give_back(p, h);
 }
 

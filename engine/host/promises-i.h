@@ -22,10 +22,14 @@
 struct host;
 struct task;
 struct promises;
+struct signatures;
 
 NODISCARD int promises_new(struct host *h, struct promises **ret, struct err *err);
 void promises_end(struct promises *p);  /* no thread is left; what is needed is still kept */
 void promises_free(struct promises *p); /* NULL is fine */
+
+/* How many descriptors the process should have, so that as many files can be held as ever are. */
+uint64_t promises_descriptors(void);
 
 /* Go on with what the cowfsd before this one left. */
 NODISCARD int promises_recover(struct promises *p, struct err *err);
@@ -45,8 +49,8 @@ NODISCARD int promises_put(struct batch *b, struct lazy *record, struct err *err
 NODISCARD int promises_hold(void *ctx, const struct object_id *promise, int fd, uint64_t size);
 void promises_let_go(void *ctx, const struct object_id *promise);
 
-/* The batch was committed. */
-void promises_begin(struct promises *p, const struct lazy *record);
+/* The batch was committed.  Takes the signatures, for the next capture; NULL: there are none. */
+void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures);
 void promises_give_up(struct promises *p);
 
 /* --- what others need --------------------------------------------------------------------- */
@@ -61,6 +65,9 @@ NODISCARD int promises_keep(const struct object_id *promise, struct content *ret
  */
 NODISCARD int promises_enter(struct promises *p, const struct task *task,
 			     const struct engine_watch *watch, struct err *err);
+/* The same for what removes things: a capture that cannot go on, for want of room perhaps, is no obstacle. */
+NODISCARD int promises_enter_despite(struct promises *p, const struct task *task,
+				     const struct engine_watch *watch, struct err *err);
 void promises_leave(struct promises *p);
 
 /*

@@ -24,9 +24,10 @@ static void promise_free(struct promise *one)
 
 static void close_project(struct promising *p)
 {
+	int top = atomic_exchange(&p->top, -1);
+
+	cleanup_close(&top);
 	cache_free(TAKE_PTR(p->cache));
-	cleanup_close(&p->top);
-	p->top = -1;
 }
 
 void promising_forget_kept(struct promising *p)
@@ -63,7 +64,8 @@ void promising_free(struct promising *p)
 	if (!p)
 		return;
 	index_clear(p);
-	free(p->unsaved);
+	pthread_mutex_destroy(&p->saving);
+	signatures_free(p->signatures);
 	free(p->dir);
 	free(p);
 }
@@ -262,23 +264,13 @@ static int load_done(struct promising *p, struct err *err)
 
 /* --- both --------------------------------------------------------------------------------- */
 
-/* A file that cannot be found any more is lost when its turn comes. */
-static int open_top(struct promising *p, struct err *err)
-{
-	struct stat st;
-
-	p->top = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->top < 0)
-		return keep_is_ours(-errno) ? err_sys(err, "opening '%s'", p->dir) : 0;
-	if (fstat(p->top, &st) == 0)
-		p->home = st.st_dev;
-	return 0;
-}
-
-static int by_size(const void *a, const void *b)
+/* A file that nobody holds may change at any time. */
+static int by_danger(const void *a, const void *b)
 {
 	const struct promise *one = *(struct promise *const *)a, *two = *(struct promise *const *)b;
 
+	if (one->held != two->held)
+		return one->held ? 1 : -1;
 	return one->size < two->size ? -1 : one->size > two->size;
 }
 
@@ -289,6 +281,7 @@ static int make_list(struct promising *p, struct err *err)
 	p->list = calloc(p->by_id.n + 1, sizeof(struct promise *));
 	if (!p->list)
 		return err_nomem(err);
+	promising_hold(p);
 	for (size_t pos = 0; (one = map_next(&p->by_id, &pos));) {
 		p->list[p->n++] = one;
 		if (one->state == PROMISE_OPEN)
@@ -297,23 +290,8 @@ static int make_list(struct promising *p, struct err *err)
 		p->done_bytes += one->size;
 		p->lost += one->state == PROMISE_LOST;
 	}
-	qsort(p->list, p->n, sizeof(struct promise *), by_size);
+	qsort(p->list, p->n, sizeof(struct promise *), by_danger);
 	return 0;
-}
-
-static int find_project(struct promising *p, struct err *err)
-{
-	CLEANUP(project_done) struct project project = { 0 };
-	int r;
-
-	if (p->dir)
-		return 0; /* of an earlier attempt */
-	r = project_get(p->all->host->store, &p->record.project, &project, err);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	/* Then there is no file left either. */
-	p->dir = r < 0 ? strdup("") : TAKE_PTR(project.path);
-	return p->dir ? 0 : err_nomem(err);
 }
 
 /* What is promised, and what it takes to keep that. */
@@ -325,7 +303,6 @@ static int add_promised(struct promising *p, struct err *err)
 	int r;
 
 	r = cache_new(store, &limits, &p->cache, err);
-	r = r < 0 ? r : open_top(p, err);
 	if (r < 0)
 		return r;
 	r = snapshot_get(store, &p->record.snapshot, &s, err);
@@ -340,8 +317,10 @@ int promising_index(struct promising *p, struct err *err)
 	int r;
 
 	index_clear(p);
-	r = find_project(p, err);
-	r = r < 0 || p->record.ended ? r : add_promised(p, err);
+	r = promising_find_top(p, err);
+	if (r < 0 && !p->absent)
+		return r;
+	r = p->record.ended ? 0 : add_promised(p, err);
 	r = r < 0 ? r : load_done(p, err);
 	return r < 0 ? r : make_list(p, err);
 }

@@ -1,14 +1,13 @@
 /*
- * Whoever needs a promised file reads it in his own thread and commits it at once.  It is pinned until
- * the thread of the capture has named it in the capture's record.
+ * Whoever needs a promised file reads it in his own thread.  The bytes and their name in the capture's
+ * record are one commit, so a kept promise outlives cowfsd: a writer of the project that waited for
+ * it may go on.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/vec.h"
-#include "cowfs/store/pin.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 
@@ -22,6 +21,8 @@ int promising_read_one(struct promising *c, struct keeper *k, struct promise *on
 		r = keeper_read_held(k, held, one->size, &one->content, err);
 	if (r != KEEP_LOST)
 		return r;
+	if (c->absent)
+		return promising_is_absent(c, err);
 	if (c->top < 0 || !one->path)
 		err_set(err, -EIO, "was not captured before its project was gone");
 	else
@@ -34,42 +35,16 @@ int promising_read_one(struct promising *c, struct keeper *k, struct promise *on
 	return one->why ? 0 : err_nomem(err);
 }
 
-static bool has_object(const struct content *c)
-{
-	return c->form == CONTENT_CHUNK || c->form == CONTENT_RECIPE;
-}
-
-static enum object_kind kind_of(const struct content *c)
-{
-	return c->form == CONTENT_CHUNK ? OBJECT_CHUNK : OBJECT_RECIPE;
-}
-
-void promising_unpin(struct promising *c, const struct promise *one)
-{
-	if (!one->why && has_object(&one->content))
-		store_unpin(c->all->host->store, kind_of(&one->content), &one->content.id);
-}
-
-/* Committed and pinned. */
 static int read_alone(struct promising *c, struct promise *one, struct err *err)
 {
-	struct store *s = c->all->host->store;
 	CLEANUP(batch_end_p) struct batch *b = NULL;
 	CLEANUP(keeper_free_p) struct keeper *k = NULL;
 	int r;
 
-	r = batch_begin(s, &b, err);
+	r = batch_begin(c->all->host->store, &b, err);
 	r = r < 0 ? r : keeper_new(b, &k, err);
 	r = r < 0 ? r : promising_read_one(c, k, one, err);
-	if (r < 0 || one->why || !has_object(&one->content))
-		return r;
-	r = store_pin(s, kind_of(&one->content), &one->content.id, err);
-	if (r < 0)
-		return r;
-	r = batch_commit(b, BATCH_SAFE, err);
-	if (r < 0)
-		promising_unpin(c, one);
-	return r;
+	return r < 0 ? r : promising_save(c, b, &one, 1, err);
 }
 
 /* lock held */
@@ -89,23 +64,18 @@ static int keep_alone(struct promising *c, struct promise *one, struct err *err)
 	struct promises *p = c->all;
 	int r;
 
-	if (!VEC_ROOM(c->unsaved, c->n_unsaved, c->cap_unsaved))
-		return err_nomem(err);
 	one->state = PROMISE_BUSY;
 	p->foreground++;
 	pthread_mutex_unlock(&p->lock);
 	r = read_alone(c, one, err);
+	if (r >= 0)
+		promises_drop_held(p, &one, 1);
 	pthread_mutex_lock(&p->lock);
 	p->foreground--;
-	if (r >= 0 && !VEC_ROOM(c->unsaved, c->n_unsaved, c->cap_unsaved)) {
-		promising_unpin(c, one);
-		free(TAKE_PTR(one->why));
-		r = err_nomem(err);
-	}
 	if (r >= 0) {
-		c->unsaved[c->n_unsaved++] = one;
 		promising_mark_done(c, one);
 	} else {
+		free(TAKE_PTR(one->why));
 		one->state = PROMISE_OPEN;
 	}
 	pthread_cond_broadcast(&p->changed);

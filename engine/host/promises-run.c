@@ -1,6 +1,7 @@
 /*
- * The thread of a capture reads many files before it commits.  While others read, it waits; when
- * somebody waits for what it has read, it commits early.
+ * The threads of a capture each read many files before they commit.  While others read, they wait;
+ * when somebody waits for what they have read, they commit early.  One of them makes the index first, and
+ * settles at the end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,16 +9,19 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/spread.h"
+#include "base/sys.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
 
-#define GROUP_FILES 512
-#define GROUP_BYTES ((uint64_t)8 << 20)
+#define GROUP_FILES 2048
+#define GROUP_BYTES ((uint64_t)16 << 20)
+#define READERS_MAX 4
 #define PAUSE_MS    20    /* while others read */
 #define STUCK_MS    2000  /* before another attempt */
 #define DAMAGED_MS  30000 /* the same, if what is promised cannot be read in the store */
 
-/* What the thread has read and not yet committed. */
+/* What a thread has read and not yet committed. */
 struct group {
 	struct promise *list[GROUP_FILES];
 	size_t n;
@@ -27,6 +31,13 @@ struct group {
 size_t promising_group_max(void)
 {
 	return getenv("SNAPCOW_LAZY_PAUSE") ? 1 : GROUP_FILES;
+}
+
+unsigned promising_readers(void)
+{
+	const unsigned n = getenv("SNAPCOW_LAZY_PAUSE") ? 1 : sys_processors();
+
+	return n < READERS_MAX ? n : READERS_MAX;
 }
 
 /* lock held; NULL: none is open */
@@ -79,20 +90,6 @@ static int read_group(struct promising *c, struct batch *b, struct group *g, str
 	return r;
 }
 
-/* lock held: all that is to be saved, the group first. */
-static struct promise **gather(const struct promising *c, const struct group *g, size_t *ret_n)
-{
-	struct promise **all = calloc(g->n + c->n_unsaved + 1, sizeof(struct promise *));
-
-	if (!all)
-		return NULL;
-	memcpy(all, g->list, g->n * sizeof(all[0]));
-	if (c->n_unsaved > 0)
-		memcpy(all + g->n, c->unsaved, c->n_unsaved * sizeof(all[0]));
-	*ret_n = g->n + c->n_unsaved;
-	return all;
-}
-
 static void take_back(struct promising *c, struct group *g)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -105,37 +102,21 @@ static void take_back(struct promising *c, struct group *g)
 static int save_group(struct promising *c, struct batch *b, struct group *g, struct err *err)
 {
 	struct promises *p = c->all;
-	AUTO_FREE struct promise **all = NULL;
-	size_t n = 0;
-	int r = 0;
+	int r = g->n > 0 ? promising_save(c, b, g->list, g->n, err) : 0;
 
+	if (r >= 0)
+		promises_drop_held(p, g->list, g->n);
 	pthread_mutex_lock(&p->lock);
-	all = gather(c, g, &n);
-	pthread_mutex_unlock(&p->lock);
-	if (!all)
-		r = err_nomem(err);
-	else if (n > 0)
-		r = promising_save(c, b, all, n, err);
-	pthread_mutex_lock(&p->lock);
-	if (r < 0) {
+	if (r < 0)
 		take_back(c, g);
-	} else {
-		for (size_t i = 0; i < g->n; i++)
-			promising_mark_done(c, g->list[i]);
-		for (size_t i = g->n; i < n; i++)
-			promising_unpin(c, all[i]);
-		c->n_unsaved -= n - g->n;
-		if (c->n_unsaved > 0)
-			memmove(c->unsaved, c->unsaved + (n - g->n), c->n_unsaved * sizeof(all[0]));
-	}
+	for (size_t i = 0; r >= 0 && i < g->n; i++)
+		promising_mark_done(c, g->list[i]);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
-	if (r >= 0)
-		promises_drop_held(p, all, n);
 	return r;
 }
 
-/* Read some and save them. */
+/* Read some and save them.  0 if there was none. */
 static int keep_some(struct promising *c, struct err *err)
 {
 	CLEANUP(batch_end_p) struct batch *b = NULL;
@@ -149,7 +130,7 @@ static int keep_some(struct promising *c, struct err *err)
 		return r;
 	read = read_group(c, b, g, err);
 	r = save_group(c, b, g, read < 0 ? NULL : err);
-	return read < 0 ? read : r;
+	return read < 0 ? read : r < 0 ? r : g->n > 0;
 }
 
 /*
@@ -170,43 +151,102 @@ static bool is_paused(const struct promising *c)
 	return c->done >= after;
 }
 
-/* lock held; all is done and saved */
-static bool is_done(const struct promising *c)
-{
-	return c->done == c->n && c->n_unsaved == 0;
-}
-
-/* lock held, but while it works.  1 if the capture has ended. */
-static int go_on(struct promising *c, struct err *err)
+/* lock held; somebody reads for himself, or a test holds us */
+static void give_way(struct promising *c)
 {
 	struct promises *p = c->all;
-	bool done;
-	int r;
 
 	for (unsigned i = 0; p->foreground > 0 && !p->ending && i < STUCK_MS / PAUSE_MS; i++)
 		promises_wait_ms(p, PAUSE_MS);
 	while (is_paused(c) && !p->ending)
 		promises_wait_ms(p, PAUSE_MS);
-	if (p->ending)
-		return 0;
-	done = is_done(c);
-	pthread_mutex_unlock(&p->lock);
-	r = done ? promising_settle(c, err) : keep_some(c, err);
+}
+
+/* One of the threads that read. */
+struct reading {
+	struct promising *c;
+	struct spread thread;
+	struct err err;
+	int r;
+};
+
+static void *read_many(void *arg)
+{
+	struct reading *one = arg;
+	struct promising *c = one->c;
+	struct promises *p = c->all;
+
 	pthread_mutex_lock(&p->lock);
-	return r < 0 ? r : done;
+	do {
+		give_way(c);
+		if (p->ending)
+			break;
+		pthread_mutex_unlock(&p->lock);
+		one->r = keep_some(c, &one->err);
+		pthread_mutex_lock(&p->lock);
+	} while (one->r > 0);
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* Until none is open, or one of the threads fails. */
+static int read_all(struct promising *c, struct err *err)
+{
+	struct reading list[READERS_MAX] = { { .c = c } };
+	unsigned n = 1;
+	int r = 0;
+
+	for (; n < c->n_readers; n++) {
+		list[n].c = c;
+		if (spread_start(&list[n].thread, n, read_many, &list[n]) < 0)
+			break;
+	}
+	read_many(&list[0]);
+	for (unsigned i = 0; i < n; i++) {
+		if (i > 0)
+			spread_join(&list[i].thread);
+		if (list[i].r < 0 && r == 0) {
+			r = list[i].r;
+			*err = list[i].err;
+		}
+	}
+	return r;
+}
+
+/* The lock is free.  1 if the capture has ended. */
+static int go_on(struct promising *c, struct err *err)
+{
+	struct promises *p = c->all;
+	bool done, ending;
+	int r;
+
+	promises_drop_unpromised(p);
+	pthread_mutex_lock(&p->lock);
+	give_way(c);
+	done = c->done == c->n;
+	ending = p->ending;
+	pthread_mutex_unlock(&p->lock);
+	if (ending)
+		return 0;
+	if (done) {
+		r = promising_settle(c, err);
+		return r < 0 ? r : 1;
+	}
+	r = c->absent ? promising_find_top(c, err) : 0;
+	return r < 0 ? r : read_all(c, err);
 }
 
 /* lock held, but while it works.  1 if the capture has ended. */
 static int step(struct promising *c, struct err *err)
 {
+	struct promises *p = c->all;
 	int r;
 
-	if (c->indexed)
-		return go_on(c, err);
-	pthread_mutex_unlock(&c->all->lock);
-	r = promising_index(c, err);
-	pthread_mutex_lock(&c->all->lock);
-	c->indexed = r >= 0;
+	pthread_mutex_unlock(&p->lock);
+	r = c->indexed ? go_on(c, err) : promising_index(c, err);
+	pthread_mutex_lock(&p->lock);
+	if (!c->indexed)
+		c->indexed = r >= 0;
 	return r;
 }
 

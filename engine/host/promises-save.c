@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/lock.h"
 #include "cowfs/store/root.h"
 #include "cowfs/store/tree-edit.h"
 #include "engine/host/host-i.h"
@@ -129,8 +130,11 @@ static int add_names(struct promising *p, struct batch *b, struct promise *const
 int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
 		   struct err *err)
 {
-	struct lazy next = p->record;
+	struct lazy next;
 	int r;
+	LOCKED(&p->saving);
+
+	next = p->record;
 
 	r = add_names(p, b, list, n, &next.root, err);
 	r = r < 0 ? r : lazy_put(b, &next, REF_REPLACE, err);

@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/vec.h"
 #include "cowfs/store/pin.h"
 #include "cowfs/store/settle.h"
 #include "engine/host/host-i.h"
 #include "engine/host/promising-i.h"
+#include "engine/host/signing-i.h"
 
 /* A clone of one of the snapshots. */
 struct settled_clone {
@@ -28,13 +30,15 @@ struct settling {
 	struct store *store;
 	struct settle *settle; /* owned */
 	/*
-	 * The capture's, and those made of it: a clone that gets a git directory of its own starts
-	 * from such a one.  No other can name a promise, as whoever takes one waits for the end.
+	 * The capture's, and those made of it, of any generation: a clone that gets a git directory of
+	 * its own starts from such a one.  No other can name a promise, as whoever takes one waits for
+	 * the end.
 	 */
 	struct catalog_id *snapshots; /* owned */
 	size_t n_snapshots, cap_snapshots;
 	struct settled_clone *clones; /* owned */
 	size_t n, cap;
+	struct object_id root; /* what the capture's snapshot became; zero: it is gone */
 	/* What was settled stays until all is: one clone may share what only another one reaches. */
 	struct object_id *pins; /* owned */
 	size_t n_pins, cap_pins;
@@ -94,7 +98,9 @@ static int note_snapshot(const struct snapshot *one, void *ctx, struct err *err)
 	struct settling *s = ctx;
 	const struct catalog_id *origin = &s->p->record.snapshot;
 
-	if (!catalog_id_same(&one->id, origin) && !catalog_id_same(&one->parent, origin))
+	if (is_noted(s, &one->id) ||
+	    (!catalog_id_same(&one->id, origin) && !catalog_id_same(&one->parent, origin) &&
+	     !is_noted(s, &one->parent)))
 		return 0;
 	if (!VEC_ROOM(s->snapshots, s->n_snapshots, s->cap_snapshots))
 		return err_nomem(err);
@@ -168,10 +174,15 @@ static int settle_clone(struct settling *s, struct settled_clone *one, struct er
 
 static int note_all(struct settling *s, struct err *err)
 {
+	size_t before;
 	int r;
 
 	s->n_snapshots = 0;
-	r = snapshot_each(s->store, note_snapshot, s, err);
+	/* They come in the order of their ids, and a child may come before its parent. */
+	do {
+		before = s->n_snapshots;
+		r = snapshot_each(s->store, note_snapshot, s, err);
+	} while (r >= 0 && s->n_snapshots > before);
 	return r < 0 ? r : clone_each(s->store, note_clone, s, err);
 }
 
@@ -201,6 +212,8 @@ static int renew_snapshot(const struct snapshot *one, void *ctx, struct err *err
 	if (!is_noted(w->s, &one->id))
 		return 0;
 	r = settle_root(w->s->settle, w->b, &one->root, &next.root, err);
+	if (catalog_id_same(&one->id, &w->s->p->record.snapshot))
+		w->s->root = next.root;
 	if (r < 0 || object_id_equal(&next.root, &one->root))
 		return r;
 	return snapshot_put(w->b, &next, REF_REPLACE, err);
@@ -242,6 +255,26 @@ static int end_locked(struct settling *s, struct err *err)
 	return r < 0 ? r : 1;
 }
 
+/* The next capture of the project need not read what this one has; it costs time alone if that fails. */
+static void leave_signatures(const struct settling *s)
+{
+	CLEANUP(signatures_free_p) struct signatures *settled = NULL;
+	CLEANUP(signatures_free_p) struct signatures *old = TAKE_PTR(s->p->signatures);
+	const struct lazy *record = &s->p->record;
+	struct err err = { 0 };
+	int r;
+
+	if (!old || object_id_is_zero(&s->root))
+		return;
+	r = signatures_settle(old, s->settle, &s->root, store_key(s->store), &settled, &err);
+	if (r < 0)
+		log_warn("signatures of '%s': %s, continuing; the next snapshot takes longer",
+			 s->p->dir, err.msg);
+	else
+		signing_write_late(s->p->all->host, &record->project, s->p->dir, settled,
+				   record->created);
+}
+
 int promising_settle(struct promising *p, struct err *err)
 {
 	struct host *h = p->all->host;
@@ -258,5 +291,7 @@ int promising_settle(struct promising *p, struct err *err)
 		pthread_rwlock_unlock(&h->snapshots);
 		promises_settling(p->all, false);
 	}
+	if (r > 0)
+		leave_signatures(&s);
 	return r < 0 ? r : 0;
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "engine/host/host-i.h"
@@ -65,8 +67,6 @@ void promises_free(struct promises *p)
 	promises_end(p);
 	while ((c = p->first)) {
 		p->first = c->after;
-		for (size_t i = 0; i < c->n_unsaved; i++)
-			promising_unpin(c, c->unsaved[i]);
 		promising_free(c);
 	}
 	pthread_cond_destroy(&p->changed);
@@ -109,32 +109,70 @@ static void index_lost(struct promising *c)
 	c->indexed = true;
 }
 
-static int start(struct promises *p, const struct lazy *record, struct err *err)
+/* For tests: no thread can be had while the file that SNAPCOW_LAZY_THREAD names is there. */
+static int make_thread(struct promising *c)
+{
+	const char *none = getenv("SNAPCOW_LAZY_THREAD");
+
+	if (none && access(none, F_OK) == 0)
+		return -EAGAIN;
+	return -pthread_create(&c->thread, NULL, promising_run, c);
+}
+
+/* lock held.  Without a thread its files are read when they are needed, and whoever waits tries again. */
+static void start_thread(struct promising *c)
+{
+	int r = c->ended || c->started ? 0 : make_thread(c);
+
+	c->started |= r == 0;
+	if (r < 0)
+		err_set(&c->stuck, r, "there is no thread for it: %s", strerror(-r));
+}
+
+/* lock held, but while it works */
+static void start_without(struct promising *c)
+{
+	const struct err why = c->stuck;
+	struct err err = { 0 };
+	int r;
+
+	log_warn("a lazy capture: %s, continuing", why.msg);
+	c->stuck = (struct err){ 0 };
+	pthread_mutex_unlock(&c->all->lock);
+	r = promising_index(c, &err); /* if it fails, a thread tries again */
+	pthread_mutex_lock(&c->all->lock);
+	c->indexed = r >= 0;
+	c->stuck = why;
+	pthread_cond_broadcast(&c->all->changed);
+}
+
+static int start(struct promises *p, const struct lazy *record, struct signatures *signatures,
+		 bool recovered, struct err *err)
 {
 	struct promising *c = calloc(1, sizeof(*c));
-	int r = 0;
 
-	if (!c)
+	if (!c) {
+		signatures_free(signatures);
 		return err_nomem(err);
+	}
 	c->all = p;
 	c->record = *record;
+	c->signatures = signatures;
+	c->recovered = recovered;
 	c->top = -1;
 	c->group_max = promising_group_max();
+	c->n_readers = promising_readers();
+	pthread_mutex_init(&c->saving, NULL);
 	c->by_id = MAP_INIT(object_ref_hash, object_ref_equal);
 	c->ended = record->ended != 0;
-	if (c->ended) {
+	if (c->ended)
 		index_lost(c);
-	} else {
-		r = -pthread_create(&c->thread, NULL, promising_run, c);
-		c->started = r == 0;
-	}
-	if (r < 0) {
-		promising_free(c);
-		return err_wrap(err, r, "a lazy capture");
-	}
 	pthread_mutex_lock(&p->lock);
 	c->after = p->first;
 	p->first = c;
+	start_thread(c);
+	if (!c->started && !c->ended)
+		start_without(c);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
@@ -168,13 +206,13 @@ static int recover_one(const struct lazy *l, void *ctx, struct err *err)
 	int r;
 
 	if (!l->ended)
-		return start(u->p, l, err);
+		return start(u->p, l, NULL, true, err);
 	u->one = l;
 	r = snapshot_get(u->p->host->store, &l->snapshot, &s, err);
 	if (r == -ENOENT)
 		r = clone_each(u->p->host->store, needs, u, err) == 0 ? -ENOENT : 0;
 	if (r != -ENOENT)
-		return r < 0 ? r : start(u->p, l, err);
+		return r < 0 ? r : start(u->p, l, NULL, true, err);
 	if (!VEC_ROOM(u->list, u->n, u->cap))
 		return err_nomem(err);
 	u->list[u->n++] = l->id;
@@ -213,15 +251,16 @@ void promises_give_up(struct promises *p)
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	promises_hold_no_more(p, false);
+	promises_drop_unpromised(p);
 }
 
-void promises_begin(struct promises *p, const struct lazy *record)
+void promises_begin(struct promises *p, const struct lazy *record, struct signatures *signatures)
 {
 	struct err err = { 0 };
 
 	reap(p);
 	/* The record stays, so the next cowfsd goes on. */
-	if (start(p, record, &err) < 0)
+	if (start(p, record, signatures, false, &err) < 0)
 		log_error("%s; 'snap stop' and the next command capture the rest", err.msg);
 	promises_give_up(p);
 }
@@ -296,12 +335,18 @@ static int tell(struct promises *p, const struct promising *c, const struct task
 }
 
 static int enter_locked(struct promises *p, const struct task *task,
-			const struct engine_watch *watch, struct err *err)
+			const struct engine_watch *watch, bool despite, struct err *err)
 {
 	struct promising *c;
 	int r;
 
 	while ((c = find_open(p)) || p->beginning > 0) {
+		if (c && !c->started && p->beginning == 0 && !p->ending) {
+			c->stuck = (struct err){ 0 };
+			start_thread(c);
+		}
+		if (c && c->stuck.code < 0 && despite)
+			break;
 		if (c && c->stuck.code < 0) {
 			*err = c->stuck;
 			return err_wrap(err, c->stuck.code, "'%s' is not captured yet",
@@ -319,12 +364,17 @@ static int enter_locked(struct promises *p, const struct task *task,
 int promises_enter(struct promises *p, const struct task *task, const struct engine_watch *watch,
 		   struct err *err)
 {
-	int r;
+	LOCKED(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	r = enter_locked(p, task, watch, err);
-	pthread_mutex_unlock(&p->lock);
-	return r;
+	return enter_locked(p, task, watch, false, err);
+}
+
+int promises_enter_despite(struct promises *p, const struct task *task,
+			   const struct engine_watch *watch, struct err *err)
+{
+	LOCKED(&p->lock);
+
+	return enter_locked(p, task, watch, true, err);
 }
 
 void promises_leave(struct promises *p)

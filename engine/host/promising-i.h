@@ -4,11 +4,13 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/map.h"
 #include "cowfs/store/cache.h"
 #include "engine/host/promises-i.h"
 #include "snapshot/capture/keep.h"
+#include "snapshot/capture/signatures.h"
 
 enum promise_state {
 	PROMISE_OPEN,
@@ -21,28 +23,36 @@ struct promise {
 	struct object_ref what; /* its key; the kind means nothing */
 	char *path;             /* owned; from the top of the project; NULL: not known any more */
 	uint64_t size;
+	bool held; /* when the list was made */
 	enum promise_state state;
 	struct content content; /* if it is kept; set while it is busy */
 	char *why;              /* owned; if it is lost; the same */
 };
 
-/* One capture.  Its thread and whoever has one of its promises busy may use it without the lock. */
+/* One capture.  Its threads and whoever has one of its promises busy may use it without the lock. */
 struct promising {
 	struct promises *all;
-	struct lazy record; /* of its thread alone, but for what never changes */
-	char *dir;          /* owned; the project's */
-	int top;            /* the project's directory, or -1 */
+	struct lazy record; /* its root is guarded by `saving`; all else never changes */
 	dev_t home;
-	struct cache *cache;   /* owned */
-	uint64_t saved;        /* names in the tree of the record; of its thread alone */
+	atomic_int top;        /* the project's directory, or -1 */
+	atomic_bool absent;    /* the project is not there, and may come back */
 	struct map by_id;      /* struct promise, owned; complete once it is indexed */
-	struct promise **list; /* owned; smallest first */
-	size_t n, next;
-	size_t group_max; /* files in one commit */
+	struct promise **list; /* owned; what nobody holds first, then smallest first */
+	size_t n;
+	bool recovered;     /* a cowfsd before this one began it */
+	size_t group_max;   /* files in one commit */
+	unsigned n_readers; /* threads that read at the same time */
+	struct signatures
+	    *signatures; /* owned; of its thread alone; with promises, until it ends; or NULL */
+
+	/* Taken without all->lock; a lease is never waited for while it is held. */
+	pthread_mutex_t saving;
+	struct cache *cache; /* owned; of the record's tree */
+	uint64_t saved;      /* names in that */
 
 	/* Guarded by all->lock. */
-	struct promise **unsaved; /* owned; done by others than the thread, and pinned if kept */
-	size_t n_unsaved, cap_unsaved;
+	char *dir;                       /* owned; the project's */
+	size_t next;                     /* of the list, to be read */
 	uint64_t done, done_bytes, lost; /* captured or lost; lost files */
 	bool indexed;
 	bool ended;
@@ -76,34 +86,45 @@ void promises_wait_ms(struct promises *p, unsigned ms); /* lock held */
 
 /* A descriptor of the file that is held for a promise, the caller's own; -ENOENT. */
 NODISCARD int promises_open_held(struct promises *p, const struct object_id *promise);
+/* Note which are held; after a restart nothing is, and what is still as promised is held again. */
+void promising_hold(struct promising *c);
 void promises_drop_held(struct promises *p, struct promise **list, size_t n); /* they are saved */
+/* Let go what walks that failed have left, once every capture has its index. */
+void promises_drop_unpromised(struct promises *p);
 void promises_hold_no_more(struct promises *p,
 			   bool whatever); /* else only if no capture is under way */
 
 /* --- promises-keep.c --- */
 
-/* The caller has it busy.  0: kept, or lost and `why` is set; or a failure that may pass. */
+/* The caller has it busy.  0: read, or lost and `why` is set; or a failure that may pass. */
 NODISCARD int promising_read_one(struct promising *c, struct keeper *k, struct promise *one,
 				 struct err *err);
 void promising_mark_done(struct promising *c, struct promise *one); /* lock held */
-void promising_unpin(struct promising *c, const struct promise *one);
 
 /* --- promises-run.c --- */
 
 void *promising_run(void *promising); /* a thread's own, until all is done or p->ending */
 size_t promising_group_max(void);
+unsigned promising_readers(void);
 
 /* --- promises-index.c --- */
 
 struct promise *promising_add(struct promising *p, const struct object_id *id, uint64_t size,
 			      struct err *err);
 NODISCARD int promising_index(struct promising *p, struct err *err); /* again, if it failed */
+
+/*
+ * Look for the project's directory.  0 if there is nothing to wait for: it is open, or gone for good.
+ * A failure if it is absent: its file system is not mounted.
+ */
+NODISCARD int promising_find_top(struct promising *p, struct err *err);
+int promising_is_absent(const struct promising *p, struct err *err); /* the failure */
 void promising_forget_kept(struct promising *p); /* only what was lost is of interest now */
 void promising_free(struct promising *p);
 
 /* --- promises-save.c --- */
 
-/* Name them in the tree of the record, with the batch's objects, and commit. */
+/* Name them in the tree of the record, with the batch's objects, and commit.  By any thread. */
 NODISCARD int promising_save(struct promising *p, struct batch *b, struct promise **list, size_t n,
 			     struct err *err);
 /* A tree with the lost ones alone. */

@@ -90,7 +90,7 @@ int keep_open(int top, const char *path, int *ret_fd, struct err *err)
 	return KEEP_LOST;
 }
 
-static bool is_promised(struct keeper *k, const struct stat *st, dev_t home,
+static bool is_promised(const struct object_key *key, const struct stat *st, dev_t home,
 			const struct catalog_id *capture, const struct object_id *promise)
 {
 	const struct tree_entry e = {
@@ -104,9 +104,16 @@ static bool is_promised(struct keeper *k, const struct stat *st, dev_t home,
 
 	if (!S_ISREG(st->st_mode) || st->st_dev != home)
 		return false;
-	id = settle_promise(store_key(batch_store(k->reader.batch)), capture, (uint64_t)st->st_ino,
-			    &e);
+	id = settle_promise(key, capture, (uint64_t)st->st_ino, &e);
 	return object_id_equal(&id, promise);
+}
+
+bool keep_is_promised(const struct object_key *key, int fd, dev_t home,
+		      const struct catalog_id *capture, const struct object_id *promise)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && is_promised(key, &st, home, capture, promise);
 }
 
 static int lost(struct err *err)
@@ -118,12 +125,13 @@ static int lost(struct err *err)
 int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
 		const struct object_id *promise, struct content *ret, struct err *err)
 {
-	struct stat before, after;
+	const struct object_key *key = store_key(batch_store(k->reader.batch));
+	struct stat before;
 	int r;
 
 	if (fstat(fd, &before) < 0)
 		return err_sys(err, "cannot be examined");
-	if (!is_promised(k, &before, home, capture, promise))
+	if (!is_promised(key, &before, home, capture, promise))
 		return lost(err);
 	r = node_read_content(&k->reader, fd, &before, ret, err);
 	if (r < 0)
@@ -132,8 +140,7 @@ int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *c
 		err_wrap(err, -EIO, "was to be captured");
 		return KEEP_LOST;
 	}
-	if (r == NODE_CHANGED || fstat(fd, &after) < 0 ||
-	    !is_promised(k, &after, home, capture, promise))
+	if (r == NODE_CHANGED || !keep_is_promised(key, fd, home, capture, promise))
 		return lost(err);
 	return 0;
 }

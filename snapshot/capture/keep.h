@@ -32,6 +32,10 @@ bool keep_is_ours(int code);
 /* Open a file below the directory `top`, following no symlink: 0, or KEEP_LOST. */
 NODISCARD int keep_open(int top, const char *path, int *ret_fd, struct err *err);
 
+/* Is it still what was promised, as far as stat(2) shows? */
+bool keep_is_promised(const struct object_key *key, int fd, dev_t home,
+		      const struct catalog_id *capture, const struct object_id *promise);
+
 /* 0 and its content; KEEP_LOST if it is not what was promised any more. */
 NODISCARD int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
 			  const struct object_id *promise, struct content *ret, struct err *err);

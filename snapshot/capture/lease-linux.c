@@ -8,7 +8,8 @@
  * number may have been given to another file by the time its signal is read, so each is asked in any
  * case (F_GETLEASE) before it is called broken.
  *
- * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed.
+ * The takers do the reading.  A lease goes HELD -> QUEUED -> TAKING and is then freed, or queued again
+ * if it cannot be taken yet.
  */
 #include "snapshot/capture/lease.h"
 
@@ -31,6 +32,7 @@
 #define TAKERS_MAX   8
 #define TAKERS       2
 #define STACK_SIZE   (512 * 1024)
+#define AGAIN_US     20000 /* before a lease is queued again */
 #define LEASE_SIGNAL SIGRTMIN
 
 enum lease_state { LEASE_HELD, LEASE_QUEUED, LEASE_TAKING };
@@ -47,7 +49,7 @@ struct leases {
 
 	pthread_mutex_t lock; /* guards all below; a leaf, but for the map's memory */
 	pthread_cond_t work;  /* the queue grew, or `ending` */
-	pthread_cond_t gone;  /* a lease was freed, or `receiver_tid` is known */
+	pthread_cond_t known; /* `receiver_tid` is */
 	struct map by_key, by_fd;
 	struct lease *queue, **queue_end;
 	struct leases_count count;
@@ -88,15 +90,19 @@ static bool equal_fd(const void *a, const void *b)
 
 /* --- breaks ----------------------------------------------------------------------------- */
 
-static void serve_if_broken(struct leases *l, struct lease *e)
+static void enqueue(struct leases *l, struct lease *e)
 {
-	if (e->state != LEASE_HELD || fcntl(e->fd, F_GETLEASE) == F_RDLCK)
-		return;
 	e->state = LEASE_QUEUED;
 	e->next = NULL;
 	*l->queue_end = e;
 	l->queue_end = &e->next;
 	pthread_cond_signal(&l->work);
+}
+
+static void serve_if_broken(struct leases *l, struct lease *e)
+{
+	if (e->state == LEASE_HELD && fcntl(e->fd, F_GETLEASE) != F_RDLCK)
+		enqueue(l, e);
 }
 
 static void sweep(struct leases *l)
@@ -143,7 +149,7 @@ static void *run_receiver(void *arg)
 	sigaddset(&mine, SIGIO);
 	pthread_mutex_lock(&l->lock);
 	l->receiver_tid = gettid();
-	pthread_cond_broadcast(&l->gone);
+	pthread_cond_broadcast(&l->known);
 	pthread_mutex_unlock(&l->lock);
 	while (!is_ending(l))
 		if (sigwaitinfo(&mine, &info) > 0)
@@ -162,7 +168,6 @@ static bool free_lease(struct leases *l, struct lease *e)
 	close(e->fd);
 	free(e);
 	l->count.held--;
-	pthread_cond_broadcast(&l->gone);
 	return held;
 }
 
@@ -193,7 +198,13 @@ static void *run_taker(void *arg)
 	while ((e = next_broken(l))) {
 		pthread_mutex_unlock(&l->lock);
 		r = l->opts.take(l->opts.ctx, e->key, e->fd);
+		if (r == -EAGAIN)
+			usleep(AGAIN_US);
 		pthread_mutex_lock(&l->lock);
+		if (r == -EAGAIN && !l->drained) {
+			enqueue(l, e);
+			continue;
+		}
 		l->count.broken++;
 		l->count.failed += r < 0;
 		l->count.lapsed += !free_lease(l, e);
@@ -252,7 +263,7 @@ int leases_open(const struct leases_options *options, struct leases **ret, struc
 		l->opts.takers = TAKERS;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->work, NULL);
-	pthread_cond_init(&l->gone, NULL);
+	pthread_cond_init(&l->known, NULL);
 	l->by_key = MAP_INIT(hash_key, equal_key);
 	l->by_fd = MAP_INIT(hash_fd, equal_fd);
 	l->queue_end = &l->queue;
@@ -261,7 +272,7 @@ int leases_open(const struct leases_options *options, struct leases **ret, struc
 		return r;
 	pthread_mutex_lock(&l->lock);
 	while (!l->receiver_tid)
-		pthread_cond_wait(&l->gone, &l->lock);
+		pthread_cond_wait(&l->known, &l->lock);
 	pthread_mutex_unlock(&l->lock);
 	*ret = TAKE_PTR(l);
 	return 0;
@@ -297,7 +308,7 @@ void leases_close(struct leases *l)
 		free_lease(l, e);
 	map_done(&l->by_key);
 	map_done(&l->by_fd);
-	pthread_cond_destroy(&l->gone);
+	pthread_cond_destroy(&l->known);
 	pthread_cond_destroy(&l->work);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
@@ -364,9 +375,10 @@ int leases_drop(struct leases *l, uint64_t key)
 	struct lease *e;
 	LOCKED(&l->lock);
 
-	while ((e = map_get(&l->by_key, &key)) && e->state != LEASE_HELD)
-		pthread_cond_wait(&l->gone, &l->lock);
-	return e ? free_lease(l, e) : -ENOENT;
+	e = map_get(&l->by_key, &key);
+	if (!e)
+		return -ENOENT;
+	return e->state == LEASE_HELD ? free_lease(l, e) : -EBUSY;
 }
 
 int leases_dup(struct leases *l, uint64_t key)

@@ -38,15 +38,17 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-#define LEASES_MAX 65536 /* an open file with its lease takes the kernel about 1 KiB */
+#define LEASES_MAX   65536            /* an open file with its lease takes the kernel about 1 KiB */
+#define LEASES_FILES (2 * LEASES_MAX) /* the limit of descriptors with which there are so many */
 
 struct leases;
 
 /*
  * Read the file, from any of the set's threads, while its writer waits; `fd` is borrowed and its
- * offset unused.  Keep nothing of it unless lease_held(fd) afterwards.  Then the writer goes on,
- * whatever was returned, and the set has forgotten the file.  May call leases_add(), not leases_drop() nor
- * leases_close().
+ * offset unused.  Keep nothing of it unless lease_held(fd) afterwards.  -EAGAIN: not yet; the writer
+ * waits on, and the set asks again after the other breaks, until leases_close().  Whatever else was
+ * returned, the writer goes on and the set has forgotten the file.  May call leases_add() and
+ * leases_drop(), not leases_close().
  */
 typedef int (*lease_take_fn)(void *ctx, uint64_t key, int fd);
 
@@ -91,8 +93,8 @@ NODISCARD int leases_add(struct leases *l, uint64_t key, int fd);
 
 /*
  * Let a file go, after it was read otherwise.  1: it was held all the time until now; 0: it was not
- * (-ESTALE would be the caller's word); -ENOENT: not in the set, or a break was served, perhaps while
- * this waited for it.
+ * (-ESTALE would be the caller's word); -ENOENT: not in the set; -EBUSY: a writer has come, and the
+ * take that serves it lets the file go.  Never waits, so a take may need what the caller holds.
  */
 NODISCARD int leases_drop(struct leases *l, uint64_t key);
 

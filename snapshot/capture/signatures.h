@@ -117,3 +117,9 @@ NODISCARD int signatures_finish(struct signatures_draft *d, const struct signatu
 				const struct object_id *root, bool renumbered,
 				const struct object_key *key, struct signatures **ret,
 				struct err *err);
+
+/* The same names once the promises among them were settled, and `root` is what their root became. */
+struct settle;
+NODISCARD int signatures_settle(const struct signatures *old, const struct settle *settle,
+				const struct object_id *root, const struct object_key *key,
+				struct signatures **ret, struct err *err);

@@ -1,6 +1,7 @@
 """clone --lazy: usable before the files are read, exact all the same."""
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -288,6 +289,209 @@ def what_was_captured_before_a_death_needs_no_project_after_it(w):
 
 
 @test
+def what_a_writer_or_a_reader_waited_for_outlives_the_daemon(w):
+    """A writer goes on when its file is read; a daemon that dies in that moment has it all the same."""
+    lazy = Lazy(w)
+    path = lazy.clone()
+    held = ["d/f5", "big", "link", "sparse"]
+    for one in held:
+        with open(lazy.project / one, "r+") as f:
+            f.write("changed by a writer that had to wait")
+    read = ["d/f20", "d/f21"]
+    for one in read:
+        (path / one).read_bytes()
+    w.kill_daemon()
+    for one in read:
+        (lazy.project / one).write_text("changed while there was no daemon")
+    w.ok("mount", "try")
+    for one in held + read:
+        assert (path / one).read_bytes() == (lazy.copy / one).read_bytes(), one
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@test
+def after_a_restart_files_are_held_again_if_they_are_as_promised(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    w.kill_daemon()
+    with open(lazy.project / "d" / "f5", "r+") as f:
+        f.write("F")  # as long as before
+    w.ok("mount", "try")
+    # Nobody can tell when they are held; but they are before anything is read.
+    assert (path / "d" / "f9").read_text() == (lazy.copy / "d" / "f9").read_text()
+    assert unreadable(path / "d" / "f5")
+    for one in ("d/f6", "big"):
+        with open(lazy.project / one, "r+") as f:
+            f.write("changed by a writer that had to wait")
+        assert (path / one).read_bytes() == (lazy.copy / one).read_bytes(), one
+    assert lazy.finish()["lost"] == 1
+
+
+def mounted(fn):
+    """The project on a file system that can be taken away, as a disk can."""
+    def inner(w):
+        if os.geteuid() != 0:
+            raise Skip("mounting takes root")
+        if not shutil.which("mkfs.ext4"):
+            raise Skip("mkfs.ext4 is not installed")
+        disk, image = w.top / "disk", w.top / "image"
+        disk.mkdir()
+        with open(image, "wb") as f:
+            f.truncate(16 << 20)
+        if subprocess.run(["mkfs.ext4", "-q", image], check=False).returncode != 0 or \
+                subprocess.run(["mount", "-o", "loop", image, disk], check=False).returncode != 0:
+            raise Skip("no ext4 in a file can be mounted here")
+        shutil.copytree(w.project, disk / "p", symlinks=True)
+        subprocess.run(["mount", "--bind", disk / "p", w.project], check=True)
+        try:
+            fn(w)
+        finally:
+            w.stop()
+            subprocess.run(["umount", w.project], check=False)
+            subprocess.run(["umount", disk], check=True)
+    inner.__name__ = fn.__name__
+    return inner
+
+
+@test
+@mounted
+def a_project_whose_disk_is_not_mounted_is_waited_for(w):
+    lazy = Lazy(w)
+    path = lazy.clone()
+    (path / "d" / "f2").read_bytes()
+    w.kill_daemon()
+    subprocess.run(["umount", w.project], check=True)
+    lazy.release()
+    w.ok("mount", "try", cwd=w.top)
+    assert (path / "d" / "f2").read_bytes() == (lazy.copy / "d" / "f2").read_bytes()
+    assert unreadable(path / "d" / "f3")
+    w.snap("snapshot", "try", cwd=w.top).fails(1, "is not captured yet", "the project is not there")
+    w.ok("gc", cwd=w.top)  # what removes things is not held up
+    assert w.ok("status", "--json", "try", cwd=w.top).json("snap.status/1")["lost"] == 0
+    subprocess.run(["mount", "--bind", w.top / "disk" / "p", w.project], check=True)
+    until = time.monotonic() + 60
+    while not lazy.status()["complete"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert lazy.status()["lost"] == 0
+    lazy.same(path)
+    w.ok("check")
+
+
+@test
+@mounted
+def a_project_whose_disk_never_comes_back_can_be_forgotten(w):
+    lazy = Lazy(w)
+    lazy.clone()
+    w.kill_daemon()
+    subprocess.run(["umount", w.project], check=True)
+    lazy.release()
+    w.ok("mount", "try", cwd=w.top)
+    w.ok("rm", "--force", "try", cwd=w.top)
+    w.ok("projects", "forget", "--force", str(w.project), cwd=w.top)
+    until = time.monotonic() + 60
+    while w.snap("gc", cwd=w.top).status != 0:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    w.ok("check", cwd=w.top)
+
+
+@test
+def without_a_thread_files_are_read_when_they_are_needed(w):
+    lazy = Lazy(w)
+    none = w.top / "no-thread"
+    none.touch()
+    w.env["SNAPCOW_LAZY_THREAD"] = str(none)
+    path = lazy.clone()
+    lazy.release()
+    assert (path / "d" / "f5").read_bytes() == (lazy.copy / "d" / "f5").read_bytes()
+    (lazy.project / "d" / "f6").write_text("changed")
+    assert (path / "d" / "f6").read_bytes() == (lazy.copy / "d" / "f6").read_bytes()
+    w.snap("diff", "try").fails(1, "is not captured yet", "no thread")
+    none.unlink()
+    assert lazy.finish()["lost"] == 0
+    lazy.same(path)
+
+
+@contextlib.contextmanager
+def small_store(w):
+    if os.geteuid() != 0:
+        raise Skip("mounting takes root")
+    w.store.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "none", w.store], check=True)
+    try:
+        yield
+    finally:
+        w.snap("stop", "--force")
+        subprocess.run(["umount", w.store], check=True)
+
+
+@test
+def a_full_store_stops_the_capture_and_not_a_gc(w):
+    with small_store(w):
+        for i in range(6):
+            (w.project / f"blob{i}").write_bytes(os.urandom(4 << 20))
+        lazy = Lazy(w)
+        path = lazy.clone()
+        lazy.release()
+        until = time.monotonic() + 60
+        while "disk is full" not in (said := w.snap("snapshot", "try").err.decode()):
+            assert time.monotonic() < until, said
+            time.sleep(0.1)
+        w.ok("gc")
+        w.ok("check")
+        assert (path / "d" / "f5").read_bytes() == (lazy.copy / "d" / "f5").read_bytes()
+        got = lazy.status()
+        assert not got["complete"] and got["lost"] == 0, got
+        subprocess.run(["mount", "-o", "remount,size=96m", w.store], check=True)
+        until = time.monotonic() + 60
+        while not lazy.status()["complete"]:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert lazy.finish()["lost"] == 0
+        lazy.same(path)
+
+
+@test
+def a_writer_waits_while_its_file_cannot_be_stored(w):
+    with small_store(w):
+        (w.project / "blob").write_bytes(os.urandom(16 << 20))
+        lazy = Lazy(w)
+        path = lazy.clone()
+        with subprocess.Popen(["sh", "-c", 'printf x >> "$1"', "sh", w.project / "blob"]) as writer:
+            try:
+                status = writer.wait(1)
+            except subprocess.TimeoutExpired:
+                status = None
+            assert status is None, "the writer went on, and the file is lost"
+            subprocess.run(["mount", "-o", "remount,size=96m", w.store], check=True)
+            assert writer.wait() == 0
+        assert (path / "blob").read_bytes() == (lazy.copy / "blob").read_bytes()
+        assert lazy.finish()["lost"] == 0
+
+
+@test
+def a_walk_that_fails_lets_its_files_go(w):
+    with small_store(w):
+        lazy = Lazy(w)
+        lazy.clone()
+        pid, = w.daemons()
+
+        def held():
+            return sum(os.readlink(fd).startswith(str(w.project))
+                       for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink())
+
+        before = held()
+        assert before > FILES
+        with open(w.project / "new", "wb") as f:
+            f.write(os.urandom(16 << 20))
+            # A file that somebody writes is read at once.
+            w.snap("snapshot", "--lazy").fails(1, "disk is full")
+        assert held() == before
+
+
+@test
 def what_is_held_is_read_before_it_changes_and_after_its_name_has_gone(w):
     lazy = Lazy(w)
     path = lazy.clone()
@@ -334,12 +538,13 @@ def a_capture_whose_record_is_damaged_says_so_and_nobody_hangs(w):
     w.ok("mount", "try")
     until = time.monotonic() + 5  # it was tried twice and began to turn in circles
     while time.monotonic() < until:
-        w.snap("gc", timeout=20).fails(12, "is not captured yet")
-        w.ok("list", timeout=20)
+        w.snap("snapshot", "try", timeout=120).fails(12, "is not captured yet")
+        w.snap("gc", timeout=120).fails(12, "is damaged")
+        w.ok("list", timeout=120)
         time.sleep(0.5)
     assert unreadable(path / "d" / "f3")
     (path / "mine").write_text("mine")
-    w.ok("rm", "--force", "try", timeout=20)
+    w.ok("rm", "--force", "try", timeout=120)
 
 
 @test
@@ -381,9 +586,45 @@ def a_clone_with_a_git_directory_of_its_own_names_what_was_lost(w):
     got = lazy.status()
     assert not got["complete"] and got["captured"] == 0, got
     (lazy.project / "d" / "f6").unlink()
+    # One of its own, and one of that: two generations of snapshots that name promises.
+    own = lazy.status()["base"]
+    second = Path(w.ok("-q", "clone", "-n", "second", "--from", own).out.decode().strip())
     got = lazy.finish()
     assert got["lost"] == 1 and unreadable(path / "d" / "f6"), got
     assert "d/f6" in w.ok("status", "try").out.decode()
+    assert (second / "d" / "f7").read_text() == (lazy.copy / "d" / "f7").read_text()
+    w.ok("stop", "--force")
+    w.ok("mount", "second")
+    assert (second / "d" / "f7").read_text() == (lazy.copy / "d" / "f7").read_text()
+
+
+@test
+def a_snapshot_that_is_not_captured_yet_stays_for_the_clones_made_of_it(w):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", w.top]
+    shutil.rmtree(w.project)
+    subprocess.run([*git, "init", "-q", "repo"], check=True)
+    git[-1] /= "repo"
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", w.project], check=True)
+    lazy = Lazy(w)
+    none = w.top / "no-thread"
+    none.touch()
+    w.env["SNAPCOW_LAZY_THREAD"] = str(none)
+    path = lazy.clone()
+    # The clone starts from a snapshot of its own, and only that names the captured one.
+    own = lazy.status()["base"]
+    captured, = set(w.ok("-q", "log", "--all").out.decode().split()) - {own}
+    w.snap("rm", "--force", captured).fails(11, "is not captured yet")
+    # A newer one, or the captured one would stay as the newest.
+    w.ok("clone", "--lazy", "-n", "other")
+    w.ok("gc", "--keep-last", "1")
+    assert captured in w.ok("-q", "log", "--all").out.decode().split()
+    none.unlink()
+    assert lazy.finish()["lost"] == 0
+    w.ok("stop", "--force")
+    w.ok("mount", "try")
+    for one in ("d/f7", "big"):
+        assert (path / one).read_bytes() == (lazy.copy / one).read_bytes(), one
 
 
 @test
@@ -403,6 +644,30 @@ def the_project_may_go_and_what_was_read_stays(w):
     assert (path / "big").read_bytes() == (lazy.copy / "big").read_bytes()
     assert (path / "mine").read_text() == "mine"
     assert unreadable(path / "d" / "f3")
+
+
+def bytes_read(w):
+    pid, = w.daemons()
+    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
+@test
+def the_next_capture_reads_only_what_changed(w):
+    (w.project / "large").write_bytes(os.urandom(8 << 20))
+    lazy = Lazy(w)
+    lazy.clone()
+    with open(lazy.project / "d" / "f5", "r+") as f:
+        f.write("changed while it was promised")
+    lazy.finish()
+    before = bytes_read(w)
+    got = w.ok("snapshot", "--json").json("snap.snapshot/1")
+    assert got["modified"] == 1 and got["added"] == 0 and got["deleted"] == 0, got
+    assert bytes_read(w) - before < 4 << 20, bytes_read(w) - before
+    # The same again from nothing, so that nothing false was believed.
+    first = w.ok("log", "--json").json("snap.log/1")["snapshots"][0]["snapshot"]
+    shutil.rmtree(w.store / "signatures")
+    got = w.ok("snapshot", "--json").json("snap.snapshot/1")
+    assert got["modified"] == 0 and got["added"] == 0 and got["deleted"] == 0, (got, first)
 
 
 @test

@@ -7,10 +7,12 @@ fail. Both are counted.
 """
 
 import errno
+import mmap
 import os
 import random
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -162,6 +164,77 @@ def a_clone_shows_what_was_there_when_it_was_made_whatever_is_edited(w):
 def without_leases_a_file_is_as_it_was_or_lost_and_listed(w):
     w.env["SNAPCOW_LAZY_HOLD"] = "no"
     edited_clone(w, w.project, 1200, 8, "without leases", leases=False)
+
+
+class Writer:
+    """A process that writes into one file after the other, and counts those that it was let into."""
+
+    def __init__(self, paths):
+        self.count = mmap.mmap(-1, 8)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                for i, path in enumerate(paths):
+                    fd = os.open(path, os.O_WRONLY)
+                    self.count[:8] = struct.pack("q", i + 1)
+                    os.pwrite(fd, b"written since", 0)
+                    os.close(fd)
+            finally:
+                os._exit(0)
+
+    def let_into(self):
+        return struct.unpack("q", self.count[:8])[0]
+
+    def end(self):
+        os.waitpid(self.pid, 0)
+
+
+@test
+def whenever_the_daemon_is_killed_it_has_what_it_let_writers_into(w):
+    needs_fuse()
+    dice = random.Random(SEED)
+    copy = w.project.parent / "copy"
+    paths = [p for p in make_project(w.project, SEED, 300, 4) if os.path.getsize(p) > 0]
+    gate = w.top / "gate"
+    into = lost_of = 0
+    for i in range(50 if LONG else 4):
+        # Every other capture stops after some files, so that the kill finds the rest still promised.
+        w.env["SNAPCOW_LAZY_PAUSE"] = str(gate if i % 2 == 0 else w.top / "none")
+        w.snap("stop", "--force")
+        gate.write_text(f"{dice.randint(0, len(paths) // 2)}\n")
+        for path in paths:  # none is as it was captured before
+            os.utime(path, (SEED + i, SEED + i))
+        time.sleep(0.1)
+        shutil.rmtree(copy, ignore_errors=True)
+        subprocess.run(["cp", "-a", "--", w.project, copy], check=True)
+        path = Path(w.ok("--json", "clone", "--lazy", "-n", "edited").json("snap.clone/1")["path"])
+        victims = dice.sample(paths, 80)
+        victims, after = victims[:40], victims[40:]
+        writer = Writer(victims)
+        want, until = dice.randint(1, 20), time.monotonic() + 60
+        while writer.let_into() < want and time.monotonic() < until:
+            time.sleep(0.001)
+        done = writer.let_into()
+        w.kill_daemon()
+        writer.end()
+        for path_after in after:
+            with open(path_after, "r+b") as f:
+                f.write(b"written while there was no daemon")
+        gate.unlink()
+        w.ok("mount", "edited")
+        compared = Compared()
+        compared.tree(path, copy)
+        settle(w, w.project)
+        compared.tree(path, copy)
+        inodes = {os.stat(copy / name).st_ino for name in compared.lost}
+        mine = {os.stat(copy / os.path.relpath(p, w.project)).st_ino for p in victims[done:] + after}
+        assert inodes <= mine, f"round {i}: lost, though nobody wrote to it or its writer had waited: {compared.lost}"
+        assert listed(w, w.project) == len(inodes), (i, compared.lost)
+        w.ok("check")
+        w.ok("rm", "--force", "edited")
+        into, lost_of = into + done, lost_of + len(inodes)
+    print(f"# {into} writers were let in before the kill and cost nothing; {lost_of} files lost that changed after it")
+    assert into > 0 and lost_of > 0
 
 
 def on_disk(w, name, *mkfs):

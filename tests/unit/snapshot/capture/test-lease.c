@@ -21,12 +21,14 @@
 
 /* What takers and writers, which are other processes, see of each other. */
 struct board {
-	atomic_int taken[KEYS + 1]; /* times that take was called for a key */
-	atomic_int different;       /* takes that read something else than OLD_BYTES */
-	atomic_int unheld;          /* takes after which the lease was gone */
-	atomic_int early;           /* writers that were let in before their file was taken */
-	atomic_int gate_shut;       /* takes wait while this is set */
-	atomic_int in_gate;         /* takes that wait or have waited */
+	atomic_int taken[KEYS + 1];   /* times that take was called for a key */
+	atomic_int different;         /* takes that read something else than OLD_BYTES */
+	atomic_int unheld;            /* takes after which the lease was gone */
+	atomic_int early;             /* writers that were let in before their file was taken */
+	atomic_int gate_shut;         /* takes wait while this is set */
+	atomic_int in_gate;           /* takes that wait or have waited */
+	atomic_int unknown;           /* below this key, none can be taken yet */
+	atomic_int put_off[KEYS + 1]; /* times that take said so */
 };
 
 struct scene {
@@ -45,6 +47,10 @@ static int take(void *ctx, uint64_t key, int fd)
 	atomic_fetch_add(&b->in_gate, 1);
 	while (atomic_load(&b->gate_shut))
 		usleep(1000);
+	if (key < (uint64_t)atomic_load(&b->unknown)) {
+		atomic_fetch_add(&b->put_off[key], 1);
+		return -EAGAIN;
+	}
 	n = fdio_pread(fd, text, sizeof(text), 0);
 	if (n != (ssize_t)strlen(OLD_BYTES) || memcmp(text, OLD_BYTES, (size_t)n) != 0)
 		atomic_fetch_add(&b->different, 1);
@@ -392,23 +398,50 @@ TEST(closing_serves_the_breaks_that_have_begun)
 	CHECK_EQ(atomic_load(&sc.b->taken[3]), 0);
 }
 
-struct dropping {
-	struct leases *l;
-	int answer;
-};
-
-static void *drop_first(void *arg)
+static void wait_until_put_off(struct scene *sc, uint64_t key)
 {
-	struct dropping *d = arg;
-
-	d->answer = leases_drop(d->l, 1);
-	return NULL;
+	while (!atomic_load(&sc->b->put_off[key]))
+		usleep(1000);
 }
 
-TEST(dropping_waits_for_a_take_under_way)
+TEST(files_that_cannot_be_taken_yet_hold_up_no_other)
 {
-	struct dropping d;
-	pthread_t dropper;
+	pid_t pids[2];
+	SCENE(sc, 0, 2); /* a taker for each of those that wait */
+
+	for (uint64_t key = 1; key <= 3; key++)
+		add_file(&sc, key);
+	atomic_store(&sc.b->unknown, 3);
+	pids[0] = start_writer(&sc, 1, open_wronly);
+	pids[1] = start_writer(&sc, 2, open_wronly);
+	wait_until_put_off(&sc, 1);
+	wait_until_put_off(&sc, 2);
+	CHECK_EQ(end_of(start_writer(&sc, 3, open_wronly)), 0);
+	atomic_store(&sc.b->unknown, 0);
+	CHECK_EQ(end_of(pids[0]), 0);
+	CHECK_EQ(end_of(pids[1]), 0);
+	for (uint64_t key = 1; key <= 3; key++)
+		CHECK_EQ(atomic_load(&sc.b->taken[key]), 1);
+	CHECK_EQ(leases_count(sc.l).broken, 3);
+	check_clean(&sc);
+}
+
+TEST(closing_does_not_wait_for_files_that_cannot_be_taken_yet)
+{
+	pid_t pid;
+	SCENE(sc, 0, 1);
+
+	add_file(&sc, 1);
+	atomic_store(&sc.b->unknown, 2);
+	pid = start_writer(&sc, 1, open_wronly);
+	wait_until_put_off(&sc, 1);
+	close_leases(&sc);
+	CHECK_EQ(end_of(pid), 0);
+	CHECK_EQ(atomic_load(&sc.b->taken[1]), 0);
+}
+
+TEST(dropping_does_not_wait_for_a_take_under_way)
+{
 	pid_t pid;
 	SCENE(sc, 0, 0);
 
@@ -417,13 +450,10 @@ TEST(dropping_waits_for_a_take_under_way)
 	pid = start_writer(&sc, 1, open_wronly);
 	while (!atomic_load(&sc.b->in_gate))
 		usleep(1000);
-	d = (struct dropping){ .l = sc.l };
-	CHECK_EQ(pthread_create(&dropper, NULL, drop_first, &d), 0);
+	CHECK_EQ(leases_drop(sc.l, 1), -EBUSY);
 	atomic_store(&sc.b->gate_shut, 0);
-	CHECK_EQ(pthread_join(dropper, NULL), 0);
-	CHECK_EQ(d.answer, -ENOENT);
-	CHECK_EQ(atomic_load(&sc.b->taken[1]), 1);
 	CHECK_EQ(end_of(pid), 0);
+	CHECK_EQ(atomic_load(&sc.b->taken[1]), 1);
 	check_clean(&sc);
 }
 
