@@ -82,6 +82,16 @@ int layers_load(struct layers *ls, enum object_kind kind, const struct object_id
 	return r;
 }
 
+int layers_keep_promise(struct layers *ls, const struct object_id *promise, struct content *ret,
+			struct err *err)
+{
+	const struct layers_source *from = &ls->options.source;
+
+	if (!from->keep)
+		return err_set(err, -EIO, "it was not captured, and nobody can capture it here");
+	return from->keep(promise, ret, from->ctx, err);
+}
+
 bool layers_load_quickly(struct layers *ls)
 {
 	return ls->load_us < ls->options.quick_us;

@@ -145,7 +145,12 @@ struct layer {
 
 struct cache *layers_cache(struct layers *ls);
 
+/* A promised file of this size is read piece by piece, and not kept for whoever reads it. */
+#define PROMISE_PEEK_MIN ((uint64_t)8 << 20)
+
 /* Ask the source; without any lock. */
+NODISCARD ssize_t layers_peek_promise(struct layers *ls, const struct object_id *promise,
+				      uint64_t off, void *data, size_t len);
 NODISCARD int layers_keep_promise(struct layers *ls, const struct object_id *promise,
 				  struct content *ret, struct err *err);
 struct ahead *layers_ahead(struct layers *ls);

@@ -21,6 +21,12 @@ struct layers;
 struct layers_source {
 	int (*keep)(const struct object_id *promise, struct content *ret, void *ctx,
 		    struct err *err);
+	/*
+	 * Read bytes of a promised file that need not be kept for that: how many, which is fewer only at
+	 * the end of the file; or -EAGAIN: keep it.  NULL: keep all.
+	 */
+	ssize_t (*peek)(const struct object_id *promise, uint64_t off, void *data, size_t len,
+			void *ctx);
 	void *ctx;
 };
 

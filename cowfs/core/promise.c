@@ -2,7 +2,8 @@
  * promise.c - files whose bytes are promised and not yet captured (docs/design/lazy.md).
  *
  * A file is promised as long as nothing was changed in it: the first operation that needs a byte
- * of it, or changes one, has the promise kept and then stands on an ordinary content.  So only what is
+ * of it, or changes one, has the promise kept and then stands on an ordinary content.  Of a large
+ * one, reads get the bytes that they need and no others (io.c).  So only what is
  * stored as a whole can be a promise, and no other code of the layer meets one.
  */
 #include <assert.h>
@@ -15,14 +16,12 @@
 #include "cowfs/store/pin.h"
 #include "cowfs/store/settle.h"
 
-int layers_keep_promise(struct layers *ls, const struct object_id *promise, struct content *ret,
-			struct err *err)
+ssize_t layers_peek_promise(struct layers *ls, const struct object_id *promise, uint64_t off,
+			    void *data, size_t len)
 {
 	const struct layers_source *from = &ls->options.source;
 
-	if (!from->keep)
-		return err_set(err, -EIO, "it was not captured, and nobody can capture it here");
-	return from->keep(promise, ret, from->ctx, err);
+	return from->peek ? from->peek(promise, off, data, len, from->ctx) : -EAGAIN;
 }
 
 /*

@@ -59,6 +59,10 @@ void promises_give_up(struct promises *p);
 NODISCARD int promises_keep(const struct object_id *promise, struct content *ret, void *ctx,
 			    struct err *err);
 
+/* layers_source.peek; the same. */
+NODISCARD ssize_t promises_peek(const struct object_id *promise, uint64_t off, void *data,
+				size_t len, void *ctx);
+
 /*
  * Wait until nothing is promised that could be kept, and let no capture promise anything until
  * promises_leave().  The caller holds no turn.  Fails if the caller leaves, or if a capture cannot go on.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "base/sys.h"
 #include "cowfs/store/settle.h"
 #include "snapshot/capture/capture-i.h"
@@ -160,4 +161,27 @@ int keeper_read_held(struct keeper *k, int fd, uint64_t size, struct content *re
 	if (r > 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size != size || lease_held(fd) != 1)
 		return lost(err);
 	return 0;
+}
+
+ssize_t keep_peek(const struct object_key *key, int fd, dev_t home,
+		  const struct catalog_id *capture, const struct object_id *promise, uint64_t off,
+		  void *data, size_t len)
+{
+	ssize_t n;
+
+	if (!keep_is_promised(key, fd, home, capture, promise))
+		return 0;
+	n = fdio_pread(fd, data, len, (off_t)off);
+	return n > 0 && keep_is_promised(key, fd, home, capture, promise) ? n : 0;
+}
+
+ssize_t keep_peek_held(int fd, uint64_t size, uint64_t off, void *data, size_t len)
+{
+	struct stat st;
+	ssize_t n;
+
+	n = fdio_pread(fd, data, len, (off_t)off);
+	if (n <= 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size != size || lease_held(fd) != 1)
+		return 0;
+	return n;
 }

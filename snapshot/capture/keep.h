@@ -40,6 +40,12 @@ bool keep_is_promised(const struct object_key *key, int fd, dev_t home,
 NODISCARD int keeper_read(struct keeper *k, int fd, dev_t home, const struct catalog_id *capture,
 			  const struct object_id *promise, struct content *ret, struct err *err);
 
+/* Some of its bytes alone: how many; 0 if it is not what was promised any more, or cannot be read. */
+NODISCARD ssize_t keep_peek(const struct object_key *key, int fd, dev_t home,
+			    const struct catalog_id *capture, const struct object_id *promise,
+			    uint64_t off, void *data, size_t len);
+NODISCARD ssize_t keep_peek_held(int fd, uint64_t size, uint64_t off, void *data, size_t len);
+
 /*
  * The same for a file that is leased since it was promised (lease.h): if it still is, and has the
  * same size, its bytes are the same, whatever its times say.

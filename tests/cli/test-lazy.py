@@ -646,6 +646,50 @@ def the_project_may_go_and_what_was_read_stays(w):
     assert unreadable(path / "d" / "f3")
 
 
+@test
+def of_a_large_file_only_what_is_asked_for_is_read(w):
+    (w.project / "large").write_bytes(os.urandom(64 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    want = (lazy.copy / "large").read_bytes()
+    before = bytes_read(w)
+    fd = os.open(path / "large", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    for at in (0, 33 << 20, (64 << 20) - 100):
+        assert os.pread(fd, 5000, at) == want[at:at + 5000], at
+    assert bytes_read(w) - before < 16 << 20, bytes_read(w) - before
+    assert lazy.status()["captured"] == 0
+    # A writer waits for all of it, and the clone has what was there before.
+    with open(lazy.project / "large", "r+b") as f:
+        f.seek(40 << 20)
+        f.write(b"new")
+    assert os.pread(fd, 5000, 40 << 20) == want[40 << 20:(40 << 20) + 5000]
+    os.close(fd)
+    assert lazy.finish()["lost"] == 0
+    assert (path / "large").read_bytes() == want
+
+
+@test
+def a_large_file_that_changes_while_nobody_holds_it_is_never_shown(w):
+    w.env["SNAPCOW_LAZY_HOLD"] = "no"
+    (w.project / "large").write_bytes(os.urandom(16 << 20))
+    lazy = Lazy(w)
+    path = lazy.clone()
+    fd = os.open(path / "large", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    assert os.pread(fd, 100, 0) == (lazy.copy / "large").read_bytes()[:100]
+    with open(lazy.project / "large", "r+b") as f:
+        f.seek(10 << 20)
+        f.write(b"new")
+    try:
+        os.pread(fd, 100, 10 << 20)
+        raise AssertionError("a byte was shown that was not there when the clone was made")
+    except OSError as e:
+        assert e.errno == 5, e
+    os.close(fd)
+    assert lazy.finish()["lost"] == 1
+
+
 def bytes_read(w):
     pid, = w.daemons()
     return int(Path(f"/proc/{pid}/io").read_text().split()[1])
