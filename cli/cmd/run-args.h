@@ -12,7 +12,7 @@ struct run_args {
 	uint64_t mem, pids, time, disk, inodes, fsize, nofile, output, net_out, ttl, ask_time;
 	struct opt_list net, publish, ro, rw, hide, env, pass_env, secret, secret_for, tls_inspect,
 	    allow_missing, artifact;
-	bool tty, no_snapshot, keep, rm, detach, ask, root;
+	bool tty, no_snapshot, keep, rm, detach, ask, root, lazy;
 };
 
 /* Of a struct that is, or begins with, struct run_args. */
@@ -61,6 +61,8 @@ struct run_args {
 		    "take what a profile says, and the other options on top of it"),               \
 	    OPT_LIST(0, "allow-missing", "WALL", struct run_args, allow_missing,                   \
 		     "run without it where this machine has none: landlock, memory, pids, cpu"),   \
+	    OPT_FLAG(0, "lazy", struct run_args, lazy,                                             \
+		     "begin before the project's files are read"),                                 \
 	    OPT_FLAG(0, "keep", struct run_args, keep, "keep the clone that is made for it"),      \
 	    OPT_DURATION(0, "ttl", "TIME", struct run_args, ttl, "keep it for that time"),         \
 	    OPT_STR(0, "code", "TEXT", struct run_args, code,                                      \

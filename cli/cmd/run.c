@@ -124,6 +124,10 @@ static int check(const struct invocation *inv, struct err *err)
 		    "option '--durability' is for the clone that is made for a run: '%s' "
 		    "keeps its own",
 		    inv->words[0]);
+	if (args->lazy && (named || args->root))
+		return err_set(
+		    err, -EINVAL,
+		    "option '--lazy' needs a throw-away clone of a project: name no clone, and no '--root'");
 	if (args->ttl != ENGINE_UNSAID && !args->keep)
 		return err_set(err, -EINVAL, "option '--ttl' needs '--keep'");
 	if (args->tty && args->detach)
@@ -184,6 +188,7 @@ static int read_options(const struct invocation *inv, struct engine_run_options 
 		.publish = list_of(&args->publish),
 		.artifacts = list_of(&args->artifact),
 		.no_snapshot = args->no_snapshot,
+		.lazy = args->lazy,
 		.keep = args->keep,
 		.strict = strict,
 		.remove = args->rm,

@@ -18,9 +18,10 @@ struct staged {
 	struct host *host;
 	char *name; /* owned; NULL: it is gone */
 	char run[STAGE_RUN_SIZE];
-	struct object_id before;         /* the clone's root when the run began */
-	uint64_t ceiling;                /* 0: the run has none */
-	uint64_t inodes;                 /* the same for inodes */
+	struct object_id before;       /* the clone's root when the run began */
+	char snapshot[ENGINE_ID_SIZE]; /* that has this root, now or when it is settled; "": none */
+	uint64_t ceiling;              /* 0: the run has none */
+	uint64_t inodes;               /* the same for inodes */
 	uint64_t refused, nodes_refused; /* what the layer had refused when the run began */
 	bool made, remove;
 	bool ended;          /* the run told us */
@@ -225,13 +226,28 @@ static void ran_full(const struct staged *s, struct stage_end *ret)
 	ret->no_inodes = usage.nodes_refused > s->nodes_refused;
 }
 
-static void compare(struct task *task, const struct staged *s, struct stage_end *ret)
+static int find_root(struct task *task, const char *id, struct object_id *ret, struct err *err)
+{
+	CLEANUP(snapshot_done) struct snapshot s = { 0 };
+	int r = engine_as_damage(err, snapshot_find(task->engine.store, id, &s, err));
+
+	if (r < 0)
+		return r;
+	*ret = s.root;
+	return r;
+}
+
+static void compare(struct task *task, struct staged *s, struct stage_end *ret)
 {
 	struct changes counts = { 0 };
 	struct err err = { 0 };
+	struct object_id settled;
 	struct held now;
 	int r;
 
+	/* A lazy capture that has ended gave it another root. */
+	if (s->snapshot[0] && find_root(task, s->snapshot, &settled, &err) >= 0)
+		s->before = settled;
 	r = hold_clone(task, s->name, &now, &err);
 	r = r < 0 ? r : stale_compare(task, &s->before, &now.root, &ret->changed, &counts, &err);
 	if (r < 0) {
@@ -329,17 +345,6 @@ int stage_settle(struct task *task, bool keep, struct err *err)
 
 /* --- beginning -------------------------------------------------------------------------- */
 
-static int find_root(struct task *task, const char *id, struct object_id *ret, struct err *err)
-{
-	CLEANUP(snapshot_done) struct snapshot s = { 0 };
-	int r = engine_as_damage(err, snapshot_find(task->engine.store, id, &s, err));
-
-	if (r < 0)
-		return r;
-	*ret = s.root;
-	return r;
-}
-
 static int stage_new(struct task *task, const struct stage_options *o, struct staged *s,
 		     struct stage *ret, struct err *err)
 {
@@ -349,6 +354,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	const struct engine_clone_options options = {
 		.name = o->keep || o->wait ? NULL : name,
 		.from = o->from,
+		.lazy = o->lazy,
 		.ttl_ms = o->ttl_ms,
 		.strict = o->strict,
 		.run = o->keep ? 0 : run_record_number(o->run),
@@ -372,6 +378,7 @@ static int stage_new(struct task *task, const struct stage_options *o, struct st
 	s->made = true;
 	s->remove = !o->keep;
 	s->waits = o->wait;
+	memcpy(s->snapshot, ret->before, sizeof(s->snapshot));
 	return find_root(task, ret->before, &s->before, err);
 }
 

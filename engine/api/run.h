@@ -78,6 +78,7 @@ struct engine_run_options {
 	struct engine_list publish;       /* PORT[:HOSTPORT],... */
 	struct engine_list artifacts;     /* paths from the top of the project, saved after it */
 	bool no_snapshot;                 /* of a named clone */
+	bool lazy;                        /* the clone that is made: files may be read later */
 	bool keep;                        /* the clone that is made */
 	bool strict;                      /* fsync in the clone that is made waits for the disk */
 	bool remove;                      /* the clone that is named */

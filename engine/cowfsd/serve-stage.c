@@ -3,10 +3,29 @@
 
 #include "engine/act/stage-i.h"
 #include "engine/cowfsd/verbs-i.h"
+#include "engine/host/host-i.h"
+#include "engine/host/promises-i.h"
 
 static void stage_options_done(struct stage_options *o)
 {
 	fields_done(&wire_stage_options, o);
+}
+
+/* A lazy one is there before all files are read; what it changed is counted after that. */
+static int begin(struct task *task, const struct stage_options *o, struct stage *ret,
+		 struct err *err)
+{
+	struct promises *p = task->host->promises;
+	int r;
+
+	if (o->lazy && !o->clone)
+		return stage_begin(task, o, ret, err);
+	r = promises_enter(p, task, &o->watch, err);
+	if (r < 0)
+		return r;
+	r = stage_begin(task, o, ret, err);
+	promises_leave(p);
+	return r;
 }
 
 int serve_stage(struct task *task, const struct engine_watch *watch, struct json options,
@@ -21,7 +40,7 @@ int serve_stage(struct task *task, const struct engine_watch *watch, struct json
 	if (strlen(o.run) != STAGE_RUN_SIZE - 1 ||
 	    strspn(o.run, "0123456789abcdef") != STAGE_RUN_SIZE - 1)
 		return err_set(err, -EINVAL, "'%s' is no id of a run", o.run);
-	return serve_fields(stage_begin(task, &o, &stage, err), answer, &wire_stage, &stage);
+	return serve_fields(begin(task, &o, &stage, err), answer, &wire_stage, &stage);
 }
 
 int serve_stage_root(struct task *task, const struct engine_watch *watch, struct json options,

@@ -62,7 +62,7 @@ static const struct verb {
 	{ VERB_REMOVE_ARTIFACT, serve_remove_artifact },
 	{ VERB_IMPORT, serve_import },
 	{ VERB_REMOVE_IMAGE, serve_remove_image },
-	{ VERB_STAGE, serve_stage },
+	{ VERB_STAGE, serve_stage, true }, /* it waits itself */
 	{ VERB_STAGE_ROOT, serve_stage_root },
 	{ VERB_STAGE_END, serve_stage_end },
 	{ VERB_STAGE_SETTLE, serve_stage_settle },

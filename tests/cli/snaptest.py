@@ -236,7 +236,7 @@ def help_lines(command):
         "run": 95,
         "ship": 28,
         "snapshot": 26,
-        "try": 92,
+        "try": 93,
         "watch": 32,
     }.get(command, 24)
 

@@ -647,6 +647,39 @@ def the_project_may_go_and_what_was_read_stays(w):
 
 
 @test
+def a_run_begins_before_the_files_are_read(w):
+    lazy = Lazy(w)
+    out = w.top / "out"
+    out.mkdir(mode=0o777)
+    words = ["--json", "--lazy", "--env", "ASAN_OPTIONS=detect_leaks=0", "--rw", str(out), "--", "sh", "-c",
+             f"cat d/f5 big > {out}/some; echo new > d/f6; rm d/f7; mv {out}/some {out}/read"]
+    for command in (["run"], ["try", "--discard"]):
+        with subprocess.Popen([SNAP, *command, *words], cwd=w.project, env=w.env,
+                              stdout=subprocess.PIPE) as run:
+            until = time.monotonic() + 60
+            while not (out / "read").exists():
+                assert run.poll() is None and time.monotonic() < until
+                time.sleep(0.01)
+            assert (out / "read").read_bytes() == \
+                (lazy.copy / "d" / "f5").read_bytes() + (lazy.copy / "big").read_bytes()
+            assert run.poll() is None  # its report needs all of it
+            lazy.release()
+            got = json.loads(run.communicate()[0])
+        assert run.returncode == 0, got
+        changed = got["changed"]
+        assert (changed["added"], changed["modified"], changed["deleted"]) == (0, 1, 1), got
+        # Once more, with files that were not captured as they are now.
+        for one in ("d/f5", "big", "d/f9"):
+            os.utime(lazy.project / one)
+        time.sleep(0.05)
+        lazy.hold()
+        (out / "read").unlink()
+    assert not w.ok("-q", "list").out
+    lazy.release()
+    w.snap("run", "--lazy", "nope", "--", "true").fails(2, "'--lazy'")
+
+
+@test
 def of_a_large_file_only_what_is_asked_for_is_read(w):
     (w.project / "large").write_bytes(os.urandom(64 << 20))
     lazy = Lazy(w)
